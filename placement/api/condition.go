@@ -1,0 +1,118 @@
+package api
+
+// Condition types of a placement are a prefix, PlacementPrefix or
+// ResourcePlacementPrefix, and one of these; on a cluster the bare word.
+const (
+	Scheduled        = "Scheduled"
+	RolloutStarted   = "RolloutStarted"
+	Overridden       = "Overridden"
+	WorkSynchronized = "WorkSynchronized"
+	Applied          = "Applied"
+	Available        = "Available"
+	DiffReported     = "DiffReported"
+	StatusSynced     = "StatusSynced"
+)
+
+// The prefixes of condition types on placements.
+const (
+	PlacementPrefix         = "ClusterResourcePlacement"
+	ResourcePlacementPrefix = "ResourcePlacement"
+)
+
+// Reasons of a placement's conditions.
+const (
+	SchedulingPolicyFulfilled   = "SchedulingPolicyFulfilled"
+	SchedulingPolicyUnfulfilled = "SchedulingPolicyUnfulfilled"
+	InvalidResourceSelectors    = "InvalidResourceSelectors"
+	SchedulingFailed            = "SchedulingFailed"
+	SchedulePending             = "SchedulePending"
+
+	RolloutStartedReason                  = "RolloutStarted"
+	RolloutNotStartedYet                  = "RolloutNotStartedYet"
+	RolloutStartedUnknown                 = "RolloutStartedUnknown"
+	RolloutControlledByExternalController = "RolloutControlledByExternalController"
+
+	OverriddenSucceeded = "OverriddenSucceeded"
+	NoOverrideSpecified = "NoOverrideSpecified"
+	OverriddenFailed    = "OverriddenFailed"
+	OverriddenPending   = "OverriddenPending"
+
+	WorkSynchronizedReason  = "WorkSynchronized"
+	WorkNotSynchronizedYet  = "WorkNotSynchronizedYet"
+	WorkSynchronizedUnknown = "WorkSynchronizedUnknown"
+
+	ApplySucceeded = "ApplySucceeded"
+	ApplyFailed    = "ApplyFailed"
+	ApplyPending   = "ApplyPending"
+
+	ResourceAvailable        = "ResourceAvailable"
+	ResourceNotAvailableYet  = "ResourceNotAvailableYet"
+	ResourceAvailableUnknown = "ResourceAvailableUnknown"
+
+	DiffReportingCompleted          = "DiffReportingCompleted"
+	DiffReportingIncompleteOrFailed = "DiffReportingIncompleteOrFailed"
+	DiffReportingPending            = "DiffReportingPending"
+
+	StatusSyncSucceeded = "StatusSyncSucceeded"
+	StatusSyncFailed    = "StatusSyncFailed"
+)
+
+// Reasons of a cluster's conditions, where they differ from the placement's.
+const (
+	ScheduledReason = "Scheduled"
+	ScheduleFailed  = "ScheduleFailed"
+
+	AllWorkSynced  = "AllWorkSynced"
+	SyncWorkFailed = "SyncWorkFailed"
+
+	AllWorkHaveBeenApplied    = "AllWorkHaveBeenApplied"
+	NotAllWorkHaveBeenApplied = "NotAllWorkHaveBeenApplied"
+	ApplyInProgress           = "ApplyInProgress"
+
+	AllWorkAreAvailable                = "AllWorkAreAvailable"
+	NotAllWorkAreAvailabilityTrackable = "NotAllWorkAreAvailabilityTrackable"
+	NotAllWorkAreAvailable             = "NotAllWorkAreAvailable"
+
+	AllWorkHaveDiffReported    = "AllWorkHaveDiffReported"
+	NotAllWorkHaveDiffReported = "NotAllWorkHaveDiffReported"
+	DiffReportInProgress       = "DiffReportInProgress"
+)
+
+// Reasons of a single object on a cluster.
+const (
+	ManifestApplied                 = "Applied"
+	AppliedWithFailedDriftDetection = "AppliedWithFailedDriftDetection"
+	DecodingErred                   = "DecodingErred"
+	FoundGenerateName               = "FoundGenerateName"
+	Duplicated                      = "Duplicated"
+	FailedToFindObjInMemberCluster  = "FailedToFindObjInMemberCluster"
+	FailedToTakeOver                = "FailedToTakeOver"
+	NotTakenOver                    = "NotTakenOver"
+	FailedToRunDriftDetection       = "FailedToRunDriftDetection"
+	FoundDrifts                     = "FoundDrifts"
+	FoundDriftsInDegradedMode       = "FoundDriftsInDegradedMode"
+	ManifestApplyFailed             = "ManifestApplyFailed"
+	PreparingToProcess              = "PreparingToProcess"
+	ManifestAvailable               = "Available"
+	ManifestNotTrackable            = "NotTrackable"
+	ManifestNotAvailableYet         = "ManifestNotAvailableYet"
+	ManifestAvailabilityCheckFailed = "Failed"
+	NoDiffFound                     = "NoDiffFound"
+	FoundDiff                       = "FoundDiff"
+	FoundDiffInDegradedMode         = "FoundDiffInDegradedMode"
+	FailedToReportDiff              = "FailedToReportDiff"
+)
+
+// Condition types and reasons of a MemberCluster.
+const (
+	ReadyToJoin              = "ReadyToJoin"
+	Joined                   = "Joined"
+	Healthy                  = "Healthy"
+	MemberClusterReadyToJoin = "MemberClusterReadyToJoin"
+	MemberClusterJoined      = "MemberClusterJoined"
+	MemberClusterUnknown     = "MemberClusterJoinStateUnknown"
+	MemberClusterHealthy     = "InternalMemberClusterHealthy"
+	MemberClusterUnhealthy   = "InternalMemberClusterUnhealthy"
+
+	NamespaceCollectionSucceeded = "NamespaceCollectionSucceeded"
+)

@@ -1,0 +1,26 @@
+package api
+
+import (
+	"encoding/json"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A ClusterResourceEnvelope wraps cluster-scoped objects that take effect on
+// the members only.
+type ClusterResourceEnvelope struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Data has 1 to 50 entries, each one object.
+	Data map[string]json.RawMessage `json:"data"`
+}
+
+// A ResourceEnvelope wraps objects of its own namespace.
+type ResourceEnvelope struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Data has 1 to 50 entries, each one object.
+	Data map[string]json.RawMessage `json:"data"`
+}

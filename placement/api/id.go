@@ -1,0 +1,48 @@
+package api
+
+import (
+	"cmp"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// A GroupKind is a kind, whatever the version.
+type GroupKind = schema.GroupKind
+
+// An ID names one object, independent of the version it is written in. It is
+// comparable, and the zero ID names nothing.
+type ID struct {
+	Group, Kind, Namespace, Name string
+}
+
+// IDOf returns the ID of an object.
+func IDOf(o *unstructured.Unstructured) ID {
+	gvk := o.GroupVersionKind()
+	return ID{Group: gvk.Group, Kind: gvk.Kind, Namespace: o.GetNamespace(), Name: o.GetName()}
+}
+
+// GroupKind returns the kind the ID belongs to.
+func (id ID) GroupKind() schema.GroupKind {
+	return schema.GroupKind{Group: id.Group, Kind: id.Kind}
+}
+
+// String returns Kind.group/namespace/name, leaving out what is empty.
+func (id ID) String() string {
+	parts := []string{id.GroupKind().String()}
+	if id.Namespace != "" {
+		parts = append(parts, id.Namespace)
+	}
+	return strings.Join(append(parts, id.Name), "/")
+}
+
+// Compare orders IDs by group, kind, namespace and name.
+func (id ID) Compare(o ID) int {
+	return cmp.Or(
+		strings.Compare(id.Group, o.Group),
+		strings.Compare(id.Kind, o.Kind),
+		strings.Compare(id.Namespace, o.Namespace),
+		strings.Compare(id.Name, o.Name),
+	)
+}

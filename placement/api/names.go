@@ -1,0 +1,34 @@
+package api
+
+// Labels and annotations of KubeFleet that mean something in Git.
+const (
+	// EnvelopeConfigMapAnnotation, with any value but "" and "false", makes a
+	// ConfigMap an envelope.
+	EnvelopeConfigMapAnnotation = "kubernetes-fleet.io/envelope-configmap"
+	// MemberNameLabel is on every MemberCluster, whether or not Git says so.
+	MemberNameLabel = "kubernetes-fleet.io/member-name"
+)
+
+// Names of our own. They are never changed once released: objects on members
+// carry them.
+const (
+	// FieldManager owns the fields gitfleet applies.
+	FieldManager = "gitfleet"
+	// Namespace holds the inventories on a member.
+	Namespace = "gitfleet-system"
+	// ManagedByLabel is on every applied object; its value is the fleet's name.
+	ManagedByLabel = "gitfleet.dev/managed-by"
+	// PlacementAnnotation names the placement an applied object belongs to:
+	// crp/NAME or rp/NAMESPACE/NAME.
+	PlacementAnnotation = "gitfleet.dev/placement"
+	// SourceAnnotation is the repository an applied object comes from.
+	SourceAnnotation = "gitfleet.dev/source"
+	// CommitAnnotation is the commit that last touched an applied object.
+	CommitAnnotation = "gitfleet.dev/commit"
+	// PathAnnotation is the file of the hub an applied object comes from.
+	PathAnnotation = "gitfleet.dev/path"
+	// PropertyAnnotationPrefix declares a cluster property on a MemberCluster.
+	PropertyAnnotationPrefix = "property.gitfleet.dev/"
+	// ContextAnnotation names the kubeconfig context of a MemberCluster.
+	ContextAnnotation = "gitfleet.dev/context"
+)

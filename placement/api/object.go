@@ -1,0 +1,70 @@
+package api
+
+import (
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// An Object is one object of the hub as it may be placed. It is never changed
+// once made, and shared by everyone who speaks of it.
+type Object struct {
+	ID ID
+	// Object has no fields that only a server fills in.
+	Object *unstructured.Unstructured
+	// Hash is the lower-case hex SHA-256 of the object's JSON, keys sorted.
+	Hash   string
+	Origin Origin
+}
+
+// Identifier returns the object's name in a status.
+func (o *Object) Identifier() ResourceIdentifier {
+	return ResourceIdentifier{
+		Group: o.ID.Group, Version: o.Object.GroupVersionKind().Version, Kind: o.ID.Kind,
+		Namespace: o.ID.Namespace, Name: o.ID.Name,
+	}
+}
+
+// An Origin says where in the repository something stands.
+type Origin struct {
+	// Path is slash-separated and relative to the repository's root.
+	Path string
+	// Line counts from 1; zero means that it is not known.
+	Line int
+	// Document counts the YAML documents of the file from 1.
+	Document int
+	// Kustomization is the file of the kustomization that was built to get
+	// it; empty for a plain manifest.
+	Kustomization string
+}
+
+// String returns path:line, or the path alone where the line is not known.
+func (o Origin) String() string {
+	if o.Line == 0 {
+		return o.Path
+	}
+	return o.Path + ":" + strconv.Itoa(o.Line)
+}
+
+// A PlacementKey names a placement of either kind. It is comparable.
+type PlacementKey struct {
+	// Namespace is empty for a ClusterResourcePlacement and never empty for a
+	// ResourcePlacement.
+	Namespace, Name string
+}
+
+// String returns crp/NAME or rp/NAMESPACE/NAME.
+func (k PlacementKey) String() string {
+	if k.Namespace == "" {
+		return "crp/" + k.Name
+	}
+	return "rp/" + k.Namespace + "/" + k.Name
+}
+
+// Kind returns the kind of the placement.
+func (k PlacementKey) Kind() string {
+	if k.Namespace == "" {
+		return "ClusterResourcePlacement"
+	}
+	return "ResourcePlacement"
+}

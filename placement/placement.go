@@ -1,0 +1,79 @@
+// Package placement decides what goes where.
+//
+// Select answers which objects of the hub a placement names, and Schedule
+// which clusters it takes. Both are plain functions of their arguments: no
+// client, no clock, no state. The same input gives the same answer, in
+// whatever order it is listed.
+package placement
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// A Cluster is all that a scheduler may know of a member cluster.
+type Cluster struct {
+	Name   string
+	Labels map[string]string
+	Taints []api.Taint
+	// Properties are those known by a quantity; a missing one is unknown, not
+	// zero.
+	Properties map[string]resource.Quantity
+	// Malformed are properties whose value is no quantity. Scheduling treats
+	// them as missing and names them.
+	Malformed map[string]string
+	// Namespaces are those that exist there; nil means that nobody looked.
+	Namespaces map[string]bool
+	// Ineligible is why the cluster takes nothing new; empty if it does.
+	Ineligible string
+}
+
+// A Revision is the content one cluster gets from one placement.
+type Revision struct {
+	// Commit is where the content is found.
+	Commit string
+	// Hash is of the content: equal hashes, equal content.
+	Hash string
+}
+
+// A Score ranks a cluster within one placement. Spread outranks Affinity,
+// Affinity outranks Kept.
+type Score struct {
+	Affinity int32
+	Spread   int32
+}
+
+// A Binding says that a placement holds a cluster, and how far it got there.
+type Binding struct {
+	Cluster string
+	// Policy is the hash of the policy that chose it.
+	Policy string
+	// Score is that of the moment it was chosen; nil if it was not scored.
+	Score *Score
+	// Reason is the decision's text of the moment it was chosen.
+	Reason string
+	// Unscheduled says that it is no longer wanted and waits to be removed.
+	Unscheduled bool
+
+	// Assigned is what the cluster shall hold; zero until the rollout releases
+	// it.
+	Assigned Revision
+	// AssignedAt is when Assigned last changed.
+	AssignedAt time.Time
+}
+
+// Released reports whether the rollout has let the cluster have content.
+func (b Binding) Released() bool { return b.Assigned != Revision{} }
+
+// A Decision is the verdict on one cluster for one placement.
+type Decision struct {
+	Cluster  string
+	Selected bool
+	// Score is nil for a cluster that was not scored.
+	Score *Score
+	// Reason is a sentence, never empty.
+	Reason string
+}

@@ -1,0 +1,30 @@
+// Package work renders what one cluster holds for one placement.
+//
+// Render opens envelopes, applies the overrides that concern the cluster, and
+// fixes the order of application. Its result is shared, not copied, between
+// clusters that get the same content.
+package work
+
+import (
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// A Work is all that one cluster should hold for one placement.
+type Work struct {
+	Placement api.PlacementKey
+	Revision  placement.Revision
+	// Strategy is always the newest; it is not rolled out. Its fields are
+	// defaulted.
+	Strategy api.ApplyStrategy
+	// Manifests are in canonical order, and every ID occurs once.
+	Manifests []*Manifest
+}
+
+// A Manifest is one object for one or more clusters. It is never changed, and
+// shared between works of equal content.
+type Manifest struct {
+	*api.Object
+	// Envelope is what the object came out of; nil if it stood alone.
+	Envelope *api.EnvelopeIdentifier
+}
