@@ -1,0 +1,170 @@
+package diff
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// A Refusal is why an object is left alone.
+type Refusal string
+
+// The refusals.
+const (
+	// NotOurs: it was there before us and may not be taken over.
+	NotOurs Refusal = "not ours"
+	// OwnedBySome: something else owns it, and co-ownership is not allowed.
+	OwnedBySome Refusal = "owned by others"
+	// OwnedByPlacement: another placement or fleet owns it; no two share one.
+	OwnedByPlacement Refusal = "owned by another placement"
+	// WouldOverwrite: it may only be taken over as it is, and it differs.
+	WouldOverwrite Refusal = "differs"
+	// Drifts: it has drifted and may not be overwritten.
+	Drifts Refusal = "drifted"
+	// CoOwned: it is ours, but something else has come to own it too.
+	CoOwned Refusal = "co-owned"
+)
+
+// The conditions of one object. All carry type, status, reason and message;
+// the generation and the time are the caller's. An error's text goes in as it
+// is: whoever writes a Secret scrubs it first.
+
+// Applied is the condition of an applied object.
+func Applied() metav1.Condition {
+	return condition(api.Applied, metav1.ConditionTrue, api.ManifestApplied, "Manifest has been applied successfully")
+}
+
+// AppliedUnverified is the condition of an object that is applied, but whose
+// comparison afterwards could not be made.
+func AppliedUnverified() metav1.Condition {
+	return condition(api.Applied, metav1.ConditionTrue, api.AppliedWithFailedDriftDetection, api.AppliedWithFailedDriftDetection)
+}
+
+// Preparing is the condition of an object before it is first tried.
+func Preparing() metav1.Condition {
+	return condition(api.Applied, metav1.ConditionFalse, api.PreparingToProcess, "The manifest is being prepared for processing.")
+}
+
+// Refused is the condition of an object that Decide refuses. owners is what
+// Owners returns. degraded says that the comparison was a full one because
+// the API server held the manifest to be invalid.
+func Refused(why Refusal, owners string, degraded bool) metav1.Condition {
+	switch why {
+	case NotOurs:
+		return NotApplied(api.NotTakenOver, "no ownership of the object in the member cluster; takeover is needed")
+	case OwnedBySome:
+		return NotApplied(api.FailedToTakeOver, takeOver+"the object is already owned by some other sources(s) and co-ownership is disallowed (existingOwnerRefs: "+owners+")")
+	case OwnedByPlacement:
+		return NotApplied(api.FailedToTakeOver, takeOver+"the object is already owned by another Fleet AppliedWork object")
+	case WouldOverwrite:
+		return NotApplied(api.FailedToTakeOver, "cannot take over object: configuration differences are found between the manifest object and the corresponding object in the member cluster"+suffix(degraded))
+	case Drifts:
+		reason := api.FoundDrifts
+		if degraded {
+			reason = api.FoundDriftsInDegradedMode
+		}
+		return NotApplied(reason, "cannot apply manifest: drifts are found between the manifest and the object from the member cluster"+suffix(degraded))
+	case CoOwned:
+		return NotApplied(api.ManifestApplyFailed, "failed to apply the manifest: failed to validate owner references: object is co-owned by multiple objects but co-ownership has been disallowed")
+	}
+	panic("diff: unknown refusal " + string(why))
+}
+
+// NotApplied is the condition of an object that is not applied, for any of the
+// reasons and causes that api names. Prefer the functions below, which know
+// both.
+func NotApplied(reason, cause string) metav1.Condition {
+	return condition(api.Applied, metav1.ConditionFalse, reason, fmt.Sprintf("Failed to apply the manifest (error: %s)", cause))
+}
+
+// DecodeFailed is the condition of an object whose kind the member does not
+// know.
+func DecodeFailed(err error) metav1.Condition {
+	return NotApplied(api.DecodingErred, "failed to decode manifest: failed to find GVR from member cluster client REST mapping: "+err.Error())
+}
+
+// GenerateName is the condition of an object without a name of its own.
+func GenerateName() metav1.Condition {
+	return NotApplied(api.FoundGenerateName, "objects with only generate name are not supported")
+}
+
+// Duplicate is the condition of an object that occurs twice in one work.
+func Duplicate() metav1.Condition {
+	return NotApplied(api.Duplicated, "a duplicate manifest has been found")
+}
+
+// ReadFailed is the condition of an object that could not be read.
+func ReadFailed(err error) metav1.Condition {
+	return NotApplied(api.FailedToFindObjInMemberCluster, "failed to find the corresponding object for the manifest object in the member cluster: "+server+err.Error())
+}
+
+// TakeOverFailed is the condition of an object whose takeover the API server
+// did not accept.
+func TakeOverFailed(err error) metav1.Condition {
+	return NotApplied(api.FailedToTakeOver, takeOver+"failed to take over the object: "+server+err.Error())
+}
+
+// TakeOverCompareFailed is the condition of an object that could not be
+// compared before it would have been taken over.
+func TakeOverCompareFailed(err error) metav1.Condition {
+	return NotApplied(api.FailedToTakeOver, takeOver+"failed to calculate configuration diffs between the manifest object and the object from the member cluster: "+err.Error())
+}
+
+// DriftCompareFailed is the condition of an object that could not be compared
+// before it would have been applied.
+func DriftCompareFailed(err error) metav1.Condition {
+	return NotApplied(api.FailedToRunDriftDetection, "failed to calculate pre-apply drifts between the manifest and the object from the member cluster: "+err.Error())
+}
+
+// ApplyFailed is the condition of an object whose apply, or creation, the API
+// server did not accept.
+func ApplyFailed(do Operation, err error) metav1.Condition {
+	cause := "failed to apply the manifest object: an error is returned by the API server: "
+	if do == Create {
+		cause = "failed to create manifest object: " + server
+	}
+	return NotApplied(api.ManifestApplyFailed, "failed to apply the manifest: "+cause+err.Error())
+}
+
+// Reported is the condition of an object that was compared and only compared.
+func Reported(diffs int, degraded bool) metav1.Condition {
+	switch {
+	case diffs == 0:
+		return condition(api.DiffReported, metav1.ConditionTrue, api.NoDiffFound, "No diff has been found between the hub cluster and the member cluster")
+	case degraded:
+		return condition(api.DiffReported, metav1.ConditionTrue, api.FoundDiffInDegradedMode, "Diff has been found in degraded mode: cannot perform partial comparison as the member cluster API server rejected the manifest object (object is invalid)")
+	default:
+		return condition(api.DiffReported, metav1.ConditionTrue, api.FoundDiff, "Diff has been found between the hub cluster and the member cluster")
+	}
+}
+
+// ReportFailed is the condition of an object whose comparison failed.
+func ReportFailed(err error) metav1.Condition {
+	return condition(api.DiffReported, metav1.ConditionFalse, api.FailedToReportDiff,
+		fmt.Sprintf("Failed to report the diff between the hub cluster and the member cluster (error = %s)", err))
+}
+
+// ReportBlocked is the condition of an object that never came to be compared;
+// reason is the one it would have failed to apply with.
+func ReportBlocked(reason string, err error) metav1.Condition {
+	return condition(api.DiffReported, metav1.ConditionFalse, api.FailedToReportDiff,
+		fmt.Sprintf("An error blocks the diff reporting process (%s, error: %s)", reason, err))
+}
+
+const (
+	takeOver = "failed to take over a pre-existing object: "
+	server   = "error returned by the API server: "
+)
+
+func suffix(degraded bool) string {
+	if !degraded {
+		return ""
+	}
+	return " in degraded mode (full comparison is performed instead of partial comparison, as the manifest object is considered to be invalid by the member cluster API server)"
+}
+
+func condition(typ string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: typ, Status: status, Reason: reason, Message: message}
+}

@@ -1,0 +1,84 @@
+package health
+
+import (
+	"cmp"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// fields reads a live object and remembers the first field that was not what
+// it has to be, so that a rule can be written without a check at every line.
+type fields struct {
+	live *unstructured.Unstructured
+	err  error
+}
+
+// first returns the health of an object of which these things may be missing:
+// the first that is not empty is told. It is to be called when all has been
+// read.
+func (f *fields) first(missing ...string) Health {
+	if f.err != nil {
+		return Health{State: Failed, Message: f.err.Error()}
+	}
+	if m := cmp.Or(missing...); m != "" {
+		return Health{State: NotAvailableYet, Message: m}
+	}
+	return Health{State: Available}
+}
+
+// observed says that the controller has not seen the newest spec, or "".
+func (f *fields) observed() string {
+	seen, generation := f.status("observedGeneration"), f.live.GetGeneration()
+	return missing(seen != generation, "generation %d not yet observed, the last was %d", generation, seen)
+}
+
+// replicas returns spec.replicas, or the 1 an API server would have filled in.
+func (f *fields) replicas() int64 {
+	if _, set, _ := unstructured.NestedFieldNoCopy(f.live.Object, "spec", "replicas"); !set {
+		return 1
+	}
+	return f.number("spec", "replicas")
+}
+
+// status returns a number of the status; a missing one is zero.
+func (f *fields) status(name string) int64 { return f.number("status", name) }
+
+// text returns a string of the status; a missing one is empty.
+func (f *fields) text(name string) string { return get[string](f, "status", name) }
+
+func (f *fields) number(path ...string) int64 {
+	v, found, err := unstructured.NestedFieldNoCopy(f.live.Object, path...)
+	f.note(err)
+	switch n := v.(type) {
+	case int64:
+		return n
+	case float64:
+		if n == float64(int64(n)) {
+			return int64(n)
+		}
+	case nil:
+		return 0
+	}
+	if found {
+		f.note(fmt.Errorf("%v is %v, want a whole number", path, v))
+	}
+	return 0
+}
+
+// get reads a value that may be missing or null.
+func get[T any](f *fields, path ...string) T {
+	v, _, err := unstructured.NestedFieldNoCopy(f.live.Object, path...)
+	f.note(err)
+	t, ok := v.(T)
+	if v != nil && !ok {
+		f.note(fmt.Errorf("%v is a %T, want a %T", path, v, t))
+	}
+	return t
+}
+
+func (f *fields) note(err error) {
+	if f.err == nil {
+		f.err = err
+	}
+}

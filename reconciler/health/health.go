@@ -1,0 +1,135 @@
+// Package health tells from a live object whether it works.
+//
+// Of needs nothing but the object: no client, no clock, no history. Kinds that
+// come with Kubernetes have the rules of KubeFleet; custom resources are read
+// by their conditions, as kstatus understands them. Where nothing can be told,
+// it says NotTrackable, which counts as available.
+package health
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// A State is one of four answers. Its text is the reason of the condition
+// Available, for those who read conditions.
+type State string
+
+// The states.
+const (
+	Available       State = api.ManifestAvailable
+	NotAvailableYet State = api.ManifestNotAvailableYet
+	// NotTrackable counts as available: nobody can tell.
+	NotTrackable State = api.ManifestNotTrackable
+	// Failed means that the object could not be understood.
+	Failed State = api.ManifestAvailabilityCheckFailed
+)
+
+// A Health is a state, and in a few words what is missing.
+type Health struct {
+	State State
+	// Message is for a person, such as "2 of 3 replicas available"; empty
+	// where there is nothing to add to the state.
+	Message string
+}
+
+// Of tells whether a live object is available. It looks at the very version of
+// the API that it knows: another version of a known kind is NotTrackable.
+func Of(live *unstructured.Unstructured) Health {
+	gvk := live.GroupVersionKind()
+	if rule, ok := rules[gvk]; ok {
+		return rule(live)
+	}
+	if atOnce[gvk] {
+		return Health{State: Available}
+	}
+	if !builtIn[gvk.Group] {
+		return custom(live)
+	}
+	return Health{State: NotTrackable}
+}
+
+// Counts reports whether an object with this health is as good as available.
+func (h Health) Counts() bool { return h.State == Available || h.State == NotTrackable }
+
+// Condition returns the condition Available with its reason and message; the
+// generation and the time are the caller's.
+func (h Health) Condition() metav1.Condition {
+	c := metav1.Condition{Type: api.Available, Status: metav1.ConditionFalse, Reason: string(h.State)}
+	if h.Counts() {
+		c.Status = metav1.ConditionTrue
+	}
+	switch h.State {
+	case Available:
+		c.Message = "Manifest is available"
+	case NotTrackable:
+		c.Message = "Manifest's availability is not trackable; Fleet assumes that the applied manifest is available"
+	case NotAvailableYet:
+		c.Message = "Manifest is not yet available; Fleet will check again later"
+	default:
+		c.Message = "Failed to track the availability of the applied manifest (error = " + h.Message + ")"
+	}
+	return c
+}
+
+// rules are those of kinds that take their time.
+var rules = map[schema.GroupVersionKind]func(*unstructured.Unstructured) Health{
+	{Group: "apps", Version: "v1", Kind: "Deployment"}:                               deployment,
+	{Group: "apps", Version: "v1", Kind: "StatefulSet"}:                              statefulSet,
+	{Group: "apps", Version: "v1", Kind: "DaemonSet"}:                                daemonSet,
+	{Version: "v1", Kind: "Service"}:                                                 service,
+	{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}: definition,
+	{Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"}:                    disruptionBudget,
+}
+
+// atOnce are the kinds that work as soon as they exist.
+var atOnce = kinds(map[schema.GroupVersion][]string{
+	{Version: "v1"}: {"Namespace", "Secret", "ConfigMap", "ServiceAccount", "LimitRange", "ResourceQuota"},
+	{Group: "rbac.authorization.k8s.io", Version: "v1"}: {"Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"},
+	{Group: "networking.k8s.io", Version: "v1"}:         {"NetworkPolicy", "IngressClass"},
+	{Group: "storage.k8s.io", Version: "v1"}:            {"StorageClass", "CSIDriver", "CSINode", "CSIStorageCapacity"},
+	{Group: "apps", Version: "v1"}:                      {"ControllerRevision"},
+	{Group: "scheduling.k8s.io", Version: "v1"}:         {"PriorityClass"},
+})
+
+// builtIn are the groups whose kinds come with Kubernetes. What is in none of
+// them is a custom resource.
+var builtIn = map[string]bool{
+	"":                             true,
+	"admissionregistration.k8s.io": true,
+	"apiextensions.k8s.io":         true,
+	"apiregistration.k8s.io":       true,
+	"apps":                         true,
+	"authentication.k8s.io":        true,
+	"authorization.k8s.io":         true,
+	"autoscaling":                  true,
+	"batch":                        true,
+	"certificates.k8s.io":          true,
+	"coordination.k8s.io":          true,
+	"discovery.k8s.io":             true,
+	"events.k8s.io":                true,
+	"extensions":                   true,
+	"flowcontrol.apiserver.k8s.io": true,
+	"internal.apiserver.k8s.io":    true,
+	"networking.k8s.io":            true,
+	"node.k8s.io":                  true,
+	"policy":                       true,
+	"rbac.authorization.k8s.io":    true,
+	"resource.k8s.io":              true,
+	"scheduling.k8s.io":            true,
+	"storage.k8s.io":               true,
+	"storagemigration.k8s.io":      true,
+}
+
+func kinds(of map[schema.GroupVersion][]string) map[schema.GroupVersionKind]bool {
+	set := map[schema.GroupVersionKind]bool{}
+	for gv, names := range of {
+		for _, name := range names {
+			set[gv.WithKind(name)] = true
+		}
+	}
+	return set
+}

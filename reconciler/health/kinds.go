@@ -1,0 +1,52 @@
+package health
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+func service(live *unstructured.Unstructured) Health {
+	f := fields{live: live}
+	switch typ := get[string](&f, "spec", "type"); typ {
+	case "", "ClusterIP", "NodePort":
+		// "None" is an address too: that of a headless service.
+		ips := get[[]any](&f, "spec", "clusterIPs")
+		return f.first(missing(len(ips) == 0 || ips[0] == "", "no cluster IP assigned"))
+	case "LoadBalancer":
+		ingress := get[[]any](&f, "status", "loadBalancer", "ingress")
+		return f.first(missing(len(ingress) == 0 || !hasAddress(ingress[0]), "no load balancer address assigned"))
+	default: // ExternalName is a name, and nothing runs behind it
+		return Health{State: NotTrackable}
+	}
+}
+
+func hasAddress(ingress any) bool {
+	m, _ := ingress.(map[string]any)
+	ip, _ := m["ip"].(string)
+	host, _ := m["hostname"].(string)
+	return ip != "" || host != ""
+}
+
+func definition(live *unstructured.Unstructured) Health {
+	f := fields{live: live}
+	established, accepted := f.condition("Established"), f.condition("NamesAccepted")
+	return f.first(
+		missing(accepted.Status != "True", "names not accepted%s", accepted.why()),
+		missing(established.Status != "True", "not established%s", established.why()),
+	)
+}
+
+func disruptionBudget(live *unstructured.Unstructured) Health {
+	f := fields{live: live}
+	allowed, c := f.status("disruptionsAllowed"), f.condition("DisruptionAllowed")
+	want := condition{Status: "False", Reason: "InsufficientPods"}
+	if allowed > 0 {
+		want = condition{Status: "True", Reason: "SufficientPods"}
+	}
+	return f.first(
+		f.observed(),
+		missing(c.Status == "", "no condition DisruptionAllowed yet"),
+		missing(c.Generation != live.GetGeneration(), "condition DisruptionAllowed is of generation %d, not %d", c.Generation, live.GetGeneration()),
+		missing(c.Status != want.Status || c.Reason != want.Reason,
+			"condition DisruptionAllowed is %s/%s with %d disruptions allowed", c.Status, c.Reason, allowed),
+	)
+}

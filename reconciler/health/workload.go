@@ -1,0 +1,52 @@
+package health
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+func deployment(live *unstructured.Unstructured) Health {
+	f := fields{live: live}
+	want := f.replicas()
+	updated, available := f.status("updatedReplicas"), f.status("availableReplicas")
+	unavailable := f.status("unavailableReplicas")
+	return f.first(
+		f.observed(),
+		missing(updated != want, "%d of %d replicas updated", updated, want),
+		missing(available != want, "%d of %d replicas available", available, want),
+		missing(unavailable != 0, "%d replicas unavailable", unavailable),
+	)
+}
+
+func statefulSet(live *unstructured.Unstructured) Health {
+	f := fields{live: live}
+	want := f.replicas()
+	available, current, updated := f.status("availableReplicas"), f.status("currentReplicas"), f.status("updatedReplicas")
+	from, to := f.text("currentRevision"), f.text("updateRevision")
+	return f.first(
+		f.observed(),
+		missing(available != want, "%d of %d replicas available", available, want),
+		missing(current != updated, "%d replicas current, %d updated", current, updated),
+		missing(from != to, "moving from revision %q to %q", from, to),
+	)
+}
+
+func daemonSet(live *unstructured.Unstructured) Health {
+	f := fields{live: live}
+	want, available := f.status("desiredNumberScheduled"), f.status("numberAvailable")
+	scheduled, updated := f.status("currentNumberScheduled"), f.status("updatedNumberScheduled")
+	return f.first(
+		f.observed(),
+		missing(available != want, "%d of %d nodes have an available pod", available, want),
+		missing(updated != scheduled, "%d of %d scheduled pods updated", updated, scheduled),
+	)
+}
+
+// missing returns what is missing, or "" if nothing is.
+func missing(so bool, format string, args ...any) string {
+	if !so {
+		return ""
+	}
+	return fmt.Sprintf(format, args...)
+}
