@@ -1,31 +1,102 @@
+// Command controlplane runs real Kubernetes control planes on this machine: an
+// etcd, and as many kube-apiservers as one wants clusters, each a process of
+// its own. It is one binary for all of them, so that a test or a demo needs Go
+// and nothing else, and so that the processes share their pages in memory.
+//
+//	controlplane up --clusters 3 --dir /tmp/fleet
+//
+// starts etcd and the clusters member-1, member-2 and member-3, says so line by
+// line, and stays until SIGINT or SIGTERM. Then all of it is gone again. Beside
+// flags for names, ports and controllers (see up -h) it leaves in the directory:
+//
+//	kubeconfig                        every cluster, context = name of the cluster
+//	kubeconfigs/member-1.kubeconfig   one per cluster, with embedded admin certificate
+//	ready                             written last: the path of the merged kubeconfig
+//	logs/                             one file per process
+//	control                           a socket, for ctl
+//
+// A single cluster can fail and come back, on the same port with the same data:
+//
+//	controlplane ctl --dir /tmp/fleet stop member-2     connections are refused
+//	controlplane ctl --dir /tmp/fleet start member-2    returns when it is ready
+//	controlplane ctl --dir /tmp/fleet pause member-2    connections hang
+//	controlplane ctl --dir /tmp/fleet resume member-2
+//
+// What the clusters hold lives in the directory too; up with the same directory
+// finds it again, under new ports and credentials.
+//
+// No process outlives up, not even when up is killed with SIGKILL. With
+// --exit-with-parent, up in turn does not outlive whoever started it.
+//
+// The other sub-commands (etcd, apiserver, kcm, scheduler) are the programs
+// themselves and take their own flags. If KUBEBUILDER_ASSETS names a directory
+// with etcd, kube-apiserver, kube-controller-manager or kube-scheduler, those are
+// run instead; a build with the tag prebuilt leaves ours out and takes seconds.
 package main
 
 import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
 	"os"
-
-	"go.etcd.io/etcd/server/v3/etcdmain"
-	"k8s.io/component-base/cli"
-	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
-	kcm "k8s.io/kubernetes/cmd/kube-controller-manager/app"
-	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
+	"os/signal"
+	"sort"
+	"strings"
+	"syscall"
 )
 
 func main() {
-	args := os.Args[1:]
-	switch args[0] {
-	case "etcd":
-		etcdmain.Main(args)
-	case "apiserver":
-		c := apiserver.NewAPIServerCommand()
-		c.SetArgs(args[1:])
-		os.Exit(cli.Run(c))
-	case "kcm":
-		c := kcm.NewControllerManagerCommand()
-		c.SetArgs(args[1:])
-		os.Exit(cli.Run(c))
-	case "scheduler":
-		c := scheduler.NewSchedulerCommand()
-		c.SetArgs(args[1:])
-		os.Exit(cli.Run(c))
+	err := run(os.Args[1:])
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "controlplane:", err)
+		os.Exit(1)
 	}
+}
+
+func run(args []string) error {
+	if len(args) == 0 {
+		return fmt.Errorf("no sub-command; there are %s", strings.Join(subcommands(), ", "))
+	}
+	switch name := args[0]; name {
+	case "up":
+		return runUp(args[1:])
+	case "ctl":
+		return runCtl(args[1:])
+	default:
+		program, ok := embedded[name]
+		if !ok {
+			return fmt.Errorf("no sub-command %q; there are %s", name, strings.Join(subcommands(), ", "))
+		}
+		followParentOfEnvironment()
+		program(args[1:])
+		return nil
+	}
+}
+
+func runUp(args []string) error {
+	opts, err := parseUp(args, os.Stderr)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	// Whoever read our lines may go first; that must not cut the clean-up short.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	if opts.exitWithParent {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithCancel(ctx)
+		defer cancel()
+		go followParent(opts.parent, cancel)
+	}
+	return up(ctx, opts, os.Stdout)
+}
+
+func subcommands() []string {
+	names := []string{"up", "ctl"}
+	for name := range embedded {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	return names
 }

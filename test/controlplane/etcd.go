@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"time"
+)
+
+// startEtcd starts the store that all clusters share, each under its own prefix,
+// and returns when it answers.
+func (s *set) startEtcd(ctx context.Context, client, peer int) error {
+	s.etcdURL = fmt.Sprintf("http://127.0.0.1:%d", client)
+	peerURL := fmt.Sprintf("http://127.0.0.1:%d", peer)
+	argv, err := s.locator.argv(etcdProgram, []string{
+		"--name=etcd",
+		"--data-dir=" + filepath.Join(s.dir, "etcd"),
+		"--listen-client-urls=" + s.etcdURL,
+		"--advertise-client-urls=" + s.etcdURL,
+		"--listen-peer-urls=" + peerURL,
+		"--initial-advertise-peer-urls=" + peerURL,
+		"--initial-cluster=etcd=" + peerURL,
+		"--log-level=warn",
+		// What is here need not survive a power cut, and tests are in a hurry.
+		"--unsafe-no-fsync",
+		"--quota-backend-bytes=8589934592",
+	})
+	if err != nil {
+		return err
+	}
+	if s.etcd, err = s.launcher.start("etcd", filepath.Join(s.dir, "logs", "etcd.log"), argv); err != nil {
+		return err
+	}
+	plain := &http.Client{Timeout: 5 * time.Second}
+	return poll(ctx, s.etcd, func() error { return get(ctx, plain, s.etcdURL+"/health") })
+}
+
+// get asks url, and takes any answer but 200 for an error that quotes it.
+func get(ctx context.Context, client *http.Client, url string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, 4096))
+	if err != nil {
+		return err
+	}
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", response.Status, body)
+	}
+	return nil
+}
