@@ -1,0 +1,125 @@
+package work
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// doubts warns of what a ConfigMap envelope says and may not mean.
+func (o *opener) doubts(envelope *api.Object) {
+	name := objectName(envelope.ID.Namespace, envelope.ID.Name)
+	if marker := envelope.Object.GetAnnotations()[api.EnvelopeConfigMapAnnotation]; marker != "true" {
+		o.warn("ConfigMap %q is taken for an envelope because of the annotation %s: %q; write \"true\", or \"false\" if it is none",
+			name, api.EnvelopeConfigMapAnnotation, marker)
+	}
+	if binary, ok := envelope.Object.Object["binaryData"].(map[string]any); ok && len(binary) > 0 {
+		o.warn("envelope ConfigMap %q: binaryData is ignored; put manifests under data", name)
+	}
+}
+
+// unwrapText takes one entry of a ConfigMap envelope: YAML or JSON, in one
+// document or several.
+func (o *opener) unwrapText(envelope *api.Object, id *api.EnvelopeIdentifier, key string, value any) {
+	text, ok := value.(string)
+	if !ok {
+		o.malformed(id, key, errors.New("it is not text; indent the manifest below \"|\""))
+		return
+	}
+	docs := documents(text)
+	for i, doc := range docs {
+		at := key
+		if len(docs) > 1 {
+			at = fmt.Sprintf("%s[%d]", key, i)
+		}
+		var fields map[string]any
+		if err := yaml.UnmarshalStrict([]byte(doc), &fields); err != nil {
+			o.malformed(id, at, err)
+			continue
+		}
+		object, err := objectOf(fields)
+		if err != nil {
+			o.malformed(id, at, err)
+			continue
+		}
+		if err := o.place(id, at, object); err != nil {
+			o.problems = append(o.problems, err)
+			continue
+		}
+		o.addWrapped(envelope, id, object)
+	}
+}
+
+// place checks where an entry of a ConfigMap envelope wants to be. What a
+// ClusterResourcePlacement reaches may go anywhere; a ResourcePlacement must
+// not reach beyond its namespace.
+func (o *opener) place(id *api.EnvelopeIdentifier, key string, object *unstructured.Unstructured) error {
+	ref := objectName(id.Namespace, id.Name)
+	name, kind := object.GetName(), object.GetKind()
+	namespaced, known := o.scope(object.GroupVersionKind().GroupKind())
+	switch {
+	case known && namespaced && object.GetNamespace() == "":
+		return fmt.Errorf("the object with manifest key %q in envelope config %q is of the namespaced kind %s and has no metadata.namespace; write it",
+			key, ref, kind)
+	case known && !namespaced && object.GetNamespace() != "":
+		o.warn("envelope ConfigMap %q, key %q: %s is not namespaced; its metadata.namespace is ignored", ref, key, kind)
+		object.SetNamespace("")
+	}
+	namespace := object.GetNamespace()
+	switch {
+	case o.within != "" && namespace == "":
+		return fmt.Errorf("cannot wrap cluster-scoped resource %s in the envelope %s", name, ref)
+	case o.within != "" && namespace != id.Namespace:
+		// The blank at the end is KubeFleet's.
+		return fmt.Errorf("the namespaced object `%s` in envelope config `%s` is placed in a different namespace `%s` ", name, ref, namespace)
+	case namespace != "" && namespace != id.Namespace:
+		o.warn("envelope ConfigMap %q, key %q: %s %q is in another namespace, %q", ref, key, kind, name, namespace)
+	}
+	return nil
+}
+
+func (o *opener) malformed(id *api.EnvelopeIdentifier, key string, err error) {
+	o.problem("the object with manifest key %q in envelope config %q is malformatted, err: %w", key, objectName(id.Namespace, id.Name), err)
+}
+
+// documents splits YAML at its "---" lines and leaves out what is empty or
+// only comments.
+func documents(text string) []string {
+	var docs []string
+	var doc strings.Builder
+	empty := true
+	end := func() {
+		if !empty {
+			docs = append(docs, doc.String())
+		}
+		doc.Reset()
+		empty = true
+	}
+	for line := range strings.Lines(text) {
+		if rest, ok := separator(line); ok {
+			end()
+			line = rest
+		}
+		doc.WriteString(line)
+		if t := strings.TrimSpace(line); t != "" && t[0] != '#' {
+			empty = false
+		}
+	}
+	end()
+	return docs
+}
+
+// separator reports whether a line begins a document, and what of the
+// document stands on the same line.
+func separator(line string) (rest string, ok bool) {
+	rest, ok = strings.CutPrefix(line, "---")
+	if !ok || strings.TrimLeft(rest, " \t\r\n") != "" && rest[0] != ' ' && rest[0] != '\t' {
+		return "", false
+	}
+	return rest, true
+}

@@ -1,0 +1,181 @@
+package work
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// A content is what a selection holds once its envelopes are open.
+type content struct {
+	// manifests and refused are in canonical order.
+	manifests []*Manifest
+	refused   []Refused
+	envelopes map[api.ID]bool
+	warnings  []string
+	problems  []error
+}
+
+// An opener takes envelopes apart.
+type opener struct {
+	content
+	// within is the namespace contents may not leave; empty for none.
+	within string
+	scope  Scope
+	seen   map[api.ID]bool
+}
+
+// open takes the objects as they are and the envelopes apart. Of two objects
+// with one ID the first wins, and those that stand alone come first.
+func open(key api.PlacementKey, selected []*api.Object, scope Scope) content {
+	o := &opener{within: key.Namespace, scope: scope, seen: map[api.ID]bool{}}
+	o.envelopes = map[api.ID]bool{}
+	if scope == nil {
+		o.scope = func(api.GroupKind) (bool, bool) { return false, false }
+	}
+	var envelopes []*api.Object
+	for _, object := range sorted(selected, func(o *api.Object) *api.Object { return o }) {
+		if envelopeType(object) == "" {
+			o.add(&Manifest{Object: object})
+		} else {
+			o.envelopes[object.ID] = true
+			envelopes = append(envelopes, object)
+		}
+	}
+	for _, e := range envelopes {
+		o.unwrap(e)
+	}
+	if len(envelopes) > 0 {
+		o.manifests = sorted(o.manifests, func(m *Manifest) *api.Object { return m.Object })
+		o.refused = sorted(o.refused, func(r Refused) *api.Object { return r.Object })
+	}
+	return o.content
+}
+
+// The messages of objects that are refused, as their Applied condition has them.
+const (
+	duplicatedMessage   = "Failed to apply the manifest (error: a duplicate manifest has been found)"
+	generateNameMessage = "Failed to apply the manifest (error: objects with only generate name are not supported)"
+)
+
+func (o *opener) add(m *Manifest) {
+	switch {
+	case m.ID.Name == "":
+		o.refused = append(o.refused, Refused{m, api.FoundGenerateName, generateNameMessage})
+	case o.seen[m.ID]:
+		o.refused = append(o.refused, Refused{m, api.Duplicated, duplicatedMessage})
+	default:
+		o.seen[m.ID] = true
+		o.manifests = append(o.manifests, m)
+	}
+}
+
+// envelopeType returns which kind of envelope an object is, or "" for none.
+func envelopeType(o *api.Object) api.EnvelopeType {
+	switch o.ID.GroupKind() {
+	case api.GroupKind{Group: api.PlacementGroup, Kind: "ClusterResourceEnvelope"}:
+		return api.ClusterResourceEnvelopeType
+	case api.GroupKind{Group: api.PlacementGroup, Kind: "ResourceEnvelope"}:
+		return api.ResourceEnvelopeType
+	case api.GroupKind{Kind: "ConfigMap"}:
+		if marker := o.Object.GetAnnotations()[api.EnvelopeConfigMapAnnotation]; marker != "" && marker != "false" {
+			return api.ConfigMapEnvelopeType
+		}
+	}
+	return ""
+}
+
+func (o *opener) unwrap(envelope *api.Object) {
+	id := &api.EnvelopeIdentifier{Name: envelope.ID.Name, Namespace: envelope.ID.Namespace, Type: envelopeType(envelope)}
+	data, ok := envelope.Object.Object["data"].(map[string]any)
+	if !ok && envelope.Object.Object["data"] != nil {
+		o.problem("envelope %s: data is not a map", objectName(id.Namespace, id.Name))
+		return
+	}
+	if id.Type == api.ConfigMapEnvelopeType {
+		o.doubts(envelope)
+	}
+	for _, key := range slices.Sorted(maps.Keys(data)) {
+		if id.Type == api.ConfigMapEnvelopeType {
+			o.unwrapText(envelope, id, key, data[key])
+		} else {
+			o.unwrapObject(envelope, id, key, data[key])
+		}
+	}
+}
+
+// unwrapObject takes one entry of a ResourceEnvelope or a
+// ClusterResourceEnvelope. Only what the entry says of its namespace counts,
+// not the real scope of its kind.
+func (o *opener) unwrapObject(envelope *api.Object, id *api.EnvelopeIdentifier, key string, value any) {
+	ref := objectName(id.Namespace, id.Name)
+	object, err := objectOf(value)
+	if err != nil {
+		o.problem("failed to parse the wrapped manifest data to a Kubernetes runtime object (manifestKey=%s,envelopeObjRef=%s): %w", key, ref, err)
+		return
+	}
+	namespace := object.GetNamespace()
+	name := objectName(namespace, object.GetName())
+	clusterWide := id.Type == api.ClusterResourceEnvelopeType
+	switch {
+	case clusterWide && namespace != "":
+		o.problem("a namespaced object %s (%s) has been wrapped in a cluster resource envelope %s", key, name, ref)
+	case !clusterWide && namespace == "":
+		o.problem("a cluster scope object %s (%s) has been wrapped in a resource envelope %s", key, name, ref)
+	case !clusterWide && namespace != id.Namespace:
+		o.problem("a namespaced object %s (%s) in has been wrapped in a resource envelope from another namespace (%s)", key, name, ref)
+	default:
+		o.addWrapped(envelope, id, object)
+	}
+}
+
+func (o *opener) addWrapped(envelope *api.Object, id *api.EnvelopeIdentifier, object *unstructured.Unstructured) {
+	hash, err := hashObject(object)
+	if err != nil {
+		o.problem("envelope %s: %w", objectName(id.Namespace, id.Name), err)
+		return
+	}
+	o.add(&Manifest{
+		Object:   &api.Object{ID: api.IDOf(object), Object: object, Hash: hash, Origin: envelope.Origin},
+		Envelope: id,
+	})
+}
+
+func (o *opener) problem(format string, args ...any) {
+	o.problems = append(o.problems, fmt.Errorf(format, args...))
+}
+
+func (o *opener) warn(format string, args ...any) {
+	o.warnings = append(o.warnings, fmt.Sprintf(format, args...))
+}
+
+// objectOf makes an object of decoded JSON, which it does not change. It
+// leaves out what only a server fills in.
+func objectOf(value any) (*unstructured.Unstructured, error) {
+	fields, ok := value.(map[string]any)
+	if !ok {
+		return nil, errors.New("it is not an object")
+	}
+	u := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(fields)}
+	if u.GetKind() == "" {
+		return nil, errors.New("kind is missing")
+	}
+	if u.GetAPIVersion() == "" {
+		return nil, errors.New("apiVersion is missing")
+	}
+	if _, err := schema.ParseGroupVersion(u.GetAPIVersion()); err != nil {
+		return nil, fmt.Errorf("apiVersion: %w", err)
+	}
+	if u.GetName() == "" && u.GetGenerateName() == "" {
+		return nil, errors.New("metadata.name is missing")
+	}
+	strip(u)
+	return u, nil
+}

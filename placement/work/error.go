@@ -1,0 +1,78 @@
+package work
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// An OverrideError says which override cannot be applied to which object. The
+// cluster's Overridden condition is False, and it keeps what it holds.
+type OverrideError struct {
+	// ClusterOverride is set for a ClusterResourceOverride, otherwise Override.
+	ClusterOverride string
+	Override        api.NamespacedName
+	Object          api.ID
+	// Envelope is what the object came out of; nil if it stood alone.
+	Envelope *api.EnvelopeIdentifier
+	Err      error
+}
+
+func newOverrideError(c *candidate, m *Manifest, err error) *OverrideError {
+	e := &OverrideError{Object: m.ID, Envelope: m.Envelope, Err: err}
+	if c.namespace == "" {
+		e.ClusterOverride = c.name
+	} else {
+		e.Override = api.NamespacedName{Namespace: c.namespace, Name: c.name}
+	}
+	if _, ok := errors.AsType[unclosedError](err); ok && m.ID.GroupKind() == (api.GroupKind{Kind: "Secret"}) {
+		e.Err = unclosedError{"(hidden)"}
+	}
+	return e
+}
+
+// Error returns KubeFleet's text, as it stands in the Overridden condition
+// after "Failed to apply the override rules on the resources: ".
+func (e *OverrideError) Error() string {
+	object := fmt.Sprintf("%s %q", cmp.Or(e.Object.Kind, "Unknown"), e.Object.Name)
+	if e.Object.Namespace != "" {
+		object += fmt.Sprintf(" in namespace %q", e.Object.Namespace)
+	}
+	kind, name := "ClusterResourceOverrideSnapshot", e.ClusterOverride
+	if name == "" {
+		kind, name = "ResourceOverrideSnapshot", e.Override.Name
+	}
+	text := fmt.Sprintf("%s %q failed to apply on %s: %s", kind, name, object, e.Err)
+	if e.Envelope != nil {
+		text = fmt.Sprintf("failed to apply overrides to %s from envelope %s: %s", object, objectName(e.Envelope.Namespace, e.Envelope.Name), text)
+	}
+	return text
+}
+
+// Unwrap returns the cause.
+func (e *OverrideError) Unwrap() error { return e.Err }
+
+// An EnvelopeError says what is wrong with the envelopes of a placement. No
+// cluster gets anything of it: WorkSynchronized is False, and each keeps what
+// it holds.
+type EnvelopeError struct {
+	// Problems are all that were found, in order of envelope and key.
+	Problems []error
+}
+
+// Error returns the problems in one line, as they stand in the
+// WorkSynchronized condition after "Failed to synchronize the work to the
+// latest: ".
+func (e *EnvelopeError) Error() string {
+	texts := make([]string, len(e.Problems))
+	for i, p := range e.Problems {
+		texts[i] = p.Error()
+	}
+	return strings.Join(texts, "; ")
+}
+
+// Unwrap returns the problems.
+func (e *EnvelopeError) Unwrap() []error { return e.Problems }

@@ -1,0 +1,63 @@
+package work
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"hash"
+	"io"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// hashOf names a content. What is refused is part of it, since a cluster shows
+// it as failed.
+func hashOf(manifests []*Manifest, refused []Refused) string {
+	h := sha256.New()
+	for _, m := range manifests {
+		writeManifest(h, m)
+	}
+	for _, r := range refused {
+		writeField(h, r.Reason)
+		writeManifest(h, r.Manifest)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// hashOfError stands for content that cannot be made.
+func hashOfError(err error) string {
+	h := sha256.New()
+	writeField(h, "cannot be rendered")
+	writeField(h, err.Error())
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+func writeManifest(h hash.Hash, m *Manifest) {
+	id := m.ID
+	for _, s := range []string{id.Group, m.Object.Object.GroupVersionKind().Version, id.Kind, id.Namespace, id.Name, m.Hash} {
+		writeField(h, s)
+	}
+	if e := m.Envelope; e != nil {
+		for _, s := range []string{string(e.Type), e.Namespace, e.Name} {
+			writeField(h, s)
+		}
+	}
+	writeField(h, "")
+}
+
+// writeField ends each string with a byte that is in none of them.
+func writeField(h hash.Hash, s string) {
+	io.WriteString(h, s) // a hash never fails to write
+	h.Write([]byte{0})
+}
+
+// hashObject is the hash of api.Object: of the JSON with sorted keys.
+func hashObject(u *unstructured.Unstructured) (string, error) {
+	data, err := json.Marshal(u.Object)
+	if err != nil {
+		return "", fmt.Errorf("encode %s %q: %w", u.GetKind(), u.GetName(), err)
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:]), nil
+}

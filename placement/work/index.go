@@ -1,0 +1,111 @@
+package work
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// A ref is an object as an override names it: with its version.
+type ref struct {
+	group, version, kind, namespace, name string
+}
+
+func refOf(o *api.Object) ref {
+	return ref{o.ID.Group, o.Object.GroupVersionKind().Version, o.ID.Kind, o.ID.Namespace, o.ID.Name}
+}
+
+// An index finds the manifests that an override selects.
+type index struct {
+	// cluster is by what a ClusterResourceOverride may name: cluster-scoped
+	// objects, and namespaces for themselves and all that is in them.
+	cluster map[ref][]int
+	// namespaced is by what a ResourceOverride may name.
+	namespaced map[ref]int
+	// versions are those in which an object is present.
+	versions  map[api.ID]string
+	envelopes map[api.ID]bool
+}
+
+func newIndex(c content) *index {
+	x := &index{
+		cluster:    map[ref][]int{},
+		namespaced: map[ref]int{},
+		versions:   map[api.ID]string{},
+		envelopes:  c.envelopes,
+	}
+	for i, m := range c.manifests {
+		r := refOf(m.Object)
+		x.versions[m.ID] = r.version
+		if r.namespace != "" {
+			x.namespaced[r] = i
+			r = ref{version: "v1", kind: "Namespace", name: r.namespace}
+		}
+		x.cluster[r] = append(x.cluster[r], i)
+	}
+	return x
+}
+
+// find returns the manifests an override selects, ascending. Misses complete
+// the sentence "override O selects …"; a selector that finds nothing is one
+// only if the override is bound to this placement, as it may otherwise be
+// meant for another.
+func (x *index) find(s source, bound bool) (selects []int, misses []string) {
+	for _, sel := range s.selectors {
+		r := ref{sel.Group, sel.Version, sel.Kind, s.namespace, sel.Name}
+		found := x.lookup(r)
+		selects = append(selects, found...)
+		if len(found) > 0 {
+			continue
+		}
+		if miss := x.miss(r); miss != "" && (bound || x.envelopes[r.id()]) {
+			misses = append(misses, miss)
+		}
+	}
+	slices.Sort(selects)
+	return slices.Compact(selects), misses
+}
+
+func (x *index) lookup(r ref) []int {
+	if r.namespace == "" {
+		return x.cluster[r]
+	}
+	if i, ok := x.namespaced[r]; ok {
+		return []int{i}
+	}
+	return nil
+}
+
+// miss says why an override finds nothing under a name.
+func (x *index) miss(r ref) string {
+	id := r.id()
+	version, present := x.versions[id]
+	switch {
+	case x.envelopes[id]:
+		return fmt.Sprintf("the envelope %s itself, which changes nothing; select the objects in it", r)
+	case present:
+		return fmt.Sprintf("%s, which is placed in version %s; write that version", r, apiVersion(r.group, version))
+	default:
+		return fmt.Sprintf("%s, which the placement does not hold", r)
+	}
+}
+
+func (r ref) id() api.ID {
+	return api.ID{Group: r.group, Kind: r.kind, Namespace: r.namespace, Name: r.name}
+}
+
+// String returns apiVersion Kind namespace/name.
+func (r ref) String() string {
+	return fmt.Sprintf("%s %s %q", apiVersion(r.group, r.version), r.kind, objectName(r.namespace, r.name))
+}
+
+func apiVersion(group, version string) string {
+	return strings.TrimPrefix(group+"/"+version, "/")
+}
+
+// objectName returns namespace/name, or the name alone.
+func objectName(namespace, name string) string {
+	return strings.TrimPrefix(namespace+"/"+name, "/")
+}

@@ -1,0 +1,164 @@
+package work
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// A candidate is an override that concerns the placement: it is not bound to
+// another one, and selects some of its manifests.
+type candidate struct {
+	// namespace is empty for a ClusterResourceOverride.
+	namespace, name string
+	// selects are indexes into the renderer's manifests, ascending.
+	selects []int
+	rules   []rule
+}
+
+// A rule says what to do on which clusters.
+type rule struct {
+	// index is the rule's place in its override, from 0.
+	index int
+	// anywhere matches every cluster; otherwise any of terms has to.
+	anywhere bool
+	terms    []labels.Selector
+	// delete drops the object; patches are then empty.
+	delete  bool
+	patches []patch
+	// err is why the rule cannot be understood. It concerns every cluster.
+	err error
+}
+
+// matches reports whether the rule is for the cluster. A rule nobody can
+// understand is for all, so that all say so.
+func (r *rule) matches(c placement.Cluster) bool {
+	if r.anywhere || r.err != nil {
+		return true
+	}
+	return slices.ContainsFunc(r.terms, func(s labels.Selector) bool { return s.Matches(labels.Set(c.Labels)) })
+}
+
+// A source is what ClusterResourceOverride and ResourceOverride have in common.
+type source struct {
+	kind            string
+	namespace, name string
+	ref             *api.PlacementRef
+	selectors       []api.ResourceSelector
+	policy          *api.OverridePolicy
+}
+
+// String names the override in a warning.
+func (s source) String() string {
+	name := s.name
+	if s.namespace != "" {
+		name = s.namespace + "/" + s.name
+	}
+	return fmt.Sprintf("%s %q", s.kind, name)
+}
+
+// bound reports whether the override names a placement, and whether it may
+// act on the one with the given key.
+func (s source) bound(key api.PlacementKey) (bound, ours bool) {
+	switch {
+	case s.ref == nil:
+		return false, true
+	case s.ref.Scope == api.NamespaceScoped:
+		return true, s.namespace != "" && key == api.PlacementKey{Namespace: s.namespace, Name: s.ref.Name}
+	default:
+		return true, key == api.PlacementKey{Name: s.ref.Name}
+	}
+}
+
+// sources lists the overrides in the order in which they apply: cluster ones
+// by name, then the others by namespace and name.
+func sources(cros []*api.ClusterResourceOverride, ros []*api.ResourceOverride) []source {
+	all := make([]source, 0, len(cros)+len(ros))
+	for _, o := range cros {
+		s := source{kind: "ClusterResourceOverride", name: o.Name, ref: o.Spec.Placement, policy: o.Spec.Policy}
+		for _, t := range o.Spec.ClusterResourceSelectors {
+			s.selectors = append(s.selectors, api.ResourceSelector{Group: t.Group, Version: t.Version, Kind: t.Kind, Name: t.Name})
+		}
+		all = append(all, s)
+	}
+	for _, o := range ros {
+		all = append(all, source{
+			kind: "ResourceOverride", namespace: o.Namespace, name: o.Name,
+			ref: o.Spec.Placement, selectors: o.Spec.ResourceSelectors, policy: o.Spec.Policy,
+		})
+	}
+	// No namespace is the empty string, so cluster overrides come first.
+	slices.SortStableFunc(all, func(a, b source) int {
+		if c := strings.Compare(a.namespace, b.namespace); c != 0 {
+			return c
+		}
+		return strings.Compare(a.name, b.name)
+	})
+	return all
+}
+
+// candidatesFor finds the overrides that concern the placement, and warns of
+// those that were meant for it and miss.
+func candidatesFor(key api.PlacementKey, index *index, cros []*api.ClusterResourceOverride, ros []*api.ResourceOverride) ([]candidate, []string) {
+	var candidates []candidate
+	var warnings []string
+	for _, s := range sources(cros, ros) {
+		bound, ours := s.bound(key)
+		if !ours {
+			continue
+		}
+		selects, misses := index.find(s, bound)
+		for _, miss := range misses {
+			warnings = append(warnings, fmt.Sprintf("%s selects %s", s, miss))
+		}
+		if len(selects) == 0 || s.policy == nil {
+			continue
+		}
+		candidates = append(candidates, candidate{
+			namespace: s.namespace, name: s.name,
+			selects: selects, rules: rulesOf(s.policy.OverrideRules),
+		})
+	}
+	return candidates, warnings
+}
+
+func rulesOf(declared []api.OverrideRule) []rule {
+	rules := make([]rule, len(declared))
+	for i, d := range declared {
+		r := rule{index: i, delete: d.OverrideType == api.DeleteOverrideType}
+		r.anywhere, r.terms, r.err = clustersOf(d.ClusterSelector)
+		if !r.delete {
+			r.patches = patchesOf(d.JSONPatchOverrides)
+		}
+		rules[i] = r
+	}
+	return rules
+}
+
+// clustersOf reads a cluster selector. An absent one matches nothing and one
+// without terms everything; a term without a label selector matches nothing.
+func clustersOf(s *api.ClusterSelector) (anywhere bool, terms []labels.Selector, err error) {
+	if s == nil {
+		return false, nil, nil
+	}
+	if len(s.ClusterSelectorTerms) == 0 {
+		return true, nil, nil
+	}
+	for _, t := range s.ClusterSelectorTerms {
+		if t.LabelSelector == nil {
+			continue
+		}
+		selector, err := metav1.LabelSelectorAsSelector(t.LabelSelector)
+		if err != nil {
+			return false, nil, fmt.Errorf("read the cluster selector: %w", err)
+		}
+		terms = append(terms, selector)
+	}
+	return false, terms, nil
+}
