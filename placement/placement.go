@@ -27,6 +27,9 @@ type Cluster struct {
 	Malformed map[string]string
 	// Namespaces are those that exist there; nil means that nobody looked.
 	Namespaces map[string]bool
+	// NamespacesUnknown says that somebody looked and could not tell. A
+	// ResourcePlacement then takes it for a cluster without its namespace.
+	NamespacesUnknown bool
 	// Ineligible is why the cluster takes nothing new; empty if it does.
 	Ineligible string
 }
@@ -39,8 +42,8 @@ type Revision struct {
 	Hash string
 }
 
-// A Score ranks a cluster within one placement. Spread outranks Affinity,
-// Affinity outranks Kept.
+// A Score ranks a cluster within one placement. Spread outranks Affinity; of
+// equals one that the placement holds already wins, then the larger name.
 type Score struct {
 	Affinity int32
 	Spread   int32
@@ -55,6 +58,9 @@ type Binding struct {
 	Score *Score
 	// Reason is the decision's text of the moment it was chosen.
 	Reason string
+	// Order is its turn among the clusters chosen, from 1 upwards; it puts the
+	// decisions of a PickN placement in the order they were made.
+	Order int
 	// Unscheduled says that it is no longer wanted and waits to be removed.
 	Unscheduled bool
 

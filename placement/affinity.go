@@ -1,0 +1,223 @@
+package placement
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// A requiredTerm matches a cluster when its labels and all its properties do.
+type requiredTerm struct {
+	labels     labels.Selector // nil: any
+	properties []requirement
+}
+
+func (t requiredTerm) matches(c *Cluster) bool {
+	if t.labels != nil && !t.labels.Matches(labels.Set(c.Labels)) {
+		return false
+	}
+	for i := range t.properties {
+		if !t.properties[i].holds(c) {
+			return false
+		}
+	}
+	return true
+}
+
+// A requirement compares one property with one quantity. A property that the
+// cluster does not report is unknown, and nothing holds of it, not even Ne.
+type requirement struct {
+	property string
+	operator api.PropertySelectorOperator
+	value    string
+	want     resource.Quantity
+	compare  func(sign int) bool // nil: can never hold
+}
+
+func (q requirement) holds(c *Cluster) bool {
+	if q.compare == nil {
+		return false
+	}
+	got, known := c.Properties[q.property]
+	return known && q.compare(got.Cmp(q.want))
+}
+
+var comparisons = map[api.PropertySelectorOperator]func(sign int) bool{
+	api.PropertyGreaterThan:          func(sign int) bool { return sign > 0 },
+	api.PropertyGreaterThanOrEqualTo: func(sign int) bool { return sign >= 0 },
+	api.PropertyEqualTo:              func(sign int) bool { return sign == 0 },
+	api.PropertyNotEqualTo:           func(sign int) bool { return sign != 0 },
+	api.PropertyLessThan:             func(sign int) bool { return sign < 0 },
+	api.PropertyLessThanOrEqualTo:    func(sign int) bool { return sign <= 0 },
+}
+
+// A preference adds to the score of the clusters it matches.
+type preference struct {
+	weight int32
+	labels labels.Selector // nil: any
+	sorter string          // a property; empty: the whole weight
+	order  api.PropertySortOrder
+	// min and max are of all clusters that report the property, whether or
+	// not they can be chosen.
+	min, max float64
+}
+
+// A contribution is what one preference gives to one cluster, and why.
+type contribution struct {
+	points  int32
+	matches bool // the labels
+	known   bool // the property, if there is a sorter
+}
+
+func (p *preference) of(c *Cluster) contribution {
+	if p.labels != nil && !p.labels.Matches(labels.Set(c.Labels)) {
+		return contribution{}
+	}
+	if p.sorter == "" {
+		return contribution{points: p.weight, matches: true}
+	}
+	got, known := c.Properties[p.sorter]
+	if !known {
+		return contribution{matches: true}
+	}
+	return contribution{points: p.grade(got), matches: true, known: true}
+}
+
+func (p *preference) grade(q resource.Quantity) int32 {
+	if p.min == p.max {
+		return 0
+	}
+	share := (q.AsApproximateFloat64() - p.min) / (p.max - p.min)
+	if p.order == api.Ascending {
+		share = 1 - share
+	}
+	return int32(math.Round(share * float64(p.weight)))
+}
+
+// observe sets the range of the sorted property.
+func (p *preference) observe(fleet []*Cluster) {
+	if p.sorter == "" || p.weight == 0 {
+		return
+	}
+	seen := false
+	for _, c := range fleet {
+		q, known := c.Properties[p.sorter]
+		if !known {
+			continue
+		}
+		v := q.AsApproximateFloat64()
+		if !seen {
+			p.min, p.max, seen = v, v, true
+		}
+		p.min, p.max = math.Min(p.min, v), math.Max(p.max, v)
+	}
+}
+
+// affinity is the sum of all preferences. The sum is not clamped.
+func (c *rules) affinity(m *Cluster) int32 {
+	var sum int32
+	for i := range c.preferred {
+		sum += c.preferred[i].of(m).points
+	}
+	return sum
+}
+
+func (c *rules) compileAffinity(a *api.ClusterAffinity) {
+	const field = "spec.policy.affinity.clusterAffinity."
+	if a == nil {
+		return
+	}
+	if a.Required != nil {
+		for i, t := range a.Required.ClusterSelectorTerms {
+			at := field + "requiredDuringSchedulingIgnoredDuringExecution.clusterSelectorTerms[" + strconv.Itoa(i) + "]"
+			c.required = append(c.required, c.requiredTerm(t, at))
+		}
+		c.constrained = len(c.required) > 0
+	}
+	for i, p := range a.Preferred {
+		at := field + "preferredDuringSchedulingIgnoredDuringExecution[" + strconv.Itoa(i) + "].preference"
+		c.preferred = append(c.preferred, c.preference(p, at))
+	}
+}
+
+func (c *rules) requiredTerm(t api.ClusterSelectorTerm, at string) requiredTerm {
+	term := requiredTerm{labels: c.selector(t.LabelSelector, at)}
+	if t.PropertySelector == nil {
+		return term
+	}
+	for i, e := range t.PropertySelector.MatchExpressions {
+		q, err := parseRequirement(e)
+		if err != nil {
+			c.note(fmt.Sprintf("%s.propertySelector.matchExpressions[%d]: %s, so it matches no cluster", at, i, err))
+		}
+		term.properties = append(term.properties, q)
+	}
+	return term
+}
+
+func parseRequirement(e api.PropertySelectorRequirement) (requirement, error) {
+	q := requirement{property: e.Name, operator: e.Operator}
+	if len(e.Values) != 1 {
+		return q, fmt.Errorf("values must be exactly one quantity, not %d", len(e.Values))
+	}
+	q.value = e.Values[0]
+	want, err := resource.ParseQuantity(q.value)
+	if err != nil {
+		return q, fmt.Errorf("%q is not a quantity", q.value)
+	}
+	compare, known := comparisons[e.Operator]
+	if !known {
+		return q, fmt.Errorf("operator %q is none of Gt, Ge, Eq, Ne, Lt, Le", e.Operator)
+	}
+	q.want, q.compare = want, compare
+	return q, nil
+}
+
+func (c *rules) preference(p api.PreferredClusterSelector, at string) preference {
+	out := preference{weight: p.Weight, labels: c.selector(p.Preference.LabelSelector, at)}
+	if s := p.Preference.PropertySorter; s != nil {
+		out.sorter, out.order = s.Name, s.SortOrder
+	}
+	return out
+}
+
+// selector parses a label selector; nil stands for any labels. One that cannot
+// be parsed matches nothing.
+func (c *rules) selector(s *metav1.LabelSelector, at string) labels.Selector {
+	if s == nil {
+		return nil
+	}
+	parsed, err := metav1.LabelSelectorAsSelector(s)
+	if err != nil {
+		c.note(at + ".labelSelector: " + err.Error() + ", so it matches no cluster")
+		return labels.Nothing()
+	}
+	return parsed
+}
+
+// properties are the names of all that the policy looks at, each once.
+func (c *rules) properties() []string {
+	var names []string
+	seen := map[string]bool{}
+	add := func(name string) {
+		if name != "" && !seen[name] {
+			seen[name] = true
+			names = append(names, name)
+		}
+	}
+	for _, t := range c.required {
+		for _, q := range t.properties {
+			add(q.property)
+		}
+	}
+	for _, p := range c.preferred {
+		add(p.sorter)
+	}
+	return names
+}

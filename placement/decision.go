@@ -1,0 +1,155 @@
+package placement
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// ScheduledMessage is the message of a placement's condition Scheduled.
+func ScheduledMessage(fulfilled bool, found int) string {
+	n := strconv.Itoa(found)
+	if fulfilled {
+		return "found all cluster needed as specified by the scheduling policy, found " + n + " cluster(s)"
+	}
+	return "could not find all clusters needed as specified by the scheduling policy, found " + n + " cluster(s) instead"
+}
+
+// ScheduledReason is the reason of a placement's condition Scheduled.
+func ScheduledReason(fulfilled bool) string {
+	if fulfilled {
+		return api.SchedulingPolicyFulfilled
+	}
+	return api.SchedulingPolicyUnfulfilled
+}
+
+func quote(s string) string { return `"` + s + `"` }
+
+// picked is the reason of a cluster that was chosen; without a score it was
+// named by the policy.
+func picked(placement string, s *Score) string {
+	text := "Successfully scheduled resources for placement in " + quote(placement)
+	if s != nil {
+		text += scores(s)
+	}
+	return text + ": picked by scheduling policy"
+}
+
+func scores(s *Score) string {
+	return " (affinity score: " + strconv.Itoa(int(s.Affinity)) + ", topology spread score: " + strconv.Itoa(int(s.Spread)) + ")"
+}
+
+// decisions puts the verdicts in order: selected, scored, the rest.
+func (c *cycle) decisions() []Decision {
+	all := make([]Decision, 0, len(c.members))
+	for _, m := range c.selectedOrder() {
+		all = append(all, c.decision(m))
+	}
+	for _, m := range c.losers() {
+		all = append(all, c.decision(m))
+	}
+	if c.kind == api.PickFixed {
+		all = append(all, c.unmet()...)
+	}
+	for i := range c.members {
+		if m := &c.members[i]; !m.selected() && !c.scored(m) && !c.named(m) {
+			all = append(all, c.decision(m))
+		}
+	}
+	return all
+}
+
+func (c *cycle) selectedOrder() []*member {
+	var all []*member
+	for i := range c.members {
+		if m := &c.members[i]; m.selected() {
+			all = append(all, m)
+		}
+	}
+	switch c.kind {
+	case api.PickN:
+		slices.SortFunc(all, inOrder)
+	case api.PickFixed:
+		at := map[string]int{}
+		for i, name := range c.names {
+			at[name] = i - len(c.names)
+		}
+		slices.SortStableFunc(all, func(a, b *member) int { return cmp.Compare(at[a.Name], at[b.Name]) })
+	}
+	return all
+}
+
+// scored reports whether the cluster was ranked among the candidates.
+func (c *cycle) scored(m *member) bool {
+	return c.kind == api.PickN && m.candidate() && m.forbidden < 0
+}
+
+func (c *cycle) named(m *member) bool {
+	return c.kind == api.PickFixed && slices.Contains(c.names, m.Name)
+}
+
+// losers are those that were scored and not chosen, best first.
+func (c *cycle) losers() []*member {
+	var all []*member
+	for i := range c.members {
+		if m := &c.members[i]; !m.selected() && c.scored(m) {
+			all = append(all, m)
+		}
+	}
+	slices.SortFunc(all, func(a, b *member) int {
+		return cmp.Or(
+			cmp.Compare(b.spread, a.spread),
+			cmp.Compare(b.affinity, a.affinity),
+			cmp.Compare(b.index, a.index),
+		)
+	})
+	return all
+}
+
+// unmet are the names of PickFixed that got nothing: first those of clusters
+// that are not eligible, then those of no cluster, as listed.
+func (c *cycle) unmet() []Decision {
+	var invalid, missing []Decision
+	for _, name := range c.names {
+		switch m := c.find(name); {
+		case m == nil:
+			missing = append(missing, Decision{Cluster: name, Reason: "Specified cluster " + quote(name) + " is not found"})
+		case !m.selected():
+			invalid = append(invalid, c.decision(m))
+		}
+	}
+	return append(invalid, missing...)
+}
+
+func (c *cycle) decision(m *member) Decision {
+	d := Decision{Cluster: m.Name, Selected: m.selected()}
+	if d.Selected {
+		d.Score = m.now.Score
+		d.Reason = cmp.Or(m.reason, m.now.Reason, picked(c.key, d.Score))
+		return d
+	}
+	if c.scored(m) {
+		d.Score = &Score{Affinity: m.affinity, Spread: m.spread}
+	}
+	d.Reason = c.refusal(m) + c.unreadable(m.Cluster)
+	return d
+}
+
+// refusal is why a cluster is not selected.
+func (c *cycle) refusal(m *member) string {
+	switch {
+	case c.frozen != "":
+		return "Cluster " + quote(m.Name) + " is not selected: " + c.frozen
+	case c.kind == api.PickFixed && c.named(m):
+		return "Cluster " + quote(m.Name) + " is not eligible for resource placement yet: " + m.Ineligible
+	case c.kind == api.PickFixed:
+		return "Cluster " + quote(m.Name) + " is not named by the placement policy"
+	case m.objection != "":
+		return "ClusterUnschedulable, " + m.objection
+	case m.forbidden >= 0:
+		return "ClusterUnschedulable, " + c.domains.constraints[m.forbidden].violation()
+	}
+	return "Cluster " + quote(m.Name) + " does not score high enough" + scores(&Score{Affinity: m.affinity, Spread: m.spread})
+}

@@ -1,0 +1,92 @@
+package placement
+
+import (
+	"slices"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// A filter is one reason not to choose a cluster.
+type filter struct {
+	name string
+	// objection is why the cluster is not to be chosen; empty if it may be.
+	objection func(*rules, *Cluster) string
+}
+
+// filters run in order; the first objection is the reason we report. Topology
+// spread comes after all of them, because it depends on what was chosen before.
+var filters = []filter{
+	{"ClusterAffinity", (*rules).mismatch},
+	{"ClusterEligibility", (*rules).ineligible},
+	{"NamespaceAffinity", (*rules).lacksNamespace},
+	{"TaintToleration", (*rules).repelled},
+	{"PlacementAffinity", (*rules).misplaced},
+}
+
+// objection returns the first objection, or the empty string.
+func (c *rules) objection(m *Cluster) string {
+	for _, f := range filters {
+		if why := f.objection(c, m); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+func (c *rules) mismatch(m *Cluster) string {
+	if !c.constrained || slices.ContainsFunc(c.required, func(t requiredTerm) bool { return t.matches(m) }) {
+		return ""
+	}
+	return "cluster does not match with any of the required cluster affinity terms"
+}
+
+func (c *rules) ineligible(m *Cluster) string { return m.Ineligible }
+
+func (c *rules) lacksNamespace(m *Cluster) string {
+	switch {
+	case c.namespace == "":
+		return ""
+	case m.NamespacesUnknown:
+		return "cluster has no namespace information available"
+	case m.Namespaces == nil || m.Namespaces[c.namespace]:
+		return ""
+	}
+	return "target namespace does not exist on cluster"
+}
+
+func (c *rules) repelled(m *Cluster) string {
+	for _, t := range m.Taints {
+		if !slices.ContainsFunc(c.tolerations, func(o api.Toleration) bool { return tolerates(o, t) }) {
+			return "taint &{Key:" + t.Key + " Value:" + t.Value + " Effect:" + string(t.Effect) + "} cannot be tolerated"
+		}
+	}
+	return ""
+}
+
+func tolerates(o api.Toleration, t api.Taint) bool {
+	if o.Effect != "" && o.Effect != t.Effect {
+		return false
+	}
+	switch o.Operator {
+	case api.TolerationExists:
+		return o.Key == "" || o.Key == t.Key
+	case api.TolerationEqual:
+		return o.Key == t.Key && o.Value == t.Value
+	}
+	return false
+}
+
+// misplaced judges by where other placements are.
+func (c *rules) misplaced(m *Cluster) string {
+	for _, o := range c.together {
+		if !o.holds[m.Name] {
+			return "placement " + quote(o.name) + ", which placementAffinity names, is not on the cluster"
+		}
+	}
+	for _, o := range c.apart {
+		if o.holds[m.Name] {
+			return "placement " + quote(o.name) + ", which placementAntiAffinity names, is on the cluster"
+		}
+	}
+	return ""
+}

@@ -1,0 +1,230 @@
+package placement
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+)
+
+// pickN takes N clusters. What is present stays unless N shrinks.
+func (c *cycle) pickN() {
+	c.filter()
+	for i := range c.members {
+		if m := &c.members[i]; m.candidate() {
+			m.affinity = c.rules.affinity(m.Cluster)
+		}
+	}
+	c.domains = newSpread(c.rules.spread, c.fleet)
+	c.wanted = c.n
+
+	held := c.inOrder(present)
+	if c.n > len(held) {
+		for _, m := range held {
+			c.domains.add(m.index)
+		}
+		c.grow(c.n-len(held), nextOrder(held))
+	} else {
+		c.shrink(held)
+	}
+	c.fulfilled = c.found() >= c.n
+}
+
+// inOrder returns the members of a class in the order they were chosen.
+// Where that was forgotten, the larger name was first.
+func (c *cycle) inOrder(k class) []*member {
+	var all []*member
+	for i := range c.members {
+		if m := &c.members[i]; m.class == k {
+			all = append(all, m)
+		}
+	}
+	slices.SortFunc(all, inOrder)
+	return all
+}
+
+func inOrder(a, b *member) int {
+	return cmp.Or(cmp.Compare(a.now.Order, b.now.Order), cmp.Compare(b.index, a.index))
+}
+
+func nextOrder(held []*member) int {
+	next := 1
+	for _, m := range held {
+		next = max(next, m.old.Order+1)
+	}
+	return next
+}
+
+// grow chooses up to want clusters, one at a time, and lets go of what an
+// earlier policy chose and this one does not. Clusters that are held win ties
+// through all picks, because an avoidable move is an outage.
+//
+// Those that are left over keep the score of the last pick: that is what they
+// lost with.
+func (c *cycle) grow(want, order int) {
+	groups := c.groups(c.ranked())
+	for {
+		best, score := c.best(groups)
+		if best == nil || want == 1 {
+			c.judge()
+		}
+		if best == nil {
+			break
+		}
+		m := best.take()
+		c.choose(m, &Score{Affinity: m.affinity, Spread: score}, order)
+		if want--; want == 0 {
+			break
+		}
+		order++
+		c.domains.add(m.index)
+	}
+	for i := range c.members {
+		if m := &c.members[i]; m.class == obsolete && m.now == m.old {
+			c.withdraw(m)
+		}
+	}
+}
+
+// ranked are the candidates, best first as far as that does not depend on what
+// was chosen before.
+func (c *cycle) ranked() []*member {
+	var all []*member
+	for i := range c.members {
+		if m := &c.members[i]; m.candidate() {
+			all = append(all, m)
+		}
+	}
+	slices.SortFunc(all, func(a, b *member) int {
+		return cmp.Or(
+			cmp.Compare(b.affinity, a.affinity),
+			cmp.Compare(kept(b), kept(a)),
+			cmp.Compare(b.index, a.index),
+		)
+	})
+	return all
+}
+
+// kept is what breaks ties in favour of a cluster that is held.
+func kept(m *member) int {
+	if m.class == obsolete {
+		return 1
+	}
+	return 0
+}
+
+// A group is the candidates of the same domains, best first. At any moment all
+// of them have the same spread score, so only the first of each group can be
+// the next pick, and a pick costs one look at each group.
+type group struct {
+	members []*member
+	ranks   []int // of the members among all candidates
+}
+
+func (g *group) take() *member {
+	m := g.members[0]
+	g.members, g.ranks = g.members[1:], g.ranks[1:]
+	return m
+}
+
+func (c *cycle) groups(ranked []*member) []*group {
+	var all []*group
+	index := map[string]*group{}
+	var key []byte
+	for rank, m := range ranked {
+		key = key[:0]
+		for _, d := range c.domains.domains {
+			key = strconv.AppendInt(key, int64(d.of[m.index]), 36)
+			key = append(key, ' ')
+		}
+		g := index[string(key)]
+		if g == nil {
+			g = &group{}
+			index[string(key)] = g
+			all = append(all, g)
+		}
+		g.members = append(g.members, m)
+		g.ranks = append(g.ranks, rank)
+	}
+	return all
+}
+
+// best returns the group whose first member is the next pick, and its spread
+// score; nil if there is none.
+func (c *cycle) best(groups []*group) (*group, int32) {
+	var best *group
+	var top int32
+	for _, g := range groups {
+		if len(g.members) == 0 {
+			continue
+		}
+		score, forbidden := c.domains.judge(g.members[0].index)
+		if forbidden >= 0 {
+			continue
+		}
+		if best == nil || score > top || score == top && g.ranks[0] < best.ranks[0] {
+			best, top = g, score
+		}
+	}
+	return best, top
+}
+
+// judge gives every candidate the spread score it would have as the next pick.
+func (c *cycle) judge() {
+	for i := range c.members {
+		if m := &c.members[i]; m.candidate() {
+			m.spread, m.forbidden = c.domains.judge(i)
+		}
+	}
+}
+
+// shrink lets go of what an earlier policy chose and of the surplus, and judges
+// the rest as at the last pick.
+func (c *cycle) shrink(held []*member) {
+	for _, m := range c.inOrder(obsolete) {
+		c.withdraw(m)
+	}
+	surplus := slices.Clone(held)
+	slices.SortFunc(surplus, worstFirst)
+	for _, m := range surplus[:len(held)-c.n] {
+		c.withdraw(m)
+	}
+	held = slices.DeleteFunc(held, func(m *member) bool { return !m.selected() })
+	for _, m := range held[:max(0, len(held)-1)] {
+		c.domains.add(m.index)
+	}
+	for i := range c.members {
+		m := &c.members[i]
+		if m.class == present && !m.selected() {
+			m.class = unscheduled
+			m.objection = c.rules.objection(m.Cluster)
+			m.affinity = c.rules.affinity(m.Cluster)
+		}
+	}
+	c.judge()
+}
+
+// worstFirst puts first what is given up first: what has no content yet, then
+// what was never scored, then the lower scores of the moment of choice, then
+// the smaller name.
+func worstFirst(a, b *member) int {
+	return cmp.Or(
+		cmp.Compare(rank(a.old.Released()), rank(b.old.Released())),
+		cmp.Compare(rank(a.old.Score != nil), rank(b.old.Score != nil)),
+		compareScores(a.old.Score, b.old.Score),
+		cmp.Compare(a.index, b.index),
+	)
+}
+
+func rank(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func compareScores(a, b *Score) int {
+	if a == nil || b == nil {
+		return 0
+	}
+	return cmp.Or(cmp.Compare(a.Spread, b.Spread), cmp.Compare(a.Affinity, b.Affinity))
+}

@@ -1,0 +1,149 @@
+package placement
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// PolicyHash is the key by which a binding remembers the policy that chose it:
+// the hex SHA-256 of the policy's canonical JSON. Defaults are filled in and
+// what says nothing is left out, so spelling a default changes nothing, and nil
+// is PickAll. The number of clusters is not part of it: another number scales,
+// it does not judge anew.
+func PolicyHash(p *api.PlacementPolicy) string {
+	data, err := json.Marshal(canonical(p))
+	if err != nil {
+		panic("placement: a policy is not JSON: " + err.Error())
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// canonical returns a copy with defaults, without N, and with nil for whatever
+// asks for nothing.
+func canonical(p *api.PlacementPolicy) api.PlacementPolicy {
+	if p == nil {
+		p = &api.PlacementPolicy{}
+	}
+	c := *p
+	c.PlacementType = cmp.Or(p.PlacementType, api.PickAll)
+	c.NumberOfClusters = nil
+	c.Affinity = canonicalAffinity(p.Affinity)
+	c.TopologySpreadConstraints = slices.Clone(p.TopologySpreadConstraints)
+	for i := range c.TopologySpreadConstraints {
+		t := &c.TopologySpreadConstraints[i]
+		skew := maxSkew(*t)
+		t.MaxSkew = &skew
+		t.WhenUnsatisfiable = cmp.Or(t.WhenUnsatisfiable, api.DoNotSchedule)
+	}
+	c.Tolerations = slices.Clone(p.Tolerations)
+	for i := range c.Tolerations {
+		t := &c.Tolerations[i]
+		t.Operator = cmp.Or(t.Operator, api.TolerationEqual)
+	}
+	return c
+}
+
+func canonicalAffinity(a *api.Affinity) *api.Affinity {
+	if a == nil {
+		return nil
+	}
+	c := *a
+	if a.ClusterAffinity != nil {
+		clusters := *a.ClusterAffinity
+		if clusters.Required != nil && len(clusters.Required.ClusterSelectorTerms) == 0 {
+			clusters.Required = nil
+		}
+		c.ClusterAffinity = &clusters
+		if clusters.Required == nil && len(clusters.Preferred) == 0 {
+			c.ClusterAffinity = nil
+		}
+	}
+	if c.ClusterAffinity == nil && len(c.PlacementAffinity) == 0 && len(c.PlacementAntiAffinity) == 0 {
+		return nil
+	}
+	return &c
+}
+
+func maxSkew(t api.TopologySpreadConstraint) int32 {
+	if t.MaxSkew == nil {
+		return 1
+	}
+	return *t.MaxSkew
+}
+
+// rules are a policy made ready: selectors parsed, quantities read, defaults
+// filled in.
+type rules struct {
+	kind      api.PlacementType
+	hash      string
+	n         int
+	names     []string // PickFixed, each once
+	namespace string   // of a ResourcePlacement
+
+	required    []requiredTerm
+	constrained bool // whether there are required terms
+	preferred   []preference
+	spread      []constraint
+	tolerations []api.Toleration
+	together    []other
+	apart       []other
+
+	looked []string // the properties that count
+	notes  []string
+}
+
+// An other is another placement and the clusters it holds.
+type other struct {
+	name  string
+	known bool
+	holds map[string]bool
+}
+
+func compile(r Request) *rules {
+	p := canonical(r.Policy)
+	c := &rules{
+		kind:        p.PlacementType,
+		hash:        PolicyHash(r.Policy),
+		namespace:   r.Key.Namespace,
+		tolerations: p.Tolerations,
+	}
+	if r.Policy != nil && r.Policy.NumberOfClusters != nil {
+		c.n = int(*r.Policy.NumberOfClusters)
+	}
+	for _, name := range p.ClusterNames {
+		if !slices.Contains(c.names, name) {
+			c.names = append(c.names, name)
+		}
+	}
+	c.spread = compileSpread(p.TopologySpreadConstraints)
+	if a := p.Affinity; a != nil {
+		c.compileAffinity(a.ClusterAffinity)
+		c.together = c.others(a.PlacementAffinity, "placementAffinity", r)
+		c.apart = c.others(a.PlacementAntiAffinity, "placementAntiAffinity", r)
+	}
+	return c
+}
+
+func (c *rules) note(text string) { c.notes = append(c.notes, text) }
+
+func (c *rules) others(refs []api.PlacementReference, field string, r Request) []other {
+	var all []other
+	for _, ref := range refs {
+		clusters, known := r.Others[ref.Name]
+		o := other{name: ref.Name, known: known, holds: make(map[string]bool, len(clusters))}
+		for _, name := range clusters {
+			o.holds[name] = true
+		}
+		if !known {
+			c.note("spec.policy.affinity." + field + ": there is no placement " + quote(ref.Name) + ", so it holds no cluster")
+		}
+		all = append(all, o)
+	}
+	return all
+}

@@ -1,0 +1,313 @@
+package placement
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// A Request is all that a decision depends on. Nothing in it is changed, and
+// the order of its lists does not matter.
+type Request struct {
+	Key api.PlacementKey
+	// Policy is nil for PickAll. Its defaults need not be filled in.
+	Policy *api.PlacementPolicy
+	// Clusters are all members of the fleet, each once. A cluster that is not
+	// here has left.
+	Clusters []Cluster
+	// Bindings are what the last Outcome said to remember, as far as the
+	// rollout has not finished removing it. Leaving one out evicts: the cluster
+	// may be chosen again.
+	Bindings []Binding
+	// Others are the clusters that the placements named by placementAffinity
+	// and placementAntiAffinity hold, by their name. A name that is missing is
+	// a placement that does not exist. See [Sequence] for the order in which
+	// placements that look at each other are decided.
+	Others map[string][]string
+}
+
+// An Outcome is where a placement goes.
+type Outcome struct {
+	// Policy is the [PolicyHash] of the policy that decided.
+	Policy string
+	// Decisions are one for each cluster, and one for each name of PickFixed
+	// that is no cluster: the selected first, in the order they were chosen
+	// (PickAll: by name; PickFixed: as listed), then those that were scored and
+	// not chosen, best first, then the rest by name.
+	Decisions []Decision
+	// Bindings are all to remember from now on, by cluster name: one for each
+	// selected cluster, and the Unscheduled whose content is yet to be removed.
+	Bindings []Binding
+	// Fulfilled says that the policy has all that it asks for.
+	Fulfilled bool
+	// Found is how many clusters are selected, Wanted how many the policy asks
+	// for; PickAll wants what it finds.
+	Found, Wanted int
+	// Notes are what the user should know and no decision says: a property
+	// nobody reports, a name of nothing, a value that cannot be read.
+	Notes []string
+}
+
+// Schedule decides which clusters a placement takes.
+//
+// It keeps what the placement holds: a cluster that was chosen under the same
+// policy is not judged again, whatever became of its labels, taints or health,
+// and goes only when it leaves the fleet, when N shrinks, or when the policy
+// changes and it is not chosen anew. Under a changed policy clusters that are
+// held win ties.
+//
+// An answer fed back is its own answer, so Schedule may be asked at every turn
+// and needs to remember nothing but Bindings. Of KubeFleet's triggers none is
+// missed by that, and none is added that could move a cluster.
+func Schedule(r Request) Outcome {
+	c := newCycle(r)
+	c.run()
+	return c.outcome()
+}
+
+// A class is what the placement has on a cluster when a cycle begins.
+type class int
+
+const (
+	free        class = iota // nothing
+	unscheduled              // content that is on its way out
+	obsolete                 // chosen by an earlier policy
+	present                  // chosen by this policy
+)
+
+// A member is one cluster in one cycle.
+type member struct {
+	*Cluster
+	index int
+	class class
+	old   *Binding // what the placement had there; nil if nothing
+	// now is what it has after the cycle: old if it is untouched, nil if
+	// nothing.
+	now *Binding
+
+	objection string // of the filters; not asked of present clusters
+	affinity  int32
+	spread    int32
+	forbidden int // the spread constraint that forbids it, or -1
+	// reason replaces that of the binding, or stands for one that is missing.
+	reason string
+}
+
+// candidate reports whether the cluster may be chosen.
+func (m *member) candidate() bool { return m.class != present && m.objection == "" }
+
+func (m *member) selected() bool { return m.now != nil && !m.now.Unscheduled }
+
+// A cycle is one decision in the making.
+type cycle struct {
+	*rules
+	key     string
+	fleet   []*Cluster // by name
+	members []member   // of the same order
+	gone    []Binding  // on clusters that left
+	domains *spread
+
+	frozen    string // why nothing is chosen or withdrawn; empty if it is
+	fulfilled bool
+	wanted    int
+}
+
+func newCycle(r Request) *cycle {
+	c := &cycle{rules: compile(r), key: r.Key.Name, fleet: byName(r.Clusters)}
+	c.members = make([]member, len(c.fleet))
+	for i, m := range c.fleet {
+		c.members[i] = member{Cluster: m, index: i, forbidden: -1}
+	}
+	for i := range r.Bindings {
+		c.classify(&r.Bindings[i])
+	}
+	for i := range c.preferred {
+		c.preferred[i].observe(c.fleet)
+	}
+	c.noteProperties()
+	return c
+}
+
+func byName(clusters []Cluster) []*Cluster {
+	fleet := make([]*Cluster, len(clusters))
+	for i := range clusters {
+		fleet[i] = &clusters[i]
+	}
+	slices.SortFunc(fleet, func(a, b *Cluster) int { return strings.Compare(a.Name, b.Name) })
+	return fleet
+}
+
+// find returns the cluster of a name, or nil.
+func (c *cycle) find(name string) *member {
+	i, found := slices.BinarySearchFunc(c.fleet, name, func(m *Cluster, name string) int {
+		return strings.Compare(m.Name, name)
+	})
+	if !found {
+		return nil
+	}
+	return &c.members[i]
+}
+
+func (c *cycle) classify(b *Binding) {
+	m := c.find(b.Cluster)
+	if m == nil {
+		left := *b
+		left.Unscheduled = true
+		c.gone = append(c.gone, left)
+		return
+	}
+	m.old, m.now = b, b
+	switch {
+	case b.Unscheduled:
+		m.class = unscheduled
+	case b.Policy != c.hash:
+		m.class = obsolete
+	default:
+		m.class = present
+	}
+}
+
+func (c *cycle) run() {
+	switch c.kind {
+	case api.PickAll:
+		c.pickAll()
+	case api.PickFixed:
+		c.pickFixed()
+	case api.PickN:
+		c.pickN()
+	default:
+		c.freeze("the policy has no placementType that is known")
+	}
+}
+
+// filter asks the filters about every cluster that is not present.
+func (c *cycle) filter() {
+	for i := range c.members {
+		m := &c.members[i]
+		if m.class != present {
+			m.objection = c.rules.objection(m.Cluster)
+		}
+	}
+}
+
+// pickAll takes all that pass the filters. It lets go only of what an earlier
+// policy chose and this one would not.
+func (c *cycle) pickAll() {
+	c.filter()
+	for i := range c.members {
+		m := &c.members[i]
+		switch {
+		case m.candidate():
+			c.choose(m, &Score{}, 0)
+		case m.class == obsolete:
+			c.withdraw(m)
+		}
+	}
+	c.fulfilled = true
+	c.wanted = c.found()
+}
+
+// pickFixed takes the clusters that are named. Only eligibility counts, and
+// only for what is not yet there: what is named and held stays.
+func (c *cycle) pickFixed() {
+	if len(c.names) == 0 {
+		c.note("spec.policy.clusterNames is empty: nothing is placed, and what was placed before stays")
+		c.freeze("the policy names no cluster")
+		return
+	}
+	named := map[*member]bool{}
+	for _, name := range c.names {
+		if m := c.find(name); m != nil {
+			named[m] = true
+			c.takeNamed(m)
+		}
+	}
+	for i := range c.members {
+		m := &c.members[i]
+		if m.class == obsolete && !named[m] {
+			c.withdraw(m)
+		}
+	}
+	c.wanted = len(c.names)
+	c.fulfilled = c.found() >= c.wanted
+}
+
+func (c *cycle) takeNamed(m *member) {
+	held := m.class == present || m.class == obsolete
+	switch {
+	case m.Ineligible == "" && m.class != present:
+		c.choose(m, nil, 0)
+	case m.Ineligible != "" && held:
+		if m.class == obsolete {
+			again := *m.old
+			again.Policy = c.hash
+			m.now = &again
+		}
+		m.reason = "Cluster " + quote(m.Name) + " keeps what it has and gets nothing new: " + m.Ineligible
+		c.note(m.reason)
+	}
+}
+
+// freeze leaves everything as it is.
+func (c *cycle) freeze(why string) {
+	c.frozen = why
+	for i := range c.members {
+		if m := &c.members[i]; m.selected() {
+			m.reason = "Cluster " + quote(m.Name) + " keeps what it has: " + why
+		}
+	}
+}
+
+// choose binds a cluster under the current policy. What the rollout knows of it
+// stays: content that is there need not be released again.
+func (c *cycle) choose(m *member, score *Score, order int) {
+	var b Binding
+	if m.old != nil {
+		b = *m.old
+	}
+	b.Cluster, b.Policy, b.Unscheduled = m.Name, c.hash, false
+	b.Score, b.Order = score, order
+	b.Reason = picked(c.key, score) + c.unreadable(m.Cluster)
+	m.now = &b
+}
+
+func (c *cycle) withdraw(m *member) {
+	b := *m.old
+	b.Unscheduled = true
+	m.now = &b
+}
+
+func (c *cycle) found() int {
+	n := 0
+	for i := range c.members {
+		if c.members[i].selected() {
+			n++
+		}
+	}
+	return n
+}
+
+func (c *cycle) outcome() Outcome {
+	return Outcome{
+		Policy:    c.hash,
+		Decisions: c.decisions(),
+		Bindings:  c.bindings(),
+		Fulfilled: c.fulfilled,
+		Found:     c.found(),
+		Wanted:    c.wanted,
+		Notes:     c.notes,
+	}
+}
+
+func (c *cycle) bindings() []Binding {
+	var all []Binding
+	for i := range c.members {
+		if b := c.members[i].now; b != nil {
+			all = append(all, *b)
+		}
+	}
+	all = append(all, c.gone...)
+	slices.SortFunc(all, func(a, b Binding) int { return strings.Compare(a.Cluster, b.Cluster) })
+	return all
+}

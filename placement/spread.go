@@ -1,0 +1,168 @@
+package placement
+
+import (
+	"strconv"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// A constraint bounds how unevenly clusters are chosen over the values of a
+// label.
+type constraint struct {
+	key     string
+	maxSkew int32
+	hard    bool // DoNotSchedule
+}
+
+// compileSpread puts the hard constraints before the soft ones, because that is
+// the order in which the first violation is named.
+func compileSpread(all []api.TopologySpreadConstraint) []constraint {
+	var hard, soft []constraint
+	for _, t := range all {
+		c := constraint{key: t.TopologyKey, maxSkew: maxSkew(t), hard: t.WhenUnsatisfiable != api.ScheduleAnyway}
+		if c.hard {
+			hard = append(hard, c)
+		} else {
+			soft = append(soft, c)
+		}
+	}
+	return append(hard, soft...)
+}
+
+// violation is the text for a hard constraint.
+func (c constraint) violation() string {
+	return `violated doNotSchedule topology spread constraint "` + c.key + `" (max skew ` + strconv.Itoa(int(c.maxSkew)) + `)`
+}
+
+// Domains are the values of one label over the whole fleet, and how many
+// clusters of each are chosen. A domain counts even if none of its clusters can
+// be chosen: KubeFleet's rule, and then it keeps the others low.
+type domains struct {
+	of    []int32 // by cluster; -1 if it has no such label
+	names []string
+	count []int32 // by domain
+	// hist is how many domains have each count; low and high are the smallest
+	// and largest count, low2 the second smallest, equal to low if two
+	// domains share it.
+	hist            []int32
+	low, low2, high int32
+}
+
+func newDomains(key string, fleet []*Cluster) *domains {
+	d := &domains{of: make([]int32, len(fleet))}
+	index := map[string]int32{}
+	for i, c := range fleet {
+		value, ok := c.Labels[key]
+		if !ok {
+			d.of[i] = -1
+			continue
+		}
+		id, seen := index[value]
+		if !seen {
+			id = int32(len(d.names))
+			index[value] = id
+			d.names = append(d.names, value)
+		}
+		d.of[i] = id
+	}
+	d.count = make([]int32, len(d.names))
+	d.hist = []int32{int32(len(d.names))}
+	d.settle()
+	return d
+}
+
+// add counts one more chosen cluster.
+func (d *domains) add(cluster int) {
+	id := d.of[cluster]
+	if id < 0 {
+		return
+	}
+	n := d.count[id]
+	d.count[id]++
+	d.hist[n]--
+	if int(n)+1 == len(d.hist) {
+		d.hist = append(d.hist, 0)
+	}
+	d.hist[n+1]++
+	d.high = max(d.high, n+1)
+	d.settle()
+}
+
+// settle finds low and low2 again. Counts only grow, so low never falls, and
+// no search is longer than the largest count.
+func (d *domains) settle() {
+	if len(d.names) == 0 {
+		return
+	}
+	for d.hist[d.low] == 0 {
+		d.low++
+	}
+	if d.hist[d.low] > 1 || len(d.names) == 1 {
+		d.low2 = d.low
+		return
+	}
+	d.low2 = d.low + 1
+	for d.hist[d.low2] == 0 {
+		d.low2++
+	}
+}
+
+// effect says how one more cluster in a domain would change the skew, and
+// whether that is too much.
+func (d *domains) effect(domain, maxSkew int32) (delta int32, violated bool) {
+	n, skew := d.count[domain], d.high-d.low
+	switch {
+	case d.high == d.low:
+		delta = 1
+	case n == d.low && d.low != d.low2:
+		delta = -1
+	case n == d.high:
+		delta = 1
+	}
+	return delta, skew+delta > maxSkew
+}
+
+// penalty is what a violated soft constraint costs.
+const penalty = 1000
+
+// A spread keeps the domains of all constraints.
+type spread struct {
+	constraints []constraint
+	domains     []*domains
+}
+
+func newSpread(constraints []constraint, fleet []*Cluster) *spread {
+	s := &spread{constraints: constraints}
+	for _, c := range constraints {
+		s.domains = append(s.domains, newDomains(c.key, fleet))
+	}
+	return s
+}
+
+func (s *spread) add(cluster int) {
+	for _, d := range s.domains {
+		d.add(cluster)
+	}
+}
+
+// judge returns the score of choosing a cluster next, or the constraint that
+// forbids it; -1 if none does.
+func (s *spread) judge(cluster int) (score int32, forbidden int) {
+	for i, c := range s.constraints {
+		d := s.domains[i]
+		id := d.of[cluster]
+		if id < 0 {
+			continue
+		}
+		delta, violated := d.effect(id, c.maxSkew)
+		switch {
+		case !violated:
+			score -= delta
+		case c.hard:
+			return score, i
+		default:
+			score -= penalty
+		}
+	}
+	return score, -1
+}
