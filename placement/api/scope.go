@@ -1,0 +1,83 @@
+package api
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Namespaced reports whether objects of a kind live in a namespace, for the
+// kinds that every Kubernetes cluster has and for our own; known is false for
+// all others. Custom kinds are found in Snapshot.Namespaced of package hub.
+func Namespaced(gk GroupKind) (namespaced, known bool) {
+	if k, ours := Kinds[gk]; ours {
+		return k.Namespaced, true
+	}
+	namespaced, known = scopes[gk]
+	return namespaced, known
+}
+
+// scopes are those of Kubernetes 1.36, and of a few kinds of older clusters
+// that manifests still speak of.
+var scopes = scopeTable(
+	[]kindsOf{
+		{"", "ComponentStatus Namespace Node PersistentVolume"},
+		{"admissionregistration.k8s.io", "MutatingAdmissionPolicy MutatingAdmissionPolicyBinding MutatingWebhookConfiguration " +
+			"ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding ValidatingWebhookConfiguration"},
+		{"apiextensions.k8s.io", "CustomResourceDefinition"},
+		{"apiregistration.k8s.io", "APIService"},
+		{"authentication.k8s.io", "SelfSubjectReview TokenReview"},
+		{"authorization.k8s.io", "SelfSubjectAccessReview SelfSubjectRulesReview SubjectAccessReview"},
+		{"certificates.k8s.io", "CertificateSigningRequest ClusterTrustBundle"},
+		{"extensions", "PodSecurityPolicy"},
+		{"flowcontrol.apiserver.k8s.io", "FlowSchema PriorityLevelConfiguration"},
+		{"imagepolicy.k8s.io", "ImageReview"},
+		{"internal.apiserver.k8s.io", "StorageVersion"},
+		{"metrics.k8s.io", "NodeMetrics"},
+		{"networking.k8s.io", "IPAddress IngressClass ServiceCIDR"},
+		{"node.k8s.io", "RuntimeClass"},
+		{"policy", "PodSecurityPolicy"},
+		{"rbac.authorization.k8s.io", "ClusterRole ClusterRoleBinding"},
+		{"resource.k8s.io", "DeviceClass DeviceTaintRule ResourcePoolStatusRequest ResourceSlice"},
+		{"scheduling.k8s.io", "PriorityClass"},
+		{"storage.k8s.io", "CSIDriver CSINode StorageClass VolumeAttachment VolumeAttributesClass"},
+		{"storagemigration.k8s.io", "StorageVersionMigration"},
+	},
+	[]kindsOf{
+		{"", "Binding ConfigMap Endpoints Event LimitRange PersistentVolumeClaim Pod PodTemplate " +
+			"ReplicationController ResourceQuota Secret Service ServiceAccount"},
+		{"apps", "ControllerRevision DaemonSet Deployment ReplicaSet StatefulSet"},
+		{"authorization.k8s.io", "LocalSubjectAccessReview"},
+		{"autoscaling", "HorizontalPodAutoscaler Scale"},
+		{"batch", "CronJob Job"},
+		{"certificates.k8s.io", "PodCertificateRequest"},
+		{"coordination.k8s.io", "Lease LeaseCandidate"},
+		{"discovery.k8s.io", "EndpointSlice"},
+		{"events.k8s.io", "Event"},
+		{"extensions", "DaemonSet Deployment Ingress NetworkPolicy ReplicaSet"},
+		{"lifecycle.k8s.io", "Eviction EvictionRequest"},
+		{"metrics.k8s.io", "PodMetrics"},
+		{"networking.k8s.io", "Ingress NetworkPolicy"},
+		{"policy", "Eviction PodDisruptionBudget"},
+		{"rbac.authorization.k8s.io", "Role RoleBinding"},
+		{"resource.k8s.io", "ResourceClaim ResourceClaimTemplate"},
+		{"scheduling.k8s.io", "CompositePodGroup PodGroup Workload"},
+		{"storage.k8s.io", "CSIStorageCapacity"},
+	},
+)
+
+type kindsOf struct{ group, kinds string }
+
+func scopeTable(cluster, namespaced []kindsOf) map[GroupKind]bool {
+	table := map[GroupKind]bool{}
+	add := func(all []kindsOf, namespaced bool) {
+		for _, g := range all {
+			for kind := range strings.FieldsSeq(g.kinds) {
+				table[schema.GroupKind{Group: g.group, Kind: kind}] = namespaced
+			}
+		}
+	}
+	add(cluster, false)
+	add(namespaced, true)
+	return table
+}
