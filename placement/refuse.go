@@ -1,0 +1,105 @@
+package placement
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+var (
+	namespaceKind = schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
+	serviceKind   = schema.GroupVersionKind{Version: "v1", Kind: "Service"}
+)
+
+// deniedGroups and deniedKinds stay at home, in any version: what describes one
+// cluster's own moment means nothing on another.
+var (
+	deniedGroups = map[string]bool{
+		"events.k8s.io":       true,
+		"coordination.k8s.io": true,
+		"metrics.k8s.io":      true,
+	}
+	deniedKinds = map[api.GroupKind]bool{
+		{Kind: "Pod"}:   true,
+		{Kind: "Node"}:  true,
+		{Kind: "Event"}: true,
+		{Group: "networking.fleet.azure.com", Kind: "ServiceImport"}:         true,
+		{Group: "networking.fleet.azure.com", Kind: "TrafficManagerProfile"}: true,
+		{Group: "networking.fleet.azure.com", Kind: "TrafficManagerBackend"}: true,
+	}
+)
+
+// stayAtHome reports whether a kind is never propagated unless an operator says
+// otherwise.
+func stayAtHome(gvk schema.GroupVersionKind) bool {
+	return deniedGroups[gvk.Group] || deniedKinds[gvk.GroupKind()]
+}
+
+// configuration reports whether a kind tells gitfleet what to do. It is never
+// content; only envelopes are.
+func configuration(gvk schema.GroupVersionKind) bool {
+	switch gvk.Group {
+	case api.ClusterGroup:
+		return true
+	case api.PlacementGroup:
+		return gvk.Kind != "ResourceEnvelope" && gvk.Kind != "ClusterResourceEnvelope"
+	}
+	return false
+}
+
+// refusals are for objects that each cluster makes for itself. Nobody writes
+// them on purpose, but a dump of a cluster holds them.
+var refusals = map[schema.GroupVersionKind]func(o *unstructured.Unstructured, services map[string]bool) string{
+	{Group: "apps", Version: "v1", Kind: "ReplicaSet"}:         owned,
+	{Group: "apps", Version: "v1", Kind: "ControllerRevision"}: owned,
+	{Version: "v1", Kind: "ConfigMap"}:                         named("kube-root-ca.crt"),
+	{Version: "v1", Kind: "ServiceAccount"}:                    named("default"),
+	{Version: "v1", Kind: "Secret"}: func(o *unstructured.Unstructured, _ map[string]bool) string {
+		kind, _, _ := unstructured.NestedString(o.Object, "type")
+		return because(kind == "kubernetes.io/service-account-token", "every cluster issues its own service account tokens")
+	},
+	{Version: "v1", Kind: "Endpoints"}: func(o *unstructured.Unstructured, services map[string]bool) string {
+		return because(services[o.GetNamespace()+"/"+o.GetName()], "every cluster makes the endpoints of the Service of that name")
+	},
+	{Group: "discovery.k8s.io", Version: "v1", Kind: "EndpointSlice"}: func(o *unstructured.Unstructured, _ map[string]bool) string {
+		_, managed := o.GetLabels()["endpointslice.kubernetes.io/managed-by"]
+		return because(managed, "a controller makes it on every cluster")
+	},
+}
+
+func owned(o *unstructured.Unstructured, _ map[string]bool) string {
+	owners, _, _ := unstructured.NestedFieldNoCopy(o.Object, "metadata", "ownerReferences")
+	list, _ := owners.([]any)
+	return because(len(list) > 0, "its owner makes it on every cluster")
+}
+
+func named(name string) func(*unstructured.Unstructured, map[string]bool) string {
+	return func(o *unstructured.Unstructured, _ map[string]bool) string {
+		return because(o.GetName() == name, "every cluster makes its own")
+	}
+}
+
+func because(fits bool, why string) string {
+	if fits {
+		return why
+	}
+	return ""
+}
+
+// refuse says why an object is never propagated, or nothing.
+func refuse(o *unstructured.Unstructured, gvk schema.GroupVersionKind, services map[string]bool) string {
+	if rule, ok := refusals[gvk]; ok {
+		return rule(o, services)
+	}
+	return ""
+}
+
+// ReservedNamespace reports whether a namespace belongs to Kubernetes, to
+// KubeFleet or to gitfleet, so that no ClusterResourcePlacement may have it.
+func ReservedNamespace(name string) bool {
+	return name == "default" || name == api.Namespace ||
+		strings.HasPrefix(name, "kube-") || strings.HasPrefix(name, "fleet-")
+}
