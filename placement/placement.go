@@ -69,6 +69,9 @@ type Binding struct {
 	Assigned Revision
 	// AssignedAt is when Assigned last changed.
 	AssignedAt time.Time
+	// Risked says that the cluster was available when Assigned last changed,
+	// and has not been since. The rollout sets and clears it.
+	Risked bool
 }
 
 // Released reports whether the rollout has let the cluster have content.

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
+	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
@@ -50,6 +51,9 @@ func (o *opener) unwrapText(envelope *api.Object, id *api.EnvelopeIdentifier, ke
 		if err := o.place(id, at, object); err != nil {
 			o.problems = append(o.problems, err)
 			continue
+		}
+		if placement.StaysAtHome(object.GroupVersionKind()) {
+			o.warn("envelope ConfigMap %q, key %q: objects of kind %s are not placed as a rule; this one is", objectName(id.Namespace, id.Name), at, object.GetKind())
 		}
 		o.addWrapped(envelope, id, object)
 	}

@@ -5,28 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 )
-
-// ranks are those of the canonical order. A kind has its rank whatever its
-// group, and kinds that are not listed come last.
-var ranks = rankOf(
-	"PriorityClass", "Namespace", "NetworkPolicy", "ResourceQuota", "LimitRange",
-	"PodDisruptionBudget", "ServiceAccount", "Secret", "ConfigMap", "StorageClass",
-	"PersistentVolume", "PersistentVolumeClaim", "CustomResourceDefinition",
-	"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "Service", "DaemonSet",
-	"Pod", "ReplicationController", "ReplicaSet", "Deployment", "HorizontalPodAutoscaler",
-	"StatefulSet", "Job", "CronJob", "IngressClass", "Ingress", "APIService",
-	"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration",
-)
-
-func rankOf(kinds ...string) map[string]int {
-	m := make(map[string]int, len(kinds))
-	for i, k := range kinds {
-		m[k] = i
-	}
-	return m
-}
 
 // A position is an object's place in the canonical order.
 type position struct {
@@ -35,14 +16,10 @@ type position struct {
 }
 
 func positionOf(o *api.Object) position {
-	gv := o.Object.GetAPIVersion()
-	rank, ok := ranks[o.ID.Kind]
-	p := position{rank: rank, kind: gv, name: o.ID.Namespace + "/" + o.ID.Name}
-	if !ok {
-		if o.ID.Group == "" {
-			gv = "/" + gv
-		}
-		p.rank, p.kind = len(ranks), gv+", Kind="+o.ID.Kind
+	rank, ranked := placement.KindRank(o.ID.Kind)
+	p := position{rank: rank, kind: o.Object.GetAPIVersion(), name: o.ID.Namespace + "/" + o.ID.Name}
+	if !ranked {
+		p.kind = o.Object.GroupVersionKind().String()
 	}
 	return p
 }

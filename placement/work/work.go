@@ -21,6 +21,12 @@ type Work struct {
 	Strategy api.ApplyStrategy
 	// Manifests are in canonical order, and every ID occurs once.
 	Manifests []*Manifest
+	// Keep leaves alone what the cluster holds for the placement: what it should
+	// hold cannot be told at the moment. Manifests is empty then.
+	Keep bool
+	// Abandon says that what was placed stays where it is when the placement
+	// goes.
+	Abandon bool
 }
 
 // A Manifest is one object for one or more clusters. It is never changed, and
