@@ -1,0 +1,127 @@
+package gitsource
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+// A commit is a commit object, read strictly: what we believe of it and what
+// its signature covers come from the same bytes.
+type commit struct {
+	hash    plumbing.Hash
+	tree    plumbing.Hash
+	parents []plumbing.Hash
+	author  string
+	email   string
+	time    time.Time
+	message string
+	raw     []byte
+}
+
+// parseCommit reads the header lines in the one order Git writes them.
+func parseCommit(h plumbing.Hash, raw []byte) (*commit, error) {
+	c := &commit{hash: h, raw: raw}
+	header, message, found := bytes.Cut(raw, []byte("\n\n"))
+	if !found {
+		header = bytes.TrimSuffix(raw, []byte("\n"))
+	}
+	c.message = string(message)
+	lines := strings.Split(string(header), "\n")
+	var err error
+	if c.tree, lines, err = takeHash(lines, "tree"); err != nil {
+		return nil, fmt.Errorf("commit %s: %w", h, err)
+	}
+	for len(lines) > 0 && strings.HasPrefix(lines[0], "parent ") {
+		var p plumbing.Hash
+		if p, lines, err = takeHash(lines, "parent"); err != nil {
+			return nil, fmt.Errorf("commit %s: %w", h, err)
+		}
+		c.parents = append(c.parents, p)
+	}
+	if len(lines) < 2 || !strings.HasPrefix(lines[0], "author ") || !strings.HasPrefix(lines[1], "committer ") {
+		return nil, fmt.Errorf("commit %s: author and committer do not follow the parents", h)
+	}
+	c.author, c.email, _ = parsePerson(strings.TrimPrefix(lines[0], "author "))
+	_, _, c.time = parsePerson(strings.TrimPrefix(lines[1], "committer "))
+	return c, nil
+}
+
+func takeHash(lines []string, key string) (plumbing.Hash, []string, error) {
+	if len(lines) == 0 {
+		return plumbing.ZeroHash, nil, fmt.Errorf("has no %s", key)
+	}
+	value, ok := strings.CutPrefix(lines[0], key+" ")
+	if !ok || len(value) != 40 || !plumbing.IsHash(value) {
+		return plumbing.ZeroHash, nil, fmt.Errorf("has no %s where it should be", key)
+	}
+	return plumbing.NewHash(value), lines[1:], nil
+}
+
+// parsePerson reads "Name <email> seconds zone". Old tools wrote it carelessly,
+// and nothing is decided by it, so what cannot be read stays empty.
+func parsePerson(s string) (name, email string, when time.Time) {
+	open := strings.IndexByte(s, '<')
+	end := strings.LastIndexByte(s, '>')
+	if open < 0 || end < open {
+		return strings.TrimSpace(s), "", time.Time{}
+	}
+	name, email = strings.TrimSpace(s[:open]), s[open+1:end]
+	fields := strings.Fields(s[end+1:])
+	if len(fields) == 0 {
+		return name, email, time.Time{}
+	}
+	seconds, err := strconv.ParseInt(fields[0], 10, 64)
+	if err != nil {
+		return name, email, time.Time{}
+	}
+	when = time.Unix(seconds, 0).UTC()
+	if len(fields) > 1 {
+		if zone, err := time.Parse("-0700", fields[1]); err == nil {
+			when = when.In(zone.Location())
+		}
+	}
+	return name, email, when
+}
+
+// public is the commit as others see it. Text that is not UTF-8 is made so.
+func (c *commit) public() Commit {
+	message := strings.ToValidUTF8(c.message, "\uFFFD")
+	subject, _, _ := strings.Cut(strings.TrimLeft(message, "\n"), "\n")
+	out := Commit{
+		Hash:    c.hash.String(),
+		Author:  strings.ToValidUTF8(c.author, "\uFFFD"),
+		Email:   strings.ToValidUTF8(c.email, "\uFFFD"),
+		Subject: strings.TrimSpace(subject),
+		Message: message,
+		Time:    c.time,
+	}
+	for _, p := range c.parents {
+		out.Parents = append(out.Parents, p.String())
+	}
+	return out
+}
+
+var errTagDepth = errors.New("tag of a tag of a tag: more than 8 deep")
+
+// parseTag answers what an annotated tag points at.
+func parseTag(raw []byte) (target plumbing.Hash, kind string, err error) {
+	lines := strings.SplitN(string(raw), "\n", 3)
+	target, lines, err = takeHash(lines, "object")
+	if err != nil {
+		return target, "", err
+	}
+	if len(lines) == 0 {
+		return target, "", errors.New("has no type")
+	}
+	kind, ok := strings.CutPrefix(lines[0], "type ")
+	if !ok {
+		return target, "", errors.New("has no type where it should be")
+	}
+	return target, kind, nil
+}

@@ -1,0 +1,146 @@
+package gitsource
+
+import (
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"time"
+)
+
+// Config says which repository to read, how to reach it, and where to keep it.
+type Config struct {
+	// URL is https://, ssh://, user@host:path, or with the flags below http://,
+	// file:// or an absolute path. It carries no credentials.
+	URL string
+	// Ref is what is followed; the zero value is the remote's default branch.
+	Ref Ref
+	// Interval is the time between polls, 30 seconds if zero.
+	Interval time.Duration
+	// StateDir holds the store; it is made if it does not exist.
+	StateDir string
+	// Auth says how to authenticate to the remote, and how it does to us.
+	Auth Auth
+	// AllowHTTP admits http://, where anybody on the way can change what the
+	// fleet runs.
+	AllowHTTP bool
+	// AllowFile admits file:// and paths.
+	AllowFile bool
+	// Limits bound what a remote can make us do.
+	Limits Limits
+	// TreeCache is how many entries of directories are kept decoded, 200,000
+	// if zero.
+	TreeCache int
+	// Logger gets one line per event; nil is silence.
+	Logger *slog.Logger
+	// Metrics are told what happens.
+	Metrics Metrics
+	// Getenv answers environment variables named by credentials; nil refuses
+	// them.
+	Getenv func(string) string
+}
+
+// Limits bound one remote. A zero field takes its default.
+type Limits struct {
+	// FetchBytes is how much one poll may receive, 512 MiB by default.
+	FetchBytes int64
+	// ListTime is how long the listing of references may take, 30 s by default.
+	ListTime time.Duration
+	// FetchTime is how long one poll may take altogether, 10 min by default.
+	FetchTime time.Duration
+	// FileBytes is the largest file that can be read, 16 MiB by default.
+	FileBytes int64
+	// Packs is how many pack files may pile up before they are joined, 50 by
+	// default.
+	Packs int
+}
+
+// Metrics are functions that are told of events; a nil one is not called.
+type Metrics struct {
+	// Polled is called after each poll.
+	Polled func(took time.Duration, err error)
+	// Fetched is called after each fetch with the bytes received.
+	Fetched func(took time.Duration, bytes int64, err error)
+}
+
+const (
+	kib = 1 << 10
+	mib = 1 << 20
+)
+
+// withDefaults fills what was left open.
+func (c Config) withDefaults() Config {
+	c.Interval = or(c.Interval, 30*time.Second)
+	c.TreeCache = or(c.TreeCache, 200_000)
+	l := &c.Limits
+	l.FetchBytes = or(l.FetchBytes, 512*mib)
+	l.ListTime = or(l.ListTime, 30*time.Second)
+	l.FetchTime = or(l.FetchTime, 10*time.Minute)
+	l.FileBytes = or(l.FileBytes, 16*mib)
+	l.Packs = or(l.Packs, 50)
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+func or[T comparable](v, otherwise T) T {
+	var zero T
+	if v == zero {
+		return otherwise
+	}
+	return v
+}
+
+// Validate answers everything that is wrong with the configuration, each as a
+// FieldError.
+func (c Config) Validate() error {
+	var errs []error
+	where, err := parseLocation(c.URL)
+	switch {
+	case err != nil:
+		errs = append(errs, &FieldError{"url", err})
+	default:
+		errs = append(errs, c.validateScheme(where.scheme))
+		errs = append(errs, c.Auth.validate(where.scheme, c.Getenv != nil))
+	}
+	errs = append(errs, c.Ref.validate())
+	if c.StateDir == "" {
+		errs = append(errs, fieldErrorf("stateDir", "must name a directory"))
+	} else if !filepath.IsAbs(c.StateDir) {
+		errs = append(errs, fieldErrorf("stateDir", "must be an absolute path, is %q", c.StateDir))
+	}
+	if c.Interval != 0 && c.Interval < time.Second {
+		errs = append(errs, fieldErrorf("interval", "must be at least 1s, is %s; use the webhook for speed", c.Interval))
+	}
+	errs = append(errs, c.Limits.validate())
+	return errors.Join(errs...)
+}
+
+func (c Config) validateScheme(scheme string) error {
+	switch {
+	case scheme == "http" && !c.AllowHTTP:
+		return fieldErrorf("url", "http:// is neither secret nor authentic: use https://, or set allowHTTP")
+	case scheme == "file" && !c.AllowFile:
+		return fieldErrorf("url", "a local path needs allowFile")
+	}
+	return nil
+}
+
+func (l Limits) validate() error {
+	var errs []error
+	for _, f := range []struct {
+		name     string
+		negative bool
+	}{
+		{"limits.fetchBytes", l.FetchBytes < 0},
+		{"limits.listTime", l.ListTime < 0},
+		{"limits.fetchTime", l.FetchTime < 0},
+		{"limits.fileBytes", l.FileBytes < 0},
+		{"limits.packs", l.Packs < 0},
+	} {
+		if f.negative {
+			errs = append(errs, fieldErrorf(f.name, "must not be negative"))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,148 @@
+package gitsource
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+// A Change is one path that is not the same in two commits. From or To is
+// empty if the path is only in the other.
+type Change struct {
+	Path     string
+	From, To string
+}
+
+// Diff answers the files, links and submodules that differ between two
+// commits, by path. Its cost is in proportion to what differs: a directory
+// with the same hash on both sides is not opened. Anything that cannot be read
+// is an error, never a difference.
+func (r *Repo) Diff(_ context.Context, from, to string) ([]Change, error) {
+	var trees [2]plumbing.Hash
+	for i, s := range []string{from, to} {
+		h, err := parseHash(s)
+		if err != nil {
+			return nil, err
+		}
+		c, err := r.commit(h)
+		if err != nil {
+			return nil, err
+		}
+		trees[i] = c.tree
+	}
+	return r.diffTrees(trees[0], trees[1])
+}
+
+// diffTrees compares two trees; the zero hash is the empty one.
+func (r *Repo) diffTrees(from, to plumbing.Hash) ([]Change, error) {
+	var changes []Change
+	d := differ{tree: r.tree, emit: func(c Change) { changes = append(changes, c) }}
+	if err := d.dirs("", from, to, 0); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(changes, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })
+	return changes, nil
+}
+
+type differ struct {
+	tree func(plumbing.Hash) ([]entry, error)
+	emit func(Change)
+}
+
+func (d differ) dirs(path string, from, to plumbing.Hash, depth int) error {
+	if from == to {
+		return nil
+	}
+	if depth > maxDepth {
+		return fmt.Errorf("%s: directories nest more than %d deep", path, maxDepth)
+	}
+	a, err := d.read(path, from)
+	if err != nil {
+		return err
+	}
+	b, err := d.read(path, to)
+	if err != nil {
+		return err
+	}
+	for len(a) > 0 || len(b) > 0 {
+		var old, now entry
+		switch side := first(a, b); {
+		case side < 0:
+			old, a = a[0], a[1:]
+		case side > 0:
+			now, b = b[0], b[1:]
+		default:
+			old, now, a, b = a[0], b[0], a[1:], b[1:]
+		}
+		if err := d.entry(join(path, or(old.name, now.name)), old, now, depth); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d differ) read(path string, h plumbing.Hash) ([]entry, error) {
+	if h.IsZero() {
+		return nil, nil
+	}
+	entries, err := d.tree(h)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", or(path, "root"), err)
+	}
+	return entries, nil
+}
+
+// first tells on which side the next name is: below zero left, above right,
+// zero both.
+func first(a, b []entry) int {
+	switch {
+	case len(a) == 0:
+		return 1
+	case len(b) == 0:
+		return -1
+	}
+	return strings.Compare(a[0].name, b[0].name)
+}
+
+// entry compares what has the same name on both sides, an absent one being
+// zero. A file that became a directory is gone, and the directory's files new.
+func (d differ) entry(path string, old, now entry, depth int) error {
+	if old == now {
+		return nil
+	}
+	var from, to plumbing.Hash
+	var c Change
+	if old.mode.IsDir() {
+		from = old.hash
+	} else if old.name != "" {
+		c.From = describe(old)
+	}
+	if now.mode.IsDir() {
+		to = now.hash
+	} else if now.name != "" {
+		c.To = describe(now)
+	}
+	if c != (Change{}) {
+		c.Path = path
+		d.emit(c)
+	}
+	return d.dirs(path, from, to, depth+1)
+}
+
+// describe is the hash, and the kind of what is not an ordinary file, so that
+// a change of mode is a change.
+func describe(e entry) string {
+	switch {
+	case e.mode&fs.ModeSymlink != 0:
+		return e.hash.String() + " link"
+	case e.mode&fs.ModeIrregular != 0:
+		return e.hash.String() + " submodule"
+	case e.mode&0o111 != 0:
+		return e.hash.String() + " executable"
+	}
+	return e.hash.String()
+}

@@ -1,0 +1,76 @@
+package gitsource
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+var (
+	// ErrUnknownCommit is returned for a commit that is not in the store.
+	ErrUnknownCommit = errors.New("not in the store")
+	// ErrRefNotFound is returned when the remote does not have the reference.
+	ErrRefNotFound = errors.New("not on the remote")
+	// ErrTooLarge is returned for what exceeds one of the Limits.
+	ErrTooLarge = errors.New("too large")
+)
+
+// A FieldError says which field of the configuration is wrong, and why.
+type FieldError struct {
+	Field string
+	Err   error
+}
+
+// Error returns field: reason.
+func (e *FieldError) Error() string { return e.Field + ": " + e.Err.Error() }
+
+// Unwrap returns the reason.
+func (e *FieldError) Unwrap() error { return e.Err }
+
+func fieldErrorf(field, format string, args ...any) error {
+	return &FieldError{Field: field, Err: fmt.Errorf(format, args...)}
+}
+
+// A RemoteError is a refusal by an HTTP server.
+type RemoteError struct {
+	Status int
+	// RetryAfter is how long the server asked to be left alone, zero if it
+	// did not say.
+	RetryAfter time.Duration
+	// Detail is the beginning of what the server said, on one line.
+	Detail string
+}
+
+// Error names the status and what usually mends it.
+func (e *RemoteError) Error() string {
+	s := fmt.Sprintf("server answered %d %s", e.Status, http.StatusText(e.Status))
+	if e.Detail != "" {
+		s += ": " + e.Detail
+	}
+	switch {
+	case e.RetryAfter > 0:
+		s += fmt.Sprintf(" (asks to wait %s)", e.RetryAfter)
+	case e.Status == http.StatusUnauthorized, e.Status == http.StatusForbidden, e.Status == http.StatusNotFound:
+		s += " (check the URL, and that the credentials may read it)"
+	}
+	return s
+}
+
+// A damageError is an object that the store should have and cannot give.
+type damageError struct {
+	hash plumbing.Hash
+	err  error
+}
+
+func (e *damageError) Error() string { return fmt.Sprintf("object %s: %v", e.hash, e.err) }
+func (e *damageError) Unwrap() error { return e.err }
+
+func isDamage(err error) bool {
+	var d *damageError
+	return errors.As(err, &d)
+}
+
+var errMissing = errors.New("missing from the store")

@@ -1,0 +1,282 @@
+package gitsource
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+// A Hasher answers the Git hash of a file's or directory's content. What has
+// the same hash is the same, in every commit, under every name.
+type Hasher interface {
+	Hash(name string) (string, error)
+}
+
+// files is a commit's tree. A symbolic link is listed as fs.ModeSymlink and a
+// submodule as fs.ModeIrregular; neither is ever followed, and reading one is
+// an error.
+type files struct {
+	repo   *Repo
+	root   plumbing.Hash
+	time   time.Time
+	commit string
+}
+
+var (
+	_ fs.ReadDirFS  = (*files)(nil)
+	_ fs.ReadFileFS = (*files)(nil)
+	_ fs.StatFS     = (*files)(nil)
+	_ Hasher        = (*files)(nil)
+)
+
+var (
+	errNotRegular = errors.New("is a symbolic link or a submodule, which are never followed")
+	errIsDir      = errors.New("is a directory")
+	errNotDir     = errors.New("is not a directory")
+)
+
+// find walks to a name, one directory at a time.
+func (f *files) find(op, name string) (entry, error) {
+	if !fs.ValidPath(name) {
+		return entry{}, &fs.PathError{Op: op, Path: name, Err: fs.ErrInvalid}
+	}
+	at := entry{name: ".", mode: fs.ModeDir | 0o555, hash: f.root}
+	if name == "." {
+		return at, nil
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		if !at.mode.IsDir() {
+			return entry{}, &fs.PathError{Op: op, Path: name, Err: fs.ErrNotExist}
+		}
+		entries, err := f.repo.tree(at.hash)
+		if err != nil {
+			return entry{}, f.fail(op, name, err)
+		}
+		next, ok := lookup(entries, part)
+		if !ok {
+			return entry{}, &fs.PathError{Op: op, Path: name, Err: fs.ErrNotExist}
+		}
+		at = next
+	}
+	return at, nil
+}
+
+func (f *files) fail(op, name string, err error) error {
+	return &fs.PathError{Op: op, Path: name, Err: fmt.Errorf("commit %s: %w", f.commit, err)}
+}
+
+func lookup(entries []entry, name string) (entry, bool) {
+	low, high := 0, len(entries)
+	for low < high {
+		mid := (low + high) / 2
+		switch strings.Compare(entries[mid].name, name) {
+		case 0:
+			return entries[mid], true
+		case -1:
+			low = mid + 1
+		default:
+			high = mid
+		}
+	}
+	return entry{}, false
+}
+
+// Hash implements Hasher.
+func (f *files) Hash(name string) (string, error) {
+	e, err := f.find("hash", name)
+	if err != nil {
+		return "", err
+	}
+	return e.hash.String(), nil
+}
+
+// Stat does not follow a symbolic link: it answers the link.
+func (f *files) Stat(name string) (fs.FileInfo, error) {
+	e, err := f.find("stat", name)
+	if err != nil {
+		return nil, err
+	}
+	return f.info(e, name)
+}
+
+// Lstat implements fs.ReadLinkFS; it is Stat.
+func (f *files) Lstat(name string) (fs.FileInfo, error) { return f.Stat(name) }
+
+// ReadLink implements fs.ReadLinkFS: it answers what a link says, so that a
+// problem can name it.
+func (f *files) ReadLink(name string) (string, error) {
+	e, err := f.find("readlink", name)
+	if err != nil {
+		return "", err
+	}
+	if e.mode&fs.ModeSymlink == 0 {
+		return "", &fs.PathError{Op: "readlink", Path: name, Err: fs.ErrInvalid}
+	}
+	content, err := f.repo.object(plumbing.BlobObject, e.hash)
+	if err != nil {
+		return "", f.fail("readlink", name, err)
+	}
+	return string(content), nil
+}
+
+// ReadFile answers a regular file's content.
+func (f *files) ReadFile(name string) ([]byte, error) {
+	e, err := f.find("read", name)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case e.mode.IsDir():
+		return nil, &fs.PathError{Op: "read", Path: name, Err: errIsDir}
+	case !e.mode.IsRegular():
+		return nil, &fs.PathError{Op: "read", Path: name, Err: errNotRegular}
+	}
+	content, err := f.repo.object(plumbing.BlobObject, e.hash)
+	if err != nil {
+		return nil, f.fail("read", name, err)
+	}
+	return content, nil
+}
+
+// ReadDir answers all entries of a directory, by name, or an error.
+func (f *files) ReadDir(name string) ([]fs.DirEntry, error) {
+	e, err := f.find("readdir", name)
+	if err != nil {
+		return nil, err
+	}
+	return f.list(e, name)
+}
+
+func (f *files) list(e entry, name string) ([]fs.DirEntry, error) {
+	if !e.mode.IsDir() {
+		return nil, &fs.PathError{Op: "readdir", Path: name, Err: errNotDir}
+	}
+	entries, err := f.repo.tree(e.hash)
+	if err != nil {
+		return nil, f.fail("readdir", name, err)
+	}
+	out := make([]fs.DirEntry, len(entries))
+	for i, below := range entries {
+		out[i] = dirEntry{f, below, name}
+	}
+	return out, nil
+}
+
+// Open opens a regular file or a directory.
+func (f *files) Open(name string) (fs.File, error) {
+	e, err := f.find("open", name)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.info(e, name)
+	if err != nil {
+		return nil, err
+	}
+	if e.mode.IsDir() {
+		list, err := f.list(e, name)
+		if err != nil {
+			return nil, err
+		}
+		return &openDir{info: info, name: name, rest: list}, nil
+	}
+	content, err := f.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	return &openFile{info: info, Reader: bytes.NewReader(content)}, nil
+}
+
+func (f *files) info(e entry, name string) (fs.FileInfo, error) {
+	i := fileInfo{entry: e, time: f.time}
+	if e.mode.IsDir() || e.mode&fs.ModeIrregular != 0 {
+		return i, nil
+	}
+	size, err := f.repo.size(e.hash)
+	if err != nil {
+		return nil, f.fail("stat", name, err)
+	}
+	i.size = size
+	return i, nil
+}
+
+func (r *Repo) size(h plumbing.Hash) (int64, error) {
+	n, err := r.stored.Load().size(h)
+	if err != nil && isDamage(err) {
+		r.damaged(err)
+	}
+	return n, err
+}
+
+type fileInfo struct {
+	entry
+	size int64
+	time time.Time
+}
+
+func (i fileInfo) Name() string       { return i.name }
+func (i fileInfo) Size() int64        { return i.size }
+func (i fileInfo) Mode() fs.FileMode  { return i.mode }
+func (i fileInfo) ModTime() time.Time { return i.time }
+func (i fileInfo) IsDir() bool        { return i.mode.IsDir() }
+
+// Sys answers the Git hash of the content, a string.
+func (i fileInfo) Sys() any { return i.hash.String() }
+
+type dirEntry struct {
+	files *files
+	entry
+	dir string
+}
+
+func (d dirEntry) Name() string      { return d.name }
+func (d dirEntry) IsDir() bool       { return d.mode.IsDir() }
+func (d dirEntry) Type() fs.FileMode { return d.mode.Type() }
+func (d dirEntry) String() string    { return fs.FormatDirEntry(d) }
+
+// Info looks up the size only when it is asked for.
+func (d dirEntry) Info() (fs.FileInfo, error) {
+	name := d.name
+	if d.dir != "." {
+		name = d.dir + "/" + name
+	}
+	return d.files.info(d.entry, name)
+}
+
+type openFile struct {
+	info fs.FileInfo
+	*bytes.Reader
+}
+
+func (o *openFile) Stat() (fs.FileInfo, error) { return o.info, nil }
+func (o *openFile) Close() error               { return nil }
+
+type openDir struct {
+	info fs.FileInfo
+	name string
+	rest []fs.DirEntry
+}
+
+func (o *openDir) Stat() (fs.FileInfo, error) { return o.info, nil }
+func (o *openDir) Close() error               { return nil }
+
+func (o *openDir) Read([]byte) (int, error) {
+	return 0, &fs.PathError{Op: "read", Path: o.name, Err: errIsDir}
+}
+
+func (o *openDir) ReadDir(n int) ([]fs.DirEntry, error) {
+	if n > 0 && len(o.rest) == 0 {
+		return nil, io.EOF
+	}
+	if n <= 0 || n > len(o.rest) {
+		n = len(o.rest)
+	}
+	list := o.rest[:n]
+	o.rest = o.rest[n:]
+	return list, nil
+}

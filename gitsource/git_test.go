@@ -1,0 +1,284 @@
+package gitsource
+
+import (
+	"context"
+	"io/fs"
+	"net/http"
+	"net/http/cgi"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// A gitRepo is a real repository, made and changed with the git program.
+type gitRepo struct {
+	t   testing.TB
+	dir string
+}
+
+func newGitRepo(t testing.TB) *gitRepo {
+	t.Helper()
+	g := &gitRepo{t, filepath.Join(t.TempDir(), "repo")}
+	if err := os.MkdirAll(g.dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	g.git("init", "-q", "-b", "main")
+	return g
+}
+
+// git runs the git program with nobody's configuration but ours.
+func (g *gitRepo) git(args ...string) string {
+	g.t.Helper()
+	cmd := exec.Command("git", args...)
+	cmd.Dir = g.dir
+	cmd.Env = append(os.Environ(),
+		"GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null", "GIT_CONFIG_NOSYSTEM=1",
+		"GIT_AUTHOR_NAME=Ada", "GIT_AUTHOR_EMAIL=ada@example.com",
+		"GIT_COMMITTER_NAME=Ada", "GIT_COMMITTER_EMAIL=ada@example.com")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		g.t.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// write puts files into the work tree; an empty content removes the file.
+func (g *gitRepo) write(files map[string]string) {
+	g.t.Helper()
+	for name, content := range files {
+		path := filepath.Join(g.dir, name)
+		if content == "" {
+			if err := os.Remove(path); err != nil {
+				g.t.Fatal(err)
+			}
+			continue
+		}
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			g.t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			g.t.Fatal(err)
+		}
+	}
+}
+
+// commit writes files and commits everything; it answers the hash.
+func (g *gitRepo) commit(message string, files map[string]string) string {
+	g.t.Helper()
+	g.write(files)
+	g.git("add", "-A")
+	g.git("commit", "-q", "--allow-empty", "-m", message)
+	return g.head()
+}
+
+func (g *gitRepo) head() string {
+	g.t.Helper()
+	return g.git("rev-parse", "HEAD")
+}
+
+// A gitServer serves a repository over smart HTTP, as git http-backend does,
+// and counts requests.
+type gitServer struct {
+	*httptest.Server
+	log     chan string
+	backend http.Handler
+	before  atomic.Pointer[func(w http.ResponseWriter, r *http.Request) bool]
+}
+
+func serveGit(t testing.TB, g *gitRepo) *gitServer {
+	t.Helper()
+	s := gitHandler(t, g)
+	s.Server = httptest.NewServer(s)
+	t.Cleanup(s.Close)
+	return s
+}
+
+func gitHandler(t testing.TB, g *gitRepo) *gitServer {
+	t.Helper()
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Fatal("these tests need the git program: ", err)
+	}
+	core, err := exec.Command("git", "--exec-path").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &gitServer{log: make(chan string, 10_000)}
+	backend := &cgi.Handler{
+		Path: filepath.Join(strings.TrimSpace(string(core)), "git-http-backend"),
+		Env: []string{
+			"GIT_PROJECT_ROOT=" + g.dir, "GIT_HTTP_EXPORT_ALL=1", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null",
+			"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*",
+		},
+	}
+	s.backend = backend
+	return s
+}
+
+// ServeHTTP implements http.Handler.
+func (s *gitServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.log <- r.Method + " " + r.URL.Path
+	if before := s.before.Load(); before != nil && (*before)(w, r) {
+		return
+	}
+	s.backend.ServeHTTP(w, r)
+}
+
+// answer makes f answer instead of Git whenever it returns true.
+func (s *gitServer) answer(f func(w http.ResponseWriter, r *http.Request) bool) {
+	s.before.Store(&f)
+}
+
+// requests answers and forgets the requests since the last call.
+func (s *gitServer) requests() []string {
+	var out []string
+	for {
+		select {
+		case r := <-s.log:
+			out = append(out, r)
+		default:
+			return out
+		}
+	}
+}
+
+// config follows main on a remote, with a state directory of its own.
+func config(t testing.TB, url string) Config {
+	t.Helper()
+	return Config{
+		URL: url, Ref: Ref{Branch: "main"}, StateDir: t.TempDir(), Interval: time.Hour,
+		AllowHTTP: true, AllowFile: true,
+	}
+}
+
+func open(t testing.TB, cfg Config) *Repo {
+	t.Helper()
+	r, err := Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+// A runner is a Repo that runs, told when to poll.
+type runner struct {
+	*Repo
+	t     testing.TB
+	heads chan Commit
+	polls chan error
+}
+
+// start runs a Repo until the test ends. It polls once at the start, and then
+// only when it is nudged.
+func start(t testing.TB, cfg Config) *runner {
+	t.Helper()
+	r := &runner{t: t, heads: make(chan Commit, 100), polls: make(chan error, 100)}
+	cfg.Metrics.Polled = func(_ time.Duration, err error) { r.polls <- err }
+	r.Repo = open(t, cfg)
+	r.backoff = backoff{interval: time.Hour, first: time.Hour, most: time.Hour}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- r.Run(ctx, func(c Commit) { r.heads <- c }) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error("Run:", err)
+		}
+	})
+	return r
+}
+
+// poll answers how the next poll ended.
+func (r *runner) poll() error {
+	r.t.Helper()
+	select {
+	case err := <-r.polls:
+		return err
+	case <-time.After(30 * time.Second):
+		r.t.Fatal("no poll within 30 s")
+		return nil
+	}
+}
+
+// again nudges and answers how that poll ended.
+func (r *runner) again() error {
+	r.t.Helper()
+	r.Nudge()
+	return r.poll()
+}
+
+// next answers the next head.
+func (r *runner) next() Commit {
+	r.t.Helper()
+	select {
+	case c := <-r.heads:
+		return c
+	case <-time.After(30 * time.Second):
+		r.t.Fatal("no new head within 30 s: ", r.Status().Error)
+		return Commit{}
+	}
+}
+
+// wantHead fails unless the next head is the one given.
+func (r *runner) wantHead(hash string) Commit {
+	r.t.Helper()
+	c := r.next()
+	if c.Hash != hash {
+		r.t.Fatalf("head is %s, want %s", c.Hash, hash)
+	}
+	return c
+}
+
+// wantNoHead fails if head was called. It is asked after a poll has ended and
+// another has begun to be waited for, so nothing is still on its way.
+func (r *runner) wantNoHead() {
+	r.t.Helper()
+	select {
+	case c := <-r.heads:
+		r.t.Fatalf("head was called with %s %q", c.Hash, c.Subject)
+	default:
+	}
+}
+
+// contents answers every regular file of a commit.
+func contents(t testing.TB, r *Repo, commit string) map[string]string {
+	t.Helper()
+	fsys, err := r.Files(context.Background(), commit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{}
+	err = fs.WalkDir(fsys, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		content, err := fs.ReadFile(fsys, path)
+		out[path] = string(content)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func wantError(t testing.TB, err error, parts ...string) {
+	t.Helper()
+	if err == nil {
+		t.Fatalf("no error, want one with %q", parts)
+	}
+	for _, part := range parts {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("error %q does not say %q", err, part)
+		}
+	}
+}

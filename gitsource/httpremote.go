@@ -1,0 +1,166 @@
+package gitsource
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
+)
+
+// An httpRemote keeps one connection pool for as long as the certificates it
+// trusts stay the same.
+type httpRemote struct {
+	cfg   Config
+	where location
+
+	mu    sync.Mutex
+	pool  *http.Transport
+	trust string
+}
+
+func newHTTPRemote(cfg Config, where location) *httpRemote {
+	return &httpRemote{cfg: cfg, where: where}
+}
+
+func (h *httpRemote) session(context.Context) (session, error) {
+	header, err := h.cfg.Auth.header(h.cfg.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	pool, err := h.connections()
+	if err != nil {
+		return nil, err
+	}
+	m := newMeter(h.cfg.Limits.FetchBytes)
+	client := githttp.NewClientWithOptions(&http.Client{
+		Transport:     &meteredTransport{pool, m},
+		CheckRedirect: stayOnHost,
+	}, &githttp.ClientOptions{RedirectPolicy: githttp.FollowInitialRedirects})
+	endpoint := h.where.endpoint
+	s, err := client.NewUploadPackSession(&endpoint, headerAuth{header})
+	if err != nil {
+		return nil, err
+	}
+	return &wireSession{UploadPackSession: s, meter: m}, nil
+}
+
+// connections answers the pool, a new one if the CA bundle has changed.
+func (h *httpRemote) connections() (*http.Transport, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	pool, trust, err := trustingPool(h.cfg.Auth.CABundle, h.pool, h.trust)
+	if err != nil {
+		return nil, err
+	}
+	h.pool, h.trust = pool, trust
+	return pool, nil
+}
+
+// trustingPool answers have if it trusts what the bundle says now, and a new
+// pool otherwise. Proxies come from the environment, as everywhere in Go.
+func trustingPool(bundle string, have *http.Transport, trust string) (*http.Transport, string, error) {
+	var pem []byte
+	if bundle != "" {
+		var err error
+		if pem, err = readSmall(bundle); err != nil {
+			return nil, "", wrap("CA bundle", err)
+		}
+	}
+	if have != nil && trust == string(pem) {
+		return have, trust, nil
+	}
+	pool := http.DefaultTransport.(*http.Transport).Clone()
+	pool.MaxIdleConnsPerHost = 2
+	pool.ResponseHeaderTimeout = time.Minute
+	pool.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+	if bundle != "" {
+		roots, err := x509.SystemCertPool()
+		if err != nil {
+			roots = x509.NewCertPool()
+		}
+		if !roots.AppendCertsFromPEM(pem) {
+			return nil, "", fmt.Errorf("CA bundle %s holds no certificate in PEM form", bundle)
+		}
+		pool.TLSClientConfig.RootCAs = roots
+	}
+	if have != nil {
+		have.CloseIdleConnections()
+	}
+	return pool, string(pem), nil
+}
+
+// stayOnHost refuses a redirect to another host, so that credentials and trust
+// stay where the configuration put them. Moving up to https on the same host
+// is allowed.
+func stayOnHost(req *http.Request, via []*http.Request) error {
+	from, to := via[0].URL, req.URL
+	same := strings.EqualFold(from.Scheme, to.Scheme) && strings.EqualFold(from.Host, to.Host)
+	up := from.Scheme == "http" && to.Scheme == "https" && from.Port() == "" && to.Port() == "" &&
+		strings.EqualFold(from.Hostname(), to.Hostname())
+	if !same && !up {
+		return fmt.Errorf("refused a redirect from %s to %s; if that is right, set url to it",
+			origin(from), origin(to))
+	}
+	return nil
+}
+
+func origin(u *url.URL) string { return u.Scheme + "://" + u.Host }
+
+// A meteredTransport turns refusals into RemoteErrors and counts bodies.
+type meteredTransport struct {
+	next  http.RoundTripper
+	meter *meter
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *meteredTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	res, err := t.next.RoundTrip(req)
+	if err != nil {
+		return nil, t.meter.fail(err)
+	}
+	res.Body = metered{res.Body, t.meter}
+	if res.StatusCode < 400 {
+		return res, nil
+	}
+	return nil, t.meter.fail(refusal(res, time.Now()))
+}
+
+// refusal reads what the server says about why.
+func refusal(res *http.Response, now time.Time) error {
+	detail, err := io.ReadAll(io.LimitReader(res.Body, 200))
+	_ = errors.Join(err, res.Body.Close()) // the status is what matters
+	e := &RemoteError{Status: res.StatusCode, RetryAfter: retryAfter(res.Header, now)}
+	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/plain") {
+		e.Detail = oneLine(string(detail))
+	}
+	return e
+}
+
+// maxRetryAfter bounds what a server can make us wait.
+const maxRetryAfter = time.Hour
+
+// retryAfter reads Retry-After in both of its forms, and the header by which
+// GitHub says when its limit ends.
+func retryAfter(h http.Header, now time.Time) time.Duration {
+	var wait time.Duration
+	if seconds, err := strconv.ParseInt(h.Get("Retry-After"), 10, 32); err == nil {
+		wait = time.Duration(seconds) * time.Second
+	} else if at, err := http.ParseTime(h.Get("Retry-After")); err == nil {
+		wait = at.Sub(now)
+	} else if h.Get("X-RateLimit-Remaining") == "0" {
+		if at, err := strconv.ParseInt(h.Get("X-RateLimit-Reset"), 10, 64); err == nil {
+			wait = time.Unix(at, 0).Sub(now)
+		}
+	}
+	return min(max(wait, 0), maxRetryAfter)
+}

@@ -1,0 +1,179 @@
+package gitsource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/go-git/go-billy/v5/osfs"
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/cache"
+	"github.com/go-git/go-git/v5/plumbing/format/packfile"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
+	"github.com/go-git/go-git/v5/plumbing/storer"
+	"github.com/go-git/go-git/v5/plumbing/transport"
+	"github.com/go-git/go-git/v5/storage/filesystem"
+)
+
+// A localRemote is a repository on this machine. It is read directly: the
+// library's own file transport would start the git program.
+type localRemote struct{ path string }
+
+func (l *localRemote) session(context.Context) (session, error) {
+	dir := l.path
+	if isRepository(filepath.Join(dir, ".git")) {
+		dir = filepath.Join(dir, ".git")
+	} else if !isRepository(dir) {
+		return nil, fmt.Errorf("%s: %w", l.path, transport.ErrRepositoryNotFound)
+	}
+	st := filesystem.NewStorageWithOptions(osfs.New(dir, osfs.WithBoundOS()), cache.NewObjectLRU(baseCache),
+		filesystem.Options{KeepDescriptors: true, AlternatesFS: osfs.New("/", osfs.WithBoundOS())})
+	return &localSession{Storage: st}, nil
+}
+
+func isRepository(dir string) bool {
+	fsys := osfs.New(dir, osfs.WithBoundOS())
+	_, head := fsys.Stat("HEAD")
+	objects, err := fsys.Stat("objects")
+	return head == nil && err == nil && objects.IsDir()
+}
+
+type localSession struct{ *filesystem.Storage }
+
+func (l *localSession) received() int64 { return 0 }
+
+func (l *localSession) list(context.Context) (*packp.AdvRefs, error) {
+	refs := packp.NewAdvRefs()
+	iter, err := l.IterReferences()
+	if err != nil {
+		return nil, err
+	}
+	err = iter.ForEach(func(ref *plumbing.Reference) error {
+		if ref.Type() == plumbing.HashReference {
+			refs.References[ref.Name().String()] = ref.Hash()
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	head, err := storer.ResolveReference(l, plumbing.HEAD)
+	if err == nil {
+		h := head.Hash()
+		refs.Head = &h
+	} else if !errors.Is(err, plumbing.ErrReferenceNotFound) {
+		return nil, err
+	}
+	if len(refs.References) == 0 {
+		return nil, transport.ErrEmptyRemoteRepository
+	}
+	return refs, nil
+}
+
+// fetch packs all objects that are reachable and not here. What is here has
+// all that it reaches with it, so the walk stops there.
+func (l *localSession) fetch(ctx context.Context, f fetch) (io.ReadCloser, error) {
+	var missing []plumbing.Hash
+	seen := map[plumbing.Hash]bool{}
+	pending := f.wants
+	for len(pending) > 0 {
+		h := pending[len(pending)-1]
+		pending = pending[:len(pending)-1]
+		if seen[h] || f.has(h) {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		seen[h] = true
+		missing = append(missing, h)
+		below, err := l.reached(h)
+		if err != nil {
+			return nil, fmt.Errorf("object %s: %w", h, err)
+		}
+		for _, b := range below {
+			if b.leaf && !seen[b.hash] && !f.has(b.hash) {
+				seen[b.hash] = true
+				missing = append(missing, b.hash)
+			} else if !b.leaf {
+				pending = append(pending, b.hash)
+			}
+		}
+	}
+	return l.encode(missing), nil
+}
+
+// encode packs objects while they are read.
+func (l *localSession) encode(objects []plumbing.Hash) io.ReadCloser {
+	r, w := io.Pipe()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		// No deltas: the store is read far more often than it is written.
+		_, err := packfile.NewEncoder(w, l.Storage, false).Encode(objects, 0)
+		w.CloseWithError(err)
+	}()
+	return &localPack{r, done}
+}
+
+// A localPack ends its writer when it is closed.
+type localPack struct {
+	*io.PipeReader
+	done chan struct{}
+}
+
+func (p *localPack) Close() error {
+	err := p.PipeReader.Close()
+	<-p.done
+	return err
+}
+
+type link struct {
+	hash plumbing.Hash
+	leaf bool
+}
+
+// reached answers what an object that is no blob points at.
+func (l *localSession) reached(h plumbing.Hash) ([]link, error) {
+	o, err := l.EncodedObject(plumbing.AnyObject, h)
+	if err != nil {
+		return nil, err
+	}
+	r, err := o.Reader()
+	if err != nil {
+		return nil, err
+	}
+	raw, err := io.ReadAll(io.LimitReader(r, treeBytes))
+	if err = errors.Join(err, r.Close()); err != nil {
+		return nil, err
+	}
+	var out []link
+	switch o.Type() {
+	case plumbing.TagObject:
+		target, _, err := parseTag(raw)
+		return []link{{target, false}}, err
+	case plumbing.CommitObject:
+		c, err := parseCommit(h, raw)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, link{c.tree, false})
+		for _, p := range c.parents {
+			out = append(out, link{p, false})
+		}
+	case plumbing.TreeObject:
+		entries, err := parseTree(raw)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			if e.mode&fs.ModeIrregular == 0 {
+				out = append(out, link{e.hash, !e.mode.IsDir()})
+			}
+		}
+	}
+	return out, nil
+}

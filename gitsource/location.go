@@ -1,0 +1,102 @@
+package gitsource
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing/transport"
+)
+
+// A location is a remote's address without any secret.
+type location struct {
+	scheme   string // https, http, ssh or file
+	endpoint transport.Endpoint
+}
+
+// String is the address as it may be shown to anybody.
+func (l location) String() string {
+	if l.scheme == "file" {
+		return "file://" + l.endpoint.Path
+	}
+	ep := l.endpoint
+	return ep.String()
+}
+
+// scpLike is user@host:path, which has no scheme.
+var scpLike = regexp.MustCompile(`^(?:[^@/\s]+@)?(?:\[[0-9a-fA-F:]+\]|[^:/@\s]+):[^\s]+$`)
+
+// parseLocation reads an address. Its errors never repeat what could be a
+// credential.
+func parseLocation(raw string) (location, error) {
+	switch {
+	case raw == "":
+		return location{}, errors.New("must be set")
+	case strings.ContainsFunc(raw, func(r rune) bool { return r < ' ' || r == 0x7f }):
+		return location{}, errors.New("contains a control character")
+	case strings.Contains(raw, "://"):
+		return parseURL(raw)
+	case filepath.IsAbs(raw):
+		return location{"file", transport.Endpoint{Protocol: "file", Path: filepath.Clean(raw)}}, nil
+	case scpLike.MatchString(raw):
+		ep, err := transport.NewEndpoint(raw)
+		if err != nil || ep.Protocol != "ssh" {
+			return location{}, errors.New("is not a URL")
+		}
+		return checkSSH(location{"ssh", *ep})
+	}
+	return location{}, errors.New("is neither a URL such as https://host/path, nor user@host:path, nor an absolute path")
+}
+
+func parseURL(raw string) (location, error) {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return location{}, errors.New("is not a URL") // err repeats it, password included
+	}
+	if u.RawQuery != "" || u.Fragment != "" || u.ForceQuery {
+		return location{}, errors.New("must not have a query or a fragment")
+	}
+	switch u.Scheme {
+	case "file":
+		if u.Host != "" && u.Host != "localhost" {
+			return location{}, fmt.Errorf("file://%s is not on this machine", u.Host)
+		}
+		return location{"file", transport.Endpoint{Protocol: "file", Path: filepath.Clean(u.Path)}}, nil
+	case "https", "http":
+		if u.User != nil {
+			return location{}, errors.New("must not carry credentials; name them in auth, as a file or an environment variable")
+		}
+	case "ssh":
+		if _, has := u.User.Password(); has {
+			return location{}, errors.New("must not carry a password; SSH uses a key, named in auth.ssh")
+		}
+	default:
+		return location{}, fmt.Errorf("scheme %q is not supported; use https or ssh", u.Scheme)
+	}
+	if u.Hostname() == "" {
+		return location{}, errors.New("names no host")
+	}
+	ep, err := transport.NewEndpoint(raw)
+	if err != nil {
+		return location{}, errors.New("is not a URL")
+	}
+	if u.Scheme == "ssh" {
+		return checkSSH(location{"ssh", *ep})
+	}
+	return location{u.Scheme, *ep}, nil
+}
+
+// checkSSH refuses what a shell or an option parser on the other side could
+// take for something else.
+func checkSSH(l location) (location, error) {
+	if strings.HasPrefix(l.endpoint.Path, "-") || strings.HasPrefix(l.endpoint.Host, "-") {
+		return location{}, errors.New("path and host must not begin with a dash")
+	}
+	if l.endpoint.User == "" {
+		l.endpoint.User = "git"
+	}
+	return l, nil
+}

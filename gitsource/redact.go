@@ -1,0 +1,34 @@
+package gitsource
+
+import (
+	"regexp"
+	"strings"
+)
+
+// urlSecrets are the parts of an address that may hold a credential: what is
+// before the @, and the query.
+var urlSecrets = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://)(?:[^/\s"'?#]*@)?([^\s"'?#]*)(?:[?#][^\s"']*)?`)
+
+// redact makes a text fit to be shown: one line, no credentials in addresses,
+// not longer than a screen.
+func redact(text string) string {
+	return oneLine(urlSecrets.ReplaceAllString(text, "$1$2"))
+}
+
+const maxText = 1000
+
+// oneLine replaces what would break a line or move a cursor.
+func oneLine(text string) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	text = strings.Map(func(r rune) rune {
+		if r < ' ' || r >= 0x7f && r < 0xa0 {
+			return ' '
+		}
+		return r
+	}, text)
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) > maxText {
+		text = strings.ToValidUTF8(text[:maxText], "") + "…"
+	}
+	return text
+}

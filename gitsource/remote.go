@@ -1,0 +1,175 @@
+package gitsource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp/sideband"
+	"github.com/go-git/go-git/v5/plumbing/transport"
+)
+
+// A remote is what commits come from.
+type remote interface {
+	// session begins one conversation, with the credentials as they are now.
+	session(ctx context.Context) (session, error)
+}
+
+// A session lists the references once, and may then fetch once.
+type session interface {
+	list(ctx context.Context) (*packp.AdvRefs, error)
+	// fetch answers a pack with all that the wants need and the haves do not
+	// bring. has tells what of it is already here.
+	fetch(ctx context.Context, f fetch) (io.ReadCloser, error)
+	// received answers the bytes that came so far.
+	received() int64
+	io.Closer
+}
+
+// A fetch is what is asked for.
+type fetch struct {
+	wants, haves []plumbing.Hash
+	has          func(plumbing.Hash) bool
+}
+
+func newRemote(cfg Config, where location) (remote, error) {
+	switch where.scheme {
+	case "http", "https":
+		return newHTTPRemote(cfg, where), nil
+	case "file":
+		return &localRemote{where.endpoint.Path}, nil
+	}
+	return nil, fieldErrorf("url", "scheme %s is not supported", where.scheme)
+}
+
+// A wireSession speaks Git's protocol over a transport of the library.
+type wireSession struct {
+	transport.UploadPackSession
+	meter *meter
+	refs  *packp.AdvRefs
+}
+
+func (s *wireSession) list(ctx context.Context) (*packp.AdvRefs, error) {
+	refs, err := s.AdvertisedReferencesContext(ctx)
+	if err != nil {
+		return nil, s.meter.explain(err)
+	}
+	s.refs = refs
+	return refs, nil
+}
+
+func (s *wireSession) fetch(ctx context.Context, f fetch) (io.ReadCloser, error) {
+	req := packp.NewUploadPackRequestFromCapabilities(s.refs.Capabilities)
+	req.Wants, req.Haves = f.wants, f.haves
+	if s.refs.Capabilities.Supports(capability.NoProgress) {
+		if err := req.Capabilities.Set(capability.NoProgress); err != nil {
+			return nil, err
+		}
+	}
+	res, err := s.UploadPack(ctx, req)
+	if err != nil {
+		return nil, s.meter.explain(err)
+	}
+	return &wirePack{demultiplex(req, res), res, s.meter}, nil
+}
+
+func (s *wireSession) received() int64 { return s.meter.total() }
+
+func demultiplex(req *packp.UploadPackRequest, res io.Reader) io.Reader {
+	switch {
+	case req.Capabilities.Supports(capability.Sideband64k):
+		return sideband.NewDemuxer(sideband.Sideband64k, res)
+	case req.Capabilities.Supports(capability.Sideband):
+		return sideband.NewDemuxer(sideband.Sideband, res)
+	}
+	return res
+}
+
+// A wirePack reads the pack and says why it ended early.
+type wirePack struct {
+	io.Reader
+	io.Closer
+	meter *meter
+}
+
+func (p *wirePack) Read(b []byte) (int, error) {
+	n, err := p.Reader.Read(b)
+	if err != nil && err != io.EOF {
+		err = p.meter.explain(err)
+	}
+	return n, err
+}
+
+// A meter counts what a session receives, ends it at the limit, and remembers
+// the first failure: the library does not always hand on the cause.
+type meter struct {
+	limit int64
+	state chan meterState // holds the one state
+}
+
+type meterState struct {
+	n   int64
+	err error
+}
+
+func newMeter(limit int64) *meter {
+	m := &meter{limit: limit, state: make(chan meterState, 1)}
+	m.state <- meterState{}
+	return m
+}
+
+// count adds received bytes; the error is for whoever reads on.
+func (m *meter) count(n int) error {
+	s := <-m.state
+	s.n += int64(n)
+	var err error
+	if s.n > m.limit {
+		err = fmt.Errorf("fetch: %w: more than %d bytes (limits.fetchBytes)", ErrTooLarge, m.limit)
+		s.err = or(s.err, err)
+	}
+	m.state <- s
+	return err
+}
+
+func (m *meter) total() int64 {
+	s := <-m.state
+	m.state <- s
+	return s.n
+}
+
+// fail remembers why, and hands it on.
+func (m *meter) fail(err error) error {
+	s := <-m.state
+	if s.err == nil {
+		s.err = err
+	}
+	m.state <- s
+	return err
+}
+
+func (m *meter) explain(err error) error {
+	s := <-m.state
+	m.state <- s
+	if s.err != nil && !errors.Is(err, s.err) {
+		return s.err
+	}
+	return err
+}
+
+// metered counts a stream.
+type metered struct {
+	io.ReadCloser
+	meter *meter
+}
+
+func (r metered) Read(b []byte) (int, error) {
+	n, err := r.ReadCloser.Read(b)
+	if over := r.meter.count(n); over != nil {
+		return 0, over
+	}
+	return n, err
+}

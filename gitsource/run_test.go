@@ -1,0 +1,238 @@
+package gitsource
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+// Every kind of remote gives the same commits and the same files.
+func TestACommitArrives(t *testing.T) {
+	for name, address := range map[string]func(t *testing.T, g *gitRepo) string{
+		"http":     func(t *testing.T, g *gitRepo) string { return serveGit(t, g).URL },
+		"file":     func(_ *testing.T, g *gitRepo) string { return "file://" + g.dir },
+		"path":     func(_ *testing.T, g *gitRepo) string { return g.dir },
+		"path git": func(_ *testing.T, g *gitRepo) string { return g.dir + "/.git" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGitRepo(t)
+			one := map[string]string{"a.yaml": "a: 1\n", "deep/er/b.yaml": "b: 1\n", "big": strings.Repeat("x y z ", 20_000)}
+			first := g.commit("first\n\nwith a body\n\nGitfleet-Allow-Delete: *", one)
+			r := start(t, config(t, address(t, g)))
+			c := r.wantHead(first)
+			if c.Subject != "first" || c.Author != "Ada" || c.Email != "ada@example.com" || len(c.Parents) != 0 ||
+				c.Time.IsZero() || !strings.Contains(c.Message, "\n\nGitfleet-Allow-Delete: *") {
+				t.Errorf("commit is %+v", c)
+			}
+			if got := contents(t, r.Repo, first); !maps.Equal(got, one) {
+				t.Errorf("files are %v", got)
+			}
+
+			second := g.commit("second", map[string]string{"a.yaml": "a: 2\n"})
+			if err := errors.Join(r.poll(), r.again()); err != nil {
+				t.Fatal(err)
+			}
+			if c := r.wantHead(second); !slices.Equal(c.Parents, []string{first}) {
+				t.Errorf("parents are %v", c.Parents)
+			}
+			if got := contents(t, r.Repo, second)["a.yaml"]; got != "a: 2\n" {
+				t.Errorf("a.yaml is %q", got)
+			}
+			if got := contents(t, r.Repo, first)["a.yaml"]; got != "a: 1\n" {
+				t.Errorf("a.yaml of the first commit is %q", got)
+			}
+			if s := r.Status(); s.Head != second || s.Failures != 0 || s.Error != "" || s.LastSuccess.IsZero() || s.NextPoll.IsZero() {
+				t.Errorf("status is %+v", s)
+			}
+		})
+	}
+}
+
+// A poll that finds nothing new is one request, and tells nobody.
+func TestAnUnchangedPollIsOneRequest(t *testing.T) {
+	g := newGitRepo(t)
+	g.commit("first", map[string]string{"a": "1"})
+	s := serveGit(t, g)
+	r := start(t, config(t, s.URL))
+	r.next()
+	if err := r.poll(); err != nil {
+		t.Fatal(err)
+	}
+	s.requests()
+	for range 3 {
+		if err := r.again(); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.requests(); !slices.Equal(got, []string{"GET /info/refs"}) {
+			t.Errorf("requests are %q", got)
+		}
+	}
+	r.wantNoHead()
+}
+
+// The remote forgets a commit; whoever still uses it can read all of it.
+func TestAForcePushedCommitStaysReadable(t *testing.T) {
+	for _, kind := range []string{"http", "file"} {
+		t.Run(kind, func(t *testing.T) {
+			g := newGitRepo(t)
+			base := g.commit("base", map[string]string{"base": "1"})
+			gone := g.commit("gone", map[string]string{"gone": "1", "base": "2"})
+			address := g.dir
+			if kind == "http" {
+				address = serveGit(t, g).URL
+			}
+			r := start(t, config(t, address))
+			r.wantHead(gone)
+			g.git("reset", "-q", "--hard", base)
+			now := g.commit("rewritten", map[string]string{"now": "1"})
+			g.git("reflog", "expire", "--expire=now", "--all")
+			g.git("gc", "-q", "--prune=now")
+			if err := errors.Join(r.poll(), r.again()); err != nil {
+				t.Fatal(err)
+			}
+			r.wantHead(now)
+			if got := contents(t, r.Repo, gone); !maps.Equal(got, map[string]string{"gone": "1", "base": "2"}) {
+				t.Errorf("files of the forgotten commit are %v", got)
+			}
+			if got := contents(t, r.Repo, now); !maps.Equal(got, map[string]string{"now": "1", "base": "1"}) {
+				t.Errorf("files of the new commit are %v", got)
+			}
+		})
+	}
+}
+
+// A branch that is gone, an empty remote, a server that is down or refuses:
+// the last good commit stays, and status says why.
+func TestAFailingRemoteChangesNothing(t *testing.T) {
+	tests := map[string]struct {
+		fail func(g *gitRepo, s *gitServer)
+		mend func(g *gitRepo, s *gitServer)
+		says string
+	}{
+		"branch deleted": {
+			func(g *gitRepo, _ *gitServer) { g.git("checkout", "-q", "-b", "other"); g.git("branch", "-q", "-D", "main") },
+			func(g *gitRepo, _ *gitServer) { g.git("branch", "-q", "-m", "other", "main") },
+			"branch main: not on the remote",
+		},
+		"server error": {
+			func(_ *gitRepo, s *gitServer) { s.answer(status(http.StatusBadGateway)) },
+			func(_ *gitRepo, s *gitServer) { s.answer(nobody) },
+			"server answered 502 Bad Gateway",
+		},
+		"refused": {
+			func(_ *gitRepo, s *gitServer) { s.answer(status(http.StatusUnauthorized)) },
+			func(_ *gitRepo, s *gitServer) { s.answer(nobody) },
+			"check the URL, and that the credentials may read it",
+		},
+		"not Git at all": {
+			func(_ *gitRepo, s *gitServer) { s.answer(status(http.StatusOK)) },
+			func(_ *gitRepo, s *gitServer) { s.answer(nobody) },
+			"list references",
+		},
+		"connection cut": {
+			func(_ *gitRepo, s *gitServer) {
+				s.answer(func(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) })
+			},
+			func(_ *gitRepo, s *gitServer) { s.answer(nobody) },
+			"EOF",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := newGitRepo(t)
+			first := g.commit("first", map[string]string{"a": "1"})
+			s := serveGit(t, g)
+			var log bytes.Buffer
+			cfg := config(t, s.URL)
+			cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+			r := start(t, cfg)
+			r.wantHead(first)
+			if err := r.poll(); err != nil {
+				t.Fatal(err)
+			}
+			test.fail(g, s)
+			for range 3 {
+				wantError(t, r.again(), test.says)
+			}
+			if got := r.Status(); got.Failures != 3 || got.Head != first || !strings.Contains(got.Error, test.says) {
+				t.Errorf("status is %+v", got)
+			}
+			contents(t, r.Repo, first)
+			r.wantNoHead()
+			test.mend(g, s)
+			second := g.commit("second", map[string]string{"a": "2"})
+			if err := r.again(); err != nil {
+				t.Fatal(err)
+			}
+			r.wantHead(second)
+			if got := r.Status(); got.Failures != 0 || got.Error != "" {
+				t.Errorf("status is %+v", got)
+			}
+			if err := r.again(); err != nil { // so that the log is written
+				t.Fatal(err)
+			}
+			for line, want := range map[string]int{"level=WARN": 1, "can be read again": 1, "new commit": 2} {
+				if got := strings.Count(log.String(), line); got != want {
+					t.Errorf("%d lines of %q in the log, want %d:\n%s", got, line, want, log.String())
+				}
+			}
+		})
+	}
+}
+
+func status(code int) func(w http.ResponseWriter, _ *http.Request) bool {
+	return func(w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(code); return true }
+}
+
+func nobody(http.ResponseWriter, *http.Request) bool { return false }
+
+// With Git down, a restart goes on from the commit that was accepted last.
+func TestTheLastGoodCommitSurvivesARestart(t *testing.T) {
+	g := newGitRepo(t)
+	first := g.commit("first", map[string]string{"a": "1"})
+	s := serveGit(t, g)
+	cfg := config(t, s.URL)
+	t.Run("before", func(t *testing.T) { start(t, cfg).wantHead(first) })
+	s.answer(status(http.StatusServiceUnavailable))
+	r := start(t, cfg)
+	r.wantHead(first)
+	wantError(t, r.poll(), "503")
+	if got := contents(t, r.Repo, first); got["a"] != "1" {
+		t.Errorf("files are %v", got)
+	}
+	s.answer(nobody)
+	if err := r.again(); err != nil {
+		t.Fatal(err)
+	}
+	r.wantNoHead()
+}
+
+// The file system of a commit keeps the promises of io/fs.
+func TestFilesIsAFileSystem(t *testing.T) {
+	g := newGitRepo(t)
+	hash := g.commit("first", map[string]string{"a.yaml": "a", "dir/b.yaml": "b", "dir.x": "c", "dir/sub/c": "d"})
+	r := start(t, config(t, g.dir))
+	r.wantHead(hash)
+	fsys, err := r.Files(context.Background(), hash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := fstest.TestFS(fsys, "a.yaml", "dir", "dir/b.yaml", "dir.x", "dir/sub/c"); err != nil {
+		t.Error(err)
+	}
+	blob, err := fsys.(Hasher).Hash("dir/b.yaml")
+	if want := g.git("rev-parse", "HEAD:dir/b.yaml"); err != nil || blob != want {
+		t.Errorf("hash of the file is %s (%v), want %s", blob, err, want)
+	}
+	tree, err := fsys.(Hasher).Hash(".")
+	if want := g.git("rev-parse", "HEAD^{tree}"); err != nil || tree != want {
+		t.Errorf("hash of the root is %s (%v), want %s", tree, err, want)
+	}
+}

@@ -1,0 +1,103 @@
+package gitsource
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+)
+
+// A Secret is a value that no format shows: every way to print it gives ***.
+type Secret struct{ value string }
+
+const masked = "***"
+
+// NewSecret hides a value.
+func NewSecret(value string) Secret { return Secret{value} }
+
+// Reveal answers the value, for the one place that needs it.
+func (s Secret) Reveal() string { return s.value }
+
+// Empty tells whether there is no value.
+func (s Secret) Empty() bool { return s.value == "" }
+
+// String implements fmt.Stringer.
+func (s Secret) String() string { return masked }
+
+// GoString implements fmt.GoStringer.
+func (s Secret) GoString() string { return masked }
+
+// Format implements fmt.Formatter for every verb.
+func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, masked) }
+
+// MarshalJSON implements json.Marshaler.
+func (s Secret) MarshalJSON() ([]byte, error) { return []byte(`"` + masked + `"`), nil }
+
+// MarshalText implements encoding.TextMarshaler.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(masked), nil }
+
+// LogValue implements slog.LogValuer.
+func (s Secret) LogValue() slog.Value { return slog.StringValue(masked) }
+
+// A SecretSource says where a secret is found: in a file or in an environment
+// variable, never in the configuration itself. It is read again at each use, so
+// replacing the file is enough to rotate it.
+type SecretSource struct {
+	File string
+	// Env is the variable's name.
+	Env string
+}
+
+// IsZero tells whether no source is named.
+func (s SecretSource) IsZero() bool { return s == SecretSource{} }
+
+// maxSecret bounds a credential file; a key is some kilobytes.
+const maxSecret = 64 * kib
+
+// Read answers the secret as it is now, without the line break at its end.
+func (s SecretSource) Read(getenv func(string) string) (Secret, error) {
+	if s.Env != "" {
+		value := strings.TrimSpace(getenv(s.Env))
+		if value == "" {
+			return Secret{}, fmt.Errorf("environment variable %s is empty", s.Env)
+		}
+		return Secret{value}, nil
+	}
+	content, err := readSmall(s.File)
+	if err != nil {
+		return Secret{}, err
+	}
+	value := strings.TrimRight(string(content), "\r\n")
+	if value == "" {
+		return Secret{}, fmt.Errorf("file %s is empty", s.File)
+	}
+	return Secret{value}, nil
+}
+
+// readSmall reads a file that is known to be small.
+func readSmall(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	content, err := io.ReadAll(io.LimitReader(f, maxSecret+1))
+	if err = errors.Join(err, f.Close()); err != nil {
+		return nil, err
+	}
+	if len(content) > maxSecret {
+		return nil, fmt.Errorf("file %s: %w: more than %d bytes", path, ErrTooLarge, maxSecret)
+	}
+	return content, nil
+}
+
+func (s SecretSource) validate(field string, hasEnv bool) error {
+	switch {
+	case s.File != "" && s.Env != "":
+		return fieldErrorf(field, "set only one of file and env")
+	case s.Env != "" && !hasEnv:
+		return fieldErrorf(field+".env", "the environment is not available here; use a file")
+	}
+	return nil
+}

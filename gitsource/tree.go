@@ -1,0 +1,177 @@
+package gitsource
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+// An entry is one name in a directory.
+type entry struct {
+	name string
+	mode fs.FileMode
+	hash plumbing.Hash
+}
+
+// parseTree reads a tree object. It refuses what could be read in two ways, so
+// that a path names one object or none. The result is sorted by name.
+func parseTree(raw []byte) ([]entry, error) {
+	var entries []entry
+	for len(raw) > 0 {
+		mode, rest, ok := bytes.Cut(raw, []byte(" "))
+		name, rest, okName := bytes.Cut(rest, []byte{0})
+		if !ok || !okName || len(rest) < 20 {
+			return nil, errors.New("tree ends in the middle of an entry")
+		}
+		e := entry{name: string(name)}
+		copy(e.hash[:], rest)
+		raw = rest[20:]
+		if e.mode, ok = modes[strings.TrimLeft(string(mode), "0")]; !ok {
+			return nil, fmt.Errorf("entry %q has unknown mode %q", e.name, mode)
+		}
+		if e.name == "" || e.name == "." || e.name == ".." || strings.Contains(e.name, "/") {
+			return nil, fmt.Errorf("entry name %q is not allowed", e.name)
+		}
+		entries = append(entries, e)
+	}
+	slices.SortFunc(entries, func(a, b entry) int { return cmp.Compare(a.name, b.name) })
+	for i := 1; i < len(entries); i++ {
+		if entries[i].name == entries[i-1].name {
+			return nil, fmt.Errorf("entry %q is there twice", entries[i].name)
+		}
+	}
+	return entries, nil
+}
+
+// modes are all that Git ever wrote.
+var modes = map[string]fs.FileMode{
+	"40000":  fs.ModeDir | 0o555,
+	"100644": 0o444,
+	"100664": 0o444,
+	"100755": 0o555,
+	"120000": fs.ModeSymlink | 0o777,
+	"160000": fs.ModeIrregular,
+}
+
+// A treeCache keeps decoded directories. They are known by their hash, so what
+// two commits share is read once. It forgets the half that was used least
+// recently when it is full.
+type treeCache struct {
+	mu      sync.Mutex
+	limit   int
+	entries int
+	young   map[plumbing.Hash][]entry
+	old     map[plumbing.Hash][]entry
+}
+
+func newTreeCache(limit int) *treeCache {
+	return &treeCache{limit: limit / 2, young: map[plumbing.Hash][]entry{}}
+}
+
+func (c *treeCache) get(h plumbing.Hash) ([]entry, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if entries, ok := c.young[h]; ok {
+		return entries, true
+	}
+	entries, ok := c.old[h]
+	if ok {
+		c.insert(h, entries)
+	}
+	return entries, ok
+}
+
+func (c *treeCache) put(h plumbing.Hash, entries []entry) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.insert(h, entries)
+}
+
+func (c *treeCache) insert(h plumbing.Hash, entries []entry) {
+	if c.entries+len(entries) > c.limit {
+		c.old, c.young, c.entries = c.young, map[plumbing.Hash][]entry{}, 0
+	}
+	c.young[h] = entries
+	c.entries += len(entries)
+}
+
+// treeBytes bounds one directory: some 200,000 names.
+const treeBytes = 16 * mib
+
+// tree reads a directory; the result is shared and must not be changed.
+func (r *Repo) tree(h plumbing.Hash) ([]entry, error) {
+	if entries, ok := r.trees.get(h); ok {
+		return entries, nil
+	}
+	entries, err := readTree(r.stored.Load(), h)
+	if err != nil {
+		if isDamage(err) {
+			r.damaged(err)
+		}
+		return nil, err
+	}
+	r.trees.put(h, entries)
+	return entries, nil
+}
+
+func readTree(s *store, h plumbing.Hash) ([]entry, error) {
+	raw, err := s.object(plumbing.TreeObject, h, treeBytes)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := parseTree(raw)
+	if err != nil {
+		return nil, fmt.Errorf("tree %s: %w", h, err)
+	}
+	return entries, nil
+}
+
+// complete tells whether every object of a tree is in the store, not looking
+// again at what is known to be. It adds to known only if it is.
+func complete(s *store, root plumbing.Hash, known func(plumbing.Hash) bool) error {
+	seen := map[plumbing.Hash]bool{}
+	var walk func(h plumbing.Hash, path string, depth int) error
+	walk = func(h plumbing.Hash, path string, depth int) error {
+		if seen[h] || known(h) {
+			return nil
+		}
+		seen[h] = true
+		if depth > maxDepth {
+			return fmt.Errorf("%s: directories nest more than %d deep", path, maxDepth)
+		}
+		entries, err := readTree(s, h)
+		if err != nil {
+			return fmt.Errorf("%s: %w", or(path, "root"), err)
+		}
+		for _, e := range entries {
+			switch below := join(path, e.name); {
+			case e.mode.IsDir():
+				if err := walk(e.hash, below, depth+1); err != nil {
+					return err
+				}
+			case e.mode&fs.ModeIrregular != 0: // a submodule's commit lives elsewhere
+			case !s.has(e.hash):
+				return fmt.Errorf("%s: %w", below, &damageError{e.hash, errMissing})
+			}
+		}
+		return nil
+	}
+	return walk(root, "", 0)
+}
+
+// maxDepth bounds recursion into directories.
+const maxDepth = 100
+
+func join(dir, name string) string {
+	if dir == "" {
+		return name
+	}
+	return dir + "/" + name
+}
