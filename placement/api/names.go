@@ -27,6 +27,9 @@ const (
 	CommitAnnotation = "gitfleet.dev/commit"
 	// PathAnnotation is the file of the hub an applied object comes from.
 	PathAnnotation = "gitfleet.dev/path"
+	// IgnoreFieldsAnnotation, on an object of the hub, lists JSON pointers to
+	// fields that gitfleet leaves alone once the object exists.
+	IgnoreFieldsAnnotation = "gitfleet.dev/ignore-fields"
 	// PropertyAnnotationPrefix declares a cluster property on a MemberCluster.
 	PropertyAnnotationPrefix = "property.gitfleet.dev/"
 	// ContextAnnotation names the kubeconfig context of a MemberCluster.

@@ -1,0 +1,186 @@
+package diff
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// A change is one RFC 6902 operation of the list that turns hub into member,
+// but for one thing: elements removed from the end of an array are listed by
+// the index they have in hub, the lowest first, so that a person finds them.
+type change struct {
+	op   operation
+	path string // a JSON pointer
+	// hub is not there for an add, member not for a remove.
+	hub, member side
+}
+
+type operation string
+
+const (
+	add     operation = "add"
+	remove  operation = "remove"
+	replace operation = "replace"
+)
+
+// A side is a value as it is compared, and as it may be shown. They have the
+// same shape down to where something is masked.
+type side struct{ raw, shown any }
+
+func (s side) field(key string) side {
+	return side{s.raw.(map[string]any)[key], below(s.shown, func(m map[string]any) any { return m[key] }, nil)}
+}
+
+func (s side) item(i int) side {
+	return side{s.raw.([]any)[i], below(s.shown, nil, func(l []any) any { return l[i] })}
+}
+
+// below descends into what is shown. What is masked as a whole stays masked
+// however deep one goes.
+func below(shown any, field func(map[string]any) any, item func([]any) any) any {
+	if m, ok := shown.(map[string]any); ok && field != nil {
+		return field(m)
+	}
+	if l, ok := shown.([]any); ok && item != nil {
+		return item(l)
+	}
+	return shown
+}
+
+// changes compares two values that cleaned has made.
+func changes(path string, hub, member side) []change {
+	switch h := hub.raw.(type) {
+	case map[string]any:
+		if m, ok := member.raw.(map[string]any); ok {
+			return ofObjects(path, hub, member, h, m)
+		}
+	case []any:
+		if m, ok := member.raw.([]any); ok {
+			return ofArrays(path, hub, member, len(h), len(m))
+		}
+	default:
+		if h == member.raw {
+			return nil
+		}
+	}
+	return []change{{replace, path, hub, member}}
+}
+
+func ofObjects(path string, hub, member side, h, m map[string]any) []change {
+	var list []change
+	keys := slices.AppendSeq(slices.Collect(maps.Keys(h)), maps.Keys(m))
+	slices.Sort(keys)
+	for _, key := range slices.Compact(keys) {
+		_, inHub := h[key]
+		_, inMember := m[key]
+		at := path + "/" + escape.Replace(key)
+		switch {
+		case !inHub:
+			list = append(list, change{op: add, path: at, member: member.field(key)})
+		case !inMember:
+			list = append(list, change{op: remove, path: at, hub: hub.field(key)})
+		default:
+			list = append(list, changes(at, hub.field(key), member.field(key))...)
+		}
+	}
+	return list
+}
+
+// ofArrays compares by position. What hub has more comes first, what member
+// has more comes last.
+func ofArrays(path string, hub, member side, h, m int) []change {
+	var list []change
+	for i := m; i < h; i++ {
+		list = append(list, change{op: remove, path: path + "/" + strconv.Itoa(i), hub: hub.item(i)})
+	}
+	for i := range min(h, m) {
+		list = append(list, changes(path+"/"+strconv.Itoa(i), hub.item(i), member.item(i))...)
+	}
+	for i := h; i < m; i++ {
+		list = append(list, change{op: add, path: path + "/-", member: member.item(i)})
+	}
+	return list
+}
+
+func (c change) detail() api.PatchDetail {
+	d := api.PatchDetail{Path: c.path}
+	if c.op != add {
+		d.ValueInHub = c.hub.text()
+	}
+	if c.op != remove {
+		d.ValueInMember = c.member.text()
+	}
+	return d
+}
+
+// text prints a side. Where all there is to see is masked, it prints the mask
+// alone.
+func (s side) text() string {
+	if seen, masked := visible(s.shown); masked && !seen {
+		return Mask
+	}
+	return text(s.shown)
+}
+
+// visible reports whether there is a value to see, and whether one is masked.
+func visible(v any) (seen, masked bool) {
+	var parts []any
+	switch v := v.(type) {
+	case map[string]any:
+		parts = slices.Collect(maps.Values(v))
+	case []any:
+		parts = v
+	default:
+		return v != Mask && v != "", v == Mask
+	}
+	for _, part := range parts {
+		s, m := visible(part)
+		seen, masked = seen || s, masked || m
+	}
+	return seen, masked
+}
+
+// text prints a value as Go does, but for whole numbers, which are printed in
+// full however large they are.
+func text(v any) string {
+	switch v := v.(type) {
+	case map[string]any:
+		var fields []string
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			fields = append(fields, key+":"+text(v[key]))
+		}
+		return "map[" + strings.Join(fields, " ") + "]"
+	case []any:
+		var items []string
+		for _, item := range v {
+			items = append(items, text(item))
+		}
+		return "[" + strings.Join(items, " ") + "]"
+	case float64:
+		if v == math.Trunc(v) {
+			return strconv.FormatFloat(v, 'f', -1, 64)
+		}
+	}
+	return fmt.Sprint(v)
+}
+
+// escape writes a key into a JSON pointer, and unescape reads it again.
+var (
+	escape   = strings.NewReplacer("~", "~0", "/", "~1")
+	unescape = strings.NewReplacer("~0", "~", "~1", "/")
+)
+
+// segments splits a JSON pointer into its keys.
+func segments(pointer string) []string {
+	parts := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
+	for i := range parts {
+		parts[i] = unescape.Replace(parts[i])
+	}
+	return parts
+}

@@ -1,0 +1,75 @@
+package diff
+
+import (
+	"encoding/base64"
+	"maps"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Normalize returns an object as an API server would store it, where it would
+// store it in another way than it was sent, so that hashes, ownership and
+// comparisons speak of the same fields: the stringData of a Secret becomes
+// data, and data becomes canonical base64. What is no valid data stays, for
+// the server to refuse. What is returned shares all other fields with the
+// object, and is the object itself where there is nothing to do.
+func Normalize(o *unstructured.Unstructured) *unstructured.Unstructured {
+	if !isSecret(o.Object) {
+		return o
+	}
+	data, ok := texts(o.Object["data"])
+	written, okWritten := texts(o.Object["stringData"])
+	if !ok || !okWritten {
+		return o
+	}
+	merged := make(map[string]any, len(data)+len(written))
+	same := len(written) == 0
+	for key, value := range data {
+		merged[key] = canonical(value)
+		same = same && merged[key] == value
+	}
+	if same {
+		return o
+	}
+	for key, value := range written {
+		merged[key] = base64.StdEncoding.EncodeToString([]byte(value))
+	}
+	normal := maps.Clone(o.Object)
+	delete(normal, "stringData")
+	normal["data"] = merged
+	return &unstructured.Unstructured{Object: normal}
+}
+
+// texts returns a map of texts; ok is false if it is something else. Null is
+// nothing at all, and a null value the empty text.
+func texts(v any) (pairs map[string]string, ok bool) {
+	if v == nil {
+		return nil, true
+	}
+	m, ok := v.(map[string]any)
+	if !ok {
+		return nil, false
+	}
+	pairs = make(map[string]string, len(m))
+	for key, value := range m {
+		switch value := value.(type) {
+		case string:
+			pairs[key] = value
+		case nil:
+			pairs[key] = ""
+		default:
+			return nil, false
+		}
+	}
+	return pairs, true
+}
+
+// canonical writes base64 as the server does: on one line.
+func canonical(encoded string) string {
+	clear, err := base64.StdEncoding.DecodeString(strings.TrimSpace(encoded))
+	if err != nil {
+		return encoded
+	}
+	return base64.StdEncoding.EncodeToString(clear)
+}

@@ -1,0 +1,263 @@
+package diff
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// overlay says what member would be if manifest were applied by force: a dry
+// run without a server, for when there is none to ask, or it refuses to try.
+//
+// Maps are merged. What we alone own and the manifest no longer names goes.
+// Lists are merged by the keys that the owners of member's fields are recorded
+// under, or by those that Kubernetes uses for a list of that name; any other
+// list is taken by position and must have the same length. A selector that is
+// owned as a whole is replaced as a whole.
+//
+// It knows no schema, so it cannot tell a default from a change: what the
+// manifest does not name never differs, not even in a list or map that is
+// owned as a whole. Built-in kinds drop empty values when they are written, so
+// an empty value that member lacks is no difference there, and neither is a
+// quantity that is written in another way.
+func overlay(manifest, member map[string]any, o owned, builtIn bool) map[string]any {
+	return overlaying{builtIn: builtIn}.object(manifest, member, o).(map[string]any)
+}
+
+// typed are the parts of built-in kinds that are typed through and through,
+// unlike data.
+var typed = map[string]bool{"spec": true, "webhooks": true}
+
+// overlaying is where we are.
+type overlaying struct {
+	key     string // of the nearest map above
+	parent  string // of the one above that
+	builtIn bool   // a kind of Kubernetes' own
+	lenient bool   // in a part of one that drops what is empty
+}
+
+// below descends into a field.
+func (w overlaying) below(key string) overlaying {
+	return overlaying{
+		key: key, parent: w.key, builtIn: w.builtIn,
+		lenient: w.lenient || w.builtIn && w.key == "" && typed[key],
+	}
+}
+
+func (w overlaying) value(want, have any, o owned) any {
+	switch want := want.(type) {
+	case map[string]any:
+		if have, ok := have.(map[string]any); ok {
+			return w.object(want, have, o)
+		}
+	case []any:
+		if have, ok := have.([]any); ok {
+			return w.list(want, have, o)
+		}
+	default:
+		if w.lenient && w.sameQuantity(want, have) {
+			return have
+		}
+	}
+	return want
+}
+
+func (w overlaying) object(want, have map[string]any, o owned) any {
+	if o.atomic && strings.HasSuffix(strings.ToLower(w.key), "selector") {
+		return want
+	}
+	result := make(map[string]any, len(have))
+	for key, field := range have {
+		if _, named := want[key]; named || !o.onlyOurs(name(key)) {
+			result[key] = field
+		}
+	}
+	for key, field := range want {
+		below := w.below(key)
+		if there, ok := have[key]; ok {
+			result[key] = below.value(field, there, o.at(name(key)))
+		} else if !below.vanishes(field) {
+			result[key] = field
+		}
+	}
+	return result
+}
+
+func (w overlaying) list(want, have []any, o owned) any {
+	if names, set := o.keys(); set {
+		return joined(want, have)
+	} else if names != nil {
+		if result, ok := w.merged(want, have, names, o); ok {
+			return result
+		}
+	}
+	if !o.atomic {
+		for _, names := range listKeys[w.key] {
+			if result, ok := w.merged(want, have, names, o); ok {
+				return result
+			}
+		}
+	}
+	result := make([]any, len(want))
+	for i := range want {
+		if i < len(have) {
+			result[i] = w.value(want[i], have[i], o.at(o.element(i, have[i])))
+		} else {
+			result[i] = want[i]
+		}
+	}
+	return result
+}
+
+// merged merges two lists by key. It is not ok if an item has no such key, or
+// two have the same.
+func (w overlaying) merged(want, have []any, keys []string, o owned) (result []any, ok bool) {
+	wanted, ok := byKey(want, keys)
+	if !ok {
+		return nil, false
+	}
+	there, ok := byKey(have, keys)
+	if !ok {
+		return nil, false
+	}
+	for i, item := range have {
+		j, named := wanted[identity(item, keys)]
+		switch e := o.element(i, item); {
+		case named:
+			result = append(result, w.value(want[j], item, o.at(e)))
+		case !o.onlyOurs(e):
+			result = append(result, item)
+		}
+	}
+	for _, item := range want {
+		if _, ok := there[identity(item, keys)]; !ok {
+			result = append(result, item)
+		}
+	}
+	return result, true
+}
+
+func byKey(list []any, keys []string) (index map[string]int, ok bool) {
+	index = map[string]int{}
+	for i, item := range list {
+		id := identity(item, keys)
+		if _, twice := index[id]; twice || id == "" {
+			return nil, false
+		}
+		index[id] = i
+	}
+	return index, true
+}
+
+// identity returns a text for the keys of a list's item, or "" if it lacks
+// one.
+func identity(item any, keys []string) string {
+	m, _ := item.(map[string]any)
+	var id strings.Builder
+	for _, key := range keys {
+		v, ok := m[key]
+		if !ok {
+			v, ok = keyDefaults[key]
+		}
+		if !ok || !scalar(v) {
+			return ""
+		}
+		id.WriteString(text(v))
+		id.WriteByte(0)
+	}
+	return id.String()
+}
+
+// joined merges two lists by value.
+func joined(want, have []any) []any {
+	result := append([]any(nil), have...)
+	there := map[string]bool{}
+	for _, item := range have {
+		there[text(item)] = true
+	}
+	for _, item := range want {
+		if !there[text(item)] {
+			result = append(result, item)
+		}
+	}
+	return result
+}
+
+// listKeys are the keys of the lists in Kubernetes' own kinds that are merged
+// by key. Of several, the first that fits all items counts.
+var listKeys = map[string][][]string{
+	"conditions":                {{"type"}},
+	"containers":                {{"name"}},
+	"env":                       {{"name"}},
+	"ephemeralContainers":       {{"name"}},
+	"hostAliases":               {{"ip"}},
+	"imagePullSecrets":          {{"name"}},
+	"initContainers":            {{"name"}},
+	"ports":                     {{"containerPort", "protocol"}, {"port", "protocol"}},
+	"resourceClaims":            {{"name"}},
+	"secrets":                   {{"name"}},
+	"topologySpreadConstraints": {{"topologyKey", "whenUnsatisfiable"}},
+	"volumeDevices":             {{"devicePath"}},
+	"volumeMounts":              {{"mountPath"}},
+	"volumes":                   {{"name"}},
+	"webhooks":                  {{"name"}},
+}
+
+// keyDefaults are what an API server fills in for a key that is not written.
+var keyDefaults = map[string]any{"protocol": "TCP"}
+
+// vanishes reports whether a value is empty in a way that does not survive
+// being written to this place.
+func (w overlaying) vanishes(want any) bool {
+	switch v := want.(type) {
+	case []any:
+		return len(v) == 0
+	case map[string]any:
+		return len(v) == 0 && pairs[w.key]
+	default:
+		return w.lenient && (v == "" || v == false || v == int64(0))
+	}
+}
+
+// pairs are the fields that are maps of any key. An empty map of them is not
+// written, while an empty object such as emptyDir is.
+var pairs = map[string]bool{
+	"annotations": true, "binaryData": true, "data": true, "labels": true, "limits": true,
+	"matchLabels": true, "nodeSelector": true, "parameters": true, "requests": true, "selector": true,
+}
+
+// sameQuantity reports whether a field that holds a quantity holds the same
+// one.
+func (w overlaying) sameQuantity(want, have any) bool {
+	if !quantities[w.parent] && !quantity[w.key] {
+		return false
+	}
+	a, errA := resource.ParseQuantity(text(want))
+	b, errB := resource.ParseQuantity(text(have))
+	return errA == nil && errB == nil && a.Cmp(b) == 0
+}
+
+// quantities are maps of quantities, quantity a single one.
+var (
+	quantities = map[string]bool{
+		"capacity": true, "default": true, "defaultRequest": true, "hard": true, "limits": true,
+		"max": true, "maxLimitRequestRatio": true, "min": true, "overhead": true, "podFixed": true, "requests": true,
+	}
+	quantity = map[string]bool{"averageValue": true, "divisor": true, "sizeLimit": true}
+)
+
+// builtIn reports whether an object is of a kind that is typed in Kubernetes'
+// own API server.
+func builtIn(o *unstructured.Unstructured) bool {
+	return typedGroups[o.GroupVersionKind().Group]
+}
+
+var typedGroups = map[string]bool{
+	"": true, "apps": true, "batch": true, "autoscaling": true, "policy": true,
+	"admissionregistration.k8s.io": true, "networking.k8s.io": true,
+	"scheduling.k8s.io": true, "storage.k8s.io": true,
+}
+
+func name(key string) fieldpath.PathElement { return fieldpath.FieldNameElement(key) }

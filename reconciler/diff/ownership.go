@@ -1,0 +1,145 @@
+package diff
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// OwnedThrough returns the fields that managers own through a subresource,
+// such as scale or status.
+func OwnedThrough(entries []metav1.ManagedFieldsEntry, subresource string) *fieldpath.Set {
+	return union(entries, func(e *metav1.ManagedFieldsEntry) bool { return e.Subresource == subresource })
+}
+
+func throughSubresources(entries []metav1.ManagedFieldsEntry) *fieldpath.Set {
+	return union(entries, func(e *metav1.ManagedFieldsEntry) bool { return e.Subresource != "" })
+}
+
+// union joins the fields of some entries.
+func union(entries []metav1.ManagedFieldsEntry, some func(*metav1.ManagedFieldsEntry) bool) *fieldpath.Set {
+	all := fieldpath.NewSet()
+	for i := range entries {
+		if some(&entries[i]) {
+			all = all.Union(fieldsOf(&entries[i]))
+		}
+	}
+	return all
+}
+
+// fieldsOf returns the fields of an entry; none, if they cannot be read.
+func fieldsOf(e *metav1.ManagedFieldsEntry) *fieldpath.Set {
+	set := fieldpath.NewSet()
+	if e.FieldsV1 == nil || set.FromJSON(e.FieldsV1.GetRawReader()) != nil {
+		return fieldpath.NewSet()
+	}
+	return set
+}
+
+// owned is who owns what below one point of a live object. Besides, it is what
+// we know of the object's schema: how a list is owned tells by which keys it
+// is merged.
+type owned struct {
+	all, ours, others *fieldpath.Set
+	// atomic: the point or one above it is owned as a whole.
+	atomic bool
+}
+
+func ownership(entries []metav1.ManagedFieldsEntry, manager string) owned {
+	ours := union(entries, func(e *metav1.ManagedFieldsEntry) bool { return applied(e, manager) })
+	others := union(entries, func(e *metav1.ManagedFieldsEntry) bool { return !applied(e, manager) })
+	return owned{all: ours.Union(others), ours: ours, others: others}
+}
+
+// at descends.
+func (o owned) at(e fieldpath.PathElement) owned {
+	all := child(o.all, e)
+	return owned{
+		all: all, ours: child(o.ours, e), others: child(o.others, e),
+		atomic: o.atomic || o.all.Members.Has(e) && all.Empty(),
+	}
+}
+
+// onlyOurs reports whether we own a field, or something below it, and nobody
+// else does.
+func (o owned) onlyOurs(e fieldpath.PathElement) bool { return holds(o.ours, e) && !holds(o.others, e) }
+
+// keys returns the fields by which the list at this point is merged, or nil.
+// set says that it is merged by value.
+func (o owned) keys() (names []string, set bool) {
+	o.each(func(e fieldpath.PathElement) {
+		if e.Key != nil && names == nil {
+			for _, f := range *e.Key {
+				names = append(names, f.Name)
+			}
+		}
+		set = set || e.Value != nil
+	})
+	return names, set
+}
+
+// element returns the path element that selects a list item.
+func (o owned) element(i int, item any) fieldpath.PathElement {
+	found := fieldpath.IndexElement(i)
+	o.each(func(e fieldpath.PathElement) {
+		if selects(e, item) {
+			found = e
+		}
+	})
+	return found
+}
+
+func (o owned) each(f func(fieldpath.PathElement)) {
+	o.all.Members.Iterate(f)
+	o.all.Children.Iterate(f)
+}
+
+func child(s *fieldpath.Set, e fieldpath.PathElement) *fieldpath.Set {
+	if sub, ok := s.Children.Get(e); ok {
+		return sub
+	}
+	return fieldpath.NewSet()
+}
+
+func holds(s *fieldpath.Set, e fieldpath.PathElement) bool {
+	return s.Members.Has(e) || !child(s, e).Empty()
+}
+
+// element returns the item of a list that a path element selects, or nil.
+func element(list any, e fieldpath.PathElement) any {
+	items, _ := list.([]any)
+	for i, item := range items {
+		if selects(e, item) || e.Index != nil && *e.Index == i {
+			return item
+		}
+	}
+	return nil
+}
+
+// selects reports whether a path element names this item by key or by value.
+func selects(e fieldpath.PathElement, item any) bool {
+	if e.Value != nil {
+		return scalar(item) && plain((*e.Value).Unstructured()) == plain(item)
+	}
+	m, ok := item.(map[string]any)
+	if e.Key == nil || !ok {
+		return false
+	}
+	for _, f := range *e.Key {
+		have, set := m[f.Name]
+		if !set {
+			have = keyDefaults[f.Name]
+		}
+		if !scalar(have) || plain(have) != plain(f.Value.Unstructured()) {
+			return false
+		}
+	}
+	return true
+}
+
+func scalar(v any) bool {
+	switch v.(type) {
+	case map[string]any, []any:
+		return false
+	}
+	return true
+}

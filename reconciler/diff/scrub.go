@@ -1,0 +1,196 @@
+package diff
+
+import (
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Secrets are values that must not be shown, in all the ways in which a text
+// may quote them.
+type Secrets struct {
+	quotes []string // the longest first
+}
+
+// short values occur by chance within longer words. They are masked only where
+// they stand alone.
+const short = 5
+
+// SecretsOf collects the values of the Secrets among these objects, including
+// those in a copy of what was last applied. A nil object has none.
+func SecretsOf(objects ...*unstructured.Unstructured) Secrets {
+	quotes := map[string]bool{}
+	for _, o := range objects {
+		if o != nil {
+			collect(o.Object, quotes)
+		}
+	}
+	delete(quotes, "")
+	return Secrets{slices.SortedFunc(maps.Keys(quotes), func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(b), len(a)), strings.Compare(a, b))
+	})}
+}
+
+// collect finds the Secrets in a value.
+func collect(v any, quotes map[string]bool) {
+	switch v := v.(type) {
+	case map[string]any:
+		secret := isSecret(v)
+		for key, field := range v {
+			if copied, ok := field.(string); ok && keepsCopy(key) {
+				var object any
+				if json.Unmarshal([]byte(copied), &object) == nil {
+					collect(object, quotes)
+				}
+			}
+			if secret && secretFields[key] {
+				quote(field, key == "data", quotes)
+			} else {
+				collect(field, quotes)
+			}
+		}
+	case []any:
+		for _, item := range v {
+			collect(item, quotes)
+		}
+	}
+}
+
+// quote adds all ways to write what is in data or stringData of a Secret. What
+// does not belong there, such as a number, is most likely to be quoted.
+func quote(v any, encoded bool, quotes map[string]bool) {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, field := range v {
+			quote(field, encoded, quotes)
+		}
+	case []any:
+		for _, item := range v {
+			quote(item, encoded, quotes)
+		}
+	case nil:
+	default:
+		written := text(plain(v))
+		quoteText(written, quotes)
+		if clear, err := base64.StdEncoding.DecodeString(written); encoded && err == nil {
+			quoteText(string(clear), quotes)
+		}
+	}
+}
+
+// quoteText adds all ways to write a value, and each line of it that is long
+// enough to tell something.
+func quoteText(value string, quotes map[string]bool) {
+	quoteWord(value, quotes)
+	for _, line := range strings.Split(value, "\n") {
+		if line = strings.TrimSpace(line); len(line) > short {
+			quoteWord(line, quotes)
+		}
+	}
+}
+
+func quoteWord(value string, quotes map[string]bool) {
+	if strings.TrimSpace(value) == "" {
+		return
+	}
+	b := []byte(value)
+	inJSON, _ := json.Marshal(value) // a string cannot fail
+	inGo := strconv.Quote(value)
+	for _, way := range []string{
+		value,
+		strings.TrimSpace(value),
+		inGo[1 : len(inGo)-1],
+		string(inJSON[1 : len(inJSON)-1]),
+		base64.StdEncoding.EncodeToString(b),
+		base64.RawStdEncoding.EncodeToString(b),
+		base64.URLEncoding.EncodeToString(b),
+		base64.RawURLEncoding.EncodeToString(b),
+	} {
+		quotes[way] = true
+	}
+}
+
+// Scrub masks the values wherever a text quotes them.
+func (s Secrets) Scrub(text string) string {
+	var out strings.Builder
+	start := 0
+	for i := 0; i < len(text); {
+		n := s.match(text, i)
+		if n == 0 {
+			i++
+			continue
+		}
+		out.WriteString(text[start:i])
+		out.WriteString(Mask)
+		i += n
+		start = i
+	}
+	if start == 0 {
+		return text
+	}
+	return out.String() + text[start:]
+}
+
+// match returns the length of the longest value that text quotes at i.
+func (s Secrets) match(text string, i int) int {
+	for _, q := range s.quotes {
+		if strings.HasPrefix(text[i:], q) && (len(q) >= short || alone(text, i, i+len(q))) {
+			return len(q)
+		}
+	}
+	return 0
+}
+
+// alone reports whether no word goes on beyond either end.
+func alone(text string, from, to int) bool {
+	before, _ := utf8.DecodeLastRuneInString(text[:from])
+	after, _ := utf8.DecodeRuneInString(text[to:])
+	return !inWord(before) && !inWord(after)
+}
+
+func inWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+
+// Error returns err, or, if it quotes one of the values, an error that does
+// not. An API server's answer can still be told by its reason.
+func (s Secrets) Error(err error) error {
+	if err == nil || len(s.quotes) == 0 {
+		return err
+	}
+	clean := clean{text: s.Scrub(err.Error())}
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		answer := status.Status()
+		answer.Message = s.Scrub(answer.Message)
+		if answer.Details != nil {
+			answer.Details = answer.Details.DeepCopy()
+			for i := range answer.Details.Causes {
+				answer.Details.Causes[i].Message = s.Scrub(answer.Details.Causes[i].Message)
+			}
+		}
+		clean.cause = &apierrors.StatusError{ErrStatus: answer}
+		return clean
+	}
+	if clean.text == err.Error() {
+		return err
+	}
+	return clean
+}
+
+// clean is an error without secrets, not even in what it wraps.
+type clean struct {
+	text  string
+	cause error // nil, or an API server's answer
+}
+
+func (e clean) Error() string { return e.text }
+func (e clean) Unwrap() error { return e.cause }

@@ -1,0 +1,160 @@
+package diff
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// An Actor is someone who wrote to an object, as far as the API server
+// remembers: the client's name for itself, not a user.
+type Actor struct {
+	Manager     string
+	Operation   string    // Apply or Update
+	Subresource string    // "" for the object itself
+	Time        time.Time // of the last write, to the second; zero if unknown
+}
+
+// String returns MANAGER (OPERATION), and the subresource if there is one.
+func (a Actor) String() string {
+	if a.Subresource != "" {
+		return fmt.Sprintf("%s (%s through %s)", a.Manager, a.Operation, a.Subresource)
+	}
+	return fmt.Sprintf("%s (%s)", a.Manager, a.Operation)
+}
+
+// Who names those who made a live object differ from what manager applied: who
+// owns the fields that differ. Where nobody does, as after a field was
+// removed, it is all who wrote to the object since our last apply. The newest
+// comes first. It may be nobody: the server forgets managers that own nothing.
+func Who(live *unstructured.Unstructured, manager string, since time.Time, details []api.PatchDetail) []Actor {
+	var owners, writers []Actor
+	entries := live.GetManagedFields()
+	for i := range entries {
+		e := &entries[i]
+		if applied(e, manager) || e.Subresource == "status" {
+			continue
+		}
+		a := actor(e)
+		if ownsAny(fieldsOf(e), live.Object, details) {
+			owners = append(owners, a)
+		}
+		if !a.Time.Before(since.Truncate(time.Second)) {
+			writers = append(writers, a)
+		}
+	}
+	if owners == nil {
+		owners = writers
+	}
+	slices.SortFunc(owners, func(a, b Actor) int {
+		return cmp.Or(b.Time.Compare(a.Time), strings.Compare(a.String(), b.String()))
+	})
+	return owners
+}
+
+func actor(e *metav1.ManagedFieldsEntry) Actor {
+	a := Actor{Manager: e.Manager, Operation: string(e.Operation), Subresource: e.Subresource}
+	if e.Time != nil {
+		a.Time = e.Time.UTC()
+	}
+	return a
+}
+
+func ownsAny(set *fieldpath.Set, live any, details []api.PatchDetail) bool {
+	return slices.ContainsFunc(details, func(d api.PatchDetail) bool { return owns(set, live, segments(d.Path)) })
+}
+
+// owns reports whether a set holds the field at a path of a live value,
+// something below it, or what it is part of as a whole.
+func owns(set *fieldpath.Set, live any, path []string) bool {
+	e, below := name(path[0]), any(nil)
+	switch v := live.(type) {
+	case map[string]any:
+		below = v[path[0]]
+	case []any:
+		i, ok := index(path[0], len(v))
+		if !ok {
+			return path[0] == "-" // added at the end: any of the list will do
+		}
+		e, below = owned{all: set}.element(i, v[i]), v[i]
+	}
+	sub := child(set, e)
+	if len(path) == 1 || sub.Empty() {
+		return holds(set, e)
+	}
+	return owns(sub, below, path[1:])
+}
+
+// A Rival owns a field that the hub sets, through a subresource: both will go
+// on writing it.
+type Rival struct {
+	Path  string // a JSON pointer into the live object
+	Value string // what it is now
+	By    Actor
+	// Autoscaler says that it is not a person, but a controller that scales.
+	Autoscaler bool
+}
+
+// Rivals lists the fields that desired sets and someone owns through a
+// subresource other than status, such as spec.replicas through scale. Fields
+// of the kind that desired does not set are nobody's business.
+func Rivals(desired, live *unstructured.Unstructured) []Rival {
+	var list []Rival
+	entries := live.GetManagedFields()
+	for i := range entries {
+		e := &entries[i]
+		if e.Subresource == "" || e.Subresource == "status" {
+			continue
+		}
+		fieldsOf(e).Leaves().Iterate(func(path fieldpath.Path) {
+			if _, _, wanted := locate(desired.Object, path); !wanted {
+				return
+			}
+			if pointer, value, ok := locate(live.Object, path); ok {
+				list = append(list, Rival{Path: pointer, Value: text(plain(value)), By: actor(e), Autoscaler: autoscaler(e)})
+			}
+		})
+	}
+	slices.SortStableFunc(list, func(a, b Rival) int { return strings.Compare(a.Path, b.Path) })
+	return list
+}
+
+// autoscaler tells a controller from a person: kubectl scale goes the same way
+// as a HorizontalPodAutoscaler.
+func autoscaler(e *metav1.ManagedFieldsEntry) bool {
+	return e.Subresource == "scale" && !strings.HasPrefix(e.Manager, "kubectl")
+}
+
+// locate follows a path of owned fields, and returns it as a JSON pointer with
+// the value it leads to.
+func locate(v any, path fieldpath.Path) (pointer string, value any, ok bool) {
+	for _, e := range path {
+		switch in := v.(type) {
+		case map[string]any:
+			if e.FieldName == nil {
+				return "", nil, false
+			}
+			if v, ok = in[*e.FieldName]; !ok {
+				return "", nil, false
+			}
+			pointer += "/" + escape.Replace(*e.FieldName)
+		case []any:
+			i := slices.IndexFunc(in, func(item any) bool { return selects(e, item) })
+			if i < 0 {
+				return "", nil, false
+			}
+			v, pointer = in[i], fmt.Sprintf("%s/%d", pointer, i)
+		default:
+			return "", nil, false
+		}
+	}
+	return pointer, v, true
+}
