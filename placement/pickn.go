@@ -71,6 +71,7 @@ func (c *cycle) grow(want, order int) {
 			break
 		}
 		m := best.take()
+		c.witness.saw(c, m, score, groups)
 		c.choose(m, &Score{Affinity: m.affinity, Spread: score}, order)
 		if want--; want == 0 {
 			break

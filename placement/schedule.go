@@ -107,6 +107,7 @@ type cycle struct {
 	members []member   // of the same order
 	gone    []Binding  // on clusters that left
 	domains *spread
+	witness *witness // nil: nobody asks for reasons
 
 	frozen    string // why nothing is chosen or withdrawn; empty if it is
 	fulfilled bool

@@ -51,7 +51,7 @@ func (w Warning) String() string { return w.Field + ": " + w.Message }
 // Select returns the objects that a placement names. One invalid selector makes
 // the whole selection invalid, as an answer; selecting nothing is valid.
 func Select(t Terms, x *Index) Selection {
-	s := &selecting{Terms: t, index: x, by: map[int]int{}}
+	s := &selecting{Terms: t, index: x, term: -1, by: map[int]int{}}
 	if err := s.resolve(); err != nil {
 		return Selection{
 			Invalid:      "The resource selectors are invalid: failed to process the request due to a client error: " + err.Error(),
@@ -80,7 +80,13 @@ type selecting struct {
 	warnings []Warning
 }
 
-func (s *selecting) field() string { return fmt.Sprintf("spec.resourceSelectors[%d]", s.term) }
+// field names what is at work: a selector, or before the first the namespace.
+func (s *selecting) field() string {
+	if s.term < 0 {
+		return "metadata.namespace"
+	}
+	return fmt.Sprintf("spec.resourceSelectors[%d]", s.term)
+}
 
 func (s *selecting) warn(format string, args ...any) {
 	s.warnings = append(s.warnings, Warning{s.field(), fmt.Sprintf(format, args...)})

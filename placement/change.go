@@ -1,0 +1,80 @@
+package placement
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// changes says what would have to be different for a cluster to be selected.
+func (c *cycle) changes(m *member) []string {
+	switch {
+	case c.frozen != "":
+		return []string{"the policy must be completed: " + c.frozen}
+	case c.kind == api.PickFixed && !c.named(m):
+		return []string{"spec.policy.clusterNames must name " + quote(m.Name)}
+	case c.kind == api.PickFixed:
+		return []string{"it must be eligible: " + m.Ineligible}
+	}
+	needs := c.pass(m)
+	switch {
+	case c.kind == api.PickN && m.forbidden >= 0:
+		needs = append(needs, c.room(m))
+	case c.scored(m):
+		needs = append(needs, c.outrank(m))
+	}
+	return needs
+}
+
+// pass says what each filter that objects asks for.
+func (c *cycle) pass(m *member) []string {
+	var needs []string
+	if c.mismatch(m.Cluster) != "" {
+		needs = append(needs, "it must match a required term, the closest being: "+list(c.closest(m.Cluster).failed()))
+	}
+	if m.Ineligible != "" {
+		needs = append(needs, "it must be eligible: "+m.Ineligible)
+	}
+	if c.lacksNamespace(m.Cluster) != "" {
+		needs = append(needs, "namespace "+quote(c.namespace)+" must exist on it")
+	}
+	for _, t := range m.Taints {
+		if !slices.ContainsFunc(c.tolerations, func(o api.Toleration) bool { return tolerates(o, t) }) {
+			needs = append(needs, fmt.Sprintf("taint %s=%s:%s must be tolerated by the placement, or taken off", t.Key, t.Value, t.Effect))
+		}
+	}
+	for _, o := range c.together {
+		if !o.holds[m.Name] {
+			needs = append(needs, "placement "+quote(o.name)+" must be on it")
+		}
+	}
+	for _, o := range c.apart {
+		if o.holds[m.Name] {
+			needs = append(needs, "placement "+quote(o.name)+" must not be on it")
+		}
+	}
+	return needs
+}
+
+// room says what a hard spread constraint asks for.
+func (c *cycle) room(m *member) string {
+	i := m.forbidden
+	d, k := c.domains.domains[i], c.domains.constraints[i]
+	delta, _ := d.effect(d.of[m.index], k.maxSkew)
+	need := fmt.Sprintf("the max skew of %q must be at least %d, or clusters with fewer of their value be chosen before", k.key, d.high-d.low+delta)
+	if empty := c.emptyDomains(i); len(empty) > 0 {
+		need += fmt.Sprintf("; %s has no cluster that can be chosen, and counts nevertheless", list(empty))
+	}
+	return need
+}
+
+// outrank says what a cluster lost with.
+func (c *cycle) outrank(m *member) string {
+	last := c.witness.last
+	if last == nil {
+		return fmt.Sprintf("numberOfClusters must be larger than %d, because nothing is moved while the policy has what it asks for", c.n)
+	}
+	s := last.now.Score
+	return fmt.Sprintf("its score must be better than that of %s%s, or numberOfClusters larger than %d", last.Name, scores(s), c.n)
+}

@@ -1,0 +1,126 @@
+package placement
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// ResourceProperty is the prefix of the properties that sum the nodes of a
+// cluster: total-, allocatable- or available- and the name of a resource
+// follow.
+const ResourceProperty = "resources.kubernetes-fleet.io/"
+
+// ClusterOf returns what a scheduler may know of a member, from its labels,
+// taints, annotations and status. Whether it may be chosen is left open; see
+// [Ineligible]. A property declared by annotation outranks an observed one.
+func ClusterOf(m *api.MemberCluster) Cluster {
+	c := Cluster{Name: m.Name, Taints: m.Spec.Taints, Properties: map[string]resource.Quantity{}}
+	c.Labels = make(map[string]string, len(m.Labels)+1)
+	maps.Copy(c.Labels, m.Labels)
+	c.Labels[api.MemberNameLabel] = m.Name
+
+	usage := m.Status.ResourceUsage
+	c.addResources("total-", usage.Capacity)
+	c.addResources("allocatable-", usage.Allocatable)
+	c.addResources("available-", usage.Available)
+	for name, p := range m.Status.Properties {
+		c.addProperty(name, p.Value)
+	}
+	for name, value := range m.Annotations {
+		if property, ok := strings.CutPrefix(name, api.PropertyAnnotationPrefix); ok {
+			c.addProperty(property, value)
+		}
+	}
+	if findCondition(m.Status.Conditions, api.NamespaceCollectionSucceeded) != nil {
+		c.addNamespaces(m.Status.Namespaces)
+	}
+	return c
+}
+
+func (c *Cluster) addResources(kind string, list api.ResourceList) {
+	for name, q := range list {
+		c.Properties[ResourceProperty+kind+name] = q
+	}
+}
+
+// addProperty replaces what was known of a property.
+func (c *Cluster) addProperty(name, value string) {
+	q, err := resource.ParseQuantity(value)
+	if err == nil {
+		c.Properties[name] = q
+		delete(c.Malformed, name)
+		return
+	}
+	if c.Malformed == nil {
+		c.Malformed = map[string]string{}
+	}
+	c.Malformed[name] = value
+	delete(c.Properties, name)
+}
+
+func (c *Cluster) addNamespaces(seen map[string]string) {
+	if seen == nil {
+		c.NamespacesUnknown = true
+		return
+	}
+	c.Namespaces = make(map[string]bool, len(seen))
+	for name := range seen {
+		c.Namespaces[name] = true
+	}
+}
+
+// patience is how long a member may be silent or unhealthy before it takes
+// nothing new. Exactly that long is still well.
+const patience = 5 * time.Minute
+
+// Ineligible returns why a member takes nothing new, judged by the status it
+// has, or the empty string if it does.
+func Ineligible(m *api.MemberCluster, now time.Time) string {
+	const offline = "cluster is not connected to the fleet: "
+	if m.DeletionTimestamp != nil {
+		return "cluster has left the fleet"
+	}
+	agent := findAgent(m)
+	if agent == nil {
+		return offline + "member agent not online yet"
+	}
+	if silent := now.Sub(agent.LastReceivedHeartbeat.Time); silent > patience {
+		return fmt.Sprintf(offline+"no recent heartbeat signals (last received %.2f minutes ago)", silent.Minutes())
+	}
+	if joined := findCondition(agent.Conditions, api.Joined); joined == nil || joined.Status != metav1.ConditionTrue {
+		return offline + "member agent not joined yet"
+	}
+	healthy := findCondition(agent.Conditions, api.Healthy)
+	if healthy == nil {
+		return offline + "health condition from member agent is not available"
+	}
+	if ill := now.Sub(healthy.LastTransitionTime.Time); healthy.Status != metav1.ConditionTrue && ill > patience {
+		return fmt.Sprintf(offline+"unhealthy for a prolonged period of time (last transitioned %.2f minutes ago)", ill.Minutes())
+	}
+	return ""
+}
+
+func findAgent(m *api.MemberCluster) *api.AgentStatus {
+	for i := range m.Status.AgentStatus {
+		if m.Status.AgentStatus[i].Type == api.MemberAgent {
+			return &m.Status.AgentStatus[i]
+		}
+	}
+	return nil
+}
+
+func findCondition(all []metav1.Condition, name string) *metav1.Condition {
+	for i := range all {
+		if all[i].Type == name {
+			return &all[i]
+		}
+	}
+	return nil
+}

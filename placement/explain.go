@@ -1,0 +1,333 @@
+package placement
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// An Explanation is all that decided about one cluster, for a person to read.
+type Explanation struct {
+	Decision
+	// How says how the cluster came to be selected, or that nothing is chosen
+	// at all; empty for one that was judged and not selected.
+	How string
+	// Filters are all filters in their order, also those after the first
+	// objection. For a cluster that is held they tell what would be said today.
+	Filters []Verdict
+	// Required are the required terms, of which one must match.
+	Required []TermVerdict
+	// Preferred are the preferences, whose points are the affinity score.
+	Preferred []Contribution
+	// Spread are the constraints at the moment of the last pick, whose scores
+	// are the topology spread score; empty for a cluster that was chosen
+	// before, whose score is remembered and its reasons are not.
+	Spread []SpreadVerdict
+	// Tie says who had the same score, and why one went first.
+	Tie string
+	// Change says what would have to be different for it to be selected, each
+	// by itself necessary; empty for one that is selected.
+	Change []string
+}
+
+// A Verdict is what one filter says of a cluster.
+type Verdict struct {
+	Filter string
+	Passed bool
+	// Reason is the objection; empty if there is none.
+	Reason string
+}
+
+// A TermVerdict says how one required term fits a cluster.
+type TermVerdict struct {
+	Matches bool
+	Parts   []Comparison
+}
+
+// A Comparison is one demand on a label or a property and what was found.
+type Comparison struct {
+	// Demand reads like "label env in (prod)" or "property node-count Ge 4".
+	Demand string
+	// Found is the value, or "missing", or why it is unknown.
+	Found string
+	Holds bool
+}
+
+// A Contribution is what one preference gives to a cluster.
+type Contribution struct {
+	// Preference reads like "100 · node-count Descending if env in (prod)".
+	Preference string
+	Points     int32
+	// Reason says how the points came about.
+	Reason string
+}
+
+// A SpreadVerdict says what choosing a cluster would do to one constraint.
+type SpreadVerdict struct {
+	// Constraint reads like "zone, max skew 1, DoNotSchedule".
+	Constraint string
+	// Domain is the cluster's value of the label; Labeled says that it has one.
+	Domain  string
+	Labeled bool
+	// Count is how many clusters of the domain are chosen, Low and High the
+	// smallest and the largest count of any domain.
+	Count, Low, High int32
+	// Delta is what the choice would add to the skew.
+	Delta    int32
+	Violated bool
+	// Score is its part in the topology spread score.
+	Score int32
+}
+
+// Explain decides like [Schedule] and tells everything that played a part, for
+// each cluster and in the order of the decisions.
+func Explain(r Request) []Explanation {
+	c := newCycle(r)
+	c.witness = &witness{spread: map[*member][]SpreadVerdict{}, ties: map[*member]string{}}
+	c.run()
+	decisions := c.decisions()
+	all := make([]Explanation, len(decisions))
+	for i, d := range decisions {
+		all[i] = Explanation{Decision: d}
+		if m := c.find(d.Cluster); m != nil {
+			c.explain(&all[i], m)
+		} else {
+			all[i].Change = []string{"a MemberCluster of the name " + quote(d.Cluster) + " must exist, or spec.policy.clusterNames must not name it"}
+		}
+	}
+	return all
+}
+
+// A witness remembers what is forgotten after each pick.
+type witness struct {
+	spread map[*member][]SpreadVerdict
+	ties   map[*member]string
+	last   *member // the last pick
+}
+
+// saw records a pick and who would have been next in its place.
+func (w *witness) saw(c *cycle, m *member, score int32, groups []*group) {
+	if w == nil {
+		return
+	}
+	w.last = m
+	w.spread[m] = c.domains.verdicts(m.index)
+	if next, second := c.best(groups); next != nil && second == score && next.members[0].affinity == m.affinity {
+		w.ties[m] = tie(m, next.members[0])
+	}
+}
+
+// tie says why of equal scores the first was chosen.
+func tie(first, second *member) string {
+	if kept(first) > kept(second) {
+		return fmt.Sprintf("%s and %s have the same scores: %s goes first, because the placement holds it already", first.Name, second.Name, first.Name)
+	}
+	return fmt.Sprintf("%s and %s have the same scores: %s goes first, because of equals the largest name does", first.Name, second.Name, first.Name)
+}
+
+func (c *cycle) explain(e *Explanation, m *member) {
+	e.How = c.how(m)
+	if c.kind == api.PickFixed || c.frozen != "" {
+		if !e.Selected {
+			e.Change = c.changes(m)
+		}
+		return
+	}
+	for _, f := range filters {
+		why := f.objection(c.rules, m.Cluster)
+		e.Filters = append(e.Filters, Verdict{Filter: f.name, Passed: why == "", Reason: why})
+	}
+	for _, t := range c.required {
+		e.Required = append(e.Required, t.explain(m.Cluster))
+	}
+	if c.kind == api.PickN {
+		c.explainScore(e, m)
+	}
+	if !e.Selected {
+		e.Change = c.changes(m)
+	}
+}
+
+func (c *cycle) explainScore(e *Explanation, m *member) {
+	for i := range c.preferred {
+		e.Preferred = append(e.Preferred, c.preferred[i].explain(m.Cluster))
+	}
+	e.Tie = c.witness.ties[m]
+	switch {
+	case c.witness.spread[m] != nil:
+		e.Spread = c.witness.spread[m]
+	case !e.Selected:
+		e.Spread = c.domains.verdicts(m.index)
+		e.Tie = c.lostTie(m)
+	}
+}
+
+func (c *cycle) lostTie(m *member) string {
+	last := c.witness.last
+	if last == nil || !c.scored(m) || last.spread != m.spread || last.affinity != m.affinity {
+		return ""
+	}
+	return tie(last, m)
+}
+
+func (c *cycle) how(m *member) string {
+	switch {
+	case c.frozen != "":
+		return "nothing is chosen or let go: " + c.frozen
+	case !m.selected():
+		return ""
+	case m.class == present, m.class == obsolete && m.reason != "":
+		return "held: it was chosen before, and is not judged again while the policy stays the same"
+	case m.class == obsolete:
+		return "chosen anew: it was held under an earlier policy, and keeps its content"
+	case m.class == unscheduled:
+		return "chosen again: its content was on its way out, and stays"
+	}
+	return "chosen now"
+}
+
+func (t requiredTerm) explain(m *Cluster) TermVerdict {
+	v := TermVerdict{Matches: t.matches(m)}
+	v.Parts = append(v.Parts, explainLabels(t.labels, m)...)
+	for _, q := range t.properties {
+		v.Parts = append(v.Parts, Comparison{
+			Demand: fmt.Sprintf("property %s %s %s", q.property, q.operator, q.value),
+			Found:  found(q.property, m),
+			Holds:  q.holds(m),
+		})
+	}
+	return v
+}
+
+func explainLabels(s labels.Selector, m *Cluster) []Comparison {
+	if s == nil {
+		return nil
+	}
+	var all []Comparison
+	requirements, selectable := s.Requirements()
+	if !selectable {
+		return []Comparison{{Demand: "labels that no cluster can have", Found: "labels"}}
+	}
+	for _, r := range requirements {
+		value, ok := m.Labels[r.Key()]
+		if !ok {
+			value = "missing"
+		}
+		all = append(all, Comparison{Demand: "label " + r.String(), Found: value, Holds: r.Matches(labels.Set(m.Labels))})
+	}
+	return all
+}
+
+// found returns the value of a property as text.
+func found(property string, m *Cluster) string {
+	if q, known := m.Properties[property]; known {
+		return q.String()
+	}
+	if value, bad := m.Malformed[property]; bad {
+		return fmt.Sprintf("unknown: %q is not a quantity", value)
+	}
+	return "missing"
+}
+
+func (p *preference) explain(m *Cluster) Contribution {
+	got := p.of(m)
+	e := Contribution{Preference: strconv.Itoa(int(p.weight)), Points: got.points}
+	if p.sorter != "" {
+		e.Preference += " · " + p.sorter + " " + string(p.order)
+	}
+	if p.labels != nil {
+		e.Preference += " if " + p.labels.String()
+	}
+	switch {
+	case !got.matches:
+		e.Reason = "labels do not match"
+	case p.sorter == "":
+		e.Reason = "labels match"
+	case !got.known:
+		e.Reason = p.sorter + " is " + found(p.sorter, m)
+	case p.min == p.max:
+		e.Reason = fmt.Sprintf("%s is %s, as on every cluster that reports it", p.sorter, found(p.sorter, m))
+	default:
+		e.Reason = fmt.Sprintf("%s is %s, between %s and %s over the fleet", p.sorter, found(p.sorter, m), number(p.min), number(p.max))
+	}
+	return e
+}
+
+func number(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
+
+// verdicts tell what choosing a cluster next would do to each constraint.
+func (s *spread) verdicts(cluster int) []SpreadVerdict {
+	var all []SpreadVerdict
+	for i, c := range s.constraints {
+		d := s.domains[i]
+		v := SpreadVerdict{Constraint: c.String(), Low: d.low, High: d.high}
+		if id := d.of[cluster]; id >= 0 {
+			v.Domain, v.Labeled, v.Count = d.names[id], true, d.count[id]
+			v.Delta, v.Violated = d.effect(id, c.maxSkew)
+			if v.Score = -v.Delta; v.Violated {
+				v.Score = -penalty
+			}
+		}
+		all = append(all, v)
+	}
+	return all
+}
+
+// String reads like "zone, max skew 1, DoNotSchedule".
+func (c constraint) String() string {
+	action := api.ScheduleAnyway
+	if c.hard {
+		action = api.DoNotSchedule
+	}
+	return fmt.Sprintf("%s, max skew %d, %s", c.key, c.maxSkew, action)
+}
+
+// closest returns the required term with the fewest parts that fail.
+func (c *cycle) closest(m *Cluster) TermVerdict {
+	verdicts := make([]TermVerdict, len(c.required))
+	for i, t := range c.required {
+		verdicts[i] = t.explain(m)
+	}
+	return slices.MinFunc(verdicts, func(a, b TermVerdict) int {
+		return cmp.Compare(len(a.failed()), len(b.failed()))
+	})
+}
+
+// failed are the parts that do not hold, as text.
+func (v TermVerdict) failed() []string {
+	var all []string
+	for _, p := range v.Parts {
+		if !p.Holds {
+			all = append(all, p.Demand+" (it is "+p.Found+")")
+		}
+	}
+	return all
+}
+
+// emptyDomains are the values of a constraint's label that hold the least and
+// of whose clusters none can be chosen.
+func (c *cycle) emptyDomains(i int) []string {
+	d := c.domains.domains[i]
+	usable := make([]bool, len(d.names))
+	for j := range c.members {
+		if id := d.of[j]; id >= 0 && (c.members[j].candidate() || c.members[j].selected()) {
+			usable[id] = true
+		}
+	}
+	var all []string
+	for id, name := range d.names {
+		if !usable[id] && d.count[id] == d.low {
+			all = append(all, quote(name))
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+func list(words []string) string { return strings.Join(words, " and ") }
