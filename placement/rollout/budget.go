@@ -1,0 +1,124 @@
+package rollout
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// The defaults of a rolling update, field by field.
+var defaultShare = intstr.FromString("25%")
+
+const defaultPeriod = 60 * time.Second
+
+// A Budget is how many clusters may be unavailable, and how many may be there
+// at once. Shares are of Target, rounded up.
+type Budget struct {
+	// Target is how many clusters are wanted.
+	Target int
+	// MaxUnavailable and MaxSurge are the limits, as numbers.
+	MaxUnavailable, MaxSurge int
+	// Ready counts the clusters that are available and will stay so.
+	Ready int
+	// CanBeReady counts those that hold content and may be available.
+	CanBeReady int
+	// Excused are unreachable clusters that nothing waits for.
+	Excused int
+}
+
+// removable is how many clusters may stop being available now.
+func (b Budget) removable() int { return b.Ready - (b.Target - b.Excused - b.MaxUnavailable) }
+
+// addable is how many clusters may get their first content now.
+func (b Budget) addable() int { return b.Target + b.MaxSurge - b.CanBeReady }
+
+// budget counts. Of the unreachable, as many as MaxUnreachable are neither
+// missed among the available nor expected to take the place of another.
+func (in *Input) budget() Budget {
+	b := Budget{Target: in.target()}
+	b.MaxUnavailable, b.MaxSurge = in.limits(b.Target)
+	pardons := len(in.Bindings)
+	if in.MaxUnreachable != nil {
+		pardons = scaled(*in.MaxUnreachable, b.Target)
+	}
+	for i := range in.Bindings {
+		c := &in.Bindings[i]
+		if c.Unreachable && !c.Deleting && pardons > 0 {
+			pardons--
+			if !c.Unscheduled {
+				b.Excused++
+			}
+			continue
+		}
+		if c.canBeReady() {
+			b.CanBeReady++
+		}
+		// A deleting one is available now and will not be.
+		if c.ready(in) && !c.Deleting {
+			b.Ready++
+		}
+	}
+	return b
+}
+
+// target is how many clusters are wanted, also if fewer can be found.
+func (in *Input) target() int {
+	p := in.Policy
+	switch {
+	case p != nil && p.PlacementType == api.PickFixed:
+		return len(p.ClusterNames)
+	case p != nil && p.PlacementType == api.PickN:
+		if p.NumberOfClusters == nil {
+			return 0
+		}
+		return int(*p.NumberOfClusters)
+	}
+	n := 0
+	for i := range in.Bindings {
+		if !in.Bindings[i].Unscheduled {
+			n++
+		}
+	}
+	return n
+}
+
+// limits are maxUnavailable and maxSurge for a number of wanted clusters.
+func (in *Input) limits(target int) (unavailable, surge int) {
+	u, s := in.shares()
+	return scaled(u, target), scaled(s, target)
+}
+
+// shares are maxUnavailable and maxSurge as they are written.
+func (in *Input) shares() (unavailable, surge intstr.IntOrString) {
+	unavailable, surge = defaultShare, defaultShare
+	if r := in.Strategy.RollingUpdate; r != nil {
+		if r.MaxUnavailable != nil {
+			unavailable = *r.MaxUnavailable
+		}
+		if r.MaxSurge != nil {
+			surge = *r.MaxSurge
+		}
+	}
+	return unavailable, surge
+}
+
+// period is how long a cluster has to be applied before what nobody can track
+// counts as available.
+func period(s api.RolloutStrategy) time.Duration {
+	if s.RollingUpdate == nil || s.RollingUpdate.UnavailablePeriodSeconds == nil {
+		return defaultPeriod
+	}
+	return time.Duration(*s.RollingUpdate.UnavailablePeriodSeconds) * time.Second
+}
+
+// scaled rounds shares up. What cannot be read was refused when it was loaded;
+// here it allows nothing.
+func scaled(v intstr.IntOrString, of int) int {
+	n, err := intstr.GetScaledValueFromIntOrPercent(&v, of, true)
+	if err != nil {
+		return 0
+	}
+	return max(n, 0)
+}

@@ -1,0 +1,175 @@
+package rollout
+
+import "github.com/gitfleet/gitfleet/placement"
+
+// A move is what a rolling update would do with a cluster.
+type move int
+
+const (
+	// stay: nothing to do, or nothing that may be done.
+	stay move = iota
+	// repair updates a cluster that is down, which costs nothing.
+	repair
+	// update replaces content on a cluster that may be available.
+	update
+	// add gives a cluster its first content.
+	add
+	// remove takes content from a cluster that is no longer wanted.
+	remove
+	// drop forgets a cluster that is no longer wanted and has no content.
+	drop
+)
+
+// wants says what the rolling update would do with a cluster, were there no
+// budget.
+func (b *Binding) wants() move {
+	known := b.Latest != placement.Revision{}
+	switch {
+	case b.Deleting:
+		return stay
+	case b.Unscheduled && !b.Released():
+		return drop
+	case b.Unscheduled:
+		return remove
+	case !b.Released() && known:
+		return add
+	case b.latest(), !known:
+		return stay
+	case b.down():
+		return repair
+	}
+	return update
+}
+
+// An allowance is what is left of the budget while clusters are gone through.
+type allowance struct {
+	removals, updates, additions int
+	// brokenRemovals lets unwanted clusters go that are down.
+	brokenRemovals bool
+}
+
+// roll is one pass of a rolling update. Removals and updates draw on
+// maxUnavailable, removals first; additions on maxSurge; clusters that are down
+// are updated for nothing.
+func (in *Input) roll() Plan {
+	p := Plan{Budget: in.budget(), Settled: true}
+	if b := in.broken(); b != nil {
+		p.Stopped = b.Cluster
+	}
+	left := in.allow(p.Budget)
+	texts := texts{in: in, plan: &p}
+	for i := range in.Bindings {
+		b := &in.Bindings[i]
+		if b.Deleting {
+			in.waitForCleanup(&p, b)
+			continue
+		}
+		in.step(&p, b, &left, &texts)
+	}
+	return p
+}
+
+// allow shares out the budget. Removals come first, of all there are, and
+// updates get the rest.
+func (in *Input) allow(budget Budget) allowance {
+	removals, waiting := 0, false
+	for i := range in.Bindings {
+		b := &in.Bindings[i]
+		if b.Unreachable {
+			continue
+		}
+		switch b.wants() {
+		case remove:
+			removals++
+		case add, update, repair:
+			waiting = true
+		}
+	}
+	down := max(budget.removable(), 0)
+	removals = min(removals, down)
+	return allowance{
+		removals:  removals,
+		updates:   down - removals,
+		additions: max(budget.addable(), 0),
+		// Nothing that is wanted can be made room for by waiting: without this,
+		// a cluster that is down and unwanted could stay for ever.
+		brokenRemovals: !waiting,
+	}
+}
+
+// step decides on one cluster.
+func (in *Input) step(p *Plan, b *Binding, left *allowance, texts *texts) {
+	m := b.wants()
+	switch {
+	case m == stay:
+		in.keep(p, b)
+	case m == drop:
+		p.Remove = append(p.Remove, b.Cluster)
+	case b.Unreachable:
+		in.wait(p, b, HeldUnreachable, texts)
+	case m == remove:
+		in.remove(p, b, left, texts)
+	case p.Stopped != "":
+		in.stepStopped(p, b, m, left, texts)
+	case m == repair:
+		in.give(p, b, b.Latest)
+	case m == update && left.updates > 0:
+		left.updates--
+		in.give(p, b, b.Latest)
+	case m == update:
+		in.wait(p, b, HeldMaxUnavailable, texts)
+	case left.additions > 0:
+		left.additions--
+		in.give(p, b, b.Latest)
+	default:
+		in.wait(p, b, HeldMaxSurge, texts)
+	}
+}
+
+func (in *Input) remove(p *Plan, b *Binding, left *allowance, texts *texts) {
+	switch {
+	case left.removals > 0:
+		left.removals--
+	case left.brokenRemovals && b.down():
+	default:
+		in.wait(p, b, HeldMaxUnavailable, texts)
+		return
+	}
+	p.Remove = append(p.Remove, b.Cluster)
+}
+
+// stepStopped updates nobody. A cluster that joins gets what is known to work.
+func (in *Input) stepStopped(p *Plan, b *Binding, m move, left *allowance, texts *texts) {
+	if m == add && b.Proven != (placement.Revision{}) {
+		if left.additions > 0 {
+			left.additions--
+			in.give(p, b, b.Proven)
+			return
+		}
+		in.wait(p, b, HeldMaxSurge, texts)
+		return
+	}
+	in.wait(p, b, HeldStopped, texts)
+}
+
+// wait keeps what the cluster holds and says what it waits for.
+func (in *Input) wait(p *Plan, b *Binding, r Reason, texts *texts) {
+	p.hold(b, r, texts.of(r))
+	in.keep(p, b)
+}
+
+// broken is the first cluster whose update to what is still the latest took it
+// from available to down, and that nobody has resumed since; nil if there is
+// none.
+func (in *Input) broken() *Binding {
+	if !in.StopOnFailure || in.reportsOnly() {
+		return nil
+	}
+	for i := range in.Bindings {
+		b := &in.Bindings[i]
+		if b.Risked && b.down() && b.latest() && !b.Unreachable && !b.Unscheduled && !b.Deleting && b.AssignedAt.After(in.Resumed) {
+			return b
+		}
+	}
+	return nil
+}

@@ -1,0 +1,199 @@
+// Package rollout decides when a cluster may move to new content.
+//
+// Next is the whole of it: given what should be, what is, and the time, it
+// answers what each cluster shall hold now, who waits and why, and when to ask
+// again. It keeps no state and reads no clock, so a rollout survives a crash
+// at any point: asked again, it goes on from what is.
+package rollout
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// An Input is one placement at one moment.
+type Input struct {
+	// Policy says how many clusters are wanted; nil means PickAll.
+	Policy *api.PlacementPolicy
+	// Strategy need not be defaulted.
+	Strategy api.RolloutStrategy
+	// Bindings are at most one for each cluster, in any order.
+	Bindings []Binding
+	Now      time.Time
+
+	// MaxUnreachable is how many unreachable clusters, or which share of the
+	// wanted ones, are left out of the count of those that must be available;
+	// nil means all.
+	MaxUnreachable *intstr.IntOrString
+	// StopOnFailure lets no cluster be updated while one that was available
+	// until its update is not.
+	StopOnFailure bool
+	// Resumed is when a person last said to go on: what was updated before
+	// stops nothing any more.
+	Resumed time.Time
+	// Deleted says that the placement is gone.
+	Deleted bool
+}
+
+// A Binding is a cluster of the placement, with what is known of it.
+type Binding struct {
+	placement.Binding
+	// Latest is what the cluster would get now; zero if it is not wanted, or if
+	// nobody can tell.
+	Latest placement.Revision
+	// Proven is what the cluster would get of the last content that was
+	// available everywhere; zero if there is none. A cluster that joins a
+	// stopped rollout gets it.
+	Proven placement.Revision
+	// Deleting says that the content is being removed.
+	Deleting bool
+	// Unreachable says that the cluster does not answer.
+	Unreachable bool
+	// Seen is what the member said since Assigned last changed; zero if
+	// nothing.
+	Seen Seen
+}
+
+// A Plan is the answer for one moment.
+type Plan struct {
+	// Assign is all that clusters shall hold from now on, also the unchanged,
+	// in cluster order. A cluster that is not in it holds nothing, or is
+	// being cleaned up.
+	Assign []Assignment
+	// Remove are the clusters whose content goes now, in order. They are not
+	// in Assign any more.
+	Remove []string
+	// Abandon says that what is removed stays on the cluster and only stops
+	// being ours. It is for placements that are deleted.
+	Abandon bool
+	// Held are those that wait, in cluster order.
+	Held []Held
+	// Stopped is the cluster whose failed update stops the rollout; empty if
+	// it is not stopped.
+	Stopped string
+	// Settled says that every wanted cluster holds its latest content, and that
+	// all of it is available.
+	Settled bool
+	// Budget is what the answer was reckoned with.
+	Budget Budget
+	// Wake is when time alone could change the answer; zero if it cannot.
+	Wake time.Time
+}
+
+// An Assignment is what one cluster shall hold.
+type Assignment struct {
+	Cluster string
+	placement.Revision
+	// Changed says that it held something else, or nothing, until now.
+	Changed bool
+	// Risked is to be written down in the binding.
+	Risked bool
+}
+
+// Next plans one placement. The answer depends on nothing but the input, and
+// not on the order of its bindings. A cluster whose latest content is what it
+// holds is left at the commit it has.
+//
+// Two bindings for one cluster are an error of the caller, and panic.
+func Next(in Input) Plan {
+	in.Bindings = inOrder(in.Bindings)
+	switch {
+	case in.Deleted:
+		return in.removeAll()
+	case in.Strategy.Type == api.External:
+		return in.standStill()
+	}
+	return in.roll()
+}
+
+// inOrder returns the bindings by cluster, without changing what it was given.
+func inOrder(bindings []Binding) []Binding {
+	byCluster := func(a, b Binding) int { return strings.Compare(a.Cluster, b.Cluster) }
+	if !slices.IsSortedFunc(bindings, byCluster) {
+		bindings = slices.Clone(bindings)
+		slices.SortFunc(bindings, byCluster)
+	}
+	for i := 1; i < len(bindings); i++ {
+		if bindings[i].Cluster == bindings[i-1].Cluster {
+			panic("rollout: cluster " + bindings[i].Cluster + " is bound twice")
+		}
+	}
+	return bindings
+}
+
+// removeAll takes a deleted placement from every cluster at once.
+func (in *Input) removeAll() Plan {
+	p := Plan{}
+	if s := in.Strategy.DeleteStrategy; s != nil {
+		p.Abandon = s.PropagationPolicy == api.DeletePropagationAbandon
+	}
+	for i := range in.Bindings {
+		if !in.Bindings[i].Deleting {
+			p.Remove = append(p.Remove, in.Bindings[i].Cluster)
+		}
+	}
+	return p
+}
+
+// standStill keeps everything as it is: a run from outside moves clusters.
+func (in *Input) standStill() Plan {
+	p := Plan{Settled: true}
+	for i := range in.Bindings {
+		b := &in.Bindings[i]
+		switch {
+		case b.Deleting:
+			in.waitForCleanup(&p, b)
+			continue
+		case b.wants() == drop:
+			p.Remove = append(p.Remove, b.Cluster)
+			continue
+		case b.Unscheduled, !b.latest():
+			p.hold(b, HeldExternal, "the strategy is External: the cluster waits for an update run")
+		}
+		in.keep(&p, b)
+	}
+	return p
+}
+
+// keep leaves a cluster what it holds.
+func (in *Input) keep(p *Plan, b *Binding) {
+	ready := b.ready(in)
+	if !b.Unscheduled && !(ready && b.latest()) {
+		p.Settled = false
+	}
+	if at := b.readyAt(in); !ready && !at.IsZero() && (p.Wake.IsZero() || at.Before(p.Wake)) {
+		p.Wake = at
+	}
+	if b.Released() {
+		p.Assign = append(p.Assign, Assignment{Cluster: b.Cluster, Revision: b.Assigned, Risked: b.Risked && !ready})
+	}
+}
+
+// give lets a cluster have new content.
+func (in *Input) give(p *Plan, b *Binding, r placement.Revision) {
+	p.Settled = false
+	risked := b.ready(in) && !in.reportsOnly() || b.Risked && b.health() == Unknown
+	p.Assign = append(p.Assign, Assignment{Cluster: b.Cluster, Revision: r, Changed: true, Risked: risked})
+}
+
+// waitForCleanup is for a cluster whose content is being removed.
+func (in *Input) waitForCleanup(p *Plan, b *Binding) {
+	if b.Unscheduled {
+		return
+	}
+	p.Settled = false
+	if b.Latest != (placement.Revision{}) {
+		p.hold(b, HeldCleanup, "what the cluster held before is still being removed")
+	}
+}
+
+// reportsOnly says that clusters are compared and never written to.
+func (in *Input) reportsOnly() bool {
+	return in.Strategy.ApplyStrategy != nil && in.Strategy.ApplyStrategy.Type == api.ReportDiff
+}
