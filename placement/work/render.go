@@ -106,6 +106,15 @@ func touchedBy(candidates []candidate, manifests int) []touch {
 // match nothing, doubtful envelopes. They do not depend on a cluster.
 func (r *Renderer) Warnings() []string { return r.base.Warnings }
 
+// Hash is of what the placement holds before any override: as long as it does
+// not change, a new commit brought nothing new, whatever the overrides do.
+func (r *Renderer) Hash() string {
+	if r.err != nil {
+		return hashOfError(r.err)
+	}
+	return r.base.Hash
+}
+
 // For returns what the cluster gets.
 //
 // The error is an [*OverrideError] (the cluster's Overridden is False) or an

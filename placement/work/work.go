@@ -24,6 +24,9 @@ type Work struct {
 	// Keep leaves alone what the cluster holds for the placement: what it should
 	// hold cannot be told at the moment. Manifests is empty then.
 	Keep bool
+	// Remove says that nothing of the placement is to be left. Manifests is
+	// empty then.
+	Remove bool
 	// Abandon says that what was placed stays where it is when the placement
 	// goes.
 	Abandon bool
