@@ -45,7 +45,7 @@ func (in *Input) budget() Budget {
 	}
 	for i := range in.Bindings {
 		c := &in.Bindings[i]
-		if c.Unreachable && !c.Deleting && pardons > 0 {
+		if c.Unreachable && !c.Removing && pardons > 0 {
 			pardons--
 			if !c.Unscheduled {
 				b.Excused++
@@ -56,7 +56,7 @@ func (in *Input) budget() Budget {
 			b.CanBeReady++
 		}
 		// A deleting one is available now and will not be.
-		if c.ready(in) && !c.Deleting {
+		if c.ready(in) && !c.Removing {
 			b.Ready++
 		}
 	}

@@ -25,7 +25,7 @@ const (
 func (b *Binding) wants() move {
 	known := b.Latest != placement.Revision{}
 	switch {
-	case b.Deleting:
+	case b.Removing:
 		return stay
 	case b.Unscheduled && !b.Released():
 		return drop
@@ -60,7 +60,7 @@ func (in *Input) roll() Plan {
 	texts := texts{in: in, plan: &p}
 	for i := range in.Bindings {
 		b := &in.Bindings[i]
-		if b.Deleting {
+		if b.Removing {
 			in.waitForCleanup(&p, b)
 			continue
 		}
@@ -167,7 +167,7 @@ func (in *Input) broken() *Binding {
 	}
 	for i := range in.Bindings {
 		b := &in.Bindings[i]
-		if b.Risked && b.down() && b.latest() && !b.Unreachable && !b.Unscheduled && !b.Deleting && b.AssignedAt.After(in.Resumed) {
+		if b.Risked && b.down() && b.latest() && !b.Unreachable && !b.Unscheduled && !b.Removing && b.AssignedAt.After(in.Resumed) {
 			return b
 		}
 	}

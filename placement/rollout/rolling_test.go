@@ -146,7 +146,7 @@ func binding(cluster, word string) Binding {
 	b := Binding{Latest: revision("v2")}
 	b.Cluster = cluster
 	state, rest := word[0], word[1:]
-	rest, b.Deleting = strings.CutSuffix(rest, "x")
+	rest, b.Removing = strings.CutSuffix(rest, "x")
 	rest, latest := strings.CutSuffix(rest, "=")
 	if b.Unscheduled = state == 'u'; b.Unscheduled {
 		b.Latest = placement.Revision{}

@@ -41,7 +41,8 @@ type Input struct {
 	Deleted bool
 }
 
-// A Binding is a cluster of the placement, with what is known of it.
+// A Binding is a cluster of the placement, with what is known of it. One that is
+// Removing and not Unscheduled was chosen anew, and waits until it is clean.
 type Binding struct {
 	placement.Binding
 	// Latest is what the cluster would get now; zero if it is not wanted, or if
@@ -51,8 +52,6 @@ type Binding struct {
 	// available everywhere; zero if there is none. A cluster that joins a
 	// stopped rollout gets it.
 	Proven placement.Revision
-	// Deleting says that the content is being removed.
-	Deleting bool
 	// Unreachable says that the cluster does not answer.
 	Unreachable bool
 	// Seen is what the member said since Assigned last changed; zero if
@@ -134,7 +133,7 @@ func (in *Input) removeAll() Plan {
 		p.Abandon = s.PropagationPolicy == api.DeletePropagationAbandon
 	}
 	for i := range in.Bindings {
-		if !in.Bindings[i].Deleting {
+		if !in.Bindings[i].Removing {
 			p.Remove = append(p.Remove, in.Bindings[i].Cluster)
 		}
 	}
@@ -147,7 +146,7 @@ func (in *Input) standStill() Plan {
 	for i := range in.Bindings {
 		b := &in.Bindings[i]
 		switch {
-		case b.Deleting:
+		case b.Removing:
 			in.waitForCleanup(&p, b)
 			continue
 		case b.wants() == drop:
