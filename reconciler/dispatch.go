@@ -1,0 +1,105 @@
+package reconciler
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
+)
+
+// A running is the agent of one cluster and what it was last told.
+type running struct {
+	member Member
+	cancel context.CancelFunc
+	done   chan struct{}
+	// credentials tell two declarations apart that need different connections.
+	credentials string
+	told        []told
+	ever        bool
+}
+
+// told is what makes one Set differ from another.
+type told struct {
+	placement api.PlacementKey
+	revision  string
+	commit    string
+	strategy  api.ApplyStrategy
+	keep      bool
+	abandon   bool
+}
+
+// dispatch starts and stops agents, and tells those something whose work
+// changed.
+func (r *Reconciler) dispatch(ctx context.Context, p *plan.Plan) {
+	declared := map[string]*hub.Cluster{}
+	for _, c := range p.Members {
+		declared[c.Name] = c
+	}
+	for name, m := range r.members {
+		if c := declared[name]; c == nil || credentials(c) != m.credentials {
+			m.cancel()
+			<-m.done
+			delete(r.members, name)
+		}
+	}
+	news := false
+	for _, c := range p.Members {
+		m := r.members[c.Name]
+		if m == nil {
+			m = r.start(ctx, c)
+		}
+		works := p.Works[c.Name]
+		now := tell(works)
+		if m.ever && slices.EqualFunc(m.told, now, told.equal) {
+			continue
+		}
+		m.told, m.ever, news = now, true, true
+		m.member.Set(works)
+	}
+	if news {
+		r.cfg.Told()
+	}
+}
+
+func (r *Reconciler) start(ctx context.Context, c *hub.Cluster) *running {
+	ctx, cancel := context.WithCancel(ctx)
+	m := &running{
+		member: r.cfg.Member(c, r.events.observe), cancel: cancel,
+		done: make(chan struct{}), credentials: credentials(c),
+	}
+	r.members[c.Name] = m
+	r.spawn(func() {
+		defer close(m.done)
+		if err := m.member.Run(ctx); err != nil {
+			r.cfg.Log.Error("agent ended", "cluster", c.Name, "err", err)
+		}
+	})
+	return m
+}
+
+func credentials(c *hub.Cluster) string { return c.Annotations[api.ContextAnnotation] }
+
+func tell(works []work.Work) []told {
+	out := make([]told, len(works))
+	for i, w := range works {
+		out[i] = told{
+			placement: w.Placement, revision: w.Revision.Hash, commit: w.Revision.Commit,
+			strategy: w.Strategy, keep: w.Keep, abandon: w.Abandon,
+		}
+	}
+	slices.SortFunc(out, func(a, b told) int { return strings.Compare(a.placement.String(), b.placement.String()) })
+	return out
+}
+
+func (t told) equal(o told) bool {
+	force := func(s api.ApplyStrategy) bool {
+		return s.ServerSideApplyConfig != nil && s.ServerSideApplyConfig.ForceConflicts
+	}
+	same := force(t.strategy) == force(o.strategy)
+	t.strategy.ServerSideApplyConfig, o.strategy.ServerSideApplyConfig = nil, nil
+	return same && t == o
+}

@@ -1,0 +1,158 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+// beat is the longest time between two turns: what depends on the clock, such
+// as how long a cluster has been out of reach, is thought through again.
+const beat = 30 * time.Second
+
+// loop turns until ctx is done.
+func (r *Reconciler) loop(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			r.save()
+			return
+		case <-r.events.wake:
+		case <-timer.C:
+		}
+		timer.Reset(r.turn(ctx))
+	}
+}
+
+// turn takes what has happened, all of it, so that a burst is thought through
+// once, and returns how long it may take until the next.
+func (r *Reconciler) turn(ctx context.Context) time.Duration {
+	now := time.Now()
+	head, past, seen := r.events.take()
+	for _, o := range seen {
+		r.ledger.Fold(o)
+	}
+	for _, l := range past {
+		r.recalled(l)
+	}
+	if head != nil {
+		r.arrived(*head)
+	}
+	r.source.Status = r.cfg.Source.Status()
+	if r.head == nil {
+		r.publish(&plan.Plan{}, now)
+		return beat
+	}
+	p := plan.Resolve(plan.Input{Head: r.head, Past: r.past, Lost: r.lost, Ledger: r.ledger, Now: now, Memo: r.memo})
+	r.writeDown(p)
+	if !r.save() {
+		// Nobody is told what would be forgotten in a crash.
+		r.publish(p, now)
+		return time.Second
+	}
+	r.dispatch(ctx, p)
+	r.ask(p)
+	r.publish(p, now)
+	if p.Wake.IsZero() {
+		return beat
+	}
+	return min(beat, max(p.Wake.Sub(time.Now()), time.Millisecond))
+}
+
+// arrived takes in a new commit. One that does not load changes nothing but
+// what is told.
+func (r *Reconciler) arrived(l loaded) {
+	r.source.Head, r.source.Problems, r.source.LoadError = l.commit, nil, ""
+	if l.err != nil {
+		var bad *hub.LoadError
+		if errors.As(l.err, &bad) {
+			r.source.Problems = bad.Problems
+		} else {
+			r.source.LoadError = l.err.Error()
+		}
+		r.cfg.Log.Error("commit refused; the last good one stays in force", "commit", l.commit.Hash, "err", l.err)
+		return
+	}
+	r.head = l.snapshot
+	r.source.InForce = l.commit
+	r.source.Since = time.Now()
+	r.past[l.commit.Hash] = l.snapshot
+	r.cfg.Log.Info("commit in force", "commit", l.commit.Hash, "subject", l.commit.Subject,
+		"objects", len(l.snapshot.Objects), "placements", len(l.snapshot.Placements), "clusters", len(l.snapshot.Clusters), "took", l.took)
+}
+
+func (r *Reconciler) recalled(l loaded) {
+	delete(r.asked, l.commit.Hash)
+	if l.err != nil {
+		r.cfg.Log.Warn("a commit that clusters still hold cannot be read; they are left as they are until it is their turn",
+			"commit", l.commit.Hash, "err", l.err)
+		r.lost[l.commit.Hash] = l.err
+		return
+	}
+	r.past[l.commit.Hash] = l.snapshot
+}
+
+// ask has commits loaded that clusters are still assigned to, and lets go of
+// those that none is.
+func (r *Reconciler) ask(p *plan.Plan) {
+	for hash := range r.past {
+		if !p.Commits[hash] && hash != r.head.Commit.Hash {
+			delete(r.past, hash)
+		}
+	}
+	for hash := range r.lost {
+		if !p.Commits[hash] {
+			delete(r.lost, hash)
+		}
+	}
+	for hash := range p.Commits {
+		if r.past[hash] != nil || r.lost[hash] != nil || r.asked[hash] {
+			continue
+		}
+		select {
+		case r.wanted <- hash:
+			r.asked[hash] = true
+		default: // one is being loaded; its arrival is another turn
+		}
+	}
+}
+
+// writeDown puts what was decided into the ledger.
+func (r *Reconciler) writeDown(p *plan.Plan) {
+	for _, pl := range p.Placements {
+		if pl.Forget {
+			r.ledger.Forget(pl.Key)
+			continue
+		}
+		if pl.Noted {
+			r.ledger.Note(pl.Key, pl.Record)
+		}
+		for _, b := range pl.Changed {
+			r.ledger.Bind(pl.Key, b)
+		}
+		for _, cluster := range pl.Unbind {
+			r.ledger.Unbind(pl.Key, cluster)
+		}
+	}
+	for _, name := range p.Left {
+		r.ledger.ForgetCluster(name)
+	}
+}
+
+func (r *Reconciler) save() bool {
+	if err := r.cfg.Store.Save(r.ledger); err != nil {
+		r.cfg.Log.Error("ledger not saved; nothing new is told to any cluster until it is", "err", err)
+		return false
+	}
+	return true
+}
+
+func (r *Reconciler) publish(p *plan.Plan, now time.Time) {
+	r.cfg.Publish(status.Build(status.Input{Plan: p, Head: r.head, Ledger: r.ledger, Source: r.source, Now: now}))
+}

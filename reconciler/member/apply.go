@@ -1,0 +1,381 @@
+package member
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/health"
+)
+
+// A task is one object to be seen to.
+type task struct {
+	wanted
+	res  resource
+	item *item // nil if it is in no inventory of its placement
+	// absent says that we know of no such object; it may be there all the same,
+	// without our label.
+	absent bool
+	drift  bool
+}
+
+// An outcome is what came of a task.
+type outcome struct {
+	task
+	do      diff.Operation
+	cond    metav1.Condition
+	err     error
+	written *metav1.PartialObjectMetadata // nil if nothing was written
+	diffs   []api.PatchDetail
+	gen     int64
+}
+
+// process sees to some objects: applies those that are not as wanted, removes
+// those that nobody wants, and keeps the inventories. It reports whether it had
+// anything to do. Objects that are as they should be cost no request.
+func (s *session) process(ctx context.Context, ids map[api.ID]bool) bool {
+	if len(ids) == 0 {
+		return false
+	}
+	tasks, prune := s.look(ctx, ids)
+	touched := map[api.PlacementKey]bool{}
+	tasks = s.announce(ctx, tasks, touched)
+	s.apply(ctx, tasks, touched)
+	s.prune(ctx, prune, touched)
+	s.settle(ctx, touched)
+	s.reschedule()
+	return len(tasks)+len(prune) > 0
+}
+
+// look finds out which of the objects need seeing to.
+func (s *session) look(ctx context.Context, ids map[api.ID]bool) ([]task, []stale) {
+	s.learn(ctx, ids)
+	var tasks []task
+	var prune []stale
+	for id := range ids {
+		w, isWanted := s.wanted[id]
+		for p, inv := range s.inv {
+			if it := inv.items[id]; it != nil && (!isWanted || p != w.placement) && s.leaves(p) {
+				prune = append(prune, stale{inv: inv, item: it, handedOver: isWanted})
+			}
+		}
+		if !isWanted {
+			delete(s.trouble, id)
+			continue
+		}
+		if t, needed := s.task(id, w); needed {
+			tasks = append(tasks, t)
+		}
+	}
+	return tasks, prune
+}
+
+// leaves reports whether what a placement has here and no longer lists is to be
+// removed: not if we do not know what it lists.
+func (s *session) leaves(p api.PlacementKey) bool {
+	w, ok := s.works[p]
+	return !ok || !w.Keep
+}
+
+// task decides from what we know, without asking, whether an object needs
+// anything done.
+func (s *session) task(id api.ID, w wanted) (task, bool) {
+	t := task{wanted: w}
+	if bad := s.trouble[id]; bad != nil && bad.hash == w.manifest.Hash && time.Now().Before(bad.next) {
+		return t, false
+	}
+	res, ok := s.kinds.known[w.manifest.Object.Object.GroupVersionKind()]
+	if !ok {
+		s.fail(outcome{task: t, cond: diff.DecodeFailed(errUnknownKind(w.manifest))})
+		return t, false
+	}
+	t.res = res
+	if inv := s.inv[w.placement]; inv != nil {
+		t.item = inv.items[id]
+	}
+	l := s.live[id]
+	t.absent = l == nil
+	if s.works[w.placement].Strategy.Type == api.ReportDiff {
+		return t, true
+	}
+	if t.item == nil || t.item.Hash != w.manifest.Hash || l == nil {
+		return t, true
+	}
+	if l.terminating {
+		return t, false // it is created anew once it is gone
+	}
+	t.drift = l.managed != t.item.Managed || l.fleet != s.cfg.Fleet
+	if !t.drift && s.trouble[id] == nil {
+		return t, false
+	}
+	return t, true
+}
+
+// learn makes sure that we know how the cluster serves the kinds of some
+// objects, and watch them.
+func (s *session) learn(ctx context.Context, ids map[api.ID]bool) {
+	gvks := map[schema.GroupVersionKind]bool{{Version: "v1", Kind: "ConfigMap"}: true}
+	for id := range ids {
+		if w, ok := s.wanted[id]; ok {
+			gvks[w.manifest.Object.Object.GroupVersionKind()] = true
+		}
+		for _, inv := range s.inv {
+			if it := inv.items[id]; it != nil {
+				gvks[it.gvk()] = true
+			}
+		}
+	}
+	if err := s.kinds.resolve(ctx, gvks); err != nil {
+		s.cfg.Log.Warn("kinds not known", "cluster", s.cfg.Name, "err", plain(err))
+		s.heard(err)
+		return
+	}
+	var started []*kindWatch
+	for gvk := range gvks {
+		res, ok := s.kinds.known[gvk]
+		if ok && s.watch[gvk] == nil {
+			started = append(started, s.startWatch(ctx, gvk, res))
+		}
+	}
+	s.await(ctx, started)
+}
+
+func (s *session) startWatch(ctx context.Context, gvk schema.GroupVersionKind, res resource) *kindWatch {
+	ctx, cancel := context.WithCancel(ctx)
+	k := &kindWatch{gvk: gvk, res: res, cancel: cancel, synced: make(chan struct{})}
+	s.watch[gvk] = k
+	s.running.Add(1)
+	go s.follow(ctx, k)
+	return k
+}
+
+// await gives new watches time for their first list, so that what is there
+// already is known before anything is written.
+func (s *session) await(ctx context.Context, started []*kindWatch) {
+	if len(started) == 0 {
+		return
+	}
+	patience := time.NewTimer(s.cfg.Timeout)
+	defer patience.Stop()
+	for _, k := range started {
+		select {
+		case <-k.synced:
+		case <-patience.C:
+			s.cfg.Log.Warn("kind cannot be watched; changes by others will not be noticed until it can", "cluster", s.cfg.Name, "kind", k.gvk.String())
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+	s.unseen = s.absorb()
+	s.changes.nudge()
+}
+
+// announce writes into the inventories what is about to be applied for the
+// first time, so that nothing can ever be on the cluster that no inventory
+// knows. It returns the tasks that may go on.
+func (s *session) announce(ctx context.Context, tasks []task, touched map[api.PlacementKey]bool) []task {
+	grown := map[api.PlacementKey]*inventory{}
+	for _, t := range tasks {
+		if t.item == nil && s.works[t.placement].Strategy.Type != api.ReportDiff {
+			grown[t.placement] = s.inventory(t.placement)
+		}
+	}
+	failed := map[api.PlacementKey]error{}
+	for p, inv := range grown {
+		added := s.addItems(inv, p, tasks)
+		inv.Abandon = s.works[p].Abandon
+		touched[p] = true
+		if err := s.save(ctx, inv); err != nil {
+			for _, id := range added {
+				delete(inv.items, id)
+			}
+			failed[p] = err
+		}
+	}
+	ready := tasks[:0]
+	for _, t := range tasks {
+		if err := failed[t.placement]; err != nil && t.item == nil {
+			s.fail(outcome{task: t, cond: diff.ApplyFailed(diff.Create, err), err: err})
+			continue
+		}
+		if t.item == nil {
+			if inv := s.inv[t.placement]; inv != nil {
+				t.item = inv.items[t.manifest.ID]
+			}
+		}
+		ready = append(ready, t)
+	}
+	return ready
+}
+
+func (s *session) inventory(p api.PlacementKey) *inventory {
+	inv := s.inv[p]
+	if inv == nil {
+		inv = &inventory{Placement: p, items: map[api.ID]*item{}}
+		s.inv[p] = inv
+	}
+	return inv
+}
+
+func (s *session) addItems(inv *inventory, p api.PlacementKey, tasks []task) (added []api.ID) {
+	for _, t := range tasks {
+		if t.placement != p || t.item != nil {
+			continue
+		}
+		id := t.manifest.ID
+		inv.items[id] = &item{
+			Group: id.Group, Version: t.res.Version, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name,
+		}
+		added = append(added, id)
+	}
+	return added
+}
+
+// apply works through the tasks, wave after wave; within a wave several at a
+// time. One that fails does not hold up the others.
+func (s *session) apply(ctx context.Context, tasks []task, touched map[api.PlacementKey]bool) {
+	slices.SortFunc(tasks, func(a, b task) int {
+		return cmp.Or(
+			cmp.Compare(work.Wave(a.manifest.ID.GroupKind()), work.Wave(b.manifest.ID.GroupKind())),
+			a.manifest.ID.Compare(b.manifest.ID),
+		)
+	})
+	for len(tasks) > 0 {
+		wave := work.Wave(tasks[0].manifest.ID.GroupKind())
+		n := slices.IndexFunc(tasks, func(t task) bool { return work.Wave(t.manifest.ID.GroupKind()) != wave })
+		if n < 0 {
+			n = len(tasks)
+		}
+		for _, o := range s.concurrently(ctx, tasks[:n]) {
+			s.conclude(o, touched)
+		}
+		tasks = tasks[n:]
+	}
+}
+
+// concurrently does the tasks of one wave and returns an outcome for each, in
+// their order. Once the server has stopped answering, the rest is not tried.
+func (s *session) concurrently(ctx context.Context, tasks []task) []outcome {
+	out := make([]outcome, len(tasks))
+	slots := make(chan struct{}, s.cfg.Concurrency)
+	var wg sync.WaitGroup
+	for i := range tasks {
+		if ctx.Err() != nil || s.cutOff() {
+			out[i] = outcome{task: tasks[i], do: diff.Apply, cond: diff.ApplyFailed(diff.Apply, errSilent), err: errSilent}
+			continue
+		}
+		slots <- struct{}{}
+		wg.Add(1)
+		go func() {
+			defer func() { <-slots; wg.Done() }()
+			defer s.place()()
+			out[i] = s.do(ctx, tasks[i])
+		}()
+	}
+	wg.Wait()
+	return out
+}
+
+// place takes a place under the common bound, and returns how to give it back.
+func (s *session) place() func() {
+	if s.cfg.Limit == nil {
+		return func() {}
+	}
+	s.cfg.Limit <- struct{}{}
+	return func() { <-s.cfg.Limit }
+}
+
+// conclude takes in what came of a task.
+func (s *session) conclude(o outcome, touched map[api.PlacementKey]bool) {
+	id := o.manifest.ID
+	if o.written != nil {
+		l := liveOf(o.written)
+		l.health = s.healthAfter(id, o, l)
+		s.live[id] = l
+		it := o.item
+		if it.Hash != o.manifest.Hash || it.Managed != l.managed || it.UID != l.uid || it.Version != o.res.Version {
+			touched[o.placement] = true
+		}
+		if it.Hash != o.manifest.Hash {
+			it.Commit = s.works[o.placement].Revision.Commit
+		}
+		it.Version, it.Hash, it.Managed, it.UID = o.res.Version, o.manifest.Hash, l.managed, l.uid
+	}
+	if o.cond.Status == metav1.ConditionTrue && len(o.diffs) == 0 {
+		delete(s.trouble, id)
+		return
+	}
+	s.fail(o)
+}
+
+// healthAfter is what is known of an object's health right after we wrote it:
+// for kinds that take their time nothing, until the watch tells.
+func (s *session) healthAfter(id api.ID, o outcome, l *live) health.Health {
+	gvk := o.manifest.Object.Object.GroupVersionKind()
+	if !full(gvk) {
+		return health.OfKind(gvk)
+	}
+	if old := s.live[id]; old != nil && old.version == l.version {
+		return old.health
+	}
+	return health.Health{State: health.NotAvailableYet, Message: "applied; its status is not known yet"}
+}
+
+// settle writes the inventories that changed, each at most once, and removes
+// those that hold nothing for a placement that is gone.
+func (s *session) settle(ctx context.Context, touched map[api.PlacementKey]bool) {
+	for p, inv := range s.inv {
+		w, told := s.works[p]
+		if told && (inv.Abandon != w.Abandon || s.placed(p) && inv.Revision != w.Revision && s.complete(p)) {
+			touched[p] = true
+		}
+		if !s.placed(p) && len(inv.items) == 0 {
+			touched[p] = true
+		}
+	}
+	for _, p := range slices.SortedFunc(maps.Keys(touched), func(a, b api.PlacementKey) int { return cmp.Compare(a.String(), b.String()) }) {
+		inv := s.inv[p]
+		if inv == nil {
+			continue
+		}
+		w, told := s.works[p]
+		placed := s.placed(p)
+		var err error
+		switch {
+		case !placed && len(inv.items) == 0:
+			if err = s.drop(ctx, inv); err == nil {
+				delete(s.inv, p)
+			}
+		default:
+			if placed && s.complete(p) {
+				inv.Revision = w.Revision
+			}
+			inv.Abandon = told && w.Abandon || !told && inv.Abandon
+			err = s.save(ctx, inv)
+		}
+		if err != nil {
+			s.cfg.Log.Warn("inventory not written; trying again", "cluster", s.cfg.Name, "placement", p.String(), "err", err)
+			inv.written = ""
+		}
+	}
+}
+
+// complete reports whether everything a placement wants here is applied.
+func (s *session) complete(p api.PlacementKey) bool {
+	for _, m := range s.works[p].Manifests {
+		if w := s.wanted[m.ID]; w.placement != p || s.trouble[m.ID] != nil {
+			return false
+		}
+	}
+	return !s.works[p].Keep
+}

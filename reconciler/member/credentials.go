@@ -1,0 +1,152 @@
+package member
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// Credentials say where the kubeconfigs of members are found. They never come
+// from Git. The sources are asked in the order of the fields; the first that
+// has the member answers.
+type Credentials struct {
+	// Dir holds a file NAME.kubeconfig for each member.
+	Dir string
+	// File is one kubeconfig with a context for each member.
+	File string
+	// Secrets, if set, holds a Secret NAME-kubeconfig with key "value" for each
+	// member, as Cluster API makes them.
+	Secrets corev1.SecretInterface
+	// AllowExec permits kubeconfigs that run a program.
+	AllowExec bool
+	// AllowInsecure permits kubeconfigs that skip the check of the server's
+	// certificate, or use plain HTTP.
+	AllowInsecure bool
+}
+
+// Config returns how to reach a member. contextName is the context to use; if
+// it is empty, that is the member's name in File, and the current context in
+// Dir and Secrets. Everything is read anew at each call.
+func (c Credentials) Config(ctx context.Context, name, contextName string) (*rest.Config, error) {
+	for _, find := range []func(context.Context, string) (*found, error){c.fromDir, c.fromFile, c.fromSecret} {
+		f, err := find(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if f == nil {
+			continue
+		}
+		if contextName != "" {
+			f.context = contextName
+		}
+		return c.use(name, f)
+	}
+	return nil, fmt.Errorf("no credentials for member %s: put %s.kubeconfig into the directory of --kubeconfig-dir, a context %s into the file of --kubeconfig, or a Secret %s-kubeconfig into the daemon's namespace",
+		name, name, name, name)
+}
+
+// found is a kubeconfig and the context of it to use.
+type found struct {
+	config  *clientcmdapi.Config
+	context string
+	from    string
+	// local says that it may name files next to it.
+	local bool
+}
+
+func (c Credentials) fromDir(_ context.Context, name string) (*found, error) {
+	if c.Dir == "" {
+		return nil, nil
+	}
+	path := filepath.Join(c.Dir, name+".kubeconfig")
+	cfg, err := clientcmd.LoadFromFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	return &found{config: cfg, context: cfg.CurrentContext, from: path, local: true}, nil
+}
+
+func (c Credentials) fromFile(_ context.Context, name string) (*found, error) {
+	if c.File == "" {
+		return nil, nil
+	}
+	if _, err := os.Stat(c.File); err != nil {
+		return nil, fmt.Errorf("read kubeconfig: %w", err)
+	}
+	cfg, err := clientcmd.LoadFromFile(c.File)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", c.File, err)
+	}
+	return &found{config: cfg, context: name, from: c.File, local: true}, nil
+}
+
+func (c Credentials) fromSecret(ctx context.Context, name string) (*found, error) {
+	if c.Secrets == nil {
+		return nil, nil
+	}
+	s, err := c.Secrets.Get(ctx, name+"-kubeconfig", metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("read Secret %s-kubeconfig: %w", name, err)
+	}
+	cfg, err := clientcmd.Load(s.Data["value"])
+	if err != nil || len(s.Data["value"]) == 0 {
+		return nil, fmt.Errorf("read Secret %s-kubeconfig: its key \"value\" holds no kubeconfig", name)
+	}
+	return &found{config: cfg, context: cfg.CurrentContext, from: "Secret " + s.Name}, nil
+}
+
+// use checks a kubeconfig and turns it into a client configuration.
+func (c Credentials) use(name string, f *found) (*rest.Config, error) {
+	kctx := f.config.Contexts[f.context]
+	if kctx == nil {
+		return nil, fmt.Errorf("%s: no context %q for member %s", f.from, f.context, name)
+	}
+	if err := c.check(f, kctx); err != nil {
+		return nil, fmt.Errorf("%s: context %q: %w", f.from, f.context, err)
+	}
+	if f.local {
+		if err := clientcmd.ResolveLocalPaths(f.config); err != nil {
+			return nil, fmt.Errorf("%s: %w", f.from, err)
+		}
+	}
+	cfg, err := clientcmd.NewNonInteractiveClientConfig(*f.config, f.context, nil, nil).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("%s: context %q: %w", f.from, f.context, err)
+	}
+	return cfg, nil
+}
+
+// check refuses what would run code in the daemon, or trust just anyone.
+func (c Credentials) check(f *found, kctx *clientcmdapi.Context) error {
+	if user := f.config.AuthInfos[kctx.AuthInfo]; user != nil {
+		if (user.Exec != nil || user.AuthProvider != nil) && !c.AllowExec {
+			return errors.New("its user runs a program (exec or auth-provider): use a token or a client certificate, or allow it with --allow-kubeconfig-exec")
+		}
+		if !f.local && (user.ClientCertificate != "" || user.ClientKey != "" || user.TokenFile != "") {
+			return errors.New("its user names files of the daemon's machine: embed the data instead")
+		}
+	}
+	if cluster := f.config.Clusters[kctx.Cluster]; cluster != nil {
+		if (cluster.InsecureSkipTLSVerify || !isHTTPS(cluster.Server)) && !c.AllowInsecure {
+			return errors.New("its cluster is not checked by TLS (insecure-skip-tls-verify, or not https): give certificate-authority-data, or allow it with --allow-insecure-kubeconfig")
+		}
+		if !f.local && cluster.CertificateAuthority != "" {
+			return errors.New("its cluster names a file of the daemon's machine: embed certificate-authority-data instead")
+		}
+	}
+	return nil
+}
+
+func isHTTPS(server string) bool { return len(server) > 8 && server[:8] == "https://" }

@@ -1,0 +1,114 @@
+package member
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
+)
+
+// An Encoder turns manifests into the bytes that are applied, once for all
+// clusters that share them. It is safe for concurrent use.
+type Encoder struct {
+	fleet, source string
+
+	mu sync.Mutex
+	// young are the bodies asked for since the last Rotate, old those of the
+	// time before; what nobody asks for during two turns is dropped.
+	young, old map[encoderKey]*body
+}
+
+type encoderKey struct {
+	manifest  *work.Manifest
+	placement api.PlacementKey
+}
+
+// A body is an encoded manifest with a gap for the commit.
+type body struct{ head, tail []byte }
+
+// NewEncoder returns an encoder for a fleet's name and the repository its
+// manifests come from, which must not hold credentials.
+func NewEncoder(fleet, source string) *Encoder {
+	return &Encoder{fleet: fleet, source: source, young: map[encoderKey]*body{}}
+}
+
+// Rotate forgets what was not asked for since the Rotate before the last.
+func (e *Encoder) Rotate() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.old, e.young = e.young, map[encoderKey]*body{}
+}
+
+// encode returns the bytes to apply a manifest of a placement at a commit.
+func (e *Encoder) encode(m *work.Manifest, p api.PlacementKey, commit string) ([]byte, error) {
+	b, err := e.body(m, p)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]byte, 0, len(b.head)+len(commit)+len(b.tail))
+	return append(append(append(out, b.head...), commit...), b.tail...), nil
+}
+
+func (e *Encoder) body(m *work.Manifest, p api.PlacementKey) (*body, error) {
+	key := encoderKey{m, p}
+	e.mu.Lock()
+	b := e.young[key]
+	if b == nil {
+		b = e.old[key]
+	}
+	if b != nil {
+		e.young[key] = b
+	}
+	e.mu.Unlock()
+	if b != nil {
+		return b, nil
+	}
+	b, err := e.make(m, p)
+	if err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.young[key] = b
+	return b, nil
+}
+
+// gap stands where the commit goes. Inside a JSON string value the quotes
+// around it would be escaped, so it occurs once.
+const gap = `"` + api.CommitAnnotation + `":"@"`
+
+func (e *Encoder) make(m *work.Manifest, p api.PlacementKey) (*body, error) {
+	o := diff.Normalize(m.Object.Object).DeepCopy()
+	e.mark(o, p, m.Origin.Path)
+	raw, err := json.Marshal(o.Object)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", m.ID, err)
+	}
+	at := bytes.Index(raw, []byte(gap)) + len(gap) - 2
+	return &body{head: raw[:at:at], tail: raw[at+1:]}, nil
+}
+
+// mark tells a person on the member where the object comes from.
+func (e *Encoder) mark(o *unstructured.Unstructured, p api.PlacementKey, path string) {
+	labels := o.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[api.ManagedByLabel] = e.fleet
+	o.SetLabels(labels)
+	notes := o.GetAnnotations()
+	if notes == nil {
+		notes = map[string]string{}
+	}
+	notes[api.PlacementAnnotation] = p.String()
+	notes[api.SourceAnnotation] = e.source
+	notes[api.CommitAnnotation] = "@"
+	notes[api.PathAnnotation] = path
+	o.SetAnnotations(notes)
+}

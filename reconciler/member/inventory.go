@@ -1,0 +1,311 @@
+package member
+
+import (
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// An inventory is what one placement owns on this cluster, and how far it got.
+// It is kept on the cluster itself, as ConfigMaps in our namespace: it survives
+// the loss of everything else, and says what may be deleted.
+type inventory struct {
+	Placement api.PlacementKey   `json:"placement"`
+	Revision  placement.Revision `json:"revision"`
+	// Abandon says that the objects stay when the placement goes.
+	Abandon bool   `json:"abandon,omitempty"`
+	Items   []item `json:"items"`
+
+	// parts is how many ConfigMaps the last write took.
+	parts int
+	// written is the digest of what is on the cluster; empty if it is not known
+	// to be there.
+	written string
+	items   map[api.ID]*item
+}
+
+// An item is one object that is ours, or may have become so.
+type item struct {
+	Group     string `json:"g,omitempty"`
+	Version   string `json:"v"`
+	Kind      string `json:"k"`
+	Namespace string `json:"ns,omitempty"`
+	Name      string `json:"n"`
+	// Hash is of the content last applied; empty while it was only announced.
+	Hash string `json:"h,omitempty"`
+	// Managed is the hash of our managedFields entry after that.
+	Managed string    `json:"m,omitempty"`
+	UID     types.UID `json:"u,omitempty"`
+	// Commit is the one that last touched the object.
+	Commit string `json:"c,omitempty"`
+}
+
+func (i *item) id() api.ID {
+	return api.ID{Group: i.Group, Kind: i.Kind, Namespace: i.Namespace, Name: i.Name}
+}
+
+func (i *item) gvk() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: i.Group, Version: i.Version, Kind: i.Kind}
+}
+
+const (
+	// inventoryLabel numbers the parts of an inventory from 0.
+	inventoryLabel = "gitfleet.dev/inventory"
+	inventoryKey   = "inventory"
+	digestKey      = "gitfleet.dev/inventory-digest"
+	partsKey       = "gitfleet.dev/inventory-parts"
+	// partSize keeps a ConfigMap, with base64 around it, below the 1 MiB that
+	// an API server accepts.
+	partSize = 700 << 10
+)
+
+var (
+	configMaps = resource{schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, true}
+	namespaces = resource{schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, false}
+)
+
+// inventoryName returns the name of the first part: readable as far as it
+// fits, unique by its hash.
+func inventoryName(fleet string, p api.PlacementKey) string {
+	sum := sha256.Sum256([]byte(fleet + "\x00" + p.String()))
+	readable := strings.ToLower(strings.ReplaceAll(p.String(), "/", "-"))
+	return "inventory-" + readable[:min(len(readable), 150)] + "-" + hex.EncodeToString(sum[:5])
+}
+
+func partName(name string, part int) string {
+	if part == 0 {
+		return name
+	}
+	return name + "." + strconv.Itoa(part)
+}
+
+// pack returns the inventory's bytes and their digest. Equal inventories give
+// equal bytes.
+func (inv *inventory) pack() (raw []byte, digest string, err error) {
+	inv.Items = inv.Items[:0]
+	for _, i := range inv.items {
+		inv.Items = append(inv.Items, *i)
+	}
+	slices.SortFunc(inv.Items, func(a, b item) int { return cmp.Or(a.id().Compare(b.id()), strings.Compare(a.Version, b.Version)) })
+	var buf bytes.Buffer
+	zip := gzip.NewWriter(&buf)
+	if err := json.NewEncoder(zip).Encode(inv); err != nil {
+		return nil, "", err
+	}
+	inv.Items = nil
+	if err := zip.Close(); err != nil {
+		return nil, "", err
+	}
+	sum := sha256.Sum256(buf.Bytes())
+	return buf.Bytes(), hex.EncodeToString(sum[:8]), nil
+}
+
+func unpack(raw []byte) (*inventory, error) {
+	zip, err := gzip.NewReader(bytes.NewReader(raw))
+	if err != nil {
+		return nil, err
+	}
+	plain, err := io.ReadAll(io.LimitReader(zip, 256<<20))
+	if err != nil {
+		return nil, err
+	}
+	inv := &inventory{items: map[api.ID]*item{}}
+	if err := json.Unmarshal(plain, inv); err != nil {
+		return nil, err
+	}
+	for i := range inv.Items {
+		it := inv.Items[i]
+		inv.items[it.id()] = &it
+	}
+	inv.Items = nil
+	return inv, nil
+}
+
+// save writes an inventory, if it is not there already as it is.
+func (s *session) save(ctx context.Context, inv *inventory) error {
+	raw, digest, err := inv.pack()
+	if err != nil {
+		return fmt.Errorf("write inventory of %s: %w", inv.Placement, err)
+	}
+	if digest == inv.written {
+		return nil
+	}
+	name := inventoryName(s.cfg.Fleet, inv.Placement)
+	parts := max(1, (len(raw)+partSize-1)/partSize)
+	// The first part names the digest of the whole: it is written last, so that
+	// a torn write leaves an inventory that does not fit and is not believed.
+	for part := parts - 1; part >= 0; part-- {
+		chunk := raw[part*partSize : min(len(raw), (part+1)*partSize)]
+		if err := s.savePart(ctx, partName(name, part), inv.Placement, part, chunk, digest, parts); err != nil {
+			return fmt.Errorf("write inventory of %s: %w", inv.Placement, err)
+		}
+	}
+	for part := parts; part < inv.parts; part++ {
+		if err := s.dropPart(ctx, partName(name, part)); err != nil {
+			return fmt.Errorf("shorten inventory of %s: %w", inv.Placement, err)
+		}
+	}
+	inv.parts, inv.written = parts, digest
+	return nil
+}
+
+func (s *session) savePart(ctx context.Context, name string, p api.PlacementKey, n int, chunk []byte, digest string, parts int) error {
+	o := map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": map[string]any{
+			"name": name, "namespace": api.Namespace,
+			"labels": map[string]any{api.ManagedByLabel: s.cfg.Fleet, inventoryLabel: strconv.Itoa(n)},
+			"annotations": map[string]any{
+				api.PlacementAnnotation: p.String(), digestKey: digest, partsKey: strconv.Itoa(parts),
+			},
+		},
+		"binaryData": map[string]any{inventoryKey: base64.StdEncoding.EncodeToString(chunk)},
+	}
+	body, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	id := inventoryID(name)
+	m, err := s.patch(ctx, configMaps, id, body, true)
+	if notFound(err) {
+		if err = s.ensureNamespace(ctx); err == nil {
+			m, err = s.patch(ctx, configMaps, id, body, true)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	s.live[id] = liveOf(m)
+	s.parts[id] = part{placement: p, managed: s.live[id].managed}
+	return nil
+}
+
+// A part is one ConfigMap of an inventory, as we last wrote it.
+type part struct {
+	placement api.PlacementKey
+	managed   string
+}
+
+func inventoryID(name string) api.ID {
+	return api.ID{Kind: "ConfigMap", Namespace: api.Namespace, Name: name}
+}
+
+func (s *session) ensureNamespace(ctx context.Context) error {
+	body := []byte(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"` + api.Namespace + `"}}`)
+	_, err := s.patch(ctx, namespaces, api.ID{Kind: "Namespace", Name: api.Namespace}, body, true)
+	return err
+}
+
+func (s *session) dropPart(ctx context.Context, name string) error {
+	id := inventoryID(name)
+	delete(s.parts, id)
+	delete(s.live, id)
+	return s.delete(ctx, configMaps, id, "")
+}
+
+// drop removes an inventory that holds nothing any more.
+func (s *session) drop(ctx context.Context, inv *inventory) error {
+	name := inventoryName(s.cfg.Fleet, inv.Placement)
+	for part := max(1, inv.parts) - 1; part >= 0; part-- {
+		if err := s.dropPart(ctx, partName(name, part)); err != nil {
+			return fmt.Errorf("remove inventory of %s: %w", inv.Placement, err)
+		}
+	}
+	inv.written, inv.parts = "", 0
+	return nil
+}
+
+// inventories reads what the cluster says is ours. One that cannot be
+// understood is reported and left alone: nothing is deleted because of it.
+func (s *session) inventories(ctx context.Context) error {
+	list, err := s.listInventories(ctx)
+	if err != nil {
+		return fmt.Errorf("read inventories: %w", err)
+	}
+	chunks := map[string]*unstructured.Unstructured{}
+	for i := range list {
+		chunks[list[i].GetName()] = &list[i]
+	}
+	for i := range list {
+		first := &list[i]
+		parts, err := strconv.Atoi(first.GetAnnotations()[partsKey])
+		if err != nil || first.GetLabels()[inventoryLabel] != "0" {
+			continue
+		}
+		inv, err := join(first.GetName(), parts, chunks)
+		if err != nil {
+			s.cfg.Log.Error("inventory is damaged; nothing it held will be deleted until it is written anew",
+				"cluster", s.cfg.Name, "object", first.GetName(), "err", err)
+			continue
+		}
+		inv.written = first.GetAnnotations()[digestKey]
+		s.inv[inv.Placement] = inv
+		for n := range parts {
+			o := chunks[partName(first.GetName(), n)]
+			s.live[inventoryID(o.GetName())] = liveOf(o)
+			s.parts[inventoryID(o.GetName())] = part{placement: inv.Placement, managed: liveOf(o).managed}
+		}
+	}
+	return nil
+}
+
+func (s *session) listInventories(ctx context.Context) ([]unstructured.Unstructured, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+	defer cancel()
+	var out []unstructured.Unstructured
+	opts := metav1.ListOptions{LabelSelector: api.ManagedByLabel + "=" + s.cfg.Fleet + "," + inventoryLabel, Limit: 100}
+	for {
+		page, err := s.conn.dynamic.Resource(configMaps.GroupVersionResource).Namespace(api.Namespace).List(ctx, opts)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, page.Items...)
+		if opts.Continue = page.GetContinue(); opts.Continue == "" {
+			return out, nil
+		}
+	}
+}
+
+func join(name string, parts int, chunks map[string]*unstructured.Unstructured) (*inventory, error) {
+	var raw []byte
+	for n := range parts {
+		o := chunks[partName(name, n)]
+		if o == nil {
+			return nil, fmt.Errorf("part %d of %d is missing", n+1, parts)
+		}
+		text, _, _ := unstructured.NestedString(o.Object, "binaryData", inventoryKey)
+		chunk, err := base64.StdEncoding.DecodeString(text)
+		if err != nil {
+			return nil, fmt.Errorf("part %d: %w", n+1, err)
+		}
+		raw = append(raw, chunk...)
+	}
+	sum := sha256.Sum256(raw)
+	if want := chunks[name].GetAnnotations()[digestKey]; hex.EncodeToString(sum[:8]) != want {
+		return nil, fmt.Errorf("its digest is not %s", want)
+	}
+	inv, err := unpack(raw)
+	if err != nil {
+		return nil, err
+	}
+	inv.parts = parts
+	return inv, nil
+}

@@ -1,0 +1,147 @@
+// Package member keeps one member cluster as it should be.
+//
+// An Agent is told all that its cluster should hold, and makes it so: it
+// applies what is new or changed, asks nothing for what is not, watches what
+// it applied, puts back what somebody moved, and removes what its inventory
+// says is ours and nobody wants any more. What it saw it reports, whole.
+package member
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+)
+
+// Config is what an agent needs to know. Name, Connect, Fleet, Encoder, Report
+// and Log must be set; zero values of the others mean their defaults.
+type Config struct {
+	Name string
+	// Connect returns the credentials of the cluster. It is called at every
+	// new connection, so that rotated credentials are picked up.
+	Connect func(context.Context) (*rest.Config, error)
+	// Fleet is the value of the managed-by label: two gitfleets with different
+	// names leave each other's objects alone.
+	Fleet   string
+	Encoder *Encoder
+	// Report takes what was seen. It must not block for long.
+	Report func(ledger.Observation)
+	Log    *slog.Logger
+	// Concurrency bounds the writes in flight to this cluster; default 8.
+	Concurrency int
+	// Limit bounds the writes in flight of all agents that share it: a buffered
+	// channel, a place taken for each. nil means no common bound.
+	Limit chan struct{}
+	// Probe is the time between two probes; default 10 s.
+	Probe time.Duration
+	// Observe is the time between two readings of nodes and pods; default
+	// 1 min.
+	Observe time.Duration
+	// Timeout bounds every request but a watch; default 30 s.
+	Timeout time.Duration
+	// Wrap, if set, wraps the transport of every connection.
+	Wrap    func(http.RoundTripper) http.RoundTripper
+	Metrics *Metrics
+}
+
+func (c Config) withDefaults() Config {
+	if c.Concurrency == 0 {
+		c.Concurrency = 8
+	}
+	if c.Probe == 0 {
+		c.Probe = 10 * time.Second
+	}
+	if c.Observe == 0 {
+		c.Observe = time.Minute
+	}
+	if c.Timeout == 0 {
+		c.Timeout = 30 * time.Second
+	}
+	if c.Metrics == nil {
+		c.Metrics = NewMetrics()
+	}
+	return c
+}
+
+// An Agent keeps one cluster. Set and Run are its whole interface.
+type Agent struct {
+	cfg   Config
+	works chan []work.Work
+	// last is what was taken from works; only Run looks at it. nil means that
+	// nothing was ever asked for.
+	last []work.Work
+}
+
+// New returns an agent that does nothing until it runs.
+func New(cfg Config) *Agent {
+	return &Agent{cfg: cfg.withDefaults(), works: make(chan []work.Work, 1)}
+}
+
+// Set replaces all that the cluster should hold. It never blocks; a newer Set
+// overtakes an older one not yet begun. Only one goroutine may call it. Until
+// the first Set nothing is touched.
+func (a *Agent) Set(works []work.Work) {
+	select {
+	case <-a.works:
+	default:
+	}
+	a.works <- works
+}
+
+// Run works until ctx is done, and has stopped everything it started by then.
+// Losing the cluster is not an error: it is reported, and tried again.
+func (a *Agent) Run(ctx context.Context) error {
+	var lost backoff
+	for ctx.Err() == nil {
+		s, err := a.open(ctx)
+		if err == nil {
+			lost = 0
+			err = s.run(ctx)
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		a.cfg.Log.Warn("cluster lost", "cluster", a.cfg.Name, "err", err)
+		a.cfg.Report(ledger.ClusterSeen{Cluster: a.cfg.Name, At: time.Now(), Error: err.Error()})
+		sleep(ctx, lost.next(time.Second, 30*time.Second))
+	}
+	return nil
+}
+
+// errReconnect ends a session whose credentials or identity no longer hold.
+var errReconnect = errors.New("connection given up")
+
+func reconnect(why error) error { return fmt.Errorf("%w: %w", errReconnect, why) }
+
+// A backoff counts failures in a row.
+type backoff int
+
+// next returns how long to wait after one more failure: doubled each time from
+// first to most, less up to a quarter of it at random so that many do not
+// return at once.
+func (b *backoff) next(first, most time.Duration) time.Duration {
+	d := min(first<<min(int(*b), 30), most)
+	if d <= 0 {
+		d = most
+	}
+	*b++
+	return d - rand.N(d/4+1)
+}
+
+// sleep waits for d or until ctx is done.
+func sleep(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}

@@ -1,0 +1,35 @@
+package member
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// Metrics count what agents do. They belong to no registry until the caller
+// registers them.
+type Metrics struct {
+	// Applies counts writes of objects by cluster, action and result.
+	Applies *prometheus.CounterVec
+	// Repairs counts objects that had to be put back, by cluster.
+	Repairs *prometheus.CounterVec
+	// Seconds times single writes by cluster.
+	Seconds *prometheus.HistogramVec
+}
+
+// NewMetrics returns metrics that count from zero.
+func NewMetrics() *Metrics {
+	return &Metrics{
+		Applies: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "gitfleet_apply_total", Help: "Writes to member clusters, by cluster, action and result.",
+		}, []string{"cluster", "action", "result"}),
+		Repairs: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "gitfleet_drift_repairs_total", Help: "Objects put back after somebody changed or removed them.",
+		}, []string{"cluster"}),
+		Seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "gitfleet_apply_duration_seconds", Help: "Duration of one write to a member cluster.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
+		}, []string{"cluster"}),
+	}
+}
+
+// Collectors returns all metrics, to be registered.
+func (m *Metrics) Collectors() []prometheus.Collector {
+	return []prometheus.Collector{m.Applies, m.Repairs, m.Seconds}
+}

@@ -1,0 +1,186 @@
+package member
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+
+	quantity "k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+)
+
+// An observation is what can be told of a cluster from its API.
+type observation struct {
+	uid        string
+	properties map[string]string
+	namespaces map[string]bool
+}
+
+// observe reads namespaces, nodes, pods and the version, page by page. What
+// cannot be read, for want of permission say, is left out; err says so.
+func (s *session) observe(ctx context.Context) (observation, error) {
+	o := observation{properties: map[string]string{}}
+	sums := resources{}
+	errs := []error{s.observeNamespaces(ctx, &o), s.observeVersion(ctx, &o), s.observeNodes(ctx, &o, sums)}
+	if errs[2] == nil {
+		errs = append(errs, s.observePods(ctx, sums))
+	}
+	for name, q := range sums {
+		o.properties[resourcePrefix+name] = q.String()
+	}
+	return o, errors.Join(errs...)
+}
+
+const resourcePrefix = "resources.kubernetes-fleet.io/"
+
+// resources sums quantities by KubeFleet's names, such as total-cpu.
+type resources map[string]quantity.Quantity
+
+func (r resources) add(name, value string) {
+	q, err := quantity.ParseQuantity(value)
+	if err != nil {
+		return
+	}
+	sum := r[name]
+	sum.Add(q)
+	r[name] = sum
+}
+
+// observed are the resources that count; KubeFleet sums these two.
+var observed = []string{"cpu", "memory"}
+
+func (s *session) observeNamespaces(ctx context.Context, o *observation) error {
+	o.namespaces = map[string]bool{}
+	return s.eachPage(ctx, func() *rest.Request {
+		return s.conn.rest.Get().AbsPath("api/v1/namespaces").SetHeader("Accept", acceptMetadataList)
+	}, func(raw []byte) (string, error) {
+		var page metav1.PartialObjectMetadataList
+		if err := json.Unmarshal(raw, &page); err != nil {
+			return "", err
+		}
+		for _, n := range page.Items {
+			o.namespaces[n.Name] = true
+			if n.Name == "kube-system" {
+				o.uid = string(n.UID)
+			}
+		}
+		return page.Continue, nil
+	})
+}
+
+const acceptMetadataList = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
+
+func (s *session) observeVersion(ctx context.Context, o *observation) error {
+	raw, err := s.conn.rest.Get().AbsPath("version").Do(ctx).Raw()
+	if err != nil {
+		return fmt.Errorf("read version: %w", err)
+	}
+	var v struct{ GitVersion string }
+	if err := json.Unmarshal(raw, &v); err != nil {
+		return fmt.Errorf("read version: %w", err)
+	}
+	o.properties["k8s.io/k8s-version"] = v.GitVersion
+	return nil
+}
+
+func (s *session) observeNodes(ctx context.Context, o *observation, sums resources) error {
+	nodes := 0
+	err := s.eachPage(ctx, func() *rest.Request {
+		return s.conn.rest.Get().AbsPath("api/v1/nodes")
+	}, func(raw []byte) (string, error) {
+		var page struct {
+			Metadata metav1.ListMeta
+			Items    []struct {
+				Status struct{ Capacity, Allocatable map[string]string }
+			}
+		}
+		if err := json.Unmarshal(raw, &page); err != nil {
+			return "", err
+		}
+		nodes += len(page.Items)
+		for _, n := range page.Items {
+			for _, r := range observed {
+				sums.add("total-"+r, n.Status.Capacity[r])
+				sums.add("allocatable-"+r, n.Status.Allocatable[r])
+				sums.add("available-"+r, n.Status.Allocatable[r])
+			}
+		}
+		return page.Metadata.Continue, nil
+	})
+	if err != nil {
+		return fmt.Errorf("read nodes: %w", err)
+	}
+	o.properties["kubernetes-fleet.io/node-count"] = strconv.Itoa(nodes)
+	for _, r := range observed {
+		for _, of := range []string{"total-", "allocatable-", "available-"} {
+			if _, ok := sums[of+r]; !ok {
+				sums[of+r] = quantity.Quantity{}
+			}
+		}
+	}
+	return nil
+}
+
+// observePods subtracts what running pods ask for from what is available.
+func (s *session) observePods(ctx context.Context, sums resources) error {
+	running := "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
+	err := s.eachPage(ctx, func() *rest.Request {
+		return s.conn.rest.Get().AbsPath("api/v1/pods").Param("fieldSelector", running)
+	}, func(raw []byte) (string, error) {
+		var page struct {
+			Metadata metav1.ListMeta
+			Items    []struct {
+				Spec struct {
+					Containers []struct {
+						Resources struct{ Requests map[string]string }
+					}
+				}
+			}
+		}
+		if err := json.Unmarshal(raw, &page); err != nil {
+			return "", err
+		}
+		for _, p := range page.Items {
+			for _, c := range p.Spec.Containers {
+				for _, r := range observed {
+					if c.Resources.Requests[r] != "" {
+						sums.add("available-"+r, "-"+c.Resources.Requests[r])
+					}
+				}
+			}
+		}
+		return page.Metadata.Continue, nil
+	})
+	if err != nil {
+		for _, r := range observed {
+			delete(sums, "available-"+r) // unknown, not the whole
+		}
+		return fmt.Errorf("read pods: %w", err)
+	}
+	for _, r := range observed {
+		if q := sums["available-"+r]; q.Sign() < 0 {
+			sums["available-"+r] = quantity.Quantity{}
+		}
+	}
+	return nil
+}
+
+// eachPage reads a list of any length in pages of 500.
+func (s *session) eachPage(ctx context.Context, list func() *rest.Request, read func([]byte) (next string, err error)) error {
+	for next := ""; ; {
+		request := list().Param("limit", "500")
+		if next != "" {
+			request.Param("continue", next)
+		}
+		raw, err := request.Do(ctx).Raw()
+		if err != nil {
+			return err
+		}
+		if next, err = read(raw); err != nil || next == "" {
+			return err
+		}
+	}
+}

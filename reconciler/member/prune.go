@@ -1,0 +1,83 @@
+package member
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+)
+
+// A stale is an object that a placement has here and does not want any more.
+type stale struct {
+	inv  *inventory
+	item *item
+	// handedOver says that another placement wants it: only this inventory
+	// forgets it.
+	handedOver bool
+}
+
+// prune removes what nobody wants any more: last what was applied first. It
+// deletes only what an inventory lists, what still carries our label, and the
+// very object it saw, by its UID.
+func (s *session) prune(ctx context.Context, stales []stale, touched map[api.PlacementKey]bool) {
+	slices.SortFunc(stales, func(a, b stale) int { return work.DeleteOrder(a.item.id(), b.item.id()) })
+	for _, st := range stales {
+		id := st.item.id()
+		if t := s.trouble[id]; t != nil && !st.handedOver && time.Now().Before(t.next) {
+			continue
+		}
+		if s.removed(ctx, st) {
+			delete(st.inv.items, id)
+			if !st.handedOver {
+				delete(s.trouble, id)
+			}
+			touched[st.inv.Placement] = true
+		}
+	}
+}
+
+// removed reports whether an object is not ours to care for any more.
+func (s *session) removed(ctx context.Context, st stale) bool {
+	id := st.item.id()
+	l := s.live[id]
+	switch {
+	case st.handedOver:
+		return s.owns(s.wanted[id].placement, id)
+	case l == nil || l.fleet != s.cfg.Fleet:
+		return true // gone, or not ours any more: leave it
+	}
+	if st.inv.Abandon && !s.placed(st.inv.Placement) {
+		return s.succeeded(st, s.release(ctx, st))
+	}
+	if l.terminating {
+		return true
+	}
+	res, ok := s.kinds.known[st.item.gvk()]
+	if !ok {
+		return s.succeeded(st, nil) // its kind is gone, and so is it
+	}
+	return s.succeeded(st, s.delete(ctx, res, id, l.uid))
+}
+
+// succeeded notes the result of a removal; one that failed is tried again.
+func (s *session) succeeded(st stale, err error) bool {
+	result := "ok"
+	if err != nil {
+		result = "error"
+	}
+	s.cfg.Metrics.Applies.WithLabelValues(s.cfg.Name, "Delete", result).Inc()
+	if err == nil {
+		return true
+	}
+	id := st.item.id()
+	t := s.trouble[id]
+	if t == nil {
+		t = &trouble{since: time.Now()}
+		s.trouble[id] = t
+	}
+	t.next = time.Now().Add(max(t.failures.next(firstRetry, lastRetry), retryAfter(err)))
+	s.cfg.Log.Warn("object not removed", "cluster", s.cfg.Name, "placement", st.inv.Placement.String(), "object", id.String(), "err", err)
+	return false
+}

@@ -1,0 +1,48 @@
+package member
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// release gives an object up: our label, our annotations and our entry in
+// managedFields go, everything else stays as it is. Somebody who changes the
+// object in between wins; then it is tried again.
+func (s *session) release(ctx context.Context, st stale) error {
+	res, ok := s.kinds.known[st.item.gvk()]
+	if !ok {
+		return nil
+	}
+	id := st.item.id()
+	found, err := s.read(ctx, res, id)
+	if err != nil || found == nil || found.GetUID() != st.item.UID {
+		return err
+	}
+	labels, notes := found.GetLabels(), found.GetAnnotations()
+	delete(labels, api.ManagedByLabel)
+	for _, name := range []string{api.PlacementAnnotation, api.SourceAnnotation, api.CommitAnnotation, api.PathAnnotation} {
+		delete(notes, name)
+	}
+	found.SetLabels(labels)
+	found.SetAnnotations(notes)
+	found.SetManagedFields(slices.DeleteFunc(found.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
+		return e.Manager == api.FieldManager
+	}))
+	body, err := json.Marshal(found.Object)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+	defer cancel()
+	err = s.conn.rest.Put().AbsPath(res.path(id)...).Param("fieldManager", "gitfleet-release").
+		SetHeader("Content-Type", "application/json").Body(body).Do(ctx).Error()
+	if notFound(err) {
+		err = nil
+	}
+	return s.heard(err)
+}

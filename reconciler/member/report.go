@@ -1,0 +1,94 @@
+package member
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/health"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+)
+
+// reportAll says of every placement how it stands.
+func (s *session) reportAll(ctx context.Context) {
+	for p := range s.works {
+		s.report(ctx, p)
+	}
+}
+
+// reportTouched says how those placements stand that some objects belong to.
+func (s *session) reportTouched(ctx context.Context, ids map[api.ID]bool) {
+	placements := map[api.PlacementKey]bool{}
+	for id := range ids {
+		if w, ok := s.wanted[id]; ok {
+			placements[w.placement] = true
+		}
+	}
+	for p, w := range s.works {
+		if w.Remove && s.inv[p] == nil || placements[p] {
+			s.report(ctx, p)
+		}
+	}
+}
+
+func (s *session) report(ctx context.Context, p api.PlacementKey) {
+	if ctx.Err() != nil {
+		return
+	}
+	w := s.works[p]
+	o := ledger.WorkSeen{Cluster: s.cfg.Name, Placement: p, At: time.Now(), Revision: w.Revision, Done: s.done[p], Total: len(w.Manifests)}
+	if w.Remove {
+		o.Removed = s.inv[p] == nil
+	}
+	for _, m := range w.Manifests {
+		state, exception := s.state(p, m.ID)
+		if state.Available.Reason == string(health.NotTrackable) {
+			o.Untrackable++
+		}
+		if exception {
+			state.ID, state.Version, state.Envelope = m.ID, m.Object.Object.GroupVersionKind().Version, m.Envelope
+			o.Exceptions = append(o.Exceptions, state)
+		}
+	}
+	slices.SortFunc(o.Exceptions, func(a, b ledger.ObjectState) int { return a.ID.Compare(b.ID) })
+	s.cfg.Report(o)
+}
+
+// state tells how one object stands, and whether that is worth telling.
+func (s *session) state(p api.PlacementKey, id api.ID) (ledger.ObjectState, bool) {
+	var out ledger.ObjectState
+	if w := s.wanted[id]; w.placement != p {
+		out.Applied = ledger.Verdict{Reason: api.FailedToTakeOver,
+			Message: "Failed to apply the manifest (error: another placement of the fleet, " + w.placement.String() + ", holds this object on the cluster)"}
+		return out, true
+	}
+	t := s.trouble[id]
+	if t != nil {
+		out.Applied = ledger.Verdict{OK: t.cond.Status == metav1.ConditionTrue, Reason: t.cond.Reason, Message: t.cond.Message, Since: t.since}
+		out.Diffs, out.Drift, out.FirstSeen, out.LastSeen, out.Generation = t.diffs, t.drift, t.first, t.last, t.gen
+		if !out.Applied.OK {
+			return out, true
+		}
+	} else {
+		out.Applied = ledger.Verdict{OK: true, Reason: api.ManifestApplied}
+	}
+	if s.works[p].Strategy.Type == api.ReportDiff {
+		out.Available.OK = true // nobody asks whether it works
+		return out, t != nil
+	}
+	l := s.live[id]
+	if l == nil {
+		out.Available = ledger.Verdict{Reason: api.ManifestNotAvailableYet, Message: "not seen on the cluster yet"}
+		return out, true
+	}
+	out.Generation = l.generation
+	cond := l.health.Condition()
+	out.Available = ledger.Verdict{OK: l.health.Counts(), Reason: string(l.health.State), Message: cond.Message}
+	if l.health.Message != "" && !out.Available.OK {
+		out.Available.Message += " (" + l.health.Message + ")"
+	}
+	return out, t != nil || !out.Available.OK
+}

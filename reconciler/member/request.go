@@ -1,0 +1,158 @@
+package member
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// acceptMetadata asks for the metadata of the result only: the body is what we
+// sent, and reading it back costs both sides.
+const acceptMetadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+
+// patch applies one object and returns what the server made of its metadata.
+func (s *session) patch(ctx context.Context, r resource, id api.ID, body []byte, force bool) (*metav1.PartialObjectMetadata, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+	defer cancel()
+	raw, err := s.conn.rest.Patch(types.ApplyPatchType).
+		AbsPath(r.path(id)...).
+		Param("fieldManager", api.FieldManager).
+		Param("force", strconv.FormatBool(force)).
+		SetHeader("Accept", acceptMetadata).
+		Body(body).
+		Do(ctx).Raw()
+	if err != nil {
+		return nil, s.heard(err)
+	}
+	s.heard(nil)
+	m := &metav1.PartialObjectMetadata{}
+	if err := json.Unmarshal(raw, m); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// dryRun returns the object as it would be after applying it.
+func (s *session) dryRun(ctx context.Context, r resource, id api.ID, body []byte) (*unstructured.Unstructured, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+	defer cancel()
+	raw, err := s.conn.rest.Patch(types.ApplyPatchType).
+		AbsPath(r.path(id)...).
+		Param("fieldManager", api.FieldManager).
+		Param("force", "true").
+		Param("dryRun", metav1.DryRunAll).
+		Body(body).
+		Do(ctx).Raw()
+	return s.object(raw, err)
+}
+
+// read returns the live object; nil if there is none.
+func (s *session) read(ctx context.Context, r resource, id api.ID) (*unstructured.Unstructured, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+	defer cancel()
+	raw, err := s.conn.rest.Get().AbsPath(r.path(id)...).Do(ctx).Raw()
+	if apierrors.IsNotFound(err) {
+		return nil, s.heard(nil)
+	}
+	return s.object(raw, err)
+}
+
+func (s *session) object(raw []byte, err error) (*unstructured.Unstructured, error) {
+	if err := s.heard(err); err != nil {
+		return nil, err
+	}
+	o := &unstructured.Unstructured{}
+	if err := o.UnmarshalJSON(raw); err != nil {
+		return nil, err
+	}
+	return o, nil
+}
+
+// delete removes one object, and only the very one with that UID if it is not
+// empty. One that is gone already, or was replaced, is no error.
+func (s *session) delete(ctx context.Context, r resource, id api.ID, uid types.UID) error {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+	defer cancel()
+	policy := metav1.DeletePropagationBackground
+	opts := metav1.DeleteOptions{
+		TypeMeta:          metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},
+		PropagationPolicy: &policy,
+	}
+	if uid != "" {
+		opts.Preconditions = &metav1.Preconditions{UID: &uid}
+	}
+	body, err := json.Marshal(opts)
+	if err != nil {
+		return err
+	}
+	err = s.conn.rest.Delete().AbsPath(r.path(id)...).
+		SetHeader("Content-Type", "application/json").Body(body).Do(ctx).Error()
+	if notFound(err) || uid != "" && apierrors.IsConflict(err) {
+		err = nil
+	}
+	return s.heard(err)
+}
+
+// heard keeps count of requests in a row that the server did not answer, and
+// returns the error as it may be shown.
+func (s *session) heard(err error) error {
+	if err == nil || answered(err) {
+		s.silent.Store(0)
+		return err
+	}
+	s.silent.Add(1)
+	return plain(err)
+}
+
+// answered reports whether an error is the server's own word.
+func answered(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status)
+}
+
+// plain says of a failed connection what happened, without the URL: it is long,
+// the same each time, and nothing a reader of a status needs.
+func plain(err error) error {
+	var dial *net.OpError
+	var u *url.Error
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return errTimeout
+	case errors.As(err, &dial):
+		return dial
+	case errors.As(err, &u):
+		return u.Err
+	}
+	return err
+}
+
+var errTimeout = errors.New("the API server did not answer in time")
+
+func notFound(err error) bool { return apierrors.IsNotFound(err) }
+
+// retryAfter returns how long the server asks us to wait; zero if it does not.
+func retryAfter(err error) time.Duration {
+	if s, ok := apierrors.SuggestsClientDelay(err); ok {
+		return time.Duration(s) * time.Second
+	}
+	return 0
+}
+
+// forbiddenByNamespace reports whether an error means that the namespace is
+// missing or on its way out: it will pass once the namespace is there again.
+func forbiddenByNamespace(err error) bool {
+	return apierrors.HasStatusCause(err, "NamespaceTerminating") ||
+		apierrors.IsNotFound(err) && strings.HasPrefix(err.Error(), "namespaces ")
+}

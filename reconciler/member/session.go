@@ -1,0 +1,344 @@
+package member
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+)
+
+// A session is one connection to the cluster and all that is known through it.
+// It belongs to the agent's goroutine; only changes and silent are shared.
+type session struct {
+	*Agent
+	conn  *conn
+	kinds *kinds
+
+	inv   map[api.PlacementKey]*inventory
+	parts map[api.ID]part
+	live  map[api.ID]*live
+	watch map[schema.GroupVersionKind]*kindWatch
+	// trouble is what keeps an object from being as it should.
+	trouble map[api.ID]*trouble
+
+	works  map[api.PlacementKey]work.Work
+	wanted map[api.ID]wanted
+	// done are the placements whose objects were all tried once at the present
+	// revision.
+	done map[api.PlacementKey]bool
+
+	// unseen are objects whose change was taken in but not acted upon yet.
+	unseen map[api.ID]bool
+
+	changes *changes
+	running sync.WaitGroup
+	// silent counts requests in a row that got no answer at all.
+	silent atomic.Int32
+	probes chan probe
+	retry  *time.Timer
+	health probe
+}
+
+// wanted is one object that should be here.
+type wanted struct {
+	placement api.PlacementKey
+	manifest  *work.Manifest
+}
+
+// open connects, and reads from the cluster what is ours. Nothing is written.
+func (a *Agent) open(ctx context.Context) (*session, error) {
+	c, err := a.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := &session{
+		Agent: a, conn: c,
+		inv: map[api.PlacementKey]*inventory{}, parts: map[api.ID]part{},
+		live: map[api.ID]*live{}, watch: map[schema.GroupVersionKind]*kindWatch{},
+		trouble: map[api.ID]*trouble{}, works: map[api.PlacementKey]work.Work{},
+		wanted: map[api.ID]wanted{}, done: map[api.PlacementKey]bool{},
+		unseen: map[api.ID]bool{},
+		kinds:   &kinds{client: c.discovery, known: map[schema.GroupVersionKind]resource{}},
+		changes: newChanges(), probes: make(chan probe, 1), retry: time.NewTimer(0),
+	}
+	s.retry.Stop()
+	s.health = s.probe(ctx, true)
+	if s.health.err != nil {
+		c.close()
+		return nil, s.health.err
+	}
+	if err := s.inventories(ctx); err != nil {
+		c.close()
+		return nil, err
+	}
+	a.cfg.Report(s.health.seen(a.cfg.Name))
+	return s, nil
+}
+
+// run works until ctx is done or the connection is to be given up. When it
+// returns, everything it started has ended.
+func (s *session) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer s.conn.close()
+	defer s.running.Wait()
+	defer cancel()
+	defer s.retry.Stop()
+	s.running.Add(1)
+	go s.probeLoop(ctx)
+	if s.last != nil {
+		s.want(s.last)
+		s.sync(ctx)
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case s.last = <-s.Agent.works:
+			s.want(s.last)
+			s.sync(ctx)
+		case <-s.changes.wake:
+			s.sweep(ctx)
+		case <-s.retry.C:
+			s.again(ctx)
+		case p := <-s.probes:
+			if err := s.probed(ctx, p); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// want takes in what the cluster should hold from now on.
+func (s *session) want(works []work.Work) {
+	s.works = make(map[api.PlacementKey]work.Work, len(works))
+	s.wanted = make(map[api.ID]wanted, len(s.wanted))
+	for _, w := range works {
+		if old, ok := s.works[w.Placement]; !ok || old.Revision != w.Revision {
+			delete(s.done, w.Placement)
+		}
+		s.works[w.Placement] = w
+		for _, m := range w.Manifests {
+			s.claim(wanted{w.Placement, m})
+		}
+	}
+}
+
+// claim notes that a placement wants an object. If two do, the one that has it
+// keeps it; plans keep this from happening, and only a plan can mend it.
+func (s *session) claim(w wanted) {
+	old, taken := s.wanted[w.manifest.ID]
+	if !taken || s.owns(w.placement, w.manifest.ID) && !s.owns(old.placement, w.manifest.ID) {
+		s.wanted[w.manifest.ID] = w
+	}
+}
+
+// placed reports whether a placement has anything to hold here.
+func (s *session) placed(p api.PlacementKey) bool {
+	w, ok := s.works[p]
+	return ok && !w.Remove
+}
+
+func (s *session) owns(p api.PlacementKey, id api.ID) bool {
+	inv := s.inv[p]
+	return inv != nil && inv.items[id] != nil
+}
+
+// sync makes the cluster hold what is wanted: all of it.
+func (s *session) sync(ctx context.Context) {
+	ids := make(map[api.ID]bool, len(s.wanted))
+	for id := range s.wanted {
+		ids[id] = true
+	}
+	for _, inv := range s.inv {
+		for id := range inv.items {
+			ids[id] = true
+		}
+	}
+	s.process(ctx, ids)
+	s.unwatch()
+	for p := range s.works {
+		s.done[p] = s.done[p] || ctx.Err() == nil && !s.cutOff()
+	}
+	s.reportAll(ctx)
+}
+
+// sweep takes what the watches saw, and mends what is not as it should be.
+func (s *session) sweep(ctx context.Context) {
+	touched := s.absorb()
+	s.keepInventories(ctx, touched)
+	s.revive(touched)
+	s.process(ctx, touched)
+	s.reportTouched(ctx, touched)
+}
+
+// absorb takes in what the watches saw, unless we know something newer from a
+// write of our own. It returns the objects that changed since it was last asked.
+func (s *session) absorb() map[api.ID]bool {
+	seen, gone := s.changes.take()
+	touched := s.unseen
+	s.unseen = map[api.ID]bool{}
+	for id, l := range seen {
+		if old := s.live[id]; old == nil || l.version >= old.version {
+			s.live[id] = l
+			touched[id] = true
+		}
+	}
+	for id, version := range gone {
+		if old := s.live[id]; old != nil && (version == 0 || version >= old.version) {
+			delete(s.live, id)
+			touched[id] = true
+		}
+	}
+	return touched
+}
+
+// keepInventories puts back an inventory that somebody changed or deleted.
+func (s *session) keepInventories(ctx context.Context, touched map[api.ID]bool) {
+	for id := range touched {
+		p, ok := s.parts[id]
+		if !ok {
+			continue
+		}
+		if l := s.live[id]; l != nil && (l.managed == p.managed || l.terminating) {
+			continue
+		}
+		inv := s.inv[p.placement]
+		if inv == nil {
+			continue
+		}
+		s.cfg.Log.Warn("inventory was changed by somebody else; putting it back", "cluster", s.cfg.Name, "object", id.String())
+		inv.written = ""
+		if err := s.save(ctx, inv); err != nil {
+			s.cfg.Log.Warn("inventory not written", "cluster", s.cfg.Name, "placement", p.placement.String(), "err", err)
+		}
+	}
+}
+
+// revive tries again at once what waited for a namespace or a kind that has
+// just come to be.
+func (s *session) revive(touched map[api.ID]bool) {
+	for id := range touched {
+		if s.live[id] == nil {
+			continue
+		}
+		switch id.GroupKind() {
+		case schema.GroupKind{Kind: "Namespace"}:
+			for other, t := range s.trouble {
+				if other.Namespace == id.Name {
+					t.next = time.Time{}
+					touched[other] = true
+				}
+			}
+		case schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:
+			for other, t := range s.trouble {
+				if t.unknownKind {
+					t.next = time.Time{}
+					touched[other] = true
+				}
+			}
+		}
+	}
+}
+
+// again tries what failed and whose time has come.
+func (s *session) again(ctx context.Context) {
+	due := map[api.ID]bool{}
+	now := time.Now()
+	for id, t := range s.trouble {
+		if !t.next.After(now) {
+			due[id] = true
+		}
+	}
+	for p, inv := range s.inv {
+		if inv.written == "" {
+			s.settle(ctx, map[api.PlacementKey]bool{p: true})
+		}
+	}
+	s.process(ctx, due)
+	s.reschedule()
+	s.reportTouched(ctx, due)
+}
+
+// inventoryRetry is the time between two tries to write an inventory.
+const inventoryRetry = 2 * time.Second
+
+// schedule makes sure that again is called within d.
+func (s *session) schedule(d time.Duration) { s.retry.Reset(max(d, time.Millisecond)) }
+
+// reschedule sets the timer to the earliest retry.
+func (s *session) reschedule() {
+	var first time.Time
+	for _, t := range s.trouble {
+		if first.IsZero() || t.next.Before(first) {
+			first = t.next
+		}
+	}
+	for _, inv := range s.inv {
+		if inv.written == "" {
+			first = time.Now().Add(inventoryRetry)
+			break
+		}
+	}
+	if first.IsZero() {
+		s.retry.Stop()
+		return
+	}
+	s.schedule(time.Until(first))
+}
+
+// cutOff reports whether the server has stopped answering: what is left of a
+// pass is then not worth waiting for.
+func (s *session) cutOff() bool { return s.silent.Load() >= 3 }
+
+// probed takes in the result of a probe. A cluster that answers again is
+// brought up to date at once.
+func (s *session) probed(ctx context.Context, p probe) error {
+	before := s.health
+	s.health = p
+	if p.uid != "" && before.uid != "" && p.uid != before.uid {
+		return reconnect(fmt.Errorf("the cluster behind this name is another one now (kube-system UID %s, was %s)", p.uid, before.uid))
+	}
+	if p.uid == "" {
+		s.health.uid = before.uid
+	}
+	s.cfg.Report(p.seen(s.cfg.Name))
+	if p.unauthorized {
+		return reconnect(p.err)
+	}
+	if p.err != nil {
+		return nil
+	}
+	if before.err != nil || s.cutOff() {
+		s.silent.Store(0)
+		for _, t := range s.trouble {
+			t.next = time.Time{}
+		}
+		s.sync(ctx)
+	}
+	return nil
+}
+
+// unwatch ends the watches of kinds of which nothing is here any more.
+func (s *session) unwatch() {
+	used := map[schema.GroupVersionKind]bool{{Version: "v1", Kind: "ConfigMap"}: true}
+	for _, w := range s.wanted {
+		used[w.manifest.Object.Object.GroupVersionKind()] = true
+	}
+	for _, inv := range s.inv {
+		for _, it := range inv.items {
+			used[it.gvk()] = true
+		}
+	}
+	for gvk, k := range s.watch {
+		if !used[gvk] {
+			k.cancel()
+			delete(s.watch, gvk)
+		}
+	}
+}

@@ -1,0 +1,69 @@
+package member
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
+)
+
+// A trouble is why one object is not as it should be, and when it is tried
+// again.
+type trouble struct {
+	cond        metav1.Condition
+	diffs       []api.PatchDetail
+	drift       bool
+	gen         int64
+	since       time.Time // the condition's
+	first, last time.Time // of the differences
+
+	hash        string // of the content that was tried
+	unknownKind bool
+	failures    backoff
+	next        time.Time
+}
+
+// The bounds of the time between two tries of one object.
+const (
+	firstRetry = time.Second
+	lastRetry  = 5 * time.Minute
+)
+
+// fail notes what keeps an object from being as it should, and when to try it
+// again: later each time, until its content changes or something happens that
+// it was waiting for.
+func (s *session) fail(o outcome) {
+	id, now := o.manifest.ID, time.Now()
+	t := s.trouble[id]
+	if t == nil || t.hash != o.manifest.Hash {
+		t = &trouble{hash: o.manifest.Hash}
+		s.trouble[id] = t
+	}
+	if t.cond.Reason != o.cond.Reason || t.since.IsZero() {
+		t.since = now
+	}
+	switch {
+	case len(o.diffs) == 0:
+		t.first = time.Time{}
+	case t.first.IsZero():
+		t.first = now
+	}
+	t.cond, t.diffs, t.gen, t.last = o.cond, o.diffs, o.gen, now
+	t.drift = o.item != nil && o.item.Hash != ""
+	t.unknownKind = o.cond.Reason == api.DecodingErred
+	first := firstRetry
+	if t.unknownKind || forbiddenByNamespace(o.err) {
+		first = 100 * time.Millisecond // it comes with what is being applied just now
+	}
+	t.next = now.Add(max(t.failures.next(first, lastRetry), retryAfter(o.err)))
+	if o.err != nil && o.do != diff.NeedRead {
+		s.cfg.Log.Warn("object not applied", "cluster", s.cfg.Name, "placement", o.placement.String(),
+			"object", id.String(), "err", o.cond.Message)
+	}
+}
+
+// scrub takes out of an error what it may quote of a Secret.
+func scrub(m *work.Manifest, err error) error { return diff.SecretsOf(m.Object.Object).Error(err) }

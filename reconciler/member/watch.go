@@ -1,0 +1,258 @@
+package member
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/health"
+)
+
+// A live is all that is kept of an object on the member.
+type live struct {
+	uid        types.UID
+	version    uint64 // resourceVersion; servers since 1.35 promise that it grows
+	generation int64
+	// managed is the hash of our entry in managedFields. The server rewrites
+	// that entry whenever somebody else changes or removes a field we own, and
+	// leaves it alone otherwise: an unchanged hash is an unchanged object, as
+	// far as it is ours.
+	managed string
+	// fleet is the value of the managed-by label.
+	fleet       string
+	terminating bool
+	health      health.Health
+}
+
+// A kindWatch follows the objects of one kind that carry the managed-by label,
+// of whichever fleet.
+type kindWatch struct {
+	gvk    schema.GroupVersionKind
+	res    resource
+	cancel context.CancelFunc
+	synced chan struct{} // closed after the first complete list
+}
+
+// full says that the health of a kind needs more than its metadata.
+func full(gvk schema.GroupVersionKind) bool {
+	return health.NeedsStatus(gvk)
+}
+
+// changes collects what watches saw until the session takes it. The newest word
+// on an object replaces older ones, so that it never grows beyond the number
+// of objects, however long the session is busy.
+type changes struct {
+	mu   sync.Mutex
+	seen map[api.ID]*live
+	gone map[api.ID]uint64
+	wake chan struct{} // capacity one
+}
+
+func newChanges() *changes {
+	return &changes{seen: map[api.ID]*live{}, gone: map[api.ID]uint64{}, wake: make(chan struct{}, 1)}
+}
+
+func (c *changes) put(id api.ID, l *live) {
+	c.mu.Lock()
+	c.seen[id] = l
+	delete(c.gone, id)
+	c.mu.Unlock()
+	c.nudge()
+}
+
+func (c *changes) remove(id api.ID, version uint64) {
+	c.mu.Lock()
+	delete(c.seen, id)
+	c.gone[id] = version
+	c.mu.Unlock()
+	c.nudge()
+}
+
+func (c *changes) nudge() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take returns what was collected and starts anew.
+func (c *changes) take() (seen map[api.ID]*live, gone map[api.ID]uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	seen, gone = c.seen, c.gone
+	c.seen, c.gone = map[api.ID]*live{}, map[api.ID]uint64{}
+	return seen, gone
+}
+
+// follow lists and watches until ctx is done. It never gives up: a list or a
+// watch that fails is tried again, more slowly each time.
+func (s *session) follow(ctx context.Context, k *kindWatch) {
+	defer s.running.Done()
+	var failed backoff
+	known := map[api.ID]bool{}
+	for ctx.Err() == nil {
+		start := time.Now()
+		err := s.listAndWatch(ctx, k, known)
+		if ctx.Err() != nil {
+			return
+		}
+		if err == nil || time.Since(start) > time.Minute {
+			failed = 0
+			continue
+		}
+		s.cfg.Log.Debug("watch ended", "cluster", s.cfg.Name, "kind", k.gvk.String(), "err", err)
+		sleep(ctx, failed.next(250*time.Millisecond, 30*time.Second))
+	}
+}
+
+func (s *session) listAndWatch(ctx context.Context, k *kindWatch, known map[api.ID]bool) error {
+	version, err := s.list(ctx, k, known)
+	if err != nil {
+		return fmt.Errorf("list: %w", err)
+	}
+	select {
+	case <-k.synced:
+	default:
+		close(k.synced)
+	}
+	for ctx.Err() == nil {
+		if version, err = s.watchFrom(ctx, k, known, version); err != nil {
+			return fmt.Errorf("watch: %w", err)
+		}
+	}
+	return nil
+}
+
+const selector = api.ManagedByLabel
+
+// list reads all objects page by page and reports them, and as gone those known
+// before that are not there any more.
+func (s *session) list(ctx context.Context, k *kindWatch, known map[api.ID]bool) (string, error) {
+	found := map[api.ID]bool{}
+	opts := metav1.ListOptions{LabelSelector: selector, Limit: 500}
+	for {
+		page, err := s.listPage(ctx, k, opts)
+		if err != nil {
+			return "", err
+		}
+		err = meta.EachListItem(page, func(o runtime.Object) error {
+			id, l := k.look(o)
+			found[id], known[id] = true, true
+			s.changes.put(id, l)
+			return nil
+		})
+		if err != nil {
+			return "", err
+		}
+		m, err := meta.ListAccessor(page)
+		if err != nil {
+			return "", err
+		}
+		if opts.Continue = m.GetContinue(); opts.Continue == "" {
+			for id := range known {
+				if !found[id] {
+					delete(known, id)
+					s.changes.remove(id, number(m.GetResourceVersion()))
+				}
+			}
+			return m.GetResourceVersion(), nil
+		}
+	}
+}
+
+func (s *session) listPage(ctx context.Context, k *kindWatch, opts metav1.ListOptions) (runtime.Object, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+	defer cancel()
+	if full(k.gvk) {
+		return s.conn.dynamic.Resource(k.res.GroupVersionResource).List(ctx, opts)
+	}
+	return s.conn.metadata.Resource(k.res.GroupVersionResource).List(ctx, opts)
+}
+
+// watchFrom follows changes until the server ends the watch, and returns where
+// to go on. An error means that everything is to be listed anew.
+func (s *session) watchFrom(ctx context.Context, k *kindWatch, known map[api.ID]bool, version string) (string, error) {
+	opts := metav1.ListOptions{LabelSelector: selector, ResourceVersion: version, AllowWatchBookmarks: true}
+	var w watch.Interface
+	var err error
+	if full(k.gvk) {
+		w, err = s.conn.dynamic.Resource(k.res.GroupVersionResource).Watch(ctx, opts)
+	} else {
+		w, err = s.conn.metadata.Resource(k.res.GroupVersionResource).Watch(ctx, opts)
+	}
+	if err != nil {
+		return "", err
+	}
+	defer w.Stop()
+	for e := range w.ResultChan() {
+		if e.Type == watch.Error {
+			return "", fmt.Errorf("%v", e.Object)
+		}
+		m, err := meta.Accessor(e.Object)
+		if err != nil {
+			return "", err
+		}
+		version = m.GetResourceVersion()
+		if e.Type == watch.Bookmark {
+			continue
+		}
+		id, l := k.look(e.Object)
+		if e.Type == watch.Deleted {
+			delete(known, id)
+			s.changes.remove(id, l.version)
+			continue
+		}
+		known[id] = true
+		s.changes.put(id, l)
+	}
+	return version, nil
+}
+
+// look keeps of an object what we need of it.
+func (k *kindWatch) look(o runtime.Object) (api.ID, *live) {
+	m, err := meta.Accessor(o)
+	if err != nil {
+		panic("member: object without metadata: " + err.Error())
+	}
+	id := api.ID{Group: k.gvk.Group, Kind: k.gvk.Kind, Namespace: m.GetNamespace(), Name: m.GetName()}
+	l := liveOf(m)
+	if u, ok := o.(*unstructured.Unstructured); ok {
+		l.health = health.Of(u)
+	} else {
+		l.health = health.OfKind(k.gvk)
+	}
+	return id, l
+}
+
+func liveOf(m metav1.Object) *live {
+	return &live{
+		uid:         m.GetUID(),
+		version:     number(m.GetResourceVersion()),
+		generation:  m.GetGeneration(),
+		managed:     diff.ApplyHash(m.GetManagedFields(), api.FieldManager),
+		fleet:       m.GetLabels()[api.ManagedByLabel],
+		terminating: m.GetDeletionTimestamp() != nil,
+	}
+}
+
+// number reads a resource version; zero for one that is not a number, which is
+// never older than anything.
+func number(version string) uint64 {
+	n, err := strconv.ParseUint(version, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}

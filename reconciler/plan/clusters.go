@@ -1,0 +1,86 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+)
+
+// patience is how long a cluster may be out of reach before it is not eligible
+// for new placements.
+const patience = 5 * time.Minute
+
+// clusters joins what is declared of the members with what was seen of them,
+// and says when that could change by itself.
+func clusters(in Input) ([]placement.Cluster, time.Time) {
+	out := make([]placement.Cluster, len(in.Head.Clusters))
+	var wake time.Time
+	for i, c := range in.Head.Clusters {
+		seen := in.Ledger.Cluster(c.Name)
+		out[i] = Cluster(c, seen)
+		var at time.Time
+		if out[i].Ineligible, at = ineligible(seen, in.Now); !at.IsZero() && (wake.IsZero() || at.Before(wake)) {
+			wake = at
+		}
+	}
+	return out, wake
+}
+
+// Cluster is what scheduling knows of a member, but for its eligibility.
+func Cluster(c *hub.Cluster, seen *ledger.Cluster) placement.Cluster {
+	out := placement.Cluster{Name: c.Name, Labels: c.Labels, Taints: c.Spec.Taints, Properties: map[string]resource.Quantity{}}
+	if seen != nil {
+		for name, value := range seen.Properties {
+			setProperty(&out, name, value)
+		}
+		if seen.Namespaces != nil {
+			out.Namespaces = make(map[string]bool, len(seen.Namespaces))
+			for _, n := range seen.Namespaces {
+				out.Namespaces[n] = true
+			}
+		}
+	}
+	// What Git declares outranks what was seen.
+	for name, value := range c.Annotations {
+		if property, ok := strings.CutPrefix(name, api.PropertyAnnotationPrefix); ok {
+			setProperty(&out, property, value)
+		}
+	}
+	return out
+}
+
+func setProperty(c *placement.Cluster, name, value string) {
+	delete(c.Properties, name)
+	q, err := resource.ParseQuantity(value)
+	if err == nil {
+		c.Properties[name] = q
+		delete(c.Malformed, name)
+		return
+	}
+	if c.Malformed == nil {
+		c.Malformed = map[string]string{}
+	}
+	c.Malformed[name] = value
+}
+
+// ineligible says why a cluster takes nothing new, and if it still does, until
+// when at the most.
+func ineligible(seen *ledger.Cluster, now time.Time) (string, time.Time) {
+	switch {
+	case seen == nil || seen.Joined.IsZero():
+		return "cluster is not connected to the fleet: it has not answered yet", time.Time{}
+	case seen.Healthy:
+		return "", time.Time{}
+	}
+	if limit := seen.Since.Add(patience); !now.After(limit) {
+		return "", limit.Add(time.Second)
+	}
+	return fmt.Sprintf("cluster is not connected to the fleet: no recent heartbeat signals (last received %.2f minutes ago)", now.Sub(seen.LastSeen).Minutes()), time.Time{}
+}

@@ -1,0 +1,160 @@
+// Package reconciler is the loop: it takes in commits and what members say,
+// thinks the fleet through, writes down what it decided, tells the members,
+// and publishes a report.
+//
+// One goroutine owns the ledger and the current snapshot. Everything it needs
+// to know reaches it as values; nothing it does waits for Git or a cluster.
+package reconciler
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource"
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+// A Source is all the loop needs to know of Git.
+type Source interface {
+	// Run calls head with each new commit until ctx is done.
+	Run(ctx context.Context, head func(gitsource.Commit)) error
+	Files(ctx context.Context, commit string) (fs.FS, error)
+	Commit(ctx context.Context, hash string) (gitsource.Commit, error)
+	Status() gitsource.Status
+}
+
+// A Member keeps one cluster as it is told.
+type Member interface {
+	// Set replaces all that the cluster should hold; it never blocks.
+	Set([]work.Work)
+	// Run works until ctx is done.
+	Run(ctx context.Context) error
+}
+
+// Config is what the loop is made of. All fields must be set.
+type Config struct {
+	Source Source
+	// Loader loads new commits, Past those that are still assigned somewhere;
+	// two, because they work at the same time.
+	Loader, Past *hub.Loader
+	Store        ledger.Store
+	// Member makes the agent of a cluster. report never blocks.
+	Member func(c *hub.Cluster, report func(ledger.Observation)) Member
+	// Told is called after members were told something new.
+	Told func()
+	// Publish takes each new report, which nobody changes afterwards.
+	Publish func(*status.Report)
+	Log     *slog.Logger
+}
+
+// A Reconciler runs the loop. Run may be called once.
+type Reconciler struct {
+	cfg    Config
+	ledger *ledger.Ledger
+	events *events
+
+	// head is the commit in force; nil until one has loaded.
+	head   *hub.Snapshot
+	past   map[string]*hub.Snapshot
+	lost   map[string]error // assigned commits that cannot be loaded
+	source status.Source
+	memo   *plan.Memo
+
+	members map[string]*running
+	wanted  chan string // commits for the loader of the past
+	asked   map[string]bool
+	running sync.WaitGroup
+}
+
+// New returns a loop that has not begun.
+func New(cfg Config) *Reconciler {
+	return &Reconciler{
+		cfg: cfg, events: newEvents(), past: map[string]*hub.Snapshot{}, lost: map[string]error{},
+		memo: plan.NewMemo(), members: map[string]*running{}, wanted: make(chan string, 1), asked: map[string]bool{},
+	}
+}
+
+// Run works until ctx is done; by then all it started has ended and the ledger
+// is saved. An error means that it cannot go on.
+func (r *Reconciler) Run(ctx context.Context) error {
+	var err error
+	if r.ledger, err = r.cfg.Store.Load(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer r.running.Wait()
+	defer cancel(nil)
+	r.spawn(func() { cancel(r.follow(ctx)) })
+	r.spawn(func() { r.recall(ctx) })
+	r.loop(ctx)
+	if err := context.Cause(ctx); err != nil && err != context.Canceled {
+		return err
+	}
+	return nil
+}
+
+func (r *Reconciler) spawn(f func()) {
+	r.running.Add(1)
+	go func() {
+		defer r.running.Done()
+		f()
+	}()
+}
+
+// follow runs the source. Each new commit is loaded right there, so that the
+// loop waits for neither Git nor kustomize.
+func (r *Reconciler) follow(ctx context.Context) error {
+	err := r.cfg.Source.Run(ctx, func(c gitsource.Commit) {
+		r.events.load(load(ctx, r.cfg.Source, r.cfg.Loader, c))
+	})
+	if err != nil && ctx.Err() == nil {
+		return fmt.Errorf("follow the repository: %w", err)
+	}
+	return nil
+}
+
+// recall loads commits that are still assigned to some cluster.
+func (r *Reconciler) recall(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case hash := <-r.wanted:
+			c, err := r.cfg.Source.Commit(ctx, hash)
+			l := loaded{commit: hub.Commit{Hash: hash}, err: err}
+			if err == nil {
+				l = load(ctx, r.cfg.Source, r.cfg.Past, c)
+			}
+			l.past = true
+			r.events.load(l)
+		}
+	}
+}
+
+// loaded is a commit, understood or not.
+type loaded struct {
+	commit   hub.Commit
+	snapshot *hub.Snapshot
+	err      error
+	past     bool
+	took     time.Duration
+}
+
+func load(ctx context.Context, source Source, loader *hub.Loader, c gitsource.Commit) loaded {
+	start := time.Now()
+	l := loaded{commit: hub.Commit{Hash: c.Hash, Author: c.Author, Subject: c.Subject, Time: c.Time, Message: c.Message}}
+	files, err := source.Files(ctx, c.Hash)
+	if err == nil {
+		l.snapshot, err = loader.Load(l.commit, files)
+	}
+	l.err, l.took = err, time.Since(start)
+	return l
+}
