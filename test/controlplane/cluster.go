@@ -24,7 +24,7 @@ type cluster struct {
 	admin      pair
 	client     *http.Client // as admin
 	dir        string       // its own files
-	logs       string       // directory of its logs
+	auditLog   string
 	components []component
 	launch     func(c *cluster, p program, flags []string) (*process, error)
 	lost       func(error) // called when a process of a ready cluster ends by itself
@@ -80,6 +80,7 @@ func (c *cluster) writeFiles() error {
 		writeFile(c.file("ca.crt"), c.authority),
 		writeFile(c.file("serving.crt"), c.serving.cert),
 		writeFile(c.file("serving.key"), c.serving.key),
+		writeFile(c.file("audit.yaml"), []byte(auditPolicy)),
 		writeKubeconfig(c.file("kubeconfig"), c),
 	)
 }

@@ -16,7 +16,7 @@ type component struct {
 
 // components returns what each cluster is made of, in the order of starting.
 func components(o upOptions, etcd string, tokens tokenKey) []component {
-	list := []component{{apiserverProgram, apiserverFlags(etcd, tokens), answers}}
+	list := []component{{apiserverProgram, apiserverFlags(etcd, tokens, o.audit), answers}}
 	if flags := controllerFlags(o.controllers); flags != nil {
 		list = append(list, component{kcmProgram, kcmFlags(tokens, flags), runs})
 	}
@@ -29,9 +29,9 @@ func components(o upOptions, etcd string, tokens tokenKey) []component {
 // tokenKey names the files of the key pair that signs service account tokens.
 type tokenKey struct{ public, private string }
 
-func apiserverFlags(etcd string, tokens tokenKey) func(*cluster) []string {
+func apiserverFlags(etcd string, tokens tokenKey, audit bool) func(*cluster) []string {
 	return func(c *cluster) []string {
-		return []string{
+		flags := []string{
 			"--etcd-servers=" + etcd,
 			"--etcd-prefix=/" + c.name,
 			"--bind-address=127.0.0.1",
@@ -50,6 +50,10 @@ func apiserverFlags(etcd string, tokens tokenKey) func(*cluster) []string {
 			"--endpoint-reconciler-type=none",
 			"--allow-privileged=true",
 		}
+		if audit {
+			flags = append(flags, auditFlags(c)...)
+		}
+		return flags
 	}
 }
 

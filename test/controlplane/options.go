@@ -20,6 +20,7 @@ type upOptions struct {
 	names          []string // of the clusters
 	controllers    string
 	scheduler      bool
+	audit          bool
 	basePort       int
 	timeout        time.Duration
 	exitWithParent bool
@@ -37,6 +38,7 @@ func parseUp(args []string, help io.Writer) (upOptions, error) {
 	flags.StringVar(&o.dir, "dir", "", "directory for data, kubeconfigs and logs (required)")
 	flags.StringVar(&o.controllers, "controllers", "none", "controllers of each cluster: none, workload, all, or names separated by commas")
 	flags.BoolVar(&o.scheduler, "scheduler", false, "run a scheduler for each cluster")
+	flags.BoolVar(&o.audit, "audit", false, "log every request to logs/NAME-audit.log, as JSON lines of audit.k8s.io/v1")
 	flags.IntVar(&o.basePort, "base-port", 0, "port of the first cluster; the others, then two for etcd, follow (default: free ones)")
 	flags.DurationVar(&o.timeout, "timeout", 2*time.Minute, "how long to wait until clusters are ready")
 	flags.BoolFunc("exit-with-parent", "end when the process that started this one has ended; with =PID, when that is not (or no longer) the parent", func(value string) error {

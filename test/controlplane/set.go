@@ -89,6 +89,7 @@ func (s *set) prepare(ctx context.Context, o upOptions) error {
 		if err != nil {
 			return fmt.Errorf("certificates of %s: %w", name, err)
 		}
+		c.auditLog = s.file("logs", name+"-audit.log")
 		c.launch, c.lost = s.launch, s.report
 		s.clusters = append(s.clusters, c)
 	}
