@@ -97,13 +97,13 @@ func Duplicate() metav1.Condition {
 
 // ReadFailed is the condition of an object that could not be read.
 func ReadFailed(err error) metav1.Condition {
-	return NotApplied(api.FailedToFindObjInMemberCluster, "failed to find the corresponding object for the manifest object in the member cluster: "+server+err.Error())
+	return NotApplied(api.FailedToFindObjInMemberCluster, "failed to find the corresponding object for the manifest object in the member cluster: "+fromServer+err.Error())
 }
 
 // TakeOverFailed is the condition of an object whose takeover the API server
 // did not accept.
 func TakeOverFailed(err error) metav1.Condition {
-	return NotApplied(api.FailedToTakeOver, takeOver+"failed to take over the object: "+server+err.Error())
+	return NotApplied(api.FailedToTakeOver, takeOver+"failed to take over the object: "+fromServer+err.Error())
 }
 
 // TakeOverCompareFailed is the condition of an object that could not be
@@ -123,7 +123,7 @@ func DriftCompareFailed(err error) metav1.Condition {
 func ApplyFailed(do Operation, err error) metav1.Condition {
 	cause := "failed to apply the manifest object: an error is returned by the API server: "
 	if do == Create {
-		cause = "failed to create manifest object: " + server
+		cause = "failed to create manifest object: " + fromServer
 	}
 	return NotApplied(api.ManifestApplyFailed, "failed to apply the manifest: "+cause+err.Error())
 }
@@ -154,8 +154,8 @@ func ReportBlocked(reason string, err error) metav1.Condition {
 }
 
 const (
-	takeOver = "failed to take over a pre-existing object: "
-	server   = "error returned by the API server: "
+	takeOver   = "failed to take over a pre-existing object: "
+	fromServer = "error returned by the API server: "
 )
 
 func suffix(degraded bool) string {
