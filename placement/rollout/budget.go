@@ -45,7 +45,7 @@ func (in *Input) budget() Budget {
 	}
 	for i := range in.Bindings {
 		c := &in.Bindings[i]
-		if c.Unreachable && !c.Removing && pardons > 0 {
+		if c.Unreachable && pardons > 0 {
 			pardons--
 			if !c.Unscheduled {
 				b.Excused++

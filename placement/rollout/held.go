@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
@@ -25,7 +26,7 @@ const (
 	HeldMaxSurge Reason = "MaxSurge"
 	// HeldUnreachable: the cluster does not answer.
 	HeldUnreachable Reason = "Unreachable"
-	// HeldStopped: an update made another cluster unavailable.
+	// HeldStopped: an update made a cluster unavailable.
 	HeldStopped Reason = "Stopped"
 	// HeldCleanup: what the cluster held is still being removed.
 	HeldCleanup Reason = "Cleanup"
@@ -37,58 +38,34 @@ func (p *Plan) hold(b *Binding, r Reason, message string) {
 	p.Held = append(p.Held, Held{Cluster: b.Cluster, Reason: r, Message: message})
 }
 
-// texts makes each message once, when the first cluster needs it.
-type texts struct {
-	in          *Input
-	plan        *Plan
-	unavailable string
-	surge       string
-	stopped     string
+// explain writes the messages of a rolling update, each once: most clusters
+// wait for the same.
+func (in *Input) explain(p *Plan) {
+	messages := map[Reason]string{}
+	for i := range p.Held {
+		h := &p.Held[i]
+		if h.Message != "" {
+			continue
+		}
+		if messages[h.Reason] == "" {
+			messages[h.Reason] = in.message(h.Reason, p)
+		}
+		h.Message = messages[h.Reason]
+	}
 }
 
-func (t *texts) of(r Reason) string {
+func (in *Input) message(r Reason, p *Plan) string {
+	unavailable, surge := in.shares()
 	switch r {
 	case HeldMaxUnavailable:
-		return once(&t.unavailable, t.maxUnavailable)
+		return limit("maxUnavailable", unavailable, p.Budget.Target, p.Budget.MaxUnavailable) + in.missing(p)
 	case HeldMaxSurge:
-		return once(&t.surge, t.maxSurge)
+		return limit("maxSurge", surge, p.Budget.Target, p.Budget.MaxSurge) + ": waits for " + in.leaving() + " to go"
 	case HeldStopped:
-		return once(&t.stopped, t.stop)
+		return "waits for cluster " + p.Stopped + ", which was available before its update and is not now; " +
+			"the rollout goes on when it recovers, with a commit that changes what it gets, or when somebody resumes it"
 	}
-	return "the cluster is unreachable: it is left as it is until it answers"
-}
-
-func once(text *string, write func() string) string {
-	if *text == "" {
-		*text = write()
-	}
-	return *text
-}
-
-func (t *texts) maxUnavailable() string {
-	b := t.plan.Budget
-	unavailable, _ := t.in.shares()
-	text := limit("maxUnavailable", unavailable, b.Target, b.MaxUnavailable)
-	if b.MaxUnavailable == 0 && b.MaxSurge == 0 {
-		return text + ", and maxSurge is zero too: nothing can move until one of them is raised"
-	}
-	text += fmt.Sprintf(" leaves no room: %d of %d wanted clusters are available", b.Ready, b.Target)
-	if b.Excused > 0 {
-		text += fmt.Sprintf(", not counting %d unreachable", b.Excused)
-	}
-	return text
-}
-
-func (t *texts) maxSurge() string {
-	b := t.plan.Budget
-	_, surge := t.in.shares()
-	return fmt.Sprintf("%s leaves no room: %d clusters hold content and %d are wanted",
-		limit("maxSurge", surge, b.Target, b.MaxSurge), b.CanBeReady, b.Target)
-}
-
-func (t *texts) stop() string {
-	return fmt.Sprintf("stopped because the update made cluster %s unavailable: "+
-		"it goes on when that cluster recovers, with a commit that changes what it gets, or when somebody resumes it", t.plan.Stopped)
+	return "the cluster is unreachable and left as it is until it answers"
 }
 
 // limit writes a share together with what it comes to.
@@ -97,4 +74,72 @@ func limit(name string, v intstr.IntOrString, of, n int) string {
 		return fmt.Sprintf("%s %d", name, n)
 	}
 	return fmt.Sprintf("%s %s of %d = %d", name, v.StrVal, of, n)
+}
+
+// missing says what has to happen before maxUnavailable leaves room.
+func (in *Input) missing(p *Plan) string {
+	down, wanted := in.down(p)
+	short := max(p.Budget.Target-wanted, 0)
+	switch {
+	case p.Budget.MaxUnavailable == 0 && p.Budget.MaxSurge == 0:
+		return ", and maxSurge is zero too: nothing can move; raise one of them"
+	case len(down) == 0 && short == 0:
+		return ": no cluster may be updated while it is available; raise it"
+	case len(down) == 0:
+		return fmt.Sprintf(": only %d of %d wanted clusters could be chosen", wanted, p.Budget.Target)
+	}
+	return ": waits for " + list(down, short) + " to be available"
+}
+
+// down lists the wanted clusters that are not available, or will not be once
+// the plan is carried out, and counts the wanted.
+func (in *Input) down(p *Plan) (down []string, wanted int) {
+	moved, pardons := p.Assign, p.Budget.Excused
+	for i := range in.Bindings {
+		b := &in.Bindings[i]
+		for len(moved) > 0 && moved[0].Cluster < b.Cluster {
+			moved = moved[1:]
+		}
+		if b.Unscheduled {
+			continue
+		}
+		wanted++
+		if b.Unreachable && pardons > 0 {
+			pardons-- // nobody waits for it
+			continue
+		}
+		moving := len(moved) > 0 && moved[0].Cluster == b.Cluster && moved[0].Changed
+		if moving || b.Removing || !b.ready(in) {
+			down = append(down, b.Cluster)
+		}
+	}
+	return down, wanted
+}
+
+// leaving lists the clusters that hold content and are not wanted.
+func (in *Input) leaving() string {
+	var leaving []string
+	for i := range in.Bindings {
+		if b := &in.Bindings[i]; b.Released() && (b.Unscheduled || b.Removing) {
+			leaving = append(leaving, b.Cluster)
+		}
+	}
+	if leaving == nil {
+		return "one of the clusters that hold content"
+	}
+	return list(leaving, 0)
+}
+
+// list names the first few, and counts the others.
+func list(names []string, more int) string {
+	const few = 3
+	if len(names) > few {
+		more += len(names) - few
+		names = names[:few]
+	}
+	text := strings.Join(names, ", ")
+	if more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }

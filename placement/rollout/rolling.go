@@ -57,15 +57,15 @@ func (in *Input) roll() Plan {
 		p.Stopped = b.Cluster
 	}
 	left := in.allow(p.Budget)
-	texts := texts{in: in, plan: &p}
 	for i := range in.Bindings {
 		b := &in.Bindings[i]
 		if b.Removing {
 			in.waitForCleanup(&p, b)
 			continue
 		}
-		in.step(&p, b, &left, &texts)
+		in.step(&p, b, &left)
 	}
+	in.explain(&p)
 	return p
 }
 
@@ -98,7 +98,7 @@ func (in *Input) allow(budget Budget) allowance {
 }
 
 // step decides on one cluster.
-func (in *Input) step(p *Plan, b *Binding, left *allowance, texts *texts) {
+func (in *Input) step(p *Plan, b *Binding, left *allowance) {
 	m := b.wants()
 	switch {
 	case m == stay:
@@ -106,68 +106,69 @@ func (in *Input) step(p *Plan, b *Binding, left *allowance, texts *texts) {
 	case m == drop:
 		p.Remove = append(p.Remove, b.Cluster)
 	case b.Unreachable:
-		in.wait(p, b, HeldUnreachable, texts)
+		in.wait(p, b, HeldUnreachable)
 	case m == remove:
-		in.remove(p, b, left, texts)
+		in.remove(p, b, left)
 	case p.Stopped != "":
-		in.stepStopped(p, b, m, left, texts)
+		in.stepStopped(p, b, m, left)
 	case m == repair:
 		in.give(p, b, b.Latest)
 	case m == update && left.updates > 0:
 		left.updates--
 		in.give(p, b, b.Latest)
 	case m == update:
-		in.wait(p, b, HeldMaxUnavailable, texts)
+		in.wait(p, b, HeldMaxUnavailable)
 	case left.additions > 0:
 		left.additions--
 		in.give(p, b, b.Latest)
 	default:
-		in.wait(p, b, HeldMaxSurge, texts)
+		in.wait(p, b, HeldMaxSurge)
 	}
 }
 
-func (in *Input) remove(p *Plan, b *Binding, left *allowance, texts *texts) {
+func (in *Input) remove(p *Plan, b *Binding, left *allowance) {
 	switch {
 	case left.removals > 0:
 		left.removals--
 	case left.brokenRemovals && b.down():
 	default:
-		in.wait(p, b, HeldMaxUnavailable, texts)
+		in.wait(p, b, HeldMaxUnavailable)
 		return
 	}
 	p.Remove = append(p.Remove, b.Cluster)
 }
 
 // stepStopped updates nobody. A cluster that joins gets what is known to work.
-func (in *Input) stepStopped(p *Plan, b *Binding, m move, left *allowance, texts *texts) {
+func (in *Input) stepStopped(p *Plan, b *Binding, m move, left *allowance) {
 	if m == add && b.Proven != (placement.Revision{}) {
 		if left.additions > 0 {
 			left.additions--
 			in.give(p, b, b.Proven)
 			return
 		}
-		in.wait(p, b, HeldMaxSurge, texts)
+		in.wait(p, b, HeldMaxSurge)
 		return
 	}
-	in.wait(p, b, HeldStopped, texts)
+	in.wait(p, b, HeldStopped)
 }
 
-// wait keeps what the cluster holds and says what it waits for.
-func (in *Input) wait(p *Plan, b *Binding, r Reason, texts *texts) {
-	p.hold(b, r, texts.of(r))
+// wait keeps what the cluster holds. What it waits for is explained when all is
+// decided.
+func (in *Input) wait(p *Plan, b *Binding, r Reason) {
+	p.hold(b, r, "")
 	in.keep(p, b)
 }
 
 // broken is the first cluster whose update to what is still the latest took it
 // from available to down, and that nobody has resumed since; nil if there is
-// none.
+// none. A resumed rollout may update others in that same moment.
 func (in *Input) broken() *Binding {
-	if !in.StopOnFailure || in.reportsOnly() {
+	if !in.StopOnFailure {
 		return nil
 	}
 	for i := range in.Bindings {
 		b := &in.Bindings[i]
-		if b.Risked && b.down() && b.latest() && !b.Unreachable && !b.Unscheduled && !b.Removing && b.AssignedAt.After(in.Resumed) {
+		if b.Risked && b.down() && b.latest() && !b.Unreachable && !b.Unscheduled && !b.Removing && !b.AssignedAt.Before(in.Resumed) {
 			return b
 		}
 	}

@@ -1,0 +1,440 @@
+package rollout
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"pgregory.net/rapid"
+
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// A world is a random fleet. It keeps its own books of what it is entitled to,
+// and counts without the help of the code it judges.
+type world struct {
+	*rapid.T
+	in     Input
+	latest string
+	// blamed are the clusters that were available when they were last assigned
+	// something and have not been since: for those an update is to blame.
+	blamed map[string]bool
+	next   int
+}
+
+func newWorld(t *rapid.T) *world {
+	w := &world{T: t, latest: "v0", blamed: map[string]bool{}}
+	share := rapid.SampledFrom([]string{"0", "1", "2", "25%", "50%", "100%"})
+	unavailable, surge := intstr.Parse(share.Draw(t, "maxUnavailable")), intstr.Parse(share.Draw(t, "maxSurge"))
+	seconds := rapid.SampledFrom([]int{0, 30, 60}).Draw(t, "period")
+	w.in = Input{
+		Now:           noon,
+		StopOnFailure: rapid.Bool().Draw(t, "stop on failure"),
+		Strategy: api.RolloutStrategy{RollingUpdate: &api.RollingUpdateConfig{
+			MaxUnavailable: &unavailable, MaxSurge: &surge, UnavailablePeriodSeconds: &seconds,
+		}},
+	}
+	if rapid.Bool().Draw(t, "limits the unreachable") {
+		max := intstr.Parse(share.Draw(t, "maxUnreachable"))
+		w.in.MaxUnreachable = &max
+	}
+	if rapid.Bool().Draw(t, "PickN") {
+		w.in.Policy = &api.PlacementPolicy{PlacementType: api.PickN}
+		w.want(rapid.Int32Range(0, 8).Draw(t, "N"))
+	}
+	for range rapid.IntRange(0, 8).Draw(t, "clusters") {
+		w.join()
+	}
+	return w
+}
+
+func (w *world) want(n int32) { w.in.Policy.NumberOfClusters = &n }
+
+func (w *world) join() {
+	b := Binding{Latest: revision(w.latest)}
+	b.Cluster = fmt.Sprintf("c%02d", w.next)
+	w.next++
+	w.in.Bindings = append(w.in.Bindings, b)
+}
+
+// pick returns one of the bindings, or nil.
+func (w *world) pick() *Binding {
+	if len(w.in.Bindings) == 0 {
+		return nil
+	}
+	return &w.in.Bindings[rapid.IntRange(0, len(w.in.Bindings)-1).Draw(w.T, "cluster")]
+}
+
+// change lets something happen to the fleet.
+func (w *world) change() {
+	b := w.pick()
+	what := rapid.SampledFrom([]string{
+		"commit", "commit for one", "join", "calm", "calm", "seen", "seen", "seen", "seen", "lose", "find", "unschedule", "choose",
+		"gone", "wait", "resume", "scale", "jump back",
+	}).Draw(w.T, "what happens")
+	switch {
+	case what == "commit":
+		w.latest = rapid.SampledFrom([]string{"v0", "v1", "v2", "v3"}).Draw(w.T, "version")
+		for i := range w.in.Bindings {
+			if c := &w.in.Bindings[i]; !c.Unscheduled {
+				c.Latest = revision(w.latest)
+			}
+		}
+	case what == "calm":
+		for i := range w.in.Bindings {
+			if b := &w.in.Bindings[i]; b.Released() && !b.Unreachable {
+				b.Seen = Seen{b.Assigned.Hash, Available, w.in.Now}
+			}
+		}
+	case what == "join":
+		w.join()
+	case what == "wait":
+		w.in.Now = w.in.Now.Add(time.Duration(rapid.IntRange(1, 90).Draw(w.T, "seconds")) * time.Second)
+	case what == "jump back":
+		w.in.Now = w.in.Now.Add(-time.Minute)
+	case what == "resume":
+		w.in.Resumed = w.in.Now
+	case what == "scale" && w.in.Policy != nil:
+		w.want(rapid.Int32Range(0, 8).Draw(w.T, "N"))
+	case b != nil:
+		w.changeOne(what, b)
+	}
+}
+
+func (w *world) changeOne(what string, b *Binding) {
+	switch {
+	case what == "commit for one" && !b.Unscheduled:
+		b.Latest = revision(w.latest + "+patch")
+	case what == "seen" && b.Released() && !b.Unreachable:
+		health := rapid.SampledFrom([]Health{Unavailable, Failed, Available, Available, Available, Untracked}).Draw(w.T, "health")
+		b.Seen = Seen{b.Assigned.Hash, health, w.in.Now}
+	case what == "lose":
+		b.Unreachable = true
+	case what == "find":
+		b.Unreachable = false
+	case what == "unschedule":
+		b.Unscheduled, b.Latest = true, placement.Revision{}
+	case what == "choose" && b.Unscheduled:
+		b.Unscheduled, b.Latest = false, revision(w.latest)
+	case what == "gone" && b.Removing:
+		w.gone(b.Cluster)
+	}
+}
+
+// gone is the end of a removal. A cluster that was chosen anew starts afresh.
+func (w *world) gone(cluster string) {
+	i := slices.IndexFunc(w.in.Bindings, func(b Binding) bool { return b.Cluster == cluster })
+	b := &w.in.Bindings[i]
+	delete(w.blamed, cluster)
+	if b.Unscheduled {
+		w.in.Bindings = slices.Delete(w.in.Bindings, i, i+1)
+		return
+	}
+	fresh := Binding{Latest: b.Latest, Unreachable: b.Unreachable}
+	fresh.Cluster = cluster
+	*b = fresh
+}
+
+func (w *world) ready(b *Binding) bool {
+	if b.Unreachable || !b.Released() || b.Seen.Hash != b.Assigned.Hash {
+		return false
+	}
+	period := time.Duration(*w.in.Strategy.RollingUpdate.UnavailablePeriodSeconds) * time.Second
+	return b.Seen.Health == Available || b.Seen.Health == Untracked && w.in.Now.Sub(b.Seen.Since) >= period
+}
+
+func (w *world) down(b *Binding) bool {
+	return b.Released() && b.Seen.Hash == b.Assigned.Hash && (b.Seen.Health == Unavailable || b.Seen.Health == Failed)
+}
+
+// turn plans, judges the plan, and carries it out.
+func (w *world) turn() Plan {
+	for i := range w.in.Bindings {
+		if b := &w.in.Bindings[i]; w.ready(b) {
+			delete(w.blamed, b.Cluster)
+		}
+	}
+	before := w.in
+	before.Bindings = slices.Clone(w.in.Bindings)
+	p := Next(w.in)
+	if !reflect.DeepEqual(before, w.in) {
+		w.Fatal("Next changed its input")
+	}
+	if again := Next(w.shuffled()); !reflect.DeepEqual(again, p) {
+		w.Fatalf("in another order the answer is another:\n%+v\n%+v", p, again)
+	}
+	w.judge(p)
+	for _, a := range p.Assign {
+		b := w.find(a.Cluster)
+		if a.Changed {
+			fresh := b.Released() && b.Seen.Hash == b.Assigned.Hash && b.Seen.Health != Unknown
+			w.blamed[a.Cluster] = w.ready(b) || w.blamed[a.Cluster] && !fresh
+		}
+	}
+	carryOut(&w.in, p)
+	return p
+}
+
+func (w *world) shuffled() Input {
+	in := w.in
+	in.Bindings = rapid.Permutation(slices.Clone(w.in.Bindings)).Draw(w.T, "order")
+	return in
+}
+
+func (w *world) find(cluster string) *Binding {
+	for i := range w.in.Bindings {
+		if w.in.Bindings[i].Cluster == cluster {
+			return &w.in.Bindings[i]
+		}
+	}
+	return nil
+}
+
+// A count is KubeFleet's own counting, with the unreachable set apart.
+type count struct{ target, unavailable, surge, ready, canBeReady, excused int }
+
+func (w *world) count() count {
+	var c count
+	for i := range w.in.Bindings {
+		if !w.in.Bindings[i].Unscheduled {
+			c.target++
+		}
+	}
+	if w.in.Policy != nil {
+		c.target = int(*w.in.Policy.NumberOfClusters)
+	}
+	r := w.in.Strategy.RollingUpdate
+	c.unavailable, c.surge = up(*r.MaxUnavailable, c.target), up(*r.MaxSurge, c.target)
+	pardons := len(w.in.Bindings)
+	if w.in.MaxUnreachable != nil {
+		pardons = up(*w.in.MaxUnreachable, c.target)
+	}
+	for i := range w.in.Bindings {
+		b := &w.in.Bindings[i]
+		if b.Unreachable && pardons > 0 {
+			pardons--
+			if !b.Unscheduled {
+				c.excused++
+			}
+			continue
+		}
+		if w.ready(b) && !b.Removing {
+			c.ready++
+		}
+		if b.Released() && !(b.Seen.Hash == b.Assigned.Hash && b.Seen.Health == Failed) {
+			c.canBeReady++
+		}
+	}
+	return c
+}
+
+// up rounds a share up, by hand.
+func up(v intstr.IntOrString, of int) int {
+	if v.Type == intstr.Int {
+		return v.IntValue()
+	}
+	var percent int
+	fmt.Sscanf(v.StrVal, "%d%%", &percent)
+	return (percent*of + 99) / 100
+}
+
+// judge checks one plan against the laws.
+func (w *world) judge(p Plan) {
+	c := w.count()
+	taken, added, updated := 0, 0, 0
+	waits := map[string]bool{}
+	for _, h := range p.Held {
+		if waits[h.Cluster] || h.Message == "" || strings.Contains(h.Message, "waits for  to") {
+			w.Fatalf("held twice or for no reason: %+v", h)
+		}
+		waits[h.Cluster] = true
+	}
+	held := map[string]placement.Revision{}
+	moved := map[string]bool{}
+	for _, a := range p.Assign {
+		b := w.find(a.Cluster)
+		held[a.Cluster] = a.Revision
+		if b.Removing {
+			w.Fatalf("%s is being removed and assigned %s", a.Cluster, a.Hash)
+		}
+		if !a.Changed {
+			if a.Revision != b.Assigned {
+				w.Fatalf("%s holds %v, and %v unchanged", a.Cluster, b.Assigned, a.Revision)
+			}
+			continue
+		}
+		moved[a.Cluster] = true
+		if a.Revision != b.Latest || a.Hash == b.Assigned.Hash || b.Unscheduled || b.Unreachable {
+			w.Fatalf("%+v gets %v", *b, a.Revision)
+		}
+		switch {
+		case !b.Released():
+			added++
+		default:
+			updated++
+			if w.ready(b) {
+				taken++
+			}
+		}
+	}
+	for _, name := range p.Remove {
+		b := w.find(name)
+		moved[name] = true
+		if !b.Unscheduled || b.Removing || b.Unreachable && b.Released() {
+			w.Fatalf("%+v is removed", *b)
+		}
+		if w.ready(b) {
+			taken++
+		}
+	}
+	if least := c.target - c.excused - c.unavailable; taken > 0 && c.ready-taken < least {
+		w.Fatalf("%d available clusters are taken of %d; at least %d have to stay (%+v)\n%+v", taken, c.ready, least, c, p)
+	}
+	if added > 0 && c.canBeReady+added > c.target+c.surge {
+		w.Fatalf("%d clusters are added to %d; at most %d may be there (%+v)", added, c.canBeReady, c.target+c.surge, c)
+	}
+	if stopper := w.stopper(); stopper != p.Stopped {
+		w.Fatalf("stopped by %q, want %q", p.Stopped, stopper)
+	} else if stopper != "" && updated > 0 {
+		w.Fatalf("%d clusters are updated although the update broke %s\n%+v", updated, stopper, p)
+	}
+	w.everyoneIsAnswered(p, held, moved, waits)
+}
+
+// stopper is the first cluster that its newest update took down.
+func (w *world) stopper() string {
+	if !w.in.StopOnFailure {
+		return ""
+	}
+	for i := range w.in.Bindings {
+		b := &w.in.Bindings[i]
+		if w.blamed[b.Cluster] && w.down(b) && !b.Unreachable && !b.Unscheduled && !b.Removing &&
+			b.Latest.Hash == b.Assigned.Hash && !b.AssignedAt.Before(w.in.Resumed) {
+			return b.Cluster
+		}
+	}
+	return ""
+}
+
+func (w *world) everyoneIsAnswered(p Plan, held map[string]placement.Revision, moved, waits map[string]bool) {
+	settled := true
+	for i := range w.in.Bindings {
+		b := &w.in.Bindings[i]
+		name := b.Cluster
+		_, holds := held[name]
+		switch wants := !b.Unscheduled && b.Assigned.Hash != b.Latest.Hash || b.Unscheduled; {
+		case b.Removing && (holds || moved[name] || waits[name] == b.Unscheduled):
+			w.Fatalf("%s is being removed: held %v, moved %v, waits %v", name, holds, moved[name], waits[name])
+		case !b.Removing && wants && moved[name] == waits[name]:
+			w.Fatalf("%s: moved %v and waits %v", name, moved[name], waits[name])
+		case !b.Removing && !wants && (moved[name] || waits[name]):
+			w.Fatalf("%s has what it wants: moved %v, waits %v", name, moved[name], waits[name])
+		case b.Released() && !b.Removing && !holds && !moved[name]:
+			w.Fatalf("%s is forgotten", name)
+		}
+		if !b.Unscheduled && (b.Removing || moved[name] || waits[name] || !w.ready(b)) {
+			settled = false
+		}
+	}
+	if p.Settled != settled {
+		w.Fatalf("settled is %v, want %v", p.Settled, settled)
+	}
+}
+
+// Whatever happens, no plan takes more clusters than maxUnavailable allows, adds
+// more than maxSurge, updates anyone after a failure, goes back on what it
+// assigned, or leaves anyone without a move or a reason.
+func TestEveryPlanKeepsTheLaws(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			w.change()
+			w.turn()
+		}
+	})
+}
+
+// Between now and Wake, time alone changes nothing; without Wake it never does.
+func TestOnlyWakeNeedsWaiting(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		for range rapid.IntRange(1, 30).Draw(t, "steps") {
+			w.change()
+			w.turn()
+		}
+		var p Plan
+		for range len(w.in.Bindings) + 1 {
+			p = w.turn() // until nothing moves at this moment
+		}
+		limit := w.in.Now.Add(24 * time.Hour)
+		if !p.Wake.IsZero() {
+			if !p.Wake.After(w.in.Now) {
+				t.Fatalf("wake at %v, and it is %v", p.Wake, w.in.Now)
+			}
+			limit = p.Wake.Add(-1)
+		}
+		w.in.Now = limit
+		if later := Next(w.in); !reflect.DeepEqual(later, p) {
+			t.Fatalf("at %v the answer is another:\n%+v\n%+v", limit, p, later)
+		}
+	})
+}
+
+// Once faults stop, a rollout ends: everyone wanted has the latest, and nobody
+// unwanted has anything.
+func TestARolloutEndsWhenAllIsWell(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			w.change()
+			w.turn()
+		}
+		one := intstr.FromInt32(rapid.Int32Range(1, 3).Draw(t, "maxUnavailable now"))
+		w.in.Strategy.RollingUpdate.MaxUnavailable = &one
+		wanted := int32(0)
+		for i := range w.in.Bindings {
+			b := &w.in.Bindings[i]
+			b.Unreachable = false
+			if !b.Unscheduled {
+				wanted++
+			}
+		}
+		if w.in.Policy != nil {
+			w.want(wanted)
+		}
+		var trace []string
+		for range 4*len(w.in.Bindings) + 8 {
+			w.in.Now = w.in.Now.Add(2 * time.Minute)
+			w.recover()
+			p := w.turn()
+			trace = append(trace, fmt.Sprint(moves(w.in, p)))
+			if p.Settled && len(p.Held) == 0 && !w.removing() {
+				return
+			}
+		}
+		t.Fatalf("it never ends: %+v\n%s", w.in.Bindings, strings.Join(trace, "\n"))
+	})
+}
+
+// recover makes everything that was asked for come true.
+func (w *world) recover() {
+	for _, b := range slices.Clone(w.in.Bindings) {
+		if b.Removing {
+			w.gone(b.Cluster)
+		}
+	}
+	for i := range w.in.Bindings {
+		if b := &w.in.Bindings[i]; b.Released() {
+			b.Seen = Seen{b.Assigned.Hash, Available, w.in.Now}
+		}
+	}
+}
+
+func (w *world) removing() bool {
+	return slices.ContainsFunc(w.in.Bindings, func(b Binding) bool { return b.Removing || b.Unscheduled })
+}

@@ -1,0 +1,232 @@
+package rollout
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/txtar"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+var rewrite = flag.Bool("update", false, "rewrite what the scenes expect")
+
+// TestScenes plays the stories of testdata. Each file of an archive is a
+// command, and what follows it is what it prints:
+//
+//	fleet east=v1 west     clusters that hold v1 and are available, or are new
+//	policy PickN 3         strategy 25%/25% 60     max-unreachable 1
+//	external               report-diff, apply      on-failure continue
+//	delete Abandon         the placement is gone
+//	commit v2 [east]       what clusters would get from now on
+//	proven v1              what was available everywhere last
+//	seen failed east       available, unavailable, failed, untracked, diffed
+//	unreachable east       reachable east
+//	join south             unschedule east         choose east     gone east
+//	wait 30s               resume
+//	plan                   prints what Next says, and lets it happen
+func TestScenes(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scenes: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := &scene{t: t, in: Input{Now: noon, StopOnFailure: true}}
+			for i := range archive.Files {
+				step := &archive.Files[i]
+				got := s.do(strings.Fields(step.Name))
+				if !*rewrite && got != string(step.Data) {
+					t.Errorf("step %d, %s:\n%s\nwant\n%s", i+1, step.Name, got, step.Data)
+				}
+				step.Data = []byte(got)
+			}
+			if *rewrite {
+				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// A scene is a fleet in virtual time.
+type scene struct {
+	t      testing.TB
+	in     Input
+	latest placement.Revision
+	proven placement.Revision
+}
+
+func (s *scene) do(words []string) string {
+	s.t.Helper()
+	args := words[1:]
+	switch words[0] {
+	case "fleet", "join":
+		for _, a := range args {
+			s.join(a)
+		}
+	case "policy":
+		s.in.Policy = input(strings.Join(args, " "), "", "1/1 60").Policy
+	case "strategy":
+		s.in.Strategy.RollingUpdate = input("PickAll", "", strings.Join(args, " ")).Strategy.RollingUpdate
+	case "max-unreachable":
+		n := intstr.Parse(args[0])
+		s.in.MaxUnreachable = &n
+	case "on-failure":
+		s.in.StopOnFailure = args[0] != "continue"
+	case "external":
+		s.in.Strategy.Type = api.External
+	case "report-diff":
+		s.in.Strategy.ApplyStrategy = &api.ApplyStrategy{Type: api.ReportDiff}
+	case "apply":
+		s.in.Strategy.ApplyStrategy = nil
+	case "delete":
+		s.in.Deleted = true
+		s.in.Strategy.DeleteStrategy = &api.DeleteStrategy{PropagationPolicy: api.DeletePropagationPolicy(args[0])}
+	case "commit":
+		s.commit(args[0], args[1:])
+	case "proven":
+		s.proven = revision(args[0])
+		s.each(nil, func(b *Binding) { b.Proven = s.proven })
+	case "seen":
+		s.each(args[1:], func(b *Binding) { b.Seen = Seen{b.Assigned.Hash, healths[args[0]], s.in.Now} })
+	case "unreachable", "reachable":
+		s.each(args, func(b *Binding) { b.Unreachable = words[0] == "unreachable" })
+	case "unschedule":
+		s.each(args, func(b *Binding) { b.Unscheduled, b.Latest = true, placement.Revision{} })
+	case "choose":
+		s.each(args, func(b *Binding) { b.Unscheduled, b.Latest = false, s.latest })
+	case "gone":
+		s.in.Bindings = slices.DeleteFunc(s.in.Bindings, func(b Binding) bool { return slices.Contains(args, b.Cluster) })
+	case "wait":
+		d, err := time.ParseDuration(args[0])
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		s.in.Now = s.in.Now.Add(d)
+	case "resume":
+		s.in.Resumed = s.in.Now
+	case "plan":
+		return s.plan()
+	default:
+		s.t.Fatalf("no such command: %s", words[0])
+	}
+	return ""
+}
+
+var healths = map[string]Health{
+	"nothing": Unknown, "available": Available, "unavailable": Unavailable, "failed": Failed,
+	"untracked": Untracked, "diffed": DiffReported, "undiffed": DiffFailed,
+}
+
+func (s *scene) join(word string) {
+	name, version, held := strings.Cut(word, "=")
+	b := Binding{Latest: s.latest, Proven: s.proven}
+	b.Cluster = name
+	if held {
+		b.Assigned, b.AssignedAt = revision(version), s.in.Now
+		b.Seen = Seen{version, Available, s.in.Now}
+		if s.latest == (placement.Revision{}) {
+			b.Latest = b.Assigned
+		}
+	}
+	s.in.Bindings = append(s.in.Bindings, b)
+}
+
+func (s *scene) commit(version string, clusters []string) {
+	if len(clusters) == 0 {
+		s.latest = revision(version)
+	}
+	s.each(clusters, func(b *Binding) {
+		if !b.Unscheduled {
+			b.Latest = revision(version)
+		}
+	})
+}
+
+// each does something to the clusters of the names, or to all.
+func (s *scene) each(names []string, do func(*Binding)) {
+	for i := range s.in.Bindings {
+		if b := &s.in.Bindings[i]; len(names) == 0 || slices.Contains(names, b.Cluster) {
+			do(b)
+		}
+	}
+}
+
+func (s *scene) plan() string {
+	p := Next(s.in)
+	var out strings.Builder
+	for _, b := range inOrder(s.in.Bindings) {
+		fmt.Fprintf(&out, "%-6s %s\n", b.Cluster, story(&b, p))
+	}
+	if p.Stopped != "" {
+		fmt.Fprintf(&out, "stopped by %s\n", p.Stopped)
+	}
+	if p.Settled {
+		fmt.Fprintln(&out, "settled")
+	}
+	if !p.Wake.IsZero() {
+		fmt.Fprintf(&out, "wake in %v\n", p.Wake.Sub(s.in.Now))
+	}
+	carryOut(&s.in, p)
+	return out.String()
+}
+
+// story tells of one cluster what a plan makes of it.
+func story(b *Binding, p Plan) string {
+	at := func(r placement.Revision) string { return strings.TrimSpace(r.Hash + " ") }
+	text := at(b.Assigned)
+	switch {
+	case slices.Contains(p.Remove, b.Cluster) && p.Abandon:
+		text += " abandoned"
+	case slices.Contains(p.Remove, b.Cluster):
+		text += " removed"
+	case b.Removing:
+		text += " being removed"
+	}
+	for _, a := range p.Assign {
+		if a.Cluster == b.Cluster && a.Changed {
+			text += "→" + a.Hash
+		}
+	}
+	for _, h := range p.Held {
+		if h.Cluster == b.Cluster {
+			text += " held: " + h.Message
+		}
+	}
+	return strings.TrimSpace(text)
+}
+
+// carryOut does what the loop does with a plan.
+func carryOut(in *Input, p Plan) {
+	for _, a := range p.Assign {
+		i := slices.IndexFunc(in.Bindings, func(b Binding) bool { return b.Cluster == a.Cluster })
+		b := &in.Bindings[i]
+		if a.Changed {
+			b.Assigned, b.AssignedAt = a.Revision, in.Now
+			// The member's last word stays until it has another, as long as it
+			// cannot be mistaken for one on what is assigned now.
+			if b.Seen.Hash == a.Hash {
+				b.Seen = Seen{}
+			}
+		}
+		b.Risked = a.Risked
+	}
+	for _, c := range p.Remove {
+		i := slices.IndexFunc(in.Bindings, func(b Binding) bool { return b.Cluster == c })
+		in.Bindings[i].Removing = true
+	}
+}
