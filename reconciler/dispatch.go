@@ -52,6 +52,9 @@ func (r *Reconciler) dispatch(ctx context.Context, p *plan.Plan) {
 		if m == nil {
 			m = r.start(ctx, c)
 		}
+		if p.Works == nil {
+			continue // nothing is decided yet
+		}
 		works := p.Works[c.Name]
 		now := tell(works)
 		if m.ever && slices.EqualFunc(m.told, now, told.equal) {

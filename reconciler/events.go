@@ -10,11 +10,11 @@ import (
 // events collects what happened until the loop takes it. Of each thing only the
 // newest is kept, so that it never blocks and never grows beyond the fleet.
 type events struct {
-	mu     sync.Mutex
-	head   *loaded
-	past   []loaded
-	seen   map[subject]ledger.Observation
-	wake   chan struct{} // capacity one
+	mu   sync.Mutex
+	head *loaded
+	past []loaded
+	seen map[subject]ledger.Observation
+	wake chan struct{} // capacity one
 }
 
 // A subject is what an observation speaks of.
@@ -63,6 +63,9 @@ func merge(old ledger.Observation, o ledger.ClusterSeen) ledger.ClusterSeen {
 	}
 	if o.Namespaces == nil {
 		o.Namespaces = before.Namespaces
+	}
+	if o.Holds == nil {
+		o.Holds = before.Holds
 	}
 	return o
 }

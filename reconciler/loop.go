@@ -44,10 +44,15 @@ func (r *Reconciler) turn(ctx context.Context) time.Duration {
 	if head != nil {
 		r.arrived(*head)
 	}
-	r.source.Status = r.cfg.Source.Status()
+	r.source.Git = status.Git(r.cfg.Source.Status())
 	if r.head == nil {
 		r.publish(&plan.Plan{}, now)
 		return beat
+	}
+	if r.listening(now) {
+		r.dispatch(ctx, &plan.Plan{Members: r.head.Clusters})
+		r.publish(&plan.Plan{Members: r.head.Clusters}, now)
+		return time.Second
 	}
 	p := plan.Resolve(plan.Input{Head: r.head, Past: r.past, Lost: r.lost, Ledger: r.ledger, Now: now, Memo: r.memo})
 	r.writeDown(p)
@@ -65,10 +70,30 @@ func (r *Reconciler) turn(ctx context.Context) time.Duration {
 	return min(beat, max(p.Wake.Sub(time.Now()), time.Millisecond))
 }
 
+// hearing is how long a ledger that knows nothing waits for members to say what
+// they hold.
+const hearing = 30 * time.Second
+
+// listening reports whether it is too early to decide: the ledger was empty at
+// the start, and not every member has said yet what it holds, or that it cannot
+// be reached. Otherwise a lost ledger would place everything anew.
+func (r *Reconciler) listening(now time.Time) bool {
+	if !r.fresh {
+		return false
+	}
+	for _, c := range r.head.Clusters {
+		if r.ledger.Cluster(c.Name) == nil && now.Sub(r.started) < hearing {
+			return true
+		}
+	}
+	r.fresh = false
+	return false
+}
+
 // arrived takes in a new commit. One that does not load changes nothing but
 // what is told.
 func (r *Reconciler) arrived(l loaded) {
-	r.source.Head, r.source.Problems, r.source.LoadError = l.commit, nil, ""
+	r.source.Newest, r.source.Problems, r.source.LoadError = l.commit, nil, ""
 	if l.err != nil {
 		var bad *hub.LoadError
 		if errors.As(l.err, &bad) {
@@ -154,5 +179,9 @@ func (r *Reconciler) save() bool {
 }
 
 func (r *Reconciler) publish(p *plan.Plan, now time.Time) {
-	r.cfg.Publish(status.Build(status.Input{Plan: p, Head: r.head, Ledger: r.ledger, Source: r.source, Now: now}))
+	report := status.Build(status.Input{Plan: p, Head: r.head, Ledger: r.ledger, Source: r.source, Now: now})
+	for _, t := range report.Transitions {
+		r.ledger.Transit(t.Key, t.Cluster, t.To)
+	}
+	r.cfg.Publish(report)
 }

@@ -68,6 +68,10 @@ type Reconciler struct {
 	source status.Source
 	memo   *plan.Memo
 
+	// fresh says that the ledger knew nothing at the start.
+	fresh   bool
+	started time.Time
+
 	members map[string]*running
 	wanted  chan string // commits for the loader of the past
 	asked   map[string]bool
@@ -89,6 +93,7 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	if r.ledger, err = r.cfg.Store.Load(); err != nil {
 		return err
 	}
+	r.fresh, r.started = r.ledger.Empty(), time.Now()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer r.running.Wait()
 	defer cancel(nil)

@@ -47,9 +47,9 @@ type Placement struct {
 	Content string
 	// Trigger is the digest of what the scheduler last looked at.
 	Trigger string
-	// Transitions remember when each condition last changed, by
-	// "TYPE" or "CLUSTER/TYPE".
-	Transitions map[string]Transition
+	// Transitions remember by type when each condition of the placement last
+	// changed.
+	Transitions map[string]Transition `json:",omitempty"`
 	// Deleted says that the placement is gone from Git and is being removed.
 	Deleted bool
 	// Abandon says that what it placed stays where it is once it is gone.
@@ -75,6 +75,9 @@ type Entry struct {
 	// Previous is the revision that was available here before Assigned; it is
 	// what a failed update is measured against.
 	Previous placement.Revision
+	// Transitions remember by type when each condition of the placement on this
+	// cluster last changed.
+	Transitions map[string]Transition `json:",omitempty"`
 }
 
 // New returns an empty ledger.
@@ -85,6 +88,9 @@ func New() *Ledger {
 		dirty:      map[string]struct{}{},
 	}
 }
+
+// Empty reports whether nothing is known at all.
+func (l *Ledger) Empty() bool { return len(l.clusters)+len(l.placements) == 0 }
 
 // Cluster returns what is known of a cluster; nil if nothing is.
 func (l *Ledger) Cluster(name string) *Cluster { return l.clusters[name] }
@@ -141,7 +147,7 @@ func (l *Ledger) Bind(key api.PlacementKey, b placement.Binding) {
 	case e == nil:
 		p.entries[b.Cluster] = &Entry{Binding: b}
 	case e.Binding.Assigned != b.Assigned:
-		next := &Entry{Binding: b, Seen: e.Seen, Previous: e.Previous}
+		next := &Entry{Binding: b, Seen: e.Seen, Previous: e.Previous, Transitions: e.Transitions}
 		if !e.AvailableSince.IsZero() {
 			next.Previous = e.Binding.Assigned
 		}
@@ -158,6 +164,25 @@ func (l *Ledger) Bind(key api.PlacementKey, b placement.Binding) {
 func (l *Ledger) Unbind(key api.PlacementKey, cluster string) {
 	if p := l.placements[key]; p != nil {
 		delete(p.entries, cluster)
+		l.touch(entryKey(key, cluster))
+	}
+}
+
+// Transit writes down that conditions changed: of the placement itself, or, if
+// cluster is not empty, of the placement there.
+func (l *Ledger) Transit(key api.PlacementKey, cluster string, to map[string]Transition) {
+	p := l.placements[key]
+	switch {
+	case p == nil:
+	case cluster == "":
+		next := *p
+		next.Transitions = to
+		l.placements[key] = &next
+		l.touch(placementKey(key))
+	case p.entries[cluster] != nil:
+		next := *p.entries[cluster]
+		next.Transitions = to
+		p.entries[cluster] = &next
 		l.touch(entryKey(key, cluster))
 	}
 }

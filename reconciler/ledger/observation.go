@@ -26,6 +26,17 @@ type ClusterSeen struct {
 	Properties map[string]string
 	// Namespaces are those that exist there; nil if nobody looked.
 	Namespaces []string
+	// Holds are the placements that own something there, by the inventories on
+	// the cluster itself; nil if nobody looked.
+	Holds []Held
+}
+
+// A Held is a placement that owns something on a cluster.
+type Held struct {
+	Placement api.PlacementKey
+	// Revision is the last one that was applied in full.
+	Revision placement.Revision
+	Abandon  bool
 }
 
 // A WorkSeen is all that a member says of one placement.
@@ -145,10 +156,28 @@ func (l *Ledger) foldCluster(o ClusterSeen) bool {
 			next.Joined = o.At
 		}
 	}
+	rebuilt := l.rebuild(o)
+	next.Holds = nil
 	l.clusters[o.Cluster] = &next
 	l.touch(clusterKey(o.Cluster))
-	return old == nil || old.Healthy != next.Healthy || old.Error != next.Error ||
+	return rebuilt || old == nil || old.Healthy != next.Healthy || old.Error != next.Error ||
 		old.UID != next.UID || !sameMap(old.Properties, next.Properties)
+}
+
+// rebuild takes in what a cluster says it holds and the ledger has forgotten.
+// Such bindings name no policy: a scheduler prefers them, and judges them anew.
+func (l *Ledger) rebuild(o ClusterSeen) bool {
+	changed := false
+	for _, h := range o.Holds {
+		if l.placements[h.Placement] == nil {
+			l.Note(h.Placement, Placement{Index: -1, Abandon: h.Abandon})
+		}
+		if l.placements[h.Placement].entries[o.Cluster] == nil {
+			l.Bind(h.Placement, placement.Binding{Cluster: o.Cluster, Assigned: h.Revision, AssignedAt: o.At})
+			changed = true
+		}
+	}
+	return changed
 }
 
 func (l *Ledger) foldWork(o WorkSeen) bool {

@@ -191,7 +191,7 @@ func (l *Ledger) record(key string) ([]byte, error) {
 
 func decode(records map[string][]byte) (*Ledger, error) {
 	l := New()
-	// "c" and "e" sort before "p": placements are made first.
+	// Backwards, "p" comes before "e": placements are made before their entries.
 	keys := slices.Sorted(maps.Keys(records))
 	slices.Reverse(keys)
 	for _, key := range keys {

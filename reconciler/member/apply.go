@@ -80,10 +80,10 @@ func (s *session) look(ctx context.Context, ids map[api.ID]bool) ([]task, []stal
 }
 
 // leaves reports whether what a placement has here and no longer lists is to be
-// removed: not if we do not know what it lists.
+// removed: not if nobody told us what it lists.
 func (s *session) leaves(p api.PlacementKey) bool {
-	w, ok := s.works[p]
-	return !ok || !w.Keep
+	w, told := s.works[p]
+	return told && !w.Keep
 }
 
 // task decides from what we know, without asking, whether an object needs
@@ -336,10 +336,7 @@ func (s *session) healthAfter(id api.ID, o outcome, l *live) health.Health {
 func (s *session) settle(ctx context.Context, touched map[api.PlacementKey]bool) {
 	for p, inv := range s.inv {
 		w, told := s.works[p]
-		if told && (inv.Abandon != w.Abandon || s.placed(p) && inv.Revision != w.Revision && s.complete(p)) {
-			touched[p] = true
-		}
-		if !s.placed(p) && len(inv.items) == 0 {
+		if told && (inv.Abandon != w.Abandon || w.Remove && len(inv.items) == 0 || inv.Revision != w.Revision && s.complete(p)) {
 			touched[p] = true
 		}
 	}
@@ -349,18 +346,19 @@ func (s *session) settle(ctx context.Context, touched map[api.PlacementKey]bool)
 			continue
 		}
 		w, told := s.works[p]
-		placed := s.placed(p)
 		var err error
 		switch {
-		case !placed && len(inv.items) == 0:
+		case told && w.Remove && len(inv.items) == 0:
 			if err = s.drop(ctx, inv); err == nil {
 				delete(s.inv, p)
 			}
 		default:
-			if placed && s.complete(p) {
+			if told && s.complete(p) {
 				inv.Revision = w.Revision
 			}
-			inv.Abandon = told && w.Abandon || !told && inv.Abandon
+			if told {
+				inv.Abandon = w.Abandon
+			}
 			err = s.save(ctx, inv)
 		}
 		if err != nil {
@@ -377,5 +375,5 @@ func (s *session) complete(p api.PlacementKey) bool {
 			return false
 		}
 	}
-	return !s.works[p].Keep
+	return !s.works[p].Keep && !s.works[p].Remove
 }

@@ -74,7 +74,7 @@ func (s *session) observeNamespaces(ctx context.Context, o *observation) error {
 const acceptMetadataList = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 
 func (s *session) observeVersion(ctx context.Context, o *observation) error {
-	raw, err := s.conn.rest.Get().AbsPath("version").Do(ctx).Raw()
+	raw, err := answer(s.conn.rest.Get().AbsPath("version").Do(ctx))
 	if err != nil {
 		return fmt.Errorf("read version: %w", err)
 	}
@@ -175,7 +175,7 @@ func (s *session) eachPage(ctx context.Context, list func() *rest.Request, read 
 		if next != "" {
 			request.Param("continue", next)
 		}
-		raw, err := request.Do(ctx).Raw()
+		raw, err := answer(request.Do(ctx))
 		if err != nil {
 			return err
 		}

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 )
@@ -26,13 +27,13 @@ const acceptMetadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;
 func (s *session) patch(ctx context.Context, r resource, id api.ID, body []byte, force bool) (*metav1.PartialObjectMetadata, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
-	raw, err := s.conn.rest.Patch(types.ApplyPatchType).
+	raw, err := answer(s.conn.rest.Patch(types.ApplyPatchType).
 		AbsPath(r.path(id)...).
 		Param("fieldManager", api.FieldManager).
 		Param("force", strconv.FormatBool(force)).
 		SetHeader("Accept", acceptMetadata).
 		Body(body).
-		Do(ctx).Raw()
+		Do(ctx))
 	if err != nil {
 		return nil, s.heard(err)
 	}
@@ -44,17 +45,26 @@ func (s *session) patch(ctx context.Context, r resource, id api.ID, body []byte,
 	return m, nil
 }
 
+// answer returns the body of a result. Its error has the server's own words,
+// which Raw alone does not read.
+func answer(r rest.Result) ([]byte, error) {
+	if err := r.Error(); err != nil {
+		return nil, err
+	}
+	return r.Raw()
+}
+
 // dryRun returns the object as it would be after applying it.
 func (s *session) dryRun(ctx context.Context, r resource, id api.ID, body []byte) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
-	raw, err := s.conn.rest.Patch(types.ApplyPatchType).
+	raw, err := answer(s.conn.rest.Patch(types.ApplyPatchType).
 		AbsPath(r.path(id)...).
 		Param("fieldManager", api.FieldManager).
 		Param("force", "true").
 		Param("dryRun", metav1.DryRunAll).
 		Body(body).
-		Do(ctx).Raw()
+		Do(ctx))
 	return s.object(raw, err)
 }
 
@@ -62,7 +72,7 @@ func (s *session) dryRun(ctx context.Context, r resource, id api.ID, body []byte
 func (s *session) read(ctx context.Context, r resource, id api.ID) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
-	raw, err := s.conn.rest.Get().AbsPath(r.path(id)...).Do(ctx).Raw()
+	raw, err := answer(s.conn.rest.Get().AbsPath(r.path(id)...).Do(ctx))
 	if apierrors.IsNotFound(err) {
 		return nil, s.heard(nil)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
 // A session is one connection to the cluster and all that is known through it.
@@ -63,7 +64,7 @@ func (a *Agent) open(ctx context.Context) (*session, error) {
 		live: map[api.ID]*live{}, watch: map[schema.GroupVersionKind]*kindWatch{},
 		trouble: map[api.ID]*trouble{}, works: map[api.PlacementKey]work.Work{},
 		wanted: map[api.ID]wanted{}, done: map[api.PlacementKey]bool{},
-		unseen: map[api.ID]bool{},
+		unseen:  map[api.ID]bool{},
 		kinds:   &kinds{client: c.discovery, known: map[schema.GroupVersionKind]resource{}},
 		changes: newChanges(), probes: make(chan probe, 1), retry: time.NewTimer(0),
 	}
@@ -77,7 +78,11 @@ func (a *Agent) open(ctx context.Context) (*session, error) {
 		c.close()
 		return nil, err
 	}
-	a.cfg.Report(s.health.seen(a.cfg.Name))
+	seen := s.health.seen(a.cfg.Name)
+	for p, inv := range s.inv {
+		seen.Holds = append(seen.Holds, ledger.Held{Placement: p, Revision: inv.Revision, Abandon: inv.Abandon})
+	}
+	a.cfg.Report(seen)
 	return s, nil
 }
 

@@ -186,7 +186,7 @@ func (t *thinker) placement(key api.PlacementKey) (p *Placement) {
 
 // note brings the record of a placement up to date.
 func (t *thinker) note(p *Placement, record *ledger.Placement) {
-	if record == nil || record.Deleted {
+	if record == nil || record.Deleted || record.Created.IsZero() {
 		p.Record = ledger.Placement{Index: -1, Created: t.Head.Commit.Time}
 		p.Noted = true
 	} else {

@@ -80,4 +80,3 @@ func (t *thinker) seen(p *Placement, c *OnCluster) rollout.Seen {
 	}
 	return out
 }
-

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"path/filepath"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/gitfleet/gitfleet/gitsource"
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member"
+	"github.com/gitfleet/gitfleet/reconciler/server"
+)
+
+func newRun() *cobra.Command {
+	var path string
+	cmd := &cobra.Command{
+		Use:   "run --config gitfleet.yaml",
+		Short: "Run the daemon: follow the repository and keep the fleet as it says",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := loadConfig(path, cmd.Flags())
+			if err != nil {
+				return err
+			}
+			level, _ := cfg.level()
+			log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level}))
+			return serve(cmd.Context(), cfg, log)
+		},
+	}
+	cmd.Flags().StringVar(&path, "config", "", "configuration file")
+	defaults := defaultConfig()
+	defaults.bind(cmd.Flags())
+	return cmd
+}
+
+// serve wires the rooms together and runs them until ctx is done.
+func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
+	repo, err := gitsource.Open(cfg.git(log))
+	if err != nil {
+		return err
+	}
+	defer repo.Close()
+	store, err := ledger.Open(filepath.Join(cfg.StateDir, "ledger"))
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	listener, err := net.Listen("tcp", cfg.Listen)
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	srv := server.New(registry)
+	members, err := newMembers(cfg, repo.Status().URL, log, registry)
+	if err != nil {
+		return err
+	}
+	loop := reconciler.New(reconciler.Config{
+		Source: repo, Loader: cfg.loader(), Past: cfg.loader(), Store: store,
+		Member: members.agent, Told: members.encoder.Rotate, Publish: srv.Publish, Log: log,
+	})
+	log.Info("gitfleet is running", "version", version(), "url", repo.Status().URL, "ref", repo.Status().Ref, "listen", listener.Addr().String())
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return loop.Run(ctx) })
+	group.Go(func() error { return srv.Serve(ctx, listener) })
+	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	log.Info("gitfleet has stopped")
+	return nil
+}
+
+func (c Config) loader() *hub.Loader { return hub.NewLoader(hub.Options{Path: c.Source.Path}) }
+
+// members makes agents that share what can be shared.
+type members struct {
+	cfg         Config
+	credentials member.Credentials
+	encoder     *member.Encoder
+	metrics     *member.Metrics
+	limit       chan struct{}
+	log         *slog.Logger
+}
+
+func newMembers(cfg Config, url string, log *slog.Logger, registry *prometheus.Registry) (*members, error) {
+	m := &members{
+		cfg: cfg, credentials: cfg.Members.credentials(), encoder: member.NewEncoder(cfg.FleetName, url),
+		metrics: member.NewMetrics(), limit: make(chan struct{}, cfg.Members.MaxRequests), log: log,
+	}
+	registry.MustRegister(m.metrics.Collectors()...)
+	if namespace := cfg.Members.SecretNamespace; namespace != "" {
+		in, err := rest.InClusterConfig()
+		if err != nil {
+			return nil, fmt.Errorf("members.secretNamespace: %w", err)
+		}
+		client, err := kubernetes.NewForConfig(in)
+		if err != nil {
+			return nil, fmt.Errorf("members.secretNamespace: %w", err)
+		}
+		m.credentials.Secrets = client.CoreV1().Secrets(namespace)
+	}
+	return m, nil
+}
+
+func (m *members) agent(c *hub.Cluster, report func(ledger.Observation)) reconciler.Member {
+	name, kubeContext := c.Name, c.Annotations[api.ContextAnnotation]
+	return member.New(member.Config{
+		Name:  name,
+		Fleet: m.cfg.FleetName,
+		Connect: func(ctx context.Context) (*rest.Config, error) {
+			return m.credentials.Config(ctx, name, kubeContext)
+		},
+		Encoder: m.encoder, Report: report, Log: m.log, Metrics: m.metrics, Limit: m.limit,
+		Concurrency: m.cfg.Members.Concurrency, Timeout: m.cfg.Members.Timeout.Duration, Probe: m.cfg.Members.ProbeInterval.Duration,
+	})
+}

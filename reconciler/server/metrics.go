@@ -1,0 +1,87 @@
+package server
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+// A collector reckons gauges from the newest report when Prometheus asks.
+type collector struct{ server *Server }
+
+func describe(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("gitfleet_"+name, help, labels, nil)
+}
+
+var (
+	headInfo       = describe("head_info", "Always 1: the commit in force.", "sha")
+	headProblems   = describe("head_problems", "Problems that keep the newest commit from being in force.")
+	gitLastSuccess = describe("git_last_success_timestamp_seconds", "When the remote last gave an answer that could be used.")
+	gitFailures    = describe("git_failures", "Polls of the remote that failed since the last success.")
+	clusterHealthy = describe("cluster_healthy", "1 if the member cluster answers and is ready.", "cluster")
+	placementState = describe("placement_clusters", "Clusters of a placement by how far they are.", "placement", "state")
+)
+
+// Describe implements prometheus.Collector.
+func (c *collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{headInfo, headProblems, gitLastSuccess, gitFailures, clusterHealthy, placementState} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *collector) Collect(ch chan<- prometheus.Metric) {
+	r, _, _ := c.server.newest()
+	if r == nil {
+		return
+	}
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	gauge(headInfo, 1, r.Source.InForce.Hash)
+	gauge(headProblems, float64(len(r.Source.Problems)))
+	gauge(gitFailures, float64(r.Source.Git.Failures))
+	if at := r.Source.Git.LastSuccess; !at.IsZero() {
+		gauge(gitLastSuccess, float64(at.Unix()))
+	}
+	for _, m := range r.Clusters {
+		gauge(clusterHealthy, answers(m), m.Name)
+	}
+	for i := range r.Details {
+		for state, n := range states(&r.Details[i]) {
+			gauge(placementState, float64(n), r.Details[i].Placement, state)
+		}
+	}
+}
+
+func answers(m *api.MemberCluster) float64 {
+	for _, a := range m.Status.AgentStatus {
+		for _, cond := range a.Conditions {
+			if cond.Type == api.Healthy && cond.Status == "True" {
+				return 1
+			}
+		}
+	}
+	return 0
+}
+
+// states counts the clusters of a placement; each is in one state.
+func states(d *status.Detail) map[string]int {
+	n := map[string]int{"available": 0, "applied": 0, "applying": 0, "held": 0, "removing": 0}
+	for _, c := range d.Clusters {
+		switch {
+		case c.Removing:
+			n["removing"]++
+		case c.Held != "":
+			n["held"]++
+		case c.Available:
+			n["available"]++
+		case c.Applied:
+			n["applied"]++
+		default:
+			n["applying"]++
+		}
+	}
+	return n
+}

@@ -1,0 +1,142 @@
+// Package server answers: what is the state of everything, is the daemon
+// alive, what does it measure. It never asks anybody; it holds the newest
+// report and tells it.
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+// A Server serves the newest report. It is safe for concurrent use.
+type Server struct {
+	mu     sync.Mutex
+	report *status.Report
+	// number counts the reports; it is the version of the answer.
+	number uint64
+	// next is closed when the next report is there.
+	next chan struct{}
+
+	metrics http.Handler
+}
+
+// New returns a server that has no report yet. registry may be nil: then there
+// are no metrics.
+func New(registry *prometheus.Registry) *Server {
+	s := &Server{next: make(chan struct{}), metrics: http.NotFoundHandler()}
+	if registry != nil {
+		registry.MustRegister(&collector{s})
+		s.metrics = promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
+	}
+	return s
+}
+
+// Publish makes a report the newest, and wakes those who wait for it. It never
+// blocks on a reader.
+func (s *Server) Publish(r *status.Report) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.report = r
+	s.number++
+	close(s.next)
+	s.next = make(chan struct{})
+}
+
+// newest returns the report, its number, and what is closed when there is a
+// newer one.
+func (s *Server) newest() (*status.Report, uint64, <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.report, s.number, s.next
+}
+
+// Handler returns all that the server answers:
+//
+//	GET /report         the whole report as JSON; with ?after=N it waits, up to
+//	                    half a minute, for one newer than number N. The header
+//	                    Gitfleet-Report has the number of what was sent.
+//	GET /healthz        200 as long as the process works
+//	GET /readyz         200 once there is a commit in force
+//	GET /metrics        for Prometheus
+func (s *Server) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /report", s.serveReport)
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("ok\n")) })
+	mux.HandleFunc("GET /readyz", s.serveReady)
+	mux.Handle("GET /metrics", s.metrics)
+	return mux
+}
+
+// NumberHeader carries the number of a report.
+const NumberHeader = "Gitfleet-Report"
+
+const longestWait = 30 * time.Second
+
+func (s *Server) serveReport(w http.ResponseWriter, req *http.Request) {
+	var after uint64
+	if v := req.URL.Query().Get("after"); v != "" {
+		var err error
+		if after, err = strconv.ParseUint(v, 10, 64); err != nil {
+			http.Error(w, "after: not a number", http.StatusBadRequest)
+			return
+		}
+	}
+	report, number, next := s.newest()
+	// A number from before a restart may be larger than ours: then there is
+	// news, not a wait.
+	for deadline := time.After(longestWait); number == after || report == nil; report, number, next = s.newest() {
+		select {
+		case <-next:
+			continue
+		case <-req.Context().Done():
+			return
+		case <-deadline:
+		}
+		break
+	}
+	if report == nil {
+		http.Error(w, "no report yet: the daemon is starting", http.StatusServiceUnavailable)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set(NumberHeader, strconv.FormatUint(number, 10))
+	json.NewEncoder(w).Encode(report) // a reader that went away is not our concern
+}
+
+func (s *Server) serveReady(w http.ResponseWriter, _ *http.Request) {
+	report, _, _ := s.newest()
+	if report == nil || report.Source.InForce.Hash == "" {
+		http.Error(w, "no commit is in force yet", http.StatusServiceUnavailable)
+		return
+	}
+	w.Write([]byte("ok\n"))
+}
+
+// Serve answers on a listener until ctx is done.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	srv := &http.Server{
+		Handler: s.Handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+	}
+	stop := context.AfterFunc(ctx, func() {
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+		defer cancel()
+		srv.Shutdown(grace)
+	})
+	defer stop()
+	if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}

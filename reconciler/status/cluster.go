@@ -1,0 +1,98 @@
+package status
+
+import (
+	"maps"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+)
+
+// cluster is a member as declared, with what was seen of it. Our probes take
+// the place of KubeFleet's agent.
+func cluster(c *hub.Cluster, seen *ledger.Cluster) *api.MemberCluster {
+	out := *c.MemberCluster
+	out.TypeMeta = typeMeta(api.ClusterGroup, "MemberCluster")
+	out.Annotations = maps.Clone(out.Annotations)
+	if out.Annotations == nil {
+		out.Annotations = map[string]string{}
+	}
+	out.Annotations[api.PathAnnotation] = c.Origin.String()
+	out.UID = uid("MemberCluster", c.Name)
+	if seen == nil || seen.Joined.IsZero() {
+		out.Status.Conditions = []metav1.Condition{
+			condition(api.Joined, metav1.ConditionUnknown, api.MemberClusterUnknown, never(seen), seen),
+		}
+		return &out
+	}
+	out.Status.Conditions = []metav1.Condition{
+		condition(api.ReadyToJoin, metav1.ConditionTrue, api.MemberClusterReadyToJoin, "the credentials of the cluster are known", seen),
+		condition(api.Joined, metav1.ConditionTrue, api.MemberClusterJoined, "the cluster has answered", seen),
+	}
+	for i := range out.Status.Conditions {
+		out.Status.Conditions[i].LastTransitionTime = metav1.NewTime(seen.Joined)
+	}
+	out.Status.AgentStatus = []api.AgentStatus{{
+		Type: api.MemberAgent, LastReceivedHeartbeat: metav1.NewTime(seen.LastSeen),
+		Conditions: []metav1.Condition{out.Status.Conditions[1], healthy(seen)},
+	}}
+	properties(&out.Status, seen)
+	return &out
+}
+
+func never(seen *ledger.Cluster) string {
+	if seen == nil {
+		return "the cluster has not answered yet"
+	}
+	return "the cluster has not answered yet: " + seen.Error
+}
+
+func healthy(seen *ledger.Cluster) metav1.Condition {
+	if seen.Healthy {
+		return condition(api.Healthy, metav1.ConditionTrue, api.MemberClusterHealthy, "the API server is ready", seen)
+	}
+	return condition(api.Healthy, metav1.ConditionFalse, api.MemberClusterUnhealthy, seen.Error, seen)
+}
+
+func condition(typ string, status metav1.ConditionStatus, reason, message string, seen *ledger.Cluster) metav1.Condition {
+	c := metav1.Condition{Type: typ, Status: status, Reason: reason, Message: message}
+	if seen != nil {
+		c.LastTransitionTime = metav1.NewTime(seen.Since)
+	}
+	return c
+}
+
+const resourcePrefix = "resources.kubernetes-fleet.io/"
+
+// properties sorts what was observed into KubeFleet's two places.
+func properties(s *api.MemberClusterStatus, seen *ledger.Cluster) {
+	at := metav1.NewTime(seen.LastSeen)
+	s.ResourceUsage.ObservationTime = at
+	lists := map[string]*api.ResourceList{
+		"total": &s.ResourceUsage.Capacity, "allocatable": &s.ResourceUsage.Allocatable, "available": &s.ResourceUsage.Available,
+	}
+	for name, value := range seen.Properties {
+		rest, isResource := strings.CutPrefix(name, resourcePrefix)
+		if !isResource {
+			if s.Properties == nil {
+				s.Properties = map[string]api.PropertyValue{}
+			}
+			s.Properties[name] = api.PropertyValue{Value: value, ObservationTime: at}
+			continue
+		}
+		of, kind, _ := strings.Cut(rest, "-")
+		list := lists[of]
+		q, err := resource.ParseQuantity(value)
+		if list == nil || err != nil {
+			continue
+		}
+		if *list == nil {
+			*list = api.ResourceList{}
+		}
+		(*list)[kind] = q
+	}
+}

@@ -1,0 +1,156 @@
+package status
+
+import (
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
+)
+
+// cluster says what became of the placement on one cluster.
+func (b *builder) cluster(c *plan.OnCluster, d placement.Decision, index string) api.PerClusterPlacementStatus {
+	s := api.PerClusterPlacementStatus{ClusterName: c.Binding.Cluster, ObservedResourceIndex: index}
+	set := b.stamp(c.Binding.Cluster)
+	set.add(api.Scheduled, verdict{metav1.ConditionTrue, api.ScheduledReason, d.Reason})
+	for _, typ := range b.expected() {
+		v := b.verdict(c, typ)
+		set.add(typ, v)
+		if typ == api.RolloutStarted && v.status == metav1.ConditionTrue {
+			s.ApplicableClusterResourceOverrides = c.Content.ClusterOverrides
+			s.ApplicableResourceOverrides = c.Content.Overrides
+		}
+		if v.status != metav1.ConditionTrue {
+			break
+		}
+	}
+	s.Conditions = b.finish(set, c.Binding.Cluster)
+	b.objects(c, &s)
+	return s
+}
+
+// verdict is that of one type of condition for one cluster.
+func (b *builder) verdict(c *plan.OnCluster, typ string) verdict {
+	switch typ {
+	case api.RolloutStarted:
+		return b.rolloutStarted(c)
+	case api.Overridden:
+		return overridden(c)
+	case api.WorkSynchronized:
+		return b.synchronized(c)
+	case api.Applied:
+		return b.applied(c)
+	case api.Available:
+		return b.available(c)
+	default:
+		return b.diffReported(c)
+	}
+}
+
+func (b *builder) rolloutStarted(c *plan.OnCluster) verdict {
+	switch {
+	case c.Binding.Released() && c.UpToDate():
+		return verdict{metav1.ConditionTrue, api.RolloutStartedReason, "Detected the new changes on the resources and started the rollout process"}
+	case c.Held != "":
+		return verdict{metav1.ConditionFalse, api.RolloutNotStartedYet, "The rollout is being blocked by the rollout strategy: " + c.Held}
+	default:
+		return verdict{metav1.ConditionUnknown, api.RolloutStartedUnknown, "In the process of deciding whether to roll out some version of the resources or not"}
+	}
+}
+
+func overridden(c *plan.OnCluster) verdict {
+	var failed *work.OverrideError
+	switch {
+	case errors.As(c.Err, &failed):
+		return verdict{metav1.ConditionFalse, api.OverriddenFailed, "Failed to apply the override rules on the resources: " + failed.Error()}
+	case len(c.Content.ClusterOverrides)+len(c.Content.Overrides) > 0:
+		return verdict{metav1.ConditionTrue, api.OverriddenSucceeded, "Successfully applied the override rules on the resources"}
+	default:
+		return verdict{metav1.ConditionTrue, api.NoOverrideSpecified, "No override rules are configured for the selected resources"}
+	}
+}
+
+func (b *builder) synchronized(c *plan.OnCluster) verdict {
+	switch {
+	case c.Err != nil:
+		return verdict{metav1.ConditionFalse, api.SyncWorkFailed, "Failed to synchronize the work to the latest: " + c.Err.Error()}
+	case seenOf(c) == nil:
+		text := "In the process of creating or updating the work object(s) in the hub cluster"
+		if why := b.unreachable(c.Binding.Cluster); why != "" {
+			text += "; the cluster does not answer: " + why
+		}
+		return verdict{metav1.ConditionUnknown, api.WorkSynchronizedUnknown, text}
+	default:
+		return verdict{metav1.ConditionTrue, api.AllWorkSynced, "All of the works are synchronized to the latest"}
+	}
+}
+
+func (b *builder) unreachable(cluster string) string {
+	if seen := b.Ledger.Cluster(cluster); seen != nil && !seen.Healthy {
+		return seen.Error
+	}
+	return ""
+}
+
+func (b *builder) applied(c *plan.OnCluster) verdict {
+	seen := seenOf(c)
+	switch {
+	case !seen.Done:
+		return verdict{metav1.ConditionFalse, api.ApplyInProgress, "Resources are being applied"}
+	case !seen.Applied():
+		return verdict{metav1.ConditionFalse, api.NotAllWorkHaveBeenApplied, fmt.Sprintf("Work object %s has failed to apply", b.workName(seen, appliedToo))}
+	default:
+		return verdict{metav1.ConditionTrue, api.AllWorkHaveBeenApplied, "All corresponding work objects are applied"}
+	}
+}
+
+func (b *builder) available(c *plan.OnCluster) verdict {
+	seen := seenOf(c)
+	switch {
+	case !seen.Available():
+		return verdict{metav1.ConditionFalse, api.NotAllWorkAreAvailable, fmt.Sprintf("Work object %s is not yet available", b.workName(seen, availableToo))}
+	case seen.Untrackable > 0:
+		return verdict{metav1.ConditionTrue, api.NotAllWorkAreAvailabilityTrackable, fmt.Sprintf("The availability of work object %s is not trackable", b.mainWork())}
+	default:
+		return verdict{metav1.ConditionTrue, api.AllWorkAreAvailable, "All corresponding work objects are available"}
+	}
+}
+
+func (b *builder) diffReported(c *plan.OnCluster) verdict {
+	seen := seenOf(c)
+	switch {
+	case !seen.Done:
+		return verdict{metav1.ConditionFalse, api.DiffReportInProgress, "Diff reporting on resources is in progress"}
+	case !seen.Applied():
+		return verdict{metav1.ConditionFalse, api.NotAllWorkHaveDiffReported, fmt.Sprintf("Work object %s has failed to report diff", b.workName(seen, appliedToo))}
+	default:
+		return verdict{metav1.ConditionTrue, api.AllWorkHaveDiffReported, "All corresponding work objects have reported diff"}
+	}
+}
+
+func appliedToo(o *ledger.ObjectState) bool   { return o.Applied.OK }
+func availableToo(o *ledger.ObjectState) bool { return o.Applied.OK && o.Available.OK }
+
+// workName names the unit that the first object which is not fine belongs to.
+func (b *builder) workName(seen *ledger.WorkSeen, fine func(*ledger.ObjectState) bool) string {
+	for i := range seen.Exceptions {
+		if o := &seen.Exceptions[i]; !fine(o) && o.Envelope != nil {
+			return envelopeWork(b.mainWork(), o.Envelope)
+		} else if !fine(o) {
+			break
+		}
+	}
+	return b.mainWork()
+}
+
+func (b *builder) mainWork() string {
+	if b.p.Key.Namespace == "" {
+		return b.p.Key.Name + "-work"
+	}
+	return b.p.Key.Namespace + "." + b.p.Key.Name + "-work"
+}

@@ -1,0 +1,171 @@
+package status
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
+)
+
+// A builder makes the status of one placement.
+type builder struct {
+	Input
+	p      *plan.Placement
+	record *ledger.Placement // as the ledger has it; may be nil
+
+	transitions []Transitions
+}
+
+func typeMeta(group, kind string) metav1.TypeMeta {
+	return metav1.TypeMeta{APIVersion: group + "/v1beta1", Kind: kind}
+}
+
+// meta is what a client of Kubernetes expects to find.
+func (b *builder) meta() metav1.ObjectMeta {
+	notes := map[string]string{api.CommitAnnotation: b.Head.Commit.Hash, api.PathAnnotation: b.p.Spec.Origin.String()}
+	for name, value := range b.p.Spec.Annotations {
+		notes[name] = value
+	}
+	return metav1.ObjectMeta{
+		Name: b.p.Key.Name, Namespace: b.p.Key.Namespace,
+		UID: uid(b.p.Key.Kind(), b.p.Key.Namespace, b.p.Key.Name), Generation: b.p.Record.Generation,
+		CreationTimestamp: metav1.NewTime(b.p.Record.Created), Labels: b.p.Spec.Labels, Annotations: notes,
+	}
+}
+
+// uid is the same for the same object at every time, on every machine.
+func uid(parts ...string) types.UID {
+	h := sha256.New()
+	for _, p := range parts {
+		fmt.Fprintf(h, "%s\x00", p)
+	}
+	s := hex.EncodeToString(h.Sum(nil)[:16])
+	return types.UID(s[:8] + "-" + s[8:12] + "-" + s[12:16] + "-" + s[16:20] + "-" + s[20:])
+}
+
+// status says what became of the placement.
+func (b *builder) status() api.PlacementStatus {
+	var s api.PlacementStatus
+	if b.p.Record.Index >= 0 {
+		s.ObservedResourceIndex = strconv.Itoa(b.p.Record.Index)
+	}
+	for _, o := range b.p.Selection.Objects {
+		s.SelectedResources = append(s.SelectedResources, o.Identifier())
+	}
+	s.PlacementStatuses = b.clusters(s.ObservedResourceIndex)
+	s.Conditions = b.conditions(s.PlacementStatuses)
+	return s
+}
+
+// conditions are those of the placement: each an account of the clusters',
+// until the first that is not true.
+func (b *builder) conditions(clusters []api.PerClusterPlacementStatus) []metav1.Condition {
+	set := b.stamp("")
+	set.add(b.prefix()+api.Scheduled, b.scheduled())
+	for _, typ := range b.expected() {
+		count := tally(clusters, typ)
+		if count == (counts{}) {
+			break
+		}
+		v := overall[typ](count, b.overridden())
+		set.add(b.prefix()+typ, v)
+		if v.status != metav1.ConditionTrue {
+			break
+		}
+	}
+	return b.finish(set, "")
+}
+
+func (b *builder) prefix() string {
+	if b.p.Key.Namespace == "" {
+		return api.PlacementPrefix
+	}
+	return api.ResourcePlacementPrefix
+}
+
+// expected are the conditions after Scheduled, in the order of progress.
+func (b *builder) expected() []string {
+	before := []string{api.RolloutStarted, api.Overridden, api.WorkSynchronized}
+	if b.reportsDiff() {
+		return append(before, api.DiffReported)
+	}
+	return append(before, api.Applied, api.Available)
+}
+
+func (b *builder) reportsDiff() bool {
+	a := b.p.Spec.Spec.Strategy.ApplyStrategy
+	return a != nil && a.Type == api.ReportDiff
+}
+
+func (b *builder) scheduled() verdict {
+	switch {
+	case b.p.Internal != "":
+		return verdict{metav1.ConditionFalse, api.SchedulingFailed, "An internal error kept the placement from being decided; it keeps what it holds. The log has the details"}
+	case b.p.Selection.Invalid != "":
+		return verdict{metav1.ConditionFalse, api.InvalidResourceSelectors, b.p.Selection.Invalid}
+	}
+	fulfilled := b.p.Schedule.Fulfilled
+	v := verdict{metav1.ConditionFalse, placement.ScheduledReason(fulfilled), placement.ScheduledMessage(fulfilled, b.p.Schedule.Found)}
+	if fulfilled {
+		v.status = metav1.ConditionTrue
+	}
+	return v
+}
+
+// overridden reports whether any cluster has overrides that apply.
+func (b *builder) overridden() bool {
+	return slices.ContainsFunc(b.p.Clusters, func(c *plan.OnCluster) bool {
+		return len(c.Content.ClusterOverrides)+len(c.Content.Overrides) > 0
+	})
+}
+
+// clusters has an entry for each selected cluster, in the scheduler's order,
+// then one without a name for each that is missing.
+func (b *builder) clusters(index string) []api.PerClusterPlacementStatus {
+	held := make(map[string]*plan.OnCluster, len(b.p.Clusters))
+	for _, c := range b.p.Clusters {
+		held[c.Binding.Cluster] = c
+	}
+	var out []api.PerClusterPlacementStatus
+	var missing []placement.Decision
+	for _, d := range b.decisions() {
+		switch c := held[d.Cluster]; {
+		case d.Selected && c != nil:
+			out = append(out, b.cluster(c, d, index))
+		case !d.Selected:
+			missing = append(missing, d)
+		}
+	}
+	for _, d := range missing[:max(0, min(len(missing), b.p.Schedule.Wanted-b.p.Schedule.Found))] {
+		out = append(out, api.PerClusterPlacementStatus{Conditions: []metav1.Condition{{
+			Type: api.Scheduled, Status: metav1.ConditionFalse, Reason: api.ScheduleFailed, Message: d.Reason,
+			ObservedGeneration: b.p.Record.Generation, LastTransitionTime: metav1.NewTime(b.Now),
+		}}})
+	}
+	return out
+}
+
+// decisions are the scheduler's, or, if it could not be asked, one for each
+// cluster that is held all the same.
+func (b *builder) decisions() []placement.Decision {
+	if b.p.Selection.Invalid == "" && b.p.Internal == "" {
+		return b.p.Schedule.Decisions
+	}
+	var out []placement.Decision
+	for _, c := range b.p.Clusters {
+		if !c.Binding.Unscheduled {
+			out = append(out, placement.Decision{Cluster: c.Binding.Cluster, Selected: true, Reason: cmp.Or(c.Binding.Reason, "the cluster keeps what it holds")})
+		}
+	}
+	return out
+}

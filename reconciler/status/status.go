@@ -1,0 +1,158 @@
+// Package status says what became of everything, in the words of KubeFleet.
+//
+// Build turns one plan and what was seen into one Report. It decides nothing,
+// and what it tells is derived anew each time: a status cannot get stuck.
+package status
+
+import (
+	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
+)
+
+// Input is all that a report depends on. Nothing in it is changed.
+type Input struct {
+	Plan *plan.Plan
+	// Head is the snapshot in force; nil before there is one.
+	Head   *hub.Snapshot
+	Ledger *ledger.Ledger
+	Source Source
+	Now    time.Time
+}
+
+// A Git is how following the remote goes.
+type Git struct {
+	// URL and Ref are what is followed; the URL holds no credentials.
+	URL, Ref string
+	// Head is the newest commit known; empty if there is none.
+	Head string
+	// LastPoll is when the remote was last asked, LastSuccess when it last gave
+	// an answer that could be used, NextPoll when it will be asked again.
+	LastPoll, LastSuccess time.Time
+	NextPoll              time.Time
+	// Failures counts polls that failed since the last success; Error is why.
+	Failures int
+	Error    string
+}
+
+// A Source is what is known of the repository.
+type Source struct {
+	Git Git
+	// Newest is the newest commit of the tracked reference, InForce the one that
+	// is acted upon: the newest that could be loaded. Since is when it came
+	// into force.
+	Newest  hub.Commit
+	InForce hub.Commit
+	Since   time.Time
+	// Problems are why Newest is not in force, LoadError if it could not even be
+	// read; Warnings are those of the commit in force.
+	Problems  hub.Problems
+	LoadError string
+	Warnings  hub.Problems
+}
+
+// A Report is everything we tell, at one moment. It is not changed once made.
+type Report struct {
+	At     time.Time
+	Source Source
+	// Placements and ResourcePlacements are sorted by namespace and name.
+	Placements         []*api.ClusterResourcePlacement
+	ResourcePlacements []*api.ResourcePlacement
+	// Clusters are sorted by name.
+	Clusters []*api.MemberCluster
+	// Details say of each placement what its status has no field for.
+	Details []Detail
+	// Transitions are the conditions that changed, for the ledger to remember.
+	Transitions []Transitions `json:"-"`
+}
+
+// A Detail is what gitfleet knows of a placement beyond KubeFleet's status.
+type Detail struct {
+	Placement string `json:"placement"`
+	// Origin is where it stands in the repository.
+	Origin   string   `json:"origin,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
+	Internal string   `json:"internal,omitempty"`
+	// Clusters are those it holds, by name.
+	Clusters []ClusterDetail `json:"clusters,omitempty"`
+}
+
+// A ClusterDetail is one placement on one cluster.
+type ClusterDetail struct {
+	Cluster string `json:"cluster"`
+	// Commit brought the content that the cluster shall hold; Applied says that
+	// it does.
+	Commit    string `json:"commit,omitempty"`
+	Applied   bool   `json:"applied"`
+	Available bool   `json:"available"`
+	Objects   int    `json:"objects"`
+	// Held is why the cluster does not get the newest content yet.
+	Held string `json:"held,omitempty"`
+	// Removing says that what it holds is being taken away.
+	Removing bool `json:"removing,omitempty"`
+}
+
+// Transitions are when the conditions of a placement, or of a placement on one
+// cluster, last changed.
+type Transitions struct {
+	Key     api.PlacementKey
+	Cluster string // empty for the placement itself
+	To      map[string]ledger.Transition
+}
+
+// Build tells everything.
+func Build(in Input) *Report {
+	r := &Report{At: in.Now, Source: in.Source}
+	if in.Head != nil {
+		r.Source.Warnings = in.Head.Warnings
+	}
+	for _, p := range in.Plan.Placements {
+		if p.Spec == nil {
+			r.Details = append(r.Details, detail(p))
+			continue
+		}
+		b := &builder{Input: in, p: p, record: in.Ledger.Placement(p.Key)}
+		status := b.status()
+		r.Transitions = append(r.Transitions, b.transitions...)
+		r.Details = append(r.Details, detail(p))
+		if p.Key.Namespace == "" {
+			r.Placements = append(r.Placements, &api.ClusterResourcePlacement{
+				TypeMeta: typeMeta(api.PlacementGroup, p.Key.Kind()), ObjectMeta: b.meta(), Spec: p.Spec.Spec, Status: status,
+			})
+		} else {
+			r.ResourcePlacements = append(r.ResourcePlacements, &api.ResourcePlacement{
+				TypeMeta: typeMeta(api.PlacementGroup, p.Key.Kind()), ObjectMeta: b.meta(), Spec: p.Spec.Spec, Status: status,
+			})
+		}
+	}
+	for _, c := range in.Plan.Members {
+		r.Clusters = append(r.Clusters, cluster(c, in.Ledger.Cluster(c.Name)))
+	}
+	return r
+}
+
+func detail(p *plan.Placement) Detail {
+	d := Detail{Placement: p.Key.String(), Warnings: p.Warnings, Internal: p.Internal}
+	if p.Spec != nil {
+		d.Origin = p.Spec.Origin.String()
+	}
+	for _, c := range p.Clusters {
+		e := ClusterDetail{Cluster: c.Binding.Cluster, Commit: c.Binding.Assigned.Commit, Held: c.Held, Removing: c.Binding.Removing}
+		if seen := seenOf(c); seen != nil {
+			e.Applied, e.Available, e.Objects = seen.Applied(), seen.Available(), seen.Total
+		}
+		d.Clusters = append(d.Clusters, e)
+	}
+	return d
+}
+
+// seenOf is what the member said of what it is assigned now; nil if nothing.
+func seenOf(c *plan.OnCluster) *ledger.WorkSeen {
+	if c.Entry == nil || c.Entry.Seen == nil || c.Entry.Seen.Revision.Hash != c.Binding.Assigned.Hash {
+		return nil
+	}
+	return c.Entry.Seen
+}

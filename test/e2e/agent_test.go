@@ -1,0 +1,352 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member"
+	"github.com/gitfleet/gitfleet/test/fleet"
+)
+
+// An agent under test, on one real cluster, with everything it sends recorded.
+type agent struct {
+	t      *testing.T
+	fleet  string
+	config *rest.Config
+	client *kubernetes.Clientset
+	sent   *fleet.Recorder
+
+	*member.Agent
+	cancel context.CancelFunc
+	done   chan struct{}
+
+	mu   sync.Mutex
+	seen map[api.PlacementKey]ledger.WorkSeen
+	news chan struct{}
+}
+
+func newAgent(t *testing.T) *agent {
+	m := fleet.Shared(t).Member("member-1")
+	client, err := kubernetes.NewForConfig(m.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &agent{t: t, fleet: fleet.Namespace(t), config: m.Config, client: client, news: make(chan struct{}, 1)}
+	a.start()
+	return a
+}
+
+// start runs a new agent, as after a restart of the daemon.
+func (a *agent) start() {
+	a.sent = &fleet.Recorder{}
+	a.seen = map[api.PlacementKey]ledger.WorkSeen{}
+	a.Agent = member.New(member.Config{
+		Name: "member-1", Fleet: a.fleet,
+		Connect: func(context.Context) (*rest.Config, error) { return a.config, nil },
+		Encoder: member.NewEncoder(a.fleet, "https://git.example.com/fleet"),
+		Report:  a.report, Log: slog.New(slog.NewTextHandler(a.t.Output(), nil)),
+		Wrap: func(next http.RoundTripper) http.RoundTripper { return a.sent.RoundTripper(next) },
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	a.cancel, a.done = cancel, make(chan struct{})
+	go func(agent *member.Agent, done chan struct{}) {
+		defer close(done)
+		agent.Run(ctx)
+	}(a.Agent, a.done)
+	a.t.Cleanup(a.stop)
+}
+
+func (a *agent) stop() { a.cancel(); <-a.done }
+
+func (a *agent) report(o ledger.Observation) {
+	if w, ok := o.(ledger.WorkSeen); ok {
+		a.mu.Lock()
+		a.seen[w.Placement] = w
+		a.mu.Unlock()
+	}
+	select {
+	case a.news <- struct{}{}:
+	default:
+	}
+}
+
+// until waits for the agent to report something of a placement.
+func (a *agent) until(p api.PlacementKey, what string, ok func(ledger.WorkSeen) bool) ledger.WorkSeen {
+	a.t.Helper()
+	deadline := time.After(20 * time.Second)
+	for {
+		a.mu.Lock()
+		w := a.seen[p]
+		a.mu.Unlock()
+		if ok(w) {
+			return w
+		}
+		select {
+		case <-a.news:
+		case <-deadline:
+			a.t.Fatalf("%s: not %s; last seen: %+v", p, what, w)
+		}
+	}
+}
+
+func (a *agent) applied(p api.PlacementKey, hash string) {
+	a.t.Helper()
+	a.until(p, "applied at "+hash, func(w ledger.WorkSeen) bool { return w.Revision.Hash == hash && w.Applied() })
+}
+
+// eventually waits until the cluster is as it should be.
+func (a *agent) eventually(what string, ok func() (bool, error)) {
+	a.t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		done, err := ok()
+		if done {
+			return
+		}
+		if time.Now().After(deadline) {
+			a.t.Fatalf("not %s: %v", what, err)
+		}
+	}
+}
+
+// writes are the object requests that change something, in short form.
+func (a *agent) writes() []string {
+	var out []string
+	for _, q := range a.sent.Objects() {
+		if q.Method != http.MethodGet {
+			out = append(out, q.Method+" "+q.Path)
+		}
+	}
+	return out
+}
+
+func split(writes []string) (objects, inventories []string) {
+	for _, w := range writes {
+		if strings.Contains(w, "/gitfleet-system") {
+			inventories = append(inventories, w)
+		} else {
+			objects = append(objects, w)
+		}
+	}
+	return objects, inventories
+}
+
+func configMap(namespace, name, value string) *work.Manifest {
+	return manifest(value, map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": map[string]any{"name": name, "namespace": namespace},
+		"data":     map[string]any{"key": value, "other": "same"},
+	})
+}
+
+func namespaceOf(name string) *work.Manifest {
+	return manifest("", map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}})
+}
+
+func manifest(hash string, o map[string]any) *work.Manifest {
+	u := &unstructured.Unstructured{Object: o}
+	return &work.Manifest{Object: &api.Object{
+		ID: api.IDOf(u), Object: u, Hash: "hash of " + hash, Origin: api.Origin{Path: "apps/" + u.GetName() + ".yaml"},
+	}}
+}
+
+func workOf(name, hash string, ms ...*work.Manifest) work.Work {
+	return work.Work{
+		Placement: api.PlacementKey{Name: name}, Revision: placement.Revision{Commit: "c-" + hash, Hash: hash},
+		Strategy: api.ApplyStrategy{WhenToTakeOver: api.TakeOverAlways, WhenToApply: api.ApplyAlways}, Manifests: ms,
+	}
+}
+
+func many(namespace string, n int, value string) []*work.Manifest {
+	ms := []*work.Manifest{namespaceOf(namespace)}
+	for i := range n {
+		ms = append(ms, configMap(namespace, fmt.Sprintf("cm-%03d", i), value))
+	}
+	return ms
+}
+
+// What is new is applied once, what changed is one request, what did not is
+// none, and what is gone from the work is deleted and nothing else is.
+func TestAgentDoesNoMoreThanNeeded(t *testing.T) {
+	a := newAgent(t)
+	ns, key := fleet.Namespace(t), api.PlacementKey{Name: "web"}
+	ms := many(ns, 20, "a")
+	a.Set([]work.Work{workOf("web", "1", ms...)})
+	a.applied(key, "1")
+	objects, inventories := split(a.writes())
+	if len(objects) != len(ms) {
+		t.Errorf("first sync of %d objects: %d writes: %v", len(ms), len(objects), objects)
+	}
+	// The first try finds no namespace for it, the second announces, the third
+	// tells what was done.
+	if len(inventories) > 4 {
+		t.Errorf("first sync: %d inventory writes: %v", len(inventories), inventories)
+	}
+
+	changed := append([]*work.Manifest{}, ms...)
+	changed[7] = configMap(ns, "cm-006", "b")
+	a.sent.Reset()
+	a.Set([]work.Work{workOf("web", "2", changed...)})
+	a.applied(key, "2")
+	objects, inventories = split(a.writes())
+	if want := "PATCH /api/v1/namespaces/" + ns + "/configmaps/cm-006"; len(objects) != 1 || objects[0] != want {
+		t.Errorf("one changed object: %v, want %s", objects, want)
+	}
+	if len(inventories) > 1 {
+		t.Errorf("one changed object: inventory writes %v", inventories)
+	}
+
+	a.sent.Reset()
+	a.Set([]work.Work{workOf("web", "3", changed[:len(changed)-1]...)})
+	a.applied(key, "3")
+	objects, _ = split(a.writes())
+	if want := "DELETE /api/v1/namespaces/" + ns + "/configmaps/cm-019"; len(objects) != 1 || objects[0] != want {
+		t.Errorf("one object gone: %v, want %s", objects, want)
+	}
+}
+
+// A restart with nothing changed reads, and writes nothing.
+func TestAgentRestartsWithoutWrites(t *testing.T) {
+	a := newAgent(t)
+	ns, key := fleet.Namespace(t), api.PlacementKey{Name: "web"}
+	w := workOf("web", "1", many(ns, 10, "a")...)
+	a.Set([]work.Work{w})
+	a.applied(key, "1")
+	a.eventually("inventory written", func() (bool, error) { return a.inventoryHas("c-1"), nil })
+	a.stop()
+	a.start()
+	a.Set([]work.Work{w})
+	a.applied(key, "1")
+	if got := a.writes(); len(got) > 0 {
+		t.Errorf("writes after a restart: %v", got)
+	}
+}
+
+// inventoryHas reports whether the last inventory write is over.
+func (a *agent) inventoryHas(string) bool {
+	list, err := a.client.CoreV1().ConfigMaps(api.Namespace).List(context.Background(), metav1.ListOptions{LabelSelector: api.ManagedByLabel + "=" + a.fleet})
+	return err == nil && len(list.Items) == 1
+}
+
+// Whatever somebody does to what is ours is undone at once, by one request; what
+// they add of their own stays.
+func TestAgentPutsBackWhatWasChanged(t *testing.T) {
+	a := newAgent(t)
+	ns, key := fleet.Namespace(t), api.PlacementKey{Name: "web"}
+	cms := a.client.CoreV1().ConfigMaps(ns)
+	a.Set([]work.Work{workOf("web", "1", many(ns, 3, "a")...)})
+	a.applied(key, "1")
+	ctx := context.Background()
+
+	tampers := map[string]func() error{
+		"edit": func() error {
+			_, err := cms.Patch(ctx, "cm-001", types.MergePatchType, []byte(`{"data":{"key":"tampered"}}`), metav1.PatchOptions{FieldManager: "kubectl-edit"})
+			return err
+		},
+		"remove a field": func() error {
+			_, err := cms.Patch(ctx, "cm-001", types.MergePatchType, []byte(`{"data":{"key":null}}`), metav1.PatchOptions{})
+			return err
+		},
+		"delete": func() error { return cms.Delete(ctx, "cm-001", metav1.DeleteOptions{}) },
+		"take our label off": func() error {
+			_, err := cms.Patch(ctx, "cm-001", types.MergePatchType, []byte(`{"metadata":{"labels":{"`+api.ManagedByLabel+`":null}},"data":{"key":"x"}}`), metav1.PatchOptions{})
+			return err
+		},
+		"forced apply by another manager": func() error {
+			_, err := cms.Patch(ctx, "cm-001", types.ApplyPatchType, []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"cm-001","namespace":"`+ns+`"},"data":{"key":"y"}}`), metav1.PatchOptions{FieldManager: "rival", Force: new(true)})
+			return err
+		},
+	}
+	for name, tamper := range tampers {
+		t.Run(name, func(t *testing.T) {
+			a.sent.Reset()
+			if err := tamper(); err != nil {
+				t.Fatal(err)
+			}
+			a.eventually("put back", func() (bool, error) {
+				cm, err := cms.Get(ctx, "cm-001", metav1.GetOptions{})
+				return err == nil && cm.Data["key"] == "a" && cm.Labels[api.ManagedByLabel] == a.fleet, err
+			})
+			a.eventually("settled", func() (bool, error) { objects, _ := split(a.writes()); return len(objects) == 1, fmt.Errorf("%v", objects) })
+		})
+	}
+
+	a.sent.Reset()
+	if _, err := cms.Patch(ctx, "cm-002", types.MergePatchType, []byte(`{"data":{"theirs":"1"},"metadata":{"labels":{"theirs":"1"}}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cms.Patch(ctx, "cm-001", types.MergePatchType, []byte(`{"data":{"key":"last"}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	a.eventually("the later change put back", func() (bool, error) { objects, _ := split(a.writes()); return len(objects) > 0, nil })
+	if objects, _ := split(a.writes()); len(objects) != 1 || !strings.HasSuffix(objects[0], "cm-001") {
+		t.Errorf("a field of somebody else's was answered: %v", objects)
+	}
+}
+
+// What a placement no longer has another may have: it passes on without being
+// deleted. What nobody has any more goes, and only that.
+func TestAgentHandsOver(t *testing.T) {
+	a := newAgent(t)
+	ns := fleet.Namespace(t)
+	x, y := configMap(ns, "x", "a"), configMap(ns, "y", "a")
+	a.Set([]work.Work{workOf("one", "1", namespaceOf(ns), x, y)})
+	a.applied(api.PlacementKey{Name: "one"}, "1")
+	before, err := a.client.CoreV1().ConfigMaps(ns).Get(context.Background(), "x", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Set([]work.Work{workOf("one", "2", namespaceOf(ns)), workOf("two", "1", x)})
+	a.applied(api.PlacementKey{Name: "one"}, "2")
+	a.applied(api.PlacementKey{Name: "two"}, "1")
+	after, err := a.client.CoreV1().ConfigMaps(ns).Get(context.Background(), "x", metav1.GetOptions{})
+	if err != nil || after.UID != before.UID {
+		t.Errorf("the object was not handed over: %v", err)
+	}
+	if got := after.Annotations[api.PlacementAnnotation]; got != "crp/two" {
+		t.Errorf("it says it belongs to %s", got)
+	}
+	if _, err := a.client.CoreV1().ConfigMaps(ns).Get(context.Background(), "y", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("what nobody wants is still there: %v", err)
+	}
+	a.Set([]work.Work{{Placement: api.PlacementKey{Name: "one"}, Remove: true}, workOf("two", "1", x)})
+	a.until(api.PlacementKey{Name: "one"}, "removed", func(w ledger.WorkSeen) bool { return w.Removed })
+}
+
+// One object that cannot be applied does not keep the others from it, and says
+// why; mended, it is applied by itself.
+func TestAgentIsolatesFailures(t *testing.T) {
+	a := newAgent(t)
+	ns, key := fleet.Namespace(t), api.PlacementKey{Name: "web"}
+	missing := ns + "-missing"
+	a.Set([]work.Work{workOf("web", "1", namespaceOf(ns), configMap(ns, "fine", "a"), configMap(missing, "lost", "a"))})
+	w := a.until(key, "tried", func(w ledger.WorkSeen) bool { return w.Done })
+	if len(w.Exceptions) != 1 || w.Exceptions[0].ID.Name != "lost" {
+		t.Fatalf("exceptions: %+v", w.Exceptions)
+	}
+	got := w.Exceptions[0].Applied
+	if want := `Failed to apply the manifest (error: failed to apply the manifest: failed to create manifest object: error returned by the API server: namespaces "` + missing + `" not found)`; got.Message != want || got.Reason != api.ManifestApplyFailed {
+		t.Errorf("%s: %s\nwant %s", got.Reason, got.Message, want)
+	}
+	if _, err := a.client.CoreV1().ConfigMaps(ns).Get(context.Background(), "fine", metav1.GetOptions{}); err != nil {
+		t.Error(err)
+	}
+	a.Set([]work.Work{workOf("web", "2", namespaceOf(ns), configMap(ns, "fine", "a"), namespaceOf(missing), configMap(missing, "lost", "a"))})
+	a.applied(key, "2")
+}
