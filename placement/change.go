@@ -62,9 +62,9 @@ func (c *cycle) room(m *member) string {
 	i := m.forbidden
 	d, k := c.domains.domains[i], c.domains.constraints[i]
 	delta, _ := d.effect(d.of[m.index], k.maxSkew)
-	need := fmt.Sprintf("the max skew of %q must be at least %d, or clusters with fewer of their value be chosen before", k.key, d.high-d.low+delta)
+	need := fmt.Sprintf("the maxSkew of %q must be at least %d, or a cluster be chosen where there are fewer", k.key, d.high-d.low+delta)
 	if empty := c.emptyDomains(i); len(empty) > 0 {
-		need += fmt.Sprintf("; %s has no cluster that can be chosen, and counts nevertheless", list(empty))
+		need += fmt.Sprintf("; nothing can be chosen in %s, which counts nevertheless", list(empty))
 	}
 	return need
 }
@@ -73,7 +73,7 @@ func (c *cycle) room(m *member) string {
 func (c *cycle) outrank(m *member) string {
 	last := c.witness.last
 	if last == nil {
-		return fmt.Sprintf("numberOfClusters must be larger than %d, because nothing is moved while the policy has what it asks for", c.n)
+		return fmt.Sprintf("numberOfClusters must be larger than %d, or a selected cluster leave the fleet: nothing is moved while the policy has what it asks for", c.n)
 	}
 	s := last.now.Score
 	return fmt.Sprintf("its score must be better than that of %s%s, or numberOfClusters larger than %d", last.Name, scores(s), c.n)

@@ -87,7 +87,7 @@ func (c *cycle) scored(m *member) bool {
 }
 
 func (c *cycle) named(m *member) bool {
-	return c.kind == api.PickFixed && slices.Contains(c.names, m.Name)
+	return c.kind == api.PickFixed && c.listed[m.Name]
 }
 
 // losers are those that were scored and not chosen, best first.
@@ -151,5 +151,9 @@ func (c *cycle) refusal(m *member) string {
 	case m.forbidden >= 0:
 		return "ClusterUnschedulable, " + c.domains.constraints[m.forbidden].violation()
 	}
-	return "Cluster " + quote(m.Name) + " does not score high enough" + scores(&Score{Affinity: m.affinity, Spread: m.spread})
+	s := &Score{Affinity: m.affinity, Spread: m.spread}
+	if c.last != nil && compareScores(s, c.last.now.Score) > 0 {
+		return "Cluster " + quote(m.Name) + " is not needed" + scores(s) + ": nothing is moved while the policy has what it asks for"
+	}
+	return "Cluster " + quote(m.Name) + " does not score high enough" + scores(s)
 }

@@ -168,12 +168,19 @@ func (c *cycle) explainScore(e *Explanation, m *member) {
 	}
 }
 
+// lostTie says to whom a cluster lost by other things than its scores.
 func (c *cycle) lostTie(m *member) string {
-	last := c.witness.last
-	if last == nil || !c.scored(m) || last.spread != m.spread || last.affinity != m.affinity {
+	if !c.scored(m) {
 		return ""
 	}
-	return tie(last, m)
+	scores := Score{Affinity: m.affinity, Spread: m.spread}
+	switch {
+	case c.witness.last != nil && *c.witness.last.now.Score == scores:
+		return tie(c.witness.last, m)
+	case c.last != nil && c.last.now.Score != nil && *c.last.now.Score == scores:
+		return fmt.Sprintf("%s has the same scores and was chosen: of equals one that was held goes first, then the largest name", c.last.Name)
+	}
+	return ""
 }
 
 func (c *cycle) how(m *member) string {
@@ -270,7 +277,10 @@ func (s *spread) verdicts(cluster int) []SpreadVerdict {
 		if id := d.of[cluster]; id >= 0 {
 			v.Domain, v.Labeled, v.Count = d.names[id], true, d.count[id]
 			v.Delta, v.Violated = d.effect(id, c.maxSkew)
-			if v.Score = -v.Delta; v.Violated {
+			switch {
+			case !v.Violated:
+				v.Score = -v.Delta
+			case !c.hard:
 				v.Score = -penalty
 			}
 		}
@@ -307,26 +317,6 @@ func (v TermVerdict) failed() []string {
 			all = append(all, p.Demand+" (it is "+p.Found+")")
 		}
 	}
-	return all
-}
-
-// emptyDomains are the values of a constraint's label that hold the least and
-// of whose clusters none can be chosen.
-func (c *cycle) emptyDomains(i int) []string {
-	d := c.domains.domains[i]
-	usable := make([]bool, len(d.names))
-	for j := range c.members {
-		if id := d.of[j]; id >= 0 && (c.members[j].candidate() || c.members[j].selected()) {
-			usable[id] = true
-		}
-	}
-	var all []string
-	for id, name := range d.names {
-		if !usable[id] && d.count[id] == d.low {
-			all = append(all, quote(name))
-		}
-	}
-	slices.Sort(all)
 	return all
 }
 

@@ -26,7 +26,9 @@ func (c *cycle) pickN() {
 	} else {
 		c.shrink(held)
 	}
-	c.fulfilled = c.found() >= c.n
+	if c.fulfilled = c.found() >= c.n; !c.fulfilled {
+		c.noteEmpty()
+	}
 }
 
 // inOrder returns the members of a class in the order they were chosen.
@@ -80,7 +82,7 @@ func (c *cycle) grow(want, order int) {
 		c.domains.add(m.index)
 	}
 	for i := range c.members {
-		if m := &c.members[i]; m.class == obsolete && m.now == m.old {
+		if m := &c.members[i]; m.class == obsolete && !m.chosen {
 			c.withdraw(m)
 		}
 	}
@@ -169,17 +171,19 @@ func (c *cycle) best(groups []*group) (*group, int32) {
 	return best, top
 }
 
-// judge gives every candidate the spread score it would have as the next pick.
+// judge gives every candidate that is left the spread score it would have as the
+// next pick.
 func (c *cycle) judge() {
 	for i := range c.members {
-		if m := &c.members[i]; m.candidate() {
+		if m := &c.members[i]; m.candidate() && !m.chosen {
 			m.spread, m.forbidden = c.domains.judge(i)
 		}
 	}
 }
 
 // shrink lets go of what an earlier policy chose and of the surplus, and judges
-// the rest as at the last pick.
+// who is not selected as at the last pick, so that an answer fed back says the
+// same of them.
 func (c *cycle) shrink(held []*member) {
 	for _, m := range c.inOrder(obsolete) {
 		c.withdraw(m)
@@ -190,8 +194,11 @@ func (c *cycle) shrink(held []*member) {
 		c.withdraw(m)
 	}
 	held = slices.DeleteFunc(held, func(m *member) bool { return !m.selected() })
-	for _, m := range held[:max(0, len(held)-1)] {
-		c.domains.add(m.index)
+	if last := len(held) - 1; last >= 0 {
+		for _, m := range held[:last] {
+			c.domains.add(m.index)
+		}
+		c.last = held[last]
 	}
 	for i := range c.members {
 		m := &c.members[i]

@@ -84,7 +84,8 @@ type rules struct {
 	hash      string
 	n         int
 	names     []string // PickFixed, each once
-	namespace string   // of a ResourcePlacement
+	listed    map[string]bool
+	namespace string // of a ResourcePlacement
 
 	required    []requiredTerm
 	constrained bool // whether there are required terms
@@ -114,10 +115,12 @@ func compile(r Request) *rules {
 		tolerations: p.Tolerations,
 	}
 	if r.Policy != nil && r.Policy.NumberOfClusters != nil {
-		c.n = int(*r.Policy.NumberOfClusters)
+		c.n = max(0, int(*r.Policy.NumberOfClusters))
 	}
+	c.listed = make(map[string]bool, len(p.ClusterNames))
 	for _, name := range p.ClusterNames {
-		if !slices.Contains(c.names, name) {
+		if !c.listed[name] {
+			c.listed[name] = true
 			c.names = append(c.names, name)
 		}
 	}

@@ -89,7 +89,8 @@ type member struct {
 	objection string // of the filters; not asked of present clusters
 	affinity  int32
 	spread    int32
-	forbidden int // the spread constraint that forbids it, or -1
+	forbidden int  // the spread constraint that forbids it, or -1
+	chosen    bool // in this cycle
 	// reason replaces that of the binding, or stands for one that is missing.
 	reason string
 }
@@ -107,6 +108,7 @@ type cycle struct {
 	members []member   // of the same order
 	gone    []Binding  // on clusters that left
 	domains *spread
+	last    *member  // of a PickN that has what it asks for: the last it chose
 	witness *witness // nil: nobody asks for reasons
 
 	frozen    string // why nothing is chosen or withdrawn; empty if it is
@@ -170,6 +172,7 @@ func (c *cycle) classify(b *Binding) {
 }
 
 func (c *cycle) run() {
+	c.noteMisplaced()
 	switch c.kind {
 	case api.PickAll:
 		c.pickAll()
@@ -179,6 +182,18 @@ func (c *cycle) run() {
 		c.pickN()
 	default:
 		c.freeze("the policy has no placementType that is known")
+	}
+}
+
+// noteMisplaced tells of clusters that would not be chosen now because of where
+// other placements are.
+func (c *cycle) noteMisplaced() {
+	for i := range c.members {
+		if m := &c.members[i]; m.class == present {
+			if why := c.misplaced(m.Cluster); why != "" {
+				c.note("cluster " + quote(m.Name) + " is kept, although " + why)
+			}
+		}
 	}
 }
 
@@ -217,16 +232,11 @@ func (c *cycle) pickFixed() {
 		c.freeze("the policy names no cluster")
 		return
 	}
-	named := map[*member]bool{}
-	for _, name := range c.names {
-		if m := c.find(name); m != nil {
-			named[m] = true
-			c.takeNamed(m)
-		}
-	}
 	for i := range c.members {
-		m := &c.members[i]
-		if m.class == obsolete && !named[m] {
+		switch m := &c.members[i]; {
+		case c.named(m):
+			c.takeNamed(m)
+		case m.class == obsolete:
 			c.withdraw(m)
 		}
 	}
@@ -270,7 +280,7 @@ func (c *cycle) choose(m *member, score *Score, order int) {
 	b.Cluster, b.Policy, b.Unscheduled = m.Name, c.hash, false
 	b.Score, b.Order = score, order
 	b.Reason = picked(c.key, score) + c.unreadable(m.Cluster)
-	m.now = &b
+	m.now, m.chosen = &b, true
 }
 
 func (c *cycle) withdraw(m *member) {

@@ -1,6 +1,8 @@
 package placement
 
 import (
+	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -165,4 +167,35 @@ func (s *spread) judge(cluster int) (score int32, forbidden int) {
 		}
 	}
 	return score, -1
+}
+
+// emptyDomains are the values of a constraint's label that hold the least and
+// of whose clusters none can be chosen.
+func (c *cycle) emptyDomains(i int) []string {
+	d := c.domains.domains[i]
+	usable := make([]bool, len(d.names))
+	for j := range c.members {
+		if id := d.of[j]; id >= 0 && (c.members[j].candidate() || c.members[j].selected()) {
+			usable[id] = true
+		}
+	}
+	var all []string
+	for id, name := range d.names {
+		if !usable[id] && d.count[id] == d.low {
+			all = append(all, quote(name))
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// noteEmpty tells of values that keep a placement from getting what it asks
+// for, although nothing can be chosen there.
+func (c *cycle) noteEmpty() {
+	for i, k := range c.domains.constraints {
+		forbids := slices.ContainsFunc(c.members, func(m member) bool { return m.candidate() && m.forbidden == i })
+		if empty := c.emptyDomains(i); forbids && len(empty) > 0 {
+			c.note(fmt.Sprintf("topology spread constraint %q: nothing can be chosen in %s, which counts nevertheless and keeps all others at most %d ahead", k.key, some(empty), k.maxSkew))
+		}
+	}
 }

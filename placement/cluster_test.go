@@ -1,0 +1,117 @@
+package placement_test
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+func TestClusterOf(t *testing.T) {
+	m := &api.MemberCluster{}
+	m.Name = "m1"
+	m.Labels = map[string]string{"env": "prod"}
+	m.Annotations = map[string]string{
+		"other": "1", api.PropertyAnnotationPrefix + "rating": "7", api.PropertyAnnotationPrefix + "tier": "gold",
+		api.PropertyAnnotationPrefix + "broken": "5",
+	}
+	m.Status.Properties = map[string]api.PropertyValue{
+		"kubernetes-fleet.io/node-count": {Value: "3"}, "k8s.io/k8s-version": {Value: "v1.30.2"},
+		"rating": {Value: "1"}, "broken": {Value: "yes"},
+	}
+	m.Status.ResourceUsage = api.ResourceUsage{
+		Capacity:    api.ResourceList{"cpu": resource.MustParse("4")},
+		Allocatable: api.ResourceList{"ephemeral-storage": resource.MustParse("9Gi")},
+		Available:   api.ResourceList{"cpu": resource.MustParse("500m")},
+	}
+	c := placement.ClusterOf(m)
+
+	for name, want := range map[string]string{
+		"kubernetes-fleet.io/node-count":      "3",
+		res + "total-cpu":                     "4",
+		res + "allocatable-ephemeral-storage": "9Gi",
+		res + "available-cpu":                 "500m",
+		"rating":                              "7",
+		"broken":                              "5",
+	} {
+		if got, ok := c.Properties[name]; !ok || got.Cmp(resource.MustParse(want)) != 0 {
+			t.Errorf("property %s is %s, want %s", name, got.String(), want)
+		}
+	}
+	if len(c.Properties) != 6 || len(c.Malformed) != 2 || c.Malformed["tier"] != "gold" || c.Malformed["k8s.io/k8s-version"] != "v1.30.2" {
+		t.Errorf("properties %v, malformed %v", c.Properties, c.Malformed)
+	}
+	if c.Labels["env"] != "prod" || c.Labels[api.MemberNameLabel] != "m1" {
+		t.Errorf("labels %v", c.Labels)
+	}
+	if len(m.Labels) != 1 {
+		t.Errorf("the member's own labels became %v", m.Labels)
+	}
+}
+
+func TestNamespacesOfACluster(t *testing.T) {
+	collected := []metav1.Condition{{Type: api.NamespaceCollectionSucceeded, Status: metav1.ConditionFalse}}
+	tests := map[string]struct {
+		status  api.MemberClusterStatus
+		looked  bool
+		unknown bool
+	}{
+		"nobody looked":       {api.MemberClusterStatus{Namespaces: map[string]string{"ns": "x"}}, false, false},
+		"seen, up to a limit": {api.MemberClusterStatus{Conditions: collected, Namespaces: map[string]string{"ns": "x"}}, true, false},
+		"none to tell of":     {api.MemberClusterStatus{Conditions: collected}, false, true},
+		"none there":          {api.MemberClusterStatus{Conditions: collected, Namespaces: map[string]string{}}, true, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := placement.ClusterOf(&api.MemberCluster{Status: test.status})
+			if (c.Namespaces != nil) != test.looked || c.NamespacesUnknown != test.unknown {
+				t.Errorf("namespaces %v, unknown %t", c.Namespaces, c.NamespacesUnknown)
+			}
+		})
+	}
+}
+
+func TestIneligible(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	ago := func(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
+	const limit = 5 * time.Minute
+	joined := metav1.Condition{Type: api.Joined, Status: metav1.ConditionTrue}
+	health := func(s metav1.ConditionStatus, d time.Duration) metav1.Condition {
+		return metav1.Condition{Type: api.Healthy, Status: s, LastTransitionTime: ago(d)}
+	}
+	agent := func(heartbeat time.Duration, conditions ...metav1.Condition) []api.AgentStatus {
+		return []api.AgentStatus{{Type: "Other"}, {Type: api.MemberAgent, Conditions: conditions, LastReceivedHeartbeat: ago(heartbeat)}}
+	}
+	const offline = "cluster is not connected to the fleet: "
+	tests := map[string]struct {
+		agents  []api.AgentStatus
+		leaving bool
+		want    string
+	}{
+		"well":               {agent(0, joined, health("True", time.Hour)), false, ""},
+		"leaving":            {agent(0, joined, health("True", 0)), true, "cluster has left the fleet"},
+		"never seen":         {nil, false, offline + "member agent not online yet"},
+		"silent for 5 m":     {agent(limit, joined, health("True", 0)), false, ""},
+		"silent for longer":  {agent(12*time.Minute, joined, health("True", 0)), false, silent},
+		"not joined":         {agent(0, health("True", 0)), false, notJoined},
+		"no longer joined":   {agent(0, metav1.Condition{Type: api.Joined, Status: "False"}, health("True", 0)), false, notJoined},
+		"no health":          {agent(0, joined), false, offline + "health condition from member agent is not available"},
+		"unhealthy for 5 m":  {agent(0, joined, health("False", limit)), false, ""},
+		"unhealthy for long": {agent(0, joined, health("Unknown", 90*time.Second+limit)), false, offline + "unhealthy for a prolonged period of time (last transitioned 6.50 minutes ago)"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			m := &api.MemberCluster{Status: api.MemberClusterStatus{AgentStatus: test.agents}}
+			if test.leaving {
+				m.DeletionTimestamp = &metav1.Time{Time: now}
+			}
+			if got := placement.Ineligible(m, now); got != test.want {
+				t.Errorf("%q, want %q", got, test.want)
+			}
+		})
+	}
+}
