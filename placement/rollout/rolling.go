@@ -52,7 +52,7 @@ type allowance struct {
 // maxUnavailable, removals first; additions on maxSurge; clusters that are down
 // are updated for nothing.
 func (in *Input) roll() Plan {
-	p := Plan{Budget: in.budget(), Settled: true}
+	p := Plan{Budget: in.budget(), Settled: true, Assign: make([]Assignment, 0, len(in.Bindings))}
 	if b := in.broken(); b != nil {
 		p.Stopped = b.Cluster
 	}

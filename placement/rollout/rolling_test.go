@@ -73,7 +73,9 @@ func TestSharesAreRoundedUp(t *testing.T) {
 		share  string
 		target int
 		want   int
-	}{{"25%", 1, 1}, {"25%", 4, 1}, {"25%", 5, 2}, {"25%", 7, 2}, {"20%", 2, 1}, {"0%", 9, 0}, {"0", 9, 0}, {"100%", 3, 3}, {"7", 3, 7}}
+	}{{"25%", 1, 1}, {"25%", 4, 1}, {"25%", 5, 2}, {"25%", 7, 2}, {"20%", 2, 1}, {"0%", 9, 0}, {"0", 9, 0}, {"100%", 3, 3}, {"7", 3, 7},
+		// What cannot be read was refused before; it allows nothing.
+		{"many", 4, 0}, {"-1", 4, 0}}
 	for _, test := range tests {
 		if got := scaled(intstr.Parse(test.share), test.target); got != test.want {
 			t.Errorf("%s of %d = %d, want %d", test.share, test.target, got, test.want)
@@ -90,6 +92,17 @@ func TestDefaultsAreFilledInFieldByField(t *testing.T) {
 	if got := period(in.Strategy); got != time.Minute {
 		t.Errorf("period %v, want a minute", got)
 	}
+}
+
+func TestOneClusterHasOneBinding(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("two bindings of one cluster are taken for two clusters")
+		}
+	}()
+	in := input("PickAll", "bR bR", "1/1 60")
+	in.Bindings[1].Cluster = in.Bindings[0].Cluster
+	Next(in)
 }
 
 func TestTargetIsOfThePolicy(t *testing.T) {

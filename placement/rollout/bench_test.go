@@ -1,0 +1,23 @@
+package rollout
+
+import (
+	"fmt"
+	"testing"
+)
+
+// A placement on a thousand clusters: nothing to do, an update in the middle,
+// and a stopped one.
+func BenchmarkNext(b *testing.B) {
+	for _, bench := range []struct{ name, word string }{{"settled", "bR="}, {"rolling", "bR"}, {"waiting", "bC"}} {
+		b.Run(bench.name, func(b *testing.B) {
+			in := input("PickAll", "", "25%/25% 60")
+			for i := range 1000 {
+				in.Bindings = append(in.Bindings, binding(fmt.Sprintf("cluster-%04d", i), bench.word))
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				Next(in)
+			}
+		})
+	}
+}
