@@ -29,8 +29,8 @@ func quote(s string) string { return `"` + s + `"` }
 
 // picked is the reason of a cluster that was chosen; without a score it was
 // named by the policy.
-func picked(placement string, s *Score) string {
-	text := "Successfully scheduled resources for placement in " + quote(placement)
+func picked(cluster string, s *Score) string {
+	text := "Successfully scheduled resources for placement in " + quote(cluster)
 	if s != nil {
 		text += scores(s)
 	}
@@ -83,7 +83,7 @@ func (c *cycle) selectedOrder() []*member {
 
 // scored reports whether the cluster was ranked among the candidates.
 func (c *cycle) scored(m *member) bool {
-	return c.kind == api.PickN && m.candidate() && m.forbidden < 0
+	return c.kind == api.PickN && c.frozen == "" && m.candidate() && m.forbidden < 0
 }
 
 func (c *cycle) named(m *member) bool {
@@ -127,7 +127,9 @@ func (c *cycle) decision(m *member) Decision {
 	d := Decision{Cluster: m.Name, Selected: m.selected()}
 	if d.Selected {
 		d.Score = m.now.Score
-		d.Reason = cmp.Or(m.reason, m.now.Reason, picked(c.key, d.Score))
+		if d.Reason = cmp.Or(m.reason, m.now.Reason); d.Reason == "" {
+			d.Reason = picked(m.Name, d.Score)
+		}
 		return d
 	}
 	if c.scored(m) {
@@ -135,6 +137,17 @@ func (c *cycle) decision(m *member) Decision {
 	}
 	d.Reason = c.refusal(m) + c.unreadable(m.Cluster)
 	return d
+}
+
+// unschedulable is the reason of a cluster that was filtered. Clusters share
+// the text: there are many of them, and few objections.
+func (c *cycle) unschedulable(objection string) string {
+	text, known := c.texts[objection]
+	if !known {
+		text = "ClusterUnschedulable, " + objection
+		c.texts[objection] = text
+	}
+	return text
 }
 
 // refusal is why a cluster is not selected.
@@ -147,9 +160,9 @@ func (c *cycle) refusal(m *member) string {
 	case c.kind == api.PickFixed:
 		return "Cluster " + quote(m.Name) + " is not named by the placement policy"
 	case m.objection != "":
-		return "ClusterUnschedulable, " + m.objection
+		return c.unschedulable(m.objection)
 	case m.forbidden >= 0:
-		return "ClusterUnschedulable, " + c.domains.constraints[m.forbidden].violation()
+		return c.unschedulable(c.domains.constraints[m.forbidden].violation())
 	}
 	s := &Score{Affinity: m.affinity, Spread: m.spread}
 	if c.last != nil && compareScores(s, c.last.now.Score) > 0 {

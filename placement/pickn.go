@@ -8,6 +8,10 @@ import (
 
 // pickN takes N clusters. What is present stays unless N shrinks.
 func (c *cycle) pickN() {
+	if !c.counted {
+		c.freeze("the policy has no numberOfClusters")
+		return
+	}
 	c.filter()
 	for i := range c.members {
 		if m := &c.members[i]; m.candidate() {

@@ -82,7 +82,8 @@ func maxSkew(t api.TopologySpreadConstraint) int32 {
 type rules struct {
 	kind      api.PlacementType
 	hash      string
-	n         int
+	n         int      // PickN
+	counted   bool     // whether there is an N
 	names     []string // PickFixed, each once
 	listed    map[string]bool
 	namespace string // of a ResourcePlacement
@@ -115,7 +116,7 @@ func compile(r Request) *rules {
 		tolerations: p.Tolerations,
 	}
 	if r.Policy != nil && r.Policy.NumberOfClusters != nil {
-		c.n = max(0, int(*r.Policy.NumberOfClusters))
+		c.n, c.counted = max(0, int(*r.Policy.NumberOfClusters)), true
 	}
 	c.listed = make(map[string]bool, len(p.ClusterNames))
 	for _, name := range p.ClusterNames {

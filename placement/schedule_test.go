@@ -52,7 +52,7 @@ func TestPickAllTakesWhatPassesTheFilters(t *testing.T) {
 		"1: no policy": {
 			want: "in: m1 m2 m3 m4 m5 m6 m7\nout: m8 m9\ntrue 7 of 7",
 			reasons: map[string]string{
-				"m1": `Successfully scheduled resources for placement in "web" (affinity score: 0, topology spread score: 0): picked by scheduling policy`,
+				"m1": `Successfully scheduled resources for placement in "m1" (affinity score: 0, topology spread score: 0): picked by scheduling policy`,
 				"m8": filteredBy + silent,
 				"m9": filteredBy + notJoined,
 			}},
@@ -117,7 +117,7 @@ func TestPickFixedTakesWhatIsNamed(t *testing.T) {
 			policy: pickFixed("m1 m2 m4 m5 m6 m8 m9 mX"),
 			want:   "in: m1- m2- m4- m5- m6-\nout: m8 m9 mX m3 m7\nfalse 5 of 8",
 			reasons: map[string]string{
-				"m1": `Successfully scheduled resources for placement in "web": picked by scheduling policy`,
+				"m1": `Successfully scheduled resources for placement in "m1": picked by scheduling policy`,
 				"m8": `Cluster "m8" is not eligible for resource placement yet: ` + silent,
 				"mX": `Specified cluster "mX" is not found`,
 				"m3": `Cluster "m3" is not named by the placement policy`,

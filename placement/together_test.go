@@ -161,13 +161,16 @@ func TestNotesNameWhatCannotBeRead(t *testing.T) {
 	}
 }
 
-// A type that validation would have refused moves nothing.
-func TestUnknownPlacementTypeMovesNothing(t *testing.T) {
-	o := placement.Schedule(placement.Request{
-		Key: crp, Policy: policy("PickBest"), Clusters: theFleet(), Bindings: bound(nil, "*m1 -m2"),
-	})
-	if got, want := holds(o.Bindings), "*m1 -m2"; got != want || o.Fulfilled {
-		t.Errorf("holds %s, fulfilled: %t, want %s and not", got, o.Fulfilled, want)
+// A policy that validation would have refused moves nothing.
+func TestBrokenPolicyMovesNothing(t *testing.T) {
+	for name, p := range map[string]*api.PlacementPolicy{"type": policy("PickBest"), "N": policy(api.PickN)} {
+		o := placement.Schedule(placement.Request{Key: crp, Policy: p, Clusters: theFleet(), Bindings: bound(nil, "*m1 -m2")})
+		if got, want := holds(o.Bindings), "*m1 -m2"; got != want || o.Fulfilled {
+			t.Errorf("%s: holds %s, fulfilled: %t, want %s and not", name, got, o.Fulfilled, want)
+		}
+		if got, want := tell(o), "in: m1\nout: m2 m3 m4 m5 m6 m7 m8 m9\nfalse 1 of 0"; got != want {
+			t.Errorf("%s: got\n%s\nwant\n%s", name, got, want)
+		}
 	}
 }
 
