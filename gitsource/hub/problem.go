@@ -1,8 +1,10 @@
 package hub
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -28,7 +30,8 @@ type Problem struct {
 	Message string
 }
 
-// Error returns path:line: field: message, leaving out what is not known.
+// Error returns path:line: field: message, leaving out what is not known, and
+// the kustomization that brought the place in.
 func (p Problem) Error() string {
 	var b strings.Builder
 	if p.Path != "" {
@@ -38,6 +41,9 @@ func (p Problem) Error() string {
 		fmt.Fprintf(&b, "%s: ", p.Field)
 	}
 	b.WriteString(p.Message)
+	if p.Kustomization != "" && p.Kustomization != p.Path {
+		fmt.Fprintf(&b, " (built by %s)", p.Kustomization)
+	}
 	return b.String()
 }
 
@@ -51,4 +57,30 @@ func (ps Problems) Err() error {
 		errs[i] = p
 	}
 	return errors.Join(errs...)
+}
+
+// A LoadError says that a commit does not load because of what is in it. Any
+// other error of Load means that the commit could not be read.
+type LoadError struct {
+	// Problems are all that was found, warnings as well, in order.
+	Problems Problems
+}
+
+// Error lists the problems, one on each line.
+func (e *LoadError) Error() string { return e.Problems.Err().Error() }
+
+// sort puts problems in order and drops repetitions: a base that several
+// kustomizations are built on says everything several times.
+func (ps Problems) sort() Problems {
+	slices.SortStableFunc(ps, func(a, b Problem) int {
+		return cmp.Or(
+			strings.Compare(a.Path, b.Path), a.Line-b.Line, strings.Compare(a.Field, b.Field),
+			strings.Compare(string(a.Severity), string(b.Severity)), strings.Compare(a.Message, b.Message),
+			strings.Compare(a.Kustomization, b.Kustomization), a.Document-b.Document,
+		)
+	})
+	return slices.CompactFunc(ps, func(a, b Problem) bool {
+		b.Kustomization, b.Document = a.Kustomization, a.Document
+		return a == b
+	})
 }

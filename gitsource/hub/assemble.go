@@ -1,0 +1,289 @@
+package hub
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// An assembly puts the items of a commit together, and finds what only shows
+// when all of them are known.
+type assembly struct {
+	limits Limits
+	load   int
+	// before are the items of an earlier load, number last, by ID. Most of
+	// them are here again, and in order already.
+	before []*item
+	last   int
+
+	items    []*item
+	problems Problems
+}
+
+func (a *assembly) add(p *parsed) {
+	a.items = append(a.items, p.items...)
+	a.problems = append(a.problems, p.problems...)
+}
+
+func (a *assembly) problem(severity Severity, origin api.Origin, field, format string, args ...any) {
+	a.problems = append(a.problems, Problem{Origin: origin, Field: field, Severity: severity, Message: fmt.Sprintf(format, args...)})
+}
+
+func (a *assembly) unlisted(name, owner string) {
+	a.problem(Warning, api.Origin{Path: name}, "", "not read, since %s decides about this directory and does not list it; add it there, or list it in %s", owner, IgnoreFile)
+}
+
+// finish leaves a.items sorted.
+func (a *assembly) finish(commit Commit) (*Snapshot, error) {
+	if len(a.items) > a.limits.Objects {
+		a.problem(Error, api.Origin{}, "", "the commit has more than %d objects; split the repository, or raise limits.objects", a.limits.Objects)
+	}
+	s := &Snapshot{Commit: commit, Namespaced: a.declaredScopes()}
+	a.fitScopes(s.Namespaced)
+	a.sort()
+	a.duplicates()
+	a.overrides()
+	a.problems = a.problems.sort()
+	if hasErrors(a.problems) {
+		return nil, &LoadError{a.problems}
+	}
+	s.Warnings = a.problems
+	a.fill(s)
+	return s, nil
+}
+
+func (a *assembly) declaredScopes() map[api.GroupKind]bool {
+	scopes := map[api.GroupKind]bool{}
+	for _, it := range a.items {
+		if it.scope != nil {
+			scopes[it.scope.kind] = it.scope.namespaced
+		}
+	}
+	return scopes
+}
+
+// fitScopes compares custom objects, and placements that select them, with the
+// definitions of the commit.
+func (a *assembly) fitScopes(scopes map[api.GroupKind]bool) {
+	kept := a.items[:0]
+	for _, it := range a.items {
+		if it.placement != nil && len(scopes) > 0 {
+			a.termScopes(it, scopes)
+		}
+		if it.custom {
+			it = a.fitScope(it, scopes)
+		}
+		if it != nil {
+			kept = append(kept, it)
+		}
+	}
+	a.items = kept
+}
+
+func (a *assembly) termScopes(it *item, scopes map[api.GroupKind]bool) {
+	terms := it.placement.Spec.ResourceSelectors
+	for i, t := range terms {
+		namespaced, declared := scopes[api.GroupKind{Group: t.Group, Kind: t.Kind}]
+		if msg := scopeFault(terms, t.Kind, namespaced, declared, it.id.Namespace != ""); msg != "" {
+			origin := it.origin
+			origin.Line = it.lines[i]
+			a.problem(Error, origin, fmt.Sprintf("spec.resourceSelectors[%d].kind", i), "%s", msg)
+		}
+	}
+}
+
+// fitScope returns the item as its kind's scope wants it, nil if it cannot be.
+func (a *assembly) fitScope(it *item, scopes map[api.GroupKind]bool) *item {
+	namespaced, declared := scopes[it.id.GroupKind()]
+	switch {
+	case declared && namespaced && it.id.Namespace == "":
+		a.problem(Error, it.origin, "metadata.namespace", needsNamespace, it.id.Kind)
+		return nil
+	case declared && !namespaced && it.id.Namespace != "":
+		a.problem(Warning, it.origin, "metadata.namespace", dropsNamespace, it.id.Kind)
+		return it.withoutNamespace()
+	case !declared && it.id.Namespace == "" && !strings.HasPrefix(it.id.Kind, "Cluster"):
+		a.problem(Warning, it.origin, "metadata.namespace",
+			"missing, so %s is taken for a kind that lives in no namespace, since the commit does not define it; if it does live in one, write it", it.id.Kind)
+	}
+	return it
+}
+
+// withoutNamespace is the item as a cluster-scoped object; the same one at
+// every call.
+func (it *item) withoutNamespace() *item {
+	if it.variant != nil {
+		return it.variant
+	}
+	object := it.object.Object.DeepCopy()
+	object.SetNamespace("")
+	hash, _ := hashOf(object.Object) // it had one before
+	v := &item{id: it.id, origin: it.origin}
+	v.id.Namespace = ""
+	v.object = &api.Object{ID: v.id, Object: object, Hash: hash, Origin: it.origin}
+	it.variant = v
+	return v
+}
+
+// sort puts the items in order. What the earlier load had is in order already,
+// so that a small commit costs little.
+func (a *assembly) sort() {
+	var fresh []*item
+	for _, it := range a.items {
+		if it.seen != a.last {
+			fresh = append(fresh, it)
+		}
+		it.seen = a.load
+	}
+	byID := func(x, y *item) int { return x.id.Compare(y.id) }
+	slices.SortStableFunc(fresh, byID)
+	merged := make([]*item, 0, len(a.items))
+	for _, it := range a.before {
+		if it.seen != a.load {
+			continue
+		}
+		for len(fresh) > 0 && byID(fresh[0], it) < 0 {
+			merged = append(merged, fresh[0])
+			fresh = fresh[1:]
+		}
+		merged = append(merged, it)
+	}
+	a.items = append(merged, fresh...)
+}
+
+// duplicates reports each place of an object that is defined more than once.
+func (a *assembly) duplicates() {
+	for i := 0; i < len(a.items); {
+		j := i + 1
+		for j < len(a.items) && a.items[j].id == a.items[i].id {
+			j++
+		}
+		if j-i > 1 {
+			a.duplicate(a.items[i:j])
+		}
+		i = j
+	}
+}
+
+// places is how many other places a message names.
+const places = 3
+
+func (a *assembly) duplicate(same []*item) {
+	for _, it := range same {
+		var others []string
+		for _, other := range same {
+			if other != it && len(others) < places {
+				others = append(others, whereText(other.origin))
+			}
+		}
+		if more := len(same) - 1 - len(others); more > 0 {
+			others = append(others, fmt.Sprintf("%d more places", more))
+		}
+		slices.Sort(others)
+		a.problem(Error, it.origin, "", "%s is defined more than once: also at %s; remove all but one", it.id, strings.Join(others, ", "))
+	}
+}
+
+// whereText names a place, and the kustomization that brings it in.
+func whereText(o api.Origin) string {
+	if o.Kustomization == "" || o.Kustomization == o.Path {
+		return o.String()
+	}
+	return o.String() + " (built by " + o.Kustomization + ")"
+}
+
+// overrides reports objects that two overrides change, and too many overrides.
+func (a *assembly) overrides() {
+	type target struct {
+		namespace string
+		api.ResourceSelector
+	}
+	type user struct {
+		it *item
+		i  int
+	}
+	users := map[target][]user{}
+	var order []target
+	count := map[string]int{}
+	for _, it := range a.items {
+		for i, s := range it.selectors() {
+			t := target{it.id.Namespace, s}
+			if users[t] == nil {
+				order = append(order, t)
+			}
+			users[t] = append(users[t], user{it, i})
+		}
+		if it.clusterOverride != nil || it.override != nil {
+			count[it.id.Namespace]++
+			a.overrideLimit(it, count[it.id.Namespace])
+		}
+	}
+	for _, t := range order {
+		for n, u := range users[t] {
+			other := users[t][0]
+			if n == 0 && len(users[t]) > 1 {
+				other = users[t][1]
+			}
+			if other.it == u.it {
+				continue
+			}
+			origin := u.it.origin
+			origin.Line = u.it.lines[u.i]
+			a.problem(Error, origin, fmt.Sprintf("spec.%s[%d]", u.it.selectorField(), u.i),
+				"invalid resource selector %s: the resource has been selected by both %s and %s (%s), which is not supported; select it in one of them",
+				selectorText(t.ResourceSelector), u.it.id.Name, other.it.id.Name, whereText(other.it.origin))
+		}
+	}
+}
+
+func (it *item) selectors() []api.ResourceSelector {
+	switch {
+	case it.override != nil:
+		return it.override.Spec.ResourceSelectors
+	case it.clusterOverride != nil:
+		var out []api.ResourceSelector
+		for _, s := range it.clusterOverride.Spec.ClusterResourceSelectors {
+			out = append(out, api.ResourceSelector{Group: s.Group, Version: s.Version, Kind: s.Kind, Name: s.Name})
+		}
+		return out
+	}
+	return nil
+}
+
+func (it *item) selectorField() string {
+	if it.clusterOverride != nil {
+		return "clusterResourceSelectors"
+	}
+	return "resourceSelectors"
+}
+
+func (a *assembly) overrideLimit(it *item, n int) {
+	switch {
+	case n != 101:
+	case it.clusterOverride != nil:
+		a.problem(Warning, it.origin, "", "clusterResourceOverride limit has been reached: at most 100 cluster resources can be created in KubeFleet")
+	default:
+		a.problem(Warning, it.origin, "", "resourceOverride limit has been reached: at most 100 resources can be created in KubeFleet")
+	}
+}
+
+// fill hands the items over. Their order by ID is that of the snapshot.
+func (a *assembly) fill(s *Snapshot) {
+	s.Objects = make([]*api.Object, 0, len(a.items))
+	for _, it := range a.items {
+		switch {
+		case it.object != nil:
+			s.Objects = append(s.Objects, it.object)
+		case it.placement != nil:
+			s.Placements = append(s.Placements, it.placement)
+		case it.cluster != nil:
+			s.Clusters = append(s.Clusters, it.cluster)
+		case it.clusterOverride != nil:
+			s.ClusterOverrides = append(s.ClusterOverrides, it.clusterOverride)
+		case it.override != nil:
+			s.Overrides = append(s.Overrides, it.override)
+		}
+	}
+}

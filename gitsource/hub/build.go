@@ -1,0 +1,235 @@
+package hub
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/api/resmap"
+	"sigs.k8s.io/kustomize/api/types"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// kustomize is in use by one build at a time: it keeps schemas in global
+// variables.
+var kustomizing = make(chan struct{}, 1)
+
+// mount is where a build sees the repository, so that nothing above it exists.
+const mount = "/repository"
+
+// A builder makes the objects of one kustomization, from files it is given.
+type builder struct {
+	limits Limits
+	// file is the kustomization that is built.
+	file  string
+	parts []*kustomization
+	texts map[string][]byte
+	// places are where the documents of the files stand.
+	places   map[string][]place
+	secrets  []string
+	problems Problems
+}
+
+// A place is where a document stands.
+type place struct {
+	kind, name string
+	line       int
+	document   int
+}
+
+func (b *builder) fail(format string, args ...any) {
+	b.problems = append(b.problems, Problem{
+		Origin: api.Origin{Path: b.file}, Severity: Error, Message: fmt.Sprintf(format, args...),
+	})
+}
+
+// build reads the files of a kustomization and builds it. What goes wrong in
+// them is part of the result; an error means that they could not be read.
+func build(t *tree, dir string, parts []*kustomization, file string) (*parsed, error) {
+	b := &builder{limits: t.limits, file: file, parts: parts, texts: map[string][]byte{}, places: map[string][]place{}}
+	if err := b.readAll(t); err != nil {
+		return nil, err
+	}
+	out := &parsed{}
+	if !hasErrors(b.problems) {
+		if m := b.run(dir); m != nil {
+			out.items = b.collect(m, dir)
+		}
+	}
+	out.problems = b.problems
+	return out, nil
+}
+
+func (b *builder) readAll(t *tree) error {
+	for _, k := range b.parts {
+		for _, f := range append([]reference{{path: k.file}}, k.files...) {
+			if _, done := b.texts[f.path]; done {
+				continue
+			}
+			if err := b.read(t, f, k.file == f.path); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// read also finds the faults of a file, since kustomize says neither file nor
+// line.
+func (b *builder) read(t *tree, f reference, isKustomization bool) error {
+	data, err := t.read(f.path)
+	if tooLarge := (*errTooLarge)(nil); errors.As(err, &tooLarge) {
+		b.problems = append(b.problems, Problem{Origin: api.Origin{Path: f.path}, Severity: Error, Message: err.Error()})
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	b.texts[f.path] = data
+	if f.data || isKustomization {
+		return nil
+	}
+	parsed := parseSyntax(f.path, data, b.limits)
+	for _, p := range parsed.problems {
+		if p.Severity == Error {
+			p.Kustomization = b.file
+			b.problems = append(b.problems, p)
+		}
+	}
+	for _, doc := range parsed.documents {
+		b.note(f.path, doc)
+	}
+	return nil
+}
+
+// note remembers where a document stands, and what is secret in it.
+func (b *builder) note(name string, doc textDocument) {
+	at := func(keys ...string) *yaml.Node {
+		n, _ := find(doc.root, (*fieldPath)(nil).child(keys...))
+		if n == nil {
+			return &yaml.Node{}
+		}
+		return n
+	}
+	kind := at("kind").Value
+	b.places[name] = append(b.places[name], place{kind, at("metadata", "name").Value, doc.before + doc.root.Line, doc.number})
+	if kind == "Secret" {
+		for _, field := range []string{"data", "stringData"} {
+			walkScalars(at(field), "", func(_, value string) { b.secrets = append(b.secrets, value) })
+		}
+	}
+}
+
+// run builds on a file system that holds what the kustomization mentions, and
+// nothing else.
+func (b *builder) run(dir string) resmap.ResMap {
+	fsys := &buildFiles{FileSystem: filesys.MakeFsInMemory()}
+	for name, data := range b.texts {
+		if name == b.file {
+			data = b.withOrigins(dir, data)
+		}
+		if err := fsys.WriteFile(path.Join(mount, name), data); err != nil {
+			b.fail("%v", err)
+			return nil
+		}
+	}
+	deadline := time.NewTimer(b.limits.BuildTime)
+	defer deadline.Stop()
+	select {
+	case kustomizing <- struct{}{}:
+	case <-deadline.C:
+		b.fail("waited longer than %s for another kustomization to be built", b.limits.BuildTime)
+		return nil
+	}
+	done := make(chan buildResult, 1)
+	go func() {
+		defer func() { <-kustomizing }()
+		done <- kustomize(fsys, path.Join(mount, dir))
+	}()
+	select {
+	case result := <-done:
+		if result.err != nil {
+			b.fail("kustomize: %s", b.clean(result.err.Error()))
+		}
+		return result.objects
+	case <-deadline.C:
+		// Nothing can stop it, but it finds no more files.
+		fsys.closed.Store(true)
+		b.fail("the build took longer than %s; make it smaller, or raise limits.buildTime", b.limits.BuildTime)
+		return nil
+	}
+}
+
+type buildResult struct {
+	objects resmap.ResMap
+	err     error
+}
+
+func kustomize(fsys filesys.FileSystem, dir string) (result buildResult) {
+	defer func() {
+		if p := recover(); p != nil {
+			result = buildResult{err: fmt.Errorf("it failed on this input: %v", p)}
+		}
+	}()
+	options := krusty.MakeDefaultOptions()
+	options.LoadRestrictions = types.LoadRestrictionsRootOnly
+	options.PluginConfig = types.DisabledPluginConfig()
+	objects, err := krusty.MakeKustomizer(options).Run(fsys, dir)
+	return buildResult{objects, err}
+}
+
+// buildFiles can be closed, to end a build that takes too long.
+type buildFiles struct {
+	filesys.FileSystem
+	closed atomic.Bool
+}
+
+var errClosed = errors.New("the build takes too long")
+
+func (f *buildFiles) ReadFile(name string) ([]byte, error) {
+	if f.closed.Load() {
+		return nil, errClosed
+	}
+	return f.FileSystem.ReadFile(name)
+}
+
+// withOrigins asks kustomize to say of each object where it came from.
+func (b *builder) withOrigins(dir string, data []byte) []byte {
+	for _, k := range b.parts {
+		if k.dir != dir {
+			continue
+		}
+		spec := k.text.spec
+		spec.BuildMetadata = append([]string{types.OriginAnnotations}, spec.BuildMetadata...)
+		if text, err := json.Marshal(spec); err == nil {
+			return text
+		}
+	}
+	return data
+}
+
+// clean turns kustomize's words into ours: no mount, no secrets, one line.
+func (b *builder) clean(message string) string {
+	for _, k := range b.parts {
+		b.secrets = append(b.secrets, k.secrets(b.texts)...)
+	}
+	message = redact(message, b.secrets)
+	message = strings.ReplaceAll(message, mount+"/", "")
+	message = strings.ReplaceAll(message, mount, ".")
+	if len(b.secrets) > 0 {
+		message, _, _ = strings.Cut(message, "\n")
+	}
+	message = strings.Join(strings.Fields(message), " ")
+	if runes := []rune(message); len(runes) > 500 {
+		message = string(runes[:500]) + " …"
+	}
+	return message
+}

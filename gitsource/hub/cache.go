@@ -1,0 +1,36 @@
+package hub
+
+// A cache keeps what the last two loads used, so that going back and forth
+// between two commits costs as little as going forward.
+type cache[K comparable, V any] struct {
+	entries map[K]*cached[V]
+	load    int
+}
+
+type cached[V any] struct {
+	value V
+	used  int
+}
+
+func newCache[K comparable, V any]() *cache[K, V] { return &cache[K, V]{entries: map[K]*cached[V]{}} }
+
+func (c *cache[K, V]) get(key K) (V, bool) {
+	e, ok := c.entries[key]
+	if !ok {
+		return *new(V), false
+	}
+	e.used = c.load
+	return e.value, true
+}
+
+func (c *cache[K, V]) put(key K, value V) { c.entries[key] = &cached[V]{value, c.load} }
+
+// next begins a load and forgets what neither of the last two used.
+func (c *cache[K, V]) next() {
+	c.load++
+	for key, e := range c.entries {
+		if e.used < c.load-2 {
+			delete(c.entries, key)
+		}
+	}
+}

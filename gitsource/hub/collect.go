@@ -1,0 +1,114 @@
+package hub
+
+import (
+	"encoding/json"
+	"path"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/kustomize/api/resmap"
+	"sigs.k8s.io/kustomize/api/resource"
+	"sigs.k8s.io/kustomize/api/types"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+const originAnnotation = "config.kubernetes.io/origin"
+
+// collect judges what a build made, as if it stood in files.
+func (b *builder) collect(m resmap.ResMap, dir string) []*item {
+	var items []*item
+	var size int64
+	words := map[string]string{}
+	for _, res := range m.Resources() {
+		r := &report{origin: b.originOf(res, dir)}
+		c := &converter{r: r, limits: b.limits, words: words, ours: isOurs(res.YNode())}
+		value, ok := c.document(res.YNode())
+		if ok {
+			b.forgetOrigin(value)
+			data, _ := json.Marshal(value)
+			if size += int64(len(data)); size > b.limits.BuildOutput {
+				b.fail("the build writes more than %s; make it smaller, or raise limits.buildOutput", bytesText(b.limits.BuildOutput))
+				return nil
+			}
+			items = append(items, judge(r, value)...)
+		}
+		b.problems = append(b.problems, r.problems...)
+	}
+	return items
+}
+
+// originOf finds the document that an object was made of.
+func (b *builder) originOf(res *resource.Resource, dir string) api.Origin {
+	origin := api.Origin{Path: b.file, Kustomization: b.file}
+	o, err := res.GetOrigin()
+	if err != nil || o == nil {
+		return origin
+	}
+	if o.Path == "" {
+		if o.ConfiguredIn != "" {
+			origin.Path = path.Join(dir, o.ConfiguredIn)
+			origin.Line = b.generatorLine(origin.Path, res.GetName())
+		}
+		return origin
+	}
+	origin.Path = path.Join(dir, o.Path)
+	if p, ok := nearest(b.places[origin.Path], res.GetKind(), res.GetName()); ok {
+		origin.Line, origin.Document = p.line, p.document
+	}
+	return origin
+}
+
+// nearest finds the document an object most likely was: of its kind, and with
+// the longest name that is part of its own, since kustomize may have added to
+// it.
+func nearest(places []place, kind, name string) (best place, found bool) {
+	for _, p := range places {
+		if p.kind != kind || !strings.Contains(name, p.name) {
+			continue
+		}
+		if !found || len(p.name) > len(best.name) {
+			best, found = p, true
+		}
+	}
+	if !found && len(places) == 1 {
+		return places[0], true
+	}
+	return best, found
+}
+
+// generatorLine finds the generator that an object came out of.
+func (b *builder) generatorLine(file, name string) int {
+	for _, k := range b.parts {
+		if k.file != file {
+			continue
+		}
+		line, length := 0, 0
+		for _, g := range k.text.generators {
+			if strings.Contains(name, g.name) && len(g.name) > length {
+				line, length = g.line, len(g.name)
+			}
+		}
+		return line
+	}
+	return 0
+}
+
+// forgetOrigin removes the annotation that only we asked for.
+func (b *builder) forgetOrigin(value any) {
+	for _, k := range b.parts {
+		if k.file == b.file && slices.Contains(k.text.spec.BuildMetadata, types.OriginAnnotations) {
+			return
+		}
+	}
+	object, _ := value.(map[string]any)
+	metadata, _ := object["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	if _, there := annotations[originAnnotation]; !there {
+		return
+	}
+	delete(annotations, originAnnotation)
+	if len(annotations) == 0 {
+		delete(metadata, "annotations")
+	}
+}

@@ -1,0 +1,129 @@
+package hub
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// judgeContent finishes an object that a placement may select.
+func judgeContent(r *report, it *item, object map[string]any) *item {
+	if !contentFits(r, it, object) {
+		return nil
+	}
+	hash, err := hashOf(object)
+	if err != nil {
+		r.errorf(r.top, "cannot be written as JSON: %v", err)
+		return nil
+	}
+	it.object = &api.Object{
+		ID: it.id, Object: &unstructured.Unstructured{Object: object}, Hash: hash, Origin: it.origin,
+	}
+	return it
+}
+
+// hashOf is the lower-case hex SHA-256 of the JSON of v, keys sorted.
+func hashOf(v any) (string, error) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// contentRules look at the few kinds whose mistakes would otherwise be found
+// on the members only, or never.
+var contentRules = map[api.GroupKind]func(*report, *item, map[string]any) bool{
+	{Kind: "ConfigMap"}: func(r *report, _ *item, o map[string]any) bool {
+		return dataIsText(r, o, "data", "binaryData")
+	},
+	{Kind: "Secret"}: func(r *report, _ *item, o map[string]any) bool {
+		return dataIsText(r, o, "data", "stringData")
+	},
+	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: definition,
+}
+
+func contentFits(r *report, it *item, object map[string]any) bool {
+	rule := contentRules[it.id.GroupKind()]
+	return rule == nil || rule(r, it, object)
+}
+
+// dataIsText refuses data that is not text, without repeating any of it.
+func dataIsText(r *report, object map[string]any, keys ...string) bool {
+	ok := true
+	for _, key := range keys {
+		switch m := object[key].(type) {
+		case nil:
+		case map[string]any:
+			ok = allStrings(r, m, r.field(key)) && ok
+		default:
+			r.errorf(r.field(key), "must be a mapping, not %s", describe(m))
+			ok = false
+		}
+	}
+	return ok
+}
+
+// definition notes the scope that a custom resource definition declares.
+func definition(r *report, it *item, object map[string]any) bool {
+	group, _, _ := unstructured.NestedString(object, "spec", "group")
+	kind, _, _ := unstructured.NestedString(object, "spec", "names", "kind")
+	scope, _, _ := unstructured.NestedString(object, "spec", "scope")
+	ok := true
+	for _, f := range []struct {
+		value string
+		at    *fieldPath
+	}{{group, r.field("spec", "group")}, {kind, r.field("spec", "names", "kind")}} {
+		if f.value == "" {
+			r.errorf(f.at, "missing: a CustomResourceDefinition names the group and the kind it defines")
+			ok = false
+		}
+	}
+	if !slices.Contains([]string{"Namespaced", "Cluster"}, scope) {
+		r.errorf(r.field("spec", "scope"), "must be Namespaced or Cluster")
+		ok = false
+	}
+	it.scope = &declaredScope{schema.GroupKind{Group: group, Kind: kind}, scope == "Namespaced"}
+	return ok
+}
+
+// controlled reports that a controller makes the object, not a person: a
+// manifest that was dumped with its owner.
+func controlled(r *report, gvk schema.GroupVersionKind, object map[string]any) bool {
+	if gvk.Group != "apps" || gvk.Kind != "ReplicaSet" && gvk.Kind != "ControllerRevision" {
+		return false
+	}
+	owners, _, _ := unstructured.NestedSlice(object, "metadata", "ownerReferences")
+	if len(owners) == 0 {
+		return false
+	}
+	r.warnf(r.field("metadata", "ownerReferences"), "left out: this %s was made by a controller, which makes it again on each member; remove it", gvk.Kind)
+	return true
+}
+
+// describe says what something is in words for a sentence, never its value.
+func describe(v any) string {
+	switch v.(type) {
+	case nil:
+		return "empty"
+	case map[string]any:
+		return "a mapping"
+	case []any:
+		return "a list"
+	case string:
+		return "text"
+	case bool:
+		return "a boolean"
+	case int64, float64:
+		return "a number"
+	}
+	return fmt.Sprintf("a %T", v)
+}

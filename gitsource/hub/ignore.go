@@ -1,0 +1,210 @@
+package hub
+
+import (
+	"path"
+	"strings"
+)
+
+// IgnoreFile names what the hub is not to read, in the syntax of a .gitignore.
+// It may stand in every directory, for that directory and what is below.
+const IgnoreFile = ".gitfleetignore"
+
+// An ignorer holds the patterns that are in force in one directory.
+type ignorer struct {
+	up    *ignorer
+	dir   string // that the patterns are relative to; empty at the root
+	rules []ignoreRule
+}
+
+type ignoreRule struct {
+	// segments are what the pattern says between slashes; "**" is any number of
+	// directories.
+	segments []string
+	// anywhere says that the pattern has no slash and fits at every depth.
+	anywhere bool
+	negated  bool
+	dirOnly  bool
+}
+
+// with returns the patterns in force in dir, where text is the ignore file.
+func (g *ignorer) with(dir, text string) *ignorer {
+	if dir == "." {
+		dir = ""
+	}
+	below := &ignorer{up: g, dir: dir}
+	for line := range strings.Lines(text) {
+		if rule, ok := parseIgnore(strings.TrimRight(line, "\r\n")); ok {
+			below.rules = append(below.rules, rule)
+		}
+	}
+	return below
+}
+
+func parseIgnore(line string) (ignoreRule, bool) {
+	line = trimBlanks(line)
+	if line == "" || line[0] == '#' {
+		return ignoreRule{}, false
+	}
+	var rule ignoreRule
+	if line[0] == '!' {
+		rule.negated, line = true, line[1:]
+	}
+	if rest, ok := strings.CutSuffix(line, "/"); ok {
+		rule.dirOnly, line = true, rest
+	}
+	rule.anywhere = !strings.Contains(line, "/")
+	line = strings.TrimPrefix(line, "/")
+	if line == "" {
+		return ignoreRule{}, false
+	}
+	rule.segments = strings.Split(line, "/")
+	return rule, true
+}
+
+// trimBlanks removes trailing blanks that are not escaped.
+func trimBlanks(s string) string {
+	for strings.HasSuffix(s, " ") {
+		if rest := s[:len(s)-1]; (len(rest)-len(strings.TrimRight(rest, `\`)))%2 == 1 {
+			return s
+		}
+		s = s[:len(s)-1]
+	}
+	return s
+}
+
+// ignores reports whether an entry of a directory that is itself not ignored
+// is. The last pattern that fits decides, and the nearest file goes first.
+func (g *ignorer) ignores(name string, isDir bool) bool {
+	for ; g != nil; g = g.up {
+		relative := name
+		if g.dir != "" {
+			relative = strings.TrimPrefix(name, g.dir+"/")
+		}
+		for i := len(g.rules) - 1; i >= 0; i-- {
+			if g.rules[i].fits(relative, isDir) {
+				return !g.rules[i].negated
+			}
+		}
+	}
+	return false
+}
+
+func (r *ignoreRule) fits(name string, isDir bool) bool {
+	if r.dirOnly && !isDir {
+		return false
+	}
+	if r.anywhere {
+		return matchSegment(r.segments[0], path.Base(name))
+	}
+	return matchSegments(r.segments, strings.Split(name, "/"))
+}
+
+// matchSegments matches from the end of the pattern, remembering for each tail
+// of the name whether it fits, so that many "**" cost no more than one.
+func matchSegments(pattern, name []string) bool {
+	fits := make([]bool, len(name)+1) // the pattern's tail against name[j:]
+	fits[len(name)] = true
+	for i := len(pattern) - 1; i >= 0; i-- {
+		next := make([]bool, len(name)+1)
+		for j := len(name); j >= 0; j-- {
+			switch {
+			case pattern[i] == "**" && i == len(pattern)-1:
+				next[j] = j < len(name) // "a/**" is all that is in a, not a itself
+			case pattern[i] == "**":
+				next[j] = fits[j] || j < len(name) && next[j+1]
+			default:
+				next[j] = j < len(name) && fits[j+1] && matchSegment(pattern[i], name[j])
+			}
+		}
+		fits = next
+	}
+	return fits[0]
+}
+
+// matchSegment matches one name: "*" and "?" and classes such as [a-z], and a
+// backslash takes the next letter as it is. A class that is never closed fits
+// nothing.
+func matchSegment(pattern, name string) bool {
+	fits := make([]bool, len(name)+1)
+	fits[0] = true
+	for len(pattern) > 0 {
+		token, rest := cutToken(pattern)
+		next := make([]bool, len(name)+1)
+		for j := range fits {
+			switch {
+			case token == "*":
+				next[j] = fits[j] || j > 0 && next[j-1]
+			case fits[j] && j < len(name) && matchByte(token, name[j]):
+				next[j+1] = true
+			}
+		}
+		fits, pattern = next, rest
+	}
+	return fits[len(name)]
+}
+
+// cutToken takes one letter, escape or class off a pattern.
+func cutToken(pattern string) (token, rest string) {
+	switch pattern[0] {
+	case '\\':
+		n := min(2, len(pattern))
+		return pattern[:n], pattern[n:]
+	case '[':
+		for i := classStart(pattern); i < len(pattern); i++ {
+			switch pattern[i] {
+			case '\\':
+				i++
+			case ']':
+				return pattern[:i+1], pattern[i+1:]
+			}
+		}
+		return pattern, ""
+	}
+	return pattern[:1], pattern[1:]
+}
+
+// classStart is where the first ] may close a class: not right behind [ or [!.
+func classStart(pattern string) int {
+	if len(pattern) > 1 && (pattern[1] == '!' || pattern[1] == '^') {
+		return 3
+	}
+	return 2
+}
+
+func matchByte(token string, b byte) bool {
+	switch token[0] {
+	case '?':
+		return true
+	case '\\':
+		return len(token) == 2 && token[1] == b
+	case '[':
+		return len(token) > 1 && token[len(token)-1] == ']' && matchClass(token[1:len(token)-1], b)
+	}
+	return token[0] == b
+}
+
+func matchClass(class string, b byte) bool {
+	negated := class != "" && (class[0] == '!' || class[0] == '^')
+	if negated {
+		class = class[1:]
+	}
+	found := false
+	for i := 0; i < len(class); i++ {
+		low := class[i]
+		if low == '\\' && i+1 < len(class) {
+			i++
+			low = class[i]
+		}
+		high := low
+		if i+2 < len(class) && class[i+1] == '-' {
+			high = class[i+2]
+			i += 2
+			if high == '\\' && i+1 < len(class) {
+				i++
+				high = class[i]
+			}
+		}
+		found = found || low <= b && b <= high
+	}
+	return found != negated
+}

@@ -1,0 +1,229 @@
+package hub
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"regexp"
+	"strings"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// A kustomization is what one directory with a kustomization file takes from
+// where. Every reference is known to stand in the commit before anything is
+// built, so that a build has nothing to ask the network for.
+type kustomization struct {
+	dir, file string
+	// files and dirs are what it refers to, relative to the repository.
+	files     []reference
+	dirs      []string
+	component bool
+	problems  Problems
+
+	text *kustomizationFile
+}
+
+// A reference is a file that a kustomization reads.
+type reference struct {
+	path string
+	// data says that the file is copied, not understood.
+	data bool
+}
+
+func (k *kustomization) add(severity Severity, line int, field, format string, args ...any) {
+	k.problems = append(k.problems, Problem{
+		Origin: api.Origin{Path: k.file, Line: line}, Field: field, Severity: severity, Message: fmt.Sprintf(format, args...),
+	})
+}
+
+func (k *kustomization) fail(line int, field, format string, args ...any) {
+	k.add(Error, line, field, format, args...)
+}
+
+func (k *kustomization) warn(line int, field, format string, args ...any) {
+	k.add(Warning, line, field, format, args...)
+}
+
+// failAt reports a fault at the reference to a directory.
+func (k *kustomization) failAt(dir, format string, args ...any) {
+	for _, m := range k.text.mentions {
+		if path.Join(k.dir, m.value) == dir {
+			k.fail(m.line, m.field, format, args...)
+			return
+		}
+	}
+	k.fail(0, "", format, args...)
+}
+
+func readKustomization(t *tree, dir string, files *cache[fileKey, *kustomizationFile]) (*kustomization, error) {
+	k := &kustomization{dir: dir}
+	for _, name := range kustomizationNames {
+		if ok, err := t.isFile(join(dir, name)); err != nil {
+			return nil, err
+		} else if ok {
+			k.file = join(dir, name)
+			break
+		}
+	}
+	var err error
+	if k.text, err = readText(t, k.file, files, parseKustomization); err != nil {
+		return nil, err
+	}
+	k.component = k.text.component
+	return k, k.take(t, k.text, files)
+}
+
+// take resolves all that a file mentions.
+func (k *kustomization) take(t *tree, text *kustomizationFile, files *cache[fileKey, *kustomizationFile]) error {
+	k.problems = append(k.problems, text.problems...)
+	for _, m := range text.mentions {
+		before := len(k.files)
+		if err := k.resolve(t, m); err != nil {
+			return err
+		}
+		if m.kind != pluginFile || len(k.files) == before {
+			continue
+		}
+		plugins, err := readText(t, k.files[before].path, files, parsePlugins)
+		if err != nil {
+			return err
+		}
+		if err := k.take(t, plugins, files); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readText reads a file, or remembers what it said.
+func readText(t *tree, name string, files *cache[fileKey, *kustomizationFile], parse func(string, []byte, Limits) *kustomizationFile) (*kustomizationFile, error) {
+	hash, err := t.hash(name)
+	if err != nil {
+		return nil, err
+	}
+	key := fileKey{name, hash}
+	if text, ok := files.get(key); ok {
+		return text, nil
+	}
+	data, err := t.read(name)
+	var text *kustomizationFile
+	if tooLarge := (*errTooLarge)(nil); errors.As(err, &tooLarge) {
+		text = &kustomizationFile{problems: Problems{{Origin: api.Origin{Path: name}, Severity: Error, Message: err.Error()}}}
+	} else if err != nil {
+		return nil, err
+	} else {
+		text = parse(name, data, t.limits)
+	}
+	files.put(key, text)
+	return text, nil
+}
+
+// A mention is one place of a kustomization file that refers to something.
+type mention struct {
+	field string
+	line  int
+	value string
+	// what may stand there
+	kind mentionKind
+}
+
+type mentionKind int
+
+const (
+	fileOrDirectory mentionKind = iota
+	componentDirectory
+	textFile   // understood by kustomize
+	dataFile   // copied
+	pluginFile // of generators or transformers
+)
+
+// scheme is how a URL begins; user is how an address for SSH does.
+var (
+	scheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:`)
+	user   = regexp.MustCompile(`^[A-Za-z0-9._-]+@`)
+)
+
+// isRemote recognises everything that kustomize could take for the address of
+// a file, and more.
+func isRemote(s string) bool {
+	s = strings.TrimSpace(s)
+	return strings.Contains(s, "://") || scheme.MatchString(s)
+}
+
+// isRepository recognises what it could take for the address of a repository
+// to clone, where it looks for one.
+func (m mention) isRepository() bool {
+	if m.kind == textFile || m.kind == dataFile {
+		return false
+	}
+	lower := strings.ToLower(strings.TrimSpace(m.value))
+	return strings.HasPrefix(lower, "github.com") || user.MatchString(lower)
+}
+
+// resolve finds what a mention refers to in the commit.
+func (k *kustomization) resolve(t *tree, m mention) error {
+	name := path.Join(k.dir, m.value)
+	switch {
+	case m.value == "":
+		k.fail(m.line, m.field, "is empty; name a file, or remove the entry")
+		return nil
+	case isRemote(m.value) || m.isRepository():
+		k.fail(m.line, m.field, "%q is remote, and nothing is ever fetched while a commit is read; copy what it holds into the repository", m.value)
+		return nil
+	case path.IsAbs(m.value), name == "..", strings.HasPrefix(name, "../"):
+		k.fail(m.line, m.field, "%q is outside of the repository; write a relative path to something in it", m.value)
+		return nil
+	}
+	mode, at, ok, err := t.lookup(name)
+	if err != nil {
+		return err
+	}
+	switch {
+	case !ok:
+		k.fail(m.line, m.field, "the commit has no %s; correct the name, or add the file", name)
+	case mode.IsDir():
+		return k.resolveDir(t, m, name)
+	case !mode.IsRegular():
+		k.fail(m.line, m.field, "%s is %s, which is never followed; commit the file itself", at, modeText(mode))
+	case m.kind == componentDirectory:
+		k.fail(m.line, m.field, "%s is a file; a component is a directory with a kustomization of kind Component", name)
+	case !within(k.dir, name):
+		k.fail(m.line, m.field, "%s is not in or below %s, and kustomize takes files only from there; refer to a directory with a kustomization, or move the file", name, k.dir)
+	default:
+		k.files = append(k.files, reference{name, m.kind == dataFile})
+	}
+	return nil
+}
+
+func modeText(mode fs.FileMode) string {
+	switch {
+	case mode&fs.ModeSymlink != 0:
+		return "a symbolic link"
+	case mode&fs.ModeIrregular != 0:
+		return "a submodule"
+	}
+	return "neither a file nor a directory"
+}
+
+func within(dir, name string) bool { return dir == "." || strings.HasPrefix(name, dir+"/") }
+
+func (k *kustomization) resolveDir(t *tree, m mention, name string) error {
+	if m.kind != fileOrDirectory && m.kind != componentDirectory {
+		k.fail(m.line, m.field, "%s is a directory; name a file", name)
+		return nil
+	}
+	if name == k.dir || within(name, k.dir) {
+		k.fail(m.line, m.field, "%s holds this kustomization itself, so they would refer to each other in a circle; remove the reference", name)
+		return nil
+	}
+	for _, file := range kustomizationNames {
+		if ok, err := t.isFile(join(name, file)); err != nil || ok {
+			k.dirs = append(k.dirs, name)
+			return err
+		}
+	}
+	k.fail(m.line, m.field, "the directory %s has no %s; add one, or list its files", name, kustomizationNames[0])
+	return nil
+}

@@ -1,0 +1,217 @@
+package hub
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"runtime"
+	"sync"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// Options say what of a repository is the hub.
+type Options struct {
+	// Path is the directory that is read; empty means all. Kustomizations below
+	// it may refer to what is beside it.
+	Path string
+	// Limits that are zero have their defaults.
+	Limits Limits
+}
+
+// Validate names the field that is wrong.
+func (o Options) Validate() error {
+	if !fs.ValidPath(path.Clean("./"+o.Path)) || path.IsAbs(o.Path) {
+		return fmt.Errorf("path %q: must be relative to the repository and stay in it", o.Path)
+	}
+	return o.Limits.Validate()
+}
+
+// Load reads one commit. It returns a *LoadError if something in the commit is
+// wrong, and any other error if the commit cannot be read.
+func Load(commit Commit, fsys fs.FS, opts Options) (*Snapshot, error) {
+	return NewLoader(opts).Load(commit, fsys)
+}
+
+// A Loader loads one commit after another, and does again only what the new
+// one changed. It keeps what the last two loads used. Any goroutine may call
+// it; loads happen one at a time.
+type Loader struct {
+	opts Options
+
+	mu             sync.Mutex
+	load           int
+	dirs           *cache[dirKey, *listing]
+	files          *cache[fileKey, *parsed]
+	kustomizations *cache[fileKey, *kustomizationFile]
+	builds         *cache[buildKey, *parsed]
+	// sorted are the items of the load with number sortedLoad, by ID.
+	sorted     []*item
+	sortedLoad int
+	// built counts the kustomizations that were built, not remembered.
+	built int
+}
+
+// A fileKey names one content of one file: where an object stands is part of
+// what is known of it.
+type fileKey struct{ path, hash string }
+
+type buildKey struct{ dir, fingerprint string }
+
+// NewLoader returns a Loader that has not loaded anything.
+func NewLoader(opts Options) *Loader {
+	opts.Path = path.Clean("./" + opts.Path)
+	opts.Limits = opts.Limits.withDefaults()
+	return &Loader{
+		opts:           opts,
+		sortedLoad:     -1,
+		dirs:           newCache[dirKey, *listing](),
+		files:          newCache[fileKey, *parsed](),
+		kustomizations: newCache[fileKey, *kustomizationFile](),
+		builds:         newCache[buildKey, *parsed](),
+	}
+}
+
+// Load reads one commit as the function Load does. Objects, placements and all
+// else that did not change since the last loads are the same pointers.
+func (l *Loader) Load(commit Commit, fsys fs.FS) (*Snapshot, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.opts.Validate(); err != nil {
+		return nil, fmt.Errorf("load: %w", err)
+	}
+	l.load++
+	l.dirs.next()
+	l.files.next()
+	l.kustomizations.next()
+	l.builds.next()
+	snapshot, err := l.read(commit, newTree(fsys, l.opts.Limits, l.dirs))
+	if err != nil {
+		return nil, fmt.Errorf("load commit %s: %w", commit.Hash, err)
+	}
+	return snapshot, nil
+}
+
+func (l *Loader) read(commit Commit, t *tree) (*Snapshot, error) {
+	w := &walk{tree: t, limits: l.opts.Limits}
+	if err := w.from(l.opts.Path); err != nil {
+		return nil, err
+	}
+	g, err := newGraph(t, w.kustomizations, l.kustomizations)
+	if err != nil {
+		return nil, err
+	}
+	a := &assembly{limits: l.opts.Limits, load: l.load, before: l.sorted, last: l.sortedLoad}
+	a.problems = append(a.problems, w.problems...)
+	if err := l.readFiles(t, w, g, a); err != nil {
+		return nil, err
+	}
+	if err := l.build(t, g, a); err != nil {
+		return nil, err
+	}
+	a.problems = append(a.problems, g.problems()...)
+	snapshot, err := a.finish(commit)
+	l.sorted, l.sortedLoad = a.items, l.load
+	return snapshot, err
+}
+
+// readFiles parses the plain manifests. Files are read one after another, and
+// parsed on all processors.
+func (l *Loader) readFiles(t *tree, w *walk, g *graph, a *assembly) error {
+	results := make([]*parsed, 0, len(w.manifests))
+	var group sync.WaitGroup
+	defer group.Wait()
+	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
+	var todo []*fileJob
+	for _, name := range w.manifests {
+		if owner := g.owner(name); owner != "" {
+			if g.owned[name] == "" {
+				a.unlisted(name, owner)
+			}
+			continue
+		}
+		hash, err := t.hash(name)
+		if err != nil {
+			return err
+		}
+		key := fileKey{name, hash}
+		if known, ok := l.files.get(key); ok {
+			results = append(results, known)
+			continue
+		}
+		data, err := t.read(name)
+		if broken := (*readError)(nil); errors.As(err, &broken) {
+			return err
+		}
+		job := &fileJob{key: key, data: data, err: err, limits: l.opts.Limits}
+		t.drop(name)
+		todo = append(todo, job)
+		slots <- struct{}{}
+		group.Go(func() {
+			job.run()
+			<-slots
+		})
+	}
+	group.Wait()
+	for _, job := range todo {
+		l.files.put(job.key, job.result)
+		results = append(results, job.result)
+	}
+	for _, r := range results {
+		a.add(r)
+	}
+	return nil
+}
+
+// A fileJob parses one file.
+type fileJob struct {
+	key    fileKey
+	data   []byte
+	err    error // why there is no data
+	limits Limits
+	result *parsed
+}
+
+func (j *fileJob) run() {
+	if j.err != nil {
+		j.result = &parsed{problems: Problems{{Origin: api.Origin{Path: j.key.path}, Severity: Error, Message: j.err.Error()}}}
+		return
+	}
+	j.result = parseFile(j.key.path, j.data, j.limits)
+	j.data = nil
+}
+
+// owner returns the kustomization that decides about a file; empty if the file
+// is a plain manifest.
+func (g *graph) owner(name string) string {
+	if file := g.owned[name]; file != "" {
+		return file
+	}
+	return g.ownedDirs[path.Dir(name)]
+}
+
+// build builds the kustomizations that nothing is wrong with.
+func (l *Loader) build(t *tree, g *graph, a *assembly) error {
+	for _, dir := range g.roots {
+		parts := g.takenIn(dir)
+		if !buildable(parts) {
+			continue
+		}
+		print, err := fingerprint(t, dir, parts)
+		if err != nil {
+			return err
+		}
+		key := buildKey{dir, print}
+		result, known := l.builds.get(key)
+		if !known {
+			if result, err = build(t, dir, parts, g.nodes[dir].file); err != nil {
+				return err
+			}
+			l.built++
+			l.builds.put(key, result)
+		}
+		a.add(result)
+	}
+	return nil
+}

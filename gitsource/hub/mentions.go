@@ -1,0 +1,275 @@
+package hub
+
+import (
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/api/types"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// A kustomizationFile is what one kustomization file says by itself.
+type kustomizationFile struct {
+	spec     types.Kustomization
+	mentions []mention
+	// generators are where the objects that it makes up are written.
+	generators []place
+	component  bool
+	problems   Problems
+}
+
+var kustomizationType = reflect.TypeFor[types.Kustomization]()
+
+// A mentionFinder reads a kustomization file with kustomize's own types, so
+// that it sees exactly what a build would see.
+type mentionFinder struct {
+	r   *report
+	out *kustomizationFile
+}
+
+func parseKustomization(name string, data []byte, limits Limits) *kustomizationFile {
+	out := &kustomizationFile{}
+	syntax := parseSyntax(name, data, limits)
+	out.problems = syntax.problems
+	if hasErrors(out.problems) {
+		return out
+	}
+	r := &report{origin: api.Origin{Path: name}}
+	if len(syntax.documents) != 1 {
+		r.errorf(nil, "a kustomization is one document, and this file has %d", len(syntax.documents))
+		out.problems = append(out.problems, r.problems...)
+		return out
+	}
+	r.root, r.offset = syntax.documents[0].root, syntax.documents[0].before
+	f := &mentionFinder{r, out}
+	text, _ := plainText(data)
+	if err := out.spec.Unmarshal(text); err != nil {
+		f.misspelt(err)
+	} else {
+		f.find()
+	}
+	out.component = out.spec.Kind == types.ComponentKind
+	out.problems = append(out.problems, r.problems...)
+	return out
+}
+
+var unknownField = regexp.MustCompile(`unknown field "([^"]*)"`)
+
+func (f *mentionFinder) misspelt(err error) {
+	message := strings.TrimPrefix(err.Error(), "invalid Kustomization: ")
+	if found := unknownField.FindStringSubmatch(message); found != nil {
+		p := (*fieldPath)(nil).child(found[1])
+		if n, _ := find(f.r.root, p); n != nil {
+			f.r.errorf(p, "unknown field; %s", didYouMean(found[1], kustomizationFields()))
+			return
+		}
+		f.r.errorf(nil, "unknown field %s", found[1])
+		return
+	}
+	f.r.errorf(nil, "%s", strings.TrimPrefix(message, "json: "))
+}
+
+func kustomizationFields() []string {
+	var names []string
+	for _, f := range fieldsOf(kustomizationType) {
+		names = append(names, f.name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (f *mentionFinder) mention(p *fieldPath, value string, kind mentionKind) {
+	f.out.mentions = append(f.out.mentions, mention{p.String(), f.r.lineOf(p), value, kind})
+}
+
+func (f *mentionFinder) list(field string, values []string, kind mentionKind) {
+	p := (*fieldPath)(nil).child(field)
+	for i, v := range values {
+		f.mention(p.at(i), v, kind)
+	}
+}
+
+func (f *mentionFinder) find() {
+	k, top := &f.out.spec, (*fieldPath)(nil)
+	for _, msg := range k.EnforceFields() {
+		f.r.errorf(top.child("kind"), "%s", msg)
+	}
+	if err := k.CheckEmpty(); err != nil {
+		f.r.errorf(nil, "the kustomization is empty; list something under resources, or remove the file")
+	}
+	f.list("resources", k.Resources, fileOrDirectory)
+	f.list("bases", k.Bases, fileOrDirectory)
+	f.list("components", k.Components, componentDirectory)
+	f.list("crds", k.Crds, textFile)
+	f.list("configurations", k.Configurations, textFile)
+	if file, ok := k.OpenAPI["path"]; ok {
+		f.mention(top.child("openapi", "path"), file, textFile)
+	}
+	f.patches("patches", k.Patches)
+	f.patches("patchesJson6902", k.PatchesJson6902)
+	for i, patch := range k.PatchesStrategicMerge {
+		f.fileOrText(top.child("patchesStrategicMerge").at(i), string(patch), textFile, nil)
+	}
+	for i, r := range k.Replacements {
+		if r.Path != "" {
+			f.mention(top.child("replacements").at(i).child("path"), r.Path, textFile)
+		}
+	}
+	for i, g := range k.ConfigMapGenerator {
+		f.generator(top.child("configMapGenerator").at(i), g.GeneratorArgs)
+	}
+	for i, g := range k.SecretGenerator {
+		f.generator(top.child("secretGenerator").at(i), g.GeneratorArgs)
+	}
+	f.helm()
+	f.plugins("generators", k.Generators)
+	f.plugins("transformers", k.Transformers)
+	f.plugins("validators", k.Validators)
+}
+
+func (f *mentionFinder) patches(field string, patches []types.Patch) {
+	for i, patch := range patches {
+		if patch.Path != "" {
+			f.mention((*fieldPath)(nil).child(field).at(i).child("path"), patch.Path, textFile)
+		}
+	}
+}
+
+func (f *mentionFinder) generator(p *fieldPath, g types.GeneratorArgs) {
+	f.out.generators = append(f.out.generators, place{name: g.Name, line: f.r.lineOf(p)})
+	s := g.KvPairSources
+	for i, source := range s.FileSources {
+		file := source
+		if _, after, ok := strings.Cut(source, "="); ok {
+			file = after
+		}
+		f.mention(p.child("files").at(i), file, dataFile)
+	}
+	for i, file := range s.EnvSources {
+		f.mention(p.child("envs").at(i), file, dataFile)
+	}
+	if s.EnvSource != "" {
+		f.mention(p.child("env"), s.EnvSource, dataFile)
+	}
+}
+
+func (f *mentionFinder) helm() {
+	k, top := &f.out.spec, (*fieldPath)(nil)
+	for _, field := range []struct {
+		name string
+		set  bool
+	}{
+		{"helmCharts", len(k.HelmCharts) > 0},
+		{"helmChartInflationGenerator", len(k.HelmChartInflationGenerator) > 0},
+		{"helmGlobals", k.HelmGlobals != nil},
+	} {
+		if field.set {
+			f.r.errorf(top.child(field.name), noHelm)
+		}
+	}
+}
+
+const noHelm = "Helm charts are not rendered here; commit what helm template writes, and list that under resources"
+
+// fileOrText handles entries that are either a file's name or YAML themselves.
+func (f *mentionFinder) fileOrText(p *fieldPath, value string, kind mentionKind, check func(*fieldPath, *yaml.Node)) {
+	var doc yaml.Node
+	err := yaml.Unmarshal([]byte(value), &doc)
+	inline := err == nil && len(doc.Content) == 1 && doc.Content[0].Kind != yaml.ScalarNode
+	if !inline || isRemote(value) && !strings.Contains(value, "\n") {
+		f.mention(p, value, kind)
+		return
+	}
+	if check != nil {
+		check(p, doc.Content[0])
+	}
+}
+
+// plugins allows kustomize's own generators and transformers, and what they
+// read. Everything else would be a program to run.
+func (f *mentionFinder) plugins(field string, values []string) {
+	p := (*fieldPath)(nil).child(field)
+	for i, v := range values {
+		f.fileOrText(p.at(i), v, pluginFile, f.plugin)
+	}
+}
+
+func (f *mentionFinder) plugin(p *fieldPath, config *yaml.Node) {
+	if msg := pluginFault(config); msg != "" {
+		f.r.errorf(p, "%s", msg)
+		return
+	}
+	walkScalars(config, "", func(key, value string) {
+		switch {
+		case isAny(key, "path", "paths"):
+			f.mention(p, value, textFile)
+		case isAny(key, "files", "envs", "env"):
+			if _, after, ok := strings.Cut(value, "="); ok {
+				value = after
+			}
+			f.mention(p, value, dataFile)
+		}
+	})
+}
+
+// isAny compares field names as kustomize does, which does not tell upper from
+// lower case.
+func isAny(key string, names ...string) bool {
+	return slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, key) })
+}
+
+// parsePlugins reads a file of generators or transformers.
+func parsePlugins(name string, data []byte, limits Limits) *kustomizationFile {
+	syntax := parseSyntax(name, data, limits)
+	out := &kustomizationFile{problems: syntax.problems}
+	for _, doc := range syntax.documents {
+		r := &report{origin: api.Origin{Path: name, Document: doc.number}, root: doc.root, offset: doc.before}
+		(&mentionFinder{r, out}).plugin(nil, doc.root)
+		out.problems = append(out.problems, r.problems...)
+	}
+	return out
+}
+
+// pluginFault says why a generator or transformer is not run; empty if it is
+// one of kustomize's own.
+func pluginFault(config *yaml.Node) string {
+	text := func(key string) string {
+		if n, _ := find(config, (*fieldPath)(nil).child(key)); n != nil {
+			return n.Value
+		}
+		return ""
+	}
+	kind := text("kind")
+	switch {
+	case text("apiVersion") != "builtin" || !slices.Contains(krusty.GetBuiltinPluginNames(), kind):
+		return fmt.Sprintf("the plugin %s would have to run a program, which is never done; use what kustomize has itself, or commit what the plugin writes", strings.TrimSpace(kind))
+	case strings.HasPrefix(kind, "HelmChart"):
+		return noHelm
+	}
+	return ""
+}
+
+// walkScalars visits each scalar with the key that it, or the list it is in,
+// stands under.
+func walkScalars(n *yaml.Node, key string, visit func(key, value string)) {
+	switch n.Kind {
+	case yaml.ScalarNode:
+		visit(key, n.Value)
+	case yaml.SequenceNode:
+		for _, child := range n.Content {
+			walkScalars(child, key, visit)
+		}
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			walkScalars(n.Content[i+1], n.Content[i].Value, visit)
+		}
+	case yaml.AliasNode:
+		visit(key, "an alias, which a plugin may not have")
+	}
+}

@@ -1,0 +1,68 @@
+package hub
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// redact takes secret values out of a message, however they are written there.
+func redact(message string, secrets []string) string {
+	var forms []string
+	for _, s := range secrets {
+		for form := range strings.SplitSeq(s, "\n") {
+			forms = append(forms, writings(form)...)
+		}
+		forms = append(forms, writings(s)...)
+	}
+	// The longest first, so that none is spoiled by a part of it.
+	slices.SortFunc(forms, func(a, b string) int { return len(b) - len(a) })
+	for _, f := range slices.Compact(forms) {
+		message = strings.ReplaceAll(message, f, "***")
+	}
+	return message
+}
+
+// writings are the ways one value may be written. Words of a letter or two are
+// left alone: they are everywhere.
+func writings(s string) []string {
+	s = strings.TrimSpace(s)
+	if len(s) < 3 {
+		return nil
+	}
+	out := []string{s, base64.StdEncoding.EncodeToString([]byte(s))}
+	if plain, err := base64.StdEncoding.DecodeString(s); err == nil && len(plain) > 2 {
+		out = append(out, string(plain))
+	}
+	if quoted, err := json.Marshal(s); err == nil {
+		out = append(out, string(quoted[1:len(quoted)-1]))
+	}
+	return out
+}
+
+// secrets are the values that a kustomization makes Secrets of.
+func (k *kustomization) secrets(texts map[string][]byte) []string {
+	var out []string
+	for _, g := range k.text.spec.SecretGenerator {
+		for _, literal := range g.LiteralSources {
+			_, value, _ := strings.Cut(literal, "=")
+			out = append(out, literal, value, strings.Trim(value, `"'`))
+		}
+	}
+	if len(k.text.spec.SecretGenerator) == 0 {
+		return out
+	}
+	for _, f := range k.files {
+		if !f.data {
+			continue
+		}
+		text := string(texts[f.path])
+		out = append(out, text)
+		for line := range strings.Lines(text) {
+			_, value, _ := strings.Cut(line, "=")
+			out = append(out, value)
+		}
+	}
+	return out
+}

@@ -1,0 +1,76 @@
+package hub
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// formerGroup is what the kinds were called before they moved.
+const formerGroup = "fleet.azure.com"
+
+// Kinds of KubeFleet that mean nothing here, or not yet. They are
+// configuration and never content.
+var (
+	laterKinds = words(`ClusterStagedUpdateRun ClusterStagedUpdateStrategy ClusterApprovalRequest StagedUpdateRun
+		StagedUpdateStrategy ApprovalRequest ClusterResourcePlacementEviction ClusterResourcePlacementDisruptionBudget`)
+	systemKinds = words(`ClusterResourcePlacementStatus ClusterResourceBinding ResourceBinding ClusterResourceSnapshot
+		ResourceSnapshot ClusterSchedulingPolicySnapshot SchedulingPolicySnapshot ClusterResourceOverrideSnapshot
+		ResourceOverrideSnapshot Work AppliedWork InternalMemberCluster`)
+)
+
+func words(s string) []string { return strings.Fields(s) }
+
+// isStranger reports whether a kind should be one of ours, and is none.
+func isStranger(gvk schema.GroupVersionKind) bool {
+	if gvk.Group == formerGroup {
+		_, moved := kindNamed(gvk.Kind)
+		return moved
+	}
+	if !ourGroup(gvk.Group) {
+		return false
+	}
+	kind, known := api.Kinds[gvk.GroupKind()]
+	return !known || !slices.Contains(kind.Versions, gvk.Version)
+}
+
+// judgeStranger speaks of a kind, or a version of one, that one of our groups
+// does not have.
+func judgeStranger(r *report, gvk schema.GroupVersionKind) {
+	if gk, ok := kindNamed(gvk.Kind); ok {
+		r.errorf(r.field("apiVersion"), "%s is not known in %s; write apiVersion: %s/%s",
+			gvk.Kind, gvk.GroupVersion(), gk.Group, api.Kinds[gk].Versions[0])
+		return
+	}
+	switch {
+	case slices.Contains(laterKinds, gvk.Kind):
+		r.warnf(r.field("kind"), "%s is not supported yet and has no effect", gvk.Kind)
+	case slices.Contains(systemKinds, gvk.Kind):
+		r.warnf(r.field("kind"), "%s is written by KubeFleet's own controllers and has no effect here; remove it", gvk.Kind)
+	default:
+		r.errorf(r.field("kind"), "unknown kind %s in group %s; %s", gvk.Kind, gvk.Group, didYouMean(gvk.Kind, kindNames()))
+	}
+}
+
+func kindNamed(kind string) (schema.GroupKind, bool) {
+	for _, group := range []string{api.PlacementGroup, api.ClusterGroup} {
+		gk := schema.GroupKind{Group: group, Kind: kind}
+		if _, ok := api.Kinds[gk]; ok {
+			return gk, true
+		}
+	}
+	return schema.GroupKind{}, false
+}
+
+func kindNames() []string {
+	var names []string
+	for gk := range api.Kinds {
+		names = append(names, gk.Kind)
+	}
+	names = append(names, laterKinds...)
+	slices.Sort(names)
+	return names
+}

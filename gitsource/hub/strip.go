@@ -1,0 +1,63 @@
+package hub
+
+import (
+	"strings"
+)
+
+// What a server fills in has no business in Git. It is taken out, so that a
+// dump and a hand-written manifest are the same object; what someone may have
+// written on purpose, such as clusterIP, nodePort and the selectors of a Job,
+// stays.
+var (
+	serverMetadata = []string{
+		"creationTimestamp", "deletionTimestamp", "generation", "managedFields",
+		"ownerReferences", "resourceVersion", "selfLink", "uid",
+	}
+	serverAnnotations = []string{
+		"deployment.kubernetes.io/revision",
+		"kubectl.kubernetes.io/last-applied-configuration",
+	}
+)
+
+// strip removes from an object what only a server fills in, and warns of it
+// once, at the first such field.
+func strip(r *report, object map[string]any) {
+	var first *fieldPath
+	var names []string
+	take := func(from map[string]any, key string, at ...string) {
+		value, there := from[key]
+		if !there {
+			return
+		}
+		delete(from, key)
+		if isEmpty(value) {
+			return
+		}
+		p := r.field(at...).child(key)
+		names = append(names, strings.TrimPrefix(p.String(), r.top.String()+"."))
+		if first == nil {
+			first = p
+		}
+	}
+	metadata, _ := object["metadata"].(map[string]any)
+	for _, key := range serverMetadata {
+		take(metadata, key, "metadata")
+	}
+	annotations, _ := metadata["annotations"].(map[string]any)
+	for _, key := range serverAnnotations {
+		take(annotations, key, "metadata", "annotations")
+	}
+	if annotations != nil && len(annotations) == 0 {
+		delete(metadata, "annotations")
+	}
+	take(object, "status")
+	if first != nil {
+		r.warnf(first, "left out, since only a server fills it in: %s; remove it from the file", strings.Join(names, ", "))
+	}
+}
+
+// isEmpty is true of null, and of the status: {} that kubectl create writes.
+func isEmpty(v any) bool {
+	m, isMap := v.(map[string]any)
+	return v == nil || isMap && len(m) == 0
+}

@@ -1,0 +1,81 @@
+package hub
+
+import (
+	"bytes"
+	"errors"
+	"unicode/utf8"
+)
+
+var (
+	byteOrderMark = []byte("\xef\xbb\xbf")
+	lfsHeader     = []byte("version https://git-lfs.github.com/spec/")
+)
+
+// plainText returns the UTF-8 text of a file, or why it has none.
+func plainText(data []byte) ([]byte, error) {
+	switch {
+	case bytes.HasPrefix(data, lfsHeader):
+		return nil, errors.New("this is a Git LFS pointer, not the file itself; store manifests in Git directly: git lfs untrack, then commit the file")
+	case bytes.HasPrefix(data, []byte("\xff\xfe")), bytes.HasPrefix(data, []byte("\xfe\xff")):
+		return nil, errors.New("the file is UTF-16; save it as UTF-8")
+	case bytes.IndexByte(data, 0) >= 0:
+		return nil, errors.New("the file has NUL bytes: it is binary, or in an encoding other than UTF-8; save it as UTF-8, or list it in " + IgnoreFile)
+	case !utf8.Valid(data):
+		return nil, errors.New("the file is not UTF-8; save it as UTF-8")
+	}
+	return bytes.TrimPrefix(data, byteOrderMark), nil
+}
+
+// A chunk is the text of one YAML document, or of a few that are separated by
+// "..." only.
+type chunk struct {
+	text []byte
+	// before is the number of lines of the file above the text.
+	before int
+}
+
+// split takes a file apart at its "---" lines. YAML gives such a line no other
+// meaning, wherever it stands, so documents can be read one by one, and a
+// broken one does not hide the next. Chunks without content are left out.
+func split(data []byte) []chunk {
+	var chunks []chunk
+	start, before, line := 0, 0, 0
+	flush := func(end int) {
+		if text := data[start:end]; hasContent(text) {
+			chunks = append(chunks, chunk{text, before})
+		}
+		start, before = end, line
+	}
+	for at := 0; at < len(data); line++ {
+		if isSeparator(data[at:]) {
+			flush(at)
+		}
+		next := bytes.IndexByte(data[at:], '\n')
+		if next < 0 {
+			break
+		}
+		at += next + 1
+	}
+	flush(len(data))
+	return chunks
+}
+
+func isSeparator(line []byte) bool {
+	rest, ok := bytes.CutPrefix(line, []byte("---"))
+	return ok && (len(rest) == 0 || bytes.IndexByte([]byte(" \t\r\n"), rest[0]) >= 0)
+}
+
+// hasContent reports whether there is more than separators, directives and
+// comments.
+func hasContent(text []byte) bool {
+	for line := range bytes.Lines(text) {
+		if isSeparator(line) {
+			line = line[3:]
+		}
+		line = bytes.TrimSpace(line)
+		if len(line) > 0 && line[0] != '#' && line[0] != '%' && !bytes.Equal(line, []byte("...")) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,358 @@
+package hub
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// expandedNodes is the most that the aliases of one document may become,
+// whatever its size: what is expanded is held in memory.
+const expandedNodes = 250_000
+
+// A converter turns the nodes of one document into the values that package
+// unstructured knows: map[string]any, []any, string, bool, int64, float64 and
+// nil. It reads scalars as kubectl does, refuses what only looks right, and
+// never repeats a value in a message, since the document may be a Secret.
+type converter struct {
+	r      *report
+	limits Limits
+	// words are strings that occur again and again, kept once.
+	words map[string]string
+	// ours says that the document is of one of our kinds.
+	ours bool
+
+	steps    []step
+	within   []*yaml.Node // aliases being expanded
+	expanded int
+	own      int // nodes of the document without expansion; counted when needed
+	nodes    *yaml.Node
+	gaveUp   bool
+}
+
+type step struct {
+	key   string
+	index int
+}
+
+func (c *converter) here() *fieldPath {
+	var p *fieldPath
+	for _, s := range c.steps {
+		p = &fieldPath{up: p, key: s.key, index: s.index}
+	}
+	return p
+}
+
+func (c *converter) errorf(format string, args ...any) { c.r.errorf(c.here(), format, args...) }
+
+func (c *converter) giveUp(format string, args ...any) any {
+	if !c.gaveUp {
+		c.gaveUp = true
+		c.errorf(format, args...)
+	}
+	return nil
+}
+
+// document converts a whole document; ok is false if that was given up.
+func (c *converter) document(n *yaml.Node) (value any, ok bool) {
+	c.nodes = n
+	value = c.value(n, false)
+	return value, !c.gaveUp
+}
+
+// value converts one node. Scalars below text are strings, however they are
+// written.
+func (c *converter) value(n *yaml.Node, text bool) any {
+	if c.gaveUp {
+		return nil
+	}
+	if len(c.within) > 0 {
+		c.expanded++
+		if c.tooLarge() {
+			return c.giveUp("the YAML aliases of this document expand to more than %d times its size; write it out, or split it", c.limits.AliasExpansion)
+		}
+	}
+	switch n.Kind {
+	case yaml.AliasNode:
+		return c.alias(n, text)
+	case yaml.MappingNode:
+		return c.mapping(n, text)
+	case yaml.SequenceNode:
+		return c.sequence(n)
+	default:
+		return c.scalar(n, text)
+	}
+}
+
+func (c *converter) tooLarge() bool {
+	if c.own == 0 {
+		c.own = countNodes(c.nodes)
+	}
+	return c.expanded > c.own*c.limits.AliasExpansion || c.expanded > expandedNodes
+}
+
+func countNodes(n *yaml.Node) int {
+	count := 1
+	for _, child := range n.Content {
+		count += countNodes(child)
+	}
+	return count
+}
+
+func (c *converter) alias(n *yaml.Node, text bool) any {
+	if slices.Contains(c.within, n.Alias) {
+		return c.giveUp("the YAML anchor %q contains itself", n.Value)
+	}
+	c.within = append(c.within, n.Alias)
+	defer func() { c.within = c.within[:len(c.within)-1] }()
+	return c.value(n.Alias, text)
+}
+
+func (c *converter) deeper() bool {
+	if len(c.steps) < c.limits.Depth {
+		return true
+	}
+	c.giveUp("nested deeper than %d levels", c.limits.Depth)
+	return false
+}
+
+func (c *converter) sequence(n *yaml.Node) any {
+	if tagOf(n) != "!!seq" {
+		c.errorf("the YAML tag %s is not supported; write a plain list", n.Tag)
+	}
+	if !c.deeper() {
+		return nil
+	}
+	list := make([]any, len(n.Content))
+	for i, child := range n.Content {
+		c.steps = append(c.steps, step{index: i})
+		list[i] = c.value(child, c.textBelow())
+		c.steps = c.steps[:len(c.steps)-1]
+	}
+	return list
+}
+
+func (c *converter) mapping(n *yaml.Node, text bool) any {
+	if tagOf(n) != "!!map" {
+		c.errorf("the YAML tag %s is not supported; write a plain mapping", n.Tag)
+	}
+	if !c.deeper() {
+		return nil
+	}
+	m := make(map[string]any, len(n.Content)/2)
+	merges := false
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Tag == "!!merge" {
+			merges = true
+			continue
+		}
+		c.pair(m, n, i, text)
+	}
+	for i := 0; merges && i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Tag == "!!merge" {
+			c.merge(m, n.Content[i+1], text)
+		}
+	}
+	return m
+}
+
+func (c *converter) pair(m map[string]any, n *yaml.Node, i int, text bool) {
+	key, ok := c.key(n.Content[i])
+	if !ok {
+		return
+	}
+	c.steps = append(c.steps, step{key: key})
+	defer func() { c.steps = c.steps[:len(c.steps)-1] }()
+	if _, twice := m[key]; twice {
+		c.duplicate(n, i)
+		return
+	}
+	m[key] = c.value(n.Content[i+1], text || c.textBelow())
+}
+
+// duplicate names the line of the second occurrence, where the report would
+// find the first.
+func (c *converter) duplicate(n *yaml.Node, i int) {
+	again := n.Content[i]
+	for j := 0; j < i; j += 2 {
+		if first := n.Content[j]; first.Value == again.Value {
+			c.errorf("this key is already set on line %d; remove one of them", c.r.offset+first.Line)
+			if c.r.root != nil {
+				c.r.problems[len(c.r.problems)-1].Line = c.r.offset + again.Line
+			}
+			return
+		}
+	}
+}
+
+// merge adds what the mapping does not set itself; of several merged mappings
+// the first wins.
+func (c *converter) merge(m map[string]any, n *yaml.Node, text bool) {
+	sources := []*yaml.Node{n}
+	if list := dealias(n); list.Kind == yaml.SequenceNode {
+		sources = list.Content
+	}
+	for _, source := range sources {
+		if dealias(source).Kind != yaml.MappingNode {
+			c.errorf("only mappings can be merged with <<")
+			return
+		}
+		from, _ := c.value(source, text).(map[string]any)
+		for key, value := range from {
+			if _, set := m[key]; !set {
+				m[key] = value
+			}
+		}
+	}
+}
+
+func dealias(n *yaml.Node) *yaml.Node {
+	if n.Kind == yaml.AliasNode {
+		return n.Alias
+	}
+	return n
+}
+
+// key reads a key of a mapping. Words such as on and y are keys like any
+// other; numbers are fine where they can only be read one way.
+func (c *converter) key(n *yaml.Node) (string, bool) {
+	n = dealias(n)
+	if n.Kind != yaml.ScalarNode {
+		c.errorf("a key of this mapping is not a word but a list or a mapping; if this is a template, it must be rendered first")
+		return "", false
+	}
+	switch tagOf(n) {
+	case "!!str", "!!timestamp":
+	case "!!int":
+		if v, err := strconv.ParseInt(n.Value, 10, 64); err != nil || strconv.FormatInt(v, 10) != n.Value {
+			c.errorf("the key %q is a number; put it in quotes", n.Value)
+			return "", false
+		}
+	default:
+		c.errorf("the key %q is not a string; put it in quotes", n.Value)
+		return "", false
+	}
+	if n.Value == "" {
+		c.errorf("a key of this mapping is empty; give it a name")
+		return "", false
+	}
+	return c.word(n.Value), true
+}
+
+// tagOf is the tag of a node; what kustomize makes has none.
+func tagOf(n *yaml.Node) string {
+	if n.Tag == "" {
+		return n.ShortTag()
+	}
+	return n.Tag
+}
+
+func (c *converter) word(s string) string {
+	if known, ok := c.words[s]; ok {
+		return known
+	}
+	if len(c.words) < 10_000 && len(s) <= 63 {
+		c.words[s] = s
+	}
+	return s
+}
+
+// textBelow says whether the values below the last step are strings whatever
+// they look like: labels, which people write as numbers.
+func (c *converter) textBelow() bool {
+	n := len(c.steps)
+	if n == 0 {
+		return false
+	}
+	last := c.steps[n-1].key
+	if last == "matchLabels" {
+		return c.ours
+	}
+	return last == "labels" && n >= 2 && c.steps[n-2].key == "metadata" && (n == 2 || n == 4 && c.steps[0].key == "items")
+}
+
+// booleans of YAML 1.1 that YAML 1.2 reads as strings. kubectl and API servers
+// read the old way.
+var booleans = map[string]bool{
+	"y": true, "Y": true, "yes": true, "Yes": true, "YES": true, "on": true, "On": true, "ON": true,
+	"n": false, "N": false, "no": false, "No": false, "NO": false, "off": false, "Off": false, "OFF": false,
+}
+
+func (c *converter) scalar(n *yaml.Node, text bool) any {
+	if text {
+		return c.text(n)
+	}
+	switch tagOf(n) {
+	case "!!str", "!!timestamp", "!!merge":
+		if n.Style == 0 && len(n.Value) <= 3 {
+			if b, old := booleans[n.Value]; old {
+				c.r.warnf(c.here(), "kubectl reads this word as %t, other tools as a string; write %t, or put the word in quotes", b, b)
+				return b
+			}
+		}
+		return n.Value
+	case "!!null":
+		return nil
+	case "!!bool":
+		return c.boolean(n.Value)
+	case "!!int":
+		return c.integer(n.Value)
+	case "!!float":
+		return c.float(n.Value)
+	}
+	c.errorf("the YAML tag %s is not supported; write the plain value", n.Tag)
+	return nil
+}
+
+// text reads a label. What is not written as a string is taken as it stands.
+func (c *converter) text(n *yaml.Node) any {
+	_, old := booleans[n.Value]
+	switch {
+	case tagOf(n) == "!!null":
+		return nil
+	case tagOf(n) != "!!str" && tagOf(n) != "!!timestamp", old && n.Style == 0:
+		c.r.warnf(c.here(), "label values are strings; write %q, with the quotes", n.Value)
+	}
+	return n.Value
+}
+
+func (c *converter) boolean(s string) any {
+	switch strings.ToLower(s) {
+	case "true", "yes", "on", "y":
+		return true
+	case "false", "no", "off", "n":
+		return false
+	}
+	c.errorf("tagged !!bool and is none; write true or false")
+	return nil
+}
+
+func (c *converter) integer(s string) any {
+	if i, err := strconv.ParseInt(s, 10, 64); err == nil && (s[0] != '0' || len(s) == 1) {
+		return i
+	}
+	// Octal 0644, hexadecimal, signs and underscores; as kubectl reads them.
+	plain := strings.ReplaceAll(s, "_", "")
+	i, err := strconv.ParseInt(strings.TrimPrefix(plain, "+"), 0, 64)
+	if err == nil {
+		return i
+	}
+	if f, ferr := strconv.ParseFloat(plain, 64); ferr == nil && f == math.Trunc(f) {
+		c.errorf("this number is too large to be kept exactly; put it in quotes if it is meant as text")
+		return nil
+	}
+	c.errorf("this number cannot be read; put it in quotes if it is meant as text")
+	return nil
+}
+
+func (c *converter) float(s string) any {
+	f, err := strconv.ParseFloat(strings.ReplaceAll(s, "_", ""), 64)
+	if err != nil || math.IsInf(f, 0) || math.IsNaN(f) {
+		c.errorf("JSON has no such number; put it in quotes if it is meant as text")
+		return nil
+	}
+	return f
+}

@@ -1,0 +1,216 @@
+package hub
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// A walk is what stands below the configured path.
+type walk struct {
+	tree   *tree
+	limits Limits
+
+	// manifests are files that may hold objects, in order.
+	manifests []string
+	// kustomizations are directories that hold a kustomization, in order.
+	kustomizations []string
+	problems       Problems
+
+	files int
+}
+
+var kustomizationNames = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
+
+func isManifest(name string) bool {
+	return slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name))
+}
+
+func (w *walk) problem(severity Severity, name, format string, args ...any) {
+	w.problems = append(w.problems, Problem{Origin: api.Origin{Path: name}, Severity: severity, Message: fmt.Sprintf(format, args...)})
+}
+
+// errTooMany ends a walk that has exceeded a limit.
+var errTooMany = errors.New("too many files")
+
+// from walks everything below root. The ignore files above it are in force
+// too.
+func (w *walk) from(root string) error {
+	mode, at, ok, err := w.tree.lookup(root)
+	switch {
+	case err != nil:
+		return err
+	case !ok || at == root && mode.IsRegular():
+		w.problem(Error, root, "the commit has no such directory; correct the path in the configuration, or the repository")
+		return nil
+	case !mode.IsDir():
+		w.irregular(at, mode)
+		return nil
+	}
+	var ignored *ignorer
+	if root != "." {
+		for dir := range above(root) {
+			if ignored, err = w.ignoreFile(dir, ignored); err != nil {
+				return err
+			}
+		}
+	}
+	err = w.dir(root, ignored, 0)
+	if errors.Is(err, errTooMany) {
+		return nil
+	}
+	return err
+}
+
+// above yields the directories above name, from the root down.
+func above(name string) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		if !yield(".") {
+			return
+		}
+		for i, c := range name {
+			if c == '/' && !yield(name[:i]) {
+				return
+			}
+		}
+	}
+}
+
+func (w *walk) ignoreFile(dir string, up *ignorer) (*ignorer, error) {
+	l, err := w.tree.list(dir)
+	if err != nil {
+		return nil, err
+	}
+	name := path.Join(dir, IgnoreFile)
+	e, there := l.find(IgnoreFile)
+	if !there {
+		return up, nil
+	}
+	if !e.mode.IsRegular() {
+		w.irregular(name, e.mode)
+		return up, nil
+	}
+	data, err := w.tree.read(name)
+	if err == nil {
+		data, err = plainText(data)
+	}
+	if broken := (*readError)(nil); errors.As(err, &broken) {
+		return nil, err
+	}
+	if err != nil {
+		w.problem(Error, name, "%v", err)
+		return up, nil
+	}
+	return up.with(dir, string(data)), nil
+}
+
+func (w *walk) dir(dir string, ignored *ignorer, depth int) error {
+	if depth > w.limits.Depth {
+		w.problem(Error, dir, "directories are nested deeper than %d levels", w.limits.Depth)
+		return nil
+	}
+	ignored, err := w.ignoreFile(dir, ignored)
+	if err != nil {
+		return err
+	}
+	l, err := w.tree.list(dir)
+	if err != nil {
+		return err
+	}
+	if chart, there := l.find("Chart.yaml"); there && chart.mode.IsRegular() && !ignored.ignores(path.Join(dir, "Chart.yaml"), false) {
+		w.problem(Error, path.Join(dir, "Chart.yaml"), "this is a Helm chart, which is not rendered here; commit what helm template writes, or list the directory in %s", IgnoreFile)
+		return nil
+	}
+	w.kustomization(dir, l, ignored)
+	for _, e := range l.entries {
+		if strings.HasPrefix(e.name, ".") {
+			continue
+		}
+		name := join(dir, e.name)
+		if ignored != nil && ignored.ignores(name, e.mode.IsDir()) {
+			continue
+		}
+		if err := w.entry(name, e, ignored, depth); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func join(dir, name string) string {
+	if dir == "." {
+		return name
+	}
+	return dir + "/" + name
+}
+
+func (w *walk) entry(name string, e entry, ignored *ignorer, depth int) error {
+	switch {
+	case e.mode.IsDir():
+		return w.subdirectory(name, ignored, depth)
+	case !e.mode.IsRegular():
+		w.irregular(name, e.mode)
+		return nil
+	}
+	w.files++
+	if w.files > w.limits.Files {
+		w.problem(Error, "", "the commit has more than %d files; set a path, list what is not meant for the fleet in %s, or raise limits.files", w.limits.Files, IgnoreFile)
+		return errTooMany
+	}
+	if isManifest(name) && !slices.Contains(kustomizationNames, e.name) {
+		w.manifests = append(w.manifests, name)
+	}
+	return nil
+}
+
+func (w *walk) subdirectory(name string, ignored *ignorer, depth int) error {
+	l, err := w.tree.list(name)
+	if err != nil {
+		return err
+	}
+	// In a checkout a submodule is a directory with a file .git in it.
+	if git, there := l.find(".git"); there && git.mode.IsRegular() {
+		w.irregular(name, fs.ModeIrregular)
+		return nil
+	}
+	return w.dir(name, ignored, depth+1)
+}
+
+func (w *walk) kustomization(dir string, l *listing, ignored *ignorer) {
+	var found []string
+	for _, name := range kustomizationNames {
+		e, there := l.find(name)
+		if there && e.mode.IsRegular() && !ignored.ignores(join(dir, name), false) {
+			found = append(found, name)
+		}
+	}
+	if len(found) > 1 {
+		w.problem(Error, join(dir, found[1]), "the directory has also %s; keep one of them", found[0])
+	}
+	if len(found) > 0 {
+		w.kustomizations = append(w.kustomizations, dir)
+	}
+}
+
+// irregular speaks of what is neither a file nor a directory. A link that
+// could stand for manifests, or for a directory of them, refuses the commit,
+// since what it hides would be missing.
+func (w *walk) irregular(name string, mode fs.FileMode) {
+	severity := Warning
+	if isManifest(name) || path.Ext(name) == "" {
+		severity = Error
+	}
+	switch {
+	case mode&fs.ModeSymlink != 0:
+		w.problem(severity, name, "this is a symbolic link, which is never followed; commit the file itself, or list the link in %s", IgnoreFile)
+	case mode&fs.ModeIrregular != 0:
+		w.problem(Error, name, "this is a submodule, which is never entered; commit its files, or list it in %s", IgnoreFile)
+	default:
+		w.problem(Error, name, "this is neither a file nor a directory; list it in %s", IgnoreFile)
+	}
+}
