@@ -63,6 +63,9 @@ type Binding struct {
 	Order int
 	// Unscheduled says that it is no longer wanted and waits to be removed.
 	Unscheduled bool
+	// Removing says that the rollout has let its content be removed. A request
+	// to Schedule leaves such bindings out: the cluster may be chosen anew.
+	Removing bool
 
 	// Assigned is what the cluster shall hold; zero until the rollout releases
 	// it.
