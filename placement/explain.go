@@ -23,7 +23,9 @@ type Explanation struct {
 	Filters []Verdict
 	// Required are the required terms, of which one must match.
 	Required []TermVerdict
-	// Preferred are the preferences, whose points are the affinity score.
+	// Preferred are the preferences, whose points are the affinity score. Like
+	// Filters they are of today, and may differ from the score of a cluster
+	// that was chosen before.
 	Preferred []Contribution
 	// Spread are the constraints at the moment of the last pick, whose scores
 	// are the topology spread score; empty for a cluster that was chosen

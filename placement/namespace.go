@@ -7,6 +7,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
+// findHome finds the namespace that namespaced objects are selected from: that
+// of a ResourcePlacement, or the one a term chooses objects from.
 func (s *selecting) findHome() error {
 	if s.home = s.Key.Namespace; s.home != "" {
 		if s.home == api.Namespace {
@@ -23,6 +25,7 @@ func (s *selecting) findHome() error {
 	return nil
 }
 
+// chooseHome resolves a term that must mean exactly one namespace.
 func (s *selecting) chooseHome(t api.ResourceSelectorTerm) error {
 	if s.Propagation.reserved(t.Name) {
 		return s.notAllowed(t.Name)
@@ -93,10 +96,14 @@ func (s *selecting) contents(namespace string) {
 	}
 }
 
+// notAllowed is the error for a reserved namespace that is named; the spelling
+// is KubeFleet's.
 func (s *selecting) notAllowed(namespace string) error {
 	return fmt.Errorf("invalid clusterRresourcePlacement %s: namespace %s is not allowed to propagate", s.Key.Name, namespace)
 }
 
+// warnNoNamespace says that a Namespace has no manifest. One is not inferred
+// from its contents, because that would hide typos.
 func (s *selecting) warnNoNamespace(t api.ResourceSelectorTerm) {
 	if n := len(s.index.spaces[t.Name]); n > 0 {
 		s.warn("there is no Namespace %q in the repository, so this selects nothing; %d object(s) say that they are in it: add its manifest", t.Name, n)

@@ -1,9 +1,9 @@
 // Package placement decides what goes where.
 //
-// Select answers which objects of the hub a placement names, and Schedule
-// which clusters it takes. Both are plain functions of their arguments: no
-// client, no clock, no state. The same input gives the same answer, in
-// whatever order it is listed.
+// Select answers which objects of the hub a placement names, Schedule which
+// clusters it takes, and Explain why. They are plain functions of their
+// arguments: no client, no clock, no state. The same input gives the same
+// answer, in whatever order it is listed.
 package placement
 
 import (
