@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 )
 
-// Auth says how to authenticate. For https:// at most one of Token, Bearer and
-// Password is set.
+// Auth says how to authenticate. For https:// at most one of Token, Bearer,
+// Password and GitHubApp is set; for ssh:// SSH is.
 type Auth struct {
 	// Token is an access token, sent as the password of Basic authentication:
 	// what GitHub, GitLab, Gitea and Bitbucket expect.
@@ -17,37 +19,93 @@ type Auth struct {
 	// Username goes with Password, or with Token in place of "git".
 	Username string
 	Password SecretSource
+	// GitHubApp makes tokens that last an hour.
+	GitHubApp GitHubApp
+	SSH       SSH
 	// CABundle is a PEM file of certificates to trust beside the system's; it
 	// is read again at each use.
 	CABundle string
 }
 
+// GitHubApp authenticates as an installation of a GitHub App.
+type GitHubApp struct {
+	// ID is the App's ID or client ID.
+	ID string
+	// Installation is the ID of its installation in the organisation.
+	Installation int64
+	// Key is the App's private key in PEM form.
+	Key SecretSource
+	// APIURL is https://api.github.com if empty, and https://HOST/api/v3 for
+	// GitHub Enterprise Server.
+	APIURL string
+}
+
+// SSH authenticates by a key, and the server by known_hosts.
+type SSH struct {
+	// Key is a private key in PEM or OpenSSH form.
+	Key SecretSource
+	// Passphrase opens the key if it is encrypted.
+	Passphrase SecretSource
+	// KnownHosts is a file in the format of OpenSSH. Without it anybody could
+	// answer in the server's name, so it must be set.
+	KnownHosts string
+}
+
+// sources names every secret that is configured.
+func (a Auth) sources() []namedSource {
+	all := []namedSource{
+		{"auth.token", a.Token, "http"},
+		{"auth.bearer", a.Bearer, "http"},
+		{"auth.password", a.Password, "http"},
+		{"auth.githubApp.key", a.GitHubApp.Key, "http"},
+		{"auth.ssh.key", a.SSH.Key, "ssh"},
+		{"auth.ssh.passphrase", a.SSH.Passphrase, "ssh"},
+	}
+	return slices.DeleteFunc(all, func(s namedSource) bool { return s.source.IsZero() })
+}
+
+type namedSource struct {
+	field  string
+	source SecretSource
+	scheme string
+}
+
 func (a Auth) validate(scheme string, hasEnv bool) error {
 	var errs []error
 	methods := 0
-	for _, s := range []struct {
-		field  string
-		source SecretSource
-	}{
-		{"auth.token", a.Token}, {"auth.bearer", a.Bearer}, {"auth.password", a.Password},
-	} {
-		if s.source.IsZero() {
-			continue
-		}
-		methods++
+	for _, s := range a.sources() {
 		errs = append(errs, s.source.validate(s.field, hasEnv))
-		if scheme != "https" && scheme != "http" {
-			errs = append(errs, fieldErrorf(s.field, "is for https://, the URL is %s", scheme))
+		if strings.TrimSuffix(scheme, "s") != s.scheme && scheme != s.scheme {
+			errs = append(errs, fieldErrorf(s.field, "does not fit a URL of %s://", scheme))
+		}
+		if s.scheme == "http" {
+			methods++
 		}
 	}
 	if methods > 1 {
-		errs = append(errs, fieldErrorf("auth", "set only one of token, bearer and password"))
+		errs = append(errs, fieldErrorf("auth", "set only one of token, bearer, password and githubApp"))
 	}
 	if !a.Password.IsZero() && a.Username == "" {
 		errs = append(errs, fieldErrorf("auth.username", "must be set with a password"))
 	}
 	if a.CABundle != "" && scheme != "https" {
-		errs = append(errs, fieldErrorf("auth.caBundle", "is for https://, the URL is %s", scheme))
+		errs = append(errs, fieldErrorf("auth.caBundle", "does not fit a URL of %s://", scheme))
+	}
+	if scheme == "ssh" {
+		errs = append(errs, a.SSH.validate())
+	}
+	errs = append(errs, a.GitHubApp.validate(scheme))
+	return errors.Join(errs...)
+}
+
+func (s SSH) validate() error {
+	var errs []error
+	if s.Key.IsZero() {
+		errs = append(errs, fieldErrorf("auth.ssh.key", "must be set for ssh://"))
+	}
+	if s.KnownHosts == "" {
+		errs = append(errs, fieldErrorf("auth.ssh.knownHosts",
+			"must be set for ssh://: a file with the server's host key, as ssh-keyscan prints it; compare it with what the server's owner publishes"))
 	}
 	return errors.Join(errs...)
 }

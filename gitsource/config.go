@@ -25,6 +25,8 @@ type Config struct {
 	AllowHTTP bool
 	// AllowFile admits file:// and paths.
 	AllowFile bool
+	// Signatures, if not nil, says whose commits are accepted.
+	Signatures *Signatures
 	// Limits bound what a remote can make us do.
 	Limits Limits
 	// TreeCache is how many entries of directories are kept decoded, 200,000
@@ -49,6 +51,11 @@ type Limits struct {
 	FetchTime time.Duration
 	// FileBytes is the largest file that can be read, 16 MiB by default.
 	FileBytes int64
+	// Objects is how many objects one fetch may bring, 5 million by default.
+	Objects int
+	// ObjectBytes is the largest object that is rebuilt from a difference, the
+	// only ones held in memory while they arrive; 128 MiB by default.
+	ObjectBytes int64
 	// Packs is how many pack files may pile up before they are joined, 50 by
 	// default.
 	Packs int
@@ -56,7 +63,8 @@ type Limits struct {
 
 // Metrics are functions that are told of events; a nil one is not called.
 type Metrics struct {
-	// Polled is called after each poll.
+	// Polled is called after each poll, when head has been called if it had to
+	// be, with the time the poll alone took.
 	Polled func(took time.Duration, err error)
 	// Fetched is called after each fetch with the bytes received.
 	Fetched func(took time.Duration, bytes int64, err error)
@@ -76,6 +84,8 @@ func (c Config) withDefaults() Config {
 	l.ListTime = or(l.ListTime, 30*time.Second)
 	l.FetchTime = or(l.FetchTime, 10*time.Minute)
 	l.FileBytes = or(l.FileBytes, 16*mib)
+	l.Objects = or(l.Objects, 5_000_000)
+	l.ObjectBytes = or(l.ObjectBytes, 128*mib)
 	l.Packs = or(l.Packs, 50)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -113,6 +123,9 @@ func (c Config) Validate() error {
 		errs = append(errs, fieldErrorf("interval", "must be at least 1s, is %s; use the webhook for speed", c.Interval))
 	}
 	errs = append(errs, c.Limits.validate())
+	if c.Signatures != nil {
+		errs = append(errs, c.Signatures.validate())
+	}
 	return errors.Join(errs...)
 }
 
@@ -136,6 +149,8 @@ func (l Limits) validate() error {
 		{"limits.listTime", l.ListTime < 0},
 		{"limits.fetchTime", l.FetchTime < 0},
 		{"limits.fileBytes", l.FileBytes < 0},
+		{"limits.objects", l.Objects < 0},
+		{"limits.objectBytes", l.ObjectBytes < 0},
 		{"limits.packs", l.Packs < 0},
 	} {
 		if f.negative {

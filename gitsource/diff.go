@@ -34,13 +34,13 @@ func (r *Repo) Diff(_ context.Context, from, to string) ([]Change, error) {
 		}
 		trees[i] = c.tree
 	}
-	return r.diffTrees(trees[0], trees[1])
+	return diffTrees(r.tree, trees[0], trees[1])
 }
 
 // diffTrees compares two trees; the zero hash is the empty one.
-func (r *Repo) diffTrees(from, to plumbing.Hash) ([]Change, error) {
+func diffTrees(tree func(plumbing.Hash) ([]entry, error), from, to plumbing.Hash) ([]Change, error) {
 	var changes []Change
-	d := differ{tree: r.tree, emit: func(c Change) { changes = append(changes, c) }}
+	d := differ{tree: tree, emit: func(c Change) { changes = append(changes, c) }}
 	if err := d.dirs("", from, to, 0); err != nil {
 		return nil, err
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 )
 
@@ -53,5 +52,3 @@ func sweepPacks(dir string) ([]string, error) {
 	}
 	return names, nil
 }
-
-func sortedInts(in []int) []int { return slices.Sorted(slices.Values(in)) }

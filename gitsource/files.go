@@ -206,10 +206,11 @@ func (f *files) info(e entry, name string) (fs.FileInfo, error) {
 }
 
 func (r *Repo) size(h plumbing.Hash) (int64, error) {
-	n, err := r.stored.Load().size(h)
-	if err != nil && isDamage(err) {
-		r.damaged(err)
-	}
+	var n int64
+	err := r.reading(func(st *store) (err error) {
+		n, err = st.size(h)
+		return err
+	})
 	return n, err
 }
 

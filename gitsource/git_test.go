@@ -34,10 +34,18 @@ func newGitRepo(t testing.TB) *gitRepo {
 // git runs the git program with nobody's configuration but ours.
 func (g *gitRepo) git(args ...string) string {
 	g.t.Helper()
+	return g.input("", args...)
+}
+
+// input runs the git program with something to read.
+func (g *gitRepo) input(in string, args ...string) string {
+	g.t.Helper()
 	cmd := exec.Command("git", args...)
 	cmd.Dir = g.dir
+	cmd.Stdin = strings.NewReader(in)
 	cmd.Env = append(os.Environ(),
 		"GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null", "GIT_CONFIG_NOSYSTEM=1",
+		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=gc.auto", "GIT_CONFIG_VALUE_0=0",
 		"GIT_AUTHOR_NAME=Ada", "GIT_AUTHOR_EMAIL=ada@example.com",
 		"GIT_COMMITTER_NAME=Ada", "GIT_COMMITTER_EMAIL=ada@example.com")
 	out, err := cmd.CombinedOutput()
@@ -184,7 +192,7 @@ func start(t testing.TB, cfg Config) *runner {
 	r := &runner{t: t, heads: make(chan Commit, 100), polls: make(chan error, 100)}
 	cfg.Metrics.Polled = func(_ time.Duration, err error) { r.polls <- err }
 	r.Repo = open(t, cfg)
-	r.backoff = backoff{interval: time.Hour, first: time.Hour, most: time.Hour}
+	r.backoff = backoff{interval: time.Hour, first: time.Hour, most: time.Hour} // and never quiet
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
 	go func() { done <- r.Run(ctx, func(c Commit) { r.heads <- c }) }()

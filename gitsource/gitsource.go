@@ -48,10 +48,13 @@ type Repo struct {
 	backoff backoff
 
 	// Only Run's goroutine touches these.
-	last poll
+	last   poll
+	clones clones
 
 	mu     sync.Mutex
 	status Status
+	// failures counts in a row the polls at which the remote did not answer.
+	failures int
 }
 
 // A damage is something the store should have and has not.
@@ -80,9 +83,12 @@ func Open(cfg Config) (*Repo, error) {
 		backoff: newBackoff(cfg.Interval),
 		status:  Status{URL: where.String(), Ref: cfg.Ref.String()},
 	}
-	st, err := openStore(cfg.StateDir, where.String())
+	st, dropped, err := openStore(cfg.StateDir, where.String())
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
+	}
+	if dropped != nil {
+		cfg.Logger.Warn("the store is damaged; the repository will be cloned anew", "err", redact(dropped.Error()))
 	}
 	r.stored.Store(st)
 	return r, nil
@@ -129,14 +135,30 @@ func (r *Repo) Nudge() {
 	}
 }
 
-// object reads one object and remembers it if the store turns out to lack it:
-// Run then clones anew. The objects of a known commit are always expected.
+// object reads one object of a commit that is known.
 func (r *Repo) object(t plumbing.ObjectType, h plumbing.Hash) ([]byte, error) {
-	content, err := r.stored.Load().object(t, h, r.cfg.Limits.FileBytes)
-	if err != nil && isDamage(err) {
-		r.damaged(err)
-	}
+	var content []byte
+	err := r.reading(func(st *store) (err error) {
+		content, err = st.object(t, h, r.cfg.Limits.FileBytes)
+		return err
+	})
 	return content, err
+}
+
+// reading reads from the store, again if it was replaced meanwhile, and
+// remembers if it lacks what it should have: Run then clones anew.
+func (r *Repo) reading(read func(*store) error) error {
+	for {
+		st := r.stored.Load()
+		err := read(st)
+		if !isDamage(err) {
+			return err
+		}
+		if r.stored.Load() == st {
+			r.damaged(err)
+			return err
+		}
+	}
 }
 
 func (r *Repo) damaged(err error) {

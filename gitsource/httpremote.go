@@ -22,6 +22,7 @@ import (
 type httpRemote struct {
 	cfg   Config
 	where location
+	app   *appTokens
 
 	mu    sync.Mutex
 	pool  *http.Transport
@@ -29,21 +30,21 @@ type httpRemote struct {
 }
 
 func newHTTPRemote(cfg Config, where location) *httpRemote {
-	return &httpRemote{cfg: cfg, where: where}
+	return &httpRemote{cfg: cfg, where: where, app: &appTokens{app: cfg.Auth.GitHubApp, getenv: cfg.Getenv}}
 }
 
-func (h *httpRemote) session(context.Context) (session, error) {
-	header, err := h.cfg.Auth.header(h.cfg.Getenv)
+func (h *httpRemote) session(ctx context.Context) (session, error) {
+	pool, err := h.connections()
 	if err != nil {
 		return nil, err
 	}
-	pool, err := h.connections()
+	header, err := h.header(ctx, pool)
 	if err != nil {
 		return nil, err
 	}
 	m := newMeter(h.cfg.Limits.FetchBytes)
 	client := githttp.NewClientWithOptions(&http.Client{
-		Transport:     &meteredTransport{pool, m},
+		Transport:     &meteredTransport{pool, m, h.app},
 		CheckRedirect: stayOnHost,
 	}, &githttp.ClientOptions{RedirectPolicy: githttp.FollowInitialRedirects})
 	endpoint := h.where.endpoint
@@ -52,6 +53,14 @@ func (h *httpRemote) session(context.Context) (session, error) {
 		return nil, err
 	}
 	return &wireSession{UploadPackSession: s, meter: m}, nil
+}
+
+func (h *httpRemote) header(ctx context.Context, via http.RoundTripper) (Secret, error) {
+	if h.app.app.isZero() {
+		return h.cfg.Auth.header(h.cfg.Getenv)
+	}
+	token, err := h.app.get(ctx, via)
+	return basic("x-access-token", token), err
 }
 
 // connections answers the pool, a new one if the CA bundle has changed.
@@ -120,6 +129,7 @@ func origin(u *url.URL) string { return u.Scheme + "://" + u.Host }
 type meteredTransport struct {
 	next  http.RoundTripper
 	meter *meter
+	app   *appTokens
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -131,6 +141,9 @@ func (t *meteredTransport) RoundTrip(req *http.Request) (*http.Response, error) 
 	res.Body = metered{res.Body, t.meter}
 	if res.StatusCode < 400 {
 		return res, nil
+	}
+	if res.StatusCode == http.StatusUnauthorized {
+		t.app.forget()
 	}
 	return nil, t.meter.fail(refusal(res, time.Now()))
 }

@@ -2,13 +2,14 @@ package gitsource
 
 import (
 	"bytes"
-	"crypto/sha1" //nolint:gosec // Git's object names; collisions are detected when a pack is indexed
+	"crypto/sha1" //nolint:gosec // Git's object names; collisions are detected when a pack arrives
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 
+	"github.com/go-git/go-billy/v5"
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/format/idxfile"
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
@@ -17,6 +18,7 @@ import (
 // A pack is one open pack file and its index.
 type pack struct {
 	*packfile.Packfile
+	fs    billy.Filesystem
 	name  string
 	index *idxfile.MemoryIndex
 }
@@ -41,7 +43,7 @@ func (s *store) openPack(name string) (*pack, error) {
 	// Without a file system the library reads objects whole and never opens
 	// the pack a second time.
 	p := packfile.NewPackfileWithCache(index, nil, content, s.bases, 0)
-	return &pack{p, name, index}, nil
+	return &pack{p, s.fs, name, index}, nil
 }
 
 // read answers an object's content and proves that it is the one asked for.
@@ -93,15 +95,20 @@ func hashOf(t plumbing.ObjectType, content []byte) (h plumbing.Hash) {
 
 // add stores a pack as it comes from a remote. Either all of it is there
 // afterwards, or nothing is.
-func (s *store) add(r io.Reader) error {
+func (s *store) add(r io.Reader, limits Limits) error {
 	f, err := os.CreateTemp(s.packDir(), "incoming-*")
 	if err != nil {
 		return err
 	}
-	name, err := receive(f, r)
-	err = errors.Join(err, f.Close())
+	entries, checksum, err := indexPack(f, r, limits)
+	err = errors.Join(err, f.Sync(), f.Close())
 	if err == nil {
-		err = s.install(f.Name(), name)
+		err = writeFile(f.Name()+".idx", encodeIndex(entries, checksum))
+	}
+	if err == nil {
+		s.mu.Lock()
+		err = s.install(f.Name(), "pack-"+checksum.String())
+		s.mu.Unlock()
 	}
 	if err != nil {
 		return errors.Join(err, removeAll(f.Name(), f.Name()+".idx"))
@@ -109,46 +116,9 @@ func (s *store) add(r io.Reader) error {
 	return nil
 }
 
-// receive writes the pack and its index, which has .idx after its name.
-func receive(f *os.File, r io.Reader) (name string, err error) {
-	n, err := io.Copy(f, r)
-	if err != nil {
-		return "", err
-	}
-	if n == 0 {
-		return "", errors.New("remote sent no pack")
-	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return "", err
-	}
-	index := new(idxfile.Writer)
-	parser, err := packfile.NewParser(packfile.NewScanner(f), index)
-	if err != nil {
-		return "", err
-	}
-	checksum, err := parser.Parse()
-	if err != nil {
-		return "", fmt.Errorf("index pack: %w", err)
-	}
-	m, err := index.Index()
-	if err != nil {
-		return "", fmt.Errorf("index pack: %w", err)
-	}
-	var b bytes.Buffer
-	if _, err := idxfile.NewEncoder(&b).Encode(m); err != nil {
-		return "", fmt.Errorf("index pack: %w", err)
-	}
-	if err := f.Sync(); err != nil {
-		return "", err
-	}
-	return "pack-" + checksum.String(), writeFile(f.Name()+".idx", b.Bytes())
-}
-
 // install makes a received pack part of the store. The index comes last: it is
-// what makes a pack count.
+// what makes a pack count. The caller holds the lock.
 func (s *store) install(temp, name string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for _, p := range s.packs {
 		if p.name == name {
 			return removeAll(temp, temp+".idx")

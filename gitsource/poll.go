@@ -16,6 +16,11 @@ type poll struct{ want, head plumbing.Hash }
 // poll asks the remote once. It answers a commit if there is a new one, nil if
 // not. Nothing it does half way changes what was accepted before.
 func (r *Repo) poll(ctx context.Context) (*commit, error) {
+	st := r.stored.Load()
+	damage := r.damage.Load()
+	if h := r.cfg.Ref.pinned(); damage == nil && !h.IsZero() && st.has(h) {
+		return r.take(st, h) // it never moves, so there is nothing to ask
+	}
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.Limits.FetchTime)
 	defer cancel()
 	s, err := r.remote.session(ctx)
@@ -27,82 +32,128 @@ func (r *Repo) poll(ctx context.Context) (*commit, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list references: %w", err)
 	}
-	damage := r.damage.Load()
-	if damage == nil && want == r.last.want {
+	if damage != nil {
+		return r.cloneAnew(ctx, s, want, damage.err)
+	}
+	if want.object != r.last.want && !st.has(want.object) {
+		if err := r.fetch(ctx, s, st, want); err != nil {
+			return nil, fmt.Errorf("fetch: %w", err)
+		}
+	}
+	return r.take(st, want.object)
+}
+
+// take accepts what the remote points at, if it is not what it was.
+func (r *Repo) take(st *store, want plumbing.Hash) (*commit, error) {
+	if want == r.last.want {
 		return nil, nil
 	}
-	st, err := r.bring(ctx, s, want, damage != nil)
+	base, _ := st.acceptedRef(r.key())
+	c, err := r.accept(st, want, base)
 	if err != nil {
+		if isDamage(err) {
+			r.damaged(err) // what is here is not what we told the remote
+		}
 		return nil, err
 	}
-	c, err := r.accept(st, want)
-	if err != nil {
-		return nil, errors.Join(err, r.abandon(st))
-	}
-	if damage != nil {
-		if err := r.replace(st); err != nil {
-			return nil, err
-		}
-		r.last.head = plumbing.ZeroHash
-	}
-	r.last.want = want
-	if c.hash == r.last.head {
+	known := c.hash == r.last.head
+	r.last = poll{want: want, head: c.hash}
+	if known {
 		return nil, nil
 	}
-	r.last.head = c.hash
 	return c, nil
 }
 
-func (r *Repo) list(ctx context.Context, s session) (plumbing.Hash, error) {
+// clones remembers when the repository was last cloned anew, and how often in
+// a row, so that a broken disk or remote does not make us clone all the time.
+type clones struct {
+	last time.Time
+	n    int
+}
+
+// cloneAnew fetches everything into a new store, which takes over if what it
+// got is whole.
+func (r *Repo) cloneAnew(ctx context.Context, s session, want target, why error) (*commit, error) {
+	if wait := r.backoff.clone(r.clones.n) - time.Since(r.clones.last); wait > 0 {
+		return nil, fmt.Errorf("store is damaged again, next clone in %s: %w", wait.Round(time.Second), why)
+	}
+	if time.Since(r.clones.last) > r.backoff.cloneMost {
+		r.clones.n = 0
+	}
+	r.clones = clones{last: time.Now(), n: r.clones.n + 1}
+	next, err := r.stored.Load().next()
+	if err != nil {
+		return nil, fmt.Errorf("clone anew: %w", err)
+	}
+	base, _ := r.stored.Load().acceptedRef(r.key())
+	var c *commit
+	if err = r.fetch(ctx, s, next, want); err == nil {
+		c, err = r.accept(next, want.object, base)
+	}
+	if err == nil {
+		refs := acceptedRefs(r.stored.Load().dir)
+		delete(refs, r.key())
+		err = next.carry(refs)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("clone anew: %w", err), next.close(), os.RemoveAll(next.dir))
+	}
+	old := r.stored.Swap(next)
+	r.damage.Store(nil)
+	r.last = poll{want: want.object, head: c.hash}
+	r.cfg.Logger.Info("the repository was cloned anew", "commit", c.hash.String())
+	if err := errors.Join(old.close(), os.RemoveAll(old.dir)); err != nil {
+		r.cfg.Logger.Warn("the damaged store could not be removed", "err", redact(err.Error()))
+	}
+	return c, nil
+}
+
+func (r *Repo) list(ctx context.Context, s session) (target, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.Limits.ListTime)
 	defer cancel()
 	refs, err := s.list(ctx)
 	if err != nil {
-		return plumbing.ZeroHash, err
+		return target{}, err
 	}
 	return r.cfg.Ref.resolve(refs)
 }
 
-// bring makes sure that the wanted object is in the store it answers: a new
-// one if the present one is damaged.
-func (r *Repo) bring(ctx context.Context, s session, want plumbing.Hash, anew bool) (*store, error) {
-	st := r.stored.Load()
-	if !anew {
-		if st.has(want) {
-			return st, nil
-		}
-		haves, err := r.haves(st)
-		if err != nil {
-			return nil, err
-		}
-		return st, r.fetch(ctx, s, st, want, haves)
-	}
-	next, err := st.next()
-	if err != nil {
-		return nil, err
-	}
-	if err := r.fetch(ctx, s, next, want, nil); err != nil {
-		return nil, errors.Join(err, r.abandon(next))
-	}
-	return next, nil
-}
-
-func (r *Repo) fetch(ctx context.Context, s session, st *store, want plumbing.Hash, haves []plumbing.Hash) error {
+// fetch brings what is wanted into a store, together with all it reaches.
+func (r *Repo) fetch(ctx context.Context, s session, st *store, want target) error {
 	start := time.Now()
-	err := func() error {
-		pack, err := s.fetch(ctx, fetch{wants: []plumbing.Hash{want}, haves: haves, has: st.has})
-		if err != nil {
-			return err
-		}
-		return errors.Join(st.add(pack), pack.Close())
-	}()
+	err := r.receive(ctx, s, st, want)
 	if r.cfg.Metrics.Fetched != nil {
 		r.cfg.Metrics.Fetched(time.Since(start), s.received(), err)
 	}
+	return err
+}
+
+func (r *Repo) receive(ctx context.Context, s session, st *store, want target) error {
+	haves, err := r.haves(st)
 	if err != nil {
-		return fmt.Errorf("fetch: %w", err)
+		return err
 	}
-	return nil
+	f := fetch{haves: haves, has: st.has}
+	for _, h := range want.wants {
+		if st.has(h) {
+			f.haves = append(f.haves, h)
+		} else {
+			f.wants = append(f.wants, h)
+		}
+	}
+	if len(f.wants) > 0 {
+		pack, err := s.fetch(ctx, f)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(st.add(pack, r.cfg.Limits), pack.Close()); err != nil {
+			return err
+		}
+	}
+	if !st.has(want.object) {
+		return fmt.Errorf("%s: %w", r.cfg.Ref, ErrRefNotFound)
+	}
+	return st.join(r.cfg.Limits.Packs)
 }
 
 // maxHaves bounds how much of our history is named to the remote.
@@ -111,8 +162,8 @@ const maxHaves = 256
 // haves are the newest commits that led to the accepted one. All that they
 // reach is here, which is why nothing shallow may ever enter the store.
 func (r *Repo) haves(st *store) ([]plumbing.Hash, error) {
-	h, ok := st.acceptedRef(r.cfg.Ref.key())
-	if !ok {
+	h, ok := st.acceptedRef(r.key())
+	if !ok || !st.has(h) {
 		return nil, nil
 	}
 	queue, seen := []plumbing.Hash{h}, map[plumbing.Hash]bool{h: true}
@@ -136,27 +187,38 @@ func (r *Repo) haves(st *store) ([]plumbing.Hash, error) {
 	return queue, nil
 }
 
-// accept proves that a commit is whole and remembers it.
-func (r *Repo) accept(st *store, want plumbing.Hash) (*commit, error) {
+// accept proves that a commit is whole and properly signed, and remembers it.
+// base is the commit accepted before, zero if there was none.
+func (r *Repo) accept(st *store, want, base plumbing.Hash) (*commit, error) {
 	h, err := st.peel(want)
 	if err != nil {
 		return nil, err
 	}
-	raw, err := st.object(plumbing.CommitObject, h, mib)
-	if err != nil {
-		return nil, fmt.Errorf("commit %s: %w", h, err)
-	}
-	c, err := parseCommit(h, raw)
+	c, err := readCommit(st, h)
 	if err != nil {
 		return nil, err
 	}
-	if err := complete(st, c.tree, r.known(st)); err != nil {
+	if err := complete(st, c.tree, r.known(st)); isDamage(err) {
 		return nil, fmt.Errorf("commit %s is not whole: %w", h, err)
+	} else if err != nil {
+		return nil, &CommitError{h.String(), err}
 	}
-	if err := st.setAcceptedRef(r.cfg.Ref.key(), h); err != nil {
+	if err := r.verify(st, base, c); err != nil {
+		return nil, err
+	}
+	if err := st.setAcceptedRef(r.key(), h); err != nil {
 		return nil, fmt.Errorf("remember commit %s: %w", h, err)
 	}
 	return c, nil
+}
+
+// key names in the store what is followed. What was accepted without
+// signatures does not count once they are asked for.
+func (r *Repo) key() string {
+	if r.cfg.Signatures != nil {
+		return r.cfg.Ref.key() + "-signed"
+	}
+	return r.cfg.Ref.key()
 }
 
 // known tells of the directories that were already found whole: those in the
@@ -192,19 +254,3 @@ func (r *Repo) directories(h plumbing.Hash, into map[plumbing.Hash]bool, depth i
 }
 
 func nothingKnown(plumbing.Hash) bool { return false }
-
-// replace puts a new store in place of the damaged one.
-func (r *Repo) replace(st *store) error {
-	old := r.stored.Swap(st)
-	r.damage.Store(nil)
-	r.cfg.Logger.Info("the repository was cloned anew")
-	return errors.Join(old.close(), os.RemoveAll(old.dir))
-}
-
-// abandon removes a new store that did not come to be.
-func (r *Repo) abandon(st *store) error {
-	if st == r.stored.Load() {
-		return nil
-	}
-	return errors.Join(st.close(), os.RemoveAll(st.dir))
-}

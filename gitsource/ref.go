@@ -5,9 +5,14 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
+	"github.com/Masterminds/semver/v3"
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 )
 
 // A Ref says what is followed. At most one field is set; if none is, it is the
@@ -15,6 +20,10 @@ import (
 type Ref struct {
 	Branch string
 	Tag    string
+	// SemVer is a range such as ">=1.2 <2"; the highest tag in it is followed,
+	// with or without a leading v. Pre-releases count only if the range names
+	// one.
+	SemVer string
 	// Commit is a whole hash; it never moves.
 	Commit string
 }
@@ -26,6 +35,8 @@ func (f Ref) String() string {
 		return "branch " + f.Branch
 	case f.Tag != "":
 		return "tag " + f.Tag
+	case f.SemVer != "":
+		return "tags " + f.SemVer
 	case f.Commit != "":
 		return "commit " + f.Commit
 	}
@@ -46,10 +57,12 @@ func (f Ref) validate() error {
 	}
 	check("branch", f.Branch, validName(plumbing.NewBranchReferenceName(f.Branch)))
 	check("tag", f.Tag, validName(plumbing.NewTagReferenceName(f.Tag)))
-	_, err := parseHash(f.Commit)
+	_, err := parseRange(f.SemVer)
+	check("semver", f.SemVer, err)
+	_, err = parseHash(f.Commit)
 	check("commit", f.Commit, err)
 	if set > 1 {
-		errs = append(errs, fieldErrorf("ref", "set only one of branch, tag and commit"))
+		errs = append(errs, fieldErrorf("ref", "set only one of branch, tag, semver and commit"))
 	}
 	return errors.Join(errs...)
 }
@@ -61,28 +74,107 @@ func validName(name plumbing.ReferenceName) error {
 	return nil
 }
 
-// resolve finds the object that the reference points at, which for an
-// annotated tag is the tag itself.
-func (f Ref) resolve(ar *packp.AdvRefs) (plumbing.Hash, error) {
-	switch {
-	case f.Branch != "":
-		return f.lookup(ar, plumbing.NewBranchReferenceName(f.Branch))
-	case f.Tag != "":
-		return f.lookup(ar, plumbing.NewTagReferenceName(f.Tag))
-	case f.Commit != "":
-		return plumbing.NewHash(f.Commit), nil
-	case ar.Head == nil:
-		return plumbing.ZeroHash, fmt.Errorf("%s: %w; set ref.branch", f, ErrRefNotFound)
-	}
-	return *ar.Head, nil
+// A target is what to fetch to have what a reference points at.
+type target struct {
+	// object is what the reference points at; for an annotated tag that is the
+	// tag itself.
+	object plumbing.Hash
+	// wants are the tips that bring it. They are others than the object only
+	// if that is a commit for which the remote cannot be asked.
+	wants []plumbing.Hash
 }
 
-func (f Ref) lookup(ar *packp.AdvRefs, name plumbing.ReferenceName) (plumbing.Hash, error) {
-	h, ok := ar.References[name.String()]
-	if !ok {
-		return plumbing.ZeroHash, fmt.Errorf("%s: %w", f, ErrRefNotFound)
+// resolve finds the target among what the remote has.
+func (f Ref) resolve(refs *packp.AdvRefs) (target, error) {
+	switch {
+	case f.Branch != "":
+		return f.lookup(refs, plumbing.NewBranchReferenceName(f.Branch))
+	case f.Tag != "":
+		return f.lookup(refs, plumbing.NewTagReferenceName(f.Tag))
+	case f.SemVer != "":
+		return f.highest(refs)
+	case f.Commit != "":
+		return wayTo(refs, f.pinned()), nil
+	case refs.Head == nil:
+		return target{}, fmt.Errorf("%s: %w; set ref.branch", f, ErrRefNotFound)
 	}
-	return h, nil
+	return only(*refs.Head), nil
+}
+
+func only(h plumbing.Hash) target { return target{h, []plumbing.Hash{h}} }
+
+// pinned answers the one commit that is followed, zero if it can move.
+func (f Ref) pinned() plumbing.Hash {
+	if f.Commit == "" {
+		return plumbing.ZeroHash
+	}
+	return plumbing.NewHash(f.Commit)
+}
+
+// wayTo finds a way to a commit: directly if the remote allows it, and
+// otherwise through all branches and tags.
+func wayTo(refs *packp.AdvRefs, h plumbing.Hash) target {
+	for _, tip := range refs.References {
+		if tip == h {
+			return only(h)
+		}
+	}
+	if refs.Capabilities.Supports(capability.AllowReachableSHA1InWant) || refs.Capabilities.Supports("allow-any-sha1-in-want") {
+		return only(h)
+	}
+	t := target{object: h}
+	for _, name := range slices.Sorted(maps.Keys(refs.References)) {
+		tip := refs.References[name]
+		if (strings.HasPrefix(name, "refs/heads/") || strings.HasPrefix(name, "refs/tags/")) && !slices.Contains(t.wants, tip) {
+			t.wants = append(t.wants, tip)
+		}
+	}
+	return t
+}
+
+// parseRange reads a range of versions.
+func parseRange(s string) (*semver.Constraints, error) {
+	c, err := semver.NewConstraint(s)
+	if err != nil {
+		return nil, fmt.Errorf("%q is not a range of versions such as \">=1.2 <2\" or \"1.x\"", s)
+	}
+	return c, nil
+}
+
+// highest picks the tag with the highest version in the range; among tags of
+// the same version the last by name.
+func (f Ref) highest(refs *packp.AdvRefs) (target, error) {
+	within, err := parseRange(f.SemVer)
+	if err != nil {
+		return target{}, err
+	}
+	var best *semver.Version
+	var found plumbing.Hash
+	for _, name := range slices.Sorted(maps.Keys(refs.References)) {
+		tag, ok := strings.CutPrefix(name, "refs/tags/")
+		if !ok {
+			continue
+		}
+		v, err := semver.NewVersion(tag)
+		if err != nil || !within.Check(v) {
+			continue
+		}
+		if best == nil || !v.LessThan(best) {
+			best, found = v, refs.References[name]
+		}
+	}
+	if best == nil {
+		return target{}, fmt.Errorf("%s: %w: no tag is in the range", f, ErrRefNotFound)
+	}
+	return only(found), nil
+}
+
+func (f Ref) lookup(refs *packp.AdvRefs, name plumbing.ReferenceName) (target, error) {
+	h, ok := refs.References[name.String()]
+	if !ok {
+		return target{}, fmt.Errorf("%s: %w", f, ErrRefNotFound)
+	}
+	return only(h), nil
 }
 
 // parseHash reads a whole hash: an abbreviation can come to mean another
@@ -92,6 +184,22 @@ func parseHash(s string) (plumbing.Hash, error) {
 		return plumbing.ZeroHash, fmt.Errorf("%q is not a whole commit hash of 40 hexadecimal digits", s)
 	}
 	return plumbing.NewHash(s), nil
+}
+
+// Follows tells whether a push to a reference such as refs/heads/main can
+// change what is followed.
+func (f Ref) Follows(name string) bool {
+	switch {
+	case f.Branch != "":
+		return name == plumbing.NewBranchReferenceName(f.Branch).String()
+	case f.Tag != "":
+		return name == plumbing.NewTagReferenceName(f.Tag).String()
+	case f.SemVer != "":
+		return strings.HasPrefix(name, "refs/tags/")
+	case f.Commit != "":
+		return true // it may arrive with any
+	}
+	return strings.HasPrefix(name, "refs/heads/")
 }
 
 // key names the reference in the store.

@@ -42,11 +42,13 @@ func newRemote(cfg Config, where location) (remote, error) {
 		return newHTTPRemote(cfg, where), nil
 	case "file":
 		return &localRemote{where.endpoint.Path}, nil
+	case "ssh":
+		return &sshRemote{cfg: cfg, where: where}, nil
 	}
 	return nil, fieldErrorf("url", "scheme %s is not supported", where.scheme)
 }
 
-// A wireSession speaks Git's protocol over a transport of the library.
+// A wireSession speaks Git's protocol over the library's HTTP transport.
 type wireSession struct {
 	transport.UploadPackSession
 	meter *meter
@@ -63,12 +65,9 @@ func (s *wireSession) list(ctx context.Context) (*packp.AdvRefs, error) {
 }
 
 func (s *wireSession) fetch(ctx context.Context, f fetch) (io.ReadCloser, error) {
-	req := packp.NewUploadPackRequestFromCapabilities(s.refs.Capabilities)
-	req.Wants, req.Haves = f.wants, f.haves
-	if s.refs.Capabilities.Supports(capability.NoProgress) {
-		if err := req.Capabilities.Set(capability.NoProgress); err != nil {
-			return nil, err
-		}
+	req, err := request(s.refs, f)
+	if err != nil {
+		return nil, err
 	}
 	res, err := s.UploadPack(ctx, req)
 	if err != nil {
@@ -79,6 +78,19 @@ func (s *wireSession) fetch(ctx context.Context, f fetch) (io.ReadCloser, error)
 
 func (s *wireSession) received() int64 { return s.meter.total() }
 
+// request asks for a pack, never for a shallow one.
+func request(refs *packp.AdvRefs, f fetch) (*packp.UploadPackRequest, error) {
+	req := packp.NewUploadPackRequestFromCapabilities(refs.Capabilities)
+	req.Wants, req.Haves = f.wants, f.haves
+	if refs.Capabilities.Supports(capability.NoProgress) {
+		if err := req.Capabilities.Set(capability.NoProgress); err != nil {
+			return nil, err
+		}
+	}
+	return req, nil
+}
+
+// demultiplex takes the pack out of a response that may carry messages too.
 func demultiplex(req *packp.UploadPackRequest, res io.Reader) io.Reader {
 	switch {
 	case req.Capabilities.Supports(capability.Sideband64k):

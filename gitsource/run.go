@@ -22,12 +22,13 @@ func (r *Repo) Run(ctx context.Context, head func(Commit)) error {
 		if ctx.Err() != nil {
 			break
 		}
+		took := time.Since(start)
 		r.note(time.Now(), err)
-		if r.cfg.Metrics.Polled != nil {
-			r.cfg.Metrics.Polled(time.Since(start), err)
-		}
 		if c != nil {
 			r.hand(c, head)
+		}
+		if r.cfg.Metrics.Polled != nil {
+			r.cfg.Metrics.Polled(took, err)
 		}
 		r.rest(ctx, wish(err))
 	}
@@ -40,14 +41,11 @@ func (r *Repo) hand(c *commit, head func(Commit)) {
 	head(public)
 }
 
-// quiet is the least time between a poll and one that was nudged.
-const quiet = 200 * time.Millisecond
-
 // rest waits for the next turn or a nudge. A nudge does not overrule a server
 // that asked to be left alone.
 func (r *Repo) rest(ctx context.Context, wish time.Duration) {
 	r.mu.Lock()
-	wait := r.backoff.next(r.status.Failures, wish, rand.Float64()) //nolint:gosec // spreading load
+	wait := r.backoff.next(r.failures, wish, rand.Float64()) //nolint:gosec // spreading load
 	now := time.Now()
 	r.status.NextPoll = now.Add(wait)
 	r.mu.Unlock()
@@ -57,7 +55,7 @@ func (r *Repo) rest(ctx context.Context, wish time.Duration) {
 	case <-ctx.Done():
 	case <-timer.C:
 	case <-r.nudges:
-		hold := time.NewTimer(max(wish, quiet) - time.Since(now))
+		hold := time.NewTimer(max(wish, r.backoff.quiet) - time.Since(now))
 		defer hold.Stop()
 		select {
 		case <-ctx.Done():
@@ -69,7 +67,7 @@ func (r *Repo) rest(ctx context.Context, wish time.Duration) {
 // restore answers the commit that was last accepted, if all of it is here.
 func (r *Repo) restore() *commit {
 	st := r.stored.Load()
-	h, ok := st.acceptedRef(r.cfg.Ref.key())
+	h, ok := st.acceptedRef(r.key())
 	if !ok {
 		return nil
 	}

@@ -117,7 +117,10 @@ func TestAFailingRemoteChangesNothing(t *testing.T) {
 		says string
 	}{
 		"branch deleted": {
-			func(g *gitRepo, _ *gitServer) { g.git("checkout", "-q", "-b", "other"); g.git("branch", "-q", "-D", "main") },
+			func(g *gitRepo, _ *gitServer) {
+				g.git("checkout", "-q", "-b", "other")
+				g.git("branch", "-q", "-D", "main")
+			},
 			func(g *gitRepo, _ *gitServer) { g.git("branch", "-q", "-m", "other", "main") },
 			"branch main: not on the remote",
 		},

@@ -35,6 +35,12 @@ func (r *Repo) note(now time.Time, err error) {
 	before := r.status
 	s := &r.status
 	s.LastPoll = now
+	var bad *CommitError
+	if err == nil || errors.As(err, &bad) {
+		r.failures = 0 // the remote works: it need not be spared
+	} else {
+		r.failures++
+	}
 	if err == nil {
 		s.LastSuccess, s.Failures, s.Error = now, 0, ""
 	} else {

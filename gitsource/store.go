@@ -5,8 +5,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -39,34 +42,56 @@ type store struct {
 const baseCache = 16 * cache.MiByte
 
 // openStore opens the newest generation that is whole and removes the others.
-func openStore(stateDir, address string) (*store, error) {
+// If one had to go because it is damaged, dropped says why; what was accepted
+// is remembered all the same.
+func openStore(stateDir, address string) (s *store, dropped, err error) {
 	parent := filepath.Join(stateDir, "git")
 	if err := os.MkdirAll(parent, 0o700); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	sum := sha256.Sum256([]byte(address))
 	name := hex.EncodeToString(sum[:8])
 	generations, err := listGenerations(parent, name)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var found *store
-	for i := len(generations) - 1; i >= 0; i-- {
-		dir := generationDir(parent, name, generations[i])
-		if found == nil {
-			if s, err := loadStore(dir, generations[i]); err == nil && (s.accepted() || i == 0) {
-				found = s
+	refs := map[string]plumbing.Hash{}
+	for _, n := range slices.Backward(generations) {
+		dir := generationDir(parent, name, n)
+		if s == nil {
+			loaded, err := loadStore(dir, n)
+			switch {
+			case err == nil && (loaded.accepted() || n == generations[0]):
+				s = loaded
 				continue
+			case err == nil:
+				if err := loaded.close(); err != nil {
+					return nil, nil, err
+				}
+			case !isContent(err):
+				return nil, nil, err // it may be fine, only not now
+			default:
+				dropped = err
+				maps.Copy(refs, acceptedRefs(dir))
 			}
 		}
 		if err := os.RemoveAll(dir); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	if found != nil {
-		return found, nil
+	if s == nil {
+		if s, err = makeStore(generationDir(parent, name, 1), 1); err != nil {
+			return nil, nil, err
+		}
 	}
-	return makeStore(generationDir(parent, name, 1), 1)
+	return s, dropped, s.carry(refs)
+}
+
+// isContent tells a file that holds something wrong, or is not there, from one
+// that cannot be read at the moment.
+func isContent(err error) bool {
+	var path *fs.PathError
+	return !errors.As(err, &path) || errors.Is(err, fs.ErrNotExist)
 }
 
 // next makes the store that is to take over from s.
@@ -95,7 +120,8 @@ func listGenerations(parent, name string) ([]int, error) {
 			found = append(found, n)
 		}
 	}
-	return sortedInts(found), nil
+	slices.Sort(found)
+	return found, nil
 }
 
 // makeStore writes what makes a directory a bare repository to other tools.
@@ -176,10 +202,13 @@ func (s *store) object(t plumbing.ObjectType, h plumbing.Hash, limit int64) ([]b
 		return nil, &damageError{h, errMissing}
 	}
 	content, err := p.read(t, h, limit)
-	if err != nil && !errors.Is(err, ErrTooLarge) {
-		return nil, &damageError{h, err}
+	switch {
+	case err == nil || errors.Is(err, ErrTooLarge):
+		return content, err
+	case errors.Is(err, errKind): // what refers to it is wrong, not the store
+		return nil, fmt.Errorf("object %s: %w", h, err)
 	}
-	return content, err
+	return nil, &damageError{h, err}
 }
 
 // size answers how long an object is without reading all of it.
@@ -219,31 +248,55 @@ func (s *store) peel(h plumbing.Hash) (plumbing.Hash, error) {
 	return h, errTagDepth
 }
 
-func (s *store) refPath(key string) string {
-	return filepath.Join(s.dir, "refs", "heads", "accepted", key)
-}
+// refDir is where the commits last accepted are named, one file for each thing
+// that is followed.
+func refDir(dir string) string { return filepath.Join(dir, "refs", "heads", "accepted") }
 
 // acceptedRef answers the commit last accepted for what is followed under key.
+// It need not be in the store: it may have been in the one before.
 func (s *store) acceptedRef(key string) (plumbing.Hash, bool) {
-	content, err := os.ReadFile(s.refPath(key))
+	return readRef(filepath.Join(refDir(s.dir), key))
+}
+
+func readRef(path string) (plumbing.Hash, bool) {
+	content, err := os.ReadFile(path)
 	if err != nil {
 		return plumbing.ZeroHash, false
 	}
 	h, err := parseHash(strings.TrimSpace(string(content)))
-	return h, err == nil && s.has(h)
+	return h, err == nil
 }
 
 // setAcceptedRef replaces it as one step.
 func (s *store) setAcceptedRef(key string, h plumbing.Hash) error {
-	path := s.refPath(key)
+	path := filepath.Join(refDir(s.dir), key)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
 	return writeFile(path, []byte(h.String()+"\n"))
 }
 
-// accepted tells whether any reference was ever accepted here.
-func (s *store) accepted() bool {
-	entries, err := os.ReadDir(filepath.Dir(s.refPath("any")))
-	return err == nil && len(entries) > 0
+// acceptedRefs answers all of them in the store of a directory.
+func acceptedRefs(dir string) map[string]plumbing.Hash {
+	refs := map[string]plumbing.Hash{}
+	entries, _ := os.ReadDir(refDir(dir)) // none if it cannot be read
+	for _, e := range entries {
+		if h, ok := readRef(filepath.Join(refDir(dir), e.Name())); ok {
+			refs[e.Name()] = h
+		}
+	}
+	return refs
 }
+
+// carry takes over from another store what was accepted there.
+func (s *store) carry(refs map[string]plumbing.Hash) error {
+	for key, h := range refs {
+		if err := s.setAcceptedRef(key, h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// accepted tells whether any commit was ever accepted here.
+func (s *store) accepted() bool { return len(acceptedRefs(s.dir)) > 0 }

@@ -107,17 +107,24 @@ const treeBytes = 16 * mib
 
 // tree reads a directory; the result is shared and must not be changed.
 func (r *Repo) tree(h plumbing.Hash) ([]entry, error) {
-	if entries, ok := r.trees.get(h); ok {
+	var entries []entry
+	err := r.reading(func(st *store) (err error) {
+		entries, err = r.trees.read(st, h)
+		return err
+	})
+	return entries, err
+}
+
+// read answers a directory from memory or from a store.
+func (c *treeCache) read(s *store, h plumbing.Hash) ([]entry, error) {
+	if entries, ok := c.get(h); ok {
 		return entries, nil
 	}
-	entries, err := readTree(r.stored.Load(), h)
+	entries, err := readTree(s, h)
 	if err != nil {
-		if isDamage(err) {
-			r.damaged(err)
-		}
 		return nil, err
 	}
-	r.trees.put(h, entries)
+	c.put(h, entries)
 	return entries, nil
 }
 

@@ -1,0 +1,213 @@
+package gitsource
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// manifests is a file of about 1 KiB per path, in directories of 50.
+func manifests(n int) map[string]string {
+	files := make(map[string]string, n)
+	for i := range n {
+		files[fmt.Sprintf("apps/d%03d/f%05d.yaml", i/50, i)] = manifest(i, 0)
+	}
+	return files
+}
+
+func manifest(i, version int) string {
+	s := fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: c%d\n  namespace: n%d\ndata:\n  version: \"%d\"\n", i, i/50, version)
+	for k := 0; len(s) < 1000; k++ {
+		s += fmt.Sprintf("  key-%d: value-%d-%d\n", k, i*31+k, i^k)
+	}
+	return s
+}
+
+// history makes a repository of n files and 21 commits.
+func history(b *testing.B, n int) *gitRepo {
+	b.Helper()
+	g := newGitRepo(b)
+	g.fastImport("all", manifests(n))
+	for v := range 20 {
+		g.change(v+1, n)
+	}
+	g.git("gc", "-q")
+	return g
+}
+
+// change commits a new version of one file.
+func (g *gitRepo) change(version, n int) string {
+	g.t.Helper()
+	i := version % n
+	return g.fastImport("change", map[string]string{fmt.Sprintf("apps/d%03d/f%05d.yaml", i/50, i): manifest(i, version)})
+}
+
+// fastImport commits files to main without a work tree.
+func (g *gitRepo) fastImport(message string, files map[string]string) string {
+	g.t.Helper()
+	var in strings.Builder
+	fmt.Fprintf(&in, "commit refs/heads/main\ncommitter Ada <ada@example.com> now\ndata %d\n%s\n", len(message), message)
+	if g.git("for-each-ref") != "" {
+		in.WriteString("from refs/heads/main^0\n")
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		fmt.Fprintf(&in, "M 100644 inline %s\ndata %d\n%s\n", name, len(files[name]), files[name])
+	}
+	g.input(in.String(), "-c", "fastimport.unpackLimit=0", "fast-import", "--quiet", "--date-format=now")
+	return g.git("rev-parse", "refs/heads/main")
+}
+
+var sizes = []int{1_000, 10_000, 50_000}
+
+func bySize(b *testing.B, run func(b *testing.B, n int)) {
+	for _, n := range sizes {
+		b.Run(fmt.Sprintf("files=%d", n), func(b *testing.B) { run(b, n) })
+	}
+}
+
+// polled opens a repository and polls it until it has a head.
+func polled(b *testing.B, cfg Config) *Repo {
+	b.Helper()
+	r := open(b, cfg.withDefaults())
+	pollOnce(b, r)
+	return r
+}
+
+func pollOnce(b *testing.B, r *Repo) {
+	b.Helper()
+	if _, err := r.poll(context.Background()); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func BenchmarkUnchangedPoll(b *testing.B) {
+	bySize(b, func(b *testing.B, n int) {
+		g := history(b, n)
+		s := serveGit(b, g)
+		r := polled(b, config(b, s.URL))
+		b.Run("gitfleet", func(b *testing.B) {
+			for b.Loop() {
+				pollOnce(b, r)
+			}
+		})
+		b.Run("git", func(b *testing.B) {
+			for b.Loop() {
+				g.git("ls-remote", s.URL, "refs/heads/main")
+			}
+		})
+	})
+}
+
+func BenchmarkFetchOneCommit(b *testing.B) {
+	bySize(b, func(b *testing.B, n int) {
+		g := history(b, n)
+		s := serveGit(b, g)
+		version := 100
+		b.Run("gitfleet", func(b *testing.B) {
+			r := polled(b, config(b, s.URL))
+			for b.Loop() {
+				b.StopTimer()
+				version++
+				g.change(version, n)
+				b.StartTimer()
+				pollOnce(b, r)
+			}
+		})
+		b.Run("git", func(b *testing.B) {
+			mirror := filepath.Join(b.TempDir(), "mirror")
+			g.git("clone", "-q", "--bare", s.URL, mirror)
+			for b.Loop() {
+				b.StopTimer()
+				version++
+				g.change(version, n)
+				b.StartTimer()
+				g.git("-C", mirror, "fetch", "-q", s.URL, "+refs/heads/main:refs/heads/main")
+			}
+		})
+	})
+}
+
+func BenchmarkColdClone(b *testing.B) {
+	bySize(b, func(b *testing.B, n int) {
+		g := history(b, n)
+		s := serveGit(b, g)
+		b.Run("gitfleet", func(b *testing.B) {
+			for b.Loop() {
+				polled(b, config(b, s.URL))
+			}
+		})
+		b.Run("git", func(b *testing.B) {
+			for i := 0; b.Loop(); i++ {
+				g.git("clone", "-q", "--bare", s.URL, filepath.Join(b.TempDir(), fmt.Sprint(i)))
+			}
+		})
+	})
+}
+
+func BenchmarkReadAll(b *testing.B) {
+	bySize(b, func(b *testing.B, n int) {
+		g := history(b, n)
+		r := polled(b, config(b, serveGit(b, g).URL))
+		for b.Loop() {
+			if got := len(contents(b, r, r.last.head.String())); got != n {
+				b.Fatalf("%d files, want %d", got, n)
+			}
+		}
+	})
+}
+
+func BenchmarkWalk(b *testing.B) {
+	bySize(b, func(b *testing.B, n int) {
+		g := history(b, n)
+		r := polled(b, config(b, serveGit(b, g).URL))
+		fsys, err := r.Files(context.Background(), r.last.head.String())
+		if err != nil {
+			b.Fatal(err)
+		}
+		for b.Loop() {
+			files := 0
+			err := fs.WalkDir(fsys, ".", func(_ string, d fs.DirEntry, err error) error {
+				if err == nil && !d.IsDir() {
+					files++
+				}
+				return err
+			})
+			if err != nil || files != n {
+				b.Fatalf("%d files (%v), want %d", files, err, n)
+			}
+		}
+	})
+}
+
+func BenchmarkDiffTwoCommits(b *testing.B) {
+	bySize(b, func(b *testing.B, n int) {
+		g := history(b, n)
+		to, from := g.head(), g.git("rev-parse", "HEAD~1")
+		for _, kind := range []string{"cold", "warm"} {
+			b.Run(kind, func(b *testing.B) {
+				r := polled(b, config(b, serveGit(b, g).URL))
+				for b.Loop() {
+					if kind == "cold" {
+						b.StopTimer()
+						r.trees = newTreeCache(r.cfg.TreeCache)
+						b.StartTimer()
+					}
+					changes, err := r.Diff(context.Background(), from, to)
+					if err != nil || len(changes) != 1 {
+						b.Fatalf("%d changes (%v), want 1", len(changes), err)
+					}
+				}
+			})
+		}
+		b.Run("git", func(b *testing.B) {
+			for b.Loop() {
+				g.git("diff-tree", "-r", from, to)
+			}
+		})
+	})
+}

@@ -1,0 +1,166 @@
+package gitsource
+
+import (
+	"bytes"
+	"context"
+	"crypto"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+)
+
+func (a GitHubApp) isZero() bool { return a == GitHubApp{} }
+
+func (a GitHubApp) validate(scheme string) error {
+	if a.isZero() {
+		return nil
+	}
+	var errs []error
+	if a.ID == "" {
+		errs = append(errs, fieldErrorf("auth.githubApp.id", "must be set"))
+	}
+	if a.Installation <= 0 {
+		errs = append(errs, fieldErrorf("auth.githubApp.installation", "must be set"))
+	}
+	if a.Key.IsZero() {
+		errs = append(errs, fieldErrorf("auth.githubApp.key", "must be set"))
+	}
+	u, err := url.Parse(a.api())
+	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Scheme != "https" && u.Scheme != scheme {
+		errs = append(errs, fieldErrorf("auth.githubApp.apiURL", "must be an address such as https://HOST/api/v3"))
+	}
+	return errors.Join(errs...)
+}
+
+func (a GitHubApp) api() string {
+	return strings.TrimSuffix(or(a.APIURL, "https://api.github.com"), "/")
+}
+
+// An appTokens makes installation tokens and keeps one until shortly before it
+// ends.
+type appTokens struct {
+	app    GitHubApp
+	getenv func(string) string
+
+	mu    sync.Mutex
+	token Secret
+	until time.Time
+}
+
+// tokenMargin is how long before its end a token is replaced.
+const tokenMargin = 5 * time.Minute
+
+// get answers a token that will do for a while.
+func (a *appTokens) get(ctx context.Context, via http.RoundTripper) (Secret, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if now := time.Now(); a.token.Empty() || now.Add(tokenMargin).After(a.until) {
+		token, until, err := a.ask(ctx, via, now)
+		if err != nil {
+			return Secret{}, fmt.Errorf("GitHub App token: %w", err)
+		}
+		a.token, a.until = token, until
+	}
+	return a.token, nil
+}
+
+// forget makes the next get ask again: the server did not like the token.
+func (a *appTokens) forget() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.token = Secret{}
+}
+
+// ask exchanges a proof of being the App for a token that can only read.
+func (a *appTokens) ask(ctx context.Context, via http.RoundTripper, now time.Time) (Secret, time.Time, error) {
+	proof, err := a.proof(now)
+	if err != nil {
+		return Secret{}, time.Time{}, err
+	}
+	address := fmt.Sprintf("%s/app/installations/%d/access_tokens", a.app.api(), a.app.Installation)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, strings.NewReader(`{"permissions":{"contents":"read"}}`))
+	if err != nil {
+		return Secret{}, time.Time{}, err
+	}
+	req.Header.Set("Accept", "application/vnd.github+json")
+	req.Header.Set("Authorization", "Bearer "+proof.value)
+	client := &http.Client{Transport: via, CheckRedirect: stayOnHost, Timeout: time.Minute}
+	res, err := client.Do(req)
+	if err != nil {
+		return Secret{}, time.Time{}, err
+	}
+	if res.StatusCode >= 300 {
+		return Secret{}, time.Time{}, refusal(res, now)
+	}
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxSecret))
+	if err = errors.Join(err, res.Body.Close()); err != nil {
+		return Secret{}, time.Time{}, err
+	}
+	var answer struct {
+		Token     string    `json:"token"`
+		ExpiresAt time.Time `json:"expires_at"`
+	}
+	if json.Unmarshal(body, &answer) != nil || answer.Token == "" || answer.ExpiresAt.IsZero() {
+		return Secret{}, time.Time{}, errors.New("answer holds no token") // it is not quoted: it might
+	}
+	return Secret{answer.Token}, answer.ExpiresAt, nil
+}
+
+// proof is a JSON Web Token that says which App we are.
+func (a *appTokens) proof(now time.Time) (Secret, error) {
+	content, err := a.app.Key.Read(a.getenv)
+	if err != nil {
+		return Secret{}, err
+	}
+	key, err := parseRSA([]byte(content.value))
+	if err != nil {
+		return Secret{}, err
+	}
+	claims, err := json.Marshal(map[string]any{
+		"iat": now.Add(-time.Minute).Unix(), // clocks differ
+		"exp": now.Add(9 * time.Minute).Unix(),
+		"iss": a.app.ID,
+	})
+	if err != nil {
+		return Secret{}, err
+	}
+	var b bytes.Buffer
+	b.WriteString(base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"RS256","typ":"JWT"}`)))
+	b.WriteByte('.')
+	b.WriteString(base64.RawURLEncoding.EncodeToString(claims))
+	sum := sha256.Sum256(b.Bytes())
+	signature, err := rsa.SignPKCS1v15(rand.Reader, key, crypto.SHA256, sum[:])
+	if err != nil {
+		return Secret{}, fmt.Errorf("sign: %w", err)
+	}
+	b.WriteByte('.')
+	b.WriteString(base64.RawURLEncoding.EncodeToString(signature))
+	return Secret{b.String()}, nil
+}
+
+func parseRSA(content []byte) (*rsa.PrivateKey, error) {
+	block, _ := pem.Decode(content)
+	if block == nil {
+		return nil, errors.New("private key is not in PEM form")
+	}
+	if key, err := x509.ParsePKCS1PrivateKey(block.Bytes); err == nil {
+		return key, nil
+	}
+	any, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if key, ok := any.(*rsa.PrivateKey); ok && err == nil {
+		return key, nil
+	}
+	return nil, errors.New("private key is not an RSA key, as GitHub Apps have")
+}

@@ -1,0 +1,168 @@
+// Package signature tells who signed a commit.
+//
+// It knows OpenPGP and SSH signatures and fails closed: what is not signed by
+// a key it was given, over exactly the bytes of the commit, in a form it
+// understands, is an error that says why.
+package signature
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ProtonMail/go-crypto/openpgp"
+)
+
+// Keys are all whose signatures count.
+type Keys struct {
+	pgp openpgp.EntityList
+	ssh []allowed
+}
+
+// A Signer is whoever made a valid signature.
+type Signer struct {
+	// Key is the key's fingerprint.
+	Key string
+	// names are the e-mail addresses of an OpenPGP key, or the principals of an
+	// SSH key, which may be patterns.
+	names []string
+}
+
+// Is tells whether a configured name means this signer: a fingerprint, an
+// e-mail address or a principal.
+func (s Signer) Is(name string) bool {
+	return strings.EqualFold(s.Key, name) || matchList(s.names, name)
+}
+
+// String names the signer for a message.
+func (s Signer) String() string {
+	if len(s.names) == 0 {
+		return s.Key
+	}
+	return fmt.Sprintf("%s (%s)", strings.Join(s.names, ","), s.Key)
+}
+
+// maxKeys bounds a file of keys.
+const maxKeys = 8 << 20
+
+// Load reads armored or binary OpenPGP key rings and a file of allowed SSH
+// signers, which may be empty. Without any key it is an error: nothing could
+// ever be verified.
+func Load(keyRings []string, allowedSigners string) (*Keys, error) {
+	k := &Keys{}
+	for _, path := range keyRings {
+		content, err := readFile(path)
+		if err != nil {
+			return nil, err
+		}
+		ring, err := parseKeyRing(content)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		k.pgp = append(k.pgp, ring...)
+	}
+	if allowedSigners != "" {
+		content, err := readFile(allowedSigners)
+		if err != nil {
+			return nil, err
+		}
+		if k.ssh, err = parseAllowed(string(content)); err != nil {
+			return nil, fmt.Errorf("%s:%w", allowedSigners, err)
+		}
+	}
+	if len(k.pgp) == 0 && len(k.ssh) == 0 {
+		return nil, errors.New("no key of any signer is configured")
+	}
+	return k, nil
+}
+
+func readFile(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > maxKeys {
+		return nil, fmt.Errorf("%s: larger than %d bytes", path, maxKeys)
+	}
+	return os.ReadFile(path)
+}
+
+// parseKeyRing reads either form. No private key belongs here.
+func parseKeyRing(content []byte) (openpgp.EntityList, error) {
+	read := openpgp.ReadKeyRing
+	if bytes.Contains(content, []byte("-----BEGIN PGP")) {
+		read = openpgp.ReadArmoredKeyRing
+	}
+	ring, err := read(bytes.NewReader(content))
+	if err != nil {
+		return nil, fmt.Errorf("is not an OpenPGP key ring: %w", err)
+	}
+	for _, e := range ring {
+		if e.PrivateKey != nil {
+			return nil, errors.New("holds a private key; give only public ones")
+		}
+	}
+	return ring, nil
+}
+
+// Verify answers who signed a raw commit object, made at the given time. The
+// key must be valid both then and now.
+func (k *Keys) Verify(commit []byte, made, now time.Time) (Signer, error) {
+	payload, sig, err := Split(commit)
+	if err != nil {
+		return Signer{}, err
+	}
+	switch kind := firstLine(sig); kind {
+	case "-----BEGIN PGP SIGNATURE-----":
+		return k.verifyPGP(payload, sig, now)
+	case sshBegin:
+		return k.verifySSH(payload, sig, made, now)
+	default:
+		return Signer{}, fmt.Errorf("signature of a kind that is not supported: %q", kind)
+	}
+}
+
+func firstLine(b []byte) string {
+	line, _, _ := bytes.Cut(b, []byte("\n"))
+	return string(line[:min(len(line), 80)])
+}
+
+// Split takes a commit apart into what was signed and the signature. It
+// refuses what different programs could read differently.
+func Split(commit []byte) (payload, sig []byte, err error) {
+	if bytes.IndexByte(commit, 0) >= 0 {
+		return nil, nil, errors.New("commit holds a NUL byte, and cannot be verified")
+	}
+	header, message, found := bytes.Cut(commit, []byte("\n\n"))
+	if !found {
+		return nil, nil, errors.New("not signed")
+	}
+	var signed [][]byte
+	inside, count := false, 0
+	for line := range bytes.SplitSeq(header, []byte("\n")) {
+		switch {
+		case bytes.HasPrefix(line, []byte("gpgsig ")):
+			inside = true
+			count++
+			sig = append(append(sig, line[len("gpgsig "):]...), '\n')
+		case inside && bytes.HasPrefix(line, []byte(" ")):
+			sig = append(append(sig, line[1:]...), '\n')
+		case bytes.HasPrefix(line, []byte("gpgsig")):
+			return nil, nil, errors.New("signature header of a kind that is not supported")
+		default:
+			inside = false
+			signed = append(signed, line)
+		}
+	}
+	if count == 0 {
+		return nil, nil, errors.New("not signed")
+	}
+	if count > 1 {
+		return nil, nil, errors.New("signed twice, and cannot be verified")
+	}
+	return slices.Concat(bytes.Join(signed, []byte("\n")), []byte("\n\n"), message), sig, nil
+}

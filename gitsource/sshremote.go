@@ -1,0 +1,246 @@
+package gitsource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing/format/pktline"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
+	"github.com/go-git/go-git/v5/plumbing/transport"
+	"github.com/skeema/knownhosts"
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/net/proxy"
+)
+
+// An sshRemote is reached over SSH. The library's own transport reads the
+// user's ssh_config, which could send us elsewhere, and can neither be
+// cancelled nor limited while it listens.
+type sshRemote struct {
+	cfg   Config
+	where location
+}
+
+func (r *sshRemote) address() string {
+	return net.JoinHostPort(strings.Trim(r.where.endpoint.Host, "[]"), strconv.Itoa(or(r.where.endpoint.Port, 22)))
+}
+
+// session connects, checks who answers, and starts the program on the other
+// side. It ends with ctx.
+func (r *sshRemote) session(ctx context.Context) (session, error) {
+	config, err := r.clientConfig()
+	if err != nil {
+		return nil, err
+	}
+	conn, err := proxy.Dial(ctx, "tcp", r.address())
+	if err != nil {
+		return nil, err
+	}
+	m := newMeter(r.cfg.Limits.FetchBytes)
+	s := &sshSession{meter: m, conn: conn}
+	s.stop = context.AfterFunc(ctx, func() { _ = conn.Close() })
+	if err := s.begin(r.address(), config, command(r.where.endpoint.Path)); err != nil {
+		return nil, errors.Join(s.explain(err), s.Close())
+	}
+	return s, nil
+}
+
+// clientConfig reads key and known hosts as they are now.
+func (r *sshRemote) clientConfig() (*ssh.ClientConfig, error) {
+	signer, err := r.cfg.Auth.SSH.signer(r.cfg.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	file := r.cfg.Auth.SSH.KnownHosts
+	db, err := knownhosts.NewDB(file)
+	if err != nil {
+		return nil, fmt.Errorf("read known hosts: %w", err)
+	}
+	check := db.HostKeyCallback()
+	return &ssh.ClientConfig{
+		User:              r.where.endpoint.User,
+		Auth:              []ssh.AuthMethod{ssh.PublicKeys(signer)},
+		HostKeyAlgorithms: db.HostKeyAlgorithms(r.address()),
+		HostKeyCallback: func(host string, addr net.Addr, key ssh.PublicKey) error {
+			return explainHostKey(check(host, addr, key), host, file, key)
+		},
+		Timeout: r.cfg.Limits.ListTime,
+	}, nil
+}
+
+// explainHostKey says what a person has to look at.
+func explainHostKey(err error, host, file string, key ssh.PublicKey) error {
+	switch {
+	case err == nil:
+		return nil
+	case knownhosts.IsHostKeyChanged(err):
+		return fmt.Errorf("host key of %s is not the one in %s: it was replaced, or somebody else answers; it shows %s %s",
+			host, file, key.Type(), ssh.FingerprintSHA256(key))
+	case knownhosts.IsHostUnknown(err):
+		return fmt.Errorf("host key of %s is not in %s: it shows %s %s; add it if that is what its owner publishes",
+			host, file, key.Type(), ssh.FingerprintSHA256(key))
+	}
+	return fmt.Errorf("host key of %s: %w", host, err)
+}
+
+func (s SSH) signer(getenv func(string) string) (ssh.Signer, error) {
+	key, err := s.Key.Read(getenv)
+	if err != nil {
+		return nil, wrap("SSH key", err)
+	}
+	pem := []byte(key.value + "\n")
+	signer, err := ssh.ParsePrivateKey(pem)
+	var locked *ssh.PassphraseMissingError
+	if !errors.As(err, &locked) {
+		return signer, wrap("SSH key", err)
+	}
+	if s.Passphrase.IsZero() {
+		return nil, errors.New("read SSH key: it is encrypted, and auth.ssh.passphrase is not set")
+	}
+	passphrase, err := s.Passphrase.Read(getenv)
+	if err != nil {
+		return nil, wrap("SSH passphrase", err)
+	}
+	signer, err = ssh.ParsePrivateKeyWithPassphrase(pem, []byte(passphrase.value))
+	return signer, wrap("SSH key", err)
+}
+
+// command is what the other side's shell is to run. The path is quoted so that
+// any shell, git-shell too, reads back the same bytes.
+func command(path string) string {
+	if strings.HasPrefix(path, "/~") {
+		path = path[1:] // the home directory of a user there
+	}
+	quote := strings.NewReplacer("'", `'\''`, "!", `'\!'`)
+	return "git-upload-pack '" + quote.Replace(path) + "'"
+}
+
+// An sshSession is one run of git-upload-pack.
+type sshSession struct {
+	meter  *meter
+	conn   net.Conn
+	stop   func() bool
+	client *ssh.Client
+	in     io.WriteCloser
+	out    io.Reader
+	said   capture
+	refs   *packp.AdvRefs
+}
+
+func (s *sshSession) begin(address string, config *ssh.ClientConfig, command string) error {
+	if err := s.conn.SetDeadline(time.Now().Add(config.Timeout)); err != nil {
+		return err
+	}
+	c, channels, requests, err := ssh.NewClientConn(s.conn, address, config)
+	if err != nil {
+		return err
+	}
+	s.client = ssh.NewClient(c, channels, requests)
+	if err := s.conn.SetDeadline(time.Time{}); err != nil {
+		return err
+	}
+	run, err := s.client.NewSession()
+	if err != nil {
+		return err
+	}
+	run.Stderr = &s.said
+	if s.in, err = run.StdinPipe(); err != nil {
+		return err
+	}
+	out, err := run.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	s.out = metered{io.NopCloser(out), s.meter}
+	return run.Start(command)
+}
+
+func (s *sshSession) list(ctx context.Context) (*packp.AdvRefs, error) {
+	defer context.AfterFunc(ctx, func() { _ = s.conn.Close() })()
+	refs := packp.NewAdvRefs()
+	if err := refs.Decode(s.out); err != nil {
+		if errors.Is(err, packp.ErrEmptyAdvRefs) {
+			err = transport.ErrEmptyRemoteRepository
+		}
+		return nil, s.explain(errors.Join(err, ctx.Err()))
+	}
+	transport.FilterUnsupportedCapabilities(refs.Capabilities)
+	s.refs = refs
+	return refs, nil
+}
+
+func (s *sshSession) fetch(_ context.Context, f fetch) (io.ReadCloser, error) {
+	req, err := request(s.refs, f)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.ask(req); err != nil {
+		return nil, s.explain(err)
+	}
+	res := packp.NewUploadPackResponse(req)
+	if err := res.Decode(io.NopCloser(s.out)); err != nil {
+		return nil, s.explain(err)
+	}
+	return &wirePack{demultiplex(req, res), res, s.meter}, nil
+}
+
+// ask writes the whole request at once: the library understands no more of the
+// negotiation than one answer to it.
+func (s *sshSession) ask(req *packp.UploadPackRequest) error {
+	if err := req.UploadRequest.Encode(s.in); err != nil {
+		return err
+	}
+	if err := req.UploadHaves.Encode(s.in, true); err != nil {
+		return err
+	}
+	if err := pktline.NewEncoder(s.in).EncodeString("done\n"); err != nil {
+		return err
+	}
+	return s.in.Close()
+}
+
+// explain puts what the other side printed before the error it led to.
+func (s *sshSession) explain(err error) error {
+	err = s.meter.explain(err)
+	if said := oneLine(s.said.String()); said != "" {
+		return fmt.Errorf("server says %q: %w", said, err)
+	}
+	return err
+}
+
+func (s *sshSession) received() int64 { return s.meter.total() }
+
+func (s *sshSession) Close() error {
+	s.stop()
+	if s.client != nil {
+		_ = s.client.Close() // it closes the connection too
+		return nil
+	}
+	_ = s.conn.Close() // already failed
+	return nil
+}
+
+// capture keeps the beginning of what is written to it.
+type capture struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+func (c *capture) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.text = append(c.text, p[:min(len(p), 300-len(c.text))]...)
+	return len(p), nil
+}
+
+func (c *capture) String() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return string(c.text)
+}
