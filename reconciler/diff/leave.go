@@ -5,13 +5,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 // Leave returns what to apply so that the fields at these JSON pointers are
-// left alone. A field that someone besides manager owns is not sent at all; one
-// that nobody else owns is sent as it is, because no longer sending it would
-// remove it. An object that does not exist yet, live being nil, is created
-// with the value from the hub. Desired itself is returned if nothing changes.
+// left alone. What we alone own of them is sent as it is, because no longer
+// sending it would remove it; of the rest nothing is sent. An object that does
+// not exist yet, live being nil, is created with the values of the hub. Desired
+// itself is returned if there is nothing to leave.
 func Leave(desired, live *unstructured.Unstructured, pointers []string, manager string) *unstructured.Unstructured {
 	if live == nil || len(pointers) == 0 {
 		return desired
@@ -28,14 +29,15 @@ func leave(desired, live any, o owned, path []string) {
 	key, rest := path[0], path[1:]
 	switch d := desired.(type) {
 	case map[string]any:
-		there, exists := field(live, key)
-		switch _, wanted := d[key]; {
-		case !wanted:
-		case len(rest) > 0:
-			leave(d[key], there, o.at(name(key)), rest)
-		case exists && !holds(o.others, name(key)):
-			d[key] = runtime.DeepCopyJSONValue(there)
-		default:
+		if _, wanted := d[key]; !wanted {
+			return
+		}
+		there, e := field(live, key), name(key)
+		if len(rest) > 0 {
+			leave(d[key], there, o.at(e), rest)
+		} else if ours := o.share(e, there); ours != nil {
+			d[key] = ours
+		} else {
 			delete(d, key)
 		}
 	case []any:
@@ -48,14 +50,59 @@ func leave(desired, live any, o owned, path []string) {
 	}
 }
 
+// share returns a copy of what we alone own of a part of the value at this
+// point, and with it the keys by which that is merged; nil if it is nothing.
+func (o owned) share(e fieldpath.PathElement, part any) any {
+	switch {
+	case !holds(o.ours, e):
+		return nil
+	case !holds(o.others, e):
+		return runtime.DeepCopyJSONValue(part)
+	}
+	shared := o.at(e)
+	switch part := part.(type) {
+	case map[string]any:
+		ours := map[string]any{}
+		for key, field := range part {
+			if s := shared.share(name(key), field); s != nil {
+				ours[key] = s
+			}
+		}
+		if len(ours) == 0 {
+			return nil
+		}
+		if e.Key != nil {
+			for _, f := range *e.Key {
+				if value, ok := part[f.Name]; ok {
+					ours[f.Name] = value
+				}
+			}
+		}
+		return ours
+	case []any:
+		var ours []any
+		for i, item := range part {
+			if s := shared.share(shared.element(i, item), item); s != nil {
+				ours = append(ours, s)
+			}
+		}
+		if ours == nil {
+			return nil
+		}
+		return ours
+	default:
+		return nil
+	}
+}
+
 // index reads an index of a list of n items.
 func index(key string, n int) (i int, ok bool) {
 	i, err := strconv.Atoi(key)
 	return i, err == nil && i >= 0 && i < n
 }
 
-func field(v any, key string) (value any, ok bool) {
+// field returns a field of a map, or nil.
+func field(v any, key string) any {
 	m, _ := v.(map[string]any)
-	value, ok = m[key]
-	return value, ok
+	return m[key]
 }

@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -68,12 +69,7 @@ func (w overlaying) object(want, have map[string]any, o owned) any {
 	if o.atomic && strings.HasSuffix(strings.ToLower(w.key), "selector") {
 		return want
 	}
-	result := make(map[string]any, len(have))
-	for key, field := range have {
-		if _, named := want[key]; named || !o.onlyOurs(name(key)) {
-			result[key] = field
-		}
-	}
+	result := o.restOfFields(have)
 	for key, field := range want {
 		below := w.below(key)
 		if there, ok := have[key]; ok {
@@ -86,127 +82,55 @@ func (w overlaying) object(want, have map[string]any, o owned) any {
 }
 
 func (w overlaying) list(want, have []any, o owned) any {
-	if names, set := o.keys(); set {
-		return joined(want, have)
-	} else if names != nil {
-		if result, ok := w.merged(want, have, names, o); ok {
+	keys, set := o.keys()
+	candidates := [][]string{keys}
+	switch {
+	case keys == nil && !set && o.atomic:
+		candidates = nil
+	case keys == nil && !set:
+		candidates = listKeys[w.key]
+	}
+	for _, keys := range candidates {
+		if result, ok := w.merged(want, have, keys, o); ok {
 			return result
 		}
 	}
-	if !o.atomic {
-		for _, names := range listKeys[w.key] {
-			if result, ok := w.merged(want, have, names, o); ok {
-				return result
-			}
-		}
-	}
-	result := make([]any, len(want))
-	for i := range want {
-		if i < len(have) {
-			result[i] = w.value(want[i], have[i], o.at(o.element(i, have[i])))
-		} else {
-			result[i] = want[i]
-		}
-	}
-	return result
+	return w.byPosition(want, have, o)
 }
 
-// merged merges two lists by key. It is not ok if an item has no such key, or
-// two have the same.
+// merged merges two lists by key, or by value if there are no keys.
 func (w overlaying) merged(want, have []any, keys []string, o owned) (result []any, ok bool) {
-	wanted, ok := byKey(want, keys)
+	wanted, ok := identities(want, keys)
 	if !ok {
 		return nil, false
 	}
-	there, ok := byKey(have, keys)
+	there, ok := identities(have, keys)
 	if !ok {
 		return nil, false
 	}
-	for i, item := range have {
-		j, named := wanted[identity(item, keys)]
-		switch e := o.element(i, item); {
-		case named:
-			result = append(result, w.value(want[j], item, o.at(e)))
-		case !o.onlyOurs(e):
-			result = append(result, item)
+	for _, p := range interleave(there, wanted) {
+		if p.have < 0 {
+			result = append(result, want[p.want])
+			continue
 		}
-	}
-	for _, item := range want {
-		if _, ok := there[identity(item, keys)]; !ok {
-			result = append(result, item)
+		item := have[p.have]
+		switch e := o.element(p.have, item); {
+		case p.want >= 0:
+			result = append(result, w.value(want[p.want], item, o.at(e)))
+		case !o.onlyOurs(e):
+			result = append(result, o.at(e).rest(item))
 		}
 	}
 	return result, true
 }
 
-func byKey(list []any, keys []string) (index map[string]int, ok bool) {
-	index = map[string]int{}
-	for i, item := range list {
-		id := identity(item, keys)
-		if _, twice := index[id]; twice || id == "" {
-			return nil, false
-		}
-		index[id] = i
-	}
-	return index, true
-}
-
-// identity returns a text for the keys of a list's item, or "" if it lacks
-// one.
-func identity(item any, keys []string) string {
-	m, _ := item.(map[string]any)
-	var id strings.Builder
-	for _, key := range keys {
-		v, ok := m[key]
-		if !ok {
-			v, ok = keyDefaults[key]
-		}
-		if !ok || !scalar(v) {
-			return ""
-		}
-		id.WriteString(text(v))
-		id.WriteByte(0)
-	}
-	return id.String()
-}
-
-// joined merges two lists by value.
-func joined(want, have []any) []any {
-	result := append([]any(nil), have...)
-	there := map[string]bool{}
-	for _, item := range have {
-		there[text(item)] = true
-	}
-	for _, item := range want {
-		if !there[text(item)] {
-			result = append(result, item)
-		}
+func (w overlaying) byPosition(want, have []any, o owned) []any {
+	result := slices.Clone(want)
+	for i := range min(len(want), len(have)) {
+		result[i] = w.value(want[i], have[i], o.at(o.element(i, have[i])))
 	}
 	return result
 }
-
-// listKeys are the keys of the lists in Kubernetes' own kinds that are merged
-// by key. Of several, the first that fits all items counts.
-var listKeys = map[string][][]string{
-	"conditions":                {{"type"}},
-	"containers":                {{"name"}},
-	"env":                       {{"name"}},
-	"ephemeralContainers":       {{"name"}},
-	"hostAliases":               {{"ip"}},
-	"imagePullSecrets":          {{"name"}},
-	"initContainers":            {{"name"}},
-	"ports":                     {{"containerPort", "protocol"}, {"port", "protocol"}},
-	"resourceClaims":            {{"name"}},
-	"secrets":                   {{"name"}},
-	"topologySpreadConstraints": {{"topologyKey", "whenUnsatisfiable"}},
-	"volumeDevices":             {{"devicePath"}},
-	"volumeMounts":              {{"mountPath"}},
-	"volumes":                   {{"name"}},
-	"webhooks":                  {{"name"}},
-}
-
-// keyDefaults are what an API server fills in for a key that is not written.
-var keyDefaults = map[string]any{"protocol": "TCP"}
 
 // vanishes reports whether a value is empty in a way that does not survive
 // being written to this place.

@@ -59,9 +59,62 @@ func (o owned) at(e fieldpath.PathElement) owned {
 	}
 }
 
-// onlyOurs reports whether we own a field, or something below it, and nobody
-// else does.
-func (o owned) onlyOurs(e fieldpath.PathElement) bool { return holds(o.ours, e) && !holds(o.others, e) }
+// onlyOurs reports whether a part of the value at this point goes when we no
+// longer apply it: we own it, and nobody else does. A field is owned with
+// anything below it; an item of a list has to be owned as such.
+func (o owned) onlyOurs(e fieldpath.PathElement) bool {
+	if e.FieldName == nil {
+		return o.ours.Members.Has(e) && !o.others.Members.Has(e)
+	}
+	return holds(o.ours, e) && !holds(o.others, e)
+}
+
+// rest returns what is left of a value once we no longer apply any of it; nil
+// if that is nothing.
+func (o owned) rest(v any) any {
+	if o.ours.Empty() {
+		return v
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		if m := o.restOfFields(v); len(m) > 0 || len(v) == 0 {
+			return m
+		}
+		return nil
+	case []any:
+		l := make([]any, 0, len(v))
+		for i, item := range v {
+			e := o.element(i, item)
+			if o.onlyOurs(e) {
+				continue
+			}
+			if left := o.at(e).rest(item); left != nil || item == nil {
+				l = append(l, left)
+			}
+		}
+		if len(l) > 0 || len(v) == 0 {
+			return l
+		}
+		return nil
+	default:
+		return v
+	}
+}
+
+// restOfFields is rest for each field of a map.
+func (o owned) restOfFields(v map[string]any) map[string]any {
+	m := make(map[string]any, len(v))
+	for key, field := range v {
+		e := name(key)
+		if o.onlyOurs(e) {
+			continue
+		}
+		if left := o.at(e).rest(field); left != nil {
+			m[key] = left
+		}
+	}
+	return m
+}
 
 // keys returns the fields by which the list at this point is merged, or nil.
 // set says that it is merged by value.

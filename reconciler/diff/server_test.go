@@ -44,7 +44,12 @@ func (s *server) apply(manager, manifest string) {
 
 func (s *server) dryRun(manager, manifest string) *unstructured.Unstructured {
 	s.t.Helper()
-	out, err := s.fields("").Apply(s.live.DeepCopy(), object(s.t, manifest), manager, true)
+	return s.dryRunOf(manager, object(s.t, manifest))
+}
+
+func (s *server) dryRunOf(manager string, manifest *unstructured.Unstructured) *unstructured.Unstructured {
+	s.t.Helper()
+	out, err := s.fields("").Apply(s.live.DeepCopy(), manifest.DeepCopy(), manager, true)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -139,6 +144,8 @@ metadata:
   labels: {tier: front}
 spec:
   replicas: 3
+  strategy:
+    rollingUpdate: {maxUnavailable: 1}
   selector:
     matchLabels: {app: web}
   template:
