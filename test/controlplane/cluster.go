@@ -86,13 +86,19 @@ func (c *cluster) writeFiles() error {
 }
 
 // start starts the components one after the other, each when the one before is
-// ready. If one fails, none is left running. A running cluster is left alone.
-func (c *cluster) start(ctx context.Context) error {
+// ready. If one fails, or timeout passes, none is left running. A running cluster
+// is left alone.
+func (c *cluster) start(ctx context.Context, timeout time.Duration) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.running) > 0 {
 		return nil
 	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("not ready after %s", timeout))
+	defer cancel()
 	for _, part := range c.components {
 		p, err := c.launch(c, part.program, part.flags(c))
 		if err == nil {

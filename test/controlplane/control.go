@@ -37,8 +37,9 @@ func listenControl(dir string) (net.Listener, error) {
 
 func controlPath(dir string) string { return filepath.Join(dir, "control") }
 
-// serveControl does what it is told until the listener is closed.
-func serveControl(listener net.Listener, s *set, timeout time.Duration) {
+// serveControl does what it is told until the listener is closed. What is under way
+// when ctx is done is given up.
+func serveControl(ctx context.Context, listener net.Listener, s *set, timeout time.Duration) {
 	for {
 		connection, err := listener.Accept()
 		if err != nil {
@@ -51,7 +52,7 @@ func serveControl(listener net.Listener, s *set, timeout time.Duration) {
 				return
 			}
 			answer := "ok"
-			if err := s.obey(strings.Fields(line), timeout); err != nil {
+			if err := s.obey(ctx, strings.Fields(line), timeout); err != nil {
 				answer = err.Error()
 			}
 			fmt.Fprintln(connection, answer)
@@ -60,7 +61,7 @@ func serveControl(listener net.Listener, s *set, timeout time.Duration) {
 }
 
 // obey does one thing to one cluster, and returns when it is done.
-func (s *set) obey(words []string, timeout time.Duration) error {
+func (s *set) obey(ctx context.Context, words []string, timeout time.Duration) error {
 	if len(words) != 2 {
 		return fmt.Errorf("want a verb and a cluster, got %q", words)
 	}
@@ -70,9 +71,7 @@ func (s *set) obey(words []string, timeout time.Duration) error {
 	}
 	switch words[0] {
 	case "start":
-		ctx, cancel := context.WithTimeoutCause(context.Background(), timeout, fmt.Errorf("not ready after %s", timeout))
-		defer cancel()
-		return c.start(ctx)
+		return c.start(ctx, timeout)
 	case "stop":
 		c.stop()
 	case "pause":

@@ -11,7 +11,9 @@ import (
 
 // startEtcd starts the store that all clusters share, each under its own prefix,
 // and returns when it answers.
-func (s *set) startEtcd(ctx context.Context, client, peer int) error {
+func (s *set) startEtcd(ctx context.Context, timeout time.Duration, client, peer int) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("not ready after %s", timeout))
+	defer cancel()
 	s.etcdURL = fmt.Sprintf("http://127.0.0.1:%d", client)
 	peerURL := fmt.Sprintf("http://127.0.0.1:%d", peer)
 	argv, err := s.locator.argv(etcdProgram, []string{

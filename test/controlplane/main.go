@@ -6,8 +6,9 @@
 //	controlplane up --clusters 3 --dir /tmp/fleet
 //
 // starts etcd and the clusters member-1, member-2 and member-3, says so line by
-// line, and stays until SIGINT or SIGTERM. Then all of it is gone again. Beside
-// flags for names, ports and controllers (see up -h) it leaves in the directory:
+// line, and stays until SIGINT or SIGTERM. Then all processes are gone again. There
+// are flags for names, ports, controllers, a scheduler and an audit log: see up -h.
+// In the directory are:
 //
 //	kubeconfig                        every cluster, context = name of the cluster
 //	kubeconfigs/member-1.kubeconfig   one per cluster, with embedded admin certificate
@@ -25,7 +26,8 @@
 // What the clusters hold lives in the directory too; up with the same directory
 // finds it again, under new ports and credentials.
 //
-// No process outlives up, not even when up is killed with SIGKILL. With
+// When a process ends that nobody stopped, up ends too, with an error that quotes
+// its log. No process outlives up, not even when up is killed with SIGKILL. With
 // --exit-with-parent, up in turn does not outlive whoever started it.
 //
 // The other sub-commands (etcd, apiserver, kcm, scheduler) are the programs

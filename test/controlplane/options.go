@@ -21,6 +21,7 @@ type upOptions struct {
 	controllers    string
 	scheduler      bool
 	audit          bool
+	temporary      bool
 	basePort       int
 	timeout        time.Duration
 	exitWithParent bool
@@ -36,6 +37,7 @@ func parseUp(args []string, help io.Writer) (upOptions, error) {
 	clusters := flags.Int("clusters", 0, "how many clusters; they are named member-1, member-2, …")
 	names := flags.String("names", "", "names of the clusters, separated by commas, instead of their number")
 	flags.StringVar(&o.dir, "dir", "", "directory for data, kubeconfigs and logs (required)")
+	flags.BoolVar(&o.temporary, "temporary", false, "remove the directory at the end; it must be empty or new")
 	flags.StringVar(&o.controllers, "controllers", "none", "controllers of each cluster: none, workload, all, or names separated by commas")
 	flags.BoolVar(&o.scheduler, "scheduler", false, "run a scheduler for each cluster")
 	flags.BoolVar(&o.audit, "audit", false, "log every request to logs/NAME-audit.log, as JSON lines of audit.k8s.io/v1")

@@ -33,6 +33,12 @@ func up(ctx context.Context, o upOptions, out io.Writer) error {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return err
 	}
+	if o.temporary {
+		if err := requireEmpty(s.dir); err != nil {
+			return err
+		}
+		defer os.RemoveAll(s.dir)
+	}
 	control, err := listenControl(s.dir)
 	if err != nil {
 		return err
@@ -47,7 +53,9 @@ func up(ctx context.Context, o upOptions, out io.Writer) error {
 		return err
 	}
 	defer os.Remove(s.file("ready"))
-	go serveControl(control, s, o.timeout)
+	serving, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go serveControl(serving, control, s, o.timeout)
 	fmt.Fprintf(out, "ready: %d clusters in %s\n", len(s.clusters), s.file("kubeconfig"))
 
 	select {
@@ -58,20 +66,27 @@ func up(ctx context.Context, o upOptions, out io.Writer) error {
 	}
 }
 
+// requireEmpty keeps us from removing what is not ours.
+func requireEmpty(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err == nil && len(entries) > 0 {
+		err = fmt.Errorf("--temporary: %s is not empty; use another --dir, or leave the flag out", dir)
+	}
+	return err
+}
+
 func (s *set) file(name ...string) string { return filepath.Join(append([]string{s.dir}, name...)...) }
 
 // start brings everything up and writes the kubeconfigs and, last, the file
 // ready.
 func (s *set) start(ctx context.Context, o upOptions, out io.Writer) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, o.timeout, fmt.Errorf("not ready after %s", o.timeout))
-	defer cancel()
 	if err := os.RemoveAll(s.file("ready")); err != nil {
 		return err
 	}
 	if err := s.prepare(ctx, o); err != nil {
 		return err
 	}
-	if err := s.startClusters(ctx, out); err != nil {
+	if err := s.startClusters(ctx, o.timeout, out); err != nil {
 		return err
 	}
 	return writeFile(s.file("ready"), []byte(s.file("kubeconfig")+"\n"))
@@ -104,7 +119,7 @@ func (s *set) prepare(ctx context.Context, o upOptions) error {
 	if err := s.writeFiles(); err != nil {
 		return err
 	}
-	if err := s.startEtcd(ctx, client, peer); err != nil {
+	if err := s.startEtcd(ctx, o.timeout, client, peer); err != nil {
 		return err
 	}
 	go s.etcd.watch(s.report)
@@ -144,7 +159,7 @@ func (s *set) writeFiles() error {
 
 // startClusters starts all at once, and says so as each becomes ready. The first
 // failure stops the waiting for the others.
-func (s *set) startClusters(ctx context.Context, out io.Writer) error {
+func (s *set) startClusters(ctx context.Context, timeout time.Duration, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	type result struct {
@@ -156,7 +171,7 @@ func (s *set) startClusters(ctx context.Context, out io.Writer) error {
 	for _, c := range s.clusters {
 		go func() {
 			began := time.Now()
-			err := c.start(ctx)
+			err := c.start(ctx, timeout)
 			results <- result{c.name, time.Since(began), err}
 		}()
 	}

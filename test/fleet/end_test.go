@@ -17,16 +17,17 @@ import (
 	"github.com/gitfleet/gitfleet/test/fleet"
 )
 
-// orphanVariable makes this test binary a process that starts a fleet in the
-// directory that it names, says so, and waits to be killed.
+// orphanVariable makes this test binary a process that starts a fleet, prints its
+// directory, and waits to be killed.
 const orphanVariable = "FLEET_TEST_ORPHAN"
 
-func runUntilKilled(dir string) {
-	if _, err := fleet.Start(context.Background(), fleet.Options{Clusters: 1, Dir: dir}); err != nil {
+func runUntilKilled() {
+	f, err := fleet.Start(context.Background(), fleet.Options{Clusters: 1})
+	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
 	}
-	fmt.Println("started")
+	fmt.Println(f.Dir())
 	select {}
 }
 
@@ -79,10 +80,10 @@ func shortDir(t *testing.T) string {
 }
 
 func TestCloseLeavesNoProcess(t *testing.T) {
-	f, err := fleet.Start(t.Context(), fleet.Options{Names: []string{"one"}, Output: io.Discard})
 	if testing.Short() {
 		t.Skip("needs API servers; run without -short")
 	}
+	f, err := fleet.Start(t.Context(), fleet.Options{Names: []string{"one"}, Output: io.Discard})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,10 +101,12 @@ func TestCloseLeavesNoProcess(t *testing.T) {
 	}
 }
 
-func TestKilledParentLeavesNoProcess(t *testing.T) {
-	dir := shortDir(t)
+func TestKilledParentLeavesNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs API servers; run without -short")
+	}
 	parent := exec.Command(os.Args[0])
-	parent.Env = append(os.Environ(), orphanVariable+"="+dir)
+	parent.Env = append(os.Environ(), orphanVariable+"=1")
 	out, err := parent.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -112,14 +115,21 @@ func TestKilledParentLeavesNoProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	line, err := bufio.NewReader(out).ReadString('\n')
-	if line != "started\n" {
-		t.Errorf("%q: %v", line, err)
-	}
 	if err := parent.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = parent.Wait() // "signal: killed", as was asked
+	dir := strings.TrimSpace(line)
+	if err != nil || !filepath.IsAbs(dir) {
+		t.Fatalf("want a directory, got %q: %v", line, err)
+	}
 	eventually(t, func() error { return none(t, dir) })
+	eventually(t, func() error {
+		if _, err := os.Stat(dir); !os.IsNotExist(err) {
+			return fmt.Errorf("the temporary directory is still there: %v", err)
+		}
+		return nil
+	})
 }
 
 func TestKilledControlPlanesLeaveNoProcess(t *testing.T) {

@@ -80,7 +80,7 @@ func Start(ctx context.Context, o Options) (*Fleet, error) {
 			return nil, err
 		}
 	}
-	f.command = exec.Command(binary, o.arguments(f.dir)...)
+	f.command = exec.Command(binary, o.arguments(f.dir, f.temporary)...)
 	f.command.Stdout, f.command.Stderr = f.output, f.output
 	if err := f.command.Start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("start control planes: %w", err), f.clear())
@@ -95,8 +95,11 @@ func Start(ctx context.Context, o Options) (*Fleet, error) {
 	return f, nil
 }
 
-func (o Options) arguments(dir string) []string {
+func (o Options) arguments(dir string, temporary bool) []string {
 	args := []string{"up", "--dir=" + dir, fmt.Sprintf("--exit-with-parent=%d", os.Getpid())}
+	if temporary {
+		args = append(args, "--temporary") // also when we are interrupted, and do not get to Close
+	}
 	switch {
 	case len(o.Names) > 0:
 		args = append(args, "--names="+strings.Join(o.Names, ","))

@@ -17,8 +17,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if dir := os.Getenv(orphanVariable); dir != "" {
-		runUntilKilled(dir)
+	if os.Getenv(orphanVariable) != "" {
+		runUntilKilled()
 	}
 	fleet.Main(m, fleet.Options{Clusters: 3, Audit: true})
 }
