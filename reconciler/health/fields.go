@@ -3,6 +3,7 @@ package health
 import (
 	"cmp"
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -30,7 +31,10 @@ func (f *fields) first(missing ...string) Health {
 // observed says that the controller has not seen the newest spec, or "".
 func (f *fields) observed() string {
 	seen, generation := f.status("observedGeneration"), f.live.GetGeneration()
-	return missing(seen != generation, "generation %d not yet observed, the last was %d", generation, seen)
+	if seen == 0 {
+		return missing(seen != generation, "not yet seen by its controller")
+	}
+	return missing(seen != generation, "generation %d not yet seen by its controller, the last was %d", generation, seen)
 }
 
 // replicas returns spec.replicas, or the 1 an API server would have filled in.
@@ -61,7 +65,7 @@ func (f *fields) number(path ...string) int64 {
 		return 0
 	}
 	if found {
-		f.note(fmt.Errorf("%v is %v, want a whole number", path, v))
+		f.note(fmt.Errorf(".%s is %v, want a whole number", strings.Join(path, "."), v))
 	}
 	return 0
 }
@@ -72,7 +76,7 @@ func get[T any](f *fields, path ...string) T {
 	f.note(err)
 	t, ok := v.(T)
 	if v != nil && !ok {
-		f.note(fmt.Errorf("%v is a %T, want a %T", path, v, t))
+		f.note(fmt.Errorf(".%s is a %T, want a %T", strings.Join(path, "."), v, t))
 	}
 	return t
 }

@@ -15,7 +15,7 @@ func deployment(live *unstructured.Unstructured) Health {
 		f.observed(),
 		missing(updated != want, "%d of %d replicas updated", updated, want),
 		missing(available != want, "%d of %d replicas available", available, want),
-		missing(unavailable != 0, "%d replicas unavailable", unavailable),
+		missing(unavailable != 0, "unavailable replicas: %d", unavailable),
 	)
 }
 
