@@ -38,12 +38,13 @@ func (o *opener) unwrapText(envelope *api.Object, id *api.EnvelopeIdentifier, ke
 		if len(docs) > 1 {
 			at = fmt.Sprintf("%s[%d]", key, i)
 		}
-		var fields map[string]any
-		if err := yaml.UnmarshalStrict([]byte(doc), &fields); err != nil {
-			o.malformed(id, at, err)
+		var value any
+		if err := yaml.UnmarshalStrict([]byte(doc), &value); err != nil {
+			// The parser writes several lines; a condition is one.
+			o.malformed(id, at, errors.New(strings.Join(strings.Fields(err.Error()), " ")))
 			continue
 		}
-		object, err := objectOf(fields)
+		object, err := objectOf(value)
 		if err != nil {
 			o.malformed(id, at, err)
 			continue
@@ -68,7 +69,7 @@ func (o *opener) place(id *api.EnvelopeIdentifier, key string, object *unstructu
 	namespaced, known := o.scope(object.GroupVersionKind().GroupKind())
 	switch {
 	case known && namespaced && object.GetNamespace() == "":
-		return fmt.Errorf("the object with manifest key %q in envelope config %q is of the namespaced kind %s and has no metadata.namespace; write it",
+		return fmt.Errorf("the object with manifest key %q in envelope config %q is of the namespaced kind %s and needs a metadata.namespace",
 			key, ref, kind)
 	case known && !namespaced && object.GetNamespace() != "":
 		o.warn("envelope ConfigMap %q, key %q: %s is not namespaced; its metadata.namespace is ignored", ref, key, kind)

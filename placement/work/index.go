@@ -27,6 +27,8 @@ type index struct {
 	// versions are those in which an object is present.
 	versions  map[api.ID]string
 	envelopes map[api.ID]bool
+	// namespaces are those that have something in them.
+	namespaces map[string]bool
 }
 
 func newIndex(c content) *index {
@@ -35,12 +37,17 @@ func newIndex(c content) *index {
 		namespaced: map[ref]int{},
 		versions:   map[api.ID]string{},
 		envelopes:  c.envelopes,
+		namespaces: map[string]bool{},
+	}
+	for id := range c.envelopes {
+		x.namespaces[id.Namespace] = true
 	}
 	for i, m := range c.manifests {
 		r := refOf(m.Object)
 		x.versions[m.ID] = r.version
 		if r.namespace != "" {
 			x.namespaced[r] = i
+			x.namespaces[r.namespace] = true
 			r = ref{version: "v1", kind: "Namespace", name: r.namespace}
 		}
 		x.cluster[r] = append(x.cluster[r], i)
@@ -52,7 +59,7 @@ func newIndex(c content) *index {
 // the sentence "override O selects …"; a selector that finds nothing is one
 // only if the override is bound to this placement, as it may otherwise be
 // meant for another.
-func (x *index) find(s source, bound bool) (selects []int, misses []string) {
+func (x *index) find(s source) (selects []int, misses []string) {
 	for _, sel := range s.selectors {
 		r := ref{sel.Group, sel.Version, sel.Kind, s.namespace, sel.Name}
 		found := x.lookup(r)
@@ -60,7 +67,7 @@ func (x *index) find(s source, bound bool) (selects []int, misses []string) {
 		if len(found) > 0 {
 			continue
 		}
-		if miss := x.miss(r); miss != "" && (bound || x.envelopes[r.id()]) {
+		if miss := x.miss(r); miss != "" && (s.ref != nil || x.envelopes[r.id()]) {
 			misses = append(misses, miss)
 		}
 	}

@@ -1,6 +1,7 @@
 package work
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,8 +16,9 @@ import (
 // A candidate is an override that concerns the placement: it is not bound to
 // another one, and selects some of its manifests.
 type candidate struct {
-	// namespace is empty for a ClusterResourceOverride.
-	namespace, name string
+	// source is where it was declared. Its namespace is empty for a
+	// ClusterResourceOverride.
+	source
 	// selects are indexes into the renderer's manifests, ascending.
 	selects []int
 	rules   []rule
@@ -63,42 +65,44 @@ func (s source) String() string {
 	return fmt.Sprintf("%s %q", s.kind, name)
 }
 
-// bound reports whether the override names a placement, and whether it may
-// act on the one with the given key.
-func (s source) bound(key api.PlacementKey) (bound, ours bool) {
+// target is the placement the override is bound to; zero if it is not bound.
+func (s source) target() api.PlacementKey {
 	switch {
 	case s.ref == nil:
-		return false, true
+		return api.PlacementKey{}
 	case s.ref.Scope == api.NamespaceScoped:
-		return true, s.namespace != "" && key == api.PlacementKey{Namespace: s.namespace, Name: s.ref.Name}
+		return api.PlacementKey{Namespace: s.namespace, Name: s.ref.Name}
 	default:
-		return true, key == api.PlacementKey{Name: s.ref.Name}
+		return api.PlacementKey{Name: s.ref.Name}
 	}
 }
 
-// sources lists the overrides in the order in which they apply: cluster ones
-// by name, then the others by namespace and name.
-func sources(cros []*api.ClusterResourceOverride, ros []*api.ResourceOverride) []source {
-	all := make([]source, 0, len(cros)+len(ros))
+// sources lists the overrides that pass keep, in the order in which they apply:
+// cluster ones by name, then the others by namespace and name.
+func sources(cros []*api.ClusterResourceOverride, ros []*api.ResourceOverride, keep func(source) bool) []source {
+	var all []source
 	for _, o := range cros {
 		s := source{kind: "ClusterResourceOverride", name: o.Name, ref: o.Spec.Placement, policy: o.Spec.Policy}
+		if !keep(s) {
+			continue
+		}
 		for _, t := range o.Spec.ClusterResourceSelectors {
 			s.selectors = append(s.selectors, api.ResourceSelector{Group: t.Group, Version: t.Version, Kind: t.Kind, Name: t.Name})
 		}
 		all = append(all, s)
 	}
 	for _, o := range ros {
-		all = append(all, source{
+		s := source{
 			kind: "ResourceOverride", namespace: o.Namespace, name: o.Name,
 			ref: o.Spec.Placement, selectors: o.Spec.ResourceSelectors, policy: o.Spec.Policy,
-		})
+		}
+		if keep(s) {
+			all = append(all, s)
+		}
 	}
 	// No namespace is the empty string, so cluster overrides come first.
 	slices.SortStableFunc(all, func(a, b source) int {
-		if c := strings.Compare(a.namespace, b.namespace); c != 0 {
-			return c
-		}
-		return strings.Compare(a.name, b.name)
+		return cmp.Or(strings.Compare(a.namespace, b.namespace), strings.Compare(a.name, b.name))
 	})
 	return all
 }
@@ -108,22 +112,21 @@ func sources(cros []*api.ClusterResourceOverride, ros []*api.ResourceOverride) [
 func candidatesFor(key api.PlacementKey, index *index, cros []*api.ClusterResourceOverride, ros []*api.ResourceOverride) ([]candidate, []string) {
 	var candidates []candidate
 	var warnings []string
-	for _, s := range sources(cros, ros) {
-		bound, ours := s.bound(key)
-		if !ours {
-			continue
+	concerns := func(s source) bool {
+		if s.ref != nil {
+			return s.target() == key
 		}
-		selects, misses := index.find(s, bound)
+		return s.namespace == "" || index.namespaces[s.namespace]
+	}
+	for _, s := range sources(cros, ros, concerns) {
+		selects, misses := index.find(s)
 		for _, miss := range misses {
 			warnings = append(warnings, fmt.Sprintf("%s selects %s", s, miss))
 		}
 		if len(selects) == 0 || s.policy == nil {
 			continue
 		}
-		candidates = append(candidates, candidate{
-			namespace: s.namespace, name: s.name,
-			selects: selects, rules: rulesOf(s.policy.OverrideRules),
-		})
+		candidates = append(candidates, candidate{source: s, selects: selects, rules: rulesOf(s.policy.OverrideRules)})
 	}
 	return candidates, warnings
 }

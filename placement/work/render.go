@@ -42,6 +42,7 @@ type Refused struct {
 // make of it. It remembers what it has rendered: one goroutine may use it at
 // a time.
 type Renderer struct {
+	key        api.PlacementKey
 	base       Rendered
 	err        error // what keeps every cluster from getting anything
 	candidates []candidate
@@ -50,7 +51,7 @@ type Renderer struct {
 
 	// rendered are the contents already made, by what made them.
 	rendered map[string]Rendered
-	key      []byte
+	scratch  []byte
 }
 
 // A touch lists the candidates, by index and in order, that select a manifest.
@@ -66,6 +67,7 @@ type touch struct {
 func NewRenderer(key api.PlacementKey, selected []*api.Object, cros []*api.ClusterResourceOverride, ros []*api.ResourceOverride, scope Scope) *Renderer {
 	content := open(key, selected, scope)
 	r := &Renderer{
+		key: key,
 		base: Rendered{
 			Manifests: content.manifests,
 			Refused:   content.refused,
@@ -185,7 +187,7 @@ func (r *Renderer) match(c placement.Cluster) []application {
 // keyOf writes down all that decides the content: the rules, and what their
 // variables became. Content with an error in it is not worth remembering.
 func (r *Renderer) keyOf(applied []application) (key []byte, cacheable bool) {
-	key = r.key[:0]
+	key = r.scratch[:0]
 	for _, a := range applied {
 		key = binary.AppendUvarint(key, uint64(a.index))
 		key = binary.AppendUvarint(key, uint64(len(a.rules)))
@@ -200,7 +202,7 @@ func (r *Renderer) keyOf(applied []application) (key []byte, cacheable bool) {
 			}
 		}
 	}
-	r.key = key
+	r.scratch = key
 	return key, true
 }
 

@@ -1,6 +1,7 @@
 package work
 
 import (
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -50,7 +51,14 @@ func TestScenes(t *testing.T) {
 func play(t *testing.T, archive *txtar.Archive) string {
 	t.Helper()
 	cros, ros := overrides(t, section(archive, "overrides.yaml"))
-	r := NewRenderer(keyOf(section(archive, "placement")), objects(t, section(archive, "objects.yaml")), cros, ros, scopes)
+	selected := objects(t, section(archive, "objects.yaml"))
+	given := encoded(t, selected, cros, ros)
+	defer func() {
+		if encoded(t, selected, cros, ros) != given {
+			t.Error("rendering changed what it was given")
+		}
+	}()
+	r := NewRenderer(keyOf(section(archive, "placement")), selected, cros, ros, scopes)
 	var out strings.Builder
 	for _, w := range r.Warnings() {
 		fmt.Fprintf(&out, "warning: %s\n", w)
@@ -64,6 +72,22 @@ func play(t *testing.T, archive *txtar.Archive) string {
 		describe(&out, c, rendered, err)
 	}
 	return out.String()
+}
+
+// A fataler is a test, a benchmark, or a law.
+type fataler interface {
+	Helper()
+	Fatal(...any)
+	Fatalf(string, ...any)
+}
+
+func encoded(t fataler, values ...any) string {
+	t.Helper()
+	data, err := json.Marshal(values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
 }
 
 func describe(out *strings.Builder, c placement.Cluster, r Rendered, err error) {
@@ -141,7 +165,7 @@ func keyOf(text string) api.PlacementKey {
 }
 
 // objects decodes YAML documents as the hub does.
-func objects(t testing.TB, text string) []*api.Object {
+func objects(t fataler, text string) []*api.Object {
 	t.Helper()
 	var all []*api.Object
 	for i, doc := range documents(text) {
@@ -162,7 +186,7 @@ func objects(t testing.TB, text string) []*api.Object {
 	return all
 }
 
-func overrides(t testing.TB, text string) (cros []*api.ClusterResourceOverride, ros []*api.ResourceOverride) {
+func overrides(t fataler, text string) (cros []*api.ClusterResourceOverride, ros []*api.ResourceOverride) {
 	t.Helper()
 	for _, doc := range documents(text) {
 		if strings.Contains(doc, "kind: ClusterResourceOverride") {

@@ -31,7 +31,8 @@ func expandVariables(value string, c placement.Cluster) (string, error) {
 			return out.String(), nil
 		}
 		key, tail, closed := strings.Cut(after, "}")
-		if !closed {
+		// A bracket behind a quote belongs to the JSON around the variable.
+		if !closed || strings.ContainsAny(key, `"\\`) {
 			return "", unclosedError{value}
 		}
 		label, ok := c.Labels[key]
