@@ -91,8 +91,8 @@ func (in *Input) allow(budget Budget) allowance {
 		removals:  removals,
 		updates:   down - removals,
 		additions: max(budget.addable(), 0),
-		// Nothing that is wanted can be made room for by waiting: without this,
-		// a cluster that is down and unwanted could stay for ever.
+		// A cluster that is down does not help to keep enough available. It goes
+		// when nothing wanted has to move first; otherwise it could stay for ever.
 		brokenRemovals: !waiting,
 	}
 }

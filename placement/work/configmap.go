@@ -29,7 +29,7 @@ func (o *opener) doubts(envelope *api.Object) {
 func (o *opener) unwrapText(envelope *api.Object, id *api.EnvelopeIdentifier, key string, value any) {
 	text, ok := value.(string)
 	if !ok {
-		o.malformed(id, key, errors.New("it is not text; indent the manifest below \"|\""))
+		o.malformed(id, key, errors.New("it is not text: indent the manifest below \"|\""))
 		return
 	}
 	docs := documents(text)

@@ -183,6 +183,33 @@ func TestContentThatCannotBeMadeHasItsOwnHash(t *testing.T) {
 	}
 }
 
+// All that is wrong with the envelopes is one error, and one hash.
+func TestEnvelopeErrorsAreCollected(t *testing.T) {
+	const broken = `
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ResourceEnvelope
+metadata: {name: e, namespace: app}
+data: {a: 1, b: {kind: X}}`
+	r := NewRenderer(api.PlacementKey{Name: "crp"}, objects(t, app+"---"+broken), nil, nil, nil)
+	out, err := r.For(named("a"))
+	e, ok := errors.AsType[*EnvelopeError](err)
+	if !ok || len(e.Problems) != 2 || !errors.Is(err, e.Problems[1]) {
+		t.Fatalf("error %v, want an EnvelopeError with two problems", err)
+	}
+	if out.Hash != r.Hash() || out.Hash == must(t, renderer(t), named("a")).Hash {
+		t.Errorf("hash %s, want that of what cannot be made, %s", out.Hash, r.Hash())
+	}
+}
+
+func TestAnObjectIsNamedWithItsEnvelope(t *testing.T) {
+	id := api.EnvelopeIdentifier{Name: "e", Namespace: "app", Type: api.ResourceEnvelopeType}
+	m := &Manifest{Object: objects(t, app)[1], Envelope: &id}
+	got := m.Identifier()
+	if got.Kind != "Deployment" || got.Version != "v1" || got.Envelope == nil || *got.Envelope != id {
+		t.Errorf("identifier %+v", got)
+	}
+}
+
 func TestASelectorNobodyUnderstandsFailsEveryCluster(t *testing.T) {
 	o := patching("ro", nil, "3")
 	o.Spec.Policy.OverrideRules[0].ClusterSelector.ClusterSelectorTerms[0].LabelSelector = &metav1.LabelSelector{
