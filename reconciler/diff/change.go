@@ -30,27 +30,15 @@ const (
 )
 
 // A side is a value as it is compared, and as it may be shown. They have the
-// same shape down to where something is masked.
+// same shape.
 type side struct{ raw, shown any }
 
 func (s side) field(key string) side {
-	return side{s.raw.(map[string]any)[key], below(s.shown, func(m map[string]any) any { return m[key] }, nil)}
+	return side{s.raw.(map[string]any)[key], s.shown.(map[string]any)[key]}
 }
 
 func (s side) item(i int) side {
-	return side{s.raw.([]any)[i], below(s.shown, nil, func(l []any) any { return l[i] })}
-}
-
-// below descends into what is shown. What is masked as a whole stays masked
-// however deep one goes.
-func below(shown any, field func(map[string]any) any, item func([]any) any) any {
-	if m, ok := shown.(map[string]any); ok && field != nil {
-		return field(m)
-	}
-	if l, ok := shown.([]any); ok && item != nil {
-		return item(l)
-	}
-	return shown
+	return side{s.raw.([]any)[i], s.shown.([]any)[i]}
 }
 
 // changes compares two values that cleaned has made.
@@ -147,7 +135,7 @@ func visible(v any) (seen, masked bool) {
 }
 
 // text prints a value as Go does, but for whole numbers, which are printed in
-// full however large they are.
+// full up to 21 digits.
 func text(v any) string {
 	switch v := v.(type) {
 	case map[string]any:
@@ -163,7 +151,7 @@ func text(v any) string {
 		}
 		return "[" + strings.Join(items, " ") + "]"
 	case float64:
-		if v == math.Trunc(v) {
+		if v == math.Trunc(v) && math.Abs(v) < 1e21 {
 			return strconv.FormatFloat(v, 'f', -1, 64)
 		}
 	}

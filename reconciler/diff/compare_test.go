@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
@@ -49,10 +50,11 @@ func TestCompareListsWhatTurnsHubIntoMember(t *testing.T) {
 			list{{Path: "/spec/a", ValueInHub: "map[b:c]", ValueInMember: "[b c]"}}},
 		"text and number": {`{spec: {a: "1"}}`, `{spec: {a: 1}}`,
 			list{{Path: "/spec/a", ValueInHub: "1", ValueInMember: "1"}}},
-		"large and small numbers": {`{spec: {a: 10000000, b: 1e21, c: 0.5}}`, `{spec: {a: 9007199254740993, b: 2e21, c: 1.25}}`,
+		"large and small numbers": {`{spec: {a: 10000000, b: 1e20, c: 0.5, d: 1e21}}`, `{spec: {a: 9007199254740993, b: 2e20, c: 1.25, d: 2e21}}`,
 			list{{Path: "/spec/a", ValueInHub: "10000000", ValueInMember: "9007199254740993"},
-				{Path: "/spec/b", ValueInHub: "1000000000000000000000", ValueInMember: "2000000000000000000000"},
-				{Path: "/spec/c", ValueInHub: "0.5", ValueInMember: "1.25"}}},
+				{Path: "/spec/b", ValueInHub: "100000000000000000000", ValueInMember: "200000000000000000000"},
+				{Path: "/spec/c", ValueInHub: "0.5", ValueInMember: "1.25"},
+				{Path: "/spec/d", ValueInHub: "1e+21", ValueInMember: "2e+21"}}},
 		"one number written in two ways": {`{spec: {a: 1}}`, `{spec: {a: 1.0}}`, nil},
 		"null is nothing":                {`{spec: {a: null, b: {c: null}}}`, `{spec: {b: {}}}`, nil},
 		"keys that need escaping": {`{spec: {"a/b~c": 1}}`, `{spec: {"a/b~c": 2}}`,
@@ -190,6 +192,34 @@ func TestCompareLeavesOutWhatASubresourceOwns(t *testing.T) {
 	want = []api.PatchDetail{{Path: "/spec", ValueInMember: "map[paused:true]"}}
 	if got := Compare(object(t, open), s.live, Options{}); !slices.Equal(got, want) {
 		t.Errorf("beside another difference: %v, want %v", got, want)
+	}
+}
+
+func TestCompareLeavesOutWhatASubresourceOwnsInAList(t *testing.T) {
+	manifest := strings.Replace(web, "resources:\n          limits: {cpu: 500m, memory: 1Gi}", "tty: true", 1)
+	s := newServer(t, manifest)
+	s.update("vpa", "resize", func(o map[string]any) {
+		container(o)["resources"] = map[string]any{"limits": map[string]any{"cpu": "2"}}
+	})
+	if got := Compare(object(t, manifest), s.live, Options{}); got != nil {
+		t.Errorf("hub leaves the limits open, and yet: %v", got)
+	}
+	want := []api.PatchDetail{{Path: "/spec/template/spec/containers/0/resources/limits/cpu", ValueInHub: "500m", ValueInMember: "2"},
+		{Path: "/spec/template/spec/containers/0/resources/limits/memory", ValueInHub: "1Gi"},
+		{Path: "/spec/template/spec/containers/0/tty", ValueInMember: "true"}}
+	if got := Compare(object(t, web), s.live, Options{}); !slices.Equal(got, want) {
+		t.Errorf("hub sets them: %v, want %v", got, want)
+	}
+}
+
+// Objects made by a program may hold what a decoder never makes.
+func TestCompareUnderstandsGoValues(t *testing.T) {
+	hub := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"a": []string{"x"}, "b": map[string]string{"k": "v"}, "c": int32(1), "d": 2, "e": json.Number("3"), "f": float32(0.5)}}}
+	member := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"a": []any{"x"}, "b": map[string]any{"k": "v"}, "c": int64(1), "d": int64(2), "e": int64(3), "f": 0.5}}}
+	if got := Compare(hub, member, Options{}); got != nil {
+		t.Errorf("differ: %v", got)
 	}
 }
 

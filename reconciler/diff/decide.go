@@ -16,7 +16,8 @@ const (
 	// Nothing sends no request. With Diffs above zero, they are drifts to
 	// report, which applying could not repair.
 	Nothing Operation = "Nothing"
-	// NeedRead reads the live object, compares, and asks again.
+	// NeedRead reads the live object, if that was not done yet, compares, also
+	// with nothing, and asks again.
 	NeedRead Operation = "NeedRead"
 	// Report writes nothing and reports Diffs.
 	Report Operation = "ReportDiff"
@@ -78,8 +79,8 @@ var rules = []struct {
 }{
 	{Case.unseen, NeedRead, ""},
 
-	// Whoever owns it, a report compares and touches nothing.
-	{all(Case.reportsOnly, Case.absent), Report, ""},
+	// Whoever owns it, and if it exists at all or not, a report compares and
+	// touches nothing.
 	{all(Case.reportsOnly, Case.notCompared), NeedRead, ""},
 	{Case.reportsOnly, Report, ""},
 

@@ -45,7 +45,7 @@ func leave(desired, live any, o owned, path []string) {
 		if !ok || len(rest) == 0 {
 			return // an item is not a field; leaving out one would shift the others
 		}
-		e := o.element(i, d[i]) // by key, if the list has one
+		e := o.merging().element(i, d[i]) // by key, if the list has one
 		leave(d[i], element(live, e), o.at(e), rest)
 	}
 }
@@ -81,8 +81,9 @@ func (o owned) share(e fieldpath.PathElement, part any) any {
 		return ours
 	case []any:
 		var ours []any
+		m := shared.merging()
 		for i, item := range part {
-			if s := shared.share(shared.element(i, item), item); s != nil {
+			if s := shared.share(m.element(i, item), item); s != nil {
 				ours = append(ours, s)
 			}
 		}

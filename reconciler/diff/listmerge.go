@@ -1,9 +1,6 @@
 package diff
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // A pair is an item of a merged list: where it was in have and in want, or -1.
 type pair struct{ have, want int }
@@ -12,89 +9,105 @@ type pair struct{ have, want int }
 // it merges want into have: what only have has stays where it is, the rest
 // comes in the order of want.
 func interleave(have, want []string) []pair {
+	inHave, inWant := positions(have), positions(want)
 	var out []pair
+	next := 0 // the first name of want that is still to come and in have too
 	for h, w := 0, 0; h < len(have) || w < len(want); {
+		for next < len(want) && (next < w || !contains(inHave, want[next])) {
+			next++
+		}
+		at := -1
+		if w < len(want) && contains(inHave, want[w]) {
+			at = inHave[want[w]]
+		}
 		switch {
-		case h < len(have) && !slices.Contains(want, have[h]):
+		case h < len(have) && !contains(inWant, have[h]):
 			out = append(out, pair{h, -1})
 			h++
-		case h < len(have) && slices.Contains(want[:w], have[h]), h < len(have) && have[h] != nextShared(have, want[w:]):
-			h++ // it has been, or will be, put in by its place in want
+		case h < len(have) && inWant[have[h]] != next:
+			h++ // its place is the one it has in want
 		default:
-			at := slices.Index(have, want[w])
-			if h < len(have) && at == h {
+			out = append(out, pair{at, w})
+			if at == h {
 				h++
 			}
-			out = append(out, pair{at, w})
 			w++
 		}
 	}
 	return out
 }
 
-// nextShared returns the first of want that is in have too.
-func nextShared(have, want []string) string {
-	i := slices.IndexFunc(want, func(id string) bool { return slices.Contains(have, id) })
-	if i < 0 {
-		return ""
-	}
-	return want[i]
+func contains(names map[string]int, name string) bool {
+	_, ok := names[name]
+	return ok
 }
 
-// identities returns the names of a list's items by their keys, or by their
-// value if there are no keys. It is not ok if an item has no name, or two have
-// the same.
-func identities(list []any, keys []string) (ids []string, ok bool) {
+func positions(names []string) map[string]int {
+	at := make(map[string]int, len(names))
+	for i, name := range names {
+		at[name] = i
+	}
+	return at
+}
+
+// names returns a name for each item of a list. It is not ok if an item has
+// none, or two have the same.
+func (m merging) names(list []any) (names []string, ok bool) {
+	taken := make(map[string]bool, len(list))
 	for _, item := range list {
-		id := text(item)
-		if keys != nil {
-			id = identity(item, keys)
-		}
-		if id == "" || slices.Contains(ids, id) {
+		name := m.name(item)
+		if name == "" || taken[name] {
 			return nil, false
 		}
-		ids = append(ids, id)
+		taken[name] = true
+		names = append(names, name)
 	}
-	return ids, true
+	return names, true
 }
 
-// identity returns a text for the keys of an item, or "" if it lacks one.
-func identity(item any, keys []string) string {
-	m, _ := item.(map[string]any)
-	var id strings.Builder
-	for _, key := range keys {
-		v, ok := m[key]
+// name returns a text for the keys of an item, or for its value; "" if it
+// lacks one.
+func (m merging) name(item any) string {
+	if m.set {
+		return text(item)
+	}
+	fields, _ := item.(map[string]any)
+	var name strings.Builder
+	for _, key := range m.keys {
+		v, ok := fields[key]
 		if !ok {
 			v, ok = keyDefaults[key]
 		}
 		if !ok || !scalar(v) {
 			return ""
 		}
-		id.WriteString(text(v))
-		id.WriteByte(0)
+		name.WriteString(text(v))
+		name.WriteByte(0)
 	}
-	return id.String()
+	return name.String()
 }
 
 // listKeys are the keys of the lists in Kubernetes' own kinds that are merged
 // by key. Of several, the first that fits all items counts.
-var listKeys = map[string][][]string{
-	"conditions":                {{"type"}},
-	"containers":                {{"name"}},
-	"env":                       {{"name"}},
-	"ephemeralContainers":       {{"name"}},
-	"hostAliases":               {{"ip"}},
-	"imagePullSecrets":          {{"name"}},
-	"initContainers":            {{"name"}},
-	"ports":                     {{"containerPort", "protocol"}, {"port", "protocol"}},
-	"resourceClaims":            {{"name"}},
-	"secrets":                   {{"name"}},
-	"topologySpreadConstraints": {{"topologyKey", "whenUnsatisfiable"}},
-	"volumeDevices":             {{"devicePath"}},
-	"volumeMounts":              {{"mountPath"}},
-	"volumes":                   {{"name"}},
-	"webhooks":                  {{"name"}},
+var listKeys = map[string][]merging{
+	"conditions":                {by("type")},
+	"containers":                {by("name")},
+	"env":                       {by("name")},
+	"ephemeralContainers":       {by("name")},
+	"hostAliases":               {by("ip")},
+	"imagePullSecrets":          {by("name")},
+	"initContainers":            {by("name")},
+	"ports":                     {by("containerPort", "protocol"), by("port", "protocol")},
+	"resourceClaims":            {by("name")},
+	"secrets":                   {by("name")},
+	"topologySpreadConstraints": {by("topologyKey", "whenUnsatisfiable")},
+	"volumeDevices":             {by("devicePath")},
+	"volumeMounts":              {by("mountPath")},
+	"volumes":                   {by("name")},
+	"webhooks":                  {by("name")},
 }
+
+func by(keys ...string) merging { return merging{keys: keys} }
 
 // keyDefaults are what an API server fills in for a key that is not written.
 var keyDefaults = map[string]any{"protocol": "TCP"}

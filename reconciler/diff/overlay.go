@@ -82,29 +82,33 @@ func (w overlaying) object(want, have map[string]any, o owned) any {
 }
 
 func (w overlaying) list(want, have []any, o owned) any {
-	keys, set := o.keys()
-	candidates := [][]string{keys}
-	switch {
-	case keys == nil && !set && o.atomic:
-		candidates = nil
-	case keys == nil && !set:
-		candidates = listKeys[w.key]
-	}
-	for _, keys := range candidates {
-		if result, ok := w.merged(want, have, keys, o); ok {
+	for _, m := range w.candidates(o) {
+		if result, ok := w.merged(want, have, m, o); ok {
 			return result
 		}
 	}
 	return w.byPosition(want, have, o)
 }
 
-// merged merges two lists by key, or by value if there are no keys.
-func (w overlaying) merged(want, have []any, keys []string, o owned) (result []any, ok bool) {
-	wanted, ok := identities(want, keys)
+// candidates are the ways in which a list may be merged. The first that fits
+// its items is the one.
+func (w overlaying) candidates(o owned) []merging {
+	if m := o.merging(); m.set || m.keys != nil {
+		return []merging{m}
+	}
+	if o.atomic {
+		return nil
+	}
+	return listKeys[w.key]
+}
+
+// merged merges two lists by key or by value.
+func (w overlaying) merged(want, have []any, m merging, o owned) (result []any, ok bool) {
+	wanted, ok := m.names(want)
 	if !ok {
 		return nil, false
 	}
-	there, ok := identities(have, keys)
+	there, ok := m.names(have)
 	if !ok {
 		return nil, false
 	}
@@ -114,7 +118,7 @@ func (w overlaying) merged(want, have []any, keys []string, o owned) (result []a
 			continue
 		}
 		item := have[p.have]
-		switch e := o.element(p.have, item); {
+		switch e := m.element(p.have, item); {
 		case p.want >= 0:
 			result = append(result, w.value(want[p.want], item, o.at(e)))
 		case !o.onlyOurs(e):
@@ -125,9 +129,9 @@ func (w overlaying) merged(want, have []any, keys []string, o owned) (result []a
 }
 
 func (w overlaying) byPosition(want, have []any, o owned) []any {
-	result := slices.Clone(want)
+	result, m := slices.Clone(want), o.merging()
 	for i := range min(len(want), len(have)) {
-		result[i] = w.value(want[i], have[i], o.at(o.element(i, have[i])))
+		result[i] = w.value(want[i], have[i], o.at(m.element(i, have[i])))
 	}
 	return result
 }

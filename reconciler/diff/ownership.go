@@ -3,6 +3,7 @@ package diff
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
 // OwnedThrough returns the fields that managers own through a subresource,
@@ -82,9 +83,9 @@ func (o owned) rest(v any) any {
 		}
 		return nil
 	case []any:
-		l := make([]any, 0, len(v))
+		l, m := make([]any, 0, len(v)), o.merging()
 		for i, item := range v {
-			e := o.element(i, item)
+			e := m.element(i, item)
 			if o.onlyOurs(e) {
 				continue
 			}
@@ -116,34 +117,49 @@ func (o owned) restOfFields(v map[string]any) map[string]any {
 	return m
 }
 
-// keys returns the fields by which the list at this point is merged, or nil.
-// set says that it is merged by value.
-func (o owned) keys() (names []string, set bool) {
-	o.each(func(e fieldpath.PathElement) {
-		if e.Key != nil && names == nil {
+// A merging is how a list is merged: by the keys of its items, by their value
+// if set is true, or not at all.
+type merging struct {
+	keys []string
+	set  bool
+}
+
+// merging tells how the list at this point is merged, by how its items are
+// owned.
+func (o owned) merging() merging {
+	var m merging
+	look := func(e fieldpath.PathElement) {
+		if e.Key != nil && m.keys == nil {
 			for _, f := range *e.Key {
-				names = append(names, f.Name)
+				m.keys = append(m.keys, f.Name)
 			}
 		}
-		set = set || e.Value != nil
-	})
-	return names, set
+		m.set = m.set || e.Value != nil
+	}
+	o.all.Members.Iterate(look)
+	o.all.Children.Iterate(look)
+	return m
 }
 
-// element returns the path element that selects a list item.
-func (o owned) element(i int, item any) fieldpath.PathElement {
-	found := fieldpath.IndexElement(i)
-	o.each(func(e fieldpath.PathElement) {
-		if selects(e, item) {
-			found = e
+// element returns the path element that selects an item.
+func (m merging) element(i int, item any) fieldpath.PathElement {
+	fields, ok := item.(map[string]any)
+	switch {
+	case m.set:
+		return fieldpath.ValueElement(value.NewValueInterface(item))
+	case m.keys != nil && ok:
+		var key []value.Field
+		for _, name := range m.keys {
+			v, written := fields[name]
+			if !written {
+				v = keyDefaults[name]
+			}
+			key = append(key, value.Field{Name: name, Value: value.NewValueInterface(v)})
 		}
-	})
-	return found
-}
-
-func (o owned) each(f func(fieldpath.PathElement)) {
-	o.all.Members.Iterate(f)
-	o.all.Children.Iterate(f)
+		return fieldpath.KeyElement(key...)
+	default:
+		return fieldpath.IndexElement(i)
+	}
 }
 
 func child(s *fieldpath.Set, e fieldpath.PathElement) *fieldpath.Set {

@@ -21,7 +21,7 @@ func Redact(o *unstructured.Unstructured) *unstructured.Unstructured {
 }
 
 // redacted copies a value and masks what must not be shown of it. The copy has
-// the same shape down to what is masked.
+// the same shape.
 func redacted(v any, secrets Secrets) any {
 	switch v := v.(type) {
 	case map[string]any:

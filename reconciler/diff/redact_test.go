@@ -110,6 +110,14 @@ func TestScrubFindsEveryWayToQuoteAValue(t *testing.T) {
 	}
 }
 
+func TestSecretsDoNotPrintThemselves(t *testing.T) {
+	s := SecretsOf(object(t, secret))
+	inJSON, _ := json.Marshal(s)
+	if shown := fmt.Sprintf("%v %+v %#v %s %x %s", s, s, s, s, s, inJSON); strings.Contains(shown, "canary") || !strings.Contains(shown, Mask) {
+		t.Errorf("prints %s", shown)
+	}
+}
+
 // Whatever the value, and however a text quotes it, it is gone afterwards.
 func TestScrubLeavesNoValue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -5,6 +5,8 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strconv"
@@ -19,7 +21,8 @@ import (
 // Secrets are values that must not be shown, in all the ways in which a text
 // may quote them.
 type Secrets struct {
-	quotes []string // the longest first
+	long  map[string][]string // by how they begin, the longest first
+	words map[string]bool     // shorter ones
 }
 
 // short values occur by chance within longer words. They are masked only where
@@ -35,11 +38,23 @@ func SecretsOf(objects ...*unstructured.Unstructured) Secrets {
 			collect(o.Object, quotes)
 		}
 	}
-	delete(quotes, "")
-	return Secrets{slices.SortedFunc(maps.Keys(quotes), func(a, b string) int {
-		return cmp.Or(cmp.Compare(len(b), len(a)), strings.Compare(a, b))
-	})}
+	s := Secrets{long: map[string][]string{}, words: map[string]bool{}}
+	for _, q := range slices.SortedFunc(maps.Keys(quotes), longestFirst) {
+		if len(q) < short {
+			s.words[q] = true
+		} else {
+			s.long[q[:short]] = append(s.long[q[:short]], q)
+		}
+	}
+	return s
 }
+
+func longestFirst(a, b string) int {
+	return cmp.Or(cmp.Compare(len(b), len(a)), strings.Compare(a, b))
+}
+
+// none reports whether there is nothing to hide.
+func (s Secrets) none() bool { return len(s.long)+len(s.words) == 0 }
 
 // collect finds the Secrets in a value.
 func collect(v any, quotes map[string]bool) {
@@ -120,8 +135,14 @@ func quoteWord(value string, quotes map[string]bool) {
 	}
 }
 
+// Format prints the mask, whatever the verb: Secrets may end up in a log.
+func (s Secrets) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, Mask) }
+
 // Scrub masks the values wherever a text quotes them.
 func (s Secrets) Scrub(text string) string {
+	if s.none() {
+		return text
+	}
 	var out strings.Builder
 	start := 0
 	for i := 0; i < len(text); {
@@ -143,9 +164,17 @@ func (s Secrets) Scrub(text string) string {
 
 // match returns the length of the longest value that text quotes at i.
 func (s Secrets) match(text string, i int) int {
-	for _, q := range s.quotes {
-		if strings.HasPrefix(text[i:], q) && (len(q) >= short || alone(text, i, i+len(q))) {
-			return len(q)
+	rest := text[i:]
+	if len(rest) >= short {
+		for _, q := range s.long[rest[:short]] {
+			if strings.HasPrefix(rest, q) {
+				return len(q)
+			}
+		}
+	}
+	for n := min(short-1, len(rest)); n > 0; n-- {
+		if s.words[rest[:n]] && alone(text, i, i+n) {
+			return n
 		}
 	}
 	return 0
@@ -163,7 +192,7 @@ func inWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 // Error returns err, or, if it quotes one of the values, an error that does
 // not. An API server's answer can still be told by its reason.
 func (s Secrets) Error(err error) error {
-	if err == nil || len(s.quotes) == 0 {
+	if err == nil || s.none() {
 		return err
 	}
 	clean := clean{text: s.Scrub(err.Error())}

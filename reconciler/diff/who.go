@@ -84,7 +84,7 @@ func owns(set *fieldpath.Set, live any, path []string) bool {
 		if !ok {
 			return path[0] == "-" // added at the end: any of the list will do
 		}
-		e, below = owned{all: set}.element(i, v[i]), v[i]
+		e, below = owned{all: set}.merging().element(i, v[i]), v[i]
 	}
 	sub := child(set, e)
 	if len(path) == 1 || sub.Empty() {

@@ -100,6 +100,9 @@ func TestKindsThatTakeNoTime(t *testing.T) {
 			if got := Of(o); got != (Health{State: want}) {
 				t.Errorf("%s: %+v, want %s", kind, got, want)
 			}
+			if got := OfKind(o.GroupVersionKind()); !NeedsStatus(o.GroupVersionKind()) && got.State != want {
+				t.Errorf("%s: without looking %+v, want %s", kind, got, want)
+			}
 		}
 	}
 }
