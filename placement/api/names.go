@@ -32,6 +32,11 @@ const (
 	IgnoreFieldsAnnotation = "gitfleet.dev/ignore-fields"
 	// PropertyAnnotationPrefix declares a cluster property on a MemberCluster.
 	PropertyAnnotationPrefix = "property.gitfleet.dev/"
+	// OnFailureAnnotation on a placement says what an update that makes a cluster
+	// unavailable does to the rest of the rollout: it stops, unless the value is
+	// OnFailureContinue.
+	OnFailureAnnotation = "gitfleet.dev/on-failure"
+	OnFailureContinue   = "continue"
 	// ContextAnnotation names the kubeconfig context of a MemberCluster.
 	ContextAnnotation = "gitfleet.dev/context"
 )

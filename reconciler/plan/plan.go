@@ -9,7 +9,6 @@ package plan
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -61,13 +60,12 @@ type Placement struct {
 	// Spec is nil if the placement is gone from the head and being removed.
 	Spec      *hub.Placement
 	Selection placement.Selection
-	// Identifiers are the selection, as a status names it.
-	Schedule placement.Outcome
-	Rollout  rollout.Plan
+	Schedule  placement.Outcome
+	Rollout   rollout.Plan
 	// Clusters are what it means for each cluster it holds, by name.
 	Clusters []*OnCluster
 	// Warnings are what a person should look at.
-	Warnings []string
+	Warnings hub.Problems
 	// Internal says that thinking failed by a fault of the program; the
 	// placement keeps what it holds.
 	Internal string
@@ -101,6 +99,19 @@ type OnCluster struct {
 // UpToDate reports whether the cluster has been told to hold the latest.
 func (c *OnCluster) UpToDate() bool { return c.Binding.Assigned.Hash == c.Latest.Hash }
 
+// Seen is what the member said of what it is assigned now; nil if nothing yet.
+// A word on the same content from before it was last assigned does not count.
+func (c *OnCluster) Seen() *ledger.WorkSeen {
+	if c.Entry == nil || c.Entry.Seen == nil {
+		return nil
+	}
+	w := c.Entry.Seen
+	if w.Revision.Hash != c.Binding.Assigned.Hash || w.At.Before(c.Binding.AssignedAt) {
+		return nil
+	}
+	return w
+}
+
 // Resolve thinks everything through.
 func Resolve(in Input) *Plan {
 	p := &Plan{Works: map[string][]work.Work{}, Commits: map[string]bool{}}
@@ -111,11 +122,12 @@ func Resolve(in Input) *Plan {
 			p.Left = append(p.Left, name)
 		}
 	}
-	t := &thinker{Input: in, plan: p, known: byName(p.Clusters), memo: in.Memo}
+	t := &thinker{Input: in, plan: p, known: byName(p.Clusters), memo: in.Memo, decided: map[api.PlacementKey][]string{}}
 	t.memo.begin(in.Head)
-	for _, key := range keys(in) {
+	for _, key := range sequence(in) {
 		p.Placements = append(p.Placements, t.placement(key))
 	}
+	slices.SortFunc(p.Placements, func(a, b *Placement) int { return compareKeys(a.Key, b.Key) })
 	t.memo.end(p.Commits, in.Head.Commit.Hash)
 	for name := range p.Works {
 		slices.SortFunc(p.Works[name], func(a, b work.Work) int { return compareKeys(a.Placement, b.Placement) })
@@ -123,16 +135,17 @@ func Resolve(in Input) *Plan {
 	return p
 }
 
-// keys lists the placements of the head and of the ledger, each once, sorted.
-func keys(in Input) []api.PlacementKey {
-	all := map[api.PlacementKey]bool{}
-	for _, p := range in.Head.Placements {
-		all[p.Key] = true
-	}
+// sequence lists the placements of the head and of the ledger, each once: those
+// that others look at before those others.
+func sequence(in Input) []api.PlacementKey {
+	policies := map[api.PlacementKey]*api.PlacementPolicy{}
 	for _, key := range in.Ledger.Placements() {
-		all[key] = true
+		policies[key] = nil
 	}
-	return slices.SortedFunc(maps.Keys(all), compareKeys)
+	for _, p := range in.Head.Placements {
+		policies[p.Key] = p.Spec.Policy
+	}
+	return placement.Sequence(policies)
 }
 
 func compareKeys(a, b api.PlacementKey) int {
@@ -158,6 +171,8 @@ type thinker struct {
 	plan  *Plan
 	known map[string]placement.Cluster
 	memo  *Memo
+	// decided are the clusters that placements took this turn.
+	decided map[api.PlacementKey][]string
 }
 
 // placement thinks about one placement. A panic is a fault of the program, not
@@ -212,7 +227,7 @@ func (t *thinker) decide(p *Placement, record *ledger.Placement) {
 	now := t.memo.prepare(t.Head, p.Spec)
 	p.Selection = now.selection
 	for _, w := range now.selection.Warnings {
-		p.Warnings = append(p.Warnings, w.String())
+		p.warn(w.Field, w.Message)
 	}
 	if p.Selection.Invalid != "" {
 		if record != nil {
@@ -220,7 +235,7 @@ func (t *thinker) decide(p *Placement, record *ledger.Placement) {
 		}
 		return
 	}
-	p.Warnings = append(p.Warnings, now.renderer.Warnings()...)
+	p.warn("", now.renderer.Warnings()...)
 	if hash := now.hash; hash != p.Record.Content {
 		p.Record.Index++
 		p.Record.Content = hash
@@ -230,11 +245,19 @@ func (t *thinker) decide(p *Placement, record *ledger.Placement) {
 	p.Schedule = placement.Schedule(placement.Request{
 		Key: p.Key, Policy: p.Spec.Spec.Policy, Clusters: t.plan.Clusters, Bindings: staying(before), Others: t.others(p.Spec),
 	})
-	p.Warnings = append(p.Warnings, p.Schedule.Notes...)
+	t.decided[p.Key] = taken(p.Schedule.Bindings)
+	p.warn("spec.policy", p.Schedule.Notes...)
 	t.clusters(p, record, now)
 	t.rollOut(p, record)
 	t.changes(p, before)
 	t.works(p)
+}
+
+// warn notes what a person should look at.
+func (p *Placement) warn(field string, messages ...string) {
+	for _, m := range messages {
+		p.Warnings = append(p.Warnings, hub.Problem{Origin: p.Spec.Origin, Field: field, Severity: hub.Warning, Message: m})
+	}
 }
 
 // staying leaves out the bindings whose content is being removed.
@@ -249,23 +272,34 @@ func bindings(record *ledger.Placement) []placement.Binding {
 	return record.Bindings()
 }
 
-// others are the clusters that placements named by an affinity hold.
+// others are the clusters that placements named by an affinity hold: as decided
+// this turn, or, where two look at each other, as the last turn left it.
 func (t *thinker) others(spec *hub.Placement) map[string][]string {
-	if spec.Spec.Policy == nil || spec.Spec.Policy.Affinity == nil {
+	names := placement.LooksAt(spec.Spec.Policy)
+	if len(names) == 0 {
 		return nil
 	}
-	a := spec.Spec.Policy.Affinity
 	out := map[string][]string{}
-	for _, ref := range append(slices.Clone(a.PlacementAffinity), a.PlacementAntiAffinity...) {
-		key := api.PlacementKey{Namespace: spec.Key.Namespace, Name: ref.Name}
+	for _, name := range names {
+		key := api.PlacementKey{Namespace: spec.Key.Namespace, Name: name}
 		if t.memo.spec(key) == nil {
 			continue
 		}
-		out[ref.Name] = []string{}
-		for _, b := range bindings(t.Ledger.Placement(key)) {
-			if !b.Unscheduled && !b.Removing {
-				out[ref.Name] = append(out[ref.Name], b.Cluster)
-			}
+		if clusters, ok := t.decided[key]; ok {
+			out[name] = clusters
+		} else {
+			out[name] = taken(bindings(t.Ledger.Placement(key)))
+		}
+	}
+	return out
+}
+
+// taken lists the clusters of bindings that are to stay.
+func taken(bs []placement.Binding) []string {
+	out := []string{}
+	for _, b := range bs {
+		if !b.Unscheduled && !b.Removing {
+			out = append(out, b.Cluster)
 		}
 	}
 	return out

@@ -10,7 +10,8 @@ import (
 
 // rollOut asks who may move now, and writes the answer into the bindings.
 func (t *thinker) rollOut(p *Placement, record *ledger.Placement) {
-	in := rollout.Input{Policy: p.Spec.Spec.Policy, Strategy: p.Spec.Spec.Strategy, Now: t.Now, StopOnFailure: true}
+	in := rollout.Input{Policy: p.Spec.Spec.Policy, Strategy: p.Spec.Spec.Strategy, Now: t.Now,
+		StopOnFailure: p.Spec.Annotations[api.OnFailureAnnotation] != api.OnFailureContinue}
 	byCluster := make(map[string]*OnCluster, len(p.Clusters))
 	for _, c := range p.Clusters {
 		byCluster[c.Binding.Cluster] = c
@@ -54,10 +55,10 @@ func (t *thinker) seen(p *Placement, c *OnCluster) rollout.Seen {
 	if c.Err != nil && c.UpToDate() {
 		return rollout.Seen{Hash: c.Binding.Assigned.Hash, Health: rollout.Failed, Since: c.Binding.AssignedAt}
 	}
-	if c.Entry == nil || c.Entry.Seen == nil {
+	w := c.Seen()
+	if w == nil {
 		return rollout.Seen{}
 	}
-	w := c.Entry.Seen
 	out := rollout.Seen{Hash: w.Revision.Hash, Since: c.Entry.AvailableSince}
 	switch {
 	case !w.Done:
@@ -66,7 +67,7 @@ func (t *thinker) seen(p *Placement, c *OnCluster) rollout.Seen {
 		out.Health = rollout.DiffReported
 	case strategy(p.Spec.Spec).Type == api.ReportDiff:
 		out.Health = rollout.DiffFailed
-	case !w.Applied():
+	case !w.Applied() || c.UpToDate() && len(c.Content.Refused) > 0:
 		out.Health = rollout.Failed
 	case !w.Available():
 		out.Health = rollout.Unavailable

@@ -21,9 +21,16 @@ func envelopeWork(main string, e *api.EnvelopeIdentifier) string {
 
 // objects lists what failed, drifted and differs.
 func (b *builder) objects(c *plan.OnCluster, s *api.PerClusterPlacementStatus) {
-	seen := seenOf(c)
+	seen := c.Seen()
 	if seen == nil || !seen.Done || !c.UpToDate() || c.Err != nil {
 		return
+	}
+	for _, refused := range c.Content.Refused {
+		id := refused.Identifier()
+		s.FailedPlacements = append(s.FailedPlacements, api.FailedResourcePlacement{ResourceIdentifier: id, Condition: metav1.Condition{
+			Type: api.Applied, Status: metav1.ConditionFalse, Reason: refused.Reason, Message: refused.Message,
+			LastTransitionTime: metav1.NewTime(c.Binding.AssignedAt),
+		}})
 	}
 	for i := range seen.Exceptions {
 		o := &seen.Exceptions[i]

@@ -79,7 +79,7 @@ func (b *builder) synchronized(c *plan.OnCluster) verdict {
 	switch {
 	case c.Err != nil:
 		return verdict{metav1.ConditionFalse, api.SyncWorkFailed, "Failed to synchronize the work to the latest: " + c.Err.Error()}
-	case seenOf(c) == nil:
+	case c.Seen() == nil:
 		text := "In the process of creating or updating the work object(s) in the hub cluster"
 		if why := b.unreachable(c.Binding.Cluster); why != "" {
 			text += "; the cluster does not answer: " + why
@@ -98,11 +98,11 @@ func (b *builder) unreachable(cluster string) string {
 }
 
 func (b *builder) applied(c *plan.OnCluster) verdict {
-	seen := seenOf(c)
+	seen := c.Seen()
 	switch {
 	case !seen.Done:
 		return verdict{metav1.ConditionFalse, api.ApplyInProgress, "Resources are being applied"}
-	case !seen.Applied():
+	case !seen.Applied() || len(c.Content.Refused) > 0:
 		return verdict{metav1.ConditionFalse, api.NotAllWorkHaveBeenApplied, fmt.Sprintf("Work object %s has failed to apply", b.workName(seen, appliedToo))}
 	default:
 		return verdict{metav1.ConditionTrue, api.AllWorkHaveBeenApplied, "All corresponding work objects are applied"}
@@ -110,7 +110,7 @@ func (b *builder) applied(c *plan.OnCluster) verdict {
 }
 
 func (b *builder) available(c *plan.OnCluster) verdict {
-	seen := seenOf(c)
+	seen := c.Seen()
 	switch {
 	case !seen.Available():
 		return verdict{metav1.ConditionFalse, api.NotAllWorkAreAvailable, fmt.Sprintf("Work object %s is not yet available", b.workName(seen, availableToo))}
@@ -122,7 +122,7 @@ func (b *builder) available(c *plan.OnCluster) verdict {
 }
 
 func (b *builder) diffReported(c *plan.OnCluster) verdict {
-	seen := seenOf(c)
+	seen := c.Seen()
 	switch {
 	case !seen.Done:
 		return verdict{metav1.ConditionFalse, api.DiffReportInProgress, "Diff reporting on resources is in progress"}

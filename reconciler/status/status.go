@@ -134,25 +134,25 @@ func Build(in Input) *Report {
 	return r
 }
 
+func texts(ps hub.Problems) []string {
+	var out []string
+	for _, p := range ps {
+		out = append(out, p.Error())
+	}
+	return out
+}
+
 func detail(p *plan.Placement) Detail {
-	d := Detail{Placement: p.Key.String(), Warnings: p.Warnings, Internal: p.Internal}
+	d := Detail{Placement: p.Key.String(), Warnings: texts(p.Warnings), Internal: p.Internal}
 	if p.Spec != nil {
 		d.Origin = p.Spec.Origin.String()
 	}
 	for _, c := range p.Clusters {
 		e := ClusterDetail{Cluster: c.Binding.Cluster, Commit: c.Binding.Assigned.Commit, Held: c.Held, Removing: c.Binding.Removing}
-		if seen := seenOf(c); seen != nil {
+		if seen := c.Seen(); seen != nil {
 			e.Applied, e.Available, e.Objects = seen.Applied(), seen.Available(), seen.Total
 		}
 		d.Clusters = append(d.Clusters, e)
 	}
 	return d
-}
-
-// seenOf is what the member said of what it is assigned now; nil if nothing.
-func seenOf(c *plan.OnCluster) *ledger.WorkSeen {
-	if c.Entry == nil || c.Entry.Seen == nil || c.Entry.Seen.Revision.Hash != c.Binding.Assigned.Hash {
-		return nil
-	}
-	return c.Entry.Seen
 }

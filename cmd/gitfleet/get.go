@@ -1,0 +1,235 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/server"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+// serverEnv names the daemon where --server does not.
+const serverEnv = "GITFLEET_SERVER"
+
+// A view is how one kind of thing is shown.
+type view struct {
+	names []string // that a user may call it
+	// items are the things as they are written in JSON and YAML.
+	items func(*status.Report) (kind string, items []any)
+	table func(r *status.Report, wide bool) table
+}
+
+var views = []view{
+	{
+		names: []string{"crp", "clusterresourceplacements", "clusterresourceplacement", "rp", "resourceplacements", "resourceplacement", "placements"},
+		items: func(r *status.Report) (string, []any) {
+			var out []any
+			for _, p := range r.Placements {
+				out = append(out, p)
+			}
+			for _, p := range r.ResourcePlacements {
+				out = append(out, p)
+			}
+			return "ClusterResourcePlacementList", out
+		},
+		table: placementTable,
+	},
+	{
+		names: []string{"clusters", "cluster", "memberclusters", "membercluster"},
+		items: func(r *status.Report) (string, []any) {
+			var out []any
+			for _, c := range r.Clusters {
+				out = append(out, c)
+			}
+			return "MemberClusterList", out
+		},
+		table: clusterTable,
+	},
+}
+
+func newGet() *cobra.Command {
+	var address, output string
+	var watch bool
+	cmd := &cobra.Command{
+		Use:       "get crp|clusters [NAME]",
+		Short:     "Show placements or member clusters as the daemon sees them",
+		Args:      cobra.RangeArgs(1, 2),
+		ValidArgs: []string{"crp", "clusters"},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			v, err := findView(args[0])
+			if err != nil {
+				return err
+			}
+			show := func(r *status.Report) error { return v.show(cmd, r, output, args[1:]) }
+			c := client{address: address}
+			if watch {
+				return c.follow(cmd.Context(), show)
+			}
+			r, err := c.report(cmd.Context(), "")
+			if err != nil {
+				return err
+			}
+			return show(r)
+		},
+	}
+	where := os.Getenv(serverEnv)
+	if where == "" {
+		where = "http://" + defaultConfig().Listen
+	}
+	cmd.Flags().StringVar(&address, "server", where, "address of the daemon; also $"+serverEnv)
+	cmd.Flags().StringVarP(&output, "output", "o", "table", "table, wide, json or yaml")
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "go on and print each change")
+	return cmd
+}
+
+func findView(name string) (view, error) {
+	for _, v := range views {
+		for _, n := range v.names {
+			if strings.EqualFold(n, name) {
+				return v, nil
+			}
+		}
+	}
+	return view{}, fmt.Errorf("get %s: use crp or clusters", name)
+}
+
+func (v view) show(cmd *cobra.Command, r *status.Report, output string, names []string) error {
+	out := cmd.OutOrStdout()
+	switch output {
+	case "table", "wide":
+		t := v.table(r, output == "wide").only(names)
+		if len(names) > 0 && len(t.rows) == 0 {
+			return fmt.Errorf("%s: not found", names[0])
+		}
+		t.print(out)
+		tellSource(cmd.ErrOrStderr(), r)
+		return nil
+	case "json", "yaml":
+		kind, items := v.items(r)
+		doc, err := document(kind, items, names)
+		if err != nil {
+			return err
+		}
+		if output == "json" {
+			return writeJSON(out, doc)
+		}
+		raw, err := yaml.Marshal(doc)
+		if err != nil {
+			return err
+		}
+		_, err = out.Write(raw)
+		return err
+	}
+	return fmt.Errorf("-o %s: use table, wide, json or yaml", output)
+}
+
+// document is a list, or the one thing that was asked for.
+func document(kind string, items []any, names []string) (any, error) {
+	if len(names) == 0 {
+		if items == nil {
+			items = []any{}
+		}
+		return map[string]any{"apiVersion": api.PlacementGroup + "/v1beta1", "kind": kind, "items": items}, nil
+	}
+	for _, i := range items {
+		if i.(metav1.Object).GetName() == names[0] {
+			return i, nil
+		}
+	}
+	return nil, fmt.Errorf("%s: not found", names[0])
+}
+
+// tellSource says what a table does not show: that the newest commit is not in
+// force, or that the repository cannot be reached.
+func tellSource(w io.Writer, r *status.Report) {
+	s := r.Source
+	if s.Newest.Hash != s.InForce.Hash {
+		fmt.Fprintf(w, "\ncommit %s is refused; %s stays in force:\n", short(s.Newest.Hash), orNone(short(s.InForce.Hash)))
+		for _, p := range s.Problems {
+			fmt.Fprintf(w, "  %s\n", p.Error())
+		}
+		if s.LoadError != "" {
+			fmt.Fprintf(w, "  %s\n", s.LoadError)
+		}
+	}
+	if s.Git.Failures > 0 {
+		fmt.Fprintf(w, "\n%s cannot be read (%d tries since %s): %s\n", s.Git.URL, s.Git.Failures, s.Git.LastSuccess.Format(time.RFC3339), s.Git.Error)
+	}
+}
+
+func short(hash string) string { return hash[:min(len(hash), 8)] }
+
+func orNone(s string) string {
+	if s == "" {
+		return "<none>"
+	}
+	return s
+}
+
+// A client asks a daemon.
+type client struct{ address string }
+
+// report returns the newest report; with the number of one already seen it
+// waits for a newer.
+func (c client) report(ctx context.Context, after string) (*status.Report, error) {
+	r, _, err := c.next(ctx, after)
+	return r, err
+}
+
+func (c client) next(ctx context.Context, after string) (*status.Report, string, error) {
+	url := strings.TrimSuffix(c.address, "/") + "/report"
+	if after != "" {
+		url += "?after=" + after
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, "", err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, "", fmt.Errorf("ask the daemon: %w; is it running, and is --server right?", err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
+		return nil, "", fmt.Errorf("the daemon answers %s: %s", resp.Status, strings.TrimSpace(string(text)))
+	}
+	r := &status.Report{}
+	if err := json.NewDecoder(resp.Body).Decode(r); err != nil {
+		return nil, "", fmt.Errorf("read the daemon's answer: %w", err)
+	}
+	return r, resp.Header.Get(server.NumberHeader), nil
+}
+
+// follow shows each new report until ctx is done.
+func (c client) follow(ctx context.Context, show func(*status.Report) error) error {
+	after := ""
+	for {
+		r, number, err := c.next(ctx, after)
+		if errors.Is(err, context.Canceled) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if number == after {
+			continue
+		}
+		after = number
+		if err := show(r); err != nil {
+			return err
+		}
+	}
+}
