@@ -45,6 +45,7 @@ func (a *assembly) finish(commit Commit) (*Snapshot, error) {
 	a.sort()
 	a.duplicates()
 	a.overrides()
+	a.references()
 	a.problems = a.problems.sort()
 	if hasErrors(a.problems) {
 		return nil, &LoadError{a.problems}
@@ -87,9 +88,8 @@ func (a *assembly) termScopes(it *item, scopes map[api.GroupKind]bool) {
 	for i, t := range terms {
 		namespaced, declared := scopes[api.GroupKind{Group: t.Group, Kind: t.Kind}]
 		if msg := scopeFault(terms, t.Kind, namespaced, declared, it.id.Namespace != ""); msg != "" {
-			origin := it.origin
-			origin.Line = it.lines[i]
-			a.problem(Error, origin, fmt.Sprintf("spec.resourceSelectors[%d].kind", i), "%s", msg)
+			field := fmt.Sprintf("spec.resourceSelectors[%d].kind", i)
+			a.problem(Error, it.at(field), field, "%s", msg)
 		}
 	}
 }
@@ -182,8 +182,16 @@ func (a *assembly) duplicate(same []*item) {
 			others = append(others, fmt.Sprintf("%d more places", more))
 		}
 		slices.Sort(others)
-		a.problem(Error, it.origin, "", "%s is defined more than once: also at %s; remove all but one", it.id, strings.Join(others, ", "))
+		a.problem(Error, it.origin, "", "%s is defined more than once: also at %s; remove all but one", objectText(it.id), strings.Join(others, ", "))
 	}
+}
+
+// objectText names an object as people do.
+func objectText(id api.ID) string {
+	if id.Namespace == "" {
+		return id.Kind + " " + id.Name
+	}
+	return id.Kind + " " + id.Namespace + "/" + id.Name
 }
 
 // whereText names a place, and the kustomization that brings it in.
@@ -192,81 +200,6 @@ func whereText(o api.Origin) string {
 		return o.String()
 	}
 	return o.String() + " (built by " + o.Kustomization + ")"
-}
-
-// overrides reports objects that two overrides change, and too many overrides.
-func (a *assembly) overrides() {
-	type target struct {
-		namespace string
-		api.ResourceSelector
-	}
-	type user struct {
-		it *item
-		i  int
-	}
-	users := map[target][]user{}
-	var order []target
-	count := map[string]int{}
-	for _, it := range a.items {
-		for i, s := range it.selectors() {
-			t := target{it.id.Namespace, s}
-			if users[t] == nil {
-				order = append(order, t)
-			}
-			users[t] = append(users[t], user{it, i})
-		}
-		if it.clusterOverride != nil || it.override != nil {
-			count[it.id.Namespace]++
-			a.overrideLimit(it, count[it.id.Namespace])
-		}
-	}
-	for _, t := range order {
-		for n, u := range users[t] {
-			other := users[t][0]
-			if n == 0 && len(users[t]) > 1 {
-				other = users[t][1]
-			}
-			if other.it == u.it {
-				continue
-			}
-			origin := u.it.origin
-			origin.Line = u.it.lines[u.i]
-			a.problem(Error, origin, fmt.Sprintf("spec.%s[%d]", u.it.selectorField(), u.i),
-				"invalid resource selector %s: the resource has been selected by both %s and %s (%s), which is not supported; select it in one of them",
-				selectorText(t.ResourceSelector), u.it.id.Name, other.it.id.Name, whereText(other.it.origin))
-		}
-	}
-}
-
-func (it *item) selectors() []api.ResourceSelector {
-	switch {
-	case it.override != nil:
-		return it.override.Spec.ResourceSelectors
-	case it.clusterOverride != nil:
-		var out []api.ResourceSelector
-		for _, s := range it.clusterOverride.Spec.ClusterResourceSelectors {
-			out = append(out, api.ResourceSelector{Group: s.Group, Version: s.Version, Kind: s.Kind, Name: s.Name})
-		}
-		return out
-	}
-	return nil
-}
-
-func (it *item) selectorField() string {
-	if it.clusterOverride != nil {
-		return "clusterResourceSelectors"
-	}
-	return "resourceSelectors"
-}
-
-func (a *assembly) overrideLimit(it *item, n int) {
-	switch {
-	case n != 101:
-	case it.clusterOverride != nil:
-		a.problem(Warning, it.origin, "", "clusterResourceOverride limit has been reached: at most 100 cluster resources can be created in KubeFleet")
-	default:
-		a.problem(Warning, it.origin, "", "resourceOverride limit has been reached: at most 100 resources can be created in KubeFleet")
-	}
 }
 
 // fill hands the items over. Their order by ID is that of the snapshot.

@@ -71,10 +71,8 @@ func build(t *tree, dir string, parts []*kustomization, file string) (*parsed, e
 func (b *builder) readAll(t *tree) error {
 	for _, k := range b.parts {
 		for _, f := range append([]reference{{path: k.file}}, k.files...) {
-			if _, done := b.texts[f.path]; done {
-				continue
-			}
-			if err := b.read(t, f, k.file == f.path); err != nil {
+			f.data = f.data || f.path == k.file // which has been checked already
+			if err := b.read(t, f); err != nil {
 				return err
 			}
 		}
@@ -84,20 +82,30 @@ func (b *builder) readAll(t *tree) error {
 
 // read also finds the faults of a file, since kustomize says neither file nor
 // line.
-func (b *builder) read(t *tree, f reference, isKustomization bool) error {
-	data, err := t.read(f.path)
-	if tooLarge := (*errTooLarge)(nil); errors.As(err, &tooLarge) {
-		b.problems = append(b.problems, Problem{Origin: api.Origin{Path: f.path}, Severity: Error, Message: err.Error()})
+func (b *builder) read(t *tree, f reference) error {
+	data, done := b.texts[f.path]
+	if !done {
+		var err error
+		data, err = t.read(f.path)
+		if tooLarge := (*errTooLarge)(nil); errors.As(err, &tooLarge) {
+			b.problems = append(b.problems, Problem{Origin: api.Origin{Path: f.path}, Severity: Error, Message: err.Error()})
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		b.texts[f.path] = data
+	}
+	if _, checked := b.places[f.path]; checked || f.data {
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	b.texts[f.path] = data
-	if f.data || isKustomization {
-		return nil
-	}
-	parsed := parseSyntax(f.path, data, b.limits)
+	b.check(f.path, data)
+	return nil
+}
+
+func (b *builder) check(name string, data []byte) {
+	b.places[name] = []place{}
+	parsed := parseSyntax(name, data, b.limits)
 	for _, p := range parsed.problems {
 		if p.Severity == Error {
 			p.Kustomization = b.file
@@ -105,9 +113,8 @@ func (b *builder) read(t *tree, f reference, isKustomization bool) error {
 		}
 	}
 	for _, doc := range parsed.documents {
-		b.note(f.path, doc)
+		b.note(name, doc)
 	}
-	return nil
 }
 
 // note remembers where a document stands, and what is secret in it.
@@ -123,8 +130,17 @@ func (b *builder) note(name string, doc textDocument) {
 	b.places[name] = append(b.places[name], place{kind, at("metadata", "name").Value, doc.before + doc.root.Line, doc.number})
 	if kind == "Secret" {
 		for _, field := range []string{"data", "stringData"} {
-			walkScalars(at(field), "", func(_, value string) { b.secrets = append(b.secrets, value) })
+			eachScalar(at(field), func(value string) { b.secrets = append(b.secrets, value) })
 		}
+	}
+}
+
+func eachScalar(n *yaml.Node, visit func(string)) {
+	if n.Kind == yaml.ScalarNode {
+		visit(n.Value)
+	}
+	for _, child := range n.Content {
+		eachScalar(child, visit)
 	}
 }
 

@@ -19,7 +19,7 @@ const originAnnotation = "config.kubernetes.io/origin"
 func (b *builder) collect(m resmap.ResMap, dir string) []*item {
 	var items []*item
 	var size int64
-	words := map[string]string{}
+	words := vocabulary{}
 	for _, res := range m.Resources() {
 		r := &report{origin: b.originOf(res, dir)}
 		c := &converter{r: r, limits: b.limits, words: words, ours: isOurs(res.YNode())}

@@ -19,6 +19,9 @@ func declare(r *report, it *item, gvk schema.GroupVersionKind, object map[string
 	if typed == nil {
 		return false
 	}
+	// The versions are the same JSON; from here on there is only the one that
+	// has everything.
+	version := schema.GroupVersion{Group: gvk.Group, Version: "v1beta1"}.String()
 	switch o := typed.(type) {
 	case *api.ClusterResourcePlacement:
 		defaultPlacement(&o.Spec)
@@ -29,14 +32,17 @@ func declare(r *report, it *item, gvk schema.GroupVersionKind, object map[string
 		checkPlacement(r, it, &o.Spec)
 		it.placement = newPlacement(it, o.Labels, o.Annotations, o.Spec)
 	case *api.MemberCluster:
+		o.APIVersion = version
 		defaultCluster(o)
 		checkCluster(r, o)
 		it.cluster = &Cluster{o, it.origin}
 	case *api.ClusterResourceOverride:
+		o.APIVersion = version
 		defaultOverride(o.Spec.Placement, o.Spec.Policy)
 		checkClusterOverride(r, it, o)
 		it.clusterOverride = &ClusterOverride{o, it.origin}
 	case *api.ResourceOverride:
+		o.APIVersion = version
 		defaultOverride(o.Spec.Placement, o.Spec.Policy)
 		checkOverride(r, it, o)
 		it.override = &Override{o, it.origin}

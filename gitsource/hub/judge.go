@@ -27,9 +27,8 @@ type item struct {
 	scope *declaredScope
 	// custom says that the object's kind is not one that every cluster has.
 	custom bool
-	// lines are those of the selectors of an override, or of the terms of a
-	// placement.
-	lines []int
+	// lines are those of fields that are compared with other objects.
+	lines map[string]int
 
 	// variant is the item without its namespace, once that was needed.
 	variant *item
@@ -43,7 +42,7 @@ type declaredScope struct {
 }
 
 // judgeNode turns one document into items.
-func judgeNode(r *report, root *yaml.Node, limits Limits, words map[string]string) []*item {
+func judgeNode(r *report, root *yaml.Node, limits Limits, words vocabulary) []*item {
 	c := &converter{r: r, limits: limits, words: words, ours: isOurs(root)}
 	value, ok := c.document(root)
 	if !ok {
@@ -101,7 +100,7 @@ func judgeList(r *report, list schema.GroupVersionKind, items []any) []*item {
 			}
 		}
 		out = append(out, judge(sub, value)...)
-		r.problems = append(r.problems, sub.problems...)
+		r.take(sub)
 	}
 	return out
 }
@@ -165,6 +164,23 @@ func judgeObject(r *report, gvk schema.GroupVersionKind, object map[string]any) 
 	return judgeContent(r, it, object)
 }
 
+// note remembers the line of a field.
+func (it *item) note(r *report, p *fieldPath) {
+	if it.lines == nil {
+		it.lines = map[string]int{}
+	}
+	it.lines[p.String()] = r.lineOf(p)
+}
+
+// at is the origin of a field, as far as it was noted.
+func (it *item) at(field string) api.Origin {
+	origin := it.origin
+	if line, ok := it.lines[field]; ok {
+		origin.Line = line
+	}
+	return origin
+}
+
 func (it *item) isConfiguration() bool {
 	return it.placement != nil || it.cluster != nil || it.clusterOverride != nil || it.override != nil
 }
@@ -198,9 +214,9 @@ func identity(r *report, object map[string]any) (name, namespace string, ok bool
 			r.errorf(r.field("metadata", "name"), "missing; give the object a name")
 		}
 	}
-	ok3 := stringMap(r, metadata, "labels")
-	ok4 := stringMap(r, metadata, "annotations")
-	return name, namespace, ok && ok2 && ok3 && ok4
+	stringMap(r, metadata, "labels")
+	stringMap(r, metadata, "annotations")
+	return name, namespace, ok && ok2
 }
 
 func nameIn(r *report, metadata map[string]any, key string) (string, bool) {
@@ -220,16 +236,14 @@ func nameIn(r *report, metadata map[string]any, key string) (string, bool) {
 	}
 }
 
-func stringMap(r *report, metadata map[string]any, key string) bool {
-	if metadata[key] == nil {
-		return true
+func stringMap(r *report, metadata map[string]any, key string) {
+	switch m := metadata[key].(type) {
+	case nil:
+	case map[string]any:
+		allStrings(r, m, r.field("metadata", key))
+	default:
+		r.errorf(r.field("metadata", key), "must be a mapping, not %s", describe(m))
 	}
-	m, ok := metadata[key].(map[string]any)
-	if !ok {
-		r.errorf(r.field("metadata", key), "must be a mapping, not %s", describe(metadata[key]))
-		return false
-	}
-	return allStrings(r, m, r.field("metadata", key))
 }
 
 // allStrings checks a mapping of strings, in the order of its keys.

@@ -20,7 +20,9 @@ type kustomization struct {
 	files     []reference
 	dirs      []string
 	component bool
-	problems  Problems
+	// literals are what Secrets are made of.
+	literals []string
+	problems Problems
 
 	text *kustomizationFile
 }
@@ -78,6 +80,7 @@ func readKustomization(t *tree, dir string, files *cache[fileKey, *kustomization
 // take resolves all that a file mentions.
 func (k *kustomization) take(t *tree, text *kustomizationFile, files *cache[fileKey, *kustomizationFile]) error {
 	k.problems = append(k.problems, text.problems...)
+	k.literals = append(k.literals, text.secrets...)
 	for _, m := range text.mentions {
 		before := len(k.files)
 		if err := k.resolve(t, m); err != nil {

@@ -46,6 +46,8 @@ type Loader struct {
 	files          *cache[fileKey, *parsed]
 	kustomizations *cache[fileKey, *kustomizationFile]
 	builds         *cache[buildKey, *parsed]
+	// words has one vocabulary for each processor: who holds one may parse.
+	words chan vocabulary
 	// sorted are the items of the load with number sortedLoad, by ID.
 	sorted     []*item
 	sortedLoad int
@@ -63,14 +65,19 @@ type buildKey struct{ dir, fingerprint string }
 func NewLoader(opts Options) *Loader {
 	opts.Path = path.Clean("./" + opts.Path)
 	opts.Limits = opts.Limits.withDefaults()
-	return &Loader{
+	l := &Loader{
 		opts:           opts,
 		sortedLoad:     -1,
 		dirs:           newCache[dirKey, *listing](),
 		files:          newCache[fileKey, *parsed](),
 		kustomizations: newCache[fileKey, *kustomizationFile](),
 		builds:         newCache[buildKey, *parsed](),
+		words:          make(chan vocabulary, runtime.GOMAXPROCS(0)),
 	}
+	for range cap(l.words) {
+		l.words <- vocabulary{}
+	}
+	return l
 }
 
 // Load reads one commit as the function Load does. Objects, placements and all
@@ -122,7 +129,6 @@ func (l *Loader) readFiles(t *tree, w *walk, g *graph, a *assembly) error {
 	results := make([]*parsed, 0, len(w.manifests))
 	var group sync.WaitGroup
 	defer group.Wait()
-	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
 	var todo []*fileJob
 	for _, name := range w.manifests {
 		if owner := g.owner(name); owner != "" {
@@ -137,6 +143,7 @@ func (l *Loader) readFiles(t *tree, w *walk, g *graph, a *assembly) error {
 		}
 		key := fileKey{name, hash}
 		if known, ok := l.files.get(key); ok {
+			t.drop(name)
 			results = append(results, known)
 			continue
 		}
@@ -147,10 +154,10 @@ func (l *Loader) readFiles(t *tree, w *walk, g *graph, a *assembly) error {
 		job := &fileJob{key: key, data: data, err: err, limits: l.opts.Limits}
 		t.drop(name)
 		todo = append(todo, job)
-		slots <- struct{}{}
+		words := <-l.words
 		group.Go(func() {
-			job.run()
-			<-slots
+			job.run(words)
+			l.words <- words
 		})
 	}
 	group.Wait()
@@ -173,12 +180,12 @@ type fileJob struct {
 	result *parsed
 }
 
-func (j *fileJob) run() {
+func (j *fileJob) run(words vocabulary) {
 	if j.err != nil {
 		j.result = &parsed{problems: Problems{{Origin: api.Origin{Path: j.key.path}, Severity: Error, Message: j.err.Error()}}}
 		return
 	}
-	j.result = parseFile(j.key.path, j.data, j.limits)
+	j.result = parseFile(j.key.path, j.data, j.limits, words)
 	j.data = nil
 }
 

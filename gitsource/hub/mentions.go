@@ -1,14 +1,12 @@
 package hub
 
 import (
-	"fmt"
 	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
-	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/api/types"
 
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -20,8 +18,10 @@ type kustomizationFile struct {
 	mentions []mention
 	// generators are where the objects that it makes up are written.
 	generators []place
-	component  bool
-	problems   Problems
+	// secrets are literals that nobody should read.
+	secrets   []string
+	component bool
+	problems  Problems
 }
 
 var kustomizationType = reflect.TypeFor[types.Kustomization]()
@@ -49,8 +49,10 @@ func parseKustomization(name string, data []byte, limits Limits) *kustomizationF
 	r.root, r.offset = syntax.documents[0].root, syntax.documents[0].before
 	f := &mentionFinder{r, out}
 	text, _ := plainText(data)
-	if err := out.spec.Unmarshal(text); err != nil {
-		f.misspelt(err)
+	if r.root.Kind != yaml.MappingNode {
+		r.errorf(nil, "a kustomization is a mapping with fields such as resources")
+	} else if err := out.spec.Unmarshal(text); err != nil {
+		f.misfit(err)
 	} else {
 		f.find()
 	}
@@ -59,9 +61,13 @@ func parseKustomization(name string, data []byte, limits Limits) *kustomizationF
 	return out
 }
 
-var unknownField = regexp.MustCompile(`unknown field "([^"]*)"`)
+var (
+	unknownField = regexp.MustCompile(`unknown field "([^"]*)"`)
+	wrongType    = regexp.MustCompile(`cannot unmarshal (\w+) into Go struct field \w+\.(\S+) of type (\S+)`)
+)
 
-func (f *mentionFinder) misspelt(err error) {
+// misfit says in our words what kustomize's decoder complains of.
+func (f *mentionFinder) misfit(err error) {
 	message := strings.TrimPrefix(err.Error(), "invalid Kustomization: ")
 	if found := unknownField.FindStringSubmatch(message); found != nil {
 		p := (*fieldPath)(nil).child(found[1])
@@ -70,6 +76,11 @@ func (f *mentionFinder) misspelt(err error) {
 			return
 		}
 		f.r.errorf(nil, "unknown field %s", found[1])
+		return
+	}
+	if found := wrongType.FindStringSubmatch(message); found != nil {
+		p := (*fieldPath)(nil).child(strings.Split(found[2], ".")...)
+		f.r.errorf(p, "a %s does not fit here; kustomize wants %s", found[1], found[3])
 		return
 	}
 	f.r.errorf(nil, "%s", strings.TrimPrefix(message, "json: "))
@@ -125,6 +136,7 @@ func (f *mentionFinder) find() {
 		f.generator(top.child("configMapGenerator").at(i), g.GeneratorArgs)
 	}
 	for i, g := range k.SecretGenerator {
+		f.out.secrets = append(f.out.secrets, g.LiteralSources...)
 		f.generator(top.child("secretGenerator").at(i), g.GeneratorArgs)
 	}
 	f.helm()
@@ -188,88 +200,5 @@ func (f *mentionFinder) fileOrText(p *fieldPath, value string, kind mentionKind,
 	}
 	if check != nil {
 		check(p, doc.Content[0])
-	}
-}
-
-// plugins allows kustomize's own generators and transformers, and what they
-// read. Everything else would be a program to run.
-func (f *mentionFinder) plugins(field string, values []string) {
-	p := (*fieldPath)(nil).child(field)
-	for i, v := range values {
-		f.fileOrText(p.at(i), v, pluginFile, f.plugin)
-	}
-}
-
-func (f *mentionFinder) plugin(p *fieldPath, config *yaml.Node) {
-	if msg := pluginFault(config); msg != "" {
-		f.r.errorf(p, "%s", msg)
-		return
-	}
-	walkScalars(config, "", func(key, value string) {
-		switch {
-		case isAny(key, "path", "paths"):
-			f.mention(p, value, textFile)
-		case isAny(key, "files", "envs", "env"):
-			if _, after, ok := strings.Cut(value, "="); ok {
-				value = after
-			}
-			f.mention(p, value, dataFile)
-		}
-	})
-}
-
-// isAny compares field names as kustomize does, which does not tell upper from
-// lower case.
-func isAny(key string, names ...string) bool {
-	return slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, key) })
-}
-
-// parsePlugins reads a file of generators or transformers.
-func parsePlugins(name string, data []byte, limits Limits) *kustomizationFile {
-	syntax := parseSyntax(name, data, limits)
-	out := &kustomizationFile{problems: syntax.problems}
-	for _, doc := range syntax.documents {
-		r := &report{origin: api.Origin{Path: name, Document: doc.number}, root: doc.root, offset: doc.before}
-		(&mentionFinder{r, out}).plugin(nil, doc.root)
-		out.problems = append(out.problems, r.problems...)
-	}
-	return out
-}
-
-// pluginFault says why a generator or transformer is not run; empty if it is
-// one of kustomize's own.
-func pluginFault(config *yaml.Node) string {
-	text := func(key string) string {
-		if n, _ := find(config, (*fieldPath)(nil).child(key)); n != nil {
-			return n.Value
-		}
-		return ""
-	}
-	kind := text("kind")
-	switch {
-	case text("apiVersion") != "builtin" || !slices.Contains(krusty.GetBuiltinPluginNames(), kind):
-		return fmt.Sprintf("the plugin %s would have to run a program, which is never done; use what kustomize has itself, or commit what the plugin writes", strings.TrimSpace(kind))
-	case strings.HasPrefix(kind, "HelmChart"):
-		return noHelm
-	}
-	return ""
-}
-
-// walkScalars visits each scalar with the key that it, or the list it is in,
-// stands under.
-func walkScalars(n *yaml.Node, key string, visit func(key, value string)) {
-	switch n.Kind {
-	case yaml.ScalarNode:
-		visit(key, n.Value)
-	case yaml.SequenceNode:
-		for _, child := range n.Content {
-			walkScalars(child, key, visit)
-		}
-	case yaml.MappingNode:
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			walkScalars(n.Content[i+1], n.Content[i].Value, visit)
-		}
-	case yaml.AliasNode:
-		visit(key, "an alias, which a plugin may not have")
 	}
 }

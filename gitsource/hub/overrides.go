@@ -38,7 +38,6 @@ func checkOverride(r *report, it *item, o *api.ResourceOverride) {
 
 func checkSelectors(r *report, it *item, at *fieldPath, selectors []api.ResourceSelector) {
 	seen := map[api.ResourceSelector]bool{}
-	it.lines = nil
 	for i, s := range selectors {
 		notEmpty(r, at.at(i).child("kind"), s.Kind)
 		notEmpty(r, at.at(i).child("version"), s.Version)
@@ -46,7 +45,7 @@ func checkSelectors(r *report, it *item, at *fieldPath, selectors []api.Resource
 			r.rulef(at.at(i), "resource selector %s already exists, and must be unique; remove it", selectorText(s))
 		}
 		seen[s] = true
-		it.lines = append(it.lines, r.lineOf(at.at(i)))
+		it.note(r, at.at(i))
 	}
 }
 

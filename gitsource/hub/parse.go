@@ -25,8 +25,8 @@ type parsed struct {
 }
 
 // parseFile takes a file apart and judges each object in it.
-func parseFile(name string, data []byte, limits Limits) *parsed {
-	out, words := &parsed{}, map[string]string{}
+func parseFile(name string, data []byte, limits Limits, words vocabulary) *parsed {
+	out := &parsed{}
 	f := &fileParser{name: name, limits: limits}
 	f.visit = func(r *report, root *yaml.Node) {
 		out.items = append(out.items, judgeNode(r, root, limits, words)...)
@@ -51,7 +51,7 @@ type textDocument struct {
 
 // parseSyntax reads a file without judging its objects: patches are none.
 func parseSyntax(name string, data []byte, limits Limits) *syntax {
-	out, words := &syntax{}, map[string]string{}
+	out, words := &syntax{}, vocabulary{}
 	f := &fileParser{name: name, limits: limits}
 	f.visit = func(r *report, root *yaml.Node) {
 		c := &converter{r: r, limits: limits, words: words}

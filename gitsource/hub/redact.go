@@ -41,17 +41,13 @@ func writings(s string) []string {
 	return out
 }
 
-// secrets are the values that a kustomization makes Secrets of.
+// secrets are the values that a kustomization may make Secrets of. What it
+// copies from files may be one.
 func (k *kustomization) secrets(texts map[string][]byte) []string {
 	var out []string
-	for _, g := range k.text.spec.SecretGenerator {
-		for _, literal := range g.LiteralSources {
-			_, value, _ := strings.Cut(literal, "=")
-			out = append(out, literal, value, strings.Trim(value, `"'`))
-		}
-	}
-	if len(k.text.spec.SecretGenerator) == 0 {
-		return out
+	for _, literal := range k.literals {
+		_, value, _ := strings.Cut(literal, "=")
+		out = append(out, literal, value, strings.Trim(value, `"'`))
 	}
 	for _, f := range k.files {
 		if !f.data {

@@ -30,7 +30,19 @@ func (r *report) field(keys ...string) *fieldPath { return r.top.child(keys...) 
 func (r *report) errorf(p *fieldPath, format string, args ...any) { r.add(Error, p, format, args...) }
 func (r *report) warnf(p *fieldPath, format string, args ...any)  { r.add(Warning, p, format, args...) }
 
+// maxProblems is how many problems are told of one document. Nobody reads
+// more, and a hostile one could have a hundred thousand.
+const maxProblems = 100
+
+func (r *report) full() bool { return len(r.problems) > maxProblems }
+
 func (r *report) add(severity Severity, p *fieldPath, format string, args ...any) {
+	if r.full() {
+		return
+	}
+	if len(r.problems) == maxProblems {
+		severity, p, format, args = Error, nil, "there are more problems in this document than these %d", []any{maxProblems}
+	}
 	origin := r.origin
 	if r.root != nil {
 		origin.Line = r.offset + lineOf(r.root, p)
@@ -58,6 +70,11 @@ func (r *report) isMuted(field string) bool {
 		}
 	}
 	return false
+}
+
+// take adds the problems of a part of the document.
+func (r *report) take(part *report) {
+	r.problems = append(r.problems, part.problems[:min(len(part.problems), maxProblems+1-len(r.problems))]...)
 }
 
 // item is the report of one item of a list in the document.

@@ -20,6 +20,9 @@ func checkPlacement(r *report, it *item, spec *api.PlacementSpec) {
 	between(r, r.field("spec", "revisionHistoryLimit"), *spec.RevisionHistoryLimit, 1, 1000)
 	checkPolicy(r, r.field("spec", "policy"), spec.Policy)
 	checkStrategy(r, r.field("spec", "strategy"), &spec.Strategy)
+	for i := range spec.Policy.ClusterNames {
+		it.note(r, r.field("spec", "policy", "clusterNames").at(i))
+	}
 }
 
 // checkName applies the rules for names of our own kinds.
@@ -54,10 +57,9 @@ func checkTerms(r *report, it *item, spec *api.PlacementSpec) {
 	terms := spec.ResourceSelectors
 	at := r.field("spec", "resourceSelectors")
 	count(r, at, len(terms), 1, 100)
-	it.lines = nil
 	for i := range terms {
 		checkTerm(r, at.at(i), &terms[i])
-		it.lines = append(it.lines, r.lineOf(at.at(i)))
+		it.note(r, at.at(i).child("kind"))
 	}
 	checkNamespaceTerms(r, at, terms)
 	if it.id.Namespace == "" && spec.StatusReportingScope == api.NamespaceAccessible && ofKind(terms, "Namespace") != 1 {

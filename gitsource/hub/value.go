@@ -20,8 +20,7 @@ const expandedNodes = 250_000
 type converter struct {
 	r      *report
 	limits Limits
-	// words are strings that occur again and again, kept once.
-	words map[string]string
+	words  vocabulary
 	// ours says that the document is of one of our kinds.
 	ours bool
 
@@ -142,6 +141,9 @@ func (c *converter) mapping(n *yaml.Node, text bool) any {
 	if !c.deeper() {
 		return nil
 	}
+	if len(c.steps) == 2 && c.steps[0].key == "items" {
+		c.ours = isOurs(n)
+	}
 	m := make(map[string]any, len(n.Content)/2)
 	merges := false
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -177,6 +179,9 @@ func (c *converter) pair(m map[string]any, n *yaml.Node, i int, text bool) {
 // find the first.
 func (c *converter) duplicate(n *yaml.Node, i int) {
 	again := n.Content[i]
+	if c.r.full() {
+		return
+	}
 	for j := 0; j < i; j += 2 {
 		if first := n.Content[j]; first.Value == again.Value {
 			c.errorf("this key is already set on line %d; remove one of them", c.r.offset+first.Line)
@@ -239,7 +244,7 @@ func (c *converter) key(n *yaml.Node) (string, bool) {
 		c.errorf("a key of this mapping is empty; give it a name")
 		return "", false
 	}
-	return c.word(n.Value), true
+	return c.words.of(n.Value), true
 }
 
 // tagOf is the tag of a node; what kustomize makes has none.
@@ -248,16 +253,6 @@ func tagOf(n *yaml.Node) string {
 		return n.ShortTag()
 	}
 	return n.Tag
-}
-
-func (c *converter) word(s string) string {
-	if known, ok := c.words[s]; ok {
-		return known
-	}
-	if len(c.words) < 10_000 && len(s) <= 63 {
-		c.words[s] = s
-	}
-	return s
 }
 
 // textBelow says whether the values below the last step are strings whatever
@@ -293,7 +288,7 @@ func (c *converter) scalar(n *yaml.Node, text bool) any {
 				return b
 			}
 		}
-		return n.Value
+		return c.words.of(n.Value)
 	case "!!null":
 		return nil
 	case "!!bool":

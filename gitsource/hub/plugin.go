@@ -1,0 +1,117 @@
+package hub
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	"sigs.k8s.io/kustomize/api/krusty"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// plugins allows kustomize's own generators and transformers, and what they
+// read. Everything else would be a program to run.
+func (f *mentionFinder) plugins(field string, values []string) {
+	p := (*fieldPath)(nil).child(field)
+	for i, v := range values {
+		f.fileOrText(p.at(i), v, pluginFile, f.plugin)
+	}
+}
+
+// parsePlugins reads a file of generators or transformers.
+func parsePlugins(name string, data []byte, limits Limits) *kustomizationFile {
+	syntax := parseSyntax(name, data, limits)
+	out := &kustomizationFile{problems: syntax.problems}
+	if hasErrors(out.problems) {
+		return out
+	}
+	for _, doc := range syntax.documents {
+		r := &report{origin: api.Origin{Path: name, Document: doc.number}, root: doc.root, offset: doc.before}
+		(&mentionFinder{r, out}).plugin(nil, doc.root)
+		out.problems = append(out.problems, r.problems...)
+	}
+	return out
+}
+
+// pluginFiles are the fields of kustomize's plugins that name files.
+var pluginFiles = map[string]map[string]mentionKind{
+	"ConfigMapGenerator":             {"files": dataFile, "envs": dataFile, "env": dataFile},
+	"SecretGenerator":                {"files": dataFile, "envs": dataFile, "env": dataFile},
+	"PatchTransformer":               {"path": textFile},
+	"PatchJson6902Transformer":       {"path": textFile},
+	"PatchStrategicMergeTransformer": {"paths": textFile},
+	"ValueAddTransformer":            {"targetFilePath": textFile},
+	"ReplacementTransformer":         {"path": textFile}, // of each of its replacements
+}
+
+func (f *mentionFinder) plugin(p *fieldPath, node *yaml.Node) {
+	var config map[string]any
+	if err := node.Decode(&config); err != nil {
+		f.r.errorf(p, "a generator or transformer is a mapping with apiVersion: builtin and a kind")
+		return
+	}
+	kind, _ := config["kind"].(string)
+	switch version, _ := config["apiVersion"].(string); {
+	case version != "builtin" || !slices.Contains(krusty.GetBuiltinPluginNames(), kind):
+		f.r.errorf(p, "the plugin %s would have to run a program, which is never done; use what kustomize has itself, or commit what the plugin writes", kind)
+		return
+	case strings.HasPrefix(kind, "Helm"):
+		f.r.errorf(p, noHelm)
+		return
+	}
+	f.pluginMentions(p, kind, config)
+	replacements, _ := field(config, "replacements").([]any)
+	for _, r := range replacements {
+		if one, ok := r.(map[string]any); ok {
+			f.pluginMentions(p, kind, one)
+		}
+	}
+	if kind == "SecretGenerator" {
+		f.out.secrets = append(f.out.secrets, texts(field(config, "literals"))...)
+	}
+}
+
+func (f *mentionFinder) pluginMentions(p *fieldPath, kind string, config map[string]any) {
+	files := pluginFiles[kind]
+	for _, name := range sortedKeys(files) {
+		for _, file := range texts(field(config, name)) {
+			if _, after, ok := strings.Cut(file, "="); ok && files[name] == dataFile {
+				file = after
+			}
+			f.mention(p, file, files[name])
+		}
+	}
+}
+
+// field finds a field as kustomize does, which does not tell upper from lower
+// case. Two spellings of one field are both what it may use.
+func field(m map[string]any, name string) any {
+	var found []any
+	for _, key := range sortedKeys(m) {
+		if strings.EqualFold(key, name) {
+			if list, ok := m[key].([]any); ok {
+				found = append(found, list...)
+			} else {
+				found = append(found, m[key])
+			}
+		}
+	}
+	return found
+}
+
+// texts are the values of a field that has one or a list of them.
+func texts(v any) []string {
+	list, ok := v.([]any)
+	if !ok {
+		list = []any{v}
+	}
+	var out []string
+	for _, one := range list {
+		if one != nil {
+			out = append(out, fmt.Sprint(one))
+		}
+	}
+	return out
+}
