@@ -1,0 +1,298 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/test/fleet"
+	"github.com/gitfleet/gitfleet/test/githttp"
+)
+
+// binary builds gitfleet once for all tests, with the race detector.
+var binary = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "gitfleet-e2e-")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "gitfleet")
+	out, err := exec.Command("go", "build", "-race", "-o", path, "github.com/gitfleet/gitfleet/cmd/gitfleet").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("build gitfleet: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+// A daemon is gitfleet as a user runs it: the built program, a repository on a
+// Git server, and real clusters. Its fleet name is its own, so that tests share
+// clusters without meeting.
+type daemon struct {
+	t       *testing.T
+	clients map[string]*kubernetes.Clientset
+	members []string
+	repo    githttp.Scratch
+	git     *githttp.Server
+	name    string // of the fleet, and of the namespace its objects are in
+	args    []string
+	address string
+	began   time.Time
+
+	command *exec.Cmd
+	log     *os.File
+}
+
+// newDaemon makes a repository with the members of the fleet and starts nothing.
+func newDaemon(t *testing.T, args ...string) *daemon {
+	t.Helper()
+	f := fleet.Shared(t)
+	d := &daemon{t: t, clients: map[string]*kubernetes.Clientset{}, name: fleet.Namespace(t), began: time.Now()}
+	d.git = githttp.Serve(t, githttp.Config{})
+	d.repo = d.git.Repo(t, "hub.git")
+	files := map[string]string{}
+	for _, m := range f.Members() {
+		client, err := kubernetes.NewForConfig(m.Config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.clients[m.Name] = client
+		d.members = append(d.members, m.Name)
+		files["clusters/"+m.Name+".yaml"] = memberCluster(m.Name)
+	}
+	d.repo.Commit(t, "main", files)
+	d.address = freeAddress(t)
+	d.args = append([]string{
+		"run", "--url", d.git.URL("hub.git"), "--allow-http", "--branch", "main", "--interval", "1s",
+		"--state-dir", t.TempDir(), "--kubeconfig-dir", f.KubeconfigDir(), "--listen", d.address,
+		"--fleet-name", d.name,
+	}, args...)
+	log, err := os.Create(filepath.Join(t.TempDir(), "daemon.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.log = log
+	t.Cleanup(func() {
+		if t.Failed() {
+			text, _ := os.ReadFile(log.Name())
+			t.Logf("log of the daemon:\n%s", text[max(0, len(text)-8<<10):])
+		}
+	})
+	return d
+}
+
+func memberCluster(name string) string {
+	return `apiVersion: cluster.kubernetes-fleet.io/v1beta1
+kind: MemberCluster
+metadata:
+  name: ` + name + `
+  labels: {number: "` + name[len("member-"):] + `"}
+spec:
+  identity: {kind: User, name: gitfleet}
+`
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func (d *daemon) start() {
+	d.t.Helper()
+	path, err := binary()
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	d.command = exec.Command(path, d.args...)
+	d.command.Stdout, d.command.Stderr = d.log, d.log
+	d.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := d.command.Start(); err != nil {
+		d.t.Fatal(err)
+	}
+	d.t.Cleanup(d.stop)
+}
+
+// stop ends the daemon as a person does; it must then end by itself, and well.
+func (d *daemon) stop() { d.end(syscall.SIGTERM, "exit status 0") }
+
+// kill ends it without warning.
+func (d *daemon) kill() { d.end(syscall.SIGKILL, "signal: killed") }
+
+func (d *daemon) end(signal os.Signal, want string) {
+	d.t.Helper()
+	if d.command == nil {
+		return
+	}
+	d.command.Process.Signal(signal)
+	d.command.Wait()
+	if got := d.command.ProcessState.String(); got != want {
+		d.t.Errorf("the daemon ended with %s, want %s", got, want)
+	}
+	d.command = nil
+}
+
+// report asks the daemon how things are; nil if it does not answer.
+func (d *daemon) report() *status.Report {
+	resp, err := http.Get("http://" + d.address + "/report")
+	if err != nil {
+		return nil
+	}
+	defer resp.Body.Close()
+	r := &status.Report{}
+	if resp.StatusCode != http.StatusOK || json.NewDecoder(resp.Body).Decode(r) != nil {
+		return nil
+	}
+	return r
+}
+
+// until waits for a report that is as it should be.
+func (d *daemon) until(what string, ok func(*status.Report) bool) *status.Report {
+	d.t.Helper()
+	var last *status.Report
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if last = d.report(); last != nil && ok(last) {
+			return last
+		}
+	}
+	text, _ := json.MarshalIndent(last, "", " ")
+	d.t.Fatalf("not %s; last report:\n%s", what, text)
+	return nil
+}
+
+// applied waits until every placement is applied at a commit, wherever it goes.
+func (d *daemon) applied(commit string) *status.Report {
+	d.t.Helper()
+	return d.until("applied at "+commit, func(r *status.Report) bool {
+		return r.Source.InForce.Hash == commit && len(r.Placements) > 0 && !strings.Contains(fmt.Sprint(lacking(r)), "crp/")
+	})
+}
+
+// lacking lists the placements that are not applied everywhere.
+func lacking(r *status.Report) []string {
+	var out []string
+	for _, p := range r.Placements {
+		if conditionStatus(p.Status.Conditions, api.PlacementPrefix+api.Applied) != metav1.ConditionTrue {
+			out = append(out, "crp/"+p.Name)
+		}
+	}
+	return out
+}
+
+func conditionStatus(cs []metav1.Condition, typ string) metav1.ConditionStatus {
+	for _, c := range cs {
+		if c.Type == typ {
+			return c.Status
+		}
+	}
+	return ""
+}
+
+// asked lists what this daemon's fleet was asked of a cluster since a moment,
+// in the cluster's own record: requests for objects of the test's namespace, and
+// for its inventories. Watches and probes are left out.
+func (d *daemon) asked(cluster string, since time.Time) (objects, inventories []string) {
+	d.t.Helper()
+	events, err := fleet.Shared(d.t).Audit(cluster)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	for _, e := range events {
+		if e.UserAgent != "gitfleet" || e.Time.Before(since) || e.Verb == "watch" {
+			continue
+		}
+		line := fmt.Sprintf("%s %s %s/%s %d", e.Verb, e.Object.Resource, e.Object.Namespace, e.Object.Name, e.Response.Code)
+		switch {
+		case e.Object.Resource == "":
+			// readiness, version, discovery
+		case e.Object.Namespace == api.Namespace:
+			if strings.Contains(e.URI, "labelSelector") || strings.Contains(e.Object.Name, "inventory-") {
+				inventories = append(inventories, line)
+			}
+		case e.Verb == "list" && (e.Object.Resource == "nodes" || e.Object.Resource == "pods" || e.Object.Resource == "namespaces") && !strings.Contains(e.URI, "labelSelector"):
+			// the probe's look at the size of the cluster
+		default:
+			objects = append(objects, line)
+		}
+	}
+	return objects, inventories
+}
+
+// quiet waits until the cluster's record has caught up, and returns the moment.
+func (d *daemon) quiet() time.Time {
+	time.Sleep(300 * time.Millisecond) // the record is written behind the answer
+	return time.Now()
+}
+
+func (d *daemon) configMap(cluster, name string) map[string]string {
+	cm, err := d.clients[cluster].CoreV1().ConfigMaps(d.name).Get(context.Background(), name, metav1.GetOptions{})
+	if err != nil {
+		return nil
+	}
+	return cm.Data
+}
+
+func (d *daemon) eventually(what string, ok func() bool) {
+	d.t.Helper()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		if ok() {
+			return
+		}
+	}
+	d.t.Fatalf("not %s", what)
+}
+
+// Manifests, as users write them.
+
+func yamlNamespace(name string) string {
+	return "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: " + name + "\n"
+}
+
+func yamlConfigMap(namespace, name, value string) string {
+	return "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: " + name + "\n  namespace: " + namespace + "\ndata:\n  value: \"" + value + "\"\n"
+}
+
+func yamlDeployment(namespace, name string, replicas int) string {
+	return fmt.Sprintf(`apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: %s
+  namespace: %s
+spec:
+  replicas: %d
+  selector: {matchLabels: {app: %[1]s}}
+  template:
+    metadata: {labels: {app: %[1]s}}
+    spec:
+      containers:
+      - {name: main, image: "registry.example/app:1", ports: [{containerPort: 80}]}
+`, name, namespace, replicas)
+}
+
+func yamlPlacement(name, namespace, policy string) string {
+	return `apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourcePlacement
+metadata:
+  name: ` + name + `
+spec:
+  resourceSelectors:
+  - {group: "", version: v1, kind: Namespace, name: ` + namespace + `}
+` + policy
+}
