@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -139,8 +138,10 @@ func eachScalar(n *yaml.Node, visit func(string)) {
 	if n.Kind == yaml.ScalarNode {
 		visit(n.Value)
 	}
-	for _, child := range n.Content {
-		eachScalar(child, visit)
+	for i, child := range n.Content {
+		if n.Kind != yaml.MappingNode || i%2 == 1 { // not the keys
+			eachScalar(child, visit)
+		}
 	}
 }
 
@@ -157,11 +158,7 @@ func (b *builder) run(dir string) resmap.ResMap {
 			return nil
 		}
 	}
-	deadline := time.NewTimer(b.limits.BuildTime)
-	defer deadline.Stop()
-	select {
-	case kustomizing <- struct{}{}:
-	case <-deadline.C:
+	if !enter(b.limits.BuildTime) {
 		b.fail("waited longer than %s for another kustomization to be built", b.limits.BuildTime)
 		return nil
 	}
@@ -176,11 +173,26 @@ func (b *builder) run(dir string) resmap.ResMap {
 			b.fail("kustomize: %s", b.clean(result.err.Error()))
 		}
 		return result.objects
-	case <-deadline.C:
+	case <-time.After(b.limits.BuildTime):
 		// Nothing can stop it, but it finds no more files.
 		fsys.closed.Store(true)
 		b.fail("the build took longer than %s; make it smaller, or raise limits.buildTime", b.limits.BuildTime)
 		return nil
+	}
+}
+
+// enter waits for its turn, for at most as long as one build may take.
+func enter(patience time.Duration) bool {
+	select {
+	case kustomizing <- struct{}{}:
+		return true
+	default:
+	}
+	select {
+	case kustomizing <- struct{}{}:
+		return true
+	case <-time.After(patience):
+		return false
 	}
 }
 
@@ -230,22 +242,4 @@ func (b *builder) withOrigins(dir string, data []byte) []byte {
 		}
 	}
 	return data
-}
-
-// clean turns kustomize's words into ours: no mount, no secrets, one line.
-func (b *builder) clean(message string) string {
-	for _, k := range b.parts {
-		b.secrets = append(b.secrets, k.secrets(b.texts)...)
-	}
-	message = redact(message, b.secrets)
-	message = strings.ReplaceAll(message, mount+"/", "")
-	message = strings.ReplaceAll(message, mount, ".")
-	if len(b.secrets) > 0 {
-		message, _, _ = strings.Cut(message, "\n")
-	}
-	message = strings.Join(strings.Fields(message), " ")
-	if runes := []rune(message); len(runes) > 500 {
-		message = string(runes[:500]) + " …"
-	}
-	return message
 }

@@ -12,7 +12,7 @@ import (
 // maxVisits is how many kustomizations one build may go through, each time it
 // takes one in counted: kustomize builds a base anew for everyone who refers
 // to it, so that a small repository could keep it busy for ever.
-const maxVisits = 1_000
+const maxVisits = 10_000
 
 // A graph is all kustomizations of a commit and what they take from where.
 type graph struct {

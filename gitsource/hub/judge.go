@@ -2,6 +2,7 @@ package hub
 
 import (
 	"strings"
+	"unicode"
 
 	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/api/validation/path"
@@ -106,6 +107,10 @@ func judgeList(r *report, list schema.GroupVersionKind, items []any) []*item {
 }
 
 func kindOf(r *report, object map[string]any) (schema.GroupVersionKind, bool) {
+	if object["apiVersion"] == nil && object["kind"] == nil {
+		r.errorf(r.top, "not a Kubernetes object, since it has no apiVersion and no kind; %s", notOurs)
+		return schema.GroupVersionKind{}, false
+	}
 	version, ok := mustString(r, object, "apiVersion")
 	kind, ok2 := mustString(r, object, "kind")
 	if !ok || !ok2 {
@@ -227,6 +232,10 @@ func nameIn(r *report, metadata map[string]any, key string) (string, bool) {
 	case string:
 		for _, msg := range path.IsValidPathSegmentName(v) {
 			r.errorf(field, "%q is no name: it %s", v, msg)
+			return "", false
+		}
+		if strings.ContainsFunc(v, func(c rune) bool { return unicode.IsSpace(c) || !unicode.IsPrint(c) }) {
+			r.errorf(field, "%q is no name: it has blanks or unprintable letters", v)
 			return "", false
 		}
 		return v, true

@@ -39,6 +39,8 @@ func Load(commit Commit, fsys fs.FS, opts Options) (*Snapshot, error) {
 // it; loads happen one at a time.
 type Loader struct {
 	opts Options
+	// invalid is what is wrong with the options, said by every load.
+	invalid error
 
 	mu             sync.Mutex
 	load           int
@@ -63,10 +65,12 @@ type buildKey struct{ dir, fingerprint string }
 
 // NewLoader returns a Loader that has not loaded anything.
 func NewLoader(opts Options) *Loader {
+	invalid := opts.Validate()
 	opts.Path = path.Clean("./" + opts.Path)
 	opts.Limits = opts.Limits.withDefaults()
 	l := &Loader{
 		opts:           opts,
+		invalid:        invalid,
 		sortedLoad:     -1,
 		dirs:           newCache[dirKey, *listing](),
 		files:          newCache[fileKey, *parsed](),
@@ -85,8 +89,8 @@ func NewLoader(opts Options) *Loader {
 func (l *Loader) Load(commit Commit, fsys fs.FS) (*Snapshot, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.opts.Validate(); err != nil {
-		return nil, fmt.Errorf("load: %w", err)
+	if l.invalid != nil {
+		return nil, fmt.Errorf("load: %w", l.invalid)
 	}
 	l.load++
 	l.dirs.next()

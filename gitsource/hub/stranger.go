@@ -26,9 +26,9 @@ func words(s string) []string { return strings.Fields(s) }
 
 // isStranger reports whether a kind should be one of ours, and is none.
 func isStranger(gvk schema.GroupVersionKind) bool {
-	if gvk.Group == formerGroup {
-		_, moved := kindNamed(gvk.Kind)
-		return moved
+	if gvk.Group == formerGroup || gvk.Group == "" {
+		_, elsewhere := kindNamed(gvk.Kind)
+		return elsewhere
 	}
 	if !ourGroup(gvk.Group) {
 		return false

@@ -17,7 +17,7 @@ func plainText(data []byte) ([]byte, error) {
 	case bytes.HasPrefix(data, lfsHeader):
 		return nil, errors.New("this is a Git LFS pointer, not the file itself; store manifests in Git directly: git lfs untrack, then commit the file")
 	case bytes.HasPrefix(data, []byte("\xff\xfe")), bytes.HasPrefix(data, []byte("\xfe\xff")):
-		return nil, errors.New("the file is UTF-16; save it as UTF-8")
+		return nil, errors.New("the file is UTF-16 or UTF-32; save it as UTF-8")
 	case bytes.IndexByte(data, 0) >= 0:
 		return nil, errors.New("the file has NUL bytes: it is binary, or in an encoding other than UTF-8; save it as UTF-8, or list it in " + IgnoreFile)
 	case !utf8.Valid(data):

@@ -344,6 +344,9 @@ func (c *converter) integer(s string) any {
 }
 
 func (c *converter) float(s string) any {
+	if strings.Trim(s, "+-_0123456789") == "" {
+		return c.integer(s) // the YAML library's way out of what is too large
+	}
 	f, err := strconv.ParseFloat(strings.ReplaceAll(s, "_", ""), 64)
 	if err != nil || math.IsInf(f, 0) || math.IsNaN(f) {
 		c.errorf("JSON has no such number; put it in quotes if it is meant as text")

@@ -1,0 +1,444 @@
+package hub
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+const namespaceText = "apiVersion: v1\nkind: Namespace\nmetadata: {name: %s}\n"
+
+func namespace(name string) string { return fmt.Sprintf(namespaceText, name) }
+
+func mustLoad(t testing.TB, l *Loader, tree fs.FS) *Snapshot {
+	t.Helper()
+	s, err := l.Load(Commit{Hash: "c0ffee"}, tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestOptionsNameTheFieldThatIsWrong(t *testing.T) {
+	for want, opts := range map[string]Options{
+		`path "../up"`:    {Path: "../up"},
+		`path "/etc"`:     {Path: "/etc"},
+		"limits.files":    {Limits: Limits{Files: -1}},
+		"limits.fileSize": {Limits: Limits{FileSize: -1}},
+	} {
+		_, err := Load(Commit{}, fstest.MapFS{}, opts)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Load(%+v): %v, want it to name %s", opts, err, want)
+		}
+	}
+	for _, path := range []string{"", ".", "./", "apps", "apps/", "./apps"} {
+		if err := (Options{Path: path}).Validate(); err != nil {
+			t.Errorf("path %q: %v", path, err)
+		}
+	}
+}
+
+// What is exactly at a limit loads, and what is just above does not, for each
+// of them.
+func TestLimits(t *testing.T) {
+	documents := strings.Repeat("---\n"+namespace("a"), 1) + "---\n" + namespace("b")
+	build := map[string]string{
+		"app/kustomization.yaml": "resources: [ns.yaml]\n", "app/ns.yaml": namespace("web"),
+	}
+	const built = len(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"web"}}`)
+	aliased := "apiVersion: example.com/v1\nkind: A\nmetadata: {name: a, namespace: b}\n" +
+		"a: &a [x, x, x, x]\nb: [*a, *a, *a, *a]\n"
+	tests := map[string]struct {
+		files   map[string]string
+		fine    Limits
+		tooMuch Limits
+	}{
+		"files":     {map[string]string{"a.yaml": namespace("a"), "b.txt": ""}, Limits{Files: 2}, Limits{Files: 1}},
+		"fileSize":  {map[string]string{"a.yaml": namespace("a")}, Limits{FileSize: int64(len(namespace("a")))}, Limits{FileSize: int64(len(namespace("a"))) - 1}},
+		"documents": {map[string]string{"a.yaml": documents}, Limits{Documents: 2}, Limits{Documents: 1}},
+		// 37 nodes, of which the aliases make 4 × 6 more.
+		"aliasExpansion": {map[string]string{"a.yaml": strings.Replace(aliased, "*a]", "*a, *a, *a, *a, *a, *a, *a]", 1)}, Limits{AliasExpansion: 2}, Limits{AliasExpansion: 1}},
+		"depth":          {map[string]string{"a.yaml": namespace("a")}, Limits{Depth: 2}, Limits{Depth: 1}},
+		"directories":    {map[string]string{"a/b/c.yaml": namespace("a")}, Limits{Depth: 2}, Limits{Depth: 1}},
+		"objects":        {map[string]string{"a.yaml": documents}, Limits{Objects: 2}, Limits{Objects: 1}},
+		"buildOutput":    {build, Limits{BuildOutput: int64(built)}, Limits{BuildOutput: int64(built) - 1}},
+		"buildTime":      {build, Limits{BuildTime: time.Minute}, Limits{BuildTime: time.Nanosecond}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			tree := newMemoryTree(test.files)
+			if _, err := Load(Commit{}, tree, Options{Limits: test.fine}); err != nil {
+				t.Errorf("at the limit %+v: %v", test.fine, err)
+			}
+			_, err := Load(Commit{}, tree, Options{Limits: test.tooMuch})
+			if problem := (*LoadError)(nil); !errors.As(err, &problem) {
+				t.Errorf("above the limit %+v: %v, want problems", test.tooMuch, err)
+			}
+		})
+	}
+}
+
+func TestDefaultLimits(t *testing.T) {
+	want := Limits{
+		Files: 50_000, FileSize: 1 << 20, Documents: 1_000, AliasExpansion: 100, Depth: 100, Objects: 100_000,
+		BuildTime: time.Minute, BuildOutput: 10 << 20,
+	}
+	if got := (Limits{}).withDefaults(); got != want {
+		t.Errorf("defaults %+v, want %+v", got, want)
+	}
+}
+
+// A commit that cannot be read is never mistaken for one that holds less.
+func TestAFailingRepositoryIsNoProblemOfTheCommit(t *testing.T) {
+	tree := newMemoryTree(map[string]string{
+		".gitfleetignore":        "*.txt\n",
+		"a/ns.yaml":              namespace("a"),
+		"b/.gitfleetignore":      "x.yaml\n",
+		"app/kustomization.yaml": "resources: [ns.yaml, ../base]\ntransformers: [t.yaml]\n",
+		"app/ns.yaml":            namespace("web"),
+		"app/t.yaml":             "apiVersion: builtin\nkind: LabelTransformer\nmetadata: {name: p}\nlabels: {a: b}\nfieldSpecs: [{path: metadata/labels, create: true}]\n",
+		"base/kustomization.yml": "resources: [ns.yaml]\n",
+		"base/ns.yaml":           namespace("base"),
+	})
+	failing := &failingTree{memoryTree: tree, after: 1 << 30}
+	mustLoad(t, NewLoader(Options{}), failing)
+	calls := failing.calls
+	if calls < 20 {
+		t.Fatalf("only %d calls", calls)
+	}
+	for n := range calls {
+		s, err := Load(Commit{}, &failingTree{memoryTree: tree, after: n}, Options{})
+		if problem := (*LoadError)(nil); s != nil || err == nil || errors.As(err, &problem) {
+			t.Fatalf("call %d fails: snapshot %v, error %v; want an error that is no problem of the commit", n, s, err)
+		}
+		if !errors.Is(err, errBroken) {
+			t.Errorf("call %d fails: %v does not wrap the cause", n, err)
+		}
+	}
+}
+
+var errBroken = errors.New("object not found")
+
+// A failingTree fails from one call on.
+type failingTree struct {
+	*memoryTree
+	calls, after int
+}
+
+func (f *failingTree) call() error {
+	f.calls++
+	if f.calls > f.after {
+		return errBroken
+	}
+	return nil
+}
+
+func (f *failingTree) Hash(name string) (string, error) {
+	if err := f.call(); err != nil {
+		return "", err
+	}
+	return f.memoryTree.Hash(name)
+}
+
+func (f *failingTree) ReadDir(name string) ([]fs.DirEntry, error) {
+	if err := f.call(); err != nil {
+		return nil, err
+	}
+	return f.memoryTree.ReadDir(name)
+}
+
+func (f *failingTree) Stat(name string) (fs.FileInfo, error) {
+	if err := f.call(); err != nil {
+		return nil, err
+	}
+	return f.memoryTree.Stat(name)
+}
+
+func (f *failingTree) Open(name string) (fs.File, error) {
+	if err := f.call(); err != nil {
+		return nil, err
+	}
+	return f.memoryTree.Open(name)
+}
+
+func TestOnlyWhatChangedIsDoneAgain(t *testing.T) {
+	files := manyFiles(200)
+	files["app/kustomization.yaml"] = "resources: [../base]\n"
+	files["base/kustomization.yaml"] = "resources: [ns.yaml]\n"
+	files["base/ns.yaml"] = namespace("base")
+	files["other/kustomization.yaml"] = "resources: [ns.yaml]\n"
+	files["other/ns.yaml"] = namespace("other")
+	l := NewLoader(Options{})
+	first := mustLoad(t, l, newMemoryTree(files))
+	if l.built != 2 {
+		t.Fatalf("built %d kustomizations, want 2", l.built)
+	}
+
+	same := newMemoryTree(files)
+	second := mustLoad(t, l, same)
+	if same.reads != 0 || l.built != 2 {
+		t.Errorf("an unchanged commit was read %d times and built %d more", same.reads, l.built-2)
+	}
+	samePointers(t, first.Objects, second.Objects, "")
+
+	files["apps/team-001/object-00077.yaml"] = manifest(77, 1)
+	changed := newMemoryTree(files)
+	third := mustLoad(t, l, changed)
+	// Three directories on the way, and the file.
+	if changed.reads != 4 || l.built != 2 {
+		t.Errorf("a commit of one file was read %d times, want 4, and built %d more", changed.reads, l.built-2)
+	}
+	samePointers(t, first.Objects, third.Objects, "object-00077")
+
+	files["base/ns.yaml"] = namespace("renamed")
+	mustLoad(t, l, newMemoryTree(files))
+	if l.built != 3 {
+		t.Errorf("after a change of a base %d kustomizations were built, want one more", l.built-2)
+	}
+}
+
+// samePointers checks that two commits share all objects but one.
+func samePointers(t *testing.T, before, after []*api.Object, but string) {
+	t.Helper()
+	if len(before) != len(after) {
+		t.Fatalf("%d objects, then %d", len(before), len(after))
+	}
+	for i := range before {
+		if (before[i] != after[i]) != (before[i].ID.Name == but) {
+			t.Errorf("%s is shared: %t", before[i].ID, before[i] == after[i])
+		}
+	}
+}
+
+// Two commits in turn, such as the newest and one that is still rolled out,
+// cost nothing; what neither uses is forgotten.
+func TestTheLastTwoLoadsAreRemembered(t *testing.T) {
+	trees := commits(200, 4)
+	l := NewLoader(Options{})
+	mustLoad(t, l, trees[0])
+	mustLoad(t, l, trees[1])
+	for range 3 {
+		for _, tree := range trees[:2] {
+			before := tree.reads
+			mustLoad(t, l, tree)
+			if tree.reads != before {
+				t.Fatalf("going back read %d times", tree.reads-before)
+			}
+		}
+	}
+	for range 3 {
+		for _, tree := range trees {
+			mustLoad(t, l, tree)
+		}
+	}
+	if got, most := len(l.files.entries), 200+3; got > most {
+		t.Errorf("%d files are remembered, want at most %d", got, most)
+	}
+	if got, most := len(l.dirs.entries), 6+3*3; got > most {
+		t.Errorf("%d directories are remembered, want at most %d", got, most)
+	}
+}
+
+// However a loader came to a commit, it says of it what a new one would.
+func TestALoaderForgetsNothingAndKeepsNothing(t *testing.T) {
+	pool := map[string][]string{
+		"a.yaml":                 {namespace("a"), namespace("b"), namespace("a") + "---\n" + namespace("c"), "broken: [", "apiVersion: v1\n"},
+		"b.yaml":                 {namespace("b"), "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: t, namespace: n}\n"},
+		"crd.yaml":               {crdText("Cluster"), crdText("Namespaced")},
+		"thing.yaml":             {"apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: u}\n", "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: u, namespace: n}\n"},
+		"app/kustomization.yaml": {"resources: [../base]\n", "resources: [../base, c.yaml]\nnamePrefix: x-\n", "resources: [none.yaml]\n"},
+		"app/c.yaml":             {namespace("c"), namespace("x")},
+		"base/kustomization.yml": {"resources: [ns.yaml]\n", "kind: Component\nresources: [ns.yaml]\n"},
+		"base/ns.yaml":           {namespace("base"), namespace("c"), "{"},
+		".gitfleetignore":        {"a.yaml\n", "app\n", "base\n"},
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		l := NewLoader(Options{})
+		files := map[string]string{}
+		for range rapid.IntRange(1, 6).Draw(t, "commits") {
+			for _, name := range sortedKeys(pool) {
+				if n := rapid.IntRange(-2, len(pool[name])-1).Draw(t, name); n >= 0 {
+					files[name] = pool[name][n]
+				} else if n == -1 {
+					delete(files, name)
+				}
+			}
+			tree := newMemoryTree(maps.Clone(files))
+			if rapid.Bool().Draw(t, "fails") {
+				l.Load(Commit{}, &failingTree{memoryTree: tree, after: rapid.IntRange(0, 30).Draw(t, "after")})
+			}
+			s, err := l.Load(Commit{}, tree)
+			got := tell(s, err)
+			s, err = Load(Commit{}, tree, Options{})
+			if want := tell(s, err); got != want {
+				t.Fatalf("the loader said\n%s\nand a new one\n%s", got, want)
+			}
+		}
+	})
+}
+
+func crdText(scope string) string {
+	return "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: things.example.com}\n" +
+		"spec: {group: example.com, scope: " + scope + ", names: {kind: Thing, plural: things}}\n"
+}
+
+// A checkout, which has no hashes of its own, says the same as a commit.
+func TestACheckoutLoadsLikeACommit(t *testing.T) {
+	archive := map[string]string{
+		"app/kustomization.yaml": "resources: [ns.yaml]\nconfigMapGenerator: [{name: a, namespace: b, files: [x.txt]}]\n",
+		"app/ns.yaml":            namespace("web"), "app/x.txt": "x", "a.yaml": namespace("a"),
+	}
+	dir := t.TempDir()
+	for name, text := range archive {
+		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := Load(Commit{}, os.DirFS(dir), Options{})
+	got := tell(s, err)
+	s, err = Load(Commit{}, newMemoryTree(archive), Options{})
+	if want := tell(s, err); got != want {
+		t.Errorf("the checkout said\n%s\nand the commit\n%s", got, want)
+	}
+}
+
+// A repository that names every way to the network reaches nothing.
+func TestNothingIsFetchedAndNothingIsRun(t *testing.T) {
+	var visits atomic.Int32
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { visits.Add(1) })}
+	go server.Serve(listener)
+	defer server.Close()
+	bin := t.TempDir()
+	marker := filepath.Join(bin, "ran")
+	for _, program := range []string{"git", "helm", "sh"} {
+		script := "#!/bin/sh\necho ran >> " + marker + "\n"
+		if err := os.WriteFile(filepath.Join(bin, program), []byte(script), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", bin)
+
+	address := "http://" + listener.Addr().String()
+	lines := map[string]string{
+		"resources":             "resources: [" + address + "/a.yaml]",
+		"resources with blank":  "resources: [\" " + address + "/a.yaml\"]",
+		"upper case field":      "RESOURCES: [" + address + "/a.yaml]",
+		"bases":                 "bases: [" + address + "/org/repo]",
+		"components":            "components: [" + address + "/org/repo]",
+		"crds":                  "crds: [" + address + "/a.json]",
+		"configurations":        "configurations: [" + address + "/a.yaml]",
+		"openapi":               "openapi: {path: " + address + "/a.json}",
+		"patch":                 "patches: [{path: " + address + "/a.yaml}]",
+		"patchesJson6902":       "patchesJson6902: [{target: {kind: Namespace, name: web, version: v1}, path: " + address + "/a.yaml}]",
+		"patchesStrategicMerge": "patchesStrategicMerge: [\"" + address + "/{a: b}\"]",
+		"replacements":          "replacements: [{path: " + address + "/a.yaml}]",
+		"generator":             "configMapGenerator: [{name: a, files: [" + address + "/a]}]",
+		"secret generator":      "secretGenerator: [{name: a, env: " + address + "/a}]",
+		"git":                   "resources: [\"git@127.0.0.1:org/repo\", \"git::" + address + "/org/repo\", \"file:///org/repo\", \"github.com/org/repo\", \"me@127.0.0.1/org/repo\"]",
+		"generators":            "generators: [" + address + "/a.yaml, git@127.0.0.1:org/repo]",
+		"transformer":           "transformers: [\"{apiVersion: builtin, kind: PatchTransformer, metadata: {name: a}, pAth: '" + address + "/a.yaml'}\"]",
+		"kelvin transformer":    "transformers: [\"{apiVersion: builtin, kind: PatchStrategicMergeTransformer, metadata: {name: a}, path\u017f: ['" + address + "/a.yaml']}\"]",
+		"helm":                  "helmCharts: [{name: a, repo: " + address + "}]",
+		"helm plugin":           "generators: [\"{apiVersion: builtin, kind: HelmChartInflationGenerator, metadata: {name: a}, name: a, repo: '" + address + "'}\"]",
+		"exec plugin":           "transformers: [\"{apiVersion: v1, kind: X, metadata: {name: a, annotations: {config.kubernetes.io/function: 'exec: {path: git}'}}}\"]",
+	}
+	for name, line := range lines {
+		_, err := Load(Commit{}, fstest.MapFS{
+			"kustomization.yaml": {Data: []byte(line + "\n")},
+			// Files of such names do not help.
+			"git@127.0.0.1:org/repo/kustomization.yaml": {Data: []byte("namePrefix: a-\n")},
+		}, Options{Path: "."})
+		if problem := (*LoadError)(nil); !errors.As(err, &problem) {
+			t.Errorf("%s: %v, want problems", name, err)
+		}
+	}
+	if n := visits.Load(); n > 0 {
+		t.Errorf("%d requests were made", n)
+	}
+	if _, err := os.Stat(marker); err == nil {
+		t.Error("a program was run")
+	}
+}
+
+// kustomize keeps state in global variables; loads that run at once must not
+// meet there. The race detector watches.
+func TestLoadersMayRunAtOnce(t *testing.T) {
+	var group sync.WaitGroup
+	for i := range 8 {
+		group.Go(func() {
+			l := NewLoader(Options{})
+			for j := range 3 {
+				name := fmt.Sprintf("web-%d-%d", i, j)
+				s, err := l.Load(Commit{}, newMemoryTree(map[string]string{
+					"app/kustomization.yaml": "namePrefix: a-\nresources: [ns.yaml]\nopenapi: {version: v1.21.2}\nlabels: [{pairs: {a: b}}]\n",
+					"app/ns.yaml":            namespace(name),
+					"b/kustomization.yaml":   "resources: [ns.yaml]\n",
+					"b/ns.yaml":              namespace("b-" + name),
+				}))
+				if err != nil || len(s.Objects) != 2 || s.Objects[1].ID.Name != name {
+					t.Errorf("%s: %v %v", name, s, err)
+				}
+			}
+		})
+	}
+	group.Wait()
+}
+
+// One loader may be used by several goroutines.
+func TestALoaderMayBeShared(t *testing.T) {
+	l := NewLoader(Options{})
+	trees := commits(100, 3)
+	var group sync.WaitGroup
+	for i := range 6 {
+		group.Go(func() {
+			if s, err := l.Load(Commit{}, trees[i%3]); err != nil || len(s.Objects) != 100 {
+				t.Errorf("load: %v", err)
+			}
+		})
+	}
+	group.Wait()
+}
+
+// No answer to a hostile repository repeats a Secret.
+func TestSecretsAreNotRepeated(t *testing.T) {
+	scenes, _ := filepath.Glob("testdata/hostile/*.txtar")
+	found := false
+	for _, name := range scenes {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		scene, want, _ := strings.Cut(string(text), "-- want --\n")
+		found = found || strings.Contains(scene, "hunter2")
+		for _, secret := range []string{"hunter2", "123456789012345", "aHVudGVyMg"} {
+			if strings.Contains(want, secret) {
+				t.Errorf("%s repeats %s", name, secret)
+			}
+		}
+	}
+	if !found {
+		t.Error("no scene has a secret")
+	}
+}
