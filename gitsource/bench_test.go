@@ -47,13 +47,16 @@ func (g *gitRepo) change(version, n int) string {
 	return g.fastImport("change", map[string]string{fmt.Sprintf("apps/d%03d/f%05d.yaml", i/50, i): manifest(i, version)})
 }
 
-// fastImport commits files to main without a work tree.
-func (g *gitRepo) fastImport(message string, files map[string]string) string {
+// fastImport commits files to main without a work tree, after other commands.
+func (g *gitRepo) fastImport(message string, files map[string]string, first ...string) string {
 	g.t.Helper()
 	var in strings.Builder
 	fmt.Fprintf(&in, "commit refs/heads/main\ncommitter Ada <ada@example.com> now\ndata %d\n%s\n", len(message), message)
 	if g.git("for-each-ref") != "" {
 		in.WriteString("from refs/heads/main^0\n")
+	}
+	for _, line := range first {
+		in.WriteString(line + "\n")
 	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		fmt.Fprintf(&in, "M 100644 inline %s\ndata %d\n%s\n", name, len(files[name]), files[name])

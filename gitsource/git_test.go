@@ -2,9 +2,9 @@ package gitsource
 
 import (
 	"context"
+	"encoding/hex"
 	"io/fs"
 	"net/http"
-	"net/http/cgi"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/gitfleet/gitfleet/test/githttp"
 )
 
 // A gitRepo is a real repository, made and changed with the git program.
@@ -40,6 +42,12 @@ func (g *gitRepo) git(args ...string) string {
 // input runs the git program with something to read.
 func (g *gitRepo) input(in string, args ...string) string {
 	g.t.Helper()
+	return strings.TrimSpace(g.output(in, args...))
+}
+
+// output is input with nothing trimmed.
+func (g *gitRepo) output(in string, args ...string) string {
+	g.t.Helper()
 	cmd := exec.Command("git", args...)
 	cmd.Dir = g.dir
 	cmd.Stdin = strings.NewReader(in)
@@ -52,7 +60,7 @@ func (g *gitRepo) input(in string, args ...string) string {
 	if err != nil {
 		g.t.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
-	return strings.TrimSpace(string(out))
+	return string(out)
 }
 
 // write puts files into the work tree; an empty content removes the file.
@@ -89,8 +97,8 @@ func (g *gitRepo) head() string {
 	return g.git("rev-parse", "HEAD")
 }
 
-// A gitServer serves a repository over smart HTTP, as git http-backend does,
-// and counts requests.
+// A gitServer serves a repository over smart HTTP, counts requests, and can be
+// made to fail.
 type gitServer struct {
 	*httptest.Server
 	log     chan string
@@ -108,23 +116,10 @@ func serveGit(t testing.TB, g *gitRepo) *gitServer {
 
 func gitHandler(t testing.TB, g *gitRepo) *gitServer {
 	t.Helper()
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Fatal("these tests need the git program: ", err)
+	return &gitServer{
+		log:     make(chan string, 10_000),
+		backend: githttp.Serve(t, githttp.Config{Root: g.dir}),
 	}
-	core, err := exec.Command("git", "--exec-path").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &gitServer{log: make(chan string, 10_000)}
-	backend := &cgi.Handler{
-		Path: filepath.Join(strings.TrimSpace(string(core)), "git-http-backend"),
-		Env: []string{
-			"GIT_PROJECT_ROOT=" + g.dir, "GIT_HTTP_EXPORT_ALL=1", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null",
-			"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*",
-		},
-	}
-	s.backend = backend
-	return s
 }
 
 // ServeHTTP implements http.Handler.
@@ -289,4 +284,19 @@ func wantError(t testing.TB, err error, parts ...string) {
 			t.Errorf("error %q does not say %q", err, part)
 		}
 	}
+}
+
+// tree stores a tree object made by hand.
+func (g *gitRepo) tree(raw string) string {
+	g.t.Helper()
+	return g.input(raw, "hash-object", "--literally", "-t", "tree", "-w", "--stdin")
+}
+
+func unhex(t testing.TB, hash string) []byte {
+	t.Helper()
+	b, err := hex.DecodeString(hash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
 }

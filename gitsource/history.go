@@ -111,7 +111,7 @@ func between(st *store, base plumbing.Hash, head *commit) (fresh []*commit, desc
 // many, never too few.
 func mergeBases(st *store, one, other *commit) ([]*commit, error) {
 	w := newWalk(st, one, other)
-	if err := w.run(func(m mark) bool { return m&ofBoth != ofBoth }); err != nil {
+	if err := w.run(func(m mark) bool { return m&below == 0 }); err != nil {
 		return nil, err
 	}
 	var bases []*commit

@@ -150,13 +150,32 @@ func (t *meteredTransport) RoundTrip(req *http.Request) (*http.Response, error) 
 
 // refusal reads what the server says about why.
 func refusal(res *http.Response, now time.Time) error {
-	detail, err := io.ReadAll(io.LimitReader(res.Body, 200))
+	detail, err := io.ReadAll(io.LimitReader(res.Body, 4*kib))
 	_ = errors.Join(err, res.Body.Close()) // the status is what matters
 	e := &RemoteError{Status: res.StatusCode, RetryAfter: retryAfter(res.Header, now)}
 	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/plain") {
-		e.Detail = oneLine(string(detail))
+		// Shortened last, so that no part of a credential is left at the end.
+		e.Detail = fmt.Sprintf("%.200s", oneLine(withoutCredentials(string(detail), res.Request)))
 	}
 	return e
+}
+
+// withoutCredentials masks what the request carried, in case the server says
+// it back.
+func withoutCredentials(text string, req *http.Request) string {
+	header := req.Header.Get("Authorization")
+	_, credentials, _ := strings.Cut(header, " ")
+	user, password, isBasic := req.BasicAuth()
+	secrets := []string{header, credentials}
+	if isBasic {
+		secrets = append(secrets, user+":"+password, password)
+	}
+	for _, s := range secrets {
+		if s != "" {
+			text = strings.ReplaceAll(text, s, masked)
+		}
+	}
+	return text
 }
 
 // maxRetryAfter bounds what a server can make us wait.

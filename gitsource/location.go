@@ -86,6 +86,7 @@ func parseURL(raw string) (location, error) {
 	if u.Scheme == "ssh" {
 		return checkSSH(location{"ssh", *ep})
 	}
+	ep.Path = strings.TrimRight(ep.Path, "/")
 	return location{u.Scheme, *ep}, nil
 }
 

@@ -127,6 +127,7 @@ type sshSession struct {
 	conn   net.Conn
 	stop   func() bool
 	client *ssh.Client
+	run    *ssh.Session
 	in     io.WriteCloser
 	out    io.Reader
 	said   capture
@@ -145,20 +146,19 @@ func (s *sshSession) begin(address string, config *ssh.ClientConfig, command str
 	if err := s.conn.SetDeadline(time.Time{}); err != nil {
 		return err
 	}
-	run, err := s.client.NewSession()
-	if err != nil {
+	if s.run, err = s.client.NewSession(); err != nil {
 		return err
 	}
-	run.Stderr = &s.said
-	if s.in, err = run.StdinPipe(); err != nil {
+	s.run.Stderr = &s.said
+	if s.in, err = s.run.StdinPipe(); err != nil {
 		return err
 	}
-	out, err := run.StdoutPipe()
+	out, err := s.run.StdoutPipe()
 	if err != nil {
 		return err
 	}
 	s.out = metered{io.NopCloser(out), s.meter}
-	return run.Start(command)
+	return s.run.Start(command)
 }
 
 func (s *sshSession) list(ctx context.Context) (*packp.AdvRefs, error) {
@@ -205,9 +205,15 @@ func (s *sshSession) ask(req *packp.UploadPackRequest) error {
 	return s.in.Close()
 }
 
+// lastWords is how long a server that failed may take to say why.
+const lastWords = time.Second
+
 // explain puts what the other side printed before the error it led to.
 func (s *sshSession) explain(err error) error {
 	err = s.meter.explain(err)
+	if s.run != nil && s.conn.SetDeadline(time.Now().Add(lastWords)) == nil {
+		_ = s.run.Wait() // its verdict says less than what it printed
+	}
 	if said := oneLine(s.said.String()); said != "" {
 		return fmt.Errorf("server says %q: %w", said, err)
 	}

@@ -1,0 +1,114 @@
+package gitsource
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// The pause grows with failures, stays within its bounds, and is never shorter
+// than what the server asked for.
+func TestThePauseGrowsAndIsBounded(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		interval := time.Duration(rapid.Int64Range(int64(time.Second), int64(24*time.Hour)).Draw(t, "interval"))
+		b := newBackoff(interval)
+		failures := rapid.IntRange(0, 10_000).Draw(t, "failures")
+		wish := time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "wish"))
+		dice := rapid.Float64Range(0, 1).Draw(t, "dice")
+		got := b.next(failures, wish, dice)
+		if got < wish {
+			t.Fatalf("waits %s, the server asked for %s", got, wish)
+		}
+		if got > wish && got > b.most+b.most/4 {
+			t.Fatalf("waits %s, at most %s", got, b.most)
+		}
+		if failures == 0 && wish == 0 && (got < interval*95/100-1 || got > interval*105/100+1) {
+			t.Fatalf("waits %s without a failure, the interval is %s", got, interval)
+		}
+		if failures > 0 && b.next(failures+1, 0, 0.5) < b.next(failures, 0, 0.5) {
+			t.Fatal("one more failure waits less")
+		}
+	})
+}
+
+// The first retries come soon, so that a hiccup does not cost an interval.
+func TestTheFirstRetryIsSoon(t *testing.T) {
+	b := newBackoff(30 * time.Second)
+	var got []time.Duration
+	for failures := range 12 {
+		got = append(got, b.next(failures, 0, 0.5))
+	}
+	want := []time.Duration{30, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300}
+	for i := range want {
+		if got[i] != want[i]*time.Second {
+			t.Errorf("after %d failures %s, want %s", i, got[i], want[i]*time.Second)
+		}
+	}
+}
+
+// A nudge ends the pause, but not before the server wants to be asked again.
+func TestANudgeRespectsTheServer(t *testing.T) {
+	tests := map[string]struct {
+		nudge, wish time.Duration
+		least, most time.Duration
+	}{
+		"no nudge":               {0, 0, 28 * time.Second, 32 * time.Second},
+		"nudged":                 {5 * time.Second, 0, 5 * time.Second, 5 * time.Second},
+		"nudged at once":         {time.Millisecond, 0, 200 * time.Millisecond, 200 * time.Millisecond},
+		"asked to wait":          {0, time.Hour, time.Hour, time.Hour},
+		"asked to wait, nudged":  {time.Second, time.Hour, time.Hour, time.Hour},
+		"asked to wait a little": {0, time.Second, 28 * time.Second, 32 * time.Second},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := &Repo{backoff: newBackoff(30 * time.Second), nudges: make(chan struct{}, 1)}
+				if test.nudge > 0 {
+					for range 3 {
+						time.AfterFunc(test.nudge, r.Nudge)
+					}
+				}
+				start := time.Now()
+				r.rest(context.Background(), test.wish)
+				if got := time.Since(start); got < test.least || got > test.most {
+					t.Errorf("rested %s, want %s to %s", got, test.least, test.most)
+				}
+			})
+		})
+	}
+}
+
+// Both forms of Retry-After are understood, and none can stop us for long.
+func TestRetryAfter(t *testing.T) {
+	now := time.Date(2026, 1, 5, 9, 0, 0, 0, time.UTC)
+	tests := map[string]struct {
+		header map[string]string
+		want   time.Duration
+	}{
+		"none":           {nil, 0},
+		"seconds":        {map[string]string{"Retry-After": "120"}, 2 * time.Minute},
+		"date":           {map[string]string{"Retry-After": now.Add(time.Minute).Format(http.TimeFormat)}, time.Minute},
+		"past":           {map[string]string{"Retry-After": now.Add(-time.Minute).Format(http.TimeFormat)}, 0},
+		"negative":       {map[string]string{"Retry-After": "-5"}, 0},
+		"forever":        {map[string]string{"Retry-After": "99999999"}, time.Hour},
+		"nonsense":       {map[string]string{"Retry-After": "soon"}, 0},
+		"GitHub's limit": {map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": strconv.FormatInt(now.Add(time.Minute).Unix(), 10)}, time.Minute},
+		"GitHub's rest":  {map[string]string{"X-RateLimit-Remaining": "7", "X-RateLimit-Reset": strconv.FormatInt(now.Add(time.Minute).Unix(), 10)}, 0},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			h := http.Header{}
+			for k, v := range test.header {
+				h.Set(k, v)
+			}
+			if got := retryAfter(h, now); got != test.want {
+				t.Errorf("%s, want %s", got, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,126 @@
+package gitsource
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+// What we call different is what git calls different, whatever the trees.
+func TestDiffAgreesWithGit(t *testing.T) {
+	g := newGitRepo(t)
+	random := rand.New(rand.NewPCG(3, 4))
+	var commits []string
+	for range 20 {
+		commits = append(commits, g.fastImport("replace", randomTree(random), "deleteall"))
+	}
+	r := start(t, config(t, g.dir))
+	r.wantHead(commits[len(commits)-1])
+	var pairs strings.Builder
+	for _, a := range commits {
+		for _, b := range commits {
+			fmt.Fprintf(&pairs, "%s^{tree} %s^{tree}\n", a, b)
+		}
+	}
+	trees := strings.Fields(g.input(strings.ReplaceAll(pairs.String(), " ", "\n"), "cat-file", "--batch-check=%(objectname)"))
+	for i := 0; i < len(trees); i += 2 {
+		from, to := trees[i], trees[i+1]
+		changes, err := diffTrees(r.tree, plumbing.NewHash(from), plumbing.NewHash(to))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := []string{}
+		for _, c := range changes {
+			got = append(got, c.Path)
+		}
+		if from == to && len(got) > 0 {
+			t.Fatalf("%s differs from itself: %q", from, got)
+		}
+		if i%14 > 0 { // asking git is slow
+			continue
+		}
+		want := strings.Fields(g.git("diff-tree", "-r", "--no-renames", "--name-only", from, to))
+		slices.Sort(want)
+		if !slices.Equal(got, slices.Compact(want)) {
+			t.Fatalf("%s and %s: we say %q, git says %q", from, to, got, want)
+		}
+	}
+}
+
+// randomTree has few names, so that files become directories and back.
+func randomTree(r *rand.Rand) map[string]string {
+	names := []string{"a", "a.b", "a-b", "a0", "b"}
+	files := map[string]string{}
+	for range r.IntN(12) {
+		path := names[r.IntN(len(names))]
+		for range r.IntN(3) {
+			path += "/" + names[r.IntN(len(names))]
+		}
+		clash := slices.ContainsFunc(slices.Collect(maps.Keys(files)), func(other string) bool {
+			return strings.HasPrefix(other, path+"/") || strings.HasPrefix(path, other+"/")
+		})
+		if !clash {
+			files[path] = fmt.Sprint(r.IntN(3))
+		}
+	}
+	return files
+}
+
+// A change of mode, a link and a submodule are changes, and say what they are.
+func TestDiffTellsKindsApart(t *testing.T) {
+	g := newGitRepo(t)
+	from := g.commit("first", map[string]string{"run.sh": "x", "link": "x", "sub": "x"})
+	blob := g.git("rev-parse", "HEAD:run.sh")
+	g.git("update-index", "--chmod=+x", "run.sh")
+	g.git("update-index", "--cacheinfo", "120000,"+blob+",link")
+	g.git("update-index", "--cacheinfo", "160000,"+from+",sub")
+	g.git("commit", "-q", "-m", "second")
+	to := g.head()
+	r := start(t, config(t, g.dir))
+	r.wantHead(to)
+	got, err := r.Diff(t.Context(), from, to)
+	want := []Change{
+		{Path: "link", From: blob, To: blob + " link"},
+		{Path: "run.sh", From: blob, To: blob + " executable"},
+		{Path: "sub", From: blob, To: from + " submodule"},
+	}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("changes are %v (%v), want %v", got, err, want)
+	}
+}
+
+// A difference opens only what differs.
+func TestDiffReadsOnlyWhatDiffers(t *testing.T) {
+	g := newGitRepo(t)
+	from := g.fastImport("all", manifests(500))
+	to := g.change(1, 500)
+	r := open(t, config(t, g.dir).withDefaults())
+	if _, err := r.poll(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	read := 0
+	count := func(h plumbing.Hash) ([]entry, error) {
+		read++
+		return r.tree(h)
+	}
+	var roots [2]plumbing.Hash
+	for i, hash := range []string{from, to} {
+		c, err := r.commit(plumbing.NewHash(hash))
+		if err != nil {
+			t.Fatal(err)
+		}
+		roots[i] = c.tree
+	}
+	changes, err := diffTrees(count, roots[0], roots[1])
+	if err != nil || len(changes) != 1 {
+		t.Fatalf("%v, %v", changes, err)
+	}
+	if want := 2 * 3; read != want { // root, apps and one directory, on both sides
+		t.Errorf("%d directories opened, want %d", read, want)
+	}
+}

@@ -1,0 +1,122 @@
+package gitsource
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+)
+
+// noise does not compress.
+func noise(n int) string {
+	r := rand.New(rand.NewPCG(1, 2))
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte('!' + r.IntN(90))
+	}
+	return string(b)
+}
+
+// Each limit lets through what just fits and refuses what is just above it,
+// and afterwards nothing of it is left.
+func TestEachLimitHoldsExactly(t *testing.T) {
+	g := newGitRepo(t)
+	g.commit("first", map[string]string{"a": noise(50_000), "b": "b"})
+	second := g.commit("second", map[string]string{"a": noise(50_000) + "more"})
+	g.git("-c", "pack.window=10", "repack", "-q", "-a", "-d", "-f")
+	s := serveGit(t, g)
+	over := map[string]string{"http": s.URL, "file": g.dir}
+
+	// What is needed is measured first.
+	var received int64
+	cfg := config(t, s.URL)
+	cfg.Metrics.Fetched = func(_ time.Duration, n int64, _ error) { received = n }
+	start(t, cfg).wantHead(second)
+	const objects = 2 + 2 + 3 // commits, trees, blobs
+	const rebuilt = 50_004    // the larger version of a
+
+	tests := map[string]struct {
+		kinds []string
+		set   func(l *Limits, off int)
+		says  string
+	}{
+		// How a server cuts its answer into packets differs by a few bytes.
+		"fetch bytes":  {[]string{"http"}, func(l *Limits, off int) { l.FetchBytes = received + 100 + 200*int64(off) }, "(limits.fetchBytes)"},
+		"objects":      {[]string{"http", "file"}, func(l *Limits, off int) { l.Objects = objects + off }, "7 objects, at most 6 (limits.objects)"},
+		"object bytes": {[]string{"http"}, func(l *Limits, off int) { l.ObjectBytes = rebuilt + int64(off) }, "(limits.objectBytes)"},
+	}
+	for name, test := range tests {
+		for _, kind := range test.kinds {
+			for off, fits := range map[int]bool{0: true, -1: false} {
+				t.Run(fmt.Sprintf("%s/%s/%d", name, kind, off), func(t *testing.T) {
+					cfg := config(t, over[kind])
+					test.set(&cfg.Limits, off)
+					r := start(t, cfg)
+					err := r.poll()
+					if fits {
+						if err != nil {
+							t.Fatal(err)
+						}
+						r.wantHead(second)
+						return
+					}
+					wantError(t, err, "too large", test.says)
+					if !errors.Is(err, ErrTooLarge) {
+						t.Errorf("%v is not ErrTooLarge", err)
+					}
+					r.wantNoHead()
+					if names, err := fs.Glob(dirFS(r.stored.Load().packDir()), "*"); err != nil || len(names) > 0 {
+						t.Errorf("left behind: %v, %v", names, err)
+					}
+				})
+			}
+		}
+	}
+}
+
+// A file just above the limit is an error of that file alone.
+func TestTheFileLimitHoldsExactly(t *testing.T) {
+	g := newGitRepo(t)
+	hash := g.commit("first", map[string]string{"fits": strings.Repeat("x", 1000), "large": strings.Repeat("x", 1001)})
+	cfg := config(t, g.dir)
+	cfg.Limits.FileBytes = 1000
+	r := start(t, cfg)
+	r.wantHead(hash)
+	fsys, err := r.Files(t.Context(), hash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if content, err := fs.ReadFile(fsys, "fits"); err != nil || len(content) != 1000 {
+		t.Errorf("fits: %d bytes, %v", len(content), err)
+	}
+	_, err = fs.ReadFile(fsys, "large")
+	wantError(t, err, "large", "1001 bytes, at most 1000")
+	if !errors.Is(err, ErrTooLarge) {
+		t.Errorf("%v is not ErrTooLarge", err)
+	}
+	if info, err := fs.Stat(fsys, "large"); err != nil || info.Size() != 1001 {
+		t.Errorf("the size is still told: %v, %v", info, err)
+	}
+	if err := errors.Join(r.poll(), r.again()); err != nil {
+		t.Fatal(err)
+	}
+	r.wantNoHead() // too large is not damage
+}
+
+// The meter itself counts to the byte.
+func TestTheMeterCountsExactly(t *testing.T) {
+	for limit, fits := range map[int64]bool{999: false, 1000: true} {
+		m := newMeter(limit)
+		_, err := io.ReadAll(metered{io.NopCloser(strings.NewReader(strings.Repeat("x", 1000))), m})
+		if fits != (err == nil) || m.total() != 1000 {
+			t.Errorf("1000 bytes with a limit of %d: %v, counted %d", limit, err, m.total())
+		}
+		if !fits && !errors.Is(m.explain(io.ErrUnexpectedEOF), ErrTooLarge) {
+			t.Error("the cause is lost")
+		}
+	}
+}

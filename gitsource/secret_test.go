@@ -1,0 +1,99 @@
+package gitsource
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// No way to print a secret shows it.
+func TestASecretIsNeverShown(t *testing.T) {
+	s := NewSecret("canary")
+	type holder struct {
+		S  Secret
+		P  *Secret
+		In []Secret
+	}
+	h := holder{s, &s, []Secret{s}}
+	var out strings.Builder
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%10s", "%T %v"} {
+		args := []any{s, &s, h, &h, map[string]Secret{"k": s}}
+		for _, a := range args {
+			if strings.Count(verb, "%") == 2 {
+				fmt.Fprintf(&out, verb, a, a)
+				continue
+			}
+			fmt.Fprintf(&out, verb, a)
+		}
+	}
+	encoded, err := json.Marshal(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out.Write(encoded)
+	fmt.Fprintln(&out, s.String(), s.GoString(), fmt.Errorf("with %v", s))
+	for _, handler := range []slog.Handler{slog.NewTextHandler(&out, nil), slog.NewJSONHandler(&out, nil)} {
+		slog.New(handler).Info("line", "secret", s, "holder", h, "headers", headerAuth{s})
+	}
+	for _, form := range []string{"canary", fmt.Sprintf("%x", "canary"), fmt.Sprintf("%X", "canary")} {
+		if strings.Contains(out.String(), form) {
+			t.Errorf("shown as %s: %s", form, out.String())
+		}
+	}
+	if !strings.Contains(out.String(), masked) || s.Reveal() != "canary" {
+		t.Error("the secret is lost")
+	}
+}
+
+// A secret is read anew each time, so replacing the file is enough.
+func TestASecretIsReadAnew(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "token")
+	environment := map[string]string{"TOKEN": "from-env\n"}
+	getenv := func(name string) string { return environment[name] }
+	file := SecretSource{File: path}
+	for _, content := range []string{"first", "second\n", "third\r\n"} {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, err := file.Read(getenv)
+		if want := strings.TrimSpace(content); err != nil || got.Reveal() != want {
+			t.Errorf("%q (%v), want %q", got.Reveal(), err, want)
+		}
+	}
+	if got, err := (SecretSource{Env: "TOKEN"}).Read(getenv); err != nil || got.Reveal() != "from-env" {
+		t.Errorf("%q (%v)", got.Reveal(), err)
+	}
+	_, err := SecretSource{Env: "OTHER"}.Read(getenv)
+	wantError(t, err, "environment variable OTHER is empty")
+	if err := os.WriteFile(path, []byte("\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err = file.Read(getenv)
+	wantError(t, err, path, "is empty")
+	if err := os.WriteFile(path, make([]byte, maxSecret+1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err = file.Read(getenv)
+	wantError(t, err, path, "too large")
+}
+
+// Texts of others lose credentials in addresses, and cannot break out of a line.
+func TestRedact(t *testing.T) {
+	tests := map[string]string{
+		`Get "https://user:canary@example.com/a?token=canary#canary": EOF`: `Get "https://example.com/a": EOF`,
+		"https://canary@example.com/a":                                     "https://example.com/a",
+		"ssh://git:canary@h:22/a b":                                        "ssh://h:22/a b",
+		"two\nlines\x1b[31m and\ttabs":                                     "two lines [31m and tabs",
+		"\xff":                                                             "\uFFFD",
+		strings.Repeat("a", 2*maxText):                                     strings.Repeat("a", maxText) + "…",
+	}
+	for in, want := range tests {
+		if got := redact(in); got != want {
+			t.Errorf("redact(%q) = %q, want %q", in, got, want)
+		}
+	}
+}

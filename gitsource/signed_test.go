@@ -1,0 +1,426 @@
+package gitsource
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+// A signedRepo is one whose people sign with SSH keys.
+type signedRepo struct {
+	*gitRepo
+	keys    map[string]string // name → private key file
+	allowed string
+}
+
+func newSignedRepo(t *testing.T, people ...string) *signedRepo {
+	t.Helper()
+	s := &signedRepo{gitRepo: newGitRepo(t), keys: map[string]string{}}
+	dir := t.TempDir()
+	var lines strings.Builder
+	for _, name := range people {
+		s.keys[name] = sshKey(t, dir, name, "")
+		fmt.Fprintf(&lines, "%s %s", name, read(t, s.keys[name]+".pub"))
+	}
+	s.keys["mallory"] = sshKey(t, dir, "mallory", "")
+	s.allowed = filepath.Join(dir, "allowed")
+	s.allow(lines.String())
+	return s
+}
+
+func (s *signedRepo) allow(lines string) {
+	s.t.Helper()
+	if err := os.WriteFile(s.allowed, []byte(lines), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// as runs git with somebody's key.
+func (s *signedRepo) as(name string, args ...string) string {
+	s.t.Helper()
+	return s.git(append([]string{"-c", "gpg.format=ssh", "-c", "user.signingkey=" + s.keys[name], "-c", "commit.gpgsign=true"}, args...)...)
+}
+
+// sign commits files, signed by somebody, by nobody if the name is empty.
+func (s *signedRepo) sign(name string, files map[string]string) string {
+	s.t.Helper()
+	if name == "" {
+		return s.commit("unsigned", files)
+	}
+	s.write(files)
+	s.git("add", "-A")
+	s.as(name, "commit", "-q", "--allow-empty", "-m", "by "+name)
+	return s.head()
+}
+
+// rules: ada may change everything, bob only what is below apps.
+func (s *signedRepo) config(t *testing.T) Config {
+	t.Helper()
+	cfg := config(t, s.dir)
+	cfg.Signatures = &Signatures{AllowedSigners: s.allowed, Paths: []SignedPath{
+		{Path: "", Signers: []string{"ada"}},
+		{Path: "apps", Signers: []string{"ada", "bob"}},
+	}}
+	return cfg
+}
+
+type file = map[string]string
+
+// A story is told of a repository whose first commit is ada's and accepted;
+// each ends with a head that is accepted, or says why not.
+func TestSignedHistories(t *testing.T) {
+	tests := map[string]struct {
+		tell func(s *signedRepo, base string)
+		says string // empty: accepted
+		set  func(c *Signatures)
+	}{
+		"ada changes anything":       {tell: func(s *signedRepo, _ string) { s.sign("ada", file{"infra/x": "1", "apps/x": "1", "top": "1"}) }},
+		"bob changes apps":           {tell: func(s *signedRepo, _ string) { s.sign("bob", file{"apps/x": "1", "apps/deep/x": "1"}) }},
+		"bob changes infra":          {tell: func(s *signedRepo, _ string) { s.sign("bob", file{"infra/x": "1"}) }, says: "signed by bob (SHA256:"},
+		"bob deletes infra":          {tell: func(s *signedRepo, _ string) { s.sign("bob", file{"infra/base": ""}) }, says: "who may not change infra/base"},
+		"bob changes what is beside": {tell: func(s *signedRepo, _ string) { s.sign("bob", file{"apps2/x": "1"}) }, says: "may not change apps2/x"},
+		"bob makes apps a file": {tell: func(s *signedRepo, _ string) {
+			if err := os.RemoveAll(filepath.Join(s.dir, "apps")); err != nil {
+				s.t.Fatal(err)
+			}
+			s.sign("bob", file{"apps": "1"})
+		}},
+		"nobody signed":  {tell: func(s *signedRepo, _ string) { s.sign("", file{"apps/x": "1"}) }, says: "not signed"},
+		"mallory signed": {tell: func(s *signedRepo, _ string) { s.sign("mallory", file{"apps/x": "1"}) }, says: "is not of an allowed signer"},
+		"a signed head on an unsigned commit": {tell: func(s *signedRepo, _ string) {
+			s.sign("", file{"apps/x": "1"})
+			s.sign("ada", file{"apps/x": "2"})
+		}, says: "not signed"},
+		"mallory in a merged branch": {tell: func(s *signedRepo, base string) {
+			s.git("checkout", "-q", "-b", "side")
+			s.sign("mallory", file{"apps/x": "1"})
+			s.git("checkout", "-q", "main")
+			s.sign("ada", file{"apps/y": "1"})
+			s.as("ada", "merge", "-q", "--no-ff", "-m", "merge", "side")
+		}, says: "is not of an allowed signer"},
+		"ada merges bob": {tell: func(s *signedRepo, base string) {
+			s.git("checkout", "-q", "-b", "side")
+			s.sign("bob", file{"apps/x": "1"})
+			s.git("checkout", "-q", "main")
+			s.sign("ada", file{"infra/x": "1"})
+			s.as("ada", "merge", "-q", "--no-ff", "-m", "merge", "side")
+		}},
+		"bob merges ada's infra as it is": {tell: func(s *signedRepo, base string) {
+			s.git("checkout", "-q", "-b", "side")
+			s.sign("ada", file{"infra/x": "1"})
+			s.git("checkout", "-q", "main")
+			s.sign("bob", file{"apps/x": "1"})
+			s.as("bob", "merge", "-q", "--no-ff", "-m", "merge", "side")
+		}},
+		"bob edits infra in a merge": {tell: func(s *signedRepo, base string) {
+			s.git("checkout", "-q", "-b", "side")
+			s.sign("ada", file{"infra/x": "1"})
+			s.git("checkout", "-q", "main")
+			s.sign("bob", file{"apps/x": "1"})
+			s.as("bob", "merge", "-q", "--no-ff", "--no-commit", "side")
+			s.sign("bob", file{"infra/x": "evil"})
+		}, says: "may not change infra/x"},
+		"bob adds infra in a merge": {tell: func(s *signedRepo, base string) {
+			s.git("checkout", "-q", "-b", "side")
+			s.sign("bob", file{"apps/y": "1"})
+			s.git("checkout", "-q", "main")
+			s.sign("bob", file{"apps/x": "1"})
+			s.as("bob", "merge", "-q", "--no-ff", "--no-commit", "side")
+			s.sign("bob", file{"infra/new": "evil"})
+		}, says: "may not change infra/new"},
+		"bob drops ada's infra in a merge": {tell: func(s *signedRepo, base string) {
+			s.git("checkout", "-q", "-b", "side")
+			s.sign("bob", file{"apps/x": "1"})
+			s.git("checkout", "-q", "main")
+			s.sign("ada", file{"infra/x": "1"})
+			s.git("checkout", "-q", "side")
+			s.as("bob", "merge", "-q", "--no-ff", "-s", "ours", "-m", "merge", "main")
+			s.git("branch", "-q", "-M", "main")
+		}, says: "may not change infra/x"},
+		"bob merges three": {tell: func(s *signedRepo, base string) {
+			for _, name := range []string{"one", "two"} {
+				s.git("checkout", "-q", "-b", name, base)
+				s.sign("bob", file{"apps/" + name: "1"})
+			}
+			s.git("checkout", "-q", "main")
+			s.sign("bob", file{"apps/three": "1"})
+			s.as("bob", "merge", "-q", "--no-ff", "-m", "merge", "one", "two")
+		}},
+		"a history of its own": {tell: func(s *signedRepo, base string) {
+			s.git("checkout", "-q", "--orphan", "other")
+			s.sign("ada", file{"infra/x": "1"})
+			s.git("branch", "-q", "-M", "main")
+		}, says: "does not descend from"},
+		"an older commit pushed back": {tell: func(s *signedRepo, base string) { s.git("reset", "-q", "--hard", base+"~1") }, says: "does not descend from"},
+		"ada may rewrite": {tell: func(s *signedRepo, base string) {
+			s.git("reset", "-q", "--hard", base+"~1")
+			s.sign("ada", file{"infra/x": "1"})
+		}, set: func(c *Signatures) { c.AllowRewrite = true }},
+		"bob may rewrite apps": {tell: func(s *signedRepo, base string) {
+			s.git("reset", "-q", "--hard", base+"~1")
+			s.sign("bob", file{"apps/base": "2"})
+		}, set: func(c *Signatures) { c.AllowRewrite = true }},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := newSignedRepo(t, "ada", "bob")
+			s.sign("ada", file{"infra/base": "1"})
+			base := s.sign("ada", file{"apps/base": "1"})
+			cfg := s.config(t)
+			if test.set != nil {
+				test.set(cfg.Signatures)
+			}
+			r := start(t, cfg)
+			r.wantHead(base)
+			if err := r.poll(); err != nil {
+				t.Fatal(err)
+			}
+			test.tell(s, base)
+			err := r.again()
+			if test.says == "" {
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.wantHead(s.head())
+				return
+			}
+			wantError(t, err, test.says, "commit ")
+			r.wantNoHead()
+			if got := r.Status(); got.Head != base || got.Failures != 1 {
+				t.Errorf("status is %+v", got)
+			}
+			wantError(t, r.again(), test.says) // it stays refused
+		})
+	}
+}
+
+// With rewriting allowed, what a rewrite takes away counts as changed.
+func TestARewriteIsJudgedByWhatItChanges(t *testing.T) {
+	s := newSignedRepo(t, "ada", "bob")
+	old := s.sign("ada", file{"apps/base": "1"})
+	base := s.sign("ada", file{"infra/x": "1"})
+	cfg := s.config(t)
+	cfg.Signatures.AllowRewrite = true
+	r := start(t, cfg)
+	r.wantHead(base)
+	s.git("reset", "-q", "--hard", old)
+	s.sign("bob", file{"apps/base": "2"})
+	if err := r.poll(); err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, r.again(), "signed by bob", "may not change infra/x", "it rewrites history")
+	r.wantNoHead()
+}
+
+// The first commit ever seen vouches for all of its files, or a trusted one
+// before it is named.
+func TestTheFirstCommitMustBeVouchedFor(t *testing.T) {
+	tests := map[string]struct {
+		signers []string // of the commits, in order
+		since   int      // index, -1 for none
+		says    string
+	}{
+		"ada":                           {[]string{"ada"}, -1, ""},
+		"ada on top of anything":        {[]string{"", "mallory", "ada"}, -1, ""},
+		"nobody":                        {[]string{"ada", ""}, -1, "not signed"},
+		"bob, who may not do so much":   {[]string{"ada", "bob"}, -1, "set signatures.since"},
+		"bob since ada":                 {[]string{"ada", "bob"}, 0, ""},
+		"since an unsigned one":         {[]string{"", "ada", "bob"}, 0, ""},
+		"unsigned after since":          {[]string{"ada", "", "ada"}, 0, "not signed"},
+		"since the head, whoever it is": {[]string{"ada", ""}, 1, ""},
+		"since what is not in it":       {[]string{"ada"}, 7, "signatures.since names"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := newSignedRepo(t, "ada", "bob")
+			var commits []string
+			for i, signer := range test.signers {
+				dir := "infra"
+				if signer == "bob" {
+					dir = "apps"
+				}
+				commits = append(commits, s.sign(signer, file{fmt.Sprintf("%s/%d", dir, i): "1"}))
+			}
+			cfg := s.config(t)
+			if test.since >= len(commits) {
+				cfg.Signatures.Since = strings.Repeat("1", 40)
+			} else if test.since >= 0 {
+				cfg.Signatures.Since = commits[test.since]
+			}
+			r := start(t, cfg)
+			err := r.poll()
+			if test.says != "" {
+				wantError(t, err, test.says)
+				r.wantNoHead()
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.wantHead(s.head())
+		})
+	}
+}
+
+// Trust is what the files say now: asking for signatures later, a key taken
+// away, a file that cannot be read.
+func TestTrustFollowsTheFiles(t *testing.T) {
+	s := newSignedRepo(t, "ada", "bob")
+	unsigned := s.sign("", file{"a": "1"})
+	cfg := s.config(t)
+	signatures := cfg.Signatures
+	cfg.Signatures = nil
+	t.Run("not asked for", func(t *testing.T) { start(t, cfg).wantHead(unsigned) })
+	cfg.Signatures = signatures
+	t.Run("asked for later", func(t *testing.T) {
+		r := start(t, cfg)
+		wantError(t, r.poll(), "not signed")
+		r.wantNoHead() // although the store has accepted it before
+	})
+	first := s.sign("ada", file{"a": "2"})
+	r := start(t, cfg)
+	r.wantHead(first)
+	if err := r.poll(); err != nil {
+		t.Fatal(err)
+	}
+	trusted := read(t, s.allowed)
+	second := s.sign("ada", file{"a": "3"})
+	for _, content := range []string{"", "nonsense\n", "bob " + strings.SplitN(trusted, "bob ", 2)[1]} {
+		s.allow(content)
+		if err := r.again(); err == nil {
+			t.Fatalf("accepted with %q", content)
+		}
+		r.wantNoHead()
+	}
+	s.allow(trusted)
+	if err := r.again(); err != nil {
+		t.Fatal(err)
+	}
+	r.wantHead(second)
+}
+
+// What was accepted stays the base for what comes, also after a restart, and
+// after the store was cloned anew.
+func TestTheBaseSurvives(t *testing.T) {
+	for _, damaged := range []bool{false, true} {
+		t.Run(fmt.Sprint("damaged: ", damaged), func(t *testing.T) {
+			s := newSignedRepo(t, "ada", "bob")
+			s.sign("ada", file{"infra/x": "1"})
+			first := s.sign("ada", file{"infra/x": "2"})
+			cfg := s.config(t)
+			t.Run("before", func(t *testing.T) {
+				r := start(t, cfg)
+				r.wantHead(first)
+				if !damaged {
+					return
+				}
+				for _, path := range packFiles(t, r.Repo, ".idx") {
+					if err := os.Truncate(path, 50); err != nil {
+						t.Fatal(err)
+					}
+				}
+			})
+			s.git("reset", "-q", "--hard", "HEAD~1")
+			r := start(t, cfg)
+			if !damaged {
+				r.wantHead(first)
+			}
+			wantError(t, r.poll(), "does not descend from "+first)
+			r.wantNoHead()
+		})
+	}
+}
+
+// What lies between two commits, and what two have in common, is what git says;
+// with clocks gone mad it may be more, never less.
+func TestHistoryAgreesWithGit(t *testing.T) {
+	for _, mad := range []int{1, 2000} {
+		t.Run(fmt.Sprint("clocks off by ", mad), func(t *testing.T) {
+			g := newGitRepo(t)
+			random := rand.New(rand.NewPCG(5, 6))
+			all := randomHistory(t, g, random, mad)
+			r := start(t, config(t, g.dir))
+			r.next()
+			st := r.stored.Load()
+			for range 40 {
+				a, b := all[random.IntN(len(all))], all[random.IntN(len(all))]
+				one, other := readFrom(t, st, a), readFrom(t, st, b)
+				fresh, descends, err := between(st, one.hash, other)
+				if err != nil {
+					t.Fatal(err)
+				}
+				wantHashes(t, "between", names(fresh), g.git("rev-list", b, "^"+a), mad == 1)
+				bases, err := mergeBases(st, one, other)
+				if err != nil {
+					t.Fatal(err)
+				}
+				common := g.git("merge-base", "--all", a, b)
+				wantHashes(t, "merge bases", names(bases), common, mad == 1)
+				if want := common == a; descends != want {
+					t.Errorf("%s descends from %s: %t", b, a, descends)
+				}
+			}
+		})
+	}
+}
+
+// randomHistory makes commits with one to three parents each, all of which main
+// has.
+func randomHistory(t *testing.T, g *gitRepo, random *rand.Rand, mad int) []string {
+	t.Helper()
+	tree := g.git("mktree", "--missing")
+	var all []string
+	for i := range 40 {
+		args := []string{"commit-tree", "-m", fmt.Sprint(i), tree}
+		for n := range min(i, 1+random.IntN(3)) {
+			parent := all[max(0, i-1-n-random.IntN(4))]
+			if !slices.Contains(args, parent) {
+				args = append(args, "-p", parent)
+			}
+		}
+		t.Setenv("GIT_COMMITTER_DATE", fmt.Sprintf("%d +0000", 1_700_000_000+i*100+random.IntN(mad)))
+		all = append(all, g.git(args...))
+	}
+	args := []string{"commit-tree", "-m", "all", tree}
+	for _, h := range all {
+		args = append(args, "-p", h)
+	}
+	g.git("update-ref", "refs/heads/main", g.git(args...))
+	return all
+}
+
+func readFrom(t *testing.T, st *store, hash string) *commit {
+	t.Helper()
+	c, err := readCommit(st, plumbing.NewHash(hash))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func wantHashes(t *testing.T, what string, got []string, want string, exactly bool) {
+	t.Helper()
+	wanted := strings.Fields(want)
+	for _, h := range wanted {
+		if !slices.Contains(got, h) {
+			t.Errorf("%s lack %s", what, h)
+		}
+	}
+	if exactly && len(got) != len(wanted) {
+		t.Errorf("%s are %d, want %d", what, len(got), len(wanted))
+	}
+}
+
+func names(commits []*commit) []string {
+	var out []string
+	for _, c := range commits {
+		out = append(out, c.hash.String())
+	}
+	return out
+}

@@ -1,0 +1,289 @@
+package gitsource
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// An sshServer is OpenSSH's own, one process per connection, with the host key
+// and the one authorized key of the test.
+type sshServer struct {
+	address  string
+	user     string
+	dir      string
+	sshd     string
+	known    string
+	identity string
+}
+
+func serveSSH(t *testing.T) *sshServer {
+	t.Helper()
+	sshd, err := exec.LookPath("sshd")
+	if err != nil {
+		if sshd, err = exec.LookPath("/usr/sbin/sshd"); err != nil {
+			t.Skip("needs sshd, from the package openssh-server")
+		}
+	}
+	if os.Getuid() == 0 { // where it wants to lock its children up
+		if err := os.MkdirAll("/run/sshd", 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	me, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &sshServer{user: me.Username, dir: t.TempDir(), sshd: sshd}
+	s.identity = sshKey(t, s.dir, "identity", "")
+	host := sshKey(t, s.dir, "host", "")
+	public := read(t, s.identity+".pub")
+	s.write(t, "authorized", public)
+	s.write(t, "sshd_config", fmt.Sprintf("HostKey %s\nAuthorizedKeysFile %s\nStrictModes no\nUsePAM no\nPermitRootLogin yes\n"+
+		"PasswordAuthentication no\nKbdInteractiveAuthentication no\nPidFile none\nLogLevel ERROR\n", host, filepath.Join(s.dir, "authorized")))
+	s.listen(t)
+	hostName, port, err := net.SplitHostPort(s.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.known = s.write(t, "known_hosts", fmt.Sprintf("[%s]:%s %s", hostName, port, read(t, host+".pub")))
+	return s
+}
+
+func (s *sshServer) write(t *testing.T, name, content string) string {
+	t.Helper()
+	path := filepath.Join(s.dir, name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+func sshKey(t *testing.T, dir, name, passphrase string) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", passphrase, "-C", "", "-f", path).CombinedOutput(); err != nil {
+		t.Fatalf("ssh-keygen: %v\n%s", err, out)
+	}
+	return path
+}
+
+// listen hands each connection to a server process of its own, as inetd does.
+func (s *sshServer) listen(t *testing.T) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.address = l.Addr().String()
+	var running sync.WaitGroup
+	running.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			running.Go(func() { s.serve(conn) })
+		}
+	})
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+		running.Wait()
+	})
+}
+
+func (s *sshServer) serve(conn net.Conn) {
+	defer conn.Close()
+	file, err := conn.(*net.TCPConn).File()
+	if err != nil {
+		return
+	}
+	defer file.Close()
+	cmd := exec.Command(s.sshd, "-i", "-e", "-f", filepath.Join(s.dir, "sshd_config"))
+	cmd.Stdin, cmd.Stdout = file, file
+	_ = cmd.Run() // its verdict reaches the client
+}
+
+func (s *sshServer) config(t *testing.T, dir string) Config {
+	t.Helper()
+	cfg := config(t, "ssh://"+s.user+"@"+s.address+dir)
+	cfg.AllowHTTP, cfg.AllowFile = false, false
+	cfg.Auth.SSH = SSH{Key: SecretSource{File: s.identity}, KnownHosts: s.known}
+	return cfg
+}
+
+func TestACommitArrivesOverSSH(t *testing.T) {
+	s := serveSSH(t)
+	for name, passphrase := range map[string]string{"plain key": "", "key with passphrase": "open sesame"} {
+		t.Run(name, func(t *testing.T) {
+			g := newGitRepo(t)
+			odd := g.dir + " it's odd!"
+			if err := os.Rename(g.dir, odd); err != nil {
+				t.Fatal(err)
+			}
+			g.dir = odd
+			first := g.commit("first", map[string]string{"a": "1", "dir/b": strings.Repeat("b", 100_000)})
+			cfg := s.config(t, strings.NewReplacer(" ", "%20", "'", "%27").Replace(g.dir))
+			if passphrase != "" {
+				cfg.Auth.SSH.Key.File = sshKey(t, t.TempDir(), "locked", passphrase)
+				cfg.Auth.SSH.Passphrase.Env = "PASSPHRASE"
+				cfg.Getenv = func(string) string { return passphrase }
+				s.write(t, "authorized", read(t, s.identity+".pub")+read(t, cfg.Auth.SSH.Key.File+".pub"))
+			}
+			r := start(t, cfg)
+			r.wantHead(first)
+			if err := r.poll(); err != nil {
+				t.Fatal(err)
+			}
+			second := g.commit("second", map[string]string{"a": "2"})
+			if err := r.again(); err != nil {
+				t.Fatal(err)
+			}
+			r.wantHead(second)
+			if got := contents(t, r.Repo, second); got["a"] != "2" || len(got) != 2 {
+				t.Errorf("files are %.100v", got)
+			}
+			base := g.git("rev-parse", "HEAD~1")
+			g.git("reset", "-q", "--hard", base)
+			third := g.commit("rewritten", map[string]string{"c": "3"})
+			if err := r.again(); err != nil {
+				t.Fatal(err)
+			}
+			r.wantHead(third)
+		})
+	}
+}
+
+// A server that cannot prove who it is gets nothing, and neither do we without
+// the right key; each says what to look at.
+func TestSSHTrustsOnlyWhomItKnows(t *testing.T) {
+	s := serveSSH(t)
+	g := newGitRepo(t)
+	g.commit("first", map[string]string{"a": "1"})
+	wrong := sshKey(t, t.TempDir(), "wrong", "")
+	locked := sshKey(t, t.TempDir(), "locked", "open sesame")
+	host, _, _ := strings.Cut(read(t, s.known), " ")
+	tests := map[string]struct {
+		change func(c *Config)
+		says   []string
+	}{
+		"another host key": {
+			func(c *Config) { c.Auth.SSH.KnownHosts = s.write(t, "changed", host+" "+read(t, wrong+".pub")) },
+			[]string{"host key of", "is not the one in", "somebody else answers", "SHA256:"},
+		},
+		"unknown host": {
+			func(c *Config) { c.Auth.SSH.KnownHosts = s.write(t, "empty", "") },
+			[]string{"host key of", "is not in", "add it if that is what its owner publishes"},
+		},
+		"no known hosts": {
+			func(c *Config) { c.Auth.SSH.KnownHosts += "-absent" },
+			[]string{"read known hosts"},
+		},
+		"not authorized": {
+			func(c *Config) { c.Auth.SSH.Key.File = wrong },
+			[]string{"unable to authenticate"},
+		},
+		"no passphrase": {
+			func(c *Config) { c.Auth.SSH.Key.File = locked },
+			[]string{"auth.ssh.passphrase is not set"},
+		},
+		"wrong passphrase": {
+			func(c *Config) {
+				c.Auth.SSH.Key.File = locked
+				c.Auth.SSH.Passphrase.Env, c.Getenv = "P", func(string) string { return "canary" }
+			},
+			[]string{"read SSH key"},
+		},
+		"not a key": {
+			func(c *Config) { c.Auth.SSH.Key.File = s.write(t, "nokey", "canary") },
+			[]string{"read SSH key"},
+		},
+		"no such repository": {
+			func(c *Config) { c.URL += "-absent" },
+			[]string{"server says", "does not appear to be a git repository"},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			cfg := s.config(t, g.dir)
+			test.change(&cfg)
+			r := start(t, cfg)
+			err := r.poll()
+			wantError(t, err, test.says...)
+			if strings.Contains(err.Error(), "canary") {
+				t.Errorf("error %q holds a secret", err)
+			}
+			r.wantNoHead()
+		})
+	}
+}
+
+// A server that says nothing is given up after the time for listing.
+func TestASilentServerIsGivenUp(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	held := make(chan net.Conn, 10)
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			held <- conn
+		}
+	}()
+	identity := sshKey(t, t.TempDir(), "identity", "")
+	for _, scheme := range []string{"http", "ssh"} {
+		t.Run(scheme, func(t *testing.T) {
+			cfg := config(t, scheme+"://"+l.Addr().String()+"/hub.git")
+			if scheme == "ssh" {
+				cfg.Auth.SSH = SSH{Key: SecretSource{File: identity}, KnownHosts: writeTemp(t, "known", "")}
+			}
+			cfg.Limits.ListTime = 50 * time.Millisecond
+			wantError(t, start(t, cfg).poll(), "")
+			conn := <-held
+			if err := conn.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.Copy(io.Discard, conn); err != nil {
+				t.Errorf("the connection was not given up: %v", err)
+			}
+			_ = conn.Close()
+		})
+	}
+}
+
+// What a shell on the other side reads back is the path.
+func TestThePathSurvivesAShell(t *testing.T) {
+	for _, path := range []string{"/a/b.git", "/it's", "/a b;$(touch x)`touch y`", `/back\slash"quote`, "/new!bang", "/-dash", "/ä*?[a]"} {
+		out, err := exec.Command("sh", "-c", strings.Replace(command(path), "git-upload-pack", "printf %s", 1)).Output()
+		if err != nil || string(out) != path {
+			t.Errorf("%q became %q (%v)", path, out, err)
+		}
+	}
+	if got := command("/~ada/hub.git"); got != "git-upload-pack '~ada/hub.git'" {
+		t.Errorf("home directory: %s", got)
+	}
+}

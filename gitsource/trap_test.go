@@ -1,0 +1,113 @@
+package gitsource
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/go-git/go-git/v5"
+	gitconfig "github.com/go-git/go-git/v5/config"
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/object"
+)
+
+// Why there is no shallow mode, and no use of the library's walkers: after a
+// shallow clone and a force-push below its root, fetch answers no error and
+// leaves trees out, and the library's difference calls the missing files
+// deleted, without an error. A reconciler that prunes would delete them. Our
+// walkers call it what it is.
+//
+// If this test fails because the library has become right, it may be removed.
+func TestTheShallowTrap(t *testing.T) {
+	const dirs, each = 20, 10
+	g := newGitRepo(t)
+	files := map[string]string{}
+	for d := range dirs {
+		for f := range each {
+			files[fmt.Sprintf("d%02d/f%d.yaml", d, f)] = fmt.Sprintf("d: %d\nf: %d\n", d, f)
+		}
+	}
+	base := g.commit("base", files)
+	// Every directory changes, so that the trees of base are in no later commit.
+	for d := range dirs {
+		files[fmt.Sprintf("d%02d/f0.yaml", d)] = "changed: 1\n"
+	}
+	g.commit("second", files)
+	third := g.commit("third", map[string]string{"d00/f0.yaml": "changed: 2\n"})
+	s := serveGit(t, g)
+
+	dir := t.TempDir()
+	clone, err := git.PlainClone(dir, true, &git.CloneOptions{URL: s.URL, Depth: 1, SingleBranch: true, ReferenceName: "refs/heads/main"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := []gitconfig.RefSpec{"+refs/heads/main:refs/heads/main"}
+	fourth := g.commit("fourth", map[string]string{"d00/f1.yaml": "changed: 3\n"})
+	if err := clone.Fetch(&git.FetchOptions{RefSpecs: spec}); err != nil {
+		t.Fatal(err)
+	}
+	g.git("reset", "-q", "--hard", base)
+	rewritten := g.commit("rewritten", map[string]string{"d01/f1.yaml": "changed: 4\n"})
+	if err := clone.Fetch(&git.FetchOptions{RefSpecs: spec, Force: true}); err != nil {
+		t.Fatalf("fetch after the force-push: %v; the trap is gone", err)
+	}
+	from, to := tree(t, clone, fourth), tree(t, clone, rewritten)
+	wrong, err := object.DiffTree(from, to)
+	if err != nil {
+		t.Fatalf("the library says %v; the trap is gone", err)
+	}
+	deleted := 0
+	for _, c := range wrong {
+		if c.To.Name == "" {
+			deleted++
+		}
+	}
+	if deleted == 0 {
+		t.Fatal("the library finds nothing deleted; the trap is gone")
+	}
+	t.Logf("the library calls %d of %d files deleted, without an error; none is", deleted, dirs*each)
+
+	st, err := loadStore(dir, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.close()
+	if err := complete(st, to.Hash, nothingKnown); !isDamage(err) {
+		t.Errorf("our walker does not miss anything: %v", err)
+	}
+	read := func(h plumbing.Hash) ([]entry, error) { return readTree(st, h) }
+	if changes, err := diffTrees(read, from.Hash, to.Hash); !isDamage(err) || changes != nil {
+		t.Errorf("our difference is %d changes and %v", len(changes), err)
+	}
+
+	// With all of history the same force-push is what it is.
+	g.git("update-ref", "refs/heads/main", third)
+	g.git("symbolic-ref", "HEAD", "refs/heads/main")
+	r := start(t, config(t, s.URL))
+	r.wantHead(third)
+	g.git("update-ref", "refs/heads/main", rewritten)
+	if err := errors.Join(r.poll(), r.again()); err != nil {
+		t.Fatal(err)
+	}
+	r.wantHead(rewritten)
+	changes, err := r.Diff(t.Context(), third, rewritten)
+	if want := dirs + 1; err != nil || len(changes) != want { // f0 of each goes back, one more changes
+		t.Errorf("%d changes (%v), want %d", len(changes), err, want)
+	}
+	if got := len(contents(t, r.Repo, rewritten)); got != dirs*each {
+		t.Errorf("%d files, want %d", got, dirs*each)
+	}
+}
+
+func tree(t *testing.T, r *git.Repository, hash string) *object.Tree {
+	t.Helper()
+	c, err := r.CommitObject(plumbing.NewHash(hash))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree, err := c.Tree()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tree
+}
