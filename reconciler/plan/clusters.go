@@ -23,6 +23,10 @@ func clusters(in Input) ([]placement.Cluster, time.Time) {
 	out := make([]placement.Cluster, len(in.Head.Clusters))
 	var wake time.Time
 	for i, c := range in.Head.Clusters {
+		if known, ok := in.Observed[c.Name]; ok {
+			out[i] = known
+			continue
+		}
 		seen := in.Ledger.Cluster(c.Name)
 		out[i] = Cluster(c, seen)
 		var at time.Time

@@ -31,7 +31,10 @@ type Input struct {
 	// Lost are commits that cannot be loaded, and why.
 	Lost   map[string]error
 	Ledger *ledger.Ledger
-	Now    time.Time
+	// Observed stands, by name, for all that the ledger knows of a cluster; a
+	// plan that asks nobody has it. It may be nil.
+	Observed map[string]placement.Cluster
+	Now      time.Time
 	// Memo keeps from one turn to the next what need not be thought again.
 	Memo *Memo
 }
@@ -60,7 +63,9 @@ type Placement struct {
 	// Spec is nil if the placement is gone from the head and being removed.
 	Spec      *hub.Placement
 	Selection placement.Selection
-	Schedule  placement.Outcome
+	// Request is what Schedule answers; nil if the scheduler was not asked.
+	Request  *placement.Request
+	Schedule placement.Outcome
 	Rollout   rollout.Plan
 	// Clusters are what it means for each cluster it holds, by name.
 	Clusters []*OnCluster
@@ -242,9 +247,10 @@ func (t *thinker) decide(p *Placement, record *ledger.Placement) {
 		p.Noted = true
 	}
 	before := bindings(record)
-	p.Schedule = placement.Schedule(placement.Request{
+	p.Request = &placement.Request{
 		Key: p.Key, Policy: p.Spec.Spec.Policy, Clusters: t.plan.Clusters, Bindings: staying(before), Others: t.others(p.Spec),
-	})
+	}
+	p.Schedule = placement.Schedule(*p.Request)
 	t.decided[p.Key] = taken(p.Schedule.Bindings)
 	p.warn("spec.policy", p.Schedule.Notes...)
 	t.clusters(p, record, now)
