@@ -66,7 +66,7 @@ type Placement struct {
 	// Request is what Schedule answers; nil if the scheduler was not asked.
 	Request  *placement.Request
 	Schedule placement.Outcome
-	Rollout   rollout.Plan
+	Rollout  rollout.Plan
 	// Clusters are what it means for each cluster it holds, by name.
 	Clusters []*OnCluster
 	// Warnings are what a person should look at.
