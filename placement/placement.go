@@ -67,6 +67,10 @@ type Binding struct {
 	// to Schedule leaves such bindings out: the cluster may be chosen anew.
 	Removing bool
 
+	// AllowDelete says that the commit which brought Assigned allows whatever it
+	// deletes.
+	AllowDelete bool
+
 	// Assigned is what the cluster shall hold; zero until the rollout releases
 	// it.
 	Assigned Revision

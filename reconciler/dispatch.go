@@ -30,6 +30,7 @@ type told struct {
 	strategy  api.ApplyStrategy
 	keep      bool
 	abandon   bool
+	allow     bool
 }
 
 // dispatch starts and stops agents, and tells those something whose work
@@ -91,7 +92,7 @@ func tell(works []work.Work) []told {
 	for i, w := range works {
 		out[i] = told{
 			placement: w.Placement, revision: w.Revision.Hash, commit: w.Revision.Commit,
-			strategy: w.Strategy, keep: w.Keep, abandon: w.Abandon,
+			strategy: w.Strategy, keep: w.Keep, abandon: w.Abandon, allow: w.AllowDelete,
 		}
 	}
 	slices.SortFunc(out, func(a, b told) int { return strings.Compare(a.placement.String(), b.placement.String()) })

@@ -8,13 +8,14 @@ import (
 )
 
 // events collects what happened until the loop takes it. Of each thing only the
-// newest is kept, so that it never blocks and never grows beyond the fleet.
+// newest is kept, so that it never blocks and never grows beyond the fleet;
+// commits are all kept, since the newest may be one that does not load.
 type events struct {
-	mu   sync.Mutex
-	head *loaded
-	past []loaded
-	seen map[subject]ledger.Observation
-	wake chan struct{} // capacity one
+	mu    sync.Mutex
+	heads []loaded
+	past  []loaded
+	seen  map[subject]ledger.Observation
+	wake  chan struct{} // capacity one
 }
 
 // A subject is what an observation speaks of.
@@ -32,7 +33,7 @@ func (e *events) load(l loaded) {
 		if l.past {
 			e.past = append(e.past, l)
 		} else {
-			e.head = &l
+			e.heads = append(e.heads, l)
 		}
 	})
 }
@@ -81,10 +82,10 @@ func (e *events) put(change func()) {
 }
 
 // take returns all that happened since it was last called.
-func (e *events) take() (head *loaded, past []loaded, seen map[subject]ledger.Observation) {
+func (e *events) take() (heads, past []loaded, seen map[subject]ledger.Observation) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	head, past, seen = e.head, e.past, e.seen
-	e.head, e.past, e.seen = nil, nil, map[subject]ledger.Observation{}
-	return head, past, seen
+	heads, past, seen = e.heads, e.past, e.seen
+	e.heads, e.past, e.seen = nil, nil, map[subject]ledger.Observation{}
+	return heads, past, seen
 }

@@ -34,15 +34,15 @@ func (r *Reconciler) loop(ctx context.Context) {
 // once, and returns how long it may take until the next.
 func (r *Reconciler) turn(ctx context.Context) time.Duration {
 	now := time.Now()
-	head, past, seen := r.events.take()
+	heads, past, seen := r.events.take()
 	for _, o := range seen {
 		r.ledger.Fold(o)
 	}
 	for _, l := range past {
 		r.recalled(l)
 	}
-	if head != nil {
-		r.arrived(*head)
+	for _, l := range heads {
+		r.arrived(l)
 	}
 	r.source.Git = status.Git(r.cfg.Source.Status())
 	if r.head == nil {
@@ -104,7 +104,16 @@ func (r *Reconciler) arrived(l loaded) {
 		r.cfg.Log.Error("commit refused; the last good one stays in force", "commit", l.commit.Hash, "err", l.err)
 		return
 	}
+	if r.head != nil && r.head.Commit.Hash == l.commit.Hash {
+		return
+	}
+	if why := plan.Empties(l.snapshot, r.ledger); why != "" && !l.resumed {
+		r.source.LoadError = why
+		r.cfg.Log.Error("commit refused; the last good one stays in force", "commit", l.commit.Hash, "err", why)
+		return
+	}
 	r.head = l.snapshot
+	r.ledger.SetHead(l.commit.Hash)
 	r.source.InForce = l.commit
 	r.source.Since = time.Now()
 	r.past[l.commit.Hash] = l.snapshot

@@ -97,7 +97,8 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer r.running.Wait()
 	defer cancel(nil)
-	r.spawn(func() { cancel(r.follow(ctx)) })
+	last := r.ledger.Head()
+	r.spawn(func() { r.resume(ctx, last); cancel(r.follow(ctx)) })
 	r.spawn(func() { r.recall(ctx) })
 	r.loop(ctx)
 	if err := context.Cause(ctx); err != nil && err != context.Canceled {
@@ -112,6 +113,23 @@ func (r *Reconciler) spawn(f func()) {
 		defer r.running.Done()
 		f()
 	}()
+}
+
+// resume puts the commit in force that was in force before a restart: what has
+// come since may be one that is refused.
+func (r *Reconciler) resume(ctx context.Context, hash string) {
+	if hash == "" {
+		return
+	}
+	c, err := r.cfg.Source.Commit(ctx, hash)
+	if err != nil {
+		r.cfg.Log.Warn("the commit last in force cannot be read; waiting for the newest", "commit", hash, "err", err)
+		return
+	}
+	if l := load(ctx, r.cfg.Source, r.cfg.Loader, c); l.err == nil {
+		l.resumed = true
+		r.events.load(l)
+	}
 }
 
 // follow runs the source. Each new commit is loaded right there, so that the
@@ -150,6 +168,7 @@ type loaded struct {
 	snapshot *hub.Snapshot
 	err      error
 	past     bool
+	resumed  bool
 	took     time.Duration
 }
 

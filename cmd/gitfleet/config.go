@@ -75,6 +75,10 @@ type MembersConfig struct {
 	MaxRequests     int             `json:"maxRequests,omitempty"`
 	Timeout         metav1.Duration `json:"timeout,omitempty"`
 	ProbeInterval   metav1.Duration `json:"probeInterval,omitempty"`
+	// Deletions from one member are held if they are more than DeleteObjects
+	// and more than DeletePercent of what gitfleet has there.
+	DeletePercent int `json:"deletePercent,omitempty"`
+	DeleteObjects int `json:"deleteObjects,omitempty"`
 }
 
 func defaultConfig() Config {
@@ -88,6 +92,7 @@ func defaultConfig() Config {
 			Concurrency: 8, MaxRequests: 128,
 			Timeout:       metav1.Duration{Duration: 30 * time.Second},
 			ProbeInterval: metav1.Duration{Duration: 10 * time.Second},
+			DeletePercent: 30, DeleteObjects: 10,
 		},
 	}
 }
@@ -138,6 +143,8 @@ func (m *MembersConfig) bind(f *pflag.FlagSet) {
 	f.IntVar(&m.Concurrency, "member-concurrency", m.Concurrency, "writes in flight to one member")
 	f.IntVar(&m.MaxRequests, "max-requests", m.MaxRequests, "writes in flight to all members together")
 	f.DurationVar(&m.Timeout.Duration, "member-timeout", m.Timeout.Duration, "longest time for one request to a member")
+	f.IntVar(&m.DeletePercent, "delete-percent", m.DeletePercent, "hold deletions that are more than this share of what gitfleet has on a member, in percent")
+	f.IntVar(&m.DeleteObjects, "delete-objects", m.DeleteObjects, "never hold deletions of no more than so many objects")
 	f.DurationVar(&m.ProbeInterval.Duration, "probe-interval", m.ProbeInterval.Duration, "time between two probes of a member")
 }
 
@@ -202,6 +209,7 @@ func (m MembersConfig) validate() error {
 	}{
 		{"concurrency", int64(m.Concurrency)}, {"maxRequests", int64(m.MaxRequests)},
 		{"timeout", int64(m.Timeout.Duration)}, {"probeInterval", int64(m.ProbeInterval.Duration)},
+		{"deletePercent", int64(m.DeletePercent)}, {"deleteObjects", int64(m.DeleteObjects)},
 	} {
 		if n.value <= 0 {
 			errs = append(errs, fmt.Errorf("members.%s: must be more than zero", n.field))

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/server"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
@@ -162,6 +163,14 @@ func tellSource(w io.Writer, r *status.Report) {
 		}
 		if s.LoadError != "" {
 			fmt.Fprintf(w, "  %s\n", s.LoadError)
+		}
+	}
+	for _, d := range r.Details {
+		for _, c := range d.Clusters {
+			if len(c.Braked) > 0 {
+				fmt.Fprintf(w, "\n%s: %d deletion(s) on %s are held; a commit with the trailer \"%s: %s\" allows them:\n  %s\n",
+					d.Placement, len(c.Braked), c.Cluster, plan.AllowTrailer, d.Placement, strings.Join(c.Braked, "\n  "))
+			}
 		}
 	}
 	if s.Git.Failures > 0 {

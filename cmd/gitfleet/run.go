@@ -124,6 +124,7 @@ func (m *members) agent(c *hub.Cluster, report func(ledger.Observation)) reconci
 		Connect: func(ctx context.Context) (*rest.Config, error) {
 			return m.credentials.Config(ctx, name, kubeContext)
 		},
+		Brake:   member.Brake{Percent: m.cfg.Members.DeletePercent, Objects: m.cfg.Members.DeleteObjects},
 		Encoder: m.encoder, Report: report, Log: m.log, Metrics: m.metrics, Limit: m.limit,
 		Concurrency: m.cfg.Members.Concurrency, Timeout: m.cfg.Members.Timeout.Duration, Probe: m.cfg.Members.ProbeInterval.Duration,
 	})

@@ -30,6 +30,9 @@ type Work struct {
 	// Abandon says that what was placed stays where it is when the placement
 	// goes.
 	Abandon bool
+	// AllowDelete says that a person has allowed deletions that the deletion
+	// brake would hold.
+	AllowDelete bool
 }
 
 // A Manifest is one object for one or more clusters. It is never changed, and

@@ -18,6 +18,7 @@ import (
 
 // A Ledger is not safe for concurrent use.
 type Ledger struct {
+	head       string
 	clusters   map[string]*Cluster
 	placements map[api.PlacementKey]*Placement
 	// dirty are the records to save, by their key in the store.
@@ -86,6 +87,17 @@ func New() *Ledger {
 		clusters:   map[string]*Cluster{},
 		placements: map[api.PlacementKey]*Placement{},
 		dirty:      map[string]struct{}{},
+	}
+}
+
+// Head is the commit that was in force last; empty if none ever was.
+func (l *Ledger) Head() string { return l.head }
+
+// SetHead writes down which commit is in force.
+func (l *Ledger) SetHead(commit string) {
+	if l.head != commit {
+		l.head = commit
+		l.touch(headKey)
 	}
 }
 

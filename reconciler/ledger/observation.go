@@ -58,6 +58,15 @@ type WorkSeen struct {
 	// Exceptions are the objects that are not both applied and available, or
 	// differ, sorted by ID.
 	Exceptions []ObjectState
+	// Braked are objects that should go and stay, because the deletion brake
+	// holds them, sorted by ID.
+	Braked []Braked `json:",omitempty"`
+}
+
+// A Braked is an object whose deletion is held, and why.
+type Braked struct {
+	ID  api.ID
+	Why string
 }
 
 // An ObjectState is what a member says of one object.

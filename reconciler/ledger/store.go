@@ -150,6 +150,8 @@ func (s *memoryStore) Save(l *Ledger) error {
 
 func (s *memoryStore) Close() error { return nil }
 
+const headKey = "h"
+
 // Keys of records: a letter for what it is, then names that cannot hold a NUL.
 func clusterKey(name string) string          { return "c\x00" + name }
 func placementKey(k api.PlacementKey) string { return "p\x00" + k.Namespace + "\x00" + k.Name }
@@ -173,6 +175,8 @@ func encode(l *Ledger) (map[string][]byte, error) {
 func (l *Ledger) record(key string) ([]byte, error) {
 	parts := strings.Split(key, "\x00")
 	switch parts[0] {
+	case headKey:
+		return json.Marshal(l.head)
 	case "c":
 		if c := l.clusters[parts[1]]; c != nil {
 			return json.Marshal(c)
@@ -205,6 +209,8 @@ func decode(records map[string][]byte) (*Ledger, error) {
 func (l *Ledger) restore(key string, raw []byte) error {
 	parts := strings.Split(key, "\x00")
 	switch {
+	case key == headKey:
+		return json.Unmarshal(raw, &l.head)
 	case parts[0] == "c" && len(parts) == 2:
 		l.clusters[parts[1]] = &Cluster{}
 		return json.Unmarshal(raw, l.clusters[parts[1]])

@@ -62,12 +62,8 @@ func (s *session) look(ctx context.Context, ids map[api.ID]bool) ([]task, []stal
 	var tasks []task
 	var prune []stale
 	for id := range ids {
+		prune = append(prune, s.stales(id)...)
 		w, isWanted := s.wanted[id]
-		for p, inv := range s.inv {
-			if it := inv.items[id]; it != nil && (!isWanted || p != w.placement) && s.leaves(p) {
-				prune = append(prune, stale{inv: inv, item: it, handedOver: isWanted})
-			}
-		}
 		if !isWanted {
 			delete(s.trouble, id)
 			continue
@@ -77,6 +73,18 @@ func (s *session) look(ctx context.Context, ids map[api.ID]bool) ([]task, []stal
 		}
 	}
 	return tasks, prune
+}
+
+// stales lists who has an object here without wanting it any more.
+func (s *session) stales(id api.ID) []stale {
+	var out []stale
+	w, isWanted := s.wanted[id]
+	for p, inv := range s.inv {
+		if it := inv.items[id]; it != nil && (!isWanted || p != w.placement) && s.leaves(p) {
+			out = append(out, stale{inv: inv, item: it, handedOver: isWanted})
+		}
+	}
+	return out
 }
 
 // leaves reports whether what a placement has here and no longer lists is to be

@@ -40,6 +40,8 @@ type Config struct {
 	// Limit bounds the writes in flight of all agents that share it: a buffered
 	// channel, a place taken for each. nil means no common bound.
 	Limit chan struct{}
+	// Brake bounds what is deleted without a person's word.
+	Brake Brake
 	// Probe is the time between two probes; default 10 s.
 	Probe time.Duration
 	// Observe is the time between two readings of nodes and pods; default
@@ -55,6 +57,9 @@ type Config struct {
 func (c Config) withDefaults() Config {
 	if c.Concurrency == 0 {
 		c.Concurrency = 8
+	}
+	if c.Brake == (Brake{}) {
+		c.Brake = Brake{Percent: 30, Objects: 10}
 	}
 	if c.Probe == 0 {
 		c.Probe = 10 * time.Second

@@ -25,6 +25,9 @@ func (s *session) prune(ctx context.Context, stales []stale, touched map[api.Pla
 	slices.SortFunc(stales, func(a, b stale) int { return work.DeleteOrder(a.item.id(), b.item.id()) })
 	for _, st := range stales {
 		id := st.item.id()
+		if s.braked[id] != "" && !st.handedOver {
+			continue
+		}
 		if t := s.trouble[id]; t != nil && !st.handedOver && time.Now().Before(t.next) {
 			continue
 		}
@@ -57,6 +60,12 @@ func (s *session) removed(ctx context.Context, st stale) bool {
 	res, ok := s.kinds.known[st.item.gvk()]
 	if !ok {
 		return s.succeeded(st, nil) // its kind is gone, and so is it
+	}
+	if !s.works[st.inv.Placement].AllowDelete {
+		if why := s.content(ctx, res, st.item); why != "" {
+			s.hold(id, why)
+			return false
+		}
 	}
 	return s.succeeded(st, s.delete(ctx, res, id, l.uid))
 }

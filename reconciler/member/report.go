@@ -53,6 +53,14 @@ func (s *session) report(ctx context.Context, p api.PlacementKey) {
 			o.Exceptions = append(o.Exceptions, state)
 		}
 	}
+	if inv := s.inv[p]; inv != nil {
+		for id, why := range s.braked {
+			if inv.items[id] != nil {
+				o.Braked = append(o.Braked, ledger.Braked{ID: id, Why: why})
+			}
+		}
+		slices.SortFunc(o.Braked, func(a, b ledger.Braked) int { return a.ID.Compare(b.ID) })
+	}
 	slices.SortFunc(o.Exceptions, func(a, b ledger.ObjectState) int { return a.ID.Compare(b.ID) })
 	s.cfg.Report(o)
 }

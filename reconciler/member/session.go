@@ -30,6 +30,8 @@ type session struct {
 
 	works  map[api.PlacementKey]work.Work
 	wanted map[api.ID]wanted
+	// braked are objects whose deletion is held, and why.
+	braked map[api.ID]string
 	// done are the placements whose objects were all tried once at the present
 	// revision.
 	done map[api.PlacementKey]bool
@@ -64,7 +66,7 @@ func (a *Agent) open(ctx context.Context) (*session, error) {
 		live: map[api.ID]*live{}, watch: map[schema.GroupVersionKind]*kindWatch{},
 		trouble: map[api.ID]*trouble{}, works: map[api.PlacementKey]work.Work{},
 		wanted: map[api.ID]wanted{}, done: map[api.PlacementKey]bool{},
-		unseen:  map[api.ID]bool{},
+		unseen: map[api.ID]bool{}, braked: map[api.ID]string{},
 		kinds:   &kinds{client: c.discovery, known: map[schema.GroupVersionKind]resource{}},
 		changes: newChanges(), probes: make(chan probe, 1), retry: time.NewTimer(0),
 	}
@@ -165,6 +167,7 @@ func (s *session) sync(ctx context.Context) {
 			ids[id] = true
 		}
 	}
+	s.brake(ids)
 	s.process(ctx, ids)
 	s.unwatch()
 	for p := range s.works {

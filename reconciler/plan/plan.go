@@ -387,6 +387,7 @@ func (t *thinker) remove(p *Placement, record *ledger.Placement) {
 	before := record.Bindings()
 	for _, b := range before {
 		b.Unscheduled, b.Removing = true, true
+		b.AllowDelete = b.AllowDelete && record.Deleted || allows(t.Head.Commit.Message, p.Key)
 		p.Clusters = append(p.Clusters, &OnCluster{Binding: b, Entry: record.Entry(b.Cluster)})
 	}
 	t.changes(p, before)

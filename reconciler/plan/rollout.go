@@ -22,6 +22,7 @@ func (t *thinker) rollOut(p *Placement, record *ledger.Placement) {
 		b := &byCluster[a.Cluster].Binding
 		if a.Changed {
 			b.Assigned, b.AssignedAt = a.Revision, t.Now
+			b.AllowDelete = allows(t.Head.Commit.Message, p.Key)
 		}
 		b.Risked = a.Risked
 	}

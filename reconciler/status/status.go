@@ -93,6 +93,9 @@ type ClusterDetail struct {
 	Held string `json:"held,omitempty"`
 	// Removing says that what it holds is being taken away.
 	Removing bool `json:"removing,omitempty"`
+	// Braked are objects whose deletion is held, and why, until a commit with
+	// the trailer Gitfleet-Allow-Delete allows it.
+	Braked []string `json:"braked,omitempty"`
 }
 
 // Transitions are when the conditions of a placement, or of a placement on one
@@ -150,6 +153,9 @@ func detail(p *plan.Placement) Detail {
 	for _, c := range p.Clusters {
 		e := ClusterDetail{Cluster: c.Binding.Cluster, Commit: c.Binding.Assigned.Commit, Held: c.Held, Removing: c.Binding.Removing}
 		if seen := c.Seen(); seen != nil {
+			for _, b := range seen.Braked {
+				e.Braked = append(e.Braked, b.ID.String()+": "+b.Why)
+			}
 			e.Applied, e.Available, e.Objects = seen.Applied(), seen.Available(), seen.Total
 		}
 		d.Clusters = append(d.Clusters, e)

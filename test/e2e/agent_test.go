@@ -283,7 +283,10 @@ func TestAgentPutsBackWhatWasChanged(t *testing.T) {
 				cm, err := cms.Get(ctx, "cm-001", metav1.GetOptions{})
 				return err == nil && cm.Data["key"] == "a" && cm.Labels[api.ManagedByLabel] == a.fleet, err
 			})
-			a.eventually("settled", func() (bool, error) { objects, _ := split(a.writes()); return len(objects) == 1, fmt.Errorf("%v", objects) })
+			a.eventually("settled", func() (bool, error) {
+				objects, _ := split(a.writes())
+				return len(objects) == 1, fmt.Errorf("%v", objects)
+			})
 		})
 	}
 

@@ -1,0 +1,137 @@
+package member
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// content says what would be lost with an object beside itself; empty if
+// nothing. What cannot be found out counts as a loss.
+func (s *session) content(ctx context.Context, res resource, it *item) string {
+	var what string
+	var err error
+	switch it.id().GroupKind() {
+	case schema.GroupKind{Kind: "Namespace"}:
+		what, err = s.inNamespace(ctx, it.Name)
+	case schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:
+		what, err = s.ofDefinition(ctx, res, it.id())
+	case schema.GroupKind{Kind: "PersistentVolumeClaim"}:
+		what, err = s.inClaim(ctx, res, it.id())
+	}
+	if err != nil {
+		return fmt.Sprintf("it cannot be told whether the %s has content: %v", it.Kind, plain(err))
+	}
+	if what != "" {
+		return fmt.Sprintf("the %s has content that is not gitfleet's: %s", it.Kind, what)
+	}
+	return ""
+}
+
+// ofDefinition names an object of the kind that a definition defines.
+func (s *session) ofDefinition(ctx context.Context, res resource, id api.ID) (string, error) {
+	crd, err := s.read(ctx, res, id)
+	if err != nil || crd == nil {
+		return "", err
+	}
+	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
+	plural, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "plural")
+	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	for _, v := range versions {
+		version, _ := v.(map[string]any)
+		if served, _ := version["served"].(bool); !served {
+			continue
+		}
+		name, _ := version["name"].(string)
+		r := schema.GroupVersionResource{Group: group, Version: name, Resource: plural}
+		list, err := s.page(ctx, r, "", metav1.ListOptions{Limit: 1})
+		if err != nil || len(list.Items) == 0 {
+			return "", err
+		}
+		return plural + " " + list.Items[0].Name, nil
+	}
+	return "", nil
+}
+
+// inClaim names the volume that a claim is bound to.
+func (s *session) inClaim(ctx context.Context, res resource, id api.ID) (string, error) {
+	claim, err := s.read(ctx, res, id)
+	if err != nil || claim == nil {
+		return "", err
+	}
+	if volume, _, _ := unstructured.NestedString(claim.Object, "spec", "volumeName"); volume != "" {
+		return "the volume " + volume, nil
+	}
+	return "", nil
+}
+
+// inNamespace names something in a namespace that is neither ours, nor owned by
+// something else, nor made by Kubernetes for every namespace.
+func (s *session) inNamespace(ctx context.Context, namespace string) (string, error) {
+	lists, err := discovery.ServerPreferredNamespacedResources(s.conn.discovery)
+	if err != nil {
+		return "", err
+	}
+	for _, l := range lists {
+		gv, err := schema.ParseGroupVersion(l.GroupVersion)
+		if err != nil {
+			return "", err
+		}
+		for _, r := range l.APIResources {
+			if !slices.Contains(r.Verbs, "list") || passing[schema.GroupKind{Group: gv.Group, Kind: r.Kind}] {
+				continue
+			}
+			name, err := s.foreign(ctx, gv.WithResource(r.Name), r.Kind, namespace)
+			if err != nil || name != "" {
+				return name, err
+			}
+		}
+	}
+	return "", nil
+}
+
+// passing are kinds whose objects come and go by themselves.
+var passing = map[schema.GroupKind]bool{
+	{Kind: "Event"}: true, {Group: "events.k8s.io", Kind: "Event"}: true,
+	{Kind: "Endpoints"}: true, {Group: "discovery.k8s.io", Kind: "EndpointSlice"}: true,
+	{Group: "coordination.k8s.io", Kind: "Lease"}: true,
+	{Group: "metrics.k8s.io", Kind: "PodMetrics"}: true,
+}
+
+// foreign names an object of one kind in a namespace that would be lost.
+func (s *session) foreign(ctx context.Context, r schema.GroupVersionResource, kind, namespace string) (string, error) {
+	opts := metav1.ListOptions{Limit: 500}
+	for {
+		list, err := s.page(ctx, r, namespace, opts)
+		if err != nil {
+			return "", err
+		}
+		for i := range list.Items {
+			if o := &list.Items[i]; !s.dispensable(o, kind) {
+				return kind + " " + o.Name, nil
+			}
+		}
+		if opts.Continue = list.Continue; opts.Continue == "" {
+			return "", nil
+		}
+	}
+}
+
+// dispensable reports whether an object may go with its namespace.
+func (s *session) dispensable(o *metav1.PartialObjectMetadata, kind string) bool {
+	given := kind == "ServiceAccount" && o.Name == "default" || kind == "ConfigMap" && o.Name == "kube-root-ca.crt"
+	return given || len(o.OwnerReferences) > 0 || o.DeletionTimestamp != nil || o.Labels[api.ManagedByLabel] == s.cfg.Fleet
+}
+
+func (s *session) page(ctx context.Context, r schema.GroupVersionResource, namespace string, opts metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+	defer cancel()
+	return s.conn.metadata.Resource(r).Namespace(namespace).List(ctx, opts)
+}

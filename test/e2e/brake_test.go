@@ -1,0 +1,118 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/test/githttp"
+)
+
+// braked lists the deletions that are held on a cluster.
+func braked(r *status.Report, cluster string) []string {
+	var out []string
+	for _, d := range r.Details {
+		for _, c := range d.Clusters {
+			if c.Cluster == cluster {
+				out = append(out, c.Braked...)
+			}
+		}
+	}
+	return out
+}
+
+func (d *daemon) commitAllowing(what string, c githttp.Change) string {
+	c.Message = "clean up\n\nGitfleet-Allow-Delete: " + what + "\n"
+	return d.repo.Change(d.t, "main", c)
+}
+
+// A commit that would delete much is carried out but for that; a trailer in a
+// later one lets it go.
+func TestBrakeHoldsMassDeletion(t *testing.T) {
+	d := newDaemon(t)
+	files := map[string]string{"namespace.yaml": yamlNamespace(d.name), "placement.yaml": yamlPlacement("all", d.name, pickAll)}
+	for i := range 20 {
+		files[fmt.Sprintf("many/cm-%02d.yaml", i)] = yamlConfigMap(d.name, fmt.Sprintf("cm-%02d", i), "a")
+	}
+	d.startAt(d.repo.Commit(t, "main", files))
+	commit := d.repo.Change(t, "main", githttp.Change{Remove: []string{"many"}, Files: map[string]string{"new.yaml": yamlConfigMap(d.name, "new", "a")}})
+	r := d.until("held", func(r *status.Report) bool {
+		return r.Source.InForce.Hash == commit && len(braked(r, "member-1")) == 20 && len(braked(r, "member-3")) == 20
+	})
+	if why := braked(r, "member-1")[0]; !strings.Contains(why, "deleting 20 of the 21 objects") {
+		t.Errorf("it says: %s", why)
+	}
+	for _, m := range d.members {
+		if d.configMap(m, "new") == nil || d.configMap(m, "cm-07") == nil {
+			t.Errorf("%s: the new object is not there, or an old one is not", m)
+		}
+	}
+	d.commitAllowing("crp/other", githttp.Change{Files: map[string]string{"README.md": "hello"}})
+	d.commitAllowing("crp/all", githttp.Change{Files: map[string]string{"README.md": "hello again"}})
+	d.eventually("deleted", func() bool { return d.count("member-1") == 1 && d.count("member-3") == 1 })
+	d.until("nothing held", func(r *status.Report) bool { return len(braked(r, "member-1")) == 0 })
+}
+
+// A namespace in which somebody else has something is not deleted.
+func TestBrakeHoldsNamespaceWithContent(t *testing.T) {
+	d := newDaemon(t)
+	d.startAt(d.repo.Commit(t, "main", map[string]string{
+		"app.yaml":       yamlNamespace(d.name) + "---\n" + yamlConfigMap(d.name, "one", "a"),
+		"placement.yaml": yamlPlacement("all", d.name, pickAll),
+		"rest.yaml":      yamlNamespace(d.name+"-rest") + "---\n" + yamlPlacement("rest", d.name+"-rest", pickAll),
+	}))
+	ctx := context.Background()
+	theirs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "theirs", Namespace: d.name}}
+	if _, err := d.clients["member-2"].CoreV1().ConfigMaps(d.name).Create(ctx, theirs, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	d.repo.Remove(t, "main", "app.yaml", "placement.yaml")
+	r := d.until("held", func(r *status.Report) bool { return len(braked(r, "member-2")) == 1 })
+	if why := braked(r, "member-2")[0]; !strings.Contains(why, "ConfigMap theirs") {
+		t.Errorf("it says: %s", why)
+	}
+	ns, err := d.clients["member-2"].CoreV1().Namespaces().Get(ctx, d.name, metav1.GetOptions{})
+	if err != nil || ns.DeletionTimestamp != nil {
+		t.Errorf("the namespace with somebody's object is going: %v", err)
+	}
+	if d.configMap("member-2", "one") != nil {
+		t.Error("what was ours in it is still there")
+	}
+	d.commitAllowing("*", githttp.Change{Files: map[string]string{"README.md": "hello"}})
+	d.eventually("going", func() bool {
+		ns, err := d.clients["member-2"].CoreV1().Namespaces().Get(ctx, d.name, metav1.GetOptions{})
+		return err != nil || ns.DeletionTimestamp != nil
+	})
+}
+
+// A commit that has nothing left is refused; a restart does not change that.
+func TestEmptiedRepositoryIsRefused(t *testing.T) {
+	d := newDaemon(t)
+	good := d.repo.Commit(t, "main", map[string]string{
+		"app.yaml":       yamlNamespace(d.name) + "---\n" + yamlConfigMap(d.name, "one", "a"),
+		"placement.yaml": yamlPlacement("all", d.name, pickAll),
+	})
+	d.startAt(good)
+	bad := d.repo.Replace(t, "main", map[string]string{"README.md": "moved elsewhere"})
+	refused := func(r *status.Report) bool {
+		return r.Source.Newest.Hash == bad && r.Source.InForce.Hash == good && strings.Contains(r.Source.LoadError, "Gitfleet-Allow-Delete")
+	}
+	d.until("refused", refused)
+	d.stop()
+	d.start()
+	d.until("refused, and the good one in force after a restart", refused)
+	if err := d.clients["member-1"].CoreV1().ConfigMaps(d.name).Delete(context.Background(), "one", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	d.eventually("put back from the good commit", func() bool { return d.configMap("member-1", "one") != nil })
+	for _, m := range d.members {
+		if d.configMap(m, "one") == nil {
+			t.Errorf("%s: deleted", m)
+		}
+	}
+}
