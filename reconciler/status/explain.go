@@ -1,0 +1,190 @@
+package status
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
+)
+
+// ExplainVersion names the schema of an explanation in JSON. What has this
+// version keeps its fields; new ones may come.
+const ExplainVersion = "gitfleet.dev/explain/v1"
+
+// An Explanation is all that decided where one placement goes.
+type Explanation struct {
+	APIVersion string `json:"apiVersion"`
+	Commit     string `json:"commit"`
+	// Placement is crp/NAME or rp/NAMESPACE/NAME, Origin where it stands.
+	Placement     string            `json:"placement"`
+	Origin        string            `json:"origin"`
+	PlacementType api.PlacementType `json:"placementType"`
+	PolicyHash    string            `json:"policyHash"`
+	// Wanted is how many clusters the policy asks for, Found how many it has.
+	Wanted int `json:"wanted"`
+	Found  int `json:"found"`
+	// Scheduled is the placement's condition.
+	Scheduled metav1.Condition `json:"scheduled"`
+	// Problems are what a person should look at.
+	Problems []string `json:"problems"`
+	// Clusters are in the order of the decisions; none if the scheduler was not
+	// asked, and Scheduled says why.
+	Clusters []ExplainedCluster `json:"clusters"`
+}
+
+// An ExplainedCluster is all that decided about one cluster. Its fields are
+// those of [placement.Explanation].
+type ExplainedCluster struct {
+	Cluster             string                  `json:"cluster"`
+	Selected            bool                    `json:"selected"`
+	AffinityScore       *int32                  `json:"affinityScore"`
+	TopologySpreadScore *int32                  `json:"topologySpreadScore"`
+	Reason              string                  `json:"reason"`
+	How                 string                  `json:"how,omitempty"`
+	Filters             []ExplainedFilter       `json:"filters,omitempty"`
+	Required            []ExplainedTerm         `json:"required,omitempty"`
+	Preferred           []ExplainedContribution `json:"preferred,omitempty"`
+	Spread              []ExplainedSpread       `json:"spread,omitempty"`
+	Tie                 string                  `json:"tie,omitempty"`
+	Change              []string                `json:"change,omitempty"`
+}
+
+// An ExplainedFilter is what one filter says.
+type ExplainedFilter struct {
+	Filter string `json:"filter"`
+	Passed bool   `json:"passed"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// An ExplainedTerm is how one required term fits.
+type ExplainedTerm struct {
+	Matches bool              `json:"matches"`
+	Parts   []ExplainedDemand `json:"parts"`
+}
+
+// An ExplainedDemand is one demand on a label or a property, and what was
+// found.
+type ExplainedDemand struct {
+	Demand string `json:"demand"`
+	Found  string `json:"found"`
+	Holds  bool   `json:"holds"`
+}
+
+// An ExplainedContribution is what one preference gives.
+type ExplainedContribution struct {
+	Preference string `json:"preference"`
+	Points     int32  `json:"points"`
+	Reason     string `json:"reason"`
+}
+
+// An ExplainedSpread is what choosing the cluster would do to one constraint.
+type ExplainedSpread struct {
+	Constraint string `json:"constraint"`
+	Domain     string `json:"domain"`
+	Labeled    bool   `json:"labeled"`
+	Count      int32  `json:"count"`
+	Low        int32  `json:"low"`
+	High       int32  `json:"high"`
+	Delta      int32  `json:"delta"`
+	Violated   bool   `json:"violated"`
+	Score      int32  `json:"score"`
+}
+
+// An UnknownError says that nothing has the name that was asked for.
+type UnknownError struct {
+	// What reads like "placement"; Exist are the names there are.
+	What, Name string
+	Exist      []string
+}
+
+func (e *UnknownError) Error() string {
+	const few = 20
+	names := strings.Join(e.Exist[:min(few, len(e.Exist))], ", ")
+	switch {
+	case len(e.Exist) == 0:
+		return fmt.Sprintf("there is no %s %s, and no other either", e.What, e.Name)
+	case len(e.Exist) > few:
+		names += fmt.Sprintf(" and %d more", len(e.Exist)-few)
+	}
+	return fmt.Sprintf("there is no %s %s; there are %s", e.What, e.Name, names)
+}
+
+// A question is what the scheduler was asked about one placement, and what
+// came of it.
+type question struct {
+	outline Explanation
+	request *placement.Request // nil if it was not asked
+}
+
+func newQuestion(commit string, p *plan.Placement, s api.PlacementStatus) question {
+	kind := api.PickAll
+	if policy := p.Spec.Spec.Policy; policy != nil {
+		kind = cmp.Or(policy.PlacementType, kind)
+	}
+	return question{request: p.Request, outline: Explanation{
+		APIVersion: ExplainVersion, Commit: commit, Placement: p.Key.String(), Origin: p.Spec.Origin.String(),
+		PlacementType: kind, PolicyHash: p.Schedule.Policy,
+		Wanted: p.Schedule.Wanted, Found: p.Schedule.Found,
+		Scheduled: s.Conditions[0], Problems: append([]string{}, texts(p.Warnings)...),
+	}}
+}
+
+// Explain says why a placement, named crp/NAME or rp/NAMESPACE/NAME, goes where
+// it does: to all clusters, or, if cluster is not empty, to that one. The error
+// is an *UnknownError if there is no such thing.
+func (r *Report) Explain(name, cluster string) (*Explanation, error) {
+	q, ok := r.questions[name]
+	if !ok {
+		return nil, &UnknownError{What: "placement", Name: name, Exist: slices.Sorted(maps.Keys(r.questions))}
+	}
+	e := q.outline
+	e.Clusters = []ExplainedCluster{}
+	if q.request == nil {
+		return &e, nil
+	}
+	var names []string
+	for _, c := range placement.Explain(*q.request) {
+		names = append(names, c.Cluster)
+		if cluster == "" || c.Cluster == cluster {
+			e.Clusters = append(e.Clusters, explained(c))
+		}
+	}
+	if cluster != "" && len(e.Clusters) == 0 {
+		slices.Sort(names)
+		return nil, &UnknownError{What: "cluster", Name: cluster, Exist: names}
+	}
+	return &e, nil
+}
+
+func explained(c placement.Explanation) ExplainedCluster {
+	out := ExplainedCluster{
+		Cluster: c.Cluster, Selected: c.Selected, Reason: c.Reason, How: c.How, Tie: c.Tie, Change: c.Change,
+	}
+	if c.Score != nil {
+		out.AffinityScore, out.TopologySpreadScore = &c.Score.Affinity, &c.Score.Spread
+	}
+	for _, f := range c.Filters {
+		out.Filters = append(out.Filters, ExplainedFilter(f))
+	}
+	for _, t := range c.Required {
+		term := ExplainedTerm{Matches: t.Matches, Parts: []ExplainedDemand{}}
+		for _, p := range t.Parts {
+			term.Parts = append(term.Parts, ExplainedDemand(p))
+		}
+		out.Required = append(out.Required, term)
+	}
+	for _, p := range c.Preferred {
+		out.Preferred = append(out.Preferred, ExplainedContribution(p))
+	}
+	for _, s := range c.Spread {
+		out.Spread = append(out.Spread, ExplainedSpread(s))
+	}
+	return out
+}
