@@ -67,6 +67,8 @@ type Report struct {
 	Details []Detail
 	// Transitions are the conditions that changed, for the ledger to remember.
 	Transitions []Transitions `json:"-"`
+	// questions are what the scheduler was asked, by placement; see Explain.
+	questions map[string]question
 }
 
 // A Detail is what gitfleet knows of a placement beyond KubeFleet's status.
@@ -108,7 +110,7 @@ type Transitions struct {
 
 // Build tells everything.
 func Build(in Input) *Report {
-	r := &Report{At: in.Now, Source: in.Source}
+	r := &Report{At: in.Now, Source: in.Source, questions: map[string]question{}}
 	if in.Head != nil {
 		r.Source.Warnings = in.Head.Warnings
 	}
@@ -121,6 +123,7 @@ func Build(in Input) *Report {
 		status := b.status()
 		r.Transitions = append(r.Transitions, b.transitions...)
 		r.Details = append(r.Details, detail(p))
+		r.questions[p.Key.String()] = newQuestion(in.Head.Commit.Hash, p, status)
 		if p.Key.Namespace == "" {
 			r.Placements = append(r.Placements, &api.ClusterResourcePlacement{
 				TypeMeta: typeMeta(api.PlacementGroup, p.Key.Kind()), ObjectMeta: b.meta(), Spec: p.Spec.Spec, Status: status,
