@@ -66,12 +66,16 @@ func (s *Server) newest() (*status.Report, uint64, <-chan struct{}) {
 //	GET /report         the whole report as JSON; with ?after=N it waits, up to
 //	                    half a minute, for one newer than number N. The header
 //	                    Gitfleet-Report has the number of what was sent.
+//	GET /explain        why a placement goes where it does, as JSON:
+//	                    ?placement=crp/NAME or rp/NAMESPACE/NAME, and &cluster=NAME
+//	                    for one cluster only
 //	GET /healthz        200 as long as the process works
 //	GET /readyz         200 once there is a commit in force
 //	GET /metrics        for Prometheus
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /report", s.serveReport)
+	mux.HandleFunc("GET /explain", s.serveExplain)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("ok\n")) })
 	mux.HandleFunc("GET /readyz", s.serveReady)
 	mux.Handle("GET /metrics", s.metrics)

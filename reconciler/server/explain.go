@@ -1,0 +1,35 @@
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+// serveExplain answers from the newest report: a report is not changed once
+// made, so this waits for nobody.
+func (s *Server) serveExplain(w http.ResponseWriter, req *http.Request) {
+	report, _, _ := s.newest()
+	if report == nil {
+		http.Error(w, "no report yet: the daemon is starting", http.StatusServiceUnavailable)
+		return
+	}
+	query := req.URL.Query()
+	if query.Get("placement") == "" {
+		http.Error(w, "placement: missing; write ?placement=crp/NAME or ?placement=rp/NAMESPACE/NAME", http.StatusBadRequest)
+		return
+	}
+	e, err := report.Explain(query.Get("placement"), query.Get("cluster"))
+	var unknown *status.UnknownError
+	switch {
+	case errors.As(err, &unknown):
+		http.Error(w, err.Error(), http.StatusNotFound)
+	case err != nil:
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+	default:
+		w.Header().Set("Content-Type", "application/json")
+		json.NewEncoder(w).Encode(e) // a reader that went away is not our concern
+	}
+}
