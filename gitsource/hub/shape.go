@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -77,6 +78,17 @@ var specialTypes = map[reflect.Type]func(any) string{
 		return "a time such as 2026-01-31T12:00:00Z"
 	},
 	reflect.TypeFor[metav1.FieldsV1](): func(any) string { return "" },
+	reflect.TypeFor[resource.Quantity](): func(v any) string {
+		switch q := v.(type) {
+		case string:
+			if _, err := resource.ParseQuantity(q); err == nil {
+				return ""
+			}
+		case int64, float64:
+			return ""
+		}
+		return "a quantity such as 4 or 16Gi"
+	},
 	reflect.TypeFor[intstr.IntOrString](): func(v any) string {
 		switch i := v.(type) {
 		case string:

@@ -1,0 +1,142 @@
+package hub
+
+import (
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// An ObservedCluster is a MemberCluster with the status that somebody saw.
+type ObservedCluster struct {
+	*Cluster
+	// Seen says that the file has a status for it, though it may be empty.
+	Seen bool
+}
+
+// ReadClusters reads MemberClusters with their status, such as a dump of a
+// fleet: documents of YAML or JSON, or a list. They are sorted by name, and
+// have the defaults and obey the rules of those in a commit; what the
+// conditions of a status say beyond type and status may be missing. The error
+// is a *LoadError that names file, line and field.
+func ReadClusters(name string, data []byte) ([]ObservedCluster, error) {
+	limits := Limits{}.withDefaults()
+	limits.Documents = limits.Objects
+	f, out := &fileParser{name: name, limits: limits}, &observed{}
+	words := vocabulary{}
+	f.visit = func(r *report, root *yaml.Node) {
+		c := &converter{r: r, limits: limits, words: words, ours: isOurs(root)}
+		if value, ok := c.document(root); ok {
+			out.read(r, value)
+		}
+	}
+	f.read(data)
+	problems := append(f.problems, out.repeated()...)
+	if len(out.clusters) == 0 && !hasErrors(problems) {
+		problems = append(problems, Problem{Origin: api.Origin{Path: name}, Severity: Error, Message: "has no MemberCluster"})
+	}
+	if problems = problems.sort(); hasErrors(problems) {
+		return nil, &LoadError{problems}
+	}
+	return out.clusters, nil
+}
+
+// observed gathers the clusters of one file.
+type observed struct{ clusters []ObservedCluster }
+
+func (o *observed) read(r *report, value any) {
+	object, ok := value.(map[string]any)
+	if !ok {
+		r.errorf(r.top, "not a MemberCluster but %s", describe(value))
+		return
+	}
+	gvk, ok := kindOf(r, object)
+	if !ok {
+		return
+	}
+	items, isList := object["items"].([]any)
+	switch {
+	case isList && strings.HasSuffix(gvk.Kind, "List"):
+		o.readList(r, gvk, items)
+	case gvk.GroupKind() != memberKind:
+		r.errorf(r.field("kind"), "%s is no MemberCluster of %s; this file holds nothing else", gvk.Kind, api.ClusterGroup)
+	default:
+		o.cluster(r, gvk, object)
+	}
+}
+
+var memberKind = api.GroupKind{Group: api.ClusterGroup, Kind: "MemberCluster"}
+
+func (o *observed) readList(r *report, list schema.GroupVersionKind, items []any) {
+	for i, value := range items {
+		sub := r.item(i)
+		if object, ok := value.(map[string]any); ok && list.Kind == memberKind.Kind+"List" {
+			inherit(object, list)
+		}
+		o.read(sub, value)
+		r.take(sub)
+	}
+}
+
+// inherit fills in what the items of a typed list may leave out.
+func inherit(object map[string]any, list schema.GroupVersionKind) {
+	if object["apiVersion"] == nil && object["kind"] == nil {
+		object["apiVersion"] = list.GroupVersion().String()
+		object["kind"] = strings.TrimSuffix(list.Kind, "List")
+	}
+}
+
+func (o *observed) cluster(r *report, gvk schema.GroupVersionKind, object map[string]any) {
+	name, _, ok := identity(r, object)
+	if !ok {
+		return
+	}
+	status, seen := object["status"].(map[string]any)
+	completeConditions(status)
+	it := &item{id: api.ID{Group: gvk.Group, Kind: gvk.Kind, Name: name}, origin: r.origin}
+	if declare(r, it, gvk, object) {
+		o.clusters = append(o.clusters, ObservedCluster{it.cluster, seen})
+	}
+}
+
+// completeConditions fills in what a server demands of a condition and nobody
+// looks at, so that a fleet can be written by hand.
+func completeConditions(status map[string]any) {
+	lists := []any{status["conditions"]}
+	agents, _ := status["agentStatus"].([]any)
+	for _, a := range agents {
+		if agent, ok := a.(map[string]any); ok {
+			lists = append(lists, agent["conditions"])
+		}
+	}
+	for _, l := range lists {
+		list, _ := l.([]any)
+		for _, c := range list {
+			condition, ok := c.(map[string]any)
+			if !ok {
+				continue
+			}
+			for key, value := range map[string]string{"reason": "", "message": "", "lastTransitionTime": "0001-01-01T00:00:00Z"} {
+				if condition[key] == nil {
+					condition[key] = value
+				}
+			}
+		}
+	}
+}
+
+// repeated sorts the clusters, and reports the names that several have.
+func (o *observed) repeated() Problems {
+	slices.SortStableFunc(o.clusters, func(a, b ObservedCluster) int { return strings.Compare(a.Name, b.Name) })
+	var problems Problems
+	for i := 1; i < len(o.clusters); i++ {
+		if first, second := o.clusters[i-1], o.clusters[i]; first.Name == second.Name {
+			problems = append(problems, Problem{Origin: second.Origin, Field: "metadata.name", Severity: Error,
+				Message: "MemberCluster " + second.Name + " is at " + first.Origin.String() + " as well; remove one of them"})
+		}
+	}
+	return problems
+}
