@@ -65,6 +65,9 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	srv := server.New(registry)
+	if err := cfg.Webhook.mount(srv, repo, cfg.git(nil).Ref.Follows, registry, log); err != nil {
+		return err
+	}
 	members, err := newMembers(cfg, repo.Status().URL, log, registry)
 	if err != nil {
 		return err
@@ -84,7 +87,7 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 	return nil
 }
 
-func (c Config) loader() *hub.Loader { return hub.NewLoader(hub.Options{Path: c.Source.Path}) }
+func (c Config) loader() *hub.Loader { return hub.NewLoader(c.hub()) }
 
 // members makes agents that share what can be shared.
 type members struct {

@@ -29,18 +29,23 @@ type Server struct {
 	next chan struct{}
 
 	metrics http.Handler
+	mounted map[string]http.Handler
 }
 
 // New returns a server that has no report yet. registry may be nil: then there
 // are no metrics.
 func New(registry *prometheus.Registry) *Server {
-	s := &Server{next: make(chan struct{}), metrics: http.NotFoundHandler()}
+	s := &Server{next: make(chan struct{}), metrics: http.NotFoundHandler(), mounted: map[string]http.Handler{}}
 	if registry != nil {
 		registry.MustRegister(&collector{s})
 		s.metrics = promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 	}
 	return s
 }
+
+// Mount lets somebody else answer at a path. It must not be called once the
+// server answers.
+func (s *Server) Mount(path string, h http.Handler) { s.mounted[path] = h }
 
 // Publish makes a report the newest, and wakes those who wait for it. It never
 // blocks on a reader.
@@ -72,6 +77,8 @@ func (s *Server) newest() (*status.Report, uint64, <-chan struct{}) {
 //	GET /healthz        200 as long as the process works
 //	GET /readyz         200 once there is a commit in force
 //	GET /metrics        for Prometheus
+//
+// and what was mounted.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /report", s.serveReport)
@@ -79,6 +86,9 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("ok\n")) })
 	mux.HandleFunc("GET /readyz", s.serveReady)
 	mux.Handle("GET /metrics", s.metrics)
+	for path, h := range s.mounted {
+		mux.Handle(path, h)
+	}
 	return mux
 }
 

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/gitfleet/gitfleet/gitsource"
+)
+
+// Validate names every field that is wrong, as the file calls it, and the flag
+// that sets it.
+func (c Config) Validate() error {
+	var errs []error
+	for _, msg := range validation.IsValidLabelValue(c.FleetName) {
+		errs = append(errs, c.fault("fleetName", msg))
+	}
+	if c.FleetName == "" {
+		errs = append(errs, c.fault("fleetName", "must not be empty"))
+	}
+	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
+		errs = append(errs, c.fault("listen", err.Error()+"; use HOST:PORT"))
+	}
+	if _, err := c.level(); err != nil {
+		errs = append(errs, c.fault("logLevel", err.Error()))
+	}
+	for _, s := range c.settings() {
+		if !s.positive() {
+			errs = append(errs, c.fault(s.key, "must be more than zero"))
+		}
+	}
+	errs = append(errs, c.validateSource()...)
+	if c.Webhook.SecretFile != "" && c.Webhook.SecretEnv != "" {
+		errs = append(errs, c.fault("webhook.secretFile", "set only one of secretFile and secretEnv"))
+	}
+	if m := c.Members; m.KubeconfigDir == "" && m.Kubeconfig == "" && m.SecretNamespace == "" {
+		errs = append(errs, errors.New("members: say where the kubeconfigs of the members are: kubeconfigDir, kubeconfig or secretNamespace"))
+	}
+	return errors.Join(errs...)
+}
+
+// fault says what is wrong with a setting.
+func (c Config) fault(key, message string) error {
+	i := slices.IndexFunc(c.settings(), func(s setting) bool { return s.key == key })
+	if i < 0 {
+		return fmt.Errorf("%s: %s", key, message)
+	}
+	return fmt.Errorf("%s: %s (--%s)", key, message, c.settings()[i].flag)
+}
+
+// validateSource asks the rooms that read the repository, which call some of
+// the settings by names of their own.
+func (c Config) validateSource() []error {
+	var errs []error
+	if err := c.hub().Validate(); err != nil {
+		errs = append(errs, fmt.Errorf("source.%w", err))
+	}
+	if c.Source.URL == "" {
+		return append(errs, c.fault("source.url", "set the repository that is the hub"))
+	}
+	for _, err := range flatten(c.git(nil).Validate()) {
+		var field *gitsource.FieldError
+		if errors.As(err, &field) {
+			errs = append(errs, c.fault(keyOf(field.Field), field.Err.Error()))
+		} else {
+			errs = append(errs, err)
+		}
+	}
+	return errs
+}
+
+// flatten takes joined errors apart.
+func flatten(err error) []error {
+	joined, ok := err.(interface{ Unwrap() []error })
+	switch {
+	case err == nil:
+		return nil
+	case !ok:
+		return []error{err}
+	}
+	var all []error
+	for _, e := range joined.Unwrap() {
+		all = append(all, flatten(e)...)
+	}
+	return all
+}
+
+// keys are what the file calls the fields of gitsource.Config, where that is
+// something else.
+var keys = map[string]string{
+	"auth":                        "source",
+	"auth.token":                  "source.tokenFile",
+	"auth.token.env":              "source.tokenEnv",
+	"auth.bearer":                 "source.bearerFile",
+	"auth.bearer.env":             "source.bearerEnv",
+	"auth.password":               "source.passwordFile",
+	"auth.password.env":           "source.passwordEnv",
+	"auth.username":               "source.username",
+	"auth.caBundle":               "source.caBundle",
+	"auth.ssh.key":                "source.sshKeyFile",
+	"auth.ssh.key.env":            "source.sshKeyEnv",
+	"auth.ssh.passphrase":         "source.sshPassphraseFile",
+	"auth.ssh.passphrase.env":     "source.sshPassphraseEnv",
+	"auth.ssh.knownHosts":         "source.sshKnownHosts",
+	"auth.githubApp.id":           "source.githubAppID",
+	"auth.githubApp.installation": "source.githubAppInstallation",
+	"auth.githubApp.key":          "source.githubAppKeyFile",
+	"auth.githubApp.key.env":      "source.githubAppKeyEnv",
+	"auth.githubApp.apiURL":       "source.githubAppAPIURL",
+	"stateDir":                    "stateDir",
+}
+
+func keyOf(field string) string {
+	if key, ok := keys[field]; ok {
+		return key
+	}
+	if strings.HasPrefix(field, "limits.") {
+		return field
+	}
+	return "source." + strings.TrimPrefix(field, "ref.")
+}
+
+func (c Config) level() (slog.Level, error) {
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(c.LogLevel)); err != nil {
+		return l, fmt.Errorf("%q is none of debug, info, warn, error", c.LogLevel)
+	}
+	return l, nil
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/gitfleet/gitfleet/gitsource"
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/reconciler/member"
+)
+
+// git is the part of the configuration that is Git's.
+func (c Config) git(log *slog.Logger) gitsource.Config {
+	s := c.Source
+	return gitsource.Config{
+		URL: s.URL, Ref: gitsource.Ref{Branch: s.Branch, Tag: s.Tag, SemVer: s.SemVer, Commit: s.Commit},
+		Interval: s.Interval.Duration, StateDir: filepath.Join(c.StateDir, "git"), Auth: s.auth(),
+		AllowHTTP: s.AllowHTTP, AllowFile: s.AllowFile, Signatures: s.Signatures.demand(), Limits: c.Limits.git(),
+		Logger: log, Getenv: os.Getenv,
+	}
+}
+
+func (s SourceConfig) auth() gitsource.Auth {
+	return gitsource.Auth{
+		Token: secret(s.TokenFile, s.TokenEnv), Bearer: secret(s.BearerFile, s.BearerEnv),
+		Username: s.Username, Password: secret(s.PasswordFile, s.PasswordEnv), CABundle: s.CABundle,
+		SSH: gitsource.SSH{
+			Key: secret(s.SSHKeyFile, s.SSHKeyEnv), Passphrase: secret(s.SSHPassphraseFile, s.SSHPassphraseEnv), KnownHosts: s.SSHKnownHosts,
+		},
+		GitHubApp: gitsource.GitHubApp{
+			ID: s.GitHubAppID, Installation: s.GitHubAppInstallation,
+			Key: secret(s.GitHubAppKeyFile, s.GitHubAppKeyEnv), APIURL: s.GitHubAppAPIURL,
+		},
+	}
+}
+
+func secret(file, env string) gitsource.SecretSource {
+	return gitsource.SecretSource{File: file, Env: env}
+}
+
+// demand is nil if signatures are not asked for.
+func (s SignaturesConfig) demand() *gitsource.Signatures {
+	if !s.present && len(s.OpenPGP)+len(s.Paths) == 0 && s.AllowedSigners == "" && s.Since == "" && !s.AllowRewrite {
+		return nil
+	}
+	d := &gitsource.Signatures{OpenPGP: s.OpenPGP, AllowedSigners: s.AllowedSigners, Since: s.Since, AllowRewrite: s.AllowRewrite}
+	for _, p := range s.Paths {
+		d.Paths = append(d.Paths, gitsource.SignedPath{Path: p.Path, Signers: p.Signers})
+	}
+	return d
+}
+
+// plainFile is what any file may be large, whether or not it is a manifest:
+// generators of kustomizations read others as well.
+const plainFile = 16 << 20
+
+func (l LimitsConfig) git() gitsource.Limits {
+	return gitsource.Limits{
+		FetchBytes: int64(l.FetchBytes), Objects: l.FetchObjects, FetchTime: l.FetchTime.Duration, ListTime: l.ListTime.Duration,
+		ObjectBytes: int64(l.ObjectBytes), Packs: l.Packs, FileBytes: max(plainFile, int64(l.FileSize)),
+	}
+}
+
+// hub is the part of the configuration that is about what a commit holds.
+func (c Config) hub() hub.Options {
+	l := c.Limits
+	return hub.Options{Path: c.Source.Path, Limits: hub.Limits{
+		Files: l.Files, FileSize: int64(l.FileSize), Documents: l.Documents, AliasExpansion: l.AliasExpansion, Depth: l.Depth,
+		Objects: l.Objects, BuildTime: l.BuildTime.Duration, BuildOutput: int64(l.BuildOutput),
+	}}
+}
+
+// credentials is the part of the configuration that finds members.
+func (m MembersConfig) credentials() member.Credentials {
+	return member.Credentials{Dir: m.KubeconfigDir, File: m.Kubeconfig, AllowExec: m.AllowExec, AllowInsecure: m.AllowInsecure}
+}

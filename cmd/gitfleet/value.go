@@ -1,0 +1,115 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// A size is a number of bytes: 1048576, 1Mi or 1M, as a flag and in the file.
+type size int64
+
+// String writes the size with the largest unit that leaves no rest.
+func (s *size) String() string { return resource.NewQuantity(int64(*s), resource.BinarySI).String() }
+
+// Type names the kind of value in the help of a flag.
+func (s *size) Type() string { return "size" }
+
+// Set implements pflag.Value.
+func (s *size) Set(text string) error {
+	q, err := resource.ParseQuantity(text)
+	if err != nil {
+		return fmt.Errorf("%q is no size such as 512Ki or 1Mi", text)
+	}
+	n, whole := q.AsInt64()
+	if !whole {
+		return fmt.Errorf("%q is no whole number of bytes", text)
+	}
+	*s = size(n)
+	return nil
+}
+
+// UnmarshalJSON reads a number or a text.
+func (s *size) UnmarshalJSON(data []byte) error {
+	return s.Set(strings.Trim(string(data), `"`))
+}
+
+// SignaturesConfig says whose commits are accepted; if none of it is set,
+// everybody's.
+type SignaturesConfig struct {
+	OpenPGP        []string    `json:"openPGP,omitempty"`
+	AllowedSigners string      `json:"allowedSigners,omitempty"`
+	Paths          signedPaths `json:"paths,omitempty"`
+	Since          string      `json:"since,omitempty"`
+	AllowRewrite   bool        `json:"allowRewrite,omitempty"`
+
+	// present says that the file speaks of signatures, even if it says nothing:
+	// then it must not be taken for no demand at all.
+	present bool
+}
+
+// UnmarshalJSON is as strict as the rest of the file.
+func (s *SignaturesConfig) UnmarshalJSON(data []byte) error {
+	type plain SignaturesConfig
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode((*plain)(s)); err != nil {
+		return fmt.Errorf("source.signatures: %w", err)
+	}
+	s.present = true
+	return nil
+}
+
+// A signedPath says who may change files below a path.
+type signedPath struct {
+	Path    string   `json:"path,omitempty"`
+	Signers []string `json:"signers"`
+}
+
+func (p signedPath) String() string { return p.Path + "=" + strings.Join(p.Signers, ",") }
+
+// signedPaths are a list in the file, and a flag PATH=SIGNER,SIGNER that may be
+// repeated.
+type signedPaths []signedPath
+
+// String implements pflag.Value.
+func (ps *signedPaths) String() string { return strings.Join(ps.GetSlice(), " ") }
+
+// Type names the kind of value in the help of a flag.
+func (ps *signedPaths) Type() string { return "path=signers" }
+
+// Set adds one path.
+func (ps *signedPaths) Set(text string) error { return ps.Append(text) }
+
+// Append implements pflag.SliceValue.
+func (ps *signedPaths) Append(text string) error {
+	path, signers, ok := strings.Cut(text, "=")
+	if !ok || signers == "" {
+		return fmt.Errorf("%q is not PATH=SIGNER,SIGNER", text)
+	}
+	*ps = append(*ps, signedPath{path, strings.Split(signers, ",")})
+	return nil
+}
+
+// Replace implements pflag.SliceValue.
+func (ps *signedPaths) Replace(texts []string) error {
+	*ps = nil
+	for _, t := range texts {
+		if err := ps.Append(t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// GetSlice implements pflag.SliceValue.
+func (ps *signedPaths) GetSlice() []string {
+	texts := make([]string, len(*ps))
+	for i, p := range *ps {
+		texts[i] = p.String()
+	}
+	return texts
+}
