@@ -4,6 +4,9 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -20,7 +23,15 @@ type running struct {
 	credentials string
 	told        []told
 	ever        bool
+	// left is not nil once the cluster has left the fleet, and closed when all is
+	// given up there; deadline is when that is not waited for any longer.
+	left     <-chan struct{}
+	deadline time.Time
 }
+
+// parting is how long a cluster that leaves the fleet may take to give up what
+// it holds.
+const parting = 15 * time.Minute
 
 // told is what makes one Set differ from another.
 type told struct {
@@ -41,11 +52,13 @@ func (r *Reconciler) dispatch(ctx context.Context, p *plan.Plan) {
 		declared[c.Name] = c
 	}
 	for name, m := range r.members {
-		if c := declared[name]; c == nil || credentials(c) != m.credentials {
-			m.cancel()
-			<-m.done
-			delete(r.members, name)
+		c := declared[name]
+		if c == nil && !slices.Contains(p.Left, name) || c != nil && (credentials(c) != m.credentials || m.left != nil) {
+			r.stop(name, m)
 		}
+	}
+	for _, name := range p.Left {
+		r.part(ctx, name)
 	}
 	news := false
 	for _, c := range p.Members {
@@ -67,6 +80,35 @@ func (r *Reconciler) dispatch(ctx context.Context, p *plan.Plan) {
 	if news {
 		r.cfg.Told()
 	}
+}
+
+func (r *Reconciler) stop(name string, m *running) {
+	m.cancel()
+	<-m.done
+	delete(r.members, name)
+}
+
+// part lets a cluster leave the fleet: workloads stay, ownership is released.
+// One that does not answer is given up in the end.
+func (r *Reconciler) part(ctx context.Context, name string) {
+	m := r.members[name]
+	if m == nil {
+		m = r.start(ctx, &hub.Cluster{MemberCluster: &api.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}})
+	}
+	if m.left == nil {
+		m.left, m.deadline = m.member.Leave(), time.Now().Add(parting)
+		r.cfg.Log.Info("cluster leaves the fleet; what it holds stays there", "cluster", name)
+	}
+	select {
+	case <-m.left:
+	default:
+		if time.Now().Before(m.deadline) {
+			return
+		}
+		r.cfg.Log.Warn("cluster has left the fleet without giving up what it holds: it did not answer", "cluster", name)
+	}
+	r.stop(name, m)
+	r.ledger.ForgetCluster(name)
 }
 
 func (r *Reconciler) start(ctx context.Context, c *hub.Cluster) *running {

@@ -174,9 +174,6 @@ func (r *Reconciler) writeDown(p *plan.Plan) {
 			r.ledger.Unbind(pl.Key, cluster)
 		}
 	}
-	for _, name := range p.Left {
-		r.ledger.ForgetCluster(name)
-	}
 }
 
 func (r *Reconciler) save() bool {

@@ -35,6 +35,9 @@ type Source interface {
 type Member interface {
 	// Set replaces all that the cluster should hold; it never blocks.
 	Set([]work.Work)
+	// Leave gives up everything on the cluster and closes what it returns when
+	// that is done.
+	Leave() <-chan struct{}
 	// Run works until ctx is done.
 	Run(ctx context.Context) error
 }

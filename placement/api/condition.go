@@ -100,7 +100,9 @@ const (
 	NoDiffFound                     = "NoDiffFound"
 	FoundDiff                       = "FoundDiff"
 	FoundDiffInDegradedMode         = "FoundDiffInDegradedMode"
-	FailedToReportDiff              = "FailedToReportDiff"
+	// Contested is gitfleet's own: another writer keeps undoing what is applied.
+	Contested          = "Contested"
+	FailedToReportDiff = "FailedToReportDiff"
 )
 
 // Condition types and reasons of a MemberCluster.

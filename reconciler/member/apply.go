@@ -91,7 +91,7 @@ func (s *session) stales(id api.ID) []stale {
 // removed: not if nobody told us what it lists.
 func (s *session) leaves(p api.PlacementKey) bool {
 	w, told := s.works[p]
-	return told && !w.Keep
+	return told && !w.Keep && w.Strategy.Type != api.ReportDiff
 }
 
 // task decides from what we know, without asking, whether an object needs
@@ -112,20 +112,20 @@ func (s *session) task(id api.ID, w wanted) (task, bool) {
 	}
 	l := s.live[id]
 	t.absent = l == nil
-	if s.works[w.placement].Strategy.Type == api.ReportDiff {
+	if s.reports(w.placement) {
 		return t, true
 	}
-	if t.item == nil || t.item.Hash != w.manifest.Hash || l == nil {
+	if t.item == nil || t.item.Hash != w.manifest.Hash {
 		return t, true
 	}
-	if l.terminating {
+	if l != nil && l.terminating {
 		return t, false // it is created anew once it is gone
 	}
-	t.drift = l.managed != t.item.Managed || l.fleet != s.cfg.Fleet
-	if !t.drift && s.trouble[id] == nil {
-		return t, false
+	t.drift = l == nil || l.managed != t.item.Managed || l.fleet != s.cfg.Fleet
+	if !t.drift {
+		return t, s.trouble[id] != nil
 	}
-	return t, true
+	return t, s.undone(t, l)
 }
 
 // learn makes sure that we know how the cluster serves the kinds of some
@@ -194,7 +194,7 @@ func (s *session) await(ctx context.Context, started []*kindWatch) {
 func (s *session) announce(ctx context.Context, tasks []task, touched map[api.PlacementKey]bool) []task {
 	grown := map[api.PlacementKey]*inventory{}
 	for _, t := range tasks {
-		if t.item == nil && s.works[t.placement].Strategy.Type != api.ReportDiff {
+		if t.item == nil && !s.reports(t.placement) {
 			grown[t.placement] = s.inventory(t.placement)
 		}
 	}
@@ -319,7 +319,7 @@ func (s *session) conclude(o outcome, touched map[api.PlacementKey]bool) {
 		}
 		it.Version, it.Hash, it.Managed, it.UID = o.res.Version, o.manifest.Hash, l.managed, l.uid
 	}
-	if o.cond.Status == metav1.ConditionTrue && len(o.diffs) == 0 {
+	if o.cond.Status == metav1.ConditionTrue && len(o.diffs) == 0 && !s.reports(o.placement) {
 		delete(s.trouble, id)
 		return
 	}

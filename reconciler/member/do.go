@@ -58,7 +58,7 @@ func (s *session) shortcut(ctx context.Context, t task) (outcome, bool) {
 	strategy := s.works[t.placement].Strategy
 	l := s.live[t.manifest.ID]
 	switch {
-	case strategy.Type == api.ReportDiff || diff.CompareAfter(strategy):
+	case strategy.Type == api.ReportDiff || diff.CompareAfter(strategy) || leavesFields(t.manifest):
 		return outcome{}, false
 	case l != nil && l.fleet != s.cfg.Fleet && l.fleet != "":
 		return outcome{}, false
@@ -71,7 +71,12 @@ func (s *session) shortcut(ctx context.Context, t task) (outcome, bool) {
 	if l == nil {
 		do = diff.Create
 	}
-	return s.write(ctx, t, do), true
+	return s.write(ctx, t, do, nil), true
+}
+
+// leavesFields reports whether an object has fields that others may change.
+func leavesFields(m *work.Manifest) bool {
+	return m.Object.Object.GetAnnotations()[api.IgnoreFieldsAnnotation] != ""
 }
 
 // careful reads the live object, compares it where the strategy asks for it,
@@ -148,7 +153,7 @@ func (s *session) carryOut(ctx context.Context, t task, found *unstructured.Unst
 	}
 	switch do {
 	case diff.Create, diff.Apply, diff.TakeOver:
-		o = s.write(ctx, t, do)
+		o = s.write(ctx, t, do, found)
 		if o.written != nil && diff.CompareAfter(s.works[t.placement].Strategy) {
 			s.compareAfter(ctx, &o)
 		}
@@ -162,19 +167,23 @@ func (s *session) carryOut(ctx context.Context, t task, found *unstructured.Unst
 	return o
 }
 
-// write applies an object.
-func (s *session) write(ctx context.Context, t task, do diff.Operation) outcome {
+// write applies an object. found is the live one, as far as it was read.
+func (s *session) write(ctx context.Context, t task, do diff.Operation, found *unstructured.Unstructured) outcome {
 	o := outcome{task: t, do: do}
 	commit := s.works[t.placement].Revision.Commit
 	if t.item.Hash == t.manifest.Hash {
 		commit = t.item.Commit
 	}
-	body, err := s.cfg.Encoder.encode(t.manifest, t.placement, commit)
+	body, err := s.body(t, commit, found)
 	if err == nil {
 		o.written, err = s.patch(ctx, t.res, t.manifest.ID, body, diff.Force(s.works[t.placement].Strategy))
 	}
+	if err == nil && t.item.Hash == "" {
+		o.written, err = s.adopt(ctx, t, body, o.written)
+	}
 	if err != nil {
 		o.err = err
+		o.written = nil
 		o.cond = diff.ApplyFailed(do, scrub(t.manifest, err))
 		return o
 	}

@@ -51,8 +51,21 @@ func (e *Encoder) encode(m *work.Manifest, p api.PlacementKey, commit string) ([
 	if err != nil {
 		return nil, err
 	}
+	return b.with(commit), nil
+}
+
+// alone encodes a manifest that no other cluster shares.
+func (e *Encoder) alone(m *work.Manifest, p api.PlacementKey, commit string) ([]byte, error) {
+	b, err := e.make(m, p)
+	if err != nil {
+		return nil, err
+	}
+	return b.with(commit), nil
+}
+
+func (b *body) with(commit string) []byte {
 	out := make([]byte, 0, len(b.head)+len(commit)+len(b.tail))
-	return append(append(append(out, b.head...), commit...), b.tail...), nil
+	return append(append(append(out, b.head...), commit...), b.tail...)
 }
 
 func (e *Encoder) body(m *work.Manifest, p api.PlacementKey) (*body, error) {

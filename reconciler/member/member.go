@@ -83,11 +83,16 @@ type Agent struct {
 	// last is what was taken from works; only Run looks at it. nil means that
 	// nothing was ever asked for.
 	last []work.Work
+	// leave is closed when the cluster is to be left, left when that is done.
+	leave, left chan struct{}
 }
 
 // New returns an agent that does nothing until it runs.
 func New(cfg Config) *Agent {
-	return &Agent{cfg: cfg.withDefaults(), works: make(chan []work.Work, 1)}
+	return &Agent{
+		cfg: cfg.withDefaults(), works: make(chan []work.Work, 1),
+		leave: make(chan struct{}), left: make(chan struct{}),
+	}
 }
 
 // Set replaces all that the cluster should hold. It never blocks; a newer Set
@@ -99,6 +104,14 @@ func (a *Agent) Set(works []work.Work) {
 	default:
 	}
 	a.works <- works
+}
+
+// Leave gives up everything on the cluster: objects stay as they are and are
+// nobody's, inventories go. What is returned is closed when that is done. Only
+// the goroutine that calls Set may call it, once, and not Set afterwards.
+func (a *Agent) Leave() <-chan struct{} {
+	close(a.leave)
+	return a.left
 }
 
 // Run works until ctx is done, and has stopped everything it started by then.

@@ -9,6 +9,8 @@ type Metrics struct {
 	Applies *prometheus.CounterVec
 	// Repairs counts objects that had to be put back, by cluster.
 	Repairs *prometheus.CounterVec
+	// Undone counts how often somebody changed or removed what we had applied.
+	Undone *prometheus.CounterVec
 	// Seconds times single writes by cluster.
 	Seconds *prometheus.HistogramVec
 }
@@ -22,6 +24,9 @@ func NewMetrics() *Metrics {
 		Repairs: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "gitfleet_drift_repairs_total", Help: "Objects put back after somebody changed or removed them.",
 		}, []string{"cluster"}),
+		Undone: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "gitfleet_drifts_total", Help: "Times that somebody changed or removed what was applied, by cluster.",
+		}, []string{"cluster"}),
 		Seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "gitfleet_apply_duration_seconds", Help: "Duration of one write to a member cluster.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
@@ -31,5 +36,5 @@ func NewMetrics() *Metrics {
 
 // Collectors returns all metrics, to be registered.
 func (m *Metrics) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.Applies, m.Repairs, m.Seconds}
+	return []prometheus.Collector{m.Applies, m.Repairs, m.Undone, m.Seconds}
 }

@@ -45,6 +45,14 @@ func (s *session) patch(ctx context.Context, r resource, id api.ID, body []byte,
 	return m, nil
 }
 
+// send patches one object in another way than by applying it.
+func (s *session) send(ctx context.Context, r resource, id api.ID, typ types.PatchType, body []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+	defer cancel()
+	return s.heard(s.conn.rest.Patch(typ).AbsPath(r.path(id)...).
+		Param("fieldManager", api.FieldManager).SetHeader("Accept", acceptMetadata).Body(body).Do(ctx).Error())
+}
+
 // answer returns the body of a result. Its error has the server's own words,
 // which Raw alone does not read.
 func answer(r rest.Result) ([]byte, error) {

@@ -30,6 +30,12 @@ type session struct {
 
 	works  map[api.PlacementKey]work.Work
 	wanted map[api.ID]wanted
+	// leaving says that everything here is being given up.
+	leaving bool
+	// flips remember how often somebody undid what we applied.
+	flips map[api.ID]flips
+	// compared is when what is only reported was last compared.
+	compared time.Time
 	// braked are objects whose deletion is held, and why.
 	braked map[api.ID]string
 	// done are the placements whose objects were all tried once at the present
@@ -66,7 +72,7 @@ func (a *Agent) open(ctx context.Context) (*session, error) {
 		live: map[api.ID]*live{}, watch: map[schema.GroupVersionKind]*kindWatch{},
 		trouble: map[api.ID]*trouble{}, works: map[api.PlacementKey]work.Work{},
 		wanted: map[api.ID]wanted{}, done: map[api.PlacementKey]bool{},
-		unseen: map[api.ID]bool{}, braked: map[api.ID]string{},
+		unseen: map[api.ID]bool{}, braked: map[api.ID]string{}, flips: map[api.ID]flips{},
 		kinds:   &kinds{client: c.discovery, known: map[schema.GroupVersionKind]resource{}},
 		changes: newChanges(), probes: make(chan probe, 1), retry: time.NewTimer(0),
 	}
@@ -102,17 +108,30 @@ func (s *session) run(ctx context.Context) error {
 		s.want(s.last)
 		s.sync(ctx)
 	}
+	leave := s.leave
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-leave:
+			leave = nil
+			s.leaving = true
+			s.retry.Reset(0)
 		case s.last = <-s.Agent.works:
 			s.want(s.last)
 			s.sync(ctx)
 		case <-s.changes.wake:
 			s.sweep(ctx)
 		case <-s.retry.C:
-			s.again(ctx)
+			if !s.leaving {
+				s.again(ctx)
+			} else if s.depart(ctx) {
+				close(s.left)
+				s.cfg.Report(s.health.seen(s.cfg.Name)) // whoever waits looks again
+				<-ctx.Done()
+			} else {
+				s.schedule(inventoryRetry)
+			}
 		case p := <-s.probes:
 			if err := s.probed(ctx, p); err != nil {
 				return err
@@ -168,6 +187,7 @@ func (s *session) sync(ctx context.Context) {
 		}
 	}
 	s.brake(ids)
+	s.compared = time.Now()
 	s.process(ctx, ids)
 	s.unwatch()
 	for p := range s.works {
@@ -268,6 +288,13 @@ func (s *session) again(ctx context.Context) {
 			s.settle(ctx, map[api.PlacementKey]bool{p: true})
 		}
 	}
+	if s.reportsDue(now) {
+		for id, w := range s.wanted {
+			if s.reports(w.placement) {
+				due[id] = true
+			}
+		}
+	}
 	s.process(ctx, due)
 	s.reschedule()
 	s.reportTouched(ctx, due)
@@ -283,14 +310,16 @@ func (s *session) schedule(d time.Duration) { s.retry.Reset(max(d, time.Millisec
 func (s *session) reschedule() {
 	var first time.Time
 	for _, t := range s.trouble {
-		if first.IsZero() || t.next.Before(first) {
-			first = t.next
-		}
+		first = earlier(first, t.next)
 	}
 	for _, inv := range s.inv {
 		if inv.written == "" {
-			first = time.Now().Add(inventoryRetry)
-			break
+			first = earlier(first, time.Now().Add(inventoryRetry))
+		}
+	}
+	for p := range s.works {
+		if s.reports(p) {
+			first = earlier(first, s.compared.Add(reportInterval))
 		}
 	}
 	if first.IsZero() {
@@ -298,6 +327,32 @@ func (s *session) reschedule() {
 		return
 	}
 	s.schedule(time.Until(first))
+}
+
+// earlier returns the earlier of two times; zero is none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// reportInterval is the time between two comparisons of what is only reported:
+// objects that are not ours are not watched.
+const reportInterval = 5 * time.Minute
+
+// reports says that a placement compares and never writes.
+func (s *session) reports(p api.PlacementKey) bool {
+	return s.works[p].Strategy.Type == api.ReportDiff
+}
+
+// reportsDue reports whether it is time to compare again.
+func (s *session) reportsDue(now time.Time) bool {
+	due := !now.Before(s.compared.Add(reportInterval))
+	if due {
+		s.compared = now
+	}
+	return due
 }
 
 // cutOff reports whether the server has stopped answering: what is left of a

@@ -59,6 +59,9 @@ func (s *session) fail(o outcome) {
 		first = 100 * time.Millisecond // it comes with what is being applied just now
 	}
 	t.next = now.Add(max(t.failures.next(first, lastRetry), retryAfter(o.err)))
+	if s.reports(o.placement) && o.err == nil {
+		t.next = s.compared.Add(reportInterval)
+	}
 	if o.err != nil && o.do != diff.NeedRead {
 		s.cfg.Log.Warn("object not applied", "cluster", s.cfg.Name, "placement", o.placement.String(),
 			"object", id.String(), "err", o.cond.Message)

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"sync"
 	"time"
+	"unique"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,7 +32,9 @@ type live struct {
 	// far as it is ours.
 	managed string
 	// fleet is the value of the managed-by label.
-	fleet       string
+	fleet string
+	// writer is who last changed the object besides us, as far as it says.
+	writer      string
 	terminating bool
 	health      health.Health
 }
@@ -244,7 +247,26 @@ func liveOf(m metav1.Object) *live {
 		managed:     diff.ApplyHash(m.GetManagedFields(), api.FieldManager),
 		fleet:       m.GetLabels()[api.ManagedByLabel],
 		terminating: m.GetDeletionTimestamp() != nil,
+		writer:      writer(m.GetManagedFields()),
 	}
+}
+
+// writer names the last of the managers besides us.
+func writer(entries []metav1.ManagedFieldsEntry) string {
+	var last *metav1.ManagedFieldsEntry
+	for i := range entries {
+		e := &entries[i]
+		if e.Manager == api.FieldManager && e.Operation == metav1.ManagedFieldsOperationApply || e.Subresource == "status" || e.Time == nil {
+			continue
+		}
+		if last == nil || !e.Time.Before(last.Time) {
+			last = e
+		}
+	}
+	if last == nil {
+		return ""
+	}
+	return unique.Make(last.Manager).Value()
 }
 
 // number reads a resource version; zero for one that is not a number, which is

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -250,38 +251,43 @@ func TestAgentPutsBackWhatWasChanged(t *testing.T) {
 	a := newAgent(t)
 	ns, key := fleet.Namespace(t), api.PlacementKey{Name: "web"}
 	cms := a.client.CoreV1().ConfigMaps(ns)
-	a.Set([]work.Work{workOf("web", "1", many(ns, 3, "a")...)})
+	a.Set([]work.Work{workOf("web", "1", many(ns, 20, "a")...)})
 	a.applied(key, "1")
 	ctx := context.Background()
 
-	tampers := map[string]func() error{
-		"edit": func() error {
-			_, err := cms.Patch(ctx, "cm-001", types.MergePatchType, []byte(`{"data":{"key":"tampered"}}`), metav1.PatchOptions{FieldManager: "kubectl-edit"})
+	tampers := map[string]func(cm string) error{
+		"edit": func(cm string) error {
+			_, err := cms.Patch(ctx, cm, types.MergePatchType, []byte(`{"data":{"key":"tampered"}}`), metav1.PatchOptions{FieldManager: "kubectl-edit"})
 			return err
 		},
-		"remove a field": func() error {
-			_, err := cms.Patch(ctx, "cm-001", types.MergePatchType, []byte(`{"data":{"key":null}}`), metav1.PatchOptions{})
+		"remove a field": func(cm string) error {
+			_, err := cms.Patch(ctx, cm, types.MergePatchType, []byte(`{"data":{"key":null}}`), metav1.PatchOptions{})
 			return err
 		},
-		"delete": func() error { return cms.Delete(ctx, "cm-001", metav1.DeleteOptions{}) },
-		"take our label off": func() error {
-			_, err := cms.Patch(ctx, "cm-001", types.MergePatchType, []byte(`{"metadata":{"labels":{"`+api.ManagedByLabel+`":null}},"data":{"key":"x"}}`), metav1.PatchOptions{})
+		"delete": func(cm string) error { return cms.Delete(ctx, cm, metav1.DeleteOptions{}) },
+		"take our label off": func(cm string) error {
+			_, err := cms.Patch(ctx, cm, types.MergePatchType, []byte(`{"metadata":{"labels":{"`+api.ManagedByLabel+`":null}},"data":{"key":"x"}}`), metav1.PatchOptions{})
 			return err
 		},
-		"forced apply by another manager": func() error {
-			_, err := cms.Patch(ctx, "cm-001", types.ApplyPatchType, []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"cm-001","namespace":"`+ns+`"},"data":{"key":"y"}}`), metav1.PatchOptions{FieldManager: "rival", Force: new(true)})
+		"forced apply by another manager": func(cm string) error {
+			_, err := cms.Patch(ctx, cm, types.ApplyPatchType, []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"`+cm+`","namespace":"`+ns+`"},"data":{"key":"y"}}`), metav1.PatchOptions{FieldManager: "rival", Force: new(true)})
 			return err
 		},
 	}
+	// Each has an object of its own: what is undone again and again is put back
+	// more slowly.
+	n := 0
 	for name, tamper := range tampers {
+		cm := fmt.Sprintf("cm-%03d", 10+n)
+		n++
 		t.Run(name, func(t *testing.T) {
 			a.sent.Reset()
-			if err := tamper(); err != nil {
+			if err := tamper(cm); err != nil {
 				t.Fatal(err)
 			}
 			a.eventually("put back", func() (bool, error) {
-				cm, err := cms.Get(ctx, "cm-001", metav1.GetOptions{})
-				return err == nil && cm.Data["key"] == "a" && cm.Labels[api.ManagedByLabel] == a.fleet, err
+				got, err := cms.Get(ctx, cm, metav1.GetOptions{})
+				return err == nil && got.Data["key"] == "a" && got.Labels[api.ManagedByLabel] == a.fleet, err
 			})
 			a.eventually("settled", func() (bool, error) {
 				objects, _ := split(a.writes())
@@ -352,4 +358,90 @@ func TestAgentIsolatesFailures(t *testing.T) {
 	}
 	a.Set([]work.Work{workOf("web", "2", namespaceOf(ns), configMap(ns, "fine", "a"), namespaceOf(missing), configMap(missing, "lost", "a"))})
 	a.applied(key, "2")
+}
+
+// Two writers that keep undoing each other are noticed: the third time in a row
+// the object is left alone for a while, and the report names the other.
+func TestAgentNoticesAContest(t *testing.T) {
+	a := newAgent(t)
+	ns, key := fleet.Namespace(t), api.PlacementKey{Name: "web"}
+	a.Set([]work.Work{workOf("web", "1", many(ns, 1, "a")...)})
+	a.applied(key, "1")
+	cms := a.client.CoreV1().ConfigMaps(ns)
+	for i := range 3 {
+		a.eventually("ours", func() (bool, error) {
+			cm, err := cms.Get(context.Background(), "cm-000", metav1.GetOptions{})
+			return err == nil && cm.Data["key"] == "a", err
+		})
+		patch := fmt.Sprintf(`{"data":{"key":"theirs %d"}}`, i)
+		if _, err := cms.Patch(context.Background(), "cm-000", types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "rival-controller"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := a.until(key, "contested", func(w ledger.WorkSeen) bool {
+		return len(w.Exceptions) == 1 && w.Exceptions[0].Applied.Reason == api.Contested
+	})
+	if got := w.Exceptions[0].Applied.Message; !strings.Contains(got, "rival-controller") {
+		t.Errorf("it says: %s", got)
+	}
+	if cm, err := cms.Get(context.Background(), "cm-000", metav1.GetOptions{}); err != nil || cm.Data["key"] != "theirs 2" {
+		t.Errorf("put back at once: %v %v", cm.Data, err)
+	}
+}
+
+// A cluster that is left keeps its objects, and they are nobody's.
+func TestAgentLeaves(t *testing.T) {
+	a := newAgent(t)
+	ns, key := fleet.Namespace(t), api.PlacementKey{Name: "web"}
+	a.Set([]work.Work{workOf("web", "1", many(ns, 3, "a")...)})
+	a.applied(key, "1")
+	select {
+	case <-a.Leave():
+	case <-time.After(20 * time.Second):
+		t.Fatal("never left")
+	}
+	cm, err := a.client.CoreV1().ConfigMaps(ns).Get(context.Background(), "cm-001", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cm.Data["key"] != "a" || len(cm.Labels) > 0 || len(cm.Annotations) > 0 {
+		t.Errorf("left behind: %v %v %v", cm.Data, cm.Labels, cm.Annotations)
+	}
+	for _, e := range cm.ManagedFields {
+		if e.Manager == api.FieldManager {
+			t.Errorf("our field manager still owns %s", e.FieldsV1)
+		}
+	}
+	if a.inventoryHas("") {
+		t.Error("the inventory is still there")
+	}
+}
+
+// What kubectl applied on the client before us, and the manifest does not have,
+// goes when the object is taken over.
+func TestAgentTakesOverClientSideFields(t *testing.T) {
+	a := newAgent(t)
+	ns, key := fleet.Namespace(t), api.PlacementKey{Name: "web"}
+	ctx := context.Background()
+	if _, err := a.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	old := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: "cm-000", Namespace: ns, Annotations: map[string]string{
+			"kubectl.kubernetes.io/last-applied-configuration": `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"annotations":{},"name":"cm-000","namespace":"` + ns + `"},"data":{"key":"old","stale":"yes"}}`,
+		}},
+		Data: map[string]string{"key": "old", "stale": "yes"},
+	}
+	if _, err := a.client.CoreV1().ConfigMaps(ns).Create(ctx, old, metav1.CreateOptions{FieldManager: "kubectl-client-side-apply"}); err != nil {
+		t.Fatal(err)
+	}
+	a.Set([]work.Work{workOf("web", "1", many(ns, 1, "a")...)})
+	a.applied(key, "1")
+	cm, err := a.client.CoreV1().ConfigMaps(ns).Get(ctx, "cm-000", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, stale := cm.Data["stale"]; stale || cm.Data["key"] != "a" {
+		t.Errorf("data after takeover: %v", cm.Data)
+	}
 }

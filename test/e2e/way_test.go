@@ -334,3 +334,29 @@ func TestRemovedPlacement(t *testing.T) {
 		}
 	}
 }
+
+// A cluster that leaves Git keeps what it holds, released; come back, it is
+// taken over again.
+func TestClusterLeavesAndReturns(t *testing.T) {
+	d := newDaemon(t)
+	commit := d.repo.Commit(t, "main", map[string]string{
+		"app.yaml":       yamlNamespace(d.name) + "---\n" + yamlConfigMap(d.name, "one", "a"),
+		"placement.yaml": yamlPlacement("all", d.name, pickAll),
+	})
+	d.startAt(commit)
+	d.repo.Remove(t, "main", "clusters/member-3.yaml")
+	label := func() string {
+		cm, err := d.clients["member-3"].CoreV1().ConfigMaps(d.name).Get(context.Background(), "one", metav1.GetOptions{})
+		if err != nil {
+			return err.Error()
+		}
+		return cm.Labels[api.ManagedByLabel]
+	}
+	d.eventually("released", func() bool { return label() == "" })
+	d.until("gone from the report", func(r *status.Report) bool { return len(r.Clusters) == 2 })
+	if d.configMap("member-3", "one")["value"] != "a" {
+		t.Error("the object is gone")
+	}
+	d.repo.Commit(t, "main", map[string]string{"clusters/member-3.yaml": memberCluster("member-3"), "app.yaml": yamlNamespace(d.name) + "---\n" + yamlConfigMap(d.name, "one", "b")})
+	d.eventually("taken over again", func() bool { return label() == d.name && d.configMap("member-3", "one")["value"] == "b" })
+}

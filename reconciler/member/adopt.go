@@ -1,0 +1,61 @@
+package member
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/util/csaupgrade"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
+)
+
+// body is what is sent to apply an object: the bytes that all clusters share,
+// or, where fields are to be left to others, what fits this cluster's object.
+func (s *session) body(t task, commit string, found *unstructured.Unstructured) ([]byte, error) {
+	if found == nil || !leavesFields(t.manifest) {
+		return s.cfg.Encoder.encode(t.manifest, t.placement, commit)
+	}
+	pointers, err := diff.IgnoredFields(t.manifest.Object.Object)
+	if err != nil {
+		return nil, err
+	}
+	own := *t.manifest.Object
+	own.Object = diff.Leave(own.Object, found, pointers, api.FieldManager)
+	return s.cfg.Encoder.alone(&work.Manifest{Object: &own, Envelope: t.manifest.Envelope}, t.placement, commit)
+}
+
+// clientSide are the names under which kubectl keeps what it applied by merging
+// on the client.
+var clientSide = sets.New("kubectl-client-side-apply", "kubectl")
+
+// adopt makes ours what an earlier client-side apply left behind on an object
+// that we have just taken over. Otherwise a field that the manifest does not
+// have any more would stay for ever: kubectl would own it, and never come back.
+func (s *session) adopt(ctx context.Context, t task, body []byte, written *metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error) {
+	if !appliedByClient(written.ManagedFields) {
+		return written, nil
+	}
+	patch, err := csaupgrade.UpgradeManagedFieldsPatch(written, clientSide, api.FieldManager)
+	if err != nil || patch == nil {
+		return written, err
+	}
+	if err := s.send(ctx, t.res, t.manifest.ID, types.JSONPatchType, patch); err != nil {
+		return nil, fmt.Errorf("take over the fields of an earlier kubectl apply: %w", err)
+	}
+	return s.patch(ctx, t.res, t.manifest.ID, body, diff.Force(s.works[t.placement].Strategy))
+}
+
+func appliedByClient(entries []metav1.ManagedFieldsEntry) bool {
+	for _, e := range entries {
+		if e.Manager == "kubectl-client-side-apply" && e.Operation == metav1.ManagedFieldsOperationUpdate {
+			return true
+		}
+	}
+	return false
+}

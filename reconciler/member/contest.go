@@ -1,0 +1,63 @@
+package member
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
+)
+
+// flips remember how often somebody undid what we applied of one object.
+type flips struct {
+	diff.Flips
+	// last tells one undoing from the next: the version of the object that
+	// somebody changed, or the UID of one that somebody deleted.
+	last string
+}
+
+// undone notes that somebody undid what we applied, and reports whether it may
+// be put back now: not at once, if it happens again and again. l is nil if the
+// object was deleted.
+func (s *session) undone(t task, l *live) bool {
+	id, now := t.manifest.ID, time.Now()
+	f := s.flips[id]
+	this, by := "uid "+string(t.item.UID), ""
+	if l != nil {
+		this, by = strconv.FormatUint(l.version, 10), l.writer
+	}
+	if f.last != this {
+		f = flips{f.Flip(now, by), this}
+		s.flips[id] = f
+		s.cfg.Metrics.Undone.WithLabelValues(s.cfg.Name).Inc()
+	}
+	if due := f.Due(); now.Before(due) {
+		s.contest(t, l, f)
+		return false
+	}
+	return true
+}
+
+// contest notes that an object is left as somebody made it for a while: putting
+// it back at once again and again helps nobody.
+func (s *session) contest(t task, l *live, f flips) {
+	id := t.manifest.ID
+	old := s.trouble[id]
+	if old != nil && old.next.Equal(f.Due()) {
+		return
+	}
+	by := cmp.Or(f.By, "another writer")
+	s.cfg.Log.Warn("object is contested: somebody keeps undoing what is applied; it is put back more slowly",
+		"cluster", s.cfg.Name, "placement", t.placement.String(), "object", id.String(), "by", by, "times", f.Total)
+	c := &trouble{
+		cond: diff.NotApplied(api.Contested, fmt.Sprintf("%s keeps undoing what the manifest sets: put back %d times so far, next at %s",
+			by, f.Total, f.Due().Format(time.TimeOnly))),
+		since: time.Now(), hash: t.manifest.Hash, next: f.Due(),
+	}
+	if l != nil {
+		c.gen = l.generation
+	}
+	s.trouble[id] = c
+}

@@ -1,0 +1,21 @@
+package member
+
+import (
+	"context"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+)
+
+// depart gives up everything we have on the cluster. It reports whether nothing
+// is left to do; what failed is tried again later.
+func (s *session) depart(ctx context.Context) bool {
+	s.wanted = map[api.ID]wanted{}
+	s.works = map[api.PlacementKey]work.Work{}
+	for p, inv := range s.inv {
+		inv.Abandon = true
+		s.works[p] = work.Work{Placement: p, Remove: true, Abandon: true}
+	}
+	s.sync(ctx)
+	return len(s.inv) == 0
+}
