@@ -1,0 +1,72 @@
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help build demo test test-fast check format vet lint tidy arch fuzz bench clean
+
+help: ## Say what there is
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# A release is a commit with a tag. Any other build names its commit, which Go
+# writes into the binary by itself.
+release = $(shell git describe --tags --exact-match --dirty 2>/dev/null)
+
+build: ## Build build/gitfleet: one static binary
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.release=$(release)' -o build/gitfleet ./cmd/gitfleet
+
+demo: ## Run gitfleet on three local clusters; ARGS=--once ends when all is applied
+	@go run ./test/demo $(ARGS)
+
+# Tests that start programs of their own, one package at a time: API servers and
+# the measuring of time do not share two cores well. Go does not see what these
+# tests depend on, so nothing of them is taken from the cache.
+whole = ./test/...
+parts = $(shell go list ./... | grep -v /test/)
+race = go test -json -race -timeout 15m
+
+test: ## Run all tests with the race detector; minutes, and 30 the first time
+	@[ -n "$${KUBEBUILDER_ASSETS:-}" ] || .ci/patiently "compile the control planes: minutes the first time, then seconds" \
+		go -C test/controlplane list -trimpath -export -deps -f '{{/* compile, and no more */}}' .
+	@.ci/patiently "test with the race detector: minutes to compile the first time" \
+		go run ./test/tally $(race) $(parts) -- $(race) -count=1 -p 1 $(whole) -- \
+		go -C test/controlplane test -json -race -tags prebuilt ./...
+
+test-fast: ## Run the tests that need no clusters; seconds
+	@go test -short $(parts) $(whole)
+
+check: format vet lint tidy arch fuzz ## Check format, vet, lint, modules and import rules, and fuzz a little
+
+format:
+	@echo "check the format"
+	@files=$$(gofmt -l cmd gitsource placement reconciler test); \
+		[ -z "$$files" ] || { printf 'run gofmt -w on:\n%s\n' "$$files"; exit 1; }
+
+# The control planes are checked without the Kubernetes inside them.
+vet:
+	@.ci/patiently "vet: minutes to compile the first time" go vet ./...
+	@go -C test/controlplane vet -tags prebuilt ./...
+
+lint:
+	@go -C .ci/tools build -o ../../build/ tool
+	@.ci/patiently "lint" build/staticcheck ./...
+	@cd test/controlplane && ../../build/staticcheck -tags prebuilt ./...
+
+tidy:
+	@echo "check that go.mod and go.sum are tidy"
+	@for module in . test/controlplane .ci/tools; do \
+		go -C $$module mod tidy -diff || { echo "run: go -C $$module mod tidy"; exit 1; }; \
+	done
+
+arch:
+	@echo "check who imports whom"
+	@go test -count=1 ./test/arch
+
+fuzz:
+	@.ci/patiently "fuzz for $(FUZZ) seconds: minutes to compile the first time" .ci/fuzz $(FUZZ)
+
+FUZZ ?= 90
+
+bench: ## Measure; BENCH=pattern chooses what; figures also in build/bench.json
+	@go run ./test/bench $(BENCH)
+
+clean: ## Remove what was built
+	rm -rf build

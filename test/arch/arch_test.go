@@ -1,0 +1,189 @@
+package arch
+
+import (
+	"flag"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+)
+
+var update = flag.Bool("update", false, "rewrite what the fixtures in testdata expect")
+
+func TestTheHouseKeepsItsRules(t *testing.T) {
+	broken, err := Check("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range broken {
+		t.Error(v)
+	}
+}
+
+// Every fixture is a small house; the last of its files says which rules it
+// breaks, where and why.
+func TestABrokenRuleIsNamed(t *testing.T) {
+	fixtures, err := filepath.Glob("testdata/*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range fixtures {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
+			t.Parallel()
+			scene, err := txtar.ParseFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := &scene.Files[len(scene.Files)-1]
+			if want.Name != "want" {
+				t.Fatalf("the last file is %q, not %q", want.Name, "want")
+			}
+			got := strings.Join(told(t, build(t, scene)), "")
+			if *update {
+				want.Data = []byte(got)
+				if err := os.WriteFile(path, txtar.Format(scene), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got != string(want.Data) {
+				t.Errorf("got:\n%swant:\n%s", got, want.Data)
+			}
+		})
+	}
+}
+
+// A rule that nothing breaks may have stopped looking.
+func TestEveryRuleIsBrokenByAFixture(t *testing.T) {
+	for _, r := range rules {
+		path := filepath.Join("testdata", r.name+".txtar")
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		_, want, _ := strings.Cut(string(raw), "-- want --\n")
+		if !strings.Contains(want, "["+r.name+"]\n") {
+			t.Errorf("%s does not break the rule", path)
+		}
+	}
+}
+
+// What the document does not tell, nobody knows; what the table does not have,
+// nobody checks.
+func TestTheDocumentSaysWhoMayImportWhom(t *testing.T) {
+	rows := map[string][]string{}
+	for line := range strings.Lines(section(t, "Who may import whom")) {
+		cells := strings.Split(line, "|")
+		if len(cells) == 4 && strings.Contains(cells[1], "`") {
+			rows[strings.Trim(cells[1], " `")] = words(cells[2])
+		}
+	}
+	for _, room := range slices.Sorted(maps.Keys(mayImport)) {
+		if !slices.Equal(rows[room], mayImport[room]) {
+			t.Errorf("%s may import %v, and the document says %v", room, mayImport[room], rows[room])
+		}
+		delete(rows, room)
+	}
+	for room := range rows {
+		t.Errorf("the document has a row for %s, and the table has none", room)
+	}
+}
+
+// The plan of the house has all its rooms, and nothing that is not there.
+func TestTheDocumentShowsTheRoomsAsTheyAre(t *testing.T) {
+	var room string
+	shown := map[string]bool{}
+	_, plan, _ := strings.Cut(section(t, "Rooms"), "```\n")
+	plan, _, _ = strings.Cut(plan, "```\n")
+	for line := range strings.Lines(plan) {
+		// A room, or indented files of the last one, then a gap and what they are.
+		text := strings.TrimSpace(line)
+		names := strings.Fields(text)
+		if !strings.HasPrefix(line, " ") {
+			if text == "" {
+				continue
+			}
+			room, names = names[0], []string{"."}
+			shown[room] = true
+		}
+		for _, name := range names {
+			if name != "." && filepath.Ext(name) != ".go" {
+				break
+			}
+			if _, err := os.Stat(filepath.Join("../..", room, name)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	for room := range mayImport {
+		if _, err := os.Stat(filepath.Join("../..", room)); err == nil && !shown[room] {
+			t.Errorf("the plan does not show %s", room)
+		}
+	}
+}
+
+// section returns a section of the document.
+func section(t *testing.T, title string) string {
+	t.Helper()
+	raw, err := os.ReadFile("../../docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, found := strings.Cut(string(raw), "\n## "+title+"\n")
+	if !found {
+		t.Fatalf("docs/architecture.md has no section %q", title)
+	}
+	section, _, _ = strings.Cut(section, "\n## ")
+	return section
+}
+
+// words returns what stands in backquotes.
+func words(cell string) []string {
+	out := []string{}
+	for i, part := range strings.Split(cell, "`") {
+		if i%2 == 1 {
+			out = append(out, part)
+		}
+	}
+	return out
+}
+
+// build writes a house to a directory of its own.
+func build(t *testing.T, scene *txtar.Archive) string {
+	t.Helper()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "go.mod"), "module github.com/gitfleet/gitfleet\n\ngo 1.26.0\n")
+	for _, f := range scene.Files[:len(scene.Files)-1] {
+		// Fixtures must not break the rules that hold for this repository.
+		content := strings.NewReplacer("{workplace}", "/wo"+"rk/", "{long}", strings.Repeat("\n", 500)).Replace(string(f.Data))
+		write(t, filepath.Join(dir, filepath.FromSlash(f.Name)), content)
+	}
+	return dir
+}
+
+func write(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func told(t *testing.T, dir string) []string {
+	t.Helper()
+	broken, err := Check(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := make([]string, len(broken))
+	for i, v := range broken {
+		out[i] = v.String() + "\n"
+	}
+	return out
+}

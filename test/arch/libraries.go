@@ -1,0 +1,86 @@
+package arch
+
+import "slices"
+
+// owners say which rooms may import which libraries of others. The first row
+// that fits a path counts; a library in no row is free to all that may have it.
+var owners = []struct {
+	libraries []string
+	rooms     []string
+	why       string
+}{
+	{
+		[]string{"github.com/go-git"},
+		[]string{"gitsource"},
+		"only gitsource knows Git",
+	},
+	{
+		[]string{"sigs.k8s.io/kustomize"},
+		[]string{"gitsource/hub"},
+		"only the hub builds kustomizations",
+	},
+	{
+		[]string{"k8s.io/client-go/kubernetes", "k8s.io/client-go/rest"},
+		[]string{"reconciler/member", "cmd/gitfleet"},
+		"only members are spoken to, and cmd hands over their credentials",
+	},
+	{
+		[]string{"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "github.com/fluxcd/pkg", "k8s.io/kubectl", "k8s.io/cli-runtime"},
+		[]string{"reconciler/member"},
+		"only reconciler/member speaks to clusters",
+	},
+	{
+		[]string{"github.com/fluxcd/cli-utils"},
+		[]string{"reconciler/health"},
+		"only reconciler/health judges objects",
+	},
+	{
+		[]string{"k8s.io/apiserver"},
+		[]string{"reconciler/server"},
+		"only reconciler/server serves an API",
+	},
+	{
+		[]string{"go.etcd.io/bbolt"},
+		[]string{"reconciler/ledger"},
+		"only reconciler/ledger stores anything",
+	},
+	{
+		[]string{"github.com/prometheus/client_golang/prometheus/promauto"},
+		nil,
+		"metrics belong to no registry until cmd registers them",
+	},
+	{
+		[]string{"github.com/prometheus/client_golang/prometheus/promhttp", "github.com/prometheus/client_golang/prometheus/collectors"},
+		[]string{"reconciler/server", "cmd/gitfleet"},
+		"only server and cmd know Prometheus registries",
+	},
+	{
+		[]string{"github.com/prometheus"},
+		[]string{"gitsource", "gitsource/webhook", "reconciler", "reconciler/member", "reconciler/proposal", "reconciler/server", "cmd/gitfleet"},
+		"only rooms that do I/O count anything",
+	},
+	{
+		[]string{"github.com/spf13"},
+		[]string{"cmd/gitfleet"},
+		"only cmd reads flags",
+	},
+}
+
+func libraries(t *tree, report report) {
+	for _, f := range t.files {
+		if !f.product() {
+			continue
+		}
+		for _, i := range f.imports {
+			for _, o := range owners {
+				if !under(i.path, o.libraries...) {
+					continue
+				}
+				if !slices.Contains(o.rooms, f.room) {
+					report(f.path, i.line, "%s may not import %s: %s", f.room, i.path, o.why)
+				}
+				break
+			}
+		}
+	}
+}

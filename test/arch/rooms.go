@@ -1,0 +1,100 @@
+package arch
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// shown are the entries of the top level, beside files and directories whose
+// name begins with a dot. The build directory is not part of the sources.
+var shown = []string{
+	"cmd", "reconciler", "gitsource", "placement", "examples", "deploy", "test", "docs",
+	"go.mod", "go.sum", "Makefile", "README.md", "LICENSE", "build",
+}
+
+func topLevel(t *tree, report report) {
+	for _, name := range t.entries {
+		if !strings.HasPrefix(name, ".") && !slices.Contains(shown, name) {
+			report(name, 0, "the top level stays as it is: put it inside one of its directories")
+		}
+	}
+}
+
+// mayImport lists the rooms of the product, and which rooms each may import.
+// A room that is not listed does not exist yet: give it a row here, and one in
+// docs/architecture.md.
+var mayImport = map[string][]string{
+	"placement/api":     {},
+	"placement":         {"placement/api"},
+	"placement/rollout": {"placement", "placement/api"},
+	"placement/work":    {"placement", "placement/api"},
+
+	"gitsource":           {"gitsource/signature"},
+	"gitsource/signature": {},
+	"gitsource/webhook":   {},
+	"gitsource/forge":     {},
+	"gitsource/hub":       {"placement/api"},
+
+	"reconciler/diff":   {"placement/api"},
+	"reconciler/health": {"placement/api"},
+	"reconciler/ledger": {"placement", "placement/api"},
+	"reconciler/plan":   {"gitsource/hub", "placement", "placement/api", "placement/rollout", "placement/work", "reconciler/ledger"},
+	"reconciler/status": {"gitsource/hub", "placement", "placement/api", "placement/rollout", "placement/work", "reconciler/ledger", "reconciler/plan"},
+	"reconciler/member": {"placement", "placement/api", "placement/work", "reconciler/diff", "reconciler/health", "reconciler/ledger"},
+	"reconciler": {
+		"gitsource", "gitsource/hub", "placement", "placement/api", "placement/work",
+		"reconciler/ledger", "reconciler/member", "reconciler/plan", "reconciler/status",
+	},
+	"reconciler/proposal": {"gitsource", "gitsource/forge", "gitsource/hub", "placement/api", "reconciler/status"},
+	"reconciler/server":   {"placement/api", "reconciler/status"},
+
+	"cmd/gitfleet": {"gitsource", "placement", "reconciler"}, // and all below them; see rooms
+}
+
+// product reports whether a file is part of what is shipped.
+func (f *file) product() bool {
+	return f.main && !f.test && under(f.room, "cmd", "reconciler", "gitsource", "placement")
+}
+
+func rooms(t *tree, report report) {
+	for _, f := range t.files {
+		if !f.product() {
+			continue
+		}
+		allowed, listed := mayImport[f.room]
+		if !listed {
+			report(f.room, 0, "this room is in no table: say in test/arch/rooms.go and docs/architecture.md what it is and whom it may import")
+			continue
+		}
+		for _, i := range f.imports {
+			room, ours := strings.CutPrefix(i.path, t.module+"/")
+			if !ours || slices.Contains(allowed, room) || f.room == "cmd/gitfleet" && under(room, allowed...) {
+				continue
+			}
+			report(f.path, i.line, "%s may not import %s: %s", f.room, room, neighbours(allowed))
+		}
+	}
+}
+
+func neighbours(rooms []string) string {
+	if len(rooms) == 0 {
+		return "it is a leaf"
+	}
+	return "of this house it knows only " + strings.Join(rooms, ", ")
+}
+
+// banned are names that say nothing of what a package is for.
+var banned = []string{"util", "common", "type", "helper", "base"}
+
+func names(t *tree, report report) {
+	for _, f := range t.files {
+		for _, name := range []string{f.syntax.Name.Name, path.Base(f.room)} {
+			name = strings.TrimSuffix(strings.TrimSuffix(name, "_test"), "s")
+			if slices.Contains(banned, name) {
+				report(f.path, t.line(f.syntax.Name), "a package says what it is for: %q says nothing", f.syntax.Name.Name)
+				break
+			}
+		}
+	}
+}

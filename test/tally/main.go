@@ -1,0 +1,55 @@
+// Command tally runs go test, tells of each package as it ends and of each test
+// that fails, and counts them all:
+//
+//	go run ./test/tally go test -json ./... -- go -C test/other test -json ./...
+//
+// Several commands, separated by --, run one after the other, also after one
+// that fails. The last line has the sum. The exit code is 1 if anything failed.
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+)
+
+func main() {
+	t := newTally(os.Stdout)
+	sound := true
+	for args := os.Args[1:]; len(args) > 0; {
+		end := slices.Index(args, "--")
+		if end < 0 {
+			end = len(args)
+		}
+		if err := t.run(args[:end]); err != nil {
+			fmt.Fprintf(os.Stderr, "tally: %v\n", err)
+			sound = false
+		}
+		args = args[min(end+1, len(args)):]
+	}
+	t.sum()
+	if !sound || t.failed > 0 {
+		os.Exit(1)
+	}
+}
+
+// run counts what one command does.
+func (t *tally) run(args []string) error {
+	command := exec.Command(args[0], args[1:]...)
+	command.Stderr = os.Stderr
+	out, err := command.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := command.Start(); err != nil {
+		return err
+	}
+	if err := t.read(out); err != nil {
+		return err
+	}
+	if err := command.Wait(); err != nil {
+		return fmt.Errorf("%s: %w", command, err)
+	}
+	return nil
+}

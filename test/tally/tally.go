@@ -1,0 +1,132 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// A tally counts tests; a test within a test counts as one.
+type tally struct {
+	out                     io.Writer
+	passed, failed, skipped int
+	// said is what tests and packages printed that have not ended yet.
+	said map[name]*strings.Builder
+	// broken are the packages that have a failed test.
+	broken map[string]bool
+	// skips say which tests did not run, and why.
+	skips []string
+}
+
+// A name is that of a test, or of a package if Test is empty.
+type name struct{ Package, Test string }
+
+// An event is a line of go test -json.
+type event struct {
+	name
+	Action  string
+	Output  string
+	Elapsed float64
+}
+
+func newTally(out io.Writer) *tally {
+	return &tally{out: out, said: map[name]*strings.Builder{}, broken: map[string]bool{}}
+}
+
+// read counts the events of one go test -json. What is no event is passed on.
+func (t *tally) read(r io.Reader) error {
+	lines := bufio.NewReader(r)
+	for {
+		line, err := lines.ReadBytes('\n')
+		var e event
+		switch {
+		case len(line) == 0:
+		case json.Unmarshal(line, &e) != nil:
+			t.out.Write(line)
+		default:
+			t.take(e)
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (t *tally) take(e event) {
+	switch e.Action {
+	case "build-output":
+		fmt.Fprint(t.out, e.Output)
+	case "output":
+		if t.said[e.name] == nil {
+			t.said[e.name] = &strings.Builder{}
+		}
+		t.said[e.name].WriteString(e.Output)
+	case "pass", "fail", "skip":
+		if e.Test == "" {
+			t.ended(e)
+		} else {
+			t.tested(e)
+		}
+	}
+}
+
+// tested counts a test.
+func (t *tally) tested(e event) {
+	switch e.Action {
+	case "pass":
+		t.passed++
+	case "skip":
+		t.skipped++
+		t.skips = append(t.skips, fmt.Sprintf("%s %s: %s", e.Package, e.Test, reason(t.words(e.name))))
+	case "fail":
+		t.failed++
+		t.broken[e.Package] = true
+		fmt.Fprintf(t.out, "FAIL  %s %s\n%s", e.Package, e.Test, t.words(e.name))
+	}
+	delete(t.said, e.name)
+}
+
+// ended tells of a package. One that fails without a failed test, because it
+// does not build say, counts as one.
+func (t *tally) ended(e event) {
+	switch {
+	case e.Action == "pass":
+		fmt.Fprintf(t.out, "ok    %s  %.1fs\n", e.Package, e.Elapsed)
+	case e.Action == "fail":
+		if !t.broken[e.Package] {
+			t.failed++
+		}
+		fmt.Fprintf(t.out, "FAIL  %s  %.1fs\n%s", e.Package, e.Elapsed, t.words(e.name))
+	}
+	delete(t.said, e.name)
+}
+
+func (t *tally) words(n name) string {
+	if said := t.said[n]; said != nil {
+		return said.String()
+	}
+	return ""
+}
+
+// reason finds in the words of a skipped test why it was.
+func reason(said string) string {
+	for line := range strings.Lines(said) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "===") && !strings.HasPrefix(line, "---") {
+			return line
+		}
+	}
+	return "no reason given"
+}
+
+// sum tells what was skipped, and how many tests did what.
+func (t *tally) sum() {
+	for _, s := range t.skips {
+		fmt.Fprintln(t.out, "skip ", s)
+	}
+	fmt.Fprintf(t.out, "%d passed, %d failed, %d skipped\n", t.passed, t.failed, t.skipped)
+}
