@@ -1,6 +1,7 @@
 package member
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,21 +38,17 @@ type Credentials struct {
 // it is empty, that is the member's name in File, and the current context in
 // Dir and Secrets. Everything is read anew at each call.
 func (c Credentials) Config(ctx context.Context, name, contextName string) (*rest.Config, error) {
-	for _, find := range []func(context.Context, string) (*found, error){c.fromDir, c.fromFile, c.fromSecret} {
-		f, err := find(ctx, name)
+	for _, find := range []func(ctx context.Context, name, contextName string) (*found, error){c.fromDir, c.fromFile, c.fromSecret} {
+		f, err := find(ctx, name, contextName)
 		if err != nil {
 			return nil, err
 		}
-		if f == nil {
-			continue
+		if f != nil {
+			return c.use(name, f)
 		}
-		if contextName != "" {
-			f.context = contextName
-		}
-		return c.use(name, f)
 	}
 	return nil, fmt.Errorf("no credentials for member %s: put %s.kubeconfig into the directory of --kubeconfig-dir, a context %s into the file of --kubeconfig, or a Secret %s-kubeconfig into the daemon's namespace",
-		name, name, name, name)
+		name, name, cmp.Or(contextName, name), name)
 }
 
 // found is a kubeconfig and the context of it to use.
@@ -63,7 +60,7 @@ type found struct {
 	local bool
 }
 
-func (c Credentials) fromDir(_ context.Context, name string) (*found, error) {
+func (c Credentials) fromDir(_ context.Context, name, contextName string) (*found, error) {
 	if c.Dir == "" {
 		return nil, nil
 	}
@@ -75,10 +72,10 @@ func (c Credentials) fromDir(_ context.Context, name string) (*found, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
-	return &found{config: cfg, context: cfg.CurrentContext, from: path, local: true}, nil
+	return &found{config: cfg, context: cmp.Or(contextName, cfg.CurrentContext), from: path, local: true}, nil
 }
 
-func (c Credentials) fromFile(_ context.Context, name string) (*found, error) {
+func (c Credentials) fromFile(_ context.Context, name, contextName string) (*found, error) {
 	if c.File == "" {
 		return nil, nil
 	}
@@ -89,14 +86,21 @@ func (c Credentials) fromFile(_ context.Context, name string) (*found, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", c.File, err)
 	}
-	return &found{config: cfg, context: name, from: c.File, local: true}, nil
+	f := &found{config: cfg, context: cmp.Or(contextName, name), from: c.File, local: true}
+	if cfg.Contexts[f.context] == nil {
+		return nil, nil // it may have a Secret
+	}
+	return f, nil
 }
 
-func (c Credentials) fromSecret(ctx context.Context, name string) (*found, error) {
+func (c Credentials) fromSecret(ctx context.Context, name, contextName string) (*found, error) {
 	if c.Secrets == nil {
 		return nil, nil
 	}
 	s, err := c.Secrets.Get(ctx, name+"-kubeconfig", metav1.GetOptions{})
+	if notFound(err) {
+		return nil, nil
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read Secret %s-kubeconfig: %w", name, err)
 	}
@@ -104,7 +108,7 @@ func (c Credentials) fromSecret(ctx context.Context, name string) (*found, error
 	if err != nil || len(s.Data["value"]) == 0 {
 		return nil, fmt.Errorf("read Secret %s-kubeconfig: its key \"value\" holds no kubeconfig", name)
 	}
-	return &found{config: cfg, context: cfg.CurrentContext, from: "Secret " + s.Name}, nil
+	return &found{config: cfg, context: cmp.Or(contextName, cfg.CurrentContext), from: "Secret " + s.Name}, nil
 }
 
 // use checks a kubeconfig and turns it into a client configuration.
@@ -130,7 +134,11 @@ func (c Credentials) use(name string, f *found) (*rest.Config, error) {
 
 // check refuses what would run code in the daemon, or trust just anyone.
 func (c Credentials) check(f *found, kctx *clientcmdapi.Context) error {
-	if user := f.config.AuthInfos[kctx.AuthInfo]; user != nil {
+	user := f.config.AuthInfos[kctx.AuthInfo]
+	if user == nil && kctx.AuthInfo != "" {
+		return fmt.Errorf("it names the user %q, which is not there", kctx.AuthInfo) // client-go would come without any
+	}
+	if user != nil {
 		if (user.Exec != nil || user.AuthProvider != nil) && !c.AllowExec {
 			return errors.New("its user runs a program (exec or auth-provider): use a token or a client certificate, or allow it with --allow-kubeconfig-exec")
 		}

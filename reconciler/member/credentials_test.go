@@ -1,0 +1,326 @@
+package member
+
+import (
+	"encoding/base64"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+)
+
+// planted stands for a credential wherever one is: it must be in no error.
+const planted = "planted-credential-7f3a"
+
+// kubeconfig is what a member's kubeconfig looks like. Each context has a
+// server of its own, so that a test can tell which one was used.
+func kubeconfig(current string, contexts ...string) string {
+	var clusters, users, links strings.Builder
+	for _, c := range contexts {
+		clusters.WriteString("- {name: " + c + ", cluster: {server: 'https://" + c + ".example:6443'}}\n")
+		users.WriteString("- {name: " + c + ", user: {token: " + planted + "}}\n")
+		links.WriteString("- {name: " + c + ", context: {cluster: " + c + ", user: " + c + "}}\n")
+	}
+	return "apiVersion: v1\nkind: Config\ncurrent-context: " + current +
+		"\nclusters:\n" + clusters.String() + "users:\n" + users.String() + "contexts:\n" + links.String()
+}
+
+// single is a kubeconfig with one context and the given cluster and user.
+func single(cluster, user string) string {
+	return "apiVersion: v1\nkind: Config\ncurrent-context: m\nclusters: [{name: m, cluster: " + cluster +
+		"}]\nusers: [{name: m, user: " + user + "}]\ncontexts: [{name: m, context: {cluster: m, user: m}}]\n"
+}
+
+// sources are Credentials over files and Secrets: Dir, File and Secrets are set
+// for those that are not nil.
+type sources struct {
+	dir     map[string]string // by file name
+	file    string
+	secrets map[string]string // by Secret name
+}
+
+func (s sources) credentials(t *testing.T) Credentials {
+	t.Helper()
+	var c Credentials
+	if s.dir != nil {
+		c.Dir = t.TempDir()
+		for name, text := range s.dir {
+			write(t, filepath.Join(c.Dir, name), text)
+		}
+	}
+	if s.file != "" {
+		c.File = filepath.Join(t.TempDir(), "config")
+		write(t, c.File, s.file)
+	}
+	if s.secrets != nil {
+		var objects []runtime.Object
+		for name, text := range s.secrets {
+			objects = append(objects, &v1.Secret{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "gitfleet", Name: name},
+				Data:       map[string][]byte{"value": []byte(text)},
+			})
+		}
+		c.Secrets = fake.NewClientset(objects...).CoreV1().Secrets("gitfleet")
+	}
+	return c
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The first source that has the member answers; in it, the context that the
+// member asks for.
+func TestCredentialsAreFound(t *testing.T) {
+	tests := map[string]struct {
+		in      sources
+		context string
+		want    string
+	}{
+		"a file of its own": {
+			in:   sources{dir: map[string]string{"east.kubeconfig": kubeconfig("a", "a", "b")}},
+			want: "https://a.example:6443",
+		},
+		"a file of its own, another context": {
+			in:      sources{dir: map[string]string{"east.kubeconfig": kubeconfig("a", "a", "b")}},
+			context: "b", want: "https://b.example:6443",
+		},
+		"a context named like it": {
+			in:   sources{file: kubeconfig("west", "west", "east")},
+			want: "https://east.example:6443",
+		},
+		"a context named otherwise": {
+			in:      sources{file: kubeconfig("east", "east", "prod-east")},
+			context: "prod-east", want: "https://prod-east.example:6443",
+		},
+		"a Secret": {
+			in:   sources{secrets: map[string]string{"east-kubeconfig": kubeconfig("a", "a", "b")}},
+			want: "https://a.example:6443",
+		},
+		"a Secret, another context": {
+			in:      sources{secrets: map[string]string{"east-kubeconfig": kubeconfig("a", "a", "b")}},
+			context: "b", want: "https://b.example:6443",
+		},
+		"its own file before the shared one": {
+			in:   sources{dir: map[string]string{"east.kubeconfig": kubeconfig("own", "own")}, file: kubeconfig("east", "east")},
+			want: "https://own.example:6443",
+		},
+		"the shared file where it has none of its own": {
+			in:   sources{dir: map[string]string{"west.kubeconfig": kubeconfig("own", "own")}, file: kubeconfig("east", "east")},
+			want: "https://east.example:6443",
+		},
+		"a Secret where the shared file does not know it": {
+			in: sources{
+				dir: map[string]string{}, file: kubeconfig("west", "west"),
+				secrets: map[string]string{"east-kubeconfig": kubeconfig("own", "own")},
+			},
+			want: "https://own.example:6443",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := test.in.credentials(t).Config(t.Context(), "east", test.context)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Host != test.want || got.BearerToken != planted {
+				t.Errorf("host %s, token %q; want %s and the user's token", got.Host, got.BearerToken, test.want)
+			}
+		})
+	}
+}
+
+// A rotated credential is used at the next connection: nothing is kept.
+func TestCredentialsAreReadAnew(t *testing.T) {
+	c := sources{dir: map[string]string{"east.kubeconfig": kubeconfig("a", "a")}}.credentials(t)
+	if _, err := c.Config(t.Context(), "east", ""); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(c.Dir, "east.kubeconfig"), kubeconfig("b", "b"))
+	got, err := c.Config(t.Context(), "east", "")
+	if err != nil || got.Host != "https://b.example:6443" {
+		t.Errorf("after the file changed: %v, %v", got, err)
+	}
+}
+
+// A kubeconfig of a person's machine may name files beside it.
+func TestCredentialsNameFilesNextToThem(t *testing.T) {
+	c := sources{dir: map[string]string{"east.kubeconfig": single("{server: 'https://m.example'}", "{tokenFile: token}"), "token": planted}}.credentials(t)
+	got, err := c.Config(t.Context(), "east", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := filepath.Join(c.Dir, "token"); got.BearerTokenFile != want {
+		t.Errorf("token file %s, want %s", got.BearerTokenFile, want)
+	}
+}
+
+const (
+	runsProgram = "its user runs a program (exec or auth-provider): use a token or a client certificate, or allow it with --allow-kubeconfig-exec"
+	unchecked   = "its cluster is not checked by TLS (insecure-skip-tls-verify, or not https): give certificate-authority-data, or allow it with --allow-insecure-kubeconfig"
+	userFiles   = "its user names files of the daemon's machine: embed the data instead"
+	clusterFile = "its cluster names a file of the daemon's machine: embed certificate-authority-data instead"
+)
+
+// What would run a program in the daemon, trust just anyone, or read the
+// daemon's files on behalf of a Secret, is refused, and the refusal says what to
+// do. The first two can be allowed.
+func TestCredentialsAreRefused(t *testing.T) {
+	safe, token := "{server: 'https://m.example'}", "{token: "+planted+"}"
+	tests := map[string]struct {
+		text string
+		// file and secret are the refusals of a file and of a Secret; empty if it
+		// is accepted.
+		file, secret string
+		allow        func(*Credentials)
+	}{
+		"fine": {text: single(safe, token)},
+		"exec": {
+			text: single(safe, "{exec: {apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, command: /bin/true}}"),
+			file: runsProgram, secret: runsProgram,
+			allow: func(c *Credentials) { c.AllowExec = true },
+		},
+		"auth-provider": {
+			text: single(safe, "{auth-provider: {name: oidc, config: {id-token: "+planted+"}}}"),
+			file: runsProgram, secret: runsProgram,
+		},
+		"insecure-skip-tls-verify": {
+			text: single("{server: 'https://m.example', insecure-skip-tls-verify: true}", token),
+			file: unchecked, secret: unchecked,
+			allow: func(c *Credentials) { c.AllowInsecure = true },
+		},
+		"http": {
+			text: single("{server: 'http://m.example'}", token),
+			file: unchecked, secret: unchecked,
+			allow: func(c *Credentials) { c.AllowInsecure = true },
+		},
+		"no scheme": {
+			text: single("{server: 'm.example:6443'}", token),
+			file: unchecked, secret: unchecked,
+		},
+		"token in a file":       {text: single(safe, "{tokenFile: /var/run/secrets/token}"), secret: userFiles},
+		"certificate in a file": {text: single(safe, "{client-certificate: /etc/hostname, client-key-data: a2V5}"), secret: userFiles},
+		"key in a file":         {text: single(safe, "{client-certificate-data: Y2VydA==, client-key: /etc/hostname}"), secret: userFiles},
+		"authority in a file":   {text: single("{server: 'https://m.example', certificate-authority: /etc/hostname}", token), secret: clusterFile},
+	}
+	for name, test := range tests {
+		for from, in := range map[string]sources{
+			"file":   {dir: map[string]string{"east.kubeconfig": test.text}},
+			"secret": {secrets: map[string]string{"east-kubeconfig": test.text}},
+		} {
+			t.Run(name+" in a "+from, func(t *testing.T) {
+				c := in.credentials(t)
+				want := map[string]string{"file": test.file, "secret": test.secret}[from]
+				_, err := c.Config(t.Context(), "east", "")
+				expect(t, err, want)
+				if test.allow == nil || want == "" {
+					return
+				}
+				test.allow(&c)
+				_, err = c.Config(t.Context(), "east", "")
+				expect(t, err, "")
+			})
+		}
+	}
+}
+
+// expect checks that an error says something and nothing secret; empty means
+// that there is to be none, but for files that do not exist.
+func expect(t *testing.T, err error, want string) {
+	t.Helper()
+	switch {
+	case err == nil && want != "":
+		t.Errorf("accepted; want: %s", want)
+	case err == nil:
+	case want == "" && !strings.Contains(err.Error(), "no such file"):
+		t.Errorf("refused: %v", err)
+	case !strings.Contains(err.Error(), want):
+		t.Errorf("got:  %v\nwant: %s", err, want)
+	}
+	if err != nil {
+		silent(t, err.Error())
+	}
+}
+
+// silent checks that a text does not tell the credential, plain or encoded.
+func silent(t *testing.T, text string) {
+	t.Helper()
+	for _, secret := range []string{planted, base64.StdEncoding.EncodeToString([]byte(planted))} {
+		if strings.Contains(text, secret) {
+			t.Errorf("the credential is in %q", text)
+		}
+	}
+}
+
+// Credentials that are missing or cannot be read are named: which member, from
+// where, and what to do. Nothing of their content is.
+func TestCredentialsThatDoNotWork(t *testing.T) {
+	missing := []string{"no credentials for member east", "east.kubeconfig", "a context east into the file", "Secret east-kubeconfig"}
+	broken := "apiVersion: v1\nkind: Config\nusers:\n- name: m\n  user: {token: " + planted + "\nclusters: [\n"
+	wrongType := "apiVersion: v1\nkind: Config\nusers:\n- name: m\n  user: {token: [" + planted + "]}\n"
+	tests := map[string]struct {
+		in      sources
+		context string
+		want    []string
+	}{
+		"nothing at all":             {want: missing},
+		"not in the directory":       {in: sources{dir: map[string]string{"west.kubeconfig": kubeconfig("a", "a")}}, want: missing},
+		"not in the file":            {in: sources{file: kubeconfig("west", "west")}, want: missing},
+		"no such Secret":             {in: sources{secrets: map[string]string{"west-kubeconfig": kubeconfig("a", "a")}}, want: missing},
+		"nowhere":                    {in: sources{dir: map[string]string{}, file: kubeconfig("west", "west"), secrets: map[string]string{}}, want: missing},
+		"not in the file, by name":   {in: sources{file: kubeconfig("east", "east")}, context: "prod", want: []string{"no credentials for member east", "a context prod into the file"}},
+		"no such context":            {in: sources{dir: map[string]string{"east.kubeconfig": kubeconfig("a", "a")}}, context: "prod", want: []string{"east.kubeconfig", `no context "prod" for member east`}},
+		"no current context":         {in: sources{dir: map[string]string{"east.kubeconfig": kubeconfig("", "a")}}, want: []string{"east.kubeconfig", `no context "" for member east`}},
+		"no context in the Secret":   {in: sources{secrets: map[string]string{"east-kubeconfig": kubeconfig("b", "a")}}, want: []string{"Secret east-kubeconfig", `no context "b" for member east`}},
+		"a file that is not YAML":    {in: sources{dir: map[string]string{"east.kubeconfig": broken}}, want: []string{"read ", "east.kubeconfig"}},
+		"a file of wrong types":      {in: sources{dir: map[string]string{"east.kubeconfig": wrongType}}, want: []string{"read ", "east.kubeconfig"}},
+		"a shared file, not YAML":    {in: sources{file: broken}, want: []string{"read ", "config"}},
+		"a Secret that is not YAML":  {in: sources{secrets: map[string]string{"east-kubeconfig": broken}}, want: []string{`read Secret east-kubeconfig: its key "value" holds no kubeconfig`}},
+		"an empty Secret":            {in: sources{secrets: map[string]string{"east-kubeconfig": ""}}, want: []string{`read Secret east-kubeconfig: its key "value" holds no kubeconfig`}},
+		"a user that does not exist": {in: sources{dir: map[string]string{"east.kubeconfig": strings.Replace(kubeconfig("a", "a"), "user: a}", "user: z}", 1)}}, want: []string{"east.kubeconfig", `context "a": it names the user "z", which is not there`}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := test.in.credentials(t).Config(t.Context(), "east", test.context)
+			if err == nil {
+				t.Fatal("accepted")
+			}
+			for _, want := range test.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%q does not say %q", err, want)
+				}
+			}
+			silent(t, err.Error())
+		})
+	}
+}
+
+// A shared file that was asked for and is not there is a mistake, not a member
+// without credentials.
+func TestMissingSharedFileIsSaid(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "nowhere")
+	_, err := Credentials{File: path}.Config(t.Context(), "east", "")
+	if err == nil || !strings.Contains(err.Error(), "read kubeconfig") || !strings.Contains(err.Error(), path) {
+		t.Errorf("it says: %v", err)
+	}
+}
+
+// Only what the member uses is judged: other contexts of a shared file are none
+// of its business.
+func TestOtherContextsAreNotJudged(t *testing.T) {
+	both := strings.Replace(kubeconfig("east", "east"), "users:\n", "users:\n- {name: x, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: x}}}\n", 1)
+	both = strings.Replace(both, "contexts:\n", "contexts:\n- {name: west, context: {cluster: east, user: x}}\n", 1)
+	c := sources{file: both}.credentials(t)
+	if _, err := c.Config(t.Context(), "east", ""); err != nil {
+		t.Error(err)
+	}
+	_, err := c.Config(t.Context(), "west", "")
+	expect(t, err, runsProgram)
+}
