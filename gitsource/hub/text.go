@@ -65,17 +65,29 @@ func isSeparator(line []byte) bool {
 	return ok && (len(rest) == 0 || bytes.IndexByte([]byte(" \t\r\n"), rest[0]) >= 0)
 }
 
-// hasContent reports whether there is more than separators, directives and
-// comments.
+// otherBreaks end a line for YAML, and for hardly anyone else.
+const otherBreaks = "\r\u0085\u2028\u2029"
+
+// hasContent reports whether there is, or may be, more than separators,
+// directives and comments.
 func hasContent(text []byte) bool {
 	for line := range bytes.Lines(text) {
-		if isSeparator(line) {
-			line = line[3:]
-		}
-		line = bytes.TrimSpace(line)
-		if len(line) > 0 && line[0] != '#' && line[0] != '%' && !bytes.Equal(line, []byte("...")) {
+		if !isRemark(line) || bytes.ContainsAny(bytes.TrimRight(line, "\r\n"), otherBreaks) {
 			return true
 		}
 	}
 	return false
+}
+
+func isRemark(line []byte) bool {
+	const blanks = " \t\r\n"
+	switch {
+	case isSeparator(line):
+		line = bytes.Trim(line[3:], blanks)
+		return len(line) == 0 || line[0] == '#'
+	case line[0] == '%', string(bytes.TrimRight(line, blanks)) == "...":
+		return true
+	}
+	line = bytes.Trim(line, blanks)
+	return len(line) == 0 || line[0] == '#'
 }
