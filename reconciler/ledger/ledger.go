@@ -23,6 +23,8 @@ type Ledger struct {
 	placements map[api.PlacementKey]*Placement
 	// dirty are the records to save, by their key in the store.
 	dirty map[string]struct{}
+	// changes counts what a plan could see change.
+	changes uint64
 }
 
 // A Cluster is what is known of a member cluster.
@@ -34,7 +36,13 @@ type Cluster struct {
 	LastSeen time.Time
 	// Joined is when it first answered.
 	Joined time.Time
+
+	version uint64
 }
+
+// Version changes whenever anything about the cluster does but when it was
+// looked at. It means nothing after a restart.
+func (c *Cluster) Version() uint64 { return c.version }
 
 // A Placement is what is known of a placement, apart from its bindings.
 type Placement struct {
@@ -57,7 +65,22 @@ type Placement struct {
 	Abandon bool
 
 	entries map[string]*Entry
+	version uint64
 }
+
+// put replaces an entry, or with nil removes it.
+func (l *Ledger) put(p *Placement, cluster string, e *Entry) {
+	p.version = l.next()
+	if e == nil {
+		delete(p.entries, cluster)
+	} else {
+		p.entries[cluster] = e
+	}
+}
+
+// Version changes whenever anything about the placement or its entries does,
+// but for their transitions. It means nothing after a restart.
+func (p *Placement) Version() uint64 { return p.version }
 
 // A Transition is the last change of one condition.
 type Transition struct {
@@ -79,7 +102,38 @@ type Entry struct {
 	// Transitions remember by type when each condition of the placement on this
 	// cluster last changed.
 	Transitions map[string]Transition `json:",omitempty"`
+	Claims
 }
+
+// Claims are where what a cluster was told differs from the content assigned
+// to it, because other placements are there too. They are not changed once
+// made.
+type Claims struct {
+	// Yields are objects of the content that another placement holds there,
+	// sorted by ID.
+	Yields []Yield `json:",omitempty"`
+	// Early are objects of later content, sorted: another placement gave them up
+	// there, and nobody is to delete them in between.
+	Early []api.ID `json:",omitempty"`
+}
+
+// A Yield is an object that is left to another placement.
+type Yield struct {
+	ID api.ID
+	To api.PlacementKey
+	// Passing says that the other placement gives the object up as soon as its
+	// rollout gets to the cluster.
+	Passing bool `json:",omitempty"`
+}
+
+// Equal reports whether both say the same.
+func (c Claims) Equal(o Claims) bool {
+	return slices.Equal(c.Yields, o.Yields) && slices.Equal(c.Early, o.Early)
+}
+
+// Empty reports whether the cluster was told all that is assigned to it, and no
+// more.
+func (c Claims) Empty() bool { return len(c.Yields)+len(c.Early) == 0 }
 
 // New returns an empty ledger.
 func New() *Ledger {
@@ -147,6 +201,7 @@ func (l *Ledger) Note(key api.PlacementKey, p Placement) {
 	} else {
 		p.entries = map[string]*Entry{}
 	}
+	p.version = l.next()
 	l.placements[key] = &p
 	l.touch(placementKey(key))
 }
@@ -154,28 +209,41 @@ func (l *Ledger) Note(key api.PlacementKey, p Placement) {
 // Bind writes down a binding, new or changed. The placement must be known.
 func (l *Ledger) Bind(key api.PlacementKey, b placement.Binding) {
 	p := l.placements[key]
-	e := p.entries[b.Cluster]
-	switch {
-	case e == nil:
-		p.entries[b.Cluster] = &Entry{Binding: b}
-	case e.Binding.Assigned != b.Assigned:
-		next := &Entry{Binding: b, Seen: e.Seen, Previous: e.Previous, Transitions: e.Transitions}
-		if !e.AvailableSince.IsZero() {
-			next.Previous = e.Binding.Assigned
+	next := Entry{}
+	if e := p.entries[b.Cluster]; e != nil {
+		next = *e
+		if e.Binding.Assigned != b.Assigned {
+			if !e.AvailableSince.IsZero() {
+				next.Previous = e.Binding.Assigned
+			}
+			next.AvailableSince = time.Time{}
 		}
-		p.entries[b.Cluster] = next
-	default:
-		next := *e
-		next.Binding = b
-		p.entries[b.Cluster] = &next
+		if next.Seen != nil && next.Seen.Removed && !b.Removing {
+			next.Seen = nil // that all is gone was of an earlier removal
+		}
 	}
+	next.Binding = b
+	l.put(p, b.Cluster, &next)
 	l.touch(entryKey(key, b.Cluster))
+}
+
+// Claim writes down where what a cluster is told differs from what is assigned
+// to it. It does nothing if the placement does not hold the cluster.
+func (l *Ledger) Claim(key api.PlacementKey, cluster string, c Claims) {
+	p := l.placements[key]
+	if p == nil || p.entries[cluster] == nil {
+		return
+	}
+	next := *p.entries[cluster]
+	next.Claims = c
+	l.put(p, cluster, &next)
+	l.touch(entryKey(key, cluster))
 }
 
 // Unbind forgets that a placement holds a cluster.
 func (l *Ledger) Unbind(key api.PlacementKey, cluster string) {
 	if p := l.placements[key]; p != nil {
-		delete(p.entries, cluster)
+		l.put(p, cluster, nil)
 		l.touch(entryKey(key, cluster))
 	}
 }
@@ -216,6 +284,12 @@ func (l *Ledger) Forget(key api.PlacementKey) {
 func (l *Ledger) ForgetCluster(name string) {
 	delete(l.clusters, name)
 	l.touch(clusterKey(name))
+}
+
+// next returns a version that nothing had before.
+func (l *Ledger) next() uint64 {
+	l.changes++
+	return l.changes
 }
 
 func (l *Ledger) touch(key string) { l.dirty[key] = struct{}{} }

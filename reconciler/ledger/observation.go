@@ -1,6 +1,9 @@
 package ledger
 
 import (
+	"maps"
+	"reflect"
+	"slices"
 	"time"
 
 	"github.com/gitfleet/gitfleet/placement"
@@ -140,24 +143,12 @@ func (l *Ledger) Fold(o Observation) bool {
 
 func (l *Ledger) foldCluster(o ClusterSeen) bool {
 	old := l.clusters[o.Cluster]
+	if old != nil && o.At.Before(old.At) {
+		return false
+	}
 	next := Cluster{ClusterSeen: o, Since: o.At}
 	if old != nil {
-		if o.At.Before(old.At) {
-			return false
-		}
-		if o.Healthy == old.Healthy {
-			next.Since = old.Since
-		}
-		next.LastSeen, next.Joined = old.LastSeen, old.Joined
-		if o.UID == "" {
-			next.UID = old.UID
-		}
-		if o.Properties == nil {
-			next.Properties = old.Properties
-		}
-		if o.Namespaces == nil {
-			next.Namespaces = old.Namespaces
-		}
+		next.recall(old)
 	}
 	if o.Healthy {
 		next.LastSeen = o.At
@@ -167,10 +158,38 @@ func (l *Ledger) foldCluster(o ClusterSeen) bool {
 	}
 	rebuilt := l.rebuild(o)
 	next.Holds = nil
+	news := old == nil || !next.same(old)
+	if news {
+		next.version = l.next()
+	}
 	l.clusters[o.Cluster] = &next
 	l.touch(clusterKey(o.Cluster))
-	return rebuilt || old == nil || old.Healthy != next.Healthy || old.Error != next.Error ||
-		old.UID != next.UID || !sameMap(old.Properties, next.Properties)
+	return rebuilt || news
+}
+
+// recall takes over from before what was not looked at this time.
+func (c *Cluster) recall(old *Cluster) {
+	c.LastSeen, c.Joined, c.version = old.LastSeen, old.Joined, old.version
+	if c.Healthy == old.Healthy {
+		c.Since = old.Since
+	}
+	if c.UID == "" {
+		c.UID = old.UID
+	}
+	if c.Properties == nil {
+		c.Properties = old.Properties
+	}
+	if c.Namespaces == nil {
+		c.Namespaces = old.Namespaces
+	}
+}
+
+// same reports whether nobody could tell two states of a cluster apart but by
+// when it was looked at.
+func (c *Cluster) same(o *Cluster) bool {
+	return c.Healthy == o.Healthy && c.Error == o.Error && c.UID == o.UID && c.Joined.Equal(o.Joined) &&
+		maps.Equal(c.Properties, o.Properties) &&
+		(c.Namespaces == nil) == (o.Namespaces == nil) && slices.Equal(c.Namespaces, o.Namespaces)
 }
 
 // rebuild takes in what a cluster says it holds and the ledger has forgotten.
@@ -198,27 +217,72 @@ func (l *Ledger) foldWork(o WorkSeen) bool {
 	if e == nil || e.Seen != nil && o.At.Before(e.Seen.At) {
 		return false
 	}
+	if o.Removed && !e.Binding.Removing {
+		return false // of an earlier removal: something is wanted there again
+	}
 	next := *e
-	next.Seen = &o
+	next.Seen = o.since(e.Seen)
 	switch {
 	case o.Revision.Hash != e.Binding.Assigned.Hash || !o.Available():
 		next.AvailableSince = time.Time{}
 	case e.AvailableSince.IsZero():
 		next.AvailableSince = o.At
 	}
-	p.entries[o.Cluster] = &next
 	l.touch(entryKey(o.Placement, o.Cluster))
+	if e.Seen != nil && next.AvailableSince.Equal(e.AvailableSince) && !e.Seen.At.Before(e.Binding.AssignedAt) && next.Seen.same(e.Seen) {
+		p.entries[o.Cluster] = &next // heard again; nobody could tell
+		return false
+	}
+	l.put(p, o.Cluster, &next)
 	return true
 }
 
-func sameMap(a, b map[string]string) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for k, v := range a {
-		if w, ok := b[k]; !ok || v != w {
-			return false
+// since returns the observation with a time on every verdict: where the member
+// gave none, that of the first observation in a row with the same verdict.
+func (w WorkSeen) since(old *WorkSeen) *WorkSeen {
+	w.Exceptions = slices.Clone(w.Exceptions)
+	for i := range w.Exceptions {
+		o := &w.Exceptions[i]
+		was := old.exception(o.ID)
+		o.Applied.since(was.Applied, w.At)
+		if !o.Applied.OK {
+			continue
 		}
+		if !was.Applied.OK {
+			was.Available = Verdict{OK: true} // it said nothing
+		}
+		o.Available.since(was.Available, w.At)
 	}
-	return true
+	return &w
+}
+
+func (v *Verdict) since(was Verdict, at time.Time) {
+	switch {
+	case !v.Since.IsZero() || v.OK:
+	case !was.OK && !was.Since.IsZero():
+		v.Since = was.Since
+	default:
+		v.Since = at
+	}
+}
+
+// exception finds what was said of an object; nothing if it was fine.
+func (w *WorkSeen) exception(id api.ID) ObjectState {
+	fine := ObjectState{Applied: Verdict{OK: true}, Available: Verdict{OK: true}}
+	if w == nil {
+		return fine
+	}
+	i, found := slices.BinarySearchFunc(w.Exceptions, id, func(o ObjectState, id api.ID) int { return o.ID.Compare(id) })
+	if !found {
+		return fine
+	}
+	return w.Exceptions[i]
+}
+
+// same reports whether nobody could tell two observations apart but by their
+// time.
+func (w *WorkSeen) same(o *WorkSeen) bool {
+	return w.Revision == o.Revision && w.Removed == o.Removed && w.Done == o.Done &&
+		w.Total == o.Total && w.Untrackable == o.Untrackable &&
+		reflect.DeepEqual(w.Exceptions, o.Exceptions) && slices.Equal(w.Braked, o.Braked)
 }

@@ -5,19 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"time"
-
-	"go.etcd.io/bbolt"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 )
-
-// schema is the version of what is stored. A newer one is refused.
-const schema = 1
 
 // A Store keeps a ledger over a restart. After Save returns without error, a
 // Load gives an equal ledger, whatever happens to the process.
@@ -28,101 +20,6 @@ type Store interface {
 	Save(*Ledger) error
 	Close() error
 }
-
-var bucket, schemaKey = []byte("ledger"), []byte("schema")
-
-// Open opens the ledger in a directory and creates it if it is not there. Only
-// one process can have it open; a second one gets an error after a second.
-func Open(dir string) (Store, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("open ledger: %w", err)
-	}
-	path := filepath.Join(dir, "ledger.db")
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: time.Second})
-	if errors.Is(err, bbolt.ErrTimeout) {
-		return nil, fmt.Errorf("open ledger %s: another gitfleet uses this state directory", path)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("open ledger %s: %w; move the file away to rebuild it from the members", path, err)
-	}
-	s := &boltStore{db: db}
-	if err := s.checkSchema(); err != nil {
-		return nil, errors.Join(fmt.Errorf("open ledger %s: %w", path, err), db.Close())
-	}
-	return s, nil
-}
-
-type boltStore struct{ db *bbolt.DB }
-
-func (s *boltStore) checkSchema() error {
-	return s.db.Update(func(tx *bbolt.Tx) error {
-		b, err := tx.CreateBucketIfNotExists(bucket)
-		if err != nil {
-			return err
-		}
-		raw := b.Get(schemaKey)
-		if raw == nil {
-			return b.Put(schemaKey, []byte(fmt.Sprint(schema)))
-		}
-		var have int
-		if err := json.Unmarshal(raw, &have); err != nil {
-			return fmt.Errorf("read its schema version: %w", err)
-		}
-		if have > schema {
-			return fmt.Errorf("it was written by a newer gitfleet (schema %d, this one knows %d): run that version, or start with an empty state directory", have, schema)
-		}
-		return nil
-	})
-}
-
-func (s *boltStore) Load() (*Ledger, error) {
-	records := map[string][]byte{}
-	err := s.db.View(func(tx *bbolt.Tx) error {
-		return tx.Bucket(bucket).ForEach(func(k, v []byte) error {
-			if string(k) != string(schemaKey) {
-				records[string(k)] = slices.Clone(v)
-			}
-			return nil
-		})
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read ledger: %w", err)
-	}
-	return decode(records)
-}
-
-func (s *boltStore) Save(l *Ledger) error {
-	if len(l.dirty) == 0 {
-		return nil
-	}
-	records, err := encode(l)
-	if err != nil {
-		return err
-	}
-	err = s.db.Update(func(tx *bbolt.Tx) error {
-		b := tx.Bucket(bucket)
-		for _, key := range slices.Sorted(maps.Keys(records)) {
-			if err := write(b, []byte(key), records[key]); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("save ledger: %w", err)
-	}
-	clear(l.dirty)
-	return nil
-}
-
-func write(b *bbolt.Bucket, key, value []byte) error {
-	if value == nil {
-		return b.Delete(key)
-	}
-	return b.Put(key, value)
-}
-
-func (s *boltStore) Close() error { return s.db.Close() }
 
 // Memory returns a store that lives as long as the process, for tests and for
 // plans made offline.

@@ -1,0 +1,226 @@
+package ledger
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc64"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"go.etcd.io/bbolt"
+)
+
+// schema is the version of what is stored. A newer one is refused.
+const schema = 1
+
+var bucket, schemaKey, sumKey = []byte("ledger"), []byte("schema"), []byte("sum")
+
+// Open opens the ledger in a directory and creates it if it is not there. Only
+// one process can have it open; a second one gets an error after a second. A
+// file that is damaged is refused, and left as it is.
+func Open(dir string) (Store, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("open ledger: %w", err)
+	}
+	s := &boltStore{path: filepath.Join(dir, "ledger.db")}
+	if err := guard(s.open); err != nil {
+		return nil, fmt.Errorf("open ledger %s: %w", s.path, err)
+	}
+	return s, nil
+}
+
+// A boltStore keeps each record under its own key, so that saving costs what
+// changed. What it keeps beside them is a sum over all: the library checks what
+// it needs to find its way, and nothing else.
+type boltStore struct {
+	path string
+	db   *bbolt.DB
+}
+
+// A DamagedError says that the file of a ledger cannot be believed.
+type DamagedError struct{ Why string }
+
+func (e *DamagedError) Error() string {
+	return "the file is damaged (" + e.Why + "): move it away, and the ledger is rebuilt from what the members hold"
+}
+
+func damaged(format string, args ...any) error { return &DamagedError{fmt.Sprintf(format, args...)} }
+
+// guard turns what the library does with a damaged file, which is to panic or
+// to read beyond its end, into an error. The library is not to be used after
+// that, not even to close it.
+func guard(do func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if fault := recover(); fault != nil {
+			err = damaged("%v", fault)
+		}
+	}()
+	return do()
+}
+
+func (s *boltStore) open() error {
+	db, err := bbolt.Open(s.path, 0o600, &bbolt.Options{Timeout: time.Second})
+	switch {
+	case errors.Is(err, bbolt.ErrTimeout):
+		return errors.New("another gitfleet uses this state directory")
+	case errors.Is(err, os.ErrPermission):
+		return err
+	case err != nil:
+		return damaged("%v", err)
+	}
+	s.db = db
+	if err := s.check(); err != nil {
+		return errors.Join(err, db.Close())
+	}
+	return nil
+}
+
+// check looks at the file before anything is read from it or written to it.
+func (s *boltStore) check() error {
+	fresh := false
+	err := s.db.View(func(tx *bbolt.Tx) error {
+		if info, err := os.Stat(s.path); err != nil {
+			return err
+		} else if info.Size() < tx.Size() {
+			return damaged("it ends after %d of %d bytes", info.Size(), tx.Size())
+		}
+		b := tx.Bucket(bucket)
+		if b == nil {
+			fresh = true
+			return nil
+		}
+		var have int
+		if err := json.Unmarshal(b.Get(schemaKey), &have); err != nil {
+			return damaged("its schema version cannot be read")
+		}
+		if have > schema {
+			return fmt.Errorf("it was written by a newer gitfleet (schema %d, this one knows %d): run that version, or start with an empty state directory", have, schema)
+		}
+		return nil
+	})
+	if err != nil || !fresh {
+		return err
+	}
+	return s.db.Update(func(tx *bbolt.Tx) error {
+		b, err := tx.CreateBucket(bucket)
+		if err != nil {
+			return err
+		}
+		return errors.Join(b.Put(schemaKey, fmt.Append(nil, schema)), b.Put(sumKey, sum{}.bytes()))
+	})
+}
+
+func (s *boltStore) Load() (*Ledger, error) {
+	var l *Ledger
+	err := guard(func() error {
+		records, err := s.read()
+		if err != nil {
+			return err
+		}
+		l, err = decode(records)
+		if err != nil {
+			return damaged("%v", err)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read ledger %s: %w", s.path, err)
+	}
+	return l, nil
+}
+
+func (s *boltStore) read() (map[string][]byte, error) {
+	records := map[string][]byte{}
+	var want, got sum
+	err := s.db.View(func(tx *bbolt.Tx) error {
+		b := tx.Bucket(bucket)
+		want = sumOf(b.Get(sumKey))
+		return b.ForEach(func(k, v []byte) error {
+			if string(k) != string(schemaKey) && string(k) != string(sumKey) {
+				records[string(k)] = slices.Clone(v)
+				got.add(k, v)
+			}
+			return nil
+		})
+	})
+	if err == nil && got != want {
+		err = damaged("its %d records are not the %d that were written", got.records, want.records)
+	}
+	return records, err
+}
+
+func (s *boltStore) Save(l *Ledger) error {
+	if len(l.dirty) == 0 {
+		return nil
+	}
+	records, err := encode(l)
+	if err != nil {
+		return err
+	}
+	err = s.db.Update(func(tx *bbolt.Tx) error {
+		b := tx.Bucket(bucket)
+		total := sumOf(b.Get(sumKey))
+		for _, key := range slices.Sorted(maps.Keys(records)) {
+			if err := write(b, []byte(key), records[key], &total); err != nil {
+				return err
+			}
+		}
+		return b.Put(sumKey, total.bytes())
+	})
+	if err != nil {
+		return fmt.Errorf("save ledger: %w", err)
+	}
+	clear(l.dirty)
+	return nil
+}
+
+func write(b *bbolt.Bucket, key, value []byte, total *sum) error {
+	if old := b.Get(key); old != nil {
+		total.remove(key, old)
+	}
+	if value == nil {
+		return b.Delete(key)
+	}
+	total.add(key, value)
+	return b.Put(key, value)
+}
+
+func (s *boltStore) Close() error { return s.db.Close() }
+
+// A sum stands for a set of records, whatever their order. It is kept up to
+// date by what changes.
+type sum struct{ records, total uint64 }
+
+var polynomial = crc64.MakeTable(crc64.ECMA)
+
+func digest(key, value []byte) uint64 {
+	return crc64.Update(crc64.Update(crc64.Checksum(key, polynomial), polynomial, []byte{0xff}), polynomial, value)
+}
+
+func (s *sum) add(key, value []byte) {
+	s.records++
+	s.total += digest(key, value)
+}
+
+func (s *sum) remove(key, value []byte) {
+	s.records--
+	s.total -= digest(key, value)
+}
+
+func (s sum) bytes() []byte {
+	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, s.records), s.total)
+}
+
+func sumOf(raw []byte) sum {
+	if len(raw) != 16 {
+		return sum{records: ^uint64(0)} // fits nothing
+	}
+	return sum{binary.BigEndian.Uint64(raw), binary.BigEndian.Uint64(raw[8:])}
+}

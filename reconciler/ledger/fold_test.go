@@ -1,0 +1,190 @@
+package ledger
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// drawObservations makes what a member may have said in an hour: of clusters
+// and of placements, each at a minute of its own, whole.
+func drawObservations(t *rapid.T) []Observation {
+	var all []Observation
+	for minute := range rapid.IntRange(1, 20).Draw(t, "observations") {
+		cluster := rapid.SampledFrom([]string{"east", "west", "nowhere"}).Draw(t, "cluster")
+		switch rapid.IntRange(0, 2).Draw(t, "kind") {
+		case 0:
+			o := ClusterSeen{
+				Cluster: cluster, At: at(minute), Healthy: rapid.Bool().Draw(t, "healthy"), UID: "uid-" + cluster,
+				Properties: map[string]string{"nodes": fmt.Sprint(rapid.IntRange(1, 2).Draw(t, "nodes"))}, Namespaces: []string{"default"},
+			}
+			if !o.Healthy {
+				o.Error = "no answer"
+			}
+			all = append(all, o)
+		case 1:
+			all = append(all, fine(cluster, rapid.IntRange(1, 2).Draw(t, "revision"), minute))
+		case 2:
+			all = append(all, failing(cluster, rapid.IntRange(1, 2).Draw(t, "revision"), minute))
+		}
+	}
+	return all
+}
+
+// facts are what a ledger knows, without since when.
+func facts(t testing.TB, l *Ledger) string {
+	bare := New()
+	for _, name := range l.Clusters() {
+		c := *l.Cluster(name)
+		bare.clusters[name] = &Cluster{ClusterSeen: c.ClusterSeen}
+	}
+	for _, key := range l.Placements() {
+		bare.Note(key, Placement{})
+		for _, e := range l.Placement(key).Entries() {
+			next := Entry{Binding: e.Binding}
+			if e.Seen != nil {
+				seen := *e.Seen
+				seen.Exceptions = slices.Clone(seen.Exceptions)
+				for i := range seen.Exceptions {
+					seen.Exceptions[i].Applied.Since = noon
+				}
+				next.Seen = &seen
+			}
+			bare.placements[key].entries[e.Binding.Cluster] = &next
+		}
+	}
+	return dump(t, bare)
+}
+
+// In whatever order observations come, and however often, the newest of each
+// subject counts, and what nobody holds is nobody's concern.
+func TestFoldInAnyOrder(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		said := drawObservations(rt)
+		straight, mixed := bound(), bound()
+		for _, o := range said {
+			straight.Fold(o)
+		}
+		often := rapid.Permutation(append(slices.Clone(said), said...)).Draw(rt, "order")
+		for _, o := range often {
+			mixed.Fold(o)
+		}
+		if got, want := facts(t, mixed), facts(t, straight); got != want {
+			rt.Fatalf("mixed:\n%s\nin order:\n%s", got, want)
+		}
+		if len(straight.Placement(web).Entries()) != 2 {
+			rt.Fatal("an observation made a binding")
+		}
+	})
+}
+
+// Folding what is known already changes nothing, says so, and wakes nobody.
+func TestFoldTwiceIsFoldOnce(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		said := drawObservations(rt)
+		l := bound()
+		for _, o := range said {
+			l.Fold(o)
+		}
+		before, version := dump(t, l), l.changes
+		for _, o := range said {
+			if l.Fold(o) {
+				rt.Fatalf("%+v is said to be news", o)
+			}
+		}
+		if got := dump(t, l); got != before || l.changes != version {
+			rt.Fatalf("told twice:\n%s\nonce:\n%s", got, before)
+		}
+	})
+}
+
+// What one member says does not touch what another said: their words may be
+// interleaved in any way.
+func TestMembersDoNotDisturbEachOther(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		said := drawObservations(rt)
+		straight, apart := bound(), bound()
+		by := map[string][]Observation{}
+		for _, o := range said {
+			straight.Fold(o)
+			by[clusterOf(o)] = append(by[clusterOf(o)], o)
+		}
+		for _, cluster := range rapid.Permutation(slices.Sorted(maps.Keys(by))).Draw(rt, "order") {
+			for _, o := range by[cluster] {
+				apart.Fold(o)
+			}
+		}
+		if got, want := dump(t, apart), dump(t, straight); got != want {
+			rt.Fatalf("member by member:\n%s\nas it came:\n%s", got, want)
+		}
+	})
+}
+
+func clusterOf(o Observation) string {
+	if c, ok := o.(ClusterSeen); ok {
+		return c.Cluster
+	}
+	return o.(WorkSeen).Cluster
+}
+
+// Fold changes nothing of what it is given: members go on using it.
+func TestFoldLeavesTheObservationAlone(t *testing.T) {
+	o := failing("east", 1, 1)
+	bound().Fold(o)
+	if !o.Exceptions[0].Applied.Since.IsZero() {
+		t.Error("a time was written into the observation")
+	}
+}
+
+// A probe that did not look at everything does not make what is known unknown.
+func TestProbeKeepsWhatItDidNotLookAt(t *testing.T) {
+	l := New()
+	l.Fold(ClusterSeen{Cluster: "east", At: at(0), Healthy: true, UID: "u", Properties: map[string]string{"nodes": "3"}, Namespaces: []string{"web"}})
+	if l.Fold(ClusterSeen{Cluster: "east", At: at(1), Healthy: true}) {
+		t.Error("a probe without news is said to be news")
+	}
+	c := l.Cluster("east")
+	if c.UID != "u" || c.Properties["nodes"] != "3" || !slices.Equal(c.Namespaces, []string{"web"}) || c.LastSeen != at(1) || c.Joined != at(0) {
+		t.Errorf("after a short probe: %+v", c)
+	}
+	if !l.Fold(ClusterSeen{Cluster: "east", At: at(2), Error: "no answer"}) || !l.Fold(ClusterSeen{Cluster: "east", At: at(3), Healthy: true, Namespaces: []string{}}) {
+		t.Error("news is not said to be news")
+	}
+	if c := l.Cluster("east"); c.Since != at(3) || len(c.Namespaces) != 0 {
+		t.Errorf("after an outage: %+v", c)
+	}
+}
+
+// A ledger that has forgotten what a cluster holds takes it from the cluster
+// itself. Nothing it knows is overwritten by that.
+func TestRebuiltFromWhatClustersHold(t *testing.T) {
+	l := New()
+	old := api.PlacementKey{Name: "old"}
+	holds := func(minute int) ClusterSeen {
+		return ClusterSeen{Cluster: "east", At: at(minute), Healthy: true, Holds: []Held{
+			{Placement: web, Revision: v(1)}, {Placement: old, Revision: v(7), Abandon: true},
+		}}
+	}
+	if !l.Fold(holds(1)) {
+		t.Error("a rebuilt ledger is said to be no news")
+	}
+	b := l.Placement(web).Entry("east").Binding
+	if b.Assigned != v(1) || b.AssignedAt != at(1) || b.Policy != "" {
+		t.Errorf("rebuilt: %+v", b)
+	}
+	if p := l.Placement(old); !p.Abandon || p.Index != -1 || p.Generation != 0 {
+		t.Errorf("rebuilt: %+v", p)
+	}
+
+	b.Assigned, b.Policy = v(2), "policy"
+	l.Bind(web, b)
+	before := dump(t, l)
+	if l.Fold(holds(1)) || dump(t, l) != before {
+		t.Error("a ledger that knows was rebuilt")
+	}
+}

@@ -1,0 +1,206 @@
+package ledger
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+var (
+	noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	web  = api.PlacementKey{Name: "web"}
+	quay = api.PlacementKey{Namespace: "docks", Name: "quay"}
+)
+
+func at(minutes int) time.Time { return noon.Add(time.Duration(minutes) * time.Minute) }
+
+func v(n int) placement.Revision {
+	return placement.Revision{Commit: fmt.Sprintf("commit-%d", n), Hash: fmt.Sprintf("hash-%d", n)}
+}
+
+// bound is a ledger in which web holds east and west since noon, at v1.
+func bound() *Ledger {
+	l := New()
+	l.Note(web, Placement{Generation: 1})
+	for _, c := range []string{"east", "west"} {
+		l.Bind(web, placement.Binding{Cluster: c, Assigned: v(1), AssignedAt: noon})
+	}
+	return l
+}
+
+// fine says that all of a revision is applied and available.
+func fine(cluster string, n int, minute int) WorkSeen {
+	return WorkSeen{Cluster: cluster, Placement: web, At: at(minute), Revision: v(n), Done: true, Total: 2}
+}
+
+// failing says that one object of it is not applied.
+func failing(cluster string, n int, minute int) WorkSeen {
+	w := fine(cluster, n, minute)
+	w.Exceptions = []ObjectState{{ID: api.ID{Kind: "ConfigMap", Namespace: "web", Name: "one"}, Applied: Verdict{Reason: api.ManifestApplyFailed, Message: "no"}}}
+	return w
+}
+
+// dump writes down everything a ledger knows.
+func dump(t testing.TB, l *Ledger) string {
+	t.Helper()
+	var b strings.Builder
+	line := func(key string, value any) {
+		raw, err := json.Marshal(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&b, "%s %s\n", key, raw)
+	}
+	line("head", l.Head())
+	for _, name := range l.Clusters() {
+		line(name, l.Cluster(name))
+	}
+	for _, key := range l.Placements() {
+		p := l.Placement(key)
+		line(key.String(), p)
+		for _, e := range p.Entries() {
+			line(key.String()+" on "+e.Binding.Cluster, e)
+		}
+	}
+	return b.String()
+}
+
+// What is available stays available since the first time in a row that the
+// member said so of what is assigned.
+func TestAvailableSince(t *testing.T) {
+	l := bound()
+	steps := []struct {
+		what string
+		do   func()
+		want time.Time
+	}{
+		{"available", func() { l.Fold(fine("east", 1, 1)) }, at(1)},
+		{"still available", func() { l.Fold(fine("east", 1, 2)) }, at(1)},
+		{"one object fails", func() { l.Fold(failing("east", 1, 3)) }, time.Time{}},
+		{"mended", func() { l.Fold(fine("east", 1, 4)) }, at(4)},
+		{"a word on another revision", func() { l.Fold(fine("east", 9, 5)) }, time.Time{}},
+		{"available again", func() { l.Fold(fine("east", 1, 6)) }, at(6)},
+		{"assigned anew", func() {
+			l.Bind(web, placement.Binding{Cluster: "east", Assigned: v(2), AssignedAt: at(7)})
+		}, time.Time{}},
+	}
+	for _, s := range steps {
+		s.do()
+		if got := l.Placement(web).Entry("east").AvailableSince; !got.Equal(s.want) {
+			t.Errorf("%s: available since %s, want %s", s.what, got, s.want)
+		}
+	}
+	if got := l.Placement(web).Entry("east").Previous; got != v(1) {
+		t.Errorf("before v2 it had %v available, want v1", got)
+	}
+}
+
+// A revision that was never available is nothing to go back to.
+func TestPreviousIsWhatWasAvailable(t *testing.T) {
+	l := bound()
+	l.Fold(fine("east", 1, 1))
+	l.Bind(web, placement.Binding{Cluster: "east", Assigned: v(2), AssignedAt: at(2)})
+	l.Fold(failing("east", 2, 3))
+	l.Bind(web, placement.Binding{Cluster: "east", Assigned: v(3), AssignedAt: at(4)})
+	if got := l.Placement(web).Entry("east").Previous; got != v(1) {
+		t.Errorf("previous is %v, want v1", got)
+	}
+}
+
+// That nothing is left of a placement counts for the removal it was said of,
+// not for a later one.
+func TestRemovedIsOfOneRemoval(t *testing.T) {
+	l := bound()
+	removing := placement.Binding{Cluster: "east", Assigned: v(1), AssignedAt: noon, Unscheduled: true, Removing: true}
+	gone := WorkSeen{Cluster: "east", Placement: web, At: at(1), Revision: v(1), Removed: true}
+
+	if l.Fold(gone) {
+		t.Error("nobody asked for a removal, and its end was believed")
+	}
+	l.Bind(web, removing)
+	if !l.Fold(gone) || !l.Placement(web).Entry("east").Seen.Removed {
+		t.Error("the end of the removal was not taken in")
+	}
+	l.Bind(web, placement.Binding{Cluster: "east", Assigned: v(2), AssignedAt: at(2)})
+	if seen := l.Placement(web).Entry("east").Seen; seen != nil {
+		t.Errorf("chosen anew, and still said to hold nothing: %+v", seen)
+	}
+	l.Bind(web, removing)
+	if seen := l.Placement(web).Entry("east").Seen; seen != nil {
+		t.Errorf("removed a second time, and said to be done at once: %+v", seen)
+	}
+}
+
+// Claims stay with the cluster whatever is assigned to it, and conditions keep
+// their times.
+func TestBindKeepsWhatItDoesNotChange(t *testing.T) {
+	l := bound()
+	claims := Claims{Yields: []Yield{{ID: api.ID{Kind: "Namespace", Name: "web"}, To: quay}}}
+	l.Claim(web, "east", claims)
+	l.Transit(web, "east", map[string]Transition{"Applied": {"True", at(1)}})
+	l.Bind(web, placement.Binding{Cluster: "east", Assigned: v(2), AssignedAt: at(2)})
+	e := l.Placement(web).Entry("east")
+	if !e.Claims.Equal(claims) || e.Transitions["Applied"].Time != at(1) {
+		t.Errorf("after an assignment: %+v", e)
+	}
+	l.Claim(web, "nowhere", claims) // has no effect
+	if l.Placement(web).Entry("nowhere") != nil {
+		t.Error("a claim made a binding")
+	}
+}
+
+// Whoever remembers what it made of a placement looks at its version; it moves
+// with everything but the times of conditions.
+func TestVersionMovesWithWhatAPlanCouldSee(t *testing.T) {
+	l := bound()
+	moves := func(what string, want bool, change func()) {
+		t.Helper()
+		before := l.Placement(web).Version()
+		change()
+		if got := l.Placement(web).Version() != before; got != want {
+			t.Errorf("%s: version moved %t, want %t", what, got, want)
+		}
+	}
+	moves("bound", true, func() { l.Bind(web, placement.Binding{Cluster: "east", Assigned: v(2), AssignedAt: at(1)}) })
+	moves("seen before it was assigned", true, func() { l.Fold(fine("east", 2, 0)) })
+	moves("seen", true, func() { l.Fold(fine("east", 2, 2)) })
+	moves("seen again", false, func() { l.Fold(fine("east", 2, 3)) })
+	moves("seen otherwise", true, func() { l.Fold(failing("east", 2, 4)) })
+	moves("failing as before", false, func() { l.Fold(failing("east", 2, 5)) })
+	moves("a condition changed", false, func() { l.Transit(web, "east", map[string]Transition{"Applied": {"False", at(5)}}) })
+	moves("claimed", true, func() { l.Claim(web, "east", Claims{Early: []api.ID{{Kind: "Namespace", Name: "web"}}}) })
+	moves("noted", true, func() { l.Note(web, Placement{Generation: 2}) })
+	moves("unbound", true, func() { l.Unbind(web, "east") })
+	moves("forgotten and noted anew", true, func() {
+		l.Forget(web)
+		l.Note(web, Placement{Generation: 1})
+	})
+}
+
+// A verdict without a time has that of the first word in a row that said so.
+func TestFailuresKeepTheirTime(t *testing.T) {
+	l := bound()
+	since := func() time.Time { return l.Placement(web).Entry("east").Seen.Exceptions[0].Applied.Since }
+	l.Fold(failing("east", 1, 1))
+	l.Fold(failing("east", 1, 2))
+	if got := since(); got != at(1) {
+		t.Errorf("failing since %s, want %s", got, at(1))
+	}
+	l.Fold(fine("east", 1, 3))
+	l.Fold(failing("east", 1, 4))
+	if got := since(); got != at(4) {
+		t.Errorf("failing since %s, want %s", got, at(4))
+	}
+
+	late := fine("east", 1, 5)
+	late.Exceptions = []ObjectState{{ID: api.ID{Kind: "ConfigMap", Namespace: "web", Name: "one"}, Applied: Verdict{OK: true}, Available: Verdict{Reason: "NotYet"}}}
+	l.Fold(late)
+	if got := l.Placement(web).Entry("east").Seen.Exceptions[0].Available.Since; got != at(5) {
+		t.Errorf("not available since %s, want %s: before that it was not even applied", got, at(5))
+	}
+}

@@ -1,0 +1,251 @@
+package ledger
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.etcd.io/bbolt"
+	"pgregory.net/rapid"
+
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// stores are all that a ledger can be kept in. reopen gives what a new process
+// would find.
+var stores = map[string]func(testing.TB) (s Store, reopen func() Store){
+	"memory": func(testing.TB) (Store, func() Store) {
+		s := Memory()
+		return s, func() Store { return s }
+	},
+	"file": func(t testing.TB) (Store, func() Store) {
+		dir := t.TempDir()
+		s := open(t, dir)
+		return s, func() Store {
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			s = open(t, dir)
+			return s
+		}
+	},
+}
+
+func open(t testing.TB, dir string) Store {
+	t.Helper()
+	s, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// Whatever happens to a ledger, what was saved is what is loaded; and what was
+// not saved is not.
+func TestStoresKeepALedger(t *testing.T) {
+	for name, make := range stores {
+		t.Run(name, func(t *testing.T) {
+			rapid.Check(t, func(rt *rapid.T) {
+				s, reopen := make(t)
+				l, err := s.Load()
+				if err != nil || !l.Empty() {
+					rt.Fatalf("a new store has %v, %v", l, err)
+				}
+				saved := dump(t, l)
+				for i := range rapid.IntRange(1, 12).Draw(rt, "steps") {
+					change(rt, l, i)
+					if !rapid.Bool().Draw(rt, "save") {
+						continue
+					}
+					if err := s.Save(l); err != nil {
+						rt.Fatal(err)
+					}
+					saved = dump(t, l)
+					if rapid.Bool().Draw(rt, "restart") {
+						s = reopen()
+						if l, err = s.Load(); err != nil {
+							rt.Fatal(err)
+						}
+						if got := dump(t, l); got != saved {
+							rt.Fatalf("loaded\n%s\nsaved\n%s", got, saved)
+						}
+					}
+				}
+				after, err := reopen().Load()
+				if err != nil {
+					rt.Fatal(err)
+				}
+				if got := dump(t, after); got != saved {
+					rt.Fatalf("loaded\n%s\nsaved\n%s", got, saved)
+				}
+			})
+		})
+	}
+}
+
+// change does one thing to a ledger.
+func change(t *rapid.T, l *Ledger, minute int) {
+	key := rapid.SampledFrom([]api.PlacementKey{web, quay}).Draw(t, "placement")
+	cluster := rapid.SampledFrom([]string{"east", "west"}).Draw(t, "cluster")
+	n := rapid.IntRange(1, 3).Draw(t, "n")
+	switch rapid.IntRange(0, 8).Draw(t, "change") {
+	case 0:
+		l.Note(key, Placement{Generation: int64(n), SpecHash: "spec", Created: noon, Index: n, Content: "content", Abandon: n == 2})
+	case 1:
+		if l.Placement(key) != nil {
+			l.Bind(key, placement.Binding{Cluster: cluster, Assigned: v(n), AssignedAt: at(minute), Score: &placement.Score{Affinity: int32(n)}})
+		}
+	case 2:
+		l.Unbind(key, cluster)
+	case 3:
+		l.Forget(key)
+	case 4:
+		l.Transit(key, rapid.SampledFrom([]string{"", cluster}).Draw(t, "of"), map[string]Transition{"Applied": {"False", at(minute)}})
+	case 5:
+		l.Claim(key, cluster, Claims{Yields: []Yield{{ID: api.ID{Kind: "Namespace", Name: "web"}, To: quay, Passing: n == 1}}})
+	case 6:
+		o := failing(cluster, n, minute)
+		o.Placement, o.Braked = key, []Braked{{ID: api.ID{Kind: "Namespace", Name: "web"}, Why: "a namespace"}}
+		l.Fold(o)
+	case 7:
+		l.Fold(ClusterSeen{Cluster: cluster, At: at(minute), Healthy: n > 1, Properties: map[string]string{"nodes": "3"}, Namespaces: []string{"web"}})
+	case 8:
+		l.SetHead(v(n).Commit)
+		l.ForgetCluster(cluster)
+	}
+}
+
+// A save that fails has written nothing, and the next one writes it all.
+func TestFailedSaveIsMadeUpFor(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	l := bound()
+	if err := s.Save(l); err != nil {
+		t.Fatal(err)
+	}
+	before := dump(t, l)
+	l.Unbind(web, "east")
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Save(l); err == nil {
+		t.Fatal("a closed store saves")
+	}
+	s = open(t, dir)
+	if old, err := s.Load(); err != nil || dump(t, old) != before {
+		t.Errorf("after a failed save: %v\n%s", err, dump(t, old))
+	}
+	if err := s.Save(l); err != nil {
+		t.Fatal(err)
+	}
+	if now, err := s.Load(); err != nil || dump(t, now) != dump(t, l) {
+		t.Errorf("the next save did not make up for it: %v\n%s", err, dump(t, now))
+	}
+}
+
+// One state directory belongs to one process.
+func TestSecondProcessIsTurnedAway(t *testing.T) {
+	dir := t.TempDir()
+	open(t, dir)
+	if _, err := Open(dir); err == nil || !strings.Contains(err.Error(), "another gitfleet uses this state directory") {
+		t.Errorf("opened twice: %v", err)
+	}
+}
+
+// What a newer gitfleet wrote is not guessed at, and not touched.
+func TestNewerSchemaIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	if err := s.Save(bound()); err != nil {
+		t.Fatal(err)
+	}
+	err := s.(*boltStore).db.Update(func(tx *bbolt.Tx) error { return tx.Bucket(bucket).Put(schemaKey, []byte("2")) })
+	if err = errors.Join(err, s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "ledger.db")
+	before := read(t, path)
+	_, err = Open(dir)
+	if err == nil || !strings.Contains(err.Error(), "written by a newer gitfleet (schema 2, this one knows 1)") || !strings.Contains(err.Error(), path) {
+		t.Errorf("a newer ledger: %v", err)
+	}
+	if !bytes.Equal(read(t, path), before) {
+		t.Error("a newer ledger was written to")
+	}
+}
+
+func read(t testing.TB, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// A file that is cut off, or in which something else stands than was written,
+// is refused with what to do about it. It is never half believed: either all of
+// it is there, or it is an error.
+func TestDamagedFileIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	l := New()
+	for i := range 40 {
+		key := api.PlacementKey{Name: strings.Repeat("p", i+1)}
+		l.Note(key, Placement{Generation: int64(i)})
+		l.Bind(key, placement.Binding{Cluster: "east", Assigned: v(i)})
+	}
+	if err := s.Save(l); err != nil {
+		t.Fatal(err)
+	}
+	l.Forget(api.PlacementKey{Name: "ppp"})
+	if err := errors.Join(s.Save(l), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	whole, want := read(t, filepath.Join(dir, "ledger.db")), dump(t, l)
+
+	refused := 0
+	try := func(what string, at int, data []byte) {
+		got, err := loadBytes(t, data)
+		switch {
+		case err == nil && dump(t, got) != want:
+			t.Errorf("%s at %d of %d: believed\n%s", what, at, len(whole), dump(t, got))
+		case err != nil:
+			refused++
+			if !strings.Contains(err.Error(), "move it away") && !strings.Contains(err.Error(), "newer gitfleet") {
+				t.Errorf("%s at %d: the error does not say what to do: %v", what, at, err)
+			}
+		}
+	}
+	for at := 512; at < len(whole); at += 4096 {
+		try("cut off", at, whole[:at])
+	}
+	for at := 0; at < len(whole); at += 457 {
+		data := bytes.Clone(whole)
+		data[at] ^= 0x11
+		try("changed", at, data)
+	}
+	if refused < 10 {
+		t.Errorf("of all damages only %d were found", refused)
+	}
+}
+
+// loadBytes loads a ledger from the bytes of a file.
+func loadBytes(t testing.TB, data []byte) (*Ledger, error) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "ledger.db"), data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	return s.Load()
+}
