@@ -92,23 +92,27 @@ func (e *Encoder) body(m *work.Manifest, p api.PlacementKey) (*body, error) {
 	return b, nil
 }
 
-// gap stands where the commit goes. Inside a JSON string value the quotes
-// around it would be escaped, so it occurs once.
-const gap = `"` + api.CommitAnnotation + `":"@"`
-
 func (e *Encoder) make(m *work.Manifest, p api.PlacementKey) (*body, error) {
 	o := diff.Normalize(m.Object.Object).DeepCopy()
-	e.mark(o, p, m.Origin.Path)
-	raw, err := json.Marshal(o.Object)
-	if err != nil {
-		return nil, fmt.Errorf("encode %s: %w", m.ID, err)
+	// A stand-in marks where the commit goes. It grows until the content has
+	// nothing that looks like it.
+	for commit := "@"; ; commit += "@" {
+		e.mark(o, p, m.Origin.Path, commit)
+		raw, err := json.Marshal(o.Object)
+		if err != nil {
+			return nil, fmt.Errorf("encode %s: %w", m.ID, err)
+		}
+		before := []byte(`"` + api.CommitAnnotation + `":"`)
+		mark := append(before[:len(before):len(before)], commit+`"`...)
+		if bytes.Count(raw, mark) == 1 {
+			at := bytes.Index(raw, mark) + len(before)
+			return &body{head: raw[:at:at], tail: raw[at+len(commit):]}, nil
+		}
 	}
-	at := bytes.Index(raw, []byte(gap)) + len(gap) - 2
-	return &body{head: raw[:at:at], tail: raw[at+1:]}, nil
 }
 
 // mark tells a person on the member where the object comes from.
-func (e *Encoder) mark(o *unstructured.Unstructured, p api.PlacementKey, path string) {
+func (e *Encoder) mark(o *unstructured.Unstructured, p api.PlacementKey, path, commit string) {
 	labels := o.GetLabels()
 	if labels == nil {
 		labels = map[string]string{}
@@ -121,7 +125,7 @@ func (e *Encoder) mark(o *unstructured.Unstructured, p api.PlacementKey, path st
 	}
 	notes[api.PlacementAnnotation] = p.String()
 	notes[api.SourceAnnotation] = e.source
-	notes[api.CommitAnnotation] = "@"
+	notes[api.CommitAnnotation] = commit
 	notes[api.PathAnnotation] = path
 	o.SetAnnotations(notes)
 }
