@@ -40,32 +40,48 @@ type outcome struct {
 }
 
 // process sees to some objects: applies those that are not as wanted, removes
-// those that nobody wants, and keeps the inventories. It reports whether it had
-// anything to do. Objects that are as they should be cost no request.
-func (s *session) process(ctx context.Context, ids map[api.ID]bool) bool {
+// those that nobody wants, and keeps the inventories. Objects that are as they
+// should be cost no request.
+func (s *session) process(ctx context.Context, ids map[api.ID]bool) {
 	if len(ids) == 0 {
-		return false
+		return
 	}
-	tasks, prune := s.look(ctx, ids)
+	if err := s.learn(ctx, ids); err != nil {
+		s.cfg.Log.Warn("kinds not known; trying again", "cluster", s.cfg.Name, "err", plain(err))
+		s.postpone(ids)
+		return
+	}
+	tasks, prune := s.look(ids)
 	touched := map[api.PlacementKey]bool{}
 	tasks = s.announce(ctx, tasks, touched)
 	s.apply(ctx, tasks, touched)
 	s.prune(ctx, prune, touched)
 	s.settle(ctx, touched)
 	s.reschedule()
-	return len(tasks)+len(prune) > 0
+}
+
+// postpone has objects seen to later, because nothing can be done about them
+// now: without knowing their kinds we could not tell what is gone.
+func (s *session) postpone(ids map[api.ID]bool) {
+	for id := range ids {
+		s.unseen[id] = true
+	}
+	s.blocked = true
+	s.schedule(inventoryRetry)
 }
 
 // look finds out which of the objects need seeing to.
-func (s *session) look(ctx context.Context, ids map[api.ID]bool) ([]task, []stale) {
-	s.learn(ctx, ids)
+func (s *session) look(ids map[api.ID]bool) ([]task, []stale) {
 	var tasks []task
 	var prune []stale
 	for id := range ids {
-		prune = append(prune, s.stales(id)...)
+		stales := s.stales(id)
+		prune = append(prune, stales...)
 		w, isWanted := s.wanted[id]
 		if !isWanted {
-			delete(s.trouble, id)
+			if len(stales) == 0 {
+				delete(s.trouble, id)
+			}
 			continue
 		}
 		if t, needed := s.task(id, w); needed {
@@ -118,6 +134,9 @@ func (s *session) task(id api.ID, w wanted) (task, bool) {
 	if t.item == nil || t.item.Hash != w.manifest.Hash {
 		return t, true
 	}
+	if l == nil && !s.watch[w.manifest.Object.Object.GroupVersionKind()].sees() {
+		return t, s.trouble[id] != nil // we cannot tell, and trust what we applied
+	}
 	if l != nil && l.terminating {
 		return t, false // it is created anew once it is gone
 	}
@@ -130,7 +149,7 @@ func (s *session) task(id api.ID, w wanted) (task, bool) {
 
 // learn makes sure that we know how the cluster serves the kinds of some
 // objects, and watch them.
-func (s *session) learn(ctx context.Context, ids map[api.ID]bool) {
+func (s *session) learn(ctx context.Context, ids map[api.ID]bool) error {
 	gvks := map[schema.GroupVersionKind]bool{{Version: "v1", Kind: "ConfigMap"}: true}
 	for id := range ids {
 		if w, ok := s.wanted[id]; ok {
@@ -143,9 +162,7 @@ func (s *session) learn(ctx context.Context, ids map[api.ID]bool) {
 		}
 	}
 	if err := s.kinds.resolve(ctx, gvks); err != nil {
-		s.cfg.Log.Warn("kinds not known", "cluster", s.cfg.Name, "err", plain(err))
-		s.heard(err)
-		return
+		return s.heard(err)
 	}
 	var started []*kindWatch
 	for gvk := range gvks {
@@ -155,11 +172,12 @@ func (s *session) learn(ctx context.Context, ids map[api.ID]bool) {
 		}
 	}
 	s.await(ctx, started)
+	return nil
 }
 
 func (s *session) startWatch(ctx context.Context, gvk schema.GroupVersionKind, res resource) *kindWatch {
 	ctx, cancel := context.WithCancel(ctx)
-	k := &kindWatch{gvk: gvk, res: res, cancel: cancel, synced: make(chan struct{})}
+	k := &kindWatch{gvk: gvk, res: res, cancel: cancel, synced: make(chan struct{}), refused: make(chan struct{})}
 	s.watch[gvk] = k
 	s.running.Add(1)
 	go s.follow(ctx, k)
@@ -177,6 +195,7 @@ func (s *session) await(ctx context.Context, started []*kindWatch) {
 	for _, k := range started {
 		select {
 		case <-k.synced:
+		case <-k.refused:
 		case <-patience.C:
 			s.cfg.Log.Warn("kind cannot be watched; changes by others will not be noticed until it can", "cluster", s.cfg.Name, "kind", k.gvk.String())
 			return

@@ -69,12 +69,17 @@ func (k *kinds) resolve(ctx context.Context, wanted map[schema.GroupVersionKind]
 // resolveAll asks for everything at once: two requests, whatever the number of
 // group versions.
 func (k *kinds) resolveAll(wanted map[schema.GroupVersionKind]bool) error {
-	_, byGV, _, err := k.client.(discovery.AggregatedDiscoveryInterface).GroupsAndMaybeResources()
+	_, byGV, failed, err := k.client.(discovery.AggregatedDiscoveryInterface).GroupsAndMaybeResources()
 	if err != nil {
 		return fmt.Errorf("ask for the kinds: %w", err)
 	}
 	if byGV == nil {
 		return nil // a server without aggregated discovery is asked piece by piece next time
+	}
+	for gvk := range wanted {
+		if err := failed[gvk.GroupVersion()]; err != nil {
+			return fmt.Errorf("ask for the kinds of %s: %w", gvk.GroupVersion(), err)
+		}
 	}
 	k.asked = true
 	for gv, list := range byGV {

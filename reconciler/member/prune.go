@@ -44,10 +44,13 @@ func (s *session) prune(ctx context.Context, stales []stale, touched map[api.Pla
 // removed reports whether an object is not ours to care for any more.
 func (s *session) removed(ctx context.Context, st stale) bool {
 	id := st.item.id()
-	l := s.live[id]
-	switch {
-	case st.handedOver:
+	if st.handedOver {
 		return s.owns(s.wanted[id].placement, id)
+	}
+	l, err := s.present(ctx, st.item)
+	switch {
+	case err != nil:
+		return s.succeeded(st, err)
 	case l == nil || l.fleet != s.cfg.Fleet:
 		return true // gone, or not ours any more: leave it
 	}
@@ -68,6 +71,23 @@ func (s *session) removed(ctx context.Context, st stale) bool {
 		}
 	}
 	return s.succeeded(st, s.delete(ctx, res, id, l.uid))
+}
+
+// present is what is there of an object: what the watch knows, or, where there
+// is none, what the server says.
+func (s *session) present(ctx context.Context, it *item) (*live, error) {
+	if l := s.live[it.id()]; l != nil || s.watch[it.gvk()].sees() {
+		return l, nil
+	}
+	res, ok := s.kinds.known[it.gvk()]
+	if !ok {
+		return nil, nil
+	}
+	found, err := s.read(ctx, res, it.id())
+	if err != nil || found == nil {
+		return nil, err
+	}
+	return liveOf(found), nil
 }
 
 // succeeded notes the result of a removal; one that failed is tried again.

@@ -30,6 +30,8 @@ type session struct {
 
 	works  map[api.PlacementKey]work.Work
 	wanted map[api.ID]wanted
+	// blocked says that the last pass could not be made.
+	blocked bool
 	// leaving says that everything here is being given up.
 	leaving bool
 	// flips remember how often somebody undid what we applied.
@@ -187,11 +189,11 @@ func (s *session) sync(ctx context.Context) {
 		}
 	}
 	s.brake(ids)
-	s.compared = time.Now()
+	s.compared, s.blocked = time.Now(), false
 	s.process(ctx, ids)
 	s.unwatch()
 	for p := range s.works {
-		s.done[p] = s.done[p] || ctx.Err() == nil && !s.cutOff()
+		s.done[p] = s.done[p] || ctx.Err() == nil && !s.cutOff() && !s.blocked
 	}
 	s.reportAll(ctx)
 }
@@ -276,6 +278,10 @@ func (s *session) revive(touched map[api.ID]bool) {
 
 // again tries what failed and whose time has come.
 func (s *session) again(ctx context.Context) {
+	if s.blocked {
+		s.sync(ctx)
+		return
+	}
 	due := map[api.ID]bool{}
 	now := time.Now()
 	for id, t := range s.trouble {

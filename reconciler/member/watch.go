@@ -8,6 +8,7 @@ import (
 	"time"
 	"unique"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -46,6 +47,23 @@ type kindWatch struct {
 	res    resource
 	cancel context.CancelFunc
 	synced chan struct{} // closed after the first complete list
+	// refused is closed if the server does not let us list the kind; it is tried
+	// again all the same.
+	refused chan struct{}
+}
+
+// sees reports whether the watch knows of every object of the kind: only then
+// is what it does not know not there.
+func (k *kindWatch) sees() bool {
+	if k == nil {
+		return false
+	}
+	select {
+	case <-k.synced:
+		return true
+	default:
+		return false
+	}
 }
 
 // full says that the health of a kind needs more than its metadata.
@@ -104,6 +122,7 @@ func (c *changes) take() (seen map[api.ID]*live, gone map[api.ID]uint64) {
 func (s *session) follow(ctx context.Context, k *kindWatch) {
 	defer s.running.Done()
 	var failed backoff
+	refused := false
 	known := map[api.ID]bool{}
 	for ctx.Err() == nil {
 		start := time.Now()
@@ -114,6 +133,12 @@ func (s *session) follow(ctx context.Context, k *kindWatch) {
 		if err == nil || time.Since(start) > time.Minute {
 			failed = 0
 			continue
+		}
+		if apierrors.IsForbidden(err) && !refused && !k.sees() {
+			refused = true
+			s.cfg.Log.Warn("kind may not be listed: changes by others will not be noticed; give gitfleet the right to list and watch it",
+				"cluster", s.cfg.Name, "kind", k.gvk.String(), "err", err)
+			close(k.refused)
 		}
 		s.cfg.Log.Debug("watch ended", "cluster", s.cfg.Name, "kind", k.gvk.String(), "err", err)
 		sleep(ctx, failed.next(250*time.Millisecond, 30*time.Second))

@@ -222,7 +222,12 @@ func (t *thinker) note(p *Placement, record *ledger.Placement) {
 	}
 }
 
+// abandons reports whether what the placement holds stays when it goes. One
+// that only reports deletes nothing, also not what it applied in another mode.
 func abandons(s api.PlacementSpec) bool {
+	if a := s.Strategy.ApplyStrategy; a != nil && a.Type == api.ReportDiff {
+		return true
+	}
 	d := s.Strategy.DeleteStrategy
 	return d != nil && d.PropagationPolicy == api.DeletePropagationAbandon
 }
