@@ -1,0 +1,190 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+)
+
+// quickstart is the example as files of a commit.
+func quickstart(t *testing.T) fstest.MapFS {
+	t.Helper()
+	files := fstest.MapFS{}
+	dir := filepath.Join("..", "..", "examples", "quickstart")
+	err := fs.WalkDir(os.DirFS(dir), ".", func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(filepath.Join(dir, path))
+		files[path] = &fstest.MapFile{Data: data}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// tourOf is the tour as it is shown.
+func tourOf(t *testing.T, tr tour) string {
+	t.Helper()
+	text, err := newScreen(os.Stdout).render(tr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// appended is what the n-th "echo" of the tour adds to its file.
+func appended(t *testing.T, text string, n int) (file, line string) {
+	t.Helper()
+	for l := range strings.Lines(text) {
+		rest, found := strings.CutPrefix(strings.TrimSpace(l), "echo '")
+		if !found {
+			continue
+		}
+		if n--; n < 0 {
+			line, file, _ = strings.Cut(rest, "' >> fleet/")
+			return file, line
+		}
+	}
+	t.Fatal("no such command in the tour")
+	return "", ""
+}
+
+// The tour names objects and files of the example; both must be there, and the
+// first change must be one that loads, the other one that does not.
+func TestTourWorksOnTheExample(t *testing.T) {
+	text := tourOf(t, tour{Checkout: "fleet", File: "platform/fleet-info.yaml", Victim: victims[0]})
+
+	files := quickstart(t)
+	file, line := appended(t, text, 0)
+	if files[file] == nil {
+		t.Fatalf("no %s in the example", file)
+	}
+	files[file].Data = append(files[file].Data, line+"\n"...)
+	snapshot, err := hub.Load(hub.Commit{Hash: "one"}, files, hub.Options{})
+	if err != nil {
+		t.Fatalf("after the first change: %v", err)
+	}
+	found := map[string]bool{}
+	for _, o := range snapshot.Objects {
+		found[o.ID.String()] = true
+	}
+	for _, v := range victims {
+		if id := "ConfigMap/" + v.Namespace + "/" + v.Name; !found[id] {
+			t.Errorf("no %s in the example; there are %v", id, slices.Sorted(maps.Keys(found)))
+		}
+	}
+	if !found["Deployment.apps/storefront/storefront"] {
+		t.Error("the Deployment that the tour scales is not in the example")
+	}
+	var names []string
+	for _, c := range snapshot.Clusters {
+		names = append(names, c.Name)
+	}
+	if !slices.Equal(names, members) {
+		t.Errorf("the example has members %v, the demo %v", names, members)
+	}
+
+	file, line = appended(t, text, 1)
+	files[file].Data = append(files[file].Data, line+"\n"...)
+	if _, err := hub.Load(hub.Commit{Hash: "two"}, files, hub.Options{}); err == nil || !strings.Contains(err.Error(), file) {
+		t.Errorf("after the second change: %v", err)
+	}
+}
+
+func TestTourIsPastedSafely(t *testing.T) {
+	text := tourOf(t, tour{Root: shell("/home of/ada's"), Gitfleet: "build/gitfleet", Server: "http://127.0.0.1:1", Victim: victims[0]})
+	for _, want := range []string{`cd '/home of/ada'\''s'`, "export GITFLEET_SERVER=http://127.0.0.1:1\n", "removes everything"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in the tour:\n%s", want, text)
+		}
+	}
+	if text := tourOf(t, tour{Keep: true}); strings.Contains(text, "GITFLEET_SERVER") || strings.Contains(text, "removes") {
+		t.Errorf("the usual address is exported, or what is kept is removed:\n%s", text)
+	}
+}
+
+func TestReportNamesWhatIsMissing(t *testing.T) {
+	applied := func(kind, name, status string) placement {
+		p := placement{Kind: kind}
+		p.Metadata.Name = name
+		p.Status.Conditions = []struct{ Type, Status, Message string }{{Type: kind + "Scheduled", Status: "True"}, {Type: kind + "Applied", Status: status}}
+		return p
+	}
+	tests := map[string]struct {
+		in   report
+		want []string
+	}{
+		"nothing placed": {report{}, []string{"every placement"}},
+		"all applied":    {report{Placements: []placement{applied("ClusterResourcePlacement", "a", "True")}}, nil},
+		"some not": {report{
+			Placements:         []placement{applied("ClusterResourcePlacement", "a", "Unknown"), applied("ClusterResourcePlacement", "b", "True")},
+			ResourcePlacements: []placement{applied("ResourcePlacement", "c", "False")},
+		}, []string{"a", "c"}},
+		"not told": {report{Placements: []placement{{Kind: "ClusterResourcePlacement"}}}, []string{""}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := test.in.missing("Applied"); !slices.Equal(got, test.want) {
+				t.Errorf("missing %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestStarterIsFound(t *testing.T) {
+	if _, err := os.Stat("/proc/self/stat"); err != nil {
+		t.Skip("no /proc here")
+	}
+	parent, name := parentOf(os.Getpid())
+	if parent != os.Getppid() || !strings.HasPrefix("demo.test", name) || name == "" {
+		t.Errorf("we are %q, a child of %d, not of %d", name, parent, os.Getppid())
+	}
+}
+
+// A second demo must not pull the files away below the first.
+func TestPlaceIsTakenOnce(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "place")
+	first, err := newPlace(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := newPlace(dir); err == nil || !strings.Contains(err.Error(), "another demo runs in "+dir) {
+		t.Errorf("taken twice: %v", err)
+	}
+	if err := os.WriteFile(first.file("kept"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	first.leave()
+	again, err := newPlace(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.leave()
+	if _, err := os.Stat(again.file("kept")); err != nil {
+		t.Error("a directory that has a name was not kept")
+	}
+}
+
+func TestArgumentsAreChecked(t *testing.T) {
+	for _, args := range [][]string{{"once"}, {"--twice"}, {"--timeout=soon"}} {
+		if _, err := parse(args, io.Discard); err == nil {
+			t.Errorf("%v is accepted", args)
+		}
+	}
+	o, err := parse([]string{"--once", "--dir=x"}, io.Discard)
+	if want := (options{once: true, dir: "x", timeout: o.timeout}); err != nil || fmt.Sprint(o) != fmt.Sprint(want) {
+		t.Errorf("%+v, %v", o, err)
+	}
+}

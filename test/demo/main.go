@@ -1,0 +1,175 @@
+// Command demo shows gitfleet at work on this machine, for real: three
+// Kubernetes control planes, a Git server, and the built gitfleet between them.
+// It needs Go and git.
+//
+//	go run ./test/demo          shows the way, and stays until Ctrl-C
+//	go run ./test/demo --once   ends when everything is applied; for tests
+//
+// All its files are in build/demo, or in --dir, which it keeps for the next time.
+// No process outlives it, also when it is killed.
+//
+// It imports nothing large, so that it runs at once and can tell what takes long.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	context.AfterFunc(ctx, stop) // the second signal ends us as it would any program
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go followStarter(ctx, cancel)
+
+	o, err := parse(os.Args[1:], os.Stderr)
+	if err == nil {
+		err = run(ctx, o, newScreen(os.Stdout))
+	}
+	switch {
+	case err == nil, errors.Is(err, flag.ErrHelp):
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintln(os.Stderr, "demo: stopped before it was ready")
+		os.Exit(1)
+	default:
+		fmt.Fprintln(os.Stderr, "demo:", err)
+		os.Exit(1)
+	}
+}
+
+type options struct {
+	once    bool
+	dir     string        // empty for a directory that is removed at the end
+	timeout time.Duration // until everything is applied, from when all is running
+}
+
+func parse(args []string, help io.Writer) (options, error) {
+	var o options
+	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
+	flags.SetOutput(help)
+	flags.BoolVar(&o.once, "once", false, "end when everything is applied, with exit status 0")
+	flags.StringVar(&o.dir, "dir", "", "directory for all files; it is kept, and taken up again the next time (default build/demo, which is not)")
+	flags.DurationVar(&o.timeout, "timeout", 2*time.Minute, "how long the placements may take to be applied")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	if flags.NArg() > 0 {
+		return o, fmt.Errorf("unexpected argument %q; see --help", flags.Arg(0))
+	}
+	return o, nil
+}
+
+// A demo is what is running, and where.
+type demo struct {
+	options
+	*screen
+	place
+	binary       string // the built gitfleet
+	controlPlane string // what runs clusters
+	clusters     *clusters
+	repository   *repository
+	daemon       *daemon
+	tampered     int           // how often
+	ready        time.Duration // how long it took until everything was applied
+}
+
+func run(ctx context.Context, o options, s *screen) (err error) {
+	began := time.Now()
+	d := &demo{options: o, screen: s}
+	if d.place, err = newPlace(o.dir); err != nil {
+		return err
+	}
+	defer d.place.leave()
+	d.title("gitfleet demo: three clusters, one Git repository")
+	// What was started last ends first.
+	defer func() { err = errors.Join(err, d.stop()) }()
+	for _, step := range d.steps() {
+		if err := d.step(ctx, step); err != nil {
+			return err
+		}
+	}
+	d.ready = time.Since(began)
+	if err := d.tables(ctx); err != nil || o.once {
+		return err
+	}
+	d.tour()
+	return d.stay(ctx)
+}
+
+// steps are what is done until there is something to show.
+func (d *demo) steps() []step {
+	return []step{
+		{name: "gitfleet built", while: "building gitfleet", hint: "a minute the first time", do: d.buildProduct},
+		{name: "control planes built", while: "building the control planes", hint: "about five minutes the first time, then seconds", do: d.buildControlPlane},
+		{name: "clusters started", while: "starting three clusters", do: d.startClusters},
+		{name: "repository served", while: "making a repository", do: d.serveRepository},
+		{name: "placements applied", while: "waiting until every placement is applied", do: d.startDaemon},
+		{name: "workloads available", while: "waiting until what was applied is available", do: d.awaitAvailable},
+	}
+}
+
+// stay returns when it is told to, or when something ends that should not.
+func (d *demo) stay(ctx context.Context) error {
+	enter := d.enters(ctx)
+	for {
+		select {
+		case <-ctx.Done():
+			d.say("")
+			return nil
+		case <-d.daemon.Ended():
+			return d.daemon.failure("gitfleet ended by itself")
+		case <-d.clusters.ended:
+			return fmt.Errorf("the clusters ended by themselves: %w", d.clusters.failure())
+		case <-enter:
+			d.tamper(ctx)
+		}
+	}
+}
+
+func (d *demo) stop() error {
+	var errs []error
+	if d.daemon != nil {
+		errs = append(errs, d.daemon.stop())
+	}
+	if d.repository != nil {
+		errs = append(errs, d.repository.close())
+	}
+	if d.clusters != nil {
+		errs = append(errs, d.clusters.stop())
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("stop: %w", err)
+	}
+	if d.clusters != nil {
+		d.say("Everything is stopped.")
+	}
+	return nil
+}
+
+// root finds this checkout above the working directory.
+func root() (string, error) {
+	start, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for dir := start; ; dir = filepath.Dir(dir) {
+		text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if err == nil && strings.HasPrefix(string(text), "module github.com/gitfleet/gitfleet\n") {
+			return dir, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", fmt.Errorf("no checkout of gitfleet in or above %s", start)
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/gitfleet/gitfleet/test/githttp"
+)
+
+const (
+	repositoryName = "fleet.git"
+	branch         = "main"
+)
+
+// gitAddress is where the Git server listens if it can, so that a checkout of an
+// earlier demo still finds it.
+const gitAddress = "127.0.0.1:8086"
+
+// A repository is a bare repository on a Git server, and a checkout of it to
+// work in.
+type repository struct {
+	server   *githttp.Server
+	url      string
+	checkout string
+	head     string
+}
+
+// serveRepository makes a repository of examples/quickstart, the way a user
+// would: by a push. One that is there already stays as it is.
+func (d *demo) serveRepository(ctx context.Context) (string, error) {
+	address, err := free(gitAddress)
+	if err != nil {
+		return "", err
+	}
+	bare := d.file("repositories", repositoryName)
+	if _, err := githttp.Create(bare); err != nil {
+		return "", err
+	}
+	r := &repository{checkout: d.file("fleet")}
+	if r.server, err = githttp.New(githttp.Config{Root: filepath.Dir(bare), Addr: address}); err != nil {
+		return "", err
+	}
+	d.repository = r
+	r.url = r.server.URL(repositoryName)
+	if _, err := os.Stat(filepath.Join(r.checkout, ".git")); err != nil {
+		err = r.create(ctx, filepath.Join(d.root, "examples", "quickstart"))
+		if err != nil {
+			return "", err
+		}
+	}
+	if _, err := r.git(ctx, "remote", "set-url", "origin", r.url); err != nil {
+		return "", err
+	}
+	r.head, err = r.git(ctx, "--git-dir="+bare, "rev-parse", branch)
+	return r.url, err
+}
+
+// create clones the empty repository, and pushes an example.
+func (r *repository) create(ctx context.Context, example string) error {
+	if err := os.MkdirAll(r.checkout, 0o755); err != nil {
+		return err
+	}
+	if err := os.CopyFS(r.checkout, os.DirFS(example)); err != nil {
+		return err
+	}
+	for _, args := range [][]string{
+		{"init", "--quiet", "--initial-branch=" + branch},
+		{"config", "user.name", "Demo"},
+		{"config", "user.email", "demo@example.com"},
+		{"config", "commit.gpgSign", "false"},
+		{"remote", "add", "origin", r.url},
+		{"add", "--all"},
+		{"commit", "--quiet", "--message=Begin with the quick start"},
+		{"push", "--quiet", "--set-upstream", "origin", branch},
+	} {
+		if _, err := r.git(ctx, args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// git runs git in the checkout, and returns what it prints.
+func (r *repository) git(ctx context.Context, args ...string) (string, error) {
+	command := exec.CommandContext(ctx, "git", args...)
+	command.Dir = r.checkout
+	out, err := command.CombinedOutput()
+	if ctx.Err() != nil {
+		return "", ctx.Err()
+	}
+	if err != nil {
+		return "", fmt.Errorf("git %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+func (r *repository) close() error {
+	if r.server == nil {
+		return nil
+	}
+	return r.server.Close()
+}

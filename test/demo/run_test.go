@@ -1,0 +1,124 @@
+package main
+
+import (
+	"bufio"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// built builds the demo, so that it can be ended as users end it.
+func built(t *testing.T) string {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("needs API servers; run without -short")
+	}
+	path := filepath.Join(t.TempDir(), "demo")
+	if out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	return path
+}
+
+// left lists processes that know of a directory; nil where that cannot be told.
+func left(t *testing.T, dir string) []string {
+	t.Helper()
+	all, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, path := range all {
+		if text, err := os.ReadFile(path); err == nil && strings.Contains(string(text), dir) {
+			found = append(found, strings.ReplaceAll(string(text), "\x00", " "))
+		}
+	}
+	return found
+}
+
+func noneLeft(t *testing.T, dir string) {
+	t.Helper()
+	var found []string
+	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		if found = left(t, dir); len(found) == 0 {
+			return
+		}
+	}
+	t.Errorf("still running:\n%s", strings.Join(found, "\n"))
+}
+
+// The whole demo ends well, with a table that says so. Its directory serves a
+// second time; this time it is killed without warning. Neither leaves anything
+// running.
+func TestDemoLeavesNothingRunning(t *testing.T) {
+	demo, dir := built(t), filepath.Join(t.TempDir(), "d")
+	out, err := exec.Command(demo, "--once", "--dir", dir).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, want := range []string{"placements applied", "platform     PickAll     3          True        3/3", "member-3   True     True"} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	if strings.Contains(string(out), "\033") {
+		t.Errorf("control characters for somebody who is no terminal:\n%q", out)
+	}
+	noneLeft(t, dir)
+
+	command := exec.Command(demo, "--dir", dir)
+	output, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ready := false
+	for lines := bufio.NewScanner(output); !ready && lines.Scan(); {
+		ready = strings.HasPrefix(lines.Text(), "Ready ")
+	}
+	if !ready {
+		t.Fatalf("it ended before it was ready: %v", command.Wait())
+	}
+	if len(left(t, dir)) == 0 {
+		t.Error("nothing is running while it should")
+	}
+	command.Process.Kill()
+	_, _ = io.Copy(io.Discard, output) // ends with the last who could write
+	command.Wait()
+	noneLeft(t, dir)
+}
+
+// A repository that cannot be applied is told with the reason and the end of the
+// daemon's log, and is no success.
+func TestOnceSaysWhatWentWrong(t *testing.T) {
+	demo, dir := built(t), filepath.Join(t.TempDir(), "d")
+	r := &repository{checkout: filepath.Join(dir, "fleet")}
+	broken := t.TempDir()
+	if err := os.WriteFile(filepath.Join(broken, "broken.yaml"), []byte("kind: [\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	bare := filepath.Join(dir, "repositories", repositoryName)
+	if out, err := exec.Command("git", "init", "--quiet", "--bare", "--initial-branch="+branch, bare).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	r.url = bare
+	if err := r.create(t.Context(), broken); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(demo, "--once", "--dir", dir).CombinedOutput()
+	if err == nil {
+		t.Errorf("ended well:\n%s", out)
+	}
+	for _, want := range []string{"the commit is refused", "broken.yaml:", "the end of its log"} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	noneLeft(t, dir)
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A screen tells what happens: on a terminal with a line that counts the seconds,
+// elsewhere line by line.
+type screen struct {
+	out    io.Writer
+	live   bool // it is a terminal that can rewrite a line
+	colour bool
+	mu     sync.Mutex
+}
+
+func newScreen(out *os.File) *screen {
+	live := isTerminal(out) && os.Getenv("TERM") != "dumb"
+	return &screen{out: out, live: live, colour: live && os.Getenv("NO_COLOR") == ""}
+}
+
+func isTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0 && f.Name() != os.DevNull
+}
+
+// A step is one thing to be done and waited for.
+type step struct {
+	name  string // when it is done
+	while string // as long as it is not
+	hint  string // how long that may be
+	do    func(context.Context) (note string, err error)
+}
+
+// step does one thing and tells how long it took.
+func (s *screen) step(ctx context.Context, st step) error {
+	began, done := time.Now(), make(chan struct{})
+	var told sync.WaitGroup
+	told.Go(func() { s.count(st, began, done) })
+	note, err := st.do(ctx)
+	close(done)
+	told.Wait()
+	word := s.paint(green, "ok")
+	if err != nil {
+		word = s.paint(red, "--")
+		st.name = st.while
+	}
+	s.rewrite(fmt.Sprintf("  %s %7.1fs  %-22s %s", word, time.Since(began).Seconds(), st.name, s.paint(dim, note)), true)
+	if err != nil {
+		return fmt.Errorf("%s: %w", st.while, err)
+	}
+	return nil
+}
+
+// count tells how long a step takes: every second where a line can be rewritten,
+// otherwise now and then.
+func (s *screen) count(st step, began time.Time, done <-chan struct{}) {
+	wait, next := 3*time.Second, 30*time.Second
+	if s.live {
+		wait, next = 200*time.Millisecond, time.Second
+	}
+	for {
+		select {
+		case <-done:
+			return
+		case <-time.After(wait):
+		}
+		wait = next
+		text := fmt.Sprintf("  .. %7.0fs  %s", time.Since(began).Seconds(), st.while)
+		if st.hint != "" {
+			text += s.paint(dim, " ("+st.hint+")")
+		}
+		s.rewrite(text, false)
+	}
+}
+
+// rewrite replaces the line that counts, if there is one.
+func (s *screen) rewrite(line string, final bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	line = strings.TrimRight(line, " ")
+	switch {
+	case !s.live:
+		fmt.Fprintln(s.out, line)
+	case final:
+		fmt.Fprintf(s.out, "\r\033[K%s\n", line)
+	default:
+		fmt.Fprintf(s.out, "\r\033[K%s", line)
+	}
+}
+
+func (s *screen) say(lines ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, line := range lines {
+		fmt.Fprintln(s.out, line)
+	}
+}
+
+func (s *screen) title(text string) { s.say("", s.paint(bold, text), "") }
+
+const (
+	bold  = "1"
+	dim   = "2"
+	red   = "31"
+	green = "32"
+	cyan  = "36"
+)
+
+func (s *screen) paint(how, text string) string {
+	if !s.colour || text == "" {
+		return text
+	}
+	return "\033[" + how + "m" + text + "\033[0m"
+}

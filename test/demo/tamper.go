@@ -1,0 +1,112 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+)
+
+// A victim is an object that is deleted to see it come back.
+type victim struct{ Cluster, Namespace, Name string }
+
+func (v victim) String() string {
+	return fmt.Sprintf("ConfigMap %s/%s on %s", v.Namespace, v.Name, v.Cluster)
+}
+
+func (v victim) path() string { return "/api/v1/namespaces/" + v.Namespace + "/configmaps/" + v.Name }
+
+// victims are ConfigMaps of examples/quickstart. They take turns: what is deleted
+// a third time within ten minutes is put back only half a minute later, because
+// somebody seems to mean it.
+var victims = []victim{
+	{"member-2", "platform", "fleet-info"},
+	{"member-1", "storefront", "storefront"},
+	{"member-3", "platform", "fleet-info"},
+	{"member-2", "storefront", "storefront"},
+	{"member-1", "platform", "fleet-info"},
+}
+
+// patience is longer than that half minute.
+const patience = 45 * time.Second
+
+// enters has a value each time somebody presses Enter; nil if nobody can.
+func (d *demo) enters(ctx context.Context) <-chan struct{} {
+	if !isTerminal(os.Stdin) {
+		return nil
+	}
+	pressed := make(chan struct{})
+	go func() {
+		for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+			select {
+			case pressed <- struct{}{}:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return pressed
+}
+
+// tamper deletes an object behind gitfleet's back, another one each time, and
+// tells how long it took until it was there again.
+func (d *demo) tamper(ctx context.Context) {
+	v := victims[d.tampered%len(victims)]
+	d.tampered++
+	took, err := v.strike(ctx, d.kubeconfigs())
+	switch {
+	case err != nil && ctx.Err() == nil:
+		d.say("  " + d.paint(red, fmt.Sprintf("%s did not come back: %v", v, err)))
+	case err == nil:
+		d.say(fmt.Sprintf("  %s was deleted, and was back after %s.", v, took.Round(time.Millisecond)))
+	}
+}
+
+// strike deletes the object and waits until there is another.
+func (v victim) strike(ctx context.Context, kubeconfigs string) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	m, err := openMember(v.Cluster, kubeconfigs)
+	if err != nil {
+		return 0, err
+	}
+	defer m.client.CloseIdleConnections()
+	before, err := m.uid(ctx, v.path())
+	if err != nil {
+		return 0, err
+	}
+	body, err := m.ask(ctx, http.MethodDelete, v.path(), "", "")
+	if err != nil {
+		return 0, err
+	}
+	body.Close()
+	for began := time.Now(); ; {
+		now, err := m.uid(ctx, v.path())
+		if err == nil && now != before {
+			return time.Since(began), nil
+		}
+		if ctx.Err() != nil {
+			return 0, errors.New("gitfleet may hold it for contested, see its log")
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// uid tells an object from another of the same name.
+func (m *member) uid(ctx context.Context, path string) (string, error) {
+	body, err := m.ask(ctx, http.MethodGet, path, "", "")
+	if err != nil {
+		return "", err
+	}
+	defer body.Close()
+	var o struct {
+		Metadata struct {
+			UID string `json:"uid"`
+		} `json:"metadata"`
+	}
+	return o.Metadata.UID, json.NewDecoder(body).Decode(&o)
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+	"text/template"
+)
+
+// tables shows how the fleet stands, in gitfleet's own words.
+func (d *demo) tables(ctx context.Context) error {
+	for _, args := range [][]string{{"get", "crp", "-o", "wide"}, {"get", "clusters"}} {
+		text, err := d.gitfleet(ctx, args...)
+		if err != nil {
+			return err
+		}
+		d.say("", d.paint(dim, "$ "+d.command()+" "+strings.Join(args, " ")), text)
+	}
+	d.say("", fmt.Sprintf("Ready %.1f s after the start.", d.ready.Seconds()))
+	return nil
+}
+
+// command is how a user calls gitfleet from the root of the checkout.
+func (d *demo) command() string { return d.short(d.binary) }
+
+// A tour is what the text of the tour refers to.
+type tour struct {
+	Root, Gitfleet, Server, Checkout, Repository, Kubeconfig, Config, Log string
+	File                                                                  string
+	Victim                                                                victim
+	Keep                                                                  bool
+}
+
+// tourText has commands as they are pasted. What they name is in
+// examples/quickstart.
+const tourText = `
+{{head "Now try it."}} Watch in a second terminal:
+
+    cd {{.Root}}
+{{- if .Server}}
+    export GITFLEET_SERVER={{.Server}}
+{{- end}}
+    {{.Gitfleet}} get crp --watch
+
+and in a third:
+
+    cd {{.Root}}
+{{- if .Server}}
+    export GITFLEET_SERVER={{.Server}}
+{{- end}}
+    export KUBECONFIG={{.Kubeconfig}}
+
+{{head "1. Change something in Git."}} {{.Checkout}} is a clone of {{.Repository}}
+
+    echo '  motd: hello from Git' >> {{.Checkout}}/{{.File}}
+    git -C {{.Checkout}} commit -am 'Say hello'
+    git -C {{.Checkout}} push
+    kubectl --context {{.Victim.Cluster}} -n {{.Victim.Namespace}} get configmap {{.Victim.Name}} -o yaml
+
+{{head "2. Change something behind its back, and see it repaired."}} Or press Enter here.
+
+    kubectl --context {{.Victim.Cluster}} -n {{.Victim.Namespace}} delete configmap {{.Victim.Name}}
+    kubectl --context {{.Victim.Cluster}} -n {{.Victim.Namespace}} get configmap {{.Victim.Name}}
+    kubectl --context {{.Victim.Cluster}} -n storefront scale deployment storefront --replicas=5
+    kubectl --context {{.Victim.Cluster}} -n storefront get deployment storefront
+
+{{head "3. Break a manifest."}} The commit is refused, with file and line; nothing changes anywhere.
+
+    echo '  broken: [' >> {{.Checkout}}/{{.File}}
+    git -C {{.Checkout}} commit -am 'Break it'
+    git -C {{.Checkout}} push
+    {{.Gitfleet}} get crp
+    git -C {{.Checkout}} revert --no-edit HEAD
+    git -C {{.Checkout}} push
+
+{{dim "The clusters are real API servers with their controllers, but no nodes: the demo says"}}
+{{dim "of every pod that it runs. kubectl is optional, everything else works without it."}}
+{{dim "gitfleet's settings are in"}} {{.Config}}{{dim ", its log is in"}} {{.Log}}
+
+{{if .Keep}}{{head "Ctrl-C stops everything; the files stay."}}
+{{- else}}{{head "Ctrl-C stops and removes everything."}}{{end}}
+`
+
+func (d *demo) tour() {
+	t := tour{
+		Root: shell(d.root), Gitfleet: d.command(), Checkout: shell(d.short(d.repository.checkout)), Repository: d.repository.url,
+		Kubeconfig: shell(d.short(d.kubeconfig())), Config: d.short(d.file("gitfleet.yaml")), Log: d.short(d.daemon.log),
+		File: "platform/fleet-info.yaml", Victim: victims[0], Keep: d.keep,
+	}
+	if d.daemon.address != daemonAddress {
+		t.Server = "http://" + d.daemon.address
+	}
+	text, err := d.render(t)
+	if err != nil {
+		panic("demo: " + err.Error()) // the text is ours
+	}
+	d.say(strings.TrimSuffix(text, "\n"))
+}
+
+func (s *screen) render(t tour) (string, error) {
+	paint := template.FuncMap{
+		"head": func(text string) string { return s.paint(bold, text) },
+		"dim":  func(text string) string { return s.paint(dim, text) },
+	}
+	parsed, err := template.New("tour").Funcs(paint).Parse(tourText)
+	if err != nil {
+		return "", err
+	}
+	var out strings.Builder
+	err = parsed.Execute(&out, t)
+	return out.String(), err
+}
+
+var plain = regexp.MustCompile(`^[\w./:@%+,-]+$`)
+
+// shell is a word as a shell takes it, whatever is in it.
+func shell(word string) string {
+	if plain.MatchString(word) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

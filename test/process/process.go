@@ -1,0 +1,84 @@
+// Package process runs programs that do not outlive the one that started them,
+// however that one ends: also when it is killed and gets to do nothing.
+//
+// A shell stands between the two. It holds one end of a pipe; when the other end
+// is gone, so is whoever held it, and the program is told to stop. That works on
+// every Unix and needs nothing but sh.
+package process
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+)
+
+// guard runs the program it is given, and tells it to stop at the end of its own
+// standard input.
+const guard = `exec 3<&0
+"$@" 3<&- </dev/null &
+program=$!
+(cat <&3 >/dev/null; kill "$program") 2>/dev/null &
+wait "$program"`
+
+// A Process is a running program, in a process group of its own: what a terminal
+// sends to the others does not reach it.
+type Process struct {
+	command  *exec.Cmd
+	lifeline io.Closer
+	ended    chan struct{}
+	err      error // how it ended; valid after ended
+}
+
+// Start runs a program with its output, both kinds, appended to a file. The
+// caller may close the file afterwards.
+func Start(output *os.File, argv ...string) (*Process, error) {
+	command := exec.Command("sh", append([]string{"-c", guard, "sh"}, argv...)...)
+	command.Stdout, command.Stderr = output, output
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	lifeline, err := command.StdinPipe()
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", argv[0], err)
+	}
+	if err := command.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", argv[0], err)
+	}
+	p := &Process{command: command, lifeline: lifeline, ended: make(chan struct{})}
+	go func() {
+		p.err = command.Wait()
+		close(p.ended)
+	}()
+	return p, nil
+}
+
+// Ended is closed when the program has ended.
+func (p *Process) Ended() <-chan struct{} { return p.ended }
+
+// Err is how the program ended: nil for exit status 0. It must not be asked
+// before Ended is closed.
+func (p *Process) Err() error { return p.err }
+
+// Stop asks the program to end, with SIGTERM, kills it if it has not after some
+// seconds, and returns how it ended. It may be called more than once.
+func (p *Process) Stop() error {
+	p.lifeline.Close()
+	select {
+	case <-p.ended:
+		return p.err
+	case <-time.After(10 * time.Second):
+		return errors.Join(errors.New("it did not end when asked to"), p.Kill())
+	}
+}
+
+// Kill ends the program without asking, with SIGKILL, and returns when it is
+// gone. An error says how it ended.
+func (p *Process) Kill() error {
+	// The group is the shell and all it started. An error means that none of
+	// them is left, which is what we want.
+	_ = syscall.Kill(-p.command.Process.Pid, syscall.SIGKILL)
+	<-p.ended
+	return p.err
+}
