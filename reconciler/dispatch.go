@@ -11,6 +11,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
@@ -40,8 +41,10 @@ type told struct {
 	commit    string
 	strategy  api.ApplyStrategy
 	keep      bool
+	remove    bool
 	abandon   bool
 	allow     bool
+	manifests []*work.Manifest
 }
 
 // dispatch starts and stops agents, and tells those something whose work
@@ -82,10 +85,12 @@ func (r *Reconciler) dispatch(ctx context.Context, p *plan.Plan) {
 	}
 }
 
+// stop ends an agent, and does not wait for it: whoever comes next to the same
+// cluster does.
 func (r *Reconciler) stop(name string, m *running) {
 	m.cancel()
-	<-m.done
 	delete(r.members, name)
+	r.ending[name] = m.done
 }
 
 // part lets a cluster leave the fleet: workloads stay, ownership is released.
@@ -113,13 +118,23 @@ func (r *Reconciler) part(ctx context.Context, name string) {
 
 func (r *Reconciler) start(ctx context.Context, c *hub.Cluster) *running {
 	ctx, cancel := context.WithCancel(ctx)
+	report := func(o ledger.Observation) {
+		if ctx.Err() == nil {
+			r.events.observe(o)
+		}
+	}
 	m := &running{
-		member: r.cfg.Member(c, r.events.observe), cancel: cancel,
+		member: r.cfg.Member(c, report), cancel: cancel,
 		done: make(chan struct{}), credentials: credentials(c),
 	}
+	before := r.ending[c.Name]
+	delete(r.ending, c.Name)
 	r.members[c.Name] = m
 	r.spawn(func() {
 		defer close(m.done)
+		if before != nil {
+			<-before
+		}
 		if err := m.member.Run(ctx); err != nil {
 			r.cfg.Log.Error("agent ended", "cluster", c.Name, "err", err)
 		}
@@ -133,8 +148,8 @@ func tell(works []work.Work) []told {
 	out := make([]told, len(works))
 	for i, w := range works {
 		out[i] = told{
-			placement: w.Placement, revision: w.Revision.Hash, commit: w.Revision.Commit,
-			strategy: w.Strategy, keep: w.Keep, abandon: w.Abandon, allow: w.AllowDelete,
+			placement: w.Placement, revision: w.Revision.Hash, commit: w.Revision.Commit, strategy: w.Strategy,
+			keep: w.Keep, remove: w.Remove, abandon: w.Abandon, allow: w.AllowDelete, manifests: w.Manifests,
 		}
 	}
 	slices.SortFunc(out, func(a, b told) int { return strings.Compare(a.placement.String(), b.placement.String()) })
@@ -142,10 +157,28 @@ func tell(works []work.Work) []told {
 }
 
 func (t told) equal(o told) bool {
+	return t.placement == o.placement && t.revision == o.revision && t.commit == o.commit &&
+		t.keep == o.keep && t.remove == o.remove && t.abandon == o.abandon && t.allow == o.allow &&
+		sameStrategy(t.strategy, o.strategy) && sameManifests(t.manifests, o.manifests)
+}
+
+func sameStrategy(a, b api.ApplyStrategy) bool {
 	force := func(s api.ApplyStrategy) bool {
 		return s.ServerSideApplyConfig != nil && s.ServerSideApplyConfig.ForceConflicts
 	}
-	same := force(t.strategy) == force(o.strategy)
-	t.strategy.ServerSideApplyConfig, o.strategy.ServerSideApplyConfig = nil, nil
-	return same && t == o
+	if force(a) != force(b) {
+		return false
+	}
+	a.ServerSideApplyConfig, b.ServerSideApplyConfig = nil, nil
+	return a == b
+}
+
+// sameManifests reports whether two lists hold the same content. Of one
+// revision they can still differ: in what is left to other placements. As a
+// rule they are one list.
+func sameManifests(a, b []*work.Manifest) bool {
+	if len(a) == 0 || len(b) == 0 || &a[0] == &b[0] {
+		return len(a) == len(b)
+	}
+	return slices.EqualFunc(a, b, func(x, y *work.Manifest) bool { return x == y || x.ID == y.ID && x.Hash == y.Hash })
 }

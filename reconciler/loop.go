@@ -1,11 +1,16 @@
 package reconciler
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
@@ -35,9 +40,7 @@ func (r *Reconciler) loop(ctx context.Context) {
 func (r *Reconciler) turn(ctx context.Context) time.Duration {
 	now := time.Now()
 	heads, past, seen := r.events.take()
-	for _, o := range seen {
-		r.ledger.Fold(o)
-	}
+	r.fold(seen)
 	for _, l := range past {
 		r.recalled(l)
 	}
@@ -68,6 +71,24 @@ func (r *Reconciler) turn(ctx context.Context) time.Duration {
 		return beat
 	}
 	return min(beat, max(p.Wake.Sub(time.Now()), time.Millisecond))
+}
+
+// fold takes in what members said: of clusters first, since what one holds has
+// to be known before what is said of it. What an agent said that is running no
+// more, of a cluster that has left say, is dropped.
+func (r *Reconciler) fold(seen map[subject]ledger.Observation) {
+	subjects := slices.SortedFunc(maps.Keys(seen), func(a, b subject) int {
+		return cmp.Or(
+			strings.Compare(a.placement.Name, b.placement.Name),
+			strings.Compare(a.placement.Namespace, b.placement.Namespace),
+			strings.Compare(a.cluster, b.cluster),
+		)
+	})
+	for _, s := range subjects {
+		if r.members[s.cluster] != nil {
+			r.ledger.Fold(seen[s])
+		}
+	}
 }
 
 // hearing is how long a ledger that knows nothing waits for members to say what

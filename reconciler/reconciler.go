@@ -76,6 +76,9 @@ type Reconciler struct {
 	started time.Time
 
 	members map[string]*running
+	// ending are closed when the last agent of a cluster, told to stop, has
+	// ended.
+	ending  map[string]<-chan struct{}
 	wanted  chan string // commits for the loader of the past
 	asked   map[string]bool
 	running sync.WaitGroup
@@ -85,7 +88,7 @@ type Reconciler struct {
 func New(cfg Config) *Reconciler {
 	return &Reconciler{
 		cfg: cfg, events: newEvents(), past: map[string]*hub.Snapshot{}, lost: map[string]error{},
-		memo: plan.NewMemo(), members: map[string]*running{}, wanted: make(chan string, 1), asked: map[string]bool{},
+		memo: plan.NewMemo(), members: map[string]*running{}, ending: map[string]<-chan struct{}{}, wanted: make(chan string, 1), asked: map[string]bool{},
 	}
 }
 
