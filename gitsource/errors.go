@@ -73,4 +73,6 @@ func isDamage(err error) bool {
 	return errors.As(err, &d)
 }
 
+var errInUse = errors.New("another gitfleet uses this state directory")
+
 var errMissing = errors.New("missing from the store")

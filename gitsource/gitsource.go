@@ -11,8 +11,10 @@ package gitsource
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -42,6 +44,8 @@ type Repo struct {
 	// stored is replaced as a whole when the store is cloned anew; whoever
 	// reads goes through it each time.
 	stored  atomic.Pointer[store]
+	place   place
+	lock    *os.File
 	trees   *treeCache
 	damage  atomic.Pointer[damage]
 	nudges  chan struct{}
@@ -83,9 +87,16 @@ func Open(cfg Config) (*Repo, error) {
 		backoff: newBackoff(cfg.Interval),
 		status:  Status{URL: where.String(), Ref: cfg.Ref.String()},
 	}
-	st, dropped, err := openStore(cfg.StateDir, where.String())
+	r.place, err = locate(cfg.StateDir, where.String())
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
+	}
+	if r.lock, err = lock(r.place.path + ".lock"); err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	st, dropped, err := r.place.open()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open store: %w", err), r.lock.Close())
 	}
 	if dropped != nil {
 		cfg.Logger.Warn("the store is damaged; the repository will be cloned anew", "err", redact(dropped.Error()))
@@ -96,7 +107,7 @@ func Open(cfg Config) (*Repo, error) {
 
 // Close releases the store. No other method may be called afterwards; Run must
 // have returned.
-func (r *Repo) Close() error { return r.stored.Load().close() }
+func (r *Repo) Close() error { return errors.Join(r.stored.Load().close(), r.lock.Close()) }
 
 // Commit answers what is known of a commit that was fetched at any time.
 func (r *Repo) Commit(_ context.Context, hash string) (Commit, error) {

@@ -29,7 +29,7 @@ func (l *localRemote) session(context.Context) (session, error) {
 	} else if !isRepository(dir) {
 		return nil, fmt.Errorf("%s: %w", l.path, transport.ErrRepositoryNotFound)
 	}
-	st := filesystem.NewStorageWithOptions(osfs.New(dir, osfs.WithBoundOS()), cache.NewObjectLRU(baseCache),
+	st := filesystem.NewStorageWithOptions(osfs.New(dir, osfs.WithBoundOS()), cache.NewObjectLRU(baseBytes),
 		filesystem.Options{KeepDescriptors: true, AlternatesFS: osfs.New("/", osfs.WithBoundOS())})
 	return &localSession{Storage: st}, nil
 }

@@ -3,17 +3,13 @@ package gitsource
 import (
 	"bufio"
 	"bytes"
-	"crypto/sha1" //nolint:gosec // the checksum of Git's index format
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"slices"
 
 	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/format/idxfile"
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 )
 
@@ -23,7 +19,7 @@ import (
 // arrive, and goes back only to those that others are rebuilt from.
 type indexer struct {
 	limits  Limits
-	entries []idxfile.Entry
+	entries []indexed
 	types   []plumbing.ObjectType
 	// byOffset and byHash name what is rebuilt from an object.
 	byOffset map[int64][]int
@@ -33,44 +29,44 @@ type indexer struct {
 }
 
 // indexPack copies a pack to f and answers its entries and checksum.
-func indexPack(f *os.File, r io.Reader, limits Limits) ([]idxfile.Entry, plumbing.Hash, error) {
+func indexPack(f *os.File, r io.Reader, limits Limits) ([]indexed, plumbing.Hash, error) {
 	x := &indexer{limits: limits, byOffset: map[int64][]int{}, byHash: map[plumbing.Hash][]int{}}
 	w := bufio.NewWriterSize(f, 64*kib)
-	checksum, err := x.arrive(io.TeeReader(r, w))
+	checksum, end, err := x.arrive(io.TeeReader(r, w))
 	if err = errors.Join(err, w.Flush()); err != nil {
 		return nil, checksum, err
+	}
+	if size, err := f.Seek(0, io.SeekCurrent); err != nil || size != end {
+		return nil, checksum, errors.Join(err, errors.New("pack goes on after its end"))
 	}
 	x.scan = packfile.NewScanner(f)
 	return x.entries, checksum, x.rebuild()
 }
 
-// arrive reads the pack once from its beginning to its end.
-func (x *indexer) arrive(r io.Reader) (plumbing.Hash, error) {
+// arrive reads the pack once and answers its checksum and where it ends.
+func (x *indexer) arrive(r io.Reader) (checksum plumbing.Hash, end int64, err error) {
 	s := packfile.NewScanner(r)
 	_, n, err := s.Header()
 	if errors.Is(err, packfile.ErrEmptyPackfile) {
-		return plumbing.ZeroHash, errors.New("remote sent no pack")
+		return checksum, 0, errors.New("remote sent no pack")
 	}
 	if err != nil {
-		return plumbing.ZeroHash, err
+		return checksum, 0, err
 	}
 	if int64(n) > int64(x.limits.Objects) {
-		return plumbing.ZeroHash, fmt.Errorf("%w: %d objects, at most %d (limits.objects)", ErrTooLarge, n, x.limits.Objects)
+		return checksum, 0, fmt.Errorf("%w: %d objects, at most %d (limits.objects)", ErrTooLarge, n, x.limits.Objects)
 	}
 	for range n {
 		if err := x.object(s); err != nil {
-			return plumbing.ZeroHash, err
+			return checksum, 0, err
 		}
 	}
-	checksum, err := s.Checksum()
-	if err != nil {
-		return plumbing.ZeroHash, err
+	if checksum, err = s.Checksum(); err != nil {
+		return checksum, 0, err
 	}
-	// What follows the end would follow it in the file too.
-	if n, err := io.Copy(io.Discard, r); err != nil || n > 0 {
-		return plumbing.ZeroHash, errors.Join(err, errors.New("pack goes on after its end"))
-	}
-	return checksum, nil
+	end, _ = s.SeekFromStart(0) // it cannot seek, but says where it is
+	_, err = io.Copy(io.Discard, r)
+	return checksum, end, err
 }
 
 func (x *indexer) object(s *packfile.Scanner) error {
@@ -79,7 +75,7 @@ func (x *indexer) object(s *packfile.Scanner) error {
 		return err
 	}
 	i := len(x.entries)
-	entry := idxfile.Entry{Offset: uint64(h.Offset)} //nolint:gosec // offsets are not negative
+	entry := indexed{offset: h.Offset}
 	var sink io.Writer
 	var sum plumbing.Hasher
 	switch h.Type {
@@ -102,9 +98,9 @@ func (x *indexer) object(s *packfile.Scanner) error {
 	if n != h.Length {
 		return fmt.Errorf("object at %d is shorter than it says", h.Offset)
 	}
-	entry.CRC32 = crc
+	entry.crc = crc
 	if !h.Type.IsDelta() {
-		entry.Hash = sum.Sum()
+		entry.hash = sum.Sum()
 	}
 	x.entries = append(x.entries, entry)
 	x.types = append(x.types, h.Type)
@@ -126,15 +122,15 @@ func (x *indexer) rebuild() error {
 		}
 	}
 	for i := range x.entries {
-		if x.entries[i].Hash.IsZero() {
-			return fmt.Errorf("object at %d is a difference to one that is not in the pack", x.entries[i].Offset)
+		if x.entries[i].hash.IsZero() {
+			return fmt.Errorf("object at %d is a difference to one that is not in the pack", x.entries[i].offset)
 		}
 	}
 	return nil
 }
 
 func (x *indexer) hasDependents(i int) bool {
-	return len(x.byOffset[int64(x.entries[i].Offset)]) > 0 || len(x.byHash[x.entries[i].Hash]) > 0 //nolint:gosec // see above
+	return len(x.byOffset[x.entries[i].offset]) > 0 || len(x.byHash[x.entries[i].hash]) > 0
 }
 
 // dependents rebuilds what is stored as a difference to entry i. The objects
@@ -142,9 +138,9 @@ func (x *indexer) hasDependents(i int) bool {
 func (x *indexer) dependents(i int, t plumbing.ObjectType, base []byte) error {
 	x.held += int64(len(base))
 	defer func() { x.held -= int64(len(base)) }()
-	below := slices.Concat(x.byOffset[int64(x.entries[i].Offset)], x.byHash[x.entries[i].Hash]) //nolint:gosec // see above
+	below := slices.Concat(x.byOffset[x.entries[i].offset], x.byHash[x.entries[i].hash])
 	for _, j := range below {
-		if !x.entries[j].Hash.IsZero() {
+		if !x.entries[j].hash.IsZero() {
 			continue // a pack may hold one base twice
 		}
 		delta, err := x.inflate(j)
@@ -152,13 +148,13 @@ func (x *indexer) dependents(i int, t plumbing.ObjectType, base []byte) error {
 			return err
 		}
 		if err := x.admit(delta); err != nil {
-			return fmt.Errorf("object at %d: %w", x.entries[j].Offset, err)
+			return fmt.Errorf("object at %d: %w", x.entries[j].offset, err)
 		}
 		content, err := packfile.PatchDelta(base, delta)
 		if err != nil {
-			return fmt.Errorf("object at %d: %w", x.entries[j].Offset, err)
+			return fmt.Errorf("object at %d: %w", x.entries[j].offset, err)
 		}
-		x.entries[j].Hash = plumbing.ComputeHash(t, content)
+		x.entries[j].hash = plumbing.ComputeHash(t, content)
 		if x.hasDependents(j) {
 			if err := x.dependents(j, t, content); err != nil {
 				return err
@@ -170,15 +166,11 @@ func (x *indexer) dependents(i int, t plumbing.ObjectType, base []byte) error {
 
 // admit looks at the size a difference says its result has, before it is made.
 func (x *indexer) admit(delta []byte) error {
-	_, n := binary.Uvarint(delta) // of the base
-	if n <= 0 {
-		return packfile.ErrInvalidDelta
+	size, err := deltaResult(delta)
+	if err != nil {
+		return err
 	}
-	size, n := binary.Uvarint(delta[n:])
-	if n <= 0 || size > math.MaxInt64 {
-		return packfile.ErrInvalidDelta
-	}
-	return x.fits(int64(size))
+	return x.fits(size)
 }
 
 func (x *indexer) fits(size int64) error {
@@ -190,7 +182,7 @@ func (x *indexer) fits(size int64) error {
 
 // inflate goes back to an entry and reads what is stored there.
 func (x *indexer) inflate(i int) ([]byte, error) {
-	h, err := x.scan.SeekObjectHeader(int64(x.entries[i].Offset)) //nolint:gosec // see above
+	h, err := x.scan.SeekObjectHeader(x.entries[i].offset)
 	if err != nil {
 		return nil, err
 	}
@@ -201,40 +193,4 @@ func (x *indexer) inflate(i int) ([]byte, error) {
 	b.Grow(int(h.Length))
 	_, _, err = x.scan.NextObject(&b)
 	return b.Bytes(), err
-}
-
-// encodeIndex writes the entries in Git's second index format. Unlike the
-// library's writer it keeps entries of equal hash, so that the count agrees
-// with the pack's.
-func encodeIndex(entries []idxfile.Entry, checksum plumbing.Hash) []byte {
-	entries = slices.Clone(entries)
-	slices.SortFunc(entries, func(a, b idxfile.Entry) int { return bytes.Compare(a.Hash[:], b.Hash[:]) })
-	out := make([]byte, 0, 8+4*256+28*len(entries)+40)
-	out = append(out, 0xff, 't', 'O', 'c', 0, 0, 0, 2)
-	next := 0
-	for fan := range 256 {
-		for next < len(entries) && int(entries[next].Hash[0]) == fan {
-			next++
-		}
-		out = binary.BigEndian.AppendUint32(out, uint32(next)) //nolint:gosec // limits.objects is far below
-	}
-	for _, e := range entries {
-		out = append(out, e.Hash[:]...)
-	}
-	for _, e := range entries {
-		out = binary.BigEndian.AppendUint32(out, e.CRC32)
-	}
-	var far []byte
-	for _, e := range entries {
-		short := uint32(e.Offset) //nolint:gosec // replaced if it does not fit
-		if e.Offset > math.MaxInt32 {
-			short = 1<<31 | uint32(len(far)/8) //nolint:gosec // as above
-			far = binary.BigEndian.AppendUint64(far, e.Offset)
-		}
-		out = binary.BigEndian.AppendUint32(out, short)
-	}
-	out = append(out, far...)
-	out = append(out, checksum[:]...)
-	sum := sha1.Sum(out) //nolint:gosec // see the import
-	return append(out, sum[:]...)
 }

@@ -81,7 +81,7 @@ func (r *Repo) cloneAnew(ctx context.Context, s session, want target, why error)
 		r.clones.n = 0
 	}
 	r.clones = clones{last: time.Now(), n: r.clones.n + 1}
-	next, err := r.stored.Load().next()
+	next, err := r.place.next()
 	if err != nil {
 		return nil, fmt.Errorf("clone anew: %w", err)
 	}

@@ -12,7 +12,6 @@ import (
 	"slices"
 
 	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/format/idxfile"
 )
 
 // join puts small packs together if there are more than limit. Nothing is
@@ -24,9 +23,9 @@ func (s *store) join(limit int) error {
 	if len(s.packs) <= limit {
 		return nil
 	}
-	small, err := s.small()
-	if err != nil || len(small) < 2 {
-		return err
+	small := s.small()
+	if len(small) < 2 {
+		return nil
 	}
 	f, err := os.CreateTemp(s.packDir(), "incoming-*")
 	if err != nil {
@@ -49,25 +48,17 @@ func (s *store) join(limit int) error {
 // small answers the packs worth joining: from the smallest on, as long as one
 // is not larger than twice all before it, so that a byte is copied only a few
 // times in its life, however long that is.
-func (s *store) small() ([]*pack, error) {
-	sizes := map[*pack]int64{}
-	for _, p := range s.packs {
-		info, err := s.fs.Stat(p.name + ".pack")
-		if err != nil {
-			return nil, err
-		}
-		sizes[p] = info.Size()
-	}
-	sorted := slices.SortedFunc(slices.Values(s.packs), func(a, b *pack) int { return cmp.Compare(sizes[a], sizes[b]) })
+func (s *store) small() []*pack {
+	sorted := slices.SortedFunc(slices.Values(s.packs), func(a, b *pack) int { return cmp.Compare(a.size, b.size) })
 	var sum int64
 	end := 0
 	for i, p := range sorted {
-		if i < 2 || sizes[p] <= 2*sum {
+		if i < 2 || p.size <= 2*sum {
 			end = i + 1
 		}
-		sum += sizes[p]
+		sum += p.size
 	}
-	return sorted[:end], nil
+	return sorted[:end]
 }
 
 const (
@@ -76,15 +67,11 @@ const (
 )
 
 // concatenate writes the packs as one and answers its entries and checksum.
-func concatenate(f *os.File, packs []*pack) ([]idxfile.Entry, plumbing.Hash, error) {
+func concatenate(f *os.File, packs []*pack) ([]indexed, plumbing.Hash, error) {
 	var checksum plumbing.Hash
-	count := int64(0)
+	count := 0
 	for _, p := range packs {
-		n, err := p.index.Count()
-		if err != nil {
-			return nil, checksum, err
-		}
-		count += n
+		count += p.index.n
 	}
 	sum := sha1.New() //nolint:gosec // see the import
 	buffered := bufio.NewWriterSize(f, 64*kib)
@@ -94,7 +81,7 @@ func concatenate(f *os.File, packs []*pack) ([]idxfile.Entry, plumbing.Hash, err
 		return nil, checksum, err
 	}
 	at := int64(packHeader)
-	var all []idxfile.Entry
+	var all []indexed
 	for _, p := range packs {
 		entries, n, err := p.copyBody(w, at)
 		if err != nil {
@@ -113,17 +100,9 @@ func concatenate(f *os.File, packs []*pack) ([]idxfile.Entry, plumbing.Hash, err
 // copyBody writes what is between header and trailer and answers the entries
 // as they are when the body begins at the given offset. The old checksum is
 // verified on the way: damage is not copied.
-func (p *pack) copyBody(w io.Writer, at int64) ([]idxfile.Entry, int64, error) {
-	f, err := p.fs.Open(p.name + ".pack")
-	if err != nil {
-		return nil, 0, err
-	}
-	defer func() { _ = f.Close() }() // only read
-	info, err := p.fs.Stat(p.name + ".pack")
-	if err != nil {
-		return nil, 0, err
-	}
-	n := info.Size() - packHeader - packTrailer
+func (p *pack) copyBody(w io.Writer, at int64) ([]indexed, int64, error) {
+	f := io.NewSectionReader(p.file, 0, p.size)
+	n := p.size - packHeader - packTrailer
 	sum := sha1.New() //nolint:gosec // see the import
 	if _, err := io.CopyN(sum, f, packHeader); err != nil {
 		return nil, 0, err
@@ -138,22 +117,14 @@ func (p *pack) copyBody(w io.Writer, at int64) ([]idxfile.Entry, int64, error) {
 	if want != plumbing.Hash(sum.Sum(nil)) {
 		return nil, 0, &damageError{want, errors.New("pack does not have its checksum")}
 	}
-	iter, err := p.index.Entries()
+	entries, err := p.index.entries()
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, &damageError{want, err}
 	}
-	var entries []idxfile.Entry
-	for {
-		e, err := iter.Next()
-		if err == io.EOF {
-			return entries, n, nil
-		}
-		if err != nil {
-			return nil, 0, err
-		}
-		e.Offset += uint64(at - packHeader) //nolint:gosec // not negative
-		entries = append(entries, *e)
+	for i := range entries {
+		entries[i].offset += at - packHeader
 	}
+	return entries, n, nil
 }
 
 // drop forgets packs whose content is in another one.
@@ -162,7 +133,8 @@ func (s *store) drop(packs []*pack) error {
 	var errs []error
 	for _, p := range packs {
 		// Without its index a pack no longer counts, so that goes first.
-		errs = append(errs, p.Close(), s.fs.Remove(p.name+".idx"), s.fs.Remove(p.name+".pack"))
+		path := s.packPath(p.name)
+		errs = append(errs, p.file.Close(), os.Remove(path+".idx"), os.Remove(path+".pack"))
 	}
 	return errors.Join(errs...)
 }

@@ -4,13 +4,18 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource/webhook"
 )
 
 // Every kind of remote gives the same commits and the same files.
@@ -237,5 +242,114 @@ func TestFilesIsAFileSystem(t *testing.T) {
 	tree, err := fsys.(Hasher).Hash(".")
 	if want := g.git("rev-parse", "HEAD^{tree}"); err != nil || tree != want {
 		t.Errorf("hash of the root is %s (%v), want %s", tree, err, want)
+	}
+}
+
+// A webhook brings a commit at once, however long the interval is.
+func TestAWebhookBringsACommit(t *testing.T) {
+	g := newGitRepo(t)
+	first := g.commit("first", nil)
+	cfg := config(t, serveGit(t, g).URL)
+	cfg.Interval = 10 * time.Minute
+	heads := make(chan Commit, 10)
+	r := open(t, cfg)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- r.Run(ctx, func(c Commit) { heads <- c }) }()
+	defer func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}()
+	hook := webhook.New(webhook.Config{
+		Secret:  func() (string, error) { return "s3cret", nil },
+		Wake:    r.Nudge,
+		Follows: cfg.Ref.Follows,
+	})
+	if got := (<-heads).Hash; got != first {
+		t.Fatalf("head is %s", got)
+	}
+	second := g.commit("second", nil)
+	pushed := time.Now()
+	req := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(`{"ref":"refs/heads/main"}`))
+	req.Header.Set("X-Gitlab-Token", "s3cret")
+	w := httptest.NewRecorder()
+	hook.ServeHTTP(w, req)
+	if w.Code != http.StatusAccepted {
+		t.Fatalf("answered %d %s", w.Code, w.Body)
+	}
+	if got := (<-heads).Hash; got != second {
+		t.Errorf("head is %s, want %s", got, second)
+	}
+	if took := time.Since(pushed); took > 2*time.Second {
+		t.Errorf("it took %s", took)
+	}
+}
+
+// A server that begins to answer and never ends is given up.
+func TestAnEndlessFetchIsGivenUp(t *testing.T) {
+	g := newGitRepo(t)
+	first := g.commit("first", map[string]string{"a": "1"})
+	s := serveGit(t, g)
+	s.answer(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodPost {
+			return false
+		}
+		_, _ = io.WriteString(w, "0008NAK\n")
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+		return true
+	})
+	cfg := config(t, s.URL)
+	cfg.Limits.FetchTime = 300 * time.Millisecond
+	r := start(t, cfg)
+	wantError(t, r.poll(), "fetch")
+	r.wantNoHead()
+	s.answer(nobody)
+	if err := r.again(); err != nil {
+		t.Fatal(err)
+	}
+	r.wantHead(first)
+}
+
+// A state directory belongs to one process at a time.
+func TestAStoreIsNotShared(t *testing.T) {
+	g := newGitRepo(t)
+	cfg := config(t, g.dir)
+	one, err := Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Open(cfg)
+	wantError(t, err, "another gitfleet uses this state directory")
+	if err := one.Close(); err != nil {
+		t.Fatal(err)
+	}
+	open(t, cfg)
+}
+
+// A local repository may borrow objects from another one.
+func TestALocalRepositoryMayBorrow(t *testing.T) {
+	g := newGitRepo(t)
+	first := g.commit("first", map[string]string{"a": "1"})
+	borrower := &gitRepo{t, t.TempDir()}
+	borrower.git("clone", "-q", "--bare", "--shared", g.dir, ".")
+	r := start(t, config(t, borrower.dir))
+	r.wantHead(first)
+	if got := contents(t, r.Repo, first); got["a"] != "1" {
+		t.Errorf("files are %v", got)
+	}
+}
+
+// A repository without commits, and a path without a repository, say so.
+func TestWhatIsNotThereIsNamed(t *testing.T) {
+	g := newGitRepo(t)
+	for address, says := range map[string]string{
+		g.dir:              "remote repository is empty",
+		serveGit(t, g).URL: "remote repository is empty",
+		t.TempDir():        "repository not found",
+	} {
+		wantError(t, start(t, config(t, address)).poll(), says)
 	}
 }

@@ -34,6 +34,17 @@ func newSignedRepo(t *testing.T, people ...string) *signedRepo {
 	return s
 }
 
+// copy is the same repository elsewhere, with the same people.
+func (s *signedRepo) copy(t *testing.T) *signedRepo {
+	t.Helper()
+	c := *s
+	c.gitRepo = &gitRepo{t, filepath.Join(t.TempDir(), "repo")}
+	if err := os.CopyFS(c.dir, os.DirFS(s.dir)); err != nil {
+		t.Fatal(err)
+	}
+	return &c
+}
+
 func (s *signedRepo) allow(lines string) {
 	s.t.Helper()
 	if err := os.WriteFile(s.allowed, []byte(lines), 0o600); err != nil {
@@ -167,11 +178,12 @@ func TestSignedHistories(t *testing.T) {
 			s.sign("bob", file{"apps/base": "2"})
 		}, set: func(c *Signatures) { c.AllowRewrite = true }},
 	}
+	beginning := newSignedRepo(t, "ada", "bob")
+	beginning.sign("ada", file{"infra/base": "1"})
+	base := beginning.sign("ada", file{"apps/base": "1"})
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			s := newSignedRepo(t, "ada", "bob")
-			s.sign("ada", file{"infra/base": "1"})
-			base := s.sign("ada", file{"apps/base": "1"})
+			s := beginning.copy(t)
 			cfg := s.config(t)
 			if test.set != nil {
 				test.set(cfg.Signatures)

@@ -1,131 +1,32 @@
 package gitsource
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
-	"github.com/go-git/go-billy/v5"
-	"github.com/go-git/go-billy/v5/osfs"
 	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/cache"
 )
 
 // A store is a bare Git repository on disk whose objects live in packs only.
 // Packs are added and joined, never taken away. The git program can read it.
-//
-//	StateDir/git/<hash of the address>.<generation>/
-//
-// A clone made anew is the next generation; it takes over once it holds an
-// accepted commit, so there is no moment at which neither is whole.
 type store struct {
-	dir        string
-	generation int
+	dir string
 
-	// mu guards the packs: a packfile seeks, so even reading takes turns.
-	mu    sync.Mutex
-	fs    billy.Filesystem
-	bases cache.Object
+	// mu guards the packs: who reads from one keeps it from being closed.
+	mu    sync.RWMutex
 	packs []*pack
+	bases *aging[baseKey, content]
 }
 
-// baseCache bounds the objects kept to rebuild others from.
-const baseCache = 16 * cache.MiByte
-
-// openStore opens the newest generation that is whole and removes the others.
-// If one had to go because it is damaged, dropped says why; what was accepted
-// is remembered all the same.
-func openStore(stateDir, address string) (s *store, dropped, err error) {
-	parent := filepath.Join(stateDir, "git")
-	if err := os.MkdirAll(parent, 0o700); err != nil {
-		return nil, nil, err
-	}
-	sum := sha256.Sum256([]byte(address))
-	name := hex.EncodeToString(sum[:8])
-	generations, err := listGenerations(parent, name)
-	if err != nil {
-		return nil, nil, err
-	}
-	refs := map[string]plumbing.Hash{}
-	for _, n := range slices.Backward(generations) {
-		dir := generationDir(parent, name, n)
-		if s == nil {
-			loaded, err := loadStore(dir, n)
-			switch {
-			case err == nil && (loaded.accepted() || n == generations[0]):
-				s = loaded
-				continue
-			case err == nil:
-				if err := loaded.close(); err != nil {
-					return nil, nil, err
-				}
-			case !isContent(err):
-				return nil, nil, err // it may be fine, only not now
-			default:
-				dropped = err
-				maps.Copy(refs, acceptedRefs(dir))
-			}
-		}
-		if err := os.RemoveAll(dir); err != nil {
-			return nil, nil, err
-		}
-	}
-	if s == nil {
-		if s, err = makeStore(generationDir(parent, name, 1), 1); err != nil {
-			return nil, nil, err
-		}
-	}
-	return s, dropped, s.carry(refs)
-}
-
-// isContent tells a file that holds something wrong, or is not there, from one
-// that cannot be read at the moment.
-func isContent(err error) bool {
-	var path *fs.PathError
-	return !errors.As(err, &path) || errors.Is(err, fs.ErrNotExist)
-}
-
-// next makes the store that is to take over from s.
-func (s *store) next() (*store, error) {
-	base := strings.TrimSuffix(s.dir, fmt.Sprintf(".%d", s.generation))
-	dir := fmt.Sprintf("%s.%d", base, s.generation+1)
-	if err := os.RemoveAll(dir); err != nil {
-		return nil, err
-	}
-	return makeStore(dir, s.generation+1)
-}
-
-func generationDir(parent, name string, generation int) string {
-	return filepath.Join(parent, fmt.Sprintf("%s.%d", name, generation))
-}
-
-func listGenerations(parent, name string) ([]int, error) {
-	entries, err := os.ReadDir(parent)
-	if err != nil {
-		return nil, err
-	}
-	var found []int
-	for _, e := range entries {
-		suffix, ok := strings.CutPrefix(e.Name(), name+".")
-		if n, err := strconv.Atoi(suffix); ok && err == nil {
-			found = append(found, n)
-		}
-	}
-	slices.Sort(found)
-	return found, nil
-}
+// baseBytes bounds what is kept in memory to rebuild objects from.
+const baseBytes = 16 * mib
 
 // makeStore writes what makes a directory a bare repository to other tools.
-func makeStore(dir string, generation int) (*store, error) {
+func makeStore(dir string) (*store, error) {
 	for _, d := range []string{"objects/pack", "refs/heads"} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
 			return nil, err
@@ -139,22 +40,20 @@ func makeStore(dir string, generation int) (*store, error) {
 			return nil, err
 		}
 	}
-	return loadStore(dir, generation)
+	return loadStore(dir)
 }
 
-func loadStore(dir string, generation int) (*store, error) {
+func loadStore(dir string) (*store, error) {
 	s := &store{
-		dir:        dir,
-		generation: generation,
-		fs:         osfs.New(filepath.Join(dir, "objects", "pack"), osfs.WithBoundOS()),
-		bases:      cache.NewObjectLRU(baseCache),
+		dir:   dir,
+		bases: newAging[baseKey, content](baseBytes),
 	}
 	names, err := sweepPacks(s.packDir())
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range names {
-		p, err := s.openPack(name)
+		p, err := openPack(s.packPath(name), name, s.bases)
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("pack %s: %w", name, err), s.close())
 		}
@@ -165,12 +64,15 @@ func loadStore(dir string, generation int) (*store, error) {
 
 func (s *store) packDir() string { return filepath.Join(s.dir, "objects", "pack") }
 
+// packPath is a pack's file without its suffix.
+func (s *store) packPath(name string) string { return filepath.Join(s.packDir(), name) }
+
 func (s *store) close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var errs []error
 	for _, p := range s.packs {
-		errs = append(errs, p.Close())
+		errs = append(errs, p.file.Close())
 	}
 	s.packs = nil
 	return errors.Join(errs...)
@@ -178,26 +80,29 @@ func (s *store) close() error {
 
 // has tells whether there is such an object, from memory alone.
 func (s *store) has(h plumbing.Hash) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.find(h) != nil
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	p, _ := s.find(h)
+	return p != nil
 }
 
-func (s *store) find(h plumbing.Hash) *pack {
+// find answers the pack with an object; whoever asks holds the lock.
+func (s *store) find(h plumbing.Hash) (*pack, int64) {
 	for _, p := range s.packs {
-		if ok, err := p.Contains(h); ok && err == nil {
-			return p
+		if offset, ok := p.index.find(h); ok {
+			return p, offset
 		}
 	}
-	return nil
+	return nil, 0
 }
 
 // object reads one object of at most limit bytes. What it returns has the hash
-// that was asked for: a damaged disk gives an error, not other content.
+// that was asked for: a damaged disk gives an error, not other content. Many
+// may read at a time.
 func (s *store) object(t plumbing.ObjectType, h plumbing.Hash, limit int64) ([]byte, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p := s.find(h)
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	p, _ := s.find(h)
 	if p == nil {
 		return nil, &damageError{h, errMissing}
 	}
@@ -213,13 +118,13 @@ func (s *store) object(t plumbing.ObjectType, h plumbing.Hash, limit int64) ([]b
 
 // size answers how long an object is without reading all of it.
 func (s *store) size(h plumbing.Hash) (int64, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p := s.find(h)
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	p, offset := s.find(h)
 	if p == nil {
 		return 0, &damageError{h, errMissing}
 	}
-	n, err := p.size(h)
+	n, err := p.sizeAt(offset)
 	if err != nil {
 		return 0, &damageError{h, err}
 	}

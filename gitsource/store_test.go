@@ -49,13 +49,13 @@ func TestTheStoreStaysBounded(t *testing.T) {
 				t.Fatal(err)
 			}
 			all := map[string]string{base: "0"}
-			for i := range 30 {
-				if i%10 == 9 { // history is rewritten, and big comes again
+			for i := range 16 {
+				if i%5 == 4 { // history is rewritten, and big comes again
 					g.git("checkout", "-q", "--orphan", fmt.Sprint("orphan", i))
 					g.git("branch", "-q", "-M", "main")
 				}
 				content := fmt.Sprint(i + 1)
-				hash := g.commit("change "+content, map[string]string{"a": content, "big": noise(20_000) + strings.Repeat("x", i/10)})
+				hash := g.commit("change "+content, map[string]string{"a": content, "big": noise(20_000) + strings.Repeat("x", i/5)})
 				if err := r.again(); err != nil {
 					t.Fatal(err)
 				}

@@ -67,7 +67,7 @@ func TestTheShallowTrap(t *testing.T) {
 	}
 	t.Logf("the library calls %d of %d files deleted, without an error; none is", deleted, dirs*each)
 
-	st, err := loadStore(dir, 1)
+	st, err := loadStore(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/go-git/go-git/v5/plumbing"
 )
@@ -61,45 +60,14 @@ var modes = map[string]fs.FileMode{
 }
 
 // A treeCache keeps decoded directories. They are known by their hash, so what
-// two commits share is read once. It forgets the half that was used least
-// recently when it is full.
+// two commits share is read once.
 type treeCache struct {
-	mu      sync.Mutex
-	limit   int
-	entries int
-	young   map[plumbing.Hash][]entry
-	old     map[plumbing.Hash][]entry
+	*aging[plumbing.Hash, []entry]
 }
 
+// newTreeCache bounds the entries of all directories together.
 func newTreeCache(limit int) *treeCache {
-	return &treeCache{limit: limit / 2, young: map[plumbing.Hash][]entry{}}
-}
-
-func (c *treeCache) get(h plumbing.Hash) ([]entry, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if entries, ok := c.young[h]; ok {
-		return entries, true
-	}
-	entries, ok := c.old[h]
-	if ok {
-		c.insert(h, entries)
-	}
-	return entries, ok
-}
-
-func (c *treeCache) put(h plumbing.Hash, entries []entry) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.insert(h, entries)
-}
-
-func (c *treeCache) insert(h plumbing.Hash, entries []entry) {
-	if c.entries+len(entries) > c.limit {
-		c.old, c.young, c.entries = c.young, map[plumbing.Hash][]entry{}, 0
-	}
-	c.young[h] = entries
-	c.entries += len(entries)
+	return &treeCache{newAging[plumbing.Hash, []entry](limit)}
 }
 
 // treeBytes bounds one directory: some 200,000 names.
@@ -124,7 +92,7 @@ func (c *treeCache) read(s *store, h plumbing.Hash) ([]entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.put(h, entries)
+	c.put(h, entries, 1+len(entries))
 	return entries, nil
 }
 

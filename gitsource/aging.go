@@ -1,0 +1,57 @@
+package gitsource
+
+import "sync"
+
+// An aging cache holds values up to a weight in all. When it is full it forgets
+// those that were not used since the last time it was; so it costs no list and
+// no timestamps.
+type aging[K comparable, V any] struct {
+	mu     sync.Mutex
+	limit  int
+	weight int
+	young  map[K]weighed[V]
+	old    map[K]weighed[V]
+}
+
+type weighed[V any] struct {
+	value  V
+	weight int
+}
+
+func newAging[K comparable, V any](limit int) *aging[K, V] {
+	return &aging[K, V]{limit: limit / 2, young: map[K]weighed[V]{}}
+}
+
+func (c *aging[K, V]) get(k K) (V, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if w, ok := c.young[k]; ok {
+		return w.value, true
+	}
+	w, ok := c.old[k]
+	if ok {
+		c.insert(k, w)
+	}
+	return w.value, ok
+}
+
+// put remembers a value unless it alone would fill half of the cache.
+func (c *aging[K, V]) put(k K, v V, weight int) {
+	if weight > c.limit {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.insert(k, weighed[V]{v, weight})
+}
+
+func (c *aging[K, V]) insert(k K, w weighed[V]) {
+	if before, ok := c.young[k]; ok {
+		c.weight -= before.weight
+	}
+	if c.weight+w.weight > c.limit {
+		c.old, c.young, c.weight = c.young, map[K]weighed[V]{}, 0
+	}
+	c.young[k] = w
+	c.weight += w.weight
+}

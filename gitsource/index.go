@@ -1,0 +1,163 @@
+package gitsource
+
+import (
+	"bytes"
+	"crypto/sha1" //nolint:gosec // the checksum of Git's index format
+	"encoding/binary"
+	"errors"
+	"math"
+	"os"
+	"slices"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+// An index says where in a pack an object is. It is the file as it is on disk,
+// 28 bytes for each object, and may be read by many at a time.
+type index struct {
+	n       int
+	fanout  []byte // 256 counts
+	names   []byte // n hashes, sorted
+	crcs    []byte
+	offsets []byte
+	far     []byte // offsets beyond 2 GiB
+}
+
+// An indexed is one entry of a pack.
+type indexed struct {
+	hash   plumbing.Hash
+	crc    uint32
+	offset int64
+}
+
+const (
+	indexHeader = 8
+	fanoutBytes = 4 * 256
+	hashBytes   = 20
+)
+
+var indexMagic = []byte{0xff, 't', 'O', 'c', 0, 0, 0, 2}
+
+var errIndex = errors.New("index is damaged")
+
+func openIndex(path string) (*index, error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return parseIndex(raw)
+}
+
+// parseIndex proves the whole file by its checksum, and the fanout's order, so
+// that lookups need no more checks.
+func parseIndex(raw []byte) (*index, error) {
+	if len(raw) < indexHeader+fanoutBytes+2*hashBytes || !bytes.HasPrefix(raw, indexMagic) {
+		return nil, errIndex
+	}
+	body, sum := raw[:len(raw)-hashBytes], raw[len(raw)-hashBytes:]
+	if got := sha1.Sum(body); !bytes.Equal(got[:], sum) { //nolint:gosec // see the import
+		return nil, errIndex
+	}
+	x := &index{fanout: body[indexHeader : indexHeader+fanoutBytes]}
+	for fan := 1; fan < 256; fan++ {
+		if x.count(fan-1) > x.count(fan) {
+			return nil, errIndex
+		}
+	}
+	x.n = x.count(255)
+	rest := body[indexHeader+fanoutBytes : len(body)-hashBytes]
+	if len(rest) < x.n*(hashBytes+8) {
+		return nil, errIndex
+	}
+	x.names, rest = rest[:x.n*hashBytes], rest[x.n*hashBytes:]
+	x.crcs, rest = rest[:x.n*4], rest[x.n*4:]
+	x.offsets, x.far = rest[:x.n*4], rest[x.n*4:]
+	return x, nil
+}
+
+// count answers how many hashes begin with a byte up to fan.
+func (x *index) count(fan int) int { return int(binary.BigEndian.Uint32(x.fanout[4*fan:])) }
+
+// find answers where an object begins.
+func (x *index) find(h plumbing.Hash) (offset int64, ok bool) {
+	low, high := 0, x.count(int(h[0]))
+	if h[0] > 0 {
+		low = x.count(int(h[0]) - 1)
+	}
+	for low < high {
+		mid := (low + high) / 2
+		switch c := bytes.Compare(x.names[mid*hashBytes:(mid+1)*hashBytes], h[:]); {
+		case c == 0:
+			return x.offset(mid)
+		case c < 0:
+			low = mid + 1
+		default:
+			high = mid
+		}
+	}
+	return 0, false
+}
+
+func (x *index) offset(i int) (int64, bool) {
+	short := binary.BigEndian.Uint32(x.offsets[4*i:])
+	if short&(1<<31) == 0 {
+		return int64(short), true
+	}
+	at := int(short&^(1<<31)) * 8
+	if at+8 > len(x.far) {
+		return 0, false
+	}
+	long := binary.BigEndian.Uint64(x.far[at:])
+	return int64(long), long <= math.MaxInt64 //nolint:gosec // just compared
+}
+
+// entries answers all objects by hash.
+func (x *index) entries() ([]indexed, error) {
+	all := make([]indexed, x.n)
+	for i := range all {
+		offset, ok := x.offset(i)
+		if !ok {
+			return nil, errIndex
+		}
+		copy(all[i].hash[:], x.names[i*hashBytes:])
+		all[i].crc = binary.BigEndian.Uint32(x.crcs[4*i:])
+		all[i].offset = offset
+	}
+	return all, nil
+}
+
+// encodeIndex writes the entries in Git's second index format. Unlike the
+// library's writer it keeps entries of equal hash, so that the count agrees
+// with the pack's.
+func encodeIndex(entries []indexed, checksum plumbing.Hash) []byte {
+	entries = slices.Clone(entries)
+	slices.SortFunc(entries, func(a, b indexed) int { return bytes.Compare(a.hash[:], b.hash[:]) })
+	out := make([]byte, 0, indexHeader+fanoutBytes+(hashBytes+8)*len(entries)+2*hashBytes)
+	out = append(out, indexMagic...)
+	next := 0
+	for fan := range 256 {
+		for next < len(entries) && int(entries[next].hash[0]) == fan {
+			next++
+		}
+		out = binary.BigEndian.AppendUint32(out, uint32(next)) //nolint:gosec // limits.objects is far below
+	}
+	for _, e := range entries {
+		out = append(out, e.hash[:]...)
+	}
+	for _, e := range entries {
+		out = binary.BigEndian.AppendUint32(out, e.crc)
+	}
+	var far []byte
+	for _, e := range entries {
+		short := uint32(e.offset) //nolint:gosec // replaced if it does not fit
+		if e.offset > math.MaxInt32 {
+			short = 1<<31 | uint32(len(far)/8)                         //nolint:gosec // as above
+			far = binary.BigEndian.AppendUint64(far, uint64(e.offset)) //nolint:gosec // not negative
+		}
+		out = binary.BigEndian.AppendUint32(out, short)
+	}
+	out = append(out, far...)
+	out = append(out, checksum[:]...)
+	sum := sha1.Sum(out) //nolint:gosec // see the import
+	return append(out, sum[:]...)
+}

@@ -1,0 +1,217 @@
+package gitsource
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/format/idxfile"
+	"pgregory.net/rapid"
+)
+
+// What is written is what is read, for any entries, and the library reads the
+// same.
+func TestAnIndexKeepsItsEntries(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+		var entries []indexed
+		for range rapid.IntRange(0, 200).Draw(t, "entries") {
+			e := indexed{crc: random.Uint32(), offset: random.Int64N(1 << rapid.IntRange(4, 40).Draw(t, "bits"))}
+			for i := range e.hash {
+				e.hash[i] = byte(random.IntN(256))
+			}
+			entries = append(entries, e)
+		}
+		raw := encodeIndex(entries, plumbing.Hash{1})
+		x, err := parseIndex(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := x.entries()
+		if err != nil || len(got) != len(entries) {
+			t.Fatalf("%d entries, %v", len(got), err)
+		}
+		theirs := idxfile.NewMemoryIndex()
+		if err := idxfile.NewDecoder(bytes.NewReader(raw)).Decode(theirs); err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			if !slices.Contains(got, e) {
+				t.Fatalf("entry %v is lost", e)
+			}
+			if offset, ok := x.find(e.hash); !ok || offset != e.offset {
+				t.Fatalf("%s is at %d, want %d", e.hash, offset, e.offset)
+			}
+			if offset, err := theirs.FindOffset(e.hash); err != nil || offset != e.offset {
+				t.Fatalf("the library finds %s at %d, %v", e.hash, offset, err)
+			}
+		}
+		if _, ok := x.find(plumbing.Hash{0xff, 0xff, 0xff}); ok {
+			t.Fatal("something is found that is not there")
+		}
+	})
+}
+
+// Of the same pack git makes the same index, byte for byte: every hash, offset
+// and checksum is right, differences in chains and to hashes included.
+func TestAnIndexIsWhatGitMakes(t *testing.T) {
+	g := newGitRepo(t)
+	big := noise(30_000)
+	for i := range 8 {
+		big = big[:10_000] + noise(i+1) + big[10_000:]
+		g.commit("change", map[string]string{"big": big, "dir/small": noise(i + 10)})
+	}
+	all := g.git("cat-file", "--batch-all-objects", "--batch-check=%(objectname)") + "\n"
+	for name, args := range map[string][]string{
+		"differences by distance": {"--delta-base-offset"},
+		"differences to hashes":   {"--no-delta-base-offset"},
+		"no differences":          {"--window=0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pack := g.output(all, append([]string{"pack-objects", "-q", "--stdout"}, args...)...)
+			dir := t.TempDir()
+			path := filepath.Join(dir, "theirs.pack")
+			if err := os.WriteFile(path, []byte(pack), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			g.git("index-pack", path)
+			want := read(t, filepath.Join(dir, "theirs.idx"))
+			f, err := os.Create(filepath.Join(dir, "ours.pack"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			entries, checksum, err := indexPack(f, bytes.NewReader([]byte(pack)), Config{}.withDefaults().Limits)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := encodeIndex(entries, checksum); string(got) != want {
+				t.Errorf("our index of %d bytes is not git's of %d", len(got), len(want))
+			}
+			if got := read(t, f.Name()); got != pack {
+				t.Error("the pack was not kept as it came")
+			}
+		})
+	}
+}
+
+// A pack that is cut, changed or goes on is refused wherever that is.
+func TestADamagedPackIsRefused(t *testing.T) {
+	g := newGitRepo(t)
+	g.commit("first", map[string]string{"a": noise(300), "b": noise(299)})
+	all := g.git("cat-file", "--batch-all-objects", "--batch-check=%(objectname)") + "\n"
+	pack := []byte(g.output(all, "pack-objects", "-q", "--stdout"))
+	limits := Config{}.withDefaults().Limits
+	try := func(pack []byte) error {
+		f, err := os.Create(filepath.Join(t.TempDir(), "pack"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		_, _, err = indexPack(f, bytes.NewReader(pack), limits)
+		return err
+	}
+	if err := try(pack); err != nil {
+		t.Fatal(err)
+	}
+	for n := 0; n < len(pack); n += 7 {
+		if try(pack[:n]) == nil {
+			t.Errorf("cut at %d of %d", n, len(pack))
+		}
+		changed := bytes.Clone(pack)
+		changed[n] ^= 0x10
+		if try(changed) == nil {
+			t.Errorf("changed at %d of %d", n, len(pack))
+		}
+	}
+	wantError(t, try(append(bytes.Clone(pack), 'x')), "goes on after its end")
+	wantError(t, try(nil), "remote sent no pack")
+}
+
+// No pack makes the indexer panic or accept what it cannot read back.
+func FuzzIndexPack(f *testing.F) {
+	g := newGitRepo(f)
+	g.commit("first", map[string]string{"a": noise(100)})
+	g.commit("second", map[string]string{"a": noise(100) + "x"})
+	all := g.git("cat-file", "--batch-all-objects", "--batch-check=%(objectname)") + "\n"
+	f.Add([]byte(g.output(all, "pack-objects", "-q", "--stdout", "--window=10")))
+	f.Add([]byte("PACK\x00\x00\x00\x02\xff\xff\xff\xff"))
+	limits := Config{}.withDefaults().Limits
+	limits.ObjectBytes = mib
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		file, err := os.CreateTemp(dir, "pack")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer os.Remove(file.Name())
+		defer file.Close()
+		entries, checksum, err := indexPack(file, bytes.NewReader(raw), limits)
+		if err != nil {
+			return
+		}
+		x, err := parseIndex(encodeIndex(entries, checksum))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &pack{name: "p", file: file, size: int64(len(raw)), index: x, bases: newAging[baseKey, content](mib)}
+		for _, e := range entries {
+			if _, err := p.at(e.offset, mib); err != nil {
+				t.Errorf("%s cannot be read back: %v", e.hash, err)
+			}
+		}
+	})
+}
+
+// No index panics.
+func FuzzParseIndex(f *testing.F) {
+	f.Add(encodeIndex([]indexed{{hash: plumbing.Hash{1}, offset: 1 << 40}, {hash: plumbing.Hash{2}, offset: 12}}, plumbing.Hash{}), []byte{1})
+	f.Fuzz(func(_ *testing.T, raw, name []byte) {
+		x, err := parseIndex(raw)
+		if err != nil {
+			return
+		}
+		var h plumbing.Hash
+		copy(h[:], name)
+		x.find(h)
+		_, _ = x.entries()
+	})
+}
+
+// An aging cache never holds more than its limit, never forgets what was just
+// put, and answers only what was put.
+func TestAnAgingCacheIsBounded(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const limit = 100
+		c := newAging[int, int](limit)
+		truth := map[int]int{}
+		for range rapid.IntRange(0, 300).Draw(t, "steps") {
+			k := rapid.IntRange(0, 20).Draw(t, "key")
+			if rapid.Bool().Draw(t, "put") {
+				v, weight := rapid.Int().Draw(t, "value"), rapid.IntRange(1, 80).Draw(t, "weight")
+				c.put(k, v, weight)
+				if weight <= limit/2 {
+					truth[k] = v
+					if got, ok := c.get(k); !ok || got != v {
+						t.Fatal("forgot what was just put")
+					}
+				}
+			} else if got, ok := c.get(k); ok && got != truth[k] {
+				t.Fatalf("answers %d, was put %d", got, truth[k])
+			}
+			total := 0
+			for _, generation := range []map[int]weighed[int]{c.young, c.old} {
+				for _, w := range generation {
+					total += w.weight
+				}
+			}
+			if total > limit {
+				t.Fatalf("holds %d, at most %d", total, limit)
+			}
+		}
+	})
+}

@@ -1,0 +1,195 @@
+package gitsource
+
+import (
+	"bytes"
+	"crypto/sha1" //nolint:gosec // Git's object names; collisions are detected when a pack arrives
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strconv"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/format/packfile"
+)
+
+// A pack is one open pack file. Many may read from it at a time, which is why
+// it is not the library's: that one seeks.
+type pack struct {
+	name  string
+	file  *os.File
+	size  int64
+	index *index
+	// bases are contents that others were rebuilt from.
+	bases *aging[baseKey, content]
+}
+
+type baseKey struct {
+	pack   string
+	offset int64
+}
+
+// A content is what an object holds.
+type content struct {
+	kind  plumbing.ObjectType
+	bytes []byte
+}
+
+// errKind says that an object is there and is of another type.
+var errKind = errors.New("object is of another type")
+
+// openPack opens path.pack and path.idx.
+func openPack(path, name string, bases *aging[baseKey, content]) (*pack, error) {
+	index, err := openIndex(path + ".idx")
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.Open(path + ".pack")
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &pack{name, f, info.Size(), index, bases}, nil
+}
+
+// read answers an object's content and proves that it is the one asked for.
+// The caller may keep and change it.
+func (p *pack) read(t plumbing.ObjectType, h plumbing.Hash, limit int64) ([]byte, error) {
+	offset, ok := p.index.find(h)
+	if !ok {
+		return nil, errMissing
+	}
+	o, err := p.at(offset, limit)
+	if err != nil {
+		return nil, fmt.Errorf("object %s: %w", h, err)
+	}
+	if hashOf(o.kind, o.bytes) != h {
+		return nil, errors.New("content does not have the hash it is stored under")
+	}
+	if o.kind != t {
+		return nil, fmt.Errorf("%w: %s, not %s", errKind, o.kind, t)
+	}
+	return o.bytes, nil
+}
+
+func hashOf(t plumbing.ObjectType, content []byte) plumbing.Hash {
+	header := append(t.Bytes(), ' ')
+	header = append(strconv.AppendInt(header, int64(len(content)), 10), 0)
+	sum := sha1.New() //nolint:gosec // see the import
+	sum.Write(header)
+	sum.Write(content)
+	return plumbing.Hash(sum.Sum(nil))
+}
+
+// maxChain is how many differences may lead to one object, as in Git.
+const maxChain = 4095
+
+// at rebuilds the object at an offset, if it is at most limit bytes.
+func (p *pack) at(offset, limit int64) (content, error) {
+	var deltas [][]byte
+	var offsets []int64
+	for len(deltas) <= maxChain {
+		if o, ok := p.bases.get(baseKey{p.name, offset}); ok {
+			if len(deltas) == 0 {
+				o.bytes = bytes.Clone(o.bytes)
+				return o, fits(int64(len(o.bytes)), limit)
+			}
+			return p.apply(o, deltas, offsets)
+		}
+		h, raw, err := p.inflate(offset, limit)
+		if err != nil {
+			return content{}, err
+		}
+		limit = math.MaxInt64 // a base may be larger than what is made of it
+		offsets = append(offsets, offset)
+		if !h.kind.IsDelta() {
+			return p.apply(content{h.kind, raw}, deltas, offsets)
+		}
+		deltas = append(deltas, raw)
+		offset = h.base
+	}
+	return content{}, errors.New("too many differences lead to one object")
+}
+
+// apply turns a base into what the differences make of it, the last one first,
+// and remembers what it went through.
+func (p *pack) apply(o content, deltas [][]byte, offsets []int64) (content, error) {
+	for i := len(deltas) - 1; i >= 0; i-- {
+		if at := i + 1; at < len(offsets) {
+			p.bases.put(baseKey{p.name, offsets[at]}, o, len(o.bytes))
+		}
+		patched, err := packfile.PatchDelta(o.bytes, deltas[i])
+		if err != nil {
+			return content{}, err
+		}
+		o.bytes = patched
+	}
+	return o, nil
+}
+
+// sizeAt answers how long an object is, from its beginning alone.
+func (p *pack) sizeAt(offset int64) (int64, error) {
+	r := p.reader(offset)
+	defer r.release()
+	h, err := r.header(p, offset)
+	if err != nil || !h.kind.IsDelta() {
+		return h.size, err
+	}
+	z, err := r.zlib()
+	if err != nil {
+		return 0, err
+	}
+	var head [2 * binary.MaxVarintLen64]byte
+	n, err := io.ReadFull(z, head[:])
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return 0, err
+	}
+	return deltaResult(head[:n])
+}
+
+// deltaResult reads from a difference how long its result is.
+func deltaResult(delta []byte) (int64, error) {
+	_, n := binary.Uvarint(delta) // of the base
+	if n <= 0 {
+		return 0, packfile.ErrInvalidDelta
+	}
+	size, n := binary.Uvarint(delta[n:])
+	if n <= 0 || size > 1<<62 {
+		return 0, packfile.ErrInvalidDelta
+	}
+	return int64(size), nil
+}
+
+func fits(size, limit int64) error {
+	if size > limit {
+		return fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, size, limit)
+	}
+	return nil
+}
+
+// inflate reads what is stored at an offset, a difference as it is, if the
+// object is at most limit bytes.
+func (p *pack) inflate(offset, limit int64) (entryHeader, []byte, error) {
+	r := p.reader(offset)
+	defer r.release()
+	h, err := r.header(p, offset)
+	if err != nil {
+		return h, nil, err
+	}
+	if !h.kind.IsDelta() {
+		if err := fits(h.size, limit); err != nil {
+			return h, nil, err
+		}
+	}
+	raw, err := r.inflate(h.size)
+	if err != nil || !h.kind.IsDelta() {
+		return h, raw, err
+	}
+	size, err := deltaResult(raw)
+	return h, raw, errors.Join(err, fits(size, limit))
+}
