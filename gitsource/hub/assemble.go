@@ -119,7 +119,7 @@ func (it *item) withoutNamespace() *item {
 	}
 	object := it.object.Object.DeepCopy()
 	object.SetNamespace("")
-	hash, _ := hashOf(object.Object) // it had one before
+	hash, _ := hashOfObject(object.Object) // it had one before
 	v := &item{id: it.id, origin: it.origin}
 	v.id.Namespace = ""
 	v.object = &api.Object{ID: v.id, Object: object, Hash: hash, Origin: it.origin}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -171,11 +172,20 @@ func BenchmarkColdLoad(b *testing.B) {
 		tree := newMemoryTree(manyFiles(n))
 		b.Run(fmt.Sprintf("files=%d", n), func(b *testing.B) {
 			b.ReportAllocs()
+			var before, after runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&before)
+			var l *Loader
 			for b.Loop() {
-				if _, err := Load(Commit{}, tree, Options{}); err != nil {
+				l = NewLoader(Options{})
+				if _, err := l.Load(Commit{}, tree); err != nil {
 					b.Fatal(err)
 				}
 			}
+			runtime.GC()
+			runtime.ReadMemStats(&after)
+			b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/mib, "MiB-held")
+			runtime.KeepAlive(l)
 		})
 	}
 }
@@ -218,4 +228,40 @@ func BenchmarkOneFileCommit(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkKustomization shows what an overlay of 100 resources costs, and
+// what it costs again when nothing it reads has changed.
+func BenchmarkKustomization(b *testing.B) {
+	files := map[string]string{"overlay/kustomization.yaml": "namespace: web\nnamePrefix: prod-\nresources: [../base]\n"}
+	var list strings.Builder
+	for i := range 100 {
+		name := fmt.Sprintf("object-%03d.yaml", i)
+		files["base/"+name] = manifest(i, 0)
+		list.WriteString("- " + name + "\n")
+	}
+	files["base/kustomization.yaml"] = "resources:\n" + list.String()
+	var trees []*memoryTree
+	for i := range 4 {
+		files["other.yaml"] = fmt.Sprintf(namespaceText, fmt.Sprint("ns-", i))
+		trees = append(trees, newMemoryTree(files))
+	}
+	b.Run("built", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := Load(Commit{}, trees[0], Options{}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("unchanged", func(b *testing.B) {
+		l := NewLoader(Options{})
+		for i := 0; b.Loop(); i++ {
+			if _, err := l.Load(Commit{}, trees[i%len(trees)]); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if l.built != 1 {
+			b.Fatalf("built %d times", l.built)
+		}
+	})
 }

@@ -18,7 +18,7 @@ func judgeContent(r *report, it *item, object map[string]any) *item {
 	if !contentFits(r, it, object) {
 		return nil
 	}
-	hash, err := hashOf(object)
+	hash, err := hashOfObject(object)
 	if err != nil {
 		r.errorf(r.top, "cannot be written as JSON: %v", err)
 		return nil
@@ -32,6 +32,16 @@ func judgeContent(r *report, it *item, object map[string]any) *item {
 // hashOf is the lower-case hex SHA-256 of the JSON of v, keys sorted.
 func hashOf(v any) (string, error) {
 	data, err := json.Marshal(v)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// hashOfObject is hashOf, for what stands in manifests.
+func hashOfObject(object map[string]any) (string, error) {
+	data, err := appendJSON(nil, object)
 	if err != nil {
 		return "", err
 	}

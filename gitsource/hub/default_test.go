@@ -1,0 +1,148 @@
+package hub
+
+import (
+	"encoding/json"
+	"testing"
+	"testing/fstest"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+func loadOne(t *testing.T, text string) *Snapshot {
+	t.Helper()
+	s, err := Load(Commit{}, fstest.MapFS{"a.yaml": {Data: []byte(text)}}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+const placementText = `apiVersion: placement.kubernetes-fleet.io/v1
+kind: ClusterResourcePlacement
+metadata: {name: a}
+spec:
+  resourceSelectors: [{group: "", version: v1, kind: Namespace}]
+`
+
+func TestDefaultsOfPlacements(t *testing.T) {
+	const strategy = `"strategy":{"type":"RollingUpdate",` +
+		`"rollingUpdate":{"maxUnavailable":"25%","maxSurge":"25%","unavailablePeriodSeconds":60},` +
+		`"applyStrategy":{"comparisonOption":"PartialComparison","whenToApply":"Always","type":"ClientSideApply","whenToTakeOver":"Always"},` +
+		`"deleteStrategy":{"propagationPolicy":"Delete"}},"revisionHistoryLimit":10,"statusReportingScope":"ClusterScopeOnly"}`
+	const terms = `{"resourceSelectors":[{"group":"","version":"v1","kind":"Namespace","selectionScope":"NamespaceWithResources"}],`
+	tests := map[string]struct{ more, want string }{
+		"nothing": {"", terms + `"policy":{"placementType":"PickAll"},` + strategy},
+		"a policy": {
+			"  policy: {placementType: PickN, numberOfClusters: 2, tolerations: [{key: a}], topologySpreadConstraints: [{topologyKey: r}]}\n",
+			terms + `"policy":{"placementType":"PickN","numberOfClusters":2,` +
+				`"topologySpreadConstraints":[{"maxSkew":1,"topologyKey":"r","whenUnsatisfiable":"DoNotSchedule"}],` +
+				`"tolerations":[{"key":"a","operator":"Equal"}]},` + strategy,
+		},
+		"an external rollout": {
+			"  strategy: {type: External, applyStrategy: {type: ServerSideApply}}\n",
+			terms + `"policy":{"placementType":"PickAll"},"strategy":{"type":"External",` +
+				`"applyStrategy":{"comparisonOption":"PartialComparison","whenToApply":"Always","type":"ServerSideApply",` +
+				`"serverSideApplyConfig":{"force":false},"whenToTakeOver":"Always"},"deleteStrategy":{"propagationPolicy":"Delete"}},` +
+				`"revisionHistoryLimit":10,"statusReportingScope":"ClusterScopeOnly"}`,
+		},
+		"what is said": {
+			"  policy: {}\n  revisionHistoryLimit: 3\n  strategy: {rollingUpdate: {maxSurge: 1, maxUnavailable: 0, unavailablePeriodSeconds: 0}}\n",
+			terms + `"policy":{"placementType":"PickAll"},"strategy":{"type":"RollingUpdate",` +
+				`"rollingUpdate":{"maxUnavailable":0,"maxSurge":1,"unavailablePeriodSeconds":0},` +
+				`"applyStrategy":{"comparisonOption":"PartialComparison","whenToApply":"Always","type":"ClientSideApply","whenToTakeOver":"Always"},` +
+				`"deleteStrategy":{"propagationPolicy":"Delete"}},"revisionHistoryLimit":3,"statusReportingScope":"ClusterScopeOnly"}`,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := json.Marshal(loadOne(t, placementText+test.more).Placements[0].Spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(got) != test.want {
+				t.Errorf("spec\n%s\nwant\n%s", got, test.want)
+			}
+		})
+	}
+}
+
+// The base of a generation: the same for all ways to say the same, and another
+// for anything else.
+func TestSpecHashIsOfTheMeaning(t *testing.T) {
+	hash := func(text string) string { return loadOne(t, text).Placements[0].SpecHash }
+	plain := hash(placementText)
+	for _, more := range []string{"  policy: {placementType: pickAll}\n", "  revisionHistoryLimit: 10\n", "status: {}\n", "  strategy:\n"} {
+		if hash(placementText+more) != plain {
+			t.Errorf("%q changes the hash", more)
+		}
+	}
+	for _, more := range []string{"  revisionHistoryLimit: 11\n", "  policy: {tolerations: [{key: a}]}\n"} {
+		if hash(placementText+more) == plain {
+			t.Errorf("%q does not change the hash", more)
+		}
+	}
+}
+
+func TestVersionsBecomeOne(t *testing.T) {
+	s := loadOne(t, `apiVersion: cluster.kubernetes-fleet.io/v1
+kind: MemberCluster
+metadata: {name: a}
+spec: {}
+---
+apiVersion: placement.kubernetes-fleet.io/v1alpha1
+kind: ClusterResourceOverride
+metadata: {name: a}
+spec:
+  placement: {name: p}
+  clusterResourceSelectors: [{group: "", version: v1, kind: Namespace, name: a}]
+  policy: {overrideRules: [{clusterSelector: {clusterSelectorTerms: []}, jsonPatchOverrides: [{op: remove, path: /spec}]}]}
+`)
+	c, o := s.Clusters[0], s.ClusterOverrides[0]
+	if c.APIVersion != "cluster.kubernetes-fleet.io/v1beta1" || o.APIVersion != "placement.kubernetes-fleet.io/v1beta1" {
+		t.Errorf("versions %s and %s", c.APIVersion, o.APIVersion)
+	}
+	if *c.Spec.HeartbeatPeriodSeconds != 60 || c.Labels[api.MemberNameLabel] != "a" {
+		t.Errorf("cluster %+v", c.MemberCluster)
+	}
+	if o.Spec.Placement.Scope != api.ClusterScoped || o.Spec.Policy.OverrideRules[0].OverrideType != api.JSONPatchOverrideType {
+		t.Errorf("override %+v", o.Spec)
+	}
+}
+
+// A dump and a hand-written manifest agree, in whatever language and order.
+func TestHashIsOfTheObject(t *testing.T) {
+	same := []string{
+		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: b}\ndata: {x: \"1\", y: z}\n",
+		`{"kind": "ConfigMap", "apiVersion": "v1", "data": {"y": "z", "x": "1"}, "metadata": {"namespace": "b", "name": "a"}}`,
+		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: b, uid: u, creationTimestamp: null, annotations: {kubectl.kubernetes.io/last-applied-configuration: x}}\ndata: {x: '1', y: z}\n",
+	}
+	want := loadOne(t, same[0]).Objects[0].Hash
+	for _, text := range same[1:] {
+		if got := loadOne(t, text).Objects[0].Hash; got != want {
+			t.Errorf("%s has another hash", text)
+		}
+	}
+	other := loadOne(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: b}\ndata: {x: \"2\", y: z}\n").Objects[0].Hash
+	if other == want || len(want) != 64 {
+		t.Errorf("hashes %s and %s", want, other)
+	}
+}
+
+// What someone may have written on purpose stays.
+func TestStrippingLeavesWhatWasMeant(t *testing.T) {
+	s := loadOne(t, `apiVersion: v1
+kind: Service
+metadata: {name: a, namespace: b, finalizers: [f], deletionGracePeriodSeconds: 3, uid: u}
+spec: {clusterIP: 10.0.0.1, healthCheckNodePort: 30001, ports: [{port: 80, nodePort: 30000}]}
+status: {loadBalancer: {ingress: []}}
+`)
+	got, err := json.Marshal(s.Objects[0].Object.Object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"apiVersion":"v1","kind":"Service","metadata":{"deletionGracePeriodSeconds":3,"finalizers":["f"],"name":"a","namespace":"b"},` +
+		`"spec":{"clusterIP":"10.0.0.1","healthCheckNodePort":30001,"ports":[{"nodePort":30000,"port":80}]}}`
+	if string(got) != want {
+		t.Errorf("object %s, want %s", got, want)
+	}
+}
