@@ -5,46 +5,72 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
-	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
 func newPlan() *cobra.Command {
 	var output string
+	var in outlookInput
 	cmd := &cobra.Command{
 		Use:   "plan PATH",
 		Short: "Print what a checkout would do: which clusters get which objects; offline",
 		Long: `Plan reads a directory as the daemon reads a commit, and prints the decision on
 every cluster for every placement, and what each cluster would hold in the end.
-It asks no cluster: every declared member counts as healthy and empty.`,
+It asks no cluster and no daemon.
+
+Without --clusters every declared member counts as healthy, with the properties
+that are declared and no others. With --current the clusters of an earlier plan
+count as held, and what would change is printed first.
+
+Exit codes: 0 fine, 1 with --current if the plan differs from it, 2 error.`,
+		Example: `  gitfleet plan .
+  gitfleet plan . -o json > before.json
+  gitfleet get clusters -o yaml > clusters.yaml
+  gitfleet plan . --clusters clusters.yaml --current before.json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			snapshot, err := loadDir(args[0])
-			if err != nil {
-				return err
+			if output != "text" && output != "json" {
+				return fmt.Errorf("-o %s: use text or json", output)
 			}
-			p := plan.Resolve(offline(snapshot))
-			switch output {
-			case "json":
-				return writeJSON(cmd.OutOrStdout(), describePlan(snapshot, p))
-			case "text":
-				return printPlan(cmd.OutOrStdout(), describePlan(snapshot, p))
-			}
-			return fmt.Errorf("-o %s: use text or json", output)
+			in.dir = args[0]
+			return runPlan(cmd.OutOrStdout(), in, output)
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	in.bind(cmd.Flags())
 	return cmd
 }
 
-// loadDir reads a directory as a commit.
+func runPlan(w io.Writer, in outlookInput, output string) error {
+	o, err := look(in)
+	var bad *hub.LoadError
+	if output == "json" && errors.As(err, &bad) {
+		// Whoever reads JSON wants to know by fields what is wrong.
+		if err := writeJSON(w, planDocument{APIVersion: planVersion, Problems: describeProblems(bad.Problems)}.filled()); err != nil {
+			return err
+		}
+	}
+	if err != nil {
+		return err
+	}
+	d := o.describe()
+	changes := compare(o.before, d)
+	if output == "json" {
+		err = writeJSON(w, d)
+	} else {
+		err = printPlan(w, d, changes)
+	}
+	if err == nil && !changes.none() {
+		return exitCode(exitDifferences)
+	}
+	return err
+}
+
+// loadDir reads a directory as a commit. The error wraps a *hub.LoadError if
+// something in it is wrong.
 func loadDir(dir string) (*hub.Snapshot, error) {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -56,63 +82,7 @@ func loadDir(dir string) (*hub.Snapshot, error) {
 	s, err := hub.NewLoader(hub.Options{}).Load(hub.Commit{}, os.DirFS(dir))
 	var bad *hub.LoadError
 	if errors.As(err, &bad) {
-		return nil, fmt.Errorf("%s does not load:\n%w", dir, bad.Problems.Err())
+		return nil, fmt.Errorf("%s does not load:\n%w", dir, bad)
 	}
 	return s, err
-}
-
-// offline is a fleet in which all is well and nothing is placed yet.
-func offline(s *hub.Snapshot) plan.Input {
-	l := ledger.New()
-	now := time.Now()
-	for _, c := range s.Clusters {
-		l.Fold(ledger.ClusterSeen{Cluster: c.Name, At: now, Healthy: true})
-	}
-	return plan.Input{Head: s, Ledger: l, Now: now, Memo: plan.NewMemo()}
-}
-
-// printPlan writes a plan for a person.
-func printPlan(w io.Writer, d planDocument) error {
-	for _, p := range d.Placements {
-		fmt.Fprintf(w, "%s\n", placementTitle(p))
-		for _, c := range p.Conditions {
-			fmt.Fprintf(w, "  %s: %s\n", c.Reason, c.Message)
-		}
-		for _, dec := range p.Decisions {
-			mark := "-"
-			if dec.Selected {
-				mark = "+"
-			}
-			fmt.Fprintf(w, "  %s %s: %s\n", mark, dec.Cluster, dec.Reason)
-		}
-		for _, problem := range p.Problems {
-			fmt.Fprintf(w, "  ! %s\n", problem.text())
-		}
-		fmt.Fprintln(w)
-	}
-	for _, c := range d.Clusters {
-		fmt.Fprintf(w, "%s holds %d object(s)\n", c.Name, len(c.Objects))
-		rows := make([]string, 0, len(c.Objects))
-		for _, o := range c.Objects {
-			rows = append(rows, fmt.Sprintf("  %s  (%s)", objectTitle(o), o.Placement))
-		}
-		fmt.Fprintln(w, strings.Join(append(rows, ""), "\n"))
-	}
-	for _, problem := range d.Problems {
-		fmt.Fprintf(w, "%s: %s\n", problem.Severity, problem.text())
-	}
-	return nil
-}
-
-func placementTitle(p planPlacement) string {
-	parts := []string{p.Kind, p.Namespace, p.Name}
-	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), " ")
-}
-
-func objectTitle(o planObject) string {
-	name := o.Name
-	if o.Namespace != "" {
-		name = o.Namespace + "/" + name
-	}
-	return o.Kind + " " + name
 }

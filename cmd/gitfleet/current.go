@@ -1,0 +1,150 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+)
+
+// readCurrent reads an earlier plan, as far as it says what is held.
+func readCurrent(file string) (*planDocument, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	d := &planDocument{}
+	if err := json.Unmarshal(data, d); err != nil {
+		return nil, fmt.Errorf("--current: %s: %w", whereJSON(file, data, err), tellJSON(err))
+	}
+	if field, fault := d.fault(); fault != "" {
+		return nil, fmt.Errorf("--current: %s: %s: %s; give what gitfleet plan -o json has written", file, field, fault)
+	}
+	return d, nil
+}
+
+// whereJSON is the file, and the line of an error if it is known.
+func whereJSON(file string, data []byte, err error) string {
+	offset := int64(0)
+	var syntax *json.SyntaxError
+	var shape *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syntax):
+		offset = syntax.Offset
+	case errors.As(err, &shape):
+		offset = shape.Offset
+	}
+	if offset == 0 {
+		return file
+	}
+	return fmt.Sprintf("%s:%d", file, 1+bytes.Count(data[:min(int(offset), len(data))], []byte("\n")))
+}
+
+// tellJSON words an error for a person.
+func tellJSON(err error) error {
+	var shape *json.UnmarshalTypeError
+	if errors.As(err, &shape) {
+		return fmt.Errorf("%s: must be of type %s, not %s", shape.Field, shape.Type, shape.Value)
+	}
+	return fmt.Errorf("not valid JSON: %w", err)
+}
+
+// fault finds what is wrong with a document that was read.
+func (d *planDocument) fault() (field, message string) {
+	if d.APIVersion != planVersion {
+		return "apiVersion", fmt.Sprintf("%q is not %s", d.APIVersion, planVersion)
+	}
+	seen := map[string]bool{}
+	for i, p := range d.Placements {
+		at := fmt.Sprintf("placements[%d]", i)
+		switch {
+		case p.Name == "":
+			return at + ".name", "missing"
+		case seen[p.key()]:
+			return at + ".name", p.key() + " occurs twice"
+		}
+		seen[p.key()] = true
+		clusters := map[string]bool{}
+		for j, dec := range p.Decisions {
+			field := fmt.Sprintf("%s.decisions[%d].cluster", at, j)
+			switch {
+			case dec.Cluster == "":
+				return field, "missing"
+			case clusters[dec.Cluster]:
+				return field, dec.Cluster + " occurs twice"
+			}
+			clusters[dec.Cluster] = true
+		}
+	}
+	return "", ""
+}
+
+// hold writes into a ledger that the clusters of an earlier plan are held, and
+// have the content of then.
+func (d *planDocument) hold(l *ledger.Ledger, s *hub.Snapshot, now time.Time) {
+	specs := map[api.PlacementKey]*hub.Placement{}
+	for _, p := range s.Placements {
+		specs[p.Key] = p
+	}
+	for _, p := range d.Placements {
+		key := api.PlacementKey{Namespace: p.Namespace, Name: p.Name}
+		spec := specs[key]
+		if spec == nil {
+			continue
+		}
+		l.Note(key, ledger.Placement{Generation: 1, SpecHash: spec.SpecHash, Created: now})
+		for i, dec := range p.Decisions {
+			if dec.Selected {
+				l.Bind(key, p.binding(i, d.Commit, now))
+			}
+		}
+	}
+}
+
+// earlier stands for the content of an earlier plan, of which the JSON has only
+// the names.
+const earlier = "earlier"
+
+func (p planPlacement) binding(i int, commit string, now time.Time) placement.Binding {
+	d := p.Decisions[i]
+	b := placement.Binding{
+		Cluster: d.Cluster, Policy: p.PolicyHash, Order: i + 1,
+		Assigned: placement.Revision{Commit: commit, Hash: earlier}, AssignedAt: now,
+	}
+	if d.AffinityScore != nil && d.TopologySpreadScore != nil {
+		b.Score = &placement.Score{Affinity: *d.AffinityScore, Spread: *d.TopologySpreadScore}
+	}
+	// Other reasons are of the day, and would be told for ever.
+	if strings.Contains(d.Reason, ": picked by scheduling policy") {
+		b.Reason = d.Reason
+	}
+	return b
+}
+
+// objects are what a placement has on a cluster in the document; none if the
+// document is nil.
+func (d *planDocument) objects(key api.PlacementKey, cluster string) []planObject {
+	var out []planObject
+	if d == nil {
+		return nil
+	}
+	for _, c := range d.Clusters {
+		if c.Name != cluster {
+			continue
+		}
+		for _, o := range c.Objects {
+			if o.Placement == key.String() {
+				out = append(out, o)
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
+)
+
+// describe turns an outlook into its document.
+func (o *outlook) describe() planDocument {
+	d := planDocument{APIVersion: planVersion, Commit: o.snapshot.Commit.Hash, Problems: describeProblems(o.warnings)}
+	statuses := o.statuses()
+	objects := map[string][]planObject{}
+	for _, p := range o.plan.Placements {
+		d.Placements = append(d.Placements, o.placement(p, statuses[p.Key]))
+		for _, c := range p.Clusters {
+			name := c.Binding.Cluster
+			objects[name] = append(objects[name], o.contents(p, c)...)
+		}
+	}
+	for _, c := range o.plan.Members {
+		d.Clusters = append(d.Clusters, planCluster{Name: c.Name, Objects: append([]planObject{}, objects[c.Name]...)})
+	}
+	return d.filled()
+}
+
+func describeProblems(ps hub.Problems) []planProblem {
+	out := []planProblem{}
+	for _, p := range ps {
+		out = append(out, planProblem{p.Path, p.Line, p.Document, p.Field, p.Severity, p.Message})
+	}
+	return out
+}
+
+func (o *outlook) placement(p *plan.Placement, s api.PlacementStatus) planPlacement {
+	out := planPlacement{
+		Kind: p.Key.Kind(), Namespace: p.Key.Namespace, Name: p.Key.Name,
+		PolicyHash:        placement.PolicyHash(p.Spec.Spec.Policy),
+		Conditions:        []metav1.Condition{},
+		SelectedResources: []planResource{}, Decisions: []planDecision{},
+		Problems: describeProblems(append(slices.Clone(p.Warnings), faults(p)...)),
+	}
+	// Of the conditions a plan can tell only the first: the rest happens on
+	// clusters. It has no time, because nothing has happened.
+	if len(s.Conditions) > 0 {
+		scheduled := s.Conditions[0]
+		scheduled.LastTransitionTime = metav1.Time{}
+		out.Conditions = append(out.Conditions, scheduled)
+	}
+	for _, r := range s.SelectedResources {
+		out.SelectedResources = append(out.SelectedResources, resourceOf(r))
+	}
+	for _, dec := range o.decisions(p) {
+		row := planDecision{Cluster: dec.Cluster, Selected: dec.Selected, Reason: dec.Reason}
+		if dec.Score != nil {
+			row.AffinityScore, row.TopologySpreadScore = &dec.Score.Affinity, &dec.Score.Spread
+		}
+		out.Decisions = append(out.Decisions, row)
+	}
+	return out
+}
+
+func resourceOf(r api.ResourceIdentifier) planResource {
+	return planResource{Group: r.Group, Version: r.Version, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, Envelope: r.Envelope}
+}
+
+// decisions are the scheduler's. If it was not asked, because the selectors
+// are invalid, what is held stays and nothing else is chosen.
+func (o *outlook) decisions(p *plan.Placement) []placement.Decision {
+	if p.Request != nil {
+		return p.Schedule.Decisions
+	}
+	held := map[string]bool{}
+	var out []placement.Decision
+	for _, c := range p.Clusters {
+		name := c.Binding.Cluster
+		held[name] = true
+		out = append(out, placement.Decision{
+			Cluster: name, Selected: true, Score: c.Binding.Score,
+			Reason: `Cluster "` + name + `" keeps what it has: ` + p.Selection.Invalid,
+		})
+	}
+	for _, c := range o.plan.Members {
+		if !held[c.Name] {
+			out = append(out, placement.Decision{Cluster: c.Name, Reason: `Cluster "` + c.Name + `" is not selected: ` + p.Selection.Invalid})
+		}
+	}
+	return out
+}
+
+// contents are the objects that a cluster holds in the end. Where there is no
+// content for it, it keeps what it has.
+func (o *outlook) contents(p *plan.Placement, c *plan.OnCluster) []planObject {
+	if p.Request == nil || c.Err != nil {
+		return o.before.objects(p.Key, c.Binding.Cluster)
+	}
+	var out []planObject
+	for _, m := range c.Content.Manifests {
+		out = append(out, planObject{
+			Group: m.ID.Group, Version: m.Object.Object.GroupVersionKind().Version, Kind: m.ID.Kind,
+			Namespace: m.ID.Namespace, Name: m.ID.Name, Placement: p.Key.String(),
+		})
+	}
+	return out
+}
+
+// faults are what keeps a placement from doing what it says: selectors that
+// are invalid, content that cannot be made, objects that cannot be applied.
+func faults(p *plan.Placement) hub.Problems {
+	var out hub.Problems
+	fault := func(origin api.Origin, field, message string) {
+		problem := hub.Problem{Origin: origin, Field: field, Severity: hub.Error, Message: message}
+		if !slices.Contains(out, problem) {
+			out = append(out, problem)
+		}
+	}
+	if p.Selection.Invalid != "" {
+		fault(p.Spec.Origin, p.Selection.InvalidField, p.Selection.Invalid)
+	}
+	on := map[string][]string{}
+	var messages []string
+	for _, c := range p.Clusters {
+		if c.Err != nil {
+			text := c.Err.Error()
+			if on[text] == nil {
+				messages = append(messages, text)
+			}
+			on[text] = append(on[text], c.Binding.Cluster)
+		}
+		for _, r := range c.Content.Refused {
+			fault(r.Origin, "", r.ID.String()+": "+r.Message)
+		}
+	}
+	for _, text := range messages {
+		fault(p.Spec.Origin, "", text+" (on "+fewOf(on[text])+")")
+	}
+	return out
+}
+
+// fewOf lists the first few names.
+func fewOf(names []string) string {
+	const few = 5
+	if len(names) <= few {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:few], ", "), len(names)-few)
+}

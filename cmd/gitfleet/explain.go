@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+func newExplain() *cobra.Command {
+	var address, output string
+	var in outlookInput
+	cmd := &cobra.Command{
+		Use:   "explain crp/NAME|rp/NAMESPACE/NAME [CLUSTER]",
+		Short: "Say why a placement goes to a cluster, or what would have to change",
+		Long: `Explain tells everything that played a part in a decision: for each cluster
+every filter, every point of its score, ties and missing properties, and for one
+that is not selected what would have to be different.
+
+It asks the daemon why things are as they are. With --path it thinks about a
+checkout instead, as plan does, and asks nobody.`,
+		Example: `  gitfleet explain crp/web
+  gitfleet explain rp/shop/web member-3 -o json
+  gitfleet explain crp/web --path . --clusters clusters.yaml`,
+		Args: cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if output != "text" && output != "json" {
+				return fmt.Errorf("-o %s: use text or json", output)
+			}
+			name, err := placementName(args[0])
+			if err != nil {
+				return err
+			}
+			cluster := ""
+			if len(args) > 1 {
+				cluster = args[1]
+			}
+			e, err := explain(cmd.Context(), in, address, name, cluster)
+			if err != nil {
+				return err
+			}
+			if output == "json" {
+				return writeJSON(cmd.OutOrStdout(), e)
+			}
+			return printExplanation(cmd.OutOrStdout(), e)
+		},
+	}
+	where := os.Getenv(serverEnv)
+	if where == "" {
+		where = "http://" + defaultConfig().Listen
+	}
+	cmd.Flags().StringVar(&address, "server", where, "address of the daemon; also $"+serverEnv)
+	cmd.Flags().StringVar(&in.dir, "path", "", "think about this checkout, instead of asking the daemon")
+	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	in.bind(cmd.Flags())
+	return cmd
+}
+
+// placementName reads crp/NAME or rp/NAMESPACE/NAME; the kind may be written
+// out.
+func placementName(arg string) (string, error) {
+	kind, rest, _ := strings.Cut(arg, "/")
+	namespace, name, namespaced := strings.Cut(rest, "/")
+	switch strings.ToLower(kind) {
+	case "crp", "clusterresourceplacement", "clusterresourceplacements":
+		if rest != "" && !namespaced {
+			return api.PlacementKey{Name: rest}.String(), nil
+		}
+	case "rp", "resourceplacement", "resourceplacements":
+		if namespace != "" && name != "" && !strings.Contains(name, "/") {
+			return api.PlacementKey{Namespace: namespace, Name: name}.String(), nil
+		}
+	}
+	return "", fmt.Errorf("%q names no placement; write crp/NAME, or rp/NAMESPACE/NAME", arg)
+}
+
+func explain(ctx context.Context, in outlookInput, address, name, cluster string) (*status.Explanation, error) {
+	if in.dir == "" {
+		if in.clusters+in.current != "" {
+			return nil, errors.New("--clusters and --current go with --path: the daemon knows its own")
+		}
+		return client{address: address}.explain(ctx, name, cluster)
+	}
+	o, err := look(in)
+	if err != nil {
+		return nil, err
+	}
+	return o.report.Explain(name, cluster)
+}
+
+// explain asks the daemon.
+func (c client) explain(ctx context.Context, name, cluster string) (*status.Explanation, error) {
+	query := url.Values{"placement": {name}}
+	if cluster != "" {
+		query.Set("cluster", cluster)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(c.address, "/")+"/explain?"+query.Encode(), nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("ask the daemon: %w; is it running, and is --server right? Without one, use --path", err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, 16<<10))
+		return nil, errors.New(strings.TrimSpace(string(text)))
+	}
+	e := &status.Explanation{}
+	if err := json.NewDecoder(resp.Body).Decode(e); err != nil {
+		return nil, fmt.Errorf("read the daemon's answer: %w", err)
+	}
+	return e, nil
+}

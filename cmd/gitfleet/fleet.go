@@ -1,0 +1,184 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// A fleet is the observed one: what somebody saw of member clusters.
+type fleet struct {
+	clusters []hub.ObservedCluster
+	// at is when they were seen: the latest time the file speaks of, so that
+	// one that was well then is not taken for silent now.
+	at time.Time
+}
+
+func readFleet(file string) (fleet, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return fleet{}, err
+	}
+	clusters, err := hub.ReadClusters(file, data)
+	if err != nil {
+		return fleet{}, fmt.Errorf("--clusters:\n%w", err)
+	}
+	f := fleet{clusters: clusters}
+	for _, c := range clusters {
+		f.note(c.Status)
+	}
+	if f.at.IsZero() {
+		f.at = time.Now()
+	}
+	return f, nil
+}
+
+func (f *fleet) note(s api.MemberClusterStatus) {
+	times := []metav1.Time{s.ResourceUsage.ObservationTime}
+	for _, p := range s.Properties {
+		times = append(times, p.ObservationTime)
+	}
+	conditions := slices.Clone(s.Conditions)
+	for _, a := range s.AgentStatus {
+		times = append(times, a.LastReceivedHeartbeat)
+		conditions = append(conditions, a.Conditions...)
+	}
+	for _, c := range conditions {
+		times = append(times, c.LastTransitionTime)
+	}
+	for _, t := range times {
+		if t.After(f.at) {
+			f.at = t.Time
+		}
+	}
+}
+
+// A joinedFleet is the members that a checkout declares, as they were seen.
+type joinedFleet struct {
+	snapshot *hub.Snapshot
+	clusters map[string]placement.Cluster
+	at       time.Time
+	warnings hub.Problems
+}
+
+// join brings together what a checkout declares and what was seen. A checkout
+// that declares no member at all has those of the file. A member that the
+// file does not speak of, or without a status, counts as healthy.
+func (f fleet) join(s *hub.Snapshot) joinedFleet {
+	j := joinedFleet{snapshot: s, clusters: map[string]placement.Cluster{}, at: f.at}
+	if len(s.Clusters) == 0 {
+		j.snapshot = f.declare(s)
+	}
+	declared := map[string]*hub.Cluster{}
+	for _, c := range j.snapshot.Clusters {
+		declared[c.Name] = c
+	}
+	for _, seen := range f.clusters {
+		if d := declared[seen.Name]; d != nil {
+			j.add(d, seen)
+		} else {
+			j.warn(seen, "metadata.name", "the checkout declares no MemberCluster "+seen.Name+", so it is no member, and left out")
+		}
+	}
+	return j
+}
+
+func (j *joinedFleet) warn(c hub.ObservedCluster, field, message string) {
+	j.warnings = append(j.warnings, hub.Problem{Origin: c.Origin, Field: field, Severity: hub.Warning, Message: message})
+}
+
+// add takes in one member. What the file says of labels and taints counts, what
+// it does not say is as declared. But what the daemon wrote is a copy of an
+// older declaration: then the checkout knows better.
+func (j *joinedFleet) add(declared *hub.Cluster, seen hub.ObservedCluster) {
+	m := *seen.MemberCluster
+	m.Labels, m.Annotations = maps.Clone(declared.Labels), maps.Clone(seen.Annotations)
+	if m.Annotations == nil {
+		m.Annotations = map[string]string{}
+	}
+	if _, copied := seen.Annotations[api.PathAnnotation]; copied {
+		maps.DeleteFunc(m.Annotations, func(name, _ string) bool { return strings.HasPrefix(name, api.PropertyAnnotationPrefix) })
+		m.Spec.Taints = declared.Spec.Taints
+		maps.Copy(m.Annotations, declared.Annotations)
+	} else {
+		j.tellDifferences(declared, seen)
+		if len(seen.Spec.Taints) == 0 {
+			m.Spec.Taints = declared.Spec.Taints
+		}
+		maps.Copy(m.Labels, seen.Labels)
+		for name, value := range declared.Annotations {
+			if _, said := m.Annotations[name]; !said {
+				m.Annotations[name] = value
+			}
+		}
+	}
+	c := placement.ClusterOf(&m)
+	if seen.Seen {
+		c.Ineligible = placement.Ineligible(&m, j.at)
+	}
+	j.clusters[m.Name] = c
+}
+
+// tellDifferences warns of what the file says otherwise than the checkout: the
+// daemon would go by the checkout.
+func (j *joinedFleet) tellDifferences(declared *hub.Cluster, seen hub.ObservedCluster) {
+	if declared.MemberCluster == seen.MemberCluster {
+		return
+	}
+	for _, key := range slices.Sorted(maps.Keys(seen.Labels)) {
+		if value, ok := declared.Labels[key]; !ok || value != seen.Labels[key] {
+			said := "nothing of it"
+			if ok {
+				said = fmt.Sprintf("%q", value)
+			}
+			j.warn(seen, "metadata.labels["+key+"]", fmt.Sprintf("%q counts here, although %s says %s", seen.Labels[key], declared.Origin, said))
+		}
+	}
+	if len(seen.Spec.Taints) > 0 && !slices.Equal(seen.Spec.Taints, declared.Spec.Taints) {
+		j.warn(seen, "spec.taints", fmt.Sprintf("these count here, although %s says otherwise", declared.Origin))
+	}
+}
+
+// declare makes the clusters of the file the members of a checkout that has
+// none, and takes back the warnings that names of PickFixed are of no cluster.
+func (f fleet) declare(s *hub.Snapshot) *hub.Snapshot {
+	out := *s
+	for _, c := range f.clusters {
+		out.Clusters = append(out.Clusters, c.Cluster)
+	}
+	out.Warnings = nil
+	for _, w := range s.Warnings {
+		if !f.answers(s, w) {
+			out.Warnings = append(out.Warnings, w)
+		}
+	}
+	return &out
+}
+
+// answers reports whether a warning is about a cluster that the file has.
+func (f fleet) answers(s *hub.Snapshot, w hub.Problem) bool {
+	for _, p := range s.Placements {
+		if p.Origin.Path != w.Path || p.Origin.Document != w.Document || p.Spec.Policy == nil {
+			continue
+		}
+		for i, name := range p.Spec.Policy.ClusterNames {
+			if w.Field == fmt.Sprintf("spec.policy.clusterNames[%d]", i) && f.has(name) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (f fleet) has(name string) bool {
+	return slices.ContainsFunc(f.clusters, func(c hub.ObservedCluster) bool { return c.Name == name })
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+// An outlookInput is what a command that thinks offline is given.
+type outlookInput struct {
+	dir      string // the checkout
+	clusters string // a file: the observed fleet; may be empty
+	current  string // a file: an earlier plan; may be empty
+}
+
+func (in *outlookInput) bind(f *pflag.FlagSet) {
+	f.StringVar(&in.clusters, "clusters", "", "file of MemberClusters with their status: the observed fleet")
+	f.StringVar(&in.current, "current", "", "JSON of an earlier plan: what is held now")
+}
+
+// An outlook is the thinking of the daemon on a checkout, without a cluster.
+type outlook struct {
+	snapshot *hub.Snapshot
+	plan     *plan.Plan
+	report   *status.Report
+	before   *planDocument // the earlier plan; nil if there is none
+	// warnings are those of the commit and of the observed fleet.
+	warnings hub.Problems
+}
+
+// look thinks about the checkout.
+func look(in outlookInput) (*outlook, error) {
+	s, err := loadDir(in.dir)
+	if err != nil {
+		return nil, err
+	}
+	return in.about(s)
+}
+
+// about thinks about what was read already.
+func (in outlookInput) about(s *hub.Snapshot) (*outlook, error) {
+	o := &outlook{snapshot: s, warnings: s.Warnings}
+	input := offline(s)
+	if in.clusters != "" {
+		f, err := readFleet(in.clusters)
+		if err != nil {
+			return nil, err
+		}
+		joined := f.join(s)
+		o.snapshot = joined.snapshot
+		o.warnings = append(slices.Clone(joined.snapshot.Warnings), joined.warnings...)
+		input = offline(o.snapshot)
+		input.Observed, input.Now = joined.clusters, joined.at
+	}
+	if in.current != "" {
+		before, err := readCurrent(in.current)
+		if err != nil {
+			return nil, err
+		}
+		o.before = before
+		before.hold(input.Ledger, o.snapshot, input.Now)
+	}
+	return o, o.think(input)
+}
+
+// think resolves the plan, and reports what is a fault of the program.
+func (o *outlook) think(in plan.Input) error {
+	o.plan = plan.Resolve(in)
+	o.report = status.Build(status.Input{Plan: o.plan, Head: in.Head, Ledger: in.Ledger, Now: in.Now})
+	for _, p := range o.plan.Placements {
+		if p.Internal != "" {
+			return fmt.Errorf("%s: %s", p.Key, p.Internal)
+		}
+	}
+	return nil
+}
+
+// offline is a fleet in which all is well and nothing is placed yet.
+func offline(s *hub.Snapshot) plan.Input {
+	in := plan.Input{Head: s, Ledger: ledger.New(), Now: time.Now(), Memo: plan.NewMemo()}
+	for _, c := range s.Clusters {
+		in.Ledger.Fold(ledger.ClusterSeen{Cluster: c.Name, At: in.Now, Healthy: true})
+	}
+	return in
+}
+
+// statuses are those of all placements, by key.
+func (o *outlook) statuses() map[api.PlacementKey]api.PlacementStatus {
+	all := map[api.PlacementKey]api.PlacementStatus{}
+	for _, c := range o.report.Placements {
+		all[api.PlacementKey{Name: c.Name}] = c.Status
+	}
+	for _, r := range o.report.ResourcePlacements {
+		all[api.PlacementKey{Namespace: r.Namespace, Name: r.Name}] = r.Status
+	}
+	return all
+}
