@@ -34,6 +34,8 @@ type Cluster struct {
 	Since time.Time
 	// LastSeen is when the cluster last answered; zero if it never did.
 	LastSeen time.Time
+	// Observed is when Properties were last read.
+	Observed time.Time
 	// Joined is when it first answered.
 	Joined time.Time
 

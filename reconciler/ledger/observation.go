@@ -147,6 +147,9 @@ func (l *Ledger) foldCluster(o ClusterSeen) bool {
 		return false
 	}
 	next := Cluster{ClusterSeen: o, Since: o.At}
+	if o.Properties != nil {
+		next.Observed = o.At
+	}
 	if old != nil {
 		next.recall(old)
 	}
@@ -177,7 +180,7 @@ func (c *Cluster) recall(old *Cluster) {
 		c.UID = old.UID
 	}
 	if c.Properties == nil {
-		c.Properties = old.Properties
+		c.Properties, c.Observed = old.Properties, old.Observed
 	}
 	if c.Namespaces == nil {
 		c.Namespaces = old.Namespaces

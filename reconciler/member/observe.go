@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	quantity "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,8 +54,8 @@ func (r resources) add(name, value string) {
 var observed = []string{"cpu", "memory"}
 
 func (s *session) observeNamespaces(ctx context.Context, o *observation) error {
-	o.namespaces = map[string]bool{}
-	return s.eachPage(ctx, func() *rest.Request {
+	found := map[string]bool{}
+	err := s.eachPage(ctx, func() *rest.Request {
 		return s.conn.rest.Get().AbsPath("api/v1/namespaces").SetHeader("Accept", acceptMetadataList)
 	}, func(raw []byte) (string, error) {
 		var page metav1.PartialObjectMetadataList
@@ -62,13 +63,18 @@ func (s *session) observeNamespaces(ctx context.Context, o *observation) error {
 			return "", err
 		}
 		for _, n := range page.Items {
-			o.namespaces[n.Name] = true
+			found[n.Name] = true
 			if n.Name == "kube-system" {
 				o.uid = string(n.UID)
 			}
 		}
 		return page.Continue, nil
 	})
+	if err != nil {
+		return fmt.Errorf("read namespaces: %w", err)
+	}
+	o.namespaces = found
+	return nil
 }
 
 const acceptMetadataList = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
@@ -124,8 +130,43 @@ func (s *session) observeNodes(ctx context.Context, o *observation, sums resourc
 	return nil
 }
 
+// A demand is what running pods asked for when they were last read. Reading
+// them is the costly part of an observation, so it is done less often. Only
+// probes touch it.
+type demand struct {
+	at  time.Time
+	sum resources
+}
+
+// demandFor is how many observations one reading of the pods is used.
+const demandFor = 5
+
 // observePods subtracts what running pods ask for from what is available.
 func (s *session) observePods(ctx context.Context, sums resources) error {
+	if time.Since(s.demand.at) > demandFor*s.cfg.Observe {
+		asked, err := s.readPods(ctx)
+		if err != nil {
+			for _, r := range observed {
+				delete(sums, "available-"+r) // unknown, not the whole
+			}
+			return fmt.Errorf("read pods: %w", err)
+		}
+		s.demand = demand{time.Now(), asked}
+	}
+	for _, r := range observed {
+		q := sums["available-"+r]
+		q.Sub(s.demand.sum[r])
+		if q.Sign() < 0 {
+			q = quantity.Quantity{}
+		}
+		sums["available-"+r] = q
+	}
+	return nil
+}
+
+// readPods sums what pods ask for that have a node and are not over.
+func (s *session) readPods(ctx context.Context) (resources, error) {
+	sums := resources{}
 	running := "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 	err := s.eachPage(ctx, func() *rest.Request {
 		return s.conn.rest.Get().AbsPath("api/v1/pods").Param("fieldSelector", running)
@@ -146,26 +187,13 @@ func (s *session) observePods(ctx context.Context, sums resources) error {
 		for _, p := range page.Items {
 			for _, c := range p.Spec.Containers {
 				for _, r := range observed {
-					if c.Resources.Requests[r] != "" {
-						sums.add("available-"+r, "-"+c.Resources.Requests[r])
-					}
+					sums.add(r, c.Resources.Requests[r])
 				}
 			}
 		}
 		return page.Metadata.Continue, nil
 	})
-	if err != nil {
-		for _, r := range observed {
-			delete(sums, "available-"+r) // unknown, not the whole
-		}
-		return fmt.Errorf("read pods: %w", err)
-	}
-	for _, r := range observed {
-		if q := sums["available-"+r]; q.Sign() < 0 {
-			sums["available-"+r] = quantity.Quantity{}
-		}
-	}
-	return nil
+	return sums, err
 }
 
 // eachPage reads a list of any length in pages of 500.

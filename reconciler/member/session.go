@@ -52,6 +52,7 @@ type session struct {
 	// silent counts requests in a row that got no answer at all.
 	silent atomic.Int32
 	probes chan probe
+	demand demand
 	retry  *time.Timer
 	health probe
 }

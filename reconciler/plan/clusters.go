@@ -28,13 +28,26 @@ func clusters(in Input) ([]placement.Cluster, time.Time) {
 			continue
 		}
 		seen := in.Ledger.Cluster(c.Name)
-		out[i] = Cluster(c, seen)
+		out[i] = Cluster(c, fresh(seen, in.Now))
 		var at time.Time
 		if out[i].Ineligible, at = ineligible(seen, in.Now); !at.IsZero() && (wake.IsZero() || at.Before(wake)) {
 			wake = at
 		}
 	}
 	return out, wake
+}
+
+// staleness is how long an observed property is believed.
+const staleness = 15 * time.Minute
+
+// fresh leaves out what was seen too long ago: a stale property is unknown.
+func fresh(seen *ledger.Cluster, now time.Time) *ledger.Cluster {
+	if seen == nil || now.Sub(seen.Observed) <= staleness {
+		return seen
+	}
+	out := *seen
+	out.Properties, out.Namespaces = nil, nil
+	return &out
 }
 
 // Cluster is what scheduling knows of a member, but for its eligibility.
