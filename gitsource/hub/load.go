@@ -1,14 +1,11 @@
 package hub
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"path"
 	"runtime"
 	"sync"
-
-	"github.com/gitfleet/gitfleet/placement/api"
 )
 
 // Options say what of a repository is the hub.
@@ -125,81 +122,6 @@ func (l *Loader) read(commit Commit, t *tree) (*Snapshot, error) {
 	snapshot, err := a.finish(commit)
 	l.sorted, l.sortedLoad = a.items, l.load
 	return snapshot, err
-}
-
-// readFiles parses the plain manifests. Files are read one after another, and
-// parsed on all processors.
-func (l *Loader) readFiles(t *tree, w *walk, g *graph, a *assembly) error {
-	results := make([]*parsed, 0, len(w.manifests))
-	var group sync.WaitGroup
-	defer group.Wait()
-	var todo []*fileJob
-	for _, name := range w.manifests {
-		if owner := g.owner(name); owner != "" {
-			if g.owned[name] == "" {
-				a.unlisted(name, owner)
-			}
-			continue
-		}
-		hash, err := t.hash(name)
-		if err != nil {
-			return err
-		}
-		key := fileKey{name, hash}
-		if known, ok := l.files.get(key); ok {
-			t.drop(name)
-			results = append(results, known)
-			continue
-		}
-		data, err := t.read(name)
-		if broken := (*readError)(nil); errors.As(err, &broken) {
-			return err
-		}
-		job := &fileJob{key: key, data: data, err: err, limits: l.opts.Limits}
-		t.drop(name)
-		todo = append(todo, job)
-		words := <-l.words
-		group.Go(func() {
-			job.run(words)
-			l.words <- words
-		})
-	}
-	group.Wait()
-	for _, job := range todo {
-		l.files.put(job.key, job.result)
-		results = append(results, job.result)
-	}
-	for _, r := range results {
-		a.add(r)
-	}
-	return nil
-}
-
-// A fileJob parses one file.
-type fileJob struct {
-	key    fileKey
-	data   []byte
-	err    error // why there is no data
-	limits Limits
-	result *parsed
-}
-
-func (j *fileJob) run(words vocabulary) {
-	if j.err != nil {
-		j.result = &parsed{problems: Problems{{Origin: api.Origin{Path: j.key.path}, Severity: Error, Message: j.err.Error()}}}
-		return
-	}
-	j.result = parseFile(j.key.path, j.data, j.limits, words)
-	j.data = nil
-}
-
-// owner returns the kustomization that decides about a file; empty if the file
-// is a plain manifest.
-func (g *graph) owner(name string) string {
-	if file := g.owned[name]; file != "" {
-		return file
-	}
-	return g.ownedDirs[path.Dir(name)]
 }
 
 // build builds the kustomizations that nothing is wrong with.

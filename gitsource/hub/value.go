@@ -1,10 +1,7 @@
 package hub
 
 import (
-	"math"
 	"slices"
-	"strconv"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -221,40 +218,6 @@ func dealias(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// key reads a key of a mapping. Words such as on and y are keys like any
-// other; numbers are fine where they can only be read one way.
-func (c *converter) key(n *yaml.Node) (string, bool) {
-	n = dealias(n)
-	if n.Kind != yaml.ScalarNode {
-		c.errorf("a key of this mapping is not a word but a list or a mapping; if this is a template, it must be rendered first")
-		return "", false
-	}
-	switch tagOf(n) {
-	case "!!str", "!!timestamp":
-	case "!!int":
-		if v, err := strconv.ParseInt(n.Value, 10, 64); err != nil || strconv.FormatInt(v, 10) != n.Value {
-			c.errorf("the key %q is a number; put it in quotes", n.Value)
-			return "", false
-		}
-	default:
-		c.errorf("the key %q is not a string; put it in quotes", n.Value)
-		return "", false
-	}
-	if n.Value == "" {
-		c.errorf("a key of this mapping is empty; give it a name")
-		return "", false
-	}
-	return c.words.of(n.Value), true
-}
-
-// tagOf is the tag of a node; what kustomize makes has none.
-func tagOf(n *yaml.Node) string {
-	if n.Tag == "" {
-		return n.ShortTag()
-	}
-	return n.Tag
-}
-
 // textBelow says whether the values below the last step are strings whatever
 // they look like: labels, which people write as numbers.
 func (c *converter) textBelow() bool {
@@ -267,90 +230,4 @@ func (c *converter) textBelow() bool {
 		return c.ours
 	}
 	return last == "labels" && n >= 2 && c.steps[n-2].key == "metadata" && (n == 2 || n == 4 && c.steps[0].key == "items")
-}
-
-// booleans of YAML 1.1 that YAML 1.2 reads as strings. kubectl and API servers
-// read the old way.
-var booleans = map[string]bool{
-	"y": true, "Y": true, "yes": true, "Yes": true, "YES": true, "on": true, "On": true, "ON": true,
-	"n": false, "N": false, "no": false, "No": false, "NO": false, "off": false, "Off": false, "OFF": false,
-}
-
-func (c *converter) scalar(n *yaml.Node, text bool) any {
-	if text {
-		return c.text(n)
-	}
-	switch tagOf(n) {
-	case "!!str", "!!timestamp", "!!merge":
-		if n.Style == 0 && len(n.Value) <= 3 {
-			if b, old := booleans[n.Value]; old {
-				c.r.warnf(c.here(), "kubectl reads this word as %t, other tools as a string; write %t, or put the word in quotes", b, b)
-				return b
-			}
-		}
-		return c.words.of(n.Value)
-	case "!!null":
-		return nil
-	case "!!bool":
-		return c.boolean(n.Value)
-	case "!!int":
-		return c.integer(n.Value)
-	case "!!float":
-		return c.float(n.Value)
-	}
-	c.errorf("the YAML tag %s is not supported; write the plain value", n.Tag)
-	return nil
-}
-
-// text reads a label. What is not written as a string is taken as it stands.
-func (c *converter) text(n *yaml.Node) any {
-	_, old := booleans[n.Value]
-	switch {
-	case tagOf(n) == "!!null":
-		return nil
-	case tagOf(n) != "!!str" && tagOf(n) != "!!timestamp", old && n.Style == 0:
-		c.r.warnf(c.here(), "label values are strings; write %q, with the quotes", n.Value)
-	}
-	return n.Value
-}
-
-func (c *converter) boolean(s string) any {
-	switch strings.ToLower(s) {
-	case "true", "yes", "on", "y":
-		return true
-	case "false", "no", "off", "n":
-		return false
-	}
-	c.errorf("tagged !!bool and is none; write true or false")
-	return nil
-}
-
-func (c *converter) integer(s string) any {
-	if i, err := strconv.ParseInt(s, 10, 64); err == nil && (s[0] != '0' || len(s) == 1) {
-		return i
-	}
-	// Octal 0644, hexadecimal, signs and underscores; as kubectl reads them.
-	plain := strings.ReplaceAll(s, "_", "")
-	i, err := strconv.ParseInt(strings.TrimPrefix(plain, "+"), 0, 64)
-	if err == nil {
-		return i
-	}
-	if f, ferr := strconv.ParseFloat(plain, 64); ferr == nil && f == math.Trunc(f) {
-		c.errorf("this number is too large to be kept exactly; put it in quotes if it is meant as text")
-		return nil
-	}
-	c.errorf("this number cannot be read; put it in quotes if it is meant as text")
-	return nil
-}
-
-func (c *converter) float(s string) any {
-	if strings.Trim(s, "+-_0123456789") == "" {
-		return c.integer(s) // the YAML library's way out of what is too large
-	}
-	f, err := strconv.ParseFloat(strings.ReplaceAll(s, "_", ""), 64)
-	if err != nil || math.IsInf(f, 0) || math.IsNaN(f) {
-		c.errorf("JSON has no such number; put it in quotes if it is meant as text")
-		return nil
-	}
-	return f
 }
