@@ -1,0 +1,415 @@
+package member
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"pgregory.net/rapid"
+
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+)
+
+// sessionAt is a session that talks to a server of the test.
+func sessionAt(t *testing.T, h http.Handler) *session {
+	t.Helper()
+	srv := httptest.NewServer(h)
+	t.Cleanup(srv.Close)
+	return sessionOf(t, &rest.Config{Host: srv.URL})
+}
+
+func sessionOf(t *testing.T, cfg *rest.Config) *session {
+	t.Helper()
+	a := New(Config{Name: "east", Fleet: "prod", Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Report: func(ledger.Observation) {}})
+	client, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := newConn(cfg, client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.close)
+	return &session{
+		Agent: a, conn: c, inv: map[api.PlacementKey]*inventory{}, parts: map[api.ID]part{}, live: map[api.ID]*live{},
+	}
+}
+
+// A shelf is as much of an API server as keeps ConfigMaps: they are put down,
+// listed and removed. After a number of changes it breaks.
+type shelf struct {
+	mu     sync.Mutex
+	maps   map[string]json.RawMessage
+	done   []string // the changes, in order
+	intact int      // changes until it breaks; never if negative
+}
+
+func newShelf() *shelf { return &shelf{maps: map[string]json.RawMessage{}, intact: -1} }
+
+func (s *shelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	name := path.Base(r.URL.Path)
+	if r.Method != http.MethodGet {
+		if s.intact == 0 {
+			refuse(w, http.StatusServiceUnavailable, "broken")
+			return
+		}
+		s.intact--
+		s.done = append(s.done, r.Method+" "+name)
+	}
+	switch {
+	case r.Method == http.MethodPatch:
+		raw, _ := io.ReadAll(r.Body)
+		s.maps[name] = raw
+		w.Write(raw)
+	case r.Method == http.MethodDelete && s.maps[name] == nil:
+		refuse(w, http.StatusNotFound, "not found")
+	case r.Method == http.MethodDelete:
+		delete(s.maps, name)
+		json.NewEncoder(w).Encode(metav1.Status{Status: metav1.StatusSuccess})
+	default:
+		var items []json.RawMessage
+		for _, name := range slices.Sorted(maps.Keys(s.maps)) {
+			items = append(items, s.maps[name])
+		}
+		json.NewEncoder(w).Encode(map[string]any{"apiVersion": "v1", "kind": "ConfigMapList", "metadata": map[string]any{}, "items": items})
+	}
+}
+
+func (s *shelf) clone() *shelf { return &shelf{maps: maps.Clone(s.maps), intact: -1} }
+
+func (s *shelf) names() []string { return slices.Sorted(maps.Keys(s.maps)) }
+
+// refuse answers as an API server does when it refuses something.
+func refuse(w http.ResponseWriter, code int, message string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	json.NewEncoder(w).Encode(metav1.Status{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
+		Code: int32(code), Message: message, Reason: reasons[code],
+	})
+}
+
+var reasons = map[int]metav1.StatusReason{
+	http.StatusUnauthorized: metav1.StatusReasonUnauthorized, http.StatusForbidden: metav1.StatusReasonForbidden,
+	http.StatusNotFound: metav1.StatusReasonNotFound, http.StatusServiceUnavailable: metav1.StatusReasonServiceUnavailable,
+}
+
+// held is an inventory of some objects, heavy one that takes several parts.
+func held(n int) *inventory      { return weighing(n, 32) }
+func heavy(parts int) *inventory { return weighing(7*parts-3, 100<<10) }
+
+func weighing(n, size int) *inventory {
+	inv := &inventory{
+		Placement: web, Revision: placement.Revision{Commit: "c1", Hash: "h1"}, items: map[api.ID]*item{},
+	}
+	sums := rand.NewChaCha8([32]byte{byte(n), byte(n >> 8)})
+	hash := func(bytes int) string {
+		sum := make([]byte, bytes)
+		sums.Read(sum)
+		return hex.EncodeToString(sum)
+	}
+	for i := range n {
+		it := &item{
+			Version: "v1", Kind: "ConfigMap", Namespace: "app", Name: fmt.Sprintf("cm-%05d", i), Commit: "c1",
+			Hash: hash(size), Managed: hash(8), UID: types.UID(hash(16)),
+		}
+		inv.items[it.id()] = it
+	}
+	return inv
+}
+
+// same reports how two inventories differ; empty if they do not.
+func same(a, b *inventory) string {
+	switch {
+	case a == nil || b == nil:
+		return fmt.Sprintf("%v and %v", a, b)
+	case a.Placement != b.Placement || a.Revision != b.Revision || a.Abandon != b.Abandon:
+		return fmt.Sprintf("%v %v %v and %v %v %v", a.Placement, a.Revision, a.Abandon, b.Placement, b.Revision, b.Abandon)
+	case len(a.items) != len(b.items):
+		return fmt.Sprintf("%d and %d items", len(a.items), len(b.items))
+	}
+	for id, it := range a.items {
+		if other := b.items[id]; other == nil || *other != *it {
+			return fmt.Sprintf("%v and %v", it, other)
+		}
+	}
+	return ""
+}
+
+// What is written is read back, equal inventories give equal bytes, and packing
+// one does not change it.
+func TestInventoryIsPackedAndUnpacked(t *testing.T) {
+	words := rapid.SampledFrom([]string{"", "a", "b", "apps", "v1", "Deployment", "x/y", "é\"\\"})
+	rapid.Check(t, func(t *rapid.T) {
+		inv := &inventory{
+			Placement: api.PlacementKey{Namespace: words.Draw(t, "namespace"), Name: words.Draw(t, "name")},
+			Revision:  placement.Revision{Commit: words.Draw(t, "commit"), Hash: words.Draw(t, "hash")},
+			Abandon:   rapid.Bool().Draw(t, "abandon"), items: map[api.ID]*item{},
+		}
+		for range rapid.IntRange(0, 20).Draw(t, "items") {
+			it := &item{
+				Group: words.Draw(t, "g"), Version: words.Draw(t, "v"), Kind: words.Draw(t, "k"), Namespace: words.Draw(t, "ns"), Name: words.Draw(t, "n"),
+				Hash: words.Draw(t, "h"), Managed: words.Draw(t, "m"), UID: types.UID(words.Draw(t, "u")), Commit: words.Draw(t, "c"),
+			}
+			inv.items[it.id()] = it
+		}
+		raw, digest, err := inv.pack()
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, digestAgain, err := inv.pack()
+		if err != nil || !bytes.Equal(raw, again) || digest != digestAgain {
+			t.Fatalf("packed twice: %d and %d bytes, %s and %s, %v", len(raw), len(again), digest, digestAgain, err)
+		}
+		back, err := unpack(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if why := same(inv, back); why != "" {
+			t.Fatal(why)
+		}
+	})
+}
+
+// The name of an inventory is valid, says whose it is, and is another for
+// another placement or fleet.
+func TestInventoryNames(t *testing.T) {
+	names := map[string]string{}
+	for _, fleet := range []string{"prod", "test"} {
+		for _, p := range []api.PlacementKey{
+			{Name: "web"}, {Name: "a-b"}, {Namespace: "a", Name: "b"}, {Namespace: "crp", Name: "web"},
+			{Name: strings.Repeat("x", 253)}, {Name: strings.Repeat("x", 252) + "y"},
+		} {
+			name := inventoryName(fleet, p)
+			if other, taken := names[name]; taken {
+				t.Errorf("%s is the name for %s and for %s %s", name, other, fleet, p)
+			}
+			names[name] = fleet + " " + p.String()
+			if len(partName(name, 999)) > 253 || strings.ToLower(name) != name || strings.ContainsAny(name, "/_ ") {
+				t.Errorf("%s is no name for a ConfigMap", name)
+			}
+		}
+	}
+	if got := inventoryName("prod", web); !strings.HasPrefix(got, "inventory-crp-web-") {
+		t.Errorf("%s does not tell the placement", got)
+	}
+}
+
+// Saved, it is there as it was, in as many parts as it takes, and saving it once
+// more is no request.
+func TestInventoryIsSavedOnce(t *testing.T) {
+	for parts, inv := range map[int]*inventory{0: held(0), 1: held(100), 2: heavy(2)} {
+		parts = max(parts, 1)
+		t.Run(fmt.Sprint(len(inv.items)), func(t *testing.T) {
+			store := newShelf()
+			s := sessionAt(t, store)
+			if err := s.save(t.Context(), inv); err != nil {
+				t.Fatal(err)
+			}
+			if got := len(store.maps); got != parts {
+				t.Errorf("%d items are in %d parts, want %d", len(inv.items), got, parts)
+			}
+			for name, raw := range store.maps {
+				if len(raw) > 1<<20 {
+					t.Errorf("%s has %d bytes", name, len(raw))
+				}
+			}
+			// The first part names the digest of all: it is the last to be written.
+			if last := store.done[len(store.done)-1]; last != "PATCH "+inventoryName("prod", web) {
+				t.Errorf("written last: %s", last)
+			}
+			writes := len(store.done)
+			if err := s.save(t.Context(), inv); err != nil || len(store.done) != writes {
+				t.Errorf("saved unchanged: %v, %v", store.done[writes:], err)
+			}
+			other := sessionAt(t, store)
+			if err := other.inventories(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if why := same(inv, other.inv[web]); why != "" {
+				t.Error(why)
+			}
+			if err := other.save(t.Context(), other.inv[web]); err != nil || len(store.done) != writes {
+				t.Errorf("saved as it was read: %v, %v", store.done[writes:], err)
+			}
+		})
+	}
+}
+
+// An inventory that got smaller leaves no part behind, and one that is dropped
+// none at all.
+func TestInventoryShrinks(t *testing.T) {
+	store := newShelf()
+	s := sessionAt(t, store)
+	inv := heavy(2)
+	if err := s.save(t.Context(), inv); err != nil {
+		t.Fatal(err)
+	}
+	for id := range inv.items {
+		if len(inv.items) > 2 {
+			delete(inv.items, id)
+		}
+	}
+	if err := s.save(t.Context(), inv); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{inventoryName("prod", web)}; !slices.Equal(store.names(), want) {
+		t.Errorf("left: %v, want %v", store.names(), want)
+	}
+	other := sessionAt(t, store)
+	if err := other.inventories(t.Context()); err != nil || same(inv, other.inv[web]) != "" {
+		t.Errorf("%v, %s", err, same(inv, other.inv[web]))
+	}
+	if err := other.drop(t.Context(), other.inv[web]); err != nil || len(store.maps) > 0 {
+		t.Errorf("after dropping: %v, %v", store.names(), err)
+	}
+	if len(other.parts) > 0 {
+		t.Errorf("parts of a dropped inventory are watched: %v", other.parts)
+	}
+}
+
+// Torn at any point, a write leaves the old inventory, the new one, or one that
+// is not believed: never a mixture. Written again it is whole.
+func TestInventoryTornWhileWriting(t *testing.T) {
+	small, large := held(5), heavy(2)
+	tests := map[string]struct {
+		first, second *inventory
+		changes       int // that the second takes
+	}{
+		"growing":   {small, large, 2},
+		"shrinking": {large, small, 2},
+	}
+	for name, test := range tests {
+		store := newShelf()
+		test.first.written = ""
+		if err := sessionAt(t, store).save(t.Context(), test.first); err != nil {
+			t.Fatal(err)
+		}
+		for intact := range test.changes {
+			t.Run(fmt.Sprintf("%s, after %d changes", name, intact), func(t *testing.T) {
+				store := store.clone()
+				s := sessionAt(t, store)
+				test.second.written, test.second.parts = "", test.first.parts
+				store.intact = intact
+				if err := s.save(t.Context(), test.second); err == nil || test.second.written != "" {
+					t.Fatalf("%v, and it is thought to be written as %q", err, test.second.written)
+				}
+				store.intact = -1
+				other := sessionAt(t, store)
+				if err := other.inventories(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if got := other.inv[web]; got != nil && same(got, test.first) != "" && same(got, test.second) != "" {
+					t.Errorf("a mixture is believed: %s; %s", same(got, test.first), same(got, test.second))
+				}
+				if err := s.save(t.Context(), test.second); err != nil {
+					t.Fatal(err)
+				}
+				last := sessionAt(t, store)
+				if err := last.inventories(t.Context()); err != nil || same(last.inv[web], test.second) != "" {
+					t.Errorf("written again: %v, %s", err, same(last.inv[web], test.second))
+				}
+				if want := max(1, test.second.parts); len(store.maps) != want {
+					t.Errorf("written again: there are %v, want %d parts", store.names(), want)
+				}
+			})
+		}
+	}
+}
+
+// What somebody damaged is not believed, and does not keep the others from
+// being read.
+func TestDamagedInventoryIsNotBelieved(t *testing.T) {
+	name := inventoryName("prod", web)
+	edit := func(do func(o map[string]any)) func(*shelf, string) {
+		return func(s *shelf, part string) {
+			var o map[string]any
+			if err := json.Unmarshal(s.maps[part], &o); err != nil {
+				panic(err)
+			}
+			do(o)
+			s.maps[part], _ = json.Marshal(o)
+		}
+	}
+	note := func(o map[string]any, key, value string) {
+		o["metadata"].(map[string]any)["annotations"].(map[string]any)[key] = value
+	}
+	tests := map[string]struct {
+		part   int
+		damage func(s *shelf, part string)
+	}{
+		"a part is gone":         {1, func(s *shelf, part string) { delete(s.maps, part) }},
+		"the first is gone":      {0, func(s *shelf, part string) { delete(s.maps, part) }},
+		"data is gone":           {0, edit(func(o map[string]any) { delete(o, "binaryData") })},
+		"data is not base64":     {1, edit(func(o map[string]any) { o["binaryData"].(map[string]any)[inventoryKey] = "!" })},
+		"data is something else": {1, edit(func(o map[string]any) { o["binaryData"].(map[string]any)[inventoryKey] = "YWJj" })},
+		"the digest is another":  {0, edit(func(o map[string]any) { note(o, digestKey, "0123456789abcdef") })},
+		"fewer parts":            {0, edit(func(o map[string]any) { note(o, partsKey, "1") })},
+		"no parts":               {0, edit(func(o map[string]any) { note(o, partsKey, "0") })},
+		"less than none":         {0, edit(func(o map[string]any) { note(o, partsKey, "-1") })},
+		"very many parts":        {0, edit(func(o map[string]any) { note(o, partsKey, "999999999999") })},
+		"the number is a word":   {0, edit(func(o map[string]any) { note(o, partsKey, "two") })},
+	}
+	intact, fine := newShelf(), held(3)
+	fine.Placement = api.PlacementKey{Name: "fine"}
+	for _, inv := range []*inventory{heavy(2), fine} {
+		if err := sessionAt(t, intact).save(t.Context(), inv); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for what, test := range tests {
+		t.Run(what, func(t *testing.T) {
+			store := intact.clone()
+			test.damage(store, partName(name, test.part))
+			other := sessionAt(t, store)
+			if err := other.inventories(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if got := other.inv[web]; got != nil {
+				t.Errorf("believed, with %d items", len(got.items))
+			}
+			if why := same(fine, other.inv[fine.Placement]); why != "" {
+				t.Errorf("the other one: %s", why)
+			}
+		})
+	}
+}
+
+// Garbage of any form is an error, not a panic, and not an inventory that would
+// have everything deleted.
+func TestUnpackRefusesGarbage(t *testing.T) {
+	raw, _, err := held(3).pack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range len(raw) {
+		if inv, err := unpack(raw[:n]); err == nil {
+			t.Errorf("the first %d of %d bytes are an inventory of %d items", n, len(raw), len(inv.items))
+		}
+	}
+	for _, text := range []string{"", "x", "\x1f\x8b", strings.Repeat("\x00", 100)} {
+		if _, err := unpack([]byte(text)); err == nil {
+			t.Errorf("%q is an inventory", text)
+		}
+	}
+}
