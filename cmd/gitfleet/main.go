@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -21,13 +22,15 @@ const (
 	exitError       = 2 // it could not be done
 )
 
-func main() { os.Exit(run(os.Args[1:])) }
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
-func run(args []string) int {
+func run(args []string, out, errOut io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	root := newRoot()
 	root.SetArgs(args)
+	root.SetOut(out)
+	root.SetErr(errOut)
 	err := root.ExecuteContext(ctx)
 	var code exitCode
 	switch {
@@ -36,7 +39,7 @@ func run(args []string) int {
 	case errors.As(err, &code):
 		return int(code)
 	default:
-		fmt.Fprintln(os.Stderr, "gitfleet: "+err.Error())
+		fmt.Fprintln(errOut, "gitfleet: "+err.Error())
 		return exitError
 	}
 }
@@ -57,7 +60,7 @@ Exit codes: 0 fine or nothing to do, 1 differences or problems found, 2 error.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(newRun(), newPlan(), newGet(), newVersion())
+	root.AddCommand(newRun(), newValidate(), newRender(), newPlan(), newExplain(), newGet(), newVersion())
 	return root
 }
 

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"slices"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
+)
+
+// clusters warns of members that no placement selects. A placement that goes by
+// what only the members themselves can tell could select any.
+func (i *inspector) clusters() {
+	chosen := map[string]bool{}
+	for _, p := range i.plan.Placements {
+		if i.unsure(p) {
+			return
+		}
+		for _, c := range p.Clusters {
+			chosen[c.Binding.Cluster] = true
+		}
+	}
+	for _, c := range i.Clusters {
+		if !chosen[c.Name] {
+			i.warn(c.Origin, "", "no placement selects the cluster "+c.Name)
+		}
+	}
+}
+
+// unsure reports whether a placement asks for properties that members do not
+// declare: what it would select is not known here.
+func (i *inspector) unsure(p *plan.Placement) bool {
+	for _, name := range properties(p.Spec.Spec.Policy) {
+		for _, c := range i.plan.Clusters {
+			if _, known := c.Properties[name]; !known {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// properties are those that a policy asks for.
+func properties(policy *api.PlacementPolicy) []string {
+	if policy == nil || policy.Affinity == nil || policy.Affinity.ClusterAffinity == nil {
+		return nil
+	}
+	affinity := policy.Affinity.ClusterAffinity
+	var terms []api.ClusterSelectorTerm
+	if affinity.Required != nil {
+		terms = slices.Clone(affinity.Required.ClusterSelectorTerms)
+	}
+	for _, p := range affinity.Preferred {
+		terms = append(terms, p.Preference)
+	}
+	var names []string
+	for _, t := range terms {
+		if t.PropertySorter != nil {
+			names = append(names, t.PropertySorter.Name)
+		}
+		if t.PropertySelector != nil {
+			for _, e := range t.PropertySelector.MatchExpressions {
+				names = append(names, e.Name)
+			}
+		}
+	}
+	return names
+}
+
+// A source is a file, and the kustomization that brought it in.
+type source struct{ path, kustomization string }
+
+// files warns of what no placement selects: of a whole file at once, if it has
+// nothing else.
+func (i *inspector) files() {
+	placed := map[*api.Object]bool{}
+	for _, p := range i.plan.Placements {
+		if p.Selection.Invalid != "" {
+			return // what it was to select is not known
+		}
+		for _, o := range p.Selection.Objects {
+			placed[o] = true
+		}
+	}
+	used := map[source]bool{}
+	lost := map[source][]*api.Object{}
+	for _, o := range i.Objects {
+		from := source{o.Origin.Path, o.Origin.Kustomization}
+		if placed[o] {
+			used[from] = true
+		} else {
+			lost[from] = append(lost[from], o)
+		}
+	}
+	for from, objects := range lost {
+		if used[from] || len(objects) == 1 {
+			for _, o := range objects {
+				i.warn(o.Origin, "", "no placement selects "+objectName(&work.Manifest{Object: o}))
+			}
+			continue
+		}
+		names := make([]string, len(objects))
+		for n, o := range objects {
+			names[n] = objectName(&work.Manifest{Object: o})
+		}
+		at := api.Origin{Path: from.path, Kustomization: from.kustomization}
+		i.warn(at, "", "no placement selects anything in this file: "+some(names))
+	}
+}

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+)
+
+// A finding is a problem, and which rule it breaks.
+type finding struct {
+	hub.Problem
+	rule *rule
+}
+
+// A rule is one kind of thing that validate finds.
+type rule struct{ id, name, text string }
+
+// The rules. Their IDs are part of what validate prints: they stay.
+var (
+	invalid  = &rule{"invalid", "Invalid", "The commit would be refused as a whole, and the last good one would stay in force."}
+	doubtful = &rule{"doubtful", "Doubtful", "This is accepted, but is probably not what was meant."}
+	unfit    = &rule{"unfit", "Unfit", "The commit would be accepted, but this part of it could not be carried out."}
+	dead     = &rule{"dead-configuration", "DeadConfiguration", "This has no effect: nothing uses it, or it selects nothing."}
+
+	rules = []*rule{invalid, doubtful, unfit, dead}
+)
+
+func findingsOf(ps hub.Problems) []finding {
+	var all []finding
+	for _, p := range ps {
+		r := invalid
+		if p.Severity == hub.Warning {
+			r = doubtful
+		}
+		all = append(all, finding{p, r})
+	}
+	return all
+}
+
+// inOrder sorts by place, and says everything once.
+func inOrder(all []finding) []finding {
+	slices.SortStableFunc(all, func(a, b finding) int {
+		return cmp.Or(
+			strings.Compare(a.Path, b.Path), a.Line-b.Line, strings.Compare(a.Field, b.Field),
+			strings.Compare(string(a.Severity), string(b.Severity)), strings.Compare(a.Message, b.Message),
+			strings.Compare(a.Kustomization, b.Kustomization), a.Document-b.Document,
+		)
+	})
+	return slices.CompactFunc(all, func(a, b finding) bool { return a.Error() == b.Error() })
+}
+
+// tally tells how many findings are errors, and how many warnings.
+func tally(all []finding) (errors, warnings int) {
+	for _, f := range all {
+		if f.Severity == hub.Warning {
+			warnings++
+		} else {
+			errors++
+		}
+	}
+	return errors, warnings
+}
+
+// text is path:line: field: message, on one line whatever the repository calls
+// its files.
+func (f finding) text() string {
+	text := printable(f.Error())
+	if f.Severity == hub.Warning {
+		text += " (warning)"
+	}
+	return text
+}
+
+// message is the text without the place.
+func (f finding) message() string {
+	p := f.Problem
+	p.Path = ""
+	return printable(p.Error())
+}
+
+// printable writes what a terminal or a log could take for something else, such
+// as line breaks and escape sequences, the way Go does in a string.
+func printable(s string) string {
+	if !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if unicode.IsPrint(r) {
+			b.WriteRune(r)
+		} else {
+			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
+		}
+	}
+	return b.String()
+}
+
+func writeText(w io.Writer, _ string, all []finding) error {
+	for _, f := range all {
+		if _, err := fmt.Fprintln(w, f.text()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// validateVersion names the schema of validate in JSON. What has this version
+// keeps its fields; new ones may come.
+const validateVersion = "gitfleet.dev/validate/v1"
+
+type validateDocument struct {
+	APIVersion string            `json:"apiVersion"`
+	Commit     string            `json:"commit,omitempty"`
+	Valid      bool              `json:"valid"`
+	Errors     int               `json:"errors"`
+	Warnings   int               `json:"warnings"`
+	Problems   []findingDocument `json:"problems"`
+}
+
+type findingDocument struct {
+	Path          string       `json:"path"`
+	Line          int          `json:"line"`
+	Document      int          `json:"document"`
+	Kustomization string       `json:"kustomization,omitempty"`
+	Field         string       `json:"field"`
+	Severity      hub.Severity `json:"severity"`
+	Rule          string       `json:"rule"`
+	Message       string       `json:"message"`
+}
+
+func writeValidateJSON(w io.Writer, commit string, all []finding) error {
+	d := validateDocument{APIVersion: validateVersion, Commit: commit, Problems: []findingDocument{}}
+	d.Errors, d.Warnings = tally(all)
+	d.Valid = d.Errors == 0
+	for _, f := range all {
+		d.Problems = append(d.Problems, findingDocument{f.Path, f.Line, f.Document, f.Kustomization, f.Field, f.Severity, f.rule.id, f.Message})
+	}
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(d)
+}
+
+var (
+	githubText     = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
+	githubProperty = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
+)
+
+// writeGitHub writes the commands by which a GitHub workflow annotates lines of
+// a pull request.
+func writeGitHub(w io.Writer, _ string, all []finding) error {
+	for _, f := range all {
+		properties := []string{"title=" + githubProperty.Replace("gitfleet: "+f.rule.id)}
+		if f.Path != "" {
+			properties = append(properties, "file="+githubProperty.Replace(f.Path))
+		}
+		if f.Line > 0 {
+			properties = append(properties, "line="+strconv.Itoa(f.Line))
+		}
+		if _, err := fmt.Fprintf(w, "::%s %s::%s\n", f.Severity, strings.Join(properties, ","), githubText.Replace(f.message())); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
+)
+
+// An inspector looks at a plan of a snapshot for what cannot be carried out and
+// for what is there in vain.
+type inspector struct {
+	*hub.Snapshot
+	plan  *plan.Plan
+	found []finding
+	// declared is where overrides stand, by what warnings call them.
+	declared map[string]api.Origin
+}
+
+// inspect finds what shows only when a commit is thought through. The plan is
+// one of a fleet in which all is well.
+func inspect(s *hub.Snapshot, p *plan.Plan) []finding {
+	i := &inspector{Snapshot: s, plan: p, declared: map[string]api.Origin{}}
+	for _, o := range s.ClusterOverrides {
+		i.declared[fmt.Sprintf("%s %q", "ClusterResourceOverride", o.Name)] = o.Origin
+	}
+	for _, o := range s.Overrides {
+		i.declared[fmt.Sprintf("%s %q", "ResourceOverride", o.Namespace+"/"+o.Name)] = o.Origin
+	}
+	for _, pl := range p.Placements {
+		i.placement(pl)
+	}
+	switch {
+	case len(s.Placements) == 0:
+		i.warn(api.Origin{}, "", "there is no placement, so nothing goes anywhere; add a ClusterResourcePlacement or a ResourcePlacement")
+	case len(s.Clusters) == 0:
+		i.warn(api.Origin{}, "", "there is no MemberCluster, so nothing goes anywhere; add one for each member")
+	default:
+		i.clusters()
+	}
+	if len(s.Placements) > 0 {
+		i.files()
+		i.overrides()
+	}
+	return i.found
+}
+
+func (i *inspector) add(r *rule, severity hub.Severity, at api.Origin, field, message string) {
+	i.found = append(i.found, finding{hub.Problem{Origin: at, Field: field, Severity: severity, Message: message}, r})
+}
+
+func (i *inspector) warn(at api.Origin, field, message string) {
+	i.add(dead, hub.Warning, at, field, message)
+}
+
+func (i *inspector) fail(at api.Origin, field, message string) {
+	i.add(unfit, hub.Error, at, field, message)
+}
+
+// overridden is where the override stands that a warning begins with.
+func (i *inspector) overridden(warning string, otherwise api.Origin) api.Origin {
+	if parts := strings.SplitN(warning, `"`, 3); len(parts) == 3 {
+		if at, ok := i.declared[parts[0]+`"`+parts[1]+`"`]; ok {
+			return at
+		}
+	}
+	return otherwise
+}
+
+func (i *inspector) placement(p *plan.Placement) {
+	at := p.Spec.Origin
+	if p.Selection.Invalid != "" {
+		i.fail(at, p.Selection.InvalidField, p.Selection.Invalid)
+		return
+	}
+	unsure := i.unsure(p)
+	for _, w := range p.Warnings {
+		if !unsure || !slices.Contains(p.Schedule.Notes, w.Message) {
+			i.warn(i.overridden(w.Message, at), w.Field, w.Message)
+		}
+	}
+	if len(p.Selection.Objects) == 0 && len(p.Selection.Warnings) == 0 {
+		i.warn(at, "spec.resourceSelectors", "selects nothing that may be placed")
+	}
+	if !unsure && len(i.Clusters) > 0 {
+		i.choice(p)
+	}
+	i.contents(p)
+}
+
+// choice warns of a placement that finds no cluster, or too few.
+func (i *inspector) choice(p *plan.Placement) {
+	const field = "spec.policy"
+	out := p.Schedule
+	switch {
+	case out.Found == 0:
+		i.warn(p.Spec.Origin, field, "selects no cluster: "+objections(out.Decisions))
+	case !out.Fulfilled:
+		i.warn(p.Spec.Origin, field, fmt.Sprintf("selects %d of the %d clusters it asks for: %s", out.Found, out.Wanted, objections(out.Decisions)))
+	}
+}
+
+// objections are why clusters are not selected, the most frequent first.
+func objections(ds []placement.Decision) string {
+	clusters := map[string][]string{}
+	for _, d := range ds {
+		if !d.Selected {
+			why := strings.TrimPrefix(d.Reason, "ClusterUnschedulable, ")
+			clusters[why] = append(clusters[why], d.Cluster)
+		}
+	}
+	reasons := slices.SortedFunc(maps.Keys(clusters), func(a, b string) int {
+		return cmp.Or(len(clusters[b])-len(clusters[a]), strings.Compare(a, b))
+	})
+	var texts []string
+	for _, why := range reasons[:min(len(reasons), shown)] {
+		texts = append(texts, why+" ("+some(clusters[why])+")")
+	}
+	if n := len(reasons) - shown; n > 0 {
+		texts = append(texts, number(n, "other reason"))
+	}
+	return strings.Join(texts, "; ")
+}
+
+// shown is how many of many things a message names.
+const shown = 3
+
+func some(names []string) string {
+	if n := len(names) - shown; n > 0 {
+		return strings.Join(names[:shown], ", ") + fmt.Sprintf(" and %d more", n)
+	}
+	return strings.Join(names, ", ")
+}
+
+// contents reports what could not be sent to the clusters that are selected.
+func (i *inspector) contents(p *plan.Placement) {
+	failing := map[string][]string{}
+	first := map[string]error{}
+	for _, c := range p.Clusters {
+		if c.Err != nil {
+			text := c.Err.Error()
+			failing[text] = append(failing[text], c.Binding.Cluster)
+			first[text] = cmp.Or(first[text], c.Err)
+		}
+		for _, refused := range c.Content.Refused {
+			i.fail(refused.Origin, "", objectName(refused.Manifest)+": "+refused.Message)
+		}
+	}
+	for _, text := range slices.Sorted(maps.Keys(failing)) {
+		i.fail(i.cause(first[text], p.Spec.Origin), "", fmt.Sprintf("%s gets nothing new on %s: %s", p.Key, some(failing[text]), text))
+	}
+}
+
+// cause is where the override stands that cannot be applied.
+func (i *inspector) cause(err error, otherwise api.Origin) api.Origin {
+	var o *work.OverrideError
+	if !errors.As(err, &o) {
+		return otherwise
+	}
+	if o.ClusterOverride != "" {
+		return i.declared[fmt.Sprintf("%s %q", "ClusterResourceOverride", o.ClusterOverride)]
+	}
+	return i.declared[fmt.Sprintf("%s %q", "ResourceOverride", o.Override.Namespace+"/"+o.Override.Name)]
+}
+
+func objectName(m *work.Manifest) string {
+	name := m.ID.Name
+	if name == "" {
+		name = m.Object.Object.GetGenerateName() + "…"
+	}
+	if m.ID.Namespace != "" {
+		name = m.ID.Namespace + "/" + name
+	}
+	return m.ID.Kind + " " + name
+}

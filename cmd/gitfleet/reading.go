@@ -1,0 +1,182 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/gitfleet/gitfleet/gitsource"
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+)
+
+// A reading is what a command that reads a hub once can be told: the path, the
+// credentials and the limits of the daemon, by the same names.
+type reading struct {
+	config string
+	flags  Config
+}
+
+func (r *reading) bind(f *pflag.FlagSet) {
+	f.StringVar(&r.config, "config", "", "the daemon's configuration file, for its path, credentials and limits")
+	r.flags = defaultConfig()
+	f.StringVar(&r.flags.Source.Path, "path", r.flags.Source.Path, "directory below PATH, or of the repository, that is the hub")
+	bind(f, r.flags.Source.credentials())
+	bind(f, r.flags.Limits.settings())
+}
+
+// read loads a directory, or a commit of a repository as REPO@REF. The error is
+// a *hub.LoadError if something is wrong with what it holds.
+func (r *reading) read(ctx context.Context, flags *pflag.FlagSet, what string) (*hub.Snapshot, error) {
+	cfg, err := readConfig(r.config, flags)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range cfg.Limits.settings() {
+		if !s.positive() {
+			return nil, cfg.fault(s.key, "must be more than zero")
+		}
+	}
+	if _, err := os.Stat(what); err == nil {
+		return readDir(what, cfg.hub())
+	}
+	repo, ref := splitRepository(what)
+	cfg.Source.URL = repo
+	if !isAddress(repo) {
+		// The user's own disk needs no leave.
+		cfg.Source.AllowFile = true
+		if cfg.Source.URL, err = filepath.Abs(repo); err != nil {
+			return nil, err
+		}
+		if _, err := os.Stat(repo); err != nil {
+			return nil, fmt.Errorf("%s: no such directory; a repository is written URL@REF or DIRECTORY@REF", what)
+		}
+	}
+	return cfg.readRemote(ctx, ref)
+}
+
+// splitRepository takes REPO@REF apart. The @ between a user and a host is none
+// of ours.
+func splitRepository(what string) (repo, ref string) {
+	from := 0
+	if at := strings.Index(what, "://"); at >= 0 {
+		from = at + len("://")
+		if slash := strings.IndexByte(what[from:], '/'); slash >= 0 {
+			from += slash
+		} else {
+			from = len(what)
+		}
+	} else if colon := strings.IndexByte(what, ':'); colon >= 0 && !strings.Contains(what[:colon], "/") {
+		from = colon
+	}
+	if at := strings.LastIndexByte(what[from:], '@'); at >= 0 {
+		return what[:from+at], what[from+at+1:]
+	}
+	return what, ""
+}
+
+// isAddress tells a URL or user@host:path from a directory.
+func isAddress(repo string) bool {
+	colon := strings.IndexByte(repo, ':')
+	return colon > 0 && !strings.Contains(repo[:colon], "/")
+}
+
+// refs are what a name can mean, the likeliest first.
+func refs(name string) []gitsource.Ref {
+	switch {
+	case name == "" || name == "HEAD":
+		return []gitsource.Ref{{}}
+	case len(name) == 40 && strings.Trim(name, "0123456789abcdefABCDEF") == "":
+		return []gitsource.Ref{{Commit: strings.ToLower(name)}}
+	case strings.HasPrefix(name, "refs/heads/"):
+		return []gitsource.Ref{{Branch: strings.TrimPrefix(name, "refs/heads/")}}
+	case strings.HasPrefix(name, "refs/tags/"):
+		return []gitsource.Ref{{Tag: strings.TrimPrefix(name, "refs/tags/")}}
+	case strings.ContainsAny(name[:1], "<>=~^") || strings.Contains(name, "*"):
+		return []gitsource.Ref{{SemVer: name}}
+	}
+	return []gitsource.Ref{{Branch: name}, {Tag: name}}
+}
+
+// readRemote loads one commit through a clone that is gone afterwards.
+func (c Config) readRemote(ctx context.Context, ref string) (*hub.Snapshot, error) {
+	dir, err := os.MkdirTemp("", "gitfleet-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	c.StateDir, c.Source.Interval, c.Source.Signatures = dir, seconds(3600), SignaturesConfig{}
+	for _, r := range refs(ref) {
+		s := &c.Source
+		s.Branch, s.Tag, s.SemVer, s.Commit = r.Branch, r.Tag, r.SemVer, r.Commit
+		if err := errors.Join(c.validateSource()...); err != nil {
+			return nil, err
+		}
+		snapshot, err := c.readCommit(ctx)
+		if errors.Is(err, gitsource.ErrRefNotFound) {
+			continue
+		}
+		return snapshot, err
+	}
+	return nil, fmt.Errorf("%s has no branch and no tag %q; a commit is named by its whole hash", c.Source.URL, ref)
+}
+
+// readCommit clones, and loads what the reference points at.
+func (c Config) readCommit(ctx context.Context) (*hub.Snapshot, error) {
+	polling, enough := context.WithCancel(ctx)
+	defer enough()
+	var failure error
+	git := c.git(nil)
+	git.Metrics.Polled = func(_ time.Duration, err error) {
+		failure = err
+		enough() // once is enough
+	}
+	repo, err := gitsource.Open(git)
+	if err != nil {
+		return nil, err
+	}
+	defer repo.Close()
+	var head gitsource.Commit
+	if err := repo.Run(polling, func(found gitsource.Commit) { head = found }); err != nil {
+		return nil, err
+	}
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case errors.Is(failure, gitsource.ErrRefNotFound):
+		return nil, failure
+	case failure != nil:
+		return nil, fmt.Errorf("%s: %s", repo.Status().URL, repo.Status().Error) // which holds no secret
+	}
+	files, err := repo.Files(ctx, head.Hash)
+	if err != nil {
+		return nil, err
+	}
+	commit := hub.Commit{Hash: head.Hash, Author: head.Author, Subject: head.Subject, Time: head.Time, Message: head.Message}
+	return hub.NewLoader(c.hub()).Load(commit, files)
+}
+
+// lookAt thinks about what was read, with the observed fleet of a file if one
+// is named.
+func lookAt(s *hub.Snapshot, clusters string) (*outlook, error) {
+	o := &outlook{snapshot: s, warnings: s.Warnings}
+	if clusters == "" {
+		return o, o.think(offline(s))
+	}
+	f, err := readFleet(clusters)
+	if err != nil {
+		return nil, err
+	}
+	joined := f.join(s)
+	o.snapshot = joined.snapshot
+	o.warnings = append(slices.Clone(joined.snapshot.Warnings), joined.warnings...)
+	in := offline(o.snapshot)
+	in.Observed, in.Now = joined.clusters, joined.at
+	return o, o.think(in)
+}

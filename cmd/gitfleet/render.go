@@ -1,0 +1,192 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
+)
+
+func newRender() *cobra.Command {
+	var r reading
+	var show rendering
+	var clusters string
+	cmd := &cobra.Command{
+		Use:   "render PATH|REPO@REF",
+		Short: "Print the documents that each cluster would get; offline",
+		Long: `Render prints, as YAML, what each cluster would be sent in the end: kustomizations
+built, envelopes opened, overrides applied. Before each document a comment says
+which file it comes from and which placement brings it.
+
+The documents are what is sent, but for the marks that gitfleet adds to each: the
+label ` + api.ManagedByLabel + ` with the name of the fleet, and the annotations
+` + strings.Join(marks, ",\n") + `.
+
+Values of Secrets are masked, in such a way that no cluster would take them;
+--show-secrets prints them.
+
+Exit codes: 0 printed, 2 if something would not be sent to a cluster because of
+an error, which is then said instead.`,
+		Example: `  gitfleet render . --cluster member-1
+  gitfleet get clusters -o yaml > clusters.yaml
+  gitfleet render . --clusters clusters.yaml
+  gitfleet render . --cluster member-1 --show-secrets | kubectl diff -f -`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			snapshot, err := r.read(cmd.Context(), cmd.Flags(), args[0])
+			var bad *hub.LoadError
+			if errors.As(err, &bad) {
+				return fmt.Errorf("%s does not load:\n%w", args[0], bad)
+			}
+			if err != nil {
+				return err
+			}
+			o, err := lookAt(snapshot, clusters)
+			if err != nil {
+				return err
+			}
+			show.out, show.notes = cmd.OutOrStdout(), cmd.ErrOrStderr()
+			return show.print(o.plan)
+		},
+	}
+	cmd.Flags().StringVar(&show.cluster, "cluster", "", "print what this cluster would get, and no other")
+	cmd.Flags().BoolVar(&show.secrets, "show-secrets", false, "print the values of Secrets")
+	cmd.Flags().StringVar(&clusters, "clusters", "", clustersUsage)
+	r.bind(cmd.Flags())
+	return cmd
+}
+
+// marks are what gitfleet adds to everything it applies, beside its label.
+var marks = []string{api.PlacementAnnotation, api.SourceAnnotation, api.CommitAnnotation, api.PathAnnotation}
+
+// A rendering prints a plan as documents.
+type rendering struct {
+	cluster    string // empty for all
+	secrets    bool   // print them
+	out, notes io.Writer
+
+	masked int
+	failed bool
+}
+
+func (r *rendering) print(p *plan.Plan) error {
+	if r.cluster != "" && !declared(p, r.cluster) {
+		names := make([]string, len(p.Members))
+		for i, m := range p.Members {
+			names[i] = m.Name
+		}
+		return fmt.Errorf("there is no MemberCluster %s; there is %s", r.cluster, orNone(some(names)))
+	}
+	for _, pl := range p.Placements {
+		if pl.Selection.Invalid != "" {
+			r.problem(fmt.Sprintf("%s: %s: %s", pl.Spec.Origin, pl.Key, pl.Selection.Invalid))
+		}
+	}
+	for _, m := range p.Members {
+		if r.cluster == "" || r.cluster == m.Name {
+			if err := r.section(p, m.Name); err != nil {
+				return fmt.Errorf("write: %w", err)
+			}
+		}
+	}
+	if r.masked > 0 {
+		fmt.Fprintf(r.notes, "values of Secrets are masked in %s; --show-secrets prints them\n", number(r.masked, "document"))
+	}
+	if r.failed {
+		return exitCode(exitError)
+	}
+	return nil
+}
+
+func declared(p *plan.Plan, cluster string) bool {
+	for _, m := range p.Members {
+		if m.Name == cluster {
+			return true
+		}
+	}
+	return false
+}
+
+// section prints what one cluster gets, by placement and in the order in which
+// it is applied.
+func (r *rendering) section(p *plan.Plan, cluster string) error {
+	fmt.Fprintf(r.out, "# cluster %s\n", cluster)
+	for _, pl := range p.Placements {
+		for _, c := range pl.Clusters {
+			if c.Binding.Cluster != cluster {
+				continue
+			}
+			if err := r.placement(pl, c); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (r *rendering) placement(p *plan.Placement, c *plan.OnCluster) error {
+	if c.Err != nil {
+		r.problem(fmt.Sprintf("%s gets nothing of %s: %v", c.Binding.Cluster, p.Key, c.Err))
+	}
+	for _, refused := range c.Content.Refused {
+		r.problem(fmt.Sprintf("%s: %s is not sent: %s", refused.Origin, objectName(refused.Manifest), refused.Message))
+	}
+	for _, m := range c.Content.Manifests {
+		if err := r.document(p, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// problem is said where it is looked for: between the documents, and beside
+// them.
+func (r *rendering) problem(text string) {
+	r.failed = true
+	fmt.Fprintf(r.out, "# %s\n", printable(text))
+	fmt.Fprintln(r.notes, printable(text))
+}
+
+func (r *rendering) document(p *plan.Placement, m *work.Manifest) error {
+	object := diff.Normalize(m.Object.Object)
+	if !r.secrets {
+		// What stands for a value is no base64, so that no cluster takes it.
+		shown := diff.Redact(object)
+		if !reflect.DeepEqual(shown.Object, object.Object) {
+			r.masked++
+		}
+		object = shown
+	}
+	text, err := yaml.Marshal(object.Object)
+	if err != nil {
+		return fmt.Errorf("%s: %w", m.ID, err)
+	}
+	_, err = fmt.Fprintf(r.out, "---\n# %s\n%s", printable(provenance(p, m)), text)
+	return err
+}
+
+// provenance says which file and which placement a document comes from, and
+// through what.
+func provenance(p *plan.Placement, m *work.Manifest) string {
+	text := fmt.Sprintf("%s, placement %s", m.Origin, p.Key)
+	if k := m.Origin.Kustomization; k != "" && k != m.Origin.Path {
+		text += ", built by " + k
+	}
+	if e := m.Envelope; e != nil {
+		text += fmt.Sprintf(", out of %s %s", e.Type, strings.TrimPrefix(e.Namespace+"/"+e.Name, "/"))
+	}
+	if a := p.Spec.Spec.Strategy.ApplyStrategy; a != nil && a.Type == api.ReportDiff {
+		text += ", compared and never written"
+	}
+	return text
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+)
+
+// writers are the forms in which validate can tell what it found.
+var writers = map[string]func(w io.Writer, commit string, all []finding) error{
+	"text": writeText, "json": writeValidateJSON, "sarif": writeSARIF, "github": writeGitHub,
+}
+
+func newValidate() *cobra.Command {
+	var r reading
+	var output, clusters string
+	var strict bool
+	cmd := &cobra.Command{
+		Use:   "validate PATH|REPO@REF",
+		Short: "Tell everything that is wrong with a repository, before it is committed",
+		Long: `Validate reads a directory as the daemon reads a commit, and tells all problems
+at once as path:line: field: message. It asks no cluster, and no network.
+
+PATH is the directory that is the hub, in its checkout: files are named as in the
+repository. What Git ignores and what is not committed yet is read as well.
+REPO@REF is a commit of a repository, which is cloned for the occasion: a URL or
+a directory, and a branch, a tag, a whole commit hash, or a range of versions
+such as ">=1.2 <2".
+
+Warnings are of what is accepted but hardly meant, and of dead configuration:
+placements that select nothing, clusters that nothing selects, files that
+nothing places, overrides that match nothing. They are looked for once the
+repository loads. Without --clusters members are taken as declared and healthy,
+and what depends on properties that nobody declares is not judged.
+
+Exit codes: 0 valid, 2 problems, and with --strict 1 if there are warnings only.`,
+		Example: `  gitfleet validate .
+  gitfleet validate --strict -o github fleet/
+  gitfleet validate -o sarif . > gitfleet.sarif
+  gitfleet validate --token-env GIT_TOKEN https://git.example.com/org/fleet@main`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			write, known := writers[output]
+			if !known {
+				return fmt.Errorf("-o %s: use text, json, sarif or github", output)
+			}
+			snapshot, err := r.read(cmd.Context(), cmd.Flags(), args[0])
+			found, err := examine(snapshot, err, clusters)
+			if err != nil {
+				return err
+			}
+			commit := ""
+			if snapshot != nil {
+				commit = snapshot.Commit.Hash
+			}
+			if err := write(cmd.OutOrStdout(), commit, found); err != nil {
+				return fmt.Errorf("write: %w", err)
+			}
+			summarize(cmd.ErrOrStderr(), args[0], snapshot, found)
+			return verdict(found, strict)
+		},
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "text", "text, json, sarif, or github for annotations of a workflow")
+	cmd.Flags().BoolVar(&strict, "strict", false, "warnings count as well: exit code 1 if there is nothing worse")
+	cmd.Flags().StringVar(&clusters, "clusters", "", clustersUsage)
+	r.bind(cmd.Flags())
+	return cmd
+}
+
+const clustersUsage = "file of MemberClusters with their status, as get clusters -o yaml writes it: the observed fleet"
+
+// examine tells all that is wrong with what was loaded, or with what did not
+// load. An error is what kept it from being read at all.
+func examine(s *hub.Snapshot, err error, clusters string) ([]finding, error) {
+	var bad *hub.LoadError
+	if errors.As(err, &bad) {
+		return inOrder(findingsOf(bad.Problems)), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	o, err := lookAt(s, clusters)
+	if err != nil {
+		return nil, err
+	}
+	return inOrder(append(findingsOf(o.warnings), inspect(o.snapshot, o.plan)...)), nil
+}
+
+// summarize says in a line how it went, beside what was asked for.
+func summarize(w io.Writer, name string, s *hub.Snapshot, found []finding) {
+	errors, warnings := tally(found)
+	var parts []string
+	if errors > 0 {
+		parts = append(parts, number(errors, "problem"))
+	} else {
+		parts = append(parts, "valid")
+	}
+	if warnings > 0 {
+		parts = append(parts, number(warnings, "warning"))
+	}
+	text := strings.Join(parts, ", ")
+	if s != nil {
+		text += fmt.Sprintf(" (%s, %s, %s)", number(len(s.Objects), "object"), number(len(s.Placements), "placement"), number(len(s.Clusters), "cluster"))
+	}
+	fmt.Fprintf(w, "%s: %s\n", name, text)
+}
+
+func number(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}
+
+// verdict is the exit code.
+func verdict(found []finding, strict bool) error {
+	errors, warnings := tally(found)
+	switch {
+	case errors > 0:
+		return exitCode(exitError)
+	case strict && warnings > 0:
+		return exitCode(exitDifferences)
+	}
+	return nil
+}
