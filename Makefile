@@ -33,7 +33,7 @@ test: ## Run all tests with the race detector; minutes, and 30 the first time
 test-fast: ## Run the tests that need no clusters; seconds
 	@go test -short $(parts) $(whole)
 
-check: format vet lint tidy arch fuzz ## Check format, vet, lint, modules and import rules, and fuzz a little
+check: format arch tidy vet lint fuzz ## Check format, vet, lint, modules and import rules, and fuzz a little
 
 format:
 	@echo "check the format"
@@ -66,7 +66,7 @@ fuzz:
 FUZZ ?= 90
 
 bench: ## Measure; BENCH=pattern chooses what; figures also in build/bench.json
-	@go run ./test/bench $(BENCH)
+	@go run ./test/bench $(ARGS)
 
 clean: ## Remove what was built
 	rm -rf build

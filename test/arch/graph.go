@@ -17,7 +17,7 @@ type graph map[string][]string
 func list(dir string) (graph, error) {
 	command := exec.Command("go", "list", "-e", "-deps", "-f", `{{if not .Standard}}{{.ImportPath}} {{join .Imports " "}}{{end}}`, "./...")
 	command.Dir = dir
-	command.Env = append(os.Environ(), "GOWORK=off")
+	command.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly")
 	var problems bytes.Buffer
 	command.Stderr = &problems
 	out, err := command.Output()
