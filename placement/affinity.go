@@ -66,6 +66,8 @@ type preference struct {
 	// min and max are of all clusters that report the property, whether or
 	// not they can be chosen.
 	min, max float64
+	// lowest and highest are the same as they are reported, to be told.
+	lowest, highest resource.Quantity
 }
 
 // A contribution is what one preference gives to one cluster, and why.
@@ -112,10 +114,13 @@ func (p *preference) observe(fleet []*Cluster) {
 			continue
 		}
 		v := q.AsApproximateFloat64()
-		if !seen {
-			p.min, p.max, seen = v, v, true
+		if !seen || v < p.min {
+			p.min, p.lowest = v, q
 		}
-		p.min, p.max = math.Min(p.min, v), math.Max(p.max, v)
+		if !seen || v > p.max {
+			p.max, p.highest = v, q
+		}
+		seen = true
 	}
 }
 

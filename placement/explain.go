@@ -260,15 +260,15 @@ func (p *preference) explain(m *Cluster) Contribution {
 		e.Reason = "labels match"
 	case !got.known:
 		e.Reason = p.sorter + " is " + found(p.sorter, m)
+	case p.weight == 0:
+		e.Reason = p.sorter + " is " + found(p.sorter, m) + ", and the weight is 0"
 	case p.min == p.max:
 		e.Reason = fmt.Sprintf("%s is %s, as on every cluster that reports it", p.sorter, found(p.sorter, m))
 	default:
-		e.Reason = fmt.Sprintf("%s is %s, between %s and %s over the fleet", p.sorter, found(p.sorter, m), number(p.min), number(p.max))
+		e.Reason = fmt.Sprintf("%s is %s, between %s and %s over the fleet", p.sorter, found(p.sorter, m), p.lowest.String(), p.highest.String())
 	}
 	return e
 }
-
-func number(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
 
 // verdicts tell what choosing a cluster next would do to each constraint.
 func (s *spread) verdicts(cluster int) []SpreadVerdict {
