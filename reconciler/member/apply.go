@@ -117,9 +117,10 @@ func (s *session) task(id api.ID, w wanted) (task, bool) {
 	if bad := s.trouble[id]; bad != nil && bad.hash == w.manifest.Hash && time.Now().Before(bad.next) {
 		return t, false
 	}
-	res, ok := s.kinds.known[w.manifest.Object.Object.GroupVersionKind()]
+	gvk := w.manifest.Object.Object.GroupVersionKind()
+	res, ok := s.kinds.known[gvk]
 	if !ok {
-		s.fail(outcome{task: t, cond: diff.DecodeFailed(errUnknownKind(w.manifest))})
+		s.fail(outcome{task: t, cond: diff.DecodeFailed(s.kinds.why(gvk))})
 		return t, false
 	}
 	t.res = res
@@ -134,7 +135,7 @@ func (s *session) task(id api.ID, w wanted) (task, bool) {
 	if t.item == nil || t.item.Hash != w.manifest.Hash {
 		return t, true
 	}
-	if l == nil && !s.watch[w.manifest.Object.Object.GroupVersionKind()].sees() {
+	if l == nil && !s.watch[gvk].sees() {
 		return t, s.trouble[id] != nil // we cannot tell, and trust what we applied
 	}
 	if l != nil && l.terminating {
@@ -161,7 +162,9 @@ func (s *session) learn(ctx context.Context, ids map[api.ID]bool) error {
 			}
 		}
 	}
-	if err := s.kinds.resolve(ctx, gvks); err != nil {
+	asking, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+	defer cancel()
+	if err := s.kinds.resolve(asking, gvks); err != nil {
 		return s.heard(err)
 	}
 	var started []*kindWatch

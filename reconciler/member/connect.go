@@ -20,7 +20,7 @@ type conn struct {
 	rest      *rest.RESTClient
 	metadata  metadata.Interface
 	dynamic   dynamic.Interface
-	discovery discovery.DiscoveryInterface
+	discovery *discovery.DiscoveryClient
 	http      *http.Client
 }
 

@@ -75,7 +75,9 @@ func (s *session) inClaim(ctx context.Context, res resource, id api.ID) (string,
 // inNamespace names something in a namespace that is neither ours, nor owned by
 // something else, nor made by Kubernetes for every namespace.
 func (s *session) inNamespace(ctx context.Context, namespace string) (string, error) {
-	lists, err := discovery.ServerPreferredNamespacedResources(s.conn.discovery)
+	asking, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+	defer cancel()
+	lists, err := discovery.ServerPreferredNamespacedResourcesWithContext(asking, s.conn.discovery)
 	if err != nil {
 		return "", err
 	}

@@ -3,7 +3,6 @@ package member
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,11 +17,6 @@ import (
 var (
 	errSilent = errors.New("the API server has stopped answering; trying again once it does")
 )
-
-func errUnknownKind(m *work.Manifest) error {
-	gvk := m.Object.Object.GroupVersionKind()
-	return fmt.Errorf("no matches for kind %q in version %q", gvk.Kind, gvk.GroupVersion())
-}
 
 // do sees to one object. It may run beside others, and only reads what the
 // session knows.

@@ -33,59 +33,72 @@ func (r resource) path(id api.ID) []string {
 // kinds knows how the cluster serves the kinds we have asked for. It asks the
 // server as rarely as it can, and keeps only what was asked for.
 type kinds struct {
-	client discovery.DiscoveryInterface
+	client *discovery.DiscoveryClient
 	known  map[schema.GroupVersionKind]resource
+	// failed are the group versions that could not be asked for the last time,
+	// such as those of an aggregated API whose server is down.
+	failed map[schema.GroupVersion]error
 	asked  bool
 }
 
-// resolve finds out about kinds. What the server does not serve is missing
-// from known afterwards; err means that it could not be asked.
+func newKinds(client *discovery.DiscoveryClient) *kinds {
+	return &kinds{client: client, known: map[schema.GroupVersionKind]resource{}, failed: map[schema.GroupVersion]error{}}
+}
+
+// resolve finds out about kinds. One that is missing from known afterwards the
+// server does not serve, or failed tells why that is not known; err means that
+// the server did not answer at all.
 func (k *kinds) resolve(ctx context.Context, wanted map[schema.GroupVersionKind]bool) error {
+	clear(k.failed)
 	missing := map[schema.GroupVersion]bool{}
 	for gvk := range wanted {
 		if _, ok := k.known[gvk]; !ok {
 			missing[gvk.GroupVersion()] = true
 		}
 	}
-	if len(missing) == 0 {
-		return nil
-	}
 	if !k.asked && len(missing) > 2 {
-		return k.resolveAll(wanted)
+		if all, err := k.resolveAll(ctx, wanted); all || err != nil {
+			return err
+		}
 	}
 	for gv := range missing {
-		list, err := k.client.ServerResourcesForGroupVersion(gv.String())
-		if notFound(err) {
-			continue
-		}
-		if err != nil {
+		list, err := k.client.ServerResourcesForGroupVersionWithContext(ctx, gv.String())
+		switch {
+		case err == nil:
+			k.note(gv, list, wanted)
+		case notFound(err):
+		case answered(err):
+			k.failed[gv] = err
+		default:
 			return fmt.Errorf("ask for the kinds of %s: %w", gv, err)
 		}
-		k.note(gv, list, wanted)
 	}
-	return ctx.Err()
+	return nil
 }
 
 // resolveAll asks for everything at once: two requests, whatever the number of
-// group versions.
-func (k *kinds) resolveAll(wanted map[schema.GroupVersionKind]bool) error {
-	_, byGV, failed, err := k.client.(discovery.AggregatedDiscoveryInterface).GroupsAndMaybeResources()
+// group versions. It reports whether the server can do that.
+func (k *kinds) resolveAll(ctx context.Context, wanted map[schema.GroupVersionKind]bool) (bool, error) {
+	_, byGV, failed, err := k.client.GroupsAndMaybeResourcesWithContext(ctx)
 	if err != nil {
-		return fmt.Errorf("ask for the kinds: %w", err)
-	}
-	if byGV == nil {
-		return nil // a server without aggregated discovery is asked piece by piece next time
-	}
-	for gvk := range wanted {
-		if err := failed[gvk.GroupVersion()]; err != nil {
-			return fmt.Errorf("ask for the kinds of %s: %w", gvk.GroupVersion(), err)
-		}
+		return false, fmt.Errorf("ask for the kinds: %w", err)
 	}
 	k.asked = true
 	for gv, list := range byGV {
 		k.note(gv, list, wanted)
 	}
-	return nil
+	for gv, err := range failed {
+		k.failed[gv] = err
+	}
+	return byGV != nil, nil
+}
+
+// why says why a kind is not known.
+func (k *kinds) why(gvk schema.GroupVersionKind) error {
+	if err := k.failed[gvk.GroupVersion()]; err != nil {
+		return err
+	}
+	return fmt.Errorf("no matches for kind %q in version %q", gvk.Kind, gvk.GroupVersion())
 }
 
 func (k *kinds) note(gv schema.GroupVersion, list *metav1.APIResourceList, wanted map[schema.GroupVersionKind]bool) {

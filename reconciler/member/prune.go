@@ -62,7 +62,7 @@ func (s *session) removed(ctx context.Context, st stale) bool {
 	}
 	res, ok := s.kinds.known[st.item.gvk()]
 	if !ok {
-		return s.succeeded(st, nil) // its kind is gone, and so is it
+		return s.succeeded(st, s.kinds.failed[st.item.gvk().GroupVersion()]) // if its kind is gone, so is it
 	}
 	if !s.works[st.inv.Placement].AllowDelete {
 		if why := s.content(ctx, res, st.item); why != "" {
@@ -81,7 +81,7 @@ func (s *session) present(ctx context.Context, it *item) (*live, error) {
 	}
 	res, ok := s.kinds.known[it.gvk()]
 	if !ok {
-		return nil, nil
+		return nil, s.kinds.failed[it.gvk().GroupVersion()]
 	}
 	found, err := s.read(ctx, res, it.id())
 	if err != nil || found == nil {

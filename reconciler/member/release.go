@@ -16,7 +16,7 @@ import (
 func (s *session) release(ctx context.Context, st stale) error {
 	res, ok := s.kinds.known[st.item.gvk()]
 	if !ok {
-		return nil
+		return s.kinds.failed[st.item.gvk().GroupVersion()]
 	}
 	id := st.item.id()
 	found, err := s.read(ctx, res, id)

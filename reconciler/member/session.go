@@ -76,7 +76,7 @@ func (a *Agent) open(ctx context.Context) (*session, error) {
 		trouble: map[api.ID]*trouble{}, works: map[api.PlacementKey]work.Work{},
 		wanted: map[api.ID]wanted{}, done: map[api.PlacementKey]bool{},
 		unseen: map[api.ID]bool{}, braked: map[api.ID]string{}, flips: map[api.ID]flips{},
-		kinds:   &kinds{client: c.discovery, known: map[schema.GroupVersionKind]resource{}},
+		kinds:   newKinds(c.discovery),
 		changes: newChanges(), probes: make(chan probe, 1), retry: time.NewTimer(0),
 	}
 	s.retry.Stop()

@@ -1,0 +1,285 @@
+package member
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	discoveryv2 "k8s.io/api/apidiscovery/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// Objects are where Kubernetes has them.
+func TestPathOfObject(t *testing.T) {
+	tests := map[string]struct {
+		res  resource
+		id   api.ID
+		want string
+	}{
+		"core, in a namespace": {configMaps, api.ID{Kind: "ConfigMap", Namespace: "app", Name: "one"}, "api/v1/namespaces/app/configmaps/one"},
+		"core, of the cluster": {namespaces, api.ID{Kind: "Namespace", Name: "app"}, "api/v1/namespaces/app"},
+		"a group, in a namespace": {
+			resource{schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, true},
+			api.ID{Group: "apps", Kind: "Deployment", Namespace: "app", Name: "web"}, "apis/apps/v1/namespaces/app/deployments/web",
+		},
+		"a group, of the cluster": {
+			resource{schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"}, false},
+			api.ID{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "system:x"}, "apis/rbac.authorization.k8s.io/v1/clusterroles/system:x",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := strings.Join(test.res.path(test.id), "/"); got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+// A catalog answers what kinds there are, as API servers do: all at once if it
+// is a new one, group by group if not. Some groups may be broken, as those of an
+// aggregated API whose server is down.
+type catalog struct {
+	old    bool
+	broken map[string]bool // group versions
+
+	mu    sync.Mutex
+	asked []string
+}
+
+var served = map[string][]metav1.APIResource{
+	"v1": {
+		{Name: "configmaps", Kind: "ConfigMap", Namespaced: true}, {Name: "namespaces", Kind: "Namespace"},
+		{Name: "namespaces/status", Kind: "Namespace"}, {Name: "pods/eviction", Kind: "Eviction", Namespaced: true},
+	},
+	"apps/v1":            {{Name: "deployments", Kind: "Deployment", Namespaced: true}, {Name: "deployments/scale", Kind: "Scale", Namespaced: true}},
+	"batch/v1":           {{Name: "jobs", Kind: "Job", Namespaced: true}},
+	"metrics.example/v1": {{Name: "things", Kind: "Thing"}},
+}
+
+func (c *catalog) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asked = append(c.asked, r.URL.Path)
+	w.Header().Set("Content-Type", "application/json")
+	gv := strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/apis"), "/api")
+	gv = strings.TrimPrefix(gv, "/")
+	switch {
+	case gv == "" && strings.Contains(r.Header.Get("Accept"), "APIGroupDiscoveryList") && !c.old:
+		w.Header().Set("Content-Type", discovery.AcceptV2)
+		json.NewEncoder(w).Encode(c.all(r.URL.Path == "/api"))
+	case r.URL.Path == "/api":
+		json.NewEncoder(w).Encode(metav1.APIVersions{Versions: []string{"v1"}})
+	case r.URL.Path == "/apis":
+		var list metav1.APIGroupList
+		for _, gv := range slices.Sorted(maps.Keys(served)) {
+			if group, version, ok := strings.Cut(gv, "/"); ok {
+				v := metav1.GroupVersionForDiscovery{GroupVersion: gv, Version: version}
+				list.Groups = append(list.Groups, metav1.APIGroup{Name: group, Versions: []metav1.GroupVersionForDiscovery{v}, PreferredVersion: v})
+			}
+		}
+		json.NewEncoder(w).Encode(list)
+	case c.broken[gv]:
+		refuse(w, http.StatusServiceUnavailable, "error trying to reach service")
+	case served[gv] != nil:
+		json.NewEncoder(w).Encode(metav1.APIResourceList{GroupVersion: gv, APIResources: served[gv]})
+	default:
+		refuse(w, http.StatusNotFound, "the server could not find the requested resource")
+	}
+}
+
+// all is the answer of a new server to the question after everything.
+func (c *catalog) all(core bool) discoveryv2.APIGroupDiscoveryList {
+	list := discoveryv2.APIGroupDiscoveryList{TypeMeta: metav1.TypeMeta{APIVersion: "apidiscovery.k8s.io/v2", Kind: "APIGroupDiscoveryList"}}
+	for _, name := range slices.Sorted(maps.Keys(served)) {
+		gv, _ := schema.ParseGroupVersion(name)
+		if (gv.Group == "") != core {
+			continue
+		}
+		version := discoveryv2.APIVersionDiscovery{Version: gv.Version, Freshness: discoveryv2.DiscoveryFreshnessCurrent}
+		if c.broken[name] {
+			version.Freshness = discoveryv2.DiscoveryFreshnessStale
+		}
+		for _, r := range served[name] {
+			if c.broken[name] || strings.Contains(r.Name, "/") {
+				continue
+			}
+			scope := discoveryv2.ScopeCluster
+			if r.Namespaced {
+				scope = discoveryv2.ScopeNamespace
+			}
+			version.Resources = append(version.Resources, discoveryv2.APIResourceDiscovery{
+				Resource: r.Name, Scope: scope, Verbs: []string{"get", "list"},
+				ResponseKind: &metav1.GroupVersionKind{Group: gv.Group, Version: gv.Version, Kind: r.Kind},
+			})
+		}
+		list.Items = append(list.Items, discoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: gv.Group}, Versions: []discoveryv2.APIVersionDiscovery{version}})
+	}
+	return list
+}
+
+func (c *catalog) kinds(t *testing.T) *kinds {
+	t.Helper()
+	srv := httptest.NewServer(c)
+	t.Cleanup(srv.Close)
+	client, err := discovery.NewDiscoveryClientForConfig(&rest.Config{Host: srv.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newKinds(client)
+}
+
+func gvks(names ...string) map[schema.GroupVersionKind]bool {
+	all := map[string]schema.GroupVersionKind{
+		"ConfigMap": {Version: "v1", Kind: "ConfigMap"}, "Namespace": {Version: "v1", Kind: "Namespace"}, "Scale": {Group: "apps", Version: "v1", Kind: "Scale"},
+		"Deployment": {Group: "apps", Version: "v1", Kind: "Deployment"}, "Job": {Group: "batch", Version: "v1", Kind: "Job"},
+		"Thing": {Group: "metrics.example", Version: "v1", Kind: "Thing"}, "Missing": {Group: "nowhere.example", Version: "v1", Kind: "Missing"},
+		"Unknown": {Group: "apps", Version: "v1", Kind: "Unknown"}, "Old": {Group: "apps", Version: "v1beta1", Kind: "Deployment"},
+	}
+	out := map[schema.GroupVersionKind]bool{}
+	for _, n := range names {
+		out[all[n]] = true
+	}
+	return out
+}
+
+func known(k *kinds) []string {
+	var out []string
+	for gvk, r := range k.known {
+		if r.Group != gvk.Group || r.Version != gvk.Version {
+			out = append(out, "wrong: "+gvk.String()+" "+r.String())
+		}
+		name := gvk.Kind + " " + r.Resource
+		if r.namespaced {
+			name += " namespaced"
+		}
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// What is asked for is known afterwards, what the server does not serve is not,
+// and nothing else is kept; with a new server and with an old one.
+func TestKindsAreResolved(t *testing.T) {
+	tests := map[string]struct {
+		ask  []string
+		want []string
+	}{
+		"one":                        {[]string{"ConfigMap"}, []string{"ConfigMap configmaps namespaced"}},
+		"not a subresource":          {[]string{"Namespace", "Scale"}, []string{"Namespace namespaces"}},
+		"two group versions":         {[]string{"ConfigMap", "Deployment"}, []string{"ConfigMap configmaps namespaced", "Deployment deployments namespaced"}},
+		"many":                       {[]string{"ConfigMap", "Namespace", "Deployment", "Job"}, []string{"ConfigMap configmaps namespaced", "Deployment deployments namespaced", "Job jobs namespaced", "Namespace namespaces"}},
+		"one that is not there":      {[]string{"Missing"}, nil},
+		"an unknown kind of a group": {[]string{"Unknown", "Deployment"}, []string{"Deployment deployments namespaced"}},
+		"another version":            {[]string{"Old", "ConfigMap"}, []string{"ConfigMap configmaps namespaced"}},
+		"many, some not there":       {[]string{"ConfigMap", "Deployment", "Job", "Missing", "Old"}, []string{"ConfigMap configmaps namespaced", "Deployment deployments namespaced", "Job jobs namespaced"}},
+	}
+	for name, test := range tests {
+		for server, old := range map[string]bool{"new": false, "old": true} {
+			t.Run(name+", on an "+server+" server", func(t *testing.T) {
+				k := (&catalog{old: old}).kinds(t)
+				for range 2 { // once more is what a retry does
+					if err := k.resolve(t.Context(), gvks(test.ask...)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if got := known(k); !slices.Equal(got, test.want) {
+					t.Errorf("known: %v, want %v", got, test.want)
+				}
+			})
+		}
+	}
+}
+
+// What is known is not asked for again; many unknown group versions are asked
+// for at once.
+func TestKindsAreAskedForRarely(t *testing.T) {
+	c := &catalog{}
+	k := c.kinds(t)
+	if err := k.resolve(t.Context(), gvks("ConfigMap", "Deployment", "Job", "Thing")); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"/api", "/apis"}; !slices.Equal(c.asked, want) {
+		t.Errorf("asked %v, want %v", c.asked, want)
+	}
+	c.asked = nil
+	if err := k.resolve(t.Context(), gvks("ConfigMap", "Deployment", "Job", "Thing")); err != nil || len(c.asked) > 0 {
+		t.Errorf("asked again: %v, %v", c.asked, err)
+	}
+	// Another kind of a group that is known takes one question.
+	if err := k.resolve(t.Context(), gvks("ConfigMap", "Namespace")); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"/api/v1"}; !slices.Equal(c.asked, want) {
+		t.Errorf("asked %v, want %v", c.asked, want)
+	}
+}
+
+// A group that cannot be asked, as that of an aggregated API whose server is
+// down, is said to be so and keeps nobody else from being known.
+func TestBrokenGroupIsNobodyElsesTrouble(t *testing.T) {
+	thing := schema.GroupVersionKind{Group: "metrics.example", Version: "v1", Kind: "Thing"}
+	for _, ask := range [][]string{{"ConfigMap", "Thing"}, {"ConfigMap", "Deployment", "Job", "Thing"}} {
+		for server, old := range map[string]bool{"new": false, "old": true} {
+			t.Run(strings.Join(ask, " ")+", on an "+server+" server", func(t *testing.T) {
+				c := &catalog{old: old, broken: map[string]bool{"metrics.example/v1": true}}
+				k := c.kinds(t)
+				for range 5 { // which group is asked first is by chance
+					k.known = map[schema.GroupVersionKind]resource{}
+					if err := k.resolve(t.Context(), gvks(ask...)); err != nil {
+						t.Fatal(err)
+					}
+					if got := len(k.known); got != len(ask)-1 {
+						t.Errorf("known: %v, want all but Thing", known(k))
+					}
+					if why := k.why(thing).Error(); !strings.Contains(why, "error trying to reach service") && !strings.Contains(why, "stale GroupVersion discovery: metrics.example/v1") {
+						t.Errorf("of the broken one it says: %s", why)
+					}
+				}
+				c.mu.Lock()
+				c.broken = nil
+				c.mu.Unlock()
+				if err := k.resolve(t.Context(), gvks(ask...)); err != nil || len(k.known) != len(ask) {
+					t.Errorf("mended: %v, %v", known(k), err)
+				}
+				if why := k.why(schema.GroupVersionKind{Group: "metrics.example", Version: "v1", Kind: "Other"}).Error(); why != `no matches for kind "Other" in version "metrics.example/v1"` {
+					t.Errorf("of a kind that is not there it says: %s", why)
+				}
+			})
+		}
+	}
+}
+
+// A server that does not answer is an error in time, not an answer that there
+// is nothing.
+func TestKindsOfASilentServer(t *testing.T) {
+	for _, ask := range [][]string{{"ConfigMap"}, {"ConfigMap", "Deployment", "Job", "Thing"}} {
+		hang := make(chan struct{})
+		srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hang }))
+		defer srv.Close()
+		defer close(hang)
+		client, err := discovery.NewDiscoveryClientForConfig(&rest.Config{Host: srv.URL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		if err := newKinds(client).resolve(ctx, gvks(ask...)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("asked for %v: %v", ask, err)
+		}
+	}
+}
