@@ -102,7 +102,9 @@ func (a *assembly) fitScope(it *item, scopes map[api.GroupKind]bool) *item {
 		a.problem(Error, it.origin, "metadata.namespace", needsNamespace, it.id.Kind)
 		return nil
 	case declared && !namespaced && it.id.Namespace != "":
-		a.problem(Warning, it.origin, "metadata.namespace", dropsNamespace, it.id.Kind)
+		if !it.built() {
+			a.problem(Warning, it.origin, "metadata.namespace", dropsNamespace, it.id.Kind)
+		}
 		return it.withoutNamespace()
 	case !declared && it.id.Namespace == "" && !strings.HasPrefix(it.id.Kind, "Cluster"):
 		a.problem(Warning, it.origin, "metadata.namespace",

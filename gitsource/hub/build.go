@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"sync/atomic"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -35,6 +34,8 @@ type builder struct {
 	places   map[string][]place
 	secrets  []string
 	problems Problems
+	// late says that the build took too long, which may have been the machine.
+	late bool
 }
 
 // A place is where a document stands.
@@ -59,11 +60,15 @@ func build(t *tree, dir string, parts []*kustomization, file string) (*parsed, e
 	}
 	out := &parsed{}
 	if !hasErrors(b.problems) {
-		if m := b.run(dir); m != nil {
-			out.items = b.collect(m, dir)
+		objects, err := b.run(dir)
+		if err != nil {
+			return nil, err
+		}
+		if objects != nil {
+			out.items = b.collect(objects, dir)
 		}
 	}
-	out.problems = b.problems
+	out.problems, out.passing = b.problems, b.late
 	return out, nil
 }
 
@@ -146,21 +151,17 @@ func eachScalar(n *yaml.Node, visit func(string)) {
 }
 
 // run builds on a file system that holds what the kustomization mentions, and
-// nothing else.
-func (b *builder) run(dir string) resmap.ResMap {
-	fsys := &buildFiles{FileSystem: filesys.MakeFsInMemory()}
+// nothing else. An error means that it could not be begun.
+func (b *builder) run(dir string) (resmap.ResMap, error) {
+	fsys := newBuildFiles()
 	for name, data := range b.texts {
 		if name == b.file {
 			data = b.withOrigins(dir, data)
 		}
-		if err := fsys.WriteFile(path.Join(mount, name), data); err != nil {
-			b.fail("%v", err)
-			return nil
-		}
+		fsys.add(path.Join(mount, name), data)
 	}
 	if !enter(b.limits.BuildTime) {
-		b.fail("waited longer than %s for another kustomization to be built", b.limits.BuildTime)
-		return nil
+		return nil, fmt.Errorf("build %s: another build has not ended for %s", b.file, b.limits.BuildTime)
 	}
 	done := make(chan buildResult, 1)
 	go func() {
@@ -172,12 +173,13 @@ func (b *builder) run(dir string) resmap.ResMap {
 		if result.err != nil {
 			b.fail("kustomize: %s", b.clean(result.err.Error()))
 		}
-		return result.objects
+		return result.objects, nil
 	case <-time.After(b.limits.BuildTime):
 		// Nothing can stop it, but it finds no more files.
 		fsys.closed.Store(true)
+		b.late = true
 		b.fail("the build took longer than %s; make it smaller, or raise limits.buildTime", b.limits.BuildTime)
-		return nil
+		return nil, nil
 	}
 }
 
@@ -212,21 +214,6 @@ func kustomize(fsys filesys.FileSystem, dir string) (result buildResult) {
 	options.PluginConfig = types.DisabledPluginConfig()
 	objects, err := krusty.MakeKustomizer(options).Run(fsys, dir)
 	return buildResult{objects, err}
-}
-
-// buildFiles can be closed, to end a build that takes too long.
-type buildFiles struct {
-	filesys.FileSystem
-	closed atomic.Bool
-}
-
-var errClosed = errors.New("the build takes too long")
-
-func (f *buildFiles) ReadFile(name string) ([]byte, error) {
-	if f.closed.Load() {
-		return nil, errClosed
-	}
-	return f.FileSystem.ReadFile(name)
 }
 
 // withOrigins asks kustomize to say of each object where it came from.

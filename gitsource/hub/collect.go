@@ -61,18 +61,21 @@ func (b *builder) originOf(res *resource.Resource, dir string) api.Origin {
 
 // nearest finds the document an object most likely was: of its kind, and with
 // the longest name that is part of its own, since kustomize may have added to
-// it.
+// it. A name that was replaced is no help, and need not be if the kind is.
 func nearest(places []place, kind, name string) (best place, found bool) {
+	ofKind := 0
+	var last place
 	for _, p := range places {
-		if p.kind != kind || !strings.Contains(name, p.name) {
+		if p.kind != kind {
 			continue
 		}
-		if !found || len(p.name) > len(best.name) {
+		ofKind, last = ofKind+1, p
+		if strings.Contains(name, p.name) && (!found || len(p.name) > len(best.name)) {
 			best, found = p, true
 		}
 	}
-	if !found && len(places) == 1 {
-		return places[0], true
+	if !found && ofKind == 1 {
+		return last, true
 	}
 	return best, found
 }

@@ -2,6 +2,7 @@ package hub
 
 import (
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -56,7 +57,7 @@ var contentRules = map[api.GroupKind]func(*report, *item, map[string]any) bool{
 		return dataIsText(r, o, "data", "binaryData")
 	},
 	{Kind: "Secret"}: func(r *report, _ *item, o map[string]any) bool {
-		return dataIsText(r, o, "data", "stringData")
+		return dataIsText(r, o, "data", "stringData") && dataIsBase64(r, o)
 	},
 	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: definition,
 }
@@ -76,6 +77,19 @@ func dataIsText(r *report, object map[string]any, keys ...string) bool {
 			ok = allStrings(r, m, r.field(key)) && ok
 		default:
 			r.errorf(r.field(key), "must be a mapping, not %s", describe(m))
+			ok = false
+		}
+	}
+	return ok
+}
+
+// dataIsBase64 refuses what no API server takes.
+func dataIsBase64(r *report, object map[string]any) bool {
+	ok := true
+	data, _ := object["data"].(map[string]any)
+	for _, key := range sortedKeys(data) {
+		if _, err := base64.StdEncoding.DecodeString(data[key].(string)); err != nil {
+			r.errorf(r.field("data", key), "is not base64; encode it, or write the plain text under stringData")
 			ok = false
 		}
 	}

@@ -88,7 +88,9 @@ func scopeFits(r *report, it *item, object map[string]any) bool {
 		r.errorf(r.field("metadata", "namespace"), needsNamespace, it.id.Kind)
 		return false
 	case known && !namespaced && it.id.Namespace != "":
-		r.warnf(r.field("metadata", "namespace"), dropsNamespace, it.id.Kind)
+		if !it.built() {
+			r.warnf(r.field("metadata", "namespace"), dropsNamespace, it.id.Kind)
+		}
 		delete(object["metadata"].(map[string]any), "namespace")
 		it.id.Namespace = ""
 	}

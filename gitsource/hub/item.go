@@ -50,6 +50,10 @@ func (it *item) at(field string) api.Origin {
 	return origin
 }
 
+// built reports whether kustomize made the item: it sets a namespace on kinds
+// that it does not know, and nobody can help that.
+func (it *item) built() bool { return it.origin.Kustomization != "" }
+
 func (it *item) isConfiguration() bool {
 	return it.placement != nil || it.cluster != nil || it.clusterOverride != nil || it.override != nil
 }

@@ -142,7 +142,9 @@ func (l *Loader) build(t *tree, g *graph, a *assembly) error {
 				return err
 			}
 			l.built++
-			l.builds.put(key, result)
+			if !result.passing {
+				l.builds.put(key, result)
+			}
 		}
 		a.add(result)
 	}

@@ -225,6 +225,39 @@ func samePointers(t *testing.T, before, after []*api.Object, but string) {
 	}
 }
 
+// What took too long once is tried again; what is wrong is not.
+func TestALateBuildIsTriedAgain(t *testing.T) {
+	tree := newMemoryTree(map[string]string{"app/kustomization.yaml": "resources: [ns.yaml]\n", "app/ns.yaml": namespace("web")})
+	l := NewLoader(Options{Limits: Limits{BuildTime: time.Nanosecond}})
+	if _, err := l.Load(Commit{}, tree); err == nil {
+		t.Fatal("a build in a nanosecond")
+	}
+	l.opts.Limits.BuildTime = time.Minute
+	mustLoad(t, l, tree)
+
+	broken := newMemoryTree(map[string]string{"app/kustomization.yaml": "resources: [ns.yaml]\npatches: [{patch: nonsense}]\n", "app/ns.yaml": namespace("web")})
+	built := l.built
+	for range 2 {
+		if _, err := l.Load(Commit{}, broken); err == nil {
+			t.Fatal("a broken patch")
+		}
+	}
+	if l.built != built+1 {
+		t.Errorf("built %d times, want once", l.built-built)
+	}
+}
+
+// A build that does not end keeps others waiting, and is no fault of theirs.
+func TestABuildThatNeverEnds(t *testing.T) {
+	kustomizing <- struct{}{}
+	defer func() { <-kustomizing }()
+	tree := newMemoryTree(map[string]string{"app/kustomization.yaml": "resources: [ns.yaml]\n", "app/ns.yaml": namespace("web")})
+	_, err := Load(Commit{}, tree, Options{Limits: Limits{BuildTime: time.Millisecond}})
+	if problem := (*LoadError)(nil); err == nil || errors.As(err, &problem) {
+		t.Errorf("%v, want an error that is no problem of the commit", err)
+	}
+}
+
 // Two commits in turn, such as the newest and one that is still rolled out,
 // cost nothing; what neither uses is forgotten.
 func TestTheLastTwoLoadsAreRemembered(t *testing.T) {

@@ -22,6 +22,8 @@ import (
 type parsed struct {
 	items    []*item
 	problems Problems
+	// passing says that the next time may be better.
+	passing bool
 }
 
 // parseFile takes a file apart and judges each object in it.

@@ -2,9 +2,11 @@ package hub
 
 import (
 	"strings"
+
+	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// What a server fills in has no business in Git. It is taken out, so that a
+// What a server, or gitfleet on a member, fills in has no business in Git. It is taken out, so that a
 // dump and a hand-written manifest are the same object; what someone may have
 // written on purpose, such as clusterIP, nodePort and the selectors of a Job,
 // stays.
@@ -16,7 +18,9 @@ var (
 	serverAnnotations = []string{
 		"deployment.kubernetes.io/revision",
 		"kubectl.kubernetes.io/last-applied-configuration",
+		api.CommitAnnotation, api.PathAnnotation, api.PlacementAnnotation, api.SourceAnnotation,
 	}
+	serverLabels = []string{api.ManagedByLabel}
 )
 
 // strip removes from an object what only a server fills in, and warns of it
@@ -43,16 +47,21 @@ func strip(r *report, object map[string]any) {
 	for _, key := range serverMetadata {
 		take(metadata, key, "metadata")
 	}
-	annotations, _ := metadata["annotations"].(map[string]any)
-	for _, key := range serverAnnotations {
-		take(annotations, key, "metadata", "annotations")
-	}
-	if annotations != nil && len(annotations) == 0 {
-		delete(metadata, "annotations")
+	for _, m := range []struct {
+		name string
+		keys []string
+	}{{"annotations", serverAnnotations}, {"labels", serverLabels}} {
+		values, _ := metadata[m.name].(map[string]any)
+		for _, key := range m.keys {
+			take(values, key, "metadata", m.name)
+		}
+		if values != nil && len(values) == 0 {
+			delete(metadata, m.name)
+		}
 	}
 	take(object, "status")
 	if first != nil {
-		r.warnf(first, "left out, since only a server fills it in: %s; remove it from the file", strings.Join(names, ", "))
+		r.warnf(first, "left out, since only a server or gitfleet fills it in: %s; remove it from the file", strings.Join(names, ", "))
 	}
 }
 
