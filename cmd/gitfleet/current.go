@@ -19,7 +19,7 @@ import (
 func readCurrent(file string) (*planDocument, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("--current: %w", err)
 	}
 	d := &planDocument{}
 	if err := json.Unmarshal(data, d); err != nil {

@@ -77,6 +77,7 @@ func (o *outlook) decisions(p *plan.Placement) []placement.Decision {
 	if p.Request != nil {
 		return p.Schedule.Decisions
 	}
+	const why = "nothing is chosen or let go while the selectors are invalid"
 	held := map[string]bool{}
 	var out []placement.Decision
 	for _, c := range p.Clusters {
@@ -84,12 +85,12 @@ func (o *outlook) decisions(p *plan.Placement) []placement.Decision {
 		held[name] = true
 		out = append(out, placement.Decision{
 			Cluster: name, Selected: true, Score: c.Binding.Score,
-			Reason: `Cluster "` + name + `" keeps what it has: ` + p.Selection.Invalid,
+			Reason: `Cluster "` + name + `" keeps what it has: ` + why,
 		})
 	}
 	for _, c := range o.plan.Members {
 		if !held[c.Name] {
-			out = append(out, placement.Decision{Cluster: c.Name, Reason: `Cluster "` + c.Name + `" is not selected: ` + p.Selection.Invalid})
+			out = append(out, placement.Decision{Cluster: c.Name, Reason: `Cluster "` + c.Name + `" is not selected: ` + why})
 		}
 	}
 	return out

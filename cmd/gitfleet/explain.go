@@ -13,13 +13,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
 func newExplain() *cobra.Command {
-	var address, output string
-	var in outlookInput
+	var q inquiry
+	var output string
 	cmd := &cobra.Command{
 		Use:   "explain crp/NAME|rp/NAMESPACE/NAME [CLUSTER]",
 		Short: "Say why a placement goes to a cluster, or what would have to change",
@@ -37,15 +38,14 @@ checkout instead, as plan does, and asks nobody.`,
 			if output != "text" && output != "json" {
 				return fmt.Errorf("-o %s: use text or json", output)
 			}
-			name, err := placementName(args[0])
-			if err != nil {
+			var err error
+			if q.placement, err = placementName(args[0]); err != nil {
 				return err
 			}
-			cluster := ""
 			if len(args) > 1 {
-				cluster = args[1]
+				q.cluster = args[1]
 			}
-			e, err := explain(cmd.Context(), in, address, name, cluster)
+			e, err := q.answer(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -59,11 +59,73 @@ checkout instead, as plan does, and asks nobody.`,
 	if where == "" {
 		where = "http://" + defaultConfig().Listen
 	}
-	cmd.Flags().StringVar(&address, "server", where, "address of the daemon; also $"+serverEnv)
-	cmd.Flags().StringVar(&in.dir, "path", "", "think about this checkout, instead of asking the daemon")
+	cmd.Flags().StringVar(&q.address, "server", where, "address of the daemon; also $"+serverEnv)
+	cmd.Flags().StringVar(&q.path, "path", "", "think about this checkout, instead of asking the daemon")
 	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or json")
-	in.bind(cmd.Flags())
+	q.in.bind(cmd.Flags())
 	return cmd
+}
+
+// An inquiry is what explain is asked.
+type inquiry struct {
+	placement, cluster string // cluster may be empty: all
+	address            string // of the daemon
+	path               string // a checkout; empty: the daemon is asked
+	in                 outlookInput
+}
+
+func (q inquiry) answer(ctx context.Context) (*status.Explanation, error) {
+	switch {
+	case q.path != "":
+		return q.think()
+	case q.in != outlookInput{}:
+		return nil, errors.New("--clusters and --current go with --path: the daemon knows its own")
+	}
+	return q.ask(ctx)
+}
+
+// think answers from the checkout.
+func (q inquiry) think() (*status.Explanation, error) {
+	s, err := readDir(q.path, hub.Options{})
+	var bad *hub.LoadError
+	if errors.As(err, &bad) {
+		return nil, fmt.Errorf("%s does not load:\n%w", q.path, bad)
+	}
+	if err != nil {
+		return nil, err
+	}
+	o, err := q.in.about(s)
+	if err != nil {
+		return nil, err
+	}
+	return o.report.Explain(q.placement, q.cluster)
+}
+
+// ask asks the daemon.
+func (q inquiry) ask(ctx context.Context) (*status.Explanation, error) {
+	query := url.Values{"placement": {q.placement}}
+	if q.cluster != "" {
+		query.Set("cluster", q.cluster)
+	}
+	address := strings.TrimSuffix(q.address, "/") + "/explain?" + query.Encode()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("ask the daemon: %w; is it running, and is --server right? Without a daemon, use --path", err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, 16<<10))
+		return nil, fmt.Errorf("the daemon answers %s: %s", resp.Status, strings.TrimSpace(string(text)))
+	}
+	e := &status.Explanation{}
+	if err := json.NewDecoder(resp.Body).Decode(e); err != nil {
+		return nil, fmt.Errorf("read the daemon's answer: %w", err)
+	}
+	return e, nil
 }
 
 // placementName reads crp/NAME or rp/NAMESPACE/NAME; the kind may be written
@@ -82,44 +144,4 @@ func placementName(arg string) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("%q names no placement; write crp/NAME, or rp/NAMESPACE/NAME", arg)
-}
-
-func explain(ctx context.Context, in outlookInput, address, name, cluster string) (*status.Explanation, error) {
-	if in.dir == "" {
-		if in.clusters+in.current != "" {
-			return nil, errors.New("--clusters and --current go with --path: the daemon knows its own")
-		}
-		return client{address: address}.explain(ctx, name, cluster)
-	}
-	o, err := look(in)
-	if err != nil {
-		return nil, err
-	}
-	return o.report.Explain(name, cluster)
-}
-
-// explain asks the daemon.
-func (c client) explain(ctx context.Context, name, cluster string) (*status.Explanation, error) {
-	query := url.Values{"placement": {name}}
-	if cluster != "" {
-		query.Set("cluster", cluster)
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(c.address, "/")+"/explain?"+query.Encode(), nil)
-	if err != nil {
-		return nil, err
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return nil, fmt.Errorf("ask the daemon: %w; is it running, and is --server right? Without one, use --path", err)
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		text, _ := io.ReadAll(io.LimitReader(resp.Body, 16<<10))
-		return nil, errors.New(strings.TrimSpace(string(text)))
-	}
-	e := &status.Explanation{}
-	if err := json.NewDecoder(resp.Body).Decode(e); err != nil {
-		return nil, fmt.Errorf("read the daemon's answer: %w", err)
-	}
-	return e, nil
 }

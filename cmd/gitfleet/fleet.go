@@ -26,7 +26,7 @@ type fleet struct {
 func readFleet(file string) (fleet, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return fleet{}, err
+		return fleet{}, fmt.Errorf("--clusters: %w", err)
 	}
 	clusters, err := hub.ReadClusters(file, data)
 	if err != nil {

@@ -16,7 +16,6 @@ import (
 
 // An outlookInput is what a command that thinks offline is given.
 type outlookInput struct {
-	dir      string // the checkout
 	clusters string // a file: the observed fleet; may be empty
 	current  string // a file: an earlier plan; may be empty
 }
@@ -36,16 +35,7 @@ type outlook struct {
 	warnings hub.Problems
 }
 
-// look thinks about the checkout.
-func look(in outlookInput) (*outlook, error) {
-	s, err := loadDir(in.dir)
-	if err != nil {
-		return nil, err
-	}
-	return in.about(s)
-}
-
-// about thinks about what was read already.
+// about thinks about what was read.
 func (in outlookInput) about(s *hub.Snapshot) (*outlook, error) {
 	o := &outlook{snapshot: s, warnings: s.Warnings}
 	input := offline(s)

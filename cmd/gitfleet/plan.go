@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -12,14 +11,15 @@ import (
 )
 
 func newPlan() *cobra.Command {
+	var r reading
 	var output string
 	var in outlookInput
 	cmd := &cobra.Command{
-		Use:   "plan PATH",
+		Use:   "plan PATH|REPO@REF",
 		Short: "Print what a checkout would do: which clusters get which objects; offline",
 		Long: `Plan reads a directory as the daemon reads a commit, and prints the decision on
 every cluster for every placement, and what each cluster would hold in the end.
-It asks no cluster and no daemon.
+It asks no cluster and no daemon. PATH and REPO@REF are as for validate.
 
 Without --clusters every declared member counts as healthy, with the properties
 that are declared and no others. With --current the clusters of an earlier plan
@@ -35,54 +35,53 @@ Exit codes: 0 fine, 1 with --current if the plan differs from it, 2 error.`,
 			if output != "text" && output != "json" {
 				return fmt.Errorf("-o %s: use text or json", output)
 			}
-			in.dir = args[0]
-			return runPlan(cmd.OutOrStdout(), in, output)
+			s, err := r.read(cmd.Context(), cmd.Flags(), args[0])
+			if err != nil {
+				return tellUnread(cmd.OutOrStdout(), args[0], output, err)
+			}
+			o, err := in.about(s)
+			if err != nil {
+				return err
+			}
+			return o.tell(cmd.OutOrStdout(), output)
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or json")
 	in.bind(cmd.Flags())
+	r.bind(cmd.Flags())
 	return cmd
 }
 
-func runPlan(w io.Writer, in outlookInput, output string) error {
-	o, err := look(in)
+// tellUnread says why there is no plan. Whoever reads JSON wants to know by
+// fields what is wrong.
+func tellUnread(w io.Writer, what, output string, err error) error {
 	var bad *hub.LoadError
-	if output == "json" && errors.As(err, &bad) {
-		// Whoever reads JSON wants to know by fields what is wrong.
-		if err := writeJSON(w, planDocument{APIVersion: planVersion, Problems: describeProblems(bad.Problems)}.filled()); err != nil {
+	if !errors.As(err, &bad) {
+		return err
+	}
+	if output == "json" {
+		d := planDocument{APIVersion: planVersion, Problems: describeProblems(bad.Problems)}
+		if err := writeJSON(w, d.filled()); err != nil {
 			return err
 		}
 	}
-	if err != nil {
-		return err
-	}
+	return fmt.Errorf("%s does not load:\n%w", what, bad)
+}
+
+// tell writes the plan. The exit code says whether an earlier one differs.
+func (o *outlook) tell(w io.Writer, output string) error {
 	d := o.describe()
 	changes := compare(o.before, d)
-	if output == "json" {
-		err = writeJSON(w, d)
-	} else {
-		err = printPlan(w, d, changes)
-	}
+	err := writePlan(w, d, changes, output)
 	if err == nil && !changes.none() {
 		return exitCode(exitDifferences)
 	}
 	return err
 }
 
-// loadDir reads a directory as a commit. The error wraps a *hub.LoadError if
-// something in it is wrong.
-func loadDir(dir string) (*hub.Snapshot, error) {
-	info, err := os.Stat(dir)
-	if err != nil {
-		return nil, err
+func writePlan(w io.Writer, d planDocument, changes planChanges, output string) error {
+	if output == "json" {
+		return writeJSON(w, d)
 	}
-	if !info.IsDir() {
-		return nil, fmt.Errorf("%s is not a directory", dir)
-	}
-	s, err := hub.NewLoader(hub.Options{}).Load(hub.Commit{}, os.DirFS(dir))
-	var bad *hub.LoadError
-	if errors.As(err, &bad) {
-		return nil, fmt.Errorf("%s does not load:\n%w", dir, bad)
-	}
-	return s, err
+	return printPlan(w, d, changes)
 }

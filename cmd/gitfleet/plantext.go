@@ -149,6 +149,9 @@ func (d planDecision) words(scored bool) string {
 // printClusters says what the clusters hold; those that hold the same are told
 // of together.
 func printClusters(b *bytes.Buffer, clusters []planCluster) {
+	if len(clusters) == 0 {
+		fmt.Fprintln(b, "there is no member cluster: the checkout declares none, and --clusters names none")
+	}
 	told := make([]bool, len(clusters))
 	for i, c := range clusters {
 		if told[i] {
