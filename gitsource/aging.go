@@ -55,3 +55,10 @@ func (c *aging[K, V]) insert(k K, w weighed[V]) {
 	c.young[k] = w
 	c.weight += w.weight
 }
+
+// clear forgets everything.
+func (c *aging[K, V]) clear() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.young, c.old, c.weight = map[K]weighed[V]{}, nil, 0
+}

@@ -1,6 +1,7 @@
 package gitsource
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -115,7 +116,7 @@ func (a Auth) header(getenv func(string) string) (Secret, error) {
 	switch {
 	case !a.Token.IsZero():
 		s, err := a.Token.Read(getenv)
-		return basic(or(a.Username, "git"), s), wrap("token", err)
+		return basic(cmp.Or(a.Username, "git"), s), wrap("token", err)
 	case !a.Password.IsZero():
 		s, err := a.Password.Read(getenv)
 		return basic(a.Username, s), wrap("password", err)

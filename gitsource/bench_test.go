@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -212,5 +214,32 @@ func BenchmarkDiffTwoCommits(b *testing.B) {
 				g.git("diff-tree", "-r", from, to)
 			}
 		})
+	})
+}
+
+// BenchmarkMemory shows what is held in memory after 10,000 files were cloned
+// and read, and the most that ever was.
+func BenchmarkMemory(b *testing.B) {
+	bySize(b, func(b *testing.B, n int) {
+		g := history(b, n)
+		s := serveGit(b, g)
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		for b.Loop() {
+			r := polled(b, config(b, s.URL))
+			if got := len(contents(b, r, r.last.head.String())); got != n {
+				b.Fatalf("%d files", got)
+			}
+			runtime.GC()
+			runtime.ReadMemStats(&after)
+			runtime.KeepAlive(r)
+		}
+		b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/mib, "MiB-held")
+		status, err := os.ReadFile("/proc/self/status")
+		if err == nil {
+			_, peak, _ := strings.Cut(string(status), "VmHWM:")
+			b.Logf("peak resident %s", strings.TrimSpace(strings.SplitN(peak, "\n", 2)[0]))
+		}
 	})
 }

@@ -1,6 +1,7 @@
 package gitsource
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
 	"path/filepath"
@@ -45,6 +46,9 @@ type Config struct {
 type Limits struct {
 	// FetchBytes is how much one poll may receive, 512 MiB by default.
 	FetchBytes int64
+	// ListBytes is how much of that the listing of references may be, 64 MiB by
+	// default, a million references.
+	ListBytes int64
 	// ListTime is how long the listing of references may take, 30 s by default.
 	ListTime time.Duration
 	// FetchTime is how long one poll may take altogether, 10 min by default.
@@ -77,28 +81,21 @@ const (
 
 // withDefaults fills what was left open.
 func (c Config) withDefaults() Config {
-	c.Interval = or(c.Interval, 30*time.Second)
-	c.TreeCache = or(c.TreeCache, 200_000)
+	c.Interval = cmp.Or(c.Interval, 30*time.Second)
+	c.TreeCache = cmp.Or(c.TreeCache, 200_000)
 	l := &c.Limits
-	l.FetchBytes = or(l.FetchBytes, 512*mib)
-	l.ListTime = or(l.ListTime, 30*time.Second)
-	l.FetchTime = or(l.FetchTime, 10*time.Minute)
-	l.FileBytes = or(l.FileBytes, 16*mib)
-	l.Objects = or(l.Objects, 5_000_000)
-	l.ObjectBytes = or(l.ObjectBytes, 128*mib)
-	l.Packs = or(l.Packs, 50)
+	l.FetchBytes = cmp.Or(l.FetchBytes, 512*mib)
+	l.ListBytes = cmp.Or(l.ListBytes, 64*mib)
+	l.ListTime = cmp.Or(l.ListTime, 30*time.Second)
+	l.FetchTime = cmp.Or(l.FetchTime, 10*time.Minute)
+	l.FileBytes = cmp.Or(l.FileBytes, 16*mib)
+	l.Objects = cmp.Or(l.Objects, 5_000_000)
+	l.ObjectBytes = cmp.Or(l.ObjectBytes, 128*mib)
+	l.Packs = cmp.Or(l.Packs, 50)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return c
-}
-
-func or[T comparable](v, otherwise T) T {
-	var zero T
-	if v == zero {
-		return otherwise
-	}
-	return v
 }
 
 // Validate answers everything that is wrong with the configuration, each as a
@@ -146,6 +143,7 @@ func (l Limits) validate() error {
 		negative bool
 	}{
 		{"limits.fetchBytes", l.FetchBytes < 0},
+		{"limits.listBytes", l.ListBytes < 0},
 		{"limits.listTime", l.ListTime < 0},
 		{"limits.fetchTime", l.FetchTime < 0},
 		{"limits.fileBytes", l.FileBytes < 0},

@@ -1,6 +1,7 @@
 package gitsource
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io/fs"
@@ -78,7 +79,7 @@ func (d differ) dirs(path string, from, to plumbing.Hash, depth int) error {
 		default:
 			old, now, a, b = a[0], b[0], a[1:], b[1:]
 		}
-		if err := d.entry(join(path, or(old.name, now.name)), old, now, depth); err != nil {
+		if err := d.entry(join(path, cmp.Or(old.name, now.name)), old, now, depth); err != nil {
 			return err
 		}
 	}
@@ -91,7 +92,7 @@ func (d differ) read(path string, h plumbing.Hash) ([]entry, error) {
 	}
 	entries, err := d.tree(h)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", or(path, "root"), err)
+		return nil, fmt.Errorf("%s: %w", cmp.Or(path, "root"), err)
 	}
 	return entries, nil
 }

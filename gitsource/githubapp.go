@@ -2,6 +2,7 @@ package gitsource
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto"
 	"crypto/rand"
@@ -45,7 +46,7 @@ func (a GitHubApp) validate(scheme string) error {
 }
 
 func (a GitHubApp) api() string {
-	return strings.TrimSuffix(or(a.APIURL, "https://api.github.com"), "/")
+	return strings.TrimSuffix(cmp.Or(a.APIURL, "https://api.github.com"), "/")
 }
 
 // An appTokens makes installation tokens and keeps one until shortly before it

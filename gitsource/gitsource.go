@@ -105,9 +105,12 @@ func Open(cfg Config) (*Repo, error) {
 	return r, nil
 }
 
-// Close releases the store. No other method may be called afterwards; Run must
-// have returned.
-func (r *Repo) Close() error { return errors.Join(r.stored.Load().close(), r.lock.Close()) }
+// Close releases the store and open connections. No other method may be called
+// afterwards; Run must have returned.
+func (r *Repo) Close() error {
+	r.remote.close()
+	return errors.Join(r.stored.Load().close(), r.lock.Close())
+}
 
 // Commit answers what is known of a commit that was fetched at any time.
 func (r *Repo) Commit(_ context.Context, hash string) (Commit, error) {

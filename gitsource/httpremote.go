@@ -42,7 +42,7 @@ func (h *httpRemote) session(ctx context.Context) (session, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := newMeter(h.cfg.Limits.FetchBytes)
+	m := newMeter(h.cfg.Limits)
 	client := githttp.NewClientWithOptions(&http.Client{
 		Transport:     &meteredTransport{pool, m, h.app},
 		CheckRedirect: stayOnHost,
@@ -53,6 +53,14 @@ func (h *httpRemote) session(ctx context.Context) (session, error) {
 		return nil, err
 	}
 	return &wireSession{UploadPackSession: s, meter: m}, nil
+}
+
+func (h *httpRemote) close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.pool != nil {
+		h.pool.CloseIdleConnections()
+	}
 }
 
 func (h *httpRemote) header(ctx context.Context, via http.RoundTripper) (Secret, error) {

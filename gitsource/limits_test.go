@@ -35,7 +35,16 @@ func TestEachLimitHoldsExactly(t *testing.T) {
 	var received int64
 	cfg := config(t, s.URL)
 	cfg.Metrics.Fetched = func(_ time.Duration, n int64, _ error) { received = n }
-	start(t, cfg).wantHead(second)
+	measured := start(t, cfg)
+	measured.wantHead(second)
+	asked, err := measured.remote.session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := asked.list(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	listed := asked.received()
 	const objects = 2 + 2 + 3 // commits, trees, blobs
 	const rebuilt = 50_004    // the larger version of a
 
@@ -46,6 +55,7 @@ func TestEachLimitHoldsExactly(t *testing.T) {
 	}{
 		// How a server cuts its answer into packets differs by a few bytes.
 		"fetch bytes":  {[]string{"http"}, func(l *Limits, off int) { l.FetchBytes = received + 100 + 200*int64(off) }, "(limits.fetchBytes)"},
+		"list bytes":   {[]string{"http"}, func(l *Limits, off int) { l.ListBytes = listed + int64(off) }, "(limits.listBytes)"},
 		"objects":      {[]string{"http", "file"}, func(l *Limits, off int) { l.Objects = objects + off }, "7 objects, at most 6 (limits.objects)"},
 		"object bytes": {[]string{"http"}, func(l *Limits, off int) { l.ObjectBytes = rebuilt + int64(off) }, "(limits.objectBytes)"},
 	}
@@ -107,16 +117,35 @@ func TestTheFileLimitHoldsExactly(t *testing.T) {
 	r.wantNoHead() // too large is not damage
 }
 
-// The meter itself counts to the byte.
+// The meter itself counts to the byte, and lets through less while references
+// are listed.
 func TestTheMeterCountsExactly(t *testing.T) {
-	for limit, fits := range map[int64]bool{999: false, 1000: true} {
-		m := newMeter(limit)
-		_, err := io.ReadAll(metered{io.NopCloser(strings.NewReader(strings.Repeat("x", 1000))), m})
-		if fits != (err == nil) || m.total() != 1000 {
-			t.Errorf("1000 bytes with a limit of %d: %v, counted %d", limit, err, m.total())
+	for _, test := range []struct {
+		list, fetch int64
+		fetching    bool
+		says        string
+	}{
+		{1000, 2000, false, ""},
+		{999, 2000, false, "(limits.listBytes)"},
+		{999, 1000, true, ""},
+		{999, 999, true, "(limits.fetchBytes)"},
+		{5000, 999, false, "(limits.fetchBytes)"},
+	} {
+		m := newMeter(Limits{ListBytes: test.list, FetchBytes: test.fetch})
+		if test.fetching {
+			m.fetch()
 		}
-		if !fits && !errors.Is(m.explain(io.ErrUnexpectedEOF), ErrTooLarge) {
-			t.Error("the cause is lost")
+		_, err := io.ReadAll(metered{io.NopCloser(strings.NewReader(strings.Repeat("x", 1000))), m})
+		if m.total() != 1000 {
+			t.Errorf("counted %d", m.total())
+		}
+		if test.says == "" && err != nil {
+			t.Errorf("%+v: %v", test, err)
+		} else if test.says != "" {
+			wantError(t, err, "too large", test.says)
+			if !errors.Is(m.explain(io.ErrUnexpectedEOF), ErrTooLarge) {
+				t.Error("the cause is lost")
+			}
 		}
 	}
 }

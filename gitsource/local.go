@@ -34,6 +34,8 @@ func (l *localRemote) session(context.Context) (session, error) {
 	return &localSession{Storage: st}, nil
 }
 
+func (l *localRemote) close() {}
+
 func isRepository(dir string) bool {
 	fsys := osfs.New(dir, osfs.WithBoundOS())
 	_, head := fsys.Stat("HEAD")

@@ -168,13 +168,11 @@ func (r *Repo) haves(st *store) ([]plumbing.Hash, error) {
 	}
 	queue, seen := []plumbing.Hash{h}, map[plumbing.Hash]bool{h: true}
 	for i := 0; i < len(queue) && len(queue) < maxHaves; i++ {
-		raw, err := st.object(plumbing.CommitObject, queue[i], mib)
+		c, err := readCommit(st, queue[i])
 		if err != nil {
-			r.damaged(err)
-			return nil, err
-		}
-		c, err := parseCommit(queue[i], raw)
-		if err != nil {
+			if isDamage(err) {
+				r.damaged(err)
+			}
 			return nil, err
 		}
 		for _, p := range c.parents {
@@ -221,8 +219,8 @@ func (r *Repo) key() string {
 	return r.cfg.Ref.key()
 }
 
-// known tells of the directories that were already found whole: those in the
-// cache came from the store of the accepted commits.
+// known tells of the directories that were already found whole: those of the
+// commit accepted last. Of a new store, none are.
 func (r *Repo) known(st *store) func(plumbing.Hash) bool {
 	if st != r.stored.Load() {
 		return nothingKnown

@@ -1,10 +1,12 @@
 package gitsource
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
@@ -17,6 +19,8 @@ import (
 type remote interface {
 	// session begins one conversation, with the credentials as they are now.
 	session(ctx context.Context) (session, error)
+	// close ends what sessions left open for the next one.
+	close()
 }
 
 // A session lists the references once, and may then fetch once.
@@ -65,6 +69,7 @@ func (s *wireSession) list(ctx context.Context) (*packp.AdvRefs, error) {
 }
 
 func (s *wireSession) fetch(ctx context.Context, f fetch) (io.ReadCloser, error) {
+	s.meter.fetch()
 	req, err := request(s.refs, f)
 	if err != nil {
 		return nil, err
@@ -119,55 +124,59 @@ func (p *wirePack) Read(b []byte) (int, error) {
 // A meter counts what a session receives, ends it at the limit, and remembers
 // the first failure: the library does not always hand on the cause.
 type meter struct {
-	limit int64
-	state chan meterState // holds the one state
+	limits Limits
+
+	mu       sync.Mutex
+	n        int64
+	fetching bool
+	err      error
 }
 
-type meterState struct {
-	n   int64
-	err error
-}
+func newMeter(limits Limits) *meter { return &meter{limits: limits} }
 
-func newMeter(limit int64) *meter {
-	m := &meter{limit: limit, state: make(chan meterState, 1)}
-	m.state <- meterState{}
-	return m
+// fetch raises the limit from that of a listing to that of all together.
+func (m *meter) fetch() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.fetching = true
 }
 
 // count adds received bytes; the error is for whoever reads on.
 func (m *meter) count(n int) error {
-	s := <-m.state
-	s.n += int64(n)
-	var err error
-	if s.n > m.limit {
-		err = fmt.Errorf("fetch: %w: more than %d bytes (limits.fetchBytes)", ErrTooLarge, m.limit)
-		s.err = or(s.err, err)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.n += int64(n)
+	most, name := m.limits.FetchBytes, "limits.fetchBytes"
+	if !m.fetching && m.limits.ListBytes < most {
+		most, name = m.limits.ListBytes, "limits.listBytes"
 	}
-	m.state <- s
+	if m.n <= most {
+		return nil
+	}
+	err := fmt.Errorf("%w: more than %d bytes (%s)", ErrTooLarge, most, name)
+	m.err = cmp.Or(m.err, err)
 	return err
 }
 
 func (m *meter) total() int64 {
-	s := <-m.state
-	m.state <- s
-	return s.n
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.n
 }
 
 // fail remembers why, and hands it on.
 func (m *meter) fail(err error) error {
-	s := <-m.state
-	if s.err == nil {
-		s.err = err
-	}
-	m.state <- s
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.err = cmp.Or(m.err, err)
 	return err
 }
 
 func (m *meter) explain(err error) error {
-	s := <-m.state
-	m.state <- s
-	if s.err != nil && !errors.Is(err, s.err) {
-		return s.err
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.err != nil && !errors.Is(err, m.err) {
+		return m.err
 	}
 	return err
 }

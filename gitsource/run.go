@@ -39,6 +39,9 @@ func (r *Repo) hand(c *commit, head func(Commit)) {
 	public := c.public()
 	r.noteHead(public)
 	head(public)
+	// Files are read when a commit is loaded; until the next one, what they were
+	// rebuilt from need not be held.
+	r.stored.Load().bases.clear()
 }
 
 // rest waits for the next turn or a nudge. A nudge does not overrule a server

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -351,5 +352,38 @@ func TestWhatIsNotThereIsNamed(t *testing.T) {
 		t.TempDir():        "repository not found",
 	} {
 		wantError(t, start(t, config(t, address)).poll(), says)
+	}
+}
+
+// When Run has returned and the Repo is closed, nothing is left running.
+func TestNothingIsLeftRunning(t *testing.T) {
+	g := newGitRepo(t)
+	first := g.commit("first", map[string]string{"a": "1"})
+	s := serveGit(t, g)
+	before := runtime.NumGoroutine()
+	for range 5 {
+		r, err := Open(config(t, s.URL))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		err = r.Run(ctx, func(c Commit) {
+			if c.Hash != first {
+				t.Errorf("head is %s", c.Hash)
+			}
+			cancel()
+		})
+		if err = errors.Join(err, r.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.CloseClientConnections()
+	deadline := time.Now().Add(10 * time.Second)
+	for runtime.NumGoroutine() > before+2 { // the server's own come and go
+		if time.Now().After(deadline) {
+			buf := make([]byte, 1<<20)
+			t.Fatalf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), before, buf[:runtime.Stack(buf, true)])
+		}
+		runtime.Gosched()
 	}
 }

@@ -1,6 +1,7 @@
 package gitsource
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,8 +28,10 @@ type sshRemote struct {
 	where location
 }
 
+func (r *sshRemote) close() {}
+
 func (r *sshRemote) address() string {
-	return net.JoinHostPort(strings.Trim(r.where.endpoint.Host, "[]"), strconv.Itoa(or(r.where.endpoint.Port, 22)))
+	return net.JoinHostPort(strings.Trim(r.where.endpoint.Host, "[]"), strconv.Itoa(cmp.Or(r.where.endpoint.Port, 22)))
 }
 
 // session connects, checks who answers, and starts the program on the other
@@ -42,7 +45,7 @@ func (r *sshRemote) session(ctx context.Context) (session, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := newMeter(r.cfg.Limits.FetchBytes)
+	m := newMeter(r.cfg.Limits)
 	s := &sshSession{meter: m, conn: conn}
 	s.stop = context.AfterFunc(ctx, func() { _ = conn.Close() })
 	if err := s.begin(r.address(), config, command(r.where.endpoint.Path)); err != nil {
@@ -176,6 +179,7 @@ func (s *sshSession) list(ctx context.Context) (*packp.AdvRefs, error) {
 }
 
 func (s *sshSession) fetch(_ context.Context, f fetch) (io.ReadCloser, error) {
+	s.meter.fetch()
 	req, err := request(s.refs, f)
 	if err != nil {
 		return nil, err

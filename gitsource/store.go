@@ -23,7 +23,7 @@ type store struct {
 }
 
 // baseBytes bounds what is kept in memory to rebuild objects from.
-const baseBytes = 16 * mib
+const baseBytes = 32 * mib
 
 // makeStore writes what makes a directory a bare repository to other tools.
 func makeStore(dir string) (*store, error) {

@@ -123,7 +123,7 @@ func complete(s *store, root plumbing.Hash, known func(plumbing.Hash) bool) erro
 		}
 		entries, err := readTree(s, h)
 		if err != nil {
-			return fmt.Errorf("%s: %w", or(path, "root"), err)
+			return fmt.Errorf("%s: %w", cmp.Or(path, "root"), err)
 		}
 		for _, e := range entries {
 			switch below := join(path, e.name); {

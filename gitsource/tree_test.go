@@ -148,6 +148,8 @@ type blindRemote struct{ g *gitRepo }
 
 func (b blindRemote) session(context.Context) (session, error) { return blindSession(b), nil }
 
+func (b blindRemote) close() {}
+
 type blindSession struct{ g *gitRepo }
 
 func (b blindSession) list(context.Context) (*packp.AdvRefs, error) {
