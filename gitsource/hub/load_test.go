@@ -191,8 +191,8 @@ func TestOnlyWhatChangedIsDoneAgain(t *testing.T) {
 
 	same := newMemoryTree(files)
 	second := mustLoad(t, l, same)
-	if same.reads != 0 || l.built != 2 {
-		t.Errorf("an unchanged commit was read %d times and built %d more", same.reads, l.built-2)
+	if same.reads != 0 || same.hashes != 1 || l.built != 2 {
+		t.Errorf("an unchanged commit was read %d times, asked %d times, and built %d more", same.reads, same.hashes, l.built-2)
 	}
 	samePointers(t, first.Objects, second.Objects, "")
 
@@ -200,6 +200,9 @@ func TestOnlyWhatChangedIsDoneAgain(t *testing.T) {
 	changed := newMemoryTree(files)
 	third := mustLoad(t, l, changed)
 	// Three directories on the way, and the file.
+	if most := 1 + 5 + 4 + 50; changed.hashes > most {
+		t.Errorf("a commit of one file asked for %d hashes, want at most %d", changed.hashes, most)
+	}
 	if changed.reads != 4 || l.built != 2 {
 		t.Errorf("a commit of one file was read %d times, want 4, and built %d more", changed.reads, l.built-2)
 	}

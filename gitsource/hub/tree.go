@@ -42,6 +42,9 @@ type listing struct {
 type entry struct {
 	name string
 	mode fs.FileMode
+	// hash is known once it was asked for. What is in a directory of the same
+	// hash has the same hashes, so it is asked for once.
+	hash string
 }
 
 func newTree(fsys fs.FS, limits Limits, dirs *cache[dirKey, *listing]) *tree {
@@ -76,7 +79,7 @@ func (t *tree) readDir(dir string) (*listing, error) {
 	if t.hasher == nil {
 		return t.listDir(dir)
 	}
-	hash, err := t.hasher.Hash(dir)
+	hash, err := t.gitHash(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -104,9 +107,39 @@ func (t *tree) listDir(dir string) (*listing, error) {
 	return l, nil
 }
 
-func (l *listing) find(name string) (entry, bool) {
+// gitHash asks the file system for a hash that is not yet known.
+func (t *tree) gitHash(name string) (string, error) {
+	if name == "." {
+		return t.hasher.Hash(name)
+	}
+	l, err := t.list(path.Dir(name))
+	if err != nil {
+		return "", err
+	}
+	i := l.index(path.Base(name))
+	if i < 0 {
+		return "", &fs.PathError{Op: "hash", Path: name, Err: fs.ErrNotExist}
+	}
+	if e := &l.entries[i]; e.hash == "" {
+		if e.hash, err = t.hasher.Hash(name); err != nil {
+			e.hash = ""
+			return "", err
+		}
+	}
+	return l.entries[i].hash, nil
+}
+
+// index is where a name stands in the listing; -1 if it does not.
+func (l *listing) index(name string) int {
 	i := sort.Search(len(l.entries), func(i int) bool { return l.entries[i].name >= name })
 	if i < len(l.entries) && l.entries[i].name == name {
+		return i
+	}
+	return -1
+}
+
+func (l *listing) find(name string) (entry, bool) {
+	if i := l.index(name); i >= 0 {
 		return l.entries[i], true
 	}
 	return entry{}, false
@@ -166,12 +199,7 @@ func (t *tree) read(name string) ([]byte, error) {
 	if info.Size() > t.limits.FileSize {
 		return nil, &errTooLarge{t.limits.FileSize}
 	}
-	f, err := t.fsys.Open(name)
-	if err != nil {
-		return nil, unreadable(err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, t.limits.FileSize+1))
+	data, err := t.readUpTo(name, t.limits.FileSize+1)
 	if err != nil {
 		return nil, unreadable(err)
 	}
@@ -181,11 +209,25 @@ func (t *tree) read(name string) ([]byte, error) {
 	return data, nil
 }
 
+// readUpTo reads a file whole where the file system can do that at once: it
+// has said how large the file is.
+func (t *tree) readUpTo(name string, limit int64) ([]byte, error) {
+	if whole, ok := t.fsys.(fs.ReadFileFS); ok {
+		return whole.ReadFile(name)
+	}
+	f, err := t.fsys.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, limit))
+}
+
 // hash identifies the content of a regular file. A file that is too large to
 // be read has a hash as well.
 func (t *tree) hash(name string) (string, error) {
 	if t.hasher != nil {
-		h, err := t.hasher.Hash(name)
+		h, err := t.gitHash(name)
 		if err != nil {
 			return "", unreadable(err)
 		}
