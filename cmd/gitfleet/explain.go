@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -98,7 +99,12 @@ func (q inquiry) think() (*status.Explanation, error) {
 	if err != nil {
 		return nil, err
 	}
-	return o.report.Explain(q.placement, q.cluster)
+	e, err := o.report.Explain(q.placement, q.cluster)
+	if err != nil {
+		return nil, err
+	}
+	e.Scheduled.LastTransitionTime = metav1.Time{} // nothing has happened
+	return e, nil
 }
 
 // ask asks the daemon.

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+)
+
+// checkout is a repository with the examples, in which the test goes on. The
+// examples are named as a reader of the documentation names them.
+func checkout(t *testing.T) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(filepath.Join(dir, "examples"), os.DirFS("../../examples")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, ".git"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
+}
+
+// examples are the directories of examples, as they are named in a checkout.
+func examples(t *testing.T) []string {
+	t.Helper()
+	entries, err := os.ReadDir("examples")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, e := range entries {
+		if e.IsDir() {
+			all = append(all, "examples/"+e.Name())
+		}
+	}
+	return all
+}
+
+// given are the options for what an example has beside the hub: the observed
+// fleet, and an earlier plan.
+func given(example string) []string {
+	ignored, _ := os.ReadFile(example + "/" + hub.IgnoreFile)
+	var args []string
+	for _, g := range []struct{ option, file string }{{"--clusters", "clusters.yaml"}, {"--current", "before.json"}} {
+		if strings.Contains(string(ignored), g.file) {
+			args = append(args, g.option, example+"/"+g.file)
+		}
+	}
+	return args
+}
+
+// What plan and explain say of every example is part of the tests.
+func TestEveryExampleIsPlannedAndExplained(t *testing.T) {
+	answers, err := filepath.Abs("testdata/examples")
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkout(t)
+	for _, example := range examples(t) {
+		t.Run(filepath.Base(example), func(t *testing.T) {
+			var got bytes.Buffer
+			say := func(args ...string) {
+				fmt.Fprintf(&got, "$ gitfleet %s\n", strings.Join(args, " "))
+				transcribe(&got, args...)
+			}
+			options := given(example)
+			say(append([]string{"plan", example}, options...)...)
+			for _, p := range planned(t, example, options).Placements {
+				say(append([]string{"explain", p.key(), "--path", example}, options...)...)
+			}
+			say(append([]string{"plan", example, "-o", "json"}, options...)...)
+			golden(t, filepath.Join(answers, filepath.Base(example)+".txt"), got.Bytes())
+		})
+	}
+}
+
+func golden(t *testing.T, file string, got []byte) {
+	t.Helper()
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatalf("%v; go test -update writes it", err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("the answer changed, go test -update takes it over; got:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+// planned is the plan of an example.
+func planned(t *testing.T, example string, options []string) planDocument {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	run(append([]string{"plan", example, "-o", "json"}, options...), &out, &errOut)
+	var d planDocument
+	if err := json.Unmarshal(out.Bytes(), &d); err != nil {
+		t.Fatalf("%v\n%s%s", err, &out, &errOut)
+	}
+	return d
+}
+
+// An answer fed back is its own answer: nothing moves, and it says the same.
+func TestAPlanFedBackChangesNothing(t *testing.T) {
+	checkout(t)
+	for _, example := range examples(t) {
+		t.Run(filepath.Base(example), func(t *testing.T) {
+			args := append([]string{"plan", example, "-o", "json"}, given(example)...)
+			var first, second, errOut bytes.Buffer
+			if code := run(args, &first, &errOut); code == exitError {
+				t.Skip("the example does not load, as it should")
+			}
+			if err := os.WriteFile("fed-back.json", first.Bytes(), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			if code := run(append(args, "--current", "fed-back.json"), &second, &errOut); code != exitFine {
+				t.Errorf("exit code %d\n%s", code, &errOut)
+			}
+			if !bytes.Equal(first.Bytes(), second.Bytes()) {
+				t.Errorf("first\n%s\nthen\n%s", &first, &second)
+			}
+		})
+	}
+}
+
+// The examples that show how to place something have nothing wrong with them.
+func TestExamplesOfPlacingLoadWithoutProblems(t *testing.T) {
+	checkout(t)
+	for _, example := range examples(t) {
+		if !strings.HasPrefix(filepath.Base(example), "placing-") {
+			continue
+		}
+		s, err := readDir(example, hub.Options{})
+		if err != nil {
+			t.Errorf("%s: %v", example, err)
+		} else if len(s.Warnings) > 0 {
+			t.Errorf("%s: %v", example, s.Warnings.Err())
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"bytes"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/reconciler/server"
+)
+
+// What the daemon says of its own plan is what a checkout says of it.
+func TestTheDaemonExplainsAsTheCheckoutDoes(t *testing.T) {
+	checkout(t)
+	for _, example := range []string{"examples/placing-spread", "examples/placing-properties", "examples/placing-selection"} {
+		options := given(example)
+		s, err := readDir(example, hub.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var in outlookInput
+		if len(options) > 0 {
+			in.clusters = options[1]
+		}
+		o, err := in.about(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		daemon := server.New(nil)
+		daemon.Publish(o.report)
+		listening := httptest.NewServer(daemon.Handler())
+		defer listening.Close()
+		for _, p := range o.describe().Placements {
+			for _, output := range []string{"text", "json"} {
+				for _, cluster := range [][]string{nil, {p.Decisions[0].Cluster}} {
+					ask := append([]string{"explain", p.key(), "-o", output}, cluster...)
+					var there, here bytes.Buffer
+					transcribe(&there, append(ask, "--server", listening.URL)...)
+					transcribe(&here, append(append(ask, "--path", example), options...)...)
+					if timeless(there) != timeless(here) || there.Len() == 0 {
+						t.Errorf("%v\nthe daemon says\n%s\nthe checkout says\n%s", ask, &there, &here)
+					}
+				}
+			}
+		}
+	}
+}
+
+// timeless is without the time at which the daemon decided.
+func timeless(b bytes.Buffer) string {
+	return regexp.MustCompile(`"lastTransitionTime": .*`).ReplaceAllString(b.String(), "")
+}
+
+func TestTheDaemonSaysWhatItCannotExplain(t *testing.T) {
+	daemon := server.New(nil)
+	listening := httptest.NewServer(daemon.Handler())
+	defer listening.Close()
+	fails := func(want string, args ...string) {
+		t.Helper()
+		var got bytes.Buffer
+		transcribe(&got, append(append([]string{"explain"}, args...), "--server", listening.URL)...)
+		if !strings.Contains(got.String(), want) || !strings.HasSuffix(got.String(), "exit code 2\n") {
+			t.Errorf("got %s\nwant %s", &got, want)
+		}
+	}
+	fails("no report yet: the daemon is starting", "crp/queue")
+
+	checkout(t)
+	s, err := readDir("examples/placing-spread", hub.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := outlookInput{}.about(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	daemon.Publish(o.report)
+	fails("there is no placement crp/quue; there are crp/queue", "crp/quue")
+	fails("there is no cluster moon; there are ap-1, eu-1, eu-2, us-1, us-2", "crp/queue", "moon")
+	listening.Close()
+	fails("is it running, and is --server right?", "crp/queue")
+}
