@@ -1,0 +1,110 @@
+package server
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+const fleet = `
+apiVersion: cluster.kubernetes-fleet.io/v1beta1
+kind: MemberCluster
+metadata: {name: east}
+---
+apiVersion: cluster.kubernetes-fleet.io/v1beta1
+kind: MemberCluster
+metadata: {name: west}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: web}
+---
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourcePlacement
+metadata: {name: web}
+spec:
+  resourceSelectors: [{group: "", version: v1, kind: Namespace, name: web}]
+  policy: {placementType: PickFixed, clusterNames: [east]}
+`
+
+func report(t *testing.T) *status.Report {
+	t.Helper()
+	head, err := hub.Load(hub.Commit{Hash: "c0ffee"}, fstest.MapFS{"fleet.yaml": {Data: []byte(fleet)}}, hub.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+	l := ledger.New()
+	for _, c := range head.Clusters {
+		l.Fold(ledger.ClusterSeen{Cluster: c.Name, At: now, Healthy: true})
+	}
+	p := plan.Resolve(plan.Input{Head: head, Ledger: l, Now: now, Memo: plan.NewMemo()})
+	return status.Build(status.Input{Plan: p, Head: head, Ledger: l, Now: now})
+}
+
+func ask(s *Server, path string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	s.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+	return w
+}
+
+func TestExplainAnswersFromTheNewestReport(t *testing.T) {
+	s := New(nil)
+	s.Publish(report(t))
+	tests := map[string]struct {
+		query    string
+		clusters []string
+	}{
+		"all":    {"?placement=crp/web", []string{"east", "west"}},
+		"one":    {"?placement=crp/web&cluster=west", []string{"west"}},
+		"quoted": {"?placement=crp%2Fweb&cluster=east", []string{"east"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := ask(s, "/explain"+test.query)
+			var e status.Explanation
+			if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil || w.Code != http.StatusOK {
+				t.Fatalf("%d %v: %s", w.Code, err, w.Body)
+			}
+			var got []string
+			for _, c := range e.Clusters {
+				got = append(got, c.Cluster)
+			}
+			if strings.Join(got, " ") != strings.Join(test.clusters, " ") || e.Commit != "c0ffee" || e.APIVersion != status.ExplainVersion {
+				t.Errorf("got %s", w.Body)
+			}
+		})
+	}
+}
+
+func TestExplainSaysWhatItCannotAnswer(t *testing.T) {
+	empty, full := New(nil), New(nil)
+	full.Publish(report(t))
+	tests := map[string]struct {
+		s    *Server
+		path string
+		code int
+		text string
+	}{
+		"starting":          {empty, "/explain?placement=crp/web", 503, "no report yet"},
+		"nothing asked":     {full, "/explain", 400, "placement: missing"},
+		"unknown placement": {full, "/explain?placement=crp/wbe", 404, "there is no placement crp/wbe; there are crp/web"},
+		"unknown cluster":   {full, "/explain?placement=crp/web&cluster=moon", 404, "there is no cluster moon; there are east, west"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if w := ask(test.s, test.path); w.Code != test.code || !strings.Contains(w.Body.String(), test.text) {
+				t.Errorf("got %d %s", w.Code, w.Body)
+			}
+		})
+	}
+}
