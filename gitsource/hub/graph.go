@@ -28,7 +28,7 @@ type graph struct {
 
 // newGraph reads the kustomizations of the given directories, and of all that
 // they refer to.
-func newGraph(t *tree, dirs []string, files *cache[fileKey, *kustomizationFile]) (*graph, error) {
+func newGraph(t *tree, dirs []string, files *cache[textKey, *kustomizationFile]) (*graph, error) {
 	g := &graph{nodes: map[string]*kustomization{}, owned: map[string]string{}, ownedDirs: map[string]string{}}
 	for pending := slices.Clone(dirs); len(pending) > 0; pending = pending[1:] {
 		dir := pending[0]

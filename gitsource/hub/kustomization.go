@@ -59,7 +59,7 @@ func (k *kustomization) failAt(dir, format string, args ...any) {
 	k.fail(0, "", format, args...)
 }
 
-func readKustomization(t *tree, dir string, files *cache[fileKey, *kustomizationFile]) (*kustomization, error) {
+func readKustomization(t *tree, dir string, files *cache[textKey, *kustomizationFile]) (*kustomization, error) {
 	k := &kustomization{dir: dir}
 	for _, name := range kustomizationNames {
 		if ok, err := t.isFile(join(dir, name)); err != nil {
@@ -70,7 +70,7 @@ func readKustomization(t *tree, dir string, files *cache[fileKey, *kustomization
 		}
 	}
 	var err error
-	if k.text, err = readText(t, k.file, files, parseKustomization); err != nil {
+	if k.text, err = readText(t, k.file, files, false); err != nil {
 		return nil, err
 	}
 	k.component = k.text.component
@@ -78,7 +78,7 @@ func readKustomization(t *tree, dir string, files *cache[fileKey, *kustomization
 }
 
 // take resolves all that a file mentions.
-func (k *kustomization) take(t *tree, text *kustomizationFile, files *cache[fileKey, *kustomizationFile]) error {
+func (k *kustomization) take(t *tree, text *kustomizationFile, files *cache[textKey, *kustomizationFile]) error {
 	k.problems = append(k.problems, text.problems...)
 	k.literals = append(k.literals, text.secrets...)
 	for _, m := range text.mentions {
@@ -89,7 +89,7 @@ func (k *kustomization) take(t *tree, text *kustomizationFile, files *cache[file
 		if m.kind != pluginFile || len(k.files) == before {
 			continue
 		}
-		plugins, err := readText(t, k.files[before].path, files, parsePlugins)
+		plugins, err := readText(t, k.files[before].path, files, true)
 		if err != nil {
 			return err
 		}
@@ -100,13 +100,23 @@ func (k *kustomization) take(t *tree, text *kustomizationFile, files *cache[file
 	return nil
 }
 
+// A textKey tells a file that is read as a kustomization from the same file
+// read as the configuration of plugins.
+type textKey struct {
+	fileKey
+	plugins bool
+}
+
 // readText reads a file, or remembers what it said.
-func readText(t *tree, name string, files *cache[fileKey, *kustomizationFile], parse func(string, []byte, Limits) *kustomizationFile) (*kustomizationFile, error) {
+func readText(t *tree, name string, files *cache[textKey, *kustomizationFile], plugins bool) (*kustomizationFile, error) {
 	hash, err := t.hash(name)
 	if err != nil {
 		return nil, err
 	}
-	key := fileKey{name, hash}
+	key, parse := textKey{fileKey{name, hash}, plugins}, parseKustomization
+	if plugins {
+		parse = parsePlugins
+	}
 	if text, ok := files.get(key); ok {
 		return text, nil
 	}

@@ -43,7 +43,7 @@ type Loader struct {
 	load           int
 	dirs           *cache[dirKey, *listing]
 	files          *cache[fileKey, *parsed]
-	kustomizations *cache[fileKey, *kustomizationFile]
+	kustomizations *cache[textKey, *kustomizationFile]
 	builds         *cache[buildKey, *parsed]
 	// words has one vocabulary for each processor: who holds one may parse.
 	words chan vocabulary
@@ -71,7 +71,7 @@ func NewLoader(opts Options) *Loader {
 		sortedLoad:     -1,
 		dirs:           newCache[dirKey, *listing](),
 		files:          newCache[fileKey, *parsed](),
-		kustomizations: newCache[fileKey, *kustomizationFile](),
+		kustomizations: newCache[textKey, *kustomizationFile](),
 		builds:         newCache[buildKey, *parsed](),
 		words:          make(chan vocabulary, runtime.GOMAXPROCS(0)),
 	}

@@ -54,6 +54,9 @@ func (f *mentionFinder) plugin(p *fieldPath, node *yaml.Node) {
 	}
 	kind, _ := config["kind"].(string)
 	switch version, _ := config["apiVersion"].(string); {
+	case kind == "":
+		f.r.errorf(p, "a generator or transformer has apiVersion: builtin and a kind")
+		return
 	case version != "builtin" || !slices.Contains(krusty.GetBuiltinPluginNames(), kind):
 		f.r.errorf(p, "the plugin %s would have to run a program, which is never done; use what kustomize has itself, or commit what the plugin writes", kind)
 		return

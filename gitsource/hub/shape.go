@@ -85,7 +85,7 @@ func (s *shaper) structure(v any, t reflect.Type, p *fieldPath) (any, bool) {
 	}
 	for _, f := range fields {
 		if f.required && m[f.name] == nil && !s.r.isMuted(p.child(f.name).String()) {
-			s.r.errorf(p.child(f.name), "missing, and required")
+			s.r.errorf(p.child(f.name), "required, and missing; add it")
 			s.r.mute(p.child(f.name))
 		}
 	}
