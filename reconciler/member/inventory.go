@@ -72,10 +72,11 @@ const (
 	inventoryKey   = "inventory"
 	digestKey      = "gitfleet.dev/inventory-digest"
 	partsKey       = "gitfleet.dev/inventory-parts"
-	// partSize keeps a ConfigMap, with base64 around it, below the 1 MiB that
-	// an API server accepts.
-	partSize = 700 << 10
 )
+
+// partSize keeps a ConfigMap, with base64 around it, below the 1 MiB that an API
+// server accepts. Only tests change it.
+var partSize = 700 << 10
 
 var (
 	configMaps = resource{schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, true}

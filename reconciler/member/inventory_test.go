@@ -116,7 +116,14 @@ var reasons = map[int]metav1.StatusReason{
 
 // held is an inventory of some objects, heavy one that takes several parts.
 func held(n int) *inventory      { return weighing(n, 32) }
-func heavy(parts int) *inventory { return weighing(7*parts-3, 100<<10) }
+func heavy(parts int) *inventory { return weighing(7*parts-3, 1000) }
+
+// smallParts lets an inventory be heavy without being large.
+func smallParts(t *testing.T) {
+	was := partSize
+	partSize = 7 << 10
+	t.Cleanup(func() { partSize = was })
+}
 
 func weighing(n, size int) *inventory {
 	inv := &inventory{
@@ -218,7 +225,8 @@ func TestInventoryNames(t *testing.T) {
 // Saved, it is there as it was, in as many parts as it takes, and saving it once
 // more is no request.
 func TestInventoryIsSavedOnce(t *testing.T) {
-	for parts, inv := range map[int]*inventory{0: held(0), 1: held(100), 2: heavy(2)} {
+	smallParts(t)
+	for parts, inv := range map[int]*inventory{0: held(0), 1: held(50), 2: heavy(2), 3: heavy(3)} {
 		parts = max(parts, 1)
 		t.Run(fmt.Sprint(len(inv.items)), func(t *testing.T) {
 			store := newShelf()
@@ -230,7 +238,7 @@ func TestInventoryIsSavedOnce(t *testing.T) {
 				t.Errorf("%d items are in %d parts, want %d", len(inv.items), got, parts)
 			}
 			for name, raw := range store.maps {
-				if len(raw) > 1<<20 {
+				if len(raw) > partSize*4/3+1<<10 {
 					t.Errorf("%s has %d bytes", name, len(raw))
 				}
 			}
@@ -259,9 +267,10 @@ func TestInventoryIsSavedOnce(t *testing.T) {
 // An inventory that got smaller leaves no part behind, and one that is dropped
 // none at all.
 func TestInventoryShrinks(t *testing.T) {
+	smallParts(t)
 	store := newShelf()
 	s := sessionAt(t, store)
-	inv := heavy(2)
+	inv := heavy(3)
 	if err := s.save(t.Context(), inv); err != nil {
 		t.Fatal(err)
 	}
@@ -291,13 +300,17 @@ func TestInventoryShrinks(t *testing.T) {
 // Torn at any point, a write leaves the old inventory, the new one, or one that
 // is not believed: never a mixture. Written again it is whole.
 func TestInventoryTornWhileWriting(t *testing.T) {
-	small, large := held(5), heavy(2)
+	smallParts(t)
+	small, large := held(5), heavy(3)
 	tests := map[string]struct {
 		first, second *inventory
 		changes       int // that the second takes
 	}{
-		"growing":   {small, large, 2},
-		"shrinking": {large, small, 2},
+		"growing":                 {small, large, 3},
+		"shrinking":               {large, small, 3},
+		"growing more":            {large, heavy(5), 5},
+		"getting smaller":         {heavy(5), large, 5},
+		"another one of the size": {large, weighing(17, 1000), 3},
 	}
 	for name, test := range tests {
 		store := newShelf()
@@ -370,6 +383,7 @@ func TestDamagedInventoryIsNotBelieved(t *testing.T) {
 		"very many parts":        {0, edit(func(o map[string]any) { note(o, partsKey, "999999999999") })},
 		"the number is a word":   {0, edit(func(o map[string]any) { note(o, partsKey, "two") })},
 	}
+	smallParts(t)
 	intact, fine := newShelf(), held(3)
 	fine.Placement = api.PlacementKey{Name: "fine"}
 	for _, inv := range []*inventory{heavy(2), fine} {

@@ -1,0 +1,106 @@
+package member
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+)
+
+// Waiting doubles from the first to the most, never more, and many who wait do
+// not return at once.
+func TestBackoffGrows(t *testing.T) {
+	var b backoff
+	want := time.Second
+	for n := range 100 {
+		got := b.next(time.Second, time.Minute)
+		if got > want || got < want*3/4 {
+			t.Errorf("after %d failures: %s, want %s less up to a quarter", n, got, want)
+		}
+		want = min(2*want, time.Minute)
+	}
+	seen := map[time.Duration]bool{}
+	for range 20 {
+		seen[new(backoff).next(time.Second, time.Minute)] = true
+	}
+	if len(seen) < 10 {
+		t.Errorf("20 agents wait %d different times", len(seen))
+	}
+}
+
+// A wait ends with its context.
+func TestSleepEndsWithContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		sleep(ctx, time.Hour)
+		if d := time.Since(start); d != time.Second {
+			t.Errorf("slept %s", d)
+		}
+		sleep(t.Context(), time.Minute)
+		if d := time.Since(start); d != time.Second+time.Minute {
+			t.Errorf("slept %s", d)
+		}
+	})
+}
+
+// Without credentials an agent says so and asks again, ever more slowly: a
+// member may be declared before its credentials are there.
+func TestAgentWithoutCredentials(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var tries []time.Time
+		var told []ledger.Observation
+		a := New(Config{
+			Name: "east", Fleet: "prod", Log: slog.New(slog.DiscardHandler), Encoder: NewEncoder("prod", "url"),
+			Report: func(o ledger.Observation) { told = append(told, o) },
+			Connect: func(context.Context) (*rest.Config, error) {
+				tries = append(tries, time.Now())
+				return nil, errors.New("no credentials for member east")
+			},
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		if err := a.Run(ctx); err != nil {
+			t.Errorf("ended with %v", err)
+		}
+		if n := len(tries); n < 20 || n > 35 {
+			t.Errorf("tried %d times in ten minutes", n)
+		}
+		for i := 1; i < len(tries); i++ {
+			if gap := tries[i].Sub(tries[i-1]); gap > 30*time.Second || i > 6 && gap < 20*time.Second {
+				t.Errorf("try %d came after %s", i, gap)
+			}
+		}
+		if len(told) != len(tries) {
+			t.Errorf("said it %d times of %d", len(told), len(tries))
+		}
+		for _, o := range told {
+			if c, ok := o.(ledger.ClusterSeen); !ok || c.Healthy || c.Error != "no credentials for member east" || c.Cluster != "east" {
+				t.Errorf("told %+v", o)
+			}
+		}
+	})
+}
+
+// Set never blocks, whether or not somebody listens, and the newest counts.
+func TestSetNeverBlocks(t *testing.T) {
+	a := New(Config{Name: "east"})
+	for _, name := range []string{"one", "two", "three"} {
+		a.Set([]work.Work{{Placement: api.PlacementKey{Name: name}}})
+	}
+	if got := <-a.works; got[0].Placement.Name != "three" {
+		t.Errorf("taken: %s", got[0].Placement)
+	}
+	if len(a.works) > 0 {
+		t.Error("an older one is left")
+	}
+}

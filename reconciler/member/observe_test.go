@@ -1,0 +1,235 @@
+package member
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A census answers what a probe asks of a cluster, page by page, as an API
+// server does.
+type census struct {
+	nodes, pods []map[string]any
+	namespaces  []string
+	perPage     int
+	refuse      map[string]int // status code by path
+}
+
+func (c *census) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if code := c.refuse[r.URL.Path]; code != 0 {
+		refuse(w, code, "no")
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	switch r.URL.Path {
+	case "/readyz":
+		fmt.Fprint(w, "ok")
+	case "/version":
+		json.NewEncoder(w).Encode(map[string]any{"major": "1", "gitVersion": "v1.35.2"})
+	case "/api/v1/nodes":
+		c.page(w, r, c.nodes)
+	case "/api/v1/pods":
+		if got := r.URL.Query().Get("fieldSelector"); got != "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed" {
+			refuse(w, http.StatusBadRequest, "asked for "+got)
+			return
+		}
+		c.page(w, r, c.pods)
+	case "/api/v1/namespaces":
+		if !strings.Contains(r.Header.Get("Accept"), "PartialObjectMetadataList") {
+			refuse(w, http.StatusBadRequest, "asked for more than metadata")
+			return
+		}
+		var items []map[string]any
+		for _, n := range c.namespaces {
+			items = append(items, map[string]any{"metadata": map[string]any{"name": n, "uid": "uid of " + n}})
+		}
+		c.page(w, r, items)
+	default:
+		refuse(w, http.StatusNotFound, r.URL.Path)
+	}
+}
+
+func (c *census) page(w http.ResponseWriter, r *http.Request, items []map[string]any) {
+	from, _ := strconv.Atoi(r.URL.Query().Get("continue"))
+	limit, err := strconv.Atoi(r.URL.Query().Get("limit"))
+	if err != nil {
+		refuse(w, http.StatusBadRequest, "a list without a limit")
+		return
+	}
+	to := min(len(items), from+min(limit, c.perPage))
+	meta := map[string]any{}
+	if to < len(items) {
+		meta["continue"] = strconv.Itoa(to)
+	}
+	json.NewEncoder(w).Encode(map[string]any{"metadata": meta, "items": items[from:to]})
+}
+
+func node(cpu, memory, allocatableCPU, allocatableMemory string) map[string]any {
+	return map[string]any{"status": map[string]any{
+		"capacity":    map[string]any{"cpu": cpu, "memory": memory, "pods": "110"},
+		"allocatable": map[string]any{"cpu": allocatableCPU, "memory": allocatableMemory, "pods": "110"},
+	}}
+}
+
+// pod asks for resources in each of its containers.
+func pod(requests ...map[string]any) map[string]any {
+	var containers []any
+	for _, r := range requests {
+		containers = append(containers, map[string]any{"resources": map[string]any{"requests": r}})
+	}
+	return map[string]any{"spec": map[string]any{"containers": containers}}
+}
+
+func requests(cpu, memory string) map[string]any {
+	out := map[string]any{}
+	if cpu != "" {
+		out["cpu"] = cpu
+	}
+	if memory != "" {
+		out["memory"] = memory
+	}
+	return out
+}
+
+// A cluster is as large as its nodes together; available is what its running
+// pods leave over; however many pages that takes.
+func TestObserve(t *testing.T) {
+	var manyPods []map[string]any
+	for range 1_234 {
+		manyPods = append(manyPods, pod(requests("1m", "1Mi")))
+	}
+	tests := map[string]struct {
+		in   census
+		want map[string]string
+	}{
+		"no nodes": {census{}, map[string]string{
+			"kubernetes-fleet.io/node-count": "0", "total-cpu": "0", "total-memory": "0",
+			"allocatable-cpu": "0", "allocatable-memory": "0", "available-cpu": "0", "available-memory": "0",
+		}},
+		"nodes without pods": {census{nodes: []map[string]any{node("4", "8Gi", "3500m", "7Gi"), node("2", "4Gi", "2", "3Gi")}}, map[string]string{
+			"kubernetes-fleet.io/node-count": "2", "total-cpu": "6", "total-memory": "12Gi",
+			"allocatable-cpu": "5500m", "allocatable-memory": "10Gi", "available-cpu": "5500m", "available-memory": "10Gi",
+		}},
+		"pods": {census{
+			nodes: []map[string]any{node("4", "8Gi", "4", "8Gi")},
+			pods:  []map[string]any{pod(requests("500m", "1Gi"), requests("250m", "")), pod(requests("", "")), pod()},
+		}, map[string]string{
+			"kubernetes-fleet.io/node-count": "1", "total-cpu": "4", "total-memory": "8Gi",
+			"allocatable-cpu": "4", "allocatable-memory": "8Gi", "available-cpu": "3250m", "available-memory": "7Gi",
+		}},
+		"more asked for than there is": {census{
+			nodes: []map[string]any{node("1", "1Gi", "1", "1Gi")}, pods: []map[string]any{pod(requests("3", "512Mi"))},
+		}, map[string]string{
+			"kubernetes-fleet.io/node-count": "1", "total-cpu": "1", "total-memory": "1Gi",
+			"allocatable-cpu": "1", "allocatable-memory": "1Gi", "available-cpu": "0", "available-memory": "512Mi",
+		}},
+		"many pods": {census{nodes: []map[string]any{node("4", "8Gi", "4", "8Gi")}, pods: manyPods}, map[string]string{
+			"kubernetes-fleet.io/node-count": "1", "total-cpu": "4", "total-memory": "8Gi",
+			"allocatable-cpu": "4", "allocatable-memory": "8Gi", "available-cpu": "2766m", "available-memory": "6958Mi",
+		}},
+		"a value that is none": {census{nodes: []map[string]any{node("4", "8Gi", "4", "8Gi"), node("lots", "", "many", "8Gi")}}, map[string]string{
+			"kubernetes-fleet.io/node-count": "2", "total-cpu": "4", "total-memory": "8Gi",
+			"allocatable-cpu": "4", "allocatable-memory": "16Gi", "available-cpu": "4", "available-memory": "16Gi",
+		}},
+	}
+	for name, test := range tests {
+		for _, perPage := range []int{1, 500} {
+			t.Run(fmt.Sprintf("%s, %d a page", name, perPage), func(t *testing.T) {
+				c := test.in
+				c.perPage = perPage
+				if perPage == 1 && len(c.pods) > 100 {
+					c.perPage = 300
+				}
+				c.namespaces = []string{"default", "kube-system", "app"}
+				o, err := sessionAt(t, &c).observe(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := map[string]string{"k8s.io/k8s-version": "v1.35.2"}
+				for name, value := range test.want {
+					if !strings.Contains(name, "/") {
+						name = resourcePrefix + name
+					}
+					want[name] = value
+				}
+				if !maps.Equal(o.properties, want) {
+					t.Errorf("properties: %v\nwant: %v", o.properties, want)
+				}
+				if o.uid != "uid of kube-system" {
+					t.Errorf("identity: %s", o.uid)
+				}
+				if got := slices.Sorted(maps.Keys(o.namespaces)); !slices.Equal(got, []string{"app", "default", "kube-system"}) {
+					t.Errorf("namespaces: %v", got)
+				}
+			})
+		}
+	}
+}
+
+// What cannot be read is unknown, not nothing and not everything; the rest is
+// told all the same, and the error says what is missing.
+func TestObserveWithoutPermission(t *testing.T) {
+	all := []string{"k8s.io/k8s-version", "kubernetes-fleet.io/node-count", "allocatable-cpu", "allocatable-memory", "available-cpu", "available-memory", "total-cpu", "total-memory"}
+	tests := map[string]struct {
+		refuse string
+		says   string
+		lacks  []string
+		uid    string
+	}{
+		"nodes":      {"/api/v1/nodes", "read nodes", all[1:], "uid of kube-system"},
+		"pods":       {"/api/v1/pods", "read pods", []string{"available-cpu", "available-memory"}, "uid of kube-system"},
+		"namespaces": {"/api/v1/namespaces", "read namespaces", nil, ""},
+		"version":    {"/version", "read version", all[:1], "uid of kube-system"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := &census{
+				nodes: []map[string]any{node("4", "8Gi", "4", "8Gi")}, namespaces: []string{"kube-system"},
+				perPage: 500, refuse: map[string]int{test.refuse: http.StatusForbidden},
+			}
+			o, err := sessionAt(t, c).observe(t.Context())
+			if err == nil || !strings.Contains(err.Error(), test.says) {
+				t.Errorf("it says: %v, want %q", err, test.says)
+			}
+			for _, p := range all {
+				_, has := o.properties[p]
+				if !has {
+					_, has = o.properties[resourcePrefix+p]
+				}
+				if lacks := slices.Contains(test.lacks, p); has == lacks {
+					t.Errorf("%s: told %t, want %t", p, has, !lacks)
+				}
+			}
+			if o.uid != test.uid {
+				t.Errorf("identity: %q, want %q", o.uid, test.uid)
+			}
+		})
+	}
+}
+
+// A server that always has one more page does not keep the probe for ever: it
+// ends with its context.
+func TestObserveEndsWithContext(t *testing.T) {
+	hang := make(chan struct{})
+	s := sessionAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "pods") || strings.HasSuffix(r.URL.Path, "nodes") {
+			select {
+			case <-hang:
+			case <-r.Context().Done():
+			}
+			return
+		}
+		json.NewEncoder(w).Encode(map[string]any{"metadata": map[string]any{}, "items": []any{}})
+	}))
+	defer close(hang)
+	s.cfg.Timeout = 100 * time.Millisecond
+	if p := s.probe(t.Context(), true); p.err != nil {
+		t.Errorf("a cluster that is ready is not, because it cannot be counted in time: %v", p.err)
+	}
+}

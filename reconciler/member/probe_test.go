@@ -1,0 +1,116 @@
+package member
+
+import (
+	"encoding/pem"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+// Each way in which a cluster does not answer has its own words, short enough
+// for a status; only credentials that no longer hold ask for new ones.
+func TestProbe(t *testing.T) {
+	answer := func(code int) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { refuse(w, code, "no") }
+	}
+	plainText := func(code int) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, "[+]ping ok\n[-]etcd failed: reason withheld\nreadyz check failed", code)
+		}
+	}
+	tests := map[string]struct {
+		server       http.HandlerFunc
+		want         string // of the error; empty if there is none
+		unauthorized bool
+	}{
+		"ready":                  {func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("ok")) }, "", false},
+		"401":                    {answer(http.StatusUnauthorized), "no", true},
+		"403":                    {answer(http.StatusForbidden), "no", false},
+		"500":                    {plainText(http.StatusInternalServerError), "health probe failed with status code 500", false},
+		"503":                    {answer(http.StatusServiceUnavailable), "health probe failed with status code 503", false},
+		"404":                    {plainText(http.StatusNotFound), "health probe failed with status code 404", false},
+		"429":                    {answer(http.StatusTooManyRequests), "health probe failed with status code 429", false},
+		"a connection that ends": {func(w http.ResponseWriter, _ *http.Request) { hijack(w).Close() }, "EOF", false},
+		"garbage": {func(w http.ResponseWriter, _ *http.Request) {
+			c := hijack(w)
+			c.Write([]byte("SSH-2.0-OpenSSH\r\n"))
+			c.Close()
+		}, "malformed HTTP response", false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var asked atomic.Int32
+			s := sessionAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { asked.Add(1); test.server(w, r) }))
+			p := s.probe(t.Context(), false)
+			check(t, p, test.want, test.unauthorized)
+			if n := asked.Load(); n > 2 { // the transport asks once more after a connection that ended
+				t.Errorf("asked %d times", n)
+			}
+		})
+	}
+}
+
+func hijack(w http.ResponseWriter) net.Conn {
+	c, _, err := w.(http.Hijacker).Hijack()
+	if err != nil {
+		panic(err)
+	}
+	return c
+}
+
+func check(t *testing.T, p probe, want string, unauthorized bool) {
+	t.Helper()
+	seen := p.seen("east")
+	if seen.Healthy != (want == "") || seen.Cluster != "east" || seen.At.IsZero() {
+		t.Errorf("seen: %+v", seen)
+	}
+	if !strings.Contains(seen.Error, want) || want == "" && seen.Error != "" {
+		t.Errorf("it says %q, want %q", seen.Error, want)
+	}
+	if len(seen.Error) > 200 || strings.Contains(seen.Error, "/readyz?") {
+		t.Errorf("%d characters, with the URL: %s", len(seen.Error), seen.Error)
+	}
+	if p.unauthorized != unauthorized {
+		t.Errorf("unauthorized: %t", p.unauthorized)
+	}
+}
+
+// A server that does not answer is given up in time.
+func TestProbeOfASilentServer(t *testing.T) {
+	hang := make(chan struct{})
+	s := sessionAt(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hang }))
+	defer close(hang)
+	s.cfg.Timeout = 50 * time.Millisecond
+	start := time.Now()
+	check(t, s.probe(t.Context(), true), "the API server did not answer in time", false)
+	if d := time.Since(start); d > 5*time.Second {
+		t.Errorf("gave up after %s", d)
+	}
+}
+
+// Where nobody listens, and where somebody else does, is said.
+func TestProbeOfTheWrongPlace(t *testing.T) {
+	nobody := httptest.NewServer(http.NotFoundHandler())
+	nobody.Close()
+	s := sessionOf(t, &rest.Config{Host: nobody.URL})
+	check(t, s.probe(t.Context(), true), "connection refused", false)
+
+	other := httptest.NewUnstartedServer(http.NotFoundHandler())
+	other.Config.ErrorLog = log.New(io.Discard, "", 0)
+	other.StartTLS()
+	defer other.Close()
+	s = sessionOf(t, &rest.Config{Host: other.URL})
+	check(t, s.probe(t.Context(), true), "certificate signed by unknown authority", false)
+
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: other.Certificate().Raw})
+	s = sessionOf(t, &rest.Config{Host: strings.Replace(other.URL, "127.0.0.1", "localhost", 1), TLSClientConfig: rest.TLSClientConfig{CAData: authority}})
+	check(t, s.probe(t.Context(), true), "not localhost", false)
+}

@@ -1,0 +1,151 @@
+package member
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+func cm(name string) api.ID { return api.ID{Kind: "ConfigMap", Namespace: "app", Name: name} }
+
+// However much happens while nobody looks, one word is kept of each object, the
+// newest, and one wake-up.
+func TestChangesKeepTheNewestWord(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := newChanges()
+		seen, gone := map[api.ID]uint64{}, map[api.ID]uint64{}
+		n := rapid.IntRange(0, 40).Draw(t, "events")
+		for version := range uint64(n) {
+			id := cm(rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "name"))
+			delete(seen, id)
+			delete(gone, id)
+			if rapid.Bool().Draw(t, "deleted") {
+				c.remove(id, version)
+				gone[id] = version
+			} else {
+				c.put(id, &live{version: version})
+				seen[id] = version
+			}
+		}
+		if got := len(c.wake); got > 1 || (got == 1) != (n > 0) {
+			t.Fatalf("%d wake-ups for %d events", got, n)
+		}
+		gotSeen, gotGone := c.take()
+		if len(gotSeen) != len(seen) || len(gotGone) != len(gone) {
+			t.Fatalf("took %d seen and %d gone, want %d and %d", len(gotSeen), len(gotGone), len(seen), len(gone))
+		}
+		for id, version := range seen {
+			if gotSeen[id].version != version {
+				t.Errorf("%s at %d, want %d", id, gotSeen[id].version, version)
+			}
+		}
+		for id, version := range gone {
+			if gotGone[id] != version {
+				t.Errorf("%s gone at %d, want %d", id, gotGone[id], version)
+			}
+		}
+		if seen, gone := c.take(); len(seen)+len(gone) > 0 {
+			t.Error("taken twice")
+		}
+	})
+}
+
+// Nothing is lost between a wake-up and the next: whoever is woken and takes has
+// everything that was put before.
+func TestChangesWakeForEverything(t *testing.T) {
+	const writers, each = 4, 500
+	c := newChanges()
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			for i := range each {
+				c.put(cm(fmt.Sprintf("%d-%d", w, i)), &live{})
+			}
+		})
+	}
+	all := map[api.ID]bool{}
+	deadline := time.After(10 * time.Second)
+	for len(all) < writers*each {
+		select {
+		case <-c.wake:
+			seen, _ := c.take()
+			for id := range seen {
+				all[id] = true
+			}
+		case <-deadline:
+			t.Fatalf("woken for %d of %d", len(all), writers*each)
+		}
+	}
+	wg.Wait()
+}
+
+// What a watch tells late does not undo what we know from a write of our own;
+// what is as new or newer counts, and what has no number is never old.
+func TestOldNewsIsDropped(t *testing.T) {
+	tests := map[string]struct {
+		known *live // from our own write
+		event func(*changes)
+		want  uint64 // version of what is known then; zero if nothing
+		told  bool
+	}{
+		"first seen":         {nil, func(c *changes) { c.put(cm("x"), &live{version: 5}) }, 5, true},
+		"newer":              {&live{version: 4}, func(c *changes) { c.put(cm("x"), &live{version: 5}) }, 5, true},
+		"the same":           {&live{version: 5}, func(c *changes) { c.put(cm("x"), &live{version: 5}) }, 5, true},
+		"older":              {&live{version: 6}, func(c *changes) { c.put(cm("x"), &live{version: 5}) }, 6, false},
+		"deleted":            {&live{version: 4}, func(c *changes) { c.remove(cm("x"), 5) }, 0, true},
+		"deleted before":     {&live{version: 6}, func(c *changes) { c.remove(cm("x"), 5) }, 6, false},
+		"deleted, no number": {&live{version: 6}, func(c *changes) { c.remove(cm("x"), 0) }, 0, true},
+		"deleted, unknown":   {nil, func(c *changes) { c.remove(cm("x"), 5) }, 0, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := &session{live: map[api.ID]*live{}, unseen: map[api.ID]bool{}, changes: newChanges()}
+			if test.known != nil {
+				s.live[cm("x")] = test.known
+			}
+			test.event(s.changes)
+			touched := s.absorb()
+			var got uint64
+			if l := s.live[cm("x")]; l != nil {
+				got = l.version
+			}
+			if got != test.want || touched[cm("x")] != test.told {
+				t.Errorf("known at %d, told %t; want %d, %t", got, touched[cm("x")], test.want, test.told)
+			}
+		})
+	}
+}
+
+// Who changed an object last is told by its managers: not us, and not a status.
+func TestWriterOfAnObject(t *testing.T) {
+	at := func(s int) *metav1.Time { return &metav1.Time{Time: time.Unix(int64(s), 0)} }
+	entry := func(manager string, op metav1.ManagedFieldsOperationType, sub string, t *metav1.Time) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{Manager: manager, Operation: op, Subresource: sub, Time: t}
+	}
+	const apply, update = metav1.ManagedFieldsOperationApply, metav1.ManagedFieldsOperationUpdate
+	tests := map[string]struct {
+		in   []metav1.ManagedFieldsEntry
+		want string
+	}{
+		"nobody":             {nil, ""},
+		"only we":            {[]metav1.ManagedFieldsEntry{entry(api.FieldManager, apply, "", at(9))}, ""},
+		"the last":           {[]metav1.ManagedFieldsEntry{entry("kubectl-edit", update, "", at(5)), entry("helm", update, "", at(3)), entry(api.FieldManager, apply, "", at(9))}, "kubectl-edit"},
+		"through scale":      {[]metav1.ManagedFieldsEntry{entry("helm", update, "", at(3)), entry("hpa", update, "scale", at(4))}, "hpa"},
+		"a status":           {[]metav1.ManagedFieldsEntry{entry("helm", update, "", at(3)), entry("kubelet", update, "status", at(4))}, "helm"},
+		"no time":            {[]metav1.ManagedFieldsEntry{entry("helm", update, "", nil)}, ""},
+		"our name, updating": {[]metav1.ManagedFieldsEntry{entry(api.FieldManager, update, "", at(3))}, api.FieldManager},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := writer(test.in); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
