@@ -34,6 +34,9 @@ type agent struct {
 	client *kubernetes.Clientset
 	sent   *fleet.Recorder
 
+	// adjust changes the configuration of each agent that starts.
+	adjust []func(*member.Config)
+
 	*member.Agent
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -43,13 +46,13 @@ type agent struct {
 	news chan struct{}
 }
 
-func newAgent(t *testing.T) *agent {
+func newAgent(t *testing.T, adjust ...func(*member.Config)) *agent {
 	m := fleet.Shared(t).Member("member-1")
 	client, err := kubernetes.NewForConfig(m.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &agent{t: t, fleet: fleet.Namespace(t), config: m.Config, client: client, news: make(chan struct{}, 1)}
+	a := &agent{t: t, fleet: fleet.Namespace(t), config: m.Config, client: client, news: make(chan struct{}, 1), adjust: adjust}
 	a.start()
 	return a
 }
@@ -58,13 +61,17 @@ func newAgent(t *testing.T) *agent {
 func (a *agent) start() {
 	a.sent = &fleet.Recorder{}
 	a.seen = map[api.PlacementKey]ledger.WorkSeen{}
-	a.Agent = member.New(member.Config{
+	cfg := member.Config{
 		Name: "member-1", Fleet: a.fleet,
 		Connect: func(context.Context) (*rest.Config, error) { return a.config, nil },
 		Encoder: member.NewEncoder(a.fleet, "https://git.example.com/fleet"),
 		Report:  a.report, Log: slog.New(slog.NewTextHandler(a.t.Output(), nil)),
-		Wrap: func(next http.RoundTripper) http.RoundTripper { return a.sent.RoundTripper(next) },
-	})
+		Wrap: a.sent.RoundTripper,
+	}
+	for _, adjust := range a.adjust {
+		adjust(&cfg)
+	}
+	a.Agent = member.New(cfg)
 	ctx, cancel := context.WithCancel(context.Background())
 	a.cancel, a.done = cancel, make(chan struct{})
 	go func(agent *member.Agent, done chan struct{}) {
