@@ -7,10 +7,10 @@ import (
 )
 
 // shown are the entries of the top level, beside files and directories whose
-// name begins with a dot. The build directory is not part of the sources.
+// name begins with a dot. The last two are what builds leave, and no sources.
 var shown = []string{
 	"cmd", "reconciler", "gitsource", "placement", "examples", "deploy", "test", "docs",
-	"go.mod", "go.sum", "Makefile", "README.md", "LICENSE", "build",
+	"go.mod", "go.sum", "Makefile", "README.md", "LICENSE", "build", "gitfleet",
 }
 
 func topLevel(t *tree, report report) {

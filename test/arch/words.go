@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -48,9 +49,12 @@ func length(t *tree, report report) {
 	}
 }
 
-// marks are the words for work that was not finished. They are put together
+// markWords are the words for work that was not finished. They are put together
 // here so that a search for them finds only what is unfinished.
-var marks = regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME)\b`)
+var (
+	markWords = []string{"TO" + "DO", "FIX" + "ME"}
+	marks     = regexp.MustCompile(`\b(` + strings.Join(markWords, "|") + `)\b`)
+)
 
 // prose are the files, beside Go files, that tell something to people.
 var prose = map[string]bool{".md": true, ".sh": true, ".yaml": true, ".yml": true, "": true}
@@ -73,27 +77,34 @@ func unfinished(t *tree, report report) {
 	}
 	for _, x := range t.texts {
 		if prose[path.Ext(x.path)] && !within(x.path, "testdata") {
-			for _, line := range x.find(marks) {
+			for _, line := range x.find(marks, markWords) {
 				report(x.path, line, reason)
 			}
 		}
 	}
 }
 
-// workplaces are paths of the machine that somebody works at, and of what lies
-// beside the repository there.
-var workplaces = regexp.MustCompile(`\.\./` + `shared\b|(^|[^\w.$})-])/(work|home|Users|root)/`)
+// places are paths of the machine that somebody works at, and of what lies
+// beside the repository there; workplaces is how they look, and no others do.
+var (
+	places     = []string{"../" + "shared", "/wo" + "rk/", "/ho" + "me/", "/Use" + "rs/", "/ro" + "ot/"}
+	workplaces = regexp.MustCompile(`\.\./` + `shared\b|(^|[^\w.$})-])/(work|home|Users|root)/`)
+)
 
 func workplace(t *tree, report report) {
 	for _, x := range t.texts {
-		for _, line := range x.find(workplaces) {
+		for _, line := range x.find(workplaces, places) {
 			report(x.path, line, "a path of somebody's machine: no other machine has it")
 		}
 	}
 }
 
-// find returns the numbers of the lines in which a pattern occurs.
-func (x text) find(pattern *regexp.Regexp) []int {
+// find returns the numbers of the lines in which a pattern occurs. No text has it
+// that has none of some words, and most have none.
+func (x text) find(pattern *regexp.Regexp, words []string) []int {
+	if !slices.ContainsFunc(words, func(w string) bool { return bytes.Contains(x.content, []byte(w)) }) {
+		return nil
+	}
 	var found []int
 	n := 0
 	for line := range bytes.Lines(x.content) {

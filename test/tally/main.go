@@ -36,6 +36,7 @@ func main() {
 
 // run counts what one command does.
 func (t *tally) run(args []string) error {
+	before := t.failed
 	command := exec.Command(args[0], args[1:]...)
 	command.Stderr = os.Stderr
 	out, err := command.StdoutPipe()
@@ -48,7 +49,8 @@ func (t *tally) run(args []string) error {
 	if err := t.read(out); err != nil {
 		return err
 	}
-	if err := command.Wait(); err != nil {
+	// That tests failed was said already.
+	if err := command.Wait(); err != nil && t.failed == before {
 		return fmt.Errorf("%s: %w", command, err)
 	}
 	return nil
