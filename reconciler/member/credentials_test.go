@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	v1 "k8s.io/api/core/v1"
+	core "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
@@ -59,7 +59,7 @@ func (s sources) credentials(t *testing.T) Credentials {
 	if s.secrets != nil {
 		var objects []runtime.Object
 		for name, text := range s.secrets {
-			objects = append(objects, &v1.Secret{
+			objects = append(objects, &core.Secret{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "gitfleet", Name: name},
 				Data:       map[string][]byte{"value": []byte(text)},
 			})

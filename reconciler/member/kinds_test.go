@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	discoveryv2 "k8s.io/api/apidiscovery/v2"
+	apidiscovery "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
@@ -102,31 +102,31 @@ func (c *catalog) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // all is the answer of a new server to the question after everything.
-func (c *catalog) all(core bool) discoveryv2.APIGroupDiscoveryList {
-	list := discoveryv2.APIGroupDiscoveryList{TypeMeta: metav1.TypeMeta{APIVersion: "apidiscovery.k8s.io/v2", Kind: "APIGroupDiscoveryList"}}
+func (c *catalog) all(core bool) apidiscovery.APIGroupDiscoveryList {
+	list := apidiscovery.APIGroupDiscoveryList{TypeMeta: metav1.TypeMeta{APIVersion: "apidiscovery.k8s.io/v2", Kind: "APIGroupDiscoveryList"}}
 	for _, name := range slices.Sorted(maps.Keys(served)) {
 		gv, _ := schema.ParseGroupVersion(name)
 		if (gv.Group == "") != core {
 			continue
 		}
-		version := discoveryv2.APIVersionDiscovery{Version: gv.Version, Freshness: discoveryv2.DiscoveryFreshnessCurrent}
+		version := apidiscovery.APIVersionDiscovery{Version: gv.Version, Freshness: apidiscovery.DiscoveryFreshnessCurrent}
 		if c.broken[name] {
-			version.Freshness = discoveryv2.DiscoveryFreshnessStale
+			version.Freshness = apidiscovery.DiscoveryFreshnessStale
 		}
 		for _, r := range served[name] {
 			if c.broken[name] || strings.Contains(r.Name, "/") {
 				continue
 			}
-			scope := discoveryv2.ScopeCluster
+			scope := apidiscovery.ScopeCluster
 			if r.Namespaced {
-				scope = discoveryv2.ScopeNamespace
+				scope = apidiscovery.ScopeNamespace
 			}
-			version.Resources = append(version.Resources, discoveryv2.APIResourceDiscovery{
+			version.Resources = append(version.Resources, apidiscovery.APIResourceDiscovery{
 				Resource: r.Name, Scope: scope, Verbs: []string{"get", "list"},
 				ResponseKind: &metav1.GroupVersionKind{Group: gv.Group, Version: gv.Version, Kind: r.Kind},
 			})
 		}
-		list.Items = append(list.Items, discoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: gv.Group}, Versions: []discoveryv2.APIVersionDiscovery{version}})
+		list.Items = append(list.Items, apidiscovery.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: gv.Group}, Versions: []apidiscovery.APIVersionDiscovery{version}})
 	}
 	return list
 }
