@@ -113,6 +113,10 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	return nil
 }
 
+// Notice makes the loop turn soon, and tell how the source does. It never
+// blocks, and any goroutine may call it.
+func (r *Reconciler) Notice() { r.events.put(func() {}) }
+
 func (r *Reconciler) spawn(f func()) {
 	r.running.Add(1)
 	go func() {

@@ -94,6 +94,7 @@ func flatten(err error) []error {
 // something else.
 var keys = map[string]string{
 	"auth":                        "source",
+	"ref":                         "source",
 	"auth.token":                  "source.tokenFile",
 	"auth.token.env":              "source.tokenEnv",
 	"auth.bearer":                 "source.bearerFile",

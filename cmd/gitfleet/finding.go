@@ -159,7 +159,7 @@ func writeGitHub(w io.Writer, _ string, all []finding) error {
 	for _, f := range all {
 		properties := []string{"title=" + githubProperty.Replace("gitfleet: "+f.rule.id)}
 		if f.Path != "" {
-			properties = append(properties, "file="+githubProperty.Replace(f.Path))
+			properties = append(properties, "file="+githubProperty.Replace(printable(f.Path)))
 		}
 		if f.Line > 0 {
 			properties = append(properties, "line="+strconv.Itoa(f.Line))

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"path/filepath"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -48,7 +49,10 @@ func newRun() *cobra.Command {
 
 // serve wires the rooms together and runs them until ctx is done.
 func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
-	repo, err := gitsource.Open(cfg.git(log))
+	var loop *reconciler.Reconciler
+	git := cfg.git(log)
+	git.Metrics.Polled = onTrouble(func() { loop.Notice() })
+	repo, err := gitsource.Open(git)
 	if err != nil {
 		return err
 	}
@@ -65,14 +69,14 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	srv := server.New(registry)
-	if err := cfg.Webhook.mount(srv, repo, cfg.git(nil).Ref.Follows, registry, log); err != nil {
+	if err := cfg.Webhook.mount(srv, repo, git.Ref.Follows, registry, log); err != nil {
 		return err
 	}
 	members, err := newMembers(cfg, repo.Status().URL, log, registry)
 	if err != nil {
 		return err
 	}
-	loop := reconciler.New(reconciler.Config{
+	loop = reconciler.New(reconciler.Config{
 		Source: repo, Loader: cfg.loader(), Past: cfg.loader(), Store: store,
 		Member: members.agent, Told: members.encoder.Rotate, Publish: srv.Publish, Log: log,
 	})
@@ -85,6 +89,18 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 	}
 	log.Info("gitfleet has stopped")
 	return nil
+}
+
+// onTrouble calls notice after each poll that fails and after the first that
+// does not: a commit tells of itself, trouble must be told.
+func onTrouble(notice func()) func(time.Duration, error) {
+	failed := false
+	return func(_ time.Duration, err error) {
+		if err != nil || failed {
+			notice()
+		}
+		failed = err != nil
+	}
 }
 
 func (c Config) loader() *hub.Loader { return hub.NewLoader(c.hub()) }
