@@ -23,7 +23,7 @@ whole = ./test/...
 parts = $(shell go list ./... | grep -v /test/)
 race = go test -json -race -timeout 15m
 
-test: ## Run all tests with the race detector; minutes, and 30 the first time
+test: ## Run all tests with the race detector; minutes, much longer the first time
 	@[ -n "$${KUBEBUILDER_ASSETS:-}" ] || .ci/patiently "compile the control planes: minutes the first time, then seconds" \
 		go -C test/controlplane list -trimpath -export -deps -f '{{/* compile, and no more */}}' .
 	@.ci/patiently "test with the race detector: minutes to compile the first time" \
