@@ -58,7 +58,7 @@ func (r *Reconciler) turn(ctx context.Context) time.Duration {
 		return time.Second
 	}
 	p := plan.Resolve(plan.Input{Head: r.head, Past: r.past, Lost: r.lost, Ledger: r.ledger, Now: now, Memo: r.memo})
-	r.writeDown(p)
+	p.WriteDown(r.ledger)
 	if !r.save() {
 		// Nobody is told what would be forgotten in a crash.
 		r.publish(p, now)
@@ -174,25 +174,6 @@ func (r *Reconciler) ask(p *plan.Plan) {
 		case r.wanted <- hash:
 			r.asked[hash] = true
 		default: // one is being loaded; its arrival is another turn
-		}
-	}
-}
-
-// writeDown puts what was decided into the ledger.
-func (r *Reconciler) writeDown(p *plan.Plan) {
-	for _, pl := range p.Placements {
-		if pl.Forget {
-			r.ledger.Forget(pl.Key)
-			continue
-		}
-		if pl.Noted {
-			r.ledger.Note(pl.Key, pl.Record)
-		}
-		for _, b := range pl.Changed {
-			r.ledger.Bind(pl.Key, b)
-		}
-		for _, cluster := range pl.Unbind {
-			r.ledger.Unbind(pl.Key, cluster)
 		}
 	}
 }

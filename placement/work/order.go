@@ -49,3 +49,8 @@ func sorted[T any](items []T, object func(T) *api.Object) []T {
 	}
 	return out
 }
+
+// Sorted returns the manifests in canonical order.
+func Sorted(manifests []*Manifest) []*Manifest {
+	return sorted(manifests, func(m *Manifest) *api.Object { return m.Object })
+}

@@ -249,3 +249,7 @@ func (r *Renderer) override(applied []application) (Rendered, error) {
 	}
 	return out, nil
 }
+
+// Manifests are what the placement holds before any override, in canonical
+// order: all that a cluster may get, and their contents are not final.
+func (r *Renderer) Manifests() []*Manifest { return r.base.Manifests }

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
@@ -17,32 +16,17 @@ import (
 // for new placements.
 const patience = 5 * time.Minute
 
-// clusters joins what is declared of the members with what was seen of them,
-// and says when that could change by itself.
-func clusters(in Input) ([]placement.Cluster, time.Time) {
-	out := make([]placement.Cluster, len(in.Head.Clusters))
-	var wake time.Time
-	for i, c := range in.Head.Clusters {
-		if known, ok := in.Observed[c.Name]; ok {
-			out[i] = known
-			continue
-		}
-		seen := in.Ledger.Cluster(c.Name)
-		out[i] = Cluster(c, fresh(seen, in.Now))
-		var at time.Time
-		if out[i].Ineligible, at = ineligible(seen, in.Now); !at.IsZero() && (wake.IsZero() || at.Before(wake)) {
-			wake = at
-		}
-	}
-	return out, wake
-}
-
 // staleness is how long an observed property is believed.
 const staleness = 15 * time.Minute
 
-// fresh leaves out what was seen too long ago: a stale property is unknown.
+// stale reports whether what was observed is too old to be believed.
+func stale(seen *ledger.Cluster, now time.Time) bool {
+	return seen != nil && now.Sub(seen.Observed) > staleness
+}
+
+// fresh leaves out what is stale: it is unknown.
 func fresh(seen *ledger.Cluster, now time.Time) *ledger.Cluster {
-	if seen == nil || now.Sub(seen.Observed) <= staleness {
+	if !stale(seen, now) {
 		return seen
 	}
 	out := *seen
@@ -99,5 +83,7 @@ func ineligible(seen *ledger.Cluster, now time.Time) (string, time.Time) {
 	if limit := seen.Since.Add(patience); !now.After(limit) {
 		return "", limit.Add(time.Second)
 	}
-	return fmt.Sprintf("cluster is not connected to the fleet: no recent heartbeat signals (last received %.2f minutes ago)", now.Sub(seen.LastSeen).Minutes()), time.Time{}
+	// The time, not how long ago it is: a text that moves would be news at every
+	// turn.
+	return "cluster is not connected to the fleet: no recent heartbeat signals (last received at " + seen.LastSeen.UTC().Format(time.RFC3339) + ")", time.Time{}
 }

@@ -9,14 +9,24 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 )
 
-// A Memo keeps from one Resolve to the next what depends on a commit alone. It
-// changes no answer, only how long it takes. One goroutine may use it.
+// A Memo keeps from one Resolve to the next what need not be thought again. It
+// changes no answer, only how long it takes, with one exception: content that
+// was known once is known without the commit it came with. One goroutine may
+// use it.
 type Memo struct {
 	head    *hub.Snapshot
 	specs   map[api.PlacementKey]*hub.Placement
 	commits map[string]*memory
-	// last is what was prepared last for each placement, whatever the commit.
-	last map[api.PlacementKey]*prepared
+	// last is what was prepared last for each placement of the head. earlier are
+	// those of other commits, as long as they count: a cluster waits at what one
+	// of them gives, or has just left it.
+	last    map[api.PlacementKey]*prepared
+	earlier map[api.PlacementKey][]*prepared
+
+	fleet    fleet
+	thoughts map[api.PlacementKey]*thought
+	board    board
+	overlaps overlaps
 }
 
 // A memory is what is known of one commit.
@@ -38,7 +48,10 @@ type prepared struct {
 
 // NewMemo returns an empty memo.
 func NewMemo() *Memo {
-	return &Memo{commits: map[string]*memory{}, last: map[api.PlacementKey]*prepared{}}
+	return &Memo{
+		commits: map[string]*memory{}, last: map[api.PlacementKey]*prepared{}, earlier: map[api.PlacementKey][]*prepared{},
+		thoughts: map[api.PlacementKey]*thought{},
+	}
 }
 
 // begin turns to a head.
@@ -52,19 +65,34 @@ func (m *Memo) begin(head *hub.Snapshot) {
 	for _, p := range head.Placements {
 		m.specs[p.Key] = p
 	}
+	for key, old := range m.last {
+		if m.specs[key] == nil {
+			m.keep(key, old)
+			delete(m.last, key)
+		}
+	}
 }
 
-// end forgets the commits that nobody needs.
-func (m *Memo) end(needed map[string]bool, head string) {
+// end forgets the commits that nobody needs, and what no placement holds any
+// more.
+func (m *Memo) end(needed map[string]bool) {
 	for commit := range m.commits {
-		if commit != head && !needed[commit] {
+		if commit != m.head.Commit.Hash && !needed[commit] {
 			delete(m.commits, commit)
 		}
 	}
-	for key := range m.last {
-		if m.specs[key] == nil {
-			delete(m.last, key)
+	for key, kept := range m.earlier {
+		th := m.thoughts[key]
+		kept = slices.DeleteFunc(kept, func(p *prepared) bool { return th == nil || !slices.Contains(th.uses, p) })
+		if m.earlier[key] = kept; len(kept) == 0 {
+			delete(m.earlier, key)
 		}
+	}
+}
+
+func (m *Memo) keep(key api.PlacementKey, p *prepared) {
+	if p.renderer != nil && !slices.Contains(m.earlier[key], p) {
+		m.earlier[key] = append(m.earlier[key], p)
 	}
 }
 
@@ -74,15 +102,15 @@ func (m *Memo) spec(key api.PlacementKey) *hub.Placement { return m.specs[key] }
 // prepareAt prepares a placement as it was at another commit; nil if it was
 // not there.
 func (m *Memo) prepareAt(s *hub.Snapshot, key api.PlacementKey) *prepared {
-	for _, p := range s.Placements {
-		if p.Key == key {
-			return m.prepare(s, p)
-		}
+	i, found := slices.BinarySearchFunc(s.Placements, key, func(p *hub.Placement, key api.PlacementKey) int { return compareKeys(p.Key, key) })
+	if !found {
+		return nil
 	}
-	return nil
+	return m.prepare(s, s.Placements[i])
 }
 
 // prepare selects what a placement names at a commit and makes its renderer.
+// As long as nothing changes that is the same from commit to commit.
 func (m *Memo) prepare(s *hub.Snapshot, p *hub.Placement) *prepared {
 	at := m.commits[s.Commit.Hash]
 	if at == nil {
@@ -95,16 +123,24 @@ func (m *Memo) prepare(s *hub.Snapshot, p *hub.Placement) *prepared {
 	scope := Scope(s)
 	now := &prepared{cros: at.cros, ros: at.ros}
 	now.selection = placement.Select(placement.Terms{Key: p.Key, Spec: &p.Spec, Scope: scope}, at.index)
-	if now.selection.Invalid == "" {
-		if old := m.last[p.Key]; old != nil && old.gives(now) {
-			now.renderer, now.hash = old.renderer, old.hash
-		} else {
-			now.renderer = work.NewRenderer(p.Key, now.selection.Objects, at.cros, at.ros, scope)
-			now.hash = now.renderer.Hash()
+	old := m.last[p.Key]
+	switch {
+	case now.selection.Invalid != "":
+	case old != nil && old.gives(now):
+		now.renderer, now.hash = old.renderer, old.hash
+	default:
+		now.renderer = work.NewRenderer(p.Key, now.selection.Objects, at.cros, at.ros, scope)
+		now.hash = now.renderer.Hash()
+	}
+	if old != nil && old.renderer == now.renderer && old.selection.Invalid == now.selection.Invalid &&
+		slices.Equal(old.selection.Warnings, now.selection.Warnings) {
+		now = old
+	}
+	if s == m.head && now.renderer != nil && now != old {
+		if old != nil {
+			m.keep(p.Key, old)
 		}
-		if s == m.head {
-			m.last[p.Key] = now
-		}
+		m.last[p.Key] = now
 	}
 	at.placements[p.Key] = now
 	return now

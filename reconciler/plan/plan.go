@@ -8,8 +8,6 @@ package plan
 
 import (
 	"cmp"
-	"fmt"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -71,18 +69,32 @@ type Placement struct {
 	Clusters []*OnCluster
 	// Warnings are what a person should look at.
 	Warnings hub.Problems
-	// Internal says that thinking failed by a fault of the program; the
-	// placement keeps what it holds.
-	Internal string
+	// Internal says that thinking failed by a fault of the program, and Stack
+	// where; the placement keeps what it holds.
+	Internal, Stack string
 
 	// Record is what the ledger is to know; Noted says that it is new.
 	Record ledger.Placement
 	Noted  bool
-	// Changed are bindings that are new or different, Unbind the clusters whose
-	// binding is to be forgotten; Forget, that the whole placement is.
+	// Changed are bindings that are new or different, Claimed the clusters whose
+	// Claims are, Unbind those whose binding is to be forgotten; Forget, that
+	// the whole placement is.
 	Changed []placement.Binding
+	Claimed []*OnCluster
 	Unbind  []string
 	Forget  bool
+}
+
+// On returns what the placement means for one cluster; nil if it does not hold
+// it.
+func (p *Placement) On(cluster string) *OnCluster {
+	i, found := slices.BinarySearchFunc(p.Clusters, cluster, func(c *OnCluster, name string) int {
+		return strings.Compare(c.Binding.Cluster, name)
+	})
+	if !found {
+		return nil
+	}
+	return p.Clusters[i]
 }
 
 // OnCluster is one placement on one cluster.
@@ -99,6 +111,30 @@ type OnCluster struct {
 	Err error
 	// Held is why the cluster does not get Latest yet; empty if it does.
 	Held string
+	// Claims are where the cluster holds other than what it is assigned, because
+	// other placements are there too.
+	Claims ledger.Claims
+	// Yielded are the objects that are left to other placements, by ID.
+	Yielded []Yielded
+
+	// had is what it was told to hold before this turn; nil if that is nothing,
+	// cannot be made, or is not known. Then unread says that it will be known
+	// when its commit is read.
+	had    *work.Rendered
+	unread bool
+}
+
+// Yielded is an object that two placements want on a cluster, and this one does
+// not get.
+type Yielded struct {
+	*work.Manifest
+	// To is the placement that has it, and Origin where that stands; zero if it
+	// is gone from the head.
+	To     api.PlacementKey
+	Origin api.Origin
+	// Passing says that the other gives it up as soon as its rollout gets to the
+	// cluster.
+	Passing bool
 }
 
 // UpToDate reports whether the cluster has been told to hold the latest.
@@ -117,27 +153,14 @@ func (c *OnCluster) Seen() *ledger.WorkSeen {
 	return w
 }
 
-// Resolve thinks everything through.
+// Resolve thinks everything through. What did not change since the Memo was
+// last used is not thought through again: parts of two plans are then the same.
 func Resolve(in Input) *Plan {
-	p := &Plan{Works: map[string][]work.Work{}, Commits: map[string]bool{}}
-	p.Members = in.Head.Clusters
-	p.Clusters, p.Wake = clusters(in)
-	for _, name := range in.Ledger.Clusters() {
-		if !declares(in.Head, name) {
-			p.Left = append(p.Left, name)
-		}
-	}
-	t := &thinker{Input: in, plan: p, known: byName(p.Clusters), memo: in.Memo, decided: map[api.PlacementKey][]string{}}
-	t.memo.begin(in.Head)
+	t := begin(in)
 	for _, key := range sequence(in) {
-		p.Placements = append(p.Placements, t.placement(key))
+		t.placement(key)
 	}
-	slices.SortFunc(p.Placements, func(a, b *Placement) int { return compareKeys(a.Key, b.Key) })
-	t.memo.end(p.Commits, in.Head.Commit.Hash)
-	for name := range p.Works {
-		slices.SortFunc(p.Works[name], func(a, b work.Work) int { return compareKeys(a.Placement, b.Placement) })
-	}
-	return p
+	return t.finish()
 }
 
 // sequence lists the placements of the head and of the ledger, each once: those
@@ -157,255 +180,25 @@ func compareKeys(a, b api.PlacementKey) int {
 	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
 
-func byName(cs []placement.Cluster) map[string]placement.Cluster {
-	out := make(map[string]placement.Cluster, len(cs))
-	for _, c := range cs {
-		out[c.Name] = c
-	}
-	return out
-}
-
-func declares(s *hub.Snapshot, cluster string) bool {
-	_, found := slices.BinarySearchFunc(s.Clusters, cluster, func(c *hub.Cluster, name string) int { return strings.Compare(c.Name, name) })
-	return found
-}
-
-// thinker carries what the thinking about all placements shares.
-type thinker struct {
-	Input
-	plan  *Plan
-	known map[string]placement.Cluster
-	memo  *Memo
-	// decided are the clusters that placements took this turn.
-	decided map[api.PlacementKey][]string
-}
-
-// placement thinks about one placement. A panic is a fault of the program, not
-// of the fleet: the placement keeps what it holds, and the others go on.
-func (t *thinker) placement(key api.PlacementKey) (p *Placement) {
-	spec := t.memo.spec(key)
-	record := t.Ledger.Placement(key)
-	defer func() {
-		if fault := recover(); fault != nil {
-			p = &Placement{Key: key, Spec: spec, Internal: fmt.Sprintf("internal error: %v\n%s", fault, debug.Stack())}
-			if record != nil {
-				p.Record = *record
-				t.keep(p, record)
-			}
-		}
-	}()
-	p = &Placement{Key: key, Spec: spec}
-	if spec == nil {
-		t.remove(p, record)
-		return p
-	}
-	t.note(p, record)
-	t.decide(p, record)
-	return p
-}
-
-// note brings the record of a placement up to date.
-func (t *thinker) note(p *Placement, record *ledger.Placement) {
-	if record == nil || record.Deleted || record.Created.IsZero() {
-		p.Record = ledger.Placement{Index: -1, Created: t.Head.Commit.Time}
-		p.Noted = true
-	} else {
-		p.Record = *record
-	}
-	if p.Record.SpecHash != p.Spec.SpecHash {
-		p.Record.Generation++
-		p.Record.SpecHash = p.Spec.SpecHash
-		p.Noted = true
-	}
-	if abandon := abandons(p.Spec.Spec); p.Record.Abandon != abandon {
-		p.Record.Abandon, p.Noted = abandon, true
-	}
-}
-
-// abandons reports whether what the placement holds stays when it goes. One
-// that only reports deletes nothing, also not what it applied in another mode.
-func abandons(s api.PlacementSpec) bool {
-	if a := s.Strategy.ApplyStrategy; a != nil && a.Type == api.ReportDiff {
-		return true
-	}
-	d := s.Strategy.DeleteStrategy
-	return d != nil && d.PropagationPolicy == api.DeletePropagationAbandon
-}
-
-// decide selects, schedules and rolls out.
-func (t *thinker) decide(p *Placement, record *ledger.Placement) {
-	now := t.memo.prepare(t.Head, p.Spec)
-	p.Selection = now.selection
-	for _, w := range now.selection.Warnings {
-		p.warn(w.Field, w.Message)
-	}
-	if p.Selection.Invalid != "" {
-		if record != nil {
-			t.keep(p, record)
-		}
-		return
-	}
-	p.warn("", now.renderer.Warnings()...)
-	if hash := now.hash; hash != p.Record.Content {
-		p.Record.Index++
-		p.Record.Content = hash
-		p.Noted = true
-	}
-	before := bindings(record)
-	p.Request = &placement.Request{
-		Key: p.Key, Policy: p.Spec.Spec.Policy, Clusters: t.plan.Clusters, Bindings: staying(before), Others: t.others(p.Spec),
-	}
-	p.Schedule = placement.Schedule(*p.Request)
-	t.decided[p.Key] = taken(p.Schedule.Bindings)
-	p.warn("spec.policy", p.Schedule.Notes...)
-	t.clusters(p, record, now)
-	t.rollOut(p, record)
-	t.changes(p, before)
-	t.works(p)
-}
-
-// warn notes what a person should look at.
-func (p *Placement) warn(field string, messages ...string) {
-	for _, m := range messages {
-		p.Warnings = append(p.Warnings, hub.Problem{Origin: p.Spec.Origin, Field: field, Severity: hub.Warning, Message: m})
-	}
-}
-
-// staying leaves out the bindings whose content is being removed.
-func staying(bs []placement.Binding) []placement.Binding {
-	return slices.DeleteFunc(slices.Clone(bs), func(b placement.Binding) bool { return b.Removing })
-}
-
-func bindings(record *ledger.Placement) []placement.Binding {
-	if record == nil {
-		return nil
-	}
-	return record.Bindings()
-}
-
-// others are the clusters that placements named by an affinity hold: as decided
-// this turn, or, where two look at each other, as the last turn left it.
-func (t *thinker) others(spec *hub.Placement) map[string][]string {
-	names := placement.LooksAt(spec.Spec.Policy)
-	if len(names) == 0 {
-		return nil
-	}
-	out := map[string][]string{}
-	for _, name := range names {
-		key := api.PlacementKey{Namespace: spec.Key.Namespace, Name: name}
-		if t.memo.spec(key) == nil {
+// WriteDown puts what was decided into the ledger. What is told to members has
+// to be saved before.
+func (p *Plan) WriteDown(l *ledger.Ledger) {
+	for _, pl := range p.Placements {
+		if pl.Forget {
+			l.Forget(pl.Key)
 			continue
 		}
-		if clusters, ok := t.decided[key]; ok {
-			out[name] = clusters
-		} else {
-			out[name] = taken(bindings(t.Ledger.Placement(key)))
+		if pl.Noted {
+			l.Note(pl.Key, pl.Record)
+		}
+		for _, b := range pl.Changed {
+			l.Bind(pl.Key, b)
+		}
+		for _, cluster := range pl.Unbind {
+			l.Unbind(pl.Key, cluster)
+		}
+		for _, c := range pl.Claimed {
+			l.Claim(pl.Key, c.Binding.Cluster, c.Claims)
 		}
 	}
-	return out
-}
-
-// taken lists the clusters of bindings that are to stay.
-func taken(bs []placement.Binding) []string {
-	out := []string{}
-	for _, b := range bs {
-		if !b.Unscheduled && !b.Removing {
-			out = append(out, b.Cluster)
-		}
-	}
-	return out
-}
-
-// clusters says what the placement means for each cluster it holds.
-func (t *thinker) clusters(p *Placement, record *ledger.Placement, now *prepared) {
-	chosen := map[string]bool{}
-	for _, b := range p.Schedule.Bindings {
-		chosen[b.Cluster] = true
-		p.Clusters = append(p.Clusters, t.onCluster(b, record, now))
-	}
-	for _, b := range bindings(record) {
-		if b.Removing && !chosen[b.Cluster] {
-			p.Clusters = append(p.Clusters, &OnCluster{Binding: b, Entry: record.Entry(b.Cluster)})
-		}
-	}
-	slices.SortFunc(p.Clusters, func(a, b *OnCluster) int { return strings.Compare(a.Binding.Cluster, b.Binding.Cluster) })
-}
-
-func (t *thinker) onCluster(b placement.Binding, record *ledger.Placement, now *prepared) *OnCluster {
-	c := &OnCluster{Binding: b}
-	if record != nil {
-		c.Entry = record.Entry(b.Cluster)
-	}
-	if b.Unscheduled {
-		return c
-	}
-	c.Content, c.Err = now.renderer.For(t.known[b.Cluster])
-	c.Latest = placement.Revision{Commit: t.Head.Commit.Hash, Hash: c.Content.Hash}
-	if b.Assigned.Hash == c.Latest.Hash {
-		c.Latest = b.Assigned // the commit that brought the content, not the newest
-	}
-	return c
-}
-
-// changes lists what the ledger does not know yet.
-func (t *thinker) changes(p *Placement, before []placement.Binding) {
-	old := map[string]placement.Binding{}
-	for _, b := range before {
-		old[b.Cluster] = b
-	}
-	kept := p.Clusters[:0]
-	for _, c := range p.Clusters {
-		b := c.Binding
-		if b.Removing && t.removed(c) {
-			p.Unbind = append(p.Unbind, b.Cluster)
-			continue
-		}
-		kept = append(kept, c)
-		if was, ok := old[b.Cluster]; !ok || !same(was, b) {
-			p.Changed = append(p.Changed, b)
-		}
-	}
-	p.Clusters = kept
-}
-
-func same(a, b placement.Binding) bool {
-	score := (a.Score == nil) == (b.Score == nil) && (a.Score == nil || *a.Score == *b.Score)
-	a.Score, b.Score = nil, nil
-	return score && a == b
-}
-
-// removed reports whether nothing of the placement is left on a cluster: the
-// member says so, or has left.
-func (t *thinker) removed(c *OnCluster) bool {
-	if _, declared := t.known[c.Binding.Cluster]; !declared {
-		return true
-	}
-	return c.Entry != nil && c.Entry.Binding.Removing && c.Entry.Seen != nil && c.Entry.Seen.Removed
-}
-
-// remove takes a placement that is gone from Git off all clusters at once.
-func (t *thinker) remove(p *Placement, record *ledger.Placement) {
-	p.Record = *record
-	if !record.Deleted {
-		p.Record.Deleted, p.Noted = true, true
-	}
-	before := record.Bindings()
-	for _, b := range before {
-		b.Unscheduled, b.Removing = true, true
-		b.AllowDelete = b.AllowDelete && record.Deleted || allows(t.Head.Commit.Message, p.Key)
-		p.Clusters = append(p.Clusters, &OnCluster{Binding: b, Entry: record.Entry(b.Cluster)})
-	}
-	t.changes(p, before)
-	p.Forget = len(p.Clusters) == 0
-	t.works(p)
-}
-
-// keep lets a placement about which nothing new can be decided hold what it
-// holds.
-func (t *thinker) keep(p *Placement, record *ledger.Placement) {
-	for _, e := range record.Entries() {
-		p.Clusters = append(p.Clusters, &OnCluster{Binding: e.Binding, Entry: e, Latest: e.Binding.Assigned})
-	}
-	t.changes(p, record.Bindings())
-	t.works(p)
 }

@@ -1,15 +1,16 @@
 package plan
 
 import (
-	"time"
+	"slices"
 
+	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/rollout"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
 // rollOut asks who may move now, and writes the answer into the bindings.
-func (t *thinker) rollOut(p *Placement, record *ledger.Placement) {
+func (t *thinker) rollOut(p *Placement) {
 	in := rollout.Input{Policy: p.Spec.Spec.Policy, Strategy: p.Spec.Spec.Strategy, Now: t.Now,
 		StopOnFailure: p.Spec.Annotations[api.OnFailureAnnotation] != api.OnFailureContinue}
 	byCluster := make(map[string]*OnCluster, len(p.Clusters))
@@ -22,33 +23,43 @@ func (t *thinker) rollOut(p *Placement, record *ledger.Placement) {
 		b := &byCluster[a.Cluster].Binding
 		if a.Changed {
 			b.Assigned, b.AssignedAt = a.Revision, t.Now
-			b.AllowDelete = allows(t.Head.Commit.Message, p.Key)
+			b.AllowDelete = t.now.allowed
 		}
 		b.Risked = a.Risked
 	}
 	for _, cluster := range p.Rollout.Remove {
-		byCluster[cluster].Binding.Removing = true
+		if c := byCluster[cluster]; !c.unread {
+			c.Binding.Removing = true
+		}
 	}
 	for _, h := range p.Rollout.Held {
 		byCluster[h.Cluster].Held = h.Message
 	}
-	t.wakeAt(p.Rollout.Wake)
+	for _, c := range p.Clusters {
+		if c.waits() {
+			c.Held = "commit " + c.Binding.Assigned.Commit + ", which brought what the cluster holds, is still being read"
+		}
+	}
+	t.now.wake = p.Rollout.Wake
 }
 
-func (t *thinker) wakeAt(at time.Time) {
-	if !at.IsZero() && (t.plan.Wake.IsZero() || at.Before(t.plan.Wake)) {
-		t.plan.Wake = at
-	}
-}
+// waits reports whether the cluster is left as it is until it is known what it
+// holds: that may be what another placement is about to take over, and must not
+// be deleted in between.
+func (c *OnCluster) waits() bool { return c.unread && !c.Binding.Removing && !c.UpToDate() }
 
 // rolling is a cluster of a placement, as the rollout sees it.
 func (t *thinker) rolling(p *Placement, c *OnCluster) rollout.Binding {
 	seen := t.Ledger.Cluster(c.Binding.Cluster)
-	return rollout.Binding{
+	b := rollout.Binding{
 		Binding: c.Binding, Latest: c.Latest,
 		Unreachable: seen == nil || !seen.Healthy,
 		Seen:        t.seen(p, c),
 	}
+	if c.waits() {
+		b.Latest = placement.Revision{}
+	}
+	return b
 }
 
 // seen is what the member says of what it is assigned.
@@ -68,8 +79,10 @@ func (t *thinker) seen(p *Placement, c *OnCluster) rollout.Seen {
 		out.Health = rollout.DiffReported
 	case strategy(p.Spec.Spec).Type == api.ReportDiff:
 		out.Health = rollout.DiffFailed
-	case !w.Applied() || c.UpToDate() && len(c.Content.Refused) > 0:
+	case !w.Applied() || c.UpToDate() && len(c.Content.Refused) > 0 || lasting(c.Claims.Yields):
 		out.Health = rollout.Failed
+	case len(c.Claims.Yields) > 0:
+		out.Health = rollout.Unavailable
 	case !w.Available():
 		out.Health = rollout.Unavailable
 	case w.Untrackable > 0:
@@ -81,4 +94,10 @@ func (t *thinker) seen(p *Placement, c *OnCluster) rollout.Seen {
 		out.Since = w.At
 	}
 	return out
+}
+
+// lasting reports whether any object is left to a placement that goes on
+// wanting it.
+func lasting(yields []ledger.Yield) bool {
+	return slices.ContainsFunc(yields, func(y ledger.Yield) bool { return !y.Passing })
 }

@@ -1,0 +1,114 @@
+package plan
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+)
+
+// look finds out what a cluster has been told to hold so far.
+func (t *thinker) look(c *OnCluster) {
+	b := c.Binding
+	if !b.Released() {
+		return
+	}
+	if p, content, known := t.find(b); known {
+		t.use(p)
+		c.had = content
+		return
+	}
+	c.unread = t.readable(b.Assigned.Commit)
+	t.miss(b.Assigned.Commit)
+}
+
+// find finds what a binding's revision stands for: what the placement gives the
+// cluster at any commit that we know, if it has the hash. Not the commit is
+// asked for but the hash: with the cluster's labels of today even the commit
+// that brought the revision may give something else. The content is nil if the
+// revision is one that cannot be made.
+func (t *thinker) find(b placement.Binding) (from *prepared, content *work.Rendered, known bool) {
+	cluster, _ := t.memo.fleet.cluster(b.Cluster)
+	key := t.now.p.Key
+	for _, p := range t.known(key) {
+		if content, known := p.gave(cluster, b.Assigned.Hash); known {
+			return p, content, true
+		}
+	}
+	for _, s := range t.snapshots(b.Assigned.Commit) {
+		p := t.memo.prepareAt(s, key)
+		if p == nil || p.renderer == nil {
+			continue
+		}
+		if content, known := p.gave(cluster, b.Assigned.Hash); known {
+			t.memo.keep(key, p)
+			return p, content, true
+		}
+	}
+	return nil, nil, false
+}
+
+// gave returns what a cluster gets, if it has the hash.
+func (p *prepared) gave(c placement.Cluster, hash string) (content *work.Rendered, known bool) {
+	rendered, err := p.renderer.For(c)
+	switch {
+	case rendered.Hash != hash:
+		return nil, false
+	case err != nil:
+		return nil, true
+	}
+	return &rendered, true
+}
+
+// known are the contents of a placement that we know, the newest first.
+func (t *thinker) known(key api.PlacementKey) []*prepared {
+	var all []*prepared
+	if now := t.now.now; now != nil && now.renderer != nil {
+		all = append(all, now)
+	}
+	if last := t.memo.last[key]; last != nil && !slices.Contains(all, last) {
+		all = append(all, last)
+	}
+	return append(all, t.memo.earlier[key]...)
+}
+
+// snapshots are the commits we have besides the head, first the one that is
+// meant.
+func (t *thinker) snapshots(commit string) []*hub.Snapshot {
+	var all []*hub.Snapshot
+	if s := t.Past[commit]; s != nil {
+		all = append(all, s)
+	}
+	for _, hash := range slices.Sorted(maps.Keys(t.Past)) {
+		if hash != commit && hash != t.Head.Commit.Hash {
+			all = append(all, t.Past[hash])
+		}
+	}
+	return all
+}
+
+// use notes that clusters hold, or held until now, what something gives.
+func (t *thinker) use(p *prepared) {
+	if !slices.Contains(t.now.uses, p) {
+		t.now.uses = append(t.now.uses, p)
+	}
+}
+
+// miss notes that nobody knows what a commit gave.
+func (t *thinker) miss(commit string) {
+	if slices.Contains(t.now.commits, commit) {
+		return
+	}
+	t.now.commits = append(t.now.commits, commit)
+	if t.readable(commit) {
+		t.now.awaited = append(t.now.awaited, commit)
+	}
+}
+
+// readable reports whether a commit that we do not have may still be read.
+func (t *thinker) readable(commit string) bool {
+	return commit != t.Head.Commit.Hash && t.Past[commit] == nil && t.Lost[commit] == nil
+}

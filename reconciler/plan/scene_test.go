@@ -1,0 +1,353 @@
+package plan
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+)
+
+var update = flag.Bool("update", false, "rewrite what the scenes expect")
+
+// TestScenes plays the stories of testdata. Each file of an archive is a
+// command, and what follows it is what it prints, but for a commit, whose
+// content follows:
+//
+//	commit v1              the head from now on; hub.yaml follows
+//	seen east west         the clusters answer, and are ready
+//	down east              it does not answer
+//	done [web] [east]      the members did what they were told last: all of it
+//	fail web east          the first object there fails
+//	load v1                a commit that clusters wait at has been read
+//	lose v1                it cannot be read
+//	restart                nothing is remembered but the ledger
+//	forget                 the ledger is lost; members say what they hold
+//	panic web              thinking about a placement fails, until mend
+//	wait 30s
+//	plan                   prints what each cluster shall hold, who waits, and
+//	                       what a person should look at
+func TestScenes(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scenes: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := newScene(t)
+			for i := range archive.Files {
+				step := &archive.Files[i]
+				words := strings.Fields(step.Name)
+				if words[0] == "commit" {
+					s.commit(words[1], step.Data)
+					continue
+				}
+				got := s.do(words)
+				if !*update && got != string(step.Data) {
+					t.Errorf("step %d, %s:\n%s\nwant\n%s", i+1, step.Name, got, step.Data)
+				}
+				step.Data = []byte(got)
+			}
+			if *update {
+				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// A scene is a fleet in virtual time.
+type scene struct {
+	t       testing.TB
+	in      Input
+	loader  *hub.Loader
+	commits map[string]*hub.Snapshot
+	last    *Plan
+	// broken are placements that cannot be thought about.
+	broken []api.PlacementKey
+	// holds are what the members have, as far as they said so.
+	holds map[string]map[api.PlacementKey]placement.Revision
+}
+
+func newScene(t testing.TB) *scene {
+	return &scene{
+		t: t, loader: hub.NewLoader(hub.Options{}), commits: map[string]*hub.Snapshot{},
+		in: Input{
+			Past: map[string]*hub.Snapshot{}, Lost: map[string]error{}, Ledger: ledger.New(), Memo: NewMemo(), Now: noon,
+		},
+		holds: map[string]map[api.PlacementKey]placement.Revision{},
+	}
+}
+
+func (s *scene) commit(name string, data []byte) {
+	s.t.Helper()
+	snapshot, err := s.loader.Load(hub.Commit{Hash: name, Time: s.in.Now}, files(s.t, string(data)))
+	if err != nil {
+		s.t.Fatalf("commit %s: %v", name, err)
+	}
+	s.commits[name] = snapshot
+	if s.in.Head != nil {
+		s.in.Past[s.in.Head.Commit.Hash] = s.in.Head // as the loop has it until the next turn is over
+	}
+	s.in.Head = snapshot
+}
+
+func (s *scene) do(words []string) string {
+	s.t.Helper()
+	s.in.Now = s.in.Now.Add(time.Second)
+	args := words[1:]
+	switch words[0] {
+	case "seen":
+		for _, c := range args {
+			s.in.Ledger.Fold(ledger.ClusterSeen{Cluster: c, At: s.in.Now, Healthy: true, Properties: map[string]string{}})
+		}
+	case "down":
+		for _, c := range args {
+			s.in.Ledger.Fold(ledger.ClusterSeen{Cluster: c, At: s.in.Now, Error: "no answer"})
+		}
+	case "done":
+		s.done(args)
+	case "fail":
+		s.fail(args[0], args[1])
+	case "load":
+		s.in.Past[args[0]] = s.commits[args[0]]
+	case "lose":
+		s.in.Lost[args[0]] = errors.New("it is gone")
+	case "restart":
+		s.in.Memo, s.in.Past = NewMemo(), map[string]*hub.Snapshot{}
+		s.in.Ledger = reloaded(s.t, s.in.Ledger)
+	case "forget":
+		s.forget()
+	case "wait":
+		d, err := time.ParseDuration(args[0])
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		s.in.Now = s.in.Now.Add(d)
+	case "panic":
+		s.broken = append(s.broken, api.PlacementKey{Name: args[0]})
+	case "mend":
+		s.broken = nil
+		s.in.Memo = NewMemo()
+	case "plan":
+		return describe(s.resolve())
+	default:
+		s.t.Fatalf("%s is no part of a scene", words[0])
+	}
+	return ""
+}
+
+// reloaded is a ledger after a restart.
+func reloaded(t testing.TB, l *ledger.Ledger) *ledger.Ledger {
+	t.Helper()
+	store := ledger.Memory()
+	err := store.Save(l)
+	if err == nil {
+		l, err = store.Load()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func (s *scene) resolve() *Plan {
+	s.t.Helper()
+	s.in.Memo.begin(s.in.Head)
+	for _, key := range s.broken {
+		s.in.Memo.prepare(s.in.Head, s.in.Memo.spec(key))
+		s.in.Memo.commits[s.in.Head.Commit.Hash].placements[key] = &prepared{} // without what it takes to render
+	}
+	p := Resolve(s.in)
+	s.check(p)
+	s.last = p
+	p.WriteDown(s.in.Ledger)
+	for hash := range s.in.Past {
+		if !p.Commits[hash] {
+			delete(s.in.Past, hash)
+		}
+	}
+	return p
+}
+
+// check holds a plan to what must be true of every plan.
+func (s *scene) check(p *Plan) {
+	s.t.Helper()
+	for cluster, works := range p.Works {
+		owner := map[api.ID]api.PlacementKey{}
+		for _, w := range works {
+			for _, m := range w.Manifests {
+				if other, taken := owner[m.ID]; taken {
+					s.t.Errorf("on %s both %s and %s are told to hold %s", cluster, other, w.Placement, m.ID)
+				}
+				owner[m.ID] = w.Placement
+			}
+			if w.Remove && len(w.Manifests) > 0 {
+				s.t.Errorf("on %s %s is removed and told to hold %d objects", cluster, w.Placement, len(w.Manifests))
+			}
+		}
+	}
+	if len(s.broken) > 0 || len(s.in.Lost) > 0 || len(p.Commits) > 0 {
+		return
+	}
+	// With nothing but the commits remembered the answer is the same.
+	fresh := s.in
+	fresh.Memo = NewMemo()
+	fresh.Past = maps.Clone(s.commits)
+	if again := Resolve(fresh); describe(again) != describe(p) {
+		s.t.Errorf("thought through anew:\n%s\nremembered:\n%s", describe(again), describe(p))
+	}
+}
+
+// done has members do what they were told: those named, for the placements
+// named.
+func (s *scene) done(args []string) {
+	named := func(name string) bool { return len(args) == 0 || slices.Contains(args, name) }
+	for cluster, works := range s.last.Works {
+		for _, w := range works {
+			if !named(cluster) && !named(w.Placement.Name) || len(args) == 2 && !(named(cluster) && named(w.Placement.Name)) {
+				continue
+			}
+			s.in.Ledger.Fold(word(cluster, w, s.in.Now))
+			if s.holds[cluster] == nil {
+				s.holds[cluster] = map[api.PlacementKey]placement.Revision{}
+			}
+			if s.holds[cluster][w.Placement] = w.Revision; w.Remove {
+				delete(s.holds[cluster], w.Placement)
+			}
+		}
+	}
+}
+
+func word(cluster string, w work.Work, at time.Time) ledger.WorkSeen {
+	return ledger.WorkSeen{
+		Cluster: cluster, Placement: w.Placement, At: at, Revision: w.Revision, Done: true, Removed: w.Remove, Total: len(w.Manifests),
+	}
+}
+
+func (s *scene) fail(name, cluster string) {
+	for _, w := range s.last.Works[cluster] {
+		if w.Placement.Name == name {
+			o := word(cluster, w, s.in.Now)
+			o.Exceptions = []ledger.ObjectState{{
+				ID: w.Manifests[0].ID, Version: "v1", Applied: ledger.Verdict{Reason: api.ManifestApplyFailed, Message: "no"},
+			}}
+			s.in.Ledger.Fold(o)
+		}
+	}
+}
+
+// forget loses the ledger, and has the members that answered say what they
+// hold.
+func (s *scene) forget() {
+	old := s.in.Ledger
+	s.in.Ledger, s.in.Memo, s.in.Past = ledger.New(), NewMemo(), map[string]*hub.Snapshot{}
+	for _, name := range old.Clusters() {
+		o := ledger.ClusterSeen{Cluster: name, At: s.in.Now, Healthy: old.Cluster(name).Healthy, Properties: map[string]string{}}
+		for _, key := range slices.SortedFunc(maps.Keys(s.holds[name]), compareKeys) {
+			o.Holds = append(o.Holds, ledger.Held{Placement: key, Revision: s.holds[name][key]})
+		}
+		s.in.Ledger.Fold(o)
+	}
+}
+
+// describe writes a plan down for a person.
+func describe(p *Plan) string {
+	var b strings.Builder
+	for _, cluster := range slices.Sorted(maps.Keys(p.Works)) {
+		fmt.Fprintf(&b, "%s\n", cluster)
+		for _, w := range p.Works[cluster] {
+			fmt.Fprintf(&b, "  %s\n", describeWork(w, claimsOf(p, w.Placement, cluster)))
+		}
+	}
+	for _, pl := range p.Placements {
+		for _, c := range pl.Clusters {
+			if c.Held != "" {
+				fmt.Fprintf(&b, "%s waits on %s: %s\n", pl.Key, c.Binding.Cluster, c.Held)
+			}
+		}
+		if pl.Selection.Invalid != "" {
+			fmt.Fprintf(&b, "%s is invalid: %s\n", pl.Key, pl.Selection.Invalid)
+		}
+		if pl.Internal != "" {
+			fmt.Fprintf(&b, "%s: %s\n", pl.Key, pl.Internal)
+		}
+		for _, w := range pl.Warnings {
+			fmt.Fprintf(&b, "%s: %v\n", pl.Key, w)
+		}
+	}
+	for _, commit := range slices.Sorted(maps.Keys(p.Commits)) {
+		fmt.Fprintf(&b, "needs commit %s\n", commit)
+	}
+	return b.String()
+}
+
+func claimsOf(p *Plan, key api.PlacementKey, cluster string) *OnCluster {
+	for _, pl := range p.Placements {
+		if pl.Key == key {
+			return pl.On(cluster)
+		}
+	}
+	return nil
+}
+
+func describeWork(w work.Work, c *OnCluster) string {
+	out := []string{w.Placement.String()}
+	if w.Revision.Commit != "" {
+		out = append(out, "at", w.Revision.Commit)
+	}
+	switch {
+	case w.Remove && w.Abandon:
+		return strings.Join(append(out, "gives up all"), " ")
+	case w.Remove:
+		return strings.Join(append(out, "removes all"), " ")
+	case w.Keep:
+		out = append(out, "keeps what it has")
+	}
+	var names []string
+	for _, m := range w.Manifests {
+		name := title(m)
+		if c != nil && slices.Contains(c.Claims.Early, m.ID) {
+			name += " (early)"
+		}
+		names = append(names, name)
+	}
+	text := strings.Join(out, " ") + ": " + strings.Join(names, ", ")
+	if c != nil {
+		for _, y := range c.Yielded {
+			text += fmt.Sprintf("\n    leaves %s to %s", title(y.Manifest), y.To)
+			if y.Passing {
+				text += " for now"
+			}
+		}
+	}
+	return text
+}
+
+func title(m *work.Manifest) string {
+	text := m.ID.Kind + " " + strings.TrimPrefix(m.ID.Namespace+"/"+m.ID.Name, "/")
+	if m.Envelope != nil {
+		text += " in " + m.Envelope.Name
+	}
+	return text
+}

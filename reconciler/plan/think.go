@@ -1,0 +1,248 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+)
+
+// think thinks about one placement by itself.
+func (t *thinker) think(p *Placement, record *ledger.Placement) {
+	if p.Spec == nil {
+		t.remove(p, record)
+		return
+	}
+	t.note(p, record)
+	t.decide(p, record)
+}
+
+// note brings the record of a placement up to date.
+func (t *thinker) note(p *Placement, record *ledger.Placement) {
+	if record == nil || record.Deleted || record.Created.IsZero() {
+		p.Record = ledger.Placement{Index: -1, Created: t.Head.Commit.Time}
+		p.Noted = true
+	} else {
+		p.Record = *record
+	}
+	if p.Record.SpecHash != p.Spec.SpecHash {
+		p.Record.Generation++
+		p.Record.SpecHash = p.Spec.SpecHash
+		p.Noted = true
+	}
+	if abandon := abandons(p.Spec.Spec); p.Record.Abandon != abandon {
+		p.Record.Abandon, p.Noted = abandon, true
+	}
+}
+
+// abandons reports whether what the placement holds stays when it goes. One
+// that only reports deletes nothing, also not what it applied in another mode.
+func abandons(s api.PlacementSpec) bool {
+	if a := s.Strategy.ApplyStrategy; a != nil && a.Type == api.ReportDiff {
+		return true
+	}
+	d := s.Strategy.DeleteStrategy
+	return d != nil && d.PropagationPolicy == api.DeletePropagationAbandon
+}
+
+// decide selects, schedules and rolls out.
+func (t *thinker) decide(p *Placement, record *ledger.Placement) {
+	now := t.now.now
+	p.Selection = now.selection
+	for _, w := range now.selection.Warnings {
+		p.warn(w.Field, w.Message)
+	}
+	before := t.bindings(p, record)
+	if p.Selection.Invalid != "" {
+		t.keep(p, before, record)
+		return
+	}
+	t.use(now)
+	p.warn("", now.renderer.Warnings()...)
+	if hash := now.hash; hash != p.Record.Content {
+		p.Record.Index++
+		p.Record.Content = hash
+		p.Noted = true
+	}
+	p.Request = &placement.Request{
+		Key: p.Key, Policy: p.Spec.Spec.Policy, Clusters: t.memo.fleet.list, Bindings: staying(before), Others: t.now.others,
+	}
+	p.Schedule = placement.Schedule(*p.Request)
+	p.warn("spec.policy", p.Schedule.Notes...)
+	t.clusters(p, before, record)
+	t.rollOut(p)
+	t.changes(p, before)
+	t.works(p)
+}
+
+// warn notes what a person should look at.
+func (p *Placement) warn(field string, messages ...string) {
+	for _, m := range messages {
+		p.Warnings = append(p.Warnings, hub.Problem{Origin: p.Spec.Origin, Field: field, Severity: hub.Warning, Message: m})
+	}
+}
+
+// bindings are those of a placement on clusters of the fleet. Clusters that are
+// declared no more are let go of at once: their agents give up all they hold.
+func (t *thinker) bindings(p *Placement, record *ledger.Placement) []placement.Binding {
+	if record == nil {
+		return nil
+	}
+	return slices.DeleteFunc(record.Bindings(), func(b placement.Binding) bool {
+		_, declared := t.memo.fleet.cluster(b.Cluster)
+		if !declared {
+			p.Unbind = append(p.Unbind, b.Cluster)
+		}
+		return !declared
+	})
+}
+
+// staying leaves out the bindings whose content is being removed.
+func staying(bs []placement.Binding) []placement.Binding {
+	return slices.DeleteFunc(slices.Clone(bs), func(b placement.Binding) bool { return b.Removing })
+}
+
+// others are the clusters that placements named by an affinity hold: as decided
+// this turn, or, where two look at each other, as the last turn left it.
+func (t *thinker) others(spec *hub.Placement) map[string][]string {
+	names := placement.LooksAt(spec.Spec.Policy)
+	if len(names) == 0 {
+		return nil
+	}
+	out := map[string][]string{}
+	for _, name := range names {
+		key := api.PlacementKey{Namespace: spec.Key.Namespace, Name: name}
+		if t.memo.spec(key) == nil {
+			continue
+		}
+		if th := t.thoughts[key]; th != nil && th.p.Request != nil {
+			out[name] = taken(th.p.Schedule.Bindings)
+		} else if record := t.Ledger.Placement(key); record != nil {
+			out[name] = taken(record.Bindings())
+		} else {
+			out[name] = []string{}
+		}
+	}
+	return out
+}
+
+// taken lists the clusters of bindings that are to stay.
+func taken(bs []placement.Binding) []string {
+	out := []string{}
+	for _, b := range bs {
+		if !b.Unscheduled && !b.Removing {
+			out = append(out, b.Cluster)
+		}
+	}
+	return out
+}
+
+// clusters says what the placement means for each cluster it holds.
+func (t *thinker) clusters(p *Placement, before []placement.Binding, record *ledger.Placement) {
+	chosen := make(map[string]bool, len(p.Schedule.Bindings))
+	for _, b := range p.Schedule.Bindings {
+		chosen[b.Cluster] = true
+		p.Clusters = append(p.Clusters, t.onCluster(b, record))
+	}
+	for _, b := range before {
+		if b.Removing && !chosen[b.Cluster] {
+			p.Clusters = append(p.Clusters, t.on(b, record))
+		}
+	}
+	slices.SortFunc(p.Clusters, func(a, b *OnCluster) int { return strings.Compare(a.Binding.Cluster, b.Binding.Cluster) })
+}
+
+// on is a placement on a cluster, as the last turn left it.
+func (t *thinker) on(b placement.Binding, record *ledger.Placement) *OnCluster {
+	c := &OnCluster{Binding: b}
+	if record != nil {
+		c.Entry = record.Entry(b.Cluster)
+	}
+	if c.Entry != nil {
+		c.Claims = c.Entry.Claims
+		t.now.partner(c.Claims)
+	}
+	t.look(c)
+	return c
+}
+
+func (t *thinker) onCluster(b placement.Binding, record *ledger.Placement) *OnCluster {
+	c := t.on(b, record)
+	if b.Unscheduled {
+		return c
+	}
+	cluster, _ := t.memo.fleet.cluster(b.Cluster)
+	c.Content, c.Err = t.now.now.renderer.For(cluster)
+	c.Latest = placement.Revision{Commit: t.Head.Commit.Hash, Hash: c.Content.Hash}
+	if b.Assigned.Hash == c.Latest.Hash {
+		c.Latest = b.Assigned // the commit that brought the content, not the newest
+	}
+	return c
+}
+
+// changes lists what the ledger does not know yet.
+func (t *thinker) changes(p *Placement, before []placement.Binding) {
+	old := make(map[string]placement.Binding, len(before))
+	for _, b := range before {
+		old[b.Cluster] = b
+	}
+	kept := p.Clusters[:0]
+	for _, c := range p.Clusters {
+		b := c.Binding
+		if b.Removing && removed(c) {
+			p.Unbind = append(p.Unbind, b.Cluster)
+			continue
+		}
+		kept = append(kept, c)
+		if was, ok := old[b.Cluster]; !ok || !same(was, b) {
+			p.Changed = append(p.Changed, b)
+		}
+	}
+	p.Clusters = kept
+}
+
+func same(a, b placement.Binding) bool {
+	score := (a.Score == nil) == (b.Score == nil) && (a.Score == nil || *a.Score == *b.Score)
+	a.Score, b.Score = nil, nil
+	return score && a == b
+}
+
+// removed reports whether the member says that nothing of the placement is left
+// on a cluster.
+func removed(c *OnCluster) bool {
+	return c.Entry != nil && c.Entry.Binding.Removing && c.Entry.Seen != nil && c.Entry.Seen.Removed
+}
+
+// remove takes a placement that is gone from Git off all clusters at once.
+func (t *thinker) remove(p *Placement, record *ledger.Placement) {
+	p.Record = *record
+	if !record.Deleted {
+		p.Record.Deleted, p.Noted = true, true
+	}
+	before := t.bindings(p, record)
+	for _, b := range before {
+		c := t.on(b, record)
+		c.Binding.Unscheduled = true
+		c.Binding.Removing = b.Removing || !c.unread
+		c.Binding.AllowDelete = b.AllowDelete && record.Deleted || t.now.allowed
+		p.Clusters = append(p.Clusters, c)
+	}
+	t.changes(p, before)
+	p.Forget = len(p.Clusters) == 0
+	t.works(p)
+}
+
+// keep lets a placement about which nothing new can be decided hold what it
+// holds.
+func (t *thinker) keep(p *Placement, before []placement.Binding, record *ledger.Placement) {
+	for _, b := range before {
+		c := t.on(b, record)
+		c.Latest = b.Assigned
+		p.Clusters = append(p.Clusters, c)
+	}
+	t.changes(p, before)
+	t.works(p)
+}

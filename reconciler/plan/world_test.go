@@ -1,0 +1,128 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+// files makes the files of a commit from a short text, one object a line and
+// each in a file of its own:
+//
+//	clusters east west/region=eu
+//	namespace web [team=a]
+//	configmap web/one [value]
+//	envelope web/box holds docks/one        a ConfigMap in another
+//	widget web/one                          of a kind that nobody defines
+//	override web/one to value on eu         for clusters of a region
+//	place web [of web,docks] [on east,west] [pick 2] [unavailable 1]
+//	      [report] [abandon] [never] [broken]
+//
+// A placement is of the namespaces, its own name if none is given.
+func files(t testing.TB, text string) fstest.MapFS {
+	t.Helper()
+	out := fstest.MapFS{}
+	for line := range strings.Lines(text) {
+		words := strings.Fields(line)
+		if len(words) == 0 || words[0] == "#" {
+			continue
+		}
+		switch words[0] {
+		case "clusters":
+			for _, c := range words[1:] {
+				name, label, _ := strings.Cut(c, "/")
+				put(out, "cluster", name, member(name, label))
+			}
+		case "namespace":
+			put(out, "namespace", words[1], fmt.Sprintf("{apiVersion: v1, kind: Namespace, metadata: {name: %s}}", words[1]))
+		case "configmap":
+			put(out, "configmap", words[1], configMap(words[1], strings.Join(words[2:], " ")))
+		case "envelope":
+			namespace, name, _ := strings.Cut(words[1], "/")
+			put(out, "envelope", words[1], fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: %s, annotations: {kubernetes-fleet.io/envelope-configmap: \"true\"}}, data: {one: '%s'}}",
+				name, namespace, configMap(words[3], "wrapped")))
+		case "widget":
+			namespace, name, _ := strings.Cut(words[1], "/")
+			put(out, "widget", words[1], fmt.Sprintf("{apiVersion: example.com/v1, kind: Widget, metadata: {name: %s, namespace: %s}}", name, namespace))
+		case "override":
+			put(out, "override", words[1], override(words[1], words[3], words[5]))
+		case "place":
+			put(out, "placement", words[1], placementOf(t, words[1:]))
+		default:
+			t.Fatalf("%q is no object", line)
+		}
+	}
+	return out
+}
+
+func put(out fstest.MapFS, kind, name, text string) {
+	out[kind+"-"+strings.ReplaceAll(name, "/", "-")+".yaml"] = &fstest.MapFile{Data: []byte(text + "\n")}
+}
+
+func member(name, label string) string {
+	key, value, _ := strings.Cut(label, "=")
+	if key == "" {
+		key, value = "name", name
+	}
+	return fmt.Sprintf("{apiVersion: cluster.kubernetes-fleet.io/v1beta1, kind: MemberCluster, metadata: {name: %s, labels: {%s: %q}}, spec: {identity: {kind: User, name: fleet}}}", name, key, value)
+}
+
+func configMap(id, value string) string {
+	namespace, name, _ := strings.Cut(id, "/")
+	return fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: %s}, data: {value: %q}}", name, namespace, value)
+}
+
+func override(id, value, region string) string {
+	namespace, name, _ := strings.Cut(id, "/")
+	return fmt.Sprintf("{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ResourceOverride, metadata: {name: %[1]s, namespace: %[2]s}, spec: {"+
+		"resourceSelectors: [{group: \"\", version: v1, kind: ConfigMap, name: %[1]s}], policy: {overrideRules: [{"+
+		"clusterSelector: {clusterSelectorTerms: [{labelSelector: {matchLabels: {region: %[4]s}}}]}, "+
+		"jsonPatchOverrides: [{op: replace, path: /data/value, value: %[3]s}]}]}}}", name, namespace, value, region)
+}
+
+func placementOf(t testing.TB, words []string) string {
+	t.Helper()
+	name, of := words[0], words[0]
+	var policy, rolling, apply, other string
+	for i := 1; i < len(words); i++ {
+		arg := ""
+		if i+1 < len(words) {
+			arg = words[i+1]
+		}
+		switch words[i] {
+		case "of":
+			of = arg
+			i++
+		case "on":
+			policy = fmt.Sprintf("policy: {placementType: PickFixed, clusterNames: [%s]}, ", arg)
+			i++
+		case "pick":
+			policy = fmt.Sprintf("policy: {placementType: PickN, numberOfClusters: %s}, ", arg)
+			i++
+		case "unavailable":
+			rolling = fmt.Sprintf("rollingUpdate: {maxUnavailable: %s}, ", arg)
+			i++
+		case "report":
+			apply = "applyStrategy: {type: ReportDiff}, "
+		case "never":
+			apply = "applyStrategy: {whenToTakeOver: Never}, "
+		case "abandon":
+			other = "deleteStrategy: {propagationPolicy: Abandon}, "
+		case "broken":
+			of = name + ",-"
+		default:
+			t.Fatalf("a placement has no %q", words[i])
+		}
+	}
+	var terms []string
+	for _, namespace := range strings.Split(of, ",") {
+		if namespace == "-" { // valid for the hub, and not in this fleet
+			terms = append(terms, "{group: example.com, version: v1, kind: Widget, name: one}")
+			continue
+		}
+		terms = append(terms, fmt.Sprintf("{group: \"\", version: v1, kind: Namespace, name: %s}", namespace))
+	}
+	return fmt.Sprintf("{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterResourcePlacement, metadata: {name: %s}, spec: {resourceSelectors: [%s], %sstrategy: {%s}}}",
+		name, strings.Join(terms, ", "), policy, strings.TrimSuffix(rolling+apply+other, ", "))
+}
