@@ -1,0 +1,169 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// documents have examples that are held to be true: a block of "console" is
+// what the commands in it print, and a block of "yaml" that begins with the
+// name of a file is a part of that file, word for word.
+var documents = []string{"placing-workloads.md", "plan-json.md"}
+
+func TestTheDocumentationTellsTheTruth(t *testing.T) {
+	dir, err := filepath.Abs("../../docs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkout(t)
+	for _, name := range documents {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(dir, name)
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := retold(t, string(text))
+			if *update {
+				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			} else if got != string(text) {
+				t.Errorf("%s says otherwise; go test -update takes over what is printed now:\n%s", name, firstDifference(got, string(text)))
+			}
+		})
+	}
+}
+
+// retold is the document with the answers of today.
+func retold(t *testing.T, text string) string {
+	t.Helper()
+	var out, block strings.Builder
+	kind := ""
+	for line := range strings.Lines(text) {
+		fence := strings.HasPrefix(line, "```")
+		switch {
+		case fence && kind == "":
+			kind = strings.TrimSpace(strings.TrimPrefix(line, "```")) + " "
+			out.WriteString(line)
+		case fence:
+			out.WriteString(answered(t, strings.TrimSpace(kind), block.String()))
+			out.WriteString(line)
+			kind = ""
+			block.Reset()
+		case kind != "":
+			block.WriteString(line)
+		default:
+			out.WriteString(line)
+		}
+	}
+	return out.String()
+}
+
+func answered(t *testing.T, kind, block string) string {
+	t.Helper()
+	switch kind {
+	case "console":
+		return console(block)
+	case "yaml":
+		isPart(t, block)
+	}
+	return block
+}
+
+// console runs the commands of a block again. A command that ends in "> FILE"
+// writes there.
+func console(block string) string {
+	var out bytes.Buffer
+	for line := range strings.Lines(block) {
+		command, ok := strings.CutPrefix(line, "$ gitfleet ")
+		if !ok {
+			continue
+		}
+		out.WriteString(line)
+		command, file, _ := strings.Cut(command, ">")
+		var answer bytes.Buffer
+		transcribe(&answer, strings.Fields(command)...)
+		if file != "" {
+			os.WriteFile(strings.TrimSpace(file), answer.Bytes(), 0o644)
+		} else {
+			out.Write(answer.Bytes())
+		}
+	}
+	return out.String()
+}
+
+func isPart(t *testing.T, block string) {
+	t.Helper()
+	first, rest, _ := strings.Cut(block, "\n")
+	name, ok := strings.CutPrefix(first, "# examples/")
+	if !ok {
+		return
+	}
+	data, err := os.ReadFile("examples/" + name)
+	if err != nil {
+		t.Error(err)
+	} else if !strings.Contains("\n"+string(data), "\n"+rest) {
+		t.Errorf("this is no part of examples/%s:\n%s", name, rest)
+	}
+}
+
+func firstDifference(got, want string) string {
+	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
+	for i := range min(len(g), len(w)) {
+		if g[i] != w[i] {
+			return "now:  " + g[i] + "\nthen: " + w[i]
+		}
+	}
+	return "it is longer or shorter"
+}
+
+func TestEveryExampleOfPlacingIsDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../docs/placing-workloads.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkout(t)
+	for _, example := range examples(t) {
+		if strings.HasPrefix(example, "examples/placing-") && !strings.Contains(string(text), "gitfleet plan "+example) {
+			t.Errorf("docs/placing-workloads.md does not show %s", example)
+		}
+	}
+}
+
+// Every field of the schema is described, so that none comes or goes unnoticed.
+func TestEveryFieldOfAPlanIsDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../docs/plan-json.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, field := range jsonFields(reflect.TypeFor[planDocument](), "") {
+		if !strings.Contains(string(text), "`"+field+"`") {
+			t.Errorf("docs/plan-json.md does not describe %s", field)
+		}
+	}
+}
+
+// jsonFields lists the fields of our own types, as placements[].name. A problem
+// is the same thing everywhere.
+func jsonFields(typ reflect.Type, prefix string) []string {
+	var all []string
+	for i := range typ.NumField() {
+		f := typ.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		all = append(all, prefix+name)
+		if f.Type.Kind() != reflect.Slice || f.Type.Elem().PkgPath() != typ.PkgPath() {
+			continue
+		}
+		below := prefix + name + "[]."
+		if f.Type.Elem() == reflect.TypeFor[planProblem]() {
+			below = name + "[]."
+		}
+		all = append(all, jsonFields(f.Type.Elem(), below)...)
+	}
+	return all
+}
