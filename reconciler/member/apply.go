@@ -81,6 +81,7 @@ func (s *session) look(ids map[api.ID]bool) ([]task, []stale) {
 		if !isWanted {
 			if len(stales) == 0 {
 				delete(s.trouble, id)
+				delete(s.verified, id)
 			}
 			continue
 		}
@@ -114,7 +115,7 @@ func (s *session) leaves(p api.PlacementKey) bool {
 // anything done.
 func (s *session) task(id api.ID, w wanted) (task, bool) {
 	t := task{wanted: w}
-	if bad := s.trouble[id]; bad != nil && bad.hash == w.manifest.Hash && time.Now().Before(bad.next) {
+	if bad := s.trouble[id]; bad != nil && bad.hash == w.manifest.Hash && s.waits(bad, id) {
 		return t, false
 	}
 	gvk := w.manifest.Object.Object.GroupVersionKind()
@@ -143,7 +144,7 @@ func (s *session) task(id api.ID, w wanted) (task, bool) {
 	}
 	t.drift = l == nil || l.managed != t.item.Managed || l.fleet != s.cfg.Fleet
 	if !t.drift {
-		return t, s.trouble[id] != nil
+		return t, s.trouble[id] != nil || s.unverified(w.placement, id)
 	}
 	return t, s.undone(t, l)
 }
@@ -341,7 +342,10 @@ func (s *session) conclude(o outcome, touched map[api.PlacementKey]bool) {
 		}
 		it.Version, it.Hash, it.Managed, it.UID = o.res.Version, o.manifest.Hash, l.managed, l.uid
 	}
-	if o.cond.Status == metav1.ConditionTrue && len(o.diffs) == 0 && !s.reports(o.placement) {
+	if o.err == nil && o.cond.Reason != api.AppliedWithFailedDriftDetection && diff.CompareAfter(s.works[o.placement].Strategy) {
+		s.verified[id] = s.standing(id)
+	}
+	if o.cond.Reason == api.ManifestApplied && len(o.diffs) == 0 && !s.reports(o.placement) {
 		delete(s.trouble, id)
 		return
 	}

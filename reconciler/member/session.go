@@ -27,6 +27,8 @@ type session struct {
 	watch map[schema.GroupVersionKind]*kindWatch
 	// trouble is what keeps an object from being as it should.
 	trouble map[api.ID]*trouble
+	// verified is how objects stood that are compared in full, when they last were.
+	verified map[api.ID]standing
 
 	works  map[api.PlacementKey]work.Work
 	wanted map[api.ID]wanted
@@ -73,7 +75,7 @@ func (a *Agent) open(ctx context.Context) (*session, error) {
 		Agent: a, conn: c,
 		inv: map[api.PlacementKey]*inventory{}, parts: map[api.ID]part{},
 		live: map[api.ID]*live{}, watch: map[schema.GroupVersionKind]*kindWatch{},
-		trouble: map[api.ID]*trouble{}, works: map[api.PlacementKey]work.Work{},
+		trouble: map[api.ID]*trouble{}, verified: map[api.ID]standing{}, works: map[api.PlacementKey]work.Work{},
 		wanted: map[api.ID]wanted{}, done: map[api.PlacementKey]bool{},
 		unseen: map[api.ID]bool{}, braked: map[api.ID]string{}, flips: map[api.ID]flips{},
 		kinds:   newKinds(c.discovery),
@@ -145,11 +147,16 @@ func (s *session) run(ctx context.Context) error {
 
 // want takes in what the cluster should hold from now on.
 func (s *session) want(works []work.Work) {
+	was := s.works
 	s.works = make(map[api.PlacementKey]work.Work, len(works))
 	s.wanted = make(map[api.ID]wanted, len(s.wanted))
 	for _, w := range works {
-		if old, ok := s.works[w.Placement]; !ok || old.Revision != w.Revision {
+		old, ok := was[w.Placement]
+		if !ok || old.Revision != w.Revision {
 			delete(s.done, w.Placement)
+		}
+		if ok {
+			s.reconsider(old, w)
 		}
 		s.works[w.Placement] = w
 		for _, m := range w.Manifests {

@@ -20,7 +20,10 @@ type trouble struct {
 	since       time.Time // the condition's
 	first, last time.Time // of the differences
 
-	hash        string // of the content that was tried
+	hash string // of the content that was tried
+	// refused is how the object stood when it was left alone for what it is; nil
+	// if it failed otherwise.
+	refused     *standing
 	unknownKind bool
 	failures    backoff
 	next        time.Time
@@ -51,7 +54,10 @@ func (s *session) fail(o outcome) {
 	case t.first.IsZero():
 		t.first = now
 	}
-	t.cond, t.diffs, t.gen, t.last = o.cond, o.diffs, o.gen, now
+	t.cond, t.diffs, t.gen, t.last, t.refused = o.cond, o.diffs, o.gen, now, nil
+	if stands := s.standing(id); o.err == nil {
+		t.refused = &stands
+	}
 	t.drift = o.item != nil && o.item.Hash != ""
 	t.unknownKind = o.cond.Reason == api.DecodingErred
 	first := firstRetry

@@ -32,6 +32,8 @@ type live struct {
 	// leaves it alone otherwise: an unchanged hash is an unchanged object, as
 	// far as it is ours.
 	managed string
+	// others sums up what others own; see othersOf.
+	others uint64
 	// fleet is the value of the managed-by label.
 	fleet string
 	// writer is who last changed the object besides us, as far as it says.
@@ -270,6 +272,7 @@ func liveOf(m metav1.Object) *live {
 		version:     number(m.GetResourceVersion()),
 		generation:  m.GetGeneration(),
 		managed:     diff.ApplyHash(m.GetManagedFields(), api.FieldManager),
+		others:      othersOf(m.GetManagedFields()),
 		fleet:       m.GetLabels()[api.ManagedByLabel],
 		terminating: m.GetDeletionTimestamp() != nil,
 		writer:      writer(m.GetManagedFields()),

@@ -149,3 +149,39 @@ func TestWriterOfAnObject(t *testing.T) {
 		})
 	}
 }
+
+// What others do to an object changes how it stands; what we apply and what a
+// status says do not.
+func TestStandingOfAnObject(t *testing.T) {
+	entry := func(manager, sub, fields string, second int64) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{
+			Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, Subresource: sub,
+			Time: &metav1.Time{Time: time.Unix(second, 0)}, FieldsV1: metav1.NewFieldsV1(fields),
+		}
+	}
+	ours := entry(api.FieldManager, "", `{"f:data":{"f:a":{}}}`, 1)
+	ours.Operation = metav1.ManagedFieldsOperationApply
+	oursLater := entry(api.FieldManager, "", `{"f:data":{"f:b":{}}}`, 2)
+	oursLater.Operation = metav1.ManagedFieldsOperationApply
+	helm := entry("helm", "", `{"f:data":{"f:x":{}}}`, 1)
+	base := othersOf([]metav1.ManagedFieldsEntry{ours, helm})
+	tests := map[string]struct {
+		in   []metav1.ManagedFieldsEntry
+		same bool
+	}{
+		"we applied something else": {[]metav1.ManagedFieldsEntry{oursLater, helm}, true},
+		"a status":                  {[]metav1.ManagedFieldsEntry{ours, helm, entry("kubelet", "status", `{"f:status":{}}`, 3)}, true},
+		"one more field":            {[]metav1.ManagedFieldsEntry{ours, entry("helm", "", `{"f:data":{"f:x":{},"f:y":{}}}`, 2)}, false},
+		"another value":             {[]metav1.ManagedFieldsEntry{ours, entry("helm", "", `{"f:data":{"f:x":{}}}`, 2)}, false},
+		"one more manager":          {[]metav1.ManagedFieldsEntry{ours, helm, entry("hpa", "scale", `{"f:spec":{}}`, 2)}, false},
+		"one manager less":          {[]metav1.ManagedFieldsEntry{ours}, false},
+		"another manager":           {[]metav1.ManagedFieldsEntry{ours, entry("flux", "", `{"f:data":{"f:x":{}}}`, 1)}, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := othersOf(test.in) == base; got != test.same {
+				t.Errorf("stands as before: %t, want %t", got, test.same)
+			}
+		})
+	}
+}

@@ -1,0 +1,80 @@
+package member
+
+import (
+	"hash/fnv"
+	"reflect"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
+)
+
+// A standing is how an object stands, as far as others can change it: if it is
+// another one, somebody did something.
+type standing struct {
+	uid     types.UID
+	managed string
+	others  uint64
+}
+
+// standing returns that of a live object; zero if there is none.
+func (s *session) standing(id api.ID) standing {
+	l := s.live[id]
+	if l == nil {
+		return standing{}
+	}
+	return standing{uid: l.uid, managed: l.managed, others: l.others}
+}
+
+// othersOf sums up what everybody else owns of an object, but for its status.
+func othersOf(entries []metav1.ManagedFieldsEntry) uint64 {
+	sum := fnv.New64a()
+	for i := range entries {
+		e := &entries[i]
+		if e.Manager == api.FieldManager && e.Operation == metav1.ManagedFieldsOperationApply || e.Subresource == "status" {
+			continue
+		}
+		sum.Write([]byte(e.Manager + "\x00" + string(e.Operation) + "\x00"))
+		if e.Time != nil {
+			sum.Write([]byte(e.Time.UTC().Format(time.RFC3339)))
+		}
+		if e.FieldsV1 != nil {
+			sum.Write(e.FieldsV1.GetRawBytes())
+		}
+	}
+	return sum.Sum64()
+}
+
+// unverified reports whether an object is to be compared in full, and was not
+// since others last changed anything about it.
+func (s *session) unverified(p api.PlacementKey, id api.ID) bool {
+	verified, ok := s.verified[id]
+	return diff.CompareAfter(s.works[p].Strategy) && (!ok || verified != s.standing(id))
+}
+
+// waits reports whether it is not time yet to try an object again. Where it was
+// left alone because of what it is, any change of it may be the end of that; but
+// it is looked at no more than once a second.
+func (s *session) waits(t *trouble, id api.ID) bool {
+	now := time.Now()
+	if now.Before(t.next) && t.refused != nil && *t.refused != s.standing(id) {
+		t.next = earlier(t.next, t.last.Add(firstRetry))
+	}
+	return now.Before(t.next)
+}
+
+// reconsider forgets why objects of a placement are not as they should be, if
+// another strategy now decides about them.
+func (s *session) reconsider(was, now work.Work) {
+	if reflect.DeepEqual(was.Strategy, now.Strategy) {
+		return
+	}
+	for _, m := range now.Manifests {
+		delete(s.trouble, m.ID)
+		delete(s.verified, m.ID)
+	}
+}

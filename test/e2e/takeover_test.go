@@ -1,0 +1,531 @@
+package e2e
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"text/tabwriter"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/test/fleet"
+)
+
+var update = flag.Bool("update", false, "rewrite the tables in testdata")
+
+// A condition is how an object may be when a commit wants it.
+var conditions = []struct {
+	name string
+	// ours says that it was applied by us before, with the content that is
+	// wanted.
+	ours bool
+	// tamper makes it what it is; nil leaves it as it is.
+	tamper func(ctx context.Context, s situation) error
+}{
+	{"absent", false, nil},
+	{"foreign, equal", false, func(ctx context.Context, s situation) error { return s.create(ctx, "a", false) }},
+	{"foreign, with extra fields", false, func(ctx context.Context, s situation) error { return s.create(ctx, "a", true) }},
+	{"foreign, different", false, func(ctx context.Context, s situation) error { return s.create(ctx, "b", false) }},
+	{"ours", true, nil},
+	{"ours, drifted in a managed field", true, func(ctx context.Context, s situation) error { return s.edit(ctx, `{"data":{"key":"tampered"}}`) }},
+	{"ours, with extra fields", true, func(ctx context.Context, s situation) error { return s.edit(ctx, `{"data":{"theirs":"1"}}`) }},
+}
+
+// A situation is one object of the table: what somebody makes of it.
+type situation struct {
+	agent           *agent
+	namespace, name string
+}
+
+// create makes the object as Helm might have, before us.
+func (s situation) create(ctx context.Context, value string, extra bool) error {
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: s.name}, Data: map[string]string{"key": value, "other": "same"}}
+	if extra {
+		cm.Data["theirs"] = "1"
+	}
+	_, err := s.agent.client.CoreV1().ConfigMaps(s.namespace).Create(ctx, cm, metav1.CreateOptions{FieldManager: "helm"})
+	return err
+}
+
+func (s situation) edit(ctx context.Context, patch string) error {
+	_, err := s.agent.client.CoreV1().ConfigMaps(s.namespace).Patch(ctx, s.name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "kubectl-edit"})
+	return err
+}
+
+// outcome says what is there of the object in the end: its values, and whose it is.
+func (s situation) outcome(ctx context.Context) string {
+	cm, err := s.agent.client.CoreV1().ConfigMaps(s.namespace).Get(ctx, s.name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return "absent"
+	}
+	if err != nil {
+		return err.Error()
+	}
+	text := cm.Data["key"]
+	if cm.Data["theirs"] != "" {
+		text += " + theirs"
+	}
+	if cm.Labels[api.ManagedByLabel] == s.agent.fleet {
+		text += ", ours"
+	} else {
+		text += ", not ours"
+	}
+	return text
+}
+
+// A row of the table: one strategy.
+type row struct {
+	strategy api.ApplyStrategy
+	name     string // of its placement and objects
+}
+
+func rows() []row {
+	var out []row
+	for _, takeOver := range []api.WhenToTakeOver{api.TakeOverAlways, api.TakeOverIfNoDiff, api.TakeOverNever} {
+		for _, comparison := range []api.ComparisonOption{api.PartialComparison, api.FullComparison} {
+			for _, whenToApply := range []api.WhenToApply{api.ApplyAlways, api.ApplyIfNotDrifted} {
+				out = append(out, row{
+					strategy: api.ApplyStrategy{WhenToTakeOver: takeOver, ComparisonOption: comparison, WhenToApply: whenToApply},
+					name:     strings.ToLower(fmt.Sprintf("%s-%s-%s", takeOver, comparison, whenToApply)),
+				})
+			}
+		}
+	}
+	return out
+}
+
+func (r row) object(condition int) string { return fmt.Sprintf("%s-%d", r.name, condition) }
+
+// works are the placements of all strategies, with the objects that some
+// conditions speak of.
+func works(namespace string, include func(condition int) bool, strategy func(row) api.ApplyStrategy) []work.Work {
+	var out []work.Work
+	for _, r := range rows() {
+		w := workOf(r.name, "1")
+		w.Strategy = strategy(r)
+		for i := range conditions {
+			if include(i) {
+				w.Manifests = append(w.Manifests, configMap(namespace, r.object(i), "a"))
+			}
+		}
+		out = append(out, w)
+	}
+	return out
+}
+
+// Every strategy meets every condition in which it may find an object, made by
+// real managers on a real API server: what comes of it, and how many requests it
+// takes, is in testdata/takeover.txt, for a person to read.
+func TestTakeOverTable(t *testing.T) {
+	a := newAgent(t)
+	ns, ctx := fleet.Namespace(t), context.Background()
+	if _, err := a.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	a.Set(works(ns, func(i int) bool { return conditions[i].ours }, func(row) api.ApplyStrategy { return api.ApplyStrategy{} }))
+	for _, r := range rows() {
+		a.applied(api.PlacementKey{Name: r.name}, "1")
+	}
+	a.stop()
+	for _, r := range rows() {
+		for i, c := range conditions {
+			if c.tamper != nil {
+				if err := c.tamper(ctx, situation{a, ns, r.object(i)}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+
+	first := newFirstPass(a, len(rows()))
+	a.adjust = append(a.adjust, first.watch)
+	a.start()
+	a.Set(works(ns, func(int) bool { return true }, func(r row) api.ApplyStrategy { return r.strategy }))
+	seen, requests := first.wait(t)
+
+	var text strings.Builder
+	tw := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	for _, r := range rows() {
+		fmt.Fprintf(tw, "\nwhenToTakeOver: %s, comparisonOption: %s, whenToApply: %s\n", r.strategy.WhenToTakeOver, r.strategy.ComparisonOption, r.strategy.WhenToApply)
+		for i, c := range conditions {
+			did := requests[r.object(i)]
+			fmt.Fprintf(tw, "  %s\t%d %s\t%s\t%s\n", c.name, len(did), orNothing(strings.Join(did, " ")),
+				verdict(seen[api.PlacementKey{Name: r.name}], r.object(i)), situation{a, ns, r.object(i)}.outcome(ctx))
+		}
+	}
+	tw.Flush()
+	golden(t, "takeover.txt", `# What becomes of an object, and what it costs, by strategy and by how the
+# object is found: requests, result, and the object afterwards. The manifest
+# wants "a"; "theirs" is a field that it does not have.
+`+text.String())
+}
+
+func orNothing(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// verdict is what was said of one object.
+func verdict(w ledger.WorkSeen, name string) string {
+	for _, e := range w.Exceptions {
+		if e.ID.Name != name {
+			continue
+		}
+		text := e.Applied.Reason
+		var list []string
+		for _, d := range e.Diffs {
+			list = append(list, fmt.Sprintf("%s %q→%q", d.Path, d.ValueInHub, d.ValueInMember))
+		}
+		if len(list) > 0 {
+			text += map[bool]string{true: ", drift ", false: ", diff "}[e.Drift] + strings.Join(list, ", ")
+		}
+		return text
+	}
+	return api.ManifestApplied
+}
+
+// A firstPass is what an agent said and did up to the end of its first pass. What
+// it does afterwards, on its own account, does not count.
+type firstPass struct {
+	agent *agent
+	want  int
+
+	mu       sync.Mutex
+	seen     map[api.PlacementKey]ledger.WorkSeen
+	requests map[string][]string // by object
+	done     chan struct{}
+}
+
+func newFirstPass(a *agent, placements int) *firstPass {
+	return &firstPass{agent: a, want: placements, seen: map[api.PlacementKey]ledger.WorkSeen{}, done: make(chan struct{})}
+}
+
+// watch listens to an agent. It reports from the goroutine that also does
+// everything, so nothing happens while we listen.
+func (f *firstPass) watch(cfg *member.Config) {
+	report := cfg.Report
+	cfg.Report = func(o ledger.Observation) {
+		if w, ok := o.(ledger.WorkSeen); ok && w.Done {
+			f.take(w)
+		}
+		report(o)
+	}
+}
+
+func (f *firstPass) take(w ledger.WorkSeen) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.requests != nil {
+		return
+	}
+	f.seen[w.Placement] = w
+	if len(f.seen) < f.want {
+		return
+	}
+	f.requests = map[string][]string{}
+	for _, q := range f.agent.sent.Objects() {
+		_, name, ok := strings.Cut(q.Path, "/configmaps/")
+		if !ok {
+			continue
+		}
+		verb := q.Method
+		if q.Query.Get("dryRun") != "" {
+			verb += "(dry-run)"
+		}
+		f.requests[name] = append(f.requests[name], verb)
+	}
+	close(f.done)
+}
+
+func (f *firstPass) wait(t *testing.T) (map[api.PlacementKey]ledger.WorkSeen, map[string][]string) {
+	t.Helper()
+	f.agent.eventually("through its first pass", func() (bool, error) {
+		select {
+		case <-f.done:
+			return true, nil
+		default:
+			return false, nil
+		}
+	})
+	return f.seen, f.requests
+}
+
+// golden compares a text with a file of testdata.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got == string(want) {
+		return
+	}
+	wants := strings.Split(string(want), "\n")
+	for _, line := range strings.Split(got, "\n") {
+		if !slices.Contains(wants, line) {
+			t.Errorf("not in %s: %s", path, line)
+		}
+	}
+	t.Errorf("%s says:\n%s", path, got)
+}
+
+// No strategy that only looks writes anything, whatever it finds: not the object,
+// not a marker, not an inventory, not its namespace. What it finds it tells.
+func TestReportDiffWritesNothing(t *testing.T) {
+	a := newAgent(t)
+	ns, ctx, key := fleet.Namespace(t), context.Background(), api.PlacementKey{Name: "look"}
+	if _, err := a.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range conditions {
+		if !c.ours && c.tamper != nil {
+			if err := c.tamper(ctx, situation{a, ns, fmt.Sprint("cm-", i)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, takeOver := range []api.WhenToTakeOver{api.TakeOverAlways, api.TakeOverIfNoDiff, api.TakeOverNever} {
+		for _, comparison := range []api.ComparisonOption{api.PartialComparison, api.FullComparison} {
+			name := fmt.Sprintf("%s %s", takeOver, comparison)
+			t.Run(name, func(t *testing.T) {
+				w := workOf("look", name, namespaceOf(ns+"-absent"), configMap(ns+"-absent", "x", "a"))
+				w.Strategy = api.ApplyStrategy{Type: api.ReportDiff, WhenToTakeOver: takeOver, ComparisonOption: comparison}
+				for i, c := range conditions {
+					if !c.ours {
+						w.Manifests = append(w.Manifests, configMap(ns, fmt.Sprint("cm-", i), "a"))
+					}
+				}
+				a.sent.Reset()
+				a.Set([]work.Work{w})
+				seen := a.until(key, "compared", func(w ledger.WorkSeen) bool { return w.Done && w.Revision.Hash == name })
+				for _, q := range a.sent.Objects() {
+					if q.Method != http.MethodGet && q.Query.Get("dryRun") != "All" {
+						t.Errorf("it wrote: %s", q)
+					}
+				}
+				whole := `FoundDiff, diff / "(the whole object)"→""`
+				want := map[string]string{"x": whole, ns + "-absent": whole, "cm-0": whole, "cm-1": api.NoDiffFound, "cm-2": api.NoDiffFound, "cm-3": `FoundDiff, diff /data/key "a"→"b"`}
+				if comparison == api.FullComparison {
+					want["cm-2"] = `FoundDiff, diff /data/theirs ""→"1"`
+				}
+				for name, want := range want {
+					got := verdict(seen, name)
+					if got == api.ManifestApplied {
+						got = api.NoDiffFound // nothing to tell
+					}
+					if got != want {
+						t.Errorf("%s: %s, want %s", name, got, want)
+					}
+				}
+				if !seen.Applied() {
+					t.Error("a report of differences counts as failed")
+				}
+			})
+		}
+	}
+	a.sent.Reset()
+	a.Set([]work.Work{{Placement: key, Remove: true, Strategy: api.ApplyStrategy{Type: api.ReportDiff}}})
+	a.until(key, "gone", func(w ledger.WorkSeen) bool { return w.Removed })
+	if got := a.writes(); len(got) > 0 {
+		t.Errorf("when it went: %v", got)
+	}
+	if a.inventoryHas("") {
+		t.Error("there is an inventory")
+	}
+}
+
+// A placement that is switched to only looking leaves everything as it is, also
+// what Git does not have any more, and goes on from there when it is switched
+// back.
+func TestSwitchedToReportDiff(t *testing.T) {
+	a := newAgent(t)
+	ns, key, ctx := fleet.Namespace(t), api.PlacementKey{Name: "web"}, context.Background()
+	a.Set([]work.Work{workOf("web", "1", many(ns, 3, "a")...)})
+	a.applied(key, "1")
+	a.eventually("inventory written", func() (bool, error) { return a.inventoryHas("c-1"), nil })
+
+	look := workOf("web", "2", namespaceOf(ns), configMap(ns, "cm-000", "b"), configMap(ns, "cm-001", "a"))
+	look.Strategy.Type = api.ReportDiff
+	a.sent.Reset()
+	a.Set([]work.Work{look})
+	seen := a.until(key, "compared", func(w ledger.WorkSeen) bool { return w.Done && w.Revision.Hash == "2" })
+	if got := verdict(seen, "cm-000"); got != `FoundDiff, drift /data/key "b"→"a"` {
+		t.Errorf("it says: %s", got)
+	}
+	for _, q := range a.sent.Objects() {
+		if q.Method != http.MethodGet && q.Query.Get("dryRun") != "All" {
+			t.Errorf("it wrote: %s", q)
+		}
+	}
+
+	again := workOf("web", "3", namespaceOf(ns), configMap(ns, "cm-000", "b"), configMap(ns, "cm-001", "a"))
+	a.sent.Reset()
+	a.Set([]work.Work{again})
+	a.applied(key, "3")
+	objects, _ := split(a.writes())
+	slices.Sort(objects)
+	path := "/api/v1/namespaces/" + ns + "/configmaps/"
+	if want := []string{"DELETE " + path + "cm-002", "PATCH " + path + "cm-000"}; !slices.Equal(objects, want) {
+		t.Errorf("switched back: %v, want %v", objects, want)
+	}
+	if _, err := a.client.CoreV1().ConfigMaps(ns).Get(ctx, "cm-001", metav1.GetOptions{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// What is wrong with an object that is left alone is told as soon as it comes to
+// be, and its end is noticed by itself: the watch tells, nobody asks.
+func TestRefusedObjectIsLookedAtAgain(t *testing.T) {
+	a := newAgent(t)
+	ns, ctx := fleet.Namespace(t), context.Background()
+	full, kept := workOf("full", "1", namespaceOf(ns), configMap(ns, "full", "a")), workOf("kept", "1", configMap(ns, "kept", "a"))
+	full.Strategy.ComparisonOption = api.FullComparison
+	kept.Strategy.WhenToApply = api.ApplyIfNotDrifted
+	a.Set([]work.Work{full, kept})
+	a.applied(full.Placement, "1")
+	a.applied(kept.Placement, "1")
+	is := func(w work.Work, name, want string) {
+		t.Helper()
+		a.until(w.Placement, want, func(seen ledger.WorkSeen) bool { return seen.Done && verdict(seen, name) == want })
+	}
+	edit := func(name, patch string) {
+		t.Helper()
+		if err := (situation{a, ns, name}).edit(ctx, patch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	edit("full", `{"metadata":{"labels":{"theirs":"1"}}}`)
+	is(full, "full", `Applied, drift /metadata/labels/theirs ""→"1"`)
+	edit("full", `{"metadata":{"labels":{"theirs":null}}}`)
+	is(full, "full", "Applied")
+
+	edit("kept", `{"data":{"key":"theirs"}}`)
+	is(kept, "kept", `FoundDrifts, drift /data/key "a"→"theirs"`)
+	a.sent.Reset()
+	edit("kept", `{"data":{"key":"a"}}`)
+	is(kept, "kept", "Applied")
+	if objects, _ := split(a.writes()); len(objects) > 2 { // a dry run, and one that makes the field ours again
+		t.Errorf("to find that it is as it should be took %v", objects)
+	}
+}
+
+// The steps of the takeover tutorial, as a user walks them: a commit says Never,
+// and the status lists what would be taken over; IfNoDiff takes what is equal and
+// shows how the rest differs; Always takes all of it. Nothing is changed before a
+// commit says so.
+func TestTakeOverTutorial(t *testing.T) {
+	d := newDaemon(t)
+	ctx := context.Background()
+	member := d.clients["member-2"]
+	if _, err := member.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: d.name, Labels: map[string]string{"app": d.name}}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	theirs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "one"}, Data: map[string]string{"value": "theirs", "more": "x"}}
+	if _, err := member.CoreV1().ConfigMaps(d.name).Create(ctx, theirs, metav1.CreateOptions{FieldManager: "kubectl-create"}); err != nil {
+		t.Fatal(err)
+	}
+	placement := func(whenToTakeOver string) map[string]string {
+		return map[string]string{"placement.yaml": `apiVersion: placement.kubernetes-fleet.io/v1
+kind: ClusterResourcePlacement
+metadata:
+  name: web-2-crp
+spec:
+  resourceSelectors:
+  - {group: "", version: v1, kind: Namespace, labelSelector: {matchLabels: {app: ` + d.name + `}}}
+  policy: {placementType: PickAll}
+  strategy:
+    type: RollingUpdate
+    rollingUpdate: {maxUnavailable: 100%, unavailablePeriodSeconds: 1}
+    applyStrategy: {whenToTakeOver: ` + whenToTakeOver + `}
+`}
+	}
+	d.repo.Commit(t, "main", map[string]string{
+		"app.yaml": "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: " + d.name + "\n  labels: {app: " + d.name + "}\n---\n" + yamlConfigMap(d.name, "one", "ours"),
+	})
+	step := d.repo.Commit(t, "main", placement("Never"))
+	d.start()
+	inForce := func(r *status.Report) bool { return r.Source.InForce.Hash == step && len(r.Placements) == 1 }
+	said := func(r *status.Report, cluster string) (failed, differing []string) {
+		for _, c := range r.Placements[0].Status.PlacementStatuses {
+			if c.ClusterName != cluster {
+				continue
+			}
+			for _, f := range c.FailedPlacements {
+				failed = append(failed, fmt.Sprintf("%s %s %s: %s", f.Kind, f.Name, f.Condition.Reason, f.Condition.Message))
+			}
+			for _, f := range c.DiffedPlacements {
+				for _, o := range f.ObservedDiffs {
+					differing = append(differing, fmt.Sprintf("%s %s %s hub=%s member=%s", f.Kind, f.Name, o.Path, o.ValueInHub, o.ValueInMember))
+				}
+			}
+		}
+		slices.Sort(failed)
+		return failed, differing
+	}
+	value := func() string {
+		cm, err := member.CoreV1().ConfigMaps(d.name).Get(ctx, "one", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprintf("%s %s %t", cm.Data["value"], cm.Data["more"], cm.Labels[api.ManagedByLabel] == d.name)
+	}
+	expect := func(what string, wantFailed, wantDiffering []string, wantValue string) {
+		t.Helper()
+		var failed, differing []string
+		d.until(what, func(r *status.Report) bool {
+			if !inForce(r) {
+				return false
+			}
+			failed, differing = said(r, "member-2")
+			return slices.Equal(failed, wantFailed) && slices.Equal(differing, wantDiffering)
+		})
+		if got := value(); got != wantValue {
+			t.Errorf("%s: on the member: %s, want %s", what, got, wantValue)
+		}
+	}
+
+	const notOurs = "NotTakenOver: Failed to apply the manifest (error: no ownership of the object in the member cluster; takeover is needed)"
+	expect("Never: what is there is listed and untouched",
+		[]string{"ConfigMap one " + notOurs, "Namespace " + d.name + " " + notOurs}, nil, "theirs x false")
+	d.eventually("applied where nothing was", func() bool {
+		return d.configMap("member-1", "one")["value"] == "ours" && d.configMap("member-3", "one")["value"] == "ours"
+	})
+
+	step = d.repo.Commit(t, "main", placement("IfNoDiff"))
+	expect("IfNoDiff: what is equal is taken, the rest is shown",
+		[]string{"ConfigMap one FailedToTakeOver: Failed to apply the manifest (error: cannot take over object: configuration differences are found between the manifest object and the corresponding object in the member cluster)"},
+		[]string{"ConfigMap one /data/value hub=ours member=theirs"}, "theirs x false")
+	if ns, err := member.CoreV1().Namespaces().Get(ctx, d.name, metav1.GetOptions{}); err != nil || ns.Labels[api.ManagedByLabel] != d.name {
+		t.Errorf("the namespace, which is equal, was not taken over: %v", err)
+	}
+
+	step = d.repo.Commit(t, "main", placement("Always"))
+	expect("Always: all is taken", nil, nil, "ours x true")
+	d.applied(step)
+}
