@@ -163,6 +163,7 @@ func (b *builder) run(dir string) (resmap.ResMap, error) {
 	if !enter(b.limits.BuildTime) {
 		return nil, fmt.Errorf("build %s: another build has not ended for %s", b.file, b.limits.BuildTime)
 	}
+	start, late := time.Now(), time.After(b.limits.BuildTime)
 	done := make(chan buildResult, 1)
 	go func() {
 		defer func() { <-kustomizing }()
@@ -170,17 +171,20 @@ func (b *builder) run(dir string) (resmap.ResMap, error) {
 	}()
 	select {
 	case result := <-done:
+		if time.Since(start) > b.limits.BuildTime {
+			break
+		}
 		if result.err != nil {
 			b.fail("kustomize: %s", b.clean(result.err.Error()))
 		}
 		return result.objects, nil
-	case <-time.After(b.limits.BuildTime):
-		// Nothing can stop it, but it finds no more files.
-		fsys.closed.Store(true)
-		b.late = true
-		b.fail("the build took longer than %s; make it smaller, or raise limits.buildTime", b.limits.BuildTime)
-		return nil, nil
+	case <-late:
 	}
+	// Nothing can stop it if it still runs, but it finds no more files.
+	fsys.closed.Store(true)
+	b.late = true
+	b.fail("the build took longer than %s; make it smaller, or raise limits.buildTime", b.limits.BuildTime)
+	return nil, nil
 }
 
 // enter waits for its turn, for at most as long as one build may take.

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"unicode"
 
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 )
@@ -41,7 +41,7 @@ func nameIn(r *report, metadata map[string]any, key string) (string, bool) {
 	case nil:
 		return "", true
 	case string:
-		for _, msg := range path.IsValidPathSegmentName(v) {
+		for _, msg := range content.IsPathSegmentName(v) {
 			r.errorf(field, "%q is no name: it %s", v, msg)
 			return "", false
 		}

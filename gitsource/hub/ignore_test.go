@@ -68,10 +68,8 @@ func TestIgnoreFilesMeanWhatGitSays(t *testing.T) {
 		return string(out)
 	}
 	git("init", "-q")
-	var names []string
 	for _, d := range []string{"", "a/", "b/", "a/b/", "a/b/a/", "ab/", "b/ab/", "#x/"} {
 		for _, f := range []string{"a.yaml", "b.yaml", "ab.yaml", "a b.yaml", "x[1].yaml", "!a.yaml", `a\b.yaml`} {
-			names = append(names, d+f)
 			if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
 				t.Fatal(err)
 			}

@@ -115,6 +115,7 @@ func (f *mentionFinder) find() {
 		f.r.errorf(nil, "the kustomization is empty; list something under resources, or remove the file")
 	}
 	f.list("resources", k.Resources, fileOrDirectory)
+	//lint:ignore SA1019 kustomize still reads it, and so must we
 	f.list("bases", k.Bases, fileOrDirectory)
 	f.list("components", k.Components, componentDirectory)
 	f.list("crds", k.Crds, textFile)
@@ -123,7 +124,9 @@ func (f *mentionFinder) find() {
 		f.mention(top.child("openapi", "path"), file, textFile)
 	}
 	f.patches("patches", k.Patches)
+	//lint:ignore SA1019 kustomize still reads it, and so must we
 	f.patches("patchesJson6902", k.PatchesJson6902)
+	//lint:ignore SA1019 kustomize still reads it, and so must we
 	for i, patch := range k.PatchesStrategicMerge {
 		f.fileOrText(top.child("patchesStrategicMerge").at(i), string(patch), textFile, nil)
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
 )
 
 // schema is the version of what is stored. A newer one is refused.
@@ -68,7 +69,7 @@ func guard(do func() error) (err error) {
 func (s *boltStore) open() error {
 	db, err := bbolt.Open(s.path, 0o600, &bbolt.Options{Timeout: time.Second})
 	switch {
-	case errors.Is(err, bbolt.ErrTimeout):
+	case errors.Is(err, bolterrors.ErrTimeout):
 		return errors.New("another gitfleet uses this state directory")
 	case errors.Is(err, os.ErrPermission):
 		return err
