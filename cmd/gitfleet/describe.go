@@ -104,6 +104,9 @@ func (o *outlook) contents(p *plan.Placement, c *plan.OnCluster) []planObject {
 	}
 	var out []planObject
 	for _, m := range c.Content.Manifests {
+		if c.Leaves(m.ID) {
+			continue
+		}
 		out = append(out, planObject{
 			Group: m.ID.Group, Version: m.Object.Object.GroupVersionKind().Version, Kind: m.ID.Kind,
 			Namespace: m.ID.Namespace, Name: m.ID.Name, Placement: p.Key.String(),

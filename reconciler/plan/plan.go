@@ -140,6 +140,11 @@ type Yielded struct {
 // UpToDate reports whether the cluster has been told to hold the latest.
 func (c *OnCluster) UpToDate() bool { return c.Binding.Assigned.Hash == c.Latest.Hash }
 
+// Leaves reports whether an object of the content is left to another placement.
+func (c *OnCluster) Leaves(id api.ID) bool {
+	return slices.ContainsFunc(c.Yielded, func(y Yielded) bool { return y.ID == id })
+}
+
 // Seen is what the member said of what it is assigned now; nil if nothing yet.
 // A word on the same content from before it was last assigned does not count.
 func (c *OnCluster) Seen() *ledger.WorkSeen {
