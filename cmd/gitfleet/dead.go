@@ -104,6 +104,6 @@ func (i *inspector) files() {
 			names[n] = objectName(&work.Manifest{Object: o})
 		}
 		at := api.Origin{Path: from.path, Kustomization: from.kustomization}
-		i.warn(at, "", "no placement selects anything in this file: "+some(names))
+		i.warn(at, "", "no placement selects anything in this file: "+fewOf(names))
 	}
 }

@@ -84,7 +84,7 @@ func (i *inspector) placement(p *plan.Placement) {
 	unsure := i.unsure(p)
 	for _, w := range p.Warnings {
 		if !unsure || !slices.Contains(p.Schedule.Notes, w.Message) {
-			i.warn(i.overridden(w.Message, at), w.Field, w.Message)
+			i.add(i.ruleOf(p, w), hub.Warning, i.overridden(w.Message, at), w.Field, w.Message)
 		}
 	}
 	if len(p.Selection.Objects) == 0 && len(p.Selection.Warnings) == 0 {
@@ -94,6 +94,20 @@ func (i *inspector) placement(p *plan.Placement) {
 		i.choice(p)
 	}
 	i.contents(p)
+}
+
+// ruleOf tells what has no effect from what is only doubtful.
+func (i *inspector) ruleOf(p *plan.Placement, w hub.Problem) *rule {
+	nowhere := api.Origin{}
+	if i.overridden(w.Message, nowhere) != nowhere {
+		return dead
+	}
+	for _, s := range p.Selection.Warnings {
+		if s.Message == w.Message {
+			return dead
+		}
+	}
+	return doubtful
 }
 
 // choice warns of a placement that finds no cluster, or too few.
@@ -122,7 +136,7 @@ func objections(ds []placement.Decision) string {
 	})
 	var texts []string
 	for _, why := range reasons[:min(len(reasons), shown)] {
-		texts = append(texts, why+" ("+some(clusters[why])+")")
+		texts = append(texts, why+" ("+fewOf(clusters[why])+")")
 	}
 	if n := len(reasons) - shown; n > 0 {
 		texts = append(texts, number(n, "other reason"))
@@ -130,15 +144,8 @@ func objections(ds []placement.Decision) string {
 	return strings.Join(texts, "; ")
 }
 
-// shown is how many of many things a message names.
+// shown is how many reasons a message gives.
 const shown = 3
-
-func some(names []string) string {
-	if n := len(names) - shown; n > 0 {
-		return strings.Join(names[:shown], ", ") + fmt.Sprintf(" and %d more", n)
-	}
-	return strings.Join(names, ", ")
-}
 
 // contents reports what could not be sent to the clusters that are selected.
 func (i *inspector) contents(p *plan.Placement) {
@@ -155,7 +162,7 @@ func (i *inspector) contents(p *plan.Placement) {
 		}
 	}
 	for _, text := range slices.Sorted(maps.Keys(failing)) {
-		i.fail(i.cause(first[text], p.Spec.Origin), "", fmt.Sprintf("%s gets nothing new on %s: %s", p.Key, some(failing[text]), text))
+		i.fail(i.cause(first[text], p.Spec.Origin), "", fmt.Sprintf("%s gets nothing new on %s: %s", p.Key, fewOf(failing[text]), text))
 	}
 }
 

@@ -46,7 +46,11 @@ an error, which is then said instead.`,
 			snapshot, err := r.read(cmd.Context(), cmd.Flags(), args[0])
 			var bad *hub.LoadError
 			if errors.As(err, &bad) {
-				return fmt.Errorf("%s does not load:\n%w", args[0], bad)
+				fmt.Fprintf(cmd.ErrOrStderr(), "gitfleet: %s does not load:\n", args[0])
+				if err := writeText(cmd.ErrOrStderr(), "", findingsOf(bad.Problems)); err != nil {
+					return err
+				}
+				return exitCode(exitError)
 			}
 			if err != nil {
 				return err
@@ -85,7 +89,7 @@ func (r *rendering) print(p *plan.Plan) error {
 		for i, m := range p.Members {
 			names[i] = m.Name
 		}
-		return fmt.Errorf("there is no MemberCluster %s; there is %s", r.cluster, orNone(some(names)))
+		return fmt.Errorf("there is no MemberCluster %s; there is %s", r.cluster, orNone(fewOf(names)))
 	}
 	for _, pl := range p.Placements {
 		if pl.Selection.Invalid != "" {
@@ -142,11 +146,25 @@ func (r *rendering) placement(p *plan.Placement, c *plan.OnCluster) error {
 		r.problem(fmt.Sprintf("%s: %s is not sent: %s", refused.Origin, objectName(refused.Manifest), refused.Message))
 	}
 	for _, m := range c.Content.Manifests {
+		if c.Leaves(m.ID) {
+			fmt.Fprintf(r.out, "# %s\n", printable(fmt.Sprintf("%s of %s is left to %s", objectName(m), p.Key, holder(c, m.ID))))
+			continue
+		}
 		if err := r.document(p, m); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// holder is the placement that has an object instead.
+func holder(c *plan.OnCluster, id api.ID) api.PlacementKey {
+	for _, y := range c.Yielded {
+		if y.ID == id {
+			return y.To
+		}
+	}
+	return api.PlacementKey{}
 }
 
 // problem is said where it is looked for: between the documents, and beside

@@ -1,0 +1,381 @@
+package e2e
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/test/githttp"
+)
+
+// commitOne commits the smallest thing there is to see: a ConfigMap on every
+// member.
+func (d *daemon) commitOne(value string) string {
+	d.t.Helper()
+	return d.repo.Commit(d.t, "main", d.one(value))
+}
+
+func (d *daemon) one(value string) map[string]string {
+	return map[string]string{
+		"app.yaml":       yamlNamespace(d.name) + "---\n" + yamlConfigMap(d.name, "one", value),
+		"placement.yaml": yamlPlacement("all", d.name, pickAll+"  strategy: {rollingUpdate: {maxUnavailable: 100%}}\n"),
+	}
+}
+
+// everywhere waits until each member has a value.
+func (d *daemon) everywhere(value string) {
+	d.t.Helper()
+	d.eventually("one is "+value+" everywhere", func() bool {
+		return !slices.ContainsFunc(d.members, func(m string) bool { return d.configMap(m, "one")["value"] != value })
+	})
+}
+
+// tamper deletes what a member has, and waits until it is back with a value.
+func (d *daemon) tamper(member, value string) {
+	d.t.Helper()
+	if err := d.clients[member].CoreV1().ConfigMaps(d.name).Delete(context.Background(), "one", metav1.DeleteOptions{}); err != nil {
+		d.t.Fatal(err)
+	}
+	d.eventually(member+" repaired to "+value, func() bool { return d.configMap(member, "one")["value"] == value })
+}
+
+// failing waits until the daemon says that Git cannot be read, and why.
+func (d *daemon) failing(why string) *status.Report {
+	d.t.Helper()
+	return d.until("failing with "+why, func(r *status.Report) bool {
+		return r.Source.Git.Failures > 0 && strings.Contains(r.Source.Git.Error, why)
+	})
+}
+
+// again serves the repository from another server.
+func (d *daemon) again(c githttp.Config) *githttp.Server {
+	d.t.Helper()
+	c.Root = filepath.Dir(d.repo.Dir)
+	s := githttp.Serve(d.t, c)
+	d.args = append(d.args, "--url", s.URL("hub.git"))
+	return s
+}
+
+func TestCommitsArriveOverSSH(t *testing.T) {
+	d := newDaemon(t)
+	s := serveSSH(t)
+	d.args = append(d.args, "--allow-http=false", "--url", "ssh://"+s.user+"@"+s.address+d.repo.Dir,
+		"--ssh-key-file", s.identity, "--ssh-known-hosts", s.known)
+	d.startAt(d.commitOne("a"))
+	d.applied(d.commitOne("b"))
+	d.everywhere("b")
+	if n := len(d.git.Requests()); n > 0 {
+		t.Errorf("%d requests went over HTTP", n)
+	}
+}
+
+// A private authority and a token are files that may be mended while the daemon
+// runs. Until then it says what is wrong, and never the token.
+func TestCommitsArriveOverHTTPS(t *testing.T) {
+	d := newDaemon(t)
+	dir := t.TempDir()
+	other := githttp.Serve(t, githttp.Config{TLS: true})
+	ca, token := write(t, filepath.Join(dir, "ca.pem"), string(other.CA())), write(t, filepath.Join(dir, "token"), "wr0ng-t0ken\n")
+	server := d.again(githttp.Config{TLS: true, Token: "r1ght-t0ken"})
+	d.args = append(d.args, "--allow-http=false", "--ca-bundle", ca, "--token-file", token)
+	commit := d.commitOne("a")
+	d.start()
+	d.failing("certificate")
+	write(t, ca, string(server.CA()))
+	d.failing("401")
+	write(t, token, "r1ght-t0ken\n")
+	d.applied(commit)
+	d.everywhere("a")
+	for _, place := range []string{read(t, d.log.Name()), fmt.Sprintf("%+v", d.report())} {
+		if strings.Contains(place, "t0ken") {
+			t.Errorf("a token is told:\n%s", place)
+		}
+	}
+}
+
+// Rewritten history is followed: what the new commit does not have goes.
+func TestForcedPush(t *testing.T) {
+	d := newDaemon(t)
+	base := d.commitOne("a")
+	d.startAt(base)
+	d.applied(d.repo.Commit(t, "main", map[string]string{"two.yaml": yamlConfigMap(d.name, "two", "a")}))
+	d.repo.ForcePush(t, "side", base)
+	side := d.repo.Commit(t, "side", d.one("b"))
+	d.repo.ForcePush(t, "main", side)
+	d.applied(side)
+	d.everywhere("b")
+	d.eventually("two is gone", func() bool {
+		return !slices.ContainsFunc(d.members, func(m string) bool { return d.configMap(m, "two") != nil })
+	})
+}
+
+// A branch that is gone is no order to delete anything. What is there is kept as
+// it was, and the branch is followed again once it is back.
+func TestDeletedBranch(t *testing.T) {
+	d := newDaemon(t)
+	commit := d.commitOne("a")
+	d.startAt(commit)
+	d.repo.ForcePush(t, "side", commit)
+	since := d.quiet()
+	d.repo.DeleteBranch(t, "main")
+	if r := d.failing("not on the remote"); r.Source.InForce.Hash != commit {
+		t.Errorf("in force is %s", r.Source.InForce.Hash)
+	}
+	d.tamper("member-2", "a")
+	d.quiet()
+	for _, m := range d.members {
+		want := map[bool][]string{true: {"patch configmaps " + d.name + "/one 201"}}[m == "member-2"]
+		if objects, _ := d.asked(m, since); !slices.Equal(objects, want) {
+			t.Errorf("%s: the branch is gone: %v, want %v", m, objects, want)
+		}
+	}
+	d.repo.ForcePush(t, "main", commit)
+	d.applied(d.commitOne("b"))
+	d.everywhere("b")
+}
+
+// While the server is down the fleet is kept as it is, also by a daemon that
+// starts meanwhile; what was committed meanwhile arrives once it is up.
+func TestGitServerDownForAWhile(t *testing.T) {
+	d := newDaemon(t)
+	address := freeAddress(t)
+	server := d.again(githttp.Config{Addr: address})
+	commit := d.commitOne("a")
+	d.startAt(commit)
+	if err := server.Close(); err != nil {
+		t.Fatal(err)
+	}
+	d.failing("connection refused")
+	d.tamper("member-1", "a")
+
+	d.stop()
+	d.start()
+	if r := d.failing("connection refused"); r.Source.InForce.Hash != commit {
+		t.Errorf("after a restart %q is in force", r.Source.InForce.Hash)
+	}
+	d.tamper("member-2", "a")
+
+	later := d.commitOne("b")
+	d.again(githttp.Config{Addr: address})
+	d.applied(later)
+	d.everywhere("b")
+}
+
+// A server that asks to be left alone is left alone for as long, whatever wakes
+// the daemon.
+func TestRateLimitedServer(t *testing.T) {
+	const pause = 3 * time.Second
+	d := newDaemon(t)
+	var mu sync.Mutex
+	var limit bool
+	var limited, next time.Time
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		switch {
+		case limit:
+			limit, limited = false, time.Now()
+			mu.Unlock()
+			w.Header().Set("Retry-After", "3")
+			http.Error(w, "too many requests", http.StatusTooManyRequests)
+			return
+		case !limited.IsZero() && next.IsZero():
+			next = time.Now()
+		}
+		mu.Unlock()
+		d.git.ServeHTTP(w, r)
+	}))
+	t.Cleanup(front.Close)
+	secret := write(t, filepath.Join(t.TempDir(), "secret"), "s3cret")
+	d.args = append(d.args, "--url", front.URL+"/hub.git", "--webhook-secret-file", secret)
+	d.startAt(d.commitOne("a"))
+	mu.Lock()
+	limit = true
+	mu.Unlock()
+	d.failing("asks to wait 3s")
+	d.push("s3cret")
+	d.applied(d.commitOne("b"))
+	mu.Lock()
+	defer mu.Unlock()
+	if waited := next.Sub(limited); waited < pause {
+		t.Errorf("asked again after %s", waited)
+	}
+}
+
+// push sends the webhook of a push to main, as GitHub does, and returns the
+// status of the answer.
+func (d *daemon) push(secret string) int {
+	d.t.Helper()
+	body := `{"ref": "refs/heads/main"}`
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte(body))
+	req, err := http.NewRequest(http.MethodPost, "http://"+d.address+"/webhook", strings.NewReader(body))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	req.Header.Set("X-GitHub-Event", "push")
+	req.Header.Set("X-Hub-Signature-256", "sha256="+hex.EncodeToString(mac.Sum(nil)))
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	resp.Body.Close()
+	return resp.StatusCode
+}
+
+// With ten minutes between polls a commit is on all members a moment after the
+// webhook of its push; a webhook of somebody else does nothing.
+func TestWebhookWakesTheDaemon(t *testing.T) {
+	d := newDaemon(t)
+	secret := write(t, filepath.Join(t.TempDir(), "secret"), "s3cret\n")
+	d.args = append(d.args, "--interval", "10m", "--webhook-secret-file", secret)
+	d.startAt(d.commitOne("a"))
+	d.everywhere("a")
+	for i := range 3 {
+		value := fmt.Sprint("b", i)
+		start := time.Now()
+		commit := d.commitOne(value)
+		if got := d.push("s3cret"); got != http.StatusAccepted {
+			t.Fatalf("the webhook is answered with %d", got)
+		}
+		d.everywhere(value)
+		t.Logf("commit to all members: %s", time.Since(start).Round(time.Millisecond))
+		d.applied(commit)
+	}
+	polls := len(d.git.Requests())
+	if got := d.push("guess"); got != http.StatusUnauthorized {
+		t.Errorf("a wrong signature is answered with %d", got)
+	}
+	resp, err := http.Get("http://" + d.address + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for result, n := range map[string]int{"woke": 3, "unauthorized": 1} {
+		if want := fmt.Sprintf("gitfleet_webhook_requests_total{result=%q} %d\n", result, n); !strings.Contains(string(text), want) {
+			t.Errorf("the metrics do not have %s", want)
+		}
+	}
+	if n := len(d.git.Requests()); n != polls {
+		t.Errorf("a wrong signature made the daemon ask Git %d times", n-polls)
+	}
+}
+
+// Members that wait for their turn are kept, and repaired, as the commit says
+// that they hold, even after the remote has forgotten it, and over a restart.
+func TestHistoryRewrittenAcrossARollout(t *testing.T) {
+	d := newDaemon(t)
+	oneByOne := yamlPlacement("all", d.name, pickAll+"  strategy: {rollingUpdate: {maxUnavailable: 1}}\n")
+	d.repo.Commit(t, "main", d.one("a"))
+	first := d.repo.Commit(t, "main", map[string]string{"placement.yaml": oneByOne})
+	d.startAt(first)
+
+	// No controller runs, so the Deployment is never available, and nobody moves
+	// after the first.
+	files := d.one("b")
+	files["web.yaml"], files["placement.yaml"] = yamlDeployment(d.name, "web", 1), oneByOne
+	second := d.repo.Commit(t, "main", files)
+	waiting := d.waiting(second)
+
+	for _, m := range d.members {
+		files["clusters/"+m+".yaml"] = memberCluster(m)
+	}
+	files["app.yaml"] = d.one("c")["app.yaml"]
+	third := d.repo.Replace(t, "fresh", files)
+	d.repo.ForcePush(t, "main", third)
+	d.repo.DeleteBranch(t, "fresh")
+	d.repo.Git(t, "reflog", "expire", "--expire=now", "--all")
+	d.repo.Git(t, "gc", "--quiet", "--prune=now")
+	if _, err := d.repo.Repo.Git("cat-file", "-e", first); err == nil {
+		t.Fatal("the remote still has the first commit")
+	}
+	d.until("rewritten", func(r *status.Report) bool { return r.Source.InForce.Hash == third })
+	d.tamper(waiting[0], "a")
+
+	d.stop()
+	d.start()
+	d.until("back", func(r *status.Report) bool { return r.Source.InForce.Hash == third })
+	d.tamper(waiting[1], "a")
+
+	d.repo.Remove(t, "main", "web.yaml")
+	d.everywhere("c")
+	d.applied(d.repo.Head(t, "main"))
+}
+
+// waiting are the two members that have to wait while one has a commit.
+func (d *daemon) waiting(commit string) []string {
+	d.t.Helper()
+	var held []string
+	d.until("held but for one", func(r *status.Report) bool {
+		held = nil
+		moved := 0
+		for _, c := range r.Details[0].Clusters {
+			switch {
+			case c.Held != "":
+				held = append(held, c.Cluster)
+			case c.Commit == commit && c.Applied:
+				moved++
+			}
+		}
+		return len(held) == 2 && moved == 1
+	})
+	return held
+}
+
+// Once signatures are asked for, a commit that has none does not come into
+// force, nor does what is signed on top of it.
+func TestUnsignedCommitIsNotTaken(t *testing.T) {
+	d := newDaemon(t)
+	dir := t.TempDir()
+	key := newSSHKey(t, filepath.Join(dir, "ada"))
+	signers := write(t, filepath.Join(dir, "signers"), "ada@example.com "+read(t, key+".pub"))
+	d.args = append(d.args, "--signatures-allowed-signers", signers, "--signatures-path", "=ada@example.com")
+	d.commitOne("a")
+	signed := d.sign(key)
+	d.args = append(d.args, "--signatures-since", d.repo.Git(t, "rev-parse", "main~1"))
+	d.startAt(signed)
+	unsigned := d.commitOne("b")
+	d.sign(key)
+	if r := d.failing("commit " + unsigned + ": not signed"); r.Source.InForce.Hash != signed {
+		t.Errorf("in force is %s", r.Source.InForce.Hash)
+	}
+	if got := d.configMap("member-1", "one")["value"]; got != "a" {
+		t.Errorf("the unsigned content is there: %q", got)
+	}
+	d.repo.ForcePush(t, "main", signed)
+	d.commitOne("c")
+	last := d.resign(key)
+	d.applied(last)
+	d.everywhere("c")
+}
+
+// sign makes a signed commit that changes nothing on top of main.
+func (d *daemon) sign(key string) string { return d.commitTree(key, "main") }
+
+// resign replaces the newest commit of main by the same one, signed.
+func (d *daemon) resign(key string) string { return d.commitTree(key, "main~1") }
+
+func (d *daemon) commitTree(key, parent string) string {
+	d.t.Helper()
+	hash := d.repo.Git(d.t, "-c", "gpg.format=ssh", "-c", "user.signingkey="+key,
+		"commit-tree", "-S", "-p", parent, "-m", "signed", "main^{tree}")
+	d.repo.ForcePush(d.t, "main", hash)
+	return hash
+}
