@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
 // readCurrent reads an earlier plan, as far as it says what is held.
@@ -87,8 +89,7 @@ func (d *planDocument) fault() (field, message string) {
 	return "", ""
 }
 
-// hold writes into a ledger that the clusters of an earlier plan are held, and
-// have the content of then.
+// hold writes into a ledger that the clusters of an earlier plan are held.
 func (d *planDocument) hold(l *ledger.Ledger, s *hub.Snapshot, now time.Time) {
 	specs := map[api.PlacementKey]*hub.Placement{}
 	for _, p := range s.Placements {
@@ -109,8 +110,55 @@ func (d *planDocument) hold(l *ledger.Ledger, s *hub.Snapshot, now time.Time) {
 	}
 }
 
-// earlier stands for the content of an earlier plan, of which the JSON has only
-// the names.
+// settle writes into the ledger that what is held has the content of today, of
+// which the JSON has only the names; but for objects that another placement
+// has there.
+func (d *planDocument) settle(l *ledger.Ledger, p *plan.Plan) {
+	holders := d.holders()
+	for _, pl := range p.Placements {
+		for _, c := range pl.Clusters {
+			if c.Entry == nil || c.Binding.Unscheduled || c.Err != nil || c.Latest.Hash == "" {
+				continue
+			}
+			b := c.Entry.Binding
+			b.Assigned = c.Latest
+			l.Bind(pl.Key, b)
+			var claims ledger.Claims
+			for _, m := range c.Content.Manifests {
+				if holder, held := holders[holding{b.Cluster, m.ID}]; held && holder != pl.Key {
+					claims.Yields = append(claims.Yields, ledger.Yield{ID: m.ID, To: holder})
+				}
+			}
+			slices.SortFunc(claims.Yields, func(a, b ledger.Yield) int { return a.ID.Compare(b.ID) })
+			l.Claim(pl.Key, b.Cluster, claims)
+		}
+	}
+}
+
+// A holding is an object on a cluster.
+type holding struct {
+	cluster string
+	id      api.ID
+}
+
+// holders say which placement has each object.
+func (d *planDocument) holders() map[holding]api.PlacementKey {
+	keys := map[string]api.PlacementKey{}
+	for _, p := range d.Placements {
+		keys[p.key()] = api.PlacementKey{Namespace: p.Namespace, Name: p.Name}
+	}
+	out := map[holding]api.PlacementKey{}
+	for _, c := range d.Clusters {
+		for _, o := range c.Objects {
+			if key, known := keys[o.Placement]; known {
+				out[holding{c.Name, api.ID{Group: o.Group, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}}] = key
+			}
+		}
+	}
+	return out
+}
+
+// earlier stands for the content of an earlier plan until it is settled.
 const earlier = "earlier"
 
 func (p planPlacement) binding(i int, commit string, now time.Time) placement.Binding {

@@ -97,7 +97,8 @@ func (o *outlook) decisions(p *plan.Placement) []placement.Decision {
 }
 
 // contents are the objects that a cluster holds in the end. Where there is no
-// content for it, it keeps what it has.
+// content for it, it keeps what it has; what another placement keeps there is
+// not among them.
 func (o *outlook) contents(p *plan.Placement, c *plan.OnCluster) []planObject {
 	if p.Request == nil || c.Err != nil {
 		return o.before.objects(p.Key, c.Binding.Cluster)

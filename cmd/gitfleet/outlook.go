@@ -57,6 +57,11 @@ func (in outlookInput) about(s *hub.Snapshot) (*outlook, error) {
 		}
 		o.before = before
 		before.hold(input.Ledger, o.snapshot, input.Now)
+		if err := o.think(input); err != nil {
+			return nil, err
+		}
+		before.settle(input.Ledger, o.plan)
+		input.Memo = plan.NewMemo()
 	}
 	return o, o.think(input)
 }
