@@ -70,7 +70,7 @@ func (r *Reconciler) turn(ctx context.Context) time.Duration {
 	if p.Wake.IsZero() {
 		return beat
 	}
-	return min(beat, max(p.Wake.Sub(time.Now()), time.Millisecond))
+	return min(beat, max(time.Until(p.Wake), time.Millisecond))
 }
 
 // fold takes in what members said: of clusters first, since what one holds has

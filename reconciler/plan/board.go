@@ -34,7 +34,9 @@ func (b *board) pin(before, after map[api.PlacementKey]*thought) map[api.Placeme
 		}
 		changed[key] = true
 		for _, a := range th.works {
-			news[a.cluster] = news[a.cluster] // something of it may go
+			if _, touched := news[a.cluster]; !touched {
+				news[a.cluster] = nil // something of it may go
+			}
 		}
 	}
 	b.replace(changed, news)
