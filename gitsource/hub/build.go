@@ -165,10 +165,7 @@ func (b *builder) run(dir string) (resmap.ResMap, error) {
 	}
 	start, late := time.Now(), time.After(b.limits.BuildTime)
 	done := make(chan buildResult, 1)
-	go func() {
-		defer func() { <-kustomizing }()
-		done <- kustomize(fsys, path.Join(mount, dir))
-	}()
+	go func() { done <- alone(func() buildResult { return kustomize(fsys, path.Join(mount, dir)) }) }()
 	select {
 	case result := <-done:
 		if time.Since(start) > b.limits.BuildTime {
@@ -185,6 +182,12 @@ func (b *builder) run(dir string) (resmap.ResMap, error) {
 	b.late = true
 	b.fail("the build took longer than %s; make it smaller, or raise limits.buildTime", b.limits.BuildTime)
 	return nil, nil
+}
+
+// alone ends the turn that enter began before anybody hears of the result.
+func alone(build func() buildResult) buildResult {
+	defer func() { <-kustomizing }()
+	return build()
 }
 
 // enter waits for its turn, for at most as long as one build may take.
