@@ -105,7 +105,7 @@ func (o *outlook) contents(p *plan.Placement, c *plan.OnCluster) []planObject {
 	}
 	var out []planObject
 	for _, m := range c.Content.Manifests {
-		if c.Leaves(m.ID) {
+		if keeps(c, m.ID) {
 			continue
 		}
 		out = append(out, planObject{
@@ -114,6 +114,12 @@ func (o *outlook) contents(p *plan.Placement, c *plan.OnCluster) []planObject {
 		})
 	}
 	return out
+}
+
+// keeps reports whether another placement has an object for good, and not only
+// until its rollout gets to the cluster.
+func keeps(c *plan.OnCluster, id api.ID) bool {
+	return slices.ContainsFunc(c.Yielded, func(y plan.Yielded) bool { return y.ID == id && !y.Passing })
 }
 
 // faults are what keeps a placement from doing what it says: selectors that
