@@ -102,6 +102,13 @@ func (r *Reconciler) part(ctx context.Context, name string) {
 	}
 	if m.left == nil {
 		m.left, m.deadline = m.member.Leave(), time.Now().Add(parting)
+		r.spawn(func() {
+			select {
+			case <-m.left:
+				r.events.nudge()
+			case <-m.done:
+			}
+		})
 		r.cfg.Log.Info("cluster leaves the fleet; what it holds stays there", "cluster", name)
 	}
 	select {

@@ -11,11 +11,16 @@ import (
 // newest is kept, so that it never blocks and never grows beyond the fleet;
 // commits are all kept, since the newest may be one that does not load.
 type events struct {
-	mu    sync.Mutex
-	heads []loaded
-	past  []loaded
-	seen  map[subject]ledger.Observation
-	wake  chan struct{} // capacity one
+	mu sync.Mutex
+	happened
+	wake chan struct{} // capacity one
+}
+
+// happened is what happened in some time.
+type happened struct {
+	heads, past []loaded
+	seen        map[subject]ledger.Observation
+	nudged      bool // something else
 }
 
 // A subject is what an observation speaks of.
@@ -25,7 +30,7 @@ type subject struct {
 }
 
 func newEvents() *events {
-	return &events{seen: map[subject]ledger.Observation{}, wake: make(chan struct{}, 1)}
+	return &events{happened: happened{seen: map[subject]ledger.Observation{}}, wake: make(chan struct{}, 1)}
 }
 
 func (e *events) load(l loaded) {
@@ -81,11 +86,16 @@ func (e *events) put(change func()) {
 	}
 }
 
+// nudge has the loop think without telling it anything.
+func (e *events) nudge() {
+	e.put(func() { e.nudged = true })
+}
+
 // take returns all that happened since it was last called.
-func (e *events) take() (heads, past []loaded, seen map[subject]ledger.Observation) {
+func (e *events) take() happened {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	heads, past, seen = e.heads, e.past, e.seen
-	e.heads, e.past, e.seen = nil, nil, map[subject]ledger.Observation{}
-	return heads, past, seen
+	all := e.happened
+	e.happened = happened{seen: map[subject]ledger.Observation{}}
+	return all
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/status"
@@ -39,44 +40,91 @@ func (r *Reconciler) loop(ctx context.Context) {
 // once, and returns how long it may take until the next.
 func (r *Reconciler) turn(ctx context.Context) time.Duration {
 	now := time.Now()
-	heads, past, seen := r.events.take()
-	r.fold(seen)
-	for _, l := range past {
+	if !r.take(now) && now.Before(r.due) {
+		return r.due.Sub(now)
+	}
+	wait := r.think(ctx, now)
+	r.due = now.Add(wait)
+	return wait
+}
+
+// take takes in what has happened, and reports whether any of it is news.
+func (r *Reconciler) take(now time.Time) bool {
+	happened := r.events.take()
+	news := r.fold(happened.seen) || happened.nudged
+	for _, l := range happened.past {
 		r.recalled(l)
 	}
-	for _, l := range heads {
-		r.arrived(l)
+	for _, l := range happened.heads {
+		r.arrived(l, now)
 	}
-	r.source.Git = status.Git(r.cfg.Source.Status())
+	before, git := r.source.Git, status.Git(r.cfg.Source.Status())
+	r.source.Git = git
+	return news || len(happened.past)+len(happened.heads) > 0 ||
+		git.Head != before.Head || git.Failures != before.Failures || git.Error != before.Error
+}
+
+// think thinks everything through, writes down what was decided, tells members
+// and everybody else, and returns how long that is good for.
+func (r *Reconciler) think(ctx context.Context, now time.Time) time.Duration {
 	if r.head == nil {
-		r.publish(&plan.Plan{}, now)
+		r.cfg.Publish(r.report(&plan.Plan{}, now))
 		return beat
 	}
 	if r.listening(now) {
-		r.dispatch(ctx, &plan.Plan{Members: r.head.Clusters})
-		r.publish(&plan.Plan{Members: r.head.Clusters}, now)
+		p := plan.Pending(r.head)
+		r.dispatch(ctx, p)
+		r.cfg.Publish(r.report(p, now))
 		return time.Second
 	}
 	p := plan.Resolve(plan.Input{Head: r.head, Past: r.past, Lost: r.lost, Ledger: r.ledger, Now: now, Memo: r.memo})
+	r.complain(p)
 	p.WriteDown(r.ledger)
+	report := r.report(p, now)
 	if !r.save() {
 		// Nobody is told what would be forgotten in a crash.
-		r.publish(p, now)
+		r.cfg.Publish(report)
 		return time.Second
 	}
 	r.dispatch(ctx, p)
 	r.ask(p)
-	r.publish(p, now)
+	r.cfg.Publish(report)
 	if p.Wake.IsZero() {
 		return beat
 	}
-	return min(beat, max(time.Until(p.Wake), time.Millisecond))
+	return min(beat, max(p.Wake.Sub(now), time.Millisecond))
+}
+
+// report says what became of everything. When a condition changed is known to
+// the ledger from then on.
+func (r *Reconciler) report(p *plan.Plan, now time.Time) *status.Report {
+	report := status.Build(status.Input{Plan: p, Head: r.head, Ledger: r.ledger, Source: r.source, Now: now, Memo: r.told})
+	for _, t := range report.Transitions {
+		r.ledger.Transit(t.Key, t.Cluster, t.To)
+	}
+	return report
+}
+
+// complain logs faults of the program, each once.
+func (r *Reconciler) complain(p *plan.Plan) {
+	faults := map[api.PlacementKey]string{}
+	for _, pl := range p.Placements {
+		if pl.Internal == "" {
+			continue
+		}
+		faults[pl.Key] = pl.Internal
+		if r.faults[pl.Key] != pl.Internal {
+			r.cfg.Log.Error("a placement cannot be thought about; what it holds is left alone", "placement", pl.Key.String(), "err", pl.Internal, "stack", pl.Stack)
+		}
+	}
+	r.faults = faults
 }
 
 // fold takes in what members said: of clusters first, since what one holds has
 // to be known before what is said of it. What an agent said that is running no
-// more, of a cluster that has left say, is dropped.
-func (r *Reconciler) fold(seen map[subject]ledger.Observation) {
+// more, of a cluster that has left say, is dropped. It reports whether anybody
+// could tell.
+func (r *Reconciler) fold(seen map[subject]ledger.Observation) (news bool) {
 	subjects := slices.SortedFunc(maps.Keys(seen), func(a, b subject) int {
 		return cmp.Or(
 			strings.Compare(a.placement.Name, b.placement.Name),
@@ -85,10 +133,11 @@ func (r *Reconciler) fold(seen map[subject]ledger.Observation) {
 		)
 	})
 	for _, s := range subjects {
-		if r.members[s.cluster] != nil {
-			r.ledger.Fold(seen[s])
+		if r.members[s.cluster] != nil && r.ledger.Fold(seen[s]) {
+			news = true
 		}
 	}
+	return news
 }
 
 // hearing is how long a ledger that knows nothing waits for members to say what
@@ -113,7 +162,7 @@ func (r *Reconciler) listening(now time.Time) bool {
 
 // arrived takes in a new commit. One that does not load changes nothing but
 // what is told.
-func (r *Reconciler) arrived(l loaded) {
+func (r *Reconciler) arrived(l loaded, now time.Time) {
 	r.source.Newest, r.source.Problems, r.source.LoadError = l.commit, nil, ""
 	if l.err != nil {
 		var bad *hub.LoadError
@@ -136,7 +185,7 @@ func (r *Reconciler) arrived(l loaded) {
 	r.head = l.snapshot
 	r.ledger.SetHead(l.commit.Hash)
 	r.source.InForce = l.commit
-	r.source.Since = time.Now()
+	r.source.Since = now
 	r.past[l.commit.Hash] = l.snapshot
 	r.cfg.Log.Info("commit in force", "commit", l.commit.Hash, "subject", l.commit.Subject,
 		"objects", len(l.snapshot.Objects), "placements", len(l.snapshot.Placements), "clusters", len(l.snapshot.Clusters), "took", l.took)
@@ -184,12 +233,4 @@ func (r *Reconciler) save() bool {
 		return false
 	}
 	return true
-}
-
-func (r *Reconciler) publish(p *plan.Plan, now time.Time) {
-	report := status.Build(status.Input{Plan: p, Head: r.head, Ledger: r.ledger, Source: r.source, Now: now})
-	for _, t := range report.Transitions {
-		r.ledger.Transit(t.Key, t.Cluster, t.To)
-	}
-	r.cfg.Publish(report)
 }

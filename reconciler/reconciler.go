@@ -16,6 +16,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
@@ -70,6 +71,10 @@ type Reconciler struct {
 	lost   map[string]error // assigned commits that cannot be loaded
 	source status.Source
 	memo   *plan.Memo
+	told   *status.Memo
+	faults map[api.PlacementKey]string
+	// due is when the next turn has to be, whatever happens.
+	due time.Time
 
 	// fresh says that the ledger knew nothing at the start.
 	fresh   bool
@@ -88,7 +93,7 @@ type Reconciler struct {
 func New(cfg Config) *Reconciler {
 	return &Reconciler{
 		cfg: cfg, events: newEvents(), past: map[string]*hub.Snapshot{}, lost: map[string]error{},
-		memo: plan.NewMemo(), members: map[string]*running{}, ending: map[string]<-chan struct{}{}, wanted: make(chan string, 1), asked: map[string]bool{},
+		memo: plan.NewMemo(), told: status.NewMemo(), members: map[string]*running{}, ending: map[string]<-chan struct{}{}, wanted: make(chan string, 1), asked: map[string]bool{},
 	}
 }
 

@@ -45,7 +45,8 @@ type Plan struct {
 	Members []*hub.Cluster
 	// Clusters are what scheduling knows of them, in the same order.
 	Clusters []placement.Cluster
-	// Works are all that each cluster shall hold, by placement.
+	// Works are all that each cluster shall hold, by placement; nil if nothing
+	// is decided yet.
 	Works map[string][]work.Work
 	// Commits are those, besides the head, whose content clusters wait at.
 	Commits map[string]bool
@@ -69,6 +70,8 @@ type Placement struct {
 	Clusters []*OnCluster
 	// Warnings are what a person should look at.
 	Warnings hub.Problems
+	// Pending says that it is too early to decide.
+	Pending bool
 	// Internal says that thinking failed by a fault of the program, and Stack
 	// where; the placement keeps what it holds.
 	Internal, Stack string
@@ -166,6 +169,15 @@ func Resolve(in Input) *Plan {
 		t.placement(key)
 	}
 	return t.finish()
+}
+
+// Pending is a plan that decides nothing yet: its Works are nil.
+func Pending(head *hub.Snapshot) *Plan {
+	p := &Plan{Members: head.Clusters}
+	for _, spec := range head.Placements {
+		p.Placements = append(p.Placements, &Placement{Key: spec.Key, Spec: spec, Pending: true, Record: ledger.Placement{Index: -1}})
+	}
+	return p
 }
 
 // sequence lists the placements of the head and of the ledger, each once: those

@@ -91,7 +91,9 @@ func (t *thinker) finish() *Plan {
 	}
 	changed := m.board.pin(m.thoughts, t.thoughts)
 	m.thoughts = t.thoughts
-	p.Placements, p.Works = t.settle(changed)
+	if p.Placements, p.Works = t.settle(changed); p.Works == nil {
+		p.Works = map[string][]work.Work{} // decided, and nothing
+	}
 	m.end(p.Commits)
 	return p
 }

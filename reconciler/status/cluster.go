@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"maps"
 	"strings"
 
@@ -45,7 +46,7 @@ func cluster(c *hub.Cluster, seen *ledger.Cluster) *api.MemberCluster {
 }
 
 func never(seen *ledger.Cluster) string {
-	if seen == nil {
+	if seen == nil || seen.Error == "" {
 		return "the cluster has not answered yet"
 	}
 	return "the cluster has not answered yet: " + seen.Error
@@ -55,7 +56,7 @@ func healthy(seen *ledger.Cluster) metav1.Condition {
 	if seen.Healthy {
 		return condition(api.Healthy, metav1.ConditionTrue, api.MemberClusterHealthy, "the API server is ready", seen)
 	}
-	return condition(api.Healthy, metav1.ConditionFalse, api.MemberClusterUnhealthy, seen.Error, seen)
+	return condition(api.Healthy, metav1.ConditionFalse, api.MemberClusterUnhealthy, cmp.Or(seen.Error, "the API server is not ready"), seen)
 }
 
 func condition(typ string, status metav1.ConditionStatus, reason, message string, seen *ledger.Cluster) metav1.Condition {

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
@@ -26,28 +28,56 @@ func (b *builder) objects(c *plan.OnCluster, s *api.PerClusterPlacementStatus) {
 		return
 	}
 	for _, refused := range c.Content.Refused {
-		id := refused.Identifier()
-		s.FailedPlacements = append(s.FailedPlacements, api.FailedResourcePlacement{ResourceIdentifier: id, Condition: metav1.Condition{
-			Type: api.Applied, Status: metav1.ConditionFalse, Reason: refused.Reason, Message: refused.Message,
-			LastTransitionTime: metav1.NewTime(c.Binding.AssignedAt),
-		}})
+		s.FailedPlacements = append(s.FailedPlacements, b.neverApplied(c, refused.Manifest, refused.Reason, refused.Message))
+	}
+	for _, y := range c.Yielded {
+		s.FailedPlacements = append(s.FailedPlacements, b.neverApplied(c, y.Manifest, api.FailedToTakeOver, yieldedMessage(y)))
 	}
 	for i := range seen.Exceptions {
-		o := &seen.Exceptions[i]
-		id := identifier(o)
-		if !b.reportsDiff() && !(o.Applied.OK && o.Available.OK) {
-			s.FailedPlacements = append(s.FailedPlacements, api.FailedResourcePlacement{ResourceIdentifier: id, Condition: b.failure(o)})
-		}
-		if len(o.Diffs) == 0 {
-			continue
-		}
-		if o.Drift && !b.reportsDiff() {
-			s.DriftedPlacements = append(s.DriftedPlacements, api.DriftedResourcePlacement{
-				ResourceIdentifier: id, ObservationTime: metav1.NewTime(o.LastSeen), TargetClusterObservedGeneration: o.Generation,
-				FirstDriftedObservedTime: metav1.NewTime(o.FirstSeen), ObservedDrifts: o.Diffs,
-			})
-			continue
-		}
+		b.object(&seen.Exceptions[i], seen, s)
+	}
+	sortBy(s.FailedPlacements, func(f api.FailedResourcePlacement) api.ResourceIdentifier { return f.ResourceIdentifier })
+	sortBy(s.DriftedPlacements, func(f api.DriftedResourcePlacement) api.ResourceIdentifier { return f.ResourceIdentifier })
+	sortBy(s.DiffedPlacements, func(f api.DiffedResourcePlacement) api.ResourceIdentifier { return f.ResourceIdentifier })
+}
+
+// neverApplied is an object that was not even sent to the member.
+func (b *builder) neverApplied(c *plan.OnCluster, m *work.Manifest, reason, message string) api.FailedResourcePlacement {
+	return api.FailedResourcePlacement{ResourceIdentifier: m.Identifier(), Condition: metav1.Condition{
+		Type: api.Applied, Status: metav1.ConditionFalse, Reason: reason, Message: message,
+		LastTransitionTime: metav1.NewTime(c.Binding.AssignedAt),
+	}}
+}
+
+func yieldedMessage(y plan.Yielded) string {
+	other := y.To.String()
+	if y.Origin.Path != "" {
+		other += " (" + y.Origin.String() + ")"
+	}
+	text := "Failed to apply the manifest (error: failed to take over a pre-existing object: " +
+		"the object is already owned by another Fleet AppliedWork object: the placement " + other
+	if y.Passing {
+		return text + " has it on this cluster until its rollout gets here)"
+	}
+	return text + " selects it as well and has it on this cluster)"
+}
+
+// object tells of one object that is not simply applied and available.
+func (b *builder) object(o *ledger.ObjectState, seen *ledger.WorkSeen, s *api.PerClusterPlacementStatus) {
+	id := identifier(o)
+	if !b.reportsDiff() && !(o.Applied.OK && o.Available.OK) {
+		s.FailedPlacements = append(s.FailedPlacements, api.FailedResourcePlacement{ResourceIdentifier: id, Condition: b.failure(o)})
+	}
+	switch {
+	case len(o.Diffs) == 0:
+	case b.reportsDiff() && !seen.Applied():
+		// Differences are told when all of them are known.
+	case o.Drift && !b.reportsDiff():
+		s.DriftedPlacements = append(s.DriftedPlacements, api.DriftedResourcePlacement{
+			ResourceIdentifier: id, ObservationTime: metav1.NewTime(o.LastSeen), TargetClusterObservedGeneration: o.Generation,
+			FirstDriftedObservedTime: metav1.NewTime(o.FirstSeen), ObservedDrifts: o.Diffs,
+		})
+	default:
 		d := api.DiffedResourcePlacement{
 			ResourceIdentifier: id, ObservationTime: metav1.NewTime(o.LastSeen),
 			FirstDiffedObservedTime: metav1.NewTime(o.FirstSeen), ObservedDiffs: o.Diffs,
@@ -57,9 +87,6 @@ func (b *builder) objects(c *plan.OnCluster, s *api.PerClusterPlacementStatus) {
 		}
 		s.DiffedPlacements = append(s.DiffedPlacements, d)
 	}
-	sortBy(s.FailedPlacements, func(f api.FailedResourcePlacement) api.ResourceIdentifier { return f.ResourceIdentifier })
-	sortBy(s.DriftedPlacements, func(f api.DriftedResourcePlacement) api.ResourceIdentifier { return f.ResourceIdentifier })
-	sortBy(s.DiffedPlacements, func(f api.DiffedResourcePlacement) api.ResourceIdentifier { return f.ResourceIdentifier })
 }
 
 // sortBy orders a list as KubeFleet does before it cuts one.
@@ -83,16 +110,13 @@ func identifier(o *ledger.ObjectState) api.ResourceIdentifier {
 
 // failure is the condition that makes an object a failed one.
 func (b *builder) failure(o *ledger.ObjectState) metav1.Condition {
-	typ, v := api.Applied, o.Applied
+	typ, v, what := api.Applied, o.Applied, "applied"
 	if o.Applied.OK {
-		typ, v = api.Available, o.Available
-	}
-	since := v.Since
-	if since.IsZero() {
-		since = b.Now
+		typ, v, what = api.Available, o.Available, "available"
 	}
 	return metav1.Condition{
-		Type: typ, Status: metav1.ConditionFalse, Reason: v.Reason, Message: v.Message,
-		ObservedGeneration: o.Generation, LastTransitionTime: metav1.NewTime(since),
+		Type: typ, Status: metav1.ConditionFalse, Reason: v.Reason,
+		Message:            cmp.Or(v.Message, "The manifest is not "+what+", and the member did not say why"),
+		ObservedGeneration: o.Generation, LastTransitionTime: metav1.NewTime(v.Since),
 	}
 }

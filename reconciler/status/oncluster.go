@@ -102,8 +102,8 @@ func (b *builder) applied(c *plan.OnCluster) verdict {
 	switch {
 	case !seen.Done:
 		return verdict{metav1.ConditionFalse, api.ApplyInProgress, "Resources are being applied"}
-	case !seen.Applied() || len(c.Content.Refused) > 0:
-		return verdict{metav1.ConditionFalse, api.NotAllWorkHaveBeenApplied, fmt.Sprintf("Work object %s has failed to apply", b.workName(seen, appliedToo))}
+	case !allApplied(c):
+		return verdict{metav1.ConditionFalse, api.NotAllWorkHaveBeenApplied, fmt.Sprintf("Work object %s has failed to apply", b.failedWork(c))}
 	default:
 		return verdict{metav1.ConditionTrue, api.AllWorkHaveBeenApplied, "All corresponding work objects are applied"}
 	}
@@ -113,7 +113,7 @@ func (b *builder) available(c *plan.OnCluster) verdict {
 	seen := c.Seen()
 	switch {
 	case !seen.Available():
-		return verdict{metav1.ConditionFalse, api.NotAllWorkAreAvailable, fmt.Sprintf("Work object %s is not yet available", b.workName(seen, availableToo))}
+		return verdict{metav1.ConditionFalse, api.NotAllWorkAreAvailable, fmt.Sprintf("Work object %s is not yet available", b.workOf(unavailable(seen)))}
 	case seen.Untrackable > 0:
 		return verdict{metav1.ConditionTrue, api.NotAllWorkAreAvailabilityTrackable, fmt.Sprintf("The availability of work object %s is not trackable", b.mainWork())}
 	default:
@@ -126,24 +126,47 @@ func (b *builder) diffReported(c *plan.OnCluster) verdict {
 	switch {
 	case !seen.Done:
 		return verdict{metav1.ConditionFalse, api.DiffReportInProgress, "Diff reporting on resources is in progress"}
-	case !seen.Applied():
-		return verdict{metav1.ConditionFalse, api.NotAllWorkHaveDiffReported, fmt.Sprintf("Work object %s has failed to report diff", b.workName(seen, appliedToo))}
+	case !allApplied(c):
+		return verdict{metav1.ConditionFalse, api.NotAllWorkHaveDiffReported, fmt.Sprintf("Work object %s has failed to report diff", b.failedWork(c))}
 	default:
 		return verdict{metav1.ConditionTrue, api.AllWorkHaveDiffReported, "All corresponding work objects have reported diff"}
 	}
 }
 
-func appliedToo(o *ledger.ObjectState) bool   { return o.Applied.OK }
-func availableToo(o *ledger.ObjectState) bool { return o.Applied.OK && o.Available.OK }
+// allApplied reports whether nothing is missing: neither what the member tried
+// nor what it was never sent.
+func allApplied(c *plan.OnCluster) bool {
+	return c.Seen().Applied() && len(c.Content.Refused)+len(c.Yielded) == 0
+}
 
-// workName names the unit that the first object which is not fine belongs to.
-func (b *builder) workName(seen *ledger.WorkSeen, fine func(*ledger.ObjectState) bool) string {
-	for i := range seen.Exceptions {
-		if o := &seen.Exceptions[i]; !fine(o) && o.Envelope != nil {
-			return envelopeWork(b.mainWork(), o.Envelope)
-		} else if !fine(o) {
-			break
+// failedWork names the unit that the first object which is not applied belongs
+// to.
+func (b *builder) failedWork(c *plan.OnCluster) string {
+	for i := range c.Seen().Exceptions {
+		if o := &c.Seen().Exceptions[i]; !o.Applied.OK {
+			return b.workOf(o.Envelope)
 		}
+	}
+	if len(c.Content.Refused) > 0 {
+		return b.workOf(c.Content.Refused[0].Envelope)
+	}
+	return b.workOf(c.Yielded[0].Envelope)
+}
+
+// unavailable is the envelope of the first object that is not available; nil if
+// it stands alone.
+func unavailable(seen *ledger.WorkSeen) *api.EnvelopeIdentifier {
+	for i := range seen.Exceptions {
+		if o := &seen.Exceptions[i]; !o.Available.OK {
+			return o.Envelope
+		}
+	}
+	return nil
+}
+
+func (b *builder) workOf(e *api.EnvelopeIdentifier) string {
+	if e != nil {
+		return envelopeWork(b.mainWork(), e)
 	}
 	return b.mainWork()
 }

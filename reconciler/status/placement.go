@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -109,6 +110,8 @@ func (b *builder) reportsDiff() bool {
 
 func (b *builder) scheduled() verdict {
 	switch {
+	case b.p.Pending:
+		return verdict{metav1.ConditionUnknown, api.SchedulePending, "Scheduling has not completed"}
 	case b.p.Internal != "":
 		return verdict{metav1.ConditionFalse, api.SchedulingFailed, "An internal error kept the placement from being decided; it keeps what it holds. The log has the details"}
 	case b.p.Selection.Invalid != "":
@@ -149,10 +152,21 @@ func (b *builder) clusters(index string) []api.PerClusterPlacementStatus {
 	for _, d := range missing[:max(0, min(len(missing), b.p.Schedule.Wanted-b.p.Schedule.Found))] {
 		out = append(out, api.PerClusterPlacementStatus{Conditions: []metav1.Condition{{
 			Type: api.Scheduled, Status: metav1.ConditionFalse, Reason: api.ScheduleFailed, Message: d.Reason,
-			ObservedGeneration: b.p.Record.Generation, LastTransitionTime: metav1.NewTime(b.Now),
+			ObservedGeneration: b.p.Record.Generation, LastTransitionTime: metav1.NewTime(b.unfulfilled()),
 		}}})
 	}
 	return out
+}
+
+// unfulfilled is since when clusters are missing: as long as the condition
+// Scheduled is false.
+func (b *builder) unfulfilled() time.Time {
+	if b.record != nil {
+		if was := b.record.Transitions[b.prefix()+api.Scheduled]; was.Status == string(metav1.ConditionFalse) {
+			return was.Time
+		}
+	}
+	return b.Now
 }
 
 // decisions are the scheduler's, or, if it could not be asked, one for each

@@ -21,6 +21,9 @@ type Input struct {
 	Ledger *ledger.Ledger
 	Source Source
 	Now    time.Time
+	// Memo keeps from one report to the next what did not change; nil keeps
+	// nothing.
+	Memo *Memo
 }
 
 // A Git is how following the remote goes.
@@ -108,35 +111,35 @@ type Transitions struct {
 	To      map[string]ledger.Transition
 }
 
-// Build tells everything.
+// Build tells everything. What did not change since the Memo was last used is
+// the same in both reports.
 func Build(in Input) *Report {
-	r := &Report{At: in.Now, Source: in.Source, questions: map[string]question{}}
+	if in.Memo == nil {
+		in.Memo = NewMemo()
+	}
+	r := &Report{At: in.Now, Source: in.Source, questions: make(map[string]question, len(in.Plan.Placements))}
 	if in.Head != nil {
 		r.Source.Warnings = in.Head.Warnings
 	}
 	for _, p := range in.Plan.Placements {
-		if p.Spec == nil {
-			r.Details = append(r.Details, detail(p))
-			continue
+		t := in.Memo.placement(in, p)
+		r.Details = append(r.Details, t.detail)
+		r.Transitions = append(r.Transitions, t.transitions...)
+		t.transitions = nil // they are told once
+		switch {
+		case t.cluster != nil:
+			r.Placements = append(r.Placements, t.cluster)
+		case t.namespaced != nil:
+			r.ResourcePlacements = append(r.ResourcePlacements, t.namespaced)
 		}
-		b := &builder{Input: in, p: p, record: in.Ledger.Placement(p.Key)}
-		status := b.status()
-		r.Transitions = append(r.Transitions, b.transitions...)
-		r.Details = append(r.Details, detail(p))
-		r.questions[p.Key.String()] = newQuestion(in.Head.Commit.Hash, p, status)
-		if p.Key.Namespace == "" {
-			r.Placements = append(r.Placements, &api.ClusterResourcePlacement{
-				TypeMeta: typeMeta(api.PlacementGroup, p.Key.Kind()), ObjectMeta: b.meta(), Spec: p.Spec.Spec, Status: status,
-			})
-		} else {
-			r.ResourcePlacements = append(r.ResourcePlacements, &api.ResourcePlacement{
-				TypeMeta: typeMeta(api.PlacementGroup, p.Key.Kind()), ObjectMeta: b.meta(), Spec: p.Spec.Spec, Status: status,
-			})
+		if t.asked {
+			r.questions[p.Key.String()] = t.question
 		}
 	}
 	for _, c := range in.Plan.Members {
-		r.Clusters = append(r.Clusters, cluster(c, in.Ledger.Cluster(c.Name)))
+		r.Clusters = append(r.Clusters, in.Memo.cluster(c, in.Ledger.Cluster(c.Name)))
 	}
+	in.Memo.end(in)
 	return r
 }
 

@@ -1,0 +1,125 @@
+package status
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
+)
+
+// A Memo keeps from one Build to the next what is told of placements and
+// clusters of which there is no news. It changes no answer, only how long it
+// takes. One goroutine may use it.
+type Memo struct {
+	placements map[api.PlacementKey]*told
+	clusters   map[string]*toldCluster
+}
+
+// NewMemo returns an empty memo.
+func NewMemo() *Memo {
+	return &Memo{placements: map[api.PlacementKey]*told{}, clusters: map[string]*toldCluster{}}
+}
+
+// told is what is said of one placement: one of the two kinds, or neither if it
+// is being removed.
+type told struct {
+	of     *plan.Placement
+	commit string
+
+	cluster     *api.ClusterResourcePlacement
+	namespaced  *api.ResourcePlacement
+	detail      Detail
+	question    question
+	asked       bool
+	transitions []Transitions
+}
+
+// placement tells of one placement. A plan has the same placement as the one
+// before if nothing that matters to it has changed; then only the commit is
+// another.
+func (m *Memo) placement(in Input, p *plan.Placement) *told {
+	old := m.placements[p.Key]
+	commit := ""
+	if in.Head != nil {
+		commit = in.Head.Commit.Hash
+	}
+	if old != nil && old.of == p && old.commit == commit {
+		return old
+	}
+	t := &told{of: p, commit: commit}
+	if m.placements[p.Key] = t; p.Spec == nil {
+		t.detail = detail(p)
+		return t
+	}
+	b := &builder{Input: in, p: p, record: in.Ledger.Placement(p.Key)}
+	var s api.PlacementStatus
+	if old != nil && old.of == p {
+		s, t.detail = old.status(), old.detail
+	} else {
+		s, t.detail = b.status(), detail(p)
+		t.transitions = b.transitions
+	}
+	t.tell(b.meta(), p, s)
+	t.question, t.asked = newQuestion(commit, p, s), true
+	return t
+}
+
+func (t *told) status() api.PlacementStatus {
+	if t.cluster != nil {
+		return t.cluster.Status
+	}
+	return t.namespaced.Status
+}
+
+func (t *told) tell(meta metav1.ObjectMeta, p *plan.Placement, s api.PlacementStatus) {
+	kind := typeMeta(api.PlacementGroup, p.Key.Kind())
+	if p.Key.Namespace == "" {
+		t.cluster = &api.ClusterResourcePlacement{TypeMeta: kind, ObjectMeta: meta, Spec: p.Spec.Spec, Status: s}
+	} else {
+		t.namespaced = &api.ResourcePlacement{TypeMeta: kind, ObjectMeta: meta, Spec: p.Spec.Spec, Status: s}
+	}
+}
+
+// toldCluster is what is said of one cluster.
+type toldCluster struct {
+	declared *hub.Cluster
+	seen     *ledger.Cluster
+	object   *api.MemberCluster
+}
+
+func (m *Memo) cluster(c *hub.Cluster, seen *ledger.Cluster) *api.MemberCluster {
+	old := m.clusters[c.Name]
+	if old == nil || old.declared != c || old.seen != seen {
+		old = &toldCluster{c, seen, cluster(c, seen)}
+		m.clusters[c.Name] = old
+	}
+	return old.object
+}
+
+// end forgets what is not told any more.
+func (m *Memo) end(in Input) {
+	if len(m.placements) > len(in.Plan.Placements) {
+		told := make(map[api.PlacementKey]bool, len(in.Plan.Placements))
+		for _, p := range in.Plan.Placements {
+			told[p.Key] = true
+		}
+		for key := range m.placements {
+			if !told[key] {
+				delete(m.placements, key)
+			}
+		}
+	}
+	if len(m.clusters) > len(in.Plan.Members) {
+		told := make(map[string]bool, len(in.Plan.Members))
+		for _, c := range in.Plan.Members {
+			told[c.Name] = true
+		}
+		for name := range m.clusters {
+			if !told[name] {
+				delete(m.clusters, name)
+			}
+		}
+	}
+}
