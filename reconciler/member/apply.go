@@ -309,7 +309,7 @@ func (s *session) concurrently(ctx context.Context, tasks []task) []outcome {
 		wg.Add(1)
 		go func() {
 			defer func() { <-slots; wg.Done() }()
-			defer s.place()()
+			defer s.place(ctx)()
 			out[i] = s.do(ctx, tasks[i])
 		}()
 	}
@@ -317,13 +317,26 @@ func (s *session) concurrently(ctx context.Context, tasks []task) []outcome {
 	return out
 }
 
+// lateAnswer is how long a request keeps its place under the common bound: a
+// cluster that does not answer must not take the places of all others.
+const lateAnswer = time.Second
+
 // place takes a place under the common bound, and returns how to give it back.
-func (s *session) place() func() {
+func (s *session) place(ctx context.Context) func() {
 	if s.cfg.Limit == nil {
 		return func() {}
 	}
-	s.cfg.Limit <- struct{}{}
-	return func() { <-s.cfg.Limit }
+	select {
+	case s.cfg.Limit <- struct{}{}:
+	case <-ctx.Done():
+		return func() {}
+	}
+	free := sync.OnceFunc(func() { <-s.cfg.Limit })
+	late := time.AfterFunc(lateAnswer, free)
+	return func() {
+		late.Stop()
+		free()
+	}
 }
 
 // conclude takes in what came of a task.

@@ -2,6 +2,7 @@ package member
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"sync"
@@ -226,7 +227,9 @@ func (s *session) watchFrom(ctx context.Context, k *kindWatch, known map[api.ID]
 		return "", err
 	}
 	defer w.Stop()
+	start, told := time.Now(), false
 	for e := range w.ResultChan() {
+		told = true
 		if e.Type == watch.Error {
 			return "", fmt.Errorf("%v", e.Object)
 		}
@@ -247,8 +250,13 @@ func (s *session) watchFrom(ctx context.Context, k *kindWatch, known map[api.ID]
 		known[id] = true
 		s.changes.put(id, l)
 	}
+	if !told && time.Since(start) < time.Second {
+		return "", errShortWatch // or we would ask again without pause
+	}
 	return version, nil
 }
+
+var errShortWatch = errors.New("it ended at once and told nothing")
 
 // look keeps of an object what we need of it.
 func (k *kindWatch) look(o runtime.Object) (api.ID, *live) {
