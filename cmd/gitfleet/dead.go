@@ -3,28 +3,37 @@ package main
 import (
 	"slices"
 
+	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// clusters warns of members that no placement selects. A placement that goes by
-// what only the members themselves can tell could select any.
+// clusters warns of members that no placement selects, nor would select if
+// others were not there: a reserve is not there in vain. A placement that goes
+// by what only the members themselves can tell could select any.
 func (i *inspector) clusters() {
-	chosen := map[string]bool{}
-	for _, p := range i.plan.Placements {
-		if i.unsure(p) {
-			return
-		}
-		for _, c := range p.Clusters {
-			chosen[c.Binding.Cluster] = true
-		}
+	if slices.ContainsFunc(i.plan.Placements, i.unsure) {
+		return
 	}
-	for _, c := range i.Clusters {
-		if !chosen[c.Name] {
+	for n, c := range i.Clusters {
+		selects := func(p *plan.Placement) bool { return p.On(c.Name) != nil || reserves(p, i.plan.Clusters[n]) }
+		if !slices.ContainsFunc(i.plan.Placements, selects) {
 			i.warn(c.Origin, "", "no placement selects the cluster "+c.Name)
 		}
 	}
+}
+
+// reserves reports whether a placement that picks a number of clusters would
+// pick this one, if there were no other.
+func reserves(p *plan.Placement, c placement.Cluster) bool {
+	if p.Request == nil || p.Request.Policy == nil || p.Request.Policy.PlacementType != api.PickN {
+		return false
+	}
+	alone, policy := *p.Request, *p.Request.Policy
+	policy.NumberOfClusters = new(int32(1))
+	alone.Policy, alone.Clusters, alone.Bindings = &policy, []placement.Cluster{c}, nil
+	return placement.Schedule(alone).Found > 0
 }
 
 // unsure reports whether a placement asks for properties that members do not
