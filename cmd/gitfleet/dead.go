@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"io"
 	"slices"
 
 	"github.com/gitfleet/gitfleet/placement"
@@ -13,7 +15,7 @@ import (
 // others were not there: a reserve is not there in vain. A placement that goes
 // by what only the members themselves can tell could select any.
 func (i *inspector) clusters() {
-	if slices.ContainsFunc(i.plan.Placements, i.unsure) {
+	if len(i.open) > 0 {
 		return
 	}
 	for n, c := range i.Clusters {
@@ -36,17 +38,43 @@ func reserves(p *plan.Placement, c placement.Cluster) bool {
 	return placement.Schedule(alone).Found > 0
 }
 
-// unsure reports whether a placement asks for properties that members do not
-// declare: what it would select is not known here.
-func (i *inspector) unsure(p *plan.Placement) bool {
-	for _, name := range properties(p.Spec.Spec.Policy) {
-		for _, c := range i.plan.Clusters {
-			if _, known := c.Properties[name]; !known {
-				return true
+// unsure are the placements that ask for properties that members do not
+// declare, and those that look at such: what they would select is not known
+// here.
+func unsure(p *plan.Plan) map[api.PlacementKey]bool {
+	open := map[api.PlacementKey]bool{}
+	for before := -1; before < len(open); {
+		before = len(open)
+		for _, pl := range p.Placements {
+			policy := pl.Spec.Spec.Policy
+			looks := func(name string) bool { return open[api.PlacementKey{Namespace: pl.Key.Namespace, Name: name}] }
+			if unknown(p.Clusters, properties(policy)) || slices.ContainsFunc(placement.LooksAt(policy), looks) {
+				open[pl.Key] = true
 			}
 		}
 	}
-	return false
+	return open
+}
+
+// tellUnsure names the placements of which a person must not believe that they
+// select what is seen here.
+func tellUnsure(w io.Writer, p *plan.Plan) {
+	open := unsure(p)
+	for _, pl := range p.Placements {
+		if open[pl.Key] {
+			fmt.Fprintf(w, "%s: where %s goes depends on properties that not every MemberCluster declares; --clusters tells them\n", pl.Spec.Origin, pl.Key)
+		}
+	}
+}
+
+// unknown reports whether some cluster lacks some property.
+func unknown(clusters []placement.Cluster, names []string) bool {
+	return slices.ContainsFunc(clusters, func(c placement.Cluster) bool {
+		return slices.ContainsFunc(names, func(name string) bool {
+			_, known := c.Properties[name]
+			return !known
+		})
+	})
 }
 
 // properties are those that a policy asks for.

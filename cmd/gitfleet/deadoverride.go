@@ -36,7 +36,7 @@ func (i *inspector) overrides() {
 	for _, p := range i.plan.Placements {
 		r := work.NewRenderer(p.Key, p.Selection.Objects, cros, ros, plan.Scope(i.Snapshot))
 		renderers = append(renderers, r)
-		if i.unsure(p) || len(p.Clusters) == 0 {
+		if i.open[p.Key] || len(p.Clusters) == 0 {
 			continue
 		}
 		for _, w := range r.Idle(i.held(p)) {

@@ -23,12 +23,14 @@ type inspector struct {
 	found []finding
 	// declared is where overrides stand, by what warnings call them.
 	declared map[string]api.Origin
+	// open are the placements of which nobody here knows what they select.
+	open map[api.PlacementKey]bool
 }
 
 // inspect finds what shows only when a commit is thought through. The plan is
 // one of a fleet in which all is well.
 func inspect(s *hub.Snapshot, p *plan.Plan) []finding {
-	i := &inspector{Snapshot: s, plan: p, declared: map[string]api.Origin{}}
+	i := &inspector{Snapshot: s, plan: p, declared: map[string]api.Origin{}, open: unsure(p)}
 	for _, o := range s.ClusterOverrides {
 		i.declared[fmt.Sprintf("%s %q", "ClusterResourceOverride", o.Name)] = o.Origin
 	}
@@ -81,16 +83,15 @@ func (i *inspector) placement(p *plan.Placement) {
 		i.fail(at, p.Selection.InvalidField, p.Selection.Invalid)
 		return
 	}
-	unsure := i.unsure(p)
 	for _, w := range p.Warnings {
-		if !unsure || !slices.Contains(p.Schedule.Notes, w.Message) {
+		if !i.open[p.Key] || !slices.Contains(p.Schedule.Notes, w.Message) {
 			i.add(i.ruleOf(p, w), hub.Warning, i.overridden(w.Message, at), w.Field, w.Message)
 		}
 	}
 	if len(p.Selection.Objects) == 0 && len(p.Selection.Warnings) == 0 {
 		i.warn(at, "spec.resourceSelectors", "selects nothing that may be placed")
 	}
-	if !unsure && len(i.Clusters) > 0 {
+	if !i.open[p.Key] && len(i.Clusters) > 0 {
 		i.choice(p)
 	}
 	i.contents(p)

@@ -112,17 +112,17 @@ func (c Config) readRemote(ctx context.Context, ref string) (*hub.Snapshot, erro
 	}
 	defer os.RemoveAll(dir)
 	c.StateDir, c.Source.Interval, c.Source.Signatures = dir, seconds(3600), SignaturesConfig{}
-	for _, r := range refs(ref) {
+	meanings := refs(ref)
+	for _, r := range meanings {
 		s := &c.Source
 		s.Branch, s.Tag, s.SemVer, s.Commit = r.Branch, r.Tag, r.SemVer, r.Commit
 		if err := errors.Join(c.validateSource()...); err != nil {
 			return nil, err
 		}
 		snapshot, err := c.readCommit(ctx)
-		if errors.Is(err, gitsource.ErrRefNotFound) {
-			continue
+		if len(meanings) == 1 || !errors.Is(err, gitsource.ErrRefNotFound) {
+			return snapshot, err
 		}
-		return snapshot, err
 	}
 	return nil, fmt.Errorf("%s has no branch and no tag %q; a commit is named by its whole hash", c.Source.URL, ref)
 }
@@ -149,10 +149,8 @@ func (c Config) readCommit(ctx context.Context) (*hub.Snapshot, error) {
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	case errors.Is(failure, gitsource.ErrRefNotFound):
-		return nil, failure
 	case failure != nil:
-		return nil, fmt.Errorf("%s: %s", repo.Status().URL, repo.Status().Error) // which holds no secret
+		return nil, &cloneError{repo.Status().URL, repo.Status().Error, failure}
 	}
 	files, err := repo.Files(ctx, head.Hash)
 	if err != nil {
@@ -161,6 +159,15 @@ func (c Config) readCommit(ctx context.Context) (*hub.Snapshot, error) {
 	commit := hub.Commit{Hash: head.Hash, Author: head.Author, Subject: head.Subject, Time: head.Time, Message: head.Message}
 	return hub.NewLoader(c.hub()).Load(commit, files)
 }
+
+// A cloneError tells why a clone failed, in words that hold no secret.
+type cloneError struct {
+	url, words string
+	err        error
+}
+
+func (e *cloneError) Error() string { return e.url + ": " + e.words }
+func (e *cloneError) Unwrap() error { return e.err }
 
 // lookAt thinks about what was read, with the observed fleet of a file if one
 // is named.

@@ -69,7 +69,7 @@ func TestValidateACommit(t *testing.T) {
 		"branch with /":  {remote + "@next/step", 2, "hub/web.yaml:1: metadata"},
 		"tag":            {remote + "@v1.2.0", 0, "valid"},
 		"range":          {remote + "@>=1.0 <2", 0, "valid"},
-		"empty range":    {remote + "@>=2", 2, "no branch and no tag"},
+		"empty range":    {remote + "@>=2", 2, "no tag is in the range"},
 		"commit":         {remote + "@" + broken, 2, "hub/web.yaml:1: not valid YAML"},
 		"short commit":   {remote + "@" + broken[:8], 2, "a commit is named by its whole hash"},
 		"no such branch": {remote + "@gone", 2, `has no branch and no tag "gone"`},

@@ -50,7 +50,7 @@ Exit codes: 0 valid, 2 problems, and with --strict 1 if there are warnings only.
 				return fmt.Errorf("-o %s: use text, json, sarif or github", output)
 			}
 			snapshot, err := r.read(cmd.Context(), cmd.Flags(), args[0])
-			found, err := examine(snapshot, err, clusters)
+			found, thought, err := examine(snapshot, err, clusters)
 			if err != nil {
 				return err
 			}
@@ -60,6 +60,9 @@ Exit codes: 0 valid, 2 problems, and with --strict 1 if there are warnings only.
 			}
 			if err := write(cmd.OutOrStdout(), commit, found); err != nil {
 				return fmt.Errorf("write: %w", err)
+			}
+			if thought != nil {
+				tellUnsure(cmd.ErrOrStderr(), thought.plan)
 			}
 			summarize(cmd.ErrOrStderr(), args[0], snapshot, found)
 			return verdict(found, strict)
@@ -74,21 +77,22 @@ Exit codes: 0 valid, 2 problems, and with --strict 1 if there are warnings only.
 
 const clustersUsage = "file of MemberClusters with their status, as get clusters -o yaml writes it: the observed fleet"
 
-// examine tells all that is wrong with what was loaded, or with what did not
-// load. An error is what kept it from being read at all.
-func examine(s *hub.Snapshot, err error, clusters string) ([]finding, error) {
+// examine tells all that is wrong with what was loaded, and what was thought of
+// it, or with what did not load. An error is what kept it from being read at
+// all.
+func examine(s *hub.Snapshot, err error, clusters string) ([]finding, *outlook, error) {
 	var bad *hub.LoadError
 	if errors.As(err, &bad) {
-		return inOrder(findingsOf(bad.Problems)), nil
+		return inOrder(findingsOf(bad.Problems)), nil, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	o, err := lookAt(s, clusters)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return inOrder(append(findingsOf(o.warnings), inspect(o.snapshot, o.plan)...)), nil
+	return inOrder(append(findingsOf(o.warnings), inspect(o.snapshot, o.plan)...)), o, nil
 }
 
 // summarize says in a line how it went, beside what was asked for.
