@@ -19,6 +19,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/test/world"
 )
 
 var update = flag.Bool("update", false, "rewrite what the scenes expect")
@@ -101,7 +102,7 @@ func newScene(t testing.TB) *scene {
 
 func (s *scene) commit(name string, data []byte) {
 	s.t.Helper()
-	snapshot, err := s.loader.Load(hub.Commit{Hash: name, Time: s.in.Now}, files(s.t, string(data)))
+	snapshot, err := s.loader.Load(hub.Commit{Hash: name, Time: s.in.Now}, world.Files(s.t, string(data)))
 	if err != nil {
 		s.t.Fatalf("commit %s: %v", name, err)
 	}

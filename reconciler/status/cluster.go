@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,7 +16,7 @@ import (
 
 // cluster is a member as declared, with what was seen of it. Our probes take
 // the place of KubeFleet's agent.
-func cluster(c *hub.Cluster, seen *ledger.Cluster) *api.MemberCluster {
+func cluster(c *hub.Cluster, seen *ledger.Cluster, now time.Time) *api.MemberCluster {
 	out := *c.MemberCluster
 	out.TypeMeta = typeMeta(api.ClusterGroup, "MemberCluster")
 	out.Annotations = maps.Clone(out.Annotations)
@@ -27,6 +28,9 @@ func cluster(c *hub.Cluster, seen *ledger.Cluster) *api.MemberCluster {
 	if seen == nil || seen.Joined.IsZero() {
 		out.Status.Conditions = []metav1.Condition{
 			condition(api.Joined, metav1.ConditionUnknown, api.MemberClusterUnknown, never(seen), seen),
+		}
+		if seen == nil {
+			out.Status.Conditions[0].LastTransitionTime = metav1.NewTime(now)
 		}
 		return &out
 	}

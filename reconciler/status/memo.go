@@ -89,10 +89,10 @@ type toldCluster struct {
 	object   *api.MemberCluster
 }
 
-func (m *Memo) cluster(c *hub.Cluster, seen *ledger.Cluster) *api.MemberCluster {
-	old := m.clusters[c.Name]
+func (m *Memo) cluster(c *hub.Cluster, in Input) *api.MemberCluster {
+	old, seen := m.clusters[c.Name], in.Ledger.Cluster(c.Name)
 	if old == nil || old.declared != c || old.seen != seen {
-		old = &toldCluster{c, seen, cluster(c, seen)}
+		old = &toldCluster{c, seen, cluster(c, seen, in.Now)}
 		m.clusters[c.Name] = old
 	}
 	return old.object

@@ -137,7 +137,7 @@ func Build(in Input) *Report {
 		}
 	}
 	for _, c := range in.Plan.Members {
-		r.Clusters = append(r.Clusters, in.Memo.cluster(c, in.Ledger.Cluster(c.Name)))
+		r.Clusters = append(r.Clusters, in.Memo.cluster(c, in))
 	}
 	in.Memo.end(in)
 	return r

@@ -1,4 +1,6 @@
-package plan
+// Package world writes hubs down in a few words, for scenes that a person can
+// read at a glance.
+package world
 
 import (
 	"fmt"
@@ -7,8 +9,8 @@ import (
 	"testing/fstest"
 )
 
-// files makes the files of a commit from a short text, one object a line and
-// each in a file of its own:
+// Files makes the files of a commit from a short text, one object a line and
+// each in a file of its own; a line that begins with # is a comment:
 //
 //	clusters east west/region=eu
 //	namespace web [team=a]
@@ -20,7 +22,7 @@ import (
 //	      [report] [abandon] [never] [broken]
 //
 // A placement is of the namespaces, its own name if none is given.
-func files(t testing.TB, text string) fstest.MapFS {
+func Files(t testing.TB, text string) fstest.MapFS {
 	t.Helper()
 	out := fstest.MapFS{}
 	for line := range strings.Lines(text) {

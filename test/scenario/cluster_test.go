@@ -1,0 +1,258 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+)
+
+// A cluster is a member that exists only here. It outlives the agents that come
+// to it, knows what is in it, and remembers what was done to it.
+type cluster struct {
+	name string
+
+	mu      sync.Mutex
+	objects map[api.ID]object
+	// owns are what placements were given here, also if it is nothing.
+	owns map[api.PlacementKey]placement.Revision
+	did  []string
+	// down says that nobody answers, slow how long every work takes, late how
+	// long until an agent finds out anything, failing are the placements of
+	// which nothing can be applied.
+	down    bool
+	slow    time.Duration
+	late    time.Duration
+	failing map[string]bool
+	// changed wakes the agent.
+	changed chan struct{}
+}
+
+type object struct {
+	owner api.PlacementKey
+	hash  string
+}
+
+func newCluster(name string) *cluster {
+	return &cluster{
+		name: name, objects: map[api.ID]object{}, owns: map[api.PlacementKey]placement.Revision{},
+		failing: map[string]bool{}, changed: make(chan struct{}, 1),
+	}
+}
+
+// set changes how the cluster is, and has its agent look.
+func (c *cluster) set(change func()) {
+	c.mu.Lock()
+	change()
+	c.mu.Unlock()
+	select {
+	case c.changed <- struct{}{}:
+	default:
+	}
+}
+
+// history tells what was done since it was last asked.
+func (c *cluster) history() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	did := c.did
+	c.did = nil
+	return did
+}
+
+func (c *cluster) note(format string, args ...any) {
+	c.did = append(c.did, fmt.Sprintf(format, args...))
+}
+
+// An agent comes to a cluster and keeps it, as a real one would.
+type agent struct {
+	*cluster
+	report func(ledger.Observation)
+	works  chan []work.Work
+	leave  chan struct{}
+	left   chan struct{}
+	// told is called with every Set, before it returns.
+	told func([]work.Work)
+}
+
+func newAgent(c *cluster, report func(ledger.Observation)) *agent {
+	return &agent{cluster: c, report: report, works: make(chan []work.Work, 1), leave: make(chan struct{}), left: make(chan struct{}), told: func([]work.Work) {}}
+}
+
+func (a *agent) Set(works []work.Work) {
+	a.told(works)
+	select {
+	case <-a.works:
+	default:
+	}
+	a.works <- works
+}
+
+func (a *agent) Leave() <-chan struct{} {
+	close(a.leave)
+	return a.left
+}
+
+func (a *agent) Run(ctx context.Context) error {
+	var works []work.Work
+	asked, todo, answers := false, false, false
+	probe := time.NewTicker(10 * time.Second)
+	defer probe.Stop()
+	leave := a.leave
+	if !a.wait(ctx, func() time.Duration { return a.late }) {
+		return nil
+	}
+	for {
+		answers = a.probe(answers)
+		if asked && todo && answers {
+			if !a.wait(ctx, func() time.Duration { return a.slow }) {
+				return nil
+			}
+			a.apply(works)
+			todo = false
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case works = <-a.works:
+			asked, todo = true, true
+		case <-a.changed:
+			todo = true
+		case <-probe.C:
+		case <-leave:
+			a.abandon()
+			close(a.left)
+			leave, asked = nil, false
+		}
+	}
+}
+
+// probe says how the cluster is, and when it answers after a silence, what it
+// holds.
+func (a *agent) probe(before bool) (answers bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	o := ledger.ClusterSeen{Cluster: a.name, At: time.Now(), Healthy: !a.down, Error: "no answer"}
+	if o.Healthy {
+		o.Error, o.UID, o.Properties = "", "uid-"+a.name, map[string]string{}
+	}
+	if o.Healthy && !before {
+		o.Holds = []ledger.Held{}
+		for _, key := range slices.SortedFunc(maps.Keys(a.owns), byKey) {
+			o.Holds = append(o.Holds, ledger.Held{Placement: key, Revision: a.owns[key]})
+		}
+	}
+	a.report(o)
+	return o.Healthy
+}
+
+func byKey(a, b api.PlacementKey) int { return strings.Compare(a.String(), b.String()) }
+
+// wait takes the time that something takes here.
+func (a *agent) wait(ctx context.Context, how func() time.Duration) bool {
+	a.mu.Lock()
+	d := how()
+	a.mu.Unlock()
+	if d == 0 {
+		return ctx.Err() == nil
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+// apply makes the cluster hold what is wanted: new before old goes, so that an
+// object that passes from one placement to another is never gone.
+func (a *agent) apply(works []work.Work) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	wanted := map[api.ID]api.PlacementKey{}
+	told := map[api.PlacementKey]work.Work{}
+	for _, w := range works {
+		told[w.Placement] = w
+		if !w.Remove && !a.failing[w.Placement.Name] {
+			for _, m := range w.Manifests {
+				a.applyOne(w.Placement, m, wanted)
+			}
+			a.owns[w.Placement] = w.Revision
+		}
+	}
+	for _, id := range slices.SortedFunc(maps.Keys(a.objects), api.ID.Compare) {
+		o := a.objects[id]
+		w, isTold := told[o.owner]
+		if _, isWanted := wanted[id]; isWanted || !isTold || w.Keep || a.failing[o.owner.Name] && !w.Remove {
+			continue
+		}
+		if w.Remove && w.Abandon {
+			a.note("gives up %s of %s", title(id), o.owner)
+		} else {
+			a.note("deletes %s of %s", title(id), o.owner)
+		}
+		delete(a.objects, id)
+	}
+	for _, w := range works {
+		a.reportWork(w)
+	}
+}
+
+func (a *agent) applyOne(p api.PlacementKey, m *work.Manifest, wanted map[api.ID]api.PlacementKey) {
+	if other, twice := wanted[m.ID]; twice {
+		a.note("IS TOLD TWICE to hold %s, by %s and %s", title(m.ID), other, p)
+	}
+	wanted[m.ID] = p
+	old, exists := a.objects[m.ID]
+	switch {
+	case !exists:
+		a.note("creates %s for %s", title(m.ID), p)
+	case old.owner != p:
+		a.note("passes %s from %s to %s", title(m.ID), old.owner, p)
+	case old.hash != m.Hash:
+		a.note("updates %s of %s", title(m.ID), p)
+	}
+	a.objects[m.ID] = object{p, m.Hash}
+}
+
+func (a *agent) reportWork(w work.Work) {
+	if w.Remove {
+		delete(a.owns, w.Placement)
+	}
+	o := ledger.WorkSeen{
+		Cluster: a.name, Placement: w.Placement, At: time.Now(), Revision: w.Revision, Done: true, Total: len(w.Manifests), Removed: w.Remove,
+	}
+	if a.failing[w.Placement.Name] && !w.Remove {
+		for _, m := range w.Manifests {
+			o.Exceptions = append(o.Exceptions, ledger.ObjectState{
+				ID: m.ID, Version: "v1", Envelope: m.Envelope,
+				Applied: ledger.Verdict{Reason: api.ManifestApplyFailed, Message: "Failed to apply the manifest (error: no)"},
+			})
+		}
+		slices.SortFunc(o.Exceptions, func(a, b ledger.ObjectState) int { return a.ID.Compare(b.ID) })
+	}
+	a.report(o)
+}
+
+// abandon gives up everything.
+func (a *agent) abandon() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, id := range slices.SortedFunc(maps.Keys(a.objects), api.ID.Compare) {
+		a.note("gives up %s of %s", title(id), a.objects[id].owner)
+	}
+	clear(a.objects)
+	clear(a.owns)
+}
+
+func title(id api.ID) string {
+	return id.Kind + " " + strings.TrimPrefix(id.Namespace+"/"+id.Name, "/")
+}

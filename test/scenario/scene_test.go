@@ -1,0 +1,296 @@
+package scenario
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+	"testing/synctest"
+	"time"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/test/world"
+)
+
+var update = flag.Bool("update", false, "rewrite what the scenes expect")
+
+// TestScenes plays the stories of testdata in virtual time. Each file of an
+// archive is a command, and what follows it is what it prints, but for a
+// commit, whose content follows:
+//
+//	commit v1              pushed; the short text of package world follows
+//	broken v2              pushed, and does not load
+//	down east, up east     a cluster answers no more, or again
+//	slow east 10m          every work takes that long there
+//	late east 20s          that long nobody knows anything of it after a start
+//	fail web east          nothing of the placement can be applied there
+//	heal web east          it can
+//	store fails            the ledger cannot be saved
+//	store works            it can
+//	stop, crash            the daemon ends; a crash saves nothing more
+//	start                  the daemon starts
+//	forget                 the ledger is lost, while it is stopped
+//	lose v1                a commit cannot be read any more
+//	tick 30s               time passes
+//	plan                   prints where every placement is on every cluster, and
+//	                       what was done there since it was last asked
+//	reports                prints how many reports there were since it was asked
+func TestScenes(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scenes: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			synctest.Test(t, func(t *testing.T) { play(t, archive) })
+			if *update {
+				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func play(t *testing.T, archive *txtar.Archive) {
+	s := newScene(t)
+	s.start()
+	defer s.stop()
+	for i := range archive.Files {
+		step := &archive.Files[i]
+		words := strings.Fields(step.Name)
+		if words[0] == "commit" {
+			s.source.push(words[1], "", world.Files(t, string(step.Data)))
+			synctest.Wait()
+			continue
+		}
+		got := s.do(words)
+		if !*update && got != string(step.Data) {
+			t.Errorf("step %d, %s:\n%s\nwant\n%s", i+1, step.Name, got, step.Data)
+		}
+		step.Data = []byte(got)
+	}
+}
+
+// A scene is a fleet in virtual time, with the real loop.
+type scene struct {
+	t        *testing.T
+	source   *source
+	store    *store
+	clusters map[string]*cluster
+
+	end  context.CancelFunc
+	done chan error
+
+	mu      sync.Mutex
+	report  *status.Report
+	reports int
+	log     *strings.Builder
+	// published is called with every report, on the loop's goroutine.
+	published func()
+	// member makes the agent of a cluster.
+	member func(*agent) reconciler.Member
+}
+
+func newScene(t *testing.T) *scene {
+	return &scene{
+		t: t, source: newSource(), store: &store{Store: ledger.Memory()}, clusters: map[string]*cluster{},
+		log: &strings.Builder{}, published: func() {}, member: func(a *agent) reconciler.Member { return a },
+	}
+}
+
+func (s *scene) cluster(name string) *cluster {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.clusters[name] == nil {
+		s.clusters[name] = newCluster(name)
+	}
+	return s.clusters[name]
+}
+
+func (s *scene) start() {
+	ctx, cancel := context.WithCancel(s.t.Context())
+	s.end, s.done = cancel, make(chan error, 1)
+	loop := reconciler.New(reconciler.Config{
+		Source: s.source, Loader: hub.NewLoader(hub.Options{}), Past: hub.NewLoader(hub.Options{}), Store: s.store,
+		Member: func(c *hub.Cluster, report func(ledger.Observation)) reconciler.Member {
+			return s.member(newAgent(s.cluster(c.Name), report))
+		},
+		Told: func() {}, Publish: s.publish, Log: slog.New(slog.NewTextHandler(s, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	})
+	go func() { s.done <- loop.Run(ctx) }()
+	synctest.Wait()
+}
+
+// Write takes the log.
+func (s *scene) Write(line []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.log.Write(line)
+}
+
+func (s *scene) publish(r *status.Report) {
+	Sound(s.t, r)
+	s.mu.Lock()
+	s.report = r
+	s.reports++
+	s.mu.Unlock()
+	s.published()
+}
+
+// stop ends the daemon, if it runs, and waits until all of it has ended.
+func (s *scene) stop() {
+	s.t.Helper()
+	if s.end == nil {
+		return
+	}
+	s.end()
+	if err := <-s.done; err != nil {
+		s.t.Errorf("the loop ended: %v", err)
+	}
+	s.end = nil
+}
+
+func (s *scene) do(words []string) string {
+	s.t.Helper()
+	out := ""
+	switch args := words[1:]; words[0] {
+	case "broken":
+		files := world.Files(s.t, "namespace web")
+		files["bad.yaml"] = &fstest.MapFile{Data: []byte("kind: [\n")}
+		s.source.push(args[0], "", files)
+	case "down", "up":
+		c := s.cluster(args[0])
+		c.set(func() { c.down = words[0] == "down" })
+	case "slow":
+		c := s.cluster(args[0])
+		c.set(func() { c.slow = s.duration(args[1]) })
+	case "late":
+		c := s.cluster(args[0])
+		c.set(func() { c.late = s.duration(args[1]) })
+	case "fail", "heal":
+		c := s.cluster(args[1])
+		c.set(func() { c.failing[args[0]] = words[0] == "fail" })
+	case "store":
+		s.store.fail(args[0] == "fails")
+	case "stop":
+		s.stop()
+	case "crash":
+		s.store.fail(true)
+		s.stop()
+		s.store.fail(false)
+	case "start":
+		s.start()
+	case "forget":
+		s.store.Store = ledger.Memory()
+	case "lose":
+		s.source.lose(args[0])
+	case "tick":
+		time.Sleep(s.duration(args[0])) // virtual
+	case "reports":
+		out = fmt.Sprintf("%d\n", s.reports)
+		s.reports = 0
+	case "plan":
+		synctest.Wait()
+		out = s.tell()
+	default:
+		s.t.Fatalf("%s is no part of a scene", words[0])
+	}
+	synctest.Wait()
+	return out
+}
+
+func (s *scene) duration(text string) time.Duration {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return d
+}
+
+// tell prints where everything is.
+func (s *scene) tell() string {
+	var b strings.Builder
+	r := s.report
+	switch {
+	case len(r.Source.Problems) > 0:
+		fmt.Fprintf(&b, "%s is refused: %s\n", r.Source.Newest.Hash, r.Source.Problems.Err())
+	case r.Source.LoadError != "":
+		fmt.Fprintf(&b, "%s is refused: %s\n", r.Source.Newest.Hash, r.Source.LoadError)
+	}
+	for i := range r.Details {
+		s.tellPlacement(&b, &r.Details[i])
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.clusters)) {
+		for _, line := range s.clusters[name].history() {
+			fmt.Fprintf(&b, "%s %s\n", name, line)
+		}
+	}
+	return b.String()
+}
+
+func (s *scene) tellPlacement(b *strings.Builder, d *status.Detail) {
+	ps := s.statusOf(d.Placement)
+	if ps != nil && ps.Conditions[0].Status != "True" {
+		fmt.Fprintf(b, "%s: %s\n", d.Placement, ps.Conditions[0].Message)
+	}
+	for _, c := range d.Clusters {
+		fmt.Fprintf(b, "%s %s %s\n", d.Placement, c.Cluster, strings.TrimSpace(c.Commit+" "+stateOf(&c, ps)))
+	}
+}
+
+func (s *scene) statusOf(name string) *api.PlacementStatus {
+	for _, p := range s.report.Placements {
+		if "crp/"+p.Name == name {
+			return &p.Status
+		}
+	}
+	return nil
+}
+
+// stateOf words how far a placement is on a cluster: as far as its conditions
+// go, and why no further.
+func stateOf(c *status.ClusterDetail, ps *api.PlacementStatus) string {
+	if c.Removing {
+		return "is being removed"
+	}
+	if c.Held != "" {
+		return "waits: " + c.Held
+	}
+	if ps == nil {
+		return ""
+	}
+	for _, e := range ps.PlacementStatuses {
+		if e.ClusterName != c.Cluster {
+			continue
+		}
+		last := e.Conditions[len(e.Conditions)-1]
+		if last.Status == "True" {
+			return "is " + strings.ToLower(last.Type)
+		}
+		text := fmt.Sprintf("is not %s: %s", strings.ToLower(last.Type), last.Message)
+		for _, f := range e.FailedPlacements {
+			text += fmt.Sprintf("\n    %s %s: %s", f.Kind, strings.TrimPrefix(f.Namespace+"/"+f.Name, "/"), f.Condition.Message)
+		}
+		return text
+	}
+	return ""
+}

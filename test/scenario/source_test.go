@@ -1,0 +1,121 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync"
+	"testing/fstest"
+	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+)
+
+// A source is a repository that exists only here.
+type source struct {
+	mu      sync.Mutex
+	commits map[string]commit
+	head    string
+	news    chan struct{}
+}
+
+type commit struct {
+	gitsource.Commit
+	files fstest.MapFS
+}
+
+func newSource() *source {
+	return &source{commits: map[string]commit{}, news: make(chan struct{}, 1)}
+}
+
+func (s *source) push(name, message string, files fstest.MapFS) {
+	s.mu.Lock()
+	s.commits[name] = commit{gitsource.Commit{Hash: name, Subject: name, Message: message, Time: time.Now()}, files}
+	s.head = name
+	s.mu.Unlock()
+	select {
+	case s.news <- struct{}{}:
+	default:
+	}
+}
+
+// lose makes a commit unreadable.
+func (s *source) lose(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.commits, name)
+}
+
+// Run hands over the head, and each new one.
+func (s *source) Run(ctx context.Context, head func(gitsource.Commit)) error {
+	last := ""
+	for {
+		s.mu.Lock()
+		c, ok := s.commits[s.head]
+		s.mu.Unlock()
+		if ok && c.Hash != last {
+			last = c.Hash
+			head(c.Commit)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.news:
+		}
+	}
+}
+
+func (s *source) Files(_ context.Context, hash string) (fs.FS, error) {
+	c, err := s.find(hash)
+	return c.files, err
+}
+
+func (s *source) Commit(_ context.Context, hash string) (gitsource.Commit, error) {
+	c, err := s.find(hash)
+	return c.Commit, err
+}
+
+func (s *source) find(hash string) (commit, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, ok := s.commits[hash]
+	if !ok {
+		return c, fmt.Errorf("read commit %s: object not found", hash)
+	}
+	return c, nil
+}
+
+func (s *source) Status() gitsource.Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return gitsource.Status{URL: "https://git.example/fleet", Ref: "main", Head: s.head}
+}
+
+// A store is a ledger's that can be made to fail, and knows what it saved last.
+type store struct {
+	ledger.Store
+
+	mu    sync.Mutex
+	fails bool
+	saves int
+}
+
+var errStore = errors.New("no space left on device")
+
+func (s *store) Save(l *ledger.Ledger) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fails {
+		return errStore
+	}
+	s.saves++
+	return s.Store.Save(l)
+}
+
+func (s *store) fail(yes bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fails = yes
+}
