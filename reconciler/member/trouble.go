@@ -1,6 +1,8 @@
 package member
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,6 +41,7 @@ const (
 // again: later each time, until its content changes or something happens that
 // it was waiting for.
 func (s *session) fail(o outcome) {
+	o.cond.Message = cut(o.cond.Message)
 	id, now := o.manifest.ID, time.Now()
 	t := s.trouble[id]
 	if t == nil || t.hash != o.manifest.Hash {
@@ -72,6 +75,17 @@ func (s *session) fail(o outcome) {
 		s.cfg.Log.Warn("object not applied", "cluster", s.cfg.Name, "placement", o.placement.String(),
 			"object", id.String(), "err", o.cond.Message)
 	}
+}
+
+// longest is how much is told of what a server has to say.
+const longest = 4 << 10
+
+// cut shortens a text that is too long for a status.
+func cut(text string) string {
+	if len(text) <= longest {
+		return text
+	}
+	return strings.ToValidUTF8(text[:longest], "") + fmt.Sprintf("… (%d more bytes)", len(text)-longest)
 }
 
 // scrub takes out of an error what it may quote of a Secret.
