@@ -15,6 +15,9 @@ import (
 
 // overrides warns of those that change nothing anywhere.
 func (i *inspector) overrides() {
+	if len(i.ClusterOverrides)+len(i.Overrides) == 0 {
+		return
+	}
 	var cros, freeCROs []*api.ClusterResourceOverride
 	var ros, freeROs []*api.ResourceOverride
 	idle := map[api.Origin]bool{} // told already
@@ -88,7 +91,7 @@ func (i *inspector) concerns(s *api.ClusterSelector) bool {
 func (i *inspector) held(p *plan.Placement) []placement.Cluster {
 	var held []placement.Cluster
 	for _, c := range i.plan.Clusters {
-		if slices.ContainsFunc(p.Clusters, func(o *plan.OnCluster) bool { return o.Binding.Cluster == c.Name }) {
+		if p.On(c.Name) != nil {
 			held = append(held, c)
 		}
 	}
