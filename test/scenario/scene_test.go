@@ -48,7 +48,6 @@ var update = flag.Bool("update", false, "rewrite what the scenes expect")
 //	tick 30s               time passes
 //	plan                   prints where every placement is on every cluster, and
 //	                       what was done there since it was last asked
-//	reports                prints how many reports there were since it was asked
 func TestScenes(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -100,11 +99,10 @@ type scene struct {
 	end  context.CancelFunc
 	done chan error
 
-	mu      sync.Mutex
-	report  *status.Report
-	reports int
-	log     *strings.Builder
-	// published is called with every report, on the loop's goroutine.
+	mu        sync.Mutex
+	report    *status.Report
+	reports   int
+	log       *strings.Builder
 	published func()
 	// member makes the agent of a cluster.
 	member func(*agent) reconciler.Member
@@ -152,8 +150,23 @@ func (s *scene) publish(r *status.Report) {
 	s.mu.Lock()
 	s.report = r
 	s.reports++
+	published := s.published
 	s.mu.Unlock()
-	s.published()
+	published()
+}
+
+// count returns how many reports there were.
+func (s *scene) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reports
+}
+
+// onPublish has f called with every report, on the loop's goroutine.
+func (s *scene) onPublish(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.published = f
 }
 
 // stop ends the daemon, if it runs, and waits until all of it has ended.
@@ -205,9 +218,6 @@ func (s *scene) do(words []string) string {
 		s.source.lose(args[0])
 	case "tick":
 		time.Sleep(s.duration(args[0])) // virtual
-	case "reports":
-		out = fmt.Sprintf("%d\n", s.reports)
-		s.reports = 0
 	case "plan":
 		synctest.Wait()
 		out = s.tell()
@@ -229,6 +239,8 @@ func (s *scene) duration(text string) time.Duration {
 // tell prints where everything is.
 func (s *scene) tell() string {
 	var b strings.Builder
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	r := s.report
 	switch {
 	case len(r.Source.Problems) > 0:

@@ -19,6 +19,8 @@ type source struct {
 	commits map[string]commit
 	head    string
 	news    chan struct{}
+	// end makes Run return.
+	end chan error
 }
 
 type commit struct {
@@ -27,7 +29,7 @@ type commit struct {
 }
 
 func newSource() *source {
-	return &source{commits: map[string]commit{}, news: make(chan struct{}, 1)}
+	return &source{commits: map[string]commit{}, news: make(chan struct{}, 1), end: make(chan error)}
 }
 
 func (s *source) push(name, message string, files fstest.MapFS) {
@@ -62,6 +64,8 @@ func (s *source) Run(ctx context.Context, head func(gitsource.Commit)) error {
 		select {
 		case <-ctx.Done():
 			return nil
+		case err := <-s.end:
+			return err
 		case <-s.news:
 		}
 	}

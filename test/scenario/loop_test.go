@@ -1,0 +1,190 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/test/world"
+)
+
+// simple is a fleet in which all is well.
+func simple(t *testing.T, clusters string) *scene {
+	s := newScene(t)
+	s.source.push("v1", "", world.Files(t, "clusters "+clusters+"\nnamespace web\nplace web\n"))
+	return s
+}
+
+// Whatever comes while the loop is busy is taken in at once, and thought
+// through once.
+func TestBurstIsOneTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := simple(t, "east west")
+		var report func(ledger.Observation)
+		s.member = func(a *agent) reconciler.Member { report = a.report; return a }
+		s.start()
+		defer s.stop()
+
+		busy, goOn := make(chan bool), make(chan bool)
+		s.onPublish(func() { busy <- true; <-goOn })
+		s.source.push("v2", "", world.Files(t, "clusters east west\nnamespace web\nconfigmap web/one\nplace web\n"))
+		<-busy
+		before := s.count()
+		for i := range 1000 {
+			report(ledger.ClusterSeen{Cluster: "west", At: time.Now(), Healthy: i%2 == 0, Error: "no answer"})
+		}
+		goOn <- true
+		<-busy
+		s.onPublish(func() {})
+		goOn <- true
+		synctest.Wait()
+		if turns := s.count() - before; turns != 1 {
+			t.Errorf("a thousand observations took %d turns", turns)
+		}
+	})
+}
+
+// What a probe found before is not thought about again.
+func TestNoNewsIsNoTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := simple(t, "east west")
+		s.start()
+		defer s.stop()
+		time.Sleep(time.Minute)
+		before := s.count()
+		time.Sleep(10 * time.Minute) // 120 probes, and a beat every half minute
+		if turns := s.count() - before; turns < 15 || turns > 25 {
+			t.Errorf("ten quiet minutes took %d turns", turns)
+		}
+	})
+}
+
+// Nobody is told what is not saved.
+func TestSavedBeforeTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := simple(t, "east west")
+		told := map[string]string{}
+		s.member = func(a *agent) reconciler.Member {
+			a.told = func(works []work.Work) {
+				kept, err := s.store.Load()
+				if err != nil {
+					t.Error(err)
+				}
+				for _, w := range works {
+					e := kept.Placement(w.Placement).Entry(a.name)
+					if e == nil || e.Binding.Assigned != w.Revision {
+						t.Errorf("%s is told %s of %s, which is not saved", a.name, w.Revision.Commit, w.Placement)
+					}
+					told[a.name] = w.Revision.Commit
+				}
+			}
+			return a
+		}
+		s.start()
+		defer s.stop()
+		if want := "map[east:v1 west:v1]"; fmt.Sprint(told) != want {
+			t.Fatalf("told %v, want %s", told, want)
+		}
+		s.store.fail(true)
+		s.source.push("v2", "", world.Files(t, "clusters east west\nnamespace web\nconfigmap web/one\nplace web unavailable 2\n"))
+		time.Sleep(time.Minute)
+		if want := "map[east:v1 west:v1]"; fmt.Sprint(told) != want {
+			t.Errorf("with a store that fails told %v", told)
+		}
+		if !strings.Contains(s.log.String(), errStore.Error()) {
+			t.Errorf("nobody hears of it:\n%s", s.log)
+		}
+		s.store.fail(false)
+		time.Sleep(2 * time.Second)
+		if want := "map[east:v2 west:v2]"; fmt.Sprint(told) != want {
+			t.Errorf("once it works again told %v", told)
+		}
+	})
+}
+
+// A member that takes its time to end holds up nobody, and the next one for the
+// same cluster waits for it.
+func TestSlowEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := simple(t, "east west")
+		var mu sync.Mutex
+		running := map[string]int{}
+		count := func(name string, n int) {
+			mu.Lock()
+			defer mu.Unlock()
+			if running[name] += n; running[name] > 1 {
+				t.Errorf("two agents at %s at one time", name)
+			}
+		}
+		s.member = func(a *agent) reconciler.Member { return &lingering{a, count} }
+		s.start()
+		defer s.stop()
+		// Other credentials for east: its agent has to end, and another to begin.
+		files := world.Files(t, "clusters east west\nnamespace web\nconfigmap web/one\nplace web unavailable 2\n")
+		files["cluster-east.yaml"].Data = []byte(strings.Replace(string(files["cluster-east.yaml"].Data), "name: east,", "name: east, annotations: {"+api.ContextAnnotation+": other},", 1))
+		s.source.push("v2", "", files)
+		time.Sleep(time.Second)
+		if did := s.cluster("west").history(); len(did) != 2 {
+			t.Errorf("west waits for the end of an agent of east: %v", did)
+		}
+		time.Sleep(2 * time.Minute)
+		if did := s.cluster("east").history(); len(did) != 2 {
+			t.Errorf("east did %v", did)
+		}
+	})
+}
+
+// lingering is an agent that goes on for a minute after it was told to stop.
+type lingering struct {
+	*agent
+	count func(name string, n int)
+}
+
+func (l *lingering) Run(ctx context.Context) error {
+	l.count(l.name, 1)
+	defer l.count(l.name, -1)
+	err := l.agent.Run(ctx)
+	time.Sleep(time.Minute)
+	return err
+}
+
+// A loop that cannot read its ledger does not begin.
+func TestUnreadableLedger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := simple(t, "east")
+		s.store.Store = unreadable{}
+		s.start()
+		if err := <-s.done; err != errStore {
+			t.Errorf("it ended with %v", err)
+		}
+		s.end()
+		if s.count() != 0 || len(s.clusters) != 0 {
+			t.Error("it did something all the same")
+		}
+	})
+}
+
+type unreadable struct{ ledger.Store }
+
+func (unreadable) Load() (*ledger.Ledger, error) { return nil, errStore }
+
+// When a source ends, so does the loop, with its error and all that it started.
+func TestSourceEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := simple(t, "east")
+		s.start()
+		s.source.end <- errStore
+		if err := <-s.done; err == nil || !strings.Contains(err.Error(), "follow the repository: "+errStore.Error()) {
+			t.Errorf("it ended with %v", err)
+		}
+		s.end()
+	})
+}
