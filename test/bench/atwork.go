@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/test/fleet"
+)
+
+// daemonAtWork measures the built program on three members, by the record that
+// the members keep of their requests: the first sync, a while in which nothing
+// changes, a restart.
+func daemonAtWork(ctx context.Context, b *bed) (_ map[string]float64, err error) {
+	const idle = 20 * time.Second // of polls, one a second
+	f, err := b.clusters(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	dir, remove, err := scratch()
+	if err != nil {
+		return nil, err
+	}
+	defer remove()
+	namespace, members := fresh("daemon"), f.Members()
+	d, err := b.newDaemon(ctx, dir, f.KubeconfigDir(), namespace, files(namespace, names(members), mix(namespace, syncObjects)))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, d.close()) }()
+	head, err := d.repo.Head("main")
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]float64{}
+
+	began := time.Now()
+	if err := errors.Join(d.start(), d.applied(ctx, head)); err != nil {
+		return nil, err
+	}
+	out["start to applied s"] = time.Since(began).Seconds()
+	t, err := recorded(f, began)
+	if err != nil {
+		return nil, err
+	}
+	out["first sync requests per object"] = float64(t.objects) / float64(syncObjects*len(members))
+	if out["memory MiB"], err = d.mebibytes(ctx); err != nil {
+		return nil, err
+	}
+
+	before, err := d.gauge(ctx, "process_cpu_seconds_total")
+	if err != nil {
+		return nil, err
+	}
+	polls := d.git.Count("hub.git")
+	quiet := time.Now()
+	if err := wait(ctx, idle); err != nil {
+		return nil, err
+	}
+	if t, err = recorded(f, quiet); err != nil {
+		return nil, err
+	}
+	out["unchanged requests"], out["unchanged polls"] = float64(t.objects), float64(d.git.Count("hub.git")-polls)
+	after, err := d.gauge(ctx, "process_cpu_seconds_total")
+	if err != nil {
+		return nil, err
+	}
+	out["unchanged CPU %"] = 100 * (after - before) / idle.Seconds()
+
+	if err := d.stop(); err != nil {
+		return nil, err
+	}
+	again := time.Now()
+	if err := errors.Join(d.start(), d.applied(ctx, head), wait(ctx, 2*time.Second)); err != nil {
+		return nil, err
+	}
+	if t, err = recorded(f, again); err != nil {
+		return nil, err
+	}
+	out["restart writes"], out["restart reads"] = float64(t.objectWrites+t.inventoryWrites), float64(t.objects-t.objectWrites-t.inventoryWrites)
+	return out, nil
+}
+
+// wait waits, or says that it was not let.
+func wait(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// recorded is what gitfleet asked of all members since a moment, in their own
+// words.
+func recorded(f *fleet.Fleet, since time.Time) (tally, error) {
+	time.Sleep(300 * time.Millisecond) // the record is written behind the answer
+	var t tally
+	for _, m := range f.Members() {
+		events, err := f.Audit(m.Name)
+		if err != nil {
+			return t, err
+		}
+		for _, e := range events {
+			if e.UserAgent == "gitfleet" && !e.Time.Before(since) {
+				t.add(e)
+			}
+		}
+	}
+	return t, nil
+}
+
+// add counts an event, unless it is a watch, a probe or discovery.
+func (t *tally) add(e fleet.Event) {
+	o := e.Object
+	switch {
+	case e.Verb == "watch", o.Resource == "":
+		return
+	case e.Verb == "list" && !strings.Contains(e.URI, "labelSelector") && (o.Resource == "nodes" || o.Resource == "pods" || o.Resource == "namespaces"):
+		return // the look that a probe takes at the size of a cluster
+	}
+	t.objects++
+	inventory := o.Namespace == "gitfleet-system" || o.Resource == "namespaces" && o.Name == "gitfleet-system"
+	switch {
+	case e.Verb == "get", e.Verb == "list":
+	case inventory:
+		t.inventoryWrites++
+	default:
+		t.objectWrites++
+	}
+}
+
+// loadFiles are how many files there are in a large repository.
+const loadFiles = 10_000
+
+// load measures what the built program needs for a large repository and no
+// member at all.
+func load(ctx context.Context, b *bed) (_ map[string]float64, err error) {
+	dir, remove, err := scratch()
+	if err != nil {
+		return nil, err
+	}
+	defer remove()
+	content := map[string]string{}
+	for i := range loadFiles {
+		namespace := "team-" + number(float64(i/50))
+		o := configMap(namespace, i, "first")
+		content["apps/"+namespace+"/"+o.name+".yaml"] = o.yaml
+	}
+	d, err := b.newDaemon(ctx, dir, dir, "load", content)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, d.close()) }()
+	head, err := d.repo.Head("main")
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	if err := d.start(); err != nil {
+		return nil, err
+	}
+	err = d.await(ctx, "in force", func(r *status.Report) bool { return r.Source.InForce.Hash == head })
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]float64{"start to loaded s": time.Since(began).Seconds()}
+	out["memory MiB"], err = d.mebibytes(ctx)
+	return out, err
+}

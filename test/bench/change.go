@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// oneChange measures commits that change one object on each of three members,
+// from when they are seen to when they are applied, beside single applies of a
+// bare client that change one field.
+func oneChange(ctx context.Context, b *bed) (_ map[string]float64, err error) {
+	const commits = 30
+	f, err := b.clusters(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	namespace := fresh("change")
+	h, release, err := settled(ctx, f.Members(), namespace, syncObjects)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	floor, err := newFloor(ctx, f.Members()[0])
+	if err != nil {
+		return nil, err
+	}
+	var took, written, saving, saves, patch, objects, inventories []float64
+	for i := range commits {
+		o := configMap(namespace, 1+i%8, fmt.Sprintf("commit %d", i))
+		time.Sleep(50 * time.Millisecond) // what the last one left to be seen is none of this one's
+		h.sent.reset()
+		h.store.reset()
+		hash, err := h.change(map[string]string{o.file: o.yaml})
+		if err != nil {
+			return nil, err
+		}
+		t, err := h.applied(ctx, hash)
+		if err != nil {
+			return nil, err
+		}
+		took = append(took, milliseconds(t))
+		n, slow := h.store.reset()
+		saves, saving = append(saves, float64(n)), append(saving, milliseconds(slow))
+		written = append(written, milliseconds(h.sent.last(o.path).Sub(h.seenAt(hash))))
+		time.Sleep(50 * time.Millisecond) // what it writes late counts, too
+		counted := h.sent.tally()
+		objects, inventories = append(objects, float64(counted.objectWrites)), append(inventories, float64(counted.inventoryWrites))
+		t, err = floor.patch(ctx)
+		if err != nil {
+			return nil, err
+		}
+		patch = append(patch, milliseconds(t))
+	}
+	return map[string]float64{
+		"ms": median(took), "ms to last object write": median(written),
+		"ledger saves": median(saves), "ledger saves ms": median(saving),
+		"bare patch ms": median(patch), "budget ms": 3*median(patch) + 50,
+		"object writes": slices.Max(objects), "inventory writes": slices.Max(inventories),
+	}, nil
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// An object is one manifest: as a file of a repository, and as bytes that can be
+// applied.
+type object struct {
+	kind, name string
+	path       string // at the API server
+	file       string // in the repository
+	yaml       string
+	json       []byte
+}
+
+// mix is what is applied: a Namespace, and in it n-1 objects, nine of ten a
+// ConfigMap of about a kilobyte, the tenth a Deployment.
+func mix(namespace string, n int) []object {
+	list := []object{newObject("", map[string]any{
+		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": namespace},
+	})}
+	for i := 1; i < n; i++ {
+		if i%10 == 0 {
+			list = append(list, deployment(namespace, i))
+		} else {
+			list = append(list, configMap(namespace, i, "first"))
+		}
+	}
+	return list
+}
+
+func configMap(namespace string, i int, version string) object {
+	data := map[string]any{"version": version}
+	for k := range 20 {
+		data[fmt.Sprintf("key-%02d", k)] = fmt.Sprintf("value %d of %d, and some more of it to be read", k, i)
+	}
+	return newObject("configmaps", map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": map[string]any{"name": fmt.Sprintf("config-%04d", i), "namespace": namespace},
+		"data":     data,
+	})
+}
+
+func deployment(namespace string, i int) object {
+	name := fmt.Sprintf("app-%04d", i)
+	labels := map[string]any{"app": name}
+	return newObject("deployments", map[string]any{
+		"apiVersion": "apps/v1", "kind": "Deployment",
+		"metadata": map[string]any{"name": name, "namespace": namespace, "labels": labels},
+		"spec": map[string]any{
+			"replicas": 0,
+			"selector": map[string]any{"matchLabels": labels},
+			"template": map[string]any{
+				"metadata": map[string]any{"labels": labels},
+				"spec": map[string]any{"containers": []any{map[string]any{
+					"name": "main", "image": "registry.example.com/app:1.0", "args": []any{"--listen=:8080"},
+					"ports":     []any{map[string]any{"name": "http", "containerPort": 8080}},
+					"resources": map[string]any{"requests": map[string]any{"cpu": "50m", "memory": "64Mi"}},
+				}}},
+			},
+		},
+	})
+}
+
+// newObject writes a manifest in all its forms. resource is empty for a
+// Namespace.
+func newObject(resource string, o map[string]any) object {
+	meta := o["metadata"].(map[string]any)
+	out := object{kind: o["kind"].(string), name: meta["name"].(string)}
+	prefix := "/api/"
+	if version := o["apiVersion"].(string); strings.Contains(version, "/") {
+		prefix = "/apis/"
+	}
+	out.path = prefix + o["apiVersion"].(string) + "/namespaces/" + out.name
+	if resource != "" {
+		out.path = prefix + o["apiVersion"].(string) + "/namespaces/" + meta["namespace"].(string) + "/" + resource + "/" + out.name
+	}
+	out.file = "apps/" + strings.ToLower(out.kind) + "-" + out.name + ".yaml"
+	var err error
+	if out.json, err = json.Marshal(o); err != nil {
+		panic("bench: " + err.Error()) // strings and numbers always can be
+	}
+	text, err := yaml.JSONToYAML(out.json)
+	if err != nil {
+		panic("bench: " + err.Error())
+	}
+	out.yaml = string(text)
+	return out
+}
+
+// files are a repository that places objects of one namespace on some members,
+// all at once: the pace of a rollout is not what is measured.
+func files(namespace string, members []string, list []object) map[string]string {
+	out := map[string]string{"placement.yaml": `apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourcePlacement
+metadata:
+  name: ` + namespace + `
+spec:
+  resourceSelectors:
+  - {group: "", version: v1, kind: Namespace, name: ` + namespace + `}
+  policy: {placementType: PickAll}
+  strategy:
+    type: RollingUpdate
+    rollingUpdate: {maxUnavailable: 100%}
+`}
+	for _, m := range members {
+		out["clusters/"+m+".yaml"] = "apiVersion: cluster.kubernetes-fleet.io/v1beta1\nkind: MemberCluster\nmetadata:\n  name: " + m + "\n"
+	}
+	for _, o := range list {
+		out[o.file] = o.yaml
+	}
+	return out
+}

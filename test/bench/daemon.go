@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/test/githttp"
+	"github.com/gitfleet/gitfleet/test/process"
+)
+
+// A daemon is the built gitfleet on a repository that is served over HTTP.
+type daemon struct {
+	dir     string
+	repo    *githttp.Repo
+	git     *githttp.Server
+	address string
+	argv    []string
+	running *process.Process
+}
+
+// newDaemon builds gitfleet and makes a repository of some files. Nothing runs
+// before start.
+func (b *bed) newDaemon(ctx context.Context, dir, kubeconfigs, fleetName string, content map[string]string) (*daemon, error) {
+	binary := filepath.Join(b.root, "build", "gitfleet")
+	build := exec.CommandContext(ctx, "go", "build", "-o", binary, "./cmd/gitfleet")
+	build.Dir = b.root
+	if out, err := build.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("build gitfleet: %w\n%s", err, out)
+	}
+	d := &daemon{dir: dir}
+	var err error
+	root := filepath.Join(dir, "repositories")
+	if d.repo, err = githttp.Create(filepath.Join(root, "hub.git")); err != nil {
+		return nil, err
+	}
+	if _, err := d.repo.Change("main", githttp.Change{Files: content}); err != nil {
+		return nil, err
+	}
+	if d.git, err = githttp.New(githttp.Config{Root: root}); err != nil {
+		return nil, err
+	}
+	if d.address, err = freeAddress(); err != nil {
+		return nil, errors.Join(err, d.git.Close())
+	}
+	d.argv = []string{
+		binary, "run", "--url", d.git.URL("hub.git"), "--allow-http", "--branch", "main", "--interval", "1s",
+		"--state-dir", filepath.Join(dir, "state"), "--kubeconfig-dir", kubeconfigs, "--listen", d.address, "--fleet-name", fleetName,
+	}
+	return d, nil
+}
+
+func freeAddress() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer l.Close()
+	return l.Addr().String(), nil
+}
+
+func (d *daemon) log() string { return filepath.Join(d.dir, "daemon.log") }
+
+func (d *daemon) start() error {
+	log, err := os.OpenFile(d.log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	d.running, err = process.Start(log, d.argv...)
+	return err
+}
+
+func (d *daemon) stop() error {
+	if d.running == nil {
+		return nil
+	}
+	err := d.running.Stop()
+	d.running = nil
+	return err
+}
+
+func (d *daemon) close() error { return errors.Join(d.stop(), d.git.Close()) }
+
+// await waits for a report that is as it should be.
+func (d *daemon) await(ctx context.Context, what string, ok func(*status.Report) bool) error {
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); {
+		if r, err := d.report(ctx); err == nil && ok(r) {
+			return nil
+		}
+		select {
+		case <-d.running.Ended():
+			return d.failure(fmt.Sprintf("gitfleet ended: %v", d.running.Err()))
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	return d.failure("not " + what)
+}
+
+// applied waits until every placement is applied at a commit.
+func (d *daemon) applied(ctx context.Context, head string) error {
+	return d.await(ctx, "applied at "+head, func(r *status.Report) bool {
+		for _, p := range r.Details {
+			for _, c := range p.Clusters {
+				if !c.Applied || c.Commit != head {
+					return false
+				}
+			}
+		}
+		return r.Source.InForce.Hash == head && len(r.Details) > 0 && len(r.Details[0].Clusters) > 0
+	})
+}
+
+func (d *daemon) report(ctx context.Context) (*status.Report, error) {
+	body, err := d.get(ctx, "/report")
+	if err != nil {
+		return nil, err
+	}
+	defer body.Body.Close()
+	r := &status.Report{}
+	return r, json.NewDecoder(body.Body).Decode(r)
+}
+
+func (d *daemon) get(ctx context.Context, path string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+d.address+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err == nil && response.StatusCode != http.StatusOK {
+		response.Body.Close()
+		err = errors.New(response.Status)
+	}
+	return response, err
+}
+
+// gauge reads one metric of the daemon that has no labels.
+func (d *daemon) gauge(ctx context.Context, name string) (float64, error) {
+	response, err := d.get(ctx, "/metrics")
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(response.Body)
+	if err != nil {
+		return 0, fmt.Errorf("metrics: %w", err)
+	}
+	family := families[name]
+	if family == nil || len(family.Metric) != 1 {
+		return 0, fmt.Errorf("metrics: no %s", name)
+	}
+	m := family.Metric[0]
+	return m.GetGauge().GetValue() + m.GetCounter().GetValue(), nil
+}
+
+// mebibytes is the memory that the daemon occupies.
+func (d *daemon) mebibytes(ctx context.Context) (float64, error) {
+	v, err := d.gauge(ctx, "process_resident_memory_bytes")
+	return v / (1 << 20), err
+}
+
+// failure is an error with the end of the daemon's log.
+func (d *daemon) failure(what string) error {
+	text, err := os.ReadFile(d.log())
+	if err != nil {
+		return errors.Join(errors.New(what), err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return fmt.Errorf("%s; the end of its log:\n    %s", what, strings.Join(lines[max(0, len(lines)-20):], "\n    "))
+}

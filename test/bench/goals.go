@@ -1,0 +1,97 @@
+package main
+
+import "slices"
+
+// goals are all that is promised. Whoever has a new one adds a line here, and a
+// scene or a benchmark if nothing measures it yet.
+var goals = slices.Concat(wholeGoals, gitGoals, hubGoals, placementGoals)
+
+// gitfleet as a whole, on real API servers.
+var wholeGoals = []goal{
+	{name: "sync/requests-per-object", value: []figure{of("sync", "requests per object, 1 member")},
+		unit: "requests", limit: 1.05, why: "500 new objects on one member: one apply each, and a few lists"},
+	{name: "sync/requests-per-object-3-members", value: []figure{of("sync", "requests per object, 3 members")},
+		unit: "requests", limit: 1.05, why: "500 new objects on three members"},
+	{name: "sync/time-to-bare-client", value: []figure{of("sync", "ms, 1 member")}, per: []figure{of("sync", "bare ms, 1 member")},
+		unit: "x", limit: 1.15, why: "from commit seen to applied, against a client that applies the same objects, 8 at a time, and nothing else"},
+	{name: "sync/time-to-bare-client-3-members", value: []figure{of("sync", "ms, 3 members")}, per: []figure{of("sync", "bare ms, 3 members")},
+		unit: "x", limit: 1.15, why: "the same on three members at once"},
+	{name: "change/object-writes", value: []figure{of("change", "object writes")},
+		unit: "requests", limit: 3, why: "a commit that changes one object on three members: the most of 30 commits"},
+	{name: "change/inventory-writes", value: []figure{of("change", "inventory writes")},
+		unit: "requests", limit: 3, why: "the same"},
+	{name: "change/time-to-budget", value: []figure{of("change", "ms")}, per: []figure{of("change", "budget ms")},
+		unit: "x", limit: 1, why: "from commit seen to applied; the budget is three times a bare PATCH, and 50 ms"},
+	{name: "repair/requests", value: []figure{of("repair", "object writes")},
+		unit: "requests", limit: 1, why: "one PATCH puts back what was changed or deleted: the most of 40"},
+	{name: "repair/edited-to-bare-patch", value: []figure{of("repair", "edit ms")}, per: []figure{of("repair", "bare patch ms")},
+		unit: "x", limit: 3, why: "median, from the answer to the foreign write to the answer to the repair"},
+	{name: "repair/deleted-to-bare-patch", value: []figure{of("repair", "delete ms")}, per: []figure{of("repair", "bare patch ms")},
+		unit: "x", limit: 3, why: "the same for a deleted object"},
+	{name: "daemon/first-sync-requests-per-object", value: []figure{of("daemon", "first sync requests per object")},
+		unit: "requests", limit: 1.05, why: "the built program, by the members' own record: 500 objects on three members"},
+	{name: "daemon/unchanged-requests", value: []figure{of("daemon", "unchanged requests")},
+		unit: "requests", limit: 0, why: "20 s of polls without news: nothing but watches and probes"},
+	{name: "daemon/restart-writes", value: []figure{of("daemon", "restart writes")},
+		unit: "requests", limit: 0, why: "a restart with nothing changed: lists only"},
+	{name: "daemon/memory", value: []figure{of("daemon", "memory MiB")},
+		unit: "MiB", limit: 130, why: "resident after the first sync of 500 objects on three members"},
+}
+
+// The repository: 10,000 files in 200 directories.
+const gitRoom = "./gitsource"
+
+var gitGoals = []goal{
+	{name: "git/poll-to-git", value: []figure{ns(gitRoom, "UnchangedPoll/files=10000/gitfleet")}, per: []figure{ns(gitRoom, "UnchangedPoll/files=10000/git")},
+		unit: "x", limit: 1, why: "a poll without news is one listing of refs, as git ls-remote is"},
+	{name: "git/fetch-to-git", value: []figure{ns(gitRoom, "FetchOneCommit/files=10000/gitfleet")}, per: []figure{ns(gitRoom, "FetchOneCommit/files=10000/git")},
+		unit: "x", limit: 1, why: "fetching one commit takes no longer than git does"},
+	{name: "git/diff", value: []figure{ns(gitRoom, "DiffTwoCommits/files=10000/cold")},
+		scale: 1e-6, unit: "ms", limit: 1, why: "the difference of two commits, nothing of them known before"},
+	{name: "git/cold-start-to-git-and-yaml",
+		value: []figure{ns(gitRoom, "ColdClone/files=10000/gitfleet"), ns(hubRoom, "ColdLoad/files=10000")},
+		per:   []figure{ns(gitRoom, "ColdClone/files=10000/git"), ns(hubRoom, "PlainYAML/files=10000")},
+		unit:  "x", limit: 2, why: "clone and load, against git clone --bare and the plain YAML library"},
+}
+
+// Understanding a commit.
+const hubRoom = "./gitsource/hub"
+
+var hubGoals = []goal{
+	{name: "hub/one-file-commit-to-cold-load", value: []figure{ns(hubRoom, "OneFileCommit/files=10000")}, per: []figure{ns(hubRoom, "ColdLoad/files=10000")},
+		unit: "x", limit: 0.02, why: "a commit of one file costs work for one file"},
+	{name: "hub/growth", value: []figure{ns(hubRoom, "ColdLoad/files=50000")}, per: []figure{ns(hubRoom, "ColdLoad/files=10000")},
+		unit: "x", limit: 6, why: "five times the files take five times as long"},
+	{name: "hub/unchanged-kustomization", value: []figure{ns(hubRoom, "Kustomization/unchanged")}, per: []figure{ns(hubRoom, "Kustomization/built")},
+		unit: "x", limit: 0.05, why: "a kustomization of 100 resources is not built again"},
+	{name: "hub/memory", value: []figure{of("load", "memory MiB")},
+		unit: "MiB", limit: 150, why: "the built program with 10,000 files loaded"},
+}
+
+// Thinking, on one core.
+const (
+	placementRoom = "./placement"
+	rolloutRoom   = "./placement/rollout"
+	workRoom      = "./placement/work"
+)
+
+var placementGoals = []goal{
+	{name: "placement/everything", value: []figure{ns(placementRoom, "ScheduleAll/clusters=1000/placements=1000")},
+		scale: 1e-9, unit: "s", limit: 5, why: "1,000 placements on 1,000 clusters from scratch"},
+	{name: "placement/one", value: []figure{ns(placementRoom, "ScheduleOne/PickN,2 constraints/new")},
+		scale: 1e-6, unit: "ms", limit: 20, why: "a change of one placement, of the dearest policy"},
+	{name: "placement/spread", value: []figure{ns(placementRoom, "Spread/regions and zones/clusters=10000/n=100")},
+		scale: 1e-6, unit: "ms", limit: 500, why: "one PickN with two spread constraints on 10,000 clusters"},
+	{name: "placement/spread-worst", value: []figure{ns(placementRoom, "Spread/regions and racks/clusters=10000/n=1000")},
+		scale: 1e-6, unit: "ms", limit: 500, why: "the same with each cluster a domain of its own"},
+	{name: "placement/select", value: []figure{ns(placementRoom, "Select/Select/placements=1000/objects=10000")},
+		scale: 1e-9, unit: "s", limit: 1, why: "1,000 placements select from 10,000 objects"},
+	{name: "placement/growth-with-placements", value: []figure{ns(placementRoom, "ScheduleAll/clusters=1000/placements=1000")},
+		per: []figure{ns(placementRoom, "ScheduleAll/clusters=1000/placements=250")}, unit: "x", limit: 5, why: "four times the placements take four times as long"},
+	{name: "placement/growth-with-clusters", value: []figure{ns(placementRoom, "ScheduleAll/clusters=1000/placements=1000")},
+		per: []figure{ns(placementRoom, "ScheduleAll/clusters=250/placements=1000")}, unit: "x", limit: 6, why: "four times the clusters, with sorting"},
+	{name: "rollout/rolling", value: []figure{ns(rolloutRoom, "Next/rolling")},
+		scale: 1e-6, unit: "ms", limit: 20, why: "one placement on 1,000 clusters, its share of two seconds for 100,000 bindings"},
+	{name: "work/next-turn", value: []figure{ns(workRoom, "For/a tenth overridden by label/next turn")},
+		scale: 1e-9, unit: "s", limit: 0.5, why: "100,000 bindings asked again, a quarter of a full turn's two seconds"},
+}

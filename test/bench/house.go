@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"runtime/pprof"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/gitfleet/gitfleet/gitsource"
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/reconciler"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/test/fleet"
+	"github.com/gitfleet/gitfleet/test/githttp"
+)
+
+// A house is all of gitfleet but its command line, in this process, where every
+// request and every moment can be seen: a real repository, the loop with its
+// ledger on disk, an agent for each member.
+type house struct {
+	members []fleet.Member
+	repo    *githttp.Repo
+	git     *gitsource.Repo
+	store   *timedStore
+	sent    *wire
+	cancel  context.CancelFunc
+	ended   chan error
+
+	mu     sync.Mutex
+	report *status.Report
+	at     time.Time            // of the report
+	seen   map[string]time.Time // when a commit was handed to the loop
+	news   chan struct{}
+}
+
+// openHouse makes a repository of some files below dir, and opens gitfleet on it.
+// It does not begin before run.
+func openHouse(dir string, members []fleet.Member, content map[string]string) (*house, error) {
+	repo, err := githttp.Create(filepath.Join(dir, "hub.git"))
+	if err != nil {
+		return nil, err
+	}
+	if _, err := repo.Change("main", githttp.Change{Files: content}); err != nil {
+		return nil, err
+	}
+	h := &house{members: members, repo: repo, sent: &wire{}, seen: map[string]time.Time{}, news: make(chan struct{}, 1), ended: make(chan error, 1)}
+	h.git, err = gitsource.Open(gitsource.Config{
+		URL: repo.Dir, AllowFile: true, Ref: gitsource.Ref{Branch: "main"},
+		Interval: time.Hour, StateDir: filepath.Join(dir, "git"), // it is told of each commit
+	})
+	if err != nil {
+		return nil, err
+	}
+	store, err := ledger.Open(filepath.Join(dir, "ledger"))
+	if err != nil {
+		return nil, errors.Join(err, h.git.Close())
+	}
+	h.store = &timedStore{Store: store}
+	return h, nil
+}
+
+// run begins. Whoever calls it must close the house.
+func (h *house) run(fleetName string) {
+	limit := make(chan struct{}, 128)
+	encoder := member.NewEncoder(fleetName, h.git.Status().URL)
+	loop := reconciler.New(reconciler.Config{
+		Source: h, Loader: hub.NewLoader(hub.Options{}), Past: hub.NewLoader(hub.Options{}), Store: h.store,
+		Member: func(c *hub.Cluster, report func(ledger.Observation)) reconciler.Member {
+			return member.New(member.Config{
+				Name: c.Name, Fleet: fleetName, Encoder: encoder, Report: report, Limit: limit,
+				Connect: func(context.Context) (*rest.Config, error) { return h.config(c.Name) },
+				Log:     slog.New(slog.DiscardHandler),
+				Wrap:    func(next http.RoundTripper) http.RoundTripper { return h.sent.record(next) },
+			})
+		},
+		Told: encoder.Rotate, Publish: h.publish, Log: slog.New(slog.DiscardHandler),
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	h.cancel = cancel
+	go pprof.Do(ctx, pprof.Labels("work", "gitfleet"), func(ctx context.Context) { h.ended <- loop.Run(ctx) })
+}
+
+func (h *house) config(name string) (*rest.Config, error) {
+	for _, m := range h.members {
+		if m.Name == name {
+			return m.Config, nil
+		}
+	}
+	return nil, fmt.Errorf("no cluster %s", name)
+}
+
+// close ends what run began, and gives everything back.
+func (h *house) close() error {
+	var err error
+	if h.cancel != nil {
+		h.cancel()
+		err = <-h.ended
+	}
+	return errors.Join(err, h.store.Close(), h.git.Close())
+}
+
+// publish notes a report and when it was there.
+func (h *house) publish(r *status.Report) {
+	h.mu.Lock()
+	h.report, h.at = r, time.Now()
+	h.mu.Unlock()
+	select {
+	case h.news <- struct{}{}:
+	default:
+	}
+}
+
+// change commits files, and tells gitfleet to look.
+func (h *house) change(files map[string]string) (string, error) {
+	hash, err := h.repo.Change("main", githttp.Change{Files: files})
+	if err == nil {
+		h.git.Nudge()
+	}
+	return hash, err
+}
+
+// applied waits until all members have a commit applied, and returns how long
+// that took since the commit was seen. The commit must change something of every
+// placement.
+func (h *house) applied(ctx context.Context, hash string) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for {
+		h.mu.Lock()
+		done, at, seen := h.holds(hash), h.at, h.seen[hash]
+		h.mu.Unlock()
+		if done {
+			return at.Sub(seen), nil
+		}
+		select {
+		case <-h.news:
+		case err := <-h.ended:
+			h.ended <- err
+			return 0, fmt.Errorf("the loop ended: %w", err)
+		case <-ctx.Done():
+			return 0, fmt.Errorf("commit %s is not applied: %w", hash, ctx.Err())
+		}
+	}
+}
+
+// holds reports whether the newest report says that every member has a commit.
+func (h *house) holds(hash string) bool {
+	if h.report == nil || h.report.Source.InForce.Hash != hash || len(h.report.Details) == 0 {
+		return false
+	}
+	for _, d := range h.report.Details {
+		if len(d.Clusters) != len(h.members) {
+			return false
+		}
+		for _, c := range d.Clusters {
+			if c.Commit != hash || !c.Applied {
+				return false
+			}
+		}
+	}
+	return true
+}

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/gitfleet/gitfleet/test/fleet"
+)
+
+// syncObjects are how many objects each member gets.
+const syncObjects = 500
+
+// firstSync measures what it takes to bring many objects to members that have
+// none: gitfleet from the moment it sees the commit to the moment it says that
+// all is applied, and a bare client. Both begin without a connection, and take
+// turns; the best of each counts, as it is least disturbed by others.
+func firstSync(ctx context.Context, b *bed) (map[string]float64, error) {
+	f, err := b.clusters(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]float64{}
+	for _, bout := range []struct {
+		name    string
+		members []fleet.Member
+		turns   int
+	}{{"1 member", f.Members()[:1], 7}, {"3 members", f.Members(), 5}} {
+		var best synced
+		var theirs time.Duration
+		for range bout.turns {
+			t, err := bareSync(ctx, bout.members)
+			if err != nil {
+				return nil, fmt.Errorf("bare client: %w", err)
+			}
+			if theirs == 0 || t < theirs {
+				theirs = t
+			}
+			s, err := houseSync(ctx, bout.members)
+			if err != nil {
+				return nil, err
+			}
+			if best.took == 0 || s.took < best.took {
+				best = s
+			}
+		}
+		out["bare ms, "+bout.name] = milliseconds(theirs)
+		out["ms, "+bout.name] = milliseconds(best.took)
+		out["ms to loaded, "+bout.name] = milliseconds(best.loaded)
+		out["ms to first apply, "+bout.name] = milliseconds(best.first)
+		out["ms to last apply, "+bout.name] = milliseconds(best.last)
+		out["requests per object, "+bout.name] = float64(best.requests) / float64(syncObjects*len(bout.members))
+	}
+	return out, nil
+}
+
+// synced is a first sync, in times since the commit was seen: when it was in
+// force, when the first and the last object were answered, when all was told to
+// be applied.
+type synced struct {
+	loaded, first, last, took time.Duration
+	requests                  int
+}
+
+// bareSync applies the objects on all members at the same time.
+func bareSync(ctx context.Context, members []fleet.Member) (time.Duration, error) {
+	namespace := fresh("bare")
+	list := mix(namespace, syncObjects)
+	var clients []*bare
+	for _, m := range members {
+		client, err := newBare(m.Config)
+		if err != nil {
+			return 0, err
+		}
+		defer client.client.CloseIdleConnections()
+		clients = append(clients, client)
+	}
+	began := time.Now()
+	err := each(clients, func(c *bare) error { return c.applyAll(ctx, list) })
+	took := time.Since(began)
+	return took, errors.Join(err, each(clients, func(c *bare) error { return c.clear(ctx, namespace) }))
+}
+
+// houseSync has gitfleet bring the objects to all members.
+func houseSync(ctx context.Context, members []fleet.Member) (s synced, err error) {
+	namespace := fresh("sync")
+	list := mix(namespace, syncObjects)
+	dir, release, err := scratch()
+	if err != nil {
+		return s, err
+	}
+	defer release()
+	h, err := openHouse(dir, members, files(namespace, names(members), list))
+	if err != nil {
+		return s, err
+	}
+	defer func() { err = errors.Join(err, h.close(), clearAll(ctx, members, namespace)) }()
+	head, err := h.repo.Head("main")
+	if err != nil {
+		return s, err
+	}
+	h.run(namespace)
+	if s.took, err = h.applied(ctx, head); err != nil {
+		return s, err
+	}
+	seen := h.seenAt(head)
+	first, last := h.sent.span(list)
+	s.loaded, s.first, s.last = h.inForce().Sub(seen), first.Sub(seen), last.Sub(seen)
+	s.requests = h.sent.tally().objects
+	return s, nil
+}
+
+// clearAll deletes what a sample left on members.
+func clearAll(ctx context.Context, members []fleet.Member, namespace string) error {
+	return each(members, func(m fleet.Member) error {
+		client, err := newBare(m.Config)
+		if err != nil {
+			return err
+		}
+		defer client.client.CloseIdleConnections()
+		return client.clear(ctx, namespace)
+	})
+}
+
+// each does something with all at the same time.
+func each[T any](all []T, do func(T) error) error {
+	errs := make([]error, len(all))
+	var running sync.WaitGroup
+	for i, one := range all {
+		running.Go(func() { errs[i] = do(one) })
+	}
+	running.Wait()
+	return errors.Join(errs...)
+}
+
+func names(members []fleet.Member) []string {
+	var out []string
+	for _, m := range members {
+		out = append(out, m.Name)
+	}
+	return out
+}
