@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -33,10 +34,9 @@ func typeMeta(group, kind string) metav1.TypeMeta {
 
 // meta is what a client of Kubernetes expects to find.
 func (b *builder) meta() metav1.ObjectMeta {
-	notes := map[string]string{api.CommitAnnotation: b.Head.Commit.Hash, api.PathAnnotation: b.p.Spec.Origin.String()}
-	for name, value := range b.p.Spec.Annotations {
-		notes[name] = value
-	}
+	notes := make(map[string]string, len(b.p.Spec.Annotations)+2)
+	maps.Copy(notes, b.p.Spec.Annotations)
+	notes[api.CommitAnnotation], notes[api.PathAnnotation] = b.Head.Commit.Hash, b.p.Spec.Origin.String()
 	return metav1.ObjectMeta{
 		Name: b.p.Key.Name, Namespace: b.p.Key.Namespace,
 		UID: uid(b.p.Key.Kind(), b.p.Key.Namespace, b.p.Key.Name), Generation: b.p.Record.Generation,

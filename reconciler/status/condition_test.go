@@ -1,0 +1,118 @@
+package status
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
+)
+
+// progress is how far a cluster is: all conditions up to the one named are
+// true, but for the last, which has the status given.
+func progress(name, last string, status metav1.ConditionStatus) api.PerClusterPlacementStatus {
+	s := api.PerClusterPlacementStatus{ClusterName: name}
+	for _, typ := range []string{api.Scheduled, api.RolloutStarted, api.Overridden, api.WorkSynchronized, api.Applied, api.Available} {
+		if typ == last {
+			s.Conditions = append(s.Conditions, metav1.Condition{Type: typ, Status: status})
+			break
+		}
+		s.Conditions = append(s.Conditions, metav1.Condition{Type: typ, Status: metav1.ConditionTrue})
+	}
+	return s
+}
+
+// The placement's conditions are an account of the clusters', until the first
+// that is not true: unknown outranks false, and what is not reached is not told.
+func TestAccountOfClusters(t *testing.T) {
+	const yes, no, unknown = metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown
+	fine := func(name string) api.PerClusterPlacementStatus { return progress(name, api.Available, yes) }
+	nameless := api.PerClusterPlacementStatus{Conditions: []metav1.Condition{{Type: api.Scheduled, Status: no}}}
+	tests := map[string]struct {
+		clusters []api.PerClusterPlacementStatus
+		schedule placement.Outcome
+		want     string
+	}{
+		"all true": {
+			[]api.PerClusterPlacementStatus{fine("a"), fine("b")}, placement.Outcome{Fulfilled: true, Found: 2},
+			"Scheduled=True(2) RolloutStarted=True(2) Overridden=True WorkSynchronized=True(2) Applied=True(2) Available=True(2)",
+		},
+		"one not applied": {
+			[]api.PerClusterPlacementStatus{fine("a"), progress("b", api.Applied, no)}, placement.Outcome{Fulfilled: true, Found: 2},
+			"Scheduled=True(2) RolloutStarted=True(2) Overridden=True WorkSynchronized=True(2) Applied=False(1)",
+		},
+		"one blocked, one not applied": {
+			[]api.PerClusterPlacementStatus{progress("a", api.RolloutStarted, no), progress("b", api.Applied, no)}, placement.Outcome{Fulfilled: true, Found: 2},
+			"Scheduled=True(2) RolloutStarted=False(1)",
+		},
+		"one not synchronized yet, one not overridden": {
+			[]api.PerClusterPlacementStatus{progress("a", api.WorkSynchronized, unknown), progress("b", api.Overridden, no)}, placement.Outcome{Fulfilled: true, Found: 2},
+			"Scheduled=True(2) RolloutStarted=True(2) Overridden=False(1)",
+		},
+		"one just picked": {
+			[]api.PerClusterPlacementStatus{fine("a"), progress("b", api.RolloutStarted, unknown)}, placement.Outcome{Fulfilled: true, Found: 2},
+			"Scheduled=True(2) RolloutStarted=Unknown(1)",
+		},
+		"unknown outranks false": {
+			[]api.PerClusterPlacementStatus{progress("a", api.Applied, no), progress("b", api.Applied, unknown), progress("c", api.Applied, no)}, placement.Outcome{Fulfilled: true, Found: 3},
+			"Scheduled=True(3) RolloutStarted=True(3) Overridden=True WorkSynchronized=True(3) Applied=Unknown(1)",
+		},
+		"two of three": {
+			[]api.PerClusterPlacementStatus{fine("a"), fine("b"), nameless}, placement.Outcome{Found: 2, Wanted: 3},
+			"Scheduled=False(2) RolloutStarted=True(2) Overridden=True WorkSynchronized=True(2) Applied=True(2) Available=True(2)",
+		},
+		"one and a ghost": {
+			[]api.PerClusterPlacementStatus{fine("a"), nameless}, placement.Outcome{Found: 1, Wanted: 2},
+			"Scheduled=False(1) RolloutStarted=True(1) Overridden=True WorkSynchronized=True(1) Applied=True(1) Available=True(1)",
+		},
+		"no member": {
+			nil, placement.Outcome{Fulfilled: true},
+			"Scheduled=True(0)",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			b := &builder{Input: Input{Now: time.Unix(1, 0)}, p: &plan.Placement{Spec: &hub.Placement{}, Schedule: test.schedule}}
+			var got []string
+			for _, c := range b.conditions(test.clusters) {
+				got = append(got, strings.TrimPrefix(c.Type, api.PlacementPrefix)+"="+string(c.Status)+number(c.Message))
+			}
+			if text := strings.Join(got, " "); text != test.want {
+				t.Errorf("got  %s\nwant %s", text, test.want)
+			}
+		})
+	}
+}
+
+// number is the count that a message names.
+func number(message string) string {
+	for word := range strings.FieldsSeq(message) {
+		var n int
+		if _, err := fmt.Sscanf(word, "%d", &n); err == nil {
+			return fmt.Sprintf("(%d)", n)
+		}
+	}
+	return ""
+}
+
+// A placement that only reports is never told to be applied, and the other way
+// round.
+func TestModesHaveTheirOwnConditions(t *testing.T) {
+	for _, typ := range []api.ApplyStrategyType{api.ClientSideApply, api.ServerSideApply, api.ReportDiff} {
+		spec := &hub.Placement{Spec: api.PlacementSpec{Strategy: api.RolloutStrategy{ApplyStrategy: &api.ApplyStrategy{Type: typ}}}}
+		b := &builder{p: &plan.Placement{Spec: spec}}
+		got, want := strings.Join(b.expected(), " "), "RolloutStarted Overridden WorkSynchronized Applied Available"
+		if typ == api.ReportDiff {
+			want = "RolloutStarted Overridden WorkSynchronized DiffReported"
+		}
+		if got != want {
+			t.Errorf("%s: %s", typ, got)
+		}
+	}
+}

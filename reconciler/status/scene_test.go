@@ -1,0 +1,264 @@
+package status_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/rogpeppe/go-internal/txtar"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/test/scenario"
+	"github.com/gitfleet/gitfleet/test/world"
+)
+
+var update = flag.Bool("update", false, "rewrite what the scenes expect")
+
+// TestScenes plays the stories of testdata. Each file of an archive is a
+// command, and what follows it belongs to it:
+//
+//	commit v1              the head from now on: the short text of package world
+//	hub v1                 the same in YAML
+//	seen east west         the clusters answer
+//	down east              it does not
+//	member east web        what it says of a placement, a line for each thing:
+//	                         applying
+//	                         fails KIND NAMESPACE/NAME REASON MESSAGE…
+//	                         unavailable KIND NAMESPACE/NAME MESSAGE…
+//	                         drifts KIND NAMESPACE/NAME PATH MEMBER HUB
+//	                         differs KIND NAMESPACE/NAME PATH MEMBER HUB
+//	                         untrackable 2
+//	                       and nothing if all is well
+//	turn                   plan, tell, remember
+//	restart                nothing is remembered but the ledger
+//	tick 1m                time passes
+//	status web             what follows is the status that is told
+//	conditions web         the same of the placement's conditions alone
+//	cluster east           the same of a member
+func TestScenes(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scenes: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := newScene(t)
+			for i := range archive.Files {
+				step := &archive.Files[i]
+				got, answers := s.do(strings.Fields(step.Name), string(step.Data))
+				if !answers {
+					continue
+				}
+				if !*update && got != string(step.Data) {
+					t.Errorf("step %d, %s:\n%s\nwant\n%s", i+1, step.Name, got, step.Data)
+				}
+				step.Data = []byte(got)
+			}
+			if *update {
+				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// A scene is a fleet of which nothing is real but what thinks.
+type scene struct {
+	t      testing.TB
+	now    time.Time
+	loader *hub.Loader
+	in     plan.Input
+	told   *status.Memo
+	last   *plan.Plan
+	report *status.Report
+}
+
+func newScene(t testing.TB) *scene {
+	return &scene{
+		t: t, now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), loader: hub.NewLoader(hub.Options{}),
+		in: plan.Input{Past: map[string]*hub.Snapshot{}, Ledger: ledger.New(), Memo: plan.NewMemo()}, told: status.NewMemo(),
+	}
+}
+
+func (s *scene) do(words []string, data string) (out string, answers bool) {
+	s.t.Helper()
+	s.now = s.now.Add(time.Second)
+	args := words[1:]
+	switch words[0] {
+	case "commit":
+		s.commit(args[0], world.Files(s.t, data))
+	case "hub":
+		s.commit(args[0], fstest.MapFS{"hub.yaml": {Data: []byte(data)}})
+	case "seen":
+		for _, c := range args {
+			s.in.Ledger.Fold(ledger.ClusterSeen{Cluster: c, At: s.now, Healthy: true, UID: "uid", Properties: map[string]string{
+				"kubernetes-fleet.io/node-count": "3", "resources.kubernetes-fleet.io/total-cpu": "12",
+			}})
+		}
+	case "down":
+		s.in.Ledger.Fold(ledger.ClusterSeen{Cluster: args[0], At: s.now, Error: "dial tcp: connection refused"})
+	case "member":
+		s.member(args[0], args[1], data)
+	case "turn":
+		s.turn()
+	case "restart":
+		s.restart()
+	case "tick":
+		d, err := time.ParseDuration(args[0])
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		s.now = s.now.Add(d)
+	case "status":
+		return s.yaml(s.status(args[0])), true
+	case "conditions":
+		return s.yaml(s.status(args[0]).Conditions), true
+	case "cluster":
+		i := slices.IndexFunc(s.report.Clusters, func(c *api.MemberCluster) bool { return c.Name == args[0] })
+		return s.yaml(s.report.Clusters[i].Status), true
+	default:
+		s.t.Fatalf("%s is no part of a scene", words[0])
+	}
+	return "", false
+}
+
+func (s *scene) commit(name string, files fstest.MapFS) {
+	s.t.Helper()
+	head, err := s.loader.Load(hub.Commit{Hash: name, Time: s.now}, files)
+	if err != nil {
+		s.t.Fatalf("commit %s: %v", name, err)
+	}
+	s.in.Head = head
+	s.in.Past[name] = head
+}
+
+// turn does what the loop does.
+func (s *scene) turn() {
+	s.t.Helper()
+	s.in.Now = s.now
+	s.last = plan.Resolve(s.in)
+	s.last.WriteDown(s.in.Ledger)
+	in := status.Input{Plan: s.last, Head: s.in.Head, Ledger: s.in.Ledger, Now: s.now, Memo: s.told}
+	s.report = status.Build(in)
+	scenario.Sound(s.t, s.report)
+	for _, t := range s.report.Transitions {
+		s.in.Ledger.Transit(t.Key, t.Cluster, t.To)
+	}
+	// Whoever remembers nothing says the same.
+	in.Memo = nil
+	if again := status.Build(in); s.yaml(again.Placements) != s.yaml(s.report.Placements) || len(again.Transitions) > 0 {
+		s.t.Errorf("told anew:\n%s\n%v\nremembered:\n%s", s.yaml(again.Placements), again.Transitions, s.yaml(s.report.Placements))
+	}
+}
+
+func (s *scene) restart() {
+	s.t.Helper()
+	store := ledger.Memory()
+	err := store.Save(s.in.Ledger)
+	if err == nil {
+		s.in.Ledger, err = store.Load()
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.in.Memo, s.told = plan.NewMemo(), status.NewMemo()
+}
+
+func (s *scene) status(name string) *api.PlacementStatus {
+	s.t.Helper()
+	for _, p := range s.report.Placements {
+		if p.Name == name {
+			return &p.Status
+		}
+	}
+	for _, p := range s.report.ResourcePlacements {
+		if p.Name == name {
+			return &p.Status
+		}
+	}
+	s.t.Fatalf("nothing is told of %s", name)
+	return nil
+}
+
+func (s *scene) yaml(v any) string {
+	s.t.Helper()
+	raw, err := yaml.Marshal(v)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return string(raw)
+}
+
+// member has a cluster speak of what it was told last.
+func (s *scene) member(cluster, name, lines string) {
+	s.t.Helper()
+	works := s.last.Works[cluster]
+	i := slices.IndexFunc(works, func(w work.Work) bool { return w.Placement.Name == name })
+	if i < 0 {
+		s.t.Fatalf("%s was told nothing of %s", cluster, name)
+	}
+	w := works[i]
+	o := ledger.WorkSeen{Cluster: cluster, Placement: w.Placement, At: s.now, Revision: w.Revision, Done: true, Total: len(w.Manifests)}
+	for line := range strings.Lines(lines) {
+		words := strings.Fields(line)
+		switch words[0] {
+		case "applying":
+			o.Done = false
+		case "untrackable":
+			o.Untrackable, _ = strconv.Atoi(words[1])
+		default:
+			o.Exceptions = append(o.Exceptions, s.exception(w, words))
+		}
+	}
+	slices.SortFunc(o.Exceptions, func(a, b ledger.ObjectState) int { return a.ID.Compare(b.ID) })
+	s.in.Ledger.Fold(o)
+}
+
+func (s *scene) exception(w work.Work, words []string) ledger.ObjectState {
+	s.t.Helper()
+	namespace, name, namespaced := strings.Cut(words[2], "/")
+	if !namespaced {
+		namespace, name = "", namespace
+	}
+	i := slices.IndexFunc(w.Manifests, func(m *work.Manifest) bool {
+		return m.ID.Kind == words[1] && m.ID.Namespace == namespace && m.ID.Name == name
+	})
+	if i < 0 {
+		s.t.Fatalf("%s is not told to hold %s %s", w.Placement, words[1], words[2])
+	}
+	m := w.Manifests[i]
+	o := ledger.ObjectState{
+		ID: m.ID, Version: m.Object.Object.GroupVersionKind().Version, Envelope: m.Envelope, Generation: 2,
+		Applied: ledger.Verdict{OK: true}, Available: ledger.Verdict{OK: true},
+	}
+	switch words[0] {
+	case "fails":
+		o.Applied = ledger.Verdict{Reason: words[3], Message: strings.Join(words[4:], " ")}
+		o.Available, o.Generation = ledger.Verdict{}, 0
+	case "unavailable":
+		o.Available = ledger.Verdict{Reason: api.ManifestNotAvailableYet, Message: strings.Join(words[3:], " ")}
+	case "drifts", "differs":
+		o.Diffs = []api.PatchDetail{{Path: words[3], ValueInMember: words[4], ValueInHub: words[5]}}
+		o.Drift, o.FirstSeen, o.LastSeen = words[0] == "drifts", s.now, s.now
+	default:
+		s.t.Fatalf("a member says no %q", words[0])
+	}
+	return o
+}
