@@ -22,8 +22,10 @@ type running struct {
 	done   chan struct{}
 	// credentials tell two declarations apart that need different connections.
 	credentials string
-	told        []told
-	ever        bool
+	// works are what it was told last, or what would have told it the same.
+	works []work.Work
+	told  []told
+	ever  bool
 	// left is not nil once the cluster has left the fleet, and closed when all is
 	// given up there; deadline is when that is not waited for any longer.
 	left     <-chan struct{}
@@ -73,7 +75,11 @@ func (r *Reconciler) dispatch(ctx context.Context, p *plan.Plan) {
 			continue // nothing is decided yet
 		}
 		works := p.Works[c.Name]
+		if m.ever && same(works, m.works) {
+			continue
+		}
 		now := tell(works)
+		m.works = works
 		if m.ever && slices.EqualFunc(m.told, now, told.equal) {
 			continue
 		}
@@ -83,6 +89,12 @@ func (r *Reconciler) dispatch(ctx context.Context, p *plan.Plan) {
 	if news {
 		r.cfg.Told()
 	}
+}
+
+// same reports whether two lists are one. A plan has the list of the one before
+// for each cluster to which nothing is new.
+func same(a, b []work.Work) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
 // stop ends an agent, and does not wait for it: whoever comes next to the same

@@ -7,6 +7,7 @@
 package ledger
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -169,10 +170,10 @@ func (l *Ledger) Clusters() []string { return slices.Sorted(maps.Keys(l.clusters
 // Placement returns what is known of a placement; nil if nothing is.
 func (l *Ledger) Placement(key api.PlacementKey) *Placement { return l.placements[key] }
 
-// Placements returns the keys of all placements known, sorted.
+// Placements returns the keys of all placements known, by namespace and name.
 func (l *Ledger) Placements() []api.PlacementKey {
 	return slices.SortedFunc(maps.Keys(l.placements), func(a, b api.PlacementKey) int {
-		return strings.Compare(a.String(), b.String())
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 	})
 }
 

@@ -1,0 +1,146 @@
+package plan
+
+import (
+	"fmt"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+)
+
+// large is a fleet of many clusters in groups of a hundred, and of placements
+// of mixed policies that hold a hundred clusters each.
+func large(b testing.TB, clusters, placements int) Input {
+	b.Helper()
+	files := fstest.MapFS{}
+	for i := range clusters {
+		name := fmt.Sprintf("c%04d", i)
+		files["clusters/"+name+".yaml"] = &fstest.MapFile{Data: fmt.Appendf(nil,
+			"{apiVersion: cluster.kubernetes-fleet.io/v1beta1, kind: MemberCluster, metadata: {name: %s, labels: {group: g%d, zone: z%d}}, spec: {identity: {kind: User, name: fleet}}}\n", name, i/100, i%5)}
+	}
+	for i := range placements {
+		name := fmt.Sprintf("p%04d", i)
+		text := fmt.Sprintf("{apiVersion: v1, kind: Namespace, metadata: {name: %s}}\n", name)
+		for k := range 5 {
+			text += fmt.Sprintf("---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: cm-%d, namespace: %s}, data: {value: a}}\n", k, name)
+		}
+		text += fmt.Sprintf("---\n{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterResourcePlacement, metadata: {name: %s}, spec: {resourceSelectors: [{group: \"\", version: v1, kind: Namespace, name: %s}], policy: %s}}\n",
+			name, name, policy(i, clusters))
+		files["placements/"+name+".yaml"] = &fstest.MapFile{Data: []byte(text)}
+	}
+	head, err := hub.NewLoader(hub.Options{}).Load(hub.Commit{Hash: "head", Time: noon}, files)
+	if err != nil {
+		b.Fatal(err)
+	}
+	l := ledger.New()
+	for _, c := range head.Clusters {
+		l.Fold(ledger.ClusterSeen{Cluster: c.Name, At: noon, Healthy: true, Namespaces: []string{"default"}, Properties: map[string]string{
+			"kubernetes-fleet.io/node-count": "3", "resources.kubernetes-fleet.io/total-cpu": "12", "resources.kubernetes-fleet.io/total-memory": "48Gi",
+			"resources.kubernetes-fleet.io/allocatable-cpu": "11", "resources.kubernetes-fleet.io/available-cpu": "7500m", "resources.kubernetes-fleet.io/available-memory": "20Gi",
+		}})
+	}
+	return Input{Head: head, Past: map[string]*hub.Snapshot{"head": head}, Ledger: l, Now: noon, Memo: NewMemo()}
+}
+
+func policy(i, clusters int) string {
+	group := fmt.Sprintf("g%d", i%max(clusters/100, 1))
+	switch i % 3 {
+	case 0:
+		return fmt.Sprintf("{placementType: PickAll, affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{labelSelector: {matchLabels: {group: %s}}}]}}}}", group)
+	case 1:
+		return "{placementType: PickN, numberOfClusters: 100, topologySpreadConstraints: [{topologyKey: zone, maxSkew: 2, whenUnsatisfiable: DoNotSchedule}]}"
+	}
+	return fmt.Sprintf("{placementType: PickN, numberOfClusters: 100, affinity: {clusterAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 50, preference: {labelSelector: {matchLabels: {group: %s}}}}]}}}", group)
+}
+
+// settle turns until all is applied and nothing is decided any more.
+func settle(b testing.TB, in *Input) {
+	b.Helper()
+	for range 20 {
+		p := Resolve(*in)
+		p.WriteDown(in.Ledger)
+		in.Now = in.Now.Add(time.Second)
+		for cluster, works := range p.Works {
+			for _, w := range works {
+				in.Ledger.Fold(word(cluster, w, in.Now))
+			}
+		}
+		news := false
+		for _, pl := range p.Placements {
+			news = news || pl.Noted || len(pl.Changed)+len(pl.Unbind) > 0
+		}
+		if !news {
+			Resolve(*in)
+			return
+		}
+	}
+	b.Fatal("the fleet does not settle")
+}
+
+// A thousand clusters and a thousand placements, thought through from nothing
+// but what is in the ledger.
+func BenchmarkResolveAll(b *testing.B) {
+	for _, n := range []int{250, 500, 1000} {
+		b.Run(fmt.Sprintf("clusters=%d/placements=%d", n, n), func(b *testing.B) {
+			in := large(b, n, n)
+			settle(b, &in)
+			b.ReportAllocs()
+			for b.Loop() {
+				in.Memo = NewMemo()
+				Resolve(in)
+			}
+		})
+	}
+}
+
+// The turn after one member has said something new of one placement.
+func BenchmarkResolveOneReport(b *testing.B) {
+	in := large(b, 1000, 1000)
+	settle(b, &in)
+	key := api.PlacementKey{Name: "p0000"}
+	cluster := in.Ledger.Placement(key).Entries()[0].Binding.Cluster
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		in.Now = in.Now.Add(time.Millisecond)
+		p := Resolve(in)
+		w := p.Works[cluster][0]
+		o := word(cluster, w, in.Now)
+		o.Untrackable = i % 2
+		in.Ledger.Fold(o)
+	}
+}
+
+// The turn after one member was probed and something about it is different,
+// but nothing that a placement looks at.
+func BenchmarkResolveOneProbe(b *testing.B) {
+	in := large(b, 1000, 1000)
+	settle(b, &in)
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		in.Now = in.Now.Add(time.Millisecond)
+		Resolve(in)
+		in.Ledger.Fold(ledger.ClusterSeen{Cluster: "c0007", At: in.Now, Healthy: true, Properties: map[string]string{
+			"resources.kubernetes-fleet.io/available-cpu": fmt.Sprint(i),
+		}})
+	}
+}
+
+// A label of one cluster changes: everything is thought through again.
+func BenchmarkResolveOneLabel(b *testing.B) {
+	in := large(b, 1000, 1000)
+	settle(b, &in)
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		head := *in.Head
+		head.Clusters = append([]*hub.Cluster{}, head.Clusters...)
+		one := *head.Clusters[7].MemberCluster
+		one.Labels = map[string]string{"group": "g0", "zone": "z2", "turn": fmt.Sprint(i)}
+		head.Clusters[7] = &hub.Cluster{MemberCluster: &one, Origin: head.Clusters[7].Origin}
+		in.Head = &head
+		in.Now = in.Now.Add(time.Millisecond)
+		Resolve(in)
+	}
+}
