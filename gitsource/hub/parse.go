@@ -171,6 +171,9 @@ func explain(text []byte, err error) (line int, msg string) {
 	line, _ = strconv.Atoi(found[1])
 	msg = err.Error()[len(found[0]):]
 	line = max(line, 1)
+	if strings.HasPrefix(msg, "unknown anchor ") {
+		msg = "an alias has no anchor; put a value that begins with * in quotes" // its name may be a password
+	}
 	if strings.Contains(msg, "did not find expected") {
 		line = firstFailing(text, err.Error(), line)
 	}
