@@ -71,6 +71,10 @@ func (c *converter) scalar(n *yaml.Node, text bool) any {
 	case "!!float":
 		return c.float(n.Value)
 	}
+	if !strings.HasPrefix(n.Tag, "!!") { // not named: it may be a password that begins with an exclamation mark
+		c.errorf("it begins with !, which makes it a YAML tag, and none is supported; write the plain value, in quotes if the ! is part of it")
+		return nil
+	}
 	c.errorf("the YAML tag %s is not supported; write the plain value", n.Tag)
 	return nil
 }
