@@ -40,6 +40,8 @@ func (p *fieldPath) write(b *strings.Builder) {
 	switch {
 	case p.key == "":
 		b.WriteString("[" + strconv.Itoa(p.index) + "]")
+	case p.up.holdsValues() && strings.ContainsAny(p.key, " \t\r\n"):
+		b.WriteString("[…]") // no key, but perhaps a key and its secret value without the colon
 	case !isWord(p.key):
 		b.WriteString("[" + p.key + "]")
 	case b.Len() == 0:
@@ -47,6 +49,11 @@ func (p *fieldPath) write(b *strings.Builder) {
 	default:
 		b.WriteString("." + p.key)
 	}
+}
+
+// holdsValues reports whether this is where a Secret has its values.
+func (p *fieldPath) holdsValues() bool {
+	return p != nil && (p.key == "data" || p.key == "stringData")
 }
 
 func isWord(s string) bool {
