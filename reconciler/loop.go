@@ -77,7 +77,7 @@ func (r *Reconciler) think(ctx context.Context, now time.Time) time.Duration {
 		r.cfg.Publish(r.report(p, now))
 		return time.Second
 	}
-	p := plan.Resolve(plan.Input{Head: r.head, Past: r.past, Lost: r.lost, Ledger: r.ledger, Now: now, Memo: r.memo})
+	p := plan.Resolve(plan.Input{Head: r.head, Past: r.past, Lost: r.lost, Ledger: r.ledger, Now: now, Memo: r.memo, Brief: true})
 	r.complain(p)
 	p.WriteDown(r.ledger)
 	report := r.report(p, now)

@@ -42,7 +42,7 @@ func large(b testing.TB, clusters, placements int) Input {
 			"resources.kubernetes-fleet.io/allocatable-cpu": "11", "resources.kubernetes-fleet.io/available-cpu": "7500m", "resources.kubernetes-fleet.io/available-memory": "20Gi",
 		}})
 	}
-	return Input{Head: head, Past: map[string]*hub.Snapshot{"head": head}, Ledger: l, Now: noon, Memo: NewMemo()}
+	return Input{Head: head, Past: map[string]*hub.Snapshot{"head": head}, Ledger: l, Now: noon, Memo: NewMemo(), Brief: true}
 }
 
 func policy(i, clusters int) string {

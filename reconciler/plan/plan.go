@@ -33,6 +33,10 @@ type Input struct {
 	// plan that asks nobody has it. It may be nil.
 	Observed map[string]placement.Cluster
 	Now      time.Time
+	// Brief leaves decisions out that nobody has to be told of: those on
+	// clusters that are not selected, but for as many as are missing. Of a large
+	// fleet they are the most.
+	Brief bool
 	// Memo keeps from one turn to the next what need not be thought again.
 	Memo *Memo
 }

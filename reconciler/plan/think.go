@@ -71,11 +71,25 @@ func (t *thinker) decide(p *Placement, record *ledger.Placement) {
 		Key: p.Key, Policy: p.Spec.Spec.Policy, Clusters: t.memo.fleet.list, Bindings: staying(before), Others: t.now.others,
 	}
 	p.Schedule = placement.Schedule(*p.Request)
+	if t.Brief {
+		p.Schedule.Decisions = brief(p.Schedule)
+	}
 	p.warn("spec.policy", p.Schedule.Notes...)
 	t.clusters(p, before, record)
 	t.rollOut(p)
 	t.changes(p, before)
 	t.works(p)
+}
+
+// brief returns the decisions on selected clusters, which come first, and as
+// many more as clusters are missing.
+func brief(o placement.Outcome) []placement.Decision {
+	selected := 0
+	for selected < len(o.Decisions) && o.Decisions[selected].Selected {
+		selected++
+	}
+	n := min(len(o.Decisions), selected+max(0, o.Wanted-o.Found))
+	return append(make([]placement.Decision, 0, n), o.Decisions[:n]...)
 }
 
 // warn notes what a person should look at.
@@ -179,6 +193,9 @@ func (t *thinker) onCluster(b placement.Binding, record *ledger.Placement) *OnCl
 	c.Latest = placement.Revision{Commit: t.Head.Commit.Hash, Hash: c.Content.Hash}
 	if b.Assigned.Hash == c.Latest.Hash {
 		c.Latest = b.Assigned // the commit that brought the content, not the newest
+	}
+	if c.had != nil && c.had.Hash == c.Content.Hash {
+		c.had = &c.Content // one of the two is enough to keep
 	}
 	return c
 }

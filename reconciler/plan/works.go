@@ -7,6 +7,7 @@ import (
 
 // works notes what the placement's clusters shall hold.
 func (t *thinker) works(p *Placement) {
+	t.now.works = make([]assigned, 0, len(p.Clusters))
 	for _, c := range p.Clusters {
 		if w, ok := t.work(p, c); ok {
 			t.now.works = append(t.now.works, assigned{c.Binding.Cluster, w})

@@ -2,7 +2,6 @@ package status
 
 import (
 	"fmt"
-	"maps"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -26,7 +25,8 @@ type stamped struct {
 // stamp begins the conditions of a cluster, or with an empty name those of the
 // placement.
 func (b *builder) stamp(cluster string) *stamped {
-	s := &stamped{b: b}
+	const most = 7 // types of conditions
+	s := &stamped{b: b, list: make([]metav1.Condition, 0, most)}
 	if b.record == nil {
 		return s
 	}
@@ -52,15 +52,28 @@ func (s *stamped) add(typ string, v verdict) {
 // finish returns the conditions, and notes what changed since the ledger was
 // last told.
 func (b *builder) finish(s *stamped, cluster string) []metav1.Condition {
+	if s.known() {
+		return s.list
+	}
 	now := make(map[string]ledger.Transition, len(s.list))
 	for _, c := range s.list {
 		now[c.Type] = ledger.Transition{Status: string(c.Status), Time: c.LastTransitionTime.Time}
 	}
-	same := func(a, b ledger.Transition) bool { return a.Status == b.Status && a.Time.Equal(b.Time) }
-	if !maps.EqualFunc(now, s.before, same) {
-		b.transitions = append(b.transitions, Transitions{Key: b.p.Key, Cluster: cluster, To: now})
-	}
+	b.transitions = append(b.transitions, Transitions{Key: b.p.Key, Cluster: cluster, To: now})
 	return s.list
+}
+
+// known reports whether the ledger was told of exactly these conditions.
+func (s *stamped) known() bool {
+	if len(s.list) != len(s.before) {
+		return false
+	}
+	for _, c := range s.list {
+		if was, ok := s.before[c.Type]; !ok || was.Status != string(c.Status) || !was.Time.Equal(c.LastTransitionTime.Time) {
+			return false
+		}
+	}
+	return true
 }
 
 // counts are how many clusters have a condition in each state.

@@ -41,6 +41,7 @@ func TestBurstIsOneTurn(t *testing.T) {
 		for i := range 1000 {
 			report(ledger.ClusterSeen{Cluster: "west", At: time.Now(), Healthy: i%2 == 0, Error: "no answer"})
 		}
+		synctest.Wait() // members have done what they were told
 		goOn <- true
 		<-busy
 		s.onPublish(func() {})

@@ -1,0 +1,96 @@
+package status_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/test/world"
+)
+
+// settled is a fleet in which all is applied: placements hold a hundred
+// clusters each.
+func settled(b testing.TB, clusters, placements int) *scene {
+	b.Helper()
+	s := newScene(b)
+	s.in.Brief = true
+	var text strings.Builder
+	text.WriteString("clusters")
+	for i := range clusters {
+		fmt.Fprintf(&text, " c%04d", i)
+		s.in.Ledger.Fold(ledger.ClusterSeen{Cluster: fmt.Sprintf("c%04d", i), At: s.now, Healthy: true, Properties: map[string]string{
+			"kubernetes-fleet.io/node-count": "3", "resources.kubernetes-fleet.io/total-cpu": "12", "resources.kubernetes-fleet.io/available-cpu": "7500m",
+		}})
+	}
+	text.WriteString("\n")
+	for i := range placements {
+		fmt.Fprintf(&text, "namespace p%04d\nplace p%04d pick %d\n", i, i, min(100, clusters))
+	}
+	s.commit("v1", world.Files(b, text.String()))
+	for range 4 {
+		s.resolve()
+		s.remember(s.build())
+		s.now = s.now.Add(time.Second)
+		for cluster, works := range s.last.Works {
+			for _, w := range works {
+				s.says(cluster, w, 0)
+			}
+		}
+	}
+	s.resolve()
+	s.remember(s.build())
+	return s
+}
+
+func (s *scene) resolve() {
+	s.in.Now = s.now
+	s.last = plan.Resolve(s.in)
+	s.last.WriteDown(s.in.Ledger)
+}
+
+func (s *scene) build() *status.Report {
+	return status.Build(status.Input{Plan: s.last, Head: s.in.Head, Ledger: s.in.Ledger, Now: s.now, Memo: s.told})
+}
+
+func (s *scene) remember(r *status.Report) {
+	for _, t := range r.Transitions {
+		s.in.Ledger.Transit(t.Key, t.Cluster, t.To)
+	}
+}
+
+func (s *scene) says(cluster string, w work.Work, untrackable int) {
+	s.in.Ledger.Fold(ledger.WorkSeen{
+		Cluster: cluster, Placement: w.Placement, At: s.now, Revision: w.Revision, Done: true, Total: len(w.Manifests), Untrackable: untrackable,
+	})
+}
+
+// Everything is told of a thousand placements on a thousand clusters.
+func BenchmarkBuildAll(b *testing.B) {
+	s := settled(b, 1000, 1000)
+	b.ReportAllocs()
+	for b.Loop() {
+		s.told = nil
+		s.build()
+	}
+}
+
+// A turn, and what is told of it, after one member said something new of one
+// placement.
+func BenchmarkTurnOneReport(b *testing.B) {
+	s := settled(b, 1000, 1000)
+	key := api.PlacementKey{Name: "p0007"}
+	cluster := s.in.Ledger.Placement(key).Entries()[0].Binding.Cluster
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		s.now = s.now.Add(time.Millisecond)
+		s.says(cluster, s.last.Works[cluster][0], i%2)
+		s.resolve()
+		s.remember(s.build())
+	}
+}
