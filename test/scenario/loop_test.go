@@ -60,6 +60,7 @@ func TestNoNewsIsNoTurn(t *testing.T) {
 		s.start()
 		defer s.stop()
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		before := s.count()
 		time.Sleep(10 * time.Minute) // 120 probes, and a beat every half minute
 		if turns := s.count() - before; turns < 15 || turns > 25 {
@@ -97,14 +98,16 @@ func TestSavedBeforeTold(t *testing.T) {
 		s.store.fail(true)
 		s.source.push("v2", "", world.Files(t, "clusters east west\nnamespace web\nconfigmap web/one\nplace web unavailable 2\n"))
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if want := "map[east:v1 west:v1]"; fmt.Sprint(told) != want {
 			t.Errorf("with a store that fails told %v", told)
 		}
-		if !strings.Contains(s.log.String(), errStore.Error()) {
-			t.Errorf("nobody hears of it:\n%s", s.log)
+		if !strings.Contains(s.logged(), errStore.Error()) {
+			t.Errorf("nobody hears of it:\n%s", s.logged())
 		}
 		s.store.fail(false)
 		time.Sleep(2 * time.Second)
+		synctest.Wait()
 		if want := "map[east:v2 west:v2]"; fmt.Sprint(told) != want {
 			t.Errorf("once it works again told %v", told)
 		}
@@ -133,10 +136,12 @@ func TestSlowEnd(t *testing.T) {
 		files["cluster-east.yaml"].Data = []byte(strings.Replace(string(files["cluster-east.yaml"].Data), "name: east,", "name: east, annotations: {"+api.ContextAnnotation+": other},", 1))
 		s.source.push("v2", "", files)
 		time.Sleep(time.Second)
+		synctest.Wait()
 		if did := s.cluster("west").history(); len(did) != 2 {
 			t.Errorf("west waits for the end of an agent of east: %v", did)
 		}
 		time.Sleep(2 * time.Minute)
+		synctest.Wait()
 		if did := s.cluster("east").history(); len(did) != 2 {
 			t.Errorf("east did %v", did)
 		}
@@ -154,6 +159,7 @@ func (l *lingering) Run(ctx context.Context) error {
 	defer l.count(l.name, -1)
 	err := l.agent.Run(ctx)
 	time.Sleep(time.Minute)
+	synctest.Wait()
 	return err
 }
 

@@ -145,6 +145,13 @@ func (s *scene) Write(line []byte) (int, error) {
 	return s.log.Write(line)
 }
 
+// logged is what was logged so far.
+func (s *scene) logged() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.log.String()
+}
+
 func (s *scene) publish(r *status.Report) {
 	Sound(s.t, r)
 	s.mu.Lock()
