@@ -60,7 +60,6 @@ func TestNoNewsIsNoTurn(t *testing.T) {
 		s.start()
 		defer s.stop()
 		time.Sleep(time.Minute)
-		synctest.Wait()
 		before := s.count()
 		time.Sleep(10 * time.Minute) // 120 probes, and a beat every half minute
 		if turns := s.count() - before; turns < 15 || turns > 25 {
@@ -136,12 +135,10 @@ func TestSlowEnd(t *testing.T) {
 		files["cluster-east.yaml"].Data = []byte(strings.Replace(string(files["cluster-east.yaml"].Data), "name: east,", "name: east, annotations: {"+api.ContextAnnotation+": other},", 1))
 		s.source.push("v2", "", files)
 		time.Sleep(time.Second)
-		synctest.Wait()
 		if did := s.cluster("west").history(); len(did) != 2 {
 			t.Errorf("west waits for the end of an agent of east: %v", did)
 		}
 		time.Sleep(2 * time.Minute)
-		synctest.Wait()
 		if did := s.cluster("east").history(); len(did) != 2 {
 			t.Errorf("east did %v", did)
 		}
@@ -159,7 +156,6 @@ func (l *lingering) Run(ctx context.Context) error {
 	defer l.count(l.name, -1)
 	err := l.agent.Run(ctx)
 	time.Sleep(time.Minute)
-	synctest.Wait()
 	return err
 }
 
