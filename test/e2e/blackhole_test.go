@@ -1,0 +1,82 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/test/fleet"
+)
+
+// A member that accepts connections and never answers costs the others nothing:
+// a commit reaches them as fast as before. It is said not to answer, and catches
+// up when it does again.
+func TestBlackHoledMember(t *testing.T) {
+	d := newDaemon(t, "--probe-interval", "1s", "--member-timeout", "2s")
+	app := func(value string) map[string]string {
+		files := map[string]string{"namespace.yaml": yamlNamespace(d.name)}
+		for i := range 30 { // more than may be in flight to one member
+			files[fmt.Sprintf("cm-%02d.yaml", i)] = yamlConfigMap(d.name, fmt.Sprintf("cm-%02d", i), value)
+		}
+		return files
+	}
+	first := app("a")
+	first["placement.yaml"] = yamlPlacement("all", d.name, pickAll+"  strategy: {rollingUpdate: {maxUnavailable: 100%}}\n")
+	d.startAt(d.repo.Commit(t, "main", first))
+	reaches := func(value string, members ...string) time.Duration {
+		t.Helper()
+		start := time.Now()
+		d.repo.Commit(t, "main", app(value))
+		d.eventually(value+" on "+strings.Join(members, " "), func() bool {
+			for _, m := range members {
+				for _, name := range []string{"cm-00", "cm-29"} {
+					if d.configMap(m, name)["value"] != value {
+						return false
+					}
+				}
+			}
+			return true
+		})
+		return time.Since(start)
+	}
+	usual := reaches("b", d.members...)
+	f := fleet.Shared(t)
+	if err := f.Pause("member-2"); err != nil {
+		t.Fatal(err)
+	}
+	resumed := false
+	resume := func() {
+		if !resumed {
+			resumed = true
+			if err := f.Resume("member-2"); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	t.Cleanup(resume)
+	for _, value := range []string{"c", "d", "e"} {
+		if took := reaches(value, "member-1", "member-3"); took > 3*usual+3*time.Second {
+			t.Errorf("%s took %s beside a member that does not answer, and %s before", value, took, usual)
+		}
+	}
+	d.until("said to be silent", func(r *status.Report) bool {
+		for _, c := range r.Clusters {
+			for _, a := range c.Status.AgentStatus {
+				for _, cond := range a.Conditions {
+					if c.Name == "member-2" && cond.Type == api.Healthy && cond.Status == metav1.ConditionFalse && strings.Contains(cond.Message, "did not answer in time") {
+						return true
+					}
+				}
+			}
+		}
+		return false
+	})
+	resume()
+	d.eventually("caught up", func() bool { return d.configMap("member-2", "cm-29")["value"] == "e" })
+	d.applied(d.repo.Head(t, "main"))
+}
