@@ -3,6 +3,8 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -90,6 +92,39 @@ func newObject(resource string, o map[string]any) object {
 		panic("bench: " + err.Error())
 	}
 	out.yaml = string(text)
+	return out
+}
+
+// marked are the same objects with the label and the annotations that gitfleet
+// adds: to the byte what it sends.
+func marked(list []object, fleetName string) []object {
+	out := slices.Clone(list)
+	for i, o := range out {
+		var content map[string]any
+		if err := json.Unmarshal(o.json, &content); err != nil {
+			panic("bench: " + err.Error()) // we have written it
+		}
+		meta := content["metadata"].(map[string]any)
+		labels, _ := meta["labels"].(map[string]any)
+		meta["labels"] = merge(labels, map[string]any{"gitfleet.dev/managed-by": fleetName})
+		meta["annotations"] = map[string]any{
+			"gitfleet.dev/placement": "crp/" + fleetName,
+			"gitfleet.dev/source":    "https://git.example.com/platform/fleet.git",
+			"gitfleet.dev/commit":    "38d09a9f5d0a29f5bcc7fdce47c7a8f279651f4c",
+			"gitfleet.dev/path":      o.file,
+		}
+		var err error
+		if out[i].json, err = json.Marshal(content); err != nil {
+			panic("bench: " + err.Error())
+		}
+	}
+	return out
+}
+
+// merge returns both; a may be nil.
+func merge(a, b map[string]any) map[string]any {
+	out := maps.Clone(b)
+	maps.Copy(out, a)
 	return out
 }
 

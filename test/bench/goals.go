@@ -13,7 +13,7 @@ var wholeGoals = []goal{
 	{name: "sync/requests-per-object-3-members", value: []figure{of("sync", "requests per object, 3 members")},
 		unit: "requests", limit: 1.05, why: "500 new objects on three members"},
 	{name: "sync/time-to-bare-client", value: []figure{of("sync", "ms, 1 member")}, per: []figure{of("sync", "bare ms, 1 member")},
-		unit: "x", limit: 1.15, why: "from commit seen to applied, against a client that applies the same objects, 8 at a time, and nothing else"},
+		unit: "x", limit: 1.15, why: "from commit seen to applied, against a client that sends the same objects, 8 at a time, and does nothing else"},
 	{name: "sync/time-to-bare-client-3-members", value: []figure{of("sync", "ms, 3 members")}, per: []figure{of("sync", "bare ms, 3 members")},
 		unit: "x", limit: 1.15, why: "the same on three members at once"},
 	{name: "change/object-writes", value: []figure{of("change", "object writes")},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -15,8 +16,10 @@ const syncObjects = 500
 
 // firstSync measures what it takes to bring many objects to members that have
 // none: gitfleet from the moment it sees the commit to the moment it says that
-// all is applied, and a bare client. Both begin without a connection, and take
-// turns; the best of each counts, as it is least disturbed by others.
+// all is applied, and a bare client that sends the same. Both begin without a
+// connection, and take turns; the best of each counts, as it is least disturbed by
+// others. What gitfleet's label and annotations cost the members is told beside
+// it: a bare client that sends the objects as they are in Git.
 func firstSync(ctx context.Context, b *bed) (map[string]float64, error) {
 	f, err := b.clusters(ctx, false)
 	if err != nil {
@@ -29,24 +32,29 @@ func firstSync(ctx context.Context, b *bed) (map[string]float64, error) {
 		turns   int
 	}{{"1 member", f.Members()[:1], 7}, {"3 members", f.Members(), 5}} {
 		var best synced
-		var theirs time.Duration
+		best.took = math.MaxInt64
+		theirs, unmarked := best.took, best.took
 		for range bout.turns {
-			t, err := bareSync(ctx, bout.members)
-			if err != nil {
-				return nil, fmt.Errorf("bare client: %w", err)
-			}
-			if theirs == 0 || t < theirs {
-				theirs = t
+			for _, bare := range []struct {
+				best *time.Duration
+				list func([]object, string) []object
+			}{{&theirs, marked}, {&unmarked, func(list []object, _ string) []object { return list }}} {
+				t, err := bareSync(ctx, bout.members, bare.list)
+				if err != nil {
+					return nil, fmt.Errorf("bare client: %w", err)
+				}
+				*bare.best = min(*bare.best, t)
 			}
 			s, err := houseSync(ctx, bout.members)
 			if err != nil {
 				return nil, err
 			}
-			if best.took == 0 || s.took < best.took {
+			if s.took < best.took {
 				best = s
 			}
 		}
 		out["bare ms, "+bout.name] = milliseconds(theirs)
+		out["bare ms without marks, "+bout.name] = milliseconds(unmarked)
 		out["ms, "+bout.name] = milliseconds(best.took)
 		out["ms to loaded, "+bout.name] = milliseconds(best.loaded)
 		out["ms to first apply, "+bout.name] = milliseconds(best.first)
@@ -65,9 +73,9 @@ type synced struct {
 }
 
 // bareSync applies the objects on all members at the same time.
-func bareSync(ctx context.Context, members []fleet.Member) (time.Duration, error) {
+func bareSync(ctx context.Context, members []fleet.Member, form func([]object, string) []object) (time.Duration, error) {
 	namespace := fresh("bare")
-	list := mix(namespace, syncObjects)
+	list := form(mix(namespace, syncObjects), namespace)
 	var clients []*bare
 	for _, m := range members {
 		client, err := newBare(m.Config)
