@@ -12,7 +12,9 @@ import (
 
 func (d *demo) buildProduct(ctx context.Context) (string, error) {
 	d.binary = filepath.Join(d.root, "build", "gitfleet")
-	return d.short(d.binary), goBuild(ctx, d.root, d.binary, "./cmd/gitfleet")
+	// As "make build" does, so that neither compiles what the other has compiled.
+	args := []string{"-trimpath", "-ldflags=-s -w -X main.release=", "./cmd/gitfleet"}
+	return d.short(d.binary), goBuild(ctx, d.root, []string{"CGO_ENABLED=0"}, d.binary, args...)
 }
 
 // buildControlPlane makes the program that runs clusters: with Kubernetes in it,
@@ -34,13 +36,13 @@ func (d *demo) buildControlPlane(ctx context.Context) (string, error) {
 		return "", err
 	}
 	defer unlock()
-	return d.short(d.controlPlane), goBuild(ctx, source, d.controlPlane, append(args, ".")...)
+	return d.short(d.controlPlane), goBuild(ctx, source, []string{"GOWORK=off"}, d.controlPlane, append(args, ".")...)
 }
 
-func goBuild(ctx context.Context, dir, target string, args ...string) error {
+func goBuild(ctx context.Context, dir string, env []string, target string, args ...string) error {
 	command := exec.CommandContext(ctx, "go", append([]string{"build", "-o", target}, args...)...)
 	command.Dir = dir
-	command.Env = append(os.Environ(), "GOWORK=off")
+	command.Env = append(os.Environ(), env...)
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) } // it then ends its compilers
 	out, err := command.CombinedOutput()
 	if ctx.Err() != nil {
