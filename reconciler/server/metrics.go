@@ -39,7 +39,9 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
-	gauge(headInfo, 1, r.Source.InForce.Hash)
+	if hash := r.Source.InForce.Hash; hash != "" {
+		gauge(headInfo, 1, hash)
+	}
 	gauge(headProblems, float64(len(r.Source.Problems)))
 	gauge(gitFailures, float64(r.Source.Git.Failures))
 	if at := r.Source.Git.LastSuccess; !at.IsZero() {

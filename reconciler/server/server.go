@@ -114,6 +114,7 @@ func (s *Server) serveReport(w http.ResponseWriter, req *http.Request) {
 		case <-next:
 			continue
 		case <-req.Context().Done():
+			http.Error(w, "the daemon is stopping", http.StatusServiceUnavailable)
 			return
 		case <-deadline:
 		}
@@ -137,20 +138,26 @@ func (s *Server) serveReady(w http.ResponseWriter, _ *http.Request) {
 	w.Write([]byte("ok\n"))
 }
 
-// Serve answers on a listener until ctx is done.
+// Serve answers on a listener until ctx is done. Answers that are being sent then
+// are finished first, if the readers read.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	srv := &http.Server{
 		Handler: s.Handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
+	ended := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
+		defer close(ended)
 		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 		defer cancel()
-		srv.Shutdown(grace)
+		if srv.Shutdown(grace) != nil {
+			srv.Close() // whoever does not read by now never will
+		}
 	})
-	defer stop()
 	if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		stop()
 		return err
 	}
+	<-ended
 	return nil
 }

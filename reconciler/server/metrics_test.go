@@ -1,0 +1,113 @@
+package server
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+func member(name string, healthy metav1.ConditionStatus) *api.MemberCluster {
+	m := &api.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	m.Status.AgentStatus = []api.AgentStatus{{Conditions: []metav1.Condition{
+		{Type: api.Joined, Status: metav1.ConditionTrue}, {Type: api.Healthy, Status: healthy},
+	}}}
+	return m
+}
+
+func measured() *status.Report {
+	return &status.Report{
+		Source: status.Source{
+			InForce: hub.Commit{Hash: "c1"}, Newest: hub.Commit{Hash: "c2"}, Problems: hub.Problems{{}, {}},
+			Git: status.Git{Failures: 3, LastSuccess: time.Unix(1_700_000_000, 0)},
+		},
+		Clusters: []*api.MemberCluster{member("east", metav1.ConditionTrue), member("west", metav1.ConditionFalse), {ObjectMeta: metav1.ObjectMeta{Name: "new"}}},
+		Details: []status.Detail{
+			{Placement: "crp/web", Clusters: []status.ClusterDetail{
+				{Cluster: "a", Applied: true, Available: true}, {Cluster: "b", Applied: true}, {Cluster: "c"},
+				{Cluster: "d", Applied: true, Available: true, Held: "waits"}, {Cluster: "e", Applied: true, Removing: true, Held: "waits"},
+			}},
+			{Placement: "rp/team/db"},
+		},
+	}
+}
+
+// page is what Prometheus reads.
+func page(t *testing.T, s *Server) string {
+	t.Helper()
+	w := askFor(t.Context(), s, "/metrics")
+	if w.Code != 200 || !strings.HasPrefix(w.Header().Get("Content-Type"), "text/plain") {
+		t.Fatalf("%d %s\n%s", w.Code, w.Header(), w.Body)
+	}
+	return w.Body.String()
+}
+
+// What is measured is what the newest report says: each cluster of a placement
+// counts once, and a state without clusters is zero, not missing.
+func TestMetrics(t *testing.T) {
+	s := New(prometheus.NewRegistry())
+	if got := page(t, s); got != "" {
+		t.Errorf("before the first report:\n%s", got)
+	}
+	s.Publish(measured())
+	want := `# HELP gitfleet_cluster_healthy 1 if the member cluster answers and is ready.
+# TYPE gitfleet_cluster_healthy gauge
+gitfleet_cluster_healthy{cluster="east"} 1
+gitfleet_cluster_healthy{cluster="new"} 0
+gitfleet_cluster_healthy{cluster="west"} 0
+# HELP gitfleet_git_failures Polls of the remote that failed since the last success.
+# TYPE gitfleet_git_failures gauge
+gitfleet_git_failures 3
+# HELP gitfleet_git_last_success_timestamp_seconds When the remote last gave an answer that could be used.
+# TYPE gitfleet_git_last_success_timestamp_seconds gauge
+gitfleet_git_last_success_timestamp_seconds 1.7e+09
+# HELP gitfleet_head_info Always 1: the commit in force.
+# TYPE gitfleet_head_info gauge
+gitfleet_head_info{sha="c1"} 1
+# HELP gitfleet_head_problems Problems that keep the newest commit from being in force.
+# TYPE gitfleet_head_problems gauge
+gitfleet_head_problems 2
+# HELP gitfleet_placement_clusters Clusters of a placement by how far they are.
+# TYPE gitfleet_placement_clusters gauge
+gitfleet_placement_clusters{placement="crp/web",state="applied"} 1
+gitfleet_placement_clusters{placement="crp/web",state="applying"} 1
+gitfleet_placement_clusters{placement="crp/web",state="available"} 1
+gitfleet_placement_clusters{placement="crp/web",state="held"} 1
+gitfleet_placement_clusters{placement="crp/web",state="removing"} 1
+gitfleet_placement_clusters{placement="rp/team/db",state="applied"} 0
+gitfleet_placement_clusters{placement="rp/team/db",state="applying"} 0
+gitfleet_placement_clusters{placement="rp/team/db",state="available"} 0
+gitfleet_placement_clusters{placement="rp/team/db",state="held"} 0
+gitfleet_placement_clusters{placement="rp/team/db",state="removing"} 0
+`
+	if got := page(t, s); got != want {
+		t.Errorf("got:\n%s", got)
+	}
+
+	s.Publish(&status.Report{})
+	for _, gone := range []string{"gitfleet_cluster_healthy", "gitfleet_placement_clusters", "last_success", "sha="} {
+		if got := page(t, s); strings.Contains(got, gone) {
+			t.Errorf("%s of what is gone:\n%s", gone, got)
+		}
+	}
+}
+
+// Prometheus has its own idea of what metrics look like; ours agree with it.
+func TestMetricsLint(t *testing.T) {
+	s := New(prometheus.NewRegistry())
+	s.Publish(measured())
+	problems, err := promlint.New(strings.NewReader(page(t, s))).Lint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+}
