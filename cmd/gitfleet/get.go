@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/server"
 	"github.com/gitfleet/gitfleet/reconciler/status"
@@ -28,14 +27,14 @@ const serverEnv = "GITFLEET_SERVER"
 type view struct {
 	names []string // that a user may call it
 	// items are the things as they are written in JSON and YAML.
-	items func(*status.Report) (kind string, items []any)
+	items func(*status.Report) []any
 	table func(r *status.Report, wide bool) table
 }
 
 var views = []view{
 	{
 		names: []string{"crp", "clusterresourceplacements", "clusterresourceplacement", "rp", "resourceplacements", "resourceplacement", "placements"},
-		items: func(r *status.Report) (string, []any) {
+		items: func(r *status.Report) []any {
 			var out []any
 			for _, p := range r.Placements {
 				out = append(out, p)
@@ -43,18 +42,18 @@ var views = []view{
 			for _, p := range r.ResourcePlacements {
 				out = append(out, p)
 			}
-			return "ClusterResourcePlacementList", out
+			return out
 		},
 		table: placementTable,
 	},
 	{
 		names: []string{"clusters", "cluster", "memberclusters", "membercluster"},
-		items: func(r *status.Report) (string, []any) {
+		items: func(r *status.Report) []any {
 			var out []any
 			for _, c := range r.Clusters {
 				out = append(out, c)
 			}
-			return "MemberClusterList", out
+			return out
 		},
 		table: clusterTable,
 	},
@@ -118,8 +117,7 @@ func (v view) show(cmd *cobra.Command, r *status.Report, output string, names []
 		tellSource(cmd.ErrOrStderr(), r)
 		return nil
 	case "json", "yaml":
-		kind, items := v.items(r)
-		doc, err := document(kind, items, names)
+		doc, err := document(v.items(r), names)
 		if err != nil {
 			return err
 		}
@@ -136,16 +134,18 @@ func (v view) show(cmd *cobra.Command, r *status.Report, output string, names []
 	return fmt.Errorf("-o %s: use table, wide, json or yaml", output)
 }
 
-// document is a list, or the one thing that was asked for.
-func document(kind string, items []any, names []string) (any, error) {
+// document is a list, as kubectl writes one, or the one thing that was asked for
+// by the name that the table has for it.
+func document(items []any, names []string) (any, error) {
 	if len(names) == 0 {
 		if items == nil {
 			items = []any{}
 		}
-		return map[string]any{"apiVersion": api.PlacementGroup + "/v1beta1", "kind": kind, "items": items}, nil
+		return map[string]any{"apiVersion": "v1", "kind": "List", "items": items}, nil
 	}
 	for _, i := range items {
-		if i.(metav1.Object).GetName() == names[0] {
+		o := i.(metav1.Object)
+		if o.GetName() == names[0] && o.GetNamespace() == "" || o.GetNamespace()+"/"+o.GetName() == names[0] {
 			return i, nil
 		}
 	}

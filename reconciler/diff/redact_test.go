@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -124,9 +125,10 @@ func TestScrubLeavesNoValue(t *testing.T) {
 		value := rapid.StringMatching(`[a-z"\\\n ]{5,20}`).Filter(func(s string) bool { return len(strings.TrimSpace(s)) >= short }).Draw(t, "value")
 		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "stringData": map[string]any{"p": value}}}
 		inJSON, _ := json.Marshal(value)
-		for _, quoted := range []string{value, fmt.Sprintf("%q", value), string(inJSON), base64.StdEncoding.EncodeToString([]byte(value))} {
+		inGo := strconv.Quote(value)
+		for _, quoted := range []string{value, inGo[1 : len(inGo)-1], string(inJSON[1 : len(inJSON)-1]), base64.StdEncoding.EncodeToString([]byte(value))} {
 			text := SecretsOf(o).Scrub("<<" + quoted + ">>")
-			if strings.Contains(text, strings.Trim(quoted, `"`)) || !strings.Contains(text, Mask) {
+			if strings.Contains(strings.ReplaceAll(text, Mask, ""), quoted) || !strings.Contains(text, Mask) {
 				t.Fatalf("%q is still in %q", quoted, text)
 			}
 		}

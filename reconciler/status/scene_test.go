@@ -84,6 +84,7 @@ type scene struct {
 	t      testing.TB
 	now    time.Time
 	loader *hub.Loader
+	store  ledger.Store
 	in     plan.Input
 	told   *status.Memo
 	last   *plan.Plan
@@ -92,7 +93,7 @@ type scene struct {
 
 func newScene(t testing.TB) *scene {
 	return &scene{
-		t: t, now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), loader: hub.NewLoader(hub.Options{}),
+		t: t, now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), loader: hub.NewLoader(hub.Options{}), store: ledger.Memory(),
 		in: plan.Input{Past: map[string]*hub.Snapshot{}, Ledger: ledger.New(), Memo: plan.NewMemo()}, told: status.NewMemo(),
 	}
 }
@@ -170,10 +171,9 @@ func (s *scene) turn() {
 
 func (s *scene) restart() {
 	s.t.Helper()
-	store := ledger.Memory()
-	err := store.Save(s.in.Ledger)
+	err := s.store.Save(s.in.Ledger)
 	if err == nil {
-		s.in.Ledger, err = store.Load()
+		s.in.Ledger, err = s.store.Load()
 	}
 	if err != nil {
 		s.t.Fatal(err)
