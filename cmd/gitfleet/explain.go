@@ -2,13 +2,9 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"net/url"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -56,11 +52,7 @@ checkout instead, as plan does, and asks nobody.`,
 			return printExplanation(cmd.OutOrStdout(), e)
 		},
 	}
-	where := os.Getenv(serverEnv)
-	if where == "" {
-		where = "http://" + defaultConfig().Listen
-	}
-	cmd.Flags().StringVar(&q.address, "server", where, "address of the daemon; also $"+serverEnv)
+	q.at.bind(cmd.Flags())
 	cmd.Flags().StringVar(&q.path, "path", "", "think about this checkout, instead of asking the daemon")
 	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or json")
 	q.in.bind(cmd.Flags())
@@ -70,7 +62,7 @@ checkout instead, as plan does, and asks nobody.`,
 // An inquiry is what explain is asked.
 type inquiry struct {
 	placement, cluster string // cluster may be empty: all
-	address            string // of the daemon
+	at                 connection
 	path               string // a checkout; empty: the daemon is asked
 	in                 outlookInput
 }
@@ -113,23 +105,18 @@ func (q inquiry) ask(ctx context.Context) (*status.Explanation, error) {
 	if q.cluster != "" {
 		query.Set("cluster", q.cluster)
 	}
-	address := strings.TrimSuffix(q.address, "/") + "/explain?" + query.Encode()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	c, err := q.at.client()
 	if err != nil {
 		return nil, err
 	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return nil, fmt.Errorf("ask the daemon: %w; is it running, and is --server right? Without a daemon, use --path", err)
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		text, _ := io.ReadAll(io.LimitReader(resp.Body, 16<<10))
-		return nil, fmt.Errorf("the daemon answers %s: %s", resp.Status, strings.TrimSpace(string(text)))
-	}
 	e := &status.Explanation{}
-	if err := json.NewDecoder(resp.Body).Decode(e); err != nil {
-		return nil, fmt.Errorf("read the daemon's answer: %w", err)
+	err = c.get(ctx, "/explain", query, e)
+	var silent *silentError
+	if errors.As(err, &silent) {
+		return nil, fmt.Errorf("%w\nWithout a daemon, use --path", err)
+	}
+	if err != nil {
+		return nil, err
 	}
 	return e, nil
 }

@@ -80,5 +80,5 @@ func TestTheDaemonSaysWhatItCannotExplain(t *testing.T) {
 	fails("there is no placement crp/quue; there are crp/queue", "crp/quue")
 	fails("there is no cluster moon; there are ap-1, eu-1, eu-2, us-1, us-2", "crp/queue", "moon")
 	listening.Close()
-	fails("is it running, and is --server right?", "crp/queue")
+	fails("no daemon answers at http://", "crp/queue")
 }

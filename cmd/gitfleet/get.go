@@ -1,13 +1,8 @@
 package main
 
 import (
-	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"net/http"
-	"os"
 	"strings"
 	"time"
 
@@ -16,12 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gitfleet/gitfleet/reconciler/plan"
-	"github.com/gitfleet/gitfleet/reconciler/server"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
-
-// serverEnv names the daemon where --server does not.
-const serverEnv = "GITFLEET_SERVER"
 
 // A view is how one kind of thing is shown.
 type view struct {
@@ -60,7 +51,8 @@ var views = []view{
 }
 
 func newGet() *cobra.Command {
-	var address, output string
+	var at connection
+	var output string
 	var watch bool
 	cmd := &cobra.Command{
 		Use:       "get crp|clusters [NAME]",
@@ -73,22 +65,21 @@ func newGet() *cobra.Command {
 				return err
 			}
 			show := func(r *status.Report) error { return v.show(cmd, r, output, args[1:]) }
-			c := client{address: address}
-			if watch {
-				return c.follow(cmd.Context(), show)
+			c, err := at.client()
+			if err != nil {
+				return err
 			}
-			r, err := c.report(cmd.Context(), "")
+			if watch {
+				return c.follow(cmd.Context(), func(r *status.Report) (bool, error) { return true, show(r) })
+			}
+			r, err := c.report(cmd.Context())
 			if err != nil {
 				return err
 			}
 			return show(r)
 		},
 	}
-	where := os.Getenv(serverEnv)
-	if where == "" {
-		where = "http://" + defaultConfig().Listen
-	}
-	cmd.Flags().StringVar(&address, "server", where, "address of the daemon; also $"+serverEnv)
+	at.bind(cmd.Flags())
 	cmd.Flags().StringVarP(&output, "output", "o", "table", "table, wide, json or yaml")
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "go on and print each change")
 	return cmd
@@ -185,60 +176,4 @@ func orNone(s string) string {
 		return "<none>"
 	}
 	return s
-}
-
-// A client asks a daemon.
-type client struct{ address string }
-
-// report returns the newest report; with the number of one already seen it
-// waits for a newer.
-func (c client) report(ctx context.Context, after string) (*status.Report, error) {
-	r, _, err := c.next(ctx, after)
-	return r, err
-}
-
-func (c client) next(ctx context.Context, after string) (*status.Report, string, error) {
-	url := strings.TrimSuffix(c.address, "/") + "/report"
-	if after != "" {
-		url += "?after=" + after
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return nil, "", err
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return nil, "", fmt.Errorf("ask the daemon: %w; is it running, and is --server right?", err)
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
-		return nil, "", fmt.Errorf("the daemon answers %s: %s", resp.Status, strings.TrimSpace(string(text)))
-	}
-	r := &status.Report{}
-	if err := json.NewDecoder(resp.Body).Decode(r); err != nil {
-		return nil, "", fmt.Errorf("read the daemon's answer: %w", err)
-	}
-	return r, resp.Header.Get(server.NumberHeader), nil
-}
-
-// follow shows each new report until ctx is done.
-func (c client) follow(ctx context.Context, show func(*status.Report) error) error {
-	after := ""
-	for {
-		r, number, err := c.next(ctx, after)
-		if errors.Is(err, context.Canceled) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if number == after {
-			continue
-		}
-		after = number
-		if err := show(r); err != nil {
-			return err
-		}
-	}
 }

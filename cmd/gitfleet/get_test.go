@@ -186,10 +186,10 @@ func TestGetWithoutADaemon(t *testing.T) {
 		return srv.URL
 	}
 	for name, test := range map[string]struct{ address, want string }{
-		"nobody":       {nobody.URL, "is it running, and is --server right?"},
+		"nobody":       {nobody.URL, "Start one with \"gitfleet run --config gitfleet.yaml\", or say where it is with --server or $GITFLEET_SERVER."},
 		"starting":     {answer(503, "no report yet: the daemon is starting\n"), "the daemon answers 503 Service Unavailable: no report yet: the daemon is starting"},
 		"another":      {answer(200, "<html>"), "read the daemon's answer"},
-		"no address":   {"://", "missing protocol scheme"},
+		"no address":   {"://", "write http://HOST:PORT"},
 		"a long error": {answer(500, strings.Repeat("x", 1<<20)), "the daemon answers 500"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -197,7 +197,7 @@ func TestGetWithoutADaemon(t *testing.T) {
 			if code := run([]string{"get", "crp", "--server", test.address}, &out, &errOut); code != exitError {
 				t.Errorf("exit code %d", code)
 			}
-			if out.Len() > 0 || !strings.HasPrefix(errOut.String(), "gitfleet: ") || !strings.Contains(errOut.String(), test.want) || errOut.Len() > 2000 {
+			if out.Len() > 0 || !strings.HasPrefix(errOut.String(), "gitfleet: ") || !strings.Contains(errOut.String(), test.want) || errOut.Len() > longestError+200 {
 				t.Errorf("it prints %s\nand says %.300s\nwant %s", &out, &errOut, test.want)
 			}
 		})

@@ -1,0 +1,213 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
+
+	"github.com/gitfleet/gitfleet/reconciler/server"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+// Environment variables stand in for the flags of a connection.
+const (
+	serverEnv     = "GITFLEET_SERVER"
+	tokenFileEnv  = "GITFLEET_TOKEN_FILE"
+	caFileEnv     = "GITFLEET_CA_FILE"
+	clientCertEnv = "GITFLEET_CLIENT_CERT"
+	clientKeyEnv  = "GITFLEET_CLIENT_KEY"
+)
+
+// A connection says where the daemon is and who asks. Every command that asks
+// a daemon binds one, and makes its client of it.
+type connection struct {
+	address, tokenFile, caFile, certFile, keyFile string
+}
+
+func (c *connection) bind(f *pflag.FlagSet) {
+	f.StringVar(&c.address, "server", cmp.Or(os.Getenv(serverEnv), "http://"+defaultConfig().Listen), "address of the daemon; also $"+serverEnv)
+	f.StringVar(&c.tokenFile, "token-file", os.Getenv(tokenFileEnv), "file with the token that the daemon asks for; also $"+tokenFileEnv)
+	f.StringVar(&c.caFile, "ca-file", os.Getenv(caFileEnv), "file with the certificates that may vouch for the daemon; also $"+caFileEnv)
+	f.StringVar(&c.certFile, "client-cert", os.Getenv(clientCertEnv), "file with the certificate to show to the daemon; also $"+clientCertEnv)
+	f.StringVar(&c.keyFile, "client-key", os.Getenv(clientKeyEnv), "file with the key of that certificate; also $"+clientKeyEnv)
+	f.Lookup("server").DefValue = "http://" + defaultConfig().Listen // the same help everywhere
+	for _, name := range []string{"token-file", "ca-file", "client-cert", "client-key"} {
+		f.Lookup(name).DefValue = ""
+	}
+}
+
+// client checks the connection, and does not use it yet.
+func (c *connection) client() (*client, error) {
+	at, err := url.Parse(c.address)
+	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
+		return nil, fmt.Errorf("--server %q: write http://HOST:PORT or https://HOST:PORT", c.address)
+	}
+	if at.Scheme == "http" && (c.tokenFile != "" || c.caFile != "" || c.certFile != "" || c.keyFile != "") {
+		return nil, fmt.Errorf("--server %s: a token or certificates go with https:// only", c.address)
+	}
+	if (c.certFile == "") != (c.keyFile == "") {
+		return nil, errors.New("--client-cert and --client-key go together")
+	}
+	httpClient, err := rest.HTTPClientFor(&rest.Config{
+		Host: c.address, BearerTokenFile: c.tokenFile, UserAgent: "gitfleet",
+		TLSClientConfig: rest.TLSClientConfig{CAFile: c.caFile, CertFile: c.certFile, KeyFile: c.keyFile},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("--server %s: %w", c.address, err)
+	}
+	// A token is for the daemon that was named, and nobody it points to.
+	httpClient.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &client{address: strings.TrimSuffix(c.address, "/"), http: httpClient}, nil
+}
+
+// A client asks a daemon.
+type client struct {
+	address string
+	http    *http.Client
+}
+
+// A silentError says that no daemon answers at an address.
+type silentError struct {
+	address string
+	err     error
+}
+
+func (e *silentError) Error() string {
+	return fmt.Sprintf("no daemon answers at %s: %v\nStart one with \"gitfleet run --config gitfleet.yaml\", or say where it is with --server or $%s.",
+		e.address, e.err, serverEnv)
+}
+
+func (e *silentError) Unwrap() error { return e.err }
+
+// An answerError is an answer of the daemon that is not what was asked for.
+type answerError struct {
+	code int
+	text string
+}
+
+func (e *answerError) Error() string {
+	text := fmt.Sprintf("the daemon answers %d %s: %s", e.code, http.StatusText(e.code), e.text)
+	if e.code == http.StatusUnauthorized {
+		text += "\nSay who asks with --token-file or $" + tokenFileEnv + ", or with --client-cert and --client-key."
+	}
+	return text
+}
+
+// longestError is how much is read of an answer that is an error.
+const longestError = 16 << 10
+
+// do asks, with a body if it is not nil, and returns the answer if it is a good
+// one; the caller closes its body.
+func (c *client) do(ctx context.Context, method, path string, query url.Values, body any) (*http.Response, error) {
+	address := c.address + path
+	if len(query) > 0 {
+		address += "?" + query.Encode()
+	}
+	var content io.Reader
+	if body != nil {
+		raw, err := json.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
+		content = bytes.NewReader(raw)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, address, content)
+	if err != nil {
+		return nil, err
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		var wrapped *url.Error
+		if errors.As(err, &wrapped) {
+			err = wrapped.Err // the address is told already
+		}
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		return nil, &silentError{c.address, err}
+	}
+	if resp.StatusCode/100 != 2 {
+		defer resp.Body.Close()
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, longestError))
+		return nil, &answerError{resp.StatusCode, strings.TrimSpace(string(text))}
+	}
+	return resp, nil
+}
+
+// get asks for JSON and reads it into a value.
+func (c *client) get(ctx context.Context, path string, query url.Values, into any) error {
+	resp, err := c.do(ctx, http.MethodGet, path, query, nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	return understand(resp, into)
+}
+
+func understand(resp *http.Response, into any) error {
+	if err := json.NewDecoder(resp.Body).Decode(into); err != nil {
+		return fmt.Errorf("read the daemon's answer: %w; is --server a gitfleet?", err)
+	}
+	return nil
+}
+
+// report returns the newest report.
+func (c *client) report(ctx context.Context) (*status.Report, error) {
+	r, _, err := c.next(ctx, "")
+	return r, err
+}
+
+// next returns the newest report and its number; with the number of one already
+// seen it waits for a newer, up to half a minute.
+func (c *client) next(ctx context.Context, after string) (*status.Report, string, error) {
+	query := url.Values{}
+	if after != "" {
+		query.Set("after", after)
+	}
+	resp, err := c.do(ctx, http.MethodGet, "/report", query, nil)
+	if err != nil {
+		return nil, "", err
+	}
+	defer resp.Body.Close()
+	r := &status.Report{}
+	if err := understand(resp, r); err != nil {
+		return nil, "", err
+	}
+	return r, resp.Header.Get(server.NumberHeader), nil
+}
+
+// follow shows each new report until ctx is done or show says that it was the
+// last.
+func (c *client) follow(ctx context.Context, show func(*status.Report) (more bool, err error)) error {
+	after := ""
+	for {
+		r, number, err := c.next(ctx, after)
+		if errors.Is(err, context.Canceled) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if number == after {
+			continue
+		}
+		after = number
+		if more, err := show(r); err != nil || !more {
+			return err
+		}
+	}
+}

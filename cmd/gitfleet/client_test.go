@@ -1,0 +1,126 @@
+package main
+
+import (
+	"crypto/tls"
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	certutil "k8s.io/client-go/util/cert"
+
+	"github.com/gitfleet/gitfleet/reconciler/server"
+)
+
+// guarded is a daemon behind TLS that answers only those who know the token,
+// and the file with its certificate.
+func guarded(t *testing.T, token string) (address, ca string) {
+	t.Helper()
+	daemon := server.New(nil)
+	daemon.Publish(told())
+	srv := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if req.Header.Get("Authorization") != "Bearer "+token {
+			http.Error(w, "who are you?", http.StatusUnauthorized)
+			return
+		}
+		daemon.Handler().ServeHTTP(w, req)
+	}))
+	t.Cleanup(srv.Close)
+	return srv.URL, file(t, "ca.crt", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw})))
+}
+
+func file(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Whoever has the certificate and the token is answered; everybody else learns
+// what is missing, and never the token.
+func TestAGuardedDaemon(t *testing.T) {
+	address, ca := guarded(t, "s3cret")
+	right, wrong := file(t, "token", "s3cret\n"), file(t, "token", "wr0ng\n")
+	plain, _ := strings.CutPrefix(address, "https://")
+	tests := map[string]struct {
+		args []string
+		want string // empty: the answer
+	}{
+		"all is right":      {[]string{"--server", address, "--ca-file", ca, "--token-file", right}, ""},
+		"unknown authority": {[]string{"--server", address, "--token-file", right}, "certificate signed by unknown authority"},
+		"no token":          {[]string{"--server", address, "--ca-file", ca}, "Say who asks with --token-file or $GITFLEET_TOKEN_FILE"},
+		"wrong token":       {[]string{"--server", address, "--ca-file", ca, "--token-file", wrong}, "the daemon answers 401 Unauthorized: who are you?"},
+		"no such token":     {[]string{"--server", address, "--ca-file", ca, "--token-file", "nowhere"}, "nowhere"},
+		"no such authority": {[]string{"--server", address, "--ca-file", "nowhere"}, "nowhere"},
+		"half a pair":       {[]string{"--server", address, "--client-cert", ca}, "--client-cert and --client-key go together"},
+		"in the clear":      {[]string{"--server", "http://" + plain, "--token-file", right}, "a token or certificates go with https:// only"},
+		"no scheme":         {[]string{"--server", plain}, "write http://HOST:PORT"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			for _, command := range [][]string{{"get", "crp"}, {"explain", "crp/nothing"}} {
+				said := say(append(command, test.args...)...)
+				if test.want != "" && !strings.Contains(said, test.want) || test.want == "" && !strings.Contains(said, "web") && !strings.Contains(said, "404") {
+					t.Errorf("%s says %s\nwant %s", command[0], said, test.want)
+				}
+				if strings.Contains(said, "s3cret") || strings.Contains(said, "wr0ng") {
+					t.Errorf("it tells the token: %s", said)
+				}
+			}
+		})
+	}
+}
+
+// say is all that a command prints.
+func say(args ...string) string {
+	var out strings.Builder
+	run(args, &out, &out)
+	return out.String()
+}
+
+// A daemon may ask who it talks to by certificate.
+func TestAClientShowsItsCertificate(t *testing.T) {
+	daemon := server.New(nil)
+	daemon.Publish(told())
+	srv := httptest.NewUnstartedServer(daemon.Handler())
+	srv.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert}
+	srv.StartTLS()
+	t.Cleanup(srv.Close)
+	ca := file(t, "ca.crt", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw})))
+	if said := say("get", "crp", "--server", srv.URL, "--ca-file", ca); !strings.Contains(said, "certificate required") && !strings.Contains(said, "no daemon answers") {
+		t.Errorf("without a certificate: %s", said)
+	}
+	cert, key := selfSigned(t)
+	if said := say("get", "crp", "--server", srv.URL, "--ca-file", ca, "--client-cert", cert, "--client-key", key); !strings.Contains(said, "web") {
+		t.Errorf("with a certificate: %s", said)
+	}
+}
+
+// A token goes to the daemon that was named, not where that sends us.
+func TestATokenGoesNowhereElse(t *testing.T) {
+	asked := false
+	other := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
+	t.Cleanup(other.Close)
+	srv := httptest.NewTLSServer(http.RedirectHandler(other.URL, http.StatusFound))
+	t.Cleanup(srv.Close)
+	ca := file(t, "ca.crt", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw})))
+	said := say("get", "crp", "--server", srv.URL, "--ca-file", ca, "--token-file", file(t, "token", "s3cret"))
+	if asked || !strings.Contains(said, "the daemon answers 302 Found") {
+		t.Errorf("asked elsewhere: %t; it says %s", asked, said)
+	}
+}
+
+// selfSigned is a certificate and its key, in two files.
+func selfSigned(t *testing.T) (cert, key string) {
+	t.Helper()
+	certPEM, keyPEM, err := certutil.GenerateSelfSignedCertKey("somebody", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file(t, "client.crt", string(certPEM)), file(t, "client.key", string(keyPEM))
+}
