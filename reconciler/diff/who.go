@@ -14,29 +14,12 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// An Actor is someone who wrote to an object, as far as the API server
-// remembers: the client's name for itself, not a user.
-type Actor struct {
-	Manager     string
-	Operation   string    // Apply or Update
-	Subresource string    // "" for the object itself
-	Time        time.Time // of the last write, to the second; zero if unknown
-}
-
-// String returns MANAGER (OPERATION), and the subresource if there is one.
-func (a Actor) String() string {
-	if a.Subresource != "" {
-		return fmt.Sprintf("%s (%s through %s)", a.Manager, a.Operation, a.Subresource)
-	}
-	return fmt.Sprintf("%s (%s)", a.Manager, a.Operation)
-}
-
 // Who names those who made a live object differ from what manager applied: who
 // owns the fields that differ. Where nobody does, as after a field was
 // removed, it is all who wrote to the object since our last apply. The newest
 // comes first. It may be nobody: the server forgets managers that own nothing.
-func Who(live *unstructured.Unstructured, manager string, since time.Time, details []api.PatchDetail) []Actor {
-	var owners, writers []Actor
+func Who(live *unstructured.Unstructured, manager string, since time.Time, details []api.PatchDetail) []api.Actor {
+	var owners, writers []api.Actor
 	entries := live.GetManagedFields()
 	for i := range entries {
 		e := &entries[i]
@@ -54,14 +37,58 @@ func Who(live *unstructured.Unstructured, manager string, since time.Time, detai
 	if owners == nil {
 		owners = writers
 	}
-	slices.SortFunc(owners, func(a, b Actor) int {
-		return cmp.Or(b.Time.Compare(a.Time), strings.Compare(a.String(), b.String()))
-	})
+	sortActors(owners)
 	return owners
 }
 
-func actor(e *metav1.ManagedFieldsEntry) Actor {
-	a := Actor{Manager: e.Manager, Operation: string(e.Operation), Subresource: e.Subresource}
+// Differences says of each difference who made it, as Who does.
+func Differences(live *unstructured.Unstructured, manager string, details []api.PatchDetail) []api.Difference {
+	var list []api.Difference
+	for _, d := range details {
+		list = append(list, api.Difference{PatchDetail: d})
+	}
+	if live == nil {
+		return list // nobody owns what is not there
+	}
+	since := appliedAt(live.GetManagedFields(), manager)
+	for i := range list {
+		list[i].By = Who(live, manager, since, details[i:i+1])
+	}
+	return list
+}
+
+// appliedAt is when a manager last applied something; zero if it never did.
+func appliedAt(entries []metav1.ManagedFieldsEntry, manager string) time.Time {
+	for i := range entries {
+		if applied(&entries[i], manager) {
+			return actor(&entries[i]).Time
+		}
+	}
+	return time.Time{}
+}
+
+// Actors lists all who made some differences, each once, the newest first.
+func Actors(list []api.Difference) []api.Actor {
+	var all []api.Actor
+	for _, d := range list {
+		for _, a := range d.By {
+			if !slices.Contains(all, a) {
+				all = append(all, a)
+			}
+		}
+	}
+	sortActors(all)
+	return all
+}
+
+func sortActors(list []api.Actor) {
+	slices.SortFunc(list, func(a, b api.Actor) int {
+		return cmp.Or(b.Time.Compare(a.Time), strings.Compare(a.String(), b.String()))
+	})
+}
+
+func actor(e *metav1.ManagedFieldsEntry) api.Actor {
+	a := api.Actor{Manager: e.Manager, Operation: string(e.Operation), Subresource: e.Subresource}
 	if e.Time != nil {
 		a.Time = e.Time.UTC()
 	}
@@ -98,7 +125,7 @@ func owns(set *fieldpath.Set, live any, path []string) bool {
 type Rival struct {
 	Path  string // a JSON pointer into the live object
 	Value string // what it is now
-	By    Actor
+	By    api.Actor
 	// Autoscaler says that it is not a person, but a controller that scales.
 	Autoscaler bool
 }

@@ -61,6 +61,9 @@ type WorkSeen struct {
 	// Exceptions are the objects that are not both applied and available, or
 	// differ, sorted by ID.
 	Exceptions []ObjectState
+	// Drifts are what is remembered of objects that others changed, sorted by ID;
+	// of very many only the newest.
+	Drifts []Drift `json:",omitempty"`
 	// Braked are objects that should go and stay, because the deletion brake
 	// holds them, sorted by ID.
 	Braked []Braked `json:",omitempty"`
@@ -85,8 +88,8 @@ type ObjectState struct {
 	Available Verdict
 	// Diffs are how hub and member differ; Drift tells that the object was
 	// ours when it came to differ.
-	Diffs []api.PatchDetail `json:",omitempty"`
-	Drift bool              `json:",omitempty"`
+	Diffs []api.Difference `json:",omitempty"`
+	Drift bool             `json:",omitempty"`
 	// FirstSeen and LastSeen are of the difference.
 	FirstSeen, LastSeen time.Time
 }
@@ -287,5 +290,5 @@ func (w *WorkSeen) exception(id api.ID) ObjectState {
 func (w *WorkSeen) same(o *WorkSeen) bool {
 	return w.Revision == o.Revision && w.Removed == o.Removed && w.Done == o.Done &&
 		w.Total == o.Total && w.Untrackable == o.Untrackable &&
-		reflect.DeepEqual(w.Exceptions, o.Exceptions) && slices.Equal(w.Braked, o.Braked)
+		reflect.DeepEqual(w.Exceptions, o.Exceptions) && sameDrifts(w.Drifts, o.Drifts) && slices.Equal(w.Braked, o.Braked)
 }

@@ -35,7 +35,7 @@ type outcome struct {
 	cond    metav1.Condition
 	err     error
 	written *metav1.PartialObjectMetadata // nil if nothing was written
-	diffs   []api.PatchDetail
+	diffs   []api.Difference
 	gen     int64
 }
 

@@ -140,7 +140,7 @@ func (s *session) gone(placement string) bool {
 }
 
 // carryOut does what was decided.
-func (s *session) carryOut(ctx context.Context, t task, found *unstructured.Unstructured, do diff.Operation, why diff.Refusal, diffs []api.PatchDetail, degraded bool) outcome {
+func (s *session) carryOut(ctx context.Context, t task, found *unstructured.Unstructured, do diff.Operation, why diff.Refusal, diffs []api.Difference, degraded bool) outcome {
 	o := outcome{task: t, do: do, diffs: diffs}
 	if found != nil {
 		o.gen = found.GetGeneration()
@@ -201,10 +201,16 @@ func (s *session) compareAfter(ctx context.Context, o *outcome) {
 	}
 }
 
-// compare lists how the wanted object and the live one differ. A partial
-// comparison asks the server what the object would be; if it holds the object
-// to be invalid, the comparison is a full one, and degraded says so.
-func (s *session) compare(ctx context.Context, t task, found *unstructured.Unstructured) (diffs []api.PatchDetail, degraded bool, err error) {
+// compare lists how the wanted object and the live one differ, and who made it
+// so. A partial comparison asks the server what the object would be; if it
+// holds the object to be invalid, the comparison is a full one, and degraded
+// says so.
+func (s *session) compare(ctx context.Context, t task, found *unstructured.Unstructured) (diffs []api.Difference, degraded bool, err error) {
+	details, degraded, err := s.details(ctx, t, found)
+	return diff.Differences(found, api.FieldManager, details), degraded, err
+}
+
+func (s *session) details(ctx context.Context, t task, found *unstructured.Unstructured) (details []api.PatchDetail, degraded bool, err error) {
 	wanted := t.manifest.Object.Object
 	if found == nil {
 		return diff.Compare(wanted, nil, diff.Options{}), false, nil

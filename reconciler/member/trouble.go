@@ -16,7 +16,7 @@ import (
 // again.
 type trouble struct {
 	cond        metav1.Condition
-	diffs       []api.PatchDetail
+	diffs       []api.Difference
 	drift       bool
 	gen         int64
 	since       time.Time // the condition's

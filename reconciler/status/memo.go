@@ -31,6 +31,7 @@ type told struct {
 	cluster     *api.ClusterResourcePlacement
 	namespaced  *api.ResourcePlacement
 	detail      Detail
+	drifts      []Drift
 	question    question
 	asked       bool
 	transitions []Transitions
@@ -50,15 +51,15 @@ func (m *Memo) placement(in Input, p *plan.Placement) *told {
 	}
 	t := &told{of: p, commit: commit}
 	if m.placements[p.Key] = t; p.Spec == nil {
-		t.detail = detail(p)
+		t.detail, t.drifts = detail(p), drifts(p)
 		return t
 	}
 	b := &builder{Input: in, p: p, record: in.Ledger.Placement(p.Key)}
 	var s api.PlacementStatus
 	if old != nil && old.of == p {
-		s, t.detail = old.status(), old.detail
+		s, t.detail, t.drifts = old.status(), old.detail, old.drifts
 	} else {
-		s, t.detail = b.status(), detail(p)
+		s, t.detail, t.drifts = b.status(), detail(p), drifts(p)
 		t.transitions = b.transitions
 	}
 	t.tell(b.meta(), p, s)

@@ -75,12 +75,12 @@ func (b *builder) object(o *ledger.ObjectState, seen *ledger.WorkSeen, s *api.Pe
 	case o.Drift && !b.reportsDiff():
 		s.DriftedPlacements = append(s.DriftedPlacements, api.DriftedResourcePlacement{
 			ResourceIdentifier: id, ObservationTime: metav1.NewTime(o.LastSeen), TargetClusterObservedGeneration: o.Generation,
-			FirstDriftedObservedTime: metav1.NewTime(o.FirstSeen), ObservedDrifts: o.Diffs,
+			FirstDriftedObservedTime: metav1.NewTime(o.FirstSeen), ObservedDrifts: o.PatchDetails(),
 		})
 	default:
 		d := api.DiffedResourcePlacement{
 			ResourceIdentifier: id, ObservationTime: metav1.NewTime(o.LastSeen),
-			FirstDiffedObservedTime: metav1.NewTime(o.FirstSeen), ObservedDiffs: o.Diffs,
+			FirstDiffedObservedTime: metav1.NewTime(o.FirstSeen), ObservedDiffs: o.PatchDetails(),
 		}
 		if o.Generation > 0 {
 			d.TargetClusterObservedGeneration = &o.Generation

@@ -40,6 +40,7 @@ var update = flag.Bool("update", false, "rewrite what the scenes expect")
 //	                         drifts KIND NAMESPACE/NAME PATH MEMBER HUB
 //	                         differs KIND NAMESPACE/NAME PATH MEMBER HUB
 //	                         untrackable 2
+//	                         repaired KIND NAMESPACE/NAME TIMES PATH MEMBER HUB MANAGER
 //	                       and nothing if all is well
 //	turn                   plan, tell, remember
 //	restart                nothing is remembered but the ledger
@@ -47,6 +48,7 @@ var update = flag.Bool("update", false, "rewrite what the scenes expect")
 //	status web             what follows is the status that is told
 //	conditions web         the same of the placement's conditions alone
 //	cluster east           the same of a member
+//	drifts                 the same of everything that differs or did
 func TestScenes(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -131,6 +133,8 @@ func (s *scene) do(words []string, data string) (out string, answers bool) {
 		return s.yaml(s.status(args[0])), true
 	case "conditions":
 		return s.yaml(s.status(args[0]).Conditions), true
+	case "drifts":
+		return s.yaml(s.report.Drifts), true
 	case "cluster":
 		i := slices.IndexFunc(s.report.Clusters, func(c *api.MemberCluster) bool { return c.Name == args[0] })
 		return s.yaml(s.report.Clusters[i].Status), true
@@ -223,6 +227,8 @@ func (s *scene) member(cluster, name, lines string) {
 			o.Done = false
 		case "untrackable":
 			o.Untrackable, _ = strconv.Atoi(words[1])
+		case "repaired":
+			o.Drifts = append(o.Drifts, s.repaired(w, words))
 		default:
 			o.Exceptions = append(o.Exceptions, s.exception(w, words))
 		}
@@ -231,7 +237,8 @@ func (s *scene) member(cluster, name, lines string) {
 	s.in.Ledger.Fold(o)
 }
 
-func (s *scene) exception(w work.Work, words []string) ledger.ObjectState {
+// manifest finds the one that the second and the third of some words name.
+func (s *scene) manifest(w work.Work, words []string) *work.Manifest {
 	s.t.Helper()
 	namespace, name, namespaced := strings.Cut(words[2], "/")
 	if !namespaced {
@@ -243,7 +250,28 @@ func (s *scene) exception(w work.Work, words []string) ledger.ObjectState {
 	if i < 0 {
 		s.t.Fatalf("%s is not told to hold %s %s", w.Placement, words[1], words[2])
 	}
-	m := w.Manifests[i]
+	return w.Manifests[i]
+}
+
+// repaired is an object that somebody changed and that was put back.
+func (s *scene) repaired(w work.Work, words []string) ledger.Drift {
+	s.t.Helper()
+	m := s.manifest(w, words)
+	times, err := strconv.Atoi(words[3])
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	by := []api.Actor{{Manager: words[7], Operation: "Update", Time: s.now}}
+	return ledger.Drift{
+		ID: m.ID, Version: m.Object.Object.GroupVersionKind().Version, Envelope: m.Envelope,
+		State: api.DriftRepaired, Count: times, FirstSeen: s.now.Add(-time.Hour), LastSeen: s.now, Generation: 2, By: by,
+		Paths: []api.Difference{{PatchDetail: api.PatchDetail{Path: words[4], ValueInMember: words[5], ValueInHub: words[6]}, By: by}},
+	}
+}
+
+func (s *scene) exception(w work.Work, words []string) ledger.ObjectState {
+	s.t.Helper()
+	m := s.manifest(w, words)
 	o := ledger.ObjectState{
 		ID: m.ID, Version: m.Object.Object.GroupVersionKind().Version, Envelope: m.Envelope, Generation: 2,
 		Applied: ledger.Verdict{OK: true}, Available: ledger.Verdict{OK: true},
@@ -255,7 +283,7 @@ func (s *scene) exception(w work.Work, words []string) ledger.ObjectState {
 	case "unavailable":
 		o.Available = ledger.Verdict{Reason: api.ManifestNotAvailableYet, Message: strings.Join(words[3:], " ")}
 	case "drifts", "differs":
-		o.Diffs = []api.PatchDetail{{Path: words[3], ValueInMember: words[4], ValueInHub: words[5]}}
+		o.Diffs = []api.Difference{{PatchDetail: api.PatchDetail{Path: words[3], ValueInMember: words[4], ValueInHub: words[5]}}}
 		o.Drift, o.FirstSeen, o.LastSeen = words[0] == "drifts", s.now, s.now
 	default:
 		s.t.Fatalf("a member says no %q", words[0])

@@ -68,6 +68,9 @@ type Report struct {
 	Clusters []*api.MemberCluster
 	// Details say of each placement what its status has no field for.
 	Details []Detail
+	// Drifts are what is known of objects that differ, or once differed, from what
+	// the hub wants: by placement, cluster and object.
+	Drifts []Drift
 	// Transitions are the conditions that changed, for the ledger to remember.
 	Transitions []Transitions `json:"-"`
 	// questions are what the scheduler was asked, by placement; see Explain.
@@ -124,6 +127,7 @@ func Build(in Input) *Report {
 	for _, p := range in.Plan.Placements {
 		t := in.Memo.placement(in, p)
 		r.Details = append(r.Details, t.detail)
+		r.Drifts = append(r.Drifts, t.drifts...)
 		r.Transitions = append(r.Transitions, t.transitions...)
 		t.transitions = nil // they are told once
 		switch {

@@ -1,0 +1,85 @@
+package status
+
+import (
+	"slices"
+	"time"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
+)
+
+// A Drift is one object on one cluster that differs, or once differed, from
+// what the hub wants. KubeFleet's status has no place for who did it, nor for
+// what was put back. Values of Secrets are masked.
+type Drift struct {
+	Placement string `json:"placement"`
+	Cluster   string `json:"cluster"`
+	api.ResourceIdentifier
+	State api.DriftState `json:"state"`
+	// Message says what is done about it, where there is something to say.
+	Message string `json:"message,omitempty"`
+	// Count is how often it moved away; zero for one that is foreign.
+	Count int `json:"count,omitempty"`
+	// FirstSeen and LastSeen are of the difference.
+	FirstSeen time.Time `json:"firstSeen"`
+	LastSeen  time.Time `json:"lastSeen"`
+	// Generation is the live object's when it was last seen; zero if it was gone.
+	Generation int64 `json:"generation,omitempty"`
+	// Deleted says that it was gone altogether when it was last seen.
+	Deleted bool `json:"deleted,omitempty"`
+	// Paths are the fields that differ, or did when it was last seen.
+	Paths []api.Difference `json:"paths,omitempty"`
+	// By are all who changed it, the newest first; nobody where that cannot be
+	// told.
+	By []api.Actor `json:"by,omitempty"`
+}
+
+// drifts tells what is known of a placement's objects that differ.
+func drifts(p *plan.Placement) []Drift {
+	var out []Drift
+	for _, c := range p.Clusters {
+		from := len(out)
+		if e := c.Entry; e != nil && e.Seen != nil { // of whichever content: it is a memory
+			for i := range e.Seen.Drifts {
+				out = append(out, drift(p, c, &e.Seen.Drifts[i]))
+			}
+		}
+		if seen := c.Seen(); seen != nil {
+			for i := range seen.Exceptions {
+				if o := &seen.Exceptions[i]; len(o.Diffs) > 0 && !o.Drift {
+					out = append(out, foreign(p, c, o))
+				}
+			}
+		}
+		sortBy(out[from:], func(d Drift) api.ResourceIdentifier { return d.ResourceIdentifier })
+	}
+	return out
+}
+
+func drift(p *plan.Placement, c *plan.OnCluster, d *ledger.Drift) Drift {
+	o := ledger.ObjectState{ID: d.ID, Version: d.Version, Envelope: d.Envelope}
+	return Drift{
+		Placement: p.Key.String(), Cluster: c.Binding.Cluster, ResourceIdentifier: identifier(&o),
+		State: d.State, Message: d.Message, Count: d.Count, FirstSeen: d.FirstSeen, LastSeen: d.LastSeen,
+		Generation: d.Generation, Deleted: d.Deleted, Paths: d.Paths, By: d.By,
+	}
+}
+
+// foreign is an object that is not ours, or only looked at, and differs.
+func foreign(p *plan.Placement, c *plan.OnCluster, o *ledger.ObjectState) Drift {
+	d := Drift{
+		Placement: p.Key.String(), Cluster: c.Binding.Cluster, ResourceIdentifier: identifier(o),
+		State: api.DriftForeign, Message: o.Applied.Message, FirstSeen: o.FirstSeen, LastSeen: o.LastSeen,
+		Generation: o.Generation, Paths: o.Diffs,
+	}
+	for _, path := range o.Diffs {
+		for _, a := range path.By {
+			if !slices.Contains(d.By, a) {
+				d.By = append(d.By, a)
+			}
+		}
+	}
+	slices.SortStableFunc(d.By, func(a, b api.Actor) int { return b.Time.Compare(a.Time) })
+	return d
+}
