@@ -113,8 +113,45 @@ const (
 	MemberClusterReadyToJoin = "MemberClusterReadyToJoin"
 	MemberClusterJoined      = "MemberClusterJoined"
 	MemberClusterUnknown     = "MemberClusterJoinStateUnknown"
+	MemberClusterLeft        = "MemberClusterLeft"
 	MemberClusterHealthy     = "InternalMemberClusterHealthy"
 	MemberClusterUnhealthy   = "InternalMemberClusterUnhealthy"
 
 	NamespaceCollectionSucceeded = "NamespaceCollectionSucceeded"
+)
+
+// Reasons of a placement's events; see also those of its conditions.
+const (
+	PlacementRolloutStarted          = "PlacementRolloutStarted"
+	PlacementOverriddenSucceeded     = "PlacementOverriddenSucceeded"
+	PlacementWorkSynchronized        = "PlacementWorkSynchronized"
+	PlacementApplied                 = "PlacementApplied"
+	PlacementAvailable               = "PlacementAvailable"
+	PlacementDiffReported            = "PlacementDiffReported"
+	PlacementRolloutCompleted        = "PlacementRolloutCompleted"
+	PlacementCleanupFinalizerRemoved = "PlacementCleanupFinalizerRemoved"
+)
+
+// Reasons of events that are gitfleet's own.
+const (
+	// PlacementDeleted: the placement is gone from the repository.
+	PlacementDeleted = "PlacementDeleted"
+	// Unscheduled: a placement leaves a cluster.
+	Unscheduled = "Unscheduled"
+	// RolloutStopped and RolloutResumed: an update made a cluster unavailable,
+	// and the rest waits, or does so no more.
+	RolloutStopped = "RolloutStopped"
+	RolloutResumed = "RolloutResumed"
+	// DriftFound and DriftGone: somebody changed an object on a member, and it
+	// is as it should be again.
+	DriftFound = "DriftFound"
+	DriftGone  = "DriftGone"
+	// DeletionHeld: the deletion brake holds an object.
+	DeletionHeld = "DeletionHeld"
+	// CommitInForce and CommitRefused: what became of a new commit.
+	CommitInForce = "CommitInForce"
+	CommitRefused = "CommitRefused"
+	// FetchFailed and FetchSucceeded: the remote cannot be read, and can again.
+	FetchFailed    = "FetchFailed"
+	FetchSucceeded = "FetchSucceeded"
 )

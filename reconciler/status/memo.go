@@ -1,6 +1,11 @@
 package status
 
 import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
@@ -10,11 +15,14 @@ import (
 )
 
 // A Memo keeps from one Build to the next what is told of placements and
-// clusters of which there is no news. It changes no answer, only how long it
-// takes. One goroutine may use it.
+// clusters of which there is no news. It changes no answer but one, only how
+// long it takes: it has the events of before. One goroutine may use it.
 type Memo struct {
 	placements map[api.PlacementKey]*told
 	clusters   map[string]*toldCluster
+	source     Source
+	// events are those told last, news those since.
+	events, news []Event
 }
 
 // NewMemo returns an empty memo.
@@ -52,6 +60,7 @@ func (m *Memo) placement(in Input, p *plan.Placement) *told {
 	t := &told{of: p, commit: commit}
 	if m.placements[p.Key] = t; p.Spec == nil {
 		t.detail, t.drifts = detail(p), drifts(p)
+		m.news = append(m.news, leaving(p, old, in)...)
 		return t
 	}
 	b := &builder{Input: in, p: p, record: in.Ledger.Placement(p.Key)}
@@ -61,6 +70,7 @@ func (m *Memo) placement(in Input, p *plan.Placement) *told {
 	} else {
 		s, t.detail, t.drifts = b.status(), detail(p), drifts(p)
 		t.transitions = b.transitions
+		m.news = append(m.news, b.happened(old, s)...)
 	}
 	t.tell(b.meta(), p, s)
 	t.question, t.asked = newQuestion(commit, p, s), true
@@ -93,21 +103,31 @@ type toldCluster struct {
 func (m *Memo) cluster(c *hub.Cluster, in Input) *api.MemberCluster {
 	old, seen := m.clusters[c.Name], in.Ledger.Cluster(c.Name)
 	if old == nil || old.declared != c || old.seen != seen {
+		m.news = append(m.news, metCluster(c.Name, old, seen, in.Now)...)
 		old = &toldCluster{c, seen, cluster(c, seen, in.Now)}
 		m.clusters[c.Name] = old
 	}
 	return old.object
 }
 
-// end forgets what is not told any more.
-func (m *Memo) end(in Input) {
+// end forgets what is not told any more, and returns the events.
+func (m *Memo) end(in Input) []Event {
+	m.forget(in)
+	m.news = append(sourceEvents(m.source, in.Source, in.Now), m.news...)
+	m.source = in.Source
+	m.events, m.news = record(m.events, m.news), nil
+	return m.events
+}
+
+func (m *Memo) forget(in Input) {
 	if len(m.placements) > len(in.Plan.Placements) {
 		told := make(map[api.PlacementKey]bool, len(in.Plan.Placements))
 		for _, p := range in.Plan.Placements {
 			told[p.Key] = true
 		}
-		for key := range m.placements {
+		for _, key := range slices.SortedFunc(maps.Keys(m.placements), comparePlacements) {
 			if !told[key] {
+				m.news = append(m.news, left(key, in)...)
 				delete(m.placements, key)
 			}
 		}
@@ -117,10 +137,15 @@ func (m *Memo) end(in Input) {
 		for _, c := range in.Plan.Members {
 			told[c.Name] = true
 		}
-		for name := range m.clusters {
+		for _, name := range slices.Sorted(maps.Keys(m.clusters)) {
 			if !told[name] {
+				m.news = append(m.news, leftCluster(name, in.Now)...)
 				delete(m.clusters, name)
 			}
 		}
 	}
+}
+
+func comparePlacements(a, b api.PlacementKey) int {
+	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }

@@ -91,15 +91,17 @@ func (b *builder) object(o *ledger.ObjectState, seen *ledger.WorkSeen, s *api.Pe
 
 // sortBy orders a list as KubeFleet does before it cuts one.
 func sortBy[T any](list []T, id func(T) api.ResourceIdentifier) {
-	key := func(t T) string {
-		i := id(t)
-		parts := []string{i.Group, i.Version, i.Kind, i.Namespace, i.Name}
-		if e := i.Envelope; e != nil {
-			parts = append(parts, string(e.Type), e.Namespace, e.Name)
-		}
-		return strings.Join(parts, "/")
+	slices.SortFunc(list, func(a, b T) int { return strings.Compare(sortKey(id(a)), sortKey(id(b))) })
+}
+
+// sortKey is what lists of objects are ordered by; no two objects of a
+// placement have the same.
+func sortKey(i api.ResourceIdentifier) string {
+	parts := []string{i.Group, i.Version, i.Kind, i.Namespace, i.Name}
+	if e := i.Envelope; e != nil {
+		parts = append(parts, string(e.Type), e.Namespace, e.Name)
 	}
-	slices.SortFunc(list, func(a, b T) int { return strings.Compare(key(a), key(b)) })
+	return strings.Join(parts, "/")
 }
 
 func identifier(o *ledger.ObjectState) api.ResourceIdentifier {

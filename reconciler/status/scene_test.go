@@ -1,8 +1,11 @@
 package status_test
 
 import (
+	"cmp"
 	"flag"
+	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -49,6 +52,8 @@ var update = flag.Bool("update", false, "rewrite what the scenes expect")
 //	conditions web         the same of the placement's conditions alone
 //	cluster east           the same of a member
 //	drifts                 the same of everything that differs or did
+//	remote WORDS…          the remote cannot be read, or, with no words, can
+//	events                 what has happened since it was last asked for
 func TestScenes(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -89,6 +94,8 @@ type scene struct {
 	store  ledger.Store
 	in     plan.Input
 	told   *status.Memo
+	source status.Source
+	asked  map[status.EventKey]int32 // how often events had happened
 	last   *plan.Plan
 	report *status.Report
 }
@@ -97,6 +104,7 @@ func newScene(t testing.TB) *scene {
 	return &scene{
 		t: t, now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), loader: hub.NewLoader(hub.Options{}), store: ledger.Memory(),
 		in: plan.Input{Past: map[string]*hub.Snapshot{}, Ledger: ledger.New(), Memo: plan.NewMemo()}, told: status.NewMemo(),
+		asked: map[status.EventKey]int32{},
 	}
 }
 
@@ -135,6 +143,10 @@ func (s *scene) do(words []string, data string) (out string, answers bool) {
 		return s.yaml(s.status(args[0]).Conditions), true
 	case "drifts":
 		return s.yaml(s.report.Drifts), true
+	case "remote":
+		s.source.Git.Error = strings.Join(args, " ")
+	case "events":
+		return s.events(), true
 	case "cluster":
 		i := slices.IndexFunc(s.report.Clusters, func(c *api.MemberCluster) bool { return c.Name == args[0] })
 		return s.yaml(s.report.Clusters[i].Status), true
@@ -160,7 +172,8 @@ func (s *scene) turn() {
 	s.in.Now = s.now
 	s.last = plan.Resolve(s.in)
 	s.last.WriteDown(s.in.Ledger)
-	in := status.Input{Plan: s.last, Head: s.in.Head, Ledger: s.in.Ledger, Now: s.now, Memo: s.told}
+	s.source.InForce, s.source.Newest = s.in.Head.Commit, s.in.Head.Commit
+	in := status.Input{Plan: s.last, Head: s.in.Head, Ledger: s.in.Ledger, Source: s.source, Now: s.now, Memo: s.told}
 	s.report = status.Build(in)
 	scenario.Sound(s.t, s.report)
 	for _, t := range s.report.Transitions {
@@ -183,6 +196,7 @@ func (s *scene) restart() {
 		s.t.Fatal(err)
 	}
 	s.in.Memo, s.told = plan.NewMemo(), status.NewMemo()
+	clear(s.asked)
 }
 
 func (s *scene) status(name string) *api.PlacementStatus {
@@ -289,4 +303,23 @@ func (s *scene) exception(w work.Work, words []string) ledger.ObjectState {
 		s.t.Fatalf("a member says no %q", words[0])
 	}
 	return o
+}
+
+// events writes what has happened since it was last called: a line for each.
+func (s *scene) events() string {
+	s.t.Helper()
+	var out strings.Builder
+	for i := range s.report.Events {
+		e := &s.report.Events[i]
+		if s.asked[e.Key()] == e.Count {
+			continue
+		}
+		s.asked[e.Key()] = e.Count
+		fmt.Fprintf(&out, "%s %s %s/%s %s", e.Last.Format(time.TimeOnly), e.Type, e.Kind, path.Join(e.Namespace, e.Name), e.Reason)
+		if e.Count > 1 {
+			fmt.Fprintf(&out, " x%d since %s", e.Count, e.First.Format(time.TimeOnly))
+		}
+		fmt.Fprintf(&out, "\n    %s\n", strings.TrimSpace(strings.Join([]string{cmp.Or(e.Cluster, "-"), cmp.Or(e.Commit, "-"), e.Message}, " ")))
+	}
+	return out.String()
 }

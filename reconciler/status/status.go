@@ -71,6 +71,9 @@ type Report struct {
 	// Drifts are what is known of objects that differ, or once differed, from what
 	// the hub wants: by placement, cluster and object.
 	Drifts []Drift
+	// Events are what happened since the process began, oldest first, as far as
+	// they are kept. As long as nothing does it is the same list.
+	Events []Event
 	// Transitions are the conditions that changed, for the ledger to remember.
 	Transitions []Transitions `json:"-"`
 	// questions are what the scheduler was asked, by placement; see Explain.
@@ -124,6 +127,9 @@ func Build(in Input) *Report {
 	if in.Head != nil {
 		r.Source.Warnings = in.Head.Warnings
 	}
+	for _, c := range in.Plan.Members {
+		r.Clusters = append(r.Clusters, in.Memo.cluster(c, in))
+	}
 	for _, p := range in.Plan.Placements {
 		t := in.Memo.placement(in, p)
 		r.Details = append(r.Details, t.detail)
@@ -140,10 +146,7 @@ func Build(in Input) *Report {
 			r.questions[p.Key.String()] = t.question
 		}
 	}
-	for _, c := range in.Plan.Members {
-		r.Clusters = append(r.Clusters, in.Memo.cluster(c, in))
-	}
-	in.Memo.end(in)
+	r.Events = in.Memo.end(in)
 	return r
 }
 

@@ -1,0 +1,112 @@
+package status_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/test/world"
+)
+
+// Without news the list of events is the one of before, so that nobody needs to
+// look at it.
+func TestNoNewsNoEvents(t *testing.T) {
+	s := settled(t, 10, 3)
+	before := s.build().Events
+	s.now = s.now.Add(time.Minute)
+	s.resolve()
+	if after := s.build().Events; len(before) == 0 || len(after) != len(before) || &after[0] != &before[0] {
+		t.Errorf("%d events became %d", len(before), len(after))
+	}
+}
+
+// What goes as it should on many clusters is one event, not one for each.
+func TestManyClustersAreOneEvent(t *testing.T) {
+	s := settled(t, 100, 1)
+	for _, e := range s.build().Events {
+		if e.Kind == "ClusterResourcePlacement" && e.Cluster != "" {
+			t.Errorf("told of one cluster: %+v", e)
+		}
+	}
+}
+
+// Whatever happens, events are few, in order, each told once, and each says
+// what it is about.
+func TestEventsStayFewAndInOrder(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		s := newScene(t)
+		s.commit("v1", world.Files(t, "clusters a b c\nnamespace web\nconfigmap web/one\nplace web\nplace docs of web pick 2\n"))
+		var last []status.Event
+		for turn := range rapid.IntRange(1, 40).Draw(rt, "turns") {
+			s.now = s.now.Add(time.Second)
+			for _, name := range []string{"a", "b", "c"} {
+				switch what := rapid.IntRange(0, 3).Draw(rt, fmt.Sprintf("%s at %d", name, turn)); {
+				case what == 0:
+					s.in.Ledger.Fold(ledger.ClusterSeen{Cluster: name, At: s.now, Error: fmt.Sprintf("down for the %d. time", turn)})
+				case what == 1 || s.last == nil:
+					s.in.Ledger.Fold(ledger.ClusterSeen{Cluster: name, At: s.now, Healthy: true})
+				default:
+					for _, w := range s.last.Works[name] {
+						s.says(name, w, what-2)
+					}
+				}
+			}
+			s.resolve()
+			r := s.build()
+			s.remember(r)
+			orderly(t, r.Events)
+			if len(r.Events) < len(last) {
+				t.Fatalf("%d events became %d", len(last), len(r.Events))
+			}
+			last = r.Events
+		}
+	})
+}
+
+func orderly(t *testing.T, events []status.Event) {
+	t.Helper()
+	told := map[status.EventKey]bool{}
+	for i := range events {
+		e := &events[i]
+		switch {
+		case told[e.Key()]:
+			t.Fatalf("told twice: %+v", e)
+		case i > 0 && e.Last.Before(events[i-1].Last):
+			t.Fatalf("out of order: %+v", e)
+		case e.Count < 1 || e.Last.Before(e.First) || e.First.IsZero():
+			t.Fatalf("it cannot have happened: %+v", e)
+		case e.APIVersion == "" || e.Kind == "" || e.Name == "" || e.Type == "" || e.Reason == "" || e.Message == "":
+			t.Fatalf("it does not say what happened to what: %+v", e)
+		}
+		told[e.Key()] = true
+	}
+}
+
+// The oldest events go first, of one object and of all, and one that fails again
+// and again does not push out the others.
+func TestEventsAreBounded(t *testing.T) {
+	s := newScene(t)
+	s.commit("v1", world.Files(t, "clusters bad good\nnamespace web\nplace web\n"))
+	s.in.Ledger.Fold(ledger.ClusterSeen{Cluster: "good", At: s.now, Healthy: true})
+	for i := range 300 {
+		s.now = s.now.Add(time.Second)
+		s.in.Ledger.Fold(ledger.ClusterSeen{Cluster: "bad", At: s.now, Error: fmt.Sprintf("no answer from port %d", i)})
+		s.resolve()
+		s.remember(s.build())
+	}
+	bad, others := 0, 0
+	for _, e := range s.build().Events {
+		if e.Name == "bad" {
+			bad++
+		} else {
+			others++
+		}
+	}
+	if bad != 50 || others < 5 {
+		t.Errorf("%d events of the one that fails, %d of all others", bad, others)
+	}
+}

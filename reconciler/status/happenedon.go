@@ -1,0 +1,256 @@
+package status
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
+)
+
+// A step is what happened to the placement on one cluster.
+type step struct {
+	*history
+	name     string
+	now, was *api.PerClusterPlacementStatus // was is nil if it is new there
+	held     *plan.OnCluster                // may be nil
+	// moved says that the cluster is told to hold something else than before.
+	moved bool
+}
+
+// clusters tells what changed on each cluster. What goes as it should is told
+// of many clusters at once.
+func (h *history) clusters() {
+	before := make(map[string]*api.PerClusterPlacementStatus, len(h.before.PlacementStatuses))
+	for i := range h.before.PlacementStatuses {
+		before[h.before.PlacementStatuses[i].ClusterName] = &h.before.PlacementStatuses[i]
+	}
+	var usual []Event
+	for i := range h.after.PlacementStatuses {
+		now := &h.after.PlacementStatuses[i]
+		if now.ClusterName == "" {
+			continue
+		}
+		s := &step{history: h, name: now.ClusterName, now: now, was: before[now.ClusterName], held: h.p.On(now.ClusterName)}
+		delete(before, now.ClusterName)
+		was := h.on(s.name)
+		s.moved = s.held != nil && (was == nil || was.Binding.Assigned.Hash != s.held.Binding.Assigned.Hash)
+		usual = append(usual, s.usual()...)
+		s.unusual()
+	}
+	for i := range h.before.PlacementStatuses {
+		if name := h.before.PlacementStatuses[i].ClusterName; name != "" && before[name] != nil {
+			e := normal(api.Unscheduled, "The placement leaves the cluster")
+			e.Cluster = name
+			usual = append(usual, e)
+		}
+	}
+	h.grouped(usual)
+}
+
+// usual is what goes as it should: chosen, told something new, available.
+func (s *step) usual() []Event {
+	var out []Event
+	add := func(c *metav1.Condition) {
+		e := normal(c.Reason, c.Message)
+		e.Cluster = s.name
+		if s.held != nil {
+			e.Commit = s.held.Binding.Assigned.Commit
+		}
+		out = append(out, e)
+	}
+	if s.was == nil {
+		add(s.is(api.Scheduled))
+	}
+	for _, typ := range []string{api.RolloutStarted, api.Available, api.DiffReported} {
+		if c := s.is(typ); c != nil && c.Status == metav1.ConditionTrue && (s.moved || !isTrue(s.before(typ))) {
+			add(c)
+		}
+	}
+	return out
+}
+
+// unusual is what goes wrong, and what somebody else did.
+func (s *step) unusual() {
+	var out []Event
+	for _, typ := range []string{api.Overridden, api.WorkSynchronized} {
+		if c := s.is(typ); isFalse(c) && !isFalse(s.before(typ)) {
+			out = append(out, warning(c.Reason, c.Message))
+		}
+	}
+	if !s.moved && isTrue(s.before(api.Available)) {
+		for _, typ := range []string{api.Applied, api.Available} {
+			if c := s.is(typ); isFalse(c) && c.Reason != api.ApplyInProgress {
+				out = append(out, warning(c.Reason, c.Message))
+			}
+		}
+	}
+	s.add(out)
+	s.add(s.failed())
+	s.add(s.drifted())
+	s.add(s.diffed())
+}
+
+func (s *step) add(events []Event) {
+	commit := ""
+	if s.held != nil {
+		commit = s.held.Binding.Assigned.Commit
+	}
+	s.few(s.name, commit, events)
+}
+
+func (s *step) is(typ string) *metav1.Condition { return find(s.now.Conditions, typ) }
+
+func (s *step) before(typ string) *metav1.Condition {
+	if s.was == nil {
+		return nil
+	}
+	return find(s.was.Conditions, typ)
+}
+
+func isTrue(c *metav1.Condition) bool  { return c != nil && c.Status == metav1.ConditionTrue }
+func isFalse(c *metav1.Condition) bool { return c != nil && c.Status == metav1.ConditionFalse }
+
+// failed are objects that are not applied, and were not known to be for the
+// same reason. That one is not available yet is nothing to tell.
+func (s *step) failed() []Event {
+	if len(s.now.FailedPlacements) == 0 {
+		return nil
+	}
+	known := map[string]string{}
+	if s.was != nil {
+		for _, f := range s.was.FailedPlacements {
+			known[sortKey(f.ResourceIdentifier)] = f.Condition.Reason
+		}
+	}
+	var out []Event
+	for _, f := range s.now.FailedPlacements {
+		c := f.Condition
+		if known[sortKey(f.ResourceIdentifier)] != c.Reason && c.Reason != api.ManifestNotAvailableYet {
+			out = append(out, warning(c.Reason, objectName(f.ResourceIdentifier)+": "+c.Message))
+		}
+	}
+	return out
+}
+
+// drifted are objects that somebody changed, and those that are as they should
+// be again.
+func (s *step) drifted() []Event {
+	if len(s.now.DriftedPlacements) == 0 && (s.was == nil || len(s.was.DriftedPlacements) == 0) {
+		return nil
+	}
+	known := map[string]bool{}
+	if s.was != nil {
+		for _, d := range s.was.DriftedPlacements {
+			known[sortKey(d.ResourceIdentifier)] = true
+		}
+	}
+	var out []Event
+	for _, d := range s.now.DriftedPlacements {
+		key := sortKey(d.ResourceIdentifier)
+		if !known[key] {
+			out = append(out, warning(api.DriftFound, objectName(d.ResourceIdentifier)+" has drifted: "+paths(d.ObservedDrifts)))
+		}
+		delete(known, key)
+	}
+	if s.was == nil || s.moved {
+		return out
+	}
+	for _, d := range s.was.DriftedPlacements {
+		if known[sortKey(d.ResourceIdentifier)] {
+			out = append(out, normal(api.DriftGone, objectName(d.ResourceIdentifier)+" is as it should be again"))
+		}
+	}
+	return out
+}
+
+// diffed are objects that differ where nothing is written.
+func (s *step) diffed() []Event {
+	if !s.reportsDiff() || len(s.now.DiffedPlacements) == 0 {
+		return nil
+	}
+	known := map[string]bool{}
+	if s.was != nil {
+		for _, d := range s.was.DiffedPlacements {
+			known[sortKey(d.ResourceIdentifier)] = true
+		}
+	}
+	var out []Event
+	for _, d := range s.now.DiffedPlacements {
+		if !known[sortKey(d.ResourceIdentifier)] {
+			out = append(out, normal(api.FoundDiff, objectName(d.ResourceIdentifier)+" differs: "+paths(d.ObservedDiffs)))
+		}
+	}
+	return out
+}
+
+// paths names the first few fields that differ, never their values.
+func paths(details []api.PatchDetail) string {
+	const few = 3
+	var out []string
+	for _, d := range details[:min(few, len(details))] {
+		out = append(out, d.Path)
+	}
+	text := strings.Join(out, ", ")
+	if len(details) > few {
+		text += fmt.Sprintf(" and %d more", len(details)-few)
+	}
+	return text
+}
+
+func objectName(i api.ResourceIdentifier) string {
+	return api.ID{Group: i.Group, Kind: i.Kind, Namespace: i.Namespace, Name: i.Name}.String()
+}
+
+// manyClusters is from how many clusters on the same is told of all at once.
+const manyClusters = 6
+
+// grouped adds events that go as they should: the same of many clusters as one,
+// which names the first of them.
+func (h *history) grouped(usual []Event) {
+	for len(usual) > 0 {
+		same := func(e Event) bool { return e.Reason == usual[0].Reason && e.Commit == usual[0].Commit }
+		group := []Event{usual[0]}
+		rest := []Event{}
+		for _, e := range usual[1:] {
+			if same(e) {
+				group = append(group, e)
+			} else {
+				rest = append(rest, e)
+			}
+		}
+		usual = rest
+		if len(group) < manyClusters {
+			for _, e := range group {
+				h.add(e)
+			}
+			continue
+		}
+		h.add(together(group))
+	}
+}
+
+// together is one event for the same on many clusters.
+func together(group []Event) Event {
+	const few = 3
+	var names []string
+	for _, e := range group[:few] {
+		names = append(names, e.Cluster)
+	}
+	slices.Sort(names)
+	e := group[0]
+	e.Message = fmt.Sprintf("On %d clusters (%s and %d more): %s", len(group), strings.Join(names, ", "), len(group)-few, usualText(e))
+	e.Cluster = ""
+	return e
+}
+
+// usualText is the message of an event without the name of the cluster.
+func usualText(e Event) string {
+	if e.Reason == api.ScheduledReason {
+		return "Successfully scheduled resources for placement: picked by scheduling policy"
+	}
+	return e.Message
+}

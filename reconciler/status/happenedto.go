@@ -1,0 +1,93 @@
+package status
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+)
+
+// metCluster says what changed about a member. Before a restart is not known;
+// what was so then is nothing new.
+func metCluster(name string, old *toldCluster, seen *ledger.Cluster, now time.Time) []Event {
+	if seen == nil || old == nil && !seen.Joined.IsZero() {
+		return nil
+	}
+	was := &ledger.Cluster{}
+	if old != nil && old.seen != nil {
+		was = old.seen
+	}
+	var out []Event
+	switch {
+	case seen.Joined.IsZero():
+		if seen.Error != was.Error {
+			out = append(out, warning(api.MemberClusterUnknown, never(seen)))
+		}
+	case was.Joined.IsZero():
+		out = append(out, normal(api.MemberClusterJoined, "the cluster has answered, and belongs to the fleet"))
+		if !seen.Healthy {
+			out = append(out, warning(api.MemberClusterUnhealthy, healthy(seen).Message))
+		}
+	case was.Healthy && !seen.Healthy:
+		out = append(out, warning(api.MemberClusterUnhealthy, healthy(seen).Message))
+	case !was.Healthy && seen.Healthy:
+		out = append(out, normal(api.MemberClusterHealthy, "the API server is ready again"))
+	}
+	return aboutCluster(name, now, out)
+}
+
+// leftCluster says that a cluster is declared no more.
+func leftCluster(name string, now time.Time) []Event {
+	return aboutCluster(name, now, []Event{
+		normal(api.MemberClusterLeft, "the cluster has left the fleet; what it holds stays there"),
+	})
+}
+
+func aboutCluster(name string, now time.Time, events []Event) []Event {
+	return about(api.ClusterGroup, "MemberCluster", "", name, now, events)
+}
+
+// sourceEvents say what changed about the repository.
+func sourceEvents(was, is Source, now time.Time) []Event {
+	var out []Event
+	add := func(e Event, c hub.Commit) {
+		e.Commit = c.Hash
+		out = append(out, e)
+	}
+	switch {
+	case is.Git.Error == was.Git.Error:
+	case is.Git.Error != "":
+		add(warning(api.FetchFailed, "The repository cannot be read: "+is.Git.Error), hub.Commit{})
+	default:
+		add(normal(api.FetchSucceeded, "The repository can be read again"), hub.Commit{})
+	}
+	if is.InForce.Hash != was.InForce.Hash {
+		add(normal(api.CommitInForce, commitText(is.InForce)+" is in force"), is.InForce)
+	}
+	if why := refusal(is); why != "" && (is.Newest.Hash != was.Newest.Hash || why != refusal(was)) {
+		add(warning(api.CommitRefused, commitText(is.Newest)+" is refused, and the last good one stays in force: "+why), is.Newest)
+	}
+	return about(RepositoryGroup, RepositoryKind, "", RepositoryName, now, out)
+}
+
+// refusal is why the newest commit is not in force; empty if it is.
+func refusal(s Source) string {
+	switch {
+	case s.LoadError != "":
+		return s.LoadError
+	case len(s.Problems) == 1:
+		return s.Problems[0].Error()
+	case len(s.Problems) > 1:
+		return fmt.Sprintf("%s (and %d more problems)", s.Problems[0].Error(), len(s.Problems)-1)
+	}
+	return ""
+}
+
+// commitText names a commit as people do.
+func commitText(c hub.Commit) string {
+	const short = 12
+	return fmt.Sprintf("Commit %s (%s)", c.Hash[:min(short, len(c.Hash))], cmp.Or(c.Subject, "no subject"))
+}
