@@ -12,14 +12,15 @@ import (
 // Files makes the files of a commit from a short text, one object a line and
 // each in a file of its own; a line that begins with # is a comment:
 //
-//	clusters east west/region=eu
+//	clusters east west/region=eu north/region=eu!        tainted
 //	namespace web [team=a]
 //	configmap web/one [value]
 //	envelope web/box holds docks/one        a ConfigMap in another
 //	widget web/one                          of a kind that nobody defines
 //	override web/one to value on eu         for clusters of a region
-//	place web [of web,docks] [on east,west] [pick 2] [unavailable 1]
-//	      [report] [abandon] [never] [broken]
+//	place web [of web,docks] [on east,west] [pick 2] [near eu]
+//	      [unavailable 1] [surge 50%] [period 30]
+//	      [report] [abandon] [never] [goes-on] [broken]
 //
 // A placement is of the namespaces, its own name if none is given.
 func Files(t testing.TB, text string) fstest.MapFS {
@@ -63,11 +64,16 @@ func put(out fstest.MapFS, kind, name, text string) {
 }
 
 func member(name, label string) string {
+	label, tainted := strings.CutSuffix(label, "!")
 	key, value, _ := strings.Cut(label, "=")
 	if key == "" {
 		key, value = "name", name
 	}
-	return fmt.Sprintf("{apiVersion: cluster.kubernetes-fleet.io/v1beta1, kind: MemberCluster, metadata: {name: %s, labels: {%s: %q}}, spec: {identity: {kind: User, name: fleet}}}", name, key, value)
+	taints := ""
+	if tainted {
+		taints = ", taints: [{key: keep, value: away, effect: NoSchedule}]"
+	}
+	return fmt.Sprintf("{apiVersion: cluster.kubernetes-fleet.io/v1beta1, kind: MemberCluster, metadata: {name: %s, labels: {%s: %q}}, spec: {identity: {kind: User, name: fleet}%s}}", name, key, value, taints)
 }
 
 func configMap(id, value string) string {
@@ -86,45 +92,64 @@ func override(id, value, region string) string {
 func placementOf(t testing.TB, words []string) string {
 	t.Helper()
 	name, of := words[0], words[0]
-	var policy, rolling, apply, other string
+	var typ, policy, rolling, apply, other, notes string
 	for i := 1; i < len(words); i++ {
-		arg := ""
-		if i+1 < len(words) {
-			arg = words[i+1]
+		word := words[i]
+		next := func() string {
+			if i++; i == len(words) {
+				t.Fatalf("%q of a placement wants an argument", word)
+			}
+			return words[i]
 		}
-		switch words[i] {
+		switch word {
 		case "of":
-			of = arg
-			i++
+			of = next()
 		case "on":
-			policy = fmt.Sprintf("policy: {placementType: PickFixed, clusterNames: [%s]}, ", arg)
-			i++
+			typ, policy = "PickFixed", policy+fmt.Sprintf(", clusterNames: [%s]", next())
 		case "pick":
-			policy = fmt.Sprintf("policy: {placementType: PickN, numberOfClusters: %s}, ", arg)
-			i++
+			typ, policy = "PickN", policy+", numberOfClusters: "+next()
+		case "near":
+			policy += fmt.Sprintf(", affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{labelSelector: {matchLabels: {region: %s}}}]}}}", next())
 		case "unavailable":
-			rolling = fmt.Sprintf("rollingUpdate: {maxUnavailable: %s}, ", arg)
-			i++
+			rolling += "maxUnavailable: " + next() + ", "
+		case "surge":
+			rolling += "maxSurge: " + next() + ", "
+		case "period":
+			rolling += "unavailablePeriodSeconds: " + next() + ", "
 		case "report":
 			apply = "applyStrategy: {type: ReportDiff}, "
 		case "never":
 			apply = "applyStrategy: {whenToTakeOver: Never}, "
 		case "abandon":
 			other = "deleteStrategy: {propagationPolicy: Abandon}, "
+		case "goes-on":
+			notes = ", annotations: {gitfleet.dev/on-failure: continue}"
 		case "broken":
 			of = name + ",-"
 		default:
-			t.Fatalf("a placement has no %q", words[i])
+			t.Fatalf("a placement has no %q", word)
 		}
 	}
-	var terms []string
+	if typ == "" {
+		typ = "PickAll"
+	}
+	if rolling != "" {
+		rolling = "rollingUpdate: {" + strings.TrimSuffix(rolling, ", ") + "}, "
+	}
+	return fmt.Sprintf("{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterResourcePlacement, metadata: {name: %s%s}, spec: {resourceSelectors: [%s], policy: {placementType: %s%s}, strategy: {%s}}}",
+		name, notes, strings.Join(terms(of), ", "), typ, policy, strings.TrimSuffix(rolling+apply+other, ", "))
+}
+
+// terms select namespaces, and for "-" what is valid for the hub and not in
+// this fleet.
+func terms(of string) []string {
+	var out []string
 	for _, namespace := range strings.Split(of, ",") {
-		if namespace == "-" { // valid for the hub, and not in this fleet
-			terms = append(terms, "{group: example.com, version: v1, kind: Widget, name: one}")
-			continue
+		if namespace == "-" {
+			out = append(out, "{group: example.com, version: v1, kind: Widget, name: one}")
+		} else {
+			out = append(out, fmt.Sprintf("{group: \"\", version: v1, kind: Namespace, name: %s}", namespace))
 		}
-		terms = append(terms, fmt.Sprintf("{group: \"\", version: v1, kind: Namespace, name: %s}", namespace))
 	}
-	return fmt.Sprintf("{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterResourcePlacement, metadata: {name: %s}, spec: {resourceSelectors: [%s], %sstrategy: {%s}}}",
-		name, strings.Join(terms, ", "), policy, strings.TrimSuffix(rolling+apply+other, ", "))
+	return out
 }
