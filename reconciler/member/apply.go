@@ -77,7 +77,7 @@ func (s *session) look(ids map[api.ID]bool) ([]task, []stale) {
 	for id := range ids {
 		stales := s.stales(id)
 		prune = append(prune, stales...)
-		w, isWanted := s.wanted[id]
+		w, isWanted := s.wanted.of(id)
 		if !isWanted {
 			if len(stales) == 0 {
 				delete(s.trouble, id)
@@ -95,9 +95,9 @@ func (s *session) look(ids map[api.ID]bool) ([]task, []stale) {
 // stales lists who has an object here without wanting it any more.
 func (s *session) stales(id api.ID) []stale {
 	var out []stale
-	w, isWanted := s.wanted[id]
+	w, isWanted := s.wanted.of(id)
 	for p, inv := range s.inv {
-		if it := inv.items[id]; it != nil && (!isWanted || p != w.placement) && s.leaves(p) {
+		if it := inv.items.of(id); it != nil && (!isWanted || p != w.placement) && s.leaves(p) {
 			out = append(out, stale{inv: inv, item: it, handedOver: isWanted})
 		}
 	}
@@ -126,9 +126,9 @@ func (s *session) task(id api.ID, w wanted) (task, bool) {
 	}
 	t.res = res
 	if inv := s.inv[w.placement]; inv != nil {
-		t.item = inv.items[id]
+		t.item = inv.items.of(id)
 	}
-	l := s.live[id]
+	l := s.live.of(id)
 	t.absent = l == nil
 	if s.reports(w.placement) {
 		return t, true
@@ -154,11 +154,11 @@ func (s *session) task(id api.ID, w wanted) (task, bool) {
 func (s *session) learn(ctx context.Context, ids map[api.ID]bool) error {
 	gvks := map[schema.GroupVersionKind]bool{{Version: "v1", Kind: "ConfigMap"}: true}
 	for id := range ids {
-		if w, ok := s.wanted[id]; ok {
+		if w, ok := s.wanted.of(id); ok {
 			gvks[w.manifest.Object.Object.GroupVersionKind()] = true
 		}
 		for _, inv := range s.inv {
-			if it := inv.items[id]; it != nil {
+			if it := inv.items.of(id); it != nil {
 				gvks[it.gvk()] = true
 			}
 		}
@@ -228,7 +228,7 @@ func (s *session) announce(ctx context.Context, tasks []task, touched map[api.Pl
 		touched[p] = true
 		if err := s.save(ctx, inv); err != nil {
 			for _, id := range added {
-				delete(inv.items, id)
+				inv.items.drop(id)
 			}
 			failed[p] = err
 		}
@@ -241,7 +241,7 @@ func (s *session) announce(ctx context.Context, tasks []task, touched map[api.Pl
 		}
 		if t.item == nil {
 			if inv := s.inv[t.placement]; inv != nil {
-				t.item = inv.items[t.manifest.ID]
+				t.item = inv.items.of(t.manifest.ID)
 			}
 		}
 		ready = append(ready, t)
@@ -252,7 +252,7 @@ func (s *session) announce(ctx context.Context, tasks []task, touched map[api.Pl
 func (s *session) inventory(p api.PlacementKey) *inventory {
 	inv := s.inv[p]
 	if inv == nil {
-		inv = &inventory{Placement: p, items: map[api.ID]*item{}}
+		inv = &inventory{Placement: p, items: items{}}
 		s.inv[p] = inv
 	}
 	return inv
@@ -264,9 +264,7 @@ func (s *session) addItems(inv *inventory, p api.PlacementKey, tasks []task) (ad
 			continue
 		}
 		id := t.manifest.ID
-		inv.items[id] = &item{
-			Group: id.Group, Version: t.res.Version, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name,
-		}
+		inv.items.put(item{Group: id.Group, Version: t.res.Version, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name})
 		added = append(added, id)
 	}
 	return added
@@ -345,7 +343,7 @@ func (s *session) conclude(o outcome, touched map[api.PlacementKey]bool) {
 	if o.written != nil {
 		l := liveOf(o.written)
 		l.health = s.healthAfter(id, o, l)
-		s.live[id] = l
+		s.live.put(id, l)
 		it := o.item
 		if it.Hash != o.manifest.Hash || it.Managed != l.managed || it.UID != l.uid || it.Version != o.res.Version {
 			touched[o.placement] = true
@@ -354,6 +352,7 @@ func (s *session) conclude(o outcome, touched map[api.PlacementKey]bool) {
 			it.Commit = s.works[o.placement].Revision.Commit
 		}
 		it.Version, it.Hash, it.Managed, it.UID = o.res.Version, o.manifest.Hash, l.managed, l.uid
+		s.inv[o.placement].items.put(*it)
 	}
 	if o.err == nil && o.cond.Reason != api.AppliedWithFailedDriftDetection && diff.CompareAfter(s.works[o.placement].Strategy) {
 		s.verified[id] = s.standing(id)
@@ -372,7 +371,7 @@ func (s *session) healthAfter(id api.ID, o outcome, l *live) health.Health {
 	if !full(gvk) {
 		return health.OfKind(gvk)
 	}
-	if old := s.live[id]; old != nil && old.version == l.version {
+	if old := s.live.of(id); old != nil && old.version == l.version {
 		return old.health
 	}
 	return health.Health{State: health.NotAvailableYet, Message: "applied; its status is not known yet"}
@@ -418,7 +417,7 @@ func (s *session) settle(ctx context.Context, touched map[api.PlacementKey]bool)
 // complete reports whether everything a placement wants here is applied.
 func (s *session) complete(p api.PlacementKey) bool {
 	for _, m := range s.works[p].Manifests {
-		if w := s.wanted[m.ID]; w.placement != p || s.trouble[m.ID] != nil {
+		if w, _ := s.wanted.of(m.ID); w.placement != p || s.trouble[m.ID] != nil {
 			return false
 		}
 	}

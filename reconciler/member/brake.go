@@ -20,7 +20,7 @@ func (s *session) brake(ids map[api.ID]bool) {
 	total := 0
 	for id := range ids {
 		for _, inv := range s.inv {
-			if inv.items[id] != nil {
+			if inv.items.has(id) {
 				total++
 			}
 		}

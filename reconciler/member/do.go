@@ -50,7 +50,7 @@ func (s *session) attempt(ctx context.Context, t task) outcome {
 // ours is applied, and so is what may be taken over whatever it is.
 func (s *session) shortcut(ctx context.Context, t task) (outcome, bool) {
 	strategy := s.works[t.placement].Strategy
-	l := s.live[t.manifest.ID]
+	l := s.live.of(t.manifest.ID)
 	switch {
 	case strategy.Type == api.ReportDiff || diff.CompareAfter(strategy) || leavesFields(t.manifest):
 		return outcome{}, false

@@ -39,7 +39,7 @@ type inventory struct {
 	// written is the digest of what is on the cluster; empty if it is not known
 	// to be there.
 	written string
-	items   map[api.ID]*item
+	items   items
 }
 
 // An item is one object that is ours, or may have become so.
@@ -102,8 +102,8 @@ func partName(name string, part int) string {
 // equal bytes.
 func (inv *inventory) pack() (raw []byte, digest string, err error) {
 	inv.Items = inv.Items[:0]
-	for _, i := range inv.items {
-		inv.Items = append(inv.Items, *i)
+	for it := range inv.items.all() {
+		inv.Items = append(inv.Items, it)
 	}
 	slices.SortFunc(inv.Items, func(a, b item) int { return cmp.Or(a.id().Compare(b.id()), strings.Compare(a.Version, b.Version)) })
 	var buf bytes.Buffer
@@ -128,13 +128,12 @@ func unpack(raw []byte) (*inventory, error) {
 	if err != nil {
 		return nil, err
 	}
-	inv := &inventory{items: map[api.ID]*item{}}
+	inv := &inventory{items: items{}}
 	if err := json.Unmarshal(plain, inv); err != nil {
 		return nil, err
 	}
-	for i := range inv.Items {
-		it := inv.Items[i]
-		inv.items[it.id()] = &it
+	for _, it := range inv.Items {
+		inv.items.put(it)
 	}
 	inv.Items = nil
 	return inv, nil
@@ -194,8 +193,9 @@ func (s *session) savePart(ctx context.Context, name string, p api.PlacementKey,
 	if err != nil {
 		return err
 	}
-	s.live[id] = liveOf(m)
-	s.parts[id] = part{placement: p, managed: s.live[id].managed}
+	l := liveOf(m)
+	s.live.put(id, l)
+	s.parts[id] = part{placement: p, managed: l.managed}
 	return nil
 }
 
@@ -218,7 +218,7 @@ func (s *session) ensureNamespace(ctx context.Context) error {
 func (s *session) dropPart(ctx context.Context, name string) error {
 	id := inventoryID(name)
 	delete(s.parts, id)
-	delete(s.live, id)
+	s.live.drop(id)
 	return s.delete(ctx, configMaps, id, "")
 }
 
@@ -261,8 +261,9 @@ func (s *session) inventories(ctx context.Context) error {
 		s.inv[inv.Placement] = inv
 		for n := range parts {
 			o := chunks[partName(first.GetName(), n)]
-			s.live[inventoryID(o.GetName())] = liveOf(o)
-			s.parts[inventoryID(o.GetName())] = part{placement: inv.Placement, managed: liveOf(o).managed}
+			l := liveOf(o)
+			s.live.put(inventoryID(o.GetName()), l)
+			s.parts[inventoryID(o.GetName())] = part{placement: inv.Placement, managed: l.managed}
 		}
 	}
 	return nil

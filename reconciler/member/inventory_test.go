@@ -48,7 +48,7 @@ func sessionOf(t *testing.T, cfg *rest.Config) *session {
 	}
 	t.Cleanup(c.close)
 	return &session{
-		Agent: a, conn: c, inv: map[api.PlacementKey]*inventory{}, parts: map[api.ID]part{}, live: map[api.ID]*live{},
+		Agent: a, conn: c, inv: map[api.PlacementKey]*inventory{}, parts: map[api.ID]part{}, live: lives{},
 	}
 }
 
@@ -127,7 +127,7 @@ func smallParts(t *testing.T) {
 
 func weighing(n, size int) *inventory {
 	inv := &inventory{
-		Placement: web, Revision: placement.Revision{Commit: "c1", Hash: "h1"}, items: map[api.ID]*item{},
+		Placement: web, Revision: placement.Revision{Commit: "c1", Hash: "h1"}, items: items{},
 	}
 	sums := rand.NewChaCha8([32]byte{byte(n), byte(n >> 8)})
 	hash := func(bytes int) string {
@@ -136,11 +136,11 @@ func weighing(n, size int) *inventory {
 		return hex.EncodeToString(sum)
 	}
 	for i := range n {
-		it := &item{
+		it := item{
 			Version: "v1", Kind: "ConfigMap", Namespace: "app", Name: fmt.Sprintf("cm-%05d", i), Commit: "c1",
 			Hash: hash(size), Managed: hash(8), UID: types.UID(hash(16)),
 		}
-		inv.items[it.id()] = it
+		inv.items.put(it)
 	}
 	return inv
 }
@@ -155,8 +155,8 @@ func same(a, b *inventory) string {
 	case len(a.items) != len(b.items):
 		return fmt.Sprintf("%d and %d items", len(a.items), len(b.items))
 	}
-	for id, it := range a.items {
-		if other := b.items[id]; other == nil || *other != *it {
+	for it := range a.items.all() {
+		if other := b.items.of(it.id()); other == nil || *other != it {
 			return fmt.Sprintf("%v and %v", it, other)
 		}
 	}
@@ -171,14 +171,14 @@ func TestInventoryIsPackedAndUnpacked(t *testing.T) {
 		inv := &inventory{
 			Placement: api.PlacementKey{Namespace: words.Draw(t, "namespace"), Name: words.Draw(t, "name")},
 			Revision:  placement.Revision{Commit: words.Draw(t, "commit"), Hash: words.Draw(t, "hash")},
-			Abandon:   rapid.Bool().Draw(t, "abandon"), items: map[api.ID]*item{},
+			Abandon:   rapid.Bool().Draw(t, "abandon"), items: items{},
 		}
 		for range rapid.IntRange(0, 20).Draw(t, "items") {
-			it := &item{
+			it := item{
 				Group: words.Draw(t, "g"), Version: words.Draw(t, "v"), Kind: words.Draw(t, "k"), Namespace: words.Draw(t, "ns"), Name: words.Draw(t, "n"),
 				Hash: words.Draw(t, "h"), Managed: words.Draw(t, "m"), UID: types.UID(words.Draw(t, "u")), Commit: words.Draw(t, "c"),
 			}
-			inv.items[it.id()] = it
+			inv.items.put(it)
 		}
 		raw, digest, err := inv.pack()
 		if err != nil {
@@ -274,9 +274,9 @@ func TestInventoryShrinks(t *testing.T) {
 	if err := s.save(t.Context(), inv); err != nil {
 		t.Fatal(err)
 	}
-	for id := range inv.items {
+	for it := range inv.items.all() {
 		if len(inv.items) > 2 {
-			delete(inv.items, id)
+			inv.items.drop(it.id())
 		}
 	}
 	if err := s.save(t.Context(), inv); err != nil {

@@ -10,7 +10,7 @@ import (
 // depart gives up everything we have on the cluster. It reports whether nothing
 // is left to do; what failed is tried again later.
 func (s *session) depart(ctx context.Context) bool {
-	s.wanted = map[api.ID]wanted{}
+	s.wanted = nil
 	s.works = map[api.PlacementKey]work.Work{}
 	for p, inv := range s.inv {
 		inv.Abandon = true

@@ -32,7 +32,7 @@ func (s *session) prune(ctx context.Context, stales []stale, touched map[api.Pla
 			continue
 		}
 		if s.removed(ctx, st) {
-			delete(st.inv.items, id)
+			st.inv.items.drop(id)
 			if !st.handedOver {
 				delete(s.trouble, id)
 			}
@@ -45,7 +45,8 @@ func (s *session) prune(ctx context.Context, stales []stale, touched map[api.Pla
 func (s *session) removed(ctx context.Context, st stale) bool {
 	id := st.item.id()
 	if st.handedOver {
-		return s.owns(s.wanted[id].placement, id)
+		w, _ := s.wanted.of(id)
+		return s.owns(w.placement, id)
 	}
 	l, err := s.present(ctx, st.item)
 	switch {
@@ -76,7 +77,7 @@ func (s *session) removed(ctx context.Context, st stale) bool {
 // present is what is there of an object: what the watch knows, or, where there
 // is none, what the server says.
 func (s *session) present(ctx context.Context, it *item) (*live, error) {
-	if l := s.live[it.id()]; l != nil || s.watch[it.gvk()].sees() {
+	if l := s.live.of(it.id()); l != nil || s.watch[it.gvk()].sees() {
 		return l, nil
 	}
 	res, ok := s.kinds.known[it.gvk()]

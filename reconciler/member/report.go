@@ -23,7 +23,7 @@ func (s *session) reportAll(ctx context.Context) {
 func (s *session) reportTouched(ctx context.Context, ids map[api.ID]bool) {
 	placements := map[api.PlacementKey]bool{}
 	for id := range ids {
-		if w, ok := s.wanted[id]; ok {
+		if w, ok := s.wanted.of(id); ok {
 			placements[w.placement] = true
 		}
 	}
@@ -55,7 +55,7 @@ func (s *session) report(ctx context.Context, p api.PlacementKey) {
 	}
 	if inv := s.inv[p]; inv != nil {
 		for id, why := range s.braked {
-			if inv.items[id] != nil {
+			if inv.items.has(id) {
 				o.Braked = append(o.Braked, ledger.Braked{ID: id, Why: why})
 			}
 		}
@@ -68,7 +68,7 @@ func (s *session) report(ctx context.Context, p api.PlacementKey) {
 // state tells how one object stands, and whether that is worth telling.
 func (s *session) state(p api.PlacementKey, id api.ID) (ledger.ObjectState, bool) {
 	var out ledger.ObjectState
-	if w := s.wanted[id]; w.placement != p {
+	if w, _ := s.wanted.of(id); w.placement != p {
 		out.Applied = ledger.Verdict{Reason: api.FailedToTakeOver,
 			Message: "Failed to apply the manifest (error: another placement of the fleet, " + w.placement.String() + ", holds this object on the cluster)"}
 		return out, true
@@ -87,7 +87,7 @@ func (s *session) state(p api.PlacementKey, id api.ID) (ledger.ObjectState, bool
 		out.Available.OK = true // nobody asks whether it works
 		return out, t != nil
 	}
-	l := s.live[id]
+	l := s.live.of(id)
 	if l == nil {
 		out.Available = ledger.Verdict{Reason: api.ManifestNotAvailableYet, Message: "not seen on the cluster yet"}
 		return out, true

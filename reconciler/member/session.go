@@ -23,7 +23,7 @@ type session struct {
 
 	inv   map[api.PlacementKey]*inventory
 	parts map[api.ID]part
-	live  map[api.ID]*live
+	live  lives
 	watch map[schema.GroupVersionKind]*kindWatch
 	// trouble is what keeps an object from being as it should.
 	trouble map[api.ID]*trouble
@@ -31,7 +31,7 @@ type session struct {
 	verified map[api.ID]standing
 
 	works  map[api.PlacementKey]work.Work
-	wanted map[api.ID]wanted
+	wanted wants
 	// blocked says that the last pass could not be made.
 	blocked bool
 	// leaving says that everything here is being given up.
@@ -74,9 +74,9 @@ func (a *Agent) open(ctx context.Context) (*session, error) {
 	s := &session{
 		Agent: a, conn: c,
 		inv: map[api.PlacementKey]*inventory{}, parts: map[api.ID]part{},
-		live: map[api.ID]*live{}, watch: map[schema.GroupVersionKind]*kindWatch{},
+		live: lives{}, watch: map[schema.GroupVersionKind]*kindWatch{},
 		trouble: map[api.ID]*trouble{}, verified: map[api.ID]standing{}, works: map[api.PlacementKey]work.Work{},
-		wanted: map[api.ID]wanted{}, done: map[api.PlacementKey]bool{},
+		done:   map[api.PlacementKey]bool{},
 		unseen: map[api.ID]bool{}, braked: map[api.ID]string{}, flips: map[api.ID]flips{},
 		kinds:   newKinds(c.discovery),
 		changes: newChanges(), probes: make(chan probe, 1), retry: time.NewTimer(0),
@@ -149,7 +149,6 @@ func (s *session) run(ctx context.Context) error {
 func (s *session) want(works []work.Work) {
 	was := s.works
 	s.works = make(map[api.PlacementKey]work.Work, len(works))
-	s.wanted = make(map[api.ID]wanted, len(s.wanted))
 	for _, w := range works {
 		old, ok := was[w.Placement]
 		if !ok || old.Revision != w.Revision {
@@ -159,19 +158,14 @@ func (s *session) want(works []work.Work) {
 			s.reconsider(old, w)
 		}
 		s.works[w.Placement] = w
-		for _, m := range w.Manifests {
-			s.claim(wanted{w.Placement, m})
-		}
 	}
+	s.wanted = wantsOf(works, s.better)
 }
 
-// claim notes that a placement wants an object. If two do, the one that has it
-// keeps it; plans keep this from happening, and only a plan can mend it.
-func (s *session) claim(w wanted) {
-	old, taken := s.wanted[w.manifest.ID]
-	if !taken || s.owns(w.placement, w.manifest.ID) && !s.owns(old.placement, w.manifest.ID) {
-		s.wanted[w.manifest.ID] = w
-	}
+// better reports which of two placements gets an object that both want: the one
+// that has it. Plans keep this from happening, and only a plan can mend it.
+func (s *session) better(old, new wanted) bool {
+	return s.owns(new.placement, new.manifest.ID) && !s.owns(old.placement, old.manifest.ID)
 }
 
 // placed reports whether a placement has anything to hold here.
@@ -182,18 +176,18 @@ func (s *session) placed(p api.PlacementKey) bool {
 
 func (s *session) owns(p api.PlacementKey, id api.ID) bool {
 	inv := s.inv[p]
-	return inv != nil && inv.items[id] != nil
+	return inv != nil && inv.items.has(id)
 }
 
 // sync makes the cluster hold what is wanted: all of it.
 func (s *session) sync(ctx context.Context) {
 	ids := make(map[api.ID]bool, len(s.wanted))
-	for id := range s.wanted {
+	for id := range s.wanted.all() {
 		ids[id] = true
 	}
 	for _, inv := range s.inv {
-		for id := range inv.items {
-			ids[id] = true
+		for r := range inv.items {
+			ids[r.Value()] = true
 		}
 	}
 	s.brake(ids)
@@ -218,22 +212,36 @@ func (s *session) sweep(ctx context.Context) {
 // absorb takes in what the watches saw, unless we know something newer from a
 // write of our own. It returns the objects that changed since it was last asked.
 func (s *session) absorb() map[api.ID]bool {
-	seen, gone := s.changes.take()
+	news := s.changes.take()
 	touched := s.unseen
 	s.unseen = map[api.ID]bool{}
-	for id, l := range seen {
-		if old := s.live[id]; old == nil || l.version >= old.version {
-			s.live[id] = l
+	for kind, all := range news.lists {
+		s.missing(kind, all, touched)
+	}
+	for id, l := range news.seen {
+		if old := s.live.of(id); old == nil || l.version >= old.version {
+			s.live.put(id, l)
 			touched[id] = true
 		}
 	}
-	for id, version := range gone {
-		if old := s.live[id]; old != nil && (version == 0 || version >= old.version) {
-			delete(s.live, id)
+	for id, version := range news.gone {
+		if old := s.live.of(id); old != nil && (version == 0 || version >= old.version) {
+			s.live.drop(id)
 			touched[id] = true
 		}
 	}
 	return touched
+}
+
+// missing takes in which objects of a kind are not there any more, and adds them
+// to those that were touched.
+func (s *session) missing(kind schema.GroupKind, all listed, touched map[api.ID]bool) {
+	for r, l := range s.live {
+		if id := r.Value(); id.GroupKind() == kind && !all.found[id] && (all.version == 0 || all.version >= l.version) {
+			delete(s.live, r)
+			touched[id] = true
+		}
+	}
 }
 
 // keepInventories puts back an inventory that somebody changed or deleted.
@@ -243,7 +251,7 @@ func (s *session) keepInventories(ctx context.Context, touched map[api.ID]bool) 
 		if !ok {
 			continue
 		}
-		if l := s.live[id]; l != nil && (l.managed == p.managed || l.terminating) {
+		if l := s.live.of(id); l != nil && (l.managed == p.managed || l.terminating) {
 			continue
 		}
 		inv := s.inv[p.placement]
@@ -262,7 +270,7 @@ func (s *session) keepInventories(ctx context.Context, touched map[api.ID]bool) 
 // just come to be.
 func (s *session) revive(touched map[api.ID]bool) {
 	for id := range touched {
-		if s.live[id] == nil {
+		if s.live.of(id) == nil {
 			continue
 		}
 		switch id.GroupKind() {
@@ -303,7 +311,7 @@ func (s *session) again(ctx context.Context) {
 		}
 	}
 	if s.reportsDue(now) {
-		for id, w := range s.wanted {
+		for id, w := range s.wanted.all() {
 			if s.reports(w.placement) {
 				due[id] = true
 			}
@@ -404,11 +412,11 @@ func (s *session) probed(ctx context.Context, p probe) error {
 // unwatch ends the watches of kinds of which nothing is here any more.
 func (s *session) unwatch() {
 	used := map[schema.GroupVersionKind]bool{{Version: "v1", Kind: "ConfigMap"}: true}
-	for _, w := range s.wanted {
+	for _, w := range s.wanted.all() {
 		used[w.manifest.Object.Object.GroupVersionKind()] = true
 	}
 	for _, inv := range s.inv {
-		for _, it := range inv.items {
+		for it := range inv.items.all() {
 			used[it.gvk()] = true
 		}
 	}

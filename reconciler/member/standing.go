@@ -23,7 +23,7 @@ type standing struct {
 
 // standing returns that of a live object; zero if there is none.
 func (s *session) standing(id api.ID) standing {
-	l := s.live[id]
+	l := s.live.of(id)
 	if l == nil {
 		return standing{}
 	}

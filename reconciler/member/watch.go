@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"sync"
 	"time"
@@ -78,15 +79,30 @@ func full(gvk schema.GroupVersionKind) bool {
 // on an object replaces older ones, so that it never grows beyond the number
 // of objects, however long the session is busy.
 type changes struct {
-	mu   sync.Mutex
-	seen map[api.ID]*live
-	gone map[api.ID]uint64
+	mu sync.Mutex
+	taken
 	wake chan struct{} // capacity one
 }
 
-func newChanges() *changes {
-	return &changes{seen: map[api.ID]*live{}, gone: map[api.ID]uint64{}, wake: make(chan struct{}, 1)}
+// taken is what was collected. Lists were before everything else.
+type taken struct {
+	lists map[schema.GroupKind]listed
+	seen  map[api.ID]*live
+	gone  map[api.ID]uint64
 }
+
+// A listed is which objects of a kind there were at a version: all others that
+// are known are gone.
+type listed struct {
+	found   map[api.ID]bool
+	version uint64
+}
+
+func newTaken() taken {
+	return taken{lists: map[schema.GroupKind]listed{}, seen: map[api.ID]*live{}, gone: map[api.ID]uint64{}}
+}
+
+func newChanges() *changes { return &changes{taken: newTaken(), wake: make(chan struct{}, 1)} }
 
 func (c *changes) put(id api.ID, l *live) {
 	c.mu.Lock()
@@ -104,6 +120,16 @@ func (c *changes) remove(id api.ID, version uint64) {
 	c.nudge()
 }
 
+// list notes that a kind was listed in full. What was seen of it before and not
+// found is not there any more.
+func (c *changes) list(kind schema.GroupKind, l listed) {
+	c.mu.Lock()
+	c.lists[kind] = l
+	maps.DeleteFunc(c.seen, func(id api.ID, _ *live) bool { return id.GroupKind() == kind && !l.found[id] })
+	c.mu.Unlock()
+	c.nudge()
+}
+
 func (c *changes) nudge() {
 	select {
 	case c.wake <- struct{}{}:
@@ -112,12 +138,12 @@ func (c *changes) nudge() {
 }
 
 // take returns what was collected and starts anew.
-func (c *changes) take() (seen map[api.ID]*live, gone map[api.ID]uint64) {
+func (c *changes) take() taken {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	seen, gone = c.seen, c.gone
-	c.seen, c.gone = map[api.ID]*live{}, map[api.ID]uint64{}
-	return seen, gone
+	t := c.taken
+	c.taken = newTaken()
+	return t
 }
 
 // follow lists and watches until ctx is done. It never gives up: a list or a
@@ -126,10 +152,9 @@ func (s *session) follow(ctx context.Context, k *kindWatch) {
 	defer s.running.Done()
 	var failed backoff
 	refused := false
-	known := map[api.ID]bool{}
 	for ctx.Err() == nil {
 		start := time.Now()
-		err := s.listAndWatch(ctx, k, known)
+		err := s.listAndWatch(ctx, k)
 		if ctx.Err() != nil {
 			return
 		}
@@ -148,8 +173,8 @@ func (s *session) follow(ctx context.Context, k *kindWatch) {
 	}
 }
 
-func (s *session) listAndWatch(ctx context.Context, k *kindWatch, known map[api.ID]bool) error {
-	version, err := s.list(ctx, k, known)
+func (s *session) listAndWatch(ctx context.Context, k *kindWatch) error {
+	version, err := s.list(ctx, k)
 	if err != nil {
 		return fmt.Errorf("list: %w", err)
 	}
@@ -159,7 +184,7 @@ func (s *session) listAndWatch(ctx context.Context, k *kindWatch, known map[api.
 		close(k.synced)
 	}
 	for ctx.Err() == nil {
-		if version, err = s.watchFrom(ctx, k, known, version); err != nil {
+		if version, err = s.watchFrom(ctx, k, version); err != nil {
 			return fmt.Errorf("watch: %w", err)
 		}
 	}
@@ -168,9 +193,9 @@ func (s *session) listAndWatch(ctx context.Context, k *kindWatch, known map[api.
 
 const selector = api.ManagedByLabel
 
-// list reads all objects page by page and reports them, and as gone those known
-// before that are not there any more.
-func (s *session) list(ctx context.Context, k *kindWatch, known map[api.ID]bool) (string, error) {
+// list reads all objects page by page and reports them, and at the end that
+// these are all.
+func (s *session) list(ctx context.Context, k *kindWatch) (string, error) {
 	found := map[api.ID]bool{}
 	opts := metav1.ListOptions{LabelSelector: selector, Limit: 500}
 	for {
@@ -180,7 +205,7 @@ func (s *session) list(ctx context.Context, k *kindWatch, known map[api.ID]bool)
 		}
 		err = meta.EachListItem(page, func(o runtime.Object) error {
 			id, l := k.look(o)
-			found[id], known[id] = true, true
+			found[id] = true
 			s.changes.put(id, l)
 			return nil
 		})
@@ -192,12 +217,7 @@ func (s *session) list(ctx context.Context, k *kindWatch, known map[api.ID]bool)
 			return "", err
 		}
 		if opts.Continue = m.GetContinue(); opts.Continue == "" {
-			for id := range known {
-				if !found[id] {
-					delete(known, id)
-					s.changes.remove(id, number(m.GetResourceVersion()))
-				}
-			}
+			s.changes.list(k.gvk.GroupKind(), listed{found, number(m.GetResourceVersion())})
 			return m.GetResourceVersion(), nil
 		}
 	}
@@ -214,7 +234,7 @@ func (s *session) listPage(ctx context.Context, k *kindWatch, opts metav1.ListOp
 
 // watchFrom follows changes until the server ends the watch, and returns where
 // to go on. An error means that everything is to be listed anew.
-func (s *session) watchFrom(ctx context.Context, k *kindWatch, known map[api.ID]bool, version string) (string, error) {
+func (s *session) watchFrom(ctx context.Context, k *kindWatch, version string) (string, error) {
 	opts := metav1.ListOptions{LabelSelector: selector, ResourceVersion: version, AllowWatchBookmarks: true}
 	var w watch.Interface
 	var err error
@@ -243,11 +263,9 @@ func (s *session) watchFrom(ctx context.Context, k *kindWatch, known map[api.ID]
 		}
 		id, l := k.look(e.Object)
 		if e.Type == watch.Deleted {
-			delete(known, id)
 			s.changes.remove(id, l.version)
 			continue
 		}
-		known[id] = true
 		s.changes.put(id, l)
 	}
 	if !told && time.Since(start) < time.Second {

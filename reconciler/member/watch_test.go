@@ -7,6 +7,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"pgregory.net/rapid"
 
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -33,10 +34,11 @@ func TestChangesKeepTheNewestWord(t *testing.T) {
 				seen[id] = version
 			}
 		}
-		if got := len(c.wake); got > 1 || (got == 1) != (n > 0) {
-			t.Fatalf("%d wake-ups for %d events", got, n)
+		if woken := len(c.wake); woken > 1 || (woken == 1) != (n > 0) {
+			t.Fatalf("%d wake-ups for %d events", woken, n)
 		}
-		gotSeen, gotGone := c.take()
+		got := c.take()
+		gotSeen, gotGone := got.seen, got.gone
 		if len(gotSeen) != len(seen) || len(gotGone) != len(gone) {
 			t.Fatalf("took %d seen and %d gone, want %d and %d", len(gotSeen), len(gotGone), len(seen), len(gone))
 		}
@@ -50,7 +52,7 @@ func TestChangesKeepTheNewestWord(t *testing.T) {
 				t.Errorf("%s gone at %d, want %d", id, gotGone[id], version)
 			}
 		}
-		if seen, gone := c.take(); len(seen)+len(gone) > 0 {
+		if again := c.take(); len(again.seen)+len(again.gone) > 0 {
 			t.Error("taken twice")
 		}
 	})
@@ -74,8 +76,7 @@ func TestChangesWakeForEverything(t *testing.T) {
 	for len(all) < writers*each {
 		select {
 		case <-c.wake:
-			seen, _ := c.take()
-			for id := range seen {
+			for id := range c.take().seen {
 				all[id] = true
 			}
 		case <-deadline:
@@ -88,6 +89,7 @@ func TestChangesWakeForEverything(t *testing.T) {
 // What a watch tells late does not undo what we know from a write of our own;
 // what is as new or newer counts, and what has no number is never old.
 func TestOldNewsIsDropped(t *testing.T) {
+	maps, here := schema.GroupKind{Kind: "ConfigMap"}, map[api.ID]bool{cm("x"): true}
 	tests := map[string]struct {
 		known *live // from our own write
 		event func(*changes)
@@ -102,17 +104,32 @@ func TestOldNewsIsDropped(t *testing.T) {
 		"deleted before":     {&live{version: 6}, func(c *changes) { c.remove(cm("x"), 5) }, 6, false},
 		"deleted, no number": {&live{version: 6}, func(c *changes) { c.remove(cm("x"), 0) }, 0, true},
 		"deleted, unknown":   {nil, func(c *changes) { c.remove(cm("x"), 5) }, 0, false},
+		"listed":             {&live{version: 4}, func(c *changes) { c.list(maps, listed{here, 5}) }, 4, false},
+		"not listed":         {&live{version: 4}, func(c *changes) { c.list(maps, listed{nil, 5}) }, 0, true},
+		"not listed before":  {&live{version: 6}, func(c *changes) { c.list(maps, listed{nil, 5}) }, 6, false},
+		"listed, no number":  {&live{version: 6}, func(c *changes) { c.list(maps, listed{nil, 0}) }, 0, true},
+		"another kind listed": {&live{version: 4}, func(c *changes) {
+			c.list(schema.GroupKind{Kind: "Secret"}, listed{nil, 5})
+		}, 4, false},
+		"seen, then not listed": {&live{version: 3}, func(c *changes) {
+			c.put(cm("x"), &live{version: 4})
+			c.list(maps, listed{nil, 5})
+		}, 0, true},
+		"not listed, then seen": {&live{version: 3}, func(c *changes) {
+			c.list(maps, listed{nil, 5})
+			c.put(cm("x"), &live{version: 6})
+		}, 6, true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			s := &session{live: map[api.ID]*live{}, unseen: map[api.ID]bool{}, changes: newChanges()}
+			s := &session{live: lives{}, unseen: map[api.ID]bool{}, changes: newChanges()}
 			if test.known != nil {
-				s.live[cm("x")] = test.known
+				s.live.put(cm("x"), test.known)
 			}
 			test.event(s.changes)
 			touched := s.absorb()
 			var got uint64
-			if l := s.live[cm("x")]; l != nil {
+			if l := s.live.of(cm("x")); l != nil {
 				got = l.version
 			}
 			if got != test.want || touched[cm("x")] != test.told {

@@ -1,0 +1,208 @@
+package member
+
+import (
+	"encoding/hex"
+	"iter"
+	"slices"
+	"unique"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/health"
+)
+
+// A fleet tracks very many objects, and what is known of one is mostly what is
+// known of the same object on all other clusters. So each session keeps of an
+// object only what is its own, and a reference to one copy of the rest. Whoever
+// reads gets all of it, as a value of his own; whoever changes it puts it back.
+
+// A ref stands for an ID, of which there is one copy for all clusters.
+type ref = unique.Handle[api.ID]
+
+// lives are the live objects that are known.
+type lives map[ref]*packedLive
+
+type packedLive struct {
+	uid        packedUID
+	version    uint64
+	generation int64
+	others     uint64
+	rest       unique.Handle[commonLive]
+}
+
+// commonLive is of a live object what is likely to be the same elsewhere.
+type commonLive struct {
+	uid                    types.UID // if it cannot be packed
+	managed, fleet, writer string
+	terminating            bool
+	health                 health.Health
+}
+
+// of returns what is known of an object; nil if nothing is.
+func (ls lives) of(id api.ID) *live {
+	p := ls[unique.Make(id)]
+	if p == nil {
+		return nil
+	}
+	rest := p.rest.Value()
+	return &live{
+		uid: p.uid.unpack(rest.uid), version: p.version, generation: p.generation, others: p.others,
+		managed: rest.managed, fleet: rest.fleet, writer: rest.writer, terminating: rest.terminating, health: rest.health,
+	}
+}
+
+func (ls lives) put(id api.ID, l *live) {
+	uid, whole := packUID(l.uid)
+	ls[unique.Make(id)] = &packedLive{
+		uid: uid, version: l.version, generation: l.generation, others: l.others,
+		rest: unique.Make(commonLive{
+			uid: whole, managed: l.managed, fleet: l.fleet, writer: l.writer, terminating: l.terminating, health: l.health,
+		}),
+	}
+}
+
+func (ls lives) drop(id api.ID) { delete(ls, unique.Make(id)) }
+
+// items are the objects that an inventory holds.
+type items map[ref]*packedItem
+
+type packedItem struct {
+	uid  packedUID
+	rest unique.Handle[commonItem]
+}
+
+// commonItem is of an item what is likely to be the same elsewhere.
+type commonItem struct {
+	uid                            types.UID // if it cannot be packed
+	version, hash, managed, commit string
+}
+
+// of returns one item; nil if there is none.
+func (is items) of(id api.ID) *item {
+	p := is[unique.Make(id)]
+	if p == nil {
+		return nil
+	}
+	it := p.item(id)
+	return &it
+}
+
+func (is items) has(id api.ID) bool { return is[unique.Make(id)] != nil }
+
+// all yields every item, in no order.
+func (is items) all() iter.Seq[item] {
+	return func(yield func(item) bool) {
+		for r, p := range is {
+			if !yield(p.item(r.Value())) {
+				return
+			}
+		}
+	}
+}
+
+func (p *packedItem) item(id api.ID) item {
+	rest := p.rest.Value()
+	return item{
+		Group: id.Group, Version: rest.version, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name,
+		Hash: rest.hash, Managed: rest.managed, UID: p.uid.unpack(rest.uid), Commit: rest.commit,
+	}
+}
+
+func (is items) put(it item) {
+	uid, whole := packUID(it.UID)
+	is[unique.Make(it.id())] = &packedItem{
+		uid:  uid,
+		rest: unique.Make(commonItem{uid: whole, version: it.Version, hash: it.Hash, managed: it.Managed, commit: it.Commit}),
+	}
+}
+
+func (is items) drop(id api.ID) { delete(is, unique.Make(id)) }
+
+// A packedUID is a UID in less than half the space.
+type packedUID [16]byte
+
+// packUID packs a UID, and returns it whole if that cannot be done: UIDs are
+// UUIDs, but nobody has promised it.
+func packUID(uid types.UID) (packed packedUID, whole types.UID) {
+	if len(uid) == 36 {
+		digits := []byte(uid[:8] + uid[9:13] + uid[14:18] + uid[19:23] + uid[24:])
+		if _, err := hex.Decode(packed[:], digits); err == nil && packed != (packedUID{}) && packed.unpack("") == uid {
+			return packed, ""
+		}
+	}
+	return packedUID{}, uid
+}
+
+func (p packedUID) unpack(whole types.UID) types.UID {
+	if p == (packedUID{}) {
+		return whole
+	}
+	var out [36]byte
+	digits := hex.AppendEncode(make([]byte, 0, 32), p[:])
+	copy(out[0:], digits[0:8])
+	copy(out[9:], digits[8:12])
+	copy(out[14:], digits[12:16])
+	copy(out[19:], digits[16:20])
+	copy(out[24:], digits[20:])
+	out[8], out[13], out[18], out[23] = '-', '-', '-', '-'
+	return types.UID(out[:])
+}
+
+// wants are the objects that should be here, sorted by ID.
+type wants []want
+
+type want struct {
+	placement *api.PlacementKey
+	manifest  *work.Manifest
+}
+
+// wantsOf sorts what works want. If two want the same object, better decides
+// whether the second is to have it.
+func wantsOf(works []work.Work, better func(old, new wanted) bool) wants {
+	n := 0
+	for _, w := range works {
+		n += len(w.Manifests)
+	}
+	all := make(wants, 0, n)
+	for i := range works {
+		for _, m := range works[i].Manifests {
+			all = append(all, want{&works[i].Placement, m})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b want) int { return a.manifest.ID.Compare(b.manifest.ID) })
+	out := all[:0]
+	for _, w := range all {
+		last := len(out) - 1
+		switch {
+		case last < 0 || out[last].manifest.ID != w.manifest.ID:
+			out = append(out, w)
+		case better(out[last].wanted(), w.wanted()):
+			out[last] = w
+		}
+	}
+	return out
+}
+
+func (w want) wanted() wanted { return wanted{*w.placement, w.manifest} }
+
+// of returns who wants an object, and whether anybody does.
+func (ws wants) of(id api.ID) (wanted, bool) {
+	i, found := slices.BinarySearchFunc(ws, id, func(w want, id api.ID) int { return w.manifest.ID.Compare(id) })
+	if !found {
+		return wanted{}, false
+	}
+	return ws[i].wanted(), true
+}
+
+// all yields everything that is wanted, by ID.
+func (ws wants) all() iter.Seq2[api.ID, wanted] {
+	return func(yield func(api.ID, wanted) bool) {
+		for _, w := range ws {
+			if !yield(w.manifest.ID, w.wanted()) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package member
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+)
+
+// Whatever is known of an object is kept whole, in every field: one that is
+// added and not packed would be lost.
+func TestTrackedObjectsAreKeptWhole(t *testing.T) {
+	for _, uid := range []types.UID{"", "0b5f9a3e-1c2d-4e5f-8a9b-0c1d2e3f4a5b", "of another form"} {
+		var l live
+		fill(t, reflect.ValueOf(&l).Elem(), "live")
+		l.uid = uid
+		known := lives{}
+		known.put(cm("x"), &l)
+		if got := known.of(cm("x")); got == nil || *got != l {
+			t.Errorf("kept %+v, want %+v", got, l)
+		}
+		if got := known.of(cm("y")); got != nil {
+			t.Errorf("knows of what was never put: %+v", got)
+		}
+		var it item
+		fill(t, reflect.ValueOf(&it).Elem(), "item")
+		it.UID = uid
+		held := items{}
+		held.put(it)
+		if got := held.of(it.id()); got == nil || *got != it || !held.has(it.id()) {
+			t.Errorf("kept %+v, want %+v", got, it)
+		}
+		for got := range held.all() {
+			if got != it {
+				t.Errorf("listed %+v, want %+v", got, it)
+			}
+		}
+		known.drop(cm("x"))
+		held.drop(it.id())
+		if len(known)+len(held) > 0 {
+			t.Errorf("left: %v, %v", known, held)
+		}
+	}
+}
+
+// fill gives every field of a struct a value that is not zero.
+func fill(t *testing.T, v reflect.Value, name string) {
+	t.Helper()
+	v = reflect.NewAt(v.Type(), v.Addr().UnsafePointer()).Elem()
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(t, v.Field(i), name+"."+v.Type().Field(i).Name)
+		}
+	case reflect.String:
+		v.SetString("some " + name)
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int64, reflect.Int:
+		v.SetInt(42)
+	case reflect.Uint64:
+		v.SetUint(43)
+	default:
+		t.Fatalf("%s is a %s: keep it whole, and fill it here", name, v.Kind())
+	}
+}
+
+func TestUIDsArePackedAndUnpacked(t *testing.T) {
+	uids := rapid.OneOf(
+		rapid.StringMatching(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`),
+		rapid.StringMatching(`[0-9a-fA-F-]{36}`),
+		rapid.SampledFrom([]string{"", "00000000-0000-0000-0000-000000000000"}),
+		rapid.String(),
+	)
+	rapid.Check(t, func(t *rapid.T) {
+		uid := types.UID(uids.Draw(t, "uid"))
+		packed, whole := packUID(uid)
+		if got := packed.unpack(whole); got != uid {
+			t.Fatalf("%q became %q", uid, got)
+		}
+	})
+	if packed, whole := packUID("0b5f9a3e-1c2d-4e5f-8a9b-0c1d2e3f4a5b"); packed == (packedUID{}) || whole != "" {
+		t.Errorf("a UUID is not packed: %v, %q", packed, whole)
+	}
+}
+
+// Whatever is wanted is found, once; whoever is better gets what two want.
+func TestWantsAreFound(t *testing.T) {
+	manifest := func(name string) *work.Manifest {
+		return &work.Manifest{Object: &api.Object{ID: cm(name), Object: &unstructured.Unstructured{}}}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		names := rapid.SliceOfDistinct(rapid.SampledFrom([]string{"a", "b", "c", "d", "e"}), rapid.ID)
+		var works []work.Work
+		holder := map[api.ID]api.PlacementKey{}
+		strong := api.PlacementKey{Name: rapid.SampledFrom([]string{"p0", "p1", "p2"}).Draw(t, "strong")}
+		for p := range 3 {
+			w := work.Work{Placement: api.PlacementKey{Name: fmt.Sprintf("p%d", p)}}
+			for _, n := range names.Draw(t, "names") {
+				w.Manifests = append(w.Manifests, manifest(n))
+				if _, taken := holder[cm(n)]; !taken || w.Placement == strong {
+					holder[cm(n)] = w.Placement
+				}
+			}
+			works = append(works, w)
+		}
+		got := wantsOf(works, func(_, second wanted) bool { return second.placement == strong })
+		if len(got) != len(holder) {
+			t.Fatalf("%d are wanted, want %d", len(got), len(holder))
+		}
+		for id, p := range holder {
+			if w, ok := got.of(id); !ok || w.placement != p || w.manifest.ID != id {
+				t.Errorf("%s is wanted by %v, want %v", id, w.placement, p)
+			}
+		}
+		if w, ok := got.of(cm("z")); ok {
+			t.Errorf("wants what nobody does: %v", w)
+		}
+		var order []api.ID
+		for id := range got.all() {
+			order = append(order, id)
+		}
+		if !slices.IsSortedFunc(order, api.ID.Compare) {
+			t.Errorf("not in order: %v", order)
+		}
+	})
+}
