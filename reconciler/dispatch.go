@@ -11,6 +11,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
@@ -133,6 +134,7 @@ func (r *Reconciler) part(ctx context.Context, name string) {
 	}
 	r.stop(name, m)
 	r.ledger.ForgetCluster(name)
+	r.cfg.Record(history.Entry{Kind: history.Member, Event: history.Left, Cluster: name})
 }
 
 func (r *Reconciler) start(ctx context.Context, c *hub.Cluster) *running {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/status"
@@ -79,6 +80,7 @@ func (r *Reconciler) think(ctx context.Context, now time.Time) time.Duration {
 	}
 	p := plan.Resolve(plan.Input{Head: r.head, Past: r.past, Lost: r.lost, Ledger: r.ledger, Now: now, Memo: r.memo, Brief: true})
 	r.complain(p)
+	r.decided = append(r.decided, decided(p, r.ledger, r.head.Commit)...)
 	p.WriteDown(r.ledger)
 	report := r.report(p, now)
 	if !r.save() {
@@ -86,6 +88,8 @@ func (r *Reconciler) think(ctx context.Context, now time.Time) time.Duration {
 		r.cfg.Publish(report)
 		return time.Second
 	}
+	r.cfg.Record(r.decided...)
+	r.decided = nil
 	r.dispatch(ctx, p)
 	r.ask(p)
 	r.cfg.Publish(report)
@@ -133,7 +137,7 @@ func (r *Reconciler) fold(seen map[subject]ledger.Observation) (news bool) {
 		)
 	})
 	for _, s := range subjects {
-		if r.members[s.cluster] != nil && r.ledger.Fold(seen[s]) {
+		if r.members[s.cluster] != nil && r.foldOne(s, seen[s]) {
 			news = true
 		}
 	}
@@ -171,6 +175,7 @@ func (r *Reconciler) arrived(l loaded, now time.Time) {
 		} else {
 			r.source.LoadError = l.err.Error()
 		}
+		r.cfg.Record(commitEntry(history.Refused, l.commit, refusal(r.source.Problems, r.source.LoadError)))
 		r.cfg.Log.Error("commit refused; the last good one stays in force", "commit", l.commit.Hash, "err", l.err)
 		return
 	}
@@ -179,12 +184,16 @@ func (r *Reconciler) arrived(l loaded, now time.Time) {
 	}
 	if why := plan.Empties(l.snapshot, r.ledger); why != "" && !l.resumed {
 		r.source.LoadError = why
+		r.cfg.Record(commitEntry(history.Refused, l.commit, why))
 		r.cfg.Log.Error("commit refused; the last good one stays in force", "commit", l.commit.Hash, "err", why)
 		return
 	}
 	r.head = l.snapshot
 	r.ledger.SetHead(l.commit.Hash)
 	r.source.InForce = l.commit
+	if !l.resumed {
+		r.cfg.Record(commitEntry(history.InForce, l.commit, ""))
+	}
 	r.source.Since = now
 	r.past[l.commit.Hash] = l.snapshot
 	r.cfg.Log.Info("commit in force", "commit", l.commit.Hash, "subject", l.commit.Subject,

@@ -18,6 +18,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/status"
@@ -43,7 +44,7 @@ type Member interface {
 	Run(ctx context.Context) error
 }
 
-// Config is what the loop is made of. All fields must be set.
+// Config is what the loop is made of. All fields but Record must be set.
 type Config struct {
 	Source Source
 	// Loader loads new commits, Past those that are still assigned somewhere;
@@ -56,7 +57,9 @@ type Config struct {
 	Told func()
 	// Publish takes each new report, which nobody changes afterwards.
 	Publish func(*status.Report)
-	Log     *slog.Logger
+	// Record takes what is to be remembered of what happened; it never blocks.
+	Record func(...history.Entry)
+	Log    *slog.Logger
 }
 
 // A Reconciler runs the loop. Run may be called once.
@@ -73,6 +76,8 @@ type Reconciler struct {
 	memo   *plan.Memo
 	told   *status.Memo
 	faults map[api.PlacementKey]string
+	// decided is what the history does not know yet, because it is not saved.
+	decided []history.Entry
 	// due is when the next turn has to be, whatever happens.
 	due time.Time
 
@@ -91,6 +96,9 @@ type Reconciler struct {
 
 // New returns a loop that has not begun.
 func New(cfg Config) *Reconciler {
+	if cfg.Record == nil {
+		cfg.Record = func(...history.Entry) {}
+	}
 	return &Reconciler{
 		cfg: cfg, events: newEvents(), past: map[string]*hub.Snapshot{}, lost: map[string]error{},
 		memo: plan.NewMemo(), told: status.NewMemo(), members: map[string]*running{}, ending: map[string]<-chan struct{}{}, wanted: make(chan string, 1), asked: map[string]bool{},

@@ -34,6 +34,9 @@ func (c Config) Validate() error {
 			errs = append(errs, c.fault(s.key, "must be more than zero"))
 		}
 	}
+	if n := c.History.MaxSize; n > 0 && n < leastHistory {
+		errs = append(errs, c.fault("history.maxSize", "must be at least 64Ki"))
+	}
 	errs = append(errs, c.validateSource()...)
 	if c.Webhook.SecretFile != "" && c.Webhook.SecretEnv != "" {
 		errs = append(errs, c.fault("webhook.secretFile", "set only one of secretFile and secretEnv"))

@@ -17,7 +17,7 @@ import (
 type Config struct {
 	// FleetName tells this gitfleet's objects from another's on one cluster.
 	FleetName string `json:"fleetName,omitempty"`
-	// StateDir holds the clone of the repository and the ledger.
+	// StateDir holds the clone of the repository, the ledger and the history.
 	StateDir string `json:"stateDir,omitempty"`
 	// Listen is where the daemon answers.
 	Listen   string        `json:"listen,omitempty"`
@@ -26,6 +26,7 @@ type Config struct {
 	Webhook  WebhookConfig `json:"webhook"`
 	Limits   LimitsConfig  `json:"limits"`
 	Members  MembersConfig `json:"members"`
+	History  HistoryConfig `json:"history"`
 }
 
 // SourceConfig says which repository is the hub.
@@ -124,6 +125,7 @@ func defaultConfig() Config {
 			Concurrency: 8, MaxRequests: 128, Timeout: seconds(30), ProbeInterval: seconds(10),
 			DeletePercent: 30, DeleteObjects: 10,
 		},
+		History: HistoryConfig{MaxSize: 64 << 20},
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler"
+	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member"
 	"github.com/gitfleet/gitfleet/reconciler/server"
@@ -72,13 +73,19 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 	if err := cfg.Webhook.mount(srv, repo, git.Ref.Follows, registry, log); err != nil {
 		return err
 	}
+	record, err := cfg.record(srv, registry, log)
+	if err != nil {
+		return err
+	}
+	defer recording(record)()
 	members, err := newMembers(cfg, repo.Status().URL, log, registry)
 	if err != nil {
 		return err
 	}
+	members.record = record.Add
 	loop = reconciler.New(reconciler.Config{
 		Source: repo, Loader: cfg.loader(), Past: cfg.loader(), Store: store,
-		Member: members.agent, Told: members.encoder.Rotate, Publish: srv.Publish, Log: log,
+		Member: members.agent, Told: members.encoder.Rotate, Publish: srv.Publish, Record: record.Add, Log: log,
 	})
 	log.Info("gitfleet is running", "version", version(), "url", repo.Status().URL, "ref", repo.Status().Ref, "listen", listener.Addr().String())
 	group, ctx := errgroup.WithContext(ctx)
@@ -112,6 +119,7 @@ type members struct {
 	encoder     *member.Encoder
 	metrics     *member.Metrics
 	limit       chan struct{}
+	record      func(...history.Entry)
 	log         *slog.Logger
 }
 
@@ -144,7 +152,7 @@ func (m *members) agent(c *hub.Cluster, report func(ledger.Observation)) reconci
 			return m.credentials.Config(ctx, name, kubeContext)
 		},
 		Brake:   member.Brake{Percent: m.cfg.Members.DeletePercent, Objects: m.cfg.Members.DeleteObjects},
-		Encoder: m.encoder, Report: report, Log: m.log, Metrics: m.metrics, Limit: m.limit,
+		Encoder: m.encoder, Report: report, Record: m.record, Log: m.log, Metrics: m.metrics, Limit: m.limit,
 		Concurrency: m.cfg.Members.Concurrency, Timeout: m.cfg.Members.Timeout.Duration, Probe: m.cfg.Members.ProbeInterval.Duration,
 	})
 }

@@ -22,7 +22,7 @@ type setting struct {
 func (c *Config) settings() []setting {
 	all := []setting{
 		{"fleetName", "fleet-name", &c.FleetName, "name of this fleet: the value of the managed-by label on members; never change it"},
-		{"stateDir", "state-dir", &c.StateDir, "directory for the clone and the ledger"},
+		{"stateDir", "state-dir", &c.StateDir, "directory for the clone, the ledger and the history"},
 		{"listen", "listen", &c.Listen, "address to answer on"},
 		{"logLevel", "log-level", &c.LogLevel, "debug, info, warn or error"},
 	}
@@ -30,7 +30,8 @@ func (c *Config) settings() []setting {
 	all = append(all, c.Source.Signatures.settings()...)
 	all = append(all, c.Webhook.settings()...)
 	all = append(all, c.Limits.settings()...)
-	return append(all, c.Members.settings()...)
+	all = append(all, c.Members.settings()...)
+	return append(all, c.History.settings()...)
 }
 
 func (s *SourceConfig) settings() []setting {

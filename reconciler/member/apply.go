@@ -340,6 +340,7 @@ func (s *session) place(ctx context.Context) func() {
 // conclude takes in what came of a task.
 func (s *session) conclude(o outcome, touched map[api.PlacementKey]bool) {
 	id := o.manifest.ID
+	s.remember(o)
 	if o.written != nil {
 		l := liveOf(o.written)
 		l.health = s.healthAfter(id, o, l)

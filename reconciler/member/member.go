@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
@@ -34,6 +35,8 @@ type Config struct {
 	Encoder *Encoder
 	// Report takes what was seen. It must not block for long.
 	Report func(ledger.Observation)
+	// Record, if set, takes what was done to objects; it must not block.
+	Record func(...history.Entry)
 	Log    *slog.Logger
 	// Concurrency bounds the writes in flight to this cluster; default 8.
 	Concurrency int

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/history"
 )
 
 // A stale is an object that a placement has here and does not want any more.
@@ -56,7 +57,9 @@ func (s *session) removed(ctx context.Context, st stale) bool {
 		return true // gone, or not ours any more: leave it
 	}
 	if st.inv.Abandon && !s.placed(st.inv.Placement) {
-		return s.succeeded(st, s.release(ctx, st))
+		err := s.release(ctx, st)
+		s.rememberGone(st, history.Released, err)
+		return s.succeeded(st, err)
 	}
 	if l.terminating {
 		return true
@@ -71,7 +74,9 @@ func (s *session) removed(ctx context.Context, st stale) bool {
 			return false
 		}
 	}
-	return s.succeeded(st, s.delete(ctx, res, id, l.uid))
+	err = s.delete(ctx, res, id, l.uid)
+	s.rememberGone(st, history.Deleted, err)
+	return s.succeeded(st, err)
 }
 
 // present is what is there of an object: what the watch knows, or, where there

@@ -56,7 +56,7 @@ var owners = []struct {
 	},
 	{
 		[]string{"github.com/prometheus"},
-		[]string{"gitsource", "gitsource/webhook", "reconciler", "reconciler/member", "reconciler/proposal", "reconciler/server", "cmd/gitfleet"},
+		[]string{"gitsource", "gitsource/webhook", "reconciler", "reconciler/history", "reconciler/member", "reconciler/proposal", "reconciler/server", "cmd/gitfleet"},
 		"only rooms that do I/O count anything",
 	},
 	{

@@ -36,18 +36,19 @@ var mayImport = map[string][]string{
 	"gitsource/forge":     {},
 	"gitsource/hub":       {"placement/api"},
 
-	"reconciler/diff":   {"placement/api"},
-	"reconciler/health": {"placement/api"},
-	"reconciler/ledger": {"placement", "placement/api"},
-	"reconciler/plan":   {"gitsource/hub", "placement", "placement/api", "placement/rollout", "placement/work", "reconciler/ledger"},
-	"reconciler/status": {"gitsource/hub", "placement", "placement/api", "placement/rollout", "placement/work", "reconciler/ledger", "reconciler/plan"},
-	"reconciler/member": {"placement", "placement/api", "placement/work", "reconciler/diff", "reconciler/health", "reconciler/ledger"},
+	"reconciler/diff":    {"placement/api"},
+	"reconciler/health":  {"placement/api"},
+	"reconciler/history": {},
+	"reconciler/ledger":  {"placement", "placement/api"},
+	"reconciler/plan":    {"gitsource/hub", "placement", "placement/api", "placement/rollout", "placement/work", "reconciler/ledger"},
+	"reconciler/status":  {"gitsource/hub", "placement", "placement/api", "placement/rollout", "placement/work", "reconciler/ledger", "reconciler/plan"},
+	"reconciler/member":  {"placement", "placement/api", "placement/work", "reconciler/diff", "reconciler/health", "reconciler/history", "reconciler/ledger"},
 	"reconciler": {
 		"gitsource", "gitsource/hub", "placement", "placement/api", "placement/work",
-		"reconciler/ledger", "reconciler/member", "reconciler/plan", "reconciler/status",
+		"reconciler/history", "reconciler/ledger", "reconciler/member", "reconciler/plan", "reconciler/status",
 	},
 	"reconciler/proposal": {"gitsource", "gitsource/forge", "gitsource/hub", "placement/api", "reconciler/status"},
-	"reconciler/server":   {"placement/api", "reconciler/status"},
+	"reconciler/server":   {"placement/api", "reconciler/history", "reconciler/status"},
 
 	"cmd/gitfleet": {"gitsource", "placement", "reconciler"}, // and all below them; see rooms
 }

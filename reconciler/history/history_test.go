@@ -1,0 +1,341 @@
+package history
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"pgregory.net/rapid"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// A desk is a record at work.
+type desk struct {
+	*Record
+	dir string
+	log bytes.Buffer
+	end func()
+}
+
+// open begins a record in a directory, with or without an earlier one.
+func open(t *testing.T, dir string, most int64) *desk {
+	t.Helper()
+	d := &desk{dir: dir}
+	r, err := Open(Config{Dir: dir, MaxSize: most, Log: slog.New(slog.NewTextHandler(&d.log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Record = r
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := r.Run(ctx); err != nil {
+			t.Errorf("ended with %v", err)
+		}
+	}()
+	d.end = sync.OnceFunc(func() {
+		cancel()
+		<-done
+	})
+	t.Cleanup(d.end)
+	return d
+}
+
+// told is what a record has to say.
+func told(t *testing.T, r *Record, f Filter) []Entry {
+	t.Helper()
+	var all []Entry
+	if err := r.Read(t.Context(), f, func(e Entry) error { all = append(all, e); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func subjects(entries []Entry) string {
+	var all []string
+	for _, e := range entries {
+		all = append(all, e.Subject)
+	}
+	return strings.Join(all, " ")
+}
+
+// numbered are entries about so many commits.
+func numbered(from, to int) []Entry {
+	var all []Entry
+	for i := from; i < to; i++ {
+		all = append(all, Entry{Time: noon.Add(time.Duration(i) * time.Second), Kind: Commit, Event: InForce, Subject: fmt.Sprint(i)})
+	}
+	return all
+}
+
+// What was added before the end is there after a new beginning, in its order,
+// whole, and what is added then comes after it.
+func TestARecordSurvivesItsProcess(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state", "history")
+	whole := Entry{
+		Time: noon, Kind: Object, Event: Repaired, Commit: "c0ffee", Author: "Ada <ada@example.com>", Subject: "0",
+		Placement: "crp/web", Revision: "3", Cluster: "east", Object: "ConfigMap/web/one", By: "kubectl-edit", Message: "a\nb \"c\" <d>",
+	}
+	first := open(t, dir, 1<<20)
+	first.Add(whole)
+	first.Add(numbered(1, 4)...)
+	first.end()
+	second := open(t, dir, 1<<20)
+	second.Add(numbered(4, 6)...)
+	second.end()
+	got := told(t, second.Record, Filter{})
+	if subjects(got) != "0 1 2 3 4 5" || got[0] != whole {
+		t.Errorf("it tells %+v", got)
+	}
+}
+
+// A line that a crash left half written is not there, and the next begins anew;
+// so is one that cannot be read.
+func TestATornLineIsNoHarm(t *testing.T) {
+	for name, torn := range map[string]string{
+		"nothing":      "",
+		"half a line":  `{"time":"2026-03-01T12:00:00Z","kind":"com`,
+		"a whole one":  "{}\n" + `{"ti`,
+		"no JSON":      "@@@@\n",
+		"only a break": "\n",
+		"a large half": strings.Repeat("x", 200<<10),
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			before := open(t, dir, 8<<20)
+			before.Add(numbered(0, 3)...)
+			before.end()
+			f, err := os.OpenFile(filepath.Join(dir, "00000001.jsonl"), os.O_APPEND|os.O_WRONLY, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.WriteString(torn)
+			f.Close()
+			after := open(t, dir, 8<<20)
+			after.Add(numbered(3, 5)...)
+			after.end()
+			if got := strings.Fields(subjects(told(t, after.Record, Filter{}))); !slices.Equal(got, []string{"0", "1", "2", "3", "4"}) {
+				t.Errorf("it tells %s", got)
+			}
+		})
+	}
+}
+
+// However much is told, the directory stays within its bound, and what is left
+// is the newest, without a hole. Files of others are left alone.
+func TestARecordIsBounded(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		dir, err := os.MkdirTemp(t.TempDir(), "")
+		if err != nil {
+			rt.Fatal(err)
+		}
+		os.WriteFile(filepath.Join(dir, "readme.txt"), nil, 0o600)
+		most := int64(rapid.IntRange(2_000, 6_000).Draw(rt, "most"))
+		n := 0
+		for range rapid.IntRange(1, 3).Draw(rt, "processes") {
+			s, err := openSegments(dir, most)
+			if err != nil {
+				rt.Fatal(err)
+			}
+			for range rapid.IntRange(0, 15).Draw(rt, "batches") {
+				more := rapid.IntRange(1, 10).Draw(rt, "entries")
+				if err := s.append(encode(numbered(n, n+more))); err != nil {
+					rt.Fatal(err)
+				}
+				n += more
+				if size := sizeOf(rt, dir); size > most {
+					rt.Fatalf("%d bytes, more than %d", size, most)
+				}
+			}
+			s.close()
+		}
+		s, err := openSegments(dir, most)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		defer s.close()
+		got := told(t, &Record{segments: s}, Filter{})
+		for i, e := range got {
+			if want := fmt.Sprint(n - len(got) + i); e.Subject != want {
+				rt.Fatalf("entry %d of %d is %s, want %s", i, len(got), e.Subject, want)
+			}
+		}
+		if _, err := os.Stat(filepath.Join(dir, "readme.txt")); err != nil || n > 0 && len(got) < min(n, int(most)/300) {
+			rt.Fatalf("%d of %d are left (%v)", len(got), n, err)
+		}
+	})
+}
+
+func sizeOf(t *rapid.T, dir string) (sum int64) {
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		info, err := f.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum += info.Size()
+	}
+	return sum
+}
+
+// Add never waits: what is too much is dropped, objects first, counted, and told
+// of where it is missing.
+func TestTooMuchIsDroppedAndTold(t *testing.T) {
+	r, err := Open(Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range mostObjectsWaiting + 5 {
+		r.Add(Entry{Time: noon, Kind: Object})
+	}
+	r.Add(numbered(0, mostObjectsWaiting+2)...)
+	if n := counted(t, r.cfg.Metrics.Dropped); n != 7 {
+		t.Errorf("%v were dropped, want 7", n)
+	}
+	r.write()
+	got := told(t, r, Filter{})
+	last := got[len(got)-1]
+	if len(got) != mostWaiting+1 || last.Kind != Gap || last.Event != Dropped || !strings.HasPrefix(last.Message, "7 ") {
+		t.Errorf("%d entries, the last %+v", len(got), last)
+	}
+	r.Add(Entry{Time: noon, Kind: Object})
+	r.write()
+	if got := told(t, r, Filter{Kind: Gap}); len(got) != 1 {
+		t.Errorf("it tells of %d gaps", len(got))
+	}
+}
+
+// A disk that refuses costs entries, and nothing else: once it takes them again,
+// the record says how many are missing.
+func TestADiskThatRefuses(t *testing.T) {
+	d := &desk{}
+	r, err := Open(Config{Dir: t.TempDir(), Log: slog.New(slog.NewTextHandler(&d.log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Add(numbered(0, 2)...)
+	r.write()
+	good := r.segments.last
+	if r.segments.last, err = os.Open(good.Name()); err != nil { // it can only be read
+		t.Fatal(err)
+	}
+	r.Add(numbered(2, 5)...)
+	r.write()
+	r.segments.last.Close()
+	r.segments.last = good
+	r.Add(numbered(5, 6)...)
+	r.write()
+	got := told(t, r, Filter{})
+	if len(got) != 4 || got[2].Subject != "5" || got[3].Kind != Gap || !strings.HasPrefix(got[3].Message, "3 ") {
+		t.Errorf("it tells %+v", got)
+	}
+	if n := counted(t, r.cfg.Metrics.Dropped); n != 3 || !strings.Contains(d.log.String(), "the history cannot be written") {
+		t.Errorf("%v dropped; log: %s", n, &d.log)
+	}
+}
+
+// Every filter leaves out what is not asked for, and the newest are the last.
+func TestFilters(t *testing.T) {
+	d := open(t, t.TempDir(), 1<<20)
+	d.Add(
+		Entry{Time: noon, Kind: Commit, Subject: "a"},
+		Entry{Time: noon.Add(1 * time.Minute), Kind: Cluster, Placement: "crp/web", Cluster: "east", Subject: "b"},
+		Entry{Time: noon.Add(2 * time.Minute), Kind: Cluster, Placement: "crp/web-2", Cluster: "east", Subject: "c"},
+		Entry{Time: noon.Add(3 * time.Minute), Kind: Object, Placement: "crp/web", Cluster: "west", Object: "ConfigMap/web/Front", Subject: "d"},
+		Entry{Time: noon.Add(4 * time.Minute), Kind: Object, Placement: "crp/we<b", Cluster: "west", Object: "Secret/web/back", Subject: "e"},
+	)
+	d.end()
+	for name, test := range map[string]struct {
+		f    Filter
+		want string
+	}{
+		"all":       {Filter{}, "a b c d e"},
+		"kind":      {Filter{Kind: Object}, "d e"},
+		"placement": {Filter{Placement: "crp/web"}, "b d"},
+		"escaped":   {Filter{Placement: "crp/we<b"}, "e"},
+		"cluster":   {Filter{Cluster: "east"}, "b c"},
+		"object":    {Filter{Object: "web/front"}, "d"},
+		"since":     {Filter{Since: noon.Add(2 * time.Minute)}, "c d e"},
+		"until":     {Filter{Until: noon.Add(2 * time.Minute)}, "a b"},
+		"newest":    {Filter{Newest: 2}, "d e"},
+		"plenty":    {Filter{Newest: 50}, "a b c d e"},
+		"both":      {Filter{Placement: "crp/web", Newest: 1}, "d"},
+		"nothing":   {Filter{Cluster: "moon"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := subjects(told(t, d.Record, test.f)); got != test.want {
+				t.Errorf("it tells %q, want %q", got, test.want)
+			}
+		})
+	}
+	stop := errors.New("enough")
+	if err := d.Read(t.Context(), Filter{Newest: 3}, func(Entry) error { return stop }); !errors.Is(err, stop) {
+		t.Errorf("reading ended with %v", err)
+	}
+}
+
+// Many may tell and ask at the same time; nothing is lost or out of order for
+// any of them, also where segments come and go.
+func TestManyAtOnce(t *testing.T) {
+	d := open(t, t.TempDir(), 64<<20)
+	var all sync.WaitGroup
+	for who := range 4 {
+		all.Go(func() {
+			for i := range 500 {
+				d.Add(Entry{Kind: Object, Cluster: fmt.Sprint(who), Message: fmt.Sprint(i)})
+				if i%100 == 0 {
+					d.Read(context.Background(), Filter{Cluster: fmt.Sprint(who)}, func(Entry) error { return nil })
+				}
+			}
+		})
+	}
+	all.Wait()
+	d.end()
+	for who := range 4 {
+		got := told(t, d.Record, Filter{Cluster: fmt.Sprint(who)})
+		if len(got) != 500 {
+			t.Errorf("%d entries of %d, want 500", len(got), who)
+		}
+		for i, e := range got {
+			if e.Message != fmt.Sprint(i) || e.Time.IsZero() {
+				t.Fatalf("entry %d of %d is %+v", i, who, e)
+			}
+		}
+	}
+}
+
+// One that cannot be opened says where.
+func TestADirectoryThatCannotBe(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	os.WriteFile(file, nil, 0o600)
+	if _, err := Open(Config{Dir: file}); err == nil || !strings.Contains(err.Error(), "open the history") || !strings.Contains(err.Error(), file) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// counted is the value of a counter.
+func counted(t *testing.T, c prometheus.Counter) float64 {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(c)
+	families, err := registry.Gather()
+	if err != nil || len(families) != 1 {
+		t.Fatalf("%v, %v", families, err)
+	}
+	return families[0].GetMetric()[0].GetCounter().GetValue()
+}

@@ -1,0 +1,101 @@
+package history
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// Read calls each with the entries that a filter asks for, the oldest first,
+// until it returns an error. A line that cannot be read is left out. It waits
+// for nobody who writes, and may miss what is written meanwhile.
+func (r *Record) Read(ctx context.Context, f Filter, each func(Entry) error) error {
+	if f.Newest > 0 {
+		return r.newest(ctx, f, each)
+	}
+	for _, s := range r.segments.list() {
+		if err := r.segments.read(ctx, s, f, each); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// newest reads only the last entries that match.
+func (r *Record) newest(ctx context.Context, f Filter, each func(Entry) error) error {
+	want := f.Newest
+	f.Newest = 0
+	var ring []Entry
+	n := 0
+	err := r.Read(ctx, f, func(e Entry) error {
+		if len(ring) < want {
+			ring = append(ring, e)
+		} else {
+			ring[n%want] = e
+		}
+		n++
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for i := range ring {
+		if err := each(ring[(n+i)%len(ring)]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read reads one segment, as far as it has been written.
+func (s *segments) read(ctx context.Context, at segment, f Filter, each func(Entry) error) error {
+	file, err := os.Open(s.path(at.number))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // it became too old just now
+	}
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if info, err := file.Stat(); err == nil && !f.Since.IsZero() && info.ModTime().Before(f.Since) {
+		return nil
+	}
+	marks := f.marks()
+	in := bufio.NewReaderSize(io.LimitReader(file, at.size), 64<<10)
+	for {
+		line, err := in.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if !hasAll(line, marks) {
+			continue
+		}
+		var e Entry
+		if json.Unmarshal(line, &e) != nil || !f.Matches(e) {
+			continue
+		}
+		if err := each(e); err != nil {
+			return err
+		}
+	}
+}
+
+func hasAll(line []byte, marks [][]byte) bool {
+	for _, m := range marks {
+		if !bytes.Contains(line, m) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,188 @@
+package history
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+)
+
+// share is how many segments a record of its full size has.
+const share = 8
+
+// segments are the files of a record, NUMBER.jsonl. Only the last is written;
+// the first is removed when all together get too large.
+type segments struct {
+	dir  string
+	most int64 // bytes of all
+
+	mu    sync.Mutex // of what follows
+	sizes []segment  // the oldest first
+	last  *os.File
+}
+
+type segment struct {
+	number int
+	size   int64
+}
+
+func (s *segments) path(number int) string {
+	return filepath.Join(s.dir, fmt.Sprintf("%08d.jsonl", number))
+}
+
+func openSegments(dir string, most int64) (*segments, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	s := &segments{dir: dir, most: most}
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		var number int
+		if _, err := fmt.Sscanf(f.Name(), "%08d.jsonl", &number); err != nil || s.path(number) != filepath.Join(dir, f.Name()) {
+			continue // not ours
+		}
+		info, err := f.Info()
+		if err != nil {
+			return nil, err
+		}
+		s.sizes = append(s.sizes, segment{number, info.Size()})
+	}
+	slices.SortFunc(s.sizes, func(a, b segment) int { return a.number - b.number })
+	if len(s.sizes) == 0 {
+		return s, s.begin()
+	}
+	return s, s.resume()
+}
+
+// resume opens the last segment, without what was half written.
+func (s *segments) resume() error {
+	at := &s.sizes[len(s.sizes)-1]
+	f, err := os.OpenFile(s.path(at.number), os.O_RDWR|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	whole, err := wholeLines(f, at.size)
+	if err == nil && whole < at.size {
+		err = f.Truncate(whole)
+	}
+	if err != nil {
+		f.Close()
+		return err
+	}
+	at.size, s.last = whole, f
+	return s.trim()
+}
+
+// wholeLines is where the last line of a file ends.
+func wholeLines(f *os.File, size int64) (int64, error) {
+	block := make([]byte, 64<<10)
+	for end := size; end > 0; {
+		begin := max(0, end-int64(len(block)))
+		part := block[:end-begin]
+		if _, err := f.ReadAt(part, begin); err != nil && !errors.Is(err, io.EOF) {
+			return 0, err
+		}
+		if i := bytes.LastIndexByte(part, '\n'); i >= 0 {
+			return begin + int64(i) + 1, nil
+		}
+		end = begin
+	}
+	return 0, nil
+}
+
+// begin opens a new last segment.
+func (s *segments) begin() error {
+	number := 1
+	if n := len(s.sizes); n > 0 {
+		number = s.sizes[n-1].number + 1
+	}
+	f, err := os.OpenFile(s.path(number), os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	s.last, s.sizes = f, append(s.sizes, segment{number: number})
+	return s.trim()
+}
+
+// append writes whole lines at the end. What could be written only in part is
+// taken back.
+func (s *segments) append(lines []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(lines) > 0 {
+		at := &s.sizes[len(s.sizes)-1]
+		if at.size >= s.most/share {
+			if err := s.turn(); err != nil {
+				return err
+			}
+			continue
+		}
+		part := upTo(lines, s.most/share-at.size)
+		if n, err := s.last.Write(part); err != nil {
+			if n > 0 {
+				err = errors.Join(err, s.last.Truncate(at.size))
+			}
+			return err
+		}
+		at.size += int64(len(part))
+		lines = lines[len(part):]
+	}
+	return s.trim()
+}
+
+// upTo is the lines that begin within so many bytes.
+func upTo(lines []byte, room int64) []byte {
+	if room >= int64(len(lines)) {
+		return lines
+	}
+	return lines[:int(room)+bytes.IndexByte(lines[room:], '\n')+1]
+}
+
+// turn begins a new segment after the last.
+func (s *segments) turn() error {
+	err := errors.Join(s.last.Sync(), s.last.Close())
+	return errors.Join(err, s.begin())
+}
+
+// trim removes the oldest segments until the others fit.
+func (s *segments) trim() error {
+	total := int64(0)
+	for _, at := range s.sizes {
+		total += at.size
+	}
+	for len(s.sizes) > 1 && total > s.most {
+		if err := os.Remove(s.path(s.sizes[0].number)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		total -= s.sizes[0].size
+		s.sizes = s.sizes[1:]
+	}
+	return nil
+}
+
+func (s *segments) sync() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last.Sync()
+}
+
+func (s *segments) close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return errors.Join(s.last.Sync(), s.last.Close())
+}
+
+// list returns the segments there are, the oldest first.
+func (s *segments) list() []segment {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.sizes)
+}

@@ -1,0 +1,82 @@
+package member
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/history"
+)
+
+// remember tells the history what was done to an object, or that it failed. It
+// is called before the session takes the outcome in. What failed before in the
+// same way is not told again.
+func (s *session) remember(o outcome) {
+	if s.cfg.Record == nil {
+		return
+	}
+	e := s.entry(o.placement, o.manifest.ID)
+	switch {
+	case o.written != nil:
+		e.Event = s.written(o)
+		if e.Event == history.Repaired {
+			e.By = s.flips[o.manifest.ID].By
+		}
+	case o.cond.Status == metav1.ConditionFalse && !s.reports(o.placement):
+		if t := s.trouble[o.manifest.ID]; t != nil && t.hash == o.manifest.Hash && t.cond.Reason == o.cond.Reason {
+			return
+		}
+		e.Event, e.Message = history.Failed, cut(o.cond.Message)
+	default:
+		return
+	}
+	s.cfg.Record(e)
+}
+
+func (s *session) entry(p api.PlacementKey, id api.ID) history.Entry {
+	return history.Entry{
+		Time: time.Now(), Kind: history.Object, Placement: p.String(), Cluster: s.cfg.Name, Object: id.String(), Commit: s.works[p].Revision.Commit,
+	}
+}
+
+// written says what writing an object was. Of one that we did not know it was
+// there tells whether we made it: then it is as old as what we own of it.
+func (s *session) written(o outcome) history.Event {
+	switch {
+	case o.drift:
+		return history.Repaired
+	case o.do == diff.TakeOver:
+		return history.TakenOver
+	case o.item.Hash != "":
+		return history.Changed
+	case s.live.of(o.manifest.ID) == nil && made(o.written):
+		return history.Created
+	}
+	return history.TakenOver
+}
+
+// made reports whether an object came to be when we last wrote it.
+func made(o *metav1.PartialObjectMetadata) bool {
+	for _, e := range o.ManagedFields {
+		if e.Manager == api.FieldManager && e.Operation == metav1.ManagedFieldsOperationApply && e.Time != nil {
+			return e.Time.Sub(o.CreationTimestamp.Time) <= time.Second
+		}
+	}
+	return true
+}
+
+// rememberGone tells the history that an object was deleted, released, or that
+// this failed for the first time.
+func (s *session) rememberGone(st stale, event history.Event, err error) {
+	id := st.item.id()
+	if s.cfg.Record == nil || err != nil && s.trouble[id] != nil {
+		return
+	}
+	e := s.entry(st.inv.Placement, id)
+	if e.Event = event; err != nil {
+		e.Event, e.Message = history.Failed, cut("not removed: "+err.Error())
+	}
+	s.cfg.Record(e)
+}

@@ -1,0 +1,208 @@
+package reconciler
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/history"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
+)
+
+// What follows turns what changed into entries of the history. It compares what
+// the ledger knew before with what it knows after, so that nothing is told
+// twice, not even over a restart.
+
+func commitEntry(event history.Event, c hub.Commit, message string) history.Entry {
+	return history.Entry{Kind: history.Commit, Event: event, Commit: c.Hash, Author: c.Author, Subject: c.Subject, Message: message}
+}
+
+// refusal is why a commit is refused, in one line.
+func refusal(problems hub.Problems, other string) string {
+	switch len(problems) {
+	case 0:
+		return other
+	case 1:
+		return problems[0].Error()
+	}
+	return fmt.Sprintf("%s, and %d more problems", problems[0].Error(), len(problems)-1)
+}
+
+// decided tells what a plan changes; the ledger does not know of it yet.
+func decided(p *plan.Plan, l *ledger.Ledger, head hub.Commit) []history.Entry {
+	var all []history.Entry
+	for _, pl := range p.Placements {
+		if !pl.Noted && !pl.Forget && len(pl.Changed)+len(pl.Unbind) == 0 {
+			continue
+		}
+		d := decision{pl: pl, record: l.Placement(pl.Key)}
+		d.placement(head)
+		d.clusters()
+		all = append(all, d.entries...)
+	}
+	return all
+}
+
+// A decision is what a plan changes about one placement.
+type decision struct {
+	pl      *plan.Placement
+	record  *ledger.Placement // nil if it is new
+	entries []history.Entry
+}
+
+func (d *decision) tell(e history.Entry) {
+	e.Placement = d.pl.Key.String()
+	d.entries = append(d.entries, e)
+}
+
+// placement tells what changes about it as a whole.
+func (d *decision) placement(head hub.Commit) {
+	was, is := ledger.Placement{Index: -1}, d.pl.Record
+	if d.record != nil {
+		was = *d.record
+	}
+	e := commitEntry("", head, "")
+	e.Kind = history.Placement
+	switch {
+	case d.pl.Forget:
+		e.Event = history.Removed
+	case is.Deleted && !was.Deleted:
+		e.Event = history.Removing
+	case !d.pl.Noted:
+		return
+	case is.Index >= 0 && is.Index != was.Index:
+		e.Event, e.Revision = history.Revised, revision(is)
+	case is.SpecHash != was.SpecHash:
+		e.Event, e.Revision = history.SpecChanged, revision(is)
+	default:
+		return
+	}
+	d.tell(e)
+}
+
+// clusters tells which clusters get something else from now on.
+func (d *decision) clusters() {
+	for _, b := range d.pl.Changed {
+		e := history.Entry{Kind: history.Cluster, Cluster: b.Cluster, Commit: b.Assigned.Commit, Revision: revision(d.pl.Record)}
+		before := d.entry(b.Cluster)
+		switch {
+		case b.Removing && (before == nil || !before.Binding.Removing):
+			e.Event, e.Revision = history.Removing, ""
+		case b.Released() && !b.Removing && (before == nil || before.Binding.Assigned.Hash != b.Assigned.Hash):
+			e.Event = history.Assigned
+		default:
+			continue
+		}
+		d.tell(e)
+	}
+	for _, cluster := range d.pl.Unbind {
+		d.tell(history.Entry{Kind: history.Cluster, Event: history.Removed, Cluster: cluster})
+	}
+}
+
+func (d *decision) entry(cluster string) *ledger.Entry {
+	if d.record == nil {
+		return nil
+	}
+	return d.record.Entry(cluster)
+}
+
+func revision(p ledger.Placement) string {
+	if p.Index < 0 {
+		return ""
+	}
+	return strconv.Itoa(p.Index)
+}
+
+// heard tells how far a placement got on a cluster, by what its entry was and is.
+func heard(key api.PlacementKey, revision string, was, is *ledger.Entry) []history.Entry {
+	if was == nil || is == nil || was == is || is.Binding.Removing {
+		return nil
+	}
+	before, after := reached(was), reached(is)
+	e := history.Entry{
+		Time: is.Seen.At, Kind: history.Cluster, Placement: key.String(), Cluster: is.Binding.Cluster,
+		Commit: is.Binding.Assigned.Commit, Revision: revision,
+	}
+	var all []history.Entry
+	tell := func(event history.Event, message string) {
+		e.Event, e.Message = event, message
+		all = append(all, e)
+	}
+	if after.applied && !before.applied {
+		tell(history.Applied, "")
+	}
+	switch {
+	case after.failure != "" && after.failed != before.failed:
+		tell(history.Failed, after.failure)
+	case after.available && !before.available:
+		tell(history.Available, "")
+	case before.available && !after.available:
+		tell(history.Unavailable, after.missing)
+	}
+	return all
+}
+
+// How far a placement got on a cluster, by the last word on what is assigned.
+type progress struct {
+	applied, available bool
+	failed             api.ID // the first object that could not be applied
+	failure            string
+	missing            string // the first object that is not available, and why
+}
+
+func reached(e *ledger.Entry) progress {
+	var p progress
+	seen := e.Seen
+	if seen == nil || seen.Revision.Hash != e.Binding.Assigned.Hash || seen.At.Before(e.Binding.AssignedAt) {
+		return p
+	}
+	p.applied, p.available = seen.Applied(), seen.Available()
+	for i := range seen.Exceptions {
+		o := &seen.Exceptions[i]
+		switch {
+		case !o.Applied.OK && p.failure == "" && seen.Done:
+			p.failed, p.failure = o.ID, o.ID.String()+": "+o.Applied.Message
+		case o.Applied.OK && !o.Available.OK && p.missing == "":
+			p.missing = o.ID.String() + ": " + o.Available.Message
+		}
+	}
+	return p
+}
+
+// probed tells of a member cluster as such, by what was known of it and is.
+func probed(name string, was, is *ledger.Cluster) []history.Entry {
+	if is == nil || was != nil && was.Healthy == is.Healthy && was.Joined.Equal(is.Joined) {
+		return nil
+	}
+	e := history.Entry{Time: is.At, Kind: history.Member, Cluster: name, Message: is.Error}
+	switch {
+	case !is.Healthy:
+		e.Event = history.Unreachable
+	case was == nil || was.Joined.IsZero():
+		e.Event = history.Joined
+	default:
+		e.Event = history.Ready
+	}
+	return []history.Entry{e}
+}
+
+// foldOne takes in what a member said, and remembers what it changes.
+func (r *Reconciler) foldOne(s subject, o ledger.Observation) bool {
+	if s.placement == (api.PlacementKey{}) {
+		was := r.ledger.Cluster(s.cluster)
+		news := r.ledger.Fold(o)
+		r.cfg.Record(probed(s.cluster, was, r.ledger.Cluster(s.cluster))...)
+		return news
+	}
+	record := r.ledger.Placement(s.placement)
+	if record == nil {
+		return r.ledger.Fold(o)
+	}
+	was := record.Entry(s.cluster)
+	news := r.ledger.Fold(o)
+	r.cfg.Record(heard(s.placement, revision(*record), was, record.Entry(s.cluster))...)
+	return news
+}

@@ -1,0 +1,238 @@
+package reconciler
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/history"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/test/world"
+)
+
+// A chronicle is a loop without its rooms: commits, turns and what members say,
+// and the history of it as text.
+type chronicle struct {
+	*Reconciler
+	t    *testing.T
+	now  time.Time
+	memo *plan.Memo
+	last *plan.Plan
+	text strings.Builder
+}
+
+func newChronicle(t *testing.T) *chronicle {
+	c := &chronicle{t: t, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), memo: plan.NewMemo()}
+	c.Reconciler = New(Config{Record: c.record})
+	c.ledger = ledger.New()
+	return c
+}
+
+func (c *chronicle) record(entries ...history.Entry) {
+	for _, e := range entries {
+		line := fmt.Sprintf("%s %s", e.Kind, e.Event)
+		for _, part := range []string{e.Placement, e.Cluster} {
+			if part != "" {
+				line += " " + part
+			}
+		}
+		if e.Revision != "" {
+			line += " #" + e.Revision
+		}
+		if e.Commit != "" {
+			line += " @" + e.Commit
+		}
+		for _, part := range []string{e.Author, e.Subject, e.Message} {
+			if part != "" {
+				line += " | " + part
+			}
+		}
+		c.text.WriteString(line + "\n")
+	}
+}
+
+// tells checks what the history says since it was last asked.
+func (c *chronicle) tells(want string) {
+	c.t.Helper()
+	want = strings.ReplaceAll(strings.TrimPrefix(want, "\n"), "\t", "")
+	if got := c.text.String(); got != want {
+		c.t.Errorf("the history says\n%s\nwant\n%s", got, want)
+	}
+	c.text.Reset()
+}
+
+func (c *chronicle) commit(hash, text string) {
+	c.t.Helper()
+	head, err := hub.Load(hub.Commit{Hash: hash, Author: "Ada", Subject: "make " + hash, Time: c.now}, world.Files(c.t, text), hub.Options{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.head = head
+	c.past[hash] = head
+}
+
+// turn thinks, and writes down what comes of it.
+func (c *chronicle) turn() {
+	c.now = c.now.Add(time.Second)
+	c.last = plan.Resolve(plan.Input{Head: c.head, Past: c.past, Ledger: c.ledger, Now: c.now, Memo: c.memo})
+	c.record(decided(c.last, c.ledger, c.head.Commit)...)
+	c.last.WriteDown(c.ledger)
+}
+
+func (c *chronicle) seen(cluster, trouble string) {
+	c.now = c.now.Add(time.Second)
+	c.foldOne(subject{cluster: cluster}, ledger.ClusterSeen{Cluster: cluster, At: c.now, Healthy: trouble == "", Error: trouble})
+}
+
+// says has a member speak of its work as it was last told.
+func (c *chronicle) says(cluster string, exceptions ...ledger.ObjectState) {
+	c.now = c.now.Add(time.Second)
+	for _, w := range c.last.Works[cluster] {
+		c.foldOne(subject{cluster, w.Placement}, ledger.WorkSeen{
+			Cluster: cluster, Placement: w.Placement, At: c.now, Revision: w.Revision, Done: true, Removed: w.Remove,
+			Total: len(w.Manifests), Exceptions: exceptions,
+		})
+	}
+}
+
+var one = api.ID{Kind: "ConfigMap", Namespace: "web", Name: "one"}
+
+func broken(reason, message string) ledger.ObjectState {
+	return ledger.ObjectState{ID: one, Version: "v1", Applied: ledger.Verdict{Reason: reason, Message: message}}
+}
+
+func weak(message string) ledger.ObjectState {
+	return ledger.ObjectState{ID: one, Version: "v1", Applied: ledger.Verdict{OK: true}, Available: ledger.Verdict{Reason: "NotYet", Message: message}}
+}
+
+const small = "clusters east west\nnamespace web\nconfigmap web/one %s\nplace web unavailable 1"
+
+// The history tells of each step of a change once: which commit, which revision,
+// where, and how it ended.
+func TestTheHistoryOfAChange(t *testing.T) {
+	c := newChronicle(t)
+	c.commit("c1", fmt.Sprintf(small, "a"))
+	c.seen("east", "")
+	c.seen("west", "connection refused")
+	c.tells(`
+		member joined east
+		member unreachable west | connection refused
+	`)
+	c.seen("west", "connection refused")
+	c.seen("west", "")
+	c.seen("west", "")
+	c.tells(`
+		member joined west
+	`)
+	c.turn()
+	c.tells(`
+		placement revised crp/web #0 @c1 | Ada | make c1
+		cluster assigned crp/web east #0 @c1
+		cluster assigned crp/web west #0 @c1
+	`)
+	c.says("east")
+	c.says("east")
+	c.says("west", weak("not ready"))
+	c.tells(`
+		cluster applied crp/web east #0 @c1
+		cluster available crp/web east #0 @c1
+		cluster applied crp/web west #0 @c1
+	`)
+	c.says("west", broken("ApplyFailed", "denied"))
+	c.says("west", broken("ApplyFailed", "denied again"))
+	c.says("west")
+	c.tells(`
+		cluster failed crp/web west #0 @c1 | ConfigMap/web/one: denied
+		cluster applied crp/web west #0 @c1
+		cluster available crp/web west #0 @c1
+	`)
+	c.says("west", weak("crashes"))
+	c.says("west")
+	c.tells(`
+		cluster unavailable crp/web west #0 @c1 | ConfigMap/web/one: crashes
+		cluster available crp/web west #0 @c1
+	`)
+	c.turn()
+	c.seen("east", "timeout")
+	c.seen("east", "")
+	c.tells(`
+		member unreachable east | timeout
+		member ready east
+	`)
+}
+
+// Another content is another revision, and clusters are told of it in their
+// turn; the same content at a new commit is no news.
+func TestTheHistoryOfARollout(t *testing.T) {
+	c := newChronicle(t)
+	c.commit("c1", fmt.Sprintf(small, "a"))
+	c.seen("east", "")
+	c.seen("west", "")
+	c.turn()
+	c.says("east")
+	c.says("west")
+	c.turn()
+	c.text.Reset()
+	c.commit("c2", fmt.Sprintf(small, "a")+"\nnamespace other")
+	c.turn()
+	c.tells("")
+	c.commit("c3", fmt.Sprintf(small, "b"))
+	c.turn()
+	c.turn()
+	c.tells(`
+		placement revised crp/web #1 @c3 | Ada | make c3
+		cluster assigned crp/web east #1 @c3
+	`)
+	c.says("east")
+	c.turn()
+	c.tells(`
+		cluster applied crp/web east #1 @c3
+		cluster available crp/web east #1 @c3
+		cluster assigned crp/web west #1 @c3
+	`)
+}
+
+// A placement that goes is told to its end.
+func TestTheHistoryOfAnEnd(t *testing.T) {
+	c := newChronicle(t)
+	c.commit("c1", fmt.Sprintf(small, "a"))
+	c.seen("east", "")
+	c.seen("west", "")
+	c.turn()
+	c.says("east")
+	c.says("west")
+	c.turn()
+	c.text.Reset()
+	c.commit("c2", "clusters east west\nnamespace web\nplace other of web on east")
+	for range 3 {
+		c.turn()
+		c.says("east")
+		c.says("west")
+	}
+	for _, want := range []string{
+		"placement removing crp/web @c2 | Ada | make c2\n", "cluster removing crp/web east", "cluster removing crp/web west",
+		"cluster removed crp/web east\n", "placement removed crp/web @c2 | Ada | make c2\n", "placement revised crp/other #0 @c2",
+	} {
+		if strings.Count(c.text.String(), want) != 1 {
+			t.Errorf("it does not say %q once:\n%s", want, &c.text)
+		}
+	}
+}
+
+// Why a commit is refused fits into a line.
+func TestRefusal(t *testing.T) {
+	p := hub.Problem{Origin: api.Origin{Path: "a.yaml", Line: 3}, Field: "spec", Message: "wrong"}
+	for want, got := range map[string]string{
+		p.Error():                           refusal(hub.Problems{p}, ""),
+		p.Error() + ", and 2 more problems": refusal(hub.Problems{p, p, p}, ""),
+		"not readable":                      refusal(nil, "not readable"),
+	} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

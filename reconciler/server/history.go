@@ -1,0 +1,73 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/gitfleet/gitfleet/reconciler/history"
+)
+
+// A Past can be asked what happened; a [history.Record] can.
+type Past interface {
+	Read(ctx context.Context, f history.Filter, each func(history.Entry) error) error
+}
+
+// History answers with entries as JSON lines, the oldest first:
+// ?placement=crp/NAME, ?cluster=NAME, ?object=PART OF A NAME, ?kind=object,
+// ?since=TIME and ?until=TIME (RFC 3339), ?newest=N.
+func History(past Past) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		f, err := filter(req.URL.Query())
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		w.Header().Set("Content-Type", "application/jsonl")
+		out := bufio.NewWriterSize(w, 64<<10)
+		enc := json.NewEncoder(out)
+		begun := false
+		err = past.Read(req.Context(), f, func(e history.Entry) error {
+			begun = true
+			return enc.Encode(e)
+		})
+		switch {
+		case err != nil && !begun:
+			http.Error(w, "the history cannot be read: "+err.Error(), http.StatusInternalServerError)
+		case err != nil:
+			panic(http.ErrAbortHandler) // half an answer must not look like a whole one
+		default:
+			out.Flush()
+		}
+	})
+}
+
+// filter reads what is asked for.
+func filter(query url.Values) (history.Filter, error) {
+	f := history.Filter{
+		Kind: history.Kind(query.Get("kind")), Placement: query.Get("placement"), Cluster: query.Get("cluster"), Object: query.Get("object"),
+	}
+	for name, at := range map[string]*time.Time{"since": &f.Since, "until": &f.Until} {
+		text := query.Get(name)
+		if text == "" {
+			continue
+		}
+		var err error
+		if *at, err = time.Parse(time.RFC3339Nano, text); err != nil {
+			return f, fmt.Errorf("%s: %q is no time such as 2026-01-31T12:00:00Z", name, text)
+		}
+	}
+	if text := query.Get("newest"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			return f, fmt.Errorf("newest: %q is no number above zero", text)
+		}
+		f.Newest = n
+	}
+	return f, nil
+}

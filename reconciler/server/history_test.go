@@ -1,0 +1,90 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gitfleet/gitfleet/reconciler/history"
+)
+
+// A past has entries, and breaks after so many if an error is set.
+type past struct {
+	asked   history.Filter
+	entries []history.Entry
+	err     error
+}
+
+func (p *past) Read(_ context.Context, f history.Filter, each func(history.Entry) error) error {
+	p.asked = f
+	for _, e := range p.entries {
+		if err := each(e); err != nil {
+			return err
+		}
+	}
+	return p.err
+}
+
+// What is asked for reaches the record as it was meant, and the answer is a line
+// of JSON for each entry.
+func TestHistory(t *testing.T) {
+	at := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+	p := &past{entries: []history.Entry{
+		{Time: at, Kind: history.Commit, Event: history.InForce, Commit: "c0ffee"},
+		{Time: at, Kind: history.Object, Event: history.Created, Placement: "crp/web", Object: "Namespace/web"},
+	}}
+	s := New(nil)
+	s.Mount("GET /history", History(p))
+	w := ask(s, "/history?placement=crp/web&cluster=east&object=one&kind=object&since=2026-01-31T12:00:00Z&until=2026-02-01T00:00:00.5Z&newest=7")
+	want := history.Filter{
+		Kind: history.Object, Placement: "crp/web", Cluster: "east", Object: "one",
+		Since: at, Until: at.Add(12*time.Hour + 500*time.Millisecond), Newest: 7,
+	}
+	if p.asked != want {
+		t.Errorf("asked for %+v", p.asked)
+	}
+	text := `{"time":"2026-01-31T12:00:00Z","kind":"commit","event":"inForce","commit":"c0ffee"}
+{"time":"2026-01-31T12:00:00Z","kind":"object","event":"created","placement":"crp/web","object":"Namespace/web"}
+`
+	if w.Code != http.StatusOK || w.Body.String() != text || w.Header().Get("Content-Type") != "application/jsonl" {
+		t.Errorf("%d %s:\n%s", w.Code, w.Header(), w.Body)
+	}
+}
+
+// A question that makes no sense is refused with the reason.
+func TestHistoryRefusesNonsense(t *testing.T) {
+	s := New(nil)
+	s.Mount("GET /history", History(&past{}))
+	for query, want := range map[string]string{
+		"since=yesterday": `since: "yesterday" is no time`,
+		"until=1":         `until: "1" is no time`,
+		"newest=0":        `newest: "0" is no number above zero`,
+		"newest=many":     `newest: "many" is no number`,
+	} {
+		if w := ask(s, "/history?"+query); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), want) {
+			t.Errorf("%s: %d %s", query, w.Code, w.Body)
+		}
+	}
+}
+
+// A record that breaks off is an error for its reader, never a shorter answer.
+func TestAHistoryThatBreaksOff(t *testing.T) {
+	p := &past{err: errors.New("disk on fire")}
+	s := New(nil)
+	s.Mount("GET /history", History(p))
+	if w := ask(s, "/history"); w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), "disk on fire") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	p.entries = []history.Entry{{Kind: history.Commit}}
+	srv := httptest.NewServer(s.Handler())
+	defer srv.Close()
+	resp, err := http.Get(srv.URL + "/history")
+	if err == nil {
+		resp.Body.Close()
+		t.Errorf("answered %s", resp.Status)
+	}
+}
