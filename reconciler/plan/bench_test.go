@@ -144,3 +144,38 @@ func BenchmarkResolveOneLabel(b *testing.B) {
 		Resolve(in)
 	}
 }
+
+// A turn of a fleet in which two placements want the same hundred objects on
+// each of a thousand clusters, after one member has said something new.
+func BenchmarkResolveConflict(b *testing.B) {
+	files := fstest.MapFS{}
+	text := "{apiVersion: v1, kind: Namespace, metadata: {name: web}}\n"
+	for i := range 99 {
+		text += fmt.Sprintf("---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: cm-%d, namespace: web}, data: {value: a}}\n", i)
+	}
+	for _, name := range []string{"one", "two"} {
+		text += "---\n{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterResourcePlacement, metadata: {name: " + name + "}, spec: {resourceSelectors: [{group: \"\", version: v1, kind: Namespace, name: web}]}}\n"
+	}
+	files["web.yaml"] = &fstest.MapFile{Data: []byte(text)}
+	l := ledger.New()
+	for i := range 1000 {
+		name := fmt.Sprintf("c%04d", i)
+		files[name+".yaml"] = &fstest.MapFile{Data: fmt.Appendf(nil,
+			"{apiVersion: cluster.kubernetes-fleet.io/v1beta1, kind: MemberCluster, metadata: {name: %s}, spec: {identity: {kind: User, name: fleet}}}\n", name)}
+		l.Fold(ledger.ClusterSeen{Cluster: name, At: noon, Healthy: true, Properties: map[string]string{}})
+	}
+	head, err := hub.NewLoader(hub.Options{}).Load(hub.Commit{Hash: "head", Time: noon}, files)
+	if err != nil {
+		b.Fatal(err)
+	}
+	in := Input{Head: head, Past: map[string]*hub.Snapshot{"head": head}, Ledger: l, Now: noon, Memo: NewMemo(), Brief: true}
+	settle(b, &in)
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		in.Now = in.Now.Add(time.Millisecond)
+		p := Resolve(in)
+		o := word("c0000", p.Works["c0000"][0], in.Now)
+		o.Untrackable = i % 2
+		in.Ledger.Fold(o)
+	}
+}

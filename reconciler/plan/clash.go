@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement"
@@ -17,42 +18,84 @@ import (
 // has them, the other does without.
 type clash struct{ has, lacks api.PlacementKey }
 
-// An extent is which objects, and on which clusters.
-type extent struct {
-	ids      map[api.ID]bool
-	clusters map[string]bool
+// A note is of a clash on one cluster: about which objects, in order. The same
+// objects on many clusters are one list.
+type note struct {
+	clash
+	ids []api.ID
 }
 
-// note takes down that more than one placement wants an object in its newest
+func (d *division) note(c clash, id api.ID) {
+	i := slices.IndexFunc(d.notes, func(n note) bool { return n.clash == c })
+	if i < 0 {
+		i = len(d.notes)
+		d.notes = append(d.notes, note{clash: c})
+	}
+	d.notes[i].ids = append(d.notes[i].ids, id)
+}
+
+func (n note) sharedWith(o note) note {
+	if slices.Equal(n.ids, o.ids) {
+		return o
+	}
+	return n
+}
+
+// clash takes down that more than one placement wants an object in its newest
 // content. What passes from one to the other with their rollouts is no clash.
-func (s *settling) note(cluster string, stakes []*stake, owner *stake, id api.ID) {
+func (s *settling) clash(d *division, owner *stake, id api.ID) {
 	wanting := func(st *stake) bool { return st.wants(id) }
 	if owner == nil || !owner.wants(id) {
-		owner = s.owner(stakes, id, wanting)
+		owner = s.owner(d.stakes, id, wanting)
 	}
-	for _, st := range stakes {
-		if st == owner || !wanting(st) {
-			continue
+	for _, st := range d.stakes {
+		if st != owner && wanting(st) {
+			d.note(clash{owner.key, st.key}, id)
 		}
-		c := clash{owner.key, st.key}
-		e := s.clashes[c]
-		if e == nil {
-			e = &extent{map[api.ID]bool{}, map[string]bool{}}
-			s.clashes[c] = e
-		}
-		e.ids[id], e.clusters[cluster] = true, true
 	}
+}
+
+// An extent is about which objects a clash is, and on which clusters: how many,
+// and the first of them.
+type extent struct {
+	lists    map[*api.ID][]api.ID
+	clusters int
+	first    string
+}
+
+// extents gathers what there is of each clash.
+func extents(clusters map[string]*division) map[clash]*extent {
+	out := map[clash]*extent{}
+	for name, d := range clusters {
+		for _, n := range d.notes {
+			e := out[n.clash]
+			if e == nil {
+				e = &extent{lists: map[*api.ID][]api.ID{}, first: name}
+				out[n.clash] = e
+			}
+			e.lists[&n.ids[0]] = n.ids
+			e.clusters++
+			e.first = min(e.first, name)
+		}
+	}
+	return out
 }
 
 // String reads like "Namespace web and 2 more objects on east and 1 more
 // cluster".
 func (e *extent) String() string {
+	all := map[api.ID]bool{}
+	for _, ids := range e.lists {
+		for _, id := range ids {
+			all[id] = true
+		}
+	}
 	// What others live in is what a person knows best.
-	ids := slices.SortedFunc(maps.Keys(e.ids), func(a, b api.ID) int {
+	ids := slices.SortedFunc(maps.Keys(all), func(a, b api.ID) int {
 		return cmp.Or(cmp.Compare(min(len(a.Namespace), 1), min(len(b.Namespace), 1)), a.Compare(b))
 	})
 	first := ids[0].Kind + " " + strings.TrimPrefix(ids[0].Namespace+"/"+ids[0].Name, "/")
-	return first + more(len(ids), "object") + " on " + slices.Sorted(maps.Keys(e.clusters))[0] + more(len(e.clusters), "cluster")
+	return first + more(len(ids), "object") + " on " + e.first + more(e.clusters, "cluster")
 }
 
 func more(n int, what string) string {
@@ -66,81 +109,99 @@ func more(n int, what string) string {
 }
 
 // warnings tell a placement of its clashes.
-func (s *settling) warnings(p *Placement) hub.Problems {
+func (t *thinker) warnings(p *Placement, clashes map[clash]*extent) hub.Problems {
 	var out hub.Problems
 	say := func(other api.PlacementKey, format string, e *extent) {
 		text := other.String()
-		if spec := s.memo.spec(other); spec != nil {
+		if spec := t.memo.spec(other); spec != nil {
 			text += " (" + spec.Origin.String() + ")"
 		}
 		out = append(out, hub.Problem{Origin: p.Spec.Origin, Field: "spec.resourceSelectors", Severity: hub.Warning, Message: fmt.Sprintf(format, text, e)})
 	}
 	order := func(a, b clash) int { return cmp.Or(compareKeys(a.has, b.has), compareKeys(a.lacks, b.lacks)) }
-	for _, c := range slices.SortedFunc(maps.Keys(s.clashes), order) {
+	for _, c := range slices.SortedFunc(maps.Keys(clashes), order) {
 		switch p.Key {
 		case c.has:
-			say(c.lacks, "%s selects %s as well; this placement has what both select, and keeps it: let one of the two select it", s.clashes[c])
+			say(c.lacks, "%s selects %s as well; this placement has what both select, and keeps it: let one of the two select it", clashes[c])
 		case c.lacks:
-			say(c.has, "%s has %s, which this placement selects as well and leaves to it: let one of the two select it", s.clashes[c])
+			say(c.has, "%s has %s, which this placement selects as well and leaves to it: let one of the two select it", clashes[c])
 		}
 	}
 	return out
 }
 
-// conclude returns the placements as they are in the end.
-func (s *settling) conclude(clusters map[string][]*stake) []*Placement {
-	stakes := map[api.PlacementKey]map[string]*stake{}
-	for name, on := range clusters {
-		for _, st := range on {
-			if stakes[st.key] == nil {
-				stakes[st.key] = map[string]*stake{}
-			}
-			stakes[st.key][name] = st
+// conclude makes the parties as they are in the end.
+func (t *thinker) conclude() {
+	now := t.memo.settled
+	clashes := extents(now.clusters)
+	for _, key := range now.parties {
+		th := t.thoughts[key]
+		if final := t.final(th.p, now.clusters, clashes); th.final == nil || !th.final.says(final) {
+			th.final = final
 		}
 	}
-	all := make([]*Placement, 0, len(s.thoughts))
-	for key, th := range s.thoughts {
-		final := th.p
-		if stakes[key] != nil {
-			final = s.final(th.p, stakes[key])
-			if old := th.final; old != nil && old.says(final) {
-				final = old
-			}
+}
+
+// finals are the placements as they are in the end, by key.
+func (t *thinker) finals() []*Placement {
+	party := make(map[api.PlacementKey]bool, len(t.memo.settled.parties))
+	for _, key := range t.memo.settled.parties {
+		party[key] = true
+	}
+	all := make([]*Placement, 0, len(t.thoughts))
+	for key, th := range t.thoughts {
+		if party[key] && th.final != nil {
+			all = append(all, th.final)
+		} else {
+			all = append(all, th.p)
 		}
-		th.final = final
-		all = append(all, final)
 	}
 	slices.SortFunc(all, func(a, b *Placement) int { return compareKeys(a.Key, b.Key) })
 	return all
 }
 
 // final is a placement with what it has to leave to others, or gets early.
-func (s *settling) final(p *Placement, stakes map[string]*stake) *Placement {
+func (t *thinker) final(p *Placement, clusters map[string]*division, clashes map[clash]*extent) *Placement {
 	out := *p
 	if p.Spec != nil {
-		out.Warnings = append(slices.Clip(p.Warnings), s.warnings(p)...)
+		out.Warnings = append(slices.Clip(p.Warnings), t.warnings(p, clashes)...)
 	}
 	out.Clusters = slices.Clone(p.Clusters)
 	out.Changed = slices.Clip(p.Changed)
 	for i, c := range p.Clusters {
-		st := stakes[c.Binding.Cluster]
+		st := clusters[c.Binding.Cluster].of(p.Key)
 		if st.claims.Empty() && c.Claims.Empty() && len(st.yielded) == 0 {
 			continue
 		}
-		next := *c
-		next.Claims, next.Yielded = st.claims, st.yielded
-		out.Clusters[i] = &next
+		if st.final == nil {
+			st.final = st.end(t.Now)
+		}
+		out.Clusters[i] = st.final
 		if st.claims.Equal(c.Claims) {
 			continue
 		}
-		out.Claimed = append(out.Claimed, &next)
-		if !sameContent(st.claims, c.Claims) && !st.moved() {
-			// It is told something else: what was said before is of no account.
-			next.Binding.AssignedAt = s.Now
-			out.Changed = replaced(out.Changed, next.Binding)
+		out.Claimed = append(out.Claimed, st.final)
+		if st.final.Binding != c.Binding {
+			out.Changed = replaced(out.Changed, st.final.Binding)
 		}
 	}
 	return &out
+}
+
+// end is the placement on the cluster as it is in the end.
+func (st *stake) end(now time.Time) *OnCluster {
+	out := *st.c
+	out.Claims, out.Yielded = st.claims, st.yielded
+	if !sameContent(st.claims, st.c.Claims) && !st.moved() {
+		// It is told something else: what was said before is of no account.
+		out.Binding.AssignedAt = now
+	}
+	return &out
+}
+
+// of returns the stake of a placement, which must have one.
+func (d *division) of(key api.PlacementKey) *stake {
+	return d.stakes[slices.IndexFunc(d.stakes, func(st *stake) bool { return st.key == key })]
 }
 
 // sameContent reports whether both leave out and add the same objects.

@@ -10,12 +10,13 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 )
 
-// look finds out what a cluster has been told to hold so far.
+// look finds out what a cluster has been told to hold so far, or was before it
+// was told to remove it: some of that may be there still.
 func (t *thinker) look(c *OnCluster) {
-	b := c.Binding
-	if !b.Released() {
+	if c.Entry == nil || !c.Entry.Binding.Released() {
 		return
 	}
+	b := c.Entry.Binding
 	if p, content, known := t.find(b); known {
 		t.use(p)
 		c.had = content

@@ -24,9 +24,11 @@ type Memo struct {
 	earlier map[api.PlacementKey][]*prepared
 
 	fleet    fleet
+	paused   map[string]string
 	thoughts map[api.PlacementKey]*thought
 	board    board
 	overlaps overlaps
+	settled  settled
 }
 
 // A memory is what is known of one commit.

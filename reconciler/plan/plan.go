@@ -124,9 +124,9 @@ type OnCluster struct {
 	// Yielded are the objects that are left to other placements, by ID.
 	Yielded []Yielded
 
-	// had is what it was told to hold before this turn; nil if that is nothing,
-	// cannot be made, or is not known. Then unread says that it will be known
-	// when its commit is read.
+	// had is what it was told to hold before this turn, or before it was told to
+	// remove it; nil if that is nothing, cannot be made, or is not known. Then
+	// unread says that it will be known when its commit is read.
 	had    *work.Rendered
 	unread bool
 }
@@ -169,9 +169,11 @@ func (c *OnCluster) Seen() *ledger.WorkSeen {
 // last used is not thought through again: parts of two plans are then the same.
 func Resolve(in Input) *Plan {
 	t := begin(in)
-	for _, key := range sequence(in) {
+	keys := sequence(in)
+	for _, key := range keys {
 		t.placement(key)
 	}
+	t.pause(keys)
 	return t.finish()
 }
 

@@ -28,25 +28,20 @@ func (t *thinker) rollOut(p *Placement) {
 		b.Risked = a.Risked
 	}
 	for _, cluster := range p.Rollout.Remove {
-		if c := byCluster[cluster]; !c.unread {
-			c.Binding.Removing = true
+		if t.paused[cluster] == "" {
+			byCluster[cluster].Binding.Removing = true
 		}
 	}
 	for _, h := range p.Rollout.Held {
 		byCluster[h.Cluster].Held = h.Message
 	}
 	for _, c := range p.Clusters {
-		if c.waits() {
-			c.Held = "commit " + c.Binding.Assigned.Commit + ", which brought what the cluster holds, is still being read"
+		if t.waits(c) {
+			c.Held = "commit " + t.paused[c.Binding.Cluster] + ", which brought what the cluster holds, is still being read"
 		}
 	}
 	t.now.wake = p.Rollout.Wake
 }
-
-// waits reports whether the cluster is left as it is until it is known what it
-// holds: that may be what another placement is about to take over, and must not
-// be deleted in between.
-func (c *OnCluster) waits() bool { return c.unread && !c.Binding.Removing && !c.UpToDate() }
 
 // rolling is a cluster of a placement, as the rollout sees it.
 func (t *thinker) rolling(p *Placement, c *OnCluster) rollout.Binding {
@@ -56,7 +51,7 @@ func (t *thinker) rolling(p *Placement, c *OnCluster) rollout.Binding {
 		Unreachable: seen == nil || !seen.Healthy,
 		Seen:        t.seen(p, c),
 	}
-	if c.waits() {
+	if t.waits(c) {
 		b.Latest = placement.Revision{}
 	}
 	return b
@@ -75,7 +70,7 @@ func (t *thinker) seen(p *Placement, c *OnCluster) rollout.Seen {
 	switch {
 	case !w.Done:
 		out.Health = rollout.Unknown
-	case strategy(p.Spec.Spec).Type == api.ReportDiff && w.Applied():
+	case strategy(p.Spec.Spec).Type == api.ReportDiff && w.Applied() && len(c.Claims.Yields) == 0:
 		out.Health = rollout.DiffReported
 	case strategy(p.Spec.Spec).Type == api.ReportDiff:
 		out.Health = rollout.DiffFailed

@@ -81,6 +81,7 @@ var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 type scene struct {
 	t       testing.TB
 	in      Input
+	store   ledger.Store
 	loader  *hub.Loader
 	commits map[string]*hub.Snapshot
 	last    *Plan
@@ -92,7 +93,7 @@ type scene struct {
 
 func newScene(t testing.TB) *scene {
 	return &scene{
-		t: t, loader: hub.NewLoader(hub.Options{}), commits: map[string]*hub.Snapshot{},
+		t: t, store: ledger.Memory(), loader: hub.NewLoader(hub.Options{}), commits: map[string]*hub.Snapshot{},
 		in: Input{
 			Past: map[string]*hub.Snapshot{}, Lost: map[string]error{}, Ledger: ledger.New(), Memo: NewMemo(), Now: noon,
 		},
@@ -136,7 +137,7 @@ func (s *scene) do(words []string) string {
 		s.in.Lost[args[0]] = errors.New("it is gone")
 	case "restart":
 		s.in.Memo, s.in.Past = NewMemo(), map[string]*hub.Snapshot{}
-		s.in.Ledger = reloaded(s.t, s.in.Ledger)
+		s.in.Ledger = reloaded(s.t, s.store, s.in.Ledger)
 	case "forget":
 		s.forget()
 	case "wait":
@@ -159,9 +160,8 @@ func (s *scene) do(words []string) string {
 }
 
 // reloaded is a ledger after a restart.
-func reloaded(t testing.TB, l *ledger.Ledger) *ledger.Ledger {
+func reloaded(t testing.TB, store ledger.Store, l *ledger.Ledger) *ledger.Ledger {
 	t.Helper()
-	store := ledger.Memory()
 	err := store.Save(l)
 	if err == nil {
 		l, err = store.Load()
@@ -262,7 +262,7 @@ func (s *scene) fail(name, cluster string) {
 // hold.
 func (s *scene) forget() {
 	old := s.in.Ledger
-	s.in.Ledger, s.in.Memo, s.in.Past = ledger.New(), NewMemo(), map[string]*hub.Snapshot{}
+	s.in.Ledger, s.in.Memo, s.in.Past, s.store = ledger.New(), NewMemo(), map[string]*hub.Snapshot{}, ledger.Memory()
 	for _, name := range old.Clusters() {
 		o := ledger.ClusterSeen{Cluster: name, At: s.in.Now, Healthy: old.Cluster(name).Healthy, Properties: map[string]string{}}
 		for _, key := range slices.SortedFunc(maps.Keys(s.holds[name]), compareKeys) {

@@ -188,6 +188,7 @@ func (t *thinker) onCluster(b placement.Binding, record *ledger.Placement) *OnCl
 	if b.Unscheduled {
 		return c
 	}
+	t.revive(c)
 	cluster, _ := t.memo.fleet.cluster(b.Cluster)
 	c.Content, c.Err = t.now.now.renderer.For(cluster)
 	c.Latest = placement.Revision{Commit: t.Head.Commit.Hash, Hash: c.Content.Hash}
@@ -198,6 +199,20 @@ func (t *thinker) onCluster(b placement.Binding, record *ledger.Placement) *OnCl
 		c.had = &c.Content // one of the two is enough to keep
 	}
 	return c
+}
+
+// revive gives a cluster that is chosen anew, while what it held is being
+// removed, what it held: the removal ends, nothing is left behind, and what is
+// there counts until the rollout gets to the cluster.
+func (t *thinker) revive(c *OnCluster) {
+	if c.Binding.Released() || c.Entry == nil || !c.Entry.Binding.Removing || removed(c) {
+		return
+	}
+	if t.paused[c.Binding.Cluster] != "" {
+		c.Binding = c.Entry.Binding
+		return
+	}
+	c.Binding.Assigned, c.Binding.AssignedAt = c.Entry.Binding.Assigned, t.Now
 }
 
 // changes lists what the ledger does not know yet.
@@ -243,7 +258,7 @@ func (t *thinker) remove(p *Placement, record *ledger.Placement) {
 	for _, b := range before {
 		c := t.on(b, record)
 		c.Binding.Unscheduled = true
-		c.Binding.Removing = b.Removing || !c.unread
+		c.Binding.Removing = b.Removing || t.paused[b.Cluster] == ""
 		c.Binding.AllowDelete = b.AllowDelete && record.Deleted || t.now.allowed
 		p.Clusters = append(p.Clusters, c)
 	}

@@ -26,9 +26,11 @@ type thought struct {
 	// commits are those whose content clusters wait at and nobody knows; awaited
 	// of them may still be loaded.
 	commits, awaited []string
-	// partners are placements to which objects were left until now; with it
-	// itself, if any were or if it got some early.
+	// claimed are the objects that were left to others until now, or that it got
+	// early, in order; partners those to which they were left, and itself.
+	claimed  []api.ID
 	partners []api.PlacementKey
+	last     ledger.Claims
 	// wake is when it could change by itself; zero if it cannot.
 	wake time.Time
 
@@ -67,10 +69,14 @@ type thinker struct {
 	thoughts map[api.PlacementKey]*thought
 	now      *thought
 	wake     time.Time
+	// paused are the clusters on which nothing moves, with the commit that they
+	// wait for, and flipped those of which that changed this turn.
+	paused  map[string]string
+	flipped []string
 }
 
 func begin(in Input) *thinker {
-	t := &thinker{Input: in, memo: in.Memo, thoughts: map[api.PlacementKey]*thought{}}
+	t := &thinker{Input: in, memo: in.Memo, thoughts: map[api.PlacementKey]*thought{}, paused: in.Memo.paused}
 	t.wake = t.memo.fleet.update(in)
 	t.memo.begin(in.Head)
 	return t
@@ -142,8 +148,12 @@ func (t *thinker) holds(th *thought) bool {
 		return false
 	}
 	arrived := func(commit string) bool { return t.Past[commit] != nil || t.Lost[commit] != nil }
-	flipped := func(cluster string) bool { return th.p.On(cluster) != nil }
-	return !slices.ContainsFunc(th.awaited, arrived) && !slices.ContainsFunc(t.memo.fleet.flipped, flipped)
+	return !slices.ContainsFunc(th.awaited, arrived) && !th.concerns(t.memo.fleet.flipped) && !th.concerns(t.flipped)
+}
+
+// concerns reports whether the placement holds one of some clusters.
+func (th *thought) concerns(clusters []string) bool {
+	return slices.ContainsFunc(clusters, func(cluster string) bool { return th.p.On(cluster) != nil })
 }
 
 // faulty is the thought about a placement that cannot be thought about: all
@@ -177,13 +187,26 @@ func (th *thought) partner(c ledger.Claims) {
 	if c.Empty() {
 		return
 	}
+	if c.Identical(th.last) {
+		return // as on most clusters
+	}
+	th.last = c
 	add := func(key api.PlacementKey) {
 		if !slices.Contains(th.partners, key) {
 			th.partners = append(th.partners, key)
 		}
 	}
+	claim := func(id api.ID) {
+		if i, found := slices.BinarySearchFunc(th.claimed, id, api.ID.Compare); !found {
+			th.claimed = slices.Insert(th.claimed, i, id)
+		}
+	}
 	add(th.p.Key)
 	for _, y := range c.Yields {
 		add(y.To)
+		claim(y.ID)
+	}
+	for _, id := range c.Early {
+		claim(id)
 	}
 }

@@ -22,7 +22,9 @@ func (t *thinker) work(p *Placement, c *OnCluster) (work.Work, bool) {
 	if p.Spec != nil {
 		w.Strategy = strategy(p.Spec.Spec)
 	}
+	paused := t.paused[c.Binding.Cluster] != ""
 	switch {
+	case paused && c.Binding.Removing:
 	case c.Binding.Removing:
 		w.Remove = true
 		// A cluster or content that goes is removed whatever becomes of the
@@ -37,6 +39,7 @@ func (t *thinker) work(p *Placement, c *OnCluster) (work.Work, bool) {
 	default:
 		w.Keep = true
 	}
+	w.Keep = w.Keep || paused
 	return w, true
 }
 

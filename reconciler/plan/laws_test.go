@@ -1,0 +1,288 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/test/world"
+)
+
+// A model is a fleet whose members do what they are told when they get to it,
+// and whose daemon may lose its memory at any time.
+type model struct {
+	t    *rapid.T
+	tb   testing.TB
+	in   Input
+	last *Plan
+	// commits are all there were, waiting those that are asked for.
+	commits map[string]*hub.Snapshot
+	waiting map[string]bool
+	loader  *hub.Loader
+	store   ledger.Store
+	// owners are what is on each cluster, told what should be, and whose it is.
+	owners, told map[string]map[api.ID]api.PlacementKey
+	down         map[string]bool
+}
+
+var fleetOfThree = []string{"a", "b", "c"}
+
+func newModel(t *rapid.T, tb testing.TB) *model {
+	m := &model{
+		t: t, tb: tb, commits: map[string]*hub.Snapshot{}, waiting: map[string]bool{}, loader: hub.NewLoader(hub.Options{}), store: ledger.Memory(),
+		owners: map[string]map[api.ID]api.PlacementKey{}, told: map[string]map[api.ID]api.PlacementKey{}, down: map[string]bool{},
+		in: Input{Past: map[string]*hub.Snapshot{}, Lost: map[string]error{}, Ledger: ledger.New(), Memo: NewMemo(), Now: noon},
+	}
+	for _, c := range fleetOfThree {
+		m.owners[c] = map[api.ID]api.PlacementKey{}
+		m.probe(c)
+	}
+	m.commit()
+	m.turn()
+	return m
+}
+
+// commit makes a head of some of three placements, which select some of three
+// namespaces each.
+func (m *model) commit() {
+	text := "clusters " + strings.Join(fleetOfThree, " ") + "\n"
+	for _, n := range []string{"red", "green", "blue"} {
+		text += fmt.Sprintf("namespace %s\nconfigmap %s/one %s\n", n, n, rapid.SampledFrom([]string{"1", "2"}).Draw(m.t, "value"))
+	}
+	for _, p := range []string{"one", "three", "two"} {
+		of := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"red", "green", "blue"}), 0, 3, rapid.ID).Draw(m.t, "of")
+		if len(of) == 0 {
+			continue
+		}
+		text += fmt.Sprintf("place %s of %s unavailable %d", p, strings.Join(of, ","), rapid.IntRange(1, 3).Draw(m.t, "unavailable"))
+		if on := rapid.SliceOfNDistinct(rapid.SampledFrom(fleetOfThree), 0, 3, rapid.ID).Draw(m.t, "on"); len(on) > 0 {
+			text += " on " + strings.Join(on, ",")
+		}
+		text += "\n"
+	}
+	name := fmt.Sprintf("v%d", len(m.commits)+1)
+	head, err := m.loader.Load(hub.Commit{Hash: name, Time: m.in.Now}, world.Files(m.tb, text))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	m.commits[name], m.in.Past[name], m.in.Head = head, head, head
+}
+
+func (m *model) probe(cluster string) {
+	o := ledger.ClusterSeen{Cluster: cluster, At: m.in.Now, Healthy: !m.down[cluster], Properties: map[string]string{}}
+	if m.down[cluster] {
+		o.Error = "no answer"
+	}
+	m.in.Ledger.Fold(o)
+}
+
+func (m *model) tick() { m.in.Now = m.in.Now.Add(time.Second) }
+
+// turn does what the loop does, and holds the plan to what is always true.
+func (m *model) turn() {
+	m.tick()
+	p := Resolve(m.in)
+	p.WriteDown(m.in.Ledger)
+	m.last = p
+	m.t.Logf("turn under %s:\n%s", m.in.Head.Commit.Hash, describe(p))
+	for hash := range m.in.Past {
+		if !p.Commits[hash] && hash != m.in.Head.Commit.Hash {
+			delete(m.in.Past, hash)
+		}
+	}
+	for hash := range p.Commits {
+		if m.in.Past[hash] == nil {
+			m.waiting[hash] = true
+		}
+	}
+	for _, cluster := range fleetOfThree {
+		m.check(cluster)
+	}
+}
+
+// check holds what a cluster is told to what is always true: no object has two
+// owners, and none that had one is without, if another placement wants it.
+func (m *model) check(cluster string) {
+	now := map[api.ID]api.PlacementKey{}
+	kept := map[api.PlacementKey]bool{}
+	for _, w := range m.last.Works[cluster] {
+		kept[w.Placement] = w.Keep
+		for _, o := range w.Manifests {
+			if other, taken := now[o.ID]; taken {
+				m.t.Fatalf("on %s both %s and %s are told to hold %s", cluster, other, w.Placement, o.ID)
+			}
+			now[o.ID] = w.Placement
+		}
+	}
+	for id, owner := range m.told[cluster] {
+		switch other := now[id]; {
+		case other == api.PlacementKey{} && kept[owner]:
+			now[id] = owner
+		case other == api.PlacementKey{}:
+			if taker := m.wants(cluster, id, owner); taker != nil {
+				m.t.Fatalf("on %s nobody has %s any more, which was %s's, and %s wants it", cluster, id, owner, taker.Key)
+			}
+		case other != owner && kept[owner]:
+			if m.goesOnWanting(owner, cluster, id) {
+				m.t.Fatalf("on %s %s takes %s from %s, of which nobody knows what it holds", cluster, other, id, owner)
+			}
+		}
+	}
+	m.told[cluster] = now
+}
+
+// wants returns a placement of the head that wants an object on a cluster it
+// holds, and is not the one given.
+func (m *model) wants(cluster string, id api.ID, but api.PlacementKey) *Placement {
+	for _, p := range m.last.Placements {
+		if p.Key != but && m.goesOnWanting(p.Key, cluster, id) {
+			return p
+		}
+	}
+	return nil
+}
+
+// goesOnWanting reports whether the newest content of a placement has an object
+// on a cluster.
+func (m *model) goesOnWanting(key api.PlacementKey, cluster string, id api.ID) bool {
+	c := claimsOf(m.last, key, cluster)
+	return c != nil && !c.Binding.Unscheduled && !c.Binding.Removing &&
+		slices.ContainsFunc(c.Content.Manifests, func(o *work.Manifest) bool { return o.ID == id })
+}
+
+// work has a member do what it was told.
+func (m *model) work(cluster string) {
+	m.tick()
+	has := m.owners[cluster]
+	told := map[api.PlacementKey]work.Work{}
+	claimed := map[api.ID]bool{}
+	for _, w := range m.last.Works[cluster] {
+		told[w.Placement] = w
+		for _, o := range w.Manifests {
+			has[o.ID], claimed[o.ID] = w.Placement, true
+		}
+	}
+	for id, owner := range has {
+		w, isTold := told[owner]
+		if !isTold {
+			m.t.Fatalf("on %s nothing is said of %s, which has %s", cluster, owner, id)
+		}
+		if !claimed[id] && !w.Keep {
+			delete(has, id)
+		}
+	}
+	for _, w := range m.last.Works[cluster] {
+		m.in.Ledger.Fold(word(cluster, w, m.in.Now))
+	}
+}
+
+// Through commits, rollouts, outages and restarts: no object has two owners, none
+// is without one that had one and is still wanted, and in the end everything is
+// where it should be.
+func TestEveryObjectHasOneOwner(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		m := newModel(rt, t)
+		for range rapid.IntRange(1, 25).Draw(rt, "steps") {
+			cluster := rapid.SampledFrom(fleetOfThree).Draw(rt, "cluster")
+			switch rapid.SampledFrom([]string{"work", "work", "work", "commit", "flip", "restart", "load"}).Draw(rt, "step") {
+			case "work":
+				if !m.down[cluster] {
+					m.work(cluster)
+				}
+			case "commit":
+				m.commit()
+			case "flip":
+				m.down[cluster] = !m.down[cluster]
+				m.tick()
+				m.probe(cluster)
+			case "restart":
+				m.in.Memo, m.waiting = NewMemo(), map[string]bool{}
+				m.in.Past = map[string]*hub.Snapshot{m.in.Head.Commit.Hash: m.in.Head}
+				m.in.Ledger = reloaded(t, m.store, m.in.Ledger)
+			case "load":
+				for hash := range m.waiting {
+					m.in.Past[hash] = m.commits[hash]
+				}
+				m.waiting = map[string]bool{}
+			}
+			m.turn()
+		}
+		m.finish()
+	})
+}
+
+// finish lets everything come to rest, and looks whether all is well.
+func (m *model) finish() {
+	for _, c := range fleetOfThree {
+		m.down[c] = false
+		m.tick()
+		m.probe(c)
+	}
+	for range 30 {
+		for hash := range m.waiting {
+			m.in.Past[hash] = m.commits[hash]
+		}
+		m.waiting = map[string]bool{}
+		m.turn()
+		for _, c := range fleetOfThree {
+			m.work(c)
+		}
+	}
+	m.turn()
+	for _, p := range m.last.Placements {
+		for _, c := range p.Clusters {
+			if c.Held == "" && (c.Binding.Removing || c.Binding.Unscheduled || !c.UpToDate()) {
+				m.t.Fatalf("%s does not come to rest on %s:\n%s", p.Key, c.Binding.Cluster, describe(m.last))
+			}
+		}
+	}
+	for _, cluster := range fleetOfThree {
+		m.compare(cluster)
+		for _, p := range m.last.Placements {
+			c := p.On(cluster)
+			if c == nil || !c.UpToDate() {
+				continue
+			}
+			for _, o := range c.Content.Manifests {
+				if _, there := m.owners[cluster][o.ID]; !there {
+					m.t.Fatalf("%s lacks %s:\n%s", cluster, o.ID, describe(m.last))
+				}
+			}
+		}
+	}
+	// And whoever forgets everything but the ledger comes to the same.
+	fresh := m.in
+	fresh.Memo, fresh.Past = NewMemo(), maps.Clone(m.commits)
+	if got, want := describe(Resolve(fresh)), describe(m.last); got != want {
+		m.t.Fatalf("thought through anew:\n%s\nremembered:\n%s", got, want)
+	}
+}
+
+// compare holds what a cluster has to what it was told: no less, and no more but
+// what a placement keeps.
+func (m *model) compare(cluster string) {
+	should, kept := map[api.ID]api.PlacementKey{}, map[api.PlacementKey]bool{}
+	for _, w := range m.last.Works[cluster] {
+		kept[w.Placement] = w.Keep
+		for _, o := range w.Manifests {
+			should[o.ID] = w.Placement
+		}
+	}
+	has := maps.Clone(m.owners[cluster])
+	maps.DeleteFunc(has, func(id api.ID, owner api.PlacementKey) bool {
+		_, told := should[id]
+		return kept[owner] && !told
+	})
+	if !maps.Equal(has, should) {
+		m.t.Fatalf("%s has %v, and should have %v", cluster, has, should)
+	}
+}
