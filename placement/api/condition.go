@@ -142,10 +142,15 @@ const (
 	// and the rest waits, or does so no more.
 	RolloutStopped = "RolloutStopped"
 	RolloutResumed = "RolloutResumed"
-	// DriftFound and DriftGone: somebody changed an object on a member, and it
-	// is as it should be again.
-	DriftFound = "DriftFound"
-	DriftGone  = "DriftGone"
+	// DriftFound, DriftPutBack and DriftContestedReason: somebody changed an
+	// object on a member, and it is left so, was put back, or is fought about.
+	// DriftGone: it is as it should be again.
+	DriftFound           = "DriftFound"
+	DriftPutBack         = "DriftPutBack"
+	DriftContestedReason = "DriftContested"
+	DriftGone            = "DriftGone"
+	// PlacementWarning: something a person should look at.
+	PlacementWarning = "PlacementWarning"
 	// DeletionHeld: the deletion brake holds an object.
 	DeletionHeld = "DeletionHeld"
 	// CommitInForce and CommitRefused: what became of a new commit.

@@ -34,7 +34,7 @@ type history struct {
 }
 
 // happened says what changed about a placement since it was last told of.
-func (b *builder) happened(old *told, after api.PlacementStatus) []Event {
+func (b *builder) happened(old *told, after api.PlacementStatus, drifts []Drift) []Event {
 	if b.p.Pending {
 		return nil // nothing has happened yet
 	}
@@ -55,6 +55,8 @@ func (b *builder) happened(old *told, after api.PlacementStatus) []Event {
 	if h.old != nil || b.record == nil || b.record.Transitions == nil {
 		h.clusters()
 		h.braked()
+		h.drifted(drifts)
+		h.warned()
 	}
 	return aboutPlacement(b.p.Key, b.Now, h.events)
 }
@@ -154,7 +156,16 @@ func (h *history) braked() {
 				events = append(events, warning(api.DeletionHeld, b.ID.String()+": "+b.Why))
 			}
 		}
-		h.few(c.Binding.Cluster, c.Binding.Assigned.Commit, events)
+		h.some(c.Binding.Cluster, c.Binding.Assigned.Commit, events)
+	}
+}
+
+// warned tells of what a person should look at.
+func (h *history) warned() {
+	for _, w := range h.p.Warnings {
+		if h.old == nil || !slices.Contains(h.old.of.Warnings, w) {
+			h.add(warning(api.PlacementWarning, w.Error()))
+		}
 	}
 }
 
@@ -170,8 +181,8 @@ func (h *history) on(cluster string) *plan.OnCluster {
 // fewEvents is how many events of one sort are told of one cluster at once.
 const fewEvents = 10
 
-// few adds events of one cluster, and only counts those that are too many.
-func (h *history) few(cluster, commit string, events []Event) {
+// some adds events of one cluster, and only counts those that are too many.
+func (h *history) some(cluster, commit string, events []Event) {
 	for i, e := range events {
 		if i == fewEvents-1 && len(events) > fewEvents {
 			e.Message += fmt.Sprintf(" (and %d more objects)", len(events)-fewEvents)

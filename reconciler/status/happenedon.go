@@ -1,10 +1,6 @@
 package status
 
 import (
-	"fmt"
-	"slices"
-	"strings"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -90,7 +86,6 @@ func (s *step) unusual() {
 	}
 	s.add(out)
 	s.add(s.failed())
-	s.add(s.drifted())
 	s.add(s.diffed())
 }
 
@@ -99,7 +94,7 @@ func (s *step) add(events []Event) {
 	if s.held != nil {
 		commit = s.held.Binding.Assigned.Commit
 	}
-	s.few(s.name, commit, events)
+	s.some(s.name, commit, events)
 }
 
 func (s *step) is(typ string) *metav1.Condition { return find(s.now.Conditions, typ) }
@@ -136,37 +131,6 @@ func (s *step) failed() []Event {
 	return out
 }
 
-// drifted are objects that somebody changed, and those that are as they should
-// be again.
-func (s *step) drifted() []Event {
-	if len(s.now.DriftedPlacements) == 0 && (s.was == nil || len(s.was.DriftedPlacements) == 0) {
-		return nil
-	}
-	known := map[string]bool{}
-	if s.was != nil {
-		for _, d := range s.was.DriftedPlacements {
-			known[sortKey(d.ResourceIdentifier)] = true
-		}
-	}
-	var out []Event
-	for _, d := range s.now.DriftedPlacements {
-		key := sortKey(d.ResourceIdentifier)
-		if !known[key] {
-			out = append(out, warning(api.DriftFound, objectName(d.ResourceIdentifier)+" has drifted: "+paths(d.ObservedDrifts)))
-		}
-		delete(known, key)
-	}
-	if s.was == nil || s.moved {
-		return out
-	}
-	for _, d := range s.was.DriftedPlacements {
-		if known[sortKey(d.ResourceIdentifier)] {
-			out = append(out, normal(api.DriftGone, objectName(d.ResourceIdentifier)+" is as it should be again"))
-		}
-	}
-	return out
-}
-
 // diffed are objects that differ where nothing is written.
 func (s *step) diffed() []Event {
 	if !s.reportsDiff() || len(s.now.DiffedPlacements) == 0 {
@@ -181,76 +145,12 @@ func (s *step) diffed() []Event {
 	var out []Event
 	for _, d := range s.now.DiffedPlacements {
 		if !known[sortKey(d.ResourceIdentifier)] {
-			out = append(out, normal(api.FoundDiff, objectName(d.ResourceIdentifier)+" differs: "+paths(d.ObservedDiffs)))
+			out = append(out, normal(api.FoundDiff, objectName(d.ResourceIdentifier)+" differs: "+few(d.ObservedDiffs, func(d api.PatchDetail) string { return d.Path })))
 		}
 	}
 	return out
 }
 
-// paths names the first few fields that differ, never their values.
-func paths(details []api.PatchDetail) string {
-	const few = 3
-	var out []string
-	for _, d := range details[:min(few, len(details))] {
-		out = append(out, d.Path)
-	}
-	text := strings.Join(out, ", ")
-	if len(details) > few {
-		text += fmt.Sprintf(" and %d more", len(details)-few)
-	}
-	return text
-}
-
 func objectName(i api.ResourceIdentifier) string {
 	return api.ID{Group: i.Group, Kind: i.Kind, Namespace: i.Namespace, Name: i.Name}.String()
-}
-
-// manyClusters is from how many clusters on the same is told of all at once.
-const manyClusters = 6
-
-// grouped adds events that go as they should: the same of many clusters as one,
-// which names the first of them.
-func (h *history) grouped(usual []Event) {
-	for len(usual) > 0 {
-		same := func(e Event) bool { return e.Reason == usual[0].Reason && e.Commit == usual[0].Commit }
-		group := []Event{usual[0]}
-		rest := []Event{}
-		for _, e := range usual[1:] {
-			if same(e) {
-				group = append(group, e)
-			} else {
-				rest = append(rest, e)
-			}
-		}
-		usual = rest
-		if len(group) < manyClusters {
-			for _, e := range group {
-				h.add(e)
-			}
-			continue
-		}
-		h.add(together(group))
-	}
-}
-
-// together is one event for the same on many clusters.
-func together(group []Event) Event {
-	const few = 3
-	var names []string
-	for _, e := range group[:few] {
-		names = append(names, e.Cluster)
-	}
-	slices.Sort(names)
-	e := group[0]
-	e.Message = fmt.Sprintf("On %d clusters (%s and %d more): %s", len(group), strings.Join(names, ", "), len(group)-few, usualText(e))
-	e.Cluster = ""
-	return e
-}
-
-// usualText is the message of an event without the name of the cluster.
-func usualText(e Event) string {
-	if e.Reason == api.ScheduledReason {
-		return "Successfully scheduled resources for placement: picked by scheduling policy"
-	}
-	return e.Message
 }

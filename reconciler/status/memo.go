@@ -70,7 +70,7 @@ func (m *Memo) placement(in Input, p *plan.Placement) *told {
 	} else {
 		s, t.detail, t.drifts = b.status(), detail(p), drifts(p)
 		t.transitions = b.transitions
-		m.news = append(m.news, b.happened(old, s)...)
+		m.news = append(m.news, b.happened(old, s, t.drifts)...)
 	}
 	t.tell(b.meta(), p, s)
 	t.question, t.asked = newQuestion(commit, p, s), true

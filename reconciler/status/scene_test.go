@@ -44,6 +44,7 @@ var update = flag.Bool("update", false, "rewrite what the scenes expect")
 //	                         differs KIND NAMESPACE/NAME PATH MEMBER HUB
 //	                         untrackable 2
 //	                         repaired KIND NAMESPACE/NAME TIMES PATH MEMBER HUB MANAGER
+//	                         ended KIND NAMESPACE/NAME
 //	                       and nothing if all is well
 //	turn                   plan, tell, remember
 //	restart                nothing is remembered but the ledger
@@ -241,9 +242,12 @@ func (s *scene) member(cluster, name, lines string) {
 			o.Done = false
 		case "untrackable":
 			o.Untrackable, _ = strconv.Atoi(words[1])
-		case "repaired":
-			o.Drifts = append(o.Drifts, s.repaired(w, words))
+		case "repaired", "ended":
+			o.Drifts = append(o.Drifts, s.remembered(w, words))
 		default:
+			if words[0] == "drifts" {
+				o.Drifts = append(o.Drifts, s.remembered(w, words))
+			}
 			o.Exceptions = append(o.Exceptions, s.exception(w, words))
 		}
 	}
@@ -267,20 +271,31 @@ func (s *scene) manifest(w work.Work, words []string) *work.Manifest {
 	return w.Manifests[i]
 }
 
-// repaired is an object that somebody changed and that was put back.
-func (s *scene) repaired(w work.Work, words []string) ledger.Drift {
+// remembered is an object that somebody changed, and what was done about it.
+func (s *scene) remembered(w work.Work, words []string) ledger.Drift {
 	s.t.Helper()
 	m := s.manifest(w, words)
-	times, err := strconv.Atoi(words[3])
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	by := []api.Actor{{Manager: words[7], Operation: "Update", Time: s.now}}
-	return ledger.Drift{
+	d := ledger.Drift{
 		ID: m.ID, Version: m.Object.Object.GroupVersionKind().Version, Envelope: m.Envelope,
-		State: api.DriftRepaired, Count: times, FirstSeen: s.now.Add(-time.Hour), LastSeen: s.now, Generation: 2, By: by,
-		Paths: []api.Difference{{PatchDetail: api.PatchDetail{Path: words[4], ValueInMember: words[5], ValueInHub: words[6]}, By: by}},
+		State: api.DriftStanding, Count: 1, FirstSeen: s.now, LastSeen: s.now, Generation: 2,
 	}
+	details := words[3:]
+	switch words[0] {
+	case "ended":
+		d.State = api.DriftEnded
+	case "repaired":
+		times, err := strconv.Atoi(words[3])
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		d.State, d.Count, d.FirstSeen = api.DriftRepaired, times, s.now.Add(-time.Hour)
+		d.By = []api.Actor{{Manager: words[7], Operation: "Update", Time: s.now}}
+		details = words[4:]
+	}
+	if len(details) > 2 {
+		d.Paths = []api.Difference{{PatchDetail: api.PatchDetail{Path: details[0], ValueInMember: details[1], ValueInHub: details[2]}, By: d.By}}
+	}
+	return d
 }
 
 func (s *scene) exception(w work.Work, words []string) ledger.ObjectState {

@@ -1,0 +1,66 @@
+package status
+
+import (
+	"cmp"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// drifted tells of objects that somebody changed, what was done about it, and
+// when it is over.
+func (h *history) drifted(now []Drift) {
+	type place struct{ cluster, object string }
+	at := func(d *Drift) place { return place{d.Cluster, sortKey(d.ResourceIdentifier)} }
+	known := map[place]*Drift{}
+	if h.old != nil {
+		for i := range h.old.drifts {
+			known[at(&h.old.drifts[i])] = &h.old.drifts[i]
+		}
+	}
+	var events []Event
+	for i := range now {
+		d := &now[i]
+		if e, news := driftEvent(d, known[at(d)]); news {
+			events = append(events, e)
+		}
+		if i+1 == len(now) || now[i+1].Cluster != d.Cluster {
+			h.some(d.Cluster, h.commitOn(d.Cluster), events)
+			events = nil
+		}
+	}
+}
+
+func (h *history) commitOn(cluster string) string {
+	if c := h.p.On(cluster); c != nil {
+		return c.Binding.Assigned.Commit
+	}
+	return ""
+}
+
+// driftEvent tells of one object, if it moved away again or something else is
+// done about it than before.
+func driftEvent(d, was *Drift) (e Event, news bool) {
+	if was != nil && was.State == d.State && was.Count >= d.Count {
+		return Event{}, false
+	}
+	who := "somebody"
+	if len(d.By) > 0 {
+		who = few(d.By, api.Actor.String)
+	}
+	did := " was changed by " + who + ": " + few(d.Paths, func(p api.Difference) string { return p.Path })
+	if d.Deleted {
+		did = " was deleted"
+	}
+	object := objectName(d.ResourceIdentifier)
+	switch d.State {
+	case api.DriftStanding:
+		return warning(api.DriftFound, object+did+"; it is left as it is"), true
+	case api.DriftContested:
+		return warning(api.DriftContestedReason, object+did+"; "+cmp.Or(d.Message, "another writer insists")), true
+	case api.DriftRepaired:
+		return warning(api.DriftPutBack, object+did+"; it was put back"), true
+	case api.DriftEnded:
+		return normal(api.DriftGone, object+" is as it should be again"), was != nil
+	}
+	return Event{}, false
+}
