@@ -76,6 +76,9 @@ type Binding struct {
 	Assigned Revision
 	// AssignedAt is when Assigned last changed.
 	AssignedAt time.Time
+	// Index is which of the placement's contents Assigned was then, counted from
+	// 0.
+	Index int
 	// Risked says that the cluster was available when Assigned last changed,
 	// and has not been since. The rollout sets and clears it.
 	Risked bool

@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -100,6 +101,9 @@ func (s *selecting) resolve() error {
 	}
 	for i, t := range s.Spec.ResourceSelectors {
 		s.term = i
+		if gvkOf(t) == namespaceKind && t.Name == "" && s.Key.Namespace == "" && s.Spec.StatusReportingScope == api.NamespaceAccessible {
+			return errors.New("NamespaceAccessible ClusterResourcePlacement doesn't specify a resource selector which selects a namespace: name it instead of selecting it by labels")
+		}
 		if err := s.resolveTerm(t); err != nil {
 			return err
 		}

@@ -117,7 +117,9 @@ const (
 	MemberClusterHealthy     = "InternalMemberClusterHealthy"
 	MemberClusterUnhealthy   = "InternalMemberClusterUnhealthy"
 
-	NamespaceCollectionSucceeded = "NamespaceCollectionSucceeded"
+	NamespaceCollectionSucceeded       = "NamespaceCollectionSucceeded"
+	ClusterPropertyCollectionSucceeded = "ClusterPropertyCollectionSucceeded"
+	ClusterPropertiesStale             = "ClusterPropertiesStale"
 )
 
 // Reasons of a placement's events; see also those of its conditions.

@@ -31,8 +31,11 @@ type ClusterResourcePlacementStatus struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	SourceStatus    PlacementStatus `json:"sourceStatus,omitempty"`
-	LastUpdatedTime metav1.Time     `json:"lastUpdatedTime"`
+	// SourceStatus is all of it but the condition StatusSynced.
+	SourceStatus PlacementStatus `json:"sourceStatus,omitempty"`
+	// LastUpdatedTime is when SourceStatus last changed, or was first told after
+	// a restart.
+	LastUpdatedTime metav1.Time `json:"lastUpdatedTime"`
 }
 
 // A PlacementSpec is what a user asks for: what, where, and how.

@@ -52,6 +52,8 @@ type Placement struct {
 	// Generation counts the changes of the canonical spec from 1.
 	Generation int64
 	SpecHash   string
+	// Commit is the one that brought the spec.
+	Commit string `json:",omitempty"`
 	// Created is the time of the commit that brought the placement.
 	Created time.Time
 	// Index counts the distinct contents from 0; Content is the newest's hash.

@@ -19,14 +19,18 @@ const patience = 5 * time.Minute
 // staleness is how long an observed property is believed.
 const staleness = 15 * time.Minute
 
-// stale reports whether what was observed is too old to be believed.
-func stale(seen *ledger.Cluster, now time.Time) bool {
+// Stale reports whether what was observed of a cluster is too old to be
+// believed: then it is unknown.
+func Stale(seen *ledger.Cluster, now time.Time) bool {
 	return seen != nil && now.Sub(seen.Observed) > staleness
 }
 
+// StaleFrom is when what was observed of a cluster became, or becomes, too old.
+func StaleFrom(seen *ledger.Cluster) time.Time { return seen.Observed.Add(staleness) }
+
 // fresh leaves out what is stale: it is unknown.
 func fresh(seen *ledger.Cluster, now time.Time) *ledger.Cluster {
-	if !stale(seen, now) {
+	if !Stale(seen, now) {
 		return seen
 	}
 	out := *seen

@@ -98,7 +98,7 @@ func (f *fleet) was(before map[string]int, name string) (source, bool) {
 func sourceOf(c *hub.Cluster, seen *ledger.Cluster, now time.Time) source {
 	s := source{declared: c}
 	if seen != nil {
-		s.seen, s.stale, s.healthy, s.trouble = seen.Version(), stale(seen, now), seen.Healthy, seen.Error
+		s.seen, s.stale, s.healthy, s.trouble = seen.Version(), Stale(seen, now), seen.Healthy, seen.Error
 	}
 	return s
 }

@@ -147,6 +147,10 @@ type Yielded struct {
 // UpToDate reports whether the cluster has been told to hold the latest.
 func (c *OnCluster) UpToDate() bool { return c.Binding.Assigned.Hash == c.Latest.Hash }
 
+// Holds is what the cluster was told to hold before this turn; nil if that is
+// nothing, cannot be made, or is not known.
+func (c *OnCluster) Holds() *work.Rendered { return c.had }
+
 // Leaves reports whether an object of the content is left to another placement.
 func (c *OnCluster) Leaves(id api.ID) bool {
 	return slices.ContainsFunc(c.Yielded, func(y Yielded) bool { return y.ID == id })

@@ -23,6 +23,9 @@ func (t *thinker) rollOut(p *Placement) {
 		b := &byCluster[a.Cluster].Binding
 		if a.Changed {
 			b.Assigned, b.AssignedAt = a.Revision, t.Now
+			if a.Revision == byCluster[a.Cluster].Latest {
+				b.Index = p.Record.Index
+			}
 			b.AllowDelete = t.now.allowed
 		}
 		b.Risked = a.Risked

@@ -30,7 +30,7 @@ func (t *thinker) note(p *Placement, record *ledger.Placement) {
 	}
 	if p.Record.SpecHash != p.Spec.SpecHash {
 		p.Record.Generation++
-		p.Record.SpecHash = p.Spec.SpecHash
+		p.Record.SpecHash, p.Record.Commit = p.Spec.SpecHash, t.Head.Commit.Hash
 		p.Noted = true
 	}
 	if abandon := abandons(p.Spec.Spec); p.Record.Abandon != abandon {

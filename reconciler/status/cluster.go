@@ -3,6 +3,7 @@ package status
 import (
 	"cmp"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
 // cluster is a member as declared, with what was seen of it. Our probes take
@@ -46,7 +48,49 @@ func cluster(c *hub.Cluster, seen *ledger.Cluster, now time.Time) *api.MemberClu
 		Conditions: []metav1.Condition{out.Status.Conditions[1], healthy(seen)},
 	}}
 	properties(&out.Status, seen)
+	out.Status.Conditions = append(out.Status.Conditions, collected(seen, now)...)
 	return &out
+}
+
+// collected are the conditions of what was read from the cluster beyond its
+// health. What nobody has looked at has none.
+func collected(seen *ledger.Cluster, now time.Time) []metav1.Condition {
+	var out []metav1.Condition
+	if seen.Properties != nil {
+		c := condition(api.ClusterPropertyCollectionSucceeded, metav1.ConditionTrue, api.ClusterPropertyCollectionSucceeded, "the properties of the cluster have been read", seen)
+		c.LastTransitionTime = metav1.NewTime(seen.Joined)
+		if plan.Stale(seen, now) {
+			c.Status, c.Reason = metav1.ConditionFalse, api.ClusterPropertiesStale
+			c.Message = "the properties of the cluster were last read at " + seen.Observed.UTC().Format(time.RFC3339) + ": that is too long ago, and scheduling takes them for unknown"
+			c.LastTransitionTime = metav1.NewTime(plan.StaleFrom(seen))
+		}
+		out = append(out, c)
+	}
+	if seen.Namespaces != nil {
+		c := condition(api.NamespaceCollectionSucceeded, metav1.ConditionTrue, api.NamespaceCollectionSucceeded, "the namespaces of the cluster have been read, all of them", seen)
+		c.LastTransitionTime = metav1.NewTime(seen.Joined)
+		out = append(out, c)
+	}
+	return out
+}
+
+// namespaces are those of a cluster; the map of before if it has the same. It
+// says of none what brought it: that stands in the placements.
+func namespaces(seen *ledger.Cluster, old *api.MemberCluster) map[string]string {
+	if seen == nil || seen.Namespaces == nil {
+		return nil
+	}
+	if old != nil && len(old.Status.Namespaces) == len(seen.Namespaces) {
+		unknown := func(name string) bool { _, ok := old.Status.Namespaces[name]; return !ok }
+		if !slices.ContainsFunc(seen.Namespaces, unknown) {
+			return old.Status.Namespaces
+		}
+	}
+	out := make(map[string]string, len(seen.Namespaces))
+	for _, name := range seen.Namespaces {
+		out[name] = ""
+	}
+	return out
 }
 
 func never(seen *ledger.Cluster) string {
@@ -75,7 +119,7 @@ const resourcePrefix = "resources.kubernetes-fleet.io/"
 
 // properties sorts what was observed into KubeFleet's two places.
 func properties(s *api.MemberClusterStatus, seen *ledger.Cluster) {
-	at := metav1.NewTime(seen.LastSeen)
+	at := metav1.NewTime(seen.Observed)
 	s.ResourceUsage.ObservationTime = at
 	lists := map[string]*api.ResourceList{
 		"total": &s.ResourceUsage.Capacity, "allocatable": &s.ResourceUsage.Allocatable, "available": &s.ResourceUsage.Available,

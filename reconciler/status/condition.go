@@ -28,6 +28,7 @@ func (b *builder) stamp(cluster string) *stamped {
 	const most = 7 // types of conditions
 	s := &stamped{b: b, list: make([]metav1.Condition, 0, most)}
 	if b.record == nil {
+		s.before = b.old.transitions(cluster)
 		return s
 	}
 	if cluster == "" {
@@ -36,6 +37,29 @@ func (b *builder) stamp(cluster string) *stamped {
 		s.before = e.Transitions
 	}
 	return s
+}
+
+// transitions are those of what was told last, for as long as the ledger does
+// not know a placement.
+func (t *told) transitions(cluster string) map[string]ledger.Transition {
+	if t == nil || t.of.Spec == nil {
+		return nil
+	}
+	s := t.status()
+	conditions := s.Conditions
+	if cluster != "" {
+		conditions = nil
+		for _, c := range s.PlacementStatuses {
+			if c.ClusterName == cluster {
+				conditions = c.Conditions
+			}
+		}
+	}
+	out := make(map[string]ledger.Transition, len(conditions))
+	for _, c := range conditions {
+		out[c.Type] = ledger.Transition{Status: string(c.Status), Time: c.LastTransitionTime.Time}
+	}
+	return out
 }
 
 func (s *stamped) add(typ string, v verdict) {

@@ -80,7 +80,7 @@ func TestAccountOfClusters(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := &builder{Input: Input{Now: time.Unix(1, 0)}, p: &plan.Placement{Spec: &hub.Placement{}, Schedule: test.schedule}}
 			var got []string
-			for _, c := range b.conditions(test.clusters) {
+			for _, c := range b.conditions(&api.PlacementStatus{PlacementStatuses: test.clusters}) {
 				got = append(got, strings.TrimPrefix(c.Type, api.PlacementPrefix)+"="+string(c.Status)+number(c.Message))
 			}
 			if text := strings.Join(got, " "); text != test.want {

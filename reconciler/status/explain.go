@@ -123,13 +123,13 @@ type question struct {
 	request *placement.Request // nil if it was not asked
 }
 
-func newQuestion(commit string, p *plan.Placement, s api.PlacementStatus) question {
+func newQuestion(p *plan.Placement, s api.PlacementStatus) question {
 	kind := api.PickAll
 	if policy := p.Spec.Spec.Policy; policy != nil {
 		kind = cmp.Or(policy.PlacementType, kind)
 	}
 	return question{request: p.Request, outline: Explanation{
-		APIVersion: ExplainVersion, Commit: commit, Placement: p.Key.String(), Origin: p.Spec.Origin.String(),
+		APIVersion: ExplainVersion, Placement: p.Key.String(), Origin: p.Spec.Origin.String(),
 		PlacementType: kind, PolicyHash: p.Schedule.Policy,
 		Wanted: p.Schedule.Wanted, Found: p.Schedule.Found,
 		Scheduled: s.Conditions[0], Problems: append([]string{}, texts(p.Warnings)...),
@@ -145,6 +145,7 @@ func (r *Report) Explain(name, cluster string) (*Explanation, error) {
 		return nil, &UnknownError{What: "placement", Name: name, Exist: slices.Sorted(maps.Keys(r.questions))}
 	}
 	e := q.outline
+	e.Commit = r.commit
 	e.Clusters = []ExplainedCluster{}
 	if q.request == nil {
 		return &e, nil

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -33,47 +34,41 @@ func NewMemo() *Memo {
 // told is what is said of one placement: one of the two kinds, or neither if it
 // is being removed.
 type told struct {
-	of     *plan.Placement
-	commit string
+	of *plan.Placement
 
-	cluster     *api.ClusterResourcePlacement
-	namespaced  *api.ResourcePlacement
-	detail      Detail
-	drifts      []Drift
-	question    question
-	asked       bool
-	transitions []Transitions
+	cluster    *api.ClusterResourcePlacement
+	mirror     *api.ClusterResourcePlacementStatus
+	namespaced *api.ResourcePlacement
+	detail     Detail
+	drifts     []Drift
+	question   question
+	asked      bool
+	changed    []Transitions
 }
 
 // placement tells of one placement. A plan has the same placement as the one
-// before if nothing that matters to it has changed; then only the commit is
-// another.
+// before if nothing that matters to it has changed.
 func (m *Memo) placement(in Input, p *plan.Placement) *told {
 	old := m.placements[p.Key]
-	commit := ""
-	if in.Head != nil {
-		commit = in.Head.Commit.Hash
-	}
-	if old != nil && old.of == p && old.commit == commit {
+	if old != nil && old.of == p {
 		return old
 	}
-	t := &told{of: p, commit: commit}
+	t := &told{of: p}
 	if m.placements[p.Key] = t; p.Spec == nil {
 		t.detail, t.drifts = detail(p), drifts(p)
 		m.news = append(m.news, leaving(p, old, in)...)
 		return t
 	}
-	b := &builder{Input: in, p: p, record: in.Ledger.Placement(p.Key)}
-	var s api.PlacementStatus
-	if old != nil && old.of == p {
-		s, t.detail, t.drifts = old.status(), old.detail, old.drifts
-	} else {
-		s, t.detail, t.drifts = b.status(), detail(p), drifts(p)
-		t.transitions = b.transitions
-		m.news = append(m.news, b.happened(old, s, t.drifts)...)
-	}
+	b := &builder{Input: in, p: p, record: in.Ledger.Placement(p.Key), old: old}
+	s := b.status()
+	t.detail, t.drifts, t.changed = detail(p), drifts(p), b.transitions
+	m.news = append(m.news, b.happened(old, s, t.drifts)...)
 	t.tell(b.meta(), p, s)
-	t.question, t.asked = newQuestion(commit, p, s), true
+	t.keep(old)
+	if t.cluster != nil {
+		t.mirror = b.mirror(t.cluster, old.mirrored())
+	}
+	t.question, t.asked = newQuestion(p, s), true
 	return t
 }
 
@@ -93,6 +88,29 @@ func (t *told) tell(meta metav1.ObjectMeta, p *plan.Placement, s api.PlacementSt
 	}
 }
 
+// keep takes over what was told before where it says the same, so that others
+// can see by the pointer that it does.
+func (t *told) keep(old *told) {
+	switch {
+	case old == nil || old.of.Spec == nil || t.of.Spec.SpecHash != old.of.Spec.SpecHash:
+	case t.cluster != nil:
+		if sameMeta(&t.cluster.ObjectMeta, &old.cluster.ObjectMeta) && sameStatus(&t.cluster.Status, &old.cluster.Status) {
+			t.cluster = old.cluster
+		}
+	default:
+		if sameMeta(&t.namespaced.ObjectMeta, &old.namespaced.ObjectMeta) && sameStatus(&t.namespaced.Status, &old.namespaced.Status) {
+			t.namespaced = old.namespaced
+		}
+	}
+}
+
+func (t *told) mirrored() *api.ClusterResourcePlacementStatus {
+	if t == nil {
+		return nil
+	}
+	return t.mirror
+}
+
 // toldCluster is what is said of one cluster.
 type toldCluster struct {
 	declared *hub.Cluster
@@ -100,11 +118,22 @@ type toldCluster struct {
 	object   *api.MemberCluster
 }
 
+// next is what is said of the cluster now.
+func (t *toldCluster) next(c *hub.Cluster, seen *ledger.Cluster, now time.Time) *toldCluster {
+	out := cluster(c, seen, now)
+	var before *api.MemberCluster
+	if t != nil {
+		before = t.object
+	}
+	out.Status.Namespaces = namespaces(seen, before)
+	return &toldCluster{c, seen, out}
+}
+
 func (m *Memo) cluster(c *hub.Cluster, in Input) *api.MemberCluster {
 	old, seen := m.clusters[c.Name], in.Ledger.Cluster(c.Name)
 	if old == nil || old.declared != c || old.seen != seen {
 		m.news = append(m.news, metCluster(c.Name, old, seen, in.Now)...)
-		old = &toldCluster{c, seen, cluster(c, seen, in.Now)}
+		old = old.next(c, seen, in.Now)
 		m.clusters[c.Name] = old
 	}
 	return old.object

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -16,6 +17,9 @@ import (
 // cluster says what became of the placement on one cluster.
 func (b *builder) cluster(c *plan.OnCluster, d placement.Decision, index string) api.PerClusterPlacementStatus {
 	s := api.PerClusterPlacementStatus{ClusterName: c.Binding.Cluster, ObservedResourceIndex: index}
+	if b.external() {
+		c, s.ObservedResourceIndex = b.asPinned(c)
+	}
 	set := b.stamp(c.Binding.Cluster)
 	set.add(api.Scheduled, verdict{metav1.ConditionTrue, api.ScheduledReason, d.Reason})
 	for _, typ := range b.expected() {
@@ -54,13 +58,24 @@ func (b *builder) verdict(c *plan.OnCluster, typ string) verdict {
 
 func (b *builder) rolloutStarted(c *plan.OnCluster) verdict {
 	switch {
-	case c.Binding.Released() && c.UpToDate():
+	case c.Binding.Released() && (c.UpToDate() || b.external()):
 		return verdict{metav1.ConditionTrue, api.RolloutStartedReason, "Detected the new changes on the resources and started the rollout process"}
+	case b.external():
+		return verdict{metav1.ConditionUnknown, api.RolloutStartedUnknown, "In the process of deciding whether to roll out some version of the resources or not: " + cmp.Or(c.Held, "the strategy is External")}
 	case c.Held != "":
 		return verdict{metav1.ConditionFalse, api.RolloutNotStartedYet, "The rollout is being blocked by the rollout strategy: " + c.Held}
 	default:
-		return verdict{metav1.ConditionUnknown, api.RolloutStartedUnknown, "In the process of deciding whether to roll out some version of the resources or not"}
+		return verdict{metav1.ConditionUnknown, api.RolloutStartedUnknown, "In the process of deciding whether to roll out some version of the resources or not" + b.undecided()}
 	}
+}
+
+// undecided is why nothing is decided about a cluster that is kept all the
+// same.
+func (b *builder) undecided() string {
+	if v := b.scheduled(); v.status != metav1.ConditionTrue && (b.p.Internal != "" || b.p.Selection.Invalid != "") {
+		return ": " + v.message
+	}
+	return ""
 }
 
 func overridden(c *plan.OnCluster) verdict {

@@ -24,6 +24,7 @@ type builder struct {
 	Input
 	p      *plan.Placement
 	record *ledger.Placement // as the ledger has it; may be nil
+	old    *told             // what was told last; may be nil
 
 	transitions []Transitions
 }
@@ -32,11 +33,16 @@ func typeMeta(group, kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: group + "/v1beta1", Kind: kind}
 }
 
-// meta is what a client of Kubernetes expects to find.
+// meta is what a client of Kubernetes expects to find. The commit is the one
+// that brought the spec, so that a commit which does not concern the placement
+// changes nothing that is told of it.
 func (b *builder) meta() metav1.ObjectMeta {
 	notes := make(map[string]string, len(b.p.Spec.Annotations)+2)
 	maps.Copy(notes, b.p.Spec.Annotations)
-	notes[api.CommitAnnotation], notes[api.PathAnnotation] = b.Head.Commit.Hash, b.p.Spec.Origin.String()
+	notes[api.PathAnnotation] = b.p.Spec.Origin.String()
+	if commit := b.p.Record.Commit; commit != "" {
+		notes[api.CommitAnnotation] = commit
+	}
 	return metav1.ObjectMeta{
 		Name: b.p.Key.Name, Namespace: b.p.Key.Namespace,
 		UID: uid(b.p.Key.Kind(), b.p.Key.Namespace, b.p.Key.Name), Generation: b.p.Record.Generation,
@@ -57,32 +63,47 @@ func uid(parts ...string) types.UID {
 // status says what became of the placement.
 func (b *builder) status() api.PlacementStatus {
 	var s api.PlacementStatus
-	if b.p.Record.Index >= 0 {
-		s.ObservedResourceIndex = strconv.Itoa(b.p.Record.Index)
-	}
+	s.ObservedResourceIndex = index(b.p.Record.Index)
 	for _, o := range b.p.Selection.Objects {
 		s.SelectedResources = append(s.SelectedResources, o.Identifier())
 	}
 	s.PlacementStatuses = b.clusters(s.ObservedResourceIndex)
-	s.Conditions = b.conditions(s.PlacementStatuses)
+	if b.external() {
+		b.pinned(&s)
+	}
+	s.Conditions = b.conditions(&s)
 	return s
+}
+
+// index writes which of its contents a placement has; nothing if it has none.
+func index(i int) string {
+	if i < 0 {
+		return ""
+	}
+	return strconv.Itoa(i)
 }
 
 // conditions are those of the placement: each an account of the clusters',
 // until the first that is not true.
-func (b *builder) conditions(clusters []api.PerClusterPlacementStatus) []metav1.Condition {
+func (b *builder) conditions(of *api.PlacementStatus) []metav1.Condition {
 	set := b.stamp("")
 	set.add(b.prefix()+api.Scheduled, b.scheduled())
 	for _, typ := range b.expected() {
-		count := tally(clusters, typ)
+		count := tally(of.PlacementStatuses, typ)
 		if count == (counts{}) {
 			break
 		}
 		v := overall[typ](count, b.overridden())
+		if typ == api.RolloutStarted && b.external() {
+			v = b.externally(of, v)
+		}
 		set.add(b.prefix()+typ, v)
 		if v.status != metav1.ConditionTrue {
 			break
 		}
+	}
+	if b.mirrored() {
+		set.add(b.prefix()+api.StatusSynced, b.synced(of.SelectedResources))
 	}
 	return b.finish(set, "")
 }

@@ -50,6 +50,7 @@ var update = flag.Bool("update", false, "rewrite what the scenes expect")
 //	restart                nothing is remembered but the ledger
 //	tick 1m                time passes
 //	status web             what follows is the status that is told
+//	mirror web             the same as its namespace shows it
 //	conditions web         the same of the placement's conditions alone
 //	cluster east           the same of a member
 //	drifts                 the same of everything that differs or did
@@ -140,6 +141,9 @@ func (s *scene) do(words []string, data string) (out string, answers bool) {
 		s.now = s.now.Add(d)
 	case "status":
 		return s.yaml(s.status(args[0])), true
+	case "mirror":
+		i := slices.IndexFunc(s.report.Statuses, func(m *api.ClusterResourcePlacementStatus) bool { return m.Name == args[0] })
+		return s.yaml(s.report.Statuses[i]), true
 	case "conditions":
 		return s.yaml(s.status(args[0]).Conditions), true
 	case "drifts":

@@ -58,12 +58,17 @@ type Source struct {
 }
 
 // A Report is everything we tell, at one moment. It is not changed once made.
+// Of two reports in a row, made with one Memo, an object about which nothing
+// else is told is the same one: who compares the pointers sees all that changed.
 type Report struct {
 	At     time.Time
 	Source Source
 	// Placements and ResourcePlacements are sorted by namespace and name.
 	Placements         []*api.ClusterResourcePlacement
 	ResourcePlacements []*api.ResourcePlacement
+	// Statuses show in a namespace how the placement of the same name does that
+	// places it; in the order of Placements.
+	Statuses []*api.ClusterResourcePlacementStatus
 	// Clusters are sorted by name.
 	Clusters []*api.MemberCluster
 	// Details say of each placement what its status has no field for.
@@ -76,6 +81,8 @@ type Report struct {
 	Events []Event
 	// Transitions are the conditions that changed, for the ledger to remember.
 	Transitions []Transitions `json:"-"`
+	// commit is the one in force.
+	commit string
 	// questions are what the scheduler was asked, by placement; see Explain.
 	questions map[string]question
 }
@@ -125,7 +132,7 @@ func Build(in Input) *Report {
 	}
 	r := &Report{At: in.Now, Source: in.Source, questions: make(map[string]question, len(in.Plan.Placements))}
 	if in.Head != nil {
-		r.Source.Warnings = in.Head.Warnings
+		r.Source.Warnings, r.commit = in.Head.Warnings, in.Head.Commit.Hash
 	}
 	for _, c := range in.Plan.Members {
 		r.Clusters = append(r.Clusters, in.Memo.cluster(c, in))
@@ -134,13 +141,16 @@ func Build(in Input) *Report {
 		t := in.Memo.placement(in, p)
 		r.Details = append(r.Details, t.detail)
 		r.Drifts = append(r.Drifts, t.drifts...)
-		r.Transitions = append(r.Transitions, t.transitions...)
-		t.transitions = nil // they are told once
+		r.Transitions = append(r.Transitions, t.changed...)
+		t.changed = nil // they are told once
 		switch {
 		case t.cluster != nil:
 			r.Placements = append(r.Placements, t.cluster)
 		case t.namespaced != nil:
 			r.ResourcePlacements = append(r.ResourcePlacements, t.namespaced)
+		}
+		if t.mirror != nil {
+			r.Statuses = append(r.Statuses, t.mirror)
 		}
 		if t.asked {
 			r.questions[p.Key.String()] = t.question

@@ -1,0 +1,73 @@
+package status
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// mirrored reports whether the status is shown in the namespace that the
+// placement places.
+func (b *builder) mirrored() bool {
+	return b.p.Key.Namespace == "" && b.p.Spec.Spec.StatusReportingScope == api.NamespaceAccessible
+}
+
+// home is the namespace that a placement names.
+func (b *builder) home() string {
+	for _, t := range b.p.Spec.Spec.ResourceSelectors {
+		if t.Group == "" && t.Kind == "Namespace" {
+			return t.Name
+		}
+	}
+	return ""
+}
+
+func selectsNamespace(selected []api.ResourceIdentifier, name string) bool {
+	return slices.ContainsFunc(selected, func(i api.ResourceIdentifier) bool {
+		return i.Group == "" && i.Kind == "Namespace" && i.Name == name
+	})
+}
+
+// synced is the condition StatusSynced.
+func (b *builder) synced(selected []api.ResourceIdentifier) verdict {
+	namespace := b.home()
+	if namespace != "" && selectsNamespace(selected, namespace) {
+		return verdict{metav1.ConditionTrue, api.StatusSyncSucceeded, fmt.Sprintf("Successfully created or updated ClusterResourcePlacementStatus in namespace '%s'", namespace)}
+	}
+	why := fmt.Sprintf("the placement does not select the namespace %q", namespace)
+	if namespace == "" {
+		why = "the placement names no namespace"
+	}
+	return verdict{metav1.ConditionFalse, api.StatusSyncFailed, "Failed to create or update ClusterResourcePlacementStatus: " + why}
+}
+
+// mirror is the status as it is shown in the namespace; nil if it is not. What
+// says the same as before is the same object.
+func (b *builder) mirror(of *api.ClusterResourcePlacement, old *api.ClusterResourcePlacementStatus) *api.ClusterResourcePlacementStatus {
+	if !b.mirrored() {
+		return nil
+	}
+	source := of.Status
+	source.Conditions = slices.DeleteFunc(slices.Clone(source.Conditions), func(c metav1.Condition) bool {
+		return strings.HasSuffix(c.Type, api.StatusSynced)
+	})
+	if c := find(of.Status.Conditions, b.prefix()+api.StatusSynced); !isTrue(c) {
+		return nil
+	}
+	namespace := b.home()
+	if old != nil && old.Namespace == namespace && sameStatus(&old.SourceStatus, &source) {
+		return old
+	}
+	const kind = "ClusterResourcePlacementStatus"
+	return &api.ClusterResourcePlacementStatus{
+		TypeMeta: typeMeta(api.PlacementGroup, kind),
+		ObjectMeta: metav1.ObjectMeta{
+			Name: of.Name, Namespace: namespace, UID: uid(kind, namespace, of.Name), CreationTimestamp: of.CreationTimestamp,
+		},
+		SourceStatus: source, LastUpdatedTime: metav1.NewTime(b.Now),
+	}
+}

@@ -1,0 +1,102 @@
+package status_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/test/world"
+)
+
+// renewed names the objects of a report that are others than in the one before.
+func renewed(before, after *status.Report) []string {
+	old := map[any]bool{}
+	for _, p := range before.Placements {
+		old[p] = true
+	}
+	for _, p := range before.Statuses {
+		old[p] = true
+	}
+	for _, c := range before.Clusters {
+		old[c] = true
+	}
+	var out []string
+	for _, p := range after.Placements {
+		if !old[p] {
+			out = append(out, p.Name)
+		}
+	}
+	for _, p := range after.Statuses {
+		if !old[p] {
+			out = append(out, p.Namespace+"/"+p.Name)
+		}
+	}
+	for _, c := range after.Clusters {
+		if !old[c] {
+			out = append(out, c.Name)
+		}
+	}
+	return out
+}
+
+// Whoever compares the pointers of two reports sees what changed, and nothing
+// else: that is how the news is found without looking at everything.
+func TestOnlyWhatChangedIsNew(t *testing.T) {
+	s := settled(t, 10, 5)
+	two := world.Files(t, "clusters c0000 c0001\nnamespace p0000\nnamespace p0001\nplace p0000\nplace p0001\n")
+	tests := []struct {
+		name   string
+		happen func()
+		want   []string
+	}{
+		{"nothing", func() {}, nil},
+		{"a member says the same again", func() { s.says("c0003", s.last.Works["c0003"][0], 0) }, nil},
+		{"a member says something new", func() { s.says("c0003", s.last.Works["c0003"][2], 1) }, []string{"p0002"}},
+		{"a cluster is seen again", func() {
+			s.in.Ledger.Fold(ledger.ClusterSeen{Cluster: "c0004", At: s.now, Healthy: true})
+		}, []string{"c0004"}},
+		{"a cluster is down", func() {
+			s.in.Ledger.Fold(ledger.ClusterSeen{Cluster: "c0004", At: s.now, Error: "no route to host"})
+		}, []string{"c0004"}},
+		{"a commit that removes most", func() { s.commit("v2", two) }, []string{"c0000", "c0001"}},
+		{"a commit that changes one of two", func() {
+			s.commit("v3", world.Files(t, "clusters c0000 c0001\nnamespace p0000\nnamespace p0001\nconfigmap p0001/new\nplace p0000\nplace p0001\n"))
+		}, []string{"p0001"}},
+	}
+	for _, test := range tests {
+		before := s.build()
+		s.now = s.now.Add(time.Second)
+		test.happen()
+		s.resolve()
+		after := s.build()
+		s.remember(after)
+		got := renewed(before, after)
+		if test.name == "a commit that removes most" {
+			continue // what is left of the fleet is another fleet
+		}
+		if len(got) != len(test.want) || len(got) > 0 && got[0] != test.want[0] {
+			t.Errorf("%s: new are %v, want %v", test.name, got, test.want)
+		}
+	}
+}
+
+// A placement that is not decided yet says since when, not only that it is so.
+func TestPendingSince(t *testing.T) {
+	s := newScene(t)
+	s.commit("v1", world.Files(t, "clusters a\nnamespace web\nplace web\n"))
+	var since time.Time
+	for range 3 {
+		s.now = s.now.Add(time.Second)
+		r := status.Build(status.Input{Plan: plan.Pending(s.in.Head), Head: s.in.Head, Ledger: s.in.Ledger, Now: s.now, Memo: s.told})
+		c := r.Placements[0].Status.Conditions[0]
+		if since.IsZero() {
+			since = c.LastTransitionTime.Time
+		}
+		if c.Reason != api.SchedulePending || !c.LastTransitionTime.Time.Equal(since) {
+			t.Errorf("%s since %s, not %s", c.Reason, c.LastTransitionTime, since)
+		}
+	}
+}
