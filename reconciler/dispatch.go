@@ -47,6 +47,8 @@ type told struct {
 	remove    bool
 	abandon   bool
 	allow     bool
+	suspended string
+	spared    []work.Spared
 	manifests []*work.Manifest
 }
 
@@ -170,7 +172,7 @@ func tell(works []work.Work) []told {
 	for i, w := range works {
 		out[i] = told{
 			placement: w.Placement, revision: w.Revision.Hash, commit: w.Revision.Commit, strategy: w.Strategy,
-			keep: w.Keep, remove: w.Remove, abandon: w.Abandon, allow: w.AllowDelete, manifests: w.Manifests,
+			keep: w.Keep, remove: w.Remove, abandon: w.Abandon, allow: w.AllowDelete, suspended: w.Suspended, spared: w.Spared, manifests: w.Manifests,
 		}
 	}
 	slices.SortFunc(out, func(a, b told) int { return strings.Compare(a.placement.String(), b.placement.String()) })
@@ -180,6 +182,7 @@ func tell(works []work.Work) []told {
 func (t told) equal(o told) bool {
 	return t.placement == o.placement && t.revision == o.revision && t.commit == o.commit &&
 		t.keep == o.keep && t.remove == o.remove && t.abandon == o.abandon && t.allow == o.allow &&
+		t.suspended == o.suspended && slices.Equal(t.spared, o.spared) &&
 		sameStrategy(t.strategy, o.strategy) && sameManifests(t.manifests, o.manifests)
 }
 

@@ -101,7 +101,9 @@ const (
 	FoundDiff                       = "FoundDiff"
 	FoundDiffInDegradedMode         = "FoundDiffInDegradedMode"
 	// Contested is gitfleet's own: another writer keeps undoing what is applied.
-	Contested          = "Contested"
+	Contested = "Contested"
+	// Suspended is gitfleet's own: a person wants the object left as it is.
+	Suspended          = "Suspended"
 	FailedToReportDiff = "FailedToReportDiff"
 )
 

@@ -24,7 +24,7 @@ type Budget struct {
 	Ready int
 	// CanBeReady counts those that hold content and may be available.
 	CanBeReady int
-	// Excused are unreachable clusters that nothing waits for.
+	// Excused are suspended and unreachable clusters that nothing waits for.
 	Excused int
 }
 
@@ -34,8 +34,9 @@ func (b Budget) removable() int { return b.Ready - (b.Target - b.Excused - b.Max
 // addable is how many clusters may get their first content now.
 func (b Budget) addable() int { return b.Target + b.MaxSurge - b.CanBeReady }
 
-// budget counts. Of the unreachable, as many as MaxUnreachable are neither
-// missed among the available nor expected to take the place of another.
+// budget counts. The suspended, and of the unreachable as many as
+// MaxUnreachable, are neither missed among the available nor expected to take
+// the place of another.
 func (in *Input) budget() Budget {
 	b := Budget{Target: in.target()}
 	b.MaxUnavailable, b.MaxSurge = in.limits(b.Target)
@@ -45,8 +46,10 @@ func (in *Input) budget() Budget {
 	}
 	for i := range in.Bindings {
 		c := &in.Bindings[i]
-		if c.Unreachable && pardons > 0 {
-			pardons--
+		if c.Suspended != "" || c.Unreachable && pardons > 0 {
+			if c.Suspended == "" {
+				pardons--
+			}
 			if !c.Unscheduled {
 				b.Excused++
 			}

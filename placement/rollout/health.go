@@ -73,7 +73,7 @@ func (b *Binding) ready(in *Input) bool {
 // readyAt is when the cluster counts, or will count, as available without
 // anything being reported; zero if never.
 func (b *Binding) readyAt(in *Input) time.Time {
-	if b.Unreachable {
+	if b.aside() {
 		return time.Time{}
 	}
 	switch b.health() {
@@ -84,6 +84,9 @@ func (b *Binding) readyAt(in *Input) time.Time {
 	}
 	return time.Time{}
 }
+
+// aside reports whether nothing can be done about the cluster now.
+func (b *Binding) aside() bool { return b.Unreachable || b.Suspended != "" }
 
 // latest reports whether the cluster holds the newest content. What cannot be
 // told is not newer.

@@ -26,6 +26,8 @@ const (
 	HeldMaxSurge Reason = "MaxSurge"
 	// HeldUnreachable: the cluster does not answer.
 	HeldUnreachable Reason = "Unreachable"
+	// HeldSuspended: somebody wants it left as it is.
+	HeldSuspended Reason = "Suspended"
 	// HeldStopped: an update made a cluster unavailable.
 	HeldStopped Reason = "Stopped"
 	// HeldCleanup: what the cluster held is still being removed.
@@ -94,7 +96,7 @@ func (in *Input) missing(p *Plan) string {
 // down lists the wanted clusters that are not available, or will not be once
 // the plan is carried out, and counts the wanted.
 func (in *Input) down(p *Plan) (down []string, wanted int) {
-	moved, pardons := p.Assign, p.Budget.Excused
+	moved, pardons := p.Assign, p.Budget.Excused-in.suspended()
 	for i := range in.Bindings {
 		b := &in.Bindings[i]
 		for len(moved) > 0 && moved[0].Cluster < b.Cluster {
@@ -104,6 +106,9 @@ func (in *Input) down(p *Plan) (down []string, wanted int) {
 			continue
 		}
 		wanted++
+		if b.Suspended != "" {
+			continue // nobody waits for it
+		}
 		if b.Unreachable && pardons > 0 {
 			pardons-- // nobody waits for it
 			continue
@@ -114,6 +119,17 @@ func (in *Input) down(p *Plan) (down []string, wanted int) {
 		}
 	}
 	return down, wanted
+}
+
+// suspended counts the wanted clusters that are left as they are.
+func (in *Input) suspended() int {
+	n := 0
+	for i := range in.Bindings {
+		if b := &in.Bindings[i]; b.Suspended != "" && !b.Unscheduled {
+			n++
+		}
+	}
+	return n
 }
 
 // leaving lists the clusters that hold content and are not wanted.

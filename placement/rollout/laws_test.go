@@ -75,7 +75,7 @@ func (w *world) change() {
 	b := w.pick()
 	what := rapid.SampledFrom([]string{
 		"commit", "commit for one", "join", "calm", "calm", "seen", "seen", "seen", "seen", "lose", "find", "unschedule", "choose",
-		"gone", "wait", "resume", "scale", "jump back",
+		"suspend", "let go on", "gone", "wait", "resume", "scale", "jump back",
 	}).Draw(w.T, "what happens")
 	switch {
 	case what == "commit":
@@ -115,6 +115,10 @@ func (w *world) changeOne(what string, b *Binding) {
 		b.Seen = Seen{b.Assigned.Hash, health, w.in.Now}
 	case what == "lose":
 		b.Unreachable = true
+	case what == "suspend":
+		b.Suspended = "suspended by alice"
+	case what == "let go on":
+		b.Suspended = ""
 	case what == "find":
 		b.Unreachable = false
 	case what == "unschedule":
@@ -135,18 +139,21 @@ func (w *world) gone(cluster string) {
 		w.in.Bindings = slices.Delete(w.in.Bindings, i, i+1)
 		return
 	}
-	fresh := Binding{Latest: b.Latest, Unreachable: b.Unreachable}
+	fresh := Binding{Latest: b.Latest, Unreachable: b.Unreachable, Suspended: b.Suspended}
 	fresh.Cluster = cluster
 	*b = fresh
 }
 
 func (w *world) ready(b *Binding) bool {
-	if b.Unreachable || !b.Released() || b.Seen.Hash != b.Assigned.Hash {
+	if aside(b) || !b.Released() || b.Seen.Hash != b.Assigned.Hash {
 		return false
 	}
 	period := time.Duration(*w.in.Strategy.RollingUpdate.UnavailablePeriodSeconds) * time.Second
 	return b.Seen.Health == Available || b.Seen.Health == Untracked && w.in.Now.Sub(b.Seen.Since) >= period
 }
+
+// aside says that nothing can be done about a cluster.
+func aside(b *Binding) bool { return b.Unreachable || b.Suspended != "" }
 
 func (w *world) down(b *Binding) bool {
 	return b.Released() && b.Seen.Hash == b.Assigned.Hash && (b.Seen.Health == Unavailable || b.Seen.Health == Failed)
@@ -195,7 +202,7 @@ func (w *world) find(cluster string) *Binding {
 	return nil
 }
 
-// A count is KubeFleet's own counting, with the unreachable set apart.
+// A count is KubeFleet's own counting, with the unreachable and the suspended set apart.
 type count struct{ target, unavailable, surge, ready, canBeReady, excused int }
 
 func (w *world) count() count {
@@ -216,8 +223,10 @@ func (w *world) count() count {
 	}
 	for i := range w.in.Bindings {
 		b := &w.in.Bindings[i]
-		if b.Unreachable && pardons > 0 {
-			pardons--
+		if b.Suspended != "" || b.Unreachable && pardons > 0 {
+			if b.Suspended == "" {
+				pardons--
+			}
 			if !b.Unscheduled {
 				c.excused++
 			}
@@ -269,7 +278,7 @@ func (w *world) judge(p Plan) {
 			continue
 		}
 		moved[a.Cluster] = true
-		if a.Revision != b.Latest || a.Hash == b.Assigned.Hash || b.Unscheduled || b.Unreachable {
+		if a.Revision != b.Latest || a.Hash == b.Assigned.Hash || b.Unscheduled || aside(b) {
 			w.Fatalf("%+v gets %v", *b, a.Revision)
 		}
 		switch {
@@ -285,7 +294,7 @@ func (w *world) judge(p Plan) {
 	for _, name := range p.Remove {
 		b := w.find(name)
 		moved[name] = true
-		if !b.Unscheduled || b.Removing || b.Unreachable && b.Released() {
+		if !b.Unscheduled || b.Removing || aside(b) && b.Released() {
 			w.Fatalf("%+v is removed", *b)
 		}
 		if w.ready(b) {
@@ -313,7 +322,7 @@ func (w *world) stopper() string {
 	}
 	for i := range w.in.Bindings {
 		b := &w.in.Bindings[i]
-		if w.blamed[b.Cluster] && w.down(b) && !b.Unreachable && !b.Unscheduled && !b.Removing &&
+		if w.blamed[b.Cluster] && w.down(b) && !aside(b) && !b.Unscheduled && !b.Removing &&
 			b.Latest.Hash == b.Assigned.Hash && !b.AssignedAt.Before(w.in.Resumed) {
 			return b.Cluster
 		}
@@ -399,7 +408,7 @@ func TestARolloutEndsWhenAllIsWell(t *testing.T) {
 		wanted := int32(0)
 		for i := range w.in.Bindings {
 			b := &w.in.Bindings[i]
-			b.Unreachable = false
+			b.Unreachable, b.Suspended = false, ""
 			if !b.Unscheduled {
 				wanted++
 			}

@@ -75,7 +75,7 @@ func (in *Input) allow(budget Budget) allowance {
 	removals, waiting := 0, false
 	for i := range in.Bindings {
 		b := &in.Bindings[i]
-		if b.Unreachable {
+		if b.aside() {
 			continue
 		}
 		switch b.wants() {
@@ -105,6 +105,9 @@ func (in *Input) step(p *Plan, b *Binding, left *allowance) {
 		in.keep(p, b)
 	case m == drop:
 		p.Remove = append(p.Remove, b.Cluster)
+	case b.Suspended != "":
+		p.hold(b, HeldSuspended, b.Suspended)
+		in.keep(p, b)
 	case b.Unreachable:
 		in.wait(p, b, HeldUnreachable)
 	case m == remove:
@@ -168,7 +171,7 @@ func (in *Input) broken() *Binding {
 	}
 	for i := range in.Bindings {
 		b := &in.Bindings[i]
-		if b.Risked && b.down() && b.latest() && !b.Unreachable && !b.Unscheduled && !b.Removing && !b.AssignedAt.Before(in.Resumed) {
+		if b.Risked && b.down() && b.latest() && !b.aside() && !b.Unscheduled && !b.Removing && !b.AssignedAt.Before(in.Resumed) {
 			return b
 		}
 	}

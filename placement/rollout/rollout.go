@@ -54,6 +54,9 @@ type Binding struct {
 	Proven placement.Revision
 	// Unreachable says that the cluster does not answer.
 	Unreachable bool
+	// Suspended is why somebody wants the cluster left as it is; empty if nobody
+	// does. Nothing waits for it, and its failures are nobody's.
+	Suspended string
 	// Seen is what the member said since Assigned last changed; zero if
 	// nothing.
 	Seen Seen
@@ -133,7 +136,7 @@ func (in *Input) removeAll() Plan {
 		p.Abandon = s.PropagationPolicy == api.DeletePropagationAbandon
 	}
 	for i := range in.Bindings {
-		if !in.Bindings[i].Removing {
+		if b := &in.Bindings[i]; !b.Removing && b.Suspended == "" {
 			p.Remove = append(p.Remove, in.Bindings[i].Cluster)
 		}
 	}

@@ -30,6 +30,7 @@ var rewrite = flag.Bool("update", false, "rewrite what the scenes expect")
 //	proven v1              what was available everywhere last
 //	seen failed east       available, unavailable, failed, untracked, diffed
 //	unreachable east       reachable east
+//	suspend east           go-on east
 //	join south             unschedule east         choose east     gone east
 //	wait 30s               resume
 //	plan                   prints what Next says, and lets it happen
@@ -105,6 +106,10 @@ func (s *scene) do(words []string) string {
 		s.each(args[1:], func(b *Binding) { b.Seen = Seen{b.Assigned.Hash, healths[args[0]], s.in.Now} })
 	case "unreachable", "reachable":
 		s.each(args, func(b *Binding) { b.Unreachable = words[0] == "unreachable" })
+	case "suspend":
+		s.each(args, func(b *Binding) { b.Suspended = "suspended by alice until 14:00: an incident" })
+	case "go-on":
+		s.each(args, func(b *Binding) { b.Suspended = "" })
 	case "unschedule":
 		s.each(args, func(b *Binding) { b.Unscheduled, b.Latest = true, placement.Revision{} })
 	case "choose":

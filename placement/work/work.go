@@ -8,6 +8,8 @@
 package work
 
 import (
+	"slices"
+
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 )
@@ -33,6 +35,30 @@ type Work struct {
 	// AllowDelete says that a person has allowed deletions that the deletion
 	// brake would hold.
 	AllowDelete bool
+	// Suspended is why nothing at all is written for the placement, as long as it
+	// is not empty: what is there is watched and compared.
+	Suspended string
+	// Spared are objects of the cluster, whoever's they are, that are not written,
+	// by ID.
+	Spared []Spared
+}
+
+// A Spared object is left as it is.
+type Spared struct {
+	ID  api.ID
+	Why string
+}
+
+// Spares returns why an object is left as it is; empty if it is not.
+func (w *Work) Spares(id api.ID) string {
+	if w.Suspended != "" {
+		return w.Suspended
+	}
+	i, found := slices.BinarySearchFunc(w.Spared, id, func(s Spared, id api.ID) int { return s.ID.Compare(id) })
+	if !found {
+		return ""
+	}
+	return w.Spared[i].Why
 }
 
 // A Manifest is one object for one or more clusters. It is never changed, and

@@ -17,8 +17,9 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 )
 
-// schema is the version of what is stored. A newer one is refused.
-const schema = 1
+// schema is the version of what is stored. A newer one is refused; an older one
+// becomes this one as soon as it is opened. The second brought suspensions.
+const schema = 2
 
 var bucket, schemaKey, sumKey = []byte("ledger"), []byte("schema"), []byte("sum")
 
@@ -85,7 +86,7 @@ func (s *boltStore) open() error {
 
 // check looks at the file before anything is read from it or written to it.
 func (s *boltStore) check() error {
-	fresh := false
+	fresh, older := false, false
 	err := s.db.View(func(tx *bbolt.Tx) error {
 		if info, err := os.Stat(s.path); err != nil {
 			return err
@@ -104,12 +105,16 @@ func (s *boltStore) check() error {
 		if have > schema {
 			return fmt.Errorf("it was written by a newer gitfleet (schema %d, this one knows %d): run that version, or start with an empty state directory", have, schema)
 		}
+		older = have < schema
 		return nil
 	})
-	if err != nil || !fresh {
+	if err != nil || !fresh && !older {
 		return err
 	}
 	return s.db.Update(func(tx *bbolt.Tx) error {
+		if older {
+			return tx.Bucket(bucket).Put(schemaKey, fmt.Append(nil, schema))
+		}
 		b, err := tx.CreateBucket(bucket)
 		if err != nil {
 			return err

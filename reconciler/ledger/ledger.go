@@ -22,6 +22,8 @@ type Ledger struct {
 	head       string
 	clusters   map[string]*Cluster
 	placements map[api.PlacementKey]*Placement
+	// suspensions are what people want left alone.
+	suspensions map[Subject]Suspension
 	// dirty are the records to save, by their key in the store.
 	dirty map[string]struct{}
 	// changes counts what a plan could see change.
@@ -64,6 +66,8 @@ type Placement struct {
 	// Transitions remember by type when each condition of the placement last
 	// changed.
 	Transitions map[string]Transition `json:",omitempty"`
+	// Resumed is when somebody last said that a stopped rollout is to go on.
+	Resumed time.Time `json:",omitzero"`
 	// Deleted says that the placement is gone from Git and is being removed.
 	Deleted bool
 	// Abandon says that what it placed stays where it is once it is gone.
@@ -151,8 +155,8 @@ func (c Claims) Empty() bool { return len(c.Yields)+len(c.Early) == 0 }
 func New() *Ledger {
 	return &Ledger{
 		clusters:   map[string]*Cluster{},
-		placements: map[api.PlacementKey]*Placement{},
-		dirty:      map[string]struct{}{},
+		placements: map[api.PlacementKey]*Placement{}, suspensions: map[Subject]Suspension{},
+		dirty: map[string]struct{}{},
 	}
 }
 

@@ -60,6 +60,9 @@ func dump(t testing.TB, l *Ledger) string {
 	for _, name := range l.Clusters() {
 		line(name, l.Cluster(name))
 	}
+	for _, s := range l.Suspensions() {
+		line(s.Subject.String(), s)
+	}
 	for _, key := range l.Placements() {
 		p := l.Placement(key)
 		line(key.String(), p)

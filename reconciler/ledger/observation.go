@@ -131,6 +131,18 @@ func (w *WorkSeen) Available() bool {
 	return true
 }
 
+// Judged is the observation without the objects that somebody has suspended:
+// they speak neither for nor against the cluster.
+func (w *WorkSeen) Judged() *WorkSeen {
+	left := func(o ObjectState) bool { return o.Applied.Reason == api.Suspended }
+	if w == nil || !slices.ContainsFunc(w.Exceptions, left) {
+		return w
+	}
+	out := *w
+	out.Exceptions = slices.DeleteFunc(slices.Clone(w.Exceptions), left)
+	return &out
+}
+
 // Fold takes in what was seen. It reports whether anything changed that a plan
 // or a person could tell; an observation older than the one it has, or of
 // something nobody holds, is dropped. Folding one twice is folding it once.

@@ -55,6 +55,9 @@ func placementKey(k api.PlacementKey) string { return "p\x00" + k.Namespace + "\
 func entryKey(k api.PlacementKey, cluster string) string {
 	return "e\x00" + k.Namespace + "\x00" + k.Name + "\x00" + cluster
 }
+func suspensionKey(s Subject) string {
+	return strings.Join([]string{"s", s.Placement.Namespace, s.Placement.Name, s.Object.Group, s.Object.Kind, s.Object.Namespace, s.Object.Name, s.Cluster}, "\x00")
+}
 
 // encode returns the dirty records; nil for one that is to be deleted.
 func encode(l *Ledger) (map[string][]byte, error) {
@@ -86,8 +89,21 @@ func (l *Ledger) record(key string) ([]byte, error) {
 		if p := l.placements[api.PlacementKey{Namespace: parts[1], Name: parts[2]}]; p != nil && p.entries[parts[3]] != nil {
 			return json.Marshal(p.entries[parts[3]])
 		}
+	case "s":
+		if s, ok := l.suspensions[subjectOf(parts)]; ok {
+			return json.Marshal(s)
+		}
 	}
 	return nil, nil
+}
+
+// subjectOf reads the parts of a suspension's key.
+func subjectOf(parts []string) Subject {
+	return Subject{
+		Placement: api.PlacementKey{Namespace: parts[1], Name: parts[2]},
+		Object:    api.ID{Group: parts[3], Kind: parts[4], Namespace: parts[5], Name: parts[6]},
+		Cluster:   parts[7],
+	}
 }
 
 func decode(records map[string][]byte) (*Ledger, error) {
@@ -122,6 +138,13 @@ func (l *Ledger) restore(key string, raw []byte) error {
 		}
 		p.entries[parts[3]] = &Entry{}
 		return json.Unmarshal(raw, p.entries[parts[3]])
+	case parts[0] == "s" && len(parts) == 8:
+		var s Suspension
+		if err := json.Unmarshal(raw, &s); err != nil {
+			return err
+		}
+		l.suspensions[subjectOf(parts)] = s
+		return nil
 	}
 	return errors.New("not a record of this version")
 }

@@ -88,12 +88,17 @@ func TestStoresKeepALedger(t *testing.T) {
 	}
 }
 
+var subjects = []Subject{
+	{Placement: web}, {Placement: quay, Cluster: "east"}, {Cluster: "west"},
+	{Object: api.ID{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"}, Cluster: "east"},
+}
+
 // change does one thing to a ledger.
 func change(t *rapid.T, l *Ledger, minute int) {
 	key := rapid.SampledFrom([]api.PlacementKey{web, quay}).Draw(t, "placement")
 	cluster := rapid.SampledFrom([]string{"east", "west"}).Draw(t, "cluster")
 	n := rapid.IntRange(1, 3).Draw(t, "n")
-	switch rapid.IntRange(0, 8).Draw(t, "change") {
+	switch rapid.IntRange(0, 11).Draw(t, "change") {
 	case 0:
 		l.Note(key, Placement{Generation: int64(n), SpecHash: "spec", Created: noon, Index: n, Content: "content", Abandon: n == 2})
 	case 1:
@@ -114,6 +119,13 @@ func change(t *rapid.T, l *Ledger, minute int) {
 		l.Fold(o)
 	case 7:
 		l.Fold(ClusterSeen{Cluster: cluster, At: at(minute), Healthy: n > 1, Properties: map[string]string{"nodes": "3"}, Namespaces: []string{"web"}})
+	case 9:
+		l.Suspend(Suspension{Subject: subjects[n], By: "alice", Reason: "an incident", Since: at(minute), Until: at(minute + n)})
+	case 10:
+		l.Resume(subjects[n])
+		l.Expire(at(minute))
+	case 11:
+		l.Proceed(key, at(minute))
 	case 8:
 		l.SetHead(v(n).Commit)
 		l.ForgetCluster(cluster)
@@ -164,14 +176,14 @@ func TestNewerSchemaIsRefused(t *testing.T) {
 	if err := s.Save(bound()); err != nil {
 		t.Fatal(err)
 	}
-	err := s.(*boltStore).db.Update(func(tx *bbolt.Tx) error { return tx.Bucket(bucket).Put(schemaKey, []byte("2")) })
+	err := s.(*boltStore).db.Update(func(tx *bbolt.Tx) error { return tx.Bucket(bucket).Put(schemaKey, []byte("99")) })
 	if err = errors.Join(err, s.Close()); err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, "ledger.db")
 	before := read(t, path)
 	_, err = Open(dir)
-	if err == nil || !strings.Contains(err.Error(), "written by a newer gitfleet (schema 2, this one knows 1)") || !strings.Contains(err.Error(), path) {
+	if err == nil || !strings.Contains(err.Error(), "written by a newer gitfleet (schema 99, this one knows 2)") || !strings.Contains(err.Error(), path) {
 		t.Errorf("a newer ledger: %v", err)
 	}
 	if !bytes.Equal(read(t, path), before) {

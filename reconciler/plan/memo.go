@@ -25,6 +25,7 @@ type Memo struct {
 
 	fleet    fleet
 	paused   map[string]string
+	rest     rest
 	thoughts map[api.PlacementKey]*thought
 	board    board
 	overlaps overlaps

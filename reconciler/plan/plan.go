@@ -118,6 +118,11 @@ type OnCluster struct {
 	Err error
 	// Held is why the cluster does not get Latest yet; empty if it does.
 	Held string
+	// Suspended is why nothing is written for the placement there; empty if it
+	// is.
+	Suspended string
+	// spared are objects there that are not written, whoever's they are.
+	spared []work.Spared
 	// Claims are where the cluster holds other than what it is assigned, because
 	// other placements are there too.
 	Claims ledger.Claims

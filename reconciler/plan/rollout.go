@@ -11,7 +11,7 @@ import (
 
 // rollOut asks who may move now, and writes the answer into the bindings.
 func (t *thinker) rollOut(p *Placement) {
-	in := rollout.Input{Policy: p.Spec.Spec.Policy, Strategy: p.Spec.Spec.Strategy, Now: t.Now,
+	in := rollout.Input{Policy: p.Spec.Spec.Policy, Strategy: p.Spec.Spec.Strategy, Now: t.Now, Resumed: p.Record.Resumed,
 		StopOnFailure: p.Spec.Annotations[api.OnFailureAnnotation] != api.OnFailureContinue}
 	byCluster := make(map[string]*OnCluster, len(p.Clusters))
 	for _, c := range p.Clusters {
@@ -51,8 +51,8 @@ func (t *thinker) rolling(p *Placement, c *OnCluster) rollout.Binding {
 	seen := t.Ledger.Cluster(c.Binding.Cluster)
 	b := rollout.Binding{
 		Binding: c.Binding, Latest: c.Latest,
-		Unreachable: seen == nil || !seen.Healthy,
-		Seen:        t.seen(p, c),
+		Unreachable: seen == nil || !seen.Healthy, Suspended: c.Suspended,
+		Seen: t.seen(p, c),
 	}
 	if t.waits(c) {
 		b.Latest = placement.Revision{}
@@ -65,7 +65,7 @@ func (t *thinker) seen(p *Placement, c *OnCluster) rollout.Seen {
 	if c.Err != nil && c.UpToDate() {
 		return rollout.Seen{Hash: c.Binding.Assigned.Hash, Health: rollout.Failed, Since: c.Binding.AssignedAt}
 	}
-	w := c.Seen()
+	w := c.Seen().Judged()
 	if w == nil {
 		return rollout.Seen{}
 	}

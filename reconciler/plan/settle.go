@@ -123,7 +123,7 @@ func (d *division) rewritten(list []work.Work) []work.Work {
 func (st *stake) work(paused bool) work.Work {
 	p := st.th.p
 	// As long as nothing is released, all it has it has early.
-	w := work.Work{Placement: st.key, Keep: paused, Abandon: p.Record.Abandon}
+	w := work.Work{Placement: st.key, Keep: paused, Abandon: p.Record.Abandon, Suspended: st.c.Suspended, Spared: st.c.spared}
 	if st.w != nil {
 		w = *st.w
 	} else if p.Spec != nil {

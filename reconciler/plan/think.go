@@ -171,7 +171,7 @@ func (t *thinker) clusters(p *Placement, before []placement.Binding, record *led
 
 // on is a placement on a cluster, as the last turn left it.
 func (t *thinker) on(b placement.Binding, record *ledger.Placement) *OnCluster {
-	c := &OnCluster{Binding: b}
+	c := &OnCluster{Binding: b, Suspended: t.memo.rest.why(t.now.p.Key, b.Cluster), spared: t.memo.rest.on(b.Cluster)}
 	if record != nil {
 		c.Entry = record.Entry(b.Cluster)
 	}
@@ -258,7 +258,7 @@ func (t *thinker) remove(p *Placement, record *ledger.Placement) {
 	for _, b := range before {
 		c := t.on(b, record)
 		c.Binding.Unscheduled = true
-		c.Binding.Removing = b.Removing || t.paused[b.Cluster] == ""
+		c.Binding.Removing = b.Removing || t.paused[b.Cluster] == "" && c.Suspended == ""
 		c.Binding.AllowDelete = b.AllowDelete && record.Deleted || t.now.allowed
 		p.Clusters = append(p.Clusters, c)
 	}

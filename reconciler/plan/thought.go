@@ -52,13 +52,14 @@ type inputs struct {
 	version uint64 // of the record
 	shape   uint64 // of the fleet
 	values  uint64 // of the fleet's properties, if they matter
+	rest    uint64 // of what is suspended
 	allowed bool   // to delete
 	others  map[string][]string
 }
 
 func (a *inputs) same(b *inputs) bool {
 	return a.known && b.known && a.spec == b.spec && a.now == b.now && a.version == b.version &&
-		a.shape == b.shape && a.values == b.values && a.allowed == b.allowed && maps.EqualFunc(a.others, b.others, slices.Equal)
+		a.shape == b.shape && a.values == b.values && a.rest == b.rest && a.allowed == b.allowed && maps.EqualFunc(a.others, b.others, slices.Equal)
 }
 
 // thinker carries what the thinking about all placements shares.
@@ -77,7 +78,7 @@ type thinker struct {
 
 func begin(in Input) *thinker {
 	t := &thinker{Input: in, memo: in.Memo, thoughts: map[api.PlacementKey]*thought{}, paused: in.Memo.paused}
-	t.wake = t.memo.fleet.update(in)
+	t.wake = earliest(t.memo.fleet.update(in), t.memo.rest.update(in))
 	t.memo.begin(in.Head)
 	return t
 }
@@ -86,7 +87,7 @@ func begin(in Input) *thinker {
 func (t *thinker) finish() *Plan {
 	m := t.memo
 	p := &Plan{
-		Members: t.Head.Clusters, Clusters: m.fleet.list, Left: m.fleet.left(t.Ledger),
+		Members: t.Head.Clusters, Clusters: m.fleet.list, Left: m.rest.stay(m.fleet.left(t.Ledger)),
 		Commits: map[string]bool{}, Wake: t.wake,
 	}
 	for _, th := range t.thoughts {
@@ -126,7 +127,7 @@ func (t *thinker) placement(key api.PlacementKey) {
 
 // inputs gathers what a thought depends on.
 func (t *thinker) inputs(key api.PlacementKey, record *ledger.Placement) inputs {
-	in := inputs{known: true, spec: t.memo.spec(key), shape: t.memo.fleet.shape, allowed: allows(t.Head.Commit.Message, key)}
+	in := inputs{known: true, spec: t.memo.spec(key), shape: t.memo.fleet.shape, rest: t.memo.rest.version, allowed: allows(t.Head.Commit.Message, key)}
 	if record != nil {
 		in.version = record.Version()
 	}

@@ -18,7 +18,8 @@ func (t *thinker) works(p *Placement) {
 // work is what one cluster shall hold; not ok if nothing was released to it.
 func (t *thinker) work(p *Placement, c *OnCluster) (work.Work, bool) {
 	w := work.Work{Placement: p.Key, Revision: c.Binding.Assigned, Abandon: p.Record.Abandon,
-		AllowDelete: c.Binding.AllowDelete || t.now.allowed}
+		AllowDelete: c.Binding.AllowDelete || t.now.allowed,
+		Suspended:   c.Suspended, Spared: c.spared}
 	if p.Spec != nil {
 		w.Strategy = strategy(p.Spec.Spec)
 	}
