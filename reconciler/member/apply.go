@@ -26,6 +26,8 @@ type task struct {
 	// without our label.
 	absent bool
 	drift  bool
+	// spared is why the object is only looked at; empty if it is not.
+	spared string
 }
 
 // An outcome is what came of a task.
@@ -97,7 +99,7 @@ func (s *session) stales(id api.ID) []stale {
 	var out []stale
 	w, isWanted := s.wanted.of(id)
 	for p, inv := range s.inv {
-		if it := inv.items.of(id); it != nil && (!isWanted || p != w.placement) && s.leaves(p) {
+		if it := inv.items.of(id); it != nil && (!isWanted || p != w.placement) && s.leaves(p) && s.spared(p, id) == "" {
 			out = append(out, stale{inv: inv, item: it, handedOver: isWanted})
 		}
 	}
@@ -132,6 +134,9 @@ func (s *session) task(id api.ID, w wanted) (task, bool) {
 	t.absent = l == nil
 	if s.reports(w.placement) {
 		return t, true
+	}
+	if t.spared = s.spared(w.placement, id); t.spared != "" {
+		return t, s.astray(t, l)
 	}
 	if t.item == nil || t.item.Hash != w.manifest.Hash {
 		return t, true
@@ -217,7 +222,7 @@ func (s *session) await(ctx context.Context, started []*kindWatch) {
 func (s *session) announce(ctx context.Context, tasks []task, touched map[api.PlacementKey]bool) []task {
 	grown := map[api.PlacementKey]*inventory{}
 	for _, t := range tasks {
-		if t.item == nil && !s.reports(t.placement) {
+		if t.item == nil && t.spared == "" && !s.reports(t.placement) {
 			grown[t.placement] = s.inventory(t.placement)
 		}
 	}
@@ -260,7 +265,7 @@ func (s *session) inventory(p api.PlacementKey) *inventory {
 
 func (s *session) addItems(inv *inventory, p api.PlacementKey, tasks []task) (added []api.ID) {
 	for _, t := range tasks {
-		if t.placement != p || t.item != nil {
+		if t.placement != p || t.item != nil || t.spared != "" {
 			continue
 		}
 		id := t.manifest.ID
@@ -358,6 +363,10 @@ func (s *session) conclude(o outcome, touched map[api.PlacementKey]bool) {
 	if o.err == nil && o.cond.Reason != api.AppliedWithFailedDriftDetection && diff.CompareAfter(s.works[o.placement].Strategy) {
 		s.verified[id] = s.standing(id)
 	}
+	if o.asWanted() {
+		delete(s.trouble, id)
+		return
+	}
 	if o.cond.Reason == api.ManifestApplied && len(o.diffs) == 0 && !s.reports(o.placement) {
 		delete(s.trouble, id)
 		return
@@ -389,7 +398,7 @@ func (s *session) settle(ctx context.Context, touched map[api.PlacementKey]bool)
 	}
 	for _, p := range slices.SortedFunc(maps.Keys(touched), func(a, b api.PlacementKey) int { return cmp.Compare(a.String(), b.String()) }) {
 		inv := s.inv[p]
-		if inv == nil {
+		if inv == nil || s.resting(p) {
 			continue
 		}
 		w, told := s.works[p]

@@ -40,6 +40,9 @@ func (s *session) do(ctx context.Context, t task) outcome {
 }
 
 func (s *session) attempt(ctx context.Context, t task) outcome {
+	if t.spared != "" {
+		return s.lookOn(ctx, t)
+	}
 	if o, ok := s.shortcut(ctx, t); ok {
 		return o
 	}

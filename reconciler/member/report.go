@@ -87,10 +87,19 @@ func (s *session) state(p api.PlacementKey, id api.ID) (ledger.ObjectState, bool
 		out.Available.OK = true // nobody asks whether it works
 		return out, t != nil
 	}
+	s.availability(&out, id)
+	if !out.Available.OK && s.spared(p, id) != "" {
+		out.Applied.Reason = api.Suspended // whoever judges the cluster is to pass it over
+	}
+	return out, t != nil || !out.Available.OK
+}
+
+// availability tells of an applied object whether it works.
+func (s *session) availability(out *ledger.ObjectState, id api.ID) {
 	l := s.live.of(id)
 	if l == nil {
 		out.Available = ledger.Verdict{Reason: api.ManifestNotAvailableYet, Message: "not seen on the cluster yet"}
-		return out, true
+		return
 	}
 	out.Generation = l.generation
 	cond := l.health.Condition()
@@ -98,5 +107,4 @@ func (s *session) state(p api.PlacementKey, id api.ID) (ledger.ObjectState, bool
 	if l.health.Message != "" && !out.Available.OK {
 		out.Available.Message += " (" + l.health.Message + ")"
 	}
-	return out, t != nil || !out.Available.OK
 }

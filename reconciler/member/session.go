@@ -258,6 +258,10 @@ func (s *session) keepInventories(ctx context.Context, touched map[api.ID]bool) 
 		if inv == nil {
 			continue
 		}
+		if s.resting(p.placement) {
+			inv.written = "" // it is put back when that is over
+			continue
+		}
 		s.cfg.Log.Warn("inventory was changed by somebody else; putting it back", "cluster", s.cfg.Name, "object", id.String())
 		inv.written = ""
 		if err := s.save(ctx, inv); err != nil {
@@ -306,7 +310,7 @@ func (s *session) again(ctx context.Context) {
 		}
 	}
 	for p, inv := range s.inv {
-		if inv.written == "" {
+		if s.unwritten(inv) {
 			s.settle(ctx, map[api.PlacementKey]bool{p: true})
 		}
 	}
@@ -335,7 +339,7 @@ func (s *session) reschedule() {
 		first = earlier(first, t.next)
 	}
 	for _, inv := range s.inv {
-		if inv.written == "" {
+		if s.unwritten(inv) {
 			first = earlier(first, time.Now().Add(inventoryRetry))
 		}
 	}

@@ -70,6 +70,7 @@ func (s *session) waits(t *trouble, id api.ID) bool {
 // reconsider forgets why objects of a placement are not as they should be, if
 // another strategy now decides about them.
 func (s *session) reconsider(was, now work.Work) {
+	s.lookAgain(was, now)
 	if reflect.DeepEqual(was.Strategy, now.Strategy) {
 		return
 	}

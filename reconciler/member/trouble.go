@@ -68,6 +68,9 @@ func (s *session) fail(o outcome) {
 		first = 100 * time.Millisecond // it comes with what is being applied just now
 	}
 	t.next = now.Add(max(t.failures.next(first, lastRetry), retryAfter(o.err)))
+	if o.spared != "" && o.err == nil {
+		t.next = now.Add(reportInterval)
+	}
 	if s.reports(o.placement) && o.err == nil {
 		t.next = s.compared.Add(reportInterval)
 	}

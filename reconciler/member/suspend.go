@@ -1,0 +1,85 @@
+package member
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
+)
+
+// What a person has suspended is watched and compared as everything else, and
+// never written: neither applied, nor put back, nor removed, nor noted in an
+// inventory.
+
+// spared says why an object is not written on behalf of a placement; empty if
+// it is.
+func (s *session) spared(p api.PlacementKey, id api.ID) string {
+	w, told := s.works[p]
+	if !told {
+		return ""
+	}
+	return w.Spares(id)
+}
+
+// resting reports whether nothing at all is written for a placement.
+func (s *session) resting(p api.PlacementKey) bool { return s.works[p].Suspended != "" }
+
+// unwritten reports whether an inventory is to be written as soon as possible.
+func (s *session) unwritten(inv *inventory) bool { return inv.written == "" && !s.resting(inv.Placement) }
+
+// astray reports whether a spared object may not be as it is wanted.
+func (s *session) astray(t task, l *live) bool {
+	if l == nil && t.item != nil && !s.watch[t.manifest.Object.Object.GroupVersionKind()].sees() {
+		return s.trouble[t.manifest.ID] != nil // we cannot tell
+	}
+	return t.item == nil || t.item.Hash != t.manifest.Hash || l == nil ||
+		l.managed != t.item.Managed || l.fleet != s.cfg.Fleet || s.trouble[t.manifest.ID] != nil
+}
+
+// lookOn compares a spared object and leaves it as it is.
+func (s *session) lookOn(ctx context.Context, t task) outcome {
+	o := outcome{task: t, do: diff.NeedRead, cond: t.suspended()}
+	found, err := s.read(ctx, t.res, t.manifest.ID)
+	if err == nil {
+		o.diffs, _, err = s.compare(ctx, t, found)
+	}
+	if err != nil {
+		o.err, o.cond.Message = err, o.cond.Message+fmt.Sprintf(" (it cannot be compared: %v)", err)
+		return o
+	}
+	if found != nil {
+		o.gen = found.GetGeneration()
+	}
+	return o
+}
+
+// suspended is the condition of a spared object: applied, if the content that
+// is wanted now was applied before.
+func (t *task) suspended() metav1.Condition {
+	if t.item == nil || t.item.Hash != t.manifest.Hash {
+		return diff.NotApplied(api.Suspended, t.spared)
+	}
+	c := diff.Applied()
+	c.Reason, c.Message = api.Suspended, t.spared
+	return c
+}
+
+// asWanted reports whether a spared object was found to be all that is wanted.
+func (o *outcome) asWanted() bool {
+	return o.spared != "" && o.err == nil && len(o.diffs) == 0 && o.cond.Status == metav1.ConditionTrue
+}
+
+// lookAgain forgets what was found of objects that are spared no more, or only
+// now.
+func (s *session) lookAgain(was, now work.Work) {
+	for _, m := range now.Manifests {
+		if was.Spares(m.ID) != now.Spares(m.ID) {
+			delete(s.trouble, m.ID)
+			delete(s.verified, m.ID)
+		}
+	}
+}
