@@ -20,6 +20,7 @@ type events struct {
 type happened struct {
 	heads, past []loaded
 	seen        map[subject]ledger.Observation
+	commands    []command
 	nudged      bool // something else
 }
 

@@ -46,6 +46,7 @@ func (r *Reconciler) turn(ctx context.Context) time.Duration {
 	}
 	wait := r.think(ctx, now)
 	r.due = now.Add(wait)
+	r.answer()
 	return wait
 }
 
@@ -59,9 +60,10 @@ func (r *Reconciler) take(now time.Time) bool {
 	for _, l := range happened.heads {
 		r.arrived(l, now)
 	}
+	r.obey(happened.commands, now)
 	before, git := r.source.Git, status.Git(r.cfg.Source.Status())
 	r.source.Git = git
-	return news || len(happened.past)+len(happened.heads) > 0 ||
+	return news || len(happened.past)+len(happened.heads)+len(happened.commands) > 0 ||
 		git.Head != before.Head || git.Failures != before.Failures || git.Error != before.Error
 }
 
@@ -78,6 +80,9 @@ func (r *Reconciler) think(ctx context.Context, now time.Time) time.Duration {
 		r.cfg.Publish(r.report(p, now))
 		return time.Second
 	}
+	for _, s := range r.ledger.Expire(now) {
+		r.cfg.Log.Info("a suspension has come to its end", "subject", s.Subject.String(), "by", s.By, "reason", s.Reason)
+	}
 	p := plan.Resolve(plan.Input{Head: r.head, Past: r.past, Lost: r.lost, Ledger: r.ledger, Now: now, Memo: r.memo, Brief: true})
 	r.complain(p)
 	r.decided = append(r.decided, decided(p, r.ledger, r.head.Commit)...)
@@ -91,12 +96,23 @@ func (r *Reconciler) think(ctx context.Context, now time.Time) time.Duration {
 	r.cfg.Record(r.decided...)
 	r.decided = nil
 	r.dispatch(ctx, p)
+	r.note(p)
 	r.ask(p)
 	r.cfg.Publish(report)
 	if p.Wake.IsZero() {
 		return beat
 	}
 	return min(beat, max(p.Wake.Sub(now), time.Millisecond))
+}
+
+// note keeps of a plan what a person may ask about.
+func (r *Reconciler) note(p *plan.Plan) {
+	r.works, r.stopped = p.Works, map[api.PlacementKey]string{}
+	for _, pl := range p.Placements {
+		if pl.Rollout.Stopped != "" {
+			r.stopped[pl.Key] = pl.Rollout.Stopped
+		}
+	}
 }
 
 // report says what became of everything. When a condition changed is known to

@@ -40,6 +40,9 @@ type Member interface {
 	// Leave gives up everything on the cluster and closes what it returns when
 	// that is done.
 	Leave() <-chan struct{}
+	// Check has it look again at all it holds, and try at once what failed; it
+	// never blocks.
+	Check()
 	// Run works until ctx is done.
 	Run(ctx context.Context) error
 }
@@ -80,6 +83,13 @@ type Reconciler struct {
 	decided []history.Entry
 	// due is when the next turn has to be, whatever happens.
 	due time.Time
+
+	// works are what clusters were last told, stopped the clusters whose failed
+	// update stops a rollout.
+	works   map[string][]work.Work
+	stopped map[api.PlacementKey]string
+	// obeyed are commands whose answers are due.
+	obeyed []obeyed
 
 	// fresh says that the ledger knew nothing at the start.
 	fresh   bool

@@ -10,15 +10,15 @@ import (
 // didYouMean ends a message about an unknown word: with the nearest known one,
 // or with all of them.
 func didYouMean(word string, known []string) string {
-	if best := closest(word, known); best != "" {
+	if best := Closest(word, known); best != "" {
 		return "did you mean " + best + "?"
 	}
 	return "known here: " + strings.Join(known, ", ")
 }
 
-// closest returns the known word that was most likely meant; empty if none is
-// like it.
-func closest(word string, known []string) string {
+// Closest returns the known word that was most likely meant by another; empty if
+// none is like it.
+func Closest(word string, known []string) string {
 	best, distance := "", max(2, len(word)/3)+1
 	for _, k := range known {
 		if d := editDistance(strings.ToLower(word), strings.ToLower(k)); d < distance {

@@ -86,6 +86,8 @@ type Agent struct {
 	// last is what was taken from works; only Run looks at it. nil means that
 	// nothing was ever asked for.
 	last []work.Work
+	// check asks for everything to be looked at again.
+	check chan struct{}
 	// leave is closed when the cluster is to be left, left when that is done.
 	leave, left chan struct{}
 }
@@ -93,7 +95,7 @@ type Agent struct {
 // New returns an agent that does nothing until it runs.
 func New(cfg Config) *Agent {
 	return &Agent{
-		cfg: cfg.withDefaults(), works: make(chan []work.Work, 1),
+		cfg: cfg.withDefaults(), works: make(chan []work.Work, 1), check: make(chan struct{}, 1),
 		leave: make(chan struct{}), left: make(chan struct{}),
 	}
 }
@@ -107,6 +109,15 @@ func (a *Agent) Set(works []work.Work) {
 	default:
 	}
 	a.works <- works
+}
+
+// Check has the agent look again at all that it holds, and try at once what
+// failed. It never blocks, and any goroutine may call it.
+func (a *Agent) Check() {
+	select {
+	case a.check <- struct{}{}:
+	default:
+	}
 }
 
 // Leave gives up everything on the cluster: objects stay as they are and are

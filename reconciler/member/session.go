@@ -125,6 +125,8 @@ func (s *session) run(ctx context.Context) error {
 		case s.last = <-s.Agent.works:
 			s.want(s.last)
 			s.sync(ctx)
+		case <-s.Agent.check:
+			s.recheck(ctx)
 		case <-s.changes.wake:
 			s.sweep(ctx)
 		case <-s.retry.C:
@@ -198,6 +200,17 @@ func (s *session) sync(ctx context.Context) {
 		s.done[p] = s.done[p] || ctx.Err() == nil && !s.cutOff() && !s.blocked
 	}
 	s.reportAll(ctx)
+}
+
+// recheck looks at everything again, as a person asked for.
+func (s *session) recheck(ctx context.Context) {
+	for _, t := range s.trouble {
+		t.next = time.Time{}
+	}
+	clear(s.verified)
+	if s.last != nil && !s.leaving {
+		s.sync(ctx)
+	}
 }
 
 // sweep takes what the watches saw, and mends what is not as it should be.

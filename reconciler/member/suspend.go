@@ -29,7 +29,9 @@ func (s *session) spared(p api.PlacementKey, id api.ID) string {
 func (s *session) resting(p api.PlacementKey) bool { return s.works[p].Suspended != "" }
 
 // unwritten reports whether an inventory is to be written as soon as possible.
-func (s *session) unwritten(inv *inventory) bool { return inv.written == "" && !s.resting(inv.Placement) }
+func (s *session) unwritten(inv *inventory) bool {
+	return inv.written == "" && !s.resting(inv.Placement)
+}
 
 // astray reports whether a spared object may not be as it is wanted.
 func (s *session) astray(t task, l *live) bool {

@@ -97,7 +97,7 @@ func TestExplainSaysWhatItCannotAnswer(t *testing.T) {
 	}{
 		"starting":          {empty, "/explain?placement=crp/web", 503, "no report yet"},
 		"nothing asked":     {full, "/explain", 400, "placement: missing"},
-		"unknown placement": {full, "/explain?placement=crp/wbe", 404, "there is no placement crp/wbe; there are crp/web"},
+		"unknown placement": {full, "/explain?placement=crp/wbe", 404, "there is no placement crp/wbe; did you mean crp/web?"},
 		"unknown cluster":   {full, "/explain?placement=crp/web&cluster=moon", 404, "there is no cluster moon; there are east, west"},
 	}
 	for name, test := range tests {

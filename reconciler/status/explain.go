@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
@@ -106,10 +107,16 @@ type UnknownError struct {
 
 func (e *UnknownError) Error() string {
 	const few = 20
+	near := ""
+	if len(e.Name) > 3 { // of what is shorter anything is near
+		near = hub.Closest(e.Name, e.Exist)
+	}
 	names := strings.Join(e.Exist[:min(few, len(e.Exist))], ", ")
 	switch {
 	case len(e.Exist) == 0:
 		return fmt.Sprintf("there is no %s %s, and no other either", e.What, e.Name)
+	case near != "":
+		return fmt.Sprintf("there is no %s %s; did you mean %s?", e.What, e.Name, near)
 	case len(e.Exist) > few:
 		names += fmt.Sprintf(" and %d more", len(e.Exist)-few)
 	}

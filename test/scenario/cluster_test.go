@@ -96,6 +96,13 @@ func (a *agent) Set(works []work.Work) {
 	a.works <- works
 }
 
+func (a *agent) Check() {
+	select {
+	case a.changed <- struct{}{}:
+	default:
+	}
+}
+
 func (a *agent) Leave() <-chan struct{} {
 	close(a.leave)
 	return a.left
@@ -183,15 +190,21 @@ func (a *agent) apply(works []work.Work) {
 		told[w.Placement] = w
 		if !w.Remove && !a.failing[w.Placement.Name] {
 			for _, m := range w.Manifests {
+				if w.Spares(m.ID) != "" {
+					wanted[m.ID] = w.Placement
+					continue
+				}
 				a.applyOne(w.Placement, m, wanted)
 			}
-			a.owns[w.Placement] = w.Revision
+			if w.Suspended == "" {
+				a.owns[w.Placement] = w.Revision
+			}
 		}
 	}
 	for _, id := range slices.SortedFunc(maps.Keys(a.objects), api.ID.Compare) {
 		o := a.objects[id]
 		w, isTold := told[o.owner]
-		if _, isWanted := wanted[id]; isWanted || !isTold || w.Keep || a.failing[o.owner.Name] && !w.Remove {
+		if _, isWanted := wanted[id]; isWanted || !isTold || w.Keep || w.Spares(id) != "" || a.failing[o.owner.Name] && !w.Remove {
 			continue
 		}
 		if w.Remove && w.Abandon {
@@ -224,11 +237,12 @@ func (a *agent) applyOne(p api.PlacementKey, m *work.Manifest, wanted map[api.ID
 }
 
 func (a *agent) reportWork(w work.Work) {
-	if w.Remove {
+	removed := w.Remove && w.Suspended == ""
+	if removed {
 		delete(a.owns, w.Placement)
 	}
 	o := ledger.WorkSeen{
-		Cluster: a.name, Placement: w.Placement, At: time.Now(), Revision: w.Revision, Done: true, Total: len(w.Manifests), Removed: w.Remove,
+		Cluster: a.name, Placement: w.Placement, At: time.Now(), Revision: w.Revision, Done: true, Total: len(w.Manifests), Removed: removed,
 	}
 	if a.failing[w.Placement.Name] && !w.Remove {
 		for _, m := range w.Manifests {

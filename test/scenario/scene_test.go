@@ -41,6 +41,8 @@ var update = flag.Bool("update", false, "rewrite what the scenes expect")
 //	heal web east          it can
 //	store fails            the ledger cannot be saved
 //	store works            it can
+//	suspend crp/web east 10m, resume crp/web
+//	                       a person has something left as it is; prints the answer
 //	stop, crash            the daemon ends; a crash saves nothing more
 //	start                  the daemon starts
 //	forget                 the ledger is lost, while it is stopped
@@ -106,6 +108,7 @@ type scene struct {
 	published func()
 	// member makes the agent of a cluster.
 	member func(*agent) reconciler.Member
+	loop   *reconciler.Reconciler
 }
 
 func newScene(t *testing.T) *scene {
@@ -127,14 +130,14 @@ func (s *scene) cluster(name string) *cluster {
 func (s *scene) start() {
 	ctx, cancel := context.WithCancel(s.t.Context())
 	s.end, s.done = cancel, make(chan error, 1)
-	loop := reconciler.New(reconciler.Config{
+	s.loop = reconciler.New(reconciler.Config{
 		Source: s.source, Loader: hub.NewLoader(hub.Options{}), Past: hub.NewLoader(hub.Options{}), Store: s.store,
 		Member: func(c *hub.Cluster, report func(ledger.Observation)) reconciler.Member {
 			return s.member(newAgent(s.cluster(c.Name), report))
 		},
 		Told: func() {}, Publish: s.publish, Log: slog.New(slog.NewTextHandler(s, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
-	go func() { s.done <- loop.Run(ctx) }()
+	go func(loop *reconciler.Reconciler) { s.done <- loop.Run(ctx) }(s.loop)
 	synctest.Wait()
 }
 
@@ -211,6 +214,8 @@ func (s *scene) do(words []string) string {
 		c.set(func() { c.failing[args[0]] = words[0] == "fail" })
 	case "store":
 		s.store.fail(args[0] == "fails")
+	case "suspend", "resume":
+		out = s.order(words[0], args)
 	case "stop":
 		s.stop()
 	case "crash":
@@ -233,6 +238,31 @@ func (s *scene) do(words []string) string {
 	}
 	synctest.Wait()
 	return out
+}
+
+// order has a person suspend or resume SUBJECT [CLUSTER [DURATION]]; an object
+// is KIND/NAMESPACE/NAME.
+func (s *scene) order(what string, args []string) string {
+	o := reconciler.Order{Subject: args[0], By: "alice", Reason: "an incident"}
+	if kind, rest, _ := strings.Cut(args[0], "/"); kind != "crp" && strings.Contains(rest, "/") {
+		namespace, name, _ := strings.Cut(rest, "/")
+		o.Subject, o.Namespace = kind+"/"+name, namespace
+	}
+	if len(args) > 1 && args[1] != "everywhere" {
+		o.Cluster = args[1]
+	}
+	if len(args) > 2 {
+		o.For.Duration = s.duration(args[2])
+	}
+	do := s.loop.Suspend
+	if what == "resume" {
+		do = s.loop.Resume
+	}
+	said, err := do(s.t.Context(), o)
+	if err != nil {
+		return "refused: " + err.Error() + "\n"
+	}
+	return said + "\n"
 }
 
 func (s *scene) duration(text string) time.Duration {
