@@ -77,7 +77,7 @@ func TestTheDaemonSaysWhatItCannotExplain(t *testing.T) {
 		t.Fatal(err)
 	}
 	daemon.Publish(o.report)
-	fails("there is no placement crp/quue; there are crp/queue", "crp/quue")
+	fails("there is no placement crp/quue; did you mean crp/queue?", "crp/quue")
 	fails("there is no cluster moon; there are ap-1, eu-1, eu-2, us-1, us-2", "crp/queue", "moon")
 	listening.Close()
 	fails("no daemon answers at http://", "crp/queue")
