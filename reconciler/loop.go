@@ -118,7 +118,7 @@ func (r *Reconciler) note(p *plan.Plan) {
 // report says what became of everything. When a condition changed is known to
 // the ledger from then on.
 func (r *Reconciler) report(p *plan.Plan, now time.Time) *status.Report {
-	report := status.Build(status.Input{Plan: p, Head: r.head, Ledger: r.ledger, Source: r.source, Now: now, Memo: r.told})
+	report := status.Build(status.Input{Plan: p, Head: r.head, Ledger: r.ledger, Source: r.source, Now: now, Conditions: r.cfg.Conditions, Memo: r.told})
 	for _, t := range report.Transitions {
 		r.ledger.Transit(t.Key, t.Cluster, t.To)
 	}

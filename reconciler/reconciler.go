@@ -56,6 +56,8 @@ type Config struct {
 	Store        ledger.Store
 	// Member makes the agent of a cluster. report never blocks.
 	Member func(c *hub.Cluster, report func(ledger.Observation)) Member
+	// Conditions say which names conditions have in reports.
+	Conditions status.Conditions
 	// Told is called after members were told something new.
 	Told func()
 	// Publish takes each new report, which nobody changes afterwards.

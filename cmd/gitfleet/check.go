@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/gitfleet/gitfleet/gitsource"
+	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
 // Validate names every field that is wrong, as the file calls it, and the flag
@@ -33,6 +34,11 @@ func (c Config) Validate() error {
 		if !s.positive() {
 			errs = append(errs, c.fault(s.key, "must be more than zero"))
 		}
+	}
+	switch status.Conditions(c.Status.Conditions) {
+	case status.CurrentConditions, status.DocumentedConditions:
+	default:
+		errs = append(errs, c.fault("status.conditions", fmt.Sprintf("%q is neither current nor documented", c.Status.Conditions)))
 	}
 	if n := c.History.MaxSize; n > 0 && n < leastHistory {
 		errs = append(errs, c.fault("history.maxSize", "must be at least 64Ki"))

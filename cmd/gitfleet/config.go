@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
 // Config is the daemon's configuration file. Every field is a flag as well, by
@@ -27,6 +29,7 @@ type Config struct {
 	Limits   LimitsConfig  `json:"limits"`
 	Members  MembersConfig `json:"members"`
 	History  HistoryConfig `json:"history"`
+	Status   StatusConfig  `json:"status"`
 }
 
 // SourceConfig says which repository is the hub.
@@ -109,6 +112,12 @@ type MembersConfig struct {
 	DeleteObjects int `json:"deleteObjects,omitempty"`
 }
 
+// StatusConfig says how the status is written.
+type StatusConfig struct {
+	// Conditions are the names of conditions: current or documented.
+	Conditions string `json:"conditions,omitempty"`
+}
+
 func defaultConfig() Config {
 	return Config{
 		FleetName: "default",
@@ -126,6 +135,7 @@ func defaultConfig() Config {
 			DeletePercent: 30, DeleteObjects: 10,
 		},
 		History: HistoryConfig{MaxSize: 64 << 20},
+		Status:  StatusConfig{Conditions: string(status.CurrentConditions)},
 	}
 }
 

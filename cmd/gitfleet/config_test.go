@@ -174,6 +174,7 @@ func TestWrongConfigurationIsRefused(t *testing.T) {
 		"two references":         {file: smallest, args: []string{"--branch", "a", "--tag", "b"}, says: []string{"source: set only one of branch, tag, semver and commit"}},
 		"polled too often":       {file: smallest, args: []string{"--interval", "10ms"}, says: []string{"source.interval: must be at least 1s, is 10ms; use the webhook for speed (--interval)"}},
 		"path outside":           {file: smallest, args: []string{"--path", "../other"}, says: []string{`source.path "../other": must be relative`}},
+		"unknown conditions":     {file: smallest + "status: {conditions: old}", says: []string{`status.conditions: "old" is neither current nor documented (--status-conditions)`}},
 		"hardly any history":     {file: smallest + "history: {maxSize: 1Ki}", says: []string{"history.maxSize: must be at least 64Ki (--history-max-size)"}},
 		"nothing":                {says: []string{"source.url: set the repository that is the hub (--url)", "members: say where the kubeconfigs of the members are"}},
 	}
@@ -223,6 +224,7 @@ var sections = []struct{ prefix, title string }{
 	{"limits.", "Limits"},
 	{"members.", "Members"},
 	{"history.", "History"},
+	{"status.", "Status"},
 }
 
 func settingsTable() string {

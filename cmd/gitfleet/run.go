@@ -24,6 +24,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member"
 	"github.com/gitfleet/gitfleet/reconciler/server"
+	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
 func newRun() *cobra.Command {
@@ -84,7 +85,7 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 	}
 	members.record = record.Add
 	loop = reconciler.New(reconciler.Config{
-		Source: repo, Loader: cfg.loader(), Past: cfg.loader(), Store: store,
+		Source: repo, Loader: cfg.loader(), Past: cfg.loader(), Store: store, Conditions: status.Conditions(cfg.Status.Conditions),
 		Member: members.agent, Told: members.encoder.Rotate, Publish: srv.Publish, Record: record.Add, Log: log,
 	})
 	log.Info("gitfleet is running", "version", version(), "url", repo.Status().URL, "ref", repo.Status().Ref, "listen", listener.Addr().String())

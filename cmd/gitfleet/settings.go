@@ -31,7 +31,8 @@ func (c *Config) settings() []setting {
 	all = append(all, c.Webhook.settings()...)
 	all = append(all, c.Limits.settings()...)
 	all = append(all, c.Members.settings()...)
-	return append(all, c.History.settings()...)
+	all = append(all, c.History.settings()...)
+	return append(all, c.Status.settings()...)
 }
 
 func (s *SourceConfig) settings() []setting {
@@ -105,6 +106,12 @@ func (l *LimitsConfig) settings() []setting {
 		{"limits.objects", "limit-objects", &l.Objects, "objects in one commit"},
 		{"limits.buildTime", "limit-build-time", &l.BuildTime, "how long the build of one kustomization may take"},
 		{"limits.buildOutput", "limit-build-output", &l.BuildOutput, "what the build of one kustomization may write"},
+	}
+}
+
+func (s *StatusConfig) settings() []setting {
+	return []setting{
+		{"status.conditions", "status-conditions", &s.Conditions, "names of conditions: current, or documented for those of the public documentation beside them"},
 	}
 }
 

@@ -13,6 +13,20 @@ const (
 	StatusSynced     = "StatusSynced"
 )
 
+// Older condition types, which the public documentation still has: the first on
+// a placement, with its prefix, the others on a cluster.
+const (
+	Synchronized      = "Synchronized"
+	ResourceScheduled = "ResourceScheduled"
+	ResourceApplied   = "ResourceApplied"
+)
+
+// Reasons that only the older conditions have.
+const (
+	SynchronizeSucceeded = "SynchronizeSucceeded"
+	ScheduleSucceeded    = "ScheduleSucceeded"
+)
+
 // The prefixes of condition types on placements.
 const (
 	PlacementPrefix         = "ClusterResourcePlacement"

@@ -25,7 +25,10 @@ type stamped struct {
 // stamp begins the conditions of a cluster, or with an empty name those of the
 // placement.
 func (b *builder) stamp(cluster string) *stamped {
-	const most = 7 // types of conditions
+	most := 6 // types of conditions, or a few more
+	if b.Conditions == DocumentedConditions {
+		most = 9
+	}
 	s := &stamped{b: b, list: make([]metav1.Condition, 0, most)}
 	if b.record == nil {
 		s.before = b.old.transitions(cluster)

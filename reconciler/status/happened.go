@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -48,7 +47,7 @@ func (b *builder) happened(old *told, after api.PlacementStatus, drifts []Drift)
 			h.add(normal(e.reason, e.message))
 		}
 	}
-	if done(h.after) && !(h.old != nil && done(h.before) && h.fresh(h.before.Conditions[0])) && h.progressed() {
+	if h.done(h.after) && !(h.old != nil && h.done(h.before) && h.fresh(h.before.Conditions[0])) && h.progressed() {
 		h.add(normal(api.PlacementRolloutCompleted, "Placement has finished the rollout process and reached the desired status"))
 	}
 	h.stopping()
@@ -98,12 +97,10 @@ func (h *history) progressed() bool {
 }
 
 // done reports whether all that is expected of a placement is the case.
-func done(s api.PlacementStatus) bool {
-	last := len(s.Conditions) - 1
-	if last < 1 || slices.ContainsFunc(s.Conditions, func(c metav1.Condition) bool { return c.Status != metav1.ConditionTrue }) {
-		return false
-	}
-	return strings.HasSuffix(s.Conditions[last].Type, api.Available) || strings.HasSuffix(s.Conditions[last].Type, api.DiffReported)
+func (h *history) done(s api.PlacementStatus) bool {
+	return isTrue(find(s.Conditions, h.prefix()+api.Scheduled)) && !slices.ContainsFunc(h.expected(), func(typ string) bool {
+		return !isTrue(find(s.Conditions, h.prefix()+typ))
+	})
 }
 
 // scheduling tells of the condition Scheduled: KubeFleet has no event for it.

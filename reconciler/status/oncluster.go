@@ -33,6 +33,7 @@ func (b *builder) cluster(c *plan.OnCluster, d placement.Decision, index string)
 			break
 		}
 	}
+	b.documentedOn(set)
 	s.Conditions = b.finish(set, c.Binding.Cluster)
 	b.objects(c, &s)
 	return s

@@ -102,6 +102,7 @@ func (b *builder) conditions(of *api.PlacementStatus) []metav1.Condition {
 			break
 		}
 	}
+	b.documented(set, of.PlacementStatuses)
 	if b.mirrored() {
 		set.add(b.prefix()+api.StatusSynced, b.synced(of.SelectedResources))
 	}
@@ -171,12 +172,20 @@ func (b *builder) clusters(index string) []api.PerClusterPlacementStatus {
 		}
 	}
 	for _, d := range missing[:max(0, min(len(missing), b.p.Schedule.Wanted-b.p.Schedule.Found))] {
-		out = append(out, api.PerClusterPlacementStatus{Conditions: []metav1.Condition{{
-			Type: api.Scheduled, Status: metav1.ConditionFalse, Reason: api.ScheduleFailed, Message: d.Reason,
-			ObservedGeneration: b.p.Record.Generation, LastTransitionTime: metav1.NewTime(b.unfulfilled()),
-		}}})
+		out = append(out, api.PerClusterPlacementStatus{Conditions: b.missing(d)})
 	}
 	return out
+}
+
+// missing are the conditions of a cluster that could not be found.
+func (b *builder) missing(d placement.Decision) []metav1.Condition {
+	set := &stamped{b: b}
+	set.add(api.Scheduled, verdict{metav1.ConditionFalse, api.ScheduleFailed, d.Reason})
+	b.documentedOn(set)
+	for i := range set.list {
+		set.list[i].LastTransitionTime = metav1.NewTime(b.unfulfilled())
+	}
+	return set.list
 }
 
 // unfulfilled is since when clusters are missing: as long as the condition

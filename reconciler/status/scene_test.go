@@ -34,6 +34,7 @@ var update = flag.Bool("update", false, "rewrite what the scenes expect")
 //
 //	commit v1              the head from now on: the short text of package world
 //	hub v1                 the same in YAML
+//	documented             the setting status.conditions
 //	seen east west         the clusters answer
 //	down east              it does not
 //	member east web        what it says of a placement, a line for each thing:
@@ -90,16 +91,17 @@ func TestScenes(t *testing.T) {
 
 // A scene is a fleet of which nothing is real but what thinks.
 type scene struct {
-	t      testing.TB
-	now    time.Time
-	loader *hub.Loader
-	store  ledger.Store
-	in     plan.Input
-	told   *status.Memo
-	source status.Source
-	asked  map[status.EventKey]int32 // how often events had happened
-	last   *plan.Plan
-	report *status.Report
+	t          testing.TB
+	now        time.Time
+	loader     *hub.Loader
+	store      ledger.Store
+	in         plan.Input
+	told       *status.Memo
+	source     status.Source
+	conditions status.Conditions
+	asked      map[status.EventKey]int32 // how often events had happened
+	last       *plan.Plan
+	report     *status.Report
 }
 
 func newScene(t testing.TB) *scene {
@@ -119,6 +121,8 @@ func (s *scene) do(words []string, data string) (out string, answers bool) {
 		s.commit(args[0], world.Files(s.t, data))
 	case "hub":
 		s.commit(args[0], fstest.MapFS{"hub.yaml": {Data: []byte(data)}})
+	case "documented":
+		s.conditions = status.DocumentedConditions
 	case "seen":
 		for _, c := range args {
 			s.in.Ledger.Fold(ledger.ClusterSeen{Cluster: c, At: s.now, Healthy: true, UID: "uid", Properties: map[string]string{
@@ -178,7 +182,7 @@ func (s *scene) turn() {
 	s.last = plan.Resolve(s.in)
 	s.last.WriteDown(s.in.Ledger)
 	s.source.InForce, s.source.Newest = s.in.Head.Commit, s.in.Head.Commit
-	in := status.Input{Plan: s.last, Head: s.in.Head, Ledger: s.in.Ledger, Source: s.source, Now: s.now, Memo: s.told}
+	in := status.Input{Plan: s.last, Head: s.in.Head, Ledger: s.in.Ledger, Source: s.source, Now: s.now, Conditions: s.conditions, Memo: s.told}
 	s.report = status.Build(in)
 	scenario.Sound(s.t, s.report)
 	for _, t := range s.report.Transitions {

@@ -21,6 +21,8 @@ type Input struct {
 	Ledger *ledger.Ledger
 	Source Source
 	Now    time.Time
+	// Conditions say which names conditions have; empty means the current ones.
+	Conditions Conditions
 	// Memo keeps from one report to the next what did not change; nil keeps
 	// nothing.
 	Memo *Memo
