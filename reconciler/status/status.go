@@ -96,6 +96,9 @@ type Detail struct {
 	Origin   string   `json:"origin,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
 	Internal string   `json:"internal,omitempty"`
+	// Stopped is the cluster whose failed update stops the rollout; empty if
+	// nothing does.
+	Stopped string `json:"stopped,omitempty"`
 	// Clusters are those it holds, by name.
 	Clusters []ClusterDetail `json:"clusters,omitempty"`
 }
@@ -171,7 +174,7 @@ func texts(ps hub.Problems) []string {
 }
 
 func detail(p *plan.Placement) Detail {
-	d := Detail{Placement: p.Key.String(), Warnings: texts(p.Warnings), Internal: p.Internal}
+	d := Detail{Placement: p.Key.String(), Warnings: texts(p.Warnings), Internal: p.Internal, Stopped: p.Rollout.Stopped}
 	if p.Spec != nil {
 		d.Origin = p.Spec.Origin.String()
 	}

@@ -1,0 +1,314 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+// overviewVersion names the schema of an overview in JSON. What has this version
+// keeps its fields; new ones may come.
+const overviewVersion = "gitfleet.dev/status/v1"
+
+// An overview is what somebody wants to know who asks how things are.
+type overview struct {
+	APIVersion string              `json:"apiVersion"`
+	At         time.Time           `json:"at"`
+	Source     overviewSource      `json:"source"`
+	Commit     *overviewCommit     `json:"commit"`            // in force; null before there is one
+	Refused    *overviewRefused    `json:"refused,omitempty"` // the newest, if it is another
+	Placements []overviewPlacement `json:"placements"`
+	Members    overviewMembers     `json:"members"`
+	Drifts     []overviewDrift     `json:"drifts"`
+	// HeldDeletions wait for somebody to allow them.
+	HeldDeletions []overviewBrake `json:"heldDeletions"`
+}
+
+// An overviewSource is how following the repository goes.
+type overviewSource struct {
+	URL         string    `json:"url"`
+	Ref         string    `json:"ref"`
+	LastPoll    time.Time `json:"lastPoll,omitzero"`
+	LastSuccess time.Time `json:"lastSuccess,omitzero"`
+	Failures    int       `json:"failures"`
+	Error       string    `json:"error,omitempty"`
+}
+
+// An overviewCommit is one commit.
+type overviewCommit struct {
+	Hash    string    `json:"hash"`
+	Author  string    `json:"author"`
+	Subject string    `json:"subject"`
+	Time    time.Time `json:"time"`
+	// Since is when it came into force.
+	Since time.Time `json:"since,omitzero"`
+}
+
+// An overviewRefused is a commit that is not in force, and why: file:line first.
+type overviewRefused struct {
+	overviewCommit
+	Problems []string `json:"problems"`
+}
+
+// An overviewPlacement is one placement.
+type overviewPlacement struct {
+	Name   string `json:"name"` // crp/NAME or rp/NAMESPACE/NAME
+	Origin string `json:"origin,omitempty"`
+	// Clusters counts those it holds by how far they are; Missing are those that
+	// could not be chosen.
+	Clusters map[state]int `json:"clusters"`
+	Missing  int           `json:"missing,omitempty"`
+	// Commits brought what the clusters hold, by hash.
+	Commits []string `json:"commits"`
+	// Trouble is why it is not scheduled as it asks.
+	Trouble string `json:"trouble,omitempty"`
+	// Waiting are clusters whose turn has not come; Failed and Unavailable those
+	// where something went wrong.
+	Waiting     []overviewReason `json:"waiting,omitempty"`
+	Failed      []overviewReason `json:"failed,omitempty"`
+	Unavailable []overviewReason `json:"unavailable,omitempty"`
+	// Stopped is the cluster that stops the rollout.
+	Stopped string `json:"stopped,omitempty"`
+}
+
+// An overviewReason is what some clusters have in common.
+type overviewReason struct {
+	Clusters []string `json:"clusters"`
+	Reason   string   `json:"reason"`
+}
+
+// overviewMembers are the member clusters.
+type overviewMembers struct {
+	Total    int              `json:"total"`
+	Ready    int              `json:"ready"`
+	NotReady []overviewMember `json:"notReady"`
+}
+
+// An overviewMember is one that is not ready, since when and why.
+type overviewMember struct {
+	Name   string    `json:"name"`
+	Since  time.Time `json:"since,omitzero"`
+	Reason string    `json:"reason"`
+}
+
+// An overviewDrift is an object that is not as it was applied.
+type overviewDrift struct {
+	Placement string         `json:"placement"`
+	Cluster   string         `json:"cluster"`
+	Object    string         `json:"object"`
+	State     api.DriftState `json:"state"`
+	By        []string       `json:"by,omitempty"`
+	Since     time.Time      `json:"since"`
+}
+
+// An overviewBrake is deletions that are held.
+type overviewBrake struct {
+	Placement string   `json:"placement"`
+	Cluster   string   `json:"cluster"`
+	Objects   []string `json:"objects"`
+}
+
+// newOverview takes from a report what matters at a glance.
+func newOverview(r *status.Report) *overview {
+	git := r.Source.Git
+	o := &overview{
+		APIVersion: overviewVersion, At: r.At,
+		Source:     overviewSource{git.URL, git.Ref, git.LastPoll, git.LastSuccess, git.Failures, git.Error},
+		Placements: []overviewPlacement{}, Drifts: []overviewDrift{}, HeldDeletions: []overviewBrake{},
+	}
+	if r.Source.InForce.Hash != "" {
+		c := commitOverview(r.Source.InForce)
+		c.Since = r.Source.Since
+		o.Commit = &c
+	}
+	if r.Source.Newest.Hash != r.Source.InForce.Hash {
+		o.Refused = refusedOverview(r.Source)
+	}
+	statuses, answers := placementStatuses(r), answering(r)
+	for i := range r.Details {
+		d := &r.Details[i]
+		o.Placements = append(o.Placements, placementOverview(d, statuses[d.Placement], answers))
+		for _, c := range d.Clusters {
+			if len(c.Braked) > 0 {
+				o.HeldDeletions = append(o.HeldDeletions, overviewBrake{d.Placement, c.Cluster, c.Braked})
+			}
+		}
+	}
+	o.Members = memberOverview(r)
+	for i := range r.Drifts {
+		if d := &r.Drifts[i]; d.State == api.DriftStanding || d.State == api.DriftContested || d.State == api.DriftForeign {
+			o.Drifts = append(o.Drifts, driftOverview(d))
+		}
+	}
+	return o
+}
+
+func commitOverview(c hub.Commit) overviewCommit {
+	return overviewCommit{Hash: c.Hash, Author: c.Author, Subject: c.Subject, Time: c.Time}
+}
+
+func refusedOverview(s status.Source) *overviewRefused {
+	out := &overviewRefused{overviewCommit: commitOverview(s.Newest), Problems: []string{}}
+	for _, p := range s.Problems {
+		out.Problems = append(out.Problems, p.Error())
+	}
+	if s.LoadError != "" {
+		out.Problems = append(out.Problems, s.LoadError)
+	}
+	return out
+}
+
+// placementStatuses are the statuses of all placements, by name.
+func placementStatuses(r *status.Report) map[string]*api.PlacementStatus {
+	out := map[string]*api.PlacementStatus{}
+	for _, p := range r.Placements {
+		out[api.PlacementKey{Name: p.Name}.String()] = &p.Status
+	}
+	for _, p := range r.ResourcePlacements {
+		out[api.PlacementKey{Namespace: p.Namespace, Name: p.Name}.String()] = &p.Status
+	}
+	return out
+}
+
+func placementOverview(d *status.Detail, s *api.PlacementStatus, answers map[string]bool) overviewPlacement {
+	out := overviewPlacement{Name: d.Placement, Origin: d.Origin, Clusters: map[state]int{}, Commits: []string{}, Stopped: d.Stopped}
+	on := map[string]*api.PerClusterPlacementStatus{}
+	if s != nil {
+		for i := range s.PlacementStatuses {
+			c := &s.PlacementStatuses[i]
+			if on[c.ClusterName] = c; c.ClusterName == "" {
+				out.Missing++
+			}
+		}
+		out.Trouble = scheduleTrouble(s)
+	}
+	for i := range d.Clusters {
+		c := &d.Clusters[i]
+		at := stateOf(c, on[c.Cluster], answers[c.Cluster])
+		out.Clusters[at]++
+		if c.Commit != "" && !slices.Contains(out.Commits, c.Commit) {
+			out.Commits = append(out.Commits, c.Commit)
+		}
+		switch at {
+		case waiting:
+			out.Waiting = reasoned(out.Waiting, c.Cluster, c.Held)
+		case failed:
+			out.Failed = reasoned(out.Failed, c.Cluster, refusedBy(on[c.Cluster]))
+		case applied:
+			if why := on[c.Cluster]; why != nil {
+				out.Unavailable = reasoned(out.Unavailable, c.Cluster, notAvailable(why))
+			}
+		}
+	}
+	return out
+}
+
+// scheduleTrouble is why a placement is not scheduled as it asks; empty if it
+// is, or has nothing to say yet.
+func scheduleTrouble(s *api.PlacementStatus) string {
+	for _, c := range s.Conditions {
+		if strings.HasSuffix(c.Type, api.Scheduled) && c.Status != metav1.ConditionTrue {
+			return c.Message
+		}
+	}
+	return ""
+}
+
+// reasoned adds a cluster to those with the same reason.
+func reasoned(all []overviewReason, cluster, reason string) []overviewReason {
+	for i := range all {
+		if all[i].Reason == reason {
+			all[i].Clusters = append(all[i].Clusters, cluster)
+			return all
+		}
+	}
+	return append(all, overviewReason{[]string{cluster}, reason})
+}
+
+func memberOverview(r *status.Report) overviewMembers {
+	out := overviewMembers{Total: len(r.Clusters), NotReady: []overviewMember{}}
+	for _, c := range r.Clusters {
+		if isReady(c) {
+			out.Ready++
+			continue
+		}
+		out.NotReady = append(out.NotReady, absence(c))
+	}
+	return out
+}
+
+// absence is since when a member is not ready, and why.
+func absence(c *api.MemberCluster) overviewMember {
+	m := overviewMember{Name: c.Name, Reason: "it has not answered yet"}
+	conditions := slices.Clone(c.Status.Conditions)
+	for _, a := range c.Status.AgentStatus {
+		conditions = append(slices.Clone(a.Conditions), conditions...)
+	}
+	for _, cond := range conditions {
+		if cond.Status != metav1.ConditionTrue {
+			return overviewMember{m.Name, cond.LastTransitionTime.Time, cond.Message}
+		}
+	}
+	return m
+}
+
+func driftOverview(d *status.Drift) overviewDrift {
+	out := overviewDrift{
+		Placement: d.Placement, Cluster: d.Cluster, Object: resourceName(d.ResourceIdentifier), State: d.State, Since: d.FirstSeen,
+	}
+	for _, a := range d.By {
+		out.By = append(out.By, a.String())
+	}
+	return out
+}
+
+// well reports whether a placement has all it asks for, everywhere.
+func (p *overviewPlacement) well() bool {
+	return p.Missing == 0 && p.Trouble == "" && p.Stopped == "" && p.total() == p.Clusters[available]
+}
+
+func (p *overviewPlacement) total() int {
+	all := 0
+	for _, n := range p.Clusters {
+		all += n
+	}
+	return all
+}
+
+// count is how many clusters are available, of how many it asks for.
+func (p *overviewPlacement) count() string {
+	return fmt.Sprintf("%d/%d", p.Clusters[available], p.total()+p.Missing)
+}
+
+// word sums a placement up: the worst that can be said.
+func (p *overviewPlacement) word() (string, style) {
+	n := p.Clusters
+	switch {
+	case p.Stopped != "":
+		return "stopped", red
+	case n[failed] > 0:
+		return "failed", red
+	case p.Trouble != "":
+		return "not scheduled", red
+	case n[unreachable] > 0:
+		return "unreachable", yellow
+	case n[waiting] > 0:
+		return "rolling out", cyan
+	case n[rolling] > 0:
+		return "applying", cyan
+	case n[applied] > 0:
+		return "not available", yellow
+	case n[removing] > 0:
+		return "removing", dim
+	case p.total() == 0:
+		return "nowhere", dim
+	}
+	return "available", green
+}

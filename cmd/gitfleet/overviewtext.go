@@ -1,0 +1,262 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/gitfleet/gitfleet/reconciler/plan"
+)
+
+// Of what there is much of, so many are shown; --all shows everything.
+const (
+	fewPlacements = 20
+	fewTroubles   = 5
+)
+
+// A teller writes an overview for a person.
+type teller struct {
+	page
+	now   time.Time
+	all   bool
+	lines []string
+}
+
+// text is an overview as lines no wider than the page.
+func (o *overview) text(p page, now time.Time, all bool) []string {
+	t := &teller{page: p, now: now, all: all}
+	t.source(o)
+	t.commits(o)
+	t.placements(o.Placements)
+	t.members(o.Members)
+	t.brakes(o.HeldDeletions)
+	t.drifts(o.Drifts)
+	return t.lines
+}
+
+func (t *teller) say(line string) { t.lines = append(t.lines, line) }
+
+// note writes a text of several lines below something.
+func (t *teller) note(s style, head, text string, most int) {
+	for i, line := range wrap(text, t.width-2-wide(head), most) {
+		if i > 0 {
+			head = strings.Repeat(" ", wide(head))
+		}
+		t.say("  " + t.paint(s, head) + line)
+	}
+}
+
+func (t *teller) ago(at time.Time) string {
+	if at.IsZero() {
+		return "never"
+	}
+	return t.span(at) + " ago"
+}
+
+func (t *teller) span(since time.Time) string {
+	return duration.HumanDuration(max(0, t.now.Sub(since)))
+}
+
+func (t *teller) source(o *overview) {
+	s := o.Source
+	head := cmp.Or(s.URL, "no repository yet")
+	if s.Ref != "" {
+		head += "  " + refName(s.Ref)
+	}
+	polled := ", polled " + t.ago(s.LastPoll)
+	t.say(t.paint(bold, shorten(head, t.width-wide(polled))) + polled)
+	if s.Failures > 0 {
+		t.note(red, "cannot be read: ", fmt.Sprintf("%s (%d tries, last success %s)", s.Error, s.Failures, t.ago(s.LastSuccess)), 3)
+	}
+}
+
+// refName is a reference as people call it.
+func refName(ref string) string {
+	for prefix, what := range map[string]string{"refs/heads/": "branch ", "refs/tags/": "tag "} {
+		if name, ok := strings.CutPrefix(ref, prefix); ok {
+			return what + name
+		}
+	}
+	return ref
+}
+
+func (t *teller) commits(o *overview) {
+	if c := o.Commit; c != nil {
+		t.commit(green, "in force ", c, "in force for "+t.span(c.Since))
+	} else {
+		t.say(t.paint(yellow, "in force ") + "none yet")
+	}
+	r := o.Refused
+	if r == nil || r.Hash == "" {
+		return
+	}
+	if len(r.Problems) == 0 {
+		t.commit(cyan, "newest   ", &r.overviewCommit, "being read")
+		return
+	}
+	t.commit(red, "refused  ", &r.overviewCommit, "")
+	t.few(len(r.Problems), "problems; see gitfleet status --all", func(i int) { t.note(red, "", r.Problems[i], 3) })
+}
+
+func (t *teller) commit(s style, head string, c *overviewCommit, more string) {
+	who, _, _ := strings.Cut(c.Author, " <")
+	text := fmt.Sprintf("%s  %s, %s", short(c.Hash), cmp.Or(who, "somebody"), t.ago(c.Time))
+	if more != "" {
+		text += ", " + more
+	}
+	t.say(t.paint(s, head) + shorten(text, t.width-wide(head)))
+	t.say(strings.Repeat(" ", wide(head)) + shorten(c.Subject, t.width-wide(head)))
+}
+
+// few calls show for the first few of so many, and says how many are left.
+func (t *teller) few(n int, what string, show func(i int)) {
+	most := n
+	if !t.all {
+		most = min(n, fewTroubles)
+	}
+	for i := range most {
+		show(i)
+	}
+	if n > most {
+		t.say(t.paint(dim, fmt.Sprintf("  and %d more %s", n-most, what)))
+	}
+}
+
+// The columns of placements; what is left is the name's.
+const (
+	barWidth  = 20
+	wordWidth = 14
+	others    = 1 + barWidth + 2 + 1 + 7 + 1 + 9 + 1 + wordWidth
+)
+
+func (t *teller) placements(all []overviewPlacement) {
+	if len(all) == 0 {
+		t.say("")
+		t.say("No placements.")
+		return
+	}
+	shown := all
+	if !t.all && len(all) > fewPlacements {
+		shown = slices.Clone(all)
+		slices.SortStableFunc(shown, func(a, b overviewPlacement) int { return cmp.Compare(rank(&a), rank(&b)) })
+		shown = shown[:fewPlacements]
+	}
+	name := wide("PLACEMENT")
+	for i := range shown {
+		name = max(name, wide(shown[i].Name))
+	}
+	name = min(name, max(16, t.width-others))
+	t.say("")
+	t.say(t.paint(dim, strings.TrimRight(fit("PLACEMENT", name)+" "+fit("CLUSTERS", barWidth+2)+" "+fit("DONE", 7)+" "+fit("COMMIT", 9)+" STATE", " ")))
+	for i := range shown {
+		t.placement(&shown[i], name)
+	}
+	if n := len(all) - len(shown); n > 0 {
+		t.say(t.paint(dim, fmt.Sprintf("and %d more placements; see gitfleet status --all", n)))
+	}
+	t.legend(shown)
+}
+
+// rank puts first what is not well.
+func rank(p *overviewPlacement) int {
+	if p.well() {
+		return 1
+	}
+	return 0
+}
+
+func (t *teller) placement(p *overviewPlacement, name int) {
+	word, s := p.word()
+	commit := "-"
+	switch n := len(p.Commits); {
+	case n == 1:
+		commit = short(p.Commits[0])
+	case n > 1:
+		commit = fmt.Sprintf("%d commits", n)
+	}
+	t.say(fit(p.Name, name) + " " + bar(t.page, p.Clusters, barWidth) + " " + fit(p.count(), 7) + " " + fit(commit, 9) + " " + t.paint(s, shorten(word, wordWidth)))
+	if p.Trouble != "" {
+		t.note(red, "not scheduled: ", p.Trouble, 3)
+	}
+	if p.Stopped != "" {
+		t.note(red, "stopped: ", "by the failed update of "+p.Stopped, 2)
+	}
+	t.reasons(red, "failed: ", p.Failed)
+	t.reasons(yellow, "not available: ", p.Unavailable)
+	t.reasons(cyan, "waiting: ", p.Waiting)
+}
+
+func (t *teller) reasons(s style, head string, all []overviewReason) {
+	t.few(len(all), "reasons; see gitfleet describe", func(i int) {
+		text := fewOf(all[i].Clusters)
+		if all[i].Reason != "" {
+			text += ": " + all[i].Reason
+		}
+		t.note(s, head, text, 3)
+	})
+}
+
+// legend explains the marks that are there.
+func (t *teller) legend(shown []overviewPlacement) {
+	var parts []string
+	for _, s := range states {
+		for i := range shown {
+			if shown[i].Clusters[s.state] > 0 {
+				parts = append(parts, t.paint(s.style, string(s.mark))+" "+string(s.state))
+				break
+			}
+		}
+	}
+	if len(parts) > 0 {
+		t.say(strings.Join(parts, "  "))
+	}
+}
+
+func (t *teller) members(m overviewMembers) {
+	s := green
+	if m.Ready < m.Total {
+		s = yellow
+	}
+	t.say("")
+	t.say("Members: " + t.paint(s, fmt.Sprintf("%d of %d ready", m.Ready, m.Total)))
+	t.few(len(m.NotReady), "members; see gitfleet get clusters", func(i int) {
+		c := m.NotReady[i]
+		text := c.Reason
+		if !c.Since.IsZero() {
+			text = "for " + t.span(c.Since) + ": " + c.Reason
+		}
+		t.note(yellow, c.Name+" not ready ", text, 2)
+	})
+}
+
+func (t *teller) brakes(all []overviewBrake) {
+	if len(all) == 0 {
+		return
+	}
+	t.say("")
+	t.say(t.paint(yellow, "Deletions held") + " until a commit allows them, with the trailer")
+	t.few(len(all), "clusters; see gitfleet status --all", func(i int) {
+		b := all[i]
+		t.note(plainStyle, "", fmt.Sprintf("%s: %s  for %d on %s: %s", plan.AllowTrailer, b.Placement, len(b.Objects), b.Cluster, b.Objects[0]), 2)
+	})
+}
+
+func (t *teller) drifts(all []overviewDrift) {
+	if len(all) == 0 {
+		return
+	}
+	t.say("")
+	t.say(t.paint(yellow, fmt.Sprintf("Drift: %d", len(all))) + " object(s) not as in Git")
+	t.few(len(all), "objects; see gitfleet drift", func(i int) {
+		d := all[i]
+		text := fmt.Sprintf("%s on %s, %s for %s", d.Object, d.Cluster, d.State, t.span(d.Since))
+		if len(d.By) > 0 {
+			text += " by " + strings.Join(d.By, ", ")
+		}
+		t.note(plainStyle, "", text, 2)
+	})
+}

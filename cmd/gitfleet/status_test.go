@@ -1,0 +1,163 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+// What status prints is what its readers see: it changes on purpose only.
+func TestStatus(t *testing.T) {
+	fleets := map[string]*status.Report{
+		"settled": settledFleet(t).report, "troubled": troubledFleet(t).report,
+		"empty": {At: noon}, "starting": {At: noon, Source: status.Source{Git: status.Git{URL: "https://git.example.com/fleet", Ref: "refs/heads/main"}}},
+	}
+	for name, report := range fleets {
+		_, address := listening(t, report)
+		for output, args := range map[string][]string{"": nil, "-all": {"--all"}, "-json": {"-o", "json"}} {
+			t.Run(name+output, func(t *testing.T) {
+				var got bytes.Buffer
+				transcribe(&got, append([]string{"status", "--server", address}, args...)...)
+				golden(t, "testdata/status/"+name+output+".txt", got.Bytes())
+				for line := range strings.Lines(got.String()) {
+					if output == "" && wide(line)-1 > 80 {
+						t.Errorf("%d columns: %s", wide(line)-1, line)
+					}
+				}
+			})
+		}
+	}
+}
+
+// However many placements and clusters there are, the first page shows those
+// with trouble, and fits.
+func TestStatusOfALargeFleet(t *testing.T) {
+	r := &status.Report{At: noon}
+	for i := range 300 {
+		d := status.Detail{Placement: "crp/" + strings.Repeat("long-", i%9) + string(rune('a'+i%26))}
+		for j := range 250 {
+			d.Clusters = append(d.Clusters, status.ClusterDetail{Cluster: "c", Available: i%7 > 0 || j > 3, Applied: true, Commit: firstCommit})
+		}
+		r.Details = append(r.Details, d)
+	}
+	r.Clusters = append(r.Clusters, cluster("c", true))
+	lines := newOverview(r).text(page{width: 80}, noon, false)
+	if len(lines) > 40 {
+		t.Errorf("%d lines", len(lines))
+	}
+	troubled := 0
+	for _, line := range lines {
+		if wide(line) > 80 {
+			t.Errorf("%d columns: %s", wide(line), line)
+		}
+		if strings.HasSuffix(line, "not available") {
+			troubled++
+		}
+	}
+	if troubled != fewPlacements {
+		t.Errorf("%d placements with trouble are shown:\n%s", troubled, strings.Join(lines, "\n"))
+	}
+}
+
+// A bar has a mark for whatever is there, and never more than fit.
+func TestBar(t *testing.T) {
+	for name, test := range map[string]struct {
+		counts map[state]int
+		want   string
+	}{
+		"nothing":    {nil, "[          ]"},
+		"few":        {map[state]int{available: 3, waiting: 2}, "[###..     ]"},
+		"exactly":    {map[state]int{available: 8, failed: 2}, "[########!!]"},
+		"many":       {map[state]int{available: 500, rolling: 500}, "[#####>>>>>]"},
+		"one of all": {map[state]int{available: 999, failed: 1}, "[#########!]"},
+		"every state": {map[state]int{available: 1000, applied: 1, rolling: 1, waiting: 1, failed: 1, unreachable: 1, removing: 1},
+			"[####=>.!?-]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := bar(page{}, test.counts, 10); got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+// Colours do not move anything.
+func TestColoursAreOnlyColours(t *testing.T) {
+	o := newOverview(troubledFleet(t).report)
+	plain := o.text(page{width: 80}, o.At, true)
+	painted := strings.Join(o.text(page{width: 80, colour: true}, o.At, true), "\n")
+	if !strings.Contains(painted, "\033[31m") {
+		t.Error("nothing is red")
+	}
+	for _, s := range []style{bold, dim, red, green, yellow, cyan} {
+		painted = strings.ReplaceAll(painted, "\033["+string(s)+"m", "")
+	}
+	if painted = strings.ReplaceAll(painted, "\033[0m", ""); painted != strings.Join(plain, "\n") {
+		t.Errorf("without colours it is\n%s", painted)
+	}
+}
+
+// Where there is no terminal, a watcher prints what is there and then each
+// change; the mere passing of time is none.
+func TestStatusWatchTellsChanges(t *testing.T) {
+	s := settledFleet(t)
+	daemon, address := listening(t, s.report)
+	out := &pages{news: make(chan struct{}, 1)}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	root := newRoot()
+	root.SetArgs([]string{"status", "--watch", "--server", address})
+	root.SetOut(out)
+	go func() { done <- root.ExecuteContext(ctx) }()
+	out.until(t, "PLACEMENT", 1)
+	for range 3 {
+		s.turn(time.Minute)
+		daemon.Publish(s.report)
+	}
+	s.down("chi", "gone for good")
+	s.turn(time.Minute)
+	daemon.Publish(s.report)
+	out.until(t, "gone for good", 1)
+	cancel()
+	if err := <-done; err != nil {
+		t.Errorf("ended with %v", err)
+	}
+	if n := strings.Count(out.text.String(), "PLACEMENT"); n != 2 {
+		t.Errorf("printed %d times:\n%s", n, &out.text)
+	}
+}
+
+// A screen is replaced line by line, and never scrolls.
+func TestAScreenfulFits(t *testing.T) {
+	lines := []string{"one", "two", "three", "four"}
+	for name, test := range map[string]struct {
+		p    page
+		want string
+	}{
+		"room enough": {page{width: 20, height: 9}, "\033[Hone\033[K\r\ntwo\033[K\r\nthree\033[K\r\nfour\033[K\r\n\033[J"},
+		"too low":     {page{width: 20, height: 4}, "\033[Hone\033[K\r\ntwo\033[K\r\n… 2 more lines; make the window higher\033[K\r\n\033[J"},
+		"hardly any":  {page{width: 20, height: 1}, "\033[H… 5 more lines; make the window higher\033[K\r\n\033[J"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := screenful(test.p, lines, nil); got != test.want {
+				t.Errorf("got %q\nwant %q", got, test.want)
+			}
+		})
+	}
+	if lines[2] != "three" {
+		t.Error("it changes what it was given")
+	}
+}
+
+func TestStatusRefusesWrongArguments(t *testing.T) {
+	for _, args := range [][]string{{"status", "crp"}, {"status", "-o", "xml"}} {
+		var out, errOut bytes.Buffer
+		if code := run(args, &out, &errOut); code != exitError || errOut.Len() == 0 {
+			t.Errorf("%v: exit code %d: %s", args, code, &errOut)
+		}
+	}
+}
