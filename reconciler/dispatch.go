@@ -150,6 +150,9 @@ func (r *Reconciler) start(ctx context.Context, c *hub.Cluster) *running {
 		member: r.cfg.Member(c, report), cancel: cancel,
 		done: make(chan struct{}), credentials: credentials(c),
 	}
+	if m, ok := m.member.(Rememberer); ok {
+		m.Recall(r.ledger.Drifts(c.Name))
+	}
 	before := r.ending[c.Name]
 	delete(r.ending, c.Name)
 	r.members[c.Name] = m

@@ -47,6 +47,13 @@ type Member interface {
 	Run(ctx context.Context) error
 }
 
+// A Rememberer is a member that says in each report of a placement all that is
+// remembered of drifts, also from before it was started.
+type Rememberer interface {
+	// Recall is called once, before Run, with what was remembered.
+	Recall(map[api.PlacementKey][]ledger.Drift)
+}
+
 // Config is what the loop is made of. All fields but Record must be set.
 type Config struct {
 	Source Source

@@ -153,11 +153,11 @@ func TestRivalsAreThoseWhoOwnWhatTheHubSets(t *testing.T) {
 	}{
 		"an autoscaler on a replica count of the hub": {web,
 			func(s *server) { s.scale("kube-controller-manager", 5) },
-			[]Rival{{Path: "/spec/replicas", Value: "5", Autoscaler: true,
+			[]Rival{{Path: "/spec/replicas", Value: "5", Wanted: "3", Autoscaler: true,
 				By: api.Actor{Manager: "kube-controller-manager", Operation: "Update", Subresource: "scale"}}}},
 		"a person": {web,
 			func(s *server) { s.scale("kubectl", 5) },
-			[]Rival{{Path: "/spec/replicas", Value: "5",
+			[]Rival{{Path: "/spec/replicas", Value: "5", Wanted: "3",
 				By: api.Actor{Manager: "kubectl", Operation: "Update", Subresource: "scale"}}}},
 		"an autoscaler where the hub leaves the count open": {
 			"{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop, labels: {tier: front}}}",

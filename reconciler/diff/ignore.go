@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -216,4 +217,20 @@ func disregardPath(hub, member any, path fieldpath.Path) {
 	if len(path) > 1 {
 		disregardPath(element(hub, path[0]), element(member, path[0]), path[1:])
 	}
+}
+
+// Ignored lists how hub and member differ where the object's own annotation asks
+// to leave it alone. It is made without a dry run; see Options.
+func Ignored(hub, member *unstructured.Unstructured) []api.PatchDetail {
+	pointers, _ := IgnoredFields(hub)
+	if member == nil || len(pointers) == 0 {
+		return nil
+	}
+	all := hub.DeepCopy()
+	notes := all.GetAnnotations()
+	delete(notes, api.IgnoreFieldsAnnotation)
+	all.SetAnnotations(notes)
+	return slices.DeleteFunc(Compare(all, member, Options{Structural: true}), func(d api.PatchDetail) bool {
+		return !slices.ContainsFunc(pointers, func(p string) bool { return d.Path == p || strings.HasPrefix(d.Path, p+"/") })
+	})
 }

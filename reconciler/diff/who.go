@@ -57,6 +57,12 @@ func Differences(live *unstructured.Unstructured, manager string, details []api.
 	return list
 }
 
+// Since lists who wrote to a live object since a manager last applied it, the
+// newest first.
+func Since(live *unstructured.Unstructured, manager string) []api.Actor {
+	return Who(live, manager, appliedAt(live.GetManagedFields(), manager), nil)
+}
+
 // appliedAt is when a manager last applied something; zero if it never did.
 func appliedAt(entries []metav1.ManagedFieldsEntry, manager string) time.Time {
 	for i := range entries {
@@ -125,7 +131,9 @@ func owns(set *fieldpath.Set, live any, path []string) bool {
 type Rival struct {
 	Path  string // a JSON pointer into the live object
 	Value string // what it is now
-	By    api.Actor
+	// Wanted is what the hub sets it to.
+	Wanted string
+	By     api.Actor
 	// Autoscaler says that it is not a person, but a controller that scales.
 	Autoscaler bool
 }
@@ -142,16 +150,27 @@ func Rivals(desired, live *unstructured.Unstructured) []Rival {
 			continue
 		}
 		fieldsOf(e).Leaves().Iterate(func(path fieldpath.Path) {
-			if _, _, wanted := locate(desired.Object, path); !wanted {
-				return
-			}
-			if pointer, value, ok := locate(live.Object, path); ok {
-				list = append(list, Rival{Path: pointer, Value: text(plain(value)), By: actor(e), Autoscaler: autoscaler(e)})
+			_, wanted, sets := locate(desired.Object, path)
+			if pointer, value, ok := locate(live.Object, path); ok && sets {
+				list = append(list, Rival{
+					Path: pointer, Value: text(plain(value)), Wanted: text(plain(wanted)), By: actor(e), Autoscaler: autoscaler(e),
+				})
 			}
 		})
 	}
 	slices.SortStableFunc(list, func(a, b Rival) int { return strings.Compare(a.Path, b.Path) })
 	return list
+}
+
+// Autoscaled reports whether a controller owns fields through the scale of an
+// object.
+func Autoscaled(entries []metav1.ManagedFieldsEntry) bool {
+	for i := range entries {
+		if autoscaler(&entries[i]) {
+			return true
+		}
+	}
+	return false
 }
 
 // autoscaler tells a controller from a person: kubectl scale goes the same way

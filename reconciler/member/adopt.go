@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/csaupgrade"
@@ -17,8 +16,8 @@ import (
 
 // body is what is sent to apply an object: the bytes that all clusters share,
 // or, where fields are to be left to others, what fits this cluster's object.
-func (s *session) body(t task, commit string, found *unstructured.Unstructured) ([]byte, error) {
-	if found == nil || !leavesFields(t.manifest) {
+func (s *session) body(t task, commit string, saw sight) ([]byte, error) {
+	if saw.live == nil || !leavesFields(t.manifest) && len(saw.rivals) == 0 {
 		return s.cfg.Encoder.encode(t.manifest, t.placement, commit)
 	}
 	pointers, err := diff.IgnoredFields(t.manifest.Object.Object)
@@ -26,7 +25,7 @@ func (s *session) body(t task, commit string, found *unstructured.Unstructured) 
 		return nil, err
 	}
 	own := *t.manifest.Object
-	own.Object = diff.Leave(own.Object, found, pointers, api.FieldManager)
+	own.Object = diff.Leave(own.Object, saw.live, append(pointers, paths(saw.rivals)...), api.FieldManager)
 	return s.cfg.Encoder.alone(&work.Manifest{Object: &own, Envelope: t.manifest.Envelope}, t.placement, commit)
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/health"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
 // A task is one object to be seen to.
@@ -28,6 +29,9 @@ type task struct {
 	drift  bool
 	// spared is why the object is only looked at; empty if it is not.
 	spared string
+	// found is what was found of an object that was never applied; nil if nobody
+	// looked.
+	found *finding
 }
 
 // An outcome is what came of a task.
@@ -39,6 +43,9 @@ type outcome struct {
 	written *metav1.PartialObjectMetadata // nil if nothing was written
 	diffs   []api.Difference
 	gen     int64
+	sight
+	// before is what was put back, if the task was to put something back.
+	before ledger.Drift
 }
 
 // process sees to some objects: applies those that are not as wanted, removes
@@ -149,9 +156,14 @@ func (s *session) task(id api.ID, w wanted) (task, bool) {
 	}
 	t.drift = l == nil || l.managed != t.item.Managed || l.fleet != s.cfg.Fleet
 	if !t.drift {
-		return t, s.trouble[id] != nil || s.unverified(w.placement, id)
+		return t, s.trouble[id] != nil || s.unverified(w)
 	}
-	return t, s.undone(t, l)
+	return t, s.protects(w.placement) || s.undone(t, l)
+}
+
+// protects says that a placement does not put back what others change.
+func (s *session) protects(p api.PlacementKey) bool {
+	return s.works[p].Strategy.WhenToApply == api.ApplyIfNotDrifted
 }
 
 // learn makes sure that we know how the cluster serves the kinds of some
@@ -290,6 +302,7 @@ func (s *session) apply(ctx context.Context, tasks []task, touched map[api.Place
 		if n < 0 {
 			n = len(tasks)
 		}
+		s.survey(ctx, tasks[:n])
 		for _, o := range s.concurrently(ctx, tasks[:n]) {
 			s.conclude(o, touched)
 		}
@@ -360,9 +373,10 @@ func (s *session) conclude(o outcome, touched map[api.PlacementKey]bool) {
 		it.Version, it.Hash, it.Managed, it.UID = o.res.Version, o.manifest.Hash, l.managed, l.uid
 		s.inv[o.placement].items.put(*it)
 	}
-	if o.err == nil && o.cond.Reason != api.AppliedWithFailedDriftDetection && diff.CompareAfter(s.works[o.placement].Strategy) {
+	if o.err == nil && o.cond.Reason != api.AppliedWithFailedDriftDetection && s.verifies(o.wanted) {
 		s.verified[id] = s.standing(id)
 	}
+	s.recall(&o)
 	if o.asWanted() {
 		delete(s.trouble, id)
 		return

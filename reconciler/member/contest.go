@@ -8,6 +8,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
 // flips remember how often somebody undid what we applied of one object.
@@ -48,16 +49,20 @@ func (s *session) contest(t task, l *live, f flips) {
 	if old != nil && old.next.Equal(f.Due()) {
 		return
 	}
-	by := cmp.Or(f.By, "another writer")
+	who := cmp.Or(f.By, "another writer")
+	if d := s.memory[t.placement][id]; len(d.By) > 0 && d.By[0].Manager == f.By {
+		who = d.By[0].String()
+	}
 	s.cfg.Log.Warn("object is contested: somebody keeps undoing what is applied; it is put back more slowly",
-		"cluster", s.cfg.Name, "placement", t.placement.String(), "object", id.String(), "by", by, "times", f.Total)
+		"cluster", s.cfg.Name, "placement", t.placement.String(), "object", id.String(), "by", who, "times", f.Total)
 	c := &trouble{
 		cond: diff.NotApplied(api.Contested, fmt.Sprintf("%s keeps undoing what the manifest sets: put back %d times so far, next at %s",
-			by, f.Total, f.Due().Format(time.TimeOnly))),
+			who, f.Total-1, f.Due().Format(time.TimeOnly))),
 		since: time.Now(), hash: t.manifest.Hash, next: f.Due(),
 	}
 	if l != nil {
 		c.gen = l.generation
 	}
 	s.trouble[id] = c
+	s.note(t, api.DriftContested, ledger.Drift{Message: c.cond.Message}, false)
 }

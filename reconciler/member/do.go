@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -31,11 +30,6 @@ func (s *session) do(ctx context.Context, t task) outcome {
 		s.cfg.Metrics.Applies.WithLabelValues(s.cfg.Name, string(o.do), result).Inc()
 		s.cfg.Metrics.Seconds.WithLabelValues(s.cfg.Name).Observe(time.Since(start).Seconds())
 	}
-	if t.drift && o.written != nil {
-		s.cfg.Metrics.Repairs.WithLabelValues(s.cfg.Name).Inc()
-		s.cfg.Log.Info("put back what somebody changed", "cluster", s.cfg.Name,
-			"placement", t.placement.String(), "object", t.manifest.ID.String())
-	}
 	return o
 }
 
@@ -50,25 +44,44 @@ func (s *session) attempt(ctx context.Context, t task) outcome {
 }
 
 // shortcut answers the cases in which nothing needs to be read first: what is
-// ours is applied, and so is what may be taken over whatever it is.
+// ours and as we left it is applied, and so is what is not there, or may be
+// taken over whatever it is.
 func (s *session) shortcut(ctx context.Context, t task) (outcome, bool) {
 	strategy := s.works[t.placement].Strategy
-	l := s.live.of(t.manifest.ID)
-	switch {
-	case strategy.Type == api.ReportDiff || diff.CompareAfter(strategy) || leavesFields(t.manifest):
-		return outcome{}, false
-	case l != nil && l.fleet != s.cfg.Fleet && l.fleet != "":
-		return outcome{}, false
-	case t.item.Hash == "" && strategy.WhenToTakeOver != api.TakeOverAlways:
-		return outcome{}, false
-	case strategy.WhenToApply == api.ApplyIfNotDrifted && t.item.Hash == t.manifest.Hash && l != nil:
+	if strategy.Type == api.ReportDiff || diff.CompareAfter(strategy) || t.drift {
 		return outcome{}, false
 	}
 	do := diff.Apply
-	if l == nil {
-		do = diff.Create
+	switch l := s.live.of(t.manifest.ID); {
+	case t.item.Hash == "":
+		if do = s.foundOperation(t); do == diff.NeedRead {
+			return outcome{}, false
+		}
+	case leavesFields(t.manifest) || l == nil || l.fleet != s.cfg.Fleet && l.fleet != "":
+		return outcome{}, false
+	case l.owned && !strategy.AllowCoOwnership || s.scaled(t.wanted):
+		return outcome{}, false
+	case strategy.WhenToApply == api.ApplyIfNotDrifted && t.item.Hash == t.manifest.Hash:
+		return outcome{}, false
 	}
-	return s.write(ctx, t, do, nil), true
+	return s.write(ctx, t, do, sight{}), true
+}
+
+// foundOperation says what to do about an object that was never applied, by
+// what the survey found: NeedRead if that is not enough to tell.
+func (s *session) foundOperation(t task) diff.Operation {
+	switch {
+	case t.found == nil:
+		return diff.NeedRead
+	case t.found.meta == nil:
+		return diff.Create
+	case leavesFields(t.manifest) || scales(t, t.found.meta.ManagedFields):
+		return diff.NeedRead
+	}
+	if do, _ := diff.Decide(s.facts(t, t.found.meta)); do == diff.TakeOver || do == diff.Apply {
+		return do
+	}
+	return diff.NeedRead
 }
 
 // leavesFields reports whether an object has fields that others may change.
@@ -76,27 +89,35 @@ func leavesFields(m *work.Manifest) bool {
 	return m.Object.Object.GetAnnotations()[api.IgnoreFieldsAnnotation] != ""
 }
 
+// A sight is a live object as it was read before something is done about it.
+type sight struct {
+	live   *unstructured.Unstructured // nil if it is not there, or was not read
+	rivals []rival
+}
+
 // careful reads the live object, compares it where the strategy asks for it,
 // and does what the table says.
 func (s *session) careful(ctx context.Context, t task) outcome {
 	o := outcome{task: t, do: diff.NeedRead}
-	found, err := s.read(ctx, t.res, t.manifest.ID)
+	live, err := s.read(ctx, t.res, t.manifest.ID)
 	if err != nil {
 		return s.unread(o, diff.ReadFailed(err), err)
 	}
-	c := s.facts(t, found)
-	var degraded bool
+	saw := sight{live, s.rivals(ctx, t, live)}
+	facts := diff.Case{Live: diff.Absent, Strategy: s.works[t.placement].Strategy}
+	if live != nil {
+		facts = s.facts(t, live)
+	}
+	var c comparison
 	for {
-		do, why := diff.Decide(c)
-		if do == diff.NeedRead {
-			o.diffs, degraded, err = s.compare(ctx, t, found)
-			if err != nil {
-				return s.unread(o, s.compareFailed(t, c, err), err)
-			}
-			c.Compared, c.Diffs = true, len(o.diffs)
-			continue
+		do, why := diff.Decide(facts)
+		if do != diff.NeedRead {
+			return s.carryOut(ctx, t, saw, do, why, c)
 		}
-		return s.carryOut(ctx, t, found, do, why, o.diffs, degraded)
+		if c, err = s.compare(ctx, t, live, saw.rivals); err != nil {
+			return s.unread(o, compareFailed(facts, err), err)
+		}
+		facts.Compared, facts.Diffs = true, len(c.diffs)
 	}
 }
 
@@ -109,69 +130,76 @@ func (s *session) unread(o outcome, cond metav1.Condition, err error) outcome {
 	return o
 }
 
-func (s *session) compareFailed(t task, c diff.Case, err error) metav1.Condition {
+func compareFailed(c diff.Case, err error) metav1.Condition {
 	if c.Owner == diff.Ours {
 		return diff.DriftCompareFailed(err)
 	}
 	return diff.TakeOverCompareFailed(err)
 }
 
-// facts are what Decide wants to know.
-func (s *session) facts(t task, found *unstructured.Unstructured) diff.Case {
-	c := diff.Case{Live: diff.Absent, Strategy: s.works[t.placement].Strategy}
-	if found == nil {
-		return c
+// facts are what Decide wants to know of a live object.
+func (s *session) facts(t task, live metav1.Object) diff.Case {
+	applied := t.item != nil && t.item.Hash != ""
+	c := diff.Case{
+		Live: diff.Present, Strategy: s.works[t.placement].Strategy,
+		Owner:   diff.OwnerOf(live, s.cfg.Fleet, t.placement, s.gone),
+		CoOwned: len(live.GetOwnerReferences()) > 0,
+		Changed: t.item == nil || t.item.Hash != t.manifest.Hash,
+		Drifted: applied && diff.ApplyHash(live.GetManagedFields(), api.FieldManager) != t.item.Managed,
 	}
-	c.Live = diff.Present
-	c.Owner = diff.OwnerOf(found, s.cfg.Fleet, t.placement, s.gone)
-	c.CoOwned = len(found.GetOwnerReferences()) > 0
-	c.Changed = t.item == nil || t.item.Hash != t.manifest.Hash
-	c.Drifted = t.item != nil && t.item.Hash != "" &&
-		diff.ApplyHash(found.GetManagedFields(), api.FieldManager) != t.item.Managed
+	if c.Owner == diff.Foreign && applied && live.GetUID() == t.item.UID {
+		c.Owner = diff.Ours // somebody took our label off; that makes it no other object
+	}
 	return c
 }
 
-// gone reports whether a placement named in a marker does not exist here any
-// more, so that the marker is stale.
+// gone reports whether a placement named in the marker of an object that another
+// one wants has no say about it any more, so that the marker is stale: it does
+// not exist here, or has been told that it is to give the object up.
 func (s *session) gone(placement string) bool {
 	for p := range s.works {
 		if p.String() == placement {
-			return false
+			return s.leaves(p)
 		}
 	}
 	return true
 }
 
 // carryOut does what was decided.
-func (s *session) carryOut(ctx context.Context, t task, found *unstructured.Unstructured, do diff.Operation, why diff.Refusal, diffs []api.Difference, degraded bool) outcome {
-	o := outcome{task: t, do: do, diffs: diffs}
-	if found != nil {
-		o.gen = found.GetGeneration()
+func (s *session) carryOut(ctx context.Context, t task, saw sight, do diff.Operation, why diff.Refusal, c comparison) outcome {
+	o := outcome{task: t, do: do, diffs: c.diffs, sight: saw}
+	if saw.live != nil {
+		o.gen = saw.live.GetGeneration()
 	}
 	switch do {
 	case diff.Create, diff.Apply, diff.TakeOver:
-		o = s.write(ctx, t, do, found)
+		o = s.write(ctx, t, do, saw)
 		if o.written != nil && diff.CompareAfter(s.works[t.placement].Strategy) {
 			s.compareAfter(ctx, &o)
 		}
 	case diff.Nothing:
 		o.cond = diff.Applied()
 	case diff.Report:
-		o.cond = diff.Reported(len(diffs), degraded)
+		o.cond = diff.Reported(len(c.diffs), c.degraded)
+		o.cond.Message += c.note
 	case diff.Refuse:
-		o.cond = diff.Refused(why, diff.Owners(found, s.cfg.Fleet, t.placement), degraded)
+		o.cond = diff.Refused(why, diff.Owners(saw.live, s.cfg.Fleet, t.placement), c.degraded)
+		o.cond.Message += c.note
 	}
 	return o
 }
 
-// write applies an object. found is the live one, as far as it was read.
-func (s *session) write(ctx context.Context, t task, do diff.Operation, found *unstructured.Unstructured) outcome {
-	o := outcome{task: t, do: do}
+// write applies an object, of which saw is what was read of the live one.
+func (s *session) write(ctx context.Context, t task, do diff.Operation, saw sight) outcome {
+	o := outcome{task: t, do: do, sight: saw}
 	commit := s.works[t.placement].Revision.Commit
 	if t.item.Hash == t.manifest.Hash {
 		commit = t.item.Commit
 	}
-	body, err := s.body(t, commit, found)
+	if t.drift {
+		o.before = s.before(t, saw.live, saw.rivals)
+	}
+	body, err := s.body(t, commit, saw)
 	if err == nil {
 		o.written, err = s.patch(ctx, t.res, t.manifest.ID, body, diff.Force(s.works[t.placement].Strategy))
 	}
@@ -181,56 +209,23 @@ func (s *session) write(ctx context.Context, t task, do diff.Operation, found *u
 	if err != nil {
 		o.err = err
 		o.written = nil
-		o.cond = diff.ApplyFailed(do, scrub(t.manifest, err))
+		o.cond = diff.ApplyFailed(do, s.scrub(ctx, t, saw.live, err))
 		return o
+	}
+	if o.before.Deleted && o.written.UID == t.item.UID {
+		o.before.Deleted = false // it was there all the time
 	}
 	o.gen = o.written.Generation
 	o.cond = diff.Applied()
 	return o
 }
 
-// compareAfter looks for differences that applying did not mend. They are
-// drifts of an object that is applied all the same.
-func (s *session) compareAfter(ctx context.Context, o *outcome) {
-	found, err := s.read(ctx, o.res, o.manifest.ID)
-	if err == nil && found == nil {
-		err = errors.New("it is gone")
+// scrub takes out of an error what it may quote of a Secret: of the one that was
+// sent, and of the one that is there.
+func (s *session) scrub(ctx context.Context, t task, live *unstructured.Unstructured, err error) error {
+	desired := t.manifest.Object.Object
+	if live == nil && answered(err) && desired.GetKind() == "Secret" {
+		live, _ = s.read(ctx, t.res, t.manifest.ID) // as far as it can be read
 	}
-	if err == nil {
-		o.diffs, _, err = s.compare(ctx, o.task, found)
-	}
-	if err != nil {
-		o.cond = diff.AppliedUnverified()
-	}
-}
-
-// compare lists how the wanted object and the live one differ, and who made it
-// so. A partial comparison asks the server what the object would be; if it
-// holds the object to be invalid, the comparison is a full one, and degraded
-// says so.
-func (s *session) compare(ctx context.Context, t task, found *unstructured.Unstructured) (diffs []api.Difference, degraded bool, err error) {
-	details, degraded, err := s.details(ctx, t, found)
-	return diff.Differences(found, api.FieldManager, details), degraded, err
-}
-
-func (s *session) details(ctx context.Context, t task, found *unstructured.Unstructured) (details []api.PatchDetail, degraded bool, err error) {
-	wanted := t.manifest.Object.Object
-	if found == nil {
-		return diff.Compare(wanted, nil, diff.Options{}), false, nil
-	}
-	if s.works[t.placement].Strategy.ComparisonOption == api.FullComparison {
-		return diff.Compare(wanted, found, diff.Options{}), false, nil
-	}
-	body, err := s.cfg.Encoder.encode(t.manifest, t.placement, "")
-	if err != nil {
-		return nil, false, err
-	}
-	merged, err := s.dryRun(ctx, t.res, t.manifest.ID, body)
-	if apierrors.IsInvalid(err) {
-		return diff.Compare(wanted, found, diff.Options{}), true, nil
-	}
-	if err != nil {
-		return nil, false, scrub(t.manifest, err)
-	}
-	return diff.Compare(merged, found, diff.Options{}), false, nil
+	return diff.SecretsOf(desired, live).Error(err)
 }

@@ -17,6 +17,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
@@ -90,13 +91,17 @@ type Agent struct {
 	check chan struct{}
 	// leave is closed when the cluster is to be left, left when that is done.
 	leave, left chan struct{}
+	// memory is what others changed here, flips how often they undid what we had
+	// applied; only Run looks at them.
+	memory memory
+	flips  map[api.ID]flips
 }
 
 // New returns an agent that does nothing until it runs.
 func New(cfg Config) *Agent {
 	return &Agent{
 		cfg: cfg.withDefaults(), works: make(chan []work.Work, 1), check: make(chan struct{}, 1),
-		leave: make(chan struct{}), left: make(chan struct{}),
+		leave: make(chan struct{}), left: make(chan struct{}), memory: memory{}, flips: map[api.ID]flips{},
 	}
 }
 

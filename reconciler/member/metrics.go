@@ -7,7 +7,8 @@ import "github.com/prometheus/client_golang/prometheus"
 type Metrics struct {
 	// Applies counts writes of objects by cluster, action and result.
 	Applies *prometheus.CounterVec
-	// Repairs counts objects that had to be put back, by cluster.
+	// Repairs counts objects that had to be put back, by cluster and by whether
+	// they were edited or deleted.
 	Repairs *prometheus.CounterVec
 	// Undone counts how often somebody changed or removed what we had applied.
 	Undone *prometheus.CounterVec
@@ -22,8 +23,8 @@ func NewMetrics() *Metrics {
 			Name: "gitfleet_apply_total", Help: "Writes to member clusters, by cluster, action and result.",
 		}, []string{"cluster", "action", "result"}),
 		Repairs: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "gitfleet_drift_repairs_total", Help: "Objects put back after somebody changed or removed them.",
-		}, []string{"cluster"}),
+			Name: "gitfleet_drift_repairs_total", Help: "Objects put back after somebody changed them, by cluster and change: edited or deleted.",
+		}, []string{"cluster", "change"}),
 		Undone: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "gitfleet_drifts_total", Help: "Times that somebody changed or removed what was applied, by cluster.",
 		}, []string{"cluster"}),

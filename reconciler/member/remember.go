@@ -22,7 +22,9 @@ func (s *session) remember(o outcome) {
 	case o.written != nil:
 		e.Event = s.written(o)
 		if e.Event == history.Repaired {
-			e.By = s.flips[o.manifest.ID].By
+			if e.By = s.flips[o.manifest.ID].By; len(o.before.By) > 0 {
+				e.By = by(o.before.By)
+			}
 		}
 	case o.cond.Status == metav1.ConditionFalse && !s.reports(o.placement):
 		if t := s.trouble[o.manifest.ID]; t != nil && t.hash == o.manifest.Hash && t.cond.Reason == o.cond.Reason {

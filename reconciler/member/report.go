@@ -53,6 +53,8 @@ func (s *session) report(ctx context.Context, p api.PlacementKey) {
 			o.Exceptions = append(o.Exceptions, state)
 		}
 	}
+	s.ended(p)
+	o.Drifts = s.memory.list(p)
 	if inv := s.inv[p]; inv != nil {
 		for id, why := range s.braked {
 			if inv.items.has(id) {

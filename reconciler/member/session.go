@@ -27,7 +27,7 @@ type session struct {
 	watch map[schema.GroupVersionKind]*kindWatch
 	// trouble is what keeps an object from being as it should.
 	trouble map[api.ID]*trouble
-	// verified is how objects stood that are compared in full, when they last were.
+	// verified is how objects stood when they were last seen to.
 	verified map[api.ID]standing
 
 	works  map[api.PlacementKey]work.Work
@@ -36,8 +36,6 @@ type session struct {
 	blocked bool
 	// leaving says that everything here is being given up.
 	leaving bool
-	// flips remember how often somebody undid what we applied.
-	flips map[api.ID]flips
 	// compared is when what is only reported was last compared.
 	compared time.Time
 	// braked are objects whose deletion is held, and why.
@@ -77,7 +75,7 @@ func (a *Agent) open(ctx context.Context) (*session, error) {
 		live: lives{}, watch: map[schema.GroupVersionKind]*kindWatch{},
 		trouble: map[api.ID]*trouble{}, verified: map[api.ID]standing{}, works: map[api.PlacementKey]work.Work{},
 		done:   map[api.PlacementKey]bool{},
-		unseen: map[api.ID]bool{}, braked: map[api.ID]string{}, flips: map[api.ID]flips{},
+		unseen: map[api.ID]bool{}, braked: map[api.ID]string{},
 		kinds:   newKinds(c.discovery),
 		changes: newChanges(), probes: make(chan probe, 1), retry: time.NewTimer(0),
 	}
@@ -149,7 +147,7 @@ func (s *session) run(ctx context.Context) error {
 
 // want takes in what the cluster should hold from now on.
 func (s *session) want(works []work.Work) {
-	was := s.works
+	was, before := s.works, s.wanted
 	s.works = make(map[api.PlacementKey]work.Work, len(works))
 	for _, w := range works {
 		old, ok := was[w.Placement]
@@ -162,6 +160,13 @@ func (s *session) want(works []work.Work) {
 		s.works[w.Placement] = w
 	}
 	s.wanted = wantsOf(works, s.better)
+	for id := range s.trouble {
+		w, isWanted := s.wanted.of(id)
+		if old, _ := before.of(id); !isWanted || w.placement != old.placement {
+			delete(s.trouble, id) // it was about another placement's
+		}
+	}
+	s.memory.forget(s.works)
 }
 
 // better reports which of two placements gets an object that both want: the one

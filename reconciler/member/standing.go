@@ -49,11 +49,17 @@ func othersOf(entries []metav1.ManagedFieldsEntry) uint64 {
 	return sum.Sum64()
 }
 
-// unverified reports whether an object is to be compared in full, and was not
-// since others last changed anything about it.
-func (s *session) unverified(p api.PlacementKey, id api.ID) bool {
-	verified, ok := s.verified[id]
-	return diff.CompareAfter(s.works[p].Strategy) && (!ok || verified != s.standing(id))
+// verifies reports whether an object needs to be read to tell how it stands:
+// because it is compared in full, or an autoscaler may scale it.
+func (s *session) verifies(w wanted) bool {
+	return diff.CompareAfter(s.works[w.placement].Strategy) || s.scaled(w)
+}
+
+// unverified reports whether an object has to be read, and was not since others
+// last changed anything about it.
+func (s *session) unverified(w wanted) bool {
+	verified, ok := s.verified[w.manifest.ID]
+	return s.verifies(w) && (!ok || verified != s.standing(w.manifest.ID))
 }
 
 // waits reports whether it is not time yet to try an object again. Where it was

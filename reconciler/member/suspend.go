@@ -45,16 +45,18 @@ func (s *session) astray(t task, l *live) bool {
 // lookOn compares a spared object and leaves it as it is.
 func (s *session) lookOn(ctx context.Context, t task) outcome {
 	o := outcome{task: t, do: diff.NeedRead, cond: t.suspended()}
-	found, err := s.read(ctx, t.res, t.manifest.ID)
+	live, err := s.read(ctx, t.res, t.manifest.ID)
+	var c comparison
 	if err == nil {
-		o.diffs, _, err = s.compare(ctx, t, found)
+		c, err = s.compare(ctx, t, live, nil)
 	}
+	o.diffs = c.diffs
 	if err != nil {
 		o.err, o.cond.Message = err, o.cond.Message+fmt.Sprintf(" (it cannot be compared: %v)", err)
 		return o
 	}
-	if found != nil {
-		o.gen = found.GetGeneration()
+	if live != nil {
+		o.gen = live.GetGeneration()
 	}
 	return o
 }

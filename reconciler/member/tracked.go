@@ -37,6 +37,7 @@ type commonLive struct {
 	uid                    types.UID // if it cannot be packed
 	managed, fleet, writer string
 	terminating            bool
+	owned, scaled          bool
 	health                 health.Health
 }
 
@@ -49,7 +50,8 @@ func (ls lives) of(id api.ID) *live {
 	rest := p.rest.Value()
 	return &live{
 		uid: p.uid.unpack(rest.uid), version: p.version, generation: p.generation, others: p.others,
-		managed: rest.managed, fleet: rest.fleet, writer: rest.writer, terminating: rest.terminating, health: rest.health,
+		managed: rest.managed, fleet: rest.fleet, writer: rest.writer, terminating: rest.terminating,
+		owned: rest.owned, scaled: rest.scaled, health: rest.health,
 	}
 }
 
@@ -58,7 +60,8 @@ func (ls lives) put(id api.ID, l *live) {
 	ls[unique.Make(id)] = &packedLive{
 		uid: uid, version: l.version, generation: l.generation, others: l.others,
 		rest: unique.Make(commonLive{
-			uid: whole, managed: l.managed, fleet: l.fleet, writer: l.writer, terminating: l.terminating, health: l.health,
+			uid: whole, managed: l.managed, fleet: l.fleet, writer: l.writer, terminating: l.terminating,
+			owned: l.owned, scaled: l.scaled, health: l.health,
 		}),
 	}
 }

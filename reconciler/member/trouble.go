@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 )
 
@@ -35,6 +34,11 @@ type trouble struct {
 const (
 	firstRetry = time.Second
 	lastRetry  = 5 * time.Minute
+	// confirmation is when an object that was left alone is looked at once more:
+	// what one writer does to the same fields within a second cannot be told apart.
+	confirmation = 2 * time.Second
+	// unwatchedRetry is for what the watch tells of, should it ever not.
+	unwatchedRetry = 6 * time.Hour
 )
 
 // fail notes what keeps an object from being as it should, and when to try it
@@ -57,8 +61,10 @@ func (s *session) fail(o outcome) {
 	case t.first.IsZero():
 		t.first = now
 	}
+	stands := s.standing(id)
+	confirmed := t.refused != nil && *t.refused == stands
 	t.cond, t.diffs, t.gen, t.last, t.refused = o.cond, o.diffs, o.gen, now, nil
-	if stands := s.standing(id); o.err == nil {
+	if o.err == nil {
 		t.refused = &stands
 	}
 	t.drift = o.item != nil && o.item.Hash != ""
@@ -68,8 +74,13 @@ func (s *session) fail(o outcome) {
 		first = 100 * time.Millisecond // it comes with what is being applied just now
 	}
 	t.next = now.Add(max(t.failures.next(first, lastRetry), retryAfter(o.err)))
-	if o.spared != "" && o.err == nil {
+	switch {
+	case o.spared != "" && o.err == nil && !s.watched(id):
 		t.next = now.Add(reportInterval)
+	case t.refused != nil && s.watched(id) && !confirmed:
+		t.next = now.Add(confirmation)
+	case t.refused != nil && s.watched(id):
+		t.next = now.Add(unwatchedRetry) // any change of it is told
 	}
 	if s.reports(o.placement) && o.err == nil {
 		t.next = s.compared.Add(reportInterval)
@@ -78,6 +89,12 @@ func (s *session) fail(o outcome) {
 		s.cfg.Log.Warn("object not applied", "cluster", s.cfg.Name, "placement", o.placement.String(),
 			"object", id.String(), "err", o.cond.Message)
 	}
+}
+
+// watched reports whether the watch tells of every change of an object.
+func (s *session) watched(id api.ID) bool {
+	w, isWanted := s.wanted.of(id)
+	return isWanted && s.live.of(id) != nil && s.watch[w.manifest.Object.Object.GroupVersionKind()].sees()
 }
 
 // longest is how much is told of what a server has to say.
@@ -90,6 +107,3 @@ func cut(text string) string {
 	}
 	return strings.ToValidUTF8(text[:longest], "") + fmt.Sprintf("… (%d more bytes)", len(text)-longest)
 }
-
-// scrub takes out of an error what it may quote of a Secret.
-func scrub(m *work.Manifest, err error) error { return diff.SecretsOf(m.Object.Object).Error(err) }

@@ -41,7 +41,10 @@ type live struct {
 	// writer is who last changed the object besides us, as far as it says.
 	writer      string
 	terminating bool
-	health      health.Health
+	// owned says that it has owner references, scaled that an autoscaler wrote to
+	// it.
+	owned, scaled bool
+	health        health.Health
 }
 
 // A kindWatch follows the objects of one kind that carry the managed-by label,
@@ -301,6 +304,8 @@ func liveOf(m metav1.Object) *live {
 		others:      othersOf(m.GetManagedFields()),
 		fleet:       m.GetLabels()[api.ManagedByLabel],
 		terminating: m.GetDeletionTimestamp() != nil,
+		owned:       len(m.GetOwnerReferences()) > 0,
+		scaled:      diff.Autoscaled(m.GetManagedFields()),
 		writer:      writer(m.GetManagedFields()),
 	}
 }

@@ -1,0 +1,110 @@
+package member
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+)
+
+// A comparison is how the wanted object and the live one differ.
+type comparison struct {
+	diffs []api.Difference
+	// degraded says that the server held the wanted object to be invalid, so that
+	// the comparison is a full one.
+	degraded bool
+	// note says what else is to be known of how it was made; empty if nothing.
+	note string
+}
+
+// compare lists how the wanted object and the live one differ, and who made it
+// so; what is a rival's is left out. A partial comparison asks the server what
+// the object would be. If the server does not say, it is made without it.
+func (s *session) compare(ctx context.Context, t task, live *unstructured.Unstructured, rivals []rival) (comparison, error) {
+	desired, opt := t.manifest.Object.Object, diff.Options{Ignore: paths(rivals)}
+	var c comparison
+	if live != nil && s.works[t.placement].Strategy.ComparisonOption != api.FullComparison {
+		merged, err := s.merged(ctx, t)
+		switch {
+		case err == nil:
+			desired = merged
+		case apierrors.IsInvalid(err):
+			c.degraded = true
+		case refusesDryRun(err):
+			opt.Structural = true
+			c.note = "; compared without a dry run, which the API server refused: " + diff.SecretsOf(desired, live).Error(err).Error()
+		default:
+			return c, diff.SecretsOf(desired, live).Error(err)
+		}
+	}
+	c.diffs = diff.Differences(live, api.FieldManager, diff.Compare(desired, live, opt))
+	return c, nil
+}
+
+// merged is what the object would be if it were applied.
+func (s *session) merged(ctx context.Context, t task) (*unstructured.Unstructured, error) {
+	body, err := s.cfg.Encoder.encode(t.manifest, t.placement, "")
+	if err != nil {
+		return nil, err
+	}
+	return s.dryRun(ctx, t.res, t.manifest.ID, body)
+}
+
+// refusesDryRun reports whether a server answered that it will not say what an
+// object would be: because a webhook knows no dry run, or denies, or is down.
+func refusesDryRun(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+	code := int(status.Status().Code)
+	return slices.Contains([]int{
+		http.StatusBadRequest, http.StatusForbidden, http.StatusMethodNotAllowed, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType,
+	}, code) || code == http.StatusInternalServerError && strings.Contains(status.Status().Message, "webhook")
+}
+
+// compareAfter looks for differences that applying did not mend. They are
+// drifts of an object that is applied all the same.
+func (s *session) compareAfter(ctx context.Context, o *outcome) {
+	live, err := s.read(ctx, o.res, o.manifest.ID)
+	if err == nil && live == nil {
+		err = errors.New("it is gone")
+	}
+	var c comparison
+	if err == nil {
+		c, err = s.compare(ctx, o.task, live, o.rivals)
+	}
+	if err != nil {
+		o.cond = diff.AppliedUnverified()
+	}
+	o.diffs = c.diffs
+}
+
+// before says what somebody made of an object that is about to be put back:
+// nobody could tell afterwards. It asks nobody, and so is careful rather than
+// complete.
+func (s *session) before(t task, live *unstructured.Unstructured, rivals []rival) ledger.Drift {
+	if live == nil {
+		return ledger.Drift{Deleted: true}
+	}
+	d := ledger.Drift{Generation: live.GetGeneration()}
+	details := diff.Compare(t.manifest.Object.Object, live, diff.Options{Structural: true, Ignore: paths(rivals)})
+	if marked := live.GetLabels()[api.ManagedByLabel]; marked != s.cfg.Fleet {
+		details = append(details, api.PatchDetail{
+			Path: "/metadata/labels/" + strings.ReplaceAll(api.ManagedByLabel, "/", "~1"), ValueInHub: s.cfg.Fleet, ValueInMember: marked,
+		})
+	}
+	d.Paths = diff.Differences(live, api.FieldManager, details)
+	if d.By = diff.Actors(d.Paths); len(d.Paths) == 0 {
+		d.By = diff.Since(live, api.FieldManager)
+	}
+	return d
+}

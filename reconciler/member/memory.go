@@ -1,0 +1,237 @@
+package member
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+)
+
+// A memory is what an agent remembers of objects that others changed, by
+// placement. It outlives connections, and through the ledger the agent.
+type memory map[api.PlacementKey]map[api.ID]ledger.Drift
+
+// The bounds of what is remembered. A placement on a cluster is one record of
+// the ledger, written anew whenever anything about it changes.
+const (
+	mostDrifts = 50 // objects of a placement
+	mostPaths  = 12 // of an object
+	mostValue  = 160
+)
+
+// Recall has an agent go on from what was remembered of its cluster, as a
+// ledger has it. It may be called before Run, and changes nothing it is given.
+func (a *Agent) Recall(drifts map[api.PlacementKey][]ledger.Drift) {
+	for p, list := range drifts {
+		for _, d := range list {
+			a.memory.put(p, d)
+		}
+	}
+}
+
+// put remembers a drift, and forgets the one not seen for longest if there are
+// too many: first of those that are over.
+func (m memory) put(p api.PlacementKey, d ledger.Drift) {
+	of := m[p]
+	if of == nil {
+		of = map[api.ID]ledger.Drift{}
+		m[p] = of
+	}
+	of[d.ID] = d
+	if len(of) <= mostDrifts {
+		return
+	}
+	delete(of, slices.MinFunc(m.list(p), func(a, b ledger.Drift) int {
+		return cmp.Or(cmp.Compare(lasting(a.State), lasting(b.State)), a.LastSeen.Compare(b.LastSeen), a.ID.Compare(b.ID))
+	}).ID)
+}
+
+// lasting is 1 for what still differs.
+func lasting(s api.DriftState) int {
+	if s == api.DriftRepaired || s == api.DriftEnded {
+		return 0
+	}
+	return 1
+}
+
+// list returns what is remembered of a placement, sorted by ID.
+func (m memory) list(p api.PlacementKey) []ledger.Drift {
+	var out []ledger.Drift
+	for _, d := range m[p] {
+		out = append(out, d)
+	}
+	slices.SortFunc(out, func(a, b ledger.Drift) int { return a.ID.Compare(b.ID) })
+	return out
+}
+
+// forget drops what is remembered of objects that a placement does not have any
+// more.
+func (m memory) forget(works map[api.PlacementKey]work.Work) {
+	for p, of := range m {
+		w, told := works[p]
+		if !told || w.Remove {
+			delete(m, p)
+			continue
+		}
+		if w.Keep {
+			continue // what it has is not told
+		}
+		has := make(map[api.ID]bool, len(w.Manifests))
+		for _, o := range w.Manifests {
+			has[o.ID] = true
+		}
+		for id := range of {
+			if !has[id] {
+				delete(of, id)
+			}
+		}
+	}
+}
+
+// note remembers how an object of a task drifted, or that it still does: now
+// says what is to be seen of it. anew says that it has moved away once more.
+func (s *session) note(t task, state api.DriftState, now ledger.Drift, anew bool) {
+	id, at := t.manifest.ID, time.Now()
+	d, known := s.memory[t.placement][id]
+	if !known {
+		d = ledger.Drift{ID: id, FirstSeen: at}
+	}
+	d.Version, d.Envelope = t.manifest.Object.Object.GroupVersionKind().Version, t.manifest.Envelope
+	d.State, d.LastSeen, d.Message = state, at, cut(now.Message)
+	if anew {
+		d.Count++
+	}
+	if anew || now.Paths != nil {
+		d.Generation, d.Deleted, d.Paths, d.By = now.Generation, now.Deleted, shortened(now.Paths), now.By
+	}
+	s.memory.put(t.placement, d)
+}
+
+// state is how an object is remembered; empty if it is not.
+func (m memory) state(p api.PlacementKey, id api.ID) api.DriftState { return m[p][id].State }
+
+// recall takes in what came of an object as far as it is to be remembered.
+func (s *session) recall(o *outcome) {
+	p, id := o.placement, o.manifest.ID
+	was := s.memory.state(p, id)
+	ours := o.item != nil && o.item.Hash != "" && !s.reports(p)
+	contest := contested(o.rivals)
+	back := o.drift && o.written != nil && (len(o.rivals) == 0 || len(o.before.Paths) > 0)
+	if back {
+		s.putBack(o)
+	}
+	switch {
+	case o.err != nil || !ours:
+	case len(contest) > 0:
+		o.diffs = append(o.diffs, contest...)
+		s.note(o.task, api.DriftContested, ledger.Drift{
+			Message: contestMessage(o.rivals), Generation: o.gen, Paths: o.diffs, By: diff.Actors(o.diffs),
+		}, was != api.DriftContested && !back)
+		if was != api.DriftContested {
+			s.cfg.Log.Warn("object is contested: an autoscaler scales it, and the manifest does too; it is left to the autoscaler", "cluster", s.cfg.Name,
+				"placement", p.String(), "object", id.String(), "by", contestMessage(o.rivals))
+		}
+	case len(o.diffs) > 0:
+		s.note(o.task, api.DriftStanding, ledger.Drift{
+			Message: o.cond.Message, Generation: o.gen, Paths: o.diffs, By: diff.Actors(o.diffs),
+		}, was != api.DriftStanding)
+		if was != api.DriftStanding {
+			s.cfg.Metrics.Undone.WithLabelValues(s.cfg.Name).Inc()
+		}
+	case o.written != nil && o.live != nil && leavesFields(o.manifest):
+		if left := ignored(o.task, o.live); len(left) > 0 {
+			s.note(o.task, api.DriftIgnored, ledger.Drift{
+				Message: "left alone, as " + api.IgnoreFieldsAnnotation + " asks", Generation: o.gen, Paths: left, By: diff.Actors(left),
+			}, was != api.DriftIgnored)
+		}
+	}
+}
+
+// putBack notes that what somebody changed was put back.
+func (s *session) putBack(o *outcome) {
+	what, change := o.before, "edited"
+	if what.Deleted {
+		change = "deleted"
+	}
+	s.note(o.task, api.DriftRepaired, what, true)
+	s.cfg.Metrics.Repairs.WithLabelValues(s.cfg.Name, change).Inc()
+	s.cfg.Log.Info("put back what somebody changed", "cluster", s.cfg.Name, "placement", o.placement.String(),
+		"object", o.manifest.ID.String(), "change", change, "by", by(what.By), "paths", pathsOf(what.Paths))
+}
+
+// ignored lists in what an object differs where it asks to be left alone.
+func ignored(t task, live *unstructured.Unstructured) []api.Difference {
+	return diff.Differences(live, api.FieldManager, diff.Ignored(t.manifest.Object.Object, live))
+}
+
+// ended notes that drifts are over which nobody put back here: those that were
+// standing and of which nothing is to be seen any more.
+func (s *session) ended(p api.PlacementKey) {
+	if !s.done[p] || s.cutOff() {
+		return
+	}
+	for id, d := range s.memory[p] {
+		w, isWanted := s.wanted.of(id)
+		switch {
+		case !isWanted || w.placement != p || s.trouble[id] != nil || s.live.of(id) == nil:
+			continue
+		case d.State == api.DriftIgnored && leavesFields(w.manifest):
+			continue
+		case lasting(d.State) == 1:
+			d.State, d.Message = api.DriftEnded, ""
+			s.memory.put(p, d)
+		}
+	}
+}
+
+// shortened keeps of many differences the first, and of long values how they
+// begin.
+func shortened(list []api.Difference) []api.Difference {
+	rest := len(list) - mostPaths
+	out := slices.Clone(list[:min(len(list), mostPaths)])
+	for i := range out {
+		out[i].ValueInHub, out[i].ValueInMember = begin(out[i].ValueInHub), begin(out[i].ValueInMember)
+	}
+	if rest > 0 {
+		last := &out[len(out)-1]
+		last.Path += " and " + strconv.Itoa(rest) + " more path(s)"
+		last.ValueInHub, last.ValueInMember = "(omitted)", "(omitted)"
+	}
+	return out
+}
+
+func begin(value string) string {
+	if len(value) <= mostValue {
+		return value
+	}
+	return strings.ToValidUTF8(value[:mostValue], "") + "…"
+}
+
+// by names who did something, for a log or a message.
+func by(actors []api.Actor) string {
+	if len(actors) == 0 {
+		return "unknown"
+	}
+	var names []string
+	for _, a := range actors {
+		names = append(names, a.String())
+	}
+	return strings.Join(names, ", ")
+}
+
+// pathsOf names differences for a log: never their values.
+func pathsOf(list []api.Difference) string {
+	var paths []string
+	for _, d := range list {
+		paths = append(paths, d.Path)
+	}
+	return strings.Join(paths, " ")
+}

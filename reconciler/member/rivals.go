@@ -1,0 +1,134 @@
+package member
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
+)
+
+// A rival is an autoscaler that owns a field which the manifest sets. Fighting
+// it would scale the workload to and fro.
+type rival struct {
+	diff.Rival
+	name string // for a person
+}
+
+// scales reports whether an autoscaler may own something of an object that is to
+// be applied, as far as metadata tell.
+func scales(t task, entries []metav1.ManagedFieldsEntry) bool {
+	_, sets, _ := unstructured.NestedFieldNoCopy(t.manifest.Object.Object.Object, "spec", "replicas")
+	return sets && diff.Autoscaled(entries)
+}
+
+// scaled is scales for what the watch knows of an object.
+func (s *session) scaled(w wanted) bool {
+	l := s.live.of(w.manifest.ID)
+	if l == nil || !l.scaled {
+		return false
+	}
+	_, sets, _ := unstructured.NestedFieldNoCopy(w.manifest.Object.Object.Object, "spec", "replicas")
+	return sets
+}
+
+// rivals finds the autoscalers that own what the manifest sets, but for fields
+// that the object asks to leave alone. One that has gone and left its mark is
+// none.
+func (s *session) rivals(ctx context.Context, t task, live *unstructured.Unstructured) []rival {
+	if live == nil {
+		return nil
+	}
+	ignored, _ := diff.IgnoredFields(t.manifest.Object.Object) // a bad pointer is reported where it matters
+	var list []rival
+	for _, r := range diff.Rivals(t.manifest.Object.Object, live) {
+		if !r.Autoscaler || slices.ContainsFunc(ignored, func(p string) bool { return r.Path == p || strings.HasPrefix(r.Path, p+"/") }) {
+			continue
+		}
+		if name, there := s.autoscaler(ctx, t.manifest.ID, r.By); there {
+			list = append(list, rival{r, name})
+		}
+	}
+	return list
+}
+
+var autoscalers = schema.GroupVersionResource{Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"}
+
+// kubernetes is the field manager of the HorizontalPodAutoscaler's controller.
+const kubernetes = "kube-controller-manager"
+
+// autoscaler names who scales an object: by the HorizontalPodAutoscaler that
+// aims at it, or the ScaledObject behind that, or else by its field manager. It
+// reports false if that can only have been a HorizontalPodAutoscaler and there is
+// none.
+func (s *session) autoscaler(ctx context.Context, id api.ID, by api.Actor) (name string, there bool) {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+	defer cancel()
+	list, err := s.conn.dynamic.Resource(autoscalers).Namespace(id.Namespace).List(ctx, metav1.ListOptions{Limit: 500})
+	if err != nil {
+		return "the field manager " + by.Manager, true
+	}
+	for i := range list.Items {
+		if hpa := &list.Items[i]; aimsAt(hpa, id) {
+			return described(hpa), true
+		}
+	}
+	return "the field manager " + by.Manager, by.Manager != kubernetes
+}
+
+// aimsAt reports whether a HorizontalPodAutoscaler scales an object of its
+// namespace.
+func aimsAt(hpa *unstructured.Unstructured, id api.ID) bool {
+	target, _, _ := unstructured.NestedStringMap(hpa.Object, "spec", "scaleTargetRef")
+	gv, err := schema.ParseGroupVersion(target["apiVersion"])
+	return err == nil && gv.Group == id.Group && target["kind"] == id.Kind && target["name"] == id.Name
+}
+
+func described(hpa *unstructured.Unstructured) string {
+	text := "the HorizontalPodAutoscaler " + hpa.GetName()
+	for _, owner := range hpa.GetOwnerReferences() {
+		if owner.Kind == "ScaledObject" {
+			return "the ScaledObject " + owner.Name + ", through " + text
+		}
+	}
+	return text
+}
+
+// paths are the fields that rivals own.
+func paths(rivals []rival) []string {
+	var out []string
+	for _, r := range rivals {
+		out = append(out, r.Path)
+	}
+	return out
+}
+
+// contested lists in what rivals differ from the manifest.
+func contested(rivals []rival) []api.Difference {
+	var out []api.Difference
+	for _, r := range rivals {
+		if r.Value != r.Wanted {
+			out = append(out, api.Difference{
+				PatchDetail: api.PatchDetail{Path: r.Path, ValueInHub: r.Wanted, ValueInMember: r.Value}, By: []api.Actor{r.By},
+			})
+		}
+	}
+	return out
+}
+
+// contestMessage says who scales an object, and what would end that.
+func contestMessage(rivals []rival) string {
+	var parts []string
+	for _, r := range rivals {
+		if r.Value != r.Wanted {
+			parts = append(parts, fmt.Sprintf("%s sets %s to %s, the manifest to %s", r.name, r.Path, r.Value, r.Wanted))
+		}
+	}
+	return strings.Join(parts, "; ") + ": the field is left to it; take it out of the manifest, or list it in the annotation " + api.IgnoreFieldsAnnotation
+}

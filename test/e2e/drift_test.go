@@ -1,0 +1,260 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+)
+
+// remembered waits until the agent remembers a drift of an object as told.
+func (a *agent) remembered(p api.PlacementKey, name, what string, ok func(ledger.Drift) bool) ledger.Drift {
+	a.t.Helper()
+	var found ledger.Drift
+	a.until(p, what, func(w ledger.WorkSeen) bool {
+		i := slices.IndexFunc(w.Drifts, func(d ledger.Drift) bool { return d.ID.Name == name })
+		if i >= 0 {
+			found = w.Drifts[i]
+		}
+		return i >= 0 && ok(found)
+	})
+	return found
+}
+
+// told is a drift as a person reads it, without its times.
+func told(d ledger.Drift) string {
+	text := fmt.Sprintf("%s %s, %d times", d.ID.Name, d.State, d.Count)
+	if d.Deleted {
+		text += ", deleted"
+	}
+	for _, p := range d.Paths {
+		text += fmt.Sprintf("; %s %q→%q by %v", p.Path, p.ValueInHub, p.ValueInMember, p.By)
+	}
+	return text
+}
+
+func patched(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What is put back is not forgotten: how often, what it was and who did it are
+// told, also after a restart, and never the value of a Secret.
+func TestRepairsAreRemembered(t *testing.T) {
+	a := newAgent(t)
+	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
+	secret := manifest("secret", map[string]any{
+		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "token", "namespace": ns},
+		"stringData": map[string]any{"password": "canary-in-git"},
+	})
+	a.Set([]work.Work{workOf("web", "1", configMap(ns, "one", "a"), configMap(ns, "two", "a"), configMap(ns, "three", "a"), secret)})
+	a.applied(key, "1")
+	cms := a.client.CoreV1().ConfigMaps(ns)
+	repaired := func(n int) func(ledger.Drift) bool {
+		return func(d ledger.Drift) bool { return d.State == api.DriftRepaired && d.Count == n }
+	}
+	is := func(d ledger.Drift, want string) {
+		t.Helper()
+		if got := told(d); got != want {
+			t.Errorf("told: %s\nwant: %s", got, want)
+		}
+		if d.FirstSeen.IsZero() || d.LastSeen.Before(d.FirstSeen) {
+			t.Errorf("%s: first seen %s, last %s", d.ID, d.FirstSeen, d.LastSeen)
+		}
+	}
+
+	patched(t, situation{a, ns, "one"}.edit(ctx, `{"data":{"key":"tampered"}}`))
+	is(a.remembered(key, "one", "repaired", repaired(1)), `one repaired, 1 times; /data/key "a"→"tampered" by [kubectl-edit (Update)]`)
+	patched(t, cms.Delete(ctx, "two", metav1.DeleteOptions{}))
+	is(a.remembered(key, "two", "repaired", repaired(1)), "two repaired, 1 times, deleted")
+	_, err := a.client.CoreV1().Secrets(ns).Patch(ctx, "token", types.MergePatchType, []byte(`{"stringData":{"password":"canary-on-member"}}`), metav1.PatchOptions{FieldManager: "thief"})
+	patched(t, err)
+	is(a.remembered(key, "token", "repaired", repaired(1)), fmt.Sprintf("token repaired, 1 times; /data/password %q→%q by [thief (Update)]",
+		"(redacted for security reasons)", "(redacted for security reasons)"))
+	_, err = cms.Patch(ctx, "three", types.MergePatchType, []byte(`{"metadata":{"labels":{"`+api.ManagedByLabel+`":null}}}`), metav1.PatchOptions{FieldManager: "kubectl-label"})
+	patched(t, err)
+	is(a.remembered(key, "three", "repaired", repaired(1)), fmt.Sprintf("three repaired, 1 times; /metadata/labels/gitfleet.dev~1managed-by %q→%q by []", a.fleet, ""))
+
+	last := a.until(key, "told", func(w ledger.WorkSeen) bool { return len(w.Drifts) == 4 })
+	if raw, err := json.Marshal(last); err != nil || strings.Contains(string(raw), "canary") {
+		t.Errorf("a secret is told: %s %v", raw, err)
+	}
+	a.stop()
+	a.start()
+	a.Recall(map[api.PlacementKey][]ledger.Drift{key: last.Drifts})
+	a.Set([]work.Work{workOf("web", "1", configMap(ns, "one", "a"), configMap(ns, "two", "a"), secret)})
+	a.applied(key, "1")
+	patched(t, situation{a, ns, "one"}.edit(ctx, `{"data":{"key":null}}`))
+	d := a.remembered(key, "one", "repaired", repaired(2))
+	if len(d.Paths) != 1 || d.Paths[0].ValueInHub != "a" || !d.FirstSeen.Equal(last.Drifts[0].FirstSeen) {
+		t.Errorf("after a restart: %+v", d)
+	}
+	a.until(key, "without what is not wanted any more", func(w ledger.WorkSeen) bool { return len(w.Drifts) == 3 })
+}
+
+// What is left as somebody made it is told with who that was, until it ends.
+func TestStandingDriftIsRemembered(t *testing.T) {
+	a := newAgent(t)
+	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
+	w := workOf("web", "1", configMap(ns, "one", "a"))
+	w.Strategy.WhenToApply = api.ApplyIfNotDrifted
+	a.Set([]work.Work{w})
+	a.applied(key, "1")
+	patched(t, situation{a, ns, "one"}.edit(ctx, `{"data":{"key":"tampered"}}`))
+	d := a.remembered(key, "one", "standing", func(d ledger.Drift) bool { return d.State == api.DriftStanding })
+	if got, want := told(d), `one standing, 1 times; /data/key "a"→"tampered" by [kubectl-edit (Update)]`; got != want {
+		t.Errorf("told: %s\nwant: %s", got, want)
+	}
+	seen := a.until(key, "told", func(w ledger.WorkSeen) bool { return len(w.Exceptions) == 1 })
+	if diffs := seen.Exceptions[0].Diffs; len(diffs) != 1 || len(diffs[0].By) != 1 || diffs[0].By[0].Manager != "kubectl-edit" {
+		t.Errorf("the exception: %+v", diffs)
+	}
+	patched(t, situation{a, ns, "one"}.edit(ctx, `{"data":{"key":"a"}}`))
+	a.remembered(key, "one", "ended", func(d ledger.Drift) bool { return d.State == api.DriftEnded || d.State == api.DriftRepaired })
+}
+
+func deployment(namespace, name string, replicas int64, notes map[string]any) *work.Manifest {
+	labels := map[string]any{"app": name}
+	return manifest(fmt.Sprint(name, replicas, notes), map[string]any{
+		"apiVersion": "apps/v1", "kind": "Deployment",
+		"metadata": map[string]any{"name": name, "namespace": namespace, "annotations": notes},
+		"spec": map[string]any{
+			"replicas": replicas, "selector": map[string]any{"matchLabels": labels},
+			"template": map[string]any{
+				"metadata": map[string]any{"labels": labels},
+				"spec":     map[string]any{"containers": []any{map[string]any{"name": "main", "image": "registry.example.com/app:1.0"}}},
+			},
+		},
+	})
+}
+
+// scale does what an autoscaler's controller does, or a person.
+func (a *agent) scale(namespace, name, manager string, replicas int32) {
+	a.t.Helper()
+	s := &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}, Spec: autoscalingv1.ScaleSpec{Replicas: replicas}}
+	_, err := a.client.AppsV1().Deployments(namespace).UpdateScale(context.Background(), name, s, metav1.UpdateOptions{FieldManager: manager})
+	patched(a.t, err)
+}
+
+func (a *agent) replicas(namespace, name string) int32 {
+	a.t.Helper()
+	d, err := a.client.AppsV1().Deployments(namespace).Get(context.Background(), name, metav1.GetOptions{})
+	patched(a.t, err)
+	return *d.Spec.Replicas
+}
+
+// An autoscaler is not fought: what it sets is left to it and told with its name,
+// also when the rest of the object changes, and costs no more writes. A person
+// who scales is put back, and so is what an autoscaler left behind that is gone.
+func TestAutoscalerIsNotFought(t *testing.T) {
+	a := newAgent(t)
+	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
+	asks := map[string]any{api.IgnoreFieldsAnnotation: "/spec/replicas"}
+	a.Set([]work.Work{workOf("web", "1", deployment(ns, "web", 2, nil), deployment(ns, "manual", 2, nil), deployment(ns, "open", 2, asks))})
+	a.until(key, "applied", func(w ledger.WorkSeen) bool { return w.Done && w.Applied() })
+	hpa := &autoscalingv2.HorizontalPodAutoscaler{
+		ObjectMeta: metav1.ObjectMeta{Name: "web-scaler"},
+		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{MaxReplicas: 9, ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{
+			APIVersion: "apps/v1", Kind: "Deployment", Name: "web",
+		}},
+	}
+	scalers := a.client.AutoscalingV2().HorizontalPodAutoscalers(ns)
+	_, err := scalers.Create(ctx, hpa, metav1.CreateOptions{})
+	patched(t, err)
+
+	for _, n := range []int32{5, 6} {
+		a.scale(ns, "web", "kube-controller-manager", n)
+		d := a.remembered(key, "web", "contested", func(d ledger.Drift) bool {
+			return d.State == api.DriftContested && len(d.Paths) == 1 && d.Paths[0].ValueInMember == fmt.Sprint(n)
+		})
+		want := fmt.Sprintf("web contested, 1 times; /spec/replicas %q→%q by [kube-controller-manager (Update through scale)]", "2", fmt.Sprint(n))
+		if got := told(d); got != want || !strings.Contains(d.Message, "the HorizontalPodAutoscaler web-scaler") {
+			t.Errorf("told: %s (%s)\nwant: %s", got, d.Message, want)
+		}
+	}
+	seen := a.until(key, "told", func(w ledger.WorkSeen) bool { return len(w.Drifts) == 1 })
+	if got := verdict(seen, "web"); got != `Applied, drift /spec/replicas "2"→"6"` || !seen.Applied() {
+		t.Errorf("the object: %s", got)
+	}
+	if n := a.replicas(ns, "web"); n != 6 {
+		t.Errorf("scaled to %d", n)
+	}
+
+	// The object asks for the field to be left alone: nothing is said against it.
+	a.scale(ns, "open", "kube-controller-manager", 7)
+	a.scale(ns, "manual", "kubectl", 8)
+	a.eventually("a person's scaling put back", func() (bool, error) { return a.replicas(ns, "manual") == 2, nil })
+	next := deployment(ns, "web", 2, map[string]any{"note": "changed"})
+	open := deployment(ns, "open", 2, map[string]any{api.IgnoreFieldsAnnotation: "/spec/replicas", "note": "changed"})
+	a.Set([]work.Work{workOf("web", "2", next, deployment(ns, "manual", 2, nil), open)})
+	a.until(key, "applied again", func(w ledger.WorkSeen) bool { return w.Done && w.Revision.Hash == "2" && w.Applied() })
+	if web, open := a.replicas(ns, "web"), a.replicas(ns, "open"); web != 6 || open != 7 {
+		t.Errorf("a new version scaled to %d and %d", web, open)
+	}
+	a.remembered(key, "open", "ignored", func(d ledger.Drift) bool { return d.State == api.DriftIgnored })
+
+	patched(t, scalers.Delete(ctx, "web-scaler", metav1.DeleteOptions{}))
+	a.eventually("the autoscaler gone", func() (bool, error) {
+		_, err := scalers.Get(ctx, "web-scaler", metav1.GetOptions{})
+		return apierrors.IsNotFound(err), nil
+	})
+	last := deployment(ns, "web", 3, map[string]any{"note": "changed again"})
+	a.Set([]work.Work{workOf("web", "3", last, deployment(ns, "manual", 2, nil), open)})
+	a.eventually("what it left behind taken back", func() (bool, error) { return a.replicas(ns, "web") == 3, nil })
+	a.remembered(key, "web", "ended", func(d ledger.Drift) bool { return d.State == api.DriftEnded })
+}
+
+// Taking over a workload that an autoscaler scales does not scale it.
+func TestTakeOverOfWhatIsScaled(t *testing.T) {
+	a := newAgent(t)
+	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
+	for _, name := range []string{"web", "other"} {
+		raw, err := json.Marshal(deployment(ns, name, 2, nil).Object.Object.Object)
+		patched(t, err)
+		_, err = a.client.AppsV1().Deployments(ns).Patch(ctx, name, types.ApplyPatchType, raw, metav1.PatchOptions{FieldManager: "helm", Force: new(true)})
+		patched(t, err)
+		a.scale(ns, name, "keda-operator", 5)
+	}
+	a.Set([]work.Work{workOf("web", "1", deployment(ns, "web", 2, nil), deployment(ns, "other", 2, nil))})
+	d := a.remembered(key, "web", "contested", func(d ledger.Drift) bool { return d.State == api.DriftContested })
+	if n := a.replicas(ns, "web"); n != 5 || !strings.Contains(d.Message, "keda-operator") {
+		t.Errorf("scaled to %d: %s", n, d.Message)
+	}
+}
+
+// An object that somebody deleted and somebody else made anew is not ours any
+// more: the rules of takeover apply to it again.
+func TestObjectMadeAnewIsForeign(t *testing.T) {
+	a := newAgent(t)
+	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
+	w := workOf("web", "1", configMap(ns, "one", "a"), configMap(ns, "two", "a"))
+	w.Strategy.WhenToTakeOver = api.TakeOverNever
+	a.Set([]work.Work{w})
+	a.applied(key, "1")
+	a.stop()
+	patched(t, a.client.CoreV1().ConfigMaps(ns).Delete(ctx, "one", metav1.DeleteOptions{}))
+	patched(t, situation{a, ns, "one"}.create(ctx, "theirs", false))
+	a.start()
+	a.Set([]work.Work{w})
+	seen := a.until(key, "tried", func(w ledger.WorkSeen) bool { return w.Done })
+	if got := verdict(seen, "one"); got != api.NotTakenOver {
+		t.Errorf("it says %s", got)
+	}
+	if got := (situation{a, ns, "one"}).outcome(ctx); got != "theirs, not ours" {
+		t.Errorf("it is %s", got)
+	}
+}
