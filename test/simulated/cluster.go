@@ -1,0 +1,175 @@
+package simulated
+
+import (
+	"cmp"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+
+	"github.com/google/uuid"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gitfleet/gitfleet/test/fleet"
+)
+
+// A Cluster is one cluster. It is an http.Handler.
+type Cluster struct {
+	fleet *Fleet
+	name  string
+
+	mu      sync.Mutex
+	version uint64 // the newest; every write takes the next
+	objects map[schema.GroupResource]map[key]*object
+	defined map[string][]*kind // by the name of the definition
+	history []event
+	forgot  uint64        // the newest version that history does not have any more
+	news    chan struct{} // closed at the next write; nil if nobody waits
+	asked   fleet.Counts
+	down    http.Handler
+	place   *place // where it listens; nil if it does not
+}
+
+type key struct{ namespace, name string }
+
+// An event is one write. after is nil if the object was deleted, before if it
+// was created.
+type event struct {
+	version       uint64
+	before, after *object
+}
+
+func (e event) kind() *kind {
+	if e.after != nil {
+		return e.after.kind
+	}
+	return e.before.kind
+}
+
+func newCluster(f *Fleet, name string) *Cluster {
+	c := &Cluster{
+		fleet: f, name: name, asked: fleet.Counts{},
+		objects: map[schema.GroupResource]map[key]*object{}, defined: map[string][]*kind{},
+	}
+	for _, namespace := range []string{"default", "kube-node-lease", "kube-public", "kube-system"} {
+		if _, err := c.create(namespaceKind, "", empty(namespaceKind, "", namespace), "kube-apiserver", false); err != nil {
+			panic("simulated: " + err.Error()) // nothing is there yet
+		}
+	}
+	return c
+}
+
+// Name is what Fleet.Cluster was asked for.
+func (c *Cluster) Name() string { return c.name }
+
+// Requests counts what the cluster was asked, as a real one does in its metrics.
+// A watch counts when it begins.
+func (c *Cluster) Requests() fleet.Counts {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.asked)
+}
+
+// Forget forgets the changes of before, as a real cluster does after a while: a
+// watch that begins there is told 410 Gone.
+func (c *Cluster) Forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.history, c.forgot = nil, c.version
+	c.tell()
+}
+
+// Instead has a handler answer everything until it is called with nil: a cluster
+// that is down, slow or refuses.
+func (c *Cluster) Instead(h http.Handler) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.down = h
+}
+
+// Len is the number of objects of a kind, by its plural, such as configmaps or
+// deployments.apps.
+func (c *Cluster) Len(resource string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.objects[schema.ParseGroupResource(resource)])
+}
+
+// find returns an object; nil if there is none. Of a kind with several versions
+// it comes in the one asked for. The lock must be held.
+func (c *Cluster) find(k *kind, namespace, name string) *object {
+	o := c.objects[k.resource()][key{namespace, name}]
+	if o == nil || o.kind == k {
+		return o
+	}
+	other := *o
+	other.kind = k
+	return &other
+}
+
+// list returns the objects of a kind, by namespace and name. The lock must be
+// held.
+func (c *Cluster) list(k *kind, namespace string) []*object {
+	var out []*object
+	for at, o := range c.objects[k.resource()] {
+		if namespace == "" || at.namespace == namespace {
+			if o.kind != k {
+				o = c.find(k, at.namespace, at.name)
+			}
+			out = append(out, o)
+		}
+	}
+	slices.SortFunc(out, func(a, b *object) int {
+		return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
+	})
+	return out
+}
+
+// put writes an object, or deletes it if after is nil. The lock must be held.
+func (c *Cluster) put(before, after *object) {
+	c.version++
+	o := after
+	if o == nil {
+		o = before
+	}
+	all := c.objects[o.kind.resource()]
+	if all == nil {
+		all = map[key]*object{}
+		c.objects[o.kind.resource()] = all
+	}
+	if after == nil {
+		delete(all, key{o.namespace, o.name})
+	} else {
+		after.version = c.version
+		all[key{o.namespace, o.name}] = after
+	}
+	c.history = append(c.history, event{c.version, before, after})
+	if limit := c.fleet.options.History; len(c.history) > 2*limit {
+		c.forgot = c.history[limit-1].version
+		c.history = slices.Clone(c.history[limit:])
+	}
+	c.define(o.kind, o.name, after)
+	c.tell()
+}
+
+// tell wakes all watches. The lock must be held.
+func (c *Cluster) tell() {
+	if c.news != nil {
+		close(c.news)
+		c.news = nil
+	}
+}
+
+// define takes up the kinds of a definition.
+func (c *Cluster) define(k *kind, name string, after *object) {
+	if k != definition {
+		return
+	}
+	delete(c.defined, name)
+	if after != nil {
+		c.defined[name] = defines(after.coded())
+	}
+}
+
+func newUID() types.UID { return types.UID(uuid.NewString()) }

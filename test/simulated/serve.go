@@ -1,0 +1,118 @@
+package simulated
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"io"
+	"log"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// A place is where a cluster is served.
+type place struct {
+	server  *http.Server
+	address string
+	ca      []byte // PEM
+}
+
+// Listen serves the cluster over HTTPS at a port and with a certificate of its
+// own, as real clusters are, so that nobody's client shares a connection between
+// two of them. It returns how to get there. Fleet.Close ends it.
+func (c *Cluster) Listen() (*rest.Config, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.place == nil {
+		certificate, ca, err := selfSigned(c.name)
+		if err != nil {
+			return nil, err
+		}
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		secured := tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{certificate}, NextProtos: []string{"h2", "http/1.1"}})
+		c.place = &place{
+			server: &http.Server{Handler: c, ErrorLog: log.New(io.Discard, "", 0)}, address: listener.Addr().String(), ca: ca,
+		}
+		go c.place.server.Serve(secured) //nolint:errcheck // it ends with Close
+	}
+	return &rest.Config{
+		Host: "https://" + c.place.address, BearerToken: "simulated", QPS: -1, TLSClientConfig: rest.TLSClientConfig{CAData: c.place.ca},
+	}, nil
+}
+
+// Close ends all that Listen has begun.
+func (f *Fleet) Close() error {
+	var errs []error
+	for _, c := range f.Clusters() {
+		c.mu.Lock()
+		p := c.place
+		c.place = nil
+		c.mu.Unlock()
+		if p != nil {
+			errs = append(errs, p.server.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// WriteKubeconfigs has every cluster listen, and writes a file NAME.kubeconfig
+// for each.
+func (f *Fleet) WriteKubeconfigs(dir string) error {
+	for _, c := range f.Clusters() {
+		config, err := c.Listen()
+		if err != nil {
+			return err
+		}
+		file := clientcmdapi.NewConfig()
+		file.Clusters[c.name] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
+		file.AuthInfos[c.name] = &clientcmdapi.AuthInfo{Token: config.BearerToken}
+		file.Contexts[c.name] = &clientcmdapi.Context{Cluster: c.name, AuthInfo: c.name}
+		file.CurrentContext = c.name
+		text, err := clientcmd.Write(*file)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, c.name+".kubeconfig"), text, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func selfSigned(name string) (certificate tls.Certificate, authority []byte, err error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return certificate, nil, err
+	}
+	number, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
+	if err != nil {
+		return certificate, nil, err
+	}
+	template := &x509.Certificate{
+		SerialNumber: number, Subject: pkix.Name{CommonName: name}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(30 * 24 * time.Hour),
+		IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		return certificate, nil, err
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
+}

@@ -1,0 +1,121 @@
+// Package simulated gives tests and benchmarks thousands of clusters in one
+// process. Each speaks as much of the Kubernetes API as gitfleet and a person
+// with kubectl -o json need: discovery, get, list, watch, create, update, patch,
+// server-side apply with the field ownership of the real thing, delete. Nothing
+// is validated against a schema, nothing is defaulted but what every object has,
+// and nothing runs there: only what Options ask for happens by itself.
+//
+//	f := simulated.New(simulated.Options{})
+//	c := f.Cluster("east")          // made when first asked for
+//	client, err := dynamic.NewForConfig(c.Config())   // in this process
+//	config, err := c.Listen()       // over HTTPS, each cluster at an address of its own
+//	err = f.WriteKubeconfigs(dir)   // the same for all of them, as files
+//
+// That it answers as a real API server does is proved by running the same steps
+// against both.
+package simulated
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gitfleet/gitfleet/test/fleet"
+)
+
+// Options say what the clusters of a fleet are like. The zero value is quiet and
+// quick.
+type Options struct {
+	// Workloads has Deployments, StatefulSets and DaemonSets become available as
+	// soon as they are written.
+	Workloads bool
+	// History is how many changes a cluster remembers for watches that begin in
+	// the past; whoever comes later is told 410 Gone. 1000 if zero.
+	History int
+	// Bookmarks is the time between two bookmarks of a watch; a minute if zero.
+	Bookmarks time.Duration
+	// Version is what clusters say they are; v1.36.0 if empty.
+	Version string
+	// Now is the clock; time.Now if nil.
+	Now func() time.Time
+}
+
+// A Fleet is any number of clusters that share what they can.
+type Fleet struct {
+	options Options
+	merger  *merger
+
+	mu       sync.Mutex
+	clusters map[string]*Cluster
+}
+
+// New returns a fleet without clusters.
+func New(o Options) *Fleet {
+	if o.History == 0 {
+		o.History = 1000
+	}
+	if o.Bookmarks == 0 {
+		o.Bookmarks = time.Minute
+	}
+	if o.Version == "" {
+		o.Version = "v1.36.0"
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Fleet{options: o, merger: newMerger(), clusters: map[string]*Cluster{}}
+}
+
+// Cluster returns the cluster of a name: a new one, with the namespaces that
+// every cluster has, if there was none.
+func (f *Fleet) Cluster(name string) *Cluster {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c := f.clusters[name]
+	if c == nil {
+		c = newCluster(f, name)
+		f.clusters[name] = c
+	}
+	return c
+}
+
+// Clusters returns all clusters, by name.
+func (f *Fleet) Clusters() []*Cluster {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var out []*Cluster
+	for _, name := range slices.Sorted(maps.Keys(f.clusters)) {
+		out = append(out, f.clusters[name])
+	}
+	return out
+}
+
+// ServeHTTP serves all clusters below /clusters/NAME. One that was never asked
+// for does not exist.
+func (f *Fleet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	name, path, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/clusters/"), "/")
+	f.mu.Lock()
+	c := f.clusters[name]
+	f.mu.Unlock()
+	if c == nil || !strings.HasPrefix(r.URL.Path, "/clusters/") {
+		http.NotFound(w, r)
+		return
+	}
+	inner := r.Clone(r.Context())
+	inner.URL.Path = "/" + path
+	c.ServeHTTP(w, inner)
+}
+
+// Requests sums what all clusters were asked.
+func (f *Fleet) Requests() fleet.Counts {
+	sum := fleet.Counts{}
+	for _, c := range f.Clusters() {
+		for key, n := range c.Requests() {
+			sum[key] += n
+		}
+	}
+	return sum
+}
