@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
@@ -102,7 +103,10 @@ func (r *Reconciler) obey(commands []command, now time.Time) {
 		}
 		r.obeyed = append(r.obeyed, obeyed{c, answer{said, err}})
 	}
+	acts := r.acts
+	r.acts = nil
 	if len(undos) == 0 || r.save() {
+		r.cfg.Record(acts...)
 		return
 	}
 	for i := len(undos) - 1; i >= 0; i-- {
@@ -142,6 +146,7 @@ func (r *Reconciler) suspend(o Order, now time.Time) (string, func(), error) {
 	s := ledger.Suspension{Subject: subject, By: by, Reason: reason, Since: now, Until: until}
 	before, was := r.ledger.Suspension(subject)
 	r.ledger.Suspend(s)
+	r.acts = append(r.acts, act(history.Suspended, subject, by, s.String()))
 	r.cfg.Log.Info("suspended", "subject", subject.String(), "by", by, "until", until, "reason", reason)
 	return subject.String() + " is " + s.String(), func() {
 		if was {
@@ -181,6 +186,7 @@ func (r *Reconciler) proceed(o Order, now time.Time) (string, func(), error) {
 	if found {
 		before, _ := r.ledger.Suspension(subject)
 		r.ledger.Resume(subject)
+		r.acts = append(r.acts, act(history.Resumed, subject, o.By, "it was "+before.String()))
 		r.cfg.Log.Info("resumed", "subject", subject.String(), "by", o.By)
 		return subject.String() + " is resumed; it was " + before.String(), func() { r.ledger.Suspend(before) }, nil
 	}
@@ -195,6 +201,7 @@ func (r *Reconciler) proceed(o Order, now time.Time) (string, func(), error) {
 	}
 	before := r.ledger.Placement(key).Resumed
 	r.ledger.Proceed(key, now)
+	r.acts = append(r.acts, act(history.Proceeded, subject, o.By, "although "+stopped+" is not available"))
 	r.cfg.Log.Info("a stopped rollout goes on", "placement", key.String(), "by", o.By, "cluster", stopped)
 	return fmt.Sprintf("the rollout of %s goes on although cluster %s is not available", key, stopped),
 		func() { r.ledger.Proceed(key, before) }, nil

@@ -81,6 +81,7 @@ func (r *Reconciler) think(ctx context.Context, now time.Time) time.Duration {
 		return time.Second
 	}
 	for _, s := range r.ledger.Expire(now) {
+		r.decided = append(r.decided, act(history.Ended, s.Subject, s.By, "it was "+s.String()))
 		r.cfg.Log.Info("a suspension has come to its end", "subject", s.Subject.String(), "by", s.By, "reason", s.Reason)
 	}
 	p := plan.Resolve(plan.Input{Head: r.head, Past: r.past, Lost: r.lost, Ledger: r.ledger, Now: now, Memo: r.memo, Brief: true})

@@ -90,6 +90,8 @@ type Reconciler struct {
 	faults map[api.PlacementKey]string
 	// decided is what the history does not know yet, because it is not saved.
 	decided []history.Entry
+	// acts are what persons did since the ledger was last saved.
+	acts []history.Entry
 	// due is when the next turn has to be, whatever happens.
 	due time.Time
 

@@ -206,3 +206,15 @@ func (r *Reconciler) foldOne(s subject, o ledger.Observation) bool {
 	r.cfg.Record(heard(s.placement, revision(*record), was, record.Entry(s.cluster))...)
 	return news
 }
+
+// act tells what a person did, or what came of it by itself.
+func act(event history.Event, s ledger.Subject, by, message string) history.Entry {
+	e := history.Entry{Kind: history.Action, Event: event, Cluster: s.Cluster, By: by, Message: message}
+	if s.Placement != (api.PlacementKey{}) {
+		e.Placement = s.Placement.String()
+	}
+	if s.Object != (api.ID{}) {
+		e.Object = s.Object.String()
+	}
+	return e
+}

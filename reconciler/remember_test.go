@@ -1,7 +1,9 @@
 package reconciler
 
 import (
+	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -27,7 +29,7 @@ type chronicle struct {
 
 func newChronicle(t *testing.T) *chronicle {
 	c := &chronicle{t: t, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), memo: plan.NewMemo()}
-	c.Reconciler = New(Config{Record: c.record})
+	c.Reconciler = New(Config{Record: c.record, Store: ledger.Memory(), Log: slog.New(slog.DiscardHandler)})
 	c.ledger = ledger.New()
 	return c
 }
@@ -46,7 +48,7 @@ func (c *chronicle) record(entries ...history.Entry) {
 		if e.Commit != "" {
 			line += " @" + e.Commit
 		}
-		for _, part := range []string{e.Author, e.Subject, e.Message} {
+		for _, part := range []string{e.By, e.Author, e.Subject, e.Message} {
 			if part != "" {
 				line += " | " + part
 			}
@@ -222,6 +224,39 @@ func TestTheHistoryOfAnEnd(t *testing.T) {
 		}
 	}
 }
+
+// What persons do is told with their names once it is saved, and what is refused
+// or could not be saved is not.
+func TestTheHistoryOfPersons(t *testing.T) {
+	c := newChronicle(t)
+	c.commit("c1", fmt.Sprintf(small, "a"))
+	c.seen("east", "")
+	c.turn()
+	c.text.Reset()
+	give := func(order Order, do func(Order, time.Time) (string, func(), error)) {
+		c.obey([]command{{func(now time.Time) (string, func(), error) { return do(order, now) }, make(chan answer, 1)}}, c.now)
+		c.answer()
+	}
+	give(Order{Subject: "crp/web", Cluster: "east", Reason: "INC-1", By: "ada"}, c.suspend)
+	give(Order{Subject: "crp/web", By: "ada"}, c.suspend) // no reason
+	give(Order{Subject: "crp/web", Cluster: "east", By: "bob"}, c.proceed)
+	c.tells(`
+		action suspended crp/web east | ada | suspended by ada: INC-1
+		action resumed crp/web east | bob | it was suspended by ada: INC-1
+	`)
+	c.cfg.Store = full{}
+	give(Order{Subject: "crp/web", Reason: "INC-2", By: "ada"}, c.suspend)
+	c.cfg.Store = ledger.Memory()
+	give(Order{Subject: "cluster/west", Reason: "INC-3", By: "ada"}, c.suspend)
+	c.tells(`
+		action suspended west | ada | suspended by ada: INC-3
+	`)
+}
+
+// A full store takes nothing.
+type full struct{ ledger.Store }
+
+func (full) Save(*ledger.Ledger) error { return errors.New("no space left on device") }
 
 // Why a commit is refused fits into a line.
 func TestRefusal(t *testing.T) {

@@ -57,7 +57,7 @@ const (
 	Gap Kind = "gap"
 )
 
-// An Event is what happened. Actions have events of their own.
+// An Event is what happened.
 type Event string
 
 // The events, by kind.
@@ -93,6 +93,13 @@ const (
 	Ready       Event = "ready"
 	Unreachable Event = "unreachable"
 	Left        Event = "left"
+
+	// Suspended, Resumed: something is left as it is, or no longer. Ended: that
+	// came to its time. Proceeded: a stopped rollout goes on.
+	Suspended Event = "suspended"
+	Resumed   Event = "resumed"
+	Ended     Event = "ended"
+	Proceeded Event = "proceeded"
 
 	Dropped Event = "dropped"
 )
