@@ -84,7 +84,7 @@ func (r *Reconciler) think(ctx context.Context, now time.Time) time.Duration {
 		r.decided = append(r.decided, act(history.Ended, s.Subject, s.By, "it was "+s.String()))
 		r.cfg.Log.Info("a suspension has come to its end", "subject", s.Subject.String(), "by", s.By, "reason", s.Reason)
 	}
-	p := plan.Resolve(plan.Input{Head: r.head, Past: r.past, Lost: r.lost, Ledger: r.ledger, Now: now, Memo: r.memo, Brief: true})
+	p := plan.Resolve(plan.Input{Head: r.head, Past: r.past, Lost: r.lost, Ledger: r.ledger, Now: now, Memo: r.memo, Brief: true, MaxUnreachable: r.cfg.MaxUnreachable})
 	r.complain(p)
 	r.decided = append(r.decided, decided(p, r.ledger, r.head.Commit)...)
 	p.WriteDown(r.ledger)

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/intstr"
+
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -65,6 +67,9 @@ type Config struct {
 	Member func(c *hub.Cluster, report func(ledger.Observation)) Member
 	// Conditions say which names conditions have in reports.
 	Conditions status.Conditions
+	// MaxUnreachable is how many clusters that do not answer, or which share of
+	// those a placement wants, no rollout waits for; nil means all.
+	MaxUnreachable *intstr.IntOrString
 	// Told is called after members were told something new.
 	Told func()
 	// Publish takes each new report, which nobody changes afterwards.

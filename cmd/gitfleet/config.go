@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/gitfleet/gitfleet/reconciler/status"
@@ -28,6 +29,7 @@ type Config struct {
 	Webhook  WebhookConfig `json:"webhook"`
 	Limits   LimitsConfig  `json:"limits"`
 	Members  MembersConfig `json:"members"`
+	Rollout  RolloutConfig `json:"rollout"`
 	History  HistoryConfig `json:"history"`
 	Status   StatusConfig  `json:"status"`
 }
@@ -118,6 +120,13 @@ type StatusConfig struct {
 	Conditions string `json:"conditions,omitempty"`
 }
 
+// RolloutConfig says what holds for every rollout.
+type RolloutConfig struct {
+	// MaxUnreachable is how many clusters that do not answer no rollout waits
+	// for.
+	MaxUnreachable portion `json:"maxUnreachable,omitzero"`
+}
+
 func defaultConfig() Config {
 	return Config{
 		FleetName: "default",
@@ -134,6 +143,7 @@ func defaultConfig() Config {
 			Concurrency: 8, MaxRequests: 128, Timeout: seconds(30), ProbeInterval: seconds(10),
 			DeletePercent: 30, DeleteObjects: 10,
 		},
+		Rollout: RolloutConfig{MaxUnreachable: portion{intstr.FromString("100%")}},
 		History: HistoryConfig{MaxSize: 64 << 20},
 		Status:  StatusConfig{Conditions: string(status.CurrentConditions)},
 	}

@@ -225,6 +225,7 @@ var sections = []struct{ prefix, title string }{
 	{"members.", "Members"},
 	{"history.", "History"},
 	{"status.", "Status"},
+	{"rollout.", "Rollout"},
 }
 
 func settingsTable() string {

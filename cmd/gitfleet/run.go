@@ -87,6 +87,7 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 	loop = reconciler.New(reconciler.Config{
 		Source: repo, Loader: cfg.loader(), Past: cfg.loader(), Store: store, Conditions: status.Conditions(cfg.Status.Conditions),
 		Member: members.agent, Told: members.encoder.Rotate, Publish: srv.Publish, Record: record.Add, Log: log,
+		MaxUnreachable: &cfg.Rollout.MaxUnreachable.IntOrString,
 	})
 	log.Info("gitfleet is running", "version", version(), "url", repo.Status().URL, "ref", repo.Status().Ref, "listen", listener.Addr().String())
 	group, ctx := errgroup.WithContext(ctx)

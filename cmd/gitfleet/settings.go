@@ -32,7 +32,9 @@ func (c *Config) settings() []setting {
 	all = append(all, c.Limits.settings()...)
 	all = append(all, c.Members.settings()...)
 	all = append(all, c.History.settings()...)
-	return append(all, c.Status.settings()...)
+	all = append(all, c.Status.settings()...)
+	return append(all, setting{"rollout.maxUnreachable", "max-unreachable", &c.Rollout.MaxUnreachable,
+		"how many clusters that do not answer no rollout waits for: a number, or a percentage of those a placement wants"})
 }
 
 func (s *SourceConfig) settings() []setting {

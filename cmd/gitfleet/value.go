@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // A size is a number of bytes: 1048576, 1Mi or 1M, as a flag and in the file.
@@ -34,6 +36,31 @@ func (s *size) Set(text string) error {
 
 // UnmarshalJSON reads a number or a text.
 func (s *size) UnmarshalJSON(data []byte) error {
+	return s.Set(strings.Trim(string(data), `"`))
+}
+
+// A portion is a number of clusters or a percentage of them: 3 or "20%".
+type portion struct{ intstr.IntOrString }
+
+// String implements pflag.Value.
+func (s *portion) String() string { return s.IntOrString.String() }
+
+// Type names the kind of value in the help of a flag.
+func (s *portion) Type() string { return "number or percentage" }
+
+// Set implements pflag.Value.
+func (s *portion) Set(text string) error {
+	digits, percent := strings.CutSuffix(text, "%")
+	n, err := strconv.ParseUint(digits, 10, 31)
+	if err != nil || percent && n > 100 {
+		return fmt.Errorf("%q is neither a number such as 3 nor a percentage such as 20%%", text)
+	}
+	s.IntOrString = intstr.Parse(text)
+	return nil
+}
+
+// UnmarshalJSON reads a number or a text.
+func (s *portion) UnmarshalJSON(data []byte) error {
 	return s.Set(strings.Trim(string(data), `"`))
 }
 

@@ -25,6 +25,24 @@ func hashOf(manifests []*Manifest, refused []Refused) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
+// Recipe tells what the placement holds at a commit from what it holds at
+// another, overrides included: of equal ones every cluster gets the same.
+func (r *Renderer) Recipe() string {
+	h := sha256.New()
+	writeField(h, r.Hash())
+	for i := range r.candidates {
+		c := &r.candidates[i]
+		policy, err := json.Marshal(c.policy)
+		if err != nil {
+			policy = []byte(err.Error())
+		}
+		for _, s := range []string{c.kind, c.namespace, c.name, fmt.Sprint(c.selects), string(policy)} {
+			writeField(h, s)
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
 // hashOfError stands for content that cannot be made.
 func hashOfError(err error) string {
 	h := sha256.New()

@@ -17,10 +17,6 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 )
 
-// schema is the version of what is stored. A newer one is refused; an older one
-// becomes this one as soon as it is opened. The second brought suspensions.
-const schema = 2
-
 var bucket, schemaKey, sumKey = []byte("ledger"), []byte("schema"), []byte("sum")
 
 // Open opens the ledger in a directory and creates it if it is not there. Only
@@ -86,7 +82,7 @@ func (s *boltStore) open() error {
 
 // check looks at the file before anything is read from it or written to it.
 func (s *boltStore) check() error {
-	fresh, older := false, false
+	fresh, old := false, schema
 	err := s.db.View(func(tx *bbolt.Tx) error {
 		if info, err := os.Stat(s.path); err != nil {
 			return err
@@ -105,22 +101,16 @@ func (s *boltStore) check() error {
 		if have > schema {
 			return fmt.Errorf("it was written by a newer gitfleet (schema %d, this one knows %d): run that version, or start with an empty state directory", have, schema)
 		}
-		older = have < schema
+		old = have
 		return nil
 	})
-	if err != nil || !fresh && !older {
+	if err != nil {
 		return err
 	}
-	return s.db.Update(func(tx *bbolt.Tx) error {
-		if older {
-			return tx.Bucket(bucket).Put(schemaKey, fmt.Append(nil, schema))
-		}
-		b, err := tx.CreateBucket(bucket)
-		if err != nil {
-			return err
-		}
-		return errors.Join(b.Put(schemaKey, fmt.Append(nil, schema)), b.Put(sumKey, sum{}.bytes()))
-	})
+	if !fresh {
+		return s.migrate(old)
+	}
+	return s.db.Update(func(tx *bbolt.Tx) error { return fill(tx, nil) })
 }
 
 func (s *boltStore) Load() (*Ledger, error) {

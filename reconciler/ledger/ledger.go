@@ -61,8 +61,9 @@ type Placement struct {
 	// Index counts the distinct contents from 0; Content is the newest's hash.
 	Index   int
 	Content string
-	// Trigger is the digest of what the scheduler last looked at.
-	Trigger string
+	// Proven is the last content that was available on every cluster: a commit
+	// that has it, and what tells it from other content; zero if none ever was.
+	Proven placement.Revision
 	// Transitions remember by type when each condition of the placement last
 	// changed.
 	Transitions map[string]Transition `json:",omitempty"`
@@ -105,9 +106,6 @@ type Entry struct {
 	// AvailableSince is when what is assigned became available; zero if it is
 	// not.
 	AvailableSince time.Time
-	// Previous is the revision that was available here before Assigned; it is
-	// what a failed update is measured against.
-	Previous placement.Revision
 	// Transitions remember by type when each condition of the placement on this
 	// cluster last changed.
 	Transitions map[string]Transition `json:",omitempty"`
@@ -229,9 +227,6 @@ func (l *Ledger) Bind(key api.PlacementKey, b placement.Binding) {
 	if e := p.entries[b.Cluster]; e != nil {
 		next = *e
 		if e.Binding.Assigned != b.Assigned {
-			if !e.AvailableSince.IsZero() {
-				next.Previous = e.Binding.Assigned
-			}
 			next.AvailableSince = time.Time{}
 		}
 		if next.Seen != nil && next.Seen.Removed && !b.Removing {

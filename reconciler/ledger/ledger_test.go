@@ -98,21 +98,6 @@ func TestAvailableSince(t *testing.T) {
 			t.Errorf("%s: available since %s, want %s", s.what, got, s.want)
 		}
 	}
-	if got := l.Placement(web).Entry("east").Previous; got != v(1) {
-		t.Errorf("before v2 it had %v available, want v1", got)
-	}
-}
-
-// A revision that was never available is nothing to go back to.
-func TestPreviousIsWhatWasAvailable(t *testing.T) {
-	l := bound()
-	l.Fold(fine("east", 1, 1))
-	l.Bind(web, placement.Binding{Cluster: "east", Assigned: v(2), AssignedAt: at(2)})
-	l.Fold(failing("east", 2, 3))
-	l.Bind(web, placement.Binding{Cluster: "east", Assigned: v(3), AssignedAt: at(4)})
-	if got := l.Placement(web).Entry("east").Previous; got != v(1) {
-		t.Errorf("previous is %v, want v1", got)
-	}
 }
 
 // That nothing is left of a placement counts for the removal it was said of,

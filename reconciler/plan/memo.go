@@ -45,6 +45,7 @@ type prepared struct {
 	selection placement.Selection
 	renderer  *work.Renderer // nil if the selection is invalid
 	hash      string         // of the content before overrides
+	recipe    string         // of the content with them; empty until it is asked for
 	cros      []*api.ClusterResourceOverride
 	ros       []*api.ResourceOverride
 }

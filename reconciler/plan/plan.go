@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/intstr"
+
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -32,7 +34,10 @@ type Input struct {
 	// Observed stands, by name, for all that the ledger knows of a cluster; a
 	// plan that asks nobody has it. It may be nil.
 	Observed map[string]placement.Cluster
-	Now      time.Time
+	// MaxUnreachable is how many clusters that do not answer, or which share of
+	// the wanted, no rollout waits for; nil means all.
+	MaxUnreachable *intstr.IntOrString
+	Now            time.Time
 	// Brief leaves decisions out that nobody has to be told of: those on
 	// clusters that are not selected, but for as many as are missing. Of a large
 	// fleet they are the most.
@@ -116,6 +121,8 @@ type OnCluster struct {
 	// Err is an *work.OverrideError or *work.EnvelopeError: why Latest has no
 	// content.
 	Err error
+	// given is what it gets now, if that is neither Latest nor what it had.
+	given *work.Rendered
 	// Held is why the cluster does not get Latest yet; empty if it does.
 	Held string
 	// Suspended is why nothing is written for the placement there; empty if it

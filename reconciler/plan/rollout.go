@@ -12,13 +12,17 @@ import (
 // rollOut asks who may move now, and writes the answer into the bindings.
 func (t *thinker) rollOut(p *Placement) {
 	in := rollout.Input{Policy: p.Spec.Spec.Policy, Strategy: p.Spec.Spec.Strategy, Now: t.Now, Resumed: p.Record.Resumed,
-		StopOnFailure: p.Spec.Annotations[api.OnFailureAnnotation] != api.OnFailureContinue}
+		MaxUnreachable: t.MaxUnreachable,
+		StopOnFailure:  p.Spec.Annotations[api.OnFailureAnnotation] != api.OnFailureContinue}
 	byCluster := make(map[string]*OnCluster, len(p.Clusters))
 	for _, c := range p.Clusters {
 		byCluster[c.Binding.Cluster] = c
 		in.Bindings = append(in.Bindings, t.rolling(p, c))
 	}
 	p.Rollout = rollout.Next(in)
+	if p.Rollout.Stopped != "" && t.offerProven(p, in.Bindings) {
+		p.Rollout = rollout.Next(in)
+	}
 	for _, a := range p.Rollout.Assign {
 		b := &byCluster[a.Cluster].Binding
 		if a.Changed {

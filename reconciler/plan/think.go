@@ -77,6 +77,7 @@ func (t *thinker) decide(p *Placement, record *ledger.Placement) {
 	p.warn("spec.policy", p.Schedule.Notes...)
 	t.clusters(p, before, record)
 	t.rollOut(p)
+	t.prove(p)
 	t.changes(p, before)
 	t.works(p)
 }

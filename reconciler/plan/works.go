@@ -35,6 +35,8 @@ func (t *thinker) work(p *Placement, c *OnCluster) (work.Work, bool) {
 		return w, false
 	case c.UpToDate() && c.Err == nil && c.Content.Hash != "":
 		w.Manifests = c.Content.Manifests
+	case c.given != nil && c.given.Hash == c.Binding.Assigned.Hash:
+		w.Manifests = c.given.Manifests
 	case c.had != nil && c.had.Hash == c.Binding.Assigned.Hash:
 		w.Manifests = c.had.Manifests
 	default:

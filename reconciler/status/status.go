@@ -99,6 +99,8 @@ type Detail struct {
 	// Stopped is the cluster whose failed update stops the rollout; empty if
 	// nothing does.
 	Stopped string `json:"stopped,omitempty"`
+	// Proven is the last commit whose content was available on every cluster.
+	Proven string `json:"proven,omitempty"`
 	// Clusters are those it holds, by name.
 	Clusters []ClusterDetail `json:"clusters,omitempty"`
 }
@@ -174,7 +176,7 @@ func texts(ps hub.Problems) []string {
 }
 
 func detail(p *plan.Placement) Detail {
-	d := Detail{Placement: p.Key.String(), Warnings: texts(p.Warnings), Internal: p.Internal, Stopped: p.Rollout.Stopped}
+	d := Detail{Placement: p.Key.String(), Warnings: texts(p.Warnings), Internal: p.Internal, Stopped: p.Rollout.Stopped, Proven: p.Record.Proven.Commit}
 	if p.Spec != nil {
 		d.Origin = p.Spec.Origin.String()
 	}

@@ -1,0 +1,98 @@
+package ledger
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.etcd.io/bbolt"
+)
+
+// asWritten puts the file that a gitfleet of schema 1 wrote into a state
+// directory.
+func asWritten(t *testing.T) (dir, path string) {
+	t.Helper()
+	dir = t.TempDir()
+	path = filepath.Join(dir, "ledger.db")
+	if err := os.WriteFile(path, read(t, "testdata/schema-1/ledger.db"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir, path
+}
+
+// A file of an older gitfleet is brought up to date and nothing that counts is
+// lost; what it was before stays beside it.
+func TestOlderSchemaIsBroughtUpToDate(t *testing.T) {
+	dir, path := asWritten(t)
+	s := open(t, dir)
+	l, err := s.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := l.Placement(web).Entry("east")
+	switch {
+	case l.Head() != "v2", len(l.Placements()) != 2, !l.Placement(quay).Abandon, l.Placement(web).Generation != 3, l.Placement(web).Proven.Commit != "",
+		l.Cluster("east") == nil || l.Cluster("east").UID != "uid-of-east":
+		t.Errorf("placements or clusters are not what was written:\n%s", dump(t, l))
+	case e == nil || e.Binding.Assigned != v(2) || !e.Binding.Risked || e.Binding.Score.Affinity != 7 || !e.Binding.AssignedAt.Equal(at(3)),
+		len(e.Seen.Exceptions) != 1, len(e.Yields) != 1 || e.Yields[0].To != quay, !e.Transitions["Applied"].Time.Equal(at(4)):
+		t.Errorf("the binding is not what was written:\n%s", dump(t, l))
+	}
+	copied, err := loadBytes(t, read(t, path+".schema-1"))
+	if err != nil || dump(t, copied) != dump(t, l) {
+		t.Errorf("the copy is not what was there before: %v\n%s", err, dump(t, copied))
+	}
+	if err := s.(*boltStore).db.View(func(tx *bbolt.Tx) error {
+		b := tx.Bucket(bucket)
+		if got := string(b.Get(schemaKey)); got != fmt.Sprint(schema) {
+			t.Errorf("the schema is %s after it was brought up to date", got)
+		}
+		return b.ForEach(func(k, v []byte) error {
+			var fields map[string]any
+			if strings.HasPrefix(string(k), "p\x00") || strings.HasPrefix(string(k), "e\x00") {
+				if err := json.Unmarshal(v, &fields); err != nil {
+					return err
+				}
+			}
+			for _, gone := range []string{"Trigger", "Previous"} {
+				if _, there := fields[gone]; there {
+					t.Errorf("%q still has %s", k, gone)
+				}
+			}
+			return nil
+		})
+	}); err != nil {
+		t.Fatal(err)
+	}
+	want := dump(t, l)
+	l.Fold(ClusterSeen{Cluster: "west", At: noon.Add(time.Hour), Healthy: true})
+	if err := errors.Join(s.Save(l), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	again, err := open(t, dir).Load()
+	if err != nil || dump(t, again) != dump(t, l) || dump(t, again) == want {
+		t.Errorf("after the next start: %v\n%s", err, dump(t, again))
+	}
+}
+
+// A damaged file of an older gitfleet is refused as any other, and left as it
+// is.
+func TestDamagedOlderFileIsRefused(t *testing.T) {
+	_, path := asWritten(t)
+	whole := read(t, path)
+	at := bytes.Index(whole, []byte(`"Generation":3`))
+	if at < 0 {
+		t.Fatal("the file does not have the record in clear")
+	}
+	data := bytes.Clone(whole)
+	data[at+len(`"Generation":`)] = '4'
+	if _, err := loadBytes(t, data); err == nil || !strings.Contains(err.Error(), "move it away") {
+		t.Errorf("a damaged file of schema 1: %v", err)
+	}
+}
