@@ -9,6 +9,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/test/scenario"
 	"github.com/gitfleet/gitfleet/test/world"
 )
 
@@ -58,32 +59,13 @@ func TestEventsStayFewAndInOrder(t *testing.T) {
 			s.resolve()
 			r := s.build()
 			s.remember(r)
-			orderly(t, r.Events)
+			scenario.Sound(t, r)
 			if len(r.Events) < len(last) {
 				t.Fatalf("%d events became %d", len(last), len(r.Events))
 			}
 			last = r.Events
 		}
 	})
-}
-
-func orderly(t *testing.T, events []status.Event) {
-	t.Helper()
-	told := map[status.EventKey]bool{}
-	for i := range events {
-		e := &events[i]
-		switch {
-		case told[e.Key()]:
-			t.Fatalf("told twice: %+v", e)
-		case i > 0 && e.Last.Before(events[i-1].Last):
-			t.Fatalf("out of order: %+v", e)
-		case e.Count < 1 || e.Last.Before(e.First) || e.First.IsZero():
-			t.Fatalf("it cannot have happened: %+v", e)
-		case e.APIVersion == "" || e.Kind == "" || e.Name == "" || e.Type == "" || e.Reason == "" || e.Message == "":
-			t.Fatalf("it does not say what happened to what: %+v", e)
-		}
-		told[e.Key()] = true
-	}
 }
 
 // The oldest events go first, of one object and of all, and one that fails again

@@ -74,20 +74,8 @@ func (b *builder) externally(s *api.PlacementStatus, v verdict) verdict {
 			run = "StagedUpdateRun"
 		}
 		unknown.message = fmt.Sprintf(prefix+"no resource snapshot name is observed across clusters. To determine rollout status, check the %s resources with spec.placementName matching this placement", run)
-	case v.status == metav1.ConditionUnknown:
-		unknown.message = fmt.Sprintf(prefix+"cluster %s is in RolloutStarted Unknown state", undecidedCluster(s.PlacementStatuses))
 	default:
 		return v
 	}
 	return unknown
-}
-
-// undecidedCluster is the first of which it is not known whether it has begun.
-func undecidedCluster(clusters []api.PerClusterPlacementStatus) string {
-	for _, c := range clusters {
-		if s := find(c.Conditions, api.RolloutStarted); s != nil && s.Status == metav1.ConditionUnknown {
-			return c.ClusterName
-		}
-	}
-	return ""
 }

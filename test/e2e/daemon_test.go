@@ -22,6 +22,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/test/fleet"
 	"github.com/gitfleet/gitfleet/test/githttp"
+	"github.com/gitfleet/gitfleet/test/scenario"
 )
 
 // binary builds gitfleet once for all tests, with the race detector.
@@ -168,8 +169,11 @@ func (d *daemon) until(what string, ok func(*status.Report) bool) *status.Report
 	d.t.Helper()
 	var last *status.Report
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		if last = d.report(); last != nil && ok(last) {
-			return last
+		if last = d.report(); last != nil {
+			scenario.Sound(d.t, last)
+			if ok(last) {
+				return last
+			}
 		}
 	}
 	text, _ := json.MarshalIndent(last, "", " ")

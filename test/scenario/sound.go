@@ -1,9 +1,8 @@
-// Package scenario plays stories of a fleet in virtual time: the real loop,
-// with members and a repository that are made up.
 package scenario
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,49 +12,173 @@ import (
 )
 
 // Sound holds a report to what must be true of every report: whatever is not
-// well says why, and since when.
+// well says why, and since when; whoever waits says for whom; and what is said
+// twice is said the same way.
 func Sound(t testing.TB, r *status.Report) {
 	t.Helper()
+	s := sounding{t: t, names: map[string]bool{}}
+	for _, d := range r.Details {
+		for _, c := range d.Clusters {
+			s.names[c.Cluster] = true
+		}
+	}
 	for _, p := range r.Placements {
-		soundStatus(t, p.Name, &p.Status)
+		s.status(p.Name, api.PlacementPrefix, &p.Status)
 	}
 	for _, p := range r.ResourcePlacements {
-		soundStatus(t, p.Namespace+"/"+p.Name, &p.Status)
+		s.status(p.Namespace+"/"+p.Name, api.ResourcePlacementPrefix, &p.Status)
+	}
+	for _, m := range r.Statuses {
+		s.conditions(m.Namespace+"/"+m.Name, m.SourceStatus.Conditions...)
 	}
 	for _, c := range r.Clusters {
-		sound(t, c.Name, c.Status.Conditions...)
+		s.conditions(c.Name, c.Status.Conditions...)
 		for _, a := range c.Status.AgentStatus {
-			sound(t, c.Name+" agent", a.Conditions...)
+			s.conditions(c.Name+" agent", a.Conditions...)
 		}
 	}
+	s.events(r.Events)
 }
 
-func soundStatus(t testing.TB, name string, s *api.PlacementStatus) {
-	t.Helper()
-	sound(t, name, s.Conditions...)
-	for _, c := range s.PlacementStatuses {
+// sounding is one report under examination.
+type sounding struct {
+	t     testing.TB
+	names map[string]bool // of all clusters that hold anything
+}
+
+func (s *sounding) status(name, prefix string, of *api.PlacementStatus) {
+	s.t.Helper()
+	s.conditions(name, of.Conditions...)
+	if len(of.Conditions) == 0 || of.Conditions[0].Type != prefix+api.Scheduled {
+		s.t.Errorf("%s: it is not said whether it is scheduled", name)
+	}
+	for i := range of.PlacementStatuses {
+		c := &of.PlacementStatuses[i]
 		on := fmt.Sprintf("%s on %q", name, c.ClusterName)
-		sound(t, on, c.Conditions...)
-		for _, f := range c.FailedPlacements {
-			sound(t, on+": "+f.Kind+" "+f.Name, f.Condition)
-		}
+		s.conditions(on, c.Conditions...)
+		s.waiting(on, c)
+		s.objects(on, c)
+	}
+	for _, typ := range []string{api.RolloutStarted, api.Overridden, api.WorkSynchronized, api.Applied, api.Available, api.DiffReported} {
+		s.account(name, typ, condition(of.Conditions, prefix+typ), of.PlacementStatuses)
 	}
 }
 
-func sound(t testing.TB, of string, conditions ...metav1.Condition) {
-	t.Helper()
+func (s *sounding) conditions(of string, conditions ...metav1.Condition) {
+	s.t.Helper()
 	seen := map[string]bool{}
 	for _, c := range conditions {
 		switch {
 		case seen[c.Type]:
-			t.Errorf("%s: condition %s occurs twice", of, c.Type)
-		case c.Status != metav1.ConditionTrue && c.Message == "":
-			t.Errorf("%s: %s is %s and does not say why", of, c.Type, c.Status)
+			s.t.Errorf("%s: condition %s occurs twice", of, c.Type)
+		case c.Message == "":
+			s.t.Errorf("%s: %s is %s and does not say why", of, c.Type, c.Status)
 		case c.Reason == "":
-			t.Errorf("%s: %s is %s without a reason", of, c.Type, c.Status)
+			s.t.Errorf("%s: %s is %s without a reason", of, c.Type, c.Status)
 		case c.LastTransitionTime.IsZero():
-			t.Errorf("%s: %s is %s since nobody knows when", of, c.Type, c.Status)
+			s.t.Errorf("%s: %s is %s since nobody knows when", of, c.Type, c.Status)
 		}
 		seen[c.Type] = true
+	}
+}
+
+// waiting: a cluster that waits says for what, and if it is for others, names
+// them.
+func (s *sounding) waiting(on string, c *api.PerClusterPlacementStatus) {
+	s.t.Helper()
+	started := condition(c.Conditions, api.RolloutStarted)
+	if started == nil || started.Status != metav1.ConditionFalse {
+		return
+	}
+	_, why, said := strings.Cut(started.Message, "The rollout is being blocked by the rollout strategy: ")
+	if !said || why == "" {
+		s.t.Errorf("%s: waits, and does not say for what: %q", on, started.Message)
+	}
+	_, whom, waits := strings.Cut(why, "waits for ")
+	if !waits || strings.HasPrefix(whom, "one of the clusters") {
+		return
+	}
+	word := strings.FieldsFunc(whom, func(r rune) bool { return r == ' ' || r == ',' })
+	if !s.names[word[0]] && !(len(word) > 1 && s.names[word[1]]) && !strings.Contains(whom, "more to be available") {
+		s.t.Errorf("%s: waits for nobody that exists: %q", on, why)
+	}
+}
+
+// objects: what failed is listed where a condition says that something did, and
+// nothing is listed that says nothing.
+func (s *sounding) objects(on string, c *api.PerClusterPlacementStatus) {
+	s.t.Helper()
+	for _, f := range c.FailedPlacements {
+		s.conditions(on+": "+f.Kind+" "+f.Name, f.Condition)
+		if f.Condition.Status != metav1.ConditionFalse {
+			s.t.Errorf("%s: %s %s is listed as failed and is not", on, f.Kind, f.Name)
+		}
+	}
+	for _, typ := range []string{api.Applied, api.Available} {
+		if v := condition(c.Conditions, typ); v != nil && v.Status == metav1.ConditionFalse && v.Reason != api.ApplyInProgress && len(c.FailedPlacements) == 0 {
+			s.t.Errorf("%s: %s is False, and nothing is listed that failed", on, typ)
+		}
+	}
+	for _, d := range c.DriftedPlacements {
+		if len(d.ObservedDrifts) == 0 || d.ObservationTime.IsZero() || d.FirstDriftedObservedTime.IsZero() {
+			s.t.Errorf("%s: %s %s drifted, and it is not said how and since when", on, d.Kind, d.Name)
+		}
+	}
+	for _, d := range c.DiffedPlacements {
+		if len(d.ObservedDiffs) == 0 || d.ObservationTime.IsZero() || d.FirstDiffedObservedTime.IsZero() {
+			s.t.Errorf("%s: %s %s differs, and it is not said how and since when", on, d.Kind, d.Name)
+		}
+	}
+}
+
+// account: a condition of the placement is that of its clusters taken together.
+func (s *sounding) account(name, typ string, c *metav1.Condition, clusters []api.PerClusterPlacementStatus) {
+	s.t.Helper()
+	if c == nil || c.Reason == api.RolloutControlledByExternalController {
+		return
+	}
+	want := metav1.ConditionTrue
+	for i := range clusters {
+		on := condition(clusters[i].Conditions, typ)
+		switch {
+		case on == nil || on.Status == metav1.ConditionTrue:
+		case on.Status == metav1.ConditionUnknown:
+			want = on.Status
+		case want == metav1.ConditionTrue:
+			want = on.Status
+		}
+	}
+	if c.Status != want {
+		s.t.Errorf("%s: %s is %s, and by its clusters %s", name, typ, c.Status, want)
+	}
+}
+
+func condition(all []metav1.Condition, typ string) *metav1.Condition {
+	for i := range all {
+		if all[i].Type == typ {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
+// events: they are in order, each is told once, and each says what happened to
+// what.
+func (s *sounding) events(events []status.Event) {
+	s.t.Helper()
+	told := map[status.EventKey]bool{}
+	for i := range events {
+		e := &events[i]
+		switch {
+		case told[e.Key()]:
+			s.t.Errorf("told twice: %+v", e)
+		case i > 0 && e.Last.Before(events[i-1].Last):
+			s.t.Errorf("out of order: %+v", e)
+		case e.Count < 1 || e.Last.Before(e.First) || e.First.IsZero():
+			s.t.Errorf("it cannot have happened: %+v", e)
+		case e.APIVersion == "" || e.Kind == "" || e.Name == "" || e.Type == "" || e.Reason == "" || e.Message == "":
+			s.t.Errorf("it does not say what happened to what: %+v", e)
+		}
+		told[e.Key()] = true
 	}
 }

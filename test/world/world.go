@@ -21,6 +21,7 @@ import (
 //	place web [of web,docks] [on east,west] [pick 2] [near eu]
 //	      [unavailable 1] [surge 50%] [period 30]
 //	      [report] [abandon] [never] [goes-on] [broken]
+//	      [external] [shown]                in the namespace
 //
 // A placement is of the namespaces, its own name if none is given.
 func Files(t testing.TB, text string) fstest.MapFS {
@@ -92,7 +93,7 @@ func override(id, value, region string) string {
 func placementOf(t testing.TB, words []string) string {
 	t.Helper()
 	name, of := words[0], words[0]
-	var typ, policy, rolling, apply, other, notes string
+	var typ, policy, rolling, apply, other, notes, scope string
 	for i := 1; i < len(words); i++ {
 		word := words[i]
 		next := func() string {
@@ -116,12 +117,16 @@ func placementOf(t testing.TB, words []string) string {
 			rolling += "maxSurge: " + next() + ", "
 		case "period":
 			rolling += "unavailablePeriodSeconds: " + next() + ", "
+		case "external":
+			other += "type: External, "
+		case "shown":
+			scope = "statusReportingScope: NamespaceAccessible, "
 		case "report":
 			apply = "applyStrategy: {type: ReportDiff}, "
 		case "never":
 			apply = "applyStrategy: {whenToTakeOver: Never}, "
 		case "abandon":
-			other = "deleteStrategy: {propagationPolicy: Abandon}, "
+			other += "deleteStrategy: {propagationPolicy: Abandon}, "
 		case "goes-on":
 			notes = ", annotations: {gitfleet.dev/on-failure: continue}"
 		case "broken":
@@ -136,8 +141,8 @@ func placementOf(t testing.TB, words []string) string {
 	if rolling != "" {
 		rolling = "rollingUpdate: {" + strings.TrimSuffix(rolling, ", ") + "}, "
 	}
-	return fmt.Sprintf("{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterResourcePlacement, metadata: {name: %s%s}, spec: {resourceSelectors: [%s], policy: {placementType: %s%s}, strategy: {%s}}}",
-		name, notes, strings.Join(terms(of), ", "), typ, policy, strings.TrimSuffix(rolling+apply+other, ", "))
+	return fmt.Sprintf("{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterResourcePlacement, metadata: {name: %s%s}, spec: {%sresourceSelectors: [%s], policy: {placementType: %s%s}, strategy: {%s}}}",
+		name, notes, scope, strings.Join(terms(of), ", "), typ, policy, strings.TrimSuffix(rolling+apply+other, ", "))
 }
 
 // terms select namespaces, and for "-" what is valid for the hub and not in
