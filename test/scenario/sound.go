@@ -1,3 +1,5 @@
+// Package scenario plays stories of a fleet in virtual time: the real loop,
+// with members and a repository that are made up.
 package scenario
 
 import (
