@@ -37,6 +37,9 @@ const (
 	// OnFailureContinue.
 	OnFailureAnnotation = "gitfleet.dev/on-failure"
 	OnFailureContinue   = "continue"
+	// SuspendedAnnotation, on what the daemon shows of a placement or a cluster,
+	// says who wants it left as it is, until when and why.
+	SuspendedAnnotation = "gitfleet.dev/suspended"
 	// ContextAnnotation names the kubeconfig context of a MemberCluster.
 	ContextAnnotation = "gitfleet.dev/context"
 )

@@ -115,25 +115,31 @@ func (t *told) mirrored() *api.ClusterResourcePlacementStatus {
 type toldCluster struct {
 	declared *hub.Cluster
 	seen     *ledger.Cluster
-	object   *api.MemberCluster
+	// suspended is why nothing is written there; empty if it is.
+	suspended string
+	object    *api.MemberCluster
 }
 
 // next is what is said of the cluster now.
-func (t *toldCluster) next(c *hub.Cluster, seen *ledger.Cluster, now time.Time) *toldCluster {
+func (t *toldCluster) next(c *hub.Cluster, seen *ledger.Cluster, suspended string, now time.Time) *toldCluster {
 	out := cluster(c, seen, now)
 	var before *api.MemberCluster
 	if t != nil {
 		before = t.object
 	}
 	out.Status.Namespaces = namespaces(seen, before)
-	return &toldCluster{c, seen, out}
+	if suspended != "" {
+		out.Annotations[api.SuspendedAnnotation] = suspended
+	}
+	return &toldCluster{c, seen, suspended, out}
 }
 
 func (m *Memo) cluster(c *hub.Cluster, in Input) *api.MemberCluster {
 	old, seen := m.clusters[c.Name], in.Ledger.Cluster(c.Name)
-	if old == nil || old.declared != c || old.seen != seen {
+	why := suspended(in, ledger.Subject{Cluster: c.Name})
+	if old == nil || old.declared != c || old.seen != seen || old.suspended != why {
 		m.news = append(m.news, metCluster(c.Name, old, seen, in.Now)...)
-		old = old.next(c, seen, in.Now)
+		old = old.next(c, seen, why, in.Now)
 		m.clusters[c.Name] = old
 	}
 	return old.object

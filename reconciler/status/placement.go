@@ -43,6 +43,9 @@ func (b *builder) meta() metav1.ObjectMeta {
 	if commit := b.p.Record.Commit; commit != "" {
 		notes[api.CommitAnnotation] = commit
 	}
+	if why := suspended(b.Input, ledger.Subject{Placement: b.p.Key}); why != "" {
+		notes[api.SuspendedAnnotation] = why
+	}
 	return metav1.ObjectMeta{
 		Name: b.p.Key.Name, Namespace: b.p.Key.Namespace,
 		UID: uid(b.p.Key.Kind(), b.p.Key.Namespace, b.p.Key.Name), Generation: b.p.Record.Generation,

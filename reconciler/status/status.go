@@ -75,6 +75,8 @@ type Report struct {
 	Clusters []*api.MemberCluster
 	// Details say of each placement what its status has no field for.
 	Details []Detail
+	// Suspensions are what people want left as it is, by subject.
+	Suspensions []Suspension
 	// Drifts are what is known of objects that differ, or once differed, from what
 	// the hub wants: by placement, cluster and object.
 	Drifts []Drift
@@ -116,6 +118,8 @@ type ClusterDetail struct {
 	Objects   int    `json:"objects"`
 	// Held is why the cluster does not get the newest content yet.
 	Held string `json:"held,omitempty"`
+	// Suspended is why nothing is written for the placement there; empty if it is.
+	Suspended string `json:"suspended,omitempty"`
 	// Removing says that what it holds is being taken away.
 	Removing bool `json:"removing,omitempty"`
 	// Braked are objects whose deletion is held, and why, until a commit with
@@ -163,6 +167,7 @@ func Build(in Input) *Report {
 			r.questions[p.Key.String()] = t.question
 		}
 	}
+	r.Suspensions = suspensions(in)
 	r.Events = in.Memo.end(in)
 	return r
 }
@@ -181,7 +186,7 @@ func detail(p *plan.Placement) Detail {
 		d.Origin = p.Spec.Origin.String()
 	}
 	for _, c := range p.Clusters {
-		e := ClusterDetail{Cluster: c.Binding.Cluster, Commit: c.Binding.Assigned.Commit, Held: c.Held, Removing: c.Binding.Removing}
+		e := ClusterDetail{Cluster: c.Binding.Cluster, Commit: c.Binding.Assigned.Commit, Held: c.Held, Suspended: c.Suspended, Removing: c.Binding.Removing}
 		if seen := c.Seen(); seen != nil {
 			for _, b := range seen.Braked {
 				e.Braked = append(e.Braked, b.ID.String()+": "+b.Why)

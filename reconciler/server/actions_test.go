@@ -1,0 +1,94 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+// Who sends JSON, and is known or on this machine, is obeyed; nobody else is,
+// and a page in a browser cannot pass for one who is.
+func TestActionsAreForThoseAllowed(t *testing.T) {
+	tests := map[string]struct {
+		change func(*http.Request)
+		code   int
+		by     string
+	}{
+		"on this machine":       {func(*http.Request) {}, 200, ""},
+		"by IPv6":               {func(r *http.Request) { r.RemoteAddr, r.Host = "[::1]:4000", "[::1]:8085" }, 200, ""},
+		"by the name localhost": {func(r *http.Request) { r.Host = "localhost:8085" }, 200, ""},
+		"with a charset":        {func(r *http.Request) { r.Header.Set("Content-Type", "application/json; charset=utf-8") }, 200, ""},
+		"known, from elsewhere": {func(r *http.Request) {
+			r.RemoteAddr, r.Host = "10.0.0.7:4000", "fleet.example"
+			r.Header.Set("Name", "alice")
+		}, 200, "alice"},
+		"from elsewhere":            {func(r *http.Request) { r.RemoteAddr = "10.0.0.7:4000" }, 403, ""},
+		"a name made to point here": {func(r *http.Request) { r.Host = "evil.example:8085" }, 403, ""},
+		"through a proxy":           {func(r *http.Request) { r.Header.Set("X-Forwarded-For", "10.0.0.7") }, 403, ""},
+		"a form":                    {func(r *http.Request) { r.Header.Set("Content-Type", "application/x-www-form-urlencoded") }, 415, ""},
+		"a form that claims text":   {func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }, 415, ""},
+		"known, but no JSON":        {func(r *http.Request) { r.Header.Set("Name", "alice"); r.Header.Del("Content-Type") }, 415, ""},
+		"a GET":                     {func(r *http.Request) { r.Method = http.MethodGet }, 405, ""},
+		"too large":                 {func(r *http.Request) { r.Body = http.NoBody; r.Body = bodyOf(strings.Repeat("x", largestOrder+1)) }, 413, ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := New(nil)
+			called, by := false, ""
+			s.Act("wave", func(r *http.Request) (string, bool) { n := r.Header.Get("Name"); return n, n != "" },
+				func(_ context.Context, b string, body []byte) (any, error) {
+					called, by = true, b
+					return map[string]string{"said": string(body)}, nil
+				})
+			req := httptest.NewRequest(http.MethodPost, "/actions/wave", strings.NewReader(`"hello"`))
+			req.RemoteAddr, req.Host = "127.0.0.1:4000", "127.0.0.1:8085"
+			req.Header.Set("Content-Type", "application/json")
+			test.change(req)
+			w := httptest.NewRecorder()
+			s.Handler().ServeHTTP(w, req)
+			if w.Code != test.code || called != (test.code == 200) || by != test.by {
+				t.Errorf("got %d %s, called %t by %q", w.Code, w.Body, called, by)
+			}
+			if called && w.Body.String() != `{"said":"\"hello\""}`+"\n" {
+				t.Errorf("answer %s", w.Body)
+			}
+		})
+	}
+}
+
+type body struct{ *strings.Reader }
+
+func (body) Close() error { return nil }
+
+func bodyOf(text string) body { return body{strings.NewReader(text)} }
+
+// The answer tells a person's mistake from the daemon's trouble.
+func TestActionsTellWhoseFaultItIs(t *testing.T) {
+	tests := map[string]struct {
+		err  error
+		code int
+	}{
+		"unknown": {&status.UnknownError{What: "placement", Name: "crp/a"}, 404},
+		"refused": {&RefusedError{errors.New("say why")}, 400},
+		"trouble": {errors.New("the ledger could not be saved"), 503},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := New(nil)
+			s.Act("wave", nil, func(context.Context, string, []byte) (any, error) { return nil, test.err })
+			req := httptest.NewRequest(http.MethodPost, "http://127.0.0.1/actions/wave", strings.NewReader("{}"))
+			req.RemoteAddr = "127.0.0.1:4000"
+			req.Header.Set("Content-Type", "application/json")
+			w := httptest.NewRecorder()
+			s.Handler().ServeHTTP(w, req)
+			if w.Code != test.code || !strings.Contains(w.Body.String(), test.err.Error()) {
+				t.Errorf("got %d %s", w.Code, w.Body)
+			}
+		})
+	}
+}
