@@ -164,9 +164,19 @@ func tellSource(w io.Writer, r *status.Report) {
 			}
 		}
 	}
+	for _, x := range r.Suspensions {
+		fmt.Fprintf(w, "\n%s is suspended by %s%s: %s\n", x.Subject, x.By, untilWhen(x.Until), x.Reason)
+	}
 	if s.Git.Failures > 0 {
 		fmt.Fprintf(w, "\n%s cannot be read (%d tries since %s): %s\n", s.Git.URL, s.Git.Failures, s.Git.LastSuccess.Format(time.RFC3339), s.Git.Error)
 	}
+}
+
+func untilWhen(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return " until " + t.UTC().Format(time.RFC3339)
 }
 
 func short(hash string) string { return hash[:min(len(hash), 8)] }

@@ -29,6 +29,8 @@ type overview struct {
 	Drifts     []overviewDrift     `json:"drifts"`
 	// HeldDeletions wait for somebody to allow them.
 	HeldDeletions []overviewBrake `json:"heldDeletions"`
+	// Suspended is what people want left as it is.
+	Suspended []status.Suspension `json:"suspended"`
 }
 
 // An overviewSource is how following the repository goes.
@@ -122,6 +124,7 @@ func newOverview(r *status.Report) *overview {
 		APIVersion: overviewVersion, At: r.At,
 		Source:     overviewSource{git.URL, git.Ref, git.LastPoll, git.LastSuccess, git.Failures, git.Error},
 		Placements: []overviewPlacement{}, Drifts: []overviewDrift{}, HeldDeletions: []overviewBrake{},
+		Suspended: append([]status.Suspension{}, r.Suspensions...),
 	}
 	if r.Source.InForce.Hash != "" {
 		c := commitOverview(r.Source.InForce)

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
 // Of what there is much of, so many are shown; --all shows everything.
@@ -34,6 +35,7 @@ func (o *overview) text(p page, now time.Time, all bool) []string {
 	t.placements(o.Placements)
 	t.members(o.Members)
 	t.brakes(o.HeldDeletions)
+	t.suspensions(o.Suspended)
 	t.drifts(o.Drifts)
 	return t.lines
 }
@@ -242,6 +244,22 @@ func (t *teller) brakes(all []overviewBrake) {
 	t.few(len(all), "clusters; see gitfleet status --all", func(i int) {
 		b := all[i]
 		t.note(plainStyle, "", fmt.Sprintf("%s: %s  for %d on %s: %s", plan.AllowTrailer, b.Placement, len(b.Objects), b.Cluster, b.Objects[0]), 2)
+	})
+}
+
+func (t *teller) suspensions(all []status.Suspension) {
+	if len(all) == 0 {
+		return
+	}
+	t.say("")
+	t.say(t.paint(yellow, "Suspended") + " until somebody resumes it, or its time is over")
+	t.few(len(all), "subjects; see gitfleet status --all", func(i int) {
+		s := all[i]
+		text := s.Subject + ", for " + t.span(s.Since)
+		if !s.Until.IsZero() {
+			text += " until " + s.Until.UTC().Format("2006-01-02 15:04 MST")
+		}
+		t.note(plainStyle, "", text+" by "+s.By+": "+s.Reason, 2)
 	})
 }
 

@@ -53,11 +53,14 @@ func newRun() *cobra.Command {
 func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 	var loop *reconciler.Reconciler
 	git := cfg.git(log)
-	git.Metrics.Polled = onTrouble(func() { loop.Notice() })
+	polls := &pulse{}
+	trouble := onTrouble(func() { loop.Notice() })
+	git.Metrics.Polled = func(took time.Duration, err error) { trouble(took, err); polls.polled(took, err) }
 	repo, err := gitsource.Open(git)
 	if err != nil {
 		return err
 	}
+	polls.repo = repo
 	defer repo.Close()
 	store, err := ledger.Open(filepath.Join(cfg.StateDir, "ledger"))
 	if err != nil {
@@ -89,6 +92,7 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 		Member: members.agent, Told: members.encoder.Rotate, Publish: srv.Publish, Record: record.Add, Log: log,
 		MaxUnreachable: &cfg.Rollout.MaxUnreachable.IntOrString,
 	})
+	(&orders{loop, polls}).mount(srv)
 	log.Info("gitfleet is running", "version", version(), "url", repo.Status().URL, "ref", repo.Status().Ref, "listen", listener.Addr().String())
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return loop.Run(ctx) })

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource"
+	"github.com/gitfleet/gitfleet/reconciler"
+	"github.com/gitfleet/gitfleet/reconciler/server"
+)
+
+// orders are what people may ask the daemon to do.
+type orders struct {
+	loop *reconciler.Reconciler
+	poll *pulse
+}
+
+// An orderAnswer is what came of an order.
+type orderAnswer struct {
+	// Said is what was done, for a person.
+	Said string `json:"said"`
+	// Commit is the newest of the repository after it was asked; Trouble is why
+	// it could not be.
+	Commit  string `json:"commit,omitempty"`
+	Trouble string `json:"trouble,omitempty"`
+}
+
+// mount has the server take orders.
+func (o *orders) mount(srv *server.Server) {
+	srv.Act("suspend", nil, obeying(o.loop.Suspend))
+	srv.Act("resume", nil, obeying(o.loop.Resume))
+	srv.Act("sync", nil, func(ctx context.Context, by string, body []byte) (any, error) {
+		order, err := readOrder(by, body)
+		if err != nil {
+			return nil, err
+		}
+		return o.sync(ctx, order)
+	})
+}
+
+// obeying is an action that the loop carries out.
+func obeying(do func(context.Context, reconciler.Order) (string, error)) server.Action {
+	return func(ctx context.Context, by string, body []byte) (any, error) {
+		order, err := readOrder(by, body)
+		if err != nil {
+			return nil, err
+		}
+		said, err := do(ctx, order)
+		return orderAnswer{Said: said}, refusal(err)
+	}
+}
+
+// readOrder reads an order as strictly as a configuration file. Whoever is known
+// cannot pass for somebody else.
+func readOrder(by string, body []byte) (reconciler.Order, error) {
+	var o reconciler.Order
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&o); err != nil {
+		return o, &server.RefusedError{Err: errors.New("the body is no order: " + err.Error())}
+	}
+	switch {
+	case by != "":
+		o.By = by
+	case o.By == "":
+		o.By = "somebody on the daemon's machine"
+	}
+	return o, nil
+}
+
+// refusal tells a person's own mistakes from the daemon's trouble.
+func refusal(err error) error {
+	var own *reconciler.OrderError
+	if errors.As(err, &own) {
+		return &server.RefusedError{Err: own}
+	}
+	return err
+}
+
+// sync asks the repository now, and has members look again at what they hold.
+func (o *orders) sync(ctx context.Context, order reconciler.Order) (any, error) {
+	commit, trouble := o.poll.now(ctx)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	said, err := o.loop.Check(ctx, order)
+	return orderAnswer{Said: said, Commit: commit, Trouble: trouble}, refusal(err)
+}
+
+// A pulse asks the repository when somebody wants it asked.
+type pulse struct {
+	repo *gitsource.Repo
+
+	mu      sync.Mutex
+	waiting []waiter
+}
+
+// A waiter waits for a poll that began after it asked.
+type waiter struct {
+	asked time.Time
+	done  chan struct{}
+}
+
+// longestPoll is how long somebody waits for a poll.
+const longestPoll = time.Minute
+
+// now polls, and returns the newest commit that is known then, and why the
+// repository could not be read; empty if it could.
+func (p *pulse) now(ctx context.Context) (commit, trouble string) {
+	w := waiter{time.Now(), make(chan struct{})}
+	p.mu.Lock()
+	p.waiting = append(p.waiting, w)
+	p.mu.Unlock()
+	p.repo.Nudge()
+	late := time.NewTimer(longestPoll)
+	defer late.Stop()
+	select {
+	case <-w.done:
+	case <-ctx.Done():
+	case <-late.C:
+		return p.repo.Status().Head, "the repository has not answered within " + longestPoll.String()
+	}
+	s := p.repo.Status()
+	return s.Head, s.Error
+}
+
+// polled is told of every poll.
+func (p *pulse) polled(took time.Duration, _ error) {
+	began := p.repo.Status().LastPoll.Add(-took)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var later []waiter
+	for _, w := range p.waiting {
+		if began.Before(w.asked) {
+			later = append(later, w)
+		} else {
+			close(w.done)
+		}
+	}
+	if p.waiting = later; len(later) > 0 {
+		p.repo.Nudge()
+	}
+}

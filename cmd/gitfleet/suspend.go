@@ -1,0 +1,134 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gitfleet/gitfleet/reconciler"
+)
+
+const subjects = `  crp/NAME, rp/NAMESPACE/NAME   a placement, everywhere or with --cluster on one cluster
+  cluster/NAME                  a member cluster, with all that is on it
+  KIND/NAME -n NAMESPACE        an object, everywhere or with --cluster on one cluster`
+
+func newSuspend() *cobra.Command {
+	var at connection
+	var o reconciler.Order
+	var until string
+	cmd := &cobra.Command{
+		Use:   "suspend KIND/NAME --reason TEXT",
+		Short: "Leave a placement, a cluster or an object as it is",
+		Long: `What is suspended is still watched and reported, drift included, and never
+written: nothing is applied, put back, deleted or rolled out, whatever Git says.
+Others go on; a suspended cluster does not count as failed. It lasts until
+somebody resumes it, or ends by itself with --for or --until.
+
+` + subjects,
+		Example: `  gitfleet suspend deployment/web -n shop --cluster east --for 2h --reason "INC-17: tuned by hand"
+  gitfleet suspend cluster/east --until 18:00 --reason "network maintenance"`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var err error
+			if o.Until, err = moment(until, time.Now()); err != nil {
+				return err
+			}
+			return order(cmd, &at, "suspend", args[0], o)
+		},
+	}
+	bindOrder(cmd, &at, &o)
+	cmd.Flags().StringVar(&o.Reason, "reason", "", "why: whoever looks at it later has to know")
+	cmd.Flags().DurationVar(&o.For.Duration, "for", 0, "how long, such as 90m or 2h")
+	cmd.Flags().StringVar(&until, "until", "", "until when: 18:00, 2026-01-31 18:00, or 2026-01-31T18:00:00Z")
+	cmd.MarkFlagRequired("reason")
+	return cmd
+}
+
+func newResume() *cobra.Command {
+	var at connection
+	var o reconciler.Order
+	cmd := &cobra.Command{
+		Use:   "resume KIND/NAME",
+		Short: "Take a suspension back, or let a stopped rollout go on",
+		Long: `Resume ends what suspend began, named in the same way. Of a placement that is
+not suspended, but whose rollout was stopped because an update made a cluster
+unavailable, the rollout goes on all the same.
+
+` + subjects,
+		Example: `  gitfleet resume deployment/web -n shop --cluster east
+  gitfleet resume crp/web`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return order(cmd, &at, "resume", args[0], o) },
+	}
+	bindOrder(cmd, &at, &o)
+	return cmd
+}
+
+func bindOrder(cmd *cobra.Command, at *connection, o *reconciler.Order) {
+	at.bind(cmd.Flags())
+	cmd.Flags().StringVar(&o.Cluster, "cluster", "", "member cluster; every one if it is not named")
+	cmd.Flags().StringVarP(&o.Namespace, "namespace", "n", "", "namespace of an object")
+}
+
+// order sends an order, and says what was done.
+func order(cmd *cobra.Command, at *connection, action, subject string, o reconciler.Order) error {
+	o.Subject, o.By = subject, person()
+	c, err := at.client()
+	if err != nil {
+		return err
+	}
+	a, err := c.act(cmd.Context(), action, o)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(cmd.OutOrStdout(), a.Said)
+	return err
+}
+
+// person is who asks, as far as this machine knows. A daemon that knows better
+// says so.
+func person() string { return cmp.Or(os.Getenv("USER"), os.Getenv("LOGNAME"), "unknown") }
+
+// act gives an order to the daemon. What the daemon will not do is an error in
+// its words alone.
+func (c *client) act(ctx context.Context, action string, o reconciler.Order) (orderAnswer, error) {
+	var a orderAnswer
+	resp, err := c.do(ctx, http.MethodPost, "/actions/"+action, nil, o)
+	var answer *answerError
+	if errors.As(err, &answer) && (answer.code == http.StatusNotFound || answer.code == http.StatusBadRequest) {
+		return a, errors.New(answer.text)
+	}
+	if err != nil {
+		return a, err
+	}
+	defer resp.Body.Close()
+	return a, understand(resp, &a)
+}
+
+// moment reads a time of day, the next there is, or a date with one; of this
+// machine's zone if none is named. Nothing is the zero time.
+func moment(text string, now time.Time) (time.Time, error) {
+	if text = strings.TrimSpace(text); text == "" {
+		return time.Time{}, nil
+	}
+	if t, err := time.ParseInLocation("15:04", text, now.Location()); err == nil {
+		at := time.Date(now.Year(), now.Month(), now.Day(), t.Hour(), t.Minute(), 0, 0, now.Location())
+		if !at.After(now) {
+			at = at.AddDate(0, 0, 1)
+		}
+		return at, nil
+	}
+	for _, layout := range []string{time.RFC3339, "2006-01-02 15:04", "2006-01-02T15:04", "2006-01-02"} {
+		if t, err := time.ParseInLocation(layout, text, now.Location()); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("--until %q: write 18:00, 2026-01-31 18:00, or 2026-01-31T18:00:00Z", text)
+}

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/server"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+// obedient is a daemon that does what it is asked, and where it answers.
+func obedient(t *testing.T, got *reconciler.Order, fail error) string {
+	t.Helper()
+	daemon := server.New(nil)
+	do := func(_ context.Context, o reconciler.Order) (string, error) {
+		*got = o
+		return "done", fail
+	}
+	daemon.Act("suspend", nil, obeying(do))
+	daemon.Act("resume", nil, obeying(do))
+	srv := httptest.NewServer(daemon.Handler())
+	t.Cleanup(srv.Close)
+	return srv.URL
+}
+
+// What is written on the command line is what the daemon is asked for, in the
+// name of whoever wrote it.
+func TestSuspendAndResumeAsk(t *testing.T) {
+	t.Setenv("USER", "alice")
+	tests := map[string]struct {
+		args string
+		want reconciler.Order
+	}{
+		"a placement": {"suspend crp/web --reason INC-1", reconciler.Order{Subject: "crp/web", Reason: "INC-1", By: "alice"}},
+		"an object": {"suspend deployment/web -n shop --cluster east --for 2h --reason INC-1",
+			reconciler.Order{Subject: "deployment/web", Namespace: "shop", Cluster: "east", Reason: "INC-1", By: "alice"}},
+		"until": {"suspend cluster/east --until 2030-01-31T18:00:00Z --reason INC-1",
+			reconciler.Order{Subject: "cluster/east", Reason: "INC-1", By: "alice", Until: time.Date(2030, 1, 31, 18, 0, 0, 0, time.UTC)}},
+		"resume": {"resume rp/shop/web --cluster east", reconciler.Order{Subject: "rp/shop/web", Cluster: "east", By: "alice"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var got reconciler.Order
+			address := obedient(t, &got, nil)
+			var out bytes.Buffer
+			transcribe(&out, append(strings.Fields(test.args), "--server", address)...)
+			if out.String() != "done\n" {
+				t.Errorf("it prints %s", out.String())
+			}
+			if strings.Contains(test.args, "--for 2h") {
+				test.want.For.Duration = 2 * time.Hour
+			}
+			if got != test.want {
+				t.Errorf("asked for %+v, want %+v", got, test.want)
+			}
+		})
+	}
+}
+
+// What cannot be asked is refused at once; what the daemon refuses is told in
+// its own words.
+func TestSuspendSaysWhatIsWrong(t *testing.T) {
+	tests := map[string]struct {
+		args string
+		fail error
+		want string
+	}{
+		"no reason":    {"suspend crp/web", nil, `! gitfleet: required flag(s) "reason" not set`},
+		"no time":      {"suspend crp/web --reason a --until tomorrow", nil, `! gitfleet: --until "tomorrow": write 18:00, 2026-01-31 18:00, or 2026-01-31T18:00:00Z`},
+		"unknown":      {"suspend crp/wbe --reason a", &status.UnknownError{What: "placement", Name: "crp/wbe", Exist: []string{"crp/web"}}, "! gitfleet: there is no placement crp/wbe; did you mean crp/web?"},
+		"refused":      {"resume crp/web", &reconciler.OrderError{Why: "crp/web is not suspended, and nothing else is either"}, "! gitfleet: crp/web is not suspended, and nothing else is either"},
+		"in trouble":   {"resume crp/web", errors.New("the ledger could not be saved"), "! gitfleet: the daemon answers 503 Service Unavailable: the ledger could not be saved"},
+		"no daemon":    {"resume crp/web --server http://127.0.0.1:1", nil, "! gitfleet: no daemon answers at http://127.0.0.1:1"},
+		"two subjects": {"resume crp/web crp/db", nil, "! gitfleet: accepts 1 arg(s), received 2"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var got reconciler.Order
+			args := strings.Fields(test.args)
+			if !strings.Contains(test.args, "--server") {
+				args = append(args, "--server", obedient(t, &got, test.fail))
+			}
+			var out bytes.Buffer
+			transcribe(&out, args...)
+			if !strings.HasPrefix(out.String(), test.want) || !strings.HasSuffix(out.String(), "exit code 2\n") {
+				t.Errorf("it prints %s\nwant %s", out.String(), test.want)
+			}
+		})
+	}
+}
+
+// Who is known to the daemon cannot pass for another, and fields that it does
+// not know are not passed over.
+func TestOrdersAreReadStrictly(t *testing.T) {
+	tests := map[string]struct{ by, body, want, fault string }{
+		"claimed":          {"", `{"subject":"crp/web","by":"alice"}`, "alice", ""},
+		"unsaid":           {"", `{"subject":"crp/web"}`, "somebody on the daemon's machine", ""},
+		"known":            {"bob", `{"subject":"crp/web","by":"alice"}`, "bob", ""},
+		"a typo":           {"", `{"subject":"crp/web","untill":"x"}`, "", `unknown field "untill"`},
+		"no JSON":          {"", `subject=crp/web`, "", "the body is no order"},
+		"a wrong duration": {"", `{"for":"soon"}`, "", "the body is no order"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			o, err := readOrder(test.by, []byte(test.body))
+			if test.fault == "" && (err != nil || o.By != test.want) || test.fault != "" && (err == nil || !strings.Contains(err.Error(), test.fault)) {
+				t.Errorf("%+v, %v", o, err)
+			}
+		})
+	}
+}
+
+func TestMoment(t *testing.T) {
+	zone := time.FixedZone("CET", 3600)
+	now := time.Date(2026, 1, 31, 12, 0, 0, 0, zone)
+	tests := map[string]time.Time{
+		"":                     {},
+		"18:00":                time.Date(2026, 1, 31, 18, 0, 0, 0, zone),
+		"06:30":                time.Date(2026, 2, 1, 6, 30, 0, 0, zone),
+		"2026-03-01 08:00":     time.Date(2026, 3, 1, 8, 0, 0, 0, zone),
+		"2026-03-01":           time.Date(2026, 3, 1, 0, 0, 0, 0, zone),
+		"2026-03-01T08:00:00Z": time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC),
+	}
+	for text, want := range tests {
+		if got, err := moment(text, now); err != nil || !got.Equal(want) {
+			t.Errorf("%q is %s, %v; want %s", text, got, err, want)
+		}
+	}
+}
+
+// What is suspended is on the one screen, with who wants it, until when and why,
+// and with whatever waits for it.
+func TestStatusShowsSuspensions(t *testing.T) {
+	s := settledFleet(t)
+	for _, x := range []ledger.Suspension{
+		{Subject: ledger.Subject{Cluster: "ams"}, By: "alice", Reason: "the network is being mended", Since: s.now, Until: s.now.Add(2 * time.Hour)},
+		{Subject: ledger.Subject{Placement: api.PlacementKey{Name: "web"}, Cluster: "ber"}, By: "bob", Reason: "INC-17", Since: s.now.Add(-time.Hour)},
+		{Subject: ledger.Subject{Object: configMap("two")}, By: "bob", Reason: "INC-18", Since: s.now},
+	} {
+		s.in.Ledger.Suspend(x)
+	}
+	s.commit(secondCommit, "Grace Hopper <grace@example.com>", "Say two", replaceValue(fleetText, "2"))
+	s.turn(time.Minute)
+	_, address := listening(t, s.report)
+	for name, args := range map[string][]string{
+		"status": {"status"}, "get": {"get", "crp", "-o", "wide"}, "clusters-yaml": {"get", "clusters", "ams", "-o", "yaml"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			transcribe(&out, append(args, "--server", address)...)
+			golden(t, "testdata/suspend/"+name+".txt", out.Bytes())
+		})
+	}
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/server"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+// saysAll has all members say that all is well, as often as it takes.
+func (s *stage) saysAll() {
+	for range 6 {
+		s.turn(10 * time.Second)
+		for _, c := range s.in.Head.Clusters {
+			for _, placement := range []string{"web", "tools", "spare"} {
+				s.says(c.Name, placement)
+			}
+		}
+	}
+	s.turn(time.Second)
+}
+
+// twoInForce is a fleet that has just got its second commit.
+func twoInForce(t *testing.T) *stage {
+	s := settledFleet(t)
+	s.seen("ams", "ber", "chi", "dal")
+	s.commit(secondCommit, "Grace Hopper", "Say two", replaceValue(fleetText, "2"))
+	return s
+}
+
+// A commit is done when every cluster has it; it is stuck when what is missing
+// does not come by itself, and then the reason is told.
+func TestProgress(t *testing.T) {
+	tests := map[string]struct {
+		happens     func(*stage)
+		placement   string
+		done, stuck bool
+		line        string
+	}{
+		"under way":        {func(s *stage) { s.turn(time.Second) }, "crp/web", false, false, "crp/web on "},
+		"done":             {func(s *stage) { s.saysAll() }, "crp/web", true, false, "commit b2b2b2b2 is applied"},
+		"of no concern":    {func(s *stage) { s.turn(time.Second); s.turn(time.Second) }, "crp/tools", true, false, "commit b2b2b2b2 is applied"},
+		"cannot be chosen": {func(s *stage) { s.saysAll() }, "", false, true, "crp/spare: could not find all clusters"},
+		"suspended": {func(s *stage) {
+			s.in.Ledger.Suspend(ledger.Suspension{Subject: ledger.Subject{Cluster: "ams"}, By: "alice", Reason: "INC-1"})
+			s.saysAll()
+		}, "crp/web", false, true, "crp/web on ams: suspended by alice: INC-1"},
+		"stopped": {func(s *stage) {
+			s.turn(time.Second)
+			for range 3 {
+				for _, c := range []string{"ams", "ber", "chi", "dal"} {
+					s.says(c, "web", doesNotWork("one", "no"))
+				}
+				s.turn(time.Second)
+			}
+		}, "crp/web", false, true, "waits: waits for cluster"},
+		"held back": {func(s *stage) {
+			s.saysAll()
+			s.says("ber", "web", holdsBack("old", "too much"))
+			s.turn(time.Second)
+		}, "crp/web", false, true, "crp/web on ber: 1 deletion(s) are held until a commit allows them"},
+		"refused": {func(s *stage) {
+			s.turn(time.Second)
+			s.report.Source.Newest.Hash, s.report.Source.LoadError = badCommit, "no such path"
+		}, "", false, true, "commit c3c3c3c3 is refused; b2b2b2b2 stays in force"},
+		"not read yet": {func(s *stage) {
+			s.turn(time.Second)
+			s.report.Source.InForce.Hash, s.report.Source.Newest.Hash, s.report.Source.Git.Head = firstCommit, firstCommit, secondCommit
+		}, "", false, false, "commit b2b2b2b2 is being read"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := twoInForce(t)
+			test.happens(s)
+			p := progressOf(s.report, test.placement, secondCommit)
+			if p.done != test.done || p.stuck != test.stuck || !strings.Contains(strings.Join(p.lines, "\n"), test.line) {
+				t.Errorf("done %t, stuck %t:\n%s", p.done, p.stuck, strings.Join(p.lines, "\n"))
+			}
+		})
+	}
+}
+
+// Sync asks the daemon, follows it until the commit is applied, and its exit
+// code says whether it is.
+func TestSyncWaits(t *testing.T) {
+	tests := map[string]struct {
+		answer  orderAnswer
+		reports func(*stage) []*status.Report
+		want    string
+	}{
+		"applied in the end": {orderAnswer{Said: "4 cluster(s) look again at what they hold", Commit: secondCommit},
+			func(s *stage) []*status.Report {
+				s.turn(time.Second)
+				first := s.report
+				s.saysAll()
+				return []*status.Report{first, s.report}
+			}, "the repository is at b2b2b2b2; 4 cluster(s) look again at what they hold\ncommit b2b2b2b2 is applied\n"},
+		"suspended": {orderAnswer{Said: "done", Commit: secondCommit},
+			func(s *stage) []*status.Report {
+				s.in.Ledger.Suspend(ledger.Suspension{Subject: ledger.Subject{Cluster: "ams"}, By: "alice", Reason: "INC-1"})
+				s.saysAll()
+				return []*status.Report{s.report}
+			}, "the repository is at b2b2b2b2; done\ncrp/web on ams: suspended by alice: INC-1\nexit code 1\n"},
+		"unreadable": {orderAnswer{Trouble: "connection refused"}, func(*stage) []*status.Report { return nil },
+			"! gitfleet: the repository cannot be read: connection refused\nexit code 2\n"},
+		"too late": {orderAnswer{Said: "done", Commit: secondCommit},
+			func(s *stage) []*status.Report {
+				s.turn(time.Second)
+				s.turn(time.Second)
+				return []*status.Report{s.report}
+			}, "not applied after 1ms\nexit code 1\n"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := twoInForce(t)
+			daemon := server.New(nil)
+			reports := test.reports(s)
+			daemon.Act("sync", nil, func(context.Context, string, []byte) (any, error) {
+				for _, r := range reports {
+					daemon.Publish(r)
+				}
+				return test.answer, nil
+			})
+			srv := httptest.NewServer(daemon.Handler())
+			t.Cleanup(srv.Close)
+			args := []string{"sync", "crp/web", "--wait", "--server", srv.URL}
+			if name == "too late" {
+				args = append(args, "--timeout", "1ms")
+			}
+			var out bytes.Buffer
+			transcribe(&out, args...)
+			if got := out.String(); got != test.want && !(name == "too late" && strings.HasSuffix(got, test.want)) {
+				t.Errorf("it prints\n%s\nwant\n%s", got, test.want)
+			}
+		})
+	}
+}
