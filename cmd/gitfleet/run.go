@@ -40,6 +40,7 @@ func newRun() *cobra.Command {
 			}
 			level, _ := cfg.level()
 			log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level}))
+			routeKlog(log)
 			return serve(cmd.Context(), cfg, log)
 		},
 	}
@@ -74,6 +75,10 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	srv := server.New(registry)
+	publish, err := serveKube(srv)
+	if err != nil {
+		return err
+	}
 	if err := cfg.Webhook.mount(srv, repo, git.Ref.Follows, registry, log); err != nil {
 		return err
 	}
@@ -89,7 +94,7 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 	members.record = record.Add
 	loop = reconciler.New(reconciler.Config{
 		Source: repo, Loader: cfg.loader(), Past: cfg.loader(), Store: store, Conditions: status.Conditions(cfg.Status.Conditions),
-		Member: members.agent, Told: members.encoder.Rotate, Publish: srv.Publish, Record: record.Add, Log: log,
+		Member: members.agent, Told: members.encoder.Rotate, Publish: publish, Record: record.Add, Log: log,
 		MaxUnreachable: &cfg.Rollout.MaxUnreachable.IntOrString,
 	})
 	(&orders{loop, polls}).mount(srv)

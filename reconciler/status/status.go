@@ -87,6 +87,8 @@ type Report struct {
 	Transitions []Transitions `json:"-"`
 	// commit is the one in force.
 	commit string
+	// Head is the snapshot in force; nil before there is one.
+	Head *hub.Snapshot `json:"-"`
 	// questions are what the scheduler was asked, by placement; see Explain.
 	questions map[string]question
 }
@@ -141,7 +143,7 @@ func Build(in Input) *Report {
 	if in.Memo == nil {
 		in.Memo = NewMemo()
 	}
-	r := &Report{At: in.Now, Source: in.Source, questions: make(map[string]question, len(in.Plan.Placements))}
+	r := &Report{At: in.Now, Source: in.Source, Head: in.Head, questions: make(map[string]question, len(in.Plan.Placements))}
 	if in.Head != nil {
 		r.Source.Warnings, r.commit = in.Head.Warnings, in.Head.Commit.Hash
 	}

@@ -21,7 +21,7 @@ var owners = []struct {
 	},
 	{
 		[]string{"k8s.io/client-go/kubernetes", "k8s.io/client-go/rest"},
-		[]string{"reconciler/member", "cmd/gitfleet"},
+		[]string{"reconciler/member", "reconciler/server/access", "reconciler/server/kubeapi", "cmd/gitfleet"},
 		"only members are spoken to, and cmd hands over their credentials",
 	},
 	{
@@ -36,7 +36,7 @@ var owners = []struct {
 	},
 	{
 		[]string{"k8s.io/apiserver"},
-		[]string{"reconciler/server"},
+		[]string{"reconciler/server", "reconciler/server/access", "reconciler/server/kubeapi"},
 		"only reconciler/server serves an API",
 	},
 	{

@@ -1,0 +1,178 @@
+package kubeapi
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/version"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/server/store"
+)
+
+// What is published besides manifests, by plural and group.
+var (
+	crp         = schema.GroupResource{Group: api.PlacementGroup, Resource: "clusterresourceplacements"}
+	rp          = schema.GroupResource{Group: api.PlacementGroup, Resource: "resourceplacements"}
+	crps        = schema.GroupResource{Group: api.PlacementGroup, Resource: "clusterresourceplacementstatuses"}
+	cro         = schema.GroupResource{Group: api.PlacementGroup, Resource: "clusterresourceoverrides"}
+	ro          = schema.GroupResource{Group: api.PlacementGroup, Resource: "resourceoverrides"}
+	members     = schema.GroupResource{Group: api.ClusterGroup, Resource: "memberclusters"}
+	coreEvents  = schema.GroupResource{Resource: "events"}
+	otherEvents = schema.GroupResource{Group: "events.k8s.io", Resource: "events"}
+)
+
+// A catalog is all the kinds that are served. It is not changed once made.
+type catalog struct {
+	kinds      []*kind // sorted by group, plural and version
+	byResource map[schema.GroupVersionResource]*kind
+}
+
+// newCatalog has our own kinds, and those of the manifests of a commit. A kind
+// that the commit has in several versions is several kinds: nobody can turn one
+// version into another without the API server that knows it.
+func newCatalog(s *hub.Snapshot) *catalog {
+	c := &catalog{kinds: ours(), byResource: map[schema.GroupVersionResource]*kind{}}
+	known := map[schema.GroupKind]bool{}
+	for _, k := range c.kinds {
+		known[schema.GroupKind{Group: k.group, Kind: k.name}] = true
+	}
+	if s != nil {
+		seen := map[schema.GroupVersionKind]bool{}
+		definitions := definitions(s)
+		for _, o := range s.Objects {
+			gvk := o.Object.GroupVersionKind()
+			if !seen[gvk] && !known[gvk.GroupKind()] {
+				c.kinds = append(c.kinds, manifestKind(gvk, o.ID.Namespace != "", definitions[gvk.GroupKind()]))
+			}
+			seen[gvk] = true
+		}
+	}
+	slices.SortStableFunc(c.kinds, func(a, b *kind) int {
+		return cmp.Or(strings.Compare(a.group, b.group), strings.Compare(a.plural, b.plural), version.CompareKubeAwareVersionStrings(b.versions[0], a.versions[0]))
+	})
+	for _, k := range c.kinds {
+		for _, v := range k.versions {
+			c.byResource[k.resource(v)] = k
+		}
+	}
+	return c
+}
+
+// stored is what the store calls one of our own kinds.
+func (c *catalog) stored(gr schema.GroupResource) schema.GroupVersionResource {
+	for _, k := range c.kinds {
+		if k.group == gr.Group && k.plural == gr.Resource {
+			return k.stored()
+		}
+	}
+	return schema.GroupVersionResource{Group: gr.Group, Resource: gr.Resource}
+}
+
+func (c *catalog) equal(o *catalog) bool {
+	return slices.EqualFunc(c.kinds, o.kinds, func(a, b *kind) bool {
+		return a.stored() == b.stored() && a.namespaced == b.namespaced && slices.Equal(a.short, b.short) && slices.Equal(a.categories, b.categories)
+	})
+}
+
+// manifests are the sources of all kinds that a commit declares, and are sorted
+// as the snapshot is.
+func (c *catalog) manifests(s *hub.Snapshot) map[schema.GroupVersionResource][]store.Source {
+	byKind := map[schema.GroupVersionKind]schema.GroupVersionResource{}
+	for _, k := range c.kinds {
+		for _, v := range k.versions {
+			byKind[k.of(v)] = k.stored()
+		}
+	}
+	sources := map[schema.GroupVersionResource][]store.Source{}
+	for _, o := range s.Objects {
+		kind := byKind[o.Object.GroupVersionKind()]
+		sources[kind] = append(sources[kind], manifest{o})
+	}
+	for _, o := range s.ClusterOverrides {
+		sources[c.stored(cro)] = append(sources[c.stored(cro)], clusterOverride(o))
+	}
+	for _, o := range s.Overrides {
+		sources[c.stored(ro)] = append(sources[c.stored(ro)], override(o))
+	}
+	for _, kind := range slices.Collect(maps.Keys(sources)) {
+		slices.SortStableFunc(sources[kind], store.Compare)
+	}
+	return sources
+}
+
+// A definition is what a custom resource definition says of names.
+type definition struct {
+	plural, singular  string
+	short, categories []string
+}
+
+func definitions(s *hub.Snapshot) map[schema.GroupKind]definition {
+	out := map[schema.GroupKind]definition{}
+	for _, o := range s.Objects {
+		if o.ID.Group != "apiextensions.k8s.io" || o.ID.Kind != "CustomResourceDefinition" {
+			continue
+		}
+		text := func(path ...string) string {
+			v, _, _ := unstructured.NestedString(o.Object.Object, path...)
+			return v
+		}
+		texts := func(path ...string) []string {
+			v, _, _ := unstructured.NestedStringSlice(o.Object.Object, path...)
+			return v
+		}
+		out[schema.GroupKind{Group: text("spec", "group"), Kind: text("spec", "names", "kind")}] = definition{
+			text("spec", "names", "plural"), text("spec", "names", "singular"),
+			texts("spec", "names", "shortNames"), texts("spec", "names", "categories"),
+		}
+	}
+	return out
+}
+
+// shortNames are those that every cluster has.
+var shortNames = map[string]string{
+	"configmaps": "cm", "endpoints": "ep", "limitranges": "limits", "namespaces": "ns", "persistentvolumeclaims": "pvc",
+	"persistentvolumes": "pv", "pods": "po", "replicationcontrollers": "rc", "resourcequotas": "quota", "serviceaccounts": "sa",
+	"services": "svc", "daemonsets.apps": "ds", "deployments.apps": "deploy", "replicasets.apps": "rs", "statefulsets.apps": "sts",
+	"horizontalpodautoscalers.autoscaling": "hpa", "cronjobs.batch": "cj", "ingresses.networking.k8s.io": "ing",
+	"networkpolicies.networking.k8s.io": "netpol", "poddisruptionbudgets.policy": "pdb", "priorityclasses.scheduling.k8s.io": "pc",
+	"storageclasses.storage.k8s.io": "sc", "customresourcedefinitions.apiextensions.k8s.io": "crd",
+}
+
+// all is what kubectl calls all.
+var all = map[string]bool{
+	"pods": true, "services": true, "replicationcontrollers": true, "daemonsets.apps": true, "deployments.apps": true,
+	"replicasets.apps": true, "statefulsets.apps": true, "horizontalpodautoscalers.autoscaling": true, "cronjobs.batch": true, "jobs.batch": true,
+}
+
+func manifestKind(gvk schema.GroupVersionKind, namespaced bool, d definition) *kind {
+	plural, singular := meta.UnsafeGuessKindToResource(gvk)
+	k := &kind{
+		group: gvk.Group, name: gvk.Kind, plural: cmp.Or(d.plural, plural.Resource), singular: cmp.Or(d.singular, singular.Resource),
+		versions: []string{gvk.Version}, namespaced: namespaced, short: d.short, categories: d.categories,
+		columns: []column{nameColumn, sourceColumn, ageColumn}, declared: true,
+	}
+	name := k.stored().GroupResource().String()
+	if short := shortNames[name]; short != "" {
+		k.short = []string{short}
+	}
+	if all[name] {
+		k.categories = []string{"all"}
+	}
+	return k
+}
+
+// uidOf is that of an object that events are about.
+func (a *API) uidOf(kind, namespace, name string) types.UID {
+	if kind == "MemberCluster" {
+		return types.UID(derivedUID(kind, name))
+	}
+	return types.UID(derivedUID(kind, namespace, name))
+}

@@ -1,0 +1,147 @@
+package kubeapi
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/apiserver/pkg/endpoints/discovery"
+	"k8s.io/apiserver/pkg/endpoints/discovery/aggregated"
+)
+
+// versions are those of a group, the preferred first.
+func (c *catalog) versions(group string) []string {
+	var out []string
+	for _, k := range c.kinds {
+		for _, v := range k.versions {
+			if k.group == group && !slices.Contains(out, v) {
+				out = append(out, v)
+			}
+		}
+	}
+	if k := c.first(group); k == nil || k.declared {
+		slices.SortFunc(out, func(a, b string) int { return version.CompareKubeAwareVersionStrings(b, a) })
+	}
+	return out
+}
+
+// first is a kind of the group that is one of ours, or else any.
+func (c *catalog) first(group string) *kind {
+	var out *kind
+	for _, k := range c.kinds {
+		if k.group == group && (out == nil || out.declared && !k.declared) {
+			out = k
+		}
+	}
+	return out
+}
+
+func (c *catalog) groups() []string {
+	var out []string
+	for _, k := range c.kinds {
+		if !slices.Contains(out, k.group) {
+			out = append(out, k.group)
+		}
+	}
+	return out
+}
+
+// resources are what discovery says of a group in a version.
+func (c *catalog) resources(gv schema.GroupVersion) []metav1.APIResource {
+	var out []metav1.APIResource
+	for _, k := range c.kinds {
+		if k.group == gv.Group && slices.Contains(k.versions, gv.Version) {
+			out = append(out, k.discovered(gv.Version))
+		}
+	}
+	return out
+}
+
+func (c *catalog) group(name string) metav1.APIGroup {
+	g := metav1.APIGroup{Name: name}
+	for _, v := range c.versions(name) {
+		gv := schema.GroupVersion{Group: name, Version: v}
+		g.Versions = append(g.Versions, metav1.GroupVersionForDiscovery{GroupVersion: gv.String(), Version: v})
+	}
+	g.PreferredVersion = g.Versions[0]
+	return g
+}
+
+// aggregated is a group in the newer form of discovery.
+func (c *catalog) aggregated(name string) apidiscoveryv2.APIGroupDiscovery {
+	g := apidiscoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	for _, v := range c.versions(name) {
+		d := apidiscoveryv2.APIVersionDiscovery{Version: v, Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent}
+		for _, r := range c.resources(schema.GroupVersion{Group: name, Version: v}) {
+			scope := apidiscoveryv2.ScopeCluster
+			if r.Namespaced {
+				scope = apidiscoveryv2.ScopeNamespace
+			}
+			d.Resources = append(d.Resources, apidiscoveryv2.APIResourceDiscovery{
+				Resource: r.Name, SingularResource: r.SingularName, Scope: scope, Verbs: r.Verbs, ShortNames: r.ShortNames, Categories: r.Categories,
+				ResponseKind: &metav1.GroupVersionKind{Group: name, Version: v, Kind: r.Kind},
+			})
+		}
+		g.Versions = append(g.Versions, d)
+	}
+	return g
+}
+
+// discover makes a catalog what discovery tells, where it told of others before.
+func (a *API) discover(before []string, c *catalog) {
+	var core, named []apidiscoveryv2.APIGroupDiscovery
+	names := c.groups()
+	for _, g := range before {
+		if !slices.Contains(names, g) {
+			a.server.DiscoveryGroupManager.RemoveGroup(g)
+		}
+	}
+	for _, name := range names {
+		if name == "" {
+			core = append(core, c.aggregated(name))
+			continue
+		}
+		a.server.DiscoveryGroupManager.AddGroup(c.group(name))
+		named = append(named, c.aggregated(name))
+	}
+	a.server.AggregatedDiscoveryGroupManager.SetGroups(named)
+	// The version in which nothing is missing is to be preferred, although it is
+	// not the one that sounds newest.
+	for _, g := range named {
+		for i, v := range g.Versions {
+			a.server.AggregatedDiscoveryGroupManager.SetGroupVersionPriority(metav1.GroupVersion{Group: g.Name, Version: v.Version}, 1000, 100-i)
+		}
+	}
+	a.server.AggregatedLegacyDiscoveryGroupManager.SetGroups(core)
+}
+
+// serveLegacy answers what versions the core group has.
+func (a *API) serveLegacy(w http.ResponseWriter, req *http.Request) {
+	manager := a.server.AggregatedLegacyDiscoveryGroupManager
+	plain := discovery.NewLegacyRootAPIHandler(discovery.DefaultAddresses{}, a.codecs.CodecFactory, "/api")
+	aggregated.WrapAggregatedDiscoveryToHandler(plain, manager, manager).ServeHTTP(w, req)
+}
+
+// serveDiscovery answers what versions a group has, and what resources a
+// version.
+func (a *API) serveDiscovery(c *catalog, w http.ResponseWriter, req *http.Request) {
+	path := strings.Split(strings.Trim(req.URL.Path, "/"), "/")
+	if path[0] == "api" {
+		path = append([]string{"apis", ""}, path[1:]...)
+	}
+	switch group := path[1]; {
+	case len(path) == 2 && c.first(group) != nil:
+		discovery.NewAPIGroupHandler(a.codecs.CodecFactory, c.group(group)).ServeHTTP(w, req)
+	case len(path) == 3 && slices.Contains(c.versions(group), path[2]):
+		gv := schema.GroupVersion{Group: group, Version: path[2]}
+		resources := discovery.APIResourceListerFunc(func() []metav1.APIResource { return c.resources(gv) })
+		discovery.NewAPIVersionHandler(a.codecs.CodecFactory, gv, resources).ServeHTTP(w, req)
+	default:
+		a.fail(w, req, apierrors.NewGenericServerResponse(http.StatusNotFound, req.Method, schema.GroupResource{}, "", "the hub has nothing at "+req.URL.Path, 0, false))
+	}
+}

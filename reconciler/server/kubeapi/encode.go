@@ -1,0 +1,183 @@
+package kubeapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"runtime"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gitfleet/gitfleet/reconciler/server/store"
+)
+
+// A list is a page of objects.
+type list struct {
+	metav1.TypeMeta
+	metav1.ListMeta
+	Items []*store.Object
+}
+
+// DeepCopyObject returns the list itself: its objects cannot be changed.
+func (l *list) DeepCopyObject() apiruntime.Object { return l }
+
+// codecs encode what is served: objects in the bytes they have already, all
+// else as the library does.
+type codecs struct{ serializer.CodecFactory }
+
+func newCodecs() codecs {
+	scheme := apiruntime.NewScheme()
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
+	return codecs{serializer.NewCodecFactory(scheme)}
+}
+
+// whole are the media types of objects. Those of the library that are not among
+// them are for what it makes of objects, such as their metadata alone.
+func (c codecs) whole() []apiruntime.SerializerInfo {
+	var infos []apiruntime.SerializerInfo
+	for _, info := range c.SupportedMediaTypes() {
+		if info.MediaType == apiruntime.ContentTypeJSON || info.MediaType == apiruntime.ContentTypeYAML {
+			infos = append(infos, info)
+		}
+	}
+	return infos
+}
+
+// EncoderForVersion returns an encoder for objects, which have their version,
+// and for what the library says beside them.
+func (c codecs) EncoderForVersion(s apiruntime.Encoder, _ apiruntime.GroupVersioner) apiruntime.Encoder {
+	e := encoder{Encoder: c.CodecFactory.EncoderForVersion(s, schema.GroupVersion{Version: "v1"}), id: s.Identifier()}
+	var format struct{ Name, Pretty, YAML string }
+	if json.Unmarshal([]byte(s.Identifier()), &format) == nil && format.Name == "json" {
+		switch {
+		case format.YAML == "true":
+			e.shape = asYAML
+		case format.Pretty == "true":
+			e.shape = indented
+		default:
+			e.id = store.JSON
+		}
+	}
+	return e
+}
+
+type encoder struct {
+	apiruntime.Encoder
+	id apiruntime.Identifier
+	// shape is what becomes of an object in JSON; nil if it is as it should be.
+	shape func([]byte) ([]byte, error)
+}
+
+// Identifier implements runtime.Encoder.
+func (e encoder) Identifier() apiruntime.Identifier { return e.id }
+
+// Encode implements runtime.Encoder.
+func (e encoder) Encode(object apiruntime.Object, w io.Writer) error {
+	switch o := object.(type) {
+	case *store.Object:
+		raw, err := o.JSON()
+		if err != nil {
+			return err
+		}
+		return e.write(w, raw)
+	case *list:
+		return e.writeList(w, o)
+	}
+	return e.Encoder.Encode(object, w)
+}
+
+func (e encoder) write(w io.Writer, raw []byte) error {
+	if e.shape != nil {
+		shaped, err := e.shape(raw)
+		if err != nil {
+			return err
+		}
+		_, err = w.Write(shaped)
+		return err
+	}
+	if _, err := w.Write(raw); err != nil {
+		return err
+	}
+	_, err := w.Write([]byte{'\n'})
+	return err
+}
+
+func (e encoder) writeList(w io.Writer, l *list) error {
+	if err := encodeAll(l.Items); err != nil {
+		return err
+	}
+	if e.shape == nil {
+		return l.stream(w)
+	}
+	var b bytes.Buffer
+	if err := l.stream(&b); err != nil {
+		return err
+	}
+	return e.write(w, b.Bytes())
+}
+
+// encodeAll encodes what is not encoded yet, on all processors.
+func encodeAll(objects []*store.Object) error {
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	const at = 16
+	for len(objects) > 0 {
+		part := objects[:min(at, len(objects))]
+		objects = objects[len(part):]
+		group.Go(func() error {
+			for _, o := range part {
+				if _, err := o.JSON(); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+// stream writes the list as JSON, object by object.
+func (l *list) stream(w io.Writer) error {
+	head, err := json.Marshal(struct {
+		metav1.TypeMeta
+		metav1.ListMeta `json:"metadata"`
+	}{l.TypeMeta, l.ListMeta})
+	if err != nil {
+		return err
+	}
+	between := strings.TrimSuffix(string(head), "}") + `,"items":[`
+	for _, o := range l.Items {
+		raw, err := o.JSON()
+		if err != nil {
+			return err
+		}
+		if _, err := io.WriteString(w, between); err != nil {
+			return err
+		}
+		if _, err := w.Write(raw); err != nil {
+			return err
+		}
+		between = ","
+	}
+	if len(l.Items) == 0 {
+		if _, err := io.WriteString(w, between); err != nil {
+			return err
+		}
+	}
+	_, err = io.WriteString(w, "]}\n")
+	return err
+}
+
+func asYAML(raw []byte) ([]byte, error) { return yaml.JSONToYAML(raw) }
+
+func indented(raw []byte) ([]byte, error) {
+	var b bytes.Buffer
+	err := json.Indent(&b, raw, "", "  ")
+	return b.Bytes(), err
+}

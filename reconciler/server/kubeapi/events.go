@@ -1,0 +1,151 @@
+package kubeapi
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metatable "k8s.io/apimachinery/pkg/api/meta/table"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gitfleet/gitfleet/reconciler/server/store"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+// component is who events are from.
+const component = "placement-controller"
+
+// eventKinds are the two names that events have in Kubernetes. Each has its own
+// objects in the store, made of the same events.
+func eventKinds() []*kind {
+	one := kind{
+		name: "Event", plural: "events", singular: "event", versions: []string{"v1"}, namespaced: true,
+		short: []string{"ev"}, columns: eventColumns, fields: eventFields("involvedObject", "source"),
+	}
+	other := one
+	other.group, other.fields = eventsv1.GroupName, eventFields("regarding", "reportingController")
+	return []*kind{&one, &other}
+}
+
+var eventColumns = []column{
+	eventColumn("Last Seen", "Time since it last happened.", 0, func(e *status.Event) string {
+		return metatable.ConvertToHumanReadableDateType(metav1.NewTime(e.Last))
+	}),
+	eventColumn("Type", "Normal or Warning.", 0, func(e *status.Event) string { return e.Type }),
+	eventColumn("Reason", "What happened, in a word.", 0, func(e *status.Event) string { return e.Reason }),
+	eventColumn("Object", "What it happened to.", 0, func(e *status.Event) string {
+		return strings.ToLower(e.Kind) + "/" + e.Name
+	}),
+	eventColumn("Source", "Who tells.", 1, func(e *status.Event) string { return component }),
+	eventColumn("Message", "What happened.", 0, func(e *status.Event) string { return e.Message }),
+	eventColumn("First Seen", "Time since it first happened.", 1, func(e *status.Event) string {
+		return metatable.ConvertToHumanReadableDateType(metav1.NewTime(e.First))
+	}),
+	eventColumn("Count", "How often it happened.", 1, func(e *status.Event) string { return strconv.Itoa(int(e.Count)) }),
+	{nameColumn.wide(), nameColumn.cell},
+}
+
+func eventColumn(name, description string, priority int32, cell func(*status.Event) string) column {
+	return text(name, description, priority, func(o *store.Object) any {
+		if e, ok := o.Value.(*status.Event); ok {
+			return cell(e)
+		}
+		return ""
+	})
+}
+
+// happened is an event, in one of its two kinds.
+type happened struct {
+	*status.Event
+	name string
+	uid  types.UID
+	core bool
+}
+
+func (e happened) Key() (string, string)          { return e.namespace(), e.name }
+func (e happened) Of() any                        { return e.Event }
+func (e happened) First(store.Moment) store.Known { return store.Known{Created: e.Event.First} }
+
+// Events about what lives in no namespace are in this one.
+func (e happened) namespace() string { return cmp.Or(e.Namespace, metav1.NamespaceDefault) }
+
+func (e happened) Next(_ store.Moment, old store.Source, known store.Known) (store.Known, bool) {
+	was := old.(happened)
+	return known, was.Count != e.Count || !was.Last.Equal(e.Last)
+}
+
+func (e happened) Object(known store.Known) *store.Object {
+	meta := metav1.ObjectMeta{
+		Name: e.name, Namespace: e.namespace(), CreationTimestamp: metav1.NewTime(known.Created),
+		UID: types.UID(derivedUID("Event", e.namespace(), e.name)),
+	}
+	regarding := e.regarding()
+	o := &store.Object{ObjectMeta: meta, Value: e.Event, TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Event"}}
+	if e.core {
+		o.Fields = e.fields("involvedObject", "source", regarding)
+		o.Content = func(meta metav1.ObjectMeta) (any, error) { return e.v1(o.TypeMeta, meta, regarding), nil }
+		return o
+	}
+	o.APIVersion = eventsv1.SchemeGroupVersion.String()
+	o.Fields = e.fields("regarding", "reportingController", regarding)
+	o.Content = func(meta metav1.ObjectMeta) (any, error) { return e.events(o.TypeMeta, meta, regarding), nil }
+	return o
+}
+
+func eventFields(about, from string) []string {
+	return slices.Sorted(maps.Keys(happened{Event: &status.Event{}}.fields(about, from, corev1.ObjectReference{})))
+}
+
+func (e happened) regarding() corev1.ObjectReference {
+	return corev1.ObjectReference{APIVersion: e.APIVersion, Kind: e.Kind, Namespace: e.Namespace, Name: e.Name, UID: e.uid}
+}
+
+func (e happened) fields(about, from string, r corev1.ObjectReference) fields.Set {
+	return fields.Set{
+		about + ".apiVersion": r.APIVersion, about + ".kind": r.Kind, about + ".namespace": r.Namespace,
+		about + ".name": r.Name, about + ".uid": string(r.UID), about + ".resourceVersion": "", about + ".fieldPath": "",
+		"reason": e.Reason, "type": e.Type, from: component, "reportingComponent": component,
+	}
+}
+
+func (e happened) v1(kind metav1.TypeMeta, meta metav1.ObjectMeta, about corev1.ObjectReference) *corev1.Event {
+	return &corev1.Event{
+		TypeMeta: kind, ObjectMeta: meta, InvolvedObject: about, Reason: e.Reason, Message: e.Message, Type: e.Type,
+		Source: corev1.EventSource{Component: component}, Count: e.Count,
+		FirstTimestamp: metav1.NewTime(e.Event.First), LastTimestamp: metav1.NewTime(e.Last),
+		ReportingController: component,
+	}
+}
+
+func (e happened) events(kind metav1.TypeMeta, meta metav1.ObjectMeta, about corev1.ObjectReference) *eventsv1.Event {
+	return &eventsv1.Event{
+		TypeMeta: kind, ObjectMeta: meta, Regarding: about, Reason: e.Reason, Note: e.Message, Type: e.Type,
+		EventTime: metav1.NewMicroTime(e.Event.First), ReportingController: component, ReportingInstance: component, Action: e.Reason,
+		DeprecatedSource: corev1.EventSource{Component: component}, DeprecatedCount: e.Count,
+		DeprecatedFirstTimestamp: metav1.NewTime(e.Event.First), DeprecatedLastTimestamp: metav1.NewTime(e.Last),
+	}
+}
+
+// told are the events of a report, sorted by name, once for each kind. The name
+// of an event is that of its object, and a number that is its own.
+func told(events []status.Event, uid func(kind, namespace, name string) types.UID) (core, other []store.Source) {
+	for i := range events {
+		e := &events[i]
+		number := derivedUID(fmt.Sprint(e.Key()))
+		h := happened{Event: e, name: e.Name + "." + number[:8] + number[9:13] + number[14:18], uid: uid(e.Kind, e.Namespace, e.Name), core: true}
+		core = append(core, h)
+		h.core = false
+		other = append(other, h)
+	}
+	for _, sources := range [][]store.Source{core, other} {
+		slices.SortFunc(sources, store.Compare)
+	}
+	return core, other
+}

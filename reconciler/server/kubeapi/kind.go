@@ -1,0 +1,101 @@
+package kubeapi
+
+import (
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/server/store"
+)
+
+// A kind is how objects of one kind are served.
+type kind struct {
+	group, name      string
+	plural, singular string
+	// versions are those served, the preferred first. The objects in the store
+	// have the first.
+	versions   []string
+	namespaced bool
+	short      []string
+	categories []string
+	columns    []column
+	// fields are what objects can be selected by, beside name and namespace.
+	fields []string
+	// declared says that the commit in force has all there is of the kind.
+	declared bool
+	// since are fields that only the first version has.
+	since []string
+}
+
+// A column is one cell of each row.
+type column struct {
+	metav1.TableColumnDefinition
+	cell func(*store.Object) any
+}
+
+// stored is what the store calls the kind.
+func (k *kind) stored() schema.GroupVersionResource { return k.resource(k.versions[0]) }
+
+func (k *kind) resource(version string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: k.group, Version: version, Resource: k.plural}
+}
+
+func (k *kind) of(version string) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: k.group, Version: version, Kind: k.name}
+}
+
+// discovered is how discovery speaks of the kind.
+func (k *kind) discovered(version string) metav1.APIResource {
+	return metav1.APIResource{
+		Name: k.plural, SingularName: k.singular, Namespaced: k.namespaced, Kind: k.name, Version: version, Group: k.group,
+		Verbs: metav1.Verbs{"get", "list", "watch"}, ShortNames: k.short, Categories: k.categories,
+	}
+}
+
+var (
+	placementCategories = []string{"fleet", "fleet-placement"}
+	clusterCategories   = []string{"fleet", "fleet-cluster"}
+)
+
+// ours are the kinds that are there whatever the hub holds.
+func ours() []*kind {
+	kinds := []*kind{
+		fleetKind(api.PlacementGroup, "ClusterResourcePlacement", placementColumns("ClusterResourcePlacement")),
+		fleetKind(api.PlacementGroup, "ResourcePlacement", placementColumns("ResourcePlacement")),
+		declaredKind("ClusterResourceOverride"),
+		declaredKind("ResourceOverride"),
+		declaredKind("ClusterResourceEnvelope"),
+		declaredKind("ResourceEnvelope"),
+		fleetKind(api.ClusterGroup, "MemberCluster", clusterColumns),
+		{
+			group: api.PlacementGroup, name: "ClusterResourcePlacementStatus", plural: "clusterresourceplacementstatuses",
+			singular: "clusterresourceplacementstatus", versions: []string{"v1beta1", "v1"}, namespaced: true,
+			short: []string{"crps"}, categories: placementCategories, columns: append([]column{nameColumn}, mirrorColumns...),
+		},
+	}
+	return append(kinds, eventKinds()...)
+}
+
+func fleetKind(group, name string, columns []column) *kind {
+	k := api.Kinds[schema.GroupKind{Group: group, Kind: name}]
+	out := &kind{
+		group: group, name: k.Kind, plural: k.Plural, singular: strings.ToLower(k.Kind), versions: k.Versions,
+		namespaced: k.Namespaced, categories: placementCategories, columns: append([]column{nameColumn}, columns...), since: k.OnlyV1beta1,
+	}
+	if group == api.ClusterGroup {
+		out.categories = clusterCategories
+	}
+	if k.ShortName != "" {
+		out.short = []string{k.ShortName}
+	}
+	return out
+}
+
+// declaredKind is a kind of placements that has no status.
+func declaredKind(name string) *kind {
+	k := fleetKind(api.PlacementGroup, name, []column{sourceColumn, ageColumn})
+	k.declared = true
+	return k
+}

@@ -1,0 +1,67 @@
+package kubeapi
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// largest is how much of what somebody wanted to write is read, to find the name
+// in it.
+const largest = 1 << 20
+
+// refuse says that nothing is written here, and where it is.
+func (a *API) refuse(s *storage, info *request.RequestInfo, w http.ResponseWriter, req *http.Request) {
+	name := info.Name
+	if name == "" {
+		name = nameIn(req.Body)
+	}
+	resource := s.kind.resource(s.version).GroupResource()
+	err := apierrors.NewMethodNotSupported(resource, info.Verb)
+	err.ErrStatus.Message = fmt.Sprintf("the hub is a Git repository, and this API only reads it: %s", a.instead(s, info.Namespace, name))
+	err.ErrStatus.Details.Name = name
+	a.fail(w, req, err)
+}
+
+// instead says what to do in Git.
+func (a *API) instead(s *storage, namespace, name string) string {
+	if !s.kind.namespaced {
+		namespace = ""
+	}
+	what := s.kind.plural
+	if name != "" {
+		what = fmt.Sprintf("%s %q", s.kind.plural, name)
+	}
+	where := ""
+	if source := a.source.Load(); source != nil && source.Git.URL != "" {
+		where = fmt.Sprintf(" (%s, %s)", source.Git.URL, cmp.Or(source.Git.Ref, "HEAD"))
+	}
+	if o := s.store.Get(s.kind.stored(), namespace, name); o != nil && o.Annotations[api.PathAnnotation] != "" {
+		return fmt.Sprintf("%s is %s there%s; change that file and commit", what, o.Annotations[api.PathAnnotation], where)
+	}
+	if s.kind.name == "Event" {
+		return what + " are made by gitfleet itself"
+	}
+	return fmt.Sprintf("%s is in no file there%s; add one and commit", what, where)
+}
+
+// nameIn finds the name of an object that somebody sent.
+func nameIn(body io.Reader) string {
+	raw, err := io.ReadAll(io.LimitReader(body, largest))
+	if err != nil {
+		return ""
+	}
+	var o metav1.PartialObjectMetadata
+	if yaml.Unmarshal(raw, &o) != nil {
+		return ""
+	}
+	return o.Name
+}

@@ -1,0 +1,74 @@
+package kubeapi
+
+import (
+	"net/http"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metainternalversionscheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/endpoints/handlers"
+	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
+	"k8s.io/apiserver/pkg/endpoints/request"
+)
+
+// route tells the generic server what to answer where.
+func (a *API) route() {
+	mux := a.server.Handler.NonGoRestfulMux
+	mux.Handle("/api", http.HandlerFunc(a.serveLegacy))
+	mux.HandlePrefix("/api/", http.HandlerFunc(a.serveResource))
+	mux.HandlePrefix("/apis/", http.HandlerFunc(a.serveResource))
+}
+
+func (a *API) fail(w http.ResponseWriter, req *http.Request, err error) {
+	responsewriters.ErrorNegotiated(err, a.codecs.CodecFactory, schema.GroupVersion{Version: "v1"}, w, req)
+}
+
+// minWatch is the shortest time after which a watch is ended that does not say
+// how long it is to be; the library makes it up to twice as long.
+const minWatch = 30 * time.Minute
+
+// serveResource answers what is asked of objects, and the discovery of groups
+// and versions.
+func (a *API) serveResource(w http.ResponseWriter, req *http.Request) {
+	info, ok := request.RequestInfoFrom(req.Context())
+	if !ok {
+		a.fail(w, req, apierrors.NewInternalError(errNoInfo))
+		return
+	}
+	c := a.catalog.Load()
+	if !info.IsResourceRequest {
+		a.serveDiscovery(c, w, req)
+		return
+	}
+	gvr := schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion, Resource: info.Resource}
+	k := c.byResource[gvr]
+	if k == nil || !k.namespaced && info.Namespace != "" && k.name != "Namespace" {
+		a.fail(w, req, apierrors.NewGenericServerResponse(http.StatusNotFound, info.Verb, gvr.GroupResource(), info.Name, "the hub has no such resource", 0, false))
+		return
+	}
+	s := &storage{a.store, k, info.APIVersion}
+	read := info.Verb == "get" || info.Verb == "list" || info.Verb == "watch"
+	switch {
+	case !read:
+		a.refuse(s, info, w, req)
+	case info.Subresource != "" && info.Subresource != "status":
+		a.fail(w, req, apierrors.NewNotFound(gvr.GroupResource(), info.Name+"/"+info.Subresource))
+	case info.Verb == "get":
+		handlers.GetResource(s, a.scope(s))(w, req)
+	default:
+		handlers.ListResource(s, s, a.scope(s), info.Verb == "watch", minWatch)(w, req)
+	}
+}
+
+func (a *API) scope(s *storage) *handlers.RequestScope {
+	gvk := s.kind.of(s.version)
+	return &handlers.RequestScope{
+		Namer:      handlers.ContextBasedNaming{Namer: meta.NewAccessor(), ClusterScoped: !s.kind.namespaced},
+		Serializer: a.codecs, StandardSerializers: a.codecs.whole(),
+		ParameterCodec: metainternalversionscheme.ParameterCodec, Convertor: convertor{s.kind}, TableConvertor: s,
+		Resource: s.kind.resource(s.version), Kind: gvk, MetaGroupVersion: metav1.SchemeGroupVersion, HubGroupVersion: gvk.GroupVersion(),
+	}
+}

@@ -1,0 +1,230 @@
+package kubeapi
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
+	apistorage "k8s.io/apiserver/pkg/storage"
+
+	"github.com/gitfleet/gitfleet/reconciler/server/store"
+)
+
+// storage reads one kind in one version.
+type storage struct {
+	store   *store.Store
+	kind    *kind
+	version string
+}
+
+var (
+	_ rest.Getter             = (*storage)(nil)
+	_ rest.Lister             = (*storage)(nil)
+	_ rest.Watcher            = (*storage)(nil)
+	_ rest.Scoper             = (*storage)(nil)
+	_ rest.ShortNamesProvider = (*storage)(nil)
+	_ rest.CategoriesProvider = (*storage)(nil)
+)
+
+// NamespaceScoped implements rest.Scoper.
+func (s *storage) NamespaceScoped() bool { return s.kind.namespaced }
+
+// ShortNames implements rest.ShortNamesProvider.
+func (s *storage) ShortNames() []string { return s.kind.short }
+
+// Categories implements rest.CategoriesProvider.
+func (s *storage) Categories() []string { return s.kind.categories }
+
+// NewList implements rest.Lister.
+func (s *storage) NewList() runtime.Object { return &list{} }
+
+// Get implements rest.Getter.
+func (s *storage) Get(ctx context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
+	o := s.store.Get(s.kind.stored(), s.namespace(ctx), name)
+	if o == nil {
+		return nil, apierrors.NewNotFound(s.kind.resource(s.version).GroupResource(), name)
+	}
+	return s.show(o), nil
+}
+
+// namespace is the one that is asked about. A Namespace is said to be in itself.
+func (s *storage) namespace(ctx context.Context) string {
+	if !s.kind.namespaced {
+		return ""
+	}
+	return request.NamespaceValue(ctx)
+}
+
+func (s *storage) query(ctx context.Context, o *internalversion.ListOptions) store.Query {
+	return store.Query{Kind: s.kind.stored(), Namespace: s.namespace(ctx), Labels: o.LabelSelector, Fields: o.FieldSelector}
+}
+
+// A mark is where the next page of a list begins. Version is that of the first
+// page: who watches from there misses nothing that changed between the pages.
+type mark struct {
+	Version         uint64
+	Namespace, Name string
+}
+
+// List implements rest.Lister.
+func (s *storage) List(ctx context.Context, o *internalversion.ListOptions) (runtime.Object, error) {
+	var after mark
+	if o.Continue != "" {
+		raw, err := base64.RawURLEncoding.DecodeString(o.Continue)
+		if err != nil || json.Unmarshal(raw, &after) != nil {
+			return nil, apierrors.NewBadRequest("continue: not a token of this server")
+		}
+	} else if err := s.fresh(o); err != nil {
+		return nil, err
+	}
+	page := s.store.List(s.query(ctx, o), after.Namespace, after.Name, int(o.Limit))
+	if after.Version == 0 {
+		after.Version = page.Version
+	}
+	l := &list{Items: page.Objects}
+	l.APIVersion, l.Kind = s.kind.of(s.version).GroupVersion().String(), s.kind.name+"List"
+	l.ResourceVersion = strconv.FormatUint(after.Version, 10)
+	if left := int64(page.Left); left > 0 {
+		last := page.Objects[len(page.Objects)-1]
+		raw, err := json.Marshal(mark{after.Version, last.Namespace, last.Name})
+		if err != nil {
+			return nil, err
+		}
+		l.Continue, l.RemainingItemCount = base64.RawURLEncoding.EncodeToString(raw), &left
+	}
+	for i, o := range l.Items {
+		l.Items[i] = s.show(o)
+	}
+	return l, nil
+}
+
+// fresh reports whether a list is as new as asked for. There is only the newest.
+func (s *storage) fresh(o *internalversion.ListOptions) error {
+	asked, err := parseVersion(o.ResourceVersion)
+	if err != nil || asked == 0 {
+		return err
+	}
+	now := s.store.Version()
+	switch {
+	case asked > now:
+		return apistorage.NewTooLargeResourceVersionError(asked, now, 1)
+	case o.ResourceVersionMatch == metav1.ResourceVersionMatchExact && asked < now:
+		return apierrors.NewResourceExpired(fmt.Sprintf("the resource version %d is not kept any more; the newest is %d", asked, now))
+	}
+	return nil
+}
+
+func parseVersion(text string) (uint64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	v, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0, apierrors.NewBadRequest(fmt.Sprintf("resourceVersion %q: not a number", text))
+	}
+	return v, nil
+}
+
+// bookmarks is the time between two bookmarks.
+const bookmarks = time.Minute
+
+// Watch implements rest.Watcher.
+func (s *storage) Watch(ctx context.Context, o *internalversion.ListOptions) (watch.Interface, error) {
+	from, err := parseVersion(o.ResourceVersion)
+	if err != nil {
+		return nil, err
+	}
+	w := store.Watch{Query: s.query(ctx, o), From: from, Every: bookmarks, Show: s.show, Gone: gone}
+	// Without a version, and without saying otherwise, a watcher gets all there
+	// is first.
+	w.Initial = from == 0
+	if o.SendInitialEvents != nil {
+		w.Initial = *o.SendInitialEvents
+		if !w.Initial && from == 0 {
+			w.From = s.store.Version()
+		}
+	}
+	if o.AllowWatchBookmarks {
+		first := o.SendInitialEvents != nil && *o.SendInitialEvents
+		w.Bookmark = func(version uint64, initial bool) *store.Object { return s.bookmark(version, initial && first) }
+	}
+	watcher, err := s.store.Watch(ctx, w)
+	if err != nil {
+		return nil, apierrors.NewResourceExpired(fmt.Sprintf("resource version %s: %v", o.ResourceVersion, err))
+	}
+	return watcher, nil
+}
+
+func gone(err error) watch.Event {
+	status := apierrors.NewResourceExpired(err.Error()).Status()
+	return watch.Event{Type: watch.Error, Object: &status}
+}
+
+// bookmark is an object that only has a version.
+func (s *storage) bookmark(version uint64, first bool) *store.Object {
+	o := &store.Object{}
+	o.APIVersion, o.Kind = s.kind.of(s.version).ToAPIVersionAndKind()
+	o.ResourceVersion = strconv.FormatUint(version, 10)
+	if first {
+		o.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
+	}
+	o.Content = func(meta metav1.ObjectMeta) (any, error) {
+		return &metav1.PartialObjectMetadata{TypeMeta: o.TypeMeta, ObjectMeta: meta}, nil
+	}
+	return o
+}
+
+// show is an object in the version that is asked for.
+func (s *storage) show(o *store.Object) *store.Object {
+	if s.version == s.kind.versions[0] {
+		return o
+	}
+	return o.As(s.version, s.convert)
+}
+
+func (s *storage) convert(o *store.Object) *store.Object {
+	out := &store.Object{ObjectMeta: o.ObjectMeta, Value: o.Value, Fields: o.Fields}
+	out.APIVersion, out.Kind = s.kind.of(s.version).ToAPIVersionAndKind()
+	out.Content = func(metav1.ObjectMeta) (any, error) { return without(o, out.APIVersion, s.kind.since) }
+	return out
+}
+
+// without is an object in another version, without the fields that has not.
+func without(o *store.Object, apiVersion string, fields []string) (any, error) {
+	raw, err := o.JSON()
+	if err != nil {
+		return nil, err
+	}
+	content := map[string]any{}
+	if err := json.Unmarshal(raw, &content); err != nil {
+		return nil, err
+	}
+	content["apiVersion"] = apiVersion
+	for _, field := range fields {
+		remove(content, field)
+	}
+	return content, nil
+}
+
+// remove takes a field away, which is a dotted path.
+func remove(content map[string]any, path string) {
+	head, rest, nested := strings.Cut(path, ".")
+	if !nested {
+		delete(content, head)
+		return
+	}
+	if inner, ok := content[head].(map[string]any); ok {
+		remove(inner, rest)
+	}
+}

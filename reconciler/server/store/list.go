@@ -1,0 +1,107 @@
+package store
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// A Query says which objects of a kind are meant.
+type Query struct {
+	Kind schema.GroupVersionResource
+	// Namespace is empty for all of them.
+	Namespace string
+	// Labels and Fields are nil for whatever they are.
+	Labels labels.Selector
+	Fields fields.Selector
+}
+
+func (q Query) matches(o *Object) bool {
+	return (q.Namespace == "" || o.Namespace == q.Namespace) &&
+		(q.Labels == nil || q.Labels.Matches(labels.Set(o.Labels))) &&
+		(q.Fields == nil || q.Fields.Matches(o.Selectable()))
+}
+
+// Version is that of the newest change.
+func (s *Store) Version() uint64 {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.version
+}
+
+// Get returns one object; nil if there is none.
+func (s *Store) Get(kind schema.GroupVersionResource, namespace, name string) *Object {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	k := s.kinds[kind]
+	if k == nil {
+		return nil
+	}
+	if i, found := k.find(namespace, name); found {
+		return k.slots[i].object
+	}
+	return nil
+}
+
+func (k *shelf) find(namespace, name string) (int, bool) {
+	return sort.Find(len(k.slots), func(i int) int {
+		ns, n := k.slots[i].source.Key()
+		return cmp.Or(strings.Compare(namespace, ns), strings.Compare(name, n))
+	})
+}
+
+// A Page is a part of a list, sorted by namespace and name.
+type Page struct {
+	Objects []*Object
+	// Version is the store's when the page was made.
+	Version uint64
+	// Left counts the objects that are left for further pages.
+	Left int
+}
+
+// List returns the objects after one, which needs not exist any more, up to
+// limit of them if that is more than zero.
+func (s *Store) List(q Query, afterNamespace, afterName string, limit int) Page {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	page := Page{Version: s.version}
+	k := s.kinds[q.Kind]
+	if k == nil {
+		return page
+	}
+	from := 0
+	if afterName != "" {
+		i, found := k.find(afterNamespace, afterName)
+		if from = i; found {
+			from++
+		}
+	}
+	if q.all() && limit <= 0 {
+		page.Objects = make([]*Object, 0, len(k.slots)-from)
+	}
+	for _, o := range k.slots[from:] {
+		switch {
+		case !q.matches(o.object):
+		case limit > 0 && len(page.Objects) == limit:
+			page.Left++
+		default:
+			page.Objects = append(page.Objects, o.object)
+		}
+	}
+	return page
+}
+
+func (q Query) all() bool {
+	return q.Namespace == "" && (q.Labels == nil || q.Labels.Empty()) && (q.Fields == nil || q.Fields.Empty())
+}
+
+// after returns where in the log the versions after one begin.
+func (k *shelf) after(version uint64) int {
+	i, _ := slices.BinarySearchFunc(k.log, version+1, func(r record, v uint64) int { return cmp.Compare(r.version, v) })
+	return i
+}

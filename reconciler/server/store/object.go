@@ -1,0 +1,115 @@
+package store
+
+import (
+	"encoding/json"
+	"io"
+	"strconv"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// An Object is one version of one object, ready to be told. It is encoded when
+// somebody asks, and once for all who do. Nobody changes it once it is in a
+// store.
+type Object struct {
+	metav1.TypeMeta
+	metav1.ObjectMeta
+	// Value is what it is made of, for who knows the kind.
+	Value any
+	// Fields are what can be selected by, beside the name and the namespace.
+	Fields fields.Set
+	// Content returns what encoding/json makes the object of, with the metadata
+	// given.
+	Content func(metav1.ObjectMeta) (any, error)
+
+	version uint64
+
+	mu      sync.Mutex
+	encoded []byte
+	as      map[string]*Object
+}
+
+// GetObjectKind implements runtime.Object.
+func (o *Object) GetObjectKind() schema.ObjectKind { return &o.TypeMeta }
+
+// DeepCopyObject returns the object itself: there is no other way to change one
+// than to make another.
+func (o *Object) DeepCopyObject() runtime.Object { return o }
+
+// GetObject implements runtime.CacheableObject.
+func (o *Object) GetObject() runtime.Object { return o }
+
+// copy returns an object that says the same and has no version yet.
+func (o *Object) copy() *Object {
+	return &Object{TypeMeta: o.TypeMeta, ObjectMeta: o.ObjectMeta, Value: o.Value, Fields: o.Fields, Content: o.Content}
+}
+
+func (o *Object) stamp(version uint64) {
+	o.version = version
+	o.ResourceVersion = strconv.FormatUint(version, 10)
+}
+
+// JSON is the object, without spaces and line feeds.
+func (o *Object) JSON() ([]byte, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.encoded != nil {
+		return o.encoded, nil
+	}
+	content, err := o.Content(o.ObjectMeta)
+	if err != nil {
+		return nil, err
+	}
+	o.encoded, err = json.Marshal(content)
+	return o.encoded, err
+}
+
+// CacheEncode writes what encode writes. An event with the whole object in it is
+// written without encode, and without a copy of the object: a thousand watchers
+// share one.
+func (o *Object) CacheEncode(id runtime.Identifier, encode func(runtime.Object, io.Writer) error, w io.Writer) error {
+	if event := plainEvent(id); event != "" {
+		return o.writeEvent(event, w)
+	}
+	return encode(o, w)
+}
+
+// As returns the object as another version of its kind has it, made by convert
+// the first time.
+func (o *Object) As(version string, convert func(*Object) *Object) *Object {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	as := o.as[version]
+	if as == nil {
+		if o.as == nil {
+			o.as = map[string]*Object{}
+		}
+		as = convert(o)
+		as.version = o.version
+		o.as[version] = as
+	}
+	return as
+}
+
+// Selectable are the fields that an object can be selected by.
+func (o *Object) Selectable() fields.Fields { return selectable{o} }
+
+type selectable struct{ *Object }
+
+func (s selectable) Has(field string) bool {
+	return field == "metadata.name" || field == "metadata.namespace" || s.Fields.Has(field)
+}
+
+func (s selectable) Get(field string) string {
+	switch field {
+	case "metadata.name":
+		return s.Name
+	case "metadata.namespace":
+		return s.Namespace
+	}
+	return s.Fields.Get(field)
+}

@@ -1,0 +1,227 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"pgregory.net/rapid"
+)
+
+var things = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "things"}
+
+var began = time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
+
+// A thing is a source with a color as its label.
+type thing struct {
+	name string
+	of   *string
+}
+
+func (s thing) Key() (string, string) { return "ns", s.name }
+func (s thing) Of() any               { return s.of }
+func (s thing) First(m Moment) Known  { return Known{Created: m.Time, Commit: m.Commit, Generation: 1} }
+func (s thing) Object(k Known) *Object {
+	return &Object{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: s.name, Generation: k.Generation, Labels: map[string]string{"color": *s.of}}}
+}
+
+func (s thing) Next(_ Moment, _ Source, k Known) (Known, bool) {
+	k.Generation++
+	return k, true
+}
+
+// fill makes the store what a map of names and colors says. Colors that did not
+// change are the same pointers.
+func fill(s *Store, was map[string]*string, colors map[string]string) map[string]*string {
+	is := map[string]*string{}
+	var sources []Source
+	for _, name := range slices.Sorted(maps.Keys(colors)) {
+		color := colors[name]
+		if old := was[name]; old != nil && *old == color {
+			is[name] = old
+		} else {
+			is[name] = &color
+		}
+		sources = append(sources, thing{name, is[name]})
+	}
+	s.Replace(things, Moment{Commit: "c", Time: began}, sources)
+	return is
+}
+
+// A view is what a watcher believes.
+type view struct {
+	query  Query
+	from   uint64
+	colors map[string]string
+}
+
+func look(s *Store, q Query) *view {
+	v := &view{query: q, colors: map[string]string{}}
+	page := s.List(q, "", "", 0)
+	v.from = page.Version
+	for _, o := range page.Objects {
+		v.colors[o.Name] = o.Labels["color"]
+	}
+	return v
+}
+
+// read takes the changes there are, up to a number of batches.
+func (v *view) read(t *rapid.T, s *Store, batches int) {
+	for range batches {
+		changes, _, err := s.since(v.query, &v.from)
+		if err != nil {
+			t.Fatalf("since %d: %v", v.from, err)
+		}
+		if len(changes) == 0 {
+			return
+		}
+		for _, c := range changes {
+			_, knew := v.colors[c.Object.Name]
+			switch {
+			case c.Type == watch.Deleted && !knew:
+				t.Fatalf("%s is deleted, and was never there", c.Object.Name)
+			case c.Type == watch.Deleted:
+				delete(v.colors, c.Object.Name)
+			case (c.Type == watch.Added) == knew:
+				t.Fatalf("%s is %s, and was there before: %t", c.Object.Name, c.Type, knew)
+			default:
+				v.colors[c.Object.Name] = c.Object.Labels["color"]
+			}
+		}
+	}
+}
+
+// Whoever watches, from whenever and however slowly, ends up with what a list
+// says, and is told on the way of nothing that cannot be.
+func TestWatchersArriveAtWhatIsListed(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := New(began)
+		names := rapid.SampledFrom([]string{"a", "b", "c", "d"})
+		colors := rapid.SampledFrom([]string{"red", "blue"})
+		red, _ := labels.Parse("color=red")
+		queries := []Query{{Kind: things}, {Kind: things, Labels: red}}
+		views := []*view{}
+		was := map[string]*string{}
+		for range rapid.IntRange(1, 30).Draw(t, "turns") {
+			was = fill(s, was, rapid.MapOfN(names, colors, 0, 4).Draw(t, "colors"))
+			if len(views) < 4 {
+				views = append(views, look(s, rapid.SampledFrom(queries).Draw(t, "query")))
+			}
+			for _, v := range views {
+				// A watcher by label that was away for more than one change of a
+				// label is told of a deletion that it knows; so all read each turn,
+				// or none do that select.
+				if v.query.Labels != nil || rapid.Bool().Draw(t, "reads") {
+					v.read(t, s, 1000)
+				}
+			}
+		}
+		for _, v := range views {
+			v.read(t, s, 1000)
+			if want := look(s, v.query); !maps.Equal(v.colors, want.colors) || v.from != want.from {
+				t.Fatalf("watched %v at %d, listed %v at %d", v.colors, v.from, want.colors, want.from)
+			}
+		}
+	})
+}
+
+func TestAVersionChangesOnlyWithItsObject(t *testing.T) {
+	s := New(began)
+	was := fill(s, nil, map[string]string{"a": "red", "b": "red"})
+	a, b := s.Get(things, "ns", "a"), s.Get(things, "ns", "b")
+	fill(s, was, map[string]string{"a": "red", "b": "blue"})
+	if now := s.Get(things, "ns", "a"); now != a {
+		t.Errorf("a was %s and is %s without a change", a.ResourceVersion, now.ResourceVersion)
+	}
+	now := s.Get(things, "ns", "b")
+	if now.version <= b.version || now.Generation != b.Generation+1 {
+		t.Errorf("b was version %d, generation %d, and is %d, %d", b.version, b.Generation, now.version, now.Generation)
+	}
+}
+
+func TestVersionsRiseOverRestarts(t *testing.T) {
+	before := New(began)
+	fill(before, nil, map[string]string{"a": "red", "b": "red", "c": "red"})
+	after := New(began.Add(time.Millisecond))
+	if before.Version() >= after.Version() {
+		t.Errorf("%d before, %d after the restart", before.Version(), after.Version())
+	}
+	if _, err := after.Watch(t.Context(), Watch{Query: Query{Kind: things}, From: before.Version()}); !errors.Is(err, ErrGone) {
+		t.Errorf("a watch from before the restart: %v", err)
+	}
+	if _, err := after.Watch(t.Context(), Watch{Query: Query{Kind: things}, From: after.Version() + 1}); !errors.Is(err, ErrGone) {
+		t.Errorf("a watch from a time to come: %v", err)
+	}
+}
+
+// What is remembered for watchers does not grow with what happens: not with
+// changes, and with deletions only so far.
+func TestHistoryIsBounded(t *testing.T) {
+	s := New(began)
+	was := map[string]*string{}
+	for i := range 3 * deletions {
+		was = fill(s, was, map[string]string{"a": fmt.Sprint(i), fmt.Sprintf("b%d", i): "red"})
+	}
+	k := s.kinds[things]
+	if len(k.log) > 4*deletions {
+		t.Errorf("%d records for 2 objects", len(k.log))
+	}
+	from := s.began
+	if _, _, err := s.since(Query{Kind: things}, &from); !errors.Is(err, ErrGone) {
+		t.Errorf("a watcher from before %d deletions: %v", 3*deletions, err)
+	}
+	v := look(s, Query{Kind: things})
+	fill(s, was, nil)
+	changes, _, err := s.since(Query{Kind: things}, &v.from)
+	if err != nil || len(changes) != 2 || changes[0].Type != watch.Deleted {
+		t.Errorf("the last deletions: %v, %v", changes, err)
+	}
+}
+
+// A list in pages has every object once that was there all the time.
+func TestPagesMissNothing(t *testing.T) {
+	s := New(began)
+	was := fill(s, nil, map[string]string{"a": "red", "b": "red", "c": "red", "d": "red"})
+	page := s.List(Query{Kind: things}, "", "", 2)
+	if len(page.Objects) != 2 || page.Left != 2 {
+		t.Fatalf("the first page has %d, and %d are left", len(page.Objects), page.Left)
+	}
+	fill(s, was, map[string]string{"a": "red", "c": "red", "d": "red"})
+	page = s.List(Query{Kind: things}, "ns", page.Objects[1].Name, 2)
+	if len(page.Objects) != 2 || page.Objects[0].Name != "c" || page.Left != 0 {
+		t.Errorf("after b, which is gone, comes %s", page.Objects[0].Name)
+	}
+}
+
+// A watcher that does not read holds back nobody, and holds on to little.
+func TestASlowWatcherCostsNobodyAnything(t *testing.T) {
+	s := New(began)
+	was := fill(s, nil, map[string]string{"a": "0"})
+	slow, err := s.Watch(t.Context(), Watch{Query: Query{Kind: things}, From: s.Version(), Show: func(o *Object) *Object { return o }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer slow.Stop()
+	const changes = 1000
+	for i := range changes {
+		was = fill(s, was, map[string]string{"a": fmt.Sprint(i + 1)})
+	}
+	told := 0
+	for e := range slow.ResultChan() {
+		told++
+		if e.Object.(*Object).Labels["color"] == fmt.Sprint(changes) {
+			break
+		}
+	}
+	if told > changes/2 {
+		t.Errorf("who read nothing was told of %d changes", told)
+	}
+}
+
