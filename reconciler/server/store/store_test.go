@@ -224,4 +224,3 @@ func TestASlowWatcherCostsNobodyAnything(t *testing.T) {
 		t.Errorf("who read nothing was told of %d changes", told)
 	}
 }
-
