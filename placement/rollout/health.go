@@ -51,7 +51,7 @@ func (b *Binding) health() Health {
 // cannot make it less so.
 func (b *Binding) down() bool {
 	h := b.health()
-	return h == Unavailable || h == Failed
+	return h == Unavailable || h == Failed || h == DiffFailed
 }
 
 // canBeReady reports whether the cluster may become available without being
