@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
@@ -105,9 +106,11 @@ func (s *session) look(ids map[api.ID]bool) ([]task, []stale) {
 func (s *session) stales(id api.ID) []stale {
 	var out []stale
 	w, isWanted := s.wanted.of(id)
+	// Who only compares takes over nothing.
+	taken := isWanted && !s.reports(w.placement)
 	for p, inv := range s.inv {
 		if it := inv.items.of(id); it != nil && (!isWanted || p != w.placement) && s.leaves(p) && s.spared(p, id) == "" {
-			out = append(out, stale{inv: inv, item: it, handedOver: isWanted})
+			out = append(out, stale{inv: inv, item: it, handedOver: taken})
 		}
 	}
 	return out
@@ -242,6 +245,11 @@ func (s *session) announce(ctx context.Context, tasks []task, touched map[api.Pl
 	for p, inv := range grown {
 		added := s.addItems(inv, p, tasks)
 		inv.Abandon = s.works[p].Abandon
+		if r := s.works[p].Revision; r != (placement.Revision{}) {
+			// Whoever forgets what the cluster was told must not take it back to
+			// what it had before, and delete what has come since.
+			inv.Revision = r
+		}
 		touched[p] = true
 		if err := s.save(ctx, inv); err != nil {
 			for _, id := range added {

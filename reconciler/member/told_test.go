@@ -1,0 +1,55 @@
+package member
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+)
+
+// What a placement leaves behind goes, also if another one compares itself with
+// it: who only compares takes over nothing.
+func TestComparingIsNotTakingOver(t *testing.T) {
+	left, compares := api.PlacementKey{Name: "left"}, api.PlacementKey{Name: "compares"}
+	m := oneManifest()
+	s := sessionAt(t, newShelf())
+	s.works = map[api.PlacementKey]work.Work{}
+	s.inv[left] = &inventory{Placement: left, items: items{}}
+	s.inv[left].items.put(item{Version: "v1", Kind: m.ID.Kind, Namespace: m.ID.Namespace, Name: m.ID.Name})
+	s.want([]work.Work{
+		{Placement: left, Remove: true},
+		{Placement: compares, Strategy: api.ApplyStrategy{Type: api.ReportDiff}, Manifests: []*work.Manifest{m}},
+	})
+	if stales := s.stales(m.ID); len(stales) != 1 || stales[0].handedOver {
+		t.Errorf("it is left with %+v", stales)
+	}
+}
+
+// An inventory names the revision that brought an object as soon as it lists
+// it: whoever has forgotten what the cluster was told then does not take it
+// back to the one before, and delete the object.
+func TestInventoryNamesTheRevisionThatBroughtAnObject(t *testing.T) {
+	web, v2 := api.PlacementKey{Name: "web"}, placement.Revision{Commit: "v2", Hash: "2"}
+	shelf := newShelf()
+	before, after := sessionAt(t, shelf), sessionAt(t, shelf)
+	before.works = map[api.PlacementKey]work.Work{web: {Placement: web, Revision: v2}}
+	before.inv[web] = &inventory{Placement: web, Revision: placement.Revision{Commit: "v1", Hash: "1"}, items: items{}}
+	before.announce(t.Context(), []task{{wanted: wanted{web, oneManifest()}, res: configMaps}}, map[api.PlacementKey]bool{})
+
+	if err := after.inventories(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := after.inv[web]; got == nil || got.Revision != v2 {
+		t.Errorf("the cluster says %+v", got)
+	}
+}
+
+func oneManifest() *work.Manifest {
+	id := api.ID{Kind: "ConfigMap", Namespace: "web", Name: "one"}
+	return &work.Manifest{Object: &api.Object{ID: id, Hash: "hash", Object: &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "one", "namespace": "web"},
+	}}}}
+}
