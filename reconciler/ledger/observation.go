@@ -37,7 +37,8 @@ type ClusterSeen struct {
 // A Held is a placement that owns something on a cluster.
 type Held struct {
 	Placement api.PlacementKey
-	// Revision is the last one that was applied in full.
+	// Revision is the last one that was applied in full, or that brought an
+	// object.
 	Revision placement.Revision
 	Abandon  bool
 }

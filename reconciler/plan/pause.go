@@ -61,5 +61,5 @@ func (t *thinker) unread() map[string]string {
 
 // waits reports whether something would move on the cluster, and may not.
 func (t *thinker) waits(c *OnCluster) bool {
-	return t.paused[c.Binding.Cluster] != "" && !c.Binding.Removing && !c.UpToDate()
+	return t.paused[c.Binding.Cluster] != "" && !c.Binding.Removing && (!c.UpToDate() || c.Binding.Unscheduled)
 }

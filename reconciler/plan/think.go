@@ -68,7 +68,7 @@ func (t *thinker) decide(p *Placement, record *ledger.Placement) {
 		p.Noted = true
 	}
 	p.Request = &placement.Request{
-		Key: p.Key, Policy: p.Spec.Spec.Policy, Clusters: t.memo.fleet.list, Bindings: staying(before), Others: t.now.others,
+		Key: p.Key, Policy: p.Spec.Spec.Policy, Clusters: t.memo.fleet.list, Bindings: adopted(p.Spec.Spec.Policy, staying(before)), Others: t.now.others,
 	}
 	p.Schedule = placement.Schedule(*p.Request)
 	if t.Brief {
@@ -118,6 +118,37 @@ func (t *thinker) bindings(p *Placement, record *ledger.Placement) []placement.B
 // staying leaves out the bindings whose content is being removed.
 func staying(bs []placement.Binding) []placement.Binding {
 	return slices.DeleteFunc(slices.Clone(bs), func(b placement.Binding) bool { return b.Removing })
+}
+
+// adopted gives bindings that were found again after the ledger was lost to the
+// policy of today: nobody has asked for them to go, so they are not judged anew.
+// Of more than are wanted the first to be found stay.
+func adopted(policy *api.PlacementPolicy, bs []placement.Binding) []placement.Binding {
+	room := len(bs)
+	switch {
+	case policy == nil:
+	case policy.PlacementType == api.PickFixed:
+		return bs // it names them
+	case policy.NumberOfClusters != nil:
+		room = int(*policy.NumberOfClusters)
+	}
+	found := func(b placement.Binding) bool { return b.Policy == "" && !b.Unscheduled }
+	for _, b := range bs {
+		if !b.Unscheduled && !found(b) {
+			room--
+		}
+	}
+	hash := ""
+	for i := range slices.Backward(bs) {
+		if found(bs[i]) && room > 0 {
+			if hash == "" {
+				hash = placement.PolicyHash(policy)
+			}
+			bs[i].Policy = hash
+			room--
+		}
+	}
+	return bs
 }
 
 // others are the clusters that placements named by an affinity hold: as decided
