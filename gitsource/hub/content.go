@@ -16,7 +16,7 @@ import (
 
 // judgeContent finishes an object that a placement may select.
 func judgeContent(r *report, it *item, object map[string]any) *item {
-	if !contentFits(r, it, object) {
+	if !contentFits(r, it, object) || !annotationsFit(r, r.top, object) {
 		return nil
 	}
 	hash, err := hashOfObject(object)

@@ -28,6 +28,7 @@ func checkWrapped(r *report, it *item, p *fieldPath, value any) {
 			complete = false
 		}
 	}
+	annotationsFit(r, p, object)
 	if msg := wrappedFault(it, object); complete && msg != "" {
 		r.warnf(p.child("metadata", "namespace"), "%s", msg)
 	}

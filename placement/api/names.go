@@ -30,6 +30,13 @@ const (
 	// IgnoreFieldsAnnotation, on an object of the hub, lists JSON pointers to
 	// fields that gitfleet leaves alone once the object exists.
 	IgnoreFieldsAnnotation = "gitfleet.dev/ignore-fields"
+	// AvailableAnnotation, on an object of the hub, is a CEL expression over the
+	// object as it is on the member, which says whether it is available.
+	AvailableAnnotation = "gitfleet.dev/available"
+	// PruneAnnotation, on an object, with the value PruneDisabled keeps it where it
+	// is when no placement has it any more: it is released, not deleted.
+	PruneAnnotation = "gitfleet.dev/prune"
+	PruneDisabled   = "disabled"
 	// PropertyAnnotationPrefix declares a cluster property on a MemberCluster.
 	PropertyAnnotationPrefix = "property.gitfleet.dev/"
 	// OnFailureAnnotation on a placement says what an update that makes a cluster

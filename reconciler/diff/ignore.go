@@ -121,23 +121,13 @@ func decoded(v any) any {
 }
 
 // IgnoredFields returns the JSON pointers of an object's annotation
-// gitfleet.dev/ignore-fields, which are separated by commas or white space.
-// What is no pointer is an error, and the good ones are returned all the same.
+// gitfleet.dev/ignore-fields; see [api.Pointers].
 func IgnoredFields(o *unstructured.Unstructured) ([]string, error) {
-	written := o.GetAnnotations()[api.IgnoreFieldsAnnotation]
-	var pointers, wrong []string
-	for _, p := range strings.FieldsFunc(written, func(r rune) bool { return strings.ContainsRune(", \t\r\n", r) }) {
-		if strings.HasPrefix(p, "/") && len(p) > 1 {
-			pointers = append(pointers, p)
-		} else {
-			wrong = append(wrong, p)
-		}
+	pointers, err := api.Pointers(o.GetAnnotations()[api.IgnoreFieldsAnnotation])
+	if err != nil {
+		err = fmt.Errorf("annotation %s: %w", api.IgnoreFieldsAnnotation, err)
 	}
-	if wrong != nil {
-		return pointers, fmt.Errorf("annotation %s: %q is no JSON pointer to a field; write for example /spec/replicas",
-			api.IgnoreFieldsAnnotation, wrong)
-	}
-	return pointers, nil
+	return pointers, err
 }
 
 // forget makes two values equal at a path, and leaves no empty parent behind

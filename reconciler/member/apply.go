@@ -9,9 +9,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
@@ -169,132 +167,6 @@ func (s *session) protects(p api.PlacementKey) bool {
 	return s.works[p].Strategy.WhenToApply == api.ApplyIfNotDrifted
 }
 
-// learn makes sure that we know how the cluster serves the kinds of some
-// objects, and watch them.
-func (s *session) learn(ctx context.Context, ids map[api.ID]bool) error {
-	gvks := map[schema.GroupVersionKind]bool{{Version: "v1", Kind: "ConfigMap"}: true}
-	for id := range ids {
-		if w, ok := s.wanted.of(id); ok {
-			gvks[w.manifest.Object.Object.GroupVersionKind()] = true
-		}
-		for _, inv := range s.inv {
-			if it := inv.items.of(id); it != nil {
-				gvks[it.gvk()] = true
-			}
-		}
-	}
-	asking, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
-	defer cancel()
-	if err := s.kinds.resolve(asking, gvks); err != nil {
-		return s.heard(err)
-	}
-	var started []*kindWatch
-	for gvk := range gvks {
-		res, ok := s.kinds.known[gvk]
-		if ok && s.watch[gvk] == nil {
-			started = append(started, s.startWatch(ctx, gvk, res))
-		}
-	}
-	s.await(ctx, started)
-	return nil
-}
-
-func (s *session) startWatch(ctx context.Context, gvk schema.GroupVersionKind, res resource) *kindWatch {
-	ctx, cancel := context.WithCancel(ctx)
-	k := &kindWatch{gvk: gvk, res: res, cancel: cancel, synced: make(chan struct{}), refused: make(chan struct{})}
-	s.watch[gvk] = k
-	s.running.Add(1)
-	go s.follow(ctx, k)
-	return k
-}
-
-// await gives new watches time for their first list, so that what is there
-// already is known before anything is written.
-func (s *session) await(ctx context.Context, started []*kindWatch) {
-	if len(started) == 0 {
-		return
-	}
-	patience := time.NewTimer(s.cfg.Timeout)
-	defer patience.Stop()
-	for _, k := range started {
-		select {
-		case <-k.synced:
-		case <-k.refused:
-		case <-patience.C:
-			s.cfg.Log.Warn("kind cannot be watched; changes by others will not be noticed until it can", "cluster", s.cfg.Name, "kind", k.gvk.String())
-			return
-		case <-ctx.Done():
-			return
-		}
-	}
-	s.unseen = s.absorb()
-	s.changes.nudge()
-}
-
-// announce writes into the inventories what is about to be applied for the
-// first time, so that nothing can ever be on the cluster that no inventory
-// knows. It returns the tasks that may go on.
-func (s *session) announce(ctx context.Context, tasks []task, touched map[api.PlacementKey]bool) []task {
-	grown := map[api.PlacementKey]*inventory{}
-	for _, t := range tasks {
-		if t.item == nil && t.spared == "" && !s.reports(t.placement) {
-			grown[t.placement] = s.inventory(t.placement)
-		}
-	}
-	failed := map[api.PlacementKey]error{}
-	for p, inv := range grown {
-		added := s.addItems(inv, p, tasks)
-		inv.Abandon = s.works[p].Abandon
-		if r := s.works[p].Revision; r != (placement.Revision{}) {
-			// Whoever forgets what the cluster was told must not take it back to
-			// what it had before, and delete what has come since.
-			inv.Revision = r
-		}
-		touched[p] = true
-		if err := s.save(ctx, inv); err != nil {
-			for _, id := range added {
-				inv.items.drop(id)
-			}
-			failed[p] = err
-		}
-	}
-	ready := tasks[:0]
-	for _, t := range tasks {
-		if err := failed[t.placement]; err != nil && t.item == nil {
-			s.fail(outcome{task: t, cond: diff.ApplyFailed(diff.Create, err), err: err})
-			continue
-		}
-		if t.item == nil {
-			if inv := s.inv[t.placement]; inv != nil {
-				t.item = inv.items.of(t.manifest.ID)
-			}
-		}
-		ready = append(ready, t)
-	}
-	return ready
-}
-
-func (s *session) inventory(p api.PlacementKey) *inventory {
-	inv := s.inv[p]
-	if inv == nil {
-		inv = &inventory{Placement: p, items: items{}}
-		s.inv[p] = inv
-	}
-	return inv
-}
-
-func (s *session) addItems(inv *inventory, p api.PlacementKey, tasks []task) (added []api.ID) {
-	for _, t := range tasks {
-		if t.placement != p || t.item != nil || t.spared != "" {
-			continue
-		}
-		id := t.manifest.ID
-		inv.items.put(item{Group: id.Group, Version: t.res.Version, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name})
-		added = append(added, id)
-	}
-	return added
-}
-
 // apply works through the tasks, wave after wave; within a wave several at a
 // time. One that fails does not hold up the others.
 func (s *session) apply(ctx context.Context, tasks []task, touched map[api.PlacementKey]bool) {
@@ -400,7 +272,7 @@ func (s *session) conclude(o outcome, touched map[api.PlacementKey]bool) {
 // for kinds that take their time nothing, until the watch tells.
 func (s *session) healthAfter(id api.ID, o outcome, l *live) health.Health {
 	gvk := o.manifest.Object.Object.GroupVersionKind()
-	if !full(gvk) {
+	if !looksAtBody(o.manifest) {
 		return health.OfKind(gvk)
 	}
 	if old := s.live.of(id); old != nil && old.version == l.version {

@@ -41,12 +41,14 @@ func (s *session) brake(ids map[api.ID]bool) {
 }
 
 // deletes reports whether removing an object would delete it without anybody's
-// word: not if a commit allows it, or if it is only given up.
+// word: not if a commit allows it, or if it is only given up, as its placement or
+// the object itself asks.
 func (s *session) deletes(st stale) bool {
 	if s.works[st.inv.Placement].AllowDelete || st.inv.Abandon && !s.placed(st.inv.Placement) {
 		return false
 	}
-	return true
+	l := s.live.of(st.item.id())
+	return l == nil || !l.kept
 }
 
 func (s *session) hold(id api.ID, why string) {

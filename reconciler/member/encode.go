@@ -13,8 +13,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 )
 
-// An Encoder turns manifests into the bytes that are applied, once for all
-// clusters that share them. It is safe for concurrent use.
+// An Encoder turns manifests into the bytes that are applied, and expressions
+// into what can be asked, once for all clusters that share them. It is safe for concurrent use.
 type Encoder struct {
 	fleet, source string
 
@@ -22,6 +22,8 @@ type Encoder struct {
 	// young are the bodies asked for since the last Rotate, old those of the
 	// time before; what nobody asks for during two turns is dropped.
 	young, old map[encoderKey]*body
+
+	expressions expressions
 }
 
 type encoderKey struct {

@@ -56,7 +56,7 @@ func (s *session) removed(ctx context.Context, st stale) bool {
 	case l == nil || l.fleet != s.cfg.Fleet:
 		return true // gone, or not ours any more: leave it
 	}
-	if st.inv.Abandon && !s.placed(st.inv.Placement) {
+	if l.kept || st.inv.Abandon && !s.placed(st.inv.Placement) {
 		err := s.release(ctx, st)
 		s.rememberGone(st, history.Released, err)
 		return s.succeeded(st, err)

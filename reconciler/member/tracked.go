@@ -37,7 +37,7 @@ type commonLive struct {
 	uid                    types.UID // if it cannot be packed
 	managed, fleet, writer string
 	terminating            bool
-	owned, scaled          bool
+	owned, scaled, kept    bool
 	health                 health.Health
 }
 
@@ -51,7 +51,7 @@ func (ls lives) of(id api.ID) *live {
 	return &live{
 		uid: p.uid.unpack(rest.uid), version: p.version, generation: p.generation, others: p.others,
 		managed: rest.managed, fleet: rest.fleet, writer: rest.writer, terminating: rest.terminating,
-		owned: rest.owned, scaled: rest.scaled, health: rest.health,
+		owned: rest.owned, scaled: rest.scaled, kept: rest.kept, health: rest.health,
 	}
 }
 
@@ -61,7 +61,7 @@ func (ls lives) put(id api.ID, l *live) {
 		uid: uid, version: l.version, generation: l.generation, others: l.others,
 		rest: unique.Make(commonLive{
 			uid: whole, managed: l.managed, fleet: l.fleet, writer: l.writer, terminating: l.terminating,
-			owned: l.owned, scaled: l.scaled, health: l.health,
+			owned: l.owned, scaled: l.scaled, kept: l.kept, health: l.health,
 		}),
 	}
 }

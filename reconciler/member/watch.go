@@ -42,16 +42,20 @@ type live struct {
 	writer      string
 	terminating bool
 	// owned says that it has owner references, scaled that an autoscaler wrote to
-	// it.
-	owned, scaled bool
-	health        health.Health
+	// it, kept that it asks not to be deleted.
+	owned, scaled, kept bool
+	health              health.Health
 }
 
 // A kindWatch follows the objects of one kind that carry the managed-by label,
 // of whichever fleet.
 type kindWatch struct {
-	gvk    schema.GroupVersionKind
-	res    resource
+	gvk schema.GroupVersionKind
+	res resource
+	// full says that whole objects are watched, not only their metadata.
+	full        bool
+	expressions *expressions
+
 	cancel context.CancelFunc
 	synced chan struct{} // closed after the first complete list
 	// refused is closed if the server does not let us list the kind; it is tried
@@ -71,11 +75,6 @@ func (k *kindWatch) sees() bool {
 	default:
 		return false
 	}
-}
-
-// full says that the health of a kind needs more than its metadata.
-func full(gvk schema.GroupVersionKind) bool {
-	return health.NeedsStatus(gvk)
 }
 
 // changes collects what watches saw until the session takes it. The newest word
@@ -229,7 +228,7 @@ func (s *session) list(ctx context.Context, k *kindWatch) (string, error) {
 func (s *session) listPage(ctx context.Context, k *kindWatch, opts metav1.ListOptions) (runtime.Object, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
-	if full(k.gvk) {
+	if k.full {
 		return s.conn.dynamic.Resource(k.res.GroupVersionResource).List(ctx, opts)
 	}
 	return s.conn.metadata.Resource(k.res.GroupVersionResource).List(ctx, opts)
@@ -241,7 +240,7 @@ func (s *session) watchFrom(ctx context.Context, k *kindWatch, version string) (
 	opts := metav1.ListOptions{LabelSelector: selector, ResourceVersion: version, AllowWatchBookmarks: true}
 	var w watch.Interface
 	var err error
-	if full(k.gvk) {
+	if k.full {
 		w, err = s.conn.dynamic.Resource(k.res.GroupVersionResource).Watch(ctx, opts)
 	} else {
 		w, err = s.conn.metadata.Resource(k.res.GroupVersionResource).Watch(ctx, opts)
@@ -287,12 +286,23 @@ func (k *kindWatch) look(o runtime.Object) (api.ID, *live) {
 	}
 	id := api.ID{Group: k.gvk.Group, Kind: k.gvk.Kind, Namespace: m.GetNamespace(), Name: m.GetName()}
 	l := liveOf(m)
-	if u, ok := o.(*unstructured.Unstructured); ok {
-		l.health = health.Of(u)
-	} else {
-		l.health = health.OfKind(k.gvk)
-	}
+	l.health = k.health(o, m.GetAnnotations()[api.AvailableAnnotation])
 	return id, l
+}
+
+// health tells whether an object is available, by its expression if it has one.
+func (k *kindWatch) health(o runtime.Object, expression string) health.Health {
+	u, whole := o.(*unstructured.Unstructured)
+	switch {
+	case whole && expression != "":
+		return k.expressions.health(u, expression)
+	case expression != "":
+		return health.Health{State: health.NotAvailableYet, Message: "not looked at yet"}
+	case whole:
+		return health.Of(u)
+	default:
+		return health.OfKind(k.gvk)
+	}
 }
 
 func liveOf(m metav1.Object) *live {
@@ -306,6 +316,7 @@ func liveOf(m metav1.Object) *live {
 		terminating: m.GetDeletionTimestamp() != nil,
 		owned:       len(m.GetOwnerReferences()) > 0,
 		scaled:      diff.Autoscaled(m.GetManagedFields()),
+		kept:        m.GetAnnotations()[api.PruneAnnotation] == api.PruneDisabled,
 		writer:      writer(m.GetManagedFields()),
 	}
 }

@@ -35,6 +35,11 @@ var owners = []struct {
 		"only reconciler/health judges objects",
 	},
 	{
+		[]string{"github.com/google/cel-go"},
+		[]string{"placement/expression"},
+		"only placement/expression knows what may be asked, and at what cost",
+	},
+	{
 		[]string{"k8s.io/apiserver"},
 		[]string{"reconciler/server", "reconciler/server/access", "reconciler/server/kubeapi"},
 		"only reconciler/server serves an API",

@@ -30,11 +30,13 @@ var mayImport = map[string][]string{
 	"placement/rollout": {"placement", "placement/api"},
 	"placement/work":    {"placement", "placement/api"},
 
+	"placement/expression": {},
+
 	"gitsource":           {"gitsource/signature"},
 	"gitsource/signature": {},
 	"gitsource/webhook":   {},
 	"gitsource/forge":     {},
-	"gitsource/hub":       {"placement/api"},
+	"gitsource/hub":       {"placement/api", "placement/expression"},
 
 	"reconciler/diff":    {"placement/api"},
 	"reconciler/health":  {"placement/api"},
@@ -42,7 +44,7 @@ var mayImport = map[string][]string{
 	"reconciler/ledger":  {"placement", "placement/api"},
 	"reconciler/plan":    {"gitsource/hub", "placement", "placement/api", "placement/rollout", "placement/work", "reconciler/ledger"},
 	"reconciler/status":  {"gitsource/hub", "placement", "placement/api", "placement/rollout", "placement/work", "reconciler/ledger", "reconciler/plan"},
-	"reconciler/member":  {"placement", "placement/api", "placement/work", "reconciler/diff", "reconciler/health", "reconciler/history", "reconciler/ledger"},
+	"reconciler/member":  {"placement", "placement/api", "placement/expression", "placement/work", "reconciler/diff", "reconciler/health", "reconciler/history", "reconciler/ledger"},
 	"reconciler": {
 		"gitsource", "gitsource/hub", "placement", "placement/api", "placement/work",
 		"reconciler/history", "reconciler/ledger", "reconciler/member", "reconciler/plan", "reconciler/status",

@@ -47,7 +47,10 @@ type agent struct {
 }
 
 func newAgent(t *testing.T, adjust ...func(*member.Config)) *agent {
-	m := fleet.Shared(t).Member("member-1")
+	return newAgentOn(t, fleet.Shared(t).Member("member-1"), adjust...)
+}
+
+func newAgentOn(t *testing.T, m fleet.Member, adjust ...func(*member.Config)) *agent {
 	client, err := kubernetes.NewForConfig(m.Config)
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,34 @@
+package health
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gitfleet/gitfleet/placement/expression"
+)
+
+// Ask tells by an expression whether a live object is available: instead of the
+// rules of its kind, if it has one. While a controller has not seen the newest
+// spec, as far as the status says, the expression is not asked. The message may
+// quote values of the object.
+func Ask(live *unstructured.Unstructured, e *expression.Expression) Health {
+	f := fields{live: live}
+	if _, says, _ := unstructured.NestedFieldNoCopy(live.Object, "status", "observedGeneration"); says {
+		if unseen := f.observed(); unseen != "" && f.err == nil {
+			return Health{State: NotAvailableYet, Message: unseen}
+		}
+	}
+	holds, err := e.Holds(live.Object)
+	switch {
+	case err != nil:
+		return Unanswered(err)
+	case !holds:
+		return Health{State: NotAvailableYet, Message: "its expression does not hold"}
+	default:
+		return Health{State: Available}
+	}
+}
+
+// Unanswered is the health of an object whose expression gives no answer.
+func Unanswered(err error) Health {
+	return Health{State: NotAvailableYet, Message: "its expression cannot be answered: " + err.Error()}
+}

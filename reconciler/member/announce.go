@@ -1,0 +1,73 @@
+package member
+
+import (
+	"context"
+
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
+)
+
+// announce writes into the inventories what is about to be applied for the
+// first time, so that nothing can ever be on the cluster that no inventory
+// knows. It returns the tasks that may go on.
+func (s *session) announce(ctx context.Context, tasks []task, touched map[api.PlacementKey]bool) []task {
+	grown := map[api.PlacementKey]*inventory{}
+	for _, t := range tasks {
+		if t.item == nil && t.spared == "" && !s.reports(t.placement) {
+			grown[t.placement] = s.inventory(t.placement)
+		}
+	}
+	failed := map[api.PlacementKey]error{}
+	for p, inv := range grown {
+		added := s.addItems(inv, p, tasks)
+		inv.Abandon = s.works[p].Abandon
+		if r := s.works[p].Revision; r != (placement.Revision{}) {
+			// Whoever forgets what the cluster was told must not take it back to
+			// what it had before, and delete what has come since.
+			inv.Revision = r
+		}
+		touched[p] = true
+		if err := s.save(ctx, inv); err != nil {
+			for _, id := range added {
+				inv.items.drop(id)
+			}
+			failed[p] = err
+		}
+	}
+	ready := tasks[:0]
+	for _, t := range tasks {
+		if err := failed[t.placement]; err != nil && t.item == nil {
+			s.fail(outcome{task: t, cond: diff.ApplyFailed(diff.Create, err), err: err})
+			continue
+		}
+		if t.item == nil {
+			if inv := s.inv[t.placement]; inv != nil {
+				t.item = inv.items.of(t.manifest.ID)
+			}
+		}
+		ready = append(ready, t)
+	}
+	return ready
+}
+
+func (s *session) inventory(p api.PlacementKey) *inventory {
+	inv := s.inv[p]
+	if inv == nil {
+		inv = &inventory{Placement: p, items: items{}}
+		s.inv[p] = inv
+	}
+	return inv
+}
+
+func (s *session) addItems(inv *inventory, p api.PlacementKey, tasks []task) (added []api.ID) {
+	for _, t := range tasks {
+		if t.placement != p || t.item != nil || t.spared != "" {
+			continue
+		}
+		id := t.manifest.ID
+		inv.items.put(item{Group: id.Group, Version: t.res.Version, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name})
+		added = append(added, id)
+	}
+	return added
+}

@@ -1,0 +1,92 @@
+package member
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/health"
+)
+
+// learn makes sure that we know how the cluster serves the kinds of some
+// objects, and watch them.
+func (s *session) learn(ctx context.Context, ids map[api.ID]bool) error {
+	gvks := map[schema.GroupVersionKind]bool{{Version: "v1", Kind: "ConfigMap"}: true}
+	whole := map[schema.GroupVersionKind]bool{}
+	for id := range ids {
+		if w, ok := s.wanted.of(id); ok {
+			gvk := w.manifest.Object.Object.GroupVersionKind()
+			gvks[gvk] = true
+			whole[gvk] = whole[gvk] || looksAtBody(w.manifest)
+		}
+		for _, inv := range s.inv {
+			if it := inv.items.of(id); it != nil {
+				gvks[it.gvk()] = true
+			}
+		}
+	}
+	asking, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+	defer cancel()
+	if err := s.kinds.resolve(asking, gvks); err != nil {
+		return s.heard(err)
+	}
+	var started []*kindWatch
+	for gvk := range gvks {
+		res, ok := s.kinds.known[gvk]
+		k := s.watch[gvk]
+		if k != nil && whole[gvk] && !k.full {
+			k.cancel() // its metadata do not do any more
+			k = nil
+		}
+		if ok && k == nil {
+			started = append(started, s.startWatch(ctx, gvk, res, whole[gvk]))
+		}
+	}
+	s.await(ctx, started)
+	return nil
+}
+
+// looksAtBody reports whether it takes more than the metadata of an object to
+// tell whether it is available.
+func looksAtBody(m *work.Manifest) bool {
+	o := m.Object.Object
+	return health.NeedsStatus(o.GroupVersionKind()) || o.GetAnnotations()[api.AvailableAnnotation] != ""
+}
+
+func (s *session) startWatch(ctx context.Context, gvk schema.GroupVersionKind, res resource, whole bool) *kindWatch {
+	ctx, cancel := context.WithCancel(ctx)
+	k := &kindWatch{
+		gvk: gvk, res: res, full: whole || health.NeedsStatus(gvk), expressions: &s.cfg.Encoder.expressions,
+		cancel: cancel, synced: make(chan struct{}), refused: make(chan struct{}),
+	}
+	s.watch[gvk] = k
+	s.running.Add(1)
+	go s.follow(ctx, k)
+	return k
+}
+
+// await gives new watches time for their first list, so that what is there
+// already is known before anything is written.
+func (s *session) await(ctx context.Context, started []*kindWatch) {
+	if len(started) == 0 {
+		return
+	}
+	patience := time.NewTimer(s.cfg.Timeout)
+	defer patience.Stop()
+	for _, k := range started {
+		select {
+		case <-k.synced:
+		case <-k.refused:
+		case <-patience.C:
+			s.cfg.Log.Warn("kind cannot be watched; changes by others will not be noticed until it can", "cluster", s.cfg.Name, "kind", k.gvk.String())
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+	s.unseen = s.absorb()
+	s.changes.nudge()
+}

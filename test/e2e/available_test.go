@@ -1,0 +1,128 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/test/fleet"
+)
+
+// available waits until what is said of an object's availability has a word.
+func (a *agent) available(p api.PlacementKey, name, word string) {
+	a.t.Helper()
+	a.until(p, name+": "+word, func(w ledger.WorkSeen) bool {
+		for _, e := range w.Exceptions {
+			if e.ID.Name == name {
+				return e.Applied.OK && strings.Contains(e.Available.Reason+": "+e.Available.Message, word)
+			}
+		}
+		return w.Done && word == "available"
+	})
+}
+
+// noted is a manifest with annotations.
+func noted(m *work.Manifest, notes map[string]string) *work.Manifest {
+	o := m.Object.Object.DeepCopy()
+	o.SetAnnotations(notes)
+	return manifest(m.Hash+fmt.Sprint(notes), o.Object)
+}
+
+// An object that brings an expression is available when that holds, whatever its
+// kind; the watch tells, nobody asks. What cannot be answered is not available,
+// says why, and quotes no Secret.
+func TestAvailableByExpression(t *testing.T) {
+	a := newAgent(t)
+	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
+	group := ns + ".example.com"
+	dynamics, err := dynamic.NewForConfig(a.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gadgets := dynamics.Resource(schema.GroupVersionResource{Group: group, Version: "v1", Resource: "gadgets"}).Namespace(ns)
+	one := noted(gadget(group, ns, "one"), map[string]string{api.AvailableAnnotation: `object.spec.?phase.orValue("") == "Running"`})
+	settings := noted(configMap(ns, "settings", "a"), map[string]string{api.AvailableAnnotation: `object.data.ready == "yes"`})
+	secret := noted(manifest("secret", map[string]any{
+		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "token", "namespace": ns}, "data": map[string]any{"age": "Y2FuYXJ5LXZhbHVl"},
+	}), map[string]string{api.AvailableAnnotation: `int(object.data.age) > 1`})
+	plain := configMap(ns, "plain", "a")
+	a.Set([]work.Work{workOf("web", "1", definition(group), one, settings, plain, secret)})
+	a.available(key, "one", "its expression does not hold")
+	a.available(key, "settings", "its expression cannot be answered: no such key: ready")
+
+	a.available(key, "token", "its expression cannot be answered: ")
+	a.until(key, "told without the Secret", func(w ledger.WorkSeen) bool { return !strings.Contains(fmt.Sprint(w), "Y2FuYXJ5") })
+
+	a.sent.Reset()
+	_, err = gadgets.Patch(ctx, "one", types.MergePatchType, []byte(`{"spec":{"phase":"Running"}}`), metav1.PatchOptions{})
+	patched(t, err)
+	patched(t, situation{a, ns, "settings"}.edit(ctx, `{"data":{"ready":"yes"}}`))
+	a.available(key, "one", "available")
+	a.available(key, "settings", "available")
+	if got := a.sent.Requests(fleet.Watches, fleet.Probes); len(got) > 0 {
+		t.Errorf("it asked: %v", got)
+	}
+	_, err = gadgets.Patch(ctx, "one", types.MergePatchType, []byte(`{"spec":{"phase":"Broken"}}`), metav1.PatchOptions{})
+	patched(t, err)
+	a.available(key, "one", "its expression does not hold")
+
+	// A kind of which only metadata were watched so far is looked at as a whole.
+	role := noted(manifest("account", map[string]any{
+		"apiVersion": "v1", "kind": "ServiceAccount", "metadata": map[string]any{"name": "robot", "namespace": ns},
+	}), nil)
+	a.Set([]work.Work{workOf("web", "2", definition(group), settings, plain, role)})
+	a.available(key, "robot", "available")
+	asking := noted(role, map[string]string{api.AvailableAnnotation: `size(object.?secrets.orValue([])) > 0`})
+	a.Set([]work.Work{workOf("web", "3", definition(group), settings, plain, asking)})
+	a.available(key, "robot", "its expression does not hold")
+	_, err = a.client.CoreV1().ServiceAccounts(ns).Patch(ctx, "robot", types.MergePatchType, []byte(`{"secrets":[{"name":"x"}]}`), metav1.PatchOptions{})
+	patched(t, err)
+	a.available(key, "robot", "available")
+}
+
+// An object that asks to be kept is released when nobody has it any more, and
+// the rest is deleted.
+func TestKeptObjectIsReleased(t *testing.T) {
+	a := newAgent(t)
+	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
+	kept := noted(configMap(ns, "kept", "a"), map[string]string{api.PruneAnnotation: api.PruneDisabled})
+	a.Set([]work.Work{workOf("web", "1", kept, configMap(ns, "gone", "a"), configMap(ns, "stays", "a"))})
+	a.applied(key, "1")
+	a.Set([]work.Work{workOf("web", "2", configMap(ns, "stays", "a"))})
+	a.eventually("deleted", func() (bool, error) {
+		_, err := a.get(ns, "gone")
+		return apierrors.IsNotFound(err), err
+	})
+	var cm *corev1.ConfigMap
+	a.eventually("released", func() (bool, error) {
+		var err error
+		cm, err = a.get(ns, "kept")
+		return err == nil && cm.Labels[api.ManagedByLabel] == "", err
+	})
+	for _, e := range cm.ManagedFields {
+		if e.Manager == api.FieldManager {
+			t.Errorf("our field manager still owns %s", e.FieldsV1)
+		}
+	}
+	if cm.Data["key"] != "a" {
+		t.Errorf("it holds %v", cm.Data)
+	}
+	a.Set([]work.Work{workOf("web", "3", noted(configMap(ns, "stays", "a"), map[string]string{api.PruneAnnotation: api.PruneDisabled}))})
+	a.applied(key, "3")
+	a.Set([]work.Work{{Placement: key, Remove: true, AllowDelete: true}})
+	a.until(key, "removed", func(w ledger.WorkSeen) bool { return w.Removed })
+	if _, err := a.client.CoreV1().ConfigMaps(ns).Get(ctx, "stays", metav1.GetOptions{}); err != nil {
+		t.Errorf("with its placement: %v", err)
+	}
+}

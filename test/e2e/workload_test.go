@@ -1,0 +1,114 @@
+package e2e
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/test/fleet"
+)
+
+// A kubelet says of every pod whether it is ready, and runs none: controllers
+// see no difference.
+type kubelet struct {
+	client kubernetes.Interface
+	sick   atomic.Bool
+}
+
+func (k *kubelet) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		w, err := k.client.CoreV1().Pods("").Watch(ctx, metav1.ListOptions{})
+		if err != nil {
+			time.Sleep(100 * time.Millisecond)
+			continue
+		}
+		for e := range w.ResultChan() {
+			if p, ok := e.Object.(*corev1.Pod); ok && p.DeletionTimestamp == nil {
+				k.report(ctx, p)
+			}
+		}
+	}
+}
+
+// report sets the status of a pod, unless it is so already.
+func (k *kubelet) report(ctx context.Context, p *corev1.Pod) {
+	want := corev1.ConditionTrue
+	if k.sick.Load() {
+		want = corev1.ConditionFalse
+	}
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodReady && c.Status == want {
+			return
+		}
+	}
+	status := `{"status":{"phase":"Running","conditions":[{"type":"Ready","status":"` + string(want) + `"},{"type":"ContainersReady","status":"` + string(want) + `"}]}}`
+	// One that is gone by now needs no status.
+	_, _ = k.client.CoreV1().Pods(p.Namespace).Patch(ctx, p.Name, types.StrategicMergePatchType, []byte(status), metav1.PatchOptions{}, "status")
+}
+
+// reportAll has every pod of a namespace reported anew.
+func (k *kubelet) reportAll(ctx context.Context, namespace string) error {
+	pods, err := k.client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for i := range pods.Items {
+		k.report(ctx, &pods.Items[i])
+	}
+	return nil
+}
+
+// A workload that real controllers run becomes available, loses its pods'
+// readiness and gets it back: each is told as it happens, by the watch alone.
+func TestWorkloadBecomesAvailable(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs a control plane; run without -short")
+	}
+	f, err := fleet.Start(t.Context(), fleet.Options{Clusters: 1, Controllers: "workload", Output: t.Output()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	a := newAgentOn(t, f.Members()[0])
+	defer a.stop()
+	ctx, cancel := context.WithCancel(t.Context())
+	k, ended := &kubelet{client: a.client}, make(chan struct{})
+	go func() { defer close(ended); k.run(ctx) }()
+	defer func() { cancel(); <-ended }()
+
+	ns, key := fleet.Namespace(t), api.PlacementKey{Name: "web"}
+	set := manifest("set", map[string]any{
+		"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": map[string]any{"name": "db", "namespace": ns},
+		"spec": map[string]any{
+			"replicas": int64(1), "serviceName": "db", "selector": map[string]any{"matchLabels": map[string]any{"app": "db"}},
+			"template": map[string]any{
+				"metadata": map[string]any{"labels": map[string]any{"app": "db"}},
+				"spec":     map[string]any{"containers": []any{map[string]any{"name": "main", "image": "registry.example.com/db:1.0"}}},
+			},
+		},
+	})
+	a.Set([]work.Work{workOf("web", "1", namespaceOf(ns), deployment(ns, "web", 2, nil), set)})
+	a.available(key, "web", "available")
+	a.available(key, "db", "available")
+
+	a.sent.Reset()
+	k.sick.Store(true)
+	patched(t, k.reportAll(ctx, ns))
+	a.available(key, "web", "0 of 2 replicas available")
+	a.available(key, "db", api.ManifestNotAvailableYet)
+	k.sick.Store(false)
+	patched(t, k.reportAll(ctx, ns))
+	a.available(key, "web", "available")
+	a.available(key, "db", "available")
+	if got := a.sent.Requests(fleet.Watches, fleet.Probes); len(got) > 0 {
+		t.Errorf("it asked: %v", got)
+	}
+}
