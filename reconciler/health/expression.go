@@ -1,23 +1,19 @@
 package health
 
-import (
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+import "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/gitfleet/gitfleet/placement/expression"
-)
-
-// Ask tells by an expression whether a live object is available: instead of the
-// rules of its kind, if it has one. While a controller has not seen the newest
+// Ask tells by an expression of its own whether a live object is available:
+// instead of the rules of its kind, if it has one. While a controller has not seen the newest
 // spec, as far as the status says, the expression is not asked. The message may
 // quote values of the object.
-func Ask(live *unstructured.Unstructured, e *expression.Expression) Health {
+func Ask(live *unstructured.Unstructured, expression func(object map[string]any) (bool, error)) Health {
 	f := fields{live: live}
 	if _, says, _ := unstructured.NestedFieldNoCopy(live.Object, "status", "observedGeneration"); says {
 		if unseen := f.observed(); unseen != "" && f.err == nil {
 			return Health{State: NotAvailableYet, Message: unseen}
 		}
 	}
-	holds, err := e.Holds(live.Object)
+	holds, err := expression(live.Object)
 	switch {
 	case err != nil:
 		return Unanswered(err)

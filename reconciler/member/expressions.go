@@ -47,7 +47,7 @@ func (x *expressions) health(live *unstructured.Unstructured, text string) healt
 	if err != nil {
 		return health.Unanswered(err)
 	}
-	h := health.Ask(live, e)
+	h := health.Ask(live, e.Holds)
 	h.Message = begin(diff.SecretsOf(live).Scrub(h.Message))
 	return h
 }

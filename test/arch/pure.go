@@ -74,7 +74,7 @@ func clock(t *tree, report report) {
 // light are the rooms that carry no heavy library with them, not even through
 // another room: a program can use them and stay small.
 var light = []string{
-	"placement", "placement/api", "placement/expression", "placement/rollout", "placement/work",
+	"placement", "placement/api", "placement/rollout", "placement/work",
 	"reconciler/diff", "reconciler/health",
 }
 
