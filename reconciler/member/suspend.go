@@ -48,7 +48,7 @@ func (s *session) lookOn(ctx context.Context, t task) outcome {
 	live, err := s.read(ctx, t.res, t.manifest.ID)
 	var c comparison
 	if err == nil {
-		c, err = s.compare(ctx, t, live, nil)
+		c, err = s.compare(ctx, t, live, s.rivals(ctx, t, live))
 	}
 	o.diffs = c.diffs
 	if err != nil {
