@@ -147,7 +147,7 @@ func (l Limits) validate() error {
 		{"limits.listTime", l.ListTime < 0},
 		{"limits.fetchTime", l.FetchTime < 0},
 		{"limits.fileBytes", l.FileBytes < 0},
-		{"limits.objects", l.Objects < 0},
+		{"limits.fetchObjects", l.Objects < 0},
 		{"limits.objectBytes", l.ObjectBytes < 0},
 		{"limits.packs", l.Packs < 0},
 	} {

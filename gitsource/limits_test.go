@@ -55,8 +55,8 @@ func TestEachLimitHoldsExactly(t *testing.T) {
 	}{
 		// How a server cuts its answer into packets differs by a few bytes.
 		"fetch bytes":  {[]string{"http"}, func(l *Limits, off int) { l.FetchBytes = received + 100 + 200*int64(off) }, "(limits.fetchBytes)"},
-		"list bytes":   {[]string{"http"}, func(l *Limits, off int) { l.ListBytes = listed + int64(off) }, "(limits.listBytes)"},
-		"objects":      {[]string{"http", "file"}, func(l *Limits, off int) { l.Objects = objects + off }, "7 objects, at most 6 (limits.objects)"},
+		"list bytes":   {[]string{"http"}, func(l *Limits, off int) { l.ListBytes = listed + int64(off) }, "in a list of references"},
+		"objects":      {[]string{"http", "file"}, func(l *Limits, off int) { l.Objects = objects + off }, "7 objects, at most 6 (limits.fetchObjects)"},
 		"object bytes": {[]string{"http"}, func(l *Limits, off int) { l.ObjectBytes = rebuilt + int64(off) }, "(limits.objectBytes)"},
 	}
 	for name, test := range tests {
@@ -126,7 +126,7 @@ func TestTheMeterCountsExactly(t *testing.T) {
 		says        string
 	}{
 		{1000, 2000, false, ""},
-		{999, 2000, false, "(limits.listBytes)"},
+		{999, 2000, false, "in a list of references"},
 		{999, 1000, true, ""},
 		{999, 999, true, "(limits.fetchBytes)"},
 		{5000, 999, false, "(limits.fetchBytes)"},

@@ -71,7 +71,7 @@ func parseURL(raw string) (location, error) {
 		}
 	case "ssh":
 		if _, has := u.User.Password(); has {
-			return location{}, errors.New("must not carry a password; SSH uses a key, named in auth.ssh")
+			return location{}, errors.New("must not carry a password; SSH uses a key, named in source.sshKeyFile or source.sshKeyEnv")
 		}
 	default:
 		return location{}, fmt.Errorf("scheme %q is not supported; use https or ssh", u.Scheme)

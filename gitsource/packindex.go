@@ -54,7 +54,7 @@ func (x *indexer) arrive(r io.Reader) (checksum plumbing.Hash, end int64, err er
 		return checksum, 0, err
 	}
 	if int64(n) > int64(x.limits.Objects) {
-		return checksum, 0, fmt.Errorf("%w: %d objects, at most %d (limits.objects)", ErrTooLarge, n, x.limits.Objects)
+		return checksum, 0, fmt.Errorf("%w: %d objects, at most %d (limits.fetchObjects)", ErrTooLarge, n, x.limits.Objects)
 	}
 	for range n {
 		if err := x.object(s); err != nil {

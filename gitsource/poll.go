@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/transport"
 )
 
 // A poll is what the last successful one saw and gave.
@@ -108,10 +109,17 @@ func (r *Repo) cloneAnew(ctx context.Context, s session, want target, why error)
 	return c, nil
 }
 
+// errNothingThere stands for what the library calls an empty repository: it
+// sees only that there is no reference.
+var errNothingThere = errors.New("the remote repository has no branch and no tag: it is empty, or its only branch was deleted")
+
 func (r *Repo) list(ctx context.Context, s session) (target, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.Limits.ListTime)
 	defer cancel()
 	refs, err := s.list(ctx)
+	if errors.Is(err, transport.ErrEmptyRemoteRepository) {
+		err = errNothingThere
+	}
 	if err != nil {
 		return target{}, err
 	}

@@ -146,14 +146,14 @@ func (m *meter) count(n int) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.n += int64(n)
-	most, name := m.limits.FetchBytes, "limits.fetchBytes"
+	most, what := m.limits.FetchBytes, " (limits.fetchBytes)"
 	if !m.fetching && m.limits.ListBytes < most {
-		most, name = m.limits.ListBytes, "limits.listBytes"
+		most, what = m.limits.ListBytes, " in a list of references"
 	}
 	if m.n <= most {
 		return nil
 	}
-	err := fmt.Errorf("%w: more than %d bytes (%s)", ErrTooLarge, most, name)
+	err := fmt.Errorf("%w: more than %d bytes%s", ErrTooLarge, most, what)
 	m.err = cmp.Or(m.err, err)
 	return err
 }

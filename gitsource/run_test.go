@@ -347,8 +347,8 @@ func TestALocalRepositoryMayBorrow(t *testing.T) {
 func TestWhatIsNotThereIsNamed(t *testing.T) {
 	g := newGitRepo(t)
 	for address, says := range map[string]string{
-		g.dir:              "remote repository is empty",
-		serveGit(t, g).URL: "remote repository is empty",
+		g.dir:              "the remote repository has no branch and no tag",
+		serveGit(t, g).URL: "the remote repository has no branch and no tag",
 		t.TempDir():        "repository not found",
 	} {
 		wantError(t, start(t, config(t, address)).poll(), says)

@@ -207,7 +207,7 @@ func TestSSHTrustsOnlyWhomItKnows(t *testing.T) {
 		},
 		"no passphrase": {
 			func(c *Config) { c.Auth.SSH.Key.File = locked },
-			[]string{"auth.ssh.passphrase is not set"},
+			[]string{"neither source.sshPassphraseFile nor source.sshPassphraseEnv is set"},
 		},
 		"wrong passphrase": {
 			func(c *Config) {

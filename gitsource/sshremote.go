@@ -104,7 +104,7 @@ func (s SSH) signer(getenv func(string) string) (ssh.Signer, error) {
 		return signer, wrap("SSH key", err)
 	}
 	if s.Passphrase.IsZero() {
-		return nil, errors.New("read SSH key: it is encrypted, and auth.ssh.passphrase is not set")
+		return nil, errors.New("read SSH key: it is encrypted, and neither source.sshPassphraseFile nor source.sshPassphraseEnv is set")
 	}
 	passphrase, err := s.Passphrase.Read(getenv)
 	if err != nil {

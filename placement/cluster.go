@@ -31,11 +31,11 @@ func ClusterOf(m *api.MemberCluster) Cluster {
 	c.addResources("allocatable-", usage.Allocatable)
 	c.addResources("available-", usage.Available)
 	for name, p := range m.Status.Properties {
-		c.addProperty(name, p.Value)
+		c.SetProperty(name, p.Value)
 	}
 	for name, value := range m.Annotations {
 		if property, ok := strings.CutPrefix(name, api.PropertyAnnotationPrefix); ok {
-			c.addProperty(property, value)
+			c.SetProperty(property, value)
 		}
 	}
 	if findCondition(m.Status.Conditions, api.NamespaceCollectionSucceeded) != nil {
@@ -50,8 +50,9 @@ func (c *Cluster) addResources(kind string, list api.ResourceList) {
 	}
 }
 
-// addProperty replaces what was known of a property.
-func (c *Cluster) addProperty(name, value string) {
+// SetProperty replaces what was known of a property. A value that is no quantity
+// makes it Malformed. The cluster must have a map of Properties.
+func (c *Cluster) SetProperty(name, value string) {
 	q, err := resource.ParseQuantity(value)
 	if err == nil {
 		c.Properties[name] = q

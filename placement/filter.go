@@ -57,10 +57,18 @@ func (c *rules) lacksNamespace(m *Cluster) string {
 func (c *rules) repelled(m *Cluster) string {
 	for _, t := range m.Taints {
 		if !slices.ContainsFunc(c.tolerations, func(o api.Toleration) bool { return tolerates(o, t) }) {
-			return "taint &{Key:" + t.Key + " Value:" + t.Value + " Effect:" + string(t.Effect) + "} cannot be tolerated"
+			return "taint " + taintText(t) + " cannot be tolerated"
 		}
 	}
 	return ""
+}
+
+// taintText writes a taint as kubectl does: KEY=VALUE:EFFECT.
+func taintText(t api.Taint) string {
+	if t.Value == "" {
+		return t.Key + ":" + string(t.Effect)
+	}
+	return t.Key + "=" + t.Value + ":" + string(t.Effect)
 }
 
 func tolerates(o api.Toleration, t api.Taint) bool {

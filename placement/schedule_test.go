@@ -80,7 +80,7 @@ func TestPickAllTakesWhatPassesTheFilters(t *testing.T) {
 		"11: a taint keeps away": {
 			fleet: theFleet().tainted("m1", "m4", "m7"), policy: pickAll(),
 			want:    "in: m2 m3 m5 m6\nout: m1 m4 m7 m8 m9\ntrue 4 of 4",
-			reasons: map[string]string{"m1": filteredBy + "taint &{Key:east Value:prod Effect:NoSchedule} cannot be tolerated"}},
+			reasons: map[string]string{"m1": filteredBy + "taint east=prod:NoSchedule cannot be tolerated"}},
 		"12: tolerations let in": {
 			fleet: theFleet().tainted("m1", "m4", "m7"), policy: pickAll(tolerate(eastProd, anyWest)),
 			want: "in: m1 m2 m3 m5 m6 m7\nout: m4 m8 m9\ntrue 6 of 6"},
@@ -88,7 +88,7 @@ func TestPickAllTakesWhatPassesTheFilters(t *testing.T) {
 			fleet:   theFleet().tainted("m1", "m2", "m6"),
 			policy:  pickAll(require("env=prod,region in (east,west)"), tolerate(eastProd)),
 			want:    "in: m1 m2\nout: m3 m4 m5 m6 m7 m8 m9\ntrue 2 of 2",
-			reasons: map[string]string{"m6": filteredBy + "taint &{Key:west Value:prod Effect:NoSchedule} cannot be tolerated"}},
+			reasons: map[string]string{"m6": filteredBy + "taint west=prod:NoSchedule cannot be tolerated"}},
 		"14: nothing matches": {
 			policy: pickAll(require("env=none")),
 			want:   "in:\nout: m1 m2 m3 m4 m5 m6 m7 m8 m9\ntrue 0 of 0"},

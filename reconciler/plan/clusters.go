@@ -43,7 +43,7 @@ func Cluster(c *hub.Cluster, seen *ledger.Cluster) placement.Cluster {
 	out := placement.Cluster{Name: c.Name, Labels: c.Labels, Taints: c.Spec.Taints, Properties: map[string]resource.Quantity{}}
 	if seen != nil {
 		for name, value := range seen.Properties {
-			setProperty(&out, name, value)
+			out.SetProperty(name, value)
 		}
 		if seen.Namespaces != nil {
 			out.Namespaces = make(map[string]bool, len(seen.Namespaces))
@@ -55,24 +55,10 @@ func Cluster(c *hub.Cluster, seen *ledger.Cluster) placement.Cluster {
 	// What Git declares outranks what was seen.
 	for name, value := range c.Annotations {
 		if property, ok := strings.CutPrefix(name, api.PropertyAnnotationPrefix); ok {
-			setProperty(&out, property, value)
+			out.SetProperty(property, value)
 		}
 	}
 	return out
-}
-
-func setProperty(c *placement.Cluster, name, value string) {
-	delete(c.Properties, name)
-	q, err := resource.ParseQuantity(value)
-	if err == nil {
-		c.Properties[name] = q
-		delete(c.Malformed, name)
-		return
-	}
-	if c.Malformed == nil {
-		c.Malformed = map[string]string{}
-	}
-	c.Malformed[name] = value
 }
 
 // ineligible says why a cluster takes nothing new, and if it still does, until
