@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-git/go-git/v5/plumbing/transport"
 	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
 )
 
@@ -34,25 +35,33 @@ func newHTTPRemote(cfg Config, where location) *httpRemote {
 }
 
 func (h *httpRemote) session(ctx context.Context) (session, error) {
-	pool, err := h.connections()
+	client, header, m, err := h.client(ctx)
 	if err != nil {
 		return nil, err
 	}
-	header, err := h.header(ctx, pool)
-	if err != nil {
-		return nil, err
-	}
-	m := newMeter(h.cfg.Limits)
-	client := githttp.NewClientWithOptions(&http.Client{
-		Transport:     &meteredTransport{pool, m, h.app},
-		CheckRedirect: stayOnHost,
-	}, &githttp.ClientOptions{RedirectPolicy: githttp.FollowInitialRedirects})
 	endpoint := h.where.endpoint
 	s, err := client.NewUploadPackSession(&endpoint, headerAuth{header})
 	if err != nil {
 		return nil, err
 	}
 	return &wireSession{UploadPackSession: s, meter: m}, nil
+}
+
+// client is for one conversation, with the credentials as they are now.
+func (h *httpRemote) client(ctx context.Context) (transport.Transport, Secret, *meter, error) {
+	pool, err := h.connections()
+	if err != nil {
+		return nil, Secret{}, nil, err
+	}
+	header, err := h.header(ctx, pool)
+	if err != nil {
+		return nil, Secret{}, nil, err
+	}
+	m := newMeter(h.cfg.Limits)
+	return githttp.NewClientWithOptions(&http.Client{
+		Transport:     &meteredTransport{pool, m, h.app},
+		CheckRedirect: stayOnHost,
+	}, &githttp.ClientOptions{RedirectPolicy: githttp.FollowInitialRedirects}), header, m, nil
 }
 
 func (h *httpRemote) close() {

@@ -37,6 +37,14 @@ func (r *sshRemote) address() string {
 // session connects, checks who answers, and starts the program on the other
 // side. It ends with ctx.
 func (r *sshRemote) session(ctx context.Context) (session, error) {
+	s, err := r.begin(ctx, "git-upload-pack")
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (r *sshRemote) begin(ctx context.Context, program string) (*sshSession, error) {
 	config, err := r.clientConfig()
 	if err != nil {
 		return nil, err
@@ -48,7 +56,7 @@ func (r *sshRemote) session(ctx context.Context) (session, error) {
 	m := newMeter(r.cfg.Limits)
 	s := &sshSession{meter: m, conn: conn}
 	s.stop = context.AfterFunc(ctx, func() { _ = conn.Close() })
-	if err := s.begin(r.address(), config, command(r.where.endpoint.Path)); err != nil {
+	if err := s.begin(r.address(), config, command(program, r.where.endpoint.Path)); err != nil {
 		return nil, errors.Join(s.explain(err), s.Close())
 	}
 	return s, nil
@@ -116,12 +124,12 @@ func (s SSH) signer(getenv func(string) string) (ssh.Signer, error) {
 
 // command is what the other side's shell is to run. The path is quoted so that
 // any shell, git-shell too, reads back the same bytes.
-func command(path string) string {
+func command(program, path string) string {
 	if strings.HasPrefix(path, "/~") {
 		path = path[1:] // the home directory of a user there
 	}
 	quote := strings.NewReplacer("'", `'\''`, "!", `'\!'`)
-	return "git-upload-pack '" + quote.Replace(path) + "'"
+	return program + " '" + quote.Replace(path) + "'"
 }
 
 // An sshSession is one run of git-upload-pack.

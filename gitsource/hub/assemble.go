@@ -20,6 +20,8 @@ type assembly struct {
 
 	items    []*item
 	problems Problems
+	// sources are the files of each kustomization that was built.
+	sources map[string][]string
 }
 
 func (a *assembly) add(p *parsed) {
@@ -40,7 +42,7 @@ func (a *assembly) finish(commit Commit) (*Snapshot, error) {
 	if len(a.items) > a.limits.Objects {
 		a.problem(Error, api.Origin{}, "", "the commit has more than %d objects; split the repository, or raise limits.objects", a.limits.Objects)
 	}
-	s := &Snapshot{Commit: commit, Namespaced: a.declaredScopes()}
+	s := &Snapshot{Commit: commit, Namespaced: a.declaredScopes(), Sources: a.sources}
 	a.fitScopes(s.Namespaced)
 	a.sort()
 	a.duplicates()

@@ -38,6 +38,9 @@ type Snapshot struct {
 	// Namespaced says of the kinds that custom resource definitions in the
 	// commit declare whether they are namespaced.
 	Namespaced map[api.GroupKind]bool
+	// Sources are, by the file of each kustomization that was built, the files it
+	// was built of, sorted.
+	Sources map[string][]string
 	// Warnings do not keep a commit from being used.
 	Warnings Problems
 }

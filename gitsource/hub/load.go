@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"path"
 	"runtime"
+	"slices"
 	"sync"
 )
 
@@ -110,7 +111,7 @@ func (l *Loader) read(commit Commit, t *tree) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &assembly{limits: l.opts.Limits, load: l.load, before: l.sorted, last: l.sortedLoad}
+	a := &assembly{limits: l.opts.Limits, load: l.load, before: l.sorted, last: l.sortedLoad, sources: map[string][]string{}}
 	a.problems = append(a.problems, w.problems...)
 	if err := l.readFiles(t, w, g, a); err != nil {
 		return nil, err
@@ -147,6 +148,20 @@ func (l *Loader) build(t *tree, g *graph, a *assembly) error {
 			}
 		}
 		a.add(result)
+		a.sources[g.nodes[dir].file] = sourcesOf(parts)
 	}
 	return nil
+}
+
+// sourcesOf lists the files that parts of a build are made of.
+func sourcesOf(parts []*kustomization) []string {
+	var names []string
+	for _, k := range parts {
+		names = append(names, k.file)
+		for _, f := range k.files {
+			names = append(names, f.path)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }

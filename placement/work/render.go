@@ -108,6 +108,19 @@ func touchedBy(candidates []candidate, manifests int) []touch {
 // match nothing, doubtful envelopes. They do not depend on a cluster.
 func (r *Renderer) Warnings() []string { return r.base.Warnings }
 
+// Overrides names the overrides that concern the placement, on any cluster or
+// none.
+func (r *Renderer) Overrides() (cros []string, ros []api.NamespacedName) {
+	for i := range r.candidates {
+		if c := &r.candidates[i]; c.namespace == "" {
+			cros = append(cros, c.name)
+		} else {
+			ros = append(ros, api.NamespacedName{Namespace: c.namespace, Name: c.name})
+		}
+	}
+	return cros, ros
+}
+
 // Hash is of what the placement holds before any override: as long as it does
 // not change, a new commit brought nothing new, whatever the overrides do.
 func (r *Renderer) Hash() string {

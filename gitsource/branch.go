@@ -1,0 +1,134 @@
+package gitsource
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+	"github.com/go-git/go-git/v5/plumbing/object"
+)
+
+// A Restoring is a commit that gives files the content they had at another.
+type Restoring struct {
+	// Base is what the new commit follows, From where the content is. A path
+	// that From does not have is removed.
+	Base, From string
+	Paths      []string
+	Message    string
+	// Author and Email are of the person in whose name it is made.
+	Author, Email string
+	Time          time.Time
+}
+
+// Restore makes the commit. Nothing refers to it until Branch does.
+func (c *Clone) Restore(r Restoring) (Commit, error) {
+	base, err := c.commit(r.Base)
+	if err != nil {
+		return Commit{}, err
+	}
+	before, from, err := c.trees(r.Base, r.From)
+	if err != nil {
+		return Commit{}, err
+	}
+	changes := map[string]*object.TreeEntry{}
+	for _, p := range r.Paths {
+		changes[p] = entryOf(from, p)
+	}
+	tree, err := c.edited(before, changes)
+	if err != nil {
+		return Commit{}, fmt.Errorf("restore the files of %s: %w", r.From, err)
+	}
+	who := object.Signature{Name: r.Author, Email: r.Email, When: r.Time}
+	h, err := c.store(&object.Commit{Author: who, Committer: who, Message: r.Message, TreeHash: tree, ParentHashes: []plumbing.Hash{base.Hash}})
+	if err != nil {
+		return Commit{}, err
+	}
+	return c.Commit(h.String())
+}
+
+// edited writes a tree with some files replaced, or, where nil, removed. The
+// hash is zero if nothing is left of it.
+func (c *Clone) edited(t *object.Tree, changes map[string]*object.TreeEntry) (plumbing.Hash, error) {
+	entries := map[string]object.TreeEntry{}
+	if t != nil {
+		for _, e := range t.Entries {
+			entries[e.Name] = e
+		}
+	}
+	below := map[string]map[string]*object.TreeEntry{}
+	for path, e := range changes {
+		name, rest, deeper := strings.Cut(path, "/")
+		switch {
+		case deeper && below[name] == nil:
+			below[name] = map[string]*object.TreeEntry{rest: e}
+		case deeper:
+			below[name][rest] = e
+		case e == nil:
+			delete(entries, name)
+		default:
+			entries[name] = object.TreeEntry{Name: name, Mode: e.Mode, Hash: e.Hash}
+		}
+	}
+	for name, changes := range below {
+		var sub *object.Tree
+		if e, ok := entries[name]; ok && e.Mode == filemode.Dir {
+			var err error
+			if sub, err = c.repo.TreeObject(e.Hash); err != nil {
+				return plumbing.ZeroHash, err
+			}
+		}
+		h, err := c.edited(sub, changes)
+		if err != nil {
+			return plumbing.ZeroHash, err
+		}
+		if delete(entries, name); !h.IsZero() {
+			entries[name] = object.TreeEntry{Name: name, Mode: filemode.Dir, Hash: h}
+		}
+	}
+	if len(entries) == 0 && t != nil {
+		return plumbing.ZeroHash, nil
+	}
+	out := &object.Tree{}
+	for _, e := range entries {
+		out.Entries = append(out.Entries, e)
+	}
+	// Git orders a directory as if its name ended with a slash.
+	slices.SortFunc(out.Entries, func(a, b object.TreeEntry) int { return strings.Compare(sortName(a), sortName(b)) })
+	return c.store(out)
+}
+
+func sortName(e object.TreeEntry) string {
+	if e.Mode == filemode.Dir {
+		return e.Name + "/"
+	}
+	return e.Name
+}
+
+func (c *Clone) store(o interface {
+	Encode(plumbing.EncodedObject) error
+}) (plumbing.Hash, error) {
+	raw := c.repo.Storer.NewEncodedObject()
+	if err := o.Encode(raw); err != nil {
+		return plumbing.ZeroHash, err
+	}
+	return c.repo.Storer.SetEncodedObject(raw)
+}
+
+// Branch makes a new branch of the clone. One that is there already is an
+// error: somebody may be at work on it.
+func (c *Clone) Branch(name, commit string) error {
+	ref := plumbing.NewBranchReferenceName(name)
+	if err := validName(ref); err != nil {
+		return fmt.Errorf("branch %q: %w", name, err)
+	}
+	if _, err := c.repo.Reference(ref, false); err == nil {
+		return fmt.Errorf("branch %q is there already: delete it, or name another", name)
+	} else if !errors.Is(err, plumbing.ErrReferenceNotFound) {
+		return fmt.Errorf("branch %q: %w", name, err)
+	}
+	return c.repo.Storer.SetReference(plumbing.NewHashReference(ref, plumbing.NewHash(commit)))
+}

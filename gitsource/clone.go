@@ -1,0 +1,253 @@
+package gitsource
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"time"
+
+	"github.com/go-git/go-git/v5"
+	gitconfig "github.com/go-git/go-git/v5/config"
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+	"github.com/go-git/go-git/v5/plumbing/object"
+)
+
+// A Clone is a person's clone of the repository. It is read, and branches are
+// written to it; what is checked out is left alone.
+type Clone struct{ repo *git.Repository }
+
+// OpenClone opens the clone that a directory is in.
+func OpenClone(dir string) (*Clone, error) {
+	repo, err := git.PlainOpenWithOptions(dir, &git.PlainOpenOptions{DetectDotGit: true, EnableDotGitCommonDir: true})
+	if errors.Is(err, git.ErrRepositoryNotExists) {
+		return nil, fmt.Errorf("%s is in no clone of a Git repository", dir)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open the clone at %s: %w", dir, err)
+	}
+	return &Clone{repo}, nil
+}
+
+// Commit finds a commit by its hash, a part of it, a branch or a tag.
+func (c *Clone) Commit(revision string) (Commit, error) {
+	o, err := c.commit(revision)
+	if err != nil {
+		return Commit{}, err
+	}
+	raw := &plumbing.MemoryObject{}
+	if err := o.Encode(raw); err != nil {
+		return Commit{}, fmt.Errorf("commit %s: %w", revision, err)
+	}
+	r, err := raw.Reader()
+	if err != nil {
+		return Commit{}, err
+	}
+	text, err := io.ReadAll(r)
+	if err != nil {
+		return Commit{}, err
+	}
+	parsed, err := parseCommit(o.Hash, text)
+	if err != nil {
+		return Commit{}, err
+	}
+	return parsed.public(), nil
+}
+
+func (c *Clone) commit(revision string) (*object.Commit, error) {
+	h, err := c.repo.ResolveRevision(plumbing.Revision(revision))
+	if err != nil {
+		return nil, fmt.Errorf("commit %s is not in this clone: %w", revision, ErrUnknownCommit)
+	}
+	o, err := c.repo.CommitObject(*h)
+	if err != nil {
+		return nil, fmt.Errorf("commit %s is not in this clone: %w", revision, ErrUnknownCommit)
+	}
+	return o, nil
+}
+
+// Files answers the tree of a commit. The file system reads from the clone when
+// it is asked.
+func (c *Clone) Files(revision string) (fs.FS, error) {
+	o, err := c.commit(revision)
+	if err != nil {
+		return nil, err
+	}
+	t, err := o.Tree()
+	if err != nil {
+		return nil, fmt.Errorf("commit %s: %w", revision, err)
+	}
+	return &cloneFiles{tree: t, time: o.Committer.When}, nil
+}
+
+// Author is who commits in this clone, by Git's configuration of the clone, the
+// user and the machine; empty if nobody is named.
+func (c *Clone) Author() (name, email string) {
+	cfg, err := c.repo.ConfigScoped(gitconfig.SystemScope)
+	if err != nil {
+		return "", ""
+	}
+	return cfg.User.Name, cfg.User.Email
+}
+
+// Differing are those of some paths that two commits do not have alike.
+func (c *Clone) Differing(one, other string, paths []string) ([]string, error) {
+	a, b, err := c.trees(one, other)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, p := range paths {
+		if ea, eb := entryOf(a, p), entryOf(b, p); (ea == nil) != (eb == nil) || ea != nil && (ea.Hash != eb.Hash || ea.Mode != eb.Mode) {
+			out = append(out, p)
+		}
+	}
+	return out, nil
+}
+
+func (c *Clone) trees(one, other string) (a, b *object.Tree, err error) {
+	for _, at := range []struct {
+		revision string
+		tree     **object.Tree
+	}{{one, &a}, {other, &b}} {
+		o, err := c.commit(at.revision)
+		if err == nil {
+			*at.tree, err = o.Tree()
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	return a, b, nil
+}
+
+// entryOf is a file of a tree; nil if it is none.
+func entryOf(t *object.Tree, path string) *object.TreeEntry {
+	e, err := t.FindEntry(path)
+	if err != nil || e.Mode == filemode.Dir {
+		return nil
+	}
+	return e
+}
+
+// cloneFiles is the tree of a commit in a clone.
+type cloneFiles struct {
+	tree *object.Tree
+	time time.Time
+}
+
+// Open implements fs.FS.
+func (f *cloneFiles) Open(name string) (fs.File, error) {
+	fail := func(err error) (fs.File, error) { return nil, &fs.PathError{Op: "open", Path: name, Err: err} }
+	if !fs.ValidPath(name) {
+		return fail(fs.ErrInvalid)
+	}
+	e := &object.TreeEntry{Name: ".", Mode: filemode.Dir, Hash: f.tree.Hash}
+	if name != "." {
+		var err error
+		if e, err = f.tree.FindEntry(name); errors.Is(err, object.ErrEntryNotFound) || errors.Is(err, object.ErrDirectoryNotFound) {
+			return fail(fs.ErrNotExist)
+		} else if err != nil {
+			return fail(err)
+		}
+	}
+	open := &cloneFile{info: cloneInfo{entry: *e, at: f}}
+	switch e.Mode {
+	case filemode.Dir:
+		t := f.tree
+		if name != "." {
+			var err error
+			if t, err = f.tree.Tree(name); err != nil {
+				return fail(err)
+			}
+		}
+		for _, e := range t.Entries {
+			open.entries = append(open.entries, fs.FileInfoToDirEntry(cloneInfo{entry: e, at: f, dir: t}))
+		}
+	case filemode.Submodule:
+	default:
+		blob, err := f.tree.TreeEntryFile(e)
+		if err != nil {
+			return fail(err)
+		}
+		if open.Reader, err = blob.Reader(); err != nil {
+			return fail(err)
+		}
+		open.info.size = blob.Size
+	}
+	return open, nil
+}
+
+// A cloneFile is an open file or directory.
+type cloneFile struct {
+	info    cloneInfo
+	Reader  io.ReadCloser
+	entries []fs.DirEntry
+}
+
+func (f *cloneFile) Stat() (fs.FileInfo, error) { return f.info, nil }
+
+func (f *cloneFile) Read(b []byte) (int, error) {
+	if f.Reader == nil {
+		return 0, &fs.PathError{Op: "read", Path: f.info.Name(), Err: errors.New("is not a file")}
+	}
+	return f.Reader.Read(b)
+}
+
+func (f *cloneFile) Close() error {
+	if f.Reader == nil {
+		return nil
+	}
+	return f.Reader.Close()
+}
+
+// ReadDir implements fs.ReadDirFile.
+func (f *cloneFile) ReadDir(n int) ([]fs.DirEntry, error) {
+	out := f.entries
+	if n > 0 {
+		if len(out) == 0 {
+			return nil, io.EOF
+		}
+		out = out[:min(n, len(out))]
+	}
+	f.entries = f.entries[len(out):]
+	return out, nil
+}
+
+// A cloneInfo says of a file what a tree says.
+type cloneInfo struct {
+	entry object.TreeEntry
+	at    *cloneFiles
+	dir   *object.Tree
+	size  int64
+}
+
+func (i cloneInfo) Name() string       { return i.entry.Name }
+func (i cloneInfo) ModTime() time.Time { return i.at.time }
+func (i cloneInfo) IsDir() bool        { return i.entry.Mode == filemode.Dir }
+func (i cloneInfo) Sys() any           { return nil }
+
+func (i cloneInfo) Size() int64 {
+	if i.size == 0 && i.dir != nil && i.entry.Mode.IsFile() {
+		size, err := i.dir.Size(i.entry.Name)
+		if err == nil {
+			return size
+		}
+	}
+	return i.size
+}
+
+func (i cloneInfo) Mode() fs.FileMode {
+	switch i.entry.Mode {
+	case filemode.Dir:
+		return fs.ModeDir | 0o755
+	case filemode.Symlink:
+		return fs.ModeSymlink | 0o777
+	case filemode.Submodule:
+		return fs.ModeIrregular
+	case filemode.Executable:
+		return 0o755
+	}
+	return 0o644
+}

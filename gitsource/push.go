@@ -1,0 +1,160 @@
+package gitsource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/format/packfile"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
+	"github.com/go-git/go-git/v5/plumbing/revlist"
+	"github.com/go-git/go-git/v5/plumbing/transport"
+)
+
+// A pusher is a remote that can be written to.
+type pusher interface {
+	// writing begins one conversation of writing.
+	writing(ctx context.Context) (writeSession, error)
+}
+
+// A writeSession lists the references once, and may then send one update.
+type writeSession interface {
+	list(ctx context.Context) (*packp.AdvRefs, error)
+	push(ctx context.Context, req *packp.ReferenceUpdateRequest) error
+	io.Closer
+}
+
+// Push makes a new branch on the remote that cfg describes, with a commit of
+// the clone. It never changes a branch that is there, and so never the one that
+// is followed.
+func (c *Clone) Push(ctx context.Context, cfg Config, branch, commit string) error {
+	cfg = cfg.withDefaults()
+	if err := cfg.Validate(); err != nil {
+		return err
+	}
+	where, err := parseLocation(cfg.URL)
+	if err != nil {
+		return err
+	}
+	remote, err := newRemote(cfg, where)
+	if err != nil {
+		return err
+	}
+	defer remote.close()
+	to, ok := remote.(pusher)
+	if !ok {
+		return fmt.Errorf("push to %s: it is a directory: use git push", where)
+	}
+	if err := c.push(ctx, to, plumbing.NewBranchReferenceName(branch), plumbing.NewHash(commit)); err != nil {
+		return fmt.Errorf("push branch %s to %s: %w", branch, where, explainRefusal(err))
+	}
+	return nil
+}
+
+func (c *Clone) push(ctx context.Context, to pusher, ref plumbing.ReferenceName, h plumbing.Hash) (err error) {
+	s, err := to.writing(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	refs, err := s.list(ctx)
+	if err != nil {
+		return err
+	}
+	if _, there := refs.References[ref.String()]; there {
+		return errors.New("the remote has a branch of that name already: delete it there, or name another")
+	}
+	var have []plumbing.Hash
+	for _, there := range refs.References {
+		if c.repo.Storer.HasEncodedObject(there) == nil {
+			have = append(have, there)
+		}
+	}
+	objects, err := revlist.Objects(c.repo.Storer, []plumbing.Hash{h}, have)
+	if err != nil {
+		return fmt.Errorf("gather what the remote does not have: %w", err)
+	}
+	req := packp.NewReferenceUpdateRequest()
+	if err := req.Capabilities.Set(capability.ReportStatus); err != nil {
+		return err
+	}
+	req.Commands = []*packp.Command{{Name: ref, Old: plumbing.ZeroHash, New: h}}
+	r, w := io.Pipe()
+	req.Packfile = r
+	go func() {
+		_, err := packfile.NewEncoder(w, c.repo.Storer, false).Encode(objects, 10)
+		w.CloseWithError(err)
+	}()
+	return errors.Join(s.push(ctx, req), r.Close())
+}
+
+// explainRefusal says what usually mends that a server lets us read and not
+// write.
+func explainRefusal(err error) error {
+	var refused *RemoteError
+	if errors.As(err, &refused) && (refused.Status == http.StatusUnauthorized || refused.Status == http.StatusForbidden) ||
+		errors.Is(err, transport.ErrAuthorizationFailed) || errors.Is(err, transport.ErrAuthenticationRequired) {
+		return fmt.Errorf("%w\nthe credentials of the configuration may read, which is all that the daemon needs; to push they must be allowed to write: push with your own (git push), or name others", err)
+	}
+	return err
+}
+
+// writing begins a push over HTTP.
+func (h *httpRemote) writing(ctx context.Context) (writeSession, error) {
+	client, header, m, err := h.client(ctx)
+	if err != nil {
+		return nil, err
+	}
+	endpoint := h.where.endpoint
+	s, err := client.NewReceivePackSession(&endpoint, headerAuth{header})
+	if err != nil {
+		return nil, err
+	}
+	return &wireWriting{s, m}, nil
+}
+
+// A wireWriting speaks Git's protocol over the library's HTTP transport.
+type wireWriting struct {
+	transport.ReceivePackSession
+	meter *meter
+}
+
+func (s *wireWriting) list(ctx context.Context) (*packp.AdvRefs, error) {
+	refs, err := s.AdvertisedReferencesContext(ctx)
+	return refs, s.meter.explain(err)
+}
+
+func (s *wireWriting) push(ctx context.Context, req *packp.ReferenceUpdateRequest) error {
+	report, err := s.ReceivePack(ctx, req)
+	if err != nil {
+		return s.meter.explain(err)
+	}
+	return report.Error()
+}
+
+// writing begins a push over SSH.
+func (r *sshRemote) writing(ctx context.Context) (writeSession, error) {
+	s, err := r.begin(ctx, "git-receive-pack")
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *sshSession) push(_ context.Context, req *packp.ReferenceUpdateRequest) error {
+	if err := req.Encode(s.in); err != nil {
+		return s.explain(err)
+	}
+	if err := s.in.Close(); err != nil {
+		return s.explain(err)
+	}
+	report := packp.NewReportStatus()
+	if err := report.Decode(s.out); err != nil {
+		return s.explain(err)
+	}
+	return report.Error()
+}

@@ -1,0 +1,107 @@
+package gitsource
+
+import (
+	"io/fs"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/gitfleet/gitfleet/test/githttp"
+)
+
+// cloned makes a person's clone of a repository that is served.
+func cloned(t *testing.T, url string) (*Clone, string) {
+	t.Helper()
+	dir := t.TempDir()
+	if out, err := githttp.Git(dir, "clone", "-q", url, "."); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	c, err := OpenClone(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, dir
+}
+
+// A branch that takes files back changes these files and no others, and is the
+// only thing that a push changes on the server.
+func TestFilesAreTakenBackOnABranchOfTheirOwn(t *testing.T) {
+	s := githttp.Serve(t, githttp.Config{Token: "writer"})
+	repo := s.Repo(t, "hub.git")
+	good := repo.Commit(t, "main", map[string]string{"web/app.yaml": "good", "web/old.yaml": "old", "other": "1", "a.b": "x", "a/c": "y"})
+	bad := repo.Change(t, "main", githttp.Change{Files: map[string]string{"web/app.yaml": "bad", "web/new/file.yaml": "new", "other": "2"}, Remove: []string{"web/old.yaml"}})
+	url := strings.Replace(s.URL("hub.git"), "http://", "http://git:writer@", 1)
+	c, dir := cloned(t, url)
+
+	paths := []string{"web/app.yaml", "web/old.yaml", "web/new/file.yaml", "a/c"}
+	differing, err := c.Differing(good, bad, paths)
+	if got := strings.Join(differing, " "); err != nil || got != "web/app.yaml web/old.yaml web/new/file.yaml" {
+		t.Errorf("the commits differ in %q, %v", got, err)
+	}
+	made, err := c.Restore(Restoring{Base: bad, From: good, Paths: paths, Message: "web: back\n", Author: "Ada", Email: "ada@example.com", Time: time.Unix(1e9, 0)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(made.Parents) != 1 || made.Parents[0] != bad || made.Subject != "web: back" || made.Author != "Ada" {
+		t.Errorf("the commit is %+v", made)
+	}
+	if err := c.Branch("back", made.Hash); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := githttp.Git(dir, "fsck", "--strict"); err != nil {
+		t.Errorf("git finds fault with the clone: %v\n%s", err, out)
+	}
+	out, err := githttp.Git(dir, "diff", "--name-status", bad, "back")
+	if want := "M\tweb/app.yaml\nD\tweb/new/file.yaml\nA\tweb/old.yaml"; err != nil || strings.TrimSpace(out) != want {
+		t.Errorf("the branch changes\n%s\nwant\n%s (%v)", out, want, err)
+	}
+	files, err := c.Files(made.Hash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if data, err := fs.ReadFile(files, "web/app.yaml"); string(data) != "good" {
+		t.Errorf("web/app.yaml is %q, %v", data, err)
+	}
+
+	cfg := config(t, s.URL("hub.git"))
+	cfg.Auth.Token = SecretSource{File: writeTemp(t, "token", "writer")}
+	if err := c.Push(t.Context(), cfg, "back", made.Hash); err != nil {
+		t.Fatal(err)
+	}
+	for branch, want := range map[string]string{"back": made.Hash, "main": bad} {
+		if got := repo.Head(t, branch); got != want {
+			t.Errorf("on the server %s is at %s, want %s", branch, got, want)
+		}
+	}
+	wantError(t, c.Push(t.Context(), cfg, "back", made.Hash), "has a branch of that name already")
+	wantError(t, c.Push(t.Context(), cfg, "main", made.Hash), "has a branch of that name already")
+	wantError(t, c.Branch("back", made.Hash), "is there already")
+	wantError(t, c.Branch("a..b", made.Hash), "a..b")
+
+	cfg.Auth.Token = SecretSource{File: writeTemp(t, "reader", "reader")}
+	err = c.Push(t.Context(), cfg, "again", made.Hash)
+	wantError(t, err, "must be allowed to write", "git push")
+	if strings.Contains(err.Error(), "reader") {
+		t.Errorf("the error tells the token: %v", err)
+	}
+}
+
+// What a clone gives to read is a file system as any other.
+func TestFilesOfACloneAreAFileSystem(t *testing.T) {
+	s := githttp.Serve(t, githttp.Config{})
+	repo := s.Repo(t, "hub.git")
+	repo.Commit(t, "main", map[string]string{"web/app.yaml": "good", "web/deep/er.yaml": "er", "top": "1"})
+	c, _ := cloned(t, s.URL("hub.git"))
+	files, err := c.Files("main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := fstest.TestFS(files, "web/app.yaml", "web/deep/er.yaml", "top"); err != nil {
+		t.Error(err)
+	}
+	_, err = c.Files("0123456789012345678901234567890123456789")
+	wantError(t, err, "is not in this clone")
+	_, err = OpenClone(t.TempDir())
+	wantError(t, err, "is in no clone")
+}

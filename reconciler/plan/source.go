@@ -1,0 +1,79 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// A Content is what a placement is made of at one commit.
+type Content struct {
+	Spec *hub.Placement
+	// Origins are where all of it stands: the placement, the objects that it
+	// selects, and the overrides that concern it.
+	Origins []api.Origin
+	// Recipe is the same at two commits if every cluster gets the same; empty if
+	// the selectors are invalid.
+	Recipe string
+}
+
+// Contents says of every placement of a commit what it is made of, by key.
+func Contents(s *hub.Snapshot) []Content {
+	m := NewMemo()
+	m.begin(s)
+	out := make([]Content, 0, len(s.Placements))
+	for _, spec := range s.Placements {
+		out = append(out, contentOf(m, s, spec))
+	}
+	return out
+}
+
+// ContentOf says of one placement what it is made of; false if the commit does
+// not have it.
+func ContentOf(s *hub.Snapshot, key api.PlacementKey) (Content, bool) {
+	m := NewMemo()
+	m.begin(s)
+	spec := m.spec(key)
+	if spec == nil {
+		return Content{}, false
+	}
+	return contentOf(m, s, spec), true
+}
+
+func contentOf(m *Memo, s *hub.Snapshot, spec *hub.Placement) Content {
+	c := Content{Spec: spec, Origins: []api.Origin{spec.Origin}}
+	p := m.prepare(s, spec)
+	for _, o := range p.selection.Objects {
+		c.Origins = append(c.Origins, o.Origin)
+	}
+	if p.renderer == nil {
+		return c
+	}
+	c.Recipe = p.recipeOf()
+	cros, ros := p.renderer.Overrides()
+	for _, o := range s.ClusterOverrides {
+		if slices.Contains(cros, o.Name) || boundTo(o.Spec.Placement, "", spec.Key) {
+			c.Origins = append(c.Origins, o.Origin)
+		}
+	}
+	for _, o := range s.Overrides {
+		if slices.Contains(ros, api.NamespacedName{Namespace: o.Namespace, Name: o.Name}) || boundTo(o.Spec.Placement, o.Namespace, spec.Key) {
+			c.Origins = append(c.Origins, o.Origin)
+		}
+	}
+	return c
+}
+
+// boundTo reports whether an override names a placement, whether or not it
+// matches anything there.
+func boundTo(ref *api.PlacementRef, namespace string, key api.PlacementKey) bool {
+	if ref == nil {
+		return false
+	}
+	if cmp.Or(ref.Scope, api.ClusterScoped) == api.ClusterScoped {
+		namespace = ""
+	}
+	return key == api.PlacementKey{Namespace: namespace, Name: ref.Name}
+}
