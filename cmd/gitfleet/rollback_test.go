@@ -1,0 +1,212 @@
+package main
+
+import (
+	"bytes"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/reconciler/server"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/test/githttp"
+)
+
+// hubFiles is a hub in which two placements have files of their own, and one
+// that both have a part in.
+func hubFiles(version string) map[string]string {
+	place := func(name string) string {
+		return "{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterResourcePlacement, metadata: {name: " + name + "}, spec: {resourceSelectors: [{group: \"\", version: v1, kind: Namespace, name: " + name + "}]}}\n"
+	}
+	namespace := func(name string) string { return "{apiVersion: v1, kind: Namespace, metadata: {name: " + name + "}}\n" }
+	config := func(namespace, name string) string {
+		return "{apiVersion: v1, kind: ConfigMap, metadata: {name: " + name + ", namespace: " + namespace + "}, data: {version: \"" + version + "\"}}\n"
+	}
+	return map[string]string{
+		"hub/web/place.yaml":            place("web"),
+		"hub/web/namespace.yaml":        namespace("web"),
+		"hub/web/config.yaml":           config("web", "one"),
+		"hub/shop/place.yaml":           place("shop"),
+		"hub/shop/namespace.yaml":       namespace("shop"),
+		"hub/shop/config.yaml":          config("shop", "one"),
+		"hub/override.yaml":             "{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ResourceOverride, metadata: {name: tune, namespace: web}, spec: {placement: {name: web}, resourceSelectors: [{group: \"\", version: v1, kind: ConfigMap, name: one}], policy: {overrideRules: [{clusterSelector: {clusterSelectorTerms: []}, jsonPatchOverrides: [{op: add, path: /data/tuned, value: \"" + version + "\"}]}]}}}\n",
+		"hub/kustom/kustomization.yaml": "resources: [base.yaml]\n",
+		"hub/kustom/base.yaml":          config("web", "built"),
+		"README":                        version,
+	}
+}
+
+// A rollbackScene is a repository, a clone of it, and a daemon that has said
+// what was available everywhere.
+type rollbackScene struct {
+	t       *testing.T
+	git     *githttp.Server
+	repo    githttp.Scratch
+	clone   string
+	address string
+	report  *status.Report
+	server  *server.Server
+}
+
+func newRollbackScene(t *testing.T) *rollbackScene {
+	s := &rollbackScene{t: t, git: githttp.Serve(t, githttp.Config{Token: "writer"}), clone: t.TempDir(), server: server.New(nil)}
+	s.repo = s.git.Repo(t, "fleet.git")
+	web := httptest.NewServer(s.server.Handler())
+	t.Cleanup(web.Close)
+	s.address = web.URL
+	t.Setenv("HOME", t.TempDir()) // nobody's configuration of Git
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	return s
+}
+
+// at publishes where the daemon is, and fetches all there is into the clone.
+func (s *rollbackScene) at(head, proven string) {
+	s.t.Helper()
+	s.server.Publish(&status.Report{
+		Source:  status.Source{Git: status.Git{Ref: "branch main", Head: head}, InForce: hub.Commit{Hash: head}},
+		Details: []status.Detail{{Placement: "crp/web", Proven: proven}, {Placement: "crp/shop"}},
+	})
+	args := []string{"clone", "-q", strings.Replace(s.git.URL("fleet.git"), "http://", "http://git:writer@", 1), "."}
+	if _, err := os.Stat(filepath.Join(s.clone, ".git")); err == nil {
+		args = []string{"fetch", "-q"}
+	}
+	s.clonedGit(args...)
+}
+
+func (s *rollbackScene) clonedGit(args ...string) string {
+	s.t.Helper()
+	out, err := githttp.Git(s.clone, args...)
+	if err != nil {
+		s.t.Fatalf("git %v: %v\n%s", args, err, out)
+	}
+	return strings.TrimSpace(out)
+}
+
+func (s *rollbackScene) run(args ...string) (code int, out, errOut string) {
+	var o, e bytes.Buffer
+	args = append([]string{"rollback"}, append(args, "--path", filepath.Join(s.clone, "hub"), "--server", s.address)...)
+	code = run(args, &o, &e)
+	return code, o.String(), e.String()
+}
+
+// refused runs rollback, which must fail and say some things.
+func (s *rollbackScene) refused(args []string, says ...string) {
+	s.t.Helper()
+	code, out, errOut := s.run(args...)
+	if code != exitError || out != "" {
+		s.t.Errorf("%v: exit code %d, output %q", args, code, out)
+	}
+	for _, text := range says {
+		if !strings.Contains(errOut, text) {
+			s.t.Errorf("%v: %q does not say %q", args, errOut, text)
+		}
+	}
+}
+
+// A rollback takes back what belongs to the placement and nothing else: neither
+// files of others, nor what nobody places.
+func TestRollbackTakesBackOnePlacement(t *testing.T) {
+	s := newRollbackScene(t)
+	good := s.repo.Commit(t, "main", hubFiles("1"))
+	files := hubFiles("2")
+	files["hub/web/more.yaml"] = "{apiVersion: v1, kind: ConfigMap, metadata: {name: more, namespace: web}}\n"
+	bad := s.repo.Commit(t, "main", files)
+	s.at(bad, good)
+
+	s.refused([]string{"crp/web"}, "Git does not know who you are", "--author")
+	code, out, errOut := s.run("crp/web", "--author", "Ada Lovelace <ada@example.com>")
+	branch := "gitfleet/rollback-crp-web-" + short(good)
+	if code != 0 || errOut != "" {
+		t.Fatalf("exit code %d: %s", code, errOut)
+	}
+	want := "branch " + branch + ": commit " + short(s.clonedGit("rev-parse", branch)) + " takes crp/web back to " + short(good) + " (a change)\n" +
+		"  hub/kustom/base.yaml\n  hub/override.yaml\n  hub/web/config.yaml\n  hub/web/more.yaml\n" +
+		"push it with \"git push origin " + branch + "\", then open a pull request from " + branch + " into main\n"
+	if strings.ReplaceAll(out, s.subject(good), "a change") != want {
+		t.Errorf("it says\n%s\nwant\n%s", out, want)
+	}
+	if got := s.clonedGit("diff", "--name-status", bad, branch); got != "M\thub/kustom/base.yaml\nM\thub/override.yaml\nM\thub/web/config.yaml\nD\thub/web/more.yaml" {
+		t.Errorf("the branch changes\n%s", got)
+	}
+	if got := s.clonedGit("diff", "--name-only", good, branch); got != "README\nhub/shop/config.yaml" {
+		t.Errorf("between the good commit and the branch there is\n%s", got)
+	}
+	if got := s.clonedGit("log", "-1", "--format=%an <%ae>%n%s", branch); got != "Ada Lovelace <ada@example.com>\nRoll crp/web back to "+short(good) {
+		t.Errorf("the commit is of %s", got)
+	}
+	if s.clonedGit("rev-parse", "main") != bad || s.clonedGit("status", "--porcelain") != "" || s.repo.Head(t, "main") != bad {
+		t.Error("more than a branch was made")
+	}
+	s.refused([]string{"crp/web", "--author", "Ada <a@b>"}, "is there already")
+}
+
+func (s *rollbackScene) subject(commit string) string {
+	return s.clonedGit("log", "-1", "--format=%s", commit)
+}
+
+// With write credentials the branch is pushed, and only it; without them it is
+// said what is missing.
+func TestRollbackPushesItsBranchOnly(t *testing.T) {
+	s := newRollbackScene(t)
+	good, bad := s.repo.Commit(t, "main", hubFiles("1")), s.repo.Commit(t, "main", hubFiles("2"))
+	s.at(bad, good)
+	config := func(token string) string {
+		dir := t.TempDir()
+		write := func(name, text string) string {
+			path := filepath.Join(dir, name)
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return path
+		}
+		return write("gitfleet.yaml", "source: {url: \""+s.git.URL("fleet.git")+"\", branch: main, allowHTTP: true, tokenFile: "+write("token", token)+"}\n")
+	}
+	ada := []string{"crp/web", "--author", "Ada <ada@example.com>", "--push"}
+	s.refused(ada, "--push needs --config")
+	s.refused(append(ada, "--config", config("reader"), "--branch", "mine"), "must be allowed to write", "git push origin mine")
+	s.refused(append(ada, "--config", config("writer"), "--branch", "main"), "is the branch that is followed")
+	code, out, errOut := s.run(append(ada, "--config", config("writer"), "--branch", "back")...)
+	if code != 0 || !strings.Contains(out, "pushed; open a pull request from back into main") {
+		t.Fatalf("exit code %d: %s%s", code, out, errOut)
+	}
+	if got := s.repo.Head(t, "back"); got != s.clonedGit("rev-parse", "back") || s.repo.Head(t, "main") != bad {
+		t.Errorf("on the server back is at %s, and main at %s", got, s.repo.Head(t, "main"))
+	}
+}
+
+// What cannot be taken back, or not without others, is refused with the reason.
+func TestRollbackRefusesWhatItCannotDo(t *testing.T) {
+	s := newRollbackScene(t)
+	good := s.repo.Commit(t, "main", hubFiles("1"))
+	files := hubFiles("1")
+	files["README"] = "2"
+	same := s.repo.Commit(t, "main", files)
+	s.at(same, good)
+	s.clonedGit("config", "user.name", "Ada")
+	s.clonedGit("config", "user.email", "ada@example.com")
+	s.refused([]string{"crp/web"}, "there is nothing to take back", short(good))
+	s.refused([]string{"crp/shop"}, "no content of crp/shop was ever available on every cluster", "--to")
+	s.refused([]string{"crp/none"}, "the daemon knows no crp/none")
+	s.refused([]string{"web"}, "names no placement")
+	s.refused([]string{"crp/web", "--to", "0123456789012345678901234567890123456789"}, "is not in this clone", "git fetch")
+	s.refused([]string{"crp/web", "--author", "Ada"}, "NAME <ADDRESS>")
+
+	both := hubFiles("2")
+	both["hub/web/config.yaml"] += "---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: two, namespace: shop}}\n---\n{apiVersion: cluster.kubernetes-fleet.io/v1beta1, kind: MemberCluster, metadata: {name: east}, spec: {identity: {kind: User, name: fleet}}}\n"
+	mixed := s.repo.Commit(t, "main", both)
+	s.at(mixed, good)
+	s.refused([]string{"crp/web"}, "MemberCluster east and crp/shop", "--include-shared")
+	if code, out, errOut := s.run("crp/web", "--include-shared"); code != 0 || !strings.Contains(out, "hub/web/config.yaml") {
+		t.Errorf("with --include-shared: exit code %d: %s%s", code, out, errOut)
+	}
+
+	broken := hubFiles("2")
+	broken["hub/web/config.yaml"] = "kind: [\n"
+	s.at(s.repo.Commit(t, "main", broken), good)
+	s.refused([]string{"crp/web", "--branch", "x"}, "does not load", "git revert")
+	if out, err := githttp.Git(s.clone, "rev-parse", "--verify", "-q", "refs/heads/x"); err == nil {
+		t.Errorf("a refused rollback made a branch: %s", out)
+	}
+}
