@@ -108,10 +108,21 @@ type MembersConfig struct {
 	MaxRequests     int             `json:"maxRequests,omitempty"`
 	Timeout         metav1.Duration `json:"timeout,omitempty"`
 	ProbeInterval   metav1.Duration `json:"probeInterval,omitempty"`
+	// SweepInterval is the time between two proofs that watches tell everything;
+	// zero for none.
+	SweepInterval metav1.Duration `json:"sweepInterval,omitempty"`
 	// Deletions from one member are held if they are more than DeleteObjects
 	// and more than DeletePercent of what gitfleet has there.
 	DeletePercent int `json:"deletePercent,omitempty"`
 	DeleteObjects int `json:"deleteObjects,omitempty"`
+}
+
+// sweep is the interval as a member takes it, for which zero is the default.
+func (m *MembersConfig) sweep() time.Duration {
+	if m.SweepInterval.Duration == 0 {
+		return -1
+	}
+	return m.SweepInterval.Duration
 }
 
 // StatusConfig says how the status is written.
@@ -140,7 +151,7 @@ func defaultConfig() Config {
 			BuildTime: seconds(60), BuildOutput: 10 << 20,
 		},
 		Members: MembersConfig{
-			Concurrency: 8, MaxRequests: 128, Timeout: seconds(30), ProbeInterval: seconds(10),
+			Concurrency: 8, MaxRequests: 128, Timeout: seconds(30), ProbeInterval: seconds(10), SweepInterval: seconds(6 * 3600),
 			DeletePercent: 30, DeleteObjects: 10,
 		},
 		Rollout: RolloutConfig{MaxUnreachable: portion{intstr.FromString("100%")}},

@@ -162,21 +162,22 @@ func TestWrongConfigurationIsRefused(t *testing.T) {
 		args []string
 		says []string
 	}{
-		"signatures of nobody":   {file: strings.Replace(smallest, "fleet}", "fleet, signatures: {}}", 1), says: []string{"source.signatures: set openPGP or allowedSigners"}},
-		"unknown field":          {file: smallest + "webhok: {}", says: []string{`unknown field "webhok"`}},
-		"unknown signature":      {file: strings.Replace(smallest, "fleet}", "fleet, signatures: {opnePGP: [a]}}", 1), says: []string{`source.signatures: json: unknown field "opnePGP"`}},
-		"path without signers":   {file: smallest, args: []string{"--signatures-path", "apps"}, says: []string{`"apps" is not PATH=SIGNER,SIGNER`}},
-		"two webhook secrets":    {file: smallest + "webhook: {secretFile: a, secretEnv: b}", says: []string{"webhook.secretFile: set only one of secretFile and secretEnv (--webhook-secret-file)"}},
-		"no limit":               {file: smallest + "limits: {depth: 0, buildOutput: -1}", says: []string{"limits.depth: must be more than zero (--limit-depth)", "limits.buildOutput: must be more than zero"}},
-		"no size":                {file: smallest + "limits: {fileSize: big}", says: []string{`"big" is no size such as 512Ki or 1Mi`}},
-		"half a byte":            {file: smallest, args: []string{"--limit-file-size", "0.5"}, says: []string{"no whole number of bytes"}},
-		"ssh without known host": {file: strings.Replace(smallest, "https://git.example.com/fleet", "ssh://git.example.com/fleet", 1), says: []string{"source.sshKeyFile: must be set for ssh:// (--ssh-key-file)", "source.sshKnownHosts: must be set", "(--ssh-known-hosts)"}},
-		"two references":         {file: smallest, args: []string{"--branch", "a", "--tag", "b"}, says: []string{"source: set only one of branch, tag, semver and commit"}},
-		"polled too often":       {file: smallest, args: []string{"--interval", "10ms"}, says: []string{"source.interval: must be at least 1s, is 10ms; use the webhook for speed (--interval)"}},
-		"path outside":           {file: smallest, args: []string{"--path", "../other"}, says: []string{`source.path "../other": must be relative`}},
-		"unknown conditions":     {file: smallest + "status: {conditions: old}", says: []string{`status.conditions: "old" is neither current nor documented (--status-conditions)`}},
-		"hardly any history":     {file: smallest + "history: {maxSize: 1Ki}", says: []string{"history.maxSize: must be at least 64Ki (--history-max-size)"}},
-		"nothing":                {says: []string{"source.url: set the repository that is the hub (--url)", "members: say where the kubeconfigs of the members are"}},
+		"signatures of nobody":         {file: strings.Replace(smallest, "fleet}", "fleet, signatures: {}}", 1), says: []string{"source.signatures: set openPGP or allowedSigners"}},
+		"unknown field":                {file: smallest + "webhok: {}", says: []string{`unknown field "webhok"`}},
+		"unknown signature":            {file: strings.Replace(smallest, "fleet}", "fleet, signatures: {opnePGP: [a]}}", 1), says: []string{`source.signatures: json: unknown field "opnePGP"`}},
+		"path without signers":         {file: smallest, args: []string{"--signatures-path", "apps"}, says: []string{`"apps" is not PATH=SIGNER,SIGNER`}},
+		"two webhook secrets":          {file: smallest + "webhook: {secretFile: a, secretEnv: b}", says: []string{"webhook.secretFile: set only one of secretFile and secretEnv (--webhook-secret-file)"}},
+		"a sweep of less than nothing": {file: smallest, args: []string{"--sweep-interval", "-1h"}, says: []string{"members.sweepInterval: must be more than zero (--sweep-interval)"}},
+		"no limit":                     {file: smallest + "limits: {depth: 0, buildOutput: -1}", says: []string{"limits.depth: must be more than zero (--limit-depth)", "limits.buildOutput: must be more than zero"}},
+		"no size":                      {file: smallest + "limits: {fileSize: big}", says: []string{`"big" is no size such as 512Ki or 1Mi`}},
+		"half a byte":                  {file: smallest, args: []string{"--limit-file-size", "0.5"}, says: []string{"no whole number of bytes"}},
+		"ssh without known host":       {file: strings.Replace(smallest, "https://git.example.com/fleet", "ssh://git.example.com/fleet", 1), says: []string{"source.sshKeyFile: must be set for ssh:// (--ssh-key-file)", "source.sshKnownHosts: must be set", "(--ssh-known-hosts)"}},
+		"two references":               {file: smallest, args: []string{"--branch", "a", "--tag", "b"}, says: []string{"source: set only one of branch, tag, semver and commit"}},
+		"polled too often":             {file: smallest, args: []string{"--interval", "10ms"}, says: []string{"source.interval: must be at least 1s, is 10ms; use the webhook for speed (--interval)"}},
+		"path outside":                 {file: smallest, args: []string{"--path", "../other"}, says: []string{`source.path "../other": must be relative`}},
+		"unknown conditions":           {file: smallest + "status: {conditions: old}", says: []string{`status.conditions: "old" is neither current nor documented (--status-conditions)`}},
+		"hardly any history":           {file: smallest + "history: {maxSize: 1Ki}", says: []string{"history.maxSize: must be at least 64Ki (--history-max-size)"}},
+		"nothing":                      {says: []string{"source.url: set the repository that is the hub (--url)", "members: say where the kubeconfigs of the members are"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

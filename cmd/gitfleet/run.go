@@ -165,5 +165,6 @@ func (m *members) agent(c *hub.Cluster, report func(ledger.Observation)) reconci
 		Brake:   member.Brake{Percent: m.cfg.Members.DeletePercent, Objects: m.cfg.Members.DeleteObjects},
 		Encoder: m.encoder, Report: report, Record: m.record, Log: m.log, Metrics: m.metrics, Limit: m.limit,
 		Concurrency: m.cfg.Members.Concurrency, Timeout: m.cfg.Members.Timeout.Duration, Probe: m.cfg.Members.ProbeInterval.Duration,
+		Sweep: m.cfg.Members.sweep(),
 	})
 }

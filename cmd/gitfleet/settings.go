@@ -128,6 +128,7 @@ func (m *MembersConfig) settings() []setting {
 		{"members.maxRequests", "max-requests", &m.MaxRequests, "writes in flight to all members together"},
 		{"members.timeout", "member-timeout", &m.Timeout, "longest time for one request to a member"},
 		{"members.probeInterval", "probe-interval", &m.ProbeInterval, "time between two probes of a member"},
+		{"members.sweepInterval", "sweep-interval", &m.SweepInterval, "time between two readings of all that gitfleet has on a member, which prove that watches tell everything; 0 for none"},
 		{"members.deletePercent", "delete-percent", &m.DeletePercent, "hold deletions that are more than this share of what gitfleet has on a member, in percent"},
 		{"members.deleteObjects", "delete-objects", &m.DeleteObjects, "never hold deletions of no more than so many objects"},
 	}
@@ -178,7 +179,8 @@ func (c *Config) override(flags *pflag.FlagSet) error {
 	return errors.Join(errs...)
 }
 
-// positive reports whether a number is more than zero; what is no number is.
+// positive reports whether a number is more than zero; what is no number is, and
+// what may be switched off.
 func (s setting) positive() bool {
 	switch v := s.value.(type) {
 	case *int:
@@ -186,7 +188,8 @@ func (s setting) positive() bool {
 	case *size:
 		return *v > 0
 	case *metav1.Duration:
-		return v.Duration > time.Duration(0)
+		off := s.key == "members.sweepInterval" && v.Duration == 0
+		return off || v.Duration > time.Duration(0)
 	}
 	return true
 }

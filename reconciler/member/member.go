@@ -51,6 +51,9 @@ type Config struct {
 	// Observe is the time between two readings of nodes and pods; default
 	// 1 min.
 	Observe time.Duration
+	// Sweep is the time between two proofs that the watches tell everything;
+	// default 6 h, negative for none.
+	Sweep time.Duration
 	// Timeout bounds every request but a watch; default 30 s.
 	Timeout time.Duration
 	// Wrap, if set, wraps the transport of every connection.
@@ -70,6 +73,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Observe == 0 {
 		c.Observe = time.Minute
+	}
+	if c.Sweep == 0 {
+		c.Sweep = 6 * time.Hour
 	}
 	if c.Timeout == 0 {
 		c.Timeout = 30 * time.Second

@@ -12,6 +12,10 @@ type Metrics struct {
 	Repairs *prometheus.CounterVec
 	// Undone counts how often somebody changed or removed what we had applied.
 	Undone *prometheus.CounterVec
+	// Missed counts changes that no watch told of and a sweep found, by cluster.
+	Missed *prometheus.CounterVec
+	// Swept is when a sweep last came to its end, by cluster.
+	Swept *prometheus.GaugeVec
 	// Seconds times single writes by cluster.
 	Seconds *prometheus.HistogramVec
 }
@@ -28,6 +32,12 @@ func NewMetrics() *Metrics {
 		Undone: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "gitfleet_drifts_total", Help: "Times that somebody changed or removed what was applied, by cluster.",
 		}, []string{"cluster"}),
+		Missed: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "gitfleet_sweep_missed_total", Help: "Changes by others that no watch told of and a sweep found, by cluster; anything but 0 is a bug.",
+		}, []string{"cluster"}),
+		Swept: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "gitfleet_sweep_last_timestamp_seconds", Help: "When all that gitfleet has on a cluster was last read to prove that watches tell everything.",
+		}, []string{"cluster"}),
 		Seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "gitfleet_apply_duration_seconds", Help: "Duration of one write to a member cluster.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
@@ -37,5 +47,5 @@ func NewMetrics() *Metrics {
 
 // Collectors returns all metrics, to be registered.
 func (m *Metrics) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.Applies, m.Repairs, m.Undone, m.Seconds}
+	return []prometheus.Collector{m.Applies, m.Repairs, m.Undone, m.Missed, m.Swept, m.Seconds}
 }

@@ -47,8 +47,9 @@ type session struct {
 	// unseen are objects whose change was taken in but not acted upon yet.
 	unseen map[api.ID]bool
 
-	changes *changes
-	running sync.WaitGroup
+	changes  *changes
+	sweeping sweep
+	running  sync.WaitGroup
 	// silent counts requests in a row that got no answer at all.
 	silent atomic.Int32
 	probes chan probe
@@ -79,6 +80,8 @@ func (a *Agent) open(ctx context.Context) (*session, error) {
 		kinds:   newKinds(c.discovery),
 		changes: newChanges(), probes: make(chan probe, 1), retry: time.NewTimer(0),
 	}
+	s.sweeping.timer = time.NewTimer(time.Hour)
+	s.sweeping.timer.Stop()
 	s.retry.Stop()
 	s.health = s.probe(ctx, true)
 	if s.health.err != nil {
@@ -105,6 +108,8 @@ func (s *session) run(ctx context.Context) error {
 	defer s.running.Wait()
 	defer cancel()
 	defer s.retry.Stop()
+	defer s.sweeping.timer.Stop()
+	s.rest()
 	s.running.Add(1)
 	go s.probeLoop(ctx)
 	if s.last != nil {
@@ -126,7 +131,9 @@ func (s *session) run(ctx context.Context) error {
 		case <-s.Agent.check:
 			s.recheck(ctx)
 		case <-s.changes.wake:
-			s.sweep(ctx)
+			s.react(ctx)
+		case <-s.sweeping.timer.C:
+			s.sweepOn(ctx)
 		case <-s.retry.C:
 			if !s.leaving {
 				s.again(ctx)
@@ -218,8 +225,8 @@ func (s *session) recheck(ctx context.Context) {
 	}
 }
 
-// sweep takes what the watches saw, and mends what is not as it should be.
-func (s *session) sweep(ctx context.Context) {
+// react takes what the watches saw, and mends what is not as it should be.
+func (s *session) react(ctx context.Context) {
 	touched := s.absorb()
 	s.keepInventories(ctx, touched)
 	s.revive(touched)

@@ -1,0 +1,212 @@
+package member
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
+)
+
+// A sweep proves that watches tell everything. A few times a day it reads all
+// that is ours, kind by kind, and compares it with what is known. What it finds
+// and no watch has told is put back like any drift, and is an error of ours.
+type sweep struct {
+	timer *time.Timer
+	// kinds are still to be read in this round, doubts to be looked at again.
+	kinds  []schema.GroupVersionKind
+	doubts map[api.ID]*live // as it was read; nil if it was not there
+	busy   bool             // a round is under way
+}
+
+// grace is how long a watch may take to tell what a list has told.
+const grace = 10 * time.Second
+
+// pause is the time to the next step of a sweep.
+func (s *session) pause() time.Duration {
+	if s.sweeping.busy {
+		return min(grace, s.cfg.Sweep)
+	}
+	return s.cfg.Sweep*3/4 + rand.N(s.cfg.Sweep/2+1) // not all clusters at once
+}
+
+// rest has the sweep go on later, if there is one at all.
+func (s *session) rest() {
+	if s.cfg.Sweep > 0 {
+		s.sweeping.timer.Reset(s.pause())
+	}
+}
+
+// sweepOn does one step of a sweep: it settles what was in doubt, and reads one
+// more kind.
+func (s *session) sweepOn(ctx context.Context) {
+	defer s.rest()
+	if s.cutOff() || s.leaving || s.blocked {
+		return
+	}
+	w := &s.sweeping
+	if !w.busy {
+		w.busy, w.doubts = true, map[api.ID]*live{}
+		for gvk := range s.watch {
+			w.kinds = append(w.kinds, gvk)
+		}
+	}
+	s.settleDoubts(ctx)
+	if len(w.kinds) == 0 {
+		w.busy = false
+		s.cfg.Metrics.Swept.WithLabelValues(s.cfg.Name).SetToCurrentTime()
+		return
+	}
+	gvk := w.kinds[0]
+	w.kinds = w.kinds[1:]
+	if err := s.sweepKind(ctx, gvk); err != nil && ctx.Err() == nil {
+		s.cfg.Log.Warn("kind cannot be read to prove what is known of it", "cluster", s.cfg.Name, "kind", gvk.String(), "err", plain(err))
+	}
+}
+
+// sweepKind compares all objects of a kind with what is known of them.
+func (s *session) sweepKind(ctx context.Context, gvk schema.GroupVersionKind) error {
+	res, ok := s.kinds.known[gvk]
+	if !ok || !s.watch[gvk].sees() {
+		return nil
+	}
+	found := map[api.ID]bool{}
+	wrong := map[api.ID]bool{}
+	opts := metav1.ListOptions{LabelSelector: api.ManagedByLabel + "=" + s.cfg.Fleet, Limit: 250}
+	for {
+		page, err := s.wholePage(ctx, res, opts)
+		if err != nil {
+			return s.heard(err)
+		}
+		for i := range page.Items {
+			o := &page.Items[i]
+			id := api.IDOf(o)
+			found[id] = true
+			switch t, settled := s.settled(id); {
+			case !settled:
+			case s.unheard(o):
+				s.sweeping.doubts[id] = liveOf(o)
+			case s.overlooked(ctx, t, o):
+				wrong[id] = true
+			}
+		}
+		if opts.Continue = page.GetContinue(); opts.Continue == "" {
+			break
+		}
+	}
+	for id, w := range s.wanted.all() {
+		if _, settled := s.settled(id); settled && !found[id] && w.manifest.Object.Object.GroupVersionKind() == gvk {
+			s.sweeping.doubts[id] = nil
+		}
+	}
+	s.mend(ctx, wrong)
+	return nil
+}
+
+func (s *session) wholePage(ctx context.Context, res resource, opts metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+	defer cancel()
+	return s.conn.dynamic.Resource(res.GroupVersionResource).List(ctx, opts)
+}
+
+// settled returns the task that an object would be, and reports whether all that
+// is known says that there is nothing to do about it.
+func (s *session) settled(id api.ID) (task, bool) {
+	w, isWanted := s.wanted.of(id)
+	if !isWanted || s.trouble[id] != nil || s.unseen[id] || s.reports(w.placement) || s.spared(w.placement, id) != "" || s.scaled(w) {
+		return task{}, false
+	}
+	t := task{wanted: w, res: s.kinds.known[w.manifest.Object.Object.GroupVersionKind()]}
+	if inv := s.inv[w.placement]; inv != nil {
+		t.item = inv.items.of(id)
+	}
+	l := s.live.of(id)
+	return t, t.item != nil && t.item.Hash == w.manifest.Hash && l != nil && !l.terminating && l.managed == t.item.Managed
+}
+
+// unheard reports whether an object has changed since the watch last told of it.
+func (s *session) unheard(o *unstructured.Unstructured) bool {
+	l := s.live.of(api.IDOf(o))
+	return l == nil || number(o.GetResourceVersion()) > l.version
+}
+
+// overlooked reports whether an object of which the watch has told everything is
+// not as it is wanted all the same. What a structural comparison finds the server
+// has to confirm.
+func (s *session) overlooked(ctx context.Context, t task, o *unstructured.Unstructured) bool {
+	if len(diff.Compare(t.manifest.Object.Object, o, diff.Options{Structural: true})) == 0 {
+		return false
+	}
+	merged, err := s.merged(ctx, t)
+	if err != nil {
+		return false
+	}
+	live, err := s.read(ctx, t.res, t.manifest.ID)
+	if err != nil || live == nil || live.GetResourceVersion() != o.GetResourceVersion() {
+		return false // it is just being changed
+	}
+	return len(diff.Compare(merged, live, diff.Options{})) > 0
+}
+
+// settleDoubts looks again at what watches had not told of when it was read.
+func (s *session) settleDoubts(ctx context.Context) {
+	wrong := map[api.ID]bool{}
+	for id, read := range s.sweeping.doubts {
+		t, settled := s.settled(id)
+		known := s.live.of(id)
+		switch {
+		case !settled:
+			continue // the watch has told, or something else is being done about it
+		case read == nil:
+			live, err := s.read(ctx, t.res, id)
+			if err != nil || live != nil && !s.unheard(live) {
+				continue
+			}
+			s.live.drop(id)
+			if live != nil {
+				s.live.put(id, liveOf(live))
+			}
+		case read.version <= known.version:
+			continue
+		default:
+			read.health = known.health
+			s.live.put(id, read)
+		}
+		wrong[id] = true
+		s.distrust(t)
+	}
+	clear(s.sweeping.doubts)
+	s.mend(ctx, wrong)
+}
+
+// distrust has the watch of an object's kind begin anew.
+func (s *session) distrust(t task) {
+	gvk := t.manifest.Object.Object.GroupVersionKind()
+	if k := s.watch[gvk]; k != nil {
+		k.cancel()
+		delete(s.watch, gvk)
+	}
+}
+
+// mend puts back what no watch has told of.
+func (s *session) mend(ctx context.Context, wrong map[api.ID]bool) {
+	for id := range wrong {
+		w, _ := s.wanted.of(id)
+		s.cfg.Metrics.Missed.WithLabelValues(s.cfg.Name).Inc()
+		s.cfg.Log.Error("object was changed and no watch told; please report it", "cluster", s.cfg.Name,
+			"placement", w.placement.String(), "object", id.String(), "err", fmt.Errorf("found by the sweep"))
+		if inv := s.inv[w.placement]; inv != nil && inv.items.has(id) {
+			it := inv.items.of(id)
+			it.Managed = "" // whatever is there, it is not what was applied
+			inv.items.put(*it)
+		}
+	}
+	s.process(ctx, wrong)
+	s.reportTouched(ctx, wrong)
+}
