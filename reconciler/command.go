@@ -146,7 +146,7 @@ func (r *Reconciler) suspend(o Order, now time.Time) (string, func(), error) {
 	s := ledger.Suspension{Subject: subject, By: by, Reason: reason, Since: now, Until: until}
 	before, was := r.ledger.Suspension(subject)
 	r.ledger.Suspend(s)
-	r.acts = append(r.acts, act(history.Suspended, subject, by, s.String()))
+	r.acts = append(r.acts, act(history.Suspended, subject, by, reasonOf(s)))
 	r.cfg.Log.Info("suspended", "subject", subject.String(), "by", by, "until", until, "reason", reason)
 	return subject.String() + " is " + s.String(), func() {
 		if was {

@@ -3,6 +3,7 @@ package reconciler
 import (
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -205,6 +206,14 @@ func (r *Reconciler) foldOne(s subject, o ledger.Observation) bool {
 	news := r.ledger.Fold(o)
 	r.cfg.Record(heard(s.placement, revision(*record), was, record.Entry(s.cluster))...)
 	return news
+}
+
+// reasonOf is why something is suspended, and until when.
+func reasonOf(s ledger.Suspension) string {
+	if s.Until.IsZero() {
+		return s.Reason
+	}
+	return s.Reason + ", until " + s.Until.UTC().Format(time.RFC3339)
 }
 
 // act tells what a person did, or what came of it by itself.

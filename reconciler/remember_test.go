@@ -241,15 +241,15 @@ func TestTheHistoryOfPersons(t *testing.T) {
 	give(Order{Subject: "crp/web", By: "ada"}, c.suspend) // no reason
 	give(Order{Subject: "crp/web", Cluster: "east", By: "bob"}, c.proceed)
 	c.tells(`
-		action suspended crp/web east | ada | suspended by ada: INC-1
+		action suspended crp/web east | ada | INC-1
 		action resumed crp/web east | bob | it was suspended by ada: INC-1
 	`)
 	c.cfg.Store = full{}
 	give(Order{Subject: "crp/web", Reason: "INC-2", By: "ada"}, c.suspend)
 	c.cfg.Store = ledger.Memory()
-	give(Order{Subject: "cluster/west", Reason: "INC-3", By: "ada"}, c.suspend)
+	give(Order{Subject: "cluster/west", Reason: "INC-3", By: "ada", Until: c.now.Truncate(time.Hour).Add(time.Hour)}, c.suspend)
 	c.tells(`
-		action suspended west | ada | suspended by ada: INC-3
+		action suspended west | ada | INC-3, until 2026-03-01T13:00:00Z
 	`)
 }
 

@@ -97,6 +97,9 @@ type answerError struct {
 }
 
 func (e *answerError) Error() string {
+	if e.code == http.StatusNotFound && strings.HasPrefix(e.text, "there is no ") {
+		return e.text // a name, and not an address, is unknown
+	}
 	text := fmt.Sprintf("the daemon answers %d %s: %s", e.code, http.StatusText(e.code), e.text)
 	if e.code == http.StatusUnauthorized {
 		text += "\nSay who asks with --token-file or $" + tokenFileEnv + ", or with --client-cert and --client-key."
@@ -167,16 +170,25 @@ func understand(resp *http.Response, into any) error {
 
 // report returns the newest report.
 func (c *client) report(ctx context.Context) (*status.Report, error) {
-	r, _, err := c.next(ctx, "")
+	r, _, err := c.next(ctx, "", "")
+	return r, err
+}
+
+// only returns what the newest report says of one placement.
+func (c *client) only(ctx context.Context, placement string) (*status.Report, error) {
+	r, _, err := c.next(ctx, "", placement)
 	return r, err
 }
 
 // next returns the newest report and its number; with the number of one already
-// seen it waits for a newer, up to half a minute.
-func (c *client) next(ctx context.Context, after string) (*status.Report, string, error) {
+// seen it waits for a newer, up to half a minute. With a placement it is what is
+// said of that one.
+func (c *client) next(ctx context.Context, after, placement string) (*status.Report, string, error) {
 	query := url.Values{}
-	if after != "" {
-		query.Set("after", after)
+	for name, value := range map[string]string{"after": after, "placement": placement} {
+		if value != "" {
+			query.Set(name, value)
+		}
 	}
 	resp, err := c.do(ctx, http.MethodGet, "/report", query, nil)
 	if err != nil {
@@ -190,12 +202,12 @@ func (c *client) next(ctx context.Context, after string) (*status.Report, string
 	return r, resp.Header.Get(server.NumberHeader), nil
 }
 
-// follow shows each new report until ctx is done or show says that it was the
-// last.
-func (c *client) follow(ctx context.Context, show func(*status.Report) (more bool, err error)) error {
+// follow shows each new report, or what it says of one placement if that is not
+// empty, until ctx is done or show says that it was the last.
+func (c *client) follow(ctx context.Context, placement string, show func(*status.Report) (more bool, err error)) error {
 	after := ""
 	for {
-		r, number, err := c.next(ctx, after)
+		r, number, err := c.next(ctx, after, placement)
 		if errors.Is(err, context.Canceled) {
 			return nil
 		}

@@ -150,7 +150,9 @@ func settledFleet(t testing.TB) *stage {
 			}
 		}
 	}
-	s.turn(2 * time.Hour)
+	s.now = s.now.Add(2 * time.Hour)
+	s.seen("ams", "ber", "chi", "dal")
+	s.turn(time.Second)
 	return s
 }
 
@@ -172,6 +174,7 @@ func troubledFleet(t testing.TB) *stage {
 	s.says("ams", "tools", isContested("two", "kubectl-edit"))
 	s.says("ber", "tools", holdsBack("old", "12 of 30 objects of the cluster would go"))
 	s.turn(10 * time.Minute)
+	s.seen("ams", "ber", "chi")
 	s.source.Newest = hub.Commit{Hash: badCommit, Author: "Edsger <edsger@example.com>", Subject: "Break it", Time: s.now.Add(-3 * time.Minute)}
 	s.source.Problems = hub.Problems{
 		{Origin: api.Origin{Path: "apps/web.yaml", Line: 3}, Field: "spec.replicas", Message: "must be a number", Severity: hub.Error},

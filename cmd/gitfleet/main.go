@@ -60,7 +60,12 @@ Exit codes: 0 fine or nothing to do, 1 differences or problems found, 2 error.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(newRun(), newValidate(), newRender(), newPlan(), newExplain(), newRollback(), newGet(), newSuspend(), newResume(), newSync(), newStatus(), newVersion())
+	root.AddCommand(
+		newRun(), newValidate(), newRender(), newPlan(), newExplain(),
+		newStatus(), newGet(), newDescribe(), newTree(), newEvents(), newHistory(), newWait(),
+		newSuspend(), newResume(), newSync(), newRollback(),
+		newVersion(),
+	)
 	return root
 }
 

@@ -4,6 +4,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/term"
@@ -55,11 +56,23 @@ func (p page) paint(s style, text string) string {
 	return "\033[" + string(s) + "m" + text + "\033[0m"
 }
 
+// harmless is a text that came from elsewhere as it may be shown: what could
+// move a terminal's cursor, or turn the direction of writing, is replaced.
+func harmless(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return utf8.RuneError
+	}, text)
+}
+
 // wide is how many columns a text takes that is not painted.
 func wide(text string) int { return utf8.RuneCountInString(text) }
 
 // fit makes a text exactly so wide: what is too long is cut at its end.
 func fit(text string, width int) string {
+	text = harmless(text)
 	if n := wide(text); n <= width {
 		return text + strings.Repeat(" ", width-n)
 	}
@@ -68,6 +81,7 @@ func fit(text string, width int) string {
 
 // shorten cuts what is too long, and shows that it did.
 func shorten(text string, width int) string {
+	text = harmless(text)
 	if wide(text) <= width {
 		return text
 	}

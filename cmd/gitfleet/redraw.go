@@ -81,7 +81,7 @@ const retry = time.Second
 func (c *client) keepAsking(ctx context.Context, updates chan<- bulletin) {
 	after := ""
 	for ctx.Err() == nil {
-		r, number, err := c.next(ctx, after)
+		r, number, err := c.next(ctx, after, "")
 		if errors.Is(err, context.Canceled) {
 			return
 		}

@@ -53,7 +53,7 @@ one after the other.`,
 					return newOverview(r).text(p, now, all)
 				})
 			case watch:
-				return c.follow(cmd.Context(), onChange(show))
+				return c.follow(cmd.Context(), "", onChange(show))
 			}
 			r, err := c.report(cmd.Context())
 			if err != nil {

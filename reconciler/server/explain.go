@@ -8,9 +8,17 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// serveExplain answers from the newest report: a report is not changed once
-// made, so this waits for nobody.
 func (s *Server) serveExplain(w http.ResponseWriter, req *http.Request) {
+	s.aboutPlacement(w, req, func(r *status.Report, placement, cluster string) (any, error) { return r.Explain(placement, cluster) })
+}
+
+func (s *Server) serveTree(w http.ResponseWriter, req *http.Request) {
+	s.aboutPlacement(w, req, func(r *status.Report, placement, cluster string) (any, error) { return r.Tree(placement, cluster) })
+}
+
+// aboutPlacement answers from the newest report: a report is not changed once
+// made, so this waits for nobody.
+func (s *Server) aboutPlacement(w http.ResponseWriter, req *http.Request, answer func(r *status.Report, placement, cluster string) (any, error)) {
 	report, _, _ := s.newest()
 	if report == nil {
 		http.Error(w, "no report yet: the daemon is starting", http.StatusServiceUnavailable)
@@ -21,7 +29,7 @@ func (s *Server) serveExplain(w http.ResponseWriter, req *http.Request) {
 		http.Error(w, "placement: missing; write ?placement=crp/NAME or ?placement=rp/NAMESPACE/NAME", http.StatusBadRequest)
 		return
 	}
-	e, err := report.Explain(query.Get("placement"), query.Get("cluster"))
+	a, err := answer(report, query.Get("placement"), query.Get("cluster"))
 	var unknown *status.UnknownError
 	switch {
 	case errors.As(err, &unknown):
@@ -30,6 +38,6 @@ func (s *Server) serveExplain(w http.ResponseWriter, req *http.Request) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 	default:
 		w.Header().Set("Content-Type", "application/json")
-		json.NewEncoder(w).Encode(e) // a reader that went away is not our concern
+		json.NewEncoder(w).Encode(a) // a reader that went away is not our concern
 	}
 }

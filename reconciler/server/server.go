@@ -70,7 +70,12 @@ func (s *Server) newest() (*status.Report, uint64, <-chan struct{}) {
 //
 //	GET /report         the whole report as JSON; with ?after=N it waits, up to
 //	                    half a minute, for one newer than number N. The header
-//	                    Gitfleet-Report has the number of what was sent.
+//	                    Gitfleet-Report has the number of what was sent. With
+//	                    ?placement=crp/NAME or rp/NAMESPACE/NAME only what is about
+//	                    that placement.
+//	GET /tree           a placement, its clusters and their objects, as JSON:
+//	                    ?placement=crp/NAME or rp/NAMESPACE/NAME, and &cluster=NAME
+//	                    for one cluster only
 //	GET /explain        why a placement goes where it does, as JSON:
 //	                    ?placement=crp/NAME or rp/NAMESPACE/NAME, and &cluster=NAME
 //	                    for one cluster only
@@ -83,6 +88,7 @@ func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /report", s.serveReport)
 	mux.HandleFunc("GET /explain", s.serveExplain)
+	mux.HandleFunc("GET /tree", s.serveTree)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("ok\n")) })
 	mux.HandleFunc("GET /readyz", s.serveReady)
 	mux.Handle("GET /metrics", s.metrics)
@@ -123,6 +129,13 @@ func (s *Server) serveReport(w http.ResponseWriter, req *http.Request) {
 	if report == nil {
 		http.Error(w, "no report yet: the daemon is starting", http.StatusServiceUnavailable)
 		return
+	}
+	if name := req.URL.Query().Get("placement"); name != "" {
+		var err error
+		if report, err = report.Only(name); err != nil {
+			http.Error(w, err.Error(), http.StatusNotFound)
+			return
+		}
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set(NumberHeader, strconv.FormatUint(number, 10))

@@ -1,0 +1,277 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gitfleet/gitfleet/reconciler/history"
+	"github.com/gitfleet/gitfleet/reconciler/server"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+// What the commands print that ask about single things, of a fleet that is well
+// and of one with trouble. It changes on purpose only.
+func TestAsking(t *testing.T) {
+	_, settled := listening(t, settledFleet(t).report)
+	_, troubled := listening(t, troubledFleet(t).report)
+	_, empty := listening(t, &status.Report{At: noon})
+	for name, test := range map[string]struct{ args, address string }{
+		"tree/web":             {"tree crp/web", settled},
+		"tree/web-troubled":    {"tree crp/web", troubled},
+		"tree/web-one-cluster": {"tree crp/web --cluster ams", troubled},
+		"tree/web-json":        {"tree crp/web --cluster ber -o json", troubled},
+		"tree/unknown":         {"tree crp/wbe", settled},
+		"tree/unknown-cluster": {"tree crp/web --cluster moon", settled},
+		"tree/no-placement":    {"tree web", settled},
+		"tree/output":          {"tree crp/web -o xml", settled},
+
+		"describe/web":             {"describe crp web", settled},
+		"describe/web-troubled":    {"describe crp/web", troubled},
+		"describe/tools":           {"describe clusterresourceplacement tools", troubled},
+		"describe/spare":           {"describe crp spare", troubled},
+		"describe/cluster":         {"describe cluster ams", troubled},
+		"describe/cluster-down":    {"describe membercluster/dal", troubled},
+		"describe/unknown":         {"describe crp wbe", settled},
+		"describe/unknown-cluster": {"describe cluster moon", settled},
+		"describe/nonsense":        {"describe pods web", settled},
+
+		"events/all":     {"events", troubled},
+		"events/web":     {"events crp/web", troubled},
+		"events/json":    {"events crp/spare -o json", troubled},
+		"events/none":    {"events", empty},
+		"events/unknown": {"events crp/wbe", troubled},
+		"events/output":  {"events -o xml", troubled},
+
+		"wait/applied":      {"wait crp/web --for=applied --commit a1a1a1a", settled},
+		"wait/available":    {"wait crp/tools --for=available", settled},
+		"wait/not-yet":      {"wait crp/web --for=available --timeout 10ms", troubled},
+		"wait/one-missing":  {"wait crp/spare --for=applied --timeout 10ms", troubled},
+		"wait/refused":      {"wait crp/web --for=available --commit c3c3c3c3", troubled},
+		"wait/other-commit": {"wait crp/web --for=available --commit dddddddd --timeout 10ms", settled},
+		"wait/no-commit":    {"wait crp/web --for=applied --timeout 10ms", empty},
+		"wait/unknown":      {"wait crp/wbe --for=applied", settled},
+		"wait/for-what":     {"wait crp/web", settled},
+		"wait/short-hash":   {"wait crp/web --for=applied --commit a1", settled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got bytes.Buffer
+			transcribe(&got, append(strings.Fields(test.args), "--server", test.address)...)
+			golden(t, "testdata/"+name+".txt", got.Bytes())
+		})
+	}
+}
+
+// remembering is a daemon with a history.
+func remembering(t *testing.T, entries ...history.Entry) string {
+	t.Helper()
+	r, err := history.Open(history.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	r.Add(entries...)
+	cancel()
+	r.Run(ctx)
+	daemon := server.New(nil)
+	daemon.Mount("GET /history", server.History(r))
+	srv := httptest.NewServer(daemon.Handler())
+	t.Cleanup(srv.Close)
+	return srv.URL
+}
+
+// years are a few entries of each kind.
+func years() []history.Entry {
+	at := func(seconds int) time.Time { return noon.Add(time.Duration(seconds) * time.Second) }
+	web := func(seconds int, event history.Event, cluster, revision, message string) history.Entry {
+		return history.Entry{Time: at(seconds), Kind: history.Cluster, Event: event, Placement: "crp/web", Cluster: cluster, Revision: revision, Message: message}
+	}
+	revised := func(seconds int, revision, commit, author, subject string) history.Entry {
+		return history.Entry{Time: at(seconds), Kind: history.Placement, Event: history.Revised, Placement: "crp/web", Revision: revision, Commit: commit, Author: author, Subject: subject}
+	}
+	return []history.Entry{
+		{Time: at(-9), Kind: history.Member, Event: history.Joined, Cluster: "ams"},
+		{Time: at(-1), Kind: history.Commit, Event: history.InForce, Commit: firstCommit, Author: "Ada Lovelace <ada@example.com>", Subject: "Bring the web"},
+		revised(0, "0", firstCommit, "Ada Lovelace <ada@example.com>", "Bring the web"),
+		web(0, history.Assigned, "ams", "0", ""), web(0, history.Assigned, "ber", "0", ""),
+		{Time: at(1), Kind: history.Object, Event: history.Created, Placement: "crp/web", Cluster: "ams", Object: "ConfigMap/web/one", Commit: firstCommit},
+		web(2, history.Applied, "ams", "0", ""), web(3, history.Available, "ams", "0", ""),
+		web(4, history.Applied, "ber", "0", ""), web(40, history.Available, "ber", "0", ""),
+		{Time: at(900), Kind: history.Object, Event: history.Repaired, Placement: "crp/web", Cluster: "ber", Object: "ConfigMap/web/one", Commit: firstCommit, By: "kubectl-edit"},
+		revised(3600, "1", secondCommit, "Grace Hopper <grace@example.com>", "Say \033[31mtwo"),
+		web(3600, history.Assigned, "ams", "1", ""),
+		web(3605, history.Failed, "ams", "1", "ConfigMap/web/one: denied"),
+		{Time: at(4000), Kind: history.Action, Event: history.Suspended, Placement: "crp/web", By: "ada", Message: "INC-1"},
+		{Time: at(4100), Kind: history.Commit, Event: history.Refused, Commit: badCommit, Author: "Edsger <edsger@example.com>", Subject: "Break it", Message: "apps/web.yaml:3: spec.replicas: must be a number"},
+	}
+}
+
+// What history prints of a record.
+func TestHistoryOfAPlacement(t *testing.T) {
+	address := remembering(t, years()...)
+	for name, args := range map[string]string{
+		"revisions": "crp/web", "revisions-wide": "crp/web -o wide", "revisions-json": "crp/web -o json", "revisions-none": "crp/tools",
+		"lines": "", "lines-newest": "--newest 2", "lines-cluster": "crp/web --cluster ber", "lines-object": "--object configmap", "lines-json": "--kind action -o json",
+		"since": "--since 2026-03-01T13:00:00Z", "since-wrong": "--since yesterday", "newest-wrong": "--newest -1", "output": "-o xml", "no-placement": "web",
+		"export": "--export --kind cluster --cluster ams", "export-all": "--export",
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got bytes.Buffer
+			transcribe(&got, append(append([]string{"history"}, strings.Fields(args)...), "--server", address)...)
+			golden(t, "testdata/history/"+name+".txt", got.Bytes())
+		})
+	}
+	_, none := listening(t, &status.Report{At: noon})
+	if said := say("history", "--server", none); !strings.Contains(said, "this daemon keeps no history") {
+		t.Errorf("it says %s", said)
+	}
+}
+
+// A time may be given in days, or as how long ago.
+func TestSinceWhen(t *testing.T) {
+	for text, want := range map[string]time.Time{
+		"30m": noon.Add(-30 * time.Minute), "24h": noon.Add(-24 * time.Hour), "7d": noon.AddDate(0, 0, -7), "2026-01-31T12:00:00+01:00": time.Date(2026, 1, 31, 11, 0, 0, 0, time.UTC),
+	} {
+		if got, err := sinceWhen(text, noon); err != nil || !got.Equal(want) {
+			t.Errorf("%s is %s (%v)", text, got, err)
+		}
+	}
+	for _, text := range []string{"-1h", "0d", "d", "soon", "7"} {
+		if got, err := sinceWhen(text, noon); err == nil {
+			t.Errorf("%s is %s", text, got)
+		}
+	}
+}
+
+// A command that runs while the daemon tells more.
+type running struct {
+	out    *pages
+	cancel context.CancelFunc
+	done   chan error
+}
+
+func start(t *testing.T, args ...string) *running {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	r := &running{&pages{news: make(chan struct{}, 1)}, cancel, make(chan error, 1)}
+	root := newRoot()
+	root.SetArgs(args)
+	root.SetOut(r.out)
+	root.SetErr(r.out)
+	go func() { r.done <- root.ExecuteContext(ctx) }()
+	return r
+}
+
+// Waiting ends as soon as what is waited for is true, and says meanwhile what is
+// missing; a daemon that is restarted in between is no harm.
+func TestWaitUntilItIsTrue(t *testing.T) {
+	s := settledFleet(t)
+	s.commit(secondCommit, "Grace", "Say two", replaceValue(fleetText, "2"))
+	s.turn(time.Second)
+	daemon := server.New(nil)
+	daemon.Publish(s.report)
+	var mu sync.Mutex
+	away := false
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		mu.Lock()
+		gone := away
+		mu.Unlock()
+		if gone {
+			http.Error(w, "no report yet: the daemon is starting", http.StatusServiceUnavailable)
+			return
+		}
+		daemon.Handler().ServeHTTP(w, req)
+	}))
+	t.Cleanup(srv.Close)
+	r := start(t, "wait", "crp/web", "--for", "available", "--commit", secondCommit, "--server", srv.URL)
+	r.out.until(t, "waiting: ", 1)
+	mu.Lock()
+	away = true
+	mu.Unlock()
+	s.says("ams", "web")
+	s.turn(time.Second)
+	daemon.Publish(s.report)
+	r.out.until(t, "the daemon is starting", 1)
+	mu.Lock()
+	away = false
+	mu.Unlock()
+	for _, cluster := range []string{"ams", "ber", "chi", "dal"} {
+		s.says(cluster, "web")
+		s.turn(time.Second)
+		daemon.Publish(s.report)
+	}
+	if err := <-r.done; err != nil {
+		t.Errorf("ended with %v", err)
+	}
+	if text := r.out.text.String(); !strings.HasSuffix(text, "crp/web is available on 4 cluster(s) at commit b2b2b2b2\n") {
+		t.Errorf("it says %s", text)
+	}
+}
+
+// A commit that was in force and is not any more will not come back by waiting.
+func TestWaitForACommitThatWasReplaced(t *testing.T) {
+	s := settledFleet(t)
+	s.says("ams", "web", cannotApply("one", "denied"))
+	s.turn(time.Second)
+	daemon, address := listening(t, s.report)
+	r := start(t, "wait", "crp/web", "--for", "applied", "--commit", firstCommit, "--server", address)
+	r.out.until(t, "failed: ams: ConfigMap/web/one: denied", 1)
+	s.commit(secondCommit, "Grace", "Say two", replaceValue(fleetText, "2"))
+	s.turn(time.Second)
+	daemon.Publish(s.report)
+	if err := <-r.done; err != exitCode(exitDifferences) {
+		t.Errorf("ended with %v", err)
+	}
+	if text := r.out.text.String(); !strings.HasSuffix(text, "commit a1a1a1a1 is no longer in force: b2b2b2b2 is\n") {
+		t.Errorf("it says %s", text)
+	}
+}
+
+// Whoever watches events is told each once, and again when it happens again.
+func TestEventsWatch(t *testing.T) {
+	s := settledFleet(t)
+	daemon, address := listening(t, s.report)
+	r := start(t, "events", "--watch", "--server", address)
+	r.out.until(t, "crp/web", 1)
+	daemon.Publish(s.report)
+	s.down("dal", "cable cut")
+	s.turn(time.Second)
+	daemon.Publish(s.report)
+	r.out.until(t, "cable cut", 1)
+	s.seen("dal")
+	s.turn(time.Second)
+	daemon.Publish(s.report)
+	s.down("dal", "cable cut")
+	s.turn(time.Second)
+	daemon.Publish(s.report)
+	r.out.until(t, "cable cut", 2)
+	r.cancel()
+	if err := <-r.done; err != nil {
+		t.Errorf("ended with %v", err)
+	}
+	if n := strings.Count(r.out.text.String(), "cable cut"); n != 2 {
+		t.Errorf("told %d times:\n%s", n, &r.out.text)
+	}
+}
+
+// What comes from elsewhere cannot play tricks with a terminal.
+func TestTextsAreHarmless(t *testing.T) {
+	const evil = "a\033[2Jb\rc\u202ed"
+	for name, got := range map[string]string{
+		"harmless": harmless(evil), "shorten": shorten(evil, 90), "fit": fit(evil, 90), "wrap": strings.Join(wrap(evil, 90, 3), " "),
+	} {
+		if strings.ContainsAny(got, "\033\r\u202e") {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	if got := harmless("Grüße, 世界…"); got != "Grüße, 世界…" {
+		t.Errorf("%q", got)
+	}
+}

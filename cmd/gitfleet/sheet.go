@@ -1,0 +1,113 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+// A sheet is a description of one thing: headings with what belongs to them.
+type sheet struct {
+	page
+	now time.Time
+	b   strings.Builder
+}
+
+// labelWidth is how wide the labels of a sheet are.
+const labelWidth = 16
+
+// field says one thing, or nothing if there is nothing to say.
+func (s *sheet) field(label, value string) {
+	if value != "" {
+		fmt.Fprintf(&s.b, "%s%s\n", fit(label+":", labelWidth), harmless(value))
+	}
+}
+
+// list says several things, each on a line of its own.
+func (s *sheet) list(label string, values []string) {
+	for i, v := range values {
+		if i > 0 {
+			label = ""
+		} else {
+			label += ":"
+		}
+		fmt.Fprintf(&s.b, "%s%s\n", fit(label, labelWidth), harmless(v))
+	}
+}
+
+func (s *sheet) heading(text string) { fmt.Fprintf(&s.b, "%s\n", s.paint(bold, text+":")) }
+
+func (s *sheet) line(indent int, text string) {
+	fmt.Fprintf(&s.b, "%s%s\n", strings.Repeat("  ", indent), text)
+}
+
+// text writes a long text below something.
+func (s *sheet) text(indent int, text string) {
+	const many = 1000
+	for _, line := range wrap(text, s.width-2*indent, many) {
+		s.line(indent, line)
+	}
+}
+
+func (s *sheet) since(t time.Time) string {
+	if t.IsZero() {
+		return "unknown"
+	}
+	return duration.HumanDuration(max(0, s.now.Sub(t)))
+}
+
+var conditionStyles = map[metav1.ConditionStatus]style{metav1.ConditionTrue: green, metav1.ConditionFalse: red, metav1.ConditionUnknown: yellow}
+
+// conditions are one line each, and what they say below those that are not true.
+func (s *sheet) conditions(indent int, all []metav1.Condition) {
+	width, reasons := 0, 0
+	for _, c := range all {
+		width, reasons = max(width, wide(c.Type)), max(reasons, wide(c.Reason))
+	}
+	for _, c := range all {
+		s.line(indent, fmt.Sprintf("%s  %s  %s  for %s", fit(c.Type, width), s.paint(conditionStyles[c.Status], fit(string(c.Status), 7)),
+			fit(c.Reason, reasons), s.since(c.LastTransitionTime.Time)))
+		if c.Status != metav1.ConditionTrue {
+			s.text(indent+2, c.Message)
+		}
+	}
+}
+
+// events tells what happened; to what, too, if that is not all one thing.
+func (s *sheet) events(all []status.Event, named bool) {
+	if len(all) == 0 {
+		return
+	}
+	s.heading("Events")
+	for i := range all {
+		e := &all[i]
+		what := fmt.Sprintf("%s ago  %s  %s", s.since(e.Last), e.Type, e.Reason)
+		if e.Count > 1 {
+			what += fmt.Sprintf(" (%d times in %s)", e.Count, duration.HumanDuration(e.Last.Sub(e.First)))
+		}
+		if named {
+			what += "  " + e.About()
+		} else if e.Cluster != "" {
+			what += " on " + e.Cluster
+		}
+		s.line(1, what)
+		s.text(3, e.Message)
+	}
+}
+
+// of reports whether a condition is one of some.
+func of(all []metav1.Condition) func(metav1.Condition) bool {
+	return func(c metav1.Condition) bool {
+		for _, other := range all {
+			if other.Type == c.Type {
+				return true
+			}
+		}
+		return false
+	}
+}

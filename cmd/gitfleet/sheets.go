@@ -1,0 +1,278 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+func newDescribe() *cobra.Command {
+	var at connection
+	cmd := &cobra.Command{
+		Use:   "describe crp|rp|cluster NAME",
+		Short: "Tell all that is known of a placement or a member cluster",
+		Long: `Describe tells of a placement what it selects, its conditions, how far it is on
+each cluster, what failed there and why, what somebody changed, and what has
+happened; of a member cluster how it is, and how far each placement is on it.`,
+		Example: `  gitfleet describe crp web
+  gitfleet describe rp/shop/web
+  gitfleet describe cluster member-3`,
+		Args: cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := at.client()
+			if err != nil {
+				return err
+			}
+			s := &sheet{page: pageOf(cmd.OutOrStdout())}
+			if err := s.describe(cmd.Context(), c, strings.Join(args, "/")); err != nil {
+				return err
+			}
+			_, err = io.WriteString(cmd.OutOrStdout(), s.b.String())
+			return err
+		},
+	}
+	at.bind(cmd.Flags())
+	return cmd
+}
+
+// describe asks for what belongs to a name, and writes it down.
+func (s *sheet) describe(ctx context.Context, c *client, name string) error {
+	kind, rest, _ := strings.Cut(name, "/")
+	if isClusterKind(kind) {
+		r, err := c.report(ctx)
+		if err != nil {
+			return err
+		}
+		s.now = r.At
+		return s.cluster(r, rest)
+	}
+	placement, err := placementName(name)
+	if err != nil {
+		return errors.New("write describe crp NAME, describe rp NAMESPACE/NAME, or describe cluster NAME")
+	}
+	r, err := c.only(ctx, placement)
+	if err != nil {
+		return err
+	}
+	s.now = r.At
+	s.placement(r, placement)
+	return nil
+}
+
+func isClusterKind(name string) bool {
+	switch strings.ToLower(name) {
+	case "cluster", "clusters", "membercluster", "memberclusters":
+		return true
+	}
+	return false
+}
+
+// placement describes the one placement that a report is about.
+func (s *sheet) placement(r *status.Report, name string) {
+	var spec api.PlacementSpec
+	var st api.PlacementStatus
+	s.field("Name", name)
+	for _, p := range r.Placements {
+		spec, st = p.Spec, p.Status
+		s.field("Generation", fmt.Sprintf("%d, %s old", p.Generation, s.since(p.CreationTimestamp.Time)))
+	}
+	for _, p := range r.ResourcePlacements {
+		spec, st = p.Spec, p.Status
+		s.field("Generation", fmt.Sprintf("%d, %s old", p.Generation, s.since(p.CreationTimestamp.Time)))
+	}
+	d := r.Details[0]
+	s.field("Stands in", d.Origin)
+	s.field("Commit", fmt.Sprintf("%s, %s ago: %s", short(r.Source.InForce.Hash), s.since(r.Source.InForce.Time), r.Source.InForce.Subject))
+	s.field("Policy", policyText(spec))
+	s.field("Revision", st.ObservedResourceIndex)
+	s.list("Selects", selectedText(st.SelectedResources))
+	s.field("Stopped by", d.Stopped)
+	s.field("Internal error", d.Internal)
+	s.list("Warnings", d.Warnings)
+	s.heading("Conditions")
+	s.conditions(1, st.Conditions)
+	s.clusters(r, &st, name)
+	s.drifts(r.Drifts)
+	s.events(r.Events, false)
+}
+
+func policyText(spec api.PlacementSpec) string {
+	text := placementType(spec)
+	if p := spec.Policy; p != nil {
+		switch {
+		case p.NumberOfClusters != nil:
+			text += " " + strconv.Itoa(int(*p.NumberOfClusters))
+		case len(p.ClusterNames) > 0:
+			text += " " + strings.Join(p.ClusterNames, ", ")
+		}
+	}
+	return text
+}
+
+// selectedText lists the first objects of a selection, and counts the others.
+func selectedText(all []api.ResourceIdentifier) []string {
+	const few = 10
+	var out []string
+	for _, r := range all[:min(few, len(all))] {
+		out = append(out, resourceName(r))
+	}
+	if n := len(all) - few; n > 0 {
+		out = append(out, fmt.Sprintf("and %d more", n))
+	}
+	return out
+}
+
+// clusters tells how far a placement is on each, and in full what is wrong.
+func (s *sheet) clusters(r *status.Report, st *api.PlacementStatus, name string) {
+	if len(r.Details[0].Clusters)+len(st.PlacementStatuses) == 0 {
+		return
+	}
+	s.heading("Clusters")
+	on := perCluster(st)
+	for i, stage := range stagesOf(r, name) {
+		d := &r.Details[0].Clusters[i]
+		head := fmt.Sprintf("%s  %s  %s", s.paint(bold, stage.cluster), s.paint(styleOf(stage.state), string(stage.state)), short(d.Commit))
+		s.line(1, strings.TrimRight(head, " "))
+		if c := on[stage.cluster]; c != nil {
+			s.untrue(c)
+			s.failures(c)
+		}
+		if stage.state == unreachable {
+			s.text(3, stage.why)
+		}
+		if len(d.Braked) > 0 {
+			s.line(3, "deletions held:")
+			for _, text := range d.Braked {
+				s.text(4, text)
+			}
+		}
+	}
+	for i := range st.PlacementStatuses {
+		if c := &st.PlacementStatuses[i]; c.ClusterName == "" {
+			s.line(1, s.paint(red, "one is missing"))
+			s.untrue(c)
+		}
+	}
+}
+
+// untrue tells which condition of a cluster is not true, and why.
+func (s *sheet) untrue(c *api.PerClusterPlacementStatus) {
+	for _, cond := range c.Conditions {
+		if cond.Status != "True" {
+			s.line(2, fmt.Sprintf("%s %s, %s, for %s", cond.Type, s.paint(conditionStyles[cond.Status], string(cond.Status)), cond.Reason, s.since(cond.LastTransitionTime.Time)))
+			s.text(3, cond.Message)
+		}
+	}
+}
+
+func (s *sheet) failures(c *api.PerClusterPlacementStatus) {
+	for i := range c.FailedPlacements {
+		f := &c.FailedPlacements[i]
+		s.line(2, fmt.Sprintf("%s  not %s, %s", resourceName(f.ResourceIdentifier), strings.ToLower(f.Condition.Type), f.Condition.Reason))
+		s.text(3, f.Condition.Message)
+	}
+}
+
+func (s *sheet) drifts(all []status.Drift) {
+	if len(all) == 0 {
+		return
+	}
+	s.heading("Drift")
+	for i := range all {
+		d := driftOverview(&all[i])
+		text := fmt.Sprintf("%s on %s  %s, first seen %s ago", d.Object, d.Cluster, d.State, s.since(d.Since))
+		if n := all[i].Count; n > 1 {
+			text += fmt.Sprintf(", %d times", n)
+		}
+		if len(d.By) > 0 {
+			text += ", by " + strings.Join(d.By, ", ")
+		}
+		s.line(1, harmless(text))
+		for _, p := range all[i].Paths {
+			s.line(3, fmt.Sprintf("%s: %s there, %s in Git", p.Path, harmless(orDash(p.ValueInMember)), harmless(orDash(p.ValueInHub))))
+		}
+	}
+}
+
+// cluster describes a member.
+func (s *sheet) cluster(r *status.Report, name string) error {
+	i := slices.IndexFunc(r.Clusters, func(c *api.MemberCluster) bool { return c.Name == name })
+	if i < 0 {
+		var names []string
+		for _, c := range r.Clusters {
+			names = append(names, c.Name)
+		}
+		return &status.UnknownError{What: "cluster", Name: name, Exist: names}
+	}
+	c := r.Clusters[i]
+	s.field("Name", c.Name)
+	s.field("Stands in", c.Annotations[api.PathAnnotation])
+	s.field("Labels", labels(c.Labels))
+	for _, t := range c.Spec.Taints {
+		s.field("Taint", fmt.Sprintf("%s=%s:%s", t.Key, t.Value, t.Effect))
+	}
+	for _, p := range slices.Sorted(maps.Keys(c.Status.Properties)) {
+		s.field("Property", p+" = "+c.Status.Properties[p].Value)
+	}
+	for _, list := range []struct {
+		label string
+		of    api.ResourceList
+	}{{"Capacity", c.Status.ResourceUsage.Capacity}, {"Allocatable", c.Status.ResourceUsage.Allocatable}, {"Available", c.Status.ResourceUsage.Available}} {
+		s.field(list.label, quantities(list.of))
+	}
+	s.heading("Conditions")
+	s.conditions(1, c.Status.Conditions)
+	for _, a := range c.Status.AgentStatus {
+		s.line(1, fmt.Sprintf("last answered %s ago", s.since(a.LastReceivedHeartbeat.Time)))
+		s.conditions(1, slices.DeleteFunc(slices.Clone(a.Conditions), of(c.Status.Conditions)))
+	}
+	s.placementsOn(r, name)
+	var events []status.Event
+	for i := range r.Events {
+		if e := &r.Events[i]; e.Cluster == name || e.About() == "cluster/"+name {
+			events = append(events, *e)
+		}
+	}
+	s.events(events, true)
+	return nil
+}
+
+func quantities(list api.ResourceList) string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(list)) {
+		out = append(out, name+" "+quantity(list, name))
+	}
+	return strings.Join(out, ", ")
+}
+
+func (s *sheet) placementsOn(r *status.Report, cluster string) {
+	var lines []string
+	statuses, answers := placementStatuses(r), answering(r)
+	for i := range r.Details {
+		d := &r.Details[i]
+		for j := range d.Clusters {
+			if c := &d.Clusters[j]; c.Cluster == cluster {
+				at := stateOf(c, perCluster(statuses[d.Placement])[cluster], answers[cluster])
+				lines = append(lines, fmt.Sprintf("%s  %s  %s  %d object(s)", d.Placement, s.paint(styleOf(at), string(at)), orDash(short(c.Commit)), c.Objects))
+			}
+		}
+	}
+	if len(lines) == 0 {
+		s.line(0, "No placement holds it.")
+		return
+	}
+	s.heading("Placements")
+	for _, line := range lines {
+		s.line(1, line)
+	}
+}

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+func newWait() *cobra.Command {
+	var at connection
+	var w wish
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "wait crp/NAME|rp/NAMESPACE/NAME --for=applied|available",
+		Short: "Wait until a placement is applied, or available, everywhere",
+		Long: `Wait ends when a placement has its newest content on all its clusters: with exit
+code 0 when it is so, 1 when it is not within the time, or cannot be because the
+commit is refused or another one came after it, and 2 on an error.
+
+With --commit it is about that commit: it has to be in force as well.`,
+		Example: `  git push && gitfleet wait crp/web --for=available --commit $(git rev-parse HEAD)
+  gitfleet wait rp/shop/web --for=applied --timeout 10m`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var err error
+			if w.placement, err = placementName(args[0]); err != nil {
+				return err
+			}
+			if err := w.validate(); err != nil {
+				return err
+			}
+			c, err := at.client()
+			if err != nil {
+				return err
+			}
+			return w.wait(cmd.Context(), c, timeout, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	at.bind(cmd.Flags())
+	cmd.Flags().StringVar(&w.state, "for", "", "applied or available")
+	cmd.Flags().StringVar(&w.commit, "commit", "", "the commit that it is to be at: its hash, or how that begins")
+	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "how long to wait")
+	return cmd
+}
+
+// A wish is what somebody waits for.
+type wish struct {
+	placement, state, commit string
+
+	inForce bool // the commit was in force once
+}
+
+// leastHash is how much of a hash names a commit.
+const leastHash = 7
+
+func (w *wish) validate() error {
+	switch {
+	case w.state != "applied" && w.state != "available":
+		return fmt.Errorf("--for=%s: use applied or available", w.state)
+	case w.commit != "" && len(w.commit) < leastHash:
+		return fmt.Errorf("--commit %s: give at least %d digits of the hash", w.commit, leastHash)
+	}
+	return nil
+}
+
+// wait tells on errOut what it waits for whenever that changes, and on out how it
+// ended. A daemon that was there and does not answer for a while is waited for.
+func (w *wish) wait(ctx context.Context, c *client, timeout time.Duration, out, errOut io.Writer) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	first, _, err := c.next(ctx, "", "")
+	if err != nil {
+		return err
+	}
+	bulletins := make(chan bulletin)
+	go c.keepAsking(ctx, bulletins)
+	last := ""
+	for now := (bulletin{report: first}); ; {
+		v, said := notYet, last
+		if now.err == nil {
+			v, said = w.judge(now.report)
+		} else {
+			said = now.err.Error()
+		}
+		switch {
+		case v == holds:
+			_, err := fmt.Fprintln(out, said)
+			return err
+		case v == never:
+			fmt.Fprintln(errOut, said)
+			return exitCode(exitDifferences)
+		case v == wrong:
+			return errors.New(said)
+		case said != last:
+			fmt.Fprintln(errOut, said)
+			last = said
+		}
+		select {
+		case now = <-bulletins:
+		case <-ctx.Done():
+			if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				return ctx.Err()
+			}
+			fmt.Fprintf(errOut, "%s is not %s after %s\n", w.placement, w.state, timeout)
+			return exitCode(exitDifferences)
+		}
+	}
+}
+
+// A judgement is what can be said of a wish.
+type judgement int
+
+const (
+	notYet judgement = iota // not yet
+	holds
+	never // it will not come true
+	wrong // it makes no sense
+)
+
+// judge says whether a wish has come true, and in words how it stands.
+func (w *wish) judge(r *status.Report) (judgement, string) {
+	if v, said := w.judgeCommit(r.Source); v != holds {
+		return v, said
+	}
+	statuses := placementStatuses(r)
+	s := statuses[w.placement]
+	if s == nil {
+		return wrong, fmt.Sprintf("there is no placement %s at commit %s", w.placement, short(r.Source.InForce.Hash))
+	}
+	for _, d := range r.Details {
+		if d.Placement == w.placement {
+			o := placementOverview(&d, s, answering(r))
+			return w.judgePlacement(&o, s, short(r.Source.InForce.Hash))
+		}
+	}
+	return notYet, w.placement + " is not decided yet"
+}
+
+// judgeCommit says whether the commit is in force.
+func (w *wish) judgeCommit(s status.Source) (judgement, string) {
+	switch {
+	case s.InForce.Hash == "" && w.commit == "":
+		return notYet, "no commit is in force yet"
+	case strings.HasPrefix(s.InForce.Hash, w.commit):
+		w.inForce = true
+		return holds, ""
+	case w.inForce:
+		return never, fmt.Sprintf("commit %s is no longer in force: %s is", short(w.commit), short(s.InForce.Hash))
+	case strings.HasPrefix(s.Newest.Hash, w.commit) && len(s.Problems) > 0:
+		return never, fmt.Sprintf("commit %s is refused: %s", short(w.commit), refusedOverview(s).Problems[0])
+	case strings.HasPrefix(s.Newest.Hash, w.commit) && s.LoadError != "":
+		return never, fmt.Sprintf("commit %s is refused: %s", short(w.commit), s.LoadError)
+	}
+	return notYet, fmt.Sprintf("commit %s is not in force yet: %s is", short(w.commit), orNone(short(s.InForce.Hash)))
+}
+
+func (w *wish) judgePlacement(o *overviewPlacement, s *api.PlacementStatus, commit string) (judgement, string) {
+	types := []string{api.Applied, api.DiffReported}
+	if w.state == "available" {
+		types[0] = api.Available
+	}
+	for _, c := range s.Conditions {
+		for _, typ := range types {
+			if strings.HasSuffix(c.Type, typ) && c.Status == metav1.ConditionTrue {
+				said := fmt.Sprintf("%s is %s on %d cluster(s) at commit %s", w.placement, w.state, o.total(), commit)
+				if o.Missing > 0 {
+					said += fmt.Sprintf("; %d more could not be chosen", o.Missing)
+				}
+				return holds, said
+			}
+		}
+	}
+	said := fmt.Sprintf("%s: %s of its clusters available", w.placement, o.count())
+	for _, why := range []struct {
+		word string
+		all  []overviewReason
+	}{{"failed", o.Failed}, {"not available", o.Unavailable}, {"waiting", o.Waiting}} {
+		if len(why.all) > 0 {
+			return notYet, fmt.Sprintf("%s; %s: %s: %s", said, why.word, fewOf(why.all[0].Clusters), why.all[0].Reason)
+		}
+	}
+	if o.Trouble != "" {
+		said += "; " + o.Trouble
+	}
+	return notYet, said
+}

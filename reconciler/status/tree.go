@@ -1,0 +1,193 @@
+package status
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
+)
+
+// TreeVersion names the schema of a tree in JSON. What has this version keeps its
+// fields; new ones may come.
+const TreeVersion = "gitfleet.dev/tree/v1"
+
+// A Tree is one placement with its clusters, and each with its objects.
+type Tree struct {
+	APIVersion string `json:"apiVersion"`
+	// Placement is crp/NAME or rp/NAMESPACE/NAME, Origin where it stands.
+	Placement string        `json:"placement"`
+	Origin    string        `json:"origin"`
+	Clusters  []TreeCluster `json:"clusters"`
+}
+
+// A TreeCluster is what a placement has on one cluster.
+type TreeCluster struct {
+	Cluster string `json:"cluster"`
+	// Commit brought what it shall hold there.
+	Commit string `json:"commit,omitempty"`
+	// Objects are what it was told to hold, in the order in which they are
+	// applied; none if nobody can tell.
+	Objects []TreeObject `json:"objects"`
+}
+
+// A TreeObject is one object on one cluster.
+type TreeObject struct {
+	api.ResourceIdentifier
+	State TreeState `json:"state"`
+	// Message is why it is not available.
+	Message string `json:"message,omitempty"`
+}
+
+// A TreeState is how an object is.
+type TreeState string
+
+// The states of an object.
+const (
+	ObjectAvailable TreeState = "available"
+	ObjectApplied   TreeState = "applied" // and not available yet
+	ObjectFailed    TreeState = "failed"
+	// ObjectPending: nobody has heard of it yet.
+	ObjectPending TreeState = "pending"
+	// ObjectYielded: another placement has it there.
+	ObjectYielded TreeState = "yielded"
+)
+
+// Tree returns what a placement, named crp/NAME or rp/NAMESPACE/NAME, has where:
+// on all its clusters, or, if cluster is not empty, on that one. The error is an
+// *UnknownError if there is no such thing.
+func (r *Report) Tree(name, cluster string) (*Tree, error) {
+	q, ok := r.questions[name]
+	if !ok {
+		return nil, &UnknownError{What: "placement", Name: name, Exist: slices.Sorted(maps.Keys(r.questions))}
+	}
+	t := &Tree{APIVersion: TreeVersion, Placement: name, Origin: q.outline.Origin, Clusters: []TreeCluster{}}
+	var names []string
+	for _, c := range q.p.Clusters {
+		names = append(names, c.Binding.Cluster)
+		if cluster == "" || cluster == c.Binding.Cluster {
+			t.Clusters = append(t.Clusters, branch(c))
+		}
+	}
+	if cluster != "" && len(t.Clusters) == 0 {
+		return nil, &UnknownError{What: "cluster", Name: cluster, Exist: names}
+	}
+	return t, nil
+}
+
+// branch is what the placement has on one cluster.
+func branch(c *plan.OnCluster) TreeCluster {
+	out := TreeCluster{Cluster: c.Binding.Cluster, Commit: c.Binding.Assigned.Commit, Objects: []TreeObject{}}
+	content := assigned(c)
+	if content == nil {
+		return out
+	}
+	seen := c.Seen()
+	states := map[api.ID]*ledger.ObjectState{}
+	if seen != nil {
+		for i := range seen.Exceptions {
+			states[seen.Exceptions[i].ID] = &seen.Exceptions[i]
+		}
+	}
+	for _, m := range content.Manifests {
+		out.Objects = append(out.Objects, leaf(c, m, seen, states[m.ID]))
+	}
+	for _, refused := range content.Refused {
+		out.Objects = append(out.Objects, TreeObject{refused.Identifier(), ObjectFailed, refused.Message})
+	}
+	return out
+}
+
+// assigned is what the cluster has been told to hold; nil if that is nothing, or
+// if nobody can tell.
+func assigned(c *plan.OnCluster) *work.Rendered {
+	before := c.Holds()
+	switch {
+	case c.Binding.Removing || !c.Binding.Released():
+		return nil
+	case c.UpToDate() && c.Err == nil && c.Content.Hash != "":
+		return &c.Content
+	case before != nil && before.Hash == c.Binding.Assigned.Hash:
+		return before
+	}
+	return nil
+}
+
+// leaf is one object. What a member does not speak of, once it has tried all, is
+// available.
+func leaf(c *plan.OnCluster, m *work.Manifest, seen *ledger.WorkSeen, s *ledger.ObjectState) TreeObject {
+	out := TreeObject{ResourceIdentifier: m.Identifier(), State: ObjectAvailable}
+	i := slices.IndexFunc(c.Yielded, func(y plan.Yielded) bool { return y.ID == m.ID })
+	switch {
+	case i >= 0:
+		out.State, out.Message = ObjectYielded, "the placement "+c.Yielded[i].To.String()+" has it on this cluster"
+	case s != nil && !s.Applied.OK:
+		out.State, out.Message = ObjectFailed, s.Applied.Message
+	case s != nil && !s.Available.OK:
+		out.State, out.Message = ObjectApplied, s.Available.Message
+	case seen == nil || !seen.Done:
+		out.State = ObjectPending
+	}
+	return out
+}
+
+// Only returns the part of the report that is about one placement, named crp/NAME
+// or rp/NAMESPACE/NAME: itself, its clusters, its drifts and its events. The
+// error is an *UnknownError if there is no such thing.
+func (r *Report) Only(name string) (*Report, error) {
+	i := slices.IndexFunc(r.Details, func(d Detail) bool { return d.Placement == name })
+	if i < 0 {
+		var names []string
+		for _, d := range r.Details {
+			names = append(names, d.Placement)
+		}
+		return nil, &UnknownError{What: "placement", Name: name, Exist: names}
+	}
+	out := &Report{At: r.At, Source: r.Source, Details: r.Details[i : i+1]}
+	on := map[string]bool{}
+	for _, c := range r.Details[i].Clusters {
+		on[c.Cluster] = true
+	}
+	for _, c := range r.Clusters {
+		if on[c.Name] {
+			out.Clusters = append(out.Clusters, c)
+		}
+	}
+	for _, p := range r.Placements {
+		if (api.PlacementKey{Name: p.Name}).String() == name {
+			out.Placements = append(out.Placements, p)
+		}
+	}
+	for _, p := range r.ResourcePlacements {
+		if (api.PlacementKey{Namespace: p.Namespace, Name: p.Name}).String() == name {
+			out.ResourcePlacements = append(out.ResourcePlacements, p)
+		}
+	}
+	for i := range r.Drifts {
+		if r.Drifts[i].Placement == name {
+			out.Drifts = append(out.Drifts, r.Drifts[i])
+		}
+	}
+	for i := range r.Events {
+		if r.Events[i].About() == name {
+			out.Events = append(out.Events, r.Events[i])
+		}
+	}
+	return out, nil
+}
+
+// About names what the event is about as people do: crp/NAME,
+// rp/NAMESPACE/NAME, cluster/NAME, or the kind and the name.
+func (e *Event) About() string {
+	key := api.PlacementKey{Namespace: e.Namespace, Name: e.Name}
+	switch e.Kind {
+	case key.Kind():
+		return key.String()
+	case "MemberCluster":
+		return "cluster/" + e.Name
+	}
+	return strings.ToLower(e.Kind) + "/" + e.Name
+}
