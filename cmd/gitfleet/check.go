@@ -26,6 +26,8 @@ func (c Config) Validate() error {
 	}
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
 		errs = append(errs, c.fault("listen", err.Error()+"; use HOST:PORT"))
+	} else if err := c.access().Validate(); err != nil {
+		errs = append(errs, err)
 	}
 	if _, err := c.level(); err != nil {
 		errs = append(errs, c.fault("logLevel", err.Error()))

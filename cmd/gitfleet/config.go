@@ -25,6 +25,7 @@ type Config struct {
 	// Listen is where the daemon answers.
 	Listen   string        `json:"listen,omitempty"`
 	LogLevel string        `json:"logLevel,omitempty"`
+	Server   ServerConfig  `json:"server"`
 	Source   SourceConfig  `json:"source"`
 	Webhook  WebhookConfig `json:"webhook"`
 	Limits   LimitsConfig  `json:"limits"`

@@ -219,6 +219,7 @@ func TestSettingsAreDocumented(t *testing.T) {
 // sections are headings for the settings, by the first part of their keys.
 var sections = []struct{ prefix, title string }{
 	{"", "General"},
+	{"server.", "Access"},
 	{"source.", "Repository"},
 	{"source.signatures.", "Signatures"},
 	{"webhook.", "Webhook"},

@@ -66,6 +66,7 @@ Exit codes: 0 fine or nothing to do, 1 differences or problems found, 2 error.`,
 		newSuspend(), newResume(), newSync(), newRollback(),
 		newVersion(),
 	)
+	root.AddCommand(newKubeconfig())
 	return root
 }
 

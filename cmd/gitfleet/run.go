@@ -75,7 +75,7 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	srv := server.New(registry)
-	publish, err := serveKube(srv)
+	publish, err := cfg.serveKube(ctx, srv)
 	if err != nil {
 		return err
 	}

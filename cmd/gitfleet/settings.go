@@ -26,6 +26,7 @@ func (c *Config) settings() []setting {
 		{"listen", "listen", &c.Listen, "address to answer on"},
 		{"logLevel", "log-level", &c.LogLevel, "debug, info, warn or error"},
 	}
+	all = append(all, c.Server.settings()...)
 	all = append(all, c.Source.settings()...)
 	all = append(all, c.Source.Signatures.settings()...)
 	all = append(all, c.Webhook.settings()...)

@@ -5,6 +5,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"net"
@@ -30,6 +31,9 @@ type Server struct {
 
 	metrics http.Handler
 	mounted map[string]http.Handler
+
+	tls   *tls.Config
+	guard func(http.Handler) http.Handler
 }
 
 // New returns a server that has no report yet. registry may be nil: then there
@@ -46,6 +50,12 @@ func New(registry *prometheus.Registry) *Server {
 // Mount lets somebody else answer at a path. It must not be called once the
 // server answers.
 func (s *Server) Mount(path string, h http.Handler) { s.mounted[path] = h }
+
+// Protect puts a guard before everything that is answered, and encrypts it if
+// config is not nil. It must not be called once the server answers.
+func (s *Server) Protect(config *tls.Config, guard func(http.Handler) http.Handler) {
+	s.tls, s.guard = config, guard
+}
 
 // Publish makes a report the newest, and wakes those who wait for it. It never
 // blocks on a reader.
@@ -154,8 +164,12 @@ func (s *Server) serveReady(w http.ResponseWriter, _ *http.Request) {
 // Serve answers on a listener until ctx is done. Answers that are being sent then
 // are finished first, if the readers read.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	handler := s.Handler()
+	if s.guard != nil {
+		handler = s.guard(handler)
+	}
 	srv := &http.Server{
-		Handler: s.Handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		Handler: handler, TLSConfig: s.tls, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	ended := make(chan struct{})
@@ -167,7 +181,11 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 			srv.Close() // whoever does not read by now never will
 		}
 	})
-	if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+	serve := srv.Serve
+	if s.tls != nil {
+		serve = func(l net.Listener) error { return srv.ServeTLS(l, "", "") }
+	}
+	if err := serve(l); !errors.Is(err, http.ErrServerClosed) {
 		stop()
 		return err
 	}

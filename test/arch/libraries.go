@@ -26,7 +26,7 @@ var owners = []struct {
 	},
 	{
 		[]string{"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "github.com/fluxcd/pkg", "k8s.io/kubectl", "k8s.io/cli-runtime"},
-		[]string{"reconciler/member"},
+		[]string{"reconciler/member", "reconciler/server/access"},
 		"only reconciler/member speaks to clusters",
 	},
 	{

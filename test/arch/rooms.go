@@ -49,9 +49,10 @@ var mayImport = map[string][]string{
 		"gitsource", "gitsource/hub", "placement", "placement/api", "placement/work",
 		"reconciler/history", "reconciler/ledger", "reconciler/member", "reconciler/plan", "reconciler/status",
 	},
-	"reconciler/proposal":     {"gitsource", "gitsource/forge", "gitsource/hub", "placement/api", "reconciler/status"},
-	"reconciler/server":       {"placement/api", "reconciler/history", "reconciler/status"},
-	"reconciler/server/store": {},
+	"reconciler/proposal":      {"gitsource", "gitsource/forge", "gitsource/hub", "placement/api", "reconciler/status"},
+	"reconciler/server":        {"placement/api", "reconciler/history", "reconciler/status"},
+	"reconciler/server/access": {},
+	"reconciler/server/store":  {},
 	"reconciler/server/kubeapi": {
 		"gitsource/hub", "placement/api", "reconciler/diff", "reconciler/server/store", "reconciler/status",
 	},

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net/http"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -64,6 +65,11 @@ func Paths() []string {
 		out = append(out, p, p+"/")
 	}
 	return out
+}
+
+// Serves reports whether a path is one that an API answers at.
+func Serves(path string) bool {
+	return slices.ContainsFunc(paths, func(p string) bool { return path == p || strings.HasPrefix(path, p+"/") })
 }
 
 // kubernetes is the version of Kubernetes whose API this is.

@@ -1,0 +1,93 @@
+package access
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authentication/authenticatorfactory"
+	"k8s.io/apiserver/pkg/authentication/request/headerrequest"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
+	"k8s.io/apiserver/pkg/server/dynamiccertificates"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// Where a cluster says whom its API server and its aggregator trust.
+const (
+	trustNamespace = "kube-system"
+	trustName      = "extension-apiserver-authentication"
+)
+
+// How long an answer of the cluster counts: as long as in other API servers that
+// are registered with it.
+const (
+	allowed = 10 * time.Second
+	denied  = 10 * time.Second
+)
+
+var retry = wait.Backoff{Duration: 500 * time.Millisecond, Factor: 1.5, Jitter: 0.2, Steps: 5}
+
+// delegate asks a cluster who somebody is, and whether they may.
+func delegate(ctx context.Context, kubeconfig string) (authenticator.Request, authorizer.Authorizer, error) {
+	config, err := cluster(kubeconfig)
+	if err != nil {
+		return nil, nil, err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, nil, err
+	}
+	clients, err := dynamiccertificates.NewDynamicCAFromConfigMapController("client-ca", trustNamespace, trustName, "client-ca-file", client)
+	if err != nil {
+		return nil, nil, err
+	}
+	proxies, err := dynamiccertificates.NewDynamicCAFromConfigMapController("front-proxy", trustNamespace, trustName, "requestheader-client-ca-file", client)
+	if err != nil {
+		return nil, nil, err
+	}
+	headers := headerrequest.NewRequestHeaderAuthRequestController(trustName, trustNamespace, client,
+		"requestheader-username-headers", "requestheader-uid-headers", "requestheader-group-headers",
+		"requestheader-extra-headers-prefix", "requestheader-allowed-names")
+	for _, read := range []func(context.Context) error{clients.RunOnce, proxies.RunOnce, headers.RunOnce} {
+		if err := read(ctx); err != nil {
+			return nil, nil, fmt.Errorf("read the ConfigMap %s/%s: %w", trustNamespace, trustName, err)
+		}
+	}
+	go clients.Run(ctx, 1)
+	go proxies.Run(ctx, 1)
+	go headers.Run(ctx, 1)
+	who, _, err := authenticatorfactory.DelegatingAuthenticatorConfig{
+		TokenAccessReviewClient: client.AuthenticationV1(), TokenAccessReviewTimeout: 10 * time.Second,
+		WebhookRetryBackoff: &retry, CacheTTL: allowed,
+		ClientCertificateCAContentProvider: clients,
+		RequestHeaderConfig: &authenticatorfactory.RequestHeaderConfig{
+			CAContentProvider: proxies, UsernameHeaders: headerrequest.StringSliceProviderFunc(headers.UsernameHeaders),
+			UIDHeaders: headerrequest.StringSliceProviderFunc(headers.UIDHeaders), GroupHeaders: headerrequest.StringSliceProviderFunc(headers.GroupHeaders),
+			ExtraHeaderPrefixes: headerrequest.StringSliceProviderFunc(headers.ExtraHeaderPrefixes), AllowedClientNames: headerrequest.StringSliceProviderFunc(headers.AllowedClientNames),
+		},
+	}.New()
+	if err != nil {
+		return nil, nil, err
+	}
+	may, err := authorizerfactory.DelegatingAuthorizerConfig{
+		SubjectAccessReviewClient: client.AuthorizationV1(), AllowCacheTTL: allowed, DenyCacheTTL: denied, WebhookRetryBackoff: &retry,
+	}.New()
+	return who, may, err
+}
+
+// cluster is the one that is asked.
+func cluster(kubeconfig string) (*rest.Config, error) {
+	if kubeconfig != "" {
+		return clientcmd.BuildConfigFromFlags("", kubeconfig)
+	}
+	config, err := rest.InClusterConfig()
+	if err != nil {
+		return nil, fmt.Errorf("%w; set server.kubeconfig where gitfleet runs in no cluster", err)
+	}
+	return config, nil
+}

@@ -1,0 +1,78 @@
+package access
+
+import (
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/request"
+)
+
+// open are the paths that everybody may ask. Who sends to the webhook signs what
+// they send.
+var open = []string{"/healthz", "/readyz", "/webhook"}
+
+// Wrap lets through whoever may ask. The user is in the request's context then.
+// What is below the paths that judge, which are the Kubernetes API's, is only
+// asked who they are: what they may is judged there, where it is known of what.
+func (g *Guard) Wrap(next http.Handler, judged func(path string) bool) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		switch {
+		case slices.Contains(open, req.URL.Path), g.cfg.OpenMetrics && req.URL.Path == "/metrics":
+			next.ServeHTTP(w, req)
+			return
+		case g.site.Check(req) != nil:
+			http.Error(w, "a page of another site sends this", http.StatusForbidden)
+			return
+		case g.who == nil:
+			if g.cfg.Unauthenticated || called(req.Host) {
+				next.ServeHTTP(w, req)
+				return
+			}
+			// A page that a browser here has open can have a name of its own point
+			// to this machine. That name is in the header.
+			http.Error(w, "this daemon answers to localhost and 127.0.0.1 only; other names need server.tokenFile or server.clientCAFile", http.StatusForbidden)
+			return
+		}
+		who, known := g.identify(req)
+		switch {
+		case !known:
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			http.Error(w, "say who asks, with a token or a client certificate", http.StatusUnauthorized)
+		case !judged(req.URL.Path) && !g.allows(req, who.User):
+			http.Error(w, who.User.GetName()+" may not "+strings.ToLower(req.Method)+" "+req.URL.Path, http.StatusForbidden)
+		default:
+			// A credential has no use behind here.
+			req = req.WithContext(request.WithUser(req.Context(), who.User))
+			req.Header.Del("Authorization")
+			next.ServeHTTP(w, req)
+		}
+	})
+}
+
+// called reports whether a Host header names this machine.
+func called(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	return localHost(strings.Trim(host, "[]"))
+}
+
+func (g *Guard) identify(req *http.Request) (*authenticator.Response, bool) {
+	who, known, err := g.who.AuthenticateRequest(req)
+	return who, known && err == nil
+}
+
+func (g *Guard) allows(req *http.Request, who user.Info) bool {
+	if g.may == nil {
+		return true
+	}
+	decision, _, err := g.may.Authorize(req.Context(), authorizer.AttributesRecord{
+		User: who, Verb: strings.ToLower(req.Method), Path: req.URL.Path,
+	})
+	return err == nil && decision == authorizer.DecisionAllow
+}
