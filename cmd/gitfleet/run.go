@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/kubernetes"
@@ -54,9 +53,11 @@ func newRun() *cobra.Command {
 func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 	var loop *reconciler.Reconciler
 	git := cfg.git(log)
-	polls := &pulse{}
+polls := &pulse{}
 	trouble := onTrouble(func() { loop.Notice() })
-	git.Metrics.Polled = func(took time.Duration, err error) { trouble(took, err); polls.polled(took, err) }
+	registry := prometheus.NewRegistry()
+	processMetrics(registry)
+	git.Metrics = gitMetrics(registry, func(took time.Duration, err error) { trouble(took, err); polls.polled(took, err) })
 	repo, err := gitsource.Open(git)
 	if err != nil {
 		return err
@@ -72,8 +73,6 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	srv := server.New(registry)
 	publish, err := cfg.serveKube(ctx, srv)
 	if err != nil {

@@ -39,6 +39,7 @@ var scenes = []scene{
 	{"change", oneChange},
 	{"repair", repairs},
 	{"daemon", daemonAtWork},
+	{"memory", memory},
 }
 
 // measure runs what some goals need. What fails keeps nothing else from being

@@ -150,22 +150,35 @@ func (d *daemon) get(ctx context.Context, path string) (*http.Response, error) {
 
 // gauge reads one metric of the daemon that has no labels.
 func (d *daemon) gauge(ctx context.Context, name string) (float64, error) {
-	response, err := d.get(ctx, "/metrics")
+	values, err := d.gauges(ctx, name)
 	if err != nil {
 		return 0, err
+	}
+	return values[0], nil
+}
+
+// gauges reads some metrics of one moment. Of a summary it is the count.
+func (d *daemon) gauges(ctx context.Context, names ...string) ([]float64, error) {
+	response, err := d.get(ctx, "/metrics")
+	if err != nil {
+		return nil, err
 	}
 	defer response.Body.Close()
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(response.Body)
 	if err != nil {
-		return 0, fmt.Errorf("metrics: %w", err)
+		return nil, fmt.Errorf("metrics: %w", err)
 	}
-	family := families[name]
-	if family == nil || len(family.Metric) != 1 {
-		return 0, fmt.Errorf("metrics: no %s", name)
+	var values []float64
+	for _, name := range names {
+		family := families[name]
+		if family == nil || len(family.Metric) != 1 {
+			return nil, fmt.Errorf("metrics: no %s", name)
+		}
+		m := family.Metric[0]
+		values = append(values, m.GetGauge().GetValue()+m.GetCounter().GetValue()+float64(m.GetSummary().GetSampleCount()))
 	}
-	m := family.Metric[0]
-	return m.GetGauge().GetValue() + m.GetCounter().GetValue(), nil
+	return values, nil
 }
 
 // mebibytes is the memory that the daemon occupies.

@@ -36,6 +36,10 @@ var wholeGoals = []goal{
 		unit: "requests", limit: 0, why: "a restart with nothing changed: lists only"},
 	{name: "daemon/memory", value: []figure{of("daemon", "memory MiB")},
 		unit: "MiB", limit: 130, why: "resident after the first sync of 500 objects on three members"},
+	{name: "memory/per-member", value: []figure{of("memory", "KiB per member")},
+		unit: "KiB", limit: 60, why: "the built program with 1,000 simulated members of 100 objects and 100 of 1,000: live heap and stacks above those of one member"},
+	{name: "memory/per-object", value: []figure{of("memory", "bytes per object")},
+		unit: "B", limit: 200, why: "the same, of each object on each member"},
 }
 
 // The repository: 10,000 files in 200 directories.
