@@ -53,7 +53,7 @@ func newRun() *cobra.Command {
 func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 	var loop *reconciler.Reconciler
 	git := cfg.git(log)
-polls := &pulse{}
+	polls := &pulse{}
 	trouble := onTrouble(func() { loop.Notice() })
 	registry := prometheus.NewRegistry()
 	processMetrics(registry)
