@@ -64,6 +64,7 @@ Exit codes: 0 fine or nothing to do, 1 differences or problems found, 2 error.`,
 		newRun(), newValidate(), newRender(), newPlan(), newExplain(),
 		newStatus(), newGet(), newDescribe(), newTree(), newEvents(), newHistory(), newWait(),
 		newSuspend(), newResume(), newSync(), newRollback(),
+		newState(),
 		newVersion(),
 	)
 	root.AddCommand(newKubeconfig())

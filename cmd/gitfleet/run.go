@@ -74,6 +74,7 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 		return fmt.Errorf("listen: %w", err)
 	}
 	srv := server.New(registry)
+	srv.Mount("GET /state", server.State(store.Export))
 	publish, err := cfg.serveKube(ctx, srv)
 	if err != nil {
 		return err

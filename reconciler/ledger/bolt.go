@@ -22,7 +22,7 @@ var bucket, schemaKey, sumKey = []byte("ledger"), []byte("schema"), []byte("sum"
 // Open opens the ledger in a directory and creates it if it is not there. Only
 // one process can have it open; a second one gets an error after a second. A
 // file that is damaged is refused, and left as it is.
-func Open(dir string) (Store, error) {
+func Open(dir string) (Archive, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open ledger: %w", err)
 	}
@@ -40,6 +40,9 @@ type boltStore struct {
 	path string
 	db   *bbolt.DB
 }
+
+// ErrInUse says that another process has the ledger open.
+var ErrInUse = errors.New("another gitfleet uses this state directory")
 
 // A DamagedError says that the file of a ledger cannot be believed.
 type DamagedError struct{ Why string }
@@ -67,7 +70,7 @@ func (s *boltStore) open() error {
 	db, err := bbolt.Open(s.path, 0o600, &bbolt.Options{Timeout: time.Second})
 	switch {
 	case errors.Is(err, bolterrors.ErrTimeout):
-		return errors.New("another gitfleet uses this state directory")
+		return ErrInUse
 	case errors.Is(err, os.ErrPermission):
 		return err
 	case err != nil:
@@ -99,7 +102,7 @@ func (s *boltStore) check() error {
 			return damaged("its schema version cannot be read")
 		}
 		if have > schema {
-			return fmt.Errorf("it was written by a newer gitfleet (schema %d, this one knows %d): run that version, or start with an empty state directory", have, schema)
+			return newer(have, ", or start with an empty state directory")
 		}
 		old = have
 		return nil

@@ -74,8 +74,8 @@ func (s *boltStore) migrate(from int) error {
 	if records, err = migrated(records, from); err != nil {
 		return err
 	}
-	if err := s.db.View(func(tx *bbolt.Tx) error { return tx.CopyFile(fmt.Sprintf("%s.schema-%d", s.path, from), 0o600) }); err != nil {
-		return fmt.Errorf("keep a copy of schema %d: %w", from, err)
+	if err := s.copyTo(fmt.Sprintf("%s.schema-%d", s.path, from)); err != nil {
+		return err
 	}
 	return s.db.Update(func(tx *bbolt.Tx) error {
 		if err := tx.DeleteBucket(bucket); err != nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -19,6 +20,17 @@ type Store interface {
 	// Save writes what changed since the last Save, all or nothing.
 	Save(*Ledger) error
 	Close() error
+}
+
+// An Archive is a store whose content can be taken out and put back.
+type Archive interface {
+	Store
+	// Export writes all that was saved, as a backup that a person can read. Any
+	// goroutine may call it while the store is in use.
+	Export(io.Writer) error
+	// Import replaces everything by a backup, or does nothing. If there is
+	// something already, that is an error unless replace is set.
+	Import(r io.Reader, replace bool) error
 }
 
 // Memory returns a store that lives as long as the process, for tests and for

@@ -35,7 +35,7 @@ var stores = map[string]func(testing.TB) (s Store, reopen func() Store){
 	},
 }
 
-func open(t testing.TB, dir string) Store {
+func open(t testing.TB, dir string) Archive {
 	t.Helper()
 	s, err := Open(dir)
 	if err != nil {

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"bytes"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/server"
+)
+
+// A backup can be taken while the daemon has the state in use, and put into the
+// directory of another; a state that is there is not replaced unawares.
+func TestStateIsExportedFromADaemonAndImported(t *testing.T) {
+	dir, other := t.TempDir(), t.TempDir()
+	store, err := ledger.Open(filepath.Join(dir, "ledger"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	l := ledger.New()
+	l.Note(api.PlacementKey{Name: "web"}, ledger.Placement{Generation: 2})
+	l.Bind(api.PlacementKey{Name: "web"}, placement.Binding{Cluster: "east", Assigned: placement.Revision{Commit: "abc", Hash: "def"}, AssignedAt: time.Unix(1e9, 0).UTC()})
+	if err := store.Save(l); err != nil {
+		t.Fatal(err)
+	}
+	daemon := server.New(nil)
+	daemon.Mount("GET /state", server.State(store.Export))
+	web := httptest.NewServer(daemon.Handler())
+	defer web.Close()
+
+	do := func(want int, says string, args ...string) string {
+		t.Helper()
+		var out, errOut bytes.Buffer
+		if code := run(append([]string{"state"}, args...), &out, &errOut); code != want || !strings.Contains(errOut.String(), says) {
+			t.Fatalf("%v: exit code %d: %s; want %d and %q", args, code, errOut.String(), want, says)
+		}
+		return out.String()
+	}
+	file := filepath.Join(t.TempDir(), "state.jsonl")
+	do(exitError, "another gitfleet uses this state directory", "export", "--state-dir", dir)
+	do(exitError, "no state directory", "export", "--state-dir", other)
+	do(exitFine, "", "export", "--server", web.URL, "-o", file)
+	backup, err := os.ReadFile(file)
+	if err != nil || !strings.Contains(string(backup), `"record":"binding","placement":"crp/web","cluster":"east"`) {
+		t.Fatalf("the backup is %v\n%s", err, backup)
+	}
+	do(exitError, "--state-dir", "import", file)
+	do(exitFine, "", "import", file, "--state-dir", other)
+	again := do(exitFine, "", "export", "--state-dir", other)
+	if _, a, _ := strings.Cut(again, "\n"); !strings.HasSuffix(string(backup), a) {
+		t.Errorf("what was imported is exported as\n%s\nand was\n%s", again, backup)
+	}
+	do(exitError, "is not empty", "import", file, "--state-dir", other)
+	do(exitFine, "", "import", file, "--state-dir", other, "--force")
+	do(exitError, "use --state-dir", "export", "--server", "http://127.0.0.1:1")
+}
