@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"io/fs"
@@ -100,6 +101,30 @@ func TestTourWorksOnTheExample(t *testing.T) {
 	files[file].Data = append(files[file].Data, line+"\n"...)
 	if _, err := hub.Load(hub.Commit{Hash: "two"}, files, hub.Options{}); err == nil || !strings.Contains(err.Error(), file) {
 		t.Errorf("after the second change: %v", err)
+	}
+}
+
+// The image that the tour breaks is in the file that it names, and the broken
+// one is one that the demo's kubelet cannot have.
+func TestTourBreaksAnImageOfTheExample(t *testing.T) {
+	files := quickstart(t)
+	text := string(files[storefrontFile].Data)
+	if strings.Count(text, storefrontImage) != 1 {
+		t.Fatalf("%s is not once in %s:\n%s", storefrontImage, storefrontFile, text)
+	}
+	files[storefrontFile].Data = []byte(strings.Replace(text, storefrontImage, badImage, 1))
+	if _, err := hub.Load(hub.Commit{Hash: "bad"}, files, hub.Options{}); err != nil {
+		t.Errorf("the commit with the bad image is refused: %v", err)
+	}
+	p := pod{}
+	for image, want := range map[string]string{storefrontImage: "Running", badImage: "ImagePullBackOff"} {
+		p.Spec.Containers = []struct{ Name, Image string }{{"web", image}}
+		if got := p.status(); !strings.Contains(got, want) || !json.Valid([]byte(got)) {
+			t.Errorf("of a pod of %s the kubelet says %s, want %s", image, got, want)
+		}
+	}
+	if got := tourOf(t, tour{Checkout: "fleet", Deployment: storefrontFile, Image: storefrontImage, BadImage: badImage}); !strings.Contains(got, "sed -i.bak 's|nginx:1.29|nginx:no-such-tag|' fleet/apps/storefront/deployment.yaml") {
+		t.Errorf("the tour does not break the image:\n%s", got)
 	}
 }
 

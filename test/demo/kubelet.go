@@ -84,7 +84,7 @@ func (m *member) ask(ctx context.Context, method, path, contentType, body string
 	return response.Body, nil
 }
 
-// playKubelet says of every pod that it runs. The clusters have controllers but
+// playKubelet says of every pod that it runs, if its images can be had. The clusters have controllers but
 // no nodes; without this no Deployment would ever be available.
 func (m *member) playKubelet(ctx context.Context) {
 	for ctx.Err() == nil {
@@ -99,7 +99,26 @@ func (m *member) playKubelet(ctx context.Context) {
 // A pod is as much of a Pod as a kubelet needs that runs nothing.
 type pod struct {
 	Metadata struct{ Name, Namespace string } `json:"metadata"`
+	Spec     struct {
+		Containers []struct{ Name, Image string } `json:"containers"`
+	} `json:"spec"`
 }
+
+// badTag is of images that no registry has: the tour rolls one out.
+const badTag = "no-such-tag"
+
+// status is what a kubelet would say: that the pod runs, or that an image of it
+// cannot be had.
+func (p pod) status() string {
+	for _, c := range p.Spec.Containers {
+		if strings.HasSuffix(c.Image, ":"+badTag) {
+			return fmt.Sprintf(waiting, c.Name, c.Image, "Back-off pulling image "+c.Image+": not found")
+		}
+	}
+	return running
+}
+
+const waiting = `{"status":{"phase":"Pending","containerStatuses":[{"name":%q,"image":%q,"imageID":"","ready":false,"restartCount":0,"state":{"waiting":{"reason":"ImagePullBackOff","message":%q}}}]}}`
 
 func (m *member) watchPods(ctx context.Context) {
 	body, err := m.ask(ctx, http.MethodGet, "/api/v1/pods?watch=true&fieldSelector=status.phase%3DPending", "", "")
@@ -127,7 +146,7 @@ const running = `{"status":{"phase":"Running","conditions":[{"type":"Ready","sta
 // run marks a pod. One that is gone by now needs no mark.
 func (m *member) run(ctx context.Context, p pod) {
 	path := "/api/v1/namespaces/" + p.Metadata.Namespace + "/pods/" + p.Metadata.Name + "/status"
-	if body, err := m.ask(ctx, http.MethodPatch, path, "application/merge-patch+json", running); err == nil {
+	if body, err := m.ask(ctx, http.MethodPatch, path, "application/merge-patch+json", p.status()); err == nil {
 		body.Close()
 	}
 }

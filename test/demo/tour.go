@@ -21,6 +21,13 @@ func (d *demo) tables(ctx context.Context) error {
 	return nil
 }
 
+// What the tour rolls out, and where it stands in the example.
+const (
+	storefrontFile  = "apps/storefront/deployment.yaml"
+	storefrontImage = "nginx:1.29"
+	badImage        = "nginx:" + badTag
+)
+
 // command is how a user calls gitfleet from the root of the checkout.
 func (d *demo) command() string { return d.short(d.binary) }
 
@@ -28,6 +35,7 @@ func (d *demo) command() string { return d.short(d.binary) }
 type tour struct {
 	Root, Gitfleet, Server, Checkout, Repository, Kubeconfig, Config, Log string
 	File                                                                  string
+	Deployment, Image, BadImage                                           string // the file that says which image runs
 	Victim                                                                victim
 	Keep                                                                  bool
 }
@@ -74,6 +82,17 @@ and in a third:
     git -C {{.Checkout}} revert --no-edit HEAD
     git -C {{.Checkout}} push
 
+{{head "4. Roll out an image that does not exist."}} The rollout stops at the first cluster and says why; a commit
+that mends it goes on by itself.
+
+    sed -i.bak 's|{{.Image}}|{{.BadImage}}|' {{.Checkout}}/{{.Deployment}}
+    git -C {{.Checkout}} commit -am 'Bump the image'
+    git -C {{.Checkout}} push
+    {{.Gitfleet}} status
+    git -C {{.Checkout}} revert --no-edit HEAD
+    git -C {{.Checkout}} push
+    {{.Gitfleet}} status
+
 {{dim "The clusters are real API servers with their controllers, but no nodes: the demo says"}}
 {{dim "of every pod that it runs. kubectl is optional, everything else works without it."}}
 {{dim "gitfleet's settings are in"}} {{.Config}}{{dim ", its log is in"}} {{.Log}}
@@ -87,6 +106,7 @@ func (d *demo) tour() {
 		Root: shell(d.root), Gitfleet: d.command(), Checkout: shell(d.short(d.repository.checkout)), Repository: d.repository.url,
 		Kubeconfig: shell(d.short(d.kubeconfig())), Config: d.short(d.file("gitfleet.yaml")), Log: d.short(d.daemon.log),
 		File: "platform/fleet-info.yaml", Victim: victims[0], Keep: d.keep,
+		Deployment: storefrontFile, Image: storefrontImage, BadImage: badImage,
 	}
 	if d.daemon.address != daemonAddress {
 		t.Server = "http://" + d.daemon.address
