@@ -60,26 +60,33 @@ func (s *session) rivals(ctx context.Context, t task, live *unstructured.Unstruc
 
 var autoscalers = schema.GroupVersionResource{Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"}
 
-// kubernetes is the field manager of the HorizontalPodAutoscaler's controller.
-const kubernetes = "kube-controller-manager"
+// scalers are what the names of field managers contain that scale by themselves,
+// throughOthers of those that do so with a HorizontalPodAutoscaler. Whoever else
+// scales is a person with some tool.
+var (
+	scalers       = []string{"autoscal", "scaler", "knative"}
+	throughOthers = []string{"kube-controller-manager", "keda"}
+)
 
-// autoscaler names who scales an object: by the HorizontalPodAutoscaler that
-// aims at it, or the ScaledObject behind that, or else by its field manager. It
-// reports false if that can only have been a HorizontalPodAutoscaler and there is
-// none.
+func among(manager string, parts []string) bool {
+	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(strings.ToLower(manager), part) })
+}
+
+// autoscaler names who scales an object: the HorizontalPodAutoscaler that aims at
+// it, or the ScaledObject behind that, or else its field manager. It reports false
+// if that is none, or one that has gone and left its mark.
 func (s *session) autoscaler(ctx context.Context, id api.ID, by api.Actor) (name string, there bool) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
 	list, err := s.conn.dynamic.Resource(autoscalers).Namespace(id.Namespace).List(ctx, metav1.ListOptions{Limit: 500})
-	if err != nil {
-		return "the field manager " + by.Manager, true
-	}
-	for i := range list.Items {
-		if hpa := &list.Items[i]; aimsAt(hpa, id) {
-			return described(hpa), true
+	if err == nil {
+		for i := range list.Items {
+			if hpa := &list.Items[i]; aimsAt(hpa, id) {
+				return described(hpa), true
+			}
 		}
 	}
-	return "the field manager " + by.Manager, by.Manager != kubernetes
+	return "the field manager " + by.Manager, among(by.Manager, scalers) || err != nil && among(by.Manager, throughOthers)
 }
 
 // aimsAt reports whether a HorizontalPodAutoscaler scales an object of its

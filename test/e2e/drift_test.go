@@ -227,11 +227,11 @@ func TestTakeOverOfWhatIsScaled(t *testing.T) {
 		patched(t, err)
 		_, err = a.client.AppsV1().Deployments(ns).Patch(ctx, name, types.ApplyPatchType, raw, metav1.PatchOptions{FieldManager: "helm", Force: new(true)})
 		patched(t, err)
-		a.scale(ns, name, "keda-operator", 5)
+		a.scale(ns, name, "acme-autoscaler", 5)
 	}
 	a.Set([]work.Work{workOf("web", "1", deployment(ns, "web", 2, nil), deployment(ns, "other", 2, nil))})
 	d := a.remembered(key, "web", "contested", func(d ledger.Drift) bool { return d.State == api.DriftContested })
-	if n := a.replicas(ns, "web"); n != 5 || !strings.Contains(d.Message, "keda-operator") {
+	if n := a.replicas(ns, "web"); n != 5 || !strings.Contains(d.Message, "acme-autoscaler") {
 		t.Errorf("scaled to %d: %s", n, d.Message)
 	}
 }

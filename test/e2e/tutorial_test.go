@@ -1,9 +1,13 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
-	"slices"
+	"os"
+	"regexp"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,97 +17,153 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
+// A tutorial is a page of the documentation whose JSON is what a command prints
+// on real clusters. The names of its example stand for those of the test.
+type tutorial struct {
+	t          *testing.T
+	path, text string
+	name       string // of the namespace, instead of web-2
+	blocks     int
+}
+
+func openTutorial(t *testing.T, path, name string) *tutorial {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &tutorial{t: t, path: path, text: string(text), name: name}
+}
+
+// file is one of the example, with the names of the test.
+func (d *tutorial) file(name string) string {
+	d.t.Helper()
+	text, err := os.ReadFile("../../examples/taking-over/" + name)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return regexp.MustCompile(`web-2\b([^-]|$)`).ReplaceAllString(string(text), d.name+"$1")
+}
+
+var moment = regexp.MustCompile(`"20\d\d-[^"]*Z"`)
+
+// shows holds the next block of JSON to what was printed.
+func (d *tutorial) shows(v any) {
+	d.t.Helper()
+	var buf bytes.Buffer
+	out := json.NewEncoder(&buf)
+	out.SetEscapeHTML(false)
+	out.SetIndent("", "  ")
+	if err := out.Encode(v); err != nil {
+		d.t.Fatal(err)
+	}
+	got := moment.ReplaceAllString(strings.ReplaceAll(buf.String(), d.name, "web-2"), `"2026-11-20T12:00:00Z"`)
+	parts := strings.SplitAfter(d.text, "```json\n")
+	d.blocks++
+	if len(parts) <= d.blocks {
+		d.t.Fatalf("%s has only %d blocks of JSON", d.path, len(parts)-1)
+	}
+	block, rest, _ := strings.Cut(parts[d.blocks], "```")
+	if got == block {
+		return
+	}
+	if !*update {
+		d.t.Errorf("%s shows\n%sand it is\n%s", d.path, block, got)
+		return
+	}
+	parts[d.blocks] = got + "```" + rest
+	d.text = strings.Join(parts, "")
+	if err := os.WriteFile(d.path, []byte(d.text), 0o644); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// A differing is what a filter of the tutorial leaves of a cluster's status.
+type differing struct {
+	ClusterName      string                        `json:"clusterName"`
+	FailedPlacements []api.FailedResourcePlacement `json:"failedPlacements"`
+	DiffedPlacements []api.DiffedResourcePlacement `json:"diffedPlacements,omitempty"`
+}
+
+// refused is what the command line and jq answer to the tutorial's question.
+func (d *daemon) refused() []differing {
+	d.t.Helper()
+	var p api.ClusterResourcePlacement
+	text := d.gitfleet("get", "crp", "web-2-crp", "-o", "json", "--server", "http://"+d.address)
+	if err := json.Unmarshal([]byte(text), &p); err != nil {
+		d.t.Fatalf("%v:\n%s", err, text)
+	}
+	var out []differing
+	for _, c := range p.Status.PlacementStatuses {
+		if c.FailedPlacements != nil {
+			out = append(out, differing{c.ClusterName, c.FailedPlacements, c.DiffedPlacements})
+		}
+	}
+	return out
+}
+
 // The steps of the takeover tutorial, as a user walks them: a commit says Never,
 // and the status lists what would be taken over; IfNoDiff takes what is equal and
 // shows how the rest differs; Always takes all of it. Nothing is changed before a
 // commit says so.
 func TestTakeOverTutorial(t *testing.T) {
 	d := newDaemon(t)
+	doc := openTutorial(t, "../../docs/taking-over.md", d.name)
 	ctx := context.Background()
 	member := d.clients["member-2"]
 	if _, err := member.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: d.name, Labels: map[string]string{"app": d.name}}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	theirs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "one"}, Data: map[string]string{"value": "theirs", "more": "x"}}
+	theirs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "settings"}, Data: map[string]string{"greeting": "Hello", "more": "x"}}
 	if _, err := member.CoreV1().ConfigMaps(d.name).Create(ctx, theirs, metav1.CreateOptions{FieldManager: "kubectl-create"}); err != nil {
 		t.Fatal(err)
 	}
 	placement := func(whenToTakeOver string) map[string]string {
-		return map[string]string{"placement.yaml": `apiVersion: placement.kubernetes-fleet.io/v1
-kind: ClusterResourcePlacement
-metadata:
-  name: web-2-crp
-spec:
-  resourceSelectors:
-  - {group: "", version: v1, kind: Namespace, labelSelector: {matchLabels: {app: ` + d.name + `}}}
-  policy: {placementType: PickAll}
-  strategy:
-    type: RollingUpdate
-    rollingUpdate: {maxUnavailable: 100%, unavailablePeriodSeconds: 1}
-    applyStrategy: {whenToTakeOver: ` + whenToTakeOver + `}
-`}
+		return map[string]string{"placement.yaml": strings.Replace(doc.file("placement.yaml"), "whenToTakeOver: Never", "whenToTakeOver: "+whenToTakeOver, 1)}
 	}
-	d.repo.Commit(t, "main", map[string]string{
-		"app.yaml": "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: " + d.name + "\n  labels: {app: " + d.name + "}\n---\n" + yamlConfigMap(d.name, "one", "ours"),
-	})
+	d.repo.Commit(t, "main", map[string]string{"app.yaml": doc.file("app.yaml")})
 	step := d.repo.Commit(t, "main", placement("Never"))
 	d.start()
-	inForce := func(r *status.Report) bool { return r.Source.InForce.Hash == step && len(r.Placements) == 1 }
-	said := func(r *status.Report, cluster string) (failed, differing []string) {
-		for _, c := range r.Placements[0].Status.PlacementStatuses {
-			if c.ClusterName != cluster {
-				continue
+	judged := func(objects int) {
+		t.Helper()
+		d.until(fmt.Sprintf("%d objects fail at %s", objects, step), func(r *status.Report) bool {
+			if r.Source.InForce.Hash != step || len(r.Placements) != 1 {
+				return false
 			}
-			for _, f := range c.FailedPlacements {
-				failed = append(failed, fmt.Sprintf("%s %s %s: %s", f.Kind, f.Name, f.Condition.Reason, f.Condition.Message))
+			failed, clusters := 0, r.Placements[0].Status.PlacementStatuses
+			for _, c := range clusters {
+				failed += len(c.FailedPlacements)
 			}
-			for _, f := range c.DiffedPlacements {
-				for _, o := range f.ObservedDiffs {
-					differing = append(differing, fmt.Sprintf("%s %s %s hub=%s member=%s", f.Kind, f.Name, o.Path, o.ValueInHub, o.ValueInMember))
-				}
-			}
-		}
-		slices.Sort(failed)
-		return failed, differing
+			return len(clusters) == 3 && failed == objects
+		})
 	}
-	value := func() string {
-		cm, err := member.CoreV1().ConfigMaps(d.name).Get(ctx, "one", metav1.GetOptions{})
+	greets := func(want string) {
+		t.Helper()
+		cm, err := member.CoreV1().ConfigMaps(d.name).Get(ctx, "settings", metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return fmt.Sprintf("%s %s %t", cm.Data["value"], cm.Data["more"], cm.Labels[api.ManagedByLabel] == d.name)
-	}
-	expect := func(what string, wantFailed, wantDiffering []string, wantValue string) {
-		t.Helper()
-		var failed, differing []string
-		d.until(what, func(r *status.Report) bool {
-			if !inForce(r) {
-				return false
-			}
-			failed, differing = said(r, "member-2")
-			return slices.Equal(failed, wantFailed) && slices.Equal(differing, wantDiffering)
-		})
-		if got := value(); got != wantValue {
-			t.Errorf("%s: on the member: %s, want %s", what, got, wantValue)
+		if got := fmt.Sprintf("%s %s %t", cm.Data["greeting"], cm.Data["more"], cm.Labels[api.ManagedByLabel] == d.name); got != want {
+			t.Errorf("on the member: %s, want %s", got, want)
 		}
 	}
 
-	const notOurs = "NotTakenOver: Failed to apply the manifest (error: no ownership of the object in the member cluster; takeover is needed)"
-	expect("Never: what is there is listed and untouched",
-		[]string{"ConfigMap one " + notOurs, "Namespace " + d.name + " " + notOurs}, nil, "theirs x false")
+	judged(2)
+	greets("Hello x false")
+	doc.shows(d.refused())
 	d.eventually("applied where nothing was", func() bool {
-		return d.configMap("member-1", "one")["value"] == "ours" && d.configMap("member-3", "one")["value"] == "ours"
+		return d.configMap("member-1", "settings")["greeting"] == "Welcome" && d.configMap("member-3", "settings")["greeting"] == "Welcome"
 	})
 
 	step = d.repo.Commit(t, "main", placement("IfNoDiff"))
-	expect("IfNoDiff: what is equal is taken, the rest is shown",
-		[]string{"ConfigMap one FailedToTakeOver: Failed to apply the manifest (error: cannot take over object: configuration differences are found between the manifest object and the corresponding object in the member cluster)"},
-		[]string{"ConfigMap one /data/value hub=ours member=theirs"}, "theirs x false")
+	judged(1)
+	greets("Hello x false")
+	doc.shows(d.refused())
 	if ns, err := member.CoreV1().Namespaces().Get(ctx, d.name, metav1.GetOptions{}); err != nil || ns.Labels[api.ManagedByLabel] != d.name {
 		t.Errorf("the namespace, which is equal, was not taken over: %v", err)
 	}
 
 	step = d.repo.Commit(t, "main", placement("Always"))
-	expect("Always: all is taken", nil, nil, "ours x true")
 	d.applied(step)
+	greets("Welcome x true")
 }
