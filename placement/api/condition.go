@@ -171,6 +171,8 @@ const (
 	PlacementWarning = "PlacementWarning"
 	// DeletionHeld: the deletion brake holds an object.
 	DeletionHeld = "DeletionHeld"
+	// Resumed: what was Suspended is not to be left as it is any more.
+	Resumed = "Resumed"
 	// CommitInForce and CommitRefused: what became of a new commit.
 	CommitInForce = "CommitInForce"
 	CommitRefused = "CommitRefused"

@@ -3,7 +3,6 @@ package status
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -148,12 +147,12 @@ func newQuestion(p *plan.Placement, s api.PlacementStatus) question {
 // it does: to all clusters, or, if cluster is not empty, to that one. The error
 // is an *UnknownError if there is no such thing.
 func (r *Report) Explain(name, cluster string) (*Explanation, error) {
-	q, ok := r.questions[name]
-	if !ok {
-		return nil, &UnknownError{What: "placement", Name: name, Exist: slices.Sorted(maps.Keys(r.questions))}
+	q, err := r.asked(name)
+	if err != nil {
+		return nil, err
 	}
 	e := q.outline
-	e.Commit = r.commit
+	e.Commit = r.Head.Commit.Hash
 	e.Clusters = []ExplainedCluster{}
 	if q.request == nil {
 		return &e, nil
@@ -170,6 +169,22 @@ func (r *Report) Explain(name, cluster string) (*Explanation, error) {
 		return nil, &UnknownError{What: "cluster", Name: cluster, Exist: names}
 	}
 	return &e, nil
+}
+
+// asked returns what the scheduler was asked about a placement.
+func (r *Report) asked(name string) (*question, error) {
+	var exist []string
+	for _, t := range r.told {
+		switch {
+		case t.of.Spec == nil: // it is being removed
+		case t.detail.Placement == name:
+			return &t.question, nil
+		default:
+			exist = append(exist, t.detail.Placement)
+		}
+	}
+	slices.Sort(exist)
+	return nil, &UnknownError{What: "placement", Name: name, Exist: exist}
 }
 
 func explained(c placement.Explanation) ExplainedCluster {

@@ -22,6 +22,7 @@ type Memo struct {
 	placements map[api.PlacementKey]*told
 	clusters   map[string]*toldCluster
 	source     Source
+	suspended  map[ledger.Subject]ledger.Suspension
 	// events are those told last, news those since.
 	events, news []Event
 }
@@ -68,7 +69,7 @@ func (m *Memo) placement(in Input, p *plan.Placement) *told {
 	if t.cluster != nil {
 		t.mirror = b.mirror(t.cluster, old.mirrored())
 	}
-	t.question, t.asked = newQuestion(p, s), true
+	t.question = newQuestion(p, s)
 	return t
 }
 
@@ -150,6 +151,9 @@ func (m *Memo) end(in Input) []Event {
 	m.forget(in)
 	m.news = append(sourceEvents(m.source, in.Source, in.Now), m.news...)
 	m.source = in.Source
+	suspended := standing(in)
+	m.news = append(m.news, suspensionEvents(m.suspended, suspended, in.Now)...)
+	m.suspended = suspended
 	m.events, m.news = record(m.events, m.news), nil
 	return m.events
 }

@@ -100,3 +100,15 @@ func TestPendingSince(t *testing.T) {
 		}
 	}
 }
+
+// What is told of many placements of which there is no news costs no more than
+// what is told of a few.
+func TestWithoutNewsNothingIsBuilt(t *testing.T) {
+	cost := func(placements int) float64 {
+		s := settled(t, 3, placements)
+		return testing.AllocsPerRun(5, func() { s.build() })
+	}
+	if few, many := cost(3), cost(150); many > few+10 {
+		t.Errorf("%.0f allocations for 150 placements, %.0f for 3", many, few)
+	}
+}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/txtar"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/yaml"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
@@ -55,6 +56,8 @@ var update = flag.Bool("update", false, "rewrite what the scenes expect")
 //	conditions web         the same of the placement's conditions alone
 //	cluster east           the same of a member
 //	drifts                 the same of everything that differs or did
+//	suspend web 10m        somebody wants the placement left alone for a while
+//	resume web             or no more
 //	remote WORDS…          the remote cannot be read, or, with no words, can
 //	events                 what has happened since it was last asked for
 func TestScenes(t *testing.T) {
@@ -138,11 +141,7 @@ func (s *scene) do(words []string, data string) (out string, answers bool) {
 	case "restart":
 		s.restart()
 	case "tick":
-		d, err := time.ParseDuration(args[0])
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		s.now = s.now.Add(d)
+		s.now = s.now.Add(s.duration(args[0]))
 	case "status":
 		return s.yaml(s.status(args[0])), true
 	case "mirror":
@@ -152,6 +151,10 @@ func (s *scene) do(words []string, data string) (out string, answers bool) {
 		return s.yaml(s.status(args[0]).Conditions), true
 	case "drifts":
 		return s.yaml(s.report.Drifts), true
+	case "suspend":
+		s.in.Ledger.Suspend(ledger.Suspension{Subject: subjectOf(args[0]), By: "jo", Reason: "INC-1", Since: s.now, Until: s.now.Add(s.duration(args[1]))})
+	case "resume":
+		s.in.Ledger.Resume(subjectOf(args[0]))
 	case "remote":
 		s.source.Git.Error = strings.Join(args, " ")
 	case "events":
@@ -163,6 +166,19 @@ func (s *scene) do(words []string, data string) (out string, answers bool) {
 		s.t.Fatalf("%s is no part of a scene", words[0])
 	}
 	return "", false
+}
+
+func (s *scene) duration(text string) time.Duration {
+	s.t.Helper()
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return d
+}
+
+func subjectOf(placement string) ledger.Subject {
+	return ledger.Subject{Placement: api.PlacementKey{Name: placement}}
 }
 
 func (s *scene) commit(name string, files fstest.MapFS) {
@@ -190,7 +206,7 @@ func (s *scene) turn() {
 	}
 	// Whoever remembers nothing says the same.
 	in.Memo = nil
-	if again := status.Build(in); s.yaml(again.Placements) != s.yaml(s.report.Placements) || len(again.Transitions) > 0 {
+	if again := status.Build(in); !equality.Semantic.DeepEqual(again.Placements, s.report.Placements) || len(again.Transitions) > 0 {
 		s.t.Errorf("told anew:\n%s\n%v\nremembered:\n%s", s.yaml(again.Placements), again.Transitions, s.yaml(s.report.Placements))
 	}
 }

@@ -85,12 +85,10 @@ type Report struct {
 	Events []Event
 	// Transitions are the conditions that changed, for the ledger to remember.
 	Transitions []Transitions `json:"-"`
-	// commit is the one in force.
-	commit string
 	// Head is the snapshot in force; nil before there is one.
 	Head *hub.Snapshot `json:"-"`
-	// questions are what the scheduler was asked, by placement; see Explain.
-	questions map[string]question
+	// told is where it all comes from; see Explain.
+	told []*told
 }
 
 // A Detail is what gitfleet knows of a placement beyond KubeFleet's status.
@@ -143,9 +141,13 @@ func Build(in Input) *Report {
 	if in.Memo == nil {
 		in.Memo = NewMemo()
 	}
-	r := &Report{At: in.Now, Source: in.Source, Head: in.Head, questions: make(map[string]question, len(in.Plan.Placements))}
+	n := len(in.Plan.Placements)
+	r := &Report{At: in.Now, Source: in.Source, Head: in.Head, Details: make([]Detail, 0, n), told: make([]*told, 0, n)}
+	if n > 0 {
+		r.Placements = make([]*api.ClusterResourcePlacement, 0, n)
+	}
 	if in.Head != nil {
-		r.Source.Warnings, r.commit = in.Head.Warnings, in.Head.Commit.Hash
+		r.Source.Warnings = in.Head.Warnings
 	}
 	for _, c := range in.Plan.Members {
 		r.Clusters = append(r.Clusters, in.Memo.cluster(c, in))
@@ -165,9 +167,7 @@ func Build(in Input) *Report {
 		if t.mirror != nil {
 			r.Statuses = append(r.Statuses, t.mirror)
 		}
-		if t.asked {
-			r.questions[p.Key.String()] = t.question
-		}
+		r.told = append(r.told, t)
 	}
 	r.Suspensions = suspensions(in)
 	r.Events = in.Memo.end(in)

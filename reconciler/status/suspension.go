@@ -1,6 +1,8 @@
 package status
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -40,6 +42,49 @@ func suspensions(in Input) []Suspension {
 		out = append(out, x)
 	}
 	return out
+}
+
+// standing are the suspensions in force.
+func standing(in Input) map[ledger.Subject]ledger.Suspension {
+	out := map[ledger.Subject]ledger.Suspension{}
+	for _, s := range in.Ledger.Suspensions() {
+		if !s.Ended(in.Now) {
+			out[s.Subject] = s
+		}
+	}
+	return out
+}
+
+// suspensionEvents say what was suspended and what goes on. What was so before
+// a restart is nothing new.
+func suspensionEvents(was, is map[ledger.Subject]ledger.Suspension, now time.Time) []Event {
+	if was == nil {
+		return nil
+	}
+	var out []Event
+	subjects := slices.SortedFunc(maps.Keys(is), ledger.Subject.Compare)
+	for _, s := range subjects {
+		if was[s] != is[s] {
+			out = append(out, aboutSubject(s, now, normal(api.Suspended, s.String()+" is "+is[s].String())))
+		}
+	}
+	for _, s := range slices.SortedFunc(maps.Keys(was), ledger.Subject.Compare) {
+		if _, still := is[s]; !still {
+			out = append(out, aboutSubject(s, now, normal(api.Resumed, s.String()+" is suspended no more")))
+		}
+	}
+	return out
+}
+
+func aboutSubject(s ledger.Subject, now time.Time, e Event) Event {
+	e.Cluster = s.Cluster
+	switch {
+	case s.Placement != api.PlacementKey{}:
+		return aboutPlacement(s.Placement, now, []Event{e})[0]
+	case s.Cluster != "":
+		return aboutCluster(s.Cluster, now, []Event{e})[0]
+	}
+	return about(RepositoryGroup, RepositoryKind, "", RepositoryName, now, []Event{e})[0]
 }
 
 // suspended says why something is left as it is; empty if it is not.
