@@ -1,7 +1,6 @@
 package status
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -60,9 +59,9 @@ const (
 // on all its clusters, or, if cluster is not empty, on that one. The error is an
 // *UnknownError if there is no such thing.
 func (r *Report) Tree(name, cluster string) (*Tree, error) {
-	q, ok := r.questions[name]
-	if !ok {
-		return nil, &UnknownError{What: "placement", Name: name, Exist: slices.Sorted(maps.Keys(r.questions))}
+	q, err := r.asked(name)
+	if err != nil {
+		return nil, err
 	}
 	t := &Tree{APIVersion: TreeVersion, Placement: name, Origin: q.outline.Origin, Clusters: []TreeCluster{}}
 	var names []string
