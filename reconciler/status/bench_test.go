@@ -83,15 +83,19 @@ func BenchmarkBuildAll(b *testing.B) {
 // A turn, and what is told of it, after one member said something new of one
 // placement.
 func BenchmarkTurnOneReport(b *testing.B) {
-	s := settled(b, 1000, 1000)
-	key := api.PlacementKey{Name: "p0007"}
-	cluster := s.in.Ledger.Placement(key).Entries()[0].Binding.Cluster
-	b.ReportAllocs()
-	for i := 0; b.Loop(); i++ {
-		s.now = s.now.Add(time.Millisecond)
-		s.says(cluster, s.last.Works[cluster][0], i%2)
-		s.resolve()
-		s.remember(s.build())
+	for _, n := range []int{250, 1000} {
+		b.Run(fmt.Sprintf("clusters=%d/placements=%d", n, n), func(b *testing.B) {
+			s := settled(b, n, n)
+			key := api.PlacementKey{Name: "p0007"}
+			cluster := s.in.Ledger.Placement(key).Entries()[0].Binding.Cluster
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				s.now = s.now.Add(time.Millisecond)
+				s.says(cluster, s.last.Works[cluster][0], i%2)
+				s.resolve()
+				s.remember(s.build())
+			}
+		})
 	}
 }
 

@@ -10,11 +10,13 @@ import (
 	"github.com/gitfleet/gitfleet/test/fleet"
 )
 
-// daemonAtWork measures the built program on three members, by the record that
+// daemonAtWork measures the built program on four members, by the record that
 // the members keep of their requests: the first sync, a while in which nothing
 // changes, a restart.
 func daemonAtWork(ctx context.Context, b *bed) (_ map[string]float64, err error) {
-	const idle = 20 * time.Second // of polls, one a second
+	// Two turns of everything that comes and goes: polls every second, probes every
+	// ten, turns every thirty, observations every minute.
+	const idle = 130 * time.Second
 	f, err := b.clusters(ctx, true)
 	if err != nil {
 		return nil, err

@@ -81,14 +81,14 @@ func (b *bed) note(format string, args ...any) {
 	fmt.Fprintf(b.progress, "# "+format+"\n", args...)
 }
 
-// clusters returns three clusters that run. With audit they keep a record of what
+// clusters returns four clusters that run. With audit they keep a record of what
 // they are asked, which takes a little of their time.
 func (b *bed) clusters(ctx context.Context, audit bool) (*fleet.Fleet, error) {
 	if b.fleet != nil && b.audited == audit {
 		return b.fleet, nil
 	}
 	b.close()
-	f, err := fleet.Start(ctx, fleet.Options{Clusters: 3, Audit: audit, Output: io.Discard})
+	f, err := fleet.Start(ctx, fleet.Options{Clusters: 4, Audit: audit, Output: io.Discard})
 	if err != nil {
 		return nil, err
 	}

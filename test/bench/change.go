@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// oneChange measures commits that change one object on each of three members,
+// oneChange measures commits that change one object on each of four members,
 // from when they are seen to when they are applied, beside single applies of a
 // bare client that change one field.
 func oneChange(ctx context.Context, b *bed) (_ map[string]float64, err error) {

@@ -41,6 +41,11 @@ func of(scene, name string) figure { return figure{scene: scene, name: name} }
 // ns is the time that a Go benchmark takes for one operation.
 func ns(pkg, bench string) figure { return figure{pkg: pkg, bench: written(bench), name: "ns/op"} }
 
+// allocated is what a Go benchmark allocates for one operation.
+func allocated(pkg, bench string) figure {
+	return figure{pkg: pkg, bench: written(bench), name: "B/op"}
+}
+
 // figures are all that was measured.
 type figures map[figure]float64
 

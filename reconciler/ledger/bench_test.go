@@ -1,0 +1,53 @@
+package ledger
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// filled is a ledger of placements that hold a hundred clusters each, and a
+// store that has it.
+func filled(b *testing.B, placements int) (*Ledger, Store) {
+	b.Helper()
+	store := open(b, b.TempDir())
+	l := New()
+	for p := range placements {
+		key := api.PlacementKey{Name: fmt.Sprintf("p%04d", p)}
+		l.Note(key, Placement{})
+		for c := range 100 {
+			l.Bind(key, placement.Binding{Cluster: fmt.Sprintf("c%04d", c), Assigned: placement.Revision{Commit: "c1", Hash: "h1"}})
+		}
+	}
+	if err := store.Save(l); err != nil {
+		b.Fatal(err)
+	}
+	return l, store
+}
+
+// What one member said of one placement is saved: what that costs does not
+// depend on how much there is besides.
+func BenchmarkSave(b *testing.B) {
+	for _, placements := range []int{10, 1000} {
+		for _, changed := range []int{1, 100} {
+			b.Run(fmt.Sprintf("entries=%d/changed=%d", placements*100, changed), func(b *testing.B) {
+				l, store := filled(b, placements)
+				defer store.Close()
+				at := time.Unix(1_700_000_000, 0)
+				b.ReportAllocs()
+				for i := 0; b.Loop(); i++ {
+					at = at.Add(time.Millisecond)
+					for c := range changed {
+						l.Fold(WorkSeen{Cluster: fmt.Sprintf("c%04d", c), Placement: api.PlacementKey{Name: "p0007"}, At: at, Done: true, Untrackable: i % 2})
+					}
+					if err := store.Save(l); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
