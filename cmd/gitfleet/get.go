@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/status"
@@ -55,13 +54,19 @@ func newGet() *cobra.Command {
 	var output string
 	var watch bool
 	cmd := &cobra.Command{
-		Use:       "get crp|clusters [NAME]",
-		Short:     "Show placements or member clusters as the daemon sees them",
+		Use:   "get crp|clusters [NAME]",
+		Short: "Show placements or member clusters as the daemon sees them",
+		Example: `  gitfleet get crp -o wide
+  gitfleet get clusters east -o yaml
+  gitfleet get crp web -o jsonpath='{.status.placementStatuses[*].clusterName}'`,
 		Args:      cobra.RangeArgs(1, 2),
 		ValidArgs: []string{"crp", "clusters"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			v, err := findView(args[0])
 			if err != nil {
+				return err
+			}
+			if err := checkOutput(output); err != nil {
 				return err
 			}
 			show := func(r *status.Report) error { return v.show(cmd, r, output, args[1:]) }
@@ -80,7 +85,7 @@ func newGet() *cobra.Command {
 		},
 	}
 	at.bind(cmd.Flags())
-	cmd.Flags().StringVarP(&output, "output", "o", "table", "table, wide, json or yaml")
+	cmd.Flags().StringVarP(&output, "output", "o", "table", outputs)
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "go on and print each change")
 	return cmd
 }
@@ -98,8 +103,7 @@ func findView(name string) (view, error) {
 
 func (v view) show(cmd *cobra.Command, r *status.Report, output string, names []string) error {
 	out := cmd.OutOrStdout()
-	switch output {
-	case "table", "wide":
+	if output == "table" || output == "wide" {
 		t := v.table(r, output == "wide").only(names)
 		if len(names) > 0 && len(t.rows) == 0 {
 			return fmt.Errorf("%s: not found", names[0])
@@ -107,22 +111,12 @@ func (v view) show(cmd *cobra.Command, r *status.Report, output string, names []
 		t.print(out)
 		tellSource(cmd.ErrOrStderr(), r)
 		return nil
-	case "json", "yaml":
-		doc, err := document(v.items(r), names)
-		if err != nil {
-			return err
-		}
-		if output == "json" {
-			return writeJSON(out, doc)
-		}
-		raw, err := yaml.Marshal(doc)
-		if err != nil {
-			return err
-		}
-		_, err = out.Write(raw)
+	}
+	doc, err := document(v.items(r), names)
+	if err != nil {
 		return err
 	}
-	return fmt.Errorf("-o %s: use table, wide, json or yaml", output)
+	return writeDocument(out, doc, output)
 }
 
 // document is a list, as kubectl writes one, or the one thing that was asked for

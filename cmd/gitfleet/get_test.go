@@ -151,6 +151,12 @@ func TestGet(t *testing.T) {
 		"starting":         {"crp", starting},
 		"view-unknown":     {"pods", address},
 		"output-unknown":   {"crp -o xml", address},
+		"crp-name":         {"crp -o name", address},
+		"clusters-name":    {"cluster west -o name", address},
+		"crp-path":         {"crp -o jsonpath={range.items[*]}{.metadata.name}={.status.observedResourceIndex};{end}", address},
+		"crp-one-path":     {"crp web -o jsonpath=status.placementStatuses[0].clusterName", address},
+		"path-nothing":     {"crp -o jsonpath=", address},
+		"path-broken":      {"crp -o jsonpath={.items[", address},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

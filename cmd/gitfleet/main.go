@@ -56,7 +56,7 @@ func newRoot() *cobra.Command {
 		Long: `gitfleet reads placements and manifests from a Git repository, decides which
 member clusters get what, rolls it out gradually, and keeps it there.
 
-Exit codes: 0 fine or nothing to do, 1 differences or problems found, 2 error.`,
+Exit codes: 0 done, or yes; 1 the answer is no: differences, problems, not yet; 2 error.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
@@ -64,10 +64,13 @@ Exit codes: 0 fine or nothing to do, 1 differences or problems found, 2 error.`,
 		newRun(), newValidate(), newRender(), newPlan(), newExplain(),
 		newStatus(), newGet(), newDescribe(), newTree(), newEvents(), newHistory(), newWait(),
 		newSuspend(), newResume(), newSync(), newRollback(),
-		newState(),
-		newVersion(),
+	root.AddCommand(
+		newRun(), newValidate(), newRender(), newPlan(), newExplain(),
+		newStatus(), newGet(), newDescribe(), newTree(), newEvents(), newHistory(), newWait(),
+		newSuspend(), newResume(), newSync(), newRollback(), newKubeconfig(), newState(),
+		newBugReport(), newVersion(),
 	)
-	root.AddCommand(newKubeconfig())
+	completeNames(root)
 	return root
 }
 

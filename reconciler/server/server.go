@@ -89,6 +89,8 @@ func (s *Server) newest() (*status.Report, uint64, <-chan struct{}) {
 //	GET /explain        why a placement goes where it does, as JSON:
 //	                    ?placement=crp/NAME or rp/NAMESPACE/NAME, and &cluster=NAME
 //	                    for one cluster only
+//	GET /names          the names of placements and clusters, as JSON
+//	GET /debug/goroutines   what the process is doing, as text
 //	GET /healthz        200 as long as the process works
 //	GET /readyz         200 once there is a commit in force
 //	GET /metrics        for Prometheus
@@ -99,6 +101,8 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /report", s.serveReport)
 	mux.HandleFunc("GET /explain", s.serveExplain)
 	mux.HandleFunc("GET /tree", s.serveTree)
+	mux.HandleFunc("GET /names", s.serveNames)
+	mux.HandleFunc("GET /debug/goroutines", serveGoroutines)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("ok\n")) })
 	mux.HandleFunc("GET /readyz", s.serveReady)
 	mux.Handle("GET /metrics", s.metrics)

@@ -25,6 +25,11 @@ var owners = []struct {
 		"only members are spoken to, and cmd hands over their credentials",
 	},
 	{
+		[]string{"k8s.io/client-go/util/jsonpath"},
+		[]string{"cmd/gitfleet"},
+		"it is for what a person asks on the command line",
+	},
+	{
 		[]string{"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "github.com/fluxcd/pkg", "k8s.io/kubectl", "k8s.io/cli-runtime"},
 		[]string{"reconciler/member", "reconciler/server/access"},
 		"only reconciler/member speaks to clusters",

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+func newBugReport() *cobra.Command {
+	var at connection
+	var config, file string
+	cmd := &cobra.Command{
+		Use:   "bugreport",
+		Short: "Gather what helps to find a fault, without secrets",
+		Long: `Bugreport writes a tar.gz with what the daemon says of everything, its metrics,
+what it is doing, its recent history, the versions, and, with --config, its
+configuration. What cannot be had is named in errors.txt.
+
+The daemon never tells values of Secrets. What looks like a credential
+nevertheless is taken out of every file, and so is what the files and variables
+hold that the configuration names as secret. Names of objects, clusters, people
+and messages of errors are in it: look at it before you give it away.`,
+		Example: `  gitfleet bugreport --config gitfleet.yaml`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := at.client()
+			if err != nil {
+				return err
+			}
+			now := time.Now()
+			if file == "" {
+				file = "gitfleet-" + now.UTC().Format("20060102-150405") + ".tar.gz"
+			}
+			b := newBundle(config)
+			for _, own := range []string{at.tokenFile, at.keyFile} {
+				if text, err := os.ReadFile(own); err == nil {
+					b.censor.know(text)
+				}
+			}
+			b.gather(cmd.Context(), c)
+			if err := b.write(file, now); err != nil {
+				return err
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), file)
+			if len(b.errs) > 0 {
+				return fmt.Errorf("not all could be had; %s has the rest:\n%w", file, errors.Join(b.errs...))
+			}
+			return nil
+		},
+	}
+	at.bind(cmd.Flags())
+	cmd.Flags().StringVar(&config, "config", "", "configuration file of the daemon")
+	cmd.Flags().StringVarP(&file, "file", "f", "", "file to write (default gitfleet-TIME.tar.gz)")
+	return cmd
+}
+
+// A bundle is what goes into a bug report.
+type bundle struct {
+	config string // a file; empty if there is none
+	files  []bundled
+	errs   []error
+	censor *censor
+}
+
+type bundled struct {
+	name string
+	text []byte
+}
+
+func newBundle(config string) *bundle { return &bundle{config: config, censor: &censor{}} }
+
+func (b *bundle) add(name string, text []byte, err error) {
+	if err != nil {
+		b.errs = append(b.errs, fmt.Errorf("%s: %w", name, err))
+	}
+	if len(text) > 0 {
+		b.files = append(b.files, bundled{name, text})
+	}
+}
+
+// newestEntries is how much of the history goes into a report.
+const newestEntries = 5000
+
+// gather asks for everything. One thing that cannot be had does not keep the
+// others out.
+func (b *bundle) gather(ctx context.Context, c *client) {
+	b.add("versions.txt", []byte(fmt.Sprintf("client %s %s/%s\n", version(), runtime.GOOS, runtime.GOARCH)), nil)
+	if b.config != "" {
+		text, err := os.ReadFile(b.config)
+		if err == nil {
+			err = b.censor.learn(b.config)
+		}
+		b.add("gitfleet.yaml", text, err)
+	}
+	for _, f := range []struct {
+		name, path string
+		query      url.Values
+	}{
+		{"report.json", "/report", nil},
+		{"metrics.txt", "/metrics", nil},
+		{"goroutines.txt", "/debug/goroutines", nil},
+		{"history.jsonl", "/history", url.Values{"newest": {strconv.Itoa(newestEntries)}}},
+	} {
+		text, err := c.text(ctx, f.path, f.query)
+		b.add(f.name, text, err)
+	}
+}
+
+// text asks for something as it is.
+func (c *client) text(ctx context.Context, path string, query url.Values) ([]byte, error) {
+	resp, err := c.do(ctx, http.MethodGet, path, query, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	return io.ReadAll(resp.Body)
+}
+
+// write writes the file, which only its owner may read.
+func (b *bundle) write(file string, now time.Time) error {
+	if len(b.errs) > 0 {
+		text := errors.Join(b.errs...).Error() + "\n"
+		b.files = append(b.files, bundled{"errors.txt", []byte(text)})
+	}
+	var out bytes.Buffer
+	zipped := gzip.NewWriter(&out)
+	archive := tar.NewWriter(zipped)
+	for _, f := range b.files {
+		text := b.censor.clean(f.text)
+		header := &tar.Header{Name: "gitfleet-bugreport/" + f.name, Mode: 0o600, Size: int64(len(text)), ModTime: now}
+		if err := archive.WriteHeader(header); err != nil {
+			return err
+		}
+		if _, err := archive.Write(text); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(archive.Close(), zipped.Close()); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	_, err = f.Write(out.Bytes())
+	return errors.Join(err, f.Close())
+}
+
+// secretKeys are the settings that name a file or a variable with a secret.
+func secretKeys(c *Config) (files, variables []string) {
+	for _, s := range c.settings() {
+		value, isText := s.value.(*string)
+		if !isText || *value == "" {
+			continue
+		}
+		key := strings.ToLower(s.key)
+		switch {
+		case strings.HasSuffix(key, "env"):
+			variables = append(variables, *value)
+		case strings.HasSuffix(key, "file") && !strings.HasSuffix(key, "cafile") && !strings.HasSuffix(key, "certfile"):
+			files = append(files, *value)
+		}
+	}
+	return files, variables
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"bytes"
+	"encoding/base64"
+	"os"
+	"regexp"
+	"slices"
+
+	"github.com/spf13/pflag"
+)
+
+// A censor takes out of texts what nobody else is to read.
+type censor struct{ secrets [][]byte }
+
+// censored stands for what was taken out.
+const censored = "[removed]"
+
+// patterns are what credentials look like. Of each the part after the first
+// group goes.
+var patterns = []*regexp.Regexp{
+	regexp.MustCompile(`()-----BEGIN [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----[\s\S]*?-----END [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----`),
+	regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://)[^/\s"'@]+@`),
+	regexp.MustCompile(`()\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]*)?`),
+	regexp.MustCompile(`()\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_-]{16,}|AKIA[A-Z0-9]{16}|xox[abprs]-[A-Za-z0-9-]{10,})`),
+	regexp.MustCompile(`(?i)(\bauthorization["']?\s*[:=]\s*["']?[a-z]+\s+)[A-Za-z0-9+/=._~-]{4,}`),
+	regexp.MustCompile(`(?i)(\bbearer\s+)[A-Za-z0-9+/=._~-]{16,}`),
+	regexp.MustCompile(`(?i)(\b(?:password|passwd|passphrase|api[_-]?key|client[_-]?secret|access[_-]?key|token)["']?\s*[:=]\s*["']?)[^\s"',;&}]{4,}`),
+}
+
+// leastSecret is how long a secret must be to be looked for: a shorter one is
+// in every text.
+const leastSecret = 6
+
+// learn finds out the secrets that a configuration names. One that cannot be read
+// here cannot be in a text from here either, and is no error.
+func (c *censor) learn(config string) error {
+	cfg, err := readConfig(config, pflag.NewFlagSet("", pflag.ContinueOnError))
+	if err != nil {
+		return err
+	}
+	files, variables := secretKeys(&cfg)
+	for _, f := range files {
+		if text, err := os.ReadFile(f); err == nil {
+			c.know(text)
+		}
+	}
+	for _, v := range variables {
+		c.know([]byte(os.Getenv(v)))
+	}
+	return nil
+}
+
+// know has a secret taken out from now on, also in base64, and each of its
+// lines.
+func (c *censor) know(secret []byte) {
+	for _, part := range append(bytes.Split(secret, []byte("\n")), secret) {
+		if part = bytes.TrimSpace(part); len(part) < leastSecret {
+			continue
+		}
+		c.secrets = append(c.secrets, part)
+		for _, e := range []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding} {
+			c.secrets = append(c.secrets, []byte(e.EncodeToString(part)))
+		}
+	}
+	// Longer ones first: one may be a part of another.
+	slices.SortFunc(c.secrets, func(a, b []byte) int { return len(b) - len(a) })
+}
+
+// clean returns a text without secrets.
+func (c *censor) clean(text []byte) []byte {
+	for _, s := range c.secrets {
+		text = bytes.ReplaceAll(text, s, []byte(censored))
+	}
+	for _, p := range patterns {
+		text = p.ReplaceAll(text, []byte("${1}"+censored))
+	}
+	return text
+}
