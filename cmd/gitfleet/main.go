@@ -56,7 +56,7 @@ func newRoot() *cobra.Command {
 		Long: `gitfleet reads placements and manifests from a Git repository, decides which
 member clusters get what, rolls it out gradually, and keeps it there.
 
-Exit codes: 0 done, or yes; 1 the answer is no: differences, problems, not yet; 2 error.`,
+Exit codes: 0 done, or yes; 1 the answer is no: differences, warnings, not yet; 2 error.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}

@@ -31,7 +31,9 @@ func newRun() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run --config gitfleet.yaml",
 		Short: "Run the daemon: follow the repository and keep the fleet as it says",
-		Args:  cobra.NoArgs,
+		Example: `  gitfleet run --config gitfleet.yaml
+  gitfleet run --url https://git.example.com/fleet --kubeconfig-dir /etc/gitfleet/members --log-level debug`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := loadConfig(path, cmd.Flags())
 			if err != nil {
