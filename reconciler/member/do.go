@@ -103,7 +103,10 @@ func (s *session) careful(ctx context.Context, t task) outcome {
 	if err != nil {
 		return s.unread(o, diff.ReadFailed(err), err)
 	}
-	saw := sight{live, s.rivals(ctx, t, live)}
+	saw := sight{live: live}
+	if !s.reports(t.placement) {
+		saw.rivals = s.rivals(ctx, t, live)
+	}
 	facts := diff.Case{Live: diff.Absent, Strategy: s.works[t.placement].Strategy}
 	if live != nil {
 		facts = s.facts(t, live)

@@ -145,6 +145,8 @@ func (s *session) recall(o *outcome) {
 		}, was != api.DriftStanding)
 		if was != api.DriftStanding {
 			s.cfg.Metrics.Undone.WithLabelValues(s.cfg.Name).Inc()
+			s.cfg.Log.Warn("object differs from what was applied, and is left as it is", "cluster", s.cfg.Name, "placement", p.String(),
+				"object", id.String(), "by", by(diff.Actors(o.diffs)), "paths", pathsOf(o.diffs))
 		}
 	case o.written != nil && o.live != nil && leavesFields(o.manifest):
 		if left := ignored(o.task, o.live); len(left) > 0 {

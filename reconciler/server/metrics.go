@@ -21,11 +21,12 @@ var (
 	gitFailures    = describe("git_failures", "Polls of the remote that failed since the last success.")
 	clusterHealthy = describe("cluster_healthy", "1 if the member cluster answers and is ready.", "cluster")
 	placementState = describe("placement_clusters", "Clusters of a placement by how far they are.", "placement", "state")
+	drifted        = describe("drifted_objects", "Objects on clusters that differ from what the hub wants, by placement and what is done about it.", "placement", "state")
 )
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{headInfo, headProblems, gitLastSuccess, gitFailures, clusterHealthy, placementState} {
+	for _, d := range []*prometheus.Desc{headInfo, headProblems, gitLastSuccess, gitFailures, clusterHealthy, placementState, drifted} {
 		ch <- d
 	}
 }
@@ -50,11 +51,32 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	for _, m := range r.Clusters {
 		gauge(clusterHealthy, answers(m), m.Name)
 	}
+	differ := differing(r.Drifts)
 	for i := range r.Details {
+		for _, state := range []api.DriftState{api.DriftStanding, api.DriftContested, api.DriftIgnored, api.DriftForeign} {
+			gauge(drifted, float64(differ[r.Details[i].Placement][state]), r.Details[i].Placement, string(state))
+		}
 		for state, n := range states(&r.Details[i]) {
 			gauge(placementState, float64(n), r.Details[i].Placement, state)
 		}
 	}
+}
+
+// differing counts by placement the objects that differ, each in one state. What
+// is over does not count.
+func differing(drifts []status.Drift) map[string]map[api.DriftState]int {
+	all := map[string]map[api.DriftState]int{}
+	for i := range drifts {
+		d := &drifts[i]
+		if d.State == api.DriftRepaired || d.State == api.DriftEnded {
+			continue
+		}
+		if all[d.Placement] == nil {
+			all[d.Placement] = map[api.DriftState]int{}
+		}
+		all[d.Placement][d.State]++
+	}
+	return all
 }
 
 func answers(m *api.MemberCluster) float64 {

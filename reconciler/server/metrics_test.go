@@ -36,6 +36,10 @@ func measured() *status.Report {
 			}},
 			{Placement: "rp/team/db"},
 		},
+		Drifts: []status.Drift{
+			{Placement: "crp/web", Cluster: "a", State: api.DriftStanding}, {Placement: "crp/web", Cluster: "b", State: api.DriftStanding},
+			{Placement: "crp/web", Cluster: "c", State: api.DriftRepaired}, {Placement: "crp/web", Cluster: "c", State: api.DriftForeign},
+		},
 	}
 }
 
@@ -62,6 +66,16 @@ func TestMetrics(t *testing.T) {
 gitfleet_cluster_healthy{cluster="east"} 1
 gitfleet_cluster_healthy{cluster="new"} 0
 gitfleet_cluster_healthy{cluster="west"} 0
+# HELP gitfleet_drifted_objects Objects on clusters that differ from what the hub wants, by placement and what is done about it.
+# TYPE gitfleet_drifted_objects gauge
+gitfleet_drifted_objects{placement="crp/web",state="contested"} 0
+gitfleet_drifted_objects{placement="crp/web",state="foreign"} 1
+gitfleet_drifted_objects{placement="crp/web",state="ignored"} 0
+gitfleet_drifted_objects{placement="crp/web",state="standing"} 2
+gitfleet_drifted_objects{placement="rp/team/db",state="contested"} 0
+gitfleet_drifted_objects{placement="rp/team/db",state="foreign"} 0
+gitfleet_drifted_objects{placement="rp/team/db",state="ignored"} 0
+gitfleet_drifted_objects{placement="rp/team/db",state="standing"} 0
 # HELP gitfleet_git_failures Polls of the remote that failed since the last success.
 # TYPE gitfleet_git_failures gauge
 gitfleet_git_failures 3

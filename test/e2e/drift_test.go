@@ -17,6 +17,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
 // remembered waits until the agent remembers a drift of an object as told.
@@ -257,4 +258,38 @@ func TestObjectMadeAnewIsForeign(t *testing.T) {
 	if got := (situation{a, ns, "one"}).outcome(ctx); got != "theirs, not ours" {
 		t.Errorf("it is %s", got)
 	}
+}
+
+// What was put back is told by the daemon also after it was killed and started
+// anew, and it goes on counting.
+func TestDriftIsRememberedOverARestart(t *testing.T) {
+	d := newDaemon(t)
+	commit := d.repo.Commit(t, "main", map[string]string{
+		"app.yaml":       yamlNamespace(d.name) + "---\n" + yamlConfigMap(d.name, "one", "a"),
+		"placement.yaml": yamlPlacement("all", d.name, pickAll),
+	})
+	d.start()
+	d.applied(commit)
+	repaired := func(n int) func(*status.Report) bool {
+		return func(r *status.Report) bool {
+			return slices.ContainsFunc(r.Drifts, func(f status.Drift) bool {
+				return f.Placement == "crp/all" && f.Cluster == "member-2" && f.Name == "one" && f.State == api.DriftRepaired && f.Count == n &&
+					len(f.By) == 1 && f.By[0].Manager == "tamperer" && len(f.Paths) == 1 && f.Paths[0].ValueInMember == fmt.Sprint("theirs ", n)
+			})
+		}
+	}
+	edit := func(value string) {
+		t.Helper()
+		_, err := d.clients["member-2"].CoreV1().ConfigMaps(d.name).Patch(context.Background(), "one", types.MergePatchType,
+			[]byte(`{"data":{"value":"`+value+`"}}`), metav1.PatchOptions{FieldManager: "tamperer"})
+		patched(t, err)
+	}
+	edit("theirs 1")
+	d.until("told", repaired(1))
+	d.kill()
+	d.start()
+	d.until("told after a restart", repaired(1))
+	d.applied(commit)
+	edit("theirs 2")
+	d.until("counted on", repaired(2))
 }

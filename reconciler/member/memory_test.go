@@ -1,0 +1,87 @@
+package member
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+)
+
+func driftOf(name string, state api.DriftState, seen int) ledger.Drift {
+	at := time.Date(2026, 11, 20, 12, 0, seen, 0, time.UTC)
+	return ledger.Drift{ID: api.ID{Kind: "ConfigMap", Namespace: "web", Name: name}, State: state, Count: 1, FirstSeen: at, LastSeen: at}
+}
+
+// Of very many objects the newest are remembered, and before all others those
+// that still differ.
+func TestMemoryIsBounded(t *testing.T) {
+	m, p := memory{}, api.PlacementKey{Name: "web"}
+	m.put(p, driftOf("standing", api.DriftStanding, 0))
+	for i := range 2 * mostDrifts {
+		m.put(p, driftOf(fmt.Sprintf("cm-%03d", i), api.DriftRepaired, i+1))
+	}
+	list := m.list(p)
+	if len(list) != mostDrifts {
+		t.Fatalf("%d objects are remembered, want %d", len(list), mostDrifts)
+	}
+	if first, last := list[0].ID.Name, list[mostDrifts-1].ID.Name; first != fmt.Sprintf("cm-%03d", mostDrifts+1) || last != "standing" {
+		t.Errorf("from %s to %s are remembered", first, last)
+	}
+}
+
+// What a placement does not have any more is forgotten, but not where nobody says
+// what it has.
+func TestMemoryGoesWithTheObject(t *testing.T) {
+	tests := map[string]struct {
+		works []work.Work
+		want  int
+	}{
+		"it has both":       {[]work.Work{{Manifests: []*work.Manifest{wanting("one"), wanting("two")}}}, 2},
+		"it has one":        {[]work.Work{{Manifests: []*work.Manifest{wanting("two")}}}, 1},
+		"nobody says":       {[]work.Work{{Keep: true}}, 2},
+		"it is removed":     {[]work.Work{{Remove: true}}, 0},
+		"it is not told of": {nil, 0},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			p := api.PlacementKey{Name: "web"}
+			a := New(Config{})
+			a.Recall(map[api.PlacementKey][]ledger.Drift{p: {driftOf("one", api.DriftRepaired, 1), driftOf("two", api.DriftStanding, 2)}})
+			works := map[api.PlacementKey]work.Work{}
+			for _, w := range test.works {
+				works[p] = w
+			}
+			a.memory.forget(works)
+			if got := a.memory.list(p); len(got) != test.want {
+				t.Errorf("remembered: %v", got)
+			}
+		})
+	}
+}
+
+func wanting(name string) *work.Manifest {
+	return &work.Manifest{Object: &api.Object{ID: api.ID{Kind: "ConfigMap", Namespace: "web", Name: name}}}
+}
+
+// A record of the ledger is written often: long values and long lists are told
+// only as far as a person needs them.
+func TestRememberedDifferencesAreShort(t *testing.T) {
+	var long []api.Difference
+	for i := range 40 {
+		long = append(long, api.Difference{PatchDetail: api.PatchDetail{Path: fmt.Sprint("/data/", i), ValueInHub: strings.Repeat("é", 5000), ValueInMember: "x"}})
+	}
+	got := shortened(long)
+	if len(got) != mostPaths || len(got[0].ValueInHub) > 2*mostValue || got[0].ValueInMember != "x" {
+		t.Errorf("%d differences, the first %+v", len(got), got[0])
+	}
+	if last := got[mostPaths-1]; last.Path != "/data/11 and 28 more path(s)" || last.ValueInHub != "(omitted)" {
+		t.Errorf("the last: %+v", last)
+	}
+	if len(long[0].ValueInHub) != 10000 || shortened(nil) != nil {
+		t.Error("what was given is changed")
+	}
+}
