@@ -56,7 +56,7 @@ func (in *Input) roll() Plan {
 	if b := in.broken(); b != nil {
 		p.Stopped = b.Cluster
 	}
-	left := in.allow(p.Budget)
+	left := in.allow(p.Budget, p.Stopped != "")
 	for i := range in.Bindings {
 		b := &in.Bindings[i]
 		if b.Removing {
@@ -71,30 +71,21 @@ func (in *Input) roll() Plan {
 
 // allow shares out the budget. Removals come first, of all there are, and
 // updates get the rest.
-func (in *Input) allow(budget Budget) allowance {
-	removals, waiting := 0, false
+func (in *Input) allow(budget Budget, stopped bool) allowance {
+	count := map[move]int{}
 	for i := range in.Bindings {
-		b := &in.Bindings[i]
-		if b.aside() {
-			continue
-		}
-		switch b.wants() {
-		case remove:
-			removals++
-		case add, update, repair:
-			waiting = true
+		if b := &in.Bindings[i]; !b.aside() {
+			count[b.wants()]++
 		}
 	}
 	down := max(budget.removable(), 0)
-	removals = min(removals, down)
-	return allowance{
-		removals:  removals,
-		updates:   down - removals,
-		additions: max(budget.addable(), 0),
-		// A cluster that is down does not help to keep enough available. It goes
-		// when nothing wanted has to move first; otherwise it could stay for ever.
-		brokenRemovals: !waiting,
-	}
+	removals := min(count[remove], down)
+	left := allowance{removals: removals, updates: down - removals, additions: max(budget.addable(), 0)}
+	// A cluster that is down does not help to keep enough available. It goes
+	// when nothing wanted can move first; otherwise it could stay for ever.
+	left.brokenRemovals = stopped || count[repair] == 0 &&
+		(count[update] == 0 || left.updates == 0) && (count[add] == 0 || left.additions == 0)
+	return left
 }
 
 // step decides on one cluster.
