@@ -241,7 +241,7 @@ func (r *Reconciler) ask(p *plan.Plan) {
 			delete(r.lost, hash)
 		}
 	}
-	for hash := range p.Commits {
+	for _, hash := range slices.Sorted(maps.Keys(p.Commits)) {
 		if r.past[hash] != nil || r.lost[hash] != nil || r.asked[hash] {
 			continue
 		}
