@@ -83,8 +83,8 @@ func (t *thinker) seen(p *Placement, c *OnCluster) rollout.Seen {
 		out.Health = rollout.DiffFailed
 	case !w.Applied() || c.UpToDate() && len(c.Content.Refused) > 0 || lasting(c.Claims.Yields):
 		out.Health = rollout.Failed
-	case len(c.Claims.Yields) > 0:
-		out.Health = rollout.Unavailable
+	// What passes on with another's rollout is there, in the other's content.
+	// Nobody waits for that: two rollouts could wait for each other for ever.
 	case !w.Available():
 		out.Health = rollout.Unavailable
 	case w.Untrackable > 0:

@@ -44,8 +44,9 @@ type stake struct {
 	// its rollout gets there. had are those it had until now, where that is not
 	// what it asks for.
 	told, later, had map[api.ID]*work.Manifest
-	// guess are objects that it may hold: what it was told is not known.
-	guess map[api.ID]bool
+	// guess are objects that it may hold: what it was told is not known. gone are
+	// those that it may have held, likewise.
+	guess, gone map[api.ID]bool
 	// early are objects of later that it gets now.
 	early map[api.ID]*work.Manifest
 	// left are the objects that were left to others until now.
@@ -139,7 +140,7 @@ func (s *settling) lookAhead(st *stake) {
 	case !c.UpToDate() || !c.Binding.Released():
 		st.later = s.cut(c.Content.Manifests)
 		for _, id := range c.Claims.Early {
-			if m := st.later[id]; m != nil {
+			if m := st.later[id]; m != nil && st.told[id] == nil {
 				st.early[id] = m
 			}
 		}
@@ -147,15 +148,21 @@ func (s *settling) lookAhead(st *stake) {
 }
 
 // guessFrom takes for held by a placement whose content is not known what
-// others leave to it.
+// others leave to it. If it is being removed, that goes with it.
 func (st *stake) guessFrom(others []*stake) {
-	if st.guess == nil {
+	goes := st.w != nil && st.w.Remove && st.c.had == nil
+	if st.guess == nil && !goes {
 		return
+	}
+	guess := st.guess
+	if goes {
+		guess = map[api.ID]bool{}
+		st.gone = guess
 	}
 	for _, o := range others {
 		for _, y := range o.c.Claims.Yields {
 			if y.To == st.key {
-				st.guess[y.ID] = true
+				guess[y.ID] = true
 			}
 		}
 	}
@@ -201,6 +208,6 @@ func (st *stake) wants(id api.ID) bool {
 
 // gaveUp reports whether the placement had the object until now.
 func (st *stake) gaveUp(id api.ID) bool {
-	had := st.had[id] != nil && !st.yields(id) || slices.Contains(st.c.Claims.Early, id)
+	had := st.had[id] != nil && !st.yields(id) || st.gone[id] || slices.Contains(st.c.Claims.Early, id)
 	return had && !st.reports && !st.asks(id)
 }

@@ -78,7 +78,7 @@ func (t *thinker) decide(p *Placement, record *ledger.Placement) {
 	t.clusters(p, before, record)
 	t.rollOut(p)
 	t.prove(p)
-	t.changes(p, before)
+	t.changes(p, before, record)
 	t.works(p)
 }
 
@@ -111,7 +111,7 @@ func (t *thinker) bindings(p *Placement, record *ledger.Placement) []placement.B
 		if !declared {
 			p.Unbind = append(p.Unbind, b.Cluster)
 		}
-		return !declared
+		return !declared || removed(record.Entry(b.Cluster))
 	})
 }
 
@@ -237,7 +237,7 @@ func (t *thinker) onCluster(b placement.Binding, record *ledger.Placement) *OnCl
 // removed, what it held: the removal ends, nothing is left behind, and what is
 // there counts until the rollout gets to the cluster.
 func (t *thinker) revive(c *OnCluster) {
-	if c.Binding.Released() || c.Entry == nil || !c.Entry.Binding.Removing || removed(c) {
+	if c.Binding.Released() || c.Entry == nil || !c.Entry.Binding.Removing || removed(c.Entry) {
 		return
 	}
 	if t.paused[c.Binding.Cluster] != "" {
@@ -248,24 +248,24 @@ func (t *thinker) revive(c *OnCluster) {
 }
 
 // changes lists what the ledger does not know yet.
-func (t *thinker) changes(p *Placement, before []placement.Binding) {
+func (t *thinker) changes(p *Placement, before []placement.Binding, record *ledger.Placement) {
 	old := make(map[string]placement.Binding, len(before))
 	for _, b := range before {
 		old[b.Cluster] = b
 	}
-	kept := p.Clusters[:0]
 	for _, c := range p.Clusters {
-		b := c.Binding
-		if b.Removing && removed(c) {
-			p.Unbind = append(p.Unbind, b.Cluster)
-			continue
-		}
-		kept = append(kept, c)
-		if was, ok := old[b.Cluster]; !ok || !same(was, b) {
-			p.Changed = append(p.Changed, b)
+		if was, ok := old[c.Binding.Cluster]; !ok || !same(was, c.Binding) {
+			p.Changed = append(p.Changed, c.Binding)
 		}
 	}
-	p.Clusters = kept
+	if record == nil {
+		return
+	}
+	for _, e := range record.Entries() {
+		if removed(e) && p.On(e.Binding.Cluster) == nil && !slices.Contains(p.Unbind, e.Binding.Cluster) {
+			p.Unbind = append(p.Unbind, e.Binding.Cluster)
+		}
+	}
 }
 
 func same(a, b placement.Binding) bool {
@@ -276,8 +276,8 @@ func same(a, b placement.Binding) bool {
 
 // removed reports whether the member says that nothing of the placement is left
 // on a cluster.
-func removed(c *OnCluster) bool {
-	return c.Entry != nil && c.Entry.Binding.Removing && c.Entry.Seen != nil && c.Entry.Seen.Removed
+func removed(e *ledger.Entry) bool {
+	return e != nil && e.Binding.Removing && e.Seen != nil && e.Seen.Removed
 }
 
 // remove takes a placement that is gone from Git off all clusters at once.
@@ -294,7 +294,7 @@ func (t *thinker) remove(p *Placement, record *ledger.Placement) {
 		c.Binding.AllowDelete = b.AllowDelete && record.Deleted || t.now.allowed
 		p.Clusters = append(p.Clusters, c)
 	}
-	t.changes(p, before)
+	t.changes(p, before, record)
 	p.Forget = len(p.Clusters) == 0
 	t.works(p)
 }
@@ -307,6 +307,6 @@ func (t *thinker) keep(p *Placement, before []placement.Binding, record *ledger.
 		c.Latest = b.Assigned
 		p.Clusters = append(p.Clusters, c)
 	}
-	t.changes(p, before)
+	t.changes(p, before, record)
 	t.works(p)
 }

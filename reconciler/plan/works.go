@@ -29,8 +29,12 @@ func (t *thinker) work(p *Placement, c *OnCluster) (work.Work, bool) {
 	case c.Binding.Removing:
 		w.Remove = true
 		// A cluster or content that goes is removed whatever becomes of the
-		// placement: only the end of the placement itself abandons.
+		// placement: only the end of the placement itself abandons. Where nothing
+		// is to be written nothing is deleted, and what is there is given up.
 		w.Abandon = p.Spec == nil && p.Record.Abandon
+		if w.Strategy.Type == api.ReportDiff {
+			w.Abandon, w.Strategy = true, api.ApplyStrategy{}
+		}
 	case !c.Binding.Released():
 		return w, false
 	case c.UpToDate() && c.Err == nil && c.Content.Hash != "":
