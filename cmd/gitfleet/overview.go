@@ -78,6 +78,8 @@ type overviewPlacement struct {
 	Unavailable []overviewReason `json:"unavailable,omitempty"`
 	// Stopped is the cluster that stops the rollout.
 	Stopped string `json:"stopped,omitempty"`
+	// Proven is the last commit whose content was available everywhere.
+	Proven string `json:"proven,omitempty"`
 }
 
 // An overviewReason is what some clusters have in common.
@@ -181,7 +183,7 @@ func placementStatuses(r *status.Report) map[string]*api.PlacementStatus {
 }
 
 func placementOverview(d *status.Detail, s *api.PlacementStatus, answers map[string]bool) overviewPlacement {
-	out := overviewPlacement{Name: d.Placement, Origin: d.Origin, Clusters: map[state]int{}, Commits: []string{}, Stopped: d.Stopped}
+	out := overviewPlacement{Name: d.Placement, Origin: d.Origin, Clusters: map[state]int{}, Commits: []string{}, Stopped: d.Stopped, Proven: d.Proven}
 	on := map[string]*api.PerClusterPlacementStatus{}
 	if s != nil {
 		for i := range s.PlacementStatuses {

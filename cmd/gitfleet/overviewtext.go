@@ -185,7 +185,11 @@ func (t *teller) placement(p *overviewPlacement, name int) {
 		t.note(red, "not scheduled: ", p.Trouble, 3)
 	}
 	if p.Stopped != "" {
-		t.note(red, "stopped: ", "by the failed update of "+p.Stopped, 2)
+		text := "by the failed update of " + p.Stopped
+		if p.Proven != "" {
+			text += "; last available on every cluster was " + short(p.Proven)
+		}
+		t.note(red, "stopped: ", text, 2)
 	}
 	t.reasons(red, "failed: ", p.Failed)
 	t.reasons(yellow, "not available: ", p.Unavailable)

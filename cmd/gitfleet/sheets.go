@@ -97,6 +97,7 @@ func (s *sheet) placement(r *status.Report, name string) {
 	s.field("Revision", st.ObservedResourceIndex)
 	s.list("Selects", selectedText(st.SelectedResources))
 	s.field("Stopped by", d.Stopped)
+	s.field("Proven by", short(d.Proven))
 	s.field("Internal error", d.Internal)
 	s.list("Warnings", d.Warnings)
 	s.heading("Conditions")

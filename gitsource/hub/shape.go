@@ -84,7 +84,9 @@ func (s *shaper) structure(v any, t reflect.Type, p *fieldPath) (any, bool) {
 		}
 	}
 	for _, f := range fields {
-		if f.required && m[f.name] == nil && !s.r.isMuted(p.child(f.name).String()) {
+		// An override's empty selector is every cluster's.
+		optional := t == reflect.TypeFor[api.ClusterSelector]() && p.key == "clusterSelector"
+		if f.required && !optional && m[f.name] == nil && !s.r.isMuted(p.child(f.name).String()) {
 			s.r.errorf(p.child(f.name), "required, and missing; add it")
 			s.r.mute(p.child(f.name))
 		}
