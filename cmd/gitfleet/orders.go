@@ -31,9 +31,9 @@ type orderAnswer struct {
 
 // mount has the server take orders.
 func (o *orders) mount(srv *server.Server) {
-	srv.Act("suspend", nil, obeying(o.loop.Suspend))
-	srv.Act("resume", nil, obeying(o.loop.Resume))
-	srv.Act("sync", nil, func(ctx context.Context, by string, body []byte) (any, error) {
+	srv.Act("suspend", obeying(o.loop.Suspend))
+	srv.Act("resume", obeying(o.loop.Resume))
+	srv.Act("sync", func(ctx context.Context, by string, body []byte) (any, error) {
 		order, err := readOrder(by, body)
 		if err != nil {
 			return nil, err

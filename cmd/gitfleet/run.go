@@ -12,7 +12,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/gitfleet/gitfleet/gitsource"
@@ -137,22 +136,15 @@ type members struct {
 }
 
 func newMembers(cfg Config, url string, log *slog.Logger, registry *prometheus.Registry) (*members, error) {
+	credentials, err := cfg.Members.credentials()
+	if err != nil {
+		return nil, err
+	}
 	m := &members{
-		cfg: cfg, credentials: cfg.Members.credentials(), encoder: member.NewEncoder(cfg.FleetName, url),
+		cfg: cfg, credentials: credentials, encoder: member.NewEncoder(cfg.FleetName, url),
 		metrics: member.NewMetrics(), limit: make(chan struct{}, cfg.Members.MaxRequests), log: log,
 	}
 	registry.MustRegister(m.metrics.Collectors()...)
-	if namespace := cfg.Members.SecretNamespace; namespace != "" {
-		in, err := rest.InClusterConfig()
-		if err != nil {
-			return nil, fmt.Errorf("members.secretNamespace: %w", err)
-		}
-		client, err := kubernetes.NewForConfig(in)
-		if err != nil {
-			return nil, fmt.Errorf("members.secretNamespace: %w", err)
-		}
-		m.credentials.Secrets = client.CoreV1().Secrets(namespace)
-	}
 	return m, nil
 }
 

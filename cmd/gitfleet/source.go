@@ -1,9 +1,13 @@
 package main
 
 import (
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
@@ -72,6 +76,19 @@ func (c Config) hub() hub.Options {
 }
 
 // credentials is the part of the configuration that finds members.
-func (m MembersConfig) credentials() member.Credentials {
-	return member.Credentials{Dir: m.KubeconfigDir, File: m.Kubeconfig, AllowExec: m.AllowExec, AllowInsecure: m.AllowInsecure}
+func (m MembersConfig) credentials() (member.Credentials, error) {
+	c := member.Credentials{Dir: m.KubeconfigDir, File: m.Kubeconfig, AllowExec: m.AllowExec, AllowInsecure: m.AllowInsecure}
+	if m.SecretNamespace == "" {
+		return c, nil
+	}
+	in, err := rest.InClusterConfig()
+	if err != nil {
+		return c, fmt.Errorf("members.secretNamespace: %w", err)
+	}
+	client, err := kubernetes.NewForConfig(in)
+	if err != nil {
+		return c, fmt.Errorf("members.secretNamespace: %w", err)
+	}
+	c.Secrets = client.CoreV1().Secrets(m.SecretNamespace)
+	return c, nil
 }

@@ -24,8 +24,8 @@ func obedient(t *testing.T, got *reconciler.Order, fail error) string {
 		*got = o
 		return "done", fail
 	}
-	daemon.Act("suspend", nil, obeying(do))
-	daemon.Act("resume", nil, obeying(do))
+	daemon.Act("suspend", obeying(do))
+	daemon.Act("resume", obeying(do))
 	srv := httptest.NewServer(daemon.Handler())
 	t.Cleanup(srv.Close)
 	return srv.URL

@@ -121,7 +121,7 @@ func TestSyncWaits(t *testing.T) {
 			s := twoInForce(t)
 			daemon := server.New(nil)
 			reports := test.reports(s)
-			daemon.Act("sync", nil, func(context.Context, string, []byte) (any, error) {
+			daemon.Act("sync", func(context.Context, string, []byte) (any, error) {
 				for _, r := range reports {
 					daemon.Publish(r)
 				}

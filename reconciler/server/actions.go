@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"strings"
 
+	"k8s.io/apiserver/pkg/endpoints/request"
+
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
@@ -29,15 +31,15 @@ func (e *RefusedError) Unwrap() error { return e.Err }
 // largestOrder bounds what is read of a request.
 const largestOrder = 64 << 10
 
-// Act answers POST /actions/NAME. who returns the name of whoever sent a
-// request, if somebody has made sure of it; nil makes sure of nobody. Those of
-// whom nothing is known are obeyed on the daemon's own machine only. It must
-// not be called once the server answers.
-func (s *Server) Act(name string, who func(*http.Request) (string, bool), do Action) {
+// Act answers POST /actions/NAME. Whoever guards the server has put the user
+// into a request's context, if it knows who that is; those of whom nothing is
+// known are obeyed on the daemon's own machine only. It must not be called once
+// the server answers.
+func (s *Server) Act(name string, do Action) {
 	s.Mount("POST /actions/"+name, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		by := ""
-		if who != nil {
-			by, _ = who(req)
+		if who, known := request.UserFrom(req.Context()); known {
+			by = who.GetName()
 		}
 		if code, why := objection(req, by); why != "" {
 			http.Error(w, why, code)

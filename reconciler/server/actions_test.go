@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/endpoints/request"
+
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
@@ -40,15 +43,17 @@ func TestActionsAreForThoseAllowed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := New(nil)
 			called, by := false, ""
-			s.Act("wave", func(r *http.Request) (string, bool) { n := r.Header.Get("Name"); return n, n != "" },
-				func(_ context.Context, b string, body []byte) (any, error) {
-					called, by = true, b
-					return map[string]string{"said": string(body)}, nil
-				})
+			s.Act("wave", func(_ context.Context, b string, body []byte) (any, error) {
+				called, by = true, b
+				return map[string]string{"said": string(body)}, nil
+			})
 			req := httptest.NewRequest(http.MethodPost, "/actions/wave", strings.NewReader(`"hello"`))
 			req.RemoteAddr, req.Host = "127.0.0.1:4000", "127.0.0.1:8085"
 			req.Header.Set("Content-Type", "application/json")
 			test.change(req)
+			if name := req.Header.Get("Name"); name != "" { // as a guard does
+				req = req.WithContext(request.WithUser(req.Context(), &user.DefaultInfo{Name: name}))
+			}
 			w := httptest.NewRecorder()
 			s.Handler().ServeHTTP(w, req)
 			if w.Code != test.code || called != (test.code == 200) || by != test.by {
@@ -80,7 +85,7 @@ func TestActionsTellWhoseFaultItIs(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			s := New(nil)
-			s.Act("wave", nil, func(context.Context, string, []byte) (any, error) { return nil, test.err })
+			s.Act("wave", func(context.Context, string, []byte) (any, error) { return nil, test.err })
 			req := httptest.NewRequest(http.MethodPost, "http://127.0.0.1/actions/wave", strings.NewReader("{}"))
 			req.RemoteAddr = "127.0.0.1:4000"
 			req.Header.Set("Content-Type", "application/json")

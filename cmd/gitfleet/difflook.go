@@ -1,0 +1,212 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/rest"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
+)
+
+// A look is what was found out about one member.
+type look struct {
+	name    string
+	preview *member.Preview // nil if it does not answer
+	seen    ledger.ClusterSeen
+	err     error
+}
+
+// mostLooks is how many members are looked at beside each other.
+const mostLooks = 16
+
+// compare looks at the members, thinks as the daemon would with what they say
+// they hold, and compares.
+func (d *difference) compare(ctx context.Context, cfg Config, s *hub.Snapshot) (*diffDocument, error) {
+	credentials, err := cfg.Members.credentials()
+	if err != nil {
+		return nil, err
+	}
+	encoder := member.NewEncoder(cfg.FleetName, cfg.Source.URL)
+	looks := make([]*look, len(s.Clusters))
+	d.beside(len(looks), func(i int) {
+		c := s.Clusters[i]
+		looks[i] = peek(ctx, c, member.Config{
+			Name: c.Name, Fleet: cfg.FleetName, Encoder: encoder, Log: quiet,
+			Connect: func(ctx context.Context) (*rest.Config, error) {
+				return credentials.Config(ctx, c.Name, c.Annotations[api.ContextAnnotation])
+			},
+			Brake:       member.Brake{Percent: cfg.Members.DeletePercent, Objects: cfg.Members.DeleteObjects},
+			Concurrency: cfg.Members.Concurrency, Timeout: cfg.Members.Timeout.Duration,
+		})
+	})
+	defer func() {
+		for _, l := range looks {
+			if l.preview != nil {
+				l.preview.Close()
+			}
+		}
+	}()
+	p := final(s, looks)
+	if err := d.has(p); err != nil {
+		return nil, err
+	}
+	doc := d.document(s, p)
+	found := make([]diffCluster, len(looks))
+	d.beside(len(looks), func(i int) { found[i] = d.changes(ctx, looks[i], p) })
+	for i, c := range found {
+		if d.cluster == "" || d.cluster == looks[i].name {
+			doc.Clusters = append(doc.Clusters, c)
+		}
+	}
+	return doc, nil
+}
+
+// beside does something for each of n, several at a time.
+func (d *difference) beside(n int, do func(int)) {
+	slots := make(chan struct{}, mostLooks)
+	var wg sync.WaitGroup
+	for i := range n {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			do(i)
+		})
+	}
+	wg.Wait()
+}
+
+func peek(ctx context.Context, c *hub.Cluster, cfg member.Config) *look {
+	l := &look{name: c.Name}
+	if l.preview, l.seen, l.err = member.Peek(ctx, cfg); l.err != nil {
+		l.seen = ledger.ClusterSeen{Cluster: c.Name, At: time.Now(), Error: l.err.Error()}
+	}
+	return l
+}
+
+// final is the plan of the daemon once every rollout is over: with what the
+// members hold as its memory, as after the loss of a ledger.
+func final(s *hub.Snapshot, looks []*look) *plan.Plan {
+	now := time.Now()
+	in := plan.Input{Head: unhurried(s), Ledger: ledger.New(), Now: now, Memo: plan.NewMemo(), Lost: map[string]error{}}
+	for _, l := range looks {
+		in.Ledger.Fold(l.seen)
+		for _, h := range l.seen.Holds {
+			in.Ledger.Fold(ledger.WorkSeen{Cluster: l.name, Placement: h.Placement, At: now, Revision: h.Revision, Done: true})
+			if h.Revision.Commit != s.Commit.Hash {
+				in.Lost[h.Revision.Commit] = errNotRead
+			}
+		}
+	}
+	return plan.Resolve(in)
+}
+
+var errNotRead = errors.New("only one commit is read here")
+
+// unhurried is a snapshot whose rollouts take one step.
+func unhurried(s *hub.Snapshot) *hub.Snapshot {
+	out, all := *s, intstr.FromString("100%")
+	out.Placements = slices.Clone(s.Placements)
+	for i, p := range out.Placements {
+		one := *p
+		if one.Spec.Strategy.Type != api.External {
+			one.Spec.Strategy.RollingUpdate = &api.RollingUpdateConfig{MaxUnavailable: &all, MaxSurge: &all}
+		}
+		out.Placements[i] = &one
+	}
+	return &out
+}
+
+// has returns an error if no placement, of Git or on a cluster, has the name.
+func (d *difference) has(p *plan.Plan) error {
+	if d.placement == (api.PlacementKey{}) {
+		return nil
+	}
+	var names []string
+	for _, pl := range p.Placements {
+		names = append(names, pl.Key.String())
+	}
+	return knownName("placement", d.placement.String(), names)
+}
+
+// changes compares what one member is to hold with what it does.
+func (d *difference) changes(ctx context.Context, l *look, p *plan.Plan) diffCluster {
+	c := diffCluster{Name: l.name, Changes: []diffChange{}}
+	if d.cluster != "" && d.cluster != l.name {
+		return c
+	}
+	if l.err != nil {
+		c.Error = l.err.Error()
+		return c
+	}
+	found, err := l.preview.Changes(ctx, p.Works[l.name])
+	if err != nil {
+		c.Error = err.Error()
+		return c
+	}
+	for _, x := range found {
+		if d.placement == (api.PlacementKey{}) || d.placement == x.Placement {
+			c.Changes = append(c.Changes, changeOf(x))
+		}
+	}
+	return c
+}
+
+func changeOf(x member.Change) diffChange {
+	c := diffChange{
+		Effect: string(x.Effect), Group: x.ID.Group, Kind: x.ID.Kind, Namespace: x.ID.Namespace, Name: x.ID.Name,
+		Placement: x.Placement.String(), TakesOver: x.TakesOver, Message: strings.TrimSpace(x.Message), Fields: x.Diffs,
+	}
+	if x.Manifest != nil {
+		c.Origin = x.Manifest.Origin.String()
+		if x.Effect == member.Adds {
+			c.Object = diff.Redact(x.Manifest.Object.Object).Object
+		}
+	}
+	return c
+}
+
+// document begins what is told: what cannot be decided comes first.
+func (d *difference) document(s *hub.Snapshot, p *plan.Plan) *diffDocument {
+	doc := &diffDocument{APIVersion: diffVersion, Commit: s.Commit.Hash, Problems: []string{}, Clusters: []diffCluster{}}
+	for _, pl := range p.Placements {
+		if d.placement != (api.PlacementKey{}) && d.placement != pl.Key {
+			continue
+		}
+		if pl.Internal != "" {
+			doc.Problems = append(doc.Problems, pl.Key.String()+": "+pl.Internal)
+		}
+		for _, f := range faultsOf(pl) {
+			doc.Problems = append(doc.Problems, pl.Key.String()+": "+f)
+		}
+		for _, c := range pl.Clusters {
+			if c.Held != "" && cmp.Or(d.cluster, c.Binding.Cluster) == c.Binding.Cluster {
+				doc.Problems = append(doc.Problems, pl.Key.String()+" on "+c.Binding.Cluster+" waits: "+c.Held)
+			}
+		}
+	}
+	return doc
+}
+
+// faultsOf are what keeps a placement from doing what it says.
+func faultsOf(p *plan.Placement) []string {
+	var out []string
+	if p.Spec == nil {
+		return nil
+	}
+	for _, f := range faults(p) {
+		out = append(out, f.Error())
+	}
+	return out
+}

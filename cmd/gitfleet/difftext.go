@@ -1,0 +1,164 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/member"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+// diffVersion names the schema of a difference in JSON. What has this version
+// keeps its fields; new ones may come.
+const diffVersion = "gitfleet.dev/diff/v1"
+
+// A diffDocument is what a sync would change.
+type diffDocument struct {
+	APIVersion string `json:"apiVersion"`
+	Commit     string `json:"commit,omitempty"`
+	// Problems are what keeps placements from doing what they say.
+	Problems []string      `json:"problems"`
+	Clusters []diffCluster `json:"clusters"`
+}
+
+// A diffCluster is one member: what would change there, or why that cannot be
+// told.
+type diffCluster struct {
+	Name    string       `json:"name"`
+	Error   string       `json:"error,omitempty"`
+	Changes []diffChange `json:"changes"`
+}
+
+// A diffChange is one object.
+type diffChange struct {
+	// Effect is add, change, delete, release, differ or fail.
+	Effect    string `json:"effect"`
+	Group     string `json:"group,omitempty"`
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	Placement string `json:"placement"`
+	// Origin is where it stands in the repository.
+	Origin    string `json:"origin,omitempty"`
+	TakesOver bool   `json:"takesOver,omitempty"`
+	Message   string `json:"message,omitempty"`
+	// Object is the whole of what would be added, Fields how another would change.
+	Object map[string]any   `json:"object,omitempty"`
+	Fields []api.Difference `json:"fields,omitempty"`
+}
+
+// troubled reports whether anything could not be told.
+func (d *diffDocument) troubled() bool {
+	return slices.ContainsFunc(d.Clusters, func(c diffCluster) bool { return c.Error != "" })
+}
+
+// differs reports whether there is anything to look at.
+func (d *diffDocument) differs() bool {
+	return len(d.Problems) > 0 || slices.ContainsFunc(d.Clusters, func(c diffCluster) bool { return len(c.Changes) > 0 })
+}
+
+// text writes the document for a person. Clusters of which the same is to be
+// told are told of together.
+func (d *diffDocument) text() string {
+	var b strings.Builder
+	for _, p := range d.Problems {
+		fmt.Fprintf(&b, "! %s\n", p)
+	}
+	var order []string
+	on := map[string][]string{}
+	for _, c := range d.Clusters {
+		text := c.text()
+		if on[text] == nil {
+			order = append(order, text)
+		}
+		on[text] = append(on[text], c.Name)
+	}
+	for i, text := range order {
+		if i > 0 || len(d.Problems) > 0 {
+			b.WriteString("\n")
+		}
+		fmt.Fprintf(&b, "%s: %s", strings.Join(on[text], ", "), text)
+	}
+	return b.String()
+}
+
+func (c *diffCluster) text() string {
+	if c.Error != "" {
+		return "cannot be told: " + c.Error + "\n"
+	}
+	if len(c.Changes) == 0 {
+		return "no difference\n"
+	}
+	var b strings.Builder
+	b.WriteString(c.count() + "\n")
+	for i := range c.Changes {
+		c.Changes[i].write(&b)
+	}
+	return b.String()
+}
+
+// effects are how each is marked and counted, in the order of the counts.
+var effects = []struct {
+	effect     member.Effect
+	mark, verb string
+}{
+	{member.Adds, "+", "to add"}, {member.Changes, "~", "to change"}, {member.Deletes, "-", "to delete"},
+	{member.Releases, "o", "to release"}, {member.Differs, "?", "to leave as it is"}, {member.Fails, "!", "to fail"},
+}
+
+func (c *diffCluster) count() string {
+	n := map[string]int{}
+	for _, x := range c.Changes {
+		n[x.Effect]++
+	}
+	var parts []string
+	for _, e := range effects {
+		if n[string(e.effect)] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n[string(e.effect)], e.verb))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (c *diffChange) write(b *strings.Builder) {
+	mark := ""
+	for _, e := range effects {
+		if string(e.effect) == c.Effect {
+			mark = e.mark
+		}
+	}
+	id := api.ID{Group: c.Group, Kind: c.Kind, Namespace: c.Namespace, Name: c.Name}
+	fmt.Fprintf(b, "  %s %s  (%s)\n", mark, id, strings.TrimSuffix(c.Placement+", "+c.Origin, ", "))
+	if c.TakesOver {
+		b.WriteString("      it is there already, and would be taken over\n")
+	}
+	if c.Message != "" {
+		fmt.Fprintf(b, "      %s\n", strings.ReplaceAll(c.Message, "\n", "\n      "))
+	}
+	if c.Object != nil {
+		text, err := yaml.Marshal(c.Object)
+		if err != nil {
+			text = []byte(err.Error())
+		}
+		for line := range strings.Lines(string(text)) {
+			b.WriteString("      + " + line)
+		}
+	}
+	for _, f := range c.Fields {
+		writeDifference(b, "      ", f)
+	}
+}
+
+// knownName returns a *status.UnknownError if a name, unless it is empty, is not
+// among those there are.
+func knownName(what, name string, names []string) error {
+	if name == "" || slices.Contains(names, name) {
+		return nil
+	}
+	slices.Sort(names)
+	return &status.UnknownError{What: what, Name: name, Exist: names}
+}

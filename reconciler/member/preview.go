@@ -1,0 +1,297 @@
+package member
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+)
+
+// A Preview looks at a cluster, and says what an agent would do there. Nothing
+// can be written through its connection.
+type Preview struct{ s *session }
+
+// An Effect is what becomes of one object.
+type Effect string
+
+// The effects.
+const (
+	// Adds: it is not there, and would be made.
+	Adds Effect = "add"
+	// Changes: fields of it would be set or removed, or it would be taken over.
+	Changes Effect = "change"
+	// Deletes: it would be removed, or given up and left where it is.
+	Deletes  Effect = "delete"
+	Releases Effect = "release"
+	// Differs: it differs, and would be left as it is: the strategy only reports,
+	// or it may not be touched; Message says why.
+	Differs Effect = "differ"
+	// Fails: the API server would refuse it; Message says why.
+	Fails Effect = "fail"
+)
+
+// A Change is one object that is not as it would be after a sync.
+type Change struct {
+	ID        api.ID
+	Placement api.PlacementKey
+	// Manifest is what is wanted; nil of what would go.
+	Manifest *work.Manifest
+	Effect   Effect
+	// TakesOver says that the object is not gitfleet's yet.
+	TakesOver bool
+	// Message says what else is to be known; it holds no secrets.
+	Message string
+	// Diffs are how the object there differs from what it would be. Values of
+	// Secrets are masked.
+	Diffs []api.Difference
+}
+
+// Peek connects to a cluster to look at it, and tells how it is and what is held
+// there. Of the configuration it needs Name, Fleet, Connect, Encoder and Log.
+// The caller closes it.
+func Peek(ctx context.Context, cfg Config) (*Preview, ledger.ClusterSeen, error) {
+	var seen ledger.ClusterSeen
+	cfg.Report = func(o ledger.Observation) {
+		if c, ok := o.(ledger.ClusterSeen); ok {
+			seen = c
+		}
+	}
+	wrap := cfg.Wrap
+	cfg.Wrap = func(rt http.RoundTripper) http.RoundTripper {
+		if wrap != nil {
+			rt = wrap(rt)
+		}
+		return ReadOnly(rt)
+	}
+	s, err := New(cfg).open(ctx)
+	if err != nil {
+		return nil, seen, err
+	}
+	return &Preview{s}, seen, nil
+}
+
+// Close ends the connection.
+func (p *Preview) Close() { p.s.conn.close() }
+
+// Changes lists what would change if the cluster were told to hold some works,
+// and nothing else: first what would be applied, in that order, then what would
+// go. An error means that it cannot be told.
+func (p *Preview) Changes(ctx context.Context, works []work.Work) ([]Change, error) {
+	p.s.want(works)
+	if err := p.learn(ctx, works); err != nil {
+		return nil, err
+	}
+	var tasks []task
+	for _, w := range works {
+		for _, m := range w.Manifests {
+			if w.Spares(m.ID) == "" {
+				tasks = append(tasks, p.task(w.Placement, m))
+			}
+		}
+	}
+	changes, err := p.each(ctx, tasks)
+	if err != nil {
+		return nil, err
+	}
+	gone, err := p.gone(ctx)
+	return append(changes, gone...), err
+}
+
+// learn finds out how the cluster serves the kinds that matter.
+func (p *Preview) learn(ctx context.Context, works []work.Work) error {
+	gvks := map[schema.GroupVersionKind]bool{}
+	for _, w := range works {
+		for _, m := range w.Manifests {
+			gvks[m.Object.Object.GroupVersionKind()] = true
+		}
+	}
+	for _, inv := range p.s.inv {
+		for it := range inv.items.all() {
+			gvks[it.gvk()] = true
+		}
+	}
+	asking, cancel := context.WithTimeout(ctx, p.s.cfg.Timeout)
+	defer cancel()
+	return p.s.kinds.resolve(asking, gvks)
+}
+
+func (p *Preview) task(key api.PlacementKey, m *work.Manifest) task {
+	t := task{wanted: wanted{key, m}, res: p.s.kinds.known[m.Object.Object.GroupVersionKind()]}
+	if inv := p.s.inv[key]; inv != nil {
+		t.item = inv.items.of(m.ID)
+	}
+	return t
+}
+
+// each looks at all objects, several at a time, and answers in their order.
+func (p *Preview) each(ctx context.Context, tasks []task) ([]Change, error) {
+	all, errs := make([]*Change, len(tasks)), make([]error, len(tasks))
+	slots := make(chan struct{}, p.s.cfg.Concurrency)
+	var wg sync.WaitGroup
+	for i := range tasks {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			all[i], errs[i] = p.look(ctx, tasks[i])
+		})
+	}
+	wg.Wait()
+	var out []Change
+	for i, c := range all {
+		if errs[i] != nil {
+			return nil, fmt.Errorf("%s: %w", tasks[i].manifest.ID, errs[i])
+		}
+		if c != nil {
+			out = append(out, *c)
+		}
+	}
+	return out, nil
+}
+
+// look says what would become of one object; nil if nothing.
+func (p *Preview) look(ctx context.Context, t task) (*Change, error) {
+	c := &Change{ID: t.manifest.ID, Placement: t.placement, Manifest: t.manifest}
+	gvk := t.manifest.Object.Object.GroupVersionKind()
+	if t.res == (resource{}) {
+		if c.Effect = Adds; !p.defines(gvk) {
+			c.Effect, c.Message = Fails, p.s.kinds.why(gvk).Error()
+		}
+		return c, nil
+	}
+	live, err := p.s.read(ctx, t.res, t.manifest.ID)
+	if err != nil {
+		return nil, err
+	}
+	if live == nil {
+		if c.Effect = Adds; p.s.reports(t.placement) {
+			c.Effect, c.Message = Differs, "it is only reported"
+		}
+		return c, nil
+	}
+	return p.compare(ctx, t, c, live)
+}
+
+// defines reports whether a definition of the kind is among what is wanted.
+func (p *Preview) defines(gvk schema.GroupVersionKind) bool {
+	for _, w := range p.s.works {
+		for _, m := range w.Manifests {
+			if m.ID.Kind != "CustomResourceDefinition" {
+				continue
+			}
+			group, _, _ := unstructured.NestedString(m.Object.Object.Object, "spec", "group")
+			kind, _, _ := unstructured.NestedString(m.Object.Object.Object, "spec", "names", "kind")
+			if group == gvk.Group && kind == gvk.Kind {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// compare goes through the table that an agent goes through.
+func (p *Preview) compare(ctx context.Context, t task, c *Change, live *unstructured.Unstructured) (*Change, error) {
+	rivals := p.s.rivals(ctx, t, live)
+	facts := p.s.facts(t, live)
+	var found comparison
+	for {
+		switch do, why := diff.Decide(facts); do {
+		case diff.NeedRead:
+			var err error
+			if found, err = p.s.compare(ctx, t, live, rivals); err != nil {
+				return nil, err
+			}
+			facts.Compared, facts.Diffs = true, len(found.diffs)
+		case diff.Nothing:
+			return nil, nil
+		case diff.Report, diff.Refuse:
+			if do == diff.Report && len(found.diffs) == 0 {
+				return nil, nil
+			}
+			c.Effect, c.Diffs, c.Message = Differs, found.diffs, "it is only reported"
+			if do == diff.Refuse {
+				c.Message = diff.Refused(why, diff.Owners(live, p.s.cfg.Fleet, t.placement), found.degraded).Message
+			}
+			return c, nil
+		default:
+			return p.applied(ctx, t, c, live, rivals)
+		}
+	}
+}
+
+// applied is what applying an object would change; nil if nothing.
+func (p *Preview) applied(ctx context.Context, t task, c *Change, live *unstructured.Unstructured, rivals []rival) (*Change, error) {
+	c.Effect, c.TakesOver = Changes, diff.OwnerOf(live, p.s.cfg.Fleet, t.placement, p.s.gone) != diff.Ours
+	opt := diff.Options{Ignore: paths(rivals)}
+	desired, err := p.s.merged(ctx, t)
+	switch {
+	case apierrors.IsInvalid(err):
+		c.Effect, c.Message = Fails, diff.SecretsOf(t.manifest.Object.Object, live).Error(err).Error()
+		return c, nil
+	case refusesDryRun(err):
+		desired, opt.Structural = t.manifest.Object.Object, true
+		c.Message = "the API server refuses to try it: " + diff.SecretsOf(desired, live).Error(err).Error()
+	case err != nil:
+		return nil, diff.SecretsOf(t.manifest.Object.Object, live).Error(err)
+	}
+	c.Diffs = diff.Differences(live, api.FieldManager, diff.Compare(desired, live, opt))
+	if len(c.Diffs) == 0 && !c.TakesOver && c.Message == "" {
+		return nil, nil
+	}
+	return c, nil
+}
+
+// gone lists what nobody wants any more, in the order in which it would go.
+func (p *Preview) gone(ctx context.Context) ([]Change, error) {
+	ids := map[api.ID]bool{}
+	for _, inv := range p.s.inv {
+		for it := range inv.items.all() {
+			ids[it.id()] = true
+		}
+	}
+	p.s.brake(ids)
+	var stales []stale
+	for id := range ids {
+		stales = append(stales, p.s.stales(id)...)
+	}
+	slices.SortFunc(stales, func(a, b stale) int { return work.DeleteOrder(a.item.id(), b.item.id()) })
+	var out []Change
+	for _, st := range stales {
+		l, err := p.s.present(ctx, st.item)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", st.item.id(), err)
+		}
+		if st.handedOver || l == nil || l.fleet != p.s.cfg.Fleet || l.terminating {
+			continue
+		}
+		out = append(out, p.goes(ctx, st))
+	}
+	return out, nil
+}
+
+func (p *Preview) goes(ctx context.Context, st stale) Change {
+	c := Change{ID: st.item.id(), Placement: st.inv.Placement, Effect: Deletes}
+	if st.inv.Abandon && !p.s.placed(st.inv.Placement) {
+		c.Effect = Releases
+		return c
+	}
+	if p.s.works[st.inv.Placement].AllowDelete {
+		return c
+	}
+	if c.Message = p.s.braked[c.ID]; c.Message == "" {
+		c.Message = p.s.content(ctx, p.s.kinds.known[st.item.gvk()], st.item)
+	}
+	if c.Message != "" {
+		c.Message = "held until a commit allows it: " + c.Message
+	}
+	return c
+}
