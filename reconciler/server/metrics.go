@@ -1,7 +1,10 @@
 package server
 
 import (
+	"strconv"
+
 	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/status"
@@ -22,11 +25,15 @@ var (
 	clusterHealthy = describe("cluster_healthy", "1 if the member cluster answers and is ready.", "cluster")
 	placementState = describe("placement_clusters", "Clusters of a placement by how far they are.", "placement", "state")
 	drifted        = describe("drifted_objects", "Objects on clusters that differ from what the hub wants, by placement and what is done about it.", "placement", "state")
+	// outstanding has KubeFleet's name, which its users have alerts on.
+	outstanding = prometheus.NewDesc("fleet_workload_placement_status_last_timestamp_seconds",
+		"When it was last looked at what a placement has to reach next; conditionType is Completed if that is nothing.",
+		[]string{"namespace", "name", "generation", "conditionType", "status", "reason"}, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{headInfo, headProblems, gitLastSuccess, gitFailures, clusterHealthy, placementState, drifted} {
+	for _, d := range []*prometheus.Desc{headInfo, headProblems, gitLastSuccess, gitFailures, clusterHealthy, placementState, drifted, outstanding} {
 		ch <- d
 	}
 }
@@ -52,6 +59,16 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		gauge(clusterHealthy, answers(m), m.Name)
 	}
 	differ := differing(r.Drifts)
+	reach := func(m *metav1.ObjectMeta, spec *api.PlacementSpec, s *api.PlacementStatus) {
+		o := status.OutstandingOf(m, spec, s.Conditions)
+		gauge(outstanding, float64(r.At.Unix()), m.Namespace, m.Name, strconv.FormatInt(m.Generation, 10), o.Type, o.Status, o.Reason)
+	}
+	for _, p := range r.Placements {
+		reach(&p.ObjectMeta, &p.Spec, &p.Status)
+	}
+	for _, p := range r.ResourcePlacements {
+		reach(&p.ObjectMeta, &p.Spec, &p.Status)
+	}
 	for i := range r.Details {
 		for _, state := range []api.DriftState{api.DriftStanding, api.DriftContested, api.DriftIgnored, api.DriftForeign} {
 			gauge(drifted, float64(differ[r.Details[i].Placement][state]), r.Details[i].Placement, string(state))

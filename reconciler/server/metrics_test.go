@@ -43,6 +43,45 @@ func measured() *status.Report {
 	}
 }
 
+// What a placement has to reach next is told by KubeFleet's metric, as long as
+// the placement is there.
+func TestWhatIsOutstanding(t *testing.T) {
+	meta := func(generation int64) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Name: "web", Generation: generation}
+	}
+	condition := func(typ string, status metav1.ConditionStatus) metav1.Condition {
+		return metav1.Condition{Type: api.PlacementPrefix + typ, Status: status, Reason: "Because", ObservedGeneration: 2}
+	}
+	const yes, no = metav1.ConditionTrue, metav1.ConditionFalse
+	begun := []metav1.Condition{condition(api.Scheduled, yes), condition(api.RolloutStarted, yes), condition(api.Overridden, yes), condition(api.WorkSynchronized, yes)}
+	reports := api.PlacementSpec{Strategy: api.RolloutStrategy{ApplyStrategy: &api.ApplyStrategy{Type: api.ReportDiff}}}
+	tests := map[string]struct {
+		of   api.ClusterResourcePlacement
+		want string
+	}{
+		"nothing said":     {api.ClusterResourcePlacement{ObjectMeta: meta(2)}, `conditionType="ClusterResourcePlacementScheduled",generation="2",name="web",namespace="",reason="nil",status="nil"`},
+		"of an older spec": {api.ClusterResourcePlacement{ObjectMeta: meta(3), Status: api.PlacementStatus{Conditions: begun}}, `conditionType="ClusterResourcePlacementScheduled",generation="3",name="web",namespace="",reason="nil",status="nil"`},
+		"not applied":      {api.ClusterResourcePlacement{ObjectMeta: meta(2), Status: api.PlacementStatus{Conditions: append(begun[:4:4], condition(api.Applied, no))}}, `conditionType="ClusterResourcePlacementApplied",generation="2",name="web",namespace="",reason="Because",status="False"`},
+		"completed": {api.ClusterResourcePlacement{ObjectMeta: meta(2), Status: api.PlacementStatus{Conditions: append(begun[:4:4], condition(api.Applied, yes), condition(api.Available, yes))}},
+			`conditionType="Completed",generation="2",name="web",namespace="",reason="Completed",status="True"`},
+		"compared": {api.ClusterResourcePlacement{ObjectMeta: meta(2), Spec: reports, Status: api.PlacementStatus{Conditions: append(begun[:4:4], condition(api.DiffReported, yes))}},
+			`conditionType="Completed",generation="2",name="web",namespace="",reason="Completed",status="True"`},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := New(prometheus.NewRegistry())
+			s.Publish(&status.Report{At: time.Unix(1000, 0), Placements: []*api.ClusterResourcePlacement{&test.of}})
+			if got, want := page(t, s), "fleet_workload_placement_status_last_timestamp_seconds{"+test.want+"} 1000\n"; !strings.Contains(got, want) {
+				t.Errorf("got\n%s\nwant\n%s", got, want)
+			}
+			s.Publish(&status.Report{})
+			if got := page(t, s); strings.Contains(got, "last_timestamp_seconds") {
+				t.Errorf("of what is gone:\n%s", got)
+			}
+		})
+	}
+}
+
 // page is what Prometheus reads.
 func page(t *testing.T, s *Server) string {
 	t.Helper()

@@ -112,21 +112,9 @@ func (b *builder) conditions(of *api.PlacementStatus) []metav1.Condition {
 	return b.finish(set, "")
 }
 
-func (b *builder) prefix() string {
-	if b.p.Key.Namespace == "" {
-		return api.PlacementPrefix
-	}
-	return api.ResourcePlacementPrefix
-}
+func (b *builder) prefix() string { return prefix(b.p.Key.Namespace) }
 
-// expected are the conditions after Scheduled, in the order of progress.
-func (b *builder) expected() []string {
-	before := []string{api.RolloutStarted, api.Overridden, api.WorkSynchronized}
-	if b.reportsDiff() {
-		return append(before, api.DiffReported)
-	}
-	return append(before, api.Applied, api.Available)
-}
+func (b *builder) expected() []string { return expected(&b.p.Spec.Spec) }
 
 func (b *builder) reportsDiff() bool {
 	a := b.p.Spec.Spec.Strategy.ApplyStrategy

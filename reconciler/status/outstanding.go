@@ -1,0 +1,52 @@
+package status
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// Completed is the type of what is outstanding where nothing is.
+const Completed = "Completed"
+
+// Outstanding is the condition that a placement has to reach next.
+type Outstanding struct {
+	// Type is Completed if it has reached all of them.
+	Type string
+	// Status and Reason are "nil" if the condition is not there, or not of the
+	// present spec.
+	Status, Reason string
+}
+
+// OutstandingOf finds what a placement, one with a namespace or one without, has
+// to reach next.
+func OutstandingOf(meta *metav1.ObjectMeta, spec *api.PlacementSpec, conditions []metav1.Condition) Outstanding {
+	for _, typ := range append([]string{api.Scheduled}, expected(spec)...) {
+		typ = prefix(meta.Namespace) + typ
+		c := find(conditions, typ)
+		switch {
+		case c == nil || c.ObservedGeneration != meta.Generation:
+			return Outstanding{typ, "nil", "nil"}
+		case c.Status != metav1.ConditionTrue:
+			return Outstanding{typ, string(c.Status), c.Reason}
+		}
+	}
+	return Outstanding{Completed, string(metav1.ConditionTrue), Completed}
+}
+
+// prefix is what the types of a placement's conditions begin with.
+func prefix(namespace string) string {
+	if namespace == "" {
+		return api.PlacementPrefix
+	}
+	return api.ResourcePlacementPrefix
+}
+
+// expected are the conditions after Scheduled, in the order of progress.
+func expected(spec *api.PlacementSpec) []string {
+	before := []string{api.RolloutStarted, api.Overridden, api.WorkSynchronized}
+	if a := spec.Strategy.ApplyStrategy; a != nil && a.Type == api.ReportDiff {
+		return append(before, api.DiffReported)
+	}
+	return append(before, api.Applied, api.Available)
+}
