@@ -9,6 +9,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
@@ -40,6 +41,7 @@ type outcome struct {
 	cond    metav1.Condition
 	err     error
 	written *metav1.PartialObjectMetadata // nil if nothing was written
+	created bool                          // the object was not there before
 	diffs   []api.Difference
 	gen     int64
 	sight
@@ -59,6 +61,7 @@ func (s *session) process(ctx context.Context, ids map[api.ID]bool) {
 		s.postpone(ids)
 		return
 	}
+	clear(s.fresh)
 	tasks, prune := s.look(ids)
 	touched := map[api.PlacementKey]bool{}
 	tasks = s.announce(ctx, tasks, touched)
@@ -239,6 +242,9 @@ func (s *session) place(ctx context.Context) func() {
 func (s *session) conclude(o outcome, touched map[api.PlacementKey]bool) {
 	id := o.manifest.ID
 	s.remember(o)
+	if o.created && id.GroupKind() == (schema.GroupKind{Kind: "Namespace"}) {
+		s.fresh[id.Name] = true
+	}
 	if o.written != nil {
 		l := liveOf(o.written)
 		l.health = s.healthAfter(id, o, l)

@@ -128,8 +128,13 @@ func (s *session) foreign(ctx context.Context, r schema.GroupVersionResource, ki
 
 // dispensable reports whether an object may go with its namespace.
 func (s *session) dispensable(o *metav1.PartialObjectMetadata, kind string) bool {
-	given := kind == "ServiceAccount" && o.Name == "default" || kind == "ConfigMap" && o.Name == "kube-root-ca.crt"
-	return given || len(o.OwnerReferences) > 0 || o.DeletionTimestamp != nil || o.Labels[api.ManagedByLabel] == s.cfg.Fleet
+	return given(kind, o.Name) || len(o.OwnerReferences) > 0 || o.DeletionTimestamp != nil || o.Labels[api.ManagedByLabel] == s.cfg.Fleet
+}
+
+// given reports whether Kubernetes itself puts such an object into every
+// namespace.
+func given(kind, name string) bool {
+	return kind == "ServiceAccount" && name == "default" || kind == "ConfigMap" && name == "kube-root-ca.crt"
 }
 
 func (s *session) page(ctx context.Context, r schema.GroupVersionResource, namespace string, opts metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {

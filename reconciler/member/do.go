@@ -204,7 +204,7 @@ func (s *session) write(ctx context.Context, t task, do diff.Operation, saw sigh
 	}
 	body, err := s.body(t, commit, saw)
 	if err == nil {
-		o.written, err = s.patch(ctx, t.res, t.manifest.ID, body, diff.Force(s.works[t.placement].Strategy))
+		o.written, o.created, err = s.put(ctx, t.res, t.manifest.ID, body, diff.Force(s.works[t.placement].Strategy))
 	}
 	if err == nil && t.item.Hash == "" {
 		o.written, err = s.adopt(ctx, t, body, o.written)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net"
+	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -25,24 +26,32 @@ const acceptMetadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;
 
 // patch applies one object and returns what the server made of its metadata.
 func (s *session) patch(ctx context.Context, r resource, id api.ID, body []byte, force bool) (*metav1.PartialObjectMetadata, error) {
+	m, _, err := s.put(ctx, r, id, body, force)
+	return m, err
+}
+
+// put is patch, and says whether the object was not there before.
+func (s *session) put(ctx context.Context, r resource, id api.ID, body []byte, force bool) (m *metav1.PartialObjectMetadata, created bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
-	raw, err := answer(s.conn.rest.Patch(types.ApplyPatchType).
+	result := s.conn.rest.Patch(types.ApplyPatchType).
 		AbsPath(r.path(id)...).
 		Param("fieldManager", api.FieldManager).
 		Param("force", strconv.FormatBool(force)).
 		SetHeader("Accept", acceptMetadata).
 		Body(body).
-		Do(ctx))
+		Do(ctx)
+	var code int
+	raw, err := answer(result.StatusCode(&code))
 	if err != nil {
-		return nil, s.heard(err)
+		return nil, false, s.heard(err)
 	}
 	s.heard(nil)
-	m := &metav1.PartialObjectMetadata{}
+	m = &metav1.PartialObjectMetadata{}
 	if err := json.Unmarshal(raw, m); err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	return m, nil
+	return m, code == http.StatusCreated, nil
 }
 
 // send patches one object in another way than by applying it.

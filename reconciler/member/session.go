@@ -44,6 +44,9 @@ type session struct {
 	// revision.
 	done map[api.PlacementKey]bool
 
+	// fresh are the namespaces that this pass has made.
+	fresh map[string]bool
+
 	// unseen are objects whose change was taken in but not acted upon yet.
 	unseen map[api.ID]bool
 
@@ -76,6 +79,7 @@ func (a *Agent) open(ctx context.Context) (*session, error) {
 		live: lives{}, watch: map[schema.GroupVersionKind]*kindWatch{},
 		trouble: map[api.ID]*trouble{}, verified: map[api.ID]standing{}, works: map[api.PlacementKey]work.Work{},
 		done:   map[api.PlacementKey]bool{},
+		fresh:  map[string]bool{},
 		unseen: map[api.ID]bool{}, braked: map[api.ID]string{},
 		kinds:   newKinds(c.discovery),
 		changes: newChanges(), probes: make(chan probe, 1), retry: time.NewTimer(0),
@@ -420,6 +424,9 @@ func (s *session) probed(ctx context.Context, p probe) error {
 	}
 	if p.uid == "" {
 		s.health.uid = before.uid
+	}
+	if p.namespaces == nil {
+		s.health.namespaces = before.namespaces
 	}
 	s.cfg.Report(p.seen(s.cfg.Name))
 	if p.unauthorized {

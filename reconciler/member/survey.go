@@ -2,9 +2,11 @@ package member
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 )
@@ -28,7 +30,11 @@ func (s *session) survey(ctx context.Context, tasks []task) {
 	places := map[place][]*task{}
 	for i := range tasks {
 		t := &tasks[i]
-		if t.item != nil && t.item.Hash == "" {
+		switch {
+		case t.item == nil || t.item.Hash != "":
+		case s.cannotBeThere(t):
+			t.found = &finding{}
+		default:
 			at := place{t.res, t.manifest.ID.Namespace}
 			places[at] = append(places[at], t)
 		}
@@ -48,6 +54,21 @@ func (s *session) survey(ctx context.Context, tasks []task) {
 		}()
 	}
 	wg.Wait()
+}
+
+// cannotBeThere reports whether an object would be somebody's work of the last
+// moment: a namespace that was not there when we last looked, or something in one
+// that we have just made. It does where all may be taken over in any case.
+func (s *session) cannotBeThere(t *task) bool {
+	id := t.manifest.ID
+	switch {
+	case s.works[t.placement].Strategy.WhenToTakeOver != api.TakeOverAlways:
+		return false
+	case id.GroupKind() == schema.GroupKind{Kind: "Namespace"}:
+		return s.health.namespaces != nil && !slices.Contains(s.health.namespaces, id.Name)
+	default:
+		return t.res.namespaced && s.fresh[id.Namespace] && !given(id.Kind, id.Name)
+	}
 }
 
 // surveyPlace looks for the objects of some tasks in one place. Where there is

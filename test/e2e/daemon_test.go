@@ -209,6 +209,11 @@ func conditionStatus(cs []metav1.Condition, typ string) metav1.ConditionStatus {
 	return ""
 }
 
+// reads reports whether a line of asked is of a request that writes nothing.
+func reads(line string) bool {
+	return strings.HasPrefix(line, "get ") || strings.HasPrefix(line, "list ")
+}
+
 // asked lists what this daemon's fleet was asked of a cluster since a moment,
 // in the cluster's own record: requests for objects of the test's namespace, and
 // for its inventories. Watches and probes are left out.
