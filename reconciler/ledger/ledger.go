@@ -8,6 +8,7 @@ package ledger
 
 import (
 	"cmp"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -26,6 +27,8 @@ type Ledger struct {
 	suspensions map[Subject]Suspension
 	// dirty are the records to save, by their key in the store.
 	dirty map[string]struct{}
+	// comings counts the placements that came or went.
+	comings uint64
 	// changes counts what a plan could see change.
 	changes uint64
 }
@@ -178,6 +181,13 @@ func (l *Ledger) Cluster(name string) *Cluster { return l.clusters[name] }
 // Clusters returns the names of all clusters known, sorted.
 func (l *Ledger) Clusters() []string { return slices.Sorted(maps.Keys(l.clusters)) }
 
+// ClusterNames are the names of all clusters known, in no order.
+func (l *Ledger) ClusterNames() iter.Seq[string] { return maps.Keys(l.clusters) }
+
+// Comings counts the placements that came or went. It means nothing after a
+// restart.
+func (l *Ledger) Comings() uint64 { return l.comings }
+
 // Placement returns what is known of a placement; nil if nothing is.
 func (l *Ledger) Placement(key api.PlacementKey) *Placement { return l.placements[key] }
 
@@ -214,6 +224,7 @@ func (l *Ledger) Note(key api.PlacementKey, p Placement) {
 		p.entries = old.entries
 	} else {
 		p.entries = map[string]*Entry{}
+		l.comings++
 	}
 	p.version = l.next()
 	l.placements[key] = &p
@@ -288,6 +299,7 @@ func (l *Ledger) Forget(key api.PlacementKey) {
 		l.touch(entryKey(key, cluster))
 	}
 	delete(l.placements, key)
+	l.comings++
 	l.touch(placementKey(key))
 }
 

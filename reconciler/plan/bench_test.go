@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -178,4 +179,34 @@ func BenchmarkResolveConflict(b *testing.B) {
 		o.Untrackable = i % 2
 		in.Ledger.Fold(o)
 	}
+}
+
+// What a turn allocates after one report depends on the placement that was
+// reported on, and next to nothing on how many others there are. A pointer for
+// each is what a list of all takes.
+func TestATurnAllocatesNothingForTheRestOfTheFleet(t *testing.T) {
+	few, many := bytesOfOneReport(t, 30), bytesOfOneReport(t, 300)
+	if limit := few + 270*16 + few/10; many > limit {
+		t.Errorf("a turn of 300 placements allocates %d bytes, of 30 %d; want at most %d", many, few, limit)
+	}
+}
+
+// bytesOfOneReport is what the leanest of some turns allocates.
+func bytesOfOneReport(t *testing.T, placements int) uint64 {
+	in := large(t, 100, placements)
+	settle(t, &in)
+	cluster := in.Ledger.Placement(api.PlacementKey{Name: "p0000"}).Entries()[0].Binding.Cluster
+	least := ^uint64(0)
+	for i := range 10 {
+		in.Now = in.Now.Add(time.Millisecond)
+		o := word(cluster, Resolve(in).Works[cluster][0], in.Now)
+		o.Untrackable = i % 2
+		in.Ledger.Fold(o)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		Resolve(in)
+		runtime.ReadMemStats(&after)
+		least = min(least, after.TotalAlloc-before.TotalAlloc)
+	}
+	return least
 }

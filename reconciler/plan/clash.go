@@ -142,22 +142,42 @@ func (t *thinker) conclude() {
 	}
 }
 
-// finals are the placements as they are in the end, by key.
-func (t *thinker) finals() []*Placement {
-	party := make(map[api.PlacementKey]bool, len(t.memo.settled.parties))
-	for _, key := range t.memo.settled.parties {
-		party[key] = true
-	}
-	all := make([]*Placement, 0, len(t.thoughts))
-	for key, th := range t.thoughts {
-		if party[key] && th.final != nil {
-			all = append(all, th.final)
-		} else {
-			all = append(all, th.p)
+// concluded are the placements as they are in the end, by key.
+func (t *thinker) concluded() []*Placement {
+	m := t.memo
+	known := func(p *Placement) bool { return t.thoughts[p.Key] != nil }
+	if len(m.finals) != len(t.thoughts) || !allOf(m.finals, known) {
+		m.finals = make([]*Placement, 0, len(t.thoughts))
+		for _, th := range t.thoughts {
+			m.finals = append(m.finals, th.p)
 		}
+		slices.SortFunc(m.finals, func(a, b *Placement) int { return compareKeys(a.Key, b.Key) })
 	}
-	slices.SortFunc(all, func(a, b *Placement) int { return compareKeys(a.Key, b.Key) })
-	return all
+	out := m.finals // who has it already keeps it as it is
+	for i, p := range m.finals {
+		now := t.inTheEnd(t.thoughts[p.Key])
+		if now == p {
+			continue
+		}
+		if identical(out, m.finals) {
+			out = slices.Clone(out)
+		}
+		out[i] = now
+	}
+	m.finals = out
+	return out
+}
+
+func allOf[T any](list []T, is func(T) bool) bool {
+	return !slices.ContainsFunc(list, func(x T) bool { return !is(x) })
+}
+
+// inTheEnd is a placement with what settling it with others made of it.
+func (t *thinker) inTheEnd(th *thought) *Placement {
+	if _, party := slices.BinarySearchFunc(t.memo.settled.parties, th.p.Key, compareKeys); party && th.final != nil {
+		return th.final
+	}
+	return th.p
 }
 
 // final is a placement with what it has to leave to others, or gets early.

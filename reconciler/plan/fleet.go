@@ -47,18 +47,17 @@ func (f *fleet) update(in Input) time.Time {
 			f.at[c.Name] = i
 		}
 	}
-	sources := make([]source, len(in.Head.Clusters))
-	next := slices.Clone(list)
+	sources, next := f.sources, list // both as they are, until something is not
 	if list == nil {
-		next = make([]placement.Cluster, len(in.Head.Clusters))
+		sources, next = make([]source, len(in.Head.Clusters)), make([]placement.Cluster, len(in.Head.Clusters))
 	}
 	f.flipped = f.flipped[:0]
 	var wake time.Time
 	changed := list == nil
 	for i, c := range in.Head.Clusters {
 		seen := in.Ledger.Cluster(c.Name)
-		sources[i] = sourceOf(c, seen, in.Now)
 		was, known := f.was(before, c.Name)
+		sources[i] = sourceOf(c, seen, in.Now)
 		if !known || was.healthy != sources[i].healthy || was.trouble != sources[i].trouble {
 			f.flipped = append(f.flipped, c.Name)
 		}
@@ -67,23 +66,26 @@ func (f *fleet) update(in Input) time.Time {
 		if list != nil && was == sources[i] && objection == list[i].Ineligible && in.Observed == nil {
 			continue
 		}
-		next[i] = clusterOf(in, c, seen, objection)
 		if list == nil {
+			next[i] = clusterOf(in, c, seen, objection)
 			continue
 		}
-		shape, values := differ(&list[i], &next[i])
+		now := clusterOf(in, c, seen, objection)
+		shape, values := differ(&list[i], &now)
+		if (shape || values) && !changed {
+			next, changed = slices.Clone(list), true
+		}
+		if shape || values {
+			next[i] = now
+		}
 		if shape {
 			f.shape++
 		}
 		if values {
 			f.values++
 		}
-		changed = changed || shape || values
 	}
-	f.sources = sources
-	if changed {
-		f.list = next
-	}
+	f.sources, f.list = sources, next
 	return wake
 }
 
@@ -141,7 +143,14 @@ func earliest(a, b time.Time) time.Time {
 
 // left lists the clusters that are known and declared no more.
 func (f *fleet) left(l *ledger.Ledger) []string {
-	return slices.DeleteFunc(l.Clusters(), func(name string) bool { _, declared := f.at[name]; return declared })
+	var left []string
+	for name := range l.ClusterNames() {
+		if _, declared := f.at[name]; !declared {
+			left = append(left, name)
+		}
+	}
+	slices.Sort(left)
+	return left
 }
 
 // looksAtProperties reports whether properties of clusters count for a policy.

@@ -23,6 +23,13 @@ type Memo struct {
 	last    map[api.PlacementKey]*prepared
 	earlier map[api.PlacementKey][]*prepared
 
+	order   []api.PlacementKey
+	ordered turn
+	// spare is a map of thoughts that is not in use.
+	spare map[api.PlacementKey]*thought
+	// finals are the placements as they were last concluded, by key.
+	finals []*Placement
+
 	fleet    fleet
 	paused   map[string]string
 	rest     rest

@@ -185,7 +185,7 @@ func (c *OnCluster) Seen() *ledger.WorkSeen {
 // last used is not thought through again: parts of two plans are then the same.
 func Resolve(in Input) *Plan {
 	t := begin(in)
-	keys := sequence(in)
+	keys := t.memo.sequence(in)
 	for _, key := range keys {
 		t.placement(key)
 	}
@@ -200,6 +200,23 @@ func Pending(head *hub.Snapshot) *Plan {
 		p.Placements = append(p.Placements, &Placement{Key: spec.Key, Spec: spec, Pending: true, Record: ledger.Placement{Index: -1}})
 	}
 	return p
+}
+
+// sequence is that of the last turn as long as no placement comes, goes or
+// looks at others.
+func (m *Memo) sequence(in Input) []api.PlacementKey {
+	now := turn{in.Head, in.Ledger, in.Ledger.Comings()}
+	if m.order == nil || m.ordered != now {
+		m.order, m.ordered = sequence(in), now
+	}
+	return m.order
+}
+
+// A turn is what the sequence of placements depends on.
+type turn struct {
+	head    *hub.Snapshot
+	ledger  *ledger.Ledger
+	comings uint64
 }
 
 // sequence lists the placements of the head and of the ledger, each once: those

@@ -23,7 +23,7 @@ func (t *thinker) settle(changed map[api.PlacementKey]bool) ([]*Placement, map[s
 			t.divideAll(parties)
 		}
 	}
-	return t.finals(), m.settled.rewrite(m.board.lists)
+	return t.concluded(), m.settled.rewrite(m.board.lists)
 }
 
 // settled is how the objects are divided among the parties. It stands for a

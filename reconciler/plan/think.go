@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -70,8 +71,9 @@ func (t *thinker) decide(p *Placement, record *ledger.Placement) {
 	p.Request = &placement.Request{
 		Key: p.Key, Policy: p.Spec.Spec.Policy, Clusters: t.memo.fleet.list, Bindings: adopted(p.Spec.Spec.Policy, staying(before)), Others: t.now.others,
 	}
-	p.Schedule = placement.Schedule(*p.Request)
-	if t.Brief {
+	if outcome, known := t.scheduled(p); known {
+		p.Schedule = outcome
+	} else if p.Schedule = placement.Schedule(*p.Request); t.Brief {
 		p.Schedule.Decisions = brief(p.Schedule)
 	}
 	p.warn("spec.policy", p.Schedule.Notes...)
@@ -80,6 +82,20 @@ func (t *thinker) decide(p *Placement, record *ledger.Placement) {
 	t.prove(p)
 	t.changes(p, before, record)
 	t.works(p)
+}
+
+// scheduled is the scheduler's last answer, if it is asked the same again: what
+// members say of content moves nobody elsewhere.
+func (t *thinker) scheduled(p *Placement) (placement.Outcome, bool) {
+	old := t.memo.thoughts[p.Key]
+	if old == nil || old.p.Request == nil || old.spec != p.Spec || old.shape != t.now.shape || old.values != t.now.values {
+		return placement.Outcome{}, false
+	}
+	was := old.p.Request
+	if !slices.EqualFunc(was.Bindings, p.Request.Bindings, same) || !maps.EqualFunc(was.Others, p.Request.Others, slices.Equal) {
+		return placement.Outcome{}, false
+	}
+	return old.p.Schedule, true
 }
 
 // brief returns the decisions on selected clusters, which come first, and as

@@ -77,7 +77,10 @@ type thinker struct {
 }
 
 func begin(in Input) *thinker {
-	t := &thinker{Input: in, memo: in.Memo, thoughts: map[api.PlacementKey]*thought{}, paused: in.Memo.paused}
+	t := &thinker{Input: in, memo: in.Memo, thoughts: in.Memo.spare, paused: in.Memo.paused}
+	if t.thoughts == nil {
+		t.thoughts = map[api.PlacementKey]*thought{}
+	}
 	t.wake = earliest(t.memo.fleet.update(in), t.memo.rest.update(in))
 	t.memo.begin(in.Head)
 	return t
@@ -97,7 +100,8 @@ func (t *thinker) finish() *Plan {
 		}
 	}
 	changed := m.board.pin(m.thoughts, t.thoughts)
-	m.thoughts = t.thoughts
+	m.thoughts, m.spare = t.thoughts, m.thoughts
+	clear(m.spare)
 	if p.Placements, p.Works = t.settle(changed); p.Works == nil {
 		p.Works = map[string][]work.Work{} // decided, and nothing
 	}
