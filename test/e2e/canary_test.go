@@ -61,6 +61,12 @@ func yamlSecret(namespace, name string) string {
 	return "apiVersion: v1\nkind: Secret\nmetadata: {name: " + name + ", namespace: " + namespace + "}\nstringData: {password: " + canaryInGit + "}\ndata: {token: " + encoded(canaryEncoded) + "}\n"
 }
 
+// asking has a Secret say by an expression whether it is available: one that
+// cannot be answered without quoting a value.
+func asking(secret string) string {
+	return strings.Replace(secret, "metadata: {", "metadata: {annotations: {"+api.AvailableAnnotation+": int(object.data.token) > 1}, ", 1)
+}
+
 // strategic is a placement of one namespace with an apply strategy.
 func strategic(name, namespace, strategy string) string {
 	return yamlPlacement(name, namespace, only("1")+"  strategy:\n    rollingUpdate: {maxUnavailable: 100%}\n    applyStrategy: {"+strategy+"}\n")
@@ -72,7 +78,7 @@ func strategic(name, namespace, strategy string) string {
 func TestNoOutputTellsASecret(t *testing.T) {
 	d := newDaemon(t, "--log-level", "debug")
 	ctx, client := context.Background(), d.clients["member-1"]
-	drift, look, take, refused := d.name+"-drift", d.name+"-look", d.name+"-take", d.name+"-refused"
+	drift, look, take, refused, repair := d.name+"-drift", d.name+"-look", d.name+"-take", d.name+"-refused", d.name+"-repair"
 	theirs := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: "s", Annotations: map[string]string{
 			"kubectl.kubernetes.io/last-applied-configuration": `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"},"stringData":{"password":"` + canaryKept + `"},"data":{"old":"` + encoded(canaryKept) + `"}}`,
@@ -93,12 +99,15 @@ func TestNoOutputTellsASecret(t *testing.T) {
 	d.quoteSecrets(refused)
 
 	d.startAt(d.repo.Commit(t, "main", map[string]string{
-		"drift.yaml": yamlNamespace(drift) + "---\n" + yamlSecret(drift, "s") + "---\n" + strategic("drift", drift, "whenToApply: IfNotDrifted"),
+		"drift.yaml":  yamlNamespace(drift) + "---\n" + yamlSecret(drift, "s") + "---\n" + strategic("drift", drift, "whenToApply: IfNotDrifted"),
+		"repair.yaml": yamlNamespace(repair) + "---\n" + asking(yamlSecret(repair, "s")) + "---\n" + strategic("repair", repair, ""),
 	}))
-	// drifted: not put back, and told.
+	// drifted: not put back, or put back, and told.
 	patch := `{"stringData":{"password":"` + canaryOnMember + `","extra":"` + canaryOnMember + `"},"metadata":{"annotations":{"note":"` + canaryOnMember + `"}}}`
-	if _, err := client.CoreV1().Secrets(drift).Patch(ctx, "s", types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "kubectl-edit"}); err != nil {
-		t.Fatal(err)
+	for _, ns := range []string{drift, repair} {
+		if _, err := client.CoreV1().Secrets(ns).Patch(ctx, "s", types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "kubectl-edit"}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	commit := d.repo.Commit(t, "main", map[string]string{
 		"look.yaml":    yamlNamespace(look) + "---\n" + yamlSecret(look, "s") + "---\n" + strategic("look", look, "type: ReportDiff, comparisonOption: FullComparison"),
@@ -120,7 +129,10 @@ func TestNoOutputTellsASecret(t *testing.T) {
 				}
 			}
 		}
-		return r.Source.InForce.Hash == commit && told["drifted drift"] && told["differs look"] && told["differs take"] &&
+		for _, f := range r.Drifts {
+			told[f.Placement+" "+string(f.State)] = len(f.Paths) > 0
+		}
+		return r.Source.InForce.Hash == commit && told["crp/repair repaired"] && told["crp/take foreign"] && told["s "+api.ManifestNotAvailableYet] && told["drifted drift"] && told["differs look"] && told["differs take"] &&
 			told["s FoundDrifts"] && told["s FailedToTakeOver"] && told["denied ManifestApplyFailed"]
 	})
 	for _, p := range r.Placements {
@@ -135,6 +147,8 @@ func TestNoOutputTellsASecret(t *testing.T) {
 
 	outputs := d.outputs([]string{"get", "crp"}, []string{"get", "crp", "-o", "wide"}, []string{"get", "crp", "-o", "json"}, []string{"get", "crp", "-o", "yaml"},
 		[]string{"get", "crp", "refused", "-o", "yaml"}, []string{"get", "clusters", "-o", "wide"}, []string{"get", "clusters", "-o", "yaml"},
+		[]string{"drift", "list"}, []string{"drift", "show", "crp/repair"}, []string{"drift", "show", "crp/drift"}, []string{"history"}, []string{"events"},
+		[]string{"status"}, []string{"tree", "crp/repair"}, []string{"describe", "crp", "repair"}, []string{"describe", "crp", "take"},
 		[]string{"plan"}, []string{"plan", "-o", "json"}, []string{"validate"})
 	for name, text := range outputs {
 		if len(text) == 0 {
@@ -142,6 +156,11 @@ func TestNoOutputTellsASecret(t *testing.T) {
 		}
 		for _, canary := range sings(text) {
 			t.Errorf("%s tells %s", name, canary)
+		}
+	}
+	for _, name := range []string{"gitfleet drift show crp/repair", "gitfleet drift show crp/drift"} {
+		if text := outputs[name+" --server http://"+d.address]; !strings.Contains(text, diff.Mask) || !strings.Contains(text, "kubectl-edit") {
+			t.Errorf("%s does not tell of the Secret:\n%s", name, text)
 		}
 	}
 	if !strings.Contains(outputs["/report"], diff.Mask) {
@@ -320,7 +339,7 @@ func (d *daemon) outputs(commands ...[]string) map[string]string {
 	}
 	checkout := d.checkout()
 	for _, args := range commands {
-		if args[0] == "get" {
+		if !slices.Contains([]string{"plan", "validate"}, args[0]) {
 			args = append(args, "--server", "http://"+d.address)
 		} else {
 			args = append(args, checkout)
