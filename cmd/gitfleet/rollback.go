@@ -213,7 +213,7 @@ func (r *rollback) who() (name, email string, err error) {
 	if r.author == "" {
 		name, email = r.clone.Author()
 		if name == "" || email == "" {
-			return "", "", errors.New("Git does not know who you are: set user.name and user.email with \"git config\", or use --author \"NAME <ADDRESS>\"")
+			return "", "", errors.New("it is not known who you are: set user.name and user.email with \"git config\", or use --author \"NAME <ADDRESS>\"")
 		}
 		return name, email, nil
 	}

@@ -46,7 +46,6 @@ type rollbackScene struct {
 	repo    githttp.Scratch
 	clone   string
 	address string
-	report  *status.Report
 	server  *server.Server
 }
 

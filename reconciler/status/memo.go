@@ -43,7 +43,6 @@ type told struct {
 	detail     Detail
 	drifts     []Drift
 	question   question
-	asked      bool
 	changed    []Transitions
 }
 

@@ -140,6 +140,7 @@ func (c *Cluster) replace(k *kind, sub string, before *object, o map[string]any,
 // meant reports whether an object is the one that somebody has in mind.
 func (c *Cluster) meant(o *object, version string, uid types.UID) error {
 	if uid != "" && uid != o.uid {
+		//lint:ignore ST1005 the words are a real API server's
 		return apierrors.NewConflict(o.kind.resource(), o.name, fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, o.uid))
 	}
 	if version != "" && version != strconv.FormatUint(o.version, 10) {
