@@ -114,7 +114,7 @@ func TestRollbackTakesBackOnePlacement(t *testing.T) {
 	bad := s.repo.Commit(t, "main", files)
 	s.at(bad, good)
 
-	s.refused([]string{"crp/web"}, "Git does not know who you are", "--author")
+	s.refused([]string{"crp/web"}, "not known who you are", "--author")
 	code, out, errOut := s.run("crp/web", "--author", "Ada Lovelace <ada@example.com>")
 	branch := "gitfleet/rollback-crp-web-" + short(good)
 	if code != 0 || errOut != "" {
