@@ -179,10 +179,13 @@ func restored(r io.Reader) (map[string][]byte, error) {
 // Export writes all that was saved, as a backup for Import. It may be called
 // while the store is in use: what it writes is of one moment.
 func (s *boltStore) Export(w io.Writer) error {
-	records, err := s.read()
-	if err == nil {
-		err = export(w, records, time.Now())
-	}
+	err := guard(func() error {
+		records, err := s.read()
+		if err != nil {
+			return err
+		}
+		return export(w, records, time.Now())
+	})
 	if err != nil {
 		return fmt.Errorf("export ledger %s: %w", s.path, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -94,6 +95,9 @@ func newDaemon(t *testing.T, args ...string) *daemon {
 	})
 	return d
 }
+
+// state is the state directory.
+func (d *daemon) state() string { return d.args[slices.Index(d.args, "--state-dir")+1] }
 
 func memberCluster(name string) string {
 	return `apiVersion: cluster.kubernetes-fleet.io/v1beta1

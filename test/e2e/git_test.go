@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -314,6 +315,20 @@ func TestHistoryRewrittenAcrossARollout(t *testing.T) {
 	d.start()
 	d.until("back", func(r *status.Report) bool { return r.Source.InForce.Hash == third })
 	d.tamper(waiting[1], "a")
+
+	// With the clone gone too nobody knows what they hold; it stays all the same.
+	d.stop()
+	if err := os.RemoveAll(filepath.Join(d.state(), "git")); err != nil {
+		t.Fatal(err)
+	}
+	d.start()
+	d.until("back without a clone", func(r *status.Report) bool { return r.Source.InForce.Hash == third })
+	d.waiting(third)
+	for _, m := range waiting {
+		if got := d.configMap(m, "one")["value"]; got != "a" {
+			t.Errorf("%s has %q, and nobody knows the commit that it waits at", m, got)
+		}
+	}
 
 	d.repo.Remove(t, "main", "web.yaml")
 	d.everywhere("c")
