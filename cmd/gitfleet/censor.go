@@ -52,9 +52,15 @@ func (c *censor) learn(config string) error {
 }
 
 // know has a secret taken out from now on, also in base64, and each of its
-// lines.
+// lines; of a line TOKEN,USER the token, too.
 func (c *censor) know(secret []byte) {
-	for _, part := range append(bytes.Split(secret, []byte("\n")), secret) {
+	parts := append(bytes.Split(secret, []byte("\n")), secret)
+	for _, line := range parts {
+		if token, _, ok := bytes.Cut(line, []byte(",")); ok {
+			parts = append(parts, token)
+		}
+	}
+	for _, part := range parts {
 		if part = bytes.TrimSpace(part); len(part) < leastSecret {
 			continue
 		}

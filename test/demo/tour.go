@@ -10,7 +10,7 @@ import (
 
 // tables shows how the fleet stands, in gitfleet's own words.
 func (d *demo) tables(ctx context.Context) error {
-	for _, args := range [][]string{{"get", "crp", "-o", "wide"}, {"get", "clusters"}} {
+	for _, args := range [][]string{{"get", "crp", "-o", "wide"}, {"status"}} {
 		text, err := d.gitfleet(ctx, args...)
 		if err != nil {
 			return err
@@ -49,7 +49,7 @@ const tourText = `
 {{- if .Server}}
     export GITFLEET_SERVER={{.Server}}
 {{- end}}
-    {{.Gitfleet}} get crp --watch
+    {{.Gitfleet}} status --watch
 
 and in a third:
 
@@ -78,7 +78,7 @@ and in a third:
     echo '  broken: [' >> {{.Checkout}}/{{.File}}
     git -C {{.Checkout}} commit -am 'Break it'
     git -C {{.Checkout}} push
-    {{.Gitfleet}} get crp
+    {{.Gitfleet}} status
     git -C {{.Checkout}} revert --no-edit HEAD
     git -C {{.Checkout}} push
 
