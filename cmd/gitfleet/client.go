@@ -8,10 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
@@ -185,29 +187,57 @@ func (c *client) only(ctx context.Context, placement string) (*status.Report, er
 // said of that one.
 func (c *client) next(ctx context.Context, after, placement string) (*status.Report, string, error) {
 	query := url.Values{}
-	for name, value := range map[string]string{"after": after, "placement": placement} {
-		if value != "" {
-			query.Set(name, value)
-		}
+	if placement != "" {
+		query.Set("placement", placement)
 	}
-	resp, err := c.do(ctx, http.MethodGet, "/report", query, nil)
-	if err != nil {
-		return nil, "", err
-	}
-	defer resp.Body.Close()
 	r := &status.Report{}
-	if err := understand(resp, r); err != nil {
-		return nil, "", err
-	}
-	return r, resp.Header.Get(server.NumberHeader), nil
+	number, err := c.newest(ctx, "/report", query, after, r)
+	return r, number, err
 }
 
-// follow shows each new report, or what it says of one placement if that is not
-// empty, until ctx is done or show says that it was the last.
-func (c *client) follow(ctx context.Context, placement string, show func(*status.Report) (more bool, err error)) error {
+// newest reads what is told at a path of the newest report, and returns the
+// report's number; with the number of one already seen it waits for a newer, up
+// to half a minute.
+func (c *client) newest(ctx context.Context, path string, query url.Values, after string, into any) (number string, err error) {
+	if after != "" {
+		query = maps.Clone(query)
+		if query == nil {
+			query = url.Values{}
+		}
+		query.Set("after", after)
+	}
+	resp, err := c.do(ctx, http.MethodGet, path, query, nil)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	return resp.Header.Get(server.NumberHeader), understand(resp, into)
+}
+
+// A feed tells something anew whenever there is a newer report.
+type feed[T any] func(ctx context.Context, after string) (news *T, number string, err error)
+
+// reports are told whole, or only of one placement if that is not empty.
+func (c *client) reports(placement string) feed[status.Report] {
+	return func(ctx context.Context, after string) (*status.Report, string, error) {
+		return c.next(ctx, after, placement)
+	}
+}
+
+// overviews are told at a glance.
+func (c *client) overviews() feed[overview] {
+	return func(ctx context.Context, after string) (*overview, string, error) {
+		o := &overview{}
+		number, err := c.newest(ctx, overviewPath, nil, after, o)
+		return o, number, err
+	}
+}
+
+// follow shows what is new until ctx is done or show says that it was the last.
+func (ask feed[T]) follow(ctx context.Context, show func(*T) (more bool, err error)) error {
 	after := ""
 	for {
-		r, number, err := c.next(ctx, after, placement)
+		news, number, err := ask(ctx, after)
 		if errors.Is(err, context.Canceled) {
 			return nil
 		}
@@ -218,8 +248,48 @@ func (c *client) follow(ctx context.Context, placement string, show func(*status
 			continue
 		}
 		after = number
-		if more, err := show(r); err != nil || !more {
+		if more, err := show(news); err != nil || !more {
 			return err
+		}
+	}
+}
+
+// A bulletin is what is new, or why nothing can be told.
+type bulletin[T any] struct {
+	news *T
+	err  error
+}
+
+// retry is how long a daemon that does not answer is left alone.
+const retry = time.Second
+
+// keep sends what is new, and each reason why nothing can be told, until ctx is
+// done.
+func (ask feed[T]) keep(ctx context.Context, updates chan<- bulletin[T]) {
+	after := ""
+	for ctx.Err() == nil {
+		news, number, err := ask(ctx, after)
+		if errors.Is(err, context.Canceled) {
+			return
+		}
+		if err == nil && number == after {
+			continue
+		}
+		if err != nil {
+			news = nil
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case updates <- bulletin[T]{news, err}:
+		}
+		if err == nil {
+			after = number
+			continue
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(retry):
 		}
 	}
 }

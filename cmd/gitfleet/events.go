@@ -43,7 +43,7 @@ With --watch it goes on and prints each as it happens.`,
 			}
 			out := cmd.OutOrStdout()
 			if watch {
-				return c.follow(cmd.Context(), name, asTheyHappen(out, output))
+				return c.reports(name).follow(cmd.Context(), asTheyHappen(out, output))
 			}
 			r, _, err := c.next(cmd.Context(), "", name)
 			if err != nil {

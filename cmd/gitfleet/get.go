@@ -75,7 +75,7 @@ func newGet() *cobra.Command {
 				return err
 			}
 			if watch {
-				return c.follow(cmd.Context(), "", func(r *status.Report) (bool, error) { return true, show(r) })
+				return c.reports("").follow(cmd.Context(), func(r *status.Report) (bool, error) { return true, show(r) })
 			}
 			r, err := c.report(cmd.Context())
 			if err != nil {

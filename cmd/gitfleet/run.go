@@ -83,6 +83,7 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 	if err := cfg.Webhook.mount(srv, repo, git.Ref.Follows, registry, log); err != nil {
 		return err
 	}
+	tellOverview(srv)
 	record, err := cfg.record(srv, registry, log)
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gitfleet/gitfleet/reconciler/server"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
@@ -39,27 +40,24 @@ one after the other.`,
 				return err
 			}
 			out := cmd.OutOrStdout()
-			show := func(r *status.Report) error {
-				o := newOverview(r)
+			show := func(o *overview) error {
 				if output == "json" {
 					return writeJSON(out, o)
 				}
-				_, err := io.WriteString(out, strings.Join(o.text(pageOf(out), r.At, all), "\n")+"\n")
+				_, err := io.WriteString(out, strings.Join(o.text(pageOf(out), o.At, all), "\n")+"\n")
 				return err
 			}
 			switch {
 			case watch && output == "text" && pageOf(out).terminal:
-				return redraw(cmd.Context(), c, out, func(r *status.Report, p page, now time.Time) []string {
-					return newOverview(r).text(p, now, all)
-				})
+				return redraw(cmd.Context(), c, out, func(o *overview, p page, now time.Time) []string { return o.text(p, now, all) })
 			case watch:
-				return c.follow(cmd.Context(), "", onChange(show))
+				return c.overviews().follow(cmd.Context(), onChange(show))
 			}
-			r, err := c.report(cmd.Context())
+			o, _, err := c.overviews()(cmd.Context(), "")
 			if err != nil {
 				return err
 			}
-			return show(r)
+			return show(o)
 		},
 	}
 	at.bind(cmd.Flags())
@@ -69,19 +67,26 @@ one after the other.`,
 	return cmd
 }
 
-// onChange shows a report only if it says something else than the one before,
-// apart from the time. What is shown is set apart by an empty line, or in JSON
-// is a document of its own.
-func onChange(show func(*status.Report) error) func(*status.Report) (bool, error) {
+// overviewPath is where the daemon tells how things are.
+const overviewPath = "/overview"
+
+// tellOverview has a server answer at overviewPath.
+func tellOverview(srv *server.Server) {
+	srv.Tell("GET "+overviewPath, func(r *status.Report) any { return newOverview(r) })
+}
+
+// onChange shows an overview only if it says something else than the one before,
+// apart from the time.
+func onChange(show func(*overview) error) func(*overview) (bool, error) {
 	before := ""
-	return func(r *status.Report) (bool, error) {
-		o := newOverview(r)
-		o.At, o.Source.LastPoll, o.Source.LastSuccess = time.Time{}, time.Time{}, time.Time{}
-		said, err := json.Marshal(o)
+	return func(o *overview) (bool, error) {
+		timeless := *o
+		timeless.At, timeless.Source.LastPoll, timeless.Source.LastSuccess = time.Time{}, time.Time{}, time.Time{}
+		said, err := json.Marshal(&timeless)
 		if err != nil || string(said) == before {
 			return true, err
 		}
 		before = string(said)
-		return true, show(r)
+		return true, show(o)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 	"time"
 
@@ -77,17 +78,18 @@ func (w *wish) validate() error {
 func (w *wish) wait(ctx context.Context, c *client, timeout time.Duration, out, errOut io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	first, _, err := c.next(ctx, "", "")
+	ask := w.reports(c)
+	first, _, err := ask(ctx, "")
 	if err != nil {
 		return err
 	}
-	bulletins := make(chan bulletin)
-	go c.keepAsking(ctx, bulletins)
+	bulletins := make(chan bulletin[status.Report])
+	go ask.keep(ctx, bulletins)
 	last := ""
-	for now := (bulletin{report: first}); ; {
+	for now := (bulletin[status.Report]{news: first}); ; {
 		v, said := notYet, last
 		if now.err == nil {
-			v, said = w.judge(now.report)
+			v, said = w.judge(now.news)
 		} else {
 			said = now.err.Error()
 		}
@@ -113,6 +115,18 @@ func (w *wish) wait(ctx context.Context, c *client, timeout time.Duration, out, 
 			fmt.Fprintf(errOut, "%s is not %s after %s\n", w.placement, w.state, timeout)
 			return exitCode(exitDifferences)
 		}
+	}
+}
+
+// reports tell of the placement, or, as long as it is not there, of everything.
+func (w *wish) reports(c *client) feed[status.Report] {
+	return func(ctx context.Context, after string) (*status.Report, string, error) {
+		r, number, err := c.next(ctx, after, w.placement)
+		var answer *answerError
+		if errors.As(err, &answer) && answer.code == http.StatusNotFound {
+			return c.next(ctx, after, "")
+		}
+		return r, number, err
 	}
 }
 

@@ -118,6 +118,25 @@ const NumberHeader = "Gitfleet-Report"
 const longestWait = 30 * time.Second
 
 func (s *Server) serveReport(w http.ResponseWriter, req *http.Request) {
+	s.tell(w, req, func(r *status.Report) (any, error) {
+		if name := req.URL.Query().Get("placement"); name != "" {
+			return r.Only(name)
+		}
+		return r, nil
+	})
+}
+
+// Tell lets a part of the report, or what is made of it, be asked for at a path,
+// with ?after=N as at /report. It must not be called once the server answers.
+func (s *Server) Tell(path string, part func(*status.Report) any) {
+	s.Mount(path, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		s.tell(w, req, func(r *status.Report) (any, error) { return part(r), nil })
+	}))
+}
+
+// tell answers with what is made of the newest report, or of one newer than
+// ?after=N.
+func (s *Server) tell(w http.ResponseWriter, req *http.Request, part func(*status.Report) (any, error)) {
 	var after uint64
 	if v := req.URL.Query().Get("after"); v != "" {
 		var err error
@@ -144,16 +163,14 @@ func (s *Server) serveReport(w http.ResponseWriter, req *http.Request) {
 		http.Error(w, "no report yet: the daemon is starting", http.StatusServiceUnavailable)
 		return
 	}
-	if name := req.URL.Query().Get("placement"); name != "" {
-		var err error
-		if report, err = report.Only(name); err != nil {
-			http.Error(w, err.Error(), http.StatusNotFound)
-			return
-		}
+	answer, err := part(report)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusNotFound)
+		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set(NumberHeader, strconv.FormatUint(number, 10))
-	json.NewEncoder(w).Encode(report) // a reader that went away is not our concern
+	json.NewEncoder(w).Encode(answer) // a reader that went away is not our concern
 }
 
 func (s *Server) serveReady(w http.ResponseWriter, _ *http.Request) {
