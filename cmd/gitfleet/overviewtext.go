@@ -69,7 +69,8 @@ func (t *teller) source(o *overview) {
 	if s.Ref != "" {
 		head += "  " + refName(s.Ref)
 	}
-	polled := ", polled " + t.ago(s.LastPoll)
+	// As of the moment that is told of: polls with nothing new make no news.
+	polled := ", polled " + (&teller{now: o.At}).ago(s.LastPoll)
 	t.say(t.paint(bold, shorten(head, t.width-wide(polled))) + polled)
 	if s.Failures > 0 {
 		t.note(red, "cannot be read: ", fmt.Sprintf("%s (%d tries, last success %s)", s.Error, s.Failures, t.ago(s.LastSuccess)), 3)
@@ -132,7 +133,8 @@ func (t *teller) few(n int, what string, show func(i int)) {
 const (
 	barWidth  = 20
 	wordWidth = 14
-	others    = 1 + barWidth + 2 + 1 + 7 + 1 + 9 + 1 + wordWidth
+	others    = 1 + 2 + 1 + 7 + 1 + 9 + 1 + wordWidth
+	leastName = 16
 )
 
 func (t *teller) placements(all []overviewPlacement) {
@@ -151,9 +153,9 @@ func (t *teller) placements(all []overviewPlacement) {
 	for i := range shown {
 		name = max(name, wide(shown[i].Name))
 	}
-	name = min(name, max(16, t.width-others))
+	name = min(name, max(leastName, t.width-others-barWidth))
 	t.say("")
-	t.say(t.paint(dim, strings.TrimRight(fit("PLACEMENT", name)+" "+fit("CLUSTERS", barWidth+2)+" "+fit("DONE", 7)+" "+fit("COMMIT", 9)+" STATE", " ")))
+	t.say(t.paint(dim, strings.TrimRight(fit("PLACEMENT", name)+" "+fit("CLUSTERS", t.bar()+2)+" "+fit("DONE", 7)+" "+fit("COMMIT", 9)+" STATE", " ")))
 	for i := range shown {
 		t.placement(&shown[i], name)
 	}
@@ -162,6 +164,9 @@ func (t *teller) placements(all []overviewPlacement) {
 	}
 	t.legend(shown)
 }
+
+// bar is how wide bars are: on a narrow page less than they should be.
+func (t *teller) bar() int { return min(barWidth, max(6, t.width-others-leastName)) }
 
 // rank puts first what is not well.
 func rank(p *overviewPlacement) int {
@@ -180,7 +185,7 @@ func (t *teller) placement(p *overviewPlacement, name int) {
 	case n > 1:
 		commit = fmt.Sprintf("%d commits", n)
 	}
-	t.say(fit(p.Name, name) + " " + bar(t.page, p.Clusters, barWidth) + " " + fit(p.count(), 7) + " " + fit(commit, 9) + " " + t.paint(s, shorten(word, wordWidth)))
+	t.say(fit(p.Name, name) + " " + bar(t.page, p.Clusters, t.bar()) + " " + fit(p.count(), 7) + " " + fit(commit, 9) + " " + t.paint(s, shorten(word, wordWidth)))
 	if p.Trouble != "" {
 		t.note(red, "not scheduled: ", p.Trouble, 3)
 	}
