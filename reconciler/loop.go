@@ -206,11 +206,11 @@ func (r *Reconciler) arrived(l loaded, now time.Time) {
 		return
 	}
 	r.head = l.snapshot
-	r.ledger.SetHead(l.commit.Hash)
-	r.source.InForce = l.commit
-	if !l.resumed {
+	if r.ledger.Head() != l.commit.Hash { // not only anew since a restart
 		r.cfg.Record(commitEntry(history.InForce, l.commit, ""))
 	}
+	r.ledger.SetHead(l.commit.Hash)
+	r.source.InForce = l.commit
 	r.source.Since = now
 	r.past[l.commit.Hash] = l.snapshot
 	r.cfg.Log.Info("commit in force", "commit", l.commit.Hash, "subject", l.commit.Subject,

@@ -70,13 +70,17 @@ func reference() string {
 	for _, cmd := range commands {
 		if cmd.IsAvailableCommand() && cmd.Name() != "help" && cmd.Name() != "completion" {
 			describeCommand(&b, cmd, shared)
+			for _, below := range cmd.Commands() {
+				describeCommand(&b, below, shared)
+			}
 		}
 	}
 	return b.String()
 }
 
 func describeCommand(b *strings.Builder, cmd *cobra.Command, shared *pflag.FlagSet) {
-	fmt.Fprintf(b, "\n## gitfleet %s\n\n", cmd.Name())
+	level := strings.Repeat("#", 1+len(strings.Fields(cmd.CommandPath()))-1)
+	fmt.Fprintf(b, "\n%s %s\n\n", level, cmd.CommandPath())
 	fmt.Fprintf(b, "    %s\n\n%s\n", cmd.UseLine(), strings.TrimSpace(cmp.Or(cmd.Long, cmd.Short+".")))
 	if cmd.Example != "" {
 		b.WriteString("\n```\n")

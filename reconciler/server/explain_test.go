@@ -108,3 +108,41 @@ func TestExplainSaysWhatItCannotAnswer(t *testing.T) {
 		})
 	}
 }
+
+// Whoever completes a command is told all names, and nothing else.
+func TestNames(t *testing.T) {
+	s := New(nil)
+	if got := ask(s, "/names").Body.String(); got != `{"placements":[],"clusters":[]}`+"\n" {
+		t.Errorf("at the start: %s", got)
+	}
+	s.Publish(report(t))
+	if got := ask(s, "/names").Body.String(); got != `{"placements":["crp/web"],"clusters":["east","west"]}`+"\n" {
+		t.Errorf("got %s", got)
+	}
+}
+
+// A part of the report is told like the whole: with the number, and when it is
+// news.
+func TestAPartOfTheReport(t *testing.T) {
+	s := New(nil)
+	s.Tell("GET /part", func(r *status.Report) any { return len(r.Details) })
+	s.Publish(report(t))
+	w := ask(s, "/part?after=0")
+	if w.Body.String() != "1\n" || w.Header().Get(NumberHeader) != "1" {
+		t.Errorf("got %s %s", w.Header(), w.Body)
+	}
+}
+
+// One placement can be asked for alone, and has what belongs to it.
+func TestOnePlacementOfTheReport(t *testing.T) {
+	s := New(nil)
+	s.Publish(report(t))
+	var r status.Report
+	w := ask(s, "/report?placement=crp/web")
+	if err := json.Unmarshal(w.Body.Bytes(), &r); err != nil || len(r.Placements) != 1 || len(r.Clusters) != 1 || r.Clusters[0].Name != "east" {
+		t.Errorf("%v: %s", err, w.Body)
+	}
+	if w := ask(s, "/report?placement=crp/wbe"); w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), "did you mean crp/web?") {
+		t.Errorf("%d: %s", w.Code, w.Body)
+	}
+}
