@@ -1,7 +1,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-fast check format vet lint tidy arch fuzz bench clean
+.PHONY: help build demo test test-fast soak check format vet lint tidy arch fuzz bench clean
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +32,13 @@ test: ## Run all tests with the race detector; minutes, much longer the first ti
 
 test-fast: ## Run the tests that need no clusters; seconds
 	@go test -short $(parts) $(whole)
+
+# TIME is how long; SEED=4711 leads that life only, and tells its story.
+TIME ?= 10m
+
+soak: ## Simulate fleets of random seeds for TIME=1h; SEED=4711 tells one story
+	@if [ -n "$(SEED)" ]; then SEED=$(SEED) go test -v -count=1 -run TestEveryLifeKeepsTheLaws ./test/scenario/simulation; \
+		else go test -v -count=1 -timeout 0 -run TestSoak ./test/scenario/simulation -soak $(TIME); fi
 
 check: format arch tidy vet lint fuzz ## Check format, vet, lint, modules and import rules, and fuzz a little
 

@@ -4,7 +4,7 @@ import "slices"
 
 // goals are all that is promised. Whoever has a new one adds a line here, and a
 // scene or a benchmark if nothing measures it yet.
-var goals = slices.Concat(wholeGoals, memoryGoals, turnGoals, gitGoals, hubGoals, placementGoals)
+var goals = slices.Concat(wholeGoals, memoryGoals, turnGoals, gitGoals, hubGoals, placementGoals, simulationGoals)
 
 // gitfleet as a whole, on real API servers.
 var wholeGoals = []goal{
@@ -122,4 +122,10 @@ var placementGoals = []goal{
 		scale: 1e-6, unit: "ms", limit: 20, why: "one placement on 1,000 clusters, its share of two seconds for 100,000 bindings"},
 	{name: "work/next-turn", value: []figure{ns(workRoom, "For/a tenth overridden by label/next turn")},
 		scale: 1e-9, unit: "s", limit: 0.5, why: "100,000 bindings asked again, a quarter of a full turn's two seconds"},
+}
+
+// The simulation of fleets, on one core.
+var simulationGoals = []goal{
+	{name: "simulation/step", value: []figure{{pkg: "./test/scenario/simulation", bench: "Lives", name: "ns/step"}},
+		scale: 1e-6, unit: "ms", limit: 2, why: "a commit, an outage or a crash with all that comes of it: at least 500 a second"},
 }

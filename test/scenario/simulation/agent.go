@@ -1,0 +1,393 @@
+package simulation
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+)
+
+// An agent looks after a host for one daemon, as a real one does: it writes down
+// what it is about to apply, applies, removes, writes down what came of it, and
+// says so. It has no goroutine of its own: all it does is an event.
+type agent struct {
+	*host
+	d      *daemon
+	report func(ledger.Observation)
+
+	works []work.Work
+	asked bool
+	// basis is what the loop knew when it told the works.
+	basis *books
+	// connected says that the host was reached once, healthy that it answered
+	// when it was last asked.
+	connected, healthy bool
+	// pass is the one at work, done the last before it; again says that another
+	// is to follow.
+	pass    []work.Work
+	done    []work.Work
+	passing *books
+	// announced says that the inventories know of it.
+	announced bool
+	again     bool
+	left      chan struct{} // not nil: everything is to be given up
+	gone      bool          // it was
+	ended     bool
+}
+
+// Set is called by the loop.
+func (a *agent) Set(works []work.Work) { a.d.w.told(a, works) }
+
+// Leave is called by the loop.
+func (a *agent) Leave() <-chan struct{} { return a.d.w.parted(a) }
+
+// Check is for people, and there are none here.
+func (a *agent) Check() {}
+
+// Run waits for its end: all that is done meanwhile is events.
+func (a *agent) Run(ctx context.Context) error {
+	<-ctx.Done()
+	a.d.w.mu.Lock()
+	defer a.d.w.mu.Unlock()
+	a.d.w.ending = append(a.d.w.ending, a)
+	return nil
+}
+
+// after has something done later, if the agent is still at it by then.
+func (a *agent) after(d time.Duration, do func()) {
+	a.d.w.after(d, func() {
+		if !a.ended && !a.d.dead {
+			do()
+		}
+	})
+}
+
+func (a *agent) say(o ledger.Observation) { a.d.w.outbox = append(a.d.w.outbox, said{a, o}) }
+
+// connect tries to reach the host for the first time.
+func (a *agent) connect() {
+	if a.down {
+		a.say(ledger.ClusterSeen{Cluster: a.name, At: time.Now(), Error: "no answer"})
+		a.after(5*time.Second, a.connect)
+		return
+	}
+	a.connected, a.healthy = true, true
+	a.introduce()
+	a.work()
+	a.after(probing, a.probe)
+}
+
+// probing is the time between two probes of a host that does not change.
+const probing = 4 * time.Minute
+
+// introduce says all that can be seen at a host.
+func (a *agent) introduce() {
+	o := ledger.ClusterSeen{
+		Cluster: a.name, At: time.Now(), Healthy: true, UID: "uid-" + a.name,
+		Properties: map[string]string{}, Namespaces: []string{}, Holds: []ledger.Held{},
+	}
+	for _, key := range a.keys() {
+		o.Holds = append(o.Holds, ledger.Held{Placement: key, Revision: a.holds[key].revision, Abandon: a.holds[key].abandon})
+	}
+	a.say(o)
+}
+
+func (a *agent) probe() {
+	a.look()
+	a.after(probing, a.probe)
+}
+
+// look finds out whether the host answers.
+func (a *agent) look() {
+	switch {
+	case !a.connected:
+	case a.down:
+		a.healthy = false
+		a.say(ledger.ClusterSeen{Cluster: a.name, At: time.Now(), Error: "no answer", UID: "uid-" + a.name})
+	case !a.healthy:
+		a.healthy = true
+		a.introduce()
+		a.work()
+	default:
+		a.say(ledger.ClusterSeen{Cluster: a.name, At: time.Now(), Healthy: true, Properties: map[string]string{}})
+	}
+}
+
+// work begins a pass, or has one follow the one at work.
+func (a *agent) work() {
+	switch {
+	case !a.connected || !a.healthy || !a.asked && a.left == nil:
+	case a.pass != nil:
+		a.again = true
+	default:
+		a.pass, a.passing = slices.Clone(a.works), a.basis
+		if a.pass == nil {
+			a.pass = []work.Work{}
+		}
+		a.announced = false
+		a.after(a.pace, a.announce)
+	}
+}
+
+// announce writes into the inventories what is about to be applied.
+func (a *agent) announce() {
+	if a.down {
+		a.giveUp()
+		return
+	}
+	for _, w := range a.pass {
+		if a.left != nil || !writes(w) {
+			continue
+		}
+		for _, m := range w.Manifests {
+			a.grow(w, m.ID)
+		}
+		if inv := a.holds[w.Placement]; inv != nil {
+			inv.abandon = w.Abandon
+		}
+	}
+	a.announced = true
+	a.after(a.pace, a.finish)
+}
+
+// giveUp ends a pass that the host does not let happen. It goes on when the host
+// answers again.
+func (a *agent) giveUp() {
+	a.pass, a.passing, a.again = nil, nil, false
+	if a.healthy {
+		a.look()
+	}
+}
+
+func (a *agent) finish() {
+	switch {
+	case a.hung && !a.down:
+		a.after(20*time.Second, a.finish)
+		return
+	case a.down:
+		a.some(a.steps())
+		a.giveUp()
+		return
+	}
+	for _, do := range a.steps() {
+		do()
+	}
+	if a.left != nil {
+		a.depart()
+		return
+	}
+	works := a.pass
+	a.pass, a.passing = nil, nil
+	a.tell(works)
+	if a.again {
+		a.again = false
+		a.work()
+	}
+}
+
+// some does the first few of what is to be done: the rest is cut off.
+func (a *agent) some(steps []func()) {
+	for _, do := range steps[:a.chance.IntN(len(steps)+1)] {
+		do()
+	}
+}
+
+// depart ends a cluster's membership.
+func (a *agent) depart() {
+	a.pass, a.passing = nil, nil
+	if !a.gone {
+		a.gone = true
+		a.d.w.story("cluster %s has given everything up", a.name)
+		a.d.w.closing = append(a.d.w.closing, a.left)
+	}
+}
+
+// steps are the writes of a pass, in their order.
+func (a *agent) steps() []func() {
+	if a.left != nil {
+		return a.partings()
+	}
+	wanted := map[api.ID]api.PlacementKey{}
+	told := map[api.PlacementKey]work.Work{}
+	var apply, prune, settle []func()
+	for _, w := range a.pass {
+		told[w.Placement] = w
+		for _, m := range w.Manifests {
+			if other, taken := wanted[m.ID]; taken && !(a.owns(w.Placement, m.ID) && !a.owns(other, m.ID)) {
+				continue
+			}
+			wanted[m.ID] = w.Placement
+		}
+	}
+	for _, w := range a.pass {
+		for _, m := range w.Manifests {
+			if writes(w) && wanted[m.ID] == w.Placement {
+				apply = append(apply, func() { a.apply(w.Placement, m) })
+			}
+		}
+	}
+	for _, key := range a.keys() {
+		w, isTold := told[key]
+		if !isTold || w.Keep || w.Strategy.Type == api.ReportDiff {
+			continue
+		}
+		for _, id := range slices.SortedFunc(maps.Keys(a.holds[key].items), api.ID.Compare) {
+			if by, isWanted := wanted[id]; !isWanted || by != key {
+				prune = append(prune, func() { a.prune(w, id, isWanted && writes(told[by])) })
+			}
+		}
+	}
+	for _, w := range a.pass {
+		settle = append(settle, func() { a.settle(w) })
+	}
+	return slices.Concat(apply, prune, settle)
+}
+
+// writes reports whether a work is carried out by applying its manifests.
+func writes(w work.Work) bool { return !w.Remove && w.Strategy.Type != api.ReportDiff }
+
+func (a *agent) apply(key api.PlacementKey, m *work.Manifest) {
+	value := valueOf(m.Object.Object)
+	if a.sick[m.ID] || kindOf(value) == refused {
+		return
+	}
+	old := a.things[m.ID]
+	if old != nil && old.ours && old.hash == m.Hash && old.by == key {
+		return
+	}
+	next := &thing{value: value, hash: m.Hash, by: key, ours: true, since: time.Now()}
+	if old != nil && old.hash == m.Hash {
+		next.since = old.since
+	}
+	a.things[m.ID] = next
+	a.d.w.story("cluster %s applies %s %s for %s", a.name, title(m.ID), value, key)
+}
+
+func valueOf(u *unstructured.Unstructured) string {
+	value, _, _ := unstructured.NestedString(u.Object, "data", "value")
+	return value
+}
+
+func (a *agent) prune(w work.Work, id api.ID, handedOver bool) {
+	inv := a.holds[w.Placement]
+	switch t := a.things[id]; {
+	case handedOver:
+		if by, ok := a.wants(id); !ok || !a.owns(by, id) {
+			return
+		}
+	case t == nil || !t.ours:
+	case inv.abandon && w.Remove:
+		t.ours = false
+		a.d.w.story("cluster %s gives up %s of %s", a.name, title(id), w.Placement)
+	default:
+		a.d.w.deletes(a, w, id)
+		delete(a.things, id)
+		a.d.w.story("cluster %s deletes %s of %s", a.name, title(id), w.Placement)
+	}
+	delete(inv.items, id)
+}
+
+// wants is the placement that an object is to be handed to.
+func (a *agent) wants(id api.ID) (api.PlacementKey, bool) {
+	for _, w := range a.pass {
+		if slices.ContainsFunc(w.Manifests, func(m *work.Manifest) bool { return m.ID == id }) && a.owns(w.Placement, id) {
+			return w.Placement, true
+		}
+	}
+	return api.PlacementKey{}, false
+}
+
+// settle writes down what came of a pass.
+func (a *agent) settle(w work.Work) {
+	inv := a.holds[w.Placement]
+	switch {
+	case inv == nil:
+	case w.Remove && len(inv.items) == 0:
+		delete(a.holds, w.Placement)
+	default:
+		inv.abandon = w.Abandon
+		if a.complete(w) {
+			inv.revision = w.Revision
+		}
+	}
+}
+
+func (a *agent) complete(w work.Work) bool {
+	return !w.Keep && !w.Remove && !slices.ContainsFunc(w.Manifests, func(m *work.Manifest) bool { return !a.applied(w, m) })
+}
+
+func (a *agent) applied(w work.Work, m *work.Manifest) bool {
+	t := a.things[m.ID]
+	return !writes(w) || t != nil && t.ours && t.hash == m.Hash && t.by == w.Placement
+}
+
+// partings are the writes of a cluster that leaves.
+func (a *agent) partings() []func() {
+	var steps []func()
+	for _, key := range a.keys() {
+		for _, id := range slices.SortedFunc(maps.Keys(a.holds[key].items), api.ID.Compare) {
+			if t := a.things[id]; t != nil {
+				steps = append(steps, func() { t.ours = false })
+			}
+		}
+		steps = append(steps, func() { delete(a.holds, key) })
+	}
+	return steps
+}
+
+// tell says how everything stands, and says it again when that changes.
+func (a *agent) tell(works []work.Work) {
+	later := false
+	a.done = works
+	for _, w := range works {
+		o, changes := a.seen(w)
+		later = later || changes
+		a.say(o)
+	}
+	if later {
+		a.after(slowness, func() {
+			if a.pass == nil && a.healthy && a.left == nil {
+				a.tell(a.done)
+			}
+		})
+	}
+}
+
+func (a *agent) seen(w work.Work) (o ledger.WorkSeen, changes bool) {
+	now := time.Now()
+	o = ledger.WorkSeen{Cluster: a.name, Placement: w.Placement, At: now, Revision: w.Revision, Done: true, Total: len(w.Manifests)}
+	if w.Remove {
+		o.Removed = a.holds[w.Placement] == nil
+		return o, false
+	}
+	if !writes(w) {
+		return o, false
+	}
+	for _, m := range w.Manifests {
+		state := ledger.ObjectState{ID: m.ID, Version: "v1", Envelope: m.Envelope, Applied: ledger.Verdict{OK: true}}
+		if !a.applied(w, m) {
+			state.Applied = ledger.Verdict{Reason: api.ManifestApplyFailed, Message: "the API server says no"}
+			o.Exceptions = append(o.Exceptions, state)
+			continue
+		}
+		switch a.things[m.ID].health(now) {
+		case unknowable:
+			o.Untrackable++
+			continue
+		case fine:
+			continue
+		case notYet:
+			changes = true
+		}
+		state.Available = ledger.Verdict{Reason: api.ManifestNotAvailableYet, Message: "not yet"}
+		o.Exceptions = append(o.Exceptions, state)
+	}
+	slices.SortFunc(o.Exceptions, func(a, b ledger.ObjectState) int { return a.ID.Compare(b.ID) })
+	return o, changes
+}

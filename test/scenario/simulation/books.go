@@ -1,0 +1,158 @@
+package simulation
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+)
+
+// books are what is known outside of gitfleet of what it decided and was told.
+// Those of one save are not changed by the next.
+type books struct {
+	head  string
+	pages map[api.PlacementKey]map[string]*ledger.Entry
+	*memory
+}
+
+// A memory is what was heard, and what follows from it.
+type memory struct {
+	// heard are the clusters that said anything to this daemon, answers those
+	// that were well when they last did.
+	heard, answers map[string]bool
+	words          map[spot]word
+	// blamed are the clusters that were available until their update.
+	blamed map[spot]bool
+}
+
+// A spot is a placement on a cluster.
+type spot struct {
+	key     api.PlacementKey
+	cluster string
+}
+
+// A word is what a member said last of a placement.
+type word struct {
+	hash              string
+	at, since         time.Time
+	done, applied, up bool
+	untrackable       bool
+	gone              bool // nothing is left
+}
+
+func newBooks() *books {
+	return &books{pages: map[api.PlacementKey]map[string]*ledger.Entry{}, memory: &memory{
+		heard: map[string]bool{}, answers: map[string]bool{}, words: map[spot]word{}, blamed: map[spot]bool{},
+	}}
+}
+
+// begin is the start of a daemon: it knows what was saved, if that is not lost.
+func (w *world) begin(d *daemon) {
+	if d.rebuilt {
+		w.books = newBooks()
+	} else {
+		w.books.memory = w.saved.clone()
+	}
+	w.books.heard = map[string]bool{}
+	w.decided = w.books
+}
+
+func (m *memory) clone() *memory {
+	return &memory{maps.Clone(m.heard), maps.Clone(m.answers), maps.Clone(m.words), maps.Clone(m.blamed)}
+}
+
+// hear takes in what a member says.
+func (w *world) hear(o ledger.Observation) {
+	switch o := o.(type) {
+	case ledger.ClusterSeen:
+		w.books.heard[o.Cluster], w.books.answers[o.Cluster] = true, o.Healthy
+		if w.decided == w.books && len(o.Holds) > 0 {
+			w.decided = w.books.copy() // what is found again is not saved yet
+		}
+		for _, h := range o.Holds {
+			w.decided.rebuild(o, h)
+		}
+	case ledger.WorkSeen:
+		w.books.hearWork(o)
+	}
+}
+
+func (b *books) copy() *books {
+	out := &books{b.head, make(map[api.PlacementKey]map[string]*ledger.Entry, len(b.pages)), b.memory}
+	for key, page := range b.pages {
+		out.pages[key] = maps.Clone(page)
+	}
+	return out
+}
+
+// rebuild is what a ledger does that has forgotten what a cluster holds.
+func (b *books) rebuild(o ledger.ClusterSeen, h ledger.Held) {
+	if b.pages[h.Placement] == nil {
+		b.pages[h.Placement] = map[string]*ledger.Entry{}
+	}
+	if page := b.pages[h.Placement]; page[o.Cluster] == nil {
+		page[o.Cluster] = &ledger.Entry{Binding: placement.Binding{Cluster: o.Cluster, Assigned: h.Revision, AssignedAt: o.At}}
+	}
+}
+
+func (b *books) hearWork(o ledger.WorkSeen) {
+	at := spot{o.Placement, o.Cluster}
+	was := b.words[at]
+	now := word{
+		hash: o.Revision.Hash, at: o.At, since: o.At, done: o.Done,
+		applied: o.Applied(), up: o.Available(), untrackable: o.Untrackable > 0, gone: o.Removed,
+	}
+	if was.hash == now.hash && was.up && now.up {
+		now.since = was.since
+	}
+	b.words[at] = now
+}
+
+// next are the books after the ledger says this.
+func (b *books) next(l *ledger.Ledger) *books {
+	n := &books{head: l.Head(), pages: make(map[api.PlacementKey]map[string]*ledger.Entry, len(b.pages)), memory: b.memory}
+	for _, key := range l.Placements() {
+		entries := l.Placement(key).Entries()
+		page := make(map[string]*ledger.Entry, len(entries))
+		for _, e := range entries {
+			page[e.Binding.Cluster] = e
+		}
+		n.pages[key] = page
+	}
+	for name := range b.answers {
+		if l.Cluster(name) == nil {
+			delete(b.answers, name) // it has left
+		}
+	}
+	return n
+}
+
+// binding is what a placement has on a cluster; false if it does not hold it.
+func (b *books) binding(at spot) (placement.Binding, bool) {
+	if e := b.pages[at.key][at.cluster]; e != nil {
+		return e.Binding, true
+	}
+	return placement.Binding{}, false
+}
+
+// live reports whether a placement holds a cluster and is to go on with it.
+func (b *books) live(at spot) bool {
+	binding, ok := b.binding(at)
+	return ok && !binding.Unscheduled && !binding.Removing
+}
+
+// clusters are those that two books have of a placement, in order.
+func clusters(a, b *books, key api.PlacementKey) []string {
+	names := slices.AppendSeq(slices.Collect(maps.Keys(a.pages[key])), maps.Keys(b.pages[key]))
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// revision is what a cluster is assigned.
+func (b *books) revision(at spot) placement.Revision {
+	binding, _ := b.binding(at)
+	return binding.Assigned
+}

@@ -1,0 +1,221 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+// A daemon is one process, from its start to its end.
+type daemon struct {
+	w      *world
+	cancel context.CancelFunc
+	done   chan error
+	agents []*agent
+	// dead says that the process was killed: nothing it does counts any more.
+	dead bool
+	// torn says that it was killed in the middle of a save.
+	torn bool
+	// fuse counts the writes that are left until it is; negative if there is no
+	// end in sight.
+	fuse int
+	// rebuilt says that it began with a ledger that knew nothing of what there
+	// was, spoke that it told some member something since.
+	rebuilt, spoke bool
+	started        time.Time
+}
+
+// start begins a daemon with the state that there is.
+func (w *world) start() {
+	ctx, cancel := context.WithCancel(w.t.Context())
+	d := &daemon{w: w, cancel: cancel, done: make(chan error, 1), fuse: -1, started: time.Now()}
+	w.daemon = d
+	d.rebuilt = w.state.lost
+	w.begin(d)
+	loop := reconciler.New(reconciler.Config{
+		Source: w.source, Loader: w.loaders.head, Past: w.loaders.past, Store: &store{w, d},
+		Member: d.member, Told: func() {}, Publish: d.publish, Log: slog.New(slog.DiscardHandler),
+	})
+	go func() { d.done <- loop.Run(ctx) }()
+}
+
+func (d *daemon) member(c *hub.Cluster, report func(ledger.Observation)) reconciler.Member {
+	w := d.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	h := w.hosts[c.Name]
+	if h == nil {
+		h = newHost(c.Name, w.seed)
+		w.hosts[c.Name] = h
+	}
+	if h.agent != nil {
+		h.agent.stop()
+	}
+	a := &agent{host: h, d: d, report: report}
+	h.agent = a
+	d.agents = append(d.agents, a)
+	a.after(h.pace, a.connect)
+	return a
+}
+
+// stop cuts off what an agent was about.
+func (a *agent) stop() {
+	if !a.ended && a.pass != nil && a.announced {
+		a.some(a.steps())
+	}
+	a.ended = true
+}
+
+// burns takes one write off the fuse, and reports whether the process is dead
+// before it happens.
+func (d *daemon) burns() bool {
+	if d.fuse == 0 && !d.dead {
+		d.dead = true
+		d.w.story("gitfleet is killed")
+	}
+	if d.fuse > 0 {
+		d.fuse--
+	}
+	return d.dead
+}
+
+func (w *world) told(a *agent, works []work.Work) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if a.d.burns() {
+		return
+	}
+	works = w.mutant.tells(works)
+	if w.telling {
+		w.story("cluster %s is told%s", a.name, wording(works))
+	}
+	w.checkTold(a, works)
+	a.works, a.asked, a.basis = w.mutant.hears(works), true, w.books
+	a.work()
+	a.d.burns()
+}
+
+// wording is what works say, in short.
+func wording(works []work.Work) string {
+	var b strings.Builder
+	for _, w := range works {
+		fmt.Fprintf(&b, " %s=%s", w.Placement.Name, w.Revision.Commit)
+		for _, m := range w.Manifests {
+			b.WriteString("," + m.ID.Namespace + "/" + m.ID.Name)
+		}
+		say := func(yes bool, what string) {
+			if yes {
+				b.WriteString(what)
+			}
+		}
+		say(w.Keep, " and keeps")
+		say(w.Remove, " and removes")
+		say(w.Abandon, " without deleting")
+		say(w.Strategy.Type == api.ReportDiff, " without writing")
+	}
+	return b.String()
+}
+
+func (w *world) parted(a *agent) <-chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	a.left = make(chan struct{})
+	if !a.d.burns() {
+		a.work()
+	}
+	return a.left
+}
+
+func (d *daemon) publish(r *status.Report) {
+	w := d.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if d.dead {
+		return
+	}
+	w.mutant.publishes(r)
+	w.checkReport(r)
+	w.report = r
+	w.storyReport(r)
+	for w.bursts && len(w.outbox) > 0 {
+		w.deliver()()
+	}
+}
+
+// bury ends a process that was killed, and what it was about to do.
+func (w *world) bury() {
+	w.mu.Lock()
+	d := w.daemon
+	w.mu.Unlock()
+	w.end(d)
+}
+
+// stop ends the daemon as a person does.
+func (w *world) stop() {
+	w.mu.Lock()
+	d := w.daemon
+	w.story("gitfleet ends")
+	w.mu.Unlock()
+	w.end(d)
+}
+
+func (w *world) end(d *daemon) {
+	w.mu.Lock()
+	for _, a := range d.agents {
+		a.stop()
+		if a.host.agent == a {
+			a.host.agent = nil
+		}
+	}
+	w.mu.Unlock()
+	d.cancel()
+	err := <-d.done
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err != nil {
+		w.breaks("the loop goes on", "it ended: %v", err)
+	}
+	d.dead = true
+	if d.torn {
+		w.tear()
+	}
+	w.daemon, w.outbox, w.closing, w.ending = nil, nil, nil, nil
+}
+
+// storyReport tells how far everything is, when that changes.
+func (w *world) storyReport(r *status.Report) {
+	if !w.telling {
+		return
+	}
+	var b strings.Builder
+	for _, d := range r.Details {
+		for _, c := range d.Clusters {
+			fmt.Fprintf(&b, "\t%s %s %s", d.Placement, c.Cluster, c.Commit)
+			switch {
+			case c.Removing:
+				b.WriteString(" removing")
+			case c.Held != "":
+				b.WriteString(" waits: " + c.Held)
+			case c.Available:
+				b.WriteString(" available")
+			case c.Applied:
+				b.WriteString(" applied")
+			}
+			b.WriteString("\n")
+		}
+	}
+	if b.String() != w.last {
+		w.last = b.String()
+		w.story("now at %s", r.Source.InForce.Hash)
+		w.text.WriteString(w.last)
+	}
+}

@@ -1,0 +1,299 @@
+package simulation
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+)
+
+// The laws of what is decided, as they are broken.
+const (
+	lawUnavailable = "no more clusters are taken than maxUnavailable allows"
+	lawSurge       = "no more clusters are added than maxSurge allows"
+	lawStopped     = "no cluster is updated while an update has made another unavailable"
+	lawUnreachable = "a cluster that cannot be reached is left as it is"
+	lawStays       = "a cluster is not replaced for being out of sight"
+	lawInvalid     = "a placement that is invalid keeps what it holds"
+)
+
+// checkDecided compares what the ledger says now with what it said before.
+func (w *world) checkDecided(l *ledger.Ledger) {
+	before, after := w.decided, w.decided.next(l)
+	w.decided = after
+	head := w.source.commits[after.head]
+	if head == nil {
+		return
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(after.pages), byKey) {
+		p, ok := head.places[key.Name]
+		if !ok {
+			continue // all of it goes at once
+		}
+		t := &turn{w: w, key: key, place: p, head: head.desired, before: before, after: after, now: time.Now()}
+		t.check()
+	}
+}
+
+// A turn is what was decided about one placement at one time, counted by hand as
+// KubeFleet does.
+type turn struct {
+	w             *world
+	key           api.PlacementKey
+	place         place
+	head          *desired
+	before, after *books
+	now           time.Time
+
+	wanted, excused, ready, canBeReady int
+	// taken are those of the available, or soon to be, that are so no more.
+	added, updated, taken []string
+}
+
+func (t *turn) check() {
+	names := clusters(t.before, t.after, t.key)
+	for _, name := range names {
+		t.count(spot{t.key, name})
+	}
+	t.checkStays(names)
+	t.checkFound(names)
+	if t.place.invalid {
+		if len(t.added)+len(t.updated)+len(t.taken) > 0 {
+			t.w.breaks(lawInvalid, "%s adds %v, updates %v, takes %v", t.key, t.added, t.updated, t.taken)
+		}
+		return
+	}
+	target := t.target()
+	unavailable, surge := share(t.place.unavailable, target), share(t.place.surge, target)
+	if may := max(0, t.ready-(target-t.excused-unavailable)); len(t.taken) > may {
+		t.w.breaks(lawUnavailable, "%s takes %v, and %d may go: %d are ready, %d wanted, %d out of reach, maxUnavailable is %d",
+			t.key, t.taken, may, t.ready, target, t.excused, unavailable)
+	}
+	if may := max(0, target+surge-t.canBeReady); len(t.added) > may {
+		t.w.breaks(lawSurge, "%s adds %v, and %d may come: %d may be ready, %d wanted, maxSurge is %d",
+			t.key, t.added, may, t.canBeReady, target, surge)
+	}
+	t.checkStopped(names)
+	t.blame()
+}
+
+// count takes in one cluster.
+func (t *turn) count(at spot) {
+	b, had := t.before.binding(at)
+	now, has := t.after.binding(at)
+	reachable := t.before.answers[at.cluster]
+	if has && !now.Unscheduled {
+		t.wanted++
+		if !reachable {
+			t.excused++
+		}
+	}
+	anew := had && b.Removing && has && !now.Removing
+	if anew {
+		delete(t.before.blamed, at)
+	}
+	ready, down := t.isReady(at), t.isDown(at)
+	_, declared := t.head.clusters[at.cluster]
+	gone := b.Removing && t.before.words[at].gone
+	if reachable && had && declared && !gone {
+		if ready && !b.Removing {
+			t.ready++
+		}
+		if b.Released() && !t.hasFailed(at) && !t.place.report {
+			t.canBeReady++
+		}
+	}
+	if !has {
+		return
+	}
+	moved := true
+	switch {
+	case now.Removing && (b.Removing || !b.Released()):
+		moved = false // nothing was there, as far as anybody knows
+	case now.Removing:
+		if !down {
+			t.taken = append(t.taken, at.cluster)
+		}
+	case anew && now.Assigned.Hash == b.Assigned.Hash:
+		moved = false // it is as if it had never been removed
+	case !b.Released() && now.Released():
+		t.added = append(t.added, at.cluster)
+	case anew && !now.Released():
+		moved = false
+	case b.Released() && b.Assigned.Hash != now.Assigned.Hash:
+		t.updated = append(t.updated, at.cluster)
+		if !down {
+			t.taken = append(t.taken, at.cluster)
+		}
+	default:
+		moved = false
+	}
+	if moved && !reachable {
+		t.w.breaks(lawUnreachable, "%s of %s goes from %+v to %+v", at.cluster, t.key, b, now)
+	}
+}
+
+// word is what was said of what a cluster is assigned; not ok if nothing.
+func (t *turn) word(at spot) (word, bool) {
+	b, _ := t.before.binding(at)
+	word, ok := t.before.words[at]
+	return word, ok && word.done && b.Released() && word.hash == b.Assigned.Hash && !word.at.Before(b.AssignedAt)
+}
+
+func (t *turn) isReady(at spot) bool {
+	word, ok := t.word(at)
+	if !ok || !t.before.answers[at.cluster] {
+		return false
+	}
+	switch {
+	case t.leaves(at), t.place.report && len(t.yields(at)) > 0:
+		return false
+	case t.place.report:
+		return word.applied
+	case !word.up:
+		return false
+	}
+	period := time.Duration(t.place.period) * time.Second
+	return !word.untrackable || !word.since.Add(period).After(t.now)
+}
+
+func (t *turn) isDown(at spot) bool {
+	word, ok := t.word(at)
+	return ok && (t.leaves(at) || t.place.report && len(t.yields(at)) > 0 || !word.applied || !word.up && !t.place.report)
+}
+
+func (t *turn) hasFailed(at spot) bool {
+	word, ok := t.word(at)
+	return ok && (t.leaves(at) || !word.applied)
+}
+
+// leaves reports whether the cluster was told to leave an object to a placement
+// that goes on wanting it.
+func (t *turn) leaves(at spot) bool {
+	return slices.ContainsFunc(t.yields(at), func(y ledger.Yield) bool { return !y.Passing })
+}
+
+// yields are objects that the cluster was told to leave to other placements.
+func (t *turn) yields(at spot) []ledger.Yield {
+	if e := t.before.pages[at.key][at.cluster]; e != nil {
+		return e.Yields
+	}
+	return nil
+}
+
+func (t *turn) target() int {
+	switch {
+	case len(t.place.on) > 0:
+		return len(t.place.on)
+	case t.place.pick >= 0:
+		return t.place.pick
+	}
+	return t.wanted
+}
+
+// share is a number, or a percentage rounded up, by hand; a quarter if it is not
+// given.
+func share(text string, of int) int {
+	n, percent := 0, 0
+	if text == "" {
+		text = "25%"
+	}
+	if strings.HasSuffix(text, "%") {
+		fmt.Sscanf(text, "%d%%", &percent)
+		return (percent*of + 99) / 100
+	}
+	fmt.Sscanf(text, "%d", &n)
+	return n
+}
+
+// checkStays holds on to clusters that nobody has let go of: as long as the
+// policy is what it was, one goes only when fewer are wanted, or when it leaves
+// the fleet.
+func (t *turn) checkStays(names []string) {
+	then := t.w.source.commits[t.before.head]
+	if then == nil {
+		return
+	}
+	was, ok := then.places[t.key.Name]
+	if !ok || was.invalid || was.policy() != t.place.policy() || t.place.pick < was.pick {
+		return
+	}
+	for _, name := range names {
+		at := spot{t.key, name}
+		b, _ := t.before.binding(at)
+		_, declared := t.head.clusters[name]
+		if declared && t.before.live(at) && b.Policy != "" && !t.after.live(at) {
+			t.w.breaks(lawStays, "%s lets %s go (it answers: %t)", t.key, name, t.before.answers[name])
+		}
+	}
+}
+
+// checkFound holds on to clusters that are found again after the ledger was
+// lost: nobody asked for them to go.
+func (t *turn) checkFound(names []string) {
+	held := 0
+	for _, name := range names {
+		if t.after.live(spot{t.key, name}) {
+			held++
+		}
+	}
+	for _, name := range names {
+		at := spot{t.key, name}
+		b, _ := t.before.binding(at)
+		_, declared := t.head.clusters[name]
+		if !declared || !t.before.live(at) || b.Policy != "" || t.after.live(at) {
+			continue
+		}
+		if wanted := len(t.place.on) == 0 || slices.Contains(t.place.on, name); wanted && (t.place.pick < 0 || held < t.place.pick) {
+			t.w.breaks(lawStays, "%s lets %s go, which was found again", t.key, name)
+		}
+	}
+}
+
+// policy is what chooses clusters, but for their number.
+func (p place) policy() string {
+	return fmt.Sprint(p.on, p.pick >= 0, p.near)
+}
+
+// checkStopped looks for an update while one that failed stops the others.
+func (t *turn) checkStopped(names []string) {
+	if t.place.goesOn || len(t.updated) == 0 {
+		return
+	}
+	for _, name := range names {
+		at := spot{t.key, name}
+		if t.w.books.blamed[at] && t.isDown(at) && t.before.answers[name] && t.before.live(at) && t.after.live(at) && t.newest(at) {
+			t.w.breaks(lawStopped, "%s updates %v, and %s was available until its update", t.key, t.updated, name)
+		}
+	}
+}
+
+// newest reports whether a cluster is assigned what it would get now.
+func (t *turn) newest(at spot) bool {
+	b, _ := t.before.binding(at)
+	then := t.w.source.commits[b.Assigned.Commit]
+	return then != nil && sameContent(then.gives(t.key.Name, at.cluster), t.head.gives(t.key.Name, at.cluster))
+}
+
+func sameContent(a, b map[api.ID]string) bool { return maps.Equal(a, b) }
+
+// blame notes whose update is at fault if it turns out bad.
+func (t *turn) blame() {
+	for _, name := range clusters(t.before, t.after, t.key) {
+		if at := (spot{t.key, name}); t.isReady(at) {
+			delete(t.before.blamed, at)
+		}
+	}
+	for _, name := range t.updated {
+		at := spot{t.key, name}
+		_, said := t.word(at)
+		t.before.blamed[at] = !t.place.report && (t.isReady(at) || t.before.blamed[at] && !said)
+	}
+	for _, name := range t.added {
+		delete(t.before.blamed, spot{t.key, name})
+	}
+}

@@ -1,0 +1,167 @@
+package simulation
+
+import (
+	"testing"
+	"time"
+
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+// mutants each make one mistake that gitfleet should never make, and break the
+// law that forbids it.
+var mutants = map[string]Mutant{
+	lawUnavailable: {Saves: func(_ *desired, l *ledger.Ledger) {
+		rebind(l, func(b *placement.Binding, to placement.Revision) { b.Assigned, b.AssignedAt = to, time.Now() })
+	}},
+	lawSurge: {Saves: func(_ *desired, l *ledger.Ledger) {
+		eachBinding(l, func(b *placement.Binding) bool {
+			if b.Released() || b.Unscheduled {
+				return false
+			}
+			b.Assigned, b.AssignedAt = placement.Revision{Commit: l.Head(), Hash: "any"}, time.Now()
+			return true
+		})
+	}},
+	lawUnreachable: {Saves: func(_ *desired, l *ledger.Ledger) {
+		eachBinding(l, func(b *placement.Binding) bool {
+			c := l.Cluster(b.Cluster)
+			if !b.Released() || c == nil || c.Healthy || b.Assigned.Commit == l.Head() {
+				return false
+			}
+			b.Assigned, b.AssignedAt = placement.Revision{Commit: l.Head(), Hash: "any"}, time.Now()
+			return true
+		})
+	}},
+	lawStays: {Saves: func(_ *desired, l *ledger.Ledger) {
+		eachBinding(l, func(b *placement.Binding) bool {
+			c := l.Cluster(b.Cluster)
+			if b.Unscheduled || c == nil || c.Healthy {
+				return false
+			}
+			b.Unscheduled = true
+			return true
+		})
+	}},
+	lawStopped: {Saves: func(_ *desired, l *ledger.Ledger) {
+		eachBinding(l, func(b *placement.Binding) bool {
+			was := b.Risked
+			b.Risked = false
+			return was
+		})
+	}},
+	lawInvalid: {Saves: func(head *desired, l *ledger.Ledger) {
+		for name, p := range head.places {
+			key := api.PlacementKey{Name: name}
+			if !p.invalid || l.Placement(key) == nil {
+				continue
+			}
+			for _, b := range l.Placement(key).Bindings() {
+				b.Assigned, b.AssignedAt = placement.Revision{Commit: l.Head(), Hash: "any"}, time.Now()
+				l.Bind(key, b)
+			}
+		}
+	}},
+	lawListens: {Loads: func(l *ledger.Ledger) {
+		if l.Empty() {
+			l.Note(api.PlacementKey{Name: "ghost"}, ledger.Placement{Created: time.Now()})
+		}
+	}},
+	lawDelete: {Hears: func(works []work.Work) []work.Work {
+		for i := range works {
+			works[i].Manifests = works[i].Manifests[:len(works[i].Manifests)/2]
+		}
+		return works
+	}},
+	lawConverges: {Hears: func([]work.Work) []work.Work { return nil }},
+	lawSaved: {Tells: func(works []work.Work) []work.Work {
+		for i := range works {
+			works[i].Revision.Commit += "?"
+		}
+		return works
+	}},
+	lawOne: {Tells: func(works []work.Work) []work.Work {
+		for i := range works {
+			if len(works) > 1 && len(works[0].Manifests) > 0 && !works[i].Remove {
+				works[i].Manifests = works[0].Manifests
+			}
+		}
+		return works
+	}},
+	lawGit: {Tells: func(works []work.Work) []work.Work {
+		for i := range works {
+			works[i].Manifests = works[i].Manifests[:len(works[i].Manifests)/2]
+		}
+		return works
+	}},
+	lawHeld: {Publishes: func(r *status.Report) {
+		for i := range r.Details {
+			for j := range r.Details[i].Clusters {
+				r.Details[i].Clusters[j].Held = ""
+			}
+		}
+	}},
+	lawSound: {Publishes: func(r *status.Report) {
+		for _, p := range r.Placements {
+			for i := range p.Status.Conditions {
+				p.Status.Conditions[i].Message = ""
+			}
+		}
+	}},
+	lawInternal: {Publishes: func(r *status.Report) {
+		for i := range r.Details {
+			r.Details[i].Internal = "internal error: division by zero"
+		}
+	}},
+}
+
+// eachBinding changes bindings, as far as change says so.
+func eachBinding(l *ledger.Ledger, change func(b *placement.Binding) bool) {
+	for _, key := range l.Placements() {
+		for _, b := range l.Placement(key).Bindings() {
+			if change(&b) {
+				l.Bind(key, b)
+			}
+		}
+	}
+}
+
+// rebind changes what all clusters are assigned that do not have what the first
+// one has that was moved to the head.
+func rebind(l *ledger.Ledger, change func(b *placement.Binding, to placement.Revision)) {
+	for _, key := range l.Placements() {
+		var to placement.Revision
+		for _, b := range l.Placement(key).Bindings() {
+			if b.Assigned.Commit == l.Head() {
+				to = b.Assigned
+			}
+		}
+		for _, b := range l.Placement(key).Bindings() {
+			if to.Hash != "" && b.Released() && b.Assigned.Hash != to.Hash {
+				change(&b, to)
+				l.Bind(key, b)
+			}
+		}
+	}
+}
+
+// A law that nothing breaks may have stopped looking: each is broken by a
+// gitfleet that makes the mistake it forbids.
+func TestEveryLawCanBeBroken(t *testing.T) {
+	for law, mutant := range mutants {
+		t.Run(law, func(t *testing.T) {
+			with := NewLoaders()
+			for seed := uint64(1); seed <= 150; seed++ {
+				l := NewLife(seed)
+				l.Mutant = mutant
+				if out := l.Lead(t, with, false); out.Broken != nil && out.Broken.Law == law {
+					return
+				}
+			}
+			t.Error("no life of 150 notices")
+		})
+	}
+}

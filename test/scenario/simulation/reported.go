@@ -1,0 +1,80 @@
+package simulation
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/test/scenario"
+)
+
+// The laws of what people are told, as they are broken.
+const (
+	lawSound    = "whatever is not well says why, and since when"
+	lawHeld     = "a cluster that waits says what for"
+	lawInternal = "nothing is too much to think about"
+)
+
+// checkReport looks at a report.
+func (w *world) checkReport(r *status.Report) {
+	ear := &ear{TB: w.t}
+	if scenario.Sound(ear, r); len(ear.heard) > 0 {
+		w.breaks(lawSound, "%s", strings.Join(ear.heard, "; "))
+	}
+	head := w.source.commits[r.Source.InForce.Hash]
+	if head == nil {
+		return
+	}
+	for i := range r.Details {
+		w.checkDetail(&r.Details[i], head, r)
+	}
+}
+
+func (w *world) checkDetail(d *status.Detail, head *commit, r *status.Report) {
+	if d.Internal != "" {
+		w.breaks(lawInternal, "%s: %s", d.Placement, d.Internal)
+	}
+	name := strings.TrimPrefix(d.Placement, "crp/")
+	p, ok := head.places[name]
+	if !ok || p.invalid {
+		return
+	}
+	for _, c := range d.Clusters {
+		if c.Removing || c.Held != "" || len(head.gives(name, c.Cluster)) == 0 {
+			continue
+		}
+		b, _ := w.decided.binding(spot{api.PlacementKey{Name: name}, c.Cluster})
+		if b.Unscheduled {
+			w.breaks(lawHeld, "%s is to go from %s, and says nothing", d.Placement, c.Cluster)
+		}
+		if b.AssignedAt.Equal(r.At) {
+			continue // it was given something just now
+		}
+		then := w.source.commits[c.Commit]
+		if then == nil || !sameContent(then.gives(name, c.Cluster), head.gives(name, c.Cluster)) && !w.relabelled(then, head, c.Cluster) {
+			w.breaks(lawHeld, "%s on %s is at %q, which is not the newest, and says nothing", d.Placement, c.Cluster, c.Commit)
+		}
+	}
+}
+
+// relabelled reports whether a cluster had other labels then: what it was given
+// is not what the commit would give it now.
+func (w *world) relabelled(then, head *commit, cluster string) bool {
+	return then.clusters[cluster].region != head.clusters[cluster].region
+}
+
+// An ear hears what a check has to say, and fails no test.
+type ear struct {
+	testing.TB
+	heard []string
+}
+
+// Helper is of no account here.
+func (*ear) Helper() {}
+
+// Errorf hears of something that is wrong.
+func (e *ear) Errorf(format string, args ...any) {
+	e.heard = append(e.heard, fmt.Sprintf(format, args...))
+}

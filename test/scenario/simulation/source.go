@@ -1,0 +1,115 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"testing/fstest"
+	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource"
+)
+
+// A source is a repository, and everybody's memory of what its commits mean.
+type source struct {
+	w       *world
+	commits map[string]*commit
+	order   []string
+	head    string
+	news    chan struct{}
+}
+
+type commit struct {
+	gitsource.Commit
+	*desired
+	files fstest.MapFS
+	lost  bool
+}
+
+func newSource(w *world) *source {
+	return &source{w: w, commits: map[string]*commit{}, news: make(chan struct{}, 1)}
+}
+
+// push makes a commit the newest.
+func (s *source) push(message string, d *desired) {
+	hash := fmt.Sprintf("v%d", len(s.order)+1)
+	s.commits[hash] = &commit{gitsource.Commit{Hash: hash, Subject: message, Message: message, Time: time.Now()}, d, d.files(s.w.t), false}
+	s.order = append(s.order, hash)
+	s.head = hash
+	select {
+	case s.news <- struct{}{}:
+	default:
+	}
+}
+
+// Run hands over the head, and each new one.
+func (s *source) Run(ctx context.Context, head func(gitsource.Commit)) error {
+	last := ""
+	for {
+		if !s.wait(ctx, follower) {
+			return nil
+		}
+		s.w.mu.Lock()
+		c := s.commits[s.head]
+		s.w.mu.Unlock()
+		if c != nil && c.Hash != last {
+			last = c.Hash
+			head(c.Commit)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.news:
+		}
+	}
+}
+
+// wait takes the time that Git takes.
+func (s *source) wait(ctx context.Context, who int) bool {
+	s.w.mu.Lock()
+	at := s.w.instant(who, 3*time.Millisecond)
+	s.w.mu.Unlock()
+	timer := time.NewTimer(time.Until(at))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// Files returns those of a commit.
+func (s *source) Files(_ context.Context, hash string) (fs.FS, error) {
+	c, err := s.find(hash)
+	if err != nil {
+		return nil, err
+	}
+	return c.files, nil
+}
+
+// Commit reads a commit.
+func (s *source) Commit(ctx context.Context, hash string) (gitsource.Commit, error) {
+	s.wait(ctx, reader)
+	c, err := s.find(hash)
+	if err != nil {
+		return gitsource.Commit{}, err
+	}
+	return c.Commit, nil
+}
+
+func (s *source) find(hash string) (*commit, error) {
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	if c := s.commits[hash]; c != nil && !c.lost {
+		return c, nil
+	}
+	return nil, fmt.Errorf("read commit %s: object not found", hash)
+}
+
+// Status says how it goes.
+func (s *source) Status() gitsource.Status {
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	return gitsource.Status{URL: "https://git.example/fleet", Ref: "main", Head: s.head}
+}

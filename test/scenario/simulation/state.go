@@ -1,0 +1,61 @@
+package simulation
+
+import (
+	"errors"
+
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+)
+
+// A state is the state directory.
+type state struct {
+	ledger.Store
+	// lost says that it knows nothing, though there is something to know; full
+	// that nothing can be written.
+	lost, full bool
+	// disk is not nil if it is a real one.
+	disk *disk
+}
+
+var errFull, errKilled = errors.New("no space left on device"), errors.New("killed")
+
+// A store is the state directory as one daemon has it: each save is a write
+// before and after which the daemon may be killed.
+type store struct {
+	w *world
+	d *daemon
+}
+
+// Load returns what was saved.
+func (s *store) Load() (*ledger.Ledger, error) {
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	l, err := s.w.state.Load()
+	s.w.mutant.loads(l)
+	return l, err
+}
+
+// Save writes what changed.
+func (s *store) Save(l *ledger.Ledger) error {
+	w := s.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s.d.burns() {
+		return errKilled
+	}
+	w.mutant.saves(w.source.commits[l.Head()], l)
+	w.checkDecided(l)
+	if w.state.full {
+		return errFull
+	}
+	if err := w.state.disk.writing(func() error { return w.state.Save(l) }); err != nil {
+		return err
+	}
+	w.unsaved, w.unsavedMemory = w.books, w.saved
+	w.state.lost = false
+	w.books, w.saved = w.decided, w.decided.memory.clone()
+	s.d.torn = s.d.burns() && w.state.disk != nil
+	return nil
+}
+
+// Close is for the one who opened it.
+func (s *store) Close() error { return nil }

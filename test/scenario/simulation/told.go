@@ -1,0 +1,163 @@
+package simulation
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+)
+
+// The laws of what members are told, as they are broken.
+const (
+	lawSaved   = "nobody is told what is not saved"
+	lawListens = "nothing is told before everybody was heard, if the ledger was lost"
+	lawOne     = "an object on a cluster has one owner"
+	lawGit     = "members are told what a commit says"
+	lawDelete  = "nothing is deleted that a commit wants"
+)
+
+// checkTold looks at what a member is told.
+func (w *world) checkTold(a *agent, works []work.Work) {
+	if a.d.rebuilt && !a.d.spoke && time.Since(a.d.started) < 30*time.Second {
+		for name := range w.source.commits[w.books.head].clusters {
+			if !w.books.heard[name] {
+				w.breaks(lawListens, "%s is told something and %s said nothing yet", a.name, name)
+			}
+		}
+	}
+	a.d.spoke = true
+	owners := map[api.ID]api.PlacementKey{}
+	for i := range works {
+		w.checkWork(a, &works[i], owners)
+	}
+}
+
+func (w *world) checkWork(a *agent, told *work.Work, owners map[api.ID]api.PlacementKey) {
+	at := spot{told.Placement, a.name}
+	e := w.books.pages[told.Placement][a.name]
+	switch {
+	case e == nil:
+		w.breaks(lawSaved, "%s is told of %s, which does not hold it", a.name, told.Placement)
+		return
+	case told.Remove && !e.Binding.Removing:
+		w.breaks(lawSaved, "%s is told to remove %s", a.name, told.Placement)
+	case !told.Remove && (e.Binding.Assigned != told.Revision || e.Binding.Removing && !told.Keep):
+		w.breaks(lawSaved, "%s is told %v of %s, and assigned %v", a.name, told.Revision, told.Placement, e.Binding.Assigned)
+	}
+	for _, m := range told.Manifests {
+		if other, taken := owners[m.ID]; taken && !told.Keep && told.Strategy.Type != api.ReportDiff {
+			w.breaks(lawOne, "%s is told to hold %s for %s and %s", a.name, title(m.ID), other, told.Placement)
+		}
+		if told.Strategy.Type != api.ReportDiff {
+			owners[m.ID] = told.Placement
+		}
+	}
+	if !told.Remove && !told.Keep {
+		w.checkContent(at, told, e)
+	}
+}
+
+// checkContent compares a work with what the commit says that it names: less
+// what is left to others, and more what others left.
+func (w *world) checkContent(at spot, told *work.Work, e *ledger.Entry) {
+	want := map[api.ID]string{}
+	if c := w.source.commits[told.Revision.Commit]; c != nil {
+		want = c.gives(at.key.Name, at.cluster)
+	}
+	want = maps.Clone(want)
+	for _, y := range e.Yields {
+		delete(want, y.ID)
+	}
+	head := w.source.commits[w.books.head].gives(at.key.Name, at.cluster)
+	for _, id := range e.Early {
+		want[id] = head[id]
+	}
+	got := map[api.ID]string{}
+	for _, m := range told.Manifests {
+		got[m.ID] = valueOf(m.Object.Object)
+		if _, ok := want[m.ID]; ok && !slices.Contains(e.Early, m.ID) && !w.says(told.Revision.Commit, at, m.ID, got[m.ID]) {
+			w.breaks(lawGit, "%s is told that %s is %q, and %s says %q", at.cluster, title(m.ID), got[m.ID], told.Revision.Commit, want[m.ID])
+		}
+	}
+	for id := range want {
+		if _, ok := got[id]; !ok {
+			w.breaks(lawGit, "%s is not told of %s, which is in %s of %s", at.cluster, title(id), told.Revision.Commit, at.key)
+		}
+	}
+	for id := range got {
+		if _, ok := want[id]; !ok {
+			w.breaks(lawGit, "%s is told to hold %s, which is not in %s of %s", at.cluster, title(id), told.Revision.Commit, at.key)
+		}
+	}
+}
+
+// says reports whether a commit gives an object a value: that of its override
+// counts wherever the cluster is, since labels change.
+func (w *world) says(commit string, at spot, id api.ID, value string) bool {
+	c := w.source.commits[commit]
+	if c == nil {
+		return false
+	}
+	o, overridden := c.overrides[id]
+	return c.spaces[id.Namespace][id.Name] == value || overridden && o.value == value
+}
+
+// deletes is told of every deletion, before it happens.
+func (w *world) deletes(a *agent, by work.Work, id api.ID) {
+	if w.forgot(a.name) {
+		return
+	}
+	b := a.passing
+	head := w.source.commits[b.head]
+	for _, key := range slices.SortedFunc(maps.Keys(b.pages), byKey) {
+		at := spot{key, a.name}
+		p, exists := head.places[key.Name]
+		if !b.live(at) || exists && p.report {
+			continue
+		}
+		if then := w.source.commits[b.revision(at).Commit]; then != nil {
+			if _, wanted := then.gives(key.Name, a.name)[id]; wanted {
+				w.breaks(lawDelete, "%s deletes %s for %s, and %s has it at %s", a.name, title(id), by.Placement, key, then.Hash)
+			}
+		}
+		if key == by.Placement || !passes(w.source.commits[by.Revision.Commit], by, a.name, id) {
+			continue // what waits for its turn is kept as it was told to be
+		}
+		if _, wanted := head.gives(key.Name, a.name)[id]; wanted && exists && !p.invalid {
+			w.breaks(lawDelete, "%s deletes %s for %s, and %s wants it at %s", a.name, title(id), by.Placement, key, head.Hash)
+		}
+	}
+}
+
+// passes reports whether a work comes from a commit that still had the object: if
+// not, it is that commit which asked for it to go.
+func passes(c *commit, w work.Work, cluster string, id api.ID) bool {
+	if c == nil {
+		return false
+	}
+	_, had := c.gives(w.Placement.Name, cluster)[id]
+	return had
+}
+
+// forgot reports whether gitfleet may not know any more what it once had a
+// cluster hold: then it cannot pass on from one placement to another what it
+// does not know of, and one deletes it before the other makes it anew.
+func (w *world) forgot(cluster string) bool {
+	if w.losses > 0 {
+		return true
+	}
+	first := ""
+	for _, hash := range w.source.order {
+		c := w.source.commits[hash].clusters[cluster]
+		if first == "" {
+			first = c.region
+		}
+		if c.region != "" && c.region != first {
+			return true // with other labels another content is rendered
+		}
+	}
+	return false
+}

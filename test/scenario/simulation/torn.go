@@ -1,0 +1,161 @@
+package simulation
+
+import (
+	"bytes"
+	"maps"
+	"os"
+	"path/filepath"
+
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+)
+
+// lawTorn is what a state directory promises, as it is broken.
+const lawTorn = "a ledger is read whole or not at all, whatever a crash leaves of it"
+
+// A disk is a state directory in a real file, with what a write did to it last.
+type disk struct {
+	dir           string
+	before, after []byte
+}
+
+func (d *disk) path() string { return filepath.Join(d.dir, "ledger.db") }
+
+// writing has a save done, and takes down what it does to the file.
+func (d *disk) writing(save func() error) (err error) {
+	if d == nil {
+		return save()
+	}
+	if d.before, err = os.ReadFile(d.path()); err != nil {
+		return err
+	}
+	if err := save(); err != nil {
+		return err
+	}
+	d.after, err = os.ReadFile(d.path())
+	return err
+}
+
+const page = 4096
+
+// torn is the file as it may be if a crash comes while it is written: pages of
+// data first, in any order, and then the page that makes them count. A disk
+// that does not keep that order is unfair, and may leave anything.
+func (d *disk) torn(pick func(n int) int) (image []byte, fair bool) {
+	image = bytes.Clone(d.before)
+	if len(d.after) > len(image) {
+		image = append(image, make([]byte, len(d.after)-len(image))...)
+	}
+	var data, meta []int
+	for at := 0; at < len(d.after); at += page {
+		if !bytes.Equal(image[at:at+page], d.after[at:at+page]) {
+			if at < 2*page {
+				meta = append(meta, at)
+			} else {
+				data = append(data, at)
+			}
+		}
+	}
+	write := func(at, size int) { copy(image[at:at+size], d.after[at:]) }
+	complete := true
+	for _, at := range data {
+		switch pick(3) {
+		case 0:
+			complete = false
+		case 1:
+			write(at, 512*pick(page/512))
+			complete = false
+		default:
+			write(at, page)
+		}
+	}
+	fair = true
+	for _, at := range meta {
+		switch pick(4) {
+		case 0:
+			write(at, page)
+			fair = complete
+		case 1:
+			write(at, 16+pick(48))
+		}
+	}
+	if pick(12) == 0 {
+		image, fair = image[:pick(len(image))], false
+	}
+	return image, fair
+}
+
+// tear leaves on the disk what a crash in the middle of the last save leaves,
+// and does what a person does with a file that is refused.
+func (w *world) tear() {
+	d := w.state.disk
+	image, fair := d.torn(w.hosts[keys(w.hosts)[0]].chance.IntN)
+	if err := w.state.Close(); err != nil {
+		w.t.Error(err)
+	}
+	if err := os.WriteFile(d.path(), image, 0o600); err != nil {
+		w.t.Error(err)
+	}
+	store, l, err := d.open()
+	switch found := newBooks().next; {
+	case err != nil && fair:
+		w.breaks(lawTorn, "a crash leaves a file that is refused: %v", err)
+	case err != nil:
+		w.story("the ledger is refused, and moved away: %v", err)
+		w.fresh()
+	case samePages(found(l), w.unsaved):
+		w.state.Store, w.books, w.saved = store, w.unsaved, w.unsavedMemory
+		w.story("the last save is undone")
+	case samePages(found(l), w.books):
+		w.state.Store = store
+	default:
+		w.breaks(lawTorn, "it was read as it never was")
+	}
+}
+
+// open is what a daemon does when it starts.
+func (d *disk) open() (ledger.Store, *ledger.Ledger, error) {
+	store, err := ledger.Open(d.dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	l, err := store.Load()
+	return store, l, err
+}
+
+// fresh begins a state directory anew.
+func (w *world) fresh() {
+	w.state.lost = true
+	w.losses++
+	if w.state.disk == nil {
+		w.state.Store = ledger.Memory()
+		return
+	}
+	if w.state.Store != nil {
+		w.state.Close() // again, if need be
+	}
+	os.Remove(w.state.disk.path())
+	store, _, err := w.state.disk.open()
+	if err != nil {
+		w.t.Error(err)
+	}
+	w.state.Store = store
+}
+
+func samePages(a, b *books) bool {
+	return a.head == b.head && maps.EqualFunc(a.pages, b.pages, func(x, y map[string]*ledger.Entry) bool {
+		return maps.EqualFunc(x, y, sameEntry)
+	})
+}
+
+func sameEntry(a, b *ledger.Entry) bool {
+	return a.Binding.Assigned == b.Binding.Assigned && a.Binding.AssignedAt.Equal(b.Binding.AssignedAt) &&
+		a.Binding.Unscheduled == b.Binding.Unscheduled && a.Binding.Removing == b.Binding.Removing &&
+		a.Binding.Risked == b.Binding.Risked && a.Claims.Equal(b.Claims) && seen(a) == seen(b)
+}
+
+func seen(e *ledger.Entry) string {
+	if e.Seen == nil {
+		return ""
+	}
+	return e.Seen.Revision.Hash + e.Seen.At.UTC().String()
+}

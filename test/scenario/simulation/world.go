@@ -1,0 +1,234 @@
+// Package simulation plays the life of a small fleet, driven by a seed, and holds
+// gitfleet to its laws at every step: the real loop, plan, rollout and ledger in
+// virtual time, with members and a repository that are made up.
+//
+// Everything that is made up happens one thing at a time, each at an instant of
+// its own, and is over before the next begins. So a seed always gives the same
+// life, and one that breaks a law can be told as a story.
+package simulation
+
+import (
+	"container/heap"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+// A world is all there is in one life.
+type world struct {
+	t       *testing.T
+	seed    uint64
+	loaders *Loaders
+	mutant  Mutant
+
+	// mu is held by whoever looks at what follows: the story's own goroutine, or
+	// the loop that calls from its own.
+	mu     sync.Mutex
+	began  time.Time
+	queue  queue
+	ticks  [3]int
+	outbox []said
+	// closing are channels to be closed once nobody holds the world, ending are
+	// agents that were told to end.
+	closing []chan struct{}
+	ending  []*agent
+	hosts   map[string]*host
+	source  *source
+	daemon  *daemon
+	state   state
+	// bursts says that what members say comes while the loop is busy.
+	bursts bool
+
+	// decided is what gitfleet decided last, books what of that is saved, and
+	// saved all that goes with it.
+	decided, books *books
+	saved          *memory
+	// unsaved are the books before the last save.
+	unsaved       *books
+	unsavedMemory *memory
+	report        *status.Report
+
+	// losses count the ledgers and commits that were lost.
+	losses  int
+	telling bool
+	last    string // state of everything that was told
+	text    strings.Builder
+	broken  *Broken
+}
+
+// Loaders are kept from one life to the next, since they remember what they
+// parsed. One goroutine may use them.
+type Loaders struct{ head, past *hub.Loader }
+
+// NewLoaders returns loaders that have not loaded anything.
+func NewLoaders() *Loaders {
+	return &Loaders{hub.NewLoader(hub.Options{}), hub.NewLoader(hub.Options{})}
+}
+
+// A said is an observation on its way to the loop.
+type said struct {
+	by *agent
+	ledger.Observation
+}
+
+// A Broken says which law was broken, and how.
+type Broken struct{ Law, Text string }
+
+func (b *Broken) String() string { return "the law is broken that " + b.Law + ": " + b.Text }
+
+// breaks notes the first law that is broken; the life ends then.
+func (w *world) breaks(law, format string, args ...any) {
+	if w.broken == nil {
+		w.broken = &Broken{law, fmt.Sprintf(format, args...)}
+		w.story("BROKEN: %s", w.broken)
+	}
+}
+
+// story tells what happened.
+func (w *world) story(format string, args ...any) {
+	if !w.telling {
+		return
+	}
+	since := time.Since(w.began)
+	fmt.Fprintf(&w.text, "%02d:%02d:%02d.%03d ", int(since.Hours()), int(since.Minutes())%60, int(since.Seconds())%60, since.Milliseconds()%1000)
+	fmt.Fprintf(&w.text, format+"\n", args...)
+}
+
+// An event is something that happens by itself.
+type event struct {
+	at time.Time
+	do func()
+}
+
+type queue []event
+
+func (q queue) Len() int           { return len(q) }
+func (q queue) Less(i, j int) bool { return q[i].at.Before(q[j].at) }
+func (q queue) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
+func (q *queue) Push(e any)        { *q = append(*q, e.(event)) }
+func (q *queue) Pop() any {
+	last := len(*q) - 1
+	e := (*q)[last]
+	*q = (*q)[:last]
+	return e
+}
+
+// Who sleeps in a world: the story, what runs the source, and what reads
+// commits. Each has instants of its own.
+const (
+	storyteller = iota
+	follower
+	reader
+)
+
+// instant is about d from now, and shared with nothing else that happens: its
+// place within the millisecond is used once.
+func (w *world) instant(who int, d time.Duration) time.Time {
+	w.ticks[who]++
+	return time.Now().Add(d).Truncate(time.Millisecond).Add(time.Millisecond + time.Duration(who*300_000+w.ticks[who])*time.Nanosecond)
+}
+
+func (w *world) after(d time.Duration, do func()) {
+	heap.Push(&w.queue, event{w.instant(storyteller, d), do})
+}
+
+// pass lets time go by, and everything happen that does in the meantime.
+func (w *world) pass(d time.Duration) {
+	w.mu.Lock()
+	end := w.instant(storyteller, d)
+	w.mu.Unlock()
+	for w.next(end) && w.fine() {
+	}
+	if w.fine() {
+		w.sleep(end)
+	}
+}
+
+// next has the next event happen, if it is before the end.
+func (w *world) next(end time.Time) bool {
+	w.mu.Lock()
+	if len(w.queue) == 0 || !w.queue[0].at.Before(end) {
+		w.mu.Unlock()
+		return false
+	}
+	e := heap.Pop(&w.queue).(event)
+	w.mu.Unlock()
+	w.sleep(e.at)
+	w.happen(e.do)
+	return true
+}
+
+// happen has something happen now, and sees to what comes of it.
+func (w *world) happen(do func()) {
+	w.mu.Lock()
+	do()
+	w.mu.Unlock()
+	w.calm()
+}
+
+// calm delivers what was said, one word after another, until all is quiet.
+func (w *world) calm() {
+	for {
+		synctest.Wait()
+		w.mu.Lock()
+		for _, c := range w.closing {
+			close(c)
+		}
+		w.endAgents()
+		closed := len(w.closing) > 0
+		w.closing = nil
+		crashed := w.daemon != nil && w.daemon.dead
+		deliver := func() {}
+		if len(w.outbox) > 0 {
+			deliver = w.deliver()
+		} else if !closed && !crashed {
+			w.mu.Unlock()
+			return
+		}
+		w.mu.Unlock()
+		if crashed {
+			w.bury()
+		} else {
+			deliver()
+		}
+	}
+}
+
+// endAgents cuts off those that were told to end, in order.
+func (w *world) endAgents() {
+	slices.SortFunc(w.ending, func(a, b *agent) int { return strings.Compare(a.name, b.name) })
+	for _, a := range w.ending {
+		a.stop()
+	}
+	w.ending = nil
+}
+
+// deliver takes the first word, and returns how to have it said.
+func (w *world) deliver() func() {
+	o := w.outbox[0]
+	w.outbox = w.outbox[1:]
+	if o.by.ended {
+		return func() {}
+	}
+	w.hear(o.Observation)
+	return func() { o.by.report(o.Observation) }
+}
+
+func (w *world) sleep(until time.Time) {
+	time.Sleep(time.Until(until))
+	w.calm()
+}
+
+func (w *world) fine() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.broken == nil
+}
