@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
@@ -123,9 +124,10 @@ func (w *world) deletes(a *agent, by work.Work, id api.ID) {
 				w.breaks(lawDelete, "%s deletes %s for %s, and %s has it at %s", a.name, title(id), by.Placement, key, then.Hash)
 			}
 		}
-		if key == by.Placement || !passes(w.source.commits[by.Revision.Commit], by, a.name, id) {
+		if b.revision(at) != (placement.Revision{}) || head.anyReports() || !passes(w.source.commits[by.Revision.Commit], by, a.name, id) {
 			continue // what waits for its turn is kept as it was told to be
 		}
+		// A placement that is new to the cluster takes over what another leaves.
 		if _, wanted := head.gives(key.Name, a.name)[id]; wanted && exists && !p.invalid {
 			w.breaks(lawDelete, "%s deletes %s for %s, and %s wants it at %s", a.name, title(id), by.Placement, key, head.Hash)
 		}
