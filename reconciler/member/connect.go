@@ -15,13 +15,14 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// A conn is one connection to a cluster: several clients over one transport.
+// A conn is how a cluster is asked: several clients over two connections.
 type conn struct {
-	rest      *rest.RESTClient
-	metadata  metadata.Interface
-	dynamic   dynamic.Interface
-	discovery *discovery.DiscoveryClient
-	http      *http.Client
+	rest *rest.RESTClient // what is small, and watches
+	bulk *rest.RESTClient // what may be large
+
+	cfg        *rest.Config
+	bulkClient *http.Client
+	close      func()
 }
 
 // connect makes the clients of a cluster. It asks nothing of it yet.
@@ -37,35 +38,45 @@ func (a *Agent) connect(ctx context.Context) (*conn, error) {
 	if a.cfg.Wrap != nil {
 		cfg.Wrap(a.cfg.Wrap)
 	}
-	client, err := rest.HTTPClientFor(cfg)
+	c, err := newConn(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("use the credentials: %w", err)
 	}
-	return newConn(cfg, client)
+	return c, nil
 }
 
-func newConn(cfg *rest.Config, client *http.Client) (*conn, error) {
-	c := &conn{http: client}
-	var err error
-	if c.metadata, err = metadata.NewForConfigAndClient(metadata.ConfigFor(cfg), client); err != nil {
+func newConn(cfg *rest.Config) (*conn, error) {
+	longLived, shortLived, closeIdle, err := newClients(cfg)
+	if err != nil {
 		return nil, err
 	}
-	if c.dynamic, err = dynamic.NewForConfigAndClient(cfg, client); err != nil {
-		return nil, err
-	}
-	if c.discovery, err = discovery.NewDiscoveryClientForConfigAndClient(cfg, client); err != nil {
-		return nil, err
-	}
+	c := &conn{cfg: cfg, bulkClient: shortLived, close: closeIdle}
 	raw := rest.CopyConfig(cfg)
 	raw.GroupVersion = &schema.GroupVersion{}
 	raw.NegotiatedSerializer = statusCodec
-	if c.rest, err = rest.RESTClientForConfigAndClient(raw, client); err != nil {
+	if c.rest, err = rest.RESTClientForConfigAndClient(raw, longLived); err != nil {
+		return nil, err
+	}
+	if c.bulk, err = rest.RESTClientForConfigAndClient(raw, shortLived); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
-func (c *conn) close() { c.http.CloseIdleConnections() }
+// The clients that follow are made when they are needed: they are large, and
+// rarely are.
+
+func (c *conn) metadata() (metadata.Interface, error) {
+	return metadata.NewForConfigAndClient(metadata.ConfigFor(c.cfg), c.bulkClient)
+}
+
+func (c *conn) dynamic() (dynamic.Interface, error) {
+	return dynamic.NewForConfigAndClient(c.cfg, c.bulkClient)
+}
+
+func (c *conn) discovery() (*discovery.DiscoveryClient, error) {
+	return discovery.NewDiscoveryClientForConfigAndClient(c.cfg, c.bulkClient)
+}
 
 // statusCodec reads the errors an API server answers with; everything else we
 // read ourselves.

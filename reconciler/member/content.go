@@ -77,7 +77,11 @@ func (s *session) inClaim(ctx context.Context, res resource, id api.ID) (string,
 func (s *session) inNamespace(ctx context.Context, namespace string) (string, error) {
 	asking, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
-	lists, err := discovery.ServerPreferredNamespacedResourcesWithContext(asking, s.conn.discovery)
+	client, err := s.conn.discovery()
+	if err != nil {
+		return "", err
+	}
+	lists, err := discovery.ServerPreferredNamespacedResourcesWithContext(asking, client)
 	if err != nil {
 		return "", err
 	}
@@ -140,5 +144,9 @@ func given(kind, name string) bool {
 func (s *session) page(ctx context.Context, r schema.GroupVersionResource, namespace string, opts metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
-	return s.conn.metadata.Resource(r).Namespace(namespace).List(ctx, opts)
+	client, err := s.conn.metadata()
+	if err != nil {
+		return nil, err
+	}
+	return client.Resource(r).Namespace(namespace).List(ctx, opts)
 }

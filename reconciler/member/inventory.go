@@ -270,12 +270,10 @@ func (s *session) inventories(ctx context.Context) error {
 }
 
 func (s *session) listInventories(ctx context.Context) ([]unstructured.Unstructured, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
-	defer cancel()
 	var out []unstructured.Unstructured
 	opts := metav1.ListOptions{LabelSelector: api.ManagedByLabel + "=" + s.cfg.Fleet + "," + inventoryLabel, Limit: 100}
 	for {
-		page, err := s.conn.dynamic.Resource(configMaps.GroupVersionResource).Namespace(api.Namespace).List(ctx, opts)
+		page, err := s.wholePage(ctx, configMaps, api.Namespace, opts)
 		if err != nil {
 			return nil, err
 		}

@@ -30,6 +30,14 @@ func (r resource) path(id api.ID) []string {
 	return append(parts, r.Resource, id.Name)
 }
 
+// collection returns the URL path of all objects of the resource.
+func (r resource) collection() []string {
+	if r.Group == "" {
+		return []string{"api", r.Version, r.Resource}
+	}
+	return []string{"apis", r.Group, r.Version, r.Resource}
+}
+
 // kinds knows how the cluster serves the kinds we have asked for. It asks the
 // server as rarely as it can, and keeps only what was asked for.
 type kinds struct {

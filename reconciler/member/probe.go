@@ -21,6 +21,7 @@ type probe struct {
 	uid          string
 	properties   map[string]string
 	namespaces   []string
+	observed     bool // it was looked at in full
 }
 
 func (p probe) seen(cluster string) ledger.ClusterSeen {
@@ -34,37 +35,39 @@ func (p probe) seen(cluster string) ledger.ClusterSeen {
 	return o
 }
 
-// probeLoop probes until ctx is done: slowly while all is well, quickly as long
-// as the cluster does not answer, so that its return is noticed at once.
-func (s *session) probeLoop(ctx context.Context) {
-	defer s.running.Done()
-	observed := time.Now()
-	var failed backoff
-	wait := s.cfg.Probe
-	for {
-		sleep(ctx, wait)
-		if ctx.Err() != nil {
-			return
-		}
-		observe := time.Since(observed) >= s.cfg.Observe
+// A pulse is when to probe next: slowly while all is well, quickly as long as the
+// cluster does not answer, so that its return is noticed at once. Between two
+// probes nothing of it runs.
+type pulse struct {
+	timer    *time.Timer
+	observed time.Time // when the cluster was last looked at in full
+	failed   backoff
+}
+
+// beat starts a probe. Its result comes in probes.
+func (s *session) beat(ctx context.Context) {
+	observe := time.Since(s.pulse.observed) >= s.cfg.Observe
+	s.running.Go(func() {
 		p := s.probe(ctx, observe)
-		if ctx.Err() != nil {
-			return
-		}
-		if p.err == nil {
-			failed, wait = 0, s.cfg.Probe
-			if observe {
-				observed = time.Now()
-			}
-		} else {
-			wait = min(s.cfg.Probe, failed.next(500*time.Millisecond, s.cfg.Probe))
-		}
 		select {
 		case s.probes <- p:
 		case <-ctx.Done():
-			return
 		}
+	})
+}
+
+// pace sets when the next probe is, after one that found p.
+func (s *session) pace(p probe) {
+	wait := s.cfg.Probe
+	if p.err != nil {
+		wait = min(wait, s.pulse.failed.next(500*time.Millisecond, s.cfg.Probe))
+	} else {
+		s.pulse.failed = 0
 	}
+	if p.observed {
+		s.pulse.observed = p.at
+	}
+	s.pulse.timer.Reset(wait)
 }
 
 // probe asks whether the API server is ready, and if observe is set, who the
@@ -79,6 +82,7 @@ func (s *session) probe(ctx context.Context, observe bool) probe {
 		return p
 	}
 	if observe {
+		p.observed = true
 		o, err := s.observe(ctx)
 		if err != nil {
 			s.cfg.Log.Warn("cluster not observed in full", "cluster", s.cfg.Name, "err", plain(err))

@@ -39,7 +39,7 @@ func (s *session) release(ctx context.Context, st stale) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
-	err = s.conn.rest.Put().AbsPath(res.path(id)...).Param("fieldManager", "gitfleet-release").
+	err = s.conn.bulk.Put().AbsPath(res.path(id)...).Param("fieldManager", "gitfleet-release").
 		SetHeader("Content-Type", "application/json").Body(body).Do(ctx).Error()
 	if notFound(err) {
 		err = nil

@@ -34,7 +34,11 @@ func (s *session) patch(ctx context.Context, r resource, id api.ID, body []byte,
 func (s *session) put(ctx context.Context, r resource, id api.ID, body []byte, force bool) (m *metav1.PartialObjectMetadata, created bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
-	result := s.conn.rest.Patch(types.ApplyPatchType).
+	client := s.conn.rest
+	if len(body) > largeBody {
+		client = s.conn.bulk
+	}
+	result := client.Patch(types.ApplyPatchType).
 		AbsPath(r.path(id)...).
 		Param("fieldManager", api.FieldManager).
 		Param("force", strconv.FormatBool(force)).
@@ -75,7 +79,7 @@ func answer(r rest.Result) ([]byte, error) {
 func (s *session) dryRun(ctx context.Context, r resource, id api.ID, body []byte) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
-	raw, err := answer(s.conn.rest.Patch(types.ApplyPatchType).
+	raw, err := answer(s.conn.bulk.Patch(types.ApplyPatchType).
 		AbsPath(r.path(id)...).
 		Param("fieldManager", api.FieldManager).
 		Param("force", "true").
@@ -89,7 +93,7 @@ func (s *session) dryRun(ctx context.Context, r resource, id api.ID, body []byte
 func (s *session) read(ctx context.Context, r resource, id api.ID) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
-	raw, err := answer(s.conn.rest.Get().AbsPath(r.path(id)...).Do(ctx))
+	raw, err := answer(s.conn.bulk.Get().AbsPath(r.path(id)...).Do(ctx))
 	if apierrors.IsNotFound(err) {
 		return nil, s.heard(nil)
 	}

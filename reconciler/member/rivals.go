@@ -76,9 +76,7 @@ func among(manager string, parts []string) bool {
 // it, or the ScaledObject behind that, or else its field manager. It reports false
 // if that is none, or one that has gone and left its mark.
 func (s *session) autoscaler(ctx context.Context, id api.ID, by api.Actor) (name string, there bool) {
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
-	defer cancel()
-	list, err := s.conn.dynamic.Resource(autoscalers).Namespace(id.Namespace).List(ctx, metav1.ListOptions{Limit: 500})
+	list, err := s.wholePage(ctx, resource{autoscalers, true}, id.Namespace, metav1.ListOptions{Limit: 500})
 	if err == nil {
 		for i := range list.Items {
 			if hpa := &list.Items[i]; aimsAt(hpa, id) {

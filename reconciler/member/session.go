@@ -56,6 +56,7 @@ type session struct {
 	// silent counts requests in a row that got no answer at all.
 	silent atomic.Int32
 	probes chan probe
+	pulse  pulse
 	demand demand
 	retry  *time.Timer
 	health probe
@@ -73,6 +74,11 @@ func (a *Agent) open(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
+	kinds, err := c.discovery()
+	if err != nil {
+		c.close()
+		return nil, err
+	}
 	s := &session{
 		Agent: a, conn: c,
 		inv: map[api.PlacementKey]*inventory{}, parts: map[api.ID]part{},
@@ -81,12 +87,14 @@ func (a *Agent) open(ctx context.Context) (*session, error) {
 		done:   map[api.PlacementKey]bool{},
 		fresh:  map[string]bool{},
 		unseen: map[api.ID]bool{}, braked: map[api.ID]string{},
-		kinds:   newKinds(c.discovery),
+		kinds:   newKinds(kinds),
 		changes: newChanges(), probes: make(chan probe, 1), retry: time.NewTimer(0),
 	}
 	s.sweeping.timer = time.NewTimer(time.Hour)
 	s.sweeping.timer.Stop()
 	s.retry.Stop()
+	s.pulse = pulse{timer: time.NewTimer(s.cfg.Probe), observed: time.Now()}
+	s.pulse.timer.Stop()
 	s.health = s.probe(ctx, true)
 	if s.health.err != nil {
 		c.close()
@@ -114,8 +122,8 @@ func (s *session) run(ctx context.Context) error {
 	defer s.retry.Stop()
 	defer s.sweeping.timer.Stop()
 	s.rest()
-	s.running.Add(1)
-	go s.probeLoop(ctx)
+	s.pulse.timer.Reset(s.cfg.Probe)
+	defer s.pulse.timer.Stop()
 	if s.last != nil {
 		s.want(s.last)
 		s.sync(ctx)
@@ -148,7 +156,10 @@ func (s *session) run(ctx context.Context) error {
 			} else {
 				s.schedule(inventoryRetry)
 			}
+		case <-s.pulse.timer.C:
+			s.beat(ctx)
 		case p := <-s.probes:
+			s.pace(p)
 			if err := s.probed(ctx, p); err != nil {
 				return err
 			}

@@ -80,7 +80,7 @@ func (s *session) sweepKind(ctx context.Context, gvk schema.GroupVersionKind) er
 	wrong := map[api.ID]bool{}
 	opts := metav1.ListOptions{LabelSelector: api.ManagedByLabel + "=" + s.cfg.Fleet, Limit: 250}
 	for {
-		page, err := s.wholePage(ctx, res, opts)
+		page, err := s.wholePage(ctx, res, "", opts)
 		if err != nil {
 			return s.heard(err)
 		}
@@ -109,10 +109,14 @@ func (s *session) sweepKind(ctx context.Context, gvk schema.GroupVersionKind) er
 	return nil
 }
 
-func (s *session) wholePage(ctx context.Context, res resource, opts metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+func (s *session) wholePage(ctx context.Context, res resource, namespace string, opts metav1.ListOptions) (*unstructured.UnstructuredList, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
-	return s.conn.dynamic.Resource(res.GroupVersionResource).List(ctx, opts)
+	client, err := s.conn.dynamic()
+	if err != nil {
+		return nil, err
+	}
+	return client.Resource(res.GroupVersionResource).Namespace(namespace).List(ctx, opts)
 }
 
 // settled returns the task that an object would be, and reports whether all that

@@ -226,54 +226,57 @@ func (s *session) list(ctx context.Context, k *kindWatch) (string, error) {
 }
 
 func (s *session) listPage(ctx context.Context, k *kindWatch, opts metav1.ListOptions) (runtime.Object, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
-	defer cancel()
 	if k.full {
-		return s.conn.dynamic.Resource(k.res.GroupVersionResource).List(ctx, opts)
+		return s.wholePage(ctx, k.res, "", opts)
 	}
-	return s.conn.metadata.Resource(k.res.GroupVersionResource).List(ctx, opts)
+	return s.page(ctx, k.res.GroupVersionResource, "", opts)
 }
 
 // watchFrom follows changes until the server ends the watch, and returns where
 // to go on. An error means that everything is to be listed anew.
 func (s *session) watchFrom(ctx context.Context, k *kindWatch, version string) (string, error) {
-	opts := metav1.ListOptions{LabelSelector: selector, ResourceVersion: version, AllowWatchBookmarks: true}
-	var w watch.Interface
-	var err error
-	if k.full {
-		w, err = s.conn.dynamic.Resource(k.res.GroupVersionResource).Watch(ctx, opts)
-	} else {
-		w, err = s.conn.metadata.Resource(k.res.GroupVersionResource).Watch(ctx, opts)
-	}
+	events, err := s.openWatch(ctx, k, version)
 	if err != nil {
 		return "", err
 	}
-	defer w.Stop()
+	defer events.Close()
 	start, told := time.Now(), false
-	for e := range w.ResultChan() {
+	err = eachLine(events, func(line []byte) error {
 		told = true
-		if e.Type == watch.Error {
-			return "", fmt.Errorf("%v", e.Object)
-		}
-		m, err := meta.Accessor(e.Object)
+		what, o, err := k.decodeEvent(line)
 		if err != nil {
-			return "", err
+			return &brokenWatch{err}
 		}
-		version = m.GetResourceVersion()
-		if e.Type == watch.Bookmark {
-			continue
-		}
-		id, l := k.look(e.Object)
-		if e.Type == watch.Deleted {
-			s.changes.remove(id, l.version)
-			continue
-		}
-		s.changes.put(id, l)
+		version = s.told(k, what, o)
+		return nil
+	})
+	if broken := (*brokenWatch)(nil); errors.As(err, &broken) {
+		return "", broken.error
 	}
 	if !told && time.Since(start) < time.Second {
 		return "", errShortWatch // or we would ask again without pause
 	}
-	return version, nil
+	return version, nil // however it ended, the next goes on from there
+}
+
+// A brokenWatch told something after which nothing is certain.
+type brokenWatch struct{ error }
+
+// told takes in one event of a watch, and returns the version it is of.
+func (s *session) told(k *kindWatch, what watch.EventType, o runtime.Object) string {
+	m, err := meta.Accessor(o)
+	if err != nil {
+		panic("member: object without metadata: " + err.Error()) // it was decoded as one
+	}
+	switch what {
+	case watch.Bookmark:
+	case watch.Deleted:
+		id, l := k.look(o)
+		s.changes.remove(id, l.version)
+	default:
+		s.changes.put(k.look(o))
+	}
+	return m.GetResourceVersion()
 }
 
 var errShortWatch = errors.New("it ended at once and told nothing")

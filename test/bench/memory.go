@@ -144,6 +144,9 @@ func everywhere(r *status.Report, members int) bool {
 // footprint measures the daemon after some collections of garbage: the least
 // counts, as the others had some that was just made.
 func (d *daemon) footprint(ctx context.Context) (footprint, error) {
+	if err := wait(ctx, 30*time.Second); err != nil { // until connections are closed that only the beginning needed
+		return footprint{}, err
+	}
 	var least footprint
 	last := -1.0
 	for collections := 0; collections < 4; {
@@ -152,10 +155,7 @@ func (d *daemon) footprint(ctx context.Context) (footprint, error) {
 			return footprint{}, err
 		}
 		if m[0] == last {
-			if _, err := d.report(ctx); err != nil { // makes some garbage
-				return footprint{}, err
-			}
-			continue
+			continue // asking makes some garbage
 		}
 		last = m[0]
 		f := footprint{heap: m[1], stacks: m[2], resident: m[3], goroutines: m[4]}

@@ -1,0 +1,95 @@
+package member
+
+import (
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"pgregory.net/rapid"
+)
+
+// However a text comes in, its lines are what they are: whole, in order, each
+// once. What is not ended by a line's end is not told.
+func TestLinesAreReadWhole(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		lengths := rapid.SliceOfN(rapid.OneOf(rapid.IntRange(1, 20), rapid.SampledFrom([]int{511, 512, 513, 1024, 5000})), 0, 8).Draw(t, "lengths")
+		var want []string
+		for i, n := range lengths {
+			want = append(want, strings.Repeat(string(rune('a'+i)), n))
+		}
+		text := ""
+		for _, line := range want {
+			text += line + rapid.SampledFrom([]string{"\n", "\r\n", "\n\n"}).Draw(t, "end")
+		}
+		text += rapid.SampledFrom([]string{"", "torn"}).Draw(t, "rest")
+		readers := map[string]func(io.Reader) io.Reader{
+			"whole": func(r io.Reader) io.Reader { return r }, "by bytes": iotest.OneByteReader, "by halves": iotest.HalfReader, "with the end": iotest.DataErrReader,
+		}
+		var got []string
+		how := rapid.SampledFrom([]string{"whole", "by bytes", "by halves", "with the end"}).Draw(t, "how")
+		err := eachLine(readers[how](strings.NewReader(text)), func(line []byte) error {
+			got = append(got, string(line))
+			return nil
+		})
+		if err != io.EOF || !slices.Equal(got, want) {
+			t.Fatalf("%s: %q, %v; want %q", how, got, err, want)
+		}
+	})
+}
+
+// Whoever has seen enough says so.
+func TestLinesEndEarly(t *testing.T) {
+	enough := errors.New("enough")
+	n := 0
+	err := eachLine(strings.NewReader("a\nb\nc\n"), func([]byte) error {
+		if n++; n == 2 {
+			return enough
+		}
+		return nil
+	})
+	if err != enough || n != 2 {
+		t.Errorf("%v after %d", err, n)
+	}
+}
+
+// An event is decoded as its watch is read, and an error in the words of the
+// server.
+func TestEventsAreDecoded(t *testing.T) {
+	tests := map[string]struct {
+		full       bool
+		line       string
+		what, name string
+		gone       bool
+		err        string
+	}{
+		"metadata": {false, `{"type":"ADDED","object":{"kind":"PartialObjectMetadata","metadata":{"name":"a"}}}`, "ADDED", "a", false, ""},
+		"whole":    {true, `{"type":"MODIFIED","object":{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"k":"v"}}}`, "MODIFIED", "a", false, ""},
+		"expired":  {false, `{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"too old"}}`, "", "", true, "too old"},
+		"torn":     {false, `{"type":"ADDED","obj`, "", "", false, "decode event"},
+		"no kind":  {true, `{"type":"ADDED","object":{"metadata":{}}}`, "", "", false, "Kind"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			k := &kindWatch{gvk: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, full: test.full}
+			what, o, err := k.decodeEvent([]byte(test.line))
+			if test.err != "" {
+				if err == nil || !strings.Contains(err.Error(), test.err) || apierrors.IsResourceExpired(err) != test.gone {
+					t.Fatalf("%v", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			id, _ := k.look(o)
+			if string(what) != test.what || id.Name != test.name {
+				t.Errorf("%s %s", what, id)
+			}
+		})
+	}
+}
