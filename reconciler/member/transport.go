@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"time"
 
-	"golang.org/x/net/http2"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
@@ -35,21 +34,23 @@ func newTransport(cfg *transport.Config, keep keeping) (*http.Transport, error) 
 	if err != nil {
 		return nil, err
 	}
+	protocols := &http.Protocols{}
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
 	t := &http.Transport{
 		TLSClientConfig: secure, TLSHandshakeTimeout: 10 * time.Second, IdleConnTimeout: keep.idle, MaxIdleConnsPerHost: 25,
 		DialContext: (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
 		Proxy:       cfg.Proxy, DisableCompression: cfg.DisableCompression,
+		Protocols: protocols,
+		HTTP2: &http.HTTP2Config{
+			SendPingTimeout: keep.silent, PingTimeout: 15 * time.Second,
+			MaxEncoderHeaderTableSize: headerTable, MaxDecoderHeaderTableSize: headerTable,
+		},
 	}
 	if cfg.DialHolder != nil {
 		t.DialContext = cfg.DialHolder.Dial
 	}
 	utilnet.SetOldTransportDefaults(t) // the proxy of the environment, but for addresses that need none
-	h2, err := http2.ConfigureTransports(t)
-	if err != nil {
-		return nil, err
-	}
-	h2.ReadIdleTimeout, h2.PingTimeout = keep.silent, 15*time.Second
-	h2.MaxEncoderHeaderTableSize, h2.MaxDecoderHeaderTableSize = headerTable, headerTable
 	return t, nil
 }
 
