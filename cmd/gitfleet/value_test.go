@@ -1,0 +1,36 @@
+package main
+
+import (
+	"encoding/json"
+	"testing"
+)
+
+// A number of clusters and a percentage are told apart, and what is neither is
+// refused, in the file as on the command line.
+func TestPortionIsANumberOrAPercentage(t *testing.T) {
+	tests := map[string]struct {
+		json, want string // want empty: refused
+	}{
+		"3":    {`3`, "3"},
+		"0":    {`0`, "0"},
+		"20%":  {`"20%"`, "20%"},
+		"100%": {`"100%"`, "100%"},
+		"101%": {`"101%"`, ""},
+		"-1":   {`-1`, ""},
+		"":     {`""`, ""},
+		"many": {`"many"`, ""},
+		"2.5":  {`2.5`, ""},
+	}
+	for text, test := range tests {
+		t.Run(text, func(t *testing.T) {
+			var flag, file portion
+			flagErr, fileErr := flag.Set(text), json.Unmarshal([]byte(test.json), &file)
+			if (flagErr == nil) != (test.want != "") || (fileErr == nil) != (test.want != "") {
+				t.Fatalf("as a flag: %v; in the file: %v", flagErr, fileErr)
+			}
+			if test.want != "" && (flag.String() != test.want || file != flag) {
+				t.Errorf("as a flag %s, in the file %s, want %s", &flag, &file, test.want)
+			}
+		})
+	}
+}
