@@ -51,6 +51,7 @@ format:
 vet:
 	@.ci/patiently "vet: minutes to compile the first time" go vet ./...
 	@go -C test/controlplane vet -tags prebuilt ./...
+	@go -C test/kubectl vet ./...
 
 lint:
 	@go -C .ci/tools build -o ../../build/ tool
@@ -59,7 +60,7 @@ lint:
 
 tidy:
 	@echo "check that go.mod and go.sum are tidy"
-	@for module in . test/controlplane .ci/tools; do \
+	@for module in . test/controlplane test/kubectl .ci/tools; do \
 		go -C $$module mod tidy -diff || { echo "run: go -C $$module mod tidy"; exit 1; }; \
 	done
 

@@ -5,4 +5,6 @@
 // are gitfleet's own, so that whoever thinks about placement depends on
 // apimachinery and nothing heavier. v1 and v1beta1 share one Go type, because
 // they are the same JSON; [Kinds] says which fields a version does not have.
+//
+// +k8s:openapi-gen=true
 package api

@@ -12,14 +12,18 @@ type ClusterResourceOverride struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// Spec says which objects, and how.
 	Spec ClusterResourceOverrideSpec `json:"spec"`
 }
 
 // A ClusterResourceOverrideSpec says which objects, and how.
 type ClusterResourceOverrideSpec struct {
-	Placement                *PlacementRef          `json:"placement,omitempty"`
+	// Placement is the one whose content is changed; every one if it is missing.
+	Placement *PlacementRef `json:"placement,omitempty"`
+	// ClusterResourceSelectors name the objects; 1 to 20.
 	ClusterResourceSelectors []ResourceSelectorTerm `json:"clusterResourceSelectors"`
-	Policy                   *OverridePolicy        `json:"policy"`
+	// Policy is what to change, and where.
+	Policy *OverridePolicy `json:"policy"`
 }
 
 // A ResourceOverride changes objects of its own namespace for the clusters its
@@ -28,19 +32,25 @@ type ResourceOverride struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// Spec says which objects, and how.
 	Spec ResourceOverrideSpec `json:"spec"`
 }
 
 // A ResourceOverrideSpec says which objects, and how.
 type ResourceOverrideSpec struct {
-	Placement         *PlacementRef      `json:"placement,omitempty"`
+	// Placement is the one whose content is changed; every one if it is missing.
+	Placement *PlacementRef `json:"placement,omitempty"`
+	// ResourceSelectors name the objects; 1 to 20.
 	ResourceSelectors []ResourceSelector `json:"resourceSelectors"`
-	Policy            *OverridePolicy    `json:"policy"`
+	// Policy is what to change, and where.
+	Policy *OverridePolicy `json:"policy"`
 }
 
 // A PlacementRef ties an override to one placement.
 type PlacementRef struct {
-	Name  string         `json:"name"`
+	// Name is that of the placement.
+	Name string `json:"name"`
+	// Scope is Cluster (the default) or Namespaced.
 	Scope PlacementScope `json:"scope,omitempty"`
 }
 
@@ -56,22 +66,29 @@ const (
 
 // A ResourceSelector names one object exactly.
 type ResourceSelector struct {
-	Group   string `json:"group"`
+	// Group is the API group; empty for core kinds.
+	Group string `json:"group"`
+	// Version is the API version.
 	Version string `json:"version"`
-	Kind    string `json:"kind"`
-	Name    string `json:"name"`
+	// Kind is the kind.
+	Kind string `json:"kind"`
+	// Name is that of the object.
+	Name string `json:"name"`
 }
 
 // An OverridePolicy is an ordered list of rules; all that match apply.
 type OverridePolicy struct {
+	// OverrideRules apply in order; 1 to 20.
 	OverrideRules []OverrideRule `json:"overrideRules"`
 }
 
 // An OverrideRule changes or deletes an object on the clusters it selects.
 type OverrideRule struct {
 	// ClusterSelector nil selects no cluster; with no terms, every cluster.
-	ClusterSelector    *ClusterSelector    `json:"clusterSelector,omitempty"`
-	OverrideType       OverrideType        `json:"overrideType,omitempty"`
+	ClusterSelector *ClusterSelector `json:"clusterSelector,omitempty"`
+	// OverrideType is JSONPatch (the default) or Delete.
+	OverrideType OverrideType `json:"overrideType,omitempty"`
+	// JSONPatchOverrides apply in order; 1 to 20.
 	JSONPatchOverrides []JSONPatchOverride `json:"jsonPatchOverrides,omitempty"`
 }
 
@@ -86,9 +103,12 @@ const (
 
 // A JSONPatchOverride is one operation of an RFC 6902 patch.
 type JSONPatchOverride struct {
+	// Operator is add, remove or replace.
 	Operator JSONPatchOverrideOperator `json:"op"`
-	Path     string                    `json:"path"`
-	Value    json.RawMessage           `json:"value,omitempty"`
+	// Path is a JSON pointer.
+	Path string `json:"path"`
+	// Value may use ${MEMBER-CLUSTER-NAME} and ${MEMBER-CLUSTER-LABEL-KEY-…}.
+	Value json.RawMessage `json:"value,omitempty"`
 }
 
 // A JSONPatchOverrideOperator is add, remove or replace.

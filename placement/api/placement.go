@@ -11,7 +11,9 @@ type ClusterResourcePlacement struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	Spec   PlacementSpec   `json:"spec"`
+	// Spec is what the manifest asks for, with its defaults filled in.
+	Spec PlacementSpec `json:"spec"`
+	// Status is what became of it.
 	Status PlacementStatus `json:"status,omitempty"`
 }
 
@@ -21,7 +23,9 @@ type ResourcePlacement struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	Spec   PlacementSpec   `json:"spec"`
+	// Spec is what the manifest asks for, with its defaults filled in.
+	Spec PlacementSpec `json:"spec"`
+	// Status is what became of it.
 	Status PlacementStatus `json:"status,omitempty"`
 }
 
@@ -55,12 +59,18 @@ type PlacementSpec struct {
 // A ResourceSelectorTerm names objects of one group, version and kind; with
 // neither Name nor LabelSelector it names all of them.
 type ResourceSelectorTerm struct {
-	Group          string                `json:"group"`
-	Version        string                `json:"version"`
-	Kind           string                `json:"kind"`
-	Name           string                `json:"name,omitempty"`
-	LabelSelector  *metav1.LabelSelector `json:"labelSelector,omitempty"`
-	SelectionScope SelectionScope        `json:"selectionScope,omitempty"`
+	// Group is the API group; empty for core kinds.
+	Group string `json:"group"`
+	// Version is the API version.
+	Version string `json:"version"`
+	// Kind is the kind, such as Namespace.
+	Kind string `json:"kind"`
+	// Name is that of the one object meant; not together with LabelSelector.
+	Name string `json:"name,omitempty"`
+	// LabelSelector means the objects with these labels; not together with Name.
+	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
+	// SelectionScope says what a selected Namespace takes along; by default all that is in it.
+	SelectionScope SelectionScope `json:"selectionScope,omitempty"`
 }
 
 // A SelectionScope says what a term for a Namespace takes along.
@@ -94,18 +104,24 @@ const (
 
 // A PlacementPolicy says which clusters are chosen.
 type PlacementPolicy struct {
+	// PlacementType is PickAll (the default), PickN or PickFixed.
 	PlacementType PlacementType `json:"placementType,omitempty"`
 	// ClusterNames is for PickFixed only; at most 100.
 	ClusterNames []string `json:"clusterNames,omitempty"`
 	// NumberOfClusters is for PickN only, and mandatory there.
-	NumberOfClusters          *int32                     `json:"numberOfClusters,omitempty"`
-	Affinity                  *Affinity                  `json:"affinity,omitempty"`
+	NumberOfClusters *int32 `json:"numberOfClusters,omitempty"`
+	// Affinity says which clusters are demanded or preferred; for PickAll and PickN.
+	Affinity *Affinity `json:"affinity,omitempty"`
+	// TopologySpreadConstraints spread the clusters over the values of a label; for
+	// PickN only.
 	TopologySpreadConstraints []TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
-	Tolerations               []Toleration               `json:"tolerations,omitempty"`
+	// Tolerations let tainted clusters be chosen; for PickAll and PickN.
+	Tolerations []Toleration `json:"tolerations,omitempty"`
 }
 
 // Affinity is what a placement wants of its clusters.
 type Affinity struct {
+	// ClusterAffinity demands or prefers clusters by their labels and properties.
 	ClusterAffinity *ClusterAffinity `json:"clusterAffinity,omitempty"`
 	// PlacementAffinity keeps this placement on clusters another one has
 	// chosen; gitfleet's own, absent from KubeFleet.
@@ -117,38 +133,49 @@ type Affinity struct {
 // A PlacementReference names another placement of the same kind, and for a
 // ResourcePlacement of the same namespace.
 type PlacementReference struct {
+	// Name is that of the other placement.
 	Name string `json:"name"`
 }
 
 // ClusterAffinity is judged when a cluster is chosen and ignored afterwards.
 type ClusterAffinity struct {
-	Required  *ClusterSelector           `json:"requiredDuringSchedulingIgnoredDuringExecution,omitempty"`
+	// Required clusters are the only ones that can be chosen.
+	Required *ClusterSelector `json:"requiredDuringSchedulingIgnoredDuringExecution,omitempty"`
+	// Preferred clusters are chosen before others; for PickN only.
 	Preferred []PreferredClusterSelector `json:"preferredDuringSchedulingIgnoredDuringExecution,omitempty"`
 }
 
 // A ClusterSelector matches a cluster that any of its terms matches.
 type ClusterSelector struct {
+	// ClusterSelectorTerms are ORed; at most 10.
 	ClusterSelectorTerms []ClusterSelectorTerm `json:"clusterSelectorTerms"`
 }
 
 // A ClusterSelectorTerm matches when all that is set in it matches; an empty
 // one matches every cluster.
 type ClusterSelectorTerm struct {
-	LabelSelector    *metav1.LabelSelector `json:"labelSelector,omitempty"`
-	PropertySelector *PropertySelector     `json:"propertySelector,omitempty"`
-	PropertySorter   *PropertySorter       `json:"propertySorter,omitempty"`
+	// LabelSelector demands labels of the cluster.
+	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
+	// PropertySelector demands values of properties; in required terms only.
+	PropertySelector *PropertySelector `json:"propertySelector,omitempty"`
+	// PropertySorter grades clusters by a property; in preferred terms only.
+	PropertySorter *PropertySorter `json:"propertySorter,omitempty"`
 }
 
 // A PropertySelector demands values of cluster properties; all must hold.
 type PropertySelector struct {
+	// MatchExpressions are ANDed.
 	MatchExpressions []PropertySelectorRequirement `json:"matchExpressions"`
 }
 
 // A PropertySelectorRequirement compares one property with one quantity.
 type PropertySelectorRequirement struct {
-	Name     string                   `json:"name"`
+	// Name is that of the property, such as resources.kubernetes-fleet.io/available-cpu.
+	Name string `json:"name"`
+	// Operator is Gt, Ge, Eq, Ne, Lt or Le.
 	Operator PropertySelectorOperator `json:"operator"`
-	Values   []string                 `json:"values"`
+	// Values has exactly one quantity.
+	Values []string `json:"values"`
 }
 
 // A PropertySelectorOperator compares quantities.
@@ -166,7 +193,9 @@ const (
 
 // A PropertySorter grades clusters by a property.
 type PropertySorter struct {
-	Name      string            `json:"name"`
+	// Name is that of the property.
+	Name string `json:"name"`
+	// SortOrder is Ascending or Descending.
 	SortOrder PropertySortOrder `json:"sortOrder"`
 }
 
@@ -183,15 +212,21 @@ const (
 // A PreferredClusterSelector adds its weight, −100 to 100, to the score of the
 // clusters it matches.
 type PreferredClusterSelector struct {
-	Weight     int32               `json:"weight"`
+	// Weight is added to the score of a cluster that matches; −100 to 100.
+	Weight int32 `json:"weight"`
+	// Preference is what has to match.
 	Preference ClusterSelectorTerm `json:"preference"`
 }
 
 // A TopologySpreadConstraint bounds how unevenly clusters are chosen over the
 // values of a label.
 type TopologySpreadConstraint struct {
-	MaxSkew           *int32                        `json:"maxSkew,omitempty"`
-	TopologyKey       string                        `json:"topologyKey"`
+	// MaxSkew is by how many clusters one value may be ahead of another; 1 by
+	// default.
+	MaxSkew *int32 `json:"maxSkew,omitempty"`
+	// TopologyKey is the label of clusters over whose values to spread.
+	TopologyKey string `json:"topologyKey"`
+	// WhenUnsatisfiable is DoNotSchedule (the default) or ScheduleAnyway.
 	WhenUnsatisfiable UnsatisfiableConstraintAction `json:"whenUnsatisfiable,omitempty"`
 }
 
@@ -206,11 +241,16 @@ const (
 
 // A RolloutStrategy says how chosen clusters receive content.
 type RolloutStrategy struct {
-	Type               RolloutStrategyType  `json:"type,omitempty"`
-	RollingUpdate      *RollingUpdateConfig `json:"rollingUpdate,omitempty"`
-	ApplyStrategy      *ApplyStrategy       `json:"applyStrategy,omitempty"`
-	DeleteStrategy     *DeleteStrategy      `json:"deleteStrategy,omitempty"`
-	ReportBackStrategy *ReportBackStrategy  `json:"reportBackStrategy,omitempty"`
+	// Type is RollingUpdate (the default) or External.
+	Type RolloutStrategyType `json:"type,omitempty"`
+	// RollingUpdate bounds how many clusters change at a time.
+	RollingUpdate *RollingUpdateConfig `json:"rollingUpdate,omitempty"`
+	// ApplyStrategy says how objects are written to members.
+	ApplyStrategy *ApplyStrategy `json:"applyStrategy,omitempty"`
+	// DeleteStrategy says what becomes of placed objects when the placement goes.
+	DeleteStrategy *DeleteStrategy `json:"deleteStrategy,omitempty"`
+	// ReportBackStrategy asks for the status of placed objects.
+	ReportBackStrategy *ReportBackStrategy `json:"reportBackStrategy,omitempty"`
 }
 
 // A RolloutStrategyType says who moves clusters to new content.
@@ -225,23 +265,37 @@ const (
 // RollingUpdateConfig bounds a rolling update. Percentages are of the wanted
 // number of clusters, rounded up.
 type RollingUpdateConfig struct {
-	MaxUnavailable           *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	MaxSurge                 *intstr.IntOrString `json:"maxSurge,omitempty"`
-	UnavailablePeriodSeconds *int                `json:"unavailablePeriodSeconds,omitempty"`
+	// MaxUnavailable is how many clusters may be without an available workload; 25%
+	// by default.
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+	// MaxSurge is how many clusters more than wanted may hold content; 25% by
+	// default.
+	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
+	// UnavailablePeriodSeconds is how long content whose availability cannot be
+	// seen is waited for; 60 by default.
+	UnavailablePeriodSeconds *int `json:"unavailablePeriodSeconds,omitempty"`
 }
 
 // An ApplyStrategy says how an object is written to a member cluster.
 type ApplyStrategy struct {
-	ComparisonOption      ComparisonOption       `json:"comparisonOption,omitempty"`
-	WhenToApply           WhenToApply            `json:"whenToApply,omitempty"`
-	Type                  ApplyStrategyType      `json:"type,omitempty"`
-	AllowCoOwnership      bool                   `json:"allowCoOwnership,omitempty"`
+	// ComparisonOption is PartialComparison (the default: fields of the manifest
+	// count) or FullComparison (all fields count).
+	ComparisonOption ComparisonOption `json:"comparisonOption,omitempty"`
+	// WhenToApply is Always (the default) or IfNotDrifted.
+	WhenToApply WhenToApply `json:"whenToApply,omitempty"`
+	// Type is ClientSideApply (the default), ServerSideApply or ReportDiff.
+	Type ApplyStrategyType `json:"type,omitempty"`
+	// AllowCoOwnership allows other owners beside gitfleet.
+	AllowCoOwnership bool `json:"allowCoOwnership,omitempty"`
+	// ServerSideApplyConfig goes with the type ServerSideApply only.
 	ServerSideApplyConfig *ServerSideApplyConfig `json:"serverSideApplyConfig,omitempty"`
-	WhenToTakeOver        WhenToTakeOver         `json:"whenToTakeOver,omitempty"`
+	// WhenToTakeOver is Always (the default), IfNoDiff or Never.
+	WhenToTakeOver WhenToTakeOver `json:"whenToTakeOver,omitempty"`
 }
 
 // ServerSideApplyConfig says whether conflicts with other managers are forced.
 type ServerSideApplyConfig struct {
+	// ForceConflicts takes fields away from other managers.
 	ForceConflicts bool `json:"force"`
 }
 
@@ -287,6 +341,7 @@ const (
 
 // A DeleteStrategy says what becomes of placed objects when the placement goes.
 type DeleteStrategy struct {
+	// PropagationPolicy is Delete (the default) or Abandon.
 	PropagationPolicy DeletePropagationPolicy `json:"propagationPolicy,omitempty"`
 }
 
@@ -302,7 +357,9 @@ const (
 
 // A ReportBackStrategy asks for the status of placed objects.
 type ReportBackStrategy struct {
-	Type        ReportBackStrategyType `json:"type"`
+	// Type is Disabled (the default) or Mirror.
+	Type ReportBackStrategyType `json:"type"`
+	// Destination says where to; mandatory with Mirror.
 	Destination *ReportBackDestination `json:"destination,omitempty"`
 }
 

@@ -15,6 +15,9 @@ import (
 // knows, such as metav1.
 func aliases(t *tree, report report) {
 	for _, f := range t.files {
+		if f.generated {
+			continue // a program named it
+		}
 		for _, i := range f.imports {
 			switch {
 			case !i.alias:

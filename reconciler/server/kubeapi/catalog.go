@@ -15,6 +15,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/server/store"
+	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
 // What is published besides manifests, by plural and group.
@@ -88,7 +89,7 @@ func (c *catalog) manifests(s *hub.Snapshot) map[schema.GroupVersionResource][]s
 	byKind := map[schema.GroupVersionKind]schema.GroupVersionResource{}
 	for _, k := range c.kinds {
 		for _, v := range k.versions {
-			byKind[k.of(v)] = k.stored()
+			byKind[k.gvk(v)] = k.stored()
 		}
 	}
 	sources := map[schema.GroupVersionResource][]store.Source{}
@@ -170,9 +171,14 @@ func manifestKind(gvk schema.GroupVersionKind, namespaced bool, d definition) *k
 }
 
 // uidOf is that of an object that events are about.
-func (a *API) uidOf(kind, namespace, name string) types.UID {
-	if kind == "MemberCluster" {
-		return types.UID(derivedUID(kind, name))
+func (a *API) uidOf(e *status.Event) types.UID {
+	for _, k := range a.catalog.Load().kinds {
+		if k.name != e.Kind || !strings.HasPrefix(e.APIVersion, k.group+"/") {
+			continue
+		}
+		if o := a.store.Get(k.stored(), e.Namespace, e.Name); o != nil {
+			return o.UID
+		}
 	}
-	return types.UID(derivedUID(kind, namespace, name))
+	return types.UID(derivedUID(e.Kind, e.Namespace, e.Name))
 }

@@ -54,10 +54,8 @@ func (c *catalog) groups() []string {
 // resources are what discovery says of a group in a version.
 func (c *catalog) resources(gv schema.GroupVersion) []metav1.APIResource {
 	var out []metav1.APIResource
-	for _, k := range c.kinds {
-		if k.group == gv.Group && slices.Contains(k.versions, gv.Version) {
-			out = append(out, k.discovered(gv.Version))
-		}
+	for _, k := range c.of(gv) {
+		out = append(out, k.discovered(gv.Version))
 	}
 	return out
 }

@@ -135,11 +135,11 @@ func (e happened) events(kind metav1.TypeMeta, meta metav1.ObjectMeta, about cor
 
 // told are the events of a report, sorted by name, once for each kind. The name
 // of an event is that of its object, and a number that is its own.
-func told(events []status.Event, uid func(kind, namespace, name string) types.UID) (core, other []store.Source) {
+func told(events []status.Event, uid func(*status.Event) types.UID) (core, other []store.Source) {
 	for i := range events {
 		e := &events[i]
 		number := derivedUID(fmt.Sprint(e.Key()))
-		h := happened{Event: e, name: e.Name + "." + number[:8] + number[9:13] + number[14:18], uid: uid(e.Kind, e.Namespace, e.Name), core: true}
+		h := happened{Event: e, name: e.Name + "." + number[:8] + number[9:13] + number[14:18], uid: uid(e), core: true}
 		core = append(core, h)
 		h.core = false
 		other = append(other, h)

@@ -42,7 +42,7 @@ func (k *kind) resource(version string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: k.group, Version: version, Resource: k.plural}
 }
 
-func (k *kind) of(version string) schema.GroupVersionKind {
+func (k *kind) gvk(version string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: k.group, Version: version, Kind: k.name}
 }
 

@@ -46,6 +46,8 @@ type API struct {
 	server  *genericapiserver.GenericAPIServer
 	codecs  codecs
 	catalog atomic.Pointer[catalog]
+	// described is the OpenAPI of the catalog.
+	described atomic.Pointer[description]
 
 	// head is the snapshot that was last published, events the first of those
 	// that were: while they are the same, so is all that is made of them.
@@ -172,5 +174,6 @@ func (a *API) show(c *catalog) {
 	if old := a.catalog.Swap(c); old != nil {
 		before = old.groups()
 	}
+	a.described.Store(newDescription(c))
 	a.discover(before, c)
 }

@@ -47,8 +47,11 @@ func (a *API) instead(s *storage, namespace, name string) string {
 	if o := s.store.Get(s.kind.stored(), namespace, name); o != nil && o.Annotations[api.PathAnnotation] != "" {
 		return fmt.Sprintf("%s is %s there%s; change that file and commit", what, o.Annotations[api.PathAnnotation], where)
 	}
-	if s.kind.name == "Event" {
+	switch {
+	case s.kind.name == "Event":
 		return what + " are made by gitfleet itself"
+	case name == "":
+		return fmt.Sprintf("add a file to it%s and commit", where)
 	}
 	return fmt.Sprintf("%s is in no file there%s; add one and commit", what, where)
 }

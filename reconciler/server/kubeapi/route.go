@@ -18,6 +18,8 @@ import (
 func (a *API) route() {
 	mux := a.server.Handler.NonGoRestfulMux
 	mux.Handle("/api", http.HandlerFunc(a.serveLegacy))
+	mux.Handle("/openapi/v3", http.HandlerFunc(a.serveOpenAPI))
+	mux.HandlePrefix("/openapi/", http.HandlerFunc(a.serveOpenAPI))
 	mux.HandlePrefix("/api/", http.HandlerFunc(a.serveResource))
 	mux.HandlePrefix("/apis/", http.HandlerFunc(a.serveResource))
 }
@@ -64,7 +66,7 @@ func (a *API) serveResource(w http.ResponseWriter, req *http.Request) {
 }
 
 func (a *API) scope(s *storage) *handlers.RequestScope {
-	gvk := s.kind.of(s.version)
+	gvk := s.kind.gvk(s.version)
 	return &handlers.RequestScope{
 		Namer:      handlers.ContextBasedNaming{Namer: meta.NewAccessor(), ClusterScoped: !s.kind.namespaced},
 		Serializer: a.codecs, StandardSerializers: a.codecs.whole(),

@@ -93,7 +93,7 @@ func (s *storage) List(ctx context.Context, o *internalversion.ListOptions) (run
 		after.Version = page.Version
 	}
 	l := &list{Items: page.Objects}
-	l.APIVersion, l.Kind = s.kind.of(s.version).GroupVersion().String(), s.kind.name+"List"
+	l.APIVersion, l.Kind = s.kind.gvk(s.version).GroupVersion().String(), s.kind.name+"List"
 	l.ResourceVersion = strconv.FormatUint(after.Version, 10)
 	if left := int64(page.Left); left > 0 {
 		last := page.Objects[len(page.Objects)-1]
@@ -174,7 +174,7 @@ func gone(err error) watch.Event {
 // bookmark is an object that only has a version.
 func (s *storage) bookmark(version uint64, first bool) *store.Object {
 	o := &store.Object{}
-	o.APIVersion, o.Kind = s.kind.of(s.version).ToAPIVersionAndKind()
+	o.APIVersion, o.Kind = s.kind.gvk(s.version).ToAPIVersionAndKind()
 	o.ResourceVersion = strconv.FormatUint(version, 10)
 	if first {
 		o.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
@@ -195,7 +195,7 @@ func (s *storage) show(o *store.Object) *store.Object {
 
 func (s *storage) convert(o *store.Object) *store.Object {
 	out := &store.Object{ObjectMeta: o.ObjectMeta, Value: o.Value, Fields: o.Fields}
-	out.APIVersion, out.Kind = s.kind.of(s.version).ToAPIVersionAndKind()
+	out.APIVersion, out.Kind = s.kind.gvk(s.version).ToAPIVersionAndKind()
 	out.Content = func(metav1.ObjectMeta) (any, error) { return without(o, out.APIVersion, s.kind.since) }
 	return out
 }

@@ -1,0 +1,232 @@
+package kubeapi
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/kube-openapi/pkg/common"
+	"k8s.io/kube-openapi/pkg/handler"
+	"k8s.io/kube-openapi/pkg/handler3"
+	"k8s.io/kube-openapi/pkg/spec3"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+)
+
+//go:generate go tool -modfile=../../../.ci/tools/go.mod openapi-gen --output-dir . --output-pkg kubeapi --output-file openapi_generated.go --go-header-file /dev/null --report-filename /dev/null github.com/gitfleet/gitfleet/placement/api k8s.io/apimachinery/pkg/apis/meta/v1 k8s.io/apimachinery/pkg/runtime k8s.io/apimachinery/pkg/api/resource k8s.io/apimachinery/pkg/util/intstr
+
+// ourTypes is where the definitions of our own kinds come from.
+const ourTypes = "github.com/gitfleet/gitfleet/placement/api."
+
+// A description is the OpenAPI of a catalog, made when somebody asks: few do.
+type description struct {
+	catalog *catalog
+	mux     func() http.Handler
+}
+
+func newDescription(c *catalog) *description {
+	d := &description{catalog: c}
+	d.mux = sync.OnceValue(d.build)
+	return d
+}
+
+func (a *API) serveOpenAPI(w http.ResponseWriter, req *http.Request) {
+	a.described.Load().mux().ServeHTTP(w, req)
+}
+
+// A routes is what the handlers of the library want.
+type routes struct{ *http.ServeMux }
+
+func (p routes) Handle(path string, h http.Handler)       { p.ServeMux.Handle(path, h) }
+func (p routes) HandlePrefix(path string, h http.Handler) { p.ServeMux.Handle(path, h) }
+
+func (d *description) build() http.Handler {
+	mux := routes{http.NewServeMux()}
+	newer := handler3.NewOpenAPIService()
+	older := &spec.Swagger{SwaggerProps: spec.SwaggerProps{
+		Swagger: "2.0", Info: about(), Definitions: spec.Definitions{}, Paths: &spec.Paths{Paths: map[string]spec.PathItem{}},
+	}}
+	for _, group := range d.catalog.groups() {
+		for _, version := range d.catalog.versions(group) {
+			gv := schema.GroupVersion{Group: group, Version: version}
+			newer.UpdateGroupVersion(strings.TrimPrefix(prefix(gv), "/"), d.newer(gv))
+			d.older(gv, older)
+		}
+	}
+	// The one error is that of a path that is taken, and there are none.
+	_ = newer.RegisterOpenAPIV3VersionedService("/openapi/v3", mux)
+	handler.NewOpenAPIService(older).RegisterOpenAPIVersionedService("/openapi/v2", mux)
+	return mux
+}
+
+func about() *spec.Info {
+	return &spec.Info{InfoProps: spec.InfoProps{Title: "gitfleet", Version: kubernetes}}
+}
+
+func prefix(gv schema.GroupVersion) string {
+	if gv.Group == "" {
+		return "/api/" + gv.Version
+	}
+	return "/apis/" + gv.Group + "/" + gv.Version
+}
+
+// routes are the paths of a kind, and what is done there.
+func (k *kind) routes(gv schema.GroupVersion) map[string]string {
+	base := prefix(gv) + "/" + k.plural
+	if !k.namespaced {
+		return map[string]string{base: "list", base + "/{name}": "get"}
+	}
+	inside := prefix(gv) + "/namespaces/{namespace}/" + k.plural
+	return map[string]string{base: "list", inside: "list", inside + "/{name}": "get"}
+}
+
+func (k *kind) extensions(version string) spec.Extensions {
+	return spec.Extensions{"x-kubernetes-group-version-kind": map[string]any{"group": k.group, "version": version, "kind": k.name}}
+}
+
+func (d *description) newer(gv schema.GroupVersion) *spec3.OpenAPI {
+	doc := &spec3.OpenAPI{
+		Version: "3.0.0", Info: about(), Paths: &spec3.Paths{Paths: map[string]*spec3.Path{}},
+		Components: &spec3.Components{Schemas: d.schemas(gv, "#/components/schemas/")},
+	}
+	for _, k := range d.catalog.of(gv) {
+		content := map[string]*spec3.MediaType{"application/json": {MediaTypeProps: spec3.MediaTypeProps{
+			Schema: spec.RefSchema("#/components/schemas/" + k.schemaName(gv)),
+		}}}
+		ok := &spec3.Responses{ResponsesProps: spec3.ResponsesProps{StatusCodeResponses: map[int]*spec3.Response{
+			http.StatusOK: {ResponseProps: spec3.ResponseProps{Description: "OK", Content: content}},
+		}}}
+		for path, action := range k.routes(gv) {
+			operation := &spec3.Operation{OperationProps: spec3.OperationProps{Description: action + " " + k.plural, Responses: ok}}
+			operation.Extensions = k.extensions(gv.Version)
+			operation.AddExtension("x-kubernetes-action", action)
+			doc.Paths.Paths[path] = &spec3.Path{PathProps: spec3.PathProps{Get: operation}}
+		}
+	}
+	return doc
+}
+
+func (d *description) older(gv schema.GroupVersion, doc *spec.Swagger) {
+	for name, s := range d.schemas(gv, "#/definitions/") {
+		doc.Definitions[name] = *s
+	}
+	for _, k := range d.catalog.of(gv) {
+		for path, action := range k.routes(gv) {
+			ok := spec.Response{ResponseProps: spec.ResponseProps{Description: "OK", Schema: spec.RefSchema("#/definitions/" + k.schemaName(gv))}}
+			operation := &spec.Operation{OperationProps: spec.OperationProps{
+				Description: action + " " + k.plural,
+				Responses:   &spec.Responses{ResponsesProps: spec.ResponsesProps{StatusCodeResponses: map[int]spec.Response{http.StatusOK: ok}}},
+			}}
+			operation.Extensions = k.extensions(gv.Version)
+			operation.AddExtension("x-kubernetes-action", action)
+			doc.Paths.Paths[path] = spec.PathItem{PathItemProps: spec.PathItemProps{Get: operation}}
+		}
+	}
+}
+
+// of are the kinds of a group in a version.
+func (c *catalog) of(gv schema.GroupVersion) []*kind {
+	var out []*kind
+	for _, k := range c.kinds {
+		if k.group == gv.Group && slices.Contains(k.versions, gv.Version) {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+// reversed is how names of definitions begin: io.kubernetes-fleet.placement.v1.
+func reversed(gv schema.GroupVersion) string {
+	parts := strings.Split(gv.Group, ".")
+	slices.Reverse(parts)
+	return strings.TrimPrefix(strings.Join(append(parts, gv.Version), ".")+".", ".")
+}
+
+func (k *kind) schemaName(gv schema.GroupVersion) string { return reversed(gv) + k.name }
+
+// schemas are the definitions of the kinds of a group in a version, and of all
+// that they are made of.
+func (d *description) schemas(gv schema.GroupVersion, at string) map[string]*spec.Schema {
+	name := func(definition string) string {
+		if own, ours := strings.CutPrefix(definition, ourTypes); ours {
+			return reversed(gv) + own
+		}
+		return definition
+	}
+	definitions := GetOpenAPIDefinitions(func(path string) spec.Ref { return spec.MustCreateRef(at + name(path)) })
+	correct(definitions)
+	out := map[string]*spec.Schema{}
+	var add func(string)
+	add = func(definition string) {
+		found, known := definitions[definition]
+		if !known || out[name(definition)] != nil {
+			return
+		}
+		out[name(definition)] = &found.Schema
+		for _, other := range found.Dependencies {
+			add(other)
+		}
+	}
+	for _, k := range d.catalog.of(gv) {
+		if add(ourTypes + k.name); out[k.schemaName(gv)] == nil {
+			out[k.schemaName(gv)] = manifestSchema(k)
+		}
+		out[k.schemaName(gv)].Extensions = spec.Extensions{
+			"x-kubernetes-group-version-kind": []any{k.extensions(gv.Version)["x-kubernetes-group-version-kind"]},
+		}
+		if gv.Version != k.versions[0] {
+			k.prune(gv, at, out)
+		}
+	}
+	return out
+}
+
+// manifestSchema says of a kind that is not ours as much as is known here.
+func manifestSchema(k *kind) *spec.Schema {
+	s := spec.MapProperty(nil)
+	s.Description = k.name + ", as it stands in the repository. The API server of a member cluster knows its fields."
+	s.AddExtension("x-kubernetes-preserve-unknown-fields", true)
+	return s
+}
+
+// prune takes the fields away that a version does not have.
+func (k *kind) prune(gv schema.GroupVersion, at string, schemas map[string]*spec.Schema) {
+	for _, field := range k.since {
+		in := schemas[k.schemaName(gv)]
+		steps := strings.Split(field, ".")
+		for _, step := range steps[:len(steps)-1] {
+			next := in.Properties[step]
+			if in = schemas[referred(&next, at)]; in == nil {
+				break
+			}
+		}
+		if in != nil {
+			delete(in.Properties, steps[len(steps)-1])
+		}
+	}
+}
+
+func referred(s *spec.Schema, at string) string {
+	for _, one := range append([]spec.Schema{*s}, s.AllOf...) {
+		if ref := one.Ref.String(); ref != "" {
+			return strings.TrimPrefix(ref, at)
+		}
+	}
+	return ""
+}
+
+// correct mends what the generator takes for bytes and is JSON.
+func correct(definitions map[string]common.OpenAPIDefinition) {
+	object := spec.MapProperty(nil)
+	object.AddExtension("x-kubernetes-preserve-unknown-fields", true)
+	for _, name := range []string{"ClusterResourceEnvelope", "ResourceEnvelope"} {
+		data := definitions[ourTypes+name].Schema.Properties["data"]
+		data.AdditionalProperties = &spec.SchemaOrBool{Allows: true, Schema: object}
+		definitions[ourTypes+name].Schema.Properties["data"] = data
+	}
+	value := definitions[ourTypes+"JSONPatchOverride"].Schema.Properties["value"]
+	anything := spec.Schema{SchemaProps: spec.SchemaProps{Description: value.Description}}
+	anything.AddExtension("x-kubernetes-preserve-unknown-fields", true)
+	definitions[ourTypes+"JSONPatchOverride"].Schema.Properties["value"] = anything
+}
