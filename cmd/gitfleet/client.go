@@ -269,8 +269,8 @@ func (ask feed[T]) keep(ctx context.Context, updates chan<- bulletin[T]) {
 	after := ""
 	for ctx.Err() == nil {
 		news, number, err := ask(ctx, after)
-		if errors.Is(err, context.Canceled) {
-			return
+		if ctx.Err() != nil {
+			return // what came of it is nobody's concern any more
 		}
 		if err == nil && number == after {
 			continue

@@ -76,13 +76,13 @@ func (w *wish) validate() error {
 // wait tells on errOut what it waits for whenever that changes, and on out how it
 // ended. A daemon that was there and does not answer for a while is waited for.
 func (w *wish) wait(ctx context.Context, c *client, timeout time.Duration, out, errOut io.Writer) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 	ask := w.reports(c)
-	first, _, err := ask(ctx, "")
+	first, _, err := ask(ctx, "") // as long as it takes: however short the time, how it stands is told
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
 	bulletins := make(chan bulletin[status.Report])
 	go ask.keep(ctx, bulletins)
 	last := ""
