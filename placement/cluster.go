@@ -26,22 +26,30 @@ func ClusterOf(m *api.MemberCluster) Cluster {
 	maps.Copy(c.Labels, m.Labels)
 	c.Labels[api.MemberNameLabel] = m.Name
 
-	usage := m.Status.ResourceUsage
-	c.addResources("total-", usage.Capacity)
-	c.addResources("allocatable-", usage.Allocatable)
-	c.addResources("available-", usage.Available)
-	for name, p := range m.Status.Properties {
-		c.SetProperty(name, p.Value)
+	collected := findCondition(m.Status.Conditions, api.ClusterPropertyCollectionSucceeded)
+	stale := collected != nil && collected.Reason == api.ClusterPropertiesStale // then nothing is known
+	if !stale {
+		c.observed(&m.Status)
 	}
 	for name, value := range m.Annotations {
 		if property, ok := strings.CutPrefix(name, api.PropertyAnnotationPrefix); ok {
 			c.SetProperty(property, value)
 		}
 	}
-	if findCondition(m.Status.Conditions, api.NamespaceCollectionSucceeded) != nil {
+	if !stale && findCondition(m.Status.Conditions, api.NamespaceCollectionSucceeded) != nil {
 		c.addNamespaces(m.Status.Namespaces)
 	}
 	return c
+}
+
+// observed takes over the properties that were read from the cluster.
+func (c *Cluster) observed(s *api.MemberClusterStatus) {
+	c.addResources("total-", s.ResourceUsage.Capacity)
+	c.addResources("allocatable-", s.ResourceUsage.Allocatable)
+	c.addResources("available-", s.ResourceUsage.Available)
+	for name, p := range s.Properties {
+		c.SetProperty(name, p.Value)
+	}
 }
 
 func (c *Cluster) addResources(kind string, list api.ResourceList) {

@@ -53,6 +53,25 @@ func TestClusterOf(t *testing.T) {
 	}
 }
 
+// What was read too long ago is unknown, offline as in the daemon; what Git
+// declares is not.
+func TestStalePropertiesAreUnknown(t *testing.T) {
+	m := &api.MemberCluster{}
+	m.Annotations = map[string]string{api.PropertyAnnotationPrefix + "rating": "7"}
+	m.Status = api.MemberClusterStatus{
+		Conditions: []metav1.Condition{
+			{Type: api.ClusterPropertyCollectionSucceeded, Status: metav1.ConditionFalse, Reason: api.ClusterPropertiesStale},
+			{Type: api.NamespaceCollectionSucceeded, Status: metav1.ConditionTrue},
+		},
+		Properties: map[string]api.PropertyValue{"kubernetes-fleet.io/node-count": {Value: "3"}}, Namespaces: map[string]string{"ns": ""},
+		ResourceUsage: api.ResourceUsage{Capacity: api.ResourceList{"cpu": resource.MustParse("4")}},
+	}
+	c := placement.ClusterOf(m)
+	if _, declared := c.Properties["rating"]; len(c.Properties) != 1 || !declared || c.Namespaces != nil || c.NamespacesUnknown {
+		t.Errorf("known are %v, and the namespaces %v", c.Properties, c.Namespaces)
+	}
+}
+
 func TestNamespacesOfACluster(t *testing.T) {
 	collected := []metav1.Condition{{Type: api.NamespaceCollectionSucceeded, Status: metav1.ConditionFalse}}
 	tests := map[string]struct {

@@ -201,20 +201,19 @@ func find(conditions []metav1.Condition, typ string) *metav1.Condition {
 	return nil
 }
 
-// leaving says that a placement is gone from the repository; it is told once.
+// leaving says what changed about a placement that is gone from the repository:
+// once that it is, and what holds it up.
 func leaving(p *plan.Placement, old *told, in Input) []Event {
-	if old != nil && old.of.Spec == nil {
-		return nil
+	h := &history{builder: &builder{Input: in, p: p}, old: old}
+	if old == nil || old.of.Spec != nil {
+		text := "The placement is gone from the repository; what it placed is being removed"
+		if p.Record.Abandon {
+			text = "The placement is gone from the repository; what it placed stays where it is"
+		}
+		h.add(normal(api.PlacementDeleted, text))
 	}
-	text := "The placement is gone from the repository; what it placed is being removed"
-	if p.Record.Abandon {
-		text = "The placement is gone from the repository; what it placed stays where it is"
-	}
-	e := normal(api.PlacementDeleted, text)
-	if in.Head != nil {
-		e.Commit = in.Head.Commit.Hash
-	}
-	return aboutPlacement(p.Key, in.Now, []Event{e})
+	h.braked()
+	return aboutPlacement(p.Key, in.Now, h.events)
 }
 
 // left says that nothing is left of a placement.

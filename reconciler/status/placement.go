@@ -106,7 +106,7 @@ func (b *builder) conditions(of *api.PlacementStatus) []metav1.Condition {
 		}
 	}
 	b.documented(set, of.PlacementStatuses)
-	if b.mirrored() {
+	if b.mirrored() && !b.p.Pending {
 		set.add(b.prefix()+api.StatusSynced, b.synced(of.SelectedResources))
 	}
 	return b.finish(set, "")

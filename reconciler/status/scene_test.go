@@ -47,6 +47,8 @@ var update = flag.Bool("update", false, "rewrite what the scenes expect")
 //	                         untrackable 2
 //	                         repaired KIND NAMESPACE/NAME TIMES PATH MEMBER HUB MANAGER
 //	                         ended KIND NAMESPACE/NAME
+//	                         braked KIND NAME WHY…
+//	                         removed
 //	                       and nothing if all is well
 //	turn                   plan, tell, remember
 //	restart                nothing is remembered but the ledger
@@ -266,6 +268,10 @@ func (s *scene) member(cluster, name, lines string) {
 			o.Done = false
 		case "untrackable":
 			o.Untrackable, _ = strconv.Atoi(words[1])
+		case "removed":
+			o.Removed = true
+		case "braked":
+			o.Braked = append(o.Braked, ledger.Braked{ID: api.ID{Kind: words[1], Name: words[2]}, Why: strings.Join(words[3:], " ")})
 		case "repaired", "ended":
 			o.Drifts = append(o.Drifts, s.remembered(w, words))
 		default:
