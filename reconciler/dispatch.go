@@ -11,6 +11,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/faults"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
@@ -88,6 +89,7 @@ func (r *Reconciler) dispatch(ctx context.Context, p *plan.Plan) {
 		}
 		m.told, m.ever, news = now, true, true
 		m.member.Set(works)
+		faults.At("told")
 	}
 	if news {
 		r.cfg.Told()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/faults"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
@@ -254,6 +255,8 @@ func (r *Reconciler) ask(p *plan.Plan) {
 }
 
 func (r *Reconciler) save() bool {
+	faults.At("before save")
+	defer faults.At("after save")
 	if err := r.cfg.Store.Save(r.ledger); err != nil {
 		r.cfg.Log.Error("ledger not saved; nothing new is told to any cluster until it is", "err", err)
 		return false

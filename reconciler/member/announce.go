@@ -6,6 +6,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/faults"
 )
 
 // announce writes into the inventories what is about to be applied for the
@@ -34,6 +35,7 @@ func (s *session) announce(ctx context.Context, tasks []task, touched map[api.Pl
 			}
 			failed[p] = err
 		}
+		faults.At("announced")
 	}
 	ready := tasks[:0]
 	for _, t := range tasks {

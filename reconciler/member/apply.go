@@ -14,6 +14,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/faults"
 	"github.com/gitfleet/gitfleet/reconciler/health"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
@@ -188,6 +189,7 @@ func (s *session) apply(ctx context.Context, tasks []task, touched map[api.Place
 		s.survey(ctx, tasks[:n])
 		for _, o := range s.concurrently(ctx, tasks[:n]) {
 			s.conclude(o, touched)
+			faults.At("applied")
 		}
 		tasks = tasks[n:]
 	}
@@ -315,7 +317,9 @@ func (s *session) settle(ctx context.Context, touched map[api.PlacementKey]bool)
 			if told {
 				inv.Abandon = w.Abandon
 			}
+			faults.At("before inventory")
 			err = s.save(ctx, inv)
+			faults.At("after inventory")
 		}
 		if err != nil {
 			s.cfg.Log.Warn("inventory not written; trying again", "cluster", s.cfg.Name, "placement", p.String(), "err", err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/faults"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 )
 
@@ -38,6 +39,7 @@ func (s *session) prune(ctx context.Context, stales []stale, touched map[api.Pla
 				delete(s.trouble, id)
 			}
 			touched[st.inv.Placement] = true
+			faults.At("pruned")
 		}
 	}
 }

@@ -39,15 +39,16 @@ var mayImport = map[string][]string{
 	"gitsource/hub":       {"placement/api", "placement/expression"},
 
 	"reconciler/diff":    {"placement/api"},
+	"reconciler/faults":  {},
 	"reconciler/health":  {"placement/api"},
 	"reconciler/history": {},
 	"reconciler/ledger":  {"placement", "placement/api"},
 	"reconciler/plan":    {"gitsource/hub", "placement", "placement/api", "placement/rollout", "placement/work", "reconciler/ledger"},
 	"reconciler/status":  {"gitsource/hub", "placement", "placement/api", "placement/rollout", "placement/work", "reconciler/ledger", "reconciler/plan"},
-	"reconciler/member":  {"placement", "placement/api", "placement/expression", "placement/work", "reconciler/diff", "reconciler/health", "reconciler/history", "reconciler/ledger"},
+	"reconciler/member":  {"placement", "placement/api", "placement/expression", "placement/work", "reconciler/diff", "reconciler/faults", "reconciler/health", "reconciler/history", "reconciler/ledger"},
 	"reconciler": {
 		"gitsource", "gitsource/hub", "placement", "placement/api", "placement/work",
-		"reconciler/history", "reconciler/ledger", "reconciler/member", "reconciler/plan", "reconciler/status",
+		"reconciler/faults", "reconciler/history", "reconciler/ledger", "reconciler/member", "reconciler/plan", "reconciler/status",
 	},
 	"reconciler/proposal":      {"gitsource", "gitsource/forge", "gitsource/hub", "placement/api", "reconciler/status"},
 	"reconciler/server":        {"placement/api", "reconciler/history", "reconciler/status"},

@@ -51,6 +51,8 @@ type daemon struct {
 	git     *githttp.Server
 	name    string // of the fleet, and of the namespace its objects are in
 	args    []string
+	env     []string // beside what the tests have
+	program func() (string, error)
 	address string
 	began   time.Time
 
@@ -122,11 +124,16 @@ func freeAddress(t *testing.T) string {
 
 func (d *daemon) start() {
 	d.t.Helper()
-	path, err := binary()
+	program := d.program
+	if program == nil {
+		program = binary
+	}
+	path, err := program()
 	if err != nil {
 		d.t.Fatal(err)
 	}
 	d.command = exec.Command(path, d.args...)
+	d.command.Env = append(os.Environ(), d.env...)
 	d.command.Stdout, d.command.Stderr = d.log, d.log
 	d.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := d.command.Start(); err != nil {
