@@ -18,6 +18,7 @@ const patience = 2 * time.Second
 // every command that asks a daemon. Without a daemon it is silent.
 func completeNames(root *cobra.Command) {
 	for _, cmd := range root.Commands() {
+		completeNames(cmd)
 		if cmd.Flags().Lookup("server") == nil {
 			continue
 		}

@@ -63,7 +63,7 @@ Exit codes: 0 done, or yes; 1 the answer is no: differences, warnings, not yet; 
 	root.AddCommand(
 		newRun(), newValidate(), newRender(), newPlan(), newExplain(),
 		newStatus(), newGet(), newDescribe(), newTree(), newEvents(), newHistory(), newWait(),
-		newSuspend(), newResume(), newSync(), newRollback(), newDrift(), newDiff(), newKubeconfig(), newState(),
+		newSuspend(), newResume(), newSync(), newRollback(), newDrift(), newDiff(), newTrace(), newKubeconfig(), newState(),
 		newBugReport(), newVersion(),
 	)
 	completeNames(root)

@@ -100,6 +100,7 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 		MaxUnreachable: &cfg.Rollout.MaxUnreachable.IntOrString,
 	})
 	(&orders{loop, polls}).mount(srv)
+	srv.Trace((&tracer{cfg, members.credentials, repo}).touched)
 	log.Info("gitfleet is running", "version", version(), "url", repo.Status().URL, "ref", repo.Status().Ref, "listen", listener.Addr().String())
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return loop.Run(ctx) })

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -73,8 +74,22 @@ unavailable, the rollout goes on all the same.
 
 func bindOrder(cmd *cobra.Command, at *connection, o *reconciler.Order) {
 	at.bind(cmd.Flags())
+	cmd.ValidArgsFunction = completeSubjects
 	cmd.Flags().StringVar(&o.Cluster, "cluster", "", "member cluster; every one if it is not named")
 	cmd.Flags().StringVarP(&o.Namespace, "namespace", "n", "", "namespace of an object")
+}
+
+// completeSubjects completes a placement or a cluster.
+func completeSubjects(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	known := namesFor(cmd)
+	all := slices.Clone(known.Placements)
+	for _, c := range known.Clusters {
+		all = append(all, "cluster/"+c)
+	}
+	return all, cobra.ShellCompDirectiveNoFileComp
 }
 
 // order sends an order, and says what was done.

@@ -8,8 +8,10 @@ import (
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
@@ -78,6 +80,55 @@ func Peek(ctx context.Context, cfg Config) (*Preview, ledger.ClusterSeen, error)
 		return nil, seen, err
 	}
 	return &Preview{s}, seen, nil
+}
+
+// Marks reads, through a connection that cannot write, the annotations of one
+// object of a cluster: they say where it comes from. It returns nil if the object
+// is not there, or not gitfleet's. Of the configuration it needs what Peek does.
+func Marks(ctx context.Context, cfg Config, gvk schema.GroupVersionKind, id api.ID) (map[string]string, error) {
+	wrap := cfg.Wrap
+	cfg.Wrap = func(rt http.RoundTripper) http.RoundTripper {
+		if wrap != nil {
+			rt = wrap(rt)
+		}
+		return ReadOnly(rt)
+	}
+	a := New(cfg)
+	c, err := a.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer c.close()
+	served, err := c.discovery()
+	if err != nil {
+		return nil, err
+	}
+	objects, err := c.metadata()
+	if err != nil {
+		return nil, err
+	}
+	known := newKinds(served)
+	if err := known.resolve(ctx, map[schema.GroupVersionKind]bool{gvk: true}); err != nil {
+		return nil, plain(err)
+	}
+	r, ok := known.known[gvk]
+	if !ok {
+		return nil, known.why(gvk)
+	}
+	var at metadata.ResourceInterface = objects.Resource(r.GroupVersionResource)
+	if r.namespaced {
+		at = objects.Resource(r.GroupVersionResource).Namespace(id.Namespace)
+	}
+	o, err := at.Get(ctx, id.Name, metav1.GetOptions{})
+	switch {
+	case notFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, plain(err)
+	case o.Labels[api.ManagedByLabel] != cfg.Fleet:
+		return nil, nil
+	}
+	return o.Annotations, nil
 }
 
 // Close ends the connection.

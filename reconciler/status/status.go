@@ -89,6 +89,8 @@ type Report struct {
 	Head *hub.Snapshot `json:"-"`
 	// told is where it all comes from; see Explain.
 	told []*told
+	// plan is what was told of; see Trace.
+	plan *plan.Plan
 }
 
 // A Detail is what gitfleet knows of a placement beyond KubeFleet's status.
@@ -142,7 +144,7 @@ func Build(in Input) *Report {
 		in.Memo = NewMemo()
 	}
 	n := len(in.Plan.Placements)
-	r := &Report{At: in.Now, Source: in.Source, Head: in.Head, Details: make([]Detail, 0, n), told: make([]*told, 0, n)}
+	r := &Report{At: in.Now, Source: in.Source, Head: in.Head, plan: in.Plan, Details: make([]Detail, 0, n), told: make([]*told, 0, n)}
 	if n > 0 {
 		r.Placements = make([]*api.ClusterResourcePlacement, 0, n)
 	}

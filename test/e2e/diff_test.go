@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/test/fleet"
 	"github.com/gitfleet/gitfleet/test/githttp"
 )
@@ -76,6 +77,10 @@ func TestDiffIsWhatASyncChanges(t *testing.T) {
 	})
 	d.start()
 	d.applied(first)
+	if out, code := d.cli("trace", "cm/one", "-n", d.name, "--cluster", "member-1"); code != 0 || !strings.Contains(out, "apps/one.yaml:1") ||
+		!strings.Contains(out, first) || !strings.Contains(out, "crp/all  (apps/all.yaml:") || !strings.Contains(out, "applied and available") {
+		t.Errorf("trace: exit code %d\n%s", code, out)
+	}
 	d.stop()
 	config := d.config()
 	if out, code := d.cli("diff", "--config", config); code != 0 || !strings.Contains(out, "member-1, member-2, member-3: no difference") {
@@ -149,6 +154,7 @@ func TestDiffIsWhatASyncChanges(t *testing.T) {
 		t.Errorf("of the repository it says other than of the checkout:\n%s", strings.Join(got, "\n"))
 	}
 	d.start()
+	d.until("answering", func(*status.Report) bool { return true })
 	d.asks("is applied", "sync", "--wait")
 	d.eventually("pruned", func() bool { return d.configMap("member-3", "two") == nil })
 	d.stop()

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/server"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+// What trace prints is what its readers see: it changes on purpose only.
+func TestTrace(t *testing.T) {
+	s := driftingFleet(t)
+	daemon := server.New(nil)
+	daemon.Publish(s.report)
+	daemon.Trace(func(_ context.Context, _ *status.Report, trace *status.Trace, o *api.Object) {
+		if o.ID.Name == "two" {
+			trace.Unknown = "the API server did not answer in time"
+			return
+		}
+		trace.Commit = &status.TracedCommit{Hash: firstCommit, Author: "Ada Lovelace", Time: noon, Subject: "Bring the web"}
+	})
+	srv := httptest.NewServer(daemon.Handler())
+	t.Cleanup(srv.Close)
+	tests := map[string][]string{
+		"text":       {"trace", "cm/one", "-n", "web", "--cluster", "ams"},
+		"json":       {"trace", "cm/one", "-n", "web", "--cluster", "ams", "-o", "json"},
+		"silent":     {"trace", "configmap/two", "-n", "web", "--cluster", "ams"},
+		"enveloped":  {"trace", "configmap/one", "-n", "docks", "--cluster", "dal"},
+		"unknown":    {"trace", "configmap/onne", "-n", "web", "--cluster", "ams"},
+		"nowhere":    {"trace", "cm/one", "-n", "web", "--cluster", "amst"},
+		"no-cluster": {"trace", "cm/one"},
+		"malformed":  {"trace", "one", "--cluster", "ams"},
+	}
+	for name, args := range tests {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			transcribe(&out, append([]string{"trace", "--server", srv.URL}, args[1:]...)...)
+			golden(t, "testdata/trace/"+name+".txt", out.Bytes())
+		})
+	}
+}

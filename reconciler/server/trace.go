@@ -1,0 +1,45 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+// Trace answers GET /trace: where an object on a cluster comes from, as JSON:
+// ?kind=, &namespace=, &name= and &cluster=. touched finds out which commit last
+// touched it, and puts that into the trace. It must not be called once the
+// server answers.
+func (s *Server) Trace(touched func(context.Context, *status.Report, *status.Trace, *api.Object)) {
+	s.Mount("GET /trace", http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		report, _, _ := s.newest()
+		if report == nil {
+			http.Error(w, "no report yet: the daemon is starting", http.StatusServiceUnavailable)
+			return
+		}
+		q := req.URL.Query()
+		for _, name := range []string{"kind", "name", "cluster"} {
+			if q.Get(name) == "" {
+				http.Error(w, name+": missing", http.StatusBadRequest)
+				return
+			}
+		}
+		t, object, err := report.Trace(q.Get("kind"), q.Get("namespace"), q.Get("name"), q.Get("cluster"))
+		var unknown *status.UnknownError
+		switch {
+		case errors.As(err, &unknown):
+			http.Error(w, err.Error(), http.StatusNotFound)
+			return
+		case err != nil:
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		touched(req.Context(), report, t, object)
+		w.Header().Set("Content-Type", "application/json")
+		json.NewEncoder(w).Encode(t) // a reader that went away is not our concern
+	}))
+}

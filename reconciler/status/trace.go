@@ -1,0 +1,181 @@
+package status
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
+)
+
+// TraceVersion names the schema of a trace in JSON. What has this version keeps
+// its fields; new ones may come.
+const TraceVersion = "gitfleet.dev/trace/v1"
+
+// A Trace says where an object on a cluster comes from, and why it is there.
+type Trace struct {
+	APIVersion string `json:"apiVersion"`
+	api.ResourceIdentifier
+	Cluster string `json:"cluster"`
+	// Origin is file:line of the repository, Kustomization what was built to get
+	// it; empty for a plain manifest.
+	Origin        string `json:"origin"`
+	Kustomization string `json:"kustomization,omitempty"`
+	// Placement brought it to the cluster; PlacementOrigin is where that stands.
+	Placement       string `json:"placement"`
+	PlacementOrigin string `json:"placementOrigin,omitempty"`
+	// Why is why the placement is on the cluster.
+	Why string `json:"why,omitempty"`
+	// Revision is the commit that brought all that the cluster shall hold of the
+	// placement; Held is why it is not the newest.
+	Revision string    `json:"revision"`
+	Assigned time.Time `json:"assigned,omitzero"`
+	Held     string    `json:"held,omitempty"`
+	// Overrides select the object for this cluster; Overridden says that they made
+	// it another one than the repository has.
+	Overrides  []string `json:"overrides,omitempty"`
+	Overridden bool     `json:"overridden,omitempty"`
+	// State is how it stands.
+	State     string `json:"state"`
+	Suspended string `json:"suspended,omitempty"`
+	Drift     *Drift `json:"drift,omitempty"`
+	// Commit is the one that last touched the object on the cluster; nil if that
+	// could not be found out, and Unknown says why.
+	Commit  *TracedCommit `json:"commit,omitempty"`
+	Unknown string        `json:"unknown,omitempty"`
+}
+
+// A TracedCommit is what Git says of a commit.
+type TracedCommit struct {
+	Hash    string    `json:"hash"`
+	Author  string    `json:"author,omitempty"`
+	Time    time.Time `json:"time,omitzero"`
+	Subject string    `json:"subject,omitempty"`
+}
+
+// Trace says where an object on a cluster comes from, but for the commit that
+// last touched it, which only the cluster knows. The kind may be any of its
+// names. The error is an *UnknownError if there is no such thing.
+func (r *Report) Trace(kind, namespace, name, cluster string) (*Trace, *api.Object, error) {
+	if r.plan == nil || !slices.ContainsFunc(r.plan.Members, func(c *hub.Cluster) bool { return c.Name == cluster }) {
+		return nil, nil, &UnknownError{What: "cluster", Name: cluster, Exist: r.members()}
+	}
+	var others []string
+	for _, w := range r.plan.Works[cluster] {
+		for _, m := range w.Manifests {
+			if m.ID.Name == name && m.ID.Namespace == namespace && api.KindCalled(m.ID.GroupKind(), kind) {
+				return r.trace(w, m, cluster), m.Object, nil
+			}
+			if m.ID.Name == name || api.KindCalled(m.ID.GroupKind(), kind) {
+				others = append(others, m.ID.String())
+			}
+		}
+	}
+	slices.Sort(others)
+	wanted := kind + "/" + strings.TrimPrefix(namespace+"/"+name, "/")
+	return nil, nil, &UnknownError{What: "object on cluster " + cluster + ",", Name: wanted, Exist: others}
+}
+
+func (r *Report) members() []string {
+	var names []string
+	if r.plan != nil {
+		for _, c := range r.plan.Members {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}
+
+func (r *Report) trace(w work.Work, m *work.Manifest, cluster string) *Trace {
+	t := &Trace{
+		APIVersion: TraceVersion, ResourceIdentifier: m.Identifier(), Cluster: cluster,
+		Origin: m.Origin.String(), Kustomization: m.Origin.Kustomization,
+		Placement: w.Placement.String(), Revision: w.Revision.Commit, Suspended: w.Spares(m.ID), State: "not known yet",
+	}
+	for i := range r.Drifts {
+		d := &r.Drifts[i]
+		if d.Cluster == cluster && d.Placement == t.Placement && d.ResourceIdentifier.Kind == m.ID.Kind && d.Group == m.ID.Group && d.Namespace == m.ID.Namespace && d.Name == m.ID.Name {
+			t.Drift = d
+		}
+	}
+	i := slices.IndexFunc(r.plan.Placements, func(p *plan.Placement) bool { return p.Key == w.Placement })
+	if i < 0 {
+		return t
+	}
+	p := r.plan.Placements[i]
+	if p.Spec != nil {
+		t.PlacementOrigin = p.Spec.Origin.String()
+	}
+	if c := p.On(cluster); c != nil {
+		t.Why, t.Held, t.Assigned = reasonOf(p, c), c.Held, c.Binding.AssignedAt
+		t.State = stateOf(c.Seen(), m.ID)
+		if c.UpToDate() {
+			t.Overrides, t.Overridden = r.overrides(p, c, m)
+		}
+	}
+	return t
+}
+
+// reasonOf is why the placement is on the cluster.
+func reasonOf(p *plan.Placement, c *plan.OnCluster) string {
+	for _, d := range p.Schedule.Decisions {
+		if d.Cluster == c.Binding.Cluster && d.Selected {
+			return d.Reason
+		}
+	}
+	return c.Binding.Reason
+}
+
+// stateOf words how an object stands.
+func stateOf(seen *ledger.WorkSeen, id api.ID) string {
+	if seen == nil {
+		return "the cluster has said nothing of this revision yet"
+	}
+	for i := range seen.Exceptions {
+		switch o := &seen.Exceptions[i]; {
+		case o.ID != id:
+		case !o.Applied.OK:
+			return "not applied: " + o.Applied.Message
+		case !o.Available.OK:
+			return "applied, not available: " + o.Available.Message
+		default:
+			return "applied and available; it differs from what Git wants"
+		}
+	}
+	if !seen.Done {
+		return "being applied"
+	}
+	return "applied and available"
+}
+
+// overrides are those of the cluster that select an object, and whether they
+// changed it.
+func (r *Report) overrides(p *plan.Placement, c *plan.OnCluster, m *work.Manifest) (names []string, changed bool) {
+	is := func(group, kind, name string) bool {
+		return m.ID.Group == group && m.ID.Kind == kind && m.ID.Name == name
+	}
+	for _, o := range r.Head.ClusterOverrides {
+		within := func(s api.ResourceSelectorTerm) bool {
+			return is(s.Group, s.Kind, s.Name) || s.Group == "" && s.Kind == "Namespace" && s.Name != "" && s.Name == m.ID.Namespace
+		}
+		if slices.Contains(c.Content.ClusterOverrides, o.Name) && slices.ContainsFunc(o.Spec.ClusterResourceSelectors, within) {
+			names = append(names, "ClusterResourceOverride "+o.Name+" ("+o.Origin.String()+")")
+		}
+	}
+	for _, o := range r.Head.Overrides {
+		selects := func(s api.ResourceSelector) bool { return is(s.Group, s.Kind, s.Name) }
+		if o.Namespace == m.ID.Namespace && slices.Contains(c.Content.Overrides, api.NamespacedName{Namespace: o.Namespace, Name: o.Name}) && slices.ContainsFunc(o.Spec.ResourceSelectors, selects) {
+			names = append(names, "ResourceOverride "+o.Namespace+"/"+o.Name+" ("+o.Origin.String()+")")
+		}
+	}
+	for _, o := range p.Selection.Objects {
+		if o.ID == m.ID {
+			return names, o.Hash != m.Hash
+		}
+	}
+	return names, false
+}

@@ -1,0 +1,93 @@
+package status
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/test/world"
+)
+
+// traced is a fleet of two clusters, one of which has an object otherwise.
+func traced(t *testing.T, seen ...ledger.ObjectState) *Report {
+	t.Helper()
+	now := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+	head, err := hub.Load(hub.Commit{Hash: "c0ffee", Time: now}, world.Files(t, `
+clusters east/region=eu west/region=us
+namespace web
+configmap web/one plain
+configmap web/two plain
+envelope web/box holds docks/wrapped
+override web/one to wide on eu
+place web
+`), hub.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := plan.Input{Head: head, Ledger: ledger.New(), Now: now, Memo: plan.NewMemo()}
+	for _, c := range head.Clusters {
+		in.Ledger.Fold(ledger.ClusterSeen{Cluster: c.Name, At: now, Healthy: true})
+	}
+	in.Ledger.Suspend(ledger.Suspension{Subject: ledger.Subject{Cluster: "west"}, By: "alice", Reason: "INC-1"})
+	p := plan.Resolve(in)
+	p.WriteDown(in.Ledger)
+	in.Now = now.Add(time.Minute)
+	for _, w := range p.Works["east"] {
+		in.Ledger.Fold(ledger.WorkSeen{Cluster: "east", Placement: w.Placement, At: in.Now, Revision: w.Revision, Done: true, Total: len(w.Manifests), Exceptions: seen})
+	}
+	p = plan.Resolve(in)
+	return Build(Input{Plan: p, Head: head, Ledger: in.Ledger, Now: in.Now})
+}
+
+// An object on a cluster is followed back to its file, with what brought it and
+// what changed it on the way.
+func TestTrace(t *testing.T) {
+	two := api.ID{Kind: "ConfigMap", Namespace: "web", Name: "two"}
+	r := traced(t, ledger.ObjectState{ID: two, Version: "v1", Applied: ledger.Verdict{Reason: api.ManifestApplyFailed, Message: "denied"}})
+	get := func(kind, name, cluster string) *Trace {
+		t.Helper()
+		trace, object, err := r.Trace(kind, "web", name, cluster)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if object.ID.Name != name {
+			t.Errorf("the object is %v", object.ID)
+		}
+		return trace
+	}
+	one := get("cm", "one", "east")
+	if one.Origin != "configmap-web-one.yaml:1" || one.Placement != "crp/web" || one.PlacementOrigin != "placement-web.yaml:1" || one.Revision != "c0ffee" {
+		t.Errorf("it comes from %+v", one)
+	}
+	if !one.Overridden || strings.Join(one.Overrides, " ") != "ResourceOverride web/one (override-web-one.yaml:1)" {
+		t.Errorf("overridden %t by %v", one.Overridden, one.Overrides)
+	}
+	if one.State != "applied and available" || !strings.Contains(one.Why, "picked by scheduling policy") {
+		t.Errorf("it is %q because %q", one.State, one.Why)
+	}
+	if got := get("configmaps", "two", "east"); got.State != "not applied: denied" || got.Overridden || got.Overrides != nil {
+		t.Errorf("the other is %+v", got)
+	}
+}
+
+// What nothing is called is answered with what was meant.
+func TestTraceOfWhatIsNotThere(t *testing.T) {
+	r := traced(t)
+	tests := map[string][3]string{
+		"there is no cluster eest; did you mean east?":                                           {"cm", "one", "eest"},
+		"there is no object on cluster east, configmap/web/onn; did you mean ConfigMap/web/one?": {"configmap", "onn", "east"},
+		"there is no object on cluster west, cm/web/one, and no other either":                    {"cm", "one", "west"}, // suspended before it got anything
+	}
+	for want, q := range tests {
+		if _, _, err := r.Trace(q[0], "web", q[1], q[2]); err == nil || err.Error() != want {
+			t.Errorf("%v: %v, want %s", q, err, want)
+		}
+	}
+	if _, _, err := (&Report{}).Trace("cm", "web", "one", "east"); err == nil {
+		t.Error("an empty report knows it")
+	}
+}
