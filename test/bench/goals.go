@@ -129,3 +129,12 @@ var simulationGoals = []goal{
 	{name: "simulation/step", value: []figure{{pkg: "./test/scenario/simulation", bench: "Lives", name: "ns/step"}},
 		scale: 1e-6, unit: "ms", limit: 2, why: "a commit, an outage or a crash with all that comes of it: at least 500 a second"},
 }
+
+// Who reads, of 1,000 placements on 100 clusters each.
+const kubeRoom = "./reconciler/server/kubeapi"
+
+var readingGoals = []goal{
+	{name: "reading/list", value: []figure{ns(kubeRoom, "Ask/list")}, scale: 1e-6, unit: "ms", limit: 300, why: "all placements, whole, as JSON over HTTP"},
+	{name: "reading/get", value: []figure{ns(kubeRoom, "Ask/get")}, scale: 1e-6, unit: "ms", limit: 5, why: "one placement"},
+	{name: "reading/publish", value: []figure{ns(kubeRoom, "Publish")}, scale: 1e-6, unit: "ms", limit: 5, why: "a report in which one placement is another"},
+}
