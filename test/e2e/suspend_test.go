@@ -116,7 +116,13 @@ func (d *daemon) cli(args ...string) (out string, code int) {
 
 func (d *daemon) asks(want string, args ...string) {
 	d.t.Helper()
-	if out, code := d.cli(args...); code != 0 || !strings.Contains(out, want) {
+	var out string
+	var code int
+	d.eventually("gitfleet "+args[0]+" is answered", func() bool {
+		out, code = d.cli(args...)
+		return !strings.Contains(out, "no daemon answers")
+	})
+	if code != 0 || !strings.Contains(out, want) {
 		d.t.Fatalf("gitfleet %s: exit code %d\n%s\nwant %s", strings.Join(args, " "), code, out, want)
 	}
 }
