@@ -19,6 +19,7 @@ type standing struct {
 	uid     types.UID
 	managed string
 	others  uint64
+	owned   bool
 }
 
 // standing returns that of a live object; zero if there is none.
@@ -27,7 +28,7 @@ func (s *session) standing(id api.ID) standing {
 	if l == nil {
 		return standing{}
 	}
-	return standing{uid: l.uid, managed: l.managed, others: l.others}
+	return standing{uid: l.uid, managed: l.managed, others: l.others, owned: l.owned}
 }
 
 // othersOf sums up what everybody else owns of an object, but for its status.

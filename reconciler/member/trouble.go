@@ -64,7 +64,7 @@ func (s *session) fail(o outcome) {
 	stands := s.standing(id)
 	confirmed := t.refused != nil && *t.refused == stands
 	t.cond, t.diffs, t.gen, t.last, t.refused = o.cond, o.diffs, o.gen, now, nil
-	if o.err == nil {
+	if o.err == nil && o.cond.Reason != api.AppliedWithFailedDriftDetection {
 		t.refused = &stands
 	}
 	t.drift = o.item != nil && o.item.Hash != ""
