@@ -74,17 +74,7 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
-	srv := server.New(registry)
-	srv.Mount("GET /state", server.State(store.Export))
-	publish, err := cfg.serveKube(ctx, srv)
-	if err != nil {
-		return err
-	}
-	if err := cfg.Webhook.mount(srv, repo, git.Ref.Follows, registry, log); err != nil {
-		return err
-	}
-	tellOverview(srv)
-	record, err := cfg.record(srv, registry, log)
+	srv, publish, record, err := cfg.answer(ctx, repo, store, registry, log)
 	if err != nil {
 		return err
 	}
@@ -110,6 +100,23 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 	}
 	log.Info("gitfleet has stopped")
 	return nil
+}
+
+// answer is a server that answers everything but orders, to those who may ask:
+// reports are published with the function, and what happens goes to the record.
+func (c Config) answer(ctx context.Context, repo *gitsource.Repo, store ledger.Archive, registry *prometheus.Registry, log *slog.Logger) (*server.Server, func(*status.Report), *history.Record, error) {
+	srv := server.New(registry)
+	srv.Mount("GET /state", server.State(store.Export))
+	tellOverview(srv)
+	publish, err := c.serveKube(ctx, srv)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if err := c.Webhook.mount(srv, repo, c.git(log).Ref.Follows, registry, log); err != nil {
+		return nil, nil, nil, err
+	}
+	record, err := c.record(srv, registry, log)
+	return srv, publish, record, err
 }
 
 // onTrouble calls notice after each poll that fails and after the first that

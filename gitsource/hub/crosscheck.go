@@ -148,6 +148,6 @@ func (a *assembly) overrideReference(it *item, ref *api.PlacementRef, placements
 		key.Namespace = it.id.Namespace
 	}
 	if !placements[key] {
-		a.problem(Warning, it.origin, "spec.placement.name", "the commit has no %s %s, so this override has no effect", key.Kind(), ref.Name)
+		a.problem(Warning, it.at(boundTo), boundTo, "the commit has no %s %s, so this override has no effect", key.Kind(), ref.Name)
 	}
 }

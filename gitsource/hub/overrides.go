@@ -6,6 +6,9 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
+// boundTo is where an override names its placement.
+const boundTo = "spec.placement.name"
+
 func checkClusterOverride(r *report, it *item, o *api.ClusterResourceOverride) {
 	at := r.field("spec", "clusterResourceSelectors")
 	count(r, at, len(o.Spec.ClusterResourceSelectors), 1, 20)
@@ -22,6 +25,7 @@ func checkClusterOverride(r *report, it *item, o *api.ClusterResourceOverride) {
 		}
 		names = append(names, api.ResourceSelector{Group: s.Group, Version: s.Version, Kind: s.Kind, Name: s.Name})
 	}
+	it.note(r, r.field("spec", "placement", "name"))
 	checkSelectors(r, it, at, names)
 	checkRules(r, o.Spec.Policy)
 }
@@ -32,6 +36,7 @@ func checkOverride(r *report, it *item, o *api.ResourceOverride) {
 	for i, s := range o.Spec.ResourceSelectors {
 		notEmpty(r, at.at(i).child("name"), s.Name)
 	}
+	it.note(r, r.field("spec", "placement", "name"))
 	checkSelectors(r, it, at, o.Spec.ResourceSelectors)
 	checkRules(r, o.Spec.Policy)
 }
@@ -98,8 +103,8 @@ func checkPatches(r *report, p *fieldPath, rule api.OverrideRule) {
 	}
 	count(r, p, len(patches), 1, 20)
 	for i, patch := range patches {
-		if patch.Operator == api.JSONPatchRemove && len(patch.Value) > 0 {
-			r.rulef(p.at(i).child("value"), "invalid JSONPatchOverride: remove operation cannot have value")
+		if patch.Operator == api.JSONPatchRemove && len(patch.Value) > 0 && string(patch.Value) != "null" {
+			r.rulef(p.at(i).child("value"), "invalid JSONPatchOverride %s: remove operation cannot have value; leave it out", patch.Path)
 		}
 		if msg := patchPathFault(patch.Path); msg != "" {
 			r.rulef(p.at(i).child("path"), "invalid JSONPatchOverride %s: %s", patch.Path, msg)

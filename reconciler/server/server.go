@@ -8,8 +8,10 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -29,8 +31,8 @@ type Server struct {
 	// next is closed when the next report is there.
 	next chan struct{}
 
-	metrics http.Handler
-	mounted map[string]http.Handler
+	// routes are what is answered, by pattern.
+	routes map[string]http.Handler
 
 	tls   *tls.Config
 	guard func(http.Handler) http.Handler
@@ -39,17 +41,28 @@ type Server struct {
 // New returns a server that has no report yet. registry may be nil: then there
 // are no metrics.
 func New(registry *prometheus.Registry) *Server {
-	s := &Server{next: make(chan struct{}), metrics: http.NotFoundHandler(), mounted: map[string]http.Handler{}}
+	s := &Server{next: make(chan struct{})}
+	metrics := http.NotFoundHandler()
 	if registry != nil {
 		registry.MustRegister(&collector{s})
-		s.metrics = promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
+		metrics = promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
+	}
+	s.routes = map[string]http.Handler{
+		"GET /report":           http.HandlerFunc(s.serveReport),
+		"GET /explain":          http.HandlerFunc(s.serveExplain),
+		"GET /tree":             http.HandlerFunc(s.serveTree),
+		"GET /names":            http.HandlerFunc(s.serveNames),
+		"GET /debug/goroutines": http.HandlerFunc(serveGoroutines),
+		"GET /healthz":          http.HandlerFunc(serveHealth),
+		"GET /readyz":           http.HandlerFunc(s.serveReady),
+		"GET /metrics":          metrics,
 	}
 	return s
 }
 
 // Mount lets somebody else answer at a path. It must not be called once the
 // server answers.
-func (s *Server) Mount(path string, h http.Handler) { s.mounted[path] = h }
+func (s *Server) Mount(path string, h http.Handler) { s.routes[path] = h }
 
 // Protect puts a guard before everything that is answered, and encrypts it if
 // config is not nil. It must not be called once the server answers.
@@ -98,18 +111,22 @@ func (s *Server) newest() (*status.Report, uint64, <-chan struct{}) {
 // and what was mounted.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /report", s.serveReport)
-	mux.HandleFunc("GET /explain", s.serveExplain)
-	mux.HandleFunc("GET /tree", s.serveTree)
-	mux.HandleFunc("GET /names", s.serveNames)
-	mux.HandleFunc("GET /debug/goroutines", serveGoroutines)
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("ok\n")) })
-	mux.HandleFunc("GET /readyz", s.serveReady)
-	mux.Handle("GET /metrics", s.metrics)
-	for path, h := range s.mounted {
+	for path, h := range s.routes {
 		mux.Handle(path, h)
 	}
 	return mux
+}
+
+// Patterns are those of all that Handler answers, sorted: a method, unless it is
+// every method, and a path.
+func (s *Server) Patterns() []string { return slices.Sorted(maps.Keys(s.routes)) }
+
+// Guarded is Handler behind the guard, if there is one.
+func (s *Server) Guarded() http.Handler {
+	if s.guard == nil {
+		return s.Handler()
+	}
+	return s.guard(s.Handler())
 }
 
 // NumberHeader carries the number of a report.
@@ -173,6 +190,8 @@ func (s *Server) tell(w http.ResponseWriter, req *http.Request, part func(*statu
 	json.NewEncoder(w).Encode(answer) // a reader that went away is not our concern
 }
 
+func serveHealth(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("ok\n")) }
+
 func (s *Server) serveReady(w http.ResponseWriter, _ *http.Request) {
 	report, _, _ := s.newest()
 	if report == nil || report.Source.InForce.Hash == "" {
@@ -185,12 +204,8 @@ func (s *Server) serveReady(w http.ResponseWriter, _ *http.Request) {
 // Serve answers on a listener until ctx is done. Answers that are being sent then
 // are finished first, if the readers read.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	handler := s.Handler()
-	if s.guard != nil {
-		handler = s.guard(handler)
-	}
 	srv := &http.Server{
-		Handler: handler, TLSConfig: s.tls, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		Handler: s.Guarded(), TLSConfig: s.tls, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	ended := make(chan struct{})

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"cmp"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+)
+
+// Whatever the daemon answers, it asks who wants to know: everywhere but where
+// its health is told, and where who sends has signed it.
+func TestEveryPathAsksWhoAsks(t *testing.T) {
+	const token = "4c1b0a9f8e7d6c5b4a39"
+	cfg := defaultConfig()
+	cfg.StateDir = t.TempDir()
+	cfg.Server.CertFile, cfg.Server.KeyFile = selfSigned(t)
+	cfg.Server.TokenFile = file(t, "tokens", token+",alice\n")
+	cfg.Webhook.SecretFile = file(t, "webhook", "of the forge\n")
+	store, err := ledger.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	srv, publish, record, err := cfg.answer(t.Context(), nil, store, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer recording(record)()
+	(&orders{}).mount(srv)
+	publish(told())
+	handler := srv.Guarded()
+	ask := func(pattern, credential string) (code int, refused bool) {
+		method, path, found := strings.Cut(pattern, " ")
+		if !found {
+			method, path = "", pattern
+		}
+		req := httptest.NewRequestWithContext(t.Context(), cmp.Or(method, http.MethodGet), "https://gitfleet.example"+path, nil)
+		if credential != "" {
+			req.Header.Set("Authorization", "Bearer "+credential)
+		}
+		answer := httptest.NewRecorder()
+		handler.ServeHTTP(answer, req)
+		return answer.Code, answer.Code == http.StatusUnauthorized && strings.HasPrefix(answer.Body.String(), "say who asks")
+	}
+	patterns := srv.Patterns()
+	for _, pattern := range []string{
+		"GET /report", "GET /state", "GET /history", "GET /overview", "GET /metrics", "POST /actions/suspend", "POST /actions/sync", "/apis/",
+	} {
+		if !slices.Contains(patterns, pattern) {
+			t.Errorf("%s is not answered: %s", pattern, patterns)
+		}
+	}
+	open := []string{"GET /healthz", "GET /readyz", "/webhook"}
+	for _, pattern := range patterns {
+		isOpen := slices.Contains(open, pattern)
+		if code, refused := ask(pattern, ""); refused == isOpen {
+			t.Errorf("%s without a token: %d", pattern, code)
+		}
+		if code, refused := ask(pattern, token+"0"); refused == isOpen {
+			t.Errorf("%s with a wrong token: %d", pattern, code)
+		}
+		if code, refused := ask(pattern, token); refused || code == http.StatusForbidden {
+			t.Errorf("%s with the token: %d", pattern, code)
+		}
+	}
+}
