@@ -4,7 +4,7 @@ import "slices"
 
 // goals are all that is promised. Whoever has a new one adds a line here, and a
 // scene or a benchmark if nothing measures it yet.
-var goals = slices.Concat(wholeGoals, memoryGoals, turnGoals, gitGoals, hubGoals, placementGoals, simulationGoals)
+var goals = slices.Concat(wholeGoals, memoryGoals, turnGoals, gitGoals, hubGoals, placementGoals, simulationGoals, readingGoals)
 
 // gitfleet as a whole, on real API servers.
 var wholeGoals = []goal{
