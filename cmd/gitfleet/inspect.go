@@ -25,20 +25,28 @@ type inspector struct {
 	declared map[string]api.Origin
 	// open are the placements of which nobody here knows what they select.
 	open map[api.PlacementKey]bool
+	// idle are the overrides of which no rule is for any cluster of the fleet.
+	idle map[api.Origin]bool
 }
 
 // inspect finds what shows only when a commit is thought through. The plan is
 // one of a fleet in which all is well.
 func inspect(s *hub.Snapshot, p *plan.Plan) []finding {
-	i := &inspector{Snapshot: s, plan: p, declared: map[string]api.Origin{}, open: unsure(p)}
+	i := &inspector{Snapshot: s, plan: p, declared: map[string]api.Origin{}, open: unsure(p), idle: map[api.Origin]bool{}}
 	for _, o := range s.ClusterOverrides {
 		i.declared[fmt.Sprintf("%s %q", "ClusterResourceOverride", o.Name)] = o.Origin
 	}
 	for _, o := range s.Overrides {
 		i.declared[fmt.Sprintf("%s %q", "ResourceOverride", o.Namespace+"/"+o.Name)] = o.Origin
 	}
+	if len(s.Placements) > 0 {
+		i.overrides()
+	}
 	for _, pl := range p.Placements {
 		i.placement(pl)
+	}
+	for _, w := range p.Warnings {
+		i.warn(w.Origin, w.Field, w.Message)
 	}
 	switch {
 	case len(s.Placements) == 0:
@@ -50,7 +58,6 @@ func inspect(s *hub.Snapshot, p *plan.Plan) []finding {
 	}
 	if len(s.Placements) > 0 {
 		i.files()
-		i.overrides()
 	}
 	return i.found
 }
@@ -84,7 +91,7 @@ func (i *inspector) placement(p *plan.Placement) {
 		return
 	}
 	for _, w := range p.Warnings {
-		if !i.open[p.Key] || !slices.Contains(p.Schedule.Notes, w.Message) {
+		if !i.told(p, w) {
 			i.add(i.ruleOf(p, w), hub.Warning, i.overridden(w.Message, at), w.Field, w.Message)
 		}
 	}
@@ -95,6 +102,14 @@ func (i *inspector) placement(p *plan.Placement) {
 		i.choice(p)
 	}
 	i.contents(p)
+}
+
+// told reports whether a warning is told otherwise, or is about clusters that
+// nobody here knows.
+func (i *inspector) told(p *plan.Placement, w hub.Problem) bool {
+	at := i.overridden(w.Message, api.Origin{})
+	idle := at != api.Origin{} && w.Origin == at
+	return idle && i.idle[at] || i.open[p.Key] && (idle || slices.Contains(p.Schedule.Notes, w.Message))
 }
 
 // ruleOf tells what has no effect from what is only doubtful.

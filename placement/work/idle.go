@@ -1,60 +1,56 @@
 package work
 
 import (
-	"fmt"
-	"slices"
+	"iter"
 
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
 // Idle names the overrides bound to the placement that change nothing, as none
-// of their rules is for any of the clusters: those the placement holds.
-func (r *Renderer) Idle(clusters []placement.Cluster) []string {
-	var warnings []string
+// of their rules is for any of the clusters: those the placement holds. Of no
+// clusters at all it has nothing to say. A ClusterResourceOverride has no
+// namespace.
+func (r *Renderer) Idle(clusters iter.Seq[placement.Cluster]) []api.NamespacedName {
+	var idle []api.NamespacedName
 	for i := range r.candidates {
 		c := &r.candidates[i]
-		if c.ref == nil || c.matchesAny(clusters) {
-			continue
+		if c.ref != nil && c.matchesNone(clusters) {
+			idle = append(idle, c.id())
 		}
-		warnings = append(warnings, fmt.Sprintf("%s has no rule for any cluster the placement holds", c.source))
 	}
-	return warnings
+	return idle
 }
 
-func (c *candidate) matchesAny(clusters []placement.Cluster) bool {
-	return slices.ContainsFunc(clusters, func(cluster placement.Cluster) bool {
+// matchesNone reports whether there are clusters, and no rule is for any.
+func (c *candidate) matchesNone(clusters iter.Seq[placement.Cluster]) bool {
+	some := false
+	for cluster := range clusters {
+		some = true
 		for i := range c.rules {
 			if c.rules[i].matches(cluster) {
-				return true
+				return false
 			}
 		}
-		return false
-	})
+	}
+	return some
 }
 
-// Unused names the overrides that no placement has to do with. The renderers
-// are those of all placements; what is bound to one of them and misses is among
-// its own warnings.
-func Unused(cros []*api.ClusterResourceOverride, ros []*api.ResourceOverride, renderers []*Renderer) []string {
+// Unused names the overrides bound to no placement with which none has to do.
+// The renderers are those of all placements. A ClusterResourceOverride has no
+// namespace.
+func Unused(cros []*api.ClusterResourceOverride, ros []*api.ResourceOverride, renderers iter.Seq[*Renderer]) []api.NamespacedName {
 	used := map[api.NamespacedName]bool{}
-	placements := map[api.PlacementKey]bool{}
-	for _, r := range renderers {
-		placements[r.key] = true
+	for r := range renderers {
 		for i := range r.candidates {
 			used[r.candidates[i].id()] = true
 		}
 	}
-	var warnings []string
-	for _, s := range sources(cros, ros, func(s source) bool { return !used[s.id()] }) {
-		switch key := s.target(); {
-		case s.ref == nil:
-			warnings = append(warnings, fmt.Sprintf("%s selects nothing that any placement holds", s))
-		case !placements[key]:
-			warnings = append(warnings, fmt.Sprintf("%s is for the placement %s, which does not exist", s, key))
-		}
+	var unused []api.NamespacedName
+	for _, s := range sources(cros, ros, func(s source) bool { return s.ref == nil && !used[s.id()] }) {
+		unused = append(unused, s.id())
 	}
-	return warnings
+	return unused
 }
 
 func (s source) id() api.NamespacedName {

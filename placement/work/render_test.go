@@ -233,24 +233,27 @@ func TestOverridesThatMatchNothingAreNamed(t *testing.T) {
 	stray.Spec.ResourceSelectors[0].Name = "wob"
 	cro := &api.ClusterResourceOverride{}
 	cro.Name = "nowhere"
-	cro.Spec.Placement = &api.PlacementRef{Name: "no-such"}
-	ros := []*api.ResourceOverride{bound("used", "", nil), stray, bound("idle", "crp", map[string]string{"env": "prod"}), bound("busy", "crp", nil)}
+	ros := []*api.ResourceOverride{
+		bound("used", "", nil), stray, bound("idle", "crp", map[string]string{"env": "prod"}), bound("busy", "crp", nil), bound("of another", "other", nil),
+	}
 	r := renderer(t, ros...)
-	got := Unused([]*api.ClusterResourceOverride{cro}, ros, []*Renderer{r})
-	want := []string{
-		`ClusterResourceOverride "nowhere" is for the placement crp/no-such, which does not exist`,
-		`ResourceOverride "app/stray" selects nothing that any placement holds`,
-	}
+	got := Unused([]*api.ClusterResourceOverride{cro}, ros, slices.Values([]*Renderer{r}))
+	want := []api.NamespacedName{{Name: "nowhere"}, {Namespace: "app", Name: "stray"}}
 	if !slices.Equal(got, want) {
-		t.Errorf("unused:\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		t.Errorf("unused: %v, want %v", got, want)
 	}
-	got = r.Idle([]placement.Cluster{named("a"), named("b", "env=dev")})
-	want = []string{`ResourceOverride "app/idle" has no rule for any cluster the placement holds`}
-	if !slices.Equal(got, want) {
-		t.Errorf("idle %q, want %q", got, want)
-	}
-	if got = r.Idle([]placement.Cluster{named("a"), named("b", "env=prod")}); got != nil {
-		t.Errorf("idle %q although a cluster matches", got)
+	idle := []api.NamespacedName{{Namespace: "app", Name: "idle"}}
+	for _, test := range []struct {
+		clusters []placement.Cluster
+		want     []api.NamespacedName
+	}{
+		{nil, nil},
+		{[]placement.Cluster{named("a"), named("b", "env=dev")}, idle},
+		{[]placement.Cluster{named("a"), named("b", "env=prod")}, nil},
+	} {
+		if got := r.Idle(slices.Values(test.clusters)); !slices.Equal(got, test.want) {
+			t.Errorf("idle on %v: %v, want %v", test.clusters, got, test.want)
+		}
 	}
 }
 

@@ -19,7 +19,7 @@ func (t *thinker) look(c *OnCluster) {
 	b := c.Entry.Binding
 	if p, content, known := t.find(b); known {
 		t.use(p)
-		c.had = content
+		c.had, c.unmade = content, content == nil
 		return
 	}
 	c.unread = t.readable(b.Assigned.Commit)

@@ -37,6 +37,7 @@ type Memo struct {
 	board    board
 	overlaps overlaps
 	settled  settled
+	neglect  neglect
 }
 
 // A memory is what is known of one commit.

@@ -59,6 +59,9 @@ type Plan struct {
 	Works map[string][]work.Work
 	// Commits are those, besides the head, whose content clusters wait at.
 	Commits map[string]bool
+	// Warnings are what a person should look at and no placement has to do with:
+	// overrides that select nothing anywhere.
+	Warnings hub.Problems
 	// Left are clusters of the ledger that have left the fleet.
 	Left []string
 	// Wake is when the plan could change by itself; zero if it cannot.
@@ -138,9 +141,10 @@ type OnCluster struct {
 
 	// had is what it was told to hold before this turn, or before it was told to
 	// remove it; nil if that is nothing, cannot be made, or is not known. Then
-	// unread says that it will be known when its commit is read.
-	had    *work.Rendered
-	unread bool
+	// unread says that it will be known when its commit is read, and unmade that
+	// it cannot be made.
+	had            *work.Rendered
+	unread, unmade bool
 }
 
 // Yielded is an object that two placements want on a cluster, and this one does

@@ -66,7 +66,7 @@ func (t *thinker) rolling(p *Placement, c *OnCluster) rollout.Binding {
 
 // seen is what the member says of what it is assigned.
 func (t *thinker) seen(p *Placement, c *OnCluster) rollout.Seen {
-	if c.Err != nil && c.UpToDate() {
+	if c.Err != nil && c.UpToDate() || c.unmade && c.Binding.Assigned == c.Entry.Binding.Assigned {
 		return rollout.Seen{Hash: c.Binding.Assigned.Hash, Health: rollout.Failed, Since: c.Binding.AssignedAt}
 	}
 	w := c.Seen().Judged()

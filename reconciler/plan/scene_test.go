@@ -297,6 +297,9 @@ func describe(p *Plan) string {
 			fmt.Fprintf(&b, "%s: %v\n", pl.Key, w)
 		}
 	}
+	for _, w := range p.Warnings {
+		fmt.Fprintf(&b, "%v\n", w)
+	}
 	for _, commit := range slices.Sorted(maps.Keys(p.Commits)) {
 		fmt.Fprintf(&b, "needs commit %s\n", commit)
 	}

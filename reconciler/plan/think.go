@@ -77,6 +77,7 @@ func (t *thinker) decide(p *Placement, record *ledger.Placement) {
 		p.Schedule.Decisions = brief(p.Schedule)
 	}
 	p.warn("spec.policy", p.Schedule.Notes...)
+	t.inVain(p)
 	t.clusters(p, before, record)
 	t.rollOut(p)
 	t.prove(p)

@@ -91,7 +91,7 @@ func (t *thinker) finish() *Plan {
 	m := t.memo
 	p := &Plan{
 		Members: t.Head.Clusters, Clusters: m.fleet.list, Left: m.rest.stay(m.fleet.left(t.Ledger)),
-		Commits: map[string]bool{}, Wake: t.wake,
+		Commits: map[string]bool{}, Wake: t.wake, Warnings: t.neglected(),
 	}
 	for _, th := range t.thoughts {
 		p.Wake = earliest(p.Wake, th.wake)

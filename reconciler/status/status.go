@@ -5,6 +5,7 @@
 package status
 
 import (
+	"slices"
 	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
@@ -53,7 +54,8 @@ type Source struct {
 	InForce hub.Commit
 	Since   time.Time
 	// Problems are why Newest is not in force, LoadError if it could not even be
-	// read; Warnings are those of the commit in force.
+	// read; Warnings are those of the commit in force, and of overrides in it that
+	// select nothing anywhere.
 	Problems  hub.Problems
 	LoadError string
 	Warnings  hub.Problems
@@ -149,7 +151,7 @@ func Build(in Input) *Report {
 		r.Placements = make([]*api.ClusterResourcePlacement, 0, n)
 	}
 	if in.Head != nil {
-		r.Source.Warnings = in.Head.Warnings
+		r.Source.Warnings = append(slices.Clip(in.Head.Warnings), in.Plan.Warnings...)
 	}
 	for _, c := range in.Plan.Members {
 		r.Clusters = append(r.Clusters, in.Memo.cluster(c, in))

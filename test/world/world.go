@@ -17,7 +17,8 @@ import (
 //	configmap web/one [value]
 //	envelope web/box holds docks/one        a ConfigMap in another
 //	widget web/one                          of a kind that nobody defines
-//	override web/one to value on eu         for clusters of a region
+//	override web/one to value on eu         for clusters of a region; [gone] in
+//	      [for web]                         place of a value, and of a placement
 //	place web [of web,docks] [on east,west] [pick 2] [near eu]
 //	      [unavailable 1] [surge 50%] [period 30]
 //	      [report] [abandon] [never] [goes-on] [broken]
@@ -50,7 +51,7 @@ func Files(t testing.TB, text string) fstest.MapFS {
 			namespace, name, _ := strings.Cut(words[1], "/")
 			put(out, "widget", words[1], fmt.Sprintf("{apiVersion: example.com/v1, kind: Widget, metadata: {name: %s, namespace: %s}}", name, namespace))
 		case "override":
-			put(out, "override", words[1], override(words[1], words[3], words[5]))
+			put(out, "override", words[1], override(t, words[1:]))
 		case "place":
 			put(out, "placement", words[1], placementOf(t, words[1:]))
 		default:
@@ -82,12 +83,34 @@ func configMap(id, value string) string {
 	return fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: %s}, data: {value: %q}}", name, namespace, value)
 }
 
-func override(id, value, region string) string {
-	namespace, name, _ := strings.Cut(id, "/")
-	return fmt.Sprintf("{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ResourceOverride, metadata: {name: %[1]s, namespace: %[2]s}, spec: {"+
+func override(t testing.TB, words []string) string {
+	t.Helper()
+	namespace, name, _ := strings.Cut(words[0], "/")
+	var rule, region, bound string
+	for i := 1; i < len(words); i++ {
+		word := words[i]
+		next := func() string {
+			if i++; i == len(words) {
+				t.Fatalf("%q of an override wants an argument", word)
+			}
+			return words[i]
+		}
+		switch word {
+		case "to":
+			rule = fmt.Sprintf("jsonPatchOverrides: [{op: replace, path: /data/value, value: %s}]", next())
+		case "gone":
+			rule = "overrideType: Delete"
+		case "on":
+			region = next()
+		case "for":
+			bound = fmt.Sprintf("placement: {name: %s}, ", next())
+		default:
+			t.Fatalf("an override has no %q", word)
+		}
+	}
+	return fmt.Sprintf("{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ResourceOverride, metadata: {name: %[1]s, namespace: %[2]s}, spec: {%[3]s"+
 		"resourceSelectors: [{group: \"\", version: v1, kind: ConfigMap, name: %[1]s}], policy: {overrideRules: [{"+
-		"clusterSelector: {clusterSelectorTerms: [{labelSelector: {matchLabels: {region: %[4]s}}}]}, "+
-		"jsonPatchOverrides: [{op: replace, path: /data/value, value: %[3]s}]}]}}}", name, namespace, value, region)
+		"clusterSelector: {clusterSelectorTerms: [{labelSelector: {matchLabels: {region: %[4]s}}}]}, %[5]s}]}}}", name, namespace, bound, region, rule)
 }
 
 func placementOf(t testing.TB, words []string) string {
