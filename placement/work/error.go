@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -21,14 +22,17 @@ type OverrideError struct {
 	Err      error
 }
 
-func newOverrideError(c *candidate, m *Manifest, err error) *OverrideError {
+// newOverrideError says what c cannot do to m. What is meant for a Secret is not
+// told, whatever object it failed on.
+func (r *Renderer) newOverrideError(c *candidate, m *Manifest, err error) *OverrideError {
 	e := &OverrideError{Object: m.ID, Envelope: m.Envelope, Err: err}
 	if c.namespace == "" {
 		e.ClusterOverride = c.name
 	} else {
 		e.Override = api.NamespacedName{Namespace: c.namespace, Name: c.name}
 	}
-	if _, ok := errors.AsType[unclosedError](err); ok && m.ID.GroupKind() == (api.GroupKind{Kind: "Secret"}) {
+	secret := func(i int) bool { return r.base.Manifests[i].ID.GroupKind() == api.GroupKind{Kind: "Secret"} }
+	if _, ok := errors.AsType[unclosedError](err); ok && slices.ContainsFunc(c.selects, secret) {
 		e.Err = unclosedError{"(hidden)"}
 	}
 	return e

@@ -96,7 +96,7 @@ func (r *Renderer) overrideOne(m *Manifest, candidates []int, rules [][]expanded
 			}
 			next, err := x.apply(m, doc)
 			if err != nil {
-				return nil, newOverrideError(&r.candidates[i], m, err)
+				return nil, r.newOverrideError(&r.candidates[i], m, err)
 			}
 			doc = next
 		}
@@ -107,7 +107,7 @@ func (r *Renderer) overrideOne(m *Manifest, candidates []int, rules [][]expanded
 	changed, err := m.with(doc)
 	if err != nil {
 		// The last one that patched made it so, or could have mended it.
-		return nil, newOverrideError(&r.candidates[last(candidates, rules)], m, err)
+		return nil, r.newOverrideError(&r.candidates[last(candidates, rules)], m, err)
 	}
 	return changed, nil
 }
