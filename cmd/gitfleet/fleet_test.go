@@ -167,7 +167,7 @@ func troubledFleet(t testing.TB) *stage {
 	s := settledFleet(t)
 	s.now = s.now.Add(time.Minute)
 	s.down("dal", "Get \"https://dal.example.com/readyz\": dial tcp 192.0.2.7:6443: connect: connection refused")
-	s.commit(secondCommit, "Grace Hopper <grace@example.com>", "Say two, and take a rather long subject that does not fit into any line to do so", replaceValue(fleetText, "2"))
+	s.commit(secondCommit, "Grace Hopper <grace@example.com>", "Say two, and take a rather long subject that does not fit into any line to do so", replaceValue(fleetText, "2")+"\noverride web/nothing to x on eu\n")
 	s.turn(time.Second)
 	s.turn(5 * time.Second)
 	s.says("ams", "web", cannotApply("one", `Failed to apply the manifest (error: admission webhook "policy.example.com" denied the request: value 2 is not allowed)`))

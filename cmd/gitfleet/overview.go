@@ -19,11 +19,13 @@ const overviewVersion = "gitfleet.dev/status/v1"
 
 // An overview is what somebody wants to know who asks how things are.
 type overview struct {
-	APIVersion string              `json:"apiVersion"`
-	At         time.Time           `json:"at"`
-	Source     overviewSource      `json:"source"`
-	Commit     *overviewCommit     `json:"commit"`            // in force; null before there is one
-	Refused    *overviewRefused    `json:"refused,omitempty"` // the newest, if it is another
+	APIVersion string           `json:"apiVersion"`
+	At         time.Time        `json:"at"`
+	Source     overviewSource   `json:"source"`
+	Commit     *overviewCommit  `json:"commit"`            // in force; null before there is one
+	Refused    *overviewRefused `json:"refused,omitempty"` // the newest, if it is another
+	// Warnings are of the commit in force, and of no placement: file:line first.
+	Warnings   []string            `json:"warnings,omitempty"`
 	Placements []overviewPlacement `json:"placements"`
 	Members    overviewMembers     `json:"members"`
 	Drifts     []overviewDrift     `json:"drifts"`
@@ -132,6 +134,9 @@ func newOverview(r *status.Report) *overview {
 		c := commitOverview(r.Source.InForce)
 		c.Since = r.Source.Since
 		o.Commit = &c
+		for _, w := range r.Source.Warnings {
+			o.Warnings = append(o.Warnings, w.Error())
+		}
 	}
 	if r.Source.Newest.Hash != r.Source.InForce.Hash {
 		o.Refused = refusedOverview(r.Source)

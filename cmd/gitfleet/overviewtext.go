@@ -93,6 +93,7 @@ func (t *teller) commits(o *overview) {
 	} else {
 		t.say(t.paint(yellow, "in force ") + "none yet")
 	}
+	t.few(len(o.Warnings), "warnings; see gitfleet status --all", func(i int) { t.note(yellow, "warning: ", o.Warnings[i], 2) })
 	r := o.Refused
 	if r == nil || r.Hash == "" {
 		return
