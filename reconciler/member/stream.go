@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -48,11 +49,20 @@ func (k *kindWatch) decodeEvent(line []byte) (watch.EventType, runtime.Object, e
 		return "", nil, &apierrors.StatusError{ErrStatus: status}
 	case k.full:
 		o := &unstructured.Unstructured{}
-		return event.Type, o, o.UnmarshalJSON(event.Object)
+		return event.Type, o, versioned(o, o.UnmarshalJSON(event.Object))
 	default:
 		o := &metav1.PartialObjectMetadata{}
-		return event.Type, o, json.Unmarshal(event.Object, o)
+		return event.Type, o, versioned(o, json.Unmarshal(event.Object, o))
 	}
+}
+
+// versioned is err, or an error if what was decoded is no object of a server:
+// without a version nobody could go on from there.
+func versioned(o metav1.Object, err error) error {
+	if err == nil && o.GetResourceVersion() == "" {
+		return errors.New("decode event: an object without a resourceVersion")
+	}
+	return err
 }
 
 // lineBuffers are shared by all watches: each needs one only while something is

@@ -67,10 +67,11 @@ func TestEventsAreDecoded(t *testing.T) {
 		gone       bool
 		err        string
 	}{
-		"metadata": {false, `{"type":"ADDED","object":{"kind":"PartialObjectMetadata","metadata":{"name":"a"}}}`, "ADDED", "a", false, ""},
-		"whole":    {true, `{"type":"MODIFIED","object":{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"k":"v"}}}`, "MODIFIED", "a", false, ""},
+		"metadata": {false, `{"type":"ADDED","object":{"kind":"PartialObjectMetadata","metadata":{"name":"a","resourceVersion":"7"}}}`, "ADDED", "a", false, ""},
+		"whole":    {true, `{"type":"MODIFIED","object":{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","resourceVersion":"7"},"data":{"k":"v"}}}`, "MODIFIED", "a", false, ""},
 		"expired":  {false, `{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"too old"}}`, "", "", true, "too old"},
 		"torn":     {false, `{"type":"ADDED","obj`, "", "", false, "decode event"},
+		"nothing":  {false, `{"type":"ADDED","object":{"kind":"Unknown","hello":1}}`, "", "", false, "resourceVersion"},
 		"no kind":  {true, `{"type":"ADDED","object":{"metadata":{}}}`, "", "", false, "Kind"},
 	}
 	for name, test := range tests {
