@@ -186,7 +186,7 @@ func (t *teller) placement(p *overviewPlacement, name int) {
 	case n > 1:
 		commit = fmt.Sprintf("%d commits", n)
 	}
-	t.say(fit(p.Name, name) + " " + bar(t.page, p.Clusters, t.bar()) + " " + fit(p.count(), 7) + " " + fit(commit, 9) + " " + t.paint(s, shorten(word, wordWidth)))
+	t.say(fit(p.Name, name) + " " + bar(t.page, p.Clusters, p.Missing, t.bar()) + " " + fit(p.count(), 7) + " " + fit(commit, 9) + " " + t.paint(s, shorten(word, wordWidth)))
 	if p.Trouble != "" {
 		t.note(red, "not scheduled: ", p.Trouble, 3)
 	}

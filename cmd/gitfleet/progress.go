@@ -121,43 +121,43 @@ func resourceName(r api.ResourceIdentifier) string {
 	return api.ID{Group: r.Group, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}.String()
 }
 
-// bar draws how many clusters are in each state: one mark a cluster if they
-// fit, otherwise their shares, and of none that is there nothing.
-func bar(p page, counts map[state]int, width int) string {
-	all := 0
-	for _, n := range counts {
-		all += n
-	}
+// bar draws which share of the clusters is in each state. What is missing, that
+// could not be chosen, is left blank.
+func bar(p page, counts map[state]int, missing, width int) string {
 	var b strings.Builder
 	used := 0
-	for i, n := range shares(counts, all, width) {
+	for i, n := range shares(counts, missing, width) {
 		b.WriteString(p.paint(states[i].style, strings.Repeat(string(states[i].mark), n)))
 		used += n
 	}
 	return "[" + b.String() + strings.Repeat(" ", width-used) + "]"
 }
 
-// shares are the marks of each state, by the order of states. All together are
-// no more than width, and every state that is there has one.
-func shares(counts map[state]int, all, width int) []int {
-	out := make([]int, len(states))
-	sum := 0
-	for i, s := range states {
-		n := counts[s.state]
-		if all > width {
-			n = max(min(n, 1), n*width/all)
-		}
-		out[i] = n
-		sum += n
+// shares are the marks of each state, by the order of states. Every state that
+// is there has one; with nothing missing, all together are as many as fit.
+func shares(counts map[state]int, missing, width int) []int {
+	all, sum := missing, 0
+	for _, n := range counts {
+		all += n
 	}
-	if all <= width {
+	out := make([]int, len(states))
+	if all == missing {
 		return out
 	}
+	for i, s := range states {
+		n := counts[s.state]
+		out[i] = max(min(n, 1), n*width/all)
+		sum += out[i]
+	}
+	most := width - missing*width/all
+	if missing > 0 {
+		most = min(most, width-1) // what is not complete does not look so
+	}
 	largest := func() int { return slices.Index(out, slices.Max(out)) }
-	for ; sum > width; sum-- {
+	for ; sum > most; sum-- {
 		out[largest()]--
 	}
-	for ; sum < width; sum++ {
+	for ; sum < most; sum++ {
 		out[largest()]++
 	}
 	return out

@@ -63,22 +63,28 @@ func TestStatusOfALargeFleet(t *testing.T) {
 	}
 }
 
-// A bar has a mark for whatever is there, and never more than fit.
+// A bar is full when there is nothing left to do, and has a mark for whatever is
+// there.
 func TestBar(t *testing.T) {
 	for name, test := range map[string]struct {
-		counts map[state]int
-		want   string
+		counts  map[state]int
+		missing int
+		want    string
 	}{
-		"nothing":    {nil, "[          ]"},
-		"few":        {map[state]int{available: 3, waiting: 2}, "[###..     ]"},
-		"exactly":    {map[state]int{available: 8, failed: 2}, "[########!!]"},
-		"many":       {map[state]int{available: 500, rolling: 500}, "[#####>>>>>]"},
-		"one of all": {map[state]int{available: 999, failed: 1}, "[#########!]"},
-		"every state": {map[state]int{available: 1000, applied: 1, rolling: 1, waiting: 1, failed: 1, unreachable: 1, removing: 1},
+		"nothing":       {nil, 0, "[          ]"},
+		"none found":    {nil, 3, "[          ]"},
+		"one":           {map[state]int{available: 1}, 0, "[##########]"},
+		"few":           {map[state]int{available: 3, waiting: 2}, 0, "[######....]"},
+		"one missing":   {map[state]int{available: 2}, 1, "[#######   ]"},
+		"a few missing": {map[state]int{available: 999}, 1, "[######### ]"},
+		"exactly":       {map[state]int{available: 8, failed: 2}, 0, "[########!!]"},
+		"many":          {map[state]int{available: 500, rolling: 500}, 0, "[#####>>>>>]"},
+		"one of all":    {map[state]int{available: 999, failed: 1}, 0, "[#########!]"},
+		"every state": {map[state]int{available: 1000, applied: 1, rolling: 1, waiting: 1, failed: 1, unreachable: 1, removing: 1}, 0,
 			"[####=>.!?-]"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := bar(page{}, test.counts, 10); got != test.want {
+			if got := bar(page{}, test.counts, test.missing, 10); got != test.want {
 				t.Errorf("got %s, want %s", got, test.want)
 			}
 		})
