@@ -29,6 +29,8 @@ import (
 	"runtime/pprof"
 	"strings"
 	"syscall"
+
+	"github.com/gitfleet/gitfleet/test/checkout"
 )
 
 func main() {
@@ -83,7 +85,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 		}
 		return nil
 	}
-	root, err := repository()
+	root, err := checkout.Root()
 	if err != nil {
 		return err
 	}
@@ -104,21 +106,4 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	results := judge(chosen, measured)
 	tell(out, results)
 	return errors.Join(failure, writeJSON(filepath.Join(root, "build", "bench.json"), root, results, measured))
-}
-
-// repository finds the root of this checkout above the working directory.
-func repository() (string, error) {
-	start, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for dir := start; ; dir = filepath.Dir(dir) {
-		text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
-		if err == nil && strings.HasPrefix(string(text), "module github.com/gitfleet/gitfleet\n") {
-			return dir, nil
-		}
-		if dir == filepath.Dir(dir) {
-			return "", fmt.Errorf("no checkout of gitfleet in or above %s", start)
-		}
-	}
 }

@@ -60,7 +60,7 @@ type documentGoal struct {
 }
 
 func writeJSON(path, root string, results []result, measured figures) error {
-	d := document{At: time.Now().UTC(), Commit: checkout(root), Go: runtime.Version(), CPUs: runtime.NumCPU(), All: map[string]float64{}}
+	d := document{At: time.Now().UTC(), Commit: commitOf(root), Go: runtime.Version(), CPUs: runtime.NumCPU(), All: map[string]float64{}}
 	for f, v := range measured {
 		d.All[f.String()] = v
 	}
@@ -100,8 +100,8 @@ func pick(measured figures, list []figure) map[string]float64 {
 	return out
 }
 
-// checkout says what was measured; empty where git cannot tell.
-func checkout(root string) string {
+// commitOf says what was measured; empty where git cannot tell.
+func commitOf(root string) string {
 	ask := func(args ...string) (string, error) {
 		command := exec.Command("git", args...)
 		command.Dir = root

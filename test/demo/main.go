@@ -19,8 +19,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 )
@@ -155,21 +153,4 @@ func (d *demo) stop() error {
 		d.say("Everything is stopped.")
 	}
 	return nil
-}
-
-// root finds this checkout above the working directory.
-func root() (string, error) {
-	start, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for dir := start; ; dir = filepath.Dir(dir) {
-		text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
-		if err == nil && strings.HasPrefix(string(text), "module github.com/gitfleet/gitfleet\n") {
-			return dir, nil
-		}
-		if dir == filepath.Dir(dir) {
-			return "", fmt.Errorf("no checkout of gitfleet in or above %s", start)
-		}
-	}
 }

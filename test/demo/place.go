@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/gitfleet/gitfleet/test/checkout"
 )
 
 // A place is where the files are.
@@ -22,7 +24,7 @@ type place struct {
 func newPlace(dir string) (place, error) {
 	p := place{keep: dir != ""}
 	var err error
-	if p.root, err = root(); err != nil {
+	if p.root, err = checkout.Root(); err != nil {
 		return p, err
 	}
 	if dir == "" {
