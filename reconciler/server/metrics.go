@@ -1,7 +1,9 @@
 package server
 
 import (
+	"slices"
 	"strconv"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,6 +27,8 @@ var (
 	clusterHealthy = describe("cluster_healthy", "1 if the member cluster answers and is ready.", "cluster")
 	placementState = describe("placement_clusters", "Clusters of a placement by how far they are.", "placement", "state")
 	drifted        = describe("drifted_objects", "Objects on clusters that differ from what the hub wants, by placement and what is done about it.", "placement", "state")
+	suspensions    = describe("suspensions", "Suspensions in force, by what is suspended: a cluster, a placement or an object.", "of")
+	suspendedSince = describe("suspended_since_timestamp_seconds", "When the oldest suspension in force began; missing if there is none.")
 	// outstanding has KubeFleet's name, which its users have alerts on.
 	outstanding = prometheus.NewDesc("fleet_workload_placement_status_last_timestamp_seconds",
 		"When it was last looked at what a placement has to reach next; conditionType is Completed if that is nothing.",
@@ -33,7 +37,7 @@ var (
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{headInfo, headProblems, gitLastSuccess, gitFailures, clusterHealthy, placementState, drifted, outstanding} {
+	for _, d := range []*prometheus.Desc{headInfo, headProblems, gitLastSuccess, gitFailures, clusterHealthy, placementState, drifted, suspensions, suspendedSince, outstanding} {
 		ch <- d
 	}
 }
@@ -57,6 +61,12 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	for _, m := range r.Clusters {
 		gauge(clusterHealthy, answers(m), m.Name)
+	}
+	for of, n := range suspended(r.Suspensions) {
+		gauge(suspensions, float64(n), of)
+	}
+	if len(r.Suspensions) > 0 {
+		gauge(suspendedSince, float64(oldest(r.Suspensions).Unix()))
 	}
 	differ := differing(r.Drifts)
 	reach := func(m *metav1.ObjectMeta, spec *api.PlacementSpec, s *api.PlacementStatus) {
@@ -94,6 +104,27 @@ func differing(drifts []status.Drift) map[string]map[api.DriftState]int {
 		all[d.Placement][d.State]++
 	}
 	return all
+}
+
+// suspended counts suspensions by what they are of.
+func suspended(all []status.Suspension) map[string]int {
+	n := map[string]int{"cluster": 0, "placement": 0, "object": 0}
+	for i := range all {
+		switch {
+		case all[i].Object != api.ID{}:
+			n["object"]++
+		case all[i].Placement != "":
+			n["placement"]++
+		default:
+			n["cluster"]++
+		}
+	}
+	return n
+}
+
+// oldest is when the first of some suspensions began.
+func oldest(all []status.Suspension) time.Time {
+	return slices.MinFunc(all, func(a, b status.Suspension) int { return a.Since.Compare(b.Since) }).Since
 }
 
 func answers(m *api.MemberCluster) float64 {

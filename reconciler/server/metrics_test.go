@@ -40,6 +40,10 @@ func measured() *status.Report {
 			{Placement: "crp/web", Cluster: "a", State: api.DriftStanding}, {Placement: "crp/web", Cluster: "b", State: api.DriftStanding},
 			{Placement: "crp/web", Cluster: "c", State: api.DriftRepaired}, {Placement: "crp/web", Cluster: "c", State: api.DriftForeign},
 		},
+		Suspensions: []status.Suspension{
+			{Cluster: "east", Since: time.Unix(3000, 0)}, {Placement: "crp/web", Since: time.Unix(1000, 0)}, {Placement: "crp/web", Cluster: "a", Since: time.Unix(2000, 0)},
+			{Object: api.ID{Kind: "ConfigMap", Namespace: "web", Name: "settings"}, Since: time.Unix(4000, 0)},
+		},
 	}
 }
 
@@ -139,13 +143,21 @@ gitfleet_placement_clusters{placement="rp/team/db",state="applying"} 0
 gitfleet_placement_clusters{placement="rp/team/db",state="available"} 0
 gitfleet_placement_clusters{placement="rp/team/db",state="held"} 0
 gitfleet_placement_clusters{placement="rp/team/db",state="removing"} 0
+# HELP gitfleet_suspended_since_timestamp_seconds When the oldest suspension in force began; missing if there is none.
+# TYPE gitfleet_suspended_since_timestamp_seconds gauge
+gitfleet_suspended_since_timestamp_seconds 1000
+# HELP gitfleet_suspensions Suspensions in force, by what is suspended: a cluster, a placement or an object.
+# TYPE gitfleet_suspensions gauge
+gitfleet_suspensions{of="cluster"} 1
+gitfleet_suspensions{of="object"} 1
+gitfleet_suspensions{of="placement"} 2
 `
 	if got := page(t, s); got != want {
 		t.Errorf("got:\n%s", got)
 	}
 
 	s.Publish(&status.Report{})
-	for _, gone := range []string{"gitfleet_cluster_healthy", "gitfleet_placement_clusters", "last_success", "sha="} {
+	for _, gone := range []string{"gitfleet_cluster_healthy", "gitfleet_placement_clusters", "last_success", "sha=", "suspended_since"} {
 		if got := page(t, s); strings.Contains(got, gone) {
 			t.Errorf("%s of what is gone:\n%s", gone, got)
 		}
