@@ -54,14 +54,27 @@ type outcome struct {
 // those that nobody wants, and keeps the inventories. Objects that are as they
 // should be cost no request.
 func (s *session) process(ctx context.Context, ids map[api.ID]bool) {
-	if len(ids) == 0 {
-		return
+	if s.prepared(ctx, ids) {
+		s.attend(ctx, ids)
 	}
-	if err := s.learn(ctx, ids); err != nil {
+}
+
+// prepared makes sure that what is there of some objects is known before anything
+// is done about them. If it cannot be known now, they are seen to later.
+func (s *session) prepared(ctx context.Context, ids map[api.ID]bool) bool {
+	if len(ids) == 0 {
+		return false
+	}
+	err := s.learn(ctx, ids)
+	if err != nil {
 		s.cfg.Log.Warn("kinds not known; trying again", "cluster", s.cfg.Name, "err", plain(err))
 		s.postpone(ids)
-		return
 	}
+	return err == nil
+}
+
+// attend sees to objects that are prepared for.
+func (s *session) attend(ctx context.Context, ids map[api.ID]bool) {
 	clear(s.fresh)
 	tasks, prune := s.look(ids)
 	touched := map[api.PlacementKey]bool{}

@@ -13,8 +13,9 @@ import (
 type Brake struct{ Percent, Objects int }
 
 // brake decides before a full pass whether what it would delete is too much.
-// Then none of it is deleted; everything else goes on.
-func (s *session) brake(ids map[api.ID]bool) {
+// Then none of it is deleted; everything else goes on. deletes says of an object
+// that nobody wants whether it would be deleted without anybody's word.
+func (s *session) brake(ids map[api.ID]bool, deletes func(stale) bool) {
 	clear(s.braked)
 	var going []api.ID
 	total := 0
@@ -25,7 +26,7 @@ func (s *session) brake(ids map[api.ID]bool) {
 			}
 		}
 		for _, st := range s.stales(id) {
-			if !st.handedOver && s.deletes(st) {
+			if !st.handedOver && deletes(st) {
 				going = append(going, id)
 			}
 		}
@@ -41,14 +42,32 @@ func (s *session) brake(ids map[api.ID]bool) {
 }
 
 // deletes reports whether removing an object would delete it without anybody's
-// word: not if a commit allows it, or if it is only given up, as its placement or
-// the object itself asks.
+// word, as far as its watch tells: what the watch does not see counts.
 func (s *session) deletes(st stale) bool {
-	if s.works[st.inv.Placement].AllowDelete || st.inv.Abandon && !s.placed(st.inv.Placement) {
-		return false
-	}
 	l := s.live.of(st.item.id())
-	return l == nil || !l.kept
+	if l == nil && !s.watch[st.item.gvk()].sees() {
+		return !s.allowed(st) && !s.abandons(st)
+	}
+	return s.deletesLive(st, l)
+}
+
+// deletesLive is deletes of an object of which it is known how it is; nil if it
+// is not there. One that is gone, on its way out or not ours any more is not
+// deleted, nor is one that is only given up.
+func (s *session) deletesLive(st stale, l *live) bool {
+	return l != nil && l.fleet == s.cfg.Fleet && !l.terminating && !s.allowed(st) && !s.releases(st, l)
+}
+
+// allowed reports whether a commit allows what goes of a placement.
+func (s *session) allowed(st stale) bool { return s.works[st.inv.Placement].AllowDelete }
+
+// releases reports whether an object is given up, and not deleted: if it asks
+// for that itself, or its placement does.
+func (s *session) releases(st stale, l *live) bool { return l.kept || s.abandons(st) }
+
+// abandons reports whether a placement that goes leaves its objects.
+func (s *session) abandons(st stale) bool {
+	return st.inv.Abandon && !s.placed(st.inv.Placement)
 }
 
 func (s *session) hold(id api.ID, why string) {

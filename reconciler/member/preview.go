@@ -309,33 +309,36 @@ func (p *Preview) gone(ctx context.Context) ([]Change, error) {
 			ids[it.id()] = true
 		}
 	}
-	p.s.brake(ids)
 	var stales []stale
+	there := map[api.ID]*live{}
 	for id := range ids {
-		stales = append(stales, p.s.stales(id)...)
+		for _, st := range p.s.stales(id) {
+			l, err := p.s.present(ctx, st.item)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", id, err)
+			}
+			there[id] = l
+			if !st.handedOver && l != nil && l.fleet == p.s.cfg.Fleet && !l.terminating {
+				stales = append(stales, st)
+			}
+		}
 	}
+	p.s.brake(ids, func(st stale) bool { return p.s.deletesLive(st, there[st.item.id()]) })
 	slices.SortFunc(stales, func(a, b stale) int { return work.DeleteOrder(a.item.id(), b.item.id()) })
 	var out []Change
 	for _, st := range stales {
-		l, err := p.s.present(ctx, st.item)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", st.item.id(), err)
-		}
-		if st.handedOver || l == nil || l.fleet != p.s.cfg.Fleet || l.terminating {
-			continue
-		}
-		out = append(out, p.goes(ctx, st))
+		out = append(out, p.goes(ctx, st, there[st.item.id()]))
 	}
 	return out, nil
 }
 
-func (p *Preview) goes(ctx context.Context, st stale) Change {
+func (p *Preview) goes(ctx context.Context, st stale, l *live) Change {
 	c := Change{ID: st.item.id(), Placement: st.inv.Placement, Effect: Deletes}
-	if st.inv.Abandon && !p.s.placed(st.inv.Placement) {
+	switch {
+	case p.s.releases(st, l):
 		c.Effect = Releases
 		return c
-	}
-	if p.s.works[st.inv.Placement].AllowDelete {
+	case p.s.allowed(st):
 		return c
 	}
 	if c.Message = p.s.braked[c.ID]; c.Message == "" {

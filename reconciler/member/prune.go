@@ -58,7 +58,7 @@ func (s *session) removed(ctx context.Context, st stale) bool {
 	case l == nil || l.fleet != s.cfg.Fleet:
 		return true // gone, or not ours any more: leave it
 	}
-	if l.kept || st.inv.Abandon && !s.placed(st.inv.Placement) {
+	if s.releases(st, l) {
 		err := s.release(ctx, st)
 		s.rememberGone(st, history.Released, err)
 		return s.succeeded(st, err)
@@ -70,7 +70,7 @@ func (s *session) removed(ctx context.Context, st stale) bool {
 	if !ok {
 		return s.succeeded(st, s.kinds.failed[st.item.gvk().GroupVersion()]) // if its kind is gone, so is it
 	}
-	if !s.works[st.inv.Placement].AllowDelete {
+	if !s.allowed(st) {
 		if why := s.content(ctx, res, st.item); why != "" {
 			s.hold(id, why)
 			return false

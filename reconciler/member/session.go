@@ -219,9 +219,11 @@ func (s *session) sync(ctx context.Context) {
 			ids[r.Value()] = true
 		}
 	}
-	s.brake(ids)
 	s.compared, s.blocked = time.Now(), false
-	s.process(ctx, ids)
+	if s.prepared(ctx, ids) {
+		s.brake(ids, s.deletes) // by what the watches tell, so not before
+		s.attend(ctx, ids)
+	}
 	s.unwatch()
 	for p := range s.works {
 		s.done[p] = s.done[p] || ctx.Err() == nil && !s.cutOff() && !s.blocked
