@@ -32,3 +32,13 @@ func oneLine(text string) string {
 	}
 	return text
 }
+
+// Shown is the address of a repository as a Status has it: without credentials.
+// It is empty if it is no address.
+func Shown(address string) string {
+	where, err := parseLocation(address)
+	if err != nil {
+		return ""
+	}
+	return where.String()
+}

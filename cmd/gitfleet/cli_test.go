@@ -89,7 +89,7 @@ func describeCommand(b *strings.Builder, cmd *cobra.Command, shared *pflag.FlagS
 		}
 		b.WriteString("\n```\n")
 	}
-	asks := cmd.Flags().Lookup("server") != nil
+	asks := cmd.Flags().Lookup("client-key") != nil // all of a connection
 	settings := map[string]bool{}
 	if cmd.Flags().Lookup("config") != nil {
 		c := defaultConfig()

@@ -38,15 +38,22 @@ type connection struct {
 }
 
 func (c *connection) bind(f *pflag.FlagSet) {
-	f.StringVar(&c.address, "server", cmp.Or(os.Getenv(serverEnv), "http://"+defaultConfig().Listen), "address of the daemon; also $"+serverEnv)
-	f.StringVar(&c.tokenFile, "token-file", os.Getenv(tokenFileEnv), "file with the token that the daemon asks for; also $"+tokenFileEnv)
-	f.StringVar(&c.caFile, "ca-file", os.Getenv(caFileEnv), "file with the certificates that may vouch for the daemon; also $"+caFileEnv)
-	f.StringVar(&c.certFile, "client-cert", os.Getenv(clientCertEnv), "file with the certificate to show to the daemon; also $"+clientCertEnv)
-	f.StringVar(&c.keyFile, "client-key", os.Getenv(clientKeyEnv), "file with the key of that certificate; also $"+clientKeyEnv)
-	f.Lookup("server").DefValue = "http://" + defaultConfig().Listen // the same help everywhere
+	c.bindAddress(f)
+	f.StringVar(&c.tokenFile, "token-file", c.tokenFile, "file with the token that the daemon asks for; also $"+tokenFileEnv)
+	f.StringVar(&c.caFile, "ca-file", c.caFile, "file with the certificates that may vouch for the daemon; also $"+caFileEnv)
+	f.StringVar(&c.certFile, "client-cert", c.certFile, "file with the certificate to show to the daemon; also $"+clientCertEnv)
+	f.StringVar(&c.keyFile, "client-key", c.keyFile, "file with the key of that certificate; also $"+clientKeyEnv)
 	for _, name := range []string{"token-file", "ca-file", "client-cert", "client-key"} {
-		f.Lookup(name).DefValue = ""
+		f.Lookup(name).DefValue = "" // the same help everywhere
 	}
+}
+
+// bindAddress binds the address alone: who asks is in the environment.
+func (c *connection) bindAddress(f *pflag.FlagSet) {
+	c.tokenFile, c.caFile = os.Getenv(tokenFileEnv), os.Getenv(caFileEnv)
+	c.certFile, c.keyFile = os.Getenv(clientCertEnv), os.Getenv(clientKeyEnv)
+	f.StringVar(&c.address, "server", cmp.Or(os.Getenv(serverEnv), "http://"+defaultConfig().Listen), "address of the daemon; also $"+serverEnv)
+	f.Lookup("server").DefValue = "http://" + defaultConfig().Listen
 }
 
 // client checks the connection, and does not use it yet.

@@ -22,7 +22,13 @@ type clusterChange struct {
 	cluster      string
 	gone, fresh  bool // the cluster itself
 	gained, lost []planObject
+	released     []planObject // lost, and left on the cluster
 	passed       []passedObject
+}
+
+// none reports whether the cluster holds the same as before.
+func (c *clusterChange) none() bool {
+	return !c.fresh && !c.gone && len(c.gained)+len(c.lost)+len(c.released)+len(c.passed) == 0
 }
 
 // A passedObject stays where it is and belongs to another placement.
@@ -41,7 +47,7 @@ func compare(before *planDocument, after planDocument) planChanges {
 	return planChanges{
 		compared:   true,
 		placements: comparePlacements(before.Placements, after.Placements),
-		clusters:   compareClusters(before.Clusters, after.Clusters),
+		clusters:   compareClusters(before, after),
 	}
 }
 
@@ -69,22 +75,23 @@ func comparePlacements(before, after []planPlacement) []placementChange {
 	return out
 }
 
-func compareClusters(before, after []planCluster) []clusterChange {
+func compareClusters(before *planDocument, after planDocument) []clusterChange {
 	was := map[string]planCluster{}
-	for _, c := range before {
+	for _, c := range before.Clusters {
 		was[c.Name] = c
 	}
+	abandoned := abandonedBy(before, after)
 	var out []clusterChange
-	for _, c := range after {
+	for _, c := range after.Clusters {
 		old, known := was[c.Name]
 		delete(was, c.Name)
-		change := compareObjects(old.Objects, c.Objects)
+		change := compareObjects(old.Objects, c.Objects, abandoned)
 		change.cluster, change.fresh = c.Name, !known
-		if change.fresh || len(change.gained)+len(change.lost)+len(change.passed) > 0 {
+		if !change.none() {
 			out = append(out, change)
 		}
 	}
-	for _, c := range before {
+	for _, c := range before.Clusters {
 		if _, left := was[c.Name]; left {
 			out = append(out, clusterChange{cluster: c.Name, gone: true, lost: c.Objects})
 		}
@@ -92,16 +99,33 @@ func compareClusters(before, after []planCluster) []clusterChange {
 	return out
 }
 
-func compareObjects(before, after []planObject) clusterChange {
-	c := clusterChange{gained: without(after, before)}
-	for _, o := range without(before, after) {
-		at := slices.IndexFunc(c.gained, func(g planObject) bool { return g.same(o) })
-		if at < 0 {
-			c.lost = append(c.lost, o)
-			continue
+// abandonedBy are the placements that are gone and leave their objects.
+func abandonedBy(before *planDocument, after planDocument) map[string]bool {
+	out := map[string]bool{}
+	for _, p := range before.Placements {
+		if p.Abandons {
+			out[p.key()] = true
 		}
-		c.passed = append(c.passed, passedObject{c.gained[at], o.Placement})
-		c.gained = slices.Delete(c.gained, at, at+1)
+	}
+	for _, p := range after.Placements {
+		delete(out, p.key())
+	}
+	return out
+}
+
+func compareObjects(before, after []planObject, abandoned map[string]bool) clusterChange {
+	c := clusterChange{gained: withoutObjects(after, before)}
+	for _, o := range withoutObjects(before, after) {
+		at := slices.IndexFunc(c.gained, func(g planObject) bool { return g.same(o) })
+		switch {
+		case at >= 0:
+			c.passed = append(c.passed, passedObject{c.gained[at], o.Placement})
+			c.gained = slices.Delete(c.gained, at, at+1)
+		case o.Kept || abandoned[o.Placement]:
+			c.released = append(c.released, o)
+		default:
+			c.lost = append(c.lost, o)
+		}
 	}
 	return c
 }
@@ -109,7 +133,22 @@ func compareObjects(before, after []planObject) clusterChange {
 // same reports whether two are one object, whoever places it.
 func (o planObject) same(p planObject) bool {
 	o.Placement = p.Placement
-	return o == p
+	return o.held() == p.held()
+}
+
+// held is the object, whatever becomes of it when nothing wants it any more.
+func (o planObject) held() planObject {
+	o.Kept = false
+	return o
+}
+
+// withoutObjects returns what is in a and not in b, in the order of a.
+func withoutObjects(a, b []planObject) []planObject {
+	has := make(map[planObject]bool, len(b))
+	for _, o := range b {
+		has[o.held()] = true
+	}
+	return slices.DeleteFunc(slices.Clone(a), func(o planObject) bool { return has[o.held()] })
 }
 
 // without returns what is in a and not in b, in the order of a.

@@ -43,6 +43,7 @@ func (o *outlook) placement(p *plan.Placement, s api.PlacementStatus) planPlacem
 	out := planPlacement{
 		Kind: p.Key.Kind(), Namespace: p.Key.Namespace, Name: p.Key.Name,
 		PolicyHash:        placement.PolicyHash(p.Spec.Spec.Policy),
+		Abandons:          p.Record.Abandon,
 		Conditions:        []metav1.Condition{},
 		SelectedResources: []planResource{}, Decisions: []planDecision{},
 		Problems: describeProblems(append(slices.Clone(p.Warnings), faults(p)...)),
@@ -111,6 +112,7 @@ func (o *outlook) contents(p *plan.Placement, c *plan.OnCluster) []planObject {
 		out = append(out, planObject{
 			Group: m.ID.Group, Version: m.Object.Object.GroupVersionKind().Version, Kind: m.ID.Kind,
 			Namespace: m.ID.Namespace, Name: m.ID.Name, Placement: p.Key.String(),
+			Kept: m.Object.Object.GetAnnotations()[api.PruneAnnotation] == api.PruneDisabled,
 		})
 	}
 	return out

@@ -24,7 +24,9 @@ func newDiff() *cobra.Command {
 		Long: `Diff reads what Git wants, and compares it with what is on the clusters, live:
 what would be added, changed, taken over and deleted, field by field, once every
 rollout is over. It asks the clusters itself, through a connection that cannot
-write, and needs no daemon; the configuration says where the clusters are.
+write, and needs no daemon; the configuration says where the clusters are. If the
+daemon answers, what is suspended is marked as left as it is; otherwise it says
+that this is not known.
 
 Without --path it reads the repository that the configuration names, at its
 newest commit or at --commit. With --path it reads a checkout instead, committed
@@ -59,6 +61,7 @@ type difference struct {
 	placement            api.PlacementKey // zero: all
 	cluster              string           // empty: all
 	flags                Config
+	daemon               connection
 }
 
 func (d *difference) bind(f *pflag.FlagSet) {
@@ -66,6 +69,7 @@ func (d *difference) bind(f *pflag.FlagSet) {
 	f.StringVar(&d.path, "path", "", "compare this checkout, instead of the repository's newest commit")
 	f.StringVar(&d.commit, "commit", "", "compare this commit, branch or tag of the repository")
 	f.StringVar(&d.cluster, "cluster", "", "only this member cluster")
+	d.daemon.bindAddress(f)
 	d.flags = defaultConfig()
 	bind(f, []setting{
 		{"fleetName", "fleet-name", &d.flags.FleetName, "name of this fleet"},
@@ -80,7 +84,8 @@ func (d *difference) run(ctx context.Context, cmd *cobra.Command, output string)
 	if err != nil {
 		return err
 	}
-	s, err := d.snapshot(ctx, cfg)
+	told := d.ask(ctx, cfg)
+	s, refused, err := d.snapshot(ctx, cfg, told)
 	var bad *hub.LoadError
 	if errors.As(err, &bad) {
 		return fmt.Errorf("what is to be compared does not load:\n%w", bad)
@@ -91,9 +96,12 @@ func (d *difference) run(ctx context.Context, cmd *cobra.Command, output string)
 	if err := d.known(s); err != nil {
 		return err
 	}
-	doc, err := d.compare(ctx, cfg, s)
+	doc, err := d.compare(ctx, cfg, s, told)
 	if err != nil {
 		return err
+	}
+	if refused != "" {
+		doc.Problems = append([]string{refused}, doc.Problems...)
 	}
 	if output == "json" {
 		err = writeJSON(cmd.OutOrStdout(), doc)
@@ -132,24 +140,27 @@ func (d *difference) read(flags *pflag.FlagSet) (Config, error) {
 	return cfg, nil
 }
 
-// snapshot is what Git wants.
-func (d *difference) snapshot(ctx context.Context, cfg Config) (*hub.Snapshot, error) {
+// snapshot is what Git wants. refused is why a daemon would not take it all the
+// same.
+func (d *difference) snapshot(ctx context.Context, cfg Config, told word) (s *hub.Snapshot, refused string, err error) {
 	switch {
 	case d.path != "":
-		return readDir(d.path, cfg.hub())
+		s, err = readDir(d.path, cfg.hub())
+		return s, "", err
 	case d.commit != "":
-		return cfg.readRemote(ctx, d.commit)
+		s, err = cfg.readRemote(ctx, d.commit)
+		return s, "", err
 	}
 	dir, err := os.MkdirTemp("", "gitfleet-")
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	defer os.RemoveAll(dir)
-	cfg.StateDir, cfg.Source.Interval, cfg.Source.Signatures = dir, seconds(3600), SignaturesConfig{}
+	cfg.StateDir, cfg.Source.Interval = dir, seconds(3600)
 	if err := errors.Join(cfg.validateSource()...); err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	return cfg.readCommit(ctx)
+	return cfg.newestOf(ctx, told.inForce)
 }
 
 // known returns an error if there is no such placement or cluster. A placement

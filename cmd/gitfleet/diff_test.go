@@ -1,9 +1,11 @@
 package main
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
 // What diff prints is what its readers see: it changes on purpose only.
@@ -17,12 +19,17 @@ func TestDiffAsText(t *testing.T) {
 	left := diffChange{Effect: "differ", Kind: "ConfigMap", Namespace: "shop", Name: "theirs", Placement: "crp/web", Origin: "apps/theirs.yaml:1", Message: "no ownership of the object in the member cluster; takeover is needed"}
 	refused := diffChange{Effect: "fail", Kind: "Service", Namespace: "shop", Name: "web", Placement: "crp/web", Origin: "apps/svc.yaml:1", Message: "spec.clusterIP: Invalid value:\nfield is immutable"}
 	released := diffChange{Effect: "release", Kind: "ConfigMap", Namespace: "shop", Name: "kept", Placement: "crp/old"}
+	rested := diffChange{Effect: "change", Kind: "ConfigMap", Namespace: "shop", Name: "tuned", Placement: "crp/web", Origin: "apps/tuned.yaml:1", Fields: replicas}
+	rested.leave("suspended by jo: INC-1")
+	foreign := left
+	foreign.leave("suspended by jo: INC-1")
 	doc := &diffDocument{
+		Notes:    []string{"whether anything is suspended is not known: no daemon answers at http://localhost:8085"},
 		Problems: []string{"crp/web on north waits: the strategy is External: the cluster waits for an update run"},
 		Clusters: []diffCluster{
 			{Name: "east", Changes: []diffChange{added, web, taken, gone}},
 			{Name: "north"},
-			{Name: "south", Changes: []diffChange{left, refused, released}},
+			{Name: "south", Changes: []diffChange{left, refused, released, rested, foreign}},
 			{Name: "west", Changes: []diffChange{added, web, taken, gone}},
 			{Name: "zenith", Error: "the API server did not answer in time"},
 		},
@@ -34,5 +41,46 @@ func TestDiffAsText(t *testing.T) {
 	calm := &diffDocument{Clusters: []diffCluster{{Name: "east"}, {Name: "west"}}}
 	if got, want := calm.text(), "east, west: no difference\n"; got != want || calm.troubled() || calm.differs() {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// What is suspended is found by whatever names it: a placement, a cluster, or an
+// object, on one cluster or on all.
+func TestWordOnWhatIsSuspended(t *testing.T) {
+	settings := api.ID{Kind: "ConfigMap", Namespace: "shop", Name: "settings"}
+	other := api.ID{Kind: "ConfigMap", Namespace: "shop", Name: "other"}
+	tests := map[string]struct {
+		s    status.Suspension
+		want string // what is left as it is, of two objects of crp/web on two clusters
+	}{
+		"a placement":             {status.Suspension{Placement: "crp/web"}, "settings on east, settings on west, other on east, other on west"},
+		"a placement on one":      {status.Suspension{Placement: "crp/web", Cluster: "east"}, "settings on east, other on east"},
+		"another placement":       {status.Suspension{Placement: "crp/db"}, ""},
+		"a cluster":               {status.Suspension{Cluster: "west"}, "settings on west, other on west"},
+		"an object":               {status.Suspension{Object: settings}, "settings on east, settings on west"},
+		"an object on one":        {status.Suspension{Object: settings, Cluster: "west"}, "settings on west"},
+		"an object of that name":  {status.Suspension{Object: api.ID{Kind: "Secret", Namespace: "shop", Name: "settings"}}, ""},
+		"an object in no cluster": {status.Suspension{Object: settings, Cluster: "north"}, ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			test.s.By, test.s.Reason = "jo", "INC-1"
+			told := word{suspended: []status.Suspension{test.s}}
+			var got []string
+			for _, id := range []api.ID{settings, other} {
+				for _, cluster := range []string{"east", "west"} {
+					switch why := told.why("crp/web", id, cluster); why {
+					case "":
+					case "suspended by jo: INC-1":
+						got = append(got, id.Name+" on "+cluster)
+					default:
+						t.Errorf("it says %q", why)
+					}
+				}
+			}
+			if text := strings.Join(got, ", "); text != test.want {
+				t.Errorf("%q, want %q", text, test.want)
+			}
+		})
 	}
 }

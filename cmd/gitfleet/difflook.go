@@ -33,7 +33,7 @@ const mostLooks = 16
 
 // compare looks at the members, thinks as the daemon would with what they say
 // they hold, and compares.
-func (d *difference) compare(ctx context.Context, cfg Config, s *hub.Snapshot) (*diffDocument, error) {
+func (d *difference) compare(ctx context.Context, cfg Config, s *hub.Snapshot, told word) (*diffDocument, error) {
 	credentials, err := cfg.Members.credentials()
 	if err != nil {
 		return nil, err
@@ -63,8 +63,11 @@ func (d *difference) compare(ctx context.Context, cfg Config, s *hub.Snapshot) (
 		return nil, err
 	}
 	doc := d.document(s, p)
+	if told.unknown != "" {
+		doc.Notes = append(doc.Notes, "whether anything is suspended is not known: "+told.unknown)
+	}
 	found := make([]diffCluster, len(looks))
-	d.beside(len(looks), func(i int) { found[i] = d.changes(ctx, looks[i], p) })
+	d.beside(len(looks), func(i int) { found[i] = d.changes(ctx, looks[i], p, told) })
 	for i, c := range found {
 		if d.cluster == "" || d.cluster == looks[i].name {
 			doc.Clusters = append(doc.Clusters, c)
@@ -141,7 +144,7 @@ func (d *difference) has(p *plan.Plan) error {
 }
 
 // changes compares what one member is to hold with what it does.
-func (d *difference) changes(ctx context.Context, l *look, p *plan.Plan) diffCluster {
+func (d *difference) changes(ctx context.Context, l *look, p *plan.Plan, told word) diffCluster {
 	c := diffCluster{Name: l.name, Changes: []diffChange{}}
 	if d.cluster != "" && d.cluster != l.name {
 		return c
@@ -157,7 +160,9 @@ func (d *difference) changes(ctx context.Context, l *look, p *plan.Plan) diffClu
 	}
 	for _, x := range found {
 		if d.placement == (api.PlacementKey{}) || d.placement == x.Placement {
-			c.Changes = append(c.Changes, changeOf(x))
+			change := changeOf(x)
+			change.leave(told.why(change.Placement, x.ID, l.name))
+			c.Changes = append(c.Changes, change)
 		}
 	}
 	return c
@@ -179,7 +184,7 @@ func changeOf(x member.Change) diffChange {
 
 // document begins what is told: what cannot be decided comes first.
 func (d *difference) document(s *hub.Snapshot, p *plan.Plan) *diffDocument {
-	doc := &diffDocument{APIVersion: diffVersion, Commit: s.Commit.Hash, Problems: []string{}, Clusters: []diffCluster{}}
+	doc := &diffDocument{APIVersion: diffVersion, Commit: s.Commit.Hash, Notes: []string{}, Problems: []string{}, Clusters: []diffCluster{}}
 	for _, pl := range p.Placements {
 		if d.placement != (api.PlacementKey{}) && d.placement != pl.Key {
 			continue

@@ -20,6 +20,8 @@ const diffVersion = "gitfleet.dev/diff/v1"
 type diffDocument struct {
 	APIVersion string `json:"apiVersion"`
 	Commit     string `json:"commit,omitempty"`
+	// Notes say what could not be found out and may matter.
+	Notes []string `json:"notes"`
 	// Problems are what keeps placements from doing what they say.
 	Problems []string      `json:"problems"`
 	Clusters []diffCluster `json:"clusters"`
@@ -45,6 +47,8 @@ type diffChange struct {
 	// Origin is where it stands in the repository.
 	Origin    string `json:"origin,omitempty"`
 	TakesOver bool   `json:"takesOver,omitempty"`
+	// Suspended is why it stays as it is for now, with the effect "differ".
+	Suspended string `json:"suspended,omitempty"`
 	Message   string `json:"message,omitempty"`
 	// Object is the whole of what would be added, Fields how another would change.
 	Object map[string]any   `json:"object,omitempty"`
@@ -65,6 +69,9 @@ func (d *diffDocument) differs() bool {
 // told are told of together.
 func (d *diffDocument) text() string {
 	var b strings.Builder
+	for _, n := range d.Notes {
+		fmt.Fprintf(&b, "note: %s\n", n)
+	}
 	for _, p := range d.Problems {
 		fmt.Fprintf(&b, "! %s\n", p)
 	}
@@ -78,7 +85,7 @@ func (d *diffDocument) text() string {
 		on[text] = append(on[text], c.Name)
 	}
 	for i, text := range order {
-		if i > 0 || len(d.Problems) > 0 {
+		if i > 0 || b.Len() > 0 {
 			b.WriteString("\n")
 		}
 		fmt.Fprintf(&b, "%s: %s", strings.Join(on[text], ", "), text)
@@ -135,6 +142,9 @@ func (c *diffChange) write(b *strings.Builder) {
 	fmt.Fprintf(b, "  %s %s  (%s)\n", mark, id, strings.TrimSuffix(c.Placement+", "+c.Origin, ", "))
 	if c.TakesOver {
 		b.WriteString("      it is there already, and would be taken over\n")
+	}
+	if c.Suspended != "" {
+		fmt.Fprintf(b, "      %s\n", c.Suspended)
 	}
 	if c.Message != "" {
 		fmt.Fprintf(b, "      %s\n", strings.ReplaceAll(c.Message, "\n", "\n      "))

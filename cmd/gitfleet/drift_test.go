@@ -2,12 +2,15 @@ package main
 
 import (
 	"bytes"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
 // driftingFleet is a fleet in which objects moved away in every way there is.
@@ -64,5 +67,31 @@ func TestDrift(t *testing.T) {
 			transcribe(&out, append([]string{args[0], args[1], "--server", address}, args[2:]...)...)
 			golden(t, "testdata/drift/"+name+".txt", out.Bytes())
 		})
+	}
+}
+
+// The page on drift shows what drift show prints.
+func TestThePageOnDriftTellsTheTruth(t *testing.T) {
+	now := time.Date(2026, 3, 1, 14, 0, 40, 0, time.UTC)
+	edit := api.Actor{Manager: "kubectl-edit", Operation: "Update", Time: now.Add(-10 * time.Minute)}
+	d := status.Drift{
+		Placement: "crp/web", Cluster: "east",
+		ResourceIdentifier: api.ResourceIdentifier{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "shop", Name: "web"},
+		State:              api.DriftRepaired, Count: 2, FirstSeen: now.Add(-3 * time.Hour), LastSeen: now.Add(-10 * time.Minute), By: []api.Actor{edit},
+		Paths: []api.Difference{{
+			PatchDetail: api.PatchDetail{Path: "/spec/template/spec/containers/0/image", ValueInMember: "nginx:1.28", ValueInHub: "nginx:1.29"},
+			By:          []api.Actor{edit},
+		}},
+	}
+	var out bytes.Buffer
+	if err := showDrifts(&out, now, []status.Drift{d}); err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../../docs/drift.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(page), "```\n"+out.String()+"```\n") {
+		t.Errorf("docs/drift.md does not show\n%s", out.String())
 	}
 }

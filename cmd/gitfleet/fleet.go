@@ -85,6 +85,7 @@ func (f fleet) join(s *hub.Snapshot) joinedFleet {
 	for _, seen := range f.clusters {
 		if d := declared[seen.Name]; d != nil {
 			j.add(d, seen)
+			j.tellSuspended(seen)
 		} else {
 			j.warn(seen, "metadata.name", "the checkout declares no MemberCluster "+seen.Name+", so it is no member, and left out")
 		}
@@ -145,6 +146,14 @@ func (j *joinedFleet) tellDifferences(declared *hub.Cluster, seen hub.ObservedCl
 	}
 	if len(seen.Spec.Taints) > 0 && !slices.Equal(seen.Spec.Taints, declared.Spec.Taints) {
 		j.warn(seen, "spec.taints", fmt.Sprintf("these count here, although %s says otherwise", declared.Origin))
+	}
+}
+
+// tellSuspended warns of what no plan can know: that a cluster stays as it is for
+// now.
+func (j *joinedFleet) tellSuspended(seen hub.ObservedCluster) {
+	if why := seen.Annotations[api.SuspendedAnnotation]; why != "" {
+		j.warn(seen, "metadata.annotations["+api.SuspendedAnnotation+"]", seen.Name+" is "+why+"; what is planned for it comes once that is over")
 	}
 }
 

@@ -24,10 +24,12 @@ type planDocument struct {
 }
 
 type planPlacement struct {
-	Kind              string             `json:"kind"`
-	Namespace         string             `json:"namespace"`
-	Name              string             `json:"name"`
-	PolicyHash        string             `json:"policyHash"`
+	Kind       string `json:"kind"`
+	Namespace  string `json:"namespace"`
+	Name       string `json:"name"`
+	PolicyHash string `json:"policyHash"`
+	// Abandons says that its objects stay on the clusters when it goes.
+	Abandons          bool               `json:"abandons,omitempty"`
 	Conditions        []metav1.Condition `json:"conditions"`
 	SelectedResources []planResource     `json:"selectedResources"`
 	// Decisions cover every cluster, the selected first, in the scheduler's
@@ -66,6 +68,8 @@ type planObject struct {
 	Name      string `json:"name"`
 	// Placement is crp/NAME or rp/NAMESPACE/NAME.
 	Placement string `json:"placement"`
+	// Kept says that it stays on the cluster when nothing wants it any more.
+	Kept bool `json:"kept,omitempty"`
 }
 
 type planProblem struct {

@@ -79,6 +79,9 @@ func (c clusterChange) print(b *bytes.Buffer) {
 	for _, o := range c.lost {
 		fmt.Fprintf(b, "    - %s  (%s)\n", o.title(), o.Placement)
 	}
+	for _, o := range c.released {
+		fmt.Fprintf(b, "    o %s  (%s), which stays and is released\n", o.title(), o.Placement)
+	}
 	for _, o := range c.passed {
 		fmt.Fprintf(b, "    = %s  (%s, before %s)\n", o.title(), o.Placement, o.from)
 	}

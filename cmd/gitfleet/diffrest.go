@@ -1,0 +1,110 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource"
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+// A word is what only the daemon of a fleet knows and a sync depends on.
+type word struct {
+	suspended []status.Suspension
+	// inForce is the commit that the daemon has accepted; empty if it has none.
+	inForce string
+	// unknown is why the daemon has said nothing; empty if it has.
+	unknown string
+}
+
+// longestWord is how long the daemon may take to say it.
+const longestWord = 10 * time.Second
+
+// ask asks the daemon of the fleet. That none answers is no error: the members
+// are asked all the same.
+func (d *difference) ask(ctx context.Context, cfg Config) word {
+	ctx, cancel := context.WithTimeout(ctx, longestWord)
+	defer cancel()
+	c, err := d.daemon.client()
+	if err != nil {
+		return word{unknown: err.Error()}
+	}
+	o := &overview{}
+	if _, err := c.newest(ctx, overviewPath, nil, "", o); err != nil {
+		var silent *silentError
+		if errors.As(err, &silent) {
+			err = fmt.Errorf("no daemon answers at %s: %w", silent.address, silent.err)
+		}
+		return word{unknown: err.Error()}
+	}
+	if ours := gitsource.Shown(cfg.Source.URL); cfg.Source.URL != "" && o.Source.URL != ours {
+		return word{unknown: fmt.Sprintf("the daemon at %s follows %s, not %s; say with --server where the right one is", c.address, cmp.Or(o.Source.URL, "nothing"), ours)}
+	}
+	w := word{suspended: o.Suspended}
+	if o.Commit != nil {
+		w.inForce = o.Commit.Hash
+	}
+	return w
+}
+
+// why says why an object of a placement is left as it is on a cluster; empty if
+// it is not.
+func (w word) why(placement string, id api.ID, cluster string) string {
+	for _, x := range w.suspended {
+		on := x.Cluster == "" || x.Cluster == cluster
+		what := x.Object == (api.ID{}) || x.Object == id
+		whose := x.Placement == "" || x.Placement == placement
+		if on && what && whose {
+			return ledger.Suspension{By: x.By, Reason: x.Reason, Until: x.Until}.String()
+		}
+	}
+	return ""
+}
+
+// leave marks a change that does not come as long as something is suspended.
+func (c *diffChange) leave(why string) {
+	if why == "" {
+		return
+	}
+	c.Suspended = why
+	for _, e := range effects {
+		if string(e.effect) == c.Effect && e.effect != member.Differs {
+			c.Effect, c.Message = string(member.Differs), joined("once that is over: "+e.verb, c.Message)
+		}
+	}
+}
+
+// joined puts two texts on lines of their own; the second may be empty.
+func joined(first, second string) string {
+	if second == "" {
+		return first
+	}
+	return first + "\n" + second
+}
+
+// newestOf reads the newest commit of the repository. refused is why the daemon
+// would not take it: whoever signed it may not; empty if it would, or asks for
+// no signatures. inForce is the commit it has; empty if that is not known.
+func (c Config) newestOf(ctx context.Context, inForce string) (s *hub.Snapshot, refused string, err error) {
+	if demand := &c.Source.Signatures; c.Source.Signatures.demand() != nil {
+		if inForce != "" && !demand.AllowRewrite {
+			demand.Since = inForce
+		}
+		s, err = c.readCommit(ctx)
+		var bad *gitsource.CommitError
+		if !errors.As(err, &bad) {
+			return s, "", err
+		}
+		refused = "the newest commit is not accepted: " + bad.Error()
+		*demand = SignaturesConfig{}
+	}
+	s, err = c.readCommit(ctx)
+	return s, refused, err
+}
