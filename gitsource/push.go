@@ -11,6 +11,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp/sideband"
 	"github.com/go-git/go-git/v5/plumbing/revlist"
 	"github.com/go-git/go-git/v5/plumbing/transport"
 )
@@ -84,6 +85,12 @@ func (c *Clone) push(ctx context.Context, to pusher, ref plumbing.ReferenceName,
 	}
 	req.Commands = []*packp.Command{{Name: ref, Old: plumbing.ZeroHash, New: h}}
 	r, w := io.Pipe()
+	if refs.Capabilities.Supports(capability.Sideband64k) {
+		// Over HTTP this is the only way on which a server says why it refuses.
+		if err := req.Capabilities.Set(capability.Sideband64k); err != nil {
+			return err
+		}
+	}
 	req.Packfile = r
 	go func() {
 		_, err := packfile.NewEncoder(w, c.repo.Storer, false).Encode(objects, 10)
@@ -97,7 +104,7 @@ func (c *Clone) push(ctx context.Context, to pusher, ref plumbing.ReferenceName,
 func explainRefusal(err error) error {
 	var refused *RemoteError
 	if errors.As(err, &refused) && (refused.Status == http.StatusUnauthorized || refused.Status == http.StatusForbidden) ||
-		errors.Is(err, transport.ErrAuthorizationFailed) || errors.Is(err, transport.ErrAuthenticationRequired) {
+		errors.Is(err, transport.ErrAuthorizationFailed) || errors.Is(err, transport.ErrAuthenticationRequired) || errors.Is(err, errTurnedAway) {
 		return fmt.Errorf("%w\nthe credentials of the configuration may read, which is all that the daemon needs; to push they must be allowed to write: push with your own (git push), or name others", err)
 	}
 	return err
@@ -129,11 +136,16 @@ func (s *wireWriting) list(ctx context.Context) (*packp.AdvRefs, error) {
 }
 
 func (s *wireWriting) push(ctx context.Context, req *packp.ReferenceUpdateRequest) error {
+	var said capture
+	req.Progress = &said
 	report, err := s.ReceivePack(ctx, req)
-	if err != nil {
-		return s.meter.explain(err)
+	switch {
+	case err != nil:
+		return said.explain(s.meter.explain(err))
+	case report == nil:
+		return errors.New("the server does not say what became of it")
 	}
-	return report.Error()
+	return nil
 }
 
 // writing begins a push over SSH.
@@ -142,10 +154,25 @@ func (r *sshRemote) writing(ctx context.Context) (writeSession, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s, nil
+	return &sshWriting{s}, nil
 }
 
-func (s *sshSession) push(_ context.Context, req *packp.ReferenceUpdateRequest) error {
+// errTurnedAway is what a server does that lets the key of a reader in and then
+// does not run the program that writes.
+var errTurnedAway = errors.New("it ended without an answer")
+
+// An sshWriting is one run of git-receive-pack.
+type sshWriting struct{ *sshSession }
+
+func (s *sshWriting) list(ctx context.Context) (*packp.AdvRefs, error) {
+	refs, err := s.sshSession.list(ctx)
+	if errors.Is(err, packp.ErrEmptyInput) {
+		err = s.said.explain(errTurnedAway)
+	}
+	return refs, err
+}
+
+func (s *sshWriting) push(_ context.Context, req *packp.ReferenceUpdateRequest) error {
 	if err := req.Encode(s.in); err != nil {
 		return s.explain(err)
 	}
@@ -153,8 +180,21 @@ func (s *sshSession) push(_ context.Context, req *packp.ReferenceUpdateRequest) 
 		return s.explain(err)
 	}
 	report := packp.NewReportStatus()
-	if err := report.Decode(s.out); err != nil {
+	if err := report.Decode(s.answer(req)); err != nil {
 		return s.explain(err)
 	}
-	return report.Error()
+	if err := report.Error(); err != nil {
+		return s.explain(err)
+	}
+	return nil
+}
+
+// answer is what the server says of the push, without what it says to people.
+func (s *sshWriting) answer(req *packp.ReferenceUpdateRequest) io.Reader {
+	if !req.Capabilities.Supports(capability.Sideband64k) {
+		return s.out
+	}
+	d := sideband.NewDemuxer(sideband.Sideband64k, s.out)
+	d.Progress = &s.said
+	return d
 }

@@ -2,6 +2,8 @@ package gitsource
 
 import (
 	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -85,6 +87,82 @@ func TestFilesAreTakenBackOnABranchOfTheirOwn(t *testing.T) {
 	if strings.Contains(err.Error(), "reader") {
 		t.Errorf("the error tells the token: %v", err)
 	}
+}
+
+// Over SSH, to OpenSSH and git themselves, a push makes its branch and changes
+// nothing else. A key that may only read, as deploy keys often are, and a server
+// that refuses are told apart, in the server's own words.
+func TestABranchIsPushedOverSSH(t *testing.T) {
+	s := serveSSH(t)
+	g := newGitRepo(t)
+	first := g.commit("first", map[string]string{"web/app.yaml": "good", "other": strings.Repeat("o", 100_000)})
+	second := g.commit("second", map[string]string{"web/app.yaml": "bad"})
+	c, _ := cloned(t, g.dir)
+	made, err := c.Restore(Restoring{Base: second, From: first, Paths: []string{"web/app.yaml"}, Message: "back\n", Author: "Ada", Email: "ada@example.com", Time: time.Unix(1e9, 0)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := s.config(t, g.dir)
+	if err := c.Push(t.Context(), cfg, "gitfleet/back", made.Hash); err != nil {
+		t.Fatal(err)
+	}
+	want := "gitfleet/back " + made.Hash + "\nmain " + second
+	if got := g.git("for-each-ref", "--format=%(refname:short) %(objectname)"); got != want {
+		t.Errorf("on the server are\n%s\nwant\n%s", got, want)
+	}
+	if got := g.git("show", "gitfleet/back:web/app.yaml"); got != "good" {
+		t.Errorf("on the branch web/app.yaml is %q", got)
+	}
+	g.git("fsck", "--strict")
+	wantError(t, c.Push(t.Context(), cfg, "gitfleet/back", made.Hash), "has a branch of that name already")
+	wantError(t, c.Push(t.Context(), cfg, "main", made.Hash), "has a branch of that name already")
+
+	refuseInWords(t, filepath.Join(g.dir, ".git", "hooks"))
+	err = c.Push(t.Context(), cfg, "refused", made.Hash)
+	wantError(t, err, "push branch refused", "branches begin with team/", "hook declined")
+	if strings.Contains(err.Error(), "allowed to write") {
+		t.Errorf("a hook is taken for credentials: %v", err)
+	}
+
+	s.write(t, "authorized", `command="echo ERROR: this key is read-only >&2; exit 1" `+read(t, s.identity+".pub"))
+	wantError(t, c.Push(t.Context(), cfg, "again", made.Hash), "this key is read-only", "must be allowed to write", "git push")
+	if got := g.git("for-each-ref", "--format=%(refname:short) %(objectname)"); got != want {
+		t.Errorf("what was refused left\n%s", got)
+	}
+}
+
+// refuseInWords makes a repository refuse every push.
+func refuseInWords(t *testing.T, hooks string) {
+	t.Helper()
+	if err := os.MkdirAll(hooks, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(hooks, "pre-receive"), []byte("#!/bin/sh\necho branches begin with team/ >&2\nexit 1\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A private authority is trusted for a push as it is for reading.
+func TestABranchIsPushedOverHTTPS(t *testing.T) {
+	s := githttp.Serve(t, githttp.Config{TLS: true, Username: "ada", Password: "writer"})
+	repo := s.Repo(t, "hub.git")
+	head := repo.Commit(t, "main", map[string]string{"a": "1"})
+	c, _ := cloned(t, repo.Dir)
+	cfg := config(t, s.URL("hub.git"))
+	cfg.AllowHTTP = false
+	cfg.Auth.Username, cfg.Auth.Password = "ada", SecretSource{File: writeTemp(t, "password", "writer")}
+	wantError(t, c.Push(t.Context(), cfg, "back", head), "certificate")
+	cfg.Auth.CABundle = writeTemp(t, "ca.pem", string(s.CA()))
+	if err := c.Push(t.Context(), cfg, "back", head); err != nil {
+		t.Fatal(err)
+	}
+	if got := repo.Head(t, "back"); got != head {
+		t.Errorf("on the server back is at %s, want %s", got, head)
+	}
+	refuseInWords(t, filepath.Join(repo.Dir, "hooks"))
+	wantError(t, c.Push(t.Context(), cfg, "refused", head), "branches begin with team/", "hook declined")
+	cfg.Auth.Password = SecretSource{File: writeTemp(t, "reader", "reader")}
+	wantError(t, c.Push(t.Context(), cfg, "again", head), "401", "must be allowed to write")
 }
 
 // What a clone gives to read is a file system as any other.

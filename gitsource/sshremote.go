@@ -132,7 +132,7 @@ func command(program, path string) string {
 	return program + " '" + quote.Replace(path) + "'"
 }
 
-// An sshSession is one run of git-upload-pack.
+// An sshSession is one run of a program on the other side.
 type sshSession struct {
 	meter  *meter
 	conn   net.Conn
@@ -226,10 +226,7 @@ func (s *sshSession) explain(err error) error {
 	if s.run != nil && s.conn.SetDeadline(time.Now().Add(lastWords)) == nil {
 		_ = s.run.Wait() // its verdict says less than what it printed
 	}
-	if said := oneLine(s.said.String()); said != "" {
-		return fmt.Errorf("server says %q: %w", said, err)
-	}
-	return err
+	return s.said.explain(err)
 }
 
 func (s *sshSession) received() int64 { return s.meter.total() }
@@ -261,4 +258,12 @@ func (c *capture) String() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return string(c.text)
+}
+
+// explain puts what was captured before the error it led to.
+func (c *capture) explain(err error) error {
+	if said := oneLine(c.String()); said != "" {
+		return fmt.Errorf("server says %q: %w", said, err)
+	}
+	return err
 }
