@@ -12,7 +12,7 @@ import (
 // documents have examples that are held to be true: a block of "console" is
 // what the commands in it print, and a block of "yaml" that begins with the
 // name of a file is a part of that file, word for word.
-var documents = []string{"placing-workloads.md", "plan-json.md", "repository.md", "taking-over.md"}
+var documents = []string{"placing-workloads.md", "plan-json.md", "repository.md", "rolling-out.md", "taking-over.md"}
 
 func TestTheDocumentationTellsTheTruth(t *testing.T) {
 	dir, err := filepath.Abs("../../docs")

@@ -25,11 +25,11 @@ func declare(r *report, it *item, gvk schema.GroupVersionKind, object map[string
 	switch o := typed.(type) {
 	case *api.ClusterResourcePlacement:
 		defaultPlacement(&o.Spec)
-		checkPlacement(r, it, &o.Spec)
+		checkPlacement(r, it, o.Annotations, &o.Spec)
 		it.placement = newPlacement(it, o.Labels, o.Annotations, o.Spec)
 	case *api.ResourcePlacement:
 		defaultPlacement(&o.Spec)
-		checkPlacement(r, it, &o.Spec)
+		checkPlacement(r, it, o.Annotations, &o.Spec)
 		it.placement = newPlacement(it, o.Labels, o.Annotations, o.Spec)
 	case *api.MemberCluster:
 		o.APIVersion = version

@@ -14,14 +14,24 @@ import (
 // The rules of KubeFleet's schema and webhooks, as far as one manifest by
 // itself can break them. Where KubeFleet has a message, it is part of ours.
 
-func checkPlacement(r *report, it *item, spec *api.PlacementSpec) {
+func checkPlacement(r *report, it *item, annotations map[string]string, spec *api.PlacementSpec) {
 	checkName(r, it.id.Name, "the name field cannot have length exceeding 63")
+	checkOnFailure(r, annotations)
 	checkTerms(r, it, spec)
 	between(r, r.field("spec", "revisionHistoryLimit"), *spec.RevisionHistoryLimit, 1, 1000)
 	checkPolicy(r, r.field("spec", "policy"), spec.Policy)
 	checkStrategy(r, r.field("spec", "strategy"), &spec.Strategy)
 	for i := range spec.Policy.ClusterNames {
 		it.note(r, r.field("spec", "policy", "clusterNames").at(i))
+	}
+}
+
+// checkOnFailure refuses what would be taken for the default although somebody
+// meant something else.
+func checkOnFailure(r *report, annotations map[string]string) {
+	value, written := annotations[api.OnFailureAnnotation]
+	if written && value != api.OnFailureContinue && value != api.OnFailureStop {
+		r.errorf(r.field("metadata", "annotations", api.OnFailureAnnotation), "%q is unknown; write %q, or %q, which is the default", value, api.OnFailureContinue, api.OnFailureStop)
 	}
 }
 
@@ -186,8 +196,12 @@ func checkRollingUpdate(r *report, p *fieldPath, u *api.RollingUpdateConfig) {
 	if n := *u.UnavailablePeriodSeconds; n < 0 {
 		r.rulef(p.child("unavailablePeriodSeconds"), "unavailablePeriodSeconds must be greater than or equal to 0, got %d", n)
 	}
-	if ok && isZero(u.MaxUnavailable) && isZero(u.MaxSurge) {
+	switch {
+	case !ok || !isZero(u.MaxUnavailable):
+	case isZero(u.MaxSurge):
 		r.rulef(p, "maxUnavailable and maxSurge are both 0, so nothing could ever be rolled out; raise one of them, for example maxUnavailable: 1")
+	default:
+		r.warnf(p.child("maxUnavailable"), "0 lets no update reach a cluster that is available: maxSurge lets clusters be added, and updates none; write 1 or more")
 	}
 }
 

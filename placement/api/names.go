@@ -44,6 +44,7 @@ const (
 	// OnFailureContinue.
 	OnFailureAnnotation = "gitfleet.dev/on-failure"
 	OnFailureContinue   = "continue"
+	OnFailureStop       = "stop"
 	// SuspendedAnnotation, on what the daemon shows of a placement or a cluster,
 	// says who wants it left as it is, until when and why.
 	SuspendedAnnotation = "gitfleet.dev/suspended"

@@ -88,7 +88,7 @@ func (in *Input) missing(p *Plan) string {
 	case len(down) == 0 && short == 0:
 		return ": no cluster may be updated while it is available; raise it"
 	case len(down) == 0:
-		return fmt.Sprintf(": only %d of %d wanted clusters could be chosen", wanted, p.Budget.Target)
+		return fmt.Sprintf(": only %d of %d wanted clusters could be chosen; raise it, or want fewer", wanted, p.Budget.Target)
 	}
 	return ": waits for " + list(down, short) + " to be available"
 }
