@@ -215,22 +215,63 @@ func TestWaitUntilItIsTrue(t *testing.T) {
 	}
 }
 
-// A commit that was in force and is not any more will not come back by waiting.
-func TestWaitForACommitThatWasReplaced(t *testing.T) {
-	s := settledFleet(t)
-	s.says("ams", "web", cannotApply("one", "denied"))
-	s.turn(time.Second)
-	daemon, address := listening(t, s.report)
-	r := start(t, "wait", "crp/web", "--for", "applied", "--commit", firstCommit, "--server", address)
-	r.out.until(t, "failed: ams: ConfigMap/web/one: denied", 1)
-	s.commit(secondCommit, "Grace", "Say two", replaceValue(fleetText, "2"))
-	s.turn(time.Second)
-	daemon.Publish(s.report)
-	if err := <-r.done; err != exitCode(exitDifferences) {
-		t.Errorf("ended with %v", err)
+// A commit counts as long as what is in force descends from it: somebody else's on
+// top changes nothing, but what took it out of the history ends the waiting.
+func TestWaitForACommitWithOthersOnTop(t *testing.T) {
+	for name, test := range map[string]struct {
+		descends bool
+		code     error
+		says     string
+	}{
+		"on top":     {true, nil, "crp/web is applied on 4 cluster(s) at commit b2b2b2b2, which came after a1a1a1a1\n"},
+		"instead of": {false, exitCode(exitDifferences), "commit a1a1a1a1 is no longer in force: b2b2b2b2 is, which does not descend from it\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := settledFleet(t)
+			s.says("ams", "web", cannotApply("one", "denied"))
+			s.turn(time.Second)
+			daemon := server.New(nil)
+			asked := make(chan string, 100)
+			daemon.Contains(func(_ context.Context, head, commit string) (bool, error) {
+				asked <- head + " " + commit
+				return test.descends, nil
+			})
+			daemon.Publish(s.report)
+			srv := httptest.NewServer(daemon.Handler())
+			t.Cleanup(srv.Close)
+			r := start(t, "wait", "crp/web", "--for", "applied", "--commit", strings.ToUpper(firstCommit), "--server", srv.URL)
+			r.out.until(t, "failed: ams: ConfigMap/web/one: denied", 1)
+			s.commit(secondCommit, "Grace", "Say two", replaceValue(fleetText, "2"))
+			s.turn(time.Second)
+			daemon.Publish(s.report)
+			for _, cluster := range []string{"ams", "ber", "chi", "dal"} {
+				s.says(cluster, "web")
+				s.turn(time.Second)
+				daemon.Publish(s.report)
+			}
+			if err := <-r.done; err != test.code {
+				t.Errorf("ended with %v", err)
+			}
+			if text := r.out.text.String(); !strings.HasSuffix(text, test.says) {
+				t.Errorf("it says %s", text)
+			}
+			if len(asked) != 1 || <-asked != secondCommit+" "+firstCommit {
+				t.Errorf("the daemon was asked %d more times for what it had told", len(asked))
+			}
+		})
 	}
-	if text := r.out.text.String(); !strings.HasSuffix(text, "commit a1a1a1a1 is no longer in force: b2b2b2b2 is\n") {
-		t.Errorf("it says %s", text)
+}
+
+// A refused commit on top holds the others up, until somebody mends it.
+func TestWaitBelowARefusedCommit(t *testing.T) {
+	daemon := server.New(nil)
+	daemon.Contains(func(_ context.Context, head, _ string) (bool, error) { return head == badCommit, nil })
+	daemon.Publish(troubledFleet(t).report)
+	srv := httptest.NewServer(daemon.Handler())
+	t.Cleanup(srv.Close)
+	said := say("wait", "crp/web", "--for=applied", "--commit", "e5e5e5e5", "--timeout", "10ms", "--server", srv.URL)
+	if want := "commit c3c3c3c3 came after e5e5e5e5 and is refused: "; !strings.Contains(said, want) {
+		t.Errorf("it says %s", said)
 	}
 }
 

@@ -91,6 +91,7 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 	})
 	(&orders{loop, polls}).mount(srv)
 	srv.Trace((&tracer{cfg, members.credentials, repo}).touched)
+	srv.Contains(repo.Contains)
 	log.Info("gitfleet is running", "version", version(), "url", repo.Status().URL, "ref", repo.Status().Ref, "listen", listener.Addr().String())
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return loop.Run(ctx) })

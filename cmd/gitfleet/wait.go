@@ -25,9 +25,11 @@ func newWait() *cobra.Command {
 		Short: "Wait until a placement is applied, or available, everywhere",
 		Long: `Wait ends when a placement has its newest content on all its clusters: with exit
 code 0 when it is so, 1 when it is not within the time, or cannot be because the
-commit is refused or another one came after it, and 2 on an error.
+commit is refused or was taken out of the history, and 2 on an error.
 
-With --commit it is about that commit: it has to be in force as well.`,
+With --commit it is about that commit: it, or one that descends from it, has to
+be in force as well. So it is no matter if somebody else's commit comes on top
+meanwhile, and the placement is judged by what is in force then.`,
 		Example: `  git push && gitfleet wait crp/web --for=available --commit $(git rev-parse HEAD)
   gitfleet wait rp/shop/web --for=applied --timeout 10m`,
 		Args: cobra.ExactArgs(1),
@@ -48,7 +50,7 @@ With --commit it is about that commit: it has to be in force as well.`,
 	}
 	at.bind(cmd.Flags())
 	cmd.Flags().StringVar(&w.state, "for", "", "applied or available")
-	cmd.Flags().StringVar(&w.commit, "commit", "", "the commit that it is to be at: its hash, or how that begins")
+	cmd.Flags().StringVar(&w.commit, "commit", "", "the commit that has to be in force, or one after it: its hash, or how that begins")
 	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "how long to wait")
 	return cmd
 }
@@ -57,13 +59,14 @@ With --commit it is about that commit: it has to be in force as well.`,
 type wish struct {
 	placement, state, commit string
 
-	inForce bool // the commit was in force once
+	inForce bool // the commit, or one after it, was in force once
 }
 
 // leastHash is how much of a hash names a commit.
 const leastHash = 7
 
 func (w *wish) validate() error {
+	w.commit = strings.ToLower(w.commit)
 	switch {
 	case w.state != "applied" && w.state != "available":
 		return fmt.Errorf("--for=%s: use applied or available", w.state)
@@ -83,10 +86,10 @@ func (w *wish) wait(ctx context.Context, c *client, timeout time.Duration, out, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	bulletins := make(chan bulletin[status.Report])
+	bulletins := make(chan bulletin[standing])
 	go ask.keep(ctx, bulletins)
 	last := ""
-	for now := (bulletin[status.Report]{news: first}); ; {
+	for now := (bulletin[standing]{news: first}); ; {
 		v, said := notYet, last
 		if now.err == nil {
 			v, said = w.judge(now.news)
@@ -118,15 +121,32 @@ func (w *wish) wait(ctx context.Context, c *client, timeout time.Duration, out, 
 	}
 }
 
+// A standing is how things stand with a wish.
+type standing struct {
+	*status.Report
+	// Of the commit in force, and of the newest: whether it is the one that is
+	// wished for, or descends from it.
+	inForce, newest bool
+}
+
 // reports tell of the placement, or, as long as it is not there, of everything.
-func (w *wish) reports(c *client) feed[status.Report] {
-	return func(ctx context.Context, after string) (*status.Report, string, error) {
+func (w *wish) reports(c *client) feed[standing] {
+	contains := c.histories()
+	return func(ctx context.Context, after string) (*standing, string, error) {
 		r, number, err := c.next(ctx, after, w.placement)
 		var answer *answerError
 		if errors.As(err, &answer) && answer.code == http.StatusNotFound {
-			return c.next(ctx, after, "")
+			r, number, err = c.next(ctx, after, "")
 		}
-		return r, number, err
+		if err != nil {
+			return nil, "", err
+		}
+		now := &standing{Report: r}
+		if now.inForce, err = contains(ctx, r.Source.InForce.Hash, w.commit); err != nil {
+			return nil, "", err
+		}
+		now.newest, err = contains(ctx, r.Source.Newest.Hash, w.commit)
+		return now, number, err
 	}
 }
 
@@ -141,10 +161,11 @@ const (
 )
 
 // judge says whether a wish has come true, and in words how it stands.
-func (w *wish) judge(r *status.Report) (judgement, string) {
-	if v, said := w.judgeCommit(r.Source); v != holds {
+func (w *wish) judge(now *standing) (judgement, string) {
+	if v, said := w.judgeCommit(now); v != holds {
 		return v, said
 	}
+	r := now.Report
 	statuses := placementStatuses(r)
 	s := statuses[w.placement]
 	if s == nil {
@@ -153,26 +174,39 @@ func (w *wish) judge(r *status.Report) (judgement, string) {
 	for _, d := range r.Details {
 		if d.Placement == w.placement {
 			o := placementOverview(&d, s, answering(r))
-			return w.judgePlacement(&o, s, short(r.Source.InForce.Hash))
+			return w.judgePlacement(&o, s, w.at(r.Source.InForce.Hash))
 		}
 	}
 	return notYet, w.placement + " is not decided yet"
 }
 
-// judgeCommit says whether the commit is in force.
-func (w *wish) judgeCommit(s status.Source) (judgement, string) {
+// at names the commit in force, and the one that was wished for.
+func (w *wish) at(hash string) string {
+	if strings.HasPrefix(hash, w.commit) {
+		return short(hash)
+	}
+	return fmt.Sprintf("%s, which came after %s", short(hash), short(w.commit))
+}
+
+// judgeCommit says whether the commit is in force, or one after it.
+func (w *wish) judgeCommit(now *standing) (judgement, string) {
+	s := now.Source
+	problem := ""
+	if refused := refusedOverview(s).Problems; len(refused) > 0 {
+		problem = refused[0]
+	}
 	switch {
 	case s.InForce.Hash == "" && w.commit == "":
 		return notYet, "no commit is in force yet"
-	case strings.HasPrefix(s.InForce.Hash, w.commit):
+	case now.inForce:
 		w.inForce = true
 		return holds, ""
 	case w.inForce:
-		return never, fmt.Sprintf("commit %s is no longer in force: %s is", short(w.commit), short(s.InForce.Hash))
-	case strings.HasPrefix(s.Newest.Hash, w.commit) && len(s.Problems) > 0:
-		return never, fmt.Sprintf("commit %s is refused: %s", short(w.commit), refusedOverview(s).Problems[0])
-	case strings.HasPrefix(s.Newest.Hash, w.commit) && s.LoadError != "":
-		return never, fmt.Sprintf("commit %s is refused: %s", short(w.commit), s.LoadError)
+		return never, fmt.Sprintf("commit %s is no longer in force: %s is, which does not descend from it", short(w.commit), short(s.InForce.Hash))
+	case strings.HasPrefix(s.Newest.Hash, w.commit) && problem != "":
+		return never, fmt.Sprintf("commit %s is refused: %s", short(w.commit), problem)
+	case now.newest && problem != "":
+		return notYet, fmt.Sprintf("commit %s came after %s and is refused: %s", short(s.Newest.Hash), short(w.commit), problem)
 	}
 	return notYet, fmt.Sprintf("commit %s is not in force yet: %s is", short(w.commit), orNone(short(s.InForce.Hash)))
 }

@@ -1,0 +1,79 @@
+package gitsource
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"sort"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+// Contains reports whether the history of a commit that was fetched at any time
+// has another one: that commit itself, or one that it descends from. The other is
+// named by its hash or by how that begins; one that was never fetched is in no
+// history.
+func (r *Repo) Contains(_ context.Context, head, commit string) (bool, error) {
+	h, err := parseHash(head)
+	if err != nil {
+		return false, err
+	}
+	newest, err := r.commit(h)
+	if err != nil {
+		return false, err
+	}
+	contains := false
+	err = r.reading(func(st *store) error {
+		for _, candidate := range st.beginning(strings.ToLower(commit)) {
+			switch _, descends, err := between(st, candidate, newest); {
+			case errors.Is(err, errKind), errors.Is(err, ErrTooLarge):
+				// no commit, but something else whose hash begins so
+			case err != nil:
+				return err
+			case descends:
+				contains = true
+				return nil
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return false, fmt.Errorf("history of commit %s: %w", h, err)
+	}
+	return contains, nil
+}
+
+// beginning answers the objects whose hash begins with hexadecimal digits.
+func (s *store) beginning(digits string) []plumbing.Hash {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	var all []plumbing.Hash
+	for _, p := range s.packs {
+		all = append(all, p.index.beginning(digits)...)
+	}
+	return all
+}
+
+// beginning answers the hashes that begin with hexadecimal digits.
+func (x *index) beginning(digits string) []plumbing.Hash {
+	if len(digits) > 2*hashBytes {
+		return nil
+	}
+	low, err := hex.DecodeString(digits + strings.Repeat("0", 2*hashBytes-len(digits)))
+	if err != nil {
+		return nil
+	}
+	name := func(i int) []byte { return x.names[i*hashBytes : (i+1)*hashBytes] }
+	var all []plumbing.Hash
+	for i := sort.Search(x.n, func(i int) bool { return bytes.Compare(name(i), low) >= 0 }); i < x.n; i++ {
+		h := plumbing.Hash(name(i))
+		if !strings.HasPrefix(h.String(), digits) {
+			break
+		}
+		all = append(all, h)
+	}
+	return all
+}

@@ -1,0 +1,52 @@
+package gitsource
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+// A history has its own commit and all that led to it, by whatever part of their
+// hash they are named, and nothing else: no file, no other branch, nothing that
+// the remote never sent.
+func TestAHistoryContainsWhatLedToIt(t *testing.T) {
+	g := newGitRepo(t)
+	first := g.commit("first", map[string]string{"a": "1"})
+	g.git("checkout", "-q", "-b", "side")
+	side := g.commit("side", map[string]string{"b": "1"})
+	g.git("checkout", "-q", "main")
+	second := g.commit("second", map[string]string{"a": "2"})
+	g.git("merge", "-q", "--no-edit", "side")
+	merged := g.head()
+	file := g.git("rev-parse", "HEAD:a")
+	r := start(t, config(t, g.dir))
+	r.wantHead(merged)
+	g.git("reset", "-q", "--hard", first)
+	rewritten := g.commit("rewritten", map[string]string{"a": "3"})
+	if err := errors.Join(r.poll(), r.again()); err != nil {
+		t.Fatal(err)
+	}
+	r.wantHead(rewritten)
+	unborn := strings.Repeat("0", 40)
+	tests := []struct {
+		head, commit string
+		want         bool
+	}{
+		{merged, merged, true}, {merged, second, true}, {merged, side, true}, {merged, first, true},
+		{merged, second[:7], true}, {merged, second[:8], true}, {merged, strings.ToUpper(side), true},
+		{second, side, false}, {first, second, false}, {merged, file, false}, {merged, file[:9], false},
+		{rewritten, first, true}, {rewritten, second, false}, {second, rewritten, false},
+		{merged, unborn, false}, {merged, unborn + "0", false}, {merged, "nonsense", false}, {merged, second + "0", false},
+	}
+	for _, test := range tests {
+		got, err := r.Contains(t.Context(), test.head, test.commit)
+		if err != nil || got != test.want {
+			t.Errorf("%.8s contains %s: %t (%v), want %t", test.head, test.commit, got, err, test.want)
+		}
+	}
+	for _, head := range []string{unborn, "main"} {
+		if _, err := r.Contains(t.Context(), head, first); err == nil {
+			t.Errorf("the history of %s, which is not there, has an answer", head)
+		}
+	}
+}

@@ -1,0 +1,34 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+)
+
+// Containment answers whether the history of one commit has another.
+type Containment struct {
+	Contains bool `json:"contains"`
+}
+
+// Contains answers GET /contains: whether the history of a commit has another,
+// as JSON: ?head= is the hash of the one, &commit= that of the other, or how it
+// begins. contains finds out. It must not be called once the server answers.
+func (s *Server) Contains(contains func(ctx context.Context, head, commit string) (bool, error)) {
+	s.Mount("GET /contains", http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		q := req.URL.Query()
+		for _, name := range []string{"head", "commit"} {
+			if q.Get(name) == "" {
+				http.Error(w, name+": missing", http.StatusBadRequest)
+				return
+			}
+		}
+		yes, err := contains(req.Context(), q.Get("head"), q.Get("commit"))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		json.NewEncoder(w).Encode(Containment{yes}) // a reader that went away is not our concern
+	}))
+}

@@ -1,0 +1,35 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// Whoever asks for a commit in a history is told yes, no, or why nobody knows.
+func TestContains(t *testing.T) {
+	s := New(nil)
+	s.Contains(func(_ context.Context, head, commit string) (bool, error) {
+		if head == "lost" {
+			return false, errors.New("commit lost is unknown")
+		}
+		return strings.HasPrefix(head, commit), nil
+	})
+	for path, want := range map[string]struct {
+		code int
+		text string
+	}{
+		"/contains?head=abc&commit=ab":  {http.StatusOK, `{"contains":true}`},
+		"/contains?head=abc&commit=b":   {http.StatusOK, `{"contains":false}`},
+		"/contains?head=lost&commit=ab": {http.StatusInternalServerError, "commit lost is unknown"},
+		"/contains?commit=ab":           {http.StatusBadRequest, "head: missing"},
+		"/contains?head=abc":            {http.StatusBadRequest, "commit: missing"},
+	} {
+		w := ask(s, path)
+		if w.Code != want.code || strings.TrimSpace(w.Body.String()) != want.text {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+	}
+}
