@@ -25,6 +25,8 @@ type kind struct {
 	fields []string
 	// declared says that the commit in force has all there is of the kind.
 	declared bool
+	// verbs are what can be done with it; nil for reading.
+	verbs []string
 	// since are fields that only the first version has.
 	since []string
 }
@@ -50,8 +52,17 @@ func (k *kind) gvk(version string) schema.GroupVersionKind {
 func (k *kind) discovered(version string) metav1.APIResource {
 	return metav1.APIResource{
 		Name: k.plural, SingularName: k.singular, Namespaced: k.namespaced, Kind: k.name, Version: version, Group: k.group,
-		Verbs: metav1.Verbs{"get", "list", "watch"}, ShortNames: k.short, Categories: k.categories,
+		Verbs: append(metav1.Verbs{}, k.allowed()...), ShortNames: k.short, Categories: k.categories,
 	}
+}
+
+var readVerbs = []string{"get", "list", "watch"}
+
+func (k *kind) allowed() []string {
+	if k.verbs != nil {
+		return k.verbs
+	}
+	return readVerbs
 }
 
 var (
@@ -75,7 +86,7 @@ func ours() []*kind {
 			short: []string{"crps"}, categories: placementCategories, columns: append([]column{nameColumn}, mirrorColumns...),
 		},
 	}
-	return append(kinds, eventKinds()...)
+	return append(append(kinds, eventKinds()...), reviewKind())
 }
 
 func fleetKind(group, name string, columns []column) *kind {

@@ -45,6 +45,7 @@ type API struct {
 	store   *store.Store
 	server  *genericapiserver.GenericAPIServer
 	codecs  codecs
+	may     authorizer.Authorizer // nil: everybody may everything
 	catalog atomic.Pointer[catalog]
 	// described is the OpenAPI of the catalog.
 	described atomic.Pointer[description]
@@ -101,7 +102,7 @@ func known(req *http.Request) (*authenticator.Response, bool, error) {
 
 // New returns an API that has nothing yet.
 func New(cfg Config) (*API, error) {
-	a := &API{store: cfg.Store, codecs: newCodecs()}
+	a := &API{store: cfg.Store, codecs: newCodecs(), may: cfg.Authorizer}
 	c := genericapiserver.NewConfig(a.codecs.CodecFactory)
 	c.ExternalAddress = "localhost:443" // of no use but to satisfy Complete
 	c.LoopbackClientConfig = &rest.Config{}

@@ -16,6 +16,12 @@ import (
 
 //go:generate go tool -modfile=../../../.ci/tools/go.mod openapi-gen --output-dir . --output-pkg kubeapi --output-file openapi_generated.go --go-header-file /dev/null --report-filename /dev/null github.com/gitfleet/gitfleet/placement/api k8s.io/apimachinery/pkg/apis/meta/v1 k8s.io/apimachinery/pkg/runtime k8s.io/apimachinery/pkg/api/resource k8s.io/apimachinery/pkg/util/intstr
 
+// Where a description has its definitions, in its two forms.
+const (
+	newerAt = "#/components/schemas/"
+	olderAt = "#/definitions/"
+)
+
 // ourTypes is where the definitions of our own kinds come from.
 const ourTypes = "github.com/gitfleet/gitfleet/placement/api."
 
@@ -71,8 +77,11 @@ func prefix(gv schema.GroupVersion) string {
 	return "/apis/" + gv.Group + "/" + gv.Version
 }
 
-// routes are the paths of a kind, and what is done there.
+// routes are the paths of a kind that is read, and what is done there.
 func (k *kind) routes(gv schema.GroupVersion) map[string]string {
+	if k.verbs != nil {
+		return nil
+	}
 	base := prefix(gv) + "/" + k.plural
 	if !k.namespaced {
 		return map[string]string{base: "list", base + "/{name}": "get"}
@@ -88,11 +97,11 @@ func (k *kind) extensions(version string) spec.Extensions {
 func (d *description) newer(gv schema.GroupVersion) *spec3.OpenAPI {
 	doc := &spec3.OpenAPI{
 		Version: "3.0.0", Info: about(), Paths: &spec3.Paths{Paths: map[string]*spec3.Path{}},
-		Components: &spec3.Components{Schemas: d.schemas(gv, "#/components/schemas/")},
+		Components: &spec3.Components{Schemas: d.schemas(gv, newerAt)},
 	}
 	for _, k := range d.catalog.of(gv) {
 		content := map[string]*spec3.MediaType{"application/json": {MediaTypeProps: spec3.MediaTypeProps{
-			Schema: spec.RefSchema("#/components/schemas/" + k.schemaName(gv)),
+			Schema: spec.RefSchema(newerAt + k.schemaName(gv)),
 		}}}
 		ok := &spec3.Responses{ResponsesProps: spec3.ResponsesProps{StatusCodeResponses: map[int]*spec3.Response{
 			http.StatusOK: {ResponseProps: spec3.ResponseProps{Description: "OK", Content: content}},
@@ -102,18 +111,39 @@ func (d *description) newer(gv schema.GroupVersion) *spec3.OpenAPI {
 			operation.Extensions = k.extensions(gv.Version)
 			operation.AddExtension("x-kubernetes-action", action)
 			doc.Paths.Paths[path] = &spec3.Path{PathProps: spec3.PathProps{Get: operation}}
+			if action == "get" {
+				doc.Paths.Paths[path].Patch = k.refusal(gv.Version)
+			}
 		}
 	}
 	return doc
 }
 
+// refusal describes a change, which is refused. A client that reads here that
+// fields are checked by the server asks for the change, and is told which file
+// to change instead; any other would stop at its own check of the fields.
+func (k *kind) refusal(version string) *spec3.Operation {
+	refused := &spec3.Responses{ResponsesProps: spec3.ResponsesProps{StatusCodeResponses: map[int]*spec3.Response{
+		http.StatusMethodNotAllowed: {ResponseProps: spec3.ResponseProps{Description: "Refused: the answer names the file in Git to change"}},
+	}}}
+	operation := &spec3.Operation{OperationProps: spec3.OperationProps{Description: "change " + k.plural, Responses: refused}}
+	operation.Extensions = k.extensions(version)
+	operation.AddExtension("x-kubernetes-action", "patch")
+	for _, name := range []string{"dryRun", "fieldValidation"} {
+		operation.Parameters = append(operation.Parameters, &spec3.Parameter{ParameterProps: spec3.ParameterProps{
+			Name: name, In: "query", Description: "Accepted, and of no effect.", Schema: spec.StringProperty(),
+		}})
+	}
+	return operation
+}
+
 func (d *description) older(gv schema.GroupVersion, doc *spec.Swagger) {
-	for name, s := range d.schemas(gv, "#/definitions/") {
+	for name, s := range d.schemas(gv, olderAt) {
 		doc.Definitions[name] = *s
 	}
 	for _, k := range d.catalog.of(gv) {
 		for path, action := range k.routes(gv) {
-			ok := spec.Response{ResponseProps: spec.ResponseProps{Description: "OK", Schema: spec.RefSchema("#/definitions/" + k.schemaName(gv))}}
+			ok := spec.Response{ResponseProps: spec.ResponseProps{Description: "OK", Schema: spec.RefSchema(olderAt + k.schemaName(gv))}}
 			operation := &spec.Operation{OperationProps: spec.OperationProps{
 				Description: action + " " + k.plural,
 				Responses:   &spec.Responses{ResponsesProps: spec.ResponsesProps{StatusCodeResponses: map[int]spec.Response{http.StatusOK: ok}}},
@@ -163,7 +193,7 @@ func (d *description) schemas(gv schema.GroupVersion, at string) map[string]*spe
 		if !known || out[name(definition)] != nil {
 			return
 		}
-		out[name(definition)] = &found.Schema
+		out[name(definition)] = formed(found.Schema, at)
 		for _, other := range found.Dependencies {
 			add(other)
 		}
@@ -180,6 +210,19 @@ func (d *description) schemas(gv schema.GroupVersion, at string) map[string]*spe
 		}
 	}
 	return out
+}
+
+// formed is a schema in one of the two forms: of some types the library has
+// both.
+func formed(s spec.Schema, at string) *spec.Schema {
+	older, both := s.Extensions[common.ExtensionV2Schema].(spec.Schema)
+	switch {
+	case both && at == olderAt:
+		return &older
+	case both:
+		delete(s.Extensions, common.ExtensionV2Schema)
+	}
+	return &s
 }
 
 // manifestSchema says of a kind that is not ours as much as is known here.

@@ -2,11 +2,14 @@ package kubeapi
 
 import (
 	"encoding/json"
+	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	"k8s.io/kube-openapi/pkg/common"
+	"k8s.io/kube-openapi/pkg/handler"
 	"k8s.io/kube-openapi/pkg/spec3"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
@@ -77,6 +80,41 @@ func TestOpenAPILeadsToEveryField(t *testing.T) {
 	s.get("/openapi/v2", &old)
 	if _, found := old.Definitions["io.kubernetes-fleet.cluster.v1beta1.MemberCluster"]; !found {
 		t.Error("the older form has no MemberCluster")
+	}
+}
+
+// Both forms are what clients can read: the older as protobuf too, and neither
+// with what only the other has.
+func TestBothFormsAreWhole(t *testing.T) {
+	s := serve(t, reportOf(load(t, "c1", files)))
+	var older, newer json.RawMessage
+	s.get("/openapi/v2", &older)
+	s.get("/openapi/v3/apis/placement.kubernetes-fleet.io/v1beta1", &newer)
+	if _, err := handler.ToProtoBinary(older); err != nil {
+		t.Errorf("the older form as protobuf: %v", err)
+	}
+	for name, form := range map[string]json.RawMessage{"older": older, "newer": newer} {
+		if strings.Contains(string(form), common.ExtensionV2Schema) {
+			t.Errorf("the %s form has both schemas of a type", name)
+		}
+	}
+	if !strings.Contains(string(newer), "oneOf") {
+		t.Error("the newer form knows no type of two kinds")
+	}
+}
+
+// A client that asks whether the server checks fields is told yes: so it sends
+// what it wants to write, and learns from the refusal which file to change.
+func TestChangesAreDescribedAsRefused(t *testing.T) {
+	s := serve(t, reportOf(load(t, "c1", files)))
+	for _, path := range []string{placementPath + "/clusterresourceplacements/{name}", "/apis/apps/v1/namespaces/{namespace}/deployments/{name}"} {
+		var doc spec3.OpenAPI
+		s.get("/openapi/v3"+strings.Join(strings.Split(path, "/")[:4], "/"), &doc)
+		patch := doc.Paths.Paths[path].Patch
+		if patch == nil || patch.Responses.StatusCodeResponses[http.StatusMethodNotAllowed] == nil ||
+			!slices.ContainsFunc(patch.Parameters, func(p *spec3.Parameter) bool { return p.Name == "fieldValidation" && p.In == "query" }) {
+			t.Errorf("a change of %s: %+v", path, patch)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,13 +27,13 @@ func (a *API) refuse(s *storage, info *request.RequestInfo, w http.ResponseWrite
 	}
 	resource := s.kind.resource(s.version).GroupResource()
 	err := apierrors.NewMethodNotSupported(resource, info.Verb)
-	err.ErrStatus.Message = fmt.Sprintf("the hub is a Git repository, and this API only reads it: %s", a.instead(s, info.Namespace, name))
+	err.ErrStatus.Message = fmt.Sprintf("the hub is a Git repository, and this API only reads it: %s", a.instead(s, info.Verb, info.Namespace, name))
 	err.ErrStatus.Details.Name = name
 	a.fail(w, req, err)
 }
 
 // instead says what to do in Git.
-func (a *API) instead(s *storage, namespace, name string) string {
+func (a *API) instead(s *storage, verb, namespace, name string) string {
 	if !s.kind.namespaced {
 		namespace = ""
 	}
@@ -50,8 +51,12 @@ func (a *API) instead(s *storage, namespace, name string) string {
 	switch {
 	case s.kind.name == "Event":
 		return what + " are made by gitfleet itself"
-	case name == "":
+	case name == "" && verb == "create":
 		return fmt.Sprintf("add a file to it%s and commit", where)
+	case name == "":
+		return fmt.Sprintf("change the files of %s there%s and commit", what, where)
+	case strings.HasPrefix(verb, "delete"):
+		return fmt.Sprintf("%s is in no file there%s", what, where)
 	}
 	return fmt.Sprintf("%s is in no file there%s; add one and commit", what, where)
 }

@@ -2,6 +2,7 @@ package kubeapi
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -52,9 +53,12 @@ func (a *API) serveResource(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	s := &storage{a.store, k, info.APIVersion}
-	read := info.Verb == "get" || info.Verb == "list" || info.Verb == "watch"
 	switch {
-	case !read:
+	case k.name == "SelfSubjectAccessReview" && info.Verb == "create":
+		a.review(c, w, req)
+	case k.verbs != nil:
+		a.fail(w, req, apierrors.NewMethodNotSupported(gvr.GroupResource(), info.Verb))
+	case !slices.Contains(readVerbs, info.Verb):
 		a.refuse(s, info, w, req)
 	case info.Subresource != "" && info.Subresource != "status":
 		a.fail(w, req, apierrors.NewNotFound(gvr.GroupResource(), info.Name+"/"+info.Subresource))

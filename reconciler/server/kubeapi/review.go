@@ -1,0 +1,97 @@
+package kubeapi
+
+import (
+	"cmp"
+	"io"
+	"net/http"
+	"slices"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/handlers/negotiation"
+	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
+	"k8s.io/apiserver/pkg/endpoints/request"
+)
+
+// reviews are what "kubectl auth can-i" creates, and dashboards before they show
+// anything: a question in the form of an object, which is kept nowhere.
+var reviews = schema.GroupResource{Group: authorizationv1.GroupName, Resource: "selfsubjectaccessreviews"}
+
+func reviewKind() *kind {
+	return &kind{
+		group: reviews.Group, name: "SelfSubjectAccessReview", plural: reviews.Resource, singular: "selfsubjectaccessreview",
+		versions: []string{"v1"}, verbs: []string{"create"},
+	}
+}
+
+// reviewCodecs read and write reviews in every form that clients use.
+var reviewCodecs = func() serializer.CodecFactory {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(authorizationv1.AddToScheme(scheme))
+	return serializer.NewCodecFactory(scheme)
+}()
+
+// review answers whether somebody may do what they ask about.
+func (a *API) review(c *catalog, w http.ResponseWriter, req *http.Request) {
+	raw, err := io.ReadAll(io.LimitReader(req.Body, largest))
+	if err != nil {
+		a.fail(w, req, apierrors.NewBadRequest(err.Error()))
+		return
+	}
+	kind := authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview")
+	object, _, err := reviewCodecs.UniversalDeserializer().Decode(raw, &kind, nil)
+	review, ok := object.(*authorizationv1.SelfSubjectAccessReview)
+	if err != nil || !ok {
+		a.fail(w, req, apierrors.NewBadRequest("the body is no SelfSubjectAccessReview"))
+		return
+	}
+	review.Status = authorizationv1.SubjectAccessReviewStatus{Reason: a.objection(c, review.Spec, req)}
+	review.Status.Allowed = review.Status.Reason == ""
+	responsewriters.WriteObjectNegotiated(reviewCodecs, negotiation.DefaultEndpointRestrictions, kind.GroupVersion(), w, req, http.StatusCreated, review, false)
+}
+
+// objection is why somebody may not do what they ask about; empty if they may.
+func (a *API) objection(c *catalog, asked authorizationv1.SelfSubjectAccessReviewSpec, req *http.Request) string {
+	of := authorizer.AttributesRecord{}
+	of.User, _ = request.UserFrom(req.Context())
+	switch r, n := asked.ResourceAttributes, asked.NonResourceAttributes; {
+	case r != nil:
+		if !c.has(r.Group, r.Version, r.Resource) {
+			return "the hub has no such resource"
+		}
+		of.ResourceRequest, of.Verb, of.Namespace, of.Name = true, r.Verb, r.Namespace, r.Name
+		of.APIGroup, of.APIVersion, of.Resource, of.Subresource = r.Group, r.Version, r.Resource, r.Subresource
+	case n != nil:
+		of.Verb, of.Path = n.Verb, n.Path
+	default:
+		return "nothing is asked"
+	}
+	if !slices.Contains(readVerbs, of.Verb) {
+		return "the hub is a Git repository, and this API only reads it"
+	}
+	if a.may == nil {
+		return ""
+	}
+	decision, why, err := a.may.Authorize(req.Context(), of)
+	switch {
+	case err != nil:
+		return err.Error()
+	case decision != authorizer.DecisionAllow:
+		return cmp.Or(why, "nobody allows it")
+	}
+	return ""
+}
+
+// has reports whether a resource is served, in whatever version if none is
+// named; "*" is every resource.
+func (c *catalog) has(group, version, resource string) bool {
+	return resource == "*" || slices.ContainsFunc(c.kinds, func(k *kind) bool {
+		return k.plural == resource && (k.group == group || group == "*") &&
+			(version == "" || version == "*" || slices.Contains(k.versions, version))
+	})
+}
