@@ -60,6 +60,7 @@ func open(t *testing.T, d *daemon) *terminal {
 	home := t.TempDir()
 	return &terminal{t, []string{
 		"PATH=" + dir + ":" + os.Getenv("PATH"), "HOME=" + home, "KUBECONFIG=" + d.kubeconfig(), "KUBECACHEDIR=" + home, "TZ=UTC",
+		"TMPDIR=" + home, "KUBE_EDITOR=sed -i s/PickAll/PickN/",
 	}}
 }
 
@@ -68,7 +69,7 @@ func (r *terminal) command(ctx context.Context, line string) *exec.Cmd {
 	if strings.Contains(line, "|") {
 		cmd = exec.CommandContext(ctx, "sh", "-c", line)
 	}
-	cmd.Env = r.env
+	cmd.Env, cmd.Dir = r.env, "testdata"
 	return cmd
 }
 
@@ -79,6 +80,7 @@ var changing = []struct {
 }{
 	{regexp.MustCompile(`(Resource Version: +)\d+`), "${1}N"},
 	{regexp.MustCompile(`(Creation Timestamp: +)\S+`), "${1}T"},
+	{regexp.MustCompile(`/\S+/kubectl-edit-\d+.yaml`), "/tmp/FILE"},
 	{regexp.MustCompile(` +\n`), "\n"},
 }
 
