@@ -71,10 +71,7 @@ func TestAsking(t *testing.T) {
 // remembering is a daemon with a history.
 func remembering(t *testing.T, entries ...history.Entry) string {
 	t.Helper()
-	r, err := history.Open(history.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := history.Open(history.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
 	ctx, cancel := context.WithCancel(context.Background())
 	r.Add(entries...)
 	cancel()

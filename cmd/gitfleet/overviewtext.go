@@ -241,7 +241,7 @@ func (t *teller) members(m overviewMembers) {
 		if !c.Since.IsZero() {
 			text = "for " + t.span(c.Since) + ": " + c.Reason
 		}
-		t.note(yellow, c.Name+" not ready ", text, 2)
+		t.note(yellow, c.Name+" not ready ", text, 3)
 	})
 }
 

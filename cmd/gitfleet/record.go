@@ -26,17 +26,14 @@ func (h *HistoryConfig) settings() []setting {
 const leastHistory = 64 << 10
 
 // record opens the record of what happened, and has the server answer from it.
-func (c Config) record(srv *server.Server, registry *prometheus.Registry, log *slog.Logger) (*history.Record, error) {
+func (c Config) record(srv *server.Server, registry *prometheus.Registry, log *slog.Logger) *history.Record {
 	metrics := history.NewMetrics()
-	r, err := history.Open(history.Config{
+	r := history.Open(history.Config{
 		Dir: filepath.Join(c.StateDir, "history"), MaxSize: int64(c.History.MaxSize), Log: log, Metrics: metrics,
 	})
-	if err != nil {
-		return nil, err
-	}
 	registry.MustRegister(metrics.Collectors()...)
 	srv.Mount("GET /history", server.History(r))
-	return r, nil
+	return r
 }
 
 // recording runs a record. What is returned ends it, after everybody who has

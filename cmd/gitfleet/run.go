@@ -116,8 +116,7 @@ func (c Config) answer(ctx context.Context, repo *gitsource.Repo, store ledger.A
 	if err := c.Webhook.mount(srv, repo, c.git(log).Ref.Follows, registry, log); err != nil {
 		return nil, nil, nil, err
 	}
-	record, err := c.record(srv, registry, log)
-	return srv, publish, record, err
+	return srv, publish, c.record(srv, registry, log), nil
 }
 
 // onTrouble calls notice after each poll that fails and after the first that

@@ -32,10 +32,7 @@ type desk struct {
 func open(t *testing.T, dir string, most int64) *desk {
 	t.Helper()
 	d := &desk{dir: dir}
-	r, err := Open(Config{Dir: dir, MaxSize: most, Log: slog.New(slog.NewTextHandler(&d.log, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := Open(Config{Dir: dir, MaxSize: most, Log: slog.New(slog.NewTextHandler(&d.log, nil))})
 	d.Record = r
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -145,10 +142,7 @@ func TestARecordIsBounded(t *testing.T) {
 		most := int64(rapid.IntRange(2_000, 6_000).Draw(rt, "most"))
 		n := 0
 		for range rapid.IntRange(1, 3).Draw(rt, "processes") {
-			s, err := openSegments(dir, most)
-			if err != nil {
-				rt.Fatal(err)
-			}
+			s := &segments{dir: dir, most: most}
 			for range rapid.IntRange(0, 15).Draw(rt, "batches") {
 				more := rapid.IntRange(1, 10).Draw(rt, "entries")
 				if err := s.append(encode(numbered(n, n+more))); err != nil {
@@ -161,8 +155,8 @@ func TestARecordIsBounded(t *testing.T) {
 			}
 			s.close()
 		}
-		s, err := openSegments(dir, most)
-		if err != nil {
+		s := &segments{dir: dir, most: most}
+		if err := s.open(); err != nil {
 			rt.Fatal(err)
 		}
 		defer s.close()
@@ -196,10 +190,7 @@ func sizeOf(t *rapid.T, dir string) (sum int64) {
 // Add never waits: what is too much is dropped, objects first, counted, and told
 // of where it is missing.
 func TestTooMuchIsDroppedAndTold(t *testing.T) {
-	r, err := Open(Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := Open(Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
 	for range mostObjectsWaiting + 5 {
 		r.Add(Entry{Time: noon, Kind: Object})
 	}
@@ -224,17 +215,17 @@ func TestTooMuchIsDroppedAndTold(t *testing.T) {
 // the record says how many are missing.
 func TestADiskThatRefuses(t *testing.T) {
 	d := &desk{}
-	r, err := Open(Config{Dir: t.TempDir(), Log: slog.New(slog.NewTextHandler(&d.log, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := Open(Config{Dir: t.TempDir(), Log: slog.New(slog.NewTextHandler(&d.log, nil))})
 	r.Add(numbered(0, 2)...)
 	r.write()
 	good := r.segments.last
+	var err error
 	if r.segments.last, err = os.Open(good.Name()); err != nil { // it can only be read
 		t.Fatal(err)
 	}
-	r.Add(numbered(2, 5)...)
+	r.Add(numbered(2, 4)...)
+	r.write()
+	r.Add(numbered(4, 5)...)
 	r.write()
 	r.segments.last.Close()
 	r.segments.last = good
@@ -244,7 +235,7 @@ func TestADiskThatRefuses(t *testing.T) {
 	if len(got) != 4 || got[2].Subject != "5" || got[3].Kind != Gap || !strings.HasPrefix(got[3].Message, "3 ") {
 		t.Errorf("it tells %+v", got)
 	}
-	if n := counted(t, r.cfg.Metrics.Dropped); n != 3 || !strings.Contains(d.log.String(), "the history cannot be written") {
+	if n := counted(t, r.cfg.Metrics.Dropped); n != 3 || strings.Count(d.log.String(), "the history cannot be written") != 1 {
 		t.Errorf("%v dropped; log: %s", n, &d.log)
 	}
 }
@@ -319,12 +310,51 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
-// One that cannot be opened says where.
+// A directory that cannot be used is complained of once, and no reason to end:
+// when it can be, the record begins, and says what is missing.
 func TestADirectoryThatCannotBe(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "file")
-	os.WriteFile(file, nil, 0o600)
-	if _, err := Open(Config{Dir: file}); err == nil || !strings.Contains(err.Error(), "open the history") || !strings.Contains(err.Error(), file) {
-		t.Errorf("got %v", err)
+	d := &desk{dir: filepath.Join(t.TempDir(), "history")}
+	os.WriteFile(d.dir, nil, 0o600) // where the directory should be
+	r := Open(Config{Dir: d.dir, Log: slog.New(slog.NewTextHandler(&d.log, nil))})
+	r.Add(numbered(0, 2)...)
+	r.write()
+	if err := r.Read(t.Context(), Filter{}, nil); err == nil || !strings.Contains(err.Error(), d.dir) {
+		t.Errorf("reading says %v", err)
+	}
+	os.Remove(d.dir)
+	r.Add(numbered(2, 3)...)
+	r.write()
+	r.complain(r.segments.sync())
+	got := told(t, r, Filter{})
+	if len(got) != 2 || got[0].Subject != "2" || got[1].Kind != Gap || !strings.HasPrefix(got[1].Message, "2 ") {
+		t.Errorf("it tells %+v", got)
+	}
+	if text := d.log.String(); strings.Count(text, "cannot be written") != 1 || strings.Count(text, "can be written again") != 1 {
+		t.Errorf("log: %s", text)
+	}
+}
+
+// Where no new segment can be begun, the last stays, and goes on when one can.
+func TestASegmentThatCannotBeBegun(t *testing.T) {
+	dir := t.TempDir()
+	r := Open(Config{Dir: dir, MaxSize: 800, Log: slog.New(slog.DiscardHandler)})
+	inTheWay := filepath.Join(dir, "00000002.jsonl")
+	if err := os.Mkdir(inTheWay, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 4 {
+		r.Add(numbered(i, i+1)...)
+		r.write()
+	}
+	before := subjects(told(t, r, Filter{Kind: Commit}))
+	os.Remove(inTheWay)
+	r.Add(numbered(4, 5)...)
+	r.write()
+	if got := subjects(told(t, r, Filter{Kind: Commit})); got != before+" 4" {
+		t.Errorf("before it told %q, after %q", before, got)
+	}
+	if got := told(t, r, Filter{Kind: Gap}); len(got) != 1 {
+		t.Errorf("gaps: %+v", got)
 	}
 }
 

@@ -18,7 +18,11 @@ func (r *Record) Read(ctx context.Context, f Filter, each func(Entry) error) err
 	if f.Newest > 0 {
 		return r.newest(ctx, f, each)
 	}
-	for _, s := range r.segments.list() {
+	all, err := r.segments.list()
+	if err != nil {
+		return err
+	}
+	for _, s := range all {
 		if err := r.segments.read(ctx, s, f, each); err != nil {
 			return err
 		}

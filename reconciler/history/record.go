@@ -67,22 +67,22 @@ type Record struct {
 	dropped int // since it was last told
 
 	segments *segments // only Run writes
+	trouble  string    // what was last complained of; empty if that is over
 }
 
 // Open opens the record in a directory. What a crash left half written at its
-// end is cut off.
-func Open(cfg Config) (*Record, error) {
+// end is cut off. A directory that cannot be used is logged, and tried again
+// with every entry: what has no use for a history must not end for want of one.
+func Open(cfg Config) *Record {
 	if cfg.MaxSize == 0 {
 		cfg.MaxSize = 64 << 20
 	}
 	if cfg.Metrics == nil {
 		cfg.Metrics = NewMetrics()
 	}
-	s, err := openSegments(cfg.Dir, cfg.MaxSize)
-	if err != nil {
-		return nil, fmt.Errorf("open the history: %w", err)
-	}
-	return &Record{cfg: cfg, wake: make(chan struct{}, 1), segments: s}, nil
+	r := &Record{cfg: cfg, wake: make(chan struct{}, 1), segments: &segments{dir: cfg.Dir, most: cfg.MaxSize}}
+	r.complain(r.segments.open())
+	return r
 }
 
 // Add has entries written, in this order. It never blocks: if too many wait, new
@@ -185,8 +185,15 @@ func encode(entries []Entry) []byte {
 	return b.Bytes()
 }
 
+// complain logs trouble when it begins or is another, and when it is over: a full
+// disk is not to be filled with complaints.
 func (r *Record) complain(err error) {
-	if err != nil {
+	switch {
+	case err != nil && err.Error() != r.trouble:
 		r.cfg.Log.Warn("the history cannot be written; everything else goes on", "err", err)
+		r.trouble = err.Error()
+	case err == nil && r.trouble != "":
+		r.cfg.Log.Info("the history can be written again")
+		r.trouble = ""
 	}
 }

@@ -21,9 +21,10 @@ type segments struct {
 	dir  string
 	most int64 // bytes of all
 
-	mu    sync.Mutex // of what follows
-	sizes []segment  // the oldest first
-	last  *os.File
+	mu     sync.Mutex // of what follows
+	sizes  []segment  // the oldest first
+	last   *os.File   // nil as long as the directory cannot be used
+	closed error      // why, then
 }
 
 type segment struct {
@@ -35,31 +36,42 @@ func (s *segments) path(number int) string {
 	return filepath.Join(s.dir, fmt.Sprintf("%08d.jsonl", number))
 }
 
-func openSegments(dir string, most int64) (*segments, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
+// open finds the segments there are, and begins to write after the last.
+// Whoever asks holds the lock.
+func (s *segments) open() error {
+	if s.last != nil {
+		return nil
 	}
-	s := &segments{dir: dir, most: most}
-	files, err := os.ReadDir(dir)
+	s.sizes = nil
+	if s.closed = s.find(); s.closed == nil && len(s.sizes) == 0 {
+		s.closed = s.begin()
+	} else if s.closed == nil {
+		s.closed = s.resume()
+	}
+	return s.closed
+}
+
+func (s *segments) find() error {
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		return err
+	}
+	files, err := os.ReadDir(s.dir)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, f := range files {
 		var number int
-		if _, err := fmt.Sscanf(f.Name(), "%08d.jsonl", &number); err != nil || s.path(number) != filepath.Join(dir, f.Name()) {
+		if _, err := fmt.Sscanf(f.Name(), "%08d.jsonl", &number); err != nil || s.path(number) != filepath.Join(s.dir, f.Name()) {
 			continue // not ours
 		}
 		info, err := f.Info()
 		if err != nil {
-			return nil, err
+			return err
 		}
 		s.sizes = append(s.sizes, segment{number, info.Size()})
 	}
 	slices.SortFunc(s.sizes, func(a, b segment) int { return a.number - b.number })
-	if len(s.sizes) == 0 {
-		return s, s.begin()
-	}
-	return s, s.resume()
+	return nil
 }
 
 // resume opens the last segment, without what was half written.
@@ -117,6 +129,9 @@ func (s *segments) begin() error {
 func (s *segments) append(lines []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err := s.open(); err != nil {
+		return err
+	}
 	for len(lines) > 0 {
 		at := &s.sizes[len(s.sizes)-1]
 		if at.size >= s.most/share {
@@ -146,10 +161,14 @@ func upTo(lines []byte, room int64) []byte {
 	return lines[:int(room)+bytes.IndexByte(lines[room:], '\n')+1]
 }
 
-// turn begins a new segment after the last.
+// turn begins a new segment after the last, which stays the last if there can be
+// no other.
 func (s *segments) turn() error {
-	err := errors.Join(s.last.Sync(), s.last.Close())
-	return errors.Join(err, s.begin())
+	full := s.last
+	if err := s.begin(); err != nil {
+		return err
+	}
+	return errors.Join(full.Sync(), full.Close())
 }
 
 // trim removes the oldest segments until the others fit.
@@ -171,18 +190,24 @@ func (s *segments) trim() error {
 func (s *segments) sync() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.last == nil {
+		return s.closed
+	}
 	return s.last.Sync()
 }
 
 func (s *segments) close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.last == nil {
+		return nil
+	}
 	return errors.Join(s.last.Sync(), s.last.Close())
 }
 
 // list returns the segments there are, the oldest first.
-func (s *segments) list() []segment {
+func (s *segments) list() ([]segment, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.sizes)
+	return slices.Clone(s.sizes), s.closed
 }
