@@ -50,6 +50,11 @@ type terminal struct {
 
 func open(t *testing.T, d *daemon) *terminal {
 	t.Helper()
+	return openAt(t, d.kubeconfig())
+}
+
+func openAt(t *testing.T, kubeconfig string) *terminal {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("builds kubectl")
 	}
@@ -59,7 +64,7 @@ func open(t *testing.T, d *daemon) *terminal {
 	}
 	home := t.TempDir()
 	return &terminal{t, []string{
-		"PATH=" + dir + ":" + os.Getenv("PATH"), "HOME=" + home, "KUBECONFIG=" + d.kubeconfig(), "KUBECACHEDIR=" + home, "TZ=UTC",
+		"PATH=" + dir + ":" + os.Getenv("PATH"), "HOME=" + home, "KUBECONFIG=" + kubeconfig, "KUBECACHEDIR=" + home, "TZ=UTC",
 		"TMPDIR=" + home, "KUBE_EDITOR=sed -i s/PickAll/PickN/",
 	}}
 }

@@ -1,0 +1,278 @@
+package reading
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/rest"
+
+	"github.com/gitfleet/gitfleet/reconciler/history"
+	"github.com/gitfleet/gitfleet/test/checkout"
+	"github.com/gitfleet/gitfleet/test/githttp"
+	"github.com/gitfleet/gitfleet/test/process"
+)
+
+// A program is the built gitfleet, as its users run it, with a repository on a
+// Git server. It has no cluster: reading needs none.
+type program struct {
+	t       *testing.T
+	repo    githttp.Scratch
+	address string
+	args    []string
+	log     *os.File
+	running *process.Process
+}
+
+// gitfleet builds the program, once.
+var gitfleet = sync.OnceValues(func() (string, error) {
+	path, err := filepath.Abs("../../build/reading/gitfleet")
+	if err != nil {
+		return "", err
+	}
+	root, err := checkout.Root()
+	if err != nil {
+		return "", err
+	}
+	return path, checkout.Build(context.Background(), root, nil, path, "./cmd/gitfleet")
+})
+
+func newProgram(t *testing.T) *program {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("builds gitfleet")
+	}
+	dir := t.TempDir()
+	kubeconfigs := filepath.Join(dir, "kubeconfigs")
+	if err := os.Mkdir(kubeconfigs, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	log, err := os.Create(filepath.Join(dir, "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			text, _ := os.ReadFile(log.Name())
+			t.Logf("log of the daemon:\n%s", text[max(0, len(text)-8<<10):])
+		}
+	})
+	git := githttp.Serve(t, githttp.Config{})
+	p := &program{t: t, repo: git.Repo(t, "hub.git"), address: freeAddress(t), log: log}
+	p.args = []string{
+		"run", "--url", git.URL("hub.git"), "--allow-http", "--branch", "main", "--interval", "1s",
+		"--state-dir", filepath.Join(dir, "state"), "--kubeconfig-dir", kubeconfigs, "--listen", p.address,
+	}
+	return p
+}
+
+// freeAddress finds an address that nobody takes while a daemon restarts: its
+// port is not one of those that outgoing connections get.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	for port := 20000 + os.Getpid()%5000; port < 30000; port++ {
+		address := fmt.Sprintf("127.0.0.1:%d", port)
+		if l, err := net.Listen("tcp", address); err == nil {
+			l.Close()
+			return address
+		}
+	}
+	t.Fatal("no port between 20000 and 30000 is free")
+	return ""
+}
+
+func (p *program) start() {
+	p.t.Helper()
+	path, err := gitfleet()
+	if err == nil {
+		p.running, err = process.Start(p.log, append([]string{path}, p.args...)...)
+	}
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(p.stop)
+}
+
+// stop ends the daemon as a person does.
+func (p *program) stop() {
+	p.t.Helper()
+	if p.running == nil {
+		return
+	}
+	if err := p.running.Stop(); err != nil {
+		p.t.Errorf("the daemon ended with %v", err)
+	}
+	p.running = nil
+}
+
+// commit commits the placement web in some way, with content that is in no
+// commit before, and waits until that is in force.
+func (p *program) commit(policy, value string) string {
+	p.t.Helper()
+	hash := p.repo.Commit(p.t, "main", map[string]string{
+		"web.yaml": "apiVersion: v1\nkind: Namespace\nmetadata: {name: web, labels: {value: " + value + "}}\n",
+		"placements/web.yaml": "apiVersion: placement.kubernetes-fleet.io/v1beta1\nkind: ClusterResourcePlacement\nmetadata: {name: web}\nspec:\n" +
+			"  resourceSelectors: [{group: \"\", version: v1, kind: Namespace, name: web}]\n  policy: " + policy + "\n",
+	})
+	p.inForce(hash)
+	return hash
+}
+
+func (p *program) inForce(hash string) {
+	p.t.Helper()
+	p.eventually("in force: "+hash, func() bool {
+		resp, err := http.Get("http://" + p.address + "/report")
+		if err != nil {
+			return false
+		}
+		defer resp.Body.Close()
+		var r struct {
+			Source struct{ InForce struct{ Hash string } }
+		}
+		return json.NewDecoder(resp.Body).Decode(&r) == nil && r.Source.InForce.Hash == hash
+	})
+}
+
+func (p *program) eventually(what string, ok func() bool) {
+	p.t.Helper()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if ok() {
+			return
+		}
+	}
+	p.t.Fatalf("not %s", what)
+}
+
+// cli runs a command of gitfleet against the daemon.
+func (p *program) cli(line string) (out string, code int) {
+	p.t.Helper()
+	path, err := gitfleet()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	cmd := exec.CommandContext(p.t.Context(), path, strings.Fields(line)...)
+	cmd.Env = append(os.Environ(), "GITFLEET_SERVER=http://"+p.address)
+	text, _ := cmd.CombinedOutput()
+	return string(text), cmd.ProcessState.ExitCode()
+}
+
+const (
+	pickAll = "{placementType: PickAll}"
+	pickOne = "{placementType: PickN, numberOfClusters: 1}"
+)
+
+// Whoever reads from the built daemon reads on when it is restarted: kubectl with
+// the kubeconfig that gitfleet writes, and an informer, which is told that it has
+// to list again.
+func TestReadingFromTheProgram(t *testing.T) {
+	p := newProgram(t)
+	p.start()
+	p.commit(pickAll, "one")
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if out, code := p.cli("kubeconfig -o " + kubeconfig); code != 0 {
+		t.Fatalf("gitfleet kubeconfig: %d %s", code, out)
+	}
+	kubectl := openAt(t, kubeconfig)
+	want := func(line, want string) {
+		t.Helper()
+		if got := kubectl.run(line); got != want {
+			t.Errorf("$ %s\n%s\nwant:\n%s", line, got, want)
+		}
+	}
+	generation := `kubectl get crp web -o jsonpath='{.metadata.generation} {.spec.policy.placementType}'`
+	want(generation, "1 PickAll")
+
+	client, err := dynamic.NewForConfig(&rest.Config{Host: "http://" + p.address, QPS: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := client.Resource(crp).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	informer := dynamicinformer.NewDynamicSharedInformerFactory(client, 0).ForResource(crp).Informer()
+	ended := make(chan struct{})
+	go func() { defer close(ended); informer.RunWithContext(ctx) }()
+	defer func() { cancel(); <-ended }()
+	p.eventually("listed", func() bool { return has(informer.GetStore(), map[string]int64{"web": 1}) })
+	p.commit(pickOne, "one")
+	p.eventually("told of a change", func() bool { return has(informer.GetStore(), map[string]int64{"web": 2}) })
+
+	p.stop()
+	p.start()
+	p.commit(pickAll, "two")
+	p.eventually("told of a change after a restart", func() bool { return has(informer.GetStore(), map[string]int64{"web": 3}) })
+	want(generation, "3 PickAll")
+	w, err := client.Resource(crp).Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
+	if err == nil {
+		e := <-w.ResultChan()
+		w.Stop()
+		err = apierrors.FromObject(e.Object)
+	}
+	if !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
+		t.Errorf("a version from before the restart: %v", err)
+	}
+}
+
+// The history has what two commits did, also when the daemon was restarted in
+// between, and can be exported whole.
+func TestTheHistoryOutlivesTheProgram(t *testing.T) {
+	p := newProgram(t)
+	p.start()
+	first := p.commit(pickAll, "one")
+	p.stop()
+	p.start()
+	second := p.commit(pickAll, "two")
+	p.stop()
+	p.start()
+	p.inForce(second)
+
+	out, code := p.cli("history crp/web -o json")
+	var revisions []struct{ Revision, Commit string }
+	if err := json.Unmarshal([]byte(out), &revisions); err != nil || code != 0 || len(revisions) != 2 ||
+		revisions[0].Commit != second || revisions[1].Commit != first || revisions[0].Revision != "1" {
+		t.Errorf("the revisions: %d %s", code, out)
+	}
+	out, code = p.cli("history --export")
+	var told []string
+	for line := range strings.Lines(out) {
+		var e history.Entry
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		if e.Kind == history.Commit || e.Kind == history.Placement {
+			told = append(told, fmt.Sprintf("%s %s", e.Event, e.Commit))
+		}
+	}
+	want := []string{"inForce " + first, "revised " + first, "inForce " + second, "revised " + second}
+	if slices.Sort(told); code != 0 || !slices.Equal(told, slices.Sorted(slices.Values(want))) {
+		t.Errorf("exported: %d %q", code, told)
+	}
+	for _, test := range []struct {
+		commit, says string
+		code         int
+	}{
+		{second, "crp/web: 0/0", 1},
+		{first, "crp/web: 0/0", 1}, // in force below the second
+		{strings.Repeat("0", 40), "is not in force yet", 1},
+	} {
+		if out, code := p.cli("wait crp/web --for=applied --timeout 1ms --commit " + test.commit); code != test.code || !strings.Contains(out, test.says) {
+			t.Errorf("wait for %s: %d %s", test.commit, code, out)
+		}
+	}
+}
