@@ -44,7 +44,7 @@ var eventColumns = []column{
 		return strings.ToLower(e.Kind) + "/" + e.Name
 	}),
 	eventColumn("Source", "Who tells.", 1, func(e *status.Event) string { return component }),
-	eventColumn("Message", "What happened.", 0, func(e *status.Event) string { return e.Message }),
+	eventColumn("Message", "What happened.", 0, worded),
 	eventColumn("First Seen", "Time since it first happened.", 1, func(e *status.Event) string {
 		return metatable.ConvertToHumanReadableDateType(metav1.NewTime(e.First))
 	}),
@@ -59,6 +59,15 @@ func eventColumn(name, description string, priority int32, cell func(*status.Eve
 		}
 		return ""
 	})
+}
+
+// worded is the message of an event, with the cluster it happened on: an Event has
+// no other place for that.
+func worded(e *status.Event) string {
+	if e.Cluster == "" || e.Kind == "MemberCluster" || strings.Contains(e.Message, strconv.Quote(e.Cluster)) {
+		return e.Message
+	}
+	return e.Cluster + ": " + e.Message
 }
 
 // happened is an event, in one of its two kinds.
@@ -117,7 +126,7 @@ func (e happened) fields(about, from string, r corev1.ObjectReference) fields.Se
 
 func (e happened) v1(kind metav1.TypeMeta, meta metav1.ObjectMeta, about corev1.ObjectReference) *corev1.Event {
 	return &corev1.Event{
-		TypeMeta: kind, ObjectMeta: meta, InvolvedObject: about, Reason: e.Reason, Message: e.Message, Type: e.Type,
+		TypeMeta: kind, ObjectMeta: meta, InvolvedObject: about, Reason: e.Reason, Message: worded(e.Event), Type: e.Type,
 		Source: corev1.EventSource{Component: component}, Count: e.Count,
 		FirstTimestamp: metav1.NewTime(e.Event.First), LastTimestamp: metav1.NewTime(e.Last),
 		ReportingController: component,
@@ -126,7 +135,7 @@ func (e happened) v1(kind metav1.TypeMeta, meta metav1.ObjectMeta, about corev1.
 
 func (e happened) events(kind metav1.TypeMeta, meta metav1.ObjectMeta, about corev1.ObjectReference) *eventsv1.Event {
 	return &eventsv1.Event{
-		TypeMeta: kind, ObjectMeta: meta, Regarding: about, Reason: e.Reason, Note: e.Message, Type: e.Type,
+		TypeMeta: kind, ObjectMeta: meta, Regarding: about, Reason: e.Reason, Note: worded(e.Event), Type: e.Type,
 		EventTime: metav1.NewMicroTime(e.Event.First), ReportingController: component, ReportingInstance: component, Action: e.Reason,
 		DeprecatedSource: corev1.EventSource{Component: component}, DeprecatedCount: e.Count,
 		DeprecatedFirstTimestamp: metav1.NewTime(e.Event.First), DeprecatedLastTimestamp: metav1.NewTime(e.Last),

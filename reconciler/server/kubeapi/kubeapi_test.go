@@ -247,6 +247,44 @@ func TestDiscoveryFollowsTheCommit(t *testing.T) {
 	}
 }
 
+// Who sorts by a field, or shows everything in tables of their own, asks for
+// tables with the objects in them.
+func TestTablesMayHaveWholeObjects(t *testing.T) {
+	s := serve(t, reportOf(load(t, "c1", files), crpOf("web", 3)))
+	for _, path := range []string{placementPath + "/clusterresourceplacements", "/apis/apps/v1/namespaces/web/deployments/web"} {
+		code, text := s.ask("GET", path+"?includeObject=Object", "application/json;as=Table;v=v1;g=meta.k8s.io", "")
+		var table struct {
+			Rows []struct {
+				Object struct {
+					Kind     string
+					Metadata metav1.ObjectMeta
+					Spec     map[string]any
+				}
+			}
+		}
+		if err := json.Unmarshal([]byte(text), &table); err != nil || code != http.StatusOK || len(table.Rows) != 1 {
+			t.Fatalf("%s: %d %v %s", path, code, err, text)
+		}
+		if o := table.Rows[0].Object; o.Kind == "" || o.Metadata.Name != "web" || o.Metadata.ResourceVersion == "" || len(o.Spec) == 0 {
+			t.Errorf("%s: %s", path, text)
+		}
+	}
+}
+
+// An event on a cluster says on which.
+func TestEventsNameTheirCluster(t *testing.T) {
+	for want, e := range map[string]status.Event{
+		"all is well":                 {Kind: "ClusterResourcePlacement", Message: "all is well"},
+		"east: all is well":           {Kind: "ClusterResourcePlacement", Cluster: "east", Message: "all is well"},
+		`scheduled to "east"`:         {Kind: "ClusterResourcePlacement", Cluster: "east", Message: `scheduled to "east"`},
+		"the cluster does not answer": {Kind: "MemberCluster", Cluster: "east", Message: "the cluster does not answer"},
+	} {
+		if got := worded(&e); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 func TestSelectors(t *testing.T) {
 	s := serve(t, reportOf(nil, crpOf("api", 1), crpOf("web", 1)))
 	for query, want := range map[string]string{

@@ -68,6 +68,10 @@ func (o *Object) JSON() ([]byte, error) {
 	return o.encoded, err
 }
 
+// MarshalJSON implements json.Marshaler: rows of a table have whole objects in
+// them, if somebody asks for that.
+func (o *Object) MarshalJSON() ([]byte, error) { return o.JSON() }
+
 // CacheEncode writes what encode writes. An event with the whole object in it is
 // written without encode, and without a copy of the object: a thousand watchers
 // share one.
