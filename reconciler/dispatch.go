@@ -118,7 +118,7 @@ func (r *Reconciler) part(ctx context.Context, name string) {
 		m = r.start(ctx, &hub.Cluster{MemberCluster: &api.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}})
 	}
 	if m.left == nil {
-		m.left, m.deadline = m.member.Leave(), time.Now().Add(parting)
+		m.left, m.deadline = m.member.Leave(), r.cfg.Now().Add(parting)
 		r.spawn(func() {
 			select {
 			case <-m.left:
@@ -131,7 +131,7 @@ func (r *Reconciler) part(ctx context.Context, name string) {
 	select {
 	case <-m.left:
 	default:
-		if time.Now().Before(m.deadline) {
+		if r.cfg.Now().Before(m.deadline) {
 			return
 		}
 		r.cfg.Log.Warn("cluster has left the fleet without giving up what it holds: it did not answer", "cluster", name)

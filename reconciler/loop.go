@@ -41,7 +41,7 @@ func (r *Reconciler) loop(ctx context.Context) {
 // turn takes what has happened, all of it, so that a burst is thought through
 // once, and returns how long it may take until the next.
 func (r *Reconciler) turn(ctx context.Context) time.Duration {
-	now := time.Now()
+	now := r.now()
 	if !r.take(now) && now.Before(r.due) {
 		return r.due.Sub(now)
 	}
@@ -49,6 +49,18 @@ func (r *Reconciler) turn(ctx context.Context) time.Duration {
 	r.due = now.Add(wait)
 	r.answer()
 	return wait
+}
+
+// now reads the clock. Once that was set back, what is remembered lies in the
+// future, and is told from the new time on.
+func (r *Reconciler) now() time.Time {
+	now := r.cfg.Now()
+	if back := r.last.Round(0).Sub(now.Round(0)); back > time.Second {
+		r.cfg.Log.Warn("the clock was set back", "by", back)
+		r.ledger.Rebase(now)
+	}
+	r.last = now
+	return now
 }
 
 // take takes in what has happened, and reports whether any of it is news.

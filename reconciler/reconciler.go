@@ -56,7 +56,7 @@ type Rememberer interface {
 	Recall(map[api.PlacementKey][]ledger.Drift)
 }
 
-// Config is what the loop is made of. All fields but Record must be set.
+// Config is what the loop is made of. All fields but Now and Record must be set.
 type Config struct {
 	Source Source
 	// Loader loads new commits, Past those that are still assigned somewhere;
@@ -70,6 +70,8 @@ type Config struct {
 	// MaxUnreachable is how many clusters that do not answer, or which share of
 	// those a placement wants, no rollout waits for; nil means all.
 	MaxUnreachable *intstr.IntOrString
+	// Now is what the clock says; nil means the one of this machine.
+	Now func() time.Time
 	// Told is called after members were told something new.
 	Told func()
 	// Publish takes each new report, which nobody changes afterwards.
@@ -97,8 +99,9 @@ type Reconciler struct {
 	decided []history.Entry
 	// acts are what persons did since the ledger was last saved.
 	acts []history.Entry
-	// due is when the next turn has to be, whatever happens.
-	due time.Time
+	// last is when the last turn was, due when the next has to be, whatever
+	// happens.
+	last, due time.Time
 
 	// works are what clusters were last told, stopped the clusters whose failed
 	// update stops a rollout.
@@ -125,6 +128,9 @@ func New(cfg Config) *Reconciler {
 	if cfg.Record == nil {
 		cfg.Record = func(...history.Entry) {}
 	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
 	return &Reconciler{
 		cfg: cfg, events: newEvents(), past: map[string]*hub.Snapshot{}, lost: map[string]error{},
 		memo: plan.NewMemo(), told: status.NewMemo(), members: map[string]*running{}, ending: map[string]<-chan struct{}{}, wanted: make(chan string, 1), asked: map[string]bool{},
@@ -138,7 +144,8 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	if r.ledger, err = r.cfg.Store.Load(); err != nil {
 		return err
 	}
-	r.fresh, r.started = r.ledger.Empty(), time.Now()
+	r.fresh, r.started = r.ledger.Empty(), r.cfg.Now()
+	r.ledger.Rebase(r.started)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer r.running.Wait()
 	defer cancel(nil)

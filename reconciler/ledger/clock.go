@@ -1,0 +1,83 @@
+package ledger
+
+import (
+	"slices"
+	"time"
+)
+
+// Rebase ties what is remembered to the clock as it is read now. It is called
+// once a ledger is loaded, and whenever the clock has been set back since.
+//
+// What lies in the future then, because a clock that was ahead wrote it down,
+// has happened just now, and in the order in which it happened: nothing that a
+// member says from now on is older than what is remembered. As of now how long
+// something has been so is counted by what has passed, and not by what the clock
+// shows, as long as now has a monotonic reading.
+func (l *Ledger) Rebase(now time.Time) {
+	b := basis{now: now}
+	l.eachTime(func(_ string, t time.Time) time.Time {
+		if t.After(now) {
+			b.ahead = append(b.ahead, t)
+		}
+		return t
+	})
+	slices.SortFunc(b.ahead, time.Time.Compare)
+	b.ahead = slices.CompactFunc(b.ahead, time.Time.Equal)
+	l.eachTime(func(key string, t time.Time) time.Time {
+		next := b.move(t)
+		if !next.Round(0).Equal(t.Round(0)) {
+			l.touch(key)
+		}
+		return next
+	})
+	for _, c := range l.clusters {
+		c.version = l.next()
+	}
+	for _, p := range l.placements {
+		p.version = l.next()
+	}
+}
+
+// A basis is a moment that times are told from.
+type basis struct {
+	now time.Time
+	// ahead are the times that lie after it, in order.
+	ahead []time.Time
+}
+
+func (b *basis) move(t time.Time) time.Time {
+	switch i, found := slices.BinarySearchFunc(b.ahead, t, time.Time.Compare); {
+	case t.IsZero():
+		return t
+	case found:
+		return b.now.Add(time.Duration(i + 1 - len(b.ahead)))
+	}
+	return b.now.Add(t.Sub(b.now))
+}
+
+// eachTime replaces the times that a decision may depend on, each with the key
+// of its record. Those that are only told stay as they were written down.
+func (l *Ledger) eachTime(move func(key string, t time.Time) time.Time) {
+	for name, old := range l.clusters {
+		c, key := *old, clusterKey(name)
+		for _, t := range []*time.Time{&c.At, &c.Since, &c.LastSeen, &c.Observed} {
+			*t = move(key, *t)
+		}
+		l.clusters[name] = &c
+	}
+	for key, old := range l.placements {
+		p := *old
+		p.Resumed = move(placementKey(key), p.Resumed)
+		l.placements[key] = &p
+		for cluster, old := range p.entries {
+			e, key := *old, entryKey(key, cluster)
+			e.Binding.AssignedAt = move(key, e.Binding.AssignedAt)
+			e.AvailableSince = move(key, e.AvailableSince)
+			if e.Seen != nil {
+				seen := *e.Seen
+				seen.At, e.Seen = move(key, seen.At), &seen
+			}
+			p.entries[cluster] = &e
+		}
+	}
+}

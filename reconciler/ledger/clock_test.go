@@ -1,0 +1,90 @@
+package ledger
+
+import (
+	"testing"
+	"time"
+
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+var ten = time.Date(2025, 3, 4, 10, 0, 0, 0, time.UTC)
+
+// restarted is a ledger with one placement on one cluster, as it is loaded after
+// all of this happened.
+func restarted(t *testing.T, assigned, said, resumed time.Time) (*Ledger, api.PlacementKey) {
+	t.Helper()
+	key, store, l := api.PlacementKey{Name: "web"}, Memory(), New()
+	l.Note(key, Placement{Resumed: resumed})
+	l.Bind(key, placement.Binding{Cluster: "east", Assigned: placement.Revision{Commit: "v1", Hash: "h1"}, AssignedAt: assigned})
+	l.Fold(ClusterSeen{Cluster: "east", At: said, Healthy: true})
+	l.Fold(WorkSeen{Cluster: "east", Placement: key, At: said, Revision: placement.Revision{Hash: "h1"}, Done: true})
+	if err := store.Save(l); err != nil {
+		t.Fatal(err)
+	}
+	l, err := store.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l, key
+}
+
+// A clock that was ahead when the ledger was saved must not make it deaf until
+// the clock gets there again.
+func TestWhatIsSaidAfterTheClockWasSetBackIsHeard(t *testing.T) {
+	l, key := restarted(t, ten, ten.Add(time.Second), time.Time{})
+	now := ten.Add(-2 * time.Hour)
+	l.Rebase(now)
+	if !l.Fold(ClusterSeen{Cluster: "east", At: now.Add(time.Second), Error: "no answer"}) || l.Cluster("east").Healthy {
+		t.Error("that the cluster does not answer is not heard")
+	}
+	if got := l.Cluster("east").Since; !got.Equal(now.Add(time.Second)) {
+		t.Errorf("it has not answered since %s, want %s", got, now.Add(time.Second))
+	}
+	l.Fold(WorkSeen{Cluster: "east", Placement: key, At: now.Add(time.Second), Revision: placement.Revision{Hash: "h1"}})
+	if e := l.Placement(key).Entry("east"); e.Seen.Done || e.Binding.AssignedAt.After(now) {
+		t.Errorf("what it says of web is not heard: %+v", e)
+	}
+}
+
+// What came after another still does, however far ahead the clock was: a word on
+// what was assigned before does not count for what was assigned since, and a
+// person's word for what came before it.
+func TestSettingTheClockBackKeepsTheOrderOfWhatHappened(t *testing.T) {
+	for name, test := range map[string]struct{ assigned, said, resumed time.Duration }{
+		"said before":    {2, 1, 3},
+		"said after":     {1, 2, 3},
+		"resumed before": {2, 3, 1},
+		"at once":        {1, 1, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			at := func(d time.Duration) time.Time { return ten.Add(d * time.Second) }
+			l, key := restarted(t, at(test.assigned), at(test.said), at(test.resumed))
+			now := ten.Add(-time.Hour)
+			l.Rebase(now)
+			p := l.Placement(key)
+			e := p.Entry("east")
+			if got, want := e.Seen.At.Compare(e.Binding.AssignedAt), at(test.said).Compare(at(test.assigned)); got != want {
+				t.Errorf("said and assigned compare as %d, want %d", got, want)
+			}
+			if got, want := p.Resumed.Compare(e.Binding.AssignedAt), at(test.resumed).Compare(at(test.assigned)); got != want {
+				t.Errorf("resumed and assigned compare as %d, want %d", got, want)
+			}
+			for _, got := range []time.Time{e.Seen.At, e.Binding.AssignedAt, p.Resumed} {
+				if got.After(now) || now.Sub(got) > time.Microsecond {
+					t.Errorf("%s is not just before %s", got, now)
+				}
+			}
+		})
+	}
+}
+
+// What was remembered in time stays as it is, and is not saved again.
+func TestRebasingChangesNothingThatLiesInThePast(t *testing.T) {
+	l, key := restarted(t, ten, ten.Add(time.Second), time.Time{})
+	l.Rebase(time.Now())
+	p := l.Placement(key)
+	if e := p.Entry("east"); !e.Binding.AssignedAt.Equal(ten) || !e.Seen.At.Equal(ten.Add(time.Second)) || !p.Resumed.IsZero() || len(l.dirty) > 0 {
+		t.Errorf("%+v, resumed at %s, to be saved: %v", e, p.Resumed, l.dirty)
+	}
+}
