@@ -73,7 +73,7 @@ func (a *agent) say(o ledger.Observation) { a.d.w.outbox = append(a.d.w.outbox, 
 // connect tries to reach the host for the first time.
 func (a *agent) connect() {
 	if a.down {
-		a.say(ledger.ClusterSeen{Cluster: a.name, At: time.Now(), Error: "no answer"})
+		a.say(ledger.ClusterSeen{Cluster: a.name, At: a.d.w.now(), Error: "no answer"})
 		a.after(5*time.Second, a.connect)
 		return
 	}
@@ -89,7 +89,7 @@ const probing = 4 * time.Minute
 // introduce says all that can be seen at a host.
 func (a *agent) introduce() {
 	o := ledger.ClusterSeen{
-		Cluster: a.name, At: time.Now(), Healthy: true, UID: "uid-" + a.name,
+		Cluster: a.name, At: a.d.w.now(), Healthy: true, UID: "uid-" + a.name,
 		Properties: map[string]string{}, Namespaces: []string{}, Holds: []ledger.Held{},
 	}
 	for _, key := range a.keys() {
@@ -109,13 +109,13 @@ func (a *agent) look() {
 	case !a.connected:
 	case a.down:
 		a.healthy = false
-		a.say(ledger.ClusterSeen{Cluster: a.name, At: time.Now(), Error: "no answer", UID: "uid-" + a.name})
+		a.say(ledger.ClusterSeen{Cluster: a.name, At: a.d.w.now(), Error: "no answer", UID: "uid-" + a.name})
 	case !a.healthy:
 		a.healthy = true
 		a.introduce()
 		a.work()
 	default:
-		a.say(ledger.ClusterSeen{Cluster: a.name, At: time.Now(), Healthy: true, Properties: map[string]string{}})
+		a.say(ledger.ClusterSeen{Cluster: a.name, At: a.d.w.now(), Healthy: true, Properties: map[string]string{}})
 	}
 }
 
@@ -361,7 +361,7 @@ func (a *agent) tell(works []work.Work) {
 
 func (a *agent) seen(w work.Work) (o ledger.WorkSeen, changes bool) {
 	now := time.Now()
-	o = ledger.WorkSeen{Cluster: a.name, Placement: w.Placement, At: now, Revision: w.Revision, Done: true, Total: len(w.Manifests)}
+	o = ledger.WorkSeen{Cluster: a.name, Placement: w.Placement, At: a.d.w.now(), Revision: w.Revision, Done: true, Total: len(w.Manifests)}
 	if w.Remove {
 		o.Removed = a.holds[w.Placement] == nil
 		return o, false

@@ -55,6 +55,7 @@ func (w *world) begin(d *daemon) {
 		w.books = newBooks()
 	} else {
 		w.books.memory = w.saved.clone()
+		w.recall()
 	}
 	w.books.heard = map[string]bool{}
 	w.decided = w.books

@@ -43,7 +43,7 @@ func (w *world) start() {
 	w.begin(d)
 	loop := reconciler.New(reconciler.Config{
 		Source: w.source, Loader: w.loaders.head, Past: w.loaders.past, Store: &store{w, d},
-		Member: d.member, Told: func() {}, Publish: d.publish, Log: slog.New(slog.DiscardHandler),
+		Member: d.member, Now: d.now, Told: func() {}, Publish: d.publish, Log: slog.New(slog.DiscardHandler),
 	})
 	go func() { d.done <- loop.Run(ctx) }()
 }

@@ -23,6 +23,7 @@ const (
 
 // checkDecided compares what the ledger says now with what it said before.
 func (w *world) checkDecided(l *ledger.Ledger) {
+	w.believe(l)
 	before, after := w.decided, w.decided.next(l)
 	w.decided = after
 	head := w.source.commits[after.head]
@@ -34,7 +35,7 @@ func (w *world) checkDecided(l *ledger.Ledger) {
 		if !ok {
 			continue // all of it goes at once
 		}
-		t := &turn{w: w, key: key, place: p, head: head.desired, before: before, after: after, now: time.Now()}
+		t := &turn{w: w, key: key, place: p, head: head.desired, before: before, after: after, now: w.now()}
 		t.check()
 	}
 }

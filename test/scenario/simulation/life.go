@@ -123,7 +123,7 @@ var kinds = []kind{
 	{30, (*world).commit}, {2, (*world).brokenCommit}, {3, (*world).revert}, {10, (*world).wait}, {2, (*world).waitLong},
 	{6, (*world).outage}, {6, (*world).comeBack}, {5, (*world).sicken}, {4, (*world).heal}, {4, (*world).hang},
 	{8, (*world).kill}, {3, (*world).restart}, {2, (*world).loseState}, {2, (*world).fill}, {2, (*world).loseCommit},
-	{2, (*world).pace},
+	{2, (*world).pace}, {2, (*world).leap}, {2, (*world).leapOver},
 }
 
 // killing is the kind of step in which the daemon is killed.

@@ -33,6 +33,7 @@ type world struct {
 	// the loop that calls from its own.
 	mu     sync.Mutex
 	began  time.Time
+	clock  clock
 	queue  queue
 	ticks  [3]int
 	outbox []said
