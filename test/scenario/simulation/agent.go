@@ -33,6 +33,8 @@ type agent struct {
 	pass    []work.Work
 	done    []work.Work
 	passing *books
+	// began is when it did.
+	began time.Time
 	// announced says that the inventories know of it.
 	announced bool
 	again     bool
@@ -47,8 +49,14 @@ func (a *agent) Set(works []work.Work) { a.d.w.told(a, works) }
 // Leave is called by the loop.
 func (a *agent) Leave() <-chan struct{} { return a.d.w.parted(a) }
 
-// Check is for people, and there are none here.
-func (a *agent) Check() {}
+// Check is called by the loop when a person asks for it.
+func (a *agent) Check() {
+	a.d.w.mu.Lock()
+	defer a.d.w.mu.Unlock()
+	if !a.d.burns() {
+		a.work()
+	}
+}
 
 // Run waits for its end: all that is done meanwhile is events.
 func (a *agent) Run(ctx context.Context) error {
@@ -126,7 +134,7 @@ func (a *agent) work() {
 	case a.pass != nil:
 		a.again = true
 	default:
-		a.pass, a.passing = slices.Clone(a.works), a.basis
+		a.pass, a.passing, a.began = slices.Clone(a.works), a.basis, time.Now()
 		if a.pass == nil {
 			a.pass = []work.Work{}
 		}
@@ -142,11 +150,13 @@ func (a *agent) announce() {
 		return
 	}
 	for _, w := range a.pass {
-		if a.left != nil || !writes(w) {
+		if a.left != nil || !writes(w) || w.Suspended != "" {
 			continue
 		}
 		for _, m := range w.Manifests {
-			a.grow(w, m.ID)
+			if w.Spares(m.ID) == "" {
+				a.grow(w, m.ID)
+			}
 		}
 		if inv := a.holds[w.Placement]; inv != nil {
 			inv.abandon = w.Abandon
@@ -227,7 +237,7 @@ func (a *agent) steps() []func() {
 	}
 	for _, w := range a.pass {
 		for _, m := range w.Manifests {
-			if writes(w) && wanted[m.ID] == w.Placement {
+			if writes(w) && wanted[m.ID] == w.Placement && w.Spares(m.ID) == "" {
 				apply = append(apply, func() { a.apply(w.Placement, m) })
 			}
 		}
@@ -238,7 +248,7 @@ func (a *agent) steps() []func() {
 			continue
 		}
 		for _, id := range slices.SortedFunc(maps.Keys(a.holds[key].items), api.ID.Compare) {
-			if by, isWanted := wanted[id]; !isWanted || by != key {
+			if by, isWanted := wanted[id]; (!isWanted || by != key) && w.Spares(id) == "" {
 				prune = append(prune, func() { a.prune(w, id, isWanted && writes(told[by])) })
 			}
 		}
@@ -265,6 +275,7 @@ func (a *agent) apply(key api.PlacementKey, m *work.Manifest) {
 	if old != nil && old.hash == m.Hash {
 		next.since = old.since
 	}
+	a.d.w.writes(a, key, m.ID)
 	a.things[m.ID] = next
 	a.d.w.story("cluster %s applies %s %s for %s", a.name, title(m.ID), value, key)
 }
@@ -283,9 +294,11 @@ func (a *agent) prune(w work.Work, id api.ID, handedOver bool) {
 		}
 	case t == nil || !t.ours:
 	case inv.abandon && w.Remove:
+		a.d.w.writes(a, w.Placement, id)
 		t.ours = false
 		a.d.w.story("cluster %s gives up %s of %s", a.name, title(id), w.Placement)
 	default:
+		a.d.w.writes(a, w.Placement, id)
 		a.d.w.deletes(a, w, id)
 		delete(a.things, id)
 		a.d.w.story("cluster %s deletes %s of %s", a.name, title(id), w.Placement)
@@ -307,7 +320,7 @@ func (a *agent) wants(id api.ID) (api.PlacementKey, bool) {
 func (a *agent) settle(w work.Work) {
 	inv := a.holds[w.Placement]
 	switch {
-	case inv == nil:
+	case inv == nil || w.Suspended != "":
 	case w.Remove && len(inv.items) == 0:
 		delete(a.holds, w.Placement)
 	default:
@@ -371,6 +384,11 @@ func (a *agent) seen(w work.Work) (o ledger.WorkSeen, changes bool) {
 	}
 	for _, m := range w.Manifests {
 		state := ledger.ObjectState{ID: m.ID, Version: "v1", Envelope: m.Envelope, Applied: ledger.Verdict{OK: true}}
+		if !a.applied(w, m) && w.Spares(m.ID) != "" {
+			state.Applied = ledger.Verdict{Reason: api.Suspended, Message: w.Spares(m.ID)}
+			o.Exceptions = append(o.Exceptions, state)
+			continue
+		}
 		if !a.applied(w, m) {
 			state.Applied = ledger.Verdict{Reason: api.ManifestApplyFailed, Message: "the API server says no"}
 			o.Exceptions = append(o.Exceptions, state)
@@ -384,6 +402,9 @@ func (a *agent) seen(w work.Work) (o ledger.WorkSeen, changes bool) {
 			continue
 		case notYet:
 			changes = true
+		}
+		if w.Spares(m.ID) != "" {
+			state.Applied.Reason = api.Suspended
 		}
 		state.Available = ledger.Verdict{Reason: api.ManifestNotAvailableYet, Message: "not yet"}
 		o.Exceptions = append(o.Exceptions, state)

@@ -15,6 +15,11 @@ import (
 type books struct {
 	head  string
 	pages map[api.PlacementKey]map[string]*ledger.Entry
+	// rest is what is suspended, resumed when somebody last had the rollout of a
+	// placement go on, proven the commit that was available everywhere.
+	rest    []ledger.Suspension
+	resumed map[api.PlacementKey]time.Time
+	proven  map[api.PlacementKey]string
 	*memory
 }
 
@@ -26,6 +31,13 @@ type memory struct {
 	words          map[spot]word
 	// blamed are the clusters that were available until their update.
 	blamed map[spot]bool
+	// wishes are what persons want left alone; unsure says that it is not known
+	// what became of the last of them.
+	wishes map[ledger.Subject]wish
+	unsure bool
+	// excused are the clusters, with what they are assigned, that a person said
+	// nobody need wait for.
+	excused map[spot]string
 }
 
 // A spot is a placement on a cluster.
@@ -46,6 +58,7 @@ type word struct {
 func newBooks() *books {
 	return &books{pages: map[api.PlacementKey]map[string]*ledger.Entry{}, memory: &memory{
 		heard: map[string]bool{}, answers: map[string]bool{}, words: map[spot]word{}, blamed: map[spot]bool{},
+		wishes: map[ledger.Subject]wish{}, excused: map[spot]string{},
 	}}
 }
 
@@ -58,11 +71,15 @@ func (w *world) begin(d *daemon) {
 		w.recall()
 	}
 	w.books.heard = map[string]bool{}
-	w.decided = w.books
+	w.books.unsure = w.books.unsure || len(w.asked) > 0
+	w.decided, w.asked = w.books, nil
 }
 
 func (m *memory) clone() *memory {
-	return &memory{maps.Clone(m.heard), maps.Clone(m.answers), maps.Clone(m.words), maps.Clone(m.blamed)}
+	return &memory{
+		maps.Clone(m.heard), maps.Clone(m.answers), maps.Clone(m.words), maps.Clone(m.blamed),
+		maps.Clone(m.wishes), m.unsure, maps.Clone(m.excused),
+	}
 }
 
 // hear takes in what a member says.
@@ -82,7 +99,7 @@ func (w *world) hear(o ledger.Observation) {
 }
 
 func (b *books) copy() *books {
-	out := &books{b.head, make(map[api.PlacementKey]map[string]*ledger.Entry, len(b.pages)), b.memory}
+	out := &books{b.head, make(map[api.PlacementKey]map[string]*ledger.Entry, len(b.pages)), b.rest, b.resumed, b.proven, b.memory}
 	for key, page := range b.pages {
 		out.pages[key] = maps.Clone(page)
 	}
@@ -104,7 +121,7 @@ func (b *books) hearWork(o ledger.WorkSeen) {
 	was := b.words[at]
 	now := word{
 		hash: o.Revision.Hash, at: o.At, since: o.At, done: o.Done,
-		applied: o.Applied(), up: o.Available(), untrackable: o.Untrackable > 0, gone: o.Removed,
+		applied: o.Judged().Applied(), up: o.Judged().Available(), untrackable: o.Untrackable > 0, gone: o.Removed,
 	}
 	if was.hash == now.hash && was.up && now.up {
 		now.since = was.since
@@ -114,7 +131,10 @@ func (b *books) hearWork(o ledger.WorkSeen) {
 
 // next are the books after the ledger says this.
 func (b *books) next(l *ledger.Ledger) *books {
-	n := &books{head: l.Head(), pages: make(map[api.PlacementKey]map[string]*ledger.Entry, len(b.pages)), memory: b.memory}
+	n := &books{
+		head: l.Head(), pages: make(map[api.PlacementKey]map[string]*ledger.Entry, len(b.pages)), memory: b.memory,
+		rest: l.Suspensions(), resumed: map[api.PlacementKey]time.Time{}, proven: map[api.PlacementKey]string{},
+	}
 	for _, key := range l.Placements() {
 		entries := l.Placement(key).Entries()
 		page := make(map[string]*ledger.Entry, len(entries))
@@ -122,6 +142,7 @@ func (b *books) next(l *ledger.Ledger) *books {
 			page[e.Binding.Cluster] = e
 		}
 		n.pages[key] = page
+		n.resumed[key], n.proven[key] = l.Placement(key).Resumed, l.Placement(key).Proven.Commit
 	}
 	for name := range b.answers {
 		if l.Cluster(name) == nil {

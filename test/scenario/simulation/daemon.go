@@ -18,6 +18,8 @@ import (
 // A daemon is one process, from its start to its end.
 type daemon struct {
 	w      *world
+	loop   *reconciler.Reconciler
+	ctx    context.Context
 	cancel context.CancelFunc
 	done   chan error
 	agents []*agent
@@ -37,15 +39,16 @@ type daemon struct {
 // start begins a daemon with the state that there is.
 func (w *world) start() {
 	ctx, cancel := context.WithCancel(w.t.Context())
-	d := &daemon{w: w, cancel: cancel, done: make(chan error, 1), fuse: -1, started: time.Now()}
+	d := &daemon{w: w, ctx: ctx, cancel: cancel, done: make(chan error, 1), fuse: -1, started: time.Now()}
 	w.daemon = d
 	d.rebuilt = w.state.lost
 	w.begin(d)
-	loop := reconciler.New(reconciler.Config{
+	d.loop = reconciler.New(reconciler.Config{
 		Source: w.source, Loader: w.loaders.head, Past: w.loaders.past, Store: &store{w, d},
 		Member: d.member, Now: d.now, Told: func() {}, Publish: d.publish, Log: slog.New(slog.DiscardHandler),
+		MaxUnreachable: w.pardons(),
 	})
-	go func() { d.done <- loop.Run(ctx) }()
+	go func() { d.done <- d.loop.Run(ctx) }()
 }
 
 func (d *daemon) member(c *hub.Cluster, report func(ledger.Observation)) reconciler.Member {
@@ -116,6 +119,10 @@ func wording(works []work.Work) string {
 			if yes {
 				b.WriteString(what)
 			}
+		}
+		say(w.Suspended != "", " and is suspended")
+		for _, s := range w.Spared {
+			b.WriteString(" but not " + title(s.ID))
 		}
 		say(w.Keep, " and keeps")
 		say(w.Remove, " and removes")

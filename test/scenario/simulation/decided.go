@@ -24,6 +24,7 @@ const (
 // checkDecided compares what the ledger says now with what it said before.
 func (w *world) checkDecided(l *ledger.Ledger) {
 	w.believe(l)
+	w.checkWords(l)
 	before, after := w.decided, w.decided.next(l)
 	w.decided = after
 	head := w.source.commits[after.head]
@@ -51,12 +52,23 @@ type turn struct {
 	now           time.Time
 
 	wanted, excused, ready, canBeReady int
+	// pardons is how many more clusters may be out of reach.
+	pardons int
 	// taken are those of the available, or soon to be, that are so no more.
 	added, updated, taken []string
 }
 
 func (t *turn) check() {
 	names := clusters(t.before, t.after, t.key)
+	for _, name := range names {
+		if b, has := t.after.binding(spot{t.key, name}); has && !b.Unscheduled {
+			t.wanted++
+		}
+	}
+	t.pardons = len(names)
+	if t.w.maxUnreachable != "" {
+		t.pardons = share(t.w.maxUnreachable, t.target())
+	}
 	for _, name := range names {
 		t.count(spot{t.key, name})
 	}
@@ -86,12 +98,14 @@ func (t *turn) check() {
 func (t *turn) count(at spot) {
 	b, had := t.before.binding(at)
 	now, has := t.after.binding(at)
-	reachable := t.before.answers[at.cluster]
-	if has && !now.Unscheduled {
-		t.wanted++
-		if !reachable {
-			t.excused++
-		}
+	reachable, suspended := t.before.answers[at.cluster], t.after.suspended(at, t.now)
+	pardoned := suspended
+	if has && !suspended && !reachable && t.pardons > 0 {
+		t.pardons--
+		pardoned = true
+	}
+	if has && !now.Unscheduled && pardoned {
+		t.excused++
 	}
 	anew := had && b.Removing && has && !now.Removing
 	if anew {
@@ -100,7 +114,7 @@ func (t *turn) count(at spot) {
 	ready, down := t.isReady(at), t.isDown(at)
 	_, declared := t.head.clusters[at.cluster]
 	gone := b.Removing && t.before.words[at].gone
-	if reachable && had && declared && !gone {
+	if !pardoned && had && declared && !gone {
 		if ready && !b.Removing {
 			t.ready++
 		}
@@ -133,6 +147,9 @@ func (t *turn) count(at spot) {
 	default:
 		moved = false
 	}
+	if moved && suspended {
+		t.w.breaks(lawAlone, "%s of %s goes from %+v to %+v, and is suspended", at.cluster, t.key, b, now)
+	}
 	if moved && !reachable {
 		t.w.breaks(lawUnreachable, "%s of %s goes from %+v to %+v", at.cluster, t.key, b, now)
 	}
@@ -147,7 +164,7 @@ func (t *turn) word(at spot) (word, bool) {
 
 func (t *turn) isReady(at spot) bool {
 	word, ok := t.word(at)
-	if !ok || !t.before.answers[at.cluster] {
+	if !ok || !t.before.answers[at.cluster] || t.after.suspended(at, t.now) {
 		return false
 	}
 	switch {
@@ -267,7 +284,7 @@ func (t *turn) checkStopped(names []string) {
 	}
 	for _, name := range names {
 		at := spot{t.key, name}
-		if t.w.books.blamed[at] && t.isDown(at) && t.before.answers[name] && t.before.live(at) && t.after.live(at) && t.newest(at) {
+		if t.w.books.blamed[at] && t.isDown(at) && t.before.answers[name] && !t.after.suspended(at, t.now) && t.before.live(at) && t.after.live(at) && t.newest(at) {
 			t.w.breaks(lawStopped, "%s updates %v, and %s was available until its update", t.key, t.updated, name)
 		}
 	}
@@ -296,5 +313,8 @@ func (t *turn) blame() {
 	}
 	for _, name := range t.added {
 		delete(t.before.blamed, spot{t.key, name})
+	}
+	for _, name := range slices.Concat(t.added, t.updated) {
+		delete(t.before.excused, spot{t.key, name})
 	}
 }

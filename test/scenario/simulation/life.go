@@ -124,6 +124,7 @@ var kinds = []kind{
 	{6, (*world).outage}, {6, (*world).comeBack}, {5, (*world).sicken}, {4, (*world).heal}, {4, (*world).hang},
 	{8, (*world).kill}, {3, (*world).restart}, {2, (*world).loseState}, {2, (*world).fill}, {2, (*world).loseCommit},
 	{2, (*world).pace}, {2, (*world).leap}, {2, (*world).leapOver},
+	{4, (*world).suspend}, {4, (*world).resume}, {1, (*world).sync}, {1, (*world).reconfigure}, {1, (*world).rollBack},
 }
 
 // killing is the kind of step in which the daemon is killed.
@@ -322,6 +323,7 @@ func (w *world) converge(r *rand.Rand) {
 	if w.daemon == nil {
 		w.wake()
 	}
+	w.letGo()
 	for _, d := range []time.Duration{2, 4, 30, 40, 60, 60, 300, 600} {
 		w.pass(d * time.Second)
 		if !w.fine() || w.settled() == "" {

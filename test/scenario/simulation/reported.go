@@ -42,6 +42,7 @@ func (w *world) checkDetail(d *status.Detail, head *commit, r *status.Report) {
 		return
 	}
 	for _, c := range d.Clusters {
+		w.checkGoesOn(spot{api.PlacementKey{Name: name}, c.Cluster}, c.Held)
 		if c.Removing || c.Held != "" || len(head.gives(name, c.Cluster)) == 0 {
 			continue
 		}

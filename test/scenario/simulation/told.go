@@ -45,6 +45,8 @@ func (w *world) checkWork(a *agent, told *work.Work, owners map[api.ID]api.Place
 		return
 	case told.Remove && !e.Binding.Removing:
 		w.breaks(lawSaved, "%s is told to remove %s", a.name, told.Placement)
+	case told.Suspended == "" && w.books.suspended(at, w.now()):
+		w.breaks(lawAlone, "%s is told nothing of %s being suspended", a.name, told.Placement)
 	case !told.Remove && (e.Binding.Assigned != told.Revision || e.Binding.Removing && !told.Keep):
 		w.breaks(lawSaved, "%s is told %v of %s, and assigned %v", a.name, told.Revision, told.Placement, e.Binding.Assigned)
 	}

@@ -126,6 +126,9 @@ func (d *disk) open() (ledger.Store, *ledger.Ledger, error) {
 func (w *world) fresh() {
 	w.state.lost = true
 	w.losses++
+	clear(w.books.wishes)
+	clear(w.saved.wishes)
+	w.asked = nil
 	if w.state.disk == nil {
 		w.state.Store = ledger.Memory()
 		return

@@ -31,9 +31,14 @@ type world struct {
 
 	// mu is held by whoever looks at what follows: the story's own goroutine, or
 	// the loop that calls from its own.
-	mu     sync.Mutex
-	began  time.Time
-	clock  clock
+	mu    sync.Mutex
+	began time.Time
+	clock clock
+	// asked is what persons wait for an answer to.
+	asked []*asked
+	// maxUnreachable is how gitfleet is configured; empty if it is not.
+	maxUnreachable string
+
 	queue  queue
 	ticks  [3]int
 	outbox []said
@@ -184,6 +189,7 @@ func (w *world) calm() {
 			close(c)
 		}
 		w.endAgents()
+		w.hearAnswers()
 		closed := len(w.closing) > 0
 		w.closing = nil
 		crashed := w.daemon != nil && w.daemon.dead

@@ -1,0 +1,329 @@
+package simulation
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+)
+
+// The laws of what persons ask for, as they are broken.
+const (
+	lawAlone = "what a person has suspended is left as it is"
+	lawWord  = "a person's word counts until it ends or is taken back, and nobody else's does"
+	lawGoes  = "a rollout that a person resumes goes on"
+)
+
+// An asked is what a person asked of a daemon that has not answered yet.
+type asked struct {
+	order reconciler.Order
+	then  func(said string)
+	// answered says that there is an answer, which is said or err.
+	answered bool
+	said     string
+	err      error
+}
+
+// subject is what it is about.
+func (a *asked) subject() ledger.Subject {
+	switch kind, name, _ := strings.Cut(a.order.Subject, "/"); kind {
+	case "crp":
+		return ledger.Subject{Placement: api.PlacementKey{Name: name}, Cluster: a.order.Cluster}
+	case "cluster":
+		return ledger.Subject{Cluster: name}
+	default:
+		return ledger.Subject{Object: configMapID(a.order.Namespace, name), Cluster: a.order.Cluster}
+	}
+}
+
+// A request is one of the things that a person may ask for.
+type request func(*reconciler.Reconciler, context.Context, reconciler.Order) (string, error)
+
+// ask has a person ask for something, and does what is to be done once it is
+// granted.
+func (w *world) ask(what string, do request, o reconciler.Order, then func(said string)) {
+	d := w.daemon
+	if d == nil || d.dead {
+		return
+	}
+	o.By = "alice"
+	w.story("alice asks to %s %s", what, strings.Join(strings.Fields(o.Subject+" "+o.Namespace+" "+o.Cluster), " "))
+	a := &asked{order: o, then: then}
+	w.asked = append(w.asked, a)
+	go func() {
+		said, err := do(d.loop, d.ctx, o)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		a.said, a.err, a.answered = said, err, true
+	}()
+}
+
+// hearAnswers takes in what persons were answered.
+func (w *world) hearAnswers() {
+	w.asked = slices.DeleteFunc(w.asked, func(a *asked) bool {
+		switch {
+		case !a.answered || w.daemon == nil || w.daemon.dead:
+			return false
+		case a.err != nil:
+			w.story("alice is told no: %v", a.err)
+		default:
+			w.story("alice is told: %s", a.said)
+			a.then(a.said)
+		}
+		return true
+	})
+}
+
+// suspend has something left alone, for a while or until somebody resumes it.
+func (w *world) suspend(r *rand.Rand) {
+	w.happen(func() {
+		d := w.newest()
+		if len(d.places) == 0 {
+			return
+		}
+		o := reconciler.Order{Reason: "INC-7", Subject: "crp/" + pick(r, keys(d.places))}
+		switch r.IntN(4) {
+		case 0:
+			o.Subject = "cluster/" + pick(r, keys(d.clusters))
+		case 1:
+			o.Subject, o.Namespace = "ConfigMap/"+pick(r, objectNames), pick(r, spaceNames)
+		}
+		if r.IntN(2) == 0 && !strings.HasPrefix(o.Subject, "cluster/") {
+			o.Cluster = pick(r, keys(d.clusters))
+		}
+		w.suspendFor(o, pick(r, []time.Duration{0, 20 * time.Second, 2 * time.Minute, 5 * time.Minute}))
+	})
+}
+
+func (w *world) suspendFor(o reconciler.Order, d time.Duration) {
+	o.For = metav1.Duration{Duration: d}
+	w.ask("suspend", (*reconciler.Reconciler).Suspend, o, func(string) {
+		wish := wish{since: time.Now()}
+		if d > 0 {
+			wish.until = w.now().Add(d).UTC().Truncate(time.Second)
+		}
+		subject := (&asked{order: o}).subject()
+		w.books.wishes[subject], w.saved.wishes[subject] = wish, wish
+	})
+}
+
+// resume takes a suspension back, or has a rollout that is stopped go on.
+func (w *world) resume(r *rand.Rand) {
+	w.happen(func() {
+		all := w.suspensions()
+		if len(all) == 0 || r.IntN(2) == 0 {
+			all = all[:0]
+			for _, key := range slices.SortedFunc(maps.Keys(w.books.pages), byKey) {
+				all = append(all, ledger.Subject{Placement: key})
+			}
+		}
+		if len(all) > 0 {
+			w.takeBack(pick(r, all))
+		}
+	})
+}
+
+// suspensions are what is suspended, in order.
+func (w *world) suspensions() []ledger.Subject {
+	return slices.SortedFunc(maps.Keys(w.books.wishes), ledger.Subject.Compare)
+}
+
+func (w *world) takeBack(s ledger.Subject) {
+	o := reconciler.Order{Cluster: s.Cluster}
+	switch {
+	case s.Object != api.ID{}:
+		o.Subject, o.Namespace = "ConfigMap/"+s.Object.Name, s.Object.Namespace
+	case s.Placement != api.PlacementKey{}:
+		o.Subject = s.Placement.String()
+	default:
+		o.Subject, o.Cluster = "cluster/"+s.Cluster, ""
+	}
+	w.ask("resume", (*reconciler.Reconciler).Resume, o, func(said string) {
+		delete(w.books.wishes, s)
+		delete(w.saved.wishes, s)
+		var placement, cluster string
+		if n, _ := fmt.Sscanf(said, "the rollout of %s goes on although cluster %s is not available", &placement, &cluster); n == 2 {
+			at := spot{s.Placement, cluster}
+			b, _ := w.books.binding(at)
+			w.books.excused[at], w.saved.excused[at] = b.Assigned.Hash, b.Assigned.Hash
+		}
+	})
+}
+
+// sync has clusters look again at what they hold.
+func (w *world) sync(r *rand.Rand) {
+	w.happen(func() {
+		o := reconciler.Order{}
+		if r.IntN(2) == 0 {
+			o.Subject = "crp/" + pick(r, placeNames)
+		}
+		w.ask("sync", (*reconciler.Reconciler).Check, o, func(string) {})
+	})
+}
+
+// reconfigure restarts gitfleet with another number of clusters that may be out
+// of reach.
+func (w *world) reconfigure(r *rand.Rand) {
+	w.restart(r)
+	w.happen(func() {
+		w.maxUnreachable = pick(r, []string{"", "0", "1", "50%", "100%"})
+		w.story("maxUnreachable is %q from now on", w.maxUnreachable)
+	})
+}
+
+// rollBack reverts what a placement holds to what was available everywhere.
+func (w *world) rollBack(r *rand.Rand) {
+	w.happen(func() {
+		d := w.newest().clone()
+		if len(d.places) == 0 {
+			return
+		}
+		name := pick(r, keys(d.places))
+		proven := w.source.commits[w.books.proven[api.PlacementKey{Name: name}]]
+		if proven == nil {
+			return
+		}
+		for _, space := range d.places[name].of {
+			delete(d.spaces, space)
+			if values, ok := proven.spaces[space]; ok {
+				d.spaces[space] = maps.Clone(values)
+			}
+			inSpace := func(id api.ID, _ override) bool { return id.Namespace == space }
+			maps.DeleteFunc(d.overrides, inSpace)
+			for id, o := range proven.overrides {
+				if inSpace(id, o) {
+					d.overrides[id] = o
+				}
+			}
+		}
+		w.push("roll "+name+" back to "+proven.Hash, d)
+	})
+}
+
+// A wish is that something be left alone.
+type wish struct {
+	until time.Time // by the clock; zero if somebody has to take it back
+	since time.Time // by the time that passes
+}
+
+func (x wish) ended(now time.Time) bool { return !x.until.IsZero() && !now.Before(x.until) }
+
+// covers reports whether something is meant: an object, or with none a placement
+// on a cluster.
+func covers(s ledger.Subject, at spot, id api.ID) bool {
+	switch {
+	case s.Object != api.ID{}:
+		return s.Object == id && cmp.Or(s.Cluster, at.cluster) == at.cluster
+	case s.Placement != api.PlacementKey{}:
+		return s.Placement == at.key && cmp.Or(s.Cluster, at.cluster) == at.cluster
+	}
+	return s.Cluster == at.cluster
+}
+
+// suspended reports whether the placement is to be left alone on the cluster, as
+// far as is written down.
+func (b *books) suspended(at spot, now time.Time) bool {
+	return slices.ContainsFunc(b.rest, func(s ledger.Suspension) bool {
+		return !s.Ended(now) && s.Object == api.ID{} && covers(s.Subject, at, api.ID{})
+	})
+}
+
+// checkWords compares what is written down of the wishes of persons with what
+// they were told.
+func (w *world) checkWords(l *ledger.Ledger) {
+	if w.memory().unsure {
+		w.adopt(l)
+	}
+	now, wishes := w.now(), w.memory().wishes
+	asks := func(s ledger.Subject) bool {
+		return slices.ContainsFunc(w.asked, func(a *asked) bool { return a.subject() == s })
+	}
+	for _, s := range w.suspensions() {
+		if _, ok := l.Suspension(s); ok || asks(s) {
+			continue
+		}
+		if !wishes[s].ended(now) {
+			w.breaks(lawWord, "%s is not suspended any more", s)
+		}
+		delete(wishes, s)
+	}
+	for _, s := range l.Suspensions() {
+		if x, ok := wishes[s.Subject]; !asks(s.Subject) && (!ok || x.until.Sub(s.Until).Abs() > time.Second) {
+			w.breaks(lawWord, "%s is %s, and that was asked: %t, until %s", s.Subject, s, ok, x.until)
+		}
+	}
+	for _, key := range l.Placements() {
+		resumed := func(a *asked) bool { return a.subject() == ledger.Subject{Placement: key} }
+		if p := l.Placement(key); p.Resumed != w.decided.resumed[key] && slices.ContainsFunc(w.asked, resumed) {
+			maps.DeleteFunc(w.memory().blamed, func(at spot, _ bool) bool { return at.key == key })
+		}
+	}
+}
+
+func (w *world) memory() *memory { return w.books.memory }
+
+// adopt takes over what is written down, when a daemon ended before it answered.
+func (w *world) adopt(l *ledger.Ledger) {
+	m := w.memory()
+	m.unsure = false
+	clear(m.wishes)
+	for _, s := range l.Suspensions() {
+		m.wishes[s.Subject] = wish{s.Until, time.Now()}
+	}
+}
+
+// writes is told of everything that is written on a cluster, before it happens.
+func (w *world) writes(a *agent, key api.PlacementKey, id api.ID) {
+	for _, s := range w.suspensions() {
+		x := w.books.wishes[s]
+		if !x.ended(w.now()) && covers(s, spot{key, a.name}, id) && !a.began.Before(x.since) {
+			w.breaks(lawAlone, "%s writes %s for %s, and %s is suspended", a.name, title(id), key, s)
+		}
+	}
+}
+
+// checkGoesOn looks for a cluster that waits for another although a person said
+// that it need not.
+func (w *world) checkGoesOn(at spot, held string) {
+	_, rest, stopped := strings.Cut(held, "waits for cluster ")
+	cause, _, said := strings.Cut(rest, ", which was available before its update")
+	if !stopped || !said {
+		return
+	}
+	other := spot{at.key, cause}
+	b, _ := w.decided.binding(other)
+	if hash, ok := w.memory().excused[other]; ok && hash == b.Assigned.Hash {
+		w.breaks(lawGoes, "%s of %s waits for %s", at.cluster, at.key, cause)
+	}
+}
+
+// pardons is how many clusters may be out of reach, for a daemon.
+func (w *world) pardons() *intstr.IntOrString {
+	if w.maxUnreachable == "" {
+		return nil
+	}
+	n := intstr.Parse(w.maxUnreachable)
+	return &n
+}
+
+// letGo takes back what is suspended, but for what ends soon by itself.
+func (w *world) letGo() {
+	for _, s := range w.suspensions() {
+		w.happen(func() {
+			if until := w.books.wishes[s].until; until.IsZero() || until.Sub(w.now()) > 5*time.Minute {
+				w.takeBack(s)
+			}
+		})
+	}
+}
