@@ -82,7 +82,7 @@ func TestATornLedgerIsReadWholeOrNotAtAll(t *testing.T) {
 	with, refused, undone := NewLoaders(), 0, 0
 	n := uint64(60)
 	if testing.Short() {
-		n = 20
+		n = 40
 	}
 	for seed := uint64(1); seed <= n; seed++ {
 		l := NewLife(seed)
