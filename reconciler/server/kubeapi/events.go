@@ -145,8 +145,8 @@ func (e happened) events(kind metav1.TypeMeta, meta metav1.ObjectMeta, about cor
 // told are the events of a report, sorted by name, once for each kind. The name
 // of an event is that of its object, and a number that is its own.
 func told(events []status.Event, uid func(*status.Event) types.UID) (core, other []store.Source) {
-	for i := range events {
-		e := &events[i]
+	for _, one := range events {
+		e := &one // of its own: what is kept of it must not keep the whole list
 		number := derivedUID(fmt.Sprint(e.Key()))
 		h := happened{Event: e, name: e.Name + "." + number[:8] + number[9:13] + number[14:18], uid: uid(e), core: true}
 		core = append(core, h)
