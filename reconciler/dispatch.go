@@ -164,10 +164,14 @@ func (r *Reconciler) start(ctx context.Context, c *hub.Cluster) *running {
 			<-before
 		}
 		if err := m.member.Run(ctx); err != nil {
-			r.cfg.Log.Error("agent ended", "cluster", c.Name, "err", err)
+			r.ended(c.Name, err)
 		}
 	})
 	return m
+}
+
+func (r *Reconciler) ended(cluster string, err error) {
+	r.cfg.Log.Error("agent ended", "cluster", cluster, "err", err)
 }
 
 func credentials(c *hub.Cluster) string { return c.Annotations[api.ContextAnnotation] }

@@ -149,14 +149,18 @@ func (a *Agent) Run(ctx context.Context) error {
 			lost = 0
 			err = s.run(ctx)
 		}
-		if ctx.Err() != nil {
-			return nil
+		if ctx.Err() == nil {
+			a.lost(ctx, err, &lost)
 		}
-		a.cfg.Log.Warn("cluster lost", "cluster", a.cfg.Name, "err", err)
-		a.cfg.Report(ledger.ClusterSeen{Cluster: a.cfg.Name, At: time.Now(), Error: err.Error()})
-		sleep(ctx, lost.next(time.Second, 30*time.Second))
 	}
 	return nil
+}
+
+// lost tells that there is no connection, and waits before the next.
+func (a *Agent) lost(ctx context.Context, err error, times *backoff) {
+	a.cfg.Log.Warn("cluster lost", "cluster", a.cfg.Name, "err", err)
+	a.cfg.Report(ledger.ClusterSeen{Cluster: a.cfg.Name, At: time.Now(), Error: err.Error()})
+	sleep(ctx, times.next(time.Second, 30*time.Second))
 }
 
 // errReconnect ends a session whose credentials or identity no longer hold.

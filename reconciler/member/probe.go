@@ -50,7 +50,7 @@ func (s *session) beat(ctx context.Context) {
 	s.running.Go(func() {
 		p := s.probe(ctx, observe)
 		select {
-		case s.probes <- p:
+		case s.probes <- &p:
 		case <-ctx.Done():
 		}
 	})

@@ -55,7 +55,8 @@ type session struct {
 	running  sync.WaitGroup
 	// silent counts requests in a row that got no answer at all.
 	silent atomic.Int32
-	probes chan probe
+	probes chan *probe
+	found  *probe // the last of them, until it is taken in
 	pulse  pulse
 	demand demand
 	retry  *time.Timer
@@ -88,7 +89,7 @@ func (a *Agent) open(ctx context.Context) (*session, error) {
 		fresh:  map[string]bool{},
 		unseen: map[api.ID]bool{}, braked: map[api.ID]string{},
 		kinds:   newKinds(kinds),
-		changes: newChanges(), probes: make(chan probe, 1), retry: time.NewTimer(0),
+		changes: newChanges(), probes: make(chan *probe, 1), retry: time.NewTimer(0),
 	}
 	s.sweeping.timer = time.NewTimer(time.Hour)
 	s.sweeping.timer.Stop()
@@ -110,61 +111,6 @@ func (a *Agent) open(ctx context.Context) (*session, error) {
 	}
 	a.cfg.Report(seen)
 	return s, nil
-}
-
-// run works until ctx is done or the connection is to be given up. When it
-// returns, everything it started has ended.
-func (s *session) run(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer s.conn.close()
-	defer s.running.Wait()
-	defer cancel()
-	defer s.retry.Stop()
-	defer s.sweeping.timer.Stop()
-	s.rest()
-	s.pulse.timer.Reset(s.cfg.Probe)
-	defer s.pulse.timer.Stop()
-	if s.last != nil {
-		s.want(s.last)
-		s.sync(ctx)
-	}
-	leave := s.leave
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-leave:
-			leave = nil
-			s.leaving = true
-			s.retry.Reset(0)
-		case s.last = <-s.Agent.works:
-			s.want(s.last)
-			s.sync(ctx)
-		case <-s.Agent.check:
-			s.recheck(ctx)
-		case <-s.changes.wake:
-			s.react(ctx)
-		case <-s.sweeping.timer.C:
-			s.sweepOn(ctx)
-		case <-s.retry.C:
-			if !s.leaving {
-				s.again(ctx)
-			} else if s.depart(ctx) {
-				close(s.left)
-				s.cfg.Report(s.health.seen(s.cfg.Name)) // whoever waits looks again
-				<-ctx.Done()
-			} else {
-				s.schedule(inventoryRetry)
-			}
-		case <-s.pulse.timer.C:
-			s.beat(ctx)
-		case p := <-s.probes:
-			s.pace(p)
-			if err := s.probed(ctx, p); err != nil {
-				return err
-			}
-		}
-	}
 }
 
 // want takes in what the cluster should hold from now on.

@@ -1,0 +1,119 @@
+package member
+
+import "context"
+
+// run works until ctx is done or the connection is to be given up. When it
+// returns, everything it started has ended.
+func (s *session) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer s.stop(cancel)
+	s.start(ctx)
+	for {
+		woken := s.wait(ctx)
+		if woken == byEnd {
+			return nil
+		}
+		if err := s.turn(ctx, woken); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *session) start(ctx context.Context) {
+	s.rest()
+	s.pulse.timer.Reset(s.cfg.Probe)
+	if s.last != nil {
+		s.want(s.last)
+		s.sync(ctx)
+	}
+}
+
+func (s *session) stop(cancel context.CancelFunc) {
+	s.pulse.timer.Stop()
+	s.sweeping.timer.Stop()
+	s.retry.Stop()
+	cancel()
+	s.running.Wait()
+	s.conn.close()
+}
+
+// A waking is what has woken a session.
+type waking int
+
+const (
+	byEnd waking = iota
+	byLeave
+	byWorks
+	byCheck
+	byChanges
+	bySweep
+	byRetry
+	byPulse
+	byProbe
+)
+
+// wait waits until there is something to do. The goroutine of a cluster is here
+// nearly always, so what is on its stack meanwhile counts as often as there are
+// clusters: no more than this, and turn does the rest.
+func (s *session) wait(ctx context.Context) waking {
+	leave := s.leave
+	if s.leaving {
+		leave = nil
+	}
+	select {
+	case <-ctx.Done():
+		return byEnd
+	case <-leave:
+		return byLeave
+	case s.last = <-s.Agent.works:
+		return byWorks
+	case <-s.Agent.check:
+		return byCheck
+	case <-s.changes.wake:
+		return byChanges
+	case <-s.sweeping.timer.C:
+		return bySweep
+	case <-s.retry.C:
+		return byRetry
+	case <-s.pulse.timer.C:
+		return byPulse
+	case s.found = <-s.probes:
+		return byProbe
+	}
+}
+
+// turn does what there is to do. An error is the end of the session.
+func (s *session) turn(ctx context.Context, woken waking) error {
+	switch woken {
+	case byLeave:
+		s.leaving = true
+		s.retry.Reset(0)
+	case byWorks:
+		s.want(s.last)
+		s.sync(ctx)
+	case byCheck:
+		s.recheck(ctx)
+	case byChanges:
+		s.react(ctx)
+	case bySweep:
+		s.sweepOn(ctx)
+	case byRetry:
+		if !s.leaving {
+			s.again(ctx)
+		} else if s.depart(ctx) {
+			close(s.left)
+			s.cfg.Report(s.health.seen(s.cfg.Name)) // whoever waits looks again
+			<-ctx.Done()
+		} else {
+			s.schedule(inventoryRetry)
+		}
+	case byPulse:
+		s.beat(ctx)
+	case byProbe:
+		p := *s.found
+		s.found = nil
+		s.pace(p)
+		return s.probed(ctx, p)
+	}
+	return nil
+}
