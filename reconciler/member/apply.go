@@ -220,12 +220,12 @@ func (s *session) concurrently(ctx context.Context, tasks []task) []outcome {
 			continue
 		}
 		slots <- struct{}{}
-		wg.Add(1)
-		go func() {
-			defer func() { <-slots; wg.Done() }()
-			defer s.place(ctx)()
+		giveBack := s.place(ctx) // before there is a goroutine: very many clusters wait for a place
+		wg.Go(func() {
+			defer func() { <-slots }()
+			defer giveBack()
 			out[i] = s.do(ctx, tasks[i])
-		}()
+		})
 	}
 	wg.Wait()
 	return out

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/gitfleet/gitfleet/reconciler/member/lean"
 )
 
 // openWatch begins a watch and returns its events, one in each line.
@@ -78,56 +80,75 @@ const (
 	keptLine = 64 << 10
 )
 
-// eachLine calls do with each line, without its end, until there are no more. A
-// line is valid during the call only.
-func eachLine(r io.Reader, do func(line []byte) error) error {
-	little := make([]byte, littleRead)
-	for {
-		n, err := r.Read(little)
-		if n > 0 {
-			if err := restOfLines(little[:n], r, do); err != nil {
-				return err
-			}
-			continue
-		}
-		if err != nil {
-			return err
-		}
-	}
+// lines puts lines together of what comes in pieces. Between two lines it holds
+// nothing.
+type lines struct {
+	begun *bytes.Buffer // a line whose end has not come; nil if there is none
 }
 
-// restOfLines reads until a line ends where what was read so far does.
-func restOfLines(begun []byte, r io.Reader, do func(line []byte) error) error {
-	b := lineBuffers.Get().(*bytes.Buffer)
-	defer func() {
-		if b.Cap() <= keptLine {
-			b.Reset()
-			lineBuffers.Put(b)
+// add calls do with each line that a piece completes, without its end, until do
+// has seen enough. A line is valid during the call only.
+func (l *lines) add(piece []byte, do func(line []byte) error) error {
+	for len(piece) > 0 {
+		end := bytes.IndexByte(piece, '\n')
+		if end < 0 {
+			return l.begin(piece)
 		}
-	}()
-	b.Write(begun)
-	for seen := 0; ; {
-		for end := bytes.IndexByte(b.Bytes()[seen:], '\n'); end >= 0; end = bytes.IndexByte(b.Bytes(), '\n') {
-			line := b.Next(seen + end + 1)
-			if line = bytes.TrimSpace(line); len(line) > 0 {
-				if err := do(line); err != nil {
-					return err
-				}
-			}
-			seen = 0
+		line := piece[:end]
+		if piece = piece[end+1:]; l.begun != nil {
+			l.begun.Write(line)
+			line = l.begun.Bytes()
 		}
-		if seen = b.Len(); seen == 0 {
-			return nil
+		var err error
+		if line = bytes.TrimSpace(line); len(line) > 0 {
+			err = do(line)
 		}
-		if seen > largestLine {
-			return fmt.Errorf("a line has more than %d bytes", largestLine)
-		}
-		b.Grow(littleRead)
-		free := b.AvailableBuffer()
-		n, err := r.Read(free[:cap(free)])
-		b.Write(free[:n])
-		if err != nil && n == 0 {
+		if l.drop(); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+func (l *lines) begin(piece []byte) error {
+	if l.begun == nil {
+		l.begun = lineBuffers.Get().(*bytes.Buffer)
+	}
+	if l.begun.Write(piece); l.begun.Len() > largestLine {
+		l.drop()
+		return fmt.Errorf("a line has more than %d bytes", largestLine)
+	}
+	return nil
+}
+
+// drop forgets a line that is not complete.
+func (l *lines) drop() {
+	if l.begun != nil && l.begun.Cap() <= keptLine {
+		l.begun.Reset()
+		lineBuffers.Put(l.begun)
+	}
+	l.begun = nil
+}
+
+// follow calls told with what comes, piece after piece, each valid during the
+// call only, and at last with an error. It returns at once; nobody waits for what
+// comes if the connection can do without.
+func follow(r io.Reader, told func(piece []byte, err error)) {
+	if b, ok := r.(*lean.Body); ok {
+		b.Follow(told)
+		return
+	}
+	go func() {
+		little := make([]byte, littleRead)
+		for {
+			n, err := r.Read(little)
+			if n > 0 {
+				told(little[:n], nil)
+			}
+			if err != nil {
+				told(nil, err)
+				return
+			}
+		}
+	}()
 }

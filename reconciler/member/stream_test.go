@@ -1,6 +1,7 @@
 package member
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"slices"
@@ -40,6 +41,22 @@ func TestLinesAreReadWhole(t *testing.T) {
 			t.Fatalf("%s: %q, %v; want %q", how, got, err, want)
 		}
 	})
+}
+
+// eachLine reads until the end, or until do has seen enough.
+func eachLine(r io.Reader, do func([]byte) error) error {
+	var text lines
+	var err error
+	ended := make(chan error)
+	follow(r, func(piece []byte, end error) {
+		if end != nil {
+			ended <- end
+		} else if err == nil {
+			err = text.add(piece, do)
+		}
+	})
+	end := <-ended
+	return cmp.Or(err, end)
 }
 
 // Whoever has seen enough says so.

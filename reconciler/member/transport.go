@@ -1,8 +1,12 @@
 package member
 
 import (
+	"context"
+	"crypto/tls"
 	"net"
 	"net/http"
+	"net/url"
+	"sync"
 	"time"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
@@ -28,30 +32,46 @@ type keeping struct{ idle, silent time.Duration }
 
 var keepLong, keepShort = keeping{90 * time.Second, 30 * time.Second}, keeping{3 * time.Second, 5 * time.Second}
 
-// newTransport returns a transport with connections of its own.
-func newTransport(cfg *transport.Config, keep keeping) (*http.Transport, error) {
+// A way is how the server of a cluster is reached, whatever the connection is for.
+type way struct {
+	secure  *tls.Config // nil for what every server gets
+	proxy   func(*http.Request) (*url.URL, error)
+	dial    func(ctx context.Context, network, address string) (net.Conn, error)
+	plainly bool // answers are not to be compressed
+}
+
+// handshake is how long a server may take to agree on a key.
+const handshake = 10 * time.Second
+
+func wayOf(cfg *transport.Config) (*way, error) {
 	secure, err := transport.TLSConfigFor(cfg)
 	if err != nil {
 		return nil, err
 	}
+	w := &way{secure: secure, proxy: cfg.Proxy, dial: (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext, plainly: cfg.DisableCompression}
+	if cfg.DialHolder != nil {
+		w.dial = cfg.DialHolder.Dial
+	}
+	if w.proxy == nil { // that of the environment, but for addresses that need none
+		w.proxy = utilnet.NewProxierWithNoProxyCIDR(http.ProxyFromEnvironment)
+	}
+	return w, nil
+}
+
+// transport returns a transport with connections of its own.
+func (w *way) transport(keep keeping) *http.Transport {
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true)
-	t := &http.Transport{
-		TLSClientConfig: secure, TLSHandshakeTimeout: 10 * time.Second, IdleConnTimeout: keep.idle, MaxIdleConnsPerHost: 25,
-		DialContext: (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
-		Proxy:       cfg.Proxy, DisableCompression: cfg.DisableCompression,
+	return &http.Transport{
+		TLSClientConfig: w.secure.Clone(), TLSHandshakeTimeout: handshake, IdleConnTimeout: keep.idle, MaxIdleConnsPerHost: 25,
+		DialContext: w.dial, Proxy: w.proxy, DisableCompression: w.plainly,
 		Protocols: protocols,
 		HTTP2: &http.HTTP2Config{
-			SendPingTimeout: keep.silent, PingTimeout: 15 * time.Second,
+			SendPingTimeout: keep.silent, PingTimeout: patience,
 			MaxEncoderHeaderTableSize: headerTable, MaxDecoderHeaderTableSize: headerTable,
 		},
 	}
-	if cfg.DialHolder != nil {
-		t.DialContext = cfg.DialHolder.Dial
-	}
-	utilnet.SetOldTransportDefaults(t) // the proxy of the environment, but for addresses that need none
-	return t, nil
 }
 
 // newClients returns clients for what lasts and for what passes, and how to close
@@ -68,21 +88,22 @@ func newClients(cfg *rest.Config) (longLived, shortLived *http.Client, closeIdle
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	way, err := wayOf(of)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	passing := &brief{make: func() *http.Transport { return way.transport(keepShort) }}
+	lasting := &frugal{way: way, passing: passing, usual: sync.OnceValue(func() *http.Transport { return way.transport(keepLong) })}
 	var clients [2]*http.Client
-	var transports [2]*http.Transport
-	for i, keep := range []keeping{keepLong, keepShort} {
-		if transports[i], err = newTransport(of, keep); err != nil {
-			return nil, nil, nil, err
-		}
-		wrapped, err := transport.HTTPWrappersForConfig(of, transports[i])
+	for i, t := range []http.RoundTripper{lasting, passing} {
+		wrapped, err := transport.HTTPWrappersForConfig(of, t)
 		if err != nil {
 			return nil, nil, nil, err
 		}
 		clients[i] = &http.Client{Transport: wrapped}
 	}
 	return clients[0], clients[1], func() {
-		for _, t := range transports {
-			t.CloseIdleConnections()
-		}
+		lasting.CloseIdleConnections()
+		passing.CloseIdleConnections()
 	}, nil
 }

@@ -56,6 +56,12 @@ type kindWatch struct {
 	full        bool
 	expressions *expressions
 
+	// Whoever follows has these: where the watch is, empty if a list is due; when
+	// the last list began; how often it failed since all was well.
+	version string
+	since   time.Time
+	failed  backoff
+
 	cancel context.CancelFunc
 	synced chan struct{} // closed after the first complete list
 	// refused is closed if the server does not let us list the kind; it is tried
@@ -148,49 +154,64 @@ func (c *changes) take() taken {
 	return t
 }
 
-// follow lists and watches until ctx is done. It never gives up: a list or a
-// watch that fails is tried again, more slowly each time.
+// follow lists, and has itself told of changes, until ctx is done. It never gives
+// up: a list or a watch that fails is tried again, more slowly each time. While a
+// watch has nothing to tell nobody waits for it: what comes at its end goes on
+// from there.
 func (s *session) follow(ctx context.Context, k *kindWatch) {
-	defer s.running.Done()
-	var failed backoff
-	refused := false
 	for ctx.Err() == nil {
-		start := time.Now()
-		err := s.listAndWatch(ctx, k)
-		if ctx.Err() != nil {
-			return
+		err := s.followOn(ctx, k)
+		if err == nil {
+			return // it is told of
 		}
-		if err == nil || time.Since(start) > time.Minute {
-			failed = 0
-			continue
+		s.falter(ctx, k, err)
+	}
+	s.running.Done()
+}
+
+// followOn begins a watch, after a list unless the watch before ended well.
+func (s *session) followOn(ctx context.Context, k *kindWatch) error {
+	if k.version == "" {
+		k.since = time.Now()
+		version, err := s.list(ctx, k)
+		if err != nil {
+			return fmt.Errorf("list: %w", err)
 		}
-		if apierrors.IsForbidden(err) && !refused && !k.sees() {
-			refused = true
+		k.version = version
+		select {
+		case <-k.synced:
+		default:
+			close(k.synced)
+		}
+	}
+	if err := s.watchFrom(ctx, k); err != nil {
+		return fmt.Errorf("watch: %w", err)
+	}
+	return nil
+}
+
+// falter waits after a list or a watch that failed; then everything is listed
+// anew.
+func (s *session) falter(ctx context.Context, k *kindWatch, err error) {
+	k.version = ""
+	if ctx.Err() != nil {
+		return
+	}
+	if time.Since(k.since) > time.Minute {
+		k.failed = 0
+		return
+	}
+	if apierrors.IsForbidden(err) && !k.sees() {
+		select {
+		case <-k.refused:
+		default:
 			s.cfg.Log.Warn("kind may not be listed: changes by others will not be noticed; give gitfleet the right to list and watch it",
 				"cluster", s.cfg.Name, "kind", k.gvk.String(), "err", err)
 			close(k.refused)
 		}
-		s.cfg.Log.Debug("watch ended", "cluster", s.cfg.Name, "kind", k.gvk.String(), "err", err)
-		sleep(ctx, failed.next(250*time.Millisecond, 30*time.Second))
 	}
-}
-
-func (s *session) listAndWatch(ctx context.Context, k *kindWatch) error {
-	version, err := s.list(ctx, k)
-	if err != nil {
-		return fmt.Errorf("list: %w", err)
-	}
-	select {
-	case <-k.synced:
-	default:
-		close(k.synced)
-	}
-	for ctx.Err() == nil {
-		if version, err = s.watchFrom(ctx, k, version); err != nil {
-			return fmt.Errorf("watch: %w", err)
-		}
-	}
-	return nil
+	s.cfg.Log.Debug("watch ended", "cluster", s.cfg.Name, "kind", k.gvk.String(), "err", err)
+	sleep(ctx, k.failed.next(250*time.Millisecond, 30*time.Second))
 }
 
 const selector = api.ManagedByLabel
@@ -232,35 +253,45 @@ func (s *session) listPage(ctx context.Context, k *kindWatch, opts metav1.ListOp
 	return s.page(ctx, k.res.GroupVersionResource, "", opts)
 }
 
-// watchFrom follows changes until the server ends the watch, and returns where
-// to go on. An error means that everything is to be listed anew.
-func (s *session) watchFrom(ctx context.Context, k *kindWatch, version string) (string, error) {
-	events, err := s.openWatch(ctx, k, version)
+// watchFrom has the changes since k.version told, and follow go on when the server
+// ends the watch: from there, or after a list if what was told was wrong.
+func (s *session) watchFrom(ctx context.Context, k *kindWatch) error {
+	events, err := s.openWatch(ctx, k, k.version)
 	if err != nil {
-		return "", err
+		return err
 	}
-	defer events.Close()
-	start, told := time.Now(), false
-	err = eachLine(events, func(line []byte) error {
-		told = true
-		what, o, err := k.decodeEvent(line)
-		if err != nil {
-			return &brokenWatch{err}
+	start, toldAny := time.Now(), false
+	var text lines
+	var broken error
+	follow(events, func(piece []byte, end error) {
+		if end == nil {
+			if broken == nil {
+				broken = text.add(piece, func(line []byte) error {
+					toldAny = true
+					what, o, err := k.decodeEvent(line)
+					if err == nil {
+						k.version = s.told(k, what, o)
+					}
+					return err
+				})
+			}
+			if broken != nil {
+				events.Close()
+			}
+			return
 		}
-		version = s.told(k, what, o)
-		return nil
+		text.drop()
+		events.Close()
+		if broken == nil && !toldAny && time.Since(start) < time.Second {
+			broken = errShortWatch // or we would ask again without pause
+		}
+		if broken != nil {
+			s.falter(ctx, k, fmt.Errorf("watch: %w", broken))
+		}
+		s.follow(ctx, k)
 	})
-	if broken := (*brokenWatch)(nil); errors.As(err, &broken) {
-		return "", broken.error
-	}
-	if !told && time.Since(start) < time.Second {
-		return "", errShortWatch // or we would ask again without pause
-	}
-	return version, nil // however it ended, the next goes on from there
+	return nil
 }
-
-// A brokenWatch told something after which nothing is certain.
-type brokenWatch struct{ error }
 
 // told takes in one event of a watch, and returns the version it is of.
 func (s *session) told(k *kindWatch, what watch.EventType, o runtime.Object) string {

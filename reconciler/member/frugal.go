@@ -1,0 +1,142 @@
+package member
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/gitfleet/gitfleet/reconciler/member/lean"
+)
+
+// A frugal transport is the one over which a cluster is watched. It holds very
+// little while nothing happens. Where that cannot be, behind a proxy say, or with
+// a server that has no HTTP/2, it is an ordinary one.
+type frugal struct {
+	way *way
+	// passing is for what is large; usual is the ordinary transport, made when it
+	// is first needed.
+	passing *brief
+	usual   func() *http.Transport
+
+	mu sync.Mutex
+	// lean reaches host, the first that was asked; nil before.
+	lean    *lean.Transport
+	host    string
+	without bool // the server has no HTTP/2
+	used    bool // the ordinary transport is
+}
+
+// patience is how long a server may take to say that it is still there.
+const patience = 15 * time.Second
+
+var errWithoutHTTP2 = errors.New("the server does not speak HTTP/2")
+
+// RoundTrip implements http.RoundTripper.
+func (f *frugal) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.ContentLength < 0 || r.ContentLength > lean.MaxBody {
+		return f.passing.RoundTrip(r)
+	}
+	if t := f.leanFor(r); t != nil {
+		again, err := again(r)
+		if err != nil {
+			return nil, err
+		}
+		answer, err := t.RoundTrip(r)
+		if !errors.Is(err, errWithoutHTTP2) {
+			return answer, err
+		}
+		f.mu.Lock()
+		f.without = true
+		f.mu.Unlock()
+		r = again
+	}
+	f.mu.Lock()
+	f.used = true
+	f.mu.Unlock()
+	return f.usual().RoundTrip(r)
+}
+
+// again returns a request that can be sent after another transport has had r.
+func again(r *http.Request) (*http.Request, error) {
+	if r.GetBody == nil {
+		return r, nil
+	}
+	body, err := r.GetBody()
+	if err != nil {
+		return nil, err
+	}
+	other := r.Clone(r.Context())
+	other.Body = body
+	return other, nil
+}
+
+// leanFor returns the transport for a request; nil if it takes an ordinary one.
+func (f *frugal) leanFor(r *http.Request) *lean.Transport {
+	if r.URL.Scheme != "https" || f.proxied(r) {
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.lean == nil {
+		f.host = r.URL.Host
+		f.lean = lean.New(lean.Config{Dial: f.dialer(r), Idle: keepLong.idle, Silent: keepLong.silent, Patience: patience})
+	}
+	if f.without || f.host != r.URL.Host {
+		return nil
+	}
+	return f.lean
+}
+
+func (f *frugal) proxied(r *http.Request) bool {
+	by, err := f.way.proxy(r)
+	return by != nil || err != nil // an ordinary transport tells of the error
+}
+
+// dialer returns what connects to the server of a request.
+func (f *frugal) dialer(r *http.Request) func(context.Context) (net.Conn, error) {
+	address := r.URL.Host
+	if r.URL.Port() == "" {
+		address = net.JoinHostPort(r.URL.Hostname(), "443")
+	}
+	secure := &tls.Config{}
+	if f.way.secure != nil {
+		secure = f.way.secure.Clone()
+	}
+	if secure.NextProtos = []string{"h2", "http/1.1"}; secure.ServerName == "" {
+		secure.ServerName = r.URL.Hostname()
+	}
+	return func(ctx context.Context) (net.Conn, error) {
+		raw, err := f.way.dial(ctx, "tcp", address)
+		if err != nil {
+			return nil, err
+		}
+		ctx, cancel := context.WithTimeout(ctx, handshake)
+		defer cancel()
+		secured := tls.Client(raw, secure)
+		err = secured.HandshakeContext(ctx)
+		if err == nil && secured.ConnectionState().NegotiatedProtocol != "h2" {
+			err = errWithoutHTTP2
+		}
+		if err != nil {
+			raw.Close()
+			return nil, err
+		}
+		return secured, nil
+	}
+}
+
+// CloseIdleConnections closes the connections on which nothing is under way.
+func (f *frugal) CloseIdleConnections() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.lean != nil {
+		f.lean.CloseIdleConnections()
+	}
+	if f.used {
+		f.usual().CloseIdleConnections()
+	}
+}

@@ -1,0 +1,283 @@
+package lean
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+)
+
+// A conn is one connection. Its goroutine reads frames; whoever asks writes them.
+type conn struct {
+	of  *Transport
+	net net.Conn
+
+	// writing is held while frames are written, so that streams begin in the order
+	// of their numbers. It is taken before mu.
+	writing sync.Mutex
+	headers *hpack.Encoder
+	block   bytes.Buffer // what headers writes
+
+	names *hpack.Decoder // only the reading goroutine has it
+	first [1]byte
+
+	mu      sync.Mutex
+	streams map[uint32]*stream
+	next    uint32
+	err     error // why it ended; nil while it has not
+	leaving bool  // it takes no more requests
+	timer   *time.Timer
+	heard   time.Time // when the server last said something
+	used    time.Time // when something was last under way
+	asked   time.Time // when the server was asked whether it is there; zero if it has answered
+
+	// settled says that the server has said what it allows: no body is sent before.
+	settled bool
+	// What the server allows: requests at a time, bytes of each, of a frame, of all.
+	most       uint32
+	each       int64
+	frame      int
+	sendWindow int64
+	mayGo      sync.Cond // a window has grown, or a stream has ended
+	uncredited int64     // what was received and the server was not told that it may send again
+}
+
+const (
+	// streamWindow bounds what is held of an answer that nobody reads.
+	streamWindow = 256 << 10
+	// connWindow is what all answers together may bring before more is allowed.
+	connWindow = 1 << 30
+	// headerTable bounds what a connection remembers of the headers it has carried.
+	// Most are paths that come once, and what is remembered of the others costs
+	// more than sending them again.
+	headerTable = 0
+	// streamsAtFirst is how many requests are sent before the server has said how
+	// many it takes.
+	streamsAtFirst = 100
+)
+
+var (
+	errFull   = errors.New("http2: the connection takes no more requests")
+	errUnseen = errors.New("http2: the server has not looked at the request")
+	// errCrowded is the end of it: a server that takes so few is not asked at all.
+	errCrowded = errors.New("http2: the server takes no more requests on any connection")
+	errIdle    = errors.New("http2: the connection was idle")
+	// errLost is told in the words by which others know it.
+	errLost = errors.New("http2: client connection lost")
+)
+
+// begin greets the server. Nothing is read yet.
+func begin(t *Transport, secured net.Conn) (*conn, error) {
+	now := time.Now()
+	c := &conn{
+		of: t, net: secured, streams: map[uint32]*stream{}, next: 1, heard: now, used: now,
+		most: streamsAtFirst, each: 65535, frame: maxFrame, sendWindow: 65535,
+		names: hpack.NewDecoder(headerTable, nil),
+	}
+	c.mayGo.L = &c.mu
+	c.headers = hpack.NewEncoder(&c.block)
+	c.headers.SetMaxDynamicTableSizeLimit(headerTable)
+	c.timer = time.AfterFunc(time.Hour, c.look)
+	c.timer.Stop()
+	if _, err := io.WriteString(secured, http2.ClientPreface); err != nil {
+		return nil, errors.Join(fmt.Errorf("http2: %w", err), secured.Close())
+	}
+	err := c.write(func(f *http2.Framer) error {
+		return errors.Join(f.WriteSettings(
+			http2.Setting{ID: http2.SettingEnablePush, Val: 0},
+			http2.Setting{ID: http2.SettingInitialWindowSize, Val: streamWindow},
+			http2.Setting{ID: http2.SettingHeaderTableSize, Val: headerTable},
+			http2.Setting{ID: http2.SettingMaxFrameSize, Val: maxFrame},
+		), f.WriteWindowUpdate(0, connWindow-65535))
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("http2: %w", err), secured.Close())
+	}
+	c.mu.Lock()
+	c.rest()
+	c.mu.Unlock()
+	return c, nil
+}
+
+// takes reports whether there is room for another request.
+func (c *conn) takes() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.takesLocked()
+}
+
+func (c *conn) isLeaving() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.leaving
+}
+
+func (c *conn) takesLocked() bool {
+	return c.err == nil && !c.leaving && uint32(len(c.streams)) < c.most && c.next < 1<<31-1
+}
+
+// ask sends a request and waits until its answer begins.
+func (c *conn) ask(r *http.Request, q request) (*http.Response, error) {
+	ctx := r.Context()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	s, err := c.send(q)
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { s.abandon(ctx.Err()) })
+	c.mu.Lock()
+	if s.stop = stop; s.err != nil {
+		stop()
+	}
+	c.mu.Unlock()
+	s.sendBody(q.body)
+	<-s.begun
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	answer := s.answer
+	if s.answer = nil; answer == nil {
+		return nil, s.err
+	}
+	answer.Request = r
+	return answer, nil
+}
+
+// send begins a stream.
+func (c *conn) send(q request) (*stream, error) {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	c.mu.Lock()
+	if !c.takesLocked() {
+		c.mu.Unlock()
+		return nil, errFull
+	}
+	s := &stream{conn: c, id: c.next, begun: make(chan struct{}), sendWindow: c.each, credit: streamWindow}
+	s.grown.L = &c.mu
+	c.streams[s.id] = s
+	c.next += 2
+	frame := c.frame
+	c.mu.Unlock()
+
+	c.block.Reset()
+	for _, f := range q.fields {
+		if err := c.headers.WriteField(f); err != nil {
+			return nil, err // it writes to memory
+		}
+	}
+	err := c.writeLocked(func(f *http2.Framer) error {
+		block := c.block.Bytes()
+		part := block[:min(len(block), frame)]
+		block = block[len(part):]
+		err := f.WriteHeaders(http2.HeadersFrameParam{StreamID: s.id, BlockFragment: part, EndStream: len(q.body) == 0, EndHeaders: len(block) == 0})
+		for err == nil && len(block) > 0 {
+			part = block[:min(len(block), frame)]
+			block = block[len(part):]
+			err = f.WriteContinuation(s.id, len(block) == 0, part)
+		}
+		return err
+	})
+	if c.block.Cap() > 1<<10 {
+		c.block = bytes.Buffer{}
+	}
+	if err != nil {
+		c.mu.Lock()
+		s.finish(err)
+		c.mu.Unlock()
+	}
+	return s, err
+}
+
+// end ends the connection and all that is under way on it.
+func (c *conn) end(err error) {
+	c.mu.Lock()
+	if c.err != nil {
+		c.mu.Unlock()
+		return
+	}
+	c.err = err
+	c.timer.Stop()
+	for _, s := range c.streams {
+		s.finish(err)
+	}
+	c.mu.Unlock()
+	c.of.forget(c)
+	c.net.Close()
+}
+
+// closeIdle closes the connection if nothing has been under way for some time.
+func (c *conn) closeIdle(least time.Duration) (closed bool) {
+	c.mu.Lock()
+	idle := len(c.streams) == 0 && (c.leaving || time.Since(c.used) >= least)
+	c.leaving = c.leaving || idle
+	c.mu.Unlock()
+	if idle {
+		c.end(errIdle)
+	}
+	return idle
+}
+
+// rest sets the timer to when the connection is to be looked at next.
+func (c *conn) rest() {
+	next := time.Duration(0)
+	sooner := func(at time.Time, after time.Duration) {
+		if d := max(time.Until(at.Add(after)), time.Millisecond); after > 0 && (next == 0 || d < next) {
+			next = d
+		}
+	}
+	switch {
+	case len(c.streams) > 0:
+	case c.leaving:
+		sooner(c.used, 1)
+	default:
+		sooner(c.used, c.of.cfg.Idle)
+	}
+	if c.asked.IsZero() {
+		sooner(c.heard, c.of.cfg.Silent)
+	} else {
+		sooner(c.asked, c.of.cfg.Patience)
+	}
+	if next > 0 && c.err == nil {
+		c.timer.Reset(next)
+	}
+}
+
+// look closes a connection that is idle or dead, and asks the server of one that
+// is silent whether it is there.
+func (c *conn) look() {
+	cfg := c.of.cfg
+	if c.closeIdle(cmp.Or(cfg.Idle, math.MaxInt64)) {
+		return
+	}
+	c.mu.Lock()
+	if c.heard.After(c.asked) {
+		c.asked = time.Time{}
+	}
+	ask, lost := false, false
+	switch {
+	case cfg.Silent <= 0:
+	case !c.asked.IsZero():
+		lost = time.Since(c.asked) >= cfg.Patience
+	case time.Since(c.heard) >= cfg.Silent:
+		c.asked, ask = time.Now(), true
+	}
+	c.rest()
+	c.mu.Unlock()
+	if lost {
+		c.end(errLost)
+	}
+	if ask { // the timer is set: this may hang
+		c.write(func(f *http2.Framer) error { return f.WritePing(false, [8]byte{}) }) //nolint:errcheck // then the connection has ended
+	}
+}

@@ -1,0 +1,150 @@
+// Package lean speaks HTTP/2 to one server, and holds little of it while nothing
+// happens.
+//
+// The transport of the standard library keeps, of every connection, buffers as
+// large as its largest frame, and of every request that is under way two
+// goroutines. That is right for those who ask much. Whoever waits for news from
+// thousands of servers pays it thousands of times. Here a connection is one
+// goroutine, buffers are shared by all connections and held only while there is
+// something in them, and an answer that has no end may be followed instead of
+// read: then nobody waits for it.
+//
+// Requests have small bodies; TLS is done by whoever dials.
+package lean
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Config says how a server is reached. Dial must be set; zero durations mean
+// never.
+type Config struct {
+	// Dial returns a connection on which both sides have agreed on HTTP/2.
+	Dial func(context.Context) (net.Conn, error)
+	// Idle is how long a connection is kept on which nothing is under way.
+	Idle time.Duration
+	// Silent is how long a server may say nothing before it is asked whether it is
+	// still there; it then has Patience to answer.
+	Silent, Patience time.Duration
+}
+
+// A Transport is a http.RoundTripper. It has one connection, and more if the
+// server allows no more requests on those there are.
+type Transport struct {
+	cfg Config
+
+	dialing chan struct{} // capacity one: a place for whoever dials
+	mu      sync.Mutex
+	conns   []*conn
+}
+
+// New returns a transport that connects when it is first asked for something.
+func New(cfg Config) *Transport {
+	return &Transport{cfg: cfg, dialing: make(chan struct{}, 1)}
+}
+
+// MaxBody is the size of the largest body that a request may have.
+const MaxBody = 16 << 10
+
+var errBody = errors.New("http2: the body of the request is too large, or its size is not known")
+
+// RoundTrip implements http.RoundTripper. The body of an answer is a *Body,
+// unless it is empty. A request that the server says it has not looked at is sent
+// once more.
+func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	q, err := newRequest(r)
+	if err != nil {
+		return nil, err
+	}
+	for again := false; ; again = true {
+		c, err := t.conn(r.Context())
+		if err != nil {
+			return nil, err
+		}
+		answer, err := c.ask(r, q)
+		if errors.Is(err, errFull) || errors.Is(err, errUnseen) && !again {
+			continue
+		}
+		return answer, err
+	}
+}
+
+// conn returns a connection that takes another request.
+func (t *Transport) conn(ctx context.Context) (*conn, error) {
+	if c := t.free(); c != nil {
+		return c, nil
+	}
+	select {
+	case t.dialing <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { <-t.dialing }()
+	if c := t.free(); c != nil {
+		return c, nil // somebody else has dialled
+	}
+	if t.many() {
+		return nil, errCrowded
+	}
+	secured, err := t.cfg.Dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c, err := begin(t, secured)
+	if err != nil {
+		return nil, err
+	}
+	t.mu.Lock()
+	t.conns = append(t.conns, c)
+	t.mu.Unlock()
+	go c.read()
+	return c, nil
+}
+
+// mostConns bounds the connections on which the server might take more.
+const mostConns = 8
+
+func (t *Transport) many() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := 0
+	for _, c := range t.conns {
+		if !c.isLeaving() {
+			n++ // the others only have what they had
+		}
+	}
+	return n >= mostConns
+}
+
+func (t *Transport) free() *conn {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, c := range t.conns {
+		if c.takes() {
+			return c
+		}
+	}
+	return nil
+}
+
+func (t *Transport) forget(c *conn) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.conns = slices.DeleteFunc(t.conns, func(o *conn) bool { return o == c })
+}
+
+// CloseIdleConnections closes the connections on which nothing is under way.
+func (t *Transport) CloseIdleConnections() {
+	t.mu.Lock()
+	conns := slices.Clone(t.conns)
+	t.mu.Unlock()
+	for _, c := range conns {
+		c.closeIdle(0)
+	}
+}

@@ -1,0 +1,226 @@
+package lean
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"golang.org/x/net/http2"
+)
+
+// read takes in frames until the connection ends. Between two of them it holds
+// nothing.
+func (c *conn) read() {
+	for {
+		n, err := c.net.Read(c.first[:])
+		if n > 0 {
+			err = c.readFrame()
+		}
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF // nothing has come to its end by that
+		}
+		if err != nil {
+			c.end(fmt.Errorf("http2: %w", err))
+			return
+		}
+	}
+}
+
+// readFrame reads the rest of a frame, and takes it in. An error is the end of
+// the connection.
+func (c *conn) readFrame() error {
+	f := codecs.Get().(*codec)
+	f.begun, f.in, f.ReadMetaHeaders = c.first[:], c.net, c.names
+	frame, err := f.ReadFrame()
+	if err == nil {
+		err = c.take(frame)
+	}
+	f.in, f.ReadMetaHeaders = nil, nil
+	var one http2.StreamError
+	switch {
+	case errors.As(err, &one):
+		c.reset(one) // and the codec may be in the midst of something
+		return nil
+	case err == nil:
+		codecs.Put(f)
+	}
+	return err
+}
+
+// reset ends one stream that the server has made a mistake in.
+func (c *conn) reset(why http2.StreamError) {
+	if s := c.stream(why.StreamID); s != nil {
+		s.abandon(why)
+	}
+}
+
+func (c *conn) stream(id uint32) *stream {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.streams[id]
+}
+
+func (c *conn) take(frame http2.Frame) error {
+	c.mu.Lock()
+	c.heard = time.Now()
+	s := c.streams[frame.Header().StreamID]
+	begun := frame.Header().StreamID < c.next
+	c.mu.Unlock()
+	if !begun {
+		return http2.ConnectionError(http2.ErrCodeProtocol)
+	}
+	switch f := frame.(type) {
+	case *http2.MetaHeadersFrame:
+		if s != nil {
+			return s.takeHeaders(f)
+		}
+	case *http2.DataFrame:
+		return c.takeData(s, f)
+	case *http2.RSTStreamFrame:
+		if s != nil {
+			s.refused(f.ErrCode)
+		}
+	case *http2.SettingsFrame:
+		return c.takeSettings(f)
+	case *http2.PingFrame:
+		if !f.IsAck() {
+			return c.write(func(w *http2.Framer) error { return w.WritePing(true, f.Data) })
+		}
+	case *http2.GoAwayFrame:
+		c.takeLeave(f.LastStreamID)
+	case *http2.WindowUpdateFrame:
+		return c.takeWindow(s, f)
+	case *http2.PushPromiseFrame:
+		return http2.ConnectionError(http2.ErrCodeProtocol) // we asked for none
+	}
+	return nil
+}
+
+func (c *conn) takeSettings(f *http2.SettingsFrame) error {
+	if f.IsAck() {
+		return nil
+	}
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	c.mu.Lock()
+	err := f.ForeachSetting(func(s http2.Setting) error {
+		if err := s.Valid(); err != nil {
+			return err
+		}
+		switch s.ID {
+		case http2.SettingMaxConcurrentStreams:
+			c.most = s.Val
+		case http2.SettingInitialWindowSize:
+			for _, other := range c.streams {
+				other.sendWindow += int64(s.Val) - c.each
+			}
+			c.each = int64(s.Val)
+		case http2.SettingMaxFrameSize:
+			c.frame = int(min(s.Val, maxFrame))
+		case http2.SettingHeaderTableSize:
+			c.headers.SetMaxDynamicTableSize(s.Val)
+		}
+		return nil
+	})
+	c.settled = true
+	c.mayGo.Broadcast()
+	c.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return c.writeLocked((*http2.Framer).WriteSettingsAck)
+}
+
+// takeLeave takes in that the server will take no more requests, and has seen
+// none after the last.
+func (c *conn) takeLeave(last uint32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.leaving = true
+	for id, s := range c.streams {
+		if id > last {
+			s.finish(errUnseen)
+		}
+	}
+	c.rest()
+}
+
+const largestWindow = 1<<31 - 1
+
+func (c *conn) takeWindow(s *stream, f *http2.WindowUpdateFrame) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	defer c.mayGo.Broadcast()
+	switch {
+	case f.StreamID == 0:
+		if c.sendWindow += int64(f.Increment); c.sendWindow > largestWindow {
+			return http2.ConnectionError(http2.ErrCodeFlowControl)
+		}
+	case s != nil:
+		if s.sendWindow += int64(f.Increment); s.sendWindow > largestWindow {
+			return http2.StreamError{StreamID: f.StreamID, Code: http2.ErrCodeFlowControl}
+		}
+	}
+	return nil
+}
+
+func (c *conn) takeData(s *stream, f *http2.DataFrame) error {
+	if s != nil {
+		if err := s.takeData(f); err != nil {
+			return err
+		}
+	}
+	c.uncredited += int64(f.Length)
+	if c.uncredited < connWindow/4 {
+		return nil
+	}
+	more := uint32(c.uncredited)
+	c.uncredited = 0
+	return c.write(func(w *http2.Framer) error { return w.WriteWindowUpdate(0, more) })
+}
+
+func (s *stream) takeHeaders(f *http2.MetaHeadersFrame) error {
+	s.conn.mu.Lock()
+	defer s.conn.mu.Unlock()
+	wrong := http2.StreamError{StreamID: s.id, Code: http2.ErrCodeProtocol}
+	status, err := strconv.Atoi(f.PseudoValue("status"))
+	switch {
+	case s.err != nil:
+		return nil
+	case s.headed: // these come after the body
+		if !f.StreamEnded() {
+			return wrong
+		}
+		s.finish(io.EOF)
+		return nil
+	case f.Truncated || err != nil || status < 100 || status == http.StatusSwitchingProtocols:
+		return wrong
+	case status < 200:
+		if f.StreamEnded() {
+			return wrong
+		}
+		return nil // the answer is still to come
+	}
+	answer := &http.Response{
+		Status: fmt.Sprint(status, " ", http.StatusText(status)), StatusCode: status, Proto: "HTTP/2.0", ProtoMajor: 2,
+		Header: http.Header{}, ContentLength: -1, Body: &Body{s},
+	}
+	for _, h := range f.RegularFields() {
+		answer.Header.Add(h.Name, h.Value)
+	}
+	if n, err := strconv.ParseInt(answer.Header.Get("Content-Length"), 10, 64); err == nil && n >= 0 {
+		answer.ContentLength = n
+	}
+	if f.StreamEnded() {
+		answer.Body, answer.ContentLength = http.NoBody, max(answer.ContentLength, 0)
+	}
+	s.answer, s.headed = answer, true
+	close(s.begun)
+	if f.StreamEnded() {
+		s.finish(io.EOF)
+	}
+	return nil
+}
