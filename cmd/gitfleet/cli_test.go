@@ -37,7 +37,8 @@ which question is in [Reading status](reading-status.md).
 | 2 | it could not be done, or what was given is wrong; the reason is on standard error |
 
 Colours are for terminals only, and never if ` + "`$NO_COLOR`" + ` is set. ` + "`source <(gitfleet completion bash)`" + `
-completes commands, flags, and the names of placements and clusters.
+completes commands, flags, and the names of placements and clusters; bash needs its package
+bash-completion for that.
 
 | Command | |
 |---|---|

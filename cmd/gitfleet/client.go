@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -191,21 +192,23 @@ func (c *client) only(ctx context.Context, placement string) (*status.Report, er
 
 // next returns the newest report and its number; with the number of one already
 // seen it waits for a newer, up to half a minute. With a placement it is what is
-// said of that one.
+// said of that one. The report's time is that of the answer: it holds until there
+// is a newer.
 func (c *client) next(ctx context.Context, after, placement string) (*status.Report, string, error) {
 	query := url.Values{}
 	if placement != "" {
 		query.Set("placement", placement)
 	}
 	r := &status.Report{}
-	number, err := c.newest(ctx, "/report", query, after, r)
+	number, age, err := c.newest(ctx, "/report", query, after, r)
+	r.At = r.At.Add(age)
 	return r, number, err
 }
 
 // newest reads what is told at a path of the newest report, and returns the
-// report's number; with the number of one already seen it waits for a newer, up
+// report's number, and how long ago it was made; with the number of one already seen it waits for a newer, up
 // to half a minute.
-func (c *client) newest(ctx context.Context, path string, query url.Values, after string, into any) (number string, err error) {
+func (c *client) newest(ctx context.Context, path string, query url.Values, after string, into any) (number string, age time.Duration, err error) {
 	if after != "" {
 		query = maps.Clone(query)
 		if query == nil {
@@ -215,10 +218,11 @@ func (c *client) newest(ctx context.Context, path string, query url.Values, afte
 	}
 	resp, err := c.do(ctx, http.MethodGet, path, query, nil)
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
 	defer resp.Body.Close()
-	return resp.Header.Get(server.NumberHeader), understand(resp, into)
+	seconds, _ := strconv.Atoi(resp.Header.Get("Age")) // none if it does not say
+	return resp.Header.Get(server.NumberHeader), time.Duration(seconds) * time.Second, understand(resp, into)
 }
 
 // A feed tells something anew whenever there is a newer report.
@@ -235,7 +239,8 @@ func (c *client) reports(placement string) feed[status.Report] {
 func (c *client) overviews() feed[overview] {
 	return func(ctx context.Context, after string) (*overview, string, error) {
 		o := &overview{}
-		number, err := c.newest(ctx, overviewPath, nil, after, o)
+		number, age, err := c.newest(ctx, overviewPath, nil, after, o)
+		o.age = age
 		return o, number, err
 	}
 }

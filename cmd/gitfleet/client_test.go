@@ -115,6 +115,31 @@ func TestATokenGoesNowhereElse(t *testing.T) {
 	}
 }
 
+// What is told was made some time ago, if nothing has happened since; ages are
+// those of the answer.
+func TestAgesAreThoseOfTheAnswer(t *testing.T) {
+	daemon := server.New(nil)
+	tellOverview(daemon)
+	daemon.Publish(settledFleet(t).report)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		daemon.Handler().ServeHTTP(&aged{w}, req)
+	}))
+	t.Cleanup(srv.Close)
+	for command, want := range map[string]string{"get crp": "4h", "status": "in force for 4h", "events": "4h", "describe crp web": "4h"} {
+		if said := say(append(strings.Fields(command), "--server", srv.URL)...); !strings.Contains(said, want) {
+			t.Errorf("%s says %s", command, said)
+		}
+	}
+}
+
+// An aged answer is two hours old.
+type aged struct{ http.ResponseWriter }
+
+func (a *aged) Write(b []byte) (int, error) {
+	a.Header().Set("Age", "7200")
+	return a.ResponseWriter.Write(b)
+}
+
 // selfSigned is a certificate and its key, in two files.
 func selfSigned(t *testing.T) (cert, key string) {
 	t.Helper()

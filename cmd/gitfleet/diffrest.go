@@ -37,7 +37,7 @@ func (d *difference) ask(ctx context.Context, cfg Config) word {
 		return word{unknown: err.Error()}
 	}
 	o := &overview{}
-	if _, err := c.newest(ctx, overviewPath, nil, "", o); err != nil {
+	if _, _, err := c.newest(ctx, overviewPath, nil, "", o); err != nil {
 		var silent *silentError
 		if errors.As(err, &silent) {
 			err = fmt.Errorf("no daemon answers at %s: %w", silent.address, silent.err)

@@ -33,6 +33,8 @@ type overview struct {
 	HeldDeletions []overviewBrake `json:"heldDeletions"`
 	// Suspended is what people want left as it is.
 	Suspended []status.Suspension `json:"suspended"`
+
+	age time.Duration // of what is told, when it was asked for
 }
 
 // An overviewSource is how following the repository goes.

@@ -36,7 +36,7 @@ func redraw(ctx context.Context, c *client, out io.Writer, draw func(o *overview
 	io.WriteString(out, enterScreen)
 	for tick := time.NewTicker(time.Second); ; {
 		p := pageOf(out)
-		lines := draw(now.news, p, now.news.At.Add(time.Since(seen)))
+		lines := draw(now.news, p, now.news.At.Add(now.news.age+time.Since(seen)))
 		io.WriteString(out, screenful(p, lines, now.err))
 		select {
 		case <-ctx.Done():

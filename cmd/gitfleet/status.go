@@ -44,7 +44,7 @@ one after the other.`,
 				if output == "json" {
 					return writeJSON(out, o)
 				}
-				_, err := io.WriteString(out, strings.Join(o.text(pageOf(out), o.At, all), "\n")+"\n")
+				_, err := io.WriteString(out, strings.Join(o.text(pageOf(out), o.At.Add(o.age), all), "\n")+"\n")
 				return err
 			}
 			switch {

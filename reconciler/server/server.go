@@ -26,6 +26,7 @@ import (
 type Server struct {
 	mu     sync.Mutex
 	report *status.Report
+	at     time.Time // when it was published
 	// number counts the reports; it is the version of the answer.
 	number uint64
 	// next is closed when the next report is there.
@@ -75,7 +76,7 @@ func (s *Server) Protect(config *tls.Config, guard func(http.Handler) http.Handl
 func (s *Server) Publish(r *status.Report) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.report = r
+	s.report, s.at = r, time.Now()
 	s.number++
 	close(s.next)
 	s.next = make(chan struct{})
@@ -89,11 +90,19 @@ func (s *Server) newest() (*status.Report, uint64, <-chan struct{}) {
 	return s.report, s.number, s.next
 }
 
+// age is for how long the newest report has been the newest.
+func (s *Server) age() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Since(s.at)
+}
+
 // Handler returns all that the server answers:
 //
 //	GET /report         the whole report as JSON; with ?after=N it waits, up to
 //	                    half a minute, for one newer than number N. The header
-//	                    Gitfleet-Report has the number of what was sent. With
+//	                    Gitfleet-Report has the number of what was sent, Age how
+//	                    many seconds ago it was made. With
 //	                    ?placement=crp/NAME or rp/NAMESPACE/NAME only what is about
 //	                    that placement.
 //	GET /tree           a placement, its clusters and their objects, as JSON:
@@ -187,6 +196,7 @@ func (s *Server) tell(w http.ResponseWriter, req *http.Request, part func(*statu
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set(NumberHeader, strconv.FormatUint(number, 10))
+	w.Header().Set("Age", strconv.Itoa(int(s.age().Seconds())))
 	json.NewEncoder(w).Encode(answer) // a reader that went away is not our concern
 }
 

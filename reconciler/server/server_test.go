@@ -94,6 +94,22 @@ func TestReportAfter(t *testing.T) {
 	}
 }
 
+// A report says how old it is: nothing newer may have been worth telling.
+func TestReportsTellTheirAge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(nil)
+		s.Publish(reportAt("a"))
+		time.Sleep(90 * time.Second)
+		if age := askFor(t.Context(), s, "/report").Header().Get("Age"); age != "90" {
+			t.Errorf("it says %q", age)
+		}
+		s.Publish(reportAt("b"))
+		if age := askFor(t.Context(), s, "/report").Header().Get("Age"); age != "0" {
+			t.Errorf("the next says %q", age)
+		}
+	})
+}
+
 // A reader that goes away while it waits is let go.
 func TestWaitEndsWithTheReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
