@@ -84,6 +84,9 @@ func (d *difference) run(ctx context.Context, cmd *cobra.Command, output string)
 	if err != nil {
 		return err
 	}
+	if !cmd.Flags().Changed("server") && os.Getenv(serverEnv) == "" {
+		d.daemon.address = cfg.answersAt()
+	}
 	told := d.ask(ctx, cfg)
 	s, refused, err := d.snapshot(ctx, cfg, told)
 	var bad *hub.LoadError

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource"
@@ -52,6 +53,19 @@ func (d *difference) ask(ctx context.Context, cfg Config) word {
 		w.inForce = o.Commit.Hash
 	}
 	return w
+}
+
+// answersAt is where a daemon with this configuration answers on its own machine.
+func (c Config) answersAt() string {
+	scheme := "http"
+	if c.Server.CertFile != "" {
+		scheme = "https"
+	}
+	host, port, err := net.SplitHostPort(c.Listen)
+	if ip := net.ParseIP(host); err == nil && (host == "" || ip != nil && ip.IsUnspecified()) {
+		return scheme + "://localhost:" + port
+	}
+	return scheme + "://" + c.Listen
 }
 
 // why says why an object of a placement is left as it is on a cluster; empty if

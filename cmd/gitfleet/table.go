@@ -169,7 +169,8 @@ func firstTrouble(s api.PlacementStatus) string {
 				text := cond.Message
 				if len(c.FailedPlacements) > 0 {
 					f := c.FailedPlacements[0]
-					text = f.Kind + " " + f.Name + ": " + f.Condition.Message
+					id := api.ID{Group: f.Group, Kind: f.Kind, Namespace: f.Namespace, Name: f.Name}
+					text = id.String() + ": " + f.Condition.Message
 				}
 				if c.ClusterName == "" {
 					return text

@@ -1,17 +1,22 @@
 package diff
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/gitfleet/gitfleet/placement/api"
 )
 
 // Mask stands where a secret value would.
 const Mask = "(redacted for security reasons)"
 
 // Redact returns a copy of an object that may be shown: data and stringData
-// of Secrets are masked, also of a Secret that is part of something else, and
-// so are the annotations in which tools keep a copy of what was last applied,
+// of Secrets are masked, also of a Secret that is part of something else or in
+// an envelope, and so are the annotations in which tools keep a copy of what was last applied,
 // and any other annotation of a Secret that repeats one of its values.
 func Redact(o *unstructured.Unstructured) *unstructured.Unstructured {
 	if o == nil {
@@ -25,12 +30,14 @@ func Redact(o *unstructured.Unstructured) *unstructured.Unstructured {
 func redacted(v any, secrets Secrets) any {
 	switch v := v.(type) {
 	case map[string]any:
-		secret := isSecret(v)
+		secret, envelope := isSecret(v), isEnvelope(v)
 		m := make(map[string]any, len(v))
 		for key, field := range v {
 			switch {
 			case secret && secretFields[key]:
 				m[key] = masked(field)
+			case envelope && key == "data":
+				m[key] = wrapped(field)
 			case keepsCopy(key):
 				m[key] = masked(field)
 			case key == "annotations":
@@ -49,6 +56,46 @@ func redacted(v any, secrets Secrets) any {
 	default:
 		return v
 	}
+}
+
+// wrapped masks the manifests in the data of an envelope that hold a Secret, and
+// those that cannot be read.
+func wrapped(data any) any {
+	manifests, ok := data.(map[string]any)
+	if !ok {
+		return masked(data)
+	}
+	m := make(map[string]any, len(manifests))
+	for key, text := range manifests {
+		if m[key] = text; !harmless(text) {
+			m[key] = masked(text)
+		}
+	}
+	return m
+}
+
+// harmless reports whether a text is a manifest that holds no Secret.
+func harmless(text any) bool {
+	s, ok := text.(string)
+	var manifest any
+	if !ok || yaml.Unmarshal([]byte(s), &manifest) != nil {
+		return false
+	}
+	switch manifest.(type) {
+	case map[string]any, []any:
+		return !holdsSecret(manifest)
+	}
+	return false
+}
+
+func holdsSecret(v any) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		return isSecret(v) || slices.ContainsFunc(slices.Collect(maps.Values(v)), holdsSecret)
+	case []any:
+		return slices.ContainsFunc(v, holdsSecret)
+	}
+	return false
 }
 
 // masked replaces every value that is not empty.
@@ -93,6 +140,13 @@ func scrubbed(v any, secrets Secrets) any {
 var secretFields = map[string]bool{"data": true, "stringData": true}
 
 func isSecret(o map[string]any) bool { return o["kind"] == "Secret" && o["apiVersion"] == "v1" }
+
+// isEnvelope reports whether an object is a ConfigMap of manifests.
+func isEnvelope(o map[string]any) bool {
+	meta, _ := o["metadata"].(map[string]any)
+	notes, _ := meta["annotations"].(map[string]any)
+	return o["kind"] == "ConfigMap" && o["apiVersion"] == "v1" && notes[api.EnvelopeConfigMapAnnotation] == "true"
+}
 
 // keepsCopy reports whether a tool keeps the whole of an applied object under
 // this annotation.

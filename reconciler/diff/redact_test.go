@@ -82,6 +82,21 @@ func TestRedactFindsSecretsInsideOthers(t *testing.T) {
 	}
 }
 
+// Of a ConfigMap that is an envelope the manifests of Secrets are masked, and what
+// cannot be read; others are shown, as is the data of any other ConfigMap.
+func TestRedactMasksSecretsInEnvelopes(t *testing.T) {
+	const data = `data: {secret: "{apiVersion: v1, kind: Secret, stringData: {p: canary}}", list: "apiVersion: v1\nkind: List\nitems:\n- {kind: Secret, apiVersion: v1, data: {p: Y2FuYXJ5}}",
+		broken: "kind: Secret: canary", text: canary, role: "{apiVersion: v1, kind: ServiceAccount, metadata: {name: robot}}", empty: ""}}`
+	shown := Redact(object(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: x, annotations: {kubernetes-fleet.io/envelope-configmap: "true"}}, `+data)).Object
+	text, _ := json.Marshal(shown)
+	if strings.Contains(string(text), "canary") || strings.Contains(string(text), "Y2FuYXJ5") || strings.Count(string(text), Mask) != 4 || !strings.Contains(string(text), "robot") {
+		t.Errorf("redacted: %s", text)
+	}
+	if text, _ := json.Marshal(Redact(object(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: x}, `+data)).Object); strings.Contains(string(text), Mask) {
+		t.Errorf("of no envelope: %s", text)
+	}
+}
+
 func TestScrubFindsEveryWayToQuoteAValue(t *testing.T) {
 	s := SecretsOf(nil, object(t, secret), object(t, `{apiVersion: v1, kind: Secret, data: {n: 4711, short: YWI=, yes: dHJ1ZQ==, pem: `+
 		base64.StdEncoding.EncodeToString([]byte("-----BEGIN-----\nfirst-line\"\n  second-line\n}\n"))+`}}`))
