@@ -94,6 +94,9 @@ func (l Life) Lead(t *testing.T, with *Loaders, tell bool) (out Outcome) {
 		if w.daemon != nil {
 			w.stop()
 		}
+		if w.fine() && l.Seed%freshly == 0 {
+			w.checkFresh()
+		}
 		out.Broken, out.Story = w.broken, w.text.String()
 	})
 	return out
@@ -127,8 +130,9 @@ var kinds = []kind{
 	{4, (*world).suspend}, {4, (*world).resume}, {1, (*world).sync}, {1, (*world).reconfigure}, {1, (*world).rollBack},
 }
 
-// killing is the kind of step in which the daemon is killed.
-const killing = 10
+// killing is the kind of step in which the daemon is killed, resuming that in
+// which a person has a rollout go on.
+const killing, resuming = 10, 19
 
 func (w *world) step(s Step) {
 	r := rand.New(rand.NewPCG(s.seed, 3))
@@ -324,15 +328,7 @@ func (w *world) converge(r *rand.Rand) {
 		w.wake()
 	}
 	w.letGo()
-	for _, d := range []time.Duration{2, 4, 30, 40, 60, 60, 300, 600} {
-		w.pass(d * time.Second)
-		if !w.fine() || w.settled() == "" {
-			break
-		}
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if why := w.settled(); why != "" {
+	if why := w.settles(); why != "" {
 		w.breaks(lawConverges, "%s", why)
 	}
 }
@@ -402,6 +398,9 @@ func (w *world) settled() string {
 		}
 	}
 	for name := range head.clusters {
+		if a := w.hosts[name].agent; a == nil || !a.connected || a.pass != nil {
+			return fmt.Sprintf("%s is still at work", name)
+		}
 		if why := w.holdsWhatItShould(w.hosts[name], head.desired); why != "" {
 			return why
 		}

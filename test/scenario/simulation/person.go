@@ -123,15 +123,31 @@ func (w *world) resume(r *rand.Rand) {
 	w.happen(func() {
 		all := w.suspensions()
 		if len(all) == 0 || r.IntN(2) == 0 {
-			all = all[:0]
-			for _, key := range slices.SortedFunc(maps.Keys(w.books.pages), byKey) {
-				all = append(all, ledger.Subject{Placement: key})
-			}
+			all = w.stopped()
 		}
 		if len(all) > 0 {
 			w.takeBack(pick(r, all))
 		}
 	})
+}
+
+// stopped are the placements whose rollout an update may have stopped; all, if
+// there are none.
+func (w *world) stopped() []ledger.Subject {
+	var all, stopped []ledger.Subject
+	for _, key := range slices.SortedFunc(maps.Keys(w.books.pages), byKey) {
+		all = append(all, ledger.Subject{Placement: key})
+		for name := range w.books.pages[key] {
+			if at := (spot{key, name}); w.books.blamed[at] && w.books.words[at].done && !w.books.words[at].up {
+				stopped = append(stopped, ledger.Subject{Placement: key})
+				break
+			}
+		}
+	}
+	if stopped != nil {
+		return stopped
+	}
+	return all
 }
 
 // suspensions are what is suspended, in order.
