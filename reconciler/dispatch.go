@@ -96,6 +96,18 @@ func (r *Reconciler) dispatch(ctx context.Context, p *plan.Plan) {
 	}
 }
 
+// tells reports whether dispatch has anything to do: then all that the plan
+// comes from is to be saved before.
+func (r *Reconciler) tells(p *plan.Plan) bool {
+	if len(p.Left) > 0 || len(p.Members) != len(r.members) {
+		return true
+	}
+	return slices.ContainsFunc(p.Members, func(c *hub.Cluster) bool {
+		m := r.members[c.Name]
+		return m == nil || m.left != nil || credentials(c) != m.credentials || !m.ever || !same(p.Works[c.Name], m.works)
+	})
+}
+
 // same reports whether two lists are one. A plan has the list of the one before
 // for each cluster to which nothing is new.
 func same(a, b []work.Work) bool {

@@ -42,14 +42,25 @@ func (r *Reconciler) loop(ctx context.Context) {
 // once, and returns how long it may take until the next.
 func (r *Reconciler) turn(ctx context.Context) time.Duration {
 	now := r.now()
-	if !r.take(now) && now.Before(r.due) {
-		return r.due.Sub(now)
+	if r.take(now) || !now.Before(r.due) {
+		r.due = now.Add(r.think(ctx, now))
+		r.answer()
+		if r.ledger.Unsaved() && r.saveBy.IsZero() {
+			r.saveBy = now.Add(lull)
+		}
 	}
-	wait := r.think(ctx, now)
-	r.due = now.Add(wait)
-	r.answer()
-	return wait
+	if !r.saveBy.IsZero() && !now.Before(r.saveBy) && !r.save() {
+		r.saveBy = now.Add(lull)
+	}
+	if !r.saveBy.IsZero() && r.saveBy.Before(r.due) {
+		return r.saveBy.Sub(now)
+	}
+	return r.due.Sub(now)
 }
+
+// lull is how long what was only seen may wait to be saved: members that say
+// how far they got do so in one breath, and each save is a wait for the disk.
+const lull = time.Second
 
 // now reads the clock. Once that was set back, what is remembered lies in the
 // future, and is told from the new time on.
@@ -101,10 +112,9 @@ func (r *Reconciler) think(ctx context.Context, now time.Time) time.Duration {
 	r.complain(p)
 	r.decided = append(r.decided, decided(p, r.ledger, r.head.Commit)...)
 	p.WriteDown(r.ledger)
-	report := r.report(p, now)
-	if !r.save() {
+	if (r.ledger.Pressing() || r.tells(p)) && !r.save() {
 		// Nobody is told what would be forgotten in a crash.
-		r.cfg.Publish(report)
+		r.cfg.Publish(r.report(p, now))
 		return time.Second
 	}
 	r.cfg.Record(r.decided...)
@@ -112,7 +122,7 @@ func (r *Reconciler) think(ctx context.Context, now time.Time) time.Duration {
 	r.dispatch(ctx, p)
 	r.note(p)
 	r.ask(p)
-	r.cfg.Publish(report)
+	r.cfg.Publish(r.report(p, now))
 	if p.Wake.IsZero() {
 		return beat
 	}
@@ -273,5 +283,6 @@ func (r *Reconciler) save() bool {
 		r.cfg.Log.Error("ledger not saved; nothing new is told to any cluster until it is", "err", err)
 		return false
 	}
+	r.saveBy = time.Time{}
 	return true
 }

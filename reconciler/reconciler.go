@@ -100,8 +100,9 @@ type Reconciler struct {
 	// acts are what persons did since the ledger was last saved.
 	acts []history.Entry
 	// last is when the last turn was, due when the next has to be, whatever
-	// happens.
-	last, due time.Time
+	// happens, and saveBy when what was only seen is to be saved; zero if nothing
+	// waits.
+	last, due, saveBy time.Time
 
 	// works are what clusters were last told, stopped the clusters whose failed
 	// update stops a rollout.

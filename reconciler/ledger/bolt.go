@@ -176,7 +176,7 @@ func (s *boltStore) Save(l *Ledger) error {
 	if err != nil {
 		return fmt.Errorf("save ledger: %w", err)
 	}
-	clear(l.dirty)
+	l.saved()
 	return nil
 }
 

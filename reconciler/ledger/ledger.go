@@ -25,8 +25,10 @@ type Ledger struct {
 	placements map[api.PlacementKey]*Placement
 	// suspensions are what people want left alone.
 	suspensions map[Subject]Suspension
-	// dirty are the records to save, by their key in the store.
-	dirty map[string]struct{}
+	// dirty are the records to save, by their key in the store; pressing says that
+	// there are decisions among them.
+	dirty    map[string]struct{}
+	pressing bool
 	// comings counts the placements that came or went.
 	comings uint64
 	// changes counts what a plan could see change.
@@ -280,12 +282,12 @@ func (l *Ledger) Transit(key api.PlacementKey, cluster string, to map[string]Tra
 		next := *p
 		next.Transitions = to
 		l.placements[key] = &next
-		l.touch(placementKey(key))
+		l.saw(placementKey(key))
 	case p.entries[cluster] != nil:
 		next := *p.entries[cluster]
 		next.Transitions = to
 		p.entries[cluster] = &next
-		l.touch(entryKey(key, cluster))
+		l.saw(entryKey(key, cluster))
 	}
 }
 
@@ -315,4 +317,25 @@ func (l *Ledger) next() uint64 {
 	return l.changes
 }
 
-func (l *Ledger) touch(key string) { l.dirty[key] = struct{}{} }
+// Unsaved reports whether anything is to be saved.
+func (l *Ledger) Unsaved() bool { return len(l.dirty) > 0 }
+
+// Pressing reports whether anything was decided that is not saved yet: nobody is
+// to be told of it before it is. What was only seen, and since when conditions
+// hold, can wait: a crash that loses it is one that came a little earlier.
+func (l *Ledger) Pressing() bool { return l.pressing }
+
+// touch has the record of a decision saved.
+func (l *Ledger) touch(key string) {
+	l.pressing = true
+	l.saw(key)
+}
+
+// saw has the record of something seen saved.
+func (l *Ledger) saw(key string) { l.dirty[key] = struct{}{} }
+
+// saved notes that a store has it all.
+func (l *Ledger) saved() {
+	clear(l.dirty)
+	l.pressing = false
+}

@@ -192,3 +192,38 @@ func TestFailuresKeepTheirTime(t *testing.T) {
 		t.Errorf("not available since %s, want %s: before that it was not even applied", got, at(5))
 	}
 }
+
+// A decision is to be saved before anybody hears of it; what was only seen, and
+// since when it is told, can wait.
+func TestDecisionsPress(t *testing.T) {
+	tests := map[string]struct {
+		do       func(*Ledger)
+		pressing bool
+	}{
+		"a cluster was seen":        {func(l *Ledger) { l.Fold(ClusterSeen{Cluster: "east", At: at(1), Healthy: true}) }, false},
+		"work was seen":             {func(l *Ledger) { l.Fold(fine("east", 1, 1)) }, false},
+		"a condition changed":       {func(l *Ledger) { l.Transit(web, "east", map[string]Transition{"Applied": {"True", noon}}) }, false},
+		"a lost placement is there": {func(l *Ledger) { l.Fold(ClusterSeen{Cluster: "east", At: at(1), Holds: []Held{{Placement: quay}}}) }, true},
+		"a commit is in force":      {func(l *Ledger) { l.SetHead("v2") }, true},
+		"a placement is noted":      {func(l *Ledger) { l.Note(web, Placement{Generation: 2}) }, true},
+		"a cluster is bound":        {func(l *Ledger) { l.Bind(web, placement.Binding{Cluster: "east", Assigned: v(2)}) }, true},
+		"a cluster is let go":       {func(l *Ledger) { l.Unbind(web, "east") }, true},
+		"a placement is forgotten":  {func(l *Ledger) { l.Forget(web) }, true},
+		"a cluster is suspended":    {func(l *Ledger) { l.Suspend(Suspension{Subject: Subject{Cluster: "east"}, Reason: "no"}) }, true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			l, store := bound(), Memory()
+			if err := store.Save(l); err != nil {
+				t.Fatal(err)
+			}
+			if l.Pressing() || l.Unsaved() {
+				t.Fatal("something is to be saved right after a save")
+			}
+			test.do(l)
+			if !l.Unsaved() || l.Pressing() != test.pressing {
+				t.Errorf("unsaved %t, pressing %t", l.Unsaved(), l.Pressing())
+			}
+		})
+	}
+}

@@ -182,7 +182,7 @@ func (l *Ledger) foldCluster(o ClusterSeen) bool {
 		next.version = l.next()
 	}
 	l.clusters[o.Cluster] = &next
-	l.touch(clusterKey(o.Cluster))
+	l.saw(clusterKey(o.Cluster))
 	return rebuilt || news
 }
 
@@ -247,7 +247,7 @@ func (l *Ledger) foldWork(o WorkSeen) bool {
 	case e.AvailableSince.IsZero():
 		next.AvailableSince = o.At
 	}
-	l.touch(entryKey(o.Placement, o.Cluster))
+	l.saw(entryKey(o.Placement, o.Cluster))
 	if e.Seen != nil && next.AvailableSince.Equal(e.AvailableSince) && !e.Seen.At.Before(e.Binding.AssignedAt) && next.Seen.same(e.Seen) {
 		p.entries[o.Cluster] = &next // heard again; nobody could tell
 		return false

@@ -53,7 +53,7 @@ func (s *memoryStore) Save(l *Ledger) error {
 			s.records[key] = value
 		}
 	}
-	clear(l.dirty)
+	l.saved()
 	return nil
 }
 

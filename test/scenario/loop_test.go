@@ -113,6 +113,41 @@ func TestSavedBeforeTold(t *testing.T) {
 	})
 }
 
+// What a member says of itself is told at once, and saved a moment later: many
+// of them speak in one breath, and nobody is told anything new.
+func TestWhatIsOnlySeenIsSavedLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := simple(t, "east west")
+		var report func(ledger.Observation)
+		s.member = func(a *agent) reconciler.Member { report = a.report; return a }
+		s.start()
+		defer s.stop()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+
+		seen := func(name string) bool {
+			kept, err := s.store.Load()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return !kept.Cluster(name).Healthy
+		}
+		turns, saves := s.count(), s.store.count()
+		for _, name := range []string{"east", "west"} {
+			report(ledger.ClusterSeen{Cluster: name, At: time.Now(), Error: "no answer"})
+			synctest.Wait()
+		}
+		if s.count() != turns+2 || s.store.count() != saves {
+			t.Errorf("two members that spoke were told of %d times, and saved %d times", s.count()-turns, s.store.count()-saves)
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if n := s.store.count() - saves; n != 1 || !seen("east") || !seen("west") {
+			t.Errorf("two seconds later there were %d saves; is it known of east %t, of west %t", n, seen("east"), seen("west"))
+		}
+	})
+}
+
 // A member that takes its time to end holds up nobody, and the next one for the
 // same cluster waits for it.
 func TestSlowEnd(t *testing.T) {

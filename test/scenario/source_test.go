@@ -118,6 +118,13 @@ func (s *store) Save(l *ledger.Ledger) error {
 	return s.Store.Save(l)
 }
 
+// count is how often something was saved.
+func (s *store) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.saves
+}
+
 func (s *store) fail(yes bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
