@@ -203,7 +203,7 @@ func (r *Reconciler) proceed(o Order, now time.Time) (string, func(), error) {
 	r.ledger.Proceed(key, now)
 	r.acts = append(r.acts, act(history.Proceeded, subject, o.By, "although "+stopped+" is not available"))
 	r.cfg.Log.Info("a stopped rollout goes on", "placement", key.String(), "by", o.By, "cluster", stopped)
-	return fmt.Sprintf("the rollout of %s goes on although cluster %s is not available", key, stopped),
+	return fmt.Sprintf("the rollout of %s goes on within its budget, although cluster %s is not available", key, stopped),
 		func() { r.ledger.Proceed(key, before) }, nil
 }
 

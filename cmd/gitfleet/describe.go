@@ -15,7 +15,7 @@ import (
 
 // describe turns an outlook into its document.
 func (o *outlook) describe() planDocument {
-	d := planDocument{APIVersion: planVersion, Commit: o.snapshot.Commit.Hash, Problems: describeProblems(o.warnings)}
+	d := planDocument{APIVersion: planVersion, Commit: o.snapshot.Commit.Hash, Problems: describeProblems(append(slices.Clip(o.warnings), o.plan.Warnings...))}
 	statuses := o.statuses()
 	objects := map[string][]planObject{}
 	for _, p := range o.plan.Placements {

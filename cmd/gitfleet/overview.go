@@ -311,6 +311,8 @@ func (p *overviewPlacement) word() (string, style) {
 		return "not scheduled", red
 	case n[unreachable] > 0:
 		return "unreachable", yellow
+	case n[waiting] > 0 && n[rolling]+n[applied] == 0:
+		return "waiting", cyan // nothing moves, so nobody rolls anything out
 	case n[waiting] > 0:
 		return "rolling out", cyan
 	case n[rolling] > 0:

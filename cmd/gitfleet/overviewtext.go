@@ -191,11 +191,11 @@ func (t *teller) placement(p *overviewPlacement, name int) {
 		t.note(red, "not scheduled: ", p.Trouble, 3)
 	}
 	if p.Stopped != "" {
-		text := "by the failed update of " + p.Stopped
+		text := "by the failed update of " + p.Stopped + "; gitfleet resume " + p.Name + " lets it go on all the same"
 		if p.Proven != "" {
-			text += "; last available on every cluster was " + short(p.Proven)
+			text += "; last available on every cluster was " + short(p.Proven) + ", to which gitfleet rollback " + p.Name + " makes a way back"
 		}
-		t.note(red, "stopped: ", text, 2)
+		t.note(red, "stopped: ", text, 4)
 	}
 	t.reasons(red, "failed: ", p.Failed)
 	t.reasons(yellow, "not available: ", p.Unavailable)

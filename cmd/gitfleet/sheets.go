@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/status"
@@ -144,12 +145,15 @@ func (s *sheet) clusters(r *status.Report, st *api.PlacementStatus, name string)
 		d := &r.Details[0].Clusters[i]
 		head := fmt.Sprintf("%s  %s  %s", s.paint(bold, stage.cluster), s.paint(styleOf(stage.state), string(stage.state)), short(d.Commit))
 		s.line(1, strings.TrimRight(head, " "))
-		if c := on[stage.cluster]; c != nil {
+		c := on[stage.cluster]
+		if c != nil {
 			s.untrue(c)
 			s.failures(c)
 		}
 		if stage.state == unreachable {
 			s.text(3, stage.why)
+		} else if d.Held != "" && !saysWhy(c, d.Held) {
+			s.text(3, d.Held)
 		}
 		if len(d.Braked) > 0 {
 			s.line(3, "deletions held:")
@@ -164,6 +168,14 @@ func (s *sheet) clusters(r *status.Report, st *api.PlacementStatus, name string)
 			s.untrue(c)
 		}
 	}
+}
+
+// saysWhy reports whether a condition that is not true says why a cluster waits.
+// Under External all of them are about what the cluster holds.
+func saysWhy(c *api.PerClusterPlacementStatus, why string) bool {
+	return c != nil && slices.ContainsFunc(c.Conditions, func(cond metav1.Condition) bool {
+		return cond.Status != metav1.ConditionTrue && strings.HasSuffix(cond.Message, why)
+	})
 }
 
 // untrue tells which condition of a cluster is not true, and why.

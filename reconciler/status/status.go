@@ -157,6 +157,9 @@ func Build(in Input) *Report {
 		r.Clusters = append(r.Clusters, in.Memo.cluster(c, in))
 	}
 	for _, p := range in.Plan.Placements {
+		if p.Forget {
+			continue // nothing is left of it, nowhere
+		}
 		t := in.Memo.placement(in, p)
 		r.Details = append(r.Details, t.detail)
 		r.Drifts = append(r.Drifts, t.drifts...)

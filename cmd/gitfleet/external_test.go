@@ -1,0 +1,38 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Under External the conditions are about what clusters hold; that they wait,
+// and for what, is told all the same, and nobody says that anything rolls.
+func TestExternalSaysWhyClustersWait(t *testing.T) {
+	s := newStage(t)
+	s.seen("ams", "ber")
+	const text = "clusters ams ber\nnamespace web\nconfigmap web/one "
+	s.commit(firstCommit, "Ada", "Bring the web", text+"1\nplace web unavailable 2")
+	for range 3 {
+		s.turn(10 * time.Second)
+		s.says("ams", "web")
+		s.says("ber", "web")
+	}
+	s.commit(secondCommit, "Ada", "Say two", text+"2\nplace web external")
+	s.turn(10 * time.Second)
+	s.turn(10 * time.Second)
+	_, address := listening(t, s.report)
+	for command, wants := range map[string][]string{
+		"status":           {" waiting\n", "waiting: ams, ber: the strategy is External"},
+		"describe crp web": {"ams  waiting", "the strategy is External: the cluster waits for an update run"},
+	} {
+		var got bytes.Buffer
+		transcribe(&got, append(strings.Fields(command), "--server", address)...)
+		for _, want := range wants {
+			if !strings.Contains(got.String(), want) {
+				t.Errorf("%s does not say %q:\n%s", command, want, &got)
+			}
+		}
+	}
+}
