@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/faults"
 )
 
 // release gives an object up: our label, our annotations and our entry in
@@ -41,6 +42,7 @@ func (s *session) release(ctx context.Context, st stale) error {
 	defer cancel()
 	err = s.conn.bulk.Put().AbsPath(res.path(id)...).Param("fieldManager", "gitfleet-release").
 		SetHeader("Content-Type", "application/json").Body(body).Do(ctx).Error()
+	faults.At("written")
 	if notFound(err) {
 		err = nil
 	}

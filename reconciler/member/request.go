@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/faults"
 )
 
 // acceptMetadata asks for the metadata of the result only: the body is what we
@@ -45,6 +46,7 @@ func (s *session) put(ctx context.Context, r resource, id api.ID, body []byte, f
 		SetHeader("Accept", acceptMetadata).
 		Body(body).
 		Do(ctx)
+	faults.At("written")
 	var code int
 	raw, err := answer(result.StatusCode(&code))
 	if err != nil {
@@ -62,8 +64,10 @@ func (s *session) put(ctx context.Context, r resource, id api.ID, body []byte, f
 func (s *session) send(ctx context.Context, r resource, id api.ID, typ types.PatchType, body []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
-	return s.heard(s.conn.rest.Patch(typ).AbsPath(r.path(id)...).
-		Param("fieldManager", api.FieldManager).SetHeader("Accept", acceptMetadata).Body(body).Do(ctx).Error())
+	err := s.conn.rest.Patch(typ).AbsPath(r.path(id)...).
+		Param("fieldManager", api.FieldManager).SetHeader("Accept", acceptMetadata).Body(body).Do(ctx).Error()
+	faults.At("written")
+	return s.heard(err)
 }
 
 // answer returns the body of a result. Its error has the server's own words,
@@ -130,6 +134,7 @@ func (s *session) delete(ctx context.Context, r resource, id api.ID, uid types.U
 	}
 	err = s.conn.rest.Delete().AbsPath(r.path(id)...).
 		SetHeader("Content-Type", "application/json").Body(body).Do(ctx).Error()
+	faults.At("written")
 	if notFound(err) || uid != "" && apierrors.IsConflict(err) {
 		err = nil
 	}
