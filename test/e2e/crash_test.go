@@ -36,6 +36,7 @@ var faulty = sync.OnceValues(func() (string, error) {
 var crashes = []string{
 	"before save:2", "after save:2", "told:1", "told:3", "announced:1", "applied:1", "applied:4",
 	"before inventory:1", "after inventory:2", "pruned:1",
+	"written:1", "written:5", "written:12", // of the requests that write to members, whatever they are for
 }
 
 // Wherever gitfleet is killed while it carries a commit out, the next one goes
@@ -69,6 +70,26 @@ func TestKilledBetweenAnyTwoWrites(t *testing.T) {
 		d.start()
 		d.applied(hash)
 		d.holds(place, turn)
+		d.stop()
+	}
+}
+
+// Killed while it gives up what a deleted placement has, gitfleet goes on with
+// that: nothing stays ours, and nothing is deleted.
+func TestKilledWhileItGivesUp(t *testing.T) {
+	d := newDaemon(t)
+	d.program = faulty
+	for turn, place := range []string{"written:1", "written:4", "written:8", "after save:2"} {
+		d.startAt(d.abandoning(fmt.Sprint(turn)))
+		d.become(strings.TrimSpace(strings.Repeat(fmt.Sprint(turn, " "), len(d.members))))
+		d.stop()
+		d.repo.Remove(t, "main", "placement.yaml", "app.yaml")
+		d.env = []string{"GITFLEET_CRASH_AT=" + place}
+		d.start()
+		d.fallen(place)
+		d.env = nil
+		d.start()
+		d.abandoned()
 		d.stop()
 	}
 }

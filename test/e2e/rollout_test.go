@@ -1,0 +1,289 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/test/fleet"
+)
+
+// yamlJudged is a ConfigMap that is available unless its value is broken, so
+// that a commit can break what it brings.
+func yamlJudged(namespace, name, value string) string {
+	return fmt.Sprintf(`apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: %s
+  namespace: %s
+  annotations: {gitfleet.dev/available: "!object.data.value.startsWith('broken')"}
+data: {value: %q}
+`, name, namespace, value)
+}
+
+const oneByOne = "  strategy: {rollingUpdate: {maxUnavailable: 1, maxSurge: 3}}\n"
+
+// app is a commit's application: one object that is judged.
+func (d *daemon) app(value string) map[string]string {
+	return map[string]string{"app.yaml": yamlNamespace(d.name) + "---\n" + yamlJudged(d.name, "one", value)}
+}
+
+// values are what the members have, in their order; "-" for nothing.
+func (d *daemon) values() string {
+	var out []string
+	for _, m := range d.members {
+		value := d.configMap(m, "one")["value"]
+		if value == "" {
+			value = "-"
+		}
+		out = append(out, value)
+	}
+	return strings.Join(out, " ")
+}
+
+// become waits until the members have these values, and says what they have
+// instead.
+func (d *daemon) become(want string) {
+	d.t.Helper()
+	got := ""
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		if got = d.values(); got == want {
+			return
+		}
+	}
+	text, _ := d.cli("status")
+	d.t.Fatalf("the members have %s, want %s\n%s", got, want, text)
+}
+
+// waits waits until the status of a placement on a cluster says why nothing
+// moves there, and the members have these values.
+func (d *daemon) waits(cluster, why, values string) {
+	d.t.Helper()
+	said := ""
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		r := d.report()
+		if r == nil || len(r.Details) != 1 {
+			continue
+		}
+		for _, c := range r.Details[0].Clusters {
+			if c.Cluster == cluster {
+				said = c.Held
+			}
+		}
+		if strings.Contains(said, why) && d.values() == values {
+			return
+		}
+	}
+	d.t.Fatalf("of %s it says %q, want %q; the members have %s, want %s", cluster, said, why, d.values(), values)
+}
+
+// tells reports whether a part of a report has some words in it.
+func tells(part any, words string) bool {
+	text, err := json.Marshal(part)
+	return err == nil && strings.Contains(string(text), words)
+}
+
+// A commit that breaks what was available stops at the first cluster, over a
+// restart too. A cluster that joins gets what was good everywhere, a person may
+// let the rollout go on, and a fixing commit goes on by itself.
+func TestRolloutStopsWhenItDoesHarm(t *testing.T) {
+	d := newDaemon(t)
+	d.repo.Remove(t, "main", "clusters/member-3.yaml")
+	d.repo.Commit(t, "main", map[string]string{"placement.yaml": yamlPlacement("all", d.name, pickAll+oneByOne)})
+	good := d.repo.Commit(t, "main", d.app("good"))
+	d.startAt(good)
+	d.become("good good -")
+	d.until("good is known to be", func(r *status.Report) bool { return len(r.Details) == 1 && r.Details[0].Proven == good })
+
+	d.repo.Commit(t, "main", d.app("broken"))
+	const stopped = "waits for cluster member-1, which was available before its update and is not now; " +
+		"the rollout goes on when it recovers, with a commit that changes what it gets, or when somebody resumes it"
+	d.waits("member-2", stopped, "broken good -")
+	text, _ := d.cli("status")
+	if !strings.Contains(text, "member-1") || !strings.Contains(text, "gitfleet resume crp/all") {
+		t.Errorf("the status does not say what to do:\n%s", text)
+	}
+	d.kill()
+	d.start()
+	d.waits("member-2", stopped, "broken good -")
+
+	d.repo.Commit(t, "main", map[string]string{"clusters/member-3.yaml": memberCluster("member-3")})
+	d.become("broken good good")
+	d.waits("member-3", stopped, "broken good good")
+
+	d.asks("goes on within its budget, although cluster member-1 is not available", "resume", "crp/all")
+	d.waits("member-3", "maxUnavailable 1: waits for member-1 to be available", "broken good good")
+	d.repo.Commit(t, "main", map[string]string{"placement.yaml": yamlPlacement("all", d.name, pickAll+"  strategy: {rollingUpdate: {maxUnavailable: 2}}\n")})
+	d.waits("member-3", "waits for cluster member-2, which was available", "broken broken good")
+
+	fixed := d.repo.Commit(t, "main", d.app("fixed"))
+	d.become("fixed fixed fixed")
+	d.until("fixed is known to be good", func(r *status.Report) bool { return r.Details[0].Proven == fixed })
+
+	// Who says so goes on, within the budget: a broken cluster is no available one.
+	d.repo.Commit(t, "main", map[string]string{"placement.yaml": strings.Replace(yamlPlacement("all", d.name, pickAll+
+		"  strategy: {rollingUpdate: {maxUnavailable: 2}}\n"), "  name: all\n", "  name: all\n  annotations: {gitfleet.dev/on-failure: continue}\n", 1)})
+	d.repo.Commit(t, "main", d.app("broken-again"))
+	d.become("broken-again broken-again fixed")
+	d.waits("member-3", "maxUnavailable 2: waits for member-1, member-2 to be available", "broken-again broken-again fixed")
+}
+
+// Under External nothing moves by itself, which the status says of each cluster;
+// what is there is kept as it is.
+func TestExternalMovesNothing(t *testing.T) {
+	d := newDaemon(t)
+	d.repo.Remove(t, "main", "clusters/member-3.yaml")
+	d.repo.Commit(t, "main", map[string]string{"placement.yaml": yamlPlacement("all", d.name, pickAll+oneByOne)})
+	d.startAt(d.repo.Commit(t, "main", d.app("a")))
+	d.become("a a -")
+	files := d.app("b")
+	files["placement.yaml"] = yamlPlacement("all", d.name, pickAll+"  strategy: {type: External}\n")
+	files["clusters/member-3.yaml"] = memberCluster("member-3")
+	d.repo.Commit(t, "main", files)
+	const external = "the strategy is External: the cluster waits for an update run"
+	for _, m := range d.members {
+		d.waits(m, external, "a a -")
+	}
+	d.tamper("member-1", "a")
+	d.kill()
+	d.start()
+	d.waits("member-3", external, "a a -")
+	d.repo.Commit(t, "main", map[string]string{"placement.yaml": yamlPlacement("all", d.name, pickAll+oneByOne)})
+	d.become("b b b")
+}
+
+// The objects of a placement that is deleted stay with Abandon, and are
+// nobody's, although the daemon was not there when it went.
+func TestDeletedPlacementAbandonsItsObjects(t *testing.T) {
+	d := newDaemon(t)
+	d.startAt(d.abandoning("a"))
+	d.become("a a a")
+	d.stop()
+	d.repo.Remove(t, "main", "placement.yaml", "app.yaml")
+	d.start()
+	d.abandoned()
+	d.become("a a a")
+}
+
+// abandoning commits a placement that leaves its objects where they are, and
+// one that stays, since a repository without any is not believed.
+func (d *daemon) abandoning(value string) string {
+	files := d.app(value)
+	files["placement.yaml"] = yamlPlacement("all", d.name, pickAll+"  strategy: {rollingUpdate: {maxUnavailable: 3}, deleteStrategy: {propagationPolicy: Abandon}}\n")
+	files["rest.yaml"] = yamlNamespace(d.name+"-rest") + "---\n" + yamlPlacement("rest", d.name+"-rest", pickAll)
+	return d.repo.Commit(d.t, "main", files)
+}
+
+// abandoned waits until the placement is gone, and looks whether anything of it
+// still is ours.
+func (d *daemon) abandoned() {
+	d.t.Helper()
+	d.until("forgotten", func(r *status.Report) bool {
+		return r.Source.InForce.Hash == d.repo.Head(d.t, "main") && len(r.Details) == 1
+	})
+	for _, m := range d.members {
+		if got := d.ours(m); len(got) > 0 {
+			d.t.Errorf("%s: still ours: %v", m, got)
+		}
+		if got := d.inventories(m); len(got) != 1 {
+			d.t.Errorf("%s: there are inventories: %v", m, got)
+		}
+		if d.configMap(m, "one") == nil {
+			d.t.Errorf("%s: what was abandoned is gone", m)
+		}
+	}
+}
+
+// An override for one cluster rolls out there, and no other hears of it. One
+// that cannot be applied fails that cluster only, which keeps what it has, and
+// the corrected one reaches it at once; one that matches nothing is named.
+func TestOverrideOfOneClusterMovesOnlyThat(t *testing.T) {
+	d := newDaemon(t)
+	d.repo.Commit(t, "main", map[string]string{"placement.yaml": yamlPlacement("all", d.name, pickAll+oneByOne)})
+	d.startAt(d.repo.Commit(t, "main", d.app("a")))
+	d.become("a a a")
+	override := func(object, number, patch string) map[string]string {
+		return map[string]string{"override.yaml": fmt.Sprintf(`apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ResourceOverride
+metadata: {name: tune, namespace: %s}
+spec:
+  placement: {name: all}
+  resourceSelectors: [{group: "", version: v1, kind: ConfigMap, name: %s}]
+  policy:
+    overrideRules:
+    - clusterSelector: {clusterSelectorTerms: [{labelSelector: {matchLabels: {number: %q}}}]}
+      jsonPatchOverrides: [%s]
+`, d.name, object, number, patch)}
+	}
+	since := d.quiet()
+	d.repo.Commit(t, "main", override("one", "2", `{op: replace, path: /data/value, value: "${MEMBER-CLUSTER-NAME}"}`))
+	d.become("a member-2 a")
+	d.repo.Commit(t, "main", override("one", "2", `{op: replace, path: /data/none, value: x}`))
+	d.until("it says what is wrong", func(r *status.Report) bool {
+		return tells(r.Placements[0].Status, `failed to apply on ConfigMap`)
+	})
+	d.become("a member-2 a")
+	d.repo.Commit(t, "main", override("one", "2", `{op: replace, path: /data/value, value: c}`))
+	d.become("a c a")
+	d.quiet()
+	for _, m := range []string{"member-1", "member-3"} {
+		objects, inventories := d.asked(m, since)
+		for _, line := range append(objects, inventories...) {
+			if !reads(line) {
+				t.Errorf("%s was told: %s", m, line)
+			}
+		}
+	}
+	d.repo.Commit(t, "main", override("two", "2", `{op: replace, path: /data/value, value: c}`))
+	d.become("a a a")
+	d.until("the override is named", func(r *status.Report) bool {
+		return len(r.Details[0].Warnings) == 1 && strings.Contains(r.Details[0].Warnings[0], `ResourceOverride "`+d.name+`/tune" selects v1 ConfigMap`)
+	})
+}
+
+// A member that does not answer is left out of the count, unless it is said that
+// none may be.
+func TestUnreachableMembersCountAsItIsSaid(t *testing.T) {
+	for name, setting := range map[string]string{"any number": "100%", "none": "0"} {
+		t.Run(name, func(t *testing.T) {
+			d := newDaemon(t, "--probe-interval", "1s", "--member-timeout", "2s", "--max-unreachable", setting)
+			d.repo.Commit(t, "main", map[string]string{"placement.yaml": yamlPlacement("all", d.name, pickAll+oneByOne)})
+			d.startAt(d.repo.Commit(t, "main", d.app("a")))
+			d.become("a a a")
+			says := func(what string) {
+				t.Helper()
+				d.until("it says "+what, func(r *status.Report) bool {
+					return r.Source.InForce.Hash == d.repo.Head(t, "main") && tells(r.Placements[0].Status, what)
+				})
+			}
+			f := fleet.Shared(t)
+			if err := f.Pause("member-2"); err != nil {
+				t.Fatal(err)
+			}
+			resume := sync.OnceFunc(func() {
+				if err := f.Resume("member-2"); err != nil {
+					t.Error(err)
+				}
+			})
+			t.Cleanup(resume)
+			d.until("said to be silent", func(r *status.Report) bool { return tells(r.Clusters, "did not answer in time") })
+			d.repo.Commit(t, "main", d.app("b"))
+			says("the cluster is unreachable and left as it is until it answers")
+			has := func(m string) string { return d.configMap(m, "one")["value"] }
+			if setting == "0" {
+				says("maxUnavailable 1: waits for member-2 to be available")
+				if has("member-1") != "a" || has("member-3") != "a" {
+					t.Errorf("the others have %s and %s", has("member-1"), has("member-3"))
+				}
+			} else {
+				d.eventually("the others go on", func() bool { return has("member-1") == "b" && has("member-3") == "b" })
+			}
+			resume()
+			d.become("b b b")
+		})
+	}
+}
