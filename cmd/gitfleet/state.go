@@ -142,6 +142,7 @@ beside it.`,
 			if err := withLedger(dir, func(a ledger.Archive) error { return a.Import(in, force) }); err != nil {
 				return fmt.Errorf("import %s: %w", args[0], err)
 			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s has the state of the backup; the daemon goes on from it when it is started\n", dir)
 			return nil
 		},
 	}

@@ -52,7 +52,15 @@ func TestStateIsExportedFromADaemonAndImported(t *testing.T) {
 		t.Fatalf("the backup is %v\n%s", err, backup)
 	}
 	do(exitError, "--state-dir", "import", file)
-	do(exitFine, "", "import", file, "--state-dir", other)
+	if out := do(exitFine, "", "import", file, "--state-dir", other); !strings.HasPrefix(out, other+" has the state of the backup") {
+		t.Errorf("after an import it says %q", out)
+	}
+	newer := filepath.Join(t.TempDir(), "newer.jsonl")
+	if err := os.WriteFile(newer, bytes.Replace(backup, []byte(`"schema":`), []byte(`"schema":9`), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	do(exitError, "written by a newer gitfleet", "import", newer, "--state-dir", other, "--force")
+	do(exitError, "another gitfleet uses this state directory", "import", file, "--state-dir", dir, "--force")
 	again := do(exitFine, "", "export", "--state-dir", other)
 	if _, a, _ := strings.Cut(again, "\n"); !strings.HasSuffix(string(backup), a) {
 		t.Errorf("what was imported is exported as\n%s\nand was\n%s", again, backup)
