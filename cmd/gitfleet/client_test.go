@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	certutil "k8s.io/client-go/util/cert"
 
@@ -119,7 +120,7 @@ func TestATokenGoesNowhereElse(t *testing.T) {
 // those of the answer.
 func TestAgesAreThoseOfTheAnswer(t *testing.T) {
 	daemon := server.New(nil)
-	tellOverview(daemon)
+	tellOverview(daemon, nil)
 	daemon.Publish(settledFleet(t).report)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		daemon.Handler().ServeHTTP(&aged{w}, req)
@@ -129,6 +130,23 @@ func TestAgesAreThoseOfTheAnswer(t *testing.T) {
 		if said := say(append(strings.Fields(command), "--server", srv.URL)...); !strings.Contains(said, want) {
 			t.Errorf("%s says %s", command, said)
 		}
+	}
+}
+
+// Polls that find nothing make no report, and are told all the same.
+func TestStatusTellsTheLastPoll(t *testing.T) {
+	report := settledFleet(t).report
+	daemon := server.New(nil)
+	tellOverview(daemon, func() (last, success time.Time) {
+		return report.At.Add(2*time.Hour - 3*time.Second), report.At.Add(2*time.Hour - time.Minute)
+	})
+	daemon.Publish(report)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		daemon.Handler().ServeHTTP(&aged{w}, req)
+	}))
+	t.Cleanup(srv.Close)
+	if said := say("status", "--server", srv.URL); !strings.Contains(said, "polled 3s ago") {
+		t.Errorf("it says %s", said)
 	}
 }
 

@@ -69,8 +69,7 @@ func (t *teller) source(o *overview) {
 	if s.Ref != "" {
 		head += "  " + refName(s.Ref)
 	}
-	// As of the moment that is told of: polls with nothing new make no news.
-	polled := ", polled " + (&teller{now: o.At}).ago(s.LastPoll)
+	polled := ", polled " + t.ago(s.LastPoll)
 	t.say(t.paint(bold, shorten(head, t.width-wide(polled))) + polled)
 	if s.Failures > 0 {
 		t.note(red, "cannot be read: ", fmt.Sprintf("%s (%d tries, last success %s)", s.Error, s.Failures, t.ago(s.LastSuccess)), 3)

@@ -108,7 +108,10 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 func (c Config) answer(ctx context.Context, repo *gitsource.Repo, store ledger.Archive, registry *prometheus.Registry, log *slog.Logger) (*server.Server, func(*status.Report), *history.Record, error) {
 	srv := server.New(registry)
 	srv.Mount("GET /state", server.State(store.Export))
-	tellOverview(srv)
+	tellOverview(srv, func() (last, success time.Time) {
+		s := repo.Status()
+		return s.LastPoll, s.LastSuccess
+	})
 	publish, err := c.serveKube(ctx, srv)
 	if err != nil {
 		return nil, nil, nil, err

@@ -70,9 +70,17 @@ one after the other.`,
 // overviewPath is where the daemon tells how things are.
 const overviewPath = "/overview"
 
-// tellOverview has a server answer at overviewPath.
-func tellOverview(srv *server.Server) {
-	srv.Tell("GET "+overviewPath, func(r *status.Report) any { return newOverview(r) })
+// tellOverview has a server answer at overviewPath. polled is when the repository
+// was last asked, and when it last answered: polls that find nothing make no
+// report. With nil it is what the report says.
+func tellOverview(srv *server.Server, polled func() (last, success time.Time)) {
+	srv.Tell("GET "+overviewPath, func(r *status.Report) any {
+		o := newOverview(r)
+		if polled != nil {
+			o.Source.LastPoll, o.Source.LastSuccess = polled()
+		}
+		return o
+	})
 }
 
 // onChange shows an overview only if it says something else than the one before,
