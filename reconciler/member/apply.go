@@ -52,15 +52,11 @@ type outcome struct {
 
 // process sees to some objects: applies those that are not as wanted, removes
 // those that nobody wants, and keeps the inventories. Objects that are as they
-// should be cost no request. What became of them is told by report, before the
-// inventories are written: whoever waits for the objects need not wait for those.
-func (s *session) process(ctx context.Context, ids map[api.ID]bool, report func()) {
+// should be cost no request.
+func (s *session) process(ctx context.Context, ids map[api.ID]bool) {
 	if s.prepared(ctx, ids) {
-		s.attend(ctx, ids, report)
-		return
+		s.attend(ctx, ids)
 	}
-	report()
-	s.reportGone(ctx)
 }
 
 // prepared makes sure that what is there of some objects is known before anything
@@ -77,17 +73,15 @@ func (s *session) prepared(ctx context.Context, ids map[api.ID]bool) bool {
 	return err == nil
 }
 
-// attend sees to objects that are prepared for, as process does.
-func (s *session) attend(ctx context.Context, ids map[api.ID]bool, report func()) {
+// attend sees to objects that are prepared for.
+func (s *session) attend(ctx context.Context, ids map[api.ID]bool) {
 	clear(s.fresh)
 	tasks, prune := s.look(ids)
 	touched := map[api.PlacementKey]bool{}
 	tasks = s.announce(ctx, tasks, touched)
 	s.apply(ctx, tasks, touched)
 	s.prune(ctx, prune, touched)
-	report()
 	s.settle(ctx, touched)
-	s.reportGone(ctx)
 	s.reschedule()
 }
 

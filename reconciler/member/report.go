@@ -19,16 +19,6 @@ func (s *session) reportAll(ctx context.Context) {
 	}
 }
 
-// reportGone says which placements have nothing left here: with its inventory
-// goes the last of one.
-func (s *session) reportGone(ctx context.Context) {
-	for p, w := range s.works {
-		if w.Remove && s.inv[p] == nil {
-			s.report(ctx, p)
-		}
-	}
-}
-
 // reportTouched says how those placements stand that some objects belong to.
 func (s *session) reportTouched(ctx context.Context, ids map[api.ID]bool) {
 	placements := map[api.PlacementKey]bool{}
@@ -37,8 +27,10 @@ func (s *session) reportTouched(ctx context.Context, ids map[api.ID]bool) {
 			placements[w.placement] = true
 		}
 	}
-	for p := range placements {
-		s.report(ctx, p)
+	for p, w := range s.works {
+		if w.Remove && s.inv[p] == nil || placements[p] {
+			s.report(ctx, p)
+		}
 	}
 }
 

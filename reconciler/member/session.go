@@ -166,19 +166,15 @@ func (s *session) sync(ctx context.Context) {
 		}
 	}
 	s.compared, s.blocked = time.Now(), false
-	report := func() {
-		for p := range s.works {
-			s.done[p] = s.done[p] || ctx.Err() == nil && !s.cutOff() && !s.blocked
-		}
-		s.reportAll(ctx)
-	}
 	if s.prepared(ctx, ids) {
 		s.brake(ids, s.deletes) // by what the watches tell, so not before
-		s.attend(ctx, ids, report)
-	} else {
-		report()
+		s.attend(ctx, ids)
 	}
 	s.unwatch()
+	for p := range s.works {
+		s.done[p] = s.done[p] || ctx.Err() == nil && !s.cutOff() && !s.blocked
+	}
+	s.reportAll(ctx)
 }
 
 // recheck looks at everything again, as a person asked for.
@@ -197,7 +193,8 @@ func (s *session) react(ctx context.Context) {
 	touched := s.absorb()
 	s.keepInventories(ctx, touched)
 	s.revive(touched)
-	s.process(ctx, touched, func() { s.reportTouched(ctx, touched) })
+	s.process(ctx, touched)
+	s.reportTouched(ctx, touched)
 }
 
 // absorb takes in what the watches saw, unless we know something newer from a
@@ -312,8 +309,9 @@ func (s *session) again(ctx context.Context) {
 			}
 		}
 	}
-	s.process(ctx, due, func() { s.reportTouched(ctx, due) })
+	s.process(ctx, due)
 	s.reschedule()
+	s.reportTouched(ctx, due)
 }
 
 // inventoryRetry is the time between two tries to write an inventory.

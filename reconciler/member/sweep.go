@@ -211,5 +211,6 @@ func (s *session) mend(ctx context.Context, wrong map[api.ID]bool) {
 			inv.items.put(*it)
 		}
 	}
-	s.process(ctx, wrong, func() { s.reportTouched(ctx, wrong) })
+	s.process(ctx, wrong)
+	s.reportTouched(ctx, wrong)
 }
