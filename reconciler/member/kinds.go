@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"unique"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -113,7 +114,7 @@ func (k *kinds) note(gv schema.GroupVersion, list *metav1.APIResourceList, wante
 	for _, r := range list.APIResources {
 		gvk := gv.WithKind(r.Kind)
 		if wanted[gvk] && !strings.Contains(r.Name, "/") {
-			k.known[gvk] = resource{gv.WithResource(r.Name), r.Namespaced}
+			k.known[gvk] = resource{unique.Make(gv.WithResource(r.Name)).Value(), r.Namespaced}
 		}
 	}
 }

@@ -102,7 +102,7 @@ func (b *bed) footprint(ctx context.Context, s shape) (_ footprint, err error) {
 		return footprint{}, err
 	}
 	b.note("memory: %d x %d applied (%s)", s.members, s.objects, time.Since(began).Round(time.Second))
-	return d.footprint(ctx)
+	return d.footprint(ctx, s.members)
 }
 
 // spread waits until all members have all objects, and the report says so. It
@@ -142,20 +142,26 @@ func everywhere(r *status.Report, members int) bool {
 }
 
 // footprint measures the daemon after some collections of garbage: the least
-// counts, as the others had some that was just made.
-func (d *daemon) footprint(ctx context.Context) (footprint, error) {
+// counts, as the others had some that was just made. Asking makes a lot of it, and
+// a collection in the midst of an answer counts all of the answer; so it is asked
+// more seldom, the longer the answer, and most collections are due to what the daemon
+// does by itself.
+func (d *daemon) footprint(ctx context.Context, members int) (footprint, error) {
 	if err := wait(ctx, 30*time.Second); err != nil { // until connections are closed that only the beginning needed
 		return footprint{}, err
 	}
 	var least footprint
 	last := -1.0
-	for collections := 0; collections < 4; {
+	for collections := 0; collections < 6; {
 		m, err := d.gauges(ctx, "go_gc_duration_seconds", "go_gc_heap_live_bytes", "go_memstats_stack_inuse_bytes", "process_resident_memory_bytes", "go_goroutines")
 		if err != nil {
 			return footprint{}, err
 		}
+		if err := wait(ctx, time.Duration(members)*3*time.Millisecond); err != nil {
+			return footprint{}, err
+		}
 		if m[0] == last {
-			continue // asking makes some garbage
+			continue
 		}
 		last = m[0]
 		f := footprint{heap: m[1], stacks: m[2], resident: m[3], goroutines: m[4]}
