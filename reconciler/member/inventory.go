@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -98,6 +99,17 @@ func partName(name string, part int) string {
 	return name + "." + strconv.Itoa(part)
 }
 
+// zippers are shared by all sessions: one is large, and an inventory is packed
+// after every change. Hashes, of which it is full, take more effort than they
+// give.
+var zippers = sync.Pool{New: func() any {
+	w, err := gzip.NewWriterLevel(nil, gzip.BestSpeed)
+	if err != nil {
+		panic("member: " + err.Error()) // there is such a level
+	}
+	return w
+}}
+
 // pack returns the inventory's bytes and their digest. Equal inventories give
 // equal bytes.
 func (inv *inventory) pack() (raw []byte, digest string, err error) {
@@ -107,7 +119,9 @@ func (inv *inventory) pack() (raw []byte, digest string, err error) {
 	}
 	slices.SortFunc(inv.Items, func(a, b item) int { return cmp.Or(a.id().Compare(b.id()), strings.Compare(a.Version, b.Version)) })
 	var buf bytes.Buffer
-	zip := gzip.NewWriter(&buf)
+	zip := zippers.Get().(*gzip.Writer)
+	defer zippers.Put(zip)
+	zip.Reset(&buf)
 	if err := json.NewEncoder(zip).Encode(inv); err != nil {
 		return nil, "", err
 	}

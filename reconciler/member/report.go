@@ -98,15 +98,15 @@ func (s *session) state(p api.PlacementKey, id api.ID) (ledger.ObjectState, bool
 
 // availability tells of an applied object whether it works.
 func (s *session) availability(out *ledger.ObjectState, id api.ID) {
-	l := s.live.of(id)
-	if l == nil {
+	h, generation, ok := s.live.health(id)
+	if !ok {
 		out.Available = ledger.Verdict{Reason: api.ManifestNotAvailableYet, Message: "not seen on the cluster yet"}
 		return
 	}
-	out.Generation = l.generation
-	cond := l.health.Condition()
-	out.Available = ledger.Verdict{OK: l.health.Counts(), Reason: string(l.health.State), Message: cond.Message}
-	if l.health.Message != "" && !out.Available.OK {
-		out.Available.Message += " (" + l.health.Message + ")"
+	out.Generation = generation
+	cond := h.Condition()
+	out.Available = ledger.Verdict{OK: h.Counts(), Reason: string(h.State), Message: cond.Message}
+	if h.Message != "" && !out.Available.OK {
+		out.Available.Message += " (" + h.Message + ")"
 	}
 }

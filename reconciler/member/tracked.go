@@ -55,6 +55,16 @@ func (ls lives) of(id api.ID) *live {
 	}
 }
 
+// health returns how an object does, and its generation; not ok if it is not
+// known. It is asked of every object for every report.
+func (ls lives) health(id api.ID) (h health.Health, generation int64, ok bool) {
+	p := ls[unique.Make(id)]
+	if p == nil {
+		return health.Health{}, 0, false
+	}
+	return p.rest.Value().health, p.generation, true
+}
+
 func (ls lives) put(id api.ID, l *live) {
 	uid, whole := packUID(l.uid)
 	ls[unique.Make(id)] = &packedLive{
