@@ -161,6 +161,9 @@ func (s *sheet) clusters(r *status.Report, st *api.PlacementStatus, name string)
 				s.text(4, text)
 			}
 		}
+		if len(d.Lingering) > 0 {
+			s.line(3, "deleted, and not gone yet: "+strings.Join(d.Lingering, ", "))
+		}
 	}
 	for i := range st.PlacementStatuses {
 		if c := &st.PlacementStatuses[i]; c.ClusterName == "" {

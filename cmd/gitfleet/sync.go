@@ -160,6 +160,8 @@ func unfinished(d *status.Detail, s *api.PlacementStatus) (lines []string, movin
 		case c.Held != "":
 			lines = append(lines, d.Placement+" on "+c.Cluster+" waits: "+c.Held)
 			moving = moving || d.Stopped == ""
+		case c.Removing && len(c.Lingering) > 0:
+			lines, moving = append(lines, fmt.Sprintf("%s is being removed from %s, and waits for what was deleted to be gone: %s", d.Placement, c.Cluster, strings.Join(c.Lingering, ", "))), true
 		case c.Removing:
 			lines, moving = append(lines, d.Placement+" is being removed from "+c.Cluster), true
 		case !c.Applied:

@@ -68,6 +68,9 @@ type WorkSeen struct {
 	// Braked are objects that should go and stay, because the deletion brake
 	// holds them, sorted by ID.
 	Braked []Braked `json:",omitempty"`
+	// Lingering are objects that were deleted and are still there, because
+	// something has to be finished first, sorted by ID.
+	Lingering []api.ID `json:",omitempty"`
 }
 
 // A Braked is an object whose deletion is held, and why.
@@ -303,5 +306,6 @@ func (w *WorkSeen) exception(id api.ID) ObjectState {
 func (w *WorkSeen) same(o *WorkSeen) bool {
 	return w.Revision == o.Revision && w.Removed == o.Removed && w.Done == o.Done &&
 		w.Total == o.Total && w.Untrackable == o.Untrackable &&
-		reflect.DeepEqual(w.Exceptions, o.Exceptions) && sameDrifts(w.Drifts, o.Drifts) && slices.Equal(w.Braked, o.Braked)
+		reflect.DeepEqual(w.Exceptions, o.Exceptions) && sameDrifts(w.Drifts, o.Drifts) && slices.Equal(w.Braked, o.Braked) &&
+		slices.Equal(w.Lingering, o.Lingering)
 }

@@ -57,7 +57,7 @@ func (s *session) contest(t task, l *live, f flips) {
 		"cluster", s.cfg.Name, "placement", t.placement.String(), "object", id.String(), "by", who, "times", f.Total)
 	c := &trouble{
 		cond: diff.NotApplied(api.Contested, fmt.Sprintf("%s keeps undoing what the manifest sets: put back %d times so far, next at %s",
-			who, f.Total-1, f.Due().Format(time.TimeOnly))),
+			who, f.Total-1, f.Due().UTC().Format(time.RFC3339))),
 		since: time.Now(), hash: t.manifest.Hash, next: f.Due(),
 	}
 	if l != nil {

@@ -233,7 +233,8 @@ func (s *session) dropPart(ctx context.Context, name string) error {
 	id := inventoryID(name)
 	delete(s.parts, id)
 	s.live.drop(id)
-	return s.delete(ctx, configMaps, id, "")
+	_, err := s.delete(ctx, configMaps, id, "")
+	return err
 }
 
 // drop removes an inventory that holds nothing any more.

@@ -64,7 +64,7 @@ func (s *session) removed(ctx context.Context, st stale) bool {
 		return s.succeeded(st, err)
 	}
 	if l.terminating {
-		return true
+		return !s.awaits(st)
 	}
 	res, ok := s.kinds.known[st.item.gvk()]
 	if !ok {
@@ -76,9 +76,25 @@ func (s *session) removed(ctx context.Context, st stale) bool {
 			return false
 		}
 	}
-	err = s.delete(ctx, res, id, l.uid)
+	lingers, err := s.delete(ctx, res, id, l.uid)
 	s.rememberGone(st, history.Deleted, err)
-	return s.succeeded(st, err)
+	if !s.succeeded(st, err) {
+		return false
+	}
+	if !lingers || !s.awaits(st) {
+		return true
+	}
+	going := *l
+	going.terminating = true
+	s.live.put(id, &going)
+	return false
+}
+
+// awaits reports whether an object that is on its way out is waited for: when
+// all of a placement goes, it is gone when nothing is left of it. The watch tells
+// when; where there is none, nobody would.
+func (s *session) awaits(st stale) bool {
+	return !s.placed(st.inv.Placement) && s.watch[st.item.gvk()].sees()
 }
 
 // present is what is there of an object: what the watch knows, or, where there

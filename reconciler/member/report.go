@@ -28,7 +28,7 @@ func (s *session) reportTouched(ctx context.Context, ids map[api.ID]bool) {
 		}
 	}
 	for p, w := range s.works {
-		if w.Remove && s.inv[p] == nil || placements[p] {
+		if w.Remove || placements[p] {
 			s.report(ctx, p)
 		}
 	}
@@ -42,6 +42,7 @@ func (s *session) report(ctx context.Context, p api.PlacementKey) {
 	o := ledger.WorkSeen{Cluster: s.cfg.Name, Placement: p, At: time.Now(), Revision: w.Revision, Done: s.done[p], Total: len(w.Manifests)}
 	if w.Remove {
 		o.Removed = s.inv[p] == nil
+		o.Lingering = s.lingering(p)
 	}
 	for _, m := range w.Manifests {
 		state, exception := s.state(p, m.ID)
@@ -65,6 +66,22 @@ func (s *session) report(ctx context.Context, p api.PlacementKey) {
 	}
 	slices.SortFunc(o.Exceptions, func(a, b ledger.ObjectState) int { return a.ID.Compare(b.ID) })
 	s.cfg.Report(o)
+}
+
+// lingering lists what a placement has here that is on its way out.
+func (s *session) lingering(p api.PlacementKey) []api.ID {
+	inv := s.inv[p]
+	if inv == nil {
+		return nil
+	}
+	var out []api.ID
+	for it := range inv.items.all() {
+		if l := s.live.of(it.id()); l != nil && l.terminating {
+			out = append(out, it.id())
+		}
+	}
+	slices.SortFunc(out, api.ID.Compare)
+	return out
 }
 
 // state tells how one object stands, and whether that is worth telling.

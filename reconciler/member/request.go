@@ -116,8 +116,9 @@ func (s *session) object(raw []byte, err error) (*unstructured.Unstructured, err
 }
 
 // delete removes one object, and only the very one with that UID if it is not
-// empty. One that is gone already, or was replaced, is no error.
-func (s *session) delete(ctx context.Context, r resource, id api.ID, uid types.UID) error {
+// empty. One that is gone already, or was replaced, is no error. lingers says
+// that it is still there: something has to be finished first.
+func (s *session) delete(ctx context.Context, r resource, id api.ID, uid types.UID) (lingers bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
 	policy := metav1.DeletePropagationBackground
@@ -130,15 +131,20 @@ func (s *session) delete(ctx context.Context, r resource, id api.ID, uid types.U
 	}
 	body, err := json.Marshal(opts)
 	if err != nil {
-		return err
+		return false, err
 	}
-	err = s.conn.rest.Delete().AbsPath(r.path(id)...).
-		SetHeader("Content-Type", "application/json").Body(body).Do(ctx).Error()
+	raw, err := answer(s.conn.rest.Delete().AbsPath(r.path(id)...).
+		SetHeader("Content-Type", "application/json").Body(body).Do(ctx))
 	faults.At("written")
 	if notFound(err) || uid != "" && apierrors.IsConflict(err) {
-		err = nil
+		return false, s.heard(nil)
 	}
-	return s.heard(err)
+	if err != nil {
+		return false, s.heard(err)
+	}
+	// Of what is gone the answer is a Status, of what is not the object.
+	var left metav1.PartialObjectMetadata
+	return json.Unmarshal(raw, &left) == nil && left.DeletionTimestamp != nil, s.heard(nil)
 }
 
 // heard keeps count of requests in a row that the server did not answer, and

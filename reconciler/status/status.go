@@ -129,6 +129,9 @@ type ClusterDetail struct {
 	// Braked are objects whose deletion is held, and why, until a commit with
 	// the trailer Gitfleet-Allow-Delete allows it.
 	Braked []string `json:"braked,omitempty"`
+	// Lingering are objects that were deleted and are still there, because
+	// something, such as a finalizer, has to be finished first.
+	Lingering []string `json:"lingering,omitempty"`
 }
 
 // Transitions are when the conditions of a placement, or of a placement on one
@@ -199,6 +202,9 @@ func detail(p *plan.Placement) Detail {
 		if seen := c.Seen(); seen != nil {
 			for _, b := range seen.Braked {
 				e.Braked = append(e.Braked, b.ID.String()+": "+b.Why)
+			}
+			for _, id := range seen.Lingering {
+				e.Lingering = append(e.Lingering, id.String())
 			}
 			e.Applied, e.Available, e.Objects = seen.Applied(), seen.Available(), seen.Total
 		}

@@ -1,0 +1,58 @@
+package e2e
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+)
+
+// A placement is removed when nothing of it is left: what was deleted and is not
+// gone, because somebody has to finish it first, is named and waited for, over a
+// restart, too, and deleted once.
+func TestRemovedWhenAllIsGone(t *testing.T) {
+	a := newAgent(t)
+	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
+	a.Set([]work.Work{workOf("web", "1", configMap(ns, "held", "a"), configMap(ns, "plain", "a"))})
+	a.applied(key, "1")
+	finalizers := func(patch string) {
+		t.Helper()
+		_, err := a.client.CoreV1().ConfigMaps(ns).Patch(ctx, "held", types.MergePatchType, []byte(`{"metadata":{"finalizers":`+patch+`}}`), metav1.PatchOptions{FieldManager: "theirs"})
+		patched(t, err)
+	}
+	finalizers(`["example.com/backup"]`)
+	waits := func(w ledger.WorkSeen) bool {
+		return !w.Removed && slices.Equal(w.Lingering, []api.ID{{Kind: "ConfigMap", Namespace: ns, Name: "held"}})
+	}
+	gone := []work.Work{{Placement: key, Remove: true, AllowDelete: true}}
+	a.Set(gone)
+	a.until(key, "waiting", waits)
+	a.eventually("the rest is gone", func() (bool, error) {
+		_, err := a.get(ns, "plain")
+		return err != nil, nil
+	})
+	a.Set(gone)
+	a.until(key, "waiting still", waits)
+	if n := a.tries(http.MethodDelete, "held"); n != 1 {
+		t.Errorf("deleted %d times", n)
+	}
+	a.stop()
+	a.start()
+	a.Set(gone)
+	a.until(key, "waiting after a restart", waits)
+	if written := a.writes(); len(written) > 0 || len(a.inventory()) != 1 {
+		t.Errorf("after a restart: %v; inventories: %d", written, len(a.inventory()))
+	}
+	finalizers("null")
+	a.until(key, "removed", func(w ledger.WorkSeen) bool { return w.Removed && len(w.Lingering) == 0 })
+	if len(a.inventory()) != 0 {
+		t.Error("the inventory is still there")
+	}
+}
