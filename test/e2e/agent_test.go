@@ -345,6 +345,8 @@ func TestAgentHandsOver(t *testing.T) {
 		t.Errorf("what nobody wants is still there: %v", err)
 	}
 	a.Set([]work.Work{{Placement: api.PlacementKey{Name: "one"}, Remove: true}, workOf("two", "1", x)})
+	a.until(api.PlacementKey{Name: "one"}, "waiting for the namespace", func(w ledger.WorkSeen) bool { return len(w.Lingering) == 1 && !w.Removed })
+	letGo(t, a.client, ns)
 	a.until(api.PlacementKey{Name: "one"}, "removed", func(w ledger.WorkSeen) bool { return w.Removed })
 }
 

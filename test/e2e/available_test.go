@@ -16,6 +16,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member"
 	"github.com/gitfleet/gitfleet/test/fleet"
 )
 
@@ -124,5 +125,39 @@ func TestKeptObjectIsReleased(t *testing.T) {
 	a.until(key, "removed", func(w ledger.WorkSeen) bool { return w.Removed })
 	if _, err := a.client.CoreV1().ConfigMaps(ns).Get(ctx, "stays", metav1.GetOptions{}); err != nil {
 		t.Errorf("with its placement: %v", err)
+	}
+}
+
+// Objects that ask to be kept do not go, so they do not count when what goes is
+// too much; neither does what somebody has deleted already. That holds for an
+// agent, too, that has only just begun.
+func TestKeptObjectsHoldUpNothing(t *testing.T) {
+	a := newAgent(t, func(cfg *member.Config) { cfg.Brake = member.Brake{Percent: 20, Objects: 2} })
+	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
+	ms := []*work.Manifest{configMap(ns, "stays", "a"), configMap(ns, "goes", "a"), configMap(ns, "gone", "a")}
+	for _, name := range []string{"kept-1", "kept-2", "kept-3"} {
+		ms = append(ms, noted(configMap(ns, name, "a"), map[string]string{api.PruneAnnotation: api.PruneDisabled}))
+	}
+	a.Set([]work.Work{workOf("web", "1", ms...)})
+	a.applied(key, "1")
+	a.eventually("inventory written", func() (bool, error) { return a.inventoryHas("c-1"), nil })
+	a.stop()
+	if err := a.client.CoreV1().ConfigMaps(ns).Delete(ctx, "gone", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	a.start()
+	a.Set([]work.Work{workOf("web", "2", ms[:1]...)})
+	if seen := a.until(key, "told", func(w ledger.WorkSeen) bool { return w.Revision.Hash == "2" && w.Done }); len(seen.Braked) > 0 {
+		t.Errorf("held: %v", seen.Braked)
+	}
+	a.eventually("deleted, and the others released", func() (bool, error) {
+		_, err := a.get(ns, "goes")
+		list, listed := a.client.CoreV1().ConfigMaps(ns).List(ctx, metav1.ListOptions{LabelSelector: api.ManagedByLabel})
+		return apierrors.IsNotFound(err) && listed == nil && len(list.Items) == 1, err
+	})
+	for _, name := range []string{"kept-1", "kept-2", "kept-3"} {
+		if _, err := a.get(ns, name); err != nil {
+			t.Error(err)
+		}
 	}
 }

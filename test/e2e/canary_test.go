@@ -1,20 +1,18 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
 	"maps"
 	"net/http"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	admission "k8s.io/api/admissionregistration/v1"
@@ -67,6 +65,27 @@ func asking(secret string) string {
 	return strings.Replace(secret, "metadata: {", "metadata: {annotations: {"+api.AvailableAnnotation+": int(object.data.token) > 1}, ", 1)
 }
 
+// wrapped are Secrets in envelopes of both kinds, one that kubectl had exported,
+// and an override that writes into each.
+func wrapped(namespace string) string {
+	indented := strings.ReplaceAll(strings.TrimSpace(yamlSecret(namespace, "in-a-config-map")), "\n", "\n    ")
+	exported := strings.Replace(yamlSecret(namespace, "exported"), "metadata: {", `metadata: {annotations: {kubectl.kubernetes.io/last-applied-configuration: '{"stringData":{"password":"`+canaryInGit+`"}}'}, `, 1)
+	return strings.Join([]string{
+		"apiVersion: placement.kubernetes-fleet.io/v1beta1\nkind: ResourceEnvelope\nmetadata: {name: env, namespace: " + namespace + "}\n" +
+			"data:\n  secret.yaml: {apiVersion: v1, kind: Secret, metadata: {name: in-an-envelope, namespace: " + namespace + "}, stringData: {password: " + canaryInGit + "}}\n",
+		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: env, namespace: " + namespace + `, annotations: {kubernetes-fleet.io/envelope-configmap: "true"}}` + "\n" +
+			"data:\n  secret.yaml: |\n    " + indented + "\n",
+		exported, overriding(namespace, "add", "/stringData/added"),
+	}, "---\n")
+}
+
+// overriding is an override of a namespace that writes into a Secret.
+func overriding(namespace, op, path string) string {
+	return "apiVersion: placement.kubernetes-fleet.io/v1beta1\nkind: ResourceOverride\nmetadata: {name: ro, namespace: " + namespace + "}\n" +
+		"spec:\n  resourceSelectors: [{group: \"\", version: v1, kind: Secret, name: s}]\n  policy:\n    overrideRules:\n    - clusterSelector: {}\n" +
+		"      jsonPatchOverrides: [{op: " + op + ", path: " + path + ", value: " + canaryInGit + "}]\n"
+}
+
 // strategic is a placement of one namespace with an apply strategy.
 func strategic(name, namespace, strategy string) string {
 	return yamlPlacement(name, namespace, only("1")+"  strategy:\n    rollingUpdate: {maxUnavailable: 100%}\n    applyStrategy: {"+strategy+"}\n")
@@ -78,7 +97,7 @@ func strategic(name, namespace, strategy string) string {
 func TestNoOutputTellsASecret(t *testing.T) {
 	d := newDaemon(t, "--log-level", "debug")
 	ctx, client := context.Background(), d.clients["member-1"]
-	drift, look, take, refused, repair := d.name+"-drift", d.name+"-look", d.name+"-take", d.name+"-refused", d.name+"-repair"
+	drift, look, take, refused, repair, spoilt := d.name+"-drift", d.name+"-look", d.name+"-take", d.name+"-refused", d.name+"-repair", d.name+"-spoilt"
 	theirs := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: "s", Annotations: map[string]string{
 			"kubectl.kubernetes.io/last-applied-configuration": `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"},"stringData":{"password":"` + canaryKept + `"},"data":{"old":"` + encoded(canaryKept) + `"}}`,
@@ -98,10 +117,11 @@ func TestNoOutputTellsASecret(t *testing.T) {
 	}
 	d.quoteSecrets(refused)
 
-	d.startAt(d.repo.Commit(t, "main", map[string]string{
+	first := d.repo.Commit(t, "main", map[string]string{
 		"drift.yaml":  yamlNamespace(drift) + "---\n" + yamlSecret(drift, "s") + "---\n" + strategic("drift", drift, "whenToApply: IfNotDrifted"),
-		"repair.yaml": yamlNamespace(repair) + "---\n" + asking(yamlSecret(repair, "s")) + "---\n" + strategic("repair", repair, ""),
-	}))
+		"repair.yaml": yamlNamespace(repair) + "---\n" + asking(yamlSecret(repair, "s")) + "---\n" + wrapped(repair) + "---\n" + strategic("repair", repair, ""),
+	})
+	d.startAt(first)
 	// drifted: not put back, or put back, and told.
 	patch := `{"stringData":{"password":"` + canaryOnMember + `","extra":"` + canaryOnMember + `"},"metadata":{"annotations":{"note":"` + canaryOnMember + `"}}}`
 	for _, ns := range []string{drift, repair} {
@@ -110,6 +130,7 @@ func TestNoOutputTellsASecret(t *testing.T) {
 		}
 	}
 	commit := d.repo.Commit(t, "main", map[string]string{
+		"spoilt.yaml":  yamlNamespace(spoilt) + "---\n" + yamlSecret(spoilt, "s") + "---\n" + overriding(spoilt, "replace", "/stringData/none/of/that") + "---\n" + strategic("spoilt", spoilt, ""),
 		"look.yaml":    yamlNamespace(look) + "---\n" + yamlSecret(look, "s") + "---\n" + strategic("look", look, "type: ReportDiff, comparisonOption: FullComparison"),
 		"take.yaml":    yamlNamespace(take) + "---\n" + yamlSecret(take, "s") + "---\n" + strategic("take", take, "whenToTakeOver: IfNoDiff"),
 		"refused.yaml": yamlNamespace(refused) + "---\n" + yamlSecret(refused, "denied") + "---\n" + strategic("refused", refused, ""),
@@ -117,6 +138,7 @@ func TestNoOutputTellsASecret(t *testing.T) {
 	r := d.until("told what is wrong with each", func(r *status.Report) bool {
 		told := map[string]bool{}
 		for _, p := range r.Placements {
+			told["spoilt"] = told["spoilt"] || p.Name == "spoilt" && conditionStatus(p.Status.Conditions, api.PlacementPrefix+api.Overridden) == metav1.ConditionFalse
 			for _, c := range p.Status.PlacementStatuses {
 				for _, o := range c.DriftedPlacements {
 					told["drifted "+p.Name] = len(o.ObservedDrifts) > 0
@@ -132,7 +154,7 @@ func TestNoOutputTellsASecret(t *testing.T) {
 		for _, f := range r.Drifts {
 			told[f.Placement+" "+string(f.State)] = len(f.Paths) > 0
 		}
-		return r.Source.InForce.Hash == commit && told["crp/repair repaired"] && told["crp/take foreign"] && told["s "+api.ManifestNotAvailableYet] && told["drifted drift"] && told["differs look"] && told["differs take"] &&
+		return r.Source.InForce.Hash == commit && told["spoilt"] && told["crp/repair repaired"] && told["crp/take foreign"] && told["s "+api.ManifestNotAvailableYet] && told["drifted drift"] && told["differs look"] && told["differs take"] &&
 			told["s FoundDrifts"] && told["s FailedToTakeOver"] && told["denied ManifestApplyFailed"]
 	})
 	for _, p := range r.Placements {
@@ -145,11 +167,23 @@ func TestNoOutputTellsASecret(t *testing.T) {
 		}
 	}
 
-	outputs := d.outputs([]string{"get", "crp"}, []string{"get", "crp", "-o", "wide"}, []string{"get", "crp", "-o", "json"}, []string{"get", "crp", "-o", "yaml"},
-		[]string{"get", "crp", "refused", "-o", "yaml"}, []string{"get", "clusters", "-o", "wide"}, []string{"get", "clusters", "-o", "yaml"},
-		[]string{"drift", "list"}, []string{"drift", "show", "crp/repair"}, []string{"drift", "show", "crp/drift"}, []string{"history"}, []string{"events"},
-		[]string{"status"}, []string{"tree", "crp/repair"}, []string{"describe", "crp", "repair"}, []string{"describe", "crp", "take"},
-		[]string{"plan"}, []string{"plan", "-o", "json"}, []string{"validate"})
+	commands := []string{
+		"get crp", "get crp -o wide", "get crp -o json", "get crp -o yaml", "get crp refused -o yaml", "get clusters -o wide", "get clusters -o yaml",
+		"describe crp repair", "describe crp take", "describe crp spoilt", "explain crp/spoilt", "describe cluster member-1", "tree crp/repair", "tree crp/take -o json",
+		"drift list", "drift list -o wide", "drift list -o json", "drift show crp/repair", "drift show crp/drift", "drift show crp/take -o json",
+		"history", "history crp/repair", "history -o json", "history --export", "events", "events -o json", "status", "status -o json",
+		"explain crp/refused", "explain crp/take member-1 -o json", "explain crp/take --path CHECKOUT",
+		"trace secret/s -n " + repair + " --cluster member-1", "trace secret/s -n " + drift + " --cluster member-1 -o json",
+		"plan CHECKOUT", "plan CHECKOUT -o json", "plan CHECKOUT --current PLAN", "render CHECKOUT", "diff --config CONFIG", "diff --config CONFIG -o json",
+		"diff --config CONFIG --path CHECKOUT", "validate CHECKOUT", "validate CHECKOUT -o json", "validate CHECKOUT -o sarif", "validate CHECKOUT -o github",
+		"suspend secret/s -n " + drift + " --cluster member-1 --reason looking", "resume secret/s -n " + drift + " --cluster member-1",
+		"wait crp/refused --for=applied --timeout 1s", "sync crp/refused --wait --timeout 3s", "rollback crp/repair --to " + first + " --path CHECKOUT --author AUTHOR",
+		"state export", "bugreport --config CONFIG --file SCRATCH", "kubeconfig", "version",
+	}
+	if forgotten := d.untold(commands); len(forgotten) > 0 {
+		t.Errorf("nobody has looked at what these tell: %v", forgotten)
+	}
+	outputs := d.outputs(commands...)
 	for name, text := range outputs {
 		if len(text) == 0 {
 			t.Errorf("%s: empty", name)
@@ -159,8 +193,18 @@ func TestNoOutputTellsASecret(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"gitfleet drift show crp/repair", "gitfleet drift show crp/drift"} {
-		if text := outputs[name+" --server http://"+d.address]; !strings.Contains(text, diff.Mask) || !strings.Contains(text, "kubectl-edit") {
+		if text := outputs[name]; !strings.Contains(text, diff.Mask) || !strings.Contains(text, "kubectl-edit") {
 			t.Errorf("%s does not tell of the Secret:\n%s", name, text)
+		}
+	}
+	for _, name := range []string{"gitfleet diff --config CONFIG", "gitfleet render CHECKOUT"} {
+		if !strings.Contains(outputs[name], diff.Mask) {
+			t.Errorf("%s masks nothing, so it does not tell of the Secrets at all:\n%s", name, outputs[name])
+		}
+	}
+	for _, name := range []string{secretsServed, "gitfleet bugreport --config CONFIG --file SCRATCH", "gitfleet state export", "gitfleet history --export", "the state directory"} {
+		if !strings.Contains(outputs[name], repair) {
+			t.Errorf("%s does not tell of the objects at all", name)
 		}
 	}
 	if !strings.Contains(outputs["/report"], diff.Mask) {
@@ -183,7 +227,14 @@ func TestNoOutputTellsASecret(t *testing.T) {
 	if len(r.Source.Problems) < 10 {
 		t.Errorf("only %d problems: %v", len(r.Source.Problems), r.Source.Problems)
 	}
-	for name, text := range d.outputs([]string{"get", "crp"}, []string{"plan"}, []string{"validate"}) {
+	told := d.outputs("get crp", "status", "plan CHECKOUT", "validate CHECKOUT", "validate CHECKOUT -o json", "render CHECKOUT", "diff --config CONFIG", "diff --config CONFIG --path CHECKOUT", "history")
+	d.end(syscall.SIGQUIT, "exit status 2") // as when it crashes: it says what it was doing
+	log, err := os.ReadFile(d.log.Name())
+	if err != nil || !bytes.Contains(log, []byte("goroutine ")) {
+		t.Errorf("it did not crash: %v", err)
+	}
+	told["the log of a crash"] = string(log)
+	for name, text := range told {
 		for _, canary := range sings(text) {
 			t.Errorf("of a broken commit %s tells %s", name, canary)
 		}
@@ -320,68 +371,6 @@ func (d *daemon) quoteSecrets(ns string) {
 	})
 }
 
-// outputs is everything that the daemon tells anybody, and what some commands
-// print: those that get something ask it, the others look at a checkout.
-func (d *daemon) outputs(commands ...[]string) map[string]string {
-	d.t.Helper()
-	out := map[string]string{}
-	for _, path := range []string{"/report", "/metrics", "/explain?placement=crp/drift", "/explain?placement=crp/refused&cluster=member-1"} {
-		resp, err := http.Get("http://" + d.address + path)
-		if err != nil {
-			d.t.Fatal(err)
-		}
-		text, err := io.ReadAll(resp.Body)
-		resp.Body.Close()
-		if err != nil {
-			d.t.Fatal(err)
-		}
-		out[path] = string(text)
-	}
-	checkout := d.checkout()
-	for _, args := range commands {
-		if !slices.Contains([]string{"plan", "validate"}, args[0]) {
-			args = append(args, "--server", "http://"+d.address)
-		} else {
-			args = append(args, checkout)
-		}
-		out["gitfleet "+strings.Join(args, " ")] = d.gitfleet(args...) + " "
-	}
-	log, err := os.ReadFile(d.log.Name())
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	out["the log"] = string(log)
-	for _, m := range d.members {
-		list, err := d.clients[m].CoreV1().ConfigMaps(api.Namespace).List(context.Background(), metav1.ListOptions{LabelSelector: api.ManagedByLabel + "=" + d.name})
-		if err != nil {
-			d.t.Fatal(err)
-		}
-		out["inventories of "+m] = fmt.Sprint(" ", list.Items)
-	}
-	out["the ledger"] = d.ledger()
-	return out
-}
-
-// gitfleet runs a command of the command line and returns all it prints.
-func (d *daemon) gitfleet(args ...string) string {
-	d.t.Helper()
-	path, err := binary()
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	out, err := exec.Command(path, args...).CombinedOutput()
-	if exit := (*exec.ExitError)(nil); err != nil && !asExit(err, &exit) {
-		d.t.Fatalf("%s: %v", args, err)
-	}
-	return string(out)
-}
-
-func asExit(err error, exit **exec.ExitError) bool {
-	e, ok := err.(*exec.ExitError)
-	*exit = e
-	return ok
-}
-
 // checkout is the head of the repository as files.
 func (d *daemon) checkout() string {
 	d.t.Helper()
@@ -390,23 +379,4 @@ func (d *daemon) checkout() string {
 		d.t.Fatal(err)
 	}
 	return dir
-}
-
-// ledger is what the daemon remembers, as it lies on the disk.
-func (d *daemon) ledger() string {
-	d.t.Helper()
-	dir := d.args[slices.Index(d.args, "--state-dir")+1]
-	var text strings.Builder
-	err := filepath.Walk(dir, func(path string, info os.FileInfo, err error) error {
-		if err != nil || info.IsDir() || !strings.Contains(path, "ledger") {
-			return err
-		}
-		raw, err := os.ReadFile(path)
-		text.Write(raw)
-		return err
-	})
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	return text.String()
 }

@@ -8,11 +8,27 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
+
+// letGo does what the namespace controller, which is not here, does in the end to
+// a namespace that was deleted.
+func letGo(t *testing.T, client kubernetes.Interface, name string) {
+	t.Helper()
+	namespaces := client.CoreV1().Namespaces()
+	ns, err := namespaces.Get(context.Background(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns.Spec.Finalizers = nil
+	if _, err := namespaces.Finalize(context.Background(), ns, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
 
 // A placement is removed when nothing of it is left: what was deleted and is not
 // gone, because somebody has to finish it first, is named and waited for, over a

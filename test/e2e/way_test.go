@@ -329,6 +329,12 @@ func TestRemovedPlacement(t *testing.T) {
 	d.eventually("gone", func() bool {
 		return !slices.ContainsFunc(d.members, func(m string) bool { return d.configMap(m, "one") != nil })
 	})
+	d.until("waiting for the namespaces", func(r *status.Report) bool {
+		return len(r.Details) == 2 && len(r.Details[0].Clusters) == 3 && len(r.Details[0].Clusters[0].Lingering) == 1
+	})
+	for _, m := range d.members {
+		letGo(t, d.clients[m], d.name)
+	}
 	d.until("forgotten", func(r *status.Report) bool { return len(r.Details) == 1 })
 	for _, m := range d.members {
 		if _, err := d.clients[m].CoreV1().ConfigMaps(keep).Get(context.Background(), "one", metav1.GetOptions{}); err != nil {
