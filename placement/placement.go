@@ -40,6 +40,10 @@ type Revision struct {
 	Commit string
 	// Hash is of the content: equal hashes, equal content.
 	Hash string
+	// Labels are those of the cluster's labels of which overrides made the
+	// content, as key=value, sorted and separated by commas: with others the
+	// commit gives something else.
+	Labels string `json:",omitempty"`
 }
 
 // A Score ranks a cluster within one placement. Spread outranks Affinity; of

@@ -51,6 +51,7 @@ type told struct {
 	suspended string
 	spared    []work.Spared
 	manifests []*work.Manifest
+	awaited   []*work.Manifest
 }
 
 // dispatch starts and stops agents, and tells those something whose work
@@ -110,7 +111,7 @@ func (r *Reconciler) tells(p *plan.Plan) bool {
 
 // same reports whether two lists are one. A plan has the list of the one before
 // for each cluster to which nothing is new.
-func same(a, b []work.Work) bool {
+func same[T any](a, b []T) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
@@ -193,7 +194,7 @@ func tell(works []work.Work) []told {
 	for i, w := range works {
 		out[i] = told{
 			placement: w.Placement, revision: w.Revision.Hash, commit: w.Revision.Commit, strategy: w.Strategy,
-			keep: w.Keep, remove: w.Remove, abandon: w.Abandon, allow: w.AllowDelete, suspended: w.Suspended, spared: w.Spared, manifests: w.Manifests,
+			keep: w.Keep, remove: w.Remove, abandon: w.Abandon, allow: w.AllowDelete, suspended: w.Suspended, spared: w.Spared, manifests: w.Manifests, awaited: w.Awaited,
 		}
 	}
 	slices.SortFunc(out, func(a, b told) int { return strings.Compare(a.placement.String(), b.placement.String()) })
@@ -204,7 +205,7 @@ func (t told) equal(o told) bool {
 	return t.placement == o.placement && t.revision == o.revision && t.commit == o.commit &&
 		t.keep == o.keep && t.remove == o.remove && t.abandon == o.abandon && t.allow == o.allow &&
 		t.suspended == o.suspended && slices.Equal(t.spared, o.spared) &&
-		sameStrategy(t.strategy, o.strategy) && sameManifests(t.manifests, o.manifests)
+		sameStrategy(t.strategy, o.strategy) && sameManifests(t.manifests, o.manifests) && sameObjects(t.awaited, o.awaited)
 }
 
 func sameStrategy(a, b api.ApplyStrategy) bool {
@@ -226,4 +227,9 @@ func sameManifests(a, b []*work.Manifest) bool {
 		return len(a) == len(b)
 	}
 	return slices.EqualFunc(a, b, func(x, y *work.Manifest) bool { return x == y || x.ID == y.ID && x.Hash == y.Hash })
+}
+
+// sameObjects reports whether two lists are of the same objects.
+func sameObjects(a, b []*work.Manifest) bool {
+	return same(a, b) || slices.EqualFunc(a, b, func(x, y *work.Manifest) bool { return x.ID == y.ID })
 }

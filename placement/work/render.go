@@ -52,6 +52,10 @@ type Renderer struct {
 	// rendered are the contents already made, by what made them.
 	rendered map[string]Rendered
 	scratch  []byte
+	// asked are the keys of labels that decide about the content; nil until
+	// somebody wants to know. labels are the texts already made of them.
+	asked  []string
+	labels map[string]string
 }
 
 // A touch lists the candidates, by index and in order, that select a manifest.

@@ -23,6 +23,10 @@ type Work struct {
 	Strategy api.ApplyStrategy
 	// Manifests are in canonical order, and every ID occurs once.
 	Manifests []*Manifest
+	// Awaited is what the placement is to hold there in the end, by manifests in
+	// canonical order, where that is not what it holds now. Until its turn comes
+	// nobody deletes any of that: whoever gives it up passes it on to be kept.
+	Awaited []*Manifest
 	// Keep leaves alone what the cluster holds for the placement: what it should
 	// hold cannot be told at the moment. Manifests is empty then.
 	Keep bool
@@ -41,6 +45,12 @@ type Work struct {
 	// Spared are objects of the cluster, whoever's they are, that are not written,
 	// by ID.
 	Spared []Spared
+}
+
+// Unreleased reports whether the placement is to write nothing there yet: it
+// only keeps what is passed on to it.
+func (w *Work) Unreleased() bool {
+	return w.Revision == placement.Revision{} && w.Keep && len(w.Manifests) == 0
 }
 
 // A Spared object is left as it is.

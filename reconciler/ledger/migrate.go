@@ -13,12 +13,13 @@ import (
 // schema is the version of what is stored. An older one is brought up to date
 // when it is opened, a newer one is refused. It is raised when records change
 // in a way that an older gitfleet would misread or lose.
-const schema = 3
+const schema = 4
 
 // migrations take each record of a schema to the next: of schema 1 the first.
 var migrations = []func(key string, raw []byte) ([]byte, error){
 	asItIs, // the second brought suspensions, of which the first knew none
 	dropForgotten,
+	asItIs, // the fourth brought the labels that a content was made with
 }
 
 func asItIs(_ string, raw []byte) ([]byte, error) { return raw, nil }

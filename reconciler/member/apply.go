@@ -124,9 +124,19 @@ func (s *session) stales(id api.ID) []stale {
 	// Who only compares takes over nothing.
 	taken := isWanted && !s.reports(w.placement)
 	for p, inv := range s.inv {
-		if it := inv.items.of(id); it != nil && (!isWanted || p != w.placement) && s.leaves(p) && s.spared(p, id) == "" {
-			out = append(out, stale{inv: inv, item: it, handedOver: taken})
+		it := inv.items.of(id)
+		if it == nil || isWanted && p == w.placement || !s.leaves(p) || s.spared(p, id) != "" {
+			continue
 		}
+		st := stale{inv: inv, item: it, handedOver: taken}
+		if !taken {
+			heir, found := s.heir(id, p)
+			if found && (heir == p || s.resting(heir)) {
+				continue // it stays where it is
+			}
+			st.heir = heir
+		}
+		out = append(out, st)
 	}
 	return out
 }

@@ -26,7 +26,7 @@ func (s *session) brake(ids map[api.ID]bool, deletes func(stale) bool) {
 			}
 		}
 		for _, st := range s.stales(id) {
-			if !st.handedOver && deletes(st) {
+			if !st.passesOn() && deletes(st) {
 				going = append(going, id)
 			}
 		}

@@ -318,7 +318,7 @@ func (p *Preview) gone(ctx context.Context) ([]Change, error) {
 				return nil, fmt.Errorf("%s: %w", id, err)
 			}
 			there[id] = l
-			if !st.handedOver && l != nil && l.fleet == p.s.cfg.Fleet && !l.terminating {
+			if !st.passesOn() && l != nil && l.fleet == p.s.cfg.Fleet && !l.terminating {
 				stales = append(stales, st)
 			}
 		}

@@ -18,24 +18,30 @@ type stale struct {
 	// handedOver says that another placement wants it: only this inventory
 	// forgets it.
 	handedOver bool
+	// heir is the placement that awaits it, and is to keep it; zero if there is
+	// none.
+	heir api.PlacementKey
 }
+
+// passesOn reports whether only an inventory forgets the object.
+func (st *stale) passesOn() bool { return st.handedOver || st.heir != api.PlacementKey{} }
 
 // prune removes what nobody wants any more: last what was applied first. It
 // deletes only what an inventory lists, what still carries our label, and the
 // very object it saw, by its UID.
 func (s *session) prune(ctx context.Context, stales []stale, touched map[api.PlacementKey]bool) {
 	slices.SortFunc(stales, func(a, b stale) int { return work.DeleteOrder(a.item.id(), b.item.id()) })
-	for _, st := range stales {
+	for _, st := range s.bequeath(ctx, stales, touched) {
 		id := st.item.id()
-		if s.braked[id] != "" && !st.handedOver {
+		if s.braked[id] != "" && !st.passesOn() {
 			continue
 		}
-		if t := s.trouble[id]; t != nil && !st.handedOver && time.Now().Before(t.next) {
+		if t := s.trouble[id]; t != nil && !st.passesOn() && time.Now().Before(t.next) {
 			continue
 		}
 		if s.removed(ctx, st) {
 			st.inv.items.drop(id)
-			if !st.handedOver {
+			if !st.passesOn() {
 				delete(s.trouble, id)
 			}
 			touched[st.inv.Placement] = true
@@ -50,6 +56,9 @@ func (s *session) removed(ctx context.Context, st stale) bool {
 	if st.handedOver {
 		w, _ := s.wanted.of(id)
 		return s.owns(w.placement, id)
+	}
+	if st.heir != (api.PlacementKey{}) {
+		return s.owns(st.heir, id)
 	}
 	l, err := s.present(ctx, st.item)
 	switch {

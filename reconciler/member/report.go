@@ -39,6 +39,9 @@ func (s *session) report(ctx context.Context, p api.PlacementKey) {
 		return
 	}
 	w := s.works[p]
+	if w.Unreleased() {
+		return
+	}
 	o := ledger.WorkSeen{Cluster: s.cfg.Name, Placement: p, At: time.Now(), Revision: w.Revision, Done: s.done[p], Total: len(w.Manifests)}
 	if w.Remove {
 		o.Removed = s.inv[p] == nil

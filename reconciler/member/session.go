@@ -32,6 +32,8 @@ type session struct {
 
 	works  map[api.PlacementKey]work.Work
 	wanted wants
+	// heirs are who awaits which objects; nil until that is asked for.
+	heirs heirs
 	// blocked says that the last pass could not be made.
 	blocked bool
 	// leaving says that everything here is being given up.
@@ -127,7 +129,7 @@ func (s *session) want(works []work.Work) {
 		}
 		s.works[w.Placement] = w
 	}
-	s.wanted = wantsOf(works, s.better)
+	s.wanted, s.heirs = wantsOf(works, s.better), nil
 	for id := range s.trouble {
 		w, isWanted := s.wanted.of(id)
 		if old, _ := before.of(id); !isWanted || w.placement != old.placement {

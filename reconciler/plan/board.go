@@ -71,7 +71,7 @@ func compare(key api.PlacementKey, old, now *thought, edits map[string][]edit) {
 // sameWork reports whether two works are one: that what they hold is one list.
 func sameWork(a, b *work.Work) bool {
 	return a.Revision == b.Revision && a.Strategy == b.Strategy && a.Keep == b.Keep && a.Remove == b.Remove &&
-		a.Abandon == b.Abandon && a.AllowDelete == b.AllowDelete && identical(a.Manifests, b.Manifests) &&
+		a.Abandon == b.Abandon && a.AllowDelete == b.AllowDelete && identical(a.Manifests, b.Manifests) && identical(a.Awaited, b.Awaited) &&
 		a.Suspended == b.Suspended && slices.Equal(a.Spared, b.Spared)
 }
 

@@ -84,7 +84,7 @@ func (st *stake) shareWith(o *stake) {
 // passOn gives an object that somebody gives up, and nobody has, to the first
 // who will want it.
 func passOn(stakes []*stake, id api.ID) {
-	if slices.ContainsFunc(stakes, func(st *stake) bool { return st.asks(id) }) ||
+	if slices.ContainsFunc(stakes, func(st *stake) bool { return st.asks(id) && !st.reports }) ||
 		!slices.ContainsFunc(stakes, func(st *stake) bool { return st.gaveUp(id) }) {
 		return
 	}

@@ -27,15 +27,14 @@ func (t *thinker) look(c *OnCluster) {
 }
 
 // find finds what a binding's revision stands for: what the placement gives the
-// cluster at any commit that we know, if it has the hash. Not the commit is
-// asked for but the hash: with the cluster's labels of today even the commit
-// that brought the revision may give something else. The content is nil if the
+// cluster at any commit that we know, if it has the hash: with the labels that
+// the cluster has today, or with those it had then. The content is nil if the
 // revision is one that cannot be made.
 func (t *thinker) find(b placement.Binding) (from *prepared, content *work.Rendered, known bool) {
 	cluster, _ := t.memo.fleet.cluster(b.Cluster)
 	key := t.now.p.Key
 	for _, p := range t.known(key) {
-		if content, known := p.gave(cluster, b.Assigned.Hash); known {
+		if content, known := p.gave(cluster, b.Assigned); known {
 			return p, content, true
 		}
 	}
@@ -44,7 +43,7 @@ func (t *thinker) find(b placement.Binding) (from *prepared, content *work.Rende
 		if p == nil || p.renderer == nil {
 			continue
 		}
-		if content, known := p.gave(cluster, b.Assigned.Hash); known {
+		if content, known := p.gave(cluster, b.Assigned); known {
 			t.memo.keep(key, p)
 			return p, content, true
 		}
@@ -52,11 +51,15 @@ func (t *thinker) find(b placement.Binding) (from *prepared, content *work.Rende
 	return nil, nil, false
 }
 
-// gave returns what a cluster gets, if it has the hash.
-func (p *prepared) gave(c placement.Cluster, hash string) (content *work.Rendered, known bool) {
+// gave returns what a cluster gets, or got with the labels of a revision, if it
+// has the hash.
+func (p *prepared) gave(c placement.Cluster, r placement.Revision) (content *work.Rendered, known bool) {
 	rendered, err := p.renderer.For(c)
+	if rendered.Hash != r.Hash && p.renderer.Labels(c) != r.Labels {
+		rendered, err = p.renderer.For(work.WithLabels(c, r))
+	}
 	switch {
-	case rendered.Hash != hash:
+	case rendered.Hash != r.Hash:
 		return nil, false
 	case err != nil:
 		return nil, true

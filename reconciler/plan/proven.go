@@ -37,7 +37,7 @@ func (t *thinker) offerProven(p *Placement, bindings []rollout.Binding) bool {
 		if err != nil || content.Hash == "" {
 			continue
 		}
-		b.Proven = placement.Revision{Commit: p.Record.Proven.Commit, Hash: content.Hash}
+		b.Proven = placement.Revision{Commit: p.Record.Proven.Commit, Hash: content.Hash, Labels: proven.renderer.Labels(cluster)}
 		p.On(b.Cluster).given = &content
 		t.use(proven)
 		offered = true

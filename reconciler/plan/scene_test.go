@@ -208,6 +208,7 @@ func (s *scene) check(p *Plan) {
 			}
 		}
 	}
+	s.checkAwaited(p)
 	if len(s.broken) > 0 || len(s.in.Lost) > 0 || len(p.Commits) > 0 {
 		return
 	}
@@ -217,6 +218,33 @@ func (s *scene) check(p *Plan) {
 	fresh.Past = maps.Clone(s.commits)
 	if again := Resolve(fresh); describe(again) != describe(p) {
 		s.t.Errorf("thought through anew:\n%s\nremembered:\n%s", describe(again), describe(p))
+	}
+}
+
+// checkAwaited holds a plan to naming, wherever a cluster does not get the newest
+// content yet, what nobody may delete until it does.
+func (s *scene) checkAwaited(p *Plan) {
+	s.t.Helper()
+	for _, pl := range p.Placements {
+		if pl.Spec == nil || strategy(pl.Spec.Spec).Type == api.ReportDiff {
+			continue
+		}
+		for _, c := range pl.Clusters {
+			if c.Binding.Unscheduled || c.Binding.Removing {
+				continue
+			}
+			named := map[api.ID]bool{}
+			for _, w := range p.Works[c.Binding.Cluster] {
+				for _, m := range slices.Concat(w.Manifests, w.Awaited) {
+					named[m.ID] = named[m.ID] || w.Placement == pl.Key
+				}
+			}
+			for _, m := range c.Content.Manifests {
+				if !named[m.ID] {
+					s.t.Errorf("on %s nobody keeps %s for %s, which is to have it", c.Binding.Cluster, m.ID, pl.Key)
+				}
+			}
+		}
 	}
 }
 
@@ -325,6 +353,8 @@ func describeWork(w work.Work, c *OnCluster) string {
 		return strings.Join(append(out, "gives up all"), " ")
 	case w.Remove:
 		return strings.Join(append(out, "removes all"), " ")
+	case w.Unreleased():
+		return strings.Join(append(out, "waits"), " ")
 	case w.Keep:
 		out = append(out, "keeps what it has")
 	}

@@ -139,6 +139,9 @@ func (st *stake) work(paused bool) work.Work {
 			manifests = append(manifests, m)
 		}
 	}
+	if len(st.claims.Yields) > 0 && p.Spec != nil && !w.Remove && !st.reports && !st.blank {
+		w.Awaited = st.c.Content.Manifests // what is left to another is not given up
+	}
 	if w.Manifests = manifests; len(st.claims.Early) > 0 {
 		for _, id := range st.claims.Early {
 			if m := st.early[id]; m != nil {
@@ -146,7 +149,7 @@ func (st *stake) work(paused bool) work.Work {
 			}
 		}
 		w.Manifests = work.Sorted(manifests)
-		w.Keep = w.Keep || st.blank
+		w.Keep = st.blank || paused || w.Keep && st.c.Binding.Released()
 	}
 	return w
 }

@@ -120,7 +120,7 @@ func (s *settling) stake(p party) *stake {
 	if !c.Binding.Unscheduled && !c.Binding.Removing {
 		s.lookAhead(st)
 	}
-	if w != nil && w.Keep && len(w.Manifests) == 0 {
+	if w != nil && w.Keep && len(w.Manifests) == 0 && !w.Unreleased() {
 		st.guess = map[api.ID]bool{}
 		if now := p.th.now; now != nil && now.renderer != nil {
 			for id := range s.cut(now.renderer.Manifests()) {

@@ -240,7 +240,7 @@ func (t *thinker) onCluster(b placement.Binding, record *ledger.Placement) *OnCl
 	t.revive(c)
 	cluster, _ := t.memo.fleet.cluster(b.Cluster)
 	c.Content, c.Err = t.now.now.renderer.For(cluster)
-	c.Latest = placement.Revision{Commit: t.Head.Commit.Hash, Hash: c.Content.Hash}
+	c.Latest = placement.Revision{Commit: t.Head.Commit.Hash, Hash: c.Content.Hash, Labels: t.now.now.renderer.Labels(cluster)}
 	if b.Assigned.Hash == c.Latest.Hash {
 		c.Latest = b.Assigned // the commit that brought the content, not the newest
 	}

@@ -34,6 +34,9 @@ type thought struct {
 	// wake is when it could change by itself; zero if it cannot.
 	wake time.Time
 
+	// compared is what was last found out about two contents.
+	compared comparison
+
 	// final is the placement as it was last concluded.
 	final *Placement
 }

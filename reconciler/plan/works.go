@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"slices"
+
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 )
@@ -15,7 +17,8 @@ func (t *thinker) works(p *Placement) {
 	}
 }
 
-// work is what one cluster shall hold; not ok if nothing was released to it.
+// work is what one cluster shall hold; not ok if it has nothing to do with it
+// yet.
 func (t *thinker) work(p *Placement, c *OnCluster) (work.Work, bool) {
 	w := work.Work{Placement: p.Key, Revision: c.Binding.Assigned, Abandon: p.Record.Abandon,
 		AllowDelete: c.Binding.AllowDelete || t.now.allowed,
@@ -36,7 +39,8 @@ func (t *thinker) work(p *Placement, c *OnCluster) (work.Work, bool) {
 			w.Abandon, w.Strategy = true, api.ApplyStrategy{}
 		}
 	case !c.Binding.Released():
-		return w, false
+		w.Keep, w.Awaited = true, t.awaited(c, nil)
+		return w, len(w.Awaited) > 0 && w.Strategy.Type != api.ReportDiff
 	case c.UpToDate() && c.Err == nil && c.Content.Hash != "":
 		w.Manifests = c.Content.Manifests
 	case c.given != nil && c.given.Hash == c.Binding.Assigned.Hash:
@@ -47,7 +51,34 @@ func (t *thinker) work(p *Placement, c *OnCluster) (work.Work, bool) {
 		w.Keep = true
 	}
 	w.Keep = w.Keep || paused
+	if !c.UpToDate() && w.Strategy.Type != api.ReportDiff {
+		w.Awaited = t.awaited(c, w.Manifests)
+	}
 	return w, true
+}
+
+// awaited is the newest content for a cluster, if that has objects, or lacks
+// some, that are not among what it holds now.
+func (t *thinker) awaited(c *OnCluster, now []*work.Manifest) []*work.Manifest {
+	if c.Binding.Unscheduled || c.Binding.Removing || c.Err != nil || t.now.sameObjects(now, c.Content.Manifests) {
+		return nil
+	}
+	return c.Content.Manifests
+}
+
+// sameObjects reports whether two contents are of the same objects. On most
+// clusters they are the two that were compared last.
+func (th *thought) sameObjects(a, b []*work.Manifest) bool {
+	if c := &th.compared; !identical(c.a, a) || !identical(c.b, b) {
+		*c = comparison{a, b, slices.EqualFunc(a, b, func(x, y *work.Manifest) bool { return x.ID == y.ID })}
+	}
+	return th.compared.same
+}
+
+// A comparison is what came of comparing the objects of two contents.
+type comparison struct {
+	a, b []*work.Manifest
+	same bool
 }
 
 func strategy(s api.PlacementSpec) api.ApplyStrategy {

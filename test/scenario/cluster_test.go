@@ -188,6 +188,9 @@ func (a *agent) apply(works []work.Work) {
 	told := map[api.PlacementKey]work.Work{}
 	for _, w := range works {
 		told[w.Placement] = w
+		if w.Unreleased() {
+			continue
+		}
 		if !w.Remove && !a.failing[w.Placement.Name] {
 			for _, m := range w.Manifests {
 				if w.Spares(m.ID) != "" {
@@ -215,7 +218,9 @@ func (a *agent) apply(works []work.Work) {
 		delete(a.objects, id)
 	}
 	for _, w := range works {
-		a.reportWork(w)
+		if !w.Unreleased() {
+			a.reportWork(w)
+		}
 	}
 }
 

@@ -37,11 +37,11 @@ func TestBurstIsOneTurn(t *testing.T) {
 		s.onPublish(func() { busy <- true; <-goOn })
 		s.source.push("v2", "", world.Files(t, "clusters east west\nnamespace web\nconfigmap web/one\nplace web\n"))
 		<-busy
+		synctest.Wait() // members have done what they were told
 		before := s.count()
 		for i := range 1000 {
 			report(ledger.ClusterSeen{Cluster: "west", At: time.Now(), Healthy: i%2 == 0, Error: "no answer"})
 		}
-		synctest.Wait() // members have done what they were told
 		goOn <- true
 		<-busy
 		s.onPublish(func() {})

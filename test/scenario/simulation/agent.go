@@ -248,8 +248,13 @@ func (a *agent) steps() []func() {
 			continue
 		}
 		for _, id := range slices.SortedFunc(maps.Keys(a.holds[key].items), api.ID.Compare) {
-			if by, isWanted := wanted[id]; (!isWanted || by != key) && w.Spares(id) == "" {
-				prune = append(prune, func() { a.prune(w, id, isWanted && writes(told[by])) })
+			by, isWanted := wanted[id]
+			switch taken := isWanted && writes(told[by]); {
+			case isWanted && by == key || w.Spares(id) != "":
+			case taken:
+				prune = append(prune, func() { a.prune(w, id, true) })
+			default:
+				prune = append(prune, func() { a.passOn(w, id, told) })
 			}
 		}
 	}
@@ -306,6 +311,36 @@ func (a *agent) prune(w work.Work, id api.ID, handedOver bool) {
 	delete(inv.items, id)
 }
 
+// passOn gives an object to the placement that awaits it, if there is one.
+func (a *agent) passOn(w work.Work, id api.ID, told map[api.PlacementKey]work.Work) {
+	heir, found := a.heir(id, w.Placement, told)
+	switch {
+	case !found:
+		a.prune(w, id, false)
+	case heir != w.Placement && told[heir].Suspended == "":
+		a.grow(work.Work{Placement: heir}, id)
+		delete(a.holds[w.Placement].items, id)
+		a.d.w.story("cluster %s passes %s from %s on to %s", a.name, title(id), w.Placement, heir)
+	}
+}
+
+// heir is the first placement that awaits an object, of those that have it already
+// if there are any, or one that has it as well and keeps what it has.
+func (a *agent) heir(id api.ID, from api.PlacementKey, told map[api.PlacementKey]work.Work) (heir api.PlacementKey, found bool) {
+	for _, w := range a.pass {
+		if slices.ContainsFunc(w.Awaited, func(m *work.Manifest) bool { return m.ID == id }) &&
+			(!found || a.owns(w.Placement, id) && !a.owns(heir, id)) {
+			heir, found = w.Placement, true
+		}
+	}
+	for _, key := range a.keys() {
+		if w, isTold := told[key]; !found && key != from && a.owns(key, id) && (w.Keep || !isTold) {
+			heir, found = key, true
+		}
+	}
+	return heir, found
+}
+
 // wants is the placement that an object is to be handed to.
 func (a *agent) wants(id api.ID) (api.PlacementKey, bool) {
 	for _, w := range a.pass {
@@ -359,6 +394,9 @@ func (a *agent) tell(works []work.Work) {
 	later := false
 	a.done = works
 	for _, w := range works {
+		if w.Unreleased() {
+			continue
+		}
 		o, changes := a.seen(w)
 		later = later || changes
 		a.say(o)

@@ -97,16 +97,6 @@ func (d *desired) anyInvalid() bool {
 	return false
 }
 
-// anyReports reports whether a placement only compares.
-func (d *desired) anyReports() bool {
-	for _, p := range d.places {
-		if p.report {
-			return true
-		}
-	}
-	return false
-}
-
 func (p place) text() string {
 	var b strings.Builder
 	say := func(yes bool, format string, args ...any) {

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
@@ -17,7 +16,7 @@ const (
 	lawListens = "nothing is told before everybody was heard, if the ledger was lost"
 	lawOne     = "an object on a cluster has one owner"
 	lawGit     = "members are told what a commit says"
-	lawDelete  = "nothing is deleted that a commit wants"
+	lawDelete  = "nothing is deleted that a placement wants, or that nobody asked to go"
 )
 
 // checkTold looks at what a member is told.
@@ -108,11 +107,12 @@ func (w *world) says(commit string, at spot, id api.ID, value string) bool {
 	return c.spaces[id.Namespace][id.Name] == value || overridden && o.value == value
 }
 
-// deletes is told of every deletion, before it happens.
+// deletes is told of every deletion, before it happens. What some placement in
+// force wants there is not deleted, and nothing is that was not asked to go. What
+// the newest commit wants counts without exception. What a cluster still waits
+// at counts unless that commit cannot be read any more: then nobody can know
+// what was in it.
 func (w *world) deletes(a *agent, by work.Work, id api.ID) {
-	if w.forgot(a.name) {
-		return
-	}
 	b := a.passing
 	head := w.source.commits[b.head]
 	for _, key := range slices.SortedFunc(maps.Keys(b.pages), byKey) {
@@ -121,47 +121,18 @@ func (w *world) deletes(a *agent, by work.Work, id api.ID) {
 		if !b.live(at) || exists && p.report {
 			continue
 		}
-		if then := w.source.commits[b.revision(at).Commit]; then != nil {
-			if _, wanted := then.gives(key.Name, a.name)[id]; wanted {
-				w.breaks(lawDelete, "%s deletes %s for %s, and %s has it at %s", a.name, title(id), by.Placement, key, then.Hash)
+		for _, c := range []*commit{w.source.commits[b.revision(at).Commit], head} {
+			if c == nil || c == head && p.invalid || c != head && c.lost {
+				continue
+			}
+			if _, wanted := c.gives(key.Name, a.name)[id]; wanted {
+				w.breaks(lawDelete, "%s deletes %s for %s, and %s has it at %s", a.name, title(id), by.Placement, key, c.Hash)
 			}
 		}
-		if b.revision(at) != (placement.Revision{}) || head.anyReports() || !passes(w.source.commits[by.Revision.Commit], by, a.name, id) {
-			continue // what waits for its turn is kept as it was told to be
-		}
-		// A placement that is new to the cluster takes over what another leaves.
-		if _, wanted := head.gives(key.Name, a.name)[id]; wanted && exists && !p.invalid {
-			w.breaks(lawDelete, "%s deletes %s for %s, and %s wants it at %s", a.name, title(id), by.Placement, key, head.Hash)
+	}
+	if c := w.source.commits[by.Revision.Commit]; c != nil && !by.Remove {
+		if _, wanted := c.gives(by.Placement.Name, a.name)[id]; wanted {
+			w.breaks(lawDelete, "%s deletes %s for %s, and nobody asked for that", a.name, title(id), by.Placement)
 		}
 	}
-}
-
-// passes reports whether a work comes from a commit that still had the object: if
-// not, it is that commit which asked for it to go.
-func passes(c *commit, w work.Work, cluster string, id api.ID) bool {
-	if c == nil {
-		return false
-	}
-	_, had := c.gives(w.Placement.Name, cluster)[id]
-	return had
-}
-
-// forgot reports whether gitfleet may not know any more what it once had a
-// cluster hold: then it cannot pass on from one placement to another what it
-// does not know of, and one deletes it before the other makes it anew.
-func (w *world) forgot(cluster string) bool {
-	if w.losses > 0 {
-		return true
-	}
-	first := ""
-	for _, hash := range w.source.order {
-		c := w.source.commits[hash].clusters[cluster]
-		if first == "" {
-			first = c.region
-		}
-		if c.region != "" && c.region != first {
-			return true // with other labels another content is rendered
-		}
-	}
-	return false
 }

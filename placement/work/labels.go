@@ -1,0 +1,84 @@
+package work
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/gitfleet/gitfleet/placement"
+)
+
+// Labels are those of a cluster's labels on which it depends what the cluster
+// gets: those that selectors of overrides, or variables, ask for. They are what
+// [placement.Revision] remembers.
+func (r *Renderer) Labels(c placement.Cluster) string {
+	if len(r.candidates) == 0 {
+		return ""
+	}
+	if r.asked == nil {
+		r.asked = asked(r.candidates)
+	}
+	out := r.scratch[:0]
+	for _, key := range r.asked {
+		if value, ok := c.Labels[key]; ok {
+			out = append(append(append(append(out, ','), key...), '='), value...)
+		}
+	}
+	r.scratch = out
+	if len(out) == 0 {
+		return ""
+	}
+	out = out[1:]
+	if known, ok := r.labels[string(out)]; ok {
+		return known
+	}
+	if r.labels == nil {
+		r.labels = map[string]string{}
+	}
+	text := string(out)
+	r.labels[text] = text
+	return text
+}
+
+// asked lists the keys of labels that rules ask for, sorted; never nil.
+func asked(candidates []candidate) []string {
+	keys := []string{}
+	for i := range candidates {
+		for j := range candidates[i].rules {
+			rule := &candidates[i].rules[j]
+			for _, term := range rule.terms {
+				requirements, _ := term.Requirements()
+				for _, q := range requirements {
+					keys = append(keys, q.Key())
+				}
+			}
+			for _, p := range rule.patches {
+				keys = append(keys, variablesIn(p.value)...)
+			}
+		}
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+// variablesIn lists the keys of the labels that a value asks for.
+func variablesIn(value string) []string {
+	var keys []string
+	for _, after := range strings.Split(value, labelVariable)[1:] {
+		if key, _, closed := strings.Cut(after, "}"); closed {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// WithLabels is a cluster as it was when it had the labels that a revision
+// remembers: of others nothing it gets depends.
+func WithLabels(c placement.Cluster, r placement.Revision) placement.Cluster {
+	c.Labels = map[string]string{}
+	for pair := range strings.SplitSeq(r.Labels, ",") {
+		if key, value, ok := strings.Cut(pair, "="); ok {
+			c.Labels[key] = value
+		}
+	}
+	return c
+}

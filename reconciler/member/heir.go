@@ -1,0 +1,90 @@
+package member
+
+import (
+	"context"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/faults"
+)
+
+// Plans pass objects from placement to placement as far as anybody knows who has
+// which. What nobody knew of turns up here: a ledger was lost, a commit cannot
+// be read, a cluster missed what it was told. So whatever a plan says, an object
+// that a placement is to have here in the end is not deleted before: who gives
+// it up passes it on into the inventory of the other, where it is kept until
+// the other's turn comes.
+
+// heirs are the placements that await objects.
+type heirs map[api.ID]api.PlacementKey
+
+// heir returns the placement that is to keep an object which another gives up:
+// the one that awaits it, or one that has it as well and is to keep what it has;
+// false if there is none. Of several it is one that has it, then the first.
+func (s *session) heir(id api.ID, from api.PlacementKey) (heir api.PlacementKey, found bool) {
+	if s.heirs == nil {
+		s.heirs = s.findHeirs()
+	}
+	if heir, found = s.heirs[id]; found {
+		return heir, true
+	}
+	for p := range s.inv {
+		w, told := s.works[p]
+		if p != from && s.owns(p, id) && (w.Keep || !told) && (!found || p.String() < heir.String()) {
+			heir, found = p, true
+		}
+	}
+	return heir, found
+}
+
+func (s *session) findHeirs() heirs {
+	out := heirs{}
+	for p, w := range s.works {
+		for _, m := range w.Awaited {
+			other, taken := out[m.ID]
+			has, otherHas := s.owns(p, m.ID), s.owns(other, m.ID)
+			if !taken || has && !otherHas || has == otherHas && p.String() < other.String() {
+				out[m.ID] = p
+			}
+		}
+	}
+	return out
+}
+
+// bequeath writes objects into the inventories of those that await them, before
+// anybody forgets them. It returns what is to be removed: without what could not
+// be written down.
+func (s *session) bequeath(ctx context.Context, stales []stale, touched map[api.PlacementKey]bool) []stale {
+	grown := map[api.PlacementKey][]api.ID{}
+	for _, st := range stales {
+		if st.heir == (api.PlacementKey{}) || s.owns(st.heir, st.item.id()) {
+			continue
+		}
+		it := *st.item
+		it.Hash = "" // the heir applies it when its turn comes
+		s.inventory(st.heir).items.put(it)
+		grown[st.heir] = append(grown[st.heir], it.id())
+	}
+	failed := map[api.PlacementKey]bool{}
+	for p, ids := range grown {
+		inv := s.inv[p]
+		inv.Abandon, touched[p] = s.works[p].Abandon, true
+		if err := s.save(ctx, inv); err != nil {
+			s.cfg.Log.Warn("inventory not written; what others await stays where it is", "cluster", s.cfg.Name, "placement", p.String(), "err", err)
+			for _, id := range ids {
+				inv.items.drop(id)
+			}
+			failed[p] = true
+		}
+		faults.At("bequeathed")
+	}
+	if len(failed) == 0 {
+		return stales
+	}
+	kept := stales[:0]
+	for _, st := range stales {
+		if !failed[st.heir] {
+			kept = append(kept, st)
+		}
+	}
+	return kept
+}

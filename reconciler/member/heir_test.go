@@ -1,0 +1,91 @@
+package member
+
+import (
+	"testing"
+
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+)
+
+// What a placement gives up is not deleted if another is to have it in the end,
+// or has it as well and is to keep what it has.
+func TestWhatIsAwaitedIsPassedOn(t *testing.T) {
+	from, to, third := api.PlacementKey{Name: "from"}, api.PlacementKey{Name: "to"}, api.PlacementKey{Name: "third"}
+	m := oneManifest()
+	one := []*work.Manifest{m}
+	v1 := placement.Revision{Commit: "v1", Hash: "1"}
+	goes := work.Work{Placement: from, Remove: true}
+	tests := map[string]struct {
+		has   []api.PlacementKey
+		works []work.Work
+		want  []stale // but for inventories and items
+	}{
+		"nobody wants it":            {[]api.PlacementKey{from}, []work.Work{goes, {Placement: to}}, []stale{{}}},
+		"one waits for it":           {[]api.PlacementKey{from}, []work.Work{goes, {Placement: to, Revision: v1, Awaited: one}}, []stale{{heir: to}}},
+		"one is to come":             {[]api.PlacementKey{from}, []work.Work{goes, {Placement: to, Keep: true, Awaited: one}}, []stale{{heir: to}}},
+		"one waits and does nothing": {[]api.PlacementKey{from}, []work.Work{goes, {Placement: to, Awaited: one, Suspended: "by hand"}}, nil},
+		"two wait":                   {[]api.PlacementKey{from}, []work.Work{goes, {Placement: to, Awaited: one}, {Placement: third, Awaited: one}}, []stale{{heir: third}}},
+		"two wait and one has it":    {[]api.PlacementKey{from, to}, []work.Work{goes, {Placement: to, Awaited: one}, {Placement: third, Awaited: one}}, []stale{{heir: to}}},
+		"another gets it at once":    {[]api.PlacementKey{from}, []work.Work{goes, {Placement: to, Manifests: one}, {Placement: third, Awaited: one}}, []stale{{handedOver: true}}},
+		"it has it early":            {[]api.PlacementKey{from}, []work.Work{{Placement: from, Revision: v1, Awaited: one}}, nil},
+		"another keeps what it has":  {[]api.PlacementKey{from, to}, []work.Work{goes, {Placement: to, Keep: true}}, []stale{{heir: to}}},
+		"another was told nothing":   {[]api.PlacementKey{from, to}, []work.Work{goes}, []stale{{heir: to}}},
+		"another gives it up too":    {[]api.PlacementKey{from, to}, []work.Work{goes, {Placement: to}}, []stale{{}, {}}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := sessionAt(t, newShelf())
+			s.holding(m, test.has...)
+			s.want(test.works)
+			got := s.stales(m.ID)
+			if len(got) != len(test.want) {
+				t.Fatalf("%d are to give it up, not %d", len(got), len(test.want))
+			}
+			for i, st := range got {
+				if st.heir != test.want[i].heir || st.handedOver != test.want[i].handedOver {
+					t.Errorf("it goes to %v (at once: %t), not to %v (%t)", st.heir, st.handedOver, test.want[i].heir, test.want[i].handedOver)
+				}
+			}
+		})
+	}
+}
+
+// What is passed on is in the heir's inventory on the cluster before the other
+// one forgets it, and nothing is deleted; if that cannot be written, all stays
+// as it is.
+func TestAnHeirIsWrittenDownFirst(t *testing.T) {
+	from, to := api.PlacementKey{Name: "from"}, api.PlacementKey{Name: "to"}
+	m := oneManifest()
+	for _, broken := range []bool{false, true} {
+		shelf := newShelf()
+		s := sessionAt(t, shelf)
+		s.holding(m, from)
+		s.want([]work.Work{{Placement: from, Remove: true}, {Placement: to, Keep: true, Awaited: []*work.Manifest{m}}})
+		if broken {
+			shelf.intact = 0
+		}
+		s.prune(t.Context(), s.stales(m.ID), map[api.PlacementKey]bool{})
+		if s.owns(from, m.ID) != broken || s.owns(to, m.ID) == broken {
+			t.Errorf("broken: %t; the one has it: %t, the heir has it: %t", broken, s.owns(from, m.ID), s.owns(to, m.ID))
+		}
+		if broken {
+			continue
+		}
+		if it := s.inv[to].items.of(m.ID); it.Hash != "" {
+			t.Error("the heir takes it for what it has applied itself")
+		}
+		after := sessionAt(t, shelf.clone())
+		if err := after.inventories(t.Context()); err != nil || !after.owns(to, m.ID) {
+			t.Errorf("the cluster does not know of the heir: %v", err)
+		}
+	}
+}
+
+// holding has inventories list an object.
+func (s *session) holding(m *work.Manifest, placements ...api.PlacementKey) {
+	s.works, s.trouble, s.braked = map[api.PlacementKey]work.Work{}, map[api.ID]*trouble{}, map[api.ID]string{}
+	for _, p := range placements {
+		s.inventory(p).items.put(item{Version: "v1", Kind: m.ID.Kind, Namespace: m.ID.Namespace, Name: m.ID.Name, Hash: m.Hash})
+	}
+}
