@@ -79,7 +79,7 @@ func (r *Reconciler) take(now time.Time) bool {
 	happened := r.events.take()
 	news := r.fold(happened.seen) || happened.nudged
 	for _, l := range happened.past {
-		r.recalled(l)
+		r.recalled(l, now)
 	}
 	for _, l := range happened.heads {
 		r.arrived(l, now)
@@ -121,7 +121,7 @@ func (r *Reconciler) think(ctx context.Context, now time.Time) time.Duration {
 	r.decided = nil
 	r.dispatch(ctx, p)
 	r.note(p)
-	r.ask(p)
+	r.ask(p, now)
 	r.cfg.Publish(r.report(p, now))
 	if p.Wake.IsZero() {
 		return beat
@@ -238,42 +238,6 @@ func (r *Reconciler) arrived(l loaded, now time.Time) {
 	r.past[l.commit.Hash] = l.snapshot
 	r.cfg.Log.Info("commit in force", "commit", l.commit.Hash, "subject", l.commit.Subject,
 		"objects", len(l.snapshot.Objects), "placements", len(l.snapshot.Placements), "clusters", len(l.snapshot.Clusters), "took", l.took)
-}
-
-func (r *Reconciler) recalled(l loaded) {
-	delete(r.asked, l.commit.Hash)
-	if l.err != nil {
-		r.cfg.Log.Warn("a commit that clusters still hold cannot be read; they are left as they are until it is their turn",
-			"commit", l.commit.Hash, "err", l.err)
-		r.lost[l.commit.Hash] = l.err
-		return
-	}
-	r.past[l.commit.Hash] = l.snapshot
-}
-
-// ask has commits loaded that clusters are still assigned to, and lets go of
-// those that none is.
-func (r *Reconciler) ask(p *plan.Plan) {
-	for hash := range r.past {
-		if !p.Commits[hash] && hash != r.head.Commit.Hash {
-			delete(r.past, hash)
-		}
-	}
-	for hash := range r.lost {
-		if !p.Commits[hash] {
-			delete(r.lost, hash)
-		}
-	}
-	for _, hash := range slices.Sorted(maps.Keys(p.Commits)) {
-		if r.past[hash] != nil || r.lost[hash] != nil || r.asked[hash] {
-			continue
-		}
-		select {
-		case r.wanted <- hash:
-			r.asked[hash] = true
-		default: // one is being loaded; its arrival is another turn
-		}
-	}
 }
 
 func (r *Reconciler) save() bool {

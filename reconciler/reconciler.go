@@ -91,6 +91,7 @@ type Reconciler struct {
 	head   *hub.Snapshot
 	past   map[string]*hub.Snapshot
 	lost   map[string]error // assigned commits that cannot be loaded
+	again  map[string]retry // when to try those again
 	source status.Source
 	memo   *plan.Memo
 	told   *status.Memo
@@ -133,7 +134,7 @@ func New(cfg Config) *Reconciler {
 		cfg.Now = time.Now
 	}
 	return &Reconciler{
-		cfg: cfg, events: newEvents(), past: map[string]*hub.Snapshot{}, lost: map[string]error{},
+		cfg: cfg, events: newEvents(), past: map[string]*hub.Snapshot{}, lost: map[string]error{}, again: map[string]retry{},
 		memo: plan.NewMemo(), told: status.NewMemo(), members: map[string]*running{}, ending: map[string]<-chan struct{}{}, wanted: make(chan string, 1), asked: map[string]bool{},
 	}
 }

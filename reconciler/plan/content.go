@@ -107,8 +107,11 @@ func (t *thinker) miss(commit string) {
 		return
 	}
 	t.now.commits = append(t.now.commits, commit)
-	if t.readable(commit) {
+	switch {
+	case t.readable(commit):
 		t.now.awaited = append(t.now.awaited, commit)
+	case t.Past[commit] == nil:
+		t.now.lost = append(t.now.lost, commit)
 	}
 }
 

@@ -43,11 +43,28 @@ func (t *thinker) rollOut(p *Placement) {
 		byCluster[h.Cluster].Held = h.Message
 	}
 	for _, c := range p.Clusters {
+		if c.Held != "" {
+			c.Held += t.unmended(c)
+		}
 		if t.waits(c) {
 			c.Held = "commit " + t.paused[c.Binding.Cluster] + ", which brought what the cluster holds, is still being read"
 		}
 	}
 	t.now.wake = p.Rollout.Wake
+}
+
+// unmended says why what a waiting cluster holds is not put back if somebody
+// changes it; empty if it is.
+func (t *thinker) unmended(c *OnCluster) string {
+	if c.Entry == nil || !c.Entry.Binding.Released() || c.had != nil || c.unmade || c.unread || c.UpToDate() {
+		return ""
+	}
+	commit := c.Entry.Binding.Assigned.Commit
+	why := "gives something else now"
+	if err := t.Lost[commit]; err != nil && t.Past[commit] == nil {
+		why = "cannot be read, which is tried again (" + err.Error() + ")"
+	}
+	return "; until then it is left as it is, and nothing there is put back: commit " + commit + ", which brought what it holds, " + why
 }
 
 // rolling is a cluster of a placement, as the rollout sees it.

@@ -26,6 +26,8 @@ type thought struct {
 	// commits are those whose content clusters wait at and nobody knows; awaited
 	// of them may still be loaded.
 	commits, awaited []string
+	// lost are those of commits that could not be read.
+	lost []string
 	// claimed are the objects that were left to others until now, or that it got
 	// early, in order; partners those to which they were left, and itself.
 	claimed  []api.ID
@@ -156,7 +158,8 @@ func (t *thinker) holds(th *thought) bool {
 		return false
 	}
 	arrived := func(commit string) bool { return t.Past[commit] != nil || t.Lost[commit] != nil }
-	return !slices.ContainsFunc(th.awaited, arrived) && !th.concerns(t.memo.fleet.flipped) && !th.concerns(t.flipped)
+	readAgain := func(commit string) bool { return t.Past[commit] != nil }
+	return !slices.ContainsFunc(th.awaited, arrived) && !slices.ContainsFunc(th.lost, readAgain) && !th.concerns(t.memo.fleet.flipped) && !th.concerns(t.flipped)
 }
 
 // concerns reports whether the placement holds one of some clusters.

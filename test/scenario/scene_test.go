@@ -46,7 +46,7 @@ var update = flag.Bool("update", false, "rewrite what the scenes expect")
 //	stop, crash            the daemon ends; a crash saves nothing more
 //	start                  the daemon starts
 //	forget                 the ledger is lost, while it is stopped
-//	lose v1                a commit cannot be read any more
+//	lose v1, mend v1       a commit cannot be read any more, or can again
 //	tick 30s               time passes
 //	plan                   prints where every placement is on every cluster, and
 //	                       what was done there since it was last asked
@@ -228,6 +228,8 @@ func (s *scene) do(words []string) string {
 		s.store.Store = ledger.Memory()
 	case "lose":
 		s.source.lose(args[0])
+	case "mend":
+		s.source.mend(args[0])
 	case "tick":
 		time.Sleep(s.duration(args[0])) // virtual
 	case "plan":

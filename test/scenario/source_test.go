@@ -17,6 +17,7 @@ import (
 type source struct {
 	mu      sync.Mutex
 	commits map[string]commit
+	lost    map[string]commit // which cannot be read for now
 	head    string
 	news    chan struct{}
 	// end makes Run return.
@@ -29,7 +30,7 @@ type commit struct {
 }
 
 func newSource() *source {
-	return &source{commits: map[string]commit{}, news: make(chan struct{}, 1), end: make(chan error)}
+	return &source{commits: map[string]commit{}, lost: map[string]commit{}, news: make(chan struct{}, 1), end: make(chan error)}
 }
 
 func (s *source) push(name, message string, files fstest.MapFS) {
@@ -47,7 +48,15 @@ func (s *source) push(name, message string, files fstest.MapFS) {
 func (s *source) lose(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.lost[name] = s.commits[name]
 	delete(s.commits, name)
+}
+
+// mend makes it readable again.
+func (s *source) mend(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.commits[name] = s.lost[name]
 }
 
 // Run hands over the head, and each new one.

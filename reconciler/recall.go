@@ -1,0 +1,68 @@
+package reconciler
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/gitfleet/gitfleet/reconciler/plan"
+)
+
+// A commit that clusters are still assigned to and that could not be read is
+// tried again as long as it is needed, later each time.
+const firstRecall, lastRecall = 30 * time.Second, 10 * time.Minute
+
+// A retry is when to read a commit again, after how many failures.
+type retry struct {
+	failures int
+	at       time.Time
+}
+
+// recalled takes in a commit that clusters are still assigned to.
+func (r *Reconciler) recalled(l loaded, now time.Time) {
+	hash := l.commit.Hash
+	delete(r.asked, hash)
+	if l.err == nil {
+		if r.lost[hash] != nil {
+			r.cfg.Log.Info("a commit that clusters still hold can be read again", "commit", hash)
+		}
+		delete(r.lost, hash)
+		delete(r.again, hash)
+		r.past[hash] = l.snapshot
+		return
+	}
+	failures := r.again[hash].failures
+	if failures == 0 {
+		r.cfg.Log.Warn("a commit that clusters still hold cannot be read; they are left as they are until it is their turn, and it is tried again",
+			"commit", hash, "err", l.err)
+		r.lost[hash] = l.err
+	}
+	wait := min(lastRecall, firstRecall<<min(failures, 10))
+	r.again[hash] = retry{failures + 1, now.Add(wait)}
+}
+
+// ask has commits loaded that clusters are still assigned to, and lets go of
+// those that none is.
+func (r *Reconciler) ask(p *plan.Plan, now time.Time) {
+	for hash := range r.past {
+		if !p.Commits[hash] && hash != r.head.Commit.Hash {
+			delete(r.past, hash)
+		}
+	}
+	for hash := range r.lost {
+		if !p.Commits[hash] {
+			delete(r.lost, hash)
+			delete(r.again, hash)
+		}
+	}
+	for _, hash := range slices.Sorted(maps.Keys(p.Commits)) {
+		if r.past[hash] != nil || r.asked[hash] || now.Before(r.again[hash].at) {
+			continue
+		}
+		select {
+		case r.wanted <- hash:
+			r.asked[hash] = true
+		default: // one is being loaded; its arrival is another turn
+		}
+	}
+}
