@@ -139,13 +139,11 @@ func (r *Reconciler) note(p *plan.Plan) {
 	}
 }
 
-// report says what became of everything. When a condition changed is known to
-// the ledger from then on.
+// report says what became of everything. What is news is known to the ledger
+// from then on.
 func (r *Reconciler) report(p *plan.Plan, now time.Time) *status.Report {
 	report := status.Build(status.Input{Plan: p, Head: r.head, Ledger: r.ledger, Source: r.source, Now: now, Conditions: r.cfg.Conditions, Memo: r.told})
-	for _, t := range report.Transitions {
-		r.ledger.Transit(t.Key, t.Cluster, t.To)
-	}
+	report.Remember(r.ledger)
 	return report
 }
 
@@ -233,6 +231,7 @@ func (r *Reconciler) arrived(l loaded, now time.Time) {
 		r.cfg.Record(commitEntry(history.InForce, l.commit, ""))
 	}
 	r.ledger.SetHead(l.commit.Hash)
+	r.ledger.Declare(l.commit.Hash, l.commit.Time, declared(l.snapshot))
 	r.source.InForce = l.commit
 	r.source.Since = now
 	r.past[l.commit.Hash] = l.snapshot

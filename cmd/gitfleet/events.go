@@ -18,9 +18,10 @@ func newEvents() *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "events [crp/NAME|rp/NAMESPACE/NAME]",
-		Short: "Show what has happened since the daemon was started",
+		Short: "Show what has happened lately",
 		Long: `Events are told of placements, member clusters and the repository, the oldest
-first. They begin anew with the daemon; history goes further back.
+first. The newest are kept, also over restarts of the daemon; history goes
+further back.
 
 With --watch it goes on and prints each as it happens.`,
 		Example: `  gitfleet events

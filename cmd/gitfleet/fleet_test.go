@@ -68,9 +68,7 @@ func (s *stage) turn(after time.Duration) {
 	s.last.WriteDown(s.in.Ledger)
 	s.source.Git.LastPoll, s.source.Git.LastSuccess = s.now.Add(-4*time.Second), s.now.Add(-4*time.Second)
 	s.report = status.Build(status.Input{Plan: s.last, Head: s.in.Head, Ledger: s.in.Ledger, Source: s.source, Now: s.now, Memo: s.told})
-	for _, t := range s.report.Transitions {
-		s.in.Ledger.Transit(t.Key, t.Cluster, t.To)
-	}
+	s.report.Remember(s.in.Ledger)
 }
 
 // says has a member speak of a placement as it was last told: all is well but

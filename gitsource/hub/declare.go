@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -35,17 +36,17 @@ func declare(r *report, it *item, gvk schema.GroupVersionKind, object map[string
 		o.APIVersion = version
 		defaultCluster(o)
 		checkCluster(r, o)
-		it.cluster = &Cluster{o, it.origin}
+		it.cluster = &Cluster{o, it.origin, newHashes(&o.ObjectMeta, o.Spec)}
 	case *api.ClusterResourceOverride:
 		o.APIVersion = version
 		defaultOverride(o.Spec.Placement, o.Spec.Policy)
 		checkClusterOverride(r, it, o)
-		it.clusterOverride = &ClusterOverride{o, it.origin}
+		it.clusterOverride = &ClusterOverride{o, it.origin, newHashes(&o.ObjectMeta, o.Spec)}
 	case *api.ResourceOverride:
 		o.APIVersion = version
 		defaultOverride(o.Spec.Placement, o.Spec.Policy)
 		checkOverride(r, it, o)
-		it.override = &Override{o, it.origin}
+		it.override = &Override{o, it.origin, newHashes(&o.ObjectMeta, o.Spec)}
 	case *api.ClusterResourceEnvelope:
 		checkEnvelope(r, it, object)
 	case *api.ResourceEnvelope:
@@ -96,6 +97,13 @@ func newShaper(r *report, gvk schema.GroupVersionKind) *shaper {
 	}
 	s.newest = schema.GroupVersion{Group: gvk.Group, Version: "v1beta1"}.String()
 	return s
+}
+
+// newHashes hashes what was decoded, which can be encoded again.
+func newHashes(meta *metav1.ObjectMeta, spec any) Hashes {
+	whole, _ := hashOf([]any{meta.Labels, meta.Annotations, spec})
+	of, _ := hashOf(spec)
+	return Hashes{whole, of}
 }
 
 func newPlacement(it *item, labels, annotations map[string]string, spec api.PlacementSpec) *Placement {

@@ -61,16 +61,23 @@ type Placement struct {
 type Cluster struct {
 	*api.MemberCluster
 	Origin api.Origin
+	Hashes
 }
+
+// Hashes change with what is declared: Hash with anything of it, SpecHash with
+// the spec.
+type Hashes struct{ Hash, SpecHash string }
 
 // A ClusterOverride is a declared ClusterResourceOverride.
 type ClusterOverride struct {
 	*api.ClusterResourceOverride
 	Origin api.Origin
+	Hashes
 }
 
 // An Override is a declared ResourceOverride.
 type Override struct {
 	*api.ResourceOverride
 	Origin api.Origin
+	Hashes
 }

@@ -42,7 +42,7 @@ type (
 )
 
 // kinds name records in a backup, by the letters of their keys.
-var kinds = map[string]string{headKey: "head", "c": "cluster", "p": "placement", "e": "binding", "s": "suspension"}
+var kinds = map[string]string{headKey: "head", "c": "cluster", "p": "placement", "e": "binding", "s": "suspension", "o": "declared", "v": "event"}
 
 const lastLine = "end"
 
@@ -67,6 +67,9 @@ func lineOf(key string, value []byte) (line, error) {
 		if strings.Join(parts[3:7], "") != "" {
 			l.Object = parts[3:7]
 		}
+	case parts[0] == "o" && len(parts) == 5:
+		l.Object = parts[1:5]
+	case parts[0] == "v" && len(parts) == 2:
 	default:
 		return l, fmt.Errorf("there is no record %q", key)
 	}
@@ -93,14 +96,27 @@ func (l line) key() (string, error) {
 		return entryKey(placement, l.Cluster), nil
 	case "suspension":
 		s := Subject{Placement: placement, Cluster: l.Cluster}
-		if o := l.Object; len(o) == 4 {
-			s.Object = api.ID{Group: o[0], Kind: o[1], Namespace: o[2], Name: o[3]}
-		} else if o != nil {
-			return "", fmt.Errorf("%q is no object", o)
+		if l.Object != nil {
+			s.Object, err = l.id()
 		}
-		return suspensionKey(s), nil
+		return suspensionKey(s), err
+	case "declared":
+		id, err := l.id()
+		return declaredKey(id), err
+	case "event":
+		var e numbered
+		err := json.Unmarshal(l.Value, &e)
+		return eventKey(&e.Event), err
 	}
 	return "", fmt.Errorf("there is no record of kind %q", l.Record)
+}
+
+// id is that of the object.
+func (l line) id() (api.ID, error) {
+	if len(l.Object) != 4 {
+		return api.ID{}, fmt.Errorf("%q is no object", l.Object)
+	}
+	return api.ID{Group: l.Object[0], Kind: l.Object[1], Namespace: l.Object[2], Name: l.Object[3]}, nil
 }
 
 // keyOf reads crp/NAME or rp/NAMESPACE/NAME; of nothing it is zero.

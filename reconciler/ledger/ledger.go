@@ -25,6 +25,12 @@ type Ledger struct {
 	placements map[api.PlacementKey]*Placement
 	// suspensions are what people want left alone.
 	suspensions map[Subject]Suspension
+	// declared is what is known of what the commit in force has.
+	declared map[api.ID]Declared
+	// events are what was told, told the same by key; number is the newest's.
+	events []Event
+	told   map[string]numbered
+	number uint64
 	// dirty are the records to save, by their key in the store; pressing says that
 	// there are decisions among them.
 	dirty    map[string]struct{}
@@ -159,7 +165,8 @@ func New() *Ledger {
 	return &Ledger{
 		clusters:   map[string]*Cluster{},
 		placements: map[api.PlacementKey]*Placement{}, suspensions: map[Subject]Suspension{},
-		dirty: map[string]struct{}{},
+		declared: map[api.ID]Declared{},
+		told:     map[string]numbered{}, dirty: map[string]struct{}{},
 	}
 }
 

@@ -3,6 +3,8 @@ package ledger
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -62,6 +64,12 @@ func dump(t testing.TB, l *Ledger) string {
 	}
 	for _, s := range l.Suspensions() {
 		line(s.Subject.String(), s)
+	}
+	for _, id := range slices.SortedFunc(maps.Keys(l.Declared()), api.ID.Compare) {
+		line(id.String(), l.Declared()[id])
+	}
+	for i := range l.Events() {
+		line("event", l.Events()[i])
 	}
 	for _, key := range l.Placements() {
 		p := l.Placement(key)

@@ -14,13 +14,13 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// asWritten puts the file that a gitfleet of schema 1 wrote into a state
+// asWritten puts the file that a gitfleet of an older schema wrote into a state
 // directory.
-func asWritten(t *testing.T) (dir, path string) {
+func asWritten(t *testing.T, schema int) (dir, path string) {
 	t.Helper()
 	dir = t.TempDir()
 	path = filepath.Join(dir, "ledger.db")
-	if err := os.WriteFile(path, read(t, "testdata/schema-1/ledger.db"), 0o600); err != nil {
+	if err := os.WriteFile(path, read(t, fmt.Sprintf("testdata/schema-%d/ledger.db", schema)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return dir, path
@@ -29,7 +29,7 @@ func asWritten(t *testing.T) (dir, path string) {
 // A file of an older gitfleet is brought up to date and nothing that counts is
 // lost; what it was before stays beside it.
 func TestOlderSchemaIsBroughtUpToDate(t *testing.T) {
-	dir, path := asWritten(t)
+	dir, path := asWritten(t, 1)
 	s := open(t, dir)
 	l, err := s.Load()
 	if err != nil {
@@ -81,10 +81,40 @@ func TestOlderSchemaIsBroughtUpToDate(t *testing.T) {
 	}
 }
 
+// The schema before this one loses nothing, and knows of no events and of
+// nothing declared yet.
+func TestSchemaThreeIsBroughtUpToDate(t *testing.T) {
+	dir, path := asWritten(t, 3)
+	s := open(t, dir)
+	l, err := s.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := l.Placement(web).Entry("east")
+	switch {
+	case l.Head() != "v2", !l.Placement(quay).Abandon, l.Placement(web).Generation != 3, l.Placement(web).Proven != v(1), l.Cluster("east").UID != "uid-of-east",
+		len(l.Suspensions()) != 1, !l.Placement(web).Resumed.Equal(at(2)), e.Binding.Assigned != v(2), len(e.Seen.Exceptions) != 1, len(e.Yields) != 1,
+		len(l.Events())+len(l.Declared()) != 0:
+		t.Errorf("not what was written:\n%s", dump(t, l))
+	}
+	if copied, err := loadBytes(t, read(t, path+".schema-3")); err != nil || dump(t, copied) != dump(t, l) {
+		t.Errorf("the copy is not what was there before: %v\n%s", err, dump(t, copied))
+	}
+	l.Declare("v3", at(9), contents(map[string]string{"a": "1"}))
+	l.Tell([]Event{happened("east", "up", 9)})
+	want := dump(t, l)
+	if err := errors.Join(s.Save(l), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := open(t, dir).Load(); err != nil || dump(t, again) != want {
+		t.Errorf("after the next start: %v\n%s", err, dump(t, again))
+	}
+}
+
 // A damaged file of an older gitfleet is refused as any other, and left as it
 // is.
 func TestDamagedOlderFileIsRefused(t *testing.T) {
-	_, path := asWritten(t)
+	_, path := asWritten(t, 1)
 	whole := read(t, path)
 	at := bytes.Index(whole, []byte(`"Generation":3`))
 	if at < 0 {

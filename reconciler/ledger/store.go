@@ -101,6 +101,14 @@ func (l *Ledger) record(key string) ([]byte, error) {
 		if p := l.placements[api.PlacementKey{Namespace: parts[1], Name: parts[2]}]; p != nil && p.entries[parts[3]] != nil {
 			return json.Marshal(p.entries[parts[3]])
 		}
+	case "o":
+		if d, ok := l.declared[declaredOf(parts)]; ok {
+			return json.Marshal(d)
+		}
+	case "v":
+		if e, ok := l.told[key]; ok {
+			return json.Marshal(e)
+		}
 	case "s":
 		if s, ok := l.suspensions[subjectOf(parts)]; ok {
 			return json.Marshal(s)
@@ -128,6 +136,7 @@ func decode(records map[string][]byte) (*Ledger, error) {
 			return nil, fmt.Errorf("read ledger record %q: %w", strings.ReplaceAll(key, "\x00", "/"), err)
 		}
 	}
+	l.retold()
 	return l, nil
 }
 
@@ -156,6 +165,20 @@ func (l *Ledger) restore(key string, raw []byte) error {
 			return err
 		}
 		l.suspensions[subjectOf(parts)] = s
+		return nil
+	case parts[0] == "o" && len(parts) == 5:
+		var d Declared
+		if err := json.Unmarshal(raw, &d); err != nil {
+			return err
+		}
+		l.declared[declaredOf(parts)] = d
+		return nil
+	case parts[0] == "v" && len(parts) == 2:
+		var e numbered
+		if err := json.Unmarshal(raw, &e); err != nil {
+			return err
+		}
+		l.told[key] = e
 		return nil
 	}
 	return errors.New("not a record of this version")

@@ -3,6 +3,7 @@ package ledger
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -98,7 +99,7 @@ func change(t *rapid.T, l *Ledger, minute int) {
 	key := rapid.SampledFrom([]api.PlacementKey{web, quay}).Draw(t, "placement")
 	cluster := rapid.SampledFrom([]string{"east", "west"}).Draw(t, "cluster")
 	n := rapid.IntRange(1, 3).Draw(t, "n")
-	switch rapid.IntRange(0, 11).Draw(t, "change") {
+	switch rapid.IntRange(0, 13).Draw(t, "change") {
 	case 0:
 		l.Note(key, Placement{Generation: int64(n), SpecHash: "spec", Created: noon, Index: n, Content: "content", Abandon: n == 2})
 	case 1:
@@ -126,6 +127,10 @@ func change(t *rapid.T, l *Ledger, minute int) {
 		l.Expire(at(minute))
 	case 11:
 		l.Proceed(key, at(minute))
+	case 12:
+		l.Declare(v(n).Commit, at(minute), contents(rapid.MapOfN(rapid.SampledFrom([]string{"a", "b", "c"}), rapid.SampledFrom([]string{"1", "2"}), 0, 3).Draw(t, "declared")))
+	case 13:
+		l.Tell(Record(l.Events(), []Event{{Kind: "MemberCluster", Name: cluster, Reason: "Seen", Message: fmt.Sprint(n), First: at(minute), Last: at(minute), Count: 1}}))
 	case 8:
 		l.SetHead(v(n).Commit)
 		l.ForgetCluster(cluster)

@@ -59,9 +59,7 @@ func (s *scene) build() *status.Report {
 }
 
 func (s *scene) remember(r *status.Report) {
-	for _, t := range r.Transitions {
-		s.in.Ledger.Transit(t.Key, t.Cluster, t.To)
-	}
+	r.Remember(s.in.Ledger)
 }
 
 func (s *scene) says(cluster string, w work.Work, untrackable int) {

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -18,7 +19,7 @@ import (
 
 // cluster is a member as declared, with what was seen of it. Our probes take
 // the place of KubeFleet's agent.
-func cluster(c *hub.Cluster, seen *ledger.Cluster, now time.Time) *api.MemberCluster {
+func cluster(c *hub.Cluster, known ledger.Declared, seen *ledger.Cluster, now time.Time) *api.MemberCluster {
 	out := *c.MemberCluster
 	out.TypeMeta = typeMeta(api.ClusterGroup, "MemberCluster")
 	out.Annotations = maps.Clone(out.Annotations)
@@ -26,7 +27,10 @@ func cluster(c *hub.Cluster, seen *ledger.Cluster, now time.Time) *api.MemberClu
 		out.Annotations = map[string]string{}
 	}
 	out.Annotations[api.PathAnnotation] = c.Origin.String()
-	out.UID = uid("MemberCluster", c.Name)
+	out.UID, out.Generation, out.CreationTimestamp = clusterUID(c.Name, known), known.Generation, metav1.NewTime(known.Created)
+	if known.Commit != "" {
+		out.Annotations[api.CommitAnnotation] = known.Commit
+	}
 	if seen == nil || seen.Joined.IsZero() {
 		out.Status.Conditions = []metav1.Condition{
 			condition(api.Joined, metav1.ConditionUnknown, api.MemberClusterUnknown, never(seen), seen),
@@ -50,6 +54,14 @@ func cluster(c *hub.Cluster, seen *ledger.Cluster, now time.Time) *api.MemberClu
 	properties(&out.Status, seen)
 	out.Status.Conditions = append(out.Status.Conditions, collected(seen, now)...)
 	return &out
+}
+
+func clusterID(name string) api.ID {
+	return api.ID{Group: api.ClusterGroup, Kind: "MemberCluster", Name: name}
+}
+
+func clusterUID(name string, known ledger.Declared) types.UID {
+	return since(known.Created, "MemberCluster", name)
 }
 
 // collected are the conditions of what was read from the cluster beyond its

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
@@ -57,7 +58,7 @@ func (b *builder) happened(old *told, after api.PlacementStatus, drifts []Drift)
 		h.drifted(drifts)
 		h.warned()
 	}
-	return aboutPlacement(b.p.Key, b.Now, h.events)
+	return aboutPlacement(b.p.Key, b.p.Record, b.Now, h.events)
 }
 
 // add notes an event; one that names no commit is about the one in force.
@@ -213,11 +214,11 @@ func leaving(p *plan.Placement, old *told, in Input) []Event {
 		h.add(normal(api.PlacementDeleted, text))
 	}
 	h.braked()
-	return aboutPlacement(p.Key, in.Now, h.events)
+	return aboutPlacement(p.Key, p.Record, in.Now, h.events)
 }
 
 // left says that nothing is left of a placement.
-func left(key api.PlacementKey, in Input) []Event {
+func left(key api.PlacementKey, record ledger.Placement, in Input) []Event {
 	e := normal(api.PlacementCleanupFinalizerRemoved, "Deleted the snapshots and removed the placement cleanup finalizer")
-	return aboutPlacement(key, in.Now, []Event{e})
+	return aboutPlacement(key, record, in.Now, []Event{e})
 }

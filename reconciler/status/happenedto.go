@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
@@ -12,7 +14,7 @@ import (
 
 // metCluster says what changed about a member. Before a restart is not known;
 // what was so then is nothing new.
-func metCluster(name string, old *toldCluster, seen *ledger.Cluster, now time.Time) []Event {
+func metCluster(name string, id types.UID, old *toldCluster, seen *ledger.Cluster, now time.Time) []Event {
 	if seen == nil || old == nil && !seen.Joined.IsZero() {
 		return nil
 	}
@@ -36,18 +38,18 @@ func metCluster(name string, old *toldCluster, seen *ledger.Cluster, now time.Ti
 	case !was.Healthy && seen.Healthy:
 		out = append(out, normal(api.MemberClusterHealthy, "the API server is ready again"))
 	}
-	return aboutCluster(name, now, out)
+	return aboutCluster(name, id, now, out)
 }
 
 // leftCluster says that a cluster is declared no more.
-func leftCluster(name string, now time.Time) []Event {
-	return aboutCluster(name, now, []Event{
+func leftCluster(name string, id types.UID, now time.Time) []Event {
+	return aboutCluster(name, id, now, []Event{
 		normal(api.MemberClusterLeft, "the cluster has left the fleet; what it holds stays there"),
 	})
 }
 
-func aboutCluster(name string, now time.Time, events []Event) []Event {
-	return about(api.ClusterGroup, "MemberCluster", "", name, now, events)
+func aboutCluster(name string, id types.UID, now time.Time, events []Event) []Event {
+	return about(api.ClusterGroup, "MemberCluster", "", name, id, now, events)
 }
 
 // sourceEvents say what changed about the repository.
@@ -70,7 +72,11 @@ func sourceEvents(was, is Source, now time.Time) []Event {
 	if why := refusal(is); why != "" && (is.Newest.Hash != was.Newest.Hash || why != refusal(was)) {
 		add(warning(api.CommitRefused, commitText(is.Newest)+" is refused, and the last good one stays in force: "+why), is.Newest)
 	}
-	return about(RepositoryGroup, RepositoryKind, "", RepositoryName, now, out)
+	return aboutRepository(now, out)
+}
+
+func aboutRepository(now time.Time, events []Event) []Event {
+	return about(RepositoryGroup, RepositoryKind, "", RepositoryName, uid(RepositoryKind, RepositoryName), now, events)
 }
 
 // refusal is why the newest commit is not in force; empty if it is.

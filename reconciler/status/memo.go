@@ -16,15 +16,17 @@ import (
 )
 
 // A Memo keeps from one Build to the next what is told of placements and
-// clusters of which there is no news. It changes no answer but one, only how
-// long it takes: it has the events of before. One goroutine may use it.
+// clusters of which there is no news. It changes no answer but which events are
+// news, only how long it takes. One goroutine may use it.
 type Memo struct {
 	placements map[api.PlacementKey]*told
 	clusters   map[string]*toldCluster
 	source     Source
 	suspended  map[ledger.Subject]ledger.Suspension
-	// events are those told last, news those since.
-	events, news []Event
+	// news are the events since the last report; before has those that were told
+	// before the first.
+	news   []Event
+	before map[EventKey]bool
 }
 
 // NewMemo returns an empty memo.
@@ -56,13 +58,21 @@ func (m *Memo) placement(in Input, p *plan.Placement) *told {
 	t := &told{of: p}
 	if m.placements[p.Key] = t; p.Spec == nil {
 		t.detail, t.drifts = detail(p), drifts(p)
-		m.news = append(m.news, leaving(p, old, in)...)
+		news := leaving(p, old, in)
+		if old == nil {
+			news = m.untold(news)
+		}
+		m.news = append(m.news, news...)
 		return t
 	}
 	b := &builder{Input: in, p: p, record: in.Ledger.Placement(p.Key), old: old}
 	s := b.status()
 	t.detail, t.drifts, t.changed = detail(p), drifts(p), b.transitions
-	m.news = append(m.news, b.happened(old, s, t.drifts)...)
+	news := b.happened(old, s, t.drifts)
+	if old == nil {
+		news = m.untold(news)
+	}
+	m.news = append(m.news, news...)
 	t.tell(b.meta(), p, s)
 	t.keep(old)
 	if t.cluster != nil {
@@ -114,6 +124,7 @@ func (t *told) mirrored() *api.ClusterResourcePlacementStatus {
 // toldCluster is what is said of one cluster.
 type toldCluster struct {
 	declared *hub.Cluster
+	known    ledger.Declared
 	seen     *ledger.Cluster
 	// suspended is why nothing is written there; empty if it is.
 	suspended string
@@ -121,8 +132,8 @@ type toldCluster struct {
 }
 
 // next is what is said of the cluster now.
-func (t *toldCluster) next(c *hub.Cluster, seen *ledger.Cluster, suspended string, now time.Time) *toldCluster {
-	out := cluster(c, seen, now)
+func (t *toldCluster) next(c *hub.Cluster, known ledger.Declared, seen *ledger.Cluster, suspended string, now time.Time) *toldCluster {
+	out := cluster(c, known, seen, now)
 	var before *api.MemberCluster
 	if t != nil {
 		before = t.object
@@ -131,15 +142,20 @@ func (t *toldCluster) next(c *hub.Cluster, seen *ledger.Cluster, suspended strin
 	if suspended != "" {
 		out.Annotations[api.SuspendedAnnotation] = suspended
 	}
-	return &toldCluster{c, seen, suspended, out}
+	return &toldCluster{c, known, seen, suspended, out}
 }
 
 func (m *Memo) cluster(c *hub.Cluster, in Input) *api.MemberCluster {
 	old, seen := m.clusters[c.Name], in.Ledger.Cluster(c.Name)
 	why := suspended(in, ledger.Subject{Cluster: c.Name})
-	if old == nil || old.declared != c || old.seen != seen || old.suspended != why {
-		m.news = append(m.news, metCluster(c.Name, old, seen, in.Now)...)
-		old = old.next(c, seen, why, in.Now)
+	known := in.Ledger.Declared()[clusterID(c.Name)]
+	if old == nil || old.declared != c || old.known != known || old.seen != seen || old.suspended != why {
+		news := metCluster(c.Name, clusterUID(c.Name, known), old, seen, in.Now)
+		if old == nil {
+			news = m.untold(news)
+		}
+		m.news = append(m.news, news...)
+		old = old.next(c, known, seen, why, in.Now)
 		m.clusters[c.Name] = old
 	}
 	return old.object
@@ -148,13 +164,23 @@ func (m *Memo) cluster(c *hub.Cluster, in Input) *api.MemberCluster {
 // end forgets what is not told any more, and returns the events.
 func (m *Memo) end(in Input) []Event {
 	m.forget(in)
-	m.news = append(sourceEvents(m.source, in.Source, in.Now), m.news...)
-	m.source = in.Source
+	m.news = append(m.sourced(in), m.news...)
 	suspended := standing(in)
-	m.news = append(m.news, suspensionEvents(m.suspended, suspended, in.Now)...)
+	m.news = append(m.news, suspensionEvents(m.suspended, suspended, in)...)
 	m.suspended = suspended
-	m.events, m.news = record(m.events, m.news), nil
-	return m.events
+	events := ledger.Record(in.Ledger.Events(), m.news)
+	m.news = nil
+	return events
+}
+
+// sourced says what changed about the repository. Which commit was in force
+// before a restart, and which refused, is nothing new.
+func (m *Memo) sourced(in Input) []Event {
+	was := m.source
+	m.source = in.Source
+	return slices.DeleteFunc(sourceEvents(was, in.Source, in.Now), func(e Event) bool {
+		return (was.InForce.Hash == "" || e.Reason == api.CommitRefused) && m.before[e.Key()]
+	})
 }
 
 func (m *Memo) forget(in Input) {
@@ -165,7 +191,7 @@ func (m *Memo) forget(in Input) {
 		}
 		for _, key := range slices.SortedFunc(maps.Keys(m.placements), comparePlacements) {
 			if !told[key] {
-				m.news = append(m.news, left(key, in)...)
+				m.news = append(m.news, left(key, m.placements[key].of.Record, in)...)
 				delete(m.placements, key)
 			}
 		}
@@ -177,7 +203,7 @@ func (m *Memo) forget(in Input) {
 		}
 		for _, name := range slices.Sorted(maps.Keys(m.clusters)) {
 			if !told[name] {
-				m.news = append(m.news, leftCluster(name, in.Now)...)
+				m.news = append(m.news, leftCluster(name, m.clusters[name].object.UID, in.Now)...)
 				delete(m.clusters, name)
 			}
 		}

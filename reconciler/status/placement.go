@@ -48,9 +48,22 @@ func (b *builder) meta() metav1.ObjectMeta {
 	}
 	return metav1.ObjectMeta{
 		Name: b.p.Key.Name, Namespace: b.p.Key.Namespace,
-		UID: uid(b.p.Key.Kind(), b.p.Key.Namespace, b.p.Key.Name), Generation: b.p.Record.Generation,
+		UID: placementUID(b.p.Key, b.p.Record), Generation: b.p.Record.Generation,
 		CreationTimestamp: metav1.NewTime(b.p.Record.Created), Labels: b.p.Spec.Labels, Annotations: notes,
 	}
+}
+
+func placementUID(key api.PlacementKey, record ledger.Placement) types.UID {
+	return since(record.Created, key.Kind(), key.Namespace, key.Name)
+}
+
+// since is the uid of what was brought at a time, if that is known: what goes
+// and comes again is another.
+func since(created time.Time, parts ...string) types.UID {
+	if !created.IsZero() {
+		parts = append(parts, created.UTC().Format(time.RFC3339Nano))
+	}
+	return uid(parts...)
 }
 
 // uid is the same for the same object at every time, on every machine.

@@ -203,9 +203,7 @@ func (s *scene) turn() {
 	in := status.Input{Plan: s.last, Head: s.in.Head, Ledger: s.in.Ledger, Source: s.source, Now: s.now, Conditions: s.conditions, Memo: s.told}
 	s.report = status.Build(in)
 	scenario.Sound(s.t, s.report)
-	for _, t := range s.report.Transitions {
-		s.in.Ledger.Transit(t.Key, t.Cluster, t.To)
-	}
+	s.report.Remember(s.in.Ledger)
 	// Whoever remembers nothing says the same.
 	in.Memo = nil
 	if again := status.Build(in); !equality.Semantic.DeepEqual(again.Placements, s.report.Placements) || len(again.Transitions) > 0 {
@@ -223,7 +221,6 @@ func (s *scene) restart() {
 		s.t.Fatal(err)
 	}
 	s.in.Memo, s.told = plan.NewMemo(), status.NewMemo()
-	clear(s.asked)
 }
 
 func (s *scene) status(name string) *api.PlacementStatus {

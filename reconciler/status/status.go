@@ -82,13 +82,15 @@ type Report struct {
 	// Drifts are what is known of objects that differ, or once differed, from what
 	// the hub wants: by placement, cluster and object.
 	Drifts []Drift
-	// Events are what happened since the process began, oldest first, as far as
-	// they are kept. As long as nothing does it is the same list.
+	// Events are what happened, oldest first, as far as they are kept. As long as
+	// nothing does it is the same list.
 	Events []Event
 	// Transitions are the conditions that changed, for the ledger to remember.
 	Transitions []Transitions `json:"-"`
-	// Head is the snapshot in force; nil before there is one.
-	Head *hub.Snapshot `json:"-"`
+	// Head is the snapshot in force; nil before there is one. Declared is what is
+	// known of all it declares but placements.
+	Head     *hub.Snapshot              `json:"-"`
+	Declared map[api.ID]ledger.Declared `json:"-"`
 	// told is where it all comes from; see Explain.
 	told []*told
 	// plan is what was told of; see Trace.
@@ -148,8 +150,9 @@ func Build(in Input) *Report {
 	if in.Memo == nil {
 		in.Memo = NewMemo()
 	}
+	in.Memo.begin(in.Ledger.Events())
 	n := len(in.Plan.Placements)
-	r := &Report{At: in.Now, Source: in.Source, Head: in.Head, plan: in.Plan, Details: make([]Detail, 0, n), told: make([]*told, 0, n)}
+	r := &Report{At: in.Now, Source: in.Source, Head: in.Head, Declared: in.Ledger.Declared(), plan: in.Plan, Details: make([]Detail, 0, n), told: make([]*told, 0, n)}
 	if n > 0 {
 		r.Placements = make([]*api.ClusterResourcePlacement, 0, n)
 	}
@@ -182,6 +185,15 @@ func Build(in Input) *Report {
 	r.Suspensions = suspensions(in)
 	r.Events = in.Memo.end(in)
 	return r
+}
+
+// Remember writes down when conditions changed, and which events were told, so
+// that a report after a restart goes on from there.
+func (r *Report) Remember(l *ledger.Ledger) {
+	for _, t := range r.Transitions {
+		l.Transit(t.Key, t.Cluster, t.To)
+	}
+	l.Tell(r.Events)
 }
 
 func texts(ps hub.Problems) []string {

@@ -57,7 +57,7 @@ func standing(in Input) map[ledger.Subject]ledger.Suspension {
 
 // suspensionEvents say what was suspended and what goes on. What was so before
 // a restart is nothing new.
-func suspensionEvents(was, is map[ledger.Subject]ledger.Suspension, now time.Time) []Event {
+func suspensionEvents(was, is map[ledger.Subject]ledger.Suspension, in Input) []Event {
 	if was == nil {
 		return nil
 	}
@@ -65,26 +65,30 @@ func suspensionEvents(was, is map[ledger.Subject]ledger.Suspension, now time.Tim
 	subjects := slices.SortedFunc(maps.Keys(is), ledger.Subject.Compare)
 	for _, s := range subjects {
 		if was[s] != is[s] {
-			out = append(out, aboutSubject(s, now, normal(api.Suspended, s.String()+" is "+is[s].String())))
+			out = append(out, aboutSubject(s, in, normal(api.Suspended, s.String()+" is "+is[s].String())))
 		}
 	}
 	for _, s := range slices.SortedFunc(maps.Keys(was), ledger.Subject.Compare) {
 		if _, still := is[s]; !still {
-			out = append(out, aboutSubject(s, now, normal(api.Resumed, s.String()+" is suspended no more")))
+			out = append(out, aboutSubject(s, in, normal(api.Resumed, s.String()+" is suspended no more")))
 		}
 	}
 	return out
 }
 
-func aboutSubject(s ledger.Subject, now time.Time, e Event) Event {
+func aboutSubject(s ledger.Subject, in Input, e Event) Event {
 	e.Cluster = s.Cluster
 	switch {
 	case s.Placement != api.PlacementKey{}:
-		return aboutPlacement(s.Placement, now, []Event{e})[0]
+		var record ledger.Placement
+		if known := in.Ledger.Placement(s.Placement); known != nil {
+			record = *known
+		}
+		return aboutPlacement(s.Placement, record, in.Now, []Event{e})[0]
 	case s.Cluster != "":
-		return aboutCluster(s.Cluster, now, []Event{e})[0]
+		return aboutCluster(s.Cluster, clusterUID(s.Cluster, in.Ledger.Declared()[clusterID(s.Cluster)]), in.Now, []Event{e})[0]
 	}
-	return about(RepositoryGroup, RepositoryKind, "", RepositoryName, now, []Event{e})[0]
+	return aboutRepository(in.Now, []Event{e})[0]
 }
 
 // suspended says why something is left as it is; empty if it is not.

@@ -2,7 +2,6 @@ package status
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
@@ -176,17 +175,4 @@ func (r *Report) Only(name string) (*Report, error) {
 		}
 	}
 	return out, nil
-}
-
-// About names what the event is about as people do: crp/NAME,
-// rp/NAMESPACE/NAME, cluster/NAME, or the kind and the name.
-func (e *Event) About() string {
-	key := api.PlacementKey{Namespace: e.Namespace, Name: e.Name}
-	switch e.Kind {
-	case key.Kind():
-		return key.String()
-	case "MemberCluster":
-		return "cluster/" + e.Name
-	}
-	return strings.ToLower(e.Kind) + "/" + e.Name
 }

@@ -56,7 +56,7 @@ var mayImport = map[string][]string{
 	"reconciler/server/access": {},
 	"reconciler/server/store":  {},
 	"reconciler/server/kubeapi": {
-		"gitsource/hub", "placement/api", "reconciler/diff", "reconciler/server/store", "reconciler/status",
+		"gitsource/hub", "placement/api", "reconciler/diff", "reconciler/ledger", "reconciler/server/store", "reconciler/status",
 	},
 
 	"cmd/gitfleet": {"gitsource", "placement", "reconciler"}, // and all below them; see rooms

@@ -136,5 +136,10 @@ const kubeRoom = "./reconciler/server/kubeapi"
 var readingGoals = []goal{
 	{name: "reading/list", value: []figure{ns(kubeRoom, "Ask/list")}, scale: 1e-6, unit: "ms", limit: 300, why: "all placements, whole, as JSON over HTTP"},
 	{name: "reading/get", value: []figure{ns(kubeRoom, "Ask/get")}, scale: 1e-6, unit: "ms", limit: 5, why: "one placement"},
-	{name: "reading/publish", value: []figure{ns(kubeRoom, "Publish")}, scale: 1e-6, unit: "ms", limit: 5, why: "a report in which one placement is another"},
+	{name: "reading/first-list", value: []figure{ns(kubeRoom, "FirstList")}, scale: 1e-6, unit: "ms", limit: 300, why: "the same when nobody has asked for any of them before"},
+	{name: "reading/told", value: []figure{ns(kubeRoom, "Watch/watchers=1")}, scale: 1e-6, unit: "ms", limit: 50, why: "from the end of the turn to when a watcher has the whole of a placement that changed"},
+	{name: "reading/watchers", value: []figure{{pkg: kubeRoom, bench: "Watch/watchers=1000", name: "MiB"}}, unit: "MiB", limit: 200, why: "1,000 watchers of all placements, each with a connection of its own, of which both ends count"},
+	{name: "reading/publish", value: []figure{ns(kubeRoom, "Publish/placements=1000")}, scale: 1e-6, unit: "ms", limit: 5, why: "a report in which one placement is another"},
+	{name: "reading/publish-allocations", value: []figure{allocated(kubeRoom, "Publish/placements=1000")}, per: []figure{allocated(kubeRoom, "Publish/placements=100")},
+		unit: "x", limit: 1.5, why: "a fleet ten times as large needs no more memory for it"},
 }

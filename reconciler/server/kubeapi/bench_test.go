@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
+	"runtime"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -72,17 +72,59 @@ func BenchmarkAsk(b *testing.B) {
 	}
 }
 
-// BenchmarkPublish is what a report costs in which one placement of 1,000 is
-// another.
-func BenchmarkPublish(b *testing.B) {
+// BenchmarkFirstList is what the list of 1,000 placements on 100 clusters each
+// costs when nobody has asked for any of them before.
+func BenchmarkFirstList(b *testing.B) {
 	r := fleet(b)
 	s := serve(b, r)
-	generation := int64(1)
 	for b.Loop() {
-		generation++
+		b.StopTimer()
 		next := *r
-		next.Placements = slices.Clone(r.Placements)
-		next.Placements[500] = crpOf("placement-0500", generation)
+		next.Placements = make([]*api.ClusterResourcePlacement, len(r.Placements))
+		for i, p := range r.Placements {
+			another := *p
+			next.Placements[i] = &another
+		}
 		s.api.Publish(&next)
+		runtime.GC()
+		b.StartTimer()
+		if n := s.read(b, "/clusterresourceplacements"); n < 1000 {
+			b.Fatalf("%d bytes", n)
+		}
+	}
+}
+
+// read asks for JSON and returns how much it was.
+func (s *served) read(b *testing.B, path string) int64 {
+	b.Helper()
+	resp, err := http.Get(s.url + placementPath + path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer resp.Body.Close()
+	n, err := io.Copy(io.Discard, resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		b.Fatalf("%d: %v", resp.StatusCode, err)
+	}
+	return n
+}
+
+// BenchmarkPublish is what a report costs in which one placement of so many is
+// another.
+func BenchmarkPublish(b *testing.B) {
+	for _, n := range []int{100, 1000} {
+		b.Run(fmt.Sprintf("placements=%d", n), func(b *testing.B) {
+			r := fleet(b)
+			r.Placements = r.Placements[:n]
+			s := serve(b, r)
+			generation := int64(1)
+			b.ReportAllocs()
+			for b.Loop() {
+				generation++
+				next := *r // with the same list, so that no other has to be made here
+				next.Placements[50] = crpOf("placement-0050", generation)
+				s.api.Publish(&next)
+			}
+		})
 	}
 }

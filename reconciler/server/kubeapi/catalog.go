@@ -9,13 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/version"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/server/store"
-	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
 // What is published besides manifests, by plural and group.
@@ -84,8 +83,8 @@ func (c *catalog) equal(o *catalog) bool {
 }
 
 // manifests are the sources of all kinds that a commit declares, and are sorted
-// as the snapshot is.
-func (c *catalog) manifests(s *hub.Snapshot) map[schema.GroupVersionResource][]store.Source {
+// as the snapshot is; known is what is known of them.
+func (c *catalog) manifests(s *hub.Snapshot, known map[api.ID]ledger.Declared) map[schema.GroupVersionResource][]store.Source {
 	byKind := map[schema.GroupVersionKind]schema.GroupVersionResource{}
 	for _, k := range c.kinds {
 		for _, v := range k.versions {
@@ -95,18 +94,22 @@ func (c *catalog) manifests(s *hub.Snapshot) map[schema.GroupVersionResource][]s
 	sources := map[schema.GroupVersionResource][]store.Source{}
 	for _, o := range s.Objects {
 		kind := byKind[o.Object.GroupVersionKind()]
-		sources[kind] = append(sources[kind], manifest{o})
+		sources[kind] = append(sources[kind], manifest{o, known[o.ID]})
 	}
 	for _, o := range s.ClusterOverrides {
-		sources[c.stored(cro)] = append(sources[c.stored(cro)], clusterOverride(o))
+		sources[c.stored(cro)] = append(sources[c.stored(cro)], clusterOverride(o, known[overrideID("ClusterResourceOverride", "", o.Name)]))
 	}
 	for _, o := range s.Overrides {
-		sources[c.stored(ro)] = append(sources[c.stored(ro)], override(o))
+		sources[c.stored(ro)] = append(sources[c.stored(ro)], override(o, known[overrideID("ResourceOverride", o.Namespace, o.Name)]))
 	}
 	for _, kind := range slices.Collect(maps.Keys(sources)) {
 		slices.SortStableFunc(sources[kind], store.Compare)
 	}
 	return sources
+}
+
+func overrideID(kind, namespace, name string) api.ID {
+	return api.ID{Group: api.PlacementGroup, Kind: kind, Namespace: namespace, Name: name}
 }
 
 // A definition is what a custom resource definition says of names.
@@ -168,17 +171,4 @@ func manifestKind(gvk schema.GroupVersionKind, namespaced bool, d definition) *k
 		k.categories = []string{"all"}
 	}
 	return k
-}
-
-// uidOf is that of an object that events are about.
-func (a *API) uidOf(e *status.Event) types.UID {
-	for _, k := range a.catalog.Load().kinds {
-		if k.name != e.Kind || !strings.HasPrefix(e.APIVersion, k.group+"/") {
-			continue
-		}
-		if o := a.store.Get(k.stored(), e.Namespace, e.Name); o != nil {
-			return o.UID
-		}
-	}
-	return types.UID(derivedUID(e.Kind, e.Namespace, e.Name))
 }

@@ -2,7 +2,6 @@ package kubeapi
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -74,26 +73,23 @@ func worded(e *status.Event) string {
 type happened struct {
 	*status.Event
 	name string
-	uid  types.UID
 	core bool
 }
 
-func (e happened) Key() (string, string)          { return e.namespace(), e.name }
-func (e happened) Of() any                        { return e.Event }
-func (e happened) First(store.Moment) store.Known { return store.Known{Created: e.Event.First} }
+func (e happened) Key() (string, string) { return e.namespace(), e.name }
 
 // Events about what lives in no namespace are in this one.
 func (e happened) namespace() string { return cmp.Or(e.Namespace, metav1.NamespaceDefault) }
 
-func (e happened) Next(_ store.Moment, old store.Source, known store.Known) (store.Known, bool) {
+func (e happened) Same(old store.Source) bool {
 	was := old.(happened)
-	return known, was.Count != e.Count || !was.Last.Equal(e.Last)
+	return was.Count == e.Count && was.First.Equal(e.First) && was.Last.Equal(e.Last)
 }
 
-func (e happened) Object(known store.Known) *store.Object {
+func (e happened) Object() *store.Object {
 	meta := metav1.ObjectMeta{
-		Name: e.name, Namespace: e.namespace(), CreationTimestamp: metav1.NewTime(known.Created),
-		UID: types.UID(derivedUID("Event", e.namespace(), e.name)),
+		Name: e.name, Namespace: e.namespace(), CreationTimestamp: metav1.NewTime(e.First),
+		UID: types.UID(derivedUID(e.First, "Event", e.namespace(), e.name)),
 	}
 	regarding := e.regarding()
 	o := &store.Object{ObjectMeta: meta, Value: e.Event, TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Event"}}
@@ -113,7 +109,7 @@ func eventFields(about, from string) []string {
 }
 
 func (e happened) regarding() corev1.ObjectReference {
-	return corev1.ObjectReference{APIVersion: e.APIVersion, Kind: e.Kind, Namespace: e.Namespace, Name: e.Name, UID: e.uid}
+	return corev1.ObjectReference{APIVersion: e.APIVersion, Kind: e.Kind, Namespace: e.Namespace, Name: e.Name, UID: types.UID(e.UID)}
 }
 
 func (e happened) fields(about, from string, r corev1.ObjectReference) fields.Set {
@@ -128,7 +124,7 @@ func (e happened) v1(kind metav1.TypeMeta, meta metav1.ObjectMeta, about corev1.
 	return &corev1.Event{
 		TypeMeta: kind, ObjectMeta: meta, InvolvedObject: about, Reason: e.Reason, Message: worded(e.Event), Type: e.Type,
 		Source: corev1.EventSource{Component: component}, Count: e.Count,
-		FirstTimestamp: metav1.NewTime(e.Event.First), LastTimestamp: metav1.NewTime(e.Last),
+		FirstTimestamp: metav1.NewTime(e.First), LastTimestamp: metav1.NewTime(e.Last),
 		ReportingController: component,
 	}
 }
@@ -136,19 +132,18 @@ func (e happened) v1(kind metav1.TypeMeta, meta metav1.ObjectMeta, about corev1.
 func (e happened) events(kind metav1.TypeMeta, meta metav1.ObjectMeta, about corev1.ObjectReference) *eventsv1.Event {
 	return &eventsv1.Event{
 		TypeMeta: kind, ObjectMeta: meta, Regarding: about, Reason: e.Reason, Note: worded(e.Event), Type: e.Type,
-		EventTime: metav1.NewMicroTime(e.Event.First), ReportingController: component, ReportingInstance: component, Action: e.Reason,
+		EventTime: metav1.NewMicroTime(e.First), ReportingController: component, ReportingInstance: component, Action: e.Reason,
 		DeprecatedSource: corev1.EventSource{Component: component}, DeprecatedCount: e.Count,
-		DeprecatedFirstTimestamp: metav1.NewTime(e.Event.First), DeprecatedLastTimestamp: metav1.NewTime(e.Last),
+		DeprecatedFirstTimestamp: metav1.NewTime(e.First), DeprecatedLastTimestamp: metav1.NewTime(e.Last),
 	}
 }
 
 // told are the events of a report, sorted by name, once for each kind. The name
 // of an event is that of its object, and a number that is its own.
-func told(events []status.Event, uid func(*status.Event) types.UID) (core, other []store.Source) {
+func told(events []status.Event) (core, other []store.Source) {
 	for _, one := range events {
 		e := &one // of its own: what is kept of it must not keep the whole list
-		number := derivedUID(fmt.Sprint(e.Key()))
-		h := happened{Event: e, name: e.Name + "." + number[:8] + number[9:13] + number[14:18], uid: uid(e), core: true}
+		h := happened{Event: e, name: e.Name + "." + e.Key().Number()[:16], core: true}
 		core = append(core, h)
 		h.core = false
 		other = append(other, h)

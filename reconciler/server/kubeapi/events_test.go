@@ -4,8 +4,6 @@ import (
 	"slices"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
@@ -13,9 +11,9 @@ import (
 // that, for every list there ever was.
 func TestEventsDoNotKeepTheirList(t *testing.T) {
 	list := []status.Event{{Kind: "MemberCluster", Name: "east"}, {Kind: "MemberCluster", Name: "west"}}
-	core, other := told(list, func(*status.Event) types.UID { return "" })
+	core, other := told(list)
 	for _, source := range slices.Concat(core, other) {
-		if e := source.Of().(*status.Event); e == &list[0] || e == &list[1] {
+		if e := source.(happened).Event; e == &list[0] || e == &list[1] {
 			t.Errorf("the event about %s is a part of the list", e.Name)
 		}
 	}

@@ -54,6 +54,8 @@ type API struct {
 	// that were: while they are the same, so is all that is made of them.
 	head   *hub.Snapshot
 	events []status.Event
+	// space is what Publish makes its lists in.
+	space []store.Source
 	// source says in a refusal where to write instead.
 	source atomic.Pointer[status.Source]
 }
@@ -130,38 +132,36 @@ func (a *API) ServeHTTP(w http.ResponseWriter, req *http.Request) { a.server.Han
 // and waits for nobody who reads.
 func (a *API) Publish(r *status.Report) {
 	a.source.Store(&r.Source)
-	m := store.Moment{Commit: r.Source.InForce.Hash, Time: r.Source.InForce.Time}
 	if r.Head != a.head && r.Head != nil {
-		a.declare(r.Head, m)
+		a.declare(r)
 		a.head = r.Head
 	}
-	placements, namespaced, clusters, mirrors := live(r)
 	c := a.catalog.Load()
-	a.store.Replace(c.stored(crp), m, placements)
-	a.store.Replace(c.stored(rp), m, namespaced)
-	a.store.Replace(c.stored(members), m, clusters)
-	a.store.Replace(c.stored(crps), m, mirrors)
+	a.store.Replace(c.stored(crp), sources(&a.space, r.Placements))
+	a.store.Replace(c.stored(rp), sources(&a.space, r.ResourcePlacements))
+	a.store.Replace(c.stored(members), sources(&a.space, r.Clusters))
+	a.store.Replace(c.stored(crps), sources(&a.space, r.Statuses))
 	if !same(a.events, r.Events) {
-		core, other := told(r.Events, a.uidOf)
-		a.store.Replace(c.stored(coreEvents), m, core)
-		a.store.Replace(c.stored(otherEvents), m, other)
+		core, other := told(r.Events)
+		a.store.Replace(c.stored(coreEvents), core)
+		a.store.Replace(c.stored(otherEvents), other)
 		a.events = r.Events
 	}
 }
 
-// declare puts what a commit has into the store.
-func (a *API) declare(s *hub.Snapshot, m store.Moment) {
-	next := newCatalog(s)
+// declare puts what the commit in force has into the store.
+func (a *API) declare(r *status.Report) {
+	next := newCatalog(r.Head)
 	before := a.catalog.Load()
-	sources := next.manifests(s)
+	declared := next.manifests(r.Head, r.Declared)
 	for _, k := range next.kinds {
 		if k.declared {
-			a.store.Replace(k.stored(), m, sources[k.stored()])
+			a.store.Replace(k.stored(), declared[k.stored()])
 		}
 	}
 	for _, k := range before.kinds {
 		if k.declared && next.byResource[k.stored()] == nil {
-			a.store.Replace(k.stored(), m, nil)
+			a.store.Replace(k.stored(), nil)
 		}
 	}
 	if !before.equal(next) {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/server/store"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
@@ -204,11 +206,33 @@ func TestSecretsAreNotTold(t *testing.T) {
 	}
 }
 
-// The metadata that a client of Kubernetes expects, on everything.
+// declaring is a report of a commit by a daemon that has a ledger.
+func declaring(l *ledger.Ledger, s *hub.Snapshot) *status.Report {
+	l.Declare(s.Commit.Hash, s.Commit.Time, func(yield func(api.ID, ledger.Content) bool) {
+		for _, o := range s.Objects {
+			yield(o.ID, ledger.Content{Hash: o.Hash})
+		}
+		for _, o := range s.Overrides {
+			yield(overrideID("ResourceOverride", o.Namespace, o.Name), ledger.Content{Hash: o.Hash, Spec: o.SpecHash})
+		}
+	})
+	r := reportOf(s)
+	r.Declared = l.Declared()
+	return r
+}
+
+// The metadata that a client of Kubernetes expects, on everything, from a daemon
+// that was started anew as well.
 func TestEverythingHasMetadata(t *testing.T) {
-	s := serve(t, reportOf(load(t, "c1", files)))
-	var d metav1.PartialObjectMetadata
+	l := ledger.New()
+	s := serve(t, declaring(l, load(t, "c1", files)))
+	var d, override metav1.PartialObjectMetadata
 	s.get("/apis/apps/v1/namespaces/web/deployments/web", &d)
+	s.get(placementPath+"/namespaces/web/resourceoverrides/login", &override)
+	if override.UID == "" || override.Generation != 1 || override.Annotations[api.CommitAnnotation] != "c1" || override.Annotations[api.PathAnnotation] != "overrides/web.yaml:1" ||
+		!override.CreationTimestamp.Equal(&d.CreationTimestamp) {
+		t.Errorf("metadata of an override: %+v", override)
+	}
 	if d.UID == "" || d.ResourceVersion == "" || d.Generation != 1 || d.Annotations[api.CommitAnnotation] != "c1" ||
 		d.Annotations[api.PathAnnotation] != "apps/web.yaml:11" || !d.CreationTimestamp.Equal(&metav1.Time{Time: s.api.head.Commit.Time}) {
 		t.Errorf("metadata: %+v", d)
@@ -217,10 +241,14 @@ func TestEverythingHasMetadata(t *testing.T) {
 	for name, file := range files {
 		changed[name] = &fstest.MapFile{Data: []byte(strings.ReplaceAll(string(file.Data), "replicas: 2", "replicas: 3"))}
 	}
-	s.api.Publish(reportOf(load(t, "c2", changed)))
-	var after, namespace metav1.PartialObjectMetadata
+	s.api.Publish(declaring(l, load(t, "c2", changed)))
+	var after, namespace, again metav1.PartialObjectMetadata
 	s.get("/apis/apps/v1/namespaces/web/deployments/web", &after)
 	s.get("/api/v1/namespaces/web", &namespace)
+	serve(t, declaring(l, load(t, "c2", changed))).get("/apis/apps/v1/namespaces/web/deployments/web", &again)
+	if again.ResourceVersion = after.ResourceVersion; !reflect.DeepEqual(again, after) {
+		t.Errorf("metadata after a restart: %+v\nbefore: %+v", again, after)
+	}
 	if after.UID != d.UID || after.Generation != 2 || after.ResourceVersion <= d.ResourceVersion || after.Annotations[api.CommitAnnotation] != "c2" {
 		t.Errorf("metadata after a change: %+v", after)
 	}

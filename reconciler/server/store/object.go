@@ -23,7 +23,7 @@ type Object struct {
 	// Fields are what can be selected by, beside the name and the namespace.
 	Fields fields.Set
 	// Content returns what encoding/json makes the object of, with the metadata
-	// given.
+	// given; or a Marshaler.
 	Content func(metav1.ObjectMeta) (any, error)
 
 	version uint64
@@ -64,13 +64,21 @@ func (o *Object) JSON() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.encoded, err = json.Marshal(content)
+	if m, ok := content.(Marshaler); ok {
+		o.encoded, err = m.MarshalObject()
+	} else {
+		o.encoded, err = json.Marshal(content)
+	}
 	return o.encoded, err
 }
 
 // MarshalJSON implements json.Marshaler: rows of a table have whole objects in
 // them, if somebody asks for that.
 func (o *Object) MarshalJSON() ([]byte, error) { return o.JSON() }
+
+// A Marshaler makes JSON of itself, without spaces and line feeds. It is not
+// checked, as that of a json.Marshaler would be.
+type Marshaler interface{ MarshalObject() ([]byte, error) }
 
 // CacheEncode writes what encode writes. An event with the whole object in it is
 // written without encode, and without a copy of the object: a thousand watchers

@@ -57,9 +57,7 @@ type shelf struct {
 type slot struct {
 	source Source
 	object *Object // the newest version
-	// known is what outlives a version.
-	known Known
-	born  uint64
+	born   uint64
 	// before are the labels it had until relabeled, for watchers who select by
 	// them.
 	before    map[string]string
@@ -85,35 +83,20 @@ func (s *Store) shelf(kind schema.GroupVersionResource) *shelf {
 }
 
 // Replace makes sources all there is of a kind, and reports whether that
-// changed anything. They are sorted by namespace and name, none twice. What is
-// the same as before keeps its version.
-func (s *Store) Replace(kind schema.GroupVersionResource, m Moment, sources []Source) bool {
+// changed anything. They are sorted by namespace and name, none twice; the list
+// is not kept. What is the same as before keeps its version.
+func (s *Store) Replace(kind schema.GroupVersionResource, sources []Source) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k := s.shelf(kind)
-	if !k.differs(sources) {
-		return false
-	}
 	before := s.version
-	slots := make([]*slot, 0, len(sources))
-	old := k.slots
-	for _, source := range sources {
-		for len(old) > 0 && Compare(old[0].source, source) < 0 {
-			s.remove(k, old[0])
-			old = old[1:]
+	if k.named(sources) {
+		for i, source := range sources {
+			s.update(k, k.slots[i], source)
 		}
-		if len(old) > 0 && Compare(old[0].source, source) == 0 {
-			s.update(k, old[0], m, source)
-			slots = append(slots, old[0])
-			old = old[1:]
-			continue
-		}
-		slots = append(slots, s.add(k, m, source))
+	} else {
+		s.rename(k, sources)
 	}
-	for _, gone := range old {
-		s.remove(k, gone)
-	}
-	k.slots = slots
 	if s.version == before {
 		return false
 	}
@@ -123,33 +106,51 @@ func (s *Store) Replace(kind schema.GroupVersionResource, m Moment, sources []So
 	return true
 }
 
-// differs spares the usual case, that nothing has happened, all work.
-func (k *shelf) differs(sources []Source) bool {
-	return !slices.EqualFunc(k.slots, sources, func(old *slot, source Source) bool {
-		return Compare(old.source, source) == 0 && old.source.Of() == source.Of()
-	})
+// named reports whether the objects are those of the sources, none more and
+// none less: that is the usual case, and costs no memory.
+func (k *shelf) named(sources []Source) bool {
+	return slices.EqualFunc(k.slots, sources, func(old *slot, source Source) bool { return Compare(old.source, source) == 0 })
 }
 
-func (s *Store) add(k *shelf, m Moment, source Source) *slot {
-	n := &slot{source: source, known: source.First(m)}
-	s.put(k, n, source.Object(n.known))
+// rename makes sources all there is where objects come or go.
+func (s *Store) rename(k *shelf, sources []Source) {
+	slots := make([]*slot, 0, len(sources))
+	old := k.slots
+	for _, source := range sources {
+		for len(old) > 0 && Compare(old[0].source, source) < 0 {
+			s.remove(k, old[0])
+			old = old[1:]
+		}
+		if len(old) > 0 && Compare(old[0].source, source) == 0 {
+			s.update(k, old[0], source)
+			slots = append(slots, old[0])
+			old = old[1:]
+			continue
+		}
+		slots = append(slots, s.add(k, source))
+	}
+	for _, gone := range old {
+		s.remove(k, gone)
+	}
+	k.slots = slots
+}
+
+func (s *Store) add(k *shelf, source Source) *slot {
+	n := &slot{source: source}
+	s.put(k, n, source.Object())
 	n.born = n.object.version
 	return n
 }
 
-func (s *Store) update(k *shelf, o *slot, m Moment, source Source) {
-	if o.source.Of() == source.Of() {
+func (s *Store) update(k *shelf, o *slot, source Source) {
+	if source.Same(o.source) {
 		return
 	}
-	known, changed := source.Next(m, o.source, o.known)
-	if changed {
-		object := source.Object(known)
-		if !maps.Equal(o.object.Labels, object.Labels) {
-			o.before, o.relabeled = o.object.Labels, s.version+1
-		}
-		o.known = known
-		s.put(k, o, object)
+	object := source.Object()
+	if !maps.Equal(o.object.Labels, object.Labels) {
+		o.before, o.relabeled = o.object.Labels, s.version+1
 	}
+	s.put(k, o, object)
 	o.source = source
 }
 

@@ -26,15 +26,9 @@ type thing struct {
 }
 
 func (s thing) Key() (string, string) { return "ns", s.name }
-func (s thing) Of() any               { return s.of }
-func (s thing) First(m Moment) Known  { return Known{Created: m.Time, Commit: m.Commit, Generation: 1} }
-func (s thing) Object(k Known) *Object {
-	return &Object{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: s.name, Generation: k.Generation, Labels: map[string]string{"color": *s.of}}}
-}
-
-func (s thing) Next(_ Moment, _ Source, k Known) (Known, bool) {
-	k.Generation++
-	return k, true
+func (s thing) Same(old Source) bool  { return s.of == old.(thing).of }
+func (s thing) Object() *Object {
+	return &Object{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: s.name, Labels: map[string]string{"color": *s.of}}}
 }
 
 // fill makes the store what a map of names and colors says. Colors that did not
@@ -51,7 +45,7 @@ func fill(s *Store, was map[string]*string, colors map[string]string) map[string
 		}
 		sources = append(sources, thing{name, is[name]})
 	}
-	s.Replace(things, Moment{Commit: "c", Time: began}, sources)
+	s.Replace(things, sources)
 	return is
 }
 
@@ -141,8 +135,8 @@ func TestAVersionChangesOnlyWithItsObject(t *testing.T) {
 		t.Errorf("a was %s and is %s without a change", a.ResourceVersion, now.ResourceVersion)
 	}
 	now := s.Get(things, "ns", "b")
-	if now.version <= b.version || now.Generation != b.Generation+1 {
-		t.Errorf("b was version %d, generation %d, and is %d, %d", b.version, b.Generation, now.version, now.Generation)
+	if now.version <= b.version || now.Labels["color"] != "blue" {
+		t.Errorf("b was version %d, and is %d, %s", b.version, now.version, now.Labels["color"])
 	}
 }
 

@@ -1,0 +1,114 @@
+package reconciler
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/test/world"
+)
+
+// A life is a loop that is ended and begun again between turns, with nothing
+// but its store.
+type life struct {
+	*chronicle
+	store  ledger.Store
+	report *status.Report
+}
+
+func (l *life) commit(hash, text string) {
+	l.t.Helper()
+	l.now = l.now.Add(time.Minute)
+	c := hub.Commit{Hash: hash, Subject: "make " + hash, Time: l.now}
+	head, err := hub.Load(c, world.Files(l.t, text), hub.Options{})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.arrived(loaded{commit: c, snapshot: head}, l.now)
+	l.turn()
+}
+
+func (l *life) turn() {
+	l.t.Helper()
+	p := plan.Resolve(plan.Input{Head: l.head, Past: l.past, Ledger: l.ledger, Now: l.now, Memo: l.memo})
+	p.WriteDown(l.ledger)
+	l.report = l.Reconciler.report(p, l.now)
+	if err := l.store.Save(l.ledger); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// restart goes on with what was saved, and the commit that is in force.
+func (l *life) restart() {
+	l.t.Helper()
+	head, now := l.head, l.now.Add(time.Hour)
+	l.chronicle = newChronicle(l.t)
+	l.now = now
+	var err error
+	if l.ledger, err = l.store.Load(); err != nil {
+		l.t.Fatal(err)
+	}
+	l.Reconciler.report(&plan.Plan{}, now).Remember(l.ledger)
+	l.arrived(loaded{commit: head.Commit, snapshot: head, resumed: true}, now)
+	l.turn()
+}
+
+// Metadata is that of the commits and events are told on, however often the
+// daemon is started anew.
+func TestMetadataOutlivesARestart(t *testing.T) {
+	l := &life{chronicle: newChronicle(t), store: ledger.Memory()}
+	l.commit("c1", "clusters east\nnamespace web\nconfigmap web/one a\nplace web")
+	began := metav1.NewTime(l.now)
+	east := l.report.Clusters[0]
+	if east.Generation != 1 || !east.CreationTimestamp.Equal(&began) || east.Annotations[api.CommitAnnotation] != "c1" {
+		t.Errorf("a cluster of the first commit: %+v", east.ObjectMeta)
+	}
+	l.commit("c2", "clusters east west\nnamespace web\nconfigmap web/one b\nplace web")
+	before := l.report
+	for range 2 {
+		l.restart()
+	}
+	for i, c := range l.report.Clusters {
+		if was := before.Clusters[i]; c.UID != was.UID || c.Generation != was.Generation || !c.CreationTimestamp.Equal(&was.CreationTimestamp) || c.Annotations[api.CommitAnnotation] != was.Annotations[api.CommitAnnotation] {
+			t.Errorf("after a restart %+v\nbefore %+v", c.ObjectMeta, was.ObjectMeta)
+		}
+	}
+	if got := l.report.Declared[one]; got.Generation != 2 || got.Commit != "c2" || !got.Created.Equal(began.Time) {
+		t.Errorf("a manifest that the second commit changed: %+v", got)
+	}
+	keys := func(r *status.Report) (out []string) {
+		for i := range r.Events {
+			out = append(out, r.Events[i].Reason+" "+r.Events[i].Key().Number())
+		}
+		return out
+	}
+	if got, want := keys(l.report), keys(before); len(want) == 0 || !slices.Equal(got, want) {
+		t.Errorf("events after a restart\n%q\nbefore\n%q", got, want)
+	}
+}
+
+// What goes from the repository and comes again is another object.
+func TestWhatComesAgainIsAnother(t *testing.T) {
+	const less = "clusters east\nnamespace web\nconfigmap web/one a\nplace docs of web"
+	const all = "clusters east west\nnamespace web\nconfigmap web/one a\nplace docs of web\nplace web"
+	l := &life{chronicle: newChronicle(t), store: ledger.Memory()}
+	uids := func() []types.UID { return []types.UID{l.report.Placements[1].UID, l.report.Clusters[1].UID} }
+	l.commit("c1", all)
+	first := uids()
+	l.commit("c2", less)
+	l.restart()
+	l.commit("c3", all)
+	for i, uid := range uids() {
+		if uid == first[i] {
+			t.Errorf("object %d has the uid of the one that is gone", i)
+		}
+	}
+}

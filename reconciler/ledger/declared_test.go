@@ -1,0 +1,80 @@
+package ledger
+
+import (
+	"iter"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+func configMap(name string) api.ID { return api.ID{Kind: "ConfigMap", Namespace: "web", Name: name} }
+
+// contents are ConfigMaps by name; what stands after a slash is not of the spec.
+func contents(of map[string]string) iter.Seq2[api.ID, Content] {
+	return func(yield func(api.ID, Content) bool) {
+		for _, name := range slices.Sorted(maps.Keys(of)) {
+			if !yield(configMap(name), Content{Hash: of[name], Spec: of[name][:1]}) {
+				return
+			}
+		}
+	}
+}
+
+// What a commit has is known since when and how often it changed, also after a
+// restart; what was gone and comes again is another.
+func TestDeclaredIsRemembered(t *testing.T) {
+	s := Memory()
+	l := New()
+	step := func(minute int, of map[string]string) {
+		t.Helper()
+		l.Declare(v(minute).Commit, at(minute), contents(of))
+		err := s.Save(l)
+		if err == nil {
+			l, err = s.Load()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	step(1, map[string]string{"a": "1", "b": "1"})
+	step(2, map[string]string{"a": "2", "b": "1/x", "c": "1"})
+	step(3, map[string]string{"a": "2", "c": "1"})
+	before := l.Declared()
+	step(3, map[string]string{"a": "2", "c": "1"})
+	step(4, map[string]string{"a": "2", "b": "1/x", "c": "1"})
+	for name, want := range map[string]Declared{
+		"a": {at(1), v(2).Commit, 2, Content{"2", "2"}},
+		"b": {at(4), v(4).Commit, 1, Content{"1/x", "1"}},
+		"c": {at(2), v(2).Commit, 1, Content{"1", "1"}},
+	} {
+		if got := l.Declared()[configMap(name)]; got != want {
+			t.Errorf("%s: %+v, want %+v", name, got, want)
+		}
+	}
+	if len(before) != 2 {
+		t.Errorf("what was handed out has changed: %v", before)
+	}
+}
+
+// What changes besides the spec is no generation, and what does not change is
+// not saved.
+func TestDeclaredCountsChangesOfTheSpec(t *testing.T) {
+	s, l := Memory(), New()
+	l.Declare("v1", at(1), contents(map[string]string{"a": "1/x", "b": "1"}))
+	if err := s.Save(l); err != nil {
+		t.Fatal(err)
+	}
+	l.Declare("v2", at(2), contents(map[string]string{"a": "1/y", "b": "1"}))
+	if got := l.Declared()[configMap("a")]; got.Generation != 1 || got.Commit != "v2" || !got.Created.Equal(at(1)) {
+		t.Errorf("after another label: %+v", got)
+	}
+	if len(l.dirty) != 1 {
+		t.Errorf("%d records are to be saved after one change", len(l.dirty))
+	}
+	l.Declare("v3", at(3), func(yield func(api.ID, Content) bool) { yield(configMap("b"), Content{Hash: "2"}) })
+	if got := l.Declared()[configMap("b")]; got.Generation != 2 || len(l.Declared()) != 1 {
+		t.Errorf("after another content without a spec: %+v", got)
+	}
+}
