@@ -317,7 +317,7 @@ func (s *session) healthAfter(id api.ID, o outcome, l *live) health.Health {
 func (s *session) settle(ctx context.Context, touched map[api.PlacementKey]bool) {
 	for p, inv := range s.inv {
 		w, told := s.works[p]
-		if told && (inv.Abandon != w.Abandon || w.Remove && len(inv.items) == 0 || inv.Revision != w.Revision && s.complete(p)) {
+		if told && (inv.Abandon != w.Abandon || w.Remove && len(inv.items.byID) == 0 || inv.Revision != w.Revision && s.complete(p)) {
 			touched[p] = true
 		}
 	}
@@ -329,7 +329,7 @@ func (s *session) settle(ctx context.Context, touched map[api.PlacementKey]bool)
 		w, told := s.works[p]
 		var err error
 		switch {
-		case told && w.Remove && len(inv.items) == 0:
+		case told && w.Remove && len(inv.items.byID) == 0:
 			if err = s.drop(ctx, inv); err == nil {
 				delete(s.inv, p)
 			}

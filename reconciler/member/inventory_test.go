@@ -148,8 +148,8 @@ func same(a, b *inventory) string {
 		return fmt.Sprintf("%v and %v", a, b)
 	case a.Placement != b.Placement || a.Revision != b.Revision || a.Abandon != b.Abandon:
 		return fmt.Sprintf("%v %v %v and %v %v %v", a.Placement, a.Revision, a.Abandon, b.Placement, b.Revision, b.Abandon)
-	case len(a.items) != len(b.items):
-		return fmt.Sprintf("%d and %d items", len(a.items), len(b.items))
+	case len(a.items.byID) != len(b.items.byID):
+		return fmt.Sprintf("%d and %d items", len(a.items.byID), len(b.items.byID))
 	}
 	for it := range a.items.all() {
 		if other := b.items.of(it.id()); other == nil || *other != it {
@@ -224,14 +224,14 @@ func TestInventoryIsSavedOnce(t *testing.T) {
 	smallParts(t)
 	for parts, inv := range map[int]*inventory{0: held(0), 1: held(50), 2: heavy(2), 3: heavy(3)} {
 		parts = max(parts, 1)
-		t.Run(fmt.Sprint(len(inv.items)), func(t *testing.T) {
+		t.Run(fmt.Sprint(len(inv.items.byID)), func(t *testing.T) {
 			store := newShelf()
 			s := sessionAt(t, store)
 			if err := s.save(t.Context(), inv); err != nil {
 				t.Fatal(err)
 			}
 			if got := len(store.maps); got != parts {
-				t.Errorf("%d items are in %d parts, want %d", len(inv.items), got, parts)
+				t.Errorf("%d items are in %d parts, want %d", len(inv.items.byID), got, parts)
 			}
 			for name, raw := range store.maps {
 				if len(raw) > partSize*4/3+1<<10 {
@@ -270,10 +270,8 @@ func TestInventoryShrinks(t *testing.T) {
 	if err := s.save(t.Context(), inv); err != nil {
 		t.Fatal(err)
 	}
-	for it := range inv.items.all() {
-		if len(inv.items) > 2 {
-			inv.items.drop(it.id())
-		}
+	for _, id := range slices.Collect(inv.items.ids())[2:] {
+		inv.items.drop(id)
 	}
 	if err := s.save(t.Context(), inv); err != nil {
 		t.Fatal(err)
@@ -396,7 +394,7 @@ func TestDamagedInventoryIsNotBelieved(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := other.inv[web]; got != nil {
-				t.Errorf("believed, with %d items", len(got.items))
+				t.Errorf("believed, with %d items", len(got.items.byID))
 			}
 			if why := same(fine, other.inv[fine.Placement]); why != "" {
 				t.Errorf("the other one: %s", why)
@@ -414,7 +412,7 @@ func TestUnpackRefusesGarbage(t *testing.T) {
 	}
 	for n := range len(raw) {
 		if inv, err := unpack(raw[:n]); err == nil {
-			t.Errorf("the first %d of %d bytes are an inventory of %d items", n, len(raw), len(inv.items))
+			t.Errorf("the first %d of %d bytes are an inventory of %d items", n, len(raw), len(inv.items.byID))
 		}
 	}
 	for _, text := range []string{"", "x", "\x1f\x8b", strings.Repeat("\x00", 100)} {

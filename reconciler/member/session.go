@@ -163,8 +163,8 @@ func (s *session) sync(ctx context.Context) {
 		ids[id] = true
 	}
 	for _, inv := range s.inv {
-		for r := range inv.items {
-			ids[r.Value()] = true
+		for id := range inv.items.ids() {
+			ids[id] = true
 		}
 	}
 	s.compared, s.blocked = time.Now(), false
@@ -206,7 +206,9 @@ func (s *session) absorb() map[api.ID]bool {
 	touched := s.unseen
 	s.unseen = map[api.ID]bool{}
 	for kind, all := range news.lists {
-		s.missing(kind, all, touched)
+		for _, id := range s.live.missing(kind, all) {
+			touched[id] = true
+		}
 	}
 	for id, l := range news.seen {
 		if old := s.live.of(id); old == nil || l.version >= old.version {
@@ -221,17 +223,6 @@ func (s *session) absorb() map[api.ID]bool {
 		}
 	}
 	return touched
-}
-
-// missing takes in which objects of a kind are not there any more, and adds them
-// to those that were touched.
-func (s *session) missing(kind schema.GroupKind, all listed, touched map[api.ID]bool) {
-	for r, l := range s.live {
-		if id := r.Value(); id.GroupKind() == kind && !all.found[id] && (all.version == 0 || all.version >= l.version) {
-			delete(s.live, r)
-			touched[id] = true
-		}
-	}
 }
 
 // keepInventories puts back an inventory that somebody changed or deleted.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"unique"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -21,8 +22,61 @@ import (
 // A ref stands for an ID, of which there is one copy for all clusters.
 type ref = unique.Handle[api.ID]
 
+// byID keeps something of each of many objects, sorted by ID: a map would take a
+// third more space. Most of them come in order, or stay for long.
+type byID[T any] []kept[T]
+
+type kept[T any] struct {
+	ref ref
+	is  T
+}
+
+func (all byID[T]) find(id api.ID) (at int, found bool) {
+	return slices.BinarySearchFunc(all, id, func(k kept[T], id api.ID) int { return k.ref.Value().Compare(id) })
+}
+
+// of returns what is kept of an object; nil if nothing is. It is valid until
+// something is put or dropped.
+func (all byID[T]) of(id api.ID) *T {
+	if at, found := all.find(id); found {
+		return &all[at].is
+	}
+	return nil
+}
+
+// put keeps something of an object. There is little room for more: append would
+// take up to twice the space.
+func (all *byID[T]) put(id api.ID, is T) {
+	at, found := all.find(id)
+	if found {
+		(*all)[at].is = is
+		return
+	}
+	if n := len(*all); n == cap(*all) {
+		*all = append(slices.Grow(byID[T](nil), n+n/8+4), *all...)
+	}
+	*all = slices.Insert(*all, at, kept[T]{unique.Make(id), is})
+}
+
+func (all *byID[T]) drop(id api.ID) {
+	if at, found := all.find(id); found {
+		*all = slices.Delete(*all, at, at+1)
+	}
+}
+
+// ids yields the objects, by ID.
+func (all byID[T]) ids() iter.Seq[api.ID] {
+	return func(yield func(api.ID) bool) {
+		for _, k := range all {
+			if !yield(k.ref.Value()) {
+				return
+			}
+		}
+	}
+}
+
 // lives are the live objects that are known.
-type lives map[ref]*packedLive
+type lives struct{ byID[packedLive] }
 
 type packedLive struct {
 	uid        packedUID
@@ -43,7 +97,7 @@ type commonLive struct {
 
 // of returns what is known of an object; nil if nothing is.
 func (ls lives) of(id api.ID) *live {
-	p := ls[unique.Make(id)]
+	p := ls.byID.of(id)
 	if p == nil {
 		return nil
 	}
@@ -58,28 +112,39 @@ func (ls lives) of(id api.ID) *live {
 // health returns how an object does, and its generation; not ok if it is not
 // known. It is asked of every object for every report.
 func (ls lives) health(id api.ID) (h health.Health, generation int64, ok bool) {
-	p := ls[unique.Make(id)]
+	p := ls.byID.of(id)
 	if p == nil {
 		return health.Health{}, 0, false
 	}
 	return p.rest.Value().health, p.generation, true
 }
 
-func (ls lives) put(id api.ID, l *live) {
+func (ls *lives) put(id api.ID, l *live) {
 	uid, whole := packUID(l.uid)
-	ls[unique.Make(id)] = &packedLive{
+	ls.byID.put(id, packedLive{
 		uid: uid, version: l.version, generation: l.generation, others: l.others,
 		rest: unique.Make(commonLive{
 			uid: whole, managed: l.managed, fleet: l.fleet, writer: l.writer, terminating: l.terminating,
 			owned: l.owned, scaled: l.scaled, kept: l.kept, health: l.health,
 		}),
-	}
+	})
 }
 
-func (ls lives) drop(id api.ID) { delete(ls, unique.Make(id)) }
+// missing drops the objects of a kind that a list did not find, and returns them.
+func (ls *lives) missing(kind schema.GroupKind, all listed) (gone []api.ID) {
+	ls.byID = slices.DeleteFunc(ls.byID, func(k kept[packedLive]) bool {
+		id := k.ref.Value()
+		if id.GroupKind() != kind || all.found[id] || all.version > 0 && all.version < k.is.version {
+			return false
+		}
+		gone = append(gone, id)
+		return true
+	})
+	return gone
+}
 
 // items are the objects that an inventory holds.
-type items map[ref]*packedItem
+type items struct{ byID[packedItem] }
 
 type packedItem struct {
 	uid  packedUID
@@ -94,7 +159,7 @@ type commonItem struct {
 
 // of returns one item; nil if there is none.
 func (is items) of(id api.ID) *item {
-	p := is[unique.Make(id)]
+	p := is.byID.of(id)
 	if p == nil {
 		return nil
 	}
@@ -102,13 +167,13 @@ func (is items) of(id api.ID) *item {
 	return &it
 }
 
-func (is items) has(id api.ID) bool { return is[unique.Make(id)] != nil }
+func (is items) has(id api.ID) bool { return is.byID.of(id) != nil }
 
-// all yields every item, in no order.
+// all yields every item, by ID. They are not to change meanwhile.
 func (is items) all() iter.Seq[item] {
 	return func(yield func(item) bool) {
-		for r, p := range is {
-			if !yield(p.item(r.Value())) {
+		for i := range is.byID {
+			if k := &is.byID[i]; !yield(k.is.item(k.ref.Value())) {
 				return
 			}
 		}
@@ -123,15 +188,13 @@ func (p *packedItem) item(id api.ID) item {
 	}
 }
 
-func (is items) put(it item) {
+func (is *items) put(it item) {
 	uid, whole := packUID(it.UID)
-	is[unique.Make(it.id())] = &packedItem{
+	is.byID.put(it.id(), packedItem{
 		uid:  uid,
 		rest: unique.Make(commonItem{uid: whole, version: it.Version, hash: it.Hash, managed: it.Managed, commit: it.Commit}),
-	}
+	})
 }
-
-func (is items) drop(id api.ID) { delete(is, unique.Make(id)) }
 
 // A packedUID is a UID in less than half the space.
 type packedUID [16]byte

@@ -44,7 +44,7 @@ func TestTrackedObjectsAreKeptWhole(t *testing.T) {
 		}
 		known.drop(cm("x"))
 		held.drop(it.id())
-		if len(known)+len(held) > 0 {
+		if len(known.byID)+len(held.byID) > 0 {
 			t.Errorf("left: %v, %v", known, held)
 		}
 	}
@@ -69,6 +69,63 @@ func fill(t *testing.T, v reflect.Value, name string) {
 		v.SetUint(43)
 	default:
 		t.Fatalf("%s is a %s: keep it whole, and fill it here", name, v.Kind())
+	}
+}
+
+// What is kept by ID is what a map would have, in order.
+func TestByIDIsASortedMap(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var got byID[int]
+		want := map[api.ID]int{}
+		for n := range rapid.IntRange(0, 200).Draw(t, "steps") {
+			id := cm(fmt.Sprint(rapid.IntRange(0, 60).Draw(t, "name")))
+			if rapid.IntRange(0, 4).Draw(t, "step") == 0 {
+				got.drop(id)
+				delete(want, id)
+				continue
+			}
+			got.put(id, n)
+			want[id] = n
+		}
+		ids := slices.Collect(got.ids())
+		if !slices.IsSortedFunc(ids, api.ID.Compare) || len(ids) != len(want) {
+			t.Fatalf("kept %v, want %v in order", ids, want)
+		}
+		for n := range 60 {
+			id := cm(fmt.Sprint(n))
+			value, has := want[id]
+			if is := got.of(id); (is != nil) != has || has && *is != value {
+				t.Fatalf("kept of %s: %v, want %v", id, is, value)
+			}
+		}
+	})
+}
+
+// Of what is tracked there is little room for more: it is there a million times.
+func TestByIDGrowsLittle(t *testing.T) {
+	var l lives
+	for n := range 1000 {
+		l.put(cm(fmt.Sprint(n)), &live{})
+		if room := cap(l.byID) - len(l.byID); room > len(l.byID)/3+8 {
+			t.Fatalf("room for %d more than %d", room, len(l.byID))
+		}
+	}
+}
+
+// A list makes those objects of its kind go that it did not find, unless they are
+// newer.
+func TestMissingAreOfTheKindAndNotNewer(t *testing.T) {
+	var l lives
+	other := api.ID{Kind: "Secret", Namespace: "default", Name: "gone"}
+	for id, version := range map[api.ID]uint64{cm("there"): 1, cm("gone"): 2, cm("newer"): 4, other: 1} {
+		l.put(id, &live{version: version})
+	}
+	gone := l.missing(cm("").GroupKind(), listed{found: map[api.ID]bool{cm("there"): true}, version: 3})
+	if !slices.Equal(gone, []api.ID{cm("gone")}) {
+		t.Errorf("gone are %v", gone)
+	}
+	if got := slices.Collect(l.ids()); len(got) != 3 || slices.Contains(got, cm("gone")) {
+		t.Errorf("left are %v", got)
 	}
 }
 
