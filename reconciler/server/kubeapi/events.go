@@ -11,7 +11,6 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	metatable "k8s.io/apimachinery/pkg/api/meta/table"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gitfleet/gitfleet/reconciler/server/store"
@@ -26,10 +25,10 @@ const component = "placement-controller"
 func eventKinds() []*kind {
 	one := kind{
 		name: "Event", plural: "events", singular: "event", versions: []string{"v1"}, namespaced: true,
-		short: []string{"ev"}, columns: eventColumns, fields: eventFields("involvedObject", "source"),
+		short: []string{"ev"}, columns: eventColumns, fields: slices.Sorted(maps.Keys(coreFields)),
 	}
 	other := one
-	other.group, other.fields = eventsv1.GroupName, eventFields("regarding", "reportingController")
+	other.group, other.fields = eventsv1.GroupName, slices.Sorted(maps.Keys(otherFields))
 	return []*kind{&one, &other}
 }
 
@@ -91,33 +90,57 @@ func (e happened) Object() *store.Object {
 		Name: e.name, Namespace: e.namespace(), CreationTimestamp: metav1.NewTime(e.First),
 		UID: types.UID(derivedUID(e.First, "Event", e.namespace(), e.name)),
 	}
-	regarding := e.regarding()
-	o := &store.Object{ObjectMeta: meta, Value: e.Event, TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Event"}}
+	o := &store.Object{ObjectMeta: meta, Value: e.Event, TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Event"}, Field: e.field}
 	if e.core {
-		o.Fields = e.fields("involvedObject", "source", regarding)
-		o.Content = func(meta metav1.ObjectMeta) (any, error) { return e.v1(o.TypeMeta, meta, regarding), nil }
+		o.Content = func(meta metav1.ObjectMeta) (any, error) { return e.v1(o.TypeMeta, meta, e.regarding()), nil }
 		return o
 	}
 	o.APIVersion = eventsv1.SchemeGroupVersion.String()
-	o.Fields = e.fields("regarding", "reportingController", regarding)
-	o.Content = func(meta metav1.ObjectMeta) (any, error) { return e.events(o.TypeMeta, meta, regarding), nil }
+	o.Content = func(meta metav1.ObjectMeta) (any, error) { return e.events(o.TypeMeta, meta, e.regarding()), nil }
 	return o
 }
 
-func eventFields(about, from string) []string {
-	return slices.Sorted(maps.Keys(happened{Event: &status.Event{}}.fields(about, from, corev1.ObjectReference{})))
+// An eventField reads of an event what it can be selected by.
+type eventField func(happened) string
+
+// coreFields and otherFields are what events can be selected by, in their two
+// kinds.
+var coreFields, otherFields = eventFields("involvedObject", "source"), eventFields("regarding", "reportingController")
+
+func eventFields(about, from string) map[string]eventField {
+	fromUs := func(happened) string { return component }
+	nothing := func(happened) string { return "" }
+	return map[string]eventField{
+		about + ".apiVersion":      func(e happened) string { return e.APIVersion },
+		about + ".kind":            func(e happened) string { return e.Kind },
+		about + ".namespace":       func(e happened) string { return e.Namespace },
+		about + ".name":            func(e happened) string { return e.Name },
+		about + ".uid":             func(e happened) string { return string(e.UID) },
+		about + ".resourceVersion": nothing,
+		about + ".fieldPath":       nothing,
+		"reason":                   func(e happened) string { return e.Reason },
+		"type":                     func(e happened) string { return e.Type },
+		from:                       fromUs,
+		"reportingComponent":       fromUs,
+	}
+}
+
+// field reads a field by which an event can be selected. They are not kept: there
+// are many events, and few are selected.
+func (e happened) field(name string) (value string, ok bool) {
+	all := otherFields
+	if e.core {
+		all = coreFields
+	}
+	of, ok := all[name]
+	if !ok {
+		return "", false
+	}
+	return of(e), true
 }
 
 func (e happened) regarding() corev1.ObjectReference {
 	return corev1.ObjectReference{APIVersion: e.APIVersion, Kind: e.Kind, Namespace: e.Namespace, Name: e.Name, UID: types.UID(e.UID)}
-}
-
-func (e happened) fields(about, from string, r corev1.ObjectReference) fields.Set {
-	return fields.Set{
-		about + ".apiVersion": r.APIVersion, about + ".kind": r.Kind, about + ".namespace": r.Namespace,
-		about + ".name": r.Name, about + ".uid": string(r.UID), about + ".resourceVersion": "", about + ".fieldPath": "",
-		"reason": e.Reason, "type": e.Type, from: component, "reportingComponent": component,
-	}
 }
 
 func (e happened) v1(kind metav1.TypeMeta, meta metav1.ObjectMeta, about corev1.ObjectReference) *corev1.Event {

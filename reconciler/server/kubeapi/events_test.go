@@ -1,9 +1,11 @@
 package kubeapi
 
 import (
+	"maps"
 	"slices"
 	"testing"
 
+	"github.com/gitfleet/gitfleet/reconciler/server/store"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
@@ -15,6 +17,35 @@ func TestEventsDoNotKeepTheirList(t *testing.T) {
 	for _, source := range slices.Concat(core, other) {
 		if e := source.(happened).Event; e == &list[0] || e == &list[1] {
 			t.Errorf("the event about %s is a part of the list", e.Name)
+		}
+	}
+}
+
+// An event can be selected by all that its kind says, and by nothing else.
+func TestEventsAreSelectedByTheFieldsOfTheirKind(t *testing.T) {
+	list := []status.Event{{Kind: "MemberCluster", Name: "east", APIVersion: "v", UID: "u", Type: "Normal", Reason: "Joined"}}
+	core, other := told(list)
+	kinds := eventKinds()
+	for i, test := range []struct {
+		of          store.Source
+		about, from string
+	}{{core[0], "involvedObject", "source"}, {other[0], "regarding", "reportingController"}} {
+		fields := test.of.Object().Selectable()
+		want := map[string]string{
+			test.about + ".kind": "MemberCluster", test.about + ".name": "east", test.about + ".namespace": "", test.about + ".apiVersion": "v",
+			test.about + ".uid": "u", test.about + ".resourceVersion": "", test.about + ".fieldPath": "",
+			"type": "Normal", "reason": "Joined", test.from: component, "reportingComponent": component,
+		}
+		if !slices.Equal(kinds[i].fields, slices.Sorted(maps.Keys(want))) {
+			t.Errorf("can be selected by %v", kinds[i].fields)
+		}
+		for field, value := range want {
+			if !fields.Has(field) || fields.Get(field) != value {
+				t.Errorf("%s is %q, want %q", field, fields.Get(field), value)
+			}
+		}
+		if fields.Has("spec.x") || fields.Get("spec.x") != "" {
+			t.Error("has a field that there is not")
 		}
 	}
 }

@@ -194,7 +194,7 @@ func (s *storage) show(o *store.Object) *store.Object {
 }
 
 func (s *storage) convert(o *store.Object) *store.Object {
-	out := &store.Object{ObjectMeta: o.ObjectMeta, Value: o.Value, Fields: o.Fields}
+	out := &store.Object{ObjectMeta: o.ObjectMeta, Value: o.Value, Field: o.Field}
 	out.APIVersion, out.Kind = s.kind.gvk(s.version).ToAPIVersionAndKind()
 	out.Content = func(metav1.ObjectMeta) (any, error) { return without(o, out.APIVersion, s.kind.since) }
 	return out

@@ -20,8 +20,9 @@ type Object struct {
 	metav1.ObjectMeta
 	// Value is what it is made of, for who knows the kind.
 	Value any
-	// Fields are what can be selected by, beside the name and the namespace.
-	Fields fields.Set
+	// Field reads a field that can be selected by, beside the name and the
+	// namespace; nil if there is none.
+	Field func(name string) (value string, ok bool)
 	// Content returns what encoding/json makes the object of, with the metadata
 	// given; or a Marshaler.
 	Content func(metav1.ObjectMeta) (any, error)
@@ -45,7 +46,7 @@ func (o *Object) GetObject() runtime.Object { return o }
 
 // copy returns an object that says the same and has no version yet.
 func (o *Object) copy() *Object {
-	return &Object{TypeMeta: o.TypeMeta, ObjectMeta: o.ObjectMeta, Value: o.Value, Fields: o.Fields, Content: o.Content}
+	return &Object{TypeMeta: o.TypeMeta, ObjectMeta: o.ObjectMeta, Value: o.Value, Field: o.Field, Content: o.Content}
 }
 
 func (o *Object) stamp(version uint64) {
@@ -113,7 +114,11 @@ func (o *Object) Selectable() fields.Fields { return selectable{o} }
 type selectable struct{ *Object }
 
 func (s selectable) Has(field string) bool {
-	return field == "metadata.name" || field == "metadata.namespace" || s.Fields.Has(field)
+	if field == "metadata.name" || field == "metadata.namespace" {
+		return true
+	}
+	_, ok := s.field(field)
+	return ok
 }
 
 func (s selectable) Get(field string) string {
@@ -123,5 +128,13 @@ func (s selectable) Get(field string) string {
 	case "metadata.namespace":
 		return s.Namespace
 	}
-	return s.Fields.Get(field)
+	value, _ := s.field(field)
+	return value
+}
+
+func (s selectable) field(name string) (string, bool) {
+	if s.Field == nil {
+		return "", false
+	}
+	return s.Field(name)
 }
