@@ -50,6 +50,9 @@ func (s *store) Save(l *ledger.Ledger) error {
 	if err := w.state.disk.writing(func() error { return w.state.Save(l) }); err != nil {
 		return err
 	}
+	if w.state.disk != nil {
+		w.older = append(w.older, w.books)
+	}
 	w.unsaved, w.unsavedMemory = w.books, w.saved
 	w.state.lost = false
 	w.books, w.saved = w.decided, w.decided.memory.clone()

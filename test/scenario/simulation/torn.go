@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
@@ -107,6 +108,14 @@ func (w *world) tear() {
 		w.story("the last save is undone")
 	case samePages(found(l), w.books):
 		w.state.Store = store
+	case !fair && slices.ContainsFunc(w.older, func(b *books) bool { return samePages(found(l), b) }):
+		// The page that counts names one that still holds what an earlier save wrote
+		// there: whole, and nothing in it says that it is old.
+		w.story("the ledger is of an earlier time, and moved away")
+		if err := store.Close(); err != nil {
+			w.t.Error(err)
+		}
+		w.fresh()
 	default:
 		w.breaks(lawTorn, "it was read as it never was")
 	}

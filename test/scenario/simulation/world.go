@@ -60,7 +60,9 @@ type world struct {
 	// unsaved are the books before the last save.
 	unsaved       *books
 	unsavedMemory *memory
-	report        *status.Report
+	// older are the books of all saves but the last, if there is a disk.
+	older  []*books
+	report *status.Report
 
 	// losses count the ledgers and commits that were lost.
 	losses  int
