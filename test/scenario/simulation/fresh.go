@@ -46,7 +46,7 @@ func (w *world) checkFresh() {
 	head := w.source.commits[w.source.head].desired
 	other := &world{
 		t: w.t, seed: w.seed, loaders: w.loaders, began: time.Now(), hosts: map[string]*host{},
-		state: state{Store: ledger.Memory()}, books: newBooks(),
+		state: state{Store: ledger.Memory()}, books: newBooks(), news: make(chan struct{}, 1),
 	}
 	other.saved, other.decided = other.books.memory, other.books
 	other.source = newSource(other)

@@ -66,7 +66,7 @@ func (l Life) Lead(t *testing.T, with *Loaders, tell bool) (out Outcome) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{
 			t: t, seed: l.Seed, loaders: with, mutant: l.Mutant, began: time.Now(), hosts: map[string]*host{},
-			state: state{Store: ledger.Memory()}, books: newBooks(), telling: tell,
+			state: state{Store: ledger.Memory()}, books: newBooks(), telling: tell, news: make(chan struct{}, 1),
 		}
 		w.saved, w.decided = w.books.memory, w.books
 		if l.Dir != "" {

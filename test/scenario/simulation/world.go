@@ -39,7 +39,9 @@ type world struct {
 	// maxUnreachable is how gitfleet is configured; empty if it is not.
 	maxUnreachable string
 
-	queue  queue
+	queue queue
+	// news says that something was added to it.
+	news   chan struct{}
 	ticks  [3]int
 	outbox []said
 	// closing are channels to be closed once nobody holds the world, ending are
@@ -146,6 +148,10 @@ func (w *world) instant(who int, d time.Duration) time.Time {
 
 func (w *world) after(d time.Duration, do func()) {
 	heap.Push(&w.queue, event{w.instant(storyteller, d), do})
+	select {
+	case w.news <- struct{}{}:
+	default:
+	}
 }
 
 // pass lets time go by, and everything happen that does in the meantime.
@@ -153,23 +159,32 @@ func (w *world) pass(d time.Duration) {
 	w.mu.Lock()
 	end := w.instant(storyteller, d)
 	w.mu.Unlock()
-	for w.next(end) && w.fine() {
-	}
-	if w.fine() {
-		w.sleep(end)
+	for w.fine() && w.next(end) {
 	}
 }
 
-// next has the next event happen, if it is before the end.
+// next waits for the next event, and has it happen. It reports whether the end
+// has not come before.
 func (w *world) next(end time.Time) bool {
 	w.mu.Lock()
-	if len(w.queue) == 0 || !w.queue[0].at.Before(end) {
-		w.mu.Unlock()
+	at, last := end, true
+	if len(w.queue) > 0 && w.queue[0].at.Before(end) {
+		at, last = w.queue[0].at, false
+	}
+	select {
+	case <-w.news: // of what is known now
+	default:
+	}
+	w.mu.Unlock()
+	switch {
+	case !w.sleep(at):
+		return true // the next event is another one now
+	case last:
 		return false
 	}
+	w.mu.Lock()
 	e := heap.Pop(&w.queue).(event)
 	w.mu.Unlock()
-	w.sleep(e.at)
 	w.happen(e.do)
 	return true
 }
@@ -231,9 +246,20 @@ func (w *world) deliver() func() {
 	return func() { o.by.report(o.Observation) }
 }
 
-func (w *world) sleep(until time.Time) {
-	time.Sleep(time.Until(until))
-	w.calm()
+// sleep waits until a time, and reports whether it came before anything new is
+// to happen: the loop has a clock of its own, and tells members something while
+// nobody else is awake.
+func (w *world) sleep(until time.Time) bool {
+	timer := time.NewTimer(time.Until(until))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		w.calm()
+		return true
+	case <-w.news:
+		w.calm()
+		return false
+	}
 }
 
 func (w *world) fine() bool {
