@@ -55,8 +55,9 @@ func (b *basis) move(t time.Time) time.Time {
 	return b.now.Add(t.Sub(b.now))
 }
 
-// eachTime replaces the times that a decision may depend on, each with the key
-// of its record. Those that are only told stay as they were written down.
+// eachTime replaces the times that a decision or an order may depend on, each
+// with the key of its record. The others, which are only told, stay as they were
+// written down.
 func (l *Ledger) eachTime(move func(key string, t time.Time) time.Time) {
 	for name, old := range l.clusters {
 		c, key := *old, clusterKey(name)
@@ -80,4 +81,11 @@ func (l *Ledger) eachTime(move func(key string, t time.Time) time.Time) {
 			p.entries[cluster] = &e
 		}
 	}
+	events := slices.Clone(l.events)
+	for i := range events {
+		e, key := &events[i], eventKey(&events[i])
+		e.First, e.Last = move(key, e.First), move(key, e.Last)
+		l.told[key] = numbered{*e, l.told[key].Number}
+	}
+	l.events = events
 }

@@ -88,3 +88,27 @@ func TestRebasingChangesNothingThatLiesInThePast(t *testing.T) {
 		t.Errorf("%+v, resumed at %s, to be saved: %v", e, p.Resumed, l.dirty)
 	}
 }
+
+// What was told happened before what is told from now on, in the order in which
+// it was told, and is saved so.
+func TestSettingTheClockBackKeepsTheOrderOfEvents(t *testing.T) {
+	l, store := New(), Memory()
+	l.Tell(Record(nil, []Event{
+		{Kind: "Repository", Name: "hub", Reason: "first", First: ten, Last: ten, Count: 1},
+		{Kind: "Repository", Name: "hub", Reason: "second", First: ten.Add(time.Second), Last: ten.Add(time.Second), Count: 1},
+	}))
+	now := ten.Add(-time.Hour)
+	l.Rebase(now)
+	if err := store.Save(l); err != nil {
+		t.Fatal(err)
+	}
+	again, err := store.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, events := range map[string][]Event{"at once": l.Events(), "read again": again.Events()} {
+		if len(events) != 2 || events[0].Reason != "first" || events[1].Last.Before(events[0].Last) || events[1].Last.After(now) {
+			t.Errorf("%s: %+v", name, events)
+		}
+	}
+}
