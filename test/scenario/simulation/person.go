@@ -169,7 +169,7 @@ func (w *world) takeBack(s ledger.Subject) {
 		delete(w.books.wishes, s)
 		delete(w.saved.wishes, s)
 		var placement, cluster string
-		if n, _ := fmt.Sscanf(said, "the rollout of %s goes on although cluster %s is not available", &placement, &cluster); n == 2 {
+		if n, _ := fmt.Sscanf(said, "the rollout of %s goes on within its budget, although cluster %s is not available", &placement, &cluster); n == 2 {
 			at := spot{s.Placement, cluster}
 			b, _ := w.books.binding(at)
 			w.books.excused[at], w.saved.excused[at] = b.Assigned.Hash, b.Assigned.Hash
