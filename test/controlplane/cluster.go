@@ -22,6 +22,8 @@ type cluster struct {
 	authority  []byte // certificate, PEM
 	serving    pair
 	admin      pair
+	proxies    []byte       // certificate of who vouches for proxy, PEM
+	proxy      pair         // what it shows to API servers that are registered with it
 	client     *http.Client // as admin
 	dir        string       // its own files
 	auditLog   string
@@ -50,9 +52,21 @@ func newCluster(name string, port int, dir string) (*cluster, error) {
 	if c.admin, err = ca.admin(); err != nil {
 		return nil, err
 	}
-	c.client, err = adminClient(ca.parsed, c.admin)
+	if c.client, err = adminClient(ca.parsed, c.admin); err != nil {
+		return nil, err
+	}
+	// Another authority, or every client could call itself the proxy.
+	front, err := newAuthority(name + "-front-proxy")
+	if err != nil {
+		return nil, err
+	}
+	c.proxies = front.cert
+	c.proxy, err = front.client(proxyName)
 	return c, err
 }
+
+// proxyName is what the API server calls itself where it passes requests on.
+const proxyName = "front-proxy-client"
 
 func adminClient(ca *x509.Certificate, admin pair) (*http.Client, error) {
 	certificate, err := tls.X509KeyPair(admin.cert, admin.key)
@@ -80,6 +94,9 @@ func (c *cluster) writeFiles() error {
 		writeFile(c.file("ca.crt"), c.authority),
 		writeFile(c.file("serving.crt"), c.serving.cert),
 		writeFile(c.file("serving.key"), c.serving.key),
+		writeFile(c.file("front-proxy-ca.crt"), c.proxies),
+		writeFile(c.file("front-proxy.crt"), c.proxy.cert),
+		writeFile(c.file("front-proxy.key"), c.proxy.key),
 		writeFile(c.file("audit.yaml"), []byte(auditPolicy)),
 		writeKubeconfig(c.file("kubeconfig"), c),
 	)

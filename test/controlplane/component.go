@@ -49,6 +49,14 @@ func apiserverFlags(etcd string, tokens tokenKey, audit bool) func(*cluster) []s
 			"--disable-admission-plugins=ServiceAccount",
 			"--endpoint-reconciler-type=none",
 			"--allow-privileged=true",
+			// With these, others can be registered as a part of its API.
+			"--requestheader-client-ca-file=" + c.file("front-proxy-ca.crt"),
+			"--requestheader-allowed-names=" + proxyName,
+			"--requestheader-username-headers=X-Remote-User",
+			"--requestheader-group-headers=X-Remote-Group",
+			"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+			"--proxy-client-cert-file=" + c.file("front-proxy.crt"),
+			"--proxy-client-key-file=" + c.file("front-proxy.key"),
 		}
 		if audit {
 			flags = append(flags, auditFlags(c)...)

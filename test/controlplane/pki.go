@@ -60,9 +60,11 @@ func (a *authority) serving() (pair, error) {
 }
 
 // admin issues the certificate of a client that may do everything.
-func (a *authority) admin() (pair, error) {
+func (a *authority) admin() (pair, error) { return a.client("admin", "system:masters") }
+
+func (a *authority) client(name string, groups ...string) (pair, error) {
 	return a.issue(&x509.Certificate{
-		Subject:     pkix.Name{CommonName: "admin", Organization: []string{"system:masters"}},
+		Subject:     pkix.Name{CommonName: name, Organization: groups},
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	})
