@@ -168,9 +168,10 @@ func servingPair(t *testing.T, name string) (certFile, keyFile string, authority
 // kubectl runs a command line with a kubeconfig, and returns all it says.
 func (m *management) kubectl(kubeconfig, line string) string {
 	m.t.Helper()
+	terminal := openAt(m.t, kubeconfig) // builds kubectl, which may take longer
 	ctx, cancel := context.WithTimeout(m.t.Context(), 30*time.Second)
 	defer cancel()
-	out, _ := openAt(m.t, kubeconfig).command(ctx, line).CombinedOutput()
+	out, _ := terminal.command(ctx, line).CombinedOutput()
 	return string(out)
 }
 
@@ -195,6 +196,10 @@ func TestAggregated(t *testing.T) {
 	p.start()
 	p.eventually("registered", func() bool {
 		return strings.HasPrefix(m.kubectl(reader, "kubectl get crp web -o name"), "clusterresourceplacement")
+	})
+	// What the fields mean the API server asks for by itself, a while later.
+	p.eventually("explained", func() bool {
+		return strings.Contains(m.kubectl(reader, "kubectl explain crp.spec.strategy --api-version placement.kubernetes-fleet.io/v1beta1"), "rollingUpdate")
 	})
 	for line, want := range map[string]string{
 		"kubectl get crp -o name":  "clusterresourceplacement.placement.kubernetes-fleet.io/web\n",
