@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -311,5 +312,33 @@ func TestTextsAreHarmless(t *testing.T) {
 	}
 	if got := harmless("Grüße, 世界…"); got != "Grüße, 世界…" {
 		t.Errorf("%q", got)
+	}
+}
+
+// Of one placement alone is asked, by whichever command shows one: the whole
+// report of a large fleet is megabytes.
+func TestOneIsAskedForAlone(t *testing.T) {
+	daemon, _ := listening(t, told())
+	var asked []string
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		asked = append(asked, req.URL.RequestURI())
+		daemon.Handler().ServeHTTP(w, req)
+	}))
+	t.Cleanup(srv.Close)
+	for line, want := range map[string]string{
+		"get crp web":                        "/report?placement=crp%2Fweb",
+		"get crp web -o yaml":                "/report?placement=crp%2Fweb",
+		"get rp team/db":                     "/report?placement=rp%2Fteam%2Fdb",
+		"get crp":                            "/report",
+		"get clusters east":                  "/report",
+		"describe crp web":                   "/report?placement=crp%2Fweb",
+		"describe resourceplacement/team/db": "/report?placement=rp%2Fteam%2Fdb",
+		"events crp/web":                     "/report?placement=crp%2Fweb",
+	} {
+		asked = nil
+		var out, errOut bytes.Buffer
+		if code := run(append(strings.Fields(line), "--server", srv.URL), &out, &errOut); code != exitFine || !slices.Equal(asked, []string{want}) {
+			t.Errorf("%s: %d, asked for %q, want %s: %s", line, code, asked, want, &errOut)
+		}
 	}
 }

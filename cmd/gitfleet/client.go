@@ -184,7 +184,8 @@ func (c *client) report(ctx context.Context) (*status.Report, error) {
 	return r, err
 }
 
-// only returns what the newest report says of one placement.
+// only returns what the newest report says of one placement, or the whole of it
+// if that is empty.
 func (c *client) only(ctx context.Context, placement string) (*status.Report, error) {
 	r, _, err := c.next(ctx, "", placement)
 	return r, err

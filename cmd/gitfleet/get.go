@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
@@ -19,6 +20,9 @@ type view struct {
 	// items are the things as they are written in JSON and YAML.
 	items func(*status.Report) []any
 	table func(r *status.Report, wide bool) table
+	// placement is the one that a name in the table stands for, if these are
+	// placements: of it alone the daemon is asked then.
+	placement func(name string) string
 }
 
 var views = []view{
@@ -35,6 +39,12 @@ var views = []view{
 			return out
 		},
 		table: placementTable,
+		placement: func(name string) string {
+			if namespace, name, namespaced := strings.Cut(name, "/"); namespaced {
+				return api.PlacementKey{Namespace: namespace, Name: name}.String()
+			}
+			return api.PlacementKey{Name: name}.String()
+		},
 	},
 	{
 		names: []string{"clusters", "cluster", "memberclusters", "membercluster"},
@@ -74,10 +84,14 @@ func newGet() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if watch {
-				return c.reports("").follow(cmd.Context(), func(r *status.Report) (bool, error) { return true, show(r) })
+			placement := ""
+			if len(args) > 1 && v.placement != nil {
+				placement = v.placement(args[1])
 			}
-			r, err := c.report(cmd.Context())
+			if watch {
+				return c.reports(placement).follow(cmd.Context(), func(r *status.Report) (bool, error) { return true, show(r) })
+			}
+			r, err := c.only(cmd.Context(), placement)
 			if err != nil {
 				return err
 			}

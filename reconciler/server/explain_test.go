@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -136,11 +137,25 @@ func TestAPartOfTheReport(t *testing.T) {
 // One placement can be asked for alone, and has what belongs to it.
 func TestOnePlacementOfTheReport(t *testing.T) {
 	s := New(nil)
-	s.Publish(report(t))
+	whole := report(t)
+	for _, x := range []status.Suspension{
+		{Placement: "crp/web"}, {Placement: "crp/other"}, {Cluster: "east"}, {Cluster: "west"}, {Placement: "crp/web", Cluster: "west"}, {},
+	} {
+		x.Subject = x.Placement + " on " + x.Cluster
+		whole.Suspensions = append(whole.Suspensions, x)
+	}
+	s.Publish(whole)
 	var r status.Report
 	w := ask(s, "/report?placement=crp/web")
 	if err := json.Unmarshal(w.Body.Bytes(), &r); err != nil || len(r.Placements) != 1 || len(r.Clusters) != 1 || r.Clusters[0].Name != "east" {
 		t.Errorf("%v: %s", err, w.Body)
+	}
+	var suspended []string
+	for _, x := range r.Suspensions {
+		suspended = append(suspended, x.Subject)
+	}
+	if want := []string{"crp/web on ", " on east", " on "}; !slices.Equal(suspended, want) {
+		t.Errorf("suspended: %q, want %q", suspended, want)
 	}
 	if w := ask(s, "/report?placement=crp/wbe"); w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), "did you mean crp/web?") {
 		t.Errorf("%d: %s", w.Code, w.Body)

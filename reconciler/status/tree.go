@@ -133,8 +133,9 @@ func leaf(c *plan.OnCluster, m *work.Manifest, seen *ledger.WorkSeen, s *ledger.
 }
 
 // Only returns the part of the report that is about one placement, named crp/NAME
-// or rp/NAMESPACE/NAME: itself, its clusters, its drifts and its events. The
-// error is an *UnknownError if there is no such thing.
+// or rp/NAMESPACE/NAME: itself, its clusters, its drifts, its events, and
+// who suspended what may be of it. The error is an *UnknownError if there is no
+// such thing.
 func (r *Report) Only(name string) (*Report, error) {
 	i := slices.IndexFunc(r.Details, func(d Detail) bool { return d.Placement == name })
 	if i < 0 {
@@ -172,6 +173,11 @@ func (r *Report) Only(name string) (*Report, error) {
 	for i := range r.Events {
 		if r.Events[i].About() == name {
 			out.Events = append(out.Events, r.Events[i])
+		}
+	}
+	for _, s := range r.Suspensions {
+		if (s.Placement == "" || s.Placement == name) && (s.Cluster == "" || on[s.Cluster]) {
+			out.Suspensions = append(out.Suspensions, s)
 		}
 	}
 	return out, nil
