@@ -176,7 +176,7 @@ func (s *session) task(id api.ID, w wanted) (task, bool) {
 	if t.item == nil || t.item.Hash != w.manifest.Hash {
 		return t, true
 	}
-	if l == nil && !s.watch[gvk].sees() {
+	if l == nil && !s.watch.of(gvk).sees() {
 		return t, s.trouble[id] != nil // we cannot tell, and trust what we applied
 	}
 	if l != nil && l.terminating {

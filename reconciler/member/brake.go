@@ -45,7 +45,7 @@ func (s *session) brake(ids map[api.ID]bool, deletes func(stale) bool) {
 // word, as far as its watch tells: what the watch does not see counts.
 func (s *session) deletes(st stale) bool {
 	l := s.live.of(st.item.id())
-	if l == nil && !s.watch[st.item.gvk()].sees() {
+	if l == nil && !s.watch.of(st.item.gvk()).sees() {
 		return !s.allowed(st) && !s.abandons(st)
 	}
 	return s.deletesLive(st, l)

@@ -28,7 +28,7 @@ func (s *session) do(ctx context.Context, t task) outcome {
 	}
 	if o.written != nil || o.err != nil {
 		s.cfg.Metrics.Applies.WithLabelValues(s.cfg.Name, string(o.do), result).Inc()
-		s.cfg.Metrics.Seconds.WithLabelValues(s.cfg.Name).Observe(time.Since(start).Seconds())
+		s.cfg.Metrics.Seconds.Observe(time.Since(start).Seconds())
 	}
 	return o
 }

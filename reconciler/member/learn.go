@@ -36,9 +36,9 @@ func (s *session) learn(ctx context.Context, ids map[api.ID]bool) error {
 	var started []*kindWatch
 	for gvk := range gvks {
 		res, ok := s.kinds.known[gvk]
-		k := s.watch[gvk]
+		k := s.watch.of(gvk)
 		if k != nil && whole[gvk] && !k.full {
-			k.cancel() // its metadata do not do any more
+			s.endWatch(k) // its metadata do not do any more
 			k = nil
 		}
 		if ok && k == nil {
@@ -62,7 +62,7 @@ func (s *session) startWatch(ctx context.Context, gvk schema.GroupVersionKind, r
 		gvk: gvk, res: res, full: whole || health.NeedsStatus(gvk), expressions: &s.cfg.Encoder.expressions,
 		cancel: cancel, synced: make(chan struct{}), refused: make(chan struct{}),
 	}
-	s.watch[gvk] = k
+	s.watch = append(s.watch, k)
 	s.running.Add(1)
 	go s.follow(ctx, k)
 	return k

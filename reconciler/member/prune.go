@@ -103,13 +103,13 @@ func (s *session) removed(ctx context.Context, st stale) bool {
 // all of a placement goes, it is gone when nothing is left of it. The watch tells
 // when; where there is none, nobody would.
 func (s *session) awaits(st stale) bool {
-	return !s.placed(st.inv.Placement) && s.watch[st.item.gvk()].sees()
+	return !s.placed(st.inv.Placement) && s.watch.of(st.item.gvk()).sees()
 }
 
 // present is what is there of an object: what the watch knows, or, where there
 // is none, what the server says.
 func (s *session) present(ctx context.Context, it *item) (*live, error) {
-	if l := s.live.of(it.id()); l != nil || s.watch[it.gvk()].sees() {
+	if l := s.live.of(it.id()); l != nil || s.watch.of(it.gvk()).sees() {
 		return l, nil
 	}
 	res, ok := s.kinds.known[it.gvk()]

@@ -3,6 +3,7 @@ package member
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,7 +25,7 @@ type session struct {
 	inv   map[api.PlacementKey]*inventory
 	parts map[api.ID]part
 	live  lives
-	watch map[schema.GroupVersionKind]*kindWatch
+	watch watches
 	// trouble is what keeps an object from being as it should.
 	trouble map[api.ID]*trouble
 	// verified is how objects stood when they were last seen to.
@@ -85,7 +86,7 @@ func (a *Agent) open(ctx context.Context) (*session, error) {
 	s := &session{
 		Agent: a, conn: c,
 		inv: map[api.PlacementKey]*inventory{}, parts: map[api.ID]part{},
-		live: lives{}, watch: map[schema.GroupVersionKind]*kindWatch{},
+		live:    lives{},
 		trouble: map[api.ID]*trouble{}, verified: map[api.ID]standing{}, works: map[api.PlacementKey]work.Work{},
 		done:   map[api.PlacementKey]bool{},
 		fresh:  map[string]bool{},
@@ -408,10 +409,9 @@ func (s *session) unwatch() {
 			used[it.gvk()] = true
 		}
 	}
-	for gvk, k := range s.watch {
-		if !used[gvk] {
-			k.cancel()
-			delete(s.watch, gvk)
+	for _, k := range slices.Clone(s.watch) {
+		if !used[k.gvk] {
+			s.endWatch(k)
 		}
 	}
 }

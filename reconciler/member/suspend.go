@@ -35,7 +35,7 @@ func (s *session) unwritten(inv *inventory) bool {
 
 // astray reports whether a spared object may not be as it is wanted.
 func (s *session) astray(t task, l *live) bool {
-	if l == nil && t.item != nil && !s.watch[t.manifest.Object.Object.GroupVersionKind()].sees() {
+	if l == nil && t.item != nil && !s.watch.of(t.manifest.Object.Object.GroupVersionKind()).sees() {
 		return s.trouble[t.manifest.ID] != nil // we cannot tell
 	}
 	return t.item == nil || t.item.Hash != t.manifest.Hash || l == nil ||

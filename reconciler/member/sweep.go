@@ -53,8 +53,8 @@ func (s *session) sweepOn(ctx context.Context) {
 	w := &s.sweeping
 	if !w.busy {
 		w.busy, w.doubts = true, map[api.ID]*live{}
-		for gvk := range s.watch {
-			w.kinds = append(w.kinds, gvk)
+		for _, k := range s.watch {
+			w.kinds = append(w.kinds, k.gvk)
 		}
 	}
 	s.settleDoubts(ctx)
@@ -73,7 +73,7 @@ func (s *session) sweepOn(ctx context.Context) {
 // sweepKind compares all objects of a kind with what is known of them.
 func (s *session) sweepKind(ctx context.Context, gvk schema.GroupVersionKind) error {
 	res, ok := s.kinds.known[gvk]
-	if !ok || !s.watch[gvk].sees() {
+	if !ok || !s.watch.of(gvk).sees() {
 		return nil
 	}
 	found := map[api.ID]bool{}
@@ -192,9 +192,8 @@ func (s *session) settleDoubts(ctx context.Context) {
 // distrust has the watch of an object's kind begin anew.
 func (s *session) distrust(t task) {
 	gvk := t.manifest.Object.Object.GroupVersionKind()
-	if k := s.watch[gvk]; k != nil {
-		k.cancel()
-		delete(s.watch, gvk)
+	if k := s.watch.of(gvk); k != nil {
+		s.endWatch(k)
 	}
 }
 

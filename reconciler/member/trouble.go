@@ -94,7 +94,7 @@ func (s *session) fail(o outcome) {
 // watched reports whether the watch tells of every change of an object.
 func (s *session) watched(id api.ID) bool {
 	w, isWanted := s.wanted.of(id)
-	return isWanted && s.live.of(id) != nil && s.watch[w.manifest.Object.Object.GroupVersionKind()].sees()
+	return isWanted && s.live.of(id) != nil && s.watch.of(w.manifest.Object.Object.GroupVersionKind()).sees()
 }
 
 // longest is how much is told of what a server has to say.

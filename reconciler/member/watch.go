@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -67,6 +68,24 @@ type kindWatch struct {
 	// refused is closed if the server does not let us list the kind; it is tried
 	// again all the same.
 	refused chan struct{}
+}
+
+// watches are those of a session, one for each kind. They are few.
+type watches []*kindWatch
+
+// of returns the watch of a kind; nil if there is none.
+func (ws watches) of(gvk schema.GroupVersionKind) *kindWatch {
+	for _, k := range ws {
+		if k.gvk == gvk {
+			return k
+		}
+	}
+	return nil
+}
+
+func (s *session) endWatch(k *kindWatch) {
+	k.cancel()
+	s.watch = slices.DeleteFunc(s.watch, func(o *kindWatch) bool { return o == k })
 }
 
 // sees reports whether the watch knows of every object of the kind: only then

@@ -202,3 +202,20 @@ func TestStandingOfAnObject(t *testing.T) {
 		})
 	}
 }
+
+// There is one watch of a kind; one that is ended is no more asked.
+func TestWatchesAreFoundByKindUntilTheyEnd(t *testing.T) {
+	maps, secrets := schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
+	ended := map[string]bool{}
+	of := func(gvk schema.GroupVersionKind) *kindWatch {
+		return &kindWatch{gvk: gvk, cancel: func() { ended[gvk.Kind] = true }}
+	}
+	s := &session{watch: watches{of(maps), of(secrets)}}
+	s.endWatch(s.watch.of(maps))
+	if k := s.watch.of(maps); k != nil || k.sees() || !ended["ConfigMap"] {
+		t.Errorf("still watched: %v", k)
+	}
+	if k := s.watch.of(secrets); k == nil || k.gvk != secrets || ended["Secret"] {
+		t.Errorf("the other is %v, ended %v", k, ended)
+	}
+}
