@@ -67,6 +67,8 @@ type overviewRefused struct {
 type overviewPlacement struct {
 	Name   string `json:"name"` // crp/NAME or rp/NAMESPACE/NAME
 	Origin string `json:"origin,omitempty"`
+	// Warnings are of what it asks for and hardly means: file:line first.
+	Warnings []string `json:"warnings,omitempty"`
 	// Clusters counts those it holds by how far they are; Missing are those that
 	// could not be chosen.
 	Clusters map[state]int `json:"clusters"`
@@ -190,7 +192,7 @@ func placementStatuses(r *status.Report) map[string]*api.PlacementStatus {
 }
 
 func placementOverview(d *status.Detail, s *api.PlacementStatus, answers map[string]bool) overviewPlacement {
-	out := overviewPlacement{Name: d.Placement, Origin: d.Origin, Clusters: map[state]int{}, Commits: []string{}, Stopped: d.Stopped, Proven: d.Proven}
+	out := overviewPlacement{Name: d.Placement, Origin: d.Origin, Warnings: d.Warnings, Clusters: map[state]int{}, Commits: []string{}, Stopped: d.Stopped, Proven: d.Proven}
 	on := map[string]*api.PerClusterPlacementStatus{}
 	if s != nil {
 		for i := range s.PlacementStatuses {

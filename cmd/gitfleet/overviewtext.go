@@ -168,9 +168,9 @@ func (t *teller) placements(all []overviewPlacement) {
 // bar is how wide bars are: on a narrow page less than they should be.
 func (t *teller) bar() int { return min(barWidth, max(6, t.width-others-leastName)) }
 
-// rank puts first what is not well.
+// rank puts first what is not well, or is warned of.
 func rank(p *overviewPlacement) int {
-	if p.well() {
+	if p.well() && len(p.Warnings) == 0 {
 		return 1
 	}
 	return 0
@@ -199,6 +199,7 @@ func (t *teller) placement(p *overviewPlacement, name int) {
 	t.reasons(red, "failed: ", p.Failed)
 	t.reasons(yellow, "not available: ", p.Unavailable)
 	t.reasons(cyan, "waiting: ", p.Waiting)
+	t.few(len(p.Warnings), "warnings; see gitfleet describe", func(i int) { t.note(yellow, "warning: ", p.Warnings[i], 3) })
 }
 
 func (t *teller) reasons(s style, head string, all []overviewReason) {

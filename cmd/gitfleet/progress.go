@@ -92,7 +92,7 @@ func failure(s *api.PerClusterPlacementStatus, otherwise string) string {
 		switch {
 		case f.Condition.Type == api.Available:
 		case text == "":
-			text = resourceName(f.ResourceIdentifier) + ": " + f.Condition.Message
+			text = resourceName(f.ResourceIdentifier) + ": " + cause(f.Condition.Message)
 		default:
 			more++
 		}

@@ -134,10 +134,10 @@ func (r *rollback) find(ctx context.Context) error {
 		}
 	}
 	if r.from, err = r.clone.Commit(r.to); err != nil {
-		return fmt.Errorf("%w: run \"git fetch\", or name another with --to", err)
+		return fmt.Errorf("%w: run \"git fetch\", name a clone of the fleet's repository with --path, or another commit with --to", err)
 	}
 	if r.now, err = r.clone.Commit(r.base); err != nil {
-		return fmt.Errorf("%w: run \"git fetch\", or name another with --base", err)
+		return fmt.Errorf("%w: run \"git fetch\", name a clone of the fleet's repository with --path, or another commit with --base", err)
 	}
 	if r.branch == "" {
 		r.branch = "gitfleet/rollback-" + strings.ReplaceAll(r.name, "/", "-") + "-" + short(r.from.Hash)

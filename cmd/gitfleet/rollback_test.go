@@ -189,7 +189,7 @@ func TestRollbackRefusesWhatItCannotDo(t *testing.T) {
 	s.refused([]string{"crp/shop"}, "no content of crp/shop was ever available on every cluster", "--to")
 	s.refused([]string{"crp/none"}, "the daemon knows no crp/none")
 	s.refused([]string{"web"}, "names no placement")
-	s.refused([]string{"crp/web", "--to", "0123456789012345678901234567890123456789"}, "is not in this clone", "git fetch")
+	s.refused([]string{"crp/web", "--to", "0123456789012345678901234567890123456789"}, "is not in this clone", "git fetch", "--path")
 	s.refused([]string{"crp/web", "--author", "Ada"}, "NAME <ADDRESS>")
 
 	both := hubFiles("2")

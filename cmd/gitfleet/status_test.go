@@ -167,3 +167,15 @@ func TestStatusRefusesWrongArguments(t *testing.T) {
 		}
 	}
 }
+
+// Whoever has misspelt a selector has a placement that is available everywhere
+// and holds nothing: the screen says so.
+func TestStatusWarnsOfPlacements(t *testing.T) {
+	s := settledFleet(t)
+	s.commit(secondCommit, "Grace Hopper", "Misspell it", fleetText+"place typo of webb\n")
+	s.saysAll()
+	text := strings.Join(newOverview(s.report).text(page{width: 100}, s.now, false), "\n")
+	if want := `there is no Namespace "webb" in the repository, so this selects nothing`; !strings.Contains(strings.Join(strings.Fields(text), " "), want) {
+		t.Errorf("no warning %q in\n%s", want, text)
+	}
+}

@@ -151,6 +151,10 @@ func unfinished(d *status.Detail, s *api.PlacementStatus) (lines []string, movin
 			moving = moving || c.Status == metav1.ConditionUnknown
 		}
 	}
+	on := map[string]*api.PerClusterPlacementStatus{}
+	for i := range s.PlacementStatuses {
+		on[s.PlacementStatuses[i].ClusterName] = &s.PlacementStatuses[i]
+	}
 	for _, c := range d.Clusters {
 		switch {
 		case c.Suspended != "" && (c.Held != "" || !c.Applied || c.Removing):
@@ -167,6 +171,10 @@ func unfinished(d *status.Detail, s *api.PlacementStatus) (lines []string, movin
 		case !c.Applied:
 			lines = append(lines, d.Placement+" on "+c.Cluster+": "+troubleOn(s, c.Cluster))
 			moving = moving || c.Cluster != d.Stopped
+		case refusedBy(on[c.Cluster]) != "":
+			// What is left out was never sent, since another placement has it or
+			// it cannot be made: only a commit changes that.
+			lines = append(lines, d.Placement+" on "+c.Cluster+": "+refusedBy(on[c.Cluster]))
 		}
 	}
 	return lines, moving

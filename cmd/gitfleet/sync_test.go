@@ -65,6 +65,14 @@ func TestProgress(t *testing.T) {
 			s.says("ber", "web", holdsBack("old", "too much"))
 			s.turn(time.Second)
 		}, "crp/web", false, true, "crp/web on ber: 1 deletion(s) are held until a commit allows them"},
+		"left to another": {func(s *stage) {
+			s.commit(secondCommit, "Grace Hopper", "Place it again", replaceValue(fleetText, "2")+"place zeal of web\n")
+			s.saysAll()
+			for _, c := range []string{"ams", "ber", "chi", "dal"} {
+				s.says(c, "zeal")
+			}
+			s.turn(time.Second)
+		}, "crp/zeal", false, true, "crp/zeal on ams: ConfigMap/docks/one: the placement crp/web (placement-web.yaml:1) selects it as well"},
 		"refused": {func(s *stage) {
 			s.turn(time.Second)
 			s.report.Source.Newest.Hash, s.report.Source.LoadError = badCommit, "no such path"

@@ -170,7 +170,7 @@ func firstTrouble(s api.PlacementStatus) string {
 				if len(c.FailedPlacements) > 0 {
 					f := c.FailedPlacements[0]
 					id := api.ID{Group: f.Group, Kind: f.Kind, Namespace: f.Namespace, Name: f.Name}
-					text = id.String() + ": " + f.Condition.Message
+					text = id.String() + ": " + cause(f.Condition.Message)
 				}
 				if c.ClusterName == "" {
 					return text

@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -90,7 +91,24 @@ func (in *Input) missing(p *Plan) string {
 	case len(down) == 0:
 		return fmt.Sprintf(": only %d of %d wanted clusters could be chosen; raise it, or want fewer", wanted, p.Budget.Target)
 	}
-	return ": waits for " + list(down, short) + " to be available"
+	return ": waits for " + list(down, short) + " to be available" + in.untracked(down)
+}
+
+// untracked says of those that are waited for which ones the time makes
+// available; empty if none.
+func (in *Input) untracked(down []string) string {
+	var which []string
+	for i := range in.Bindings {
+		b := &in.Bindings[i]
+		if b.health() == Untracked && !b.aside() && slices.Contains(down, b.Cluster) {
+			which = append(which, b.Cluster)
+		}
+	}
+	if len(which) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; what cannot be tracked, on %s, counts as available %gs after it was applied (unavailablePeriodSeconds)",
+		list(which, 0), period(in.Strategy).Seconds())
 }
 
 // down lists the wanted clusters that are not available, or will not be once

@@ -64,6 +64,7 @@ and in a third:
     echo '  motd: hello from Git' >> {{.Checkout}}/{{.File}}
     git -C {{.Checkout}} commit -am 'Say hello'
     git -C {{.Checkout}} push
+    {{.Gitfleet}} sync --wait
     kubectl --context {{.Victim.Cluster}} -n {{.Victim.Namespace}} get configmap {{.Victim.Name}} -o yaml
 
 {{head "2. Change something behind its back, and see it repaired."}} Or press Enter here.
@@ -78,6 +79,7 @@ and in a third:
     echo '  broken: [' >> {{.Checkout}}/{{.File}}
     git -C {{.Checkout}} commit -am 'Break it'
     git -C {{.Checkout}} push
+    {{.Gitfleet}} sync --wait
     {{.Gitfleet}} status
     git -C {{.Checkout}} revert --no-edit HEAD
     git -C {{.Checkout}} push
@@ -88,9 +90,11 @@ that mends it goes on by itself.
     sed -i.bak 's|{{.Image}}|{{.BadImage}}|' {{.Checkout}}/{{.Deployment}}
     git -C {{.Checkout}} commit -am 'Bump the image'
     git -C {{.Checkout}} push
+    {{.Gitfleet}} sync --wait
     {{.Gitfleet}} status
     git -C {{.Checkout}} revert --no-edit HEAD
     git -C {{.Checkout}} push
+    {{.Gitfleet}} sync --wait
     {{.Gitfleet}} status
 
 {{dim "The clusters are real API servers with their controllers, but no nodes: the demo says"}}

@@ -1,0 +1,43 @@
+package main
+
+import "strings"
+
+// KubeFleet wraps what went wrong with an object into sentences that say no more
+// than that it did. On a screen that has three lines for a reason they would
+// leave no room for it.
+const (
+	notAppliedBegins = "Failed to apply the manifest (error: "
+	notAppliedEnds   = ")"
+)
+
+var wrappings = []string{
+	"failed to apply the manifest: ",
+	"failed to apply the manifest object: ",
+	"failed to create manifest object: ",
+	"failed to decode manifest: ",
+	"failed to find GVR from member cluster client REST mapping: ",
+	"an error is returned by the API server: ",
+	"error returned by the API server: ",
+	"failed to take over a pre-existing object: ",
+	"the object is already owned by another Fleet AppliedWork object: ",
+}
+
+// cause is what the message of an object that is not applied says went wrong,
+// without KubeFleet's wrapping; every other message is returned as it is.
+func cause(message string) string {
+	text, wrapped := strings.CutPrefix(message, notAppliedBegins)
+	if !wrapped {
+		return message
+	}
+	text = strings.TrimSuffix(text, notAppliedEnds)
+	for again := true; again; {
+		again = false
+		for _, w := range wrappings {
+			rest, found := strings.CutPrefix(text, w)
+			if found && rest != "" {
+				text, again = rest, true
+			}
+		}
+	}
+	return text
+}

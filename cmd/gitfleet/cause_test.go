@@ -1,0 +1,28 @@
+package main
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/gitfleet/gitfleet/reconciler/diff"
+)
+
+// A cause is what somebody has to know, and nothing of it is lost.
+func TestCause(t *testing.T) {
+	said := errors.New(`.spec.replica: field not declared in schema (sic)`)
+	for name, test := range map[string]struct{ message, want string }{
+		"changed":             {diff.ApplyFailed(diff.Apply, said).Message, said.Error()},
+		"created":             {diff.ApplyFailed(diff.Create, said).Message, said.Error()},
+		"another placement's": {"Failed to apply the manifest (error: failed to take over a pre-existing object: the object is already owned by another Fleet AppliedWork object: the placement crp/web (web.yaml:2) selects it as well and has it on this cluster)", "the placement crp/web (web.yaml:2) selects it as well and has it on this cluster"},
+		"another fleet's":     {diff.Refused(diff.OwnedByPlacement, "", false).Message, "the object is already owned by another Fleet AppliedWork object"},
+		"no such kind":        {`Failed to apply the manifest (error: failed to decode manifest: failed to find GVR from member cluster client REST mapping: no matches for kind "Widget" in version "example.com/v1")`, `no matches for kind "Widget" in version "example.com/v1"`},
+		"nothing inside":      {"Failed to apply the manifest (error: failed to apply the manifest: )", "failed to apply the manifest: "},
+		"something else":      {"Manifest is not yet available (1 of 2 replicas updated)", "Manifest is not yet available (1 of 2 replicas updated)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := cause(test.message); got != test.want {
+				t.Errorf("of %q it is\n%q, want\n%q", test.message, got, test.want)
+			}
+		})
+	}
+}
