@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/gitfleet/gitfleet/reconciler/member/lean"
@@ -35,27 +36,38 @@ func (s *session) openWatch(ctx context.Context, k *kindWatch, version string) (
 // decodeEvent reads one event of a watch. One that says that the watch is over
 // is an error.
 func (k *kindWatch) decodeEvent(line []byte) (watch.EventType, runtime.Object, error) {
+	if k.full {
+		what, content, err := eventOf[map[string]any](line)
+		o := &unstructured.Unstructured{Object: content}
+		if err == nil && o.GetKind() == "" {
+			err = errors.New("decode event: an object without a kind")
+		}
+		return what, o, versioned(o, err)
+	}
+	what, o, err := eventOf[metav1.PartialObjectMetadata](line)
+	return what, &o, versioned(&o, err)
+}
+
+// eventOf decodes an event at one go: only an error, which is rare, is read
+// again as what it is.
+func eventOf[T any](line []byte) (watch.EventType, T, error) {
 	var event struct {
 		Type   watch.EventType `json:"type"`
-		Object json.RawMessage `json:"object"`
+		Object T               `json:"object"`
 	}
-	if err := json.Unmarshal(line, &event); err != nil {
-		return "", nil, fmt.Errorf("decode event: %w", err)
-	}
-	switch {
-	case event.Type == watch.Error:
-		status := metav1.Status{}
-		if err := json.Unmarshal(event.Object, &status); err != nil {
-			return "", nil, fmt.Errorf("decode event: %w", err)
+	err := utiljson.Unmarshal(line, &event)
+	if err == nil && event.Type == watch.Error {
+		var failure struct {
+			Object metav1.Status `json:"object"`
 		}
-		return "", nil, &apierrors.StatusError{ErrStatus: status}
-	case k.full:
-		o := &unstructured.Unstructured{}
-		return event.Type, o, versioned(o, o.UnmarshalJSON(event.Object))
-	default:
-		o := &metav1.PartialObjectMetadata{}
-		return event.Type, o, versioned(o, json.Unmarshal(event.Object, o))
+		if err = json.Unmarshal(line, &failure); err == nil {
+			return "", event.Object, &apierrors.StatusError{ErrStatus: failure.Object}
+		}
 	}
+	if err != nil {
+		err = fmt.Errorf("decode event: %w", err)
+	}
+	return event.Type, event.Object, err
 }
 
 // versioned is err, or an error if what was decoded is no object of a server:

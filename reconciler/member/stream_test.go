@@ -89,7 +89,7 @@ func TestEventsAreDecoded(t *testing.T) {
 		"expired":  {false, `{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"too old"}}`, "", "", true, "too old"},
 		"torn":     {false, `{"type":"ADDED","obj`, "", "", false, "decode event"},
 		"nothing":  {false, `{"type":"ADDED","object":{"kind":"Unknown","hello":1}}`, "", "", false, "resourceVersion"},
-		"no kind":  {true, `{"type":"ADDED","object":{"metadata":{}}}`, "", "", false, "Kind"},
+		"no kind":  {true, `{"type":"ADDED","object":{"metadata":{}}}`, "", "", false, "kind"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
