@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -123,6 +124,7 @@ type Reconciler struct {
 	wanted  chan string // commits for the loader of the past
 	asked   map[string]bool
 	running sync.WaitGroup
+	calm    *calm
 }
 
 // New returns a loop that has not begun.
@@ -149,6 +151,8 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	r.fresh, r.started = r.ledger.Empty(), r.cfg.Now()
 	r.ledger.Rebase(r.started)
 	ctx, cancel := context.WithCancelCause(ctx)
+	r.calm = newCalm(debug.FreeOSMemory)
+	defer r.calm.stop()
 	defer r.running.Wait()
 	defer cancel(nil)
 	last := r.ledger.Head()
@@ -186,7 +190,7 @@ func (r *Reconciler) resume(ctx context.Context, hash string) {
 	}
 	if l := load(ctx, r.cfg.Source, r.cfg.Loader, c); l.err == nil {
 		l.resumed = true
-		r.events.load(l)
+		r.tell(l)
 	}
 }
 
@@ -194,7 +198,7 @@ func (r *Reconciler) resume(ctx context.Context, hash string) {
 // loop waits for neither Git nor kustomize.
 func (r *Reconciler) follow(ctx context.Context) error {
 	err := r.cfg.Source.Run(ctx, func(c gitsource.Commit) {
-		r.events.load(load(ctx, r.cfg.Source, r.cfg.Loader, c))
+		r.tell(load(ctx, r.cfg.Source, r.cfg.Loader, c))
 	})
 	if err != nil && ctx.Err() == nil {
 		return fmt.Errorf("follow the repository: %w", err)
@@ -215,9 +219,15 @@ func (r *Reconciler) recall(ctx context.Context) {
 				l = load(ctx, r.cfg.Source, r.cfg.Past, c)
 			}
 			l.past = true
-			r.events.load(l)
+			r.tell(l)
 		}
 	}
+}
+
+// tell hands a commit to the loop.
+func (r *Reconciler) tell(l loaded) {
+	r.events.load(l)
+	r.calm.after(l.took)
 }
 
 // loaded is a commit, understood or not.

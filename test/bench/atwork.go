@@ -169,6 +169,9 @@ func load(ctx context.Context, b *bed) (_ map[string]float64, err error) {
 		return nil, err
 	}
 	out := map[string]float64{"start to loaded s": time.Since(began).Seconds()}
+	if err := wait(ctx, 10*time.Second); err != nil { // until it has given back what it needed for that
+		return nil, err
+	}
 	out["memory MiB"], err = d.mebibytes(ctx)
 	return out, err
 }
