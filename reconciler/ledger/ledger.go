@@ -327,9 +327,10 @@ func (l *Ledger) next() uint64 {
 // Unsaved reports whether anything is to be saved.
 func (l *Ledger) Unsaved() bool { return len(l.dirty) > 0 }
 
-// Pressing reports whether anything was decided that is not saved yet: nobody is
-// to be told of it before it is. What was only seen, and since when conditions
-// hold, can wait: a crash that loses it is one that came a little earlier.
+// Pressing reports whether anything was decided, or a drift remembered, that is
+// not saved yet: nobody is to be told of it before it is. What was only seen and
+// can be seen again, and since when conditions hold, can wait: a crash that loses
+// it is one that came a little earlier.
 func (l *Ledger) Pressing() bool { return l.pressing }
 
 // touch has the record of a decision saved.

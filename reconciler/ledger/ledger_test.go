@@ -208,8 +208,13 @@ func TestDecisionsPress(t *testing.T) {
 		do       func(*Ledger)
 		pressing bool
 	}{
-		"a cluster was seen":        {func(l *Ledger) { l.Fold(ClusterSeen{Cluster: "east", At: at(1), Healthy: true}) }, false},
-		"work was seen":             {func(l *Ledger) { l.Fold(fine("east", 1, 1)) }, false},
+		"a cluster was seen": {func(l *Ledger) { l.Fold(ClusterSeen{Cluster: "east", At: at(1), Healthy: true}) }, false},
+		"work was seen":      {func(l *Ledger) { l.Fold(fine("east", 1, 1)) }, false},
+		"a drift was put back": {func(l *Ledger) {
+			o := fine("east", 1, 1)
+			o.Drifts = []Drift{{State: api.DriftRepaired, Count: 1}}
+			l.Fold(o)
+		}, true},
 		"a condition changed":       {func(l *Ledger) { l.Transit(web, "east", map[string]Transition{"Applied": {"True", noon}}) }, false},
 		"a lost placement is there": {func(l *Ledger) { l.Fold(ClusterSeen{Cluster: "east", At: at(1), Holds: []Held{{Placement: quay}}}) }, true},
 		"a commit is in force":      {func(l *Ledger) { l.SetHead("v2") }, true},

@@ -251,6 +251,9 @@ func (l *Ledger) foldWork(o WorkSeen) bool {
 		next.AvailableSince = o.At
 	}
 	l.saw(entryKey(o.Placement, o.Cluster))
+	if e.Seen == nil && len(o.Drifts) > 0 || e.Seen != nil && !sameDrifts(o.Drifts, e.Seen.Drifts) {
+		l.pressing = true // what was put back is seen nowhere any more
+	}
 	if e.Seen != nil && next.AvailableSince.Equal(e.AvailableSince) && !e.Seen.At.Before(e.Binding.AssignedAt) && next.Seen.same(e.Seen) {
 		p.entries[o.Cluster] = &next // heard again; nobody could tell
 		return false
