@@ -114,6 +114,9 @@ func (d *daemon) kubernetes(out map[string]string) {
 		var kinds metav1.APIResourceList
 		d.understand(root, &kinds)
 		for _, k := range kinds.APIResources {
+			if !slices.Contains(k.Verbs, "list") {
+				continue // a question to be asked, which has no content
+			}
 			path := root + "/" + k.Name
 			out[path] = d.page(path)
 			out[path+" as a table"] = d.page(path+"?includeObject=Object", "application/json;as=Table;v=v1;g=meta.k8s.io")
