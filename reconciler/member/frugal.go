@@ -14,7 +14,7 @@ import (
 
 // A frugal transport is the one over which a cluster is watched. It holds very
 // little while nothing happens. Where that cannot be, behind a proxy say, or with
-// a server that has no HTTP/2, it is an ordinary one.
+// a server that has no HTTP/2, or another idea of it, it is an ordinary one.
 type frugal struct {
 	way *way
 	// passing is for what is large; usual is the ordinary transport, made when it
@@ -37,7 +37,7 @@ var errWithoutHTTP2 = errors.New("the server does not speak HTTP/2")
 
 // RoundTrip implements http.RoundTripper.
 func (f *frugal) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.ContentLength < 0 || r.ContentLength > lean.MaxBody {
+	if !lean.Takes(r) {
 		return f.passing.RoundTrip(r)
 	}
 	if t := f.leanFor(r); t != nil {
@@ -46,13 +46,14 @@ func (f *frugal) RoundTrip(r *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 		answer, err := t.RoundTrip(r)
-		if !errors.Is(err, errWithoutHTTP2) {
+		without := errors.Is(err, errWithoutHTTP2)
+		if !without && !errors.Is(err, lean.ErrCrowded) {
 			return answer, err
 		}
 		f.mu.Lock()
-		f.without = true
+		f.without = f.without || without
 		f.mu.Unlock()
-		r = again
+		r = again // nothing was sent
 	}
 	f.mu.Lock()
 	f.used = true
@@ -85,7 +86,7 @@ func (f *frugal) leanFor(r *http.Request) *lean.Transport {
 		f.host = r.URL.Host
 		f.lean = lean.New(lean.Config{Dial: f.dialer(r), Idle: keepLong.idle, Silent: keepLong.silent, Patience: patience})
 	}
-	if f.without || f.host != r.URL.Host {
+	if f.without || f.lean.Broken() || f.host != r.URL.Host {
 		return nil
 	}
 	return f.lean

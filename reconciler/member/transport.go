@@ -74,6 +74,15 @@ func (w *way) transport(keep keeping) *http.Transport {
 	}
 }
 
+// stayOnHost lets a redirect be followed to where the credentials were meant for.
+// Any other is the answer: each request carries them, wherever it goes.
+func stayOnHost(r *http.Request, via []*http.Request) error {
+	if to, from := r.URL, via[0].URL; to.Scheme != from.Scheme || to.Host != from.Host || len(via) >= 10 {
+		return http.ErrUseLastResponse
+	}
+	return nil
+}
+
 // newClients returns clients for what lasts and for what passes, and how to close
 // their connections.
 func newClients(cfg *rest.Config) (longLived, shortLived *http.Client, closeIdle func(), err error) {
@@ -100,7 +109,7 @@ func newClients(cfg *rest.Config) (longLived, shortLived *http.Client, closeIdle
 		if err != nil {
 			return nil, nil, nil, err
 		}
-		clients[i] = &http.Client{Transport: wrapped}
+		clients[i] = &http.Client{Transport: wrapped, CheckRedirect: stayOnHost}
 	}
 	return clients[0], clients[1], func() {
 		lasting.CloseIdleConnections()

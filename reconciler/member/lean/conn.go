@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"net"
 	"net/http"
@@ -41,12 +40,11 @@ type conn struct {
 	used    time.Time // when something was last under way
 	asked   time.Time // when the server was asked whether it is there; zero if it has answered
 
-	// settled says that the server has said what it allows: no body is sent before.
+	// settled says that the server has said what it allows: nothing is asked before.
 	settled bool
-	// What the server allows: requests at a time, bytes of each, of a frame, of all.
+	// What the server allows: requests at a time, bytes of each, of all.
 	most       uint32
 	each       int64
-	frame      int
 	sendWindow int64
 	mayGo      sync.Cond // a window has grown, or a stream has ended
 	uncredited int64     // what was received and the server was not told that it may send again
@@ -61,17 +59,18 @@ const (
 	// Most are paths that come once, and what is remembered of the others costs
 	// more than sending them again.
 	headerTable = 0
-	// streamsAtFirst is how many requests are sent before the server has said how
-	// many it takes.
-	streamsAtFirst = 100
+	// headerTableServed is what a server may have it remember all the same: there
+	// are servers that do not listen. One that does costs nothing.
+	headerTableServed = 4 << 10
+	// streamsUnlessTold is how many requests are sent to a server that does not say
+	// how many it takes.
+	streamsUnlessTold = 1000
 )
 
 var (
 	errFull   = errors.New("http2: the connection takes no more requests")
 	errUnseen = errors.New("http2: the server has not looked at the request")
-	// errCrowded is the end of it: a server that takes so few is not asked at all.
-	errCrowded = errors.New("http2: the server takes no more requests on any connection")
-	errIdle    = errors.New("http2: the connection was idle")
+	errIdle   = errors.New("http2: the connection was idle")
 	// errLost is told in the words by which others know it.
 	errLost = errors.New("http2: client connection lost")
 )
@@ -81,18 +80,19 @@ func begin(t *Transport, secured net.Conn) (*conn, error) {
 	now := time.Now()
 	c := &conn{
 		of: t, net: secured, streams: map[uint32]*stream{}, next: 1, heard: now, used: now,
-		most: streamsAtFirst, each: 65535, frame: maxFrame, sendWindow: 65535,
-		names: hpack.NewDecoder(headerTable, nil),
+		most: streamsUnlessTold, each: 65535, sendWindow: 65535,
+		names: hpack.NewDecoder(headerTableServed, nil),
 	}
 	c.mayGo.L = &c.mu
 	c.headers = hpack.NewEncoder(&c.block)
 	c.headers.SetMaxDynamicTableSizeLimit(headerTable)
 	c.timer = time.AfterFunc(time.Hour, c.look)
 	c.timer.Stop()
-	if _, err := io.WriteString(secured, http2.ClientPreface); err != nil {
+	err := c.deliver([]byte(http2.ClientPreface))
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("http2: %w", err), secured.Close())
 	}
-	err := c.write(func(f *http2.Framer) error {
+	err = c.write(func(f *http2.Framer) error {
 		return errors.Join(f.WriteSettings(
 			http2.Setting{ID: http2.SettingEnablePush, Val: 0},
 			http2.Setting{ID: http2.SettingInitialWindowSize, Val: streamWindow},
@@ -103,10 +103,17 @@ func begin(t *Transport, secured net.Conn) (*conn, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("http2: %w", err), secured.Close())
 	}
-	c.mu.Lock()
-	c.rest()
-	c.mu.Unlock()
 	return c, nil
+}
+
+// settle waits until the server has said what it allows, or the connection ends.
+func (c *conn) settle() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for !c.settled && c.err == nil {
+		c.mayGo.Wait()
+	}
+	return c.err
 }
 
 // takes reports whether there is room for another request.
@@ -123,7 +130,7 @@ func (c *conn) isLeaving() bool {
 }
 
 func (c *conn) takesLocked() bool {
-	return c.err == nil && !c.leaving && uint32(len(c.streams)) < c.most && c.next < 1<<31-1
+	return c.err == nil && c.settled && !c.leaving && uint32(len(c.streams)) < c.most && c.next < 1<<31-1
 }
 
 // ask sends a request and waits until its answer begins.
@@ -136,7 +143,7 @@ func (c *conn) ask(r *http.Request, q request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	stop := context.AfterFunc(ctx, func() { s.abandon(ctx.Err()) })
+	stop := context.AfterFunc(ctx, func() { s.abandon(ctx.Err(), http2.ErrCodeCancel) })
 	c.mu.Lock()
 	if s.stop = stop; s.err != nil {
 		stop()
@@ -163,11 +170,10 @@ func (c *conn) send(q request) (*stream, error) {
 		c.mu.Unlock()
 		return nil, errFull
 	}
-	s := &stream{conn: c, id: c.next, begun: make(chan struct{}), sendWindow: c.each, credit: streamWindow}
+	s := &stream{conn: c, id: c.next, begun: make(chan struct{}), sendWindow: c.each, credit: streamWindow, left: unknown, bodiless: q.bodiless}
 	s.grown.L = &c.mu
 	c.streams[s.id] = s
 	c.next += 2
-	frame := c.frame
 	c.mu.Unlock()
 
 	c.block.Reset()
@@ -178,11 +184,11 @@ func (c *conn) send(q request) (*stream, error) {
 	}
 	err := c.writeLocked(func(f *http2.Framer) error {
 		block := c.block.Bytes()
-		part := block[:min(len(block), frame)]
+		part := block[:min(len(block), maxFrame)]
 		block = block[len(part):]
 		err := f.WriteHeaders(http2.HeadersFrameParam{StreamID: s.id, BlockFragment: part, EndStream: len(q.body) == 0, EndHeaders: len(block) == 0})
 		for err == nil && len(block) > 0 {
-			part = block[:min(len(block), frame)]
+			part = block[:min(len(block), maxFrame)]
 			block = block[len(part):]
 			err = f.WriteContinuation(s.id, len(block) == 0, part)
 		}
@@ -211,6 +217,7 @@ func (c *conn) end(err error) {
 	for _, s := range c.streams {
 		s.finish(err)
 	}
+	c.mayGo.Broadcast()
 	c.mu.Unlock()
 	c.of.forget(c)
 	c.net.Close()
@@ -219,7 +226,7 @@ func (c *conn) end(err error) {
 // closeIdle closes the connection if nothing has been under way for some time.
 func (c *conn) closeIdle(least time.Duration) (closed bool) {
 	c.mu.Lock()
-	idle := len(c.streams) == 0 && (c.leaving || time.Since(c.used) >= least)
+	idle := c.settled && len(c.streams) == 0 && (c.leaving || time.Since(c.used) >= least)
 	c.leaving = c.leaving || idle
 	c.mu.Unlock()
 	if idle {
@@ -237,7 +244,7 @@ func (c *conn) rest() {
 		}
 	}
 	switch {
-	case len(c.streams) > 0:
+	case len(c.streams) > 0 || !c.settled:
 	case c.leaving:
 		sooner(c.used, 1)
 	default:

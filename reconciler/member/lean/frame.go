@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 
 	"golang.org/x/net/http2"
 )
@@ -72,9 +73,22 @@ func (c *conn) writeLocked(frames func(*http2.Framer) error) error {
 	if err := frames(w.Framer); err != nil {
 		return err
 	}
-	if _, err := c.net.Write(w.out.Bytes()); err != nil {
+	if err := c.deliver(w.out.Bytes()); err != nil {
 		c.end(fmt.Errorf("http2: %w", err))
 		return err
 	}
 	return nil
+}
+
+// deliver gives the server what was written. One that does not take it in time is
+// lost: nobody else could write meanwhile.
+func (c *conn) deliver(b []byte) error {
+	if patience := c.of.cfg.Patience; patience > 0 {
+		if err := c.net.SetWriteDeadline(time.Now().Add(patience)); err != nil {
+			return err
+		}
+		defer c.net.SetWriteDeadline(time.Time{}) //nolint:errcheck // then it is closed
+	}
+	_, err := c.net.Write(b)
+	return err
 }

@@ -19,6 +19,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -39,14 +40,16 @@ type Config struct {
 type Transport struct {
 	cfg Config
 
-	dialing chan struct{} // capacity one: a place for whoever dials
+	broken atomic.Bool
+
 	mu      sync.Mutex
 	conns   []*conn
+	dialing *dial // nil if nobody does
 }
 
 // New returns a transport that connects when it is first asked for something.
 func New(cfg Config) *Transport {
-	return &Transport{cfg: cfg, dialing: make(chan struct{}, 1)}
+	return &Transport{cfg: cfg}
 }
 
 // MaxBody is the size of the largest body that a request may have.
@@ -56,81 +59,41 @@ var errBody = errors.New("http2: the body of the request is too large, or its si
 
 // RoundTrip implements http.RoundTripper. The body of an answer is a *Body,
 // unless it is empty. A request that the server says it has not looked at is sent
-// once more.
+// again, a few times.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	q, err := newRequest(r)
 	if err != nil {
 		return nil, err
 	}
-	for again := false; ; again = true {
+	for unseen := 0; ; {
 		c, err := t.conn(r.Context())
 		if err != nil {
 			return nil, err
 		}
 		answer, err := c.ask(r, q)
-		if errors.Is(err, errFull) || errors.Is(err, errUnseen) && !again {
-			continue
+		switch {
+		case errors.Is(err, errFull):
+		case errors.Is(err, errUnseen) && unseen < mostUnseen:
+			if err := pause(r.Context(), time.Duration(unseen)*100*time.Millisecond); err != nil {
+				return nil, err
+			}
+			unseen++
+		default:
+			return answer, err
 		}
-		return answer, err
 	}
 }
 
-// conn returns a connection that takes another request.
-func (t *Transport) conn(ctx context.Context) (*conn, error) {
-	if c := t.free(); c != nil {
-		return c, nil
-	}
+// mostUnseen is how often a request is sent again.
+const mostUnseen = 4
+
+func pause(ctx context.Context, d time.Duration) error {
 	select {
-	case t.dialing <- struct{}{}:
+	case <-time.After(d):
+		return nil
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return ctx.Err()
 	}
-	defer func() { <-t.dialing }()
-	if c := t.free(); c != nil {
-		return c, nil // somebody else has dialled
-	}
-	if t.many() {
-		return nil, errCrowded
-	}
-	secured, err := t.cfg.Dial(ctx)
-	if err != nil {
-		return nil, err
-	}
-	c, err := begin(t, secured)
-	if err != nil {
-		return nil, err
-	}
-	t.mu.Lock()
-	t.conns = append(t.conns, c)
-	t.mu.Unlock()
-	go c.read()
-	return c, nil
-}
-
-// mostConns bounds the connections on which the server might take more.
-const mostConns = 8
-
-func (t *Transport) many() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	n := 0
-	for _, c := range t.conns {
-		if !c.isLeaving() {
-			n++ // the others only have what they had
-		}
-	}
-	return n >= mostConns
-}
-
-func (t *Transport) free() *conn {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, c := range t.conns {
-		if c.takes() {
-			return c
-		}
-	}
-	return nil
 }
 
 func (t *Transport) forget(c *conn) {

@@ -14,18 +14,25 @@ import (
 // read takes in frames until the connection ends. Between two of them it holds
 // nothing.
 func (c *conn) read() {
+	c.mu.Lock()
+	c.rest()
+	c.mu.Unlock()
 	for {
 		n, err := c.net.Read(c.first[:])
 		if n > 0 {
 			err = c.readFrame()
 		}
-		if errors.Is(err, io.EOF) {
-			err = io.ErrUnexpectedEOF // nothing has come to its end by that
+		switch {
+		case err == nil:
+			continue
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			err = io.ErrUnexpectedEOF // nothing has come to its end by that; others know it by this very value
+		default:
+			c.protest(err)
+			err = fmt.Errorf("http2: %w", err)
 		}
-		if err != nil {
-			c.end(fmt.Errorf("http2: %w", err))
-			return
-		}
+		c.end(err)
+		return
 	}
 }
 
@@ -52,8 +59,9 @@ func (c *conn) readFrame() error {
 
 // reset ends one stream that the server has made a mistake in.
 func (c *conn) reset(why http2.StreamError) {
+	c.of.broken.Store(true)
 	if s := c.stream(why.StreamID); s != nil {
-		s.abandon(why)
+		s.abandon(why, why.Code)
 	}
 }
 
@@ -67,8 +75,15 @@ func (c *conn) take(frame http2.Frame) error {
 	c.mu.Lock()
 	c.heard = time.Now()
 	s := c.streams[frame.Header().StreamID]
-	begun := frame.Header().StreamID < c.next
+	begun, settled := frame.Header().StreamID < c.next, c.settled
 	c.mu.Unlock()
+	if settings, ok := frame.(*http2.SettingsFrame); !settled && (!ok || settings.IsAck()) {
+		return http2.ConnectionError(http2.ErrCodeProtocol) // it does not speak HTTP/2
+	}
+	switch frame.(type) {
+	case *http2.UnknownFrame, *http2.PriorityFrame:
+		return nil // these may be about anything
+	}
 	if !begun {
 		return http2.ConnectionError(http2.ErrCodeProtocol)
 	}
@@ -90,7 +105,7 @@ func (c *conn) take(frame http2.Frame) error {
 			return c.write(func(w *http2.Framer) error { return w.WritePing(true, f.Data) })
 		}
 	case *http2.GoAwayFrame:
-		c.takeLeave(f.LastStreamID)
+		c.takeLeave(f)
 	case *http2.WindowUpdateFrame:
 		return c.takeWindow(s, f)
 	case *http2.PushPromiseFrame:
@@ -115,17 +130,20 @@ func (c *conn) takeSettings(f *http2.SettingsFrame) error {
 			c.most = s.Val
 		case http2.SettingInitialWindowSize:
 			for _, other := range c.streams {
-				other.sendWindow += int64(s.Val) - c.each
+				if other.sendWindow += int64(s.Val) - c.each; other.sendWindow > largestWindow {
+					return http2.ConnectionError(http2.ErrCodeFlowControl)
+				}
 			}
 			c.each = int64(s.Val)
-		case http2.SettingMaxFrameSize:
-			c.frame = int(min(s.Val, maxFrame))
 		case http2.SettingHeaderTableSize:
 			c.headers.SetMaxDynamicTableSize(s.Val)
 		}
 		return nil
 	})
-	c.settled = true
+	if !c.settled {
+		c.settled, c.used = true, time.Now()
+		c.rest()
+	}
 	c.mayGo.Broadcast()
 	c.mu.Unlock()
 	if err != nil {
@@ -136,12 +154,13 @@ func (c *conn) takeSettings(f *http2.SettingsFrame) error {
 
 // takeLeave takes in that the server will take no more requests, and has seen
 // none after the last.
-func (c *conn) takeLeave(last uint32) {
+func (c *conn) takeLeave(f *http2.GoAwayFrame) {
+	c.of.hear(f.ErrCode)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.leaving = true
 	for id, s := range c.streams {
-		if id > last {
+		if id > f.LastStreamID {
 			s.finish(errUnseen)
 		}
 	}
@@ -168,18 +187,19 @@ func (c *conn) takeWindow(s *stream, f *http2.WindowUpdateFrame) error {
 }
 
 func (c *conn) takeData(s *stream, f *http2.DataFrame) error {
-	if s != nil {
-		if err := s.takeData(f); err != nil {
+	if c.uncredited += int64(f.Length); c.uncredited >= connWindow/4 {
+		more := uint32(c.uncredited)
+		c.uncredited = 0
+		if err := c.write(func(w *http2.Framer) error { return w.WriteWindowUpdate(0, more) }); err != nil {
 			return err
 		}
 	}
-	c.uncredited += int64(f.Length)
-	if c.uncredited < connWindow/4 {
-		return nil
+	if s == nil {
+		return nil // we want no more of it
 	}
-	more := uint32(c.uncredited)
-	c.uncredited = 0
-	return c.write(func(w *http2.Framer) error { return w.WriteWindowUpdate(0, more) })
+	more, err := s.takeData(f)
+	s.allow(more)
+	return err
 }
 
 func (s *stream) takeHeaders(f *http2.MetaHeadersFrame) error {
@@ -194,7 +214,7 @@ func (s *stream) takeHeaders(f *http2.MetaHeadersFrame) error {
 		if !f.StreamEnded() {
 			return wrong
 		}
-		s.finish(io.EOF)
+		s.complete()
 		return nil
 	case f.Truncated || err != nil || status < 100 || status == http.StatusSwitchingProtocols:
 		return wrong
@@ -214,13 +234,18 @@ func (s *stream) takeHeaders(f *http2.MetaHeadersFrame) error {
 	if n, err := strconv.ParseInt(answer.Header.Get("Content-Length"), 10, 64); err == nil && n >= 0 {
 		answer.ContentLength = n
 	}
-	if f.StreamEnded() {
-		answer.Body, answer.ContentLength = http.NoBody, max(answer.ContentLength, 0)
+	if !s.bodiless && status != http.StatusNoContent && status != http.StatusNotModified {
+		s.left = answer.ContentLength
+	}
+	if f.StreamEnded() && s.left <= 0 {
+		if answer.Body = http.NoBody; !s.bodiless {
+			answer.ContentLength = max(answer.ContentLength, 0)
+		}
 	}
 	s.answer, s.headed = answer, true
 	close(s.begun)
 	if f.StreamEnded() {
-		s.finish(io.EOF)
+		s.complete()
 	}
 	return nil
 }

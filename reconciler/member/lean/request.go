@@ -1,6 +1,7 @@
 package lean
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,8 +14,9 @@ import (
 
 // A request is what is sent: it can be sent again.
 type request struct {
-	fields []hpack.HeaderField
-	body   []byte
+	fields   []hpack.HeaderField
+	body     []byte
+	bodiless bool // the answer has none
 }
 
 // hopByHop are headers that HTTP/2 has not.
@@ -22,12 +24,21 @@ var hopByHop = map[string]bool{
 	"connection": true, "host": true, "keep-alive": true, "proxy-connection": true, "transfer-encoding": true, "upgrade": true, "content-length": true,
 }
 
+// Takes reports whether the size of a request's body is known, and not too large.
+func Takes(r *http.Request) bool {
+	if r.Body == nil || r.Body == http.NoBody {
+		return true
+	}
+	return r.ContentLength > 0 && r.ContentLength <= MaxBody // zero is not known
+}
+
 // newRequest reads a request, and closes its body.
 func newRequest(r *http.Request) (request, error) {
-	q := request{}
+	method := cmp.Or(r.Method, http.MethodGet)
+	q := request{bodiless: method == http.MethodHead}
 	if r.Body != nil && r.Body != http.NoBody {
 		defer r.Body.Close()
-		if r.ContentLength < 0 || r.ContentLength > MaxBody {
+		if !Takes(r) {
 			return q, errBody
 		}
 		q.body = make([]byte, r.ContentLength)
@@ -44,7 +55,7 @@ func newRequest(r *http.Request) (request, error) {
 		return q, fmt.Errorf("http2: %q or %q cannot be asked for", authority, path)
 	}
 	q.fields = append(q.fields,
-		hpack.HeaderField{Name: ":authority", Value: authority}, hpack.HeaderField{Name: ":method", Value: r.Method},
+		hpack.HeaderField{Name: ":authority", Value: authority}, hpack.HeaderField{Name: ":method", Value: method},
 		hpack.HeaderField{Name: ":path", Value: path}, hpack.HeaderField{Name: ":scheme", Value: "https"})
 	for name, values := range r.Header {
 		name = strings.ToLower(name)
@@ -61,7 +72,7 @@ func newRequest(r *http.Request) (request, error) {
 			q.fields = append(q.fields, hpack.HeaderField{Name: name, Value: v, Sensitive: name == "authorization"})
 		}
 	}
-	if len(q.body) > 0 {
+	if len(q.body) > 0 || method == http.MethodPost || method == http.MethodPut || method == http.MethodPatch {
 		q.fields = append(q.fields, hpack.HeaderField{Name: "content-length", Value: strconv.Itoa(len(q.body))})
 	}
 	return q, nil

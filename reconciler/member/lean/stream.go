@@ -19,7 +19,10 @@ type stream struct {
 	id    uint32
 	begun chan struct{} // closed when the answer begins, or the stream ends before it does
 
+	bodiless bool // no body is asked for
+
 	headed bool           // the answer has begun
+	left   int64          // how much of it is to come; unknown if the server has not said
 	answer *http.Response // until somebody has it
 	data   *bytes.Buffer  // what nobody has read yet; nil if there is nothing
 	err    error          // why nothing more will come; nil while something may
@@ -57,26 +60,43 @@ func (s *stream) finish(err error) {
 	}
 }
 
+// unknown is how much is to come of an answer whose size was not told.
+const unknown = -1
+
+// complete ends a stream whose answer has come to its end. The connection is
+// locked.
+func (s *stream) complete() {
+	if s.left > 0 {
+		s.finish(io.ErrUnexpectedEOF)
+		return
+	}
+	s.finish(io.EOF)
+}
+
 // abandon ends a stream that we want no more of, unless it has ended, and tells
-// the server so.
-func (s *stream) abandon(err error) {
+// the server why.
+func (s *stream) abandon(err error, why http2.ErrCode) {
 	c := s.conn
 	c.mu.Lock()
 	over := s.err != nil
 	s.finish(err)
-	s.drop()
+	if s.data != nil { // it was not read to its end
+		s.err = err
+		s.drop()
+	}
 	c.mu.Unlock()
 	if !over {
-		s.sayReset()
+		s.sayReset(why)
 	}
 }
 
-func (s *stream) sayReset() {
-	s.conn.write(func(f *http2.Framer) error { return f.WriteRSTStream(s.id, http2.ErrCodeCancel) }) //nolint:errcheck // then the connection has ended
+func (s *stream) sayReset(why http2.ErrCode) {
+	s.conn.write(func(f *http2.Framer) error { return f.WriteRSTStream(s.id, why) }) //nolint:errcheck // then the connection has ended
 }
 
 // refused ends a stream that the server wants no more of.
 func (s *stream) refused(code http2.ErrCode) {
+	s.conn.of.hear(code)
 	s.conn.mu.Lock()
 	defer s.conn.mu.Unlock()
 	switch {
@@ -93,7 +113,7 @@ func (s *stream) sendBody(body []byte) {
 	c := s.conn
 	for len(body) > 0 {
 		c.mu.Lock()
-		for s.err == nil && (!c.settled || min(s.sendWindow, c.sendWindow) <= 0) {
+		for s.err == nil && min(s.sendWindow, c.sendWindow) <= 0 {
 			c.mayGo.Wait()
 		}
 		c.mu.Unlock()
@@ -113,14 +133,14 @@ func (s *stream) sendPart(body []byte) (int, bool) {
 	defer c.writing.Unlock()
 	c.mu.Lock()
 	err := s.err
-	n := max(0, min(int64(len(body)), int64(c.frame), s.sendWindow, c.sendWindow))
+	n := max(0, min(int64(len(body)), maxFrame, s.sendWindow, c.sendWindow))
 	if err == nil {
 		s.sendWindow -= n
 		c.sendWindow -= n
 	}
 	c.mu.Unlock()
 	switch {
-	case errors.Is(err, io.EOF): // it has answered without reading all
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF): // it has answered without reading all
 		c.writeLocked(func(f *http2.Framer) error { return f.WriteRSTStream(s.id, http2.ErrCodeNo) }) //nolint:errcheck // then the connection has ended
 		return 0, false
 	case err != nil:
@@ -131,21 +151,25 @@ func (s *stream) sendPart(body []byte) (int, bool) {
 	return int(n), c.writeLocked(func(f *http2.Framer) error { return f.WriteData(s.id, int(n) == len(body), body[:n]) }) == nil
 }
 
-// takeData takes in a part of the answer.
-func (s *stream) takeData(f *http2.DataFrame) error {
+// takeData takes in a part of the answer. It returns what the server may be told
+// that it can send again.
+func (s *stream) takeData(f *http2.DataFrame) (more uint32, err error) {
 	s.conn.mu.Lock()
 	defer s.conn.mu.Unlock()
 	if s.err != nil {
-		return nil
+		return 0, nil
 	}
 	data := f.Data()
 	if s.credit -= int64(f.Length); s.credit < 0 {
-		return http2.ConnectionError(http2.ErrCodeFlowControl)
+		return 0, http2.ConnectionError(http2.ErrCodeFlowControl)
 	}
-	if !s.headed {
-		return http2.StreamError{StreamID: s.id, Code: http2.ErrCodeProtocol}
+	known := s.left != unknown
+	if !s.headed || known && int64(len(data)) > s.left {
+		return 0, http2.StreamError{StreamID: s.id, Code: http2.ErrCodeProtocol}
 	}
-	s.eaten += int64(f.Length) - int64(len(data)) // padding
+	if known {
+		s.left -= int64(len(data))
+	}
 	if len(data) > 0 {
 		if s.data == nil {
 			s.data = buffers.Get().(*bytes.Buffer)
@@ -153,11 +177,13 @@ func (s *stream) takeData(f *http2.DataFrame) error {
 		s.data.Write(data)
 	}
 	if f.StreamEnded() {
-		s.finish(io.EOF)
-		return nil
+		s.complete()
+		return 0, nil
 	}
-	s.rouse()
-	return nil
+	if len(data) > 0 {
+		s.rouse()
+	}
+	return s.credited(int(f.Length) - len(data)), nil // padding is not read
 }
 
 // rouse has somebody look at what has come. The connection is locked.
@@ -221,7 +247,7 @@ func (b *Body) Read(p []byte) (int, error) {
 
 // Close ends the request. It may be called at any time.
 func (b *Body) Close() error {
-	b.abandon(errClosed)
+	b.abandon(errClosed, http2.ErrCodeCancel)
 	return nil
 }
 
