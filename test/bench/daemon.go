@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/test/checkout"
 	"github.com/gitfleet/gitfleet/test/githttp"
 	"github.com/gitfleet/gitfleet/test/process"
 )
@@ -31,14 +31,12 @@ type daemon struct {
 	running *process.Process
 }
 
-// newDaemon builds gitfleet and makes a repository of some files. Nothing runs
+// newDaemon builds gitfleet, as make build does, and makes a repository of some files. Nothing runs
 // before start.
 func (b *bed) newDaemon(ctx context.Context, dir, kubeconfigs, fleetName string, content map[string]string) (*daemon, error) {
 	binary := filepath.Join(b.root, "build", "gitfleet")
-	build := exec.CommandContext(ctx, "go", "build", "-o", binary, "./cmd/gitfleet")
-	build.Dir = b.root
-	if out, err := build.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("build gitfleet: %w\n%s", err, out)
+	if err := checkout.Build(ctx, b.root, []string{"CGO_ENABLED=0"}, binary, "-trimpath", "-ldflags=-s -w", "./cmd/gitfleet"); err != nil {
+		return nil, err
 	}
 	d := &daemon{dir: dir}
 	var err error
