@@ -60,8 +60,9 @@ func (r *Reconciler) Suspend(ctx context.Context, o Order) (said string, err err
 	return r.order(ctx, func(now time.Time) (string, func(), error) { return r.suspend(o, now) })
 }
 
-// Resume takes a suspension back, and lets a rollout go on that a failed update
-// has stopped.
+// Resume takes a suspension back, lets a rollout go on that a failed update has
+// stopped, and has a placement wait no longer for clusters that have not answered
+// since the ledger was lost.
 func (r *Reconciler) Resume(ctx context.Context, o Order) (said string, err error) {
 	return r.order(ctx, func(now time.Time) (string, func(), error) { return r.proceed(o, now) })
 }
@@ -179,8 +180,8 @@ func (o Order) until(now time.Time) (time.Time, error) {
 	return o.Until.UTC(), nil
 }
 
-// proceed takes back what is suspended, and lets the rollout of a placement go
-// on if it is stopped.
+// proceed takes back what is suspended, or lets a placement go on: its rollout if
+// it is stopped, otherwise the choice of its clusters.
 func (r *Reconciler) proceed(o Order, now time.Time) (string, func(), error) {
 	subject, found := r.suspended(o)
 	if found {
@@ -196,7 +197,12 @@ func (r *Reconciler) proceed(o Order, now time.Time) (string, func(), error) {
 	}
 	key := subject.Placement
 	stopped := r.stopped[key]
-	if key == (api.PlacementKey{}) || subject.Cluster != "" || stopped == "" {
+	switch {
+	case key == (api.PlacementKey{}) || subject.Cluster != "":
+		return "", nil, r.notSuspended(subject)
+	case stopped == "" && r.unseen[key] > 0:
+		return r.choose(key, o)
+	case stopped == "":
 		return "", nil, r.notSuspended(subject)
 	}
 	before := r.ledger.Placement(key).Resumed
@@ -205,6 +211,19 @@ func (r *Reconciler) proceed(o Order, now time.Time) (string, func(), error) {
 	r.cfg.Log.Info("a stopped rollout goes on", "placement", key.String(), "by", o.By, "cluster", stopped)
 	return fmt.Sprintf("the rollout of %s goes on within its budget, although cluster %s is not available", key, stopped),
 		func() { r.ledger.Proceed(key, before) }, nil
+}
+
+// choose has a placement leave no room any more for clusters that have not
+// answered since the ledger was lost.
+func (r *Reconciler) choose(key api.PlacementKey, o Order) (string, func(), error) {
+	before := *r.ledger.Placement(key)
+	next := before
+	next.Found = false
+	r.ledger.Note(key, next)
+	why := fmt.Sprintf("although clusters that may hold it have not answered (%d)", r.unseen[key])
+	r.acts = append(r.acts, act(history.Proceeded, ledger.Subject{Placement: key}, o.By, why))
+	r.cfg.Log.Info("clusters are chosen in place of those that have not answered", "placement", key.String(), "by", o.By)
+	return fmt.Sprintf("all clusters of %s are chosen, %s", key, why), func() { r.ledger.Note(key, before) }, nil
 }
 
 // notSuspended says that there is nothing to resume, and what there is.

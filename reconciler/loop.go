@@ -108,10 +108,11 @@ func (r *Reconciler) think(ctx context.Context, now time.Time) time.Duration {
 		r.decided = append(r.decided, act(history.Ended, s.Subject, s.By, "it was "+s.String()))
 		r.cfg.Log.Info("a suspension has come to its end", "subject", s.Subject.String(), "by", s.By, "reason", s.Reason)
 	}
-	p := plan.Resolve(plan.Input{Head: r.head, Past: r.past, Lost: r.lost, Ledger: r.ledger, Now: now, Memo: r.memo, Brief: true, MaxUnreachable: r.cfg.MaxUnreachable})
+	p := plan.Resolve(plan.Input{Head: r.head, Past: r.past, Lost: r.lost, Ledger: r.ledger, Now: now, Memo: r.memo, Brief: true, MaxUnreachable: r.cfg.MaxUnreachable, Rebuilt: r.rebuilt})
 	r.complain(p)
 	r.decided = append(r.decided, decided(p, r.ledger, r.head.Commit)...)
 	p.WriteDown(r.ledger)
+	r.rebuilt = false
 	if (r.ledger.Pressing() || r.tells(p)) && !r.save() {
 		// Nobody is told what would be forgotten in a crash.
 		r.cfg.Publish(r.report(p, now))
@@ -131,8 +132,11 @@ func (r *Reconciler) think(ctx context.Context, now time.Time) time.Duration {
 
 // note keeps of a plan what a person may ask about.
 func (r *Reconciler) note(p *plan.Plan) {
-	r.works, r.stopped = p.Works, map[api.PlacementKey]string{}
+	r.works, r.stopped, r.unseen = p.Works, map[api.PlacementKey]string{}, map[api.PlacementKey]int{}
 	for _, pl := range p.Placements {
+		if pl.Unseen > 0 {
+			r.unseen[pl.Key] = pl.Unseen
+		}
 		if pl.Rollout.Stopped != "" {
 			r.stopped[pl.Key] = pl.Rollout.Stopped
 		}
@@ -198,7 +202,8 @@ func (r *Reconciler) listening(now time.Time) bool {
 			return true
 		}
 	}
-	r.fresh = false
+	// If members hold nothing, this is more likely the first start of all.
+	r.fresh, r.rebuilt = false, len(r.ledger.Placements()) > 0
 	return false
 }
 

@@ -107,14 +107,18 @@ type Reconciler struct {
 	last, due, saveBy time.Time
 
 	// works are what clusters were last told, stopped the clusters whose failed
-	// update stops a rollout.
+	// update stops a rollout, unseen how many clusters a placement leaves room
+	// for, because they have not answered since the ledger was lost.
 	works   map[string][]work.Work
 	stopped map[api.PlacementKey]string
+	unseen  map[api.PlacementKey]int
 	// obeyed are commands whose answers are due.
 	obeyed []obeyed
 
-	// fresh says that the ledger knew nothing at the start.
+	// fresh says that the ledger knew nothing at the start, rebuilt that members
+	// have been found to hold something since, and nothing was decided yet.
 	fresh   bool
+	rebuilt bool
 	started time.Time
 
 	members map[string]*running

@@ -60,7 +60,8 @@ func newResume() *cobra.Command {
 		Short: "Take a suspension back, or let a stopped rollout go on",
 		Long: `Resume ends what suspend began, named in the same way. Of a placement that is
 not suspended, but whose rollout was stopped because an update made a cluster
-unavailable, the rollout goes on all the same.
+unavailable, the rollout goes on all the same. One that waits for clusters that
+have not answered since the state directory was lost waits for them no longer.
 
 ` + subjects,
 		Example: `  gitfleet resume deployment/web -n shop --cluster east

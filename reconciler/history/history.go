@@ -95,7 +95,8 @@ const (
 	Left        Event = "left"
 
 	// Suspended, Resumed: something is left as it is, or no longer. Ended: that
-	// came to its time. Proceeded: a stopped rollout goes on.
+	// came to its time. Proceeded: a stopped rollout, or choice of clusters, goes
+	// on.
 	Suspended Event = "suspended"
 	Resumed   Event = "resumed"
 	Ended     Event = "ended"

@@ -177,14 +177,28 @@ func TestRebuiltFromWhatClustersHold(t *testing.T) {
 	if b.Assigned != v(1) || b.AssignedAt != at(1) || b.Policy != "" {
 		t.Errorf("rebuilt: %+v", b)
 	}
-	if p := l.Placement(old); !p.Abandon || p.Index != -1 || p.Generation != 0 {
+	if p := l.Placement(old); !p.Abandon || !p.Found || p.Index != -1 || p.Generation != 0 {
 		t.Errorf("rebuilt: %+v", p)
+	}
+
+	store := Memory()
+	if err := store.Save(l); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := store.Load(); err != nil || !again.Placement(web).Found {
+		t.Errorf("that it was found is forgotten: %v", err)
 	}
 
 	b.Assigned, b.Policy = v(2), "policy"
 	l.Bind(web, b)
+	l.Note(web, Placement{Generation: 1})
 	before := dump(t, l)
 	if l.Fold(holds(1)) || dump(t, l) != before {
 		t.Error("a ledger that knows was rebuilt")
+	}
+	east := holds(2)
+	east.Cluster = "west"
+	if l.Fold(east); l.Placement(web).Entry("west") == nil || l.Placement(web).Found {
+		t.Errorf("of what was decided one more cluster is found: %+v", l.Placement(web))
 	}
 }

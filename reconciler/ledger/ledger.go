@@ -80,6 +80,9 @@ type Placement struct {
 	Transitions map[string]Transition `json:",omitempty"`
 	// Resumed is when somebody last said that a stopped rollout is to go on.
 	Resumed time.Time `json:",omitzero"`
+	// Found says that who was chosen was forgotten and found again on clusters,
+	// and that others have not answered since, which may hold the placement too.
+	Found bool `json:",omitempty"`
 	// Deleted says that the placement is gone from Git and is being removed.
 	Deleted bool
 	// Abandon says that what it placed stays where it is once it is gone.

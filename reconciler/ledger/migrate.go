@@ -19,7 +19,7 @@ const schema = 4
 var migrations = []func(key string, raw []byte) ([]byte, error){
 	asItIs, // the second brought suspensions, of which the first knew none
 	dropForgotten,
-	asItIs, // the fourth brought the labels a content was made with, what was declared, and events; those of before begin anew
+	asItIs, // the fourth brought the labels a content was made with, what was declared, events, and what was found again; those of before begin anew
 }
 
 func asItIs(_ string, raw []byte) ([]byte, error) { return raw, nil }

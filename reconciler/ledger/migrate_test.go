@@ -37,7 +37,7 @@ func TestOlderSchemaIsBroughtUpToDate(t *testing.T) {
 	}
 	e := l.Placement(web).Entry("east")
 	switch {
-	case l.Head() != "v2", len(l.Placements()) != 2, !l.Placement(quay).Abandon, l.Placement(web).Generation != 3, l.Placement(web).Proven.Commit != "",
+	case l.Head() != "v2", len(l.Placements()) != 2, !l.Placement(quay).Abandon, l.Placement(web).Generation != 3, l.Placement(web).Proven.Commit != "", l.Placement(web).Found,
 		l.Cluster("east") == nil || l.Cluster("east").UID != "uid-of-east":
 		t.Errorf("placements or clusters are not what was written:\n%s", dump(t, l))
 	case e == nil || e.Binding.Assigned != v(2) || !e.Binding.Risked || e.Binding.Score.Affinity != 7 || !e.Binding.AssignedAt.Equal(at(3)),

@@ -220,7 +220,7 @@ func (l *Ledger) rebuild(o ClusterSeen) bool {
 	changed := false
 	for _, h := range o.Holds {
 		if l.placements[h.Placement] == nil {
-			l.Note(h.Placement, Placement{Index: -1, Abandon: h.Abandon})
+			l.Note(h.Placement, Placement{Index: -1, Abandon: h.Abandon, Found: true})
 		}
 		if l.placements[h.Placement].entries[o.Cluster] == nil {
 			l.Bind(h.Placement, placement.Binding{Cluster: o.Cluster, Assigned: h.Revision, AssignedAt: o.At})

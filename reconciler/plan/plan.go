@@ -42,6 +42,9 @@ type Input struct {
 	// clusters that are not selected, but for as many as are missing. Of a large
 	// fleet they are the most.
 	Brief bool
+	// Rebuilt says that nothing was decided since the ledger was lost: what it
+	// knows are what members were found to hold.
+	Rebuilt bool
 	// Memo keeps from one turn to the next what need not be thought again.
 	Memo *Memo
 }
@@ -78,6 +81,9 @@ type Placement struct {
 	Request  *placement.Request
 	Schedule placement.Outcome
 	Rollout  rollout.Plan
+	// Unseen is how many clusters have not answered since the ledger was lost, if
+	// room is left because they may hold the placement.
+	Unseen int
 	// Clusters are what it means for each cluster it holds, by name.
 	Clusters []*OnCluster
 	// Warnings are what a person should look at.

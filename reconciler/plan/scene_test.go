@@ -36,7 +36,8 @@ var update = flag.Bool("update", false, "rewrite what the scenes expect")
 //	load v1                a commit that clusters wait at has been read
 //	lose v1                it cannot be read
 //	restart                nothing is remembered but the ledger
-//	forget                 the ledger is lost; members say what they hold
+//	forget                 the ledger is lost; members that answer say what they
+//	                       hold, the others when they are seen
 //	panic web              thinking about a placement fails, until mend
 //	wait 30s
 //	plan                   prints what each cluster shall hold, who waits, and
@@ -121,7 +122,7 @@ func (s *scene) do(words []string) string {
 	switch words[0] {
 	case "seen":
 		for _, c := range args {
-			s.in.Ledger.Fold(ledger.ClusterSeen{Cluster: c, At: s.in.Now, Healthy: true, Properties: map[string]string{}})
+			s.in.Ledger.Fold(s.answer(c))
 		}
 	case "down":
 		for _, c := range args {
@@ -183,6 +184,7 @@ func (s *scene) resolve() *Plan {
 	s.check(p)
 	s.last = p
 	p.WriteDown(s.in.Ledger)
+	s.in.Rebuilt = false
 	for hash := range s.in.Past {
 		if !p.Commits[hash] {
 			delete(s.in.Past, hash)
@@ -292,12 +294,22 @@ func (s *scene) forget() {
 	old := s.in.Ledger
 	s.in.Ledger, s.in.Memo, s.in.Past, s.store = ledger.New(), NewMemo(), map[string]*hub.Snapshot{}, ledger.Memory()
 	for _, name := range old.Clusters() {
-		o := ledger.ClusterSeen{Cluster: name, At: s.in.Now, Healthy: old.Cluster(name).Healthy, Properties: map[string]string{}}
-		for _, key := range slices.SortedFunc(maps.Keys(s.holds[name]), compareKeys) {
-			o.Holds = append(o.Holds, ledger.Held{Placement: key, Revision: s.holds[name][key]})
+		if old.Cluster(name).Healthy {
+			s.in.Ledger.Fold(s.answer(name))
 		}
-		s.in.Ledger.Fold(o)
 	}
+	s.in.Rebuilt = len(s.in.Ledger.Placements()) > 0
+}
+
+// answer is what a cluster says that is ready; the first time also what it holds.
+func (s *scene) answer(cluster string) ledger.ClusterSeen {
+	o := ledger.ClusterSeen{Cluster: cluster, At: s.in.Now, Healthy: true, Properties: map[string]string{}}
+	if known := s.in.Ledger.Cluster(cluster); known == nil || known.Joined.IsZero() {
+		for _, key := range slices.SortedFunc(maps.Keys(s.holds[cluster]), compareKeys) {
+			o.Holds = append(o.Holds, ledger.Held{Placement: key, Revision: s.holds[cluster][key]})
+		}
+	}
+	return o
 }
 
 // describe writes a plan down for a person.

@@ -24,7 +24,7 @@ func (t *thinker) think(p *Placement, record *ledger.Placement) {
 // note brings the record of a placement up to date.
 func (t *thinker) note(p *Placement, record *ledger.Placement) {
 	if record == nil || record.Deleted || record.Created.IsZero() {
-		p.Record = ledger.Placement{Index: -1, Created: t.Head.Commit.Time}
+		p.Record = ledger.Placement{Index: -1, Created: t.Head.Commit.Time, Found: t.Rebuilt || record != nil && !record.Deleted && record.Found}
 		p.Noted = true
 	} else {
 		p.Record = *record
@@ -68,13 +68,14 @@ func (t *thinker) decide(p *Placement, record *ledger.Placement) {
 		p.Record.Content = hash
 		p.Noted = true
 	}
+	bound := adopted(p.Spec.Spec.Policy, staying(before))
 	p.Request = &placement.Request{
-		Key: p.Key, Policy: p.Spec.Spec.Policy, Clusters: t.memo.fleet.list, Bindings: adopted(p.Spec.Spec.Policy, staying(before)), Others: t.now.others,
+		Key: p.Key, Policy: t.wary(p, bound), Clusters: t.memo.fleet.list, Bindings: bound, Others: t.now.others,
 	}
 	if outcome, known := t.scheduled(p); known {
 		p.Schedule = outcome
-	} else if p.Schedule = placement.Schedule(*p.Request); t.Brief {
-		p.Schedule.Decisions = brief(p.Schedule)
+	} else {
+		p.Schedule = t.schedule(p)
 	}
 	p.warn("spec.policy", p.Schedule.Notes...)
 	t.inVain(p)
@@ -93,7 +94,7 @@ func (t *thinker) scheduled(p *Placement) (placement.Outcome, bool) {
 		return placement.Outcome{}, false
 	}
 	was := old.p.Request
-	if !slices.EqualFunc(was.Bindings, p.Request.Bindings, same) || !maps.EqualFunc(was.Others, p.Request.Others, slices.Equal) {
+	if was.Policy != p.Request.Policy || !slices.EqualFunc(was.Bindings, p.Request.Bindings, same) || !maps.EqualFunc(was.Others, p.Request.Others, slices.Equal) {
 		return placement.Outcome{}, false
 	}
 	return old.p.Schedule, true

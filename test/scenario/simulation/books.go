@@ -31,6 +31,10 @@ type memory struct {
 	words          map[spot]word
 	// blamed are the clusters that were available until their update.
 	blamed map[spot]bool
+	// joined are the clusters that answered since the ledger began, found the
+	// placements that it did not know of and that a cluster holds.
+	joined map[string]bool
+	found  map[api.PlacementKey]bool
 	// wishes are what persons want left alone; unsure says that it is not known
 	// what became of the last of them.
 	wishes map[ledger.Subject]wish
@@ -58,7 +62,7 @@ type word struct {
 func newBooks() *books {
 	return &books{pages: map[api.PlacementKey]map[string]*ledger.Entry{}, memory: &memory{
 		heard: map[string]bool{}, answers: map[string]bool{}, words: map[spot]word{}, blamed: map[spot]bool{},
-		wishes: map[ledger.Subject]wish{}, excused: map[spot]string{},
+		joined: map[string]bool{}, found: map[api.PlacementKey]bool{}, wishes: map[ledger.Subject]wish{}, excused: map[spot]string{},
 	}}
 }
 
@@ -78,7 +82,7 @@ func (w *world) begin(d *daemon) {
 func (m *memory) clone() *memory {
 	return &memory{
 		maps.Clone(m.heard), maps.Clone(m.answers), maps.Clone(m.words), maps.Clone(m.blamed),
-		maps.Clone(m.wishes), m.unsure, maps.Clone(m.excused),
+		maps.Clone(m.joined), maps.Clone(m.found), maps.Clone(m.wishes), m.unsure, maps.Clone(m.excused),
 	}
 }
 
@@ -90,7 +94,9 @@ func (w *world) hear(o ledger.Observation) {
 		if w.decided == w.books && len(o.Holds) > 0 {
 			w.decided = w.books.copy() // what is found again is not saved yet
 		}
+		w.books.joined[o.Cluster] = w.books.joined[o.Cluster] || o.Healthy
 		for _, h := range o.Holds {
+			w.books.found[h.Placement] = w.books.found[h.Placement] || w.decided.pages[h.Placement] == nil
 			w.decided.rebuild(o, h)
 		}
 	case ledger.WorkSeen:
@@ -147,6 +153,12 @@ func (b *books) next(l *ledger.Ledger) *books {
 	for name := range b.answers {
 		if l.Cluster(name) == nil {
 			delete(b.answers, name) // it has left
+			delete(b.joined, name)
+		}
+	}
+	for key := range b.found {
+		if p := l.Placement(key); p == nil || p.Deleted {
+			delete(b.found, key) // one that comes after it is new
 		}
 	}
 	return n

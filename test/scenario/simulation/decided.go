@@ -74,6 +74,7 @@ func (t *turn) check() {
 	}
 	t.checkStays(names)
 	t.checkFound(names)
+	t.checkUnseen(names)
 	if t.place.invalid {
 		if len(t.added)+len(t.updated)+len(t.taken) > 0 {
 			t.w.breaks(lawInvalid, "%s adds %v, updates %v, takes %v", t.key, t.added, t.updated, t.taken)

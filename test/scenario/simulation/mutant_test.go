@@ -65,6 +65,14 @@ var mutants = map[string]Mutant{
 			}
 		}
 	}},
+	lawUnseen: {Saves: func(_ *desired, l *ledger.Ledger) {
+		for _, key := range l.Placements() {
+			if p := *l.Placement(key); p.Found {
+				p.Found = false
+				l.Note(key, p)
+			}
+		}
+	}},
 	lawListens: {Loads: func(l *ledger.Ledger) {
 		if l.Empty() {
 			l.Note(api.PlacementKey{Name: "ghost"}, ledger.Placement{Created: time.Now()})
