@@ -20,6 +20,9 @@ func (s *session) content(ctx context.Context, res resource, it *item) string {
 	var err error
 	switch it.id().GroupKind() {
 	case schema.GroupKind{Kind: "Namespace"}:
+		if stays := s.staysIn(ctx, it.Name); stays != "" {
+			return "the Namespace holds what stays: " + stays
+		}
 		what, err = s.inNamespace(ctx, it.Name)
 	case schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:
 		what, err = s.ofDefinition(ctx, res, it.id())
@@ -33,6 +36,22 @@ func (s *session) content(ctx context.Context, res resource, it *item) string {
 		return fmt.Sprintf("the %s has content that is not gitfleet's: %s", it.Kind, what)
 	}
 	return ""
+}
+
+// staysIn names an object of ours in a namespace: what was to go with it has
+// gone before, and what is left is held, wanted, or could not be removed.
+func (s *session) staysIn(ctx context.Context, namespace string) string {
+	var stays string
+	for _, inv := range s.inv {
+		for it := range inv.items.all() {
+			if name := it.Kind + " " + it.Name; it.Namespace == namespace && (stays == "" || name < stays) {
+				if l, err := s.present(ctx, &it); err != nil || l != nil && !l.terminating {
+					stays = name
+				}
+			}
+		}
+	}
+	return stays
 }
 
 // ofDefinition names an object of the kind that a definition defines.

@@ -83,6 +83,23 @@ func TestAnHeirIsWrittenDownFirst(t *testing.T) {
 }
 
 // holding has inventories list an object.
+// A cluster that leaves gives up all: what a placement was to have in the end
+// counts no more.
+func TestWhoLeavesHasNoHeirs(t *testing.T) {
+	from := api.PlacementKey{Name: "from"}
+	m := oneManifest()
+	s := sessionAt(t, newShelf())
+	s.holding(m, from)
+	s.want([]work.Work{{Placement: from, Revision: placement.Revision{Commit: "v1", Hash: "1"}, Awaited: []*work.Manifest{m}}})
+	if len(s.stales(m.ID)) != 0 {
+		t.Fatal("what is awaited is given up")
+	}
+	s.giveUp()
+	if got := s.stales(m.ID); len(got) != 1 || got[0].heir != (api.PlacementKey{}) {
+		t.Errorf("it is not given up: %+v", got)
+	}
+}
+
 func (s *session) holding(m *work.Manifest, placements ...api.PlacementKey) {
 	s.works, s.trouble, s.braked = map[api.PlacementKey]work.Work{}, map[api.ID]*trouble{}, map[api.ID]string{}
 	for _, p := range placements {

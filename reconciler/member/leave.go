@@ -10,12 +10,17 @@ import (
 // depart gives up everything we have on the cluster. It reports whether nothing
 // is left to do; what failed is tried again later.
 func (s *session) depart(ctx context.Context) bool {
-	s.wanted = nil
+	s.giveUp()
+	s.sync(ctx)
+	return len(s.inv) == 0
+}
+
+// giveUp has nothing wanted any more, and all stay that is there.
+func (s *session) giveUp() {
+	s.wanted, s.heirs = nil, nil
 	s.works = map[api.PlacementKey]work.Work{}
 	for p, inv := range s.inv {
 		inv.Abandon = true
 		s.works[p] = work.Work{Placement: p, Remove: true, Abandon: true}
 	}
-	s.sync(ctx)
-	return len(s.inv) == 0
 }

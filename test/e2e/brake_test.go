@@ -90,6 +90,37 @@ func TestBrakeHoldsNamespaceWithContent(t *testing.T) {
 	})
 }
 
+// A namespace of ours goes with all that is in it, so it does not go before what
+// is held there.
+func TestBrakeHoldsNamespaceOfWhatIsHeld(t *testing.T) {
+	d := newDaemon(t)
+	claim := "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, namespace: " + d.name + "}\n" +
+		"spec: {accessModes: [ReadWriteOnce], volumeName: " + d.name + ", storageClassName: '', resources: {requests: {storage: 1Gi}}}\n"
+	commit := d.repo.Commit(t, "main", map[string]string{
+		"app.yaml":       yamlNamespace(d.name) + "---\n" + claim,
+		"placement.yaml": yamlPlacement("all", d.name, pickAll),
+		"rest.yaml":      yamlNamespace(d.name+"-rest") + "---\n" + yamlPlacement("rest", d.name+"-rest", pickAll),
+	})
+	d.start()
+	d.applied(commit)
+	d.repo.Remove(t, "main", "app.yaml", "placement.yaml")
+	r := d.until("held", func(r *status.Report) bool { return len(braked(r, "member-2")) == 2 })
+	why := strings.Join(braked(r, "member-2"), "; ")
+	if !strings.Contains(why, "holds what stays: PersistentVolumeClaim data") || !strings.Contains(why, "the volume "+d.name) {
+		t.Errorf("it says: %s", why)
+	}
+	ctx := context.Background()
+	ns, err := d.clients["member-2"].CoreV1().Namespaces().Get(ctx, d.name, metav1.GetOptions{})
+	if err != nil || ns.DeletionTimestamp != nil {
+		t.Errorf("the namespace is going, and the claim with it: %v", err)
+	}
+	d.commitAllowing("*", githttp.Change{Files: map[string]string{"README.md": "hello"}})
+	d.eventually("going", func() bool {
+		ns, err := d.clients["member-2"].CoreV1().Namespaces().Get(ctx, d.name, metav1.GetOptions{})
+		return err != nil || ns.DeletionTimestamp != nil
+	})
+}
+
 // A commit that has nothing left is refused; a restart does not change that.
 func TestEmptiedRepositoryIsRefused(t *testing.T) {
 	d := newDaemon(t)
