@@ -41,6 +41,9 @@ func refuse(format string, args ...any) error { return &OrderError{fmt.Sprintf(f
 // errUnsaved is the answer when nothing may be promised.
 var errUnsaved = errors.New("the ledger could not be saved, so nothing was done; the log of the daemon says why")
 
+// errFresh is the answer before anything is decided.
+var errFresh = errors.New("gitfleet knows nothing yet of what was decided before, and waits, for half a minute at most, for the clusters to say what they hold; ask again then")
+
 // A command is an order on its way to the loop.
 type command struct {
 	// do carries it out in the ledger, and says what was done and how to undo it.
@@ -98,6 +101,10 @@ type obeyed struct {
 func (r *Reconciler) obey(commands []command, now time.Time) {
 	var undos []func()
 	for _, c := range commands {
+		if r.fresh && r.head != nil {
+			r.obeyed = append(r.obeyed, obeyed{c, answer{err: errFresh}})
+			continue
+		}
 		said, undo, err := c.do(now)
 		if err == nil {
 			undos = append(undos, undo)

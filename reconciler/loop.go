@@ -29,7 +29,9 @@ func (r *Reconciler) loop(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
-			r.save()
+			if !r.fresh {
+				r.save()
+			}
 			return
 		case <-r.events.wake:
 		case <-timer.C:
@@ -45,7 +47,7 @@ func (r *Reconciler) turn(ctx context.Context) time.Duration {
 	if r.take(now) || !now.Before(r.due) {
 		r.due = now.Add(r.think(ctx, now))
 		r.answer()
-		if r.ledger.Unsaved() && r.saveBy.IsZero() {
+		if r.ledger.Unsaved() && !r.fresh && r.saveBy.IsZero() {
 			r.saveBy = now.Add(lull)
 		}
 	}

@@ -115,8 +115,10 @@ type Reconciler struct {
 	// obeyed are commands whose answers are due.
 	obeyed []obeyed
 
-	// fresh says that the ledger knew nothing at the start, rebuilt that members
-	// have been found to hold something since, and nothing was decided yet.
+	// fresh says that the ledger knew nothing at the start, and members may still
+	// say what they hold: nothing is saved meanwhile, or who starts after a crash
+	// would not know that it was lost. rebuilt says that they were found to hold
+	// something, and nothing was decided yet.
 	fresh   bool
 	rebuilt bool
 	started time.Time

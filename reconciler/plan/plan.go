@@ -207,7 +207,7 @@ func Resolve(in Input) *Plan {
 func Pending(head *hub.Snapshot) *Plan {
 	p := &Plan{Members: head.Clusters}
 	for _, spec := range head.Placements {
-		p.Placements = append(p.Placements, &Placement{Key: spec.Key, Spec: spec, Pending: true, Record: ledger.Placement{Index: -1}})
+		p.Placements = append(p.Placements, &Placement{Key: spec.Key, Spec: spec, Pending: true, Record: ledger.Placement{Index: -1, Created: head.Commit.Time}})
 	}
 	return p
 }
