@@ -213,6 +213,15 @@ func TestWaitUntilItIsTrue(t *testing.T) {
 	}
 }
 
+// A daemon that has just started again has no commit in force yet: that is no
+// answer to whoever waits for one that was.
+func TestWaitOverARestart(t *testing.T) {
+	w := &wish{commit: firstCommit, inForce: true}
+	if judged, why := w.judgeCommit(&standing{Report: &status.Report{}}); judged != notYet {
+		t.Errorf("it ends the waiting: %s", why)
+	}
+}
+
 // A commit counts as long as what is in force descends from it: somebody else's on
 // top changes nothing, but what took it out of the history ends the waiting.
 func TestWaitForACommitWithOthersOnTop(t *testing.T) {

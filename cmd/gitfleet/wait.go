@@ -196,7 +196,7 @@ func (w *wish) judgeCommit(now *standing) (judgement, string) {
 		problem = refused[0]
 	}
 	switch {
-	case s.InForce.Hash == "" && w.commit == "":
+	case s.InForce.Hash == "" && (w.commit == "" || w.inForce): // gitfleet has just started again
 		return notYet, "no commit is in force yet"
 	case now.inForce:
 		w.inForce = true

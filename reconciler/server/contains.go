@@ -23,6 +23,10 @@ func (s *Server) Contains(contains func(ctx context.Context, head, commit string
 				return
 			}
 		}
+		if len(q.Get("commit")) < 7 {
+			http.Error(w, "commit: 7 digits are needed at least", http.StatusBadRequest)
+			return
+		}
 		yes, err := contains(req.Context(), q.Get("head"), q.Get("commit"))
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)

@@ -21,11 +21,12 @@ func TestContains(t *testing.T) {
 		code int
 		text string
 	}{
-		"/contains?head=abc&commit=ab":  {http.StatusOK, `{"contains":true}`},
-		"/contains?head=abc&commit=b":   {http.StatusOK, `{"contains":false}`},
-		"/contains?head=lost&commit=ab": {http.StatusInternalServerError, "commit lost is unknown"},
-		"/contains?commit=ab":           {http.StatusBadRequest, "head: missing"},
-		"/contains?head=abc":            {http.StatusBadRequest, "commit: missing"},
+		"/contains?head=abcdef0123&commit=abcdef0": {http.StatusOK, `{"contains":true}`},
+		"/contains?head=abcdef0123&commit=bcdef01": {http.StatusOK, `{"contains":false}`},
+		"/contains?head=lost&commit=abcdef0":       {http.StatusInternalServerError, "commit lost is unknown"},
+		"/contains?head=abc&commit=abcdef":         {http.StatusBadRequest, "commit: 7 digits are needed at least"},
+		"/contains?commit=ab":                      {http.StatusBadRequest, "head: missing"},
+		"/contains?head=abc":                       {http.StatusBadRequest, "commit: missing"},
 	} {
 		w := ask(s, path)
 		if w.Code != want.code || strings.TrimSpace(w.Body.String()) != want.text {

@@ -1,6 +1,7 @@
 // Package server answers: what is the state of everything, is the daemon
-// alive, what does it measure. It never asks anybody; it holds the newest
-// report and tells it.
+// alive, what does it measure. It holds the newest report and tells it; what
+// that does not say, such as what a history has, others find out for it. It asks
+// no member.
 package server
 
 import (

@@ -19,6 +19,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/server/access"
 	"github.com/gitfleet/gitfleet/reconciler/server/kubeapi"
 	"github.com/gitfleet/gitfleet/reconciler/server/store"
@@ -130,7 +131,7 @@ func condition(typ string, state metav1.ConditionStatus, reason, message string)
 
 func member(name string) *api.MemberCluster {
 	c := &api.MemberCluster{TypeMeta: metav1.TypeMeta{APIVersion: api.ClusterGroup + "/v1beta1", Kind: "MemberCluster"}}
-	c.Name = name
+	c.Name, c.CreationTimestamp = name, began()
 	c.Status.Conditions = []metav1.Condition{condition("Joined", metav1.ConditionTrue, "MemberClusterJoined", "the cluster has answered")}
 	c.Status.AgentStatus = []api.AgentStatus{{Type: api.MemberAgent, LastReceivedHeartbeat: began()}}
 	c.Status.Properties = map[string]api.PropertyValue{"kubernetes-fleet.io/node-count": {Value: "3"}}
@@ -154,15 +155,21 @@ func (d *daemon) fill() {
 	if err != nil {
 		d.t.Fatal(err)
 	}
+	remembered := ledger.New()
+	remembered.Declare(head.Commit.Hash, head.Commit.Time, func(yield func(api.ID, ledger.Content) bool) {
+		for _, o := range head.Objects {
+			yield(o.ID, ledger.Content{Hash: o.Hash})
+		}
+	})
 	d.publish(func(r *status.Report) {
-		r.Head, r.Source.InForce = head, head.Commit
+		r.Head, r.Source.InForce, r.Declared = head, head.Commit, remembered.Declared()
 		r.Source.Git.URL, r.Source.Git.Ref = "https://git.example.com/fleet.git", "main"
 		r.Placements = []*api.ClusterResourcePlacement{
 			placed("crp-1", "", "aks-member-1", "aks-member-2"), placed("web", "", "aks-member-1"), placed("web-2-crp", "aks-member-2", "aks-member-1", "aks-member-2"),
 		}
 		r.Clusters = []*api.MemberCluster{member("aks-member-1"), member("aks-member-2")}
 		r.Events = []status.Event{{
-			APIVersion: api.PlacementGroup + "/v1beta1", Kind: "ClusterResourcePlacement", Name: "crp-1", Type: "Normal",
+			APIVersion: api.PlacementGroup + "/v1beta1", Kind: "ClusterResourcePlacement", Name: "crp-1", UID: string(r.Placements[0].UID), Type: "Normal",
 			Reason: "PlacementApplied", Message: "Resources have been applied to the selected cluster(s)", First: began().Time, Last: began().Time, Count: 1,
 		}}
 	})

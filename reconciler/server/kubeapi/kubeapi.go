@@ -47,6 +47,9 @@ type API struct {
 	codecs  codecs
 	may     authorizer.Authorizer // nil: everybody may everything
 	catalog atomic.Pointer[catalog]
+	// ready says that there was a report with a commit in force: before that, that
+	// there is nothing would be a lie.
+	ready atomic.Bool
 	// described is the OpenAPI of the catalog.
 	described atomic.Pointer[description]
 
@@ -146,6 +149,9 @@ func (a *API) Publish(r *status.Report) {
 		a.store.Replace(c.stored(coreEvents), core)
 		a.store.Replace(c.stored(otherEvents), other)
 		a.events = r.Events
+	}
+	if r.Head != nil {
+		a.ready.Store(true)
 	}
 }
 

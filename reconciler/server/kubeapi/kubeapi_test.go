@@ -115,6 +115,7 @@ func serve(t testing.TB, r *status.Report) *served {
 	}
 	if r != nil {
 		a.Publish(r)
+		a.ready.Store(true) // whether it has a commit or not
 	}
 	srv := httptest.NewServer(a)
 	t.Cleanup(srv.Close)
@@ -309,6 +310,26 @@ func TestEventsNameTheirCluster(t *testing.T) {
 	} {
 		if got := worded(&e); got != want {
 			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// Before there is a commit nobody is told that there is nothing: a client would
+// take all it knew of for deleted.
+func TestNothingIsToldBeforeACommit(t *testing.T) {
+	s := serve(t, nil)
+	for _, r := range []*status.Report{reportOf(nil), reportOf(load(t, "c1", files), crpOf("web", 1))} {
+		s.api.Publish(r)
+		for path, waits := range map[string]bool{
+			placementPath + "/clusterresourceplacements": true, placementPath + "/clusterresourceplacements/web": true, "/api/v1/events": false, "/apis": false,
+		} {
+			want := http.StatusOK
+			if waits && r.Head == nil {
+				want = http.StatusServiceUnavailable
+			}
+			if code, text := s.ask("GET", path, "application/json", ""); code != want {
+				t.Errorf("%s: %d, want %d: %s", path, code, want, text)
+			}
 		}
 	}
 }

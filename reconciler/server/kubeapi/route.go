@@ -62,6 +62,8 @@ func (a *API) serveResource(w http.ResponseWriter, req *http.Request) {
 		a.refuse(s, info, w, req)
 	case info.Subresource != "" && info.Subresource != "status":
 		a.fail(w, req, apierrors.NewNotFound(gvr.GroupResource(), info.Name+"/"+info.Subresource))
+	case !a.ready.Load() && k.name != "Event":
+		a.fail(w, req, apierrors.NewGenericServerResponse(http.StatusServiceUnavailable, info.Verb, gvr.GroupResource(), info.Name, "no commit is in force yet", 1, true))
 	case info.Verb == "get":
 		handlers.GetResource(s, a.scope(s))(w, req)
 	default:

@@ -53,7 +53,7 @@ func TestStatusesAreWrittenAsEncodingJSONDoes(t *testing.T) {
 
 // A placement says the same as encoding/json has it, with a status and without.
 func TestPlacementsSayTheSame(t *testing.T) {
-	s := serve(t, nil)
+	s := serve(t, reportOf(nil))
 	bare, whole := crpOf("bare", 1), large("whole", 1)
 	whole.Status.SelectedResources = []api.ResourceIdentifier{{Version: "v1", Kind: "Namespace", Name: "web"}}
 	only := large("only", 1)
