@@ -28,6 +28,7 @@ test: ## Run all tests with the race detector; minutes, much longer the first ti
 		go -C test/controlplane list -trimpath -export -deps -f '{{/* compile, and no more */}}' .
 	@.ci/patiently "test with the race detector: minutes to compile the first time" \
 		go run ./test/tally $(race) $(parts) -- $(race) -count=1 -p 1 $(whole) -- \
+		go test -json -timeout 15m -count=1 -run TestEveryLife ./test/scenario/simulation -- \
 		go -C test/controlplane test -json -race -tags prebuilt ./...
 
 test-fast: ## Run the tests that need no clusters; seconds

@@ -1,0 +1,6 @@
+//go:build race
+
+package simulation
+
+// step leads every fifth life only.
+const step = 5
