@@ -20,9 +20,6 @@ func (s *session) content(ctx context.Context, res resource, it *item) string {
 	var err error
 	switch it.id().GroupKind() {
 	case schema.GroupKind{Kind: "Namespace"}:
-		if stays := s.staysIn(ctx, it.Name); stays != "" {
-			return "the Namespace holds what stays: " + stays
-		}
 		what, err = s.inNamespace(ctx, it.Name)
 	case schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:
 		what, err = s.ofDefinition(ctx, res, it.id())
@@ -38,10 +35,14 @@ func (s *session) content(ctx context.Context, res resource, it *item) string {
 	return ""
 }
 
-// staysIn names an object of ours in a namespace: what was to go with it has
-// gone before, and what is left is held, wanted, or could not be removed.
-func (s *session) staysIn(ctx context.Context, namespace string) string {
-	var stays string
+// staysIn names an object of ours in a namespace; empty if there is none, or it
+// is no namespace. What was to go with it has gone before, and what is left is
+// held, wanted, or could not be removed yet.
+func (s *session) staysIn(ctx context.Context, it *item) string {
+	if (it.id().GroupKind() != schema.GroupKind{Kind: "Namespace"}) {
+		return ""
+	}
+	namespace, stays := it.Name, ""
 	for _, inv := range s.inv {
 		for it := range inv.items.all() {
 			if name := it.Kind + " " + it.Name; it.Namespace == namespace && (stays == "" || name < stays) {

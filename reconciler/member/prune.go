@@ -2,6 +2,7 @@ package member
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -80,6 +81,9 @@ func (s *session) removed(ctx context.Context, st stale) bool {
 		return s.succeeded(st, s.kinds.failed[st.item.gvk().GroupVersion()]) // if its kind is gone, so is it
 	}
 	if !s.allowed(st) {
+		if stays := s.staysIn(ctx, st.item); stays != "" {
+			return s.succeeded(st, fmt.Errorf("the Namespace holds what stays: %s", stays))
+		}
 		if why := s.content(ctx, res, st.item); why != "" {
 			s.hold(id, why)
 			return false

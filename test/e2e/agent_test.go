@@ -344,7 +344,13 @@ func TestAgentHandsOver(t *testing.T) {
 	if _, err := a.client.CoreV1().ConfigMaps(ns).Get(context.Background(), "y", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("what nobody wants is still there: %v", err)
 	}
-	a.Set([]work.Work{{Placement: api.PlacementKey{Name: "one"}, Remove: true}, workOf("two", "1", x)})
+	// The namespace waits for what another has in it.
+	a.Set([]work.Work{{Placement: api.PlacementKey{Name: "one"}, Remove: true}, workOf("two", "2", x)})
+	a.applied(api.PlacementKey{Name: "two"}, "2")
+	if got, err := a.client.CoreV1().Namespaces().Get(context.Background(), ns, metav1.GetOptions{}); err != nil || got.DeletionTimestamp != nil {
+		t.Errorf("the namespace goes, and with it what is wanted there: %v", err)
+	}
+	a.Set([]work.Work{{Placement: api.PlacementKey{Name: "one"}, Remove: true}, {Placement: api.PlacementKey{Name: "two"}, Remove: true}})
 	a.until(api.PlacementKey{Name: "one"}, "waiting for the namespace", func(w ledger.WorkSeen) bool { return len(w.Lingering) == 1 && !w.Removed })
 	letGo(t, a.client, ns)
 	a.until(api.PlacementKey{Name: "one"}, "removed", func(w ledger.WorkSeen) bool { return w.Removed })
