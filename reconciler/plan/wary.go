@@ -29,14 +29,11 @@ func (t *thinker) unseen() int {
 // may be, beyond those that it is known to hold.
 func (t *thinker) wary(p *Placement, bound []placement.Binding) *api.PlacementPolicy {
 	policy := p.Spec.Spec.Policy
-	if p.Record.Found && t.unseen() == 0 {
-		p.Record.Found, p.Noted = false, true
-	}
 	if !p.Record.Found || policy == nil || policy.PlacementType != api.PickN || policy.NumberOfClusters == nil {
 		return policy
 	}
 	wanted, unseen, held := int(*policy.NumberOfClusters), t.unseen(), len(taken(bound))
-	if held >= wanted {
+	if unseen == 0 || held >= wanted {
 		p.Record.Found, p.Noted = false, true
 		return policy
 	}
