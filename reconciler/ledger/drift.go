@@ -39,8 +39,8 @@ type Drift struct {
 func (l *Ledger) Drifts(cluster string) map[api.PlacementKey][]Drift {
 	out := map[api.PlacementKey][]Drift{}
 	for key, p := range l.placements {
-		if e := p.entries[cluster]; e != nil && e.Seen != nil && len(e.Seen.Drifts) > 0 {
-			out[key] = e.Seen.Drifts
+		if e := p.entries[cluster]; e != nil && len(e.drifts()) > 0 {
+			out[key] = e.drifts()
 		}
 	}
 	return out
@@ -53,6 +53,14 @@ func (o *ObjectState) PatchDetails() []api.PatchDetail {
 		out = append(out, d.PatchDetail)
 	}
 	return out
+}
+
+// drifts are those that are remembered of one placement on one cluster.
+func (e *Entry) drifts() []Drift {
+	if e.Seen == nil {
+		return nil
+	}
+	return e.Seen.Drifts
 }
 
 // sameDrifts reports whether two memories are the same to whoever reads them.

@@ -26,15 +26,27 @@ func asWritten(t *testing.T, schema int) (dir, path string) {
 	return dir, path
 }
 
-// A file of an older gitfleet is brought up to date and nothing that counts is
-// lost; what it was before stays beside it.
-func TestOlderSchemaIsBroughtUpToDate(t *testing.T) {
-	dir, path := asWritten(t, 1)
-	s := open(t, dir)
+// broughtUpToDate opens a file of an older gitfleet. What it was before stays
+// beside it.
+func broughtUpToDate(t *testing.T, schema int) (dir string, s Store, l *Ledger) {
+	t.Helper()
+	dir, path := asWritten(t, schema)
+	s = open(t, dir)
 	l, err := s.Load()
 	if err != nil {
 		t.Fatal(err)
 	}
+	copied, err := loadBytes(t, read(t, fmt.Sprintf("%s.schema-%d", path, schema)))
+	if err != nil || dump(t, copied) != dump(t, l) {
+		t.Errorf("the copy is not what was there before: %v\n%s", err, dump(t, copied))
+	}
+	return dir, s, l
+}
+
+// A file of an older gitfleet is brought up to date and nothing that counts is
+// lost.
+func TestOlderSchemaIsBroughtUpToDate(t *testing.T) {
+	dir, s, l := broughtUpToDate(t, 1)
 	e := l.Placement(web).Entry("east")
 	switch {
 	case l.Head() != "v2", len(l.Placements()) != 2, !l.Placement(quay).Abandon, l.Placement(web).Generation != 3, l.Placement(web).Proven.Commit != "", l.Placement(web).Found,
@@ -43,10 +55,6 @@ func TestOlderSchemaIsBroughtUpToDate(t *testing.T) {
 	case e == nil || e.Binding.Assigned != v(2) || !e.Binding.Risked || e.Binding.Score.Affinity != 7 || !e.Binding.AssignedAt.Equal(at(3)),
 		len(e.Seen.Exceptions) != 1, len(e.Yields) != 1 || e.Yields[0].To != quay, !e.Transitions["Applied"].Time.Equal(at(4)):
 		t.Errorf("the binding is not what was written:\n%s", dump(t, l))
-	}
-	copied, err := loadBytes(t, read(t, path+".schema-1"))
-	if err != nil || dump(t, copied) != dump(t, l) {
-		t.Errorf("the copy is not what was there before: %v\n%s", err, dump(t, copied))
 	}
 	if err := s.(*boltStore).db.View(func(tx *bbolt.Tx) error {
 		b := tx.Bucket(bucket)
@@ -84,21 +92,13 @@ func TestOlderSchemaIsBroughtUpToDate(t *testing.T) {
 // The schema before this one loses nothing, and knows of no events and of
 // nothing declared yet.
 func TestSchemaThreeIsBroughtUpToDate(t *testing.T) {
-	dir, path := asWritten(t, 3)
-	s := open(t, dir)
-	l, err := s.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir, s, l := broughtUpToDate(t, 3)
 	e := l.Placement(web).Entry("east")
 	switch {
 	case l.Head() != "v2", !l.Placement(quay).Abandon, l.Placement(web).Generation != 3, l.Placement(web).Proven != v(1), l.Cluster("east").UID != "uid-of-east",
 		len(l.Suspensions()) != 1, !l.Placement(web).Resumed.Equal(at(2)), e.Binding.Assigned != v(2), len(e.Seen.Exceptions) != 1, len(e.Yields) != 1,
 		len(l.Events())+len(l.Declared()) != 0:
 		t.Errorf("not what was written:\n%s", dump(t, l))
-	}
-	if copied, err := loadBytes(t, read(t, path+".schema-3")); err != nil || dump(t, copied) != dump(t, l) {
-		t.Errorf("the copy is not what was there before: %v\n%s", err, dump(t, copied))
 	}
 	l.Declare("v3", at(9), contents(map[string]string{"a": "1"}))
 	l.Tell([]Event{happened("east", "up", 9)})

@@ -250,9 +250,10 @@ func (l *Ledger) foldWork(o WorkSeen) bool {
 	case e.AvailableSince.IsZero():
 		next.AvailableSince = o.At
 	}
-	l.saw(entryKey(o.Placement, o.Cluster))
-	if e.Seen == nil && len(o.Drifts) > 0 || e.Seen != nil && !sameDrifts(o.Drifts, e.Seen.Drifts) {
-		l.pressing = true // what was put back is seen nowhere any more
+	if key := entryKey(o.Placement, o.Cluster); sameDrifts(e.drifts(), o.Drifts) {
+		l.saw(key)
+	} else {
+		l.touch(key) // what was put back is seen nowhere any more
 	}
 	if e.Seen != nil && next.AvailableSince.Equal(e.AvailableSince) && !e.Seen.At.Before(e.Binding.AssignedAt) && next.Seen.same(e.Seen) {
 		p.entries[o.Cluster] = &next // heard again; nobody could tell
