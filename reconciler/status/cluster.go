@@ -61,7 +61,7 @@ func clusterID(name string) api.ID {
 }
 
 func clusterUID(name string, known ledger.Declared) types.UID {
-	return since(known.Created, "MemberCluster", name)
+	return UID(known.Created, "MemberCluster", name)
 }
 
 // collected are the conditions of what was read from the cluster beyond its

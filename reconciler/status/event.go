@@ -54,10 +54,13 @@ func aboutPlacement(key api.PlacementKey, record ledger.Placement, now time.Time
 	return about(api.PlacementGroup, key.Kind(), key.Namespace, key.Name, placementUID(key, record), now, events)
 }
 
-// untold are the events that no process before this one has told: of what is
-// looked at for the first time it may have told all.
-func (m *Memo) untold(events []Event) []Event {
-	return slices.DeleteFunc(events, func(e Event) bool { return m.before[e.Key()] })
+// tell adds to the news. Of what is looked at for the first time a process before
+// this one may have told all.
+func (m *Memo) tell(first bool, events []Event) {
+	if first {
+		events = slices.DeleteFunc(events, func(e Event) bool { return m.before[e.Key()] })
+	}
+	m.news = append(m.news, events...)
 }
 
 // begin takes over what a process before this one has told.

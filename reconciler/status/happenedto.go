@@ -76,7 +76,7 @@ func sourceEvents(was, is Source, now time.Time) []Event {
 }
 
 func aboutRepository(now time.Time, events []Event) []Event {
-	return about(RepositoryGroup, RepositoryKind, "", RepositoryName, uid(RepositoryKind, RepositoryName), now, events)
+	return about(RepositoryGroup, RepositoryKind, "", RepositoryName, UID(time.Time{}, RepositoryKind, RepositoryName), now, events)
 }
 
 // refusal is why the newest commit is not in force; empty if it is.

@@ -58,21 +58,13 @@ func (m *Memo) placement(in Input, p *plan.Placement) *told {
 	t := &told{of: p}
 	if m.placements[p.Key] = t; p.Spec == nil {
 		t.detail, t.drifts = detail(p), drifts(p)
-		news := leaving(p, old, in)
-		if old == nil {
-			news = m.untold(news)
-		}
-		m.news = append(m.news, news...)
+		m.tell(old == nil, leaving(p, old, in))
 		return t
 	}
 	b := &builder{Input: in, p: p, record: in.Ledger.Placement(p.Key), old: old}
 	s := b.status()
 	t.detail, t.drifts, t.changed = detail(p), drifts(p), b.transitions
-	news := b.happened(old, s, t.drifts)
-	if old == nil {
-		news = m.untold(news)
-	}
-	m.news = append(m.news, news...)
+	m.tell(old == nil, b.happened(old, s, t.drifts))
 	t.tell(b.meta(), p, s)
 	t.keep(old)
 	if t.cluster != nil {
@@ -150,11 +142,7 @@ func (m *Memo) cluster(c *hub.Cluster, in Input) *api.MemberCluster {
 	why := suspended(in, ledger.Subject{Cluster: c.Name})
 	known := in.Ledger.Declared()[clusterID(c.Name)]
 	if old == nil || old.declared != c || old.known != known || old.seen != seen || old.suspended != why {
-		news := metCluster(c.Name, clusterUID(c.Name, known), old, seen, in.Now)
-		if old == nil {
-			news = m.untold(news)
-		}
-		m.news = append(m.news, news...)
+		m.tell(old == nil, metCluster(c.Name, clusterUID(c.Name, known), old, seen, in.Now))
 		old = old.next(c, known, seen, why, in.Now)
 		m.clusters[c.Name] = old
 	}

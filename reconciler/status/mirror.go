@@ -66,7 +66,7 @@ func (b *builder) mirror(of *api.ClusterResourcePlacement, old *api.ClusterResou
 	return &api.ClusterResourcePlacementStatus{
 		TypeMeta: typeMeta(api.PlacementGroup, kind),
 		ObjectMeta: metav1.ObjectMeta{
-			Name: of.Name, Namespace: namespace, UID: since(of.CreationTimestamp.Time, kind, namespace, of.Name), CreationTimestamp: of.CreationTimestamp,
+			Name: of.Name, Namespace: namespace, UID: UID(of.CreationTimestamp.Time, kind, namespace, of.Name), CreationTimestamp: of.CreationTimestamp,
 		},
 		SourceStatus: source, LastUpdatedTime: metav1.NewTime(b.Now),
 	}

@@ -54,20 +54,16 @@ func (b *builder) meta() metav1.ObjectMeta {
 }
 
 func placementUID(key api.PlacementKey, record ledger.Placement) types.UID {
-	return since(record.Created, key.Kind(), key.Namespace, key.Name)
+	return UID(record.Created, key.Kind(), key.Namespace, key.Name)
 }
 
-// since is the uid of what was brought at a time, if that is known: what goes
-// and comes again is another.
-func since(created time.Time, parts ...string) types.UID {
+// UID is that of the object with these parts to its name. It is the same at every
+// time and on every machine, and another once the object has gone and come again,
+// if it is known when it was brought; zero if that is not known.
+func UID(created time.Time, parts ...string) types.UID {
 	if !created.IsZero() {
 		parts = append(parts, created.UTC().Format(time.RFC3339Nano))
 	}
-	return uid(parts...)
-}
-
-// uid is the same for the same object at every time, on every machine.
-func uid(parts ...string) types.UID {
 	h := sha256.New()
 	for _, p := range parts {
 		fmt.Fprintf(h, "%s\x00", p)

@@ -1,22 +1,17 @@
 package kubeapi
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"fmt"
 	"maps"
-	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/server/store"
+	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
 // A manifest is an object of the hub as it stands in Git, but for the values of
@@ -37,7 +32,7 @@ func (m manifest) Object() *store.Object {
 	u := m.o.Object
 	meta := metav1.ObjectMeta{
 		Name: m.o.ID.Name, Namespace: m.o.ID.Namespace, Labels: u.GetLabels(), Annotations: shown(u).GetAnnotations(),
-		UID: types.UID(derivedUID(m.known.Created, m.o.ID.Group, m.o.ID.Kind, m.o.ID.Namespace, m.o.ID.Name)),
+		UID: status.UID(m.known.Created, m.o.ID.Group, m.o.ID.Kind, m.o.ID.Namespace, m.o.ID.Name),
 	}
 	meta = metaOf(meta, m.o.Origin, m.known)
 	o := &store.Object{ObjectMeta: meta, Value: m.o}
@@ -95,7 +90,7 @@ func (d declared) Same(old store.Source) bool {
 
 func (d declared) Object() *store.Object {
 	meta := d.meta
-	meta.UID = types.UID(derivedUID(d.known.Created, d.kind.Kind, meta.Namespace, meta.Name))
+	meta.UID = status.UID(d.known.Created, d.kind.Kind, meta.Namespace, meta.Name)
 	return &store.Object{
 		TypeMeta: d.kind, ObjectMeta: metaOf(meta, d.origin, d.known), Value: d.of,
 		Content: func(meta metav1.ObjectMeta) (any, error) { return d.content(meta), nil },
@@ -116,15 +111,4 @@ func override(o *hub.Override, known ledger.Declared) declared {
 	return declared{o, kind, o.ObjectMeta, o.Origin, o.Hashes, known, func(meta metav1.ObjectMeta) any {
 		return &api.ResourceOverride{TypeMeta: kind, ObjectMeta: meta, Spec: spec}
 	}}
-}
-
-// derivedUID is the same for the same object at every time, on every machine,
-// and another once it has gone and come again.
-func derivedUID(created time.Time, parts ...string) string {
-	if !created.IsZero() {
-		parts = append(parts, created.UTC().Format(time.RFC3339Nano))
-	}
-	h := sha256.Sum256([]byte(fmt.Sprint(strings.Join(parts, "\x00"), "\x00")))
-	s := hex.EncodeToString(h[:16])
-	return s[:8] + "-" + s[8:12] + "-" + s[12:16] + "-" + s[16:20] + "-" + s[20:]
 }

@@ -88,7 +88,7 @@ func (e happened) Same(old store.Source) bool {
 func (e happened) Object() *store.Object {
 	meta := metav1.ObjectMeta{
 		Name: e.name, Namespace: e.namespace(), CreationTimestamp: metav1.NewTime(e.First),
-		UID: types.UID(derivedUID(e.First, "Event", e.namespace(), e.name)),
+		UID: status.UID(e.First, "Event", e.namespace(), e.name),
 	}
 	o := &store.Object{ObjectMeta: meta, Value: e.Event, TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Event"}, Field: e.field}
 	if e.core {
