@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -50,7 +49,7 @@ func (b *bed) newDaemon(ctx context.Context, dir, kubeconfigs, fleetName string,
 	if d.git, err = githttp.New(githttp.Config{Root: root}); err != nil {
 		return nil, err
 	}
-	if d.address, err = freeAddress(); err != nil {
+	if d.address, err = process.FreeAddress(); err != nil {
 		return nil, errors.Join(err, d.git.Close())
 	}
 	d.argv = []string{
@@ -58,15 +57,6 @@ func (b *bed) newDaemon(ctx context.Context, dir, kubeconfigs, fleetName string,
 		"--state-dir", filepath.Join(dir, "state"), "--kubeconfig-dir", kubeconfigs, "--listen", d.address, "--fleet-name", fleetName,
 	}
 	return d, nil
-}
-
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	defer l.Close()
-	return l.Addr().String(), nil
 }
 
 func (d *daemon) log() string { return filepath.Join(d.dir, "daemon.log") }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -24,6 +22,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/test/fleet"
 	"github.com/gitfleet/gitfleet/test/githttp"
+	"github.com/gitfleet/gitfleet/test/process"
 	"github.com/gitfleet/gitfleet/test/scenario"
 )
 
@@ -79,7 +78,10 @@ func newDaemon(t *testing.T, args ...string) *daemon {
 		files["clusters/"+m.Name+".yaml"] = memberCluster(m.Name)
 	}
 	d.repo.Commit(t, "main", files)
-	d.address = freeAddress(t)
+	var err error
+	if d.address, err = process.FreeAddress(); err != nil {
+		t.Fatal(err)
+	}
 	d.args = append([]string{
 		"run", "--url", d.git.URL("hub.git"), "--allow-http", "--branch", "main", "--interval", "1s",
 		"--state-dir", t.TempDir(), "--kubeconfig-dir", f.KubeconfigDir(), "--listen", d.address,
@@ -111,21 +113,6 @@ metadata:
 spec:
   identity: {kind: User, name: gitfleet}
 `
-}
-
-// freeAddress finds an address that nobody takes while a daemon restarts: its
-// port is not one of those that outgoing connections get.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	for range 100 {
-		address := fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(10000))
-		if l, err := net.Listen("tcp", address); err == nil {
-			l.Close()
-			return address
-		}
-	}
-	t.Fatal("no port between 20000 and 30000 is free")
-	return ""
 }
 
 func (d *daemon) start() {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/test/githttp"
+	"github.com/gitfleet/gitfleet/test/process"
 )
 
 // commitOne commits the smallest thing there is to see: a ConfigMap on every
@@ -154,7 +155,10 @@ func TestDeletedBranch(t *testing.T) {
 // starts meanwhile; what was committed meanwhile arrives once it is up.
 func TestGitServerDownForAWhile(t *testing.T) {
 	d := newDaemon(t)
-	address := freeAddress(t)
+	address, err := process.FreeAddress()
+	if err != nil {
+		t.Fatal(err)
+	}
 	server := d.again(githttp.Config{Addr: address})
 	commit := d.commitOne("a")
 	d.startAt(commit)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -71,28 +70,17 @@ func newProgram(t *testing.T) *program {
 			t.Logf("log of the daemon:\n%s", text[max(0, len(text)-8<<10):])
 		}
 	})
+	address, err := process.FreeAddress()
+	if err != nil {
+		t.Fatal(err)
+	}
 	git := githttp.Serve(t, githttp.Config{})
-	p := &program{t: t, repo: git.Repo(t, "hub.git"), address: freeAddress(t), log: log}
+	p := &program{t: t, repo: git.Repo(t, "hub.git"), address: address, log: log}
 	p.args = []string{
 		"run", "--url", git.URL("hub.git"), "--allow-http", "--branch", "main", "--interval", "1s",
 		"--state-dir", filepath.Join(dir, "state"), "--kubeconfig-dir", kubeconfigs, "--listen", p.address,
 	}
 	return p
-}
-
-// freeAddress finds an address that nobody takes while a daemon restarts: its
-// port is not one of those that outgoing connections get.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	for port := 20000 + os.Getpid()%5000; port < 30000; port++ {
-		address := fmt.Sprintf("127.0.0.1:%d", port)
-		if l, err := net.Listen("tcp", address); err == nil {
-			l.Close()
-			return address
-		}
-	}
-	t.Fatal("no port between 20000 and 30000 is free")
-	return ""
 }
 
 func (p *program) start() {
