@@ -160,26 +160,21 @@ func (l *Ledger) restore(key string, raw []byte) error {
 		p.entries[parts[3]] = &Entry{}
 		return json.Unmarshal(raw, p.entries[parts[3]])
 	case parts[0] == "s" && len(parts) == 8:
-		var s Suspension
-		if err := json.Unmarshal(raw, &s); err != nil {
-			return err
-		}
-		l.suspensions[subjectOf(parts)] = s
-		return nil
+		return readInto(l.suspensions, subjectOf(parts), raw)
 	case parts[0] == "o" && len(parts) == 5:
-		var d Declared
-		if err := json.Unmarshal(raw, &d); err != nil {
-			return err
-		}
-		l.declared[declaredOf(parts)] = d
-		return nil
+		return readInto(l.declared, declaredOf(parts), raw)
 	case parts[0] == "v" && len(parts) == 2:
-		var e numbered
-		if err := json.Unmarshal(raw, &e); err != nil {
-			return err
-		}
-		l.told[key] = e
-		return nil
+		return readInto(l.told, key, raw)
 	}
 	return errors.New("not a record of this version")
+}
+
+// readInto reads one record into a map of them.
+func readInto[K comparable, V any](all map[K]V, key K, raw []byte) error {
+	var v V
+	err := json.Unmarshal(raw, &v)
+	if err == nil {
+		all[key] = v
+	}
+	return err
 }
