@@ -93,7 +93,7 @@ func told() *status.Report {
 		Source:     status.Source{InForce: hub.Commit{Hash: "0123456789abcdef"}, Newest: hub.Commit{Hash: "0123456789abcdef"}},
 		Placements: []*api.ClusterResourcePlacement{idle, web}, ResourcePlacements: []*api.ResourcePlacement{db},
 		Clusters: []*api.MemberCluster{east, west},
-		Details: []status.Detail{
+		Details: []*status.Detail{
 			{Placement: "crp/idle"},
 			{Placement: "crp/web", Clusters: []status.ClusterDetail{{Cluster: "east", Commit: "0123456789abcdef"}, {Cluster: "west", Commit: "fedcba9876543210"}}},
 			{Placement: "rp/team/db", Clusters: []status.ClusterDetail{{Cluster: "east", Commit: "0123456789abcdef"}}},

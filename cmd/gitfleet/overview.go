@@ -146,8 +146,7 @@ func newOverview(r *status.Report) *overview {
 		o.Refused = refusedOverview(r.Source)
 	}
 	statuses, answers := placementStatuses(r), answering(r)
-	for i := range r.Details {
-		d := &r.Details[i]
+	for _, d := range r.Details {
 		o.Placements = append(o.Placements, placementOverview(d, statuses[d.Placement], answers))
 		for _, c := range d.Clusters {
 			if len(c.Braked) > 0 {

@@ -165,7 +165,7 @@ func (r *rollback) ask(ctx context.Context) error {
 	if r.to != "" {
 		return nil
 	}
-	i := slices.IndexFunc(report.Details, func(d status.Detail) bool { return d.Placement == r.name })
+	i := slices.IndexFunc(report.Details, func(d *status.Detail) bool { return d.Placement == r.name })
 	if i < 0 {
 		return fmt.Errorf("the daemon knows no %s; name the commit to go back to with --to", r.name)
 	}

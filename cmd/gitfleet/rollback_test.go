@@ -65,7 +65,7 @@ func (s *rollbackScene) at(head, proven string) {
 	s.t.Helper()
 	s.server.Publish(&status.Report{
 		Source:  status.Source{Git: status.Git{Ref: "branch main", Head: head}, InForce: hub.Commit{Hash: head}},
-		Details: []status.Detail{{Placement: "crp/web", Proven: proven}, {Placement: "crp/shop"}},
+		Details: []*status.Detail{{Placement: "crp/web", Proven: proven}, {Placement: "crp/shop"}},
 	})
 	args := []string{"clone", "-q", strings.Replace(s.git.URL("fleet.git"), "http://", "http://git:writer@", 1), "."}
 	if _, err := os.Stat(filepath.Join(s.clone, ".git")); err == nil {

@@ -274,8 +274,7 @@ func quantities(list api.ResourceList) string {
 func (s *sheet) placementsOn(r *status.Report, cluster string) {
 	var lines []string
 	statuses, answers := placementStatuses(r), answering(r)
-	for i := range r.Details {
-		d := &r.Details[i]
+	for _, d := range r.Details {
 		for j := range d.Clusters {
 			if c := &d.Clusters[j]; c.Cluster == cluster {
 				at := stateOf(c, perCluster(statuses[d.Placement])[cluster], answers[cluster])

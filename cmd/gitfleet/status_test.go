@@ -38,7 +38,7 @@ func TestStatus(t *testing.T) {
 func TestStatusOfALargeFleet(t *testing.T) {
 	r := &status.Report{At: noon}
 	for i := range 300 {
-		d := status.Detail{Placement: "crp/" + strings.Repeat("long-", i%9) + string(rune('a'+i%26))}
+		d := &status.Detail{Placement: "crp/" + strings.Repeat("long-", i%9) + string(rune('a'+i%26))}
 		for j := range 250 {
 			d.Clusters = append(d.Clusters, status.ClusterDetail{Cluster: "c", Available: i%7 > 0 || j > 3, Applied: true, Commit: firstCommit})
 		}

@@ -112,8 +112,7 @@ func progressOf(r *status.Report, placement, commit string) progress {
 	p := progress{done: true}
 	ahead := false // of something that comes by itself
 	statuses := placementStatuses(r)
-	for i := range r.Details {
-		d := &r.Details[i]
+	for _, d := range r.Details {
 		if placement != "" && d.Placement != placement {
 			continue
 		}

@@ -49,8 +49,8 @@ func placementTable(r *status.Report, wide bool) table {
 		t.header = append(t.header, "GEN", "INDEX", "WHERE", "MESSAGE")
 	}
 	details := map[string]*status.Detail{}
-	for i := range r.Details {
-		details[r.Details[i].Placement] = &r.Details[i]
+	for _, d := range r.Details {
+		details[d.Placement] = d
 	}
 	add := func(key api.PlacementKey, m metav1.ObjectMeta, spec api.PlacementSpec, s api.PlacementStatus) {
 		prefix := api.PlacementPrefix

@@ -165,8 +165,7 @@ type overviewStage struct {
 func stagesOf(r *status.Report, placement string) []overviewStage {
 	statuses, answers := placementStatuses(r), answering(r)
 	var out []overviewStage
-	for i := range r.Details {
-		d := &r.Details[i]
+	for _, d := range r.Details {
 		if d.Placement != placement {
 			continue
 		}

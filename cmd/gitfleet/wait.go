@@ -173,7 +173,7 @@ func (w *wish) judge(now *standing) (judgement, string) {
 	}
 	for _, d := range r.Details {
 		if d.Placement == w.placement {
-			o := placementOverview(&d, s, answering(r))
+			o := placementOverview(d, s, answering(r))
 			return w.judgePlacement(&o, s, w.at(r.Source.InForce.Hash))
 		}
 	}

@@ -16,8 +16,8 @@ type Names struct {
 func (s *Server) serveNames(w http.ResponseWriter, _ *http.Request) {
 	n := Names{Placements: []string{}, Clusters: []string{}}
 	if report, _, _ := s.newest(); report != nil {
-		for i := range report.Details {
-			n.Placements = append(n.Placements, report.Details[i].Placement)
+		for _, d := range report.Details {
+			n.Placements = append(n.Placements, d.Placement)
 		}
 		for _, c := range report.Clusters {
 			n.Clusters = append(n.Clusters, c.Name)

@@ -79,12 +79,12 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	for _, p := range r.ResourcePlacements {
 		reach(&p.ObjectMeta, &p.Spec, &p.Status)
 	}
-	for i := range r.Details {
+	for _, d := range r.Details {
 		for _, state := range []api.DriftState{api.DriftStanding, api.DriftContested, api.DriftIgnored, api.DriftForeign} {
-			gauge(drifted, float64(differ[r.Details[i].Placement][state]), r.Details[i].Placement, string(state))
+			gauge(drifted, float64(differ[d.Placement][state]), d.Placement, string(state))
 		}
-		for state, n := range states(&r.Details[i]) {
-			gauge(placementState, float64(n), r.Details[i].Placement, state)
+		for state, n := range states(d) {
+			gauge(placementState, float64(n), d.Placement, state)
 		}
 	}
 }

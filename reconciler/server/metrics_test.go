@@ -29,7 +29,7 @@ func measured() *status.Report {
 			Git: status.Git{Failures: 3, LastSuccess: time.Unix(1_700_000_000, 0)},
 		},
 		Clusters: []*api.MemberCluster{member("east", metav1.ConditionTrue), member("west", metav1.ConditionFalse), {ObjectMeta: metav1.ObjectMeta{Name: "new"}}},
-		Details: []status.Detail{
+		Details: []*status.Detail{
 			{Placement: "crp/web", Clusters: []status.ClusterDetail{
 				{Cluster: "a", Applied: true, Available: true}, {Cluster: "b", Applied: true}, {Cluster: "c"},
 				{Cluster: "d", Applied: true, Available: true, Held: "waits"}, {Cluster: "e", Applied: true, Removing: true, Held: "waits"},

@@ -42,7 +42,7 @@ type told struct {
 	cluster    *api.ClusterResourcePlacement
 	mirror     *api.ClusterResourcePlacementStatus
 	namespaced *api.ResourcePlacement
-	detail     Detail
+	detail     *Detail
 	drifts     []Drift
 	question   question
 	changed    []Transitions
@@ -58,6 +58,7 @@ func (m *Memo) placement(in Input, p *plan.Placement) *told {
 	t := &told{of: p}
 	if m.placements[p.Key] = t; p.Spec == nil {
 		t.detail, t.drifts = detail(p), drifts(p)
+		t.keepDetail(old)
 		m.tell(old == nil, leaving(p, old, in))
 		return t
 	}
@@ -67,6 +68,7 @@ func (m *Memo) placement(in Input, p *plan.Placement) *told {
 	m.tell(old == nil, b.happened(old, s, t.drifts))
 	t.tell(b.meta(), p, s)
 	t.keep(old)
+	t.keepDetail(old)
 	if t.cluster != nil {
 		t.mirror = b.mirror(t.cluster, old.mirrored())
 	}
@@ -103,6 +105,12 @@ func (t *told) keep(old *told) {
 		if sameMeta(&t.namespaced.ObjectMeta, &old.namespaced.ObjectMeta) && sameStatus(&t.namespaced.Status, &old.namespaced.Status) {
 			t.namespaced = old.namespaced
 		}
+	}
+}
+
+func (t *told) keepDetail(old *told) {
+	if old != nil && sameDetail(t.detail, old.detail) {
+		t.detail = old.detail
 	}
 }
 

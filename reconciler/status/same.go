@@ -52,6 +52,17 @@ func sameDiffed(a, b api.DiffedResourcePlacement) bool {
 		(x == nil) == (y == nil) && (x == nil || *x == *y) && slices.Equal(a.ObservedDiffs, b.ObservedDiffs)
 }
 
+func sameDetail(a, b *Detail) bool {
+	return a.Placement == b.Placement && a.Origin == b.Origin && a.Internal == b.Internal && a.Stopped == b.Stopped && a.Proven == b.Proven &&
+		slices.Equal(a.Warnings, b.Warnings) && slices.EqualFunc(a.Clusters, b.Clusters, sameClusterDetail)
+}
+
+func sameClusterDetail(a, b ClusterDetail) bool {
+	return a.Cluster == b.Cluster && a.Commit == b.Commit && a.Applied == b.Applied && a.Available == b.Available && a.Objects == b.Objects &&
+		a.Held == b.Held && a.Suspended == b.Suspended && a.Removing == b.Removing &&
+		slices.Equal(a.Braked, b.Braked) && slices.Equal(a.Lingering, b.Lingering)
+}
+
 // sameMeta reports whether the metadata that we make says the same.
 func sameMeta(a, b *metav1.ObjectMeta) bool {
 	return a.Name == b.Name && a.Namespace == b.Namespace && a.Generation == b.Generation &&

@@ -1,6 +1,7 @@
 package status_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -23,6 +24,9 @@ func renewed(before, after *status.Report) []string {
 	for _, c := range before.Clusters {
 		old[c] = true
 	}
+	for _, d := range before.Details {
+		old[d] = true
+	}
 	var out []string
 	for _, p := range after.Placements {
 		if !old[p] {
@@ -37,6 +41,11 @@ func renewed(before, after *status.Report) []string {
 	for _, c := range after.Clusters {
 		if !old[c] {
 			out = append(out, c.Name)
+		}
+	}
+	for _, d := range after.Details {
+		if !old[d] {
+			out = append(out, d.Placement)
 		}
 	}
 	return out
@@ -55,6 +64,10 @@ func TestOnlyWhatChangedIsNew(t *testing.T) {
 		{"nothing", func() {}, nil},
 		{"a member says the same again", func() { s.says("c0003", s.last.Works["c0003"][0], 0) }, nil},
 		{"a member says something new", func() { s.says("c0003", s.last.Works["c0003"][2], 1) }, []string{"p0002"}},
+		{"a member has not applied all", func() {
+			w := s.last.Works["c0003"][2]
+			s.in.Ledger.Fold(ledger.WorkSeen{Cluster: "c0003", Placement: w.Placement, At: s.now, Revision: w.Revision, Total: len(w.Manifests)})
+		}, []string{"p0002", "crp/p0002"}},
 		{"a cluster is seen again", func() {
 			s.in.Ledger.Fold(ledger.ClusterSeen{Cluster: "c0004", At: s.now, Healthy: true})
 		}, []string{"c0004"}},
@@ -64,7 +77,7 @@ func TestOnlyWhatChangedIsNew(t *testing.T) {
 		{"a commit that removes most", func() { s.commit("v2", two) }, []string{"c0000", "c0001"}},
 		{"a commit that changes one of two", func() {
 			s.commit("v3", world.Files(t, "clusters c0000 c0001\nnamespace p0000\nnamespace p0001\nconfigmap p0001/new\nplace p0000\nplace p0001\n"))
-		}, []string{"p0001"}},
+		}, []string{"p0001", "crp/p0001"}},
 	}
 	for _, test := range tests {
 		before := s.build()
@@ -77,7 +90,7 @@ func TestOnlyWhatChangedIsNew(t *testing.T) {
 		if test.name == "a commit that removes most" {
 			continue // what is left of the fleet is another fleet
 		}
-		if len(got) != len(test.want) || len(got) > 0 && got[0] != test.want[0] {
+		if !slices.Equal(got, test.want) {
 			t.Errorf("%s: new are %v, want %v", test.name, got, test.want)
 		}
 	}

@@ -200,6 +200,10 @@ func (s *scene) turn() {
 	s.last = plan.Resolve(s.in)
 	s.last.WriteDown(s.in.Ledger)
 	s.source.InForce, s.source.Newest = s.in.Head.Commit, s.in.Head.Commit
+	old, before := s.report, ""
+	if old != nil {
+		before = s.yaml(old.Details)
+	}
 	in := status.Input{Plan: s.last, Head: s.in.Head, Ledger: s.in.Ledger, Source: s.source, Now: s.now, Conditions: s.conditions, Memo: s.told}
 	s.report = status.Build(in)
 	scenario.Sound(s.t, s.report)
@@ -208,6 +212,11 @@ func (s *scene) turn() {
 	in.Memo = nil
 	if again := status.Build(in); !equality.Semantic.DeepEqual(again.Placements, s.report.Placements) || len(again.Transitions) > 0 {
 		s.t.Errorf("told anew:\n%s\n%v\nremembered:\n%s", s.yaml(again.Placements), again.Transitions, s.yaml(s.report.Placements))
+	} else if !equality.Semantic.DeepEqual(again.Details, s.report.Details) {
+		s.t.Errorf("details told anew:\n%s\nremembered:\n%s", s.yaml(again.Details), s.yaml(s.report.Details))
+	}
+	if old != nil && s.yaml(old.Details) != before {
+		s.t.Errorf("the report before was changed: it said\n%s\nand says\n%s", before, s.yaml(old.Details))
 	}
 }
 

@@ -76,7 +76,7 @@ type Report struct {
 	// Clusters are sorted by name.
 	Clusters []*api.MemberCluster
 	// Details say of each placement what its status has no field for.
-	Details []Detail
+	Details []*Detail
 	// Suspensions are what people want left as it is, by subject.
 	Suspensions []Suspension
 	// Drifts are what is known of objects that differ, or once differed, from what
@@ -152,7 +152,7 @@ func Build(in Input) *Report {
 	}
 	in.Memo.begin(in.Ledger.Events())
 	n := len(in.Plan.Placements)
-	r := &Report{At: in.Now, Source: in.Source, Head: in.Head, Declared: in.Ledger.Declared(), plan: in.Plan, Details: make([]Detail, 0, n), told: make([]*told, 0, n)}
+	r := &Report{At: in.Now, Source: in.Source, Head: in.Head, Declared: in.Ledger.Declared(), plan: in.Plan, Details: make([]*Detail, 0, n), told: make([]*told, 0, n)}
 	if n > 0 {
 		r.Placements = make([]*api.ClusterResourcePlacement, 0, n)
 	}
@@ -204,8 +204,8 @@ func texts(ps hub.Problems) []string {
 	return out
 }
 
-func detail(p *plan.Placement) Detail {
-	d := Detail{Placement: p.Key.String(), Warnings: texts(p.Warnings), Internal: p.Internal, Stopped: p.Rollout.Stopped, Proven: p.Record.Proven.Commit}
+func detail(p *plan.Placement) *Detail {
+	d := &Detail{Placement: p.Key.String(), Warnings: texts(p.Warnings), Internal: p.Internal, Stopped: p.Rollout.Stopped, Proven: p.Record.Proven.Commit}
 	if p.Spec != nil {
 		d.Origin = p.Spec.Origin.String()
 	}

@@ -137,7 +137,7 @@ func leaf(c *plan.OnCluster, m *work.Manifest, seen *ledger.WorkSeen, s *ledger.
 // who suspended what may be of it. The error is an *UnknownError if there is no
 // such thing.
 func (r *Report) Only(name string) (*Report, error) {
-	i := slices.IndexFunc(r.Details, func(d Detail) bool { return d.Placement == name })
+	i := slices.IndexFunc(r.Details, func(d *Detail) bool { return d.Placement == name })
 	if i < 0 {
 		var names []string
 		for _, d := range r.Details {
@@ -145,7 +145,7 @@ func (r *Report) Only(name string) (*Report, error) {
 		}
 		return nil, &UnknownError{What: "placement", Name: name, Exist: names}
 	}
-	out := &Report{At: r.At, Source: r.Source, Details: r.Details[i : i+1]}
+	out := &Report{At: r.At, Source: r.Source, Details: r.Details[i : i+1 : i+1]}
 	on := map[string]bool{}
 	for _, c := range r.Details[i].Clusters {
 		on[c.Cluster] = true

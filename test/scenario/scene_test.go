@@ -287,8 +287,8 @@ func (s *scene) tell() string {
 	case r.Source.LoadError != "":
 		fmt.Fprintf(&b, "%s is refused: %s\n", r.Source.Newest.Hash, r.Source.LoadError)
 	}
-	for i := range r.Details {
-		s.tellPlacement(&b, &r.Details[i])
+	for _, d := range r.Details {
+		s.tellPlacement(&b, d)
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.clusters)) {
 		for _, line := range s.clusters[name].history() {

@@ -106,9 +106,9 @@ var mutants = map[string]Mutant{
 		return works
 	}},
 	lawHeld: {Publishes: func(r *status.Report) {
-		for i := range r.Details {
-			for j := range r.Details[i].Clusters {
-				r.Details[i].Clusters[j].Held = ""
+		for _, d := range r.Details {
+			for i := range d.Clusters {
+				d.Clusters[i].Held = ""
 			}
 		}
 	}},
@@ -145,8 +145,8 @@ var mutants = map[string]Mutant{
 		}
 	}},
 	lawInternal: {Publishes: func(r *status.Report) {
-		for i := range r.Details {
-			r.Details[i].Internal = "internal error: division by zero"
+		for _, d := range r.Details {
+			d.Internal = "internal error: division by zero"
 		}
 	}},
 }

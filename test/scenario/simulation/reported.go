@@ -27,8 +27,8 @@ func (w *world) checkReport(r *status.Report) {
 	if head == nil {
 		return
 	}
-	for i := range r.Details {
-		w.checkDetail(&r.Details[i], head, r)
+	for _, d := range r.Details {
+		w.checkDetail(d, head, r)
 	}
 }
 
