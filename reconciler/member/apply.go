@@ -173,6 +173,11 @@ func (s *session) task(id api.ID, w wanted) (task, bool) {
 	if t.spared = s.spared(w.placement, id); t.spared != "" {
 		return t, s.astray(t, l)
 	}
+	if l != nil && l.terminating && (t.item == nil || t.item.Hash == "") {
+		// What is written now would go with it.
+		s.fail(outcome{task: t, cond: diff.NotApplied(api.ManifestApplyFailed, "the object is being deleted; it is created anew once it is gone")})
+		return t, false
+	}
 	if t.item == nil || t.item.Hash != w.manifest.Hash {
 		return t, true
 	}

@@ -47,6 +47,11 @@ func (s *session) prune(ctx context.Context, stales []stale, touched map[api.Pla
 			}
 			touched[st.inv.Placement] = true
 			faults.At("pruned")
+		} else if l := s.live.of(id); l != nil && l.terminating && !st.passesOn() && st.item.Hash != "" {
+			given := *st.item
+			given.Hash = "" // should it be wanted again before it is gone, nobody has to put it back
+			st.inv.items.put(given)
+			touched[st.inv.Placement] = true
 		}
 	}
 }

@@ -2,8 +2,10 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -70,5 +72,40 @@ func TestRemovedWhenAllIsGone(t *testing.T) {
 	a.until(key, "removed", func(w ledger.WorkSeen) bool { return w.Removed && len(w.Lingering) == 0 })
 	if len(a.inventory()) != 0 {
 		t.Error("the inventory is still there")
+	}
+}
+
+// What was removed with its placement and is wanted again before it is gone is
+// made anew once it is: that is no drift, also over a restart, and until then the
+// placement does not say that it is applied.
+func TestBroughtBackBeforeItIsGone(t *testing.T) {
+	for _, restarted := range []bool{false, true} {
+		t.Run(fmt.Sprintf("restarted=%t", restarted), func(t *testing.T) {
+			a := newAgent(t)
+			key, name := api.PlacementKey{Name: "web"}, a.fleet+"-back"
+			works := []work.Work{workOf("web", "1", namespaceOf(name), configMap(name, "one", "a"))}
+			a.Set(works)
+			a.applied(key, "1")
+			a.Set([]work.Work{{Placement: key, Remove: true, AllowDelete: true}})
+			a.until(key, "waiting", func(w ledger.WorkSeen) bool { return len(w.Lingering) > 0 })
+			if restarted {
+				a.stop()
+				a.start()
+			}
+			a.Set(works)
+			a.until(key, "not applied", func(w ledger.WorkSeen) bool {
+				return slices.ContainsFunc(w.Exceptions, func(s ledger.ObjectState) bool {
+					return s.ID.Kind == "Namespace" && !s.Applied.OK && strings.Contains(s.Applied.Message, "it is created anew once it is gone")
+				})
+			})
+			letGo(t, a.client, name)
+			a.until(key, "there again", func(w ledger.WorkSeen) bool { return w.Done && len(w.Exceptions) == 0 })
+			if _, err := a.get(name, "one"); err != nil {
+				t.Error(err)
+			}
+			if last := a.until(key, "told", func(ledger.WorkSeen) bool { return true }); len(last.Drifts) > 0 {
+				t.Errorf("it is told as a drift: %+v", last.Drifts)
+			}
+		})
 	}
 }
