@@ -233,7 +233,7 @@ func (s *session) dropPart(ctx context.Context, name string) error {
 	id := inventoryID(name)
 	delete(s.parts, id)
 	s.live.drop(id)
-	_, err := s.delete(ctx, configMaps, id, "")
+	_, err := s.delete(ctx, configMaps, id, "", metav1.DeletePropagationBackground)
 	return err
 }
 

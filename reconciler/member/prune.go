@@ -94,7 +94,7 @@ func (s *session) removed(ctx context.Context, st stale) bool {
 			return false
 		}
 	}
-	lingers, err := s.delete(ctx, res, id, l.uid)
+	lingers, err := s.delete(ctx, res, id, l.uid, s.propagation(st))
 	s.rememberGone(st, history.Deleted, err)
 	if !s.succeeded(st, err) {
 		return false

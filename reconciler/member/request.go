@@ -118,10 +118,9 @@ func (s *session) object(raw []byte, err error) (*unstructured.Unstructured, err
 // delete removes one object, and only the very one with that UID if it is not
 // empty. One that is gone already, or was replaced, is no error. lingers says
 // that it is still there: something has to be finished first.
-func (s *session) delete(ctx context.Context, r resource, id api.ID, uid types.UID) (lingers bool, err error) {
+func (s *session) delete(ctx context.Context, r resource, id api.ID, uid types.UID, policy metav1.DeletionPropagation) (lingers bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
-	policy := metav1.DeletePropagationBackground
 	opts := metav1.DeleteOptions{
 		TypeMeta:          metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},
 		PropagationPolicy: &policy,

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/test/fleet"
 )
 
@@ -111,4 +113,24 @@ func TestWorkloadBecomesAvailable(t *testing.T) {
 	if got := a.sent.Requests(fleet.Watches, fleet.Probes); len(got) > 0 {
 		t.Errorf("it asked: %v", got)
 	}
+
+	// All of it goes, and is not said to be gone before its pods are.
+	pods := a.client.CoreV1().Pods(ns)
+	list, err := pods.List(ctx, metav1.ListOptions{LabelSelector: "app=web"})
+	if err != nil || len(list.Items) == 0 {
+		t.Fatalf("pods: %v, %v", list, err)
+	}
+	held := list.Items[0].Name
+	finalizers := func(patch string) {
+		_, err := pods.Patch(ctx, held, types.MergePatchType, []byte(`{"metadata":{"finalizers":`+patch+`}}`), metav1.PatchOptions{})
+		patched(t, err)
+	}
+	finalizers(`["example.com/log"]`)
+	a.Set([]work.Work{{Placement: key, Remove: true, AllowDelete: true}})
+	a.until(key, "waiting for the pod", func(w ledger.WorkSeen) bool {
+		return !w.Removed && slices.ContainsFunc(w.Lingering, func(id api.ID) bool { return id.Kind == "Deployment" }) &&
+			!slices.ContainsFunc(w.Lingering, func(id api.ID) bool { return id.Kind == "StatefulSet" })
+	})
+	finalizers("null")
+	a.until(key, "removed", func(w ledger.WorkSeen) bool { return w.Removed })
 }
