@@ -21,6 +21,8 @@ type report struct {
 	top *fieldPath
 
 	problems Problems
+	// count is how many of them there are of each severity.
+	count map[Severity]int
 	// muted are fields whose neighbourhood is known to be wrong.
 	muted []string
 }
@@ -30,26 +32,33 @@ func (r *report) field(keys ...string) *fieldPath { return r.top.child(keys...) 
 func (r *report) errorf(p *fieldPath, format string, args ...any) { r.add(Error, p, format, args...) }
 func (r *report) warnf(p *fieldPath, format string, args ...any)  { r.add(Warning, p, format, args...) }
 
-// maxProblems is how many problems are told of one document. Nobody reads
-// more, and a hostile one could have a hundred thousand.
+// maxProblems is how many errors are told of one document, and how many
+// warnings. Nobody reads more, and a hostile one could have a hundred thousand.
 const maxProblems = 100
 
-func (r *report) full() bool { return len(r.problems) > maxProblems }
+// full reports whether no more errors are told.
+func (r *report) full() bool { return r.count[Error] > maxProblems }
 
 func (r *report) add(severity Severity, p *fieldPath, format string, args ...any) {
-	if r.full() {
+	if r.count[severity] > maxProblems {
 		return
 	}
-	if len(r.problems) == maxProblems {
-		severity, p, format, args = Error, nil, "there are more problems in this document than these %d", []any{maxProblems}
+	if r.count[severity] == maxProblems {
+		p, format, args = nil, "there are more %ss in this document than these %d", []any{severity, maxProblems}
 	}
 	origin := r.origin
 	if r.root != nil {
 		origin.Line = r.offset + lineOf(r.root, p)
 	}
-	r.problems = append(r.problems, Problem{
-		Origin: origin, Field: p.String(), Severity: severity, Message: fmt.Sprintf(format, args...),
-	})
+	r.keep(Problem{Origin: origin, Field: p.String(), Severity: severity, Message: fmt.Sprintf(format, args...)})
+}
+
+func (r *report) keep(p Problem) {
+	if r.count == nil {
+		r.count = map[Severity]int{}
+	}
+	r.problems = append(r.problems, p)
+	r.count[p.Severity]++
 }
 
 // rulef reports a broken rule, unless something in the same mapping is already
@@ -72,9 +81,14 @@ func (r *report) isMuted(field string) bool {
 	return false
 }
 
-// take adds the problems of a part of the document.
+// take adds the problems of a part of the document. However many warnings there
+// are, they keep no error from being told.
 func (r *report) take(part *report) {
-	r.problems = append(r.problems, part.problems[:min(len(part.problems), maxProblems+1-len(r.problems))]...)
+	for _, p := range part.problems {
+		if r.count[p.Severity] <= maxProblems {
+			r.keep(p)
+		}
+	}
 }
 
 // item is the report of one item of a list in the document.
