@@ -32,11 +32,12 @@ REPO@REF is a commit of a repository, which is cloned for the occasion: a URL or
 a directory, and a branch, a tag, a whole commit hash, or a range of versions
 such as ">=1.2 <2".
 
-Warnings are of what is accepted but hardly meant, and of dead configuration:
-placements that select nothing, clusters that nothing selects, files that
-nothing places, overrides that match nothing. They are looked for once the
-repository loads. Without --clusters members are taken as declared and healthy,
-and what depends on properties that nobody declares is not judged.
+Warnings are of what is accepted but hardly meant, such as fields that a kind of
+Kubernetes does not have, and of dead configuration: placements that select
+nothing, clusters that nothing selects, files that nothing places, overrides that
+match nothing. They are looked for once the repository loads. Without --clusters
+members are taken as declared and healthy, and what depends on properties that
+nobody declares is not judged.
 
 Exit codes: 0 valid, 2 problems, and with --strict 1 if there are warnings only.`,
 		Example: `  gitfleet validate .

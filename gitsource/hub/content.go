@@ -19,6 +19,9 @@ func judgeContent(r *report, it *item, object map[string]any) *item {
 	if !contentFits(r, it, object) || !annotationsFit(r, r.top, object) {
 		return nil
 	}
+	if !hasErrors(r.problems) {
+		judgeBuiltin(r, r.top, object)
+	}
 	hash, err := hashOfObject(object)
 	if err != nil {
 		r.errorf(r.top, "cannot be written as JSON: %v", err)

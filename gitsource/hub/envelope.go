@@ -32,6 +32,7 @@ func checkWrapped(r *report, it *item, p *fieldPath, value any) {
 	if msg := wrappedFault(it, object); complete && msg != "" {
 		r.warnf(p.child("metadata", "namespace"), "%s", msg)
 	}
+	judgeBuiltin(r, p, object)
 }
 
 // wrappedFault foretells what would stop the envelope from being opened.

@@ -20,6 +20,11 @@ var owners = []struct {
 		"only the hub builds kustomizations",
 	},
 	{
+		[]string{"k8s.io/client-go/kubernetes/scheme"},
+		[]string{"gitsource/hub"},
+		"only the hub compares manifests with the kinds of Kubernetes",
+	},
+	{
 		[]string{"k8s.io/client-go/kubernetes", "k8s.io/client-go/rest"},
 		[]string{"reconciler/member", "reconciler/server/access", "reconciler/server/kubeapi", "cmd/gitfleet"},
 		"only members are spoken to, and cmd hands over their credentials",

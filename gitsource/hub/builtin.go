@@ -1,0 +1,218 @@
+package hub
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	kubernetes "k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// kubernetesVersion is the one whose kinds manifests are compared with: that of
+// the libraries.
+const kubernetesVersion = "1.37"
+
+// judgeBuiltin compares the object at p, if its kind is one of Kubernetes, with
+// the Go type of that kind, and warns of fields the type does not have and of
+// values it cannot hold. It refuses nothing, since a member may be newer, and
+// repeats no value.
+func judgeBuiltin(r *report, p *fieldPath, object map[string]any) {
+	version, _ := object["apiVersion"].(string)
+	kind, _ := object["kind"].(string)
+	gv, err := schema.ParseGroupVersion(version)
+	if err != nil || kind == "" || !kubernetes.Scheme.IsGroupRegistered(gv.Group) {
+		return
+	}
+	gvk := gv.WithKind(kind)
+	t, known := kubernetes.Scheme.AllKnownTypes()[gvk]
+	if !known {
+		judgeUnknownKind(r, p, gvk)
+		return
+	}
+	c := &comparison{top: p, secret: gv.Group == "" && kind == "Secret"}
+	c.value(object, t)
+	slices.SortFunc(c.faults, func(a, b fault) int { return strings.Compare(a.at.String(), b.at.String()) })
+	for _, f := range c.faults {
+		r.warnf(f.at, "%s (checked against Kubernetes %s)", f.message, kubernetesVersion)
+	}
+}
+
+// judgeUnknownKind speaks of a kind, or a version of one, that a group of
+// Kubernetes does not have.
+func judgeUnknownKind(r *report, p *fieldPath, gvk schema.GroupVersionKind) {
+	var kinds, versions []string
+	for k := range kubernetes.Scheme.AllKnownTypes() {
+		if k.Group != gvk.Group {
+			continue
+		}
+		if k.Kind == gvk.Kind {
+			versions = append(versions, k.GroupVersion().String())
+		}
+		if _, isKind := api.Namespaced(k.GroupKind()); isKind {
+			kinds = append(kinds, k.Kind)
+		}
+	}
+	if len(versions) > 0 {
+		slices.Sort(versions)
+		r.warnf(p.child("apiVersion"), "Kubernetes %s has no %s in %s; it has it in %s",
+			kubernetesVersion, gvk.Kind, gvk.GroupVersion(), strings.Join(versions, ", "))
+		return
+	}
+	slices.Sort(kinds)
+	if best := Closest(gvk.Kind, slices.Compact(kinds)); best != "" {
+		r.warnf(p.child("kind"), "Kubernetes %s has no such kind in %s; did you mean %s?", kubernetesVersion, gvk.GroupVersion(), best)
+	}
+}
+
+// A comparison finds where a value differs in shape from a Go type. Most do not,
+// so it goes through them without leaving anything behind.
+type comparison struct {
+	top *fieldPath
+	// secret says that the object is a Secret.
+	secret bool
+
+	steps  []step
+	levels []level
+	faults []fault
+}
+
+// A level is a mapping on the way to a value: below how many steps, and which
+// fields its type has.
+type level struct {
+	depth  int
+	fields structFields
+}
+
+type fault struct {
+	at      *fieldPath
+	message string
+}
+
+// path is where the first steps lead.
+func (c *comparison) path(depth int) *fieldPath {
+	p := c.top
+	for _, s := range c.steps[:depth] {
+		p = &fieldPath{up: p, key: s.key, index: s.index}
+	}
+	return p
+}
+
+// must notes that the value here is not what it has to be; nothing if want is
+// empty.
+func (c *comparison) must(want string) {
+	if want != "" {
+		c.faults = append(c.faults, fault{c.path(len(c.steps)), "must be " + want})
+	}
+}
+
+func (c *comparison) below(s step, v any, t reflect.Type) {
+	c.steps = append(c.steps, s)
+	c.value(v, t)
+	c.steps = c.steps[:len(c.steps)-1]
+}
+
+func (c *comparison) value(v any, t reflect.Type) {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if v == nil {
+		return
+	}
+	switch t.Kind() {
+	case reflect.Struct:
+		if check, special := specialTypes[t]; special {
+			c.must(check(v))
+		} else if fields := fieldsOf(t); len(fields) > 0 { // or it decodes itself, and takes more than it says
+			c.structure(v, fields)
+		}
+	case reflect.Slice:
+		c.list(v, t.Elem())
+	case reflect.Map:
+		m, ok := v.(map[string]any)
+		if !ok {
+			c.must("a mapping, not " + describe(v))
+		}
+		for key, value := range m {
+			c.below(step{key: key}, value, t.Elem())
+		}
+	default:
+		c.must(scalarFault(v, t.Kind()))
+	}
+}
+
+func (c *comparison) structure(v any, fields structFields) {
+	m, ok := v.(map[string]any)
+	if !ok {
+		c.must("a mapping, not " + describe(v))
+		return
+	}
+	c.levels = append(c.levels, level{len(c.steps), fields})
+	for key, value := range m {
+		if f, known := fields.find(key); known {
+			c.below(step{key: key}, value, f.typ)
+		} else {
+			c.unknown(key)
+		}
+	}
+	c.levels = c.levels[:len(c.levels)-1]
+}
+
+func (c *comparison) list(v any, of reflect.Type) {
+	if of.Kind() == reflect.Uint8 {
+		if _, text := v.(string); !text {
+			c.must("text in base64, not " + describe(v))
+		}
+		return
+	}
+	items, ok := v.([]any)
+	if !ok {
+		c.must("a list, not " + describe(v))
+		return
+	}
+	for i, item := range items {
+		c.below(step{index: i}, item, of)
+	}
+}
+
+func (c *comparison) unknown(key string) {
+	here := c.path(len(c.steps))
+	at, message := here.child(key), "unknown field"
+	if c.secret && !isWord(key) {
+		at = here // what looks like a key may be a value
+	}
+	if meant := c.meant(key, here); meant != "" {
+		message += "; did you mean " + meant + "?"
+	}
+	c.faults = append(c.faults, fault{at, message})
+}
+
+// meant is the field that was most likely meant by an unknown one: of a similar
+// name here, or of the same name nearby, where indentation puts it by mistake.
+func (c *comparison) meant(key string, here *fieldPath) string {
+	last := len(c.levels) - 1
+	fields := c.levels[last].fields
+	if best := Closest(key, fields.names()); best != "" {
+		return best
+	}
+	for _, f := range fields {
+		t := f.typ
+		if t.Kind() == reflect.Pointer {
+			t = t.Elem()
+		}
+		if t.Kind() != reflect.Struct {
+			continue
+		}
+		if _, below := fieldsOf(t).find(key); below {
+			return here.child(f.name, key).String()
+		}
+	}
+	for _, l := range slices.Backward(c.levels[:last]) {
+		if _, above := l.fields.find(key); above {
+			return c.path(l.depth).child(key).String()
+		}
+	}
+	return ""
+}
