@@ -35,6 +35,7 @@ type conn struct {
 	next    uint32
 	err     error // why it ended; nil while it has not
 	leaving bool  // it takes no more requests
+	wasted  bool  // it never took any
 	timer   *time.Timer
 	heard   time.Time // when the server last said something
 	used    time.Time // when something was last under way
@@ -139,6 +140,42 @@ func (c *conn) ask(r *http.Request, q request) (*http.Response, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	sent := make(chan result, 1)
+	go func() { // whoever asks does not wait for a server that takes nothing, nor for who does
+		s, err := c.begun(ctx, q)
+		if sent <- (result{s, err}); err == nil {
+			s.sendBody(q.body)
+		}
+	}()
+	var s *stream
+	select {
+	case was := <-sent:
+		if was.err != nil {
+			return nil, was.err
+		}
+		s = was.stream
+	case <-ctx.Done():
+		return nil, ctx.Err() // the stream, should it begin, ends at once
+	}
+	<-s.begun
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	answer := s.answer
+	if s.answer = nil; answer == nil {
+		return nil, s.err
+	}
+	answer.Request = r
+	return answer, nil
+}
+
+// A result is what has come of beginning a stream.
+type result struct {
+	*stream
+	err error
+}
+
+// begun begins a stream, which ends with its context.
+func (c *conn) begun(ctx context.Context, q request) (*stream, error) {
 	s, err := c.send(q)
 	if err != nil {
 		return nil, err
@@ -149,16 +186,7 @@ func (c *conn) ask(r *http.Request, q request) (*http.Response, error) {
 		stop()
 	}
 	c.mu.Unlock()
-	s.sendBody(q.body)
-	<-s.begun
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	answer := s.answer
-	if s.answer = nil; answer == nil {
-		return nil, s.err
-	}
-	answer.Request = r
-	return answer, nil
+	return s, nil
 }
 
 // send begins a stream.
@@ -174,6 +202,7 @@ func (c *conn) send(q request) (*stream, error) {
 	s.grown.L = &c.mu
 	c.streams[s.id] = s
 	c.next += 2
+	c.of.wasted.Store(0)
 	c.mu.Unlock()
 
 	c.block.Reset()
@@ -213,6 +242,9 @@ func (c *conn) end(err error) {
 		return
 	}
 	c.err = err
+	if err != errIdle {
+		c.waste()
+	}
 	c.timer.Stop()
 	for _, s := range c.streams {
 		s.finish(err)
@@ -221,6 +253,15 @@ func (c *conn) end(err error) {
 	c.mu.Unlock()
 	c.of.forget(c)
 	c.net.Close()
+}
+
+// waste notes that the server has ended a connection before anything was asked on
+// it. The connection is locked.
+func (c *conn) waste() {
+	if c.settled && c.next == 1 && !c.wasted {
+		c.wasted = true
+		c.of.wasted.Add(1)
+	}
 }
 
 // closeIdle closes the connection if nothing has been under way for some time.

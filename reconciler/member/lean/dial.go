@@ -3,6 +3,7 @@ package lean
 import (
 	"context"
 	"errors"
+	"time"
 )
 
 // A dial is a connection in the making. Whoever needs one waits for the same: if
@@ -15,6 +16,9 @@ type dial struct {
 // ErrCrowded says that the server takes no more requests on any connection.
 // Nothing was sent.
 var ErrCrowded = errors.New("http2: the server takes no more requests on any connection")
+
+// mostPause is how long is waited before another connection is made.
+const mostPause = 3 * time.Second
 
 // mostConns bounds the connections on which the server might take more.
 const mostConns = 8
@@ -64,7 +68,11 @@ func (t *Transport) free(ctx context.Context) (*conn, *dial) {
 }
 
 func (t *Transport) dial(ctx context.Context, d *dial) {
-	err := t.open(ctx)
+	// A server that greets and leaves is asked again later each time.
+	err := pause(ctx, min(time.Duration(t.wasted.Load())*100*time.Millisecond, mostPause))
+	if err == nil {
+		err = t.open(ctx)
+	}
 	t.mu.Lock()
 	t.dialing, d.err = nil, err
 	t.mu.Unlock()

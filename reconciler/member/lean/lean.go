@@ -41,6 +41,8 @@ type Transport struct {
 	cfg Config
 
 	broken atomic.Bool
+	// wasted counts connections in a row on which nothing could be asked.
+	wasted atomic.Int32
 
 	mu      sync.Mutex
 	conns   []*conn
@@ -88,6 +90,9 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 const mostUnseen = 4
 
 func pause(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
 	select {
 	case <-time.After(d):
 		return nil

@@ -159,6 +159,7 @@ func (c *conn) takeLeave(f *http2.GoAwayFrame) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.leaving = true
+	c.waste()
 	for id, s := range c.streams {
 		if id > f.LastStreamID {
 			s.finish(errUnseen)

@@ -73,8 +73,8 @@ func (s *stream) complete() {
 	s.finish(io.EOF)
 }
 
-// abandon ends a stream that we want no more of, unless it has ended, and tells
-// the server why.
+// abandon ends a stream that we want no more of, unless it has ended, and has the
+// server told why.
 func (s *stream) abandon(err error, why http2.ErrCode) {
 	c := s.conn
 	c.mu.Lock()
@@ -86,7 +86,7 @@ func (s *stream) abandon(err error, why http2.ErrCode) {
 	}
 	c.mu.Unlock()
 	if !over {
-		s.sayReset(why)
+		go s.sayReset(why) // others may be writing, to a server that takes nothing
 	}
 }
 
@@ -241,7 +241,9 @@ func (b *Body) Read(p []byte) (int, error) {
 	}
 	more := s.credited(n)
 	s.conn.mu.Unlock()
-	s.allow(more)
+	if more > 0 {
+		go s.allow(more) // others may be writing, to a server that takes nothing
+	}
 	return n, nil
 }
 
