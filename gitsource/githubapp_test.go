@@ -12,10 +12,13 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/gitfleet/gitfleet/test/sshd"
 )
 
 // A fakeGitHub gives tokens to whoever proves to be the App.
@@ -207,7 +210,7 @@ func TestABadAnswerOfGitHubIsAnError(t *testing.T) {
 		"redirected":  {answer: elsewhere, says: "refused a redirect"},
 		"no key file": {key: "/absent/app.pem", says: "/absent/app.pem"},
 		"not a key":   {key: writeTemp(t, "app.pem", "canary"), says: "not in PEM form"},
-		"another key": {key: sshKey(t, t.TempDir(), "id", ""), says: "not an RSA key"},
+		"another key": {key: sshd.NewKey(t, filepath.Join(t.TempDir(), "id"), ""), says: "not an RSA key"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

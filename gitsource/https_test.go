@@ -29,6 +29,15 @@ func writeTemp(t testing.TB, name, content string) string {
 	return path
 }
 
+func read(t testing.TB, path string) string {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
 // A private authority is trusted when its bundle says so, and no longer than
 // that; nothing has to be restarted.
 func TestAPrivateAuthorityIsTrusted(t *testing.T) {

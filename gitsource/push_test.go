@@ -124,7 +124,7 @@ func TestABranchIsPushedOverSSH(t *testing.T) {
 		t.Errorf("a hook is taken for credentials: %v", err)
 	}
 
-	s.write(t, "authorized", `command="echo ERROR: this key is read-only >&2; exit 1" `+read(t, s.identity+".pub"))
+	s.Allow(t, `command="echo ERROR: this key is read-only >&2; exit 1" `+read(t, s.Identity+".pub"))
 	wantError(t, c.Push(t.Context(), cfg, "again", made.Hash), "this key is read-only", "must be allowed to write", "git push")
 	if got := g.git("for-each-ref", "--format=%(refname:short) %(objectname)"); got != want {
 		t.Errorf("what was refused left\n%s", got)

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/gitfleet/gitfleet/test/sshd"
 )
 
 // A signedRepo is one whose people sign with SSH keys.
@@ -25,10 +27,10 @@ func newSignedRepo(t *testing.T, people ...string) *signedRepo {
 	dir := t.TempDir()
 	var lines strings.Builder
 	for _, name := range people {
-		s.keys[name] = sshKey(t, dir, name, "")
+		s.keys[name] = sshd.NewKey(t, filepath.Join(dir, name), "")
 		fmt.Fprintf(&lines, "%s %s", name, read(t, s.keys[name]+".pub"))
 	}
-	s.keys["mallory"] = sshKey(t, dir, "mallory", "")
+	s.keys["mallory"] = sshd.NewKey(t, filepath.Join(dir, "mallory"), "")
 	s.allowed = filepath.Join(dir, "allowed")
 	s.allow(lines.String())
 	return s

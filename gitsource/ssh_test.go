@@ -1,133 +1,31 @@
 package gitsource
 
 import (
-	"fmt"
 	"io"
 	"net"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
+
+	"github.com/gitfleet/gitfleet/test/sshd"
 )
 
-// An sshServer is OpenSSH's own, one process per connection, with the host key
-// and the one authorized key of the test.
-type sshServer struct {
-	address  string
-	user     string
-	dir      string
-	sshd     string
-	known    string
-	identity string
-}
-
+// serveSSH serves repositories as Git servers do.
 func serveSSH(t *testing.T) *sshServer {
 	t.Helper()
-	sshd, err := exec.LookPath("sshd")
-	if err != nil {
-		if sshd, err = exec.LookPath("/usr/sbin/sshd"); err != nil {
-			t.Skip("needs sshd, from the package openssh-server")
-		}
-	}
-	if os.Getuid() == 0 { // where it wants to lock its children up
-		if err := os.MkdirAll("/run/sshd", 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	me, err := user.Current()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &sshServer{user: me.Username, dir: t.TempDir(), sshd: sshd}
-	s.identity = sshKey(t, s.dir, "identity", "")
-	host := sshKey(t, s.dir, "host", "")
-	public := read(t, s.identity+".pub")
-	s.write(t, "authorized", public)
-	s.write(t, "sshd_config", fmt.Sprintf("HostKey %s\nAuthorizedKeysFile %s\nStrictModes no\nUsePAM no\nPermitRootLogin yes\n"+
-		"PasswordAuthentication no\nKbdInteractiveAuthentication no\nPidFile none\nLogLevel ERROR\n", host, filepath.Join(s.dir, "authorized")))
-	s.listen(t)
-	hostName, port, err := net.SplitHostPort(s.address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.known = s.write(t, "known_hosts", fmt.Sprintf("[%s]:%s %s", hostName, port, read(t, host+".pub")))
-	return s
+	return &sshServer{sshd.Serve(t)}
 }
 
-func (s *sshServer) write(t *testing.T, name, content string) string {
-	t.Helper()
-	path := filepath.Join(s.dir, name)
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-func read(t *testing.T, path string) string {
-	t.Helper()
-	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(content)
-}
-
-func sshKey(t *testing.T, dir, name, passphrase string) string {
-	t.Helper()
-	path := filepath.Join(dir, name)
-	if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", passphrase, "-C", "", "-f", path).CombinedOutput(); err != nil {
-		t.Fatalf("ssh-keygen: %v\n%s", err, out)
-	}
-	return path
-}
-
-// listen hands each connection to a server process of its own, as inetd does.
-func (s *sshServer) listen(t *testing.T) {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.address = l.Addr().String()
-	var running sync.WaitGroup
-	running.Go(func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			running.Go(func() { s.serve(conn) })
-		}
-	})
-	t.Cleanup(func() {
-		if err := l.Close(); err != nil {
-			t.Error(err)
-		}
-		running.Wait()
-	})
-}
-
-func (s *sshServer) serve(conn net.Conn) {
-	defer conn.Close()
-	file, err := conn.(*net.TCPConn).File()
-	if err != nil {
-		return
-	}
-	defer file.Close()
-	cmd := exec.Command(s.sshd, "-i", "-e", "-f", filepath.Join(s.dir, "sshd_config"))
-	cmd.Stdin, cmd.Stdout = file, file
-	_ = cmd.Run() // its verdict reaches the client
-}
+type sshServer struct{ *sshd.Server }
 
 func (s *sshServer) config(t *testing.T, dir string) Config {
 	t.Helper()
-	cfg := config(t, "ssh://"+s.user+"@"+s.address+dir)
+	cfg := config(t, "ssh://"+s.User+"@"+s.Address+dir)
 	cfg.AllowHTTP, cfg.AllowFile = false, false
-	cfg.Auth.SSH = SSH{Key: SecretSource{File: s.identity}, KnownHosts: s.known}
+	cfg.Auth.SSH = SSH{Key: SecretSource{File: s.Identity}, KnownHosts: s.KnownHosts}
 	return cfg
 }
 
@@ -144,10 +42,10 @@ func TestACommitArrivesOverSSH(t *testing.T) {
 			first := g.commit("first", map[string]string{"a": "1", "dir/b": strings.Repeat("b", 100_000)})
 			cfg := s.config(t, strings.NewReplacer(" ", "%20", "'", "%27").Replace(g.dir))
 			if passphrase != "" {
-				cfg.Auth.SSH.Key.File = sshKey(t, t.TempDir(), "locked", passphrase)
+				cfg.Auth.SSH.Key.File = sshd.NewKey(t, filepath.Join(t.TempDir(), "locked"), passphrase)
 				cfg.Auth.SSH.Passphrase.Env = "PASSPHRASE"
 				cfg.Getenv = func(string) string { return passphrase }
-				s.write(t, "authorized", read(t, s.identity+".pub")+read(t, cfg.Auth.SSH.Key.File+".pub"))
+				s.Allow(t, read(t, s.Identity+".pub")+read(t, cfg.Auth.SSH.Key.File+".pub"))
 			}
 			r := start(t, cfg)
 			r.wantHead(first)
@@ -182,19 +80,19 @@ func TestSSHTrustsOnlyWhomItKnows(t *testing.T) {
 	s := serveSSH(t)
 	g := newGitRepo(t)
 	g.commit("first", map[string]string{"a": "1"})
-	wrong := sshKey(t, t.TempDir(), "wrong", "")
-	locked := sshKey(t, t.TempDir(), "locked", "open sesame")
-	host, _, _ := strings.Cut(read(t, s.known), " ")
+	wrong := sshd.NewKey(t, filepath.Join(t.TempDir(), "wrong"), "")
+	locked := sshd.NewKey(t, filepath.Join(t.TempDir(), "locked"), "open sesame")
+	host, _, _ := strings.Cut(read(t, s.KnownHosts), " ")
 	tests := map[string]struct {
 		change func(c *Config)
 		says   []string
 	}{
 		"another host key": {
-			func(c *Config) { c.Auth.SSH.KnownHosts = s.write(t, "changed", host+" "+read(t, wrong+".pub")) },
+			func(c *Config) { c.Auth.SSH.KnownHosts = writeTemp(t, "changed", host+" "+read(t, wrong+".pub")) },
 			[]string{"host key of", "is not the one in", "somebody else answers", "SHA256:"},
 		},
 		"unknown host": {
-			func(c *Config) { c.Auth.SSH.KnownHosts = s.write(t, "empty", "") },
+			func(c *Config) { c.Auth.SSH.KnownHosts = writeTemp(t, "empty", "") },
 			[]string{"host key of", "is not in", "add it if that is what its owner publishes"},
 		},
 		"no known hosts": {
@@ -217,7 +115,7 @@ func TestSSHTrustsOnlyWhomItKnows(t *testing.T) {
 			[]string{"read SSH key"},
 		},
 		"not a key": {
-			func(c *Config) { c.Auth.SSH.Key.File = s.write(t, "nokey", "canary") },
+			func(c *Config) { c.Auth.SSH.Key.File = writeTemp(t, "nokey", "canary") },
 			[]string{"read SSH key"},
 		},
 		"no such repository": {
@@ -257,7 +155,7 @@ func TestASilentServerIsGivenUp(t *testing.T) {
 			held <- conn
 		}
 	}()
-	identity := sshKey(t, t.TempDir(), "identity", "")
+	identity := sshd.NewKey(t, filepath.Join(t.TempDir(), "identity"), "")
 	for _, scheme := range []string{"http", "ssh"} {
 		t.Run(scheme, func(t *testing.T) {
 			cfg := config(t, scheme+"://"+l.Addr().String()+"/hub.git")

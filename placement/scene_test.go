@@ -1,10 +1,7 @@
 package placement_test
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -14,70 +11,44 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/test/golden"
 )
-
-var update = flag.Bool("update", false, "write the answers of the scenes anew")
 
 // A scene is read from the top: "fleet", "policy" and "others" set what their
 // names say, "plan" decides and feeds the answer back, "explain NAME" tells of
 // one cluster without deciding.
 func TestScenes(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no scenes: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			archive, err := txtar.ParseFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			play(t, archive)
-			if *update {
-				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-		})
-	}
+	golden.Archives(t, "testdata/*.txtar", play)
 }
 
 func play(t *testing.T, archive *txtar.Archive) {
 	r := placement.Request{Key: crp}
-	for i := range archive.Files {
-		f := &archive.Files[i]
-		got := ""
-		switch verb, name, _ := strings.Cut(f.Name, " "); verb {
+	golden.Steps(t, archive, func(words []string, text string) (string, bool) {
+		switch words[0] {
 		case "fleet":
-			r.Clusters = readFleet(t, string(f.Data))
-			continue
+			r.Clusters = readFleet(t, text)
 		case "policy":
 			r.Policy = &api.PlacementPolicy{}
-			if err := yaml.UnmarshalStrict(f.Data, r.Policy); err != nil {
+			if err := yaml.UnmarshalStrict([]byte(text), r.Policy); err != nil {
 				t.Fatal(err)
 			}
-			continue
 		case "others":
 			r.Others = map[string][]string{}
-			for _, line := range strings.Split(strings.TrimSpace(string(f.Data)), "\n") {
+			for _, line := range strings.Split(strings.TrimSpace(text), "\n") {
 				words := strings.Fields(line)
 				r.Others[words[0]] = words[1:]
 			}
-			continue
 		case "plan":
 			o := placement.Schedule(r)
 			r.Bindings = o.Bindings
-			got = printPlan(o)
+			return printPlan(o), true
 		case "explain":
-			got = printExplanation(placement.Explain(r), name)
+			return printExplanation(placement.Explain(r), words[1]), true
 		default:
-			t.Fatalf("%s is no part of a scene", f.Name)
+			t.Fatalf("%s is no part of a scene", words)
 		}
-		if want := string(f.Data); got != want && !*update {
-			t.Errorf("%s %d: got\n%s\nwant\n%s", f.Name, i, got, want)
-		}
-		f.Data = []byte(got)
-	}
+		return "", false
+	})
 }
 
 // readFleet reads "name label=value property:value taint!key=value ill", one

@@ -15,6 +15,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/server"
 	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/test/golden"
 )
 
 // What the commands print that ask about single things, of a fleet that is well
@@ -64,7 +65,7 @@ func TestAsking(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var got bytes.Buffer
 			transcribe(&got, append(strings.Fields(test.args), "--server", test.address)...)
-			golden(t, "testdata/"+name+".txt", got.Bytes())
+			golden.File(t, "testdata/"+name+".txt", got.String())
 		})
 	}
 }
@@ -122,7 +123,7 @@ func TestHistoryOfAPlacement(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var got bytes.Buffer
 			transcribe(&got, append(append([]string{"history"}, strings.Fields(args)...), "--server", address)...)
-			golden(t, "testdata/history/"+name+".txt", got.Bytes())
+			golden.File(t, "testdata/history/"+name+".txt", got.String())
 		})
 	}
 	_, none := listening(t, &status.Report{At: noon})

@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/gitfleet/gitfleet/test/golden"
 )
 
 // The reference of the command line is what the commands say of themselves.
@@ -16,7 +18,7 @@ func TestTheCommandLineIsDocumented(t *testing.T) {
 	for _, name := range []string{serverEnv, tokenFileEnv, caFileEnv, clientCertEnv, clientKeyEnv} {
 		t.Setenv(name, "") // of whoever runs the test
 	}
-	golden(t, page, []byte(reference()))
+	golden.File(t, page, reference())
 	for _, cmd := range newRoot().Commands() {
 		if cmd.Short == "" || strings.HasSuffix(cmd.Short, ".") || cmd.Example == "" && cmd.Name() != "version" && cmd.Long == "" {
 			t.Errorf("gitfleet %s has no good description", cmd.Name())

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/test/golden"
 )
 
 // What diff prints is what its readers see: it changes on purpose only.
@@ -34,7 +35,7 @@ func TestDiffAsText(t *testing.T) {
 			{Name: "zenith", Error: "the API server did not answer in time"},
 		},
 	}
-	golden(t, "testdata/diff/text.txt", []byte(doc.text()))
+	golden.File(t, "testdata/diff/text.txt", doc.text())
 	if !doc.troubled() || !doc.differs() {
 		t.Errorf("troubled %t, differs %t", doc.troubled(), doc.differs())
 	}

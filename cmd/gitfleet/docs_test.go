@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/gitfleet/gitfleet/test/golden"
 )
 
 // documents have examples that are held to be true: a block of "console" is
@@ -27,14 +29,7 @@ func TestTheDocumentationTellsTheTruth(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := retold(t, string(text))
-			if *update {
-				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			} else if got != string(text) {
-				t.Errorf("%s says otherwise; go test -update takes over what is printed now:\n%s", name, firstDifference(got, string(text)))
-			}
+			golden.File(t, file, retold(t, string(text)))
 		})
 	}
 }
@@ -110,16 +105,6 @@ func isPart(t *testing.T, block string) {
 	} else if !strings.Contains("\n"+string(data), "\n"+rest) {
 		t.Errorf("this is no part of examples/%s:\n%s", name, rest)
 	}
-}
-
-func firstDifference(got, want string) string {
-	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
-	for i := range min(len(g), len(w)) {
-		if g[i] != w[i] {
-			return "now:  " + g[i] + "\nthen: " + w[i]
-		}
-	}
-	return "it is longer or shorter"
 }
 
 func TestEveryExampleOfPlacingIsDocumented(t *testing.T) {

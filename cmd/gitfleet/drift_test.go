@@ -11,6 +11,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/test/golden"
 )
 
 // driftingFleet is a fleet in which objects moved away in every way there is.
@@ -65,7 +66,7 @@ func TestDrift(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
 			transcribe(&out, append([]string{args[0], args[1], "--server", address}, args[2:]...)...)
-			golden(t, "testdata/drift/"+name+".txt", out.Bytes())
+			golden.File(t, "testdata/drift/"+name+".txt", out.String())
 		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/test/golden"
 )
 
 // checkout is a repository with the examples, in which the test goes on. The
@@ -75,27 +76,8 @@ func TestEveryExampleIsPlannedAndExplained(t *testing.T) {
 				say(append([]string{"explain", p.key(), "--path", example}, options...)...)
 			}
 			say(append([]string{"plan", example, "-o", "json"}, options...)...)
-			golden(t, filepath.Join(answers, filepath.Base(example)+".txt"), got.Bytes())
+			golden.File(t, filepath.Join(answers, filepath.Base(example)+".txt"), got.String())
 		})
-	}
-}
-
-func golden(t *testing.T, file string, got []byte) {
-	t.Helper()
-	if *update {
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatalf("%v; go test -update writes it", err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("the answer changed, go test -update takes it over; got:\n%s\nwant:\n%s", got, want)
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/server"
 	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/test/golden"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -163,22 +164,7 @@ func TestGet(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var got bytes.Buffer
 			transcribe(&got, append(append([]string{"get"}, strings.Fields(test.args)...), "--server", test.address)...)
-			path := filepath.Join("testdata", "get", name+".txt")
-			if *update {
-				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(path, got.Bytes(), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got.String() != string(want) {
-				t.Errorf("gitfleet get %s prints\n%s\nwant\n%s", test.args, &got, want)
-			}
+			golden.File(t, filepath.Join("testdata", "get", name+".txt"), got.String())
 		})
 	}
 }

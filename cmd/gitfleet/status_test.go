@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/test/golden"
 )
 
 // What status prints is what its readers see: it changes on purpose only.
@@ -22,7 +23,7 @@ func TestStatus(t *testing.T) {
 			t.Run(name+output, func(t *testing.T) {
 				var got bytes.Buffer
 				transcribe(&got, append([]string{"status", "--server", address}, args...)...)
-				golden(t, "testdata/status/"+name+output+".txt", got.Bytes())
+				golden.File(t, "testdata/status/"+name+output+".txt", got.String())
 				for line := range strings.Lines(got.String()) {
 					if output == "" && wide(line)-1 > 80 {
 						t.Errorf("%d columns: %s", wide(line)-1, line)

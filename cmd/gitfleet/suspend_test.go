@@ -14,6 +14,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/server"
 	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/test/golden"
 )
 
 // obedient is a daemon that does what it is asked, and where it answers.
@@ -156,7 +157,7 @@ func TestStatusShowsSuspensions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
 			transcribe(&out, append(args, "--server", address)...)
-			golden(t, "testdata/suspend/"+name+".txt", out.Bytes())
+			golden.File(t, "testdata/suspend/"+name+".txt", out.String())
 		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/server"
 	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/test/golden"
 )
 
 // What trace prints is what its readers see: it changes on purpose only.
@@ -39,7 +40,7 @@ func TestTrace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
 			transcribe(&out, append([]string{"trace", "--server", srv.URL}, args[1:]...)...)
-			golden(t, "testdata/trace/"+name+".txt", out.Bytes())
+			golden.File(t, "testdata/trace/"+name+".txt", out.String())
 		})
 	}
 }

@@ -2,15 +2,16 @@ package main
 
 import (
 	"bytes"
-	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/gitfleet/gitfleet/test/golden"
 )
 
 // What a person is told of each example: of the broken ones what it takes to
 // mend them, of the others what is there in vain.
 func TestValidateExamples(t *testing.T) {
-	golden, err := filepath.Abs("testdata/validate")
+	answers, err := filepath.Abs("testdata/validate")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -19,19 +20,7 @@ func TestValidateExamples(t *testing.T) {
 		t.Run(filepath.Base(example), func(t *testing.T) {
 			var got bytes.Buffer
 			transcribe(&got, "validate", example)
-			file := filepath.Join(golden, filepath.Base(example)+".txt")
-			if *update {
-				if err := os.WriteFile(file, got.Bytes(), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !bytes.Equal(got.Bytes(), want) {
-				t.Errorf("the answer changed; got:\n%s\nwant:\n%s", got.Bytes(), want)
-			}
+			golden.File(t, filepath.Join(answers, filepath.Base(example)+".txt"), got.String())
 		})
 	}
 }

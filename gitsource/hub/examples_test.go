@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/gitfleet/gitfleet/test/golden"
 )
 
 // The examples are read as a user would read them, from a checkout.
@@ -11,20 +13,7 @@ func TestExamples(t *testing.T) {
 	for _, name := range []string{"quickstart", "broken-syntax", "broken-fields", "broken-duplicates"} {
 		t.Run(name, func(t *testing.T) {
 			snapshot, err := Load(Commit{Hash: "c0ffee"}, os.DirFS(filepath.Join("../../examples", name)), Options{})
-			got := tell(snapshot, err)
-			golden := filepath.Join("testdata/examples", name+".txt")
-			if *update {
-				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got != string(want) {
-				t.Errorf("the answer changed; got:\n%s\nwant:\n%s", got, want)
-			}
+			golden.File(t, filepath.Join("testdata/examples", name+".txt"), tell(snapshot, err))
 		})
 	}
 }

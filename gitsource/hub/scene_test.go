@@ -2,10 +2,8 @@ package hub
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -14,9 +12,9 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/txtar"
-)
 
-var update = flag.Bool("update", false, "rewrite the answers of the scenes")
+	"github.com/gitfleet/gitfleet/test/golden"
+)
 
 // TestScenes loads the repository of each scene and compares all that is said
 // of it. A scene's text may have lines that txtar cannot express:
@@ -29,55 +27,21 @@ var update = flag.Bool("update", false, "rewrite the answers of the scenes")
 //	! fill NAME COUNT QUOTED  a file that repeats a text
 func TestScenes(t *testing.T) {
 	for _, dir := range []string{"scenes", "hostile"} {
-		scenes, err := filepath.Glob(filepath.Join("testdata", dir, "*.txtar"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(scenes) == 0 {
-			t.Fatalf("no scenes in %s", dir)
-		}
-		for _, name := range scenes {
-			t.Run(dir+"/"+strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) { playScene(t, name) })
-		}
+		t.Run(dir, func(t *testing.T) {
+			golden.Archives(t, filepath.Join("testdata", dir, "*.txtar"), func(t *testing.T, archive *txtar.Archive) {
+				files, opts := readScene(t, archive)
+				snapshot, err := Load(Commit{Hash: "c0ffee"}, files, opts)
+				golden.Answer(t, archive, "want", tell(snapshot, err))
+			})
+		})
 	}
 }
 
-func playScene(t *testing.T, name string) {
-	archive, err := txtar.ParseFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, opts, want := readScene(t, archive)
-	snapshot, err := Load(Commit{Hash: "c0ffee"}, files, opts)
-	got := tell(snapshot, err)
-	if *update {
-		setFile(archive, "want", got)
-		if err := os.WriteFile(name, txtar.Format(archive), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if got != want {
-		t.Errorf("the answer changed; got:\n%s\nwant:\n%s", got, want)
-	}
-}
-
-func setFile(archive *txtar.Archive, name, text string) {
-	for i := range archive.Files {
-		if archive.Files[i].Name == name {
-			archive.Files[i].Data = []byte(text)
-			return
-		}
-	}
-	archive.Files = append(archive.Files, txtar.File{Name: name, Data: []byte(text)})
-}
-
-func readScene(t *testing.T, archive *txtar.Archive) (files fstest.MapFS, opts Options, want string) {
+func readScene(t *testing.T, archive *txtar.Archive) (files fstest.MapFS, opts Options) {
 	t.Helper()
 	files = fstest.MapFS{}
 	for _, f := range archive.Files {
 		if f.Name == "want" {
-			want = string(f.Data)
 			continue
 		}
 		files[f.Name] = &fstest.MapFile{Data: f.Data, Mode: 0o644}
@@ -87,7 +51,7 @@ func readScene(t *testing.T, archive *txtar.Archive) (files fstest.MapFS, opts O
 			direct(t, files, &opts, words[1:], line)
 		}
 	}
-	return files, opts, want
+	return files, opts
 }
 
 func direct(t *testing.T, files fstest.MapFS, opts *Options, words []string, line string) {

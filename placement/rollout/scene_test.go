@@ -1,10 +1,7 @@
 package rollout
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -15,9 +12,8 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/test/golden"
 )
-
-var rewrite = flag.Bool("update", false, "rewrite what the scenes expect")
 
 // TestScenes plays the stories of testdata. Each file of an archive is a
 // command, and what follows it is what it prints:
@@ -35,32 +31,10 @@ var rewrite = flag.Bool("update", false, "rewrite what the scenes expect")
 //	wait 30s               resume
 //	plan                   prints what Next says, and lets it happen
 func TestScenes(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no scenes: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			archive, err := txtar.ParseFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			s := &scene{t: t, in: Input{Now: noon, StopOnFailure: true}}
-			for i := range archive.Files {
-				step := &archive.Files[i]
-				got := s.do(strings.Fields(step.Name))
-				if !*rewrite && got != string(step.Data) {
-					t.Errorf("step %d, %s:\n%s\nwant\n%s", i+1, step.Name, got, step.Data)
-				}
-				step.Data = []byte(got)
-			}
-			if *rewrite {
-				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-		})
-	}
+	golden.Archives(t, "testdata/*.txtar", func(t *testing.T, archive *txtar.Archive) {
+		s := &scene{t: t, in: Input{Now: noon, StopOnFailure: true}}
+		golden.Steps(t, archive, func(words []string, _ string) (string, bool) { return s.do(words), true })
+	})
 }
 
 // A scene is a fleet in virtual time.

@@ -3,10 +3,7 @@ package work
 import (
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -15,55 +12,35 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/test/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite what the scenes expect")
 
 // TestScenes renders the placements of testdata for their clusters. A scene
 // holds objects.yaml, overrides.yaml, clusters (NAME key=value …) and want;
 // placement, if it is there, is the placement's key instead of crp/crp-1.
 func TestScenes(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no scenes: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			archive, err := txtar.ParseFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := play(t, archive)
-			if *update {
-				set(archive, "want", got)
-				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if want := section(archive, "want"); got != want {
-				t.Errorf("got\n%s\nwant\n%s", got, want)
-			}
-		})
-	}
+	golden.Archives(t, "testdata/*.txtar", func(t *testing.T, archive *txtar.Archive) {
+		golden.Answer(t, archive, "want", play(t, archive))
+	})
 }
 
 // play renders a scene and writes down what each cluster gets.
 func play(t *testing.T, archive *txtar.Archive) string {
 	t.Helper()
-	cros, ros := overrides(t, section(archive, "overrides.yaml"))
-	selected := objects(t, section(archive, "objects.yaml"))
+	cros, ros := overrides(t, golden.Text(archive, "overrides.yaml"))
+	selected := objects(t, golden.Text(archive, "objects.yaml"))
 	given := encoded(t, selected, cros, ros)
 	defer func() {
 		if encoded(t, selected, cros, ros) != given {
 			t.Error("rendering changed what it was given")
 		}
 	}()
-	r := NewRenderer(keyOf(section(archive, "placement")), selected, cros, ros, scopes)
+	r := NewRenderer(keyOf(golden.Text(archive, "placement")), selected, cros, ros, scopes)
 	var out strings.Builder
 	for _, w := range r.Warnings() {
 		fmt.Fprintf(&out, "warning: %s\n", w)
 	}
-	for _, c := range clusters(section(archive, "clusters")) {
+	for _, c := range clusters(golden.Text(archive, "clusters")) {
 		rendered, err := r.For(c)
 		again, errAgain := r.For(c)
 		if again.Hash != rendered.Hash || fmt.Sprint(err) != fmt.Sprint(errAgain) {
@@ -131,25 +108,6 @@ func scopes(gk api.GroupKind) (namespaced, known bool) {
 		return false, true
 	}
 	return false, false
-}
-
-func section(a *txtar.Archive, name string) string {
-	for _, f := range a.Files {
-		if f.Name == name {
-			return string(f.Data)
-		}
-	}
-	return ""
-}
-
-func set(a *txtar.Archive, name, data string) {
-	for i := range a.Files {
-		if a.Files[i].Name == name {
-			a.Files[i].Data = []byte(data)
-			return
-		}
-	}
-	a.Files = append(a.Files, txtar.File{Name: name, Data: []byte(data)})
 }
 
 func keyOf(text string) api.PlacementKey {

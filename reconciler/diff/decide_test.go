@@ -1,18 +1,14 @@
 package diff
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"text/tabwriter"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/test/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // A liveState is a row of the table that a person thinks in.
 type liveState struct {
@@ -61,7 +57,7 @@ func TestDecide(t *testing.T) {
 	if err := w.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "decide.txt", trimmed(out.String()))
+	golden.File(t, "testdata/decide.txt", trimmed(out.String()))
 }
 
 // ask is what a member does: it asks, reads and compares if it is told to, and
@@ -241,24 +237,4 @@ func trimmed(text string) string {
 		lines = append(lines, strings.TrimRight(line, " "))
 	}
 	return strings.Join(lines, "\n")
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", name)
-	if *update {
-		if err := os.MkdirAll("testdata", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s has changed; look at it, and run go test -update:\n%s", file, got)
-	}
 }

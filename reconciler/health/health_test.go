@@ -1,7 +1,6 @@
 package health
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
-)
 
-var update = flag.Bool("update", false, "rewrite the golden files")
+	"github.com/gitfleet/gitfleet/test/golden"
+)
 
 // Each file of testdata holds objects with the answer in a comment above.
 func TestOf(t *testing.T) {
@@ -33,14 +32,7 @@ func TestOf(t *testing.T) {
 			for _, doc := range strings.Split(string(data), "\n---\n") {
 				out = append(out, answered(t, doc))
 			}
-			got := strings.Join(out, "\n---\n")
-			if *update {
-				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			} else if got != string(data) {
-				t.Errorf("answers have changed; look at them, and run go test -update:\n%s", got)
-			}
+			golden.File(t, file, strings.Join(out, "\n---\n"))
 		})
 	}
 }

@@ -2,11 +2,8 @@ package plan
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -19,10 +16,9 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/test/golden"
 	"github.com/gitfleet/gitfleet/test/world"
 )
-
-var update = flag.Bool("update", false, "rewrite what the scenes expect")
 
 // TestScenes plays the stories of testdata. Each file of an archive is a
 // command, and what follows it is what it prints, but for a commit, whose
@@ -43,37 +39,16 @@ var update = flag.Bool("update", false, "rewrite what the scenes expect")
 //	plan                   prints what each cluster shall hold, who waits, and
 //	                       what a person should look at
 func TestScenes(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no scenes: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			archive, err := txtar.ParseFile(file)
-			if err != nil {
-				t.Fatal(err)
+	golden.Archives(t, "testdata/*.txtar", func(t *testing.T, archive *txtar.Archive) {
+		s := newScene(t)
+		golden.Steps(t, archive, func(words []string, text string) (string, bool) {
+			if words[0] == "commit" {
+				s.commit(words[1], []byte(text))
+				return "", false
 			}
-			s := newScene(t)
-			for i := range archive.Files {
-				step := &archive.Files[i]
-				words := strings.Fields(step.Name)
-				if words[0] == "commit" {
-					s.commit(words[1], step.Data)
-					continue
-				}
-				got := s.do(words)
-				if !*update && got != string(step.Data) {
-					t.Errorf("step %d, %s:\n%s\nwant\n%s", i+1, step.Name, got, step.Data)
-				}
-				step.Data = []byte(got)
-			}
-			if *update {
-				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
+			return s.do(words), true
 		})
-	}
+	})
 }
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)

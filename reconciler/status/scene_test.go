@@ -2,11 +2,8 @@ package status_test
 
 import (
 	"cmp"
-	"flag"
 	"fmt"
-	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,11 +21,10 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/test/golden"
 	"github.com/gitfleet/gitfleet/test/scenario"
 	"github.com/gitfleet/gitfleet/test/world"
 )
-
-var update = flag.Bool("update", false, "rewrite what the scenes expect")
 
 // TestScenes plays the stories of testdata. Each file of an archive is a
 // command, and what follows it belongs to it:
@@ -63,35 +59,9 @@ var update = flag.Bool("update", false, "rewrite what the scenes expect")
 //	remote WORDS…          the remote cannot be read, or, with no words, can
 //	events                 what has happened since it was last asked for
 func TestScenes(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no scenes: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			archive, err := txtar.ParseFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			s := newScene(t)
-			for i := range archive.Files {
-				step := &archive.Files[i]
-				got, answers := s.do(strings.Fields(step.Name), string(step.Data))
-				if !answers {
-					continue
-				}
-				if !*update && got != string(step.Data) {
-					t.Errorf("step %d, %s:\n%s\nwant\n%s", i+1, step.Name, got, step.Data)
-				}
-				step.Data = []byte(got)
-			}
-			if *update {
-				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-		})
-	}
+	golden.Archives(t, "testdata/*.txtar", func(t *testing.T, archive *txtar.Archive) {
+		golden.Steps(t, archive, newScene(t).do)
+	})
 }
 
 // A scene is a fleet of which nothing is real but what thinks.

@@ -1,7 +1,6 @@
 package arch
 
 import (
-	"flag"
 	"maps"
 	"os"
 	"path/filepath"
@@ -10,9 +9,9 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/txtar"
-)
 
-var update = flag.Bool("update", false, "rewrite what the fixtures in testdata expect")
+	"github.com/gitfleet/gitfleet/test/golden"
+)
 
 func TestTheHouseKeepsItsRules(t *testing.T) {
 	broken, err := Check("../..")
@@ -27,33 +26,13 @@ func TestTheHouseKeepsItsRules(t *testing.T) {
 // Every fixture is a small house; the last of its files says which rules it
 // breaks, where and why.
 func TestABrokenRuleIsNamed(t *testing.T) {
-	fixtures, err := filepath.Glob("testdata/*.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range fixtures {
-		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
-			t.Parallel()
-			scene, err := txtar.ParseFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			want := &scene.Files[len(scene.Files)-1]
-			if want.Name != "want" {
-				t.Fatalf("the last file is %q, not %q", want.Name, "want")
-			}
-			got := strings.Join(told(t, build(t, scene)), "")
-			if *update {
-				want.Data = []byte(got)
-				if err := os.WriteFile(path, txtar.Format(scene), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if got != string(want.Data) {
-				t.Errorf("got:\n%swant:\n%s", got, want.Data)
-			}
-		})
-	}
+	golden.Archives(t, "testdata/*.txtar", func(t *testing.T, scene *txtar.Archive) {
+		t.Parallel()
+		if last := scene.Files[len(scene.Files)-1].Name; last != "want" {
+			t.Fatalf("the last file is %q, not %q", last, "want")
+		}
+		golden.Answer(t, scene, "want", strings.Join(told(t, build(t, scene)), ""))
+	})
 }
 
 // A rule that nothing breaks may have stopped looking.

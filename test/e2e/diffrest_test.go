@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/gitfleet/gitfleet/test/sshd"
 )
 
 // Diff announces nothing that a sync would not do: what a person has suspended
@@ -81,7 +83,7 @@ func TestDiffKnowsWhatIsSuspended(t *testing.T) {
 func TestDiffOfACommitThatIsNotAccepted(t *testing.T) {
 	d := newDaemon(t)
 	dir := t.TempDir()
-	key := newSSHKey(t, filepath.Join(dir, "ada"))
+	key := sshd.NewKey(t, filepath.Join(dir, "ada"), "")
 	signers := write(t, filepath.Join(dir, "signers"), "ada@example.com "+read(t, key+".pub"))
 	d.args = append(d.args, "--signatures-allowed-signers", signers)
 	d.commitOne("a")

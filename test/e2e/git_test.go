@@ -22,6 +22,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/test/githttp"
 	"github.com/gitfleet/gitfleet/test/process"
+	"github.com/gitfleet/gitfleet/test/sshd"
 )
 
 // commitOne commits the smallest thing there is to see: a ConfigMap on every
@@ -74,9 +75,9 @@ func (d *daemon) again(c githttp.Config) *githttp.Server {
 
 func TestCommitsArriveOverSSH(t *testing.T) {
 	d := newDaemon(t)
-	s := serveSSH(t)
-	d.args = append(d.args, "--allow-http=false", "--url", "ssh://"+s.user+"@"+s.address+d.repo.Dir,
-		"--ssh-key-file", s.identity, "--ssh-known-hosts", s.known)
+	s := sshd.Serve(t)
+	d.args = append(d.args, "--allow-http=false", "--url", "ssh://"+s.User+"@"+s.Address+d.repo.Dir,
+		"--ssh-key-file", s.Identity, "--ssh-known-hosts", s.KnownHosts)
 	d.startAt(d.commitOne("a"))
 	d.applied(d.commitOne("b"))
 	d.everywhere("b")
@@ -364,7 +365,7 @@ func (d *daemon) waiting(commit string) []string {
 func TestUnsignedCommitIsNotTaken(t *testing.T) {
 	d := newDaemon(t)
 	dir := t.TempDir()
-	key := newSSHKey(t, filepath.Join(dir, "ada"))
+	key := sshd.NewKey(t, filepath.Join(dir, "ada"), "")
 	signers := write(t, filepath.Join(dir, "signers"), "ada@example.com "+read(t, key+".pub"))
 	d.args = append(d.args, "--signatures-allowed-signers", signers, "--signatures-path", "=ada@example.com")
 	d.commitOne("a")

@@ -2,11 +2,8 @@ package e2e
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -23,9 +20,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member"
 	"github.com/gitfleet/gitfleet/test/fleet"
+	"github.com/gitfleet/gitfleet/test/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the tables in testdata")
 
 // A condition is how an object may be when a commit wants it.
 var conditions = []struct {
@@ -168,7 +164,7 @@ func TestTakeOverTable(t *testing.T) {
 		}
 	}
 	tw.Flush()
-	golden(t, "takeover.txt", `# What becomes of an object, and what it costs, by strategy and by how the
+	golden.File(t, "testdata/takeover.txt", `# What becomes of an object, and what it costs, by strategy and by how the
 # object is found: requests, result, and the object afterwards. The manifest
 # wants "a"; "theirs" is a field that it does not have.
 `+text.String())
@@ -264,34 +260,6 @@ func (f *firstPass) wait(t *testing.T) (map[api.PlacementKey]ledger.WorkSeen, ma
 		}
 	})
 	return f.seen, f.requests
-}
-
-// golden compares a text with a file of testdata.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.MkdirAll("testdata", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got == string(want) {
-		return
-	}
-	wants := strings.Split(string(want), "\n")
-	for _, line := range strings.Split(got, "\n") {
-		if !slices.Contains(wants, line) {
-			t.Errorf("not in %s: %s", path, line)
-		}
-	}
-	t.Errorf("%s says:\n%s", path, got)
 }
 
 // No strategy that only looks writes anything, whatever it finds: not the object,

@@ -3,7 +3,6 @@ package reading
 import (
 	"bufio"
 	"context"
-	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,9 +16,8 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/test/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite what kubectl prints")
 
 // build makes kubectl, once, and returns the directory with it and a jq.
 var build = sync.OnceValues(func() (string, error) {
@@ -106,24 +104,9 @@ func TestKubectl(t *testing.T) {
 	d := start(t)
 	d.fill()
 	terminal := open(t, d)
-	const file = "testdata/kubectl.txtar"
-	scene, err := txtar.ParseFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, f := range scene.Files {
-		got := terminal.run(f.Name)
-		if *update {
-			scene.Files[i].Data = []byte(got)
-		} else if got != string(f.Data) {
-			t.Errorf("$ %s\n%s\nwant:\n%s", f.Name, got, f.Data)
-		}
-	}
-	if *update {
-		if err := os.WriteFile(file, txtar.Format(scene), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	golden.Archive(t, "testdata/kubectl.txtar", func(t *testing.T, scene *txtar.Archive) {
+		golden.Steps(t, scene, func(words []string, _ string) (string, bool) { return terminal.run(strings.Join(words, " ")), true })
+	})
 }
 
 // A watching kubectl prints each change.

@@ -2,12 +2,9 @@ package scenario
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"log/slog"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -23,10 +20,9 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/test/golden"
 	"github.com/gitfleet/gitfleet/test/world"
 )
-
-var update = flag.Bool("update", false, "rewrite what the scenes expect")
 
 // TestScenes plays the stories of testdata in virtual time. Each file of an
 // archive is a command, and what follows it is what it prints, but for a
@@ -51,44 +47,23 @@ var update = flag.Bool("update", false, "rewrite what the scenes expect")
 //	plan                   prints where every placement is on every cluster, and
 //	                       what was done there since it was last asked
 func TestScenes(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no scenes: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			archive, err := txtar.ParseFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			synctest.Test(t, func(t *testing.T) { play(t, archive) })
-			if *update {
-				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-		})
-	}
+	golden.Archives(t, "testdata/*.txtar", func(t *testing.T, archive *txtar.Archive) {
+		synctest.Test(t, func(t *testing.T) { play(t, archive) })
+	})
 }
 
 func play(t *testing.T, archive *txtar.Archive) {
 	s := newScene(t)
 	s.start()
 	defer s.stop()
-	for i := range archive.Files {
-		step := &archive.Files[i]
-		words := strings.Fields(step.Name)
+	golden.Steps(t, archive, func(words []string, text string) (string, bool) {
 		if words[0] == "commit" {
-			s.source.push(words[1], "", world.Files(t, string(step.Data)))
+			s.source.push(words[1], "", world.Files(t, text))
 			synctest.Wait()
-			continue
+			return "", false
 		}
-		got := s.do(words)
-		if !*update && got != string(step.Data) {
-			t.Errorf("step %d, %s:\n%s\nwant\n%s", i+1, step.Name, got, step.Data)
-		}
-		step.Data = []byte(got)
-	}
+		return s.do(words), true
+	})
 }
 
 // A scene is a fleet in virtual time, with the real loop.
