@@ -15,8 +15,8 @@ import (
 // Contains reports whether the history of a commit that was fetched at any time
 // has another one: that commit itself, or one that it descends from. The other is
 // named by its hash or by how that begins; one that was never fetched is in no
-// history.
-func (r *Repo) Contains(_ context.Context, head, commit string) (bool, error) {
+// history. It is given up when ctx is done.
+func (r *Repo) Contains(ctx context.Context, head, commit string) (bool, error) {
 	h, err := parseHash(head)
 	if err != nil {
 		return false, err
@@ -28,7 +28,7 @@ func (r *Repo) Contains(_ context.Context, head, commit string) (bool, error) {
 	contains := false
 	err = r.reading(func(st *store) error {
 		for _, candidate := range st.beginning(strings.ToLower(commit)) {
-			switch _, descends, err := between(st, candidate, newest); {
+			switch _, descends, err := between(st, candidate, newest, ctx.Err); {
 			case errors.Is(err, errKind), errors.Is(err, ErrTooLarge):
 				// no commit, but something else whose hash begins so
 			case err != nil:

@@ -1,6 +1,7 @@
 package gitsource
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -43,6 +44,11 @@ func TestAHistoryContainsWhatLedToIt(t *testing.T) {
 		if err != nil || got != test.want {
 			t.Errorf("%.8s contains %s: %t (%v), want %t", test.head, test.commit, got, err, test.want)
 		}
+	}
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	if _, err := r.Contains(gone, merged, first); !errors.Is(err, context.Canceled) {
+		t.Errorf("nobody waits for the answer, and it was sought: %v", err)
 	}
 	for _, head := range []string{unborn, "main"} {
 		if _, err := r.Contains(t.Context(), head, first); err == nil {

@@ -32,6 +32,8 @@ type walk struct {
 	marks   map[plumbing.Hash]mark
 	commits map[plumbing.Hash]*commit
 	queue   []*commit
+	// stop, if set, says why the walk is to end; nil as long as it is not.
+	stop func() error
 }
 
 func newWalk(st *store, one, other *commit) *walk {
@@ -65,6 +67,11 @@ func (w *walk) run(open func(mark) bool) error {
 		if !waiting {
 			return nil
 		}
+		if w.stop != nil {
+			if err := w.stop(); err != nil {
+				return err
+			}
+		}
 		c := w.queue[newest]
 		w.queue[newest] = w.queue[len(w.queue)-1]
 		w.queue = w.queue[:len(w.queue)-1]
@@ -86,8 +93,9 @@ func (w *walk) run(open func(mark) bool) error {
 }
 
 // between answers the commits that head has and base has not, by hash, and
-// whether head descends from base. It may answer too many, never too few.
-func between(st *store, base plumbing.Hash, head *commit) (fresh []*commit, descends bool, err error) {
+// whether head descends from base. It may answer too many, never too few. stop, if
+// set, says why it is to be given up.
+func between(st *store, base plumbing.Hash, head *commit, stop func() error) (fresh []*commit, descends bool, err error) {
 	if !st.has(base) {
 		return nil, false, nil
 	}
@@ -96,6 +104,7 @@ func between(st *store, base plumbing.Hash, head *commit) (fresh []*commit, desc
 		return nil, false, err
 	}
 	w := newWalk(st, head, old)
+	w.stop = stop
 	if err := w.run(func(m mark) bool { return m == ofOne }); err != nil {
 		return nil, false, err
 	}

@@ -141,7 +141,7 @@ func (v *verifier) from(base plumbing.Hash, head *commit) error {
 	if base.IsZero() {
 		return v.vouch(head, plumbing.ZeroHash, "it is the first commit seen, so its signer must be allowed to change every file in it; or set signatures.since to a commit you trust")
 	}
-	fresh, descends, err := between(v.st, base, head)
+	fresh, descends, err := between(v.st, base, head, nil)
 	switch {
 	case err != nil:
 		return err

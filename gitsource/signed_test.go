@@ -365,7 +365,7 @@ func TestHistoryAgreesWithGit(t *testing.T) {
 			for range 40 {
 				a, b := all[random.IntN(len(all))], all[random.IntN(len(all))]
 				one, other := readFrom(t, st, a), readFrom(t, st, b)
-				fresh, descends, err := between(st, one.hash, other)
+				fresh, descends, err := between(st, one.hash, other, nil)
 				if err != nil {
 					t.Fatal(err)
 				}
