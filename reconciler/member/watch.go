@@ -64,7 +64,10 @@ type kindWatch struct {
 	failed  backoff
 
 	cancel context.CancelFunc
-	synced chan struct{} // closed after the first complete list
+	// retired says that nothing it saw is taken in any more: another watch may
+	// follow the kind, and know better. It belongs to the lock of the changes.
+	retired bool
+	synced  chan struct{} // closed after the first complete list
 	// refused is closed if the server does not let us list the kind; it is tried
 	// again all the same.
 	refused chan struct{}
@@ -85,6 +88,7 @@ func (ws watches) of(gvk schema.GroupVersionKind) *kindWatch {
 
 func (s *session) endWatch(k *kindWatch) {
 	k.cancel()
+	s.changes.retire(k)
 	s.watch = slices.DeleteFunc(s.watch, func(o *kindWatch) bool { return o == k })
 }
 
@@ -131,30 +135,45 @@ func newTaken() taken {
 
 func newChanges() *changes { return &changes{taken: newTaken(), wake: make(chan struct{}, 1)} }
 
-func (c *changes) put(id api.ID, l *live) {
+// note takes in what a watch saw, unless it is retired.
+func (c *changes) note(by *kindWatch, saw func(*taken)) {
 	c.mu.Lock()
-	c.seen[id] = l
-	delete(c.gone, id)
-	c.mu.Unlock()
-	c.nudge()
+	defer c.mu.Unlock()
+	if !by.retired {
+		saw(&c.taken)
+		c.nudge()
+	}
 }
 
-func (c *changes) remove(id api.ID, version uint64) {
+// retire has what a watch sees from now on not taken in.
+func (c *changes) retire(k *kindWatch) {
 	c.mu.Lock()
-	delete(c.seen, id)
-	c.gone[id] = version
-	c.mu.Unlock()
-	c.nudge()
+	defer c.mu.Unlock()
+	k.retired = true
 }
 
-// list notes that a kind was listed in full. What was seen of it before and not
-// found is not there any more.
-func (c *changes) list(kind schema.GroupKind, l listed) {
-	c.mu.Lock()
-	c.lists[kind] = l
-	maps.DeleteFunc(c.seen, func(id api.ID, _ *live) bool { return id.GroupKind() == kind && !l.found[id] })
-	c.mu.Unlock()
-	c.nudge()
+func (c *changes) put(by *kindWatch, id api.ID, l *live) {
+	c.note(by, func(t *taken) {
+		t.seen[id] = l
+		delete(t.gone, id)
+	})
+}
+
+func (c *changes) remove(by *kindWatch, id api.ID, version uint64) {
+	c.note(by, func(t *taken) {
+		delete(t.seen, id)
+		t.gone[id] = version
+	})
+}
+
+// list notes that a watch has listed its kind in full. What was seen of it before
+// and not found is not there any more.
+func (c *changes) list(by *kindWatch, l listed) {
+	kind := by.gvk.GroupKind()
+	c.note(by, func(t *taken) {
+		t.lists[kind] = l
+		maps.DeleteFunc(t.seen, func(id api.ID, _ *live) bool { return id.GroupKind() == kind && !l.found[id] })
+	})
 }
 
 func (c *changes) nudge() {
@@ -248,7 +267,7 @@ func (s *session) list(ctx context.Context, k *kindWatch) (string, error) {
 		err = meta.EachListItem(page, func(o runtime.Object) error {
 			id, l := k.look(o)
 			found[id] = true
-			s.changes.put(id, l)
+			s.changes.put(k, id, l)
 			return nil
 		})
 		if err != nil {
@@ -259,7 +278,7 @@ func (s *session) list(ctx context.Context, k *kindWatch) (string, error) {
 			return "", err
 		}
 		if opts.Continue = m.GetContinue(); opts.Continue == "" {
-			s.changes.list(k.gvk.GroupKind(), listed{found, number(m.GetResourceVersion())})
+			s.changes.list(k, listed{found, number(m.GetResourceVersion())})
 			return m.GetResourceVersion(), nil
 		}
 	}
@@ -322,9 +341,10 @@ func (s *session) told(k *kindWatch, what watch.EventType, o runtime.Object) str
 	case watch.Bookmark:
 	case watch.Deleted:
 		id, l := k.look(o)
-		s.changes.remove(id, l.version)
+		s.changes.remove(k, id, l.version)
 	default:
-		s.changes.put(k.look(o))
+		id, l := k.look(o)
+		s.changes.put(k, id, l)
 	}
 	return m.GetResourceVersion()
 }

@@ -13,6 +13,10 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
+func watchOf(kind string) *kindWatch {
+	return &kindWatch{gvk: schema.GroupVersionKind{Version: "v1", Kind: kind}, cancel: func() {}}
+}
+
 func cm(name string) api.ID { return api.ID{Kind: "ConfigMap", Namespace: "app", Name: name} }
 
 // However much happens while nobody looks, one word is kept of each object, the
@@ -27,10 +31,10 @@ func TestChangesKeepTheNewestWord(t *testing.T) {
 			delete(seen, id)
 			delete(gone, id)
 			if rapid.Bool().Draw(t, "deleted") {
-				c.remove(id, version)
+				c.remove(watchOf("ConfigMap"), id, version)
 				gone[id] = version
 			} else {
-				c.put(id, &live{version: version})
+				c.put(watchOf("ConfigMap"), id, &live{version: version})
 				seen[id] = version
 			}
 		}
@@ -67,7 +71,7 @@ func TestChangesWakeForEverything(t *testing.T) {
 	for w := range writers {
 		wg.Go(func() {
 			for i := range each {
-				c.put(cm(fmt.Sprintf("%d-%d", w, i)), &live{})
+				c.put(watchOf("ConfigMap"), cm(fmt.Sprintf("%d-%d", w, i)), &live{})
 			}
 		})
 	}
@@ -89,35 +93,35 @@ func TestChangesWakeForEverything(t *testing.T) {
 // What a watch tells late does not undo what we know from a write of our own;
 // what is as new or newer counts, and what has no number is never old.
 func TestOldNewsIsDropped(t *testing.T) {
-	maps, here := schema.GroupKind{Kind: "ConfigMap"}, map[api.ID]bool{cm("x"): true}
+	maps, here := watchOf("ConfigMap"), map[api.ID]bool{cm("x"): true}
 	tests := map[string]struct {
 		known *live // from our own write
 		event func(*changes)
 		want  uint64 // version of what is known then; zero if nothing
 		told  bool
 	}{
-		"first seen":         {nil, func(c *changes) { c.put(cm("x"), &live{version: 5}) }, 5, true},
-		"newer":              {&live{version: 4}, func(c *changes) { c.put(cm("x"), &live{version: 5}) }, 5, true},
-		"the same":           {&live{version: 5}, func(c *changes) { c.put(cm("x"), &live{version: 5}) }, 5, true},
-		"older":              {&live{version: 6}, func(c *changes) { c.put(cm("x"), &live{version: 5}) }, 6, false},
-		"deleted":            {&live{version: 4}, func(c *changes) { c.remove(cm("x"), 5) }, 0, true},
-		"deleted before":     {&live{version: 6}, func(c *changes) { c.remove(cm("x"), 5) }, 6, false},
-		"deleted, no number": {&live{version: 6}, func(c *changes) { c.remove(cm("x"), 0) }, 0, true},
-		"deleted, unknown":   {nil, func(c *changes) { c.remove(cm("x"), 5) }, 0, false},
+		"first seen":         {nil, func(c *changes) { c.put(watchOf("ConfigMap"), cm("x"), &live{version: 5}) }, 5, true},
+		"newer":              {&live{version: 4}, func(c *changes) { c.put(watchOf("ConfigMap"), cm("x"), &live{version: 5}) }, 5, true},
+		"the same":           {&live{version: 5}, func(c *changes) { c.put(watchOf("ConfigMap"), cm("x"), &live{version: 5}) }, 5, true},
+		"older":              {&live{version: 6}, func(c *changes) { c.put(watchOf("ConfigMap"), cm("x"), &live{version: 5}) }, 6, false},
+		"deleted":            {&live{version: 4}, func(c *changes) { c.remove(watchOf("ConfigMap"), cm("x"), 5) }, 0, true},
+		"deleted before":     {&live{version: 6}, func(c *changes) { c.remove(watchOf("ConfigMap"), cm("x"), 5) }, 6, false},
+		"deleted, no number": {&live{version: 6}, func(c *changes) { c.remove(watchOf("ConfigMap"), cm("x"), 0) }, 0, true},
+		"deleted, unknown":   {nil, func(c *changes) { c.remove(watchOf("ConfigMap"), cm("x"), 5) }, 0, false},
 		"listed":             {&live{version: 4}, func(c *changes) { c.list(maps, listed{here, 5}) }, 4, false},
 		"not listed":         {&live{version: 4}, func(c *changes) { c.list(maps, listed{nil, 5}) }, 0, true},
 		"not listed before":  {&live{version: 6}, func(c *changes) { c.list(maps, listed{nil, 5}) }, 6, false},
 		"listed, no number":  {&live{version: 6}, func(c *changes) { c.list(maps, listed{nil, 0}) }, 0, true},
 		"another kind listed": {&live{version: 4}, func(c *changes) {
-			c.list(schema.GroupKind{Kind: "Secret"}, listed{nil, 5})
+			c.list(watchOf("Secret"), listed{nil, 5})
 		}, 4, false},
 		"seen, then not listed": {&live{version: 3}, func(c *changes) {
-			c.put(cm("x"), &live{version: 4})
+			c.put(watchOf("ConfigMap"), cm("x"), &live{version: 4})
 			c.list(maps, listed{nil, 5})
 		}, 0, true},
 		"not listed, then seen": {&live{version: 3}, func(c *changes) {
 			c.list(maps, listed{nil, 5})
-			c.put(cm("x"), &live{version: 6})
+			c.put(watchOf("ConfigMap"), cm("x"), &live{version: 6})
 		}, 6, true},
 	}
 	for name, test := range tests {
@@ -210,12 +214,29 @@ func TestWatchesAreFoundByKindUntilTheyEnd(t *testing.T) {
 	of := func(gvk schema.GroupVersionKind) *kindWatch {
 		return &kindWatch{gvk: gvk, cancel: func() { ended[gvk.Kind] = true }}
 	}
-	s := &session{watch: watches{of(maps), of(secrets)}}
+	s := &session{watch: watches{of(maps), of(secrets)}, changes: newChanges()}
 	s.endWatch(s.watch.of(maps))
 	if k := s.watch.of(maps); k != nil || k.sees() || !ended["ConfigMap"] {
 		t.Errorf("still watched: %v", k)
 	}
 	if k := s.watch.of(secrets); k == nil || k.gvk != secrets || ended["Secret"] {
 		t.Errorf("the other is %v, ended %v", k, ended)
+	}
+}
+
+// What a watch still sees after it was ended says nothing of what another knows
+// that follows the kind since.
+func TestEndedWatchTellsNothing(t *testing.T) {
+	old, now := watchOf("ConfigMap"), watchOf("ConfigMap")
+	s := &session{live: lives{}, unseen: map[api.ID]bool{}, changes: newChanges(), watch: watches{old}}
+	s.endWatch(old)
+	s.watch = watches{now}
+	s.changes.put(now, cm("x"), &live{version: 5})
+	s.changes.list(now, listed{map[api.ID]bool{cm("x"): true}, 5})
+	s.changes.list(old, listed{nil, 4})
+	s.changes.remove(old, cm("x"), 6)
+	s.changes.put(old, cm("y"), &live{version: 4})
+	if s.absorb(); s.live.of(cm("x")) == nil || s.live.of(cm("y")) != nil {
+		t.Errorf("x is %v, y is %v", s.live.of(cm("x")), s.live.of(cm("y")))
 	}
 }
