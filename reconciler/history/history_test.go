@@ -145,7 +145,7 @@ func TestARecordIsBounded(t *testing.T) {
 			s := &segments{dir: dir, most: most}
 			for range rapid.IntRange(0, 15).Draw(rt, "batches") {
 				more := rapid.IntRange(1, 10).Draw(rt, "entries")
-				if err := s.append(encode(numbered(n, n+more))); err != nil {
+				if _, err := s.append(encode(numbered(n, n+more))); err != nil {
 					rt.Fatal(err)
 				}
 				n += more
@@ -235,7 +235,7 @@ func TestADiskThatRefuses(t *testing.T) {
 	if len(got) != 4 || got[2].Subject != "5" || got[3].Kind != Gap || !strings.HasPrefix(got[3].Message, "3 ") {
 		t.Errorf("it tells %+v", got)
 	}
-	if n := counted(t, r.cfg.Metrics.Dropped); n != 3 || strings.Count(d.log.String(), "the history cannot be written") != 1 {
+	if n := counted(t, r.cfg.Metrics.Dropped); n != 3 || strings.Count(d.log.String(), "the history cannot be written as it should") != 1 {
 		t.Errorf("%v dropped; log: %s", n, &d.log)
 	}
 }
@@ -355,6 +355,33 @@ func TestASegmentThatCannotBeBegun(t *testing.T) {
 	}
 	if got := told(t, r, Filter{Kind: Gap}); len(got) != 1 {
 		t.Errorf("gaps: %+v", got)
+	}
+}
+
+// What is too old and cannot be removed keeps nobody from reading, and of what is
+// written nothing is said to be missing.
+func TestASegmentThatCannotGo(t *testing.T) {
+	d, old := &desk{dir: t.TempDir()}, time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC)
+	stuck := filepath.Join(d.dir, "00000001.jsonl")
+	err := errors.Join(os.MkdirAll(filepath.Join(stuck, "it"), 0o700), os.Chtimes(stuck, old, old), os.WriteFile(filepath.Join(d.dir, "00000002.jsonl"), nil, 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := Open(Config{Dir: d.dir, MaxSize: 800, Log: slog.New(slog.NewTextHandler(&d.log, nil))})
+	for i := range 3 {
+		r.Add(numbered(i, i+1)...)
+		r.write()
+		r.complain(r.segments.sync())
+	}
+	if got := told(t, r, Filter{Since: old.Add(time.Hour)}); subjects(got) != "0 1 2" {
+		t.Errorf("it tells %+v", got)
+	}
+	dropped, entries := counted(t, r.cfg.Metrics.Dropped), counted(t, r.cfg.Metrics.Entries)
+	if text := d.log.String(); dropped != 0 || entries != 3 || strings.Count(text, "it grows beyond its size") != 1 || strings.Count(text, "written again") != 0 {
+		t.Errorf("%v dropped of %v, log: %s", dropped, entries, text)
+	}
+	if err := errors.Join(os.RemoveAll(stuck), r.segments.sync()); err != nil {
+		t.Error(err)
 	}
 }
 

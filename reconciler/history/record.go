@@ -81,7 +81,7 @@ func Open(cfg Config) *Record {
 		cfg.Metrics = NewMetrics()
 	}
 	r := &Record{cfg: cfg, wake: make(chan struct{}, 1), segments: &segments{dir: cfg.Dir, most: cfg.MaxSize}}
-	r.complain(r.segments.open())
+	r.complain(r.segments.begun())
 	return r
 }
 
@@ -160,16 +160,20 @@ func (r *Record) write() bool {
 	if len(lines) == 0 {
 		return false
 	}
-	if err := r.segments.append(lines); err != nil {
-		r.cfg.Metrics.Dropped.Add(float64(len(entries)))
+	n, err := r.segments.append(lines)
+	if err != nil {
 		r.complain(err)
-		r.mu.Lock()
-		r.dropped += dropped + len(entries)
-		r.mu.Unlock()
-		return false
 	}
-	r.cfg.Metrics.Entries.Add(float64(len(entries)))
-	return true
+	kept := min(bytes.Count(lines[:n], []byte{'\n'}), len(entries))
+	missing := len(entries) - kept
+	r.cfg.Metrics.Entries.Add(float64(kept))
+	r.cfg.Metrics.Dropped.Add(float64(missing))
+	if n < len(lines) {
+		r.mu.Lock()
+		r.dropped += dropped + missing
+		r.mu.Unlock()
+	}
+	return n > 0
 }
 
 // encode writes a line for each entry.
@@ -190,7 +194,7 @@ func encode(entries []Entry) []byte {
 func (r *Record) complain(err error) {
 	switch {
 	case err != nil && err.Error() != r.trouble:
-		r.cfg.Log.Warn("the history cannot be written; everything else goes on", "err", err)
+		r.cfg.Log.Warn("the history cannot be written as it should; everything else goes on", "err", err)
 		r.trouble = err.Error()
 	case err == nil && r.trouble != "":
 		r.cfg.Log.Info("the history can be written again")

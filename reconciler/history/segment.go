@@ -51,6 +51,16 @@ func (s *segments) open() error {
 	return s.closed
 }
 
+// begun opens the segments for the first time, and removes what is too much.
+func (s *segments) begun() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.open(); err != nil {
+		return err
+	}
+	return s.trim()
+}
+
 func (s *segments) find() error {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return err
@@ -90,7 +100,7 @@ func (s *segments) resume() error {
 		return err
 	}
 	at.size, s.last = whole, f
-	return s.trim()
+	return nil
 }
 
 // wholeLines is where the last line of a file ends.
@@ -121,36 +131,37 @@ func (s *segments) begin() error {
 		return err
 	}
 	s.last, s.sizes = f, append(s.sizes, segment{number: number})
-	return s.trim()
+	return nil
 }
 
-// append writes whole lines at the end. What could be written only in part is
-// taken back.
-func (s *segments) append(lines []byte) error {
+// append writes whole lines at the end, and returns how much of them is written:
+// none, or as many whole ones as could be. An error may come with all of them
+// written.
+func (s *segments) append(lines []byte) (written int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.open(); err != nil {
-		return err
+		return 0, err
 	}
-	for len(lines) > 0 {
+	for written < len(lines) {
 		at := &s.sizes[len(s.sizes)-1]
 		if at.size >= s.most/share {
 			if err := s.turn(); err != nil {
-				return err
+				return written, err
 			}
 			continue
 		}
-		part := upTo(lines, s.most/share-at.size)
+		part := upTo(lines[written:], s.most/share-at.size)
 		if n, err := s.last.Write(part); err != nil {
 			if n > 0 {
 				err = errors.Join(err, s.last.Truncate(at.size))
 			}
-			return err
+			return written, err
 		}
 		at.size += int64(len(part))
-		lines = lines[len(part):]
+		written += len(part)
 	}
-	return s.trim()
+	return written, s.trim()
 }
 
 // upTo is the lines that begin within so many bytes.
@@ -171,7 +182,8 @@ func (s *segments) turn() error {
 	return errors.Join(full.Sync(), full.Close())
 }
 
-// trim removes the oldest segments until the others fit.
+// trim removes the oldest segments until the others fit. If it cannot, that harms
+// nobody yet: what is new is written, and read, all the same.
 func (s *segments) trim() error {
 	total := int64(0)
 	for _, at := range s.sizes {
@@ -179,7 +191,7 @@ func (s *segments) trim() error {
 	}
 	for len(s.sizes) > 1 && total > s.most {
 		if err := os.Remove(s.path(s.sizes[0].number)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
+			return fmt.Errorf("it grows beyond its size, as its oldest part cannot be removed: %w", err)
 		}
 		total -= s.sizes[0].size
 		s.sizes = s.sizes[1:]
@@ -193,7 +205,7 @@ func (s *segments) sync() error {
 	if s.last == nil {
 		return s.closed
 	}
-	return s.last.Sync()
+	return errors.Join(s.last.Sync(), s.trim())
 }
 
 func (s *segments) close() error {
