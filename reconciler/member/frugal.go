@@ -84,7 +84,8 @@ func (f *frugal) leanFor(r *http.Request) *lean.Transport {
 	defer f.mu.Unlock()
 	if f.lean == nil {
 		f.host = r.URL.Host
-		f.lean = lean.New(lean.Config{Dial: f.dialer(r), Idle: keepLong.idle, Silent: keepLong.silent, Patience: patience})
+		dial, secure := f.dialer(r)
+		f.lean = lean.New(lean.Config{Dial: dial, Secure: secure, Idle: keepLong.idle, Silent: keepLong.silent, Patience: patience})
 	}
 	if f.without || f.lean.Broken() || f.host != r.URL.Host {
 		return nil
@@ -97,37 +98,34 @@ func (f *frugal) proxied(r *http.Request) bool {
 	return by != nil || err != nil // an ordinary transport tells of the error
 }
 
-// dialer returns what connects to the server of a request.
-func (f *frugal) dialer(r *http.Request) func(context.Context) (net.Conn, error) {
+// dialer returns what connects to the server of a request, and what secures the
+// connection.
+func (f *frugal) dialer(r *http.Request) (dial func(context.Context) (net.Conn, error), secure func(context.Context, net.Conn) (net.Conn, error)) {
 	address := r.URL.Host
 	if r.URL.Port() == "" {
 		address = net.JoinHostPort(r.URL.Hostname(), "443")
 	}
-	secure := &tls.Config{}
+	cfg := &tls.Config{}
 	if f.way.secure != nil {
-		secure = f.way.secure.Clone()
+		cfg = f.way.secure.Clone()
 	}
-	if secure.NextProtos = []string{"h2", "http/1.1"}; secure.ServerName == "" {
-		secure.ServerName = r.URL.Hostname()
+	if cfg.NextProtos = []string{"h2", "http/1.1"}; cfg.ServerName == "" {
+		cfg.ServerName = r.URL.Hostname()
 	}
 	return func(ctx context.Context) (net.Conn, error) {
-		raw, err := f.way.dial(ctx, "tcp", address)
-		if err != nil {
-			return nil, err
+			return f.way.dial(ctx, "tcp", address)
+		}, func(ctx context.Context, below net.Conn) (net.Conn, error) {
+			ctx, cancel := context.WithTimeout(ctx, handshake)
+			defer cancel()
+			secured := tls.Client(below, cfg)
+			if err := secured.HandshakeContext(ctx); err != nil {
+				return nil, err
+			}
+			if secured.ConnectionState().NegotiatedProtocol != "h2" {
+				return nil, errWithoutHTTP2
+			}
+			return secured, nil
 		}
-		ctx, cancel := context.WithTimeout(ctx, handshake)
-		defer cancel()
-		secured := tls.Client(raw, secure)
-		err = secured.HandshakeContext(ctx)
-		if err == nil && secured.ConnectionState().NegotiatedProtocol != "h2" {
-			err = errWithoutHTTP2
-		}
-		if err != nil {
-			raw.Close()
-			return nil, err
-		}
-		return secured, nil
-	}
 }
 
 // CloseIdleConnections closes the connections on which nothing is under way.

@@ -144,7 +144,11 @@ func (a *Agent) Leave() <-chan struct{} {
 func (a *Agent) Run(ctx context.Context) error {
 	var lost backoff
 	for ctx.Err() == nil {
-		s, err := a.open(ctx)
+		var s *session
+		err := aside(func() (err error) {
+			s, err = a.open(ctx)
+			return err
+		})
 		if err == nil {
 			lost = 0
 			err = s.run(ctx)
@@ -158,8 +162,11 @@ func (a *Agent) Run(ctx context.Context) error {
 
 // lost tells that there is no connection, and waits before the next.
 func (a *Agent) lost(ctx context.Context, err error, times *backoff) {
-	a.cfg.Log.Warn("cluster lost", "cluster", a.cfg.Name, "err", err)
-	a.cfg.Report(ledger.ClusterSeen{Cluster: a.cfg.Name, At: time.Now(), Error: err.Error()})
+	_ = aside(func() error {
+		a.cfg.Log.Warn("cluster lost", "cluster", a.cfg.Name, "err", err)
+		a.cfg.Report(ledger.ClusterSeen{Cluster: a.cfg.Name, At: time.Now(), Error: err.Error()})
+		return nil
+	})
 	sleep(ctx, times.next(time.Second, 30*time.Second))
 }
 

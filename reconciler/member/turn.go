@@ -7,16 +7,26 @@ import "context"
 func (s *session) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer s.stop(cancel)
-	s.start(ctx)
-	for {
+	err := aside(func() error {
+		s.start(ctx)
+		return nil
+	})
+	for err == nil {
 		woken := s.wait(ctx)
 		if woken == byEnd {
-			return nil
+			break
 		}
-		if err := s.turn(ctx, woken); err != nil {
-			return err
-		}
+		err = aside(func() error { return s.turn(ctx, woken) })
 	}
+	return err
+}
+
+// aside does something in a goroutine of its own, and waits for it. That of a
+// cluster is there as long as the cluster, and a stack that has grown stays so.
+func aside(do func() error) error {
+	done := make(chan error)
+	go func() { done <- do() }()
+	return <-done
 }
 
 func (s *session) start(ctx context.Context) {
@@ -53,8 +63,7 @@ const (
 )
 
 // wait waits until there is something to do. The goroutine of a cluster is here
-// nearly always, so what is on its stack meanwhile counts as often as there are
-// clusters: no more than this, and turn does the rest.
+// nearly always.
 func (s *session) wait(ctx context.Context) waking {
 	leave := s.leave
 	if s.leaving {

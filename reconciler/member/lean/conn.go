@@ -16,10 +16,12 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// A conn is one connection. Its goroutine reads frames; whoever asks writes them.
+// A conn is one connection. Its goroutine waits for frames; whoever asks writes
+// them.
 type conn struct {
-	of  *Transport
-	net net.Conn
+	of   *Transport
+	line *line
+	net  net.Conn // what is secured over the line
 
 	// writing is held while frames are written, so that streams begin in the order
 	// of their numbers. It is taken before mu.
@@ -27,7 +29,7 @@ type conn struct {
 	headers *hpack.Encoder
 	block   bytes.Buffer // what headers writes
 
-	names *hpack.Decoder // only the reading goroutine has it
+	names *hpack.Decoder // only who reads has it
 	first [1]byte
 
 	mu      sync.Mutex
@@ -77,10 +79,10 @@ var (
 )
 
 // begin greets the server. Nothing is read yet.
-func begin(t *Transport, secured net.Conn) (*conn, error) {
+func begin(t *Transport, l *line, secured net.Conn) (*conn, error) {
 	now := time.Now()
 	c := &conn{
-		of: t, net: secured, streams: map[uint32]*stream{}, next: 1, heard: now, used: now,
+		of: t, line: l, net: secured, streams: map[uint32]*stream{}, next: 1, heard: now, used: now,
 		most: streamsUnlessTold, each: 65535, sendWindow: 65535,
 		names: hpack.NewDecoder(headerTableServed, nil),
 	}
@@ -104,6 +106,9 @@ func begin(t *Transport, secured net.Conn) (*conn, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("http2: %w", err), secured.Close())
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rest()
 	return c, nil
 }
 

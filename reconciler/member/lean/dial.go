@@ -3,6 +3,7 @@ package lean
 import (
 	"context"
 	"errors"
+	"net"
 	"time"
 )
 
@@ -81,17 +82,25 @@ func (t *Transport) dial(ctx context.Context, d *dial) {
 
 // open connects, and returns when the server has said what it allows.
 func (t *Transport) open(ctx context.Context) error {
-	secured, err := t.cfg.Dial(ctx)
+	below, err := t.cfg.Dial(ctx)
 	if err != nil {
 		return err
 	}
-	c, err := begin(t, secured)
+	l := &line{Conn: below}
+	secured := net.Conn(l)
+	if t.cfg.Secure != nil {
+		if secured, err = t.cfg.Secure(ctx, l); err != nil {
+			below.Close()
+			return err
+		}
+	}
+	c, err := begin(t, l, secured)
 	if err != nil {
 		return err
 	}
 	t.mu.Lock()
 	t.conns = append(t.conns, c)
 	t.mu.Unlock()
-	go c.read()
+	go c.wait()
 	return c.settle()
 }

@@ -5,11 +5,11 @@
 // large as its largest frame, and of every request that is under way two
 // goroutines. That is right for those who ask much. Whoever waits for news from
 // thousands of servers pays it thousands of times. Here a connection is one
-// goroutine, buffers are shared by all connections and held only while there is
-// something in them, and an answer that has no end may be followed instead of
-// read: then nobody waits for it.
+// goroutine with a small stack, buffers are shared by all connections and held
+// only while there is something in them, and an answer that has no end may be
+// followed instead of read: then nobody waits for it.
 //
-// Requests have small bodies; TLS is done by whoever dials.
+// Requests have small bodies; TLS is the caller's.
 package lean
 
 import (
@@ -26,8 +26,12 @@ import (
 // Config says how a server is reached. Dial must be set; zero durations mean
 // never.
 type Config struct {
-	// Dial returns a connection on which both sides have agreed on HTTP/2.
+	// Dial returns a connection to the server.
 	Dial func(context.Context) (net.Conn, error)
+	// Secure returns a connection over another, such as that of crypto/tls, on
+	// which both sides have agreed on HTTP/2. An error of the other that is
+	// temporary must be so above it. If it is nil, they have agreed already.
+	Secure func(context.Context, net.Conn) (net.Conn, error)
 	// Idle is how long a connection is kept on which nothing is under way.
 	Idle time.Duration
 	// Silent is how long a server may say nothing before it is asked whether it is

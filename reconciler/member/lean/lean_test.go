@@ -24,6 +24,7 @@ type scene struct {
 	*http.Client
 	server *httptest.Server
 	closed chan bool // one for each connection that the client has closed
+	below  func(net.Conn) net.Conn
 
 	mu     sync.Mutex
 	dialed int
@@ -55,12 +56,20 @@ func serve(t *testing.T, cfg lean.Config, limits http.HTTP2Config, h http.Handle
 	s := &scene{server: server, closed: make(chan bool, 100)}
 	secure := server.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
 	secure.NextProtos = []string{"h2"}
+	secure.ServerName = "example.com"
 	cfg.Dial = func(ctx context.Context) (net.Conn, error) {
 		s.mu.Lock()
 		s.dialed++
 		s.mu.Unlock()
-		c, err := (&tls.Dialer{Config: secure}).DialContext(ctx, "tcp", server.Listener.Addr().String())
+		c, err := (&net.Dialer{}).DialContext(ctx, "tcp", server.Listener.Addr().String())
+		if s.below != nil && err == nil {
+			c = s.below(c)
+		}
 		return watched{c, s.closed}, err
+	}
+	cfg.Secure = func(ctx context.Context, below net.Conn) (net.Conn, error) {
+		c := tls.Client(below, secure)
+		return c, c.HandshakeContext(ctx)
 	}
 	transport := lean.New(cfg)
 	t.Cleanup(transport.CloseIdleConnections)

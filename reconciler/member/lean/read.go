@@ -11,20 +11,26 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// read takes in frames until the connection ends. Between two of them it holds
-// nothing.
-func (c *conn) read() {
-	c.mu.Lock()
-	c.rest()
-	c.mu.Unlock()
+// wait waits for frames, and has them taken in, until the connection ends. Between
+// two of them it holds nothing. What comes is taken in by a goroutine that needs a
+// larger stack and is not there for long; the one that waits after it is another,
+// too, so that stacks move together when those that were needed only in between
+// are gone.
+func (c *conn) wait() {
+	c.line.await()
+	go c.readOn()
+}
+
+// readOn takes in the frames that have come.
+func (c *conn) readOn() {
 	for {
-		n, err := c.net.Read(c.first[:])
-		if n > 0 {
-			err = c.readFrame()
-		}
+		err := c.readNext()
 		switch {
 		case err == nil:
 			continue
+		case errors.Is(err, errNothing):
+			go c.wait()
+			return
 		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 			err = io.ErrUnexpectedEOF // nothing has come to its end by that; others know it by this very value
 		default:
@@ -34,6 +40,17 @@ func (c *conn) read() {
 		c.end(err)
 		return
 	}
+}
+
+// readNext takes in one frame, if one has come.
+func (c *conn) readNext() error {
+	c.line.between = true
+	n, err := c.net.Read(c.first[:])
+	c.line.between = false
+	if n == 0 {
+		return err
+	}
+	return c.readFrame()
 }
 
 // readFrame reads the rest of a frame, and takes it in. An error is the end of
