@@ -60,7 +60,7 @@ func (s *session) startWatch(ctx context.Context, gvk schema.GroupVersionKind, r
 	ctx, cancel := context.WithCancel(ctx)
 	k := &kindWatch{
 		gvk: gvk, res: res, full: whole || health.NeedsStatus(gvk), expressions: &s.cfg.Encoder.expressions,
-		cancel: cancel, synced: make(chan struct{}), refused: make(chan struct{}),
+		cancel: cancel, synced: make(chan struct{}), refused: make(chan struct{}), begun: make(chan struct{}),
 	}
 	s.watch = append(s.watch, k)
 	s.running.Add(1)

@@ -25,6 +25,11 @@ import (
 // sent, and reading it back costs both sides.
 const acceptMetadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 
+// readOnce spares the server from reading what is applied a second time, for keys
+// that come twice: what we encode has none. What the kind does not have is refused
+// all the same.
+const readOnce = metav1.FieldValidationIgnore
+
 // patch applies one object and returns what the server made of its metadata.
 func (s *session) patch(ctx context.Context, r resource, id api.ID, body []byte, force bool) (*metav1.PartialObjectMetadata, error) {
 	m, _, err := s.put(ctx, r, id, body, force)
@@ -43,6 +48,7 @@ func (s *session) put(ctx context.Context, r resource, id api.ID, body []byte, f
 		AbsPath(r.path(id)...).
 		Param("fieldManager", api.FieldManager).
 		Param("force", strconv.FormatBool(force)).
+		Param("fieldValidation", readOnce).
 		SetHeader("Accept", acceptMetadata).
 		Body(body).
 		Do(ctx)
@@ -87,6 +93,7 @@ func (s *session) dryRun(ctx context.Context, r resource, id api.ID, body []byte
 		AbsPath(r.path(id)...).
 		Param("fieldManager", api.FieldManager).
 		Param("force", "true").
+		Param("fieldValidation", readOnce).
 		Param("dryRun", metav1.DryRunAll).
 		Body(body).
 		Do(ctx))

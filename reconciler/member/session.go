@@ -212,10 +212,12 @@ func (s *session) absorb() map[api.ID]bool {
 		}
 	}
 	for id, l := range news.seen {
-		if old := s.live.of(id); old == nil || l.version >= old.version {
-			s.live.put(id, l)
-			touched[id] = true
+		old := s.live.of(id)
+		if old != nil && (l.version < old.version || l.version == old.version && *l == *old) {
+			continue // we know that, or better
 		}
+		s.live.put(id, l)
+		touched[id] = true
 	}
 	for id, version := range news.gone {
 		if old := s.live.of(id); old != nil && (version == 0 || version >= old.version) {

@@ -36,6 +36,7 @@ func (s *session) start(ctx context.Context) {
 		s.want(s.last)
 		s.sync(ctx)
 	}
+	s.watch.begin()
 }
 
 func (s *session) stop(cancel context.CancelFunc) {
@@ -93,6 +94,7 @@ func (s *session) wait(ctx context.Context) waking {
 
 // turn does what there is to do. An error is the end of the session.
 func (s *session) turn(ctx context.Context, woken waking) error {
+	defer s.watch.begin()
 	switch woken {
 	case byLeave:
 		s.leaving = true

@@ -71,6 +71,8 @@ type kindWatch struct {
 	// refused is closed if the server does not let us list the kind; it is tried
 	// again all the same.
 	refused chan struct{}
+	// begun is closed when changes are to be told of, from the first list on.
+	begun chan struct{}
 }
 
 // watches are those of a session, one for each kind. They are few.
@@ -84,6 +86,18 @@ func (ws watches) of(gvk schema.GroupVersionKind) *kindWatch {
 		}
 	}
 	return nil
+}
+
+// begin lets watches tell of changes. Until a pass is over nobody could act on
+// them, and what it writes itself would cost the server most while it writes.
+func (ws watches) begin() {
+	for _, k := range ws {
+		select {
+		case <-k.begun:
+		default:
+			close(k.begun)
+		}
+	}
 }
 
 func (s *session) endWatch(k *kindWatch) {
@@ -221,6 +235,11 @@ func (s *session) followOn(ctx context.Context, k *kindWatch) error {
 		default:
 			close(k.synced)
 		}
+	}
+	select {
+	case <-k.begun:
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 	if err := s.watchFrom(ctx, k); err != nil {
 		return fmt.Errorf("watch: %w", err)

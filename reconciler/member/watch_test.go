@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/health"
 )
 
 func watchOf(kind string) *kindWatch {
@@ -100,9 +101,12 @@ func TestOldNewsIsDropped(t *testing.T) {
 		want  uint64 // version of what is known then; zero if nothing
 		told  bool
 	}{
-		"first seen":         {nil, func(c *changes) { c.put(watchOf("ConfigMap"), cm("x"), &live{version: 5}) }, 5, true},
-		"newer":              {&live{version: 4}, func(c *changes) { c.put(watchOf("ConfigMap"), cm("x"), &live{version: 5}) }, 5, true},
-		"the same":           {&live{version: 5}, func(c *changes) { c.put(watchOf("ConfigMap"), cm("x"), &live{version: 5}) }, 5, true},
+		"first seen": {nil, func(c *changes) { c.put(watchOf("ConfigMap"), cm("x"), &live{version: 5}) }, 5, true},
+		"newer":      {&live{version: 4}, func(c *changes) { c.put(watchOf("ConfigMap"), cm("x"), &live{version: 5}) }, 5, true},
+		"the same":   {&live{version: 5}, func(c *changes) { c.put(watchOf("ConfigMap"), cm("x"), &live{version: 5}) }, 5, false},
+		"the same, its health known by now": {&live{version: 5}, func(c *changes) {
+			c.put(watchOf("ConfigMap"), cm("x"), &live{version: 5, health: health.Health{State: health.Available}})
+		}, 5, true},
 		"older":              {&live{version: 6}, func(c *changes) { c.put(watchOf("ConfigMap"), cm("x"), &live{version: 5}) }, 6, false},
 		"deleted":            {&live{version: 4}, func(c *changes) { c.remove(watchOf("ConfigMap"), cm("x"), 5) }, 0, true},
 		"deleted before":     {&live{version: 6}, func(c *changes) { c.remove(watchOf("ConfigMap"), cm("x"), 5) }, 6, false},

@@ -1,0 +1,33 @@
+package member
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// What is applied, or tried, is not looked through twice by the server.
+func TestWhatIsAppliedIsReadOnce(t *testing.T) {
+	var asked []string
+	s := sessionAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.URL.Query().Get("fieldValidation"))
+		w.Header().Set("Content-Type", "application/json")
+		w.Write([]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}`))
+	}))
+	id := api.ID{Kind: "ConfigMap", Namespace: "app", Name: "a"}
+	if _, err := s.patch(t.Context(), configMaps, id, []byte("{}"), true); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.dryRun(t.Context(), configMaps, id, []byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	for _, got := range asked {
+		if got != "Ignore" {
+			t.Errorf("asked with fieldValidation=%q", got)
+		}
+	}
+	if len(asked) != 2 {
+		t.Errorf("%d requests", len(asked))
+	}
+}
