@@ -8,6 +8,9 @@ import "strings"
 const (
 	notAppliedBegins = "Failed to apply the manifest (error: "
 	notAppliedEnds   = ")"
+
+	notAvailableBegins = "Manifest is not yet available; Fleet will check again later ("
+	notAvailableEnds   = ")"
 )
 
 var wrappings = []string{
@@ -22,9 +25,13 @@ var wrappings = []string{
 	"the object is already owned by another Fleet AppliedWork object: ",
 }
 
-// cause is what the message of an object that is not applied says went wrong,
-// without KubeFleet's wrapping; every other message is returned as it is.
+// cause is what the message of an object that is not applied says went wrong, or
+// what one that is not available waits for, without KubeFleet's wrapping; every
+// other message is returned as it is.
 func cause(message string) string {
+	if missing, wrapped := strings.CutPrefix(message, notAvailableBegins); wrapped {
+		return strings.TrimSuffix(missing, notAvailableEnds)
+	}
 	text, wrapped := strings.CutPrefix(message, notAppliedBegins)
 	if !wrapped {
 		return message

@@ -5,10 +5,12 @@ import (
 	"testing"
 
 	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/health"
 )
 
 // A cause is what somebody has to know, and nothing of it is lost.
 func TestCause(t *testing.T) {
+	notAvailable := health.Health{State: health.NotAvailableYet}.Condition().Message
 	said := errors.New(`.spec.replica: field not declared in schema (sic)`)
 	for name, test := range map[string]struct{ message, want string }{
 		"changed":             {diff.ApplyFailed(diff.Apply, said).Message, said.Error()},
@@ -17,6 +19,8 @@ func TestCause(t *testing.T) {
 		"another fleet's":     {diff.Refused(diff.OwnedByPlacement, "", false).Message, "the object is already owned by another Fleet AppliedWork object"},
 		"no such kind":        {`Failed to apply the manifest (error: failed to decode manifest: failed to find GVR from member cluster client REST mapping: no matches for kind "Widget" in version "example.com/v1")`, `no matches for kind "Widget" in version "example.com/v1"`},
 		"nothing inside":      {"Failed to apply the manifest (error: failed to apply the manifest: )", "failed to apply the manifest: "},
+		"not available":       {notAvailable + " (1 of 2 replicas updated; pod web-1, container web: CrashLoopBackOff (exit code 1))", "1 of 2 replicas updated; pod web-1, container web: CrashLoopBackOff (exit code 1)"},
+		"and nothing more":    {notAvailable, notAvailable},
 		"something else":      {"Manifest is not yet available (1 of 2 replicas updated)", "Manifest is not yet available (1 of 2 replicas updated)"},
 	} {
 		t.Run(name, func(t *testing.T) {
