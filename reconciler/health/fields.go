@@ -28,13 +28,15 @@ func (f *fields) first(missing ...string) Health {
 	return Health{State: Available}
 }
 
+const unseen = "not yet seen by its controller"
+
 // observed says that the controller has not seen the newest spec, or "".
 func (f *fields) observed() string {
 	seen, generation := f.status("observedGeneration"), f.live.GetGeneration()
 	if seen == 0 {
-		return missing(seen != generation, "not yet seen by its controller")
+		return missing(seen != generation, unseen)
 	}
-	return missing(seen != generation, "generation %d not yet seen by its controller, the last was %d", generation, seen)
+	return missing(seen != generation, "generation %d "+unseen+", the last was %d", generation, seen)
 }
 
 // replicas returns spec.replicas, or the 1 an API server would have filled in.

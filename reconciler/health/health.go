@@ -7,6 +7,8 @@
 package health
 
 import (
+	"strings"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -54,6 +56,12 @@ func Of(live *unstructured.Unstructured) Health {
 
 // Counts reports whether an object with this health is as good as available.
 func (h Health) Counts() bool { return h.State == Available || h.State == NotTrackable }
+
+// Unseen reports whether a controller has still to look at the object: nothing
+// was made of it yet that could work or not.
+func (h Health) Unseen() bool {
+	return h.State == NotAvailableYet && strings.Contains(h.Message, unseen)
+}
 
 // Condition returns the condition Available with its reason and message; the
 // generation and the time are the caller's.

@@ -126,7 +126,11 @@ func (s *session) availability(out *ledger.ObjectState, id api.ID) {
 	out.Generation = generation
 	cond := h.Condition()
 	out.Available = ledger.Verdict{OK: h.Counts(), Reason: string(h.State), Message: cond.Message}
-	if h.Message != "" && !out.Available.OK {
-		out.Available.Message += " (" + h.Message + ")"
+	missing := h.Message
+	if why := s.hindered(id, h, generation); why != "" {
+		missing += "; " + why
+	}
+	if missing != "" && !out.Available.OK {
+		out.Available.Message += " (" + missing + ")"
 	}
 }

@@ -64,6 +64,8 @@ type session struct {
 	demand demand
 	retry  *time.Timer
 	health probe
+	// stuck are workloads that are not available; nil while all are.
+	stuck *stuck
 }
 
 // wanted is one object that should be here.
@@ -198,6 +200,7 @@ func (s *session) react(ctx context.Context) {
 	s.revive(touched)
 	s.process(ctx, touched)
 	s.reportTouched(ctx, touched)
+	s.askWhy(ctx)
 }
 
 // absorb takes in what the watches saw, unless we know something newer from a
@@ -222,6 +225,11 @@ func (s *session) absorb() map[api.ID]bool {
 	for id, version := range news.gone {
 		if old := s.live.of(id); old != nil && (version == 0 || version >= old.version) {
 			s.live.drop(id)
+			touched[id] = true
+		}
+	}
+	if news.replies != nil {
+		for _, id := range s.replied(news.replies) {
 			touched[id] = true
 		}
 	}

@@ -43,6 +43,9 @@ func (s *session) stop(cancel context.CancelFunc) {
 	s.pulse.timer.Stop()
 	s.sweeping.timer.Stop()
 	s.retry.Stop()
+	if s.stuck != nil {
+		s.stuck.timer.Stop()
+	}
 	cancel()
 	s.running.Wait()
 	s.conn.close()

@@ -134,6 +134,8 @@ type taken struct {
 	lists map[schema.GroupKind]listed
 	seen  map[api.ID]*live
 	gone  map[api.ID]uint64
+	// replies are what pods said; nil if none was asked.
+	replies map[api.ID]reply
 }
 
 // A listed is which objects of a kind there were at a version: all others that
@@ -188,6 +190,13 @@ func (c *changes) list(by *kindWatch, l listed) {
 		t.lists[kind] = l
 		maps.DeleteFunc(t.seen, func(id api.ID, _ *live) bool { return id.GroupKind() == kind && !l.found[id] })
 	})
+}
+
+func (c *changes) reply(replies map[api.ID]reply) {
+	c.mu.Lock()
+	c.replies = replies // the next are not asked before these are taken
+	c.mu.Unlock()
+	c.nudge()
 }
 
 func (c *changes) nudge() {

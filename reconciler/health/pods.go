@@ -1,0 +1,153 @@
+package health
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A Pod is as much of a Pod, read from JSON, as says why it does not work.
+type Pod struct {
+	Metadata struct{ Name, DeletionTimestamp string }
+	Status   struct {
+		Phase, Reason, Message                   string
+		Conditions                               []struct{ Type, Status, Reason, Message string }
+		InitContainerStatuses, ContainerStatuses []containerStatus
+	}
+}
+
+type containerStatus struct {
+	Name             string
+	Ready            bool
+	RestartCount     int
+	State, LastState struct {
+		Waiting    *struct{ Reason, Message string }
+		Running    *struct{}
+		Terminated *termination
+	}
+}
+
+// A termination has a message as well, which the container wrote: it may be
+// anything, and is not told.
+type termination struct {
+	ExitCode int
+	Reason   string
+}
+
+// Why returns the plainest of the reasons that pods of one workload have not to
+// work, with the name of the pod; empty if none tells of any. Pods on their way
+// out are passed over.
+func Why(pods []Pod) string {
+	pods = slices.Clone(pods)
+	slices.SortFunc(pods, func(a, b Pod) int { return strings.Compare(a.Metadata.Name, b.Metadata.Name) })
+	for _, hindered := range hindrances {
+		for _, p := range pods {
+			if p.Metadata.DeletionTimestamp != "" {
+				continue
+			}
+			if why := hindered(p); why != "" {
+				return "pod " + p.Metadata.Name + why
+			}
+		}
+	}
+	return ""
+}
+
+// hindrances are what may keep a pod from working, the plainest first.
+var hindrances = []func(Pod) string{
+	inContainers(refused), unscheduled, inContainers(ended), failed, inContainers(unready), inContainers(starting),
+}
+
+func inContainers(hindered func(containerStatus) string) func(Pod) string {
+	return func(p Pod) string {
+		if p.Status.Phase == "Succeeded" {
+			return ""
+		}
+		for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+			if why := hindered(c); why != "" {
+				return ", container " + c.Name + ": " + why
+			}
+		}
+		return ""
+	}
+}
+
+// refused says that a container is not started, and why not.
+func refused(c containerStatus) string {
+	w := c.State.Waiting
+	if w == nil || w.Reason == "" || isStarting(w.Reason) {
+		return ""
+	}
+	if t := c.LastState.Terminated; t != nil && w.Reason == "CrashLoopBackOff" {
+		return w.Reason + t.code()
+	}
+	return with(w.Reason, w.Message)
+}
+
+// ended says that a container has ended as it should not have.
+func ended(c containerStatus) string {
+	t := c.State.Terminated
+	if t == nil || t.ExitCode == 0 {
+		return ""
+	}
+	return "Terminated" + t.code()
+}
+
+// code is the exit code, and the reason if it says more than that.
+func (t *termination) code() string {
+	if t.Reason == "" || t.Reason == "Error" || t.Reason == "Completed" {
+		return fmt.Sprintf(" (exit code %d)", t.ExitCode)
+	}
+	return fmt.Sprintf(" (exit code %d, %s)", t.ExitCode, t.Reason)
+}
+
+func unready(c containerStatus) string {
+	switch {
+	case c.State.Running == nil || c.Ready:
+		return ""
+	case c.RestartCount > 0:
+		return fmt.Sprintf("running, but not ready (restarted %d times)", c.RestartCount)
+	}
+	return "running, but not ready"
+}
+
+func starting(c containerStatus) string {
+	if w := c.State.Waiting; w != nil && isStarting(w.Reason) {
+		return w.Reason
+	}
+	return ""
+}
+
+func isStarting(reason string) bool {
+	return reason == "ContainerCreating" || reason == "PodInitializing"
+}
+
+func unscheduled(p Pod) string {
+	for _, c := range p.Status.Conditions {
+		if c.Type == "PodScheduled" && c.Status == "False" {
+			return ": " + with("Pending", cmp.Or(c.Message, c.Reason))
+		}
+	}
+	return ""
+}
+
+func failed(p Pod) string {
+	if p.Status.Phase != "Failed" {
+		return ""
+	}
+	return ": " + with(cmp.Or(p.Status.Reason, p.Status.Phase), p.Status.Message)
+}
+
+// mostWords is how much is told of what a kubelet or a scheduler has to say, in
+// bytes: it is read in a line of a status.
+const mostWords = 300
+
+// with is a reason, and on the same line what was said of it.
+func with(reason, message string) string {
+	message = strings.Join(strings.Fields(message), " ")
+	if len(message) > mostWords {
+		message = strings.ToValidUTF8(message[:mostWords], "") + "…"
+	}
+	return strings.TrimSuffix(reason+": "+message, ": ")
+}

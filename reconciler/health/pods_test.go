@@ -1,0 +1,68 @@
+package health
+
+import (
+	"encoding/json"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+func TestWhy(t *testing.T) {
+	const (
+		pulling = `{metadata: {name: web-2}, status: {phase: Pending, containerStatuses: [{name: web, state: {waiting: {reason: ImagePullBackOff, message: "Back-off pulling\n  image web:2"}}}]}}`
+		crashed = `{metadata: {name: web-1}, status: {phase: Running, containerStatuses: [{name: ok, ready: true, state: {running: {}}}, {name: web, restartCount: 4, state: {waiting: {reason: CrashLoopBackOff, message: "back-off 40s restarting"}}, lastState: {terminated: {exitCode: 1, reason: Error, message: "canary: password=x"}}}]}}`
+		fine    = `{metadata: {name: web-0}, status: {phase: Running, containerStatuses: [{name: web, ready: true, state: {running: {}}}]}}`
+		pending = `{metadata: {name: web-0}, status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, message: "0/3 nodes are available: 3 Insufficient cpu."}]}}`
+		making  = `{metadata: {name: web-0}, status: {phase: Pending, containerStatuses: [{name: web, state: {waiting: {reason: ContainerCreating}}}]}}`
+	)
+	tests := map[string]struct {
+		pods string
+		want string
+	}{
+		"none":             {"", ""},
+		"all is well":      {fine, ""},
+		"no image":         {fine + "," + pulling, "pod web-2, container web: ImagePullBackOff: Back-off pulling image web:2"},
+		"a crash":          {crashed, "pod web-1, container web: CrashLoopBackOff (exit code 1)"},
+		"the first of two": {pulling + "," + crashed, "pod web-1, container web: CrashLoopBackOff (exit code 1)"},
+		"out of memory":    {`{metadata: {name: web-0}, status: {containerStatuses: [{name: web, state: {waiting: {reason: CrashLoopBackOff}}, lastState: {terminated: {exitCode: 137, reason: OOMKilled}}}]}}`, "pod web-0, container web: CrashLoopBackOff (exit code 137, OOMKilled)"},
+		"before it starts": {`{metadata: {name: web-0}, status: {phase: Pending, initContainerStatuses: [{name: setup, state: {waiting: {reason: CreateContainerConfigError, message: 'secret "db" not found'}}}], containerStatuses: [{name: web, state: {waiting: {reason: PodInitializing}}}]}}`, `pod web-0, container setup: CreateContainerConfigError: secret "db" not found`},
+		"no node":          {pending, "pod web-0: Pending: 0/3 nodes are available: 3 Insufficient cpu."},
+		"the plainer":      {pending + "," + crashed, "pod web-1, container web: CrashLoopBackOff (exit code 1)"},
+		"between two runs": {`{metadata: {name: web-0}, status: {containerStatuses: [{name: web, state: {terminated: {exitCode: 2}}}]}}`, "pod web-0, container web: Terminated (exit code 2)"},
+		"a job's end":      {`{metadata: {name: web-0}, status: {phase: Succeeded, containerStatuses: [{name: web, state: {terminated: {exitCode: 0, reason: Completed}}}]}}`, ""},
+		"evicted":          {`{metadata: {name: web-0}, status: {phase: Failed, reason: Evicted, message: "The node was low on resource: memory."}}`, "pod web-0: Evicted: The node was low on resource: memory."},
+		"not ready":        {`{metadata: {name: web-0}, status: {phase: Running, containerStatuses: [{name: web, restartCount: 2, state: {running: {}}}]}}`, "pod web-0, container web: running, but not ready (restarted 2 times)"},
+		"being made":       {making, "pod web-0, container web: ContainerCreating"},
+		"on its way out":   {`{metadata: {name: web-0, deletionTimestamp: "2026-01-01T00:00:00Z"}, status: {phase: Failed, reason: Evicted}}`, ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			text, err := yaml.YAMLToJSON([]byte("[" + test.pods + "]"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var pods []Pod
+			if err := json.Unmarshal(text, &pods); err != nil {
+				t.Fatal(err)
+			}
+			if got := Why(pods); got != test.want {
+				t.Errorf("%q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// An object whose controller has not looked at it yet has no pods to ask.
+func TestUnseen(t *testing.T) {
+	for spec, want := range map[string]bool{
+		"{}":                      true,
+		"{observedGeneration: 1}": true,
+		"{observedGeneration: 2}": false,
+		"{observedGeneration: 2, updatedReplicas: 1, availableReplicas: 1}":   false,
+		"{observedGeneration: 2, updatedReplicas: 1, unavailableReplicas: 1}": false,
+	} {
+		if got := Of(object(t, "{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 2}, status: "+spec+"}")).Unseen(); got != want {
+			t.Errorf("%s: %t", spec, got)
+		}
+	}
+}

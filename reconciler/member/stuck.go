@@ -1,0 +1,274 @@
+package member
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/health"
+)
+
+// Why a workload stays unavailable only its pods know. They are asked once it has
+// been so for some time, and again later each time while they say the same.
+const (
+	stuckAfter  = 10 * time.Second
+	askAgain    = 40 * time.Second // 30 at least, by chance
+	askSeldom   = 10 * time.Minute
+	askTogether = 4 // workloads of one cluster, and no others within stuckAfter
+	podsRead    = 20
+)
+
+// stuck are the workloads of a session that are not available. There is none of
+// it while all is well.
+type stuck struct {
+	of     map[api.ID]*hindrance
+	timer  *time.Timer // wakes the session
+	asking bool
+	rests  time.Time // nobody is asked before
+	// refused says that pods may not be read here, and that this was logged.
+	refused bool
+}
+
+type hindrance struct {
+	generation int64
+	next       time.Time // when its pods are to be asked
+	same       backoff   // how often they have said the same
+	why        string
+}
+
+// workloads are the kinds that make pods.
+var workloads = map[schema.GroupKind]bool{
+	{Group: "apps", Kind: "Deployment"}: true, {Group: "apps", Kind: "StatefulSet"}: true,
+	{Group: "apps", Kind: "DaemonSet"}: true, {Group: "batch", Kind: "Job"}: true,
+}
+
+// hindered returns what the pods of a workload say that is not available; empty
+// while that is not known.
+func (s *session) hindered(id api.ID, h health.Health, generation int64) string {
+	if h.Counts() || h.Unseen() || !workloads[id.GroupKind()] {
+		s.unstuck(id)
+		return ""
+	}
+	if s.stuck == nil {
+		s.stuck = &stuck{of: map[api.ID]*hindrance{}, timer: time.AfterFunc(stuckAfter, s.changes.nudge)}
+	}
+	known := s.stuck.of[id]
+	if known == nil || known.generation != generation {
+		known = &hindrance{generation: generation, next: time.Now().Add(stuckAfter)}
+		s.stuck.of[id] = known
+		s.stuck.wake()
+	}
+	return known.why
+}
+
+// unstuck forgets a workload that works, or is not wanted any more.
+func (s *session) unstuck(id api.ID) {
+	if s.stuck == nil {
+		return
+	}
+	delete(s.stuck.of, id)
+	if len(s.stuck.of) == 0 && !s.stuck.asking && !s.stuck.refused {
+		s.stuck.timer.Stop()
+		s.stuck = nil
+	}
+}
+
+// wake sets the timer to when the first is to be asked.
+func (k *stuck) wake() {
+	var first time.Time
+	for _, h := range k.of {
+		first = earlier(first, h.next)
+	}
+	if k.timer.Stop(); !first.IsZero() && !k.asking {
+		k.timer.Reset(max(time.Until(first), time.Until(k.rests)))
+	}
+}
+
+// A question is which pods to read. Secrets are what their answer may not repeat.
+type question struct {
+	id      api.ID
+	pods    string
+	secrets diff.Secrets
+}
+
+type reply struct {
+	why string
+	err error
+}
+
+// askWhy asks the pods of the workloads whose time has come, apart from whatever
+// else the session does.
+func (s *session) askWhy(ctx context.Context) {
+	if s.stuck == nil || s.stuck.asking {
+		return
+	}
+	now := time.Now()
+	var ask []question
+	if !now.Before(s.stuck.rests) {
+		ask = s.questions(now)
+	}
+	if len(ask) == 0 {
+		if s.stuck != nil {
+			s.stuck.wake()
+		}
+		return
+	}
+	s.stuck.asking, s.stuck.rests = true, now.Add(stuckAfter)
+	s.running.Go(func() {
+		replies := map[api.ID]reply{}
+		for _, q := range ask {
+			why, err := s.podsSay(ctx, q)
+			replies[q.id] = reply{why, err}
+		}
+		s.changes.reply(replies)
+	})
+}
+
+// questions are those that are due, the longest waiting first.
+func (s *session) questions(now time.Time) []question {
+	var due []api.ID
+	for id, h := range s.stuck.of {
+		if !h.next.After(now) {
+			due = append(due, id)
+		}
+	}
+	slices.SortFunc(due, func(a, b api.ID) int {
+		return cmp.Or(s.stuck.of[a].next.Compare(s.stuck.of[b].next), a.Compare(b))
+	})
+	var secrets diff.Secrets
+	var ask []question
+	for _, id := range due {
+		w, isWanted := s.wanted.of(id)
+		if !isWanted {
+			s.unstuck(id)
+			continue
+		}
+		if len(ask) == askTogether {
+			break
+		}
+		if len(ask) == 0 {
+			secrets = s.secrets()
+		}
+		ask = append(ask, question{id, podsOf(w.manifest.Object.Object), secrets})
+	}
+	return ask
+}
+
+// secrets are those that the cluster should hold.
+func (s *session) secrets() diff.Secrets {
+	var all []*unstructured.Unstructured
+	for id, w := range s.wanted.all() {
+		if id.Group == "" && id.Kind == "Secret" {
+			all = append(all, w.manifest.Object.Object)
+		}
+	}
+	return diff.SecretsOf(all...)
+}
+
+// podsOf selects the pods of a workload as its manifest does, or as a Job's does
+// that leaves it to the server.
+func podsOf(o *unstructured.Unstructured) string {
+	var selector metav1.LabelSelector
+	written, _, _ := unstructured.NestedMap(o.Object, "spec", "selector")
+	err := runtime.DefaultUnstructuredConverter.FromUnstructured(written, &selector)
+	if text := metav1.FormatLabelSelector(&selector); err == nil && text != "<none>" && text != "<error>" {
+		return text
+	}
+	if o.GetKind() == "Job" {
+		return "job-name=" + o.GetName()
+	}
+	return ""
+}
+
+// podsSay reads a page of the pods of a workload, and if that says nothing, one of
+// those among the rest that have not begun.
+func (s *session) podsSay(ctx context.Context, q question) (string, error) {
+	if q.pods == "" {
+		return "", nil // all pods of the namespace would answer
+	}
+	why, more, err := s.readWhy(ctx, q, "")
+	if err == nil && why == "" && more {
+		why, _, err = s.readWhy(ctx, q, "status.phase=Pending")
+	}
+	return q.secrets.Scrub(withoutUser(why)), err
+}
+
+func (s *session) readWhy(ctx context.Context, q question, fields string) (why string, more bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, min(s.cfg.Timeout, 10*time.Second))
+	defer cancel()
+	request := s.conn.bulk.Get().AbsPath("api", "v1", "namespaces", q.id.Namespace, "pods").
+		Param("labelSelector", q.pods).Param("limit", fmt.Sprint(podsRead))
+	if fields != "" {
+		request.Param("fieldSelector", fields)
+	}
+	raw, err := answer(request.Do(ctx))
+	if err != nil {
+		return "", false, fmt.Errorf("read pods: %w", plain(err))
+	}
+	var page struct {
+		Metadata metav1.ListMeta
+		Items    []health.Pod
+	}
+	if err := json.Unmarshal(raw, &page); err != nil {
+		return "", false, fmt.Errorf("read pods: %w", err)
+	}
+	return health.Why(page.Items), page.Metadata.Continue != "", nil
+}
+
+var userInURL = regexp.MustCompile(`://[^/@\s"]+@`)
+
+// withoutUser takes credentials out of the URLs in a text.
+func withoutUser(text string) string { return userInURL.ReplaceAllString(text, "://***@") }
+
+// replied takes in what pods have said, and returns the objects of which there is
+// more to tell now.
+func (s *session) replied(replies map[api.ID]reply) (news []api.ID) {
+	if s.stuck == nil {
+		return nil
+	}
+	s.stuck.asking = false
+	for id, r := range replies {
+		h := s.stuck.of[id]
+		if h == nil {
+			continue
+		}
+		if r.err != nil {
+			s.unanswered(h, r.err)
+			continue
+		}
+		if r.why != h.why {
+			h.why, h.same = r.why, 0
+			news = append(news, id)
+		}
+		h.next = time.Now().Add(h.same.next(askAgain, askSeldom))
+	}
+	s.stuck.wake()
+	return news
+}
+
+// unanswered puts off what could not be asked.
+func (s *session) unanswered(h *hindrance, err error) {
+	h.next = time.Now().Add(h.same.next(askAgain, askSeldom))
+	if apierrors.IsForbidden(err) {
+		h.next = time.Now().Add(askSeldom)
+		if !s.stuck.refused {
+			s.stuck.refused = true
+			s.cfg.Log.Warn("pods may not be read: why a workload is not available is not told; give gitfleet the right to list them",
+				"cluster", s.cfg.Name, "err", err)
+		}
+		return
+	}
+	s.cfg.Log.Debug("pods not read", "cluster", s.cfg.Name, "err", err)
+}

@@ -1,0 +1,169 @@
+package member
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/health"
+)
+
+// podsAsked is as much of an API server as has pods, or keeps them to itself.
+type podsAsked struct {
+	mu     sync.Mutex
+	pages  map[string]string // by field selector
+	refuse bool
+	asked  []string
+}
+
+func (p *podsAsked) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	q := r.URL.Query()
+	p.asked = append(p.asked, strings.Join([]string{r.URL.Path, q.Get("labelSelector"), q.Get("fieldSelector"), q.Get("limit")}, " "))
+	w.Header().Set("Content-Type", "application/json")
+	if p.refuse {
+		refuse(w, http.StatusForbidden, "pods is forbidden")
+		return
+	}
+	w.Write([]byte(p.pages[q.Get("fieldSelector")]))
+}
+
+func (p *podsAsked) take() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	asked := p.asked
+	p.asked = nil
+	return asked
+}
+
+const pullsCanary = `{"items":[{"metadata":{"name":"web-1"},"status":{"containerStatuses":[{"name":"web","state":{"waiting":
+	{"reason":"ErrImagePull","message":"https://robot:pa55@registry.example.com: token canary-value is refused"}}}]}}]}`
+
+var webID = api.ID{Group: "apps", Kind: "Deployment", Namespace: "web", Name: "web"}
+
+// stuckSession has one Deployment that does not get on, and a Secret.
+func stuckSession(t *testing.T, h http.Handler) (*session, func(health.Health) string) {
+	crp := api.PlacementKey{Name: "web"}
+	secret := api.ID{Kind: "Secret", Namespace: "web", Name: "token"}
+	of := func(id api.ID, o map[string]any) *work.Manifest {
+		return &work.Manifest{Object: &api.Object{ID: id, Hash: "hash", Object: &unstructured.Unstructured{Object: o}}}
+	}
+	s := sessionAt(t, h)
+	s.changes, s.works, s.trouble, s.unseen = newChanges(), map[api.PlacementKey]work.Work{}, map[api.ID]*trouble{}, map[api.ID]bool{}
+	s.want([]work.Work{{Placement: crp, Manifests: []*work.Manifest{
+		of(webID, map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "spec": map[string]any{
+			"selector": map[string]any{"matchLabels": map[string]any{"app": "web"}},
+		}}),
+		of(secret, map[string]any{"apiVersion": "v1", "kind": "Secret", "stringData": map[string]any{"token": "canary-value"}}),
+	}}})
+	generation := int64(1)
+	return s, func(now health.Health) string {
+		s.live.put(webID, &live{version: 1, generation: generation, health: now})
+		state, _ := s.state(crp, webID)
+		return state.Available.Message
+	}
+}
+
+// due lets the time pass until pods are asked, and waits for what they say.
+func (s *session) due(t *testing.T) {
+	s.stuck.rests = time.Time{}
+	for _, h := range s.stuck.of {
+		h.next = time.Time{}
+	}
+	s.askWhy(t.Context())
+	s.running.Wait()
+	s.absorb()
+}
+
+// What is told of a workload that stays unavailable ends with what its pods say,
+// without a secret; and they are asked neither before nor too often.
+func TestStuckWorkloadSaysWhy(t *testing.T) {
+	const first = "Manifest is not yet available; Fleet will check again later (0 of 2 replicas updated"
+	missing := health.Health{State: health.NotAvailableYet, Message: "0 of 2 replicas updated"}
+	server := &podsAsked{pages: map[string]string{"": pullsCanary}}
+	s, told := stuckSession(t, server)
+	if got := told(health.Health{State: health.NotAvailableYet, Message: "not yet seen by its controller"}); s.stuck != nil {
+		t.Errorf("there is somebody to ask: %s", got)
+	}
+	if got := told(missing); got != first+")" {
+		t.Errorf("at first %s", got)
+	}
+	s.askWhy(t.Context())
+	if asked := server.take(); len(asked) > 0 {
+		t.Errorf("at once it asked %v", asked)
+	}
+	s.due(t)
+	if asked := server.take(); len(asked) != 1 || asked[0] != "/api/v1/namespaces/web/pods app=web  20" {
+		t.Errorf("it asked %q", asked)
+	}
+	want := first + "; pod web-1, container web: ErrImagePull: https://***@registry.example.com: token (redacted for security reasons) is refused)"
+	if got := told(missing); got != want {
+		t.Errorf("then\n%s, want\n%s", got, want)
+	}
+	if wait := time.Until(s.stuck.of[webID].next); wait < 29*time.Second || time.Until(s.stuck.rests) < 0 {
+		t.Errorf("it asks again in %s", wait)
+	}
+	if got := told(health.Health{State: health.Available}); got != "Manifest is available" || s.stuck != nil {
+		t.Errorf("and at last %s, with %+v kept", got, s.stuck)
+	}
+}
+
+// Among very many pods those are looked for that have not begun.
+func TestStuckAmongMany(t *testing.T) {
+	server := &podsAsked{pages: map[string]string{"": `{"metadata":{"continue":"x"},"items":[]}`, "status.phase=Pending": pullsCanary}}
+	s, told := stuckSession(t, server)
+	missing := health.Health{State: health.NotAvailableYet, Message: "0 of 2 replicas updated"}
+	told(missing)
+	s.due(t)
+	if got := told(missing); !strings.Contains(got, "ErrImagePull") || len(server.take()) != 2 {
+		t.Errorf("it says %s", got)
+	}
+}
+
+// Who may not read pods adds nothing, and says once that it is so.
+func TestStuckWithoutPermission(t *testing.T) {
+	server := &podsAsked{refuse: true}
+	s, told := stuckSession(t, server)
+	var log bytes.Buffer
+	s.cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
+	missing := health.Health{State: health.NotAvailableYet, Message: "0 of 2 replicas updated"}
+	for range 3 {
+		told(missing)
+		s.due(t)
+	}
+	if got := told(missing); !strings.HasSuffix(got, "(0 of 2 replicas updated)") {
+		t.Errorf("it says %s", got)
+	}
+	if n := strings.Count(log.String(), "pods may not be read"); n != 1 {
+		t.Errorf("it is said %d times:\n%s", n, log.String())
+	}
+}
+
+// The pods of a workload are selected as its manifest does, and never all.
+func TestPodsOf(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"kind":"Deployment","spec":{"selector":{"matchLabels":{"a":"b"},"matchExpressions":[{"key":"c","operator":"Exists"}]}}}`: "a=b,c",
+		`{"kind":"Deployment","spec":{"selector":{}}}`:                                       "",
+		`{"kind":"Deployment","spec":{"selector":7}}`:                                        "",
+		`{"kind":"Job","metadata":{"name":"once"},"spec":{}}`:                                "job-name=once",
+		`{"kind":"Job","spec":{"manualSelector":true,"selector":{"matchLabels":{"a":"b"}}}}`: "a=b",
+	} {
+		var o map[string]any
+		if err := json.Unmarshal([]byte(text), &o); err != nil {
+			t.Fatal(err)
+		}
+		if got := podsOf(&unstructured.Unstructured{Object: o}); got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+}
