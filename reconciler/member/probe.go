@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -39,21 +40,46 @@ func (p probe) seen(cluster string) ledger.ClusterSeen {
 // cluster does not answer, so that its return is noticed at once. Between two
 // probes nothing of it runs.
 type pulse struct {
-	timer    *time.Timer
-	observed time.Time // when the cluster was last looked at in full
+	timer    *time.Timer // calls beat
+	observed time.Time   // when the cluster was last looked at in full
 	failed   backoff
+
+	mu   sync.Mutex
+	over bool // nothing begins any more
 }
 
-// beat starts a probe. Its result comes in probes.
+// start has beat called from now on, until stop.
+func (p *pulse) start(after time.Duration, beat func()) { p.timer = time.AfterFunc(after, beat) }
+
+// stop returns when no beat can begin any more.
+func (p *pulse) stop() {
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.over = true
+}
+
+// beat probes. Its result comes in probes; that the cluster does not answer is told
+// at once, since the session may be at work on just that.
 func (s *session) beat(ctx context.Context) {
-	observe := time.Since(s.pulse.observed) >= s.cfg.Observe
-	s.running.Go(func() {
-		p := s.probe(ctx, observe)
-		select {
-		case s.probes <- &p:
-		case <-ctx.Done():
-		}
-	})
+	s.pulse.mu.Lock()
+	if s.pulse.over {
+		s.pulse.mu.Unlock()
+		return
+	}
+	s.running.Add(1)
+	s.pulse.mu.Unlock()
+	defer s.running.Done()
+	p := s.probe(ctx, time.Since(s.pulse.observed) >= s.cfg.Observe)
+	if p.err != nil && ctx.Err() == nil {
+		s.cfg.Report(p.seen(s.cfg.Name))
+	}
+	select {
+	case s.probes <- &p:
+	case <-ctx.Done():
+	}
 }
 
 // pace sets when the next probe is, after one that found p.
@@ -70,10 +96,18 @@ func (s *session) pace(p probe) {
 	s.pulse.timer.Reset(wait)
 }
 
+const (
+	// readyWithin is how long a server may take to say that it is ready. With the
+	// time between two probes that is how long one that hangs is held to be there.
+	readyWithin = 5 * time.Second
+	// observedWithin is how long it may take until all is told of a cluster.
+	observedWithin = 10 * time.Second
+)
+
 // probe asks whether the API server is ready, and if observe is set, who the
 // cluster is and how large.
 func (s *session) probe(ctx context.Context, observe bool) probe {
-	ctx, cancel := context.WithTimeout(ctx, min(s.cfg.Timeout, 10*time.Second))
+	ctx, cancel := context.WithTimeout(ctx, min(s.cfg.Timeout, observedWithin))
 	defer cancel()
 	p := probe{at: time.Now()}
 	if p.err = s.ready(ctx); p.err != nil {
@@ -93,6 +127,8 @@ func (s *session) probe(ctx context.Context, observe bool) probe {
 }
 
 func (s *session) ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readyWithin)
+	defer cancel()
 	err := s.conn.rest.Get().AbsPath("readyz").MaxRetries(0).Do(ctx).Error()
 	var status apierrors.APIStatus
 	if errors.As(err, &status) && !apierrors.IsUnauthorized(err) && !apierrors.IsForbidden(err) {

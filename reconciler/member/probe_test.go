@@ -1,6 +1,7 @@
 package member
 
 import (
+	"context"
 	"encoding/pem"
 	"io"
 	"log"
@@ -10,9 +11,12 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
 // Each way in which a cluster does not answer has its own words, short enough
@@ -93,6 +97,50 @@ func TestProbeOfASilentServer(t *testing.T) {
 	check(t, s.probe(t.Context(), true), "the API server did not answer in time", false)
 	if d := time.Since(start); d > 5*time.Second {
 		t.Errorf("gave up after %s", d)
+	}
+}
+
+// A server that takes requests and does not answer is not ready after a time that
+// does not depend on how long other requests may take.
+func TestReadyWithin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var there net.Conn
+		s := sessionOf(t, &rest.Config{Host: "http://silent.example", Dial: func(context.Context, string, string) (here net.Conn, err error) {
+			here, there = net.Pipe()
+			go io.Copy(io.Discard, there) //nolint:errcheck // until the client leaves
+			return here, nil
+		}})
+		start := time.Now()
+		check(t, s.probe(t.Context(), true), "the API server did not answer in time", false)
+		if d := time.Since(start); d != readyWithin {
+			t.Errorf("gave up after %s", d)
+		}
+		there.Close()
+	})
+}
+
+// That a cluster does not answer is told also while its session is at work, and
+// perhaps waits for the same server; after the end nobody probes.
+func TestSilenceIsToldAtOnce(t *testing.T) {
+	hang := make(chan struct{})
+	s := sessionAt(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hang }))
+	defer close(hang)
+	told := make(chan ledger.Observation, 10)
+	s.cfg.Timeout, s.probes = 50*time.Millisecond, make(chan *probe, 1)
+	s.cfg.Report = func(o ledger.Observation) { told <- o }
+	s.pulse.start(time.Millisecond, func() { s.beat(t.Context()) })
+	select {
+	case o := <-told:
+		if seen, ok := o.(ledger.ClusterSeen); !ok || seen.Healthy || seen.Error != "the API server did not answer in time" {
+			t.Errorf("told %+v", o)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("nothing is told")
+	}
+	s.pulse.stop()
+	s.running.Wait()
+	if s.beat(t.Context()); len(told) > 0 {
+		t.Error("it probes on")
 	}
 }
 

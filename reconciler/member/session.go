@@ -99,8 +99,7 @@ func (a *Agent) open(ctx context.Context) (*session, error) {
 	s.sweeping.timer = time.NewTimer(time.Hour)
 	s.sweeping.timer.Stop()
 	s.retry.Stop()
-	s.pulse = pulse{timer: time.NewTimer(s.cfg.Probe), observed: time.Now()}
-	s.pulse.timer.Stop()
+	s.pulse.observed = time.Now()
 	s.health = s.probe(ctx, true)
 	if s.health.err != nil {
 		c.close()

@@ -31,7 +31,7 @@ func aside(do func() error) error {
 
 func (s *session) start(ctx context.Context) {
 	s.rest()
-	s.pulse.timer.Reset(s.cfg.Probe)
+	s.pulse.start(s.cfg.Probe, func() { s.beat(ctx) })
 	if s.last != nil {
 		s.want(s.last)
 		s.sync(ctx)
@@ -40,7 +40,7 @@ func (s *session) start(ctx context.Context) {
 }
 
 func (s *session) stop(cancel context.CancelFunc) {
-	s.pulse.timer.Stop()
+	s.pulse.stop()
 	s.sweeping.timer.Stop()
 	s.retry.Stop()
 	if s.stuck != nil {
@@ -62,7 +62,6 @@ const (
 	byChanges
 	bySweep
 	byRetry
-	byPulse
 	byProbe
 )
 
@@ -88,8 +87,6 @@ func (s *session) wait(ctx context.Context) waking {
 		return bySweep
 	case <-s.retry.C:
 		return byRetry
-	case <-s.pulse.timer.C:
-		return byPulse
 	case s.found = <-s.probes:
 		return byProbe
 	}
@@ -121,8 +118,6 @@ func (s *session) turn(ctx context.Context, woken waking) error {
 		} else {
 			s.schedule(inventoryRetry)
 		}
-	case byPulse:
-		s.beat(ctx)
 	case byProbe:
 		p := *s.found
 		s.found = nil
