@@ -101,6 +101,8 @@ type Agent struct {
 	// applied; only Run looks at them.
 	memory memory
 	flips  map[api.ID]flips
+	// silentFor is why the cluster does not answer.
+	silentFor grumble
 }
 
 // New returns an agent that does nothing until it runs.
@@ -146,7 +148,9 @@ func (a *Agent) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		var s *session
 		err := aside(func() (err error) {
-			s, err = a.open(ctx)
+			if s, err = a.open(ctx); err == nil {
+				a.answers(nil)
+			}
 			return err
 		})
 		if err == nil {
@@ -163,11 +167,22 @@ func (a *Agent) Run(ctx context.Context) error {
 // lost tells that there is no connection, and waits before the next.
 func (a *Agent) lost(ctx context.Context, err error, times *backoff) {
 	_ = aside(func() error {
-		a.cfg.Log.Warn("cluster lost", "cluster", a.cfg.Name, "err", err)
+		a.answers(err)
 		a.cfg.Report(ledger.ClusterSeen{Cluster: a.cfg.Name, At: time.Now(), Error: err.Error()})
 		return nil
 	})
 	sleep(ctx, times.next(time.Second, 30*time.Second))
+}
+
+// answers logs that the cluster does not answer, and why, or that it does again.
+func (a *Agent) answers(err error) {
+	switch {
+	case err == nil && a.silentFor != (grumble{}):
+		a.silentFor = grumble{}
+		a.cfg.Log.Info("cluster answers again", "cluster", a.cfg.Name)
+	case err != nil && a.silentFor.due(gist(err)):
+		a.cfg.Log.Warn("cluster lost; trying again", "cluster", a.cfg.Name, "err", err)
+	}
 }
 
 // errReconnect ends a session whose credentials or identity no longer hold.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -59,12 +60,14 @@ func TestAgentWithoutCredentials(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var tries []time.Time
 		var told []ledger.Observation
+		var logged strings.Builder
+		why := "no credentials for member east"
 		a := New(Config{
-			Name: "east", Fleet: "prod", Log: slog.New(slog.DiscardHandler), Encoder: NewEncoder("prod", "url"),
+			Name: "east", Fleet: "prod", Log: slog.New(slog.NewTextHandler(&logged, nil)), Encoder: NewEncoder("prod", "url"),
 			Report: func(o ledger.Observation) { told = append(told, o) },
 			Connect: func(context.Context) (*rest.Config, error) {
 				tries = append(tries, time.Now())
-				return nil, errors.New("no credentials for member east")
+				return nil, errors.New(why)
 			},
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
@@ -87,6 +90,16 @@ func TestAgentWithoutCredentials(t *testing.T) {
 			if c, ok := o.(ledger.ClusterSeen); !ok || c.Healthy || c.Error != "no credentials for member east" || c.Cluster != "east" {
 				t.Errorf("told %+v", o)
 			}
+		}
+		if n := strings.Count(logged.String(), "cluster lost"); n != 1 {
+			t.Errorf("logged %d times:\n%s", n, &logged)
+		}
+		why = "something else"
+		longer, cancel := context.WithTimeout(t.Context(), 90*time.Minute)
+		defer cancel()
+		a.Run(longer) //nolint:errcheck // it never fails
+		if n := strings.Count(logged.String(), "cluster lost"); n != 3 {
+			t.Errorf("logged %d times, want one more for the new reason and one after an hour:\n%s", n, &logged)
 		}
 	})
 }

@@ -43,6 +43,7 @@ type pulse struct {
 	timer    *time.Timer // calls beat
 	observed time.Time   // when the cluster was last looked at in full
 	failed   backoff
+	partly   grumble // why it was not looked at in full
 
 	mu   sync.Mutex
 	over bool // nothing begins any more
@@ -118,7 +119,7 @@ func (s *session) probe(ctx context.Context, observe bool) probe {
 	if observe {
 		p.observed = true
 		o, err := s.observe(ctx)
-		if err != nil {
+		if err != nil && s.pulse.partly.due(plain(err).Error()) {
 			s.cfg.Log.Warn("cluster not observed in full", "cluster", s.cfg.Name, "err", plain(err))
 		}
 		p.uid, p.properties, p.namespaces = o.uid, o.properties, slices.Sorted(maps.Keys(o.namespaces))

@@ -5,6 +5,7 @@ import (
 	"encoding/pem"
 	"io"
 	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -141,6 +142,26 @@ func TestSilenceIsToldAtOnce(t *testing.T) {
 	s.running.Wait()
 	if s.beat(t.Context()); len(told) > 0 {
 		t.Error("it probes on")
+	}
+}
+
+// That a cluster answers no more is logged once, though each try is from another
+// port, and so is that it does again.
+func TestSilenceIsLoggedOnce(t *testing.T) {
+	var logged strings.Builder
+	s := sessionAt(t, newShelf())
+	s.cfg.Log = slog.New(slog.NewTextHandler(&logged, nil))
+	for port := range 5 {
+		at := func(port int) net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: port} }
+		err := &net.OpError{Op: "read", Net: "tcp", Source: at(50000 + port), Addr: at(6443), Err: io.ErrUnexpectedEOF}
+		if err := s.probed(t.Context(), probe{at: time.Now(), err: err}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.answers(nil)
+	s.answers(nil)
+	if text := logged.String(); strings.Count(text, "\n") != 2 || !strings.Contains(text, "cluster lost; trying again") || !strings.Contains(text, "cluster answers again") {
+		t.Errorf("logged:\n%s", text)
 	}
 }
 

@@ -149,6 +149,8 @@ func (s *session) succeeded(st stale, err error) bool {
 		s.trouble[id] = t
 	}
 	t.next = time.Now().Add(max(t.failures.next(firstRetry, lastRetry), retryAfter(err)))
-	s.cfg.Log.Warn("object not removed", "cluster", s.cfg.Name, "placement", st.inv.Placement.String(), "object", id.String(), "err", err)
+	if t.logged.due("not removed") {
+		s.cfg.Log.Warn("object not removed", "cluster", s.cfg.Name, "placement", st.inv.Placement.String(), "object", id.String(), "err", err)
+	}
 	return false
 }

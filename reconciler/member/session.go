@@ -391,6 +391,7 @@ func (s *session) probed(ctx context.Context, p probe) error {
 		s.health.namespaces = before.namespaces
 	}
 	s.cfg.Report(p.seen(s.cfg.Name))
+	s.answers(p.err)
 	if p.unauthorized {
 		return reconnect(p.err)
 	}

@@ -28,6 +28,7 @@ type trouble struct {
 	unknownKind bool
 	failures    backoff
 	next        time.Time
+	logged      grumble
 }
 
 // The bounds of the time between two tries of one object.
@@ -85,7 +86,7 @@ func (s *session) fail(o outcome) {
 	if s.reports(o.placement) && o.err == nil {
 		t.next = s.compared.Add(reportInterval)
 	}
-	if o.err != nil && o.do != diff.NeedRead {
+	if o.err != nil && o.do != diff.NeedRead && t.logged.due(o.cond.Reason) {
 		s.cfg.Log.Warn("object not applied", "cluster", s.cfg.Name, "placement", o.placement.String(),
 			"object", id.String(), "err", o.cond.Message)
 	}
