@@ -38,15 +38,24 @@ func (a *Agent) connect(ctx context.Context) (*conn, error) {
 	if a.cfg.Wrap != nil {
 		cfg.Wrap(a.cfg.Wrap)
 	}
-	c, err := newConn(cfg)
+	c, err := newConn(cfg, a.excused)
 	if err != nil {
 		return nil, fmt.Errorf("use the credentials: %w", err)
 	}
 	return c, nil
 }
 
-func newConn(cfg *rest.Config) (*conn, error) {
-	longLived, shortLived, closeIdle, err := newClients(cfg)
+// excused logs and counts that the cluster is asked over an ordinary transport.
+func (a *Agent) excused(why excuse) {
+	a.cfg.Metrics.Ordinary.WithLabelValues(a.cfg.Name, string(why)).Inc()
+	if _, told := a.excuses.LoadOrStore(why, true); !told {
+		a.cfg.Log.Info("cluster is asked over an ordinary transport, which takes more memory", "cluster", a.cfg.Name, "reason", string(why), "because", meaning[why])
+	}
+}
+
+// newConn makes the clients; excused is that of newClients.
+func newConn(cfg *rest.Config, excused func(excuse)) (*conn, error) {
+	longLived, shortLived, closeIdle, err := newClients(cfg, excused)
 	if err != nil {
 		return nil, err
 	}

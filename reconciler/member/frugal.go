@@ -28,6 +28,47 @@ type frugal struct {
 	host    string
 	without bool // the server has no HTTP/2
 	used    bool // the ordinary transport is
+	// excused is told why the ordinary transport is used, once of each reason; nil
+	// tells nobody.
+	excused func(excuse)
+	told    map[excuse]bool
+}
+
+// An excuse is why a cluster is asked over an ordinary transport, which takes more
+// memory.
+type excuse string
+
+const (
+	withoutTLS   excuse = "not-https"
+	behindProxy  excuse = "proxy"
+	withoutHTTP2 excuse = "no-http2"
+	disagreeing  excuse = "protocol"
+	crowded      excuse = "crowded"
+)
+
+// meaning says the same for people.
+var meaning = map[excuse]string{
+	withoutTLS:   "it is reached without TLS",
+	behindProxy:  "it is reached through a proxy",
+	withoutHTTP2: "it does not speak HTTP/2",
+	disagreeing:  "it has another idea of HTTP/2",
+	crowded:      "it takes too few requests at a time on a connection",
+}
+
+// excuse notes why the ordinary transport is used. The transport is not locked.
+func (f *frugal) excuse(why excuse) {
+	f.mu.Lock()
+	first := !f.told[why] && f.excused != nil
+	if first && f.told == nil {
+		f.told = map[excuse]bool{}
+	}
+	if first {
+		f.told[why] = true
+	}
+	f.mu.Unlock()
+	if first {
+		f.excused(why)
+	}
 }
 
 // patience is how long a server may take to say that it is still there.
@@ -40,7 +81,8 @@ func (f *frugal) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !lean.Takes(r) {
 		return f.passing.RoundTrip(r)
 	}
-	if t := f.leanFor(r); t != nil {
+	t, why := f.leanFor(r)
+	if t != nil {
 		again, err := again(r)
 		if err != nil {
 			return nil, err
@@ -53,7 +95,13 @@ func (f *frugal) RoundTrip(r *http.Request) (*http.Response, error) {
 		f.mu.Lock()
 		f.without = f.without || without
 		f.mu.Unlock()
+		if why = crowded; without {
+			why = withoutHTTP2
+		}
 		r = again // nothing was sent
+	}
+	if why != "" {
+		f.excuse(why)
 	}
 	f.mu.Lock()
 	f.used = true
@@ -75,10 +123,14 @@ func again(r *http.Request) (*http.Request, error) {
 	return other, nil
 }
 
-// leanFor returns the transport for a request; nil if it takes an ordinary one.
-func (f *frugal) leanFor(r *http.Request) *lean.Transport {
-	if r.URL.Scheme != "https" || f.proxied(r) {
-		return nil
+// leanFor returns the transport for a request; nil if it takes an ordinary one, and
+// why, unless the request is not for the server of the cluster.
+func (f *frugal) leanFor(r *http.Request) (*lean.Transport, excuse) {
+	switch {
+	case r.URL.Scheme != "https":
+		return nil, withoutTLS
+	case f.proxied(r):
+		return nil, behindProxy
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -87,10 +139,15 @@ func (f *frugal) leanFor(r *http.Request) *lean.Transport {
 		dial, secure := f.dialer(r)
 		f.lean = lean.New(lean.Config{Dial: dial, Secure: secure, Idle: keepLong.idle, Silent: keepLong.silent, Patience: patience})
 	}
-	if f.without || f.lean.Broken() || f.host != r.URL.Host {
-		return nil
+	switch {
+	case f.host != r.URL.Host:
+		return nil, ""
+	case f.without:
+		return nil, withoutHTTP2
+	case f.lean.Broken():
+		return nil, disagreeing
 	}
-	return f.lean
+	return f.lean, ""
 }
 
 func (f *frugal) proxied(r *http.Request) bool {

@@ -3,11 +3,15 @@ package member
 import (
 	"bytes"
 	"encoding/pem"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
+	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
@@ -46,7 +50,8 @@ func configFor(server *httptest.Server) *rest.Config {
 // was sent before that was known.
 func TestServersWithoutHTTP2AreAsked(t *testing.T) {
 	server, got := listening(t, false)
-	c, err := newConn(configFor(server))
+	var excuses []excuse
+	c, err := newConn(configFor(server), func(why excuse) { excuses = append(excuses, why) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,6 +64,25 @@ func TestServersWithoutHTTP2AreAsked(t *testing.T) {
 			t.Errorf("asked %+v, want %q", a, body)
 		}
 	}
+	if !slices.Equal(excuses, []excuse{withoutHTTP2}) {
+		t.Errorf("the reasons are %v", excuses)
+	}
+}
+
+// Why a cluster is not asked frugally is logged once, and counted for each
+// session.
+func TestExcusesAreLoggedOnce(t *testing.T) {
+	var logged strings.Builder
+	a := New(Config{Name: "east", Log: slog.New(slog.NewTextHandler(&logged, nil))})
+	for _, why := range []excuse{behindProxy, crowded, behindProxy} {
+		a.excused(why)
+	}
+	if text := logged.String(); strings.Count(text, "\n") != 2 || !strings.Contains(text, meaning[behindProxy]) || !strings.Contains(text, meaning[crowded]) {
+		t.Errorf("logged:\n%s", text)
+	}
+	if n := testutil.ToFloat64(a.cfg.Metrics.Ordinary.WithLabelValues("east", "proxy")); n != 2 {
+		t.Errorf("counted %v", n)
+	}
 }
 
 // Who answers with another certificate than the kubeconfig vouches for is told
@@ -67,7 +91,7 @@ func TestStrangersAreNotAsked(t *testing.T) {
 	server, got := listening(t, true)
 	other := configFor(server)
 	other.CAData = nil
-	c, err := newConn(other)
+	c, err := newConn(other, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +118,8 @@ func TestProxiesAreUsed(t *testing.T) {
 	}
 	cfg := configFor(server)
 	cfg.Proxy = http.ProxyURL(address)
-	c, err := newConn(cfg)
+	var excuses []excuse
+	c, err := newConn(cfg, func(why excuse) { excuses = append(excuses, why) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,6 +129,9 @@ func TestProxiesAreUsed(t *testing.T) {
 	}
 	if got, want := <-through, "CONNECT "+server.Listener.Addr().String(); got != want {
 		t.Errorf("the proxy was asked %q, want %q", got, want)
+	}
+	if !slices.Equal(excuses, []excuse{behindProxy}) {
+		t.Errorf("the reasons are %v", excuses)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"sync"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -103,6 +104,9 @@ type Agent struct {
 	flips  map[api.ID]flips
 	// silentFor is why the cluster does not answer.
 	silentFor grumble
+	// excuses are the reasons, already logged, why the cluster is asked over an
+	// ordinary transport.
+	excuses sync.Map
 }
 
 // New returns an agent that does nothing until it runs.

@@ -16,6 +16,9 @@ type Metrics struct {
 	Missed *prometheus.CounterVec
 	// Swept is when a sweep last came to its end, by cluster.
 	Swept *prometheus.GaugeVec
+	// Ordinary counts connections that take more memory than they might, by cluster
+	// and reason.
+	Ordinary *prometheus.CounterVec
 	// Seconds times single writes to all clusters: buckets for each of thousands
 	// would be most of what there is to scrape.
 	Seconds prometheus.Histogram
@@ -39,6 +42,9 @@ func NewMetrics() *Metrics {
 		Swept: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "gitfleet_sweep_last_timestamp_seconds", Help: "When all that gitfleet has on a cluster was last read to prove that watches tell everything.",
 		}, []string{"cluster"}),
+		Ordinary: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "gitfleet_member_ordinary_transport_total", Help: "Sessions with a member that needed an ordinary HTTP transport, which takes more memory, by cluster and reason: not-https, proxy, no-http2, protocol or crowded.",
+		}, []string{"cluster", "reason"}),
 		Seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "gitfleet_apply_duration_seconds", Help: "Duration of one write to a member cluster, of all clusters.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
@@ -48,5 +54,5 @@ func NewMetrics() *Metrics {
 
 // Collectors returns all metrics, to be registered.
 func (m *Metrics) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.Applies, m.Repairs, m.Undone, m.Missed, m.Swept, m.Seconds}
+	return []prometheus.Collector{m.Applies, m.Repairs, m.Undone, m.Missed, m.Swept, m.Ordinary, m.Seconds}
 }

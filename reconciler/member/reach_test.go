@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,7 +22,7 @@ import (
 // overLean asks over what lasts, and reports whether it was a lean connection.
 func overLean(t *testing.T, cfg *rest.Config) (bool, error) {
 	t.Helper()
-	client, _, closeIdle, err := newClients(cfg)
+	client, _, closeIdle, err := newClients(cfg, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +134,7 @@ func TestRedirectsAreNotFollowedElsewhere(t *testing.T) {
 	t.Cleanup(server.Close)
 	cfg := configFor(server)
 	cfg.BearerToken = "secret"
-	c, err := newConn(cfg)
+	c, err := newConn(cfg, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +152,7 @@ func TestRedirectsAreNotFollowedElsewhere(t *testing.T) {
 // Bodies whose size nobody has said are sent all the same.
 func TestBodiesOfUnknownSizeAreSent(t *testing.T) {
 	server, got := listening(t, true)
-	client, _, closeIdle, err := newClients(configFor(server))
+	client, _, closeIdle, err := newClients(configFor(server), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +191,8 @@ func TestServersWithOtherIdeasAreAskedOrdinarily(t *testing.T) {
 		}()
 		return here, nil
 	}
-	client, _, closeIdle, err := newClients(cfg)
+	var excuses []excuse
+	client, _, closeIdle, err := newClients(cfg, func(why excuse) { excuses = append(excuses, why) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,5 +209,8 @@ func TestServersWithOtherIdeasAreAskedOrdinarily(t *testing.T) {
 		if _, yes := answer.Body.(*lean.Body); yes || answer.ProtoMajor != 2 {
 			t.Errorf("asked by a lean connection: %v, %s", yes, answer.Proto)
 		}
+	}
+	if !slices.Equal(excuses, []excuse{disagreeing}) {
+		t.Errorf("the reasons are %v", excuses)
 	}
 }

@@ -85,7 +85,8 @@ func stayOnHost(r *http.Request, via []*http.Request) error {
 
 // newClients returns clients for what lasts and for what passes, and how to close
 // their connections.
-func newClients(cfg *rest.Config) (longLived, shortLived *http.Client, closeIdle func(), err error) {
+// excused, if it is not nil, is told why what lasts is not as frugal as it could be.
+func newClients(cfg *rest.Config, excused func(excuse)) (longLived, shortLived *http.Client, closeIdle func(), err error) {
 	if cfg.Transport != nil { // whoever brings one knows best
 		client, err := rest.HTTPClientFor(cfg)
 		if err != nil {
@@ -102,7 +103,7 @@ func newClients(cfg *rest.Config) (longLived, shortLived *http.Client, closeIdle
 		return nil, nil, nil, err
 	}
 	passing := &brief{make: func() *http.Transport { return way.transport(keepShort) }}
-	lasting := &frugal{way: way, passing: passing, usual: sync.OnceValue(func() *http.Transport { return way.transport(keepLong) })}
+	lasting := &frugal{way: way, passing: passing, excused: excused, usual: sync.OnceValue(func() *http.Transport { return way.transport(keepLong) })}
 	var clients [2]*http.Client
 	for i, t := range []http.RoundTripper{lasting, passing} {
 		wrapped, err := transport.HTTPWrappersForConfig(of, t)

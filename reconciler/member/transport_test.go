@@ -23,7 +23,7 @@ func TestClustersAreAskedOverTwoConnections(t *testing.T) {
 	c, err := newConn(&rest.Config{
 		Host: server.URL, BearerToken: "secret",
 		TLSClientConfig: rest.TLSClientConfig{CAData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})},
-	})
+	}, func(why excuse) { t.Errorf("asked ordinarily: %s", why) })
 	if err != nil {
 		t.Fatal(err)
 	}
