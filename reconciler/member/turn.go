@@ -94,7 +94,7 @@ func (s *session) wait(ctx context.Context) waking {
 
 // turn does what there is to do. An error is the end of the session.
 func (s *session) turn(ctx context.Context, woken waking) error {
-	defer s.watch.begin()
+	defer func() { s.watch.begin() }() // those there are by then
 	switch woken {
 	case byLeave:
 		s.leaving = true
