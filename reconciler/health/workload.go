@@ -10,11 +10,14 @@ func deployment(live *unstructured.Unstructured) Health {
 	f := fields{live: live}
 	want := f.replicas()
 	updated, available := f.status("updatedReplicas"), f.status("availableReplicas")
-	unavailable := f.status("unavailableReplicas")
+	unavailable, refused := f.status("unavailableReplicas"), ""
+	if c := f.condition("ReplicaFailure"); c.Status == "True" {
+		refused = c.why() // pods that there are not say nothing
+	}
 	return f.first(
 		f.observed(),
-		missing(updated != want, "%d of %d replicas updated", updated, want),
-		missing(available != want, "%d of %d replicas available", available, want),
+		missing(updated != want, "%d of %d replicas updated%s", updated, want, refused),
+		missing(available != want, "%d of %d replicas available%s", available, want, refused),
 		missing(unavailable != 0, "unavailable replicas: %d", unavailable),
 	)
 }
