@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kubernetes "k8s.io/client-go/kubernetes/scheme"
 
@@ -23,20 +24,27 @@ func judgeBuiltin(r *report, p *fieldPath, object map[string]any) {
 	version, _ := object["apiVersion"].(string)
 	kind, _ := object["kind"].(string)
 	gv, err := schema.ParseGroupVersion(version)
-	if err != nil || kind == "" || !kubernetes.Scheme.IsGroupRegistered(gv.Group) {
-		return
-	}
-	gvk := gv.WithKind(kind)
-	t, known := kubernetes.Scheme.AllKnownTypes()[gvk]
-	if !known {
-		judgeUnknownKind(r, p, gvk)
+	if err != nil || kind == "" {
 		return
 	}
 	c := &comparison{top: p, secret: gv.Group == "" && kind == "Secret"}
-	c.value(object, t)
+	t, known := kubernetes.Scheme.AllKnownTypes()[gv.WithKind(kind)]
+	switch {
+	case known:
+		c.value(object, t)
+	case kubernetes.Scheme.IsGroupRegistered(gv.Group):
+		judgeUnknownKind(r, p, gv.WithKind(kind))
+	default: // metadata are those of every kind
+		c.below(step{key: "metadata"}, object["metadata"], reflect.TypeFor[metav1.ObjectMeta]())
+	}
+	c.tell(r, "Kubernetes "+kubernetesVersion)
+}
+
+// tell warns of what was found, and says what it was found by.
+func (c *comparison) tell(r *report, by string) {
 	slices.SortFunc(c.faults, func(a, b fault) int { return strings.Compare(a.at.String(), b.at.String()) })
 	for _, f := range c.faults {
-		r.warnf(f.at, "%s (checked against Kubernetes %s)", f.message, kubernetesVersion)
+		r.warnf(f.at, "%s (checked against %s)", f.message, by)
 	}
 }
 
@@ -70,6 +78,7 @@ func judgeUnknownKind(r *report, p *fieldPath, gvk schema.GroupVersionKind) {
 // A comparison finds where a value differs in shape from a Go type. Most do not,
 // so it goes through them without leaving anything behind.
 type comparison struct {
+	// top is where the object stands in its document.
 	top *fieldPath
 	// secret says that the object is a Secret.
 	secret bool
@@ -83,7 +92,32 @@ type comparison struct {
 // fields its type has.
 type level struct {
 	depth  int
-	fields structFields
+	fields fieldSet
+}
+
+// A fieldSet is the fields that a mapping may have. What is inside a field that
+// is no mapping is nothing.
+type fieldSet interface {
+	has(name string) bool
+	names() []string
+	inside(name string) fieldSet
+}
+
+func (fs structFields) has(name string) bool {
+	_, known := fs.find(name)
+	return known
+}
+
+func (fs structFields) inside(name string) fieldSet {
+	f, _ := fs.find(name)
+	t := f.typ
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct {
+		return structFields(nil)
+	}
+	return fieldsOf(t)
 }
 
 type fault struct {
@@ -197,20 +231,13 @@ func (c *comparison) meant(key string, here *fieldPath) string {
 	if best := Closest(key, fields.names()); best != "" {
 		return best
 	}
-	for _, f := range fields {
-		t := f.typ
-		if t.Kind() == reflect.Pointer {
-			t = t.Elem()
-		}
-		if t.Kind() != reflect.Struct {
-			continue
-		}
-		if _, below := fieldsOf(t).find(key); below {
-			return here.child(f.name, key).String()
+	for _, name := range fields.names() {
+		if fields.inside(name).has(key) {
+			return here.child(name, key).String()
 		}
 	}
 	for _, l := range slices.Backward(c.levels[:last]) {
-		if _, above := l.fields.find(key); above {
+		if l.fields.has(key) {
 			return c.path(l.depth).child(key).String()
 		}
 	}

@@ -140,3 +140,44 @@ func TestManyWarnings(t *testing.T) {
 		t.Errorf("the error behind the warnings is not told: %v", err)
 	}
 }
+
+// A custom object is compared once, and again when its definition is another.
+func TestCustomIsComparedOnceByEachDefinition(t *testing.T) {
+	definition := `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: gadgets.example.com}
+spec:
+  group: example.com
+  scope: Cluster
+  names: {kind: Gadget, plural: gadgets}
+  versions:
+  - {name: v1, schema: {openAPIV3Schema: {type: object, properties: {FIELD: {type: integer}}}}}
+`
+	gadget := "apiVersion: example.com/v1\nkind: Gadget\nmetadata: {name: one}\nsize: 1\n"
+	tree := func(field string) *memoryTree {
+		return newMemoryTree(map[string]string{"crd.yaml": strings.ReplaceAll(definition, "FIELD", field), "one.yaml": gadget, "two.yaml": strings.ReplaceAll(gadget, "one", "two")})
+	}
+	l := NewLoader(Options{})
+	said := func(tree *memoryTree) (warnings, reads int) {
+		s, err := l.Load(Commit{}, tree)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(s.Warnings), tree.reads
+	}
+	long := tree("length")
+	if warnings, _ := said(tree("size")); warnings != 0 {
+		t.Errorf("of what fits there are %d warnings", warnings)
+	}
+	warnings, first := said(long)
+	if warnings != 2 {
+		t.Errorf("of what does not fit there are %d warnings", warnings)
+	}
+	warnings, again := said(long)
+	if warnings != 2 || again != first {
+		t.Errorf("the second time there are %d warnings, and %d more files were read", warnings, again-first)
+	}
+	if warnings, _ := said(tree("size")); warnings != 0 {
+		t.Errorf("at last there are %d warnings", warnings)
+	}
+}

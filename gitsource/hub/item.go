@@ -22,6 +22,8 @@ type item struct {
 	// lines are those of fields that are compared with other objects.
 	lines map[string]int
 
+	// judged is what its definition says of a custom object; nil if not asked.
+	judged *customJudgement
 	// variant is the item without its namespace, once that was needed.
 	variant *item
 	// seen is the load that last used the item.

@@ -119,6 +119,9 @@ func (l *Loader) read(commit Commit, t *tree) (*Snapshot, error) {
 	if err := l.build(t, g, a); err != nil {
 		return nil, err
 	}
+	if err := l.judgeCustom(t, a); err != nil {
+		return nil, err
+	}
 	a.problems = append(a.problems, g.problems()...)
 	snapshot, err := a.finish(commit)
 	l.sorted, l.sortedLoad = a.items, l.load

@@ -1,0 +1,213 @@
+package hub
+
+import (
+	"reflect"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// A customJudgement is what was found of a custom object, by one definition.
+type customJudgement struct {
+	by       *item
+	problems Problems
+}
+
+// judgeCustom compares custom objects with the definitions of the commit, as
+// judgeBuiltin does with the kinds of Kubernetes, and remembers the answers.
+func (l *Loader) judgeCustom(t *tree, a *assembly) error {
+	definitions := map[api.GroupKind]*item{}
+	for _, it := range a.items {
+		if it.scope != nil && it.object != nil {
+			definitions[it.scope.kind] = it
+		}
+	}
+	if len(definitions) == 0 {
+		return nil
+	}
+	for _, it := range a.items {
+		by := definitions[it.id.GroupKind()]
+		if by == nil || !it.custom || it.object == nil {
+			continue
+		}
+		if it.judged == nil || it.judged.by != by {
+			problems, err := l.judgeBy(t, by, it)
+			if err != nil {
+				return err
+			}
+			it.judged = &customJudgement{by, problems}
+		}
+		a.problems = append(a.problems, it.judged.problems...)
+	}
+	return nil
+}
+
+func (l *Loader) judgeBy(t *tree, by, it *item) (Problems, error) {
+	if len(compared(nil, by, it).faults) == 0 {
+		return nil, nil
+	}
+	r, err := l.reportOf(t, it)
+	if err != nil {
+		return nil, err
+	}
+	compared(r.top, by, it).tell(r, "the CustomResourceDefinition at "+whereText(by.origin))
+	return r.problems, nil
+}
+
+// compared compares an object that stands at top in its document.
+func compared(top *fieldPath, by, it *item) *comparison {
+	c, object := &comparison{top: top}, it.object.Object
+	schema, versions := schemaOf(by.object.Object, object.GroupVersionKind().Version)
+	switch {
+	case len(versions) > 0:
+		c.faults = []fault{{top.child("apiVersion"), "no such version; there is " + strings.Join(versions, ", ")}}
+	case schema != nil:
+		c.custom(object.Object, schema, true)
+	}
+	return c
+}
+
+// schemaOf returns the schema of a version; instead of one that is not defined,
+// those that are.
+func schemaOf(definition *unstructured.Unstructured, version string) (schema map[string]any, versions []string) {
+	all, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
+	for _, v := range all {
+		v, _ := v.(map[string]any)
+		name, _, _ := unstructured.NestedString(v, "name")
+		if name == version {
+			schema, _, _ := unstructured.NestedMap(v, "schema", "openAPIV3Schema")
+			return schema, nil
+		}
+		if name != "" {
+			versions = append(versions, name)
+		}
+	}
+	return nil, versions
+}
+
+// reportOf reads the document of an item once more, to find lines in it: they
+// are not kept.
+func (l *Loader) reportOf(t *tree, it *item) (*report, error) {
+	r := &report{origin: it.origin}
+	if it.built() {
+		return r, nil
+	}
+	defer t.drop(it.origin.Path)
+	data, err := t.read(it.origin.Path)
+	if err != nil {
+		return nil, err
+	}
+	for _, doc := range parseSyntax(it.origin.Path, data, l.opts.Limits).documents {
+		if doc.number == it.origin.Document {
+			r.root, r.offset, r.top = doc.root, doc.before, topOf(doc, it)
+		}
+	}
+	return r, nil
+}
+
+// topOf is where in a document an object stands: nil, or an item of a list.
+func topOf(doc textDocument, it *item) *fieldPath {
+	items, _ := find(doc.root, (*fieldPath)(nil).child("items"))
+	if items == nil || items.Kind != yaml.SequenceNode {
+		return nil
+	}
+	for i, n := range items.Content {
+		name, _ := find(n, (*fieldPath)(nil).child("metadata", "name"))
+		if name != nil && name.Value == it.id.Name && doc.before+n.Line == it.origin.Line {
+			return (*fieldPath)(nil).child("items").at(i)
+		}
+	}
+	return nil
+}
+
+// custom compares a value with a schema of a definition. A resource has fields
+// that its schema does not name.
+func (c *comparison) custom(v any, schema map[string]any, resource bool) {
+	if v == nil {
+		return
+	}
+	if schema["x-kubernetes-int-or-string"] == true {
+		switch v.(type) {
+		case int64, string:
+		default:
+			c.must("a whole number or a string, not " + describe(v))
+		}
+		return
+	}
+	switch schema["type"] {
+	case "object":
+		c.customObject(v, schema, resource || schema["x-kubernetes-embedded-resource"] == true)
+	case "array":
+		c.customList(v, schema)
+	case "string":
+		c.must(scalarFault(v, reflect.String))
+	case "integer":
+		c.must(scalarFault(v, reflect.Int64))
+	case "boolean":
+		c.must(scalarFault(v, reflect.Bool))
+	case "number":
+		switch v.(type) {
+		case int64, float64:
+		default:
+			c.must("a number, not " + describe(v))
+		}
+	}
+}
+
+func (c *comparison) customObject(v any, schema map[string]any, resource bool) {
+	m, ok := v.(map[string]any)
+	if !ok {
+		c.must("a mapping, not " + describe(v))
+		return
+	}
+	fields, _ := schema["properties"].(map[string]any)
+	others, _ := schema["additionalProperties"].(map[string]any)
+	loose := schema["additionalProperties"] == true || schema["x-kubernetes-preserve-unknown-fields"] == true
+	c.levels = append(c.levels, level{len(c.steps), properties(fields)})
+	for key, value := range m {
+		of, known := fields[key].(map[string]any)
+		switch {
+		case resource && (key == "apiVersion" || key == "kind" || key == "metadata"):
+		case known:
+			c.customBelow(step{key: key}, value, of)
+		case others != nil:
+			c.customBelow(step{key: key}, value, others)
+		case !loose:
+			c.unknown(key)
+		}
+	}
+	c.levels = c.levels[:len(c.levels)-1]
+}
+
+func (c *comparison) customList(v any, schema map[string]any) {
+	items, ok := v.([]any)
+	if !ok {
+		c.must("a list, not " + describe(v))
+		return
+	}
+	of, _ := schema["items"].(map[string]any)
+	for i, item := range items {
+		c.customBelow(step{index: i}, item, of)
+	}
+}
+
+func (c *comparison) customBelow(s step, v any, schema map[string]any) {
+	c.steps = append(c.steps, s)
+	c.custom(v, schema, false)
+	c.steps = c.steps[:len(c.steps)-1]
+}
+
+// properties are the fields of a mapping in a definition.
+type properties map[string]any
+
+func (p properties) has(name string) bool { return p[name] != nil }
+func (p properties) names() []string      { return sortedKeys(p) }
+
+func (p properties) inside(name string) fieldSet {
+	schema, _ := p[name].(map[string]any)
+	below, _ := schema["properties"].(map[string]any)
+	return properties(below)
+}
