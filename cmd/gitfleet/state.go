@@ -20,8 +20,10 @@ func newState() *cobra.Command {
 		Short: "Back up what the daemon knows, and put it back",
 		Long: `State is what the daemon remembers of decisions: which cluster was chosen for
 which placement, what each was told to hold and since when, what was last seen,
-what is suspended. What should be there is in Git, and what is there the clusters
-know themselves; without the state rollouts begin anew, and nothing else is lost.`,
+what is suspended, what has happened. What should be there is in Git, and what is
+there the clusters know themselves. If the state is lost it is rebuilt from what
+they hold: rollouts begin anew, PickN chooses nobody in place of clusters that do
+not answer, and suspensions, remembered drifts and events are gone.`,
 	}
 	cmd.AddCommand(newStateExport(), newStateImport())
 	return cmd

@@ -36,6 +36,12 @@ somebody resumes it, or ends by itself with --for or --until.
 		Example: `  gitfleet suspend deployment/web -n shop --cluster east --for 2h --reason "INC-17: tuned by hand"
   gitfleet suspend cluster/east --until 18:00 --reason "network maintenance"`,
 		Args: cobra.ExactArgs(1),
+		PreRunE: func(*cobra.Command, []string) error {
+			if strings.TrimSpace(o.Reason) == "" {
+				return errors.New(`--reason: say why, such as --reason "INC-17: tuned by hand"; whoever looks at it later has to know`)
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
 			if o.Until, err = moment(until, time.Now()); err != nil {

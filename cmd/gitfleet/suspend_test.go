@@ -74,7 +74,7 @@ func TestSuspendSaysWhatIsWrong(t *testing.T) {
 		fail error
 		want string
 	}{
-		"no reason":    {"suspend crp/web", nil, `! gitfleet: required flag(s) "reason" not set`},
+		"no reason":    {"suspend crp/web", nil, "! gitfleet: --reason: say why, such as --reason "},
 		"no time":      {"suspend crp/web --reason a --until tomorrow", nil, `! gitfleet: --until "tomorrow": write 18:00, 2026-01-31 18:00, or 2026-01-31T18:00:00Z`},
 		"unknown":      {"suspend crp/wbe --reason a", &status.UnknownError{What: "placement", Name: "crp/wbe", Exist: []string{"crp/web"}}, "! gitfleet: there is no placement crp/wbe; did you mean crp/web?"},
 		"refused":      {"resume crp/web", &reconciler.OrderError{Why: "crp/web is not suspended, and nothing else is either"}, "! gitfleet: crp/web is not suspended, and nothing else is either"},

@@ -31,6 +31,12 @@ that brought it, why that is on the cluster, the overrides that changed it, and
 how it stands.`,
 		Example: `  gitfleet trace deployment/web -n shop --cluster east`,
 		Args:    cobra.ExactArgs(1),
+		PreRunE: func(*cobra.Command, []string) error {
+			if cluster == "" {
+				return errors.New("--cluster: name the member cluster that the object is on, such as --cluster east")
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if output != "text" && output != "json" {
 				return fmt.Errorf("-o %s: use text or json", output)
