@@ -156,6 +156,9 @@ func newMembers(cfg Config, url string, log *slog.Logger, registry *prometheus.R
 		cfg: cfg, credentials: credentials, encoder: member.NewEncoder(cfg.FleetName, url),
 		metrics: member.NewMetrics(), limit: make(chan struct{}, cfg.Members.MaxRequests), log: log,
 	}
+	if err := credentials.CheckDir(); err != nil { // it may come
+		log.Error("members without other credentials cannot be reached", "err", err)
+	}
 	registry.MustRegister(m.metrics.Collectors()...)
 	return m, nil
 }

@@ -47,8 +47,30 @@ func (c Credentials) Config(ctx context.Context, name, contextName string) (*res
 			return c.use(name, f)
 		}
 	}
+	if err := c.CheckDir(); err != nil {
+		return nil, fmt.Errorf("no credentials for member %s: %w", name, err)
+	}
 	return nil, fmt.Errorf("no credentials for member %s: put %s.kubeconfig into the directory of --kubeconfig-dir, a context %s into the file of --kubeconfig, or a Secret %s-kubeconfig into the daemon's namespace",
 		name, name, cmp.Or(contextName, name), name)
+}
+
+// CheckDir returns what is wrong with Dir, and what to do about it; nil if that can
+// be used, or is not set.
+func (c Credentials) CheckDir() error {
+	if c.Dir == "" {
+		return nil
+	}
+	_, err := os.ReadDir(c.Dir)
+	fix := "name a directory that has a file NAME.kubeconfig for each member"
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, fs.ErrNotExist):
+		fix = "make it, with a file NAME.kubeconfig for each member, or name another"
+	case errors.Is(err, fs.ErrPermission):
+		fix = "let the daemon's user read it"
+	}
+	return fmt.Errorf("the directory of --kubeconfig-dir cannot be read: %w: %s", err, fix)
 }
 
 // found is a kubeconfig and the context of it to use.
@@ -70,6 +92,9 @@ func (c Credentials) fromDir(_ context.Context, name, contextName string) (*foun
 		return nil, nil
 	}
 	if err != nil {
+		if dir := c.CheckDir(); dir != nil {
+			err = dir
+		}
 		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
 	return &found{config: cfg, context: cmp.Or(contextName, cfg.CurrentContext), from: path, local: true}, nil

@@ -259,6 +259,38 @@ func silent(t *testing.T, text string) {
 	}
 }
 
+// A directory that is not there, or is none, is named with its flag and what to do,
+// whatever else might have had the member; one that has it is asked all the same.
+func TestDirectoryThatCannotBeRead(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	write(t, file, "")
+	for dir, fix := range map[string]string{file + "-missing": "no such file or directory: make it", file: "not a directory: name a directory"} {
+		c := sources{file: kubeconfig("east", "east")}.credentials(t)
+		c.Dir = dir
+		_, err := c.Config(t.Context(), "west", "")
+		for _, want := range []string{"west", "--kubeconfig-dir", dir, fix} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v does not say %q", err, want)
+			}
+		}
+		if got := c.CheckDir(); got == nil || !strings.HasSuffix(err.Error(), got.Error()) {
+			t.Errorf("at the start it says %v", got)
+		}
+		if dir == file {
+			continue
+		}
+		if _, err := c.Config(t.Context(), "east", ""); err != nil {
+			t.Errorf("the file has it: %v", err)
+		}
+	}
+	if err := (Credentials{Dir: t.TempDir()}).CheckDir(); err != nil {
+		t.Error(err)
+	}
+	if err := (Credentials{}).CheckDir(); err != nil {
+		t.Error(err)
+	}
+}
+
 // Credentials that are missing or cannot be read are named: which member, from
 // where, and what to do. Nothing of their content is.
 func TestCredentialsThatDoNotWork(t *testing.T) {
