@@ -158,7 +158,7 @@ func (s *session) task(id api.ID, w wanted) (task, bool) {
 	gvk := w.manifest.Object.Object.GroupVersionKind()
 	res, ok := s.kinds.known[gvk]
 	if !ok {
-		s.fail(outcome{task: t, cond: diff.DecodeFailed(s.kinds.why(gvk))})
+		s.fail(outcome{task: t, cond: diff.DecodeFailed(s.unknownKind(gvk))})
 		return t, false
 	}
 	t.res = res

@@ -2,11 +2,14 @@ package member
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unique"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 
@@ -107,7 +110,58 @@ func (k *kinds) why(gvk schema.GroupVersionKind) error {
 	if err := k.failed[gvk.GroupVersion()]; err != nil {
 		return err
 	}
-	return fmt.Errorf("no matches for kind %q in version %q", gvk.Kind, gvk.GroupVersion())
+	none := fmt.Errorf("no matches for kind %q in version %q", gvk.Kind, gvk.GroupVersion())
+	if !strings.Contains(gvk.Group, ".") || strings.HasSuffix(gvk.Group, ".k8s.io") {
+		return fmt.Errorf("%w: the Kubernetes of the cluster does not have it: use a version that it has, or place the object on other clusters", none)
+	}
+	return &noDefinition{none, gvk}
+}
+
+// A noDefinition says that a cluster lacks the definition of a kind.
+type noDefinition struct {
+	error
+	gvk schema.GroupVersionKind
+}
+
+// Error says what is missing, and what helps.
+func (n *noDefinition) Error() string {
+	return fmt.Sprintf("%v: the cluster has no CustomResourceDefinition of kind %s in group %s with version %s: place it together with the object, or install it there; it is looked for every few minutes",
+		n.error, n.gvk.Kind, n.gvk.Group, n.gvk.Version)
+}
+
+// unknownKind says why a kind is not known, and of one whose definition is placed
+// here as well that only that is waited for.
+func (s *session) unknownKind(gvk schema.GroupVersionKind) error {
+	err := s.kinds.why(gvk)
+	var none *noDefinition
+	if !errors.As(err, &none) {
+		return err
+	}
+	if by := s.definition(gvk); by != nil {
+		return fmt.Errorf("%w: its CustomResourceDefinition %s, which %s places here, is not established yet; it is applied as soon as it is", none.error, by.manifest.ID.Name, by.placement)
+	}
+	return err
+}
+
+// definition is what wants the definition of a kind here; nil if nothing does.
+func (s *session) definition(gvk schema.GroupVersionKind) *wanted {
+	for id, w := range s.wanted.all() {
+		if (id.GroupKind() == schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}) && defines(w.manifest.Object.Object, gvk) {
+			return &w
+		}
+	}
+	return nil
+}
+
+// defines reports whether a definition is of a kind.
+func defines(crd *unstructured.Unstructured, gvk schema.GroupVersionKind) bool {
+	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
+	kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
+	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	return group == gvk.Group && kind == gvk.Kind && slices.ContainsFunc(versions, func(v any) bool {
+		version, _ := v.(map[string]any)
+		return version["name"] == gvk.Version && version["served"] == true
+	})
 }
 
 func (k *kinds) note(gv schema.GroupVersion, list *metav1.APIResourceList, wanted map[schema.GroupVersionKind]bool) {

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
 )
 
 // Objects are where Kubernetes has them.
@@ -256,7 +257,7 @@ func TestBrokenGroupIsNobodyElsesTrouble(t *testing.T) {
 				if err := k.resolve(t.Context(), gvks(ask...)); err != nil || len(k.known) != len(ask) {
 					t.Errorf("mended: %v, %v", known(k), err)
 				}
-				if why := k.why(schema.GroupVersionKind{Group: "metrics.example", Version: "v1", Kind: "Other"}).Error(); why != `no matches for kind "Other" in version "metrics.example/v1"` {
+				if why := k.why(schema.GroupVersionKind{Group: "metrics.example", Version: "v1", Kind: "Other"}).Error(); !strings.HasPrefix(why, `no matches for kind "Other" in version "metrics.example/v1": the cluster has no CustomResourceDefinition of kind Other in group metrics.example with version v1`) {
 					t.Errorf("of a kind that is not there it says: %s", why)
 				}
 			})
@@ -281,5 +282,48 @@ func TestKindsOfASilentServer(t *testing.T) {
 		if err := newKinds(client).resolve(ctx, gvks(ask...)); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("asked for %v: %v", ask, err)
 		}
+	}
+}
+
+// Of a kind that is not there it is said what would help: another version, its
+// definition, or patience if that is placed here as well.
+func TestUnknownKindsAreExplained(t *testing.T) {
+	definition := func(kind, version string, served bool) *work.Manifest {
+		m := oneManifest()
+		m.Object.ID = api.ID{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "gadgets.example.com"}
+		m.Object.Object.Object = map[string]any{"spec": map[string]any{
+			"group": "example.com", "names": map[string]any{"kind": kind},
+			"versions": []any{map[string]any{"name": version, "served": served}},
+		}}
+		return m
+	}
+	gadget := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Gadget"}
+	const missing = `no matches for kind "Gadget" in version "example.com/v1": the cluster has no CustomResourceDefinition of kind Gadget in group example.com with version v1: place it`
+	tests := map[string]struct {
+		gvk   schema.GroupVersionKind
+		holds *work.Manifest
+		want  string
+	}{
+		"no definition":        {gadget, nil, missing},
+		"of another kind":      {gadget, definition("Gizmo", "v1", true), missing},
+		"of another version":   {gadget, definition("Gadget", "v2", true), missing},
+		"of one not served":    {gadget, definition("Gadget", "v1", false), missing},
+		"one that is coming":   {gadget, definition("Gadget", "v1", true), `no matches for kind "Gadget" in version "example.com/v1": its CustomResourceDefinition gadgets.example.com, which crp/web places here, is not established yet`},
+		"one of Kubernetes":    {schema.GroupVersionKind{Group: "batch", Version: "v1beta1", Kind: "CronJob"}, nil, `no matches for kind "CronJob" in version "batch/v1beta1": the Kubernetes of the cluster does not have it: use`},
+		"one of Kubernetes io": {schema.GroupVersionKind{Group: "networking.k8s.io", Version: "v9", Kind: "Ingress"}, nil, "the Kubernetes of the cluster does not have it: use"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := sessionAt(t, newShelf())
+			s.kinds = newKinds(nil)
+			w := work.Work{Placement: api.PlacementKey{Name: "web"}}
+			if test.holds != nil {
+				w.Manifests = []*work.Manifest{test.holds}
+			}
+			s.want([]work.Work{w})
+			if got := s.unknownKind(test.gvk).Error(); !strings.Contains(got, test.want) {
+				t.Errorf("it says %q, want %q", got, test.want)
+			}
+		})
 	}
 }

@@ -214,7 +214,7 @@ func (p *Preview) look(ctx context.Context, t task) (*Change, error) {
 	c := &Change{ID: t.manifest.ID, Placement: t.placement, Manifest: t.manifest}
 	gvk := t.manifest.Object.Object.GroupVersionKind()
 	if t.res == (resource{}) {
-		if c.Effect = Adds; !p.defines(gvk) {
+		if c.Effect = Adds; p.s.definition(gvk) == nil {
 			c.Effect, c.Message = Fails, p.s.kinds.why(gvk).Error()
 		}
 		return c, nil
@@ -230,23 +230,6 @@ func (p *Preview) look(ctx context.Context, t task) (*Change, error) {
 		return c, nil
 	}
 	return p.compare(ctx, t, c, live)
-}
-
-// defines reports whether a definition of the kind is among what is wanted.
-func (p *Preview) defines(gvk schema.GroupVersionKind) bool {
-	for _, w := range p.s.works {
-		for _, m := range w.Manifests {
-			if m.ID.Kind != "CustomResourceDefinition" {
-				continue
-			}
-			group, _, _ := unstructured.NestedString(m.Object.Object.Object, "spec", "group")
-			kind, _, _ := unstructured.NestedString(m.Object.Object.Object, "spec", "names", "kind")
-			if group == gvk.Group && kind == gvk.Kind {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // compare goes through the table that an agent goes through.

@@ -116,7 +116,7 @@ func TestKindThatComesLater(t *testing.T) {
 	group := ns + ".example.com"
 	a.Set([]work.Work{workOf("cr", "1", namespaceOf(ns), configMap(ns, "fine", "a"), gadget(group, ns, "one"))})
 	w := a.until(api.PlacementKey{Name: "cr"}, "tried", func(w ledger.WorkSeen) bool { return w.Done })
-	want := `Failed to apply the manifest (error: failed to decode manifest: failed to find GVR from member cluster client REST mapping: no matches for kind "Gadget" in version "` + group + `/v1")`
+	want := `Failed to apply the manifest (error: failed to decode manifest: failed to find GVR from member cluster client REST mapping: no matches for kind "Gadget" in version "` + group + `/v1": the cluster has no CustomResourceDefinition of kind Gadget in group ` + group + ` with version v1: place it together with the object, or install it there; it is looked for every few minutes)`
 	if len(w.Exceptions) != 1 || w.Exceptions[0].Applied.Reason != api.DecodingErred || w.Exceptions[0].Applied.Message != want {
 		t.Errorf("exceptions: %+v\nwant %s", w.Exceptions, want)
 	}
