@@ -180,25 +180,30 @@ func understand(resp *http.Response, into any) error {
 
 // report returns the newest report.
 func (c *client) report(ctx context.Context) (*status.Report, error) {
-	r, _, err := c.next(ctx, "", "")
+	r, _, err := c.next(ctx, "", part{})
 	return r, err
 }
 
-// only returns what the newest report says of one placement, or the whole of it
-// if that is empty.
-func (c *client) only(ctx context.Context, placement string) (*status.Report, error) {
-	r, _, err := c.next(ctx, "", placement)
+// A part of a report is about one placement, or one cluster; about everything if
+// both are empty.
+type part struct{ placement, cluster string }
+
+// only returns what the newest report says of a part.
+func (c *client) only(ctx context.Context, of part) (*status.Report, error) {
+	r, _, err := c.next(ctx, "", of)
 	return r, err
 }
 
 // next returns the newest report and its number; with the number of one already
-// seen it waits for a newer, up to half a minute. With a placement it is what is
-// said of that one. The report's time is that of the answer: it holds until there
+// seen it waits for a newer, up to half a minute. The report's time is that of the answer: it holds until there
 // is a newer.
-func (c *client) next(ctx context.Context, after, placement string) (*status.Report, string, error) {
+func (c *client) next(ctx context.Context, after string, of part) (*status.Report, string, error) {
 	query := url.Values{}
-	if placement != "" {
-		query.Set("placement", placement)
+	if of.placement != "" {
+		query.Set("placement", of.placement)
+	}
+	if of.cluster != "" {
+		query.Set("cluster", of.cluster)
 	}
 	r := &status.Report{}
 	number, age, err := c.newest(ctx, "/report", query, after, r)
@@ -230,9 +235,9 @@ func (c *client) newest(ctx context.Context, path string, query url.Values, afte
 type feed[T any] func(ctx context.Context, after string) (news *T, number string, err error)
 
 // reports are told whole, or only of one placement if that is not empty.
-func (c *client) reports(placement string) feed[status.Report] {
+func (c *client) reports(of part) feed[status.Report] {
 	return func(ctx context.Context, after string) (*status.Report, string, error) {
-		return c.next(ctx, after, placement)
+		return c.next(ctx, after, of)
 	}
 }
 

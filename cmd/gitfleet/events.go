@@ -44,9 +44,9 @@ With --watch it goes on and prints each as it happens.`,
 			}
 			out := cmd.OutOrStdout()
 			if watch {
-				return c.reports(name).follow(cmd.Context(), asTheyHappen(out, output))
+				return c.reports(part{placement: name}).follow(cmd.Context(), asTheyHappen(out, output))
 			}
-			r, _, err := c.next(cmd.Context(), "", name)
+			r, _, err := c.next(cmd.Context(), "", part{placement: name})
 			if err != nil {
 				return err
 			}

@@ -20,9 +20,9 @@ type view struct {
 	// items are the things as they are written in JSON and YAML.
 	items func(*status.Report) []any
 	table func(r *status.Report, wide bool) table
-	// placement is the one that a name in the table stands for, if these are
-	// placements: of it alone the daemon is asked then.
-	placement func(name string) string
+	// part is what a name in the table stands for: of it alone the daemon is asked
+	// then.
+	part func(name string) part
 }
 
 var views = []view{
@@ -39,11 +39,11 @@ var views = []view{
 			return out
 		},
 		table: placementTable,
-		placement: func(name string) string {
+		part: func(name string) part {
 			if namespace, name, namespaced := strings.Cut(name, "/"); namespaced {
-				return api.PlacementKey{Namespace: namespace, Name: name}.String()
+				return part{placement: api.PlacementKey{Namespace: namespace, Name: name}.String()}
 			}
-			return api.PlacementKey{Name: name}.String()
+			return part{placement: api.PlacementKey{Name: name}.String()}
 		},
 	},
 	{
@@ -56,6 +56,7 @@ var views = []view{
 			return out
 		},
 		table: clusterTable,
+		part:  func(name string) part { return part{cluster: name} },
 	},
 }
 
@@ -84,14 +85,14 @@ func newGet() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			placement := ""
-			if len(args) > 1 && v.placement != nil {
-				placement = v.placement(args[1])
+			of := part{}
+			if len(args) > 1 {
+				of = v.part(args[1])
 			}
 			if watch {
-				return c.reports(placement).follow(cmd.Context(), func(r *status.Report) (bool, error) { return true, show(r) })
+				return c.reports(of).follow(cmd.Context(), func(r *status.Report) (bool, error) { return true, show(r) })
 			}
-			r, err := c.only(cmd.Context(), placement)
+			r, err := c.only(cmd.Context(), of)
 			if err != nil {
 				return err
 			}

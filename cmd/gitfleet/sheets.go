@@ -50,7 +50,7 @@ happened; of a member cluster how it is, and how far each placement is on it.`,
 func (s *sheet) describe(ctx context.Context, c *client, name string) error {
 	kind, rest, _ := strings.Cut(name, "/")
 	if isClusterKind(kind) {
-		r, err := c.report(ctx)
+		r, err := c.only(ctx, part{cluster: rest})
 		if err != nil {
 			return err
 		}
@@ -61,7 +61,7 @@ func (s *sheet) describe(ctx context.Context, c *client, name string) error {
 	if err != nil {
 		return errors.New("write describe crp NAME, describe rp NAMESPACE/NAME, or describe cluster NAME")
 	}
-	r, err := c.only(ctx, placement)
+	r, err := c.only(ctx, part{placement: placement})
 	if err != nil {
 		return err
 	}

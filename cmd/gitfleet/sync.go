@@ -69,7 +69,7 @@ func (c *client) await(ctx context.Context, out io.Writer, placement, commit str
 	waiting, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	var p progress
-	err := c.reports("").follow(waiting, func(r *status.Report) (bool, error) {
+	err := c.reports(part{}).follow(waiting, func(r *status.Report) (bool, error) {
 		p = progressOf(r, placement, commit)
 		return !p.done && !p.stuck, nil
 	})

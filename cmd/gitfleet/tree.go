@@ -49,7 +49,7 @@ envelope stands below the envelope.`,
 			if output == "json" {
 				return writeJSON(out, tree)
 			}
-			r, err := c.only(cmd.Context(), name)
+			r, err := c.only(cmd.Context(), part{placement: name})
 			if err != nil {
 				return err
 			}

@@ -133,10 +133,10 @@ type standing struct {
 func (w *wish) reports(c *client) feed[standing] {
 	contains := c.histories()
 	return func(ctx context.Context, after string) (*standing, string, error) {
-		r, number, err := c.next(ctx, after, w.placement)
+		r, number, err := c.next(ctx, after, part{placement: w.placement})
 		var answer *answerError
 		if errors.As(err, &answer) && answer.code == http.StatusNotFound {
-			r, number, err = c.next(ctx, after, "")
+			r, number, err = c.next(ctx, after, part{})
 		}
 		if err != nil {
 			return nil, "", err

@@ -134,8 +134,9 @@ func TestAPartOfTheReport(t *testing.T) {
 	}
 }
 
-// One placement can be asked for alone, and has what belongs to it.
-func TestOnePlacementOfTheReport(t *testing.T) {
+// One placement, and one cluster, can be asked for alone, and has what belongs to
+// it.
+func TestOnePartOfTheReport(t *testing.T) {
 	s := New(nil)
 	whole := report(t)
 	for _, x := range []status.Suspension{
@@ -156,6 +157,19 @@ func TestOnePlacementOfTheReport(t *testing.T) {
 	}
 	if want := []string{"crp/web on ", " on east", " on "}; !slices.Equal(suspended, want) {
 		t.Errorf("suspended: %q, want %q", suspended, want)
+	}
+	r = status.Report{}
+	w = ask(s, "/report?cluster=west")
+	if err := json.Unmarshal(w.Body.Bytes(), &r); err != nil || len(r.Placements)+len(r.Details) != 0 || len(r.Clusters) != 1 || r.Clusters[0].Name != "west" || len(r.Suspensions) != 2 {
+		t.Errorf("%v: %s", err, w.Body)
+	}
+	r = status.Report{}
+	w = ask(s, "/report?cluster=east")
+	if err := json.Unmarshal(w.Body.Bytes(), &r); err != nil || len(r.Placements) != 1 || len(r.Details) != 1 || len(r.Details[0].Clusters) != 1 || len(r.Suspensions) != 3 {
+		t.Errorf("%v: %s", err, w.Body)
+	}
+	if w := ask(s, "/report?cluster=weast"); w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), "there is no cluster weast") {
+		t.Errorf("%d: %s", w.Code, w.Body)
 	}
 	if w := ask(s, "/report?placement=crp/wbe"); w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), "did you mean crp/web?") {
 		t.Errorf("%d: %s", w.Code, w.Body)

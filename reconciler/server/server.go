@@ -105,7 +105,8 @@ func (s *Server) age() time.Duration {
 //	                    Gitfleet-Report has the number of what was sent, Age how
 //	                    many seconds ago it was made. With
 //	                    ?placement=crp/NAME or rp/NAMESPACE/NAME only what is about
-//	                    that placement.
+//	                    that placement; with ?cluster=NAME only what is about that
+//	                    cluster.
 //	GET /tree           a placement, its clusters and their objects, as JSON:
 //	                    ?placement=crp/NAME or rp/NAMESPACE/NAME, and &cluster=NAME
 //	                    for one cluster only
@@ -148,6 +149,9 @@ func (s *Server) serveReport(w http.ResponseWriter, req *http.Request) {
 	s.tell(w, req, func(r *status.Report) (any, error) {
 		if name := req.URL.Query().Get("placement"); name != "" {
 			return r.Only(name)
+		}
+		if name := req.URL.Query().Get("cluster"); name != "" {
+			return r.On(name)
 		}
 		return r, nil
 	})

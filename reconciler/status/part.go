@@ -1,0 +1,120 @@
+package status
+
+import (
+	"slices"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// Only returns the part of the report that is about one placement, named crp/NAME
+// or rp/NAMESPACE/NAME: itself, its clusters, its drifts, its events, and
+// who suspended what may be of it. The error is an *UnknownError if there is no
+// such thing.
+func (r *Report) Only(name string) (*Report, error) {
+	i := slices.IndexFunc(r.Details, func(d *Detail) bool { return d.Placement == name })
+	if i < 0 {
+		var names []string
+		for _, d := range r.Details {
+			names = append(names, d.Placement)
+		}
+		return nil, &UnknownError{What: "placement", Name: name, Exist: names}
+	}
+	out := &Report{At: r.At, Source: r.Source, Details: r.Details[i : i+1 : i+1]}
+	on := map[string]bool{}
+	for _, c := range r.Details[i].Clusters {
+		on[c.Cluster] = true
+	}
+	for _, c := range r.Clusters {
+		if on[c.Name] {
+			out.Clusters = append(out.Clusters, c)
+		}
+	}
+	for _, p := range r.Placements {
+		if (api.PlacementKey{Name: p.Name}).String() == name {
+			out.Placements = append(out.Placements, p)
+		}
+	}
+	for _, p := range r.ResourcePlacements {
+		if (api.PlacementKey{Namespace: p.Namespace, Name: p.Name}).String() == name {
+			out.ResourcePlacements = append(out.ResourcePlacements, p)
+		}
+	}
+	for i := range r.Drifts {
+		if r.Drifts[i].Placement == name {
+			out.Drifts = append(out.Drifts, r.Drifts[i])
+		}
+	}
+	for i := range r.Events {
+		if r.Events[i].About() == name {
+			out.Events = append(out.Events, r.Events[i])
+		}
+	}
+	for _, s := range r.Suspensions {
+		if (s.Placement == "" || s.Placement == name) && (s.Cluster == "" || on[s.Cluster]) {
+			out.Suspensions = append(out.Suspensions, s)
+		}
+	}
+	return out, nil
+}
+
+// On returns the part of the report that is about one member cluster: itself, how
+// far the placements are that it holds, without what they select and without
+// other clusters, and drifts, events and suspensions. The error is an
+// *UnknownError if there is no such cluster.
+func (r *Report) On(cluster string) (*Report, error) {
+	i := slices.IndexFunc(r.Clusters, func(c *api.MemberCluster) bool { return c.Name == cluster })
+	if i < 0 {
+		var names []string
+		for _, c := range r.Clusters {
+			names = append(names, c.Name)
+		}
+		return nil, &UnknownError{What: "cluster", Name: cluster, Exist: names}
+	}
+	out := &Report{At: r.At, Source: r.Source, Clusters: r.Clusters[i : i+1 : i+1]}
+	held := map[string]bool{}
+	for _, d := range r.Details {
+		if j := slices.IndexFunc(d.Clusters, func(c ClusterDetail) bool { return c.Cluster == cluster }); j >= 0 {
+			held[d.Placement] = true
+			of := *d
+			of.Clusters = d.Clusters[j : j+1 : j+1]
+			out.Details = append(out.Details, &of)
+		}
+	}
+	for _, p := range r.Placements {
+		if held[api.PlacementKey{Name: p.Name}.String()] {
+			of := *p
+			of.Status = statusOn(cluster, of.Status)
+			out.Placements = append(out.Placements, &of)
+		}
+	}
+	for _, p := range r.ResourcePlacements {
+		if held[api.PlacementKey{Namespace: p.Namespace, Name: p.Name}.String()] {
+			of := *p
+			of.Status = statusOn(cluster, of.Status)
+			out.ResourcePlacements = append(out.ResourcePlacements, &of)
+		}
+	}
+	for i := range r.Drifts {
+		if r.Drifts[i].Cluster == cluster {
+			out.Drifts = append(out.Drifts, r.Drifts[i])
+		}
+	}
+	for i := range r.Events {
+		if e := &r.Events[i]; e.Cluster == cluster || e.About() == "cluster/"+cluster {
+			out.Events = append(out.Events, *e)
+		}
+	}
+	for _, s := range r.Suspensions {
+		if (s.Cluster == "" || s.Cluster == cluster) && (s.Placement == "" || held[s.Placement]) {
+			out.Suspensions = append(out.Suspensions, s)
+		}
+	}
+	return out, nil
+}
+
+// statusOn is what a status says of one cluster.
+func statusOn(cluster string, s api.PlacementStatus) api.PlacementStatus {
+	s.SelectedResources = nil
+	s.PlacementStatuses = slices.DeleteFunc(slices.Clone(s.PlacementStatuses), func(c api.PerClusterPlacementStatus) bool { return c.ClusterName != cluster })
+	return s
+}
