@@ -66,11 +66,15 @@ func (s *session) prepared(ctx context.Context, ids map[api.ID]bool) bool {
 		return false
 	}
 	err := s.learn(ctx, ids)
-	if err != nil {
-		s.cfg.Log.Warn("kinds not known; trying again", "cluster", s.cfg.Name, "err", plain(err))
-		s.postpone(ids)
+	if err == nil {
+		s.unknown = grumble{}
+		return true
 	}
-	return err == nil
+	if s.unknown.due(gist(plain(err))) {
+		s.cfg.Log.Warn("kinds not known; trying again", "cluster", s.cfg.Name, "err", plain(err))
+	}
+	s.postpone(ids)
+	return false
 }
 
 // attend sees to objects that are prepared for.
@@ -349,9 +353,13 @@ func (s *session) settle(ctx context.Context, touched map[api.PlacementKey]bool)
 			err = s.save(ctx, inv)
 			faults.At("after inventory")
 		}
-		if err != nil {
+		if err == nil {
+			inv.unwritten = grumble{}
+			continue
+		}
+		inv.written = ""
+		if inv.unwritten.due(gist(err)) {
 			s.cfg.Log.Warn("inventory not written; trying again", "cluster", s.cfg.Name, "placement", p.String(), "err", err)
-			inv.written = ""
 		}
 	}
 }

@@ -41,6 +41,8 @@ type inventory struct {
 	// to be there.
 	written string
 	items   items
+	// unwritten is why it could not be written.
+	unwritten grumble
 }
 
 // An item is one object that is ours, or may have become so.

@@ -37,6 +37,8 @@ type session struct {
 	heirs heirs
 	// blocked says that the last pass could not be made.
 	blocked bool
+	// unknown is why kinds are not known.
+	unknown grumble
 	// leaving says that everything here is being given up.
 	leaving bool
 	// compared is when what is only reported was last compared.
