@@ -43,9 +43,12 @@ type stuck struct {
 
 type hindrance struct {
 	generation int64
-	next       time.Time // when its pods are to be asked
+	asked      time.Time // when its pods were last asked
+	next       time.Time // when they are to be
 	same       backoff   // how often they have said the same
 	why        string
+	// well says that it works again, and is known only lest it be asked too often.
+	well bool
 }
 
 // workloads are the kinds that make pods.
@@ -65,19 +68,42 @@ func (s *session) hindered(id api.ID, h health.Health, generation int64) string 
 		s.stuck = &stuck{of: map[api.ID]*hindrance{}, timer: time.AfterFunc(stuckAfter, s.changes.nudge)}
 	}
 	known := s.stuck.of[id]
-	if known == nil || known.generation != generation {
-		known = &hindrance{generation: generation, next: time.Now().Add(stuckAfter)}
+	if known == nil || known.well || known.generation != generation {
+		anew := &hindrance{generation: generation, next: time.Now().Add(stuckAfter)}
+		if known != nil && !known.asked.IsZero() {
+			anew.asked, anew.next = known.asked, later(anew.next, known.asked.Add(askAgain))
+		}
+		known = anew
 		s.stuck.of[id] = known
 		s.stuck.wake()
 	}
 	return known.why
 }
 
-// unstuck forgets a workload that works, or is not wanted any more.
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
+// unstuck forgets a workload that works, as soon as it could be asked again.
 func (s *session) unstuck(id api.ID) {
 	if s.stuck == nil {
 		return
 	}
+	h := s.stuck.of[id]
+	switch {
+	case h == nil || h.well:
+	case time.Since(h.asked) < askAgain:
+		h.well, h.why, h.next = true, "", h.asked.Add(askAgain)
+		s.stuck.wake()
+	default:
+		s.forget(id)
+	}
+}
+
+func (s *session) forget(id api.ID) {
 	delete(s.stuck.of, id)
 	if len(s.stuck.of) == 0 && !s.stuck.asking && !s.stuck.refused {
 		s.stuck.timer.Stop()
@@ -98,14 +124,16 @@ func (k *stuck) wake() {
 
 // A question is which pods to read. Secrets are what their answer may not repeat.
 type question struct {
-	id      api.ID
-	pods    string
-	secrets diff.Secrets
+	id         api.ID
+	generation int64
+	pods       string
+	secrets    diff.Secrets
 }
 
 type reply struct {
-	why string
-	err error
+	generation int64 // it was asked about
+	why        string
+	err        error
 }
 
 // askWhy asks the pods of the workloads whose time has come, apart from whatever
@@ -130,7 +158,7 @@ func (s *session) askWhy(ctx context.Context) {
 		replies := map[api.ID]reply{}
 		for _, q := range ask {
 			why, err := s.podsSay(ctx, q)
-			replies[q.id] = reply{why, err}
+			replies[q.id] = reply{q.generation, why, err}
 		}
 		s.changes.reply(replies)
 	})
@@ -150,9 +178,10 @@ func (s *session) questions(now time.Time) []question {
 	var secrets diff.Secrets
 	var ask []question
 	for _, id := range due {
+		h := s.stuck.of[id]
 		w, isWanted := s.wanted.of(id)
-		if !isWanted {
-			s.unstuck(id)
+		if !isWanted || h.well {
+			s.forget(id)
 			continue
 		}
 		if len(ask) == askTogether {
@@ -161,7 +190,8 @@ func (s *session) questions(now time.Time) []question {
 		if len(ask) == 0 {
 			secrets = s.secrets()
 		}
-		ask = append(ask, question{id, podsOf(w.manifest.Object.Object), secrets})
+		h.asked = now
+		ask = append(ask, question{id, h.generation, podsOf(w.manifest.Object.Object), secrets})
 	}
 	return ask
 }
@@ -241,7 +271,7 @@ func (s *session) replied(replies map[api.ID]reply) (news []api.ID) {
 	s.stuck.asking = false
 	for id, r := range replies {
 		h := s.stuck.of[id]
-		if h == nil {
+		if h == nil || h.well || h.generation != r.generation {
 			continue
 		}
 		if r.err != nil {

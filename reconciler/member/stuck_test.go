@@ -113,8 +113,16 @@ func TestStuckWorkloadSaysWhy(t *testing.T) {
 	if wait := time.Until(s.stuck.of[webID].next); wait < 29*time.Second || time.Until(s.stuck.rests) < 0 {
 		t.Errorf("it asks again in %s", wait)
 	}
-	if got := told(health.Health{State: health.Available}); got != "Manifest is available" || s.stuck != nil {
-		t.Errorf("and at last %s, with %+v kept", got, s.stuck)
+	if got := told(health.Health{State: health.Available}); got != "Manifest is available" {
+		t.Errorf("and at last %s", got)
+	}
+	if got := told(missing); got != first+")" || time.Until(s.stuck.of[webID].next) < 29*time.Second {
+		t.Errorf("broken again it says %s, and is asked in %s", got, time.Until(s.stuck.of[webID].next))
+	}
+	told(health.Health{State: health.Available})
+	s.due(t)
+	if asked := server.take(); len(asked) > 0 || s.stuck != nil {
+		t.Errorf("while all is well it asked %v, and keeps %+v", asked, s.stuck)
 	}
 }
 
