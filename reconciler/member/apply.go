@@ -160,7 +160,7 @@ func (s *session) task(id api.ID, w wanted) (task, bool) {
 		return t, false
 	}
 	gvk := w.manifest.Object.Object.GroupVersionKind()
-	res, ok := s.kinds.known[gvk]
+	res, ok := s.kinds.of(gvk)
 	if !ok {
 		s.fail(outcome{task: t, cond: diff.DecodeFailed(s.unknownKind(gvk))})
 		return t, false

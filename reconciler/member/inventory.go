@@ -211,7 +211,7 @@ func (s *session) savePart(ctx context.Context, name string, p api.PlacementKey,
 	}
 	l := liveOf(m)
 	s.live.put(id, l)
-	s.parts[id] = part{placement: p, managed: l.managed}
+	s.parts.put(id, part{placement: p, managed: l.managed})
 	return nil
 }
 
@@ -233,7 +233,7 @@ func (s *session) ensureNamespace(ctx context.Context) error {
 
 func (s *session) dropPart(ctx context.Context, name string) error {
 	id := inventoryID(name)
-	delete(s.parts, id)
+	s.parts.drop(id)
 	s.live.drop(id)
 	_, err := s.delete(ctx, configMaps, id, "", metav1.DeletePropagationBackground)
 	return err
@@ -280,7 +280,7 @@ func (s *session) inventories(ctx context.Context) error {
 			o := chunks[partName(first.GetName(), n)]
 			l := liveOf(o)
 			s.live.put(inventoryID(o.GetName()), l)
-			s.parts[inventoryID(o.GetName())] = part{placement: inv.Placement, managed: l.managed}
+			s.parts.put(inventoryID(o.GetName()), part{placement: inv.Placement, managed: l.managed})
 		}
 	}
 	return nil

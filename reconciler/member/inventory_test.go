@@ -44,7 +44,7 @@ func sessionOf(t *testing.T, cfg *rest.Config) *session {
 	}
 	t.Cleanup(c.close)
 	return &session{
-		Agent: a, conn: c, inv: map[api.PlacementKey]*inventory{}, parts: map[api.ID]part{}, live: lives{},
+		Agent: a, conn: c, inv: map[api.PlacementKey]*inventory{}, live: lives{},
 	}
 }
 

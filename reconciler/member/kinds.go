@@ -45,16 +45,32 @@ func (r resource) collection() []string {
 // kinds knows how the cluster serves the kinds we have asked for. It asks the
 // server as rarely as it can, and keeps only what was asked for.
 type kinds struct {
-	client *discovery.DiscoveryClient
-	known  map[schema.GroupVersionKind]resource
+	client func() (*discovery.DiscoveryClient, error) // made when it is needed: it is large
+	known  []unique.Handle[knownKind]                 // few, and on most clusters the same
 	// failed are the group versions that could not be asked for the last time,
 	// such as those of an aggregated API whose server is down.
 	failed map[schema.GroupVersion]error
 	asked  bool
 }
 
-func newKinds(client *discovery.DiscoveryClient) *kinds {
-	return &kinds{client: client, known: map[schema.GroupVersionKind]resource{}, failed: map[schema.GroupVersion]error{}}
+// A knownKind is a kind and how it is served.
+type knownKind struct {
+	gvk schema.GroupVersionKind
+	resource
+}
+
+func newKinds(client func() (*discovery.DiscoveryClient, error)) *kinds {
+	return &kinds{client: client}
+}
+
+// of returns how a kind is served, and whether that is known.
+func (k *kinds) of(gvk schema.GroupVersionKind) (resource, bool) {
+	for _, h := range k.known {
+		if known := h.Value(); known.gvk == gvk {
+			return known.resource, true
+		}
+	}
+	return resource{}, false
 }
 
 // resolve finds out about kinds. One that is missing from known afterwards the
@@ -64,23 +80,30 @@ func (k *kinds) resolve(ctx context.Context, wanted map[schema.GroupVersionKind]
 	clear(k.failed)
 	missing := map[schema.GroupVersion]bool{}
 	for gvk := range wanted {
-		if _, ok := k.known[gvk]; !ok {
+		if _, ok := k.of(gvk); !ok {
 			missing[gvk.GroupVersion()] = true
 		}
 	}
+	if len(missing) == 0 {
+		return nil
+	}
+	client, err := k.client()
+	if err != nil {
+		return err
+	}
 	if !k.asked && len(missing) > 2 {
-		if all, err := k.resolveAll(ctx, wanted); all || err != nil {
+		if all, err := k.resolveAll(ctx, client, wanted); all || err != nil {
 			return err
 		}
 	}
 	for gv := range missing {
-		list, err := k.client.ServerResourcesForGroupVersionWithContext(ctx, gv.String())
+		list, err := client.ServerResourcesForGroupVersionWithContext(ctx, gv.String())
 		switch {
 		case err == nil:
 			k.note(gv, list, wanted)
 		case notFound(err):
 		case answered(err):
-			k.failed[gv] = err
+			k.fail(gv, err)
 		default:
 			return fmt.Errorf("ask for the kinds of %s: %w", gv, err)
 		}
@@ -90,8 +113,8 @@ func (k *kinds) resolve(ctx context.Context, wanted map[schema.GroupVersionKind]
 
 // resolveAll asks for everything at once: two requests, whatever the number of
 // group versions. It reports whether the server can do that.
-func (k *kinds) resolveAll(ctx context.Context, wanted map[schema.GroupVersionKind]bool) (bool, error) {
-	_, byGV, failed, err := k.client.GroupsAndMaybeResourcesWithContext(ctx)
+func (k *kinds) resolveAll(ctx context.Context, client *discovery.DiscoveryClient, wanted map[schema.GroupVersionKind]bool) (bool, error) {
+	_, byGV, failed, err := client.GroupsAndMaybeResourcesWithContext(ctx)
 	if err != nil {
 		return false, fmt.Errorf("ask for the kinds: %w", err)
 	}
@@ -100,9 +123,16 @@ func (k *kinds) resolveAll(ctx context.Context, wanted map[schema.GroupVersionKi
 		k.note(gv, list, wanted)
 	}
 	for gv, err := range failed {
-		k.failed[gv] = err
+		k.fail(gv, err)
 	}
 	return byGV != nil, nil
+}
+
+func (k *kinds) fail(gv schema.GroupVersion, err error) {
+	if k.failed == nil {
+		k.failed = map[schema.GroupVersion]error{}
+	}
+	k.failed[gv] = err
 }
 
 // why says why a kind is not known.
@@ -167,8 +197,8 @@ func defines(crd *unstructured.Unstructured, gvk schema.GroupVersionKind) bool {
 func (k *kinds) note(gv schema.GroupVersion, list *metav1.APIResourceList, wanted map[schema.GroupVersionKind]bool) {
 	for _, r := range list.APIResources {
 		gvk := gv.WithKind(r.Kind)
-		if wanted[gvk] && !strings.Contains(r.Name, "/") {
-			k.known[gvk] = resource{unique.Make(gv.WithResource(r.Name)).Value(), r.Namespaced}
+		if _, known := k.of(gvk); !known && wanted[gvk] && !strings.Contains(r.Name, "/") {
+			k.known = append(k.known, unique.Make(knownKind{gvk, resource{gv.WithResource(r.Name), r.Namespaced}}))
 		}
 	}
 }

@@ -136,11 +136,13 @@ func (c *catalog) kinds(t *testing.T) *kinds {
 	t.Helper()
 	srv := httptest.NewServer(c)
 	t.Cleanup(srv.Close)
-	client, err := discovery.NewDiscoveryClientForConfig(&rest.Config{Host: srv.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return newKinds(client)
+	return kindsAt(srv.URL)
+}
+
+func kindsAt(url string) *kinds {
+	return newKinds(func() (*discovery.DiscoveryClient, error) {
+		return discovery.NewDiscoveryClientForConfig(&rest.Config{Host: url})
+	})
 }
 
 func gvks(names ...string) map[schema.GroupVersionKind]bool {
@@ -159,7 +161,8 @@ func gvks(names ...string) map[schema.GroupVersionKind]bool {
 
 func known(k *kinds) []string {
 	var out []string
-	for gvk, r := range k.known {
+	for _, h := range k.known {
+		gvk, r := h.Value().gvk, h.Value().resource
 		if r.Group != gvk.Group || r.Version != gvk.Version {
 			out = append(out, "wrong: "+gvk.String()+" "+r.String())
 		}
@@ -240,7 +243,7 @@ func TestBrokenGroupIsNobodyElsesTrouble(t *testing.T) {
 				c := &catalog{old: old, broken: map[string]bool{"metrics.example/v1": true}}
 				k := c.kinds(t)
 				for range 5 { // which group is asked first is by chance
-					k.known = map[schema.GroupVersionKind]resource{}
+					k.known = nil
 					if err := k.resolve(t.Context(), gvks(ask...)); err != nil {
 						t.Fatal(err)
 					}
@@ -273,13 +276,9 @@ func TestKindsOfASilentServer(t *testing.T) {
 		srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hang }))
 		defer srv.Close()
 		defer close(hang)
-		client, err := discovery.NewDiscoveryClientForConfig(&rest.Config{Host: srv.URL})
-		if err != nil {
-			t.Fatal(err)
-		}
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
-		if err := newKinds(client).resolve(ctx, gvks(ask...)); !errors.Is(err, context.DeadlineExceeded) {
+		if err := kindsAt(srv.URL).resolve(ctx, gvks(ask...)); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("asked for %v: %v", ask, err)
 		}
 	}

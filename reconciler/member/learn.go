@@ -2,6 +2,7 @@ package member
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -35,7 +36,7 @@ func (s *session) learn(ctx context.Context, ids map[api.ID]bool) error {
 	}
 	var started []*kindWatch
 	for gvk := range gvks {
-		res, ok := s.kinds.known[gvk]
+		res, ok := s.kinds.of(gvk)
 		k := s.watch.of(gvk)
 		if k != nil && whole[gvk] && !k.full {
 			s.endWatch(k) // its metadata do not do any more
@@ -57,11 +58,7 @@ func looksAtBody(m *work.Manifest) bool {
 }
 
 func (s *session) startWatch(ctx context.Context, gvk schema.GroupVersionKind, res resource, whole bool) *kindWatch {
-	ctx, cancel := context.WithCancel(ctx)
-	k := &kindWatch{
-		gvk: gvk, res: res, full: whole || health.NeedsStatus(gvk), expressions: &s.cfg.Encoder.expressions,
-		cancel: cancel, synced: make(chan struct{}), refused: make(chan struct{}), begun: make(chan struct{}),
-	}
+	k := &kindWatch{gvk: gvk, res: res, full: whole || health.NeedsStatus(gvk), expressions: &s.cfg.Encoder.expressions}
 	s.watch = append(s.watch, k)
 	s.running.Add(1)
 	go s.follow(ctx, k)
@@ -76,12 +73,15 @@ func (s *session) await(ctx context.Context, started []*kindWatch) {
 	}
 	patience := time.NewTimer(s.cfg.Timeout)
 	defer patience.Stop()
-	for _, k := range started {
+	for slices.ContainsFunc(started, func(k *kindWatch) bool { return !k.synced.Load() && !k.refused.Load() }) {
 		select {
-		case <-k.synced:
-		case <-k.refused:
+		case <-s.firsts:
 		case <-patience.C:
-			s.cfg.Log.Warn("kind cannot be watched; changes by others will not be noticed until it can", "cluster", s.cfg.Name, "kind", k.gvk.String())
+			for _, k := range started {
+				if !k.synced.Load() && !k.refused.Load() {
+					s.cfg.Log.Warn("kind cannot be watched; changes by others will not be noticed until it can", "cluster", s.cfg.Name, "kind", k.gvk.String())
+				}
+			}
 			return
 		case <-ctx.Done():
 			return

@@ -99,19 +99,15 @@ func Marks(ctx context.Context, cfg Config, gvk schema.GroupVersionKind, id api.
 		return nil, err
 	}
 	defer c.close()
-	served, err := c.discovery()
-	if err != nil {
-		return nil, err
-	}
 	objects, err := c.metadata()
 	if err != nil {
 		return nil, err
 	}
-	known := newKinds(served)
+	known := newKinds(c.discovery)
 	if err := known.resolve(ctx, map[schema.GroupVersionKind]bool{gvk: true}); err != nil {
 		return nil, plain(err)
 	}
-	r, ok := known.known[gvk]
+	r, ok := known.of(gvk)
 	if !ok {
 		return nil, known.why(gvk)
 	}
@@ -177,7 +173,8 @@ func (p *Preview) learn(ctx context.Context, works []work.Work) error {
 }
 
 func (p *Preview) task(key api.PlacementKey, m *work.Manifest) task {
-	t := task{wanted: wanted{key, m}, res: p.s.kinds.known[m.Object.Object.GroupVersionKind()]}
+	t := task{wanted: wanted{key, m}}
+	t.res, _ = p.s.kinds.of(m.Object.Object.GroupVersionKind())
 	if inv := p.s.inv[key]; inv != nil {
 		t.item = inv.items.of(m.ID)
 	}
@@ -325,7 +322,8 @@ func (p *Preview) goes(ctx context.Context, st stale, l *live) Change {
 		return c
 	}
 	if c.Message = p.s.braked[c.ID]; c.Message == "" {
-		c.Message = p.s.content(ctx, p.s.kinds.known[st.item.gvk()], st.item)
+		r, _ := p.s.kinds.of(st.item.gvk())
+		c.Message = p.s.content(ctx, r, st.item)
 	}
 	if c.Message != "" {
 		c.Message = "held until a commit allows it: " + c.Message

@@ -81,7 +81,7 @@ func (s *session) removed(ctx context.Context, st stale) bool {
 	if l.terminating {
 		return !s.awaits(st)
 	}
-	res, ok := s.kinds.known[st.item.gvk()]
+	res, ok := s.kinds.of(st.item.gvk())
 	if !ok {
 		return s.succeeded(st, s.kinds.failed[st.item.gvk().GroupVersion()]) // if its kind is gone, so is it
 	}
@@ -121,7 +121,7 @@ func (s *session) present(ctx context.Context, it *item) (*live, error) {
 	if l := s.live.of(it.id()); l != nil || s.watch.of(it.gvk()).sees() {
 		return l, nil
 	}
-	res, ok := s.kinds.known[it.gvk()]
+	res, ok := s.kinds.of(it.gvk())
 	if !ok {
 		return nil, s.kinds.failed[it.gvk().GroupVersion()]
 	}

@@ -15,7 +15,7 @@ import (
 // managedFields go, everything else stays as it is. Somebody who changes the
 // object in between wins; then it is tried again.
 func (s *session) release(ctx context.Context, st stale) error {
-	res, ok := s.kinds.known[st.item.gvk()]
+	res, ok := s.kinds.of(st.item.gvk())
 	if !ok {
 		return s.kinds.failed[st.item.gvk().GroupVersion()]
 	}

@@ -23,7 +23,7 @@ type session struct {
 	kinds *kinds
 
 	inv   map[api.PlacementKey]*inventory
-	parts map[api.ID]part
+	parts byID[part]
 	live  lives
 	watch watches
 	// trouble is what keeps an object from being as it should.
@@ -57,7 +57,10 @@ type session struct {
 
 	changes  *changes
 	sweeping sweep
-	running  sync.WaitGroup
+	// firsts wakes whoever waits for the first lists of watches; its capacity is
+	// one.
+	firsts  chan struct{}
+	running sync.WaitGroup
 	// silent counts requests in a row that got no answer at all.
 	silent atomic.Int32
 	probes chan *probe
@@ -82,21 +85,16 @@ func (a *Agent) open(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	kinds, err := c.discovery()
-	if err != nil {
-		c.close()
-		return nil, err
-	}
 	s := &session{
 		Agent: a, conn: c,
-		inv: map[api.PlacementKey]*inventory{}, parts: map[api.ID]part{},
+		inv:     map[api.PlacementKey]*inventory{},
 		live:    lives{},
 		trouble: map[api.ID]*trouble{}, verified: map[api.ID]standing{}, works: map[api.PlacementKey]work.Work{},
 		done:   map[api.PlacementKey]bool{},
 		fresh:  map[string]bool{},
 		unseen: map[api.ID]bool{}, braked: map[api.ID]string{},
-		kinds:   newKinds(kinds),
-		changes: newChanges(), probes: make(chan *probe, 1), retry: time.NewTimer(0),
+		kinds:   newKinds(c.discovery),
+		changes: newChanges(), firsts: make(chan struct{}, 1), probes: make(chan *probe, 1), retry: time.NewTimer(0),
 	}
 	s.sweeping.timer = time.NewTimer(time.Hour)
 	s.sweeping.timer.Stop()
@@ -240,8 +238,8 @@ func (s *session) absorb() map[api.ID]bool {
 // keepInventories puts back an inventory that somebody changed or deleted.
 func (s *session) keepInventories(ctx context.Context, touched map[api.ID]bool) {
 	for id := range touched {
-		p, ok := s.parts[id]
-		if !ok {
+		p := s.parts.of(id)
+		if p == nil {
 			continue
 		}
 		if l := s.live.of(id); l != nil && (l.managed == p.managed || l.terminating) {

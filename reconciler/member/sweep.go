@@ -72,7 +72,7 @@ func (s *session) sweepOn(ctx context.Context) {
 
 // sweepKind compares all objects of a kind with what is known of them.
 func (s *session) sweepKind(ctx context.Context, gvk schema.GroupVersionKind) error {
-	res, ok := s.kinds.known[gvk]
+	res, ok := s.kinds.of(gvk)
 	if !ok || !s.watch.of(gvk).sees() {
 		return nil
 	}
@@ -126,7 +126,8 @@ func (s *session) settled(id api.ID) (task, bool) {
 	if !isWanted || s.trouble[id] != nil || s.unseen[id] || s.reports(w.placement) || s.spared(w.placement, id) != "" || s.scaled(w) {
 		return task{}, false
 	}
-	t := task{wanted: w, res: s.kinds.known[w.manifest.Object.Object.GroupVersionKind()]}
+	t := task{wanted: w}
+	t.res, _ = s.kinds.of(w.manifest.Object.Object.GroupVersionKind())
 	if inv := s.inv[w.placement]; inv != nil {
 		t.item = inv.items.of(id)
 	}

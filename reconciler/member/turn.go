@@ -47,6 +47,9 @@ func (s *session) stop(cancel context.CancelFunc) {
 		s.stuck.timer.Stop()
 	}
 	cancel()
+	for _, k := range s.watch {
+		k.underway.end()
+	}
 	s.running.Wait()
 	s.conn.close()
 }

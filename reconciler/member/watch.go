@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unique"
 
@@ -23,6 +24,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/health"
+	"github.com/gitfleet/gitfleet/reconciler/member/lean"
 )
 
 // A live is all that is kept of an object on the member.
@@ -63,16 +65,13 @@ type kindWatch struct {
 	since   time.Time
 	failed  backoff
 
-	cancel context.CancelFunc
+	underway underway
 	// retired says that nothing it saw is taken in any more: another watch may
 	// follow the kind, and know better. It belongs to the lock of the changes.
 	retired bool
-	synced  chan struct{} // closed after the first complete list
-	// refused is closed if the server does not let us list the kind; it is tried
-	// again all the same.
-	refused chan struct{}
-	// begun is closed when changes are to be told of, from the first list on.
-	begun chan struct{}
+	// synced says that there was a complete list, refused that the server does not
+	// let us list the kind; it is tried again all the same.
+	synced, refused atomic.Bool
 }
 
 // watches are those of a session, one for each kind. They are few.
@@ -92,33 +91,19 @@ func (ws watches) of(gvk schema.GroupVersionKind) *kindWatch {
 // them, and what it writes itself would cost the server most while it writes.
 func (ws watches) begin() {
 	for _, k := range ws {
-		select {
-		case <-k.begun:
-		default:
-			close(k.begun)
-		}
+		k.underway.begin()
 	}
 }
 
 func (s *session) endWatch(k *kindWatch) {
-	k.cancel()
+	k.underway.end()
 	s.changes.retire(k)
 	s.watch = slices.DeleteFunc(s.watch, func(o *kindWatch) bool { return o == k })
 }
 
 // sees reports whether the watch knows of every object of the kind: only then
 // is what it does not know not there.
-func (k *kindWatch) sees() bool {
-	if k == nil {
-		return false
-	}
-	select {
-	case <-k.synced:
-		return true
-	default:
-		return false
-	}
-}
+func (k *kindWatch) sees() bool { return k != nil && k.synced.Load() }
 
 // changes collects what watches saw until the session takes it. The newest word
 // on an object replaces older ones, so that it never grows beyond the number
@@ -220,7 +205,7 @@ func (c *changes) take() taken {
 // watch has nothing to tell nobody waits for it: what comes at its end goes on
 // from there.
 func (s *session) follow(ctx context.Context, k *kindWatch) {
-	for ctx.Err() == nil {
+	for ctx.Err() == nil && !k.underway.over() {
 		err := s.followOn(ctx, k)
 		if err == nil {
 			return // it is told of
@@ -232,49 +217,53 @@ func (s *session) follow(ctx context.Context, k *kindWatch) {
 
 // followOn begins a watch, after a list unless the watch before ended well.
 func (s *session) followOn(ctx context.Context, k *kindWatch) error {
+	asking, cancel := context.WithCancel(ctx)
+	k.underway.is(cancel)
 	if k.version == "" {
 		k.since = time.Now()
-		version, err := s.list(ctx, k)
+		version, err := s.list(asking, k)
 		if err != nil {
+			cancel()
 			return fmt.Errorf("list: %w", err)
 		}
 		k.version = version
-		select {
-		case <-k.synced:
-		default:
-			close(k.synced)
-		}
+		k.synced.Store(true)
+		s.learned()
 	}
-	select {
-	case <-k.begun:
-	case <-ctx.Done():
-		return ctx.Err()
+	if k.underway.waits(func() { s.follow(ctx, k) }) {
+		cancel()
+		return nil
 	}
-	if err := s.watchFrom(ctx, k); err != nil {
+	if err := s.watchFrom(ctx, asking, cancel, k); err != nil {
+		cancel()
 		return fmt.Errorf("watch: %w", err)
 	}
 	return nil
+}
+
+// learned has whoever waits for a first list look whether it was there.
+func (s *session) learned() {
+	select {
+	case s.firsts <- struct{}{}:
+	default:
+	}
 }
 
 // falter waits after a list or a watch that failed; then everything is listed
 // anew.
 func (s *session) falter(ctx context.Context, k *kindWatch, err error) {
 	k.version = ""
-	if ctx.Err() != nil {
+	if ctx.Err() != nil || k.underway.over() {
 		return
 	}
 	if time.Since(k.since) > time.Minute {
 		k.failed = 0
 		return
 	}
-	if apierrors.IsForbidden(err) && !k.sees() {
-		select {
-		case <-k.refused:
-		default:
-			s.cfg.Log.Warn("kind may not be listed: changes by others will not be noticed; give gitfleet the right to list and watch it",
-				"cluster", s.cfg.Name, "kind", k.gvk.String(), "err", err)
-			close(k.refused)
-		}
+	if apierrors.IsForbidden(err) && !k.sees() && k.refused.CompareAndSwap(false, true) {
+		s.cfg.Log.Warn("kind may not be listed: changes by others will not be noticed; give gitfleet the right to list and watch it",
+			"cluster", s.cfg.Name, "kind", k.gvk.String(), "err", err)
+		s.learned()
 	}
 	s.cfg.Log.Debug("watch ended", "cluster", s.cfg.Name, "kind", k.gvk.String(), "err", err)
 	sleep(ctx, k.failed.next(250*time.Millisecond, 30*time.Second))
@@ -320,15 +309,21 @@ func (s *session) listPage(ctx context.Context, k *kindWatch, opts metav1.ListOp
 }
 
 // watchFrom has the changes since k.version told, and follow go on when the server
-// ends the watch: from there, or after a list if what was told was wrong.
-func (s *session) watchFrom(ctx context.Context, k *kindWatch) error {
-	events, err := s.openWatch(ctx, k, k.version)
+// ends the watch: from there, or after a list if what was told was wrong. It is
+// asked for with a context of its own, of which nothing is kept if the connection
+// can do without.
+func (s *session) watchFrom(ctx, asking context.Context, cancel context.CancelFunc, k *kindWatch) error {
+	events, err := s.openWatch(asking, k, k.version)
 	if err != nil {
 		return err
 	}
 	start, toldAny := time.Now(), false
 	var text lines
 	var broken error
+	body, light := events.(*lean.Body)
+	if light {
+		k.underway.is(func() { body.Close() })
+	}
 	follow(events, func(piece []byte, end error) {
 		if end == nil {
 			if broken == nil {
@@ -348,6 +343,7 @@ func (s *session) watchFrom(ctx context.Context, k *kindWatch) error {
 		}
 		text.drop()
 		events.Close()
+		cancel()
 		if broken == nil && !toldAny && time.Since(start) < time.Second {
 			broken = errShortWatch // or we would ask again without pause
 		}
@@ -356,6 +352,9 @@ func (s *session) watchFrom(ctx context.Context, k *kindWatch) error {
 		}
 		s.follow(ctx, k)
 	})
+	if light {
+		cancel()
+	}
 	return nil
 }
 

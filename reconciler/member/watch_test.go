@@ -15,7 +15,7 @@ import (
 )
 
 func watchOf(kind string) *kindWatch {
-	return &kindWatch{gvk: schema.GroupVersionKind{Version: "v1", Kind: kind}, cancel: func() {}}
+	return &kindWatch{gvk: schema.GroupVersionKind{Version: "v1", Kind: kind}}
 }
 
 func cm(name string) api.ID { return api.ID{Kind: "ConfigMap", Namespace: "app", Name: name} }
@@ -216,7 +216,9 @@ func TestWatchesAreFoundByKindUntilTheyEnd(t *testing.T) {
 	maps, secrets := schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
 	ended := map[string]bool{}
 	of := func(gvk schema.GroupVersionKind) *kindWatch {
-		return &kindWatch{gvk: gvk, cancel: func() { ended[gvk.Kind] = true }}
+		k := &kindWatch{gvk: gvk}
+		k.underway.is(func() { ended[gvk.Kind] = true })
+		return k
 	}
 	s := &session{watch: watches{of(maps), of(secrets)}, changes: newChanges()}
 	s.endWatch(s.watch.of(maps))

@@ -162,9 +162,11 @@ func (c *conn) ask(r *http.Request, q request) (*http.Response, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err() // the stream, should it begin, ends at once
 	}
-	<-s.begun
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	for !s.headed {
+		s.grown.Wait()
+	}
 	answer := s.answer
 	if s.answer = nil; answer == nil {
 		return nil, s.err
@@ -203,7 +205,7 @@ func (c *conn) send(q request) (*stream, error) {
 		c.mu.Unlock()
 		return nil, errFull
 	}
-	s := &stream{conn: c, id: c.next, begun: make(chan struct{}), sendWindow: c.each, credit: streamWindow, left: unknown, bodiless: q.bodiless}
+	s := &stream{conn: c, id: c.next, sendWindow: c.each, credit: streamWindow, left: unknown, bodiless: q.bodiless}
 	s.grown.L = &c.mu
 	c.streams[s.id] = s
 	c.next += 2

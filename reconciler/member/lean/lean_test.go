@@ -324,3 +324,52 @@ func TestIdleConnectionIsClosed(t *testing.T) {
 	}
 	<-s.closed
 }
+
+// Who follows is told on, whatever becomes of the context he asked with: nothing
+// of it is kept.
+func TestFollowingOutlastsTheContext(t *testing.T) {
+	more := make(chan bool)
+	s := serve(t, lean.Config{}, http.HTTP2Config{}, func(w http.ResponseWriter, r *http.Request) {
+		w.(http.Flusher).Flush()
+		<-more
+		io.WriteString(w, "more")
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	type large struct{ _ [1 << 10]byte }
+	held, kept := make(chan bool), &large{}
+	runtime.AddCleanup(kept, func(held chan bool) { close(held) }, held)
+	request, err := http.NewRequestWithContext(context.WithValue(ctx, large{}, kept), http.MethodGet, s.server.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := s.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := answer.Body.(*lean.Body)
+	kept, request, answer = nil, nil, nil
+	told := make(chan string, 10)
+	body.Follow(func(piece []byte, err error) { told <- fmt.Sprint(string(piece), err) })
+	for tries := 0; ; tries++ {
+		runtime.GC()
+		select {
+		case <-held:
+		case <-time.After(10 * time.Millisecond):
+			if tries < 500 {
+				continue
+			}
+			close(more)
+			t.Fatal("the context is kept")
+		}
+		break
+	}
+	cancel()
+	close(more)
+	if got := <-told; got != "more<nil>" {
+		t.Errorf("told %q", got)
+	}
+	if got := <-told; got != "EOF" {
+		t.Errorf("told %q at the end", got)
+	}
+}

@@ -261,7 +261,7 @@ func (s *stream) takeHeaders(f *http2.MetaHeadersFrame) error {
 		}
 	}
 	s.answer, s.headed = answer, true
-	close(s.begun)
+	s.grown.Broadcast()
 	if f.StreamEnded() {
 		s.complete()
 	}

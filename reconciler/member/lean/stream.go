@@ -15,18 +15,17 @@ import (
 // A stream is a request and its answer. All that changes belongs to the
 // connection's lock.
 type stream struct {
-	conn  *conn
-	id    uint32
-	begun chan struct{} // closed when the answer begins, or the stream ends before it does
+	conn *conn
+	id   uint32
 
 	bodiless bool // no body is asked for
 
-	headed bool           // the answer has begun
+	headed bool           // the answer has begun, or the stream has ended before
 	left   int64          // how much of it is to come; unknown if the server has not said
 	answer *http.Response // until somebody has it
 	data   *bytes.Buffer  // what nobody has read yet; nil if there is nothing
 	err    error          // why nothing more will come; nil while something may
-	grown  sync.Cond      // there is more to read
+	grown  sync.Cond      // the answer has begun, or there is more to read
 	stop   func() bool    // ends the watch over the request's context
 
 	sendWindow int64 // what we may send
@@ -49,10 +48,7 @@ func (s *stream) finish(err error) {
 	if s.stop != nil {
 		s.stop()
 	}
-	if !s.headed {
-		s.headed = true
-		close(s.begun)
-	}
+	s.headed = true
 	s.rouse()
 	c.mayGo.Broadcast()
 	if len(c.streams) == 0 {
@@ -259,12 +255,17 @@ var errClosed = errors.New("http2: the answer was closed")
 // valid during the call only, and at last an error and nothing else: io.EOF if
 // the answer is complete. It returns at once. No goroutine waits in between; tell
 // may take its time, and is never called twice at once. It may close the body,
-// and is then told so.
+// and is then told so. The context of the request means nothing any more, and is
+// not kept: who has had enough closes the body.
 func (b *Body) Follow(tell func(piece []byte, err error)) {
 	s := b.stream
 	s.conn.mu.Lock()
 	defer s.conn.mu.Unlock()
 	s.tell = tell
+	if s.stop != nil {
+		s.stop()
+		s.stop = nil
+	}
 	if s.data != nil || s.err != nil {
 		s.rouse()
 	}
