@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -248,28 +247,6 @@ func (s *session) concurrently(ctx context.Context, tasks []task) []outcome {
 	}
 	wg.Wait()
 	return out
-}
-
-// lateAnswer is how long a request keeps its place under the common bound: a
-// cluster that does not answer must not take the places of all others.
-const lateAnswer = time.Second
-
-// place takes a place under the common bound, and returns how to give it back.
-func (s *session) place(ctx context.Context) func() {
-	if s.cfg.Limit == nil {
-		return func() {}
-	}
-	select {
-	case s.cfg.Limit <- struct{}{}:
-	case <-ctx.Done():
-		return func() {}
-	}
-	free := sync.OnceFunc(func() { <-s.cfg.Limit })
-	late := time.AfterFunc(lateAnswer, free)
-	return func() {
-		late.Stop()
-		free()
-	}
 }
 
 // conclude takes in what came of a task.

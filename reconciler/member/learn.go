@@ -29,6 +29,9 @@ func (s *session) learn(ctx context.Context, ids map[api.ID]bool) error {
 			}
 		}
 	}
+	if !s.knows(gvks) {
+		defer s.place(ctx)()
+	}
 	asking, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
 	if err := s.kinds.resolve(asking, gvks); err != nil {
@@ -48,6 +51,16 @@ func (s *session) learn(ctx context.Context, ids map[api.ID]bool) error {
 	}
 	s.await(ctx, started)
 	return nil
+}
+
+// knows reports whether kinds are watched, all of them.
+func (s *session) knows(gvks map[schema.GroupVersionKind]bool) bool {
+	for gvk := range gvks {
+		if s.watch.of(gvk) == nil {
+			return false
+		}
+	}
+	return true
 }
 
 // looksAtBody reports whether it takes more than the metadata of an object to

@@ -42,8 +42,10 @@ type Config struct {
 	Log    *slog.Logger
 	// Concurrency bounds the writes in flight to this cluster; default 8.
 	Concurrency int
-	// Limit bounds the writes in flight of all agents that share it: a buffered
-	// channel, a place taken for each. nil means no common bound.
+	// Limit bounds the writes in flight of all agents that share it, and the
+	// agents that connect or look what there is for the first time, which takes
+	// many goroutines: a buffered channel, a place taken for each. nil means no
+	// common bound.
 	Limit chan struct{}
 	// Brake bounds what is deleted without a person's word.
 	Brake Brake
@@ -151,12 +153,14 @@ func (a *Agent) Run(ctx context.Context) error {
 	var lost backoff
 	for ctx.Err() == nil {
 		var s *session
+		giveBack := a.place(ctx)
 		err := aside(func() (err error) {
 			if s, err = a.open(ctx); err == nil {
 				a.answers(nil)
 			}
 			return err
 		})
+		giveBack()
 		if err == nil {
 			lost = 0
 			err = s.run(ctx)

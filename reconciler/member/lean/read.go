@@ -12,25 +12,26 @@ import (
 )
 
 // wait waits for frames, and has them taken in, until the connection ends. Between
-// two of them it holds nothing. What comes is taken in by a goroutine that needs a
-// larger stack and is not there for long; the one that waits after it is another,
-// too, so that stacks move together when those that were needed only in between
-// are gone.
+// two of them it holds nothing. What comes is taken in by another goroutine, which
+// needs a larger stack and is not there for long.
 func (c *conn) wait() {
-	c.line.await()
-	go c.readOn()
+	done := make(chan bool)
+	for ended := false; !ended; ended = <-done {
+		c.line.await()
+		go func() { done <- c.readOn() }()
+	}
 }
 
-// readOn takes in the frames that have come.
-func (c *conn) readOn() {
+// readOn takes in the frames that have come, and reports whether the connection
+// has ended.
+func (c *conn) readOn() (ended bool) {
 	for {
 		err := c.readNext()
 		switch {
 		case err == nil:
 			continue
 		case errors.Is(err, errNothing):
-			go c.wait()
-			return
+			return false
 		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 			err = io.ErrUnexpectedEOF // nothing has come to its end by that; others know it by this very value
 		default:
@@ -38,7 +39,7 @@ func (c *conn) readOn() {
 			err = fmt.Errorf("http2: %w", err)
 		}
 		c.end(err)
-		return
+		return true
 	}
 }
 

@@ -1,0 +1,49 @@
+package member
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+)
+
+// However many clusters there are, few are connected to at a time; and those that
+// do not answer hold up the others for a second and no longer.
+func TestFewConnectAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		limit := make(chan struct{}, 2)
+		var connecting atomic.Int32
+		for range 5 {
+			a := New(Config{
+				Name: "silent", Limit: limit, Encoder: NewEncoder("fleet", ""), Log: slog.New(slog.DiscardHandler), Report: func(ledger.Observation) {},
+				Connect: func(ctx context.Context) (*rest.Config, error) {
+					connecting.Add(1)
+					<-ctx.Done()
+					return nil, errors.New("no credentials")
+				},
+			})
+			go a.Run(ctx) //nolint:errcheck // it ends without one
+		}
+		synctest.Wait()
+		if n := connecting.Load(); n != 2 {
+			t.Errorf("%d connect at a time", n)
+		}
+		sleep(ctx, lateAnswer)
+		synctest.Wait()
+		if n := connecting.Load(); n != 4 {
+			t.Errorf("%d connect after a while", n)
+		}
+		cancel()
+		synctest.Wait()
+		if len(limit) != 0 {
+			t.Errorf("%d places are not given back", len(limit))
+		}
+	})
+}
