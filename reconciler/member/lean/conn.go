@@ -236,6 +236,7 @@ func (c *conn) send(q request) (*stream, error) {
 	if err != nil {
 		c.mu.Lock()
 		s.finish(err)
+		err = s.err // the server may have said before that it will not look at it
 		c.mu.Unlock()
 	}
 	return s, err
