@@ -36,11 +36,7 @@ func TestRetriesAreLoggedOnce(t *testing.T) {
 	var logged strings.Builder
 	s := sessionOf(t, &rest.Config{Host: "https://127.0.0.1:1"})
 	s.cfg.Log = slog.New(slog.NewTextHandler(&logged, nil))
-	kinds, err := s.conn.discovery()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.kinds, s.unseen, s.retry = newKinds(kinds), map[api.ID]bool{}, time.NewTimer(time.Hour)
+	s.kinds, s.unseen, s.retry = newKinds(s.conn.discovery), map[api.ID]bool{}, time.NewTimer(time.Hour)
 	web := api.PlacementKey{Name: "web"}
 	s.works = map[api.PlacementKey]work.Work{web: {Placement: web}}
 	s.inventory(web).items.put(item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "one"})
