@@ -4,6 +4,9 @@ import (
 	"errors"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/health"
 )
@@ -28,5 +31,23 @@ func TestCause(t *testing.T) {
 				t.Errorf("of %q it is\n%q, want\n%q", test.message, got, test.want)
 			}
 		})
+	}
+}
+
+// What keeps an object from working reads the same for every cluster, whatever its
+// pods are called there.
+func TestNotAvailableNamesNoPod(t *testing.T) {
+	of := func(pod string) string {
+		return notAvailable(&api.PerClusterPlacementStatus{FailedPlacements: []api.FailedResourcePlacement{{
+			ResourceIdentifier: api.ResourceIdentifier{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"},
+			Condition: metav1.Condition{Type: api.Available, Message: health.Health{State: health.NotAvailableYet}.Condition().Message +
+				" (1 of 2 replicas updated; pod " + pod + ", container web: ImagePullBackOff: Back-off pulling image web:2)"},
+		}}})
+	}
+	want := "Deployment.apps/shop/web: 1 of 2 replicas updated; a pod, container web: ImagePullBackOff: Back-off pulling image web:2"
+	for _, pod := range []string{"web-5b9f9b86c4-sh6z6", "web-5b9f9b86c4-x7k2p"} {
+		if got := of(pod); got != want {
+			t.Errorf("%s\nwant %s", got, want)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -110,11 +111,15 @@ func failure(s *api.PerClusterPlacementStatus, otherwise string) string {
 func notAvailable(s *api.PerClusterPlacementStatus) string {
 	for i := range s.FailedPlacements {
 		if f := &s.FailedPlacements[i]; f.Condition.Type == api.Available {
-			return resourceName(f.ResourceIdentifier) + ": " + f.Condition.Message
+			return resourceName(f.ResourceIdentifier) + ": " + somePod.ReplaceAllString(cause(f.Condition.Message), "; a pod$1")
 		}
 	}
 	return ""
 }
+
+// somePod is a pod that is named: each cluster's has another name, and what is the
+// same on many clusters is told once.
+var somePod = regexp.MustCompile(`; pod [a-z0-9.-]+([,:] )`)
 
 // resourceName is Kind.group/namespace/name.
 func resourceName(r api.ResourceIdentifier) string {
