@@ -55,7 +55,8 @@ func (s *session) staysIn(ctx context.Context, it *item) string {
 	return stays
 }
 
-// ofDefinition names an object of the kind that a definition defines.
+// ofDefinition names an object of the kind that a definition defines, and that is
+// not on its way out.
 func (s *session) ofDefinition(ctx context.Context, res resource, id api.ID) (string, error) {
 	crd, err := s.read(ctx, res, id)
 	if err != nil || crd == nil {
@@ -71,11 +72,7 @@ func (s *session) ofDefinition(ctx context.Context, res resource, id api.ID) (st
 		}
 		name, _ := version["name"].(string)
 		r := schema.GroupVersionResource{Group: group, Version: name, Resource: plural}
-		list, err := s.page(ctx, r, "", metav1.ListOptions{Limit: 1})
-		if err != nil || len(list.Items) == 0 {
-			return "", err
-		}
-		return plural + " " + list.Items[0].Name, nil
+		return s.first(ctx, r, plural, "", func(o *metav1.PartialObjectMetadata) bool { return o.DeletionTimestamp == nil })
 	}
 	return "", nil
 }
@@ -114,7 +111,7 @@ func (s *session) inNamespace(ctx context.Context, namespace string) (string, er
 			if !slices.Contains(r.Verbs, "list") || passing[schema.GroupKind{Group: gv.Group, Kind: r.Kind}] {
 				continue
 			}
-			name, err := s.foreign(ctx, gv.WithResource(r.Name), r.Kind, namespace)
+			name, err := s.first(ctx, gv.WithResource(r.Name), r.Kind, namespace, func(o *metav1.PartialObjectMetadata) bool { return !s.dispensable(o, r.Kind) })
 			if err != nil || name != "" {
 				return name, err
 			}
@@ -131,8 +128,8 @@ var passing = map[schema.GroupKind]bool{
 	{Group: "metrics.k8s.io", Kind: "PodMetrics"}: true,
 }
 
-// foreign names an object of one kind in a namespace that would be lost.
-func (s *session) foreign(ctx context.Context, r schema.GroupVersionResource, kind, namespace string) (string, error) {
+// first names an object of one kind, in a namespace or in all, that would be lost.
+func (s *session) first(ctx context.Context, r schema.GroupVersionResource, kind, namespace string, lost func(*metav1.PartialObjectMetadata) bool) (string, error) {
 	opts := metav1.ListOptions{Limit: 500}
 	for {
 		list, err := s.page(ctx, r, namespace, opts)
@@ -140,7 +137,7 @@ func (s *session) foreign(ctx context.Context, r schema.GroupVersionResource, ki
 			return "", err
 		}
 		for i := range list.Items {
-			if o := &list.Items[i]; !s.dispensable(o, kind) {
+			if o := &list.Items[i]; lost(o) {
 				return kind + " " + o.Name, nil
 			}
 		}

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -133,4 +134,18 @@ func TestWorkloadBecomesAvailable(t *testing.T) {
 	})
 	finalizers("null")
 	a.until(key, "removed", func(w ledger.WorkSeen) bool { return w.Removed })
+
+	// A definition goes with the objects of its kind, though those linger: nobody
+	// has to allow it, as they are ours.
+	group, crd := ns+".example.com", api.PlacementKey{Name: "crd"}
+	a.Set([]work.Work{workOf("crd", "1", namespaceOf(ns+"-crd"), gadget(group, ns+"-crd", "one"), definition(group))})
+	a.applied(crd, "1")
+	a.Set([]work.Work{{Placement: crd, Remove: true}})
+	a.eventually("the definition is going", func() (bool, error) {
+		w := a.until(crd, "told", func(ledger.WorkSeen) bool { return true })
+		if len(w.Braked) > 0 {
+			return false, fmt.Errorf("held: %v", w.Braked)
+		}
+		return w.Removed || slices.ContainsFunc(w.Lingering, func(id api.ID) bool { return id.Kind == "CustomResourceDefinition" }), nil
+	})
 }
