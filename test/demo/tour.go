@@ -84,8 +84,8 @@ and in a third:
     git -C {{.Checkout}} revert --no-edit HEAD
     git -C {{.Checkout}} push
 
-{{head "4. Roll out an image that does not exist."}} The rollout stops at the first cluster and says why; a commit
-that mends it goes on by itself.
+{{head "4. Roll out an image that does not exist."}} The rollout stops at the first cluster and says why, ten
+seconds later in the words of a pod; a commit that mends it goes on by itself.
 
     sed -i.bak 's|{{.Image}}|{{.BadImage}}|' {{.Checkout}}/{{.Deployment}}
     git -C {{.Checkout}} commit -am 'Bump the image'
