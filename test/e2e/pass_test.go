@@ -44,4 +44,10 @@ func TestChangesDuringAPassAreNoticed(t *testing.T) {
 	if early := slices.IndexFunc(requests, fleet.Watches); early < last {
 		t.Errorf("request %d is a watch, and the last object is applied by request %d: %+v", early, last, requests[early])
 	}
+
+	// A kind that is not watched any more leaves the others watched.
+	a.Set([]work.Work{workOf("web", "2", namespaceOf(ns), configMap(ns, "one", "a"), configMap(ns, "two", "a"))})
+	a.applied(key, "2")
+	patched(t, situation{a, ns, "two"}.edit(context.Background(), `{"data":{"key":"tampered"}}`))
+	a.remembered(key, "two", "put back", func(d ledger.Drift) bool { return d.State == api.DriftRepaired && d.Count == 1 })
 }
