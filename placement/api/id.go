@@ -1,7 +1,6 @@
 package api
 
 import (
-	"cmp"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -39,10 +38,14 @@ func (id ID) String() string {
 
 // Compare orders IDs by group, kind, namespace and name.
 func (id ID) Compare(o ID) int {
-	return cmp.Or(
-		strings.Compare(id.Group, o.Group),
-		strings.Compare(id.Kind, o.Kind),
-		strings.Compare(id.Namespace, o.Namespace),
-		strings.Compare(id.Name, o.Name),
-	)
+	switch { // most are of the same kind and namespace, and equal is told faster than less
+	case id.Group != o.Group:
+		return strings.Compare(id.Group, o.Group)
+	case id.Kind != o.Kind:
+		return strings.Compare(id.Kind, o.Kind)
+	case id.Namespace != o.Namespace:
+		return strings.Compare(id.Namespace, o.Namespace)
+	default:
+		return strings.Compare(id.Name, o.Name)
+	}
 }
