@@ -127,8 +127,11 @@ func (s *session) stales(id api.ID) []stale {
 	// Who only compares takes over nothing.
 	taken := isWanted && !s.reports(w.placement)
 	for p, inv := range s.inv {
+		if isWanted && p == w.placement || !s.leaves(p) {
+			continue
+		}
 		it := inv.items.of(id)
-		if it == nil || isWanted && p == w.placement || !s.leaves(p) || s.spared(p, id) != "" {
+		if it == nil || s.spared(p, id) != "" {
 			continue
 		}
 		st := stale{inv: inv, item: it, handedOver: taken}

@@ -199,6 +199,9 @@ func (s *session) savePart(ctx context.Context, name string, p api.PlacementKey,
 	if err != nil {
 		return err
 	}
+	if err := s.moveIn(ctx); err != nil {
+		return err
+	}
 	id := inventoryID(name)
 	m, err := s.patch(ctx, configMaps, id, body, true)
 	if notFound(err) {
@@ -223,6 +226,18 @@ type part struct {
 
 func inventoryID(name string) api.ID {
 	return api.ID{Kind: "ConfigMap", Namespace: api.Namespace, Name: name}
+}
+
+// moveIn makes our namespace, once, if the cluster had none when we came: asked to
+// write into one that is missing, a server waits for it before it refuses.
+func (s *session) moveIn(ctx context.Context) error {
+	if !s.housed && s.health.namespaces != nil && !slices.Contains(s.health.namespaces, api.Namespace) {
+		if err := s.ensureNamespace(ctx); err != nil {
+			return err
+		}
+	}
+	s.housed = true
+	return nil
 }
 
 func (s *session) ensureNamespace(ctx context.Context) error {

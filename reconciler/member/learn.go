@@ -24,8 +24,8 @@ func (s *session) learn(ctx context.Context, ids map[api.ID]bool) error {
 			whole[gvk] = whole[gvk] || looksAtBody(w.manifest)
 		}
 		for _, inv := range s.inv {
-			if it := inv.items.of(id); it != nil {
-				gvks[it.gvk()] = true
+			if gvk, ok := inv.items.gvk(id); ok {
+				gvks[gvk] = true
 			}
 		}
 	}

@@ -51,6 +51,8 @@ type session struct {
 
 	// fresh are the namespaces that this pass has made.
 	fresh map[string]bool
+	// housed says that our own namespace was made, or needed not to be.
+	housed bool
 
 	// unseen are objects whose change was taken in but not acted upon yet.
 	unseen map[api.ID]bool

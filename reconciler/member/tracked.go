@@ -169,6 +169,15 @@ func (is items) of(id api.ID) *item {
 
 func (is items) has(id api.ID) bool { return is.byID.of(id) != nil }
 
+// gvk returns the kind of an item as it was applied; not ok if there is none.
+func (is items) gvk(id api.ID) (gvk schema.GroupVersionKind, ok bool) {
+	p := is.byID.of(id)
+	if p == nil {
+		return gvk, false
+	}
+	return id.GroupKind().WithVersion(p.rest.Value().version), true
+}
+
 // all yields every item, by ID. They are not to change meanwhile.
 func (is items) all() iter.Seq[item] {
 	return func(yield func(item) bool) {

@@ -34,7 +34,8 @@ func TestTrackedObjectsAreKeptWhole(t *testing.T) {
 		it.UID = uid
 		held := items{}
 		held.put(it)
-		if got := held.of(it.id()); got == nil || *got != it || !held.has(it.id()) {
+		gvk, _ := held.gvk(it.id())
+		if got := held.of(it.id()); got == nil || *got != it || !held.has(it.id()) || gvk != it.gvk() {
 			t.Errorf("kept %+v, want %+v", got, it)
 		}
 		for got := range held.all() {

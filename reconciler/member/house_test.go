@@ -1,0 +1,55 @@
+package member
+
+import (
+	"net/http"
+	"slices"
+	"testing"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// Our namespace is made before anything is written into it where there was none,
+// and asked for no more than once.
+func TestOurNamespaceIsMadeWhereThereIsNone(t *testing.T) {
+	const made, written = "/api/v1/namespaces/gitfleet-system", "/api/v1/namespaces/gitfleet-system/configmaps/"
+	first := written + inventoryName("prod", web)
+	tests := map[string]struct {
+		seen  []string // nil if it is not known
+		there bool
+		want  []string
+	}{
+		"not there":                             {[]string{"default"}, false, []string{made, first, first}},
+		"there":                                 {[]string{"default", api.Namespace}, true, []string{first, first}},
+		"unknown, and not there":                {nil, false, []string{first, made, first, first}},
+		"unknown, and there":                    {nil, true, []string{first, first}},
+		"made by somebody else in the meantime": {[]string{"default"}, true, []string{made, first, first}},
+		"deleted in the meantime":               {[]string{api.Namespace}, false, []string{first, made, first, first}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			shelf, there := newShelf(), test.there
+			var asked []string
+			s := sessionAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				asked = append(asked, r.URL.Path)
+				if r.URL.Path == made {
+					there = true
+				} else if !there {
+					refuse(w, http.StatusNotFound, `namespaces "gitfleet-system" not found`)
+					return
+				}
+				shelf.ServeHTTP(w, r)
+			}))
+			s.health.namespaces = test.seen
+			inv := held(1)
+			for range 2 {
+				inv.written = ""
+				if err := s.save(t.Context(), inv); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !slices.Equal(asked, test.want) {
+				t.Errorf("asked for %q\nwant %q", asked, test.want)
+			}
+		})
+	}
+}
