@@ -258,6 +258,7 @@ func (s *session) conclude(o outcome, touched map[api.PlacementKey]bool) {
 	s.remember(o)
 	if o.created && id.GroupKind() == (schema.GroupKind{Kind: "Namespace"}) {
 		s.fresh[id.Name] = true
+		s.hurry(id.Name) // what the watch tells of it is nothing new, and revives nothing
 	}
 	if o.written != nil {
 		l := liveOf(o.written)

@@ -272,11 +272,8 @@ func (s *session) revive(touched map[api.ID]bool) {
 		}
 		switch id.GroupKind() {
 		case schema.GroupKind{Kind: "Namespace"}:
-			for other, t := range s.trouble {
-				if other.Namespace == id.Name {
-					t.next = time.Time{}
-					touched[other] = true
-				}
+			for _, other := range s.hurry(id.Name) {
+				touched[other] = true
 			}
 		case schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:
 			for other, t := range s.trouble {

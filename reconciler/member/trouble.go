@@ -92,6 +92,17 @@ func (s *session) fail(o outcome) {
 	}
 }
 
+// hurry has what failed in a namespace tried again at once, and returns it.
+func (s *session) hurry(namespace string) (ids []api.ID) {
+	for id, t := range s.trouble {
+		if id.Namespace == namespace {
+			t.next = time.Time{}
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
 // watched reports whether the watch tells of every change of an object.
 func (s *session) watched(id api.ID) bool {
 	w, isWanted := s.wanted.of(id)
