@@ -71,6 +71,11 @@ func (f *frugal) excuse(why excuse) {
 	}
 }
 
+// renewal is how long the connection is kept on which much came at once, as after a
+// first sync; twice that at the most, so that not all are renewed together. What is
+// watched is asked for again, from where it was.
+const renewal = 10 * time.Second
+
 // patience is how long a server may take to say that it is still there.
 const patience = 15 * time.Second
 
@@ -137,7 +142,7 @@ func (f *frugal) leanFor(r *http.Request) (*lean.Transport, excuse) {
 	if f.lean == nil {
 		f.host = r.URL.Host
 		dial, secure := f.dialer(r)
-		f.lean = lean.New(lean.Config{Dial: dial, Secure: secure, Idle: keepLong.idle, Silent: keepLong.silent, Patience: patience})
+		f.lean = lean.New(lean.Config{Dial: dial, Secure: secure, Idle: keepLong.idle, Silent: keepLong.silent, Patience: patience, Renew: renewal})
 	}
 	switch {
 	case f.host != r.URL.Host:

@@ -41,6 +41,8 @@ type conn struct {
 	timer   *time.Timer
 	heard   time.Time // when the server last said something
 	used    time.Time // when something was last under way
+	told    time.Time // when something last came that somebody follows
+	renewAt time.Time // when the connection is to be renewed; zero if it is not
 	asked   time.Time // when the server was asked whether it is there; zero if it has answered
 
 	// settled says that the server has said what it allows: nothing is asked before.
@@ -299,6 +301,9 @@ func (c *conn) rest() {
 	default:
 		sooner(c.used, c.of.cfg.Idle)
 	}
+	if !c.renewAt.IsZero() && !c.leaving {
+		sooner(c.renewAt, 1)
+	}
 	if c.asked.IsZero() {
 		sooner(c.heard, c.of.cfg.Silent)
 	} else {
@@ -313,6 +318,9 @@ func (c *conn) rest() {
 // is silent whether it is there.
 func (c *conn) look() {
 	cfg := c.of.cfg
+	if c.renews() {
+		go c.renew()
+	}
 	if c.closeIdle(cmp.Or(cfg.Idle, math.MaxInt64)) {
 		return
 	}

@@ -93,6 +93,7 @@ func (t *Transport) open(ctx context.Context) error {
 			below.Close()
 			return err
 		}
+		l.secured = l.largest
 	}
 	c, err := begin(t, l, secured)
 	if err != nil {

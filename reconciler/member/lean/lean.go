@@ -37,6 +37,9 @@ type Config struct {
 	// Silent is how long a server may say nothing before it is asked whether it is
 	// still there; it then has Patience to answer.
 	Silent, Patience time.Duration
+	// Renew is how long, once or twice, a connection is kept after much came on it
+	// at once. Whoever follows an answer is told then that it is complete.
+	Renew time.Duration
 }
 
 // A Transport is a http.RoundTripper. It has one connection, and more if the
@@ -44,7 +47,8 @@ type Config struct {
 type Transport struct {
 	cfg Config
 
-	broken atomic.Bool
+	broken  atomic.Bool
+	renewed atomic.Int64 // when a connection last was, in nanoseconds; zero if none was
 	// wasted counts connections in a row on which nothing could be asked.
 	wasted atomic.Int32
 

@@ -14,7 +14,15 @@ type line struct {
 	come    bool    // first has come and was not read
 	first   [1]byte // of what comes next
 	err     error   // why nothing more will come
+
+	// largest is the most that was ever asked for at once: TLS has a buffer as
+	// large. secured is what it was when both sides had agreed.
+	largest, secured int
 }
+
+// hasGrown reports whether TLS has a large buffer that was not there from the
+// beginning. Who reads may ask.
+func (l *line) hasGrown() bool { return l.largest > max(mostKept, l.secured) }
 
 // await waits until something has come, or nothing more will.
 func (l *line) await() {
@@ -27,6 +35,7 @@ func (l *line) await() {
 
 // Read implements io.Reader.
 func (l *line) Read(p []byte) (int, error) {
+	l.largest = max(l.largest, len(p))
 	switch {
 	case len(p) == 0:
 		return 0, nil

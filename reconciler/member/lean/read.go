@@ -31,6 +31,7 @@ func (c *conn) readOn() (ended bool) {
 		case err == nil:
 			continue
 		case errors.Is(err, errNothing):
+			c.grown()
 			return false
 		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 			err = io.ErrUnexpectedEOF // nothing has come to its end by that; others know it by this very value

@@ -156,6 +156,9 @@ func (s *stream) takeData(f *http2.DataFrame) (more uint32, err error) {
 		return 0, nil
 	}
 	data := f.Data()
+	if s.tell != nil {
+		s.conn.told = time.Now()
+	}
 	if s.credit -= int64(f.Length); s.credit < 0 {
 		return 0, http2.ConnectionError(http2.ErrCodeFlowControl)
 	}
