@@ -2,9 +2,9 @@ package hub
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -14,6 +14,13 @@ import (
 type customJudgement struct {
 	by       *item
 	problems Problems
+}
+
+// A misfit is a custom object that differs from its definition.
+type misfit struct {
+	*item
+	by    *item
+	found *comparison
 }
 
 // judgeCustom compares custom objects with the definitions of the commit, as
@@ -28,42 +35,67 @@ func (l *Loader) judgeCustom(t *tree, a *assembly) error {
 	if len(definitions) == 0 {
 		return nil
 	}
+	var judged []*item
+	misfits := map[string][]misfit{} // by file
 	for _, it := range a.items {
 		by := definitions[it.id.GroupKind()]
 		if by == nil || !it.custom || it.object == nil {
 			continue
 		}
-		if it.judged == nil || it.judged.by != by {
-			problems, err := l.judgeBy(t, by, it)
-			if err != nil {
-				return err
-			}
-			it.judged = &customJudgement{by, problems}
+		judged = append(judged, it)
+		if it.judged != nil && it.judged.by == by {
+			continue
 		}
+		if found := compared(by, it); len(found.faults) > 0 {
+			misfits[it.origin.Path] = append(misfits[it.origin.Path], misfit{it, by, found})
+		} else {
+			it.judged = &customJudgement{by: by}
+		}
+	}
+	for _, path := range sortedKeys(misfits) {
+		if err := l.tellMisfits(t, path, misfits[path]); err != nil {
+			return err
+		}
+	}
+	for _, it := range judged {
 		a.problems = append(a.problems, it.judged.problems...)
 	}
 	return nil
 }
 
-func (l *Loader) judgeBy(t *tree, by, it *item) (Problems, error) {
-	if len(compared(nil, by, it).faults) == 0 {
-		return nil, nil
+// tellMisfits judges those of one file. The file is read once more, however many
+// they are, to find lines in it: they are not kept.
+func (l *Loader) tellMisfits(t *tree, path string, misfits []misfit) error {
+	documents := map[int]textDocument{}
+	if slices.ContainsFunc(misfits, func(m misfit) bool { return !m.built() }) {
+		defer t.drop(path)
+		data, err := t.read(path)
+		if err != nil {
+			return err
+		}
+		for _, doc := range parseSyntax(path, data, l.opts.Limits).documents {
+			documents[doc.number] = doc
+		}
 	}
-	r, err := l.reportOf(t, it)
-	if err != nil {
-		return nil, err
+	for _, m := range misfits {
+		r := &report{origin: m.origin, top: m.top}
+		if !m.built() {
+			doc := documents[m.origin.Document]
+			r.root, r.offset = doc.root, doc.before
+		}
+		m.found.tell(r, "the CustomResourceDefinition at "+whereText(m.by.origin))
+		m.judged = &customJudgement{m.by, r.problems}
 	}
-	compared(r.top, by, it).tell(r, "the CustomResourceDefinition at "+whereText(by.origin))
-	return r.problems, nil
+	return nil
 }
 
-// compared compares an object that stands at top in its document.
-func compared(top *fieldPath, by, it *item) *comparison {
-	c, object := &comparison{top: top}, it.object.Object
+// compared compares an object with its definition.
+func compared(by, it *item) *comparison {
+	c, object := &comparison{top: it.top}, it.object.Object
 	schema, versions := schemaOf(by.object.Object, object.GroupVersionKind().Version)
 	switch {
 	case len(versions) > 0:
-		c.faults = []fault{{top.child("apiVersion"), "no such version; there is " + strings.Join(versions, ", ")}}
+		c.faults = []fault{{it.top.child("apiVersion"), "no such version; there is " + strings.Join(versions, ", ")}}
 	case schema != nil:
 		c.custom(object.Object, schema, true)
 	}
@@ -86,41 +118,6 @@ func schemaOf(definition *unstructured.Unstructured, version string) (schema map
 		}
 	}
 	return nil, versions
-}
-
-// reportOf reads the document of an item once more, to find lines in it: they
-// are not kept.
-func (l *Loader) reportOf(t *tree, it *item) (*report, error) {
-	r := &report{origin: it.origin}
-	if it.built() {
-		return r, nil
-	}
-	defer t.drop(it.origin.Path)
-	data, err := t.read(it.origin.Path)
-	if err != nil {
-		return nil, err
-	}
-	for _, doc := range parseSyntax(it.origin.Path, data, l.opts.Limits).documents {
-		if doc.number == it.origin.Document {
-			r.root, r.offset, r.top = doc.root, doc.before, topOf(doc, it)
-		}
-	}
-	return r, nil
-}
-
-// topOf is where in a document an object stands: nil, or an item of a list.
-func topOf(doc textDocument, it *item) *fieldPath {
-	items, _ := find(doc.root, (*fieldPath)(nil).child("items"))
-	if items == nil || items.Kind != yaml.SequenceNode {
-		return nil
-	}
-	for i, n := range items.Content {
-		name, _ := find(n, (*fieldPath)(nil).child("metadata", "name"))
-		if name != nil && name.Value == it.id.Name && doc.before+n.Line == it.origin.Line {
-			return (*fieldPath)(nil).child("items").at(i)
-		}
-	}
-	return nil
 }
 
 // custom compares a value with a schema of a definition. A resource has fields

@@ -8,6 +8,8 @@ import "github.com/gitfleet/gitfleet/placement/api"
 type item struct {
 	id     api.ID
 	origin api.Origin
+	// top is where in its document the object stands: nil, or an item of a list.
+	top *fieldPath
 
 	object          *api.Object
 	placement       *Placement

@@ -115,7 +115,7 @@ func judgeObject(r *report, gvk schema.GroupVersionKind, object map[string]any) 
 	if !ok {
 		return nil
 	}
-	it := &item{id: api.ID{Group: gvk.Group, Kind: gvk.Kind, Namespace: namespace, Name: name}, origin: r.origin}
+	it := &item{id: api.ID{Group: gvk.Group, Kind: gvk.Kind, Namespace: namespace, Name: name}, origin: r.origin, top: r.top}
 	if isStranger(gvk) {
 		judgeStranger(r, gvk)
 		return nil
