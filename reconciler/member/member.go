@@ -104,7 +104,8 @@ type Agent struct {
 	// applied; only Run looks at them.
 	memory memory
 	flips  map[api.ID]flips
-	// silentFor is why the cluster does not answer.
+	// silentFor is why the cluster does not answer. While there is a session it
+	// belongs to the probes.
 	silentFor grumble
 	// excuses are the reasons, already logged, why the cluster is asked over an
 	// ordinary transport.

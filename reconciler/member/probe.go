@@ -23,6 +23,20 @@ type probe struct {
 	properties   map[string]string
 	namespaces   []string
 	observed     bool // it was looked at in full
+	// returned says that one before had failed, and that nobody has acted on that.
+	returned bool
+}
+
+// overtakes takes over what is still of use in an older probe that nobody has taken
+// in, and nobody will.
+func (p *probe) overtakes(old *probe) {
+	p.returned = p.err == nil && (old.err != nil || old.returned)
+	if p.uid == "" {
+		p.uid = old.uid
+	}
+	if p.namespaces == nil {
+		p.namespaces = old.namespaces
+	}
 }
 
 func (p probe) seen(cluster string) ledger.ClusterSeen {
@@ -38,32 +52,46 @@ func (p probe) seen(cluster string) ledger.ClusterSeen {
 
 // A pulse is when to probe next: slowly while all is well, quickly as long as the
 // cluster does not answer, so that its return is noticed at once. Between two
-// probes nothing of it runs.
+// probes nothing of it runs, and a session at work does not hold it up.
 type pulse struct {
-	timer    *time.Timer // calls beat
-	observed time.Time   // when the cluster was last looked at in full
+	observed time.Time // when the cluster was last looked at in full
+	uid      string    // who it was then
 	failed   backoff
 	partly   grumble // why it was not looked at in full
 
-	mu   sync.Mutex
-	over bool // nothing begins any more
+	mu    sync.Mutex
+	timer *time.Timer // calls beat
+	over  bool        // nothing begins any more
 }
 
-// start has beat called from now on, until stop.
-func (p *pulse) start(after time.Duration, beat func()) { p.timer = time.AfterFunc(after, beat) }
+// start has beat called, and again whenever it asks for that, until stop.
+func (p *pulse) start(after time.Duration, beat func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.timer = time.AfterFunc(after, beat)
+}
+
+// again has beat called after some time.
+func (p *pulse) again(after time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.over {
+		p.timer.Reset(after)
+	}
+}
 
 // stop returns when no beat can begin any more.
 func (p *pulse) stop() {
-	if p.timer != nil {
-		p.timer.Stop()
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.over = true
+	if p.timer != nil {
+		p.timer.Stop()
+	}
 }
 
-// beat probes. Its result comes in probes; that the cluster does not answer is told
-// at once, since the session may be at work on just that.
+// beat probes, tells the result, and leaves it in probes instead of one that nobody
+// has taken yet: the session may be at work, and wait for just this server.
 func (s *session) beat(ctx context.Context) {
 	s.pulse.mu.Lock()
 	if s.pulse.over {
@@ -74,27 +102,43 @@ func (s *session) beat(ctx context.Context) {
 	s.pulse.mu.Unlock()
 	defer s.running.Done()
 	p := s.probe(ctx, time.Since(s.pulse.observed) >= s.cfg.Observe)
-	if p.err != nil && ctx.Err() == nil {
-		s.cfg.Report(p.seen(s.cfg.Name))
+	if ctx.Err() != nil {
+		return
+	}
+	same := p.uid == "" || s.pulse.uid == "" || p.uid == s.pulse.uid
+	if same {
+		s.tell(p)
 	}
 	select {
-	case s.probes <- &p:
-	case <-ctx.Done():
+	case old := <-s.probes:
+		p.overtakes(old)
+	default:
 	}
+	s.probes <- &p
+	if same {
+		s.pulse.again(s.pace(p))
+	} // else the session is to end
 }
 
-// pace sets when the next probe is, after one that found p.
-func (s *session) pace(p probe) {
-	wait := s.cfg.Probe
-	if p.err != nil {
-		wait = min(wait, s.pulse.failed.next(500*time.Millisecond, s.cfg.Probe))
-	} else {
-		s.pulse.failed = 0
-	}
+// tell says what a probe has found, and logs what is new of it.
+func (s *session) tell(p probe) {
+	s.cfg.Report(p.seen(s.cfg.Name))
+	s.answers(p.err)
+}
+
+// pace returns when the next probe is, after one that found p.
+func (s *session) pace(p probe) time.Duration {
 	if p.observed {
 		s.pulse.observed = p.at
 	}
-	s.pulse.timer.Reset(wait)
+	if p.uid != "" {
+		s.pulse.uid = p.uid
+	}
+	if p.err != nil {
+		return min(s.cfg.Probe, s.pulse.failed.next(500*time.Millisecond, s.cfg.Probe))
+	}
+	s.pulse.failed = 0
+	return s.cfg.Probe
 }
 
 const (

@@ -3,12 +3,14 @@ package member
 import (
 	"context"
 	"encoding/pem"
+	"errors"
 	"io"
 	"log"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -17,6 +19,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
@@ -120,28 +123,85 @@ func TestReadyWithin(t *testing.T) {
 	})
 }
 
-// That a cluster does not answer is told also while its session is at work, and
-// perhaps waits for the same server; after the end nobody probes.
-func TestSilenceIsToldAtOnce(t *testing.T) {
-	hang := make(chan struct{})
-	s := sessionAt(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hang }))
-	defer close(hang)
-	told := make(chan ledger.Observation, 10)
-	s.cfg.Timeout, s.probes = 50*time.Millisecond, make(chan *probe, 1)
-	s.cfg.Report = func(o ledger.Observation) { told <- o }
-	s.pulse.start(time.Millisecond, func() { s.beat(t.Context()) })
-	select {
-	case o := <-told:
-		if seen, ok := o.(ledger.ClusterSeen); !ok || seen.Healthy || seen.Error != "the API server did not answer in time" {
-			t.Errorf("told %+v", o)
+// Whether a cluster answers is told each time that changes, also while its session
+// is at work, and perhaps waits for the same server; what the session then takes in
+// is the newest. After the end nobody probes.
+func TestProbesGoOnWhileASessionIsAtWork(t *testing.T) {
+	var silent atomic.Bool
+	s := sessionAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if silent.Load() {
+			<-r.Context().Done()
 		}
-	case <-time.After(10 * time.Second):
-		t.Error("nothing is told")
+		w.Write([]byte("ok")) //nolint:errcheck // perhaps nobody is there any more
+	}))
+	told := make(chan ledger.ClusterSeen, 1000)
+	s.cfg.Timeout, s.cfg.Probe, s.probes = 50*time.Millisecond, 5*time.Millisecond, make(chan *probe, 1)
+	s.cfg.Report = func(o ledger.Observation) { told <- o.(ledger.ClusterSeen) }
+	s.pulse.observed = time.Now()
+	s.pulse.start(time.Millisecond, func() { s.beat(t.Context()) })
+	for _, hangs := range []bool{false, true, false, true} {
+		silent.Store(hangs)
+		giveUp := time.After(10 * time.Second)
+		for is := !hangs; is != hangs; {
+			select {
+			case seen := <-told:
+				if is = !seen.Healthy; is && seen.Error != "the API server did not answer in time" {
+					t.Fatalf("told %+v", seen)
+				}
+			case <-giveUp:
+				t.Fatalf("it hangs: %t; nothing of that is told", hangs)
+			}
+		}
 	}
 	s.pulse.stop()
 	s.running.Wait()
+	if p := <-s.probes; p.err == nil {
+		t.Errorf("the session takes in a probe of before: %+v", p)
+	}
+	for len(told) > 0 {
+		<-told
+	}
 	if s.beat(t.Context()); len(told) > 0 {
 		t.Error("it probes on")
+	}
+}
+
+// A probe that takes the place of others says all the same that the cluster was
+// away, who it is, and which namespaces it has; and a session that takes it in does
+// at once what it could not do meanwhile.
+func TestProbeOvertakesOthers(t *testing.T) {
+	lost, there := errors.New("lost"), []string{"default"}
+	tests := map[string]struct {
+		probes []probe
+		want   probe
+	}{
+		"it was there":          {[]probe{{uid: "1", namespaces: there}, {}}, probe{uid: "1", namespaces: there}},
+		"it is another one":     {[]probe{{uid: "1"}, {uid: "2"}, {}}, probe{uid: "2"}},
+		"it was away":           {[]probe{{err: lost}, {}}, probe{returned: true}},
+		"it was away before":    {[]probe{{err: lost}, {}, {}}, probe{returned: true}},
+		"it is away":            {[]probe{{}, {err: lost}}, probe{err: lost}},
+		"it is away once more":  {[]probe{{err: lost}, {}, {err: lost}}, probe{err: lost}},
+		"it came back for good": {[]probe{{uid: "1", err: lost}, {err: lost}, {namespaces: there}, {}}, probe{uid: "1", namespaces: there, returned: true}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := test.probes[0]
+			for _, p := range test.probes[1:] {
+				p.overtakes(&got)
+				got = p
+			}
+			if !reflect.DeepEqual(got, test.want) {
+				t.Errorf("it says %+v, want %+v", got, test.want)
+			}
+			s := sessionAt(t, newShelf())
+			s.trouble = map[api.ID]*trouble{cm("x"): {next: time.Now().Add(time.Hour)}}
+			if err := s.probed(t.Context(), got); err != nil {
+				t.Fatal(err)
+			}
+			if tried := s.trouble[cm("x")].next.IsZero(); tried != got.returned {
+				t.Errorf("what failed is tried again: %t", tried)
+			}
+		})
 	}
 }
 
@@ -154,9 +214,7 @@ func TestSilenceIsLoggedOnce(t *testing.T) {
 	for port := range 5 {
 		at := func(port int) net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: port} }
 		err := &net.OpError{Op: "read", Net: "tcp", Source: at(50000 + port), Addr: at(6443), Err: io.ErrUnexpectedEOF}
-		if err := s.probed(t.Context(), probe{at: time.Now(), err: err}); err != nil {
-			t.Fatal(err)
-		}
+		s.tell(probe{at: time.Now(), err: err})
 	}
 	s.answers(nil)
 	s.answers(nil)

@@ -65,8 +65,8 @@ type session struct {
 	running sync.WaitGroup
 	// silent counts requests in a row that got no answer at all.
 	silent atomic.Int32
-	probes chan *probe
-	found  *probe // the last of them, until it is taken in
+	probes chan *probe // the newest that was not taken in; its capacity is one
+	found  *probe      // the last of them, until it is taken in
 	pulse  pulse
 	demand demand
 	retry  *time.Timer
@@ -107,6 +107,7 @@ func (a *Agent) open(ctx context.Context) (*session, error) {
 		c.close()
 		return nil, s.health.err
 	}
+	s.pulse.uid = s.health.uid
 	if err := s.inventories(ctx); err != nil {
 		c.close()
 		return nil, err
@@ -389,15 +390,13 @@ func (s *session) probed(ctx context.Context, p probe) error {
 	if p.namespaces == nil {
 		s.health.namespaces = before.namespaces
 	}
-	s.cfg.Report(p.seen(s.cfg.Name))
-	s.answers(p.err)
 	if p.unauthorized {
 		return reconnect(p.err)
 	}
 	if p.err != nil {
 		return nil
 	}
-	if before.err != nil || s.cutOff() {
+	if before.err != nil || p.returned || s.cutOff() {
 		s.silent.Store(0)
 		for _, t := range s.trouble {
 			t.next = time.Time{}

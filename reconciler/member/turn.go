@@ -124,7 +124,6 @@ func (s *session) turn(ctx context.Context, woken waking) error {
 	case byProbe:
 		p := *s.found
 		s.found = nil
-		s.pace(p)
 		return s.probed(ctx, p)
 	}
 	return nil
