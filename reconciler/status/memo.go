@@ -21,6 +21,7 @@ import (
 type Memo struct {
 	placements map[api.PlacementKey]*told
 	clusters   map[string]*toldCluster
+	usages     usages
 	source     Source
 	suspended  map[ledger.Subject]ledger.Suspension
 	// news are the events since the last report; before has those that were told
@@ -132,13 +133,14 @@ type toldCluster struct {
 }
 
 // next is what is said of the cluster now.
-func (t *toldCluster) next(c *hub.Cluster, known ledger.Declared, seen *ledger.Cluster, suspended string, now time.Time) *toldCluster {
+func (t *toldCluster) next(c *hub.Cluster, known ledger.Declared, seen *ledger.Cluster, suspended string, now time.Time, all *usages) *toldCluster {
 	out := cluster(c, known, seen, now)
 	var before *api.MemberCluster
 	if t != nil {
 		before = t.object
 	}
 	out.Status.Namespaces = namespaces(seen, before)
+	all.share(&out.Status.ResourceUsage)
 	if suspended != "" {
 		out.Annotations[api.SuspendedAnnotation] = suspended
 	}
@@ -151,7 +153,7 @@ func (m *Memo) cluster(c *hub.Cluster, in Input) *api.MemberCluster {
 	known := in.Ledger.Declared()[clusterID(c.Name)]
 	if old == nil || old.declared != c || old.known != known || old.seen != seen || old.suspended != why {
 		m.tell(old == nil, metCluster(c.Name, clusterUID(c.Name, known), old, seen, in.Now))
-		old = old.next(c, known, seen, why, in.Now)
+		old = old.next(c, known, seen, why, in.Now, &m.usages)
 		m.clusters[c.Name] = old
 	}
 	return old.object
