@@ -57,8 +57,27 @@ func parseIgnore(line string) (ignoreRule, bool) {
 	if line == "" {
 		return ignoreRule{}, false
 	}
-	rule.segments = strings.Split(line, "/")
+	rule.segments = segmentsOf(line)
 	return rule, true
+}
+
+// segmentsOf splits a pattern at its slashes, which may be escaped.
+func segmentsOf(pattern string) []string {
+	var all []string
+	begin := 0
+	for i := 0; i < len(pattern); i++ {
+		switch {
+		case pattern[i] == '/':
+			all = append(all, pattern[begin:i])
+			begin = i + 1
+		case pattern[i] == '\\' && i+1 < len(pattern):
+			if i++; pattern[i] == '/' {
+				all = append(all, pattern[begin:i-1])
+				begin = i + 1
+			}
+		}
+	}
+	return append(all, pattern[begin:])
 }
 
 // trimBlanks removes trailing blanks that are not escaped.

@@ -41,6 +41,10 @@ func TestIgnores(t *testing.T) {
 		{"a*c", "a/c", false, false},
 		{"**", "a", false, true},
 		{"a\r\n", "a", false, true},
+		{`a\/b`, "a/b", false, true},
+		{`a\\/b`, `a\/b`, false, true},
+		{`\/a`, "a", false, false},
+		{`a\/`, "a", true, false},
 	}
 	for _, test := range tests {
 		ignored := (*ignorer)(nil).with(".", test.patterns)
@@ -52,7 +56,7 @@ func TestIgnores(t *testing.T) {
 
 // undocumented is what Git does other than it says, or does not speak of: "**"
 // next to something else than a slash, and a slash in a class.
-var undocumented = regexp.MustCompile(`[^/]\*\*|\*\*[^/]|\[[!^]?\]?([^\]\\]|\\.)*/`)
+var undocumented = regexp.MustCompile(`[^/]\*\*|\*\*[^/]|\[[!^]?\]?([^\]\\]|\\[^/])*\\?/`)
 
 // Git itself is asked what random ignore files mean.
 func TestIgnoreFilesMeanWhatGitSays(t *testing.T) {
