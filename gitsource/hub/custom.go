@@ -92,7 +92,7 @@ func (l *Loader) tellMisfits(t *tree, path string, misfits []misfit) error {
 // compared compares an object with its definition.
 func compared(by, it *item) *comparison {
 	c, object := &comparison{top: it.top}, it.object.Object
-	schema, versions := schemaOf(by.object.Object, object.GroupVersionKind().Version)
+	schema, versions := schemaOf(by.object.Object.Object, object.GroupVersionKind().Version)
 	switch {
 	case len(versions) > 0:
 		c.faults = []fault{{it.top.child("apiVersion"), "no such version; there is " + strings.Join(versions, ", ")}}
@@ -102,16 +102,18 @@ func compared(by, it *item) *comparison {
 	return c
 }
 
-// schemaOf returns the schema of a version; instead of one that is not defined,
-// those that are.
-func schemaOf(definition *unstructured.Unstructured, version string) (schema map[string]any, versions []string) {
-	all, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
+// schemaOf returns the schema of a version, not a copy; instead of one that is
+// not defined, those that are.
+func schemaOf(definition map[string]any, version string) (schema map[string]any, versions []string) {
+	list, _, _ := unstructured.NestedFieldNoCopy(definition, "spec", "versions")
+	all, _ := list.([]any)
 	for _, v := range all {
 		v, _ := v.(map[string]any)
 		name, _, _ := unstructured.NestedString(v, "name")
 		if name == version {
-			schema, _, _ := unstructured.NestedMap(v, "schema", "openAPIV3Schema")
-			return schema, nil
+			schema, _, _ := unstructured.NestedFieldNoCopy(v, "schema", "openAPIV3Schema")
+			m, _ := schema.(map[string]any)
+			return m, nil
 		}
 		if name != "" {
 			versions = append(versions, name)

@@ -80,3 +80,26 @@ func TestManyMisfitsReadTheirFileOnce(t *testing.T) {
 		t.Errorf("%d reads for a few, %d for many", few, many)
 	}
 }
+
+// To compare an object with its definition costs no more where the definition is
+// large.
+func TestCustomCopiesNoDefinition(t *testing.T) {
+	allocations := func(fields int) float64 {
+		var more strings.Builder
+		for i := range fields {
+			fmt.Fprintf(&more, "{type: integer}, field%d: ", i)
+		}
+		tree := newMemoryTree(map[string]string{
+			"crd.yaml": strings.Replace(gadgets("size"), "size: ", "size: "+more.String(), 1),
+			"one.yaml": "apiVersion: example.com/v1\nkind: Gadget\nmetadata: {name: one}\nsize: 1\n",
+		})
+		l := NewLoader(Options{})
+		if _, err := l.Load(Commit{}, tree); err != nil {
+			t.Fatal(err)
+		}
+		return testing.AllocsPerRun(20, func() { compared(l.sorted[0], l.sorted[1]) })
+	}
+	if small, large := allocations(0), allocations(100); small != large {
+		t.Errorf("%v allocations with a small definition, %v with a large one", small, large)
+	}
+}
