@@ -73,8 +73,8 @@ func (f *frugal) excuse(why excuse) {
 
 // renewal is how long the connection is kept on which much came at once, as after a
 // first sync; twice that at the most, so that not all are renewed together. What is
-// watched is asked for again, from where it was.
-const renewal = 10 * time.Second
+// watched is asked for again, from where it was. Only tests change it.
+var renewal = 10 * time.Second
 
 // patience is how long a server may take to say that it is still there.
 const patience = 15 * time.Second
