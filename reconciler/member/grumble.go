@@ -2,8 +2,12 @@ package member
 
 import (
 	"errors"
+	"fmt"
 	"net"
+	"strings"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // seldom is how often it is said again in a log that something is still wrong.
@@ -34,4 +38,23 @@ func gist(err error) string {
 		return of.Op + " " + of.Addr.String() + ": " + of.Err.Error()
 	}
 	return err.Error()
+}
+
+// verdict is what an error is to the server that answered with it, without its
+// words: they may be others each time, as where they count. It is empty if no
+// server answered.
+func verdict(err error) string {
+	var answer apierrors.APIStatus
+	if !errors.As(err, &answer) {
+		return ""
+	}
+	status := answer.Status()
+	var text strings.Builder
+	fmt.Fprint(&text, status.Code, " ", status.Reason)
+	if status.Details != nil {
+		for _, c := range status.Details.Causes {
+			text.WriteString(" " + string(c.Type) + " " + c.Field)
+		}
+	}
+	return text.String()
 }

@@ -149,7 +149,7 @@ func (s *session) succeeded(st stale, err error) bool {
 		s.trouble[id] = t
 	}
 	t.next = time.Now().Add(max(t.failures.next(firstRetry, lastRetry), retryAfter(err)))
-	if t.logged.due("not removed") {
+	if t.logged.due("not removed" + verdict(err)) {
 		s.cfg.Log.Warn("object not removed", "cluster", s.cfg.Name, "placement", st.inv.Placement.String(), "object", id.String(), "err", err)
 	}
 	return false

@@ -86,7 +86,7 @@ func (s *session) fail(o outcome) {
 	if s.reports(o.placement) && o.err == nil {
 		t.next = s.compared.Add(reportInterval)
 	}
-	if o.err != nil && o.do != diff.NeedRead && t.logged.due(o.cond.Reason) {
+	if o.err != nil && o.do != diff.NeedRead && t.logged.due(o.cond.Reason+verdict(o.err)) {
 		s.cfg.Log.Warn("object not applied", "cluster", s.cfg.Name, "placement", o.placement.String(),
 			"object", id.String(), "err", o.cond.Message)
 	}
