@@ -96,7 +96,7 @@ func (s *session) fail(o outcome) {
 func (s *session) hurry(namespace string) (ids []api.ID) {
 	for id, t := range s.trouble {
 		if id.Namespace == namespace {
-			t.next = time.Time{}
+			t.next = time.Now() // and not never: the timer has to be set for it
 			ids = append(ids, id)
 		}
 	}

@@ -49,3 +49,15 @@ func TestNamespaceWeMakeRevives(t *testing.T) {
 		}
 	}
 }
+
+// What is to be tried at once is, also where nobody was about to look at it.
+func TestHurryHasItTried(t *testing.T) {
+	s := &session{retry: time.NewTimer(time.Hour), trouble: map[api.ID]*trouble{cm("x"): {next: time.Now().Add(time.Hour)}}}
+	s.hurry("app")
+	s.reschedule()
+	select {
+	case <-s.retry.C:
+	case <-time.After(10 * time.Second):
+		t.Error("nobody looks at it again")
+	}
+}
