@@ -27,7 +27,7 @@ var specialTypes = map[reflect.Type]func(any) string{
 	reflect.TypeFor[resource.Quantity](): func(v any) string {
 		switch q := v.(type) {
 		case string:
-			if _, err := resource.ParseQuantity(q); err == nil {
+			if _, err := resource.ParseQuantity(strings.TrimSpace(q)); err == nil {
 				return ""
 			}
 		case int64, float64:

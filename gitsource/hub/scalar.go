@@ -120,6 +120,8 @@ func (c *converter) integer(s string) any {
 	return nil
 }
 
+// float reads 2.0 and 1e2 as 2 and 100, which is how JSON has them, so that
+// servers take them where they want whole numbers.
 func (c *converter) float(s string) any {
 	if strings.Trim(s, "+-_0123456789") == "" {
 		return c.integer(s) // the YAML library's way out of what is too large
@@ -128,6 +130,9 @@ func (c *converter) float(s string) any {
 	if err != nil || math.IsInf(f, 0) || math.IsNaN(f) {
 		c.errorf("JSON has no such number; put it in quotes if it is meant as text")
 		return nil
+	}
+	if i, err := strconv.ParseInt(strconv.FormatFloat(f, 'f', -1, 64), 10, 64); err == nil {
+		return i
 	}
 	return f
 }
