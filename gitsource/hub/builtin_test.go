@@ -140,3 +140,43 @@ func TestManyWarnings(t *testing.T) {
 		t.Errorf("the error behind the warnings is not told: %v", err)
 	}
 }
+
+// What is wrong with a Secret is told without its values, however it comes, by
+// warnings that nothing takes them out of.
+func TestBuiltinRepeatsNoSecret(t *testing.T) {
+	secret := `apiVersion: v1
+kind: Secret
+metadata: {name: db, namespace: web, lables: {canary: canary}, finalizers: canary, annotation: canary}
+stringdata: {password: canary}
+password: canary
+"canary: one": canary
+canary two: {canary: canary}
+immutable: canary
+type: {canary: canary}
+`
+	item := "- " + strings.ReplaceAll(strings.TrimSpace(secret), "\n", "\n  ") + "\n"
+	wrapped := "    " + strings.ReplaceAll(strings.TrimSpace(secret), "\n", "\n    ") + "\n"
+	for name, files := range map[string]map[string]string{
+		"document":   {"secret.yaml": secret},
+		"list":       {"list.yaml": "apiVersion: v1\nkind: List\nitems:\n" + item},
+		"typed list": {"list.yaml": "apiVersion: v1\nkind: SecretList\nitems:\n" + item},
+		"envelope": {"envelope.yaml": "apiVersion: placement.kubernetes-fleet.io/v1beta1\nkind: ResourceEnvelope\n" +
+			"metadata: {name: wrapped, namespace: web}\ndata:\n  secret.yaml:\n" + wrapped},
+		"kustomization": {"kustomization.yaml": "resources: [secret.yaml]", "secret.yaml": secret},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := Load(Commit{}, newMemoryTree(files), Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(s.Warnings) != 8 { // the keys that are no words have one between them
+				t.Errorf("%d warnings, want 8", len(s.Warnings))
+			}
+			for _, w := range s.Warnings {
+				if strings.Contains(w.Error(), "canary") || strings.Contains(w.Field, "canary") {
+					t.Errorf("tells a value: %v", w)
+				}
+			}
+		})
+	}
+}
