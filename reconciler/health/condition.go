@@ -2,7 +2,6 @@ package health
 
 import (
 	"cmp"
-	"fmt"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,14 +16,10 @@ type condition struct {
 
 // why returns the condition's own words, to be appended to ours.
 func (c condition) why() string {
-	switch {
-	case c.Reason != "" && c.Message != "":
-		return fmt.Sprintf(": %s: %s", c.Reason, c.Message)
-	case c.Reason+c.Message != "":
-		return ": " + c.Reason + c.Message
-	default:
-		return ""
+	if c.Reason == "" {
+		return with("", c.Message)
 	}
+	return ": " + with(c.Reason, c.Message)
 }
 
 // condition returns the condition of a type.

@@ -139,8 +139,8 @@ func failed(p Pod) string {
 	return ": " + with(cmp.Or(p.Status.Reason, p.Status.Phase), p.Status.Message)
 }
 
-// mostWords is how much is told of what a kubelet or a scheduler has to say, in
-// bytes: it is read in a line of a status.
+// mostWords is how much is told of what a kubelet, a scheduler or a controller has to
+// say, in bytes: it is read in a line of a status.
 const mostWords = 300
 
 // with is a reason, and on the same line what was said of it.

@@ -126,10 +126,12 @@ func (s *session) availability(out *ledger.ObjectState, id api.ID) {
 	out.Generation = generation
 	cond := h.Condition()
 	out.Available = ledger.Verdict{OK: h.Counts(), Reason: string(h.State), Message: cond.Message}
-	missing := h.Message
-	if why := s.hindered(id, h, generation); why != "" {
-		missing += "; " + why
+	why := s.hindered(id, h, generation)
+	missing := s.unquoted(id, h.Message)
+	if missing != "" && why != "" {
+		missing += "; "
 	}
+	missing += why
 	if missing != "" && !out.Available.OK {
 		out.Available.Message += " (" + missing + ")"
 	}

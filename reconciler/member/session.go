@@ -135,6 +135,9 @@ func (s *session) want(works []work.Work) {
 		s.works[w.Placement] = w
 	}
 	s.wanted, s.heirs = wantsOf(works, s.better), nil
+	if s.stuck != nil {
+		s.stuck.secrets = nil
+	}
 	for id := range s.trouble {
 		w, isWanted := s.wanted.of(id)
 		if old, _ := before.of(id); !isWanted || w.placement != old.placement {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -39,6 +40,8 @@ type stuck struct {
 	rests  time.Time // nobody is asked before
 	// refused says that pods may not be read here, and that this was logged.
 	refused bool
+	// secrets are those that the cluster should hold; nil until they are asked for.
+	secrets *diff.Secrets
 }
 
 type hindrance struct {
@@ -78,6 +81,15 @@ func (s *session) hindered(id api.ID, h health.Health, generation int64) string 
 		s.stuck.wake()
 	}
 	return known.why
+}
+
+// unquoted returns what the status of a workload says, without what it may quote of
+// Secrets: what keeps pods from being made has the words of others.
+func (s *session) unquoted(id api.ID, message string) string {
+	if s.stuck == nil || !workloads[id.GroupKind()] || !strings.Contains(message, ": ") {
+		return message
+	}
+	return s.stuck.hides(s).Scrub(withoutUser(message))
 }
 
 func later(a, b time.Time) time.Time {
@@ -175,7 +187,6 @@ func (s *session) questions(now time.Time) []question {
 	slices.SortFunc(due, func(a, b api.ID) int {
 		return cmp.Or(s.stuck.of[a].next.Compare(s.stuck.of[b].next), a.Compare(b))
 	})
-	var secrets diff.Secrets
 	var ask []question
 	for _, id := range due {
 		h := s.stuck.of[id]
@@ -187,24 +198,25 @@ func (s *session) questions(now time.Time) []question {
 		if len(ask) == askTogether {
 			break
 		}
-		if len(ask) == 0 {
-			secrets = s.secrets()
-		}
 		h.asked = now
-		ask = append(ask, question{id, h.generation, podsOf(w.manifest.Object.Object), secrets})
+		ask = append(ask, question{id, h.generation, podsOf(w.manifest.Object.Object), s.stuck.hides(s)})
 	}
 	return ask
 }
 
-// secrets are those that the cluster should hold.
-func (s *session) secrets() diff.Secrets {
-	var all []*unstructured.Unstructured
-	for id, w := range s.wanted.all() {
-		if id.Group == "" && id.Kind == "Secret" {
-			all = append(all, w.manifest.Object.Object)
+// hides returns the Secrets that the cluster of a session should hold.
+func (k *stuck) hides(s *session) diff.Secrets {
+	if k.secrets == nil {
+		var all []*unstructured.Unstructured
+		for id, w := range s.wanted.all() {
+			if id.Group == "" && id.Kind == "Secret" {
+				all = append(all, w.manifest.Object.Object)
+			}
 		}
+		found := diff.SecretsOf(all...)
+		k.secrets = &found
 	}
-	return diff.SecretsOf(all...)
+	return *k.secrets
 }
 
 // podsOf selects the pods of a workload as its manifest does, or as a Job's does

@@ -126,6 +126,31 @@ func TestStuckWorkloadSaysWhy(t *testing.T) {
 	}
 }
 
+// What keeps pods from being made is told without secrets too, also those that come
+// later; and where a status says nothing, pods do.
+func TestRefusedPodsKeepSecrets(t *testing.T) {
+	s, told := stuckSession(t, &podsAsked{pages: map[string]string{"": pullsCanary}})
+	refused := health.Health{State: health.NotAvailableYet, Message: "0 of 2 replicas updated: FailedCreate: https://robot:pa55@x.example.com says canary-value, not another-canary"}
+	if got := told(refused); !strings.HasSuffix(got, "https://***@x.example.com says (redacted for security reasons), not another-canary)") {
+		t.Errorf("it says %s", got)
+	}
+	var works []work.Work
+	for _, w := range s.works {
+		o := map[string]any{"apiVersion": "v1", "kind": "Secret", "stringData": map[string]any{"token": "another-canary"}}
+		id := api.ID{Kind: "Secret", Namespace: "web", Name: "another"}
+		w.Manifests = append(w.Manifests, &work.Manifest{Object: &api.Object{ID: id, Hash: "hash", Object: &unstructured.Unstructured{Object: o}}})
+		works = append(works, w)
+	}
+	s.want(works)
+	if got := told(refused); strings.Contains(got, "canary") {
+		t.Errorf("it says %s", got)
+	}
+	s.due(t)
+	if got := told(health.Health{State: health.NotAvailableYet}); !strings.HasSuffix(got, "(pod web-1, container web: ErrImagePull: https://***@registry.example.com: token (redacted for security reasons) is refused)") {
+		t.Errorf("it says %s", got)
+	}
+}
+
 // Among very many pods those are looked for that have not begun.
 func TestStuckAmongMany(t *testing.T) {
 	server := &podsAsked{pages: map[string]string{"": `{"metadata":{"continue":"x"},"items":[]}`, "status.phase=Pending": pullsCanary}}
