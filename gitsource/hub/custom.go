@@ -97,7 +97,7 @@ func compared(by, it *item) *comparison {
 	case len(versions) > 0:
 		c.faults = []fault{{it.top.child("apiVersion"), "no such version; there is " + strings.Join(versions, ", ")}}
 	case schema != nil:
-		c.custom(object.Object, schema, true)
+		c.custom(object.Object, schema, true, false)
 	}
 	return c
 }
@@ -123,8 +123,8 @@ func schemaOf(definition map[string]any, version string) (schema map[string]any,
 }
 
 // custom compares a value with a schema of a definition. A resource has fields
-// that its schema does not name.
-func (c *comparison) custom(v any, schema map[string]any, resource bool) {
+// that its schema does not name; what is loose may have any.
+func (c *comparison) custom(v any, schema map[string]any, resource, loose bool) {
 	if v == nil {
 		return
 	}
@@ -136,11 +136,12 @@ func (c *comparison) custom(v any, schema map[string]any, resource bool) {
 		}
 		return
 	}
+	loose = loose || schema["x-kubernetes-preserve-unknown-fields"] == true
 	switch schema["type"] {
 	case "object":
-		c.customObject(v, schema, resource || schema["x-kubernetes-embedded-resource"] == true)
+		c.customObject(v, schema, resource || schema["x-kubernetes-embedded-resource"] == true, loose)
 	case "array":
-		c.customList(v, schema)
+		c.customList(v, schema, loose)
 	case "string":
 		c.must(scalarFault(v, reflect.String))
 	case "integer":
@@ -156,7 +157,7 @@ func (c *comparison) custom(v any, schema map[string]any, resource bool) {
 	}
 }
 
-func (c *comparison) customObject(v any, schema map[string]any, resource bool) {
+func (c *comparison) customObject(v any, schema map[string]any, resource, loose bool) {
 	m, ok := v.(map[string]any)
 	if !ok {
 		c.must("a mapping, not " + describe(v))
@@ -164,16 +165,16 @@ func (c *comparison) customObject(v any, schema map[string]any, resource bool) {
 	}
 	fields, _ := schema["properties"].(map[string]any)
 	others, _ := schema["additionalProperties"].(map[string]any)
-	loose := schema["additionalProperties"] == true || schema["x-kubernetes-preserve-unknown-fields"] == true
+	loose = loose || schema["additionalProperties"] == true
 	c.levels = append(c.levels, level{len(c.steps), properties(fields)})
 	for key, value := range m {
 		of, known := fields[key].(map[string]any)
 		switch {
 		case resource && (key == "apiVersion" || key == "kind" || key == "metadata"):
 		case known:
-			c.customBelow(step{key: key}, value, of)
+			c.customBelow(step{key: key}, value, of, false)
 		case others != nil:
-			c.customBelow(step{key: key}, value, others)
+			c.customBelow(step{key: key}, value, others, false)
 		case !loose:
 			c.unknown(key)
 		}
@@ -181,7 +182,9 @@ func (c *comparison) customObject(v any, schema map[string]any, resource bool) {
 	c.levels = c.levels[:len(c.levels)-1]
 }
 
-func (c *comparison) customList(v any, schema map[string]any) {
+// customList passes on that a list is loose: servers keep unknown fields of its
+// items then.
+func (c *comparison) customList(v any, schema map[string]any, loose bool) {
 	items, ok := v.([]any)
 	if !ok {
 		c.must("a list, not " + describe(v))
@@ -189,13 +192,13 @@ func (c *comparison) customList(v any, schema map[string]any) {
 	}
 	of, _ := schema["items"].(map[string]any)
 	for i, item := range items {
-		c.customBelow(step{index: i}, item, of)
+		c.customBelow(step{index: i}, item, of, loose)
 	}
 }
 
-func (c *comparison) customBelow(s step, v any, schema map[string]any) {
+func (c *comparison) customBelow(s step, v any, schema map[string]any, loose bool) {
 	c.steps = append(c.steps, s)
-	c.custom(v, schema, false)
+	c.custom(v, schema, false, loose)
 	c.steps = c.steps[:len(c.steps)-1]
 }
 
