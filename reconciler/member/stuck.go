@@ -22,7 +22,8 @@ import (
 )
 
 // Why a workload stays unavailable only its pods know. They are asked once it has
-// been so for some time, and again later each time while they say the same.
+// been so for some time, and again later each time: what they say may go to and fro
+// by itself, as between a pull that fails and the wait for the next.
 const (
 	stuckAfter  = 10 * time.Second
 	askAgain    = 40 * time.Second // 30 at least, by chance
@@ -48,7 +49,7 @@ type hindrance struct {
 	generation int64
 	asked      time.Time // when its pods were last asked
 	next       time.Time // when they are to be
-	same       backoff   // how often they have said the same
+	times      backoff   // how often they were
 	why        string
 	// well says that it works again, and is known only lest it be asked too often.
 	well bool
@@ -291,10 +292,10 @@ func (s *session) replied(replies map[api.ID]reply) (news []api.ID) {
 			continue
 		}
 		if r.why != h.why {
-			h.why, h.same = r.why, 0
+			h.why = r.why
 			news = append(news, id)
 		}
-		h.next = time.Now().Add(h.same.next(askAgain, askSeldom))
+		h.next = time.Now().Add(h.times.next(askAgain, askSeldom))
 	}
 	s.stuck.wake()
 	return news
@@ -302,7 +303,7 @@ func (s *session) replied(replies map[api.ID]reply) (news []api.ID) {
 
 // unanswered puts off what could not be asked.
 func (s *session) unanswered(h *hindrance, err error) {
-	h.next = time.Now().Add(h.same.next(askAgain, askSeldom))
+	h.next = time.Now().Add(h.times.next(askAgain, askSeldom))
 	if apierrors.IsForbidden(err) {
 		h.next = time.Now().Add(askSeldom)
 		if !s.stuck.refused {

@@ -151,6 +151,30 @@ func TestRefusedPodsKeepSecrets(t *testing.T) {
 	}
 }
 
+// Pods are asked later each time, also if what they say goes to and fro, until there
+// is another workload to ask about.
+func TestStuckIsAskedLaterEachTime(t *testing.T) {
+	server := &podsAsked{}
+	s, told := stuckSession(t, server)
+	missing := health.Health{State: health.NotAvailableYet, Message: "0 of 2 replicas updated"}
+	told(missing)
+	for i := range 8 {
+		says := []string{"ErrImagePull", "ImagePullBackOff"}[i%2]
+		server.pages = map[string]string{"": strings.ReplaceAll(pullsCanary, "ErrImagePull", says)}
+		s.due(t)
+		if got := told(missing); !strings.Contains(got, says) {
+			t.Errorf("it says %s", got)
+		}
+	}
+	if wait := time.Until(s.stuck.of[webID].next); wait < askSeldom/2 {
+		t.Errorf("after eight answers it asks in %s", wait)
+	}
+	s.hindered(webID, missing, 2)
+	if wait := time.Until(s.stuck.of[webID].next); wait > askAgain {
+		t.Errorf("of another generation it asks in %s", wait)
+	}
+}
+
 // Among very many pods those are looked for that have not begun.
 func TestStuckAmongMany(t *testing.T) {
 	server := &podsAsked{pages: map[string]string{"": `{"metadata":{"continue":"x"},"items":[]}`, "status.phase=Pending": pullsCanary}}
