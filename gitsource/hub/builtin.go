@@ -31,11 +31,11 @@ func judgeBuiltin(r *report, p *fieldPath, object map[string]any) {
 	t, known := kubernetes.Scheme.AllKnownTypes()[gv.WithKind(kind)]
 	switch {
 	case known:
-		c.value(object, t)
+		c.search(func() { c.value(object, t) })
 	case kubernetes.Scheme.IsGroupRegistered(gv.Group):
 		judgeUnknownKind(r, p, gv.WithKind(kind))
 	default: // metadata are those of every kind
-		c.below(step{key: "metadata"}, object["metadata"], reflect.TypeFor[metav1.ObjectMeta]())
+		c.search(func() { c.below(step{key: "metadata"}, object["metadata"], reflect.TypeFor[metav1.ObjectMeta]()) })
 	}
 	c.tell(r, "Kubernetes "+kubernetesVersion)
 }
@@ -83,9 +83,46 @@ type comparison struct {
 	// secret says that the object is a Secret.
 	secret bool
 
+	// wrong says that there is a fault; once it is known, faults are gathered.
+	wrong, gathers bool
+
 	steps  []step
 	levels []level
 	faults []fault
+}
+
+// search looks once for any fault, which costs little and mostly finds none, and
+// then for those that are told: the first ones, in order.
+func (c *comparison) search(look func()) {
+	look()
+	if c.wrong {
+		c.gathers = true
+		look()
+	}
+}
+
+// enough reports whether nothing more needs to be looked at.
+func (c *comparison) enough() bool {
+	return c.wrong && !c.gathers || len(c.faults) > maxProblems
+}
+
+// each visits what a mapping has, in order if faults are gathered.
+func (c *comparison) each(m map[string]any, visit func(key string, value any)) {
+	if c.gathers {
+		for _, key := range sortedKeys(m) {
+			if c.enough() {
+				return
+			}
+			visit(key, m[key])
+		}
+		return
+	}
+	for key, value := range m {
+		if c.enough() {
+			return
+		}
+		visit(key, value)
+	}
 }
 
 // A level is a mapping on the way to a value: below how many steps, and which
@@ -137,7 +174,11 @@ func (c *comparison) path(depth int) *fieldPath {
 // must notes that the value here is not what it has to be; nothing if want is
 // empty.
 func (c *comparison) must(want string) {
-	if want != "" {
+	if want == "" {
+		return
+	}
+	c.wrong = true
+	if c.gathers && !c.enough() {
 		c.faults = append(c.faults, fault{c.path(len(c.steps)), "must be " + want})
 	}
 }
@@ -169,9 +210,7 @@ func (c *comparison) value(v any, t reflect.Type) {
 		if !ok {
 			c.must("a mapping, not " + describe(v))
 		}
-		for key, value := range m {
-			c.below(step{key: key}, value, t.Elem())
-		}
+		c.each(m, func(key string, value any) { c.below(step{key: key}, value, t.Elem()) })
 	default:
 		c.must(scalarFault(v, t.Kind()))
 	}
@@ -184,13 +223,13 @@ func (c *comparison) structure(v any, fields structFields) {
 		return
 	}
 	c.levels = append(c.levels, level{len(c.steps), fields})
-	for key, value := range m {
+	c.each(m, func(key string, value any) {
 		if f, known := fields.find(key); known {
 			c.below(step{key: key}, value, f.typ)
 		} else {
 			c.unknown(key)
 		}
-	}
+	})
 	c.levels = c.levels[:len(c.levels)-1]
 }
 
@@ -207,11 +246,18 @@ func (c *comparison) list(v any, of reflect.Type) {
 		return
 	}
 	for i, item := range items {
+		if c.enough() {
+			return
+		}
 		c.below(step{index: i}, item, of)
 	}
 }
 
 func (c *comparison) unknown(key string) {
+	c.wrong = true
+	if !c.gathers || c.enough() {
+		return
+	}
 	here := c.path(len(c.steps))
 	at, message := here.child(key), "unknown field"
 	if c.secret && !isWord(key) {

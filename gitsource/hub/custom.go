@@ -97,7 +97,7 @@ func compared(by, it *item) *comparison {
 	case len(versions) > 0:
 		c.faults = []fault{{it.top.child("apiVersion"), "no such version; there is " + strings.Join(versions, ", ")}}
 	case schema != nil:
-		c.custom(object.Object, schema, true, false)
+		c.search(func() { c.custom(object.Object, schema, true, false) })
 	}
 	return c
 }
@@ -167,7 +167,7 @@ func (c *comparison) customObject(v any, schema map[string]any, resource, loose 
 	others, _ := schema["additionalProperties"].(map[string]any)
 	loose = loose || schema["additionalProperties"] == true
 	c.levels = append(c.levels, level{len(c.steps), properties(fields)})
-	for key, value := range m {
+	c.each(m, func(key string, value any) {
 		of, known := fields[key].(map[string]any)
 		switch {
 		case resource && (key == "apiVersion" || key == "kind" || key == "metadata"):
@@ -178,7 +178,7 @@ func (c *comparison) customObject(v any, schema map[string]any, resource, loose 
 		case !loose:
 			c.unknown(key)
 		}
-	}
+	})
 	c.levels = c.levels[:len(c.levels)-1]
 }
 
@@ -192,6 +192,9 @@ func (c *comparison) customList(v any, schema map[string]any, loose bool) {
 	}
 	of, _ := schema["items"].(map[string]any)
 	for i, item := range items {
+		if c.enough() {
+			return
+		}
 		c.customBelow(step{index: i}, item, of, loose)
 	}
 }

@@ -103,3 +103,20 @@ func TestCustomCopiesNoDefinition(t *testing.T) {
 		t.Errorf("%v allocations with a small definition, %v with a large one", small, large)
 	}
 }
+
+// Of an object that has nothing right no more faults are gathered than are told,
+// and always the same ones.
+func TestCustomGathersWhatIsTold(t *testing.T) {
+	gadget := "apiVersion: example.com/v1\nkind: Gadget\nmetadata: {name: one}\n"
+	for i := range 1000 {
+		gadget += fmt.Sprintf("wrong%03d: 1\n", i)
+	}
+	l := NewLoader(Options{})
+	if _, err := l.Load(Commit{}, newMemoryTree(map[string]string{"crd.yaml": gadgets("size"), "one.yaml": gadget})); err != nil {
+		t.Fatal(err)
+	}
+	found := compared(l.sorted[0], l.sorted[1]).faults
+	if len(found) != maxProblems+1 || found[0].at.String() != "wrong000" || found[maxProblems].at.String() != "wrong100" {
+		t.Errorf("%d faults are gathered, from %s", len(found), found[0].at)
+	}
+}
