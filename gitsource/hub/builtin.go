@@ -135,10 +135,13 @@ type level struct {
 // A fieldSet is the fields that a mapping may have. What is inside a field that
 // is no mapping is nothing.
 type fieldSet interface {
+	size() int
 	has(name string) bool
 	names() []string
 	inside(name string) fieldSet
 }
+
+func (fs structFields) size() int { return len(fs) }
 
 func (fs structFields) has(name string) bool {
 	_, known := fs.find(name)
@@ -269,11 +272,21 @@ func (c *comparison) unknown(key string) {
 	c.faults = append(c.faults, fault{at, message})
 }
 
+// What is longer, and mappings of more fields, are not searched for what was
+// meant: nobody writes them by hand, and it would take long.
+const (
+	maxMeantKey    = 64
+	maxMeantFields = 256
+)
+
 // meant is the field that was most likely meant by an unknown one: of a similar
 // name here, or of the same name nearby, where indentation puts it by mistake.
 func (c *comparison) meant(key string, here *fieldPath) string {
 	last := len(c.levels) - 1
 	fields := c.levels[last].fields
+	if len(key) > maxMeantKey || fields.size() > maxMeantFields {
+		return ""
+	}
 	if best := Closest(key, fields.names()); best != "" {
 		return best
 	}

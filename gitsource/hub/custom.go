@@ -208,6 +208,7 @@ func (c *comparison) customBelow(s step, v any, schema map[string]any, loose boo
 // properties are the fields of a mapping in a definition.
 type properties map[string]any
 
+func (p properties) size() int            { return len(p) }
 func (p properties) has(name string) bool { return p[name] != nil }
 func (p properties) names() []string      { return sortedKeys(p) }
 

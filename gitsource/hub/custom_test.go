@@ -120,3 +120,18 @@ func TestCustomGathersWhatIsTold(t *testing.T) {
 		t.Errorf("%d faults are gathered, from %s", len(found), found[0].at)
 	}
 }
+
+// What was meant is sought only where that is soon done.
+func TestMeantIsBounded(t *testing.T) {
+	fields := properties{"size": map[string]any{}, strings.Repeat("a", 70): map[string]any{}}
+	c := &comparison{levels: []level{{0, fields}}}
+	if c.meant("sise", nil) != "size" || c.meant(strings.Repeat("a", 69), nil) != "" {
+		t.Error("a short word has no suggestion, or a long one has")
+	}
+	for i := range maxMeantFields {
+		fields[fmt.Sprint("field", i)] = map[string]any{}
+	}
+	if c.meant("sise", nil) != "" {
+		t.Error("very many fields are searched")
+	}
+}
