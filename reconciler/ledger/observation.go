@@ -71,6 +71,9 @@ type WorkSeen struct {
 	// Lingering are objects that were deleted and are still there, because
 	// something has to be finished first, sorted by ID.
 	Lingering []api.ID `json:",omitempty"`
+	// Collecting are those of Lingering of which the cluster's garbage collector is
+	// to delete first what was made of them, sorted by ID.
+	Collecting []api.ID `json:",omitempty"`
 }
 
 // A Braked is an object whose deletion is held, and why.
@@ -311,5 +314,5 @@ func (w *WorkSeen) same(o *WorkSeen) bool {
 	return w.Revision == o.Revision && w.Removed == o.Removed && w.Done == o.Done &&
 		w.Total == o.Total && w.Untrackable == o.Untrackable &&
 		reflect.DeepEqual(w.Exceptions, o.Exceptions) && sameDrifts(w.Drifts, o.Drifts) && slices.Equal(w.Braked, o.Braked) &&
-		slices.Equal(w.Lingering, o.Lingering)
+		slices.Equal(w.Lingering, o.Lingering) && slices.Equal(w.Collecting, o.Collecting)
 }

@@ -45,7 +45,7 @@ func (s *session) report(ctx context.Context, p api.PlacementKey) {
 	o := ledger.WorkSeen{Cluster: s.cfg.Name, Placement: p, At: time.Now(), Revision: w.Revision, Done: s.done[p], Total: len(w.Manifests)}
 	if w.Remove {
 		o.Removed = s.inv[p] == nil
-		o.Lingering = s.lingering(p)
+		o.Lingering, o.Collecting = s.lingering(p)
 	}
 	for _, m := range w.Manifests {
 		state, exception := s.state(p, m.ID)
@@ -71,20 +71,26 @@ func (s *session) report(ctx context.Context, p api.PlacementKey) {
 	s.cfg.Report(o)
 }
 
-// lingering lists what a placement has here that is on its way out.
-func (s *session) lingering(p api.PlacementKey) []api.ID {
+// lingering lists what a placement has here that is on its way out, and of that
+// what waits for the garbage collector.
+func (s *session) lingering(p api.PlacementKey) (all, collecting []api.ID) {
 	inv := s.inv[p]
 	if inv == nil {
-		return nil
+		return nil, nil
 	}
-	var out []api.ID
 	for it := range inv.items.all() {
-		if l := s.live.of(it.id()); l != nil && l.terminating {
-			out = append(out, it.id())
+		l := s.live.of(it.id())
+		if l == nil || !l.terminating {
+			continue
+		}
+		all = append(all, it.id())
+		if l.foreground {
+			collecting = append(collecting, it.id())
 		}
 	}
-	slices.SortFunc(out, api.ID.Compare)
-	return out
+	slices.SortFunc(all, api.ID.Compare)
+	slices.SortFunc(collecting, api.ID.Compare)
+	return all, collecting
 }
 
 // state tells how one object stands, and whether that is worth telling.

@@ -1,13 +1,17 @@
 package member
 
 import (
+	"slices"
 	"testing"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
 // What a placement leaves behind goes, also if another one compares itself with
@@ -52,4 +56,39 @@ func oneManifest() *work.Manifest {
 	return &work.Manifest{Object: &api.Object{ID: id, Hash: "hash", Object: &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "one", "namespace": "web"},
 	}}}}
+}
+
+// What is on its way out is told, and of that what the garbage collector has to be
+// done with first: it may be that nobody here can do anything about it.
+func TestWhoeverWaitsForTheCollectorSaysSo(t *testing.T) {
+	web, one := api.PlacementKey{Name: "web"}, oneManifest().ID
+	tests := map[string]struct {
+		finalizers           []string
+		going                bool
+		lingering, collected []api.ID
+	}{
+		"it stays":                    {nil, false, nil, nil},
+		"something of its own":        {[]string{"example.com/log"}, true, []api.ID{one}, nil},
+		"the collector":               {[]string{"foregroundDeletion"}, true, []api.ID{one}, []api.ID{one}},
+		"both":                        {[]string{"example.com/log", "foregroundDeletion"}, true, []api.ID{one}, []api.ID{one}},
+		"a finalizer, and no removal": {[]string{"foregroundDeletion"}, false, nil, nil},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := sessionAt(t, newShelf())
+			s.holding(oneManifest(), web)
+			o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: one.Name, Namespace: one.Namespace, Finalizers: test.finalizers}}
+			if test.going {
+				o.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+			}
+			s.live.put(one, liveOf(o))
+			var told ledger.WorkSeen
+			s.cfg.Report = func(o ledger.Observation) { told = o.(ledger.WorkSeen) }
+			s.works[web] = work.Work{Placement: web, Remove: true}
+			s.report(t.Context(), web)
+			if !slices.Equal(told.Lingering, test.lingering) || !slices.Equal(told.Collecting, test.collected) {
+				t.Errorf("it waits for %v, of these the collector for %v", told.Lingering, told.Collecting)
+			}
+		})
+	}
 }

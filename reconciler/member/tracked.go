@@ -92,6 +92,7 @@ type commonLive struct {
 	managed, fleet, writer string
 	terminating            bool
 	owned, scaled, kept    bool
+	foreground             bool
 	health                 health.Health
 }
 
@@ -105,7 +106,7 @@ func (ls lives) of(id api.ID) *live {
 	return &live{
 		uid: p.uid.unpack(rest.uid), version: p.version, generation: p.generation, others: p.others,
 		managed: rest.managed, fleet: rest.fleet, writer: rest.writer, terminating: rest.terminating,
-		owned: rest.owned, scaled: rest.scaled, kept: rest.kept, health: rest.health,
+		owned: rest.owned, scaled: rest.scaled, kept: rest.kept, foreground: rest.foreground, health: rest.health,
 	}
 }
 
@@ -125,7 +126,7 @@ func (ls *lives) put(id api.ID, l *live) {
 		uid: uid, version: l.version, generation: l.generation, others: l.others,
 		rest: unique.Make(commonLive{
 			uid: whole, managed: l.managed, fleet: l.fleet, writer: l.writer, terminating: l.terminating,
-			owned: l.owned, scaled: l.scaled, kept: l.kept, health: l.health,
+			owned: l.owned, scaled: l.scaled, kept: l.kept, foreground: l.foreground, health: l.health,
 		}),
 	})
 }

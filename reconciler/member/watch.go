@@ -45,9 +45,10 @@ type live struct {
 	writer      string
 	terminating bool
 	// owned says that it has owner references, scaled that an autoscaler wrote to
-	// it, kept that it asks not to be deleted.
-	owned, scaled, kept bool
-	health              health.Health
+	// it, kept that it asks not to be deleted, foreground that what was made of it
+	// is deleted first.
+	owned, scaled, kept, foreground bool
+	health                          health.Health
 }
 
 // A kindWatch follows the objects of one kind that carry the managed-by label,
@@ -417,6 +418,7 @@ func liveOf(m metav1.Object) *live {
 		owned:       len(m.GetOwnerReferences()) > 0,
 		scaled:      diff.Autoscaled(m.GetManagedFields()),
 		kept:        m.GetAnnotations()[api.PruneAnnotation] == api.PruneDisabled,
+		foreground:  slices.Contains(m.GetFinalizers(), metav1.FinalizerDeleteDependents),
 		writer:      writer(m.GetManagedFields()),
 	}
 }

@@ -2,6 +2,7 @@ package status_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -123,5 +124,32 @@ func TestWithoutNewsNothingIsBuilt(t *testing.T) {
 	}
 	if few, many := cost(3), cost(150); many > few+10 {
 		t.Errorf("%.0f allocations for 150 placements, %.0f for 3", many, few)
+	}
+}
+
+// Of what is on its way out it is said what the garbage collector has to be done
+// with first, and that is news by itself.
+func TestLingeringForTheCollector(t *testing.T) {
+	const collects = " (until the garbage collector has deleted what was made of it)"
+	s := settled(t, 1, 1)
+	w := s.last.Works["c0000"][0]
+	web, db := api.ID{Group: "apps", Kind: "Deployment", Namespace: "p0000", Name: "web"}, api.ID{Kind: "Secret", Namespace: "p0000", Name: "db"}
+	for _, collecting := range [][]api.ID{nil, {web}, {web, db}} {
+		s.now = s.now.Add(time.Second)
+		s.in.Ledger.Fold(ledger.WorkSeen{Cluster: "c0000", Placement: w.Placement, At: s.now, Revision: w.Revision, Lingering: []api.ID{web, db}, Collecting: collecting})
+		s.resolve()
+		var got []string
+		for _, text := range s.build().Details[0].Clusters[0].Lingering {
+			if strings.HasSuffix(text, collects) {
+				got = append(got, strings.TrimSuffix(text, collects))
+			}
+		}
+		var want []string
+		for _, id := range collecting {
+			want = append(want, id.String())
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("it waits with the collector for %q, want %q", got, want)
+		}
 	}
 }

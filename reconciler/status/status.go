@@ -132,7 +132,8 @@ type ClusterDetail struct {
 	// the trailer Gitfleet-Allow-Delete allows it.
 	Braked []string `json:"braked,omitempty"`
 	// Lingering are objects that were deleted and are still there, because
-	// something, such as a finalizer, has to be finished first.
+	// something, such as a finalizer, has to be finished first; it is said where that
+	// is the garbage collector's.
 	Lingering []string `json:"lingering,omitempty"`
 }
 
@@ -216,7 +217,11 @@ func detail(p *plan.Placement) *Detail {
 				e.Braked = append(e.Braked, b.ID.String()+": "+b.Why)
 			}
 			for _, id := range seen.Lingering {
-				e.Lingering = append(e.Lingering, id.String())
+				text := id.String()
+				if slices.Contains(seen.Collecting, id) {
+					text += " (until the garbage collector has deleted what was made of it)"
+				}
+				e.Lingering = append(e.Lingering, text)
 			}
 			e.Applied, e.Available, e.Objects = seen.Applied(), seen.Available(), seen.Total
 		}
