@@ -129,7 +129,7 @@ func TestWorkloadBecomesAvailable(t *testing.T) {
 	finalizers(`["example.com/log"]`)
 	a.Set([]work.Work{{Placement: key, Remove: true, AllowDelete: true}})
 	a.until(key, "waiting for the pod", func(w ledger.WorkSeen) bool {
-		return !w.Removed && slices.ContainsFunc(w.Lingering, func(id api.ID) bool { return id.Kind == "Deployment" }) &&
+		return !w.Removed && slices.ContainsFunc(w.Collecting, func(id api.ID) bool { return id.Kind == "Deployment" }) &&
 			!slices.ContainsFunc(w.Lingering, func(id api.ID) bool { return id.Kind == "StatefulSet" })
 	})
 	finalizers("null")
