@@ -326,8 +326,12 @@ const inventoryRetry = 2 * time.Second
 // schedule makes sure that again is called within d.
 func (s *session) schedule(d time.Duration) { s.retry.Reset(max(d, time.Millisecond)) }
 
-// reschedule sets the timer to the earliest retry.
+// reschedule sets the timer to the earliest retry. For one that leaves it is set
+// already, whatever else there is to do.
 func (s *session) reschedule() {
+	if s.leaving {
+		return
+	}
 	var first time.Time
 	for _, t := range s.trouble {
 		first = earlier(first, t.next)

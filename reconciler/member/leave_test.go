@@ -1,0 +1,21 @@
+package member
+
+import (
+	"testing"
+	"time"
+)
+
+// Whatever else there is to do when a cluster is to be left, it is left.
+func TestLeavingIsNotPutOff(t *testing.T) {
+	s := sessionAt(t, newShelf())
+	s.retry = time.NewTimer(time.Hour)
+	if err := s.turn(t.Context(), byLeave); err != nil {
+		t.Fatal(err)
+	}
+	s.reschedule() // as after every change that a watch tells of
+	select {
+	case <-s.retry.C:
+	case <-time.After(10 * time.Second):
+		t.Error("nobody is woken to leave")
+	}
+}
