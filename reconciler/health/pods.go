@@ -139,15 +139,27 @@ func failed(p Pod) string {
 	return ": " + with(cmp.Or(p.Status.Reason, p.Status.Phase), p.Status.Message)
 }
 
-// mostWords is how much is told of what a kubelet, a scheduler or a controller has to
-// say, in bytes: it is read in a line of a status.
-const mostWords = 300
+const (
+	// mostWords is how much is told of what a kubelet, a scheduler or a controller has
+	// to say, in bytes: it is read in a line of a status.
+	mostWords = 400
+	// keptWords is how much of it is kept until then.
+	keptWords = 4 << 10
+)
+
+// Brief cuts what others have said to what fits a line of a status. What a text may
+// quote of Secrets is to be masked before: half of one would not be found.
+func Brief(text string) string { return cut(text, mostWords) }
+
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
+}
 
 // with is a reason, and on the same line what was said of it.
 func with(reason, message string) string {
-	message = strings.Join(strings.Fields(message), " ")
-	if len(message) > mostWords {
-		message = strings.ToValidUTF8(message[:mostWords], "") + "…"
-	}
+	message = cut(strings.Join(strings.Fields(message), " "), keptWords)
 	return strings.TrimSuffix(reason+": "+message, ": ")
 }

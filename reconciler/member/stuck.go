@@ -84,13 +84,14 @@ func (s *session) hindered(id api.ID, h health.Health, generation int64) string 
 	return known.why
 }
 
-// unquoted returns what the status of a workload says, without what it may quote of
-// Secrets: what keeps pods from being made has the words of others.
+// unquoted returns what the status of an object says, without what it may quote of
+// Secrets: what keeps pods from being made, and what an operator says, are the words
+// of others.
 func (s *session) unquoted(id api.ID, message string) string {
-	if s.stuck == nil || !workloads[id.GroupKind()] || !strings.Contains(message, ": ") {
+	if message == "" || workloads[id.GroupKind()] && !strings.Contains(message, ": ") {
 		return message
 	}
-	return s.stuck.hides(s).Scrub(withoutUser(message))
+	return health.Brief(s.secrets().Scrub(withoutUser(message)))
 }
 
 func later(a, b time.Time) time.Time {
@@ -200,24 +201,28 @@ func (s *session) questions(now time.Time) []question {
 			break
 		}
 		h.asked = now
-		ask = append(ask, question{id, h.generation, podsOf(w.manifest.Object.Object), s.stuck.hides(s)})
+		ask = append(ask, question{id, h.generation, podsOf(w.manifest.Object.Object), s.secrets()})
 	}
 	return ask
 }
 
-// hides returns the Secrets that the cluster of a session should hold.
-func (k *stuck) hides(s *session) diff.Secrets {
-	if k.secrets == nil {
-		var all []*unstructured.Unstructured
-		for id, w := range s.wanted.all() {
-			if id.Group == "" && id.Kind == "Secret" {
-				all = append(all, w.manifest.Object.Object)
-			}
-		}
-		found := diff.SecretsOf(all...)
-		k.secrets = &found
+// secrets returns the Secrets that the cluster should hold. They are kept while a
+// workload is stuck.
+func (s *session) secrets() diff.Secrets {
+	if s.stuck != nil && s.stuck.secrets != nil {
+		return *s.stuck.secrets
 	}
-	return *k.secrets
+	var all []*unstructured.Unstructured
+	for id, w := range s.wanted.all() {
+		if id.Group == "" && id.Kind == "Secret" {
+			all = append(all, w.manifest.Object.Object)
+		}
+	}
+	found := diff.SecretsOf(all...)
+	if s.stuck != nil {
+		s.stuck.secrets = &found
+	}
+	return found
 }
 
 // podsOf selects the pods of a workload as its manifest does, or as a Job's does
@@ -245,7 +250,7 @@ func (s *session) podsSay(ctx context.Context, q question) (string, error) {
 	if err == nil && why == "" && more {
 		why, _, err = s.readWhy(ctx, q, "status.phase=Pending")
 	}
-	return q.secrets.Scrub(withoutUser(why)), err
+	return health.Brief(q.secrets.Scrub(withoutUser(why))), err
 }
 
 func (s *session) readWhy(ctx context.Context, q question, fields string) (why string, more bool, err error) {

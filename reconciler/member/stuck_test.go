@@ -151,6 +151,22 @@ func TestRefusedPodsKeepSecrets(t *testing.T) {
 	}
 }
 
+// What is cut off is cut off after Secrets were masked: half of one would not be
+// found. And it is told of no kind what its controller quotes of them.
+func TestNoPartOfASecretIsTold(t *testing.T) {
+	s, told := stuckSession(t, &podsAsked{})
+	for n := range 60 {
+		message := "0 of 2 replicas updated: " + strings.Repeat("x", 360+n) + " canary-value and more"
+		if got := told(health.Health{State: health.NotAvailableYet, Message: message}); strings.Contains(got, "cana") || len(got) > 600 {
+			t.Fatalf("after %d letters it says %s", 360+n, got)
+		}
+	}
+	widget := api.ID{Group: "example.com", Kind: "Widget", Namespace: "web", Name: "one"}
+	if got := s.unquoted(widget, "the token canary-value is refused"); got != "the token (redacted for security reasons) is refused" {
+		t.Errorf("of a custom resource it says %s", got)
+	}
+}
+
 // Pods are asked later each time, also if what they say goes to and fro, until there
 // is another workload to ask about.
 func TestStuckIsAskedLaterEachTime(t *testing.T) {
