@@ -143,6 +143,7 @@ type members struct {
 	encoder     *member.Encoder
 	metrics     *member.Metrics
 	limit       chan struct{}
+	arrivals    chan struct{}
 	record      func(...history.Entry)
 	log         *slog.Logger
 }
@@ -154,7 +155,7 @@ func newMembers(cfg Config, url string, log *slog.Logger, registry *prometheus.R
 	}
 	m := &members{
 		cfg: cfg, credentials: credentials, encoder: member.NewEncoder(cfg.FleetName, url),
-		metrics: member.NewMetrics(), limit: make(chan struct{}, cfg.Members.MaxRequests), log: log,
+		metrics: member.NewMetrics(), limit: make(chan struct{}, cfg.Members.MaxRequests), arrivals: make(chan struct{}, cfg.Members.MaxRequests), log: log,
 	}
 	if err := credentials.CheckDir(); err != nil { // it may come
 		log.Error("members without other credentials cannot be reached", "err", err)
@@ -172,7 +173,7 @@ func (m *members) agent(c *hub.Cluster, report func(ledger.Observation)) reconci
 			return m.credentials.Config(ctx, name, kubeContext)
 		},
 		Brake:   member.Brake{Percent: m.cfg.Members.DeletePercent, Objects: m.cfg.Members.DeleteObjects},
-		Encoder: m.encoder, Report: report, Record: m.record, Log: m.log, Metrics: m.metrics, Limit: m.limit,
+		Encoder: m.encoder, Report: report, Record: m.record, Log: m.log, Metrics: m.metrics, Limit: m.limit, Arrivals: m.arrivals,
 		Concurrency: m.cfg.Members.Concurrency, Timeout: m.cfg.Members.Timeout.Duration, Probe: m.cfg.Members.ProbeInterval.Duration,
 		Sweep: m.cfg.Members.sweep(),
 	})

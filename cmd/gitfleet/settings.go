@@ -126,7 +126,7 @@ func (m *MembersConfig) settings() []setting {
 		{"members.allowKubeconfigExec", "allow-kubeconfig-exec", &m.AllowExec, "allow kubeconfigs that run a program"},
 		{"members.allowInsecureKubeconfig", "allow-insecure-kubeconfig", &m.AllowInsecure, "allow kubeconfigs that do not check the server's certificate"},
 		{"members.concurrency", "member-concurrency", &m.Concurrency, "writes in flight to one member"},
-		{"members.maxRequests", "max-requests", &m.MaxRequests, "writes in flight to all members together, and members being connected to"},
+		{"members.maxRequests", "max-requests", &m.MaxRequests, "writes in flight to all members together; as many members are connected to at a time"},
 		{"members.timeout", "member-timeout", &m.Timeout, "longest time for one request to a member"},
 		{"members.probeInterval", "probe-interval", &m.ProbeInterval, "time between two probes of a member"},
 		{"members.sweepInterval", "sweep-interval", &m.SweepInterval, "time between two readings of all that gitfleet has on a member, which prove that watches tell everything; 0 for none"},

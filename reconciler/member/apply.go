@@ -241,7 +241,7 @@ func (s *session) concurrently(ctx context.Context, tasks []task) []outcome {
 			continue
 		}
 		slots <- struct{}{}
-		giveBack := s.place(ctx) // before there is a goroutine: very many clusters wait for a place
+		giveBack := takePlace(ctx, s.cfg.Limit) // before there is a goroutine: very many clusters wait for a place
 		wg.Go(func() {
 			defer func() { <-slots }()
 			defer giveBack()

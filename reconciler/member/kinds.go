@@ -168,6 +168,9 @@ func (s *session) unknownKind(gvk schema.GroupVersionKind) error {
 		return err
 	}
 	if by := s.definition(gvk); by != nil {
+		if t := s.trouble[by.manifest.ID]; t != nil && t.cond.Status != metav1.ConditionTrue || s.reports(by.placement) || s.spared(by.placement, by.manifest.ID) != "" {
+			return fmt.Errorf("%w: its CustomResourceDefinition %s, which %s places here, is not applied: see why there", none.error, by.manifest.ID.Name, by.placement)
+		}
 		return fmt.Errorf("%w: its CustomResourceDefinition %s, which %s places here, is not established yet; it is applied as soon as it is", none.error, by.manifest.ID.Name, by.placement)
 	}
 	return err
@@ -187,8 +190,12 @@ func (s *session) definition(gvk schema.GroupVersionKind) *wanted {
 func defines(crd *unstructured.Unstructured, gvk schema.GroupVersionKind) bool {
 	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
 	kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
-	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
-	return group == gvk.Group && kind == gvk.Kind && slices.ContainsFunc(versions, func(v any) bool {
+	if group != gvk.Group || kind != gvk.Kind {
+		return false
+	}
+	field, _, _ := unstructured.NestedFieldNoCopy(crd.Object, "spec", "versions") // with schemas, which are large
+	versions, _ := field.([]any)
+	return slices.ContainsFunc(versions, func(v any) bool {
 		version, _ := v.(map[string]any)
 		return version["name"] == gvk.Version && version["served"] == true
 	})

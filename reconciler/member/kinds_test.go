@@ -301,15 +301,17 @@ func TestUnknownKindsAreExplained(t *testing.T) {
 	tests := map[string]struct {
 		gvk   schema.GroupVersionKind
 		holds *work.Manifest
+		fails bool // to be applied
 		want  string
 	}{
-		"no definition":        {gadget, nil, missing},
-		"of another kind":      {gadget, definition("Gizmo", "v1", true), missing},
-		"of another version":   {gadget, definition("Gadget", "v2", true), missing},
-		"of one not served":    {gadget, definition("Gadget", "v1", false), missing},
-		"one that is coming":   {gadget, definition("Gadget", "v1", true), `no matches for kind "Gadget" in version "example.com/v1": its CustomResourceDefinition gadgets.example.com, which crp/web places here, is not established yet`},
-		"one of Kubernetes":    {schema.GroupVersionKind{Group: "batch", Version: "v1beta1", Kind: "CronJob"}, nil, `no matches for kind "CronJob" in version "batch/v1beta1": the Kubernetes of the cluster does not have it: use`},
-		"one of Kubernetes io": {schema.GroupVersionKind{Group: "networking.k8s.io", Version: "v9", Kind: "Ingress"}, nil, "the Kubernetes of the cluster does not have it: use"},
+		"no definition":        {gadget, nil, false, missing},
+		"of another kind":      {gadget, definition("Gizmo", "v1", true), false, missing},
+		"of another version":   {gadget, definition("Gadget", "v2", true), false, missing},
+		"of one not served":    {gadget, definition("Gadget", "v1", false), false, missing},
+		"one that is coming":   {gadget, definition("Gadget", "v1", true), false, `no matches for kind "Gadget" in version "example.com/v1": its CustomResourceDefinition gadgets.example.com, which crp/web places here, is not established yet`},
+		"one that fails":       {gadget, definition("Gadget", "v1", true), true, "its CustomResourceDefinition gadgets.example.com, which crp/web places here, is not applied: see why there"},
+		"one of Kubernetes":    {schema.GroupVersionKind{Group: "batch", Version: "v1beta1", Kind: "CronJob"}, nil, false, `no matches for kind "CronJob" in version "batch/v1beta1": the Kubernetes of the cluster does not have it: use`},
+		"one of Kubernetes io": {schema.GroupVersionKind{Group: "networking.k8s.io", Version: "v9", Kind: "Ingress"}, nil, false, "the Kubernetes of the cluster does not have it: use"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -320,6 +322,9 @@ func TestUnknownKindsAreExplained(t *testing.T) {
 				w.Manifests = []*work.Manifest{test.holds}
 			}
 			s.want([]work.Work{w})
+			if test.fails {
+				s.trouble = map[api.ID]*trouble{test.holds.ID: {cond: metav1.Condition{Status: metav1.ConditionFalse}}}
+			}
 			if got := s.unknownKind(test.gvk).Error(); !strings.Contains(got, test.want) {
 				t.Errorf("it says %q, want %q", got, test.want)
 			}

@@ -30,7 +30,7 @@ func (s *session) learn(ctx context.Context, ids map[api.ID]bool) error {
 		}
 	}
 	if !s.knows(gvks) {
-		defer s.place(ctx)()
+		defer takePlace(ctx, s.cfg.Arrivals)()
 	}
 	asking, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()

@@ -42,11 +42,13 @@ type Config struct {
 	Log    *slog.Logger
 	// Concurrency bounds the writes in flight to this cluster; default 8.
 	Concurrency int
-	// Limit bounds the writes in flight of all agents that share it, and the
-	// agents that connect or look what there is for the first time, which takes
-	// many goroutines: a buffered channel, a place taken for each. nil means no
-	// common bound.
+	// Limit bounds the writes in flight of all agents that share it: a buffered
+	// channel, a place taken for each. nil means no common bound.
 	Limit chan struct{}
+	// Arrivals likewise bounds the agents that connect for the first time or look
+	// what there is, which takes many goroutines. It is not to be Limit: clusters
+	// that do not answer would hold up the writes of the others.
+	Arrivals chan struct{}
 	// Brake bounds what is deleted without a person's word.
 	Brake Brake
 	// Probe is the time between two probes; default 10 s.
@@ -154,7 +156,10 @@ func (a *Agent) Run(ctx context.Context) error {
 	var lost backoff
 	for ctx.Err() == nil {
 		var s *session
-		giveBack := a.place(ctx)
+		giveBack := func() {}
+		if lost == 0 { // whoever tries again does so seldom
+			giveBack = takePlace(ctx, a.cfg.Arrivals)
+		}
 		err := aside(func() (err error) {
 			if s, err = a.open(ctx); err == nil {
 				a.answers(nil)

@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// lateAnswer is how long a request keeps its place under the common bound: a
-// cluster that does not answer must not take the places of all others.
+// lateAnswer is how long a place is kept under a common bound: a cluster that does
+// not answer must not take the places of all others.
 const lateAnswer = time.Second
 
-// place takes a place under the common bound, and returns how to give it back.
-func (a *Agent) place(ctx context.Context) func() {
-	if a.cfg.Limit == nil {
+// takePlace takes a place under a common bound, and returns how to give it back.
+func takePlace(ctx context.Context, bound chan struct{}) func() {
+	if bound == nil {
 		return func() {}
 	}
 	select {
-	case a.cfg.Limit <- struct{}{}:
+	case bound <- struct{}{}:
 	case <-ctx.Done():
 		return func() {}
 	}
-	free := sync.OnceFunc(func() { <-a.cfg.Limit })
+	free := sync.OnceFunc(func() { <-bound })
 	late := time.AfterFunc(lateAnswer, free)
 	return func() {
 		late.Stop()

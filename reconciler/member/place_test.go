@@ -13,8 +13,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// However many clusters there are, few are connected to at a time; and those that
-// do not answer hold up the others for a second and no longer.
+// However many clusters there are, few are connected to at a time; those that do
+// not answer hold up the others for a second and no longer, and nobody who writes.
 func TestFewConnectAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -22,7 +22,7 @@ func TestFewConnectAtATime(t *testing.T) {
 		var connecting atomic.Int32
 		for range 5 {
 			a := New(Config{
-				Name: "silent", Limit: limit, Encoder: NewEncoder("fleet", ""), Log: slog.New(slog.DiscardHandler), Report: func(ledger.Observation) {},
+				Name: "silent", Arrivals: limit, Limit: make(chan struct{}), Encoder: NewEncoder("fleet", ""), Log: slog.New(slog.DiscardHandler), Report: func(ledger.Observation) {},
 				Connect: func(ctx context.Context) (*rest.Config, error) {
 					connecting.Add(1)
 					<-ctx.Done()

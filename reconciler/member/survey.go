@@ -49,7 +49,7 @@ func (s *session) survey(ctx context.Context, tasks []task) {
 		wg.Add(1)
 		go func() {
 			defer func() { <-slots; wg.Done() }()
-			defer s.place(ctx)()
+			defer takePlace(ctx, s.cfg.Limit)()
 			s.surveyPlace(ctx, at, tasks)
 		}()
 	}

@@ -168,6 +168,9 @@ func TestOnePartOfTheReport(t *testing.T) {
 	if err := json.Unmarshal(w.Body.Bytes(), &r); err != nil || len(r.Placements) != 1 || len(r.Details) != 1 || len(r.Details[0].Clusters) != 1 || len(r.Suspensions) != 3 {
 		t.Errorf("%v: %s", err, w.Body)
 	}
+	if w := ask(s, "/report?placement=crp/web&cluster=east"); w.Code != http.StatusBadRequest {
+		t.Errorf("a placement and a cluster: %d", w.Code)
+	}
 	if w := ask(s, "/report?cluster=weast"); w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), "there is no cluster weast") {
 		t.Errorf("%d: %s", w.Code, w.Body)
 	}

@@ -146,12 +146,17 @@ const NumberHeader = "Gitfleet-Report"
 const longestWait = 30 * time.Second
 
 func (s *Server) serveReport(w http.ResponseWriter, req *http.Request) {
+	placement, cluster := req.URL.Query().Get("placement"), req.URL.Query().Get("cluster")
+	if placement != "" && cluster != "" {
+		http.Error(w, "ask for a placement or for a cluster, not for both", http.StatusBadRequest)
+		return
+	}
 	s.tell(w, req, func(r *status.Report) (any, error) {
-		if name := req.URL.Query().Get("placement"); name != "" {
-			return r.Only(name)
-		}
-		if name := req.URL.Query().Get("cluster"); name != "" {
-			return r.On(name)
+		switch {
+		case placement != "":
+			return r.Only(placement)
+		case cluster != "":
+			return r.On(cluster)
 		}
 		return r, nil
 	})

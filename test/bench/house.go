@@ -70,13 +70,13 @@ func openHouse(dir string, members []fleet.Member, content map[string]string) (*
 
 // run begins. Whoever calls it must close the house.
 func (h *house) run(fleetName string) {
-	limit := make(chan struct{}, 128)
+	limit, arrivals := make(chan struct{}, 128), make(chan struct{}, 128)
 	encoder := member.NewEncoder(fleetName, h.git.Status().URL)
 	loop := reconciler.New(reconciler.Config{
 		Source: h, Loader: hub.NewLoader(hub.Options{}), Past: hub.NewLoader(hub.Options{}), Store: h.store,
 		Member: func(c *hub.Cluster, report func(ledger.Observation)) reconciler.Member {
 			return member.New(member.Config{
-				Name: c.Name, Fleet: fleetName, Encoder: encoder, Report: report, Limit: limit,
+				Name: c.Name, Fleet: fleetName, Encoder: encoder, Report: report, Limit: limit, Arrivals: arrivals,
 				Connect: func(context.Context) (*rest.Config, error) { return h.config(c.Name) },
 				Log:     slog.New(slog.DiscardHandler),
 				Wrap:    func(next http.RoundTripper) http.RoundTripper { return h.sent.record(next) },
