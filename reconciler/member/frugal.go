@@ -190,14 +190,16 @@ func (f *frugal) dialer(r *http.Request) (dial func(context.Context) (net.Conn, 
 		}
 }
 
-// CloseIdleConnections closes the connections on which nothing is under way.
-func (f *frugal) CloseIdleConnections() {
+// close ends what is being dialled, and closes the connections on which nothing is
+// under way. Nothing is asked afterwards.
+func (f *frugal) close() {
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.lean != nil {
-		f.lean.CloseIdleConnections()
+	lean, used := f.lean, f.used
+	f.mu.Unlock()
+	if lean != nil {
+		lean.Close()
 	}
-	if f.used {
+	if used {
 		f.usual().CloseIdleConnections()
 	}
 }

@@ -149,7 +149,7 @@ func TestOtherHostsHaveTheirOwnConnections(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := &frugal{way: way, passing: &brief{make: func() *http.Transport { return way.transport(keepShort) }}, usual: func() *http.Transport { return way.transport(keepLong) }}
-	t.Cleanup(f.CloseIdleConnections)
+	t.Cleanup(f.close)
 	wrapped, err := transport.HTTPWrappersForConfig(of, f)
 	if err != nil {
 		t.Fatal(err)

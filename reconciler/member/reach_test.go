@@ -12,7 +12,9 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -212,5 +214,34 @@ func TestServersWithOtherIdeasAreAskedOrdinarily(t *testing.T) {
 	}
 	if !slices.Equal(excuses, []excuse{disagreeing}) {
 		t.Errorf("the reasons are %v", excuses)
+	}
+}
+
+// A connection that is being dialled when all are closed has ended by then, though
+// nobody waits for it.
+func TestDialsEndWithTheirClients(t *testing.T) {
+	var dialling atomic.Bool
+	cfg := &rest.Config{Host: "https://nobody.example", Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		dialling.Store(true)
+		defer dialling.Store(false)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}}
+	client, _, closeIdle, err := newClients(cfg, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, cfg.Host, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Do(request); !errors.Is(err, context.DeadlineExceeded) || !dialling.Load() {
+		t.Errorf("%v, dialling: %t", err, dialling.Load())
+	}
+	closeIdle()
+	if dialling.Load() {
+		t.Error("it is still being dialled")
 	}
 }

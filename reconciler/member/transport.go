@@ -113,7 +113,7 @@ func newClients(cfg *rest.Config, excused func(excuse)) (longLived, shortLived *
 		clients[i] = &http.Client{Transport: wrapped, CheckRedirect: stayOnHost}
 	}
 	return clients[0], clients[1], func() {
-		lasting.CloseIdleConnections()
+		lasting.close()
 		passing.CloseIdleConnections()
 	}, nil
 }

@@ -286,6 +286,15 @@ func (c *conn) closeIdle(least time.Duration) (closed bool) {
 	return idle
 }
 
+// leave closes the connection once nothing is under way on it.
+func (c *conn) leave() {
+	c.mu.Lock()
+	c.leaving = true
+	c.rest()
+	c.mu.Unlock()
+	c.closeIdle(0)
+}
+
 // rest sets the timer to when the connection is to be looked at next.
 func (c *conn) rest() {
 	next := time.Duration(0)

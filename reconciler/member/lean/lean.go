@@ -38,7 +38,7 @@ type Config struct {
 	// still there; it then has Patience to answer.
 	Silent, Patience time.Duration
 	// Renew is how long, once or twice, a connection is kept after much came on it
-	// at once. Whoever follows an answer is told then that it is complete.
+	// at once. Whoever follows an answer is told ErrRenewed then.
 	Renew time.Duration
 }
 
@@ -47,14 +47,15 @@ type Config struct {
 type Transport struct {
 	cfg Config
 
-	broken  atomic.Bool
-	renewed atomic.Int64 // when a connection last was, in nanoseconds; zero if none was
+	broken    atomic.Bool
+	renewFrom atomic.Int64 // when another connection may be renewed, in nanoseconds
 	// wasted counts connections in a row on which nothing could be asked.
 	wasted atomic.Int32
 
 	mu      sync.Mutex
 	conns   []*conn
 	dialing *dial // nil if nobody does
+	closed  bool  // nothing is asked any more
 }
 
 // New returns a transport that connects when it is first asked for something.
@@ -115,12 +116,21 @@ func (t *Transport) forget(c *conn) {
 	t.conns = slices.DeleteFunc(t.conns, func(o *conn) bool { return o == c })
 }
 
-// CloseIdleConnections closes the connections on which nothing is under way.
-func (t *Transport) CloseIdleConnections() {
+// Close ends what is being dialled, closes the connections on which nothing is under
+// way, and the others as soon as that has ended. Nothing can be asked afterwards.
+func (t *Transport) Close() {
+	t.mu.Lock()
+	t.closed = true
+	d := t.dialing
+	t.mu.Unlock()
+	if d != nil {
+		d.stop()
+		<-d.done
+	}
 	t.mu.Lock()
 	conns := slices.Clone(t.conns)
 	t.mu.Unlock()
 	for _, c := range conns {
-		c.closeIdle(0)
+		c.leave()
 	}
 }

@@ -72,7 +72,7 @@ func serve(t *testing.T, cfg lean.Config, limits http.HTTP2Config, h http.Handle
 		return c, c.HandshakeContext(ctx)
 	}
 	transport := lean.New(cfg)
-	t.Cleanup(transport.CloseIdleConnections)
+	t.Cleanup(transport.Close)
 	s.Client = &http.Client{Transport: transport}
 	return s
 }

@@ -84,7 +84,7 @@ func against(t *testing.T, cfg lean.Config, do func(p *peer, nth int32)) *lean.T
 		return here, nil
 	}
 	transport := lean.New(cfg)
-	t.Cleanup(transport.CloseIdleConnections)
+	t.Cleanup(transport.Close)
 	return transport
 }
 

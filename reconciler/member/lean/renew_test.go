@@ -67,7 +67,7 @@ func TestConnectionsThatHaveGrownAreRenewed(t *testing.T) {
 		t.Errorf("answered %q, %v", got, err)
 	}
 	for what, all := range map[string]chan told{"little": little, "large": first} {
-		if end := <-all; end.err != io.EOF || what == "large" && end.n != len(large) {
+		if end := <-all; end.err != lean.ErrRenewed || what == "large" && end.n != len(large) {
 			t.Errorf("%s: told %d bytes, %v", what, end.n, end.err)
 		}
 	}

@@ -131,7 +131,7 @@ func TestServersLeaveInGoodOrder(t *testing.T) {
 		defer mu.Unlock()
 		return (&tls.Dialer{Config: secure}).DialContext(ctx, "tcp", current.Listener.Addr().String())
 	}})
-	t.Cleanup(transport.CloseIdleConnections)
+	t.Cleanup(transport.Close)
 	var all sync.WaitGroup
 	var asked atomic.Int32
 	stop := make(chan bool)
@@ -167,7 +167,7 @@ func TestServersLeaveInGoodOrder(t *testing.T) {
 	}
 	close(stop)
 	all.Wait()
-	transport.CloseIdleConnections()
+	transport.Close()
 	left.Wait()
 	current.Close()
 	if len(seen) != int(asked.Load()) {
