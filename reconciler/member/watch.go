@@ -61,10 +61,12 @@ type kindWatch struct {
 	expressions *expressions
 
 	// Whoever follows has these: where the watch is, empty if a list is due; when
-	// the last list began; how often it failed since all was well.
+	// the last list began; how often it failed since all was well; how often no
+	// watch could be begun since one was.
 	version string
 	since   time.Time
 	failed  backoff
+	unbegun backoff
 
 	underway underway
 	// retired says that nothing it saw is taken in any more: another watch may
@@ -216,7 +218,7 @@ func (s *session) follow(ctx context.Context, k *kindWatch) {
 	s.running.Done()
 }
 
-// followOn begins a watch, after a list unless the watch before ended well.
+// followOn begins a watch, after a list unless it is known from where to go on.
 func (s *session) followOn(ctx context.Context, k *kindWatch) error {
 	asking, cancel := context.WithCancel(ctx)
 	k.underway.is(cancel)
@@ -237,7 +239,7 @@ func (s *session) followOn(ctx context.Context, k *kindWatch) error {
 	}
 	if err := s.watchFrom(ctx, asking, cancel, k); err != nil {
 		cancel()
-		return fmt.Errorf("watch: %w", err)
+		return fmt.Errorf("%w: %w", errUnbegun, err)
 	}
 	return nil
 }
@@ -250,13 +252,32 @@ func (s *session) learned() {
 	}
 }
 
+// mostUnbegun is how often a watch is asked for again before everything is listed
+// anew: the server may never take the version.
+const mostUnbegun = 4
+
+// errUnbegun says that the server has not begun a watch: it may be too busy for it, or
+// not there.
+var errUnbegun = errors.New("watch not begun")
+
+// asksAgain reports whether a watch that has not begun is asked for from the same
+// version again.
+func (k *kindWatch) asksAgain(err error) bool {
+	return errors.Is(err, errUnbegun) && k.unbegun < mostUnbegun && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err)
+}
+
 // falter waits after a list or a watch that failed; then everything is listed
-// anew.
+// anew, unless a watch has only not begun.
 func (s *session) falter(ctx context.Context, k *kindWatch, err error) {
-	k.version = ""
 	if ctx.Err() != nil || k.underway.over() {
 		return
 	}
+	if k.asksAgain(err) {
+		s.cfg.Log.Debug("watch is asked for again", "cluster", s.cfg.Name, "kind", k.gvk.String(), "err", err)
+		sleep(ctx, k.unbegun.next(250*time.Millisecond, 30*time.Second))
+		return
+	}
+	k.version, k.unbegun = "", 0
 	if time.Since(k.since) > time.Minute {
 		k.failed = 0
 		return
@@ -318,6 +339,7 @@ func (s *session) watchFrom(ctx, asking context.Context, cancel context.CancelFu
 	if err != nil {
 		return err
 	}
+	k.unbegun = 0
 	start, toldAny := time.Now(), false
 	var text lines
 	var broken error
@@ -345,7 +367,7 @@ func (s *session) watchFrom(ctx, asking context.Context, cancel context.CancelFu
 		text.drop()
 		events.Close()
 		cancel()
-		if broken == nil && !toldAny && time.Since(start) < time.Second {
+		if broken == nil && !toldAny && time.Since(start) < time.Second && !errors.Is(end, lean.ErrRenewed) {
 			broken = errShortWatch // or we would ask again without pause
 		}
 		if broken != nil {
