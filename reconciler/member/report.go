@@ -133,12 +133,14 @@ func (s *session) availability(out *ledger.ObjectState, id api.ID) {
 	cond := h.Condition()
 	out.Available = ledger.Verdict{OK: h.Counts(), Reason: string(h.State), Message: cond.Message}
 	why := s.hindered(id, h, generation)
+	if out.Available.OK {
+		return
+	}
 	missing := s.unquoted(id, h.Message)
 	if missing != "" && why != "" {
 		missing += "; "
 	}
-	missing += why
-	if missing != "" && !out.Available.OK {
+	if missing += why; missing != "" {
 		out.Available.Message += " (" + missing + ")"
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
@@ -73,6 +74,8 @@ type session struct {
 	health probe
 	// stuck are workloads that are not available; nil while all are.
 	stuck *stuck
+	// hidden are the Secrets that no text may quote; nil until a turn needs them.
+	hidden *diff.Secrets
 }
 
 // wanted is one object that should be here.
@@ -135,9 +138,7 @@ func (s *session) want(works []work.Work) {
 		s.works[w.Placement] = w
 	}
 	s.wanted, s.heirs = wantsOf(works, s.better), nil
-	if s.stuck != nil {
-		s.stuck.secrets = nil
-	}
+	s.hidden = nil
 	for id := range s.trouble {
 		w, isWanted := s.wanted.of(id)
 		if old, _ := before.of(id); !isWanted || w.placement != old.placement {

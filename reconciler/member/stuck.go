@@ -41,8 +41,6 @@ type stuck struct {
 	rests  time.Time // nobody is asked before
 	// refused says that pods may not be read here, and that this was logged.
 	refused bool
-	// secrets are those that the cluster should hold; nil until they are asked for.
-	secrets *diff.Secrets
 }
 
 type hindrance struct {
@@ -206,11 +204,11 @@ func (s *session) questions(now time.Time) []question {
 	return ask
 }
 
-// secrets returns the Secrets that the cluster should hold. They are kept while a
-// workload is stuck.
+// secrets returns the Secrets that the cluster should hold. They are gathered at
+// most once in a turn.
 func (s *session) secrets() diff.Secrets {
-	if s.stuck != nil && s.stuck.secrets != nil {
-		return *s.stuck.secrets
+	if s.hidden != nil {
+		return *s.hidden
 	}
 	var all []*unstructured.Unstructured
 	for id, w := range s.wanted.all() {
@@ -219,9 +217,7 @@ func (s *session) secrets() diff.Secrets {
 		}
 	}
 	found := diff.SecretsOf(all...)
-	if s.stuck != nil {
-		s.stuck.secrets = &found
-	}
+	s.hidden = &found
 	return found
 }
 

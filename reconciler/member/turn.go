@@ -36,7 +36,14 @@ func (s *session) start(ctx context.Context) {
 		s.want(s.last)
 		s.sync(ctx)
 	}
+	s.turned()
+}
+
+// turned is called when a turn is over: the watches that there are by then begin,
+// and nothing is kept that only the turn needed.
+func (s *session) turned() {
 	s.watch.begin()
+	s.hidden = nil
 }
 
 func (s *session) stop(cancel context.CancelFunc) {
@@ -97,7 +104,7 @@ func (s *session) wait(ctx context.Context) waking {
 
 // turn does what there is to do. An error is the end of the session.
 func (s *session) turn(ctx context.Context, woken waking) error {
-	defer func() { s.watch.begin() }() // those there are by then
+	defer s.turned()
 	switch woken {
 	case byLeave:
 		s.leaving = true
