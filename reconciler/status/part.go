@@ -24,36 +24,18 @@ func (r *Report) Only(name string) (*Report, error) {
 	for _, c := range r.Details[i].Clusters {
 		on[c.Cluster] = true
 	}
-	for _, c := range r.Clusters {
-		if on[c.Name] {
-			out.Clusters = append(out.Clusters, c)
-		}
-	}
-	for _, p := range r.Placements {
-		if (api.PlacementKey{Name: p.Name}).String() == name {
-			out.Placements = append(out.Placements, p)
-		}
-	}
-	for _, p := range r.ResourcePlacements {
-		if (api.PlacementKey{Namespace: p.Namespace, Name: p.Name}).String() == name {
-			out.ResourcePlacements = append(out.ResourcePlacements, p)
-		}
-	}
-	for i := range r.Drifts {
-		if r.Drifts[i].Placement == name {
-			out.Drifts = append(out.Drifts, r.Drifts[i])
-		}
-	}
-	for i := range r.Events {
-		if r.Events[i].About() == name {
-			out.Events = append(out.Events, r.Events[i])
-		}
-	}
-	for _, s := range r.Suspensions {
-		if (s.Placement == "" || s.Placement == name) && (s.Cluster == "" || on[s.Cluster]) {
-			out.Suspensions = append(out.Suspensions, s)
-		}
-	}
+	out.Clusters = those(r.Clusters, func(c **api.MemberCluster) bool { return on[(*c).Name] })
+	out.Placements = those(r.Placements, func(p **api.ClusterResourcePlacement) bool {
+		return api.PlacementKey{Name: (*p).Name}.String() == name
+	})
+	out.ResourcePlacements = those(r.ResourcePlacements, func(p **api.ResourcePlacement) bool {
+		return api.PlacementKey{Namespace: (*p).Namespace, Name: (*p).Name}.String() == name
+	})
+	out.Drifts = those(r.Drifts, func(d *Drift) bool { return d.Placement == name })
+	out.Events = those(r.Events, func(e *Event) bool { return e.About() == name })
+	out.Suspensions = those(r.Suspensions, func(s *Suspension) bool {
+		return (s.Placement == "" || s.Placement == name) && (s.Cluster == "" || on[s.Cluster])
+	})
 	return out, nil
 }
 
@@ -94,22 +76,22 @@ func (r *Report) On(cluster string) (*Report, error) {
 			out.ResourcePlacements = append(out.ResourcePlacements, &of)
 		}
 	}
-	for i := range r.Drifts {
-		if r.Drifts[i].Cluster == cluster {
-			out.Drifts = append(out.Drifts, r.Drifts[i])
-		}
-	}
-	for i := range r.Events {
-		if e := &r.Events[i]; e.Cluster == cluster || e.About() == "cluster/"+cluster {
-			out.Events = append(out.Events, *e)
-		}
-	}
-	for _, s := range r.Suspensions {
-		if (s.Cluster == "" || s.Cluster == cluster) && (s.Placement == "" || held[s.Placement]) {
-			out.Suspensions = append(out.Suspensions, s)
-		}
-	}
+	out.Drifts = those(r.Drifts, func(d *Drift) bool { return d.Cluster == cluster })
+	out.Events = those(r.Events, func(e *Event) bool { return e.Cluster == cluster || e.About() == "cluster/"+cluster })
+	out.Suspensions = those(r.Suspensions, func(s *Suspension) bool {
+		return (s.Cluster == "" || s.Cluster == cluster) && (s.Placement == "" || held[s.Placement])
+	})
 	return out, nil
+}
+
+// those returns what is as asked for, in its order; nil if nothing is.
+func those[T any](all []T, are func(*T) bool) (out []T) {
+	for i := range all {
+		if are(&all[i]) {
+			out = append(out, all[i])
+		}
+	}
+	return out
 }
 
 // statusOn is what a status says of one cluster.
