@@ -180,8 +180,7 @@ func understand(resp *http.Response, into any) error {
 
 // report returns the newest report.
 func (c *client) report(ctx context.Context) (*status.Report, error) {
-	r, _, err := c.next(ctx, "", part{})
-	return r, err
+	return c.only(ctx, part{})
 }
 
 // A part of a report is about one placement, or one cluster; about everything if
@@ -195,8 +194,8 @@ func (c *client) only(ctx context.Context, of part) (*status.Report, error) {
 }
 
 // next returns the newest report and its number; with the number of one already
-// seen it waits for a newer, up to half a minute. The report's time is that of the answer: it holds until there
-// is a newer.
+// seen it waits for a newer, up to half a minute. The report's time is that of the
+// answer: it holds until there is a newer.
 func (c *client) next(ctx context.Context, after string, of part) (*status.Report, string, error) {
 	query := url.Values{}
 	if of.placement != "" {
@@ -234,7 +233,7 @@ func (c *client) newest(ctx context.Context, path string, query url.Values, afte
 // A feed tells something anew whenever there is a newer report.
 type feed[T any] func(ctx context.Context, after string) (news *T, number string, err error)
 
-// reports are told whole, or only of one placement if that is not empty.
+// reports are told of a part, or whole.
 func (c *client) reports(of part) feed[status.Report] {
 	return func(ctx context.Context, after string) (*status.Report, string, error) {
 		return c.next(ctx, after, of)

@@ -46,7 +46,7 @@ With --watch it goes on and prints each as it happens.`,
 			if watch {
 				return c.reports(part{placement: name}).follow(cmd.Context(), asTheyHappen(out, output))
 			}
-			r, _, err := c.next(cmd.Context(), "", part{placement: name})
+			r, err := c.only(cmd.Context(), part{placement: name})
 			if err != nil {
 				return err
 			}

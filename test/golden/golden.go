@@ -14,9 +14,6 @@ import (
 
 var update = flag.Bool("update", false, "rewrite what the files of testdata expect")
 
-// Updating reports whether the files are to be rewritten.
-func Updating() bool { return *update }
-
 // File holds a text to a file. With -update the file is written, and its directory
 // made.
 func File(t testing.TB, path, got string) {
