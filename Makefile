@@ -21,11 +21,13 @@ demo: ## Run gitfleet on three local clusters; ARGS=--once ends when all is appl
 # tests depend on, so nothing of them is taken from the cache.
 whole = ./test/...
 parts = $(shell go list ./... | grep -v /test/)
-race = go test -json -race -timeout 15m
+race = go test -json -race -timeout 20m
 
 test: ## Run all tests with the race detector; minutes, much longer the first time
 	@[ -n "$${KUBEBUILDER_ASSETS:-}" ] || .ci/patiently "compile the control planes: minutes the first time, then seconds" \
 		go -C test/controlplane list -trimpath -export -deps -f '{{/* compile, and no more */}}' .
+	@.ci/patiently "compile Prometheus: minutes the first time, then seconds" \
+		env CGO_ENABLED=0 go -C test/prometheus build -trimpath -tags remove_all_sd tool
 	@.ci/patiently "test with the race detector: minutes to compile the first time" \
 		go run ./test/tally $(race) $(parts) -- $(race) -count=1 -p 1 $(whole) -- \
 		go test -json -timeout 15m -count=1 -run TestEveryLife ./test/scenario/simulation -- \
@@ -61,7 +63,7 @@ lint:
 
 tidy:
 	@echo "check that go.mod and go.sum are tidy"
-	@for module in . test/controlplane test/kubectl .ci/tools; do \
+	@for module in . test/controlplane test/kubectl test/prometheus .ci/tools; do \
 		go -C $$module mod tidy -diff || { echo "run: go -C $$module mod tidy"; exit 1; }; \
 	done
 

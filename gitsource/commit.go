@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/go-git/go-git/v5/plumbing"
 )
@@ -89,15 +90,16 @@ func parsePerson(s string) (name, email string, when time.Time) {
 	return name, email, when
 }
 
-// public is the commit as others see it. Text that is not UTF-8 is made so.
+// public is the commit as others see it. Text that is not UTF-8 is made so, and
+// what could move a terminal's cursor is replaced in all that is shown.
 func (c *commit) public() Commit {
 	message := strings.ToValidUTF8(c.message, "\uFFFD")
 	subject, _, _ := strings.Cut(strings.TrimLeft(message, "\n"), "\n")
 	out := Commit{
 		Hash:    c.hash.String(),
-		Author:  strings.ToValidUTF8(c.author, "\uFFFD"),
-		Email:   strings.ToValidUTF8(c.email, "\uFFFD"),
-		Subject: strings.TrimSpace(subject),
+		Author:  printable(c.author),
+		Email:   printable(c.email),
+		Subject: strings.TrimSpace(printable(subject)),
 		Message: message,
 		Time:    c.time,
 	}
@@ -105,6 +107,16 @@ func (c *commit) public() Commit {
 		out.Parents = append(out.Parents, p.String())
 	}
 	return out
+}
+
+// printable replaces what is no UTF-8 and what is not printable.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, strings.ReplaceAll(strings.TrimSuffix(text, "\r"), "\t", " "))
 }
 
 var errTagDepth = errors.New("tag of a tag of a tag: more than 8 deep")

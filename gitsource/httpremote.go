@@ -16,6 +16,8 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
+
+	"github.com/gitfleet/gitfleet/gitsource/mask"
 )
 
 // An httpRemote keeps one connection pool for as long as the certificates it
@@ -58,6 +60,7 @@ func (h *httpRemote) client(ctx context.Context) (transport.Transport, Secret, *
 		return nil, Secret{}, nil, err
 	}
 	m := newMeter(h.cfg.Limits)
+	m.credentials = mask.New(mask.OfHeader(header.value)...)
 	return githttp.NewClientWithOptions(&http.Client{
 		Transport:     &meteredTransport{pool, m, h.app},
 		CheckRedirect: stayOnHost,
@@ -170,30 +173,12 @@ func refusal(res *http.Response, now time.Time) error {
 	detail, err := io.ReadAll(io.LimitReader(res.Body, 4*kib))
 	_ = errors.Join(err, res.Body.Close()) // the status is what matters
 	e := &RemoteError{Status: res.StatusCode, RetryAfter: retryAfter(res.Header, now)}
-	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/plain") {
-		// Shortened last, so that no part of a credential is left at the end.
-		e.Detail = fmt.Sprintf("%.200s", oneLine(withoutCredentials(string(detail), res.Request)))
-	}
+	e.Detail = mask.Of(res.Request).Text(res.Header.Get("Content-Type"), detail, maxDetail)
 	return e
 }
 
-// withoutCredentials masks what the request carried, in case the server says
-// it back.
-func withoutCredentials(text string, req *http.Request) string {
-	header := req.Header.Get("Authorization")
-	_, credentials, _ := strings.Cut(header, " ")
-	user, password, isBasic := req.BasicAuth()
-	secrets := []string{header, credentials}
-	if isBasic {
-		secrets = append(secrets, user+":"+password, password)
-	}
-	for _, s := range secrets {
-		if s != "" {
-			text = strings.ReplaceAll(text, s, masked)
-		}
-	}
-	return text
-}
+// maxDetail bounds what is told of a refusal.
+const maxDetail = 200
 
 // maxRetryAfter bounds what a server can make us wait.
 const maxRetryAfter = time.Hour

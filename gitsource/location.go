@@ -3,9 +3,11 @@ package gitsource
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing/transport"
@@ -101,3 +103,26 @@ func checkSSH(l location) (location, error) {
 	}
 	return l, nil
 }
+
+// Identity is the address of a repository in one spelling: host and path, without
+// scheme, credentials, default port and a trailing ".git". Two addresses with the
+// same identity are the same repository, however it is reached. It is empty if
+// the argument is no address.
+func Identity(address string) string {
+	where, err := parseLocation(address)
+	if err != nil {
+		return ""
+	}
+	ep := where.endpoint
+	path := strings.TrimSuffix(strings.Trim(ep.Path, "/"), ".git")
+	if where.scheme == "file" {
+		return "file:///" + path
+	}
+	host := strings.ToLower(ep.Host)
+	if ep.Port != 0 && ep.Port != defaultPorts[where.scheme] {
+		host = net.JoinHostPort(strings.Trim(host, "[]"), strconv.Itoa(ep.Port))
+	}
+	return host + "/" + path
+}
+
+var defaultPorts = map[string]int{"https": 443, "http": 80, "ssh": 22}

@@ -109,3 +109,25 @@ func TestValidateNamesTheField(t *testing.T) {
 		})
 	}
 }
+
+// However a repository is reached, and whoever reaches it, it has one identity.
+func TestIdentity(t *testing.T) {
+	tests := map[string]string{
+		"https://git.example.com/team/fleet":          "git.example.com/team/fleet",
+		"https://git.example.com:443/team/fleet.git/": "git.example.com/team/fleet",
+		"https://GIT.example.com/team/fleet.git":      "git.example.com/team/fleet",
+		"git@git.example.com:team/fleet.git":          "git.example.com/team/fleet",
+		"ssh://someone@git.example.com/team/fleet":    "git.example.com/team/fleet",
+		"https://git.example.com:8443/team/fleet":     "git.example.com:8443/team/fleet",
+		"https://git.example.com/team/Fleet":          "git.example.com/team/Fleet",
+		"http://[::1]:8080/fleet":                     "[::1]:8080/fleet",
+		"/srv/git/fleet.git":                          "file:///srv/git/fleet",
+		"file:///srv/git/fleet":                       "file:///srv/git/fleet",
+		"https://user:canary@git.example.com/fleet":   "",
+	}
+	for in, want := range tests {
+		if got := Identity(in); got != want {
+			t.Errorf("Identity(%q) = %q, want %q", in, got, want)
+		}
+	}
+}

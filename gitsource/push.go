@@ -141,7 +141,7 @@ func (s *wireWriting) push(ctx context.Context, req *packp.ReferenceUpdateReques
 	report, err := s.ReceivePack(ctx, req)
 	switch {
 	case err != nil:
-		return said.explain(s.meter.explain(err))
+		return s.meter.credentials.Error(said.explain(s.meter.explain(err)))
 	case report == nil:
 		return errors.New("the server does not say what became of it")
 	}

@@ -13,6 +13,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/sideband"
 	"github.com/go-git/go-git/v5/plumbing/transport"
+
+	"github.com/gitfleet/gitfleet/gitsource/mask"
 )
 
 // A remote is what commits come from.
@@ -125,6 +127,8 @@ func (p *wirePack) Read(b []byte) (int, error) {
 // the first failure: the library does not always hand on the cause.
 type meter struct {
 	limits Limits
+	// credentials are masked in every error: the server may have said them back.
+	credentials mask.Credentials
 
 	mu       sync.Mutex
 	n        int64
@@ -176,9 +180,9 @@ func (m *meter) explain(err error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.err != nil && !errors.Is(err, m.err) {
-		return m.err
+		err = m.err
 	}
-	return err
+	return m.credentials.Error(err)
 }
 
 // metered counts a stream.

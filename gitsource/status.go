@@ -52,7 +52,7 @@ func (r *Repo) note(now time.Time, err error) {
 	log := r.cfg.Logger.With("url", after.URL, "ref", after.Ref)
 	switch {
 	case err != nil && before.Error != after.Error:
-		log.Warn("cannot read the repository; the last good commit stays in force", "commit", after.Head, "err", after.Error)
+		log.Warn("cannot read the repository", "head", after.Head, "err", after.Error)
 	case err == nil && before.Failures > 0:
 		log.Info("the repository can be read again", "failures", before.Failures)
 	}

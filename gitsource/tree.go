@@ -35,7 +35,7 @@ func parseTree(raw []byte) ([]entry, error) {
 		if e.mode, ok = modes[strings.TrimLeft(string(mode), "0")]; !ok {
 			return nil, fmt.Errorf("entry %q has unknown mode %q", e.name, mode)
 		}
-		if e.name == "" || e.name == "." || e.name == ".." || strings.Contains(e.name, "/") {
+		if e.name == "" || e.name == "." || e.name == ".." || e.name == ".git" || strings.Contains(e.name, "/") {
 			return nil, fmt.Errorf("entry name %q is not allowed", e.name)
 		}
 		entries = append(entries, e)
@@ -119,7 +119,7 @@ func complete(s *store, root plumbing.Hash, known func(plumbing.Hash) bool) erro
 		}
 		seen[h] = true
 		if depth > maxDepth {
-			return fmt.Errorf("%s: directories nest more than %d deep", path, maxDepth)
+			return fmt.Errorf("%.100s...: directories nest more than %d deep", path, maxDepth)
 		}
 		entries, err := readTree(s, h)
 		if err != nil {
@@ -141,8 +141,9 @@ func complete(s *store, root plumbing.Hash, known func(plumbing.Hash) bool) erro
 	return walk(root, "", 0)
 }
 
-// maxDepth bounds recursion into directories.
-const maxDepth = 100
+// maxDepth bounds recursion into directories. Git cannot check out paths that are
+// deeper. How deep the directories of a fleet may be is a limit of the loader.
+const maxDepth = 2048
 
 func join(dir, name string) string {
 	if dir == "" {

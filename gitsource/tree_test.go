@@ -38,6 +38,7 @@ func TestParseTree(t *testing.T) {
 		"empty name":       {rawEntry("100644", ""), nil, "not allowed"},
 		"this directory":   {rawEntry("40000", "."), nil, "not allowed"},
 		"parent directory": {rawEntry("40000", ".."), nil, "not allowed"},
+		"Git's own":        {rawEntry("40000", ".git"), nil, "not allowed"},
 		"slash":            {rawEntry("100644", "../../etc/passwd"), nil, "not allowed"},
 		"twice":            {rawEntry("100644", "a") + rawEntry("40000", "a"), nil, "there twice"},
 	}
@@ -172,15 +173,15 @@ func TestAHostileTreeIsRefused(t *testing.T) {
 	g := newGitRepo(t)
 	first := g.commit("first", map[string]string{"a": "a"})
 	blob := string(unhex(t, g.git("rev-parse", "HEAD:a")))
-	deep := g.git("rev-parse", "HEAD^{tree}")
-	for range maxDepth + 2 {
-		deep = g.tree("40000 d\x00" + string(unhex(t, deep)))
-	}
+	g.input("commit refs/heads/deep\ncommitter Ada <ada@example.com> 0 +0000\ndata 0\n"+
+		"M 100644 inline "+strings.Repeat("d/", maxDepth+2)+"a\ndata 0\n", "fast-import", "--quiet")
+	deep := g.git("rev-parse", "deep^{tree}")
 	hostile := map[string]struct{ tree, says string }{
 		"traversal": {g.tree("100644 ../../evil\x00" + blob), "not allowed"},
 		"dot dot":   {g.tree("40000 ..\x00" + string(unhex(t, deep))), "not allowed"},
+		"dot git":   {g.tree("100644 .git\x00" + blob), "not allowed"},
 		"twice":     {g.tree("100644 a\x00" + blob + "40000 a\x00" + blob), "there twice"},
-		"too deep":  {deep, "nest more than 100 deep"},
+		"too deep":  {deep, "nest more than 2048 deep"},
 		"no tree":   {g.tree("40000 a\x00" + blob), "another type"},
 	}
 	r := open(t, config(t, g.dir).withDefaults())

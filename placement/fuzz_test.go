@@ -77,7 +77,7 @@ func FuzzSelect(f *testing.F) {
 				t.Errorf("%s is selected twice", o.ID)
 			case placement.StaysAtHome(o.Object.GroupVersionKind()):
 				t.Errorf("%s is selected", o.ID)
-			case o.ID.Kind == "Namespace" && placement.ReservedNamespace(o.ID.Name):
+			case o.ID.Kind == "Namespace" && api.ReservedNamespace(o.ID.Name):
 				t.Errorf("%s is reserved", o.ID)
 			case namespace != "" && o.ID.Namespace != namespace:
 				t.Errorf("%s is not of the namespace %s", o.ID, namespace)

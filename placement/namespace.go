@@ -81,6 +81,7 @@ func (s *selecting) namespaces(t api.ResourceSelectorTerm) error {
 		}
 	}
 	if !found {
+		s.unmatched = append(s.unmatched, s.term)
 		s.warnNoNamespace(t)
 	}
 	return nil
@@ -97,9 +98,9 @@ func (s *selecting) contents(namespace string) {
 }
 
 // notAllowed is the error for a reserved namespace that is named; the spelling
-// is KubeFleet's.
+// is KubeFleet's, up to the hint.
 func (s *selecting) notAllowed(namespace string) error {
-	return fmt.Errorf("invalid clusterRresourcePlacement %s: namespace %s is not allowed to propagate", s.Key.Name, namespace)
+	return fmt.Errorf("invalid clusterRresourcePlacement %s: namespace %s is not allowed to propagate%s", s.Key.Name, namespace, api.ReservedHint(namespace))
 }
 
 // warnNoNamespace says that a Namespace has no manifest. One is not inferred

@@ -53,6 +53,13 @@ type Score struct {
 	Spread   int32
 }
 
+// A Stop is a failed update that stops the rollout of a placement.
+type Stop struct {
+	// Cluster is where the update failed, and Failed what it was updated to.
+	Cluster string
+	Failed  Revision
+}
+
 // A Binding says that a placement holds a cluster, and how far it got there.
 type Binding struct {
 	Cluster string
@@ -71,6 +78,10 @@ type Binding struct {
 	// to Schedule leaves such bindings out: the cluster may be chosen anew.
 	Removing bool
 
+	// RemovedBy is the commit that was in force when Removing was set or the
+	// placement was deleted; empty if neither happened or it was not recorded.
+	RemovedBy string `json:",omitempty"`
+
 	// AllowDelete says that the commit which brought Assigned allows whatever it
 	// deletes.
 	AllowDelete bool
@@ -83,6 +94,8 @@ type Binding struct {
 	// Index is which of the placement's contents Assigned was then, counted from
 	// 0.
 	Index int
+	// BoundAt is when the cluster was chosen; zero if that was before it was recorded.
+	BoundAt time.Time `json:",omitzero"`
 	// Risked says that the cluster was available when Assigned last changed,
 	// and has not been since. The rollout sets and clears it.
 	Risked bool

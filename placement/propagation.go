@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gitfleet/gitfleet/placement/api"
 )
 
 // A Propagation is what an operator adds to the rules of what is never
@@ -97,5 +99,5 @@ func (p *Propagation) stays(gvk schema.GroupVersionKind, denied bool) bool {
 }
 
 func (p *Propagation) reserved(namespace string) bool {
-	return ReservedNamespace(namespace) || p != nil && slices.Contains(p.namespaces, namespace)
+	return api.ReservedNamespace(namespace) || p != nil && slices.Contains(p.namespaces, namespace)
 }

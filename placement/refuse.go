@@ -1,8 +1,6 @@
 package placement
 
 import (
-	"strings"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -95,11 +93,4 @@ func refuse(o *unstructured.Unstructured, gvk schema.GroupVersionKind, services 
 		return rule(o, services)
 	}
 	return ""
-}
-
-// ReservedNamespace reports whether a namespace belongs to Kubernetes, to
-// KubeFleet or to gitfleet, so that no ClusterResourcePlacement may have it.
-func ReservedNamespace(name string) bool {
-	return name == "default" || name == api.Namespace ||
-		strings.HasPrefix(name, "kube-") || strings.HasPrefix(name, "fleet-")
 }

@@ -35,6 +35,9 @@ type Selection struct {
 	Invalid string
 	// InvalidField is where the error is, such as spec.resourceSelectors[1].
 	InvalidField string
+	// Unmatched are the selectors that match no object of the repository, by their
+	// index, in order.
+	Unmatched []int
 	// Warnings are in order of the selectors.
 	Warnings []Warning
 }
@@ -65,7 +68,7 @@ func Select(t Terms, x *Index) Selection {
 	for i, at := range s.taken {
 		objects[i] = x.entries[at].object
 	}
-	return Selection{Objects: objects, Warnings: s.warnings}
+	return Selection{Objects: objects, Unmatched: s.unmatched, Warnings: s.warnings}
 }
 
 // selecting is one selection in the making.
@@ -78,7 +81,8 @@ type selecting struct {
 	by    map[int]int // which term took a position
 	twice []int       // positions the current term reached again
 
-	warnings []Warning
+	unmatched []int
+	warnings  []Warning
 }
 
 // field names what is at work: a selector, or before the first the namespace.
@@ -131,6 +135,7 @@ func (s *selecting) resolveTerm(t api.ResourceSelectorTerm) error {
 	namespaced, known := s.scope(gvk.GroupKind())
 	switch {
 	case !known:
+		s.unmatched = append(s.unmatched, s.term)
 		s.warn("no object, no CustomResourceDefinition and no built-in kind is a %s, so this selects nothing", gvk.GroupKind())
 		return nil
 	case !namespaced && s.Key.Namespace != "":
@@ -156,6 +161,10 @@ func (s *selecting) objects(t api.ResourceSelectorTerm, namespaced bool) error {
 	if err != nil {
 		return err
 	}
+	if s.Key.Namespace != "" && t.Name == "" && s.Propagation.reserved(s.Key.Namespace) {
+		s.warn("namespace %s is reserved, so this selects nothing: name each object to place", s.Key.Namespace)
+		return nil
+	}
 	place := placeKey{gvk: gvkOf(t)}
 	if namespaced {
 		place.namespace = s.home
@@ -174,6 +183,7 @@ func (s *selecting) objects(t api.ResourceSelectorTerm, namespaced bool) error {
 		}
 	}
 	if found == 0 {
+		s.unmatched = append(s.unmatched, s.term)
 		s.warnNothing(t, place.namespace)
 	}
 	return nil

@@ -2,6 +2,7 @@ package placement_test
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -18,7 +19,7 @@ import (
 var versions = map[string]string{
 	"Deployment": "apps/v1", "ReplicaSet": "apps/v1", "StatefulSet": "apps/v1", "ControllerRevision": "apps/v1",
 	"EndpointSlice": "discovery.k8s.io/v1", "Widget": "example.com/v1", "Lease": "coordination.k8s.io/v1",
-	"ClusterRole": "rbac.authorization.k8s.io/v1", "CustomResourceDefinition": "apiextensions.k8s.io/v1",
+	"ClusterRole": "rbac.authorization.k8s.io/v1", "RoleBinding": "rbac.authorization.k8s.io/v1", "CustomResourceDefinition": "apiextensions.k8s.io/v1",
 	"ResourceEnvelope": "placement.kubernetes-fleet.io/v1beta1", "ClusterResourceEnvelope": "placement.kubernetes-fleet.io/v1beta1",
 	"ClusterResourceOverride": "placement.kubernetes-fleet.io/v1beta1", "MemberCluster": "cluster.kubernetes-fleet.io/v1beta1",
 	"Job": "batch/v1", "Ingress": "networking.k8s.io/v1", "PriorityClass": "scheduling.k8s.io/v1",
@@ -158,6 +159,7 @@ const (
 
 func TestSelect(t *testing.T) {
 	rp := api.PlacementKey{Namespace: "app", Name: "rp"}
+	inSystem := api.PlacementKey{Namespace: "kube-system", Name: "rp"}
 	tests := map[string]struct {
 		key       api.PlacementKey // zero: the ClusterResourcePlacement crp
 		hub       []*api.Object    // nil: theHub
@@ -184,10 +186,12 @@ func TestSelect(t *testing.T) {
 			}},
 		"6: a reserved namespace by name is an error": {
 			selectors: "Namespace kube-system NamespaceOnly",
-			invalid:   "invalid clusterRresourcePlacement crp: namespace kube-system is not allowed to propagate"},
+			invalid: "invalid clusterRresourcePlacement crp: namespace kube-system is not allowed to propagate" +
+				"; to place single objects in it, select them by name in a ResourcePlacement of namespace kube-system"},
 		"also when it does not exist": {
 			selectors: "ClusterRole cr1; Namespace fleet-member-1",
-			invalid:   "invalid clusterRresourcePlacement crp: namespace fleet-member-1 is not allowed to propagate"},
+			invalid: "invalid clusterRresourcePlacement crp: namespace fleet-member-1 is not allowed to propagate" +
+				"; to place single objects in it, select them by name in a ResourcePlacement of namespace fleet-member-1"},
 		"7: the namespace alone": {
 			selectors: "Namespace app NamespaceOnly; ClusterRole", want: "Namespace app, ClusterRole cr1, ClusterRole cr2"},
 		"8: a choice of what is in it": {
@@ -224,7 +228,17 @@ func TestSelect(t *testing.T) {
 			invalid:   "invalid clusterResourcePlacement crp: NamespaceWithResourceSelectors mode requires exactly one namespace, but no namespaces were selected"},
 		"17: or reserved": {
 			selectors: "Namespace default NamespaceWithResourceSelectors",
-			invalid:   "invalid clusterRresourcePlacement crp: namespace default is not allowed to propagate"},
+			invalid: "invalid clusterRresourcePlacement crp: namespace default is not allowed to propagate" +
+				"; to place single objects in it, select them by name in a ResourcePlacement of namespace default"},
+		"an object in a reserved namespace by name": {
+			key: inSystem, hub: objects("RoleBinding kube-system/prometheus"), selectors: "RoleBinding prometheus",
+			want: "RoleBinding prometheus"},
+		"no object in a reserved namespace by kind or label": {
+			key: inSystem, hub: objects("RoleBinding kube-system/prometheus a=b"), selectors: "RoleBinding; RoleBinding (a=b)",
+			warnings: []string{
+				"spec.resourceSelectors[0]: namespace kube-system is reserved, so this selects nothing: name each object to place",
+				"spec.resourceSelectors[1]: namespace kube-system is reserved, so this selects nothing: name each object to place",
+			}},
 		"18: the definitions are cluster-scoped": {
 			selectors: "CustomResourceDefinition widgets.example.com; Namespace app",
 			want:      "Namespace app, " + inAppWithCRD},
@@ -304,6 +318,15 @@ func TestSelect(t *testing.T) {
 			}
 			if !slices.Equal(warnings, test.warnings) {
 				t.Errorf("warnings\n%s\nwant\n%s", strings.Join(warnings, "\n"), strings.Join(test.warnings, "\n"))
+			}
+
+			for _, w := range warnings {
+				field, text, _ := strings.Cut(w, ": ")
+				kept := strings.Contains(text, "never propagated") || strings.Contains(text, "is reserved")
+				nothing := strings.Contains(text, "so this selects nothing") && !kept
+				if unmatched := slices.ContainsFunc(got.Unmatched, func(i int) bool { return field == "spec.resourceSelectors["+strconv.Itoa(i)+"]" }); unmatched != nothing {
+					t.Errorf("selectors that match nothing: %v; warned: %s", got.Unmatched, w)
+				}
 			}
 
 			slices.Reverse(test.hub)

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
@@ -22,7 +25,10 @@ type Order struct {
 	Subject   string `json:"subject"`
 	Namespace string `json:"namespace,omitempty"`
 	Cluster   string `json:"cluster,omitempty"`
-	// Reason is why something is suspended, For how long or Until when.
+	// Stopped asks Resume to let the stopped rollout of a placement go on.
+	Stopped bool `json:"stopped,omitempty"`
+	// Reason is why something is suspended, For how long or Until when, or why a
+	// stopped rollout is to go on.
 	Reason string          `json:"reason,omitempty"`
 	For    metav1.Duration `json:"for,omitzero"`
 	Until  time.Time       `json:"until,omitzero"`
@@ -63,9 +69,9 @@ func (r *Reconciler) Suspend(ctx context.Context, o Order) (said string, err err
 	return r.order(ctx, func(now time.Time) (string, func(), error) { return r.suspend(o, now) })
 }
 
-// Resume takes a suspension back, lets a rollout go on that a failed update has
-// stopped, and has a placement wait no longer for clusters that have not answered
-// since the ledger was lost.
+// Resume takes a suspension back, or has a placement wait no longer for clusters
+// that have not answered since the ledger was lost. Only with Stopped it lets a
+// rollout go on that a failed update has stopped.
 func (r *Reconciler) Resume(ctx context.Context, o Order) (said string, err error) {
 	return r.order(ctx, func(now time.Time) (string, func(), error) { return r.proceed(o, now) })
 }
@@ -187,37 +193,90 @@ func (o Order) until(now time.Time) (time.Time, error) {
 	return o.Until.UTC(), nil
 }
 
-// proceed takes back what is suspended, or lets a placement go on: its rollout if
-// it is stopped, otherwise the choice of its clusters.
+// proceed carries out Resume.
 func (r *Reconciler) proceed(o Order, now time.Time) (string, func(), error) {
+	if o.Stopped {
+		return r.release(o, now)
+	}
 	subject, found := r.suspended(o)
 	if found {
 		before, _ := r.ledger.Suspension(subject)
 		r.ledger.Resume(subject)
 		r.acts = append(r.acts, act(history.Resumed, subject, o.By, "it was "+before.String()))
 		r.cfg.Log.Info("resumed", "subject", subject.String(), "by", o.By)
-		return subject.String() + " is resumed; it was " + before.String(), func() { r.ledger.Suspend(before) }, nil
+		said := subject.String() + " is resumed; it was " + before.String()
+		if stops := r.stops(subject.Placement); len(stops) > 0 {
+			said += "; " + stillStopped(subject.Placement, stops)
+		}
+		return said, func() { r.ledger.Suspend(before) }, nil
 	}
 	subject, err := r.subject(o)
 	if err != nil {
 		return "", nil, err
 	}
 	key := subject.Placement
-	stopped := r.stopped[key]
+	stops := r.stops(key)
 	switch {
 	case key == (api.PlacementKey{}) || subject.Cluster != "":
 		return "", nil, r.notSuspended(subject)
-	case stopped == "" && r.unseen[key] > 0:
+	case r.unseen[key] > 0:
 		return r.choose(key, o)
-	case stopped == "":
-		return "", nil, r.notSuspended(subject)
+	case len(stops) > 0:
+		return "", nil, refuse("%s is not suspended; %s", key, stillStopped(key, stops))
 	}
-	before := r.ledger.Placement(key).Resumed
+	return "", nil, r.notSuspended(subject)
+}
+
+// release lets a stopped rollout go on. That is asked for by itself, with a
+// reason: what takes back a suspension says nothing about a failed update.
+func (r *Reconciler) release(o Order, now time.Time) (string, func(), error) {
+	subject, err := r.subject(o)
+	if err != nil {
+		return "", nil, err
+	}
+	key, reason := subject.Placement, strings.TrimSpace(o.Reason)
+	switch {
+	case key == (api.PlacementKey{}) || subject.Cluster != "":
+		return "", nil, refuse("--stopped is about the whole rollout of a placement: name crp/NAME or rp/NAMESPACE/NAME, without --cluster")
+	case len(r.stops(key)) == 0:
+		return "", nil, refuse("the rollout of %s is not stopped", key)
+	case reason == "":
+		return "", nil, refuse("say with --reason why the rollout may go on although an update failed: whoever looks at it later has to know")
+	case !plainText(reason):
+		return "", nil, refuse("the reason must be one line of text of at most %d bytes", longestText)
+	}
+	before := *r.ledger.Placement(key)
+	failed := "cluster " + before.Stops[0].Cluster + " is not available"
+	if len(before.Stops) > 1 {
+		failed = "clusters " + clustersOf(before.Stops) + " are not available"
+	}
 	r.ledger.Proceed(key, now)
-	r.acts = append(r.acts, act(history.Proceeded, subject, o.By, "although "+stopped+" is not available"))
-	r.cfg.Log.Info("a stopped rollout goes on", "placement", key.String(), "by", o.By, "cluster", stopped)
-	return fmt.Sprintf("the rollout of %s goes on within its budget, although cluster %s is not available", key, stopped),
-		func() { r.ledger.Proceed(key, before) }, nil
+	r.acts = append(r.acts, act(history.Proceeded, subject, o.By, "although "+failed+": "+reason))
+	r.cfg.Log.Info("stopped rollout resumed", "placement", key.String(), "by", o.By, "cluster", clustersOf(before.Stops), "reason", reason)
+	return fmt.Sprintf("the rollout of %s goes on within its budget, although %s", key, failed), func() { r.ledger.Note(key, before) }, nil
+}
+
+// stops returns the failed updates that stop the rollout of a placement.
+func (r *Reconciler) stops(key api.PlacementKey) []placement.Stop {
+	if p := r.ledger.Placement(key); p != nil && !p.Deleted {
+		return p.Stops
+	}
+	return nil
+}
+
+// stillStopped says why a rollout is stopped, and how it goes on.
+func stillStopped(key api.PlacementKey, stops []placement.Stop) string {
+	return fmt.Sprintf("its rollout is stopped by the failed update of %s: to let it go on all the same, use gitfleet resume %s --stopped --reason TEXT",
+		clustersOf(stops), key)
+}
+
+// clustersOf lists the clusters whose updates failed.
+func clustersOf(stops []placement.Stop) string {
+	names := make([]string, len(stops))
+	for i, s := range stops {
+		names[i] = s.Cluster
+	}
+	return strings.Join(names, ", ")
 }
 
 // choose has a placement leave no room any more for clusters that have not
@@ -245,10 +304,18 @@ func (r *Reconciler) notSuspended(s ledger.Subject) error {
 	return refuse("%s is not suspended; suspended are: %s", s, strings.Join(all, ", "))
 }
 
+// declares reports whether the commit in force declares a member cluster.
+func (r *Reconciler) declares(cluster string) bool {
+	return r.head != nil && slices.ContainsFunc(r.head.Clusters, func(c *hub.Cluster) bool { return c.Name == cluster })
+}
+
 func (r *Reconciler) recheck(o Order) (string, error) {
 	names := map[string]bool{}
 	for name := range r.members {
 		names[name] = o.Subject == ""
+	}
+	if o.Subject == "" && r.deadly {
+		r.loadAgain()
 	}
 	if o.Subject != "" {
 		subject, err := r.subject(o)
@@ -265,8 +332,13 @@ func (r *Reconciler) recheck(o Order) (string, error) {
 	for name, asked := range names {
 		if m := r.members[name]; asked && m != nil {
 			m.member.Check()
-			n++
+			if r.declares(name) { // others are leaving the fleet
+				n++
+			}
 		}
 	}
-	return fmt.Sprintf("%d cluster(s) look again at what they hold", n), nil
+	if n == 1 {
+		return "1 cluster compares its objects with Git now", nil
+	}
+	return fmt.Sprintf("%d clusters compare their objects with Git now", n), nil
 }

@@ -3,7 +3,6 @@ package reconciler
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,10 +23,13 @@ type running struct {
 	done   chan struct{}
 	// credentials tell two declarations apart that need different connections.
 	credentials string
-	// works are what it was told last, or what would have told it the same.
+	// works are those that Set was last called with, or equal ones; ever says that it
+	// was called.
 	works []work.Work
-	told  []told
 	ever  bool
+	// fleet and adopted are what SetFleet was last called with.
+	fleet   ledger.Fleet
+	adopted []ledger.Adoption
 	// left is not nil once the cluster has left the fleet, and closed when all is
 	// given up there; deadline is when that is not waited for any longer.
 	left     <-chan struct{}
@@ -37,22 +39,6 @@ type running struct {
 // parting is how long a cluster that leaves the fleet may take to give up what
 // it holds.
 const parting = 15 * time.Minute
-
-// told is what makes one Set differ from another.
-type told struct {
-	placement api.PlacementKey
-	revision  string
-	commit    string
-	strategy  api.ApplyStrategy
-	keep      bool
-	remove    bool
-	abandon   bool
-	allow     bool
-	suspended string
-	spared    []work.Spared
-	manifests []*work.Manifest
-	awaited   []*work.Manifest
-}
 
 // dispatch starts and stops agents, and tells those something whose work
 // changed.
@@ -79,21 +65,30 @@ func (r *Reconciler) dispatch(ctx context.Context, p *plan.Plan) {
 		if p.Works == nil {
 			continue // nothing is decided yet
 		}
+		m.setFleet(r.ledger.Fleet(), r.ledger.Adopted(c.Name))
 		works := p.Works[c.Name]
 		if m.ever && same(works, m.works) {
 			continue
 		}
-		now := tell(works)
+		unchanged := m.ever && slices.EqualFunc(works, m.works, func(a, b work.Work) bool { return a.Equal(&b) })
 		m.works = works
-		if m.ever && slices.EqualFunc(m.told, now, told.equal) {
+		if unchanged {
 			continue
 		}
-		m.told, m.ever, news = now, true, true
+		m.ever, news = true, true
 		m.member.Set(works)
 		faults.At("told")
 	}
 	if news {
 		r.cfg.Told()
+	}
+}
+
+// setFleet passes the fleet and its adoptions to the member if they have changed.
+func (m *running) setFleet(f ledger.Fleet, adopted []ledger.Adoption) {
+	if m.fleet != f || !slices.Equal(m.adopted, adopted) {
+		m.fleet, m.adopted = f, adopted
+		m.member.SetFleet(f, adopted)
 	}
 }
 
@@ -130,6 +125,7 @@ func (r *Reconciler) part(ctx context.Context, name string) {
 	if m == nil {
 		m = r.start(ctx, &hub.Cluster{MemberCluster: &api.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}})
 	}
+	m.setFleet(r.ledger.Fleet(), r.ledger.Adopted(name))
 	if m.left == nil {
 		m.left, m.deadline = m.member.Leave(), r.cfg.Now().Add(parting)
 		r.spawn(func() {
@@ -188,48 +184,3 @@ func (r *Reconciler) ended(cluster string, err error) {
 }
 
 func credentials(c *hub.Cluster) string { return c.Annotations[api.ContextAnnotation] }
-
-func tell(works []work.Work) []told {
-	out := make([]told, len(works))
-	for i, w := range works {
-		out[i] = told{
-			placement: w.Placement, revision: w.Revision.Hash, commit: w.Revision.Commit, strategy: w.Strategy,
-			keep: w.Keep, remove: w.Remove, abandon: w.Abandon, allow: w.AllowDelete, suspended: w.Suspended, spared: w.Spared, manifests: w.Manifests, awaited: w.Awaited,
-		}
-	}
-	slices.SortFunc(out, func(a, b told) int { return strings.Compare(a.placement.String(), b.placement.String()) })
-	return out
-}
-
-func (t told) equal(o told) bool {
-	return t.placement == o.placement && t.revision == o.revision && t.commit == o.commit &&
-		t.keep == o.keep && t.remove == o.remove && t.abandon == o.abandon && t.allow == o.allow &&
-		t.suspended == o.suspended && slices.Equal(t.spared, o.spared) &&
-		sameStrategy(t.strategy, o.strategy) && sameManifests(t.manifests, o.manifests) && sameObjects(t.awaited, o.awaited)
-}
-
-func sameStrategy(a, b api.ApplyStrategy) bool {
-	force := func(s api.ApplyStrategy) bool {
-		return s.ServerSideApplyConfig != nil && s.ServerSideApplyConfig.ForceConflicts
-	}
-	if force(a) != force(b) {
-		return false
-	}
-	a.ServerSideApplyConfig, b.ServerSideApplyConfig = nil, nil
-	return a == b
-}
-
-// sameManifests reports whether two lists hold the same content. Of one
-// revision they can still differ: in what is left to other placements. As a
-// rule they are one list.
-func sameManifests(a, b []*work.Manifest) bool {
-	if len(a) == 0 || len(b) == 0 || &a[0] == &b[0] {
-		return len(a) == len(b)
-	}
-	return slices.EqualFunc(a, b, func(x, y *work.Manifest) bool { return x == y || x.ID == y.ID && x.Hash == y.Hash })
-}
-
-// sameObjects reports whether two lists are of the same objects.
-func sameObjects(a, b []*work.Manifest) bool {
-	return same(a, b) || slices.EqualFunc(a, b, func(x, y *work.Manifest) bool { return x.ID == y.ID })
-}

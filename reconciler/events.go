@@ -2,6 +2,8 @@ package reconciler
 
 import (
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
@@ -14,6 +16,9 @@ type events struct {
 	mu sync.Mutex
 	happened
 	wake chan struct{} // capacity one
+	// waiting is the time at which the oldest waiting event arrived, in Unix nanoseconds;
+	// zero if no event waits.
+	waiting *atomic.Int64
 }
 
 // happened is what happened in some time.
@@ -30,8 +35,8 @@ type subject struct {
 	placement api.PlacementKey
 }
 
-func newEvents() *events {
-	return &events{happened: happened{seen: map[subject]ledger.Observation{}}, wake: make(chan struct{}, 1)}
+func newEvents(waiting *atomic.Int64) *events {
+	return &events{happened: happened{seen: map[subject]ledger.Observation{}}, wake: make(chan struct{}, 1), waiting: waiting}
 }
 
 func (e *events) load(l loaded) {
@@ -50,7 +55,11 @@ func (e *events) observe(o ledger.Observation) {
 		case ledger.ClusterSeen:
 			e.seen[subject{cluster: o.Cluster}] = merge(e.seen[subject{cluster: o.Cluster}], o)
 		case ledger.WorkSeen:
-			e.seen[subject{o.Cluster, o.Placement}] = o
+			s := subject{o.Cluster, o.Placement}
+			if earlier, waits := e.seen[s].(ledger.WorkSeen); waits {
+				o = o.After(earlier)
+			}
+			e.seen[s] = o
 		}
 	})
 }
@@ -74,12 +83,16 @@ func merge(old ledger.Observation, o ledger.ClusterSeen) ledger.ClusterSeen {
 	if o.Holds == nil {
 		o.Holds = before.Holds
 	}
+	if o.Owners == nil {
+		o.Owners = before.Owners
+	}
 	return o
 }
 
 func (e *events) put(change func()) {
 	e.mu.Lock()
 	change()
+	e.waiting.CompareAndSwap(0, time.Now().UnixNano())
 	e.mu.Unlock()
 	select {
 	case e.wake <- struct{}{}:
@@ -97,6 +110,7 @@ func (e *events) take() happened {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	all := e.happened
+	e.waiting.Store(0)
 	e.happened = happened{seen: map[subject]ledger.Observation{}}
 	return all
 }

@@ -68,7 +68,7 @@ const lull = time.Second
 // future, and is told from the new time on.
 func (r *Reconciler) now() time.Time {
 	now := r.cfg.Now()
-	if back := r.last.Round(0).Sub(now.Round(0)); back > time.Second {
+	if back := r.last.Round(0).Sub(now.Round(0)); back > 0 {
 		r.cfg.Log.Warn("the clock was set back", "by", back)
 		r.ledger.Rebase(now)
 	}
@@ -79,7 +79,8 @@ func (r *Reconciler) now() time.Time {
 // take takes in what has happened, and reports whether any of it is news.
 func (r *Reconciler) take(now time.Time) bool {
 	happened := r.events.take()
-	news := r.fold(happened.seen) || happened.nudged
+	news := happened.nudged
+	r.cfg.Metrics.timed(phaseFold, func() { news = r.fold(happened.seen, now) || news })
 	for _, l := range happened.past {
 		r.recalled(l, now)
 	}
@@ -110,8 +111,9 @@ func (r *Reconciler) think(ctx context.Context, now time.Time) time.Duration {
 		r.decided = append(r.decided, act(history.Ended, s.Subject, s.By, "it was "+s.String()))
 		r.cfg.Log.Info("a suspension has come to its end", "subject", s.Subject.String(), "by", s.By, "reason", s.Reason)
 	}
-	p := plan.Resolve(plan.Input{Head: r.head, Past: r.past, Lost: r.lost, Ledger: r.ledger, Now: now, Memo: r.memo, Brief: true, MaxUnreachable: r.cfg.MaxUnreachable, Rebuilt: r.rebuilt})
+	p := r.resolve(now)
 	r.complain(p)
+	r.cfg.Metrics.planned(p, r.ledger)
 	r.decided = append(r.decided, decided(p, r.ledger, r.head.Commit)...)
 	p.WriteDown(r.ledger)
 	r.rebuilt = false
@@ -122,7 +124,7 @@ func (r *Reconciler) think(ctx context.Context, now time.Time) time.Duration {
 	}
 	r.cfg.Record(r.decided...)
 	r.decided = nil
-	r.dispatch(ctx, p)
+	r.cfg.Metrics.timed(phaseDispatch, func() { r.dispatch(ctx, p) })
 	r.note(p)
 	r.ask(p, now)
 	r.cfg.Publish(r.report(p, now))
@@ -132,24 +134,34 @@ func (r *Reconciler) think(ctx context.Context, now time.Time) time.Duration {
 	return min(beat, max(p.Wake.Sub(now), time.Millisecond))
 }
 
+// resolve makes the current plan.
+func (r *Reconciler) resolve(now time.Time) (p *plan.Plan) {
+	r.cfg.Metrics.timed(phasePlan, func() {
+		p = plan.Resolve(plan.Input{
+			Head: r.head, HeadSeen: r.seen, Past: r.past, Lost: r.lost, Ledger: r.ledger, Now: now, Memo: r.memo, Brief: true,
+			MaxUnreachable: r.cfg.MaxUnreachable, AvailableTimeout: r.cfg.AvailableTimeout, Rebuilt: r.rebuilt,
+		})
+	})
+	return p
+}
+
 // note keeps of a plan what a person may ask about.
 func (r *Reconciler) note(p *plan.Plan) {
-	r.works, r.stopped, r.unseen = p.Works, map[api.PlacementKey]string{}, map[api.PlacementKey]int{}
+	r.works, r.unseen = p.Works, map[api.PlacementKey]int{}
 	for _, pl := range p.Placements {
 		if pl.Unseen > 0 {
 			r.unseen[pl.Key] = pl.Unseen
-		}
-		if pl.Rollout.Stopped != "" {
-			r.stopped[pl.Key] = pl.Rollout.Stopped
 		}
 	}
 }
 
 // report says what became of everything. What is news is known to the ledger
 // from then on.
-func (r *Reconciler) report(p *plan.Plan, now time.Time) *status.Report {
-	report := status.Build(status.Input{Plan: p, Head: r.head, Ledger: r.ledger, Source: r.source, Now: now, Conditions: r.cfg.Conditions, Memo: r.told})
-	report.Remember(r.ledger)
+func (r *Reconciler) report(p *plan.Plan, now time.Time) (report *status.Report) {
+	r.cfg.Metrics.timed(phaseReport, func() {
+		report = status.Build(status.Input{Plan: p, Head: r.head, Ledger: r.ledger, Source: r.source, Now: now, Conditions: r.cfg.Conditions, Memo: r.told})
+		report.Remember(r.ledger)
+	})
 	return report
 }
 
@@ -172,7 +184,7 @@ func (r *Reconciler) complain(p *plan.Plan) {
 // to be known before what is said of it. What an agent said that is running no
 // more, of a cluster that has left say, is dropped. It reports whether anybody
 // could tell.
-func (r *Reconciler) fold(seen map[subject]ledger.Observation) (news bool) {
+func (r *Reconciler) fold(seen map[subject]ledger.Observation, now time.Time) (news bool) {
 	subjects := slices.SortedFunc(maps.Keys(seen), func(a, b subject) int {
 		return cmp.Or(
 			strings.Compare(a.placement.Name, b.placement.Name),
@@ -184,6 +196,11 @@ func (r *Reconciler) fold(seen map[subject]ledger.Observation) (news bool) {
 		if r.members[s.cluster] != nil && r.foldOne(s, seen[s]) {
 			news = true
 		}
+	}
+	if len(r.deleted) > 0 {
+		// Before anything is decided: a placement is forgotten once all of it is deleted.
+		r.ledger.Tell(ledger.Record(r.ledger.Events(), status.DeletionEvents(r.ledger, r.deleted, now)))
+		r.deleted = nil
 	}
 	return news
 }
@@ -204,6 +221,7 @@ func (r *Reconciler) listening(now time.Time) bool {
 			return true
 		}
 	}
+	r.ledger.Settle(r.cfg.Fleet.ID)
 	// If members hold nothing, this is more likely the first start of all.
 	r.fresh, r.rebuilt = false, len(r.ledger.Placements()) > 0
 	return false
@@ -212,16 +230,20 @@ func (r *Reconciler) listening(now time.Time) bool {
 // arrived takes in a new commit. One that does not load changes nothing but
 // what is told.
 func (r *Reconciler) arrived(l loaded, now time.Time) {
+	if l.again && r.source.Newest.Hash != l.commit.Hash {
+		return
+	}
+	r.deadly = errors.Is(l.err, errDeadly)
 	r.source.Newest, r.source.Problems, r.source.LoadError = l.commit, nil, ""
 	if l.err != nil {
 		var bad *hub.LoadError
 		if errors.As(l.err, &bad) {
-			r.source.Problems = bad.Problems
+			r.source.Problems = bad.Problems.ErrorsFirst()
 		} else {
 			r.source.LoadError = l.err.Error()
 		}
-		r.cfg.Record(commitEntry(history.Refused, l.commit, refusal(r.source.Problems, r.source.LoadError)))
-		r.cfg.Log.Error("commit refused; the last good one stays in force", "commit", l.commit.Hash, "err", l.err)
+		r.cfg.Record(commitEntry(history.Refused, l.commit, cmp.Or(r.source.LoadError, r.source.Problems.Summary())))
+		r.cfg.Log.Error("commit refused", "commit", l.commit.Hash, "inForce", r.source.InForce.Hash, "err", l.err)
 		return
 	}
 	if r.head != nil && r.head.Commit.Hash == l.commit.Hash {
@@ -230,10 +252,10 @@ func (r *Reconciler) arrived(l loaded, now time.Time) {
 	if why := plan.Empties(l.snapshot, r.ledger); why != "" && !l.resumed {
 		r.source.LoadError = why
 		r.cfg.Record(commitEntry(history.Refused, l.commit, why))
-		r.cfg.Log.Error("commit refused; the last good one stays in force", "commit", l.commit.Hash, "err", why)
+		r.cfg.Log.Error("commit refused", "commit", l.commit.Hash, "inForce", r.source.InForce.Hash, "err", why)
 		return
 	}
-	r.head = l.snapshot
+	r.head, r.seen = l.snapshot, now.Add(-l.took)
 	if r.ledger.Head() != l.commit.Hash { // not only anew since a restart
 		r.cfg.Record(commitEntry(history.InForce, l.commit, ""))
 	}
@@ -249,7 +271,9 @@ func (r *Reconciler) arrived(l loaded, now time.Time) {
 func (r *Reconciler) save() bool {
 	faults.At("before save")
 	defer faults.At("after save")
-	if err := r.cfg.Store.Save(r.ledger); err != nil {
+	var err error
+	r.cfg.Metrics.timed(phaseSave, func() { err = r.cfg.Store.Save(r.ledger) })
+	if err != nil {
 		r.cfg.Log.Error("ledger not saved; nothing new is told to any cluster until it is", "err", err)
 		return false
 	}

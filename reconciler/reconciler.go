@@ -38,6 +38,10 @@ type Source interface {
 
 // A Member keeps one cluster as it is told.
 type Member interface {
+	// SetFleet says which fleet the member acts for, and the others whose
+	// inventories it takes over. Inventories of everybody else have it write
+	// nothing. It is called before the first Set, and never blocks.
+	SetFleet(f ledger.Fleet, adopted []ledger.Adoption)
 	// Set replaces all that the cluster should hold; it never blocks.
 	Set([]work.Work)
 	// Leave gives up everything on the cluster and closes what it returns when
@@ -57,13 +61,19 @@ type Rememberer interface {
 	Recall(map[api.PlacementKey][]ledger.Drift)
 }
 
-// Config is what the loop is made of. All fields but Now and Record must be set.
+// Config is what the loop is made of. All fields but Now, Record and Metrics must be set.
 type Config struct {
+	// Fleet is the name and the source of this fleet, and the ID that it gets if it
+	// has none.
+	Fleet  ledger.Fleet
 	Source Source
 	// Loader loads new commits, Past those that are still assigned somewhere;
 	// two, because they work at the same time.
 	Loader, Past *hub.Loader
 	Store        ledger.Store
+	// Attempts is the file that remembers which commits are being loaded, so that one
+	// that ends the process is not loaded for ever; empty for none.
+	Attempts string
 	// Member makes the agent of a cluster. report never blocks.
 	Member func(c *hub.Cluster, report func(ledger.Observation)) Member
 	// Conditions say which names conditions have in reports.
@@ -71,6 +81,9 @@ type Config struct {
 	// MaxUnreachable is how many clusters that do not answer, or which share of
 	// those a placement wants, no rollout waits for; nil means all.
 	MaxUnreachable *intstr.IntOrString
+	// AvailableTimeout is how long a cluster may take to become available before
+	// its update counts as failed; zero means any time.
+	AvailableTimeout time.Duration
 	// Now is what the clock says; nil means the one of this machine.
 	Now func() time.Time
 	// Told is called after members were told something new.
@@ -78,8 +91,9 @@ type Config struct {
 	// Publish takes each new report, which nobody changes afterwards.
 	Publish func(*status.Report)
 	// Record takes what is to be remembered of what happened; it never blocks.
-	Record func(...history.Entry)
-	Log    *slog.Logger
+	Record  func(...history.Entry)
+	Metrics *Metrics
+	Log     *slog.Logger
 }
 
 // A Reconciler runs the loop. Run may be called once.
@@ -90,6 +104,7 @@ type Reconciler struct {
 
 	// head is the commit in force; nil until one has loaded.
 	head   *hub.Snapshot
+	seen   time.Time // when the head was first seen
 	past   map[string]*hub.Snapshot
 	lost   map[string]error // assigned commits that cannot be loaded
 	again  map[string]retry // when to try those again
@@ -97,6 +112,8 @@ type Reconciler struct {
 	memo   *plan.Memo
 	told   *status.Memo
 	faults map[api.PlacementKey]string
+	// deleted are the deletions that members have reported and that have no event yet.
+	deleted []status.Deleted
 	// decided is what the history does not know yet, because it is not saved.
 	decided []history.Entry
 	// acts are what persons did since the ledger was last saved.
@@ -106,12 +123,11 @@ type Reconciler struct {
 	// waits.
 	last, due, saveBy time.Time
 
-	// works are what clusters were last told, stopped the clusters whose failed
-	// update stops a rollout, unseen how many clusters a placement leaves room
-	// for, because they have not answered since the ledger was lost.
-	works   map[string][]work.Work
-	stopped map[api.PlacementKey]string
-	unseen  map[api.PlacementKey]int
+	// works are what clusters were last told, unseen how many clusters a
+	// placement leaves room for, because they have not answered since the ledger
+	// was lost.
+	works  map[string][]work.Work
+	unseen map[api.PlacementKey]int
 	// obeyed are commands whose answers are due.
 	obeyed []obeyed
 
@@ -126,11 +142,16 @@ type Reconciler struct {
 	members map[string]*running
 	// ending are closed when the last agent of a cluster, told to stop, has
 	// ended.
-	ending  map[string]<-chan struct{}
-	wanted  chan string // commits for the loader of the past
-	asked   map[string]bool
-	running sync.WaitGroup
-	calm    *calm
+	ending map[string]<-chan struct{}
+	wanted chan string // commits for the loader of the past
+	asked  map[string]bool
+	// attempts records loads in progress, retries are commits to load again. deadly
+	// is set while the newest commit is refused because loading it ended the process.
+	attempts *attempts
+	deadly   bool
+	retries  chan gitsource.Commit
+	running  sync.WaitGroup
+	calm     *calm
 }
 
 // New returns a loop that has not begun.
@@ -141,9 +162,13 @@ func New(cfg Config) *Reconciler {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
+	if cfg.Metrics == nil {
+		cfg.Metrics = NewMetrics()
+	}
 	return &Reconciler{
-		cfg: cfg, events: newEvents(), past: map[string]*hub.Snapshot{}, lost: map[string]error{}, again: map[string]retry{},
+		cfg: cfg, events: newEvents(&cfg.Metrics.waiting), past: map[string]*hub.Snapshot{}, lost: map[string]error{}, again: map[string]retry{},
 		memo: plan.NewMemo(), told: status.NewMemo(), members: map[string]*running{}, ending: map[string]<-chan struct{}{}, wanted: make(chan string, 1), asked: map[string]bool{},
+		attempts: readAttempts(cfg.Attempts, cfg.Log), retries: make(chan gitsource.Commit, 1),
 	}
 }
 
@@ -155,6 +180,7 @@ func (r *Reconciler) Run(ctx context.Context) error {
 		return err
 	}
 	r.fresh, r.started = r.ledger.Empty(), r.cfg.Now()
+	r.identify()
 	r.ledger.Rebase(r.started)
 	ctx, cancel := context.WithCancelCause(ctx)
 	r.calm = newCalm(debug.FreeOSMemory)
@@ -164,11 +190,25 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	last := r.ledger.Head()
 	r.spawn(func() { r.resume(ctx, last); cancel(r.follow(ctx)) })
 	r.spawn(func() { r.recall(ctx) })
+	r.spawn(func() { r.retry(ctx) })
 	r.loop(ctx)
 	if err := context.Cause(ctx); err != nil && err != context.Canceled {
 		return err
 	}
 	return nil
+}
+
+// identify writes down which fleet this is. If the ledger knows nothing, members may
+// still say which ID it had.
+func (r *Reconciler) identify() {
+	f := r.cfg.Fleet
+	switch id := r.ledger.Fleet().ID; {
+	case id != "":
+		f.ID = id
+	case r.fresh:
+		f.ID = ""
+	}
+	r.ledger.SetFleet(f)
 }
 
 // Notice makes the loop turn soon, and tell how the source does. It never
@@ -194,17 +234,20 @@ func (r *Reconciler) resume(ctx context.Context, hash string) {
 		r.cfg.Log.Warn("the commit last in force cannot be read; waiting for the newest", "commit", hash, "err", err)
 		return
 	}
-	if l := load(ctx, r.cfg.Source, r.cfg.Loader, c); l.err == nil {
-		l.resumed = true
-		r.tell(l)
+	l := r.load(ctx, r.cfg.Loader, c)
+	if l.err != nil {
+		r.cfg.Log.Warn("the commit last in force does not load; waiting for the newest", "commit", hash, "err", l.err)
+		return
 	}
+	l.resumed = true
+	r.tell(l)
 }
 
 // follow runs the source. Each new commit is loaded right there, so that the
 // loop waits for neither Git nor kustomize.
 func (r *Reconciler) follow(ctx context.Context) error {
 	err := r.cfg.Source.Run(ctx, func(c gitsource.Commit) {
-		r.tell(load(ctx, r.cfg.Source, r.cfg.Loader, c))
+		r.tell(r.load(ctx, r.cfg.Loader, c))
 	})
 	if err != nil && ctx.Err() == nil {
 		return fmt.Errorf("follow the repository: %w", err)
@@ -222,9 +265,23 @@ func (r *Reconciler) recall(ctx context.Context) {
 			c, err := r.cfg.Source.Commit(ctx, hash)
 			l := loaded{commit: hub.Commit{Hash: hash}, err: err}
 			if err == nil {
-				l = load(ctx, r.cfg.Source, r.cfg.Past, c)
+				l = r.load(ctx, r.cfg.Past, c)
 			}
 			l.past = true
+			r.tell(l)
+		}
+	}
+}
+
+// retry loads commits again that somebody asked for.
+func (r *Reconciler) retry(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case c := <-r.retries:
+			l := r.load(ctx, r.cfg.Loader, c)
+			l.again = true
 			r.tell(l)
 		}
 	}
@@ -243,13 +300,22 @@ type loaded struct {
 	err      error
 	past     bool
 	resumed  bool
-	took     time.Duration
+	// again says that it was loaded once more, and a newer one may have come since.
+	again bool
+	took  time.Duration
 }
 
-func load(ctx context.Context, source Source, loader *hub.Loader, c gitsource.Commit) loaded {
+func (r *Reconciler) load(ctx context.Context, loader *hub.Loader, c gitsource.Commit) (l loaded) {
 	start := time.Now()
-	l := loaded{commit: hub.Commit{Hash: c.Hash, Author: c.Author, Subject: c.Subject, Time: c.Time, Message: c.Message}}
-	files, err := source.Files(ctx, c.Hash)
+	l = loaded{commit: hub.Commit{Hash: c.Hash, Author: c.Author, Subject: c.Subject, Time: c.Time, Message: c.Message}}
+	defer func() { r.cfg.Metrics.loaded(l) }()
+	end, err := r.attempts.begin(c.Hash)
+	if err != nil {
+		l.err = err
+		return l
+	}
+	defer end()
+	files, err := r.cfg.Source.Files(ctx, c.Hash)
 	if err == nil {
 		l.snapshot, err = loader.Load(l.commit, files)
 	}

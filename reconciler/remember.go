@@ -1,7 +1,7 @@
 package reconciler
 
 import (
-	"fmt"
+	"cmp"
 	"strconv"
 	"time"
 
@@ -10,6 +10,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
 // What follows turns what changed into entries of the history. It compares what
@@ -20,21 +21,24 @@ func commitEntry(event history.Event, c hub.Commit, message string) history.Entr
 	return history.Entry{Kind: history.Commit, Event: event, Commit: c.Hash, Author: c.Author, Subject: c.Subject, Message: message}
 }
 
-// refusal is why a commit is refused, in one line.
-func refusal(problems hub.Problems, other string) string {
-	switch len(problems) {
-	case 0:
-		return other
-	case 1:
-		return problems[0].Error()
-	}
-	return fmt.Sprintf("%s, and %d more problems", problems[0].Error(), len(problems)-1)
-}
-
 // decided tells what a plan changes; the ledger does not know of it yet.
 func decided(p *plan.Plan, l *ledger.Ledger, head hub.Commit) []history.Entry {
 	var all []history.Entry
+	for _, r := range p.Renames {
+		e := commitEntry(history.Renamed, head, "")
+		e.Kind, e.From, e.To = history.Placement, r.From.String(), r.To.String()
+		was, is := e, e
+		was.Placement, was.Message = e.From, "it is "+e.To+" from now on"
+		is.Placement, is.Message = e.To, "it was "+e.From+" until now"
+		all = append(all, was, is)
+	}
+	if len(p.Renames) > 0 {
+		l = l.Renamed(p.Renames)
+	}
 	for _, pl := range p.Placements {
+		if pl.Record.Into != (api.PlacementKey{}) {
+			continue // renamed: nothing of it is removed but what its members hand over
+		}
 		if !pl.Noted && !pl.Forget && len(pl.Changed)+len(pl.Unbind) == 0 {
 			continue
 		}
@@ -149,7 +153,7 @@ func heard(key api.PlacementKey, revision string, was, is *ledger.Entry) []histo
 // How far a placement got on a cluster, by the last word on what is assigned.
 type progress struct {
 	applied, available bool
-	failed             api.ID // the first object that could not be applied
+	failed             api.ID // the first object that was refused, or will not become available
 	failure            string
 	missing            string // the first object that is not available, and why
 }
@@ -164,8 +168,8 @@ func reached(e *ledger.Entry) progress {
 	for i := range seen.Exceptions {
 		o := &seen.Exceptions[i]
 		switch {
-		case !o.Applied.OK && p.failure == "" && seen.Done:
-			p.failed, p.failure = o.ID, o.ID.String()+": "+o.Applied.Message
+		case o.HasFailed() && p.failure == "" && seen.Done:
+			p.failed, p.failure = o.ID, o.ID.String()+": "+cmp.Or(o.Failure, o.Applied.Message)
 		case o.Applied.OK && !o.Available.OK && p.missing == "":
 			p.missing = o.ID.String() + ": " + o.Available.Message
 		}
@@ -175,11 +179,14 @@ func reached(e *ledger.Entry) progress {
 
 // probed tells of a member cluster as such, by what was known of it and is.
 func probed(name string, was, is *ledger.Cluster) []history.Entry {
-	if is == nil || was != nil && was.Healthy == is.Healthy && was.Joined.Equal(is.Joined) {
+	denied := is.Denied()
+	if is == nil || was != nil && was.Healthy == is.Healthy && was.Joined.Equal(is.Joined) && (denied == "") == (was.Denied() == "") {
 		return nil
 	}
 	e := history.Entry{Time: is.At, Kind: history.Member, Cluster: name, Message: is.Error}
 	switch {
+	case denied != "":
+		e.Event, e.Message = history.Forbidden, denied
 	case !is.Healthy:
 		e.Event = history.Unreachable
 	case was == nil || was.Joined.IsZero():
@@ -193,8 +200,11 @@ func probed(name string, was, is *ledger.Cluster) []history.Entry {
 // foldOne takes in what a member said, and remembers what it changes.
 func (r *Reconciler) foldOne(s subject, o ledger.Observation) bool {
 	if s.placement == (api.PlacementKey{}) {
-		was := r.ledger.Cluster(s.cluster)
+		was, refusal := r.ledger.Cluster(s.cluster), r.ledger.Refusal(s.cluster)
 		news := r.ledger.Fold(o)
+		if why := r.ledger.Refusal(s.cluster); why != "" && why != refusal {
+			r.cfg.Record(history.Entry{Time: r.ledger.Cluster(s.cluster).At, Kind: history.Member, Event: history.Foreign, Cluster: s.cluster, Message: why})
+		}
 		r.cfg.Record(probed(s.cluster, was, r.ledger.Cluster(s.cluster))...)
 		return news
 	}
@@ -204,7 +214,14 @@ func (r *Reconciler) foldOne(s subject, o ledger.Observation) bool {
 	}
 	was := record.Entry(s.cluster)
 	news := r.ledger.Fold(o)
-	r.cfg.Record(heard(s.placement, revision(*record), was, record.Entry(s.cluster))...)
+	is := record.Entry(s.cluster)
+	r.cfg.Metrics.propagated(record, was, is)
+	r.cfg.Record(heard(s.placement, revision(*record), was, is)...)
+	if is != was {
+		for _, d := range is.Seen.Deleted(was.Seen) {
+			r.deleted = append(r.deleted, status.Deleted{Placement: s.placement, Cluster: s.cluster, Deletion: d})
+		}
+	}
 	return news
 }
 

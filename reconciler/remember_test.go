@@ -34,6 +34,19 @@ func newChronicle(t *testing.T) *chronicle {
 	return c
 }
 
+// newSettled is a chronicle in which east and west have applied the placement of the
+// commit c1, and of which nothing is left to be checked.
+func newSettled(t *testing.T) *chronicle {
+	c := newChronicle(t)
+	c.commit("c1", fmt.Sprintf(small, "a"))
+	c.seen("east", "")
+	c.seen("west", "")
+	c.turns(1)
+	c.turn()
+	c.text.Reset()
+	return c
+}
+
 func (c *chronicle) record(entries ...history.Entry) {
 	for _, e := range entries {
 		line := fmt.Sprintf("%s %s", e.Kind, e.Event)
@@ -83,6 +96,15 @@ func (c *chronicle) turn() {
 	c.last = plan.Resolve(plan.Input{Head: c.head, Past: c.past, Ledger: c.ledger, Now: c.now, Memo: c.memo})
 	c.record(decided(c.last, c.ledger, c.head.Commit)...)
 	c.last.WriteDown(c.ledger)
+}
+
+// turns has both clusters report what they were given after each of some turns.
+func (c *chronicle) turns(n int) {
+	for range n {
+		c.turn()
+		c.says("east")
+		c.says("west")
+	}
 }
 
 func (c *chronicle) seen(cluster, trouble string) {
@@ -170,15 +192,7 @@ func TestTheHistoryOfAChange(t *testing.T) {
 // Another content is another revision, and clusters are told of it in their
 // turn; the same content at a new commit is no news.
 func TestTheHistoryOfARollout(t *testing.T) {
-	c := newChronicle(t)
-	c.commit("c1", fmt.Sprintf(small, "a"))
-	c.seen("east", "")
-	c.seen("west", "")
-	c.turn()
-	c.says("east")
-	c.says("west")
-	c.turn()
-	c.text.Reset()
+	c := newSettled(t)
 	c.commit("c2", fmt.Sprintf(small, "a")+"\nnamespace other")
 	c.turn()
 	c.tells("")
@@ -200,21 +214,9 @@ func TestTheHistoryOfARollout(t *testing.T) {
 
 // A placement that goes is told to its end.
 func TestTheHistoryOfAnEnd(t *testing.T) {
-	c := newChronicle(t)
-	c.commit("c1", fmt.Sprintf(small, "a"))
-	c.seen("east", "")
-	c.seen("west", "")
-	c.turn()
-	c.says("east")
-	c.says("west")
-	c.turn()
-	c.text.Reset()
-	c.commit("c2", "clusters east west\nnamespace web\nplace other of web on east")
-	for range 3 {
-		c.turn()
-		c.says("east")
-		c.says("west")
-	}
+	c := newSettled(t)
+	c.commit("c2", "clusters east west\nnamespace shop\nplace other of shop on east")
+	c.turns(3)
 	for _, want := range []string{
 		"placement removing crp/web @c2 | Ada | make c2\n", "cluster removing crp/web east", "cluster removing crp/web west",
 		"cluster removed crp/web east\n", "placement removed crp/web @c2 | Ada | make c2\n", "placement revised crp/other #0 @c2",
@@ -223,6 +225,45 @@ func TestTheHistoryOfAnEnd(t *testing.T) {
 			t.Errorf("it does not say %q once:\n%s", want, &c.text)
 		}
 	}
+}
+
+// The history has one entry for a rename under each name of the placement, and none for
+// a removal or a new assignment.
+func TestTheHistoryOfARename(t *testing.T) {
+	c := newSettled(t)
+	c.commit("c2", "clusters east west\nnamespace web\nconfigmap web/one a\nplace shop of web unavailable 1")
+	c.turns(3)
+	c.tells(`
+		placement renamed crp/web @c2 | Ada | make c2 | it is crp/shop from now on
+		placement renamed crp/shop @c2 | Ada | make c2 | it was crp/web until now
+	`)
+}
+
+// The history does not report a cluster that lacks permissions as unreachable, nor
+// objects as failed whose apply got no answer.
+func TestTheHistoryOfAClusterThatCannotBeUsed(t *testing.T) {
+	c := newChronicle(t)
+	c.commit("c1", fmt.Sprintf(small, "a"))
+	c.seen("east", "")
+	c.turn()
+	c.text.Reset()
+	unanswered := broken(api.ManifestApplyFailed, "the cluster is unreachable: connection refused")
+	unanswered.Pending = true
+	c.says("east", unanswered)
+	c.seen("east", "connection refused")
+	c.tells("member unreachable east | connection refused\n")
+	denied := func(healthy bool, permissions ...string) {
+		c.now = c.now.Add(time.Second)
+		c.foldOne(subject{cluster: "east"}, ledger.ClusterSeen{Cluster: "east", At: c.now, Healthy: healthy, Forbidden: permissions})
+	}
+	denied(false, "list configmaps")
+	denied(false, "list configmaps")
+	c.tells("member forbidden east | permissions are missing: list configmaps: grant them to the user whose credentials gitfleet uses there\n")
+	denied(true)
+	c.tells("member ready east\n")
+	denied(true, "patch deployments.apps")
+	denied(true)
+	c.tells("member forbidden east | permissions are missing: patch deployments.apps: grant them to the user whose credentials gitfleet uses there\nmember ready east\n")
 }
 
 // What persons do is told with their names once it is saved, and what is refused
@@ -257,17 +298,3 @@ func TestTheHistoryOfPersons(t *testing.T) {
 type full struct{ ledger.Store }
 
 func (full) Save(*ledger.Ledger) error { return errors.New("no space left on device") }
-
-// Why a commit is refused fits into a line.
-func TestRefusal(t *testing.T) {
-	p := hub.Problem{Origin: api.Origin{Path: "a.yaml", Line: 3}, Field: "spec", Message: "wrong"}
-	for want, got := range map[string]string{
-		p.Error():                           refusal(hub.Problems{p}, ""),
-		p.Error() + ", and 2 more problems": refusal(hub.Problems{p, p, p}, ""),
-		"not readable":                      refusal(nil, "not readable"),
-	} {
-		if got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
-	}
-}

@@ -23,29 +23,24 @@ func (r *Reconciler) subject(o Order) (ledger.Subject, error) {
 		}
 	}
 	kind, name, _ := strings.Cut(o.Subject, "/")
+	_, isPlacement := api.NamesPlacements(kind)
 	switch {
 	case kind == "" || name == "":
 		return ledger.Subject{}, refuse("%q names nothing; write crp/NAME, rp/NAMESPACE/NAME, cluster/NAME or KIND/NAME", o.Subject)
-	case isPlacement(kind):
+	case isPlacement:
 		return r.placementSubject(o)
-	case isCluster(kind):
+	case api.NamesClusters(kind):
 		if o.Cluster != "" || o.Namespace != "" {
 			return ledger.Subject{}, refuse("%s is a cluster: it goes without --cluster and --namespace", o.Subject)
 		}
 		return ledger.Subject{Cluster: name}, r.knowsCluster(name)
 	}
-	id, err := r.object(kind, name, o)
+	object, err := api.ParseObject(o.Subject, o.Namespace)
+	if err != nil {
+		return ledger.Subject{}, refuse("%v", err)
+	}
+	id, err := r.object(object, o)
 	return ledger.Subject{Object: id, Cluster: o.Cluster}, err
-}
-
-func isCluster(kind string) bool {
-	return api.KindCalled(api.GroupKind{Group: api.ClusterGroup, Kind: "MemberCluster"}, kind) || strings.EqualFold(kind, "cluster") || strings.EqualFold(kind, "clusters")
-}
-
-func isPlacement(kind string) bool {
-	_, err := api.ParsePlacement(kind + "/a")
-	_, namespaced := api.ParsePlacement(kind + "/a/b")
-	return err == nil || namespaced == nil
 }
 
 func (r *Reconciler) knowsCluster(name string) error {
@@ -83,14 +78,14 @@ func (r *Reconciler) placementSubject(o Order) (ledger.Subject, error) {
 }
 
 // object finds an object among those that clusters have been told to hold.
-func (r *Reconciler) object(kind, name string, o Order) (api.ID, error) {
+func (r *Reconciler) object(object api.ObjectName, o Order) (api.ID, error) {
 	var found []api.ID
 	var others []string
 	for _, id := range r.objects(o.Cluster) {
 		switch {
-		case id.Name == name && id.Namespace == o.Namespace && api.KindCalled(id.GroupKind(), kind):
+		case object.Means(id):
 			found = append(found, id)
-		case api.KindCalled(id.GroupKind(), kind) || id.Name == name:
+		case api.KindCalled(id.GroupKind(), object.Kind) || id.Name == object.Name:
 			others = append(others, id.String())
 		}
 	}
@@ -102,8 +97,7 @@ func (r *Reconciler) object(kind, name string, o Order) (api.ID, error) {
 		if o.Cluster != "" {
 			what = "object on cluster " + o.Cluster + ","
 		}
-		wanted := kind + "/" + strings.TrimPrefix(o.Namespace+"/"+name, "/")
-		return api.ID{}, &status.UnknownError{What: what, Name: wanted, Exist: others}
+		return api.ID{}, &status.UnknownError{What: what, Name: object.String(), Exist: others}
 	}
 	return api.ID{}, refuse("%s may be %s or %s: write KIND.GROUP/NAME", o.Subject, found[0], found[1])
 }
@@ -131,19 +125,19 @@ func (r *Reconciler) objects(cluster string) []api.ID {
 // suspended finds the suspension that an order means, also of something that is
 // there no more.
 func (r *Reconciler) suspended(o Order) (ledger.Subject, bool) {
-	kind, name, _ := strings.Cut(o.Subject, "/")
+	object, _ := api.ParseObject(o.Subject, o.Namespace)
 	for _, s := range r.ledger.Suspensions() {
 		id := s.Object
 		switch key, err := api.ParsePlacement(o.Subject); {
 		case id != api.ID{}:
-			if s.Cluster == o.Cluster && id.Name == name && id.Namespace == o.Namespace && api.KindCalled(id.GroupKind(), kind) {
+			if s.Cluster == o.Cluster && object.Means(id) {
 				return s.Subject, true
 			}
 		case err == nil:
 			if s.Placement == key && s.Cluster == o.Cluster {
 				return s.Subject, true
 			}
-		case isCluster(kind) && s.Placement == api.PlacementKey{} && s.Cluster == name && o.Cluster == "":
+		case api.NamesClusters(object.Kind) && s.Placement == api.PlacementKey{} && s.Cluster == object.Name && o.Cluster == "":
 			return s.Subject, true
 		}
 	}

@@ -31,7 +31,8 @@ func TestAsking(t *testing.T) {
 		"tree/web-json":        {"tree crp/web --cluster ber -o json", troubled},
 		"tree/unknown":         {"tree crp/wbe", settled},
 		"tree/unknown-cluster": {"tree crp/web --cluster moon", settled},
-		"tree/no-placement":    {"tree web", settled},
+		"tree/short-name":      {"tree web --cluster ams", settled},
+		"tree/no-placement":    {"tree deployment/web", settled},
 		"tree/output":          {"tree crp/web -o xml", settled},
 
 		"describe/web":             {"describe crp web", settled},
@@ -43,6 +44,7 @@ func TestAsking(t *testing.T) {
 		"describe/unknown":         {"describe crp wbe", settled},
 		"describe/unknown-cluster": {"describe cluster moon", settled},
 		"describe/nonsense":        {"describe pods web", settled},
+		"describe/unknown-name":    {"describe tolos", settled},
 
 		"events/all":     {"events", troubled},
 		"events/web":     {"events crp/web", troubled},
@@ -50,6 +52,9 @@ func TestAsking(t *testing.T) {
 		"events/none":    {"events", empty},
 		"events/unknown": {"events crp/wbe", troubled},
 		"events/output":  {"events -o xml", troubled},
+		"events/newest":  {"events --newest 2", troubled},
+		"events/bare":    {"events crp/web --no-headers --newest 1", troubled},
+		"events/cluster": {"events dal", troubled},
 
 		"wait/applied":      {"wait crp/web --for=applied --commit a1a1a1a", settled},
 		"wait/available":    {"wait crp/tools --for=available", settled},
@@ -57,9 +62,11 @@ func TestAsking(t *testing.T) {
 		"wait/one-missing":  {"wait crp/spare --for=applied --timeout 10ms", troubled},
 		"wait/refused":      {"wait crp/web --for=available --commit c3c3c3c3", troubled},
 		"wait/other-commit": {"wait crp/web --for=available --commit dddddddd --timeout 10ms", settled},
+		"wait/held":         {"wait crp/tools --for=available", troubled},
 		"wait/no-commit":    {"wait crp/web --for=applied --timeout 10ms", empty},
 		"wait/unknown":      {"wait crp/wbe --for=applied", settled},
-		"wait/for-what":     {"wait crp/web", settled},
+		"wait/for-nothing":  {"wait crp/web", settled},
+		"wait/for-what":     {"wait crp/web --for=ready", settled},
 		"wait/short-hash":   {"wait crp/web --for=applied --commit a1", settled},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -70,16 +77,22 @@ func TestAsking(t *testing.T) {
 	}
 }
 
-// remembering is a daemon with a history.
-func remembering(t *testing.T, entries ...history.Entry) string {
+// historyOf answers with a record of entries.
+func historyOf(t *testing.T, entries ...history.Entry) http.Handler {
 	t.Helper()
 	r := history.Open(history.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
 	ctx, cancel := context.WithCancel(context.Background())
 	r.Add(entries...)
 	cancel()
 	r.Run(ctx)
+	return server.History(r)
+}
+
+// remembering is a daemon with a history.
+func remembering(t *testing.T, entries ...history.Entry) string {
+	t.Helper()
 	daemon := server.New(nil)
-	daemon.Mount("GET /history", server.History(r))
+	daemon.Mount("GET /history", historyOf(t, entries...))
 	srv := httptest.NewServer(daemon.Handler())
 	t.Cleanup(srv.Close)
 	return srv.URL
@@ -209,7 +222,7 @@ func TestWaitUntilItIsTrue(t *testing.T) {
 	if err := <-r.done; err != nil {
 		t.Errorf("ended with %v", err)
 	}
-	if text := r.out.text.String(); !strings.HasSuffix(text, "crp/web is available on 4 cluster(s) at commit b2b2b2b2\n") {
+	if text := r.out.text.String(); !strings.HasSuffix(text, "crp/web is available on 4 clusters at commit b2b2b2b2\n") {
 		t.Errorf("it says %s", text)
 	}
 }
@@ -231,7 +244,7 @@ func TestWaitForACommitWithOthersOnTop(t *testing.T) {
 		code     error
 		says     string
 	}{
-		"on top":     {true, nil, "crp/web is applied on 4 cluster(s) at commit b2b2b2b2, which came after a1a1a1a1\n"},
+		"on top":     {true, nil, "crp/web is applied on 4 clusters at commit b2b2b2b2, which came after a1a1a1a1\n"},
 		"instead of": {false, exitCode(exitDifferences), "commit a1a1a1a1 is no longer in force: b2b2b2b2 is, which does not descend from it\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -314,7 +327,7 @@ func TestEventsWatch(t *testing.T) {
 func TestTextsAreHarmless(t *testing.T) {
 	const evil = "a\033[2Jb\rc\u202ed"
 	for name, got := range map[string]string{
-		"harmless": harmless(evil), "shorten": shorten(evil, 90), "fit": fit(evil, 90), "wrap": strings.Join(wrap(evil, 90, 3), " "),
+		"harmless": harmless(evil), "shorten": shorten(evil, 90), "fit": fit(evil, 90), "wrap": strings.Join(wrap(evil, 90), " "),
 	} {
 		if strings.ContainsAny(got, "\033\r\u202e") {
 			t.Errorf("%s: %q", name, got)
@@ -339,6 +352,7 @@ func TestOneIsAskedForAlone(t *testing.T) {
 		"get crp web":                        "/report?placement=crp%2Fweb",
 		"get crp web -o yaml":                "/report?placement=crp%2Fweb",
 		"get rp team/db":                     "/report?placement=rp%2Fteam%2Fdb",
+		"get rp db -n team":                  "/report?placement=rp%2Fteam%2Fdb",
 		"get crp":                            "/report",
 		"get clusters east":                  "/report?cluster=east",
 		"describe cluster east":              "/report?cluster=east",

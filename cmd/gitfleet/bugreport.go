@@ -24,15 +24,14 @@ func newBugReport() *cobra.Command {
 	var config, file string
 	cmd := &cobra.Command{
 		Use:   "bugreport",
-		Short: "Gather what helps to find a fault, without secrets",
-		Long: `Bugreport writes a tar.gz with what the daemon says of everything, its metrics,
-what it is doing, its recent history, the versions, and, with --config, its
-configuration. What cannot be had is named in errors.txt.
+		Short: "Collect diagnostics in a tar.gz, without secrets",
+		Long: `Write a tar.gz for a bug report: the daemon's status, metrics, goroutines,
+recent history and versions, and, with --config, its configuration. What could
+not be collected is listed in errors.txt.
 
-The daemon never tells values of Secrets. What looks like a credential
-nevertheless is taken out of every file, and so is what the files and variables
-hold that the configuration names as secret. Names of objects, clusters, people
-and messages of errors are in it: look at it before you give it away.`,
+Values of Secrets are never included, and what looks like a credential is taken
+out. Names of objects, clusters and people are included: look through the file
+before you share it.`,
 		Example: `  gitfleet bugreport --config gitfleet.yaml`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -100,7 +100,7 @@ func TestABugReportHasNoSecrets(t *testing.T) {
 	}
 	for f, want := range map[string]string{
 		"versions.txt": "client gitfleet", "gitfleet.yaml": "kubeconfigDir: /etc/members", "report.json": `"crp/web"`,
-		"metrics.txt": "gitfleet_head_info", "goroutines.txt": "goroutine profile", "history.jsonl": `"event":"refused"`,
+		"metrics.txt": "gitfleet_commit_info", "goroutines.txt": "goroutine profile", "history.jsonl": `"event":"refused"`,
 	} {
 		if !strings.Contains(files[f], want) {
 			t.Errorf("%s has no %s:\n%.500s", f, want, files[f])

@@ -48,3 +48,14 @@ func cause(message string) string {
 	}
 	return text
 }
+
+// withoutWrapping is a text that ends with the message of an object, without
+// KubeFleet's wrapping of that message.
+func withoutWrapping(text string) string {
+	for _, begins := range []string{notAppliedBegins, notAvailableBegins} {
+		if i := strings.Index(text, begins); i >= 0 {
+			return text[:i] + cause(text[i:])
+		}
+	}
+	return text
+}

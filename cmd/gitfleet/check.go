@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -14,15 +13,12 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// Validate names every field that is wrong, as the file calls it, and the flag
-// that sets it.
+// Validate names every field that is wrong, as the file calls it, and where it was
+// set.
 func (c Config) Validate() error {
 	var errs []error
 	for _, msg := range validation.IsValidLabelValue(c.FleetName) {
 		errs = append(errs, c.fault("fleetName", msg))
-	}
-	if c.FleetName == "" {
-		errs = append(errs, c.fault("fleetName", "must not be empty"))
 	}
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
 		errs = append(errs, c.fault("listen", err.Error()+"; use HOST:PORT"))
@@ -55,13 +51,18 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// fault says what is wrong with a setting.
+// fault says what is wrong with a setting, and where it was set: by the line of
+// the file, or by its flag if it has one.
 func (c Config) fault(key, message string) error {
-	i := slices.IndexFunc(c.settings(), func(s setting) bool { return s.key == key })
-	if i < 0 {
-		return fmt.Errorf("%s: %s", key, message)
+	if line := c.lines[key]; line > 0 {
+		return fmt.Errorf("%s:%d: %s: %s", c.file, line, key, message)
 	}
-	return fmt.Errorf("%s: %s (--%s)", key, message, c.settings()[i].flag)
+	for _, own := range settingFlags {
+		if own.key == key {
+			return fmt.Errorf("%s: %s (--%s)", key, message, own.flag)
+		}
+	}
+	return fmt.Errorf("%s: %s", key, message)
 }
 
 // validateSource asks the rooms that read the repository, which call some of

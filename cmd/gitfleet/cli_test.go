@@ -26,6 +26,84 @@ func TestTheCommandLineIsDocumented(t *testing.T) {
 	}
 }
 
+// No command has more flags than a person can take in, and a person sees those of
+// its own before those of the connection.
+func TestNoCommandHasTooManyFlags(t *testing.T) {
+	const most = 14
+	var walk func(cmd *cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		n := 0
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) { n++ })
+		if n > most {
+			t.Errorf("%s has %d flags, more than %d", cmd.CommandPath(), n, most)
+		}
+		help := cmd.UsageString()
+		if own, other := strings.Index(help, "\nFlags:"), strings.Index(help, "\nConnection:"); other >= 0 && own > other {
+			t.Errorf("%s shows the connection first:\n%s", cmd.CommandPath(), help)
+		}
+		for line := range strings.Lines(help) {
+			if wide(strings.TrimSuffix(line, "\n")) > pageWidth {
+				t.Errorf("%s: wider than %d columns: %s", cmd.CommandPath(), pageWidth, line)
+			}
+		}
+		for _, below := range cmd.Commands() {
+			walk(below)
+		}
+	}
+	walk(newRoot())
+}
+
+// A flag that has become a setting is answered with the key of the setting, and a
+// misspelled one with what was meant.
+func TestUnknownFlags(t *testing.T) {
+	for line, want := range map[string]string{
+		"run --limit-files 3":         "--limit-files is not a flag; set limits.files in the configuration file, or with --set KEY=VALUE",
+		"validate --limit-build-time": "set limits.buildTime in",
+		"plan --ssh-key-file k":       "set source.sshKeyFile in",
+		"render --token-env T":        "set source.tokenEnv in",
+		"run --tls-cert-file c":       "set server.certFile in",
+		"run --max-unreachable 1":     "set rollout.maxUnreachable in",
+		"run --signatures-path a=b":   "set source.signatures.paths in",
+		"diff --github-app-id 3":      "set source.githubAppID in",
+		"plan . --curent a":           `--curent is not a flag of "gitfleet plan"; did you mean --current?`,
+		"status --limit-files 3":      `--limit-files is not a flag of "gitfleet status"; see "gitfleet status --help"`,
+		"status -x":                   "unknown shorthand flag",
+	} {
+		code, out, errOut := command(strings.Fields(line)...)
+		if code != exitError || out != "" || !strings.Contains(errOut, want) {
+			t.Errorf("%s: exit code %d, %s%s\nwant %s", line, code, out, errOut, want)
+		}
+	}
+}
+
+// Wrong arguments are answered with the right ones, and commands that do not exist
+// with what was meant.
+func TestWrongArguments(t *testing.T) {
+	for line, want := range map[string]string{
+		"validate":          "an argument is missing; write gitfleet validate PATH|REPO@REF",
+		"explain":           "an argument is missing; write gitfleet explain ",
+		"explain a b c":     `unexpected argument "c"; write gitfleet explain `,
+		"adopt-fleet x y":   `unexpected argument "y"; write gitfleet adopt-fleet [ID]`,
+		"bugreport extra":   `unexpected argument "extra"; write gitfleet bugreport`,
+		"vaildate .":        `there is no command "gitfleet vaildate"; did you mean validate?`,
+		"logs":              `there is no command "gitfleet logs"; see "gitfleet --help"`,
+		"drift lsit":        `there is no command "gitfleet drift lsit"; did you mean list?`,
+		"state save":        `there is no command "gitfleet state save"`,
+		"completion tcsh":   `there is no command "gitfleet completion tcsh"`,
+		"completion bash x": `unexpected argument "x"`,
+	} {
+		code, out, errOut := command(strings.Fields(line)...)
+		if code != exitError || out != "" || !strings.Contains(errOut, want) {
+			t.Errorf("%s: exit code %d, %s%s\nwant %s", line, code, out, errOut, want)
+		}
+	}
+	for _, line := range []string{"", "drift", "state"} {
+		if code, out, errOut := command(strings.Fields(line)...); code != exitFine || !strings.Contains(out, "Available Commands:") && !strings.Contains(out, "See the fleet:") || strings.Contains(out, "[flags]") {
+			t.Errorf("%q: exit code %d, %s%s", line, code, out, errOut)
+		}
+	}
+}
+
 const referenceHead = `<!-- written by go test ./cmd/gitfleet -update, from what the commands say of themselves -->
 # The command line
 
@@ -34,9 +112,22 @@ which question is in [Reading status](reading-status.md).
 
 | Exit code | Meaning |
 |---|---|
-| 0 | done, or yes |
-| 1 | the answer is no: there are differences or warnings, or it is not so yet |
-| 2 | it could not be done, or what was given is wrong; the reason is on standard error |
+| 0 | success; nothing to look at |
+| 1 | there is something to look at, see below; or a name is unknown |
+| 2 | an error: the arguments are wrong, or the daemon, a cluster or a repository could not be reached; the reason is on standard error |
+
+| Command | exits 1 if |
+|---|---|
+| ` + "`status`" + ` | the newest commit is refused, the repository cannot be read, a rollout is stopped, deletions are held or refused, permissions are missing on a member, or another fleet holds one |
+| ` + "`wait`, `sync --wait`" + ` | the content is not available, or not applied, in time, or will not be by itself |
+| ` + "`diff`, `plan --current`, `plan REPO@FROM..TO`" + ` | something would change |
+| ` + "`drift list`, `drift show`" + ` | an object differs from Git now |
+| ` + "`validate --strict`" + ` | there are warnings |
+
+` + "`-o json`, `-o yaml` and `-o jsonpath=TEMPLATE`" + ` mean the same everywhere; every document names its schema in
+` + "`apiVersion`" + `. A placement is named ` + "`crp/NAME`, `rp/NAMESPACE/NAME`" + ` or by its name alone, a member cluster
+` + "`mc/NAME`, `cluster/NAME`" + ` or by its name alone, and an object ` + "`KIND/NAME -n NAMESPACE`" + ` or
+` + "`KIND/NAMESPACE/NAME`" + `: whatever a command prints as a name, every command takes.
 
 Colours are for terminals only, and never if ` + "`$NO_COLOR`" + ` is set. ` + "`source <(gitfleet completion bash)`" + `
 completes commands, flags, and the names of placements and clusters; bash needs its package
@@ -72,16 +163,16 @@ func reference() string {
 	shared.VisitAll(func(f *pflag.Flag) { describeFlag(&b, f) })
 	for _, cmd := range commands {
 		if cmd.IsAvailableCommand() && cmd.Name() != "help" && cmd.Name() != "completion" {
-			describeCommand(&b, cmd, shared)
+			describeCommand(&b, cmd)
 			for _, below := range cmd.Commands() {
-				describeCommand(&b, below, shared)
+				describeCommand(&b, below)
 			}
 		}
 	}
 	return b.String()
 }
 
-func describeCommand(b *strings.Builder, cmd *cobra.Command, shared *pflag.FlagSet) {
+func describeCommand(b *strings.Builder, cmd *cobra.Command) {
 	level := strings.Repeat("#", 1+len(strings.Fields(cmd.CommandPath()))-1)
 	fmt.Fprintf(b, "\n%s %s\n\n", level, cmd.CommandPath())
 	fmt.Fprintf(b, "    %s\n\n%s\n", cmd.UseLine(), strings.TrimSpace(cmp.Or(cmd.Long, cmd.Short+".")))
@@ -92,22 +183,9 @@ func describeCommand(b *strings.Builder, cmd *cobra.Command, shared *pflag.FlagS
 		}
 		b.WriteString("\n```\n")
 	}
-	asks := cmd.Flags().Lookup("client-key") != nil // all of a connection
-	settings := map[string]bool{}
-	if cmd.Flags().Lookup("config") != nil {
-		c := defaultConfig()
-		for _, s := range c.settings() {
-			settings[s.flag] = !asks
-		}
-	}
 	var own []*pflag.Flag
-	left := false
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
-		switch {
-		case f.Hidden || f.Name == "help" || asks && shared.Lookup(f.Name) != nil:
-		case settings[f.Name]:
-			left = true
-		default:
+		if !f.Hidden && f.Name != "help" && !isConnectionFlag(f) {
 			own = append(own, f)
 		}
 	})
@@ -116,9 +194,6 @@ func describeCommand(b *strings.Builder, cmd *cobra.Command, shared *pflag.FlagS
 		for _, f := range own {
 			describeFlag(b, f)
 		}
-	}
-	if left {
-		b.WriteString("\nEvery [setting](configuration.md#all-settings) is a flag as well.\n")
 	}
 }
 

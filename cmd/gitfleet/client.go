@@ -46,7 +46,17 @@ func (c *connection) bind(f *pflag.FlagSet) {
 	f.StringVar(&c.keyFile, "client-key", c.keyFile, "file with the key of that certificate; also $"+clientKeyEnv)
 	for _, name := range []string{"token-file", "ca-file", "client-cert", "client-key"} {
 		f.Lookup(name).DefValue = "" // the same help everywhere
+		f.SetAnnotation(name, connectionAnnotation, nil)
 	}
+}
+
+// connectionAnnotation marks the flags that help shows last, as those of the
+// connection.
+const connectionAnnotation = "gitfleet.dev/connection"
+
+func isConnectionFlag(f *pflag.Flag) bool {
+	_, marked := f.Annotations[connectionAnnotation]
+	return marked
 }
 
 // bindAddress binds the address alone: who asks is in the environment.
@@ -55,6 +65,7 @@ func (c *connection) bindAddress(f *pflag.FlagSet) {
 	c.certFile, c.keyFile = os.Getenv(clientCertEnv), os.Getenv(clientKeyEnv)
 	f.StringVar(&c.address, "server", cmp.Or(os.Getenv(serverEnv), "http://"+defaultConfig().Listen), "address of the daemon; also $"+serverEnv)
 	f.Lookup("server").DefValue = "http://" + defaultConfig().Listen
+	f.SetAnnotation("server", connectionAnnotation, nil)
 }
 
 // client checks the connection, and does not use it yet.
@@ -107,14 +118,19 @@ type answerError struct {
 }
 
 func (e *answerError) Error() string {
-	if e.code == http.StatusNotFound && strings.HasPrefix(e.text, "there is no ") {
-		return e.text // a name, and not an address, is unknown
+	if e.isUnknownName() {
+		return e.text
 	}
 	text := fmt.Sprintf("the daemon answers %d %s: %s", e.code, http.StatusText(e.code), e.text)
 	if e.code == http.StatusUnauthorized {
 		text += "\nSay who asks with --token-file or $" + tokenFileEnv + ", or with --client-cert and --client-key."
 	}
 	return text
+}
+
+// isUnknownName reports whether a name, and not an address, is unknown.
+func (e *answerError) isUnknownName() bool {
+	return e.code == http.StatusNotFound && strings.HasPrefix(e.text, "there is no ")
 }
 
 // longestError is how much is read of an answer that is an error.

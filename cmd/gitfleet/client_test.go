@@ -153,9 +153,9 @@ func TestStatusTellsTheLastPoll(t *testing.T) {
 // An aged answer is two hours old.
 type aged struct{ http.ResponseWriter }
 
-func (a *aged) Write(b []byte) (int, error) {
+func (a *aged) WriteHeader(code int) {
 	a.Header().Set("Age", "7200")
-	return a.ResponseWriter.Write(b)
+	a.ResponseWriter.WriteHeader(code)
 }
 
 // selfSigned is a certificate and its key, in two files.

@@ -22,7 +22,8 @@ type clusterChange struct {
 	cluster      string
 	gone, fresh  bool // the cluster itself
 	gained, lost []planObject
-	released     []planObject // lost, and left on the cluster
+	deleted      []planDeletion // lost, and deleted; set by outlook.compared
+	released     []planObject   // lost, and left on the cluster
 	passed       []passedObject
 }
 

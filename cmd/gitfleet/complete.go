@@ -7,26 +7,45 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/server"
 )
 
 // patience is how long a shell waits for names: rather none than late.
 const patience = 2 * time.Second
 
-// completeNames has the shell complete the names of placements and clusters for
-// every command that asks a daemon. Without a daemon it is silent.
+// A completer completes the argument of a command that is being written.
+type completer = func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective)
+
+// completers complete the arguments of the commands that take names, by their
+// paths without "gitfleet".
+var completers = map[string]completer{
+	"get": completeKinds, "describe": completeKinds,
+	"events": completeSubjects, "history": completeSubjects, "suspend": completeSubjects, "resume": completeSubjects,
+	"explain": completePlacementAndCluster,
+	"tree":    completePlacement, "wait": completePlacement, "rollback": completePlacement, "sync": completePlacement, "diff": completePlacement,
+	"drift list": completePlacement, "drift show": completePlacement,
+}
+
+// valuesAnnotation holds the values that a flag can have.
+const valuesAnnotation = "gitfleet.dev/values"
+
+// completeNames has the shell complete names of placements and clusters, and the
+// values of flags. Without a daemon it offers no names.
 func completeNames(root *cobra.Command) {
 	for _, cmd := range root.Commands() {
 		completeNames(cmd)
-		if cmd.Flags().Lookup("server") == nil {
-			continue
+		if complete := completers[strings.TrimPrefix(cmd.CommandPath(), "gitfleet ")]; complete != nil {
+			cmd.ValidArgsFunction = complete
 		}
-		if cmd.ValidArgsFunction == nil && strings.Contains(cmd.Use, "crp") {
-			cmd.ValidArgs = nil
-			cmd.ValidArgsFunction = completeArgs
-		}
-		if cmd.Flags().Lookup("cluster") != nil {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if values := f.Annotations[valuesAnnotation]; values != nil {
+				cmd.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+			}
+		})
+		if cmd.Flags().Lookup("cluster") != nil && cmd.Flags().Lookup("server") != nil {
 			cmd.RegisterFlagCompletionFunc("cluster", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 				return namesFor(cmd).Clusters, cobra.ShellCompDirectiveNoFileComp
 			})
@@ -34,29 +53,36 @@ func completeNames(root *cobra.Command) {
 	}
 }
 
-// completeArgs completes what stands at the place of an argument: a placement as
-// crp/NAME, and after it a cluster; or first a kind, and then a name.
-func completeArgs(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-	const done = cobra.ShellCompDirectiveNoFileComp
-	byKind := strings.Contains(cmd.Use, "crp|")
-	switch {
-	case len(args) == 0 && byKind && !strings.Contains(begun, "/"):
-		return []string{"crp", "rp", "clusters"}, done
-	case len(args) == 0:
-		return namesFor(cmd).Placements, done
-	case len(args) > 1:
-		return nil, done
-	case byKind:
-		return namesOfKind(namesFor(cmd), args[0]), done
-	case strings.Contains(cmd.Use, "CLUSTER"):
-		return namesFor(cmd).Clusters, done
+func completePlacement(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return nil, done
+	return namesFor(cmd).Placements, cobra.ShellCompDirectiveNoFileComp
+}
+
+func completePlacementAndCluster(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	if len(args) == 1 {
+		return namesFor(cmd).Clusters, cobra.ShellCompDirectiveNoFileComp
+	}
+	return completePlacement(cmd, args, begun)
+}
+
+// completeKinds completes a kind and then a name, or KIND/NAME.
+func completeKinds(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	switch {
+	case len(args) == 1:
+		return namesOfKind(namesFor(cmd), args[0]), cobra.ShellCompDirectiveNoFileComp
+	case len(args) > 1 || strings.Contains(begun, "/"):
+		return completeSubjects(cmd, args, begun)
+	case cmd.Name() == "get":
+		return kindsOfGet, cobra.ShellCompDirectiveNoFileComp
+	}
+	return []string{"crp", "mc", "rp"}, cobra.ShellCompDirectiveNoFileComp
 }
 
 // namesOfKind are the names that go after a kind.
 func namesOfKind(n server.Names, kind string) []string {
-	if isClusterKind(kind) {
+	if api.NamesClusters(kind) {
 		return n.Clusters
 	}
 	prefix := "crp/"

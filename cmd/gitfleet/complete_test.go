@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -16,17 +17,27 @@ func TestCompletion(t *testing.T) {
 		"tree ":                   "crp/idle crp/web rp/team/db",
 		"wait crp/w":              "crp/web",
 		"explain crp/web ":        "east west",
-		"describe ":               "crp rp clusters",
+		"describe ":               "crp mc rp",
+		"describe crp/":           "crp/idle crp/web",
+		"drift show ":             "crp/idle crp/web rp/team/db",
+		"events crp/i":            "crp/idle",
+		"get crp -o js":           "json jsonpath=",
+		"wait crp/web --for ":     "applied available",
+		"history --kind o":        "object",
 		"describe crp ":           "idle web",
 		"describe rp ":            "team/db",
 		"get clusters ":           "east west",
-		"get ":                    "crp rp clusters",
+		"get ":                    "all crp mc placements rp",
 		"history crp/web ":        "",
 		"tree crp/web --cluster ": "east west",
 	} {
 		for server, names := range map[string]string{address: want, nobody.URL: ""} {
 			words := strings.Split(line, " ")
-			args := append([]string{"__complete", words[0], "--server", server}, words[1:]...)
+			commandWords := 1
+			if words[0] == "drift" {
+				commandWords = 2
+			}
+			args := slices.Concat([]string{"__complete"}, words[:commandWords], []string{"--server", server}, words[commandWords:])
 			var out, errOut bytes.Buffer
 			run(args, &out, &errOut)
 			var got []string
@@ -35,7 +46,7 @@ func TestCompletion(t *testing.T) {
 					got = append(got, l)
 				}
 			}
-			if server == nobody.URL && (want == "crp rp clusters") {
+			if server == nobody.URL && (strings.HasSuffix(want, " rp") || strings.Contains(line, " -") && !strings.Contains(line, "--cluster")) {
 				names = want // these are always the same
 			}
 			if strings.Join(got, " ") != names {

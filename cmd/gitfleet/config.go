@@ -4,21 +4,21 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"sigs.k8s.io/yaml"
 
+	"github.com/gitfleet/gitfleet/reconciler/member"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// Config is the daemon's configuration file. Every field is a flag as well, by
-// the table in settings.go; a flag wins over the file.
+// Config is the daemon's configuration file. The table in settings.go has the key
+// of every field; what is on the command line wins over the file.
 type Config struct {
-	// FleetName tells this gitfleet's objects from another's on one cluster.
+	// FleetName tells this gitfleet's objects from another's on one cluster. If it
+	// is empty the state directory has the name, or it is made out of the source.
 	FleetName string `json:"fleetName,omitempty"`
 	// StateDir holds the clone of the repository, the ledger and the history.
 	StateDir string `json:"stateDir,omitempty"`
@@ -33,6 +33,9 @@ type Config struct {
 	Rollout  RolloutConfig `json:"rollout"`
 	History  HistoryConfig `json:"history"`
 	Status   StatusConfig  `json:"status"`
+
+	file  string         // that was read; empty if none was
+	lines map[string]int // of the file, by key
 }
 
 // SourceConfig says which repository is the hub.
@@ -94,6 +97,9 @@ type LimitsConfig struct {
 	AliasExpansion int             `json:"aliasExpansion,omitempty"`
 	Depth          int             `json:"depth,omitempty"`
 	Objects        int             `json:"objects,omitempty"`
+	CommitSize     size            `json:"commitSize,omitempty"`
+	Builds         int             `json:"builds,omitempty"`
+	BuildInput     size            `json:"buildInput,omitempty"`
 	BuildTime      metav1.Duration `json:"buildTime,omitempty"`
 	BuildOutput    size            `json:"buildOutput,omitempty"`
 }
@@ -126,6 +132,11 @@ func (m *MembersConfig) sweep() time.Duration {
 	return m.SweepInterval.Duration
 }
 
+// brake has the limits beyond which deletions from a member are held.
+func (m *MembersConfig) brake() member.Brake {
+	return member.Brake{Percent: m.DeletePercent, Objects: m.DeleteObjects}
+}
+
 // StatusConfig says how the status is written.
 type StatusConfig struct {
 	// Conditions are the names of conditions: current or documented.
@@ -137,25 +148,32 @@ type RolloutConfig struct {
 	// MaxUnreachable is how many clusters that do not answer no rollout waits
 	// for.
 	MaxUnreachable portion `json:"maxUnreachable,omitzero"`
+	// AvailableTimeout is how long a cluster may take to become available before
+	// its update counts as failed; zero means any time.
+	AvailableTimeout metav1.Duration `json:"availableTimeout,omitzero"`
+	// PodFailureTimeout is how long the pods of a workload may be unable to start
+	// before the workload counts as failed.
+	PodFailureTimeout metav1.Duration `json:"podFailureTimeout,omitzero"`
 }
 
 func defaultConfig() Config {
 	return Config{
-		FleetName: "default",
-		StateDir:  "/var/lib/gitfleet",
-		Listen:    "127.0.0.1:8085",
-		LogLevel:  "info",
-		Source:    SourceConfig{Path: ".", Interval: seconds(30)},
+		StateDir: "/var/lib/gitfleet",
+		Listen:   "127.0.0.1:8085",
+		LogLevel: "info",
+		Source:   SourceConfig{Path: ".", Interval: seconds(30)},
 		Limits: LimitsConfig{
 			FetchBytes: 512 << 20, FetchObjects: 5_000_000, FetchTime: seconds(600), ListTime: seconds(30), ObjectBytes: 128 << 20, Packs: 50,
-			Files: 50_000, FileSize: 1 << 20, Documents: 1_000, AliasExpansion: 100, Depth: 100, Objects: 100_000,
-			BuildTime: seconds(60), BuildOutput: 10 << 20,
+			Files: 50_000, FileSize: 4 << 20, Documents: 1_000, AliasExpansion: 100, Depth: 100, Objects: 100_000,
+			CommitSize: 512 << 20, Builds: 5_000, BuildInput: 64 << 20, BuildTime: seconds(60), BuildOutput: 10 << 20,
 		},
 		Members: MembersConfig{
 			Concurrency: 8, MaxRequests: 128, Timeout: seconds(30), ProbeInterval: seconds(10), SweepInterval: seconds(6 * 3600),
 			DeletePercent: 30, DeleteObjects: 10,
 		},
-		Rollout: RolloutConfig{MaxUnreachable: portion{intstr.FromString("100%")}},
+		Rollout: RolloutConfig{
+			MaxUnreachable: portion{intstr.FromString("100%")}, AvailableTimeout: seconds(600), PodFailureTimeout: seconds(30),
+		},
 		History: HistoryConfig{MaxSize: 64 << 20},
 		Status:  StatusConfig{Conditions: string(status.CurrentConditions)},
 	}
@@ -181,8 +199,8 @@ func readConfig(path string, flags *pflag.FlagSet) (Config, error) {
 		if err != nil {
 			return c, fmt.Errorf("read configuration: %w", err)
 		}
-		if err := yaml.UnmarshalStrict(raw, &c); err != nil {
-			return c, fmt.Errorf("%s: %s", path, strings.TrimPrefix(err.Error(), "error unmarshaling JSON: "))
+		if err := c.parse(path, raw); err != nil {
+			return c, err
 		}
 	}
 	if err := c.override(flags); err != nil {

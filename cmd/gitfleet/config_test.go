@@ -20,8 +20,8 @@ import (
 func load(t *testing.T, file string, args ...string) (Config, error) {
 	t.Helper()
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-	defaults := defaultConfig()
-	defaults.bind(flags)
+	var config string
+	bindSettings(flags, &config, "", settingKeys()...)
 	if err := flags.Parse(args); err != nil {
 		return Config{}, err
 	}
@@ -56,13 +56,12 @@ func fields(prefix string, t reflect.Type) []string {
 	return keys
 }
 
-// Whatever the file can say a flag can say, and the other way round.
-func TestEverySettingIsAFlag(t *testing.T) {
+// Every field of the file is in the table of settings, and the other way round.
+func TestEveryFieldIsASetting(t *testing.T) {
 	var c Config
-	var keys, flags []string
+	var keys []string
 	for _, s := range c.settings() {
 		keys = append(keys, s.key)
-		flags = append(flags, s.flag)
 	}
 	want := fields("", reflect.TypeFor[Config]())
 	slices.Sort(keys)
@@ -70,18 +69,20 @@ func TestEverySettingIsAFlag(t *testing.T) {
 	if !slices.Equal(keys, want) {
 		t.Errorf("the table has\n%v\nand the file\n%v", keys, want)
 	}
-	slices.Sort(flags)
-	if n := len(slices.Compact(flags)); n != len(keys) {
-		t.Errorf("%d settings have %d flags", len(keys), n)
+	for _, own := range settingFlags {
+		if !slices.Contains(keys, own.key) {
+			t.Errorf("--%s is for %s, which is no setting", own.flag, own.key)
+		}
 	}
 }
 
-// A setting reaches its field by its key as by its flag, and the flag wins.
+// A setting reaches its field from the file as from the command line, and the
+// command line wins.
 func TestFlagsWinOverTheFile(t *testing.T) {
 	c, err := load(t, smallest+`
 limits: {fileSize: 2Mi, files: 7, buildTime: 5s}
 webhook: {secretEnv: FROM_FILE}
-`, "--limit-files", "9", "--webhook-secret-env", "FROM_FLAG", "--limit-fetch-bytes", "1Gi")
+`, "--set", "limits.files=9", "--set", "webhook.secretEnv=FROM_FLAG", "--set", "limits.fetchBytes=1Gi")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +101,7 @@ webhook: {secretEnv: FROM_FILE}
 // A file that may be read as a manifest may be read from Git.
 func TestGitReadsWhatTheHubMayRead(t *testing.T) {
 	for text, want := range map[string]int64{"1Mi": 16 << 20, "40Mi": 40 << 20} {
-		c, err := load(t, smallest, "--limit-file-size", text)
+		c, err := load(t, smallest, "--set", "limits.fileSize="+text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,9 +130,9 @@ source:
 members: {kubeconfigDir: /etc/members}
 `},
 		"flags": {file: smallest, args: []string{
-			"--signatures-openpgp", "/keys/a", "--signatures-openpgp", "/keys/b", "--signatures-allowed-signers", "/keys/signers",
-			"--signatures-since", "c0ffee6789012345678901234567890123456789", "--signatures-allow-rewrite",
-			"--signatures-path", "=ada", "--signatures-path", "apps/web=ada,bob",
+			"--set", "source.signatures.openPGP=/keys/a", "--set", "source.signatures.openPGP=/keys/b", "--set", "source.signatures.allowedSigners=/keys/signers",
+			"--set", "source.signatures.since=c0ffee6789012345678901234567890123456789", "--set", "source.signatures.allowRewrite=true",
+			"--set", "source.signatures.paths==ada", "--set", "source.signatures.paths=apps/web=ada,bob",
 		}},
 	}
 	want := &gitsource.Signatures{
@@ -158,27 +159,46 @@ members: {kubeconfigDir: /etc/members}
 
 // Whoever asks for signatures and does not say whose must not get none.
 func TestWrongConfigurationIsRefused(t *testing.T) {
+	const file = "gitfleet.yaml:"
+	withURL := func(url string) string { return strings.Replace(smallest, "https://git.example.com/fleet", url, 1) }
 	tests := map[string]struct {
 		file string
 		args []string
 		says []string
 	}{
-		"signatures of nobody":         {file: strings.Replace(smallest, "fleet}", "fleet, signatures: {}}", 1), says: []string{"source.signatures: set openPGP or allowedSigners"}},
-		"unknown field":                {file: smallest + "webhok: {}", says: []string{`unknown field "webhok"`}},
-		"unknown signature":            {file: strings.Replace(smallest, "fleet}", "fleet, signatures: {opnePGP: [a]}}", 1), says: []string{`source.signatures: json: unknown field "opnePGP"`}},
-		"path without signers":         {file: smallest, args: []string{"--signatures-path", "apps"}, says: []string{`"apps" is not PATH=SIGNER,SIGNER`}},
-		"two webhook secrets":          {file: smallest + "webhook: {secretFile: a, secretEnv: b}", says: []string{"webhook.secretFile: set only one of secretFile and secretEnv (--webhook-secret-file)"}},
-		"a sweep of less than nothing": {file: smallest, args: []string{"--sweep-interval", "-1h"}, says: []string{"members.sweepInterval: must be more than zero (--sweep-interval)"}},
-		"no limit":                     {file: smallest + "limits: {depth: 0, buildOutput: -1}", says: []string{"limits.depth: must be more than zero (--limit-depth)", "limits.buildOutput: must be more than zero"}},
-		"no size":                      {file: smallest + "limits: {fileSize: big}", says: []string{`"big" is no size such as 512Ki or 1Mi`}},
-		"half a byte":                  {file: smallest, args: []string{"--limit-file-size", "0.5"}, says: []string{"no whole number of bytes"}},
-		"ssh without known host":       {file: strings.Replace(smallest, "https://git.example.com/fleet", "ssh://git.example.com/fleet", 1), says: []string{"source.sshKeyFile: must be set for ssh:// (--ssh-key-file)", "source.sshKnownHosts: must be set", "(--ssh-known-hosts)"}},
-		"two references":               {file: smallest, args: []string{"--branch", "a", "--tag", "b"}, says: []string{"source: set only one of branch, tag, semver and commit"}},
-		"polled too often":             {file: smallest, args: []string{"--interval", "10ms"}, says: []string{"source.interval: must be at least 1s, is 10ms; use the webhook for speed (--interval)"}},
-		"path outside":                 {file: smallest, args: []string{"--path", "../other"}, says: []string{`source.path "../other": must be relative`}},
-		"unknown conditions":           {file: smallest + "status: {conditions: old}", says: []string{`status.conditions: "old" is neither current nor documented (--status-conditions)`}},
-		"hardly any history":           {file: smallest + "history: {maxSize: 1Ki}", says: []string{"history.maxSize: must be at least 64Ki (--history-max-size)"}},
-		"nothing":                      {says: []string{"source.url: set the repository that is the hub (--url)", "members: say where the kubeconfigs of the members are"}},
+		"signatures of nobody":    {file: withURL("https://git.example.com/fleet, signatures: {}"), says: []string{"source.signatures: set openPGP or allowedSigners"}},
+		"unknown section":         {file: smallest + "webhok: {}", says: []string{file + "4: webhok: unknown field; did you mean webhook?"}},
+		"field of another":        {file: smallest + "url: https://git.example.com/fleet", says: []string{file + "4: url: unknown field; did you mean source.url?"}},
+		"unknown fields":          {file: smallest + "limits:\n  filse: 3\n  dept: 4", says: []string{file + "5: limits.filse: unknown field; did you mean limits.files?", file + "6: limits.dept: unknown field; did you mean limits.depth?"}},
+		"unknown signature":       {file: withURL("https://git.example.com/fleet, signatures: {opnePGP: [a]}"), says: []string{file + "2: source.signatures.opnePGP: unknown field; did you mean source.signatures.openPGP?"}},
+		"set twice":               {file: smallest + "listen: :1\nlogLevel: info\nlisten: :2", says: []string{file + "6: listen: is set twice; the first is in line 4"}},
+		"no mapping":              {file: smallest + "limits: [1]", says: []string{file + "4: limits: must be a mapping of settings, is a list"}},
+		"no file of settings":     {file: "[]", says: []string{file + "1: must be a mapping of settings, is a list"}},
+		"no YAML":                 {file: smallest + "limits: [", says: []string{": not valid YAML: "}},
+		"no number":               {file: smallest + "limits: {files: many}", says: []string{file + `4: limits.files: must be a whole number, is "many"`}},
+		"part of a number":        {file: smallest + "limits: {files: 1.5}", says: []string{file + `4: limits.files: must be a whole number, is "1.5"`}},
+		"number in quotes":        {file: smallest + "limits: {files: '8'}", says: []string{file + `4: limits.files: must be a whole number, is "8"`}},
+		"no duration":             {file: withURL("https://git.example.com/fleet, interval: 30"), says: []string{file + `2: source.interval: must be a duration such as 30s, 10m or 1h, is "30"`}},
+		"no text":                 {file: smallest + "listen: {port: 1}", says: []string{file + "4: listen: must be a single value, is a mapping"}},
+		"neither true nor false":  {file: withURL("https://git.example.com/fleet, allowHTTP: maybe"), says: []string{file + `2: source.allowHTTP: must be true or false, is "maybe"`}},
+		"no list":                 {file: withURL("https://git.example.com/fleet, signatures: {openPGP: a}"), says: []string{file + `2: source.signatures.openPGP: must be a list, is "a"`}},
+		"no list of paths":        {file: withURL("https://git.example.com/fleet, signatures: {paths: [{path: a, singers: [b]}]}"), says: []string{file + "2: source.signatures.paths: item 0, singers: unknown field; use path and signers"}},
+		"merge key":               {file: smallest + "limits: {<<: {files: 1}}", says: []string{file + "4: limits: merge keys (<<) are not supported"}},
+		"path without signers":    {file: smallest, args: []string{"--set", "source.signatures.paths=apps"}, says: []string{`--set source.signatures.paths=apps: "apps" is not PATH=SIGNER,SIGNER`}},
+		"two webhook secrets":     {file: smallest + "webhook: {secretFile: a, secretEnv: b}", says: []string{file + "4: webhook.secretFile: set only one of secretFile and secretEnv"}},
+		"a negative sweep":        {file: smallest, args: []string{"--set", "members.sweepInterval=-1h"}, says: []string{"members.sweepInterval: must be more than zero"}},
+		"no limit":                {file: smallest + "limits: {depth: 0, buildOutput: -1}", says: []string{file + "4: limits.depth: must be more than zero", file + "4: limits.buildOutput: must be more than zero"}},
+		"no size":                 {file: smallest + "limits: {fileSize: big}", says: []string{file + `4: limits.fileSize: "big" is no size such as 512Ki or 1Mi`}},
+		"half a byte":             {file: smallest, args: []string{"--set", "limits.fileSize=0.5"}, says: []string{"no whole number of bytes"}},
+		"unknown setting":         {file: smallest, args: []string{"--set", "limits.filse=1"}, says: []string{"--set limits.filse=1: there is no setting limits.filse; did you mean limits.files?"}},
+		"setting without a value": {file: smallest, args: []string{"--set", "limits.files"}, says: []string{"--set limits.files: write KEY=VALUE"}},
+		"ssh without known host":  {file: withURL("ssh://git.example.com/fleet"), says: []string{"source.sshKeyFile: must be set for ssh://", "source.sshKnownHosts: must be set"}},
+		"two references":          {file: smallest, args: []string{"--branch", "a", "--set", "source.tag=b"}, says: []string{"source: set only one of branch, tag, semver and commit"}},
+		"polled too often":        {file: smallest, args: []string{"--interval", "10ms"}, says: []string{"source.interval: must be at least 1s, is 10ms; use the webhook for speed (--interval)"}},
+		"path outside":            {file: smallest, args: []string{"--path", "../other"}, says: []string{`source.path "../other": must be relative`}},
+		"unknown conditions":      {file: smallest + "status: {conditions: old}", says: []string{file + `4: status.conditions: "old" is neither current nor documented`}},
+		"hardly any history":      {file: smallest + "history: {maxSize: 1Ki}", says: []string{file + "4: history.maxSize: must be at least 64Ki"}},
+		"nothing":                 {says: []string{"source.url: set the repository that is the hub (--url)", "members: say where the kubeconfigs of the members are"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -224,20 +244,25 @@ var sections = []struct{ prefix, title string }{
 
 func settingsTable() string {
 	c := defaultConfig()
-	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-	c.bind(flags)
+	values := c.values()
 	var b strings.Builder
 	for _, section := range sections {
-		fmt.Fprintf(&b, "\n### %s\n\n| Key | Flag | Default | Meaning |\n|---|---|---|---|\n", section.title)
+		fmt.Fprintf(&b, "\n### %s\n\n| Key | Default | Meaning |\n|---|---|---|\n", section.title)
 		for _, s := range c.settings() {
 			if s.key[:strings.LastIndex(s.key, ".")+1] != section.prefix {
 				continue
 			}
 			value := ""
-			if v := flags.Lookup(s.flag).DefValue; v != "" && v != "[]" && v != "false" && s.key != "source.githubAppInstallation" {
+			if v := values.Lookup(s.key).DefValue; v != "" && v != "[]" && v != "false" && s.key != "source.githubAppInstallation" {
 				value = "`" + v + "`"
 			}
-			fmt.Fprintf(&b, "| `%s` | `--%s` | %s | %s |\n", s.key, s.flag, value, strings.ReplaceAll(s.usage, "|", `\|`))
+			flag := ""
+			for _, own := range settingFlags {
+				if own.key == s.key {
+					flag = ", `--" + own.flag + "`"
+				}
+			}
+			fmt.Fprintf(&b, "| `%s`%s | %s | %s |\n", s.key, flag, value, strings.ReplaceAll(s.usage, "|", `\|`))
 		}
 	}
 	b.WriteString("\n")

@@ -89,8 +89,9 @@ func (d *planDocument) fault() (field, message string) {
 	return "", ""
 }
 
-// hold writes into a ledger that the clusters of an earlier plan are held.
-func (d *planDocument) hold(l *ledger.Ledger, s *hub.Snapshot, now time.Time) {
+// hold writes into a ledger that the clusters of an earlier plan are held, but
+// for those that are leaving the fleet.
+func (d *planDocument) hold(l *ledger.Ledger, s *hub.Snapshot, leaving map[string]bool, now time.Time) {
 	specs := map[api.PlacementKey]*hub.Placement{}
 	for _, p := range s.Placements {
 		specs[p.Key] = p
@@ -103,7 +104,7 @@ func (d *planDocument) hold(l *ledger.Ledger, s *hub.Snapshot, now time.Time) {
 		}
 		l.Note(key, ledger.Placement{Generation: 1, SpecHash: spec.SpecHash, Created: now})
 		for i, dec := range p.Decisions {
-			if dec.Selected {
+			if dec.Selected && !leaving[dec.Cluster] {
 				l.Bind(key, p.binding(i, d.Commit, now))
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -17,69 +18,54 @@ import (
 
 func newDiff() *cobra.Command {
 	var d difference
-	var output string
+	var out format
 	cmd := &cobra.Command{
 		Use:   "diff [crp/NAME] --config gitfleet.yaml [--path DIR]",
-		Short: "Show what a sync would change on the member clusters now",
-		Long: `Diff reads what Git wants, and compares it with what is on the clusters, live:
-what would be added, changed, taken over and deleted, field by field, once every
-rollout is over. It asks the clusters itself, through a connection that cannot
-write, and needs no daemon; the configuration says where the clusters are. If the
-daemon answers, what is suspended is marked as left as it is; otherwise it says
-that this is not known.
+		Short: "Compare Git with the live objects on the member clusters",
+		Long: `Compare Git with the live objects on the clusters, field by field: what would be
+added, changed, taken over and deleted once every rollout is over. Diff asks the
+clusters itself and never writes to them. It needs no daemon; if one answers,
+what is suspended is marked as such.
 
-Without --path it reads the repository that the configuration names, at its
-newest commit or at --commit. With --path it reads a checkout instead, committed
-or not. Values of Secrets are masked.
+By default diff reads the newest commit of the repository in the configuration;
+--commit names another one, and --path a checkout. Values of Secrets are masked.
 
-Exit codes: 0 nothing would change, 1 something would, 2 it cannot be told.`,
+Exit codes: 0 no differences, 1 differences, 2 error.`,
 		Example: `  gitfleet diff --config gitfleet.yaml
   gitfleet diff crp/web --config gitfleet.yaml --path . --cluster east
   gitfleet diff --config gitfleet.yaml --commit feature-branch -o json`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if output != "text" && output != "json" {
-				return fmt.Errorf("-o %s: use text or json", output)
+			if err := out.check(); err != nil {
+				return err
 			}
-			if len(args) > 0 {
-				var err error
-				if d.placement, err = api.ParsePlacement(args[0]); err != nil {
-					return err
-				}
-			}
-			return d.run(cmd.Context(), cmd, output)
+			d.wanted, d.cluster = strings.Join(args, ""), api.ClusterName(d.cluster)
+			return d.run(cmd.Context(), cmd, out)
 		},
 	}
+	out.bind(cmd.Flags(), "text")
 	d.bind(cmd.Flags())
-	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or json")
 	return cmd
 }
 
 // A difference is what diff is asked for.
 type difference struct {
 	config, path, commit string
-	placement            api.PlacementKey // zero: all
+	wanted               string           // a placement as it was named; empty: all
+	placement            api.PlacementKey // that placement; zero: all
 	cluster              string           // empty: all
-	flags                Config
 	daemon               connection
 }
 
 func (d *difference) bind(f *pflag.FlagSet) {
-	f.StringVar(&d.config, "config", "", "the daemon's configuration file, for the repository and the members")
 	f.StringVar(&d.path, "path", "", "compare this checkout, instead of the repository's newest commit")
 	f.StringVar(&d.commit, "commit", "", "compare this commit, branch or tag of the repository")
 	f.StringVar(&d.cluster, "cluster", "", "only this member cluster")
+	bindSettings(f, &d.config, "the daemon's configuration file, for the repository and the members", "members.kubeconfigDir", "members.kubeconfig")
 	d.daemon.bindAddress(f)
-	d.flags = defaultConfig()
-	bind(f, []setting{
-		{"fleetName", "fleet-name", &d.flags.FleetName, "name of this fleet"},
-		{"source.url", "url", &d.flags.Source.URL, "repository, if there is no configuration file"},
-	})
-	bind(f, d.flags.Source.credentials())
-	bind(f, d.flags.Members.settings())
 }
 
-func (d *difference) run(ctx context.Context, cmd *cobra.Command, output string) error {
+func (d *difference) run(ctx context.Context, cmd *cobra.Command, out format) error {
 	cfg, err := d.read(cmd.Flags())
 	if err != nil {
 		return err
@@ -99,15 +85,22 @@ func (d *difference) run(ctx context.Context, cmd *cobra.Command, output string)
 	if err := d.known(s); err != nil {
 		return err
 	}
+	note, err := cfg.nameFleet(told)
+	if err != nil {
+		return err
+	}
 	doc, err := d.compare(ctx, cfg, s, told)
 	if err != nil {
 		return err
 	}
+	if note != "" {
+		doc.Notes = append(doc.Notes, note)
+	}
 	if refused != "" {
 		doc.Problems = append([]string{refused}, doc.Problems...)
 	}
-	if output == "json" {
-		err = writeJSON(cmd.OutOrStdout(), doc)
+	if !out.isText() {
+		err = out.write(cmd.OutOrStdout(), doc)
 	} else {
 		_, err = io.WriteString(cmd.OutOrStdout(), doc.text())
 	}
@@ -122,14 +115,9 @@ func (d *difference) run(ctx context.Context, cmd *cobra.Command, output string)
 	return nil
 }
 
-// read reads the configuration. The flag --path is ours, and no setting of it.
+// read reads the configuration.
 func (d *difference) read(flags *pflag.FlagSet) (Config, error) {
-	plain, err := readConfig(d.config, pflag.NewFlagSet("", pflag.ContinueOnError))
-	if err != nil {
-		return plain, err
-	}
 	cfg, err := readConfig(d.config, flags)
-	cfg.Source.Path = plain.Source.Path
 	switch {
 	case err != nil:
 		return cfg, err

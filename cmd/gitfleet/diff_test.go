@@ -22,6 +22,8 @@ func TestDiffAsText(t *testing.T) {
 	released := diffChange{Effect: "release", Kind: "ConfigMap", Namespace: "shop", Name: "kept", Placement: "crp/old"}
 	rested := diffChange{Effect: "change", Kind: "ConfigMap", Namespace: "shop", Name: "tuned", Placement: "crp/web", Origin: "apps/tuned.yaml:1", Fields: replicas}
 	rested.leave("suspended by jo: INC-1")
+	altered := diffChange{Effect: "alter", Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "mesh", Placement: "crp/web", Origin: "apps/mesh.yaml:1", Message: "a webhook changes it", Fields: replicas}
+	altered.leave("suspended by jo: INC-1")
 	foreign := left
 	foreign.leave("suspended by jo: INC-1")
 	doc := &diffDocument{
@@ -30,7 +32,7 @@ func TestDiffAsText(t *testing.T) {
 		Clusters: []diffCluster{
 			{Name: "east", Changes: []diffChange{added, web, taken, gone}},
 			{Name: "north"},
-			{Name: "south", Changes: []diffChange{left, refused, released, rested, foreign}},
+			{Name: "south", Changes: []diffChange{left, refused, released, rested, foreign, altered}},
 			{Name: "west", Changes: []diffChange{added, web, taken, gone}},
 			{Name: "zenith", Error: "the API server did not answer in time"},
 		},
@@ -38,6 +40,9 @@ func TestDiffAsText(t *testing.T) {
 	golden.File(t, "testdata/diff/text.txt", doc.text())
 	if !doc.troubled() || !doc.differs() {
 		t.Errorf("troubled %t, differs %t", doc.troubled(), doc.differs())
+	}
+	if same := (&diffDocument{Clusters: []diffCluster{{Name: "east", Changes: []diffChange{altered}}}}); same.differs() {
+		t.Error("what a cluster alters at each apply counts as a difference")
 	}
 	calm := &diffDocument{Clusters: []diffCluster{{Name: "east"}, {Name: "west"}}}
 	if got, want := calm.text(), "east, west: no difference\n"; got != want || calm.troubled() || calm.differs() {

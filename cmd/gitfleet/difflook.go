@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/rest"
 
+	"github.com/google/uuid"
+
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
@@ -47,7 +49,7 @@ func (d *difference) compare(ctx context.Context, cfg Config, s *hub.Snapshot, t
 			Connect: func(ctx context.Context) (*rest.Config, error) {
 				return credentials.Config(ctx, c.Name, c.Annotations[api.ContextAnnotation])
 			},
-			Brake:       member.Brake{Percent: cfg.Members.DeletePercent, Objects: cfg.Members.DeleteObjects},
+			Brake:       cfg.Members.brake(),
 			Concurrency: cfg.Members.Concurrency, Timeout: cfg.Members.Timeout.Duration,
 		})
 	})
@@ -58,8 +60,12 @@ func (d *difference) compare(ctx context.Context, cfg Config, s *hub.Snapshot, t
 			}
 		}
 	}()
-	p := final(s, looks)
-	if err := d.has(p); err != nil {
+	fleet := ledger.Fleet{Name: cfg.FleetName, ID: told.fleet.ID, Source: cfg.Source.identity()}
+	if fleet.ID == "" && cfg.Source.URL == "" {
+		fleet = ledger.Fleet{} // nothing is known that tells it from another of its name
+	}
+	p := final(s, looks, fleet)
+	if err := d.find(p); err != nil {
 		return nil, err
 	}
 	doc := d.document(s, p)
@@ -100,11 +106,19 @@ func peek(ctx context.Context, c *hub.Cluster, cfg member.Config) *look {
 
 // final is the plan of the daemon once every rollout is over: with what the
 // members hold as its memory, as after the loss of a ledger.
-func final(s *hub.Snapshot, looks []*look) *plan.Plan {
+func final(s *hub.Snapshot, looks []*look, fleet ledger.Fleet) *plan.Plan {
 	now := time.Now()
 	in := plan.Input{Head: unhurried(s), Ledger: ledger.New(), Now: now, Memo: plan.NewMemo(), Lost: map[string]error{}}
+	in.Ledger.SetFleet(fleet)
 	for _, l := range looks {
 		in.Ledger.Fold(l.seen)
+	}
+	in.Ledger.Settle(uuid.NewString())
+	for _, l := range looks {
+		if why := in.Ledger.Refusal(l.name); why != "" && l.err == nil {
+			l.err = errors.New(why)
+			continue
+		}
 		for _, h := range l.seen.Holds {
 			in.Ledger.Fold(ledger.WorkSeen{Cluster: l.name, Placement: h.Placement, At: now, Revision: h.Revision, Done: true})
 			if h.Revision.Commit != s.Commit.Hash {
@@ -131,16 +145,20 @@ func unhurried(s *hub.Snapshot) *hub.Snapshot {
 	return &out
 }
 
-// has returns an error if no placement, of Git or on a cluster, has the name.
-func (d *difference) has(p *plan.Plan) error {
-	if d.placement == (api.PlacementKey{}) {
+// find finds the placement that was named, of Git or on a cluster.
+func (d *difference) find(p *plan.Plan) error {
+	if d.wanted == "" {
 		return nil
 	}
 	var names []string
 	for _, pl := range p.Placements {
 		names = append(names, pl.Key.String())
 	}
-	return knownName("placement", d.placement.String(), names)
+	name, err := findPlacement(d.wanted, names)
+	if err == nil {
+		d.placement, err = api.ParsePlacement(name)
+	}
+	return err
 }
 
 // changes compares what one member is to hold with what it does.

@@ -21,6 +21,8 @@ type word struct {
 	suspended []status.Suspension
 	// inForce is the commit that the daemon has accepted; empty if it has none.
 	inForce string
+	// fleet is the daemon's; zero if it has said nothing.
+	fleet overviewFleet
 	// unknown is why the daemon has said nothing; empty if it has.
 	unknown string
 }
@@ -48,7 +50,7 @@ func (d *difference) ask(ctx context.Context, cfg Config) word {
 	if ours := gitsource.Shown(cfg.Source.URL); cfg.Source.URL != "" && o.Source.URL != ours {
 		return word{unknown: fmt.Sprintf("the daemon at %s follows %s, not %s; say with --server where the right one is", c.address, cmp.Or(o.Source.URL, "nothing"), ours)}
 	}
-	w := word{suspended: o.Suspended}
+	w := word{suspended: o.Suspended, fleet: o.Fleet}
 	if o.Commit != nil {
 		w.inForce = o.Commit.Hash
 	}
@@ -89,7 +91,7 @@ func (c *diffChange) leave(why string) {
 	}
 	c.Suspended = why
 	for _, e := range effects {
-		if string(e.effect) == c.Effect && e.effect != member.Differs {
+		if string(e.effect) == c.Effect && e.effect != member.Differs && e.effect != member.Alters {
 			c.Effect, c.Message = string(member.Differs), joined("once that is over: "+e.verb, c.Message)
 		}
 	}

@@ -37,7 +37,7 @@ type diffCluster struct {
 
 // A diffChange is one object.
 type diffChange struct {
-	// Effect is add, change, delete, release, differ or fail.
+	// Effect is add, change, delete, release, differ, fail or alter.
 	Effect    string `json:"effect"`
 	Group     string `json:"group,omitempty"`
 	Kind      string `json:"kind"`
@@ -60,9 +60,12 @@ func (d *diffDocument) troubled() bool {
 	return slices.ContainsFunc(d.Clusters, func(c diffCluster) bool { return c.Error != "" })
 }
 
-// differs reports whether there is anything to look at.
+// differs reports whether there is anything to look at. What a cluster alters at
+// each apply is as it will be after the next one.
 func (d *diffDocument) differs() bool {
-	return len(d.Problems) > 0 || slices.ContainsFunc(d.Clusters, func(c diffCluster) bool { return len(c.Changes) > 0 })
+	return len(d.Problems) > 0 || slices.ContainsFunc(d.Clusters, func(c diffCluster) bool {
+		return slices.ContainsFunc(c.Changes, func(x diffChange) bool { return x.Effect != string(member.Alters) })
+	})
 }
 
 // text writes the document for a person. Clusters of which the same is to be
@@ -115,6 +118,7 @@ var effects = []struct {
 }{
 	{member.Adds, "+", "to add"}, {member.Changes, "~", "to change"}, {member.Deletes, "-", "to delete"},
 	{member.Releases, "o", "to release"}, {member.Differs, "?", "to leave as it is"}, {member.Fails, "!", "to fail"},
+	{member.Alters, "*", "altered by the cluster at each apply"},
 }
 
 func (c *diffCluster) count() string {
@@ -169,6 +173,5 @@ func knownName(what, name string, names []string) error {
 	if name == "" || slices.Contains(names, name) {
 		return nil
 	}
-	slices.Sort(names)
-	return &status.UnknownError{What: what, Name: name, Exist: names}
+	return &status.UnknownError{What: what, Name: name, Exist: slices.Sorted(slices.Values(names))}
 }

@@ -139,6 +139,10 @@ func jsonFields(typ reflect.Type, prefix string) []string {
 	var all []string
 	for i := range typ.NumField() {
 		f := typ.Field(i)
+		if f.Anonymous {
+			all = append(all, jsonFields(f.Type, prefix)...)
+			continue
+		}
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		all = append(all, prefix+name)
 		if f.Type.Kind() != reflect.Slice || f.Type.Elem().PkgPath() != typ.PkgPath() {

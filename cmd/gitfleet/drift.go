@@ -19,91 +19,93 @@ import (
 func newDrift() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "drift",
-		Short: "Show which objects moved away from Git, how, and by whose hand",
-		Long: `Drift is what the daemon knows of objects that differ, or once differed, from
-what Git wants: what was put back too.
+		Short: "Show which objects differ from Git, and who changed them",
+		Long: `Drift shows the objects that differ, or have differed, from Git, including those
+that were corrected.
 
-  standing    it differs and is left alone, as the strategy or a suspension asks
-  contested   somebody insists: it is put back more slowly, or left to an autoscaler
-  repaired    it was put back
-  ignored     it differs in fields that gitfleet.dev/ignore-fields leaves alone
-  ended       it is over without gitfleet
-  foreign     the object is not gitfleet's, or only looked at
+  standing    it differs and is left as it is, by the strategy or a suspension
+  contested   it is changed again and again: corrected more slowly, or left to an
+              autoscaler
+  repaired    it was corrected
+  ignored     it differs in fields listed in gitfleet.dev/ignore-fields
+  altered     the cluster stores other values than are applied (admission webhook)
+  ended       it no longer differs; gitfleet did not correct it
+  foreign     the object is not managed by gitfleet, or is only compared
 
 Exit codes: 0 nothing differs now, 1 something does (standing, contested or
 foreign), 2 error.`,
 	}
-	cmd.AddCommand(newDriftList(), newDriftShow())
+	cmd.AddCommand(newDriftList(), newDriftShow(), newDriftAdopt())
 	return cmd
 }
 
 func newDriftList() *cobra.Command {
 	var at connection
-	var cluster, output string
+	var cluster string
+	var out format
 	cmd := &cobra.Command{
 		Use:   "list [crp/NAME]",
-		Short: "List objects that differ, or once differed, one a line",
+		Short: "List objects that differ, or have differed, from Git",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !slices.Contains([]string{"table", "wide", "json"}, output) {
-				return fmt.Errorf("-o %s: use table, wide or json", output)
-			}
-			name := ""
-			if len(args) > 0 {
-				key, err := api.ParsePlacement(args[0])
-				if err != nil {
-					return err
-				}
-				name = key.String()
+			if err := out.check(); err != nil {
+				return err
 			}
 			r, err := at.report(cmd)
 			if err != nil {
 				return err
 			}
-			drifts, err := driftsOf(r, name, cluster)
+			name := ""
+			if len(args) > 0 {
+				if name, err = findPlacement(args[0], placementsOf(r)); err != nil {
+					return err
+				}
+			}
+			drifts, err := driftsOf(r, name, api.ClusterName(cluster))
 			if err != nil {
 				return err
 			}
-			return listDrifts(cmd.OutOrStdout(), r.At, drifts, output)
+			return listDrifts(cmd.OutOrStdout(), r.At, drifts, out)
 		},
 	}
+	cmd.Flags().StringVar(&cluster, "cluster", "", "only this member cluster")
+	out.bind(cmd.Flags(), "table", "wide")
 	at.bind(cmd.Flags())
-	cmd.Flags().StringVar(&cluster, "cluster", "", "only of this member cluster")
-	cmd.Flags().StringVarP(&output, "output", "o", "table", "table, wide or json")
 	return cmd
 }
 
 func newDriftShow() *cobra.Command {
 	var at connection
-	var cluster, namespace, output string
+	var cluster, namespace string
+	var out format
 	cmd := &cobra.Command{
 		Use:   "show crp/NAME|KIND/NAME",
-		Short: "Show each difference: the field, what is there, what Git wants, and who changed it",
+		Short: "Show the differences of an object or a placement, by field",
 		Example: `  gitfleet drift show crp/web
   gitfleet drift show deployment/web -n shop --cluster east`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if output != "text" && output != "json" {
-				return fmt.Errorf("-o %s: use text or json", output)
+			if err := out.check(); err != nil {
+				return err
 			}
 			r, err := at.report(cmd)
 			if err != nil {
 				return err
 			}
-			drifts, err := driftsNamed(r, args[0], namespace, cluster)
+			drifts, err := driftsNamed(r, args[0], namespace, api.ClusterName(cluster))
 			if err != nil {
 				return err
 			}
-			if output == "json" {
-				return endDrifts(drifts, writeJSON(cmd.OutOrStdout(), drifts))
+			if !out.isText() {
+				return endDrifts(drifts, out.write(cmd.OutOrStdout(), listOf(driftVersion, drifts)))
 			}
 			return endDrifts(drifts, showDrifts(cmd.OutOrStdout(), r.At, drifts))
 		},
 	}
-	at.bind(cmd.Flags())
-	cmd.Flags().StringVar(&cluster, "cluster", "", "only of this member cluster")
+	cmd.Flags().StringVar(&cluster, "cluster", "", "only this member cluster")
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace of an object")
-	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	out.bind(cmd.Flags(), "text")
+	at.bind(cmd.Flags())
 	return cmd
 }
 
@@ -129,27 +131,38 @@ func driftsOf(r *status.Report, placement, cluster string) ([]status.Drift, erro
 // knownTo returns a *status.UnknownError if there is no such placement or
 // cluster.
 func knownTo(r *status.Report, placement, cluster string) error {
-	var placements, clusters []string
-	for _, d := range r.Details {
-		placements = append(placements, d.Placement)
-	}
+	var clusters []string
 	for _, c := range r.Clusters {
 		clusters = append(clusters, c.Name)
 	}
-	if err := knownName("placement", placement, placements); err != nil {
+	if err := knownName("placement", placement, placementsOf(r)); err != nil {
 		return err
 	}
 	return knownName("cluster", cluster, clusters)
 }
 
+// placementsOf are the names of the placements of a report.
+func placementsOf(r *status.Report) []string {
+	var names []string
+	for _, d := range r.Details {
+		names = append(names, d.Placement)
+	}
+	return names
+}
+
 // driftsNamed are those of a placement, or of an object.
 func driftsNamed(r *status.Report, what, namespace, cluster string) ([]status.Drift, error) {
-	if key, err := api.ParsePlacement(what); err == nil {
-		return driftsOf(r, key.String(), cluster)
+	placement, err := findPlacement(what, placementsOf(r))
+	if err == nil {
+		return driftsOf(r, placement, cluster)
 	}
-	kind, name, _ := strings.Cut(what, "/")
-	if kind == "" || name == "" || strings.Contains(name, "/") {
-		return nil, fmt.Errorf("%q names neither a placement nor an object; write crp/NAME, rp/NAMESPACE/NAME or KIND/NAME", what)
+	kind, _, slash := strings.Cut(what, "/")
+	if _, isPlacement := api.NamesPlacements(kind); isPlacement || !slash {
+		return nil, err
+	}
+	object, err := api.ParseObject(what, namespace)
+	if err != nil {
+		return nil, err
 	}
 	all, err := driftsOf(r, "", cluster)
 	if err != nil {
@@ -158,16 +171,15 @@ func driftsNamed(r *status.Report, what, namespace, cluster string) ([]status.Dr
 	var found []status.Drift
 	var others []string
 	for _, d := range all {
-		if d.Name == name && d.Namespace == namespace && api.KindCalled(driftID(d).GroupKind(), kind) {
+		if object.Means(driftID(d)) {
 			found = append(found, d)
 		} else {
 			others = append(others, driftID(d).String())
 		}
 	}
 	if found == nil {
-		wanted := kind + "/" + strings.TrimPrefix(namespace+"/"+name, "/")
 		slices.Sort(others)
-		return nil, &status.UnknownError{What: "known drift of", Name: wanted, Exist: slices.Compact(others)}
+		return nil, &status.UnknownError{What: "known drift of", Name: object.String(), Exist: slices.Compact(others)}
 	}
 	return found, nil
 }
@@ -189,21 +201,25 @@ func endDrifts(drifts []status.Drift, err error) error {
 	return err
 }
 
-func listDrifts(w io.Writer, now time.Time, drifts []status.Drift, output string) error {
-	if output == "json" {
-		return endDrifts(drifts, writeJSON(w, append([]status.Drift{}, drifts...)))
+// driftVersion names the schema of drifts in JSON. What has this version keeps its
+// fields; new ones may come.
+const driftVersion = "gitfleet.dev/drift/v1"
+
+func listDrifts(w io.Writer, now time.Time, drifts []status.Drift, out format) error {
+	if !out.isText() {
+		return endDrifts(drifts, out.write(w, listOf(driftVersion, drifts)))
 	}
 	if len(drifts) == 0 {
 		_, err := fmt.Fprintln(w, "no drift")
 		return err
 	}
 	t := table{header: []string{"OBJECT", "CLUSTER", "STATE", "COUNT", "LAST-SEEN", "BY"}}
-	if output == "wide" {
+	if out.isWide() {
 		t.header = append(t.header, "FIRST-SEEN", "PLACEMENT", "FIELDS")
 	}
 	for _, d := range drifts {
 		row := []string{driftID(d).String(), d.Cluster, string(d.State), strconv.Itoa(d.Count), since(now, d.LastSeen), names(d.By)}
-		if output == "wide" {
+		if out.isWide() {
 			var paths []string
 			for _, p := range d.Paths {
 				paths = append(paths, p.Path)
@@ -212,7 +228,7 @@ func listDrifts(w io.Writer, now time.Time, drifts []status.Drift, output string
 		}
 		t.rows = append(t.rows, row)
 	}
-	t.print(w)
+	t.print(w, out)
 	return endDrifts(drifts, nil)
 }
 

@@ -15,57 +15,74 @@ import (
 func newEvents() *cobra.Command {
 	var at connection
 	var watch bool
-	var output string
+	var newest int
+	var out format
 	cmd := &cobra.Command{
-		Use:   "events [crp/NAME|rp/NAMESPACE/NAME]",
-		Short: "Show what has happened lately",
-		Long: `Events are told of placements, member clusters and the repository, the oldest
-first. The newest are kept, also over restarts of the daemon; history goes
-further back.
+		Use:   "events [PLACEMENT|CLUSTER]",
+		Short: "Show recent events",
+		Long: `Events are about placements, member clusters and the repository. They are listed
+with the newest last. The daemon keeps the newest events, across restarts too;
+history goes back further.
 
-With --watch it goes on and prints each as it happens.`,
+With --watch it continues and prints each new event.`,
 		Example: `  gitfleet events
   gitfleet events crp/web --watch`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if output != "table" && output != "json" {
-				return fmt.Errorf("-o %s: use table or json", output)
+			if err := out.check(); err != nil {
+				return err
 			}
-			name := ""
-			if len(args) > 0 {
-				var err error
-				if name, err = placementName(args[0]); err != nil {
-					return err
-				}
+			if newest < 0 {
+				return fmt.Errorf("--newest %d: must not be negative", newest)
 			}
 			c, err := at.client()
 			if err != nil {
 				return err
 			}
-			out := cmd.OutOrStdout()
-			if watch {
-				return c.reports(part{placement: name}).follow(cmd.Context(), asTheyHappen(out, output))
+			of := part{}
+			if len(args) > 0 {
+				s, err := c.subject(cmd.Context(), args[0])
+				if err != nil {
+					return err
+				}
+				of = part(s)
 			}
-			r, err := c.only(cmd.Context(), part{placement: name})
+			w := cmd.OutOrStdout()
+			if watch {
+				return c.reports(of).follow(cmd.Context(), asTheyHappen(w, out))
+			}
+			r, err := c.only(cmd.Context(), of)
 			if err != nil {
 				return err
 			}
-			if output == "json" {
-				return writeJSON(out, append([]status.Event{}, r.Events...))
+			events := r.Events
+			if newest > 0 && len(events) > newest {
+				events = events[len(events)-newest:]
 			}
-			if len(r.Events) == 0 {
-				_, err := fmt.Fprintln(cmd.ErrOrStderr(), "nothing has happened")
+			switch {
+			case !out.isText():
+				return out.write(w, listOf(eventsVersion, events))
+			case len(events) == 0:
+				_, err := fmt.Fprintln(cmd.ErrOrStderr(), "no events")
 				return err
 			}
-			eventTable(r.Events, r.At).print(out)
+			eventTable(events, r.At).print(w, out)
+			if more := len(r.Events) - len(events); more > 0 {
+				fmt.Fprintf(cmd.ErrOrStderr(), "%s not shown; --newest 0 shows all\n", number(more, "older event"))
+			}
 			return nil
 		},
 	}
+	out.bind(cmd.Flags(), "table")
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "continue, and print each new event")
+	cmd.Flags().IntVar(&newest, "newest", fewLines, "how many events to show at most, the last ones; 0 for all")
 	at.bind(cmd.Flags())
-	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "go on and print each as it happens")
-	cmd.Flags().StringVarP(&output, "output", "o", "table", "table or json")
 	return cmd
 }
+
+// eventsVersion names the schema of events in JSON. What has this version keeps its
+// fields; new ones may come.
+const eventsVersion = "gitfleet.dev/events/v1"
 
 func eventTable(events []status.Event, now time.Time) table {
 	t := table{header: []string{"LAST SEEN", "COUNT", "TYPE", "REASON", "OBJECT", "CLUSTER", "MESSAGE"}}
@@ -86,7 +103,7 @@ func orDash(s string) string {
 }
 
 // asTheyHappen prints each event that is new or has happened again.
-func asTheyHappen(w io.Writer, output string) func(*status.Report) (bool, error) {
+func asTheyHappen(w io.Writer, out format) func(*status.Report) (bool, error) {
 	told := map[status.EventKey]int32{}
 	return func(r *status.Report) (bool, error) {
 		counts := make(map[status.EventKey]int32, len(r.Events))
@@ -96,7 +113,7 @@ func asTheyHappen(w io.Writer, output string) func(*status.Report) (bool, error)
 			if counts[key] = e.Count; told[key] == e.Count {
 				continue
 			}
-			if err := tellEvent(w, e, output); err != nil {
+			if err := tellEvent(w, e, out); err != nil {
 				return false, err
 			}
 		}
@@ -105,9 +122,9 @@ func asTheyHappen(w io.Writer, output string) func(*status.Report) (bool, error)
 	}
 }
 
-func tellEvent(w io.Writer, e *status.Event, output string) error {
-	if output == "json" {
-		return writeJSON(w, e)
+func tellEvent(w io.Writer, e *status.Event, out format) error {
+	if !out.isText() {
+		return out.write(w, e)
 	}
 	where := e.About()
 	if e.Cluster != "" {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/test/githttp"
 	"github.com/gitfleet/gitfleet/test/golden"
 )
 
@@ -21,7 +22,7 @@ func checkout(t *testing.T) {
 	if err := os.CopyFS(filepath.Join(dir, "examples"), os.DirFS("../../examples")); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(filepath.Join(dir, ".git"), 0o755); err != nil {
+	if _, err := githttp.Git(dir, "init", "-q"); err != nil {
 		t.Fatal(err)
 	}
 	t.Chdir(dir)
@@ -109,7 +110,8 @@ func TestAPlanFedBackChangesNothing(t *testing.T) {
 			if code := run(append(args, "--current", "fed-back.json"), &second, &errOut); code != exitFine {
 				t.Errorf("exit code %d\n%s", code, &errOut)
 			}
-			if !bytes.Equal(first.Bytes(), second.Bytes()) {
+			const none = "  \"deletions\": [],\n" // is there only if there is something to compare with
+			if strings.Replace(first.String(), none, "", 1) != strings.Replace(second.String(), none, "", 1) {
 				t.Errorf("first\n%s\nthen\n%s", &first, &second)
 			}
 		})

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"strings"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,45 +16,42 @@ import (
 
 func newExplain() *cobra.Command {
 	var q inquiry
-	var output string
+	var out format
 	cmd := &cobra.Command{
 		Use:   "explain crp/NAME|rp/NAMESPACE/NAME [CLUSTER]",
-		Short: "Say why a placement goes to a cluster, or what would have to change",
-		Long: `Explain tells everything that played a part in a decision: for each cluster
-every filter, every point of its score, ties and missing properties, and for one
-that is not selected what would have to be different.
+		Short: "Explain why a placement selects a cluster, or does not",
+		Long: `Explain shows how a scheduling decision was made: for each cluster the filters,
+the parts of its score, ties and missing properties, and for a cluster that is
+not selected what would have to change.
 
-It asks the daemon why things are as they are. With --path it thinks about a
-checkout instead, as plan does, and asks nobody.`,
+It asks the daemon. With --path it computes the decision for a checkout instead,
+as plan does, offline.`,
 		Example: `  gitfleet explain crp/web
   gitfleet explain rp/shop/web member-3 -o json
-  gitfleet explain crp/web --path . --clusters clusters.yaml`,
+  gitfleet explain crp/web --path . --clusters ../clusters.yaml`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if output != "text" && output != "json" {
-				return fmt.Errorf("-o %s: use text or json", output)
-			}
-			var err error
-			if q.placement, err = placementName(args[0]); err != nil {
+			if err := out.check(); err != nil {
 				return err
 			}
+			q.placement = args[0]
 			if len(args) > 1 {
-				q.cluster = args[1]
+				q.cluster = api.ClusterName(args[1])
 			}
 			e, err := q.answer(cmd.Context())
 			if err != nil {
 				return err
 			}
-			if output == "json" {
-				return writeJSON(cmd.OutOrStdout(), e)
+			if !out.isText() {
+				return out.write(cmd.OutOrStdout(), e)
 			}
 			return printExplanation(cmd.OutOrStdout(), e)
 		},
 	}
-	q.at.bind(cmd.Flags())
 	cmd.Flags().StringVar(&q.path, "path", "", "think about this checkout, instead of asking the daemon")
-	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	out.bind(cmd.Flags(), "text")
 	q.in.bind(cmd.Flags())
+	q.at.bind(cmd.Flags())
 	return cmd
 }
 
@@ -91,6 +87,13 @@ func (q inquiry) think() (*status.Explanation, error) {
 	if err != nil {
 		return nil, err
 	}
+	var known []string
+	for _, d := range o.report.Details {
+		known = append(known, d.Placement)
+	}
+	if q.placement, err = findPlacement(q.placement, known); err != nil {
+		return nil, err
+	}
 	e, err := o.report.Explain(q.placement, q.cluster)
 	if err != nil {
 		return nil, err
@@ -101,16 +104,19 @@ func (q inquiry) think() (*status.Explanation, error) {
 
 // ask asks the daemon.
 func (q inquiry) ask(ctx context.Context) (*status.Explanation, error) {
-	query := url.Values{"placement": {q.placement}}
-	if q.cluster != "" {
-		query.Set("cluster", q.cluster)
-	}
 	c, err := q.at.client()
 	if err != nil {
 		return nil, err
 	}
 	e := &status.Explanation{}
-	err = c.get(ctx, "/explain", query, e)
+	name, err := c.placement(ctx, q.placement)
+	if err == nil {
+		query := url.Values{"placement": {name}}
+		if q.cluster != "" {
+			query.Set("cluster", q.cluster)
+		}
+		err = c.get(ctx, "/explain", query, e)
+	}
 	var silent *silentError
 	if errors.As(err, &silent) {
 		return nil, fmt.Errorf("%w\nWithout a daemon, use --path", err)
@@ -119,22 +125,4 @@ func (q inquiry) ask(ctx context.Context) (*status.Explanation, error) {
 		return nil, err
 	}
 	return e, nil
-}
-
-// placementName reads crp/NAME or rp/NAMESPACE/NAME; the kind may be written
-// out.
-func placementName(arg string) (string, error) {
-	kind, rest, _ := strings.Cut(arg, "/")
-	namespace, name, namespaced := strings.Cut(rest, "/")
-	switch strings.ToLower(kind) {
-	case "crp", "clusterresourceplacement", "clusterresourceplacements":
-		if rest != "" && !namespaced {
-			return api.PlacementKey{Name: rest}.String(), nil
-		}
-	case "rp", "resourceplacement", "resourceplacements":
-		if namespace != "" && name != "" && !strings.Contains(name, "/") {
-			return api.PlacementKey{Namespace: namespace, Name: name}.String(), nil
-		}
-	}
-	return "", fmt.Errorf("%q names no placement; write crp/NAME, or rp/NAMESPACE/NAME", arg)
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -29,15 +28,20 @@ var (
 	unfit    = &rule{"unfit", "Unfit", "The commit would be accepted, but this part of it could not be carried out."}
 	dead     = &rule{"dead-configuration", "DeadConfiguration", "This has no effect: nothing uses it, or it selects nothing."}
 
-	rules = []*rule{invalid, doubtful, unfit, dead}
+	heldDeletions = &rule{"held-deletions", "HeldDeletions", "The commit would be accepted, but these deletions would wait for a commit that allows them."}
+
+	rules = []*rule{invalid, doubtful, unfit, dead, heldDeletions}
 )
 
 func findingsOf(ps hub.Problems) []finding {
 	var all []finding
 	for _, p := range ps {
 		r := invalid
-		if p.Severity == hub.Warning {
+		switch p.Severity {
+		case hub.Warning:
 			r = doubtful
+		case hub.Failure:
+			r, p.Severity = unfit, hub.Error
 		}
 		all = append(all, finding{p, r})
 	}
@@ -71,11 +75,7 @@ func tally(all []finding) (errors, warnings int) {
 // text is path:line: field: message, on one line whatever the repository calls
 // its files.
 func (f finding) text() string {
-	text := printable(f.Error())
-	if f.Severity == hub.Warning {
-		text += " (warning)"
-	}
-	return text
+	return printable(f.Marked())
 }
 
 // message is the text without the place.
@@ -102,7 +102,7 @@ func printable(s string) string {
 	return b.String()
 }
 
-func writeText(w io.Writer, _ string, all []finding) error {
+func writeText(w io.Writer, all []finding) error {
 	for _, f := range all {
 		if _, err := fmt.Fprintln(w, f.text()); err != nil {
 			return err
@@ -111,7 +111,7 @@ func writeText(w io.Writer, _ string, all []finding) error {
 	return nil
 }
 
-// validateVersion names the schema of validate in JSON. What has this version
+// validateVersion names the schema of validate in JSON and YAML. What has this version
 // keeps its fields; new ones may come.
 const validateVersion = "gitfleet.dev/validate/v1"
 
@@ -135,17 +135,18 @@ type findingDocument struct {
 	Message       string       `json:"message"`
 }
 
-func writeValidateJSON(w io.Writer, commit string, all []finding) error {
-	d := validateDocument{APIVersion: validateVersion, Commit: commit, Problems: []findingDocument{}}
+// validateDocumentOf lists findings; the snapshot is nil if nothing was loaded.
+func validateDocumentOf(s *hub.Snapshot, all []finding) validateDocument {
+	d := validateDocument{APIVersion: validateVersion, Problems: []findingDocument{}}
+	if s != nil {
+		d.Commit = s.Commit.Hash
+	}
 	d.Errors, d.Warnings = tally(all)
 	d.Valid = d.Errors == 0
 	for _, f := range all {
 		d.Problems = append(d.Problems, findingDocument{f.Path, f.Line, f.Document, f.Kustomization, f.Field, f.Severity, f.rule.id, f.Message})
 	}
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(d)
+	return d
 }
 
 var (
@@ -155,7 +156,7 @@ var (
 
 // writeGitHub writes the commands by which a GitHub workflow annotates lines of
 // a pull request.
-func writeGitHub(w io.Writer, _ string, all []finding) error {
+func writeGitHub(w io.Writer, all []finding) error {
 	for _, f := range all {
 		properties := []string{"title=" + githubProperty.Replace("gitfleet: "+f.rule.id)}
 		if f.Path != "" {

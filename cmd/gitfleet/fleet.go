@@ -123,7 +123,7 @@ func (j *joinedFleet) add(declared *hub.Cluster, seen hub.ObservedCluster) {
 		}
 	}
 	c := placement.ClusterOf(&m)
-	if seen.Seen {
+	if seen.Seen || seen.DeletionTimestamp != nil {
 		c.Ineligible = placement.Ineligible(&m, j.at)
 	}
 	j.clusters[m.Name] = c
@@ -186,6 +186,17 @@ func (f fleet) answers(s *hub.Snapshot, w hub.Problem) bool {
 		}
 	}
 	return false
+}
+
+// leaving are the clusters that are marked for deletion.
+func (f fleet) leaving() map[string]bool {
+	out := map[string]bool{}
+	for _, c := range f.clusters {
+		if c.DeletionTimestamp != nil {
+			out[c.Name] = true
+		}
+	}
+	return out
 }
 
 func (f fleet) has(name string) bool {

@@ -100,6 +100,14 @@ func doesNotWork(name, why string) func(*ledger.WorkSeen) {
 	}
 }
 
+// hasFailed is an object that is applied and will not work by itself.
+func hasFailed(name, why string) func(*ledger.WorkSeen) {
+	return func(w *ledger.WorkSeen) {
+		doesNotWork(name, why)(w)
+		w.Exceptions[len(w.Exceptions)-1].Failure = why
+	}
+}
+
 // isContested is an object that somebody keeps changing.
 func isContested(name, by string) func(*ledger.WorkSeen) {
 	return func(w *ledger.WorkSeen) {
@@ -108,6 +116,12 @@ func isContested(name, by string) func(*ledger.WorkSeen) {
 			ID: configMap(name), Version: "v1", State: api.DriftContested, Count: 4, FirstSeen: w.At.Add(-time.Hour), LastSeen: w.At, By: actors,
 			Paths: []api.Difference{{PatchDetail: api.PatchDetail{Path: "/data/value", ValueInMember: "9", ValueInHub: "2"}, By: actors}},
 		})
+	}
+}
+
+func cannotDelete(name, why string) func(*ledger.WorkSeen) {
+	return func(w *ledger.WorkSeen) {
+		w.DeletionErrors = append(w.DeletionErrors, ledger.DeletionError{ID: configMap(name), Message: why})
 	}
 }
 

@@ -1,155 +1,216 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// A view is how one kind of thing is shown.
+// A view is one kind of thing, or several, as get lists them.
 type view struct {
 	names []string // that a user may call it
-	// items are the things as they are written in JSON and YAML.
-	items func(*status.Report) []any
-	table func(r *status.Report, wide bool) table
-	// part is what a name in the table stands for: of it alone the daemon is asked
-	// then.
-	part func(name string) part
+	// Of what it shows; qualified says that names are shown with their kind.
+	placements, resourcePlacements, clusters, qualified bool
 }
 
 var views = []view{
-	{
-		names: []string{"crp", "clusterresourceplacements", "clusterresourceplacement", "rp", "resourceplacements", "resourceplacement", "placements"},
-		items: func(r *status.Report) []any {
-			var out []any
-			for _, p := range r.Placements {
-				out = append(out, p)
-			}
-			for _, p := range r.ResourcePlacements {
-				out = append(out, p)
-			}
-			return out
-		},
-		table: placementTable,
-		part: func(name string) part {
-			if namespace, name, namespaced := strings.Cut(name, "/"); namespaced {
-				return part{placement: api.PlacementKey{Namespace: namespace, Name: name}.String()}
-			}
-			return part{placement: api.PlacementKey{Name: name}.String()}
-		},
-	},
-	{
-		names: []string{"clusters", "cluster", "memberclusters", "membercluster"},
-		items: func(r *status.Report) []any {
-			var out []any
-			for _, c := range r.Clusters {
-				out = append(out, c)
-			}
-			return out
-		},
-		table: clusterTable,
-		part:  func(name string) part { return part{cluster: name} },
-	},
+	{names: []string{"crp", "clusterresourceplacements", "clusterresourceplacement"}, placements: true},
+	{names: []string{"rp", "resourceplacements", "resourceplacement"}, resourcePlacements: true},
+	{names: []string{"mc", "clusters", "cluster", "memberclusters", "membercluster"}, clusters: true},
+	{names: []string{"placements", "placement"}, placements: true, resourcePlacements: true, qualified: true},
+	{names: []string{"all"}, placements: true, resourcePlacements: true, clusters: true, qualified: true},
 }
+
+// kindsOfGet are the kinds that help and completion name.
+var kindsOfGet = []string{"all", "crp", "mc", "placements", "rp"}
 
 func newGet() *cobra.Command {
 	var at connection
-	var output string
+	var g getting
 	var watch bool
 	cmd := &cobra.Command{
-		Use:   "get crp|clusters [NAME]",
-		Short: "Show placements or member clusters as the daemon sees them",
+		Use:   "get KIND [NAME] | KIND/NAME | NAME",
+		Short: "List placements or member clusters",
+		Long: `Get lists what the daemon knows, as kubectl would.
+
+  crp          ClusterResourcePlacements
+  rp           ResourcePlacements, of all namespaces or with -n of one
+  placements   both
+  mc           MemberClusters; clusters as well
+  all          all of them
+
+A name alone is that of a placement or of a member cluster.`,
 		Example: `  gitfleet get crp -o wide
-  gitfleet get clusters east -o yaml
+  gitfleet get rp -n shop
+  gitfleet get mc east -o yaml
+  gitfleet get mc -l region=eu
   gitfleet get crp web -o jsonpath='{.status.placementStatuses[*].clusterName}'`,
-		Args:      cobra.RangeArgs(1, 2),
-		ValidArgs: []string{"crp", "clusters"},
+		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			v, err := findView(args[0])
-			if err != nil {
+			if err := g.out.check(); err != nil {
 				return err
 			}
-			if err := checkOutput(output); err != nil {
-				return err
+			var err error
+			if g.labels, err = labels.Parse(g.selector); err != nil {
+				return fmt.Errorf("-l %s: %w", g.selector, err)
 			}
-			show := func(r *status.Report) error { return v.show(cmd, r, output, args[1:]) }
 			c, err := at.client()
 			if err != nil {
 				return err
 			}
-			of := part{}
-			if len(args) > 1 {
-				of = v.part(args[1])
+			if err := g.resolve(cmd.Context(), c, args); err != nil {
+				return err
 			}
+			show := func(r *status.Report) error { return g.show(cmd, r) }
 			if watch {
-				return c.reports(of).follow(cmd.Context(), func(r *status.Report) (bool, error) { return true, show(r) })
+				return c.reports(g.of).follow(cmd.Context(), func(r *status.Report) (bool, error) { return true, show(r) })
 			}
-			r, err := c.only(cmd.Context(), of)
+			r, err := c.only(cmd.Context(), g.of)
 			if err != nil {
 				return err
 			}
 			return show(r)
 		},
 	}
+	g.out.bind(cmd.Flags(), "table", "wide", "name")
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "continue, and print each change")
+	cmd.Flags().StringVarP(&g.selector, "selector", "l", "", "only what has these labels, such as env=prod,region!=eu")
+	cmd.Flags().StringVarP(&g.namespace, "namespace", "n", "", "only ResourcePlacements of this namespace")
+	cmd.Flags().BoolVarP(&g.everywhere, "all-namespaces", "A", false, "ResourcePlacements of all namespaces; the default")
 	at.bind(cmd.Flags())
-	cmd.Flags().StringVarP(&output, "output", "o", "table", outputs)
-	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "go on and print each change")
 	return cmd
 }
 
-func findView(name string) (view, error) {
-	for _, v := range views {
-		for _, n := range v.names {
-			if strings.EqualFold(n, name) {
-				return v, nil
-			}
-		}
-	}
-	return view{}, fmt.Errorf("get %s: use crp or clusters", name)
+// A getting is what get is asked for.
+type getting struct {
+	out                 format
+	selector, namespace string
+	everywhere          bool
+
+	labels labels.Selector
+	view   view
+	of     part // one thing; empty: all
 }
 
-func (v view) show(cmd *cobra.Command, r *status.Report, output string, names []string) error {
-	out := cmd.OutOrStdout()
-	if output == "table" || output == "wide" {
-		t := v.table(r, output == "wide").only(names)
-		if len(names) > 0 && len(t.rows) == 0 {
-			return fmt.Errorf("%s: not found", names[0])
-		}
-		t.print(out)
-		tellSource(cmd.ErrOrStderr(), r)
-		return nil
+// resolve finds out what is to be listed.
+func (g *getting) resolve(ctx context.Context, c *client, args []string) error {
+	if g.everywhere && g.namespace != "" {
+		return errors.New("--all-namespaces and --namespace exclude each other")
 	}
-	doc, err := document(v.items(r), names)
-	if err != nil {
+	kind, name, _ := strings.Cut(strings.Join(args, "/"), "/")
+	if v, ok := findView(kind); ok {
+		g.view = v
+		switch {
+		case name == "":
+			return nil
+		case v.clusters && !v.placements:
+			g.of.cluster = name
+			return nil
+		case v.resourcePlacements && g.namespace != "" && !strings.Contains(name, "/"):
+			name = g.namespace + "/" + name
+		}
+		if !v.qualified {
+			name = v.names[0] + "/" + name
+		}
+		var err error
+		g.of.placement, err = c.placement(ctx, name)
 		return err
 	}
-	return writeDocument(out, doc, output)
+	s, err := c.subject(ctx, strings.Join(args, "/"))
+	var unknown *status.UnknownError
+	if errors.As(err, &unknown) {
+		unknown.What = "kind, placement or cluster"
+		unknown.Exist = append(slices.Clone(kindsOfGet), unknown.Exist...)
+	}
+	g.of = part(s)
+	g.view = view{placements: strings.HasPrefix(s.placement, "crp/"), resourcePlacements: strings.HasPrefix(s.placement, "rp/"), clusters: s.cluster != ""}
+	return err
 }
 
-// document is a list, as kubectl writes one, or the one thing that was asked for
-// by the name that the table has for it.
-func document(items []any, names []string) (any, error) {
-	if len(names) == 0 {
-		if items == nil {
-			items = []any{}
-		}
-		return map[string]any{"apiVersion": "v1", "kind": "List", "items": items}, nil
-	}
-	for _, i := range items {
-		o := i.(metav1.Object)
-		if o.GetName() == names[0] && o.GetNamespace() == "" || o.GetNamespace()+"/"+o.GetName() == names[0] {
-			return i, nil
+func findView(name string) (view, bool) {
+	word, group, _ := strings.Cut(strings.ToLower(name), ".")
+	for _, v := range views {
+		if slices.Contains(v.names, word) && (group == "" || group == api.PlacementGroup && !v.clusters || group == api.ClusterGroup && v.clusters) {
+			return v, true
 		}
 	}
-	return nil, fmt.Errorf("%s: not found", names[0])
+	return view{}, false
+}
+
+// only leaves of a report what is to be listed.
+func (g *getting) only(r *status.Report) *status.Report {
+	out := *r
+	out.Placements = wanted(r.Placements, g.view.placements && g.namespace == "", g.has)
+	out.ResourcePlacements = wanted(r.ResourcePlacements, g.view.resourcePlacements, g.has)
+	out.Clusters = wanted(r.Clusters, g.view.clusters && g.namespace == "", g.has)
+	return &out
+}
+
+// has reports whether an object has the labels and the namespace.
+func (g *getting) has(o metav1.Object) bool {
+	return g.labels.Matches(labels.Set(o.GetLabels())) && (g.namespace == "" || g.namespace == o.GetNamespace())
+}
+
+// wanted are those objects that has says yes to, if any are listed at all.
+func wanted[O metav1.Object](all []O, listed bool, has func(metav1.Object) bool) (out []O) {
+	for _, o := range all {
+		if listed && has(o) {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+func (g *getting) show(cmd *cobra.Command, r *status.Report) error {
+	listed := g.only(r)
+	out := cmd.OutOrStdout()
+	if !g.out.isText() {
+		return g.out.write(out, g.document(listed))
+	}
+	tables := []table{}
+	if len(listed.Placements)+len(listed.ResourcePlacements) > 0 || !g.view.clusters {
+		tables = append(tables, placementTable(listed, g.out.isWide(), g.view.qualified))
+	}
+	if len(listed.Clusters) > 0 || !g.view.placements && !g.view.resourcePlacements {
+		tables = append(tables, clusterTable(listed, g.out.isWide(), g.view.qualified))
+	}
+	for i, t := range tables {
+		if i > 0 {
+			fmt.Fprintln(out)
+		}
+		t.print(out, g.out)
+	}
+	tellSource(cmd.ErrOrStderr(), r)
+	return nil
+}
+
+// document is a list, as kubectl writes one, or the one thing that was asked for.
+func (g *getting) document(r *status.Report) any {
+	items := []any{}
+	for _, p := range r.Placements {
+		items = append(items, p)
+	}
+	for _, p := range r.ResourcePlacements {
+		items = append(items, p)
+	}
+	for _, c := range r.Clusters {
+		items = append(items, c)
+	}
+	if g.of != (part{}) && len(items) == 1 {
+		return items[0]
+	}
+	return map[string]any{"apiVersion": "v1", "kind": "List", "items": items}
 }
 
 // tellSource says what a table does not show: that the newest commit is not in
@@ -157,9 +218,9 @@ func document(items []any, names []string) (any, error) {
 func tellSource(w io.Writer, r *status.Report) {
 	s := r.Source
 	if s.Newest.Hash != s.InForce.Hash {
-		fmt.Fprintf(w, "\ncommit %s is refused; %s stays in force:\n", short(s.Newest.Hash), orNone(short(s.InForce.Hash)))
+		fmt.Fprintf(w, "\n%s:\n", refusedText(s))
 		for _, p := range s.Problems {
-			fmt.Fprintf(w, "  %s\n", p.Error())
+			fmt.Fprintf(w, "  %s\n", p.Marked())
 		}
 		if s.LoadError != "" {
 			fmt.Fprintf(w, "  %s\n", s.LoadError)
@@ -168,8 +229,11 @@ func tellSource(w io.Writer, r *status.Report) {
 	for _, d := range r.Details {
 		for _, c := range d.Clusters {
 			if len(c.Braked) > 0 {
-				fmt.Fprintf(w, "\n%s: %d deletion(s) on %s are held; a commit with the trailer \"%s: %s\" allows them:\n  %s\n",
-					d.Placement, len(c.Braked), c.Cluster, plan.AllowTrailer, d.Placement, strings.Join(c.Braked, "\n  "))
+				fmt.Fprintf(w, "\n%s on %s: %s\n", d.Placement, c.Cluster, heldText(d.Placement, c.Braked))
+			}
+			if len(c.DeletionErrors) > 0 {
+				fmt.Fprintf(w, "\n%s: %s on %s cannot be deleted (tried again):\n  %s\n",
+					d.Placement, number(len(c.DeletionErrors), "object"), c.Cluster, strings.Join(c.DeletionErrors, "\n  "))
 			}
 		}
 	}
@@ -177,8 +241,28 @@ func tellSource(w io.Writer, r *status.Report) {
 		fmt.Fprintf(w, "\n%s is suspended by %s%s: %s\n", x.Subject, x.By, untilWhen(x.Until), x.Reason)
 	}
 	if s.Git.Failures > 0 {
-		fmt.Fprintf(w, "\n%s cannot be read (%d tries since %s): %s\n", s.Git.URL, s.Git.Failures, s.Git.LastSuccess.Format(time.RFC3339), s.Git.Error)
+		fmt.Fprintf(w, "\n%s cannot be read (%s): %s\n", s.Git.URL, triesText(s.Git.Failures, s.Git.LastSuccess), s.Git.Error)
 	}
+}
+
+// refusedText says that the newest commit is refused, and what is in force.
+func refusedText(s status.Source) string {
+	if s.InForce.Hash == "" {
+		return fmt.Sprintf("commit %s is refused; no commit is in force yet", short(s.Newest.Hash))
+	}
+	return fmt.Sprintf("commit %s is refused; %s stays in force", short(s.Newest.Hash), short(s.InForce.Hash))
+}
+
+// triesText says how often the repository could not be read, and since when.
+func triesText(failures int, success time.Time) string {
+	tries := fmt.Sprintf("%d failed tries", failures)
+	if failures == 1 {
+		tries = "1 failed try"
+	}
+	if success.IsZero() {
+		return tries + ", never read yet"
+	}
+	return tries + " since " + success.UTC().Format(time.RFC3339)
 }
 
 func untilWhen(t time.Time) string {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,71 +15,107 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 )
 
 func newHistory() *cobra.Command {
 	var at connection
 	var q recall
-	var output string
+	var out format
 	cmd := &cobra.Command{
-		Use:   "history [crp/NAME|rp/NAMESPACE/NAME]",
-		Short: "Tell who did what, and when",
-		Long: `History tells of a placement its revisions, the newest first: which commit
-brought each, whose it is, when it began, how long it took until it was
-available everywhere, and what became of it on each cluster.
+		Use:   "history [PLACEMENT|CLUSTER]",
+		Short: "Show revisions and what happened, from the daemon's record",
+		Long: `History of a placement lists its revisions, the newest last: the commit that
+brought each, its author, when it started, how long it took until it was
+available on every cluster, and the result on each cluster.
 
-Without a placement, or with --cluster, --object or --kind, it prints what
-happened line by line, the oldest first: commits, placements, clusters, single
-objects, and what persons asked for. --export writes the same as JSON lines.
+Without a placement, or with --cluster, --object or --kind, it lists single
+entries, the newest last: commits, placements, clusters, objects, and what users
+asked for. --export writes all of them as JSON lines.
 
-The record is in the state directory of the daemon and outlives it; its size is
-bounded by the setting history.maxSize.`,
+The record is kept in the state directory of the daemon; its size is limited by
+the setting history.maxSize.`,
 		Example: `  gitfleet history crp/web
   gitfleet history --since 24h --cluster member-3
   gitfleet history --object deployment.apps/shop/web --kind object
   gitfleet history --export > history.jsonl`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if output != "table" && output != "wide" && output != "json" {
-				return fmt.Errorf("-o %s: use table, wide or json", output)
-			}
-			if len(args) > 0 {
-				var err error
-				if q.placement, err = placementName(args[0]); err != nil {
-					return err
-				}
+			if err := out.check(); err != nil {
+				return err
 			}
 			c, err := at.client()
 			if err != nil {
 				return err
 			}
-			return q.answer(cmd.Context(), c, output, cmd.OutOrStdout())
+			if err := q.resolve(cmd.Context(), c, args); err != nil {
+				return err
+			}
+			return q.answer(cmd.Context(), c, out, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	at.bind(cmd.Flags())
 	f := cmd.Flags()
 	f.StringVar(&q.since, "since", "", "only what happened since: 30m, 24h, 7d, or a time such as 2026-01-31T12:00:00Z")
 	f.StringVar(&q.cluster, "cluster", "", "only what happened on this cluster")
-	f.StringVar(&q.object, "object", "", "only what happened to objects with this in their name, Kind.group/namespace/name")
-	f.StringVar(&q.kind, "kind", "", "only one kind: commit, placement, cluster, object, member or action")
-	f.IntVar(&q.newest, "newest", 0, "at most so many lines, the last ones (default 100, with --export all)")
-	f.BoolVar(&q.export, "export", false, "write JSON lines, whole")
-	f.StringVarP(&output, "output", "o", "table", "table, wide or json")
+	f.StringVar(&q.object, "object", "", "only what happened to this object, KIND/NAME, or to objects with this in their name")
+	f.StringVarP(&q.namespace, "namespace", "n", "", "namespace of the object")
+	f.StringVar(&q.kind, "kind", "", "only entries of this kind: commit, placement, cluster, object, member or action")
+	f.SetAnnotation("kind", valuesAnnotation, historyKinds)
+	f.IntVar(&q.newest, "newest", fewLines, "how many lines or revisions to show at most, the last ones; 0 for all")
+	f.BoolVar(&q.export, "export", false, "write everything as JSON lines")
+	out.bind(f, "table", "wide")
+	at.bind(f)
 	return cmd
 }
 
 // A recall is what somebody wants to know of what happened.
 type recall struct {
-	placement, since, cluster, object, kind string
-	newest                                  int
-	export                                  bool
+	placement, since, cluster, object, namespace, kind string
+	newest                                             int
+	export                                             bool
+}
+
+// resolve finds out what is meant by a placement or a cluster that is named. One
+// that was deleted still has a history.
+func (q *recall) resolve(ctx context.Context, c *client, args []string) error {
+	if err := knownName("kind of entry", q.kind, historyKinds); err != nil {
+		return err
+	}
+	q.cluster = api.ClusterName(q.cluster)
+	if len(args) == 0 {
+		return nil
+	}
+	s, err := c.subject(ctx, args[0])
+	q.placement, q.cluster = s.placement, cmp.Or(s.cluster, q.cluster)
+	return err
+}
+
+// historyKinds are the values of --kind.
+var historyKinds = []string{
+	string(history.Commit), string(history.Placement), string(history.Cluster), string(history.Object), string(history.Member), string(history.Action),
+}
+
+// check returns an error if nothing is recorded of a placement or a cluster
+// because there is none of that name.
+func (q *recall) check(ctx context.Context, c *client) error {
+	if q.placement == "" && q.cluster == "" {
+		return nil
+	}
+	known, err := c.names(ctx)
+	if err != nil {
+		return err
+	}
+	if err := knownName("placement", q.placement, known.Placements); err != nil {
+		return err
+	}
+	return knownName("cluster", q.cluster, known.Clusters)
 }
 
 // fewLines is how many are printed if nobody says how many.
-const fewLines = 100
+const fewLines = 50
 
-func (q *recall) answer(ctx context.Context, c *client, output string, out io.Writer) error {
+func (q *recall) answer(ctx context.Context, c *client, f format, out, errOut io.Writer) error {
 	query, err := q.query(time.Now())
 	if err != nil {
 		return err
@@ -96,32 +133,66 @@ func (q *recall) answer(ctx context.Context, c *client, output string, out io.Wr
 	}
 	if q.placement != "" && q.cluster == "" && q.object == "" && q.kind == "" {
 		revisions, err := askRevisions(ctx, c, query)
+		if err == nil && len(revisions) == 0 {
+			err = q.check(ctx, c)
+		}
 		if err != nil {
 			return err
 		}
-		if output == "json" {
-			return writeJSON(out, revisions)
+		older := q.newest > 0 && len(revisions) > q.newest
+		if older {
+			revisions = revisions[len(revisions)-q.newest:]
 		}
-		return printRevisions(out, revisions, output == "wide")
+		if !f.isText() {
+			return f.write(out, listOf(revisionsVersion, revisions))
+		}
+		if err := printRevisions(out, revisions, f); err != nil {
+			return err
+		}
+		tellOlder(errOut, older)
+		return nil
 	}
 	entries, err := c.history(ctx, query)
+	if err == nil && len(entries) == 0 {
+		err = q.check(ctx, c)
+	}
 	if err != nil {
 		return err
 	}
-	if output == "json" {
-		return writeJSON(out, append([]history.Entry{}, entries...))
+	shown := entries
+	if q.newest > 0 && len(shown) > q.newest {
+		shown = shown[len(shown)-q.newest:]
 	}
-	for _, e := range entries {
-		if _, err := fmt.Fprintln(out, entryText(e)); err != nil {
+	if !f.isText() {
+		return f.write(out, listOf(historyVersion, shown))
+	}
+	p := pageOf(out)
+	for _, e := range shown {
+		if err := p.print(out, entryText(e), "    "); err != nil {
 			return err
 		}
 	}
+	tellOlder(errOut, len(shown) < len(entries))
 	return nil
+}
+
+// The schemas of the history in JSON. What has a version keeps its fields; new ones
+// may come.
+const (
+	historyVersion   = "gitfleet.dev/history/v1"
+	revisionsVersion = "gitfleet.dev/revisions/v1"
+)
+
+// tellOlder prints a hint if older entries were left out.
+func tellOlder(w io.Writer, older bool) {
+	if older {
+		fmt.Fprintln(w, "older entries are not shown; --newest 0 shows all")
+	}
 }
 
 func (q *recall) query(now time.Time) (url.Values, error) {
 	query := url.Values{}
-	for name, value := range map[string]string{"placement": q.placement, "cluster": q.cluster, "object": q.object, "kind": q.kind} {
+	for name, value := range map[string]string{"placement": q.placement, "cluster": q.cluster, "object": q.object, "namespace": q.namespace, "kind": q.kind} {
 		if value != "" {
 			query.Set(name, value)
 		}
@@ -135,11 +206,9 @@ func (q *recall) query(now time.Time) (url.Values, error) {
 	}
 	switch {
 	case q.newest < 0:
-		return nil, fmt.Errorf("--newest %d: must be more than zero", q.newest)
-	case q.newest > 0:
-		query.Set("newest", strconv.Itoa(q.newest))
-	case !q.export:
-		query.Set("newest", strconv.Itoa(fewLines))
+		return nil, fmt.Errorf("--newest %d: must not be negative", q.newest)
+	case q.newest > 0 && !q.export:
+		query.Set("newest", strconv.Itoa(q.newest+1)) // one more says that there are more
 	}
 	return query, nil
 }

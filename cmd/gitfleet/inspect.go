@@ -133,6 +133,8 @@ func (i *inspector) choice(p *plan.Placement) {
 	switch {
 	case out.Found == 0:
 		i.warn(p.Spec.Origin, field, "selects no cluster: "+objections(out.Decisions))
+	case !out.Fulfilled && out.Found == len(out.Decisions):
+		i.warn(p.Spec.Origin, field, fmt.Sprintf("selects %d of the %d clusters it asks for: there are no more; declare more, or lower numberOfClusters", out.Found, out.Wanted))
 	case !out.Fulfilled:
 		i.warn(p.Spec.Origin, field, fmt.Sprintf("selects %d of the %d clusters it asks for: %s", out.Found, out.Wanted, objections(out.Decisions)))
 	}
@@ -194,13 +196,12 @@ func (i *inspector) cause(err error, otherwise api.Origin) api.Origin {
 	return i.declared[fmt.Sprintf("%s %q", "ResourceOverride", o.Override.Namespace+"/"+o.Override.Name)]
 }
 
+// objectName is the name of an object as every command takes it. One whose name the
+// server makes up has what it begins with.
 func objectName(m *work.Manifest) string {
-	name := m.ID.Name
-	if name == "" {
-		name = m.Object.Object.GetGenerateName() + "…"
+	id := m.ID
+	if id.Name == "" {
+		id.Name = m.Object.Object.GetGenerateName() + "…"
 	}
-	if m.ID.Namespace != "" {
-		name = m.ID.Namespace + "/" + name
-	}
-	return m.ID.Kind + " " + name
+	return id.String()
 }

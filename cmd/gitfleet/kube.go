@@ -28,14 +28,14 @@ type ServerConfig struct {
 
 func (s *ServerConfig) settings() []setting {
 	return []setting{
-		{"server.certFile", "tls-cert-file", &s.CertFile, "file with the certificate to answer with over TLS"},
-		{"server.keyFile", "tls-key-file", &s.KeyFile, "file with the key of that certificate"},
-		{"server.tokenFile", "server-token-file", &s.TokenFile, "file with the tokens of those who may ask: in each line one, or TOKEN,USER"},
-		{"server.clientCAFile", "client-ca-file", &s.ClientCAFile, "file with the certificates that vouch for those of clients who may ask"},
-		{"server.allowUnauthenticated", "allow-unauthenticated", &s.Unauthenticated, "let everybody ask who reaches the address, and not this machine only"},
-		{"server.openMetrics", "open-metrics", &s.OpenMetrics, "let everybody read /metrics"},
-		{"server.delegated", "delegated", &s.Delegated, "let a Kubernetes cluster say who asks and whether they may, such as the one gitfleet runs in"},
-		{"server.kubeconfig", "server-kubeconfig", &s.Kubeconfig, "kubeconfig of the cluster to ask, if it is another"},
+		{"server.certFile", &s.CertFile, "file with the certificate to answer with over TLS"},
+		{"server.keyFile", &s.KeyFile, "file with the key of that certificate"},
+		{"server.tokenFile", &s.TokenFile, "file with the tokens of those who may ask: in each line one, or TOKEN,USER"},
+		{"server.clientCAFile", &s.ClientCAFile, "file with the certificates that vouch for those of clients who may ask"},
+		{"server.allowUnauthenticated", &s.Unauthenticated, "let everybody ask who reaches the address, and not this machine only"},
+		{"server.openMetrics", &s.OpenMetrics, "let everybody read /metrics"},
+		{"server.delegated", &s.Delegated, "let a Kubernetes cluster say who asks and whether they may, such as the one gitfleet runs in"},
+		{"server.kubeconfig", &s.Kubeconfig, "kubeconfig of the cluster to ask, if it is another"},
 	}
 }
 

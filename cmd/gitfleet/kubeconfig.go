@@ -10,13 +10,12 @@ import (
 
 func newKubeconfig() *cobra.Command {
 	var c connection
-	var output string
+	var file string
 	cmd := &cobra.Command{
 		Use:   "kubeconfig",
 		Short: "Write a kubeconfig with which kubectl reads from the daemon",
-		Long: `Write a kubeconfig with which kubectl, and everything else that speaks to
-Kubernetes, reads the hub from the daemon. It names the files of tokens and
-certificates, and has no secret in it.`,
+		Long: `Kubeconfig writes a kubeconfig for the read-only Kubernetes API of the daemon.
+It refers to the files of tokens and certificates, and contains no secret.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if _, err := c.client(); err != nil {
@@ -28,14 +27,14 @@ certificates, and has no secret in it.`,
 			if err != nil {
 				return err
 			}
-			if output == "" {
+			if file == "" {
 				_, err = cmd.OutOrStdout().Write(raw)
 				return err
 			}
-			return os.WriteFile(output, raw, 0o600)
+			return os.WriteFile(file, raw, 0o600)
 		},
 	}
+	cmd.Flags().StringVarP(&file, "file", "f", "", "file to write; standard output if it is not set")
 	c.bind(cmd.Flags())
-	cmd.Flags().StringVarP(&output, "output", "o", "", "file to write; standard output if there is none")
 	return cmd
 }

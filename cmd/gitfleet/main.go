@@ -3,13 +3,16 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -22,7 +25,35 @@ const (
 	exitError       = 2 // it could not be done
 )
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() {
+	errOut := os.Stderr
+	silenceLibraries()
+	os.Exit(run(os.Args[1:], os.Stdout, errOut))
+}
+
+// silenceLibraries keeps libraries from writing to standard error directly:
+// kustomize does so with warnings that name no file, and the hub reports those
+// with file and line. A crash is still written there.
+func silenceLibraries() {
+	log.SetOutput(withoutKustomize{os.Stderr})
+	if null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0); err == nil {
+		os.Stderr = null
+	}
+}
+
+// withoutKustomize drops the lines that kustomize logs about its variables, since they
+// may contain values of Secrets. Other lines are written.
+type withoutKustomize struct{ io.Writer }
+
+// Write implements io.Writer for one line.
+func (w withoutKustomize) Write(line []byte) (int, error) {
+	for _, known := range []string{"well-defined vars that were never replaced", "MakePrimitiveReplacer: bad replacement"} {
+		if bytes.Contains(line, []byte(known)) {
+			return len(line), nil
+		}
+	}
+	return w.Writer.Write(line)
+}
 
 func run(args []string, out, errOut io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -38,6 +69,9 @@ func run(args []string, out, errOut io.Writer) int {
 		return exitFine
 	case errors.As(err, &code):
 		return int(code)
+	case isUnknownName(err):
+		fmt.Fprintln(errOut, "gitfleet: "+err.Error())
+		return exitDifferences
 	default:
 		fmt.Fprintln(errOut, "gitfleet: "+err.Error())
 		return exitError
@@ -54,19 +88,25 @@ func newRoot() *cobra.Command {
 		Use:   "gitfleet",
 		Short: "Keep a fleet of Kubernetes clusters as a Git repository says",
 		Long: `gitfleet reads placements and manifests from a Git repository, decides which
-member clusters get what, rolls it out gradually, and keeps it there.
+member clusters get which objects, rolls changes out gradually, and corrects
+drift.
 
-Exit codes: 0 done, or yes; 1 the answer is no: differences, warnings, not yet; 2 error.`,
+Exit codes: 0 success; 1 there is something to look at, such as differences,
+warnings or a failed rollout, or the condition is not met yet; 2 error.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(
-		newRun(), newValidate(), newRender(), newPlan(), newExplain(),
-		newStatus(), newGet(), newDescribe(), newTree(), newEvents(), newHistory(), newWait(),
-		newSuspend(), newResume(), newSync(), newRollback(), newDrift(), newDiff(), newTrace(), newKubeconfig(), newState(),
-		newBugReport(), newVersion(),
-	)
+	root.AddGroup(commandGroups...)
+	grouped(root, groupFleet, newStatus(), newGet(), newDescribe(), newTree(), newEvents(), newHistory(), newExplain(), newDrift(), newTrace())
+	grouped(root, groupOperate, newSync(), newWait(), newSuspend(), newResume(), newRollback(), newAdoptFleet())
+	grouped(root, groupRepository, newInit(), newValidate(), newPlan(), newRender(), newDiff())
+	grouped(root, groupDaemon, newRun(), newKubeconfig(), newState(), newBugReport())
+	root.AddCommand(newVersion())
+	root.InitDefaultCompletionCmd()
+	checkArguments(root)
 	completeNames(root)
+	root.SetFlagErrorFunc(flagError)
+	arrangeHelp(root)
 	return root
 }
 
@@ -94,10 +134,17 @@ func version() string {
 		return "gitfleet (unknown)"
 	}
 	text := "gitfleet " + info.Main.Version
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			text += " " + s.Value
-		}
+	if revision := revisionOf(info); revision != "" {
+		text += " " + revision
 	}
 	return text + " " + info.GoVersion
+}
+
+// revisionOf is the commit that a program was built from; empty if it is not known.
+func revisionOf(info *debug.BuildInfo) string {
+	i := slices.IndexFunc(info.Settings, func(s debug.BuildSetting) bool { return s.Key == "vcs.revision" })
+	if i < 0 {
+		return ""
+	}
+	return info.Settings[i].Value
 }

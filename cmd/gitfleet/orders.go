@@ -33,6 +33,7 @@ type orderAnswer struct {
 func (o *orders) mount(srv *server.Server) {
 	srv.Act("suspend", obeying(o.loop.Suspend))
 	srv.Act("resume", obeying(o.loop.Resume))
+	srv.Act("adopt-fleet", obeying(o.loop.AdoptFleet))
 	srv.Act("sync", func(ctx context.Context, by string, body []byte) (any, error) {
 		order, err := readOrder(by, body)
 		if err != nil {

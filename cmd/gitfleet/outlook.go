@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
@@ -18,6 +20,8 @@ import (
 type outlookInput struct {
 	clusters string // a file: the observed fleet; may be empty
 	current  string // a file: an earlier plan; may be empty
+	// base is the commit to compare with; nil if there is none.
+	base *hub.Snapshot
 }
 
 func (in *outlookInput) bind(f *pflag.FlagSet) {
@@ -39,6 +43,7 @@ type outlook struct {
 func (in outlookInput) about(s *hub.Snapshot) (*outlook, error) {
 	o := &outlook{snapshot: s, warnings: s.Warnings}
 	input := offline(s)
+	leaving := map[string]bool{}
 	if in.clusters != "" {
 		f, err := readFleet(in.clusters)
 		if err != nil {
@@ -48,15 +53,17 @@ func (in outlookInput) about(s *hub.Snapshot) (*outlook, error) {
 		o.snapshot = joined.snapshot
 		o.warnings = append(slices.Clone(joined.snapshot.Warnings), joined.warnings...)
 		input = offline(o.snapshot)
-		input.Observed, input.Now = joined.clusters, joined.at
+		input.Observed, input.Now, leaving = joined.clusters, joined.at, f.leaving()
+	} else if err := o.assumeNamespaces(&input); err != nil {
+		return nil, err
 	}
-	if in.current != "" {
-		before, err := readCurrent(in.current)
-		if err != nil {
-			return nil, err
-		}
+	before, err := in.earlier()
+	if err != nil {
+		return nil, err
+	}
+	if before != nil {
 		o.before = before
-		before.hold(input.Ledger, o.snapshot, input.Now)
+		before.hold(input.Ledger, o.snapshot, leaving, input.Now)
 		if err := o.think(input); err != nil {
 			return nil, err
 		}
@@ -64,6 +71,65 @@ func (in outlookInput) about(s *hub.Snapshot) (*outlook, error) {
 		input.Memo = plan.NewMemo()
 	}
 	return o, o.think(input)
+}
+
+// earlier returns the plan to compare with; nil if there is none.
+func (in outlookInput) earlier() (*planDocument, error) {
+	switch {
+	case in.base != nil && in.current != "":
+		return nil, errors.New("--current cannot be combined with FROM..TO")
+	case in.current != "":
+		return readCurrent(in.current)
+	case in.base != nil:
+		o, err := outlookInput{clusters: in.clusters}.about(in.base)
+		if err != nil {
+			return nil, err
+		}
+		d := o.describe()
+		return &d, nil
+	}
+	return nil, nil
+}
+
+// assumeNamespaces keeps ResourcePlacements from clusters where no namespace
+// would be for them: a namespace that the plan puts on some clusters is taken to
+// be on no others. One that it puts nowhere may be anywhere.
+func (o *outlook) assumeNamespaces(in *plan.Input) error {
+	asked := map[string]bool{}
+	for _, p := range o.snapshot.Placements {
+		if p.Key.Namespace != "" {
+			asked[p.Key.Namespace] = true
+		}
+	}
+	if len(asked) == 0 {
+		return nil
+	}
+	if err := o.think(*in); err != nil {
+		return err
+	}
+	placed := map[string]map[string]bool{} // by namespace, then cluster
+	for _, p := range o.plan.Placements {
+		for _, c := range p.Clusters {
+			for _, m := range c.Content.Manifests {
+				if m.ID.GroupKind() == (api.GroupKind{Kind: "Namespace"}) && asked[m.ID.Name] {
+					if placed[m.ID.Name] == nil {
+						placed[m.ID.Name] = map[string]bool{}
+					}
+					placed[m.ID.Name][c.Binding.Cluster] = true
+				}
+			}
+		}
+	}
+	in.Observed, in.Memo = map[string]placement.Cluster{}, plan.NewMemo()
+	for _, c := range o.snapshot.Clusters {
+		known := plan.Cluster(c, nil)
+		known.Namespaces = map[string]bool{}
+		for namespace := range asked {
+			known.Namespaces[namespace] = placed[namespace] == nil || placed[namespace][c.Name]
+		}
+		in.Observed[c.Name] = known
+	}
+	return nil
 }
 
 // think resolves the plan, and reports what is a fault of the program.

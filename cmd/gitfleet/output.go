@@ -5,30 +5,73 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
+	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/util/jsonpath"
 	"sigs.k8s.io/yaml"
 )
 
-// outputs are the ways to write things that Kubernetes knows.
-const outputs = "table, wide, json, yaml, name or jsonpath=TEMPLATE"
-
 // jsonPathPrefix begins an output by template.
 const jsonPathPrefix = "jsonpath="
 
-// checkOutput refuses what writeDocument does not know, before anybody is asked.
-func checkOutput(output string) error {
-	if template, ok := strings.CutPrefix(output, jsonPathPrefix); ok {
+// A format is how a command writes what it has to say. Every command that writes
+// more than a line binds one, so that -o means the same everywhere.
+type format struct {
+	output    string
+	noHeaders bool
+	text      []string // the outputs for a person, the default first
+}
+
+// bind adds -o to the flags of a command, and --no-headers if it writes a table.
+// The outputs are those for a person, the default first, and name if objects are
+// listed; json, yaml and jsonpath are known to all.
+func (f *format) bind(flags *pflag.FlagSet, text ...string) {
+	f.text = text
+	flags.StringVarP(&f.output, "output", "o", text[0], f.known())
+	flags.SetAnnotation("output", valuesAnnotation, append(f.outputs(), jsonPathPrefix))
+	if text[0] == "table" {
+		flags.BoolVar(&f.noHeaders, "no-headers", false, "print no header")
+	}
+}
+
+func (f *format) known() string {
+	return strings.Join(f.outputs(), ", ") + " or jsonpath=TEMPLATE"
+}
+
+func (f *format) outputs() []string { return append(slices.Clone(f.text), "json", "yaml") }
+
+// check refuses an output that is not known, before anybody is asked.
+func (f *format) check() error {
+	if template, ok := strings.CutPrefix(f.output, jsonPathPrefix); ok {
 		_, err := parsePath(template)
 		return err
 	}
-	switch output {
-	case "table", "wide", "json", "yaml", "name":
+	if slices.Contains(f.outputs(), f.output) {
 		return nil
 	}
-	return fmt.Errorf("-o %s: use %s", output, outputs)
+	return fmt.Errorf("-o %s: use %s", f.output, f.known())
+}
+
+// isText reports whether a person is written to.
+func (f *format) isText() bool { return f.output != "name" && slices.Contains(f.text, f.output) }
+
+func (f *format) isWide() bool { return f.output == "wide" }
+
+// write writes a document that is not for a person.
+func (f *format) write(w io.Writer, doc any) error { return writeDocument(w, doc, f.output) }
+
+// A listDocument is a document of several things.
+type listDocument[T any] struct {
+	APIVersion string `json:"apiVersion"`
+	Items      []T    `json:"items"`
+}
+
+// listOf returns a document of a version with items, which may be nil.
+func listOf[T any](version string, items []T) listDocument[T] {
+	return listDocument[T]{version, append([]T{}, items...)}
 }
 
 // parsePath reads a template as kubectl does; braces around a single path may be
@@ -81,7 +124,8 @@ func writeDocument(w io.Writer, doc any, output string) error {
 	return writeNames(w, plain)
 }
 
-// writeNames writes kind.group/name for each object, as kubectl does.
+// writeNames writes kind.group/name for each object, as kubectl does, and with
+// its namespace if it has one, so that every command takes the name.
 func writeNames(w io.Writer, doc map[string]any) error {
 	items, isList := doc["items"].([]any)
 	if !isList {
@@ -90,7 +134,11 @@ func writeNames(w io.Writer, doc map[string]any) error {
 	for _, i := range items {
 		o := unstructured.Unstructured{Object: i.(map[string]any)}
 		kind := o.GroupVersionKind().GroupKind()
-		if _, err := fmt.Fprintf(w, "%s/%s\n", strings.ToLower(kind.String()), o.GetName()); err != nil {
+		name := o.GetName()
+		if o.GetNamespace() != "" {
+			name = o.GetNamespace() + "/" + name
+		}
+		if _, err := fmt.Fprintf(w, "%s/%s\n", strings.ToLower(kind.String()), name); err != nil {
 			return err
 		}
 	}

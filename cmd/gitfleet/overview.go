@@ -22,6 +22,7 @@ type overview struct {
 	APIVersion string           `json:"apiVersion"`
 	At         time.Time        `json:"at"`
 	Source     overviewSource   `json:"source"`
+	Fleet      overviewFleet    `json:"fleet"`
 	Commit     *overviewCommit  `json:"commit"`            // in force; null before there is one
 	Refused    *overviewRefused `json:"refused,omitempty"` // the newest, if it is another
 	// Warnings are of the commit in force, and of no placement: file:line first.
@@ -31,6 +32,8 @@ type overview struct {
 	Drifts     []overviewDrift     `json:"drifts"`
 	// HeldDeletions wait for somebody to allow them.
 	HeldDeletions []overviewBrake `json:"heldDeletions"`
+	// FailedDeletions are refused by member clusters, and tried again.
+	FailedDeletions []overviewBrake `json:"failedDeletions,omitempty"`
 	// Suspended is what people want left as it is.
 	Suspended []status.Suspension `json:"suspended"`
 
@@ -45,6 +48,12 @@ type overviewSource struct {
 	LastSuccess time.Time `json:"lastSuccess,omitzero"`
 	Failures    int       `json:"failures"`
 	Error       string    `json:"error,omitempty"`
+}
+
+// An overviewFleet is what tells this fleet from others on its members.
+type overviewFleet struct {
+	Name string `json:"name"`
+	ID   string `json:"id,omitempty"`
 }
 
 // An overviewCommit is one commit.
@@ -77,11 +86,13 @@ type overviewPlacement struct {
 	Commits []string `json:"commits"`
 	// Trouble is why it is not scheduled as it asks.
 	Trouble string `json:"trouble,omitempty"`
-	// Waiting are clusters whose turn has not come; Failed and Unavailable those
-	// where something went wrong.
+	// Waiting are clusters whose turn has not come, Failed those where something was
+	// refused or will not work by itself, Progressing those where it may yet.
 	Waiting     []overviewReason `json:"waiting,omitempty"`
 	Failed      []overviewReason `json:"failed,omitempty"`
-	Unavailable []overviewReason `json:"unavailable,omitempty"`
+	Progressing []overviewReason `json:"progressing,omitempty"`
+	// Held are clusters where what should be deleted is held.
+	Held []overviewReason `json:"held,omitempty"`
 	// Stopped is the cluster that stops the rollout.
 	Stopped string `json:"stopped,omitempty"`
 	// Proven is the last commit whose content was available everywhere.
@@ -106,6 +117,9 @@ type overviewMember struct {
 	Name   string    `json:"name"`
 	Since  time.Time `json:"since,omitzero"`
 	Reason string    `json:"reason"`
+	// State is unreachable, forbidden if permissions are missing, or foreign if another
+	// fleet holds it.
+	State state `json:"state"`
 }
 
 // An overviewDrift is an object that is not as it was applied.
@@ -118,7 +132,7 @@ type overviewDrift struct {
 	Since     time.Time      `json:"since"`
 }
 
-// An overviewBrake is deletions that are held.
+// An overviewBrake is deletions that are held, or that failed.
 type overviewBrake struct {
 	Placement string   `json:"placement"`
 	Cluster   string   `json:"cluster"`
@@ -131,6 +145,7 @@ func newOverview(r *status.Report) *overview {
 	o := &overview{
 		APIVersion: overviewVersion, At: r.At,
 		Source:     overviewSource{git.URL, git.Ref, git.LastPoll, git.LastSuccess, git.Failures, git.Error},
+		Fleet:      overviewFleet{r.Fleet.Name, r.Fleet.ID},
 		Placements: []overviewPlacement{}, Drifts: []overviewDrift{}, HeldDeletions: []overviewBrake{},
 		Suspended: append([]status.Suspension{}, r.Suspensions...),
 	}
@@ -145,10 +160,13 @@ func newOverview(r *status.Report) *overview {
 	if r.Source.Newest.Hash != r.Source.InForce.Hash {
 		o.Refused = refusedOverview(r.Source)
 	}
-	statuses, answers := placementStatuses(r), answering(r)
+	statuses, members := placementStatuses(r), statesOf(r)
 	for _, d := range r.Details {
-		o.Placements = append(o.Placements, placementOverview(d, statuses[d.Placement], answers))
+		o.Placements = append(o.Placements, placementOverview(d, statuses[d.Placement], members))
 		for _, c := range d.Clusters {
+			if len(c.DeletionErrors) > 0 {
+				o.FailedDeletions = append(o.FailedDeletions, overviewBrake{d.Placement, c.Cluster, c.DeletionErrors})
+			}
 			if len(c.Braked) > 0 {
 				o.HeldDeletions = append(o.HeldDeletions, overviewBrake{d.Placement, c.Cluster, c.Braked})
 			}
@@ -156,7 +174,7 @@ func newOverview(r *status.Report) *overview {
 	}
 	o.Members = memberOverview(r)
 	for i := range r.Drifts {
-		if d := &r.Drifts[i]; d.State == api.DriftStanding || d.State == api.DriftContested || d.State == api.DriftForeign {
+		if d := &r.Drifts[i]; d.State == api.DriftStanding || d.State == api.DriftContested || d.State == api.DriftForeign || d.State == api.DriftAltered {
 			o.Drifts = append(o.Drifts, driftOverview(d))
 		}
 	}
@@ -170,7 +188,7 @@ func commitOverview(c hub.Commit) overviewCommit {
 func refusedOverview(s status.Source) *overviewRefused {
 	out := &overviewRefused{overviewCommit: commitOverview(s.Newest), Problems: []string{}}
 	for _, p := range s.Problems {
-		out.Problems = append(out.Problems, p.Error())
+		out.Problems = append(out.Problems, p.Marked())
 	}
 	if s.LoadError != "" {
 		out.Problems = append(out.Problems, s.LoadError)
@@ -178,19 +196,24 @@ func refusedOverview(s status.Source) *overviewRefused {
 	return out
 }
 
-// placementStatuses are the statuses of all placements, by name.
+// placementStatuses are the statuses of all placements that are in the repository, by
+// name.
 func placementStatuses(r *status.Report) map[string]*api.PlacementStatus {
 	out := map[string]*api.PlacementStatus{}
 	for _, p := range r.Placements {
-		out[api.PlacementKey{Name: p.Name}.String()] = &p.Status
+		if p.DeletionTimestamp == nil {
+			out[api.PlacementKey{Name: p.Name}.String()] = &p.Status
+		}
 	}
 	for _, p := range r.ResourcePlacements {
-		out[api.PlacementKey{Namespace: p.Namespace, Name: p.Name}.String()] = &p.Status
+		if p.DeletionTimestamp == nil {
+			out[api.PlacementKey{Namespace: p.Namespace, Name: p.Name}.String()] = &p.Status
+		}
 	}
 	return out
 }
 
-func placementOverview(d *status.Detail, s *api.PlacementStatus, answers map[string]bool) overviewPlacement {
+func placementOverview(d *status.Detail, s *api.PlacementStatus, members memberStates) overviewPlacement {
 	out := overviewPlacement{Name: d.Placement, Origin: d.Origin, Warnings: d.Warnings, Clusters: map[state]int{}, Commits: []string{}, Stopped: d.Stopped, Proven: d.Proven}
 	on := map[string]*api.PerClusterPlacementStatus{}
 	if s != nil {
@@ -204,7 +227,7 @@ func placementOverview(d *status.Detail, s *api.PlacementStatus, answers map[str
 	}
 	for i := range d.Clusters {
 		c := &d.Clusters[i]
-		at := stateOf(c, on[c.Cluster], answers[c.Cluster])
+		at := stateOf(c, on[c.Cluster], members)
 		out.Clusters[at]++
 		if c.Commit != "" && !slices.Contains(out.Commits, c.Commit) {
 			out.Commits = append(out.Commits, c.Commit)
@@ -213,10 +236,12 @@ func placementOverview(d *status.Detail, s *api.PlacementStatus, answers map[str
 		case waiting:
 			out.Waiting = reasoned(out.Waiting, c.Cluster, c.Held)
 		case failed:
-			out.Failed = reasoned(out.Failed, c.Cluster, refusedBy(on[c.Cluster]))
-		case applied:
-			if why := on[c.Cluster]; why != nil {
-				out.Unavailable = reasoned(out.Unavailable, c.Cluster, notAvailable(why))
+			out.Failed = reasoned(out.Failed, c.Cluster, failureOf(c, on[c.Cluster]))
+		case held:
+			out.Held = reasoned(out.Held, c.Cluster, heldText(d.Placement, c.Braked))
+		case progressing:
+			if why := notAvailable(on[c.Cluster]); why != "" {
+				out.Progressing = reasoned(out.Progressing, c.Cluster, why)
 			}
 		}
 	}
@@ -248,25 +273,39 @@ func reasoned(all []overviewReason, cluster, reason string) []overviewReason {
 func memberOverview(r *status.Report) overviewMembers {
 	out := overviewMembers{Total: len(r.Clusters), NotReady: []overviewMember{}}
 	for _, c := range r.Clusters {
-		if isReady(c) {
-			out.Ready++
+		if m := absence(c); m.State != available {
+			out.NotReady = append(out.NotReady, m)
 			continue
 		}
-		out.NotReady = append(out.NotReady, absence(c))
+		out.Ready++
 	}
 	return out
 }
 
-// absence is since when a member is not ready, and why.
+// absence is since when a member is not ready, and why. The state of one that is ready is
+// available.
 func absence(c *api.MemberCluster) overviewMember {
-	m := overviewMember{Name: c.Name, Reason: "it has not answered yet"}
+	m := overviewMember{Name: c.Name, Reason: "it has not answered yet", State: memberState(c)}
+	if denied := missingPermissions(c); denied != nil {
+		m.State, m.Since, m.Reason = forbidden, denied.LastTransitionTime.Time, denied.Message
+		return m
+	}
 	conditions := slices.Clone(c.Status.Conditions)
 	for _, a := range c.Status.AgentStatus {
 		conditions = append(slices.Clone(a.Conditions), conditions...)
 	}
 	for _, cond := range conditions {
+		if cond.Type == api.Joined && cond.Reason == api.MemberClusterForeign {
+			m.State = foreign
+		}
+	}
+	if m.State == available {
+		return m
+	}
+	for _, cond := range conditions {
 		if cond.Status != metav1.ConditionTrue {
-			return overviewMember{m.Name, cond.LastTransitionTime.Time, cond.Message}
+			m.Since, m.Reason = cond.LastTransitionTime.Time, cond.Message
+			break
 		}
 	}
 	return m
@@ -279,7 +318,19 @@ func driftOverview(d *status.Drift) overviewDrift {
 	for _, a := range d.By {
 		out.By = append(out.By, a.String())
 	}
+	if d.State == api.DriftAltered {
+		out.By = []string{"the API server or an admission webhook, at each apply"}
+	}
 	return out
+}
+
+// needsAttention reports whether the newest commit is refused, the repository
+// cannot be read, a rollout is stopped, deletions are held or refused, or a member
+// cannot be used for a reason that only a person can remove.
+func (o *overview) needsAttention() bool {
+	stopped := slices.ContainsFunc(o.Placements, func(p overviewPlacement) bool { return p.Stopped != "" })
+	refuses := slices.ContainsFunc(o.Members.NotReady, func(m overviewMember) bool { return m.State == forbidden || m.State == foreign })
+	return o.Refused != nil && len(o.Refused.Problems) > 0 || o.Source.Failures > 0 || stopped || refuses || len(o.HeldDeletions)+len(o.FailedDeletions) > 0
 }
 
 // well reports whether a placement has all it asks for, everywhere.
@@ -310,16 +361,20 @@ func (p *overviewPlacement) word() (string, style) {
 		return "failed", red
 	case p.Trouble != "":
 		return "not scheduled", red
+	case n[held] > 0:
+		return "deletions held", yellow
+	case n[forbidden] > 0:
+		return "forbidden", red
 	case n[unreachable] > 0:
 		return "unreachable", yellow
-	case n[waiting] > 0 && n[rolling]+n[applied] == 0:
+	case n[waiting] > 0 && n[rolling]+n[progressing] == 0:
 		return "waiting", cyan // nothing moves, so nobody rolls anything out
 	case n[waiting] > 0:
 		return "rolling out", cyan
 	case n[rolling] > 0:
 		return "applying", cyan
-	case n[applied] > 0:
-		return "not available", yellow
+	case n[progressing] > 0:
+		return "progressing", cyan
 	case n[removing] > 0:
 		return "removing", dim
 	case p.total() == 0:

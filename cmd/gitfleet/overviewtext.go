@@ -9,7 +9,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
-	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
@@ -35,6 +34,7 @@ func (o *overview) text(p page, now time.Time, all bool) []string {
 	t.placements(o.Placements)
 	t.members(o.Members)
 	t.brakes(o.HeldDeletions)
+	t.failedDeletions(o.FailedDeletions)
 	t.suspensions(o.Suspended)
 	t.drifts(o.Drifts)
 	return t.lines
@@ -43,8 +43,8 @@ func (o *overview) text(p page, now time.Time, all bool) []string {
 func (t *teller) say(line string) { t.lines = append(t.lines, line) }
 
 // note writes a text of several lines below something.
-func (t *teller) note(s style, head, text string, most int) {
-	for i, line := range wrap(text, t.width-2-wide(head), most) {
+func (t *teller) note(s style, head, text string) {
+	for i, line := range wrap(text, t.width-2-wide(head)) {
 		if i > 0 {
 			head = strings.Repeat(" ", wide(head))
 		}
@@ -72,7 +72,7 @@ func (t *teller) source(o *overview) {
 	polled := ", polled " + t.ago(s.LastPoll)
 	t.say(t.paint(bold, shorten(head, t.width-wide(polled))) + polled)
 	if s.Failures > 0 {
-		t.note(red, "cannot be read: ", fmt.Sprintf("%s (%d tries, last success %s)", s.Error, s.Failures, t.ago(s.LastSuccess)), 3)
+		t.note(red, "cannot be read: ", fmt.Sprintf("%s (%s)", s.Error, triesText(s.Failures, s.LastSuccess)))
 	}
 }
 
@@ -92,7 +92,7 @@ func (t *teller) commits(o *overview) {
 	} else {
 		t.say(t.paint(yellow, "in force ") + "none yet")
 	}
-	t.few(len(o.Warnings), "warnings; see gitfleet status --all", func(i int) { t.note(yellow, "warning: ", o.Warnings[i], 2) })
+	t.few(len(o.Warnings), "warnings; see gitfleet status --all", func(i int) { t.note(yellow, "warning: ", o.Warnings[i]) })
 	r := o.Refused
 	if r == nil || r.Hash == "" {
 		return
@@ -102,7 +102,7 @@ func (t *teller) commits(o *overview) {
 		return
 	}
 	t.commit(red, "refused  ", &r.overviewCommit, "")
-	t.few(len(r.Problems), "problems; see gitfleet status --all", func(i int) { t.note(red, "", r.Problems[i], 3) })
+	t.few(len(r.Problems), "problems; see gitfleet status --all", func(i int) { t.note(red, "", r.Problems[i]) })
 }
 
 func (t *teller) commit(s style, head string, c *overviewCommit, more string) {
@@ -185,21 +185,26 @@ func (t *teller) placement(p *overviewPlacement, name int) {
 	case n > 1:
 		commit = fmt.Sprintf("%d commits", n)
 	}
-	t.say(fit(p.Name, name) + " " + bar(t.page, p.Clusters, p.Missing, t.bar()) + " " + fit(p.count(), 7) + " " + fit(commit, 9) + " " + t.paint(s, shorten(word, wordWidth)))
+	label := p.Name
+	if wide(label) > name { // a name is not cut: it is to be used
+		t.say(harmless(label))
+		label = ""
+	}
+	t.say(fit(label, name) + " " + bar(t.page, p.Clusters, p.Missing, t.bar()) + " " + fit(p.count(), 7) + " " + fit(commit, 9) + " " + t.paint(s, shorten(word, wordWidth)))
 	if p.Trouble != "" {
-		t.note(red, "not scheduled: ", p.Trouble, 3)
+		t.note(red, "not scheduled: ", p.Trouble)
 	}
 	if p.Stopped != "" {
-		text := "by the failed update of " + p.Stopped + "; gitfleet resume " + p.Name + " lets it go on all the same"
+		text := "by the failed update of " + p.Stopped + "; gitfleet resume " + p.Name + " --stopped lets it go on all the same"
 		if p.Proven != "" {
 			text += "; last available on every cluster was " + short(p.Proven) + ", to which gitfleet rollback " + p.Name + " makes a way back"
 		}
-		t.note(red, "stopped: ", text, 4)
+		t.note(red, "stopped: ", text)
 	}
 	t.reasons(red, "failed: ", p.Failed)
-	t.reasons(yellow, "not available: ", p.Unavailable)
+	t.reasons(cyan, "progressing: ", p.Progressing)
 	t.reasons(cyan, "waiting: ", p.Waiting)
-	t.few(len(p.Warnings), "warnings; see gitfleet describe", func(i int) { t.note(yellow, "warning: ", p.Warnings[i], 3) })
+	t.few(len(p.Warnings), "warnings; see gitfleet describe", func(i int) { t.note(yellow, "warning: ", p.Warnings[i]) })
 }
 
 func (t *teller) reasons(s style, head string, all []overviewReason) {
@@ -208,7 +213,7 @@ func (t *teller) reasons(s style, head string, all []overviewReason) {
 		if all[i].Reason != "" {
 			text += ": " + all[i].Reason
 		}
-		t.note(s, head, text, 3)
+		t.note(s, head, text)
 	})
 }
 
@@ -241,7 +246,11 @@ func (t *teller) members(m overviewMembers) {
 		if !c.Since.IsZero() {
 			text = "for " + t.span(c.Since) + ": " + c.Reason
 		}
-		t.note(yellow, c.Name+" not ready ", text, 3)
+		word := string(c.State)
+		if c.State == foreign {
+			word = "not ready"
+		}
+		t.note(yellow, c.Name+" "+word+" ", text)
 	})
 }
 
@@ -253,7 +262,23 @@ func (t *teller) brakes(all []overviewBrake) {
 	t.say(t.paint(yellow, "Deletions held") + " until a commit allows them, with the trailer")
 	t.few(len(all), "clusters; see gitfleet status --all", func(i int) {
 		b := all[i]
-		t.note(plainStyle, "", fmt.Sprintf("%s: %s  for %d on %s: %s", plan.AllowTrailer, b.Placement, len(b.Objects), b.Cluster, b.Objects[0]), 2)
+		t.note(plainStyle, "", fmt.Sprintf("%s  for %d on %s: %s", status.AllowTrailer(b.Placement), len(b.Objects), b.Cluster, b.Objects[0]))
+	})
+}
+
+func (t *teller) failedDeletions(all []overviewBrake) {
+	if len(all) == 0 {
+		return
+	}
+	t.say("")
+	t.say(t.paint(red, "Deletions refused") + " by the cluster; they are tried again")
+	t.few(len(all), "clusters; see gitfleet status --all", func(i int) {
+		b := all[i]
+		text := fmt.Sprintf("%s on %s: %s", b.Placement, b.Cluster, b.Objects[0])
+		if n := len(b.Objects) - 1; n > 0 {
+			text += fmt.Sprintf(" (and %d more; see gitfleet describe %s)", n, b.Placement)
+		}
+		t.note(plainStyle, "", text)
 	})
 }
 
@@ -269,7 +294,7 @@ func (t *teller) suspensions(all []status.Suspension) {
 		if !s.Until.IsZero() {
 			text += " until " + s.Until.UTC().Format("2006-01-02 15:04 MST")
 		}
-		t.note(plainStyle, "", text+" by "+s.By+": "+s.Reason, 2)
+		t.note(plainStyle, "", text+" by "+s.By+": "+s.Reason)
 	})
 }
 
@@ -278,13 +303,13 @@ func (t *teller) drifts(all []overviewDrift) {
 		return
 	}
 	t.say("")
-	t.say(t.paint(yellow, fmt.Sprintf("Drift: %d", len(all))) + " object(s) not as in Git")
+	t.say(t.paint(yellow, "Drift:") + " " + number(len(all), "object") + " not as in Git")
 	t.few(len(all), "objects; see gitfleet drift", func(i int) {
 		d := all[i]
 		text := fmt.Sprintf("%s on %s, %s for %s", d.Object, d.Cluster, d.State, t.span(d.Since))
 		if len(d.By) > 0 {
 			text += " by " + strings.Join(d.By, ", ")
 		}
-		t.note(plainStyle, "", text, 2)
+		t.note(plainStyle, "", text)
 	})
 }

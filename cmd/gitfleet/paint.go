@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -89,22 +90,42 @@ func shorten(text string, width int) string {
 	return string(runes[:max(0, width-1)]) + "…"
 }
 
-// wrap breaks a text into lines of a width, at most so many: what is left over
-// is cut.
-func wrap(text string, width, lines int) []string {
+// print writes a line; on a terminal it is wrapped, and what follows the first
+// line is indented.
+func (p page) print(w io.Writer, line, indent string) error {
+	if p.terminal && wide(line) > p.width {
+		rest := strings.TrimLeft(line, " ")
+		first := line[:len(line)-len(rest)]
+		lines := wrap(rest, p.width-wide(indent))
+		line = first + strings.Join(lines, "\n"+indent)
+	}
+	_, err := fmt.Fprintln(w, line)
+	return err
+}
+
+// wrap breaks a text into lines of a width, and words that are longer as well:
+// nothing is cut.
+func wrap(text string, width int) []string {
 	var out []string
-	words := strings.Fields(text)
-	for len(words) > 0 {
-		line := words[0]
-		words = words[1:]
-		if len(out) == lines-1 {
-			return append(out, shorten(strings.Join(append([]string{line}, words...), " "), width))
+	line := ""
+	for _, word := range strings.Fields(text) {
+		word = harmless(word)
+		switch {
+		case line == "":
+			line = word
+		case wide(line)+1+wide(word) <= width:
+			line += " " + word
+		default:
+			out = append(out, line)
+			line = word
 		}
-		for len(words) > 0 && wide(line)+1+wide(words[0]) <= width {
-			line += " " + words[0]
-			words = words[1:]
+		for runes := []rune(line); len(runes) > width; runes = []rune(line) {
+			out = append(out, string(runes[:width]))
+			line = string(runes[width:])
 		}
-		out = append(out, shorten(line, width))
+	}
+	if line != "" {
+		out = append(out, line)
 	}
 	return out
 }

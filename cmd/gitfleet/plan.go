@@ -8,45 +8,53 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/reconciler/member"
 )
 
 func newPlan() *cobra.Command {
 	var r reading
-	var output string
+	var out format
 	var in outlookInput
 	cmd := &cobra.Command{
-		Use:   "plan PATH|REPO@REF",
-		Short: "Print what a checkout would do: which clusters get which objects; offline",
+		Use:   "plan PATH|REPO@REF|REPO@FROM..TO",
+		Short: "Show which clusters would get which objects; offline",
 		Long: `Plan reads a directory as the daemon reads a commit, and prints the decision on
 every cluster for every placement, and what each cluster would hold in the end.
 It asks no cluster and no daemon. PATH and REPO@REF are as for validate.
 
 Without --clusters every declared member counts as healthy, with the properties
-that are declared and no others. With --current the clusters of an earlier plan
-count as held, and what would change is printed first.
+that are declared and no others.
 
-Exit codes: 0 fine, 1 with --current if the plan differs from it, 2 error.`,
+With --current the plan is compared with an earlier one, and with REPO@FROM..TO
+the commit TO with the commit FROM: placements count as bound to the clusters
+that they have there. The changes are printed first, with the objects that would
+be deleted and the deletions that the daemon would hold until a commit allows
+them.
+
+Exit codes: 0 fine, 1 there are differences from the earlier plan, 2 error.`,
 		Example: `  gitfleet plan .
-  gitfleet plan . -o json > before.json
-  gitfleet get clusters -o yaml > clusters.yaml
-  gitfleet plan . --clusters clusters.yaml --current before.json`,
+  gitfleet plan . -o json > ../before.json
+  gitfleet plan https://git.example.com/fleet@v1.0..main
+  gitfleet get clusters -o yaml > ../clusters.yaml
+  gitfleet plan . --clusters ../clusters.yaml --current ../before.json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if output != "text" && output != "json" {
-				return fmt.Errorf("-o %s: use text or json", output)
+			if err := out.check(); err != nil {
+				return err
 			}
-			s, err := r.read(cmd.Context(), cmd.Flags(), args[0])
-			if err != nil {
-				return tellUnread(cmd.OutOrStdout(), args[0], output, err)
+			var s *hub.Snapshot
+			var err error
+			if in.base, s, err = r.readChange(cmd.Context(), cmd.Flags(), args[0]); err != nil {
+				return tellUnread(cmd.OutOrStdout(), args[0], out, err)
 			}
 			o, err := in.about(s)
 			if err != nil {
 				return err
 			}
-			return o.tell(cmd.OutOrStdout(), output)
+			return o.tell(cmd.OutOrStdout(), out, r.brake)
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	out.bind(cmd.Flags(), "text")
 	in.bind(cmd.Flags())
 	r.bind(cmd.Flags())
 	return cmd
@@ -54,14 +62,14 @@ Exit codes: 0 fine, 1 with --current if the plan differs from it, 2 error.`,
 
 // tellUnread says why there is no plan. Whoever reads JSON wants to know by
 // fields what is wrong.
-func tellUnread(w io.Writer, what, output string, err error) error {
+func tellUnread(w io.Writer, what string, out format, err error) error {
 	var bad *hub.LoadError
 	if !errors.As(err, &bad) {
 		return err
 	}
-	if output == "json" {
+	if !out.isText() {
 		d := planDocument{APIVersion: planVersion, Problems: describeProblems(bad.Problems)}
-		if err := writeJSON(w, d.filled()); err != nil {
+		if err := out.write(w, d.filled()); err != nil {
 			return err
 		}
 	}
@@ -69,19 +77,21 @@ func tellUnread(w io.Writer, what, output string, err error) error {
 }
 
 // tell writes the plan. The exit code says whether an earlier one differs.
-func (o *outlook) tell(w io.Writer, output string) error {
-	d := o.describe()
-	changes := compare(o.before, d)
-	err := writePlan(w, d, changes, output)
+func (o *outlook) tell(w io.Writer, out format, brake member.Brake) error {
+	if why := o.refusal(); why != "" {
+		return fmt.Errorf("the commit would be refused: %s", why)
+	}
+	d, changes := o.compared(brake)
+	err := writePlan(w, d, changes, out)
 	if err == nil && !changes.none() {
 		return exitCode(exitDifferences)
 	}
 	return err
 }
 
-func writePlan(w io.Writer, d planDocument, changes planChanges, output string) error {
-	if output == "json" {
-		return writeJSON(w, d)
+func writePlan(w io.Writer, d planDocument, changes planChanges, out format) error {
+	if !out.isText() {
+		return out.write(w, d)
 	}
 	return printPlan(w, d, changes)
 }

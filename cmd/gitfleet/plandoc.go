@@ -20,7 +20,9 @@ type planDocument struct {
 	Commit     string          `json:"commit"`
 	Placements []planPlacement `json:"placements"`
 	Clusters   []planCluster   `json:"clusters"`
-	Problems   []planProblem   `json:"problems"`
+	// Deletions are there only if there is something to compare with.
+	Deletions []planDeletion `json:"deletions,omitzero"`
+	Problems  []planProblem  `json:"problems"`
 }
 
 type planPlacement struct {
@@ -112,12 +114,10 @@ func (p planPlacement) selected() []string {
 	return names
 }
 
-// title reads like "Deployment web/web".
+// title is the name of the object as every command takes it, such as
+// Deployment.apps/web/web.
 func (o planObject) title() string {
-	if o.Namespace == "" {
-		return o.Kind + " " + o.Name
-	}
-	return o.Kind + " " + o.Namespace + "/" + o.Name
+	return o.id().String()
 }
 
 func (p planProblem) text() string {

@@ -12,7 +12,7 @@ import (
 // goes, then what each cluster holds, then what to look at.
 func printPlan(w io.Writer, d planDocument, changes planChanges) error {
 	var b bytes.Buffer
-	changes.print(&b)
+	changes.print(&b, d.Deletions)
 	for _, p := range d.Placements {
 		p.print(&b, len(d.Clusters))
 	}
@@ -27,7 +27,7 @@ func printPlan(w io.Writer, d planDocument, changes planChanges) error {
 	return err
 }
 
-func (c planChanges) print(b *bytes.Buffer) {
+func (c planChanges) print(b *bytes.Buffer, deletions []planDeletion) {
 	switch {
 	case !c.compared:
 		return
@@ -43,6 +43,9 @@ func (c planChanges) print(b *bytes.Buffer) {
 		p.print(b)
 	}
 	fmt.Fprintln(b)
+	if len(deletions) > 0 {
+		fmt.Fprintf(b, "%s\n\n", deletionsText(deletions))
+	}
 }
 
 func (c placementChange) print(b *bytes.Buffer) {
@@ -66,7 +69,7 @@ func (c placementChange) print(b *bytes.Buffer) {
 func (c clusterChange) print(b *bytes.Buffer) {
 	switch {
 	case c.gone:
-		fmt.Fprintf(b, "  %s is no member any more; it had %s\n", c.cluster, plural(len(c.lost), "object"))
+		fmt.Fprintf(b, "  %s leaves the fleet; it had %s, which stay there and are no longer managed\n", c.cluster, number(len(c.lost), "object"))
 		return
 	case c.fresh:
 		fmt.Fprintf(b, "  %s is a new member\n", c.cluster)
@@ -76,8 +79,12 @@ func (c clusterChange) print(b *bytes.Buffer) {
 	for _, o := range c.gained {
 		fmt.Fprintf(b, "    + %s  (%s)\n", o.title(), o.Placement)
 	}
-	for _, o := range c.lost {
-		fmt.Fprintf(b, "    - %s  (%s)\n", o.title(), o.Placement)
+	for _, o := range c.deleted {
+		fmt.Fprintf(b, "    - %s  (%s)", o.title(), o.Placement)
+		if o.Held != "" {
+			fmt.Fprintf(b, ", held: %s", o.Held)
+		}
+		fmt.Fprintln(b)
 	}
 	for _, o := range c.released {
 		fmt.Fprintf(b, "    o %s  (%s), which stays and is released\n", o.title(), o.Placement)
@@ -92,7 +99,7 @@ func (c clusterChange) print(b *bytes.Buffer) {
 const mostRows = 20
 
 func (p planPlacement) print(b *bytes.Buffer, members int) {
-	fmt.Fprintf(b, "%s: %d of %s\n", p.key(), len(p.selected()), plural(members, "cluster"))
+	fmt.Fprintf(b, "%s: %d of %s\n", p.key(), len(p.selected()), number(members, "cluster"))
 	for _, c := range p.Conditions {
 		fmt.Fprintf(b, "  %s: %s\n", c.Reason, c.Message)
 	}
@@ -100,7 +107,7 @@ func (p planPlacement) print(b *bytes.Buffer, members int) {
 	if n := len(p.SelectedResources); n > 0 {
 		var names []string
 		for _, r := range p.SelectedResources[:min(n, mostRows)] {
-			names = append(names, planObject{Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}.title())
+			names = append(names, planObject{Group: r.Group, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}.title())
 		}
 		if n > mostRows {
 			names = append(names, fmt.Sprintf("%d more", n-mostRows))
@@ -132,7 +139,7 @@ func printDecisions(b *bytes.Buffer, all []planDecision) {
 		fmt.Fprintf(b, "  %s\n", strings.TrimRight(fmt.Sprintf("%s %-*s  %s", mark, width, d.Cluster, d.words(scored)), " "))
 	}
 	if others > mostRows {
-		fmt.Fprintf(b, "    and %s more that are not selected; -o json has all of them\n", plural(others-mostRows, "cluster"))
+		fmt.Fprintf(b, "    and %s more that are not selected; -o json has all of them\n", number(others-mostRows, "cluster"))
 	}
 }
 
@@ -175,7 +182,7 @@ func printClusters(b *bytes.Buffer, clusters []planCluster) {
 			fmt.Fprintf(b, "%s %s nothing\n", strings.Join(names, ", "), holds)
 			continue
 		}
-		fmt.Fprintf(b, "%s %s %s:\n", strings.Join(names, ", "), holds, plural(len(c.Objects), "object"))
+		fmt.Fprintf(b, "%s %s %s:\n", strings.Join(names, ", "), holds, number(len(c.Objects), "object"))
 		printObjects(b, c.Objects)
 	}
 }
@@ -188,12 +195,4 @@ func printObjects(b *bytes.Buffer, objects []planObject) {
 	for _, o := range objects {
 		fmt.Fprintf(b, "  %-*s  %s\n", width, o.title(), o.Placement)
 	}
-}
-
-// plural counts things.
-func plural(n int, one string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %ss", n, one)
 }

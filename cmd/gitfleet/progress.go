@@ -17,12 +17,15 @@ type state string
 
 const (
 	available   state = "available"   // has the newest content, and all of it works
-	applied     state = "applied"     // has it, and it does not work yet
+	progressing state = "progressing" // has it, and it does not work yet
 	rolling     state = "rolling"     // gets it now
 	waiting     state = "waiting"     // its turn has not come
-	failed      state = "failed"      // something could not be applied
+	failed      state = "failed"      // something was refused, or will not work by itself
 	unreachable state = "unreachable" // the cluster does not answer
+	forbidden   state = "forbidden"   // the cluster cannot be used: permissions are missing
+	foreign     state = "foreign"     // another fleet holds the cluster; only of members
 	removing    state = "removing"    // what it holds is being removed
+	held        state = "held"        // what it should delete waits for a commit that allows it
 )
 
 // states are all of them, in the order of a bar, with their mark and style.
@@ -32,11 +35,13 @@ var states = []struct {
 	style style
 }{
 	{available, '#', green},
-	{applied, '=', cyan},
+	{progressing, '=', cyan},
 	{rolling, '>', cyan},
 	{waiting, '.', dim},
 	{failed, '!', red},
+	{held, 'x', yellow},
 	{unreachable, '?', yellow},
+	{forbidden, '/', red},
 	{removing, '-', dim},
 }
 
@@ -49,24 +54,41 @@ func styleOf(s state) style {
 	return plainStyle
 }
 
-// stateOf says how far a placement is on a cluster that answers or does not. s
-// is what the placement's status says of it; nil if nothing.
-func stateOf(c *status.ClusterDetail, s *api.PerClusterPlacementStatus, answers bool) state {
-	switch {
-	case !answers:
-		return unreachable
+// stateOf says how far a placement is on a cluster. s is what the placement's status
+// says of it; nil if nothing.
+func stateOf(c *status.ClusterDetail, s *api.PerClusterPlacementStatus, members memberStates) state {
+	switch away := members.of(c.Cluster); {
+	case away != available:
+		return away
+	case c.Removing && len(c.Braked) > 0:
+		return held
 	case c.Removing:
 		return removing
-	case refusedBy(s) != "":
+	case failureOf(c, s) != "":
 		return failed
 	case c.Held != "":
 		return waiting
+	case len(c.Braked) > 0:
+		return held
 	case c.Available:
 		return available
-	case c.Applied:
-		return applied
+	case c.Applied || c.Progressing:
+		return progressing
 	}
 	return rolling
+}
+
+// failureOf is why what a cluster has will not work by itself; empty if it may, or
+// if its turn for something else is to come.
+func failureOf(c *status.ClusterDetail, s *api.PerClusterPlacementStatus) string {
+	refused := refusedBy(s)
+	switch {
+	case c.Progressing:
+		return ""
+	case refused == "" && c.Held == "":
+		return somePod.ReplaceAllString(withoutWrapping(c.Failure), "$1 a pod$2")
+	}
+	return refused
 }
 
 // refusedBy is why something cannot be applied on a cluster; empty if all can.
@@ -109,17 +131,16 @@ func failure(s *api.PerClusterPlacementStatus, otherwise string) string {
 
 // notAvailable names the first object that does not work yet, and why.
 func notAvailable(s *api.PerClusterPlacementStatus) string {
-	for i := range s.FailedPlacements {
-		if f := &s.FailedPlacements[i]; f.Condition.Type == api.Available {
-			return resourceName(f.ResourceIdentifier) + ": " + somePod.ReplaceAllString(cause(f.Condition.Message), "; a pod$1")
-		}
+	if s == nil || len(s.FailedPlacements) == 0 {
+		return ""
 	}
-	return ""
+	f := &s.FailedPlacements[0]
+	return resourceName(f.ResourceIdentifier) + ": " + somePod.ReplaceAllString(cause(f.Condition.Message), "$1 a pod$2")
 }
 
 // somePod is a pod that is named: each cluster's has another name, and what is the
 // same on many clusters is told once.
-var somePod = regexp.MustCompile(`; pod [a-z0-9.-]+([,:] )`)
+var somePod = regexp.MustCompile(`([;:]) pod [a-z0-9.-]+([,:] )`)
 
 // resourceName is Kind.group/namespace/name.
 func resourceName(r api.ResourceIdentifier) string {
@@ -168,20 +189,46 @@ func shares(counts map[state]int, missing, width int) []int {
 	return out
 }
 
-// answering says which members answer.
-func answering(r *status.Report) map[string]bool {
-	out := make(map[string]bool, len(r.Clusters))
+// memberStates are the states of the members: available, unreachable or forbidden.
+type memberStates map[string]state
+
+func statesOf(r *status.Report) memberStates {
+	out := make(memberStates, len(r.Clusters))
 	for _, c := range r.Clusters {
-		out[c.Name] = isReady(c)
+		out[c.Name] = memberState(c)
 	}
 	return out
 }
 
-func isReady(c *api.MemberCluster) bool {
+// of returns the state of a member: unreachable if no MemberCluster has the name.
+func (m memberStates) of(name string) state {
+	if at, ok := m[name]; ok {
+		return at
+	}
+	return unreachable
+}
+
+// memberState says whether a member can be used, and if not, why.
+func memberState(c *api.MemberCluster) state {
 	for _, a := range c.Status.AgentStatus {
 		if conditionOf(a.Conditions, api.Healthy) == string(metav1.ConditionTrue) {
-			return true
+			return available
 		}
 	}
-	return false
+	if missingPermissions(c) != nil {
+		return forbidden
+	}
+	return unreachable
+}
+
+// missingPermissions returns the condition that says which permissions a member lacks;
+// nil if none is known to be missing.
+func missingPermissions(c *api.MemberCluster) *metav1.Condition {
+	i := slices.IndexFunc(c.Status.Conditions, func(cond metav1.Condition) bool {
+		return cond.Type == api.PermissionsGranted && cond.Status == metav1.ConditionFalse
+	})
+	if i < 0 {
+		return nil
+	}
+	return &c.Status.Conditions[i]
 }

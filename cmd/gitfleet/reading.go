@@ -14,21 +14,20 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/reconciler/member"
 )
 
-// A reading is what a command that reads a hub once can be told: the path, the
-// credentials and the limits of the daemon, by the same names.
+// A reading is where a command that reads a hub once finds the path, the
+// credentials and the limits of the daemon.
 type reading struct {
 	config string
-	flags  Config
+	// brake has the limits of the configuration; read sets it.
+	brake member.Brake
 }
 
 func (r *reading) bind(f *pflag.FlagSet) {
-	f.StringVar(&r.config, "config", "", "the daemon's configuration file, for its path, credentials and limits")
-	r.flags = defaultConfig()
-	f.StringVar(&r.flags.Source.Path, "path", r.flags.Source.Path, "directory below PATH, or of the repository, that is the hub")
-	bind(f, r.flags.Source.credentials())
-	bind(f, r.flags.Limits.settings())
+	bindSettings(f, &r.config, "the daemon's configuration file, for its path, credentials and limits", "source.path")
+	f.Lookup("path").Usage = "directory below PATH, or of the repository, that is the hub"
 }
 
 // read loads a directory, or a commit of a repository as REPO@REF. The error is
@@ -43,6 +42,7 @@ func (r *reading) read(ctx context.Context, flags *pflag.FlagSet, what string) (
 			return nil, cfg.fault(s.key, "must be more than zero")
 		}
 	}
+	r.brake = cfg.Members.brake()
 	if _, err := os.Stat(what); err == nil {
 		return readDir(what, cfg.hub())
 	}
@@ -59,6 +59,23 @@ func (r *reading) read(ctx context.Context, flags *pflag.FlagSet, what string) (
 		}
 	}
 	return cfg.readRemote(ctx, ref)
+}
+
+// readChange reads the commit TO of REPO@FROM..TO, and FROM as its base. For anything
+// else it does the same as read, and base is nil. The error is a *hub.LoadError only if
+// the commit TO, or what read returns, does not load.
+func (r *reading) readChange(ctx context.Context, flags *pflag.FlagSet, what string) (base, s *hub.Snapshot, err error) {
+	repo, ref := splitRepository(what)
+	from, to, isRange := strings.Cut(ref, "..")
+	if _, err := os.Stat(what); err == nil || !isRange {
+		s, err = r.read(ctx, flags, what)
+		return nil, s, err
+	}
+	if base, err = r.read(ctx, flags, repo+"@"+from); err != nil {
+		return nil, nil, fmt.Errorf("%s cannot be compared with %s@%s: %s", to, repo, from, err)
+	}
+	s, err = r.read(ctx, flags, repo+"@"+to)
+	return base, s, err
 }
 
 // splitRepository takes REPO@REF apart. The @ between a user and a host is none

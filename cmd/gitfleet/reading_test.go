@@ -80,7 +80,7 @@ func TestValidateACommit(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			code, out, errOut := command("validate", "--allow-http", "--path", "hub", test.what)
+			code, out, errOut := command("validate", "--set", "source.allowHTTP=true", "--path", "hub", test.what)
 			if code != test.code || !strings.Contains(out+errOut, test.says) {
 				t.Errorf("exit code %d, want %d, and %q in:\n%s%s", code, test.code, test.says, out, errOut)
 			}
@@ -114,11 +114,11 @@ func TestValidateWithTheConfigurationOfTheDaemon(t *testing.T) {
 		says string
 	}{
 		"configured":     {[]string{"--config", file, what}, 0, "valid"},
-		"other path":     {[]string{"--config", file, "--path", ".", what}, 2, "more than 1 files"},
-		"no token":       {[]string{"--allow-http", what}, 2, "server answered 401"},
+		"other path":     {[]string{"--config", file, "--path", ".", what}, 2, "more than 1 files and directories"},
+		"no token":       {[]string{"--set", "source.allowHTTP=true", what}, 2, "server answered 401"},
 		"no leave":       {[]string{what}, 2, "http:// is neither secret nor authentic"},
-		"limit from CLI": {[]string{"--config", file, "--limit-file-size", "10", what}, 2, "larger than 10 bytes"},
-		"no limit":       {[]string{"--config", file, "--limit-file-size", "0", what}, 2, "limits.fileSize: must be more than zero"},
+		"limit from CLI": {[]string{"--config", file, "--set", "limits.fileSize=10", what}, 2, "larger than 10 bytes"},
+		"no limit":       {[]string{"--config", file, "--set", "limits.fileSize=0", what}, 2, "limits.fileSize: must be more than zero"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -138,6 +138,7 @@ func TestValidateWithTheConfigurationOfTheDaemon(t *testing.T) {
 func TestValidateADirectoryOfACheckout(t *testing.T) {
 	top := t.TempDir()
 	for name, text := range map[string]string{
+		".git/objects/x":             "",
 		".git/HEAD":                  "ref: refs/heads/main\n",
 		".gitfleetignore":            "drafts/\n",
 		"base/kustomization.yaml":    "resources: [web.yaml]\n",
@@ -146,13 +147,7 @@ func TestValidateADirectoryOfACheckout(t *testing.T) {
 		"fleet/bad.yaml":             "kind: Namespace\n",
 		"fleet/drafts/worse.yaml":    "{",
 	} {
-		name = filepath.Join(top, name)
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, top, name, text)
 	}
 	link := filepath.Join(t.TempDir(), "link")
 	if err := os.Symlink(filepath.Join(top, "fleet"), link); err != nil {

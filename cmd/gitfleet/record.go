@@ -5,8 +5,6 @@ import (
 	"log/slog"
 	"path/filepath"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/server"
 )
@@ -18,7 +16,7 @@ type HistoryConfig struct {
 
 func (h *HistoryConfig) settings() []setting {
 	return []setting{
-		{"history.maxSize", "history-max-size", &h.MaxSize, "what the record of what happened may take in the state directory; the oldest goes first"},
+		{"history.maxSize", &h.MaxSize, "what the record of what happened may take in the state directory; the oldest goes first"},
 	}
 }
 
@@ -26,12 +24,10 @@ func (h *HistoryConfig) settings() []setting {
 const leastHistory = 64 << 10
 
 // record opens the record of what happened, and has the server answer from it.
-func (c Config) record(srv *server.Server, registry *prometheus.Registry, log *slog.Logger) *history.Record {
-	metrics := history.NewMetrics()
+func (c Config) record(srv *server.Server, metrics *history.Metrics, log *slog.Logger) *history.Record {
 	r := history.Open(history.Config{
 		Dir: filepath.Join(c.StateDir, "history"), MaxSize: int64(c.History.MaxSize), Log: log, Metrics: metrics,
 	})
-	registry.MustRegister(metrics.Collectors()...)
 	srv.Mount("GET /history", server.History(r))
 	return r
 }

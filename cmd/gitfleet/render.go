@@ -15,6 +15,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
 func newRender() *cobra.Command {
@@ -23,23 +24,21 @@ func newRender() *cobra.Command {
 	var clusters string
 	cmd := &cobra.Command{
 		Use:   "render PATH|REPO@REF",
-		Short: "Print the documents that each cluster would get; offline",
-		Long: `Render prints, as YAML, what each cluster would be sent in the end: kustomizations
-built, envelopes opened, overrides applied. Before each document a comment says
-which file it comes from and which placement brings it.
+		Short: "Print the manifests that each cluster would get; offline",
+		Long: `Print, as YAML, the manifests that each cluster gets once every rollout is
+over: kustomizations built, envelopes opened, overrides applied. A comment before
+each document names its file and its placement. PATH and REPO@REF are as for
+validate.
 
-The documents are what is sent, but for the marks that gitfleet adds to each: the
-label ` + api.ManagedByLabel + ` with the name of the fleet, and the annotations
-` + strings.Join(marks, ",\n") + `.
+Left out are the label ` + api.ManagedByLabel + ` and the annotations of
+gitfleet, which the daemon adds. Values of Secrets are masked unless
+--show-secrets is set.
 
-Values of Secrets are masked, in such a way that no cluster would take them;
---show-secrets prints them.
-
-Exit codes: 0 printed, 2 if something would not be sent to a cluster because of
-an error, which is then said instead.`,
+Exit codes: 0 printed, 1 there is no such cluster, 2 error, also if a manifest
+would not be sent.`,
 		Example: `  gitfleet render . --cluster member-1
-  gitfleet get clusters -o yaml > clusters.yaml
-  gitfleet render . --clusters clusters.yaml
+  gitfleet get clusters -o yaml > ../clusters.yaml
+  gitfleet render . --clusters ../clusters.yaml
   gitfleet render . --cluster member-1 --show-secrets | kubectl diff -f -`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -47,7 +46,7 @@ an error, which is then said instead.`,
 			var bad *hub.LoadError
 			if errors.As(err, &bad) {
 				fmt.Fprintf(cmd.ErrOrStderr(), "gitfleet: %s does not load:\n", args[0])
-				if err := writeText(cmd.ErrOrStderr(), "", findingsOf(bad.Problems)); err != nil {
+				if err := writeText(cmd.ErrOrStderr(), findingsOf(bad.Problems)); err != nil {
 					return err
 				}
 				return exitCode(exitError)
@@ -59,6 +58,7 @@ an error, which is then said instead.`,
 			if err != nil {
 				return err
 			}
+			show.cluster = api.ClusterName(show.cluster)
 			show.out, show.notes = cmd.OutOrStdout(), cmd.ErrOrStderr()
 			return show.print(o.plan)
 		},
@@ -69,9 +69,6 @@ an error, which is then said instead.`,
 	r.bind(cmd.Flags())
 	return cmd
 }
-
-// marks are what gitfleet adds to everything it applies, beside its label.
-var marks = []string{api.PlacementAnnotation, api.SourceAnnotation, api.CommitAnnotation, api.PathAnnotation}
 
 // A rendering prints a plan as documents.
 type rendering struct {
@@ -89,7 +86,7 @@ func (r *rendering) print(p *plan.Plan) error {
 		for i, m := range p.Members {
 			names[i] = m.Name
 		}
-		return fmt.Errorf("there is no MemberCluster %s; there is %s", r.cluster, orNone(fewOf(names)))
+		return &status.UnknownError{What: "MemberCluster", Name: r.cluster, Exist: names}
 	}
 	for _, pl := range p.Placements {
 		if pl.Selection.Invalid != "" {

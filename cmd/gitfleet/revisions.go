@@ -26,8 +26,14 @@ type revisionHistory struct {
 	Began    time.Time `json:"began"`
 	// Took is how long it was until it was available on every cluster that got
 	// it; empty if it was not.
-	Took     string           `json:"took,omitempty"`
-	Clusters []clusterHistory `json:"clusters"`
+	Took string `json:"took,omitempty"`
+	// Deleted is when the placement was deleted that had this revision; zero if
+	// it is the one there is now. One that was added again counts from zero.
+	Deleted time.Time `json:"deleted,omitzero"`
+	// Renamed is when the placement was renamed to RenamedTo; zero if it was not.
+	Renamed   time.Time        `json:"renamed,omitzero"`
+	RenamedTo string           `json:"renamedTo,omitempty"`
+	Clusters  []clusterHistory `json:"clusters"`
 }
 
 // A clusterHistory is what became of a revision on one cluster.
@@ -44,8 +50,34 @@ type clusterHistory struct {
 	Replaced bool `json:"replaced,omitempty"`
 }
 
-// askRevisions asks for what happened to a placement, and on its clusters.
+// askRevisions asks for the revisions of a placement, including those that it had
+// under former names.
 func askRevisions(ctx context.Context, c *client, query url.Values) ([]revisionHistory, error) {
+	name := query.Get("placement")
+	all, err := entriesOf(ctx, c, query)
+	if err != nil {
+		return nil, err
+	}
+	names := []string{name}
+	for i := 0; i < len(all); i++ {
+		e := all[i]
+		if e.Event != history.Renamed || e.To != e.Placement || slices.Contains(names, e.From) {
+			continue
+		}
+		names = append(names, e.From)
+		query.Set("placement", e.From)
+		former, err := entriesOf(ctx, c, query)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, lastLife(former, e.Time)...)
+	}
+	slices.SortStableFunc(all, func(a, b history.Entry) int { return a.Time.Compare(b.Time) })
+	return revisionsOf(name, all), nil
+}
+
+// entriesOf asks for what happened to a placement and on its clusters, by time.
+func entriesOf(ctx context.Context, c *client, query url.Values) ([]history.Entry, error) {
 	query.Del("newest")
 	var all []history.Entry
 	for _, kind := range []history.Kind{history.Placement, history.Cluster} {
@@ -57,16 +89,36 @@ func askRevisions(ctx context.Context, c *client, query url.Values) ([]revisionH
 		all = append(all, entries...)
 	}
 	slices.SortStableFunc(all, func(a, b history.Entry) int { return a.Time.Compare(b.Time) })
-	return revisionsOf(all), nil
+	return all, nil
 }
 
-// revisionsOf puts together what belongs to one revision; the newest come first.
-func revisionsOf(entries []history.Entry) []revisionHistory {
+// lastLife returns the entries up to a time, without those of earlier placements of the
+// same name that were deleted.
+func lastLife(all []history.Entry, until time.Time) []history.Entry {
+	var out []history.Entry
+	for _, e := range all {
+		switch {
+		case e.Time.After(until):
+			return out
+		case e.Kind == history.Placement && e.Event == history.Removed:
+			out = nil
+		default:
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// revisionsOf groups entries by revision, the newest last. The entries are those of the
+// placement called name and of the placements that it was renamed from. A placement of
+// the name that was added after another was deleted, or renamed, is a new one: its
+// revisions count from zero.
+func revisionsOf(name string, entries []history.Entry) []revisionHistory {
 	var all []*revisionHistory
 	on := map[*revisionHistory]map[string]*clusterHistory{}
 	find := func(e history.Entry) *revisionHistory {
 		for _, r := range slices.Backward(all) {
-			if r.Revision == e.Revision {
+			if r.Revision == e.Revision && r.Deleted.IsZero() && r.Renamed.IsZero() {
 				return r
 			}
 		}
@@ -76,9 +128,33 @@ func revisionsOf(entries []history.Entry) []revisionHistory {
 		return r
 	}
 	current := map[string]*clusterHistory{}
+	end := func(mark func(r *revisionHistory)) {
+		for _, r := range all {
+			if r.Deleted.IsZero() && r.Renamed.IsZero() {
+				mark(r)
+			}
+		}
+		clear(current)
+	}
+	renamed := history.Entry{} // to another name, and not back
+	leave := func() {
+		if renamed.To != "" {
+			end(func(r *revisionHistory) { r.Renamed, r.RenamedTo = renamed.Time, renamed.To })
+		}
+		renamed = history.Entry{}
+	}
 	for _, e := range entries {
 		switch {
+		case e.Event == history.Renamed && e.From == name:
+			renamed = e
+		case e.Event == history.Renamed && e.To == name:
+			renamed = history.Entry{}
+		case e.Kind == history.Placement && e.Event == history.Removed:
+			end(func(r *revisionHistory) { r.Deleted = e.Time })
 		case e.Kind == history.Placement && e.Event == history.Revised:
+			if e.Placement == name {
+				leave()
+			}
 			r := find(e)
 			r.Commit, r.Author, r.Subject, r.Began = e.Commit, e.Author, e.Subject, e.Time
 		case e.Kind != history.Cluster:
@@ -100,8 +176,9 @@ func revisionsOf(entries []history.Entry) []revisionHistory {
 			c.take(e)
 		}
 	}
+	leave()
 	out := make([]revisionHistory, 0, len(all))
-	for _, r := range slices.Backward(all) {
+	for _, r := range all {
 		r.Clusters = []clusterHistory{}
 		for _, name := range slices.Sorted(maps.Keys(on[r])) {
 			r.Clusters = append(r.Clusters, *on[r][name])
@@ -168,36 +245,59 @@ func (c *clusterHistory) reached() time.Time {
 }
 
 // printRevisions writes a line for each revision, and below it those clusters
-// where it is not available; with all of them if there is room for everything.
-func printRevisions(w io.Writer, all []revisionHistory, everything bool) error {
+// where it is not available; with all of them if the output is wide.
+func printRevisions(w io.Writer, all []revisionHistory, f format) error {
 	if len(all) == 0 {
-		_, err := fmt.Fprintln(w, "Nothing is recorded of it.")
+		_, err := fmt.Fprintln(w, "No revisions are recorded.")
 		return err
 	}
 	var b strings.Builder
 	tw := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(tw, "REVISION\tCOMMIT\tAUTHOR\tBEGAN\tTOOK\tAVAILABLE\tSUBJECT")
+	fmt.Fprintln(tw, "REVISION\tCOMMIT\tAUTHOR\tSTARTED\tTOOK\tAVAILABLE\tSUBJECT")
 	for _, r := range all {
 		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", orDash(r.Revision), short(r.Commit), harmless(cmp.Or(personOf(r.Author), "-")),
 			r.Began.UTC().Format(time.RFC3339), orDash(r.Took), r.share(), harmless(r.Subject))
 	}
 	tw.Flush()
 	lines := strings.SplitAfter(b.String(), "\n")
-	if _, err := io.WriteString(w, lines[0]); err != nil {
-		return err
+	p := pageOf(w)
+	if !f.noHeaders {
+		if _, err := io.WriteString(w, lines[0]); err != nil {
+			return err
+		}
 	}
 	for i, r := range all {
-		text := lines[i+1]
+		if _, err := io.WriteString(w, lines[i+1]); err != nil {
+			return err
+		}
 		for _, c := range r.Clusters {
-			if everything || c.Available.IsZero() || c.Result != history.Available {
-				text += fmt.Sprintf("    %s: %s\n", c.Cluster, harmless(c.text()))
+			if !f.isWide() && !c.Available.IsZero() && c.Result == history.Available {
+				continue
+			}
+			if err := p.print(w, fmt.Sprintf("    %s: %s", c.Cluster, harmless(c.text())), "      "); err != nil {
+				return err
 			}
 		}
-		if _, err := io.WriteString(w, text); err != nil {
+		if i < len(all)-1 && all[i+1].Deleted.Equal(r.Deleted) && all[i+1].Renamed.Equal(r.Renamed) {
+			continue
+		}
+		if _, err := io.WriteString(w, r.end()); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// end is the line that says when the placement was deleted or renamed; empty if it was
+// neither.
+func (r *revisionHistory) end() string {
+	switch {
+	case !r.Deleted.IsZero():
+		return fmt.Sprintf("-- the placement was deleted at %s --\n", r.Deleted.UTC().Format(time.RFC3339))
+	case !r.Renamed.IsZero():
+		return fmt.Sprintf("-- the placement was renamed to %s at %s --\n", harmless(r.RenamedTo), r.Renamed.UTC().Format(time.RFC3339))
+	}
+	return ""
 }
 
 // share is on how many clusters it was available, of how many.

@@ -23,30 +23,27 @@ func newRollback() *cobra.Command {
 	var r rollback
 	cmd := &cobra.Command{
 		Use:   "rollback crp/NAME|rp/NAMESPACE/NAME",
-		Short: "Write a branch that takes a placement back to what was last available on every cluster",
-		Long: `Rollback asks the daemon for the last commit whose content was available on every
-cluster of a placement. It then makes a commit, on a branch of its own, that gives
-the files of the placement the content they had then: those of the placement
-itself, of all it selects, and of its overrides. It never touches the branch that
-is followed: open a pull request of the branch it makes, and merge that.
+		Short: "Create a branch that reverts a placement to a good revision",
+		Long: `Make a commit that takes a placement back to the last commit whose content was
+available on all of its clusters, or to the one of --to. The commit is made on a
+new branch; open a pull request for it. The branch that the daemon follows and
+the files in your checkout are not changed.
 
-It works in a clone of the repository, and leaves alone what is checked out there.
-With --push it also pushes the branch, with the credentials of the daemon's
-configuration, which must be allowed to write.
-
-Files that other placements or MemberClusters have a part in are taken back only
-with --include-shared.`,
+Taken back are the manifests of the placement, of what it selects, and of its
+overrides. Files that other placements or MemberClusters use as well are taken
+back only with --include-shared. With --push the branch is pushed with the
+credentials of the configuration, which must be allowed to write.`,
 		Example: `  gitfleet rollback crp/web
   gitfleet rollback crp/web --path fleet/hub --branch back-to-green
   gitfleet rollback crp/web --push --config gitfleet.yaml
   gitfleet rollback rp/shop/web --to 1a2b3c4 --base origin/main`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			name, err := placementName(args[0])
-			if err != nil {
+			var err error
+			if r.key, err = r.placement(cmd.Context(), args[0]); err != nil {
 				return err
 			}
-			r.name, r.key = name, keyOfName(name)
+			r.name = r.key.String()
 			return r.run(cmd.Context(), cmd.OutOrStdout())
 		},
 	}
@@ -61,15 +58,6 @@ with --include-shared.`,
 	f.BoolVar(&r.push, "push", false, "push the branch to the repository of the configuration")
 	f.StringVar(&r.config, "config", "", "the daemon's configuration, for --push")
 	return cmd
-}
-
-// keyOfName is the key of what placementName returns.
-func keyOfName(name string) api.PlacementKey {
-	parts := strings.Split(name, "/")
-	if len(parts) == 3 {
-		return api.PlacementKey{Namespace: parts[1], Name: parts[2]}
-	}
-	return api.PlacementKey{Name: parts[1]}
 }
 
 // A rollback is what the command was asked for, and later what it found.
@@ -87,6 +75,23 @@ type rollback struct {
 	from, now gitsource.Commit
 	follows   string // the branch that is followed, as far as it is known
 	proven    bool
+}
+
+// placement is the key of a placement that may be named in part; then the daemon
+// is asked.
+func (r *rollback) placement(ctx context.Context, text string) (api.PlacementKey, error) {
+	if key, err := api.ParsePlacement(text); err == nil {
+		return key, nil
+	}
+	c, err := r.at.client()
+	if err != nil {
+		return api.PlacementKey{}, err
+	}
+	name, err := c.placement(ctx, text)
+	if err != nil {
+		return api.PlacementKey{}, err
+	}
+	return api.ParsePlacement(name)
 }
 
 func (r *rollback) run(ctx context.Context, out io.Writer) error {
@@ -167,7 +172,7 @@ func (r *rollback) ask(ctx context.Context) error {
 	}
 	i := slices.IndexFunc(report.Details, func(d *status.Detail) bool { return d.Placement == r.name })
 	if i < 0 {
-		return fmt.Errorf("the daemon knows no %s; name the commit to go back to with --to", r.name)
+		return fmt.Errorf("%w\nIf it was deleted, name the commit to go back to with --to", knownTo(report, r.name, ""))
 	}
 	if r.to = report.Details[i].Proven; r.to == "" {
 		return fmt.Errorf("no content of %s was ever available on every cluster, so there is nothing to go back to; name a commit with --to", r.name)
@@ -182,7 +187,7 @@ func (r *rollback) make() (gitsource.Commit, []string, error) {
 	if err != nil {
 		return gitsource.Commit{}, nil, err
 	}
-	_, within, err := repositoryOf(r.path)
+	_, within, err := gitsource.FindWorkTree(r.path)
 	if err != nil {
 		return gitsource.Commit{}, nil, err
 	}

@@ -29,9 +29,10 @@ func newRun() *cobra.Command {
 	var path string
 	cmd := &cobra.Command{
 		Use:   "run --config gitfleet.yaml",
-		Short: "Run the daemon: follow the repository and keep the fleet as it says",
+		Short: "Run the daemon",
 		Example: `  gitfleet run --config gitfleet.yaml
-  gitfleet run --url https://git.example.com/fleet --kubeconfig-dir /etc/gitfleet/members --log-level debug`,
+  gitfleet run --url https://git.example.com/fleet --kubeconfig-dir members/
+  gitfleet run --config gitfleet.yaml --set limits.fileSize=8Mi`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := loadConfig(path, cmd.Flags())
@@ -44,9 +45,11 @@ func newRun() *cobra.Command {
 			return serve(cmd.Context(), cfg, log)
 		},
 	}
-	cmd.Flags().StringVar(&path, "config", "", "configuration file")
-	defaults := defaultConfig()
-	defaults.bind(cmd.Flags())
+	var keys []string
+	for _, own := range settingFlags {
+		keys = append(keys, own.key)
+	}
+	bindSettings(cmd.Flags(), &path, "configuration file", keys...)
 	return cmd
 }
 
@@ -57,8 +60,8 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 	polls := &pulse{}
 	trouble := onTrouble(func() { loop.Notice() })
 	registry := prometheus.NewRegistry()
-	processMetrics(registry)
-	git.Metrics = gitMetrics(registry, func(took time.Duration, err error) { trouble(took, err); polls.polled(took, err) })
+	metrics := newMetrics(registry)
+	git.Metrics = metrics.git.hooks(func(took time.Duration, err error) { trouble(took, err); polls.polled(took, err) })
 	repo, err := gitsource.Open(git)
 	if err != nil {
 		return err
@@ -70,29 +73,39 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 		return err
 	}
 	defer store.Close()
+	saved, err := store.Fleet()
+	if err != nil {
+		return err
+	}
+	fleet, err := cfg.fleet(saved)
+	if err != nil {
+		return err
+	}
+	cfg.FleetName = fleet.Name
 	listener, err := net.Listen("tcp", cfg.Listen)
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
-	srv, publish, record, err := cfg.answer(ctx, repo, store, registry, log)
+	srv, publish, record, err := cfg.answer(ctx, repo, store, registry, metrics, log)
 	if err != nil {
 		return err
 	}
 	defer recording(record)()
-	members, err := newMembers(cfg, repo.Status().URL, log, registry)
+	members, err := newMembers(cfg, repo, log, metrics.members)
 	if err != nil {
 		return err
 	}
 	members.record = record.Add
 	loop = reconciler.New(reconciler.Config{
-		Source: repo, Loader: cfg.loader(), Past: cfg.loader(), Store: store, Conditions: status.Conditions(cfg.Status.Conditions),
+		Fleet: fleet, Source: repo, Loader: cfg.loader(), Past: cfg.loader(), Store: store, Attempts: filepath.Join(cfg.StateDir, "loading.json"), Conditions: status.Conditions(cfg.Status.Conditions),
 		Member: members.agent, Told: members.encoder.Rotate, Publish: publish, Record: record.Add, Log: log,
-		MaxUnreachable: &cfg.Rollout.MaxUnreachable.IntOrString,
+		MaxUnreachable: &cfg.Rollout.MaxUnreachable.IntOrString, AvailableTimeout: cfg.Rollout.AvailableTimeout.Duration,
+		Metrics: metrics.loop,
 	})
 	(&orders{loop, polls}).mount(srv)
 	srv.Trace((&tracer{cfg, members.credentials, repo}).touched)
 	srv.Contains(repo.Contains)
-	log.Info("gitfleet is running", "version", version(), "url", repo.Status().URL, "ref", repo.Status().Ref, "listen", listener.Addr().String())
+	log.Info("gitfleet is running", "version", version(), "fleet", fleet.Name, "url", repo.Status().URL, "ref", repo.Status().Ref, "listen", listener.Addr().String())
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return loop.Run(ctx) })
 	group.Go(func() error { return srv.Serve(ctx, listener) })
@@ -105,7 +118,7 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 
 // answer is a server that answers everything but orders, to those who may ask:
 // reports are published with the function, and what happens goes to the record.
-func (c Config) answer(ctx context.Context, repo *gitsource.Repo, store ledger.Archive, registry *prometheus.Registry, log *slog.Logger) (*server.Server, func(*status.Report), *history.Record, error) {
+func (c Config) answer(ctx context.Context, repo *gitsource.Repo, store ledger.Archive, registry *prometheus.Registry, metrics *metrics, log *slog.Logger) (*server.Server, func(*status.Report), *history.Record, error) {
 	srv := server.New(registry)
 	srv.Mount("GET /state", server.State(store.Export))
 	tellOverview(srv, func() (last, success time.Time) {
@@ -116,10 +129,10 @@ func (c Config) answer(ctx context.Context, repo *gitsource.Repo, store ledger.A
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if err := c.Webhook.mount(srv, repo, c.git(log).Ref.Follows, registry, log); err != nil {
+	if err := c.Webhook.mount(srv, repo, c.git(log).Ref.Follows, metrics.webhooks, log); err != nil {
 		return nil, nil, nil, err
 	}
-	return srv, publish, c.record(srv, registry, log), nil
+	return srv, publish, c.record(srv, metrics.history, log), nil
 }
 
 // onTrouble calls notice after each poll that fails and after the first that
@@ -144,23 +157,23 @@ type members struct {
 	metrics     *member.Metrics
 	limit       chan struct{}
 	arrivals    chan struct{}
+	repo        *gitsource.Repo
 	record      func(...history.Entry)
 	log         *slog.Logger
 }
 
-func newMembers(cfg Config, url string, log *slog.Logger, registry *prometheus.Registry) (*members, error) {
+func newMembers(cfg Config, repo *gitsource.Repo, log *slog.Logger, metrics *member.Metrics) (*members, error) {
 	credentials, err := cfg.Members.credentials()
 	if err != nil {
 		return nil, err
 	}
 	m := &members{
-		cfg: cfg, credentials: credentials, encoder: member.NewEncoder(cfg.FleetName, url),
-		metrics: member.NewMetrics(), limit: make(chan struct{}, cfg.Members.MaxRequests), arrivals: make(chan struct{}, cfg.Members.MaxRequests), log: log,
+		cfg: cfg, credentials: credentials, encoder: member.NewEncoder(cfg.FleetName, repo.Status().URL), repo: repo,
+		metrics: metrics, limit: make(chan struct{}, cfg.Members.MaxRequests), arrivals: make(chan struct{}, cfg.Members.MaxRequests), log: log,
 	}
 	if err := credentials.CheckDir(); err != nil { // it may come
 		log.Error("members without other credentials cannot be reached", "err", err)
 	}
-	registry.MustRegister(m.metrics.Collectors()...)
 	return m, nil
 }
 
@@ -172,8 +185,10 @@ func (m *members) agent(c *hub.Cluster, report func(ledger.Observation)) reconci
 		Connect: func(ctx context.Context) (*rest.Config, error) {
 			return m.credentials.Config(ctx, name, kubeContext)
 		},
-		Brake:   member.Brake{Percent: m.cfg.Members.DeletePercent, Objects: m.cfg.Members.DeleteObjects},
-		Encoder: m.encoder, Report: report, Record: m.record, Log: m.log, Metrics: m.metrics, Limit: m.limit, Arrivals: m.arrivals,
+		HasCommit:         func(hash string) bool { _, err := m.repo.Commit(context.Background(), hash); return err == nil },
+		PodFailureTimeout: m.cfg.Rollout.PodFailureTimeout.Duration,
+		Brake:             m.cfg.Members.brake(),
+		Encoder:           m.encoder, Report: report, Record: m.record, Log: m.log, Metrics: m.metrics, Limit: m.limit, Arrivals: m.arrivals,
 		Concurrency: m.cfg.Members.Concurrency, Timeout: m.cfg.Members.Timeout.Duration, Probe: m.cfg.Members.ProbeInterval.Duration,
 		Sweep: m.cfg.Members.sweep(),
 	})

@@ -60,7 +60,7 @@ type (
 )
 
 // writeSARIF writes what code scanning services take in.
-func writeSARIF(w io.Writer, _ string, all []finding) error {
+func writeSARIF(w io.Writer, all []finding) error {
 	driver := sarifDriver{Name: "gitfleet", InformationURI: "https://github.com/gitfleet/gitfleet", Version: release}
 	for _, r := range rules {
 		driver.Rules = append(driver.Rules, sarifRule{r.id, r.name, sarifText{r.text}})

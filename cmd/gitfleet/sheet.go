@@ -48,8 +48,7 @@ func (s *sheet) line(indent int, text string) {
 
 // text writes a long text below something.
 func (s *sheet) text(indent int, text string) {
-	const many = 1000
-	for _, line := range wrap(text, s.width-2*indent, many) {
+	for _, line := range wrap(text, s.width-2*indent) {
 		s.line(indent, line)
 	}
 }
@@ -69,10 +68,18 @@ func (s *sheet) conditions(indent int, all []metav1.Condition) {
 	for _, c := range all {
 		width, reasons = max(width, wide(c.Type)), max(reasons, wide(c.Reason))
 	}
+	inOneLine := 2*indent+width+reasons+len("  Unknown    for 59s ") <= s.width
 	for _, c := range all {
-		s.line(indent, fmt.Sprintf("%s  %s  %s  for %s", fit(c.Type, width), s.paint(conditionStyles[c.Status], fit(string(c.Status), 7)),
-			fit(c.Reason, reasons), s.since(c.LastTransitionTime.Time)))
+		reason := ""
+		if inOneLine {
+			reason = fit(c.Reason, reasons) + "  "
+		}
+		s.line(indent, fmt.Sprintf("%s  %s  %sfor %s", fit(c.Type, width), s.paint(conditionStyles[c.Status], fit(string(c.Status), 7)),
+			reason, s.since(c.LastTransitionTime.Time)))
 		if c.Status != metav1.ConditionTrue {
+			if !inOneLine {
+				s.line(indent+2, c.Reason)
+			}
 			s.text(indent+2, c.Message)
 		}
 	}

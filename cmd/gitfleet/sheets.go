@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -20,14 +19,14 @@ import (
 func newDescribe() *cobra.Command {
 	var at connection
 	cmd := &cobra.Command{
-		Use:   "describe crp|rp|cluster NAME",
-		Short: "Tell all that is known of a placement or a member cluster",
-		Long: `Describe tells of a placement what it selects, its conditions, how far it is on
-each cluster, what failed there and why, what somebody changed, and what has
-happened; of a member cluster how it is, and how far each placement is on it.`,
+		Use:   "describe KIND NAME | KIND/NAME | NAME",
+		Short: "Show the details of a placement or a member cluster",
+		Long: `Describe shows of a placement what it selects, its conditions, its progress on
+each cluster, failures and their reasons, drift, and events; of a member cluster
+its conditions, and the progress of each placement on it.`,
 		Example: `  gitfleet describe crp web
   gitfleet describe rp/shop/web
-  gitfleet describe cluster member-3`,
+  gitfleet describe mc member-3`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := at.client()
@@ -48,53 +47,48 @@ happened; of a member cluster how it is, and how far each placement is on it.`,
 
 // describe asks for what belongs to a name, and writes it down.
 func (s *sheet) describe(ctx context.Context, c *client, name string) error {
-	kind, rest, _ := strings.Cut(name, "/")
-	if isClusterKind(kind) {
-		r, err := c.only(ctx, part{cluster: rest})
-		if err != nil {
-			return err
-		}
-		s.now = r.At
-		return s.cluster(r, rest)
-	}
-	placement, err := placementName(name)
+	named, err := c.subject(ctx, name)
 	if err != nil {
-		return errors.New("write describe crp NAME, describe rp NAMESPACE/NAME, or describe cluster NAME")
+		return err
 	}
-	r, err := c.only(ctx, part{placement: placement})
+	r, err := c.only(ctx, part(named))
 	if err != nil {
 		return err
 	}
 	s.now = r.At
-	s.placement(r, placement)
-	return nil
-}
-
-func isClusterKind(name string) bool {
-	switch strings.ToLower(name) {
-	case "cluster", "clusters", "membercluster", "memberclusters":
-		return true
+	if named.cluster != "" {
+		return s.cluster(r, named.cluster)
 	}
-	return false
+	s.placement(r, named.placement)
+	return nil
 }
 
 // placement describes the one placement that a report is about.
 func (s *sheet) placement(r *status.Report, name string) {
 	var spec api.PlacementSpec
 	var st api.PlacementStatus
+	var notes map[string]string
 	s.field("Name", name)
+	take := func(m *metav1.ObjectMeta, itsSpec api.PlacementSpec, itsStatus api.PlacementStatus) {
+		spec, st, notes = itsSpec, itsStatus, m.Annotations
+		s.field("Generation", fmt.Sprintf("%d, %s old", m.Generation, s.since(m.CreationTimestamp.Time)))
+		if m.DeletionTimestamp != nil {
+			s.field("Deleted", s.since(m.DeletionTimestamp.Time)+" ago; what it placed is being cleaned up")
+		}
+	}
 	for _, p := range r.Placements {
-		spec, st = p.Spec, p.Status
-		s.field("Generation", fmt.Sprintf("%d, %s old", p.Generation, s.since(p.CreationTimestamp.Time)))
+		take(&p.ObjectMeta, p.Spec, p.Status)
 	}
 	for _, p := range r.ResourcePlacements {
-		spec, st = p.Spec, p.Status
-		s.field("Generation", fmt.Sprintf("%d, %s old", p.Generation, s.since(p.CreationTimestamp.Time)))
+		take(&p.ObjectMeta, p.Spec, p.Status)
 	}
 	d := r.Details[0]
+	s.field("Renamed from", notes[api.RenamedFromAnnotation])
 	s.field("Stands in", d.Origin)
 	s.field("Commit", fmt.Sprintf("%s, %s ago: %s", short(r.Source.InForce.Hash), s.since(r.Source.InForce.Time), r.Source.InForce.Subject))
-	s.field("Policy", policyText(spec))
+	if len(r.Placements)+len(r.ResourcePlacements) > 0 {
+		s.field("Policy", policyText(spec)) // that of an older record is not known
+	}
 	s.field("Revision", st.ObservedResourceIndex)
 	s.list("Selects", selectedText(st.SelectedResources))
 	s.field("Stopped by", d.Stopped)
@@ -150,7 +144,7 @@ func (s *sheet) clusters(r *status.Report, st *api.PlacementStatus, name string)
 			s.untrue(c)
 			s.failures(c)
 		}
-		if stage.state == unreachable {
+		if stage.state == unreachable || stage.state == forbidden {
 			s.text(3, stage.why)
 		} else if d.Held != "" && !saysWhy(c, d.Held) {
 			s.text(3, d.Held)
@@ -161,8 +155,14 @@ func (s *sheet) clusters(r *status.Report, st *api.PlacementStatus, name string)
 				s.text(4, text)
 			}
 		}
+		if len(d.DeletionErrors) > 0 {
+			s.line(3, "not deleted, and tried again:")
+			for _, text := range d.DeletionErrors {
+				s.text(4, text)
+			}
+		}
 		if len(d.Lingering) > 0 {
-			s.line(3, "deleted, and not gone yet: "+strings.Join(d.Lingering, ", "))
+			s.text(3, "deleted, and not gone yet: "+strings.Join(d.Lingering, ", "))
 		}
 	}
 	for i := range st.PlacementStatuses {
@@ -233,7 +233,7 @@ func (s *sheet) cluster(r *status.Report, name string) error {
 	c := r.Clusters[i]
 	s.field("Name", c.Name)
 	s.field("Stands in", c.Annotations[api.PathAnnotation])
-	s.field("Labels", labels(c.Labels))
+	s.field("Labels", labelsText(c.Labels))
 	for _, t := range c.Spec.Taints {
 		s.field("Taint", fmt.Sprintf("%s=%s:%s", t.Key, t.Value, t.Effect))
 	}
@@ -273,12 +273,12 @@ func quantities(list api.ResourceList) string {
 
 func (s *sheet) placementsOn(r *status.Report, cluster string) {
 	var lines []string
-	statuses, answers := placementStatuses(r), answering(r)
+	statuses, members := placementStatuses(r), statesOf(r)
 	for _, d := range r.Details {
 		for j := range d.Clusters {
 			if c := &d.Clusters[j]; c.Cluster == cluster {
-				at := stateOf(c, perCluster(statuses[d.Placement])[cluster], answers[cluster])
-				lines = append(lines, fmt.Sprintf("%s  %s  %s  %d object(s)", d.Placement, s.paint(styleOf(at), string(at)), orDash(short(c.Commit)), c.Objects))
+				at := stateOf(c, perCluster(statuses[d.Placement])[cluster], members)
+				lines = append(lines, fmt.Sprintf("%s  %s  %s  %s", d.Placement, s.paint(styleOf(at), string(at)), orDash(short(c.Commit)), number(c.Objects, "object")))
 			}
 		}
 	}

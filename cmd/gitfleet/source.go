@@ -71,13 +71,14 @@ func (c Config) hub() hub.Options {
 	l := c.Limits
 	return hub.Options{Path: c.Source.Path, Limits: hub.Limits{
 		Files: l.Files, FileSize: int64(l.FileSize), Documents: l.Documents, AliasExpansion: l.AliasExpansion, Depth: l.Depth,
-		Objects: l.Objects, BuildTime: l.BuildTime.Duration, BuildOutput: int64(l.BuildOutput),
+		Objects: l.Objects, CommitSize: int64(l.CommitSize), Builds: l.Builds, BuildInput: int64(l.BuildInput),
+		BuildTime: l.BuildTime.Duration, BuildOutput: int64(l.BuildOutput),
 	}}
 }
 
 // credentials is the part of the configuration that finds members.
 func (m MembersConfig) credentials() (member.Credentials, error) {
-	c := member.Credentials{Dir: m.KubeconfigDir, File: m.Kubeconfig, AllowExec: m.AllowExec, AllowInsecure: m.AllowInsecure}
+	c := member.Credentials{Dir: m.KubeconfigDir, File: m.Kubeconfig, AllowExec: m.AllowExec, AllowInsecure: m.AllowInsecure}.Cached()
 	if m.SecretNamespace == "" {
 		return c, nil
 	}
@@ -85,6 +86,7 @@ func (m MembersConfig) credentials() (member.Credentials, error) {
 	if err != nil {
 		return c, fmt.Errorf("members.secretNamespace: %w", err)
 	}
+	in.QPS = -1 // each member's Secret is read every few seconds; the server's own fairness decides
 	client, err := kubernetes.NewForConfig(in)
 	if err != nil {
 		return c, fmt.Errorf("members.secretNamespace: %w", err)

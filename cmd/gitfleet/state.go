@@ -17,13 +17,14 @@ import (
 func newState() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "state",
-		Short: "Back up what the daemon knows, and put it back",
-		Long: `State is what the daemon remembers of decisions: which cluster was chosen for
-which placement, what each was told to hold and since when, what was last seen,
-what is suspended, what has happened. What should be there is in Git, and what is
-there the clusters know themselves. If the state is lost it is rebuilt from what
-they hold: rollouts begin anew, PickN chooses nobody in place of clusters that do
-not answer, and suspensions, remembered drifts and events are gone.`,
+		Short: "Back up and restore the state of the daemon",
+		Long: `Back up and restore what the daemon keeps in its state directory: the clusters
+chosen for each placement, the revision each has, suspensions, remembered drift
+and events.
+
+A lost state directory is rebuilt from Git and from the clusters. Rollouts then
+begin anew, PickN chooses no replacement for a cluster that does not answer, and
+suspensions, drift and events are lost.`,
 	}
 	cmd.AddCommand(newStateExport(), newStateImport())
 	return cmd
@@ -35,11 +36,10 @@ func newStateExport() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export",
 		Short: "Write a backup",
-		Long: `Export asks the daemon for its state and writes it down, one JSON record a line.
-With --state-dir it reads the directory instead; no daemon may be running on it
-then.`,
+		Long: `Write the daemon's state, one JSON record a line. With --state-dir the directory
+is read instead; the daemon that uses it must be stopped.`,
 		Example: `  gitfleet state export > state.jsonl
-  gitfleet state export --state-dir /var/lib/gitfleet -o state.jsonl`,
+  gitfleet state export --state-dir /var/lib/gitfleet -f state.jsonl`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			export := func(w io.Writer) error { return exportDaemon(cmd.Context(), &at, w) }
@@ -54,7 +54,7 @@ then.`,
 	}
 	at.bind(cmd.Flags())
 	cmd.Flags().StringVar(&dir, "state-dir", "", "read this state directory, instead of asking the daemon")
-	cmd.Flags().StringVarP(&file, "output", "o", "", "file to write; standard output if it is not set")
+	cmd.Flags().StringVarP(&file, "file", "f", "", "file to write; standard output if it is not set")
 	return cmd
 }
 
@@ -120,12 +120,11 @@ func newStateImport() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import FILE",
 		Short: "Put a backup into a state directory",
-		Long: `Import puts a backup into the state directory of a daemon that is not running.
-"-" reads standard input. The repository is cloned anew when the daemon starts.
+		Long: `Put a backup into the state directory of a daemon that is not running; "-" reads
+standard input. The repository is cloned again when the daemon starts.
 
-A backup of an older gitfleet is brought up to date; one of a newer is refused. If
-the directory has a state already, --force replaces it, and keeps the old one
-beside it.`,
+A backup of an older version is migrated; one of a newer version is refused. A
+state that is there is replaced only with --force, and kept beside the new one.`,
 		Example: `  gitfleet state import state.jsonl --state-dir /var/lib/gitfleet`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

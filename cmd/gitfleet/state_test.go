@@ -46,7 +46,7 @@ func TestStateIsExportedFromADaemonAndImported(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "state.jsonl")
 	do(exitError, "another gitfleet uses this state directory", "export", "--state-dir", dir)
 	do(exitError, "no state directory", "export", "--state-dir", other)
-	do(exitFine, "", "export", "--server", web.URL, "-o", file)
+	do(exitFine, "", "export", "--server", web.URL, "-f", file)
 	backup, err := os.ReadFile(file)
 	if err != nil || !strings.Contains(string(backup), `"record":"binding","placement":"crp/web","cluster":"east"`) {
 		t.Fatalf("the backup is %v\n%s", err, backup)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"io"
 	"strings"
 	"time"
@@ -15,41 +14,45 @@ import (
 
 func newStatus() *cobra.Command {
 	var at connection
-	var output string
+	var out format
 	var watch, all bool
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Say on one screen how everything is",
-		Long: `Status says which commit is in force and whose it is, how far each placement is
-on its clusters, who waits for whom and why, which members do not answer, and
-what waits for a person: commits that are refused, deletions that are held,
-objects that somebody changed.
+		Short: "Show a summary of the fleet",
+		Long: `Status shows the commit in force and its author, the progress of each placement
+on its clusters, what is waiting and why, the members that do not answer, and
+what needs attention: refused commits, stopped rollouts, held deletions, drift.
 
-With --watch it goes on and shows each change: on a terminal in place, elsewhere
-one after the other.`,
+With --watch it continues and shows each change: in place on a terminal, one
+after the other elsewhere.
+
+Exit codes: 0 if nothing needs attention; 1 if the newest commit is refused, the
+repository cannot be read, a rollout is stopped, deletions are held or refused,
+permissions are missing on a member, or another fleet holds one; 2 if the daemon
+could not be asked.`,
 		Example: `  gitfleet status
   gitfleet status --watch
   gitfleet status -o json | jq '.placements[] | select(.clusters.failed)'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if output != "text" && output != "json" {
-				return fmt.Errorf("-o %s: use text or json", output)
+			if err := out.check(); err != nil {
+				return err
 			}
 			c, err := at.client()
 			if err != nil {
 				return err
 			}
-			out := cmd.OutOrStdout()
+			w := cmd.OutOrStdout()
 			show := func(o *overview) error {
-				if output == "json" {
-					return writeJSON(out, o)
+				if !out.isText() {
+					return out.write(w, o)
 				}
-				_, err := io.WriteString(out, strings.Join(o.text(pageOf(out), o.At.Add(o.age), all), "\n")+"\n")
+				_, err := io.WriteString(w, strings.Join(o.text(pageOf(w), o.At.Add(o.age), all), "\n")+"\n")
 				return err
 			}
 			switch {
-			case watch && output == "text" && pageOf(out).terminal:
-				return redraw(cmd.Context(), c, out, func(o *overview, p page, now time.Time) []string { return o.text(p, now, all) })
+			case watch && out.isText() && pageOf(w).terminal:
+				return redraw(cmd.Context(), c, w, func(o *overview, p page, now time.Time) []string { return o.text(p, now, all) })
 			case watch:
 				return c.overviews().follow(cmd.Context(), onChange(show))
 			}
@@ -57,13 +60,16 @@ one after the other.`,
 			if err != nil {
 				return err
 			}
-			return show(o)
+			if err := show(o); err != nil || !o.needsAttention() {
+				return err
+			}
+			return exitCode(exitDifferences)
 		},
 	}
+	out.bind(cmd.Flags(), "text")
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "continue, and show each change")
+	cmd.Flags().BoolVarP(&all, "all", "a", false, "show everything, without limits")
 	at.bind(cmd.Flags())
-	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or json")
-	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "go on and show each change")
-	cmd.Flags().BoolVarP(&all, "all", "a", false, "show everything, however much it is")
 	return cmd
 }
 

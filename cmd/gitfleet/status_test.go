@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/test/golden"
 )
@@ -55,7 +56,7 @@ func TestStatusOfALargeFleet(t *testing.T) {
 		if wide(line) > 80 {
 			t.Errorf("%d columns: %s", wide(line), line)
 		}
-		if strings.HasSuffix(line, "not available") {
+		if strings.HasSuffix(line, "  progressing") {
 			troubled++
 		}
 	}
@@ -81,7 +82,7 @@ func TestBar(t *testing.T) {
 		"exactly":       {map[state]int{available: 8, failed: 2}, 0, "[########!!]"},
 		"many":          {map[state]int{available: 500, rolling: 500}, 0, "[#####>>>>>]"},
 		"one of all":    {map[state]int{available: 999, failed: 1}, 0, "[#########!]"},
-		"every state": {map[state]int{available: 1000, applied: 1, rolling: 1, waiting: 1, failed: 1, unreachable: 1, removing: 1}, 0,
+		"every state": {map[state]int{available: 1000, progressing: 1, rolling: 1, waiting: 1, failed: 1, unreachable: 1, removing: 1}, 0,
 			"[####=>.!?-]"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -157,6 +158,98 @@ func TestAScreenfulFits(t *testing.T) {
 	}
 	if lines[2] != "three" {
 		t.Error("it changes what it was given")
+	}
+}
+
+// A member that only a person can repair makes status exit with 1; one that does not
+// answer may recover, and is only listed.
+func TestStatusOfMembersThatCannotBeUsed(t *testing.T) {
+	denied := []string{"list, watch configmaps", "create, delete, patch deployments.apps in namespace web"}
+	tests := map[string]struct {
+		happens   func(*stage)
+		attention bool
+		says      string
+		words     map[string]string // of placements
+	}{
+		"unreachable": {func(s *stage) { s.down("dal", "connection refused") }, false,
+			"dal unreachable for 0s: connection refused", map[string]string{"crp/web": "unreachable"}},
+		"forbidden": {func(s *stage) {
+			s.in.Ledger.Fold(ledger.ClusterSeen{Cluster: "dal", At: s.now, Forbidden: denied})
+		}, true, "dal forbidden for 0s: permissions are missing: list, watch configmaps; create, delete, patch deployments.apps in namespace web: grant them to the user whose credentials gitfleet uses there",
+			map[string]string{"crp/web": "forbidden"}},
+		"forbidden in part": {func(s *stage) {
+			s.in.Ledger.Fold(ledger.ClusterSeen{Cluster: "dal", At: s.now, Healthy: true, Forbidden: denied[1:]})
+		}, true, "dal forbidden for 0s: permissions are missing: create, delete, patch deployments.apps in namespace web: grant",
+			map[string]string{"crp/web": "available"}},
+		"held by another fleet": {func(s *stage) {
+			s.in.Ledger.SetFleet(ledger.Fleet{Name: "prod", ID: "11111111-ours"})
+			s.in.Ledger.Fold(ledger.ClusterSeen{Cluster: "dal", At: s.now, Healthy: true, Owners: []ledger.Owner{{ID: "5f0c2a9e-theirs", Source: "https://git.example.com/other"}}})
+		}, true, "dal not ready for 120m: another fleet that is called", nil},
+		"all is well": {func(*stage) {}, false, "4 of 4 ready", map[string]string{"crp/web": "available"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := settledFleet(t)
+			test.happens(s)
+			s.turn(0)
+			o := newOverview(s.report)
+			if got := o.needsAttention(); got != test.attention {
+				t.Errorf("it needs attention: %t", got)
+			}
+			text := o.text(page{width: 80}, s.now, false)
+			if said := strings.Join(strings.Fields(strings.Join(text, " ")), " "); !strings.Contains(said, test.says) {
+				t.Errorf("it does not say %q:\n%s", test.says, strings.Join(text, "\n"))
+			}
+			for _, line := range text {
+				if wide(line) > 80 {
+					t.Errorf("%d columns: %s", wide(line), line)
+				}
+			}
+			for i := range o.Placements {
+				if word, _ := o.Placements[i].word(); test.words[o.Placements[i].Name] != "" && word != test.words[o.Placements[i].Name] {
+					t.Errorf("%s is %s, want %s", o.Placements[i].Name, word, test.words[o.Placements[i].Name])
+				}
+			}
+			_, address := listening(t, s.report)
+			var out bytes.Buffer
+			transcribe(&out, "status", "--server", address)
+			if exits := strings.Contains(out.String(), "exit code 1"); exits != test.attention {
+				t.Errorf("status exits with 1: %t\n%s", exits, &out)
+			}
+			transcribe(&out, "describe", "mc", "dal", "--server", address)
+			for line := range strings.Lines(out.String()) {
+				if wide(line)-1 > 80 {
+					t.Errorf("%d columns: %s", wide(line)-1, line)
+				}
+			}
+		})
+	}
+}
+
+// A placement that is gone from the repository is described with its own policy, and listed
+// as deleted, until what it placed is gone.
+func TestADeletedPlacementIsDescribed(t *testing.T) {
+	s := settledFleet(t)
+	s.commit(secondCommit, "Grace Hopper", "Remove the tools", strings.Replace(replaceValue(fleetText, "1"), "place tools of tools pick 2 near eu\n", "", 1))
+	s.turn(10 * time.Second)
+	s.turn(3 * time.Minute)
+	_, address := listening(t, s.report)
+	for args, want := range map[string]string{
+		"describe crp/tools": "ago; what it placed is being cleaned up",
+		"describe tools":     "PickN 2",
+		"get crp":            "tools PickN 2 Deleted - -",
+		"get crp tools":      "tools PickN 2 Deleted - -",
+	} {
+		var out bytes.Buffer
+		transcribe(&out, append(strings.Fields(args), "--server", address)...)
+		if said := strings.Join(strings.Fields(out.String()), " "); !strings.Contains(said, want) {
+			t.Errorf("%s does not say %q:\n%s", args, want, &out)
+		}
+		for line := range strings.Lines(out.String()) {
+			if wide(line)-1 > 80 {
+				t.Errorf("%s: %d columns: %s", args, wide(line)-1, line)
+			}
+		}
 	}
 }
 

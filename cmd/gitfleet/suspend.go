@@ -13,12 +13,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler"
 )
 
-const subjects = `  crp/NAME, rp/NAMESPACE/NAME   a placement, everywhere or with --cluster on one cluster
-  cluster/NAME                  a member cluster, with all that is on it
-  KIND/NAME -n NAMESPACE        an object, everywhere or with --cluster on one cluster`
+const subjects = `  crp/NAME, rp/NAMESPACE/NAME   a placement, on all clusters or on --cluster
+  mc/NAME, cluster/NAME         a member cluster, with everything on it
+  NAME                          a placement or a member cluster of that name
+  KIND/NAMESPACE/NAME           an object, on all clusters or on --cluster;
+                                KIND/NAME -n NAMESPACE as well`
 
 func newSuspend() *cobra.Command {
 	var at connection
@@ -26,14 +29,17 @@ func newSuspend() *cobra.Command {
 	var until string
 	cmd := &cobra.Command{
 		Use:   "suspend KIND/NAME --reason TEXT",
-		Short: "Leave a placement, a cluster or an object as it is",
-		Long: `What is suspended is still watched and reported, drift included, and never
-written: nothing is applied, put back, deleted or rolled out, whatever Git says.
-Others go on; a suspended cluster does not count as failed. It lasts until
-somebody resumes it, or ends by itself with --for or --until.
+		Short: "Stop writing to a placement, a cluster or an object",
+		Long: `Leave a placement, a member cluster or an object as it is on the clusters. While
+it is suspended nothing is applied, reverted, deleted or rolled out there. It is
+still watched, and its status and drift are reported. Everything else goes on as
+usual, and a suspended cluster does not count as failed in a rollout.
+
+A suspension lasts until "gitfleet resume", or ends by itself with --for or
+--until.
 
 ` + subjects,
-		Example: `  gitfleet suspend deployment/web -n shop --cluster east --for 2h --reason "INC-17: tuned by hand"
+		Example: `  gitfleet suspend deployment/web -n shop --for 2h --reason "INC-17: by hand"
   gitfleet suspend cluster/east --until 18:00 --reason "network maintenance"`,
 		Args: cobra.ExactArgs(1),
 		PreRunE: func(*cobra.Command, []string) error {
@@ -63,25 +69,39 @@ func newResume() *cobra.Command {
 	var o reconciler.Order
 	cmd := &cobra.Command{
 		Use:   "resume KIND/NAME",
-		Short: "Take a suspension back, or let a stopped rollout go on",
-		Long: `Resume ends what suspend began, named in the same way. Of a placement that is
-not suspended, but whose rollout was stopped because an update made a cluster
-unavailable, the rollout goes on all the same. One that waits for clusters that
-have not answered since the state directory was lost waits for them no longer.
+		Short: "End a suspension, or with --stopped let a stopped rollout go on",
+		Long: `End a suspension. Name what was suspended as for "gitfleet suspend".
+
+That does not continue a rollout that stopped because an update failed. Such a
+rollout continues when the cluster recovers, when a commit changes the content,
+or with --stopped and a --reason.
+
+Resume also ends the wait of a placement for clusters that have not answered since
+the state directory was lost.
 
 ` + subjects,
 		Example: `  gitfleet resume deployment/web -n shop --cluster east
-  gitfleet resume crp/web`,
+  gitfleet resume crp/web --stopped --reason "INC-17: east has a broken disk"`,
 		Args: cobra.ExactArgs(1),
+		PreRunE: func(*cobra.Command, []string) error {
+			switch reason := strings.TrimSpace(o.Reason); {
+			case o.Stopped && reason == "":
+				return errors.New(`--stopped: say with --reason why the rollout may go on although an update failed, such as --reason "INC-17: east has a broken disk"`)
+			case !o.Stopped && reason != "":
+				return errors.New("--reason is for --stopped alone")
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error { return order(cmd, &at, "resume", args[0], o) },
 	}
 	bindOrder(cmd, &at, &o)
+	cmd.Flags().BoolVar(&o.Stopped, "stopped", false, "let the rollout go on that a failed update has stopped")
+	cmd.Flags().StringVar(&o.Reason, "reason", "", "with --stopped, why it may go on")
 	return cmd
 }
 
 func bindOrder(cmd *cobra.Command, at *connection, o *reconciler.Order) {
 	at.bind(cmd.Flags())
-	cmd.ValidArgsFunction = completeSubjects
 	cmd.Flags().StringVar(&o.Cluster, "cluster", "", "member cluster; every one if it is not named")
 	cmd.Flags().StringVarP(&o.Namespace, "namespace", "n", "", "namespace of an object")
 }
@@ -101,9 +121,12 @@ func completeSubjects(cmd *cobra.Command, args []string, _ string) ([]string, co
 
 // order sends an order, and says what was done.
 func order(cmd *cobra.Command, at *connection, action, subject string, o reconciler.Order) error {
-	o.Subject, o.By = subject, person()
 	c, err := at.client()
 	if err != nil {
+		return err
+	}
+	o.By, o.Cluster = person(), api.ClusterName(o.Cluster)
+	if o.Subject, o.Namespace, err = c.orderSubject(cmd.Context(), subject, o.Namespace); err != nil {
 		return err
 	}
 	a, err := c.act(cmd.Context(), action, o)
@@ -124,7 +147,7 @@ func (c *client) act(ctx context.Context, action string, o reconciler.Order) (or
 	var a orderAnswer
 	resp, err := c.do(ctx, http.MethodPost, "/actions/"+action, nil, o)
 	var answer *answerError
-	if errors.As(err, &answer) && (answer.code == http.StatusNotFound || answer.code == http.StatusBadRequest) {
+	if errors.As(err, &answer) && !answer.isUnknownName() && (answer.code == http.StatusNotFound || answer.code == http.StatusBadRequest) {
 		return a, errors.New(answer.text)
 	}
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -45,7 +46,8 @@ func TestSuspendAndResumeAsk(t *testing.T) {
 			reconciler.Order{Subject: "deployment/web", Namespace: "shop", Cluster: "east", Reason: "INC-1", By: "alice"}},
 		"until": {"suspend cluster/east --until 2030-01-31T18:00:00Z --reason INC-1",
 			reconciler.Order{Subject: "cluster/east", Reason: "INC-1", By: "alice", Until: time.Date(2030, 1, 31, 18, 0, 0, 0, time.UTC)}},
-		"resume": {"resume rp/shop/web --cluster east", reconciler.Order{Subject: "rp/shop/web", Cluster: "east", By: "alice"}},
+		"resume a stopped rollout": {"resume crp/web --stopped --reason INC-1", reconciler.Order{Subject: "crp/web", Stopped: true, Reason: "INC-1", By: "alice"}},
+		"resume":                   {"resume rp/shop/web --cluster east", reconciler.Order{Subject: "rp/shop/web", Cluster: "east", By: "alice"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -74,13 +76,15 @@ func TestSuspendSaysWhatIsWrong(t *testing.T) {
 		fail error
 		want string
 	}{
-		"no reason":    {"suspend crp/web", nil, "! gitfleet: --reason: say why, such as --reason "},
-		"no time":      {"suspend crp/web --reason a --until tomorrow", nil, `! gitfleet: --until "tomorrow": write 18:00, 2026-01-31 18:00, or 2026-01-31T18:00:00Z`},
-		"unknown":      {"suspend crp/wbe --reason a", &status.UnknownError{What: "placement", Name: "crp/wbe", Exist: []string{"crp/web"}}, "! gitfleet: there is no placement crp/wbe; did you mean crp/web?"},
-		"refused":      {"resume crp/web", &reconciler.OrderError{Why: "crp/web is not suspended, and nothing else is either"}, "! gitfleet: crp/web is not suspended, and nothing else is either"},
-		"in trouble":   {"resume crp/web", errors.New("the ledger could not be saved"), "! gitfleet: the daemon answers 503 Service Unavailable: the ledger could not be saved"},
-		"no daemon":    {"resume crp/web --server http://127.0.0.1:1", nil, "! gitfleet: no daemon answers at http://127.0.0.1:1"},
-		"two subjects": {"resume crp/web crp/db", nil, "! gitfleet: accepts 1 arg(s), received 2"},
+		"no reason":              {"suspend crp/web", nil, "! gitfleet: --reason: say why, such as --reason "},
+		"stopped, and no reason": {"resume crp/web --stopped", nil, "! gitfleet: --stopped: say with --reason why the rollout may go on "},
+		"a reason for nothing":   {"resume crp/web --reason INC-1", nil, "! gitfleet: --reason is for --stopped alone"},
+		"no time":                {"suspend crp/web --reason a --until tomorrow", nil, `! gitfleet: --until "tomorrow": write 18:00, 2026-01-31 18:00, or 2026-01-31T18:00:00Z`},
+		"unknown":                {"suspend crp/wbe --reason a", &status.UnknownError{What: "placement", Name: "crp/wbe", Exist: []string{"crp/web"}}, "! gitfleet: there is no placement crp/wbe; did you mean crp/web?"},
+		"refused":                {"resume crp/web", &reconciler.OrderError{Why: "crp/web is not suspended, and nothing else is either"}, "! gitfleet: crp/web is not suspended, and nothing else is either"},
+		"in trouble":             {"resume crp/web", errors.New("the ledger could not be saved"), "! gitfleet: the daemon answers 503 Service Unavailable: the ledger could not be saved"},
+		"no daemon":              {"resume crp/web --server http://127.0.0.1:1", nil, "! gitfleet: no daemon answers at http://127.0.0.1:1"},
+		"two subjects":           {"resume crp/web crp/db", nil, "! gitfleet: unexpected argument \"crp/db\"; write gitfleet resume KIND/NAME"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -91,7 +95,11 @@ func TestSuspendSaysWhatIsWrong(t *testing.T) {
 			}
 			var out bytes.Buffer
 			transcribe(&out, args...)
-			if !strings.HasPrefix(out.String(), test.want) || !strings.HasSuffix(out.String(), "exit code 2\n") {
+			code := exitError
+			if strings.Contains(test.want, "there is no ") {
+				code = exitDifferences
+			}
+			if !strings.HasPrefix(out.String(), test.want) || !strings.HasSuffix(out.String(), fmt.Sprintf("exit code %d\n", code)) {
 				t.Errorf("it prints %s\nwant %s", out.String(), test.want)
 			}
 		})

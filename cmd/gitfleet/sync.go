@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -23,26 +25,25 @@ func newSync() *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "sync [crp/NAME]",
-		Short: "Ask the repository now, and have clusters look again at what they hold",
-		Long: `Sync polls the repository without waiting for its turn, and has the clusters of
-one placement, or all, look again at what they hold and try at once what failed.
+		Short: "Poll the repository and reconcile now",
+		Long: `Sync polls the repository now, and has the clusters of one placement, or all,
+compare their objects with Git and retry at once what failed.
 
-With --wait it returns when the newest commit is applied, and says why not if
-that will not come by itself: exit code 0 when all is applied, 1 when it is not,
-2 when the daemon or the repository could not be asked.`,
+With --wait it returns when the newest commit is applied and available, and says
+why if that will not happen by itself. Until then it shows what is in progress.
+Exit code 0 when everything is available, 1 when it is not, 2 when the daemon or
+the repository could not be reached.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o := reconciler.Order{By: person()}
-			if len(args) > 0 {
-				key, err := api.ParsePlacement(args[0])
-				if err != nil {
-					return err
-				}
-				o.Subject = key.String()
-			}
 			c, err := at.client()
 			if err != nil {
 				return err
+			}
+			if len(args) > 0 {
+				if o.Subject, err = c.placement(cmd.Context(), args[0]); err != nil {
+					return err
+				}
 			}
 			a, err := c.act(cmd.Context(), "sync", o)
 			if err != nil {
@@ -55,24 +56,30 @@ that will not come by itself: exit code 0 when all is applied, 1 when it is not,
 			if !wait {
 				return nil
 			}
-			return c.await(cmd.Context(), cmd.OutOrStdout(), o.Subject, a.Commit, timeout)
+			return c.await(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), o.Subject, a.Commit, timeout)
 		},
 	}
 	at.bind(cmd.Flags())
-	cmd.Flags().BoolVar(&wait, "wait", false, "wait until the newest commit is applied")
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait until the newest commit is applied and available")
 	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "how long to wait")
 	return cmd
 }
 
-// await follows the daemon until a commit, or a newer one, is applied.
-func (c *client) await(ctx context.Context, out io.Writer, placement, commit string, timeout time.Duration) error {
+// await follows the daemon until a commit, or a newer one, is available. What it
+// waits for meanwhile goes to errOut, and how it ended to out.
+func (c *client) await(ctx context.Context, out, errOut io.Writer, placement, commit string, timeout time.Duration) error {
 	waiting, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	var p progress
+	shown := newProgressLine(errOut)
 	err := c.reports(part{}).follow(waiting, func(r *status.Report) (bool, error) {
-		p = progressOf(r, placement, commit)
-		return !p.done && !p.stuck, nil
+		if p = progressOf(r, placement, commit); p.done || p.stuck {
+			return false, nil
+		}
+		shown.show(p.now)
+		return true, nil
 	})
+	shown.end()
 	late := errors.Is(waiting.Err(), context.DeadlineExceeded)
 	if err != nil && !late {
 		return err
@@ -87,16 +94,18 @@ func (c *client) await(ctx context.Context, out io.Writer, placement, commit str
 		return nil
 	}
 	if late && !p.stuck {
-		fmt.Fprintf(out, "not applied after %s\n", timeout)
+		fmt.Fprintf(out, "not available after %s\n", timeout)
 	}
 	return exitCode(exitDifferences)
 }
 
 // A progress is how far a commit has got.
 type progress struct {
-	// done says that it is applied, stuck that it will not be by itself.
+	// done says that it is available, stuck that it will not be by itself.
 	done, stuck bool
-	lines       []string
+	// lines say how it ended, and now in one line what is waited for.
+	lines []string
+	now   string
 }
 
 // progressOf says how far a commit, or a newer one, has got with one placement,
@@ -104,33 +113,63 @@ type progress struct {
 func progressOf(r *status.Report, placement, commit string) progress {
 	s := r.Source
 	if s.InForce.Hash == "" || s.Newest.Hash != commit && s.InForce.Hash != commit && s.Git.Head == commit {
-		return progress{lines: []string{"commit " + short(commit) + " is being read"}}
+		reading := "commit " + short(commit) + " is being read"
+		return progress{lines: []string{reading}, now: reading}
 	}
 	if s.Newest.Hash != s.InForce.Hash && (len(s.Problems) > 0 || s.LoadError != "") {
 		return progress{stuck: true, lines: refusedLines(s)}
 	}
 	p := progress{done: true}
 	ahead := false // of something that comes by itself
-	statuses := placementStatuses(r)
+	more := 0
+	denied := deniedBy(r)
+	incomplete := map[string]bool{} // by cluster
+	statuses, members := placementStatuses(r), statesOf(r)
 	for _, d := range r.Details {
 		if placement != "" && d.Placement != placement {
 			continue
 		}
-		lines, moving := unfinished(d, statuses[d.Placement])
+		lines, moving := unfinished(d, statuses[d.Placement], members, incomplete)
 		p.lines = append(p.lines, lines...)
 		p.done = p.done && len(lines) == 0
 		ahead = ahead || moving
+		switch {
+		case moving && p.now == "":
+			o := placementOverview(d, statuses[d.Placement], members)
+			p.now = o.sentence()
+		case len(lines) > 0:
+			more++
+		}
+	}
+	for _, cluster := range slices.Sorted(maps.Keys(incomplete)) {
+		if why := denied[cluster]; why != "" {
+			p.lines = append(p.lines, cluster+": "+why)
+		}
+	}
+	if more > 0 && p.now != "" {
+		p.now += fmt.Sprintf("; and %d more placements", more)
 	}
 	if p.stuck = !p.done && !ahead; p.done {
-		p.lines = []string{"commit " + short(s.InForce.Hash) + " is applied"}
+		p.lines = []string{"commit " + short(s.InForce.Hash) + " is applied and available"}
 	}
 	return p
 }
 
+// deniedBy says which permissions are missing, by the member that lacks them.
+func deniedBy(r *status.Report) map[string]string {
+	out := map[string]string{}
+	for _, c := range r.Clusters {
+		if cond := missingPermissions(c); cond != nil {
+			out[c.Name] = cond.Message
+		}
+	}
+	return out
+}
+
 func refusedLines(s status.Source) []string {
-	lines := []string{fmt.Sprintf("commit %s is refused; %s stays in force", short(s.Newest.Hash), orNone(short(s.InForce.Hash)))}
+	lines := []string{refusedText(s)}
 	for _, p := range s.Problems {
-		lines = append(lines, "  "+p.Error())
+		lines = append(lines, "  "+p.Marked())
 	}
 	if s.LoadError != "" {
 		lines = append(lines, "  "+s.LoadError)
@@ -138,9 +177,10 @@ func refusedLines(s status.Source) []string {
 	return lines
 }
 
-// unfinished says what is missing of a placement; moving is false if none of it
-// comes by itself.
-func unfinished(d *status.Detail, s *api.PlacementStatus) (lines []string, moving bool) {
+// unfinished returns a line for each thing that a placement still lacks, and marks the
+// clusters that lack something as incomplete; moving is false if a person has to act
+// before anything more happens.
+func unfinished(d *status.Detail, s *api.PlacementStatus, members memberStates, incomplete map[string]bool) (lines []string, moving bool) {
 	if s == nil {
 		s = &api.PlacementStatus{} // gone from Git, and being removed
 	}
@@ -150,33 +190,62 @@ func unfinished(d *status.Detail, s *api.PlacementStatus) (lines []string, movin
 			moving = moving || c.Status == metav1.ConditionUnknown
 		}
 	}
-	on := map[string]*api.PerClusterPlacementStatus{}
-	for i := range s.PlacementStatuses {
-		on[s.PlacementStatuses[i].ClusterName] = &s.PlacementStatuses[i]
-	}
-	for _, c := range d.Clusters {
-		switch {
-		case c.Suspended != "" && (c.Held != "" || !c.Applied || c.Removing):
-			lines = append(lines, d.Placement+" on "+c.Cluster+": "+c.Suspended)
+	on, at := perCluster(s), " on "
+	for i := range d.Clusters {
+		c := &d.Clusters[i]
+		before := len(lines)
+		switch why := failureOf(c, on[c.Cluster]); {
+		case c.Suspended != "" && (c.Held != "" || !c.Available || c.Removing):
+			lines = append(lines, d.Placement+at+c.Cluster+": "+c.Suspended)
 		case len(c.Braked) > 0:
-			lines = append(lines, fmt.Sprintf("%s on %s: %d deletion(s) are held until a commit allows them", d.Placement, c.Cluster, len(c.Braked)))
+			lines = append(lines, d.Placement+at+c.Cluster+": "+heldText(d.Placement, c.Braked))
+		case len(c.DeletionErrors) > 0:
+			for _, text := range c.DeletionErrors {
+				lines = append(lines, d.Placement+at+c.Cluster+": cannot delete "+text)
+			}
+		case why != "":
+			lines = append(lines, d.Placement+at+c.Cluster+" failed: "+why)
+		case c.Deleting > 0:
+			lines, moving = append(lines, fmt.Sprintf("%s on %s: deleting %s, which a commit allows", d.Placement, c.Cluster, number(c.Deleting, "object"))), true
 		case c.Held != "":
-			lines = append(lines, d.Placement+" on "+c.Cluster+" waits: "+c.Held)
-			moving = moving || d.Stopped == ""
+			lines = append(lines, d.Placement+at+c.Cluster+" waits: "+c.Held)
+			moving = moving || d.Stopped == "" && members.of(c.Cluster) != forbidden
 		case c.Removing && len(c.Lingering) > 0:
 			lines, moving = append(lines, fmt.Sprintf("%s is being removed from %s, and waits for what was deleted to be gone: %s", d.Placement, c.Cluster, strings.Join(c.Lingering, ", "))), true
 		case c.Removing:
 			lines, moving = append(lines, d.Placement+" is being removed from "+c.Cluster), true
-		case !c.Applied:
-			lines = append(lines, d.Placement+" on "+c.Cluster+": "+troubleOn(s, c.Cluster))
-			moving = moving || c.Cluster != d.Stopped
-		case refusedBy(on[c.Cluster]) != "":
-			// What is left out was never sent, since another placement has it or
-			// it cannot be made: only a commit changes that.
-			lines = append(lines, d.Placement+" on "+c.Cluster+": "+refusedBy(on[c.Cluster]))
+		case c.Progressing:
+			lines, moving = append(lines, d.Placement+at+c.Cluster+" is progressing: "+cmp.Or(notAvailable(on[c.Cluster]), "not available yet")), true
+		case !c.Available:
+			lines, moving = append(lines, d.Placement+at+c.Cluster+": "+troubleOn(s, c.Cluster)), moving || members.of(c.Cluster) != forbidden
 		}
+		incomplete[c.Cluster] = incomplete[c.Cluster] || len(lines) > before
 	}
 	return lines, moving
+}
+
+// heldText says which deletions of a placement are held on a cluster, why, and how
+// they are allowed.
+func heldText(placement string, held []string) string {
+	first := held[0]
+	if n := len(held) - 1; n > 0 {
+		first += fmt.Sprintf(" (and %d more)", n)
+	}
+	return fmt.Sprintf("%s held: %s; %s", isOrAre(len(held), "deletion"), first, heldAdvice(placement, "a commit"))
+}
+
+// heldAdvice says what to do about held deletions of a placement, which the message of
+// a commit can allow.
+func heldAdvice(placement, commit string) string {
+	return fmt.Sprintf("if that is a mistake, correct the placement or put back what was removed, else add the trailer %q to the message of %s",
+		status.AllowTrailer(placement), commit)
+}
+
+func isOrAre(n int, what string) string {
+	if n == 1 {
+		return "1 " + what + " is"
+	}
+	return number(n, what) + " are"
 }
 
 // troubleOn is the first condition of a cluster that is not true.

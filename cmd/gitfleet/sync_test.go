@@ -44,8 +44,8 @@ func TestProgress(t *testing.T) {
 		line        string
 	}{
 		"under way":        {func(s *stage) { s.turn(time.Second) }, "crp/web", false, false, "crp/web on "},
-		"done":             {func(s *stage) { s.saysAll() }, "crp/web", true, false, "commit b2b2b2b2 is applied"},
-		"of no concern":    {func(s *stage) { s.turn(time.Second); s.turn(time.Second) }, "crp/tools", true, false, "commit b2b2b2b2 is applied"},
+		"done":             {func(s *stage) { s.saysAll() }, "crp/web", true, false, "commit b2b2b2b2 is applied and available"},
+		"of no concern":    {func(s *stage) { s.turn(time.Second); s.turn(time.Second) }, "crp/tools", true, false, "commit b2b2b2b2 is applied and available"},
 		"cannot be chosen": {func(s *stage) { s.saysAll() }, "", false, true, "crp/spare: could not find all clusters"},
 		"suspended": {func(s *stage) {
 			s.in.Ledger.Suspend(ledger.Suspension{Subject: ledger.Subject{Cluster: "ams"}, By: "alice", Reason: "INC-1"})
@@ -55,16 +55,52 @@ func TestProgress(t *testing.T) {
 			s.turn(time.Second)
 			for range 3 {
 				for _, c := range []string{"ams", "ber", "chi", "dal"} {
-					s.says(c, "web", doesNotWork("one", "no"))
+					s.says(c, "web", hasFailed("one", "no such image"))
 				}
 				s.turn(time.Second)
 			}
-		}, "crp/web", false, true, "waits: waits for cluster"},
+		}, "crp/web", false, true, "crp/web on ams failed: ConfigMap/web/one: no such image\ncrp/web on ber waits: waits for cluster ams"},
+		"slow": {func(s *stage) {
+			s.turn(time.Second)
+			for range 3 {
+				s.says("ams", "web", doesNotWork("one", "0 of 2 replicas available"))
+				s.turn(15 * time.Second)
+			}
+		}, "crp/web", false, false, "crp/web on ams is progressing: ConfigMap/web/one: 0 of 2 replicas available\ncrp/web on ber waits: maxUnavailable 1"},
+		"slow everywhere": {func(s *stage) {
+			s.saysAll()
+			s.says("dal", "web", doesNotWork("one", "0 of 2 replicas available"))
+			s.turn(time.Second)
+		}, "crp/web", false, false, "crp/web on dal is progressing"},
+		"failed on the last": {func(s *stage) {
+			s.saysAll()
+			s.says("dal", "web", hasFailed("one", "no such image"))
+			s.turn(time.Second)
+		}, "crp/web", false, true, "crp/web on dal failed: ConfigMap/web/one: no such image"},
+		"permissions missing": {func(s *stage) {
+			s.turn(time.Second)
+			for range 3 {
+				s.in.Ledger.Fold(ledger.ClusterSeen{Cluster: "ams", At: s.now, Healthy: true, Forbidden: []string{"create, patch deployments.apps", "list secrets"}})
+				for _, c := range []string{"ams", "ber", "chi", "dal"} {
+					s.says(c, "web", cannotApply("one", "configmaps is forbidden"))
+				}
+				s.turn(time.Second)
+			}
+		}, "crp/web", false, true, "\nams: permissions are missing: create, patch deployments.apps; list secrets: grant them"},
+		"cannot be used": {func(s *stage) {
+			s.in.Ledger.Fold(ledger.ClusterSeen{Cluster: "dal", At: s.now, Forbidden: []string{"list configmaps"}})
+			s.saysAll()
+		}, "crp/web", false, true, "crp/web on dal waits: permissions are missing: list configmaps"},
 		"held back": {func(s *stage) {
 			s.saysAll()
 			s.says("ber", "web", holdsBack("old", "too much"))
 			s.turn(time.Second)
-		}, "crp/web", false, true, "crp/web on ber: 1 deletion(s) are held until a commit allows them"},
+		}, "crp/web", false, true, `crp/web on ber: 1 deletion is held: ConfigMap/web/old: too much; if that is a mistake, correct the placement or put back what was removed, else add the trailer "Gitfleet-Allow-Delete: crp/web"`},
+		"deletion refused": {func(s *stage) {
+			s.saysAll()
+			s.says("ber", "web", cannotDelete("old", "admission webhook denied the request"))
+			s.turn(time.Second)
+		}, "crp/web", false, true, "crp/web on ber: cannot delete ConfigMap/web/old: admission webhook denied the request"},
 		"left to another": {func(s *stage) {
 			s.commit(secondCommit, "Grace Hopper", "Place it again", replaceValue(fleetText, "2")+"place zeal of web\n")
 			s.saysAll()
@@ -72,7 +108,7 @@ func TestProgress(t *testing.T) {
 				s.says(c, "zeal")
 			}
 			s.turn(time.Second)
-		}, "crp/zeal", false, true, "crp/zeal on ams: ConfigMap/docks/one: the placement crp/web (placement-web.yaml:1) selects it as well"},
+		}, "crp/zeal", false, true, "crp/zeal on ams failed: ConfigMap/docks/one: the placement crp/web (placement-web.yaml:1) selects it as well"},
 		"refused": {func(s *stage) {
 			s.turn(time.Second)
 			s.report.Source.Newest.Hash, s.report.Source.LoadError = badCommit, "no such path"
@@ -102,19 +138,26 @@ func TestSyncWaits(t *testing.T) {
 		reports func(*stage) []*status.Report
 		want    string
 	}{
-		"applied in the end": {orderAnswer{Said: "4 cluster(s) look again at what they hold", Commit: secondCommit},
+		"applied in the end": {orderAnswer{Said: "4 clusters compare their objects with Git now", Commit: secondCommit},
 			func(s *stage) []*status.Report {
 				s.turn(time.Second)
 				first := s.report
 				s.saysAll()
 				return []*status.Report{first, s.report}
-			}, "the repository is at b2b2b2b2; 4 cluster(s) look again at what they hold\ncommit b2b2b2b2 is applied\n"},
+			}, "the repository is at b2b2b2b2; 4 clusters compare their objects with Git now\ncommit b2b2b2b2 is applied and available\n"},
 		"suspended": {orderAnswer{Said: "done", Commit: secondCommit},
 			func(s *stage) []*status.Report {
 				s.in.Ledger.Suspend(ledger.Suspension{Subject: ledger.Subject{Cluster: "ams"}, By: "alice", Reason: "INC-1"})
 				s.saysAll()
 				return []*status.Report{s.report}
 			}, "the repository is at b2b2b2b2; done\ncrp/web on ams: suspended by alice: INC-1\nexit code 1\n"},
+		"deletions held": {orderAnswer{Said: "done", Commit: secondCommit},
+			func(s *stage) []*status.Report {
+				s.saysAll()
+				s.says("ber", "web", holdsBack("old", "too much"))
+				s.turn(time.Second)
+				return []*status.Report{s.report}
+			}, "the repository is at b2b2b2b2; done\ncrp/web on ber: 1 deletion is held: ConfigMap/web/old: too much; if that is a mistake, correct the placement or put back what was removed, else add the trailer \"Gitfleet-Allow-Delete: crp/web\" to the message of a commit\nexit code 1\n"},
 		"unreadable": {orderAnswer{Trouble: "connection refused"}, func(*stage) []*status.Report { return nil },
 			"! gitfleet: the repository cannot be read: connection refused\nexit code 2\n"},
 		"too late": {orderAnswer{Said: "done", Commit: secondCommit},
@@ -122,7 +165,7 @@ func TestSyncWaits(t *testing.T) {
 				s.turn(time.Second)
 				s.turn(time.Second)
 				return []*status.Report{s.report}
-			}, "not applied after 1ms\nexit code 1\n"},
+			}, "not available after 1ms\n"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -143,9 +186,42 @@ func TestSyncWaits(t *testing.T) {
 			}
 			var out bytes.Buffer
 			transcribe(&out, args...)
-			if got := out.String(); got != test.want && !(name == "too late" && strings.HasSuffix(got, test.want)) {
+			if got := out.String(); got != test.want && !(name == "too late" && strings.Contains(got, test.want) && strings.HasSuffix(got, "exit code 1\n")) {
 				t.Errorf("it prints\n%s\nwant\n%s", got, test.want)
 			}
 		})
+	}
+}
+
+// Sync waits through progress, with a line for each change, and ends when all is
+// available.
+func TestSyncShowsProgress(t *testing.T) {
+	s := twoInForce(t)
+	daemon := server.New(nil)
+	daemon.Act("sync", func(context.Context, string, []byte) (any, error) {
+		return orderAnswer{Said: "done", Commit: secondCommit}, nil
+	})
+	srv := httptest.NewServer(daemon.Handler())
+	t.Cleanup(srv.Close)
+	s.turn(time.Second)
+	s.says("ams", "web", doesNotWork("one", "0 of 2 replicas available"))
+	s.turn(time.Second)
+	daemon.Publish(s.report)
+	r := start(t, "sync", "crp/web", "--wait", "--server", srv.URL)
+	r.out.until(t, "crp/web: 0/4 of its clusters available; progressing: ams: ConfigMap/web/one: 0 of 2 replicas available\n", 1)
+	s.turn(10 * time.Second)
+	daemon.Publish(s.report) // which changes nothing
+	s.says("ams", "web", doesNotWork("one", "1 of 2 replicas available"))
+	s.turn(time.Second)
+	daemon.Publish(s.report)
+	r.out.until(t, "ConfigMap/web/one: 1 of 2 replicas available\n", 1)
+	s.saysAll()
+	daemon.Publish(s.report)
+	if err := <-r.done; err != nil {
+		t.Errorf("ended with %v", err)
+	}
+	text := r.out.text.String()
+	if !strings.HasSuffix(text, "\ncommit b2b2b2b2 is applied and available\n") || strings.Count(text, "0 of 2 replicas") != 1 {
+		t.Errorf("it prints\n%s", text)
 	}
 }

@@ -22,31 +22,60 @@ type table struct {
 	rows   [][]string
 }
 
-// only leaves the rows of one name.
-func (t table) only(names []string) table {
-	if len(names) > 0 {
-		t.rows = slices.DeleteFunc(slices.Clone(t.rows), func(row []string) bool { return row[0] != names[0] })
-	}
-	return t
-}
-
-func (t table) print(w io.Writer) {
+// print writes the table, without the header if that is not wanted.
+func (t table) print(w io.Writer, f format) {
 	tw := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(tw, strings.Join(t.header, "\t"))
+	if !f.noHeaders {
+		fmt.Fprintln(tw, strings.Join(t.header, "\t"))
+	}
+	room := t.room(pageOf(w))
 	for _, row := range t.rows {
 		cells := make([]string, len(row))
 		for i, cell := range row {
 			cells[i] = harmless(cell)
 		}
-		fmt.Fprintln(tw, strings.Join(cells, "\t"))
+		last := len(cells) - 1
+		lines := []string{cells[last]}
+		if room > 0 && wide(cells[last]) > room {
+			lines = wrap(cells[last], room)
+		}
+		for _, line := range lines {
+			cells[last] = line
+			fmt.Fprintln(tw, strings.Join(cells, "\t"))
+			clear(cells)
+		}
 	}
 	tw.Flush()
 }
 
-func placementTable(r *status.Report, wide bool) table {
+// room is how wide the last column may be on a terminal; zero if it is not
+// bounded.
+func (t table) room(p page) int {
+	const least = 20
+	if !p.terminal {
+		return 0
+	}
+	room := p.width
+	for i, name := range t.header[:len(t.header)-1] {
+		column := wide(name)
+		for _, row := range t.rows {
+			column = max(column, wide(row[i]))
+		}
+		room -= column + 3
+	}
+	return max(room, least)
+}
+
+// placementTable lists the placements of a report. Qualified names have their
+// kind; others, if there are only ResourcePlacements, a column for the namespace.
+func placementTable(r *status.Report, wide, qualified bool) table {
+	namespaces := !qualified && len(r.ResourcePlacements) > 0
 	t := table{header: []string{"NAME", "TYPE", "CLUSTERS", "SCHEDULED", "APPLIED", "AVAILABLE", "COMMIT", "AGE"}}
 	if wide {
 		t.header = append(t.header, "GEN", "INDEX", "WHERE", "MESSAGE")
+	}
+	if namespaces {
+		t.header = append([]string{"NAMESPACE"}, t.header...)
 	}
 	details := map[string]*status.Detail{}
 	for _, d := range r.Details {
@@ -56,12 +85,19 @@ func placementTable(r *status.Report, wide bool) table {
 		prefix := api.PlacementPrefix
 		name := key.Name
 		if key.Namespace != "" {
-			prefix, name = api.ResourcePlacementPrefix, key.Namespace+"/"+key.Name
+			prefix = api.ResourcePlacementPrefix
+		}
+		if qualified {
+			name = key.String()
 		}
 		d := details[key.String()]
-		row := []string{
-			name, placementType(spec), clusterCount(s), conditionOf(s.Conditions, prefix+api.Scheduled),
-			share(s, api.Applied), share(s, api.Available), commitOf(d), age(r.At, m.CreationTimestamp),
+		progress := []string{clusterCount(s), conditionOf(s.Conditions, prefix+api.Scheduled), share(s, api.Applied), share(s, api.Available)}
+		if m.DeletionTimestamp != nil {
+			progress = []string{strconv.Itoa(len(d.Clusters)), "Deleted", "-", "-"}
+		}
+		row := slices.Concat([]string{name, placementType(spec)}, progress, []string{commitOf(d), age(r.At, m.CreationTimestamp)})
+		if namespaces {
+			row = append([]string{key.Namespace}, row...)
 		}
 		if wide {
 			row = append(row, strconv.FormatInt(m.Generation, 10), s.ObservedResourceIndex, where(s), firstTrouble(s))
@@ -187,7 +223,7 @@ func firstTrouble(s api.PlacementStatus) string {
 	return ""
 }
 
-func clusterTable(r *status.Report, wide bool) table {
+func clusterTable(r *status.Report, wide, qualified bool) table {
 	t := table{header: []string{"NAME", "JOINED", "HEALTHY", "LAST-SEEN", "NODES", "AVAILABLE-CPU", "AVAILABLE-MEMORY", "VERSION"}}
 	if wide {
 		t.header = append(t.header, "LABELS", "MESSAGE")
@@ -201,12 +237,16 @@ func clusterTable(r *status.Report, wide bool) table {
 		if message == "" {
 			message = messageOf(c.Status.Conditions)
 		}
+		name := c.Name
+		if qualified {
+			name = "mc/" + name
+		}
 		row := []string{
-			c.Name, conditionOf(c.Status.Conditions, api.Joined), healthy, seen, property(c, "kubernetes-fleet.io/node-count"),
+			name, conditionOf(c.Status.Conditions, api.Joined), healthy, seen, property(c, "kubernetes-fleet.io/node-count"),
 			quantity(c.Status.ResourceUsage.Available, "cpu"), quantity(c.Status.ResourceUsage.Available, "memory"), property(c, "k8s.io/k8s-version"),
 		}
 		if wide {
-			row = append(row, labels(c.Labels), message)
+			row = append(row, labelsText(c.Labels), message)
 		}
 		t.rows = append(t.rows, row)
 	}
@@ -236,7 +276,7 @@ func quantity(list api.ResourceList, name string) string {
 	return "-"
 }
 
-func labels(m map[string]string) string {
+func labelsText(m map[string]string) string {
 	var out []string
 	for k, v := range m {
 		if k != api.MemberNameLabel {

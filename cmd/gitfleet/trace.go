@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"net/url"
 	"strings"
 	"time"
@@ -21,14 +20,14 @@ import (
 
 func newTrace() *cobra.Command {
 	var at connection
-	var namespace, cluster, output string
+	var namespace, cluster string
+	var out format
 	cmd := &cobra.Command{
 		Use:   "trace KIND/NAME --cluster CLUSTER",
-		Short: "Show where an object on a cluster comes from: file and line, commit, author, placement",
-		Long: `Trace follows an object on a member cluster back to Git: the file and line it
-stands at, the commit that last touched it there and who made it, the placement
-that brought it, why that is on the cluster, the overrides that changed it, and
-how it stands.`,
+		Short: "Show which file, commit and placement an object comes from",
+		Long: `Trace follows an object on a member cluster back to Git: its file and line, the
+commit that last changed it and its author, the placement that selects it, why
+the placement is on the cluster, the overrides that changed it, and its state.`,
 		Example: `  gitfleet trace deployment/web -n shop --cluster east`,
 		Args:    cobra.ExactArgs(1),
 		PreRunE: func(*cobra.Command, []string) error {
@@ -38,38 +37,43 @@ how it stands.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if output != "text" && output != "json" {
-				return fmt.Errorf("-o %s: use text or json", output)
+			if err := out.check(); err != nil {
+				return err
 			}
-			kind, name, _ := strings.Cut(args[0], "/")
-			if kind == "" || name == "" || strings.Contains(name, "/") {
-				return fmt.Errorf("%q names no object; write KIND/NAME, and its namespace with -n", args[0])
-			}
-			c, err := at.client()
+			t, err := at.trace(cmd.Context(), args[0], namespace, cluster)
 			if err != nil {
 				return err
 			}
-			t := &status.Trace{}
-			err = c.get(cmd.Context(), "/trace", url.Values{"kind": {kind}, "namespace": {namespace}, "name": {name}, "cluster": {cluster}}, t)
-			var answer *answerError
-			if errors.As(err, &answer) && answer.code == http.StatusNotFound {
-				return errors.New(answer.text)
-			}
-			if err != nil {
-				return err
-			}
-			if output == "json" {
-				return writeJSON(cmd.OutOrStdout(), t)
+			if !out.isText() {
+				return out.write(cmd.OutOrStdout(), t)
 			}
 			return printTrace(cmd.OutOrStdout(), t)
 		},
 	}
-	at.bind(cmd.Flags())
 	cmd.Flags().StringVar(&cluster, "cluster", "", "member cluster the object is on")
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace of the object")
-	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	out.bind(cmd.Flags(), "text")
+	at.bind(cmd.Flags())
 	cmd.MarkFlagRequired("cluster")
 	return cmd
+}
+
+// trace asks the daemon for the trace of an object, which is named as api.ParseObject
+// takes it, on a member cluster.
+func (c *connection) trace(ctx context.Context, name, namespace, cluster string) (*status.Trace, error) {
+	object, err := api.ParseObject(name, namespace)
+	if err != nil {
+		return nil, err
+	}
+	daemon, err := c.client()
+	if err != nil {
+		return nil, err
+	}
+	t := &status.Trace{}
+	err = daemon.get(ctx, "/trace", url.Values{
+		"kind": {object.Kind}, "namespace": {object.Namespace}, "name": {object.Name}, "cluster": {api.ClusterName(cluster)},
+	}, t)
+	return t, err
 }
 
 func printTrace(w io.Writer, t *status.Trace) error {

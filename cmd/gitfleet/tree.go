@@ -15,51 +15,52 @@ import (
 
 func newTree() *cobra.Command {
 	var at connection
-	var cluster, output string
+	var cluster string
+	var out format
 	cmd := &cobra.Command{
 		Use:   "tree crp/NAME|rp/NAMESPACE/NAME",
-		Short: "Show a placement, its clusters, and their objects",
-		Long: `Tree shows what a placement has where: each cluster with how far it is and the
-commit it has, and below it each object with its state. What came out of an
-envelope stands below the envelope.`,
+		Short: "Show a placement with its clusters and their objects",
+		Long: `Tree lists the clusters of a placement with their progress and commit, and below
+each cluster its objects with their state. Objects from an envelope are listed
+below the envelope.`,
 		Example: `  gitfleet tree crp/web
   gitfleet tree rp/shop/web --cluster member-3`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if output != "text" && output != "json" {
-				return fmt.Errorf("-o %s: use text or json", output)
-			}
-			name, err := placementName(args[0])
-			if err != nil {
+			if err := out.check(); err != nil {
 				return err
 			}
 			c, err := at.client()
 			if err != nil {
 				return err
 			}
+			name, err := c.placement(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
 			query := url.Values{"placement": {name}}
 			if cluster != "" {
-				query.Set("cluster", cluster)
+				query.Set("cluster", api.ClusterName(cluster))
 			}
 			tree := &status.Tree{}
 			if err := c.get(cmd.Context(), "/tree", query, tree); err != nil {
 				return err
 			}
-			out := cmd.OutOrStdout()
-			if output == "json" {
-				return writeJSON(out, tree)
+			w := cmd.OutOrStdout()
+			if !out.isText() {
+				return out.write(w, tree)
 			}
 			r, err := c.only(cmd.Context(), part{placement: name})
 			if err != nil {
 				return err
 			}
-			_, err = io.WriteString(out, treeText(tree, r, pageOf(out)))
+			_, err = io.WriteString(w, treeText(tree, r, pageOf(w)))
 			return err
 		},
 	}
+	cmd.Flags().StringVar(&cluster, "cluster", "", "only this member cluster")
+	out.bind(cmd.Flags(), "text")
 	at.bind(cmd.Flags())
-	cmd.Flags().StringVar(&cluster, "cluster", "", "show only this cluster")
-	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or json")
 	return cmd
 }
 
@@ -110,7 +111,13 @@ func treeText(tree *status.Tree, r *status.Report, p page) string {
 				head += "  " + harmless(s.why)
 			}
 		}
-		objects(root.add(head), c.Objects, p)
+		branch := root.add(head)
+		if s := stages[c.Cluster]; s != nil {
+			for _, text := range s.notDeleted {
+				branch.add(p.paint(red, "not deleted") + "  " + harmless(text))
+			}
+		}
+		objects(branch, c.Objects, p)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s\n", p.paint(bold, tree.Placement), p.paint(dim, tree.Origin))
@@ -143,7 +150,7 @@ func objects(below *twig, all []status.TreeObject, p page) {
 }
 
 var objectStyles = map[status.TreeState]style{
-	status.ObjectAvailable: green, status.ObjectApplied: yellow, status.ObjectFailed: red, status.ObjectPending: cyan, status.ObjectYielded: dim,
+	status.ObjectAvailable: green, status.ObjectProgressing: cyan, status.ObjectFailed: red, status.ObjectPending: cyan, status.ObjectYielded: dim,
 }
 
 func envelopeName(e *api.EnvelopeIdentifier) string {
@@ -159,11 +166,14 @@ type overviewStage struct {
 	cluster string
 	state   state
 	why     string
+	// notDeleted are objects that the cluster does not let go, and those that were
+	// deleted and are not gone yet.
+	notDeleted []string
 }
 
 // stagesOf says of each cluster of a placement how far it is.
 func stagesOf(r *status.Report, placement string) []overviewStage {
-	statuses, answers := placementStatuses(r), answering(r)
+	statuses, members := placementStatuses(r), statesOf(r)
 	var out []overviewStage
 	for _, d := range r.Details {
 		if d.Placement != placement {
@@ -172,14 +182,18 @@ func stagesOf(r *status.Report, placement string) []overviewStage {
 		on := perCluster(statuses[placement])
 		for j := range d.Clusters {
 			c := &d.Clusters[j]
-			s := overviewStage{cluster: c.Cluster, state: stateOf(c, on[c.Cluster], answers[c.Cluster])}
+			s := overviewStage{cluster: c.Cluster, state: stateOf(c, on[c.Cluster], members)}
 			switch s.state {
 			case waiting:
 				s.why = c.Held
 			case failed:
-				s.why = refusedBy(on[c.Cluster])
-			case unreachable:
+				s.why = failureOf(c, on[c.Cluster])
+			case unreachable, forbidden:
 				s.why = reasonOfAbsence(r, c.Cluster)
+			}
+			s.notDeleted = append(s.notDeleted, c.DeletionErrors...)
+			for _, text := range c.Lingering {
+				s.notDeleted = append(s.notDeleted, text+": deleted, and not gone yet")
 			}
 			out = append(out, s)
 		}

@@ -11,67 +11,83 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 )
 
-// writers are the forms in which validate can tell what it found.
-var writers = map[string]func(w io.Writer, commit string, all []finding) error{
-	"text": writeText, "json": writeValidateJSON, "sarif": writeSARIF, "github": writeGitHub,
+// writers are the output formats that are not a document: text, and those of tools
+// that show findings in a pull request.
+var writers = map[string]func(w io.Writer, all []finding) error{
+	"text": writeText, "sarif": writeSARIF, "github": writeGitHub,
 }
 
 func newValidate() *cobra.Command {
 	var r reading
-	var output, clusters string
+	var in outlookInput
+	var out format
 	var strict bool
 	cmd := &cobra.Command{
-		Use:   "validate PATH|REPO@REF",
-		Short: "Tell everything that is wrong with a repository, before it is committed",
+		Use:   "validate PATH|REPO@REF|REPO@FROM..TO",
+		Short: "Report the problems of a repository, before it is committed",
 		Long: `Validate reads a directory as the daemon reads a commit, and tells all problems
 at once as path:line: field: message. It asks no cluster, and no network.
 
-PATH is the directory that is the hub, in its checkout: files are named as in the
-repository. What Git ignores and what is not committed yet is read as well.
+PATH is the directory that is the hub, in its checkout: files are named as in
+the repository. What Git ignores and what is not committed yet is read as well.
 REPO@REF is a commit of a repository, which is cloned for the occasion: a URL or
 a directory, and a branch, a tag, a whole commit hash, or a range of versions
 such as ">=1.2 <2".
 
 Warnings are of what is accepted but hardly meant, such as fields that a kind of
 Kubernetes does not have, and of dead configuration: placements that select
-nothing, clusters that nothing selects, files that nothing places, overrides that
-match nothing. They are looked for once the repository loads. Without --clusters
-members are taken as declared and healthy, and what depends on properties that
-nobody declares is not judged.
+nothing, clusters that nothing selects, files that nothing places, overrides
+that match nothing. They are looked for once the repository loads. Without
+--clusters members are taken as declared and healthy, and what depends on
+properties that nobody declares is not judged.
+
+With --current or REPO@FROM..TO there are also warnings of deletions, since the
+earlier plan or the commit FROM, that the daemon would hold until a commit
+allows them.
 
 Exit codes: 0 valid, 2 problems, and with --strict 1 if there are warnings only.`,
 		Example: `  gitfleet validate .
   gitfleet validate --strict -o github fleet/
   gitfleet validate -o sarif . > gitfleet.sarif
-  gitfleet validate --token-env GIT_TOKEN https://git.example.com/org/fleet@main`,
+  gitfleet validate --config gitfleet.yaml https://git.example.com/fleet@main`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			write, known := writers[output]
-			if !known {
-				return fmt.Errorf("-o %s: use text, json, sarif or github", output)
+			if err := out.check(); err != nil {
+				return err
 			}
-			snapshot, err := r.read(cmd.Context(), cmd.Flags(), args[0])
-			found, thought, err := examine(snapshot, err, clusters)
+			base, snapshot, err := r.readChange(cmd.Context(), cmd.Flags(), args[0])
+			found, thought, err := examine(snapshot, err, in.clusters)
 			if err != nil {
 				return err
 			}
-			commit := ""
-			if snapshot != nil {
-				commit = snapshot.Commit.Hash
+			deleted := ""
+			if in.base = base; snapshot != nil && (base != nil || in.current != "") {
+				var held []finding
+				if held, deleted, err = in.examineDeletions(snapshot, r.brake); err != nil {
+					return err
+				}
+				found = inOrder(append(found, held...))
 			}
-			if err := write(cmd.OutOrStdout(), commit, found); err != nil {
+			if write, known := writers[out.output]; known {
+				err = write(cmd.OutOrStdout(), found)
+			} else {
+				err = out.write(cmd.OutOrStdout(), validateDocumentOf(snapshot, found))
+			}
+			if err != nil {
 				return fmt.Errorf("write: %w", err)
 			}
 			if thought != nil {
 				tellUnsure(cmd.ErrOrStderr(), thought.plan)
 			}
 			summarize(cmd.ErrOrStderr(), args[0], snapshot, found)
+			fmt.Fprint(cmd.ErrOrStderr(), deleted)
 			return verdict(found, strict)
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "text", "text, json, sarif, or github for annotations of a workflow")
+	out.bind(cmd.Flags(), "text", "github", "sarif")
 	cmd.Flags().BoolVar(&strict, "strict", false, "warnings count as well: exit code 1 if there is nothing worse")
-	cmd.Flags().StringVar(&clusters, "clusters", "", clustersUsage)
+	in.bind(cmd.Flags())
+	cmd.Flags().Lookup("clusters").Usage = clustersUsage
 	r.bind(cmd.Flags())
 	return cmd
 }

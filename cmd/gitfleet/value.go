@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -34,11 +32,6 @@ func (s *size) Set(text string) error {
 	return nil
 }
 
-// UnmarshalJSON reads a number or a text.
-func (s *size) UnmarshalJSON(data []byte) error {
-	return s.Set(strings.Trim(string(data), `"`))
-}
-
 // A portion is a number of clusters or a percentage of them: 3 or "20%".
 type portion struct{ intstr.IntOrString }
 
@@ -59,11 +52,6 @@ func (s *portion) Set(text string) error {
 	return nil
 }
 
-// UnmarshalJSON reads a number or a text.
-func (s *portion) UnmarshalJSON(data []byte) error {
-	return s.Set(strings.Trim(string(data), `"`))
-}
-
 // SignaturesConfig says whose commits are accepted; if none of it is set,
 // everybody's.
 type SignaturesConfig struct {
@@ -73,21 +61,9 @@ type SignaturesConfig struct {
 	Since          string      `json:"since,omitempty"`
 	AllowRewrite   bool        `json:"allowRewrite,omitempty"`
 
-	// present says that the file speaks of signatures, even if it says nothing:
-	// then it must not be taken for no demand at all.
+	// present says that the file has the field, even if it is empty: then it must
+	// not be taken for no demand at all.
 	present bool
-}
-
-// UnmarshalJSON is as strict as the rest of the file.
-func (s *SignaturesConfig) UnmarshalJSON(data []byte) error {
-	type plain SignaturesConfig
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode((*plain)(s)); err != nil {
-		return fmt.Errorf("source.signatures: %w", err)
-	}
-	s.present = true
-	return nil
 }
 
 // A signedPath says who may change files below a path.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"testing"
 )
 
@@ -9,7 +8,7 @@ import (
 // refused, in the file as on the command line.
 func TestPortionIsANumberOrAPercentage(t *testing.T) {
 	tests := map[string]struct {
-		json, want string // want empty: refused
+		yaml, want string // want empty: refused
 	}{
 		"3":    {`3`, "3"},
 		"0":    {`0`, "0"},
@@ -23,8 +22,10 @@ func TestPortionIsANumberOrAPercentage(t *testing.T) {
 	}
 	for text, test := range tests {
 		t.Run(text, func(t *testing.T) {
-			var flag, file portion
-			flagErr, fileErr := flag.Set(text), json.Unmarshal([]byte(test.json), &file)
+			var flag portion
+			var c Config
+			flagErr, fileErr := flag.Set(text), c.parse("gitfleet.yaml", []byte("rollout: {maxUnreachable: "+test.yaml+"}"))
+			file := c.Rollout.MaxUnreachable
 			if (flagErr == nil) != (test.want != "") || (fileErr == nil) != (test.want != "") {
 				t.Fatalf("as a flag: %v; in the file: %v", flagErr, fileErr)
 			}

@@ -21,23 +21,20 @@ func newWait() *cobra.Command {
 	var w wish
 	var timeout time.Duration
 	cmd := &cobra.Command{
-		Use:   "wait crp/NAME|rp/NAMESPACE/NAME --for=applied|available",
-		Short: "Wait until a placement is applied, or available, everywhere",
-		Long: `Wait ends when a placement has its newest content on all its clusters: with exit
-code 0 when it is so, 1 when it is not within the time, or cannot be because the
-commit is refused or was taken out of the history, and 2 on an error.
+		Use:   "wait PLACEMENT",
+		Short: "Wait until a placement is applied or available",
+		Long: `Wait until a placement has its newest content on all of its clusters, and it is
+available there.
 
-With --commit it is about that commit: it, or one that descends from it, has to
-be in force as well. So it is no matter if somebody else's commit comes on top
-meanwhile, and the placement is judged by what is in force then.`,
-		Example: `  git push && gitfleet wait crp/web --for=available --commit $(git rev-parse HEAD)
+With --commit wait until that commit, or one that descends from it, is in force
+as well. If a newer commit comes meanwhile, its content is what is waited for.
+
+Exit codes: 0 available; 1 not available in time, or it cannot become so: the
+commit is refused or no longer in the history, or deletions are held; 2 error.`,
+		Example: `  gitfleet wait crp/web --for=available --commit "$(git rev-parse HEAD)"
   gitfleet wait rp/shop/web --for=applied --timeout 10m`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var err error
-			if w.placement, err = placementName(args[0]); err != nil {
-				return err
-			}
 			if err := w.validate(); err != nil {
 				return err
 			}
@@ -45,11 +42,15 @@ meanwhile, and the placement is judged by what is in force then.`,
 			if err != nil {
 				return err
 			}
+			if w.placement, err = c.placement(cmd.Context(), args[0]); err != nil {
+				return err
+			}
 			return w.wait(cmd.Context(), c, timeout, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	at.bind(cmd.Flags())
-	cmd.Flags().StringVar(&w.state, "for", "", "applied or available")
+	cmd.Flags().StringVar(&w.state, "for", "available", "applied or available")
+	cmd.Flags().SetAnnotation("for", valuesAnnotation, []string{"applied", "available"})
 	cmd.Flags().StringVar(&w.commit, "commit", "", "the commit that has to be in force, or one after it: its hash, or how that begins")
 	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "how long to wait")
 	return cmd
@@ -88,26 +89,29 @@ func (w *wish) wait(ctx context.Context, c *client, timeout time.Duration, out, 
 	defer cancel()
 	bulletins := make(chan bulletin[standing])
 	go ask.keep(ctx, bulletins)
-	last := ""
+	shown := newProgressLine(errOut)
+	defer shown.end()
 	for now := (bulletin[standing]{news: first}); ; {
-		v, said := notYet, last
+		v, said := notYet, ""
 		if now.err == nil {
 			v, said = w.judge(now.news)
 		} else {
 			said = now.err.Error()
 		}
-		switch {
-		case v == holds:
+		if v == notYet {
+			shown.show(said)
+		} else {
+			shown.end()
+		}
+		switch v {
+		case holds:
 			_, err := fmt.Fprintln(out, said)
 			return err
-		case v == never:
+		case never:
 			fmt.Fprintln(errOut, said)
 			return exitCode(exitDifferences)
-		case v == wrong:
+		case wrong:
 			return errors.New(said)
-		case said != last:
-			fmt.Fprintln(errOut, said)
-			last = said
 		}
 		select {
 		case now = <-bulletins:
@@ -115,6 +119,7 @@ func (w *wish) wait(ctx context.Context, c *client, timeout time.Duration, out, 
 			if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 				return ctx.Err()
 			}
+			shown.end()
 			fmt.Fprintf(errOut, "%s is not %s after %s\n", w.placement, w.state, timeout)
 			return exitCode(exitDifferences)
 		}
@@ -173,7 +178,7 @@ func (w *wish) judge(now *standing) (judgement, string) {
 	}
 	for _, d := range r.Details {
 		if d.Placement == w.placement {
-			o := placementOverview(d, s, answering(r))
+			o := placementOverview(d, s, statesOf(r))
 			return w.judgePlacement(&o, s, w.at(r.Source.InForce.Hash))
 		}
 	}
@@ -212,6 +217,10 @@ func (w *wish) judgeCommit(now *standing) (judgement, string) {
 }
 
 func (w *wish) judgePlacement(o *overviewPlacement, s *api.PlacementStatus, commit string) (judgement, string) {
+	if len(o.Held) > 0 {
+		why := o.Held[0]
+		return never, fmt.Sprintf("%s is not %s: on %s %s", w.placement, w.state, fewOf(why.Clusters), why.Reason)
+	}
 	types := []string{api.Applied, api.DiffReported}
 	if w.state == "available" {
 		types[0] = api.Available
@@ -219,7 +228,7 @@ func (w *wish) judgePlacement(o *overviewPlacement, s *api.PlacementStatus, comm
 	for _, c := range s.Conditions {
 		for _, typ := range types {
 			if strings.HasSuffix(c.Type, typ) && c.Status == metav1.ConditionTrue {
-				said := fmt.Sprintf("%s is %s on %d cluster(s) at commit %s", w.placement, w.state, o.total(), commit)
+				said := fmt.Sprintf("%s is %s on %s at commit %s", w.placement, w.state, number(o.total(), "cluster"), commit)
 				if o.Missing > 0 {
 					said += fmt.Sprintf("; %d more could not be chosen", o.Missing)
 				}
@@ -227,17 +236,23 @@ func (w *wish) judgePlacement(o *overviewPlacement, s *api.PlacementStatus, comm
 			}
 		}
 	}
-	said := fmt.Sprintf("%s: %s of its clusters available", w.placement, o.count())
+	return notYet, o.sentence()
+}
+
+// sentence says on how many clusters a placement is available, and what keeps it
+// from being so on the others.
+func (p *overviewPlacement) sentence() string {
+	said := fmt.Sprintf("%s: %s of its clusters available", p.Name, p.count())
 	for _, why := range []struct {
 		word string
 		all  []overviewReason
-	}{{"failed", o.Failed}, {"not available", o.Unavailable}, {"waiting", o.Waiting}} {
+	}{{"failed", p.Failed}, {"progressing", p.Progressing}, {"waiting", p.Waiting}} {
 		if len(why.all) > 0 {
-			return notYet, fmt.Sprintf("%s; %s: %s: %s", said, why.word, fewOf(why.all[0].Clusters), why.all[0].Reason)
+			return fmt.Sprintf("%s; %s: %s: %s", said, why.word, fewOf(why.all[0].Clusters), why.all[0].Reason)
 		}
 	}
-	if o.Trouble != "" {
-		said += "; " + o.Trouble
+	if p.Trouble != "" {
+		said += "; " + p.Trouble
 	}
-	return notYet, said
+	return said
 }

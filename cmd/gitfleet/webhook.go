@@ -18,7 +18,7 @@ const webhookPath = "/webhook"
 // mount lets webhooks wake the repository, if there is a secret to know them
 // by. A secret that cannot be read at the start is an error, since nobody would
 // notice otherwise; later it is read again at each request.
-func (w WebhookConfig) mount(srv *server.Server, repo *gitsource.Repo, follows func(ref string) bool, registry *prometheus.Registry, log *slog.Logger) error {
+func (w WebhookConfig) mount(srv *server.Server, repo *gitsource.Repo, follows func(ref string) bool, received *prometheus.CounterVec, log *slog.Logger) error {
 	source := secret(w.SecretFile, w.SecretEnv)
 	if source.IsZero() {
 		return nil
@@ -26,10 +26,6 @@ func (w WebhookConfig) mount(srv *server.Server, repo *gitsource.Repo, follows f
 	if _, err := source.Read(os.Getenv); err != nil {
 		return fmt.Errorf("read the secret of the webhook: %w", err)
 	}
-	received := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "gitfleet_webhook_requests_total", Help: "Webhooks by what became of them: woke, ignored, unauthorized, malformed, unavailable.",
-	}, []string{"result"})
-	registry.MustRegister(received)
 	srv.Mount(webhookPath, webhook.New(webhook.Config{
 		Secret: func() (string, error) {
 			s, err := source.Read(os.Getenv)

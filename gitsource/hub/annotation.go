@@ -11,23 +11,24 @@ import (
 // mistakes would otherwise be found on the members, one by one.
 var annotationRules = []struct {
 	name string
-	rule func(value string) error
+	rule func(value string) (warning string, err error)
 }{
-	{api.AvailableAnnotation, func(value string) error {
-		if _, err := expression.Compile(value); err != nil {
-			return fmt.Errorf("not a CEL expression over object that says whether it is available: %w", err)
+	{api.AvailableAnnotation, func(value string) (string, error) {
+		e, err := expression.Compile(value)
+		if err != nil {
+			return "", fmt.Errorf("not a CEL expression over object that says whether it is available: %w", err)
 		}
-		return nil
+		return e.Warning(), nil
 	}},
-	{api.IgnoreFieldsAnnotation, func(value string) error {
+	{api.IgnoreFieldsAnnotation, func(value string) (string, error) {
 		_, err := api.Pointers(value)
-		return err
+		return "", err
 	}},
-	{api.PruneAnnotation, func(value string) error {
+	{api.PruneAnnotation, func(value string) (string, error) {
 		if value != api.PruneDisabled {
-			return fmt.Errorf("%q is unknown; write %q, or leave the annotation out", value, api.PruneDisabled)
+			return "", fmt.Errorf("%q is unknown; write %q, or leave the annotation out", value, api.PruneDisabled)
 		}
-		return nil
+		return "", nil
 	}},
 }
 
@@ -41,9 +42,13 @@ func annotationsFit(r *report, p *fieldPath, object map[string]any) bool {
 		if !written {
 			continue
 		}
-		if err := a.rule(value); err != nil {
-			r.errorf(p.child("metadata", "annotations", a.name), "%v", err)
+		at := p.child("metadata", "annotations", a.name)
+		warning, err := a.rule(value)
+		if err != nil {
+			r.errorf(at, "%v", err)
 			ok = false
+		} else if warning != "" {
+			r.warnf(at, "%s", warning)
 		}
 	}
 	return ok

@@ -22,6 +22,11 @@ type assembly struct {
 	problems Problems
 	// sources are the files of each kustomization that was built.
 	sources map[string][]string
+
+	// size is how much memory the items take, roughly, and full says that it is too
+	// much: the rest of the commit is not read.
+	size int64
+	full bool
 }
 
 func (a *assembly) add(p *parsed) {
@@ -75,6 +80,7 @@ func (a *assembly) fitScopes(scopes map[api.GroupKind]bool) {
 		if it.placement != nil && len(scopes) > 0 {
 			a.termScopes(it, scopes)
 		}
+		a.wrappedScopes(it, scopes)
 		if it.custom {
 			it = a.fitScope(it, scopes)
 		}
@@ -92,6 +98,18 @@ func (a *assembly) termScopes(it *item, scopes map[api.GroupKind]bool) {
 		if msg := scopeFault(terms, t.Kind, namespaced, declared, it.id.Namespace != ""); msg != "" {
 			field := fmt.Sprintf("spec.resourceSelectors[%d].kind", i)
 			a.problem(Error, it.at(field), field, "%s", msg)
+		}
+	}
+}
+
+// wrappedScopes checks the contents of an envelope whose kinds the commit
+// defines.
+func (a *assembly) wrappedScopes(it *item, scopes map[api.GroupKind]bool) {
+	for _, w := range it.wrapped {
+		if namespaced, declared := scopes[w.id.GroupKind()]; declared {
+			if message := w.scopeFault(it.id, namespaced); message != "" {
+				a.problem(Failure, w.origin, w.field, "in %s: %s", it.id, message)
+			}
 		}
 	}
 }
@@ -186,16 +204,8 @@ func (a *assembly) duplicate(same []*item) {
 			others = append(others, fmt.Sprintf("%d more places", more))
 		}
 		slices.Sort(others)
-		a.problem(Error, it.origin, "", "%s is defined more than once: also at %s; remove all but one", objectText(it.id), strings.Join(others, ", "))
+		a.problem(Error, it.origin, "", "%s is defined more than once: also at %s; remove all but one", it.id, strings.Join(others, ", "))
 	}
-}
-
-// objectText names an object as people do.
-func objectText(id api.ID) string {
-	if id.Namespace == "" {
-		return id.Kind + " " + id.Name
-	}
-	return id.Kind + " " + id.Namespace + "/" + id.Name
 }
 
 // whereText names a place, and the kustomization that brings it in.

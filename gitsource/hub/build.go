@@ -1,13 +1,16 @@
 package hub
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"path"
+	"sync/atomic"
 	"time"
 
 	"go.yaml.in/yaml/v3"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/api/resmap"
 	"sigs.k8s.io/kustomize/api/types"
@@ -19,6 +22,11 @@ import (
 // kustomize is in use by one build at a time: it keeps schemas in global
 // variables.
 var kustomizing = make(chan struct{}, 1)
+
+// patchCopies is how many bytes the copy operations of one JSON patch may add, as
+// for an API server. The limit belongs to the whole process; whoever serves an API
+// sets it to the same.
+const patchCopies = 3 * mib
 
 // mount is where a build sees the repository, so that nothing above it exists.
 const mount = "/repository"
@@ -36,6 +44,11 @@ type builder struct {
 	problems Problems
 	// late says that the build took too long, which may have been the machine.
 	late bool
+	// spending is what the objects may take, and input how much memory the files
+	// take that were read, each counted once; sizes has it of each file.
+	spending *budget
+	input    *budget
+	sizes    map[string]int64
 }
 
 // A place is where a document stands.
@@ -53,19 +66,25 @@ func (b *builder) fail(format string, args ...any) {
 
 // build reads the files of a kustomization and builds it. What goes wrong in
 // them is part of the result; an error means that they could not be read.
-func build(t *tree, dir string, parts []*kustomization, file string) (*parsed, error) {
-	b := &builder{limits: t.limits, file: file, parts: parts, texts: map[string][]byte{}, places: map[string][]place{}}
+func build(t *tree, dir string, parts []*kustomization, file string, spending *budget) (*parsed, error) {
+	b := &builder{
+		limits: t.limits, file: file, parts: parts, texts: map[string][]byte{}, places: map[string][]place{},
+		spending: spending, input: &budget{limit: t.limits.BuildInput}, sizes: map[string]int64{},
+	}
 	if err := b.readAll(t); err != nil {
 		return nil, err
 	}
-	out := &parsed{}
+	out := &parsed{end: api.Origin{Path: file}}
+	if b.input.exceeded() || b.reads(dir, map[string]int64{}) > b.limits.BuildInput {
+		b.fail("%s", inputExceeded(b.limits))
+	}
 	if !hasErrors(b.problems) {
 		objects, err := b.run(dir)
 		if err != nil {
 			return nil, err
 		}
 		if objects != nil {
-			out.items = b.collect(objects, dir)
+			b.collect(objects, dir, out)
 		}
 	}
 	out.problems, out.passing = b.problems, b.late
@@ -78,6 +97,9 @@ func (b *builder) readAll(t *tree) error {
 			f.data = f.data || f.path == k.file // which has been checked already
 			if err := b.read(t, f); err != nil {
 				return err
+			}
+			if b.input.exceeded() {
+				return nil
 			}
 		}
 	}
@@ -99,6 +121,8 @@ func (b *builder) read(t *tree, f reference) error {
 			return err
 		}
 		b.texts[f.path] = data
+		b.sizes[f.path] = int64(len(data))
+		b.input.charge(int64(len(data)))
 	}
 	if _, checked := b.places[f.path]; checked || f.data {
 		return nil
@@ -107,9 +131,37 @@ func (b *builder) read(t *tree, f reference) error {
 	return nil
 }
 
+func inputExceeded(limits Limits) string {
+	return fmt.Sprintf("the build reads more than %s, each file counted as often as it is read; refer to each base fewer times, write fewer YAML aliases, or raise limits.buildInput", bytesText(limits.BuildInput))
+}
+
+// reads is how much memory the files take that a build of dir reads: kustomize
+// reads a base anew for each kustomization that refers to it.
+func (b *builder) reads(dir string, known map[string]int64) int64 {
+	if n, done := known[dir]; done {
+		return n
+	}
+	var n int64
+	for _, k := range b.parts {
+		if k.dir != dir {
+			continue
+		}
+		n += b.sizes[k.file]
+		for _, f := range k.files {
+			n += b.sizes[f.path]
+		}
+		for _, next := range k.dirs {
+			n = min(n+b.reads(next, known), b.limits.BuildInput+1)
+		}
+	}
+	known[dir] = n
+	return n
+}
+
 func (b *builder) check(name string, data []byte) {
 	b.places[name] = []place{}
-	parsed := parseSyntax(name, data, b.limits)
+	parsed := parseSyntax(name, data, b.limits, b.input)
+	b.sizes[name] += parsed.size
 	for _, p := range parsed.problems {
 		if p.Severity == Error {
 			p.Kustomization = b.file
@@ -174,6 +226,7 @@ func (b *builder) run(dir string) (resmap.ResMap, error) {
 		if result.err != nil {
 			b.fail("kustomize: %s", b.clean(result.err.Error()))
 		}
+		b.warnUnused()
 		return result.objects, nil
 	case <-late:
 	}
@@ -216,11 +269,32 @@ func kustomize(fsys filesys.FileSystem, dir string) (result buildResult) {
 			result = buildResult{err: fmt.Errorf("it failed on this input: %v", p)}
 		}
 	}()
+	atomic.StoreInt64(&jsonpatch.AccumulatedCopySizeLimit, patchCopies)
 	options := krusty.MakeDefaultOptions()
 	options.LoadRestrictions = types.LoadRestrictionsRootOnly
 	options.PluginConfig = types.DisabledPluginConfig()
 	objects, err := krusty.MakeKustomizer(options).Run(fsys, dir)
 	return buildResult{objects, err}
+}
+
+// warnUnused warns of variables that nothing refers to. kustomize itself logs them
+// without naming the file.
+func (b *builder) warnUnused() {
+	for _, k := range b.parts {
+		for _, v := range k.text.variables {
+			reference := []byte("$(" + v.value + ")")
+			used := false
+			for _, text := range b.texts {
+				used = used || bytes.Contains(text, reference)
+			}
+			if !used {
+				b.problems = append(b.problems, Problem{
+					Origin: api.Origin{Path: k.file, Line: v.line}, Field: v.field, Severity: Warning,
+					Message: "nothing refers to this variable as " + string(reference) + "; remove it, or correct its name",
+				})
+			}
+		}
+	}
 }
 
 // withOrigins asks kustomize to say of each object where it came from.

@@ -28,8 +28,13 @@ func (c *cache[K, V]) put(key K, value V) { c.entries[key] = &cached[V]{value, c
 // next begins a load and forgets what neither of the last two used.
 func (c *cache[K, V]) next() {
 	c.load++
+	c.forget(2)
+}
+
+// forget forgets what none of the last n loads used.
+func (c *cache[K, V]) forget(n int) {
 	for key, e := range c.entries {
-		if e.used < c.load-2 {
+		if e.used < c.load-n {
 			delete(c.entries, key)
 		}
 	}

@@ -16,26 +16,30 @@ import (
 const originAnnotation = "config.kubernetes.io/origin"
 
 // collect judges what a build made, as if it stood in files.
-func (b *builder) collect(m resmap.ResMap, dir string) []*item {
-	var items []*item
+func (b *builder) collect(m resmap.ResMap, dir string, out *parsed) {
 	var size int64
 	words := vocabulary{}
 	for _, res := range m.Resources() {
 		r := &report{origin: b.originOf(res, dir)}
-		c := &converter{r: r, limits: b.limits, words: words, ours: isOurs(res.YNode())}
+		c := &converter{r: r, limits: b.limits, words: words, ours: isOurs(res.YNode()), budget: b.spending}
 		value, ok := c.document(res.YNode())
 		if ok {
 			b.forgetOrigin(value)
 			data, _ := json.Marshal(value)
 			if size += int64(len(data)); size > b.limits.BuildOutput {
 				b.fail("the build writes more than %s; make it smaller, or raise limits.buildOutput", bytesText(b.limits.BuildOutput))
-				return nil
+				out.items = nil
+				return
 			}
-			items = append(items, judge(r, value)...)
+			out.items = append(out.items, judge(r, value)...)
+		}
+		out.size, out.end = out.size+c.size, r.origin
+		if c.cut {
+			out.cut = r.origin
+			return
 		}
 		b.problems = append(b.problems, r.problems...)
 	}
-	return items
 }
 
 // originOf finds the document that an object was made of.

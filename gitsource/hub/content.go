@@ -56,8 +56,14 @@ func hashOfObject(object map[string]any) (string, error) {
 // contentRules look at the few kinds whose mistakes would otherwise be found
 // on the members only, or never.
 var contentRules = map[api.GroupKind]func(*report, *item, map[string]any) bool{
-	{Kind: "ConfigMap"}: func(r *report, _ *item, o map[string]any) bool {
-		return dataIsText(r, o, "data", "binaryData")
+	{Kind: "ConfigMap"}: func(r *report, it *item, o map[string]any) bool {
+		if !dataIsText(r, o, "data", "binaryData") {
+			return false
+		}
+		if api.IsEnvelopeConfigMap(o) {
+			checkTextEnvelope(r, it, o)
+		}
+		return true
 	},
 	{Kind: "Secret"}: func(r *report, _ *item, o map[string]any) bool {
 		return dataIsText(r, o, "data", "stringData") && dataIsBase64(r, o)

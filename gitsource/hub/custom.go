@@ -73,7 +73,7 @@ func (l *Loader) tellMisfits(t *tree, path string, misfits []misfit) error {
 		if err != nil {
 			return err
 		}
-		for _, doc := range parseSyntax(path, data, l.opts.Limits).documents {
+		for _, doc := range parseSyntax(path, data, l.opts.Limits, nil).documents {
 			documents[doc.number] = doc
 		}
 	}

@@ -2,53 +2,183 @@ package hub
 
 import (
 	"fmt"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// checkEnvelope looks at the shape of an envelope. Whether its contents may go
-// where a placement takes them is seen when they are unwrapped.
+const (
+	clusterEnvelope   = "ClusterResourceEnvelope"
+	namespaceEnvelope = "ResourceEnvelope"
+)
+
+// A wrapped object is one entry of an envelope.
+type wrapped struct {
+	id     api.ID
+	origin api.Origin
+	// field is where in the envelope it stands, such as data[app.yaml].
+	field string
+}
+
+// checkEnvelope checks the entries of a ResourceEnvelope or of a
+// ClusterResourceEnvelope. An entry that is no manifest refuses the commit, as
+// the API server would refuse the envelope; one that no cluster could take is a
+// Failure.
 func checkEnvelope(r *report, it *item, object map[string]any) {
 	data, _ := object["data"].(map[string]any)
 	p := r.field("data")
 	count(r, p, len(data), 1, 50)
 	for _, key := range sortedKeys(data) {
-		checkWrapped(r, it, p.child(key), data[key])
+		entry, ok := data[key].(map[string]any)
+		if !ok {
+			r.rulef(p.child(key), "must be a manifest, not %s", describe(data[key]))
+			continue
+		}
+		complete := true
+		for _, field := range []string{"apiVersion", "kind"} {
+			if s, _ := entry[field].(string); s == "" {
+				r.rulef(p.child(key, field), "missing: each entry of an envelope is a Kubernetes object")
+				complete = false
+			}
+		}
+		if complete {
+			checkWrapped(r, it, p.child(key), p.child(key, "metadata", "namespace"), entry)
+		}
+		annotationsFit(r, p.child(key), entry)
+		judgeBuiltin(r, p.child(key), entry)
 	}
 }
 
-func checkWrapped(r *report, it *item, p *fieldPath, value any) {
-	object, ok := value.(map[string]any)
-	if !ok {
-		r.rulef(p, "must be a manifest, not %s", describe(value))
-		return
-	}
-	complete := true
-	for _, key := range []string{"apiVersion", "kind"} {
-		if s, _ := object[key].(string); s == "" {
-			r.rulef(p.child(key), "missing: each entry of an envelope is a Kubernetes object")
-			complete = false
+// checkTextEnvelope checks the entries of a ConfigMap envelope, which are
+// manifests as text. What is wrong with them is a Failure: to an API server they
+// are text of any kind.
+func checkTextEnvelope(r *report, it *item, object map[string]any) {
+	data, _ := object["data"].(map[string]any)
+	for _, key := range sortedKeys(data) {
+		p := r.field("data", key)
+		text, _ := data[key].(string)
+		severity := Failure
+		f := &fileParser{name: r.origin.Path, limits: r.limits}
+		f.visit = func(sub *report, root *yaml.Node) {
+			c := &converter{r: sub, limits: r.limits, words: vocabulary{}}
+			value, ok := c.document(root)
+			if !ok {
+				severity = Error // it exceeds a limit, and every turn would read it
+				return
+			}
+			if entry, ok := value.(map[string]any); ok {
+				checkWrapped(r, it, p, p, entry)
+			} else {
+				failEntry(r, it, p, "must be a manifest, not "+describe(value))
+			}
+		}
+		f.read([]byte(text))
+		for _, problem := range f.problems {
+			r.add(severity, p, "in %s: line %d of the entry: %s", it.id, problem.Line, problem.Message)
 		}
 	}
-	annotationsFit(r, p, object)
-	if msg := wrappedFault(it, object); complete && msg != "" {
-		r.warnf(p.child("metadata", "namespace"), "%s", msg)
-	}
-	judgeBuiltin(r, p, object)
 }
 
-// wrappedFault foretells what would stop the envelope from being opened.
-func wrappedFault(it *item, object map[string]any) string {
-	metadata, _ := object["metadata"].(map[string]any)
+// checkWrapped reports why no cluster could take an entry of an envelope. at is
+// where faults of its namespace are reported.
+func checkWrapped(r *report, it *item, p, at *fieldPath, entry map[string]any) {
+	w, fault := readWrapped(entry)
+	if fault != "" {
+		failEntry(r, it, p, fault)
+		return
+	}
+	if fault := w.reservedFault(it.id); fault != "" {
+		failEntry(r, it, at, fault)
+		return
+	}
+	namespaced, known := api.Namespaced(w.id.GroupKind())
+	if !known {
+		// Only what the entry says can be judged before the definitions of the
+		// commit are known.
+		namespaced = w.id.Namespace != ""
+		w.field, w.origin = at.String(), r.origin
+		w.origin.Line = r.lineOf(at)
+		it.wrapped = append(it.wrapped, w)
+	}
+	if fault := w.scopeFault(it.id, namespaced); fault != "" {
+		failEntry(r, it, at, fault)
+	}
+}
+
+// failEntry reports that an entry of an envelope cannot be placed.
+func failEntry(r *report, it *item, p *fieldPath, fault string) {
+	r.add(Failure, p, "in %s: %s", it.id, fault)
+}
+
+// readWrapped reads what names an entry, or says what is missing.
+func readWrapped(entry map[string]any) (wrapped, string) {
+	version, _ := entry["apiVersion"].(string)
+	kind, _ := entry["kind"].(string)
+	gv, ok := groupVersion(version)
+	metadata, _ := entry["metadata"].(map[string]any)
+	name, _ := metadata["name"].(string)
 	namespace, _ := metadata["namespace"].(string)
-	name := fmt.Sprint(object["kind"])
 	switch {
-	case it.id.Kind == clusterEnvelope && namespace != "":
-		return fmt.Sprintf("a namespaced %s cannot be wrapped in a %s; use a ResourceEnvelope in namespace %s", name, clusterEnvelope, namespace)
-	case it.id.Kind != clusterEnvelope && namespace == "":
-		return fmt.Sprintf("a cluster scoped %s cannot be wrapped in a ResourceEnvelope; write namespace: %s, or use a %s", name, it.id.Namespace, clusterEnvelope)
-	case it.id.Kind != clusterEnvelope && namespace != it.id.Namespace:
-		return fmt.Sprintf("a %s of namespace %s cannot be wrapped in a ResourceEnvelope of namespace %s", name, namespace, it.id.Namespace)
+	case !ok:
+		return wrapped{}, "apiVersion is missing or malformed: each entry of an envelope is a Kubernetes object"
+	case !isKind(kind):
+		return wrapped{}, "kind is missing or malformed: each entry of an envelope is a Kubernetes object"
+	case name == "":
+		return wrapped{}, fmt.Sprintf("metadata.name of the %s is missing", kind)
+	}
+	return wrapped{id: api.ID{Group: gv.Group, Kind: kind, Namespace: namespace, Name: name}}, ""
+}
+
+// reservedFault says which reserved namespace keeps an entry of an envelope from
+// being placed; empty if none does.
+func (w *wrapped) reservedFault(envelope api.ID) string {
+	namespace := w.id.Namespace
+	if w.id.GroupKind() == (api.GroupKind{Kind: "Namespace"}) {
+		namespace = w.id.Name
+	} else if namespace == envelope.Namespace && namespace != api.Namespace {
+		return "" // a ResourcePlacement of that namespace may name the envelope
+	}
+	if !api.ReservedNamespace(namespace) {
+		return ""
+	}
+	return fmt.Sprintf("%s cannot be placed, since namespace %s is reserved%s", w.id, namespace, api.ReservedHint(namespace))
+}
+
+// scopeFault says why the scope of an entry's kind, or its namespace, does not
+// fit the envelope; empty if it does.
+func (w *wrapped) scopeFault(envelope api.ID, namespaced bool) string {
+	kind, namespace := w.id.Kind, w.id.Namespace
+	switch envelope.Kind {
+	case clusterEnvelope:
+		switch {
+		case namespace != "":
+			return fmt.Sprintf("a namespaced %s cannot be wrapped in a %s; use a %s in namespace %s", kind, clusterEnvelope, namespaceEnvelope, namespace)
+		case namespaced:
+			return fmt.Sprintf("a %s lives in a namespace, so it cannot be wrapped in a %s; use a %s in that namespace", kind, clusterEnvelope, namespaceEnvelope)
+		}
+	case namespaceEnvelope:
+		switch {
+		case !namespaced:
+			return fmt.Sprintf("a cluster scoped %s cannot be wrapped in a %s; use a %s%s", kind, namespaceEnvelope, clusterEnvelope, w.orNamespace(envelope))
+		case namespace == "":
+			return fmt.Sprintf("metadata.namespace of the %s is missing; write namespace: %s", kind, envelope.Namespace)
+		case namespace != envelope.Namespace:
+			return fmt.Sprintf("a %s of namespace %s cannot be wrapped in a %s of namespace %s", kind, namespace, namespaceEnvelope, envelope.Namespace)
+		}
+	default:
+		if namespaced && namespace == "" {
+			return fmt.Sprintf("metadata.namespace of the %s is missing; write the namespace it goes to", kind)
+		}
 	}
 	return ""
 }
 
-const clusterEnvelope = "ClusterResourceEnvelope"
+// orNamespace is what else to do about an object of an unknown kind that names no
+// namespace.
+func (w *wrapped) orNamespace(envelope api.ID) string {
+	if _, known := api.Namespaced(w.id.GroupKind()); known || w.id.Namespace != "" {
+		return ""
+	}
+	return ", or write namespace: " + envelope.Namespace
+}

@@ -101,7 +101,7 @@ func FuzzParse(f *testing.F) {
 		if isJSON {
 			name = "file.json"
 		}
-		got := parseFile(name, data, limits, vocabulary{})
+		got := parseFile(name, data, limits, vocabulary{}, nil)
 		for _, p := range got.problems {
 			if strings.Contains(p.Message, "makes the parser fail") {
 				t.Fatal(p)
@@ -122,7 +122,7 @@ func FuzzParse(f *testing.F) {
 				checkObject(t, it.object)
 			}
 		}
-		again := parseFile(name, data, limits, vocabulary{})
+		again := parseFile(name, data, limits, vocabulary{}, nil)
 		if !reflect.DeepEqual(got.problems, again.problems) || len(got.items) != len(again.items) {
 			t.Fatal("the second answer is another one")
 		}

@@ -24,6 +24,10 @@ type graph struct {
 	// whose manifests are read only if a kustomization lists them. The values
 	// are the kustomizations' files.
 	owned, ownedDirs map[string]string
+	// size is how much memory the kustomization files take, roughly, and last the one
+	// that was read last.
+	size int64
+	last string
 }
 
 // newGraph reads the kustomizations of the given directories, and of all that
@@ -40,6 +44,9 @@ func newGraph(t *tree, dirs []string, files *cache[textKey, *kustomizationFile])
 			return nil, err
 		}
 		g.nodes[dir] = k
+		if g.size, g.last = g.size+k.text.size, k.file; g.size > t.limits.CommitSize {
+			return g, nil
+		}
 		pending = append(pending, k.dirs...)
 	}
 	g.own()

@@ -41,7 +41,7 @@ type Snapshot struct {
 	// Sources are, by the file of each kustomization that was built, the files it
 	// was built of, sorted.
 	Sources map[string][]string
-	// Warnings do not keep a commit from being used.
+	// Warnings do not keep a commit from being used; some of them are Failures.
 	Warnings Problems
 }
 

@@ -17,6 +17,8 @@ type item struct {
 	clusterOverride *ClusterOverride
 	override        *Override
 
+	// wrapped are the objects of an envelope whose kinds the commit may define.
+	wrapped []wrapped
 	// scope is what a custom resource definition declares.
 	scope *declaredScope
 	// custom says that the object's kind is not one that every cluster has.

@@ -4,19 +4,20 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// judgeNode turns one document into items.
-func judgeNode(r *report, root *yaml.Node, limits Limits, words vocabulary) []*item {
-	c := &converter{r: r, limits: limits, words: words, ours: isOurs(root)}
+// items turns one document into items.
+func (c *converter) items(root *yaml.Node) []*item {
 	value, ok := c.document(root)
 	if !ok {
 		return nil
 	}
-	return judge(r, value)
+	return judge(c.r, value)
 }
 
 func isOurs(root *yaml.Node) bool {
@@ -83,13 +84,29 @@ func kindOf(r *report, object map[string]any) (schema.GroupVersionKind, bool) {
 	if !ok || !ok2 {
 		return schema.GroupVersionKind{}, false
 	}
-	gv, err := schema.ParseGroupVersion(version)
-	if err != nil || gv.Version == "" {
+	gv, ok := groupVersion(version)
+	if !ok {
 		r.errorf(r.field("apiVersion"), "%q is no group and version; write one such as v1 or apps/v1", version)
+		return schema.GroupVersionKind{}, false
+	}
+	if !isKind(kind) {
+		r.errorf(r.field("kind"), "%q is no kind; write one such as ConfigMap", kind)
 		return schema.GroupVersionKind{}, false
 	}
 	return gv.WithKind(kind), true
 }
+
+// groupVersion reads an apiVersion that an API server could serve.
+func groupVersion(version string) (schema.GroupVersion, bool) {
+	gv, err := schema.ParseGroupVersion(version)
+	ok := err == nil && len(validation.IsDNS1035Label(gv.Version)) == 0 &&
+		(gv.Group == "" || len(content.IsDNS1123Subdomain(gv.Group)) == 0)
+	return gv, ok
+}
+
+// isKind reports whether a kind is one that an API server could serve: a name in
+// CamelCase.
+func isKind(kind string) bool { return len(validation.IsDNS1035Label(strings.ToLower(kind))) == 0 }
 
 // mustString reads a top-level field that every object has.
 func mustString(r *report, object map[string]any, key string) (string, bool) {

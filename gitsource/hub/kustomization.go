@@ -35,6 +35,9 @@ type reference struct {
 }
 
 func (k *kustomization) add(severity Severity, line int, field, format string, args ...any) {
+	if len(k.problems) > maxProblems {
+		return // nobody reads more, and a list of files can be very long
+	}
 	k.problems = append(k.problems, Problem{
 		Origin: api.Origin{Path: k.file, Line: line}, Field: field, Severity: severity, Message: fmt.Sprintf(format, args...),
 	})

@@ -10,7 +10,7 @@ import (
 type Limits struct {
 	// Files below the path, whatever they hold; 50,000.
 	Files int
-	// FileSize of each file that is read, in bytes; 1 MiB.
+	// FileSize of each file that is read, in bytes; 4 MiB.
 	FileSize int64
 	// Documents in one file; 1,000.
 	Documents int
@@ -21,6 +21,14 @@ type Limits struct {
 	Depth int
 	// Objects in one commit, of every kind; 100,000.
 	Objects int
+	// CommitSize is how much memory the objects of one commit may take, in bytes;
+	// 512 MiB.
+	CommitSize int64
+	// Builds of kustomizations in one commit; 5,000.
+	Builds int
+	// BuildInput is how much memory the files may take that one kustomization
+	// reads, each as often as it is read, in bytes; 64 MiB.
+	BuildInput int64
 	// BuildTime of one kustomization; 60 seconds.
 	BuildTime time.Duration
 	// BuildOutput of one kustomization, as JSON in bytes; 10 MiB.
@@ -34,11 +42,14 @@ const (
 
 func (l Limits) withDefaults() Limits {
 	fill(&l.Files, 50_000)
-	fill(&l.FileSize, 1*mib)
+	fill(&l.FileSize, 4*mib)
 	fill(&l.Documents, 1_000)
 	fill(&l.AliasExpansion, 100)
 	fill(&l.Depth, 100)
 	fill(&l.Objects, 100_000)
+	fill(&l.CommitSize, 512*mib)
+	fill(&l.Builds, 5_000)
+	fill(&l.BuildInput, 64*mib)
 	fill(&l.BuildTime, 60*time.Second)
 	fill(&l.BuildOutput, 10*mib)
 	return l
@@ -62,6 +73,9 @@ func (l Limits) Validate() error {
 		{"aliasExpansion", int64(l.AliasExpansion)},
 		{"depth", int64(l.Depth)},
 		{"objects", int64(l.Objects)},
+		{"commitSize", l.CommitSize},
+		{"builds", int64(l.Builds)},
+		{"buildInput", l.BuildInput},
 		{"buildTime", int64(l.BuildTime)},
 		{"buildOutput", l.BuildOutput},
 	} {

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+
+	"github.com/gitfleet/gitfleet/placement/api"
 )
 
 // Options say what of a repository is the hub.
@@ -95,11 +97,28 @@ func (l *Loader) Load(commit Commit, fsys fs.FS) (*Snapshot, error) {
 	l.files.next()
 	l.kustomizations.next()
 	l.builds.next()
+	l.shed()
 	snapshot, err := l.read(commit, newTree(fsys, l.opts.Limits, l.dirs))
 	if err != nil {
 		return nil, fmt.Errorf("load commit %s: %w", commit.Hash, err)
 	}
 	return snapshot, nil
+}
+
+// shed forgets what only the load before the last one used, if all that is
+// remembered takes more memory than a commit may.
+func (l *Loader) shed() {
+	var size int64
+	for _, e := range l.files.entries {
+		size += e.value.size
+	}
+	for _, e := range l.builds.entries {
+		size += e.value.size
+	}
+	if size > l.opts.Limits.CommitSize {
+		l.files.forget(1)
+		l.builds.forget(1)
+	}
 }
 
 func (l *Loader) read(commit Commit, t *tree) (*Snapshot, error) {
@@ -113,11 +132,18 @@ func (l *Loader) read(commit Commit, t *tree) (*Snapshot, error) {
 	}
 	a := &assembly{limits: l.opts.Limits, load: l.load, before: l.sorted, last: l.sortedLoad, sources: map[string][]string{}}
 	a.problems = append(a.problems, w.problems...)
+	if a.size = g.size; a.size > a.limits.CommitSize {
+		a.tooLarge(api.Origin{Path: g.last})
+		return nil, &LoadError{a.problems.sort()}
+	}
 	if err := l.readFiles(t, w, g, a); err != nil {
 		return nil, err
 	}
 	if err := l.build(t, g, a); err != nil {
 		return nil, err
+	}
+	if a.full { // what was not read would be missed everywhere
+		return nil, &LoadError{a.problems.sort()}
 	}
 	if err := l.judgeCustom(t, a); err != nil {
 		return nil, err
@@ -130,7 +156,14 @@ func (l *Loader) read(commit Commit, t *tree) (*Snapshot, error) {
 
 // build builds the kustomizations that nothing is wrong with.
 func (l *Loader) build(t *tree, g *graph, a *assembly) error {
+	if n := l.opts.Limits.Builds; len(g.roots) > n && !a.full {
+		a.full = true
+		a.problem(Error, api.Origin{Path: g.nodes[g.roots[n]].file}, "", "the commit has more than %d kustomizations to build; split the repository, or raise limits.builds", n)
+	}
 	for _, dir := range g.roots {
+		if a.full {
+			return nil
+		}
 		parts := g.takenIn(dir)
 		if !buildable(parts) {
 			continue
@@ -142,15 +175,15 @@ func (l *Loader) build(t *tree, g *graph, a *assembly) error {
 		key := buildKey{dir, print}
 		result, known := l.builds.get(key)
 		if !known {
-			if result, err = build(t, dir, parts, g.nodes[dir].file); err != nil {
+			if result, err = build(t, dir, parts, g.nodes[dir].file, &budget{limit: l.opts.Limits.CommitSize - a.size}); err != nil {
 				return err
 			}
 			l.built++
-			if !result.passing {
+			if !result.passing && result.cut == (api.Origin{}) {
 				l.builds.put(key, result)
 			}
 		}
-		a.add(result)
+		a.take(result)
 		a.sources[g.nodes[dir].file] = sourcesOf(parts)
 	}
 	return nil

@@ -69,6 +69,8 @@ func TestLimits(t *testing.T) {
 		tooMuch Limits
 	}{
 		"files":     {map[string]string{"a.yaml": namespace("a"), "b.txt": ""}, Limits{Files: 2}, Limits{Files: 1}},
+		"directory": {map[string]string{"a/a.yaml": namespace("a"), "b.txt": ""}, Limits{Files: 3}, Limits{Files: 2}},
+		"builds":    {map[string]string{"a/kustomization.yaml": "resources: [n.yaml]\n", "a/n.yaml": namespace("a"), "b/kustomization.yaml": "resources: [n.yaml]\n", "b/n.yaml": namespace("b")}, Limits{Builds: 2}, Limits{Builds: 1}},
 		"fileSize":  {map[string]string{"a.yaml": namespace("a")}, Limits{FileSize: int64(len(namespace("a")))}, Limits{FileSize: int64(len(namespace("a"))) - 1}},
 		"documents": {map[string]string{"a.yaml": documents}, Limits{Documents: 2}, Limits{Documents: 1}},
 		// 37 nodes, of which the aliases make 4 × 6 more.
@@ -95,8 +97,8 @@ func TestLimits(t *testing.T) {
 
 func TestDefaultLimits(t *testing.T) {
 	want := Limits{
-		Files: 50_000, FileSize: 1 << 20, Documents: 1_000, AliasExpansion: 100, Depth: 100, Objects: 100_000,
-		BuildTime: time.Minute, BuildOutput: 10 << 20,
+		Files: 50_000, FileSize: 4 << 20, Documents: 1_000, AliasExpansion: 100, Depth: 100, Objects: 100_000,
+		CommitSize: 512 << 20, Builds: 5_000, BuildInput: 64 << 20, BuildTime: time.Minute, BuildOutput: 10 << 20,
 	}
 	if got := (Limits{}).withDefaults(); got != want {
 		t.Errorf("defaults %+v, want %+v", got, want)

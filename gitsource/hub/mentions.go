@@ -19,9 +19,13 @@ type kustomizationFile struct {
 	// generators are where the objects that it makes up are written.
 	generators []place
 	// secrets are literals that nobody should read.
-	secrets   []string
+	secrets []string
+	// variables are the names under vars.
+	variables []mention
 	component bool
 	problems  Problems
+	// size is how much memory the file takes, roughly.
+	size int64
 }
 
 var kustomizationType = reflect.TypeFor[types.Kustomization]()
@@ -35,8 +39,8 @@ type mentionFinder struct {
 
 func parseKustomization(name string, data []byte, limits Limits) *kustomizationFile {
 	out := &kustomizationFile{}
-	syntax := parseSyntax(name, data, limits)
-	out.problems = syntax.problems
+	syntax := parseBounded(name, data, limits)
+	out.problems, out.size = syntax.problems, syntax.size
 	if hasErrors(out.problems) {
 		return out
 	}
@@ -142,10 +146,34 @@ func (f *mentionFinder) find() {
 		f.out.secrets = append(f.out.secrets, g.LiteralSources...)
 		f.generator(top.child("secretGenerator").at(i), g.GeneratorArgs)
 	}
+	//lint:ignore SA1019 kustomize still reads it, and so must we
+	for i, v := range k.Vars {
+		p := top.child("vars").at(i)
+		f.out.variables = append(f.out.variables, mention{field: p.String(), line: f.r.lineOf(p), value: v.Name})
+	}
+	f.deprecated()
 	f.helm()
 	f.plugins("generators", k.Generators)
 	f.plugins("transformers", k.Transformers)
 	f.plugins("validators", k.Validators)
+}
+
+// deprecated warns of the fields that kustomize itself warns of, which it does
+// without naming the file.
+func (f *mentionFinder) deprecated() {
+	for _, field := range []struct{ name, instead string }{
+		{"bases", "resources"},
+		{"commonLabels", "labels with includeSelectors: true"},
+		{"imageTags", "images"},
+		{"patchesJson6902", "patches"},
+		{"patchesStrategicMerge", "patches"},
+		{"vars", "replacements"},
+	} {
+		p := (*fieldPath)(nil).child(field.name)
+		if node, _ := find(f.r.root, p); node != nil {
+			f.r.warnf(p, "kustomize has deprecated this field; use %s", field.instead)
+		}
+	}
 }
 
 func (f *mentionFinder) patches(field string, patches []types.Patch) {

@@ -24,14 +24,23 @@ type parsed struct {
 	problems Problems
 	// passing says that the next time may be better.
 	passing bool
+	// size is how much memory the items take, roughly. end is where the last of them
+	// stands, and cut where the budget was used up, if it was.
+	size     int64
+	end, cut api.Origin
 }
 
 // parseFile takes a file apart and judges each object in it.
-func parseFile(name string, data []byte, limits Limits, words vocabulary) *parsed {
+func parseFile(name string, data []byte, limits Limits, words vocabulary, spending *budget) *parsed {
 	out := &parsed{}
 	f := &fileParser{name: name, limits: limits}
 	f.visit = func(r *report, root *yaml.Node) {
-		out.items = append(out.items, judgeNode(r, root, limits, words)...)
+		c := &converter{r: r, limits: limits, words: words, ours: isOurs(root), budget: spending}
+		out.items = append(out.items, c.items(root)...)
+		out.size, out.end = out.size+c.size, r.origin
+		if c.cut {
+			out.cut, f.ended = r.origin, true
+		}
 	}
 	f.read(data)
 	out.problems = f.problems
@@ -43,6 +52,8 @@ func parseFile(name string, data []byte, limits Limits, words vocabulary) *parse
 type syntax struct {
 	documents []textDocument
 	problems  Problems
+	// size is how much memory the documents take, roughly.
+	size int64
 }
 
 type textDocument struct {
@@ -51,17 +62,30 @@ type textDocument struct {
 	number int
 }
 
-// parseSyntax reads a file without judging its objects: patches are none.
-func parseSyntax(name string, data []byte, limits Limits) *syntax {
+// parseSyntax reads a file without judging its objects: patches are none. Once the
+// budget is used up, the rest is left out.
+func parseSyntax(name string, data []byte, limits Limits, spending *budget) *syntax {
 	out, words := &syntax{}, vocabulary{}
 	f := &fileParser{name: name, limits: limits}
 	f.visit = func(r *report, root *yaml.Node) {
-		c := &converter{r: r, limits: limits, words: words}
+		c := &converter{r: r, limits: limits, words: words, budget: spending}
 		c.document(root)
+		out.size += c.size
+		f.ended = c.cut
 		out.documents = append(out.documents, textDocument{root, r.offset, r.origin.Document})
 	}
 	f.read(data)
 	out.problems = f.problems
+	return out
+}
+
+// parseBounded is parseSyntax for the configuration of a build.
+func parseBounded(name string, data []byte, limits Limits) *syntax {
+	spending := &budget{limit: limits.BuildInput}
+	out := parseSyntax(name, data, limits, spending)
+	if spending.exceeded() {
+		out.problems = append(out.problems, Problem{Origin: api.Origin{Path: name}, Severity: Error, Message: inputExceeded(limits)})
+	}
 	return out
 }
 
@@ -71,6 +95,8 @@ type fileParser struct {
 	limits Limits
 	// visit gets each document that can be read.
 	visit func(*report, *yaml.Node)
+	// ended says that the rest is not read.
+	ended bool
 
 	problems Problems
 	count    int // documents so far
@@ -100,6 +126,9 @@ func (f *fileParser) read(data []byte) {
 		return
 	}
 	for _, c := range split(text) {
+		if f.ended {
+			return
+		}
 		if f.count >= f.limits.Documents {
 			f.fail(c.before+1, 0, "the file has more than %d documents; split it", f.limits.Documents)
 			return
@@ -125,7 +154,7 @@ func (f *fileParser) json(c chunk) {
 
 func (f *fileParser) yaml(c chunk) {
 	decoder := yaml.NewDecoder(bytes.NewReader(c.text))
-	for {
+	for !f.ended {
 		var doc yaml.Node
 		err := decoder.Decode(&doc)
 		if errors.Is(err, io.EOF) {
@@ -147,6 +176,9 @@ func isNothing(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag ==
 
 // document judges one document.
 func (f *fileParser) document(root *yaml.Node, before int) {
+	if f.ended {
+		return
+	}
 	f.count++
 	if f.count > f.limits.Documents {
 		if f.count == f.limits.Documents+1 {
@@ -156,7 +188,7 @@ func (f *fileParser) document(root *yaml.Node, before int) {
 	}
 	r := &report{
 		origin: api.Origin{Path: f.name, Line: before + root.Line, Document: f.count},
-		root:   root, offset: before,
+		root:   root, offset: before, limits: f.limits,
 	}
 	f.visit(r, root)
 	f.problems = append(f.problems, r.problems...)

@@ -22,8 +22,8 @@ func (f *mentionFinder) plugins(field string, values []string) {
 
 // parsePlugins reads a file of generators or transformers.
 func parsePlugins(name string, data []byte, limits Limits) *kustomizationFile {
-	syntax := parseSyntax(name, data, limits)
-	out := &kustomizationFile{problems: syntax.problems}
+	syntax := parseBounded(name, data, limits)
+	out := &kustomizationFile{problems: syntax.problems, size: syntax.size}
 	if hasErrors(out.problems) {
 		return out
 	}

@@ -13,9 +13,11 @@ import (
 // A Severity tells what a problem does to a commit.
 type Severity string
 
-// An Error refuses the commit; a Warning is only told.
+// An Error refuses the commit. A Failure is accepted with the commit, but what
+// it names cannot be placed on any cluster. A Warning is only reported.
 const (
 	Error   Severity = "error"
+	Failure Severity = "failure"
 	Warning Severity = "warning"
 )
 
@@ -47,6 +49,15 @@ func (p Problem) Error() string {
 	return b.String()
 }
 
+// Marked is Error, with "(warning)" behind what is only one: for lists that hold
+// both.
+func (p Problem) Marked() string {
+	if p.Severity == Warning {
+		return p.Error() + " (warning)"
+	}
+	return p.Error()
+}
+
 // Problems are in order of path, line and field.
 type Problems []Problem
 
@@ -59,6 +70,41 @@ func (ps Problems) Err() error {
 	return errors.Join(errs...)
 }
 
+// Errors are those that refuse the commit, in the same order.
+func (ps Problems) Errors() Problems {
+	return slices.DeleteFunc(slices.Clone(ps), func(p Problem) bool { return p.Severity != Error })
+}
+
+// ErrorsFirst returns the problems with those that refuse the commit before the
+// others, so that a shortened list still says why.
+func (ps Problems) ErrorsFirst() Problems {
+	sorted := slices.Clone(ps)
+	slices.SortStableFunc(sorted, func(a, b Problem) int {
+		switch {
+		case (a.Severity == Error) == (b.Severity == Error):
+			return 0
+		case a.Severity == Error:
+			return -1
+		}
+		return 1
+	})
+	return sorted
+}
+
+// Summary is one line: the first error, and how many more problems there are;
+// empty if there are none.
+func (ps Problems) Summary() string {
+	switch ps = ps.ErrorsFirst(); len(ps) {
+	case 0:
+		return ""
+	case 1:
+		return ps[0].Marked()
+	case 2:
+		return ps[0].Marked() + " (and 1 more problem)"
+	}
+	return fmt.Sprintf("%s (and %d more problems)", ps[0].Marked(), len(ps)-1)
+}
+
 // A LoadError says that a commit does not load because of what is in it. Any
 // other error of Load means that the commit could not be read.
 type LoadError struct {
@@ -66,8 +112,15 @@ type LoadError struct {
 	Problems Problems
 }
 
-// Error lists the problems, one on each line.
-func (e *LoadError) Error() string { return e.Problems.Err().Error() }
+// Error lists the problems, one on each line, and marks those that are only
+// warnings.
+func (e *LoadError) Error() string {
+	lines := make([]string, len(e.Problems))
+	for i, p := range e.Problems {
+		lines[i] = p.Marked()
+	}
+	return strings.Join(lines, "\n")
+}
 
 // sort puts problems in order and drops repetitions: a base that several
 // kustomizations are built on says everything several times.

@@ -9,10 +9,11 @@ import (
 )
 
 // readFiles parses the plain manifests. Files are read one after another, and
-// parsed on all processors.
+// parsed on all processors; those that are large one at a time, since their nodes
+// take very much more memory than their text.
 func (l *Loader) readFiles(t *tree, w *walk, g *graph, a *assembly) error {
-	results := make([]*parsed, 0, len(w.manifests))
 	var jobs []*fileJob
+	spending := &budget{limit: a.limits.CommitSize - a.size}
 	var group sync.WaitGroup
 	defer group.Wait()
 	for _, name := range w.manifests {
@@ -22,48 +23,76 @@ func (l *Loader) readFiles(t *tree, w *walk, g *graph, a *assembly) error {
 			}
 			continue
 		}
-		known, job, err := l.readFile(t, name)
+		if spending.exceeded() {
+			break
+		}
+		job, err := l.readFile(t, name)
 		if err != nil {
 			return err
 		}
-		if known != nil {
-			results = append(results, known)
+		jobs = append(jobs, job)
+		if job.result != nil {
+			spending.charge(job.result.size)
 			continue
 		}
-		jobs = append(jobs, job)
+		alone := len(job.data) > largeFile
+		if alone {
+			group.Wait()
+		}
 		words := <-l.words
 		group.Go(func() {
-			job.run(words)
+			job.run(words, spending)
 			l.words <- words
 		})
+		if alone {
+			group.Wait()
+		}
 	}
 	group.Wait()
+	return l.takeFiles(jobs, a)
+}
+
+// largeFile is the size of files that are parsed one at a time.
+const largeFile = 256 * kib
+
+// takeFiles adds what was parsed, in order, up to where the commit is too large: a
+// file that was cut short since others had used up the budget is parsed again.
+func (l *Loader) takeFiles(jobs []*fileJob, a *assembly) error {
 	for _, job := range jobs {
-		l.files.put(job.key, job.result)
-		results = append(results, job.result)
+		if job.result.cut != (api.Origin{}) {
+			words := <-l.words
+			job.run(words, &budget{limit: a.limits.CommitSize - a.size})
+			l.words <- words
+		}
+		if a.take(job.result); a.full {
+			return nil
+		}
 	}
-	for _, r := range results {
-		a.add(r)
+	for _, job := range jobs {
+		if !job.known {
+			l.files.put(job.key, job.result)
+		}
 	}
 	return nil
 }
 
-// readFile returns what is known of a file, or the job to find it out.
-func (l *Loader) readFile(t *tree, name string) (*parsed, *fileJob, error) {
+// readFile returns the job to parse a file, which is done if it is known what the
+// file holds.
+func (l *Loader) readFile(t *tree, name string) (*fileJob, error) {
 	defer t.drop(name)
 	hash, err := t.hash(name)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	key := fileKey{name, hash}
 	if known, ok := l.files.get(key); ok {
-		return known, nil, nil
+		return &fileJob{key: key, result: known, known: true}, nil
 	}
 	data, err := t.read(name)
 	if broken := (*readError)(nil); errors.As(err, &broken) {
-		return nil, nil, err
+		return nil, err
 	}
-	return nil, &fileJob{key: key, data: data, fault: err, limits: l.opts.Limits}, nil
+	return &fileJob{key: key, data: data, fault: err, limits: l.opts.Limits}, nil
 }
 
 // A fileJob parses one file.
@@ -73,15 +102,18 @@ type fileJob struct {
 	fault  error // why there is no data
 	limits Limits
 	result *parsed
+	known  bool // from an earlier load
 }
 
-func (j *fileJob) run(words vocabulary) {
+func (j *fileJob) run(words vocabulary, spending *budget) {
 	if j.fault != nil {
 		j.result = &parsed{problems: Problems{{Origin: api.Origin{Path: j.key.path}, Severity: Error, Message: j.fault.Error()}}}
 		return
 	}
-	j.result = parseFile(j.key.path, j.data, j.limits, words)
-	j.data = nil
+	j.result = parseFile(j.key.path, j.data, j.limits, words, spending)
+	if j.result.cut == (api.Origin{}) {
+		j.data = nil
+	}
 }
 
 // owner returns the kustomization that decides about a file; empty if the file

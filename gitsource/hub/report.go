@@ -16,6 +16,7 @@ type report struct {
 	root *yaml.Node
 	// offset is the number of lines before the text that root was read from.
 	offset int
+	limits Limits
 	// top is where in the document the object stands that is spoken of: nil, or
 	// an item of a list.
 	top *fieldPath
@@ -93,7 +94,7 @@ func (r *report) take(part *report) {
 
 // item is the report of one item of a list in the document.
 func (r *report) item(i int) *report {
-	sub := &report{origin: r.origin, root: r.root, offset: r.offset, top: r.top.child("items").at(i)}
+	sub := &report{origin: r.origin, root: r.root, offset: r.offset, limits: r.limits, top: r.top.child("items").at(i)}
 	if r.root != nil {
 		sub.origin.Line = r.offset + lineOf(r.root, sub.top)
 	}

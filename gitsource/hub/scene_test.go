@@ -3,7 +3,6 @@ package hub
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -14,24 +13,18 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/gitfleet/gitfleet/test/golden"
+	"github.com/gitfleet/gitfleet/test/repository"
 )
 
 // TestScenes loads the repository of each scene and compares all that is said
-// of it. A scene's text may have lines that txtar cannot express:
-//
-//	! path NAME               the directory to read
-//	! limit NAME NUMBER       a limit
-//	! symlink NAME TARGET     a symbolic link
-//	! submodule NAME          a submodule
-//	! quoted NAME             the file holds a Go string, in quotes
-//	! fill NAME COUNT QUOTED  a file that repeats a text
+// of it.
 func TestScenes(t *testing.T) {
 	for _, dir := range []string{"scenes", "hostile"} {
 		t.Run(dir, func(t *testing.T) {
 			golden.Archives(t, filepath.Join("testdata", dir, "*.txtar"), func(t *testing.T, archive *txtar.Archive) {
 				files, opts := readScene(t, archive)
 				snapshot, err := Load(Commit{Hash: "c0ffee"}, files, opts)
-				golden.Answer(t, archive, "want", tell(snapshot, err))
+				golden.Answer(t, archive, repository.Answer, tell(snapshot, err))
 			})
 		})
 	}
@@ -39,54 +32,15 @@ func TestScenes(t *testing.T) {
 
 func readScene(t *testing.T, archive *txtar.Archive) (files fstest.MapFS, opts Options) {
 	t.Helper()
-	files = fstest.MapFS{}
-	for _, f := range archive.Files {
-		if f.Name == "want" {
-			continue
-		}
-		files[f.Name] = &fstest.MapFile{Data: f.Data, Mode: 0o644}
-	}
-	for line := range strings.Lines(string(archive.Comment)) {
-		if words := strings.Fields(line); len(words) > 1 && words[0] == "!" {
-			direct(t, files, &opts, words[1:], line)
-		}
-	}
-	return files, opts
-}
-
-func direct(t *testing.T, files fstest.MapFS, opts *Options, words []string, line string) {
-	t.Helper()
-	name := words[1]
-	switch words[0] {
-	case "path":
-		opts.Path = name
-	case "limit":
-		setLimit(t, &opts.Limits, name, words[2])
-	case "symlink":
-		files[name] = &fstest.MapFile{Data: []byte(words[2]), Mode: fs.ModeSymlink | 0o777}
-	case "submodule":
-		files[name] = &fstest.MapFile{Mode: fs.ModeIrregular}
-	case "quoted":
-		files[name].Data = []byte(unquote(t, strings.TrimSpace(string(files[name].Data))))
-	case "fill":
-		count, err := strconv.Atoi(words[2])
-		if err != nil {
-			t.Fatal(err)
-		}
-		text := unquote(t, strings.TrimSpace(line[strings.Index(line, `"`):]))
-		files[name] = &fstest.MapFile{Data: []byte(strings.Repeat(text, count)), Mode: 0o644}
-	default:
-		t.Fatalf("unknown direction %q", line)
-	}
-}
-
-func unquote(t *testing.T, s string) string {
-	t.Helper()
-	text, err := strconv.Unquote(s)
+	r, err := repository.Read(archive)
 	if err != nil {
-		t.Fatalf("unquote %s: %v", s, err)
+		t.Fatal(err)
 	}
-	return text
+	opts.Path = r.Path
+	for name, value := range r.Limits {
+		setLimit(t, &opts.Limits, name, value)
+	}
+	return r.Files, opts
 }
 
 func setLimit(t *testing.T, l *Limits, name, value string) {
@@ -116,6 +70,12 @@ func setLimit(t *testing.T, l *Limits, name, value string) {
 		l.Depth = n
 	case "objects":
 		l.Objects = n
+	case "commitSize":
+		l.CommitSize = int64(n)
+	case "builds":
+		l.Builds = n
+	case "buildInput":
+		l.BuildInput = int64(n)
 	case "buildOutput":
 		l.BuildOutput = int64(n)
 	default:

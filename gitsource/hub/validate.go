@@ -3,6 +3,7 @@ package hub
 import (
 	"fmt"
 	"regexp"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -17,6 +18,7 @@ import (
 func checkPlacement(r *report, it *item, annotations map[string]string, spec *api.PlacementSpec) {
 	checkName(r, it.id.Name, "the name field cannot have length exceeding 63")
 	checkOnFailure(r, annotations)
+	checkAvailableTimeout(r, annotations)
 	checkTerms(r, it, spec)
 	between(r, r.field("spec", "revisionHistoryLimit"), *spec.RevisionHistoryLimit, 1, 1000)
 	checkPolicy(r, r.field("spec", "policy"), spec.Policy)
@@ -32,6 +34,14 @@ func checkOnFailure(r *report, annotations map[string]string) {
 	value, written := annotations[api.OnFailureAnnotation]
 	if written && value != api.OnFailureContinue && value != api.OnFailureStop {
 		r.errorf(r.field("metadata", "annotations", api.OnFailureAnnotation), "%q is unknown; write %q, or %q, which is the default", value, api.OnFailureContinue, api.OnFailureStop)
+	}
+}
+
+// checkAvailableTimeout refuses what is no duration.
+func checkAvailableTimeout(r *report, annotations map[string]string) {
+	value, written := annotations[api.AvailableTimeoutAnnotation]
+	if d, err := time.ParseDuration(value); written && (err != nil || d < 0) {
+		r.errorf(r.field("metadata", "annotations", api.AvailableTimeoutAnnotation), "%q is no duration; write one such as %q, or %q for any time", value, "10m", "0s")
 	}
 }
 

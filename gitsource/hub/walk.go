@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 )
@@ -23,7 +24,11 @@ type walk struct {
 	problems       Problems
 
 	files int
+	names int // also those that are ignored
 }
+
+// ignoreFileSize bounds an ignore file: every name is compared with every pattern.
+const ignoreFileSize = 64 * kib
 
 var kustomizationNames = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
 
@@ -99,6 +104,9 @@ func (w *walk) ignoreFile(dir string, up *ignorer) (*ignorer, error) {
 	if err == nil {
 		data, err = plainText(data)
 	}
+	if err == nil && len(data) > ignoreFileSize {
+		err = fmt.Errorf("it has more than %s of patterns; list directories instead of their files", bytesText(ignoreFileSize))
+	}
 	if broken := (*readError)(nil); errors.As(err, &broken) {
 		return nil, err
 	}
@@ -126,13 +134,17 @@ func (w *walk) dir(dir string, ignored *ignorer, depth int) error {
 		w.problem(Error, path.Join(dir, "Chart.yaml"), "this is a Helm chart, which is not rendered here; commit what helm template writes, or list the directory in %s", IgnoreFile)
 		return nil
 	}
+	if w.names += len(l.entries); w.names > 10*w.limits.Files {
+		return w.tooMany(dir)
+	}
 	w.kustomization(dir, l, ignored)
 	for _, e := range l.entries {
 		if strings.HasPrefix(e.name, ".") {
 			continue
 		}
 		name := join(dir, e.name)
-		if ignored != nil && ignored.ignores(name, e.mode.IsDir()) {
+		isDir := e.mode.IsDir() || e.mode&fs.ModeIrregular != 0 // ignore patterns match a submodule like a directory
+		if ignored != nil && ignored.ignores(name, isDir) {
 			continue
 		}
 		if err := w.entry(name, e, ignored, depth); err != nil {
@@ -150,17 +162,19 @@ func join(dir, name string) string {
 }
 
 func (w *walk) entry(name string, e entry, ignored *ignorer, depth int) error {
+	w.files++
+	if w.files > w.limits.Files {
+		return w.tooMany(name)
+	}
 	switch {
+	case !utf8.ValidString(name) && (e.mode.IsDir() || isManifest(name)):
+		w.problem(Error, strings.ToValidUTF8(name, "\ufffd"), "the name is not UTF-8; rename it, or list it in %s", IgnoreFile)
+		return nil
 	case e.mode.IsDir():
-		return w.subdirectory(name, ignored, depth)
+		return w.dir(name, ignored, depth+1)
 	case !e.mode.IsRegular():
 		w.irregular(name, e.mode)
 		return nil
-	}
-	w.files++
-	if w.files > w.limits.Files {
-		w.problem(Error, "", "the commit has more than %d files; set a path, list what is not meant for the fleet in %s, or raise limits.files", w.limits.Files, IgnoreFile)
-		return errTooMany
 	}
 	if isManifest(name) && !slices.Contains(kustomizationNames, e.name) {
 		w.manifests = append(w.manifests, name)
@@ -168,17 +182,12 @@ func (w *walk) entry(name string, e entry, ignored *ignorer, depth int) error {
 	return nil
 }
 
-func (w *walk) subdirectory(name string, ignored *ignorer, depth int) error {
-	l, err := w.tree.list(name)
-	if err != nil {
-		return err
-	}
-	// In a checkout a submodule is a directory with a file .git in it.
-	if git, there := l.find(".git"); there && git.mode.IsRegular() {
-		w.irregular(name, fs.ModeIrregular)
-		return nil
-	}
-	return w.dir(name, ignored, depth+1)
+// tooMany ends the walk. Directories and links count as well, and names that are
+// ignored count a little: a small repository can have any number of them, since
+// equal directories are stored once.
+func (w *walk) tooMany(name string) error {
+	w.problem(Error, name, "up to here the commit has more than %d files and directories; set a path, list what is not meant for the fleet in %s, or raise limits.files", w.limits.Files, IgnoreFile)
+	return errTooMany
 }
 
 func (w *walk) kustomization(dir string, l *listing, ignored *ignorer) {

@@ -13,6 +13,14 @@ const (
 	StatusSynced     = "StatusSynced"
 )
 
+// DeletionsHeld is a condition type of gitfleet's own, without a prefix: objects
+// should be deleted, and stay until a commit allows it. Where nothing is held there
+// is no such condition.
+const DeletionsHeld = "DeletionsHeld"
+
+// AllowedByNoCommit is the reason of DeletionsHeld.
+const AllowedByNoCommit = "AllowedByNoCommit"
+
 // Older condition types, which the public documentation still has: the first on
 // a placement, with its prefix, the others on a cluster.
 const (
@@ -130,8 +138,17 @@ const (
 	MemberClusterJoined      = "MemberClusterJoined"
 	MemberClusterUnknown     = "MemberClusterJoinStateUnknown"
 	MemberClusterLeft        = "MemberClusterLeft"
-	MemberClusterHealthy     = "InternalMemberClusterHealthy"
-	MemberClusterUnhealthy   = "InternalMemberClusterUnhealthy"
+	MemberClusterForeign     = "HeldByAnotherFleet"
+	// MemberClusterForbidden is gitfleet's own: the cluster cannot be used because
+	// permissions are missing.
+	MemberClusterForbidden = "Forbidden"
+	MemberClusterHealthy   = "InternalMemberClusterHealthy"
+	MemberClusterUnhealthy = "InternalMemberClusterUnhealthy"
+
+	// PermissionsGranted is gitfleet's own. It is False while the cluster does not grant all
+	// permissions that the work needs, and absent otherwise.
+	PermissionsGranted = "PermissionsGranted"
+	PermissionsMissing = "PermissionsMissing"
 
 	NamespaceCollectionSucceeded       = "NamespaceCollectionSucceeded"
 	ClusterPropertyCollectionSucceeded = "ClusterPropertyCollectionSucceeded"
@@ -154,10 +171,14 @@ const (
 const (
 	// PlacementDeleted: the placement is gone from the repository.
 	PlacementDeleted = "PlacementDeleted"
+	// PlacementRenamed: the placement has a new name.
+	PlacementRenamed = "PlacementRenamed"
 	// Unscheduled: a placement leaves a cluster.
 	Unscheduled = "Unscheduled"
-	// RolloutStopped and RolloutResumed: an update made a cluster unavailable,
-	// and the rest waits, or does so no more.
+	// UpdateFailed: what a cluster was given will not become available by itself.
+	UpdateFailed = "UpdateFailed"
+	// RolloutStopped and RolloutResumed: the update of a cluster failed, and the
+	// rest waits, or does so no more.
 	RolloutStopped = "RolloutStopped"
 	RolloutResumed = "RolloutResumed"
 	// DriftFound, DriftPutBack and DriftContestedReason: somebody changed an
@@ -167,10 +188,17 @@ const (
 	DriftPutBack         = "DriftPutBack"
 	DriftContestedReason = "DriftContested"
 	DriftGone            = "DriftGone"
+	// ValuesAltered: the member's API server or an admission webhook stores other
+	// values than are applied.
+	ValuesAltered = "ValuesAltered"
 	// PlacementWarning: something a person should look at.
 	PlacementWarning = "PlacementWarning"
 	// DeletionHeld: the deletion brake holds an object.
 	DeletionHeld = "DeletionHeld"
+	// ObjectsDeleted: objects that a placement no longer has were deleted.
+	ObjectsDeleted = "ObjectsDeleted"
+	// DeletionFailed: a member cluster does not let an object be deleted.
+	DeletionFailed = "DeletionFailed"
 	// Resumed: what was Suspended is not to be left as it is any more.
 	Resumed = "Resumed"
 	// CommitInForce and CommitRefused: what became of a new commit.

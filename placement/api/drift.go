@@ -46,6 +46,10 @@ const (
 	DriftContested DriftState = "contested"
 	// DriftIgnored is in fields that the object asks to leave alone.
 	DriftIgnored DriftState = "ignored"
+	// DriftAltered is made by the member itself: its API server or an admission
+	// webhook stores other values than were applied, at each apply. Nobody
+	// drifted, and applying again would not help.
+	DriftAltered DriftState = "altered"
 	// DriftEnded is over without us: somebody else put the object back, or the
 	// hub now wants it as it is.
 	DriftEnded DriftState = "ended"

@@ -4,7 +4,15 @@ import (
 	"encoding/json"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
+
+// IsEnvelopeConfigMap reports whether a ConfigMap is an envelope: whether it has
+// the annotation, with any value but "false".
+func IsEnvelopeConfigMap(configMap map[string]any) bool {
+	marker, _, _ := unstructured.NestedString(configMap, "metadata", "annotations", EnvelopeConfigMapAnnotation)
+	return marker != "" && marker != "false"
+}
 
 // A ClusterResourceEnvelope wraps cluster-scoped objects that take effect on
 // the members only.

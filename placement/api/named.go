@@ -2,26 +2,96 @@ package api
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
+var (
+	placementKind         = GroupKind{Group: PlacementGroup, Kind: "ClusterResourcePlacement"}
+	resourcePlacementKind = GroupKind{Group: PlacementGroup, Kind: "ResourcePlacement"}
+	memberClusterKind     = GroupKind{Group: ClusterGroup, Kind: "MemberCluster"}
+)
+
+// NamesPlacements reports whether a word is a name of a kind of placement, and
+// whether that kind is namespaced.
+func NamesPlacements(word string) (namespaced, ok bool) {
+	switch {
+	case strings.EqualFold(word, "crp") || KindCalled(placementKind, word):
+		return false, true
+	case strings.EqualFold(word, "rp") || KindCalled(resourcePlacementKind, word):
+		return true, true
+	}
+	return false, false
+}
+
+// NamesClusters reports whether a word is a name of the kind MemberCluster.
+func NamesClusters(word string) bool {
+	return slices.Contains([]string{"mc", "cluster", "clusters"}, strings.ToLower(word)) || KindCalled(memberClusterKind, word)
+}
+
 // ParsePlacement reads how a person names a placement: crp/NAME or
-// rp/NAMESPACE/NAME; the kind may be written out. It is the reverse of
-// PlacementKey.String.
+// rp/NAMESPACE/NAME; the kind may be written out, with its group as well. It is
+// the reverse of PlacementKey.String.
 func ParsePlacement(text string) (PlacementKey, error) {
 	kind, rest, _ := strings.Cut(text, "/")
-	namespace, name, namespaced := strings.Cut(rest, "/")
-	switch strings.ToLower(kind) {
-	case "crp", "clusterresourceplacement", "clusterresourceplacements":
-		if rest != "" && !namespaced {
-			return PlacementKey{Name: rest}, nil
-		}
-	case "rp", "resourceplacement", "resourceplacements":
-		if namespace != "" && name != "" && !strings.Contains(name, "/") {
-			return PlacementKey{Namespace: namespace, Name: name}, nil
-		}
+	namespace, name, slash := strings.Cut(rest, "/")
+	switch namespaced, ok := NamesPlacements(kind); {
+	case ok && !namespaced && rest != "" && !slash:
+		return PlacementKey{Name: rest}, nil
+	case ok && namespaced && namespace != "" && name != "" && !strings.Contains(name, "/"):
+		return PlacementKey{Namespace: namespace, Name: name}, nil
 	}
 	return PlacementKey{}, fmt.Errorf("%q names no placement; write crp/NAME, or rp/NAMESPACE/NAME", text)
+}
+
+// ClusterName returns the name of a member cluster that a person wrote as NAME,
+// mc/NAME or cluster/NAME.
+func ClusterName(text string) string {
+	if kind, name, ok := strings.Cut(text, "/"); ok && NamesClusters(kind) {
+		return name
+	}
+	return text
+}
+
+// An ObjectName is how a person names an object: by one of the names of its kind,
+// with or without the group.
+type ObjectName struct{ Kind, Namespace, Name string }
+
+// ParseObject reads KIND/NAME or KIND/NAMESPACE/NAME. The namespace, if it is not
+// empty, is that of the object.
+func ParseObject(text, namespace string) (ObjectName, error) {
+	parts := strings.Split(text, "/")
+	if len(parts) < 2 || len(parts) > 3 || slices.Contains(parts, "") {
+		return ObjectName{}, fmt.Errorf("%q names no object; write KIND/NAME with -n NAMESPACE, or KIND/NAMESPACE/NAME", text)
+	}
+	o := ObjectName{parts[0], namespace, parts[len(parts)-1]}
+	if len(parts) == 3 {
+		if namespace != "" && namespace != parts[1] {
+			return ObjectName{}, fmt.Errorf("%s is in the namespace %s, and -n says %s", text, parts[1], namespace)
+		}
+		o.Namespace = parts[1]
+	}
+	return o, nil
+}
+
+// String returns KIND/NAME or KIND/NAMESPACE/NAME.
+func (o ObjectName) String() string {
+	if o.Namespace == "" {
+		return o.Kind + "/" + o.Name
+	}
+	return o.Kind + "/" + o.Namespace + "/" + o.Name
+}
+
+// Means reports whether the name is one of an object.
+func (o ObjectName) Means(id ID) bool {
+	return id.Name == o.Name && id.Namespace == o.Namespace && KindCalled(id.GroupKind(), o.Kind)
+}
+
+// ParseID reads what ID.String returns.
+func ParseID(text string) (ID, error) {
+	o, err := ParseObject(text, "")
+	kind, group, _ := strings.Cut(o.Kind, ".")
+	return ID{Group: group, Kind: kind, Namespace: o.Namespace, Name: o.Name}, err
 }
 
 // KindCalled reports whether a person may mean a kind by a word: its name, its

@@ -1,12 +1,16 @@
 package api
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // Whatever a person calls a placement is understood, and what is none is
 // refused with the way to write it.
 func TestParsePlacement(t *testing.T) {
 	tests := map[string]PlacementKey{
 		"crp/web": {Name: "web"}, "ClusterResourcePlacement/web": {Name: "web"}, "clusterresourceplacements/web": {Name: "web"},
+		"clusterresourceplacement.placement.kubernetes-fleet.io/web": {Name: "web"}, "resourceplacement.placement.kubernetes-fleet.io/shop/web": {Namespace: "shop", Name: "web"},
 		"rp/shop/web": {Namespace: "shop", Name: "web"}, "ResourcePlacement/shop/web": {Namespace: "shop", Name: "web"},
 	}
 	for text, want := range tests {
@@ -14,10 +18,47 @@ func TestParsePlacement(t *testing.T) {
 			t.Errorf("%s: %v, %v", text, got, err)
 		}
 	}
-	for _, text := range []string{"", "web", "crp/", "crp/a/b", "rp/web", "rp//web", "rp/a/b/c", "deployment/web"} {
+	for _, text := range []string{"", "web", "crp/", "crp/a/b", "rp/web", "rp//web", "rp/a/b/c", "deployment/web", "clusterresourceplacement.example.com/web"} {
 		if got, err := ParsePlacement(text); err == nil {
 			t.Errorf("%q is taken for %v", text, got)
 		}
+	}
+}
+
+// An object is named as kubectl takes it and as it is printed.
+func TestParseObject(t *testing.T) {
+	front := ID{Group: "apps", Kind: "Deployment", Namespace: "web", Name: "front"}
+	tests := map[string]struct {
+		text, namespace string
+		means           bool
+		err             string
+	}{
+		"as printed":         {text: front.String(), means: true},
+		"as kubectl":         {text: "deployment/front", namespace: "web", means: true},
+		"short name":         {text: "deploy/web/front", means: true},
+		"plural and group":   {text: "deployments.apps/front", namespace: "web", means: true},
+		"said twice":         {text: "deploy/web/front", namespace: "web", means: true},
+		"other namespace":    {text: "deploy/front", namespace: "shop"},
+		"no namespace":       {text: "deploy/front"},
+		"other kind":         {text: "service/front", namespace: "web"},
+		"two namespaces":     {text: "deploy/web/front", namespace: "shop", err: "deploy/web/front is in the namespace web, and -n says shop"},
+		"no name":            {text: "deploy", err: "names no object"},
+		"too many parts":     {text: "a/b/c/d", err: "names no object"},
+		"an empty namespace": {text: "deploy//front", err: "names no object"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			o, err := ParseObject(test.text, test.namespace)
+			if (err != nil) != (test.err != "") || err != nil && !strings.Contains(err.Error(), test.err) {
+				t.Fatalf("got %v, want %q", err, test.err)
+			}
+			if got := o.Means(front); got != test.means {
+				t.Errorf("%s means %s: %t", o, front, got)
+			}
+		})
+	}
+	if got, err := ParseID(front.String()); err != nil || got != front {
+		t.Errorf("%s is read as %v, %v", front, got, err)
 	}
 }
 

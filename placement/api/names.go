@@ -18,6 +18,10 @@ const (
 	Namespace = "gitfleet-system"
 	// ManagedByLabel is on every applied object; its value is the fleet's name.
 	ManagedByLabel = "gitfleet.dev/managed-by"
+	// FleetIDAnnotation and FleetSourceAnnotation, on an inventory, tell fleets of one
+	// name apart.
+	FleetIDAnnotation     = "gitfleet.dev/fleet-id"
+	FleetSourceAnnotation = "gitfleet.dev/fleet-source"
 	// PlacementAnnotation names the placement an applied object belongs to:
 	// crp/NAME or rp/NAMESPACE/NAME.
 	PlacementAnnotation = "gitfleet.dev/placement"
@@ -39,15 +43,24 @@ const (
 	PruneDisabled   = "disabled"
 	// PropertyAnnotationPrefix declares a cluster property on a MemberCluster.
 	PropertyAnnotationPrefix = "property.gitfleet.dev/"
-	// OnFailureAnnotation on a placement says what an update that makes a cluster
-	// unavailable does to the rest of the rollout: it stops, unless the value is
+	// OnFailureAnnotation on a placement says what the failed update of a cluster
+	// does to the rest of the rollout: it stops, unless the value is
 	// OnFailureContinue.
 	OnFailureAnnotation = "gitfleet.dev/on-failure"
 	OnFailureContinue   = "continue"
 	OnFailureStop       = "stop"
+	// AvailableTimeoutAnnotation on a placement says how long a cluster may take to
+	// become available before its update counts as failed; "0s" means any time.
+	AvailableTimeoutAnnotation = "gitfleet.dev/available-timeout"
 	// SuspendedAnnotation, on what the daemon shows of a placement or a cluster,
 	// says who wants it left as it is, until when and why.
 	SuspendedAnnotation = "gitfleet.dev/suspended"
+	// RenamedFromAnnotation, on what the daemon shows of a placement, is its earlier
+	// name, as crp/NAME or rp/NAMESPACE/NAME.
+	RenamedFromAnnotation = "gitfleet.dev/renamed-from"
+	// CleanupFinalizer, on what the daemon shows of a placement that is gone from Git,
+	// says that the removal of its objects is not complete.
+	CleanupFinalizer = "gitfleet.dev/cleanup"
 	// ContextAnnotation names the kubeconfig context of a MemberCluster.
 	ContextAnnotation = "gitfleet.dev/context"
 )

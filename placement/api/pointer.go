@@ -5,6 +5,20 @@ import (
 	"strings"
 )
 
+var escapes, unescapes = strings.NewReplacer("~", "~0", "/", "~1"), strings.NewReplacer("~0", "~", "~1", "/")
+
+// EscapeKey returns a key as it is written in a JSON pointer.
+func EscapeKey(key string) string { return escapes.Replace(key) }
+
+// SplitPointer returns the keys of a JSON pointer, unescaped.
+func SplitPointer(pointer string) []string {
+	keys := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
+	for i, key := range keys {
+		keys[i] = unescapes.Replace(key)
+	}
+	return keys
+}
+
 // Pointers reads JSON pointers that are separated by commas or white space. What
 // is no pointer to a field is an error, and the good ones are returned all the
 // same.

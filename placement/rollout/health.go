@@ -1,7 +1,10 @@
 package rollout
 
 import (
+	"fmt"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/gitfleet/gitfleet/placement"
 )
@@ -13,8 +16,8 @@ type Health int
 const (
 	// Unknown: nothing is said yet, or nothing of availability.
 	Unknown Health = iota
-	// Unavailable: being applied, or applied and not available. It may become
-	// so by itself.
+	// Unavailable: applied and not available. It may become so by itself, unless
+	// Seen.Failure says otherwise.
 	Unavailable
 	// Failed: an override, an envelope or an object cannot be carried out.
 	Failed
@@ -37,6 +40,12 @@ type Seen struct {
 	Health Health
 	// Since is when Health became what it is.
 	Since time.Time
+	// Partial says that Health leaves out objects that a person has suspended.
+	Partial bool
+	// Failure is why a cluster that is Unavailable will not become available by
+	// itself, or what failed where Health is Failed; empty while an Unavailable one
+	// makes progress.
+	Failure string
 }
 
 // health is what is known of what the cluster is assigned.
@@ -52,6 +61,44 @@ func (b *Binding) health() Health {
 func (b *Binding) down() bool {
 	h := b.health()
 	return h == Unavailable || h == Failed || h == DiffFailed
+}
+
+// failsAt is when a cluster that is making progress will have failed for taking too
+// long; zero if never.
+func (b *Binding) failsAt(in *Input) time.Time {
+	if b.health() != Unavailable || b.Seen.Failure != "" || in.AvailableTimeout == 0 || b.aside() {
+		return time.Time{}
+	}
+	return b.Seen.Since.Add(in.AvailableTimeout)
+}
+
+// failure tells whether what the cluster holds has failed, and why. A cluster that
+// is making progress has not.
+func (b *Binding) failure(in *Input) (Failure, bool) {
+	f := Failure{Cluster: b.Cluster, Reason: b.Seen.Failure}
+	switch at := b.failsAt(in); {
+	case b.aside():
+		return Failure{}, false
+	case !at.IsZero() && !at.After(in.Now):
+		f.TimedOut, f.Reason = true, fmt.Sprintf("not available after %s", duration.HumanDuration(in.AvailableTimeout))
+		return f, true
+	case b.health() == Unavailable:
+		return f, f.Reason != ""
+	}
+	return f, b.health() == Failed || b.health() == DiffFailed
+}
+
+// judge writes down whether what a wanted cluster holds has failed, or when it will
+// have.
+func (in *Input) judge(p *Plan, b *Binding) {
+	if b.Unscheduled {
+		return
+	}
+	if f, failed := b.failure(in); failed {
+		p.Failed = append(p.Failed, f)
+		return
+	}
+	p.wake(b.failsAt(in))
 }
 
 // canBeReady reports whether the cluster may become available without being

@@ -29,7 +29,7 @@ const (
 	HeldUnreachable Reason = "Unreachable"
 	// HeldSuspended: somebody wants it left as it is.
 	HeldSuspended Reason = "Suspended"
-	// HeldStopped: an update made a cluster unavailable.
+	// HeldStopped: the update of a cluster failed.
 	HeldStopped Reason = "Stopped"
 	// HeldCleanup: what the cluster held is still being removed.
 	HeldCleanup Reason = "Cleanup"
@@ -65,8 +65,8 @@ func (in *Input) message(r Reason, p *Plan) string {
 	case HeldMaxSurge:
 		return limit("maxSurge", surge, p.Budget.Target, p.Budget.MaxSurge) + ": waits for " + in.leaving() + " to go"
 	case HeldStopped:
-		return "waits for cluster " + p.Stopped + ", which was available before its update and is not now; " +
-			"the rollout goes on when it recovers, with a commit that changes what it gets, or when somebody resumes it"
+		return "waits for " + in.stopper(p) + "; the rollout goes on when it recovers, " +
+			"with a commit that changes what it gets, or with gitfleet resume --stopped"
 	}
 	return "the cluster is unreachable and left as it is until it answers"
 }

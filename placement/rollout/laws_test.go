@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -24,17 +25,21 @@ type world struct {
 	// blamed are the clusters that were available when they were last assigned
 	// something and have not been since: for those an update is to blame.
 	blamed map[string]bool
+	// failed are the clusters whose failed update stops the rollout, with what
+	// they were updated to.
+	failed map[string]string
 	next   int
 }
 
 func newWorld(t *rapid.T) *world {
-	w := &world{T: t, latest: "v0", blamed: map[string]bool{}}
+	w := &world{T: t, latest: "v0", blamed: map[string]bool{}, failed: map[string]string{}}
 	share := rapid.SampledFrom([]string{"0", "1", "2", "25%", "50%", "100%"})
 	unavailable, surge := intstr.Parse(share.Draw(t, "maxUnavailable")), intstr.Parse(share.Draw(t, "maxSurge"))
 	seconds := rapid.SampledFrom([]int{0, 30, 60}).Draw(t, "period")
 	w.in = Input{
-		Now:           noon,
-		StopOnFailure: rapid.Bool().Draw(t, "stop on failure"),
+		Now:              noon,
+		StopOnFailure:    rapid.Bool().Draw(t, "stop on failure"),
+		AvailableTimeout: rapid.SampledFrom([]time.Duration{0, time.Minute, 10 * time.Minute}).Draw(t, "available timeout"),
 		Strategy: api.RolloutStrategy{RollingUpdate: &api.RollingUpdateConfig{
 			MaxUnavailable: &unavailable, MaxSurge: &surge, UnavailablePeriodSeconds: &seconds,
 		}},
@@ -88,7 +93,7 @@ func (w *world) change() {
 	case what == "calm":
 		for i := range w.in.Bindings {
 			if b := &w.in.Bindings[i]; b.Released() && !b.Unreachable {
-				b.Seen = Seen{b.Assigned.Hash, Available, w.in.Now}
+				b.Seen = Seen{Hash: b.Assigned.Hash, Health: Available, Since: w.in.Now}
 			}
 		}
 	case what == "join":
@@ -98,12 +103,18 @@ func (w *world) change() {
 	case what == "jump back":
 		w.in.Now = w.in.Now.Add(-time.Minute)
 	case what == "resume":
-		w.in.Resumed = w.in.Now
+		w.resume()
 	case what == "scale" && w.in.Policy != nil:
 		w.want(rapid.Int32Range(0, 8).Draw(w.T, "N"))
 	case b != nil:
 		w.changeOne(what, b)
 	}
+}
+
+// resume has a person say that the rollout is to go on.
+func (w *world) resume() {
+	w.in.Resumed, w.in.Stops = w.in.Now, nil
+	clear(w.failed)
 }
 
 func (w *world) changeOne(what string, b *Binding) {
@@ -112,7 +123,10 @@ func (w *world) changeOne(what string, b *Binding) {
 		b.Latest = revision(w.latest + "+patch")
 	case what == "seen" && b.Released() && !b.Unreachable:
 		health := rapid.SampledFrom([]Health{Unavailable, Failed, Available, Available, Available, Untracked}).Draw(w.T, "health")
-		b.Seen = Seen{b.Assigned.Hash, health, w.in.Now}
+		b.Seen = Seen{Hash: b.Assigned.Hash, Health: health, Since: w.in.Now}
+		if health == Unavailable && rapid.Bool().Draw(w.T, "fails") {
+			b.Seen.Failure = "a pod cannot start"
+		}
 	case what == "lose":
 		b.Unreachable = true
 	case what == "suspend":
@@ -155,8 +169,14 @@ func (w *world) ready(b *Binding) bool {
 // aside says that nothing can be done about a cluster.
 func aside(b *Binding) bool { return b.Unreachable || b.Suspended != "" }
 
-func (w *world) down(b *Binding) bool {
-	return b.Released() && b.Seen.Hash == b.Assigned.Hash && (b.Seen.Health == Unavailable || b.Seen.Health == Failed)
+// isBroken says that a cluster will not become available by itself, or has had its
+// time.
+func (w *world) isBroken(b *Binding) bool {
+	if !b.Released() || b.Seen.Hash != b.Assigned.Hash || aside(b) {
+		return false
+	}
+	late := w.in.AvailableTimeout > 0 && w.in.Now.Sub(b.Seen.Since) >= w.in.AvailableTimeout
+	return b.Seen.Health == Failed || b.Seen.Health == Unavailable && (b.Seen.Failure != "" || late)
 }
 
 // turn plans, judges the plan, and carries it out.
@@ -166,8 +186,9 @@ func (w *world) turn() Plan {
 			delete(w.blamed, b.Cluster)
 		}
 	}
+	w.account()
 	before := w.in
-	before.Bindings = slices.Clone(w.in.Bindings)
+	before.Bindings, before.Stops = slices.Clone(w.in.Bindings), slices.Clone(w.in.Stops)
 	p := Next(w.in)
 	if !reflect.DeepEqual(before, w.in) {
 		w.Fatal("Next changed its input")
@@ -179,8 +200,7 @@ func (w *world) turn() Plan {
 	for _, a := range p.Assign {
 		b := w.find(a.Cluster)
 		if a.Changed {
-			fresh := b.Released() && b.Seen.Hash == b.Assigned.Hash && b.Seen.Health != Unknown
-			w.blamed[a.Cluster] = w.ready(b) || w.blamed[a.Cluster] && !fresh
+			w.blamed[a.Cluster] = w.ready(b) || w.blamed[a.Cluster] && !w.isBroken(b)
 		}
 	}
 	carryOut(&w.in, p)
@@ -312,22 +332,50 @@ func (w *world) judge(p Plan) {
 	} else if stopper != "" && updated > 0 {
 		w.Fatalf("%d clusters are updated although the update broke %s\n%+v", updated, stopper, p)
 	}
+	for i := range w.in.Bindings {
+		b := &w.in.Bindings[i]
+		told := slices.ContainsFunc(p.Failed, func(f Failure) bool { return f.Cluster == b.Cluster })
+		if kept := !moved[b.Cluster] && !b.Removing && !b.Unscheduled; told != (kept && w.isBroken(b)) {
+			w.Fatalf("%+v: said to have failed: %v", *b, told)
+		}
+	}
 	w.everyoneIsAnswered(p, held, moved, waits)
 }
 
-// stopper is the first cluster that its newest update took down.
+// stopper is the first cluster whose newest update failed, and that has not
+// recovered since.
 func (w *world) stopper() string {
-	if !w.in.StopOnFailure {
+	if len(w.failed) == 0 {
 		return ""
 	}
+	return slices.Min(slices.Collect(maps.Keys(w.failed)))
+}
+
+// account brings the failed updates up to date, before a plan is made.
+func (w *world) account() {
+	for i := range w.in.Stops {
+		w.in.Stops[i].Latest = w.gets(w.in.Stops[i].Cluster)
+	}
+	maps.DeleteFunc(w.failed, func(cluster, content string) bool {
+		b := w.find(cluster)
+		recovered := b != nil && !b.Removing && b.Assigned.Hash == content && w.ready(b)
+		return !w.in.StopOnFailure || w.gets(cluster) != content || recovered
+	})
 	for i := range w.in.Bindings {
 		b := &w.in.Bindings[i]
-		if w.blamed[b.Cluster] && w.down(b) && !aside(b) && !b.Unscheduled && !b.Removing &&
+		if w.in.StopOnFailure && w.blamed[b.Cluster] && w.isBroken(b) && !b.Unscheduled && !b.Removing &&
 			b.Latest.Hash == b.Assigned.Hash && !b.AssignedAt.Before(w.in.Resumed) {
-			return b.Cluster
+			w.failed[b.Cluster] = b.Assigned.Hash
 		}
 	}
-	return ""
+}
+
+// gets is what a cluster would get now, wanted or not.
+func (w *world) gets(cluster string) string {
+	if b := w.find(cluster); b != nil && !b.Unscheduled {
+		return b.Latest.Hash
+	}
+	return w.latest
 }
 
 func (w *world) everyoneIsAnswered(p Plan, held map[string]placement.Revision, moved, waits map[string]bool) {
@@ -416,6 +464,7 @@ func TestARolloutEndsWhenAllIsWell(t *testing.T) {
 		if w.in.Policy != nil {
 			w.want(wanted)
 		}
+		w.resume()
 		var trace []string
 		for range 4*len(w.in.Bindings) + 8 {
 			w.in.Now = w.in.Now.Add(2 * time.Minute)
@@ -439,7 +488,7 @@ func (w *world) recover() {
 	}
 	for i := range w.in.Bindings {
 		if b := &w.in.Bindings[i]; b.Released() {
-			b.Seen = Seen{b.Assigned.Hash, Available, w.in.Now}
+			b.Seen = Seen{Hash: b.Assigned.Hash, Health: Available, Since: w.in.Now}
 		}
 	}
 }

@@ -53,8 +53,8 @@ type allowance struct {
 // are updated for nothing.
 func (in *Input) roll() Plan {
 	p := Plan{Budget: in.budget(), Settled: true, Assign: make([]Assignment, 0, len(in.Bindings))}
-	if b := in.broken(); b != nil {
-		p.Stopped = b.Cluster
+	if p.Stops = in.stops(); len(p.Stops) > 0 {
+		p.Stopped = p.Stops[0].Cluster
 	}
 	left := in.allow(p.Budget, p.Stopped != "")
 	for i := range in.Bindings {
@@ -151,20 +151,4 @@ func (in *Input) stepStopped(p *Plan, b *Binding, m move, left *allowance) {
 func (in *Input) wait(p *Plan, b *Binding, r Reason) {
 	p.hold(b, r, "")
 	in.keep(p, b)
-}
-
-// broken is the first cluster whose update to what is still the latest took it
-// from available to down, and that nobody has resumed since; nil if there is
-// none. A resumed rollout may update others in that same moment.
-func (in *Input) broken() *Binding {
-	if !in.StopOnFailure {
-		return nil
-	}
-	for i := range in.Bindings {
-		b := &in.Bindings[i]
-		if b.Risked && b.down() && b.latest() && !b.aside() && !b.Unscheduled && !b.Removing && !b.AssignedAt.Before(in.Resumed) {
-			return b
-		}
-	}
-	return nil
 }

@@ -31,9 +31,14 @@ type Input struct {
 	// wanted ones, are left out of the count of those that must be available;
 	// nil means all.
 	MaxUnreachable *intstr.IntOrString
-	// StopOnFailure lets no cluster be updated while one that was available
-	// until its update is not.
+	// StopOnFailure lets no cluster be updated after the update of one failed that
+	// was available until then, until the stop ends.
 	StopOnFailure bool
+	// Stops are those of the last plan, without what a person has resumed since.
+	Stops []Stop
+	// AvailableTimeout is how long a cluster may take to become available before
+	// its update counts as failed; zero means any time.
+	AvailableTimeout time.Duration
 	// Resumed is when a person last said to go on: what was updated before
 	// stops nothing any more.
 	Resumed time.Time
@@ -76,9 +81,14 @@ type Plan struct {
 	Abandon bool
 	// Held are those that wait, in cluster order.
 	Held []Held
-	// Stopped is the cluster whose failed update stops the rollout; empty if
-	// it is not stopped.
+	// Failed are the wanted clusters where what they hold failed, in cluster order.
+	Failed []Failure
+	// Stopped is the first cluster whose failed update stops the rollout; empty
+	// if it is not stopped.
 	Stopped string
+	// Stops are the failed updates that have not recovered, by cluster. They are
+	// to be written down for the next plan.
+	Stops []placement.Stop
 	// Settled says that every wanted cluster holds its latest content, and that
 	// all of it is available.
 	Settled bool
@@ -96,6 +106,14 @@ type Assignment struct {
 	Changed bool
 	// Risked is to be written down in the binding.
 	Risked bool
+}
+
+// A Failure is why what a cluster holds will not become available by itself.
+type Failure struct {
+	Cluster string
+	Reason  string
+	// TimedOut says that nothing but AvailableTimeout ended the wait.
+	TimedOut bool
 }
 
 // Next plans one placement. The answer depends on nothing but the input, and
@@ -145,7 +163,7 @@ func (in *Input) removeAll() Plan {
 
 // standStill keeps everything as it is: a run from outside moves clusters.
 func (in *Input) standStill() Plan {
-	p := Plan{Settled: true}
+	p := Plan{Settled: true, Stops: in.stops()}
 	for i := range in.Bindings {
 		b := &in.Bindings[i]
 		switch {
@@ -169,18 +187,28 @@ func (in *Input) keep(p *Plan, b *Binding) {
 	if !b.Unscheduled && !(ready && b.latest()) {
 		p.Settled = false
 	}
-	if at := b.readyAt(in); !ready && !at.IsZero() && (p.Wake.IsZero() || at.Before(p.Wake)) {
-		p.Wake = at
+	if !ready {
+		p.wake(b.readyAt(in))
 	}
+	in.judge(p, b)
 	if b.Released() {
-		p.Assign = append(p.Assign, Assignment{Cluster: b.Cluster, Revision: b.Assigned, Risked: b.Risked && !ready})
+		p.Assign = append(p.Assign, Assignment{Cluster: b.Cluster, Revision: b.Assigned, Risked: b.Risked && !b.proves(in) && !b.excused(in)})
 	}
 }
 
-// give lets a cluster have new content.
+// wake has the caller ask again at a time, if that is not zero.
+func (p *Plan) wake(at time.Time) {
+	if !at.IsZero() && (p.Wake.IsZero() || at.Before(p.Wake)) {
+		p.Wake = at
+	}
+}
+
+// give lets a cluster have new content. One that was still making progress keeps
+// the risk of the update before: what comes of both took it from available.
 func (in *Input) give(p *Plan, b *Binding, r placement.Revision) {
 	p.Settled = false
-	risked := b.ready(in) && !in.reportsOnly() || b.Risked && b.health() == Unknown
+	_, failed := b.failure(in)
+	risked := b.ready(in) && !in.reportsOnly() || b.Risked && !failed
 	p.Assign = append(p.Assign, Assignment{Cluster: b.Cluster, Revision: r, Changed: true, Risked: risked})
 }
 

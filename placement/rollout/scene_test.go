@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,9 +25,12 @@ import (
 //	delete Abandon         the placement is gone
 //	commit v2 [east]       what clusters would get from now on
 //	proven v1              what was available everywhere last
-//	seen failed east       available, unavailable, failed, untracked, diffed
+//	seen failed east       available, progressing, broken (not by itself available),
+//	                       failed (not carried out), untracked, diffed
+//	timeout 10m            how long a cluster may take to become available
 //	unreachable east       reachable east
 //	suspend east           go-on east
+//	spare east             available, but for objects that are suspended
 //	join south             unschedule east         choose east     gone east
 //	wait 30s               resume
 //	plan                   prints what Next says, and lets it happen
@@ -77,7 +81,13 @@ func (s *scene) do(words []string) string {
 		s.proven = revision(args[0])
 		s.each(nil, func(b *Binding) { b.Proven = s.proven })
 	case "seen":
-		s.each(args[1:], func(b *Binding) { b.Seen = Seen{b.Assigned.Hash, healths[args[0]], s.in.Now} })
+		s.each(args[1:], func(b *Binding) { s.seen(b, args[0]) })
+	case "spare":
+		s.each(args, func(b *Binding) {
+			b.Seen = Seen{Hash: b.Assigned.Hash, Health: Available, Since: s.in.Now, Partial: true}
+		})
+	case "timeout":
+		s.in.AvailableTimeout = s.duration(args[0])
 	case "unreachable", "reachable":
 		s.each(args, func(b *Binding) { b.Unreachable = words[0] == "unreachable" })
 	case "suspend":
@@ -91,13 +101,9 @@ func (s *scene) do(words []string) string {
 	case "gone":
 		s.in.Bindings = slices.DeleteFunc(s.in.Bindings, func(b Binding) bool { return slices.Contains(args, b.Cluster) })
 	case "wait":
-		d, err := time.ParseDuration(args[0])
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		s.in.Now = s.in.Now.Add(d)
+		s.in.Now = s.in.Now.Add(s.duration(args[0]))
 	case "resume":
-		s.in.Resumed = s.in.Now
+		s.in.Resumed, s.in.Stops = s.in.Now, nil
 	case "plan":
 		return s.plan()
 	default:
@@ -107,8 +113,30 @@ func (s *scene) do(words []string) string {
 }
 
 var healths = map[string]Health{
-	"nothing": Unknown, "available": Available, "unavailable": Unavailable, "failed": Failed,
+	"nothing": Unknown, "available": Available, "progressing": Unavailable, "broken": Unavailable, "failed": Failed,
 	"untracked": Untracked, "diffed": DiffReported, "undiffed": DiffFailed,
+}
+
+// seen has the member of a cluster say how what it holds does. As long as that is the
+// same, it is so since the first word on it.
+func (s *scene) seen(b *Binding, word string) {
+	now := Seen{Hash: b.Assigned.Hash, Health: healths[word], Since: s.in.Now}
+	if b.Seen.Hash == now.Hash && b.Seen.Health == now.Health {
+		now.Since = b.Seen.Since
+	}
+	if word == "broken" {
+		now.Failure = "Deployment web: the image cannot be pulled"
+	}
+	b.Seen = now
+}
+
+func (s *scene) duration(text string) time.Duration {
+	s.t.Helper()
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return d
 }
 
 func (s *scene) join(word string) {
@@ -117,7 +145,7 @@ func (s *scene) join(word string) {
 	b.Cluster = name
 	if held {
 		b.Assigned, b.AssignedAt = revision(version), s.in.Now
-		b.Seen = Seen{version, Available, s.in.Now}
+		b.Seen = Seen{Hash: version, Health: Available, Since: s.in.Now}
 		if s.latest == (placement.Revision{}) {
 			b.Latest = b.Assigned
 		}
@@ -134,6 +162,11 @@ func (s *scene) commit(version string, clusters []string) {
 			b.Latest = revision(version)
 		}
 	})
+	for i := range s.in.Stops {
+		if stop := &s.in.Stops[i]; len(clusters) == 0 || slices.Contains(clusters, stop.Cluster) {
+			stop.Latest = version
+		}
+	}
 }
 
 // each does something to the clusters of the names, or to all.
@@ -150,6 +183,9 @@ func (s *scene) plan() string {
 	var out strings.Builder
 	for _, b := range inOrder(s.in.Bindings) {
 		fmt.Fprintf(&out, "%-6s %s\n", b.Cluster, story(&b, p))
+	}
+	for _, f := range p.Failed {
+		fmt.Fprintf(&out, "%s failed: %s\n", f.Cluster, cmp.Or(f.Reason, "not carried out"))
 	}
 	if p.Stopped != "" {
 		fmt.Fprintf(&out, "stopped by %s\n", p.Stopped)
@@ -191,6 +227,10 @@ func story(b *Binding, p Plan) string {
 
 // carryOut does what the loop does with a plan.
 func carryOut(in *Input, p Plan) {
+	in.Stops = nil
+	for _, stop := range p.Stops {
+		in.Stops = append(in.Stops, Stop{stop, stop.Failed.Hash})
+	}
 	for _, a := range p.Assign {
 		i := slices.IndexFunc(in.Bindings, func(b Binding) bool { return b.Cluster == a.Cluster })
 		b := &in.Bindings[i]

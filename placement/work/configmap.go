@@ -56,7 +56,7 @@ func (o *opener) unwrapText(envelope *api.Object, id *api.EnvelopeIdentifier, ke
 		if placement.StaysAtHome(object.GroupVersionKind()) {
 			o.warn("envelope ConfigMap %q, key %q: objects of kind %s are not placed as a rule; this one is", objectName(id.Namespace, id.Name), at, object.GetKind())
 		}
-		o.addWrapped(envelope, id, object)
+		o.addWrapped(envelope, id, at, object)
 	}
 }
 

@@ -85,7 +85,7 @@ func envelopeType(o *api.Object) api.EnvelopeType {
 	case api.GroupKind{Group: api.PlacementGroup, Kind: "ResourceEnvelope"}:
 		return api.ResourceEnvelopeType
 	case api.GroupKind{Kind: "ConfigMap"}:
-		if marker := o.Object.GetAnnotations()[api.EnvelopeConfigMapAnnotation]; marker != "" && marker != "false" {
+		if api.IsEnvelopeConfigMap(o.Object.Object) {
 			return api.ConfigMapEnvelopeType
 		}
 	}
@@ -132,11 +132,17 @@ func (o *opener) unwrapObject(envelope *api.Object, id *api.EnvelopeIdentifier, 
 	case !clusterWide && namespace != id.Namespace:
 		o.problem("a namespaced object %s (%s) in has been wrapped in a resource envelope from another namespace (%s)", key, name, ref)
 	default:
-		o.addWrapped(envelope, id, object)
+		o.addWrapped(envelope, id, key, object)
 	}
 }
 
-func (o *opener) addWrapped(envelope *api.Object, id *api.EnvelopeIdentifier, object *unstructured.Unstructured) {
+// addWrapped takes an object out of its envelope, under a key of it.
+func (o *opener) addWrapped(envelope *api.Object, id *api.EnvelopeIdentifier, key string, object *unstructured.Unstructured) {
+	if namespace := o.reserved(object); namespace != "" {
+		o.problem("%s %q under key %q of envelope %s: namespace %s is not allowed to propagate%s", object.GetKind(),
+			objectName(object.GetNamespace(), object.GetName()), key, objectName(id.Namespace, id.Name), namespace, api.ReservedHint(namespace))
+		return
+	}
 	hash, err := hashObject(object)
 	if err != nil {
 		o.problem("envelope %s: %w", objectName(id.Namespace, id.Name), err)
@@ -146,6 +152,22 @@ func (o *opener) addWrapped(envelope *api.Object, id *api.EnvelopeIdentifier, ob
 		Object:   &api.Object{ID: api.IDOf(object), Object: object, Hash: hash, Origin: envelope.Origin},
 		Envelope: id,
 	})
+}
+
+// reserved returns the reserved namespace that an object is or lives in; empty
+// if it may be placed. A ResourcePlacement may place objects of its own
+// namespace, which Select lets it do by name only.
+func (o *opener) reserved(object *unstructured.Unstructured) string {
+	namespace := object.GetNamespace()
+	if object.GroupVersionKind().GroupKind() == (schema.GroupKind{Kind: "Namespace"}) {
+		namespace = object.GetName()
+	} else if namespace == o.within && namespace != api.Namespace {
+		return ""
+	}
+	if !api.ReservedNamespace(namespace) {
+		return ""
+	}
+	return namespace
 }
 
 func (o *opener) problem(format string, args ...any) {

@@ -39,6 +39,11 @@ type Work struct {
 	// AllowDelete says that a person has allowed deletions that the deletion
 	// brake would hold.
 	AllowDelete bool
+	// Holds keep what is given up from being deleted; nil if a person has allowed
+	// it.
+	Holds []Hold
+	// Cause is why objects that the placement gives up there are deleted.
+	Cause Cause
 	// Suspended is why nothing at all is written for the placement, as long as it
 	// is not empty: what is there is watched and compared.
 	Suspended string
@@ -51,6 +56,14 @@ type Work struct {
 // only keeps what is passed on to it.
 func (w *Work) Unreleased() bool {
 	return w.Revision == placement.Revision{} && w.Keep && len(w.Manifests) == 0
+}
+
+// A Cause is why objects are deleted.
+type Cause struct {
+	// Commit is the commit that led to the deletion; empty if it is not known.
+	Commit string
+	// Why is the reason, as a clause without a full stop.
+	Why string
 }
 
 // A Spared object is left as it is.

@@ -67,7 +67,7 @@ func ofObjects(path string, hub, member side, h, m map[string]any) []change {
 	for _, key := range slices.Compact(keys) {
 		_, inHub := h[key]
 		_, inMember := m[key]
-		at := path + "/" + escape.Replace(key)
+		at := path + "/" + api.EscapeKey(key)
 		switch {
 		case !inHub:
 			list = append(list, change{op: add, path: at, member: member.field(key)})
@@ -156,19 +156,4 @@ func text(v any) string {
 		}
 	}
 	return fmt.Sprint(v)
-}
-
-// escape writes a key into a JSON pointer, and unescape reads it again.
-var (
-	escape   = strings.NewReplacer("~", "~0", "/", "~1")
-	unescape = strings.NewReplacer("~0", "~", "~1", "/")
-)
-
-// segments splits a JSON pointer into its keys.
-func segments(pointer string) []string {
-	parts := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
-	for i := range parts {
-		parts[i] = unescape.Replace(parts[i])
-	}
-	return parts
 }

@@ -63,7 +63,7 @@ func sides(hub, member *unstructured.Unstructured, opt Options) (h, m map[string
 	disregard(h, m, throughSubresources(entries))
 	own, _ := IgnoredFields(hub) // a malformed pointer points at nothing
 	for _, pointer := range append(own, opt.Ignore...) {
-		forget(h, m, segments(pointer))
+		forget(h, m, api.SplitPointer(pointer))
 	}
 	return h, m
 }
@@ -74,7 +74,7 @@ func details(found []change) []api.PatchDetail {
 	for i, c := range found {
 		if rest := len(found) - i - 1; i == Limit-1 && rest > 0 {
 			return append(list, api.PatchDetail{
-				Path:       c.path + " and " + strconv.Itoa(rest) + " more path(s)",
+				Path:       c.path + " and " + strconv.Itoa(rest) + " more",
 				ValueInHub: omitted, ValueInMember: omitted,
 			})
 		}

@@ -111,7 +111,7 @@ func TestCompareListsNoMoreThanTheLimit(t *testing.T) {
 		}
 		want := api.PatchDetail{Path: fmt.Sprintf("/data/k%03d", n-1), ValueInMember: "v"}
 		if n > Limit {
-			want = api.PatchDetail{Path: fmt.Sprintf("/data/k099 and %d more path(s)", n-Limit), ValueInHub: "(omitted)", ValueInMember: "(omitted)"}
+			want = api.PatchDetail{Path: fmt.Sprintf("/data/k099 and %d more", n-Limit), ValueInHub: "(omitted)", ValueInMember: "(omitted)"}
 		}
 		if last := got[len(got)-1]; last != want {
 			t.Errorf("%d differences end with %v, want %v", n, last, want)

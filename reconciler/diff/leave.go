@@ -6,6 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/gitfleet/gitfleet/placement/api"
 )
 
 // Leave returns what to apply so that the fields at these JSON pointers are
@@ -20,7 +22,7 @@ func Leave(desired, live *unstructured.Unstructured, pointers []string, manager 
 	out := desired.DeepCopy()
 	o := ownership(live.GetManagedFields(), manager)
 	for _, pointer := range pointers {
-		leave(out.Object, live.Object, o, segments(pointer))
+		leave(out.Object, live.Object, o, api.SplitPointer(pointer))
 	}
 	return out
 }

@@ -50,9 +50,29 @@ func Differences(live *unstructured.Unstructured, manager string, details []api.
 	if live == nil {
 		return list // nobody owns what is not there
 	}
-	since := appliedAt(live.GetManagedFields(), manager)
+	since := AppliedAt(live.GetManagedFields(), manager)
 	for i := range list {
 		list[i].By = Who(live, manager, since, details[i:i+1])
+	}
+	return list
+}
+
+// UnderOwnName names manager itself as who made those differences that nobody else
+// made, in fields that it owns: if it did not mean to change anything, somebody
+// has applied under its name, or a webhook changed what it had applied.
+func UnderOwnName(live *unstructured.Unstructured, manager string, list []api.Difference) []api.Difference {
+	if live == nil {
+		return list
+	}
+	e := entryOf(live.GetManagedFields(), manager)
+	if e == nil {
+		return list
+	}
+	own, list := fieldsOf(e), slices.Clone(list)
+	for i, d := range list {
+		if len(d.By) == 0 && ownsAny(own, live.Object, []api.PatchDetail{d.PatchDetail}) {
+			list[i].By = []api.Actor{actor(e)}
+		}
 	}
 	return list
 }
@@ -60,17 +80,7 @@ func Differences(live *unstructured.Unstructured, manager string, details []api.
 // Since lists who wrote to a live object since a manager last applied it, the
 // newest first.
 func Since(live *unstructured.Unstructured, manager string) []api.Actor {
-	return Who(live, manager, appliedAt(live.GetManagedFields(), manager), nil)
-}
-
-// appliedAt is when a manager last applied something; zero if it never did.
-func appliedAt(entries []metav1.ManagedFieldsEntry, manager string) time.Time {
-	for i := range entries {
-		if applied(&entries[i], manager) {
-			return actor(&entries[i]).Time
-		}
-	}
-	return time.Time{}
+	return Who(live, manager, AppliedAt(live.GetManagedFields(), manager), nil)
 }
 
 // Actors lists all who made some differences, each once, the newest first.
@@ -102,7 +112,7 @@ func actor(e *metav1.ManagedFieldsEntry) api.Actor {
 }
 
 func ownsAny(set *fieldpath.Set, live any, details []api.PatchDetail) bool {
-	return slices.ContainsFunc(details, func(d api.PatchDetail) bool { return owns(set, live, segments(d.Path)) })
+	return slices.ContainsFunc(details, func(d api.PatchDetail) bool { return owns(set, live, api.SplitPointer(d.Path)) })
 }
 
 // owns reports whether a set holds the field at a path of a live value,
@@ -191,7 +201,7 @@ func locate(v any, path fieldpath.Path) (pointer string, value any, ok bool) {
 			if v, ok = in[*e.FieldName]; !ok {
 				return "", nil, false
 			}
-			pointer += "/" + escape.Replace(*e.FieldName)
+			pointer += "/" + api.EscapeKey(*e.FieldName)
 		case []any:
 			i := slices.IndexFunc(in, func(item any) bool { return selects(e, item) })
 			if i < 0 {

@@ -52,6 +52,9 @@ func custom(live *unstructured.Unstructured) Health {
 		return Health{State: NotTrackable}
 	}
 	switch {
+	case result.Status == status.FailedStatus:
+		why := cmp.Or(result.Message, "not ready"+ready.why())
+		return Health{State: NotAvailableYet, Message: why, Failure: why}
 	case result.Status != status.CurrentStatus:
 		return Health{State: NotAvailableYet, Message: cmp.Or(result.Message, "not ready"+ready.why())}
 	case ready.Status != "":

@@ -3,7 +3,8 @@ package health
 import "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 // Ask tells by an expression of its own whether a live object is available:
-// instead of the rules of its kind, if it has one. While a controller has not seen the newest
+// instead of the rules of its kind, if it has one, which still say whether it has
+// failed. While a controller has not seen the newest
 // spec, as far as the status says, the expression is not asked. The message may
 // quote values of the object.
 func Ask(live *unstructured.Unstructured, expression func(object map[string]any) (bool, error)) Health {
@@ -18,7 +19,7 @@ func Ask(live *unstructured.Unstructured, expression func(object map[string]any)
 	case err != nil:
 		return Unanswered(err)
 	case !holds:
-		return Health{State: NotAvailableYet, Message: "its expression does not hold"}
+		return Health{State: NotAvailableYet, Message: "its expression does not hold", Failure: Of(live).Failure}
 	default:
 		return Health{State: Available}
 	}

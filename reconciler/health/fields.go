@@ -20,7 +20,7 @@ type fields struct {
 // read.
 func (f *fields) first(missing ...string) Health {
 	if f.err != nil {
-		return Health{State: Failed, Message: f.err.Error()}
+		return Health{State: Failed, Message: f.err.Error(), Failure: "its status cannot be read: " + f.err.Error()}
 	}
 	if m := cmp.Or(missing...); m != "" {
 		return Health{State: NotAvailableYet, Message: m}

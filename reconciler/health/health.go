@@ -36,6 +36,10 @@ type Health struct {
 	// Message is for a person, such as "2 of 3 replicas available"; empty
 	// where there is nothing to add to the state.
 	Message string
+	// Failure is why the object will not become available by itself, such as a
+	// Deployment that exceeded its progress deadline; empty while it may, and
+	// when it is available.
+	Failure string
 }
 
 // Of tells whether a live object is available. It looks at the very version of
@@ -91,6 +95,7 @@ var rules = map[schema.GroupVersionKind]func(*unstructured.Unstructured) Health{
 	{Version: "v1", Kind: "Service"}:                                                 service,
 	{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}: definition,
 	{Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"}:                    disruptionBudget,
+	{Group: "batch", Version: "v1", Kind: "Job"}:                                     job,
 }
 
 // atOnce are the kinds that work as soon as they exist.

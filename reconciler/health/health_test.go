@@ -50,6 +50,9 @@ func answered(t *testing.T, doc string) string {
 	for i, line := range lines {
 		if strings.HasPrefix(line, "#=") {
 			lines[i] = strings.TrimRight(fmt.Sprintf("#= %s: %s", h.State, h.Message), ": ")
+			if h.Failure != "" {
+				lines[i] += "; failed: " + h.Failure
+			}
 			return strings.Join(lines, "\n")
 		}
 	}
@@ -103,7 +106,7 @@ func TestKindsThatTakeNoTime(t *testing.T) {
 // that cannot be understood is not available.
 func TestOfUnderstandsAnything(t *testing.T) {
 	kinds := []string{"apps/v1/Deployment", "apps/v1/StatefulSet", "apps/v1/DaemonSet", "v1/Service",
-		"apiextensions.k8s.io/v1/CustomResourceDefinition", "policy/v1/PodDisruptionBudget", "example.com/v1/Widget"}
+		"apiextensions.k8s.io/v1/CustomResourceDefinition", "policy/v1/PodDisruptionBudget", "batch/v1/Job", "example.com/v1/Widget"}
 	words := []string{"replicas", "observedGeneration", "availableReplicas", "conditions", "type", "status", "clusterIPs", "loadBalancer", "ingress", "Ready"}
 	rapid.Check(t, func(t *rapid.T) {
 		kind := rapid.SampledFrom(kinds).Draw(t, "kind")
@@ -120,7 +123,7 @@ func TestOfUnderstandsAnything(t *testing.T) {
 		}
 		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": kind[:at], "kind": kind[at+1:],
 			"metadata": map[string]any{"generation": int64(1)}, "spec": value(3).Draw(t, "spec"), "status": value(4).Draw(t, "status")}}
-		if h := Of(o); h.State == Failed && (h.Message == "" || h.Counts()) || h.State == NotAvailableYet && h.Message == "" {
+		if h := Of(o); h.State == Failed && (h.Message == "" || h.Counts()) || h.State == NotAvailableYet && h.Message == "" || h.Counts() && h.Failure != "" {
 			t.Fatalf("%+v", h)
 		}
 	})

@@ -29,10 +29,14 @@ func hasAddress(ingress any) bool {
 func definition(live *unstructured.Unstructured) Health {
 	f := fields{live: live}
 	established, accepted := f.condition("Established"), f.condition("NamesAccepted")
-	return f.first(
+	h := f.first(
 		missing(accepted.Status != "True", "names not accepted%s", accepted.why()),
 		missing(established.Status != "True", "not established%s", established.why()),
 	)
+	if h.State == NotAvailableYet && accepted.Status == "False" {
+		h.Failure = h.Message
+	}
+	return h
 }
 
 func disruptionBudget(live *unstructured.Unstructured) Health {

@@ -5,12 +5,17 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // A Pod is as much of a Pod, read from JSON, as says why it does not work.
 type Pod struct {
-	Metadata struct{ Name, DeletionTimestamp string }
-	Status   struct {
+	Metadata struct {
+		Name, DeletionTimestamp string
+		CreationTimestamp       time.Time
+		Labels                  map[string]string
+	}
+	Status struct {
 		Phase, Reason, Message                   string
 		Conditions                               []struct{ Type, Status, Reason, Message string }
 		InitContainerStatuses, ContainerStatuses []containerStatus
@@ -35,17 +40,82 @@ type termination struct {
 	Reason   string
 }
 
-// Why returns the plainest of the reasons that pods of one workload have not to
-// work, with the name of the pod; empty if none tells of any. Pods on their way
-// out are passed over.
-func Why(pods []Pod) string {
-	pods = slices.Clone(pods)
+// A Diagnosis is what the pods of one workload say of why it is not available.
+type Diagnosis struct {
+	// Why is the plainest reason, with the name of the pod; empty if none tells
+	// of any.
+	Why string
+	// Start is whether the pods of the newest template get started.
+	Start Start
+}
+
+// A Start is how the start of pods goes.
+type Start int
+
+// The ways a start can go.
+const (
+	// Starting means that no pod reports a reason why it cannot start.
+	Starting Start = iota
+	// Restarted: a container has ended before, and runs again without being ready.
+	// That ends no time of not starting, and begins none.
+	Restarted
+	// NotStarting: the kubelet cannot start a container, or has to start it again
+	// and again.
+	NotStarting
+)
+
+// Diagnose finds out why a workload does not work: first from the pods of its
+// newest template, since those of an older one are on their way out. Pods that
+// are being deleted are passed over.
+func Diagnose(pods []Pod) Diagnosis {
+	pods = slices.DeleteFunc(slices.Clone(pods), func(p Pod) bool { return p.Metadata.DeletionTimestamp != "" })
 	slices.SortFunc(pods, func(a, b Pod) int { return strings.Compare(a.Metadata.Name, b.Metadata.Name) })
+	newest := newestTemplate(pods)
+	d := Diagnosis{Why: cmp.Or(why(newest), why(pods))}
+	for _, p := range newest {
+		d.Start = max(d.Start, p.start())
+	}
+	return d
+}
+
+// templateLabels are those by which controllers tell pods of two templates apart.
+var templateLabels = []string{"pod-template-hash", "controller-revision-hash"}
+
+// newestTemplate returns the pods that are of the same template as the one that
+// was created last.
+func newestTemplate(pods []Pod) []Pod {
+	if len(pods) == 0 {
+		return nil
+	}
+	last := slices.MaxFunc(pods, func(a, b Pod) int { return a.Metadata.CreationTimestamp.Compare(b.Metadata.CreationTimestamp) })
+	return slices.DeleteFunc(slices.Clone(pods), func(p Pod) bool {
+		return slices.ContainsFunc(templateLabels, func(label string) bool { return p.Metadata.Labels[label] != last.Metadata.Labels[label] })
+	})
+}
+
+// start is how the start of one pod goes. A pod that failed as a whole, one that
+// was evicted say, is replaced by another.
+func (p *Pod) start() Start {
+	if p.Status.Phase == "Succeeded" || p.Status.Phase == "Failed" {
+		return Starting
+	}
+	s := Starting
+	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		switch {
+		case refused(c) != "" || ended(c) != "":
+			return NotStarting
+		case c.State.Running != nil && !c.Ready && c.RestartCount > 0:
+			s = Restarted
+		}
+	}
+	return s
+}
+
+// why is the plainest reason that any of the pods has not to work; empty if none
+// tells of any.
+func why(pods []Pod) string {
 	for _, hindered := range hindrances {
 		for _, p := range pods {
-			if p.Metadata.DeletionTimestamp != "" {
-				continue
-			}
 			if why := hindered(p); why != "" {
 				return "pod " + p.Metadata.Name + why
 			}

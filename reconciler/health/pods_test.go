@@ -37,18 +37,72 @@ func TestWhy(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			text, err := yaml.YAMLToJSON([]byte("[" + test.pods + "]"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			var pods []Pod
-			if err := json.Unmarshal(text, &pods); err != nil {
-				t.Fatal(err)
-			}
-			if got := Why(pods); got != test.want {
+			if got := Diagnose(podsOf(t, test.pods)).Why; got != test.want {
 				t.Errorf("%q, want %q", got, test.want)
 			}
 		})
+	}
+}
+
+func podsOf(t *testing.T, pods string) []Pod {
+	t.Helper()
+	text, err := yaml.YAMLToJSON([]byte("[" + pods + "]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []Pod
+	if err := json.Unmarshal(text, &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// Pods that pull, wait for a node or warm up are starting; those that the kubelet
+// cannot start are not, whatever pods of an older template do.
+func TestStart(t *testing.T) {
+	pod := func(template, created, status string) string {
+		return "{metadata: {name: web-" + template + ", creationTimestamp: '2026-01-01T00:00:0" + created + "Z', labels: {pod-template-hash: '" + template + "'}}, status: " + status + "}"
+	}
+	waiting := func(reason string) string {
+		return "{phase: Pending, containerStatuses: [{name: web, state: {waiting: {reason: " + reason + "}}}]}"
+	}
+	const (
+		running   = "{phase: Running, containerStatuses: [{name: web, state: {running: {}}}]}"
+		restarted = "{phase: Running, containerStatuses: [{name: web, restartCount: 1, state: {running: {}}}]}"
+		evicted   = "{phase: Failed, reason: Evicted, containerStatuses: [{name: web, state: {terminated: {exitCode: 137}}}]}"
+		initFails = "{phase: Pending, initContainerStatuses: [{name: setup, state: {terminated: {exitCode: 1}}}], containerStatuses: [{name: web, state: {waiting: {reason: PodInitializing}}}]}"
+		noNode    = "{phase: Pending, conditions: [{type: PodScheduled, status: 'False', reason: Unschedulable}]}"
+	)
+	tests := map[string]struct {
+		pods string
+		want Start
+	}{
+		"none":                           {"", Starting},
+		"being made":                     {pod("1", "1", waiting("ContainerCreating")), Starting},
+		"no node yet":                    {pod("1", "1", noNode), Starting},
+		"running, not ready":             {pod("1", "1", running), Starting},
+		"running again, not ready":       {pod("1", "1", restarted), Restarted},
+		"no image":                       {pod("1", "1", waiting("ImagePullBackOff")), NotStarting},
+		"no image, first try":            {pod("1", "1", waiting("ErrImagePull")), NotStarting},
+		"no such secret":                 {pod("1", "1", waiting("CreateContainerConfigError")), NotStarting},
+		"crashes":                        {pod("1", "1", waiting("CrashLoopBackOff")), NotStarting},
+		"an init container ends badly":   {pod("1", "1", initFails), NotStarting},
+		"one of two":                     {pod("1", "1", running) + "," + pod("1", "1", waiting("CrashLoopBackOff")), NotStarting},
+		"evicted, and replaced":          {pod("1", "1", evicted) + "," + pod("1", "2", running), Starting},
+		"the old template crashes":       {pod("1", "1", waiting("CrashLoopBackOff")) + "," + pod("2", "2", waiting("ContainerCreating")), Starting},
+		"the new template crashes":       {pod("1", "1", running) + "," + pod("2", "2", waiting("CrashLoopBackOff")), NotStarting},
+		"back to a template, by rolling": {pod("2", "2", waiting("CrashLoopBackOff")) + "," + pod("1", "3", running), Starting},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := Diagnose(podsOf(t, test.pods)).Start; got != test.want {
+				t.Errorf("%v, want %v", got, test.want)
+			}
+		})
+	}
+	got := Diagnose(podsOf(t, pod("1", "1", waiting("CrashLoopBackOff"))+","+pod("2", "2", waiting("ContainerCreating")))).Why
+	if want := "pod web-2, container web: ContainerCreating"; got != want {
+		t.Errorf("an update of what crashes says %q, want %q", got, want)
 	}
 }
 

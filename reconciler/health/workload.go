@@ -14,12 +14,28 @@ func deployment(live *unstructured.Unstructured) Health {
 	if c := f.condition("ReplicaFailure"); c.Status == "True" {
 		refused = c.why() // pods that there are not say nothing
 	}
-	return f.first(
+	progressing := f.condition("Progressing")
+	h := f.first(
 		f.observed(),
 		missing(updated != want, "%d of %d replicas updated%s", updated, want, refused),
 		missing(available != want, "%d of %d replicas available%s", available, want, refused),
 		missing(unavailable != 0, "unavailable replicas: %d", unavailable),
 	)
+	if h.State == NotAvailableYet && !h.Unseen() && progressing.Status == "False" && progressing.Reason == "ProgressDeadlineExceeded" {
+		h.Failure = with(progressing.Reason, progressing.Message)
+	}
+	return h
+}
+
+// job tells a Job that failed from all others, of which nobody can tell whether
+// they do what they are for.
+func job(live *unstructured.Unstructured) Health {
+	f := fields{live: live}
+	failed := f.condition("Failed")
+	if failed.Status != "True" || f.err != nil {
+		return Health{State: NotTrackable}
+	}
+	return Health{State: NotAvailableYet, Message: "the Job failed" + failed.why(), Failure: "the Job failed" + failed.why()}
 }
 
 func statefulSet(live *unstructured.Unstructured) Health {

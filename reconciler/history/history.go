@@ -32,6 +32,9 @@ type Entry struct {
 	// By is who else had a hand in it: who changed what was repaired, who asked
 	// for an action.
 	By string `json:"by,omitempty"`
+	// From and To are the names of a placement before and after it was renamed.
+	From string `json:"from,omitempty"`
+	To   string `json:"to,omitempty"`
 	// Message is the rest, for a person; it holds no secrets.
 	Message string `json:"message,omitempty"`
 }
@@ -80,6 +83,10 @@ const (
 	Removing Event = "removing"
 	Removed  Event = "removed"
 
+	// Renamed: a placement goes on under another name. There is an entry for each of
+	// the two.
+	Renamed Event = "renamed"
+
 	Created   Event = "created"
 	Changed   Event = "changed"
 	TakenOver Event = "takenOver"
@@ -92,7 +99,13 @@ const (
 	Joined      Event = "joined"
 	Ready       Event = "ready"
 	Unreachable Event = "unreachable"
-	Left        Event = "left"
+	// Forbidden: the cluster does not grant all permissions that the work needs.
+	Forbidden Event = "forbidden"
+	Left      Event = "left"
+	// Foreign: another fleet holds the cluster, and nothing is written there. Adopted:
+	// a person has made what that fleet has this fleet's own.
+	Foreign Event = "foreign"
+	Adopted Event = "adopted"
 
 	// Suspended, Resumed: something is left as it is, or no longer. Ended: that
 	// came to its time. Proceeded: a stopped rollout, or choice of clusters, goes
@@ -112,6 +125,8 @@ type Filter struct {
 	Cluster   string
 	// Object is a part of an object's name, in any case.
 	Object string
+	// Means, if it is not nil, says which objects are meant.
+	Means func(object string) bool
 	// Since and Until bound the time: not before, and before.
 	Since, Until time.Time
 	// Newest is how many are wanted at most; zero wants all.
@@ -125,6 +140,7 @@ func (f Filter) Matches(e Entry) bool {
 		f.Placement != "" && e.Placement != f.Placement,
 		f.Cluster != "" && e.Cluster != f.Cluster,
 		f.Object != "" && !strings.Contains(strings.ToLower(e.Object), strings.ToLower(f.Object)),
+		f.Means != nil && !f.Means(e.Object),
 		!f.Since.IsZero() && e.Time.Before(f.Since),
 		!f.Until.IsZero() && !e.Time.Before(f.Until):
 		return false

@@ -36,7 +36,7 @@ func NewMetrics() *Metrics {
 	}
 	return &Metrics{
 		Entries: counter("entries_total", "Entries written to the history."),
-		Dropped: counter("dropped_total", "Entries missing from the history: too many at once, or the disk refused them."),
+		Dropped: counter("dropped_total", "Entries that were not written to the history, because there were too many at once or a write failed."),
 	}
 }
 

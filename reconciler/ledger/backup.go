@@ -42,7 +42,7 @@ type (
 )
 
 // kinds name records in a backup, by the letters of their keys.
-var kinds = map[string]string{headKey: "head", "c": "cluster", "p": "placement", "e": "binding", "s": "suspension", "o": "declared", "v": "event"}
+var kinds = map[string]string{headKey: "head", fleetKey: "fleet", "c": "cluster", "p": "placement", "e": "binding", "s": "suspension", "o": "declared", "v": "event"}
 
 const lastLine = "end"
 
@@ -51,7 +51,7 @@ func lineOf(key string, value []byte) (line, error) {
 	parts := strings.Split(key, "\x00")
 	l := line{Record: kinds[parts[0]], Value: value}
 	switch {
-	case key == headKey:
+	case key == headKey, key == fleetKey:
 	case parts[0] == "c" && len(parts) == 2:
 		l.Cluster = parts[1]
 	case (parts[0] == "p" && len(parts) == 3) || (parts[0] == "e" && len(parts) == 4):
@@ -88,6 +88,8 @@ func (l line) key() (string, error) {
 	switch l.Record {
 	case "head":
 		return headKey, nil
+	case "fleet":
+		return fleetKey, nil
 	case "cluster":
 		return clusterKey(l.Cluster), nil
 	case "placement":

@@ -135,6 +135,32 @@ func (s *boltStore) Load() (*Ledger, error) {
 	return l, nil
 }
 
+// formerName was the name of every fleet whose configuration did not set one.
+const formerName = "default"
+
+func (s *boltStore) Fleet() (Fleet, error) {
+	var f Fleet
+	err := guard(func() error {
+		return s.db.View(func(tx *bbolt.Tx) error {
+			b := tx.Bucket(bucket)
+			if raw := b.Get([]byte(fleetKey)); raw != nil {
+				return json.Unmarshal(raw, &f)
+			}
+			c := b.Cursor()
+			for k, _ := c.First(); k != nil; k, _ = c.Next() {
+				if string(k) != string(schemaKey) && string(k) != string(sumKey) {
+					f.Name = formerName
+				}
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		return f, fmt.Errorf("read ledger %s: %w", s.path, err)
+	}
+	return f, nil
+}
+
 func (s *boltStore) read() (map[string][]byte, error) {
 	records := map[string][]byte{}
 	var want, got sum

@@ -68,12 +68,20 @@ func (l *Ledger) eachTime(move func(key string, t time.Time) time.Time) {
 	}
 	for key, old := range l.placements {
 		p := *old
-		p.Resumed = move(placementKey(key), p.Resumed)
+		for _, t := range []*time.Time{&p.Resumed, &p.RolloutStarted, &p.RolloutFinished, &p.DeletedAt} {
+			*t = move(placementKey(key), *t)
+		}
+		p.Revisions = slices.Clone(p.Revisions)
+		for i := range p.Revisions {
+			p.Revisions[i].At = move(placementKey(key), p.Revisions[i].At)
+		}
 		l.placements[key] = &p
 		for cluster, old := range p.entries {
 			e, key := *old, entryKey(key, cluster)
-			e.Binding.AssignedAt = move(key, e.Binding.AssignedAt)
-			e.AvailableSince = move(key, e.AvailableSince)
+			e.Binding.AssignedAt, e.Binding.BoundAt = move(key, e.Binding.AssignedAt), move(key, e.Binding.BoundAt)
+			for _, t := range []*time.Time{&e.AvailableSince, &e.UnavailableSince, &e.AppliedAt, &e.AvailableAt} {
+				*t = move(key, *t)
+			}
 			if e.Seen != nil {
 				seen := *e.Seen
 				seen.At, e.Seen = move(key, seen.At), &seen

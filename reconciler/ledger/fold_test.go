@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -157,6 +159,32 @@ func TestProbeKeepsWhatItDidNotLookAt(t *testing.T) {
 	}
 	if c := l.Cluster("east"); c.Since != at(3) || len(c.Namespaces) != 0 {
 		t.Errorf("after an outage: %+v", c)
+	}
+}
+
+// ForbiddenSince is kept while any permission is missing, and each change of the missing
+// permissions is news.
+func TestMissingPermissionsAreNews(t *testing.T) {
+	l := New()
+	steps := []struct {
+		forbidden []string
+		news      bool
+		since     time.Time
+		says      string
+	}{
+		{nil, true, time.Time{}, ""},
+		{[]string{"list configmaps"}, true, at(1), "permissions are missing: list configmaps: grant them to the user whose credentials gitfleet uses there"},
+		{[]string{"list configmaps"}, false, at(1), "permissions are missing: list configmaps: grant"},
+		{[]string{"get namespaces", "list configmaps"}, true, at(1), "permissions are missing: get namespaces; list configmaps: grant"},
+		{nil, true, time.Time{}, ""},
+		{[]string{"list configmaps"}, true, at(5), "permissions are missing: list configmaps: grant"},
+	}
+	for i, step := range steps {
+		news := l.Fold(ClusterSeen{Cluster: "east", At: at(i), Healthy: true, Forbidden: step.forbidden})
+		c := l.Cluster("east")
+		if news != step.news || c.ForbiddenSince != step.since || !strings.HasPrefix(c.Denied(), step.says) || step.says == "" && c.Denied() != "" {
+			t.Errorf("%d: news %t, since %s: %q", i, news, c.ForbiddenSince, c.Denied())
+		}
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 // A Ledger is not safe for concurrent use.
 type Ledger struct {
 	head       string
+	fleet      fleetRecord
 	clusters   map[string]*Cluster
 	placements map[api.PlacementKey]*Placement
 	// suspensions are what people want left alone.
@@ -46,12 +47,17 @@ type Cluster struct {
 	ClusterSeen
 	// Since is when Healthy last changed.
 	Since time.Time
+	// ForbiddenSince is since when permissions are missing; zero if none is.
+	ForbiddenSince time.Time `json:",omitzero"`
 	// LastSeen is when the cluster last answered; zero if it never did.
 	LastSeen time.Time
 	// Observed is when Properties were last read.
 	Observed time.Time
 	// Joined is when it first answered.
 	Joined time.Time
+	// Rivals are the owners of inventories there that are not this fleet's. As long
+	// as there are any, nothing is written to the cluster.
+	Rivals []Owner `json:",omitempty"`
 
 	version uint64
 }
@@ -60,11 +66,23 @@ type Cluster struct {
 // looked at. It means nothing after a restart.
 func (c *Cluster) Version() uint64 { return c.version }
 
+// Denied says which permissions are missing and what to do about it. It is empty if none
+// is known to be missing; so it is for a nil Cluster.
+func (c *Cluster) Denied() string {
+	if c == nil || len(c.Forbidden) == 0 {
+		return ""
+	}
+	return "permissions are missing: " + strings.Join(c.Forbidden, "; ") + ": grant them to the user whose credentials gitfleet uses there"
+}
+
 // A Placement is what is known of a placement, apart from its bindings.
 type Placement struct {
 	// Generation counts the changes of the canonical spec from 1.
 	Generation int64
 	SpecHash   string
+	// Spec is the spec that was last declared. It is read-only, and nil in records of
+	// older versions.
+	Spec *api.PlacementSpec `json:",omitempty"`
 	// Commit is the one that brought the spec.
 	Commit string `json:",omitempty"`
 	// Created is the time of the commit that brought the placement.
@@ -72,6 +90,12 @@ type Placement struct {
 	// Index counts the distinct contents from 0; Content is the newest's hash.
 	Index   int
 	Content string
+	// Revisions record when each of the newest contents came into force, oldest first.
+	Revisions []Revised `json:",omitempty"`
+	// RolloutStarted is when the rollout of the newest content began, RolloutFinished
+	// when that content was available on every cluster; zero until it is.
+	RolloutStarted  time.Time `json:",omitzero"`
+	RolloutFinished time.Time `json:",omitzero"`
 	// Proven is the last content that was available on every cluster: a commit
 	// that has it, and what tells it from other content; zero if none ever was.
 	Proven placement.Revision
@@ -80,16 +104,53 @@ type Placement struct {
 	Transitions map[string]Transition `json:",omitempty"`
 	// Resumed is when somebody last said that a stopped rollout is to go on.
 	Resumed time.Time `json:",omitzero"`
+	// Stops are the failed updates that stop the rollout, by cluster. They are not
+	// changed once made.
+	Stops []placement.Stop `json:",omitempty"`
 	// Found says that who was chosen was forgotten and found again on clusters,
 	// and that others have not answered since, which may hold the placement too.
 	Found bool `json:",omitempty"`
 	// Deleted says that the placement is gone from Git and is being removed.
 	Deleted bool
+	// DeletedAt is when its deletion from Git was first seen; zero if it is in Git.
+	DeletedAt time.Time `json:",omitzero"`
 	// Abandon says that what it placed stays where it is once it is gone.
 	Abandon bool
+	// AllowedContent is the content whose deletions a commit has allowed, by what
+	// tells it from other content; empty if it is not the newest.
+	AllowedContent string `json:",omitempty"`
+	// Formerly are the earlier keys of a renamed placement, oldest first. The list is
+	// read-only.
+	Formerly []api.PlacementKey `json:",omitempty"`
+	// Into is the new key of a renamed placement, which is Deleted under this key;
+	// zero if it was not renamed.
+	Into api.PlacementKey `json:",omitzero"`
 
 	entries map[string]*Entry
 	version uint64
+}
+
+// A Revised is when one of the contents of a placement came into force.
+type Revised struct {
+	Index int
+	At    time.Time
+}
+
+// RollingOut reports whether the rollout of the newest content has started and is not
+// finished.
+func (p *Placement) RollingOut() bool {
+	return !p.RolloutStarted.IsZero() && p.RolloutFinished.IsZero()
+}
+
+// RevisedAt returns when the content with an index came into force. If that was not
+// recorded, it returns the time of the next content that was; zero if there is none.
+func (p *Placement) RevisedAt(index int) time.Time {
+	for _, r := range p.Revisions {
+		if r.Index >= index {
+			return r.At
+		}
+	}
+	return time.Time{}
 }
 
 // put replaces an entry, or with nil removes it.
@@ -117,14 +178,28 @@ type Entry struct {
 	Binding placement.Binding
 	// Seen is nil until the member has reported.
 	Seen *WorkSeen
+	// AppliedAt is when all objects of the assigned revision were first observed to be
+	// applied, AvailableAt when they were first observed to be available; zero until
+	// then. Later failures change neither.
+	AppliedAt   time.Time `json:",omitzero"`
+	AvailableAt time.Time `json:",omitzero"`
 	// AvailableSince is when what is assigned became available; zero if it is
 	// not.
 	AvailableSince time.Time
+	// UnavailableSince is when what is assigned was first seen to be applied and
+	// not available; zero if it is available, or nothing of it was seen.
+	UnavailableSince time.Time `json:",omitzero"`
 	// Transitions remember by type when each condition of the placement on this
 	// cluster last changed.
 	Transitions map[string]Transition `json:",omitempty"`
 	Claims
+
+	heard bool
 }
+
+// Heard reports whether the member has said anything since the ledger was loaded:
+// what was seen before may have changed unseen.
+func (e *Entry) Heard() bool { return e.heard }
 
 // Claims are where what a cluster was told differs from the content assigned
 // to it, because other placements are there too. They are not changed once
@@ -250,7 +325,8 @@ func (l *Ledger) Bind(key api.PlacementKey, b placement.Binding) {
 	if e := p.entries[b.Cluster]; e != nil {
 		next = *e
 		if e.Binding.Assigned != b.Assigned {
-			next.AvailableSince = time.Time{}
+			next.AvailableSince, next.UnavailableSince = time.Time{}, time.Time{}
+			next.AppliedAt, next.AvailableAt = time.Time{}, time.Time{}
 		}
 		if next.Seen != nil && next.Seen.Removed && !b.Removing {
 			next.Seen = nil // that all is gone was of an earlier removal

@@ -59,6 +59,7 @@ func dump(t testing.TB, l *Ledger) string {
 		fmt.Fprintf(&b, "%s %s\n", key, raw)
 	}
 	line("head", l.Head())
+	line("fleet", l.fleet)
 	for _, name := range l.Clusters() {
 		line(name, l.Cluster(name))
 	}
@@ -104,6 +105,79 @@ func TestAvailableSince(t *testing.T) {
 		s.do()
 		if got := l.Placement(web).Entry("east").AvailableSince; !got.Equal(s.want) {
 			t.Errorf("%s: available since %s, want %s", s.what, got, s.want)
+		}
+	}
+}
+
+// What is not available is not since the first word of it, whatever else comes, until
+// it is available, or something else is assigned; over a restart, too.
+func TestUnavailableSince(t *testing.T) {
+	l, store := bound(), Memory()
+	slow := func(version, second int) WorkSeen {
+		w := fine("east", version, second)
+		w.Exceptions = []ObjectState{{ID: api.ID{Kind: "Pod", Name: "slow"}, Applied: Verdict{OK: true}}}
+		return w
+	}
+	begun := func(second int) WorkSeen { w := slow(1, second); w.Done = false; return w }
+	steps := []struct {
+		what string
+		do   func()
+		want time.Time
+	}{
+		{"being applied", func() { l.Fold(begun(1)) }, time.Time{}},
+		{"applied, and slow", func() { l.Fold(slow(1, 2)) }, at(2)},
+		{"still slow", func() { l.Fold(slow(1, 3)) }, at(2)},
+		{"after a restart", func() {
+			if err := store.Save(l); err != nil {
+				t.Fatal(err)
+			}
+			l, _ = store.Load()
+			if l.Placement(web).Entry("east").Heard() {
+				t.Error("a word from before the restart counts as heard")
+			}
+		}, at(2)},
+		{"slow after the restart", func() {
+			if !l.Fold(slow(1, 4)) || !l.Placement(web).Entry("east").Heard() {
+				t.Error("the first word after a restart is no news")
+			}
+		}, at(2)},
+		{"a word on another revision", func() { l.Fold(slow(9, 5)) }, at(2)},
+		{"available", func() { l.Fold(fine("east", 1, 6)) }, time.Time{}},
+		{"slow again", func() { l.Fold(slow(1, 7)) }, at(7)},
+		{"assigned anew", func() {
+			l.Bind(web, placement.Binding{Cluster: "east", Assigned: v(2), AssignedAt: at(8)})
+		}, time.Time{}},
+	}
+	for _, s := range steps {
+		s.do()
+		if got := l.Placement(web).Entry("east").UnavailableSince; !got.Equal(s.want) {
+			t.Errorf("%s: unavailable since %s, want %s", s.what, got, s.want)
+		}
+	}
+}
+
+// An object that is refused has failed, and one that is not available if the member
+// says so; what waits for something that comes by itself has not.
+func TestFailed(t *testing.T) {
+	ok := Verdict{OK: true}
+	object := func(name string, o ObjectState) ObjectState { o.ID = api.ID{Kind: "ConfigMap", Name: name}; return o }
+	slow, stuck := object("a", ObjectState{Applied: ok}), object("b", ObjectState{Applied: ok, Failure: "its image cannot be pulled"})
+	refused, pending := object("c", ObjectState{}), object("d", ObjectState{Pending: true})
+	tests := map[string]struct {
+		all  []ObjectState
+		want string
+	}{
+		"nothing":             {nil, ""},
+		"slow":                {[]ObjectState{slow}, ""},
+		"waits for its kind":  {[]ObjectState{slow, pending}, ""},
+		"its pods are stuck":  {[]ObjectState{slow, stuck, pending}, "b"},
+		"refused comes first": {[]ObjectState{slow, stuck, refused}, "c"},
+		"only drifted":        {[]ObjectState{object("e", ObjectState{Applied: ok, Available: ok, Drift: true})}, ""},
+	}
+	for name, test := range tests {
+		got := (&WorkSeen{Exceptions: test.all}).Failed()
+		if (got == nil) != (test.want == "") || got != nil && got.ID.Name != test.want {
+			t.Errorf("%s: %+v, want %q", name, got, test.want)
 		}
 	}
 }

@@ -13,13 +13,14 @@ import (
 // schema is the version of what is stored. An older one is brought up to date
 // when it is opened, a newer one is refused. It is raised when records change
 // in a way that an older gitfleet would misread or lose.
-const schema = 4
+const schema = 5
 
 // migrations take each record of a schema to the next: of schema 1 the first.
 var migrations = []func(key string, raw []byte) ([]byte, error){
 	asItIs, // the second brought suspensions, of which the first knew none
 	dropForgotten,
 	asItIs, // the fourth brought the labels a content was made with, what was declared, events, and what was found again; those of before begin anew
+	asItIs, // the fifth brought the fleet's name and ID
 }
 
 func asItIs(_ string, raw []byte) ([]byte, error) { return raw, nil }

@@ -22,6 +22,13 @@ type ClusterSeen struct {
 	Healthy bool
 	// Error is why it is not healthy, without secrets; empty if it is.
 	Error string
+	// Unrenewed is why the credentials that replace those in use are not used, without
+	// secrets; empty if there are none.
+	Unrenewed string `json:",omitempty"`
+	// Forbidden are the permissions that the cluster does not grant and the work needs,
+	// such as "create, patch deployments.apps"; empty if none is known to be missing. If
+	// Healthy is false, they are the reason.
+	Forbidden []string `json:",omitempty"`
 	// UID is that of the kube-system namespace: the cluster's identity,
 	// whatever its name. Empty if it was never read.
 	UID string
@@ -32,6 +39,8 @@ type ClusterSeen struct {
 	// Holds are the placements that own something there, by the inventories on
 	// the cluster itself; nil if nobody looked.
 	Holds []Held
+	// Owners are the fleets that these inventories name; nil if nobody looked.
+	Owners []Owner `json:",omitempty"`
 }
 
 // A Held is a placement that owns something on a cluster.
@@ -68,12 +77,32 @@ type WorkSeen struct {
 	// Braked are objects that should go and stay, because the deletion brake
 	// holds them, sorted by ID.
 	Braked []Braked `json:",omitempty"`
+	// Deletions lists the objects deleted since the last report, oldest first.
+	Deletions []Deletion `json:",omitempty"`
+	// DeletionErrors are objects that should go, and that the cluster does not let
+	// go, sorted by ID.
+	DeletionErrors []DeletionError `json:",omitempty"`
 	// Lingering are objects that were deleted and are still there, because
 	// something has to be finished first, sorted by ID.
 	Lingering []api.ID `json:",omitempty"`
 	// Collecting are those of Lingering of which the cluster's garbage collector is
 	// to delete first what was made of them, sorted by ID.
 	Collecting []api.ID `json:",omitempty"`
+	// Finalizing are those of Lingering that carry finalizers, sorted by ID.
+	Finalizing []Finalizing `json:",omitempty"`
+}
+
+// A DeletionError is why an object could not be deleted.
+type DeletionError struct {
+	ID      api.ID
+	Message string
+}
+
+// A Finalizing is an object that was deleted, and the finalizers that keep it there,
+// separated by commas.
+type Finalizing struct {
+	ID         api.ID
+	Finalizers string
 }
 
 // A Braked is an object whose deletion is held, and why.
@@ -91,8 +120,15 @@ type ObjectState struct {
 	Generation int64
 	// Applied is false with a reason and a message, or true.
 	Applied Verdict
+	// Pending says that an object that is not applied waits for what comes by
+	// itself: its CustomResourceDefinition, its namespace, an API server or an
+	// admission webhook that answers.
+	Pending bool `json:",omitempty"`
 	// Available says nothing of an object that is not applied.
 	Available Verdict
+	// Failure is why an applied object will not become available by itself, such
+	// as pods whose image cannot be pulled; empty while it may.
+	Failure string `json:",omitempty"`
 	// Diffs are how hub and member differ; Drift tells that the object was
 	// ours when it came to differ.
 	Diffs []api.Difference `json:",omitempty"`
@@ -138,6 +174,31 @@ func (w *WorkSeen) Available() bool {
 	return true
 }
 
+// Failed is the first object that failed: one that is refused or, if there is none,
+// one that will not become available by itself; nil if there is neither.
+func (w *WorkSeen) Failed() *ObjectState {
+	var unavailable *ObjectState
+	for i := range w.Exceptions {
+		switch o := &w.Exceptions[i]; {
+		case !o.HasFailed():
+		case !o.Applied.OK:
+			return o
+		case unavailable == nil:
+			unavailable = o
+		}
+	}
+	return unavailable
+}
+
+// HasFailed reports whether the object will not become applied or available by
+// itself.
+func (o *ObjectState) HasFailed() bool {
+	if !o.Applied.OK {
+		return !o.Pending
+	}
+	return !o.Available.OK && o.Failure != ""
+}
+
 // Judged is the observation without the objects that somebody has suspended:
 // they speak neither for nor against the cluster.
 func (w *WorkSeen) Judged() *WorkSeen {
@@ -169,6 +230,12 @@ func (l *Ledger) foldCluster(o ClusterSeen) bool {
 		return false
 	}
 	next := Cluster{ClusterSeen: o, Since: o.At}
+	if len(o.Forbidden) > 0 {
+		next.ForbiddenSince = o.At
+		if old != nil && len(old.Forbidden) > 0 {
+			next.ForbiddenSince = old.ForbiddenSince
+		}
+	}
 	if o.Properties != nil {
 		next.Observed = o.At
 	}
@@ -181,8 +248,10 @@ func (l *Ledger) foldCluster(o ClusterSeen) bool {
 			next.Joined = o.At
 		}
 	}
-	rebuilt := l.rebuild(o)
-	next.Holds = nil
+	if o.Owners != nil {
+		l.judge(&next)
+	}
+	rebuilt := l.rebuild(&next)
 	news := old == nil || !next.same(old)
 	if news {
 		next.version = l.next()
@@ -207,26 +276,42 @@ func (c *Cluster) recall(old *Cluster) {
 	if c.Namespaces == nil {
 		c.Namespaces = old.Namespaces
 	}
+	if c.Owners == nil {
+		c.Owners, c.Rivals = old.Owners, old.Rivals
+	}
+	if c.Holds == nil {
+		c.Holds = old.Holds
+	}
 }
 
 // same reports whether nobody could tell two states of a cluster apart but by
 // when it was looked at.
 func (c *Cluster) same(o *Cluster) bool {
-	return c.Healthy == o.Healthy && c.Error == o.Error && c.UID == o.UID && c.Joined.Equal(o.Joined) &&
-		maps.Equal(c.Properties, o.Properties) &&
+	return c.Healthy == o.Healthy && c.Error == o.Error && c.Unrenewed == o.Unrenewed && slices.Equal(c.Forbidden, o.Forbidden) && c.UID == o.UID && c.Joined.Equal(o.Joined) &&
+		maps.Equal(c.Properties, o.Properties) && slices.Equal(c.Owners, o.Owners) && slices.Equal(c.Rivals, o.Rivals) &&
 		(c.Namespaces == nil) == (o.Namespaces == nil) && slices.Equal(c.Namespaces, o.Namespaces)
 }
 
 // rebuild takes in what a cluster says it holds and the ledger has forgotten.
 // Such bindings name no policy: a scheduler prefers them, and judges them anew.
-func (l *Ledger) rebuild(o ClusterSeen) bool {
+// Whether a cluster was available before its last update is not known; it is
+// taken to have been, so that an update that has failed still stops the others.
+// As long as the ID of the fleet is open, that waits.
+func (l *Ledger) rebuild(c *Cluster) bool {
+	if l.Pending() {
+		return false
+	}
+	holds := c.Holds
+	if c.Holds = nil; len(c.Rivals) > 0 {
+		return false
+	}
 	changed := false
-	for _, h := range o.Holds {
+	for _, h := range holds {
 		if l.placements[h.Placement] == nil {
 			l.Note(h.Placement, Placement{Index: -1, Abandon: h.Abandon, Found: true})
 		}
-		if l.placements[h.Placement].entries[o.Cluster] == nil {
-			l.Bind(h.Placement, placement.Binding{Cluster: o.Cluster, Assigned: h.Revision, AssignedAt: o.At})
+		if l.placements[h.Placement].entries[c.Cluster] == nil {
+			l.Bind(h.Placement, placement.Binding{Cluster: c.Cluster, Assigned: h.Revision, AssignedAt: c.At, Risked: true})
 			changed = true
 		}
 	}
@@ -253,17 +338,41 @@ func (l *Ledger) foldWork(o WorkSeen) bool {
 	case e.AvailableSince.IsZero():
 		next.AvailableSince = o.At
 	}
+	switch judged := o.Judged(); {
+	case o.Revision.Hash != e.Binding.Assigned.Hash || o.At.Before(e.Binding.AssignedAt):
+	case judged.Available():
+		next.UnavailableSince = time.Time{}
+	case o.Done && e.UnavailableSince.IsZero():
+		next.UnavailableSince = o.At
+	}
+	next.arrive(o)
+	next.heard = true
 	if key := entryKey(o.Placement, o.Cluster); sameDrifts(e.drifts(), o.Drifts) {
 		l.saw(key)
 	} else {
 		l.touch(key) // what was put back is seen nowhere any more
 	}
-	if e.Seen != nil && next.AvailableSince.Equal(e.AvailableSince) && !e.Seen.At.Before(e.Binding.AssignedAt) && next.Seen.same(e.Seen) {
+	if len(o.Deletions) == 0 && e.heard && e.Seen != nil && next.AvailableSince.Equal(e.AvailableSince) && !e.Seen.At.Before(e.Binding.AssignedAt) && next.Seen.same(e.Seen) {
 		p.entries[o.Cluster] = &next // heard again; nobody could tell
 		return false
 	}
 	l.put(p, o.Cluster, &next)
 	return true
+}
+
+// arrive records when the assigned revision was first observed to be applied, and when to
+// be available.
+func (e *Entry) arrive(o WorkSeen) {
+	if o.Revision.Hash != e.Binding.Assigned.Hash || o.At.Before(e.Binding.AssignedAt) || !o.Done {
+		return
+	}
+	judged := o.Judged()
+	if e.AppliedAt.IsZero() && judged.Applied() {
+		e.AppliedAt = o.At
+	}
+	if e.AvailableAt.IsZero() && judged.Available() {
+		e.AvailableAt = o.At
+	}
 }
 
 // since returns the observation with a time on every verdict: where the member
@@ -314,5 +423,6 @@ func (w *WorkSeen) same(o *WorkSeen) bool {
 	return w.Revision == o.Revision && w.Removed == o.Removed && w.Done == o.Done &&
 		w.Total == o.Total && w.Untrackable == o.Untrackable &&
 		reflect.DeepEqual(w.Exceptions, o.Exceptions) && sameDrifts(w.Drifts, o.Drifts) && slices.Equal(w.Braked, o.Braked) &&
+		slices.Equal(w.DeletionErrors, o.DeletionErrors) && slices.Equal(w.Finalizing, o.Finalizing) &&
 		slices.Equal(w.Lingering, o.Lingering) && slices.Equal(w.Collecting, o.Collecting)
 }

@@ -25,6 +25,10 @@ type Store interface {
 // An Archive is a store whose content can be taken out and put back.
 type Archive interface {
 	Store
+	// Fleet reads only what Load would return as the fleet. Of a store that was
+	// written before there were IDs it has the Name that was the default then, and
+	// nothing else; it is the zero value if nothing was ever saved.
+	Fleet() (Fleet, error)
 	// Export writes all that was saved, as a backup that a person can read. Any
 	// goroutine may call it while the store is in use.
 	Export(io.Writer) error
@@ -59,7 +63,7 @@ func (s *memoryStore) Save(l *Ledger) error {
 
 func (s *memoryStore) Close() error { return nil }
 
-const headKey = "h"
+const headKey, fleetKey = "h", "f"
 
 // Keys of records: a letter for what it is, then names that cannot hold a NUL.
 func clusterKey(name string) string          { return "c\x00" + name }
@@ -89,6 +93,8 @@ func (l *Ledger) record(key string) ([]byte, error) {
 	switch parts[0] {
 	case headKey:
 		return json.Marshal(l.head)
+	case fleetKey:
+		return json.Marshal(l.fleet)
 	case "c":
 		if c := l.clusters[parts[1]]; c != nil {
 			return json.Marshal(c)
@@ -145,6 +151,8 @@ func (l *Ledger) restore(key string, raw []byte) error {
 	switch {
 	case key == headKey:
 		return json.Unmarshal(raw, &l.head)
+	case key == fleetKey:
+		return json.Unmarshal(raw, &l.fleet)
 	case parts[0] == "c" && len(parts) == 2:
 		l.clusters[parts[1]] = &Cluster{}
 		return json.Unmarshal(raw, l.clusters[parts[1]])

@@ -188,7 +188,7 @@ func TestNewerSchemaIsRefused(t *testing.T) {
 	path := filepath.Join(dir, "ledger.db")
 	before := read(t, path)
 	_, err = Open(dir)
-	if err == nil || !strings.Contains(err.Error(), "written by a newer gitfleet (schema 99, this one knows 4)") || !strings.Contains(err.Error(), path) {
+	if err == nil || !strings.Contains(err.Error(), "written by a newer gitfleet (schema 99, this one knows 5)") || !strings.Contains(err.Error(), path) {
 		t.Errorf("a newer ledger: %v", err)
 	}
 	if !bytes.Equal(read(t, path), before) {

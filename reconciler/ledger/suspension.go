@@ -120,7 +120,7 @@ func (l *Ledger) Proceed(key api.PlacementKey, at time.Time) {
 		return
 	}
 	next := *old
-	next.Resumed, next.version = at, l.next()
+	next.Resumed, next.Stops, next.version = at, nil, l.next()
 	l.placements[key] = &next
 	l.touch(placementKey(key))
 }

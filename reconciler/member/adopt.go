@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/csaupgrade"
@@ -36,18 +37,19 @@ var clientSide = sets.New("kubectl-client-side-apply", "kubectl")
 // adopt makes ours what an earlier client-side apply left behind on an object
 // that we have just taken over. Otherwise a field that the manifest does not
 // have any more would stay for ever: kubectl would own it, and never come back.
-func (s *session) adopt(ctx context.Context, t task, body []byte, written *metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error) {
-	if !appliedByClient(written.ManagedFields) {
-		return written, nil
+func (s *session) adopt(ctx context.Context, t task, body []byte, stored *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if !appliedByClient(stored.GetManagedFields()) {
+		return stored, nil
 	}
-	patch, err := csaupgrade.UpgradeManagedFieldsPatch(written, clientSide, api.FieldManager)
+	patch, err := csaupgrade.UpgradeManagedFieldsPatch(stored, clientSide, api.FieldManager)
 	if err != nil || patch == nil {
-		return written, err
+		return stored, err
 	}
 	if err := s.send(ctx, t.res, t.manifest.ID, types.JSONPatchType, patch); err != nil {
 		return nil, fmt.Errorf("take over the fields of an earlier kubectl apply: %w", err)
 	}
-	return s.patch(ctx, t.res, t.manifest.ID, body, diff.Force(s.works[t.placement].Strategy))
+	stored, _, err = s.applyWhole(ctx, t.res, t.manifest.ID, body, diff.Force(s.works[t.placement].Strategy))
+	return stored, err
 }
 
 func appliedByClient(entries []metav1.ManagedFieldsEntry) bool {

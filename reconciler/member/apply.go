@@ -47,6 +47,17 @@ type outcome struct {
 	sight
 	// before is what was put back, if the task was to put something back.
 	before ledger.Drift
+	// altered is what the server stored otherwise than it was applied.
+	altered []api.PatchDetail
+}
+
+// repairs reports whether something was put back that somebody had changed: the
+// task was to, and it made a difference.
+func (o *outcome) repairs() bool {
+	if !o.drift || o.written == nil {
+		return false
+	}
+	return o.live == nil || o.live.GetResourceVersion() != o.written.ResourceVersion
 }
 
 // process sees to some objects: applies those that are not as wanted, removes
@@ -61,7 +72,7 @@ func (s *session) process(ctx context.Context, ids map[api.ID]bool) {
 // prepared makes sure that what is there of some objects is known before anything
 // is done about them. If it cannot be known now, they are seen to later.
 func (s *session) prepared(ctx context.Context, ids map[api.ID]bool) bool {
-	if len(ids) == 0 {
+	if len(ids) == 0 || s.foreign() {
 		return false
 	}
 	err := s.learn(ctx, ids)
@@ -158,11 +169,11 @@ func (s *session) leaves(p api.PlacementKey) bool {
 // anything done.
 func (s *session) task(id api.ID, w wanted) (task, bool) {
 	t := task{wanted: w}
-	if bad := s.trouble[id]; bad != nil && bad.hash == w.manifest.Hash && s.waits(bad, id) {
-		return t, false
-	}
 	gvk := w.manifest.Object.Object.GroupVersionKind()
 	res, ok := s.kinds.of(gvk)
+	if bad := s.trouble[id]; bad != nil && bad.hash == w.manifest.Hash && s.waits(bad, id) && !(ok && bad.unknownKind) {
+		return t, false
+	}
 	if !ok {
 		s.fail(outcome{task: t, cond: diff.DecodeFailed(s.unknownKind(gvk))})
 		return t, false
@@ -177,7 +188,7 @@ func (s *session) task(id api.ID, w wanted) (task, bool) {
 		return t, true
 	}
 	if t.spared = s.spared(w.placement, id); t.spared != "" {
-		return t, s.astray(t, l)
+		return t, s.astray(t, l) || s.suspects[id]
 	}
 	if l != nil && l.terminating && (t.item == nil || t.item.Hash == "") {
 		// What is written now would go with it.
@@ -222,6 +233,9 @@ func (s *session) apply(ctx context.Context, tasks []task, touched map[api.Place
 		}
 		s.survey(ctx, tasks[:n])
 		for _, o := range s.concurrently(ctx, tasks[:n]) {
+			if o.err != nil && ctx.Err() != nil {
+				continue // the session ends, and that is no failure of the object
+			}
 			s.conclude(o, touched)
 			faults.At("applied")
 		}
@@ -237,7 +251,7 @@ func (s *session) concurrently(ctx context.Context, tasks []task) []outcome {
 	var wg sync.WaitGroup
 	for i := range tasks {
 		if ctx.Err() != nil || s.cutOff() {
-			out[i] = outcome{task: tasks[i], do: diff.Apply, cond: diff.ApplyFailed(diff.Apply, errSilent), err: errSilent}
+			out[i] = outcome{task: tasks[i], do: diff.Apply, cond: unanswered(diff.ApplyFailed(diff.Apply, errSilent), errSilent), err: errSilent}
 			continue
 		}
 		slots <- struct{}{}
@@ -261,6 +275,7 @@ func (s *session) conclude(o outcome, touched map[api.PlacementKey]bool) {
 		s.hurry(id.Name) // what the watch tells of it is nothing new, and revives nothing
 	}
 	if o.written != nil {
+		delete(s.suspects, id)
 		l := liveOf(o.written)
 		l.health = s.healthAfter(id, o, l)
 		s.live.put(id, l)
@@ -307,7 +322,7 @@ func (s *session) healthAfter(id api.ID, o outcome, l *live) health.Health {
 func (s *session) settle(ctx context.Context, touched map[api.PlacementKey]bool) {
 	for p, inv := range s.inv {
 		w, told := s.works[p]
-		if told && (inv.Abandon != w.Abandon || w.Remove && len(inv.items.byID) == 0 || inv.Revision != w.Revision && s.complete(p)) {
+		if told && (inv.owner != s.owner() || inv.Abandon != w.Abandon || w.Remove && len(inv.items.byID) == 0 || inv.Revision != w.Revision && s.complete(p)) {
 			touched[p] = true
 		}
 	}
@@ -330,6 +345,7 @@ func (s *session) settle(ctx context.Context, touched map[api.PlacementKey]bool)
 			if told {
 				inv.Abandon = w.Abandon
 			}
+			s.digested(inv)
 			faults.At("before inventory")
 			err = s.save(ctx, inv)
 			faults.At("after inventory")
@@ -339,10 +355,11 @@ func (s *session) settle(ctx context.Context, touched map[api.PlacementKey]bool)
 			continue
 		}
 		inv.written = ""
-		if inv.unwritten.due(gist(err)) {
+		if ctx.Err() == nil && inv.unwritten.due(gist(err)) {
 			s.cfg.Log.Warn("inventory not written; trying again", "cluster", s.cfg.Name, "placement", p.String(), "err", err)
 		}
 	}
+	s.reportOwners()
 }
 
 // complete reports whether everything a placement wants here is applied.

@@ -2,22 +2,37 @@ package member
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"time"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
 )
 
 // A Brake says how much may go at once without a person's word: deletions are
 // held if they are more than Objects and more than Percent of all that we have
-// on the cluster. Namespaces, custom resource definitions and volume claims
-// with content are always held.
+// on the cluster. What a work holds, and namespaces, custom resource definitions
+// and volume claims with content are held whatever the number.
 type Brake struct{ Percent, Objects int }
 
-// brake decides before a full pass whether what it would delete is too much.
-// Then none of it is deleted; everything else goes on. deletes says of an object
-// that nobody wants whether it would be deleted without anybody's word.
+// A braked object should go and stays until a commit allows it.
+type braked struct {
+	why string
+	// next is when it is found out again whether it has to stay, tries how often
+	// that was; zero if only other work for the cluster can change it.
+	next  time.Time
+	tries backoff
+}
+
+// brake decides before a full pass what of it is not deleted: what the works
+// hold, and if the rest is too much, all of that. Everything else goes on. deletes
+// says of an object that nobody wants whether it would be deleted without
+// anybody's word.
 func (s *session) brake(ids map[api.ID]bool, deletes func(stale) bool) {
-	clear(s.braked)
-	var going []api.ID
+	before := s.braked
+	s.braked = map[api.ID]braked{}
+	var going []stale
 	total := 0
 	for id := range ids {
 		for _, inv := range s.inv {
@@ -27,18 +42,84 @@ func (s *session) brake(ids map[api.ID]bool, deletes func(stale) bool) {
 		}
 		for _, st := range s.stales(id) {
 			if !st.passesOn() && deletes(st) {
-				going = append(going, id)
+				going = append(going, st)
 			}
 		}
 	}
-	if len(going) <= s.cfg.Brake.Objects || len(going)*100 <= total*s.cfg.Brake.Percent {
-		return
+	with := containers(going)
+	going = slices.DeleteFunc(going, func(st stale) bool {
+		why := s.held(st, with[st.inv.Placement])
+		if why != "" {
+			s.braked[st.item.id()] = braked{why: why}
+		}
+		return why != ""
+	})
+	if why := s.cfg.Brake.TooMuch(len(going), total); why != "" {
+		for _, st := range going {
+			s.braked[st.item.id()] = braked{why: why}
+		}
 	}
-	why := fmt.Sprintf("deleting %d of the %d objects that gitfleet has on this cluster is more than %d %%", len(going), total, s.cfg.Brake.Percent)
-	for _, id := range going {
-		s.braked[id] = why
+	s.logBraked(before)
+}
+
+// TooMuch says why so many deletions are too many at once; empty if they are not.
+func (b Brake) TooMuch(going, total int) string {
+	if going <= b.Objects || going*100 <= total*b.Percent {
+		return ""
 	}
-	s.cfg.Log.Warn("deletions are held until a commit allows them", "cluster", s.cfg.Name, "objects", len(going), "of", total)
+	return fmt.Sprintf("deleting %d of the %d objects that gitfleet has on this cluster is more than %d %%", going, total, b.Percent)
+}
+
+// logBraked logs the deletions that were not held before, a line for each reason.
+func (s *session) logBraked(before map[api.ID]braked) {
+	news := map[string][]api.ID{}
+	for id, b := range s.braked {
+		if before[id].why != b.why {
+			news[b.why] = append(news[b.why], id)
+		}
+	}
+	for _, why := range slices.Sorted(maps.Keys(news)) {
+		first := slices.MinFunc(news[why], api.ID.Compare)
+		s.cfg.Log.Warn("deletions are held until a commit allows them", "cluster", s.cfg.Name, "objects", len(news[why]), "object", first.String(), "why", why)
+	}
+}
+
+// held says why the work of its placement, or that its inventory was adopted, keeps
+// an object that it gives up from being deleted, with others that it gives up; empty
+// if neither does.
+func (s *session) held(st stale, with []api.ID) string {
+	if st.inv.Adopted {
+		return adoptedWhy
+	}
+	w := s.works[st.inv.Placement]
+	return w.Held(st.item.id(), with)
+}
+
+// containers lists of what placements give up the objects that others go with.
+func containers(going []stale) map[api.PlacementKey][]api.ID {
+	out := map[api.PlacementKey][]api.ID{}
+	for _, st := range going {
+		if id := st.item.id(); work.Contains(id.GroupKind()) {
+			out[st.inv.Placement] = append(out[st.inv.Placement], id)
+		}
+	}
+	return out
+}
+
+// goingWith lists what a placement gives up that others go with.
+func (s *session) goingWith(inv *inventory) []api.ID {
+	var going []stale
+	for id := range inv.items.ids() {
+		if !work.Contains(id.GroupKind()) {
+			continue
+		}
+		for _, st := range s.stales(id) {
+			if st.inv == inv && !st.passesOn() && s.deletes(st) {
+				going = append(going, st)
+			}
+		}
+	}
+	return containers(going)[inv.Placement]
 }
 
 // deletes reports whether removing an object would delete it without anybody's
@@ -70,9 +151,52 @@ func (s *session) abandons(st stale) bool {
 	return st.inv.Abandon && !s.placed(st.inv.Placement)
 }
 
+// hold keeps an object whose deletion something on the cluster speaks against,
+// and has that looked at again: sooner at first, then every few minutes.
 func (s *session) hold(id api.ID, why string) {
-	if s.braked[id] == "" {
+	b := s.braked[id]
+	if b.why == "" {
 		s.cfg.Log.Warn("deletion is held until a commit allows it", "cluster", s.cfg.Name, "object", id.String(), "why", why)
 	}
-	s.braked[id] = why
+	b.why = why
+	b.next = time.Now().Add(b.tries.next(firstRecheck, lastRecheck))
+	s.braked[id] = b
+}
+
+// The bounds of the time between two looks at what speaks against a deletion.
+const (
+	firstRecheck = 10 * time.Second
+	lastRecheck  = 5 * time.Minute
+)
+
+// recheckHeld has the reasons looked at again that what the watches saw may have
+// changed: that of an object itself, and of a Namespace of which something has
+// gone. It adds those objects to the touched ones.
+func (s *session) recheckHeld(touched map[api.ID]bool) {
+	now := time.Now()
+	for _, id := range slices.Collect(maps.Keys(touched)) {
+		if b, held := s.braked[id]; held && !b.next.IsZero() {
+			b.next = now
+			s.braked[id] = b
+		}
+		if s.live.of(id) != nil || id.Namespace == "" {
+			continue
+		}
+		namespace := api.ID{Kind: "Namespace", Name: id.Namespace}
+		if b, held := s.braked[namespace]; held && !b.next.IsZero() {
+			b.next, touched[namespace] = now, true
+			s.braked[namespace] = b
+		}
+		if t := s.trouble[namespace]; t != nil {
+			t.next, touched[namespace] = now, true
+		}
+	}
+}
+
+// stays reports whether an object is there, its deletion is held, and it is not
+// time to look again at why.
+func (s *session) stays(it *item) bool {
+	b, held := s.braked[it.id()]
+	gone := s.live.of(it.id()) == nil && s.watch.of(it.gvk()).sees()
+	return held && !gone && (b.next.IsZero() || time.Now().Before(b.next))
 }

@@ -45,8 +45,18 @@ func (s *session) compare(ctx context.Context, t task, live *unstructured.Unstru
 			return c, diff.SecretsOf(desired, live).Error(err)
 		}
 	}
-	c.diffs = diff.Differences(live, api.FieldManager, diff.Compare(desired, live, opt))
+	c.diffs = t.attribute(live, diff.Compare(desired, live, opt))
 	return c, nil
+}
+
+// attribute says who made each difference of a live object. Where its content is
+// not to change, what is written under our name is a difference that somebody made.
+func (t *task) attribute(live *unstructured.Unstructured, details []api.PatchDetail) []api.Difference {
+	list := diff.Differences(live, api.FieldManager, details)
+	if t.item != nil && t.item.Hash == t.manifest.Hash {
+		list = diff.UnderOwnName(live, api.FieldManager, list)
+	}
+	return list
 }
 
 // merged is what the object would be if it were applied.
@@ -68,6 +78,7 @@ func refusesDryRun(err error) bool {
 	code := int(status.Status().Code)
 	return slices.Contains([]int{
 		http.StatusBadRequest, http.StatusForbidden, http.StatusMethodNotAllowed, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType,
+		http.StatusUnprocessableEntity,
 	}, code) || code == http.StatusInternalServerError && strings.Contains(status.Status().Message, "webhook")
 }
 
@@ -99,10 +110,10 @@ func (s *session) before(t task, live *unstructured.Unstructured, rivals []rival
 	details := diff.Compare(t.manifest.Object.Object, live, diff.Options{Structural: true, Ignore: paths(rivals)})
 	if marked := live.GetLabels()[api.ManagedByLabel]; marked != s.cfg.Fleet {
 		details = append(details, api.PatchDetail{
-			Path: "/metadata/labels/" + strings.ReplaceAll(api.ManagedByLabel, "/", "~1"), ValueInHub: s.cfg.Fleet, ValueInMember: marked,
+			Path: "/metadata/labels/" + api.EscapeKey(api.ManagedByLabel), ValueInHub: s.cfg.Fleet, ValueInMember: marked,
 		})
 	}
-	d.Paths = diff.Differences(live, api.FieldManager, details)
+	d.Paths = t.attribute(live, details)
 	if d.By = diff.Actors(d.Paths); len(d.Paths) == 0 {
 		d.By = diff.Since(live, api.FieldManager)
 	}

@@ -23,18 +23,27 @@ type conn struct {
 	cfg        *rest.Config
 	bulkClient *http.Client
 	close      func()
+	// credentials are those it was made with.
+	credentials fingerprint
 }
 
 // connect makes the clients of a cluster. It asks nothing of it yet.
 func (a *Agent) connect(ctx context.Context) (*conn, error) {
-	cfg, err := a.cfg.Connect(ctx)
+	cfg, err := a.credentials(ctx)
 	if err != nil {
 		return nil, err
 	}
-	cfg = rest.CopyConfig(cfg)
+	return a.dial(cfg)
+}
+
+// dial makes the clients of a cluster with credentials whose files have been read.
+func (a *Agent) dial(cfg *rest.Config) (*conn, error) {
+	credentials := fingerprintOf(cfg)
 	cfg.UserAgent = "gitfleet"
 	cfg.QPS = -1 // the server's own fairness decides; it answers 429 and Retry-After
 	cfg.Timeout = 0
+	cfg.WarningHandler = rest.NoWarnings{} // they would reach the log as the server words them
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return &meter{next, a.cfg.Metrics, a.cfg.Name} })
 	if a.cfg.Wrap != nil {
 		cfg.Wrap(a.cfg.Wrap)
 	}
@@ -42,6 +51,7 @@ func (a *Agent) connect(ctx context.Context) (*conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("use the credentials: %w", err)
 	}
+	c.credentials = credentials
 	return c, nil
 }
 

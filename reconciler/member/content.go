@@ -3,6 +3,7 @@ package member
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -94,7 +95,7 @@ func (s *session) inClaim(ctx context.Context, res resource, id api.ID) (string,
 func (s *session) inNamespace(ctx context.Context, namespace string) (string, error) {
 	asking, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
-	client, err := s.conn.discovery()
+	client, err := s.conn().discovery()
 	if err != nil {
 		return "", err
 	}
@@ -111,7 +112,8 @@ func (s *session) inNamespace(ctx context.Context, namespace string) (string, er
 			if !slices.Contains(r.Verbs, "list") || passing[schema.GroupKind{Group: gv.Group, Kind: r.Kind}] {
 				continue
 			}
-			name, err := s.first(ctx, gv.WithResource(r.Name), r.Kind, namespace, func(o *metav1.PartialObjectMetadata) bool { return !s.dispensable(o, r.Kind) })
+			kind := schema.GroupKind{Group: gv.Group, Kind: r.Kind}
+			name, err := s.first(ctx, gv.WithResource(r.Name), r.Kind, namespace, func(o *metav1.PartialObjectMetadata) bool { return !s.dispensable(o, kind) })
 			if err != nil || name != "" {
 				return name, err
 			}
@@ -147,21 +149,27 @@ func (s *session) first(ctx context.Context, r schema.GroupVersionResource, kind
 	}
 }
 
-// dispensable reports whether an object may go with its namespace.
-func (s *session) dispensable(o *metav1.PartialObjectMetadata, kind string) bool {
-	return given(kind, o.Name) || len(o.OwnerReferences) > 0 || o.DeletionTimestamp != nil || o.Labels[api.ManagedByLabel] == s.cfg.Fleet
+// dispensable reports whether an object may be deleted with its namespace. An object
+// with our label must also be in an inventory, since copies of an object keep its labels.
+func (s *session) dispensable(o *metav1.PartialObjectMetadata, kind schema.GroupKind) bool {
+	if given(kind, o.Name) || len(o.OwnerReferences) > 0 || o.DeletionTimestamp != nil {
+		return true
+	}
+	id := api.ID{Group: kind.Group, Kind: kind.Kind, Namespace: o.Namespace, Name: o.Name}
+	return o.Labels[api.ManagedByLabel] == s.cfg.Fleet && slices.ContainsFunc(slices.Collect(maps.Values(s.inv)), func(inv *inventory) bool { return inv.items.has(id) })
 }
 
 // given reports whether Kubernetes itself puts such an object into every
 // namespace.
-func given(kind, name string) bool {
-	return kind == "ServiceAccount" && name == "default" || kind == "ConfigMap" && name == "kube-root-ca.crt"
+func given(kind schema.GroupKind, name string) bool {
+	return kind == schema.GroupKind{Kind: "ServiceAccount"} && name == "default" ||
+		kind == schema.GroupKind{Kind: "ConfigMap"} && name == "kube-root-ca.crt"
 }
 
 func (s *session) page(ctx context.Context, r schema.GroupVersionResource, namespace string, opts metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
-	client, err := s.conn.metadata()
+	client, err := s.conn().metadata()
 	if err != nil {
 		return nil, err
 	}

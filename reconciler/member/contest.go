@@ -17,6 +17,15 @@ type flips struct {
 	// last tells one undoing from the next: the version of the object that
 	// somebody changed, or the UID of one that somebody deleted.
 	last string
+	// before are the flips without the last one.
+	before diff.Flips
+}
+
+// unflip takes the last flip of an object back: there was nothing to put back.
+func (s *session) unflip(id api.ID) {
+	if f, known := s.flips[id]; known {
+		s.flips[id] = flips{f.before, f.last, f.before}
+	}
 }
 
 // undone notes that somebody undid what we applied, and reports whether it may
@@ -28,9 +37,12 @@ func (s *session) undone(t task, l *live) bool {
 	this, by := "uid "+string(t.item.UID), ""
 	if l != nil {
 		this, by = strconv.FormatUint(l.version, 10), l.writer
+		if t.item.Managed == "" { // found by its values
+			by = "another client with the field manager " + api.FieldManager + " or an admission webhook"
+		}
 	}
 	if f.last != this {
-		f = flips{f.Flip(now, by), this}
+		f = flips{f.Flip(now, by), this, f.Flips}
 		s.flips[id] = f
 		s.cfg.Metrics.Undone.WithLabelValues(s.cfg.Name).Inc()
 	}

@@ -32,11 +32,21 @@ type Credentials struct {
 	// AllowInsecure permits kubeconfigs that skip the check of the server's
 	// certificate, or use plain HTTP.
 	AllowInsecure bool
+
+	// files are the kubeconfigs that were read; nil reads them at each call.
+	files *kubeconfigs
+}
+
+// Cached returns credentials that read a kubeconfig again only when its file has
+// changed, so that they can be asked for often.
+func (c Credentials) Cached() Credentials {
+	c.files = &kubeconfigs{read: map[string]readFile{}}
+	return c
 }
 
 // Config returns how to reach a member. contextName is the context to use; if
 // it is empty, that is the member's name in File, and the current context in
-// Dir and Secrets. Everything is read anew at each call.
+// Dir and Secrets. What has changed is read anew at each call.
 func (c Credentials) Config(ctx context.Context, name, contextName string) (*rest.Config, error) {
 	for _, find := range []func(ctx context.Context, name, contextName string) (*found, error){c.fromDir, c.fromFile, c.fromSecret} {
 		f, err := find(ctx, name, contextName)
@@ -87,7 +97,7 @@ func (c Credentials) fromDir(_ context.Context, name, contextName string) (*foun
 		return nil, nil
 	}
 	path := filepath.Join(c.Dir, name+".kubeconfig")
-	cfg, err := clientcmd.LoadFromFile(path)
+	cfg, err := c.files.load(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -107,7 +117,7 @@ func (c Credentials) fromFile(_ context.Context, name, contextName string) (*fou
 	if _, err := os.Stat(c.File); err != nil {
 		return nil, fmt.Errorf("read kubeconfig: %w", err)
 	}
-	cfg, err := clientcmd.LoadFromFile(c.File)
+	cfg, err := c.files.load(c.File)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", c.File, err)
 	}
@@ -122,7 +132,7 @@ func (c Credentials) fromSecret(ctx context.Context, name, contextName string) (
 	if c.Secrets == nil {
 		return nil, nil
 	}
-	s, err := c.Secrets.Get(ctx, name+"-kubeconfig", metav1.GetOptions{})
+	s, err := c.Secrets.Get(ctx, name+"-kubeconfig", metav1.GetOptions{ResourceVersion: "0"}) // often asked for: the server's cache will do
 	if notFound(err) {
 		return nil, nil
 	}
@@ -145,16 +155,25 @@ func (c Credentials) use(name string, f *found) (*rest.Config, error) {
 	if err := c.check(f, kctx); err != nil {
 		return nil, fmt.Errorf("%s: context %q: %w", f.from, f.context, err)
 	}
-	if f.local {
-		if err := clientcmd.ResolveLocalPaths(f.config); err != nil {
-			return nil, fmt.Errorf("%s: %w", f.from, err)
-		}
-	}
-	cfg, err := clientcmd.NewNonInteractiveClientConfig(*f.config, f.context, nil, nil).ClientConfig()
+	cfg, err := clientcmd.NewNonInteractiveClientConfig(*f.only(kctx), f.context, nil, nil).ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("%s: context %q: %w", f.from, f.context, err)
 	}
 	return cfg, nil
+}
+
+// only copies of a kubeconfig what one context needs: the kubeconfig may be shared, and
+// have a context for each of very many members.
+func (f *found) only(kctx *clientcmdapi.Context) *clientcmdapi.Config {
+	out := clientcmdapi.NewConfig()
+	out.Contexts[f.context] = kctx.DeepCopy()
+	if c := f.config.Clusters[kctx.Cluster]; c != nil {
+		out.Clusters[kctx.Cluster] = c.DeepCopy()
+	}
+	if u := f.config.AuthInfos[kctx.AuthInfo]; u != nil {
+		out.AuthInfos[kctx.AuthInfo] = u.DeepCopy()
+	}
+	return out
 }
 
 // check refuses what would run code in the daemon, or trust just anyone.
@@ -165,7 +184,7 @@ func (c Credentials) check(f *found, kctx *clientcmdapi.Context) error {
 	}
 	if user != nil {
 		if (user.Exec != nil || user.AuthProvider != nil) && !c.AllowExec {
-			return errors.New("its user runs a program (exec or auth-provider): use a token or a client certificate, or allow it with --allow-kubeconfig-exec")
+			return errors.New("its user runs a program (exec or auth-provider): use a token or a client certificate, or allow it with the setting members.allowKubeconfigExec")
 		}
 		if !f.local && (user.ClientCertificate != "" || user.ClientKey != "" || user.TokenFile != "") {
 			return errors.New("its user names files of the daemon's machine: embed the data instead")
@@ -173,7 +192,7 @@ func (c Credentials) check(f *found, kctx *clientcmdapi.Context) error {
 	}
 	if cluster := f.config.Clusters[kctx.Cluster]; cluster != nil {
 		if (cluster.InsecureSkipTLSVerify || !isHTTPS(cluster.Server)) && !c.AllowInsecure {
-			return errors.New("its cluster is not checked by TLS (insecure-skip-tls-verify, or not https): give certificate-authority-data, or allow it with --allow-insecure-kubeconfig")
+			return errors.New("its cluster is not checked by TLS (insecure-skip-tls-verify, or not https): give certificate-authority-data, or allow it with the setting members.allowInsecureKubeconfig")
 		}
 		if !f.local && cluster.CertificateAuthority != "" {
 			return errors.New("its cluster names a file of the daemon's machine: embed certificate-authority-data instead")

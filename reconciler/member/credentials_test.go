@@ -150,6 +150,43 @@ func TestCredentialsAreReadAnew(t *testing.T) {
 	}
 }
 
+// Credentials that remember what they read notice that a file was replaced, was broken,
+// and is gone.
+func TestCachedCredentialsFollowTheirFile(t *testing.T) {
+	c := sources{dir: map[string]string{"east.kubeconfig": kubeconfig("a", "a")}}.credentials(t).Cached()
+	path := filepath.Join(c.Dir, "east.kubeconfig")
+	host := func() string {
+		got, err := c.Config(t.Context(), "east", "")
+		if err != nil {
+			return err.Error()
+		}
+		return got.Host
+	}
+	for i, want := range []string{"a", "a", "b", "b", "a"} {
+		if i > 0 {
+			write(t, path+".new", kubeconfig(want, want))
+			if err := os.Rename(path+".new", path); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 2 {
+			if got := host(); got != "https://"+want+".example:6443" {
+				t.Errorf("version %d: %s, want %s", i, got, want)
+			}
+		}
+	}
+	write(t, path, "half a kubecon")
+	if got := host(); !strings.Contains(got, path) {
+		t.Errorf("of a broken file it says %s", got)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if got := host(); !strings.Contains(got, "no credentials for member east") {
+		t.Errorf("of a file that is gone it says %s", got)
+	}
+}
+
 // A kubeconfig of a person's machine may name files beside it.
 func TestCredentialsNameFilesNextToThem(t *testing.T) {
 	c := sources{dir: map[string]string{"east.kubeconfig": single("{server: 'https://m.example'}", "{tokenFile: token}"), "token": planted}}.credentials(t)
@@ -163,8 +200,8 @@ func TestCredentialsNameFilesNextToThem(t *testing.T) {
 }
 
 const (
-	runsProgram = "its user runs a program (exec or auth-provider): use a token or a client certificate, or allow it with --allow-kubeconfig-exec"
-	unchecked   = "its cluster is not checked by TLS (insecure-skip-tls-verify, or not https): give certificate-authority-data, or allow it with --allow-insecure-kubeconfig"
+	runsProgram = "its user runs a program (exec or auth-provider): use a token or a client certificate, or allow it with the setting members.allowKubeconfigExec"
+	unchecked   = "its cluster is not checked by TLS (insecure-skip-tls-verify, or not https): give certificate-authority-data, or allow it with the setting members.allowInsecureKubeconfig"
 	userFiles   = "its user names files of the daemon's machine: embed the data instead"
 	clusterFile = "its cluster names a file of the daemon's machine: embed certificate-authority-data instead"
 )

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -13,22 +14,18 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 )
 
-var (
-	errSilent = errors.New("the API server has stopped answering; trying again once it does")
-)
+// errSilent is the error of the objects that a pass skips because the API server does not
+// answer.
+var errSilent = &unreachableError{errors.New("the API server has stopped answering; trying again once it does")}
 
 // do sees to one object. It may run beside others, and only reads what the
 // session knows.
 func (s *session) do(ctx context.Context, t task) outcome {
 	start := time.Now()
 	o := s.attempt(ctx, t)
-	result := "ok"
-	if o.err != nil {
-		result = "error"
-	}
 	if o.written != nil || o.err != nil {
-		s.cfg.Metrics.Applies.WithLabelValues(s.cfg.Name, string(o.do), result).Inc()
-		s.cfg.Metrics.Seconds.Observe(time.Since(start).Seconds())
+		s.cfg.Metrics.done(s.cfg.Name, string(o.do), o.err)
+		s.cfg.Metrics.OperationSeconds.Observe(time.Since(start).Seconds())
 	}
 	return o
 }
@@ -130,7 +127,17 @@ func (s *session) unread(o outcome, cond metav1.Condition, err error) outcome {
 	if s.works[o.placement].Strategy.Type == api.ReportDiff {
 		o.cond = diff.ReportFailed(err)
 	}
+	o.cond = unanswered(o.cond, err)
 	return o
+}
+
+// unanswered replaces the message of a condition if the request got no answer: the API
+// server has not refused the object.
+func unanswered(cond metav1.Condition, err error) metav1.Condition {
+	if isUnreachable(err) {
+		cond.Message = err.Error()
+	}
+	return cond
 }
 
 func compareFailed(c diff.Case, err error) metav1.Condition {
@@ -203,18 +210,20 @@ func (s *session) write(ctx context.Context, t task, do diff.Operation, saw sigh
 		o.before = s.before(t, saw.live, saw.rivals)
 	}
 	body, err := s.body(t, commit, saw)
+	var stored *unstructured.Unstructured
 	if err == nil {
-		o.written, o.created, err = s.put(ctx, t.res, t.manifest.ID, body, diff.Force(s.works[t.placement].Strategy))
+		stored, o.created, err = s.applyWhole(ctx, t.res, t.manifest.ID, body, diff.Force(s.works[t.placement].Strategy))
 	}
 	if err == nil && t.item.Hash == "" {
-		o.written, err = s.adopt(ctx, t, body, o.written)
+		stored, err = s.adopt(ctx, t, body, stored)
 	}
 	if err != nil {
 		o.err = err
-		o.written = nil
-		o.cond = diff.ApplyFailed(do, s.scrub(ctx, t, saw.live, err))
+		o.cond = unanswered(diff.ApplyFailed(do, s.scrub(ctx, t, saw.live, err)), err)
 		return o
 	}
+	o.written = meta.AsPartialObjectMetadata(stored) // outcomes are kept until their wave is over
+	o.altered = diff.Altered(t.manifest.Object.Object, stored, paths(saw.rivals))
 	if o.before.Deleted && o.written.UID == t.item.UID {
 		o.before.Deleted = false // it was there all the time
 	}

@@ -2,10 +2,13 @@ package member
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/expression"
+	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/health"
 )
@@ -22,8 +25,7 @@ type compiled struct {
 	err        error
 }
 
-// mostExpressions bounds what is kept: people on members may write any number of
-// them.
+// mostExpressions is how many compiled expressions are cached.
 const mostExpressions = 500
 
 func (x *expressions) compile(text string) (*expression.Expression, error) {
@@ -48,6 +50,50 @@ func (x *expressions) health(live *unstructured.Unstructured, text string) healt
 		return health.Unanswered(err)
 	}
 	h := health.Ask(live, e.Holds)
-	h.Message = begin(diff.SecretsOf(live).Scrub(h.Message))
+	secrets := diff.SecretsOf(live)
+	h.Message, h.Failure = begin(secrets.Scrub(h.Message)), begin(secrets.Scrub(h.Failure))
 	return h
+}
+
+// wantedExpressions are the expressions of the objects that a cluster should hold. They are
+// those of the manifests: what stands on the live objects is never evaluated, since
+// anybody who may edit an object could write it. Watches read them while the
+// session replaces them.
+type wantedExpressions struct {
+	compiled *expressions
+	texts    atomic.Pointer[map[api.ID]string]
+}
+
+// of returns the expression of an object; empty if it has none. A nil receiver has
+// none.
+func (a *wantedExpressions) of(id api.ID) string {
+	if a == nil {
+		return ""
+	}
+	if texts := a.texts.Load(); texts != nil {
+		return (*texts)[id]
+	}
+	return ""
+}
+
+// replace takes in what is wanted from now on. An object whose expression is another
+// one now is applied next, and the watch tells of it.
+func (a *wantedExpressions) replace(wanted wants) {
+	var texts map[api.ID]string
+	for id, w := range wanted.all() {
+		if text := expressionOf(w.manifest); text != "" {
+			if texts == nil {
+				texts = map[api.ID]string{}
+			}
+			texts[id] = text
+		}
+	}
+	a.texts.Store(&texts)
+}
+
+// expressionOf returns the expression of a manifest; empty if it has none.
+func expressionOf(m *work.Manifest) string {
+	text, _, _ := unstructured.NestedFieldNoCopy(m.Object.Object.Object, "metadata", "annotations", api.AvailableAnnotation)
+	s, _ := text.(string)
+	return s
 }

@@ -41,7 +41,7 @@ func TestRetriesAreLoggedOnce(t *testing.T) {
 	var logged strings.Builder
 	s := sessionOf(t, &rest.Config{Host: "https://127.0.0.1:1"})
 	s.cfg.Log = slog.New(slog.NewTextHandler(&logged, nil))
-	s.kinds, s.unseen, s.retry = newKinds(s.conn.discovery), map[api.ID]bool{}, time.NewTimer(time.Hour)
+	s.kinds, s.unseen, s.retry = newKinds(s.conn().discovery), map[api.ID]bool{}, time.NewTimer(time.Hour)
 	web := api.PlacementKey{Name: "web"}
 	s.works = map[api.PlacementKey]work.Work{web: {Placement: web}}
 	s.inventory(web).items.put(item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "one"})
@@ -89,7 +89,7 @@ func TestAnotherErrorIsLogged(t *testing.T) {
 			s.fail(outcome{task: task{wanted: wanted{web, oneManifest()}}, do: diff.Apply, err: err, cond: diff.ApplyFailed(diff.Apply, err)})
 		},
 		"object not removed": func(err error) {
-			s.succeeded(stale{inv: inv, item: &item{Version: "v1", Kind: "ConfigMap", Name: "x"}}, err)
+			s.succeeded(t.Context(), stale{inv: inv, item: &item{Version: "v1", Kind: "ConfigMap", Name: "x"}}, err)
 		},
 	} {
 		s.trouble = map[api.ID]*trouble{}

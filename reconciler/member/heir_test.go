@@ -101,7 +101,7 @@ func TestWhoLeavesHasNoHeirs(t *testing.T) {
 }
 
 func (s *session) holding(m *work.Manifest, placements ...api.PlacementKey) {
-	s.works, s.trouble, s.braked = map[api.PlacementKey]work.Work{}, map[api.ID]*trouble{}, map[api.ID]string{}
+	s.works, s.trouble, s.braked, s.pruned = map[api.PlacementKey]work.Work{}, map[api.ID]*trouble{}, map[api.ID]braked{}, map[api.PlacementKey]bool{}
 	for _, p := range placements {
 		s.inventory(p).items.put(item{Version: "v1", Kind: m.ID.Kind, Namespace: m.ID.Namespace, Name: m.ID.Name, Hash: m.Hash})
 	}

@@ -23,6 +23,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
 // An inventory is what one placement owns on this cluster, and how far it got.
@@ -32,7 +33,10 @@ type inventory struct {
 	Placement api.PlacementKey   `json:"placement"`
 	Revision  placement.Revision `json:"revision"`
 	// Abandon says that the objects stay when the placement goes.
-	Abandon bool   `json:"abandon,omitempty"`
+	Abandon bool `json:"abandon,omitempty"`
+	// Adopted says that a person had the inventory taken over from another fleet,
+	// and that it still has objects which are not in the repository.
+	Adopted bool   `json:"adopted,omitempty"`
 	Items   []item `json:"items"`
 
 	// parts is how many ConfigMaps the last write took.
@@ -40,7 +44,9 @@ type inventory struct {
 	// written is the digest of what is on the cluster; empty if it is not known
 	// to be there.
 	written string
-	items   items
+	// owner is whose it is, by what is on the cluster.
+	owner ledger.Owner
+	items items
 	// unwritten is why it could not be written.
 	unwritten grumble
 }
@@ -157,11 +163,12 @@ func unpack(raw []byte) (*inventory, error) {
 
 // save writes an inventory, if it is not there already as it is.
 func (s *session) save(ctx context.Context, inv *inventory) error {
+	s.takenOver(inv)
 	raw, digest, err := inv.pack()
 	if err != nil {
 		return fmt.Errorf("write inventory of %s: %w", inv.Placement, err)
 	}
-	if digest == inv.written {
+	if digest == inv.written && inv.owner == s.owner() {
 		return nil
 	}
 	name := inventoryName(s.cfg.Fleet, inv.Placement)
@@ -179,19 +186,21 @@ func (s *session) save(ctx context.Context, inv *inventory) error {
 			return fmt.Errorf("shorten inventory of %s: %w", inv.Placement, err)
 		}
 	}
-	inv.parts, inv.written = parts, digest
+	inv.parts, inv.written, inv.owner = parts, digest, s.owner()
 	return nil
 }
 
 func (s *session) savePart(ctx context.Context, name string, p api.PlacementKey, n int, chunk []byte, digest string, parts int) error {
+	annotations := map[string]any{
+		api.PlacementAnnotation: p.String(), digestKey: digest, partsKey: strconv.Itoa(parts),
+	}
+	s.fleetAnnotations(annotations)
 	o := map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap",
 		"metadata": map[string]any{
 			"name": name, "namespace": api.Namespace,
-			"labels": map[string]any{api.ManagedByLabel: s.cfg.Fleet, inventoryLabel: strconv.Itoa(n)},
-			"annotations": map[string]any{
-				api.PlacementAnnotation: p.String(), digestKey: digest, partsKey: strconv.Itoa(parts),
-			},
+			"labels":      map[string]any{api.ManagedByLabel: s.cfg.Fleet, inventoryLabel: strconv.Itoa(n)},
+			"annotations": annotations,
 		},
 		"binaryData": map[string]any{inventoryKey: base64.StdEncoding.EncodeToString(chunk)},
 	}
@@ -214,7 +223,7 @@ func (s *session) savePart(ctx context.Context, name string, p api.PlacementKey,
 	}
 	l := liveOf(m)
 	s.live.put(id, l)
-	s.parts.put(id, part{placement: p, managed: l.managed})
+	s.parts.put(id, part{placement: p, managed: l.managed, version: l.version})
 	return nil
 }
 
@@ -222,11 +231,15 @@ func (s *session) savePart(ctx context.Context, name string, p api.PlacementKey,
 type part struct {
 	placement api.PlacementKey
 	managed   string
+	version   uint64
 }
 
 func inventoryID(name string) api.ID {
 	return api.ID{Kind: "ConfigMap", Namespace: api.Namespace, Name: name}
 }
+
+// ownNamespace is the Namespace that inventories are in.
+var ownNamespace = api.ID{Kind: "Namespace", Name: api.Namespace}
 
 // moveIn makes our namespace, once, if the cluster had none when we came: asked to
 // write into one that is missing, a server waits for it before it refuses.
@@ -242,7 +255,7 @@ func (s *session) moveIn(ctx context.Context) error {
 
 func (s *session) ensureNamespace(ctx context.Context) error {
 	body := []byte(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"` + api.Namespace + `"}}`)
-	_, err := s.patch(ctx, namespaces, api.ID{Kind: "Namespace", Name: api.Namespace}, body, true)
+	_, err := s.patch(ctx, namespaces, ownNamespace, body, true)
 	return err
 }
 
@@ -266,6 +279,46 @@ func (s *session) drop(ctx context.Context, inv *inventory) error {
 	return nil
 }
 
+// keepInventories puts back an inventory that somebody changed or deleted.
+func (s *session) keepInventories(ctx context.Context, touched map[api.ID]bool) {
+	for id := range touched {
+		p := s.parts.of(id)
+		if p == nil {
+			continue
+		}
+		if l := s.live.of(id); l != nil && (l.managed == p.managed && !s.suspects[id] || l.terminating) {
+			continue
+		}
+		delete(s.suspects, id)
+		inv := s.inv[p.placement]
+		if inv == nil {
+			continue
+		}
+		if s.resting(p.placement) {
+			inv.written = "" // it is put back when that is over
+			continue
+		}
+		s.cfg.Log.Warn("inventory was changed by somebody else; putting it back", "cluster", s.cfg.Name, "object", id.String())
+		inv.written = ""
+		if err := s.save(ctx, inv); err != nil {
+			s.cfg.Log.Warn("inventory not written", "cluster", s.cfg.Name, "placement", p.placement.String(), "err", err)
+		}
+	}
+}
+
+// definitions is the kind that defines other kinds.
+var definitions = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+
+// establish notes that a definition was established, or that an established one
+// has changed. Its name ends with the group it is of.
+func (s *session) establish(definition api.ID) {
+	if s.established == nil {
+		s.established = map[string]bool{}
+	}
+	_, group, _ := strings.Cut(definition.Name, ".")
+	s.established[group] = true
+}
+
 // inventories reads what the cluster says is ours. One that cannot be
 // understood is reported and left alone: nothing is deleted because of it.
 func (s *session) inventories(ctx context.Context) error {
@@ -277,6 +330,8 @@ func (s *session) inventories(ctx context.Context) error {
 	for i := range list {
 		chunks[list[i].GetName()] = &list[i]
 	}
+	s.damaged = nil
+	owners := []ledger.Owner{}
 	for i := range list {
 		first := &list[i]
 		parts, err := strconv.Atoi(first.GetAnnotations()[partsKey])
@@ -287,17 +342,21 @@ func (s *session) inventories(ctx context.Context) error {
 		if err != nil {
 			s.cfg.Log.Error("inventory is damaged; nothing it held will be deleted until it is written anew",
 				"cluster", s.cfg.Name, "object", first.GetName(), "err", err)
+			s.damaged = append(s.damaged, s.ownerOf(first.GetAnnotations(), ""))
 			continue
 		}
+		inv.owner = s.ownerOf(first.GetAnnotations(), inv.Revision.Commit)
+		owners = append(owners, inv.owner)
 		inv.written = first.GetAnnotations()[digestKey]
 		s.inv[inv.Placement] = inv
 		for n := range parts {
 			o := chunks[partName(first.GetName(), n)]
 			l := liveOf(o)
 			s.live.put(inventoryID(o.GetName()), l)
-			s.parts.put(inventoryID(o.GetName()), part{placement: inv.Placement, managed: l.managed})
+			s.parts.put(inventoryID(o.GetName()), part{placement: inv.Placement, managed: l.managed, version: l.version})
 		}
 	}
+	s.owners = ownersOf(append(owners, s.damaged...))
 	return nil
 }
 

@@ -43,9 +43,9 @@ func sessionOf(t *testing.T, cfg *rest.Config) *session {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.close)
-	return &session{
-		Agent: a, conn: c, inv: map[api.PlacementKey]*inventory{}, live: lives{},
-	}
+	s := &session{Agent: a, kinds: newKinds(c.discovery), inv: map[api.PlacementKey]*inventory{}, live: lives{}}
+	s.link.Store(c)
+	return s
 }
 
 // A shelf is as much of an API server as keeps ConfigMaps: they are put down,
@@ -76,12 +76,12 @@ func (s *shelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodPatch:
 		raw, _ := io.ReadAll(r.Body)
 		s.maps[name] = raw
-		w.Write(raw)
+		w.Write(bytes.Replace(raw, []byte(`"metadata":{`), []byte(`"metadata":{"uid":"uid of `+name+`",`), 1))
 	case r.Method == http.MethodDelete && s.maps[name] == nil:
 		refuse(w, http.StatusNotFound, "not found")
 	case r.Method == http.MethodDelete:
 		delete(s.maps, name)
-		json.NewEncoder(w).Encode(metav1.Status{Status: metav1.StatusSuccess})
+		json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess})
 	default:
 		var items []json.RawMessage
 		for _, name := range slices.Sorted(maps.Keys(s.maps)) {

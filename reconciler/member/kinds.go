@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 	"unique"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -51,6 +52,8 @@ type kinds struct {
 	// such as those of an aggregated API whose server is down.
 	failed map[schema.GroupVersion]error
 	asked  bool
+	// lookups are of the kinds that the server was asked for and does not serve.
+	lookups map[schema.GroupVersionKind]*lookup
 }
 
 // A knownKind is a kind and how it is served.
@@ -75,18 +78,28 @@ func (k *kinds) of(gvk schema.GroupVersionKind) (resource, bool) {
 
 // resolve finds out about kinds. One that is missing from known afterwards the
 // server does not serve, or failed tells why that is not known; err means that
-// the server did not answer at all.
+// the server did not answer at all. For a kind that it did not serve the server is
+// asked again only when its lookup is due.
 func (k *kinds) resolve(ctx context.Context, wanted map[schema.GroupVersionKind]bool) error {
-	clear(k.failed)
-	missing := map[schema.GroupVersion]bool{}
+	missing, now := map[schema.GroupVersion]bool{}, time.Now()
 	for gvk := range wanted {
-		if _, ok := k.of(gvk); !ok {
+		if _, ok := k.of(gvk); !ok && k.due(gvk, now) {
 			missing[gvk.GroupVersion()] = true
+			delete(k.failed, gvk.GroupVersion())
 		}
 	}
 	if len(missing) == 0 {
 		return nil
 	}
+	if err := k.ask(ctx, missing, wanted); err != nil {
+		return err
+	}
+	k.lookedUp(wanted, missing)
+	return nil
+}
+
+// ask asks the server for group versions, in as few requests as possible.
+func (k *kinds) ask(ctx context.Context, missing map[schema.GroupVersion]bool, wanted map[schema.GroupVersionKind]bool) error {
 	client, err := k.client()
 	if err != nil {
 		return err
@@ -171,15 +184,22 @@ func (s *session) unknownKind(gvk schema.GroupVersionKind) error {
 		if t := s.trouble[by.manifest.ID]; t != nil && t.cond.Status != metav1.ConditionTrue || s.reports(by.placement) || s.spared(by.placement, by.manifest.ID) != "" {
 			return fmt.Errorf("%w: its CustomResourceDefinition %s, which %s places here, is not applied: see why there", none.error, by.manifest.ID.Name, by.placement)
 		}
-		return fmt.Errorf("%w: its CustomResourceDefinition %s, which %s places here, is not established yet; it is applied as soon as it is", none.error, by.manifest.ID.Name, by.placement)
+		return &comingDefinition{fmt.Errorf("%w: its CustomResourceDefinition %s, which %s places here, is not established yet; it is applied as soon as it is", none.error, by.manifest.ID.Name, by.placement)}
 	}
 	return err
 }
 
+// A comingDefinition says that a kind is not known before its definition, which is
+// placed on the cluster as well, is established.
+type comingDefinition struct{ error }
+
+// Unwrap returns the error in the words of the API server.
+func (c *comingDefinition) Unwrap() error { return c.error }
+
 // definition is what wants the definition of a kind here; nil if nothing does.
 func (s *session) definition(gvk schema.GroupVersionKind) *wanted {
 	for id, w := range s.wanted.all() {
-		if (id.GroupKind() == schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}) && defines(w.manifest.Object.Object, gvk) {
+		if id.GroupKind() == definitions && defines(w.manifest.Object.Object, gvk) {
 			return &w
 		}
 	}

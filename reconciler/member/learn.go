@@ -29,6 +29,7 @@ func (s *session) learn(ctx context.Context, ids map[api.ID]bool) error {
 			}
 		}
 	}
+	s.join(ids, gvks, whole)
 	if !s.knows(gvks) {
 		defer takePlace(ctx, s.cfg.Arrivals)()
 	}
@@ -53,6 +54,20 @@ func (s *session) learn(ctx context.Context, ids map[api.ID]bool) error {
 	return nil
 }
 
+// join adds the objects that wait for one of the kinds: should it be known now,
+// they are seen to as well.
+func (s *session) join(ids map[api.ID]bool, gvks, whole map[schema.GroupVersionKind]bool) {
+	for id, t := range s.trouble {
+		if !t.unknownKind || ids[id] {
+			continue
+		}
+		if w, ok := s.wanted.of(id); ok && gvks[w.manifest.Object.Object.GroupVersionKind()] {
+			gvk := w.manifest.Object.Object.GroupVersionKind()
+			ids[id], whole[gvk] = true, whole[gvk] || looksAtBody(w.manifest)
+		}
+	}
+}
+
 // knows reports whether kinds are watched, all of them.
 func (s *session) knows(gvks map[schema.GroupVersionKind]bool) bool {
 	for gvk := range gvks {
@@ -67,11 +82,11 @@ func (s *session) knows(gvks map[schema.GroupVersionKind]bool) bool {
 // tell whether it is available.
 func looksAtBody(m *work.Manifest) bool {
 	o := m.Object.Object
-	return health.NeedsStatus(o.GroupVersionKind()) || o.GetAnnotations()[api.AvailableAnnotation] != ""
+	return health.NeedsStatus(o.GroupVersionKind()) || expressionOf(m) != ""
 }
 
 func (s *session) startWatch(ctx context.Context, gvk schema.GroupVersionKind, res resource, whole bool) *kindWatch {
-	k := &kindWatch{gvk: gvk, res: res, full: whole || health.NeedsStatus(gvk), expressions: &s.cfg.Encoder.expressions}
+	k := &kindWatch{gvk: gvk, res: res, full: whole || health.NeedsStatus(gvk), expressions: &s.expressions}
 	s.watch = append(s.watch, k)
 	s.running.Add(1)
 	go s.follow(ctx, k)

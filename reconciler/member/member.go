@@ -28,13 +28,16 @@ import (
 // and Log must be set; zero values of the others mean their defaults.
 type Config struct {
 	Name string
-	// Connect returns the credentials of the cluster. It is called at every
-	// new connection, so that rotated credentials are picked up.
+	// Connect returns the credentials of the cluster. It is called every few seconds,
+	// so that those that were replaced are used.
 	Connect func(context.Context) (*rest.Config, error)
 	// Fleet is the value of the managed-by label: two gitfleets with different
 	// names leave each other's objects alone.
 	Fleet   string
 	Encoder *Encoder
+	// HasCommit reports whether the repository has a commit: inventories of another
+	// one that name no fleet are not ours. nil means that it has all.
+	HasCommit func(hash string) bool
 	// Report takes what was seen. It must not block for long.
 	Report func(ledger.Observation)
 	// Record, if set, takes what was done to objects; it must not block.
@@ -61,6 +64,9 @@ type Config struct {
 	Sweep time.Duration
 	// Timeout bounds every request but a watch; default 30 s.
 	Timeout time.Duration
+	// PodFailureTimeout is how long the pods of a workload may be unable to start
+	// before the workload counts as failed; default 30 s.
+	PodFailureTimeout time.Duration
 	// Wrap, if set, wraps the transport of every connection.
 	Wrap    func(http.RoundTripper) http.RoundTripper
 	Metrics *Metrics
@@ -85,6 +91,9 @@ func (c Config) withDefaults() Config {
 	if c.Timeout == 0 {
 		c.Timeout = 30 * time.Second
 	}
+	if c.PodFailureTimeout == 0 {
+		c.PodFailureTimeout = 30 * time.Second
+	}
 	if c.Metrics == nil {
 		c.Metrics = NewMetrics()
 	}
@@ -98,6 +107,9 @@ type Agent struct {
 	// last is what was taken from works; only Run looks at it. nil means that
 	// nothing was ever asked for.
 	last []work.Work
+	// memberships is what SetFleet was called with, fleet what was taken from it.
+	memberships chan membership
+	fleet       membership
 	// check asks for everything to be looked at again.
 	check chan struct{}
 	// leave is closed when the cluster is to be left, left when that is done.
@@ -106,9 +118,15 @@ type Agent struct {
 	// applied; only Run looks at them.
 	memory memory
 	flips  map[api.ID]flips
+	// deletions are not reported yet. They outlive a session.
+	deletions deletions
+	// access records which permissions the cluster does not grant.
+	access access
 	// silentFor is why the cluster does not answer. While there is a session it
 	// belongs to the probes.
 	silentFor grumble
+	// heldBy is the other fleet that was last found to hold the cluster.
+	heldBy grumble
 	// excuses are the reasons, already logged, why the cluster is asked over an
 	// ordinary transport.
 	excuses sync.Map
@@ -117,8 +135,8 @@ type Agent struct {
 // New returns an agent that does nothing until it runs.
 func New(cfg Config) *Agent {
 	return &Agent{
-		cfg: cfg.withDefaults(), works: make(chan []work.Work, 1), check: make(chan struct{}, 1),
-		leave: make(chan struct{}), left: make(chan struct{}), memory: memory{}, flips: map[api.ID]flips{},
+		cfg: cfg.withDefaults(), works: make(chan []work.Work, 1), memberships: make(chan membership, 1), check: make(chan struct{}, 1),
+		leave: make(chan struct{}), left: make(chan struct{}), memory: memory{}, flips: map[api.ID]flips{}, deletions: deletions{},
 	}
 }
 
@@ -153,6 +171,8 @@ func (a *Agent) Leave() <-chan struct{} {
 // Run works until ctx is done, and has stopped everything it started by then.
 // Losing the cluster is not an error: it is reported, and tried again.
 func (a *Agent) Run(ctx context.Context) error {
+	a.cfg.Metrics.begin(a.cfg.Name)
+	defer a.cfg.Metrics.forget(a.cfg.Name)
 	var lost backoff
 	for ctx.Err() == nil {
 		var s *session
@@ -182,10 +202,14 @@ func (a *Agent) Run(ctx context.Context) error {
 func (a *Agent) lost(ctx context.Context, err error, times *backoff) {
 	_ = aside(func() error {
 		a.answers(err)
-		a.cfg.Report(ledger.ClusterSeen{Cluster: a.cfg.Name, At: time.Now(), Error: err.Error()})
+		seen := ledger.ClusterSeen{Cluster: a.cfg.Name, At: time.Now(), Error: err.Error()}
+		if _, ok := errors.AsType[*forbiddenError](err); ok {
+			seen.Forbidden = a.access.forbidden()
+		}
+		a.cfg.Report(seen)
 		return nil
 	})
-	sleep(ctx, times.next(time.Second, 30*time.Second))
+	a.sleepUntilRenewed(ctx, times.next(time.Second, 30*time.Second))
 }
 
 // answers logs that the cluster does not answer, and why, or that it does again.

@@ -115,6 +115,12 @@ func (s *session) note(t task, state api.DriftState, now ledger.Drift, anew bool
 	s.memory.put(t.placement, d)
 }
 
+// end records that a drift is over.
+func (m memory) end(p api.PlacementKey, d ledger.Drift) {
+	d.State, d.Message = api.DriftEnded, ""
+	m.put(p, d)
+}
+
 // state is how an object is remembered; empty if it is not.
 func (m memory) state(p api.PlacementKey, id api.ID) api.DriftState { return m[p][id].State }
 
@@ -124,9 +130,12 @@ func (s *session) recall(o *outcome) {
 	was := s.memory.state(p, id)
 	ours := o.item != nil && o.item.Hash != "" && !s.reports(p)
 	contest := contested(o.rivals)
-	back := o.drift && o.written != nil && (len(o.rivals) == 0 || len(o.before.Paths) > 0)
-	if back {
+	back := o.putsBack()
+	switch {
+	case back:
 		s.putBack(o)
+	case o.drift && o.written != nil && !o.repairs():
+		s.unflip(id)
 	}
 	switch {
 	case o.err != nil || !ours:
@@ -149,12 +158,24 @@ func (s *session) recall(o *outcome) {
 				"object", id.String(), "by", by(diff.Actors(o.diffs)), "paths", pathsOf(o.diffs))
 		}
 	case o.written != nil && o.live != nil && leavesFields(o.manifest):
-		if left := ignored(o.task, o.live); len(left) > 0 {
-			s.note(o.task, api.DriftIgnored, ledger.Drift{
-				Message: "left alone, as " + api.IgnoreFieldsAnnotation + " asks", Generation: o.gen, Paths: left, By: diff.Actors(left),
-			}, was != api.DriftIgnored)
+		if left := ignoredIn(o.task, o.live); len(left) > 0 {
+			s.note(o.task, api.DriftIgnored, ignoredDrift(o.gen, left), was != api.DriftIgnored)
 		}
 	}
+	if o.written != nil && len(contest)+len(o.diffs) == 0 {
+		s.noteAltered(o.task, o.gen, o.altered)
+	}
+}
+
+// putsBack reports whether the write put back what somebody changed. If no field had
+// changed, a write to a contested object, or to one that exists and asks to leave fields
+// alone, only gives up ownership of fields.
+func (o *outcome) putsBack() bool {
+	if !o.repairs() {
+		return false
+	}
+	changed := len(o.before.Paths) > 0
+	return changed || len(o.rivals) == 0 && (o.before.Deleted || !leavesFields(o.manifest))
 }
 
 // putBack notes that what somebody changed was put back.
@@ -169,8 +190,16 @@ func (s *session) putBack(o *outcome) {
 		"object", o.manifest.ID.String(), "change", change, "by", by(what.By), "paths", pathsOf(what.Paths))
 }
 
-// ignored lists in what an object differs where it asks to be left alone.
-func ignored(t task, live *unstructured.Unstructured) []api.Difference {
+// ignoredMessage says why a difference is not put back.
+const ignoredMessage = "left alone, as " + api.IgnoreFieldsAnnotation + " asks"
+
+// ignoredDrift is what is remembered of fields that an object asks to leave alone.
+func ignoredDrift(generation int64, left []api.Difference) ledger.Drift {
+	return ledger.Drift{Message: ignoredMessage, Generation: generation, Paths: left, By: diff.Actors(left)}
+}
+
+// ignoredIn lists the differences in fields that an object asks to leave alone.
+func ignoredIn(t task, live *unstructured.Unstructured) []api.Difference {
 	return diff.Differences(live, api.FieldManager, diff.Ignored(t.manifest.Object.Object, live))
 }
 
@@ -185,11 +214,10 @@ func (s *session) ended(p api.PlacementKey) {
 		switch {
 		case !isWanted || w.placement != p || s.trouble[id] != nil || s.live.of(id) == nil:
 			continue
-		case d.State == api.DriftIgnored && leavesFields(w.manifest):
+		case d.State == api.DriftIgnored && leavesFields(w.manifest) || d.State == api.DriftAltered:
 			continue
 		case lasting(d.State) == 1:
-			d.State, d.Message = api.DriftEnded, ""
-			s.memory.put(p, d)
+			s.memory.end(p, d)
 		}
 	}
 }
@@ -204,7 +232,7 @@ func shortened(list []api.Difference) []api.Difference {
 	}
 	if rest > 0 {
 		last := &out[len(out)-1]
-		last.Path += " and " + strconv.Itoa(rest) + " more path(s)"
+		last.Path += " and " + strconv.Itoa(rest) + " more"
 		last.ValueInHub, last.ValueInMember = "(omitted)", "(omitted)"
 	}
 	return out

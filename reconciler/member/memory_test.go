@@ -78,7 +78,7 @@ func TestRememberedDifferencesAreShort(t *testing.T) {
 	if len(got) != mostPaths || len(got[0].ValueInHub) > 2*mostValue || got[0].ValueInMember != "x" {
 		t.Errorf("%d differences, the first %+v", len(got), got[0])
 	}
-	if last := got[mostPaths-1]; last.Path != "/data/11 and 28 more path(s)" || last.ValueInHub != "(omitted)" {
+	if last := got[mostPaths-1]; last.Path != "/data/11 and 28 more" || last.ValueInHub != "(omitted)" {
 		t.Errorf("the last: %+v", last)
 	}
 	if len(long[0].ValueInHub) != 10000 || shortened(nil) != nil {

@@ -56,7 +56,7 @@ var observed = []string{"cpu", "memory"}
 func (s *session) observeNamespaces(ctx context.Context, o *observation) error {
 	found := map[string]bool{}
 	err := s.eachPage(ctx, func() *rest.Request {
-		return s.conn.bulk.Get().AbsPath("api/v1/namespaces").SetHeader("Accept", acceptMetadataList)
+		return s.conn().bulk.Get().AbsPath("api/v1/namespaces").SetHeader("Accept", acceptMetadataList)
 	}, func(raw []byte) (string, error) {
 		var page metav1.PartialObjectMetadataList
 		if err := json.Unmarshal(raw, &page); err != nil {
@@ -80,7 +80,7 @@ func (s *session) observeNamespaces(ctx context.Context, o *observation) error {
 const acceptMetadataList = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 
 func (s *session) observeVersion(ctx context.Context, o *observation) error {
-	raw, err := answer(s.conn.rest.Get().AbsPath("version").Do(ctx))
+	raw, err := answer(s.conn().rest.Get().AbsPath("version").Do(ctx))
 	if err != nil {
 		return fmt.Errorf("read version: %w", err)
 	}
@@ -95,7 +95,7 @@ func (s *session) observeVersion(ctx context.Context, o *observation) error {
 func (s *session) observeNodes(ctx context.Context, o *observation, sums resources) error {
 	nodes := 0
 	err := s.eachPage(ctx, func() *rest.Request {
-		return s.conn.bulk.Get().AbsPath("api/v1/nodes")
+		return s.conn().bulk.Get().AbsPath("api/v1/nodes")
 	}, func(raw []byte) (string, error) {
 		var page struct {
 			Metadata metav1.ListMeta
@@ -169,7 +169,7 @@ func (s *session) readPods(ctx context.Context) (resources, error) {
 	sums := resources{}
 	running := "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 	err := s.eachPage(ctx, func() *rest.Request {
-		return s.conn.bulk.Get().AbsPath("api/v1/pods").Param("fieldSelector", running)
+		return s.conn().bulk.Get().AbsPath("api/v1/pods").Param("fieldSelector", running)
 	}, func(raw []byte) (string, error) {
 		var page struct {
 			Metadata metav1.ListMeta

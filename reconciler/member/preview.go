@@ -40,6 +40,9 @@ const (
 	Differs Effect = "differ"
 	// Fails: the API server would refuse it; Message says why.
 	Fails Effect = "fail"
+	// Alters: it is as every apply makes it, and the API server or an admission
+	// webhook stores other values then than are applied.
+	Alters Effect = "alter"
 )
 
 // A Change is one object that is not as it would be after a sync.
@@ -128,7 +131,7 @@ func Marks(ctx context.Context, cfg Config, gvk schema.GroupVersionKind, id api.
 }
 
 // Close ends the connection.
-func (p *Preview) Close() { p.s.conn.close() }
+func (p *Preview) Close() { p.s.conn().close() }
 
 // Changes lists what would change if the cluster were told to hold some works,
 // and nothing else: first what would be applied, in that order, then what would
@@ -243,7 +246,7 @@ func (p *Preview) compare(ctx context.Context, t task, c *Change, live *unstruct
 			}
 			facts.Compared, facts.Diffs = true, len(found.diffs)
 		case diff.Nothing:
-			return nil, nil
+			return p.values(ctx, t, c, live, rivals)
 		case diff.Report, diff.Refuse:
 			if do == diff.Report && len(found.diffs) == 0 {
 				return nil, nil
@@ -257,6 +260,28 @@ func (p *Preview) compare(ctx context.Context, t task, c *Change, live *unstruct
 			return p.applied(ctx, t, c, live, rivals)
 		}
 	}
+}
+
+// values is what becomes of an object of which nothing is changed or drifted by
+// its metadata: its values may be others all the same.
+func (p *Preview) values(ctx context.Context, t task, c *Change, live *unstructured.Unstructured, rivals []rival) (*Change, error) {
+	if diff.CompareAfter(p.s.works[t.placement].Strategy) || len(rivals) > 0 {
+		return nil, nil
+	}
+	check := p.s.checkValues(ctx, t, live)
+	switch {
+	case check.unknown:
+		return nil, fmt.Errorf("its values cannot be compared, as the API server does not answer to a dry run or it is just being changed; try again")
+	case check.changed && p.s.protects(t.placement):
+		c.Effect, c.Message = Differs, diff.Refused(diff.Drifts, "", false).Message
+	case check.changed:
+		return p.applied(ctx, t, c, live, rivals)
+	case len(check.altered) > 0:
+		c.Effect, c.Message, c.Diffs = Alters, alteredMessage, differences(check.altered)
+	default:
+		return nil, nil
+	}
+	return c, nil
 }
 
 // applied is what applying an object would change; nil if nothing.
@@ -274,7 +299,7 @@ func (p *Preview) applied(ctx context.Context, t task, c *Change, live *unstruct
 	case err != nil:
 		return nil, diff.SecretsOf(t.manifest.Object.Object, live).Error(err)
 	}
-	c.Diffs = diff.Differences(live, api.FieldManager, diff.Compare(desired, live, opt))
+	c.Diffs = t.attribute(live, diff.Compare(desired, live, opt))
 	if len(c.Diffs) == 0 && !c.TakesOver && c.Message == "" {
 		return nil, nil
 	}
@@ -321,7 +346,7 @@ func (p *Preview) goes(ctx context.Context, st stale, l *live) Change {
 	case p.s.allowed(st):
 		return c
 	}
-	if c.Message = p.s.braked[c.ID]; c.Message == "" {
+	if c.Message = p.s.braked[c.ID].why; c.Message == "" {
 		r, _ := p.s.kinds.of(st.item.gvk())
 		c.Message = p.s.content(ctx, r, st.item)
 	}

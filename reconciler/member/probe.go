@@ -23,6 +23,9 @@ type probe struct {
 	properties   map[string]string
 	namespaces   []string
 	observed     bool // it was looked at in full
+	rotation
+	// unrenewed is why new credentials are not used; empty if they are, or there are none.
+	unrenewed string
 	// returned says that one before had failed, and that nobody has acted on that.
 	returned bool
 }
@@ -34,6 +37,10 @@ func (p *probe) overtakes(old *probe) {
 	if p.uid == "" {
 		p.uid = old.uid
 	}
+	p.replaced = append(old.replaced, p.replaced...)
+	if p.another == nil {
+		p.another = old.another
+	}
 	if p.namespaces == nil {
 		p.namespaces = old.namespaces
 	}
@@ -42,7 +49,7 @@ func (p *probe) overtakes(old *probe) {
 func (p probe) seen(cluster string) ledger.ClusterSeen {
 	o := ledger.ClusterSeen{
 		Cluster: cluster, At: p.at, Healthy: p.err == nil, UID: p.uid,
-		Properties: p.properties, Namespaces: p.namespaces,
+		Properties: p.properties, Namespaces: p.namespaces, Unrenewed: p.unrenewed,
 	}
 	if p.err != nil {
 		o.Error = p.err.Error()
@@ -58,6 +65,10 @@ type pulse struct {
 	uid      string    // who it was then
 	failed   backoff
 	partly   grumble // why it was not looked at in full
+
+	next      time.Time // of the next probe; credentials are looked at more often
+	kept      grumble   // why new credentials are not used
+	unrenewed string    // the same
 
 	mu    sync.Mutex
 	timer *time.Timer // calls beat
@@ -101,11 +112,23 @@ func (s *session) beat(ctx context.Context) {
 	s.running.Add(1)
 	s.pulse.mu.Unlock()
 	defer s.running.Done()
-	p := s.probe(ctx, time.Since(s.pulse.observed) >= s.cfg.Observe)
-	if ctx.Err() != nil {
+	var r rotation
+	if s.cfg.Connect != nil {
+		r = s.renew(ctx)
+	}
+	if len(r.replaced) == 0 && r.another == nil && time.Now().Before(s.pulse.next) {
+		s.pulse.again(min(credentialsPoll, time.Until(s.pulse.next)))
 		return
 	}
-	same := p.uid == "" || s.pulse.uid == "" || p.uid == s.pulse.uid
+	p := s.probe(ctx, time.Since(s.pulse.observed) >= s.cfg.Observe)
+	p.rotation, p.unrenewed = r, s.pulse.unrenewed
+	if ctx.Err() != nil {
+		for _, c := range r.replaced {
+			c.close()
+		}
+		return
+	}
+	same := r.another == nil && p.uid == "" || s.pulse.uid == "" || p.uid == s.pulse.uid
 	if same {
 		s.tell(p)
 	}
@@ -116,13 +139,28 @@ func (s *session) beat(ctx context.Context) {
 	}
 	s.probes <- &p
 	if same {
-		s.pulse.again(s.pace(p))
+		wait := s.pace(p)
+		s.pulse.next = time.Now().Add(wait)
+		s.pulse.again(min(wait, credentialsPoll))
 	} // else the session is to end
+}
+
+// seen returns the observation of a probe, with the permissions that are missing.
+func (s *session) seen(p probe) ledger.ClusterSeen {
+	seen := p.seen(s.cfg.Name)
+	switch forbidden := s.access.forbidden(); {
+	case p.err == nil:
+		seen.Forbidden = forbidden
+	case apierrors.IsForbidden(p.err) && len(forbidden) > 0:
+		seen.Forbidden, seen.Error = forbidden, (&forbiddenError{p.err, forbidden}).Error()
+	}
+	return seen
 }
 
 // tell says what a probe has found, and logs what is new of it.
 func (s *session) tell(p probe) {
-	s.cfg.Report(p.seen(s.cfg.Name))
+	s.access.refused(p.err)
+	s.cfg.Report(s.seen(p))
 	s.answers(p.err)
 }
 
@@ -155,7 +193,9 @@ func (s *session) probe(ctx context.Context, observe bool) probe {
 	ctx, cancel := context.WithTimeout(ctx, min(s.cfg.Timeout, observedWithin))
 	defer cancel()
 	p := probe{at: time.Now()}
-	if p.err = s.ready(ctx); p.err != nil {
+	p.err = s.conn().ready(ctx)
+	s.cfg.Metrics.ProbeSeconds.WithLabelValues(s.cfg.Name).Set(time.Since(p.at).Seconds())
+	if p.err != nil {
 		p.unauthorized = apierrors.IsUnauthorized(p.err)
 		p.err = plain(p.err)
 		return p
@@ -171,10 +211,10 @@ func (s *session) probe(ctx context.Context, observe bool) probe {
 	return p
 }
 
-func (s *session) ready(ctx context.Context) error {
+func (c *conn) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
-	err := s.conn.rest.Get().AbsPath("readyz").MaxRetries(0).Do(ctx).Error()
+	err := c.rest.Get().AbsPath("readyz").MaxRetries(0).Do(ctx).Error()
 	var status apierrors.APIStatus
 	if errors.As(err, &status) && !apierrors.IsUnauthorized(err) && !apierrors.IsForbidden(err) {
 		return fmt.Errorf("health probe failed with status code %d", status.Status().Code)

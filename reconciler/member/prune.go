@@ -34,7 +34,8 @@ func (s *session) prune(ctx context.Context, stales []stale, touched map[api.Pla
 	slices.SortFunc(stales, func(a, b stale) int { return work.DeleteOrder(a.item.id(), b.item.id()) })
 	for _, st := range s.bequeath(ctx, stales, touched) {
 		id := st.item.id()
-		if s.braked[id] != "" && !st.passesOn() {
+		s.pruned[st.inv.Placement] = true
+		if !st.passesOn() && s.stays(st.item) {
 			continue
 		}
 		if t := s.trouble[id]; t != nil && !st.passesOn() && time.Now().Before(t.next) {
@@ -44,6 +45,7 @@ func (s *session) prune(ctx context.Context, stales []stale, touched map[api.Pla
 			st.inv.items.drop(id)
 			if !st.passesOn() {
 				delete(s.trouble, id)
+				delete(s.braked, id)
 			}
 			touched[st.inv.Placement] = true
 			faults.At("pruned")
@@ -66,28 +68,36 @@ func (s *session) removed(ctx context.Context, st stale) bool {
 	if st.heir != (api.PlacementKey{}) {
 		return s.owns(st.heir, id)
 	}
+	if id.Namespace == api.Namespace || id == ownNamespace {
+		return true // an inventory of an older version lists it; it is never content
+	}
 	l, err := s.present(ctx, st.item)
 	switch {
 	case err != nil:
-		return s.succeeded(st, err)
+		return s.succeeded(ctx, st, err)
 	case l == nil || l.fleet != s.cfg.Fleet:
 		return true // gone, or not ours any more: leave it
 	}
+	res, served, err := s.serves(ctx, st.item.gvk())
+	if err != nil || !served {
+		return s.succeeded(ctx, st, err)
+	}
 	if s.releases(st, l) {
-		err := s.release(ctx, st)
+		err := s.release(ctx, res, st)
 		s.rememberGone(st, history.Released, err)
-		return s.succeeded(st, err)
+		return s.succeeded(ctx, st, err)
 	}
 	if l.terminating {
+		delete(s.trouble, id)
 		return !s.awaits(st)
 	}
-	res, ok := s.kinds.of(st.item.gvk())
-	if !ok {
-		return s.succeeded(st, s.kinds.failed[st.item.gvk().GroupVersion()]) // if its kind is gone, so is it
-	}
 	if !s.allowed(st) {
+		if why := s.held(st, s.goingWith(st.inv)); why != "" {
+			s.braked[id] = braked{why: why}
+			return false
+		}
 		if stays := s.staysIn(ctx, st.item); stays != "" {
-			return s.succeeded(st, fmt.Errorf("the Namespace holds what stays: %s", stays))
+			return s.succeeded(ctx, st, fmt.Errorf("the Namespace holds what stays: %s", stays))
 		}
 		if why := s.content(ctx, res, st.item); why != "" {
 			s.hold(id, why)
@@ -96,7 +106,10 @@ func (s *session) removed(ctx context.Context, st stale) bool {
 	}
 	lingers, err := s.delete(ctx, res, id, l.uid, s.propagation(st))
 	s.rememberGone(st, history.Deleted, err)
-	if !s.succeeded(st, err) {
+	if err == nil {
+		s.recordDeletion(st)
+	}
+	if !s.succeeded(ctx, st, err) {
 		return false
 	}
 	if !lingers || !s.awaits(st) {
@@ -121,36 +134,13 @@ func (s *session) present(ctx context.Context, it *item) (*live, error) {
 	if l := s.live.of(it.id()); l != nil || s.watch.of(it.gvk()).sees() {
 		return l, nil
 	}
-	res, ok := s.kinds.of(it.gvk())
-	if !ok {
-		return nil, s.kinds.failed[it.gvk().GroupVersion()]
+	res, served, err := s.serves(ctx, it.gvk())
+	if err != nil || !served {
+		return nil, err
 	}
 	found, err := s.read(ctx, res, it.id())
 	if err != nil || found == nil {
 		return nil, err
 	}
 	return liveOf(found), nil
-}
-
-// succeeded notes the result of a removal; one that failed is tried again.
-func (s *session) succeeded(st stale, err error) bool {
-	result := "ok"
-	if err != nil {
-		result = "error"
-	}
-	s.cfg.Metrics.Applies.WithLabelValues(s.cfg.Name, "Delete", result).Inc()
-	if err == nil {
-		return true
-	}
-	id := st.item.id()
-	t := s.trouble[id]
-	if t == nil {
-		t = &trouble{since: time.Now()}
-		s.trouble[id] = t
-	}
-	t.next = time.Now().Add(max(t.failures.next(firstRetry, lastRetry), retryAfter(err)))
-	if t.logged.due("not removed" + verdict(err)) {
-		s.cfg.Log.Warn("object not removed", "cluster", s.cfg.Name, "placement", st.inv.Placement.String(), "object", id.String(), "err", err)
-	}
-	return false
 }

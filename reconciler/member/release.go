@@ -14,11 +14,7 @@ import (
 // release gives an object up: our label, our annotations and our entry in
 // managedFields go, everything else stays as it is. Somebody who changes the
 // object in between wins; then it is tried again.
-func (s *session) release(ctx context.Context, st stale) error {
-	res, ok := s.kinds.of(st.item.gvk())
-	if !ok {
-		return s.kinds.failed[st.item.gvk().GroupVersion()]
-	}
+func (s *session) release(ctx context.Context, res resource, st stale) error {
 	id := st.item.id()
 	found, err := s.read(ctx, res, id)
 	if err != nil || found == nil || found.GetUID() != st.item.UID {
@@ -40,11 +36,15 @@ func (s *session) release(ctx context.Context, st stale) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
-	err = s.conn.bulk.Put().AbsPath(res.path(id)...).Param("fieldManager", "gitfleet-release").
-		SetHeader("Content-Type", "application/json").Body(body).Do(ctx).Error()
+	raw, err := answer(s.conn().bulk.Put().AbsPath(res.path(id)...).Param("fieldManager", "gitfleet-release").
+		SetHeader("Content-Type", "application/json").SetHeader("Accept", acceptMetadata).Body(body).Do(ctx))
 	faults.At("written")
 	if notFound(err) {
-		err = nil
+		return s.heard(nil)
 	}
-	return s.heard(err)
+	if err := s.heard(err); err != nil {
+		return err
+	}
+	_, err = decodeMetadata(raw, res, id)
+	return err
 }

@@ -19,6 +19,8 @@ func (s *session) remember(o outcome) {
 	}
 	e := s.entry(o.placement, o.manifest.ID)
 	switch {
+	case o.drift && o.written != nil && !o.repairs():
+		return // it was as it should be
 	case o.written != nil:
 		e.Event = s.written(o)
 		if e.Event == history.Repaired {
@@ -77,7 +79,9 @@ func (s *session) rememberGone(st stale, event history.Event, err error) {
 		return
 	}
 	e := s.entry(st.inv.Placement, id)
-	if e.Event = event; err != nil {
+	cause := s.works[st.inv.Placement].Cause
+	e.Event, e.Commit, e.Message = event, cause.Commit, cause.Why
+	if err != nil {
 		e.Event, e.Message = history.Failed, cut("not removed: "+err.Error())
 	}
 	s.cfg.Record(e)

@@ -28,7 +28,7 @@ func (s *session) reportTouched(ctx context.Context, ids map[api.ID]bool) {
 		}
 	}
 	for p, w := range s.works {
-		if w.Remove || placements[p] {
+		if w.Remove || placements[p] || s.pruned[p] {
 			s.report(ctx, p)
 		}
 	}
@@ -38,6 +38,7 @@ func (s *session) report(ctx context.Context, p api.PlacementKey) {
 	if ctx.Err() != nil {
 		return
 	}
+	delete(s.pruned, p)
 	w := s.works[p]
 	if w.Unreleased() {
 		return
@@ -45,7 +46,7 @@ func (s *session) report(ctx context.Context, p api.PlacementKey) {
 	o := ledger.WorkSeen{Cluster: s.cfg.Name, Placement: p, At: time.Now(), Revision: w.Revision, Done: s.done[p], Total: len(w.Manifests)}
 	if w.Remove {
 		o.Removed = s.inv[p] == nil
-		o.Lingering, o.Collecting = s.lingering(p)
+		o.Lingering, o.Collecting, o.Finalizing = s.lingering(p)
 	}
 	for _, m := range w.Manifests {
 		state, exception := s.state(p, m.ID)
@@ -58,13 +59,14 @@ func (s *session) report(ctx context.Context, p api.PlacementKey) {
 		}
 	}
 	s.ended(p)
-	o.Drifts = s.memory.list(p)
+	o.Drifts, o.Deletions = s.memory.list(p), s.deletions.take(p)
 	if inv := s.inv[p]; inv != nil {
-		for id, why := range s.braked {
+		for id, b := range s.braked {
 			if inv.items.has(id) {
-				o.Braked = append(o.Braked, ledger.Braked{ID: id, Why: why})
+				o.Braked = append(o.Braked, ledger.Braked{ID: id, Why: b.why})
 			}
 		}
+		o.DeletionErrors = s.deletionErrors(inv)
 		slices.SortFunc(o.Braked, func(a, b ledger.Braked) int { return a.ID.Compare(b.ID) })
 	}
 	slices.SortFunc(o.Exceptions, func(a, b ledger.ObjectState) int { return a.ID.Compare(b.ID) })
@@ -72,11 +74,11 @@ func (s *session) report(ctx context.Context, p api.PlacementKey) {
 }
 
 // lingering lists what a placement has here that is on its way out, and of that
-// what waits for the garbage collector.
-func (s *session) lingering(p api.PlacementKey) (all, collecting []api.ID) {
+// what waits for the garbage collector, and what carries finalizers.
+func (s *session) lingering(p api.PlacementKey) (all, collecting []api.ID, finalizing []ledger.Finalizing) {
 	inv := s.inv[p]
 	if inv == nil {
-		return nil, nil
+		return nil, nil, nil
 	}
 	for it := range inv.items.all() {
 		l := s.live.of(it.id())
@@ -87,10 +89,26 @@ func (s *session) lingering(p api.PlacementKey) (all, collecting []api.ID) {
 		if l.foreground {
 			collecting = append(collecting, it.id())
 		}
+		if l.finalizers != "" {
+			finalizing = append(finalizing, ledger.Finalizing{ID: it.id(), Finalizers: l.finalizers})
+		}
 	}
 	slices.SortFunc(all, api.ID.Compare)
 	slices.SortFunc(collecting, api.ID.Compare)
-	return all, collecting
+	slices.SortFunc(finalizing, func(a, b ledger.Finalizing) int { return a.ID.Compare(b.ID) })
+	return all, collecting, finalizing
+}
+
+// deletionErrors lists what of an inventory could not be deleted, and why.
+func (s *session) deletionErrors(inv *inventory) []ledger.DeletionError {
+	var out []ledger.DeletionError
+	for id, t := range s.trouble {
+		if _, held := s.braked[id]; t.notDeleted != "" && !held && inv.items.has(id) {
+			out = append(out, ledger.DeletionError{ID: id, Message: t.notDeleted})
+		}
+	}
+	slices.SortFunc(out, func(a, b ledger.DeletionError) int { return a.ID.Compare(b.ID) })
+	return out
 }
 
 // state tells how one object stands, and whether that is worth telling.
@@ -106,6 +124,7 @@ func (s *session) state(p api.PlacementKey, id api.ID) (ledger.ObjectState, bool
 		out.Applied = ledger.Verdict{OK: t.cond.Status == metav1.ConditionTrue, Reason: t.cond.Reason, Message: t.cond.Message, Since: t.since}
 		out.Diffs, out.Drift, out.FirstSeen, out.LastSeen, out.Generation = t.diffs, t.drift, t.first, t.last, t.gen
 		if !out.Applied.OK {
+			out.Pending = t.pending
 			return out, true
 		}
 	} else {
@@ -132,15 +151,25 @@ func (s *session) availability(out *ledger.ObjectState, id api.ID) {
 	out.Generation = generation
 	cond := h.Condition()
 	out.Available = ledger.Verdict{OK: h.Counts(), Reason: string(h.State), Message: cond.Message}
-	why := s.hindered(id, h, generation)
+	why, failed := s.hindered(id, h, generation)
 	if out.Available.OK {
 		return
 	}
-	missing := s.unquoted(id, h.Message)
-	if missing != "" && why != "" {
-		missing += "; "
-	}
-	if missing += why; missing != "" {
+	if missing := joined(s.unquoted(id, h.Message), why); missing != "" {
 		out.Available.Message += " (" + missing + ")"
 	}
+	switch {
+	case failed:
+		out.Failure = why
+	case h.Failure != "":
+		out.Failure = joined(s.unquoted(id, h.Failure), why)
+	}
+}
+
+// joined puts two clauses together, of which each may be empty.
+func joined(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + "; " + b
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -21,8 +22,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/faults"
 )
 
-// acceptMetadata asks for the metadata of the result only: the body is what we
-// sent, and reading it back costs both sides.
+// acceptMetadata asks for the metadata of the result only: reading back the body
+// costs both sides.
 const acceptMetadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 
 // readOnce spares the server from reading what is applied a second time, for keys
@@ -32,48 +33,65 @@ const readOnce = metav1.FieldValidationIgnore
 
 // patch applies one object and returns what the server made of its metadata.
 func (s *session) patch(ctx context.Context, r resource, id api.ID, body []byte, force bool) (*metav1.PartialObjectMetadata, error) {
-	m, _, err := s.put(ctx, r, id, body, force)
-	return m, err
+	raw, _, err := s.put(ctx, r, id, body, force, acceptMetadata)
+	if err != nil {
+		return nil, err
+	}
+	m, err := decodeMetadata(raw, r, id)
+	if err != nil {
+		return nil, err
+	}
+	return m, storedUID(m)
 }
 
-// put is patch, and says whether the object was not there before.
-func (s *session) put(ctx context.Context, r resource, id api.ID, body []byte, force bool) (m *metav1.PartialObjectMetadata, created bool, err error) {
+// applyWhole applies one object and returns what the server made of it, and
+// whether it was not there before.
+func (s *session) applyWhole(ctx context.Context, r resource, id api.ID, body []byte, force bool) (o *unstructured.Unstructured, created bool, err error) {
+	raw, created, err := s.put(ctx, r, id, body, force, "application/json")
+	if err != nil {
+		return nil, false, err
+	}
+	if o, err = decodeObject(raw, r, id); err != nil {
+		return nil, false, err
+	}
+	return o, created, storedUID(o)
+}
+
+// put applies one object and returns the server's answer, and whether the object
+// was not there before.
+func (s *session) put(ctx context.Context, r resource, id api.ID, body []byte, force bool, accept string) (raw []byte, created bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
-	client := s.conn.rest
+	client := s.conn().rest
 	if len(body) > largeBody {
-		client = s.conn.bulk
+		client = s.conn().bulk
 	}
 	result := client.Patch(types.ApplyPatchType).
 		AbsPath(r.path(id)...).
 		Param("fieldManager", api.FieldManager).
 		Param("force", strconv.FormatBool(force)).
 		Param("fieldValidation", readOnce).
-		SetHeader("Accept", acceptMetadata).
+		SetHeader("Accept", accept).
 		Body(body).
 		Do(ctx)
 	faults.At("written")
 	var code int
-	raw, err := answer(result.StatusCode(&code))
-	if err != nil {
-		return nil, false, s.heard(err)
-	}
-	s.heard(nil)
-	m = &metav1.PartialObjectMetadata{}
-	if err := json.Unmarshal(raw, m); err != nil {
-		return nil, false, err
-	}
-	return m, code == http.StatusCreated, nil
+	raw, err = answer(result.StatusCode(&code))
+	return raw, code == http.StatusCreated, s.heard(err)
 }
 
 // send patches one object in another way than by applying it.
 func (s *session) send(ctx context.Context, r resource, id api.ID, typ types.PatchType, body []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
-	err := s.conn.rest.Patch(typ).AbsPath(r.path(id)...).
-		Param("fieldManager", api.FieldManager).SetHeader("Accept", acceptMetadata).Body(body).Do(ctx).Error()
+	raw, err := answer(s.conn().rest.Patch(typ).AbsPath(r.path(id)...).
+		Param("fieldManager", api.FieldManager).SetHeader("Accept", acceptMetadata).Body(body).Do(ctx))
 	faults.At("written")
-	return s.heard(err)
+	if err := s.heard(err); err != nil {
+		return err
+	}
+	_, err = decodeMetadata(raw, r, id)
+	return err
 }
 
 // answer returns the body of a result. Its error has the server's own words,
@@ -89,7 +107,7 @@ func answer(r rest.Result) ([]byte, error) {
 func (s *session) dryRun(ctx context.Context, r resource, id api.ID, body []byte) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
-	raw, err := answer(s.conn.bulk.Patch(types.ApplyPatchType).
+	raw, err := answer(s.conn().bulk.Patch(types.ApplyPatchType).
 		AbsPath(r.path(id)...).
 		Param("fieldManager", api.FieldManager).
 		Param("force", "true").
@@ -97,26 +115,26 @@ func (s *session) dryRun(ctx context.Context, r resource, id api.ID, body []byte
 		Param("dryRun", metav1.DryRunAll).
 		Body(body).
 		Do(ctx))
-	return s.object(raw, err)
+	return s.object(raw, err, r, id)
 }
 
 // read returns the live object; nil if there is none.
 func (s *session) read(ctx context.Context, r resource, id api.ID) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
-	raw, err := answer(s.conn.bulk.Get().AbsPath(r.path(id)...).Do(ctx))
+	raw, err := answer(s.conn().bulk.Get().AbsPath(r.path(id)...).Do(ctx))
 	if apierrors.IsNotFound(err) {
 		return nil, s.heard(nil)
 	}
-	return s.object(raw, err)
+	return s.object(raw, err, r, id)
 }
 
-func (s *session) object(raw []byte, err error) (*unstructured.Unstructured, error) {
+func (s *session) object(raw []byte, err error, r resource, id api.ID) (*unstructured.Unstructured, error) {
 	if err := s.heard(err); err != nil {
 		return nil, err
 	}
-	o := &unstructured.Unstructured{}
-	if err := o.UnmarshalJSON(raw); err != nil {
+	o, err := decodeObject(raw, r, id)
+	if err != nil {
 		return nil, err
 	}
 	return o, nil
@@ -139,7 +157,7 @@ func (s *session) delete(ctx context.Context, r resource, id api.ID, uid types.U
 	if err != nil {
 		return false, err
 	}
-	raw, err := answer(s.conn.rest.Delete().AbsPath(r.path(id)...).
+	raw, err := answer(s.conn().rest.Delete().AbsPath(r.path(id)...).
 		SetHeader("Content-Type", "application/json").Body(body).Do(ctx))
 	faults.At("written")
 	if notFound(err) || uid != "" && apierrors.IsConflict(err) {
@@ -148,20 +166,39 @@ func (s *session) delete(ctx context.Context, r resource, id api.ID, uid types.U
 	if err != nil {
 		return false, s.heard(err)
 	}
+	s.heard(nil)
 	// Of what is gone the answer is a Status, of what is not the object.
-	var left metav1.PartialObjectMetadata
-	return json.Unmarshal(raw, &left) == nil && left.DeletionTimestamp != nil, s.heard(nil)
+	var gone metav1.Status
+	if json.Unmarshal(raw, &gone) == nil && gone.Kind == "Status" && gone.Status == metav1.StatusSuccess {
+		return false, nil
+	}
+	left, err := decodeMetadata(raw, r, id)
+	return err == nil && left.DeletionTimestamp != nil, err
 }
 
 // heard keeps count of requests in a row that the server did not answer, and
 // returns the error as it may be shown.
 func (s *session) heard(err error) error {
+	s.access.refused(err)
 	if err == nil || answered(err) {
 		s.silent.Store(0)
 		return err
 	}
 	s.silent.Add(1)
-	return plain(err)
+	return &unreachableError{plain(err)}
+}
+
+// An unreachableError is why a request got no answer: the connection was refused,
+// was broken or took too long.
+type unreachableError struct{ err error }
+
+func (e *unreachableError) Error() string { return "the cluster is unreachable: " + e.err.Error() }
+
+func (e *unreachableError) Unwrap() error { return e.err }
+
+func isUnreachable(err error) bool {
+	var unreachable *unreachableError
+	return errors.As(err, &unreachable)
 }
 
 // answered reports whether an error is the server's own word.
@@ -180,13 +217,18 @@ func plain(err error) error {
 		return errTimeout
 	case errors.As(err, &dial):
 		return dial
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return errClosed
 	case errors.As(err, &u):
 		return u.Err
 	}
 	return err
 }
 
-var errTimeout = errors.New("the API server did not answer in time")
+var (
+	errTimeout = errors.New("the API server did not answer in time")
+	errClosed  = errors.New("the connection was closed before the answer was complete")
+)
 
 func notFound(err error) bool { return apierrors.IsNotFound(err) }
 

@@ -13,7 +13,7 @@ func TestWhatIsAppliedIsReadOnce(t *testing.T) {
 	s := sessionAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked = append(asked, r.URL.Query().Get("fieldValidation"))
 		w.Header().Set("Content-Type", "application/json")
-		w.Write([]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}`))
+		w.Write([]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"app","uid":"1"}}`))
 	}))
 	id := api.ID{Kind: "ConfigMap", Namespace: "app", Name: "a"}
 	if _, err := s.patch(t.Context(), configMaps, id, []byte("{}"), true); err != nil {

@@ -9,10 +9,12 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/health"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
@@ -20,32 +22,45 @@ import (
 // It belongs to the agent's goroutine; only changes and silent are shared.
 type session struct {
 	*Agent
-	conn  *conn
+	// link is the connection in use. It is replaced when the credentials are.
+	link  atomic.Pointer[conn]
 	kinds *kinds
+	// services caches how kinds are served that discovery did not list, for removals.
+	services map[schema.GroupVersionKind]service
 
 	inv   map[api.PlacementKey]*inventory
 	parts byID[part]
-	live  lives
-	watch watches
+	// owners are the fleets that inventories name, damaged those of inventories that
+	// cannot be read. stoodBack says that one was another, and nothing was written.
+	owners, damaged []ledger.Owner
+	stoodBack       bool
+	live            lives
+	watch           watches
 	// trouble is what keeps an object from being as it should.
 	trouble map[api.ID]*trouble
 	// verified is how objects stood when they were last seen to.
 	verified map[api.ID]standing
 
-	works  map[api.PlacementKey]work.Work
-	wanted wants
+	works       map[api.PlacementKey]work.Work
+	wanted      wants
+	expressions wantedExpressions
 	// heirs are who awaits which objects; nil until that is asked for.
 	heirs heirs
 	// blocked says that the last pass could not be made.
 	blocked bool
 	// unknown is why kinds are not known.
 	unknown grumble
+	// introduced says that the inventories of the cluster were reported.
+	introduced bool
 	// leaving says that everything here is being given up.
 	leaving bool
 	// compared is when what is only reported was last compared.
 	compared time.Time
 	// braked are objects whose deletion is held, and why.
-	braked map[api.ID]string
+	braked map[api.ID]braked
+	// pruned are the placements that gave something up, or should have, since they
+	// were last reported.
+	pruned map[api.PlacementKey]bool
 	// done are the placements whose objects were all tried once at the present
 	// revision.
 	done map[api.PlacementKey]bool
@@ -55,8 +70,17 @@ type session struct {
 	// housed says that our own namespace was made, or needed not to be.
 	housed bool
 
+	// established are the groups of which a definition was established and nobody has
+	// acted on that.
+	established map[string]bool
 	// unseen are objects whose change was taken in but not acted upon yet.
 	unseen map[api.ID]bool
+	// suspects are objects that others have written, and whose values were not
+	// compared since.
+	suspects map[api.ID]bool
+	// compareNext is when values that could not be compared are compared again.
+	compareNext     time.Time
+	compareFailures backoff
 
 	changes  *changes
 	sweeping sweep
@@ -91,37 +115,42 @@ func (a *Agent) open(ctx context.Context) (*session, error) {
 		return nil, err
 	}
 	s := &session{
-		Agent: a, conn: c,
+		Agent:   a,
 		inv:     map[api.PlacementKey]*inventory{},
 		live:    lives{},
 		trouble: map[api.ID]*trouble{}, verified: map[api.ID]standing{}, works: map[api.PlacementKey]work.Work{},
 		done:   map[api.PlacementKey]bool{},
 		fresh:  map[string]bool{},
-		unseen: map[api.ID]bool{}, braked: map[api.ID]string{},
-		kinds:   newKinds(c.discovery),
-		changes: newChanges(), firsts: make(chan struct{}, 1), probes: make(chan *probe, 1), retry: time.NewTimer(0),
+		unseen: map[api.ID]bool{}, suspects: map[api.ID]bool{}, braked: map[api.ID]braked{}, pruned: map[api.PlacementKey]bool{},
+		expressions: wantedExpressions{compiled: &a.cfg.Encoder.expressions},
+		changes:     newChanges(), firsts: make(chan struct{}, 1), probes: make(chan *probe, 1), retry: time.NewTimer(0),
 	}
+	s.link.Store(c)
+	s.kinds = newKinds(func() (*discovery.DiscoveryClient, error) { return s.conn().discovery() })
 	s.sweeping.timer = time.NewTimer(time.Hour)
 	s.sweeping.timer.Stop()
 	s.retry.Stop()
 	s.pulse.observed = time.Now()
 	s.health = s.probe(ctx, true)
-	if s.health.err != nil {
-		c.close()
-		return nil, s.health.err
+	err = s.health.err
+	if err == nil {
+		s.pulse.uid = s.health.uid
+		err = s.inventories(ctx)
 	}
-	s.pulse.uid = s.health.uid
-	if err := s.inventories(ctx); err != nil {
+	if err != nil {
+		err = s.refusal(ctx, err)
 		c.close()
 		return nil, err
 	}
-	seen := s.health.seen(a.cfg.Name)
-	for p, inv := range s.inv {
-		seen.Holds = append(seen.Holds, ledger.Held{Placement: p, Revision: inv.Revision, Abandon: inv.Abandon})
-	}
-	a.cfg.Report(seen)
+	s.access.next = time.Time{}
+	s.reviewMissing(ctx)
+	a.cfg.Report(s.introduction())
+	s.introduced = true
 	return s, nil
 }
+
+// conn returns the connection in use.
+func (s *session) conn() *conn { return s.link.Load() }
 
 // want takes in what the cluster should hold from now on.
 func (s *session) want(works []work.Work) {
@@ -139,6 +168,7 @@ func (s *session) want(works []work.Work) {
 	}
 	s.wanted, s.heirs = wantsOf(works, s.better), nil
 	s.hidden = nil
+	s.expressions.replace(s.wanted)
 	for id := range s.trouble {
 		w, isWanted := s.wanted.of(id)
 		if old, _ := before.of(id); !isWanted || w.placement != old.placement {
@@ -167,6 +197,9 @@ func (s *session) owns(p api.PlacementKey, id api.ID) bool {
 
 // sync makes the cluster hold what is wanted: all of it.
 func (s *session) sync(ctx context.Context) {
+	if !s.mayWrite() {
+		return
+	}
 	ids := make(map[api.ID]bool, len(s.wanted))
 	for id := range s.wanted.all() {
 		ids[id] = true
@@ -180,6 +213,7 @@ func (s *session) sync(ctx context.Context) {
 	if s.prepared(ctx, ids) {
 		s.brake(ids, s.deletes) // by what the watches tell, so not before
 		s.attend(ctx, ids)
+		s.checkWritten(ctx)
 	}
 	s.unwatch()
 	for p := range s.works {
@@ -193,20 +227,29 @@ func (s *session) recheck(ctx context.Context) {
 	for _, t := range s.trouble {
 		t.next = time.Time{}
 	}
+	s.kinds.lookAgain(nil)
 	clear(s.verified)
 	if s.last != nil && !s.leaving {
 		s.sync(ctx)
+		s.sweepNow(ctx)
 	}
 }
 
 // react takes what the watches saw, and mends what is not as it should be.
-func (s *session) react(ctx context.Context) {
+func (s *session) react(ctx context.Context) error {
 	touched := s.absorb()
+	if s.usurped(ctx, touched) {
+		s.stoodBack = true
+		return s.standBack(ctx, byCheck)
+	}
 	s.keepInventories(ctx, touched)
 	s.revive(touched)
+	s.recheckHeld(touched)
 	s.process(ctx, touched)
+	s.checkWritten(ctx)
 	s.reportTouched(ctx, touched)
 	s.askWhy(ctx)
+	return nil
 }
 
 // absorb takes in what the watches saw, unless we know something newer from a
@@ -225,6 +268,12 @@ func (s *session) absorb() map[api.ID]bool {
 		if old != nil && (l.version < old.version || l.version == old.version && *l == *old) {
 			continue // we know that, or better
 		}
+		if id.GroupKind() == definitions && l.health.State == health.Available && (old == nil || old.health.State != health.Available || old.generation != l.generation) {
+			s.establish(id)
+		}
+		if s.writtenByOthers(id, old, l) {
+			s.suspects[id] = true
+		}
 		s.live.put(id, l)
 		touched[id] = true
 	}
@@ -242,57 +291,32 @@ func (s *session) absorb() map[api.ID]bool {
 	return touched
 }
 
-// keepInventories puts back an inventory that somebody changed or deleted.
-func (s *session) keepInventories(ctx context.Context, touched map[api.ID]bool) {
-	for id := range touched {
-		p := s.parts.of(id)
-		if p == nil {
-			continue
-		}
-		if l := s.live.of(id); l != nil && (l.managed == p.managed || l.terminating) {
-			continue
-		}
-		inv := s.inv[p.placement]
-		if inv == nil {
-			continue
-		}
-		if s.resting(p.placement) {
-			inv.written = "" // it is put back when that is over
-			continue
-		}
-		s.cfg.Log.Warn("inventory was changed by somebody else; putting it back", "cluster", s.cfg.Name, "object", id.String())
-		inv.written = ""
-		if err := s.save(ctx, inv); err != nil {
-			s.cfg.Log.Warn("inventory not written", "cluster", s.cfg.Name, "placement", p.placement.String(), "err", err)
-		}
-	}
-}
-
-// revive tries again at once what waited for a namespace or a kind that has
-// just come to be.
+// revive tries again at once what waited for a namespace that has changed, or for
+// a kind whose definition was established.
 func (s *session) revive(touched map[api.ID]bool) {
 	for id := range touched {
-		if s.live.of(id) == nil {
-			continue
-		}
-		switch id.GroupKind() {
-		case schema.GroupKind{Kind: "Namespace"}:
+		if s.live.of(id) != nil && id.GroupKind() == (schema.GroupKind{Kind: "Namespace"}) {
 			for _, other := range s.hurry(id.Name) {
 				touched[other] = true
 			}
-		case schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:
-			for other, t := range s.trouble {
-				if t.unknownKind {
-					t.next = time.Time{}
-					touched[other] = true
-				}
-			}
 		}
 	}
+	if s.established == nil {
+		return
+	}
+	s.kinds.lookAgain(s.established)
+	for id, t := range s.trouble {
+		if t.unknownKind && s.established[id.Group] {
+			t.next = time.Time{}
+			touched[id] = true
+		}
+	}
+	s.established = nil
 }
 
 // again tries what failed and whose time has come.
 func (s *session) again(ctx context.Context) {
+	s.reviewMissing(ctx)
 	if s.blocked {
 		s.sync(ctx)
 		return
@@ -301,6 +325,11 @@ func (s *session) again(ctx context.Context) {
 	now := time.Now()
 	for id, t := range s.trouble {
 		if !t.next.After(now) {
+			due[id] = true
+		}
+	}
+	for id, b := range s.braked {
+		if !b.next.IsZero() && !b.next.After(now) {
 			due[id] = true
 		}
 	}
@@ -317,6 +346,9 @@ func (s *session) again(ctx context.Context) {
 		}
 	}
 	s.process(ctx, due)
+	if !s.compareNext.After(now) {
+		s.checkWritten(ctx)
+	}
 	s.reschedule()
 	s.reportTouched(ctx, due)
 }
@@ -337,15 +369,26 @@ func (s *session) reschedule() {
 	for _, t := range s.trouble {
 		first = earlier(first, t.next)
 	}
+	for _, b := range s.braked {
+		if !b.next.IsZero() {
+			first = earlier(first, b.next)
+		}
+	}
 	for _, inv := range s.inv {
 		if s.unwritten(inv) {
 			first = earlier(first, time.Now().Add(inventoryRetry))
 		}
 	}
+	if len(s.suspects) > 0 {
+		first = earlier(first, time.Now().Add(max(valuesRetry, time.Until(s.compareNext))))
+	}
 	for p := range s.works {
 		if s.reports(p) {
 			first = earlier(first, s.compared.Add(reportInterval))
 		}
+	}
+	if len(s.access.missing) > 0 {
+		first = earlier(first, s.access.next)
 	}
 	if first.IsZero() {
 		s.retry.Stop()
@@ -398,6 +441,12 @@ func (s *session) probed(ctx context.Context, p probe) error {
 	if p.namespaces == nil {
 		s.health.namespaces = before.namespaces
 	}
+	if p.another != nil {
+		return reconnect(p.another)
+	}
+	if len(p.replaced) > 0 {
+		s.moveOn(p.replaced)
+	}
 	if p.unauthorized {
 		return reconnect(p.err)
 	}
@@ -409,6 +458,7 @@ func (s *session) probed(ctx context.Context, p probe) error {
 		for _, t := range s.trouble {
 			t.next = time.Time{}
 		}
+		s.kinds.lookAgain(nil)
 		s.sync(ctx)
 	}
 	return nil

@@ -44,7 +44,7 @@ func othersOf(entries []metav1.ManagedFieldsEntry) uint64 {
 			sum.Write([]byte(e.Time.UTC().Format(time.RFC3339)))
 		}
 		if e.FieldsV1 != nil {
-			sum.Write(e.FieldsV1.GetRawBytes())
+			sum.Write(diff.CanonicalFields(e.FieldsV1))
 		}
 	}
 	return sum.Sum64()

@@ -25,7 +25,7 @@ func (s *session) openWatch(ctx context.Context, k *kindWatch, version string) (
 	if !k.full {
 		accept = acceptMetadata
 	}
-	request := s.conn.rest.Get().AbsPath(k.res.collection()...).SetHeader("Accept", accept).
+	request := s.conn().rest.Get().AbsPath(k.res.collection()...).SetHeader("Accept", accept).
 		Param("watch", "true").Param("labelSelector", selector).Param("allowWatchBookmarks", "true")
 	if version != "" {
 		request.Param("resourceVersion", version)

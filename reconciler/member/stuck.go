@@ -49,6 +49,10 @@ type hindrance struct {
 	next       time.Time // when they are to be
 	times      backoff   // how often they were
 	why        string
+	// notStarting is since when the pods are known not to start; zero if they do.
+	// failed says that they have not for PodFailureTimeout.
+	notStarting time.Time
+	failed      bool
 	// well says that it works again, and is known only lest it be asked too often.
 	well bool
 }
@@ -59,19 +63,19 @@ var workloads = map[schema.GroupKind]bool{
 	{Group: "apps", Kind: "DaemonSet"}: true, {Group: "batch", Kind: "Job"}: true,
 }
 
-// hindered returns what the pods of a workload say that is not available; empty
-// while that is not known.
-func (s *session) hindered(id api.ID, h health.Health, generation int64) string {
+// hindered returns what the pods of a workload say that is not available, empty
+// while that is not known, and whether they have failed to start for too long.
+func (s *session) hindered(id api.ID, h health.Health, generation int64) (why string, failed bool) {
 	if h.Counts() || h.Unseen() || !workloads[id.GroupKind()] {
 		s.unstuck(id)
-		return ""
+		return "", false
 	}
 	if s.stuck == nil {
-		s.stuck = &stuck{of: map[api.ID]*hindrance{}, timer: time.AfterFunc(stuckAfter, s.changes.nudge)}
+		s.stuck = &stuck{of: map[api.ID]*hindrance{}, timer: time.AfterFunc(s.askAfter(), s.changes.nudge)}
 	}
 	known := s.stuck.of[id]
 	if known == nil || known.well || known.generation != generation {
-		anew := &hindrance{generation: generation, next: time.Now().Add(stuckAfter)}
+		anew := &hindrance{generation: generation, next: time.Now().Add(s.askAfter())}
 		if known != nil && !known.asked.IsZero() {
 			anew.asked, anew.next = known.asked, later(anew.next, known.asked.Add(askAgain))
 		}
@@ -79,8 +83,11 @@ func (s *session) hindered(id api.ID, h health.Health, generation int64) string 
 		s.stuck.of[id] = known
 		s.stuck.wake()
 	}
-	return known.why
+	return known.why, known.failed
 }
+
+// askAfter is how long a workload is not available before its pods are asked.
+func (s *session) askAfter() time.Duration { return min(stuckAfter, s.cfg.PodFailureTimeout) }
 
 // unquoted returns what the status of an object says, without what it may quote of
 // Secrets: what keeps pods from being made, and what an operator says, are the words
@@ -108,7 +115,7 @@ func (s *session) unstuck(id api.ID) {
 	switch {
 	case h == nil || h.well:
 	case time.Since(h.asked) < askAgain:
-		h.well, h.why, h.next = true, "", h.asked.Add(askAgain)
+		*h = hindrance{generation: h.generation, asked: h.asked, next: h.asked.Add(askAgain), times: h.times, well: true}
 		s.stuck.wake()
 	default:
 		s.forget(id)
@@ -144,8 +151,8 @@ type question struct {
 
 type reply struct {
 	generation int64 // it was asked about
-	why        string
-	err        error
+	health.Diagnosis
+	err error
 }
 
 // askWhy asks the pods of the workloads whose time has come, apart from whatever
@@ -165,12 +172,12 @@ func (s *session) askWhy(ctx context.Context) {
 		}
 		return
 	}
-	s.stuck.asking, s.stuck.rests = true, now.Add(stuckAfter)
+	s.stuck.asking, s.stuck.rests = true, now.Add(s.askAfter())
 	s.running.Go(func() {
 		replies := map[api.ID]reply{}
 		for _, q := range ask {
-			why, err := s.podsSay(ctx, q)
-			replies[q.id] = reply{q.generation, why, err}
+			said, err := s.podsSay(ctx, q)
+			replies[q.id] = reply{q.generation, said, err}
 		}
 		s.changes.reply(replies)
 	})
@@ -238,37 +245,38 @@ func podsOf(o *unstructured.Unstructured) string {
 
 // podsSay reads a page of the pods of a workload, and if that says nothing, one of
 // those among the rest that have not begun.
-func (s *session) podsSay(ctx context.Context, q question) (string, error) {
+func (s *session) podsSay(ctx context.Context, q question) (health.Diagnosis, error) {
 	if q.pods == "" {
-		return "", nil // all pods of the namespace would answer
+		return health.Diagnosis{}, nil // all pods of the namespace would answer
 	}
-	why, more, err := s.readWhy(ctx, q, "")
-	if err == nil && why == "" && more {
-		why, _, err = s.readWhy(ctx, q, "status.phase=Pending")
+	said, more, err := s.readPodPage(ctx, q, "")
+	if err == nil && said.Why == "" && more {
+		said, _, err = s.readPodPage(ctx, q, "status.phase=Pending")
 	}
-	return health.Brief(q.secrets.Scrub(withoutUser(why))), err
+	said.Why = health.Brief(q.secrets.Scrub(withoutUser(said.Why)))
+	return said, err
 }
 
-func (s *session) readWhy(ctx context.Context, q question, fields string) (why string, more bool, err error) {
+func (s *session) readPodPage(ctx context.Context, q question, fields string) (said health.Diagnosis, more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, min(s.cfg.Timeout, 10*time.Second))
 	defer cancel()
-	request := s.conn.bulk.Get().AbsPath("api", "v1", "namespaces", q.id.Namespace, "pods").
+	request := s.conn().bulk.Get().AbsPath("api", "v1", "namespaces", q.id.Namespace, "pods").
 		Param("labelSelector", q.pods).Param("limit", fmt.Sprint(podsRead))
 	if fields != "" {
 		request.Param("fieldSelector", fields)
 	}
 	raw, err := answer(request.Do(ctx))
 	if err != nil {
-		return "", false, fmt.Errorf("read pods: %w", plain(err))
+		return said, false, fmt.Errorf("read pods: %w", plain(err))
 	}
 	var page struct {
 		Metadata metav1.ListMeta
 		Items    []health.Pod
 	}
 	if err := json.Unmarshal(raw, &page); err != nil {
-		return "", false, fmt.Errorf("read pods: %w", err)
+		return said, false, fmt.Errorf("read pods: %w", err)
 	}
-	return health.Why(page.Items), page.Metadata.Continue != "", nil
+	return health.Diagnose(page.Items), page.Metadata.Continue != "", nil
 }
 
 var userInURL = regexp.MustCompile(`://[^/@\s"]+@`)
@@ -292,13 +300,32 @@ func (s *session) replied(replies map[api.ID]reply) (news []api.ID) {
 			s.unanswered(h, r.err)
 			continue
 		}
-		if r.why != h.why {
-			h.why = r.why
+		if h.take(r.Diagnosis, s.cfg.PodFailureTimeout) {
 			news = append(news, id)
 		}
-		h.next = time.Now().Add(h.times.next(askAgain, askSeldom))
 	}
 	s.stuck.wake()
+	return news
+}
+
+// take takes in what the pods say now, and reports whether that is news. Whether
+// pods that do not start still do not is asked once more when the time is over, and
+// not concluded from one answer.
+func (h *hindrance) take(said health.Diagnosis, timeout time.Duration) (news bool) {
+	now := time.Now()
+	switch {
+	case said.Start == health.Starting:
+		h.notStarting = time.Time{}
+	case said.Start == health.NotStarting && h.notStarting.IsZero():
+		h.notStarting = now
+	}
+	failed := !h.notStarting.IsZero() && now.Sub(h.notStarting) >= timeout
+	news = said.Why != h.why || failed != h.failed
+	h.why, h.failed = said.Why, failed
+	h.next = now.Add(h.times.next(askAgain, askSeldom))
+	if !h.notStarting.IsZero() && !failed {
+		h.next = earlier(h.next, h.notStarting.Add(timeout))
+	}
 	return news
 }
 

@@ -176,6 +176,7 @@ func TestStuckIsAskedLaterEachTime(t *testing.T) {
 	told(missing)
 	for i := range 8 {
 		says := []string{"ErrImagePull", "ImagePullBackOff"}[i%2]
+		s.stuck.of[webID].notStarting = time.Now().Add(-time.Minute)
 		server.pages = map[string]string{"": strings.ReplaceAll(pullsCanary, "ErrImagePull", says)}
 		s.due(t)
 		if got := told(missing); !strings.Contains(got, says) {
@@ -188,6 +189,54 @@ func TestStuckIsAskedLaterEachTime(t *testing.T) {
 	s.hindered(webID, missing, 2)
 	if wait := time.Until(s.stuck.of[webID].next); wait > askAgain {
 		t.Errorf("of another generation it asks in %s", wait)
+	}
+}
+
+// Pods that cannot be started are a failure only when they still cannot after the
+// time-out, asked again then; pods that start in between begin anew, and a new
+// generation is judged by its own pods.
+func TestPodsThatDoNotStartFailAfterATimeout(t *testing.T) {
+	server := &podsAsked{}
+	s, told := stuckSession(t, server)
+	missing := health.Health{State: health.NotAvailableYet, Message: "0 of 2 replicas updated"}
+	pods := map[string]string{
+		"starts": strings.ReplaceAll(pullsCanary, "ErrImagePull", "ContainerCreating"), "pulls": pullsCanary,
+		"runs again": `{"items":[{"metadata":{"name":"web-1"},"status":{"containerStatuses":[{"name":"web","restartCount":2,"state":{"running":{}}}]}}]}`,
+	}
+	failure := func() string {
+		t.Helper()
+		state, _ := s.state(api.PlacementKey{Name: "web"}, webID)
+		return state.Failure
+	}
+	told(missing)
+	for i, step := range []struct {
+		say    string
+		passes time.Duration
+		failed bool
+	}{
+		{"starts", time.Minute, false}, {"pulls", 0, false}, {"pulls", 20 * time.Second, false}, {"starts", 0, false},
+		{"pulls", 0, false}, {"runs again", 20 * time.Second, false}, {"pulls", 20 * time.Second, true}, {"starts", 0, false},
+	} {
+		server.pages = map[string]string{"": pods[step.say]}
+		h := s.stuck.of[webID]
+		if !h.notStarting.IsZero() && !h.failed {
+			if at := h.notStarting.Add(30 * time.Second); h.next.After(at) {
+				t.Errorf("%d: it asks %s after the time is over", i, h.next.Sub(at))
+			}
+			h.notStarting = h.notStarting.Add(-step.passes)
+		}
+		s.due(t)
+		if got := failure(); (got != "") != step.failed || step.failed && !strings.HasPrefix(got, "pod web-1, container web: ErrImagePull") || strings.Contains(got, "canary") {
+			t.Errorf("%d: failure %q", i, got)
+		}
+	}
+	told(health.Health{State: health.NotAvailableYet, Message: "0 of 2 replicas updated", Failure: "ProgressDeadlineExceeded: canary-value has timed out"})
+	if got := failure(); got != "ProgressDeadlineExceeded: (redacted for security reasons) has timed out; pod web-1, container web: ContainerCreating" {
+		t.Errorf("beyond its deadline: %q", got)
+	}
+	s.stuck.of[webID].failed = true
+	if _, failed := s.hindered(webID, missing, 2); failed {
+		t.Error("a new generation has failed before its pods were asked")
 	}
 }
 

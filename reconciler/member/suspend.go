@@ -84,6 +84,9 @@ func (s *session) lookAgain(was, now work.Work) {
 		if was.Spares(m.ID) != now.Spares(m.ID) {
 			delete(s.trouble, m.ID)
 			delete(s.verified, m.ID)
+			if now.Spares(m.ID) == "" {
+				s.suspects[m.ID] = true // its values may have changed meanwhile
+			}
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/reconciler/diff"
 )
 
 // A sweep proves that watches tell everything. A few times a day it reads all
@@ -65,9 +65,30 @@ func (s *session) sweepOn(ctx context.Context) {
 	}
 	gvk := w.kinds[0]
 	w.kinds = w.kinds[1:]
+	s.sweepOneKind(ctx, gvk)
+}
+
+func (s *session) sweepOneKind(ctx context.Context, gvk schema.GroupVersionKind) {
 	if err := s.sweepKind(ctx, gvk); err != nil && ctx.Err() == nil {
 		s.cfg.Log.Warn("kind cannot be read to prove what is known of it", "cluster", s.cfg.Name, "kind", gvk.String(), "err", plain(err))
 	}
+}
+
+// sweepNow reads everything at once: a person asked for it, or very much was
+// written.
+func (s *session) sweepNow(ctx context.Context) {
+	w := &s.sweeping
+	if !w.busy {
+		w.busy, w.doubts = true, map[api.ID]*live{}
+	}
+	w.kinds = nil
+	for _, k := range slices.Clone(s.watch) {
+		if s.cutOff() {
+			break
+		}
+		s.sweepOneKind(ctx, k.gvk)
+	}
+	s.rest()
 }
 
 // sweepKind compares all objects of a kind with what is known of them.
@@ -77,7 +98,8 @@ func (s *session) sweepKind(ctx context.Context, gvk schema.GroupVersionKind) er
 		return nil
 	}
 	found := map[api.ID]bool{}
-	wrong := map[api.ID]bool{}
+	var tasks []task
+	var checks []valuesCheck
 	opts := metav1.ListOptions{LabelSelector: api.ManagedByLabel + "=" + s.cfg.Fleet, Limit: 250}
 	for {
 		page, err := s.wholePage(ctx, res, "", opts)
@@ -90,10 +112,13 @@ func (s *session) sweepKind(ctx context.Context, gvk schema.GroupVersionKind) er
 			found[id] = true
 			switch t, settled := s.settled(id); {
 			case !settled:
+				if s.unseen[id] {
+					s.suspects[id] = true // compared when its change is acted upon
+				}
 			case s.unheard(o):
 				s.sweeping.doubts[id] = liveOf(o)
-			case s.overlooked(ctx, t, o):
-				wrong[id] = true
+			default:
+				tasks, checks = append(tasks, t), append(checks, s.checkValues(ctx, t, o))
 			}
 		}
 		if opts.Continue = page.GetContinue(); opts.Continue == "" {
@@ -105,14 +130,14 @@ func (s *session) sweepKind(ctx context.Context, gvk schema.GroupVersionKind) er
 			s.sweeping.doubts[id] = nil
 		}
 	}
-	s.mend(ctx, wrong)
+	s.concludeChecks(ctx, tasks, checks)
 	return nil
 }
 
 func (s *session) wholePage(ctx context.Context, res resource, namespace string, opts metav1.ListOptions) (*unstructured.UnstructuredList, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
-	client, err := s.conn.dynamic()
+	client, err := s.conn().dynamic()
 	if err != nil {
 		return nil, err
 	}
@@ -122,8 +147,15 @@ func (s *session) wholePage(ctx context.Context, res resource, namespace string,
 // settled returns the task that an object would be, and reports whether all that
 // is known says that there is nothing to do about it.
 func (s *session) settled(id api.ID) (task, bool) {
+	t, asApplied := s.asApplied(id)
+	return t, asApplied && !s.unseen[id]
+}
+
+// asApplied is settled, though a change may have been taken in that nobody has
+// acted upon yet.
+func (s *session) asApplied(id api.ID) (task, bool) {
 	w, isWanted := s.wanted.of(id)
-	if !isWanted || s.trouble[id] != nil || s.unseen[id] || s.reports(w.placement) || s.spared(w.placement, id) != "" || s.scaled(w) {
+	if !isWanted || s.trouble[id] != nil || s.reports(w.placement) || s.spared(w.placement, id) != "" || s.scaled(w) {
 		return task{}, false
 	}
 	t := task{wanted: w}
@@ -139,24 +171,6 @@ func (s *session) settled(id api.ID) (task, bool) {
 func (s *session) unheard(o *unstructured.Unstructured) bool {
 	l := s.live.of(api.IDOf(o))
 	return l == nil || number(o.GetResourceVersion()) > l.version
-}
-
-// overlooked reports whether an object of which the watch has told everything is
-// not as it is wanted all the same. What a structural comparison finds the server
-// has to confirm.
-func (s *session) overlooked(ctx context.Context, t task, o *unstructured.Unstructured) bool {
-	if len(diff.Compare(t.manifest.Object.Object, o, diff.Options{Structural: true})) == 0 {
-		return false
-	}
-	merged, err := s.merged(ctx, t)
-	if err != nil {
-		return false
-	}
-	live, err := s.read(ctx, t.res, t.manifest.ID)
-	if err != nil || live == nil || live.GetResourceVersion() != o.GetResourceVersion() {
-		return false // it is just being changed
-	}
-	return len(diff.Compare(merged, live, diff.Options{})) > 0
 }
 
 // settleDoubts looks again at what watches had not told of when it was read.
@@ -184,6 +198,7 @@ func (s *session) settleDoubts(ctx context.Context) {
 			s.live.put(id, read)
 		}
 		wrong[id] = true
+		s.missed(id, t)
 		s.distrust(t)
 	}
 	clear(s.sweeping.doubts)
@@ -198,13 +213,18 @@ func (s *session) distrust(t task) {
 	}
 }
 
-// mend puts back what no watch has told of.
+// missed reports that no watch has told of what a sweep has found.
+func (s *session) missed(id api.ID, t task) {
+	s.cfg.Metrics.Missed.WithLabelValues(s.cfg.Name).Inc()
+	s.cfg.Log.Error("object was changed and no watch told; please report it", "cluster", s.cfg.Name,
+		"placement", t.placement.String(), "object", id.String(), "err", fmt.Errorf("found by the sweep"))
+}
+
+// mend has objects put back whose metadata do not show, or have not shown, that
+// they were changed.
 func (s *session) mend(ctx context.Context, wrong map[api.ID]bool) {
 	for id := range wrong {
 		w, _ := s.wanted.of(id)
-		s.cfg.Metrics.Missed.WithLabelValues(s.cfg.Name).Inc()
-		s.cfg.Log.Error("object was changed and no watch told; please report it", "cluster", s.cfg.Name,
-			"placement", w.placement.String(), "object", id.String(), "err", fmt.Errorf("found by the sweep"))
 		if inv := s.inv[w.placement]; inv != nil && inv.items.has(id) {
 			it := inv.items.of(id)
 			it.Managed = "" // whatever is there, it is not what was applied

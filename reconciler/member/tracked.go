@@ -82,6 +82,7 @@ type packedLive struct {
 	uid        packedUID
 	version    uint64
 	generation int64
+	applied    int64
 	others     uint64
 	rest       unique.Handle[commonLive]
 }
@@ -93,6 +94,7 @@ type commonLive struct {
 	terminating            bool
 	owned, scaled, kept    bool
 	foreground             bool
+	finalizers             string
 	health                 health.Health
 }
 
@@ -104,9 +106,9 @@ func (ls lives) of(id api.ID) *live {
 	}
 	rest := p.rest.Value()
 	return &live{
-		uid: p.uid.unpack(rest.uid), version: p.version, generation: p.generation, others: p.others,
+		uid: p.uid.unpack(rest.uid), version: p.version, generation: p.generation, applied: p.applied, others: p.others,
 		managed: rest.managed, fleet: rest.fleet, writer: rest.writer, terminating: rest.terminating,
-		owned: rest.owned, scaled: rest.scaled, kept: rest.kept, foreground: rest.foreground, health: rest.health,
+		owned: rest.owned, scaled: rest.scaled, kept: rest.kept, foreground: rest.foreground, finalizers: rest.finalizers, health: rest.health,
 	}
 }
 
@@ -123,10 +125,10 @@ func (ls lives) health(id api.ID) (h health.Health, generation int64, ok bool) {
 func (ls *lives) put(id api.ID, l *live) {
 	uid, whole := packUID(l.uid)
 	ls.byID.put(id, packedLive{
-		uid: uid, version: l.version, generation: l.generation, others: l.others,
+		uid: uid, version: l.version, generation: l.generation, applied: l.applied, others: l.others,
 		rest: unique.Make(commonLive{
 			uid: whole, managed: l.managed, fleet: l.fleet, writer: l.writer, terminating: l.terminating,
-			owned: l.owned, scaled: l.scaled, kept: l.kept, foreground: l.foreground, health: l.health,
+			owned: l.owned, scaled: l.scaled, kept: l.kept, foreground: l.foreground, finalizers: l.finalizers, health: l.health,
 		}),
 	})
 }

@@ -106,7 +106,7 @@ func newClients(cfg *rest.Config, excused func(excuse)) (longLived, shortLived *
 	lasting := &frugal{way: way, passing: passing, excused: excused, usual: sync.OnceValue(func() *http.Transport { return way.transport(keepLong) })}
 	var clients [2]*http.Client
 	for i, t := range []http.RoundTripper{lasting, passing} {
-		wrapped, err := transport.HTTPWrappersForConfig(of, t)
+		wrapped, err := transport.HTTPWrappersForConfig(of, masking{t})
 		if err != nil {
 			return nil, nil, nil, err
 		}

@@ -1,10 +1,12 @@
 package member
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -26,9 +28,15 @@ type trouble struct {
 	// if it failed otherwise.
 	refused     *standing
 	unknownKind bool
-	failures    backoff
-	next        time.Time
-	logged      grumble
+	// notDeleted is why the cluster does not let go of an object that nobody wants.
+	notDeleted string
+	// namespaceMissing says that it failed for want of its namespace.
+	namespaceMissing bool
+	// pending says that what is in the way comes or passes by itself.
+	pending  bool
+	failures backoff
+	next     time.Time
+	logged   grumble
 }
 
 // The bounds of the time between two tries of one object.
@@ -69,13 +77,16 @@ func (s *session) fail(o outcome) {
 		t.refused = &stands
 	}
 	t.drift = o.item != nil && o.item.Hash != ""
-	t.unknownKind = o.cond.Reason == api.DecodingErred
+	t.unknownKind, t.namespaceMissing = o.cond.Reason == api.DecodingErred, forbiddenByNamespace(o.err)
+	t.pending = s.passes(o)
 	first := firstRetry
-	if t.unknownKind || forbiddenByNamespace(o.err) {
+	if t.namespaceMissing {
 		first = 100 * time.Millisecond // it comes with what is being applied just now
 	}
 	t.next = now.Add(max(t.failures.next(first, lastRetry), retryAfter(o.err)))
 	switch {
+	case t.unknownKind:
+		t.next = s.kinds.nextLookup(o.manifest.Object.Object.GroupVersionKind()) // one lookup is for all objects of a kind
 	case o.spared != "" && o.err == nil && !s.watched(id):
 		t.next = now.Add(reportInterval)
 	case t.refused != nil && s.watched(id) && !confirmed:
@@ -92,10 +103,34 @@ func (s *session) fail(o outcome) {
 	}
 }
 
-// hurry has what failed in a namespace tried again at once, and returns it.
+// passes reports whether what kept an object from being applied comes or passes by
+// itself: its definition or its namespace that is placed here as well, an API server
+// or an admission webhook that does not answer.
+func (s *session) passes(o outcome) bool {
+	var coming *comingDefinition
+	switch {
+	case o.err == nil:
+		return false
+	case errors.As(o.err, &coming), apierrors.HasStatusCause(o.err, "NamespaceTerminating"):
+		return true
+	case forbiddenByNamespace(o.err):
+		_, placed := s.wanted.of(api.ID{Kind: "Namespace", Name: o.manifest.ID.Namespace})
+		return placed
+	}
+	return isUnreachable(o.err) ||
+		apierrors.IsTooManyRequests(o.err) || apierrors.IsInternalError(o.err) || apierrors.IsServiceUnavailable(o.err) ||
+		apierrors.IsServerTimeout(o.err) || apierrors.IsTimeout(o.err)
+}
+
+// hurry returns the failed objects of a namespace, to be retried at once. This
+// retry does not increase their backoff; the backoff of objects that waited for
+// the namespace is reset.
 func (s *session) hurry(namespace string) (ids []api.ID) {
 	for id, t := range s.trouble {
-		if id.Namespace == namespace {
+		if id.Namespace == namespace && !t.unknownKind {
+			if t.failures--; t.namespaceMissing || t.failures < 0 {
+				t.failures = 0
+			}
 			t.next = time.Now() // and not never: the timer has to be set for it
 			ids = append(ids, id)
 		}

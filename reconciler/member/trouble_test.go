@@ -52,7 +52,7 @@ func TestNamespaceWeMakeRevives(t *testing.T) {
 
 // What is to be tried at once is, also where nobody was about to look at it.
 func TestHurryHasItTried(t *testing.T) {
-	s := &session{retry: time.NewTimer(time.Hour), trouble: map[api.ID]*trouble{cm("x"): {next: time.Now().Add(time.Hour)}}}
+	s := &session{Agent: &Agent{}, retry: time.NewTimer(time.Hour), trouble: map[api.ID]*trouble{cm("x"): {next: time.Now().Add(time.Hour)}}}
 	s.hurry("app")
 	s.reschedule()
 	select {

@@ -1,6 +1,9 @@
 package member
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // run works until ctx is done or the connection is to be given up. When it
 // returns, everything it started has ended.
@@ -31,17 +34,24 @@ func aside(do func() error) error {
 
 func (s *session) start(ctx context.Context) {
 	s.rest()
-	s.pulse.start(s.cfg.Probe, func() { s.beat(ctx) })
+	s.pulse.next = time.Now().Add(s.cfg.Probe)
+	s.pulse.start(min(s.cfg.Probe, credentialsPoll), func() { s.beat(ctx) })
+	s.takeFleet()
+	s.logForeign()
+	if s.stoodBack = s.foreign(); s.stoodBack {
+		s.schedule(foreignRetry)
+	}
 	if s.last != nil {
 		s.want(s.last)
 		s.sync(ctx)
 	}
-	s.turned()
+	s.turned(ctx)
 }
 
-// turned is called when a turn is over: the watches that there are by then begin,
-// and nothing is kept that only the turn needed.
-func (s *session) turned() {
+// turned is called at the end of each turn. It reviews permissions if a request was
+// refused, starts the watches that are new, and drops what only the turn needed.
+func (s *session) turned(ctx context.Context) {
+	s.review(ctx)
 	s.watch.begin()
 	s.hidden = nil
 }
@@ -58,7 +68,12 @@ func (s *session) stop(cancel context.CancelFunc) {
 		k.underway.end()
 	}
 	s.running.Wait()
-	s.conn.close()
+	select {
+	case p := <-s.probes:
+		s.moveOn(p.replaced)
+	default:
+	}
+	s.conn().close()
 }
 
 // A waking is what has woken a session.
@@ -67,6 +82,7 @@ type waking int
 const (
 	byEnd waking = iota
 	byLeave
+	byFleet
 	byWorks
 	byCheck
 	byChanges
@@ -78,18 +94,23 @@ const (
 // wait waits until there is something to do. The goroutine of a cluster is here
 // nearly always.
 func (s *session) wait(ctx context.Context) waking {
-	leave := s.leave
+	leave, check := s.leave, s.Agent.check
 	if s.leaving {
 		leave = nil
+	}
+	if s.last == nil {
+		check = nil // there is nothing to check before the first works
 	}
 	select {
 	case <-ctx.Done():
 		return byEnd
 	case <-leave:
 		return byLeave
+	case s.fleet = <-s.memberships:
+		return byFleet
 	case s.last = <-s.Agent.works:
 		return byWorks
-	case <-s.Agent.check:
+	case <-check:
 		return byCheck
 	case <-s.changes.wake:
 		return byChanges
@@ -104,7 +125,11 @@ func (s *session) wait(ctx context.Context) waking {
 
 // turn does what there is to do. An error is the end of the session.
 func (s *session) turn(ctx context.Context, woken waking) error {
-	defer s.turned()
+	defer s.turned(ctx)
+	s.takeFleet() // it is told before the works that go with it
+	if s.foreign() || s.stoodBack {
+		return s.standBack(ctx, woken)
+	}
 	switch woken {
 	case byLeave:
 		s.leaving = true
@@ -115,16 +140,14 @@ func (s *session) turn(ctx context.Context, woken waking) error {
 	case byCheck:
 		s.recheck(ctx)
 	case byChanges:
-		s.react(ctx)
+		return s.react(ctx)
 	case bySweep:
 		s.sweepOn(ctx)
 	case byRetry:
 		if !s.leaving {
 			s.again(ctx)
 		} else if s.depart(ctx) {
-			close(s.left)
-			s.cfg.Report(s.health.seen(s.cfg.Name)) // whoever waits looks again
-			<-ctx.Done()
+			s.departed(ctx)
 		} else {
 			s.schedule(inventoryRetry)
 		}

@@ -10,6 +10,8 @@ type underway struct {
 	begun bool   // changes may be told of
 	later func() // what waits until they may; nil if nothing does
 	ended bool
+	// restarted says that what is under way was ended to begin anew.
+	restarted bool
 }
 
 // is notes what is under way now; if all is to end, it ends that at once.
@@ -47,6 +49,27 @@ func (u *underway) end() {
 	if stop != nil {
 		stop()
 	}
+}
+
+// restart ends what is under way now; what would be after it goes on.
+func (u *underway) restart() {
+	u.mu.Lock()
+	stop := u.stop
+	u.restarted = stop != nil
+	u.mu.Unlock()
+	if stop != nil {
+		stop()
+	}
+}
+
+// wasRestarted reports whether what was under way ended because of a restart since it
+// was last asked.
+func (u *underway) wasRestarted() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	was := u.restarted
+	u.restarted = false
+	return was
 }
 
 // set changes something, and has nobody wait any more.

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,6 +38,9 @@ type live struct {
 	// leaves it alone otherwise: an unchanged hash is an unchanged object, as
 	// far as it is ours.
 	managed string
+	// applied is when an apply under our name last changed the object, in seconds
+	// since 1970: if we did not, somebody else uses our name.
+	applied int64
 	// others sums up what others own; see othersOf.
 	others uint64
 	// fleet is the value of the managed-by label.
@@ -48,7 +52,10 @@ type live struct {
 	// it, kept that it asks not to be deleted, foreground that what was made of it
 	// is deleted first.
 	owned, scaled, kept, foreground bool
-	health                          health.Health
+	// finalizers are those of an object that is terminating, separated by commas, but
+	// for the garbage collector's.
+	finalizers string
+	health     health.Health
 }
 
 // A kindWatch follows the objects of one kind that carry the managed-by label,
@@ -57,8 +64,9 @@ type kindWatch struct {
 	gvk schema.GroupVersionKind
 	res resource
 	// full says that whole objects are watched, not only their metadata.
-	full        bool
-	expressions *expressions
+	full bool
+	// expressions are those of the objects that are wanted.
+	expressions *wantedExpressions
 
 	// Whoever follows has these: where the watch is, empty if a list is due; when
 	// the last list began; how often it failed since all was well; how often no
@@ -272,6 +280,7 @@ func (s *session) falter(ctx context.Context, k *kindWatch, err error) {
 	if ctx.Err() != nil || k.underway.over() {
 		return
 	}
+	s.cfg.Metrics.WatchRestarts.WithLabelValues(s.cfg.Name).Inc()
 	if k.asksAgain(err) {
 		s.cfg.Log.Debug("watch is asked for again", "cluster", s.cfg.Name, "kind", k.gvk.String(), "err", err)
 		sleep(ctx, k.unbegun.next(250*time.Millisecond, 30*time.Second))
@@ -282,6 +291,7 @@ func (s *session) falter(ctx context.Context, k *kindWatch, err error) {
 		k.failed = 0
 		return
 	}
+	s.access.refused(err)
 	if apierrors.IsForbidden(err) && !k.sees() && k.refused.CompareAndSwap(false, true) {
 		s.cfg.Log.Warn("kind may not be listed: changes by others will not be noticed; give gitfleet the right to list and watch it",
 			"cluster", s.cfg.Name, "kind", k.gvk.String(), "err", err)
@@ -367,7 +377,7 @@ func (s *session) watchFrom(ctx, asking context.Context, cancel context.CancelFu
 		text.drop()
 		events.Close()
 		cancel()
-		if broken == nil && !toldAny && time.Since(start) < time.Second && !errors.Is(end, lean.ErrRenewed) {
+		if restarted := k.underway.wasRestarted(); broken == nil && !toldAny && !restarted && time.Since(start) < time.Second && !errors.Is(end, lean.ErrRenewed) {
 			broken = errShortWatch // or we would ask again without pause
 		}
 		if broken != nil {
@@ -409,7 +419,7 @@ func (k *kindWatch) look(o runtime.Object) (api.ID, *live) {
 	}
 	id := api.ID{Group: k.gvk.Group, Kind: k.gvk.Kind, Namespace: m.GetNamespace(), Name: m.GetName()}
 	l := liveOf(m)
-	l.health = k.health(o, m.GetAnnotations()[api.AvailableAnnotation])
+	l.health = k.health(o, k.expressions.of(id))
 	return id, l
 }
 
@@ -418,7 +428,7 @@ func (k *kindWatch) health(o runtime.Object, expression string) health.Health {
 	u, whole := o.(*unstructured.Unstructured)
 	switch {
 	case whole && expression != "":
-		return k.expressions.health(u, expression)
+		return k.expressions.compiled.health(u, expression)
 	case expression != "":
 		return health.Health{State: health.NotAvailableYet, Message: "not looked at yet"}
 	case whole:
@@ -429,19 +439,27 @@ func (k *kindWatch) health(o runtime.Object, expression string) health.Health {
 }
 
 func liveOf(m metav1.Object) *live {
+	entries := m.GetManagedFields() // of an unstructured object they are converted each time
+	terminating := m.GetDeletionTimestamp() != nil
+	finalizers := ""
+	if terminating {
+		finalizers = strings.Join(slices.DeleteFunc(slices.Clone(m.GetFinalizers()), func(f string) bool { return f == metav1.FinalizerDeleteDependents }), ", ")
+	}
 	return &live{
 		uid:         m.GetUID(),
 		version:     number(m.GetResourceVersion()),
 		generation:  m.GetGeneration(),
-		managed:     diff.ApplyHash(m.GetManagedFields(), api.FieldManager),
-		others:      othersOf(m.GetManagedFields()),
+		managed:     diff.ApplyHash(entries, api.FieldManager),
+		applied:     diff.AppliedAt(entries, api.FieldManager).Unix(),
+		others:      othersOf(entries),
 		fleet:       m.GetLabels()[api.ManagedByLabel],
-		terminating: m.GetDeletionTimestamp() != nil,
+		terminating: terminating,
+		finalizers:  finalizers,
 		owned:       len(m.GetOwnerReferences()) > 0,
-		scaled:      diff.Autoscaled(m.GetManagedFields()),
+		scaled:      diff.Autoscaled(entries),
 		kept:        m.GetAnnotations()[api.PruneAnnotation] == api.PruneDisabled,
 		foreground:  slices.Contains(m.GetFinalizers(), metav1.FinalizerDeleteDependents),
-		writer:      writer(m.GetManagedFields()),
+		writer:      writer(entries),
 	}
 }
 

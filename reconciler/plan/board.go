@@ -68,11 +68,9 @@ func compare(key api.PlacementKey, old, now *thought, edits map[string][]edit) {
 	}
 }
 
-// sameWork reports whether two works are one: that what they hold is one list.
+// sameWork reports whether two works are equal and share their lists of manifests.
 func sameWork(a, b *work.Work) bool {
-	return a.Revision == b.Revision && a.Strategy == b.Strategy && a.Keep == b.Keep && a.Remove == b.Remove &&
-		a.Abandon == b.Abandon && a.AllowDelete == b.AllowDelete && identical(a.Manifests, b.Manifests) && identical(a.Awaited, b.Awaited) &&
-		a.Suspended == b.Suspended && slices.Equal(a.Spared, b.Spared)
+	return a.Revision == b.Revision && a.Strategy == b.Strategy && identical(a.Manifests, b.Manifests) && identical(a.Awaited, b.Awaited) && a.Equal(b)
 }
 
 func (b *board) apply(edits map[string][]edit) {

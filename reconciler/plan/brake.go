@@ -13,8 +13,9 @@ import (
 // separated by commas, or of all for "*".
 const AllowTrailer = "Gitfleet-Allow-Delete"
 
-// allows reports whether a commit allows what it deletes of a placement.
-func allows(message string, key api.PlacementKey) bool {
+// Allows reports whether the message of a commit allows what the commit deletes of a
+// placement.
+func Allows(message string, key api.PlacementKey) bool {
 	for _, name := range allowed(message) {
 		if name == "*" || name == key.String() || name == strings.TrimPrefix(key.String(), "crp/") || name == strings.TrimPrefix(key.String(), "rp/") {
 			return true

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
@@ -94,7 +93,7 @@ func (e *extent) String() string {
 	ids := slices.SortedFunc(maps.Keys(all), func(a, b api.ID) int {
 		return cmp.Or(cmp.Compare(min(len(a.Namespace), 1), min(len(b.Namespace), 1)), a.Compare(b))
 	})
-	first := ids[0].Kind + " " + strings.TrimPrefix(ids[0].Namespace+"/"+ids[0].Name, "/")
+	first := ids[0].String()
 	return first + more(len(ids), "object") + " on " + e.first + more(e.clusters, "cluster")
 }
 

@@ -64,7 +64,10 @@ func Cluster(c *hub.Cluster, seen *ledger.Cluster) placement.Cluster {
 // ineligible says why a cluster takes nothing new, and if it still does, until
 // when at the most.
 func ineligible(seen *ledger.Cluster, now time.Time) (string, time.Time) {
+	denied := seen.Denied()
 	switch {
+	case denied != "" && seen.Joined.IsZero():
+		return "cluster is not connected to the fleet: " + denied, time.Time{}
 	case seen == nil || seen.Joined.IsZero():
 		return "cluster is not connected to the fleet: it has not answered yet", time.Time{}
 	case seen.Healthy:
@@ -72,6 +75,9 @@ func ineligible(seen *ledger.Cluster, now time.Time) (string, time.Time) {
 	}
 	if limit := seen.Since.Add(patience); !now.After(limit) {
 		return "", limit.Add(time.Second)
+	}
+	if denied != "" {
+		return "cluster is not connected to the fleet: " + denied, time.Time{}
 	}
 	// The time, not how long ago it is: a text that moves would be news at every
 	// turn.

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"iter"
 	"maps"
 	"slices"
 
@@ -32,23 +33,36 @@ func (t *thinker) look(c *OnCluster) {
 // revision is one that cannot be made.
 func (t *thinker) find(b placement.Binding) (from *prepared, content *work.Rendered, known bool) {
 	cluster, _ := t.memo.fleet.cluster(b.Cluster)
-	key := t.now.p.Key
-	for _, p := range t.known(key) {
+	for p := range t.contents(b.Assigned.Commit) {
 		if content, known := p.gave(cluster, b.Assigned); known {
-			return p, content, true
-		}
-	}
-	for _, s := range t.snapshots(b.Assigned.Commit) {
-		p := t.memo.prepareAt(s, key)
-		if p == nil || p.renderer == nil {
-			continue
-		}
-		if content, known := p.gave(cluster, b.Assigned); known {
-			t.memo.keep(key, p)
+			t.memo.keep(t.now.p.Key, p)
 			return p, content, true
 		}
 	}
 	return nil, nil, false
+}
+
+// contents iterates over the known contents of the placement, under its key and its
+// earlier keys: first those in memory, then those of the loaded commits, beginning
+// with the given commit.
+func (t *thinker) contents(commit string) iter.Seq[*prepared] {
+	keys := append([]api.PlacementKey{t.now.p.Key}, t.now.p.Record.Formerly...)
+	return func(yield func(*prepared) bool) {
+		for _, key := range keys {
+			for _, p := range t.known(key) {
+				if !yield(p) {
+					return
+				}
+			}
+		}
+		for _, s := range t.snapshots(commit) {
+			for _, key := range keys {
+				if p := t.memo.prepareAt(s, key); p != nil && p.renderer != nil && !yield(p) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // gave returns what a cluster gets, or got with the labels of a revision, if it

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -22,8 +23,8 @@ type fleet struct {
 	// shape counts the changes that concern every placement, values those of
 	// properties, which concern the placements that look at some.
 	shape, values uint64
-	// flipped are the clusters that began or ceased to answer this turn, or do
-	// not for another reason.
+	// flipped are the clusters that began or ceased to answer this turn, do not for
+	// another reason, or began or ceased to be held by another fleet.
 	flipped []string
 }
 
@@ -34,6 +35,7 @@ type source struct {
 	stale    bool
 	healthy  bool
 	trouble  string
+	refusal  string
 }
 
 // update brings the fleet up to date, and says when it could change by itself.
@@ -58,10 +60,12 @@ func (f *fleet) update(in Input) time.Time {
 		seen := in.Ledger.Cluster(c.Name)
 		was, known := f.was(before, c.Name)
 		sources[i] = sourceOf(c, seen, in.Now)
-		if !known || was.healthy != sources[i].healthy || was.trouble != sources[i].trouble {
+		sources[i].refusal = in.Ledger.Refusal(c.Name)
+		if !known || was.healthy != sources[i].healthy || was.trouble != sources[i].trouble || was.refusal != sources[i].refusal {
 			f.flipped = append(f.flipped, c.Name)
 		}
 		objection, at := ineligible(seen, in.Now)
+		objection = cmp.Or(in.Ledger.Refusal(c.Name), objection)
 		wake = earliest(wake, at)
 		if list != nil && was == sources[i] && objection == list[i].Ineligible && in.Observed == nil {
 			continue

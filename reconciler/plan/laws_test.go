@@ -113,9 +113,9 @@ func (m *model) turn() {
 // owners, and none that had one is without, if another placement wants it.
 func (m *model) check(cluster string) {
 	now := map[api.ID]api.PlacementKey{}
-	kept := map[api.PlacementKey]bool{}
+	kept, unreleased := map[api.PlacementKey]bool{}, map[api.PlacementKey]bool{}
 	for _, w := range m.last.Works[cluster] {
-		kept[w.Placement] = w.Keep
+		kept[w.Placement], unreleased[w.Placement] = w.Keep, w.Unreleased()
 		for _, o := range w.Manifests {
 			if other, taken := now[o.ID]; taken {
 				m.t.Fatalf("on %s both %s and %s are told to hold %s", cluster, other, w.Placement, o.ID)
@@ -131,7 +131,7 @@ func (m *model) check(cluster string) {
 			if taker := m.wants(cluster, id, owner); taker != nil {
 				m.t.Fatalf("on %s nobody has %s any more, which was %s's, and %s wants it", cluster, id, owner, taker.Key)
 			}
-		case other != owner && kept[owner]:
+		case other != owner && kept[owner] && !unreleased[owner]: // until then it only keeps what is passed on to it
 			if m.goesOnWanting(owner, cluster, id) {
 				m.t.Fatalf("on %s %s takes %s from %s, of which nobody knows what it holds", cluster, other, id, owner)
 			}

@@ -23,6 +23,7 @@ type Memo struct {
 	last    map[api.PlacementKey]*prepared
 	earlier map[api.PlacementKey][]*prepared
 
+	renames renames
 	order   []api.PlacementKey
 	ordered turn
 	// spare is a map of thoughts that is not in use.
@@ -145,7 +146,7 @@ func (m *Memo) prepare(s *hub.Snapshot, p *hub.Placement) *prepared {
 		now.hash = now.renderer.Hash()
 	}
 	if old != nil && old.renderer == now.renderer && old.selection.Invalid == now.selection.Invalid &&
-		slices.Equal(old.selection.Warnings, now.selection.Warnings) {
+		slices.Equal(old.selection.Warnings, now.selection.Warnings) && slices.Equal(old.selection.Unmatched, now.selection.Unmatched) {
 		now = old
 	}
 	if s == m.head && now.renderer != nil && now != old {

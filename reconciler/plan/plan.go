@@ -37,7 +37,13 @@ type Input struct {
 	// MaxUnreachable is how many clusters that do not answer, or which share of
 	// the wanted, no rollout waits for; nil means all.
 	MaxUnreachable *intstr.IntOrString
-	Now            time.Time
+	// AvailableTimeout is how long a cluster may take to become available before
+	// its update counts as failed, where the placement does not say otherwise; zero
+	// means any time.
+	AvailableTimeout time.Duration
+	Now              time.Time
+	// HeadSeen is when the head was first seen, before it was loaded; zero means Now.
+	HeadSeen time.Time
 	// Brief leaves decisions out that nobody has to be told of: those on
 	// clusters that are not selected, but for as many as are missing. Of a large
 	// fleet they are the most.
@@ -67,6 +73,8 @@ type Plan struct {
 	Warnings hub.Problems
 	// Left are clusters of the ledger that have left the fleet.
 	Left []string
+	// Renames are the renames of placements, by the earlier key.
+	Renames []ledger.Rename
 	// Wake is when the plan could change by itself; zero if it cannot.
 	Wake time.Time
 }
@@ -90,6 +98,9 @@ type Placement struct {
 	Warnings hub.Problems
 	// Pending says that it is too early to decide.
 	Pending bool
+	// Unclear is why it is not certain whether the placement was renamed; empty if it
+	// is. Meanwhile the placement keeps its objects.
+	Unclear string
 	// Internal says that thinking failed by a fault of the program, and Stack
 	// where; the placement keeps what it holds.
 	Internal, Stack string
@@ -134,9 +145,19 @@ type OnCluster struct {
 	given *work.Rendered
 	// Held is why the cluster does not get Latest yet; empty if it does.
 	Held string
+	// Failure is why what the cluster holds will not become available by itself;
+	// empty if it is available, makes progress, or is not judged.
+	Failure string
+	// TimedOut says that the failure is that it took too long.
+	TimedOut bool
 	// Suspended is why nothing is written for the placement there; empty if it
 	// is.
 	Suspended string
+	// Foreign is why nothing at all is written to the cluster: another fleet holds
+	// it; empty if none does.
+	Foreign string
+	// DeleteAllowed says that a commit allows what is deleted there.
+	DeleteAllowed bool
 	// spared are objects there that are not written, whoever's they are.
 	spared []work.Spared
 	// Claims are where the cluster holds other than what it is assigned, because
@@ -178,6 +199,16 @@ func (c *OnCluster) Leaves(id api.ID) bool {
 	return slices.ContainsFunc(c.Yielded, func(y Yielded) bool { return y.ID == id })
 }
 
+// HeldDeletions are the objects that the member should delete and holds, sorted by
+// ID; pending says that a commit has allowed it meanwhile.
+func (c *OnCluster) HeldDeletions() (held []ledger.Braked, pending bool) {
+	seen := c.Seen()
+	if seen == nil {
+		return nil, false
+	}
+	return seen.Braked, c.DeleteAllowed
+}
+
 // Seen is what the member said of what it is assigned now; nil if nothing yet.
 // A word on the same content from before it was last assigned does not count.
 func (c *OnCluster) Seen() *ledger.WorkSeen {
@@ -195,7 +226,8 @@ func (c *OnCluster) Seen() *ledger.WorkSeen {
 // last used is not thought through again: parts of two plans are then the same.
 func Resolve(in Input) *Plan {
 	t := begin(in)
-	keys := t.memo.sequence(in)
+	t.rename()
+	keys := t.memo.sequence(t.Input)
 	for _, key := range keys {
 		t.placement(key)
 	}
@@ -249,6 +281,9 @@ func compareKeys(a, b api.PlacementKey) int {
 // WriteDown puts what was decided into the ledger. What is told to members has
 // to be saved before.
 func (p *Plan) WriteDown(l *ledger.Ledger) {
+	for _, r := range p.Renames {
+		l.Rename(r)
+	}
 	for _, pl := range p.Placements {
 		if pl.Forget {
 			l.Forget(pl.Key)

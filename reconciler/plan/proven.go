@@ -1,21 +1,32 @@
 package plan
 
 import (
+	"slices"
+
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/rollout"
 )
 
 // prove notes that the newest content is available on every cluster. The commit
-// that is remembered is the first of which that was seen.
+// that is remembered is the first of which that was seen. Nobody wants to go back
+// to content that is empty, or to one that removed what clusters still hold.
 func (t *thinker) prove(p *Placement) {
-	if !p.Rollout.Settled || len(p.Rollout.Assign) == 0 || strategy(p.Spec.Spec).Type == api.ReportDiff {
+	if !p.Rollout.Settled || len(p.Rollout.Assign) == 0 || strategy(p.Spec.Spec).Type == api.ReportDiff ||
+		len(t.now.now.renderer.Manifests()) == 0 || slices.ContainsFunc(p.Clusters, (*OnCluster).holdsDeletions) {
 		return
 	}
 	if hash := t.now.now.recipeOf(); p.Record.Proven.Hash != hash {
 		p.Record.Proven = placement.Revision{Commit: t.Head.Commit.Hash, Hash: hash}
 		p.Noted = true
 	}
+}
+
+// holdsDeletions reports whether a cluster has what it was told to delete, and may
+// not.
+func (c *OnCluster) holdsDeletions() bool {
+	held, _ := c.HeldDeletions()
+	return len(held) > 0
 }
 
 // offerProven says what clusters that join a stopped rollout get: the last
@@ -52,13 +63,8 @@ func (t *thinker) proven(p *Placement) *prepared {
 	if want.Commit == "" {
 		return nil
 	}
-	for _, known := range t.known(p.Key) {
+	for known := range t.contents(want.Commit) {
 		if known.recipeOf() == want.Hash {
-			return known
-		}
-	}
-	for _, s := range t.snapshots(want.Commit) {
-		if known := t.memo.prepareAt(s, p.Key); known != nil && known.renderer != nil && known.recipeOf() == want.Hash {
 			t.memo.keep(p.Key, known)
 			return known
 		}

@@ -24,11 +24,14 @@ import (
 // command, and what follows it is what it prints, but for a commit, whose
 // content follows:
 //
-//	commit v1              the head from now on; hub.yaml follows
+//	commit v1 [crp/web]    the head from now on; hub.yaml follows. It allows what
+//	                       the placement deletes
 //	seen east west         the clusters answer, and are ready
 //	down east              it does not answer
 //	done [web] [east]      the members did what they were told last: all of it
 //	fail web east          the first object there fails
+//	slow web east          the first object there is not available yet
+//	stuck web east         nor will it be by itself
 //	load v1                a commit that clusters wait at has been read
 //	lose v1                it cannot be read
 //	restart                nothing is remembered but the ledger
@@ -36,6 +39,8 @@ import (
 //	                       hold, the others when they are seen
 //	panic web              thinking about a placement fails, until mend
 //	wait 30s
+//	members                prints what they have, and what is not deleted there
+//	proven web             prints the last commit that was available everywhere
 //	plan                   prints what each cluster shall hold, who waits, and
 //	                       what a person should look at
 func TestScenes(t *testing.T) {
@@ -43,7 +48,7 @@ func TestScenes(t *testing.T) {
 		s := newScene(t)
 		golden.Steps(t, archive, func(words []string, text string) (string, bool) {
 			if words[0] == "commit" {
-				s.commit(words[1], []byte(text))
+				s.commit(words[1], words[2:], []byte(text))
 				return "", false
 			}
 			return s.do(words), true
@@ -65,21 +70,27 @@ type scene struct {
 	broken []api.PlacementKey
 	// holds are what the members have, as far as they said so.
 	holds map[string]map[api.PlacementKey]placement.Revision
+	// objects are what there is on the members, by cluster, and whose it is.
+	objects map[string]map[api.ID]api.PlacementKey
 }
 
 func newScene(t testing.TB) *scene {
 	return &scene{
 		t: t, store: ledger.Memory(), loader: hub.NewLoader(hub.Options{}), commits: map[string]*hub.Snapshot{},
 		in: Input{
-			Past: map[string]*hub.Snapshot{}, Lost: map[string]error{}, Ledger: ledger.New(), Memo: NewMemo(), Now: noon,
+			Past: map[string]*hub.Snapshot{}, Lost: map[string]error{}, Ledger: ledger.New(), Memo: NewMemo(), Now: noon, AvailableTimeout: 10 * time.Minute,
 		},
-		holds: map[string]map[api.PlacementKey]placement.Revision{},
+		holds: map[string]map[api.PlacementKey]placement.Revision{}, objects: map[string]map[api.ID]api.PlacementKey{},
 	}
 }
 
-func (s *scene) commit(name string, data []byte) {
+func (s *scene) commit(name string, allowed []string, data []byte) {
 	s.t.Helper()
-	snapshot, err := s.loader.Load(hub.Commit{Hash: name, Time: s.in.Now}, world.Files(s.t, string(data)))
+	message := "a change"
+	if len(allowed) > 0 {
+		message += "\n\n" + AllowTrailer + ": " + strings.Join(allowed, ", ")
+	}
+	snapshot, err := s.loader.Load(hub.Commit{Hash: name, Time: s.in.Now, Message: message}, world.Files(s.t, string(data)))
 	if err != nil {
 		s.t.Fatalf("commit %s: %v", name, err)
 	}
@@ -106,7 +117,13 @@ func (s *scene) do(words []string) string {
 	case "done":
 		s.done(args)
 	case "fail":
-		s.fail(args[0], args[1])
+		s.except(args[0], args[1], ledger.ObjectState{Applied: ledger.Verdict{Reason: api.ManifestApplyFailed, Message: "no"}})
+	case "slow", "stuck":
+		o := ledger.ObjectState{Applied: ledger.Verdict{OK: true}, Available: ledger.Verdict{Reason: api.ManifestNotAvailableYet, Message: "0 of 1 replicas available"}}
+		if words[0] == "stuck" {
+			o.Failure = "the image cannot be pulled"
+		}
+		s.except(args[0], args[1], o)
 	case "load":
 		s.in.Past[args[0]] = s.commits[args[0]]
 	case "lose":
@@ -129,6 +146,10 @@ func (s *scene) do(words []string) string {
 		s.in.Memo = NewMemo()
 	case "plan":
 		return describe(s.resolve())
+	case "members":
+		return s.members()
+	case "proven":
+		return s.in.Ledger.Placement(api.PlacementKey{Name: args[0]}).Proven.Commit + "\n"
 	default:
 		s.t.Fatalf("%s is no part of a scene", words[0])
 	}
@@ -234,15 +255,53 @@ func (s *scene) done(args []string) {
 			if !named(cluster) && !named(w.Placement.Name) || len(args) == 2 && !(named(cluster) && named(w.Placement.Name)) {
 				continue
 			}
-			s.in.Ledger.Fold(word(cluster, w, s.in.Now))
+			s.in.Ledger.Fold(s.carryOut(cluster, w))
 			if s.holds[cluster] == nil {
 				s.holds[cluster] = map[api.PlacementKey]placement.Revision{}
 			}
-			if s.holds[cluster][w.Placement] = w.Revision; w.Remove {
+			if s.holds[cluster][w.Placement] = w.Revision; w.Remove && len(s.heldOn(cluster, w)) == 0 {
 				delete(s.holds[cluster], w.Placement)
 			}
 		}
 	}
+}
+
+// carryOut has a member do what it was told, and returns what it says.
+func (s *scene) carryOut(cluster string, w work.Work) ledger.WorkSeen {
+	objects := s.objects[cluster]
+	if objects == nil {
+		objects = map[api.ID]api.PlacementKey{}
+		s.objects[cluster] = objects
+	}
+	for _, m := range w.Manifests {
+		objects[m.ID] = w.Placement
+	}
+	held := s.heldOn(cluster, w)
+	maps.DeleteFunc(objects, func(id api.ID, by api.PlacementKey) bool {
+		keeps := func(m *work.Manifest) bool { return m.ID == id }
+		isHeld := slices.ContainsFunc(held, func(b ledger.Braked) bool { return b.ID == id })
+		return by == w.Placement && !w.Keep && !isHeld && !slices.ContainsFunc(w.Manifests, keeps)
+	})
+	o := word(cluster, w, s.in.Now)
+	o.Braked, o.Removed = held, w.Remove && len(held) == 0
+	return o
+}
+
+// heldOn are the objects that a work gives up on a cluster, and that are held.
+func (s *scene) heldOn(cluster string, w work.Work) []ledger.Braked {
+	goes := maps.Clone(s.objects[cluster])
+	maps.DeleteFunc(goes, func(id api.ID, by api.PlacementKey) bool {
+		return by != w.Placement || slices.ContainsFunc(w.Manifests, func(m *work.Manifest) bool { return m.ID == id })
+	})
+	var held []ledger.Braked
+	for id, by := range s.objects[cluster] {
+		wanted := slices.ContainsFunc(w.Manifests, func(m *work.Manifest) bool { return m.ID == id })
+		if why := w.Held(id, slices.Collect(maps.Keys(goes))); by == w.Placement && !wanted && why != "" {
+			held = append(held, ledger.Braked{ID: id, Why: why})
+		}
+	}
+	slices.SortFunc(held, func(a, b ledger.Braked) int { return a.ID.Compare(b.ID) })
+	return held
 }
 
 func word(cluster string, w work.Work, at time.Time) ledger.WorkSeen {
@@ -251,13 +310,34 @@ func word(cluster string, w work.Work, at time.Time) ledger.WorkSeen {
 	}
 }
 
-func (s *scene) fail(name, cluster string) {
+// members writes down what they have for a person.
+func (s *scene) members() string {
+	var b strings.Builder
+	for _, cluster := range slices.Sorted(maps.Keys(s.objects)) {
+		for _, id := range slices.SortedFunc(maps.Keys(s.objects[cluster]), api.ID.Compare) {
+			by := s.objects[cluster][id]
+			fmt.Fprintf(&b, "%s has %s of %s", cluster, id, by)
+			for _, w := range s.last.Works[cluster] {
+				for _, held := range s.heldOn(cluster, w) {
+					if held.ID == id {
+						fmt.Fprintf(&b, ", held: %s", held.Why)
+					}
+				}
+			}
+			b.WriteString("\n")
+		}
+	}
+	return b.String()
+}
+
+// except has a member say of the first object of a placement that it is not as it
+// should be.
+func (s *scene) except(name, cluster string, state ledger.ObjectState) {
 	for _, w := range s.last.Works[cluster] {
 		if w.Placement.Name == name {
 			o := word(cluster, w, s.in.Now)
-			o.Exceptions = []ledger.ObjectState{{
-				ID: w.Manifests[0].ID, Version: "v1", Applied: ledger.Verdict{Reason: api.ManifestApplyFailed, Message: "no"},
-			}}
+			state.ID, state.Version = w.Manifests[0].ID, "v1"
+			o.Exceptions = []ledger.ObjectState{state}
 			s.in.Ledger.Fold(o)
 		}
 	}
@@ -300,6 +380,9 @@ func describe(p *Plan) string {
 		for _, c := range pl.Clusters {
 			if c.Held != "" {
 				fmt.Fprintf(&b, "%s waits on %s: %s\n", pl.Key, c.Binding.Cluster, c.Held)
+			}
+			if c.Failure != "" {
+				fmt.Fprintf(&b, "%s failed on %s: %s\n", pl.Key, c.Binding.Cluster, c.Failure)
 			}
 		}
 		if pl.Selection.Invalid != "" {

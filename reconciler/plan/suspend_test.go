@@ -18,14 +18,14 @@ func settings() api.ID { return api.ID{Kind: "ConfigMap", Namespace: "shop", Nam
 // rested is a fleet that holds v1 of one placement, and has v2 before it.
 func rested(t *testing.T, suspensions ...ledger.Suspension) *scene {
 	s := newScene(t)
-	s.commit("v1", []byte(members+app+"1"+placed))
+	s.commit("v1", nil, []byte(members+app+"1"+placed))
 	s.do([]string{"seen", "east", "west"})
 	s.do([]string{"plan"})
 	s.do([]string{"done"})
 	for _, x := range suspensions {
 		s.in.Ledger.Suspend(x)
 	}
-	s.commit("v2", []byte(members+app+"2"+placed))
+	s.commit("v2", nil, []byte(members+app+"2"+placed))
 	return s
 }
 
@@ -97,7 +97,7 @@ func TestSuspensionsEndByThemselves(t *testing.T) {
 // once that is over. A cluster that is gone is not let go of.
 func TestSuspendedContentIsNotRemoved(t *testing.T) {
 	s := rested(t, ledger.Suspension{Subject: ledger.Subject{Cluster: "east"}, By: "alice"})
-	s.commit("v3", []byte(members+app+"2"))
+	s.commit("v3", nil, []byte(members+app+"2"))
 	p := s.resolve()
 	if east := onCluster(t, p, "east"); east.Remove || len(east.Manifests) != 2 || east.Suspended == "" {
 		t.Errorf("east is told %+v", east)
@@ -111,7 +111,7 @@ func TestSuspendedContentIsNotRemoved(t *testing.T) {
 	}
 
 	s = rested(t, ledger.Suspension{Subject: ledger.Subject{Cluster: "east"}, By: "alice"})
-	s.commit("v3", []byte("clusters west\n"+app+"2"+placed))
+	s.commit("v3", nil, []byte("clusters west\n"+app+"2"+placed))
 	if p := s.resolve(); len(p.Left) != 0 {
 		t.Errorf("suspended, and left: %v", p.Left)
 	}
@@ -124,7 +124,7 @@ func TestSuspendedContentIsNotRemoved(t *testing.T) {
 // A rollout that a failed update has stopped goes on when somebody says so.
 func TestProceedResumesAStoppedRollout(t *testing.T) {
 	s := rested(t)
-	s.commit("v2", []byte(members+app+"2"+strings.Replace(placed, "100%", "1", 1)))
+	s.commit("v2", nil, []byte(members+app+"2"+strings.Replace(placed, "100%", "1", 1)))
 	s.resolve()
 	s.do([]string{"fail", "web", "east"})
 	if p := s.resolve(); onCluster(t, p, "west").Revision.Commit != "v1" || p.Placements[0].Rollout.Stopped != "east" {

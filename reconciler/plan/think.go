@@ -13,6 +13,10 @@ import (
 
 // think thinks about one placement by itself.
 func (t *thinker) think(p *Placement, record *ledger.Placement) {
+	if t.now.unclear != "" {
+		t.stay(p, record, t.now.unclear)
+		return
+	}
 	if p.Spec == nil {
 		t.remove(p, record)
 		return
@@ -25,6 +29,9 @@ func (t *thinker) think(p *Placement, record *ledger.Placement) {
 func (t *thinker) note(p *Placement, record *ledger.Placement) {
 	if record == nil || record.Deleted || record.Created.IsZero() {
 		p.Record = ledger.Placement{Index: -1, Created: t.Head.Commit.Time, Found: t.Rebuilt || record != nil && !record.Deleted && record.Found}
+		if record != nil {
+			p.Record.Formerly = record.Formerly // clusters may still hold what it gave under those
+		}
 		p.Noted = true
 	} else {
 		p.Record = *record
@@ -33,6 +40,9 @@ func (t *thinker) note(p *Placement, record *ledger.Placement) {
 		p.Record.Generation++
 		p.Record.SpecHash, p.Record.Commit = p.Spec.SpecHash, t.Head.Commit.Hash
 		p.Noted = true
+	}
+	if p.Record.Spec == nil || p.Noted {
+		p.Record.Spec, p.Noted = &p.Spec.Spec, true
 	}
 	if abandon := abandons(p.Spec.Spec); p.Record.Abandon != abandon {
 		p.Record.Abandon, p.Noted = abandon, true
@@ -64,10 +74,10 @@ func (t *thinker) decide(p *Placement, record *ledger.Placement) {
 	t.use(now)
 	p.warn("", now.renderer.Warnings()...)
 	if hash := now.hash; hash != p.Record.Content {
-		p.Record.Index++
 		p.Record.Content = hash
-		p.Noted = true
+		t.revise(p)
 	}
+	t.permit(p)
 	bound := adopted(p.Spec.Spec.Policy, staying(before))
 	p.Request = &placement.Request{
 		Key: p.Key, Policy: t.wary(p, bound), Clusters: t.memo.fleet.list, Bindings: bound, Others: t.now.others,
@@ -81,6 +91,7 @@ func (t *thinker) decide(p *Placement, record *ledger.Placement) {
 	t.inVain(p)
 	t.clusters(p, before, record)
 	t.rollOut(p)
+	t.finishRollout(p)
 	t.prove(p)
 	t.changes(p, before, record)
 	t.works(p)
@@ -221,7 +232,7 @@ func (t *thinker) clusters(p *Placement, before []placement.Binding, record *led
 
 // on is a placement on a cluster, as the last turn left it.
 func (t *thinker) on(b placement.Binding, record *ledger.Placement) *OnCluster {
-	c := &OnCluster{Binding: b, Suspended: t.memo.rest.why(t.now.p.Key, b.Cluster), spared: t.memo.rest.on(b.Cluster)}
+	c := &OnCluster{Binding: b, Foreign: t.Ledger.Refusal(b.Cluster), Suspended: t.memo.rest.why(t.now.p.Key, b.Cluster), spared: t.memo.rest.on(b.Cluster)}
 	if record != nil {
 		c.Entry = record.Entry(b.Cluster)
 	}
@@ -237,6 +248,9 @@ func (t *thinker) onCluster(b placement.Binding, record *ledger.Placement) *OnCl
 	c := t.on(b, record)
 	if b.Unscheduled {
 		return c
+	}
+	if c.Entry == nil || c.Entry.Binding.Removing && c.Binding.BoundAt.IsZero() {
+		c.Binding.BoundAt = t.Now
 	}
 	t.revive(c)
 	cluster, _ := t.memo.fleet.cluster(b.Cluster)
@@ -302,7 +316,7 @@ func removed(e *ledger.Entry) bool {
 func (t *thinker) remove(p *Placement, record *ledger.Placement) {
 	p.Record = *record
 	if !record.Deleted {
-		p.Record.Deleted, p.Noted = true, true
+		p.Record.Deleted, p.Record.DeletedAt, p.Noted = true, t.Now, true
 	}
 	before := t.bindings(p, record)
 	for _, b := range before {
@@ -310,6 +324,9 @@ func (t *thinker) remove(p *Placement, record *ledger.Placement) {
 		c.Binding.Unscheduled = true
 		c.Binding.Removing = b.Removing || t.paused[b.Cluster] == "" && c.Suspended == ""
 		c.Binding.AllowDelete = b.AllowDelete && record.Deleted || t.now.allowed
+		if !record.Deleted || b.RemovedBy == "" {
+			c.Binding.RemovedBy = t.Head.Commit.Hash
+		}
 		p.Clusters = append(p.Clusters, c)
 	}
 	t.changes(p, before, record)

@@ -36,6 +36,9 @@ type thought struct {
 	// wake is when it could change by itself; zero if it cannot.
 	wake time.Time
 
+	// holds are what keeps deletions of the placement from being carried out.
+	holds deletionHolds
+
 	// compared is what was last found out about two contents.
 	compared comparison
 
@@ -59,12 +62,14 @@ type inputs struct {
 	values  uint64 // of the fleet's properties, if they matter
 	rest    uint64 // of what is suspended
 	allowed bool   // to delete
+	unclear string // why it cannot be told whether it was renamed
+	into    uint64 // the version of the record under its new key
 	others  map[string][]string
 }
 
 func (a *inputs) same(b *inputs) bool {
 	return a.known && b.known && a.spec == b.spec && a.now == b.now && a.version == b.version &&
-		a.shape == b.shape && a.values == b.values && a.rest == b.rest && a.allowed == b.allowed && maps.EqualFunc(a.others, b.others, slices.Equal)
+		a.shape == b.shape && a.values == b.values && a.rest == b.rest && a.allowed == b.allowed && a.unclear == b.unclear && a.into == b.into && maps.EqualFunc(a.others, b.others, slices.Equal)
 }
 
 // thinker carries what the thinking about all placements shares.
@@ -75,6 +80,8 @@ type thinker struct {
 	thoughts map[api.PlacementKey]*thought
 	now      *thought
 	wake     time.Time
+	// renamed are the renames found for this plan.
+	renamed []ledger.Rename
 	// paused are the clusters on which nothing moves, with the commit that they
 	// wait for, and flipped those of which that changed this turn.
 	paused  map[string]string
@@ -97,6 +104,7 @@ func (t *thinker) finish() *Plan {
 	p := &Plan{
 		Members: t.Head.Clusters, Clusters: m.fleet.list, Left: m.rest.stay(m.fleet.left(t.Ledger)),
 		Commits: map[string]bool{}, Wake: t.wake, Warnings: t.neglected(),
+		Renames: t.renamed,
 	}
 	for _, th := range t.thoughts {
 		p.Wake = earliest(p.Wake, th.wake)
@@ -136,9 +144,14 @@ func (t *thinker) placement(key api.PlacementKey) {
 
 // inputs gathers what a thought depends on.
 func (t *thinker) inputs(key api.PlacementKey, record *ledger.Placement) inputs {
-	in := inputs{known: true, spec: t.memo.spec(key), shape: t.memo.fleet.shape, rest: t.memo.rest.version, allowed: allows(t.Head.Commit.Message, key)}
+	in := inputs{known: true, spec: t.memo.spec(key), shape: t.memo.fleet.shape, rest: t.memo.rest.version, allowed: Allows(t.Head.Commit.Message, key)}
+	in.unclear = t.memo.renames.unclear[key]
 	if record != nil {
 		in.version = record.Version()
+		if into := t.Ledger.Placement(record.Into); into != nil {
+			in.into = into.Version()
+			in.allowed = in.allowed || Allows(t.Head.Commit.Message, record.Into)
+		}
 	}
 	if in.spec == nil {
 		return in

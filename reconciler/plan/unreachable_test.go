@@ -3,9 +3,47 @@ package plan
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
+
+// A cluster that cannot be used because permissions are missing is not chosen, and its
+// decision says so. A healthy cluster that lacks some permissions can be chosen.
+func TestAClusterWithoutPermissionsIsNotCalledUnreachable(t *testing.T) {
+	start := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	seen := func(healthy bool, joined time.Time, forbidden ...string) *ledger.Cluster {
+		return &ledger.Cluster{ClusterSeen: ledger.ClusterSeen{Cluster: "a", Healthy: healthy, Forbidden: forbidden}, Since: start, Joined: joined, LastSeen: start}
+	}
+	for name, test := range map[string]struct {
+		seen *ledger.Cluster
+		want string
+	}{
+		"never connected": {seen(false, time.Time{}, "list configmaps"), "permissions are missing: list configmaps"},
+		"no longer":       {seen(false, start, "list configmaps"), "permissions are missing: list configmaps"},
+		"in part":         {seen(true, start, "patch deployments.apps"), ""},
+		"silent":          {seen(false, start), "no recent heartbeat signals"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, _ := ineligible(test.seen, start.Add(2*patience))
+			if (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
+				t.Errorf("it says %q, want %q", got, test.want)
+			}
+		})
+	}
+	s := newScene(t)
+	s.commit("v1", nil, []byte("clusters a b\nnamespace web\nplace web\nconfigmap web/one old\n"))
+	for _, step := range []string{"seen a b", "plan", "done", "plan"} {
+		s.do(strings.Fields(step))
+	}
+	s.in.Ledger.Fold(ledger.ClusterSeen{Cluster: "b", At: s.in.Now, Error: "permissions are missing: list configmaps", Forbidden: []string{"list configmaps"}})
+	s.commit("v2", nil, []byte("clusters a b\nnamespace web\nplace web\nconfigmap web/one new\n"))
+	if got := s.do([]string{"plan"}); !strings.Contains(got, "web waits on b: permissions are missing: list configmaps") {
+		t.Errorf("the cluster waits for something else:\n%s", got)
+	}
+}
 
 // A cluster that does not answer holds up a rollout only if there are more of
 // them than may be.
@@ -19,11 +57,11 @@ func TestUnreachableClustersHoldUpARolloutBeyondTheirBudget(t *testing.T) {
 			s := newScene(t)
 			s.in.MaxUnreachable = test.max
 			const hub = "clusters a b c\nnamespace web\nplace web unavailable 1\n"
-			s.commit("v1", []byte(hub+"configmap web/one old\n"))
+			s.commit("v1", nil, []byte(hub+"configmap web/one old\n"))
 			for _, step := range []string{"seen a b c", "plan", "done", "plan", "done", "plan", "done", "plan", "down c"} {
 				s.do(strings.Fields(step))
 			}
-			s.commit("v2", []byte(hub+"configmap web/one new\n"))
+			s.commit("v2", nil, []byte(hub+"configmap web/one new\n"))
 			got := s.do([]string{"plan"})
 			if waits := strings.Contains(got, "web waits on a: maxUnavailable 1: waits for c"); waits != test.waits {
 				t.Errorf("the first cluster waits: %t, want %t\n%s", waits, test.waits, got)

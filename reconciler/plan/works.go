@@ -3,6 +3,7 @@ package plan
 import (
 	"slices"
 
+	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 )
@@ -21,14 +22,16 @@ func (t *thinker) works(p *Placement) {
 // yet.
 func (t *thinker) work(p *Placement, c *OnCluster) (work.Work, bool) {
 	w := work.Work{Placement: p.Key, Revision: c.Binding.Assigned, Abandon: p.Record.Abandon,
-		AllowDelete: c.Binding.AllowDelete || t.now.allowed,
-		Suspended:   c.Suspended, Spared: c.spared}
+		AllowDelete: c.Binding.AllowDelete || t.permitted(p, !c.Binding.Removing && c.UpToDate()),
+		Cause:       cause(p, &c.Binding), Suspended: c.Suspended, Spared: c.spared}
+	c.DeleteAllowed = w.AllowDelete
 	if p.Spec != nil {
 		w.Strategy = strategy(p.Spec.Spec)
 	}
 	paused := t.paused[c.Binding.Cluster] != ""
 	switch {
-	case paused && c.Binding.Removing:
+	case (paused || t.inherited(p, c)) && c.Binding.Removing:
+		w.Keep = true
 	case c.Binding.Removing:
 		w.Remove = true
 		// A cluster or content that goes is removed whatever becomes of the
@@ -51,10 +54,24 @@ func (t *thinker) work(p *Placement, c *OnCluster) (work.Work, bool) {
 		w.Keep = true
 	}
 	w.Keep = w.Keep || paused
+	w.Holds = t.holdsFor(p, &w)
 	if !c.UpToDate() && w.Strategy.Type != api.ReportDiff {
 		w.Awaited = t.awaited(c, w.Manifests)
 	}
 	return w, true
+}
+
+// cause returns why objects are deleted that the placement no longer has on a cluster.
+func cause(p *Placement, b *placement.Binding) work.Cause {
+	switch {
+	case p.Spec == nil && p.Record.Into != (api.PlacementKey{}):
+		return work.Cause{Commit: b.RemovedBy, Why: "no longer selected since the placement was renamed to " + p.Record.Into.String()}
+	case p.Spec == nil:
+		return work.Cause{Commit: b.RemovedBy, Why: "the placement was deleted"}
+	case b.Removing:
+		return work.Cause{Commit: b.RemovedBy, Why: "the placement no longer selects the cluster"}
+	}
+	return work.Cause{Commit: b.Assigned.Commit, Why: "no longer in the placement's content"}
 }
 
 // awaited is the newest content for a cluster, if that has objects, or lacks

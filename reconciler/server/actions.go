@@ -8,7 +8,9 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"os"
 	"strings"
+	"time"
 
 	"k8s.io/apiserver/pkg/endpoints/request"
 
@@ -31,6 +33,9 @@ func (e *RefusedError) Unwrap() error { return e.Err }
 // largestOrder bounds what is read of a request.
 const largestOrder = 64 << 10
 
+// orderTime bounds how long the body of a request may take to arrive.
+const orderTime = 10 * time.Second
+
 // Act answers POST /actions/NAME. Whoever guards the server has put the user
 // into a request's context, if it knows who that is; those of whom nothing is
 // known are obeyed on the daemon's own machine only. It must not be called once
@@ -45,7 +50,13 @@ func (s *Server) Act(name string, do Action) {
 			http.Error(w, why, code)
 			return
 		}
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(orderTime)) // not every writer can
 		body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, largestOrder))
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			w.Header().Set("Connection", "close")
+			http.Error(w, "the body took too long to arrive", http.StatusRequestTimeout)
+			return
+		}
 		if err != nil {
 			http.Error(w, "the body cannot be read, or is too large", http.StatusRequestEntityTooLarge)
 			return

@@ -3,10 +3,13 @@ package server
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -95,5 +98,38 @@ func TestActionsTellWhoseFaultItIs(t *testing.T) {
 				t.Errorf("got %d %s", w.Code, w.Body)
 			}
 		})
+	}
+}
+
+// A deadlineWriter records the read deadline that the handler sets.
+type deadlineWriter struct {
+	*httptest.ResponseRecorder
+	until time.Time
+}
+
+func (w *deadlineWriter) SetReadDeadline(t time.Time) error {
+	w.until = t
+	return nil
+}
+
+// Read never ends unless it has a deadline.
+func (w *deadlineWriter) Read([]byte) (int, error) {
+	if w.until.IsZero() {
+		return 0, io.ErrNoProgress
+	}
+	return 0, os.ErrDeadlineExceeded
+}
+
+// Who sends a body slowly does not keep a connection for ever.
+func TestSlowActionsAreClosed(t *testing.T) {
+	s := New(nil)
+	s.Act("wave", func(context.Context, string, []byte) (any, error) { return nil, nil })
+	w := &deadlineWriter{ResponseRecorder: httptest.NewRecorder()}
+	req := httptest.NewRequest(http.MethodPost, "/actions/wave", w)
+	req.RemoteAddr, req.Host = "127.0.0.1:4000", "127.0.0.1:8085"
+	req.Header.Set("Content-Type", "application/json")
+	s.Handler().ServeHTTP(w, req)
+	if w.Code != http.StatusRequestTimeout || w.Header().Get("Connection") != "close" || w.until.IsZero() {
+		t.Errorf("got %d %s, with a deadline at %s", w.Code, w.Body, w.until)
 	}
 }

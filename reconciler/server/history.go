@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 )
 
@@ -19,8 +20,8 @@ type Past interface {
 }
 
 // History answers with entries as JSON lines, the oldest first:
-// ?placement=crp/NAME, ?cluster=NAME, ?object=PART OF A NAME, ?kind=object,
-// ?since=TIME and ?until=TIME (RFC 3339), ?newest=N.
+// ?placement=crp/NAME, ?cluster=NAME, ?object=KIND/NAMESPACE/NAME (or
+// KIND/NAME and ?namespace=) or a part of a name, ?kind=object, ?since=TIME and ?until=TIME (RFC 3339), ?newest=N.
 func History(past Past) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		f, err := filter(req.URL.Query())
@@ -49,15 +50,22 @@ func History(past Past) http.Handler {
 
 // filter reads what is asked for.
 func filter(query url.Values) (history.Filter, error) {
-	f := history.Filter{
-		Kind: history.Kind(query.Get("kind")), Placement: query.Get("placement"), Cluster: query.Get("cluster"), Object: query.Get("object"),
+	f := history.Filter{Kind: history.Kind(query.Get("kind")), Placement: query.Get("placement"), Cluster: query.Get("cluster")}
+	object, err := api.ParseObject(query.Get("object"), query.Get("namespace"))
+	if err == nil {
+		f.Object = object.Name
+		f.Means = func(text string) bool {
+			id, err := api.ParseID(text)
+			return err == nil && object.Means(id)
+		}
+	} else {
+		f.Object = query.Get("object")
 	}
 	for name, at := range map[string]*time.Time{"since": &f.Since, "until": &f.Until} {
 		text := query.Get(name)
 		if text == "" {
 			continue
 		}
-		var err error
 		if *at, err = time.Parse(time.RFC3339Nano, text); err != nil {
 			return f, fmt.Errorf("%s: %q is no time such as 2026-01-31T12:00:00Z", name, text)
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -44,8 +45,20 @@ func TestHistory(t *testing.T) {
 		Kind: history.Object, Placement: "crp/web", Cluster: "east", Object: "one",
 		Since: at, Until: at.Add(12*time.Hour + 500*time.Millisecond), Newest: 7,
 	}
-	if p.asked != want {
-		t.Errorf("asked for %+v", p.asked)
+	if asked := p.asked; !reflect.DeepEqual(asked, want) {
+		t.Errorf("asked for %+v", asked)
+	}
+	for query, want := range map[string]string{
+		"object=ns/web":                     "Namespace/web",
+		"object=deploy/front&namespace=web": "Deployment.apps/web/front",
+		"object=Deployment.apps/web/front":  "Deployment.apps/web/front",
+	} {
+		ask(s, "/history?"+query)
+		for _, object := range []string{"Namespace/web", "Deployment.apps/web/front", "Deployment.apps/shop/front"} {
+			if got := p.asked.Means(object); got != (object == want) {
+				t.Errorf("%s means %s: %t", query, object, got)
+			}
+		}
 	}
 	text := `{"time":"2026-01-31T12:00:00Z","kind":"commit","event":"inForce","commit":"c0ffee"}
 {"time":"2026-01-31T12:00:00Z","kind":"object","event":"created","placement":"crp/web","object":"Namespace/web"}

@@ -12,32 +12,62 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// A collector reckons gauges from the newest report when Prometheus asks.
-type collector struct{ server *Server }
+// A collector computes gauges from the newest report at each scrape. Values that exist for
+// each placement on each cluster are exported as sums and maxima only: the number of
+// series grows with the placements plus the clusters, not with their product.
+type collector struct {
+	server *Server
+	now    func() time.Time
+}
 
 func describe(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("gitfleet_"+name, help, labels, nil)
 }
 
 var (
-	headInfo       = describe("head_info", "Always 1: the commit in force.", "sha")
-	headProblems   = describe("head_problems", "Problems that keep the newest commit from being in force.")
-	gitLastSuccess = describe("git_last_success_timestamp_seconds", "When the remote last gave an answer that could be used.")
-	gitFailures    = describe("git_failures", "Polls of the remote that failed since the last success.")
-	clusterHealthy = describe("cluster_healthy", "1 if the member cluster answers and is ready.", "cluster")
-	placementState = describe("placement_clusters", "Clusters of a placement by how far they are.", "placement", "state")
-	drifted        = describe("drifted_objects", "Objects on clusters that differ from what the hub wants, by placement and what is done about it.", "placement", "state")
-	suspensions    = describe("suspensions", "Suspensions in force, by what is suspended: a cluster, a placement or an object.", "of")
-	suspendedSince = describe("suspended_since_timestamp_seconds", "When the oldest suspension in force began; missing if there is none.")
+	commitInfo     = describe("commit_info", "Always 1, by the first 12 digits of a commit's hash and its state: inForce, or refused for a newest commit with errors.", "commit", "state")
+	commitSince    = describe("commit_in_force_timestamp_seconds", "Unix time at which the commit in force came into force.")
+	commitObjects  = describe("commit_objects", "Objects of the commit in force that placements may select.")
+	commitProblems = describe("commit_problems", "Problems by severity: error for those that refuse the newest commit, warning for those of the commit in force.", "severity")
+	gitLastSuccess = describe("git_last_success_timestamp_seconds", "Unix time of the last successful poll of the remote.")
+	gitFailures    = describe("git_consecutive_failures", "Polls of the remote that failed since the last success.")
+
+	memberUp         = describe("member_up", "1 if the member cluster is reachable and ready, otherwise 0.", "cluster")
+	memberPlacements = describe("member_placements", "Placements on a member cluster by state: available, progressing, waiting, failed or removing; removing has a series only while it is not 0.", "cluster", "state")
+	memberLag        = describe("member_lag_commits", "Commits that a member cluster is behind, counting those that changed its content; the maximum over its placements.", "cluster")
+	memberLagSeconds = describe("member_lag_seconds", "How long a member cluster has been behind the commit in force, the maximum over its placements; 0 if it is up to date.", "cluster")
+
+	placementClusters   = describe("placement_clusters", "Clusters of a placement by state: available, progressing, waiting, failed or removing; removing has a series only while it is not 0.", "placement", "state")
+	placementSelected   = describe("placement_selected_objects", "Objects that a placement selects.", "placement")
+	placementFailed     = describe("placement_failed_objects", "Objects of a placement that were refused or will not become available by themselves, summed over its clusters.", "placement")
+	placementHeld       = describe("placement_held_deletions", "Deletions of a placement that wait for a commit that allows them, summed over its clusters.", "placement")
+	placementLag        = describe("placement_lag_commits", "Commits that a placement is behind, counting those that changed its content; the maximum over its clusters.", "placement")
+	placementLagSeconds = describe("placement_lag_seconds", "How long a placement has been behind the commit in force, the maximum over its clusters; 0 if all are up to date.", "placement")
+	drifted             = describe("drifted_objects", "Objects on clusters that differ from Git, by placement and state: standing, contested, ignored, altered or foreign; a state without objects has no series.", "placement", "state")
+
+	rolloutStopped        = describe("rollout_stopped", "1 if a failed update has stopped the rollout of a placement, otherwise 0.", "placement")
+	rolloutStarted        = describe("rollout_started_timestamp_seconds", "Unix time at which the rollout in progress began; absent if no rollout is in progress.", "placement")
+	rolloutUpdated        = describe("rollout_updated_clusters", "Clusters that hold the newest content of a placement; absent if no rollout is in progress.", "placement")
+	rolloutUnavailable    = describe("rollout_unavailable_clusters", "Clusters of a placement that are not available and count against maxUnavailable; absent if no rollout is in progress.", "placement")
+	rolloutMaxUnavailable = describe("rollout_max_unavailable_clusters", "Clusters of a placement that may be unavailable at once; absent if no rollout is in progress.", "placement")
+
+	suspensions    = describe("suspensions", "Suspensions in force, by what is suspended: cluster, placement or object.", "of")
+	suspendedSince = describe("suspended_since_timestamp_seconds", "Unix time at which the oldest suspension in force began; absent if there is none.")
 	// outstanding has KubeFleet's name, which its users have alerts on.
 	outstanding = prometheus.NewDesc("fleet_workload_placement_status_last_timestamp_seconds",
-		"When it was last looked at what a placement has to reach next; conditionType is Completed if that is nothing.",
+		"Unix time of the last evaluation of a placement, by the next condition to be met; conditionType is Completed if all are.",
 		[]string{"namespace", "name", "generation", "conditionType", "status", "reason"}, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{headInfo, headProblems, gitLastSuccess, gitFailures, clusterHealthy, placementState, drifted, suspensions, suspendedSince, outstanding} {
+	for _, d := range []*prometheus.Desc{
+		commitInfo, commitSince, commitObjects, commitProblems, gitLastSuccess, gitFailures,
+		memberUp, memberPlacements, memberLag, memberLagSeconds,
+		placementClusters, placementSelected, placementFailed, placementHeld, placementLag, placementLagSeconds, drifted,
+		rolloutStopped, rolloutStarted, rolloutUpdated, rolloutUnavailable, rolloutMaxUnavailable,
+		suspensions, suspendedSince, outstanding,
+	} {
 		ch <- d
 	}
 }
@@ -48,49 +78,174 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	if r == nil {
 		return
 	}
-	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
-		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
-	}
-	if hash := r.Source.InForce.Hash; hash != "" {
-		gauge(headInfo, 1, hash)
-	}
-	gauge(headProblems, float64(len(r.Source.Problems)))
-	gauge(gitFailures, float64(r.Source.Git.Failures))
-	if at := r.Source.Git.LastSuccess; !at.IsZero() {
-		gauge(gitLastSuccess, float64(at.Unix()))
-	}
-	for _, m := range r.Clusters {
-		gauge(clusterHealthy, answers(m), m.Name)
-	}
+	p := &scrape{report: r, now: c.now(), ch: ch}
+	p.source()
+	p.placements()
+	p.outstanding()
+	p.members()
 	for of, n := range suspended(r.Suspensions) {
-		gauge(suspensions, float64(n), of)
+		p.gauge(suspensions, float64(n), of)
 	}
 	if len(r.Suspensions) > 0 {
-		gauge(suspendedSince, float64(oldest(r.Suspensions).Unix()))
-	}
-	differ := differing(r.Drifts)
-	reach := func(m *metav1.ObjectMeta, spec *api.PlacementSpec, s *api.PlacementStatus) {
-		o := status.OutstandingOf(m, spec, s.Conditions)
-		gauge(outstanding, float64(r.At.Unix()), m.Namespace, m.Name, strconv.FormatInt(m.Generation, 10), o.Type, o.Status, o.Reason)
-	}
-	for _, p := range r.Placements {
-		reach(&p.ObjectMeta, &p.Spec, &p.Status)
-	}
-	for _, p := range r.ResourcePlacements {
-		reach(&p.ObjectMeta, &p.Spec, &p.Status)
-	}
-	for _, d := range r.Details {
-		for _, state := range []api.DriftState{api.DriftStanding, api.DriftContested, api.DriftIgnored, api.DriftForeign} {
-			gauge(drifted, float64(differ[d.Placement][state]), d.Placement, string(state))
-		}
-		for state, n := range states(d) {
-			gauge(placementState, float64(n), d.Placement, state)
-		}
+		p.gauge(suspendedSince, seconds(oldest(r.Suspensions)))
 	}
 }
 
-// differing counts by placement the objects that differ, each in one state. What
-// is over does not count.
+// A scrape exports the gauges of one report.
+type scrape struct {
+	report *status.Report
+	now    time.Time
+	ch     chan<- prometheus.Metric
+}
+
+func (p *scrape) gauge(d *prometheus.Desc, v float64, labels ...string) {
+	p.ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+}
+
+func seconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
+
+// since exports a time, unless it is zero.
+func (p *scrape) since(d *prometheus.Desc, t time.Time, labels ...string) {
+	if !t.IsZero() {
+		p.gauge(d, seconds(t), labels...)
+	}
+}
+
+// shortHash is how many digits of a hash name a commit.
+const shortHash = 12
+
+func short(hash string) string { return hash[:min(len(hash), shortHash)] }
+
+func (p *scrape) source() {
+	s := &p.report.Source
+	failed := len(s.Problems.Errors())
+	if s.LoadError != "" {
+		failed++
+	}
+	if s.InForce.Hash != "" {
+		p.gauge(commitInfo, 1, short(s.InForce.Hash), "inForce")
+	}
+	if s.Newest.Hash != s.InForce.Hash && failed > 0 {
+		p.gauge(commitInfo, 1, short(s.Newest.Hash), "refused")
+	}
+	p.since(commitSince, s.Since)
+	if p.report.Head != nil {
+		p.gauge(commitObjects, float64(len(p.report.Head.Objects)))
+	}
+	p.gauge(commitProblems, float64(failed), "error")
+	p.gauge(commitProblems, float64(len(s.Warnings)), "warning")
+	p.gauge(gitFailures, float64(s.Git.Failures))
+	p.since(gitLastSuccess, s.Git.LastSuccess)
+}
+
+// A summary is of all clusters of one placement, or of all placements on one cluster: how
+// many are in which state, and how far the one that is furthest behind is.
+type summary struct {
+	states  map[string]int
+	commits int
+	since   time.Time
+}
+
+// newSummary counts zero in each state, so that a state without clusters has a series; but
+// for removing, which is rare.
+func newSummary() *summary {
+	return &summary{states: map[string]int{"available": 0, "progressing": 0, "waiting": 0, "failed": 0}}
+}
+
+func (s *summary) add(c *status.ClusterDetail) {
+	s.states[stateOf(c)]++
+	s.commits = max(s.commits, c.Behind)
+	if !c.BehindSince.IsZero() && (s.since.IsZero() || c.BehindSince.Before(s.since)) {
+		s.since = c.BehindSince
+	}
+}
+
+// summary exports the states and the lag of one placement, or of one cluster.
+func (p *scrape) summary(s *summary, states, commits, seconds *prometheus.Desc, name string) {
+	for state, n := range s.states {
+		p.gauge(states, float64(n), name, state)
+	}
+	p.gauge(commits, float64(s.commits), name)
+	behind := 0.0
+	if !s.since.IsZero() {
+		behind = max(0, p.now.Sub(s.since).Seconds())
+	}
+	p.gauge(seconds, behind, name)
+}
+
+func (p *scrape) placements() {
+	differ := differing(p.report.Drifts)
+	for _, d := range p.report.Details {
+		sum, failed, held := newSummary(), 0, 0
+		for i := range d.Clusters {
+			c := &d.Clusters[i]
+			sum.add(c)
+			failed += c.FailedObjects
+			held += len(c.Braked)
+		}
+		p.summary(sum, placementClusters, placementLag, placementLagSeconds, d.Placement)
+		p.gauge(placementSelected, float64(d.Selected), d.Placement)
+		p.gauge(placementFailed, float64(failed), d.Placement)
+		p.gauge(placementHeld, float64(held), d.Placement)
+		for state, n := range differ[d.Placement] {
+			p.gauge(drifted, float64(n), d.Placement, string(state))
+		}
+		p.rollout(d)
+	}
+}
+
+func (p *scrape) rollout(d *status.Detail) {
+	stopped := 0.0
+	if d.Stopped != "" {
+		stopped = 1
+	}
+	p.gauge(rolloutStopped, stopped, d.Placement)
+	if d.Rollout == nil || !d.Rollout.Finished.IsZero() {
+		return
+	}
+	p.since(rolloutStarted, d.Rollout.Started, d.Placement)
+	p.gauge(rolloutUpdated, float64(d.Rollout.Updated), d.Placement)
+	p.gauge(rolloutUnavailable, float64(d.Rollout.Unavailable), d.Placement)
+	p.gauge(rolloutMaxUnavailable, float64(d.Rollout.MaxUnavailable), d.Placement)
+}
+
+// outstanding exports the next condition that each placement has to meet.
+func (p *scrape) outstanding() {
+	reach := func(m *metav1.ObjectMeta, spec *api.PlacementSpec, s *api.PlacementStatus) {
+		if m.DeletionTimestamp != nil {
+			return // it is being deleted
+		}
+		o := status.OutstandingOf(m, spec, s.Conditions)
+		p.gauge(outstanding, float64(p.report.At.Unix()), m.Namespace, m.Name, strconv.FormatInt(m.Generation, 10), o.Type, o.Status, o.Reason)
+	}
+	for _, c := range p.report.Placements {
+		reach(&c.ObjectMeta, &c.Spec, &c.Status)
+	}
+	for _, c := range p.report.ResourcePlacements {
+		reach(&c.ObjectMeta, &c.Spec, &c.Status)
+	}
+}
+
+func (p *scrape) members() {
+	sums := make(map[string]*summary, len(p.report.Clusters))
+	for _, m := range p.report.Clusters {
+		sums[m.Name] = newSummary()
+	}
+	for _, d := range p.report.Details {
+		for i := range d.Clusters {
+			if sum := sums[d.Clusters[i].Cluster]; sum != nil { // it may have left the fleet
+				sum.add(&d.Clusters[i])
+			}
+		}
+	}
+	for _, m := range p.report.Clusters {
+		p.gauge(memberUp, answers(m), m.Name)
+		p.summary(sums[m.Name], memberPlacements, memberLag, memberLagSeconds, m.Name)
+	}
+}
+
+// differing counts the objects that differ from Git by placement and state, without drift
+// that was repaired or has ended.
 func differing(drifts []status.Drift) map[string]map[api.DriftState]int {
 	all := map[string]map[api.DriftState]int{}
 	for i := range drifts {
@@ -138,22 +293,17 @@ func answers(m *api.MemberCluster) float64 {
 	return 0
 }
 
-// states counts the clusters of a placement; each is in one state.
-func states(d *status.Detail) map[string]int {
-	n := map[string]int{"available": 0, "applied": 0, "applying": 0, "held": 0, "removing": 0}
-	for _, c := range d.Clusters {
-		switch {
-		case c.Removing:
-			n["removing"]++
-		case c.Held != "":
-			n["held"]++
-		case c.Available:
-			n["available"]++
-		case c.Applied:
-			n["applied"]++
-		default:
-			n["applying"]++
-		}
+// stateOf is how far a placement is on a cluster.
+func stateOf(c *status.ClusterDetail) string {
+	switch {
+	case c.Removing:
+		return "removing"
+	case c.Failure != "":
+		return "failed"
+	case c.Held != "":
+		return "waiting"
+	case c.Available:
+		return "available"
 	}
-	return n
+	return "progressing"
 }

@@ -1,17 +1,21 @@
 package server
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	"github.com/prometheus/common/expfmt"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/test/golden"
 )
 
 func member(name string, healthy metav1.ConditionStatus) *api.MemberCluster {
@@ -25,16 +29,22 @@ func member(name string, healthy metav1.ConditionStatus) *api.MemberCluster {
 func measured() *status.Report {
 	return &status.Report{
 		Source: status.Source{
-			InForce: hub.Commit{Hash: "c1"}, Newest: hub.Commit{Hash: "c2"}, Problems: hub.Problems{{}, {}},
+			InForce: hub.Commit{Hash: "0123456789abcdef"}, Newest: hub.Commit{Hash: "fedcba9876543210"}, Since: time.Unix(1_600_000_000, 0), Problems: hub.Problems{{Severity: hub.Error}, {Severity: hub.Error}, {Severity: hub.Warning}},
 			Git: status.Git{Failures: 3, LastSuccess: time.Unix(1_700_000_000, 0)},
 		},
 		Clusters: []*api.MemberCluster{member("east", metav1.ConditionTrue), member("west", metav1.ConditionFalse), {ObjectMeta: metav1.ObjectMeta{Name: "new"}}},
 		Details: []*status.Detail{
-			{Placement: "crp/web", Clusters: []status.ClusterDetail{
-				{Cluster: "a", Applied: true, Available: true}, {Cluster: "b", Applied: true}, {Cluster: "c"},
-				{Cluster: "d", Applied: true, Available: true, Held: "waits"}, {Cluster: "e", Applied: true, Removing: true, Held: "waits"},
-			}},
-			{Placement: "rp/team/db"},
+			{
+				Placement: "crp/web", Selected: 3, Stopped: "east",
+				Rollout: &status.Rollout{Started: time.Unix(1_700_000_000, 0), Updated: 1, Target: 4, Unavailable: 2, MaxUnavailable: 1},
+				Clusters: []status.ClusterDetail{
+					{Cluster: "a", Applied: true, Available: true}, {Cluster: "east", Applied: true, Failure: "no image", FailedObjects: 2, Behind: 1, BehindSince: time.Unix(1_700_000_000, 0)},
+					{Cluster: "c", Behind: 1, BehindSince: time.Unix(1_700_000_000, 0)},
+					{Cluster: "west", Applied: true, Available: true, Held: "waits", Behind: 3, BehindSince: time.Unix(1_699_999_900, 0)},
+					{Cluster: "e", Applied: true, Removing: true, Held: "waits", Braked: []string{"Namespace/web: because"}},
+				},
+			},
+			{Placement: "rp/team/db", Selected: 1, Rollout: &status.Rollout{Started: time.Unix(1, 0), Finished: time.Unix(2, 0)}, Clusters: []status.ClusterDetail{{Cluster: "east", Applied: true, Available: true}}},
 		},
 		Drifts: []status.Drift{
 			{Placement: "crp/web", Cluster: "a", State: api.DriftStanding}, {Placement: "crp/web", Cluster: "b", State: api.DriftStanding},
@@ -96,69 +106,38 @@ func page(t *testing.T, s *Server) string {
 	return w.Body.String()
 }
 
+// gathered is what a collector gives, as Prometheus reads it.
+func gathered(t *testing.T, c prometheus.Collector) string {
+	t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(c)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	for _, f := range families {
+		if _, err := expfmt.MetricFamilyToText(&out, f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out.String()
+}
+
 // What is measured is what the newest report says: each cluster of a placement
 // counts once, and a state without clusters is zero, not missing.
 func TestMetrics(t *testing.T) {
-	s := New(prometheus.NewRegistry())
-	if got := page(t, s); got != "" {
+	s := New(nil)
+	c := &collector{server: s, now: func() time.Time { return time.Unix(1_700_000_600, 0) }}
+	if got := gathered(t, c); got != "" {
 		t.Errorf("before the first report:\n%s", got)
 	}
 	s.Publish(measured())
-	want := `# HELP gitfleet_cluster_healthy 1 if the member cluster answers and is ready.
-# TYPE gitfleet_cluster_healthy gauge
-gitfleet_cluster_healthy{cluster="east"} 1
-gitfleet_cluster_healthy{cluster="new"} 0
-gitfleet_cluster_healthy{cluster="west"} 0
-# HELP gitfleet_drifted_objects Objects on clusters that differ from what the hub wants, by placement and what is done about it.
-# TYPE gitfleet_drifted_objects gauge
-gitfleet_drifted_objects{placement="crp/web",state="contested"} 0
-gitfleet_drifted_objects{placement="crp/web",state="foreign"} 1
-gitfleet_drifted_objects{placement="crp/web",state="ignored"} 0
-gitfleet_drifted_objects{placement="crp/web",state="standing"} 2
-gitfleet_drifted_objects{placement="rp/team/db",state="contested"} 0
-gitfleet_drifted_objects{placement="rp/team/db",state="foreign"} 0
-gitfleet_drifted_objects{placement="rp/team/db",state="ignored"} 0
-gitfleet_drifted_objects{placement="rp/team/db",state="standing"} 0
-# HELP gitfleet_git_failures Polls of the remote that failed since the last success.
-# TYPE gitfleet_git_failures gauge
-gitfleet_git_failures 3
-# HELP gitfleet_git_last_success_timestamp_seconds When the remote last gave an answer that could be used.
-# TYPE gitfleet_git_last_success_timestamp_seconds gauge
-gitfleet_git_last_success_timestamp_seconds 1.7e+09
-# HELP gitfleet_head_info Always 1: the commit in force.
-# TYPE gitfleet_head_info gauge
-gitfleet_head_info{sha="c1"} 1
-# HELP gitfleet_head_problems Problems that keep the newest commit from being in force.
-# TYPE gitfleet_head_problems gauge
-gitfleet_head_problems 2
-# HELP gitfleet_placement_clusters Clusters of a placement by how far they are.
-# TYPE gitfleet_placement_clusters gauge
-gitfleet_placement_clusters{placement="crp/web",state="applied"} 1
-gitfleet_placement_clusters{placement="crp/web",state="applying"} 1
-gitfleet_placement_clusters{placement="crp/web",state="available"} 1
-gitfleet_placement_clusters{placement="crp/web",state="held"} 1
-gitfleet_placement_clusters{placement="crp/web",state="removing"} 1
-gitfleet_placement_clusters{placement="rp/team/db",state="applied"} 0
-gitfleet_placement_clusters{placement="rp/team/db",state="applying"} 0
-gitfleet_placement_clusters{placement="rp/team/db",state="available"} 0
-gitfleet_placement_clusters{placement="rp/team/db",state="held"} 0
-gitfleet_placement_clusters{placement="rp/team/db",state="removing"} 0
-# HELP gitfleet_suspended_since_timestamp_seconds When the oldest suspension in force began; missing if there is none.
-# TYPE gitfleet_suspended_since_timestamp_seconds gauge
-gitfleet_suspended_since_timestamp_seconds 1000
-# HELP gitfleet_suspensions Suspensions in force, by what is suspended: a cluster, a placement or an object.
-# TYPE gitfleet_suspensions gauge
-gitfleet_suspensions{of="cluster"} 1
-gitfleet_suspensions{of="object"} 1
-gitfleet_suspensions{of="placement"} 2
-`
-	if got := page(t, s); got != want {
-		t.Errorf("got:\n%s", got)
-	}
+	golden.File(t, "testdata/metrics.txt", gathered(t, c))
 
 	s.Publish(&status.Report{})
-	for _, gone := range []string{"gitfleet_cluster_healthy", "gitfleet_placement_clusters", "last_success", "sha=", "suspended_since"} {
-		if got := page(t, s); strings.Contains(got, gone) {
+	for _, gone := range []string{"gitfleet_member_up", "gitfleet_placement_clusters", "last_success", "commit_info", "suspended_since"} {
+		if got := gathered(t, c); strings.Contains(got, gone) {
 			t.Errorf("%s of what is gone:\n%s", gone, got)
 		}
 	}
@@ -174,5 +153,58 @@ func TestMetricsLint(t *testing.T) {
 	}
 	for _, p := range problems {
 		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+}
+
+// largest is the report of a fleet in which every placement is on every cluster, and
+// all of them are being rolled out.
+func largest(placements, clusters int) *status.Report {
+	r := &status.Report{At: time.Unix(1_700_000_000, 0), Source: status.Source{InForce: hub.Commit{Hash: "c1"}, Git: status.Git{LastSuccess: time.Unix(1_700_000_000, 0)}}}
+	for i := range clusters {
+		r.Clusters = append(r.Clusters, member(fmt.Sprintf("c%03d", i), metav1.ConditionTrue))
+	}
+	for i := range placements {
+		name := fmt.Sprintf("p%04d", i)
+		d := &status.Detail{
+			Placement: "crp/" + name, Selected: 20, Stopped: "c000",
+			Rollout: &status.Rollout{Started: time.Unix(1_699_999_000, 0), Updated: clusters / 2, Target: clusters, Unavailable: 1, MaxUnavailable: 1},
+		}
+		for _, c := range r.Clusters {
+			d.Clusters = append(d.Clusters, status.ClusterDetail{Cluster: c.Name, Applied: true, Behind: 1, BehindSince: time.Unix(1_699_999_000, 0), Held: "waits"})
+		}
+		r.Details = append(r.Details, d)
+		r.Drifts = append(r.Drifts, status.Drift{Placement: d.Placement, Cluster: "c000", State: api.DriftStanding})
+		r.Placements = append(r.Placements, &api.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: name, Generation: 1}})
+	}
+	return r
+}
+
+// The series grow with the placements and with the clusters, not with their product.
+func TestSeriesAreBounded(t *testing.T) {
+	count := func(placements, clusters int) int {
+		s := New(nil)
+		s.Publish(largest(placements, clusters))
+		return testutil.CollectAndCount(&collector{server: s, now: time.Now})
+	}
+	// Of 20,000 the rest is for what is counted of each cluster, some 25 series, and of
+	// the daemon itself.
+	if got := count(1000, 100); got > 17_000 {
+		t.Errorf("%d series for 1,000 placements on 100 clusters", got)
+	}
+	few, morePlacements, moreClusters, more := count(10, 10), count(20, 10), count(10, 20), count(20, 20)
+	if more-few != (morePlacements-few)+(moreClusters-few) {
+		t.Errorf("%d series for 10 placements on 10 clusters, %d for 20 on 10, %d for 10 on 20, %d for 20 on 20", few, morePlacements, moreClusters, more)
+	}
+}
+
+func BenchmarkScrape(b *testing.B) {
+	registry := prometheus.NewRegistry()
+	s := New(registry)
+	s.Publish(largest(1000, 100))
+	b.ReportAllocs()
+	for b.Loop() {
+		if w := askFor(b.Context(), s, "/metrics"); w.Code != 200 {
+			b.Fatal(w.Code)
+		}
 	}
 }

@@ -34,7 +34,8 @@ type Server struct {
 	next chan struct{}
 
 	// routes are what is answered, by pattern.
-	routes map[string]http.Handler
+	routes  map[string]http.Handler
+	metrics *httpMetrics
 
 	tls   *tls.Config
 	guard func(http.Handler) http.Handler
@@ -43,11 +44,12 @@ type Server struct {
 // New returns a server that has no report yet. registry may be nil: then there
 // are no metrics.
 func New(registry *prometheus.Registry) *Server {
-	s := &Server{next: make(chan struct{})}
+	s := &Server{next: make(chan struct{}), metrics: newHTTPMetrics()}
 	metrics := http.NotFoundHandler()
 	if registry != nil {
-		registry.MustRegister(&collector{s})
-		metrics = promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
+		registry.MustRegister(&collector{server: s, now: time.Now})
+		registry.MustRegister(s.metrics.collectors()...)
+		metrics = promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true})
 	}
 	s.routes = map[string]http.Handler{
 		"GET /report":           http.HandlerFunc(s.serveReport),
@@ -123,7 +125,7 @@ func (s *Server) age() time.Duration {
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	for path, h := range s.routes {
-		mux.Handle(path, h)
+		mux.Handle(path, s.metrics.measured(path, h))
 	}
 	return mux
 }

@@ -28,7 +28,8 @@ func (s *Server) Trace(touched func(context.Context, *status.Report, *status.Tra
 				return
 			}
 		}
-		t, object, err := report.Trace(q.Get("kind"), q.Get("namespace"), q.Get("name"), q.Get("cluster"))
+		wanted := api.ObjectName{Kind: q.Get("kind"), Namespace: q.Get("namespace"), Name: q.Get("name")}
+		t, object, err := report.Trace(wanted, q.Get("cluster"))
 		var unknown *status.UnknownError
 		switch {
 		case errors.As(err, &unknown):

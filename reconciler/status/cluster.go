@@ -18,8 +18,9 @@ import (
 )
 
 // cluster is a member as declared, with what was seen of it. Our probes take
-// the place of KubeFleet's agent.
-func cluster(c *hub.Cluster, known ledger.Declared, seen *ledger.Cluster, now time.Time) *api.MemberCluster {
+// the place of KubeFleet's agent. A cluster that another fleet holds has not joined;
+// foreign says so, and is empty for all others.
+func cluster(c *hub.Cluster, known ledger.Declared, seen *ledger.Cluster, foreign string, now time.Time) *api.MemberCluster {
 	out := *c.MemberCluster
 	out.TypeMeta = typeMeta(api.ClusterGroup, "MemberCluster")
 	out.Annotations = maps.Clone(out.Annotations)
@@ -35,6 +36,7 @@ func cluster(c *hub.Cluster, known ledger.Declared, seen *ledger.Cluster, now ti
 		out.Status.Conditions = []metav1.Condition{
 			condition(api.Joined, metav1.ConditionUnknown, api.MemberClusterUnknown, never(seen), seen),
 		}
+		out.Status.Conditions = append(out.Status.Conditions, permissions(seen)...)
 		if seen == nil {
 			out.Status.Conditions[0].LastTransitionTime = metav1.NewTime(now)
 		}
@@ -43,6 +45,9 @@ func cluster(c *hub.Cluster, known ledger.Declared, seen *ledger.Cluster, now ti
 	out.Status.Conditions = []metav1.Condition{
 		condition(api.ReadyToJoin, metav1.ConditionTrue, api.MemberClusterReadyToJoin, "the credentials of the cluster are known", seen),
 		condition(api.Joined, metav1.ConditionTrue, api.MemberClusterJoined, "the cluster has answered", seen),
+	}
+	if foreign != "" {
+		out.Status.Conditions[1] = condition(api.Joined, metav1.ConditionFalse, api.MemberClusterForeign, foreign, seen)
 	}
 	for i := range out.Status.Conditions {
 		out.Status.Conditions[i].LastTransitionTime = metav1.NewTime(seen.Joined)
@@ -53,6 +58,7 @@ func cluster(c *hub.Cluster, known ledger.Declared, seen *ledger.Cluster, now ti
 	}}
 	properties(&out.Status, seen)
 	out.Status.Conditions = append(out.Status.Conditions, collected(seen, now)...)
+	out.Status.Conditions = append(out.Status.Conditions, permissions(seen)...)
 	return &out
 }
 
@@ -86,6 +92,16 @@ func collected(seen *ledger.Cluster, now time.Time) []metav1.Condition {
 	return out
 }
 
+// permissions returns the condition that permissions are missing on a cluster, if any are.
+func permissions(seen *ledger.Cluster) []metav1.Condition {
+	if seen == nil || seen.Denied() == "" {
+		return nil
+	}
+	c := condition(api.PermissionsGranted, metav1.ConditionFalse, api.PermissionsMissing, seen.Denied(), seen)
+	c.LastTransitionTime = metav1.NewTime(seen.ForbiddenSince)
+	return []metav1.Condition{c}
+}
+
 // namespaces are those of a cluster; the map of before if it has the same. It
 // says of none what brought it: that stands in the placements.
 func namespaces(seen *ledger.Cluster, old *api.MemberCluster) map[string]string {
@@ -106,6 +122,9 @@ func namespaces(seen *ledger.Cluster, old *api.MemberCluster) map[string]string 
 }
 
 func never(seen *ledger.Cluster) string {
+	if seen != nil && seen.Denied() != "" {
+		return seen.Denied()
+	}
 	if seen == nil || seen.Error == "" {
 		return "the cluster has not answered yet"
 	}
@@ -113,10 +132,17 @@ func never(seen *ledger.Cluster) string {
 }
 
 func healthy(seen *ledger.Cluster) metav1.Condition {
-	if seen.Healthy {
-		return condition(api.Healthy, metav1.ConditionTrue, api.MemberClusterHealthy, "the API server is ready", seen)
+	kept := ""
+	if seen.Unrenewed != "" {
+		kept = "; its new credentials cannot be used, and the old ones are kept: " + seen.Unrenewed
 	}
-	return condition(api.Healthy, metav1.ConditionFalse, api.MemberClusterUnhealthy, cmp.Or(seen.Error, "the API server is not ready"), seen)
+	if seen.Healthy {
+		return condition(api.Healthy, metav1.ConditionTrue, api.MemberClusterHealthy, "the API server is ready"+kept, seen)
+	}
+	if denied := seen.Denied(); denied != "" {
+		return condition(api.Healthy, metav1.ConditionFalse, api.MemberClusterForbidden, denied+kept, seen)
+	}
+	return condition(api.Healthy, metav1.ConditionFalse, api.MemberClusterUnhealthy, cmp.Or(seen.Error, "the API server is not ready")+kept, seen)
 }
 
 func condition(typ string, status metav1.ConditionStatus, reason, message string, seen *ledger.Cluster) metav1.Condition {

@@ -25,48 +25,28 @@ type stamped struct {
 // stamp begins the conditions of a cluster, or with an empty name those of the
 // placement.
 func (b *builder) stamp(cluster string) *stamped {
-	most := 6 // types of conditions, or a few more
+	most := 7 // types of conditions, or a few more
 	if b.Conditions == DocumentedConditions {
-		most = 9
+		most = 10
 	}
 	s := &stamped{b: b, list: make([]metav1.Condition, 0, most)}
-	if b.record == nil {
-		s.before = b.old.transitions(cluster)
-		return s
-	}
-	if cluster == "" {
+	switch {
+	case b.record == nil: // nothing was decided yet
+	case cluster == "":
 		s.before = b.record.Transitions
-	} else if e := b.record.Entry(cluster); e != nil {
-		s.before = e.Transitions
+	default:
+		if e := b.record.Entry(cluster); e != nil {
+			s.before = e.Transitions
+		}
 	}
 	return s
 }
 
-// transitions are those of what was told last, for as long as the ledger does
-// not know a placement.
-func (t *told) transitions(cluster string) map[string]ledger.Transition {
-	if t == nil || t.of.Spec == nil {
-		return nil
-	}
-	s := t.status()
-	conditions := s.Conditions
-	if cluster != "" {
-		conditions = nil
-		for _, c := range s.PlacementStatuses {
-			if c.ClusterName == cluster {
-				conditions = c.Conditions
-			}
-		}
-	}
-	out := make(map[string]ledger.Transition, len(conditions))
-	for _, c := range conditions {
-		out[c.Type] = ledger.Transition{Status: string(c.Status), Time: c.LastTransitionTime.Time}
-	}
-	return out
-}
-
 func (s *stamped) add(typ string, v verdict) {
 	at := s.b.Now
+	if s.b.record == nil {
+		at = s.b.p.Record.Created // the ledger cannot remember it
+	}
 	if was, ok := s.before[typ]; ok && was.Status == string(v.status) {
 		at = was.Time
 	}
@@ -79,7 +59,7 @@ func (s *stamped) add(typ string, v verdict) {
 // finish returns the conditions, and notes what changed since the ledger was
 // last told.
 func (b *builder) finish(s *stamped, cluster string) []metav1.Condition {
-	if s.known() {
+	if s.b.record == nil || s.known() {
 		return s.list
 	}
 	now := make(map[string]ledger.Transition, len(s.list))

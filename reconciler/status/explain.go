@@ -106,10 +106,7 @@ type UnknownError struct {
 
 func (e *UnknownError) Error() string {
 	const few = 20
-	near := ""
-	if len(e.Name) > 3 { // of what is shorter anything is near
-		near = hub.Closest(e.Name, e.Exist)
-	}
+	near := e.near()
 	names := strings.Join(e.Exist[:min(few, len(e.Exist))], ", ")
 	switch {
 	case len(e.Exist) == 0:
@@ -120,6 +117,25 @@ func (e *UnknownError) Error() string {
 		names += fmt.Sprintf(" and %d more", len(e.Exist)-few)
 	}
 	return fmt.Sprintf("there is no %s %s; there are %s", e.What, e.Name, names)
+}
+
+// near returns the name that was probably meant: one like the whole of what was
+// written, or whose last part is like it.
+func (e *UnknownError) near() string {
+	if len(e.Name) <= 3 { // anything is near
+		return ""
+	}
+	if near := hub.Closest(e.Name, e.Exist); near != "" || strings.Contains(e.Name, "/") {
+		return near
+	}
+	var last []string
+	for _, name := range e.Exist {
+		last = append(last, name[strings.LastIndexByte(name, '/')+1:])
+	}
+	if i := slices.Index(last, hub.Closest(e.Name, last)); i >= 0 {
+		return e.Exist[i]
+	}
+	return ""
 }
 
 // A question is what the scheduler was asked about one placement, and what

@@ -35,12 +35,21 @@ type history struct {
 
 // happened says what changed about a placement since it was last told of.
 func (b *builder) happened(old *told, after api.PlacementStatus, drifts []Drift) []Event {
-	if b.p.Pending {
-		return nil // nothing has happened yet
-	}
 	h := &history{builder: b, old: old, after: after}
+	if b.p.Pending { // nothing has happened yet
+		h.warned()
+		return aboutPlacement(b.p.Key, b.p.Record, b.Now, h.events)
+	}
+	if old != nil && old.of.Pending {
+		h.old = nil // what was told before is what the ledger has
+	}
 	if old != nil && old.of.Spec != nil {
 		h.before = old.status()
+	}
+	for _, r := range h.Plan.Renames {
+		if r.To == b.p.Key {
+			h.add(normal(api.PlacementRenamed, "The placement was renamed from "+r.From.String()+"; it keeps its clusters, revisions, stop and suspensions"))
+		}
 	}
 	h.scheduling()
 	for _, e := range reached {
@@ -55,6 +64,7 @@ func (b *builder) happened(old *told, after api.PlacementStatus, drifts []Drift)
 	if h.old != nil || b.record == nil || b.record.Transitions == nil {
 		h.clusters()
 		h.braked()
+		h.notDeleted()
 		h.drifted(drifts)
 		h.warned()
 	}
@@ -129,7 +139,11 @@ func (h *history) stopping() {
 	case now == "":
 		h.add(normal(api.RolloutResumed, "The rollout goes on: it had been stopped by cluster "+was))
 	default:
-		e := warning(api.RolloutStopped, "The rollout is stopped: cluster "+now+" was available before its update and is not now")
+		text := "The rollout is stopped: cluster " + now + " was available before its update, which failed"
+		if c := h.p.On(now); c != nil && c.Failure != "" {
+			text += ": " + c.Failure
+		}
+		e := warning(api.RolloutStopped, text)
 		e.Cluster = now
 		h.add(e)
 	}
@@ -138,8 +152,8 @@ func (h *history) stopping() {
 // braked tells of deletions that are held.
 func (h *history) braked() {
 	for _, c := range h.p.Clusters {
-		now := c.Seen()
-		if now == nil || len(now.Braked) == 0 {
+		now, pending := c.HeldDeletions()
+		if pending || len(now) == 0 {
 			continue
 		}
 		held := map[api.ID]bool{}
@@ -149,9 +163,32 @@ func (h *history) braked() {
 			}
 		}
 		var events []Event
-		for _, b := range now.Braked {
+		for _, b := range now {
 			if !held[b.ID] {
 				events = append(events, warning(api.DeletionHeld, b.ID.String()+": "+b.Why))
+			}
+		}
+		h.some(c.Binding.Cluster, c.Binding.Assigned.Commit, events)
+	}
+}
+
+// notDeleted tells of objects that a cluster does not let go.
+func (h *history) notDeleted() {
+	for _, c := range h.p.Clusters {
+		now := c.Seen()
+		if now == nil {
+			continue
+		}
+		known := map[api.ID]bool{}
+		if was := h.on(c.Binding.Cluster); was != nil && was.Seen() != nil {
+			for _, f := range was.Seen().DeletionErrors {
+				known[f.ID] = true
+			}
+		}
+		var events []Event
+		for _, f := range now.DeletionErrors {
+			if !known[f.ID] {
+				events = append(events, warning(api.DeletionFailed, f.ID.String()+": "+f.Message))
 			}
 		}
 		h.some(c.Binding.Cluster, c.Binding.Assigned.Commit, events)
@@ -206,19 +243,26 @@ func find(conditions []metav1.Condition, typ string) *metav1.Condition {
 // once that it is, and what holds it up.
 func leaving(p *plan.Placement, old *told, in Input) []Event {
 	h := &history{builder: &builder{Input: in, p: p}, old: old}
-	if old == nil || old.of.Spec != nil {
-		text := "The placement is gone from the repository; what it placed is being removed"
-		if p.Record.Abandon {
-			text = "The placement is gone from the repository; what it placed stays where it is"
-		}
-		h.add(normal(api.PlacementDeleted, text))
+	switch {
+	case old != nil && old.of.Spec == nil && old.of.Unclear == "":
+	case p.Record.Into != (api.PlacementKey{}):
+		h.add(normal(api.PlacementRenamed, "The placement goes on as "+p.Record.Into.String()+"; clusters hand over to it what they hold"))
+	case p.Unclear == "":
+		h.add(normal(api.PlacementDeleted, deletedText(p)))
 	}
 	h.braked()
+	h.notDeleted()
 	return aboutPlacement(p.Key, p.Record, in.Now, h.events)
 }
 
-// left says that nothing is left of a placement.
-func left(key api.PlacementKey, record ledger.Placement, in Input) []Event {
+// left reports that a placement is removed completely. A renamed placement continues under
+// its new name, and one about which nothing was decided had nothing to remove: neither has
+// an event.
+func left(p *plan.Placement, in Input) []Event {
+	renamed := func(r ledger.Rename) bool { return r.From == p.Key }
+	if p.Pending || p.Record.Into != (api.PlacementKey{}) || slices.ContainsFunc(in.Plan.Renames, renamed) {
+		return nil
+	}
 	e := normal(api.PlacementCleanupFinalizerRemoved, "Deleted the snapshots and removed the placement cleanup finalizer")
-	return aboutPlacement(key, record, in.Now, []Event{e})
+	return aboutPlacement(p.Key, p.Record, in.Now, []Event{e})
 }

@@ -1,9 +1,12 @@
 package status
 
 import (
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
@@ -44,7 +47,9 @@ func (h *history) clusters() {
 			usual = append(usual, e)
 		}
 	}
-	h.grouped(usual)
+	for _, e := range grouped(usual, sameStep) {
+		h.add(e)
+	}
 }
 
 // usual is what goes as it should: chosen, told something new, available.
@@ -84,6 +89,9 @@ func (s *step) unusual() {
 			}
 		}
 	}
+	if was := s.on(s.name); s.held != nil && s.held.Failure != "" && s.held.Seen().Applied() && (was == nil || was.Failure == "" || s.moved) {
+		out = append(out, warning(api.UpdateFailed, "What the cluster holds has failed: "+s.held.Failure))
+	}
 	s.add(out)
 	s.add(s.failed())
 	s.add(s.diffed())
@@ -110,7 +118,8 @@ func isTrue(c *metav1.Condition) bool  { return c != nil && c.Status == metav1.C
 func isFalse(c *metav1.Condition) bool { return c != nil && c.Status == metav1.ConditionFalse }
 
 // failed are objects that are not applied, and were not known to be for the
-// same reason. That one is not available yet is nothing to tell.
+// same reason. That one is not available yet, or that its definition is about to be
+// established, is nothing to tell.
 func (s *step) failed() []Event {
 	if len(s.now.FailedPlacements) == 0 {
 		return nil
@@ -124,11 +133,19 @@ func (s *step) failed() []Event {
 	var out []Event
 	for _, f := range s.now.FailedPlacements {
 		c := f.Condition
-		if known[sortKey(f.ResourceIdentifier)] != c.Reason && c.Reason != api.ManifestNotAvailableYet {
+		if known[sortKey(f.ResourceIdentifier)] != c.Reason && c.Reason != api.ManifestNotAvailableYet && !s.awaitsDefinition(f.ResourceIdentifier) {
 			out = append(out, warning(c.Reason, objectName(f.ResourceIdentifier)+": "+c.Message))
 		}
 	}
 	return out
+}
+
+// awaitsDefinition reports whether an object is not applied only because its
+// CustomResourceDefinition, which is placed on the cluster too, is not established.
+func (s *step) awaitsDefinition(i api.ResourceIdentifier) bool {
+	return s.held != nil && s.held.Seen() != nil && slices.ContainsFunc(s.held.Seen().Exceptions, func(o ledger.ObjectState) bool {
+		return o.Pending && o.Applied.Reason == api.DecodingErred && sortKey(identifier(&o)) == sortKey(i)
+	})
 }
 
 // diffed are objects that differ where nothing is written.

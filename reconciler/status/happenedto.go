@@ -14,7 +14,7 @@ import (
 
 // metCluster says what changed about a member. Before a restart is not known;
 // what was so then is nothing new.
-func metCluster(name string, id types.UID, old *toldCluster, seen *ledger.Cluster, now time.Time) []Event {
+func metCluster(name string, id types.UID, old *toldCluster, seen *ledger.Cluster, foreign string, now time.Time) []Event {
 	if seen == nil || old == nil && !seen.Joined.IsZero() {
 		return nil
 	}
@@ -23,20 +23,34 @@ func metCluster(name string, id types.UID, old *toldCluster, seen *ledger.Cluste
 		was = old.seen
 	}
 	var out []Event
+	denied := seen.Denied()
 	switch {
 	case seen.Joined.IsZero():
-		if seen.Error != was.Error {
+		if seen.Error != was.Error && denied == "" {
 			out = append(out, warning(api.MemberClusterUnknown, never(seen)))
 		}
 	case was.Joined.IsZero():
 		out = append(out, normal(api.MemberClusterJoined, "the cluster has answered, and belongs to the fleet"))
-		if !seen.Healthy {
+		if !seen.Healthy && denied == "" {
 			out = append(out, warning(api.MemberClusterUnhealthy, healthy(seen).Message))
 		}
+	case was.Healthy && !seen.Healthy && denied != "":
 	case was.Healthy && !seen.Healthy:
 		out = append(out, warning(api.MemberClusterUnhealthy, healthy(seen).Message))
 	case !was.Healthy && seen.Healthy:
 		out = append(out, normal(api.MemberClusterHealthy, "the API server is ready again"))
+	}
+	switch {
+	case denied != "" && denied != was.Denied():
+		out = append(out, warning(api.PermissionsMissing, denied))
+	case denied == "" && was.Denied() != "" && seen.Healthy:
+		out = append(out, normal(api.PermissionsGranted, "no permission is missing any more"))
+	}
+	switch {
+	case foreign != "" && (old == nil || old.foreign != foreign):
+		out = append(out, warning(api.MemberClusterForeign, foreign))
+	case foreign == "" && old != nil && old.foreign != "":
+		out = append(out, normal(api.MemberClusterJoined, "no other fleet holds the cluster any more"))
 	}
 	return aboutCluster(name, id, now, out)
 }
@@ -70,7 +84,11 @@ func sourceEvents(was, is Source, now time.Time) []Event {
 		add(normal(api.CommitInForce, commitText(is.InForce)+" is in force"), is.InForce)
 	}
 	if why := refusal(is); why != "" && (is.Newest.Hash != was.Newest.Hash || why != refusal(was)) {
-		add(warning(api.CommitRefused, commitText(is.Newest)+" is refused, and the last good one stays in force: "+why), is.Newest)
+		stays := "and no commit is in force yet"
+		if is.InForce.Hash != "" {
+			stays = "and the last good one stays in force"
+		}
+		add(warning(api.CommitRefused, commitText(is.Newest)+" is refused, "+stays+": "+why), is.Newest)
 	}
 	return aboutRepository(now, out)
 }
@@ -81,15 +99,7 @@ func aboutRepository(now time.Time, events []Event) []Event {
 
 // refusal is why the newest commit is not in force; empty if it is.
 func refusal(s Source) string {
-	switch {
-	case s.LoadError != "":
-		return s.LoadError
-	case len(s.Problems) == 1:
-		return s.Problems[0].Error()
-	case len(s.Problems) > 1:
-		return fmt.Sprintf("%s (and %d more problems)", s.Problems[0].Error(), len(s.Problems)-1)
-	}
-	return ""
+	return cmp.Or(s.LoadError, s.Problems.Summary())
 }
 
 // commitText names a commit as people do.

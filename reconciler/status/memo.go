@@ -61,6 +61,7 @@ func (m *Memo) placement(in Input, p *plan.Placement) *told {
 		t.detail, t.drifts = detail(p), drifts(p)
 		t.keepDetail(old)
 		m.tell(old == nil, leaving(p, old, in))
+		t.terminate(in, old)
 		return t
 	}
 	b := &builder{Input: in, p: p, record: in.Ledger.Placement(p.Key), old: old}
@@ -129,12 +130,14 @@ type toldCluster struct {
 	seen     *ledger.Cluster
 	// suspended is why nothing is written there; empty if it is.
 	suspended string
-	object    *api.MemberCluster
+	// foreign is why nothing is written there, if another fleet holds it.
+	foreign string
+	object  *api.MemberCluster
 }
 
 // next is what is said of the cluster now.
-func (t *toldCluster) next(c *hub.Cluster, known ledger.Declared, seen *ledger.Cluster, suspended string, now time.Time, all *usages) *toldCluster {
-	out := cluster(c, known, seen, now)
+func (t *toldCluster) next(c *hub.Cluster, known ledger.Declared, seen *ledger.Cluster, suspended, foreign string, now time.Time, all *usages) *toldCluster {
+	out := cluster(c, known, seen, foreign, now)
 	var before *api.MemberCluster
 	if t != nil {
 		before = t.object
@@ -144,16 +147,16 @@ func (t *toldCluster) next(c *hub.Cluster, known ledger.Declared, seen *ledger.C
 	if suspended != "" {
 		out.Annotations[api.SuspendedAnnotation] = suspended
 	}
-	return &toldCluster{c, known, seen, suspended, out}
+	return &toldCluster{c, known, seen, suspended, foreign, out}
 }
 
 func (m *Memo) cluster(c *hub.Cluster, in Input) *api.MemberCluster {
 	old, seen := m.clusters[c.Name], in.Ledger.Cluster(c.Name)
 	why := suspended(in, ledger.Subject{Cluster: c.Name})
-	known := in.Ledger.Declared()[clusterID(c.Name)]
-	if old == nil || old.declared != c || old.known != known || old.seen != seen || old.suspended != why {
-		m.tell(old == nil, metCluster(c.Name, clusterUID(c.Name, known), old, seen, in.Now))
-		old = old.next(c, known, seen, why, in.Now, &m.usages)
+	known, foreign := in.Ledger.Declared()[clusterID(c.Name)], in.Ledger.Refusal(c.Name)
+	if old == nil || old.foreign != foreign || old.declared != c || old.known != known || old.seen != seen || old.suspended != why {
+		m.tell(old == nil, metCluster(c.Name, clusterUID(c.Name, known), old, seen, foreign, in.Now))
+		old = old.next(c, known, seen, why, foreign, in.Now, &m.usages)
 		m.clusters[c.Name] = old
 	}
 	return old.object
@@ -189,7 +192,7 @@ func (m *Memo) forget(in Input) {
 		}
 		for _, key := range slices.SortedFunc(maps.Keys(m.placements), comparePlacements) {
 			if !told[key] {
-				m.news = append(m.news, left(key, m.placements[key].of.Record, in)...)
+				m.news = append(m.news, left(m.placements[key].of, in)...)
 				delete(m.placements, key)
 			}
 		}

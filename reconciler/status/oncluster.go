@@ -34,6 +34,9 @@ func (b *builder) cluster(c *plan.OnCluster, d placement.Decision, index string)
 		}
 	}
 	b.documentedOn(set)
+	if v, held := b.deletionsHeld(c); held {
+		set.add(api.DeletionsHeld, v)
+	}
 	s.Conditions = b.finish(set, c.Binding.Cluster)
 	b.objects(c, &s)
 	return s
@@ -93,6 +96,8 @@ func overridden(c *plan.OnCluster) verdict {
 
 func (b *builder) synchronized(c *plan.OnCluster) verdict {
 	switch {
+	case c.Foreign != "":
+		return verdict{metav1.ConditionFalse, api.SyncWorkFailed, "Failed to synchronize the work to the latest: " + c.Foreign}
 	case c.Err != nil:
 		return verdict{metav1.ConditionFalse, api.SyncWorkFailed, "Failed to synchronize the work to the latest: " + c.Err.Error()}
 	case c.Seen() == nil:

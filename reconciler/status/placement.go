@@ -43,6 +43,9 @@ func (b *builder) meta() metav1.ObjectMeta {
 	if commit := b.p.Record.Commit; commit != "" {
 		notes[api.CommitAnnotation] = commit
 	}
+	if names := b.p.Record.Formerly; len(names) > 0 {
+		notes[api.RenamedFromAnnotation] = names[len(names)-1].String()
+	}
 	if why := suspended(b.Input, ledger.Subject{Placement: b.p.Key}); why != "" {
 		notes[api.SuspendedAnnotation] = why
 	}
@@ -115,6 +118,9 @@ func (b *builder) conditions(of *api.PlacementStatus) []metav1.Condition {
 		}
 	}
 	b.documented(set, of.PlacementStatuses)
+	if v, held := b.deletionsHeld(b.p.Clusters...); held {
+		set.add(api.DeletionsHeld, v)
+	}
 	if b.mirrored() && !b.p.Pending {
 		set.add(b.prefix()+api.StatusSynced, b.synced(of.SelectedResources))
 	}

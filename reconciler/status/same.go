@@ -54,13 +54,23 @@ func sameDiffed(a, b api.DiffedResourcePlacement) bool {
 
 func sameDetail(a, b *Detail) bool {
 	return a.Placement == b.Placement && a.Origin == b.Origin && a.Internal == b.Internal && a.Stopped == b.Stopped && a.Proven == b.Proven &&
+		a.Selected == b.Selected && sameRollout(a.Rollout, b.Rollout) &&
 		slices.Equal(a.Warnings, b.Warnings) && slices.EqualFunc(a.Clusters, b.Clusters, sameClusterDetail)
+}
+
+func sameRollout(a, b *Rollout) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Started.Equal(b.Started) && a.Finished.Equal(b.Finished) && a.Updated == b.Updated && a.Target == b.Target &&
+		a.Unavailable == b.Unavailable && a.MaxUnavailable == b.MaxUnavailable
 }
 
 func sameClusterDetail(a, b ClusterDetail) bool {
 	return a.Cluster == b.Cluster && a.Commit == b.Commit && a.Applied == b.Applied && a.Available == b.Available && a.Objects == b.Objects &&
-		a.Held == b.Held && a.Suspended == b.Suspended && a.Removing == b.Removing &&
-		slices.Equal(a.Braked, b.Braked) && slices.Equal(a.Lingering, b.Lingering)
+		a.FailedObjects == b.FailedObjects && a.Behind == b.Behind && a.BehindSince.Equal(b.BehindSince) &&
+		a.Failure == b.Failure && a.Progressing == b.Progressing && a.Held == b.Held && a.Suspended == b.Suspended && a.Removing == b.Removing &&
+		slices.Equal(a.Braked, b.Braked) && a.Deleting == b.Deleting && slices.Equal(a.DeletionErrors, b.DeletionErrors) && slices.Equal(a.Lingering, b.Lingering)
 }
 
 // sameMeta reports whether the metadata that we make says the same.

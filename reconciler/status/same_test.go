@@ -64,7 +64,7 @@ func TestOnlyWhatChangedIsNew(t *testing.T) {
 	}{
 		{"nothing", func() {}, nil},
 		{"a member says the same again", func() { s.says("c0003", s.last.Works["c0003"][0], 0) }, nil},
-		{"a member says something new", func() { s.says("c0003", s.last.Works["c0003"][2], 1) }, []string{"p0002"}},
+		{"a member says something new", func() { s.says("c0003", s.last.Works["c0003"][2], 1) }, []string{"p0002", "crp/p0002"}},
 		{"a member has not applied all", func() {
 			w := s.last.Works["c0003"][2]
 			s.in.Ledger.Fold(ledger.WorkSeen{Cluster: "c0003", Placement: w.Placement, At: s.now, Revision: w.Revision, Total: len(w.Manifests)})

@@ -34,6 +34,8 @@ import (
 //	documented             the setting status.conditions
 //	seen east west         the clusters answer
 //	down east              it does not
+//	forbidden east PERMISSION…  it does, and lacks a permission
+//	refuses east PERMISSION…    the same, and it cannot be used
 //	member east web        what it says of a placement, a line for each thing:
 //	                         applying
 //	                         fails KIND NAMESPACE/NAME REASON MESSAGE…
@@ -106,6 +108,12 @@ func (s *scene) do(words []string, data string) (out string, answers bool) {
 		}
 	case "down":
 		s.in.Ledger.Fold(ledger.ClusterSeen{Cluster: args[0], At: s.now, Error: "dial tcp: connection refused"})
+	case "forbidden", "refuses":
+		seen := ledger.ClusterSeen{Cluster: args[0], At: s.now, Healthy: words[0] == "forbidden", Forbidden: []string{strings.Join(args[1:], " ")}}
+		if !seen.Healthy {
+			seen.Error = (&ledger.Cluster{ClusterSeen: seen}).Denied()
+		}
+		s.in.Ledger.Fold(seen)
 	case "member":
 		s.member(args[0], args[1], data)
 	case "turn":
@@ -182,7 +190,7 @@ func (s *scene) turn() {
 	in.Memo = nil
 	if again := status.Build(in); !equality.Semantic.DeepEqual(again.Placements, s.report.Placements) || len(again.Transitions) > 0 {
 		s.t.Errorf("told anew:\n%s\n%v\nremembered:\n%s", s.yaml(again.Placements), again.Transitions, s.yaml(s.report.Placements))
-	} else if !equality.Semantic.DeepEqual(again.Details, s.report.Details) {
+	} else if s.yaml(again.Details) != s.yaml(s.report.Details) {
 		s.t.Errorf("details told anew:\n%s\nremembered:\n%s", s.yaml(again.Details), s.yaml(s.report.Details))
 	}
 	if old != nil && s.yaml(old.Details) != before {
@@ -248,7 +256,7 @@ func (s *scene) member(cluster, name, lines string) {
 			o.Removed = true
 		case "braked":
 			o.Braked = append(o.Braked, ledger.Braked{ID: api.ID{Kind: words[1], Name: words[2]}, Why: strings.Join(words[3:], " ")})
-		case "repaired", "ended":
+		case "repaired", "ended", "altered":
 			o.Drifts = append(o.Drifts, s.remembered(w, words))
 		default:
 			if words[0] == "drifts" {
@@ -289,6 +297,8 @@ func (s *scene) remembered(w work.Work, words []string) ledger.Drift {
 	switch words[0] {
 	case "ended":
 		d.State = api.DriftEnded
+	case "altered":
+		d.State, d.Message, d.Count = api.DriftAltered, "a webhook changes it", 0
 	case "repaired":
 		times, err := strconv.Atoi(words[3])
 		if err != nil {
@@ -312,9 +322,9 @@ func (s *scene) exception(w work.Work, words []string) ledger.ObjectState {
 		Applied: ledger.Verdict{OK: true}, Available: ledger.Verdict{OK: true},
 	}
 	switch words[0] {
-	case "fails":
+	case "fails", "waits":
 		o.Applied = ledger.Verdict{Reason: words[3], Message: strings.Join(words[4:], " ")}
-		o.Available, o.Generation = ledger.Verdict{}, 0
+		o.Available, o.Generation, o.Pending = ledger.Verdict{}, 0, words[0] == "waits"
 	case "unavailable":
 		o.Available = ledger.Verdict{Reason: api.ManifestNotAvailableYet, Message: strings.Join(words[3:], " ")}
 	case "drifts", "differs":

@@ -67,6 +67,9 @@ type Source struct {
 type Report struct {
 	At     time.Time
 	Source Source
+	// Fleet is the name and the ID that tell what it keeps on members from what
+	// others keep there.
+	Fleet ledger.Fleet
 	// Placements and ResourcePlacements are sorted by namespace and name.
 	Placements         []*api.ClusterResourcePlacement
 	ResourcePlacements []*api.ResourcePlacement
@@ -109,8 +112,26 @@ type Detail struct {
 	Stopped string `json:"stopped,omitempty"`
 	// Proven is the last commit whose content was available on every cluster.
 	Proven string `json:"proven,omitempty"`
+	// Selected counts the objects it selects.
+	Selected int `json:"selected"`
+	// Rollout is that of the newest content; nil before there was one.
+	Rollout *Rollout `json:"rollout,omitempty"`
 	// Clusters are those it holds, by name.
 	Clusters []ClusterDetail `json:"clusters,omitempty"`
+}
+
+// A Rollout is how far the newest content of a placement is.
+type Rollout struct {
+	Started time.Time `json:"started"`
+	// Finished is when the content was available on every cluster; zero until then.
+	Finished time.Time `json:"finished,omitzero"`
+	// Updated counts the clusters that hold the content; Target is how many are wanted.
+	Updated int `json:"updated"`
+	Target  int `json:"target"`
+	// Unavailable counts the wanted clusters that are not available, except suspended and
+	// unreachable ones that nothing waits for; MaxUnavailable is how many may be.
+	Unavailable    int `json:"unavailable"`
+	MaxUnavailable int `json:"maxUnavailable"`
 }
 
 // A ClusterDetail is one placement on one cluster.
@@ -122,6 +143,17 @@ type ClusterDetail struct {
 	Applied   bool   `json:"applied"`
 	Available bool   `json:"available"`
 	Objects   int    `json:"objects"`
+	// FailedObjects counts those that were refused, or will not become available by
+	// themselves.
+	FailedObjects int `json:"failedObjects,omitempty"`
+	// Behind counts the commits that changed the content of the placement and that the
+	// cluster does not hold yet; BehindSince is when the first of them was seen.
+	Behind      int       `json:"behind,omitempty"`
+	BehindSince time.Time `json:"behindSince,omitzero"`
+	// Failure is why what the cluster shall hold will not become available by
+	// itself; empty while it may. Progressing says that it is on its way there.
+	Failure     string `json:"failure,omitempty"`
+	Progressing bool   `json:"progressing,omitempty"`
 	// Held is why the cluster does not get the newest content yet.
 	Held string `json:"held,omitempty"`
 	// Suspended is why nothing is written for the placement there; empty if it is.
@@ -131,9 +163,15 @@ type ClusterDetail struct {
 	// Braked are objects whose deletion is held, and why, until a commit with
 	// the trailer Gitfleet-Allow-Delete allows it.
 	Braked []string `json:"braked,omitempty"`
+	// DeletionErrors are objects that the cluster does not let gitfleet delete, and
+	// why. The deletions are tried again.
+	DeletionErrors []string `json:"deletionErrors,omitempty"`
+	// Deleting counts those of which a commit has allowed it, and that are not
+	// deleted yet.
+	Deleting int `json:"deleting,omitempty"`
 	// Lingering are objects that were deleted and are still there, because
-	// something, such as a finalizer, has to be finished first; it is said where that
-	// is the garbage collector's.
+	// something has to be finished first, with their finalizers; it is said where
+	// that is the garbage collector's.
 	Lingering []string `json:"lingering,omitempty"`
 }
 
@@ -153,7 +191,7 @@ func Build(in Input) *Report {
 	}
 	in.Memo.begin(in.Ledger.Events())
 	n := len(in.Plan.Placements)
-	r := &Report{At: in.Now, Source: in.Source, Head: in.Head, Declared: in.Ledger.Declared(), plan: in.Plan, Details: make([]*Detail, 0, n), told: make([]*told, 0, n)}
+	r := &Report{At: in.Now, Source: in.Source, Fleet: in.Ledger.Fleet(), Head: in.Head, Declared: in.Ledger.Declared(), plan: in.Plan, Details: make([]*Detail, 0, n), told: make([]*told, 0, n)}
 	if n > 0 {
 		r.Placements = make([]*api.ClusterResourcePlacement, 0, n)
 	}
@@ -206,26 +244,53 @@ func texts(ps hub.Problems) []string {
 }
 
 func detail(p *plan.Placement) *Detail {
-	d := &Detail{Placement: p.Key.String(), Warnings: texts(p.Warnings), Internal: p.Internal, Stopped: p.Rollout.Stopped, Proven: p.Record.Proven.Commit}
+	d := &Detail{
+		Placement: p.Key.String(), Warnings: texts(p.Warnings), Internal: p.Internal, Stopped: p.Rollout.Stopped,
+		Proven: p.Record.Proven.Commit, Selected: len(p.Selection.Objects),
+	}
 	if p.Spec != nil {
 		d.Origin = p.Spec.Origin.String()
 	}
+	updated := 0 // clusters that hold the newest content
 	for _, c := range p.Clusters {
-		e := ClusterDetail{Cluster: c.Binding.Cluster, Commit: c.Binding.Assigned.Commit, Held: c.Held, Suspended: c.Suspended, Removing: c.Binding.Removing}
+		e := ClusterDetail{Cluster: c.Binding.Cluster, Commit: c.Binding.Assigned.Commit, Failure: c.Failure, Held: c.Held, Suspended: c.Suspended, Removing: c.Binding.Removing}
+		lag := p.Lag(c)
+		e.Behind, e.BehindSince = lag.Commits, lag.Since
+		if lag.Commits == 0 && !c.Binding.Unscheduled && !c.Binding.Removing {
+			updated++
+		}
 		if seen := c.Seen(); seen != nil {
-			for _, b := range seen.Braked {
+			for i := range seen.Exceptions {
+				if seen.Exceptions[i].HasFailed() {
+					e.FailedObjects++
+				}
+			}
+			held, pending := c.HeldDeletions()
+			if pending {
+				e.Deleting, held = len(held), nil
+			}
+			for _, b := range held {
 				e.Braked = append(e.Braked, b.ID.String()+": "+b.Why)
+			}
+			for _, f := range seen.DeletionErrors {
+				e.DeletionErrors = append(e.DeletionErrors, f.ID.String()+": "+f.Message)
 			}
 			for _, id := range seen.Lingering {
 				text := id.String()
+				if i := slices.IndexFunc(seen.Finalizing, func(f ledger.Finalizing) bool { return f.ID == id }); i >= 0 {
+					text += " (finalizers: " + seen.Finalizing[i].Finalizers + ")"
+				}
 				if slices.Contains(seen.Collecting, id) {
 					text += " (until the garbage collector has deleted what was made of it)"
 				}
 				e.Lingering = append(e.Lingering, text)
 			}
-			e.Applied, e.Available, e.Objects = seen.Applied(), seen.Available(), seen.Total
+			ours := c.Foreign == ""
+			e.Applied, e.Available, e.Objects = ours && seen.Applied(), ours && seen.Available(), seen.Total
+			e.Progressing = ours && seen.Done && !e.Available && c.Failure == "" && seen.Failed() == nil
 		}
 		d.Clusters = append(d.Clusters, e)
 	}
+	d.Rollout = rolloutOf(p, updated)
 	return d
 }

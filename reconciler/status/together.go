@@ -11,30 +11,30 @@ import (
 // manyClusters is from how many clusters on the same is told of all at once.
 const manyClusters = 6
 
-// grouped adds events that go as they should: the same of many clusters as one,
-// which names the first of them.
-func (h *history) grouped(usual []Event) {
-	for len(usual) > 0 {
-		same := func(e Event) bool { return e.Reason == usual[0].Reason && e.Commit == usual[0].Commit }
-		group := []Event{usual[0]}
-		rest := []Event{}
-		for _, e := range usual[1:] {
-			if same(e) {
+// grouped replaces events that are the same on many clusters by one, which names the first
+// of these clusters.
+func grouped(events []Event, same func(a, b Event) bool) []Event {
+	var out []Event
+	for len(events) > 0 {
+		first, rest := events[0], []Event{}
+		group := []Event{first}
+		for _, e := range events[1:] {
+			if same(first, e) {
 				group = append(group, e)
 			} else {
 				rest = append(rest, e)
 			}
 		}
-		usual = rest
-		if len(group) < manyClusters {
-			for _, e := range group {
-				h.add(e)
-			}
-			continue
+		if events = rest; len(group) >= manyClusters {
+			group = []Event{together(group)}
 		}
-		h.add(together(group))
+		out = append(out, group...)
 	}
+	return out
 }
+
+// sameStep reports whether two events of normal progress are the same but for the cluster.
+func sameStep(a, b Event) bool { return a.Reason == b.Reason && a.Commit == b.Commit }
 
 // together is one event for the same on many clusters.
 func together(group []Event) Event {

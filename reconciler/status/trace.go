@@ -2,7 +2,6 @@ package status
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
@@ -60,24 +59,23 @@ type TracedCommit struct {
 // Trace says where an object on a cluster comes from, but for the commit that
 // last touched it, which only the cluster knows. The kind may be any of its
 // names. The error is an *UnknownError if there is no such thing.
-func (r *Report) Trace(kind, namespace, name, cluster string) (*Trace, *api.Object, error) {
+func (r *Report) Trace(wanted api.ObjectName, cluster string) (*Trace, *api.Object, error) {
 	if r.plan == nil || !slices.ContainsFunc(r.plan.Members, func(c *hub.Cluster) bool { return c.Name == cluster }) {
 		return nil, nil, &UnknownError{What: "cluster", Name: cluster, Exist: r.members()}
 	}
 	var others []string
 	for _, w := range r.plan.Works[cluster] {
 		for _, m := range w.Manifests {
-			if m.ID.Name == name && m.ID.Namespace == namespace && api.KindCalled(m.ID.GroupKind(), kind) {
+			if wanted.Means(m.ID) {
 				return r.trace(w, m, cluster), m.Object, nil
 			}
-			if m.ID.Name == name || api.KindCalled(m.ID.GroupKind(), kind) {
+			if m.ID.Name == wanted.Name || api.KindCalled(m.ID.GroupKind(), wanted.Kind) {
 				others = append(others, m.ID.String())
 			}
 		}
 	}
 	slices.Sort(others)
-	wanted := kind + "/" + strings.TrimPrefix(namespace+"/"+name, "/")
-	return nil, nil, &UnknownError{What: "object on cluster " + cluster + ",", Name: wanted, Exist: others}
+	return nil, nil, &UnknownError{What: "object on cluster " + cluster + ",", Name: wanted.String(), Exist: others}
 }
 
 func (r *Report) members() []string {
@@ -138,10 +136,14 @@ func stateOf(seen *ledger.WorkSeen, id api.ID) string {
 	for i := range seen.Exceptions {
 		switch o := &seen.Exceptions[i]; {
 		case o.ID != id:
+		case !o.Applied.OK && o.Pending:
+			return "not applied yet: " + o.Applied.Message
 		case !o.Applied.OK:
 			return "not applied: " + o.Applied.Message
+		case o.HasFailed():
+			return "applied, and failed: " + o.Failure
 		case !o.Available.OK:
-			return "applied, not available: " + o.Available.Message
+			return "applied, not available yet: " + o.Available.Message
 		default:
 			return "applied and available; it differs from what Git wants"
 		}

@@ -50,7 +50,7 @@ func TestTrace(t *testing.T) {
 	r := traced(t, ledger.ObjectState{ID: two, Version: "v1", Applied: ledger.Verdict{Reason: api.ManifestApplyFailed, Message: "denied"}})
 	get := func(kind, name, cluster string) *Trace {
 		t.Helper()
-		trace, object, err := r.Trace(kind, "web", name, cluster)
+		trace, object, err := r.Trace(api.ObjectName{Kind: kind, Namespace: "web", Name: name}, cluster)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,11 +83,11 @@ func TestTraceOfWhatIsNotThere(t *testing.T) {
 		"there is no object on cluster west, cm/web/one, and no other either":                    {"cm", "one", "west"}, // suspended before it got anything
 	}
 	for want, q := range tests {
-		if _, _, err := r.Trace(q[0], "web", q[1], q[2]); err == nil || err.Error() != want {
+		if _, _, err := r.Trace(api.ObjectName{Kind: q[0], Namespace: "web", Name: q[1]}, q[2]); err == nil || err.Error() != want {
 			t.Errorf("%v: %v, want %s", q, err, want)
 		}
 	}
-	if _, _, err := (&Report{}).Trace("cm", "web", "one", "east"); err == nil {
+	if _, _, err := (&Report{}).Trace(api.ObjectName{Kind: "cm", Namespace: "web", Name: "one"}, "east"); err == nil {
 		t.Error("an empty report knows it")
 	}
 }

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -46,8 +47,10 @@ type TreeState string
 // The states of an object.
 const (
 	ObjectAvailable TreeState = "available"
-	ObjectApplied   TreeState = "applied" // and not available yet
-	ObjectFailed    TreeState = "failed"
+	// ObjectProgressing: it is on its way to being available.
+	ObjectProgressing TreeState = "progressing"
+	// ObjectFailed: it is refused, or will not become available by itself.
+	ObjectFailed TreeState = "failed"
 	// ObjectPending: nobody has heard of it yet.
 	ObjectPending TreeState = "pending"
 	// ObjectYielded: another placement has it there.
@@ -123,9 +126,15 @@ func leaf(c *plan.OnCluster, m *work.Manifest, seen *ledger.WorkSeen, s *ledger.
 	case i >= 0:
 		out.State, out.Message = ObjectYielded, "the placement "+c.Yielded[i].To.String()+" has it on this cluster"
 	case s != nil && !s.Applied.OK:
-		out.State, out.Message = ObjectFailed, s.Applied.Message
+		out.State, out.Message = ObjectProgressing, s.Applied.Message
+		if s.HasFailed() || c.TimedOut {
+			out.State = ObjectFailed
+		}
 	case s != nil && !s.Available.OK:
-		out.State, out.Message = ObjectApplied, s.Available.Message
+		out.State, out.Message = ObjectProgressing, s.Available.Message
+		if s.HasFailed() || c.TimedOut {
+			out.State, out.Message = ObjectFailed, cmp.Or(s.Failure, s.Available.Message)
+		}
 	case seen == nil || !seen.Done:
 		out.State = ObjectPending
 	}

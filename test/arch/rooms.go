@@ -32,7 +32,8 @@ var mayImport = map[string][]string{
 
 	"placement/expression": {},
 
-	"gitsource":           {"gitsource/signature"},
+	"gitsource":           {"gitsource/mask", "gitsource/signature"},
+	"gitsource/mask":      {},
 	"gitsource/signature": {},
 	"gitsource/webhook":   {},
 	"gitsource/forge":     {},
@@ -45,7 +46,7 @@ var mayImport = map[string][]string{
 	"reconciler/ledger":      {"placement", "placement/api"},
 	"reconciler/plan":        {"gitsource/hub", "placement", "placement/api", "placement/rollout", "placement/work", "reconciler/ledger"},
 	"reconciler/status":      {"gitsource/hub", "placement", "placement/api", "placement/rollout", "placement/work", "reconciler/ledger", "reconciler/plan"},
-	"reconciler/member":      {"placement", "placement/api", "placement/expression", "placement/work", "reconciler/diff", "reconciler/faults", "reconciler/health", "reconciler/history", "reconciler/ledger", "reconciler/member/lean"},
+	"reconciler/member":      {"gitsource/mask", "placement", "placement/api", "placement/expression", "placement/work", "reconciler/diff", "reconciler/faults", "reconciler/health", "reconciler/history", "reconciler/ledger", "reconciler/member/lean"},
 	"reconciler/member/lean": {},
 	"reconciler": {
 		"gitsource", "gitsource/hub", "placement", "placement/api", "placement/work",

@@ -53,7 +53,7 @@ func (b *bed) newDaemon(ctx context.Context, dir, kubeconfigs, fleetName string,
 		return nil, errors.Join(err, d.git.Close())
 	}
 	d.argv = []string{
-		binary, "run", "--url", d.git.URL("hub.git"), "--allow-http", "--branch", "main", "--interval", "1s",
+		binary, "run", "--url", d.git.URL("hub.git"), "--set", "source.allowHTTP=true", "--branch", "main", "--interval", "1s",
 		"--state-dir", filepath.Join(dir, "state"), "--kubeconfig-dir", kubeconfigs, "--listen", d.address, "--fleet-name", fleetName,
 	}
 	return d, nil

@@ -26,7 +26,6 @@ type daemon struct {
 }
 
 const configuration = `# What the demo runs gitfleet with: gitfleet run --config %[1]s
-# Every setting is a flag, too.
 stateDir: %[2]s
 listen: %[3]s
 source:
@@ -36,6 +35,8 @@ source:
   allowHTTP: true # the Git server is on this machine
 members:
   kubeconfigDir: %[6]s # a file NAME.kubeconfig for each MemberCluster
+rollout:
+  podFailureTimeout: 5s # how long a pod may fail to start; the default is 30s
 `
 
 // startDaemon runs gitfleet and waits until every placement is applied.

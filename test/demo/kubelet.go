@@ -134,17 +134,26 @@ func (m *member) watchPods(ctx context.Context) {
 		if events.Decode(&event) != nil {
 			return
 		}
-		if event.Type == "ADDED" || event.Type == "MODIFIED" {
-			m.run(ctx, event.Object)
+		if event.Type == "ADDED" {
+			go m.run(ctx, event.Object)
 		}
 	}
 }
 
+// startUp is how long a pod takes to start, so that people see progress.
+const startUp = 3 * time.Second
+
 // running is the status of a pod that a kubelet has started.
 const running = `{"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"},{"type":"ContainersReady","status":"True"}]}}`
 
-// run marks a pod. One that is gone by now needs no mark.
+// run reports a pod once it has had the time to start. One that is gone by then
+// needs no report.
 func (m *member) run(ctx context.Context, p pod) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-time.After(startUp):
+	}
 	path := "/api/v1/namespaces/" + p.Metadata.Namespace + "/pods/" + p.Metadata.Name + "/status"
 	if body, err := m.ask(ctx, http.MethodPatch, path, "application/merge-patch+json", p.status()); err == nil {
 		body.Close()

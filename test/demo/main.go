@@ -4,6 +4,7 @@
 //
 //	go run ./test/demo          shows the way, and stays until Ctrl-C
 //	go run ./test/demo --once   ends when everything is applied; for tests
+//	go run ./test/demo --prometheus   starts a Prometheus with the alerts beside it
 //
 // All its files are in build/demo, or in --dir, which it keeps for the next time.
 // No process outlives it, also when it is killed.
@@ -48,6 +49,7 @@ func main() {
 
 type options struct {
 	once    bool
+	watched bool          // start a Prometheus that scrapes the daemon
 	dir     string        // empty for a directory that is removed at the end
 	timeout time.Duration // until everything is applied, from when all is running
 }
@@ -57,6 +59,7 @@ func parse(args []string, help io.Writer) (options, error) {
 	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
 	flags.SetOutput(help)
 	flags.BoolVar(&o.once, "once", false, "end when everything is applied, with exit status 0")
+	flags.BoolVar(&o.watched, "prometheus", false, "start a Prometheus that scrapes the daemon, with the alerts of deploy/prometheus")
 	flags.StringVar(&o.dir, "dir", "", "directory for all files; it is kept, and taken up again the next time (default build/demo, which is not)")
 	flags.DurationVar(&o.timeout, "timeout", 2*time.Minute, "how long the placements may take to be applied")
 	if err := flags.Parse(args); err != nil {
@@ -78,6 +81,7 @@ type demo struct {
 	clusters     *clusters
 	repository   *repository
 	daemon       *daemon
+	prometheus   *prometheus   // nil unless it is asked for
 	tampered     int           // how often
 	ready        time.Duration // how long it took until everything was applied
 }
@@ -102,12 +106,15 @@ func run(ctx context.Context, o options, s *screen) (err error) {
 		return err
 	}
 	d.tour()
+	if d.prometheus != nil {
+		d.say(append([]string{"", d.paint(bold, "Prometheus") + " is at " + d.prometheus.url + ", as a data source for Grafana; it has no web pages. Queries to try:", ""}, d.exampleQueries()...)...)
+	}
 	return d.stay(ctx)
 }
 
 // steps are what is done until there is something to show.
 func (d *demo) steps() []step {
-	return []step{
+	all := []step{
 		{name: "gitfleet built", while: "building gitfleet", hint: "a minute the first time", do: d.buildProduct},
 		{name: "control planes built", while: "building the control planes", hint: "about five minutes the first time, then seconds", do: d.buildControlPlane},
 		{name: "clusters started", while: "starting three clusters", do: d.startClusters},
@@ -115,6 +122,10 @@ func (d *demo) steps() []step {
 		{name: "placements applied", while: "waiting until every placement is applied", do: d.startDaemon},
 		{name: "workloads available", while: "waiting until what was applied is available", do: d.awaitAvailable},
 	}
+	if d.watched {
+		all = append(all, step{name: "Prometheus started", while: "building and starting Prometheus", hint: "about five minutes the first time, then seconds", do: d.startPrometheus})
+	}
+	return all
 }
 
 // stay returns when it is told to, or when something ends that should not.
@@ -137,6 +148,9 @@ func (d *demo) stay(ctx context.Context) error {
 
 func (d *demo) stop() error {
 	var errs []error
+	if d.prometheus != nil {
+		errs = append(errs, d.prometheus.Stop())
+	}
 	if d.daemon != nil {
 		errs = append(errs, d.daemon.stop())
 	}

@@ -84,8 +84,9 @@ and in a third:
     git -C {{.Checkout}} revert --no-edit HEAD
     git -C {{.Checkout}} push
 
-{{head "4. Roll out an image that does not exist."}} The rollout stops at the first cluster and says why, ten
-seconds later in the words of a pod; a commit that mends it goes on by itself.
+{{head "4. Roll out an image that does not exist."}} The update of the first cluster is progressing until its
+pods have failed for a few seconds; then the rollout stops and says why, in the
+words of a pod. A commit that mends it goes on by itself.
 
     sed -i.bak 's|{{.Image}}|{{.BadImage}}|' {{.Checkout}}/{{.Deployment}}
     git -C {{.Checkout}} commit -am 'Bump the image'
@@ -98,7 +99,7 @@ seconds later in the words of a pod; a commit that mends it goes on by itself.
     {{.Gitfleet}} status
 
 {{dim "The clusters are real API servers with their controllers, but no nodes: the demo says"}}
-{{dim "of every pod that it runs. kubectl is optional, everything else works without it."}}
+{{dim "of every pod that it runs, after three seconds. kubectl is optional, everything else works without it."}}
 {{dim "gitfleet's settings are in"}} {{.Config}}{{dim ", its log is in"}} {{.Log}}
 
 {{if .Keep}}{{head "Ctrl-C stops everything; the files stay."}}

@@ -140,7 +140,7 @@ func (a *agent) eventually(what string, ok func() (bool, error)) {
 func (a *agent) writes() []string {
 	var out []string
 	for _, q := range a.sent.Objects() {
-		if q.Method != http.MethodGet {
+		if q.Method != http.MethodGet && !q.Query.Has("dryRun") {
 			out = append(out, q.Method+" "+q.Path)
 		}
 	}

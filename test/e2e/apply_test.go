@@ -48,15 +48,19 @@ func (a *agent) inventory() []corev1.ConfigMap {
 
 // definition is a custom resource definition, and gadget an object of its kind.
 func definition(group string) *work.Manifest {
+	return definitionOf(group, "Gadget", map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true})
+}
+
+// definitionOf defines a namespaced kind whose spec has the given schema.
+func definitionOf(group, kind string, spec map[string]any) *work.Manifest {
+	singular := strings.ToLower(kind)
 	return manifest("definition", map[string]any{
-		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "gadgets." + group},
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": singular + "s." + group},
 		"spec": map[string]any{
-			"group": group, "scope": "Namespaced", "names": map[string]any{"plural": "gadgets", "singular": "gadget", "kind": "Gadget", "listKind": "GadgetList"},
+			"group": group, "scope": "Namespaced", "names": map[string]any{"plural": singular + "s", "singular": singular, "kind": kind, "listKind": kind + "List"},
 			"versions": []any{map[string]any{
 				"name": "v1", "served": true, "storage": true,
-				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "properties": map[string]any{
-					"spec": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true},
-				}}},
+				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "properties": map[string]any{"spec": spec}}},
 			}},
 		},
 	})

@@ -71,8 +71,16 @@ func TestAvailableByExpression(t *testing.T) {
 	patched(t, situation{a, ns, "settings"}.edit(ctx, `{"data":{"ready":"yes"}}`))
 	a.available(key, "one", "available")
 	a.available(key, "settings", "available")
-	if got := a.sent.Requests(fleet.Watches, fleet.Probes); len(got) > 0 {
-		t.Errorf("it asked: %v", got)
+	// What others have written is read once, to compare its values, and nothing
+	// else is asked.
+	read := map[string]bool{}
+	for _, request := range a.sent.Requests(fleet.Watches, fleet.Probes) {
+		text := fmt.Sprint(request)
+		edited := strings.HasPrefix(text, "GET ") && (strings.Contains(text, "/gadgets/one ") || strings.Contains(text, "/configmaps/settings "))
+		if !edited || read[text] {
+			t.Errorf("it asked: %s", text)
+		}
+		read[text] = true
 	}
 	_, err = gadgets.Patch(ctx, "one", types.MergePatchType, []byte(`{"spec":{"phase":"Broken"}}`), metav1.PatchOptions{})
 	patched(t, err)
@@ -90,6 +98,34 @@ func TestAvailableByExpression(t *testing.T) {
 	_, err = a.client.CoreV1().ServiceAccounts(ns).Patch(ctx, "robot", types.MergePatchType, []byte(`{"secrets":[{"name":"x"}]}`), metav1.PatchOptions{})
 	patched(t, err)
 	a.available(key, "robot", "available")
+}
+
+// What an object says of itself on the member is no expression of Git's: it is not
+// evaluated, also while nobody puts it back.
+func TestExpressionsAreOnlyThoseOfGit(t *testing.T) {
+	a := newAgent(t)
+	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
+	ready := map[string]string{api.AvailableAnnotation: `object.data.key == "ready"`}
+	first, second := noted(configMap(ns, "first", "a"), ready), noted(configMap(ns, "second", "a"), ready)
+	a.Set([]work.Work{workOf("web", "1", first, second)})
+	a.available(key, "first", "its expression does not hold")
+	a.available(key, "second", "its expression does not hold")
+
+	suspended := workOf("web", "1", first, second)
+	suspended.Suspended = "by a test"
+	a.Set([]work.Work{suspended})
+	patched(t, situation{a, ns, "first"}.edit(ctx, `{"metadata":{"annotations":{"`+api.AvailableAnnotation+`":"true"}}}`))
+	patched(t, situation{a, ns, "second"}.edit(ctx, `{"data":{"key":"ready"}}`))
+	unavailable := func(w ledger.WorkSeen) string {
+		var names []string
+		for _, e := range w.Exceptions {
+			if !e.Available.OK {
+				names = append(names, e.ID.Name)
+			}
+		}
+		return strings.Join(names, " ")
+	}
+	a.until(key, "the second is available, the first is not", func(w ledger.WorkSeen) bool { return unavailable(w) == "first" })
 }
 
 // An object that asks to be kept is released when nobody has it any more, and

@@ -17,7 +17,7 @@ import (
 // a commit reaches them, by as many requests as before. It is said not to answer,
 // and catches up when it does again.
 func TestBlackHoledMember(t *testing.T) {
-	d := newDaemon(t, "--probe-interval", "1s", "--member-timeout", "2s")
+	d := newDaemon(t, "--set", "members.probeInterval=1s", "--set", "members.timeout=2s")
 	app := func(value string) map[string]string {
 		files := map[string]string{"namespace.yaml": yamlNamespace(d.name)}
 		for i := range 30 { // more than may be in flight to one member

@@ -5,12 +5,15 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/test/githttp"
 )
@@ -60,23 +63,30 @@ func TestBrakeHoldsMassDeletion(t *testing.T) {
 	d.until("nothing held", func(r *status.Report) bool { return len(braked(r, "member-1")) == 0 })
 }
 
-// A namespace in which somebody else has something is not deleted.
+// A namespace in which somebody else has something is not deleted, also if that is a
+// copy of an object of ours, with our label.
 func TestBrakeHoldsNamespaceWithContent(t *testing.T) {
 	d := newDaemon(t)
 	d.startAt(d.repo.Commit(t, "main", map[string]string{
 		"app.yaml":       yamlNamespace(d.name) + "---\n" + yamlConfigMap(d.name, "one", "a"),
 		"placement.yaml": yamlPlacement("all", d.name, pickAll),
-		"rest.yaml":      yamlNamespace(d.name+"-rest") + "---\n" + yamlPlacement("rest", d.name+"-rest", pickAll),
+		"rest.yaml":      d.otherPlacement(),
 	}))
 	ctx := context.Background()
-	theirs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "theirs", Namespace: d.name}}
-	if _, err := d.clients["member-2"].CoreV1().ConfigMaps(d.name).Create(ctx, theirs, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
+	for member, theirs := range map[string]*corev1.ConfigMap{
+		"member-2": {ObjectMeta: metav1.ObjectMeta{Name: "theirs", Namespace: d.name}},
+		"member-3": {ObjectMeta: metav1.ObjectMeta{Name: "copy", Namespace: d.name, Labels: map[string]string{api.ManagedByLabel: d.name}}},
+	} {
+		if _, err := d.clients[member].CoreV1().ConfigMaps(d.name).Create(ctx, theirs, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	d.repo.Remove(t, "main", "app.yaml", "placement.yaml")
-	r := d.until("held", func(r *status.Report) bool { return len(braked(r, "member-2")) == 1 })
-	if why := braked(r, "member-2")[0]; !strings.Contains(why, "ConfigMap theirs") {
-		t.Errorf("it says: %s", why)
+	r := d.until("held", func(r *status.Report) bool { return len(braked(r, "member-2")) == 1 && len(braked(r, "member-3")) == 1 })
+	for member, want := range map[string]string{"member-2": "ConfigMap theirs", "member-3": "ConfigMap copy"} {
+		if why := braked(r, member)[0]; !strings.Contains(why, want) {
+			t.Errorf("%s says: %s", member, why)
+		}
 	}
 	ns, err := d.clients["member-2"].CoreV1().Namespaces().Get(ctx, d.name, metav1.GetOptions{})
 	if err != nil || ns.DeletionTimestamp != nil {
@@ -92,6 +102,57 @@ func TestBrakeHoldsNamespaceWithContent(t *testing.T) {
 	})
 }
 
+// A Namespace that is held because it has objects of others is deleted once these are
+// gone: by itself, and at once after gitfleet sync.
+func TestHeldNamespaceGoesOnceItsContentIsGone(t *testing.T) {
+	d := newDaemon(t)
+	d.startAt(d.repo.Commit(t, "main", map[string]string{
+		"app.yaml":       yamlNamespace(d.name) + "---\n" + yamlConfigMap(d.name, "one", "a"),
+		"placement.yaml": yamlPlacement("all", d.name, pickAll),
+		"rest.yaml":      d.otherPlacement(),
+	}))
+	ctx := context.Background()
+	theirs := []string{"member-2", "member-3"}
+	for _, m := range theirs {
+		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "theirs", Namespace: d.name}}
+		if _, err := d.clients[m].CoreV1().ConfigMaps(d.name).Create(ctx, cm, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.repo.Remove(t, "main", "app.yaml", "placement.yaml")
+	d.until("held", func(r *status.Report) bool { return len(braked(r, "member-2")) == 1 && len(braked(r, "member-3")) == 1 })
+	release := func(m string) {
+		t.Helper()
+		if err := d.clients[m].CoreV1().ConfigMaps(d.name).Delete(ctx, "theirs", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gone := func(m string) {
+		t.Helper()
+		d.eventually("the namespace is going on "+m, func() bool {
+			ns, err := d.clients[m].CoreV1().Namespaces().Get(ctx, d.name, metav1.GetOptions{})
+			return apierrors.IsNotFound(err) || err == nil && ns.DeletionTimestamp != nil
+		})
+	}
+	release("member-2")
+	gone("member-2")
+	if ns, err := d.clients["member-3"].CoreV1().Namespaces().Get(ctx, d.name, metav1.GetOptions{}); err != nil || ns.DeletionTimestamp != nil {
+		t.Errorf("the namespace with somebody's object is going on member-3: %v", err)
+	}
+	release("member-3")
+	d.gitfleet("sync")
+	gone("member-3")
+	d.until("told", func(r *status.Report) bool {
+		n := 0
+		for _, e := range deletionEvents(r) {
+			if strings.HasPrefix(e.Message, "Deleted Namespace/"+d.name+":") && slices.Contains(theirs, e.Cluster) {
+				n++
+			}
+		}
+		return n == len(theirs)
+	})
+}
+
 // A namespace of ours goes with all that is in it, so it does not go before what
 // is held there.
 func TestBrakeHoldsNamespaceOfWhatIsHeld(t *testing.T) {
@@ -101,7 +162,7 @@ func TestBrakeHoldsNamespaceOfWhatIsHeld(t *testing.T) {
 	commit := d.repo.Commit(t, "main", map[string]string{
 		"app.yaml":       yamlNamespace(d.name) + "---\n" + claim,
 		"placement.yaml": yamlPlacement("all", d.name, pickAll),
-		"rest.yaml":      yamlNamespace(d.name+"-rest") + "---\n" + yamlPlacement("rest", d.name+"-rest", pickAll),
+		"rest.yaml":      d.otherPlacement(),
 	})
 	d.start()
 	d.applied(commit)

@@ -171,6 +171,7 @@ func TestNoOutputTellsASecret(t *testing.T) {
 		"get crp", "get crp -o wide", "get crp -o json", "get crp -o yaml", "get crp refused -o yaml", "get clusters -o wide", "get clusters -o yaml",
 		"describe crp repair", "describe crp take", "describe crp spoilt", "explain crp/spoilt", "describe cluster member-1", "tree crp/repair", "tree crp/take -o json",
 		"drift list", "drift list -o wide", "drift list -o json", "drift show crp/repair", "drift show crp/drift", "drift show crp/take -o json",
+		"drift adopt secret/s -n " + drift + " --cluster member-1 --write CHECKOUT",
 		"history", "history crp/repair", "history -o json", "history --export", "events", "events -o json", "status", "status -o json",
 		"explain crp/refused", "explain crp/take member-1 -o json", "explain crp/take --path CHECKOUT",
 		"trace secret/s -n " + repair + " --cluster member-1", "trace secret/s -n " + drift + " --cluster member-1 -o json",
@@ -178,7 +179,7 @@ func TestNoOutputTellsASecret(t *testing.T) {
 		"diff --config CONFIG --path CHECKOUT", "validate CHECKOUT", "validate CHECKOUT -o json", "validate CHECKOUT -o sarif", "validate CHECKOUT -o github",
 		"suspend secret/s -n " + drift + " --cluster member-1 --reason looking", "resume secret/s -n " + drift + " --cluster member-1",
 		"wait crp/refused --for=applied --timeout 1s", "sync crp/refused --wait --timeout 3s", "rollback crp/repair --to " + first + " --path CHECKOUT --author AUTHOR",
-		"state export", "bugreport --config CONFIG --file SCRATCH", "kubeconfig", "version",
+		"adopt-fleet", "state export", "bugreport --config CONFIG --file SCRATCH", "kubeconfig", "version",
 	}
 	if forgotten := d.untold(commands); len(forgotten) > 0 {
 		t.Errorf("nobody has looked at what these tell: %v", forgotten)

@@ -55,6 +55,8 @@ type daemon struct {
 	program func() (string, error)
 	address string
 	began   time.Time
+	// patience is how long until waits.
+	patience time.Duration
 
 	command *exec.Cmd
 	log     *os.File
@@ -63,8 +65,13 @@ type daemon struct {
 // newDaemon makes a repository with the members of the fleet and starts nothing.
 func newDaemon(t *testing.T, args ...string) *daemon {
 	t.Helper()
-	f := fleet.Shared(t)
-	d := &daemon{t: t, clients: map[string]*kubernetes.Clientset{}, name: fleet.Namespace(t), began: time.Now()}
+	return newDaemonOn(t, fleet.Shared(t), args...)
+}
+
+// newDaemonOn is newDaemon for clusters that the test has for itself.
+func newDaemonOn(t *testing.T, f *fleet.Fleet, args ...string) *daemon {
+	t.Helper()
+	d := &daemon{t: t, clients: map[string]*kubernetes.Clientset{}, name: fleet.Namespace(t), began: time.Now(), patience: time.Minute}
 	d.git = githttp.Serve(t, githttp.Config{})
 	d.repo = d.git.Repo(t, "hub.git")
 	files := map[string]string{}
@@ -83,7 +90,7 @@ func newDaemon(t *testing.T, args ...string) *daemon {
 		t.Fatal(err)
 	}
 	d.args = append([]string{
-		"run", "--url", d.git.URL("hub.git"), "--allow-http", "--branch", "main", "--interval", "1s",
+		"run", "--url", d.git.URL("hub.git"), "--set", "source.allowHTTP=true", "--branch", "main", "--interval", "1s",
 		"--state-dir", t.TempDir(), "--kubeconfig-dir", f.KubeconfigDir(), "--listen", d.address,
 		"--fleet-name", d.name,
 	}, args...)
@@ -172,7 +179,7 @@ func (d *daemon) report() *status.Report {
 func (d *daemon) until(what string, ok func(*status.Report) bool) *status.Report {
 	d.t.Helper()
 	var last *status.Report
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(d.patience); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		if last = d.report(); last != nil {
 			scenario.Sound(d.t, last)
 			if ok(last) {

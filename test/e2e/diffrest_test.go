@@ -85,11 +85,11 @@ func TestDiffOfACommitThatIsNotAccepted(t *testing.T) {
 	dir := t.TempDir()
 	key := sshd.NewKey(t, filepath.Join(dir, "ada"), "")
 	signers := write(t, filepath.Join(dir, "signers"), "ada@example.com "+read(t, key+".pub"))
-	d.args = append(d.args, "--signatures-allowed-signers", signers)
+	d.args = append(d.args, "--set", "source.signatures.allowedSigners="+signers)
 	d.commitOne("a")
 	since := d.repo.Head(t, "main")
 	signed := d.sign(key)
-	d.args = append(d.args, "--signatures-since", since)
+	d.args = append(d.args, "--set", "source.signatures.since="+since)
 	config := write(t, filepath.Join(dir, "gitfleet.yaml"), strings.Replace(read(t, d.config()), "allowHTTP: true",
 		fmt.Sprintf("allowHTTP: true, signatures: {allowedSigners: %q, since: %s}", signers, since), 1))
 	d.startAt(signed)

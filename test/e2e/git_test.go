@@ -76,8 +76,8 @@ func (d *daemon) again(c githttp.Config) *githttp.Server {
 func TestCommitsArriveOverSSH(t *testing.T) {
 	d := newDaemon(t)
 	s := sshd.Serve(t)
-	d.args = append(d.args, "--allow-http=false", "--url", "ssh://"+s.User+"@"+s.Address+d.repo.Dir,
-		"--ssh-key-file", s.Identity, "--ssh-known-hosts", s.KnownHosts)
+	d.args = append(d.args, "--set", "source.allowHTTP=false", "--url", "ssh://"+s.User+"@"+s.Address+d.repo.Dir,
+		"--set", "source.sshKeyFile="+s.Identity, "--set", "source.sshKnownHosts="+s.KnownHosts)
 	d.startAt(d.commitOne("a"))
 	d.applied(d.commitOne("b"))
 	d.everywhere("b")
@@ -94,7 +94,7 @@ func TestCommitsArriveOverHTTPS(t *testing.T) {
 	other := githttp.Serve(t, githttp.Config{TLS: true})
 	ca, token := write(t, filepath.Join(dir, "ca.pem"), string(other.CA())), write(t, filepath.Join(dir, "token"), "wr0ng-t0ken\n")
 	server := d.again(githttp.Config{TLS: true, Token: "r1ght-t0ken"})
-	d.args = append(d.args, "--allow-http=false", "--ca-bundle", ca, "--token-file", token)
+	d.args = append(d.args, "--set", "source.allowHTTP=false", "--set", "source.caBundle="+ca, "--set", "source.tokenFile="+token)
 	commit := d.commitOne("a")
 	d.start()
 	d.failing("certificate")
@@ -207,7 +207,7 @@ func TestRateLimitedServer(t *testing.T) {
 	}))
 	t.Cleanup(front.Close)
 	secret := write(t, filepath.Join(t.TempDir(), "secret"), "s3cret")
-	d.args = append(d.args, "--url", front.URL+"/hub.git", "--webhook-secret-file", secret)
+	d.args = append(d.args, "--url", front.URL+"/hub.git", "--set", "webhook.secretFile="+secret)
 	d.startAt(d.commitOne("a"))
 	mu.Lock()
 	limit = true
@@ -248,7 +248,7 @@ func (d *daemon) push(secret string) int {
 func TestWebhookWakesTheDaemon(t *testing.T) {
 	d := newDaemon(t)
 	secret := write(t, filepath.Join(t.TempDir(), "secret"), "s3cret\n")
-	d.args = append(d.args, "--interval", "10m", "--webhook-secret-file", secret)
+	d.args = append(d.args, "--interval", "10m", "--set", "webhook.secretFile="+secret)
 	d.startAt(d.commitOne("a"))
 	d.everywhere("a")
 	for i := range 3 {
@@ -367,10 +367,10 @@ func TestUnsignedCommitIsNotTaken(t *testing.T) {
 	dir := t.TempDir()
 	key := sshd.NewKey(t, filepath.Join(dir, "ada"), "")
 	signers := write(t, filepath.Join(dir, "signers"), "ada@example.com "+read(t, key+".pub"))
-	d.args = append(d.args, "--signatures-allowed-signers", signers, "--signatures-path", "=ada@example.com")
+	d.args = append(d.args, "--set", "source.signatures.allowedSigners="+signers, "--set", "source.signatures.paths==ada@example.com")
 	d.commitOne("a")
 	signed := d.sign(key)
-	d.args = append(d.args, "--signatures-since", d.repo.Git(t, "rev-parse", "main~1"))
+	d.args = append(d.args, "--set", "source.signatures.since="+d.repo.Git(t, "rev-parse", "main~1"))
 	d.startAt(signed)
 	unsigned := d.commitOne("b")
 	d.sign(key)

@@ -184,7 +184,7 @@ func (d *daemon) untold(commands []string) []string {
 	var out []string
 	for _, row := range commandRow.FindAllStringSubmatch(d.gitfleet("--help"), -1) {
 		// These have no word on any object.
-		if name := row[1]; !run[name] && !slices.Contains([]string{"completion", "help", "run"}, name) {
+		if name := row[1]; !run[name] && !slices.Contains([]string{"completion", "help", "init", "run"}, name) {
 			out = append(out, name)
 		}
 	}

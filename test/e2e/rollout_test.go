@@ -59,6 +59,13 @@ func (d *daemon) become(want string) {
 	d.t.Fatalf("the members have %s, want %s\n%s", got, want, text)
 }
 
+// proven waits until the only placement reports that a commit was available on every
+// cluster.
+func (d *daemon) proven(commit string) {
+	d.t.Helper()
+	d.until(commit+" is proven", func(r *status.Report) bool { return len(r.Details) == 1 && r.Details[0].Proven == commit })
+}
+
 // waits waits until the status of a placement on a cluster says why nothing
 // moves there, and the members have these values.
 func (d *daemon) waits(cluster, why, values string) {
@@ -91,20 +98,20 @@ func tells(part any, words string) bool {
 // restart too. A cluster that joins gets what was good everywhere, a person may
 // let the rollout go on, and a fixing commit goes on by itself.
 func TestRolloutStopsWhenItDoesHarm(t *testing.T) {
-	d := newDaemon(t)
+	d := newDaemon(t, "--set", "rollout.availableTimeout=2s")
 	d.repo.Remove(t, "main", "clusters/member-3.yaml")
 	d.repo.Commit(t, "main", map[string]string{"placement.yaml": yamlPlacement("all", d.name, pickAll+oneByOne)})
 	good := d.repo.Commit(t, "main", d.app("good"))
 	d.startAt(good)
 	d.become("good good -")
-	d.until("good is known to be", func(r *status.Report) bool { return len(r.Details) == 1 && r.Details[0].Proven == good })
+	d.proven(good)
 
 	d.repo.Commit(t, "main", d.app("broken"))
 	const stopped = "waits for cluster member-1, which was available before its update and is not now; " +
-		"the rollout goes on when it recovers, with a commit that changes what it gets, or when somebody resumes it"
+		"the rollout goes on when it recovers, with a commit that changes what it gets, or with gitfleet resume --stopped"
 	d.waits("member-2", stopped, "broken good -")
 	text, _ := d.cli("status")
-	if !strings.Contains(text, "member-1") || !strings.Contains(text, "gitfleet resume crp/all") {
+	if !strings.Contains(text, "member-1") || !strings.Contains(text, "gitfleet resume crp/all --stopped") {
 		t.Errorf("the status does not say what to do:\n%s", text)
 	}
 	d.kill()
@@ -115,14 +122,26 @@ func TestRolloutStopsWhenItDoesHarm(t *testing.T) {
 	d.become("broken good good")
 	d.waits("member-3", stopped, "broken good good")
 
-	d.asks("goes on within its budget, although cluster member-1 is not available", "resume", "crp/all")
+	// No suspension ends the stop, neither when it begins nor when it is over.
+	d.asks("is suspended by", "suspend", "crp/all", "--reason", "an incident")
+	d.asks("its rollout is stopped by the failed update of member-1", "resume", "crp/all")
+	d.waits("member-2", stopped, "broken good good")
+	d.asks("is suspended by", "suspend", "cluster/member-1", "--reason", "an incident")
+	d.waits("member-2", "is not now (it is suspended); the rollout goes on when", "broken good good")
+	d.asks("is resumed", "resume", "cluster/member-1")
+	d.waits("member-2", stopped, "broken good good")
+	if out, code := d.cli("resume", "crp/all"); code != 2 || !strings.Contains(out, "gitfleet resume crp/all --stopped --reason TEXT") {
+		t.Errorf("resume without --stopped: exit code %d\n%s", code, out)
+	}
+
+	d.asks("goes on within its budget, although cluster member-1 is not available", "resume", "crp/all", "--stopped", "--reason", "an incident")
 	d.waits("member-3", "maxUnavailable 1: waits for member-1 to be available", "broken good good")
 	d.repo.Commit(t, "main", map[string]string{"placement.yaml": yamlPlacement("all", d.name, pickAll+"  strategy: {rollingUpdate: {maxUnavailable: 2}}\n")})
 	d.waits("member-3", "waits for cluster member-2, which was available", "broken broken good")
 
 	fixed := d.repo.Commit(t, "main", d.app("fixed"))
 	d.become("fixed fixed fixed")
-	d.until("fixed is known to be good", func(r *status.Report) bool { return r.Details[0].Proven == fixed })
+	d.proven(fixed)
 
 	// Who says so goes on, within the budget: a broken cluster is no available one.
 	d.repo.Commit(t, "main", map[string]string{"placement.yaml": strings.Replace(yamlPlacement("all", d.name, pickAll+
@@ -169,12 +188,18 @@ func TestDeletedPlacementAbandonsItsObjects(t *testing.T) {
 	d.become("a a a")
 }
 
+// otherPlacement is a placement of another namespace, for tests that delete the first: a
+// repository without any placement is not believed.
+func (d *daemon) otherPlacement() string {
+	return yamlNamespace(d.name+"-rest") + "---\n" + yamlPlacement("rest", d.name+"-rest", pickAll)
+}
+
 // abandoning commits a placement that leaves its objects where they are, and
-// one that stays, since a repository without any is not believed.
+// one that stays.
 func (d *daemon) abandoning(value string) string {
 	files := d.app(value)
 	files["placement.yaml"] = yamlPlacement("all", d.name, pickAll+"  strategy: {rollingUpdate: {maxUnavailable: 3}, deleteStrategy: {propagationPolicy: Abandon}}\n")
-	files["rest.yaml"] = yamlNamespace(d.name+"-rest") + "---\n" + yamlPlacement("rest", d.name+"-rest", pickAll)
+	files["rest.yaml"] = d.otherPlacement()
 	return d.repo.Commit(d.t, "main", files)
 }
 
@@ -250,7 +275,7 @@ spec:
 func TestUnreachableMembersCountAsItIsSaid(t *testing.T) {
 	for name, setting := range map[string]string{"any number": "100%", "none": "0"} {
 		t.Run(name, func(t *testing.T) {
-			d := newDaemon(t, "--probe-interval", "1s", "--member-timeout", "2s", "--max-unreachable", setting)
+			d := newDaemon(t, "--set", "members.probeInterval=1s", "--set", "members.timeout=2s", "--set", "rollout.maxUnreachable="+setting)
 			d.repo.Commit(t, "main", map[string]string{"placement.yaml": yamlPlacement("all", d.name, pickAll+oneByOne)})
 			d.startAt(d.repo.Commit(t, "main", d.app("a")))
 			d.become("a a a")

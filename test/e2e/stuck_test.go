@@ -24,14 +24,7 @@ const noImage = `{"status":{"phase":"Pending","containerStatuses":[{"name":"main
 // a Secret. One request finds it out, and none is sent while all is well. Who may
 // not read pods says no more than before.
 func TestStuckDeploymentSaysWhatItsPodsSay(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs a control plane; run without -short")
-	}
-	f, err := fleet.Start(t.Context(), fleet.Options{Clusters: 1, Controllers: "workload", Output: t.Output()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
+	f := workloadFleet(t, fleet.Options{Clusters: 1})
 	a := newAgentOn(t, f.Members()[0])
 	defer a.stop()
 	ns, key := fleet.Namespace(t), api.PlacementKey{Name: "web"}

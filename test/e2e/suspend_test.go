@@ -138,7 +138,7 @@ func TestSuspendAndResume(t *testing.T) {
 	d.start()
 	d.applied(first)
 
-	if out, code := d.cli("suspend", "crp/al", "--reason", "INC-1"); code != 2 || !strings.Contains(out, "there is no placement crp/al; did you mean crp/all?") {
+	if out, code := d.cli("suspend", "crp/al", "--reason", "INC-1"); code != 1 || !strings.Contains(out, "there is no placement crp/al; did you mean crp/all?") {
 		t.Errorf("an unknown placement: exit code %d\n%s", code, out)
 	}
 	d.asks("ConfigMap/"+d.name+"/one on member-1 is suspended by alice: INC-1", "suspend", "cm/one", "-n", d.name, "--cluster", "member-1", "--reason", "INC-1")

@@ -150,7 +150,7 @@ func TestBrokenCommitChangesNothing(t *testing.T) {
 // by watching: the next poll and the next probe are an hour away. Before, it is
 // read what it was and who did it.
 func TestDriftIsRepairedWithoutPolling(t *testing.T) {
-	d := newDaemon(t, "--interval", "1h", "--probe-interval", "1h")
+	d := newDaemon(t, "--interval", "1h", "--set", "members.probeInterval=1h")
 	commit := d.repo.Commit(t, "main", map[string]string{
 		"app.yaml":       yamlNamespace(d.name) + "---\n" + yamlConfigMap(d.name, "one", "a") + "---\n" + yamlDeployment(d.name, "web", 2),
 		"placement.yaml": yamlPlacement("all", d.name, pickAll),
@@ -277,7 +277,7 @@ func (d *daemon) count(cluster string) int {
 // A member that is down delays nobody, is said to be so, and catches up once it
 // returns.
 func TestMemberDown(t *testing.T) {
-	d := newDaemon(t, "--probe-interval", "1s")
+	d := newDaemon(t, "--set", "members.probeInterval=1s")
 	d.startAt(d.repo.Commit(t, "main", map[string]string{
 		"app.yaml":       yamlNamespace(d.name) + "---\n" + yamlConfigMap(d.name, "one", "a"),
 		"placement.yaml": yamlPlacement("all", d.name, pickAll+"  strategy: {rollingUpdate: {maxUnavailable: 100%}}\n"),

@@ -19,11 +19,36 @@ import (
 	"github.com/gitfleet/gitfleet/test/fleet"
 )
 
+// workloadFleet starts a fleet of the test's own, with the controllers that make pods of
+// workloads. It stops at the end of the test.
+func workloadFleet(t *testing.T, o fleet.Options) *fleet.Fleet {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("needs control planes; run without -short")
+	}
+	o.Controllers, o.Output = "workload", t.Output()
+	f, err := fleet.Start(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
 // A kubelet says of every pod whether it is ready, and runs none: controllers
 // see no difference.
 type kubelet struct {
 	client kubernetes.Interface
 	sick   atomic.Bool
+}
+
+// startKubelet runs a kubelet on a cluster until the end of the test.
+func startKubelet(t *testing.T, client kubernetes.Interface) *kubelet {
+	k, ended := &kubelet{client: client}, make(chan struct{})
+	ctx := t.Context()
+	go func() { defer close(ended); k.run(ctx) }()
+	t.Cleanup(func() { <-ended })
+	return k
 }
 
 func (k *kubelet) run(ctx context.Context) {
@@ -52,7 +77,8 @@ func (k *kubelet) report(ctx context.Context, p *corev1.Pod) {
 			return
 		}
 	}
-	status := `{"status":{"phase":"Running","conditions":[{"type":"Ready","status":"` + string(want) + `"},{"type":"ContainersReady","status":"` + string(want) + `"}]}}`
+	now := time.Now().UTC().Format(time.RFC3339) // minReadySeconds count from it
+	status := fmt.Sprintf(`{"status":{"phase":"Running","conditions":[{"type":"Ready","status":%q,"lastTransitionTime":%q},{"type":"ContainersReady","status":%[1]q,"lastTransitionTime":%[2]q}]}}`, want, now)
 	// One that is gone by now needs no status.
 	_, _ = k.client.CoreV1().Pods(p.Namespace).Patch(ctx, p.Name, types.StrategicMergePatchType, []byte(status), metav1.PatchOptions{}, "status")
 }
@@ -72,20 +98,10 @@ func (k *kubelet) reportAll(ctx context.Context, namespace string) error {
 // A workload that real controllers run becomes available, loses its pods'
 // readiness and gets it back: each is told as it happens, by the watch alone.
 func TestWorkloadBecomesAvailable(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs a control plane; run without -short")
-	}
-	f, err := fleet.Start(t.Context(), fleet.Options{Clusters: 1, Controllers: "workload", Output: t.Output()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
+	f := workloadFleet(t, fleet.Options{Clusters: 1})
 	a := newAgentOn(t, f.Members()[0])
 	defer a.stop()
-	ctx, cancel := context.WithCancel(t.Context())
-	k, ended := &kubelet{client: a.client}, make(chan struct{})
-	go func() { defer close(ended); k.run(ctx) }()
-	defer func() { cancel(); <-ended }()
+	k, ctx := startKubelet(t, a.client), t.Context()
 
 	ns, key := fleet.Namespace(t), api.PlacementKey{Name: "web"}
 	set := manifest("set", map[string]any{

@@ -192,7 +192,7 @@ func TestAggregated(t *testing.T) {
 		"placements/web.yaml": "apiVersion: placement.kubernetes-fleet.io/v1beta1\nkind: ClusterResourcePlacement\nmetadata: {name: web}\nspec:\n" +
 			"  resourceSelectors: [{group: \"\", version: v1, kind: Namespace, name: web}]\n",
 	})
-	p.args = append(p.args, "--tls-cert-file", certFile, "--tls-key-file", keyFile, "--delegated", "--server-kubeconfig", daemon)
+	p.args = append(p.args, "--set", "server.certFile="+certFile, "--set", "server.keyFile="+keyFile, "--set", "server.delegated=true", "--set", "server.kubeconfig="+daemon)
 	p.start()
 	p.eventually("registered", func() bool {
 		return strings.HasPrefix(m.kubectl(reader, "kubectl get crp web -o name"), "clusterresourceplacement")

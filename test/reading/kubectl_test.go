@@ -16,6 +16,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/test/checkout"
 	"github.com/gitfleet/gitfleet/test/golden"
 )
 
@@ -25,17 +26,17 @@ var build = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	cmd := exec.Command("go", "build", "-ldflags=-s -w", "-o", filepath.Join(dir, "kubectl"), ".")
-	cmd.Dir, cmd.Env = "../kubectl", append(os.Environ(), "GOWORK=off")
-	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
+	program, err := checkout.Kubectl(context.Background())
+	if err != nil {
+		return "", err
+	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
-	if err := cmd.Run(); err != nil {
-		return "", err
-	}
-	if err := os.Symlink("kubectl", filepath.Join(dir, "jq")); err != nil && !os.IsExist(err) {
-		return "", err
+	for _, name := range []string{"kubectl", "jq"} {
+		if err := os.Symlink(program, filepath.Join(dir, name)); err != nil && !os.IsExist(err) {
+			return "", err
+		}
 	}
 	return dir, nil
 })

@@ -77,7 +77,7 @@ func newProgram(t *testing.T) *program {
 	git := githttp.Serve(t, githttp.Config{})
 	p := &program{t: t, repo: git.Repo(t, "hub.git"), address: address, log: log}
 	p.args = []string{
-		"run", "--url", git.URL("hub.git"), "--allow-http", "--branch", "main", "--interval", "1s",
+		"run", "--url", git.URL("hub.git"), "--set", "source.allowHTTP=true", "--branch", "main", "--interval", "1s",
 		"--state-dir", filepath.Join(dir, "state"), "--kubeconfig-dir", kubeconfigs, "--listen", p.address,
 	}
 	return p
@@ -171,7 +171,7 @@ func TestReadingFromTheProgram(t *testing.T) {
 	p.start()
 	p.commit(pickAll, "one")
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if out, code := p.cli("kubeconfig -o " + kubeconfig); code != 0 {
+	if out, code := p.cli("kubeconfig -f " + kubeconfig); code != 0 {
 		t.Fatalf("gitfleet kubeconfig: %d %s", code, out)
 	}
 	kubectl := openAt(t, kubeconfig)
@@ -231,9 +231,12 @@ func TestTheHistoryOutlivesTheProgram(t *testing.T) {
 	p.inForce(second)
 
 	out, code := p.cli("history crp/web -o json")
-	var revisions []struct{ Revision, Commit string }
-	if err := json.Unmarshal([]byte(out), &revisions); err != nil || code != 0 || len(revisions) != 2 ||
-		revisions[0].Commit != second || revisions[1].Commit != first || revisions[0].Revision != "1" {
+	var list struct {
+		Items []struct{ Revision, Commit string }
+	}
+	err := json.Unmarshal([]byte(out), &list)
+	revisions := list.Items
+	if err != nil || code != 0 || len(revisions) != 2 || revisions[1].Commit != second || revisions[0].Commit != first || revisions[1].Revision != "1" {
 		t.Errorf("the revisions: %d %s", code, out)
 	}
 	out, code = p.cli("history --export")

@@ -87,6 +87,9 @@ func newAgent(c *cluster, report func(ledger.Observation)) *agent {
 	return &agent{cluster: c, report: report, works: make(chan []work.Work, 1), leave: make(chan struct{}), left: make(chan struct{}), told: func([]work.Work) {}}
 }
 
+// SetFleet changes nothing: no other fleet comes here.
+func (a *agent) SetFleet(ledger.Fleet, []ledger.Adoption) {}
+
 func (a *agent) Set(works []work.Work) {
 	a.told(works)
 	select {
@@ -185,7 +188,7 @@ func (a *agent) apply(works []work.Work) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	wanted := map[api.ID]api.PlacementKey{}
-	told := map[api.PlacementKey]work.Work{}
+	told, deleted := map[api.PlacementKey]work.Work{}, map[api.PlacementKey][]api.ID{}
 	for _, w := range works {
 		told[w.Placement] = w
 		if w.Unreleased() {
@@ -214,12 +217,13 @@ func (a *agent) apply(works []work.Work) {
 			a.note("gives up %s of %s", title(id), o.owner)
 		} else {
 			a.note("deletes %s of %s", title(id), o.owner)
+			deleted[o.owner] = append(deleted[o.owner], id)
 		}
 		delete(a.objects, id)
 	}
 	for _, w := range works {
 		if !w.Unreleased() {
-			a.reportWork(w)
+			a.reportWork(w, deleted[w.Placement])
 		}
 	}
 }
@@ -241,13 +245,16 @@ func (a *agent) applyOne(p api.PlacementKey, m *work.Manifest, wanted map[api.ID
 	a.objects[m.ID] = object{p, m.Hash}
 }
 
-func (a *agent) reportWork(w work.Work) {
+func (a *agent) reportWork(w work.Work, deleted []api.ID) {
 	removed := w.Remove && w.Suspended == ""
 	if removed {
 		delete(a.owns, w.Placement)
 	}
 	o := ledger.WorkSeen{
 		Cluster: a.name, Placement: w.Placement, At: time.Now(), Revision: w.Revision, Done: true, Total: len(w.Manifests), Removed: removed,
+	}
+	if n := len(deleted); n > 0 {
+		o.Deletions = []ledger.Deletion{{At: o.At, Commit: w.Cause.Commit, Why: w.Cause.Why, Objects: deleted[:min(n, ledger.MostDeletedObjects)], Total: n}}
 	}
 	if a.failing[w.Placement.Name] && !w.Remove {
 		for _, m := range w.Manifests {

@@ -39,6 +39,7 @@ import (
 //	store works            it can
 //	suspend crp/web east 10m, resume crp/web
 //	                       a person has something left as it is; prints the answer
+//	resume crp/web stopped a person lets a stopped rollout go on
 //	stop, crash            the daemon ends; a crash saves nothing more
 //	start                  the daemon starts
 //	forget                 the ledger is lost, while it is stopped
@@ -46,6 +47,7 @@ import (
 //	tick 30s               time passes
 //	plan                   prints where every placement is on every cluster, and
 //	                       what was done there since it was last asked
+//	deletions              prints the events of what was deleted
 func TestScenes(t *testing.T) {
 	golden.Archives(t, "testdata/*.txtar", func(t *testing.T, archive *txtar.Archive) {
 		synctest.Test(t, func(t *testing.T) { play(t, archive) })
@@ -79,6 +81,7 @@ type scene struct {
 	mu        sync.Mutex
 	report    *status.Report
 	reports   int
+	metrics   *reconciler.Metrics
 	log       *strings.Builder
 	published func()
 	// member makes the agent of a cluster.
@@ -88,7 +91,7 @@ type scene struct {
 
 func newScene(t *testing.T) *scene {
 	return &scene{
-		t: t, source: newSource(), store: &store{Store: ledger.Memory()}, clusters: map[string]*cluster{},
+		t: t, source: newSource(), store: &store{Store: ledger.Memory()}, clusters: map[string]*cluster{}, metrics: reconciler.NewMetrics(),
 		log: &strings.Builder{}, published: func() {}, member: func(a *agent) reconciler.Member { return a },
 	}
 }
@@ -110,7 +113,8 @@ func (s *scene) start() {
 		Member: func(c *hub.Cluster, report func(ledger.Observation)) reconciler.Member {
 			return s.member(newAgent(s.cluster(c.Name), report))
 		},
-		Told: func() {}, Publish: s.publish, Log: slog.New(slog.NewTextHandler(s, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Metrics: s.metrics,
+		Told:    func() {}, Publish: s.publish, Log: slog.New(slog.NewTextHandler(s, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	go func(loop *reconciler.Reconciler) { s.done <- loop.Run(ctx) }(s.loop)
 	synctest.Wait()
@@ -210,6 +214,9 @@ func (s *scene) do(words []string) string {
 	case "plan":
 		synctest.Wait()
 		out = s.tell()
+	case "deletions":
+		synctest.Wait()
+		out = s.deletions()
 	default:
 		s.t.Fatalf("%s is no part of a scene", words[0])
 	}
@@ -225,7 +232,10 @@ func (s *scene) order(what string, args []string) string {
 		namespace, name, _ := strings.Cut(rest, "/")
 		o.Subject, o.Namespace = kind+"/"+name, namespace
 	}
-	if len(args) > 1 && args[1] != "everywhere" {
+	switch {
+	case len(args) > 1 && args[1] == "stopped":
+		o.Stopped = true
+	case len(args) > 1 && args[1] != "everywhere":
 		o.Cluster = args[1]
 	}
 	if len(args) > 2 {
@@ -268,6 +278,17 @@ func (s *scene) tell() string {
 	for _, name := range slices.Sorted(maps.Keys(s.clusters)) {
 		for _, line := range s.clusters[name].history() {
 			fmt.Fprintf(&b, "%s %s\n", name, line)
+		}
+	}
+	return b.String()
+}
+
+// deletions prints the events of what was deleted.
+func (s *scene) deletions() string {
+	var b strings.Builder
+	for _, e := range s.report.Events {
+		if e.Reason == api.ObjectsDeleted {
+			fmt.Fprintf(&b, "%s %s by %s, %d times: %s\n", e.About(), e.Cluster, e.Commit, e.Count, e.Message)
 		}
 	}
 	return b.String()

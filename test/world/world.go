@@ -152,6 +152,8 @@ func placementOf(t testing.TB, words []string) string {
 			other += "deleteStrategy: {propagationPolicy: Abandon}, "
 		case "goes-on":
 			notes = ", annotations: {gitfleet.dev/on-failure: continue}"
+		case "timeout":
+			notes = ", annotations: {gitfleet.dev/available-timeout: " + next() + "}"
 		case "broken":
 			of = name + ",-"
 		default:

@@ -13,6 +13,7 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -221,6 +222,45 @@ func TestWithoutCredentialsOnlyThisMachineIsAnswered(t *testing.T) {
 	}
 	if code, _, _ := g.ask(asker{path: "/actions", host: "localhost:8085", site: "http://localhost:3000"}); code != 403 {
 		t.Errorf("a page of another site: %d", code)
+	}
+}
+
+// What a page of another site has a browser send is refused, also if it only reads.
+func TestPagesOfOtherSitesAreRefused(t *testing.T) {
+	g, err := New(t.Context(), Config{Listen: "127.0.0.1:8085"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	handler := g.Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), func(string) bool { return false })
+	tests := map[string]struct {
+		path, site, origin string
+		want               int
+	}{
+		"no browser":                   {"/report", "", "", 200},
+		"the address bar":              {"/report", "none", "", 200},
+		"a page of its own":            {"/report", "same-origin", "", 200},
+		"its own origin":               {"/report", "", "http://localhost:8085", 200},
+		"another site":                 {"/report", "cross-site", "", 403},
+		"another port":                 {"/report", "same-site", "", 403},
+		"an older browser":             {"/report", "", "https://evil.example", 403},
+		"an older browser, other port": {"/report", "", "http://localhost:3000", 403},
+		"a page without an origin":     {"/report", "", "null", 403},
+		"metrics":                      {"/metrics", "cross-site", "", 403},
+		"the health":                   {"/healthz", "cross-site", "", 200},
+	}
+	for name, test := range tests {
+		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost} {
+			req := httptest.NewRequest(method, "http://localhost:8085"+test.path, nil)
+			for header, value := range map[string]string{"Sec-Fetch-Site": test.site, "Origin": test.origin} {
+				if value != "" {
+					req.Header.Set(header, value)
+				}
+			}
+			w := httptest.NewRecorder()
+			if handler.ServeHTTP(w, req); w.Code != test.want {
+				t.Errorf("%s, %s: %d %s, want %d", name, method, w.Code, w.Body, test.want)
+			}
+		}
 	}
 }
 

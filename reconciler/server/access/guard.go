@@ -3,6 +3,7 @@ package access
 import (
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -25,7 +26,7 @@ func (g *Guard) Wrap(next http.Handler, judged func(path string) bool) http.Hand
 		case slices.Contains(open, req.URL.Path), g.cfg.OpenMetrics && req.URL.Path == "/metrics":
 			next.ServeHTTP(w, req)
 			return
-		case g.site.Check(req) != nil:
+		case g.site.Check(req) != nil, crossSite(req):
 			http.Error(w, "a page of another site sends this", http.StatusForbidden)
 			return
 		case g.who == nil:
@@ -52,6 +53,25 @@ func (g *Guard) Wrap(next http.Handler, judged func(path string) bool) http.Hand
 			next.ServeHTTP(w, req)
 		}
 	})
+}
+
+// crossSite reports whether a page of another site has a browser send a request, of
+// whatever method: also what only reads tells the page something, if only that the
+// daemon is there. Only browsers send these headers.
+func crossSite(req *http.Request) bool {
+	switch req.Header.Get("Sec-Fetch-Site") {
+	case "same-origin", "none": // none is the address bar
+		return false
+	case "":
+	default:
+		return true
+	}
+	origin := req.Header.Get("Origin")
+	if origin == "" {
+		return false
+	}
+	from, err := url.Parse(origin)
+	return err != nil || from.Host != req.Host
 }
 
 // called reports whether a Host header names this machine.

@@ -43,6 +43,9 @@ type agent struct {
 	ended     bool
 }
 
+// SetFleet is called by the loop. No other fleet comes to a host.
+func (a *agent) SetFleet(ledger.Fleet, []ledger.Adoption) {}
+
 // Set is called by the loop.
 func (a *agent) Set(works []work.Work) { a.d.w.told(a, works) }
 
@@ -302,6 +305,8 @@ func (a *agent) prune(w work.Work, id api.ID, handedOver bool) {
 		a.d.w.writes(a, w.Placement, id)
 		t.ours = false
 		a.d.w.story("cluster %s gives up %s of %s", a.name, title(id), w.Placement)
+	case w.Held(id, a.goes(w)) != "":
+		return
 	default:
 		a.d.w.writes(a, w.Placement, id)
 		a.d.w.deletes(a, w, id)
@@ -309,6 +314,28 @@ func (a *agent) prune(w work.Work, id api.ID, handedOver bool) {
 		a.d.w.story("cluster %s deletes %s of %s", a.name, title(id), w.Placement)
 	}
 	delete(inv.items, id)
+}
+
+// goes lists what a work gives up of what others are part of.
+func (a *agent) goes(w work.Work) []api.ID {
+	var out []api.ID
+	for id := range a.holds[w.Placement].items {
+		if id.Kind == "Namespace" && !a.wantedByAny(id) {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// wantedByAny reports whether a placement has an object, or awaits it.
+func (a *agent) wantedByAny(id api.ID) bool {
+	works := a.pass
+	if works == nil {
+		works = a.done
+	}
+	return slices.ContainsFunc(works, func(w work.Work) bool {
+		return slices.ContainsFunc(slices.Concat(w.Manifests, w.Awaited), func(m *work.Manifest) bool { return m.ID == id })
+	})
 }
 
 // passOn gives an object to the placement that awaits it, if there is one.
@@ -410,9 +437,24 @@ func (a *agent) tell(works []work.Work) {
 	}
 }
 
+// braked are the objects that a work gives up, and that are held.
+func (a *agent) braked(w work.Work) []ledger.Braked {
+	inv := a.holds[w.Placement]
+	if inv == nil || w.Keep || w.Strategy.Type == api.ReportDiff || inv.abandon && w.Remove {
+		return nil
+	}
+	var out []ledger.Braked
+	for _, id := range slices.SortedFunc(maps.Keys(inv.items), api.ID.Compare) {
+		if why := w.Held(id, a.goes(w)); why != "" && !a.wantedByAny(id) {
+			out = append(out, ledger.Braked{ID: id, Why: why})
+		}
+	}
+	return out
+}
+
 func (a *agent) seen(w work.Work) (o ledger.WorkSeen, changes bool) {
 	now := time.Now()
-	o = ledger.WorkSeen{Cluster: a.name, Placement: w.Placement, At: a.d.w.now(), Revision: w.Revision, Done: true, Total: len(w.Manifests)}
+	o = ledger.WorkSeen{Cluster: a.name, Placement: w.Placement, At: a.d.w.now(), Revision: w.Revision, Done: true, Total: len(w.Manifests), Braked: a.braked(w)}
 	if w.Remove {
 		o.Removed = a.holds[w.Placement] == nil
 		return o, false
@@ -440,6 +482,8 @@ func (a *agent) seen(w work.Work) (o ledger.WorkSeen, changes bool) {
 			continue
 		case notYet:
 			changes = true
+		case never:
+			state.Failure = "its pods cannot start"
 		}
 		if w.Spares(m.ID) != "" {
 			state.Applied.Reason = api.Suspended

@@ -20,6 +20,12 @@ type books struct {
 	rest    []ledger.Suspension
 	resumed map[api.PlacementKey]time.Time
 	proven  map[api.PlacementKey]string
+	// halted are the stops that the ledger has of each placement.
+	halted map[api.PlacementKey][]placement.Stop
+	// known are the placements that are not being deleted, renamed those that go on
+	// under another name, with the commit that renamed them.
+	known   map[api.PlacementKey]bool
+	renamed map[api.PlacementKey]string
 	*memory
 }
 
@@ -31,6 +37,9 @@ type memory struct {
 	words          map[spot]word
 	// blamed are the clusters that were available until their update.
 	blamed map[spot]bool
+	// stops are the clusters whose failed update stops a rollout, with what they
+	// were to get.
+	stops map[spot]map[api.ID]string
 	// joined are the clusters that answered since the ledger began, found the
 	// placements that it did not know of and that a cluster holds.
 	joined map[string]bool
@@ -55,13 +64,14 @@ type word struct {
 	hash              string
 	at, since         time.Time
 	done, applied, up bool
+	failed            bool // and it will not be up by itself
 	untrackable       bool
 	gone              bool // nothing is left
 }
 
 func newBooks() *books {
-	return &books{pages: map[api.PlacementKey]map[string]*ledger.Entry{}, memory: &memory{
-		heard: map[string]bool{}, answers: map[string]bool{}, words: map[spot]word{}, blamed: map[spot]bool{},
+	return &books{pages: map[api.PlacementKey]map[string]*ledger.Entry{}, renamed: map[api.PlacementKey]string{}, memory: &memory{
+		heard: map[string]bool{}, answers: map[string]bool{}, words: map[spot]word{}, blamed: map[spot]bool{}, stops: map[spot]map[api.ID]string{},
 		joined: map[string]bool{}, found: map[api.PlacementKey]bool{}, wishes: map[ledger.Subject]wish{}, excused: map[spot]string{},
 	}}
 }
@@ -81,7 +91,7 @@ func (w *world) begin(d *daemon) {
 
 func (m *memory) clone() *memory {
 	return &memory{
-		maps.Clone(m.heard), maps.Clone(m.answers), maps.Clone(m.words), maps.Clone(m.blamed),
+		maps.Clone(m.heard), maps.Clone(m.answers), maps.Clone(m.words), maps.Clone(m.blamed), maps.Clone(m.stops),
 		maps.Clone(m.joined), maps.Clone(m.found), maps.Clone(m.wishes), m.unsure, maps.Clone(m.excused),
 	}
 }
@@ -100,12 +110,15 @@ func (w *world) hear(o ledger.Observation) {
 			w.decided.rebuild(o, h)
 		}
 	case ledger.WorkSeen:
-		w.books.hearWork(o)
+		// A removal that is heard of after the placement came back is an earlier one.
+		if b, ok := w.decided.binding(spot{o.Placement, o.Cluster}); !o.Removed || !ok || b.Removing {
+			w.books.hearWork(o)
+		}
 	}
 }
 
 func (b *books) copy() *books {
-	out := &books{b.head, make(map[api.PlacementKey]map[string]*ledger.Entry, len(b.pages)), b.rest, b.resumed, b.proven, b.memory}
+	out := &books{b.head, make(map[api.PlacementKey]map[string]*ledger.Entry, len(b.pages)), b.rest, b.resumed, b.proven, b.halted, b.known, b.renamed, b.memory}
 	for key, page := range b.pages {
 		out.pages[key] = maps.Clone(page)
 	}
@@ -127,7 +140,7 @@ func (b *books) hearWork(o ledger.WorkSeen) {
 	was := b.words[at]
 	now := word{
 		hash: o.Revision.Hash, at: o.At, since: o.At, done: o.Done,
-		applied: o.Judged().Applied(), up: o.Judged().Available(), untrackable: o.Untrackable > 0, gone: o.Removed,
+		applied: o.Judged().Applied(), up: o.Judged().Available(), failed: o.Judged().Failed() != nil, untrackable: o.Untrackable > 0, gone: o.Removed,
 	}
 	if was.hash == now.hash && was.up && now.up {
 		now.since = was.since
@@ -138,8 +151,8 @@ func (b *books) hearWork(o ledger.WorkSeen) {
 // next are the books after the ledger says this.
 func (b *books) next(l *ledger.Ledger) *books {
 	n := &books{
-		head: l.Head(), pages: make(map[api.PlacementKey]map[string]*ledger.Entry, len(b.pages)), memory: b.memory,
-		rest: l.Suspensions(), resumed: map[api.PlacementKey]time.Time{}, proven: map[api.PlacementKey]string{},
+		head: l.Head(), pages: make(map[api.PlacementKey]map[string]*ledger.Entry, len(b.pages)), memory: b.memory, known: map[api.PlacementKey]bool{}, renamed: b.renamed,
+		rest: l.Suspensions(), resumed: map[api.PlacementKey]time.Time{}, proven: map[api.PlacementKey]string{}, halted: map[api.PlacementKey][]placement.Stop{},
 	}
 	for _, key := range l.Placements() {
 		entries := l.Placement(key).Entries()
@@ -147,7 +160,8 @@ func (b *books) next(l *ledger.Ledger) *books {
 		for _, e := range entries {
 			page[e.Binding.Cluster] = e
 		}
-		n.pages[key] = page
+		n.pages[key], n.known[key] = page, !l.Placement(key).Deleted
+		n.halted[key] = l.Placement(key).Stops
 		n.resumed[key], n.proven[key] = l.Placement(key).Resumed, l.Placement(key).Proven.Commit
 	}
 	for name := range b.answers {

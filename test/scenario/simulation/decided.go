@@ -15,7 +15,8 @@ import (
 const (
 	lawUnavailable = "no more clusters are taken than maxUnavailable allows"
 	lawSurge       = "no more clusters are added than maxSurge allows"
-	lawStopped     = "no cluster is updated while an update has made another unavailable"
+	lawStopped     = "no cluster is updated while the update of another has failed"
+	lawProgress    = "a cluster that takes its time stops nothing"
 	lawUnreachable = "a cluster that cannot be reached is left as it is"
 	lawStays       = "a cluster is not replaced for being out of sight"
 	lawInvalid     = "a placement that is invalid keeps what it holds"
@@ -24,9 +25,11 @@ const (
 // checkDecided compares what the ledger says now with what it said before.
 func (w *world) checkDecided(l *ledger.Ledger) {
 	w.believe(l)
+	w.carryOver(l)
 	w.checkWords(l)
 	before, after := w.decided, w.decided.next(l)
 	w.decided = after
+	w.note(after)
 	head := w.source.commits[after.head]
 	if head == nil {
 		return
@@ -34,6 +37,7 @@ func (w *world) checkDecided(l *ledger.Ledger) {
 	for _, key := range slices.SortedFunc(maps.Keys(after.pages), byKey) {
 		p, ok := head.places[key.Name]
 		if !ok {
+			maps.DeleteFunc(before.stops, func(at spot, _ map[api.ID]string) bool { return at.key == key })
 			continue // all of it goes at once
 		}
 		t := &turn{w: w, key: key, place: p, head: head.desired, before: before, after: after, now: w.now()}
@@ -92,6 +96,7 @@ func (t *turn) check() {
 			t.key, t.added, may, t.canBeReady, target, surge)
 	}
 	t.checkStopped(names)
+	t.checkProgress()
 	t.blame()
 }
 
@@ -185,6 +190,12 @@ func (t *turn) isDown(at spot) bool {
 	return ok && (t.leaves(at) || t.place.report && len(t.yields(at)) > 0 || !word.applied || !word.up && !t.place.report)
 }
 
+// isBroken reports whether what a cluster has will not be up by itself.
+func (t *turn) isBroken(at spot) bool {
+	word, ok := t.word(at)
+	return ok && (t.leaves(at) || word.failed)
+}
+
 func (t *turn) hasFailed(at spot) bool {
 	word, ok := t.word(at)
 	return ok && (t.leaves(at) || !word.applied)
@@ -234,8 +245,8 @@ func share(text string, of int) int {
 // the fleet.
 func (t *turn) checkStays(names []string) {
 	then := t.w.source.commits[t.before.head]
-	if then == nil {
-		return
+	if then == nil || !t.before.known[t.key] {
+		return // one that is not known was renamed just now: another policy chose its clusters
 	}
 	was, ok := then.places[t.key.Name]
 	if !ok || was.invalid || was.policy() != t.place.policy() || t.place.pick < was.pick {
@@ -280,22 +291,51 @@ func (p place) policy() string {
 
 // checkStopped looks for an update while one that failed stops the others.
 func (t *turn) checkStopped(names []string) {
-	if t.place.goesOn || len(t.updated) == 0 {
+	t.accountStops(names)
+	if len(t.updated) == 0 {
 		return
 	}
-	for _, name := range names {
-		at := spot{t.key, name}
-		if t.w.books.blamed[at] && t.isDown(at) && t.before.answers[name] && !t.after.suspended(at, t.now) && t.before.live(at) && t.after.live(at) && t.newest(at) {
-			t.w.breaks(lawStopped, "%s updates %v, and %s was available until its update", t.key, t.updated, name)
+	for at := range t.before.stops {
+		if at.key == t.key {
+			t.w.breaks(lawStopped, "%s updates %v, and the update of %s failed", t.key, t.updated, at.cluster)
 		}
 	}
 }
+
+// checkProgress looks for a new stop by a cluster where nothing has failed.
+func (t *turn) checkProgress() {
+	for _, s := range t.after.halted[t.key] {
+		at := spot{t.key, s.Cluster}
+		if _, said := t.word(at); said && !t.place.report && !slices.Contains(t.before.halted[t.key], s) && !t.isBroken(at) {
+			t.w.breaks(lawProgress, "%s is stopped by %s, where nothing has failed", t.key, s.Cluster)
+		}
+	}
+}
+
+// accountStops brings the failed updates that stop the rollout up to date. One
+// stops it until its cluster recovers, until a commit changes what the cluster
+// gets, or until a person says to go on, whatever else becomes of the cluster.
+func (t *turn) accountStops(names []string) {
+	maps.DeleteFunc(t.before.stops, func(at spot, content map[api.ID]string) bool {
+		return at.key == t.key && (t.place.goesOn || t.recovered(at) || !sameContent(content, t.head.gives(t.key.Name, at.cluster)))
+	})
+	for _, name := range names {
+		at := spot{t.key, name}
+		if !t.place.goesOn && t.w.books.blamed[at] && t.isBroken(at) && t.before.answers[name] && !t.after.suspended(at, t.now) && t.before.live(at) && t.after.live(at) && t.newest(at) {
+			t.before.stops[at] = t.head.gives(t.key.Name, name)
+		}
+	}
+}
+
+// recovered reports whether a cluster is available with the content that a stop
+// was about; what is only compared is not.
+func (t *turn) recovered(at spot) bool { return t.isReady(at) && t.newest(at) && !t.place.report }
 
 // newest reports whether a cluster is assigned what it would get now.
 func (t *turn) newest(at spot) bool {
 	b, _ := t.before.binding(at)
 	then := t.w.source.commits[b.Assigned.Commit]
-	return then != nil && sameContent(then.gives(t.key.Name, at.cluster), t.head.gives(t.key.Name, at.cluster))
+	return then != nil && sameContent(t.w.content(b.Assigned, at), t.head.gives(t.key.Name, at.cluster))
 }
 
 func sameContent(a, b map[api.ID]string) bool { return maps.Equal(a, b) }
@@ -309,8 +349,7 @@ func (t *turn) blame() {
 	}
 	for _, name := range t.updated {
 		at := spot{t.key, name}
-		_, said := t.word(at)
-		t.before.blamed[at] = !t.place.report && (t.isReady(at) || t.before.blamed[at] && !said)
+		t.before.blamed[at] = !t.place.report && (t.isReady(at) || t.before.blamed[at] && !t.isBroken(at))
 	}
 	for _, name := range t.added {
 		delete(t.before.blamed, spot{t.key, name})

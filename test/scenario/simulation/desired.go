@@ -21,6 +21,8 @@ type desired struct {
 	places     map[string]place
 	overrides  map[api.ID]override
 	unreadable bool
+	// silent says that the commit allows none of the deletions that are held.
+	silent bool
 }
 
 // A cluster is a MemberCluster.

@@ -47,6 +47,7 @@ func (w *world) checkFresh() {
 	other := &world{
 		t: w.t, seed: w.seed, loaders: w.loaders, began: time.Now(), hosts: map[string]*host{},
 		state: state{Store: ledger.Memory()}, books: newBooks(), news: make(chan struct{}, 1),
+		contents: map[string]revision{},
 	}
 	other.saved, other.decided = other.books.memory, other.books
 	other.source = newSource(other)

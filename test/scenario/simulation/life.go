@@ -67,6 +67,7 @@ func (l Life) Lead(t *testing.T, with *Loaders, tell bool) (out Outcome) {
 		w := &world{
 			t: t, seed: l.Seed, loaders: with, mutant: l.Mutant, began: time.Now(), hosts: map[string]*host{},
 			state: state{Store: ledger.Memory()}, books: newBooks(), telling: tell, news: make(chan struct{}, 1),
+			contents: map[string]revision{},
 		}
 		w.saved, w.decided = w.books.memory, w.books
 		if l.Dir != "" {
@@ -110,6 +111,9 @@ func (w *world) wake() {
 
 func (w *world) push(what string, d *desired) {
 	w.source.push(what, d)
+	if d.silent {
+		what += ", and nothing that is held may be deleted"
+	}
 	w.story("commit %s: %s", w.source.head, what)
 	if w.telling {
 		w.text.WriteString(indented(d.text()))
@@ -161,6 +165,7 @@ func (w *world) commit(r *rand.Rand) {
 	w.happen(func() {
 		d := w.newest().clone()
 		what := d.change(r)
+		d.silent = rand.New(rand.NewPCG(w.seed, uint64(len(w.source.order)))).IntN(3) == 0
 		w.push(what, d)
 	})
 }
@@ -322,7 +327,7 @@ func (w *world) converge(r *rand.Rand) {
 		}
 		d := w.newest().clone()
 		d.mend(r)
-		w.push("what can be carried out", d)
+		w.push("what can be carried out\n\nGitfleet-Allow-Delete: *", d)
 	})
 	if w.daemon == nil {
 		w.wake()
@@ -426,7 +431,7 @@ func (w *world) placed(key api.PlacementKey, p place, head *desired) string {
 			return fmt.Sprintf("%s is on %s", key, name)
 		}
 		then := w.source.commits[e.Binding.Assigned.Commit]
-		if then == nil || !sameContent(then.gives(key.Name, name), head.gives(key.Name, name)) {
+		if then == nil || !sameContent(w.content(e.Binding.Assigned, spot{key, name}), head.gives(key.Name, name)) {
 			return fmt.Sprintf("%s has %q on %s", key, e.Binding.Assigned.Commit, name)
 		}
 	}

@@ -84,6 +84,12 @@ var mutants = map[string]Mutant{
 		}
 		return works
 	}},
+	lawAllowed: {Hears: func(works []work.Work) []work.Work {
+		for i := range works {
+			works[i].Holds = nil
+		}
+		return works
+	}},
 	lawConverges: {Hears: func([]work.Work) []work.Work { return nil }},
 	lawSaved: {Tells: func(works []work.Work) []work.Work {
 		for i := range works {
@@ -109,6 +115,17 @@ var mutants = map[string]Mutant{
 		for _, d := range r.Details {
 			for i := range d.Clusters {
 				d.Clusters[i].Held = ""
+			}
+		}
+	}},
+	lawProgress: {Saves: func(_ *desired, l *ledger.Ledger) {
+		for _, key := range l.Placements() {
+			p := *l.Placement(key)
+			for _, e := range l.Placement(key).Entries() {
+				if e.Seen != nil && e.Seen.Done && !e.Seen.Available() && e.Seen.Failed() == nil && len(p.Stops) == 0 {
+					p.Stops = []placement.Stop{{Cluster: e.Binding.Cluster, Failed: e.Binding.Assigned}}
+					l.Note(key, p)
+				}
 			}
 		}
 	}},
@@ -149,6 +166,35 @@ var mutants = map[string]Mutant{
 			d.Internal = "internal error: division by zero"
 		}
 	}},
+}
+
+// releasing lets stopped rollouts go on while anything is suspended.
+var releasing = Mutant{Saves: func(_ *desired, l *ledger.Ledger) {
+	for _, key := range l.Placements() {
+		p := *l.Placement(key)
+		if len(p.Stops) == 0 || len(l.Suspensions()) == 0 {
+			continue
+		}
+		p.Stops = nil
+		l.Note(key, p)
+		for _, b := range l.Placement(key).Bindings() {
+			b.Risked = false
+			l.Bind(key, b)
+		}
+	}
+}}
+
+// A stop that ends as the side effect of a suspension is noticed.
+func TestAStopThatASuspensionReleasesIsNoticed(t *testing.T) {
+	with := NewLoaders()
+	for seed := uint64(1); seed <= 2000; seed++ {
+		l := NewLife(seed)
+		l.Mutant = releasing
+		if out := l.Lead(t, with, false); out.Broken != nil && out.Broken.Law == lawStopped {
+			return
+		}
+	}
+	t.Error("no life of 2000 notices")
 }
 
 // eachBinding changes bindings, as far as change says so.

@@ -3,7 +3,6 @@ package simulation
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -122,10 +121,9 @@ func (w *world) suspendFor(o reconciler.Order, d time.Duration) {
 func (w *world) resume(r *rand.Rand) {
 	w.happen(func() {
 		all := w.suspensions()
-		if len(all) == 0 || r.IntN(2) == 0 {
-			all = w.stopped()
-		}
-		if len(all) > 0 {
+		if stopped := w.stopped(); len(stopped) > 0 && (len(all) == 0 || r.IntN(2) == 0) {
+			w.goOn(pick(r, stopped))
+		} else if len(all) > 0 {
 			w.takeBack(pick(r, all))
 		}
 	})
@@ -138,7 +136,7 @@ func (w *world) stopped() []ledger.Subject {
 	for _, key := range slices.SortedFunc(maps.Keys(w.books.pages), byKey) {
 		all = append(all, ledger.Subject{Placement: key})
 		for name := range w.books.pages[key] {
-			if at := (spot{key, name}); w.books.blamed[at] && w.books.words[at].done && !w.books.words[at].up {
+			if at := (spot{key, name}); w.books.blamed[at] && w.books.words[at].done && w.books.words[at].failed {
 				stopped = append(stopped, ledger.Subject{Placement: key})
 				break
 			}
@@ -168,11 +166,19 @@ func (w *world) takeBack(s ledger.Subject) {
 	w.ask("resume", (*reconciler.Reconciler).Resume, o, func(said string) {
 		delete(w.books.wishes, s)
 		delete(w.saved.wishes, s)
-		var placement, cluster string
-		if n, _ := fmt.Sscanf(said, "the rollout of %s goes on within its budget, although cluster %s is not available", &placement, &cluster); n == 2 {
+	})
+}
+
+// goOn lets a stopped rollout go on.
+func (w *world) goOn(s ledger.Subject) {
+	o := reconciler.Order{Subject: s.Placement.String(), Stopped: true, Reason: "INC-8"}
+	w.ask("go on with", (*reconciler.Reconciler).Resume, o, func(said string) {
+		_, rest, _ := strings.Cut(said, "goes on within its budget, although cluster")
+		for _, cluster := range strings.FieldsFunc(rest, func(r rune) bool { return r == ' ' || r == ',' }) {
 			at := spot{s.Placement, cluster}
-			b, _ := w.books.binding(at)
-			w.books.excused[at], w.saved.excused[at] = b.Assigned.Hash, b.Assigned.Hash
+			if b, ok := w.books.binding(at); ok {
+				w.books.excused[at], w.saved.excused[at] = b.Assigned.Hash, b.Assigned.Hash
+			}
 		}
 	})
 }
@@ -283,6 +289,7 @@ func (w *world) checkWords(l *ledger.Ledger) {
 		resumed := func(a *asked) bool { return a.subject() == ledger.Subject{Placement: key} }
 		if p := l.Placement(key); p.Resumed != w.decided.resumed[key] && slices.ContainsFunc(w.asked, resumed) {
 			maps.DeleteFunc(w.memory().blamed, func(at spot, _ bool) bool { return at.key == key })
+			maps.DeleteFunc(w.memory().stops, func(at spot, _ map[api.ID]string) bool { return at.key == key })
 		}
 	}
 }
@@ -333,8 +340,12 @@ func (w *world) pardons() *intstr.IntOrString {
 	return &n
 }
 
-// letGo takes back what is suspended, but for what ends soon by itself.
+// letGo takes back what is suspended, but for what ends soon by itself, and lets
+// rollouts go on that are stopped.
 func (w *world) letGo() {
+	for _, key := range slices.SortedFunc(maps.Keys(w.books.pages), byKey) {
+		w.happen(func() { w.goOn(ledger.Subject{Placement: key}) })
+	}
 	for _, s := range w.suspensions() {
 		w.happen(func() {
 			if until := w.books.wishes[s].until; until.IsZero() || until.Sub(w.now()) > 5*time.Minute {

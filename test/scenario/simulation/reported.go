@@ -46,7 +46,8 @@ func (w *world) checkDetail(d *status.Detail, head *commit, r *status.Report) {
 		if c.Removing || c.Held != "" || len(head.gives(name, c.Cluster)) == 0 {
 			continue
 		}
-		b, _ := w.decided.binding(spot{api.PlacementKey{Name: name}, c.Cluster})
+		at := spot{api.PlacementKey{Name: name}, c.Cluster}
+		b, _ := w.decided.binding(at)
 		if b.Unscheduled {
 			w.breaks(lawHeld, "%s is to go from %s, and says nothing", d.Placement, c.Cluster)
 		}
@@ -54,7 +55,7 @@ func (w *world) checkDetail(d *status.Detail, head *commit, r *status.Report) {
 			continue // it was given something just now
 		}
 		then := w.source.commits[c.Commit]
-		if then == nil || !sameContent(then.gives(name, c.Cluster), head.gives(name, c.Cluster)) && !w.relabelled(then, head, c.Cluster) {
+		if then == nil || !sameContent(w.content(b.Assigned, at), head.gives(name, c.Cluster)) && !w.relabelled(then, head, c.Cluster) {
 			w.breaks(lawHeld, "%s on %s is at %q, which is not the newest, and says nothing", d.Placement, c.Cluster, c.Commit)
 		}
 	}

@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"strings"
 	"testing/fstest"
 	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
 // A source is a repository, and everybody's memory of what its commits mean.
@@ -33,7 +35,11 @@ func newSource(w *world) *source {
 // push makes a commit the newest.
 func (s *source) push(message string, d *desired) {
 	hash := fmt.Sprintf("v%d", len(s.order)+1)
-	s.commits[hash] = &commit{gitsource.Commit{Hash: hash, Subject: message, Message: message, Time: time.Now()}, d, d.files(s.w.t), false}
+	subject := message
+	if !d.silent {
+		message += "\n\n" + plan.AllowTrailer + ": crp/" + strings.Join(placeNames, ", crp/")
+	}
+	s.commits[hash] = &commit{gitsource.Commit{Hash: hash, Subject: subject, Message: message, Time: time.Now()}, d, d.files(s.w.t), false}
 	s.order = append(s.order, hash)
 	s.head = hash
 	select {

@@ -1,10 +1,12 @@
 package simulation
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
 
+	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
@@ -17,6 +19,7 @@ const (
 	lawOne     = "an object on a cluster has one owner"
 	lawGit     = "members are told what a commit says"
 	lawDelete  = "nothing is deleted that a placement wants, or that nobody asked to go"
+	lawAllowed = "what looks like a mistake deletes nothing until a commit allows it"
 )
 
 // checkTold looks at what a member is told.
@@ -65,11 +68,10 @@ func (w *world) checkWork(a *agent, told *work.Work, owners map[api.ID]api.Place
 // checkContent compares a work with what the commit says that it names: less
 // what is left to others, and more what others left.
 func (w *world) checkContent(at spot, told *work.Work, e *ledger.Entry) {
-	want := map[api.ID]string{}
-	if c := w.source.commits[told.Revision.Commit]; c != nil {
-		want = c.gives(at.key.Name, at.cluster)
+	want := maps.Clone(w.content(told.Revision, at))
+	if want == nil {
+		want = map[api.ID]string{}
 	}
-	want = maps.Clone(want)
 	for _, y := range e.Yields {
 		delete(want, y.ID)
 	}
@@ -114,6 +116,9 @@ func (w *world) says(commit string, at spot, id api.ID, value string) bool {
 // what was in it.
 func (w *world) deletes(a *agent, by work.Work, id api.ID) {
 	b := a.passing
+	if what := w.mistake(a, by, id); what != "" && !w.allows(b, by) {
+		w.breaks(lawAllowed, "%s deletes %s for %s: %s", a.name, title(id), by.Placement, what)
+	}
 	head := w.source.commits[b.head]
 	for _, key := range slices.SortedFunc(maps.Keys(b.pages), byKey) {
 		at := spot{key, a.name}
@@ -121,18 +126,83 @@ func (w *world) deletes(a *agent, by work.Work, id api.ID) {
 		if !b.live(at) || exists && p.report {
 			continue
 		}
-		for _, c := range []*commit{w.source.commits[b.revision(at).Commit], head} {
+		for _, r := range []placement.Revision{b.revision(at), {Commit: head.Hash}} {
+			c := w.source.commits[r.Commit]
 			if c == nil || c == head && p.invalid || c != head && c.lost {
 				continue
 			}
-			if _, wanted := c.gives(key.Name, a.name)[id]; wanted {
+			if _, wanted := w.content(r, at)[id]; wanted {
 				w.breaks(lawDelete, "%s deletes %s for %s, and %s has it at %s", a.name, title(id), by.Placement, key, c.Hash)
 			}
 		}
 	}
-	if c := w.source.commits[by.Revision.Commit]; c != nil && !by.Remove {
-		if _, wanted := c.gives(by.Placement.Name, a.name)[id]; wanted {
-			w.breaks(lawDelete, "%s deletes %s for %s, and nobody asked for that", a.name, title(id), by.Placement)
+	if _, wanted := w.content(by.Revision, spot{by.Placement, a.name})[id]; wanted && !by.Remove {
+		w.breaks(lawDelete, "%s deletes %s for %s, and nobody asked for that", a.name, title(id), by.Placement)
+	}
+}
+
+// mistake says why the deletion of an object for a placement that is still there,
+// under whichever name, looks like a mistake; empty if it does not.
+func (w *world) mistake(a *agent, by work.Work, id api.ID) string {
+	b := a.passing
+	p, exists := w.source.commits[b.head].places[by.Placement.Name]
+	switch {
+	case !exists && b.renamed[by.Placement] != "" && id.Kind == "Namespace":
+		return "all in the namespace goes with it, and the placement was renamed"
+	case !exists || p.report:
+		return ""
+	}
+	if by.Remove {
+		for name := range b.pages[by.Placement] {
+			if b.live(spot{by.Placement, name}) {
+				return "" // it has moved
+			}
+		}
+		return "it is on no cluster any more"
+	}
+	space := namespaceID(id.Namespace)
+	inv := a.holds[by.Placement]
+	switch {
+	case w.source.commits[by.Revision.Commit] != nil && len(w.content(by.Revision, spot{by.Placement, a.name})) == 0:
+		return "nothing is left of it"
+	case id.Kind == "Namespace":
+		return "all in the namespace goes with it"
+	case inv != nil && inv.items[space] && a.things[space] != nil && a.things[space].ours && !a.wantedByAny(space) && !a.kept(space, by.Placement):
+		return "its namespace goes as well"
+	}
+	return ""
+}
+
+// kept reports whether another placement has an object and is left as it is.
+func (a *agent) kept(id api.ID, but api.PlacementKey) bool {
+	for _, w := range a.pass {
+		if w.Placement != but && a.owns(w.Placement, id) && w.Keep {
+			return true
 		}
 	}
+	return false
+}
+
+// allows reports whether a commit could have allowed what a work deletes: one that
+// has the content which the cluster was given, or one that came later.
+func (w *world) allows(b *books, by work.Work) bool {
+	head := slices.Index(w.source.order, b.head)
+	first := slices.Index(w.source.order, cmp.Or(b.renamed[by.Placement], by.Revision.Commit))
+	if first < 0 {
+		return true
+	}
+	name := by.Placement.Name
+	if _, named := w.source.commits[w.source.order[first]].places[name]; !named {
+		name = w.contents[by.Revision.Hash].name // it had another then
+	}
+	content := func(i int) map[api.ID]string { return w.source.commits[w.source.order[i]].gives(name, "") }
+	for b.renamed[by.Placement] == "" && first > 0 && sameContent(content(first-1), content(first)) {
+		first--
+	}
+	for i := first; i <= head; i++ {
+		if !w.source.commits[w.source.order[i]].silent {
+			return true
+		}
+	}
+	return false
 }

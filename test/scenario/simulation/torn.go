@@ -47,7 +47,7 @@ func (d *disk) torn(pick func(n int) int) (image []byte, fair bool) {
 		image = append(image, make([]byte, len(d.after)-len(image))...)
 	}
 	var data, meta []int
-	for at := 0; at < len(d.after); at += page {
+	for at := 0; at+page <= len(d.after); at += page {
 		if !bytes.Equal(image[at:at+page], d.after[at:at+page]) {
 			if at < 2*page {
 				meta = append(meta, at)

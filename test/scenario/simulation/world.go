@@ -66,6 +66,9 @@ type world struct {
 	older  []*books
 	report *status.Report
 
+	// contents are what revisions stand for, by their hash.
+	contents map[string]revision
+
 	// losses count the ledgers and commits that were lost.
 	losses  int
 	telling bool

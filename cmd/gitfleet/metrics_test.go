@@ -46,9 +46,9 @@ func TestGitCanBeWatchedByPrometheus(t *testing.T) {
 		<-ended
 	}()
 	metrics := scrapeUntil(t, ended, cfg.Listen, func(m map[string]float64) bool {
-		return m["gitfleet_git_polls_total ok"] > 1 && m["gitfleet_git_poll_seconds"] > 1 && m["gitfleet_git_last_success_timestamp_seconds"] > 0
+		return m["gitfleet_git_polls_total ok"] > 1 && m["gitfleet_git_poll_duration_seconds"] > 1 && m["gitfleet_git_last_success_timestamp_seconds"] > 0
 	})
-	if n := metrics["gitfleet_git_fetch_seconds ok"]; n != 1 {
+	if n := metrics["gitfleet_git_fetch_duration_seconds ok"]; n != 1 {
 		t.Errorf("%v fetches are told of, want 1", n)
 	}
 	if n, ok := metrics["gitfleet_git_polls_total error"]; !ok || n != 0 {
@@ -64,7 +64,7 @@ func TestGitCanBeWatchedByPrometheus(t *testing.T) {
 func TestGitFailuresAreCounted(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	var told error
-	m := gitMetrics(registry, func(_ time.Duration, err error) { told = err })
+	m := newMetrics(registry).git.hooks(func(_ time.Duration, err error) { told = err })
 	bad := errors.New("no route")
 	m.Polled(time.Second, bad)
 	m.Fetched(time.Second, 100, bad)
@@ -82,8 +82,8 @@ func TestGitFailuresAreCounted(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]float64{
-		"gitfleet_git_polls_total ok": 0, "gitfleet_git_polls_total error": 1, "gitfleet_git_fetch_seconds error": 1,
-		"gitfleet_git_poll_seconds": 1, "gitfleet_git_fetched_bytes_total": 100,
+		"gitfleet_git_polls_total ok": 0, "gitfleet_git_polls_total error": 1, "gitfleet_git_fetch_duration_seconds error": 1,
+		"gitfleet_git_poll_duration_seconds": 1, "gitfleet_git_received_bytes_total": 100,
 	} {
 		if got[name] != want {
 			t.Errorf("%s is %v, want %v", name, got[name], want)

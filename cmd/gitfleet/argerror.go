@@ -1,0 +1,49 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+)
+
+// checkArguments makes every command answer wrong arguments with its usage line, and
+// every group of commands answer an unknown command with the closest one.
+func checkArguments(cmd *cobra.Command) {
+	if cmd.HasSubCommands() && !cmd.Runnable() {
+		cmd.Args, cmd.RunE = unknownCommand, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	} else if accepts := cmd.Args; accepts != nil {
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			if accepts(cmd, args) == nil {
+				return nil
+			}
+			if more := append(args[:len(args):len(args)], ""); accepts(cmd, more) == nil {
+				return fmt.Errorf("an argument is missing; write %s\nsee \"%s --help\"", cmd.UseLine(), cmd.CommandPath())
+			}
+			return fmt.Errorf("unexpected argument %q; write %s\nsee \"%s --help\"", args[len(args)-1], cmd.UseLine(), cmd.CommandPath())
+		}
+	}
+	for _, below := range cmd.Commands() {
+		checkArguments(below)
+	}
+}
+
+// unknownCommand returns an error if a group of commands is given an argument: cobra
+// runs the commands of the group without asking it.
+func unknownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var names []string
+	for _, below := range cmd.Commands() {
+		if below.IsAvailableCommand() {
+			names = append(names, below.Name())
+		}
+	}
+	text := fmt.Sprintf("there is no command \"%s %s\"", cmd.CommandPath(), args[0])
+	if near := hub.Closest(args[0], names); near != "" {
+		return fmt.Errorf("%s; did you mean %s?", text, near)
+	}
+	return fmt.Errorf("%s; see \"%s --help\"", text, cmd.CommandPath())
+}

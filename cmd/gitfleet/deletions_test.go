@@ -1,0 +1,163 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gitfleet/gitfleet/test/githttp"
+	"github.com/gitfleet/gitfleet/test/world"
+)
+
+// Two commits of a repository are compared as the daemon would go from one to the
+// other: what it would delete, and what of that it would hold.
+func TestDeletionsBetweenCommits(t *testing.T) {
+	const small = "clusters a/region=eu b/region=us\nnamespace web\nnamespace shop\nconfigmap web/one\nconfigmap shop/one\nplace docks of shop on b\n"
+	var many, few strings.Builder
+	for i := range 20 {
+		fmt.Fprintf(&many, "configmap web/cm-%02d\n", i)
+		if i%2 == 0 {
+			fmt.Fprintf(&few, "configmap web/cm-%02d\n", i)
+		}
+	}
+	const typo = `: the placement selects nothing: spec.resourceSelectors[0] (Namespace "wbe") matches nothing`
+	tests := map[string]struct {
+		before, after, allowed string
+		want                   []string
+	}{
+		"nothing": {small + "place web on a", small + "place web on a\nnamespace more", "", nil},
+		"an object is removed": {small + "configmap web/two\nplace web on a", small + "place web on a", "",
+			[]string{"a crp/web ConfigMap/web/two"}},
+		"a Namespace is not selected any more": {small + "place web of web,shop on a", small + "place web on a", "",
+			[]string{
+				"a crp/web ConfigMap/shop/one: Namespace shop goes as well, and deleting a Namespace deletes everything in it",
+				"a crp/web Namespace/shop: deleting a Namespace deletes everything in it",
+			}},
+		"a selector has a typo":         {small + "place web on a", small + "place web of wbe on a", "", []string{"a crp/web ConfigMap/web/one" + typo, "a crp/web Namespace/web" + typo}},
+		"the message allows it":         {small + "place web on a", small + "place web of wbe on a", "crp/docks, crp/web", []string{"a crp/web ConfigMap/web/one", "a crp/web Namespace/web"}},
+		"the message allows other":      {small + "place web on a", small + "place web of wbe on a", "crp/docks", []string{"a crp/web ConfigMap/web/one" + typo, "a crp/web Namespace/web" + typo}},
+		"a placement is deleted":        {small + "place web on a", small, "", []string{"a crp/web ConfigMap/web/one", "a crp/web Namespace/web"}},
+		"a placement moves":             {small + "place web near eu", small + "place web near us", "", []string{"a crp/web ConfigMap/web/one", "a crp/web Namespace/web"}},
+		"a placement has no cluster":    {small + "place web near eu", small + "place web near ue", "", []string{"a crp/web ConfigMap/web/one: the placement has no cluster left", "a crp/web Namespace/web: the placement has no cluster left"}},
+		"a cluster leaves the fleet":    {small + "clusters c\nplace web on a,c", small + "place web on a,c", "", nil},
+		"an object moves":               {small + "place web on a", small + "place other of web on a", "", nil},
+		"it stays when nobody wants it": {small + "place web on a abandon", small, "", nil},
+		"ten objects of many": {small + many.String() + "place web on a", small + few.String() + "place web on a", "",
+			slices.Collect(func(yield func(string) bool) {
+				for i := 1; i < 20 && yield(fmt.Sprintf("a crp/web ConfigMap/web/cm-%02d", i)); i += 2 {
+				}
+			})},
+		"many objects": {small + many.String() + "place web on a", small + "place web on a", "",
+			slices.Collect(func(yield func(string) bool) {
+				for i := 0; i < 20 && yield(fmt.Sprintf("a crp/web ConfigMap/web/cm-%02d: deleting 20 of the 22 objects that gitfleet has on this cluster is more than 30 %%", i)); i++ {
+				}
+			})},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			what := changed(t, test.before, test.after, test.allowed)
+			code, out, errOut := command("plan", what, "-o", "json")
+			var d planDocument
+			if err := json.Unmarshal([]byte(out), &d); err != nil || d.Deletions == nil {
+				t.Fatalf("exit code %d, no deletions: %v\n%s%s", code, err, out, errOut)
+			}
+			var got []string
+			held := 0
+			for _, x := range d.Deletions {
+				text := fmt.Sprintf("%s %s %s", x.Cluster, x.Placement, x.id())
+				if x.Held != "" {
+					text += ": " + x.Held
+					held++
+				}
+				got = append(got, text)
+			}
+			slices.Sort(got)
+			if !slices.Equal(got, test.want) {
+				t.Errorf("deletions\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(test.want, "\n"))
+			}
+			code, out, errOut = command("validate", "--strict", what)
+			if isHeld := strings.Contains(out, "would be held"); isHeld != (held > 0) || code == exitError || isHeld && code != exitDifferences {
+				t.Errorf("%d deletions are held, and validate says, exit code %d:\n%s%s", held, code, out, errOut)
+			}
+		})
+	}
+}
+
+// changed is a repository with two commits, as REPO@FROM..TO.
+func changed(t *testing.T, before, after, allowed string) string {
+	t.Helper()
+	repo := githttp.NewScratch(t, filepath.Join(t.TempDir(), "hub.git"))
+	files := func(text string) map[string]string {
+		out := map[string]string{}
+		for name, f := range world.Files(t, text) {
+			out[name] = string(f.Data)
+		}
+		return out
+	}
+	old, changed := files(before), files(after)
+	from := repo.Replace(t, "main", old)
+	for name := range old {
+		if _, stays := changed[name]; !stays {
+			repo.Remove(t, "main", name)
+		}
+	}
+	message := "change"
+	if allowed != "" {
+		message += "\n\nGitfleet-Allow-Delete: " + allowed
+	}
+	to := repo.Change(t, "main", githttp.Change{Files: changed, Message: message})
+	return repo.Dir + "@" + from + ".." + to
+}
+
+// plan and validate show deletions between two commits, and between an earlier plan and
+// a commit.
+func TestDeletionsAreShown(t *testing.T) {
+	const before = "clusters a b\nnamespace web\nnamespace shop\nconfigmap shop/one\nplace web of web,shop\nplace docks of web on a\n"
+	what := changed(t, before, "clusters a b\nnamespace web\nnamespace shop\nconfigmap shop/one\nplace web of web\n", "")
+	shows := func(code, wantCode int, text string, want ...string) {
+		t.Helper()
+		for _, w := range want {
+			if !strings.Contains(text, w) {
+				t.Errorf("it does not say\n%s\nbut\n%s", w, text)
+			}
+		}
+		if code != wantCode {
+			t.Errorf("exit code %d, want %d", code, wantCode)
+		}
+	}
+	code, out, _ := command("plan", what)
+	shows(code, exitDifferences, out,
+		"(crp/web), held: deleting a Namespace deletes everything in it\n",
+		"\n4 objects on 2 clusters would be deleted; 4 would be held until the message of a commit has the trailer\n  Gitfleet-Allow-Delete: crp/web\n")
+	const warning = "placement-web.yaml:1: crp/web: deleting 2 objects on a, b would be held, such as Namespace/shop: deleting a Namespace deletes everything in it; " +
+		"if that is a mistake, correct the placement or put back what was removed, else add the trailer \"Gitfleet-Allow-Delete: crp/web\" to the message of the commit (warning)\n"
+	code, out, errOut := command("validate", what)
+	shows(code, exitFine, out+errOut, warning, "4 objects on 2 clusters would be deleted; 4 would be held")
+
+	repo, commits, _ := strings.Cut(what, "@")
+	from, to, _ := strings.Cut(commits, "..")
+	_, earlier, _ := command("plan", repo+"@"+from, "-o", "json")
+	file := filepath.Join(t.TempDir(), "before.json")
+	if err := os.WriteFile(file, []byte(earlier), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errOut = command("validate", "--strict", repo+"@"+to, "--current", file)
+	shows(code, exitDifferences, out+errOut, warning)
+	code, _, errOut = command("plan", what, "--current", file)
+	shows(code, exitError, errOut, "--current cannot be combined with FROM..TO")
+	code, _, errOut = command("plan", repo+"@nowhere.."+to)
+	shows(code, exitError, errOut, to+" cannot be compared with "+repo+"@nowhere: ", `has no branch and no tag "nowhere"`)
+
+	emptied := changed(t, before, "clusters a b\nnamespace web\n", "")
+	code, out, errOut = command("validate", emptied)
+	shows(code, exitError, out+errOut, "the commit has no placement left")
+	code, _, errOut = command("plan", emptied)
+	shows(code, exitError, errOut, "the commit would be refused: the commit has no placement left")
+	emptied = changed(t, before, "clusters a b\nnamespace web\n", "*")
+	code, out, _ = command("plan", emptied)
+	shows(code, exitDifferences, out, "none of that would be held")
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/gitfleet/gitfleet/gitsource"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+)
+
+// identity is the repository, path and reference of the hub in one spelling, as
+// inventories on members name it. It never has credentials. A commit is no part of
+// it: who pins one moves it with each release.
+func (s SourceConfig) identity() string {
+	id := gitsource.Identity(s.URL)
+	if at := strings.Trim(path.Clean("/"+s.Path), "/"); at != "" {
+		id += "//" + at
+	}
+	for _, ref := range []struct{ kind, name string }{{"branch", s.Branch}, {"tag", s.Tag}, {"semver", s.SemVer}} {
+		if ref.name != "" {
+			id += "?" + ref.kind + "=" + ref.name
+		}
+	}
+	return id
+}
+
+// defaultFleetName is the name of a fleet whose configuration sets none. No two
+// sources have the same: it ends in digits that only this one has.
+func (s SourceConfig) defaultFleetName() string {
+	sum := sha256.Sum256([]byte(s.identity()))
+	return fleetNamePrefix(path.Base(gitsource.Identity(s.URL))) + hex.EncodeToString(sum[:4])
+}
+
+// longestPrefix leaves room for eight digits in a label value, which has at most 63
+// characters.
+const longestPrefix = 54
+
+// fleetNamePrefix makes the beginning of a label value out of a repository's name.
+func fleetNamePrefix(repository string) string {
+	name := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '-', r == '.', r == '_':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r - 'A' + 'a'
+		}
+		return '-'
+	}, repository)
+	name = strings.Trim(name, "-._")
+	name = strings.Trim(name[:min(len(name), longestPrefix)], "-._")
+	if name == "" {
+		name = "fleet"
+	}
+	return name + "-"
+}
+
+// fleet is who this daemon is: the name that its state directory has, or for an
+// empty one the name that the configuration sets, or the default. The ID is that of
+// the state directory, or a new one.
+func (c Config) fleet(saved ledger.Fleet) (ledger.Fleet, error) {
+	f := ledger.Fleet{Name: c.FleetName, ID: saved.ID, Source: c.Source.identity()}
+	named := saved.ID != "" // otherwise it was written before names were kept
+	switch {
+	case f.Name == "" && saved.Name != "":
+		f.Name = saved.Name
+	case f.Name == "":
+		f.Name = c.Source.defaultFleetName()
+	case named && f.Name != saved.Name:
+		return f, c.fault("fleetName", fmt.Sprintf("the fleet in %s is %q, and the configuration says %q: under another name gitfleet would not find what it has on the members, leave it there and place everything once more; set fleetName: %s, or use another stateDir for another fleet",
+			c.StateDir, saved.Name, f.Name, saved.Name))
+	}
+	if f.ID == "" {
+		f.ID = uuid.NewString()
+	}
+	return f, nil
+}
+
+// nameFleet sets the name of the fleet if the configuration does not: it is the
+// daemon's, or the default if none answers. Then the note says that it may have
+// another.
+func (c *Config) nameFleet(told word) (note string, err error) {
+	switch {
+	case c.FleetName != "" && told.fleet.Name != "" && c.FleetName != told.fleet.Name:
+		return "", c.fault("fleetName", fmt.Sprintf("the configuration says %q, and the daemon is the fleet %q", c.FleetName, told.fleet.Name))
+	case c.FleetName != "":
+		return "", nil
+	case told.fleet.Name != "":
+		c.FleetName = told.fleet.Name
+		return "", nil
+	case c.Source.URL == "":
+		return "", c.fault("fleetName", "set it, or the repository: no daemon answers that could say which fleet this is")
+	}
+	c.FleetName = c.Source.defaultFleetName()
+	return fmt.Sprintf("the fleet is taken to be %q, as neither the configuration nor a daemon says otherwise", c.FleetName), nil
+}

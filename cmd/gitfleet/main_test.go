@@ -1,0 +1,24 @@
+package main
+
+import (
+	"bytes"
+	"log"
+	"testing"
+)
+
+// What kustomize logs of variables, with values that may be secret, is not shown;
+// what other libraries log is.
+func TestKustomizeDoesNotLogVariables(t *testing.T) {
+	var shown bytes.Buffer
+	l := log.New(withoutKustomize{&shown}, "", log.LstdFlags|log.Lmsgprefix)
+	l.Printf("well-defined vars that were never replaced: %s\n", "UNUSED")
+	l.Printf("MakePrimitiveReplacer: bad replacement type=%T val=%v", map[string]string{}, map[string]string{"key": "hush"})
+	if shown.Len() > 0 {
+		t.Errorf("shown: %s", &shown)
+	}
+	l.SetFlags(0)
+	l.Print("http: TLS handshake error")
+	if got, want := shown.String(), "http: TLS handshake error\n"; got != want {
+		t.Errorf("shown: %q, want %q", got, want)
+	}
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/server"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+// names asks the daemon for the names of placements and clusters.
+func (c *client) names(ctx context.Context) (n server.Names, err error) {
+	err = c.get(ctx, "/names", nil, &n)
+	return n, err
+}
+
+// placement returns the full name of a placement, crp/NAME or rp/NAMESPACE/NAME.
+// The daemon is asked only if a part of it was written.
+func (c *client) placement(ctx context.Context, text string) (string, error) {
+	if key, err := api.ParsePlacement(text); err == nil {
+		return key.String(), nil
+	}
+	known, err := c.names(ctx)
+	if err != nil {
+		return "", err
+	}
+	return findPlacement(text, known.Placements)
+}
+
+// findPlacement returns the full name that a person wrote in full or in part:
+// crp/NAME, rp/NAMESPACE/NAME, rp/NAME, NAMESPACE/NAME or NAME.
+func findPlacement(text string, known []string) (string, error) {
+	if key, err := api.ParsePlacement(text); err == nil {
+		return key.String(), knownName("placement", key.String(), known)
+	}
+	var found []string
+	for _, name := range known {
+		if key, err := api.ParsePlacement(name); err == nil && meansPlacement(text, key) {
+			found = append(found, name)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return "", &status.UnknownError{What: "placement", Name: text, Exist: known}
+	case 1:
+		return found[0], nil
+	}
+	return "", fmt.Errorf("%s can be %s: write one of them", text, strings.Join(found, " or "))
+}
+
+// meansPlacement reports whether a part of a name can be that of a placement.
+func meansPlacement(text string, key api.PlacementKey) bool {
+	kind, name, slash := strings.Cut(text, "/")
+	if namespaced, ok := api.NamesPlacements(kind); ok && slash {
+		return name == key.Name && namespaced == (key.Namespace != "")
+	}
+	return text == key.Name || key.Namespace != "" && text == key.Namespace+"/"+key.Name
+}
+
+// A subject is a placement or a member cluster; exactly one of them is not empty.
+type subject struct{ placement, cluster string }
+
+// String returns the name with its kind.
+func (s subject) String() string {
+	if s.cluster != "" {
+		return "cluster/" + s.cluster
+	}
+	return s.placement
+}
+
+// subject finds out which placement or member cluster a person means by
+// KIND/NAME or by a name alone. The daemon is asked only in the second case.
+func (c *client) subject(ctx context.Context, text string) (subject, error) {
+	if key, err := api.ParsePlacement(text); err == nil {
+		return subject{placement: key.String()}, nil
+	}
+	if kind, name, ok := strings.Cut(text, "/"); ok && api.NamesClusters(kind) {
+		return subject{cluster: name}, nil
+	}
+	known, err := c.names(ctx)
+	if err != nil {
+		return subject{}, err
+	}
+	isCluster := knownName("cluster", text, known.Clusters) == nil
+	placement, err := findPlacement(text, known.Placements)
+	var unknown *status.UnknownError
+	switch {
+	case isCluster && err == nil:
+		return subject{}, fmt.Errorf("%s can be %s or cluster/%s: write one of them", text, placement, text)
+	case isCluster:
+		return subject{cluster: text}, nil
+	case errors.As(err, &unknown):
+		exist := known.Placements
+		for _, name := range known.Clusters {
+			exist = append(exist, "cluster/"+name)
+		}
+		return subject{}, &status.UnknownError{What: "placement or cluster", Name: text, Exist: exist}
+	}
+	return subject{placement: placement}, err
+}
+
+// orderSubject returns what an order is about as the daemon reads it: a placement,
+// a cluster, or KIND/NAME of an object with its namespace.
+func (c *client) orderSubject(ctx context.Context, text, namespace string) (name, of string, err error) {
+	kind, _, slash := strings.Cut(text, "/")
+	_, isPlacement := api.NamesPlacements(kind)
+	if !slash || isPlacement || api.NamesClusters(kind) {
+		s, err := c.subject(ctx, text)
+		return s.String(), namespace, err
+	}
+	object, err := api.ParseObject(text, namespace)
+	return object.Kind + "/" + object.Name, object.Namespace, err
+}
+
+// isUnknownName reports whether an error says that a name is of nothing.
+func isUnknownName(err error) bool {
+	var unknown *status.UnknownError
+	var answer *answerError
+	return errors.As(err, &unknown) || errors.As(err, &answer) && answer.isUnknownName()
+}

@@ -1,0 +1,41 @@
+package gitsource
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource/mask"
+)
+
+// What a Git server or a proxy before it says back of a request is told without the
+// credentials of the request, and of a web page no more than the title.
+func TestRefusalsDoNotTellCredentials(t *testing.T) {
+	const token = "canary-token-0123456789"
+	req, err := http.NewRequest(http.MethodGet, "https://git.example/repo.git/info/refs", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	headerAuth{basic("git", Secret{token})}.SetAuth(req)
+	for name, test := range map[string]struct{ kind, body, want string }{
+		"text":       {"text/plain", "no: " + req.Header.Get("Authorization"), "no: ***"},
+		"user":       {"text/plain; charset=utf-8", "no: git:" + token, "no: ***"},
+		"JSON":       {"application/json", `{"message":"no ` + token + `"}`, `{"message":"no ***"}`},
+		"a page":     {"text/html", "<html><title>Sign in</title><body>" + token, "a web page: Sign in"},
+		"undeclared": {"", "<!doctype html><title>" + token + "</title>", "a web page: ***"},
+	} {
+		res := &http.Response{StatusCode: http.StatusForbidden, Header: http.Header{"Content-Type": {test.kind}}, Body: io.NopCloser(strings.NewReader(test.body)), Request: req}
+		var refused *RemoteError
+		if err := refusal(res, time.Now()); !errors.As(err, &refused) || refused.Detail != test.want {
+			t.Errorf("%s: got %v, want %q", name, err, test.want)
+		}
+	}
+	m := newMeter(Limits{})
+	m.credentials = mask.New(mask.OfHeader(req.Header.Get("Authorization"))...)
+	if err := m.explain(errors.New("unexpected pkt-line: ERR token " + token)); strings.Contains(err.Error(), token) {
+		t.Errorf("an error of the protocol tells the credential: %v", err)
+	}
+}

@@ -1,0 +1,126 @@
+package expression
+
+import (
+	"fmt"
+	"regexp"
+	"regexp/syntax"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/interpreter"
+)
+
+// statesPerUnit is how many states of a pattern one unit of cost moves by one
+// character.
+const statesPerUnit = 100
+
+// inspect refuses what would make an expression expensive to compile or to
+// evaluate, and returns how many states its regular expressions have.
+func inspect(tree *cel.Ast) (map[string]int, error) {
+	states, loops, literals := map[string]int{}, 0, 0
+	var err error
+	ast.PostOrderVisit(tree.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+		fail := func(at ast.Expr, format string, args ...any) {
+			if err == nil {
+				err = located(tree.NativeRep().SourceInfo().GetStartLocation(at.ID()), fmt.Sprintf(format, args...))
+			}
+		}
+		if e.Kind() == ast.ListKind || e.Kind() == ast.MapKind {
+			if literals++; literals > mostLiterals {
+				fail(e, "it has more than %d lists and maps, those that macros make included", mostLiterals)
+			}
+		}
+		switch e.Kind() {
+		case ast.ComprehensionKind:
+			if loops++; loops > mostLoops {
+				fail(e, "it has more than %d loops, such as map or all", mostLoops)
+			}
+		case ast.MapKind:
+			for _, entry := range e.AsMap().Entries() {
+				// Types of keys and values would double the type of the map each time.
+				if key := entry.AsMapEntry().Key(); key.Kind() != ast.LiteralKind {
+					fail(key, "the key of a map must be a constant")
+				}
+			}
+		case ast.CallKind:
+			if e.AsCall().FunctionName() != "matches" {
+				return
+			}
+			args := e.AsCall().Args()
+			if len(args) == 0 {
+				return // not a call of the function that there is
+			}
+			pattern := args[len(args)-1]
+			if pattern.Kind() != ast.LiteralKind {
+				fail(pattern, "the pattern of matches must be written out in quotes")
+				return
+			}
+			var invalid error
+			if states[text(pattern.AsLiteral())], invalid = statesIn(text(pattern.AsLiteral())); invalid != nil {
+				fail(pattern, "%v", invalid)
+			}
+		}
+	}))
+	return states, err
+}
+
+// statesIn is about how many states a pattern is compiled to: one that is made of
+// the object could have any number of them.
+func statesIn(pattern string) (int, error) {
+	parsed, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return 0, err
+	}
+	n := statesOf(parsed)
+	if n > LargestPattern {
+		return 0, fmt.Errorf("the pattern has more than %d states; repeat less in it", LargestPattern)
+	}
+	return n, nil
+}
+
+func statesOf(p *syntax.Regexp) int {
+	n := 1
+	if p.Op == syntax.OpLiteral {
+		n = len(p.Rune)
+	}
+	for _, sub := range p.Sub {
+		n = min(n+statesOf(sub), LargestPattern+1)
+	}
+	if p.Op == syntax.OpRepeat {
+		n *= max(p.Min+1, p.Max)
+	}
+	return min(n, LargestPattern+1)
+}
+
+func matchCost(s ref.Val, states int) uint64 {
+	return uint64(len(text(s))+1) * uint64(states+1) / statesPerUnit
+}
+
+// matching compiles each pattern once, and refuses at once what would cost too
+// much: other calls are cheap enough to be charged when they are done.
+func matching(states map[string]int) *interpreter.RegexOptimization {
+	return &interpreter.RegexOptimization{
+		Function: "matches", RegexIndex: 1,
+		Factory: func(call interpreter.InterpretableCall, pattern string) (interpreter.InterpretableCall, error) {
+			compiled, err := regexp.Compile(pattern)
+			if err != nil {
+				return nil, err
+			}
+			return interpreter.NewCall(call.ID(), call.Function(), call.OverloadID(), call.Args(), func(values ...ref.Val) ref.Val {
+				if len(values) != 2 {
+					return types.NoSuchOverloadErr()
+				}
+				s, ok := values[0].(types.String)
+				if !ok {
+					return types.MaybeNoSuchOverloadErr(values[0])
+				}
+				if matchCost(s, states[pattern]) > Costliest {
+					return types.NewErr("the text is too long for the pattern of matches")
+				}
+				return types.Bool(compiled.MatchString(string(s)))
+			}), nil
+		},
+	}
+}

@@ -1,0 +1,82 @@
+package work
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// A Hold keeps objects that a placement gives up from being deleted until a
+// commit allows it.
+type Hold struct {
+	// Why is the reason, as a clause without a full stop.
+	Why string
+	// Kind is the kind of the objects that are held; the zero value means any.
+	Kind api.GroupKind
+	// Except are namespaces, sorted, in which nothing is held.
+	Except []string
+}
+
+// Covers reports whether the hold keeps an object.
+func (h *Hold) Covers(id api.ID) bool {
+	if _, excepted := slices.BinarySearch(h.Except, id.Namespace); excepted {
+		return false
+	}
+	return h.Kind == api.GroupKind{} || h.Kind == id.GroupKind()
+}
+
+// Equal reports whether both holds say the same.
+func (h Hold) Equal(o Hold) bool {
+	return h.Why == o.Why && h.Kind == o.Kind && slices.Equal(h.Except, o.Except)
+}
+
+// Held returns why an object that the placement gives up is not deleted; empty
+// if it may be. The first hold that covers it is the reason. What is in a
+// Namespace, or of a kind whose definition is, among the objects that the
+// placement gives up there with it, is held as they are.
+func (w *Work) Held(id api.ID, with []api.ID) string {
+	if why := w.covered(id); why != "" {
+		return why
+	}
+	for _, o := range with {
+		if !contains(o, id) {
+			continue
+		}
+		if why := w.covered(o); why != "" {
+			return o.Kind + " " + o.Name + " goes as well, and " + why
+		}
+	}
+	return ""
+}
+
+func (w *Work) covered(id api.ID) string {
+	for i := range w.Holds {
+		if w.Holds[i].Covers(id) {
+			return w.Holds[i].Why
+		}
+	}
+	return ""
+}
+
+// The kinds of objects that others are part of.
+var (
+	namespaceKind  = api.GroupKind{Kind: "Namespace"}
+	definitionKind = api.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+)
+
+// Contains reports whether objects of a kind have others that go with them:
+// namespaces, and the definitions of kinds.
+func Contains(kind api.GroupKind) bool { return kind == namespaceKind || kind == definitionKind }
+
+// contains reports whether an object goes with another. Of a definition only the
+// group is known.
+func contains(o, id api.ID) bool {
+	switch o.GroupKind() {
+	case namespaceKind:
+		return id.Namespace == o.Name
+	case definitionKind:
+		return id.Group != "" && strings.HasSuffix(o.Name, "."+id.Group)
+	}
+	return false
+}

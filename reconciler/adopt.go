@@ -1,0 +1,92 @@
+package reconciler
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gitfleet/gitfleet/reconciler/history"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+)
+
+// AdoptFleet makes what another fleet of the same name has on clusters this fleet's
+// own. The subject of the order is the other's ID, or at least its first eight
+// digits; [ledger.NoID] stands for inventories that name none. Without a cluster it
+// is done on all that the other holds.
+func (r *Reconciler) AdoptFleet(ctx context.Context, o Order) (said string, err error) {
+	return r.order(ctx, func(now time.Time) (string, func(), error) { return r.adoptFleet(o, now) })
+}
+
+func (r *Reconciler) adoptFleet(o Order, now time.Time) (string, func(), error) {
+	if r.head == nil {
+		return "", nil, refuse("no commit is in force yet: try again in a moment")
+	}
+	if o.Cluster != "" {
+		if err := r.knowsCluster(o.Cluster); err != nil {
+			return "", nil, err
+		}
+	}
+	by := strings.TrimSpace(o.By)
+	if !plainText(by) || by == "" {
+		return "", nil, refuse("the name of who asks must be one line of text of at most %d bytes", longestText)
+	}
+	var all []ledger.Adoption
+	var others []string
+	for _, name := range r.ledger.Clusters() {
+		for _, owner := range r.ledger.Cluster(name).Rivals {
+			switch {
+			case o.Cluster != "" && o.Cluster != name:
+			case called(owner, o.Subject):
+				all = append(all, ledger.Adoption{Cluster: name, ID: owner.ID, By: by, At: now})
+			default:
+				others = append(others, owner.ShortID()+" on "+name)
+			}
+		}
+	}
+	switch {
+	case len(all) == 0 && len(others) == 0:
+		return "", nil, refuse("no other fleet holds %s", orText(o.Cluster, "any cluster"))
+	case len(all) == 0:
+		return "", nil, refuse("%q is no fleet that holds %s; there is: %s", o.Subject, orText(o.Cluster, "a cluster"), strings.Join(others, ", "))
+	case slices.ContainsFunc(all, func(a ledger.Adoption) bool { return a.ID != all[0].ID }):
+		return "", nil, refuse("more than one fleet's ID begins with %q: write all of it", o.Subject)
+	}
+	return r.adopt(all)
+}
+
+func orText(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}
+
+// adopt writes adoptions down, all of one fleet.
+func (r *Reconciler) adopt(all []ledger.Adoption) (string, func(), error) {
+	var names []string
+	var undos []func()
+	id := ledger.Owner{ID: all[0].ID}.ShortID()
+	for _, a := range all {
+		names = append(names, a.Cluster)
+		undos = append(undos, r.ledger.Adopt(a))
+		r.acts = append(r.acts, act(history.Adopted, ledger.Subject{Cluster: a.Cluster}, a.By, "what fleet "+id+" has there"))
+	}
+	slices.Reverse(undos) // the last is taken back first
+	r.cfg.Log.Info("another fleet is adopted", "id", all[0].ID, "clusters", strings.Join(names, ","), "by", all[0].By)
+	said := fmt.Sprintf("what fleet %s has on %s belongs to this fleet now; objects that the repository does not have stay until a commit with the trailer Gitfleet-Allow-Delete allows to delete them", id, strings.Join(names, ", "))
+	return said, func() {
+		for _, undo := range undos {
+			undo()
+		}
+	}, nil
+}
+
+// called reports whether a person means an owner by an ID.
+func called(o ledger.Owner, id string) bool {
+	if o.ID == "" {
+		return id == ledger.NoID
+	}
+	return id == o.ID || len(id) >= len(o.ShortID()) && strings.HasPrefix(o.ID, id)
+}

@@ -1,0 +1,219 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource"
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/test/world"
+)
+
+// A deadlySource has a commit that kills the process that reads it, as one does that
+// takes all the memory there is.
+type deadlySource struct {
+	t     *testing.T
+	heads []string
+}
+
+func (s *deadlySource) Run(ctx context.Context, head func(gitsource.Commit)) error {
+	for _, hash := range s.heads {
+		head(gitsource.Commit{Hash: hash})
+	}
+	<-ctx.Done()
+	return nil
+}
+
+func (s *deadlySource) Files(_ context.Context, commit string) (fs.FS, error) {
+	if strings.HasPrefix(commit, "deadly") && os.Getenv("GITFLEET_TEST_MEMORY") != "enough" {
+		syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {}
+	}
+	return world.Files(s.t, "clusters east\n"), nil
+}
+
+func (s *deadlySource) Commit(_ context.Context, hash string) (gitsource.Commit, error) {
+	return gitsource.Commit{Hash: hash}, nil
+}
+
+func (s *deadlySource) Status() gitsource.Status { return gitsource.Status{} }
+
+// TestRunInAChild is the daemon that other tests start: it ends when the newest commit
+// is in force or refused, and prints which.
+func TestRunInAChild(t *testing.T) {
+	dir := os.Getenv("GITFLEET_TEST_STATE")
+	if dir == "" {
+		t.Skip("only in a child of another test")
+	}
+	heads := strings.Fields(os.Getenv("GITFLEET_TEST_HEADS"))
+	store, err := ledger.Open(filepath.Join(dir, "ledger"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var loop *Reconciler
+	asked := os.Getenv("GITFLEET_TEST_SYNC") == ""
+	reports := make(chan *status.Report, 1000)
+	loop = New(Config{
+		Source: &deadlySource{t, heads}, Loader: hub.NewLoader(hub.Options{}), Past: hub.NewLoader(hub.Options{}), Store: store,
+		Attempts: filepath.Join(dir, "loading.json"), Told: func() {}, Log: slog.New(slog.DiscardHandler),
+		Member: func(c *hub.Cluster, report func(ledger.Observation)) Member {
+			report(ledger.ClusterSeen{Cluster: c.Name, At: time.Now(), Healthy: true})
+			return idle{}
+		},
+		Publish: func(r *status.Report) { reports <- r },
+	})
+	ended := make(chan error)
+	go func() { ended <- loop.Run(ctx) }()
+	for r := range reports {
+		s := r.Source
+		if s.Newest.Hash != heads[len(heads)-1] {
+			continue
+		}
+		if s.LoadError != "" && !asked {
+			asked = true
+			if _, err := loop.Check(ctx, Order{}); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		if s.LoadError != "" || s.InForce.Hash == s.Newest.Hash {
+			fmt.Printf("in force: %s; refused: %s\n", s.InForce.Hash, s.LoadError)
+			break
+		}
+	}
+	// What is decided is saved once every cluster has been heard.
+	for err := errFresh; errors.Is(err, errFresh); {
+		_, err = loop.Check(ctx, Order{Subject: "cluster/east"})
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+}
+
+type idle struct{}
+
+func (idle) SetFleet(ledger.Fleet, []ledger.Adoption) {}
+func (idle) Set([]work.Work)                          {}
+
+func (idle) Run(ctx context.Context) error { <-ctx.Done(); return nil }
+
+func (idle) Leave() <-chan struct{} { return nil }
+
+func (idle) Check() {}
+
+// A commit that has ended the process twice is not loaded a third time: the last good
+// one stays in force. It is loaded again when somebody asks for it, and one death does
+// not count.
+func TestACommitThatEndsTheProcessIsNotLoadedForEver(t *testing.T) {
+	dir := t.TempDir()
+	run := func(heads string, env ...string) (said string, killed bool) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestRunInAChild$", "-test.v")
+		cmd.Env = append(os.Environ(), append(env, "GITFLEET_TEST_STATE="+dir, "GITFLEET_TEST_HEADS="+heads)...)
+		out, err := cmd.CombinedOutput()
+		var exit *exec.ExitError
+		if errors.As(err, &exit) && exit.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL && ctx.Err() == nil {
+			return "", true
+		}
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		for line := range strings.Lines(string(out)) {
+			if strings.HasPrefix(line, "in force: ") {
+				return line, false
+			}
+		}
+		t.Fatalf("it said nothing:\n%s", out)
+		return "", false
+	}
+	steps := []struct {
+		name, heads string
+		env         []string
+		killed      bool
+		want        string
+	}{
+		{"a good commit", "good", nil, false, "in force: good; refused: \n"},
+		{"a deadly one", "good deadly", nil, true, ""},
+		{"once does not count", "deadly", []string{"GITFLEET_TEST_MEMORY=enough"}, false, "in force: deadly; refused: \n"},
+		{"back", "good", nil, true, ""}, // the one in force is read first
+		{"the same at a restart", "good", nil, true, ""},
+		{"not read a third time", "good", nil, false, "in force: good; refused: \n"},
+		{"it comes again", "deadly", nil, false, "in force: good; refused: loading this commit has ended the daemon 2 times"},
+		{"nobody has asked", "deadly", []string{"GITFLEET_TEST_MEMORY=enough"}, false, "in force: good; refused: loading this commit has ended the daemon 2 times"},
+		{"somebody asks, in vain", "deadly", []string{"GITFLEET_TEST_SYNC=1"}, true, ""},
+		{"refused again", "deadly", nil, false, "in force: good; refused: loading this commit has ended the daemon 2 times"},
+		{"another one", "deadly deadly-too", nil, true, ""},
+		{"somebody asks", "deadly", []string{"GITFLEET_TEST_SYNC=1", "GITFLEET_TEST_MEMORY=enough"}, false, "in force: deadly; refused: \n"},
+	}
+	for _, step := range steps {
+		said, killed := run(step.heads, step.env...)
+		if killed != step.killed || !strings.HasPrefix(said, step.want) {
+			t.Fatalf("%s: killed %t, said %q; want %t, %q", step.name, killed, said, step.killed, step.want)
+		}
+	}
+}
+
+// Two loads of one commit in one process are one attempt, and while an earlier process
+// has left any, commits are loaded one at a time.
+func TestAttemptsAreCountedOncePerProcess(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "loading.json")
+	log := slog.New(slog.DiscardHandler)
+	died := func(commits ...string) {
+		a := readAttempts(path, log)
+		a.careful = false // a third one would wait for the first
+		for _, c := range commits {
+			if _, err := a.begin(c); err != nil {
+				t.Fatalf("%s: %v", c, err)
+			}
+		}
+	}
+	died("a", "a", "b")
+	a := readAttempts(path, log)
+	if !a.careful {
+		t.Error("commits are loaded beside each other after a death")
+	}
+	end, err := a.begin("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	end()
+	died("b")
+	a = readAttempts(path, log)
+	if _, err := a.begin("b"); !errors.Is(err, errDeadly) {
+		t.Errorf("b: %v", err)
+	}
+	if end, err := a.begin("a"); err != nil {
+		t.Errorf("a: %v", err)
+	} else {
+		end()
+	}
+	a.forgive()
+	if _, err := a.begin("b"); err != nil {
+		t.Errorf("b is forgiven: %v", err)
+	}
+	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readAttempts(path, log).begin("b"); err != nil {
+		t.Errorf("a damaged record: %v", err)
+	}
+}

@@ -1,0 +1,45 @@
+package ledger
+
+import (
+	"slices"
+	"time"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// A Deletion lists the objects of a placement that a member deleted in a row for one
+// cause.
+type Deletion struct {
+	At time.Time
+	// Commit and Why are those of the work, see work.Cause.
+	Commit, Why string
+	// Objects are the first MostDeletedObjects objects; Total counts all of them.
+	Objects []api.ID
+	Total   int
+}
+
+// MostDeletedObjects limits the objects that a Deletion names, and MostDeletions the
+// deletions in one report. The oldest deletions are dropped first.
+const (
+	MostDeletedObjects = 5
+	MostDeletions      = 20
+)
+
+// After returns the report with the deletions of an earlier report, which was never
+// folded, before its own.
+func (w WorkSeen) After(earlier WorkSeen) WorkSeen {
+	all := slices.Concat(earlier.Deletions, w.Deletions)
+	w.Deletions = all[max(0, len(all)-MostDeletions):]
+	return w
+}
+
+// Deleted returns the deletions that an earlier report does not have. earlier may be nil.
+func (w *WorkSeen) Deleted(earlier *WorkSeen) []Deletion {
+	return slices.DeleteFunc(slices.Clone(w.Deletions), func(d Deletion) bool {
+		return earlier != nil && slices.ContainsFunc(earlier.Deletions, d.equal)
+	})
+}
+
+func (d Deletion) equal(o Deletion) bool {
+	return d.At.Equal(o.At) && d.Commit == o.Commit && d.Why == o.Why && d.Total == o.Total && slices.Equal(d.Objects, o.Objects)
+}

@@ -1,0 +1,85 @@
+package ledger
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// A deletion that is reported several times leads to one event, also across a restart.
+func TestADeletionIsNewsOnce(t *testing.T) {
+	key, at := api.PlacementKey{Name: "web"}, time.Date(2026, 3, 1, 12, 0, 0, 5, time.UTC)
+	deleted := func(second int, names ...string) Deletion {
+		d := Deletion{At: at.Add(time.Duration(second) * time.Second), Commit: "c2", Why: "the placement was deleted", Total: len(names)}
+		for _, name := range names {
+			d.Objects = append(d.Objects, api.ID{Kind: "ConfigMap", Namespace: "web", Name: name})
+		}
+		return d
+	}
+	l, store := New(), Memory()
+	l.Note(key, Placement{})
+	l.Bind(key, placement.Binding{Cluster: "east"})
+	report := func(second int, deletions ...Deletion) string {
+		t.Helper()
+		was := l.Placement(key).Entry("east").Seen
+		told := l.Fold(WorkSeen{Cluster: "east", Placement: key, At: at.Add(time.Duration(second) * time.Second), Deletions: deletions})
+		news := l.Placement(key).Entry("east").Seen.Deleted(was)
+		if len(news) > 0 && !told {
+			t.Error("a deletion is news, and the report that has it is not")
+		}
+		return fmt.Sprint(len(news))
+	}
+	steps := []struct{ got, want string }{
+		{report(1, deleted(0, "one")), "1"},
+		{report(2, deleted(0, "one"), deleted(1, "two")), "1"},
+		{report(3, deleted(0, "one"), deleted(1, "two")), "0"},
+	}
+	if err := store.Save(l); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if l, err = store.Load(); err != nil {
+		t.Fatal(err)
+	}
+	steps = append(steps, []struct{ got, want string }{
+		{report(4, deleted(0, "one"), deleted(1, "two")), "0"},
+		{report(5), "0"},
+		{report(6, deleted(6, "one")), "1"},
+	}...)
+	for i, step := range steps {
+		if step.got != step.want {
+			t.Errorf("report %d has %s new deletions, want %s", i+1, step.got, step.want)
+		}
+	}
+}
+
+// The deletions of a report that was never folded are added to the next report. If there
+// are too many, the oldest are dropped.
+func TestReportsCarryDeletionsOn(t *testing.T) {
+	some := func(from, n int) (out []Deletion) {
+		for i := range n {
+			out = append(out, Deletion{Total: from + i})
+		}
+		return out
+	}
+	tests := map[string]struct {
+		earlier, later, want []Deletion
+	}{
+		"nothing":  {nil, nil, nil},
+		"earlier":  {some(1, 2), nil, some(1, 2)},
+		"both":     {some(1, 2), some(3, 1), some(1, 3)},
+		"too many": {some(1, MostDeletions), some(MostDeletions+1, 2), some(3, MostDeletions)},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := WorkSeen{Deletions: test.later}.After(WorkSeen{Deletions: test.earlier}).Deletions
+			if !slices.EqualFunc(got, test.want, Deletion.equal) {
+				t.Errorf("%v, want %v", got, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,113 @@
+package ledger
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// A Rename says that a placement has a new key.
+type Rename struct{ From, To api.PlacementKey }
+
+// Rename moves the record of a placement to a new key, with its bindings, revisions,
+// stops and suspensions. The old key is marked as deleted, and keeps a binding that is
+// being removed on each cluster until the cluster has handed the objects over. A removal
+// that is in progress under the new key continues, except on clusters of the renamed
+// placement. Rename does nothing if the placement is not known.
+func (l *Ledger) Rename(r Rename) {
+	old := l.placements[r.From]
+	if old == nil {
+		return
+	}
+	next, left := *old, *old
+	names := old.Formerly
+	next.entries, left.entries = map[string]*Entry{}, map[string]*Entry{}
+	if was := l.placements[r.To]; was != nil {
+		next.entries = maps.Clone(was.entries)
+		names = slices.Concat(was.Formerly, names)
+	}
+	next.Formerly = nil
+	for _, key := range names {
+		if key != r.To && key != r.From && !slices.Contains(next.Formerly, key) {
+			next.Formerly = append(next.Formerly, key)
+		}
+	}
+	next.Formerly = append(next.Formerly, r.From)
+	left.Deleted, left.Into, left.Stops = true, r.To, nil
+	for cluster, e := range old.entries {
+		if e.Binding.Removing {
+			left.entries[cluster] = e
+			continue
+		}
+		next.entries[cluster] = e.of(r.To)
+		if e.Binding.Released() {
+			going := &Entry{Binding: e.Binding}
+			going.Binding.Unscheduled, going.Binding.Removing, going.Binding.AllowDelete = true, true, false
+			left.entries[cluster] = going
+		}
+	}
+	next.version, left.version = l.next(), l.next()
+	l.placements[r.To], l.placements[r.From] = &next, &left
+	l.comings++
+	for key, p := range map[api.PlacementKey]*Placement{r.To: &next, r.From: &left} {
+		l.touch(placementKey(key))
+		for cluster := range p.entries {
+			l.touch(entryKey(key, cluster))
+		}
+	}
+	for cluster := range old.entries {
+		l.touch(entryKey(r.From, cluster))
+	}
+	l.redirect(r)
+	l.renameSuspensions(r)
+}
+
+// redirect updates Into of placements that were renamed before to the key that changes
+// now.
+func (l *Ledger) redirect(r Rename) {
+	for key, p := range l.placements {
+		if p.Into != r.From {
+			continue
+		}
+		next := *p
+		next.Into, next.version = r.To, l.next()
+		l.placements[key] = &next
+		l.touch(placementKey(key))
+	}
+}
+
+// of returns a copy of the entry for another placement.
+func (e *Entry) of(key api.PlacementKey) *Entry {
+	next := *e
+	if e.Seen != nil {
+		seen := *e.Seen
+		seen.Placement, next.Seen = key, &seen
+	}
+	return &next
+}
+
+func (l *Ledger) renameSuspensions(r Rename) {
+	for _, s := range l.Suspensions() {
+		if s.Placement != r.From {
+			continue
+		}
+		l.Resume(s.Subject)
+		s.Placement = r.To
+		if _, taken := l.suspensions[s.Subject]; !taken {
+			l.Suspend(s)
+		}
+	}
+}
+
+// Renamed returns a copy of the ledger after some renames, for reading: changes to the
+// copy are never saved.
+func (l *Ledger) Renamed(renames []Rename) *Ledger {
+	next := *l
+	next.placements, next.suspensions = maps.Clone(l.placements), maps.Clone(l.suspensions)
+	next.dirty = map[string]struct{}{}
+	for _, r := range renames {
+		next.Rename(r)
+	}
+	return &next
+}

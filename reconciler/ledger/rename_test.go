@@ -1,0 +1,85 @@
+package ledger
+
+import (
+	"testing"
+	"time"
+
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// A renamed placement keeps its clusters, stops and suspensions, over a restart too.
+// Under its old names it is being removed from the clusters that hold something.
+func TestRename(t *testing.T) {
+	old, current, newest := api.PlacementKey{Name: "old"}, api.PlacementKey{Name: "new"}, api.PlacementKey{Name: "newest"}
+	held := placement.Revision{Commit: "v1", Hash: "h1"}
+	l, store := New(), Memory()
+	l.Note(old, Placement{Generation: 3, Stops: []placement.Stop{{Cluster: "a", Failed: held}}})
+	l.Bind(old, placement.Binding{Cluster: "a", Assigned: held})
+	l.Bind(old, placement.Binding{Cluster: "b"}) // not released yet
+	l.Bind(old, placement.Binding{Cluster: "c", Assigned: held, Removing: true})
+	l.Suspend(Suspension{Subject: Subject{Placement: old, Cluster: "a"}, By: "alice"})
+
+	tests := []struct {
+		rename   Rename
+		removing map[api.PlacementKey][]string
+	}{
+		{Rename{old, current}, map[api.PlacementKey][]string{old: {"a", "c"}}},
+		{Rename{current, newest}, map[api.PlacementKey][]string{old: {"a", "c"}, current: {"a"}}},
+		{Rename{newest, old}, map[api.PlacementKey][]string{current: {"a"}, newest: {"a"}}},
+	}
+	for _, test := range tests {
+		to := test.rename.To
+		l.Rename(test.rename)
+		l = saveAndLoad(t, store, l)
+		p := l.Placement(to)
+		if p.Deleted || p.Generation != 3 || len(p.Stops) != 1 || p.Into != (api.PlacementKey{}) || p.Formerly[len(p.Formerly)-1] != test.rename.From {
+			t.Fatalf("%s is %+v", to, p)
+		}
+		if a, b := p.Entry("a"), p.Entry("b"); a == nil || a.Binding.Assigned != held || a.Binding.Removing || b == nil || b.Binding.Released() {
+			t.Errorf("%s holds %+v and %+v", to, a, b)
+		}
+		if _, ok := l.Suspension(Subject{Placement: to, Cluster: "a"}); !ok || len(l.Suspensions()) != 1 {
+			t.Errorf("after %v there are the suspensions %v", test.rename, l.Suspensions())
+		}
+		for key, clusters := range test.removing {
+			left := l.Placement(key)
+			if !left.Deleted || left.Into != to || len(left.Stops) > 0 || len(left.Entries()) != len(clusters) {
+				t.Fatalf("%s is left as %+v", key, left)
+			}
+			for _, cluster := range clusters {
+				if e := left.Entry(cluster); e == nil || !e.Binding.Removing {
+					t.Errorf("%s of %s is %+v, not being removed", cluster, key, e)
+				}
+			}
+		}
+	}
+}
+
+// A report that a placement was removed is ignored if the placement has got that name
+// again in the meantime.
+func TestAnEarlierRemovalDoesNotCountAfterARenameBack(t *testing.T) {
+	old, current := api.PlacementKey{Name: "old"}, api.PlacementKey{Name: "new"}
+	held := placement.Revision{Commit: "v1", Hash: "h1"}
+	l := New()
+	l.Note(old, Placement{})
+	l.Bind(old, placement.Binding{Cluster: "a", Assigned: held})
+	l.Rename(Rename{old, current})
+	l.Rename(Rename{current, old})
+	l.Fold(WorkSeen{Cluster: "a", Placement: old, At: time.Now(), Revision: held, Removed: true, Done: true})
+	if e := l.Placement(old).Entry("a"); e.Seen != nil || e.Binding.Removing {
+		t.Errorf("the cluster counts as %+v", e)
+	}
+}
+
+func saveAndLoad(t *testing.T, store Store, l *Ledger) *Ledger {
+	t.Helper()
+	if err := store.Save(l); err != nil {
+		t.Fatal(err)
+	}
+	out, err := store.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}

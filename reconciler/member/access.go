@@ -1,0 +1,342 @@
+package member
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	authorization "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// A permission is what a cluster may be asked to do: a verb on a resource, everywhere
+// or in one namespace, or on a path.
+type permission struct {
+	verb, group, resource, namespace, path string
+}
+
+// access records which permissions the cluster does not grant. They are reviewed after the
+// cluster has refused a request, by the goroutine of the session only.
+type access struct {
+	// denied says that the cluster has refused a request since the last review.
+	denied atomic.Bool
+	// asked are the permissions of the last review. The same permissions are not reviewed
+	// again before next.
+	asked   []permission
+	next    time.Time
+	missing []permission
+	// told are the missing permissions as reports and errors list them.
+	told   atomic.Pointer[[]string]
+	logged grumble
+}
+
+const (
+	// accessRetry is the time between two reviews of permissions that were missing.
+	accessRetry = time.Minute
+	// accessPause is the time between two reviews of the same permissions when nothing
+	// was missing: an admission webhook or a quota refuses requests as well.
+	accessPause = 5 * time.Minute
+	// mostReviews bounds the questions of one review. It is enough for forty kinds.
+	mostReviews = 256
+)
+
+// forbidden returns the missing permissions, described for a person.
+func (a *access) forbidden() []string {
+	if told := a.told.Load(); told != nil {
+		return *told
+	}
+	return nil
+}
+
+// A forbiddenError says that a session could not be opened because permissions are missing.
+type forbiddenError struct {
+	err     error
+	missing []string
+}
+
+// Error implements error.
+func (f *forbiddenError) Error() string {
+	return "permissions are missing: " + strings.Join(f.missing, "; ")
+}
+
+// Unwrap returns the refusal of the API server.
+func (f *forbiddenError) Unwrap() error { return f.err }
+
+// refused records that the cluster has refused a request, if the error is Forbidden.
+func (a *access) refused(err error) {
+	if apierrors.IsForbidden(err) {
+		a.denied.Store(true)
+	}
+}
+
+// refusal returns the error of a session that could not be opened. If that is Forbidden, it
+// reviews all permissions and returns a *forbiddenError that lists the missing ones.
+func (s *session) refusal(ctx context.Context, err error) error {
+	if !apierrors.IsForbidden(err) {
+		return err
+	}
+	select {
+	case s.last = <-s.Agent.works: // they say what is needed
+	default:
+	}
+	gvks := map[schema.GroupVersionKind]bool{}
+	for _, w := range s.last {
+		for _, m := range w.Manifests {
+			gvks[m.Object.Object.GroupVersionKind()] = true
+		}
+	}
+	s.kinds.resolve(ctx, gvks) //nolint:errcheck // what cannot be found out is not asked for
+	s.access.denied.Store(true)
+	s.review(ctx)
+	if missing := s.access.forbidden(); len(missing) > 0 {
+		return &forbiddenError{err, missing}
+	}
+	return err
+}
+
+// review reviews all permissions that the work needs and reports the missing ones. It does
+// nothing unless the cluster has refused a request, and does not repeat a recent review.
+func (s *session) review(ctx context.Context) {
+	if !s.access.denied.Load() || ctx.Err() != nil || s.foreign() || s.stoodBack {
+		return
+	}
+	needs := s.needs()
+	if slices.Equal(needs, s.access.asked) && time.Now().Before(s.access.next) {
+		return
+	}
+	s.access.denied.Store(false)
+	s.access.asked = needs
+	if s.ask(ctx, needs); s.introduced && !s.blocked {
+		s.reschedule()
+	}
+}
+
+// reviewMissing reviews the missing permissions again when that is due. Once all are
+// granted, failed objects are retried at once.
+func (s *session) reviewMissing(ctx context.Context) {
+	if len(s.access.missing) == 0 || time.Now().Before(s.access.next) {
+		return
+	}
+	if s.ask(ctx, s.access.missing); len(s.access.missing) == 0 {
+		for _, t := range s.trouble {
+			t.next = time.Time{}
+		}
+		s.housed = false
+	}
+}
+
+// ask reviews permissions and reports the missing ones.
+func (s *session) ask(ctx context.Context, needs []permission) {
+	s.access.next = time.Now().Add(accessPause)
+	missing, err := s.lacks(ctx, needs)
+	if err != nil {
+		if s.access.logged.due(gist(err)) {
+			s.cfg.Log.Warn("permissions cannot be reviewed", "cluster", s.cfg.Name, "err", err)
+		}
+		return
+	}
+	s.access.missing = missing
+	if len(missing) > 0 {
+		s.access.next = time.Now().Add(accessRetry)
+	}
+	told, before := describePermissions(missing), s.access.forbidden()
+	if slices.Equal(told, before) {
+		return
+	}
+	s.access.told.Store(&told)
+	if len(told) == 0 {
+		s.cfg.Log.Info("permissions granted", "cluster", s.cfg.Name)
+	} else {
+		s.cfg.Log.Warn("permissions are missing", "cluster", s.cfg.Name, "permissions", strings.Join(told, "; "))
+	}
+	if s.introduced {
+		seen := s.introduction()
+		seen.Holds = nil
+		s.cfg.Report(seen)
+	}
+}
+
+// needs returns the permissions that the work needs, sorted.
+func (s *session) needs() []permission {
+	kinds := map[resource]map[string]bool{} // and the namespaces in which it has objects
+	add := func(gvk schema.GroupVersionKind, namespace string) {
+		if res, ok := s.kinds.of(gvk); ok {
+			if kinds[res] == nil {
+				kinds[res] = map[string]bool{}
+			}
+			kinds[res][namespace] = true
+		}
+	}
+	updates := s.leaving
+	for _, w := range s.last {
+		updates = updates || w.Abandon
+		for _, m := range w.Manifests {
+			add(m.Object.Object.GroupVersionKind(), m.ID.Namespace)
+		}
+	}
+	for _, inv := range s.inv {
+		for it := range inv.items.all() {
+			add(it.gvk(), it.Namespace)
+		}
+	}
+	core := func(verb, resource, namespace string) permission {
+		return permission{verb: verb, resource: resource, namespace: namespace}
+	}
+	needs := []permission{
+		{verb: "get", path: "/readyz"},
+		core("get", "namespaces", ""), core("list", "namespaces", ""), core("list", "configmaps", ""), core("watch", "configmaps", ""),
+	}
+	for _, verb := range []string{"create", "delete", "get", "patch"} {
+		needs = append(needs, core(verb, "configmaps", api.Namespace))
+	}
+	if !slices.Contains(s.health.namespaces, api.Namespace) {
+		needs = append(needs, core("create", "namespaces", ""), core("patch", "namespaces", ""))
+	}
+	for res, namespaces := range kinds {
+		for _, verb := range []string{"get", "list", "watch"} {
+			needs = append(needs, permission{verb: verb, group: res.Group, resource: res.Resource})
+		}
+		writes := []string{"create", "delete", "patch"}
+		if updates {
+			writes = append(writes, "update")
+		}
+		for namespace := range namespaces {
+			for _, verb := range writes {
+				needs = append(needs, permission{verb: verb, group: res.Group, resource: res.Resource, namespace: namespace})
+			}
+		}
+	}
+	slices.SortFunc(needs, comparePermissions)
+	return slices.Compact(needs)
+}
+
+func comparePermissions(a, b permission) int {
+	return cmp.Or(
+		cmp.Compare(a.path, b.path), cmp.Compare(a.group, b.group), cmp.Compare(a.resource, b.resource),
+		cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.verb, b.verb),
+	)
+}
+
+// lacks returns the permissions that the cluster does not grant. It reviews a permission in
+// single namespaces only if it is not granted in all of them.
+func (s *session) lacks(ctx context.Context, needs []permission) ([]permission, error) {
+	var everywhere []permission
+	for _, p := range needs {
+		p.namespace = ""
+		everywhere = append(everywhere, p)
+	}
+	slices.SortFunc(everywhere, comparePermissions)
+	lacking, err := s.reviewAll(ctx, slices.Compact(everywhere))
+	if err != nil {
+		return nil, err
+	}
+	var missing, inNamespace []permission
+	for _, p := range needs {
+		general := p
+		general.namespace = ""
+		switch {
+		case !lacking[general]:
+		case p.namespace == "":
+			missing = append(missing, p)
+		default:
+			inNamespace = append(inNamespace, p)
+		}
+	}
+	lacking, err = s.reviewAll(ctx, inNamespace)
+	for _, p := range inNamespace {
+		if lacking[p] {
+			missing = append(missing, p)
+		}
+	}
+	return missing, err
+}
+
+// reviewAll returns the permissions that the cluster does not grant, among the first
+// mostReviews.
+func (s *session) reviewAll(ctx context.Context, all []permission) (map[permission]bool, error) {
+	all = all[:min(len(all), mostReviews)]
+	granted, errs := make([]bool, len(all)), make([]error, len(all))
+	slots := make(chan struct{}, s.cfg.Concurrency)
+	var wg sync.WaitGroup
+	for i, p := range all {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			granted[i], errs[i] = s.may(ctx, p)
+		})
+	}
+	wg.Wait()
+	lacking := map[permission]bool{}
+	for i, p := range all {
+		if !granted[i] {
+			lacking[p] = true
+		}
+	}
+	return lacking, errors.Join(errs...)
+}
+
+// may asks the cluster whether it grants a permission.
+func (s *session) may(ctx context.Context, p permission) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+	defer cancel()
+	review := authorization.SelfSubjectAccessReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectAccessReview"},
+	}
+	if p.path != "" {
+		review.Spec.NonResourceAttributes = &authorization.NonResourceAttributes{Path: p.path, Verb: p.verb}
+	} else {
+		review.Spec.ResourceAttributes = &authorization.ResourceAttributes{Verb: p.verb, Group: p.group, Resource: p.resource, Namespace: p.namespace}
+	}
+	body, err := json.Marshal(review)
+	if err != nil {
+		return false, err
+	}
+	raw, err := answer(s.conn().rest.Post().AbsPath("apis/authorization.k8s.io/v1/selfsubjectaccessreviews").
+		SetHeader("Content-Type", "application/json").Body(body).Do(ctx))
+	if err != nil {
+		return false, fmt.Errorf("review a permission: %w", err)
+	}
+	var reviewed authorization.SelfSubjectAccessReview
+	if json.Unmarshal(raw, &reviewed) != nil || reviewed.Kind != review.Kind {
+		return false, errNotObject
+	}
+	return reviewed.Status.Allowed, nil
+}
+
+// describePermissions describes permissions for a person, with one line for all verbs on a
+// resource in one namespace.
+func describePermissions(all []permission) []string {
+	all = slices.Clone(all)
+	slices.SortFunc(all, comparePermissions)
+	var lines []string
+	for len(all) > 0 {
+		subject := func(p permission) permission { p.verb = ""; return p }
+		first := subject(all[0])
+		n := slices.IndexFunc(all, func(p permission) bool { return subject(p) != first })
+		if n < 0 {
+			n = len(all)
+		}
+		verbs := make([]string, n)
+		for i := range n {
+			verbs[i] = all[i].verb
+		}
+		line := strings.Join(verbs, ", ") + " " + cmp.Or(first.path, schema.GroupResource{Group: first.group, Resource: first.resource}.String())
+		if first.namespace != "" {
+			line += " in namespace " + first.namespace
+		}
+		lines = append(lines, line)
+		all = all[n:]
+	}
+	return lines
+}

@@ -1,0 +1,209 @@
+package member
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	authorization "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+)
+
+// An authorizer is an API server without a network that grants some permissions only, and
+// has nothing but what it is asked to store.
+type authorizer struct {
+	mu sync.Mutex
+	// denies are what it does not permit, as "VERB RESOURCE" or "VERB RESOURCE NAMESPACE".
+	denies  []string
+	denied  int // requests
+	reviews int
+}
+
+func (a *authorizer) permits(verb, resource, namespace string) bool {
+	return !slices.Contains(a.denies, verb+" "+resource) && !slices.Contains(a.denies, verb+" "+resource+" "+namespace)
+}
+
+// RoundTrip implements http.RoundTripper.
+func (a *authorizer) RoundTrip(r *http.Request) (*http.Response, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	status := func(code int, reason metav1.StatusReason, message string) (int, any) {
+		return code, metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: int32(code), Reason: reason, Message: message}
+	}
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	parts = parts[min(len(parts), map[string]int{"api": 2, "apis": 3}[parts[0]]):]
+	namespace := ""
+	if len(parts) > 2 && parts[0] == "namespaces" {
+		namespace, parts = parts[1], parts[2:]
+	}
+	code, reply := http.StatusOK, any("ok")
+	verb := map[string]string{http.MethodGet: "get", http.MethodPatch: "patch", http.MethodDelete: "delete", http.MethodPost: "create"}[r.Method]
+	if verb == "get" && len(parts) == 1 {
+		verb = "list"
+	}
+	if r.URL.Query().Has("watch") {
+		verb = "watch"
+	}
+	switch {
+	case len(parts) == 0 && r.URL.Path == "/api/v1":
+		reply = metav1.APIResourceList{GroupVersion: "v1", APIResources: []metav1.APIResource{{Name: "configmaps", Kind: "ConfigMap", Namespaced: true}}}
+	case len(parts) == 0 && r.URL.Path == "/apis/apps/v1":
+		reply = metav1.APIResourceList{GroupVersion: "apps/v1", APIResources: []metav1.APIResource{{Name: "deployments", Kind: "Deployment", Namespaced: true}}}
+	case len(parts) == 0:
+	case parts[0] == "selfsubjectaccessreviews":
+		a.reviews++
+		var review authorization.SelfSubjectAccessReview
+		if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
+			return nil, err
+		}
+		review.Status.Allowed = true
+		if attributes := review.Spec.ResourceAttributes; attributes != nil {
+			review.Status.Allowed = a.permits(attributes.Verb, attributes.Resource, attributes.Namespace) &&
+				// A permission in all namespaces is more than one in each.
+				(attributes.Namespace != "" || !slices.ContainsFunc(a.denies, func(d string) bool {
+					return strings.HasPrefix(d, attributes.Verb+" "+attributes.Resource+" ")
+				}))
+		}
+		code, reply = http.StatusCreated, review
+	case !a.permits(verb, parts[0], namespace):
+		a.denied++
+		code, reply = status(http.StatusForbidden, metav1.StatusReasonForbidden, fmt.Sprintf("%s is forbidden: User \"fleet\" cannot %s resource", parts[0], verb))
+	case verb == "watch":
+		a.mu.Unlock()
+		<-r.Context().Done()
+		a.mu.Lock()
+		return nil, r.Context().Err()
+	case verb == "list":
+		reply = metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"}, ListMeta: metav1.ListMeta{ResourceVersion: "1"}}
+	case verb == "patch":
+		var applied unstructured.Unstructured
+		if err := json.NewDecoder(r.Body).Decode(&applied.Object); err != nil {
+			return nil, err
+		}
+		applied.SetUID("1")
+		applied.SetResourceVersion("7")
+		reply = applied.Object
+	default:
+		code, reply = status(http.StatusNotFound, metav1.StatusReasonNotFound, "not found")
+	}
+	body, err := json.Marshal(reply)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Response{StatusCode: code, Request: r, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(body))}, nil
+}
+
+func (a *authorizer) grant(denies ...string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.denies = denies
+}
+
+func (a *authorizer) asked() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.reviews
+}
+
+// All missing permissions are reported at once, whether they prevent the whole session or
+// single objects only. A cluster that lacks permissions is not reported as unreachable,
+// reviews are limited, and granted permissions are used soon.
+func TestMissingPermissionsAreNamedAtOnce(t *testing.T) {
+	tests := map[string]struct {
+		denies  []string
+		healthy bool
+		want    []string
+	}{
+		"inventories cannot be read": {
+			[]string{"list configmaps", "create deployments", "patch deployments"}, false,
+			[]string{"list configmaps", "create, patch deployments.apps in namespace web"},
+		},
+		"a part of the work": {
+			[]string{"create deployments", "patch deployments", "watch configmaps", "delete configmaps"}, true,
+			[]string{"watch configmaps", "delete configmaps in namespace gitfleet-system", "delete configmaps in namespace web", "create, patch deployments.apps in namespace web"},
+		},
+		"one namespace": {
+			[]string{"patch deployments web"}, true, []string{"patch deployments.apps in namespace web"},
+		},
+		"none that is needed": {[]string{"list nodes", "update deployments"}, true, nil},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := &authorizer{denies: test.denies}
+				var mu sync.Mutex
+				var cluster ledger.ClusterSeen
+				var placed ledger.WorkSeen
+				var logged bytes.Buffer
+				a := New(Config{
+					Name: "east", Fleet: "prod", Encoder: NewEncoder("prod", ""), Log: slog.New(slog.NewTextHandler(&logged, nil)),
+					Connect: func(context.Context) (*rest.Config, error) {
+						return &rest.Config{Host: "https://east.example", Transport: server}, nil
+					},
+					Report: func(o ledger.Observation) {
+						mu.Lock()
+						defer mu.Unlock()
+						switch o := o.(type) {
+						case ledger.ClusterSeen:
+							cluster = o
+						case ledger.WorkSeen:
+							placed = o
+						}
+					},
+				})
+				deployment := manifestOf(map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": "one", "namespace": "web"}})
+				a.Set([]work.Work{{Placement: web, Manifests: []*work.Manifest{oneManifest(), deployment}, Strategy: api.ApplyStrategy{WhenToTakeOver: api.TakeOverAlways}}})
+				ctx, cancel := context.WithCancel(t.Context())
+				done := make(chan error)
+				go func() { done <- a.Run(ctx) }()
+				stop := func() { cancel(); <-done }
+				defer func() { stop() }()
+				after := func(d time.Duration) (ledger.ClusterSeen, ledger.WorkSeen) {
+					time.Sleep(d)
+					synctest.Wait()
+					mu.Lock()
+					defer mu.Unlock()
+					return cluster, placed
+				}
+
+				seen, _ := after(20 * time.Second)
+				if seen.Healthy != test.healthy || !slices.Equal(seen.Forbidden, test.want) {
+					t.Errorf("healthy %t, error %q, missing:\n%q\nwant %t and\n%q", seen.Healthy, seen.Error, seen.Forbidden, test.healthy, test.want)
+				}
+				first := server.asked()
+				if seen, _ = after(10 * time.Minute); !slices.Equal(seen.Forbidden, test.want) {
+					t.Errorf("after a while it says %q, want %q", seen.Forbidden, test.want)
+				}
+				if n := server.asked() - first; n > 10*20 {
+					t.Errorf("asked %d times in ten minutes, %d at first", n, first)
+				}
+				server.grant()
+				seen, work := after(accessRetry + time.Minute)
+				if !seen.Healthy || len(seen.Forbidden) > 0 || !work.Applied() {
+					t.Errorf("once all is granted: healthy %t, missing %q, applied %t", seen.Healthy, seen.Forbidden, work.Applied())
+				}
+				stop()
+				stop = func() {}
+				if n := strings.Count(logged.String(), `msg="permissions are missing"`); n != min(1, len(test.want)) {
+					t.Errorf("logged %d times:\n%s", n, &logged)
+				}
+			})
+		})
+	}
+}

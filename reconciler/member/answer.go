@@ -1,0 +1,68 @@
+package member
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// errNotObject is how an answer is reported that is no Kubernetes object: a login
+// page, or what else a proxy says. Its text is not quoted, as it may repeat the
+// request with its credentials.
+var errNotObject = errors.New("the answer is not a Kubernetes object; see whether a proxy answers in place of the API server")
+
+// decodeObject reads an answer that has to be a certain object. An answer to
+// something else must not pass for it: it would look as if others had emptied it.
+func decodeObject(raw []byte, r resource, id api.ID) (*unstructured.Unstructured, error) {
+	o := &unstructured.Unstructured{}
+	if err := o.UnmarshalJSON(raw); err != nil {
+		return nil, errNotObject
+	}
+	return o, checkAnswer(o.GroupVersionKind().GroupKind(), o, r, id)
+}
+
+// decodeMetadata is decodeObject for an answer of which only the metadata count.
+func decodeMetadata(raw []byte, r resource, id api.ID) (*metav1.PartialObjectMetadata, error) {
+	o := &metav1.PartialObjectMetadata{}
+	if err := json.Unmarshal(raw, o); err != nil {
+		return nil, errNotObject
+	}
+	kind := o.GroupVersionKind().GroupKind()
+	if kind == partialObjectMetadata {
+		kind = id.GroupKind()
+	}
+	return o, checkAnswer(kind, o, r, id)
+}
+
+var partialObjectMetadata = schema.GroupKind{Group: metav1.GroupName, Kind: "PartialObjectMetadata"}
+
+// checkAnswer compares what an answer is about with what was asked for.
+func checkAnswer(kind schema.GroupKind, o metav1.Object, r resource, id api.ID) error {
+	is := api.ID{Group: kind.Group, Kind: kind.Kind, Namespace: o.GetNamespace(), Name: o.GetName()}
+	want := id
+	if !r.namespaced {
+		want.Namespace = ""
+	}
+	switch {
+	case is.Kind == "":
+		return errNotObject
+	case is != want:
+		return fmt.Errorf("the API server answered with %q instead of %q", cut(is.String()), want.String())
+	}
+	return nil
+}
+
+// storedUID returns an error for the answer to a write of which a server cannot
+// have stored anything.
+func storedUID(o metav1.Object) error {
+	if o.GetUID() == "" {
+		return errors.New("the API server answered with an object that has no UID, so it cannot have stored it")
+	}
+	return nil
+}

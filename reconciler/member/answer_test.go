@@ -1,0 +1,80 @@
+package member
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// An answer that is not the object that was asked about is an error, whatever its
+// code, and nothing of its text is quoted.
+func TestAnswerThatIsNotTheObject(t *testing.T) {
+	id := api.ID{Kind: "ConfigMap", Namespace: "app", Name: "a"}
+	object := func(kind, namespace, name, uid string) string {
+		return `{"apiVersion":"v1","kind":"` + kind + `","metadata":{"namespace":"` + namespace + `","name":"` + name + `","uid":"` + uid + `"}}`
+	}
+	answers := map[string]struct {
+		body string
+		// ok are the requests that may get this answer.
+		ok string
+	}{
+		"the object":             {object("ConfigMap", "app", "a", "1"), "apply patch dryRun read send delete"},
+		"without a UID":          {object("ConfigMap", "app", "a", ""), "dryRun read send delete"},
+		"another kind":           {object("Secret", "app", "a", "1"), ""},
+		"another name":           {object("ConfigMap", "app", "b", "1"), ""},
+		"another namespace":      {object("ConfigMap", "other", "a", "1"), ""},
+		"a Status":               {`{"apiVersion":"v1","kind":"Status","status":"Success","message":"canary"}`, "delete"},
+		"a failed Status":        {`{"apiVersion":"v1","kind":"Status","status":"Failure","message":"canary"}`, ""},
+		"HTML":                   {`<html><body>canary</body></html>`, ""},
+		"nothing":                {``, ""},
+		"no object":              {`["canary"]`, ""},
+		"an object without kind": {`{"canary":true}`, ""},
+	}
+	for name, test := range answers {
+		t.Run(name, func(t *testing.T) {
+			s := sessionAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				w.Write([]byte(test.body))
+			}))
+			requests := map[string]func() error{
+				"apply": func() error {
+					_, _, err := s.applyWhole(t.Context(), configMaps, id, []byte("{}"), true)
+					return err
+				},
+				"patch": func() error {
+					_, err := s.patch(t.Context(), configMaps, id, []byte("{}"), true)
+					return err
+				},
+				"dryRun": func() error {
+					_, err := s.dryRun(t.Context(), configMaps, id, []byte("{}"))
+					return err
+				},
+				"read": func() error {
+					_, err := s.read(t.Context(), configMaps, id)
+					return err
+				},
+				"send": func() error {
+					return s.send(t.Context(), configMaps, id, types.JSONPatchType, []byte("[]"))
+				},
+				"delete": func() error {
+					_, err := s.delete(t.Context(), configMaps, id, "", metav1.DeletePropagationBackground)
+					return err
+				},
+			}
+			for request, do := range requests {
+				err := do()
+				if ok := strings.Contains(test.ok, request); ok != (err == nil) {
+					t.Errorf("%s: %v", request, err)
+				}
+				if err != nil && strings.Contains(err.Error(), "canary") {
+					t.Errorf("%s quotes the answer: %v", request, err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,95 @@
+package member
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+)
+
+// What a work holds is not deleted, whatever the number, and does not count as too
+// much at once; the rest is judged by its number.
+func TestBrake(t *testing.T) {
+	key := api.PlacementKey{Name: "web"}
+	namespace := api.ID{Kind: "Namespace", Name: "web"}
+	in := oneManifest().ID // in that namespace
+	out := api.ID{Kind: "ClusterRole", Group: "rbac.authorization.k8s.io", Name: "one"}
+	guarded := []work.Hold{{Kind: namespace.GroupKind(), Why: "guarded"}}
+	tests := map[string]struct {
+		work  work.Work
+		brake Brake
+		want  map[api.ID]string
+	}{
+		"a Namespace goes":            {work.Work{Holds: guarded}, Brake{100, 100}, map[api.ID]string{namespace: "guarded", in: "Namespace web goes as well, and guarded"}},
+		"the selection is empty":      {work.Work{Holds: []work.Hold{{Why: "empty"}}}, Brake{100, 100}, map[api.ID]string{namespace: "empty", in: "empty", out: "empty"}},
+		"a commit allows it":          {work.Work{AllowDelete: true}, Brake{1, 1}, nil},
+		"the placement is gone":       {work.Work{Remove: true}, Brake{100, 100}, nil},
+		"too much of what may go":     {work.Work{Holds: guarded}, Brake{10, 0}, map[api.ID]string{namespace: "guarded", in: "Namespace web goes as well, and guarded", out: "deleting 1 of the 3 objects that gitfleet has on this cluster is more than 10 %"}},
+		"held is not counted":         {work.Work{Holds: guarded}, Brake{40, 0}, map[api.ID]string{namespace: "guarded", in: "Namespace web goes as well, and guarded"}},
+		"it is given up, not deleted": {work.Work{Remove: true, Abandon: true, Holds: guarded}, Brake{0, 0}, nil},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := sessionAt(t, newShelf())
+			s.holding(oneManifest(), key)
+			for _, id := range []api.ID{namespace, in, out} {
+				s.inv[key].items.put(item{Group: id.Group, Version: "v1", Kind: id.Kind, Namespace: id.Namespace, Name: id.Name})
+				s.live.put(id, &live{fleet: "prod"})
+			}
+			s.cfg.Brake = test.brake
+			s.inv[key].Abandon = test.work.Abandon
+			test.work.Placement = key
+			s.want([]work.Work{test.work})
+			s.brake(map[api.ID]bool{namespace: true, in: true, out: true}, s.deletes)
+			got := map[api.ID]string{}
+			for id, b := range s.braked {
+				got[id] = b.why
+			}
+			if !maps.Equal(got, test.want) {
+				t.Errorf("held:\n%v\nwant\n%v", got, test.want)
+			}
+		})
+	}
+}
+
+// What the cluster itself speaks against is looked at again by and by, and at once
+// when the watch tells of the Namespace, or that something in it is gone.
+func TestHeldIsLookedAtAgain(t *testing.T) {
+	namespace := api.ID{Kind: "Namespace", Name: "web"}
+	held := &item{Version: "v1", Kind: "Namespace", Name: "web"}
+	tests := map[string]struct {
+		touched []api.ID
+		again   bool
+	}{
+		"something else":       {[]api.ID{{Kind: "ConfigMap", Namespace: "shop", Name: "one"}}, false},
+		"the Namespace itself": {[]api.ID{namespace}, true},
+		"what was in it":       {[]api.ID{{Kind: "ConfigMap", Namespace: "web", Name: "one"}}, true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := sessionAt(t, newShelf())
+			s.holding(oneManifest())
+			s.live.put(namespace, &live{fleet: "prod"})
+			s.hold(namespace, "it has content")
+			first := time.Until(s.braked[namespace].next)
+			s.hold(namespace, "it has content")
+			if second := time.Until(s.braked[namespace].next); first <= 0 || second < first || second > lastRecheck {
+				t.Errorf("it is looked at again after %v, then after %v", first, second)
+			}
+			if !s.stays(held) {
+				t.Fatal("it is looked at at once")
+			}
+			touched := map[api.ID]bool{}
+			for _, id := range test.touched {
+				touched[id] = true
+			}
+			s.recheckHeld(touched)
+			if again := !s.stays(held); again != test.again || test.again && !touched[namespace] {
+				t.Errorf("looked at again: %t, want %t, by %v", again, test.again, slices.Collect(maps.Keys(touched)))
+			}
+		})
+	}
+}

@@ -1,0 +1,270 @@
+package member
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+)
+
+// Two daemons with the same fleet name see each other's inventories as their own.
+// What tells them apart is the fleet's ID, which every inventory carries. On a
+// cluster with an inventory of another ID nothing is written at all: no object, no
+// label, no inventory, no namespace.
+
+// A membership is which fleet an agent acts for, and whose inventories besides its
+// own it takes over.
+type membership struct {
+	ledger.Fleet
+	adopted []ledger.Adoption
+}
+
+// SetFleet replaces which fleet the agent acts for, and the fleets whose inventories
+// on the cluster it takes over. If there is an inventory of anybody else, the agent
+// writes nothing. It never blocks; only the goroutine that calls Set may call it.
+// Without it the agent takes every inventory that has the name of its fleet.
+func (a *Agent) SetFleet(f ledger.Fleet, adopted []ledger.Adoption) {
+	select {
+	case <-a.memberships:
+	default:
+	}
+	a.memberships <- membership{f, adopted}
+}
+
+// owner is what inventories of this fleet say.
+func (a *Agent) owner() ledger.Owner { return ledger.Owner{ID: a.fleet.ID, Source: a.fleet.Source} }
+
+// adoption returns why inventories of an owner are taken over; nil if they are not.
+func (a *Agent) adoption(o ledger.Owner) *ledger.Adoption {
+	i := slices.IndexFunc(a.fleet.adopted, func(x ledger.Adoption) bool { return x.ID == o.ID })
+	if i < 0 {
+		return nil
+	}
+	return &a.fleet.adopted[i]
+}
+
+// takeFleet takes in what SetFleet was last called with.
+func (s *session) takeFleet() {
+	select {
+	case s.fleet = <-s.memberships:
+	default:
+	}
+}
+
+// foreign reports whether there is an inventory of another fleet.
+func (s *session) foreign() bool {
+	return s.fleet.ID != "" && slices.ContainsFunc(s.owners, func(o ledger.Owner) bool {
+		return o.ID != s.fleet.ID && s.adoption(o) == nil
+	})
+}
+
+// mayWrite reports whether no other fleet holds the cluster. It marks adopted
+// inventories, so that their deletions are held from the first pass on.
+func (s *session) mayWrite() bool {
+	if s.foreign() {
+		return false
+	}
+	for _, inv := range s.inv {
+		s.takenOver(inv)
+	}
+	return true
+}
+
+// foreignRetry is the time between two looks whether another fleet still holds the
+// cluster.
+const foreignRetry = time.Minute
+
+// standBack does of a turn what is to be done on a cluster that another fleet holds:
+// it only looks. Once nobody else holds the cluster, everything is brought up to
+// date.
+func (s *session) standBack(ctx context.Context, woken waking) error {
+	look := !s.foreign() // we were told that it is ours
+	switch woken {
+	case byLeave:
+		s.leaving = true
+	case byWorks:
+		s.want(s.last)
+	case byChanges:
+		look = len(s.suspicious(s.absorb())) > 0 || look
+	case byCheck, byRetry:
+		look = true
+	case bySweep:
+		s.rest()
+	case byProbe:
+		p := *s.found
+		s.found = nil
+		if err := s.probed(ctx, p); err != nil {
+			return err
+		}
+	}
+	switch {
+	case s.leaving:
+		s.departed(ctx) // nothing here is ours to give up
+		return nil
+	case look:
+		if err := s.reload(ctx); err != nil {
+			return err
+		}
+	}
+	s.logForeign()
+	s.stoodBack = s.foreign()
+	if s.stoodBack {
+		s.schedule(foreignRetry)
+	} else if s.last != nil {
+		s.sync(ctx)
+	}
+	return nil
+}
+
+// reload reads all inventories anew, forgets what was known of objects, and reports
+// whose they are.
+func (s *session) reload(ctx context.Context) error {
+	s.inv, s.parts = map[api.PlacementKey]*inventory{}, nil
+	clear(s.verified)
+	clear(s.trouble)
+	clear(s.done)
+	if err := s.inventories(ctx); err != nil {
+		return reconnect(err)
+	}
+	s.cfg.Report(s.introduction())
+	return nil
+}
+
+// introduction is what a session reports when it has read the inventories.
+func (s *session) introduction() ledger.ClusterSeen {
+	seen := s.seen(s.health)
+	seen.At, seen.Owners = time.Now(), s.owners
+	for p, inv := range s.inv {
+		seen.Holds = append(seen.Holds, ledger.Held{Placement: p, Revision: inv.Revision, Abandon: inv.Abandon})
+	}
+	return seen
+}
+
+// logForeign logs that another fleet holds the cluster, or does no longer.
+func (s *session) logForeign() {
+	switch {
+	case !s.foreign() && s.heldBy != (grumble{}):
+		s.heldBy = grumble{}
+		s.cfg.Log.Info("cluster is not held by another fleet any more", "cluster", s.cfg.Name)
+	case s.foreign():
+		for _, o := range s.owners {
+			if o.ID != s.fleet.ID && s.adoption(o) == nil && s.heldBy.due(o.ID) {
+				s.cfg.Log.Error("cluster is held by another fleet of the same name; nothing is written to it",
+					"cluster", s.cfg.Name, "fleet", s.cfg.Fleet, "holder", cmp.Or(o.ID, ledger.NoID), "source", o.Source)
+			}
+		}
+	}
+}
+
+// suspicious returns those of some objects that are inventories with the name of our
+// fleet which somebody else has written. Another gitfleet owns the same fields as we
+// do, so that only the version tells.
+func (s *session) suspicious(touched map[api.ID]bool) []api.ID {
+	var out []api.ID
+	for id := range touched {
+		if id.Kind != "ConfigMap" || id.Group != "" || id.Namespace != api.Namespace {
+			continue
+		}
+		l, p := s.live.of(id), s.parts.of(id)
+		if l != nil && l.fleet == s.cfg.Fleet && (p == nil || p.managed != l.managed || p.version < l.version) || l == nil && p != nil {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// usurped reports whether an inventory that somebody else has written belongs to
+// another fleet, so that the cluster is not ours to change any more.
+func (s *session) usurped(ctx context.Context, touched map[api.ID]bool) bool {
+	if s.fleet.ID == "" || len(s.suspicious(touched)) == 0 {
+		return false
+	}
+	list, err := s.listInventories(ctx)
+	if err != nil {
+		return true // until it is known that it is ours
+	}
+	for i := range list {
+		o := s.ownerOf(list[i].GetAnnotations(), "")
+		if o.ID != "" && o.ID != s.fleet.ID && s.adoption(o) == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// ownerOf reads whose an inventory is; commit is one that it names.
+func (s *session) ownerOf(annotations map[string]string, commit string) ledger.Owner {
+	o := ledger.Owner{ID: annotations[api.FleetIDAnnotation], Source: annotations[api.FleetSourceAnnotation]}
+	if o.ID == "" && commit != "" && s.cfg.HasCommit != nil && !s.cfg.HasCommit(commit) {
+		o.UnknownCommit = commit
+	}
+	return o
+}
+
+// ownersOf lists owners, each once, in order.
+func ownersOf(list []ledger.Owner) []ledger.Owner {
+	slices.SortFunc(list, func(a, b ledger.Owner) int {
+		return cmp.Or(strings.Compare(a.ID, b.ID), strings.Compare(a.Source, b.Source), strings.Compare(a.UnknownCommit, b.UnknownCommit))
+	})
+	return slices.Compact(list)
+}
+
+// reportOwners reports whose the inventories are, if that has changed.
+func (s *session) reportOwners() {
+	now := slices.Clone(s.damaged)
+	for _, inv := range s.inv {
+		if inv.written != "" {
+			now = append(now, inv.owner)
+		}
+	}
+	if now = ownersOf(now); !slices.Equal(now, s.owners) {
+		s.owners = append([]ledger.Owner{}, now...)
+		seen := s.introduction()
+		seen.Holds = nil
+		s.cfg.Report(seen)
+	}
+}
+
+// takenOver notes that an inventory of another owner is treated as ours. What was
+// adopted by a person is marked: nothing of it is deleted without a commit that
+// allows it, as it was never in our repository.
+func (s *session) takenOver(inv *inventory) {
+	if a := s.adoption(inv.owner); a != nil && a.By != "" {
+		inv.Adopted = true
+	}
+}
+
+// adoptedWhy is why an object of an adopted inventory is not deleted.
+const adoptedWhy = "it was taken over from another fleet (gitfleet adopt-fleet), and is not in the repository"
+
+// digested ends the special treatment of an adopted inventory of which everything is
+// wanted.
+func (s *session) digested(inv *inventory) {
+	if !inv.Adopted || !s.complete(inv.Placement) {
+		return
+	}
+	for id := range inv.items.ids() {
+		if w, ok := s.wanted.of(id); !ok || w.placement != inv.Placement {
+			return
+		}
+	}
+	inv.Adopted = false
+}
+
+// departed ends a membership of which nothing is left to give up.
+func (s *session) departed(ctx context.Context) {
+	close(s.left)
+	s.cfg.Report(s.health.seen(s.cfg.Name)) // whoever waits looks again
+	<-ctx.Done()
+}
+
+// fleetAnnotations are added to each part of an inventory.
+func (a *Agent) fleetAnnotations(to map[string]any) {
+	if a.fleet.ID != "" {
+		to[api.FleetIDAnnotation], to[api.FleetSourceAnnotation] = a.fleet.ID, a.fleet.Source
+	}
+}

@@ -1,0 +1,55 @@
+package member
+
+import (
+	"io/fs"
+	"os"
+	"sync"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// kubeconfigs are files that were read, and how they were then. Many goroutines may
+// load them; nobody may change what is loaded.
+type kubeconfigs struct {
+	mu   sync.Mutex
+	read map[string]readFile
+}
+
+type readFile struct {
+	info   fs.FileInfo
+	config *clientcmdapi.Config
+}
+
+// load reads a kubeconfig, unless its file is as it was. Files that it names are
+// resolved. nil reads always.
+func (k *kubeconfigs) load(path string) (*clientcmdapi.Config, error) {
+	if k == nil {
+		return loadKubeconfig(path)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	info, err := os.Stat(path) // of what a link points to
+	if err != nil {
+		delete(k.read, path)
+		return loadKubeconfig(path)
+	}
+	was, known := k.read[path]
+	if known && os.SameFile(was.info, info) && was.info.ModTime().Equal(info.ModTime()) && was.info.Size() == info.Size() {
+		return was.config, nil
+	}
+	delete(k.read, path)
+	cfg, err := loadKubeconfig(path)
+	if err == nil {
+		k.read[path] = readFile{info, cfg}
+	}
+	return cfg, err
+}
+
+func loadKubeconfig(path string) (*clientcmdapi.Config, error) {
+	cfg, err := clientcmd.LoadFromFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return cfg, clientcmd.ResolveLocalPaths(cfg)
+}

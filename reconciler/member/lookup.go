@@ -1,0 +1,83 @@
+package member
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// A lookup is when the server is asked again for a kind that it did not serve.
+type lookup struct {
+	failures backoff
+	next     time.Time
+	// established is when a definition of the group was established; zero if none was
+	// since the first lookup.
+	established time.Time
+}
+
+const (
+	firstLookup = 100 * time.Millisecond // definitions often come with their objects
+	lastLookup  = 5 * time.Minute
+	// Discovery may lag behind a definition that was just established: for some time
+	// it is asked at least this often.
+	establishedLookup = 5 * time.Second
+	establishedFor    = time.Minute
+)
+
+// failed schedules the next lookup after one that found nothing.
+func (l *lookup) failed(now time.Time) {
+	last := lastLookup
+	if now.Sub(l.established) < establishedFor {
+		last = establishedLookup
+	}
+	l.next = now.Add(l.failures.next(firstLookup, last))
+}
+
+// due reports whether the server may be asked for a kind that is not known.
+func (k *kinds) due(gvk schema.GroupVersionKind, now time.Time) bool {
+	l := k.lookups[gvk]
+	return l == nil || !now.Before(l.next)
+}
+
+// nextLookup is when the server is asked again for a kind that it did not serve.
+func (k *kinds) nextLookup(gvk schema.GroupVersionKind) time.Time {
+	if l := k.lookups[gvk]; l != nil {
+		return l.next
+	}
+	return time.Time{}
+}
+
+// lookedUp schedules the next lookups of the kinds that are still not known, of the
+// group versions that the server was asked for.
+func (k *kinds) lookedUp(wanted map[schema.GroupVersionKind]bool, asked map[schema.GroupVersion]bool) {
+	now := time.Now()
+	for gvk := range wanted {
+		if _, known := k.of(gvk); known {
+			delete(k.lookups, gvk)
+			continue
+		}
+		if !asked[gvk.GroupVersion()] {
+			continue
+		}
+		if k.lookups == nil {
+			k.lookups = map[schema.GroupVersionKind]*lookup{}
+		}
+		if k.lookups[gvk] == nil {
+			k.lookups[gvk] = &lookup{}
+		}
+		k.lookups[gvk].failed(now)
+	}
+}
+
+// lookAgain has the kinds of some groups asked for at once, and the back-off begin
+// anew. nil means all groups.
+func (k *kinds) lookAgain(established map[string]bool) {
+	for gvk, l := range k.lookups {
+		switch {
+		case established == nil:
+			*l = lookup{}
+		case established[gvk.Group]:
+			*l = lookup{established: time.Now()}
+		}
+	}
+}

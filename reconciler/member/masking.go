@@ -1,0 +1,73 @@
+package member
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/gitfleet/gitfleet/gitsource/mask"
+)
+
+// longestRefusal bounds what is read of an answer that is an error.
+const longestRefusal = 64 << 10
+
+// masking is a transport whose errors, and whose answers that are errors, can be shown:
+// they have no credentials of the request, which a server or a proxy may have said
+// back, and a web page is replaced by what it is. It stands below whatever adds
+// credentials to a request. Nothing else of what a server answers is changed.
+type masking struct{ next http.RoundTripper }
+
+// errNoAPI is what a server answers that is not an API server.
+var errNoAPI = errors.New("an API server was expected: check the address, and whether a proxy or a login page stands before it")
+
+// RoundTrip implements http.RoundTripper.
+func (m masking) RoundTrip(req *http.Request) (*http.Response, error) {
+	res, err := m.next.RoundTrip(req)
+	if err != nil {
+		return nil, mask.Of(req).Error(err)
+	}
+	kind := res.Header.Get("Content-Type")
+	if res.StatusCode < http.StatusMultipleChoices {
+		if !mask.IsPage(kind, nil) {
+			return res, nil
+		}
+		text, err := refusalText(res, req, kind)
+		return nil, errors.Join(fmt.Errorf("the server answers with %s: %w", text, errNoAPI), err)
+	}
+	text, err := refusalText(res, req, kind)
+	if err != nil {
+		return nil, err
+	}
+	credentials := mask.Of(req)
+	for _, values := range res.Header {
+		for i := range values {
+			values[i] = credentials.Mask(values[i])
+		}
+	}
+	res.Status = credentials.Mask(res.Status)
+	if !strings.Contains(kind, "json") {
+		res.Header.Set("Content-Type", "text/plain")
+	}
+	res.Body, res.ContentLength = io.NopCloser(bytes.NewReader([]byte(text))), int64(len(text))
+	res.Header.Set("Content-Length", strconv.Itoa(len(text)))
+	return res, nil
+}
+
+// refusalText reads an answer, and returns what of it may be shown. What is JSON stays JSON.
+func refusalText(res *http.Response, req *http.Request, kind string) (string, error) {
+	body, err := io.ReadAll(io.LimitReader(res.Body, longestRefusal))
+	if err = errors.Join(err, res.Body.Close()); err != nil {
+		return "", mask.Of(req).Error(err)
+	}
+	if strings.Contains(kind, "json") && !mask.IsPage(kind, body) {
+		return mask.Of(req).Mask(string(body)), nil
+	}
+	return mask.Of(req).Text(kind, body, longestText), nil
+}
+
+// longestText bounds what is told of an answer that no API server gave.
+const longestText = 500

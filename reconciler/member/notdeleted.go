@@ -1,0 +1,66 @@
+package member
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/gitfleet/gitfleet/reconciler/diff"
+)
+
+// succeeded records the result of a removal. One that failed is tried again, later
+// each time, and the report says why the object is still there.
+func (s *session) succeeded(ctx context.Context, st stale, err error) bool {
+	s.cfg.Metrics.done(s.cfg.Name, "Delete", err)
+	if err == nil {
+		return true
+	}
+	id := st.item.id()
+	t := s.trouble[id]
+	if t == nil {
+		t = &trouble{since: time.Now()}
+		s.trouble[id] = t
+	}
+	t.next = time.Now().Add(max(t.failures.next(firstRetry, lastRetry), retryAfter(err)))
+	shown := s.scrubRemoval(ctx, st, err)
+	if lasts(err) || t.failures >= passingFailures && !isUnreachable(err) {
+		t.notDeleted = cut(shown.Error())
+	}
+	if t.logged.due("not removed" + verdict(err)) {
+		s.cfg.Log.Warn("object not removed", "cluster", s.cfg.Name, "placement", st.inv.Placement.String(), "object", id.String(), "err", shown)
+	}
+	return false
+}
+
+// passingFailures is how often in a row a deletion may fail for a reason that often
+// passes by itself, such as a conflict, until the report says so. That a server does
+// not answer is in the status of its cluster.
+const passingFailures = 3
+
+// lasts reports whether a removal failed for a reason that does not pass by itself.
+func lasts(err error) bool {
+	var answer apierrors.APIStatus
+	if !errors.As(err, &answer) {
+		return false
+	}
+	code := answer.Status().Code
+	return code >= 400 && code < 500 && code != http.StatusConflict && code != http.StatusTooManyRequests
+}
+
+// scrubRemoval takes out of an error what it may quote of Secrets: an admission
+// webhook sees the object that it does not let go.
+func (s *session) scrubRemoval(ctx context.Context, st stale, err error) error {
+	if !answered(err) {
+		return err
+	}
+	id := st.item.id()
+	if res, ok := s.kinds.of(st.item.gvk()); ok && id.Group == "" && id.Kind == "Secret" {
+		if found, readErr := s.read(ctx, res, id); readErr == nil && found != nil {
+			err = diff.SecretsOf(found).Error(err)
+		}
+	}
+	return s.secrets().Error(err)
+}

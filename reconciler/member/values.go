@@ -1,0 +1,260 @@
+package member
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+)
+
+// Values can change while nothing changes in what we own: somebody applies under
+// our own field manager, or an admission webhook mutates what somebody else
+// writes. Metadata do not show it, so an object that was written and not by us is
+// read, and its values are compared with those that were applied.
+
+// A valuesCheck is what a comparison of an object's values has found.
+type valuesCheck struct {
+	// changed says that an apply would put something back.
+	changed bool
+	// altered is what the server would store otherwise than it is applied.
+	altered []api.PatchDetail
+	// ignored are the differences in fields that the object asks to leave alone.
+	ignored []api.Difference
+	// unknown says that they could not be compared now.
+	unknown bool
+}
+
+// checkValues compares the values of a live object with those that were applied.
+// What a structural comparison finds the server has to confirm with a dry run,
+// which admission webhooks take part in.
+func (s *session) checkValues(ctx context.Context, t task, live *unstructured.Unstructured) valuesCheck {
+	desired := t.manifest.Object.Object
+	var ignored []api.Difference
+	if leavesFields(t.manifest) {
+		ignored = ignoredIn(t, live)
+	}
+	structural := diff.Compare(desired, live, diff.Options{Structural: true})
+	if len(structural) == 0 {
+		return valuesCheck{ignored: ignored}
+	}
+	known := s.memory.altered(t.placement, t.manifest.ID)
+	merged, err := s.merged(ctx, t)
+	switch {
+	case refusesDryRun(err):
+		return valuesCheck{changed: !sameValues(structural, known), altered: known, ignored: ignored}
+	case err != nil:
+		return valuesCheck{unknown: true}
+	}
+	again, err := s.read(ctx, t.res, t.manifest.ID)
+	if err != nil || again == nil || again.GetResourceVersion() != live.GetResourceVersion() {
+		return valuesCheck{unknown: true} // it is just being changed
+	}
+	altered := diff.Altered(desired, merged, nil)
+	found := diff.Repairable(diff.Compare(merged, live, diff.Options{}), altered, known)
+	return valuesCheck{changed: len(found) > 0, altered: altered, ignored: ignored}
+}
+
+// sameValues reports whether two comparisons found the same, as far as it is
+// remembered.
+func sameValues(found, known []api.PatchDetail) bool {
+	return slices.EqualFunc(shortened(differences(found)), known, func(a api.Difference, b api.PatchDetail) bool { return a.PatchDetail == b })
+}
+
+// differences are details of which nobody in particular is the author.
+func differences(details []api.PatchDetail) []api.Difference {
+	return diff.Differences(nil, api.FieldManager, details)
+}
+
+// clockSkew is by how much the clocks of a cluster's API servers may differ.
+const clockSkew = 2 // seconds
+
+// writtenWhileAway reports whether an object of which only the inventory is known
+// was applied under our name after the inventory was last written: by us, to put
+// something back, or by somebody else.
+func (s *session) writtenWhileAway(id api.ID, now *live) bool {
+	w, isWanted := s.wanted.of(id)
+	if !isWanted {
+		return false
+	}
+	inv := s.live.of(inventoryID(inventoryName(s.cfg.Fleet, w.placement)))
+	return inv != nil && now.applied > inv.applied+clockSkew
+}
+
+// writtenByOthers reports whether an object was written, and not by us, since it
+// was last known: its values may be others. A change of its status is none.
+func (s *session) writtenByOthers(id api.ID, old, now *live) bool {
+	if old == nil {
+		return s.writtenWhileAway(id, now)
+	}
+	if old.uid != now.uid || now.version <= old.version {
+		return false
+	}
+	if s.parts.of(id) != nil {
+		return now.applied != old.applied
+	}
+	if now.applied != old.applied || now.others != old.others || now.generation != old.generation {
+		return true
+	}
+	if now.generation > 0 {
+		return false
+	}
+	// A kind without generations whose metadata are all that is watched has no
+	// status that would matter: a new version is a new content.
+	w, isWanted := s.wanted.of(id)
+	if !isWanted {
+		return false
+	}
+	k := s.watch.of(w.manifest.Object.Object.GroupVersionKind())
+	return k != nil && !k.full
+}
+
+// valuesRetry is the first delay before values that could not be compared are compared
+// again.
+const valuesRetry = 2 * time.Second
+
+// manySuspects are so many that lists cost the server less than reading each.
+const manySuspects = 100
+
+// checkWritten compares the values of objects that others have written, and puts
+// back what they changed.
+func (s *session) checkWritten(ctx context.Context) {
+	if s.cutOff() || s.leaving {
+		return
+	}
+	var tasks []task
+	for id := range s.suspects {
+		if t, asApplied := s.asApplied(id); asApplied {
+			tasks = append(tasks, t)
+		}
+	}
+	clear(s.suspects)
+	switch {
+	case len(tasks) == 0:
+		return
+	case len(tasks) > manySuspects:
+		s.sweepNow(ctx)
+		return
+	}
+	checks := make([]valuesCheck, len(tasks))
+	slots := make(chan struct{}, s.cfg.Concurrency)
+	var wg sync.WaitGroup
+	for i, t := range tasks {
+		slots <- struct{}{}
+		giveBack := takePlace(ctx, s.cfg.Limit)
+		wg.Go(func() {
+			defer func() { <-slots }()
+			defer giveBack()
+			live, err := s.read(ctx, t.res, t.manifest.ID)
+			if err != nil || live == nil {
+				checks[i].unknown = true // if it is gone, its watch event follows
+				return
+			}
+			checks[i] = s.checkValues(ctx, t, live)
+		})
+	}
+	wg.Wait()
+	s.concludeChecks(ctx, tasks, checks)
+}
+
+// concludeChecks takes in what comparisons of values have found.
+func (s *session) concludeChecks(ctx context.Context, tasks []task, checks []valuesCheck) {
+	wrong, news := map[api.ID]bool{}, map[api.ID]bool{}
+	for i, c := range checks {
+		t := tasks[i]
+		id := t.manifest.ID
+		switch {
+		case c.unknown:
+			s.suspects[id] = true // tried again after valuesRetry
+		case c.changed:
+			wrong[id] = true
+		default:
+			generation := s.live.of(id).generation
+			altered, ignored := s.noteAltered(t, generation, c.altered), s.noteIgnored(t, generation, c.ignored)
+			if altered || ignored {
+				news[id] = true
+			}
+		}
+	}
+	if len(wrong) > 0 {
+		s.mend(ctx, wrong)
+	}
+	if len(news) > 0 {
+		s.reportTouched(ctx, news)
+	}
+	if len(s.suspects) == 0 {
+		s.compareFailures = 0
+		return
+	}
+	s.compareNext = time.Now().Add(s.compareFailures.next(valuesRetry, lastRetry))
+	s.reschedule()
+}
+
+// alteredMessage says why values differ that nobody has changed since.
+const alteredMessage = "the API server or an admission webhook stores other values than are applied, at each apply; " +
+	"put them into the manifest, or exempt the object from the webhook"
+
+// noteAltered records which values the server stores otherwise than they are applied;
+// none ends that drift. It reports whether the record has changed.
+func (s *session) noteAltered(t task, generation int64, altered []api.PatchDetail) bool {
+	p, id := t.placement, t.manifest.ID
+	known := s.memory.state(p, id) == api.DriftAltered
+	now := ledger.Drift{Message: alteredMessage, Generation: generation, Paths: differences(altered)}
+	if !s.noteLasting(t, api.DriftAltered, now, sameValues(altered, s.memory.altered(p, id)), false) {
+		return false
+	}
+	if !known {
+		s.cfg.Log.Warn("the API server or an admission webhook changes what is applied", "cluster", s.cfg.Name,
+			"placement", p.String(), "object", id.String(), "paths", pathsOf(now.Paths))
+	}
+	return true
+}
+
+// noteIgnored records the newest values of fields that an object asks to leave alone;
+// none ends that drift. It reports whether the record has changed. A record of a drift
+// in other fields is kept.
+func (s *session) noteIgnored(t task, generation int64, ignored []api.Difference) bool {
+	was := s.memory[t.placement][t.manifest.ID]
+	switch was.State {
+	case "", api.DriftEnded, api.DriftIgnored:
+	default:
+		return false
+	}
+	unchanged := slices.EqualFunc(shortened(ignored), was.Paths, func(a, b api.Difference) bool { return a.PatchDetail == b.PatchDetail })
+	return s.noteLasting(t, api.DriftIgnored, ignoredDrift(generation, ignored), unchanged, was.State != api.DriftIgnored)
+}
+
+// noteLasting records a drift that lasts while it has paths, and ends it once it has
+// none. It reports whether the record has changed. unchanged says that the paths are
+// those of the record; anew is that of note.
+func (s *session) noteLasting(t task, state api.DriftState, now ledger.Drift, unchanged, anew bool) bool {
+	was := s.memory[t.placement][t.manifest.ID]
+	known := was.State == state
+	switch {
+	case len(now.Paths) == 0 && known:
+		s.memory.end(t.placement, was)
+		return true
+	case len(now.Paths) == 0, known && unchanged:
+		return false
+	}
+	s.note(t, state, now, anew)
+	return true
+}
+
+// altered returns what a server is known to store otherwise than it is applied.
+func (m memory) altered(p api.PlacementKey, id api.ID) []api.PatchDetail {
+	d := m[p][id]
+	if d.State != api.DriftAltered {
+		return nil
+	}
+	var list []api.PatchDetail
+	for _, path := range d.Paths {
+		list = append(list, path.PatchDetail)
+	}
+	return list
+}

@@ -1,0 +1,122 @@
+package member
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+)
+
+// An object is suspect when its values may be others and metadata do not show it:
+// after any write that is not ours, but not after a new status.
+func TestWrittenByOthers(t *testing.T) {
+	was := live{uid: "1", version: 5, generation: 2, applied: 100, others: 7}
+	tests := map[string]struct {
+		now  live
+		full bool
+		want bool
+	}{
+		"what we know":                        {was, true, false},
+		"a new status":                        {live{uid: "1", version: 6, generation: 2, applied: 100, others: 7}, true, false},
+		"an apply under our name":             {live{uid: "1", version: 6, generation: 2, applied: 101, others: 7}, true, true},
+		"the same within the second":          {live{uid: "1", version: 6, generation: 3, applied: 100, others: 7}, true, true},
+		"another writer":                      {live{uid: "1", version: 6, generation: 2, applied: 100, others: 8}, true, true},
+		"older than what we know":             {live{uid: "1", version: 4, generation: 1, applied: 90, others: 6}, true, false},
+		"another object of the name":          {live{uid: "2", version: 6, generation: 1, applied: 101, others: 7}, true, false},
+		"without generations, whole":          {live{uid: "1", version: 6, applied: 100, others: 7}, true, false},
+		"without generations, metadata alone": {live{uid: "1", version: 6, applied: 100, others: 7}, false, true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			id := cm("one")
+			m := &work.Manifest{Object: &api.Object{ID: id, Object: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}}}
+			s := &session{
+				wanted: wantsOf([]work.Work{{Placement: web, Manifests: []*work.Manifest{m}}}, nil),
+				watch:  watches{{gvk: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, full: test.full}},
+			}
+			old := was
+			if test.now.generation == 0 {
+				old.generation = 0
+			}
+			if got := s.writtenByOthers(id, &old, &test.now); got != test.want {
+				t.Errorf("written by others: %t", got)
+			}
+		})
+	}
+}
+
+// After a restart the time of the inventory shows what was applied since: whoever
+// applied under our name is noticed.
+func TestWrittenWhileAway(t *testing.T) {
+	id := cm("one")
+	m := &work.Manifest{Object: &api.Object{ID: id, Object: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}}}
+	s := sessionAt(t, http.NotFoundHandler())
+	s.wanted = wantsOf([]work.Work{{Placement: web, Manifests: []*work.Manifest{m}}}, nil)
+	if s.writtenByOthers(id, nil, &live{applied: 200}) {
+		t.Error("without an inventory it is written by others")
+	}
+	s.live.put(inventoryID(inventoryName(s.cfg.Fleet, web)), &live{applied: 100})
+	for applied, want := range map[int64]bool{50: false, 100: false, 102: false, 103: true} {
+		if got := s.writtenByOthers(id, nil, &live{applied: applied}); got != want {
+			t.Errorf("applied at %d: written by others %t", applied, got)
+		}
+	}
+	if s.writtenByOthers(cm("other"), nil, &live{applied: 200}) {
+		t.Error("what nobody wants is written by others")
+	}
+}
+
+// A put-back that changed nothing was none: it is neither remembered as a drift,
+// nor does it count towards a contest.
+func TestWhatChangedNothingIsNoRepair(t *testing.T) {
+	s := sessionAt(t, http.NotFoundHandler())
+	m := &work.Manifest{Object: &api.Object{ID: cm("one"), Hash: "h", Object: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}}}
+	tk := task{wanted: wanted{web, m}, item: &item{Kind: "ConfigMap", Version: "v1", Namespace: "default", Name: "one", Hash: "h", UID: "1"}, drift: true}
+	found := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"resourceVersion": "7"}}}
+	outcomeAt := func(version string) *outcome {
+		return &outcome{task: tk, sight: sight{live: found}, before: ledger.Drift{Generation: 1},
+			written: &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version, CreationTimestamp: metav1.NewTime(time.Unix(1, 0))}}}
+	}
+	s.undone(tk, &live{version: 7})
+	if s.flips[cm("one")].Total != 1 {
+		t.Fatalf("flips: %+v", s.flips)
+	}
+	s.recall(outcomeAt("7"))
+	if got := s.memory[web]; len(got) > 0 || s.flips[cm("one")].Total != 0 {
+		t.Errorf("it remembers %+v, and counts %d", got, s.flips[cm("one")].Total)
+	}
+	s.undone(tk, &live{version: 8})
+	s.recall(outcomeAt("9"))
+	if got := s.memory[web][cm("one")]; got.State != api.DriftRepaired || got.Count != 1 || s.flips[cm("one")].Total != 1 {
+		t.Errorf("it remembers %+v, and counts %d", got, s.flips[cm("one")].Total)
+	}
+}
+
+// What a cluster alters at each apply is remembered while it does, and over when
+// it does so no more; what was remembered of the object before counts on.
+func TestAlteredIsRememberedUntilItEnds(t *testing.T) {
+	s := sessionAt(t, http.NotFoundHandler())
+	m := &work.Manifest{Object: &api.Object{ID: cm("one"), Object: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}}}
+	tk := task{wanted: wanted{web, m}}
+	paths := []api.PatchDetail{{Path: "/data/key", ValueInHub: "a", ValueInMember: "b"}}
+	s.memory.put(web, ledger.Drift{ID: cm("one"), State: api.DriftRepaired, Count: 3})
+	s.noteAltered(tk, 1, nil)
+	if got := s.memory[web][cm("one")]; got.State != api.DriftRepaired {
+		t.Errorf("nothing altered: %+v", got)
+	}
+	s.noteAltered(tk, 1, paths)
+	if got := s.memory[web][cm("one")]; got.State != api.DriftAltered || got.Count != 3 || len(s.memory.altered(web, cm("one"))) != 1 {
+		t.Errorf("altered: %+v", got)
+	}
+	s.noteAltered(tk, 1, nil)
+	if got := s.memory[web][cm("one")]; got.State != api.DriftEnded || got.Message != "" || s.memory.altered(web, cm("one")) != nil {
+		t.Errorf("over: %+v", got)
+	}
+}

@@ -1,0 +1,479 @@
+package member_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member"
+	"github.com/gitfleet/gitfleet/test/simulated"
+)
+
+// A mutator stands between an agent and its cluster, and changes data.key of what
+// is applied to one ConfigMap, as an admission webhook would.
+type mutator struct {
+	next http.RoundTripper
+
+	mu sync.Mutex
+	// value is what data.key becomes; nil leaves it as it is.
+	value func() string
+	// noDryRun has it refuse dry runs, as the API server does for a webhook with
+	// side effects.
+	noDryRun bool
+	// failing is the number of dry runs that get no answer.
+	failing int
+	writes  []string
+}
+
+// RoundTrip implements http.RoundTripper.
+func (m *mutator) RoundTrip(r *http.Request) (*http.Response, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r.Method != http.MethodPatch || !strings.HasSuffix(r.URL.Path, "/configmaps/mutated") {
+		return m.next.RoundTrip(r)
+	}
+	dry := r.URL.Query().Has("dryRun")
+	if !dry {
+		m.writes = append(m.writes, r.URL.Query().Get("fieldManager"))
+	}
+	if dry && m.failing > 0 {
+		m.failing--
+		return nil, errors.New("connection reset by peer")
+	}
+	if dry && m.noDryRun && m.value != nil {
+		status := metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
+			Code: http.StatusBadRequest, Reason: metav1.StatusReasonBadRequest, Message: "admission webhook does not support dry run"}
+		raw, err := json.Marshal(status)
+		return &http.Response{StatusCode: http.StatusBadRequest, Request: r, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(raw))}, err
+	}
+	raw, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	if m.value != nil {
+		raw = bytes.ReplaceAll(raw, []byte(`"key":"sent"`), fmt.Appendf(nil, `"key":%q`, m.value()))
+	}
+	r = r.Clone(r.Context())
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(raw)), int64(len(raw))
+	return m.next.RoundTrip(r)
+}
+
+func (m *mutator) mutate(value func() string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.value = value
+}
+
+// applies returns how often gitfleet wrote since it was last asked.
+func (m *mutator) applies() (n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, manager := range m.writes {
+		if manager == api.FieldManager {
+			n++
+		}
+	}
+	m.writes = nil
+	return n
+}
+
+// What a webhook changes at each apply is reported, and never fought: whether or not
+// it takes part in dry runs, and also if it never sets the same value twice. Once
+// it changes nothing any more the manifest counts again.
+func TestWebhookIsReportedAndNotFought(t *testing.T) {
+	never := func() func() string {
+		n := 0
+		return func() string { n++; return fmt.Sprint("value ", n) }
+	}
+	tests := map[string]struct {
+		value    func() string
+		noDryRun bool
+		// restart is how often gitfleet writes after a restart to find out.
+		restart int
+	}{
+		"a webhook":                       {func() string { return "mutant" }, false, 0},
+		"one that refuses dry runs":       {func() string { return "mutant" }, true, 1},
+		"one that never sets it the same": {never(), false, 1},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				hook, _, a := newMutated(t)
+				hook.value, hook.noDryRun = test.value, test.noDryRun
+				maps := mapsOf(t, a.config)
+				is := func(state api.DriftState, want string) {
+					t.Helper()
+					synctest.Wait()
+					if got := value(get(t, maps)); want != "" && got != want {
+						t.Errorf("it is %q, want %q", got, want)
+					}
+					if got := a.drift(); got.State != state {
+						t.Errorf("it is remembered as %+v, want %s", got, state)
+					}
+				}
+				a.start()
+				is(api.DriftAltered, "")
+				if n := hook.applies(); n != 1 {
+					t.Errorf("it was applied %d times", n)
+				}
+				for i := range 4 {
+					a.edit(fmt.Sprintf(`{"metadata":{"labels":{"theirs":"%d"}}}`, i))
+					synctest.Wait()
+					a.Check()
+					is(api.DriftAltered, "")
+				}
+				if n := hook.applies(); n != 0 {
+					t.Errorf("it was written %d times more, and nobody had changed it", n)
+				}
+
+				a.stop()
+				a.start()
+				a.Check()
+				is(api.DriftAltered, "")
+				if n := hook.applies(); n > test.restart {
+					t.Errorf("after a restart it was written %d times, want %d", n, test.restart)
+				}
+				hook.mutate(nil)
+				a.Check()
+				is(api.DriftRepaired, "sent")
+				a.stop()
+			})
+		})
+	}
+}
+
+// Somebody who applies under gitfleet's own field manager changes a value and not
+// who owns it: it is put back at once, by one write, whether that was within the
+// second of gitfleet's own apply, later, or while gitfleet was not running.
+func TestApplyUnderOurNameIsPutBack(t *testing.T) {
+	tests := map[string]struct {
+		after time.Duration
+		away  bool
+	}{
+		"within the second": {0, false},
+		"later":             {time.Minute, false},
+		"while away":        {time.Minute, true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				hook, direct, a := startMutated(t)
+				hook.applies()
+				if test.away {
+					a.stop()
+				}
+				time.Sleep(test.after)
+				a.tamper(direct)
+				if test.away {
+					a.start()
+				}
+				synctest.Wait()
+				expectSent(t, direct)
+				if d := a.drift(); d.State != api.DriftRepaired || d.Count != 1 || len(d.By) != 1 || d.By[0].Manager != api.FieldManager || len(d.Paths) != 1 || d.Paths[0].Path != "/data/key" {
+					t.Errorf("it is remembered as %+v", d)
+				}
+				if n := hook.applies(); n != 1 {
+					t.Errorf("it was written %d times", n)
+				}
+				a.stop()
+			})
+		})
+	}
+}
+
+// A comparison of values that fails is retried, even if nothing else changes.
+func TestValuesAreComparedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hook, direct, a := startMutated(t)
+		hook.mu.Lock()
+		hook.failing = 1
+		hook.mu.Unlock()
+		a.tamper(direct)
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		expectSent(t, direct)
+		a.stop()
+	})
+}
+
+// The newest values of fields that an object asks to leave alone are recorded each time
+// that somebody changes them. The drift ends once they have the values of Git.
+func TestNewestIgnoredValuesAreRemembered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hook, _, a := newMutated(t)
+		a.ignore = "/data/key"
+		a.start()
+		hook.applies()
+		for _, want := range []string{"one", "two"} {
+			a.edit(fmt.Sprintf(`{"data":{"key":%q}}`, want))
+			synctest.Wait()
+			if d := a.drift(); d.State != api.DriftIgnored || d.Count != 1 || len(d.Paths) != 1 || d.Paths[0].ValueInMember != want {
+				t.Errorf("after %q it is remembered as %+v", want, d)
+			}
+		}
+		a.edit(`{"data":{"key":"sent"}}`)
+		synctest.Wait()
+		if d := a.drift(); d.State != api.DriftEnded {
+			t.Errorf("once it is as in Git it is remembered as %+v", d)
+		}
+		if n := hook.applies(); n > 1 { // the first gives the field up
+			t.Errorf("it was written %d times", n)
+		}
+		a.stop()
+	})
+}
+
+// A check that is requested while the agent still connects compares values as well. No
+// watch event would lead to that comparison.
+func TestCheckWhileConnecting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, direct, a := startMutated(t)
+		for range 10 { // a select takes the check before or after the works
+			a.stop()
+			a.tamper(direct)
+			a.checkFirst = true
+			a.start()
+			expectSent(t, direct)
+		}
+		a.stop()
+	})
+}
+
+// A change of a suspended object under our own name is reported and left; after
+// resume it is put back.
+func TestApplyUnderOurNameWhileSuspended(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hook, direct, a := startMutated(t)
+		suspended := a.work()
+		suspended.Suspended = "suspended by jo: INC-1"
+		a.Set([]work.Work{suspended})
+		synctest.Wait()
+		hook.applies()
+		a.tamper(direct)
+		synctest.Wait()
+		a.mu.Lock()
+		seen := a.seen
+		a.mu.Unlock()
+		if len(seen.Exceptions) != 1 || len(seen.Exceptions[0].Diffs) != 1 || seen.Exceptions[0].Diffs[0].Path != "/data/key" {
+			t.Errorf("it is reported as %+v", seen.Exceptions)
+		}
+		if n := hook.applies(); n != 0 {
+			t.Errorf("it was written %d times", n)
+		}
+		a.Set([]work.Work{a.work()})
+		synctest.Wait()
+		if d := a.drift(); d.State != api.DriftRepaired || hook.applies() != 1 {
+			t.Errorf("afterwards it is remembered as %+v", d)
+		}
+		a.stop()
+	})
+}
+
+// A preview compares values as an agent does, and writes nothing.
+func TestPreviewComparesValues(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hook, direct, a := startMutated(t)
+		a.stop()
+		hook.applies()
+		wanted := a.work()
+		expect := func(when, want string) {
+			t.Helper()
+			p, _, err := member.Peek(t.Context(), member.Config{
+				Name: "east", Fleet: "prod", Encoder: member.NewEncoder("prod", "https://git.example.com/fleet"),
+				Connect: func(context.Context) (*rest.Config, error) { return a.config, nil }, Log: slog.New(slog.DiscardHandler),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Close()
+			changes, err := p.Changes(t.Context(), []work.Work{wanted})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, c := range changes {
+				for _, d := range c.Diffs {
+					got = append(got, fmt.Sprintf("%s %s %q→%q %v", c.Effect, d.Path, d.ValueInHub, d.ValueInMember, d.By))
+				}
+			}
+			if text := strings.Join(got, "; "); text != want {
+				t.Errorf("%s: %s\nwant: %s", when, text, want)
+			}
+		}
+		expect("as applied", "")
+		a.tamper(direct)
+		expect("changed under our name", `change /data/key "sent"→"tampered" [gitfleet (Apply)]`)
+		hook.mutate(func() string { return "tampered" })
+		expect("changed by a webhook", `alter /data/key "sent"→"tampered" []`)
+		hook.mutate(nil)
+		o := wanted.Manifests[0].Object
+		o.Hash = "h2"
+		o.Object.Object["data"] = map[string]any{"key": "new"}
+		expect("changed in Git", `change /data/key "new"→"tampered" []`)
+		if n := hook.applies(); n != 0 {
+			t.Errorf("it was written %d times", n)
+		}
+	})
+}
+
+// A watched agent is one whose last report on crp/web is kept.
+type watched struct {
+	t      *testing.T
+	config *rest.Config
+	*member.Agent
+	// ignore is what the ConfigMap has in gitfleet.dev/ignore-fields.
+	ignore string
+	// checkFirst asks for a check before the agent runs.
+	checkFirst bool
+	cancel     context.CancelFunc
+	done       chan struct{}
+
+	mu   sync.Mutex
+	seen ledger.WorkSeen
+}
+
+// newMutated returns an agent that has not started, on a simulated cluster behind a
+// mutator. direct reaches the cluster itself.
+func newMutated(t *testing.T) (hook *mutator, direct *rest.Config, a *watched) {
+	cluster := simulated.New(simulated.Options{}).Cluster("east")
+	hook, direct = &mutator{next: cluster.RoundTripper()}, cluster.Config()
+	return hook, direct, &watched{t: t, config: &rest.Config{Host: direct.Host, Transport: hook, QPS: -1}}
+}
+
+// startMutated is newMutated with an agent that runs and has applied its work.
+func startMutated(t *testing.T) (hook *mutator, direct *rest.Config, a *watched) {
+	hook, direct, a = newMutated(t)
+	a.start()
+	return hook, direct, a
+}
+
+func (a *watched) start() {
+	a.Agent = member.New(member.Config{
+		Name: "east", Fleet: "prod", Sweep: time.Hour, Encoder: member.NewEncoder("prod", "https://git.example.com/fleet"),
+		Connect: func(context.Context) (*rest.Config, error) { return a.config, nil },
+		Log:     slog.New(slog.NewTextHandler(a.t.Output(), nil)),
+		Report: func(o ledger.Observation) {
+			if w, ok := o.(ledger.WorkSeen); ok {
+				a.mu.Lock()
+				defer a.mu.Unlock()
+				a.seen = w
+			}
+		},
+	})
+	a.Set([]work.Work{a.work()})
+	if a.checkFirst {
+		a.Check()
+	}
+	ctx, cancel := context.WithCancel(a.t.Context())
+	a.cancel, a.done = cancel, make(chan struct{})
+	go func(agent *member.Agent, done chan struct{}) {
+		defer close(done)
+		agent.Run(ctx)
+	}(a.Agent, a.done)
+	synctest.Wait()
+}
+
+func (a *watched) stop() { a.cancel(); <-a.done }
+
+// drift is what is remembered of the only object.
+func (a *watched) drift() ledger.Drift {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.seen.Drifts) == 0 {
+		return ledger.Drift{}
+	}
+	return a.seen.Drifts[0]
+}
+
+// work is what crp/web places: one ConfigMap.
+func (a *watched) work() work.Work {
+	o := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "mutated", "namespace": "default"},
+		"data": map[string]any{"key": "sent"},
+	}}
+	if a.ignore != "" {
+		o.SetAnnotations(map[string]string{api.IgnoreFieldsAnnotation: a.ignore})
+	}
+	return work.Work{
+		Placement: api.PlacementKey{Name: "web"}, Revision: placement.Revision{Commit: "c", Hash: "1"},
+		Strategy:  api.ApplyStrategy{WhenToTakeOver: api.TakeOverAlways, WhenToApply: api.ApplyAlways},
+		Manifests: []*work.Manifest{{Object: &api.Object{ID: api.IDOf(o), Object: o, Hash: "h"}}},
+	}
+}
+
+// edit merges a patch into the ConfigMap under another field manager.
+func (a *watched) edit(patch string) {
+	a.t.Helper()
+	if _, err := mapsOf(a.t, a.config).Patch(a.t.Context(), "mutated", types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "kubectl-edit"}); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+// tamper applies the ConfigMap with another value under gitfleet's own name.
+func (a *watched) tamper(config *rest.Config) {
+	a.t.Helper()
+	maps := mapsOf(a.t, config)
+	live := get(a.t, maps)
+	raw, err := json.Marshal(map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"key": "tampered"},
+		"metadata": map[string]any{"name": "mutated", "namespace": "default", "labels": live.GetLabels(), "annotations": live.GetAnnotations()},
+	})
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	if _, err := maps.Patch(a.t.Context(), "mutated", types.ApplyPatchType, raw, metav1.PatchOptions{FieldManager: api.FieldManager, Force: new(true)}); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+func mapsOf(t *testing.T, config *rest.Config) dynamic.ResourceInterface {
+	t.Helper()
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace("default")
+}
+
+func get(t *testing.T, maps dynamic.ResourceInterface) *unstructured.Unstructured {
+	t.Helper()
+	live, err := maps.Get(t.Context(), "mutated", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return live
+}
+
+// expectSent checks that the ConfigMap has the value that was applied.
+func expectSent(t *testing.T, config *rest.Config) {
+	t.Helper()
+	if got := value(get(t, mapsOf(t, config))); got != "sent" {
+		t.Errorf("it is %q", got)
+	}
+}
+
+func value(live *unstructured.Unstructured) string {
+	v, _, _ := unstructured.NestedString(live.Object, "data", "key")
+	return v
+}

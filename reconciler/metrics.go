@@ -1,0 +1,169 @@
+package reconciler
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
+)
+
+// Metrics measure the loop: how long its work takes, and how long commits and rollouts
+// take to get to the clusters. They belong to no registry until the caller registers
+// them.
+type Metrics struct {
+	// Loads times the loading of commits, by result.
+	Loads *prometheus.HistogramVec
+	// Turns times the phases of a turn of the loop.
+	Turns *prometheus.HistogramVec
+	// QueueAge is how long the oldest event has been waiting for the loop.
+	QueueAge prometheus.GaugeFunc
+	// Propagation is how long a commit takes to be applied, and to be available, on
+	// one cluster.
+	Propagation *prometheus.HistogramVec
+	// RolloutsStarted, RolloutsFinished and RolloutsStopped count rollouts of all
+	// placements, RolloutSeconds times those that finished.
+	RolloutsStarted, RolloutsFinished, RolloutsStopped prometheus.Counter
+	RolloutSeconds                                     prometheus.Histogram
+
+	// waiting is the time at which the oldest waiting event arrived, in Unix nanoseconds;
+	// zero if no event waits.
+	waiting atomic.Int64
+}
+
+// The phases of a turn.
+const (
+	phaseFold     = "fold"
+	phasePlan     = "plan"
+	phaseSave     = "save"
+	phaseDispatch = "dispatch"
+	phaseReport   = "report"
+)
+
+// The stages of a commit on a cluster.
+const (
+	stageApplied   = "applied"
+	stageAvailable = "available"
+)
+
+// NewMetrics returns metrics that count from zero.
+func NewMetrics() *Metrics {
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Name: "gitfleet_" + name, Help: help})
+	}
+	m := &Metrics{
+		Loads: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "gitfleet_load_duration_seconds", Help: "Duration of loading a commit, by result: ok or error.",
+			Buckets: prometheus.ExponentialBuckets(0.01, 4, 8),
+		}, []string{"result"}),
+		Turns: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "gitfleet_loop_phase_duration_seconds", Help: "Duration of a phase of a turn of the reconcile loop: fold, plan, save, dispatch or report.",
+			Buckets: prometheus.ExponentialBuckets(0.0001, 4, 10),
+		}, []string{"phase"}),
+		Propagation: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "gitfleet_propagation_duration_seconds", Help: "Time from the detection of a commit until a cluster has its content, by stage: applied or available.",
+			Buckets: prometheus.ExponentialBuckets(0.5, 2, 16),
+		}, []string{"stage"}),
+		RolloutsStarted:  counter("rollouts_started_total", "Rollouts that began because a commit changed the content of a placement."),
+		RolloutsFinished: counter("rollouts_finished_total", "Rollouts whose content became available on every cluster."),
+		RolloutsStopped:  counter("rollouts_stopped_total", "Times that a failed update stopped a rollout."),
+		RolloutSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "gitfleet_rollout_duration_seconds", Help: "Duration of finished rollouts, from the detection of the commit until its content was available on every cluster.",
+			Buckets: prometheus.ExponentialBuckets(1, 2, 16),
+		}),
+	}
+	m.QueueAge = prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "gitfleet_loop_queue_age_seconds", Help: "Age of the oldest event that waits for the reconcile loop.",
+	}, func() float64 {
+		if since := m.waiting.Load(); since != 0 {
+			return time.Since(time.Unix(0, since)).Seconds()
+		}
+		return 0
+	})
+	for _, phase := range []string{phaseFold, phasePlan, phaseSave, phaseDispatch, phaseReport} {
+		m.Turns.WithLabelValues(phase)
+	}
+	for _, stage := range []string{stageApplied, stageAvailable} {
+		m.Propagation.WithLabelValues(stage)
+	}
+	for _, result := range []string{"ok", "error"} {
+		m.Loads.WithLabelValues(result)
+	}
+	return m
+}
+
+// Collectors returns all metrics, to be registered.
+func (m *Metrics) Collectors() []prometheus.Collector {
+	return []prometheus.Collector{m.Loads, m.Turns, m.QueueAge, m.Propagation, m.RolloutsStarted, m.RolloutsFinished, m.RolloutsStopped, m.RolloutSeconds}
+}
+
+// timed runs a phase of a turn and measures its duration.
+func (m *Metrics) timed(phase string, do func()) {
+	start := time.Now()
+	do()
+	m.Turns.WithLabelValues(phase).Observe(time.Since(start).Seconds())
+}
+
+// loaded measures the loading of a commit.
+func (m *Metrics) loaded(l loaded) {
+	result := "ok"
+	if l.err != nil {
+		result = "error"
+	}
+	m.Loads.WithLabelValues(result).Observe(l.took.Seconds())
+}
+
+// planned counts the rollouts that a plan begins, finishes or stops. The ledger is that of
+// before the plan.
+func (m *Metrics) planned(p *plan.Plan, l *ledger.Ledger) {
+	if len(p.Renames) > 0 {
+		l = l.Renamed(p.Renames) // the rollout of a renamed placement goes on
+	}
+	for _, pl := range p.Placements {
+		if !pl.Noted {
+			continue
+		}
+		was, is := ledger.Placement{}, pl.Record
+		if record := l.Placement(pl.Key); record != nil {
+			was = *record
+		}
+		started := !is.RolloutStarted.Equal(was.RolloutStarted)
+		if started {
+			m.RolloutsStarted.Inc()
+		}
+		if !is.RolloutFinished.IsZero() && (started || was.RolloutFinished.IsZero()) {
+			m.RolloutsFinished.Inc()
+			m.RolloutSeconds.Observe(max(0, is.RolloutFinished.Sub(is.RolloutStarted).Seconds()))
+		}
+		if len(is.Stops) > 0 && len(was.Stops) == 0 {
+			m.RolloutsStopped.Inc()
+		}
+	}
+}
+
+// propagated measures how long the content assigned to a cluster took to be applied and to
+// be available; was and is are the entry before and after a change. Content without a
+// recorded time of detection, from an older version, is left out.
+func (m *Metrics) propagated(p *ledger.Placement, was, is *ledger.Entry) {
+	if was == nil || is == nil || is.Binding.Removing {
+		return
+	}
+	seen := p.RevisedAt(is.Binding.Index)
+	if seen.IsZero() {
+		return
+	}
+	if is.Binding.BoundAt.After(seen) {
+		seen = is.Binding.BoundAt
+	}
+	for _, s := range []struct {
+		stage   string
+		was, is time.Time
+	}{{stageApplied, was.AppliedAt, is.AppliedAt}, {stageAvailable, was.AvailableAt, is.AvailableAt}} {
+		if s.was.IsZero() && !s.is.IsZero() {
+			m.Propagation.WithLabelValues(s.stage).(prometheus.ExemplarObserver).ObserveWithExemplar(
+				max(0, s.is.Sub(seen).Seconds()), prometheus.Labels{"commit": is.Binding.Assigned.Commit, "cluster": is.Binding.Cluster})
+		}
+	}
+}

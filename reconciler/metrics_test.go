@@ -1,0 +1,35 @@
+package reconciler
+
+import (
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
+)
+
+// A rollout that is stopped is counted once, however many updates fail, and again when
+// it is stopped again.
+func TestStoppedRolloutsAreCounted(t *testing.T) {
+	m, l, key := NewMetrics(), ledger.New(), api.PlacementKey{Name: "web"}
+	turn := func(clusters ...string) {
+		record := ledger.Placement{}
+		for _, c := range clusters {
+			record.Stops = append(record.Stops, placement.Stop{Cluster: c})
+		}
+		p := &plan.Plan{Placements: []*plan.Placement{{Key: key, Record: record, Noted: true}}}
+		m.planned(p, l)
+		p.WriteDown(l)
+	}
+	for _, step := range []struct {
+		stops []string
+		want  float64
+	}{{nil, 0}, {[]string{"east"}, 1}, {[]string{"east", "west"}, 1}, {nil, 1}, {[]string{"west"}, 2}} {
+		if turn(step.stops...); testutil.ToFloat64(m.RolloutsStopped) != step.want {
+			t.Errorf("with stops %v %v are counted, want %v", step.stops, testutil.ToFloat64(m.RolloutsStopped), step.want)
+		}
+	}
+}

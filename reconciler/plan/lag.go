@@ -1,0 +1,66 @@
+package plan
+
+import (
+	"slices"
+	"time"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+)
+
+// maxRevisions limits the revisions in the record of a placement.
+const maxRevisions = 10
+
+// revise records that the content of a placement has changed and that its rollout
+// starts.
+func (t *thinker) revise(p *Placement) {
+	seen := t.HeadSeen
+	if seen.IsZero() {
+		seen = t.Now
+	}
+	r := &p.Record
+	r.Index++
+	r.Revisions = append(slices.Clone(r.Revisions[max(0, len(r.Revisions)+1-maxRevisions):]), ledger.Revised{Index: r.Index, At: seen})
+	r.RolloutStarted, r.RolloutFinished = seen, time.Time{}
+	p.Noted = true
+}
+
+// finishRollout records when the newest content has become available on every cluster.
+func (t *thinker) finishRollout(p *Placement) {
+	if r := &p.Record; p.Rollout.Settled && r.RollingOut() {
+		r.RolloutFinished, p.Noted = t.Now, true
+	}
+}
+
+// A Lag is how far a cluster is behind the commit in force. It is zero if the cluster has
+// applied the content of that commit.
+type Lag struct {
+	// Commits counts the changes of the placement's content that the cluster has not
+	// fully applied.
+	Commits int
+	// Since is when the first of them was seen, or when the cluster was chosen, if
+	// that was later; zero if neither was recorded.
+	Since time.Time
+}
+
+// Lag is how far a cluster of the placement is behind the commit in force.
+func (p *Placement) Lag(c *OnCluster) Lag {
+	if p.Spec == nil || c.Binding.Unscheduled || c.Binding.Removing || c.Latest.Hash == "" || strategy(p.Spec.Spec).Type == api.ReportDiff || c.holdsLatest() {
+		return Lag{}
+	}
+	held := c.Binding.Index
+	if c.UpToDate() || !c.Binding.Released() {
+		held = p.Record.Index - 1
+	}
+	out := Lag{Commits: max(1, p.Record.Index-held), Since: p.Record.RevisedAt(held + 1)}
+	if c.Binding.BoundAt.After(out.Since) {
+		out.Since = c.Binding.BoundAt
+	}
+	return out
+}
+
+// holdsLatest reports whether all of the latest content was applied once, even if somebody
+// has changed objects since.
+func (c *OnCluster) holdsLatest() bool {
+	return c.UpToDate() && c.Entry != nil && c.Entry.Binding.Assigned == c.Binding.Assigned && !c.Entry.AppliedAt.IsZero()
+}

@@ -1,0 +1,66 @@
+package plan
+
+import (
+	"testing"
+	"time"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// A cluster is behind by the commits that changed its content, from the time of the first
+// of them until it has applied the newest.
+func TestLag(t *testing.T) {
+	s := newScene(t)
+	web := api.PlacementKey{Name: "web"}
+	const fleet = "clusters east west\nnamespace web\nplace web unavailable 1\n"
+	lag := func(cluster string) Lag {
+		t.Helper()
+		for _, p := range s.resolve().Placements {
+			if p.Key == web {
+				return p.Lag(p.On(cluster))
+			}
+		}
+		t.Fatal("there is no placement web")
+		return Lag{}
+	}
+	expect := func(when, cluster string, want Lag) {
+		t.Helper()
+		got := lag(cluster)
+		if got.Commits != want.Commits || !got.Since.Equal(want.Since) {
+			t.Errorf("%s %s is behind by %+v, want %+v", when, cluster, got, want)
+		}
+	}
+	s.commit("v1", nil, []byte(fleet))
+	s.do([]string{"seen", "east", "west"})
+	first := s.in.Now
+	expect("at first", "east", Lag{1, first})
+	s.do([]string{"done"})
+	expect("once it is applied,", "east", Lag{})
+
+	s.in.Now = s.in.Now.Add(time.Hour)
+	second := s.in.Now
+	s.commit("v2", nil, []byte(fleet+"configmap web/a\n"))
+	expect("after a commit", "west", Lag{1, second})
+	s.in.Now = s.in.Now.Add(time.Hour)
+	s.commit("other", nil, []byte(fleet+"configmap web/a\nnamespace other\n"))
+	expect("after one that changes nothing there", "west", Lag{1, second})
+	s.commit("v3", nil, []byte(fleet+"configmap web/b\n"))
+	expect("after another", "west", Lag{2, second})
+
+	s.do([]string{"restart"})
+	s.do([]string{"load", "v1"})
+	s.do([]string{"load", "v2"})
+	expect("after a restart", "west", Lag{2, second})
+	for range 3 {
+		s.resolve()
+		s.do([]string{"done"})
+		s.do([]string{"wait", "1m"}) // what cannot be tracked counts as available by then
+	}
+	expect("in the end", "east", Lag{})
+	expect("in the end", "west", Lag{})
+
+	s.in.Now = s.in.Now.Add(time.Hour)
+	s.commit("v4", nil, []byte("clusters east north west\nnamespace web\nplace web unavailable 1\nconfigmap web/b\n"))
+	s.do([]string{"seen", "north"})
+	expect("a new cluster", "north", Lag{1, s.in.Now})
+}

@@ -1,0 +1,289 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+)
+
+// A placement that appears in the commit in which another of the same kind and
+// namespace disappears, and selects at least one object that the other holds, is
+// the same placement under a new name: it takes over the record of the other, with
+// its bindings, revisions and stops. So a rename is no rollout, and no way around
+// one. Where more than one placement qualifies, nobody can tell which is meant:
+// then nothing is removed, and nothing new is placed, until a commit makes it clear.
+
+// renames caches the result of the last search for renames.
+type renames struct {
+	turn turn
+	// unclear are the placements of which it is not certain whether they were renamed,
+	// and why.
+	unclear map[api.PlacementKey]string
+}
+
+// rename finds the placements that were renamed, and continues with a copy of the ledger
+// that has them under their new keys. Uncertain cases are in t.memo.renames.unclear.
+func (t *thinker) rename() {
+	now := turn{t.Head, t.Ledger, t.Ledger.Comings()}
+	if t.memo.renames.turn == now {
+		return
+	}
+	m := t.match()
+	t.renamed = m.renames()
+	t.memo.renames = renames{unclear: m.unclear(t)}
+	switch {
+	case len(t.renamed) > 0:
+		t.Ledger = t.Ledger.Renamed(t.renamed)
+		t.memo.rest.update(t.Input) // suspensions are renamed as well
+	case len(t.memo.renames.unclear) == 0:
+		t.memo.renames.turn = now // nothing to look for until a placement comes or goes
+	}
+}
+
+// A match says which new placements may be renamed placements that are gone.
+type match struct {
+	gone       []api.PlacementKey
+	successors map[api.PlacementKey][]successor
+	// claims are, by new placement, the placements that are gone and may have been
+	// renamed to it.
+	claims map[api.PlacementKey][]api.PlacementKey
+}
+
+// A successor is a new placement that selects objects of a placement that is gone.
+type successor struct {
+	*hub.Placement
+	// doubt is why that is not certain; empty if it is.
+	doubt string
+}
+
+func (t *thinker) match() match {
+	m := match{successors: map[api.PlacementKey][]successor{}, claims: map[api.PlacementKey][]api.PlacementKey{}}
+	var added []*hub.Placement
+	for _, p := range t.Head.Placements {
+		if record := t.Ledger.Placement(p.Key); record == nil || record.Deleted {
+			added = append(added, p)
+		}
+	}
+	if len(added) == 0 {
+		return m
+	}
+	for _, key := range t.Ledger.Placements() {
+		record := t.Ledger.Placement(key)
+		if t.memo.spec(key) != nil || record.Deleted || len(record.Entries()) == 0 {
+			continue
+		}
+		m.gone = append(m.gone, key)
+		held := t.holdings(key)
+		for _, p := range added {
+			if p.Key.Namespace != key.Namespace {
+				continue
+			}
+			if selects, doubt := t.selectsAny(p, held); selects || doubt != "" {
+				m.successors[key] = append(m.successors[key], successor{p, doubt})
+				m.claims[p.Key] = append(m.claims[p.Key], key)
+			}
+		}
+	}
+	m.release(func(key api.PlacementKey) bool { return Allows(t.Head.Commit.Message, key) })
+	return m
+}
+
+// release treats the uncertain renames of placements whose deletion the commit allows as
+// deletions.
+func (m *match) release(allowed func(api.PlacementKey) bool) {
+	released := slices.DeleteFunc(slices.Clone(m.gone), func(key api.PlacementKey) bool { return m.renamed(key) != nil || !allowed(key) })
+	for _, key := range released {
+		for _, s := range m.successors[key] {
+			m.claims[s.Key] = slices.DeleteFunc(m.claims[s.Key], func(k api.PlacementKey) bool { return k == key })
+		}
+		delete(m.successors, key)
+	}
+}
+
+// certain returns the successors that select objects of a placement without a doubt.
+func (m *match) certain(from api.PlacementKey) []successor {
+	return slices.DeleteFunc(slices.Clone(m.successors[from]), func(s successor) bool { return s.doubt != "" })
+}
+
+// renamed returns the only certain successor of a placement, if it succeeds no other
+// placement; nil if there is none.
+func (m *match) renamed(from api.PlacementKey) *hub.Placement {
+	if to := m.certain(from); len(to) == 1 && len(m.claims[to[0].Key]) == 1 {
+		return to[0].Placement
+	}
+	return nil
+}
+
+// renames returns the certain renames, by the earlier key.
+func (m *match) renames() []ledger.Rename {
+	var out []ledger.Rename
+	for _, from := range m.gone {
+		if to := m.renamed(from); to != nil {
+			out = append(out, ledger.Rename{From: from, To: to.Key})
+		}
+	}
+	return out
+}
+
+// unclear returns the reason for each placement of an uncertain rename: for those that are
+// gone, for their successors, and for earlier keys of those that are gone.
+func (m *match) unclear(t *thinker) map[api.PlacementKey]string {
+	out := map[api.PlacementKey]string{}
+	for _, from := range m.gone {
+		if m.renamed(from) != nil || len(m.successors[from]) == 0 {
+			continue
+		}
+		text, to := m.doubt(from)
+		out[from] = text
+		for _, s := range to {
+			out[s.Key] = text
+		}
+	}
+	for _, key := range t.Ledger.Placements() {
+		if text := out[t.Ledger.Placement(key).Into]; text != "" && out[key] == "" {
+			out[key] = text
+		}
+	}
+	return out
+}
+
+// doubt explains why the rename of a placement is uncertain and what to do. to are the
+// successors that the text names.
+func (m *match) doubt(from api.PlacementKey) (text string, to []successor) {
+	why, mend := "", ""
+	switch to = m.certain(from); len(to) {
+	case 0:
+		to = m.successors[from]
+		why, mend = fmt.Sprintf("%s may be its new name, but %s", named(to), to[0].doubt), "Let exactly one new placement select what it holds"
+	case 1:
+		others := slices.DeleteFunc(slices.Clone(m.claims[to[0].Key]), func(key api.PlacementKey) bool { return key == from })
+		why = fmt.Sprintf("%s selects what it holds and what %s holds, which is gone as well", named(to), others[0])
+		mend = "Let a new placement select what only one of them holds"
+	default:
+		why, mend = named(to)+" select what it holds: each of them may be its new name", "Let only one of them select it"
+	}
+	return fmt.Sprintf("%s is gone from Git, and %s. It keeps what it holds, and nothing new is placed. %s, bring %s back, or allow its deletion with the trailer %q",
+		from, why, mend, from, AllowTrailer+": "+from.String()), to
+}
+
+// named lists placements with their position in Git.
+func named(all []successor) string {
+	names := make([]string, len(all))
+	for i, s := range all {
+		names[i] = s.Key.String() + " (" + s.Origin.String() + ")"
+	}
+	return strings.Join(names, " and ")
+}
+
+// holdings are the objects that a placement holds, as far as they are known.
+type holdings struct {
+	ids map[api.ID]bool
+	// unknown is why the rest is not known. reading says that a commit is still being
+	// read, and that the rest is known afterwards.
+	unknown string
+	reading bool
+}
+
+// holdings returns the objects that a placement last selected and those that were assigned
+// to its clusters. Planning the placement requests the commits that are missing for that.
+func (t *thinker) holdings(key api.PlacementKey) (held holdings) {
+	defer func() {
+		if recover() != nil { // a fault of the program; planning the placement reports it
+			held = holdings{unknown: "an internal error keeps from being known what it holds"}
+		}
+		t.now = nil
+	}()
+	record := t.Ledger.Placement(key)
+	t.now = &thought{p: &Placement{Key: key, Record: *record}}
+	held.ids = map[api.ID]bool{}
+	add := func(ms []*work.Manifest) {
+		for _, m := range ms {
+			held.ids[m.ID] = true
+		}
+	}
+	for _, p := range t.known(key) {
+		add(p.renderer.Manifests())
+	}
+	seen := map[placement.Revision]bool{}
+	for _, b := range record.Bindings() {
+		if !b.Released() || seen[b.Assigned] {
+			continue
+		}
+		seen[b.Assigned] = true
+		switch _, content, known := t.find(b); {
+		case content != nil:
+			add(content.Manifests)
+		case !known && t.readable(b.Assigned.Commit):
+			held.unknown, held.reading = "commit "+b.Assigned.Commit+", which brought what it holds, is still being read", true
+		case !known && !held.reading:
+			held.unknown = "commit " + b.Assigned.Commit + ", which brought what it holds, cannot be read"
+		}
+	}
+	return held
+}
+
+// selectsAny reports whether a new placement selects any of the objects that another
+// holds. doubt is why that is not known.
+func (t *thinker) selectsAny(p *hub.Placement, held holdings) (selects bool, doubt string) {
+	defer func() {
+		if recover() != nil {
+			selects, doubt = false, "an internal error keeps from being known what it selects"
+		}
+	}()
+	now := t.memo.prepare(t.Head, p)
+	switch {
+	case now.renderer == nil:
+		return false, "its resource selectors are invalid"
+	case len(now.renderer.Manifests()) == 0:
+		return false, "selects nothing"
+	case held.reading:
+		return false, held.unknown
+	case slices.ContainsFunc(now.renderer.Manifests(), func(m *work.Manifest) bool { return held.ids[m.ID] }):
+		return true, ""
+	}
+	return false, held.unknown
+}
+
+// stay keeps a placement as it is while it is uncertain whether it was renamed.
+func (t *thinker) stay(p *Placement, record *ledger.Placement, why string) {
+	p.Unclear = why
+	if p.Spec != nil {
+		p.Pending = true
+		p.warn("", why)
+	}
+	if record == nil {
+		p.Record = ledger.Placement{Index: -1, Created: t.Head.Commit.Time}
+		return
+	}
+	p.Record = *record
+	for _, b := range t.bindings(p, record) {
+		c := t.on(b, record)
+		c.Latest, c.Held = b.Assigned, why
+		p.Clusters = append(p.Clusters, c)
+		w := work.Work{Placement: p.Key, Revision: b.Assigned, Keep: true, Abandon: record.Abandon, Suspended: c.Suspended, Spared: c.spared}
+		if c.had != nil && !b.Removing && !record.Abandon { // one that only reports is to own nothing
+			w.Awaited = c.had.Manifests // what it left to others
+		}
+		t.now.works = append(t.now.works, assigned{b.Cluster, w})
+	}
+}
+
+// inherited reports whether a cluster still holds, under the new key of a renamed
+// placement, a revision whose content is not known. Then nothing of it is removed.
+func (t *thinker) inherited(p *Placement, c *OnCluster) bool {
+	if c.had != nil || c.unmade || p.Record.Into == (api.PlacementKey{}) {
+		return false
+	}
+	into := t.Ledger.Placement(p.Record.Into)
+	if into == nil {
+		return false
+	}
+	e := into.Entry(c.Binding.Cluster)
+	return e != nil && e.Binding.Assigned == c.Binding.Assigned && !e.Binding.Removing
+}

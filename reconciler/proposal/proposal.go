@@ -1,0 +1,287 @@
+// Package proposal turns drift into changes of the repository.
+//
+// Edit is the main function: it changes fields of one manifest in the text of its file
+// and leaves all other lines as they are. It reads no file and keeps no state.
+package proposal
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// A Change gives one field another value.
+type Change struct {
+	// Path is a JSON pointer into the manifest. A last element of "-" appends to a
+	// list.
+	Path string
+	// Value is the new value, of a type that encoding/json decodes to, or an int64.
+	Value any
+	// Remove removes the field instead.
+	Remove bool
+}
+
+// A FieldError says why one field cannot be edited.
+type FieldError struct {
+	// Line is the line of the field, or of its nearest parent that exists.
+	Line   int
+	Path   string
+	Reason string
+}
+
+// Error implements error.
+func (e *FieldError) Error() string { return fmt.Sprintf("line %d: %s: %s", e.Line, e.Path, e.Reason) }
+
+// Edit returns the text of a YAML or JSON file in which fields of the manifest that
+// begins on a line, counted from 1, have other values. Lines of other fields stay as
+// they are, and so do comments, order, quotes and indentation. Changes are made one
+// after the other, as in RFC 6902, and are made all or none: the error is a
+// *FieldError if one of them cannot be expressed in this text, as where a field
+// comes from a YAML anchor.
+func Edit(text []byte, line int, changes []Change) ([]byte, error) {
+	for _, c := range changes {
+		edited, err := edit(text, line, c)
+		if err != nil {
+			return nil, err
+		}
+		text = edited
+	}
+	return text, nil
+}
+
+// edit makes one change. It parses the result and returns an error if anything else in
+// the manifest has changed.
+func edit(text []byte, line int, c Change) ([]byte, error) {
+	before, err := manifestAt(text, line)
+	if err != nil {
+		return nil, err
+	}
+	want, err := value(before)
+	if err != nil {
+		return nil, err
+	}
+	f, err := find(before, c.Path)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.plain(); err != nil {
+		return nil, err
+	}
+	if want, err = apply(want, api.SplitPointer(c.Path), c); err != nil {
+		return nil, f.fail(err.Error())
+	}
+	s := source{text: text}
+	s.lines()
+	cut, err := s.change(f, c)
+	if err != nil {
+		return nil, f.fail(err.Error())
+	}
+	out := slices.Concat(text[:cut.from], []byte(cut.text), text[cut.to:])
+	after, err := manifestAt(out, line)
+	if err != nil {
+		return nil, f.fail("the file would not be valid YAML: " + err.Error())
+	}
+	if got, err := value(after); err != nil || !reflect.DeepEqual(got, want) {
+		return nil, f.fail("it cannot be edited in the form in which it is written")
+	}
+	return out, nil
+}
+
+// manifestAt parses a file and returns the manifest that begins on a line: a
+// document, or an item of a List.
+func manifestAt(text []byte, line int) (*yaml.Node, error) {
+	d := yaml.NewDecoder(strings.NewReader(string(text)))
+	for {
+		var doc yaml.Node
+		if err := d.Decode(&doc); err != nil {
+			return nil, fmt.Errorf("no manifest begins on line %d: %w", line, err)
+		}
+		if n := within(doc.Content[0], line); n != nil {
+			return n, nil
+		}
+	}
+}
+
+func within(n *yaml.Node, line int) *yaml.Node {
+	if n.Kind != yaml.MappingNode {
+		return nil
+	}
+	if n.Line == line {
+		return n
+	}
+	if _, items := entry(n, "items"); items != nil && items.Kind == yaml.SequenceNode {
+		for _, item := range items.Content {
+			if found := within(item, line); found != nil {
+				return found
+			}
+		}
+	}
+	return nil
+}
+
+// entry finds a key of a mapping and its value; nil if it has no such key itself.
+func entry(n *yaml.Node, name string) (key, value *yaml.Node) {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == name {
+			return n.Content[i], n.Content[i+1]
+		}
+	}
+	return nil, nil
+}
+
+// A field is where a JSON pointer leads. node is nil if there is none yet.
+type field struct {
+	path   string
+	parent *yaml.Node
+	last   string // the last element of the path
+	index  int    // of node in the parent, if that is a sequence
+	key    *yaml.Node
+	node   *yaml.Node
+	// owner is the key or the dash that parent stands behind; nil at the top.
+	owner *yaml.Node
+}
+
+func (f *field) fail(reason string) error {
+	at := f.parent
+	if f.node != nil {
+		at = f.node
+	}
+	return &FieldError{at.Line, f.path, reason}
+}
+
+// plain returns an error if the field or its parent uses an anchor, an alias or a tag, so
+// that it cannot be edited without an effect on other fields.
+func (f *field) plain() error {
+	for _, n := range []*yaml.Node{f.parent, f.node} {
+		switch {
+		case n == nil:
+		case n.Kind == yaml.AliasNode:
+			return f.fail("its value comes from the YAML anchor *" + n.Value + "; edit that, or write the value here")
+		case n.Anchor != "":
+			return f.fail("other fields take their value from it through the YAML anchor &" + n.Anchor)
+		case n.Style&yaml.TaggedStyle != 0:
+			return f.fail("it has the YAML tag " + n.Tag)
+		}
+	}
+	return nil
+}
+
+// find follows a JSON pointer up to its last element.
+func find(root *yaml.Node, path string) (*field, error) {
+	f := &field{path: path, parent: root}
+	keys := api.SplitPointer(path)
+	for i, key := range keys {
+		last := i == len(keys)-1
+		f.last, f.key, f.node = key, nil, nil
+		switch f.parent.Kind {
+		case yaml.MappingNode:
+			f.key, f.node = entry(f.parent, key)
+			if _, merged := entry(f.parent, "<<"); f.node == nil && merged != nil {
+				return nil, f.fail("it may come from a YAML merge key (<<)")
+			}
+		case yaml.SequenceNode:
+			n, err := strconv.Atoi(key)
+			switch {
+			case key == "-" && last:
+				n = len(f.parent.Content)
+			case err != nil || n < 0 || n >= len(f.parent.Content):
+				return nil, f.fail(fmt.Sprintf("the list has %d items in Git", len(f.parent.Content)))
+			default:
+				f.node = f.parent.Content[n]
+			}
+			f.index = n
+		default:
+			return nil, f.fail("it is not in the manifest")
+		}
+		if last {
+			break
+		}
+		if f.node == nil {
+			return nil, f.fail("it is not in the manifest")
+		}
+		if f.node.Kind == yaml.AliasNode {
+			return nil, f.plain()
+		}
+		f.owner, f.parent = f.key, f.node
+	}
+	return f, nil
+}
+
+// value decodes a node; numbers are int64 or float64.
+func value(n *yaml.Node) (any, error) {
+	var v any
+	if err := n.Decode(&v); err != nil {
+		return nil, err
+	}
+	return canonical(v), nil
+}
+
+// canonical converts a decoded value to one Go type for each JSON type. Whole numbers are
+// int64, other numbers float64.
+func canonical(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key, item := range v {
+			out[key] = canonical(item)
+		}
+		return out
+	case map[any]any:
+		out := make(map[string]any, len(v))
+		for key, item := range v {
+			out[fmt.Sprint(key)] = canonical(item)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, item := range v {
+			out[i] = canonical(item)
+		}
+		return out
+	case int:
+		return int64(v)
+	case float64:
+		if v == float64(int64(v)) {
+			return int64(v)
+		}
+	}
+	return v
+}
+
+// apply makes a change to a decoded value, and returns it.
+func apply(v any, path []string, c Change) (any, error) {
+	if len(path) == 0 {
+		return canonical(c.Value), nil
+	}
+	key, rest := path[0], path[1:]
+	switch v := v.(type) {
+	case map[string]any:
+		if len(rest) == 0 && c.Remove {
+			delete(v, key)
+			return v, nil
+		}
+		item, err := apply(v[key], rest, c)
+		v[key] = item
+		return v, err
+	case []any:
+		if key == "-" {
+			return append(v, canonical(c.Value)), nil
+		}
+		i, err := strconv.Atoi(key)
+		if err != nil || i < 0 || i >= len(v) {
+			return nil, fmt.Errorf("the list has %d items in Git", len(v))
+		}
+		if len(rest) == 0 && c.Remove {
+			return slices.Delete(v, i, i+1), nil
+		}
+		v[i], err = apply(v[i], rest, c)
+		return v, err
+	}
+	return nil, fmt.Errorf("it is not in the manifest")
+}

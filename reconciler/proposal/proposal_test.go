@@ -1,0 +1,295 @@
+package proposal
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+const deployment = `# The shop.
+apiVersion: v1
+kind: Namespace
+metadata:
+  name: shop
+---
+# Its web server.
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web   # in front
+  namespace: shop
+  labels:
+    app: web
+
+    # who is called at night
+    team: "shop"
+
+spec:
+  replicas: 3
+  paused: false
+  template:
+    metadata: {labels: {app: web, tier: 'front'}}
+    spec:
+      containers:
+      - name: web
+        image: nginx:1.28 # pinned
+        args: [--port, "80"]
+        ports:
+        - containerPort: 80
+        - {containerPort: 443, name: https}
+        env:
+          - name: GREETING
+            value: 'it''s me'
+          - name: EMPTY
+            value:
+      - image: sidecar:1
+        name: sidecar
+      nodeSelector: {}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: config, namespace: shop}
+data:
+  motd: |
+    hello
+    # no comment
+
+    world
+  short: >-
+    one
+    two
+  last: x
+`
+
+// Each edit changes the lines of its field, and no others.
+func TestEdit(t *testing.T) {
+	const web = "/spec/template/spec/containers/0"
+	tests := map[string]struct {
+		line   int
+		change Change
+		want   string // lines that go and come
+	}{
+		"an image, with its comment":       {8, Change{Path: web + "/image", Value: "nginx:1.29"}, "-        image: nginx:1.28 # pinned\n+        image: nginx:1.29 # pinned"},
+		"a number":                         {8, Change{Path: "/spec/replicas", Value: 5}, "-  replicas: 3\n+  replicas: 5"},
+		"a boolean":                        {8, Change{Path: "/spec/paused", Value: true}, "-  paused: false\n+  paused: true"},
+		"a double-quoted text":             {8, Change{Path: "/metadata/labels/team", Value: "ops"}, `-    team: "shop"` + "\n" + `+    team: "ops"`},
+		"a single-quoted text":             {8, Change{Path: web + "/env/0/value", Value: "it's you"}, "-            value: 'it''s me'\n+            value: 'it''s you'"},
+		"a text like a number":             {8, Change{Path: "/metadata/labels/app", Value: "80"}, "-    app: web\n+    app: \"80\""},
+		"a text like a boolean":            {8, Change{Path: "/metadata/labels/app", Value: "yes"}, "-    app: web\n+    app: \"yes\""},
+		"a text with a line end":           {8, Change{Path: "/metadata/labels/app", Value: "a\nb"}, "-    app: web\n+    app: \"a\\nb\""},
+		"a text with a comma in a flow":    {8, Change{Path: "/spec/template/metadata/labels/app", Value: "a, b"}, "-    metadata: {labels: {app: web, tier: 'front'}}\n+    metadata: {labels: {app: \"a, b\", tier: 'front'}}"},
+		"a value that was left out":        {8, Change{Path: web + "/env/1/value", Value: "full"}, "-            value:\n+            value: full"},
+		"an item of a flow list":           {8, Change{Path: web + "/args/1", Value: "8080"}, "-        args: [--port, \"80\"]\n+        args: [--port, \"8080\"]"},
+		"a new key behind a blank line":    {8, Change{Path: "/metadata/labels/tier", Value: "front"}, "+    tier: front"},
+		"a new key at the end":             {8, Change{Path: "/spec/minReadySeconds", Value: 5}, "+  minReadySeconds: 5"},
+		"a new map":                        {8, Change{Path: "/metadata/annotations", Value: map[string]any{"a": "1", "b": []any{"x"}}}, "+  annotations:\n+    a: \"1\"\n+    b:\n+      - x"},
+		"a new key in a flow":              {8, Change{Path: "/spec/template/metadata/labels/zone", Value: "a"}, "-    metadata: {labels: {app: web, tier: 'front'}}\n+    metadata: {labels: {app: web, tier: 'front', zone: a}}"},
+		"a new key in an empty flow":       {8, Change{Path: "/spec/template/spec/nodeSelector/disk", Value: "ssd"}, "-      nodeSelector: {}\n+      nodeSelector: {disk: ssd}"},
+		"a new item":                       {8, Change{Path: web + "/ports/-", Value: map[string]any{"containerPort": 9115, "name": "probe"}}, "+        - containerPort: 9115\n+          name: probe"},
+		"a new item, indented":             {8, Change{Path: web + "/env/-", Value: map[string]any{"name": "A"}}, "+          - name: A"},
+		"a new item in a flow":             {8, Change{Path: web + "/args/-", Value: "-v"}, "-        args: [--port, \"80\"]\n+        args: [--port, \"80\", -v]"},
+		"a key goes":                       {8, Change{Path: "/metadata/labels/team", Remove: true}, "-    team: \"shop\""},
+		"a block goes":                     {8, Change{Path: web + "/ports", Remove: true}, "-        ports:\n-        - containerPort: 80\n-        - {containerPort: 443, name: https}"},
+		"an item goes":                     {8, Change{Path: web + "/env/0", Remove: true}, "-          - name: GREETING\n-            value: 'it''s me'"},
+		"the first key of an item goes":    {8, Change{Path: "/spec/template/spec/containers/1/image", Remove: true}, "-      - image: sidecar:1\n-        name: sidecar\n+      - name: sidecar"},
+		"a key of a flow goes":             {8, Change{Path: "/spec/template/metadata/labels/app", Remove: true}, "-    metadata: {labels: {app: web, tier: 'front'}}\n+    metadata: {labels: {tier: 'front'}}"},
+		"the last key of a flow goes":      {8, Change{Path: "/spec/template/metadata/labels/tier", Remove: true}, "-    metadata: {labels: {app: web, tier: 'front'}}\n+    metadata: {labels: {app: web}}"},
+		"an item of a flow goes":           {8, Change{Path: web + "/args/1", Remove: true}, "-        args: [--port, \"80\"]\n+        args: [--port]"},
+		"a text block":                     {41, Change{Path: "/data/motd", Value: "hello\n# no comment\n\nthere\n"}, "-    world\n+    there"},
+		"a text block without its end":     {41, Change{Path: "/data/motd", Value: "hello"}, "-  motd: |\n+  motd: |-\n-    # no comment\n-\n-    world"},
+		"a folded block":                   {41, Change{Path: "/data/short", Value: "one\nthree"}, "-  short: >-\n+  short: |-\n-    two\n+    three"},
+		"a text block goes":                {41, Change{Path: "/data/motd", Remove: true}, "-  motd: |\n-    hello\n-    # no comment\n-\n-    world"},
+		"a new key at the end of the file": {41, Change{Path: "/data/new", Value: "z"}, "+  new: z"},
+		"a key with a slash":               {2, Change{Path: "/metadata/annotations", Value: map[string]any{"a/b": "c"}}, "+  annotations:\n+    a/b: c"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := Edit([]byte(deployment), test.line, []Change{test.change})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := lineDiff(deployment, string(got)); d != test.want {
+				t.Errorf("got:\n%s\nwant:\n%s", d, test.want)
+			}
+		})
+	}
+}
+
+// lineDiff lists the lines that go and those that come, by the longest common
+// subsequence of lines.
+func lineDiff(a, b string) string {
+	x, y := strings.Split(a, "\n"), strings.Split(b, "\n")
+	longest := make([][]int, len(x)+1)
+	for i := range longest {
+		longest[i] = make([]int, len(y)+1)
+	}
+	for i := len(x) - 1; i >= 0; i-- {
+		for j := len(y) - 1; j >= 0; j-- {
+			if longest[i][j] = max(longest[i+1][j], longest[i][j+1]); x[i] == y[j] {
+				longest[i][j] = longest[i+1][j+1] + 1
+			}
+		}
+	}
+	var out []string
+	for i, j := 0, 0; i < len(x) || j < len(y); {
+		switch {
+		case i < len(x) && j < len(y) && x[i] == y[j]:
+			i, j = i+1, j+1
+		case j == len(y) || i < len(x) && longest[i+1][j] >= longest[i][j+1]:
+			out, i = append(out, "-"+x[i]), i+1
+		default:
+			out, j = append(out, "+"+y[j]), j+1
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
+// What cannot be edited in place is refused, with the line and the reason, and
+// nothing is changed.
+func TestEditRefuses(t *testing.T) {
+	const text = `apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: a
+  labels: &labels
+    app: web
+  annotations: *labels
+spec:
+  <<: {x: 1}
+  y: 2
+  tagged: !!str 5
+  long: a text that goes
+    on here
+  only:
+    one: 1
+`
+	tests := map[string]struct {
+		change Change
+		want   string
+	}{
+		"an alias":             {Change{Path: "/metadata/annotations/app", Value: "b"}, "line 7: /metadata/annotations/app: its value comes from the YAML anchor *labels; edit that, or write the value here"},
+		"an anchor":            {Change{Path: "/metadata/labels/app", Value: "b"}, "line 6: /metadata/labels/app: other fields take their value from it through the YAML anchor &labels"},
+		"a merge key":          {Change{Path: "/spec/x", Value: 2}, "line 9: /spec/x: it may come from a YAML merge key (<<)"},
+		"a tag":                {Change{Path: "/spec/tagged", Value: "6"}, "line 11: /spec/tagged: it has the YAML tag !!str"},
+		"a text over lines":    {Change{Path: "/spec/long", Value: "b"}, "line 12: /spec/long: its value spans several lines"},
+		"a map for another":    {Change{Path: "/spec/only", Value: map[string]any{"two": 2}}, "line 15: /spec/only: its value is a list or a map, and is written in a form that cannot be replaced"},
+		"the only one":         {Change{Path: "/spec/only/one", Remove: true}, "line 15: /spec/only/one: it is the only one there; remove what it is in"},
+		"not there":            {Change{Path: "/spec/no/such", Value: 1}, "line 9: /spec/no/such: it may come from a YAML merge key (<<)"},
+		"below a value":        {Change{Path: "/kind/x", Value: 1}, "line 2: /kind/x: it is not in the manifest"},
+		"gone already":         {Change{Path: "/metadata/other", Remove: true}, "line 4: /metadata/other: it is not in the manifest"},
+		"one of two, and none": {Change{Path: "/metadata/name/0", Value: 1}, "line 4: /metadata/name/0: it is not in the manifest"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := Edit([]byte(text), 1, []Change{{Path: "/spec/y", Value: 3}, test.change})
+			var refused *FieldError
+			if !errors.As(err, &refused) || err.Error() != test.want || got != nil {
+				t.Errorf("%v\nwant: %s", err, test.want)
+			}
+		})
+	}
+	if _, err := Edit([]byte(text), 3, nil); err != nil {
+		t.Errorf("no change needs no manifest: %v", err)
+	}
+	if _, err := Edit([]byte(text), 3, []Change{{Path: "/kind", Value: "x"}}); err == nil {
+		t.Error("it finds a manifest that begins nowhere")
+	}
+}
+
+// Several changes are made one after the other, in files of every shape.
+func TestEditShapes(t *testing.T) {
+	tests := map[string]struct {
+		text    string
+		line    int
+		changes []Change
+		want    string
+	}{
+		"JSON": {
+			"{\n  \"kind\": \"ConfigMap\",\n  \"data\": {\"a\": \"b\"}\n}\n", 1,
+			[]Change{{Path: "/data/a", Value: "c"}, {Path: "/data/d", Value: "e"}},
+			"{\n  \"kind\": \"ConfigMap\",\n  \"data\": {\"a\": \"c\", \"d\": \"e\"}\n}\n",
+		},
+		"an item of a List": {
+			"kind: List\nitems:\n- kind: ConfigMap\n  data: {a: b}\n- kind: ConfigMap\n  data: {a: b}\n", 5,
+			[]Change{{Path: "/data/a", Value: "c"}},
+			"kind: List\nitems:\n- kind: ConfigMap\n  data: {a: b}\n- kind: ConfigMap\n  data: {a: c}\n",
+		},
+		"without a line end": {
+			"kind: ConfigMap\ndata:\n  a: b", 1,
+			[]Change{{Path: "/data/c", Value: "d"}, {Path: "/data/a", Value: "x"}},
+			"kind: ConfigMap\ndata:\n  a: x\n  c: d",
+		},
+		"Windows line ends": {
+			"kind: ConfigMap\r\ndata:\r\n  a: b\r\n", 1,
+			[]Change{{Path: "/data/a", Value: "c"}},
+			"kind: ConfigMap\r\ndata:\r\n  a: c\r\n",
+		},
+		"letters of several bytes": {
+			"kind: ConfigMap\ndata: {ü: é, a: b}\n", 1,
+			[]Change{{Path: "/data/a", Value: "ö"}},
+			"kind: ConfigMap\ndata: {ü: é, a: ö}\n",
+		},
+		"removed from the end of a list": {
+			"kind: X\nlist:\n- a\n- b\n- c\n", 1,
+			[]Change{{Path: "/list/2", Remove: true}, {Path: "/list/1", Remove: true}},
+			"kind: X\nlist:\n- a\n",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := Edit([]byte(test.text), test.line, test.changes)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(got) != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// Reverting an edit restores the file.
+func TestEditBack(t *testing.T) {
+	paths := map[string][2]any{
+		"/spec/replicas":                          {int64(3), int64(9)},
+		"/spec/template/spec/containers/0/image":  {"nginx:1.28", "other"},
+		"/metadata/labels/team":                   {"shop", "a \"b\" \\ c"},
+		"/spec/template/spec/containers/0/args/1": {"80", "[x]"},
+		"/spec/template/metadata/labels/tier":     {"front", "'"},
+	}
+	for path, values := range paths {
+		text := []byte(deployment)
+		for _, v := range []any{values[1], values[0]} {
+			var err error
+			if text, err = Edit(text, 8, []Change{{Path: path, Value: v}}); err != nil {
+				t.Fatalf("%s: %v", path, err)
+			}
+		}
+		if string(text) != deployment {
+			t.Errorf("%s:\n%s", path, lineDiff(deployment, string(text)))
+		}
+	}
+}
+
+// Whatever the file and the value, Edit ends, and what it returns is a file that has
+// the manifest in the same place.
+func FuzzEdit(f *testing.F) {
+	for _, value := range []string{"x", "80", "a: b", "- x", "'", "\"", "#", " ", "", "é\n"} {
+		f.Add(deployment, "/spec/template/spec/containers/0/image", value)
+		f.Add("kind: X\nspec: {a: [b, 'c']}\n", "/spec/a/1", value)
+		f.Add("kind: X\nspec:\n  a: |\n    x\n", "/spec/a", value)
+	}
+	f.Fuzz(func(t *testing.T, text, path, value string) {
+		for _, c := range []Change{{Path: path, Value: value}, {Path: path, Remove: true}} {
+			for _, line := range []int{1, 8} {
+				out, err := Edit([]byte(text), line, []Change{c})
+				if err != nil {
+					continue
+				}
+				if _, err := manifestAt(out, line); err != nil {
+					t.Errorf("%q: %v", out, err)
+				}
+			}
+		}
+	})
+}

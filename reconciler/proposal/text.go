@@ -1,0 +1,387 @@
+package proposal
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// A source is the text of a file, and where its lines begin.
+type source struct {
+	text   []byte
+	starts []int // of each line, and the end of the text
+}
+
+// A cut replaces the text between two offsets.
+type cut struct {
+	from, to int
+	text     string
+}
+
+var (
+	errSpans    = errors.New("its value spans several lines")
+	errNested   = errors.New("its value is a list or a map, and is written in a form that cannot be replaced")
+	errUnclosed = errors.New("the end of its value was not found")
+)
+
+func (s *source) lines() {
+	s.starts = []int{0}
+	for i, b := range s.text {
+		if b == '\n' {
+			s.starts = append(s.starts, i+1)
+		}
+	}
+	if n := len(s.text); s.starts[len(s.starts)-1] != n {
+		s.starts = append(s.starts, n)
+	}
+}
+
+// line returns a line without its end; lines count from 1.
+func (s *source) line(n int) string {
+	return strings.TrimRight(string(s.text[s.starts[n-1]:s.starts[n]]), "\r\n")
+}
+
+// count is the number of lines.
+func (s *source) count() int { return len(s.starts) - 1 }
+
+// offset is where a node begins.
+func (s *source) offset(n *yaml.Node) int {
+	at := s.starts[n.Line-1]
+	for range n.Column - 1 {
+		_, size := utf8.DecodeRune(s.text[at:])
+		at += size
+	}
+	return at
+}
+
+// change finds the text that has to be replaced to make a change.
+func (s *source) change(f *field, c Change) (cut, error) {
+	flow := f.parent.Style&yaml.FlowStyle != 0
+	switch {
+	case c.Remove && f.node == nil:
+		return cut{}, errors.New("it is not in the manifest")
+	case c.Remove && flow:
+		return s.removeFlow(f)
+	case c.Remove:
+		return s.removeBlock(f)
+	case f.node == nil && flow:
+		return s.addFlow(f, c.Value)
+	case f.node == nil:
+		return s.addBlock(f, c.Value)
+	case f.node.Kind != yaml.ScalarNode || collection(c.Value):
+		return cut{}, errNested
+	case f.node.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0:
+		return s.replaceBlockScalar(f, c.Value)
+	}
+	from := s.offset(f.node)
+	to, err := s.end(f.node)
+	if err != nil {
+		return cut{}, err
+	}
+	text, err := scalar(c.Value, f.node.Style, flow)
+	if from == to { // a value that is left out
+		text = " " + text
+	}
+	return cut{from, to, text}, err
+}
+
+func collection(v any) bool {
+	switch v.(type) {
+	case map[string]any, []any:
+		return true
+	}
+	return false
+}
+
+// end is where a scalar or a flow collection on one line ends.
+func (s *source) end(n *yaml.Node) (int, error) {
+	at := s.offset(n)
+	rest := s.text[at:s.starts[n.Line]]
+	switch {
+	case n.Kind == yaml.AliasNode:
+		return 0, errNested
+	case n.Style&yaml.FlowStyle != 0:
+		return s.closing(at)
+	case n.Kind != yaml.ScalarNode:
+		return 0, errNested
+	case n.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0:
+		end := quoted(s.text, at)
+		if end < 0 || end > at+len(rest) {
+			return 0, errSpans
+		}
+		return end, nil
+	case n.Tag == "!!null" && n.Value == "":
+		return at, nil
+	case !bytes.HasPrefix(rest, []byte(n.Value)):
+		return 0, errSpans
+	}
+	return at + len(n.Value), nil
+}
+
+// quoted is where a quoted scalar ends that begins at an offset; -1 if nowhere.
+func quoted(text []byte, at int) int {
+	quote := text[at]
+	for i := at + 1; i < len(text); i++ {
+		switch {
+		case text[i] == '\\' && quote == '"':
+			i++
+		case text[i] == quote && quote == '\'' && i+1 < len(text) && text[i+1] == quote:
+			i++
+		case text[i] == quote:
+			return i + 1
+		}
+	}
+	return -1
+}
+
+// closing is where a flow collection ends that begins at an offset.
+func (s *source) closing(at int) (int, error) {
+	depth := 0
+	for i := at; i < len(s.text); i++ {
+		switch b := s.text[i]; {
+		case b == '{' || b == '[':
+			depth++
+		case b == '}' || b == ']':
+			if depth--; depth == 0 {
+				return i + 1, nil
+			}
+		case (b == '"' || b == '\'') && strings.IndexByte(" \t\n{[,:", s.text[i-1]) >= 0:
+			end := quoted(s.text, i)
+			if end < 0 {
+				return 0, errUnclosed
+			}
+			i = end - 1
+		case b == '#' && strings.IndexByte(" \t\n", s.text[i-1]) >= 0:
+			next := bytes.IndexByte(s.text[i:], '\n')
+			if next < 0 {
+				return 0, errUnclosed
+			}
+			i += next
+		}
+	}
+	return 0, errUnclosed
+}
+
+// scalar writes a value in the style of another if that can hold it.
+func scalar(v any, style yaml.Style, flow bool) (string, error) {
+	text, isText := v.(string)
+	if !isText {
+		raw, err := json.Marshal(v)
+		return string(raw), err
+	}
+	switch {
+	case strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f }):
+	case style&yaml.SingleQuotedStyle != 0:
+		return "'" + strings.ReplaceAll(text, "'", "''") + "'", nil
+	case style&yaml.DoubleQuotedStyle != 0:
+	case flow && strings.ContainsAny(text, ",[]{}"):
+	default:
+		raw, err := yaml.Marshal(text)
+		return strings.TrimSuffix(string(raw), "\n"), err
+	}
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	err := e.Encode(text)
+	return strings.TrimSuffix(out.String(), "\n"), err
+}
+
+// indentation is the number of spaces that a line begins with.
+func indentation(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
+
+// after is the line behind a block that begins on a line and is indented deeper than
+// a column: blank lines and comments at its end are not part of it. A list that is
+// the value of a key may stand as far left as the key itself.
+func (s *source) after(line, indent int, list bool) int {
+	last := line
+	for n := line + 1; n <= s.count(); n++ {
+		text := s.line(n)
+		trimmed := strings.TrimLeft(text, " \t")
+		switch depth := indentation(text); {
+		case trimmed == "" || strings.HasPrefix(trimmed, "#") && depth <= indent:
+			continue
+		case depth > indent:
+		case list && depth == indent && (trimmed == "-" || strings.HasPrefix(trimmed, "- ")):
+		default:
+			return last + 1
+		}
+		last = n
+	}
+	return last + 1
+}
+
+// extent is the line behind an entry of a block mapping or sequence.
+func (s *source) extent(f *field, key, node *yaml.Node) int {
+	if f.parent.Kind == yaml.SequenceNode {
+		return s.after(node.Line, f.parent.Column-1, false)
+	}
+	return s.after(key.Line, f.parent.Column-1, node.Kind == yaml.SequenceNode)
+}
+
+// at is where a line begins; the end of the text for the one behind the last.
+func (s *source) at(line int) int { return s.starts[min(line-1, len(s.starts)-1)] }
+
+func (s *source) removeBlock(f *field) (cut, error) {
+	begin := f.key
+	if begin == nil {
+		begin = f.node
+	}
+	entries, width := len(f.parent.Content), 1
+	if f.key != nil {
+		width = 2
+	}
+	if entries == width {
+		return cut{}, errors.New("it is the only one there; remove what it is in")
+	}
+	end := s.extent(f, f.key, f.node)
+	if prefix := s.line(begin.Line)[:s.offset(begin)-s.starts[begin.Line-1]]; f.key != nil && strings.TrimSpace(prefix) != "" {
+		// The first key of a list item stands behind the dash: the next one moves there.
+		next := f.parent.Content[2]
+		if f.key != f.parent.Content[0] || next.Line < end {
+			return cut{}, errNested
+		}
+		return cut{s.offset(f.key), s.offset(next), ""}, nil
+	}
+	return cut{s.starts[begin.Line-1], s.at(end), ""}, nil
+}
+
+func (s *source) addBlock(f *field, v any) (cut, error) {
+	if len(f.parent.Content) == 0 {
+		return cut{}, errNested
+	}
+	n := len(f.parent.Content)
+	key, node := (*yaml.Node)(nil), f.parent.Content[n-1]
+	if f.parent.Kind == yaml.MappingNode {
+		key = f.parent.Content[n-2]
+	}
+	indent := strings.Repeat(" ", f.parent.Column-1)
+	var wrapped any = map[string]any{f.last: v}
+	if key == nil {
+		wrapped = []any{v}
+	}
+	text, err := block(wrapped)
+	if err != nil {
+		return cut{}, err
+	}
+	text = indent + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n"+indent) + "\n"
+	at := s.at(s.extent(f, key, node))
+	if at > 0 && s.text[at-1] != '\n' {
+		text = "\n" + strings.TrimSuffix(text, "\n")
+	}
+	return cut{at, at, text}, nil
+}
+
+// block writes a value as YAML that is indented by two spaces.
+func block(v any) (string, error) {
+	var out bytes.Buffer
+	e := yaml.NewEncoder(&out)
+	e.SetIndent(2)
+	err := e.Encode(v)
+	return out.String(), err
+}
+
+func (s *source) addFlow(f *field, v any) (cut, error) {
+	end, err := s.closing(s.offset(f.parent))
+	if err != nil {
+		return cut{}, err
+	}
+	raw, err := json.Marshal(v)
+	if text, isText := v.(string); isText {
+		var plain string
+		if plain, err = scalar(text, 0, true); !s.isJSON(f.parent) {
+			raw = []byte(plain)
+		}
+	}
+	text := string(raw)
+	if f.parent.Kind == yaml.MappingNode {
+		name, _ := scalar(f.last, s.keyStyle(f.parent), true)
+		text = name + ": " + text
+	}
+	at := end - 1
+	if len(f.parent.Content) > 0 {
+		last, err := s.end(f.parent.Content[len(f.parent.Content)-1])
+		if err != nil {
+			return cut{}, err
+		}
+		at, text = last, ", "+text
+	}
+	return cut{at, at, text}, err
+}
+
+// isJSON reports whether the keys of a flow mapping are quoted, as in JSON.
+func (s *source) isJSON(n *yaml.Node) bool { return s.keyStyle(n) == yaml.DoubleQuotedStyle }
+
+func (s *source) keyStyle(n *yaml.Node) yaml.Style {
+	if len(n.Content) == 0 {
+		return 0
+	}
+	return n.Content[0].Style & yaml.DoubleQuotedStyle
+}
+
+func (s *source) removeFlow(f *field) (cut, error) {
+	begin, width := f.key, 2
+	if begin == nil {
+		begin, width = f.node, 1
+	}
+	to, err := s.end(f.node)
+	if err != nil {
+		return cut{}, err
+	}
+	from := s.offset(begin)
+	for i := 0; i < len(f.parent.Content); i += width {
+		if f.parent.Content[i] != begin {
+			continue
+		}
+		if i+width < len(f.parent.Content) {
+			return cut{from, s.offset(f.parent.Content[i+width]), ""}, nil
+		}
+		if i > 0 {
+			if from, err = s.end(f.parent.Content[i-1]); err != nil {
+				return cut{}, err
+			}
+		}
+	}
+	return cut{from, to, ""}, nil
+}
+
+// replaceBlockScalar replaces the lines of a literal or folded scalar.
+func (s *source) replaceBlockScalar(f *field, v any) (cut, error) {
+	text, isText := v.(string)
+	if !isText || text == "" || strings.ContainsFunc(text, func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' }) {
+		return cut{}, errSpans
+	}
+	from, indent := s.offset(f.node), f.parent.Column+1
+	end := s.after(f.node.Line, f.parent.Column-1, false)
+	if first := f.node.Line + 1; first < end {
+		for n := first; n < end; n++ {
+			if line := s.line(n); strings.TrimSpace(line) != "" {
+				indent = indentation(line)
+				break
+			}
+		}
+	}
+	chomp := ""
+	switch body := strings.TrimRight(text, "\n"); {
+	case body == text:
+		chomp = "-"
+	case body+"\n" != text:
+		chomp = "+"
+	}
+	if strings.HasPrefix(text, " ") || strings.HasPrefix(text, "\n") {
+		return cut{}, errSpans
+	}
+	var out strings.Builder
+	fmt.Fprintf(&out, "|%s\n", chomp)
+	for line := range strings.Lines(strings.TrimSuffix(text, "\n") + "\n") {
+		if line != "\n" {
+			out.WriteString(strings.Repeat(" ", indent))
+		}
+		out.WriteString(line)
+	}
+	return cut{from, s.at(end), out.String()}, nil
+}

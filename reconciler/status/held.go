@@ -1,0 +1,40 @@
+package status
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
+)
+
+// deletionsHeld is the condition DeletionsHeld of some clusters of the placement;
+// false if nothing is held there.
+func (b *builder) deletionsHeld(clusters ...*plan.OnCluster) (v verdict, held bool) {
+	objects, on := 0, 0
+	first, where := ledger.Braked{}, ""
+	for _, c := range clusters {
+		braked, pending := c.HeldDeletions()
+		if pending || len(braked) == 0 {
+			continue
+		}
+		if on == 0 {
+			first, where = braked[0], c.Binding.Cluster
+		}
+		objects += len(braked)
+		on++
+	}
+	if on == 0 {
+		return verdict{}, false
+	}
+	return verdict{metav1.ConditionTrue, api.AllowedByNoCommit, fmt.Sprintf(
+		"Deleting %d object(s) on %d cluster(s) is held, such as %s on %s: %s; put the objects back, or allow it with the trailer %q in the message of a commit",
+		objects, on, first.ID, where, first.Why, AllowTrailer(b.p.Key.String()),
+	)}, true
+}
+
+// AllowTrailer is the line in a commit's message that allows what is held of a
+// placement, crp/NAME or rp/NAMESPACE/NAME.
+func AllowTrailer(placement string) string { return plan.AllowTrailer + ": " + placement }

@@ -1,0 +1,16 @@
+package status
+
+import "github.com/gitfleet/gitfleet/reconciler/plan"
+
+// rolloutOf is the rollout of the newest content of a placement, which this many clusters
+// hold; nil if there is none.
+func rolloutOf(p *plan.Placement, updated int) *Rollout {
+	if p.Spec == nil || p.Record.RolloutStarted.IsZero() {
+		return nil
+	}
+	budget := p.Rollout.Budget
+	return &Rollout{
+		Started: p.Record.RolloutStarted, Finished: p.Record.RolloutFinished, Updated: updated, Target: budget.Target,
+		Unavailable: max(0, budget.Target-budget.Excused-budget.Ready), MaxUnavailable: budget.MaxUnavailable,
+	}
+}

@@ -1,0 +1,66 @@
+package status_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// A placement that is gone from the repository is told with its own spec, and as an object
+// that is being deleted, until nothing of it is left: over a restart as well, and as the
+// same object as long as nothing about it changes.
+func TestADeletedPlacementIsToldUntilItIsGone(t *testing.T) {
+	s := newScene(t)
+	play := func(steps ...string) {
+		t.Helper()
+		for _, step := range steps {
+			command, data, _ := strings.Cut(step, "\n")
+			s.do(strings.Fields(command), data)
+		}
+	}
+	told := func() *api.ClusterResourcePlacement {
+		t.Helper()
+		if len(s.report.Placements) != 1 {
+			t.Fatalf("%d placements are told", len(s.report.Placements))
+		}
+		return s.report.Placements[0]
+	}
+	const rest = "clusters east west\nnamespace web\n"
+	play("commit v1\n"+rest+"place web pick 1", "seen east west", "turn")
+	before := told()
+	if before.DeletionTimestamp != nil {
+		t.Fatal("it is told as deleted before it is")
+	}
+	play("commit v2\n"+rest, "turn")
+	going := told()
+	check := func() {
+		t.Helper()
+		p := told()
+		if p.DeletionTimestamp.IsZero() || len(p.Finalizers) != 1 || p.UID != before.UID || p.Generation != before.Generation {
+			t.Errorf("it is told with %+v", p.ObjectMeta)
+		}
+		if p.Spec.Policy == nil || p.Spec.Policy.PlacementType != api.PickN || *p.Spec.Policy.NumberOfClusters != 1 {
+			t.Errorf("its policy is told to be %+v", p.Spec.Policy)
+		}
+		if c := p.Status.Conditions[0]; c.Reason != api.PlacementDeleted || !strings.Contains(c.Message, "is being removed") {
+			t.Errorf("its condition is %+v", c)
+		}
+	}
+	check()
+	play("tick 1m", "turn")
+	if told() != going {
+		t.Error("another object is told, though nothing has changed")
+	}
+	play("restart", "turn")
+	check()
+	cluster := s.report.Details[0].Clusters[0].Cluster
+	play("member "+cluster+" web\nbraked Namespace web something else is in it", "turn")
+	if held := told().Status.Conditions; len(held) != 2 || held[1].Type != api.DeletionsHeld {
+		t.Errorf("what is held is not told: %+v", held)
+	}
+	play("member "+cluster+" web\nremoved", "turn", "turn")
+	if len(s.report.Placements) != 0 {
+		t.Error("it is told after all of it is gone")
+	}
+}

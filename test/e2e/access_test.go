@@ -1,0 +1,162 @@
+package e2e
+
+import (
+	"context"
+	"net"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	authentication "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbac "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/test/fleet"
+)
+
+// kubeconfigs gives the daemon a directory of kubeconfigs of its own, with that of
+// member-1 changed.
+func (d *daemon) kubeconfigs(change func(*clientcmdapi.Config)) {
+	d.t.Helper()
+	dir := d.t.TempDir()
+	for _, m := range fleet.Shared(d.t).Members() {
+		config, err := clientcmd.LoadFromFile(m.Kubeconfig)
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		if m.Name == "member-1" {
+			change(config)
+		}
+		if err := clientcmd.WriteToFile(*config, filepath.Join(dir, m.Name+".kubeconfig")); err != nil {
+			d.t.Fatal(err)
+		}
+	}
+	d.args[slices.Index(d.args, "--kubeconfig-dir")+1] = dir
+}
+
+// account makes a service account that member-1 grants some rules only, and returns its
+// token.
+func (d *daemon) account(rules []rbac.PolicyRule) string {
+	d.t.Helper()
+	ctx, client, meta := context.Background(), d.clients["member-1"], metav1.ObjectMeta{Name: d.name + "-account"}
+	_, err := client.CoreV1().ServiceAccounts("default").Create(ctx, &corev1.ServiceAccount{ObjectMeta: meta}, metav1.CreateOptions{})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	if _, err := client.RbacV1().ClusterRoles().Create(ctx, &rbac.ClusterRole{ObjectMeta: meta, Rules: rules}, metav1.CreateOptions{}); err != nil {
+		d.t.Fatal(err)
+	}
+	_, err = client.RbacV1().ClusterRoleBindings().Create(ctx, &rbac.ClusterRoleBinding{
+		ObjectMeta: meta, RoleRef: rbac.RoleRef{APIGroup: rbac.GroupName, Kind: "ClusterRole", Name: meta.Name},
+		Subjects: []rbac.Subject{{Kind: "ServiceAccount", Namespace: "default", Name: meta.Name}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	d.t.Cleanup(func() {
+		_ = client.RbacV1().ClusterRoleBindings().Delete(ctx, meta.Name, metav1.DeleteOptions{})
+		_ = client.RbacV1().ClusterRoles().Delete(ctx, meta.Name, metav1.DeleteOptions{})
+		_ = client.CoreV1().ServiceAccounts("default").Delete(ctx, meta.Name, metav1.DeleteOptions{})
+	})
+	token, err := client.CoreV1().ServiceAccounts("default").CreateToken(ctx, meta.Name, &authentication.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return token.Status.Token
+}
+
+// grant replaces what the account may do.
+func (d *daemon) grant(rules []rbac.PolicyRule) {
+	d.t.Helper()
+	roles := d.clients["member-1"].RbacV1().ClusterRoles()
+	role, err := roles.Get(context.Background(), d.name+"-account", metav1.GetOptions{})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	role.Rules = rules
+	if _, err := roles.Update(context.Background(), role, metav1.UpdateOptions{}); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// A cluster whose credentials lack several permissions says all of them at once, wherever a
+// person looks, and is used as soon as they are granted, without a restart.
+func TestMissingPermissionsAreSaid(t *testing.T) {
+	all := []rbac.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"namespaces", "configmaps"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
+	}
+	some := []rbac.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: all[0].Verbs},
+		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list"}},
+	}
+	d := newDaemon(t)
+	token := d.account(some)
+	d.kubeconfigs(func(c *clientcmdapi.Config) {
+		for user := range c.AuthInfos {
+			c.AuthInfos[user] = &clientcmdapi.AuthInfo{Token: token}
+		}
+	})
+	commit := d.repo.Commit(t, "main", map[string]string{
+		"apps/one.yaml": yamlNamespace(d.name) + "---\n" + yamlConfigMap(d.name, "one", "a"),
+		"web.yaml":      yamlPlacement(d.name, d.name, ""),
+	})
+	d.start()
+	const missing = "permissions are missing: watch configmaps; create, delete, patch configmaps in namespace gitfleet-system; create, delete, patch configmaps in namespace "
+	for _, args := range [][]string{{"status"}, {"describe", "mc", "member-1"}, {"sync", "--wait"}} {
+		var out string
+		var code int
+		d.eventually(strings.Join(args, " ")+" names what is missing", func() bool {
+			out, code = d.cli(args...)
+			return strings.Contains(strings.Join(strings.Fields(out), " "), missing+d.name)
+		})
+		if strings.Contains(out, "unreachable") || args[0] != "describe" && code != 1 {
+			t.Errorf("gitfleet %s: exit code %d\n%s", strings.Join(args, " "), code, out)
+		}
+	}
+	d.grant(all)
+	d.applied(commit)
+	d.eventually("status is content", func() bool {
+		out, _ := d.cli("status")
+		return !strings.Contains(out, "permissions are missing")
+	})
+}
+
+// A cluster at whose address nobody listens is unreachable: nothing says that an API server
+// has refused anything, and no object counts as failed.
+func TestAClosedPortIsUnreachable(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	listener.Close()
+	d := newDaemon(t)
+	d.kubeconfigs(func(*clientcmdapi.Config) {})
+	first := d.repo.Commit(t, "main", map[string]string{
+		"apps/one.yaml": yamlNamespace(d.name) + "---\n" + yamlConfigMap(d.name, "one", "a"),
+		"web.yaml":      yamlPlacement(d.name, d.name, ""),
+	})
+	d.start()
+	d.applied(first)
+	d.stop()
+	d.kubeconfigs(func(c *clientcmdapi.Config) {
+		for _, cluster := range c.Clusters {
+			cluster.Server = "https://" + address
+		}
+	})
+	d.repo.Commit(t, "main", map[string]string{"apps/one.yaml": yamlNamespace(d.name) + "---\n" + yamlConfigMap(d.name, "one", "b")})
+	d.start()
+	d.until("unreachable", func(r *status.Report) bool {
+		out, _ := d.cli("status")
+		said := strings.Join(strings.Fields(out), " ")
+		return strings.Contains(said, "member-1 unreachable for ") && strings.Contains(said, "connection refused") && !strings.Contains(said, "returned by the API server")
+	})
+	if out, _ := d.cli("history", "crp/"+d.name); strings.Contains(out, "failed") {
+		t.Errorf("the history records a failure:\n%s", out)
+	}
+}

@@ -1,0 +1,277 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gitfleet/gitfleet/test/checkout"
+	"github.com/gitfleet/gitfleet/test/fleet"
+	"github.com/gitfleet/gitfleet/test/process"
+)
+
+// A prometheus is a running one that scrapes a daemon, with the rules and the
+// configuration of deploy.
+type prometheus struct {
+	t       *testing.T
+	address string
+	panels  []panelQuery
+}
+
+// A panelQuery is one query of a deployed dashboard.
+type panelQuery struct{ page, panel, legend, expr string }
+
+func startPrometheus(t *testing.T, target string) *prometheus {
+	t.Helper()
+	program, _, err := checkout.Prometheus(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := checkout.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(root, "deploy/prometheus/prometheus.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := filepath.Join(t.TempDir(), "prometheus.yaml")
+	set := strings.NewReplacer("127.0.0.1:8085", target, "15s", "250ms", "- rules.yaml", "- "+filepath.Join(root, "deploy/prometheus/rules.yaml"))
+	if err := os.WriteFile(config, []byte(set.Replace(string(text))), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := &prometheus{t: t, panels: panelQueries(t, filepath.Join(root, "deploy/grafana"))}
+	if p.address, err = process.FreeAddress(); err != nil {
+		t.Fatal(err)
+	}
+	log, err := os.Create(filepath.Join(t.TempDir(), "prometheus.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	running, err := process.Start(log, program, "--config.file="+config, "--storage.tsdb.path="+t.TempDir(), "--web.listen-address="+p.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := running.Stop(); err != nil {
+			t.Error(err)
+		}
+		if said, _ := os.ReadFile(log.Name()); t.Failed() {
+			t.Logf("log of Prometheus:\n%s", said[max(0, len(said)-4<<10):])
+		}
+	})
+	return p
+}
+
+func panelQueries(t *testing.T, dir string) []panelQuery {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no dashboards in %s: %v", dir, err)
+	}
+	var all []panelQuery
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var page struct {
+			Panels []struct {
+				Title   string
+				Targets []struct{ Expr, LegendFormat string }
+			}
+		}
+		if err := json.Unmarshal(text, &page); err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range page.Panels {
+			for _, q := range p.Targets {
+				expr := strings.ReplaceAll(q.Expr, "$__rate_interval", "1m")
+				expr = strings.ReplaceAll(expr, "$placement", "crp/all")
+				all = append(all, panelQuery{filepath.Base(file), p.Title, q.LegendFormat, expr})
+			}
+		}
+	}
+	return all
+}
+
+// A sample is one series of an answer.
+type sample struct {
+	labels map[string]string
+	value  float64
+}
+
+// query asks for the value of an expression now.
+func (p *prometheus) query(expr string) ([]sample, error) {
+	resp, err := http.Get("http://" + p.address + "/api/v1/query?query=" + url.QueryEscape(expr))
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	var answer struct {
+		Error string
+		Data  struct {
+			Result []struct {
+				Metric map[string]string
+				Value  [2]any
+			}
+		}
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
+		return nil, err
+	}
+	if answer.Error != "" {
+		return nil, fmt.Errorf("%s: %s", expr, answer.Error)
+	}
+	var all []sample
+	for _, r := range answer.Data.Result {
+		v, err := strconv.ParseFloat(fmt.Sprint(r.Value[1]), 64)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, sample{r.Metric, v})
+	}
+	return all, nil
+}
+
+// positive stands for any number above zero.
+const positive = -1
+
+// becomes waits until an expression has a series with these labels, written name=value,
+// and this value.
+func (p *prometheus) becomes(what, expr string, labels []string, want float64) {
+	p.t.Helper()
+	var last []sample
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+		all, err := p.query(expr)
+		if err != nil {
+			continue // it is starting
+		}
+		for _, s := range all {
+			if s.has(labels) && (want == positive && s.value > 0 || math.Abs(s.value-want) < 1e-6) {
+				return
+			}
+		}
+		last = all
+	}
+	p.t.Fatalf("%s: want %v of %v, got %v\n%s", what, want, labels, last, expr)
+}
+
+func (s sample) has(labels []string) bool {
+	for _, l := range labels {
+		name, value, _ := strings.Cut(l, "=")
+		if s.labels[name] != value {
+			return false
+		}
+	}
+	return true
+}
+
+// shows waits until a panel shows a value, on the page of a cluster that of this one.
+func (p *prometheus) shows(file, panel, legend, cluster string, want float64, labels ...string) {
+	p.t.Helper()
+	for _, q := range p.panels {
+		if q.page == file && q.panel == panel && (legend == "" || q.legend == legend) {
+			p.becomes(file+": "+panel, strings.ReplaceAll(q.expr, "$cluster", cluster), labels, want)
+			return
+		}
+	}
+	p.t.Fatalf("%s has no panel %q with %q", file, panel, legend)
+}
+
+// A real Prometheus scrapes a daemon through a rollout that is stopped by a failure, a
+// drift, the outage of a cluster, and the commit that mends it all. Each panel of each
+// dashboard has data then, and what it shows is right.
+func TestDashboardsShowWhatHappens(t *testing.T) {
+	d := newDaemon(t, "--set", "rollout.availableTimeout=2s", "--set", "members.probeInterval=1s")
+	p := startPrometheus(t, d.address)
+	d.repo.Commit(t, "main", map[string]string{"placement.yaml": yamlPlacement("all", d.name, pickAll+oneByOne)})
+	good := d.repo.Commit(t, "main", d.app("good"))
+	d.startAt(good)
+	d.become("good good good")
+	d.proven(good)
+	p.shows("fleet.json", "Commit in force", "", "", 1, "commit="+good[:12])
+	p.shows("fleet.json", "Clusters that answer", "up", "", 3)
+	p.shows("fleet.json", "Clusters that answer", "of", "", 3)
+	p.shows("fleet.json", "Rollouts under way", "", "", 0)
+	p.shows("fleet.json", "Objects that differ from Git", "", "", 0)
+	p.shows("rollout.json", "Clusters by state", "", "", 3, "state=available")
+	p.shows("rollout.json", "Clusters with the newest content", "", "", 1)
+	p.shows("rollout.json", "Selected objects", "", "", 2)
+	p.shows("daemon.json", "Objects in Git", "", "", 2)
+
+	d.repo.Commit(t, "main", d.app("broken"))
+	d.waits("member-2", "waits for cluster member-1, which was available", "broken good good")
+	p.shows("fleet.json", "Stopped rollouts", "", "", 1)
+	p.shows("fleet.json", "Rollouts under way", "", "", 1)
+	p.shows("fleet.json", "Clusters furthest behind", "", "", 0, "cluster=member-1")
+	p.shows("fleet.json", "Clusters furthest behind", "", "", positive, "cluster=member-2")
+	p.shows("fleet.json", "Placements furthest behind", "", "", positive, "placement=crp/all")
+	p.shows("rollout.json", "Stopped", "", "", 1)
+	p.shows("rollout.json", "Under way for", "", "", positive)
+	p.shows("rollout.json", "Clusters by state", "", "", 1, "state=failed")
+	p.shows("rollout.json", "Clusters by state", "", "", 2, "state=waiting")
+	p.shows("rollout.json", "Clusters with the newest content", "", "", 1.0/3)
+	p.shows("rollout.json", "Commits behind", "", "", 1)
+	p.shows("rollout.json", "Budget in use", "unavailable", "", 1)
+	p.shows("rollout.json", "Budget in use", "maxUnavailable", "", 1)
+	p.shows("rollout.json", "Clusters where placements wait", "", "", 0, "cluster=member-1")
+	p.shows("rollout.json", "Clusters where placements wait", "", "", 1, "cluster=member-2")
+	p.shows("cluster.json", "Commits behind", "", "member-2", 1)
+	p.shows("cluster.json", "Placements by state", "", "member-1", 1, "state=failed")
+	p.becomes("the alert", `ALERTS{alertname="GitfleetRolloutStopped"}`, []string{"placement=crp/all", "severity=critical"}, 1)
+
+	d.edit("member-2", "one")
+	d.become("broken good good")
+	p.shows("cluster.json", "Drifts and repairs", "drifts", "member-2", positive)
+	p.shows("cluster.json", "Drifts and repairs", "repairs", "member-2", positive)
+	p.shows("cluster.json", "Drifts and repairs", "drifts", "member-1", 0)
+	p.shows("fleet.json", "Drifts and repairs", "repairs", "", positive)
+
+	f := fleet.Shared(t)
+	if err := f.Stop("member-3"); err != nil {
+		t.Fatal(err)
+	}
+	up := func() {
+		if err := f.Start("member-3"); err != nil {
+			t.Error(err)
+		}
+	}
+	t.Cleanup(up)
+	p.shows("cluster.json", "Answers", "", "member-3", 0)
+	p.shows("cluster.json", "Requests that are throttled or get no answer", "", "member-3", positive, "code=error")
+	p.shows("fleet.json", "Clusters that answer", "up", "", 2)
+	up()
+	p.shows("cluster.json", "Answers", "", "member-3", 1)
+
+	fixed := d.repo.Commit(t, "main", d.app("fixed"))
+	d.become("fixed fixed fixed")
+	d.proven(fixed)
+	p.shows("fleet.json", "Stopped rollouts", "", "", 0)
+	p.shows("fleet.json", "Placements on clusters by state", "", "", 3, "state=available")
+	p.shows("fleet.json", "From commit to cluster", "", "", positive, "stage=applied")
+	p.shows("fleet.json", "From commit to cluster", "", "", positive, "stage=available")
+	p.shows("rollout.json", "Lag", "", "", 0)
+	p.shows("rollout.json", "Rollouts of the last day, all placements", "finished", "", positive)
+	p.shows("rollout.json", "Rollouts of the last day, all placements", "stopped", "", positive)
+
+	for _, q := range p.panels {
+		all, err := p.query(strings.ReplaceAll(q.expr, "$cluster", "member-2"))
+		if err != nil || len(all) == 0 {
+			t.Errorf("%s: %s has no data: %v\n%s", q.page, q.panel, err, q.expr)
+		}
+		for _, s := range all {
+			if math.IsNaN(s.value) {
+				t.Errorf("%s: %s shows no number for %v\n%s", q.page, q.panel, s.labels, q.expr)
+			}
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package monitoring
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/gitfleet/gitfleet/test/checkout"
+	"github.com/gitfleet/gitfleet/test/golden"
+)
+
+const (
+	deployed = "../../deploy/prometheus"
+	metrics  = "../../docs/metrics.md"
+	runbooks = "../../docs/runbooks"
+)
+
+// promtool runs Prometheus' tool in a directory.
+func promtool(t *testing.T, dir string, args ...string) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("building promtool takes minutes the first time")
+	}
+	_, tool, err := checkout.Prometheus(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.CommandContext(t.Context(), tool, args...)
+	command.Dir = dir
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}
+
+// A ruleFile is what we read of a file of rules.
+type ruleFile struct {
+	Groups []struct {
+		Name  string
+		Rules []struct {
+			Alert, Expr string
+			Labels      map[string]string
+			Annotations map[string]string
+		}
+	}
+}
+
+func readRules(t *testing.T) (ruleFile, string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(deployed, "rules.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rules ruleFile
+	if err := yaml.Unmarshal(text, &rules); err != nil {
+		t.Fatal(err)
+	}
+	return rules, string(text)
+}
+
+// The rules and the example configuration are valid, and the alerts fire when they
+// should and only then.
+func TestRulesDoAsTheirTestsSay(t *testing.T) {
+	promtool(t, deployed, "check", "rules", "--lint=all", "--lint-fatal", "rules.yaml")
+	promtool(t, deployed, "check", "config", "prometheus.yaml")
+	promtool(t, deployed, "test", "rules", "rules_test.yaml")
+}
+
+// Each alert has a test, a severity, texts, and a runbook whose first line is a command;
+// it uses documented metrics.
+func TestAlertsAreComplete(t *testing.T) {
+	exist, err := documented(metrics)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests, err := os.ReadFile(filepath.Join(deployed, "rules_test.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages := map[string]bool{}
+	rules, _ := readRules(t)
+	for _, group := range rules.Groups {
+		for _, r := range group.Rules {
+			page := r.Alert + ".md"
+			pages[page] = true
+			if s := r.Labels["severity"]; s != "critical" && s != "warning" {
+				t.Errorf("%s: the severity is %q", r.Alert, s)
+			}
+			for _, text := range []string{"summary", "description"} {
+				if r.Annotations[text] == "" {
+					t.Errorf("%s has no %s", r.Alert, text)
+				}
+			}
+			if url := r.Annotations["runbook_url"]; !strings.HasSuffix(url, "/docs/runbooks/"+page) {
+				t.Errorf("%s: the runbook is %s", r.Alert, url)
+			}
+			text, err := os.ReadFile(filepath.Join(runbooks, page))
+			if begin := "# " + r.Alert + "\n\n```sh\ngitfleet "; err != nil || !strings.HasPrefix(string(text), begin) {
+				t.Errorf("%s: the runbook does not begin with the command to type: %v", r.Alert, err)
+			}
+			names := metricsIn(r.Expr)
+			if len(names) == 0 {
+				t.Errorf("%s uses no metric", r.Alert)
+			}
+			for _, name := range names {
+				if !exist[name] {
+					t.Errorf("%s uses %s, which is not documented", r.Alert, name)
+				}
+			}
+			if !strings.Contains(string(tests), "alertname: "+r.Alert+"\n        exp_alerts:") {
+				t.Errorf("%s: no test has it fire", r.Alert)
+			}
+		}
+	}
+	entries, err := os.ReadDir(runbooks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if !pages[e.Name()] {
+			t.Errorf("%s is the runbook of no alert", e.Name())
+		}
+	}
+}
+
+// The PrometheusRule for the Prometheus Operator is generated from the file of rules.
+func TestPrometheusRuleIsGenerated(t *testing.T) {
+	_, text := readRules(t)
+	_, groups, found := strings.Cut(text, "\ngroups:\n")
+	if !found {
+		t.Fatal("the file of rules has no groups")
+	}
+	var out strings.Builder
+	out.WriteString("# Written by go test ./test/monitoring -update, from rules.yaml.\n" +
+		"apiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata:\n  name: gitfleet\n  labels:\n    app.kubernetes.io/name: gitfleet\nspec:\n  groups:\n")
+	for line := range strings.Lines(groups) {
+		out.WriteString("  " + line)
+	}
+	golden.File(t, filepath.Join(deployed, "prometheusrule.yaml"), out.String())
+}

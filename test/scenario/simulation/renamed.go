@@ -1,0 +1,109 @@
+package simulation
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+)
+
+// A revision is what a placement gave a cluster, and the name that it had then.
+type revision struct {
+	name    string
+	content map[api.ID]string
+}
+
+// note remembers what the revisions stand for that are assigned now: what the commit
+// in force gives the placement under the name that it has now.
+func (w *world) note(b *books) {
+	head := w.source.commits[b.head]
+	for key, page := range b.pages {
+		for cluster, e := range page {
+			r := e.Binding.Assigned
+			if _, known := w.contents[r.Hash]; !known && head != nil && r.Commit == b.head {
+				w.contents[r.Hash] = revision{key.Name, head.gives(key.Name, cluster)}
+			}
+		}
+	}
+}
+
+// content is what a revision stands for, under whichever name the placement had
+// when it was assigned.
+func (w *world) content(r placement.Revision, at spot) map[api.ID]string {
+	if noted, known := w.contents[r.Hash]; known {
+		return noted.content
+	}
+	if c := w.source.commits[r.Commit]; c != nil {
+		return c.gives(at.key.Name, at.cluster)
+	}
+	return nil
+}
+
+// carryOver has the books know placements that were renamed by their new names:
+// it is the same rollout, by the same laws.
+func (w *world) carryOver(l *ledger.Ledger) {
+	was := w.decided.known
+	for _, to := range l.Placements() {
+		names := l.Placement(to).Formerly
+		if len(names) == 0 || was[to] || l.Placement(to).Deleted {
+			continue
+		}
+		from := names[len(names)-1]
+		// One that was found again is not known by a decision yet.
+		if record := l.Placement(from); !was[from] && w.decided.pages[from] == nil || record != nil && !record.Deleted {
+			continue
+		}
+		w.decided = w.decided.copy()
+		b := w.decided
+		page := maps.Clone(b.pages[to])
+		if page == nil {
+			page = map[string]*ledger.Entry{}
+		}
+		for name, e := range b.pages[from] {
+			if !e.Binding.Removing {
+				page[name] = e
+			}
+		}
+		b.pages[to] = page
+		if stops := b.halted[from]; len(stops) > 0 {
+			b.halted = maps.Clone(b.halted)
+			b.halted[to] = stops
+			delete(b.halted, from)
+		}
+		b.renamed = maps.Clone(b.renamed)
+		b.renamed[from] = l.Head()
+		delete(b.renamed, to)
+		b.memory.carryOver(from, to)
+	}
+}
+
+func (m *memory) carryOver(from, to api.PlacementKey) {
+	move(m.words, from, to)
+	move(m.blamed, from, to)
+	move(m.stops, from, to)
+	move(m.excused, from, to)
+	if m.found[from] {
+		m.found[to] = true
+	}
+	for _, s := range slices.Collect(maps.Keys(m.wishes)) {
+		if s.Placement == from {
+			next := s
+			next.Placement = to
+			if _, taken := m.wishes[next]; !taken {
+				m.wishes[next] = m.wishes[s]
+			}
+			delete(m.wishes, s)
+		}
+	}
+}
+
+func move[V any](of map[spot]V, from, to api.PlacementKey) {
+	for at, v := range maps.Clone(of) {
+		if at.key == from {
+			delete(of, at)
+			of[spot{to, at.cluster}] = v
+		}
+	}
+}
