@@ -102,7 +102,7 @@ func TestRenamingAPlacementDoesNotReleaseItsRollout(t *testing.T) {
 		{"it was crp/whole until now", []string{"history", "crp/all", "--kind", "placement"}},
 		{"it is crp/whole from now on", []string{"history", "crp/everything", "--kind", "placement"}},
 		{"Renamed from:   crp/whole", []string{"describe", "crp/all"}},
-		{"since 20", []string{"history", "crp/whole"}},
+		{"was renamed to crp/all at 20", []string{"history", "crp/whole"}},
 		{"was renamed from crp/whole", []string{"events", "crp/all"}},
 	} {
 		if out, code := d.cli(want.args...); code != 0 || !strings.Contains(out, want.text) {
