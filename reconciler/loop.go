@@ -111,7 +111,9 @@ func (r *Reconciler) think(ctx context.Context, now time.Time) time.Duration {
 		r.decided = append(r.decided, act(history.Ended, s.Subject, s.By, "it was "+s.String()))
 		r.cfg.Log.Info("a suspension has come to its end", "subject", s.Subject.String(), "by", s.By, "reason", s.Reason)
 	}
+	start := r.cfg.Now()
 	p := r.resolve(now)
+	r.traceCommit(start)
 	r.complain(p)
 	r.cfg.Metrics.planned(p, r.ledger)
 	r.decided = append(r.decided, decided(p, r.ledger, r.head.Commit)...)
@@ -242,7 +244,7 @@ func (r *Reconciler) arrived(l loaded, now time.Time) {
 		} else {
 			r.source.LoadError = l.err.Error()
 		}
-		r.cfg.Record(commitEntry(history.Refused, l.commit, cmp.Or(r.source.LoadError, r.source.Problems.Summary())))
+		r.refused(l, now, cmp.Or(r.source.LoadError, r.source.Problems.Summary()))
 		r.cfg.Log.Error("commit refused", "commit", l.commit.Hash, "inForce", r.source.InForce.Hash, "err", l.err)
 		return
 	}
@@ -251,13 +253,14 @@ func (r *Reconciler) arrived(l loaded, now time.Time) {
 	}
 	if why := plan.Empties(l.snapshot, r.ledger); why != "" && !l.resumed {
 		r.source.LoadError = why
-		r.cfg.Record(commitEntry(history.Refused, l.commit, why))
+		r.refused(l, now, why)
 		r.cfg.Log.Error("commit refused", "commit", l.commit.Hash, "inForce", r.source.InForce.Hash, "err", why)
 		return
 	}
 	r.head, r.seen = l.snapshot, now.Add(-l.took)
 	if r.ledger.Head() != l.commit.Hash { // not only anew since a restart
 		r.cfg.Record(commitEntry(history.InForce, l.commit, ""))
+		r.untraced = now
 	}
 	r.ledger.SetHead(l.commit.Hash)
 	r.ledger.Declare(l.commit.Hash, l.commit.Time, declared(l.snapshot))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/tracing"
 )
 
 // Metrics measure the loop: how long its work takes, and how long commits and rollouts
@@ -27,6 +28,9 @@ type Metrics struct {
 	// placements, RolloutSeconds times those that finished.
 	RolloutsStarted, RolloutsFinished, RolloutsStopped prometheus.Counter
 	RolloutSeconds                                     prometheus.Histogram
+
+	// Traced says that exemplars name traces, because commits are traced.
+	Traced bool
 
 	// waiting is the time at which the oldest waiting event arrived, in Unix nanoseconds;
 	// zero if no event waits.
@@ -157,13 +161,11 @@ func (m *Metrics) propagated(p *ledger.Placement, was, is *ledger.Entry) {
 	if is.Binding.BoundAt.After(seen) {
 		seen = is.Binding.BoundAt
 	}
-	for _, s := range []struct {
-		stage   string
-		was, is time.Time
-	}{{stageApplied, was.AppliedAt, is.AppliedAt}, {stageAvailable, was.AvailableAt, is.AvailableAt}} {
-		if s.was.IsZero() && !s.is.IsZero() {
-			m.Propagation.WithLabelValues(s.stage).(prometheus.ExemplarObserver).ObserveWithExemplar(
-				max(0, s.is.Sub(seen).Seconds()), prometheus.Labels{"commit": is.Binding.Assigned.Commit, "cluster": is.Binding.Cluster})
+	for _, stage := range milestones(was, is) {
+		labels := prometheus.Labels{"commit": is.Binding.Assigned.Commit, "cluster": is.Binding.Cluster}
+		if id := tracing.TraceID(is.Binding.Assigned.Commit); m.Traced && id != "" {
+			labels = prometheus.Labels{"trace_id": id, "cluster": is.Binding.Cluster} // all three would be too long
 		}
+		m.Propagation.WithLabelValues(stage.name).(prometheus.ExemplarObserver).ObserveWithExemplar(max(0, stage.at.Sub(seen).Seconds()), labels)
 	}
 }

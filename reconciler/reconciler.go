@@ -25,6 +25,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/reconciler/tracing"
 )
 
 // A Source is all the loop needs to know of Git.
@@ -61,7 +62,7 @@ type Rememberer interface {
 	Recall(map[api.PlacementKey][]ledger.Drift)
 }
 
-// Config is what the loop is made of. All fields but Now, Record and Metrics must be set.
+// Config is what the loop is made of. All fields but Now, Record, Metrics and Traces must be set.
 type Config struct {
 	// Fleet is the name and the source of this fleet, and the ID that it gets if it
 	// has none.
@@ -93,7 +94,9 @@ type Config struct {
 	// Record takes what is to be remembered of what happened; it never blocks.
 	Record  func(...history.Entry)
 	Metrics *Metrics
-	Log     *slog.Logger
+	// Traces sends the traces of commits; nil sends none.
+	Traces *tracing.Tracer
+	Log    *slog.Logger
 }
 
 // A Reconciler runs the loop. Run may be called once.
@@ -109,9 +112,11 @@ type Reconciler struct {
 	lost   map[string]error // assigned commits that cannot be loaded
 	again  map[string]retry // when to try those again
 	source status.Source
-	memo   *plan.Memo
-	told   *status.Memo
-	faults map[api.PlacementKey]string
+	// untraced is when the head was loaded, while its trace has not been sent; zero once it has.
+	untraced time.Time
+	memo     *plan.Memo
+	told     *status.Memo
+	faults   map[api.PlacementKey]string
 	// deleted are the deletions that members have reported and that have no event yet.
 	deleted []status.Deleted
 	// decided is what the history does not know yet, because it is not saved.

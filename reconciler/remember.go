@@ -216,7 +216,9 @@ func (r *Reconciler) foldOne(s subject, o ledger.Observation) bool {
 	news := r.ledger.Fold(o)
 	is := record.Entry(s.cluster)
 	r.cfg.Metrics.propagated(record, was, is)
-	r.cfg.Record(heard(s.placement, revision(*record), was, is)...)
+	entries := heard(s.placement, revision(*record), was, is)
+	r.traceCluster(s, was, is, entries)
+	r.cfg.Record(entries...)
 	if is != was {
 		for _, d := range is.Seen.Deleted(was.Seen) {
 			r.deleted = append(r.deleted, status.Deleted{Placement: s.placement, Cluster: s.cluster, Deletion: d})

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"strings"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/reconciler/tracing"
 )
 
 // Validate names every field that is wrong, as the file calls it, and where it was
@@ -27,6 +30,14 @@ func (c Config) Validate() error {
 	}
 	if _, err := c.level(); err != nil {
 		errs = append(errs, c.fault("logLevel", err.Error()))
+	}
+	if c.LogFormat != logText && c.LogFormat != logJSON {
+		errs = append(errs, c.fault("logFormat", fmt.Sprintf("%q is neither text nor json", c.LogFormat)))
+	}
+	if c.Tracing.Endpoint != "" {
+		if err := tracing.ValidateEndpoint(c.Tracing.Endpoint); err != nil {
+			errs = append(errs, c.fault("tracing.endpoint", err.Error()))
+		}
 	}
 	for _, s := range c.settings() {
 		if !s.positive() {
@@ -144,4 +155,33 @@ func (c Config) level() (slog.Level, error) {
 		return l, fmt.Errorf("%q is none of debug, info, warn, error", c.LogLevel)
 	}
 	return l, nil
+}
+
+// The formats of the log.
+const (
+	logText = "text"
+	logJSON = "json"
+)
+
+// logger returns a logger as it is configured. Lines about a commit name its trace if there
+// is one.
+func (c Config) logger(w io.Writer) *slog.Logger {
+	level, _ := c.level()
+	options := &slog.HandlerOptions{Level: level}
+	var handler slog.Handler = slog.NewTextHandler(w, options)
+	if c.LogFormat == logJSON {
+		handler = slog.NewJSONHandler(w, options)
+	}
+	if c.Tracing.Endpoint != "" {
+		handler = tracing.LogHandler(handler)
+	}
+	return slog.New(handler)
+}
+
+// traces returns what sends the traces of commits; nil if none are asked for.
+func (c Config) traces(ctx context.Context, log *slog.Logger) (*tracing.Tracer, error) {
+	if c.Tracing.Endpoint == "" {
+		return nil, nil
+	}
+	return tracing.New(ctx, c.Tracing.Endpoint, c.FleetName, version(), log)
 }

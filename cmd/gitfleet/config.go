@@ -23,19 +23,26 @@ type Config struct {
 	// StateDir holds the clone of the repository, the ledger and the history.
 	StateDir string `json:"stateDir,omitempty"`
 	// Listen is where the daemon answers.
-	Listen   string        `json:"listen,omitempty"`
-	LogLevel string        `json:"logLevel,omitempty"`
-	Server   ServerConfig  `json:"server"`
-	Source   SourceConfig  `json:"source"`
-	Webhook  WebhookConfig `json:"webhook"`
-	Limits   LimitsConfig  `json:"limits"`
-	Members  MembersConfig `json:"members"`
-	Rollout  RolloutConfig `json:"rollout"`
-	History  HistoryConfig `json:"history"`
-	Status   StatusConfig  `json:"status"`
+	Listen    string        `json:"listen,omitempty"`
+	LogLevel  string        `json:"logLevel,omitempty"`
+	LogFormat string        `json:"logFormat,omitempty"`
+	Tracing   TracingConfig `json:"tracing"`
+	Server    ServerConfig  `json:"server"`
+	Source    SourceConfig  `json:"source"`
+	Webhook   WebhookConfig `json:"webhook"`
+	Limits    LimitsConfig  `json:"limits"`
+	Members   MembersConfig `json:"members"`
+	Rollout   RolloutConfig `json:"rollout"`
+	History   HistoryConfig `json:"history"`
+	Status    StatusConfig  `json:"status"`
 
 	file  string         // that was read; empty if none was
 	lines map[string]int // of the file, by key
+}
+
+// TracingConfig says where traces of commits are sent. Without an endpoint there are none.
+type TracingConfig struct {
+	Endpoint string `json:"endpoint,omitempty"`
 }
 
 // SourceConfig says which repository is the hub.
@@ -160,8 +167,8 @@ func defaultConfig() Config {
 	return Config{
 		StateDir: "/var/lib/gitfleet",
 		Listen:   "127.0.0.1:8085",
-		LogLevel: "info",
-		Source:   SourceConfig{Path: ".", Interval: seconds(30)},
+		LogLevel: "info", LogFormat: logText,
+		Source: SourceConfig{Path: ".", Interval: seconds(30)},
 		Limits: LimitsConfig{
 			FetchBytes: 512 << 20, FetchObjects: 5_000_000, FetchTime: seconds(600), ListTime: seconds(30), ObjectBytes: 128 << 20, Packs: 50,
 			Files: 50_000, FileSize: 4 << 20, Documents: 1_000, AliasExpansion: 100, Depth: 100, Objects: 100_000,

@@ -198,6 +198,8 @@ func TestWrongConfigurationIsRefused(t *testing.T) {
 		"path outside":            {file: smallest, args: []string{"--path", "../other"}, says: []string{`source.path "../other": must be relative`}},
 		"unknown conditions":      {file: smallest + "status: {conditions: old}", says: []string{file + `4: status.conditions: "old" is neither current nor documented`}},
 		"hardly any history":      {file: smallest + "history: {maxSize: 1Ki}", says: []string{file + "4: history.maxSize: must be at least 64Ki"}},
+		"unknown log format":      {file: smallest + "logFormat: xml", says: []string{file + `4: logFormat: "xml" is neither text nor json`}},
+		"traces without a URL":    {file: smallest + "tracing: {endpoint: collector:4317}", says: []string{file + "4: tracing.endpoint: use the URL of a collector"}},
 		"nothing":                 {says: []string{"source.url: set the repository that is the hub (--url)", "members: say where the kubeconfigs of the members are"}},
 	}
 	for name, test := range tests {
@@ -240,6 +242,7 @@ var sections = []struct{ prefix, title string }{
 	{"history.", "History"},
 	{"status.", "Status"},
 	{"rollout.", "Rollout"},
+	{"tracing.", "Traces"},
 }
 
 func settingsTable() string {

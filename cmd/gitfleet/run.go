@@ -39,8 +39,7 @@ func newRun() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			level, _ := cfg.level()
-			log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level}))
+			log := cfg.logger(cmd.ErrOrStderr())
 			routeKlog(log)
 			return serve(cmd.Context(), cfg, log)
 		},
@@ -61,6 +60,7 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 	trouble := onTrouble(func() { loop.Notice() })
 	registry := prometheus.NewRegistry()
 	metrics := newMetrics(registry)
+	metrics.loop.Traced = cfg.Tracing.Endpoint != ""
 	git.Metrics = metrics.git.hooks(func(took time.Duration, err error) { trouble(took, err); polls.polled(took, err) })
 	repo, err := gitsource.Open(git)
 	if err != nil {
@@ -82,6 +82,11 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 		return err
 	}
 	cfg.FleetName = fleet.Name
+	traces, err := cfg.traces(ctx, log)
+	if err != nil {
+		return err
+	}
+	defer traces.Close()
 	listener, err := net.Listen("tcp", cfg.Listen)
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
@@ -100,7 +105,7 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 		Fleet: fleet, Source: repo, Loader: cfg.loader(), Past: cfg.loader(), Store: store, Attempts: filepath.Join(cfg.StateDir, "loading.json"), Conditions: status.Conditions(cfg.Status.Conditions),
 		Member: members.agent, Told: members.encoder.Rotate, Publish: publish, Record: record.Add, Log: log,
 		MaxUnreachable: &cfg.Rollout.MaxUnreachable.IntOrString, AvailableTimeout: cfg.Rollout.AvailableTimeout.Duration,
-		Metrics: metrics.loop,
+		Metrics: metrics.loop, Traces: traces,
 	})
 	(&orders{loop, polls}).mount(srv)
 	srv.Trace((&tracer{cfg, members.credentials, repo}).touched)

@@ -43,6 +43,8 @@ func (c *Config) settings() []setting {
 		{"stateDir", &c.StateDir, "directory for the clone, the ledger and the history"},
 		{"listen", &c.Listen, "address to answer on"},
 		{"logLevel", &c.LogLevel, "debug, info, warn or error"},
+		{"logFormat", &c.LogFormat, "text or json"},
+		{"tracing.endpoint", &c.Tracing.Endpoint, "URL of an OpenTelemetry collector, such as http://HOST:4318, that takes a trace of each commit"},
 	}
 	all = append(all, c.Server.settings()...)
 	all = append(all, c.Source.settings()...)

@@ -80,6 +80,11 @@ var owners = []struct {
 		"only rooms that do I/O count anything",
 	},
 	{
+		[]string{"go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters", "go.opentelemetry.io/otel/trace"},
+		[]string{"reconciler/tracing"},
+		"only reconciler/tracing sends traces",
+	},
+	{
 		[]string{"github.com/spf13"},
 		[]string{"cmd/gitfleet"},
 		"only cmd reads flags",

@@ -50,9 +50,10 @@ var mayImport = map[string][]string{
 	"reconciler/member/lean": {},
 	"reconciler": {
 		"gitsource", "gitsource/hub", "placement", "placement/api", "placement/work",
-		"reconciler/faults", "reconciler/history", "reconciler/ledger", "reconciler/member", "reconciler/plan", "reconciler/status",
+		"reconciler/faults", "reconciler/history", "reconciler/ledger", "reconciler/member", "reconciler/plan", "reconciler/status", "reconciler/tracing",
 	},
 	"reconciler/proposal":      {"gitsource", "gitsource/forge", "gitsource/hub", "placement/api", "reconciler/status"},
+	"reconciler/tracing":       {},
 	"reconciler/server":        {"placement/api", "reconciler/history", "reconciler/status"},
 	"reconciler/server/access": {},
 	"reconciler/server/store":  {},
