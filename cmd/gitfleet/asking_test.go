@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/server"
 	"github.com/gitfleet/gitfleet/reconciler/status"
@@ -326,8 +327,20 @@ func TestEventsWatch(t *testing.T) {
 // What comes from elsewhere cannot play tricks with a terminal.
 func TestTextsAreHarmless(t *testing.T) {
 	const evil = "a\033[2Jb\rc\u202ed"
+	field := api.Difference{
+		PatchDetail: api.PatchDetail{Path: "/data/" + evil, ValueInMember: evil + "\n" + evil, ValueInHub: evil}, By: []api.Actor{{Manager: evil}},
+	}
+	var drifted strings.Builder
+	drift := status.Drift{Placement: "crp/web", Cluster: "east", Message: evil, By: field.By, Paths: []api.Difference{field}}
+	if err := showDrifts(&drifted, time.Now(), []status.Drift{drift}); err != nil {
+		t.Fatal(err)
+	}
+	compared := diffDocument{Notes: []string{evil}, Problems: []string{evil}, Clusters: []diffCluster{
+		{Name: "east", Error: evil}, {Name: "west", Changes: []diffChange{{Effect: "change", Message: evil, Suspended: evil, Fields: []api.Difference{field}}}},
+	}}
 	for name, got := range map[string]string{
 		"harmless": harmless(evil), "shorten": shorten(evil, 90), "fit": fit(evil, 90), "wrap": strings.Join(wrap(evil, 90), " "),
+		"drift show": drifted.String(), "diff": compared.text(),
 	} {
 		if strings.ContainsAny(got, "\033\r\u202e") {
 			t.Errorf("%s: %q", name, got)

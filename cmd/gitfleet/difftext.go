@@ -73,10 +73,10 @@ func (d *diffDocument) differs() bool {
 func (d *diffDocument) text() string {
 	var b strings.Builder
 	for _, n := range d.Notes {
-		fmt.Fprintf(&b, "note: %s\n", n)
+		fmt.Fprintf(&b, "note: %s\n", harmlessLines(n, ""))
 	}
 	for _, p := range d.Problems {
-		fmt.Fprintf(&b, "! %s\n", p)
+		fmt.Fprintf(&b, "! %s\n", harmlessLines(p, ""))
 	}
 	var order []string
 	on := map[string][]string{}
@@ -98,7 +98,7 @@ func (d *diffDocument) text() string {
 
 func (c *diffCluster) text() string {
 	if c.Error != "" {
-		return "cannot be told: " + c.Error + "\n"
+		return "cannot be told: " + harmlessLines(c.Error, "") + "\n"
 	}
 	if len(c.Changes) == 0 {
 		return "no difference\n"
@@ -148,10 +148,10 @@ func (c *diffChange) write(b *strings.Builder) {
 		b.WriteString("      it is there already, and would be taken over\n")
 	}
 	if c.Suspended != "" {
-		fmt.Fprintf(b, "      %s\n", c.Suspended)
+		fmt.Fprintf(b, "      %s\n", harmless(c.Suspended))
 	}
 	if c.Message != "" {
-		fmt.Fprintf(b, "      %s\n", strings.ReplaceAll(c.Message, "\n", "\n      "))
+		fmt.Fprintf(b, "      %s\n", harmlessLines(c.Message, "      "))
 	}
 	if c.Object != nil {
 		text, err := yaml.Marshal(c.Object)
@@ -165,6 +165,15 @@ func (c *diffChange) write(b *strings.Builder) {
 	for _, f := range c.Fields {
 		writeDifference(b, "      ", f)
 	}
+}
+
+// harmlessLines is harmless for a text of several lines, each but the first behind indent.
+func harmlessLines(text, indent string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = harmless(line)
+	}
+	return strings.Join(lines, "\n"+indent)
 }
 
 // knownName returns a *status.UnknownError if a name, unless it is empty, is not

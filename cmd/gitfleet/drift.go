@@ -259,13 +259,13 @@ func showDrifts(w io.Writer, now time.Time, drifts []status.Drift) error {
 		fmt.Fprintf(&b, "%s on %s  (%s)\n", driftID(d), d.Cluster, d.Placement)
 		fmt.Fprintf(&b, "  %s%s, first seen %s ago, last %s ago\n", d.State, times(d.Count), since(now, d.FirstSeen), since(now, d.LastSeen))
 		if d.Message != "" {
-			fmt.Fprintf(&b, "  %s\n", d.Message)
+			fmt.Fprintf(&b, "  %s\n", harmless(d.Message))
 		}
 		if d.Deleted {
 			b.WriteString("  it was deleted\n")
 		}
 		for _, a := range d.By {
-			fmt.Fprintf(&b, "  by %s%s\n", a, when(a.Time))
+			fmt.Fprintf(&b, "  by %s%s\n", harmless(a.String()), when(a.Time))
 		}
 		for _, p := range d.Paths {
 			writeDifference(&b, "  ", p)
@@ -297,9 +297,9 @@ func times(n int) string {
 
 // writeDifference writes one field: what is there goes, what Git wants comes.
 func writeDifference(b *strings.Builder, indent string, d api.Difference) {
-	fmt.Fprintf(b, "%s%s", indent, d.Path)
+	fmt.Fprintf(b, "%s%s", indent, harmless(d.Path))
 	if len(d.By) > 0 {
-		fmt.Fprintf(b, "  (by %s)", names(d.By))
+		fmt.Fprintf(b, "  (by %s)", harmless(names(d.By)))
 	}
 	b.WriteString("\n")
 	for _, v := range []struct{ mark, value string }{{"-", d.ValueInMember}, {"+", d.ValueInHub}} {
@@ -307,7 +307,7 @@ func writeDifference(b *strings.Builder, indent string, d api.Difference) {
 			continue
 		}
 		for _, line := range strings.Split(strings.TrimSuffix(v.value, "\n"), "\n") {
-			fmt.Fprintf(b, "%s  %s %s\n", indent, v.mark, line)
+			fmt.Fprintf(b, "%s  %s %s\n", indent, v.mark, harmless(line))
 		}
 	}
 }
