@@ -57,8 +57,10 @@ type Binding struct {
 	// available everywhere; zero if there is none. A cluster that joins a
 	// stopped rollout gets it.
 	Proven placement.Revision
-	// Unreachable says that the cluster does not answer.
+	// Unreachable says that the cluster does not answer, or cannot be used though it
+	// does: then UnusableWhy says why.
 	Unreachable bool
+	UnusableWhy string
 	// Suspended is why somebody wants the cluster left as it is; empty if nobody
 	// does. Nothing waits for it, and its failures are nobody's.
 	Suspended string

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -85,7 +86,7 @@ func (in *Input) stopper(p *Plan) string {
 	case b.Suspended != "":
 		return text + " (it is suspended)"
 	case b.Unreachable:
-		return text + " (it is unreachable)"
+		return text + " (" + cmp.Or(b.UnusableWhy, "it is unreachable") + ")"
 	}
 	return text
 }

@@ -141,6 +141,12 @@ func (t *thinker) rolling(p *Placement, c *OnCluster) rollout.Binding {
 		Unreachable: seen == nil || !seen.Healthy || c.Foreign != "", Suspended: c.Suspended,
 		Seen: t.seen(p, c),
 	}
+	switch {
+	case c.Foreign != "":
+		b.UnusableWhy = "another fleet holds it"
+	case b.Unreachable && seen != nil && len(seen.Forbidden) > 0:
+		b.UnusableWhy = "permissions are missing on it"
+	}
 	if t.waits(c) {
 		b.Latest = placement.Revision{}
 	}

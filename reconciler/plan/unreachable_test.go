@@ -69,3 +69,30 @@ func TestUnreachableClustersHoldUpARolloutBeyondTheirBudget(t *testing.T) {
 		})
 	}
 }
+
+// A rollout that a cluster stops which answers and cannot be used says why.
+func TestStoppedByAClusterThatCannotBeUsed(t *testing.T) {
+	for why, seen := range map[string]ledger.ClusterSeen{
+		"permissions are missing on it": {Error: "permissions are missing: list configmaps", Forbidden: []string{"list configmaps"}},
+		"another fleet holds it":        {Healthy: true, Owners: []ledger.Owner{{ID: "theirs"}}},
+		"it is unreachable":             {Error: "connection refused"},
+	} {
+		t.Run(why, func(t *testing.T) {
+			s := newScene(t)
+			s.in.Ledger.SetFleet(ledger.Fleet{Name: "shop", ID: "ours"})
+			s.commit("v1", nil, []byte("clusters a b\nnamespace web\nplace web unavailable 1\nconfigmap web/one old\n"))
+			for _, step := range []string{"seen a b", "plan", "done", "plan"} {
+				s.do(strings.Fields(step))
+			}
+			s.commit("v2", nil, []byte("clusters a b\nnamespace web\nplace web unavailable 1\nconfigmap web/one new\n"))
+			for _, step := range []string{"plan", "fail web a", "plan"} {
+				s.do(strings.Fields(step))
+			}
+			seen.Cluster, seen.At = "a", s.in.Now
+			s.in.Ledger.Fold(seen)
+			if got := s.do([]string{"plan"}); !strings.Contains(got, "("+why+")") {
+				t.Errorf("it says:\n%s", got)
+			}
+		})
+	}
+}
