@@ -20,8 +20,8 @@ func newAdoptFleet() *cobra.Command {
 		Use:   "adopt-fleet [ID]",
 		Short: "Take over the clusters of another fleet of the same name",
 		Long: `Two daemons with the same fleetName would delete each other's objects. So a
-daemon that finds inventories of another fleet on a cluster writes nothing
-there, and says which fleet holds it. As a rule one of the two needs another
+daemon that finds inventories or the claim of another fleet on a cluster writes
+nothing there, and says which fleet holds it. As a rule one of the two needs another
 fleetName.
 
 Adopt-fleet is for the other case: the other daemon is gone for good, or its

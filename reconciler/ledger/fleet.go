@@ -146,8 +146,19 @@ func (l *Ledger) admits(cluster string, o Owner) bool {
 		return o.UnknownCommit == "" || l.worked(cluster)
 	}
 	// After the loss of a ledger while the cluster did not answer. Where this
-	// daemon has worked before, somebody else has come.
-	return o.Source == l.fleet.Source && !l.worked(cluster) && !l.disputed(o)
+	// daemon has worked or looked before, somebody else has come.
+	return o.Source == l.fleet.Source && !l.worked(cluster) && !l.came(cluster, o) && !l.disputed(o)
+}
+
+// came reports whether an owner was not on the cluster when it was first looked at, so
+// that another daemon is at work there.
+func (l *Ledger) came(cluster string, o Owner) bool {
+	c := l.clusters[cluster]
+	if c == nil || c.Owners == nil {
+		return false
+	}
+	same := func(other Owner) bool { return other.ID == o.ID }
+	return !slices.ContainsFunc(c.Owners, same) || slices.ContainsFunc(c.Rivals, same)
 }
 
 // worked reports whether an agent of this fleet has ever reported on a placement on

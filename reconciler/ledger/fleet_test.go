@@ -87,6 +87,24 @@ func TestInventoriesOfAnotherFleetAreRefused(t *testing.T) {
 	}
 }
 
+// Two daemons of one repository that start on an empty cluster at the same time: the one
+// that finds the other there after it has looked takes nothing over.
+func TestFleetThatCameLaterIsRefused(t *testing.T) {
+	l, other := ours("ours"), Owner{ID: "theirs", Source: ourSource}
+	l.Fold(found("east", 1))
+	for minute := 2; minute < 4; minute++ {
+		l.Fold(found("east", minute, other))
+		if got := l.Cluster("east").Rivals; !slices.Equal(got, []Owner{other}) || len(l.Adopted("east")) > 0 {
+			t.Errorf("minute %d: rivals: %v, admitted: %q", minute, got, admitted(l, "east"))
+		}
+	}
+	l.Adopt(Adoption{Cluster: "east", ID: "theirs", By: "sam"})
+	l.Fold(found("east", 4, other))
+	if got := l.Cluster("east").Rivals; len(got) > 0 {
+		t.Errorf("rivals after the adoption: %v", got)
+	}
+}
+
 // The ID of a fleet whose ledger was lost is the one that the members name, if they
 // agree. What they hold is taken up only when that is known.
 func TestLostFleetIDIsFound(t *testing.T) {

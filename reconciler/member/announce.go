@@ -30,6 +30,9 @@ func (s *session) announce(ctx context.Context, tasks []task, touched map[api.Pl
 		}
 		touched[p] = true
 		if err := s.save(ctx, inv); err != nil {
+			if s.foreign() {
+				return nil
+			}
 			for _, id := range added {
 				inv.items.drop(id)
 			}

@@ -92,7 +92,9 @@ func (s *session) attend(ctx context.Context, ids map[api.ID]bool) {
 	clear(s.fresh)
 	tasks, prune := s.look(ids)
 	touched := map[api.PlacementKey]bool{}
-	tasks = s.announce(ctx, tasks, touched)
+	if tasks = s.announce(ctx, tasks, touched); s.foreign() {
+		return // the turn ends with standBack
+	}
 	s.apply(ctx, tasks, touched)
 	s.prune(ctx, prune, touched)
 	s.settle(ctx, touched)
@@ -335,7 +337,13 @@ func (s *session) settle(ctx context.Context, touched map[api.PlacementKey]bool)
 		var err error
 		switch {
 		case told && w.Remove && len(inv.items.byID) == 0:
-			if err = s.drop(ctx, inv); err == nil {
+			if len(s.inv) == 1 {
+				err = s.dropClaim(ctx)
+			}
+			if err == nil {
+				err = s.drop(ctx, inv)
+			}
+			if err == nil {
 				delete(s.inv, p)
 			}
 		default:

@@ -12,9 +12,9 @@ import (
 )
 
 // Two daemons with the same fleet name see each other's inventories as their own.
-// What tells them apart is the fleet's ID, which every inventory carries. On a
-// cluster with an inventory of another ID nothing is written at all: no object, no
-// label, no inventory, no namespace.
+// What tells them apart is the fleet's ID, which every inventory and the claim carry. On
+// a cluster with an inventory or a claim of another ID nothing is written at all: no
+// object, no label, no inventory, no namespace.
 
 // A membership is which fleet an agent acts for, and whose inventories besides its
 // own it takes over.
@@ -120,6 +120,15 @@ func (s *session) standBack(ctx context.Context, woken waking) error {
 	return nil
 }
 
+// yield stands back if this turn has found that another fleet has claimed the cluster.
+func (s *session) yield(ctx context.Context) error {
+	if !s.foreign() || s.stoodBack {
+		return nil
+	}
+	s.stoodBack = true
+	return s.standBack(ctx, byCheck)
+}
+
 // reload reads all inventories anew, forgets what was known of objects, and reports
 // whose they are.
 func (s *session) reload(ctx context.Context) error {
@@ -216,6 +225,9 @@ func ownersOf(list []ledger.Owner) []ledger.Owner {
 // reportOwners reports whose the inventories are, if that has changed.
 func (s *session) reportOwners() {
 	now := slices.Clone(s.damaged)
+	if s.claim != nil {
+		now = append(now, s.claim.owner)
+	}
 	for _, inv := range s.inv {
 		if inv.written != "" {
 			now = append(now, inv.owner)

@@ -99,8 +99,15 @@ func TestInventoriesAreTakenOverOnce(t *testing.T) {
 			for range 2 {
 				s.settle(t.Context(), map[api.PlacementKey]bool{})
 			}
-			if s.foreign() || len(at.done) != 1 {
-				t.Errorf("foreign: %v; written: %q", s.foreign(), at.done)
+			claimed := "PATCH " + claimID("prod").Name
+			if test.wrote.ID == "" {
+				claimed = "POST configmaps" // that version had no claims
+			}
+			if want := []string{claimed, "PATCH " + inventoryName("prod", web)}; !slices.Equal(at.done, want) {
+				t.Errorf("written: %q, want %q", at.done, want)
+			}
+			if s.foreign() {
+				t.Error("the cluster is held by another fleet")
 			}
 			if want := [][]ledger.Owner{{{ID: "ours", Source: here.Source}}}; !slices.EqualFunc(reported, want, slices.Equal) {
 				t.Errorf("reported owners %v, want %v", reported, want)
@@ -154,23 +161,25 @@ func TestLeavingAForeignClusterGivesNothingUp(t *testing.T) {
 // What somebody else has written to an inventory is looked at before it is put back:
 // if it is another fleet's now, nothing is.
 func TestTakenInventoryIsNotPutBack(t *testing.T) {
-	at := newShelf()
-	mine := memberOf(t, here, at)
-	keeps(t, mine, held(3))
-	for id := range mine.parts.ids() {
+	for _, id := range []api.ID{inventoryID(inventoryName("prod", web)), claimID("prod")} {
+		at := newShelf()
+		mine := memberOf(t, here, at)
+		keeps(t, mine, held(3))
 		touched := map[api.ID]bool{id: true}
 		if mine.usurped(t.Context(), touched) {
-			t.Error("our own inventory is taken for another's")
+			t.Errorf("our own %s is taken for another's", id)
 		}
 		l := *mine.live.of(id)
 		l.version, l.fleet = l.version+1, "prod" // with the same fields
 		mine.live.put(id, &l)
 		if mine.usurped(t.Context(), touched) {
-			t.Error("an edited inventory is taken for another fleet's")
+			t.Errorf("the edited %s is taken for another fleet's", id)
 		}
-		keeps(t, memberOf(t, another, at), held(3))
+		taking := memberOf(t, another, at)
+		taking.fleet.adopted = []ledger.Adoption{{Cluster: "east", ID: "ours", By: "sam"}}
+		keeps(t, taking, held(3))
 		if !mine.usurped(t.Context(), touched) {
-			t.Error("an inventory that another fleet has taken is not noticed")
+			t.Errorf("%s that another fleet has taken is not noticed", id)
 		}
 	}
 }

@@ -171,6 +171,9 @@ func (s *session) save(ctx context.Context, inv *inventory) error {
 	if digest == inv.written && inv.owner == s.owner() {
 		return nil
 	}
+	if err := s.ensureClaim(ctx); err != nil {
+		return fmt.Errorf("write inventory of %s: %w", inv.Placement, err)
+	}
 	name := inventoryName(s.cfg.Fleet, inv.Placement)
 	parts := max(1, (len(raw)+partSize-1)/partSize)
 	// The first part names the digest of the whole: it is written last, so that
@@ -208,16 +211,12 @@ func (s *session) savePart(ctx context.Context, name string, p api.PlacementKey,
 	if err != nil {
 		return err
 	}
-	if err := s.moveIn(ctx); err != nil {
-		return err
-	}
 	id := inventoryID(name)
-	m, err := s.patch(ctx, configMaps, id, body, true)
-	if notFound(err) {
-		if err = s.ensureNamespace(ctx); err == nil {
-			m, err = s.patch(ctx, configMaps, id, body, true)
-		}
-	}
+	var m *metav1.PartialObjectMetadata
+	err = s.withNamespace(ctx, func() (err error) {
+		m, err = s.patch(ctx, configMaps, id, body, true)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -253,6 +252,20 @@ func (s *session) moveIn(ctx context.Context) error {
 	return nil
 }
 
+// withNamespace calls do, which writes to our namespace, and creates the namespace if it is missing.
+func (s *session) withNamespace(ctx context.Context, do func() error) error {
+	if err := s.moveIn(ctx); err != nil {
+		return err
+	}
+	err := do()
+	if notFound(err) {
+		if err = s.ensureNamespace(ctx); err == nil {
+			err = do()
+		}
+	}
+	return err
+}
+
 func (s *session) ensureNamespace(ctx context.Context) error {
 	body := []byte(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"` + api.Namespace + `"}}`)
 	_, err := s.patch(ctx, namespaces, ownNamespace, body, true)
@@ -284,6 +297,12 @@ func (s *session) keepInventories(ctx context.Context, touched map[api.ID]bool) 
 	for id := range touched {
 		p := s.parts.of(id)
 		if p == nil {
+			continue
+		}
+		if id == claimID(s.cfg.Fleet) {
+			if l := s.live.of(id); l == nil || l.version > p.version {
+				s.restoreClaim(ctx)
+			}
 			continue
 		}
 		if l := s.live.of(id); l != nil && (l.managed == p.managed && !s.suspects[id] || l.terminating) {
@@ -330,8 +349,12 @@ func (s *session) inventories(ctx context.Context) error {
 	for i := range list {
 		chunks[list[i].GetName()] = &list[i]
 	}
-	s.damaged = nil
+	s.damaged, s.claim = nil, nil
 	owners := []ledger.Owner{}
+	if o := chunks[claimID(s.cfg.Fleet).Name]; o != nil {
+		s.keepClaim(o)
+		owners = append(owners, s.claim.owner)
+	}
 	for i := range list {
 		first := &list[i]
 		parts, err := strconv.Atoi(first.GetAnnotations()[partsKey])

@@ -48,8 +48,8 @@ func sessionOf(t *testing.T, cfg *rest.Config) *session {
 	return s
 }
 
-// A shelf is as much of an API server as keeps ConfigMaps: they are put down,
-// listed and removed. After a number of changes it breaks.
+// A shelf is as much of an API server as keeps ConfigMaps: they are created, applied,
+// read, listed and deleted. After a number of changes it breaks.
 type shelf struct {
 	mu     sync.Mutex
 	maps   map[string]json.RawMessage
@@ -73,10 +73,26 @@ func (s *shelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.done = append(s.done, r.Method+" "+name)
 	}
 	switch {
+	case r.Method == http.MethodPost:
+		raw, _ := io.ReadAll(r.Body)
+		var o struct{ Metadata struct{ Name string } }
+		if err := json.Unmarshal(raw, &o); err != nil || s.maps[o.Metadata.Name] != nil {
+			refuse(w, http.StatusConflict, "already exists")
+			return
+		}
+		s.maps[o.Metadata.Name] = raw
+		w.WriteHeader(http.StatusCreated)
+		w.Write(stored(o.Metadata.Name, raw))
+	case r.Method == http.MethodGet && name != "configmaps":
+		if s.maps[name] == nil {
+			refuse(w, http.StatusNotFound, "not found")
+			return
+		}
+		w.Write(stored(name, s.maps[name]))
 	case r.Method == http.MethodPatch:
 		raw, _ := io.ReadAll(r.Body)
 		s.maps[name] = raw
-		w.Write(bytes.Replace(raw, []byte(`"metadata":{`), []byte(`"metadata":{"uid":"uid of `+name+`",`), 1))
+		w.Write(stored(name, raw))
 	case r.Method == http.MethodDelete && s.maps[name] == nil:
 		refuse(w, http.StatusNotFound, "not found")
 	case r.Method == http.MethodDelete:
@@ -89,6 +105,11 @@ func (s *shelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		json.NewEncoder(w).Encode(map[string]any{"apiVersion": "v1", "kind": "ConfigMapList", "metadata": map[string]any{}, "items": items})
 	}
+}
+
+// stored is an object as the shelf answers it.
+func stored(name string, raw []byte) []byte {
+	return bytes.Replace(raw, []byte(`"metadata":{`), []byte(`"metadata":{"uid":"uid of `+name+`",`), 1)
 }
 
 func (s *shelf) clone() *shelf { return &shelf{maps: maps.Clone(s.maps), intact: -1} }
@@ -107,6 +128,7 @@ func refuse(w http.ResponseWriter, code int, message string) {
 
 var reasons = map[int]metav1.StatusReason{
 	http.StatusUnauthorized: metav1.StatusReasonUnauthorized, http.StatusForbidden: metav1.StatusReasonForbidden,
+	http.StatusConflict: metav1.StatusReasonAlreadyExists,
 	http.StatusNotFound: metav1.StatusReasonNotFound, http.StatusServiceUnavailable: metav1.StatusReasonServiceUnavailable,
 }
 

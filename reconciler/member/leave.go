@@ -12,7 +12,7 @@ import (
 func (s *session) depart(ctx context.Context) bool {
 	s.giveUp()
 	s.sync(ctx)
-	return len(s.inv) == 0
+	return len(s.inv) == 0 && s.dropClaim(ctx) == nil
 }
 
 // giveUp has nothing wanted any more, and all stay that is there.

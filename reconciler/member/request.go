@@ -80,6 +80,25 @@ func (s *session) put(ctx context.Context, r resource, id api.ID, body []byte, f
 	return raw, code == http.StatusCreated, s.heard(err)
 }
 
+// create makes an object, and returns what the server made of its metadata. If there is
+// one of that name, the error is AlreadyExists.
+func (s *session) create(ctx context.Context, r resource, id api.ID, body []byte) (*metav1.PartialObjectMetadata, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+	defer cancel()
+	path := r.path(id)
+	raw, err := answer(s.conn().rest.Post().AbsPath(path[:len(path)-1]...).
+		Param("fieldManager", api.FieldManager).SetHeader("Content-Type", "application/json").SetHeader("Accept", acceptMetadata).Body(body).Do(ctx))
+	faults.At("written")
+	if err := s.heard(err); err != nil {
+		return nil, err
+	}
+	m, err := decodeMetadata(raw, r, id)
+	if err != nil {
+		return nil, err
+	}
+	return m, storedUID(m)
+}
+
 // send patches one object in another way than by applying it.
 func (s *session) send(ctx context.Context, r resource, id api.ID, typ types.PatchType, body []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)

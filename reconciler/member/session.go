@@ -30,6 +30,8 @@ type session struct {
 
 	inv   map[api.PlacementKey]*inventory
 	parts byID[part]
+	// claim is which fleet has our fleet name on the cluster; nil if none is known to.
+	claim *claim
 	// owners are the fleets that inventories name, damaged those of inventories that
 	// cannot be read. stoodBack says that one was another, and nothing was written.
 	owners, damaged []ledger.Owner
@@ -213,6 +215,9 @@ func (s *session) sync(ctx context.Context) {
 	if s.prepared(ctx, ids) {
 		s.brake(ids, s.deletes) // by what the watches tell, so not before
 		s.attend(ctx, ids)
+		if s.foreign() {
+			return
+		}
 		s.checkWritten(ctx)
 	}
 	s.unwatch()

@@ -10,10 +10,7 @@ import (
 func (s *session) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer s.stop(cancel)
-	err := aside(func() error {
-		s.start(ctx)
-		return nil
-	})
+	err := aside(func() error { return s.start(ctx) })
 	for err == nil {
 		woken := s.wait(ctx)
 		if woken == byEnd {
@@ -32,7 +29,7 @@ func aside(do func() error) error {
 	return <-done
 }
 
-func (s *session) start(ctx context.Context) {
+func (s *session) start(ctx context.Context) error {
 	s.rest()
 	s.pulse.next = time.Now().Add(s.cfg.Probe)
 	s.pulse.start(min(s.cfg.Probe, credentialsPoll), func() { s.beat(ctx) })
@@ -41,11 +38,13 @@ func (s *session) start(ctx context.Context) {
 	if s.stoodBack = s.foreign(); s.stoodBack {
 		s.schedule(foreignRetry)
 	}
-	if s.last != nil {
-		s.want(s.last)
-		s.sync(ctx)
+	defer s.turned(ctx)
+	if s.last == nil {
+		return nil
 	}
-	s.turned(ctx)
+	s.want(s.last)
+	s.sync(ctx)
+	return s.yield(ctx)
 }
 
 // turned is called at the end of each turn. It reviews permissions if a request was
@@ -130,6 +129,14 @@ func (s *session) turn(ctx context.Context, woken waking) error {
 	if s.foreign() || s.stoodBack {
 		return s.standBack(ctx, woken)
 	}
+	if err := s.act(ctx, woken); err != nil {
+		return err
+	}
+	return s.yield(ctx)
+}
+
+// act does what there is to do on a cluster that no other fleet holds.
+func (s *session) act(ctx context.Context, woken waking) error {
 	switch woken {
 	case byLeave:
 		s.leaving = true

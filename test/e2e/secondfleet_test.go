@@ -119,6 +119,60 @@ func TestSecondFleetOfTheSameName(t *testing.T) {
 	}
 }
 
+// Two daemons of one fleet name that start at the same moment on clusters that are empty:
+// on each cluster exactly one of them writes, and the other says what to do. When the
+// clusters leave, the claims go, too.
+func TestTwoFleetsOfOneNameStartAtOnce(t *testing.T) {
+	first := newDaemon(t)
+	second := newDaemon(t, "--fleet-name", first.name)
+	both := []*daemon{first, second}
+	for _, d := range both {
+		d.repo.Commit(t, "main", map[string]string{
+			"namespace.yaml": yamlNamespace(d.name), "one.yaml": yamlConfigMap(d.name, "one", "a"),
+			"placement.yaml": yamlPlacement("app", d.name, pickAll),
+		})
+	}
+	for _, d := range both {
+		d.start()
+	}
+	has := map[*daemon][]string{} // the clusters each writes to
+	first.eventually("each cluster is held by one of the two", func() bool {
+		clear(has)
+		for _, d := range both {
+			r := d.report()
+			if r == nil {
+				return false
+			}
+			held, why := heldByAnother(r)
+			if len(held) > 0 && !strings.Contains(why, "set another fleetName, or take over what it has with gitfleet adopt-fleet ") {
+				t.Fatalf("it says: %s", why)
+			}
+			for _, m := range d.members {
+				if !slices.Contains(held, m) && d.configMap(m, "one") != nil {
+					has[d] = append(has[d], m)
+				}
+			}
+		}
+		return len(has[first])+len(has[second]) == len(first.members)
+	})
+	for i, d := range both {
+		d.asks("3 clusters", "sync", "--wait=false")
+		other := both[1-i]
+		for _, m := range d.members {
+			if slices.Contains(has[d], m) == slices.Contains(has[other], m) {
+				t.Errorf("%s is held by the first: %v, by the second: %v", m, has[first], has[second])
+			}
+			if slices.Contains(has[other], m) && d.configMap(m, "one") != nil {
+				t.Errorf("%s: the daemon that does not hold it has written", m)
+			}
+		}
+	}
+	for _, d := range both {
+		d.commitAllowing("*", githttp.Change{Remove: []string{"clusters/member-1.yaml", "clusters/member-2.yaml", "clusters/member-3.yaml"}})
+	}
+	first.eventually("nothing is left of either", func() bool { return len(first.onMembers()) == 0 })
+}
+
 // Without a fleet name each repository gets one of its own, which stays: both fleets
 // keep what is theirs, and an object that both want stays with the first.
 func TestFleetsWithoutANameCoexist(t *testing.T) {
