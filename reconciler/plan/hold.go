@@ -49,9 +49,9 @@ func (p *Placement) RemovalHolds() []work.Hold {
 }
 
 // deletionHolds are those of a placement, made when they are first needed: where its
-// content is, and where none of it is left.
+// content is, where none of it is left, and where it has a new name.
 type deletionHolds struct {
-	content, emptied []work.Hold
+	content, emptied, renamed []work.Hold
 }
 
 // holdsFor returns what keeps the deletions of a work from being carried out.
@@ -61,7 +61,10 @@ func (t *thinker) holdsFor(p *Placement, w *work.Work) []work.Hold {
 	case w.AllowDelete || w.Keep:
 		return nil
 	case p.Spec == nil && p.Record.Into != (api.PlacementKey{}):
-		return guarded // renamed: what goes is what its new name does not select
+		if h.renamed == nil {
+			h.renamed = t.renameHolds()
+		}
+		return h.renamed
 	case p.Spec == nil:
 		return nil
 	case w.Remove:
@@ -73,9 +76,24 @@ func (t *thinker) holdsFor(p *Placement, w *work.Work) []work.Hold {
 		return h.emptied
 	}
 	if h.content == nil {
-		h.content = slices.Concat(t.unmatched(p), guarded)
+		h.content = slices.Concat(unmatched(p, t.now.now), guarded)
 	}
 	return h.content
+}
+
+// renameHolds returns the holds on the objects that a renamed placement still holds under
+// its earlier name. What goes is what its new name does not select, and is held as it
+// would be under the new name.
+func (t *thinker) renameHolds() []work.Hold {
+	successor := t.now.successor
+	if successor == nil || successor.p.Spec == nil {
+		return guarded
+	}
+	p := successor.p
+	if p.Request != nil && !p.placed() {
+		return nowhere
+	}
+	return slices.Concat(unmatched(p, successor.now), guarded)
 }
 
 // placed reports whether the placement has a cluster on which it stays.
@@ -95,7 +113,7 @@ func emptied(p *Placement) string {
 // unmatched holds what selectors may have selected that match nothing any more.
 // Nobody remembers what that was: it is told by the kind, and whatever is in a
 // namespace that is still selected was selected with that.
-func (t *thinker) unmatched(p *Placement) []work.Hold {
+func unmatched(p *Placement, now *prepared) []work.Hold {
 	var out []work.Hold
 	for _, i := range p.Selection.Unmatched {
 		term := p.Spec.Spec.ResourceSelectors[i]
@@ -103,7 +121,7 @@ func (t *thinker) unmatched(p *Placement) []work.Hold {
 		h := work.Hold{Kind: kind, Why: selectorText(p, i) + " matches nothing, and may have selected it before"}
 		switch {
 		case kind == namespaceKind && term.SelectionScope != api.NamespaceOnly:
-			h.Kind, h.Except = api.GroupKind{}, t.selectedNamespaces()
+			h.Kind, h.Except = api.GroupKind{}, now.namespaces()
 		case slices.Contains(wrapping, kind):
 			h.Kind = api.GroupKind{}
 		}
@@ -112,10 +130,10 @@ func (t *thinker) unmatched(p *Placement) []work.Hold {
 	return out
 }
 
-// selectedNamespaces are the names of the Namespaces in the newest content, sorted.
-func (t *thinker) selectedNamespaces() []string {
+// namespaces returns the names of the Namespaces in the content, sorted.
+func (p *prepared) namespaces() []string {
 	var names []string
-	for _, m := range t.now.now.renderer.Manifests() {
+	for _, m := range p.renderer.Manifests() {
 		if m.ID.GroupKind() == namespaceKind {
 			names = append(names, m.ID.Name)
 		}

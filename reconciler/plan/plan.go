@@ -34,6 +34,9 @@ type Input struct {
 	// Observed stands, by name, for all that the ledger knows of a cluster; a
 	// plan that asks nobody has it. It may be nil.
 	Observed map[string]placement.Cluster
+	// Holdings are, by placement, the objects that it holds; a plan that has only
+	// their names, and not the commits that brought them, has it. It may be nil.
+	Holdings map[api.PlacementKey][]api.ID
 	// MaxUnreachable is how many clusters that do not answer, or which share of
 	// the wanted, no rollout waits for; nil means all.
 	MaxUnreachable *intstr.IntOrString
@@ -262,7 +265,8 @@ type turn struct {
 }
 
 // sequence lists the placements of the head and of the ledger, each once: those
-// that others look at before those others.
+// that others look at before those others, and the earlier keys of renamed placements
+// last.
 func sequence(in Input) []api.PlacementKey {
 	policies := map[api.PlacementKey]*api.PlacementPolicy{}
 	for _, key := range in.Ledger.Placements() {
@@ -271,7 +275,17 @@ func sequence(in Input) []api.PlacementKey {
 	for _, p := range in.Head.Placements {
 		policies[p.Key] = p.Spec.Policy
 	}
-	return placement.Sequence(policies)
+	keys := placement.Sequence(policies)
+	slices.SortStableFunc(keys, func(a, b api.PlacementKey) int { return cmp.Compare(renamed(in, a), renamed(in, b)) })
+	return keys
+}
+
+// renamed returns 1 for an earlier key of a renamed placement, and 0 for any other.
+func renamed(in Input, key api.PlacementKey) int {
+	if record := in.Ledger.Placement(key); record != nil && record.Into != (api.PlacementKey{}) {
+		return 1
+	}
+	return 0
 }
 
 func compareKeys(a, b api.PlacementKey) int {

@@ -193,6 +193,13 @@ type holdings struct {
 // holdings returns the objects that a placement last selected and those that were assigned
 // to its clusters. Planning the placement requests the commits that are missing for that.
 func (t *thinker) holdings(key api.PlacementKey) (held holdings) {
+	if ids, known := t.Holdings[key]; known {
+		held.ids = make(map[api.ID]bool, len(ids))
+		for _, id := range ids {
+			held.ids[id] = true
+		}
+		return held
+	}
 	defer func() {
 		if recover() != nil { // a fault of the program; planning the placement reports it
 			held = holdings{unknown: "an internal error keeps from being known what it holds"}

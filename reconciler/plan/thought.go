@@ -63,13 +63,14 @@ type inputs struct {
 	rest    uint64 // of what is suspended
 	allowed bool   // to delete
 	unclear string // why it cannot be told whether it was renamed
-	into    uint64 // the version of the record under its new key
-	others  map[string][]string
+	// successor is what came of the placement under its new key, if it was renamed.
+	successor *thought
+	others    map[string][]string
 }
 
 func (a *inputs) same(b *inputs) bool {
 	return a.known && b.known && a.spec == b.spec && a.now == b.now && a.version == b.version &&
-		a.shape == b.shape && a.values == b.values && a.rest == b.rest && a.allowed == b.allowed && a.unclear == b.unclear && a.into == b.into && maps.EqualFunc(a.others, b.others, slices.Equal)
+		a.shape == b.shape && a.values == b.values && a.rest == b.rest && a.allowed == b.allowed && a.unclear == b.unclear && a.successor == b.successor && maps.EqualFunc(a.others, b.others, slices.Equal)
 }
 
 // thinker carries what the thinking about all placements shares.
@@ -148,10 +149,10 @@ func (t *thinker) inputs(key api.PlacementKey, record *ledger.Placement) inputs 
 	in.unclear = t.memo.renames.unclear[key]
 	if record != nil {
 		in.version = record.Version()
-		if into := t.Ledger.Placement(record.Into); into != nil {
-			in.into = into.Version()
+		if in.successor = t.thoughts[record.Into]; in.successor != nil {
 			in.allowed = in.allowed || Allows(t.Head.Commit.Message, record.Into)
 		}
+		in.allowed = in.allowed || slices.ContainsFunc(record.Formerly, t.allowsFormer)
 	}
 	if in.spec == nil {
 		return in
@@ -162,6 +163,12 @@ func (t *thinker) inputs(key api.PlacementKey, record *ledger.Placement) inputs 
 	in.now = t.memo.prepare(t.Head, in.spec)
 	in.others = t.others(in.spec)
 	return in
+}
+
+// allowsFormer reports whether the commit allows deletions under an earlier key of a
+// placement, which no other placement has taken.
+func (t *thinker) allowsFormer(key api.PlacementKey) bool {
+	return t.memo.spec(key) == nil && Allows(t.Head.Commit.Message, key)
 }
 
 // holds reports whether nothing else has come up that a thought depends on: its
