@@ -14,7 +14,9 @@ type planChanges struct {
 
 type placementChange struct {
 	placement    string
-	gone, fresh  bool // the placement itself
+	gone, fresh  bool   // the placement itself
+	renamedFrom  string // its key in the earlier plan; empty if it is the same
+	unclear      bool   // whether it was renamed
 	gained, lost []string
 }
 
@@ -61,10 +63,10 @@ func comparePlacements(before, after []planPlacement) []placementChange {
 	for _, p := range after {
 		old, known := was[p.key()]
 		delete(was, p.key())
-		c := placementChange{placement: p.key(), fresh: !known}
+		c := placementChange{placement: p.key(), fresh: !known, renamedFrom: p.RenamedFrom, unclear: p.Unclear != ""}
 		c.gained = without(p.selected(), old.selected())
 		c.lost = without(old.selected(), p.selected())
-		if c.fresh || len(c.gained)+len(c.lost) > 0 {
+		if c.fresh || c.renamedFrom != "" || c.unclear || len(c.gained)+len(c.lost) > 0 {
 			out = append(out, c)
 		}
 	}

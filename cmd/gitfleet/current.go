@@ -90,7 +90,7 @@ func (d *planDocument) fault() (field, message string) {
 }
 
 // hold writes into a ledger that the clusters of an earlier plan are held, but
-// for those that are leaving the fleet.
+// for those that are leaving the fleet. Placements that are gone hold theirs as well.
 func (d *planDocument) hold(l *ledger.Ledger, s *hub.Snapshot, leaving map[string]bool, now time.Time) {
 	specs := map[api.PlacementKey]*hub.Placement{}
 	for _, p := range s.Placements {
@@ -98,11 +98,11 @@ func (d *planDocument) hold(l *ledger.Ledger, s *hub.Snapshot, leaving map[strin
 	}
 	for _, p := range d.Placements {
 		key := api.PlacementKey{Namespace: p.Namespace, Name: p.Name}
-		spec := specs[key]
-		if spec == nil {
-			continue
+		record := ledger.Placement{Generation: 1, Created: now, Abandon: p.Abandons}
+		if spec := specs[key]; spec != nil {
+			record.SpecHash = spec.SpecHash
 		}
-		l.Note(key, ledger.Placement{Generation: 1, SpecHash: spec.SpecHash, Created: now})
+		l.Note(key, record)
 		for i, dec := range p.Decisions {
 			if dec.Selected && !leaving[dec.Cluster] {
 				l.Bind(key, p.binding(i, d.Commit, now))
@@ -111,12 +111,27 @@ func (d *planDocument) hold(l *ledger.Ledger, s *hub.Snapshot, leaving map[strin
 	}
 }
 
-// settle writes into the ledger that what is held has the content of today, of
-// which the JSON has only the names; but for objects that another placement
-// has there.
+// settle writes into the ledger which placements were renamed, and that what is held has
+// the content of today, of which the JSON has only the names; but for objects that
+// another placement has there.
 func (d *planDocument) settle(l *ledger.Ledger, p *plan.Plan) {
+	for _, r := range p.Renames {
+		l.Rename(r)
+	}
 	holders := d.holders()
 	for _, pl := range p.Placements {
+		record := l.Placement(pl.Key)
+		switch {
+		case record == nil:
+			continue // a new placement: nothing is held
+		case pl.Spec == nil:
+			forgetContent(l, pl.Key)
+			continue
+		case record.SpecHash == "": // renamed, which is no change
+			renamed := *record
+			renamed.SpecHash = pl.Spec.SpecHash
+			l.Note(pl.Key, renamed)
+		}
 		for _, c := range pl.Clusters {
 			if c.Entry == nil || c.Binding.Unscheduled || c.Err != nil || c.Latest.Hash == "" {
 				continue
@@ -134,6 +149,60 @@ func (d *planDocument) settle(l *ledger.Ledger, p *plan.Plan) {
 			l.Claim(pl.Key, b.Cluster, claims)
 		}
 	}
+}
+
+// forgetContent writes into the ledger that it is not known what a placement that is gone
+// holds on its clusters, so that nothing is kept there under its new key.
+func forgetContent(l *ledger.Ledger, key api.PlacementKey) {
+	for _, b := range l.Placement(key).Bindings() {
+		b.Assigned = placement.Revision{}
+		l.Bind(key, b)
+	}
+}
+
+// holdings are the objects that each placement selected and has on any cluster.
+func (d *planDocument) holdings() map[api.PlacementKey][]api.ID {
+	out := map[api.PlacementKey][]api.ID{}
+	for _, p := range d.Placements {
+		key := api.PlacementKey{Namespace: p.Namespace, Name: p.Name}
+		out[key] = []api.ID{}
+		for _, r := range p.SelectedResources {
+			out[key] = append(out[key], api.ID{Group: r.Group, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name})
+		}
+	}
+	for held, key := range d.holders() {
+		out[key] = append(out[key], held.id)
+	}
+	return out
+}
+
+// renamed returns the document with renamed placements under their new keys.
+func (d *planDocument) renamed(renames []ledger.Rename) *planDocument {
+	if len(renames) == 0 {
+		return d
+	}
+	to := map[string]api.PlacementKey{}
+	for _, r := range renames {
+		to[r.From.String()] = r.To
+	}
+	out := *d
+	out.Placements, out.Clusters = slices.Clone(d.Placements), slices.Clone(d.Clusters)
+	for i := range out.Placements {
+		p := &out.Placements[i]
+		if key, ok := to[p.key()]; ok {
+			p.Namespace, p.Name = key.Namespace, key.Name
+		}
+	}
+	for i := range out.Clusters {
+		c := &out.Clusters[i]
+		c.Objects = slices.Clone(c.Objects)
+		for j := range c.Objects {
+			if key, ok := to[c.Objects[j].Placement]; ok {
+				c.Objects[j].Placement = key.String()
+			}
+		}
+	}
+	return &out
 }
 
 // A holding is an object on a cluster.

@@ -72,9 +72,15 @@ func (o *outlook) deletions(c *clusterChange, brake member.Brake) []planDeletion
 	return out
 }
 
-// losing returns the work of a placement on a cluster where it loses objects.
+// losing returns the work of a placement on a cluster where it loses objects. What a
+// renamed placement loses goes under its earlier key.
 func (o *outlook) losing(name, cluster string) work.Work {
 	key, err := api.ParsePlacement(name)
+	for _, r := range o.renames {
+		if w := o.work(r.From, cluster); r.To == key && w != nil {
+			return *w
+		}
+	}
 	w := work.Work{Placement: key, Remove: true, AllowDelete: err == nil && plan.Allows(o.snapshot.Commit.Message, key)}
 	at := slices.IndexFunc(o.plan.Placements, func(p *plan.Placement) bool { return p.Key == key })
 	if at < 0 {
@@ -87,10 +93,20 @@ func (o *outlook) losing(name, cluster string) work.Work {
 		}
 		return w
 	}
-	if i := slices.IndexFunc(o.plan.Works[cluster], func(w work.Work) bool { return w.Placement == key }); i >= 0 {
-		return o.plan.Works[cluster][i]
+	if planned := o.work(key, cluster); planned != nil {
+		return *planned
 	}
 	return w
+}
+
+// work returns what a cluster shall hold for a placement; nil if nothing is planned.
+func (o *outlook) work(key api.PlacementKey, cluster string) *work.Work {
+	works := o.plan.Works[cluster]
+	i := slices.IndexFunc(works, func(w work.Work) bool { return w.Placement == key })
+	if i < 0 {
+		return nil
+	}
+	return &works[i]
 }
 
 // refusal says why the daemon would refuse the commit because no placement or no
@@ -158,7 +174,7 @@ func (o *outlook) heldFindings(all []planDeletion) []finding {
 		}
 		p := hub.Problem{Severity: hub.Warning, Message: fmt.Sprintf(
 			"%s: deleting %s on %s would be held, such as %s: %s; %s",
-			r.placement, number(len(by[r]), "object"), fewOf(clusters), by[r][0].id(), r.why, heldAdvice(r.placement, "the commit"))}
+			r.placement, number(len(by[r]), "object"), fewOf(clusters), by[r][0].id(), r.why, status.HeldAdvice(r.placement))}
 		for _, spec := range o.snapshot.Placements {
 			if spec.Key.String() == r.placement {
 				p.Origin = spec.Origin
@@ -169,8 +185,20 @@ func (o *outlook) heldFindings(all []planDeletion) []finding {
 	return out
 }
 
-// examineDeletions finds which deletions of a commit would be held, and says how much
-// it deletes.
+// unclearFindings returns a warning for each new placement of which it is not certain
+// whether it is another one renamed.
+func (o *outlook) unclearFindings() []finding {
+	var out []finding
+	for _, p := range o.plan.Placements {
+		if p.Spec != nil && p.Unclear != "" {
+			out = append(out, finding{hub.Problem{Origin: p.Spec.Origin, Severity: hub.Warning, Message: p.Unclear}, ambiguousRename})
+		}
+	}
+	return out
+}
+
+// examineDeletions finds which deletions of a commit would be held and which renames are
+// ambiguous, and says which placements it renames and how much it deletes.
 func (in outlookInput) examineDeletions(s *hub.Snapshot, brake member.Brake) (found []finding, text string, err error) {
 	o, err := in.about(s)
 	if err != nil {
@@ -180,8 +208,11 @@ func (in outlookInput) examineDeletions(s *hub.Snapshot, brake member.Brake) (fo
 		return []finding{{hub.Problem{Severity: hub.Error, Message: why}, invalid}}, "", nil
 	}
 	d, _ := o.compared(brake)
-	if len(d.Deletions) > 0 {
-		text = deletionsText(d.Deletions) + "\n"
+	for _, r := range o.renames {
+		text += renameText(r.From.String(), r.To.String()) + "\n"
 	}
-	return o.heldFindings(d.Deletions), text, nil
+	if len(d.Deletions) > 0 {
+		text += deletionsText(d.Deletions) + "\n"
+	}
+	return append(o.unclearFindings(), o.heldFindings(d.Deletions)...), text, nil
 }

@@ -37,14 +37,36 @@ func TestDeletionsBetweenCommits(t *testing.T) {
 				"a crp/web ConfigMap/shop/one: Namespace shop goes as well, and deleting a Namespace deletes everything in it",
 				"a crp/web Namespace/shop: deleting a Namespace deletes everything in it",
 			}},
-		"a selector has a typo":         {small + "place web on a", small + "place web of wbe on a", "", []string{"a crp/web ConfigMap/web/one" + typo, "a crp/web Namespace/web" + typo}},
-		"the message allows it":         {small + "place web on a", small + "place web of wbe on a", "crp/docks, crp/web", []string{"a crp/web ConfigMap/web/one", "a crp/web Namespace/web"}},
-		"the message allows other":      {small + "place web on a", small + "place web of wbe on a", "crp/docks", []string{"a crp/web ConfigMap/web/one" + typo, "a crp/web Namespace/web" + typo}},
-		"a placement is deleted":        {small + "place web on a", small, "", []string{"a crp/web ConfigMap/web/one", "a crp/web Namespace/web"}},
-		"a placement moves":             {small + "place web near eu", small + "place web near us", "", []string{"a crp/web ConfigMap/web/one", "a crp/web Namespace/web"}},
-		"a placement has no cluster":    {small + "place web near eu", small + "place web near ue", "", []string{"a crp/web ConfigMap/web/one: the placement has no cluster left", "a crp/web Namespace/web: the placement has no cluster left"}},
-		"a cluster leaves the fleet":    {small + "clusters c\nplace web on a,c", small + "place web on a,c", "", nil},
-		"an object moves":               {small + "place web on a", small + "place other of web on a", "", nil},
+		"a selector has a typo":      {small + "place web on a", small + "place web of wbe on a", "", []string{"a crp/web ConfigMap/web/one" + typo, "a crp/web Namespace/web" + typo}},
+		"the message allows it":      {small + "place web on a", small + "place web of wbe on a", "crp/docks, crp/web", []string{"a crp/web ConfigMap/web/one", "a crp/web Namespace/web"}},
+		"the message allows other":   {small + "place web on a", small + "place web of wbe on a", "crp/docks", []string{"a crp/web ConfigMap/web/one" + typo, "a crp/web Namespace/web" + typo}},
+		"a placement is deleted":     {small + "place web on a", small, "", []string{"a crp/web ConfigMap/web/one", "a crp/web Namespace/web"}},
+		"a placement moves":          {small + "place web near eu", small + "place web near us", "", []string{"a crp/web ConfigMap/web/one", "a crp/web Namespace/web"}},
+		"a placement has no cluster": {small + "place web near eu", small + "place web near ue", "", []string{"a crp/web ConfigMap/web/one: the placement has no cluster left", "a crp/web Namespace/web: the placement has no cluster left"}},
+		"a cluster leaves the fleet": {small + "clusters c\nplace web on a,c", small + "place web on a,c", "", nil},
+		"an object moves":            {small + "place web on a", small + "place other of web on a", "", nil},
+		"a placement is renamed": {small + "place web of web,shop on a", small + "place other of web on a", "",
+			[]string{
+				"a crp/other ConfigMap/shop/one: Namespace shop goes as well, and deleting a Namespace deletes everything in it",
+				"a crp/other Namespace/shop: deleting a Namespace deletes everything in it",
+			}},
+		"the message allows it by the earlier name": {small + "place web of web,shop on a", small + "place other of web on a", "crp/web",
+			[]string{"a crp/other ConfigMap/shop/one", "a crp/other Namespace/shop"}},
+		"a placement is renamed with a typo": {small + "place web of web,shop on a", small + "place other of web,shp on a", "",
+			[]string{
+				`a crp/other ConfigMap/shop/one: spec.resourceSelectors[1] (Namespace "shp") matches nothing, and may have selected it before`,
+				`a crp/other Namespace/shop: spec.resourceSelectors[1] (Namespace "shp") matches nothing, and may have selected it before`,
+			}},
+		"a placement is renamed and has no cluster": {small + "place web near eu", small + "place other of web near ue", "",
+			[]string{"a crp/other ConfigMap/web/one: the placement has no cluster left", "a crp/other Namespace/web: the placement has no cluster left"}},
+		"a placement is renamed and moves": {small + "place web near eu", small + "place other of web near us", "",
+			[]string{
+				"a crp/other ConfigMap/web/one: Namespace web goes as well, and deleting a Namespace deletes everything in it",
+				"a crp/other Namespace/web: deleting a Namespace deletes everything in it",
+			}},
+		"a rename is ambiguous": {small + "place web of web,shop on a", small + "place other of web on a\nplace another of shop on a", "", nil},
+		"an ambiguous rename is allowed as a deletion": {small + "place web of web,shop on a", small + "place other of web on a\nplace another of web on b", "crp/web",
+			[]string{"a crp/web ConfigMap/shop/one", "a crp/web Namespace/shop"}},
 		"it stays when nobody wants it": {small + "place web on a abandon", small, "", nil},
 		"ten objects of many": {small + many.String() + "place web on a", small + few.String() + "place web on a", "",
 			slices.Collect(func(yield func(string) bool) {
@@ -131,10 +153,11 @@ func TestDeletionsAreShown(t *testing.T) {
 	}
 	code, out, _ := command("plan", what)
 	shows(code, exitDifferences, out,
-		"(crp/web), held: deleting a Namespace deletes everything in it\n",
+		"    - Namespace/shop  (crp/web), held\n",
+		"  crp/web on a, b: deleting a Namespace deletes everything in it\n    Namespace/shop\n",
 		"\n4 objects on 2 clusters would be deleted; 4 would be held until the message of a commit has the trailer\n  Gitfleet-Allow-Delete: crp/web\n")
 	const warning = "placement-web.yaml:1: crp/web: deleting 2 objects on a, b would be held, such as Namespace/shop: deleting a Namespace deletes everything in it; " +
-		"if that is a mistake, correct the placement or put back what was removed, else add the trailer \"Gitfleet-Allow-Delete: crp/web\" to the message of the commit (warning)\n"
+		"if that is a mistake, correct the placement or put back what was removed; otherwise add the trailer \"Gitfleet-Allow-Delete: crp/web\" to the message of a commit (warning)\n"
 	code, out, errOut := command("validate", what)
 	shows(code, exitFine, out+errOut, warning, "4 objects on 2 clusters would be deleted; 4 would be held")
 

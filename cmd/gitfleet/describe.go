@@ -19,7 +19,14 @@ func (o *outlook) describe() planDocument {
 	statuses := o.statuses()
 	objects := map[string][]planObject{}
 	for _, p := range o.plan.Placements {
-		d.Placements = append(d.Placements, o.placement(p, statuses[p.Key]))
+		switch {
+		case p.Spec != nil:
+			d.Placements = append(d.Placements, o.placement(p, statuses[p.Key]))
+		case p.Unclear != "":
+			d.Placements = append(d.Placements, o.gone(p))
+		default:
+			continue // removed in the end
+		}
 		for _, c := range p.Clusters {
 			name := c.Binding.Cluster
 			objects[name] = append(objects[name], o.contents(p, c)...)
@@ -42,11 +49,12 @@ func describeProblems(ps hub.Problems) []planProblem {
 func (o *outlook) placement(p *plan.Placement, s api.PlacementStatus) planPlacement {
 	out := planPlacement{
 		Kind: p.Key.Kind(), Namespace: p.Key.Namespace, Name: p.Key.Name,
-		PolicyHash:        placement.PolicyHash(p.Spec.Spec.Policy),
+		PolicyHash:  placement.PolicyHash(p.Spec.Spec.Policy),
+		RenamedFrom: o.renamedFrom(p.Key), Unclear: p.Unclear,
 		Abandons:          p.Record.Abandon,
 		Conditions:        []metav1.Condition{},
-		SelectedResources: []planResource{}, Decisions: []planDecision{},
-		Problems: describeProblems(append(slices.Clone(p.Warnings), faults(p)...)),
+		SelectedResources: []planResource{},
+		Problems:          describeProblems(append(slices.Clone(p.Warnings), faults(p)...)),
 	}
 	// Of the conditions a plan can tell only the first: the rest happens on
 	// clusters. It has no time, because nothing has happened.
@@ -58,12 +66,42 @@ func (o *outlook) placement(p *plan.Placement, s api.PlacementStatus) planPlacem
 	for _, r := range s.SelectedResources {
 		out.SelectedResources = append(out.SelectedResources, resourceOf(r))
 	}
+	out.Decisions = o.describeDecisions(p)
+	return out
+}
+
+// gone describes a placement that is gone and keeps what it holds, because it is not
+// certain whether it was renamed: it is as it was in the earlier plan.
+func (o *outlook) gone(p *plan.Placement) planPlacement {
+	i := slices.IndexFunc(o.before.Placements, func(old planPlacement) bool { return old.key() == p.Key.String() })
+	out := o.before.Placements[i]
+	out.RenamedFrom, out.Unclear = "", p.Unclear
+	out.Conditions, out.Problems = []metav1.Condition{}, []planProblem{}
+	if out.SelectedResources == nil {
+		out.SelectedResources = []planResource{}
+	}
+	out.Decisions = o.describeDecisions(p)
+	return out
+}
+
+// renamedFrom returns the key that a placement has in the earlier plan, if that is another.
+func (o *outlook) renamedFrom(key api.PlacementKey) string {
+	for _, r := range o.renames {
+		if r.To == key {
+			return r.From.String()
+		}
+	}
+	return ""
+}
+
+func (o *outlook) describeDecisions(p *plan.Placement) []planDecision {
+	out := []planDecision{}
 	for _, dec := range o.decisions(p) {
 		row := planDecision{Cluster: dec.Cluster, Selected: dec.Selected, Reason: dec.Reason}
 		if dec.Score != nil {
 			row.AffinityScore, row.TopologySpreadScore = &dec.Score.Affinity, &dec.Score.Spread
 		}
-		out.Decisions = append(out.Decisions, row)
+		out = append(out, row)
 	}
 	return out
 }
@@ -73,12 +111,16 @@ func resourceOf(r api.ResourceIdentifier) planResource {
 }
 
 // decisions are the scheduler's. If it was not asked, because the selectors
-// are invalid, what is held stays and nothing else is chosen.
+// are invalid or it is not clear whether the placement was renamed, what is held
+// stays and nothing else is chosen.
 func (o *outlook) decisions(p *plan.Placement) []placement.Decision {
 	if p.Request != nil {
 		return p.Schedule.Decisions
 	}
-	const why = "nothing is chosen or let go while the selectors are invalid"
+	why := "nothing is chosen or let go while the selectors are invalid"
+	if p.Unclear != "" {
+		why = "nothing is chosen or let go while it is unclear which placement was renamed"
+	}
 	held := map[string]bool{}
 	var out []placement.Decision
 	for _, c := range p.Clusters {
@@ -106,7 +148,7 @@ func (o *outlook) contents(p *plan.Placement, c *plan.OnCluster) []planObject {
 	}
 	var out []planObject
 	for _, m := range c.Content.Manifests {
-		if keeps(c, m.ID) {
+		if keeps(c, m.ID) || o.keptByGone(p.Key, c.Binding.Cluster, m.ID) {
 			continue
 		}
 		out = append(out, planObject{
@@ -122,6 +164,17 @@ func (o *outlook) contents(p *plan.Placement, c *plan.OnCluster) []planObject {
 // until its rollout gets to the cluster.
 func keeps(c *plan.OnCluster, id api.ID) bool {
 	return slices.ContainsFunc(c.Yielded, func(y plan.Yielded) bool { return y.ID == id && !y.Passing })
+}
+
+// keptByGone reports whether an object is one of another placement that is gone and keeps
+// what it holds, because it is not certain whether it was renamed.
+func (o *outlook) keptByGone(key api.PlacementKey, cluster string, id api.ID) bool {
+	return slices.ContainsFunc(o.plan.Placements, func(p *plan.Placement) bool {
+		if p.Spec != nil || p.Unclear == "" || p.Key == key {
+			return false
+		}
+		return slices.ContainsFunc(o.before.objects(p.Key, cluster), func(held planObject) bool { return held.id() == id })
+	})
 }
 
 // faults are what keeps a placement from doing what it says: selectors that

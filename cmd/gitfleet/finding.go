@@ -30,7 +30,9 @@ var (
 
 	heldDeletions = &rule{"held-deletions", "HeldDeletions", "The commit would be accepted, but these deletions would wait for a commit that allows them."}
 
-	rules = []*rule{invalid, doubtful, unfit, dead, heldDeletions}
+	ambiguousRename = &rule{"ambiguous-rename", "AmbiguousRename", "The commit would be accepted, but nothing of these placements would be placed or deleted until a commit makes clear which of them was renamed."}
+
+	rules = []*rule{invalid, doubtful, unfit, dead, heldDeletions, ambiguousRename}
 )
 
 func findingsOf(ps hub.Problems) []finding {

@@ -35,6 +35,9 @@ type outlook struct {
 	plan     *plan.Plan
 	report   *status.Report
 	before   *planDocument // the earlier plan; nil if there is none
+	// renames are the placements that were renamed since the earlier plan, which has them
+	// under their new keys.
+	renames []ledger.Rename
 	// warnings are those of the commit and of the observed fleet.
 	warnings hub.Problems
 }
@@ -62,12 +65,17 @@ func (in outlookInput) about(s *hub.Snapshot) (*outlook, error) {
 		return nil, err
 	}
 	if before != nil {
-		o.before = before
 		before.hold(input.Ledger, o.snapshot, leaving, input.Now)
+		input.Holdings = before.holdings()
+		if before.Commit != o.snapshot.Commit.Hash {
+			input.Lost = map[string]error{before.Commit: errors.New("only the names of its objects are known")}
+		}
 		if err := o.think(input); err != nil {
 			return nil, err
 		}
-		before.settle(input.Ledger, o.plan)
+		o.renames = o.plan.Renames
+		o.before = before.renamed(o.renames)
+		o.before.settle(input.Ledger, o.plan)
 		input.Memo = plan.NewMemo()
 	}
 	return o, o.think(input)

@@ -27,9 +27,9 @@ that are declared and no others.
 
 With --current the plan is compared with an earlier one, and with REPO@FROM..TO
 the commit TO with the commit FROM: placements count as bound to the clusters
-that they have there. The changes are printed first, with the objects that would
-be deleted and the deletions that the daemon would hold until a commit allows
-them.
+that they have there, and renamed placements are recognized. The changes are
+printed first, with the objects that would be deleted and the deletions that the
+daemon would hold until a commit allows them.
 
 Exit codes: 0 fine, 1 there are differences from the earlier plan, 2 error.`,
 		Example: `  gitfleet plan .

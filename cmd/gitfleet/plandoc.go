@@ -30,6 +30,11 @@ type planPlacement struct {
 	Namespace  string `json:"namespace"`
 	Name       string `json:"name"`
 	PolicyHash string `json:"policyHash"`
+	// RenamedFrom is the key in the earlier plan of a placement that was renamed since.
+	RenamedFrom string `json:"renamedFrom,omitempty"`
+	// Unclear is why it is not certain whether the placement was renamed since the
+	// earlier plan, and what to do.
+	Unclear string `json:"unclear,omitempty"`
 	// Abandons says that its objects stay on the clusters when it goes.
 	Abandons          bool               `json:"abandons,omitempty"`
 	Conditions        []metav1.Condition `json:"conditions"`

@@ -6,6 +6,10 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gitfleet/gitfleet/placement/api"
 )
 
 // printPlan writes a plan for a person: what changes, then where each placement
@@ -44,13 +48,24 @@ func (c planChanges) print(b *bytes.Buffer, deletions []planDeletion) {
 	}
 	fmt.Fprintln(b)
 	if len(deletions) > 0 {
-		fmt.Fprintf(b, "%s\n\n", deletionsText(deletions))
+		fmt.Fprintf(b, "%s\n", deletionsText(deletions))
+		printHeld(b, deletions)
+		fmt.Fprintln(b)
 	}
 }
 
 func (c placementChange) print(b *bytes.Buffer) {
 	what := ""
 	switch {
+	case c.renamedFrom != "":
+		fmt.Fprintf(b, "  %s\n", renameText(c.renamedFrom, c.placement))
+		if len(c.gained)+len(c.lost) == 0 {
+			return
+		}
+	case c.unclear && c.fresh:
+		what = " is new, and may be a renamed placement: nothing of it is placed"
+	case c.unclear:
+		what = " is gone, and may have been renamed: it keeps what it holds"
 	case c.gone:
 		what = " is gone"
 	case c.fresh:
@@ -64,6 +79,55 @@ func (c placementChange) print(b *bytes.Buffer) {
 		fmt.Fprintf(b, "%s leaves %s", map[bool]string{true: ";", false: ":"}[len(c.gained) > 0], strings.Join(c.lost, ", "))
 	}
 	fmt.Fprintln(b)
+}
+
+// printHeld writes why deletions would be held, once for the objects of a placement that
+// are held for the same reason on the same clusters.
+func printHeld(b *bytes.Buffer, all []planDeletion) {
+	type object struct {
+		placement, why string
+		id             api.ID
+	}
+	var objects []object
+	clusters := map[object][]string{}
+	for _, d := range all {
+		if d.Held == "" {
+			continue
+		}
+		o := object{d.Placement, d.Held, d.id()}
+		if clusters[o] == nil {
+			objects = append(objects, o)
+		}
+		clusters[o] = append(clusters[o], d.Cluster)
+	}
+	type group struct{ placement, why, clusters string }
+	var groups []group
+	in := map[group][]object{}
+	for _, o := range objects {
+		g := group{o.placement, o.why, strings.Join(clusters[o], ",")}
+		if in[g] == nil {
+			groups = append(groups, g)
+		}
+		in[g] = append(in[g], o)
+	}
+	for i, g := range groups {
+		if i == 0 {
+			fmt.Fprintln(b, "Held deletions:")
+		}
+		held := in[g]
+		fmt.Fprintf(b, "  %s on %s: %s\n", g.placement, fewOf(clusters[held[0]]), g.why)
+		for _, o := range held[:min(len(held), mostRows)] {
+			fmt.Fprintf(b, "    %s\n", o.id)
+		}
+		if n := len(held) - mostRows; n > 0 {
+			fmt.Fprintf(b, "    and %s more; -o json has all of them\n", number(n, "object"))
+		}
+	}
+}
+
+// renameText says what becomes of a placement that was renamed.
+func renameText(from, to string) string {
+	return fmt.Sprintf("%s is renamed to %s; its clusters and rollout carry over", from, to)
 }
 
 func (c clusterChange) print(b *bytes.Buffer) {
@@ -82,7 +146,7 @@ func (c clusterChange) print(b *bytes.Buffer) {
 	for _, o := range c.deleted {
 		fmt.Fprintf(b, "    - %s  (%s)", o.title(), o.Placement)
 		if o.Held != "" {
-			fmt.Fprintf(b, ", held: %s", o.Held)
+			fmt.Fprint(b, ", held")
 		}
 		fmt.Fprintln(b)
 	}
@@ -101,9 +165,15 @@ const mostRows = 20
 func (p planPlacement) print(b *bytes.Buffer, members int) {
 	fmt.Fprintf(b, "%s: %d of %s\n", p.key(), len(p.selected()), number(members, "cluster"))
 	for _, c := range p.Conditions {
-		fmt.Fprintf(b, "  %s: %s\n", c.Reason, c.Message)
+		if c.Status != metav1.ConditionTrue {
+			fmt.Fprintf(b, "  %s: %s\n", c.Reason, c.Message)
+		}
 	}
-	printDecisions(b, p.Decisions)
+	if p.Unclear == "" {
+		printDecisions(b, p.Decisions)
+	} else { // the others are all left out for the same reason
+		printDecisions(b, slices.DeleteFunc(slices.Clone(p.Decisions), func(d planDecision) bool { return !d.Selected }))
+	}
 	if n := len(p.SelectedResources); n > 0 {
 		var names []string
 		for _, r := range p.SelectedResources[:min(n, mostRows)] {
@@ -113,7 +183,7 @@ func (p planPlacement) print(b *bytes.Buffer, members int) {
 			names = append(names, fmt.Sprintf("%d more", n-mostRows))
 		}
 		fmt.Fprintf(b, "  selects %s\n", strings.Join(names, ", "))
-	} else {
+	} else if p.Unclear == "" {
 		fmt.Fprintln(b, "  selects nothing")
 	}
 	for _, problem := range p.Problems {

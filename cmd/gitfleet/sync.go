@@ -231,14 +231,7 @@ func heldText(placement string, held []string) string {
 	if n := len(held) - 1; n > 0 {
 		first += fmt.Sprintf(" (and %d more)", n)
 	}
-	return fmt.Sprintf("%s held: %s; %s", isOrAre(len(held), "deletion"), first, heldAdvice(placement, "a commit"))
-}
-
-// heldAdvice says what to do about held deletions of a placement, which the message of
-// a commit can allow.
-func heldAdvice(placement, commit string) string {
-	return fmt.Sprintf("if that is a mistake, correct the placement or put back what was removed, else add the trailer %q to the message of %s",
-		status.AllowTrailer(placement), commit)
+	return fmt.Sprintf("%s held: %s; %s", isOrAre(len(held), "deletion"), first, status.HeldAdvice(placement))
 }
 
 func isOrAre(n int, what string) string {

@@ -95,7 +95,7 @@ func TestProgress(t *testing.T) {
 			s.saysAll()
 			s.says("ber", "web", holdsBack("old", "too much"))
 			s.turn(time.Second)
-		}, "crp/web", false, true, `crp/web on ber: 1 deletion is held: ConfigMap/web/old: too much; if that is a mistake, correct the placement or put back what was removed, else add the trailer "Gitfleet-Allow-Delete: crp/web"`},
+		}, "crp/web", false, true, `crp/web on ber: 1 deletion is held: ConfigMap/web/old: too much; if that is a mistake, correct the placement or put back what was removed; otherwise add the trailer "Gitfleet-Allow-Delete: crp/web"`},
 		"deletion refused": {func(s *stage) {
 			s.saysAll()
 			s.says("ber", "web", cannotDelete("old", "admission webhook denied the request"))
@@ -157,7 +157,7 @@ func TestSyncWaits(t *testing.T) {
 				s.says("ber", "web", holdsBack("old", "too much"))
 				s.turn(time.Second)
 				return []*status.Report{s.report}
-			}, "the repository is at b2b2b2b2; done\ncrp/web on ber: 1 deletion is held: ConfigMap/web/old: too much; if that is a mistake, correct the placement or put back what was removed, else add the trailer \"Gitfleet-Allow-Delete: crp/web\" to the message of a commit\nexit code 1\n"},
+			}, "the repository is at b2b2b2b2; done\ncrp/web on ber: 1 deletion is held: ConfigMap/web/old: too much; if that is a mistake, correct the placement or put back what was removed; otherwise add the trailer \"Gitfleet-Allow-Delete: crp/web\" to the message of a commit\nexit code 1\n"},
 		"unreadable": {orderAnswer{Trouble: "connection refused"}, func(*stage) []*status.Report { return nil },
 			"! gitfleet: the repository cannot be read: connection refused\nexit code 2\n"},
 		"too late": {orderAnswer{Said: "done", Commit: secondCommit},

@@ -43,7 +43,7 @@ properties that nobody declares is not judged.
 
 With --current or REPO@FROM..TO there are also warnings of deletions, since the
 earlier plan or the commit FROM, that the daemon would hold until a commit
-allows them.
+allows them, and of placements that may have been renamed.
 
 Exit codes: 0 valid, 2 problems, and with --strict 1 if there are warnings only.`,
 		Example: `  gitfleet validate .

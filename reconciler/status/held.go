@@ -30,9 +30,16 @@ func (b *builder) deletionsHeld(clusters ...*plan.OnCluster) (v verdict, held bo
 		return verdict{}, false
 	}
 	return verdict{metav1.ConditionTrue, api.AllowedByNoCommit, fmt.Sprintf(
-		"Deleting %d object(s) on %d cluster(s) is held, such as %s on %s: %s; put the objects back, or allow it with the trailer %q in the message of a commit",
-		objects, on, first.ID, where, first.Why, AllowTrailer(b.p.Key.String()),
+		"Deleting %d object(s) on %d cluster(s) is held, such as %s on %s: %s; %s",
+		objects, on, first.ID, where, first.Why, HeldAdvice(b.p.Key.String()),
 	)}, true
+}
+
+// HeldAdvice says what to do about held deletions of a placement, crp/NAME or
+// rp/NAMESPACE/NAME.
+func HeldAdvice(placement string) string {
+	return fmt.Sprintf("if that is a mistake, correct the placement or put back what was removed; otherwise add the trailer %q to the message of a commit",
+		AllowTrailer(placement))
 }
 
 // AllowTrailer is the line in a commit's message that allows what is held of a
