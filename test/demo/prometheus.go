@@ -89,7 +89,7 @@ func (p *prometheus) await(ctx context.Context, log string) error {
 var queries = []string{
 	`sum by (placement, state) (gitfleet_placement_clusters) > 0`,
 	`max by (cluster) (gitfleet_member_lag_seconds)`,
-	`histogram_quantile(0.95, sum by (le, stage) (rate(gitfleet_propagation_duration_seconds_bucket[1h])))`,
+	`sum by (stage) (gitfleet_propagation_duration_seconds_sum) / sum by (stage) (gitfleet_propagation_duration_seconds_count)`,
 }
 
 // exampleQueries are the commands that run them.
