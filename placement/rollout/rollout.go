@@ -205,12 +205,13 @@ func (p *Plan) wake(at time.Time) {
 	}
 }
 
-// give lets a cluster have new content. One that was still making progress keeps
-// the risk of the update before: what comes of both took it from available.
+// give lets a cluster have new content. One that was still making progress, or that
+// could not be compared, keeps the risk of the update before: what comes of both took
+// it from available.
 func (in *Input) give(p *Plan, b *Binding, r placement.Revision) {
 	p.Settled = false
 	_, failed := b.failure(in)
-	risked := b.ready(in) && !in.reportsOnly() || b.Risked && !failed
+	risked := b.ready(in) && !in.reportsOnly() || b.Risked && (!failed || in.reportsOnly())
 	p.Assign = append(p.Assign, Assignment{Cluster: b.Cluster, Revision: r, Changed: true, Risked: risked})
 }
 

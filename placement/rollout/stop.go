@@ -20,7 +20,9 @@ type Stop struct {
 // did until now and are not over, and new ones. A stop ends when its cluster
 // recovers or would get other content; the caller drops it when a person says to
 // go on. Nothing else ends it: neither a suspension, nor a cluster that stops
-// answering or is no longer wanted.
+// answering or is no longer wanted, nor ReportDiff, under which nobody sees whether a
+// cluster recovers. What ReportDiff moves is applied everywhere at once when the
+// strategy changes back, so the others wait.
 func (in *Input) stops() []placement.Stop {
 	if !in.StopOnFailure {
 		return nil
@@ -45,10 +47,11 @@ func (in *Input) stops() []placement.Stop {
 
 // broken reports whether the update to what is still the latest failed on a cluster
 // that was available until then, and no person has resumed the rollout since. A
-// resumed rollout may update others in that same moment.
+// resumed rollout may update others in that same moment. A comparison that fails has
+// changed nothing on the cluster.
 func (b *Binding) broken(in *Input) bool {
 	_, failed := b.failure(in)
-	return failed && b.Risked && b.latest() && !b.Unscheduled && !b.Removing && !b.excused(in)
+	return failed && !in.reportsOnly() && b.Risked && b.latest() && !b.Unscheduled && !b.Removing && !b.excused(in)
 }
 
 // excused reports whether a person has resumed the rollout since the cluster was
@@ -87,6 +90,8 @@ func (in *Input) stopper(p *Plan) string {
 		return text + " (it is suspended)"
 	case b.Unreachable:
 		return text + " (" + cmp.Or(b.UnusableWhy, "it is unreachable") + ")"
+	case in.reportsOnly():
+		return text + " (ReportDiff does not see whether it recovers)"
 	}
 	return text
 }

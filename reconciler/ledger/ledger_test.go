@@ -182,6 +182,23 @@ func TestFailed(t *testing.T) {
 	}
 }
 
+// What was only compared is not available since then, however well it compares.
+func TestAComparisonDoesNotCountAsAvailable(t *testing.T) {
+	l := bound()
+	compared := fine("east", 1, 1)
+	compared.Compared = true
+	l.Fold(compared)
+	if since := l.Placement(web).Entry("east").AvailableSince; !since.IsZero() {
+		t.Errorf("compared, and available since %s", since)
+	}
+	if !l.Fold(fine("east", 1, 2)) {
+		t.Error("an observation of what is applied is no news after a comparison")
+	}
+	if since := l.Placement(web).Entry("east").AvailableSince; !since.Equal(at(2)) {
+		t.Errorf("available since %s, want %s", since, at(2))
+	}
+}
+
 // That nothing is left of a placement counts for the removal it was said of,
 // not for a later one.
 func TestRemovedIsOfOneRemoval(t *testing.T) {

@@ -63,6 +63,9 @@ type WorkSeen struct {
 	Removed bool
 	// Done says that every object of the revision was tried once.
 	Done bool
+	// Compared says that the objects were only compared, as ReportDiff asks for:
+	// nothing is known of their availability.
+	Compared bool `json:",omitempty"`
 	// Total counts the objects of the work.
 	Total int
 	// Untrackable counts the applied objects whose availability nobody can
@@ -333,7 +336,7 @@ func (l *Ledger) foldWork(o WorkSeen) bool {
 	next := *e
 	next.Seen = o.since(e.Seen)
 	switch {
-	case o.Revision.Hash != e.Binding.Assigned.Hash || !o.Available():
+	case o.Revision.Hash != e.Binding.Assigned.Hash || !o.Available() || o.Compared:
 		next.AvailableSince = time.Time{}
 	case e.AvailableSince.IsZero():
 		next.AvailableSince = o.At
@@ -420,7 +423,7 @@ func (w *WorkSeen) exception(id api.ID) ObjectState {
 // same reports whether nobody could tell two observations apart but by their
 // time.
 func (w *WorkSeen) same(o *WorkSeen) bool {
-	return w.Revision == o.Revision && w.Removed == o.Removed && w.Done == o.Done &&
+	return w.Revision == o.Revision && w.Removed == o.Removed && w.Done == o.Done && w.Compared == o.Compared &&
 		w.Total == o.Total && w.Untrackable == o.Untrackable &&
 		reflect.DeepEqual(w.Exceptions, o.Exceptions) && sameDrifts(w.Drifts, o.Drifts) && slices.Equal(w.Braked, o.Braked) &&
 		slices.Equal(w.DeletionErrors, o.DeletionErrors) && slices.Equal(w.Finalizing, o.Finalizing) &&

@@ -43,7 +43,7 @@ func (s *session) report(ctx context.Context, p api.PlacementKey) {
 	if w.Unreleased() {
 		return
 	}
-	o := ledger.WorkSeen{Cluster: s.cfg.Name, Placement: p, At: time.Now(), Revision: w.Revision, Done: s.done[p], Total: len(w.Manifests)}
+	o := ledger.WorkSeen{Cluster: s.cfg.Name, Placement: p, At: time.Now(), Revision: w.Revision, Done: s.done[p], Compared: s.reports(p), Total: len(w.Manifests)}
 	if w.Remove {
 		o.Removed = s.inv[p] == nil
 		o.Lingering, o.Collecting, o.Finalizing = s.lingering(p)

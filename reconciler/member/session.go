@@ -160,7 +160,7 @@ func (s *session) want(works []work.Work) {
 	s.works = make(map[api.PlacementKey]work.Work, len(works))
 	for _, w := range works {
 		old, ok := was[w.Placement]
-		if !ok || old.Revision != w.Revision {
+		if !ok || old.Revision != w.Revision || (old.Strategy.Type == api.ReportDiff) != (w.Strategy.Type == api.ReportDiff) {
 			delete(s.done, w.Placement)
 		}
 		if ok {

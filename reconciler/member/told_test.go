@@ -32,6 +32,25 @@ func TestComparingIsNotTakingOver(t *testing.T) {
 	}
 }
 
+// What was only compared has not been applied yet, and what was applied not compared:
+// the revision is the same, and all of it is still to be done.
+func TestAnotherStrategyTypeIsNotCarriedOutYet(t *testing.T) {
+	web, m := api.PlacementKey{Name: "web"}, oneManifest()
+	s := sessionAt(t, newShelf())
+	s.works, s.done = map[api.PlacementKey]work.Work{}, map[api.PlacementKey]bool{}
+	for _, typ := range []api.ApplyStrategyType{api.ReportDiff, api.ServerSideApply, api.ReportDiff} {
+		s.want([]work.Work{{Placement: web, Strategy: api.ApplyStrategy{Type: typ}, Manifests: []*work.Manifest{m}}})
+		if s.done[web] {
+			t.Errorf("%s counts as done before it was tried", typ)
+		}
+		s.done[web] = true
+		s.want([]work.Work{{Placement: web, Strategy: api.ApplyStrategy{Type: typ}, Manifests: []*work.Manifest{m}}})
+		if !s.done[web] {
+			t.Errorf("%s does not count as done after it was told again", typ)
+		}
+	}
+}
+
 // An inventory names the revision that brought an object as soon as it lists
 // it: whoever has forgotten what the cluster was told then does not take it
 // back to the one before, and delete the object.

@@ -164,13 +164,13 @@ func (t *thinker) seen(p *Placement, c *OnCluster) rollout.Seen {
 		return rollout.Seen{}
 	}
 	out := rollout.Seen{Hash: w.Revision.Hash, Since: c.Entry.AvailableSince, Partial: w != all}
-	failed := w.Failed()
+	failed, reportsOnly := w.Failed(), strategy(p.Spec.Spec).Type == api.ReportDiff
 	switch {
-	case !w.Done:
+	case !w.Done, w.Compared && !reportsOnly:
 		out.Health = rollout.Unknown
-	case strategy(p.Spec.Spec).Type == api.ReportDiff && w.Applied() && len(c.Claims.Yields) == 0:
+	case reportsOnly && w.Applied() && len(c.Claims.Yields) == 0:
 		out.Health = rollout.DiffReported
-	case strategy(p.Spec.Spec).Type == api.ReportDiff:
+	case reportsOnly:
 		out.Health, out.Failure = rollout.DiffFailed, c.failure(w)
 	case failed != nil && !failed.Applied.OK || c.UpToDate() && len(c.Content.Refused) > 0 || lasting(c.Claims.Yields):
 		out.Health, out.Failure = rollout.Failed, c.failure(w)

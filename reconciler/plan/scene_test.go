@@ -306,7 +306,7 @@ func (s *scene) heldOn(cluster string, w work.Work) []ledger.Braked {
 
 func word(cluster string, w work.Work, at time.Time) ledger.WorkSeen {
 	return ledger.WorkSeen{
-		Cluster: cluster, Placement: w.Placement, At: at, Revision: w.Revision, Done: true, Removed: w.Remove, Total: len(w.Manifests),
+		Cluster: cluster, Placement: w.Placement, At: at, Revision: w.Revision, Done: true, Removed: w.Remove, Compared: w.Strategy.Type == api.ReportDiff, Total: len(w.Manifests),
 	}
 }
 

@@ -454,7 +454,7 @@ func (a *agent) braked(w work.Work) []ledger.Braked {
 
 func (a *agent) seen(w work.Work) (o ledger.WorkSeen, changes bool) {
 	now := time.Now()
-	o = ledger.WorkSeen{Cluster: a.name, Placement: w.Placement, At: a.d.w.now(), Revision: w.Revision, Done: true, Total: len(w.Manifests), Braked: a.braked(w)}
+	o = ledger.WorkSeen{Cluster: a.name, Placement: w.Placement, At: a.d.w.now(), Revision: w.Revision, Done: true, Compared: w.Strategy.Type == api.ReportDiff, Total: len(w.Manifests), Braked: a.braked(w)}
 	if w.Remove {
 		o.Removed = a.holds[w.Placement] == nil
 		return o, false
