@@ -67,7 +67,12 @@ type word struct {
 	failed            bool // and it will not be up by itself
 	untrackable       bool
 	gone              bool // nothing is left
+	compared          bool // and not applied
+	partial           bool // but for objects that a person has suspended
 }
+
+// available reports whether all is applied and available, without exception.
+func (x word) available() bool { return x.up && !x.compared && !x.partial }
 
 func newBooks() *books {
 	return &books{pages: map[api.PlacementKey]map[string]*ledger.Entry{}, renamed: map[api.PlacementKey]string{}, memory: &memory{
@@ -141,8 +146,9 @@ func (b *books) hearWork(o ledger.WorkSeen) {
 	now := word{
 		hash: o.Revision.Hash, at: o.At, since: o.At, done: o.Done,
 		applied: o.Judged().Applied(), up: o.Judged().Available(), failed: o.Judged().Failed() != nil, untrackable: o.Untrackable > 0, gone: o.Removed,
+		compared: o.Compared, partial: len(o.Judged().Exceptions) < len(o.Exceptions),
 	}
-	if was.hash == now.hash && was.up && now.up {
+	if was.hash == now.hash && was.available() && now.available() {
 		now.since = was.since
 	}
 	b.words[at] = now

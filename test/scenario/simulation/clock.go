@@ -4,17 +4,12 @@ import (
 	"math/rand/v2"
 	"time"
 	"unsafe"
-
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
 // A clock is that of the machine gitfleet runs on. It may be set, also back;
 // how much time passes meanwhile is another matter.
 type clock struct {
 	set time.Duration
-	// restarted says that a daemon began after the clock was set, and has not
-	// saved anything yet.
-	restarted bool
 }
 
 // now is what the clock shows.
@@ -70,7 +65,6 @@ func (w *world) leapOver(r *rand.Rand) {
 // recall is what a start makes of the times that were saved: that a word came
 // after what it speaks of was assigned stays so, whatever the clock shows now.
 func (w *world) recall() {
-	w.clock.restarted = w.clock.set != 0
 	for at, word := range w.books.words {
 		b, _ := w.books.binding(at)
 		if word.at.Before(b.AssignedAt) {
@@ -83,12 +77,17 @@ func (w *world) recall() {
 }
 
 // believe takes over since when clusters have been available, as it was saved
-// before the clock was set: how long that is nobody can tell but by the clock.
-func (w *world) believe(l *ledger.Ledger) {
-	if !w.clock.restarted {
+// before the clock was set: how long that is nobody can tell but by the clock. It
+// comes before the first decision, which may replace the content.
+func (w *world) believe() {
+	if w.clock.set == 0 {
 		return
 	}
-	w.clock.restarted = false
+	l, err := w.state.Load()
+	if err != nil {
+		return // the daemon has that to deal with as well
+	}
+	l.Rebase(w.now())
 	for at, word := range w.books.words {
 		p := l.Placement(at.key)
 		if p == nil || p.Entry(at.cluster) == nil || p.Entry(at.cluster).AvailableSince.IsZero() {

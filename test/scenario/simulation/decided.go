@@ -17,6 +17,7 @@ const (
 	lawSurge       = "no more clusters are added than maxSurge allows"
 	lawStopped     = "no cluster is updated while the update of another has failed"
 	lawProgress    = "a cluster that takes its time stops nothing"
+	lawCompared    = "what is only compared stops nothing"
 	lawUnreachable = "a cluster that cannot be reached is left as it is"
 	lawStays       = "a cluster is not replaced for being out of sight"
 	lawInvalid     = "a placement that is invalid keeps what it holds"
@@ -24,7 +25,6 @@ const (
 
 // checkDecided compares what the ledger says now with what it said before.
 func (w *world) checkDecided(l *ledger.Ledger) {
-	w.believe(l)
 	w.carryOver(l)
 	w.checkWords(l)
 	before, after := w.decided, w.decided.next(l)
@@ -165,7 +165,7 @@ func (t *turn) count(at spot) {
 func (t *turn) word(at spot) (word, bool) {
 	b, _ := t.before.binding(at)
 	word, ok := t.before.words[at]
-	return word, ok && word.done && b.Released() && word.hash == b.Assigned.Hash && !word.at.Before(b.AssignedAt)
+	return word, ok && word.done && (t.place.report || !word.compared) && b.Released() && word.hash == b.Assigned.Hash && !word.at.Before(b.AssignedAt)
 }
 
 func (t *turn) isReady(at spot) bool {
@@ -306,7 +306,12 @@ func (t *turn) checkStopped(names []string) {
 func (t *turn) checkProgress() {
 	for _, s := range t.after.halted[t.key] {
 		at := spot{t.key, s.Cluster}
-		if _, said := t.word(at); said && !t.place.report && !slices.Contains(t.before.halted[t.key], s) && !t.isBroken(at) {
+		_, said := t.word(at)
+		switch {
+		case slices.Contains(t.before.halted[t.key], s):
+		case t.place.report:
+			t.w.breaks(lawCompared, "%s is stopped by %s, where nothing is written", t.key, s.Cluster)
+		case said && !t.isBroken(at):
 			t.w.breaks(lawProgress, "%s is stopped by %s, where nothing has failed", t.key, s.Cluster)
 		}
 	}
@@ -321,7 +326,7 @@ func (t *turn) accountStops(names []string) {
 	})
 	for _, name := range names {
 		at := spot{t.key, name}
-		if !t.place.goesOn && t.w.books.blamed[at] && t.isBroken(at) && t.before.answers[name] && !t.after.suspended(at, t.now) && t.before.live(at) && t.after.live(at) && t.newest(at) {
+		if !t.place.goesOn && !t.place.report && t.w.books.blamed[at] && t.isBroken(at) && t.before.answers[name] && !t.after.suspended(at, t.now) && t.before.live(at) && t.after.live(at) && t.newest(at) {
 			t.before.stops[at] = t.head.gives(t.key.Name, name)
 		}
 	}
@@ -343,13 +348,13 @@ func sameContent(a, b map[api.ID]string) bool { return maps.Equal(a, b) }
 // blame notes whose update is at fault if it turns out bad.
 func (t *turn) blame() {
 	for _, name := range clusters(t.before, t.after, t.key) {
-		if at := (spot{t.key, name}); t.isReady(at) {
+		if at := (spot{t.key, name}); t.isReady(at) && !t.place.report {
 			delete(t.before.blamed, at)
 		}
 	}
 	for _, name := range t.updated {
 		at := spot{t.key, name}
-		t.before.blamed[at] = !t.place.report && (t.isReady(at) || t.before.blamed[at] && !t.isBroken(at))
+		t.before.blamed[at] = t.isReady(at) && !t.place.report || t.before.blamed[at] && (t.place.report || !t.isBroken(at))
 	}
 	for _, name := range t.added {
 		delete(t.before.blamed, spot{t.key, name})

@@ -129,6 +129,15 @@ var mutants = map[string]Mutant{
 			}
 		}
 	}},
+	lawCompared: {Saves: func(head *desired, l *ledger.Ledger) {
+		for _, key := range l.Placements() {
+			p := *l.Placement(key)
+			if b := l.Placement(key).Bindings(); head.places[key.Name].report && len(b) > 0 && len(p.Stops) == 0 {
+				p.Stops = []placement.Stop{{Cluster: b[0].Cluster, Failed: b[0].Assigned}}
+				l.Note(key, p)
+			}
+		}
+	}},
 	lawSound: {Publishes: func(r *status.Report) {
 		for _, p := range r.Placements {
 			for i := range p.Status.Conditions {

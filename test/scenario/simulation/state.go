@@ -30,6 +30,7 @@ func (s *store) Load() (*ledger.Ledger, error) {
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
 	l, err := s.w.state.Load()
+	s.w.believe()
 	s.w.mutant.loads(l)
 	return l, err
 }
