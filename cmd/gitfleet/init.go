@@ -124,19 +124,28 @@ func (s *starting) choose() ([]string, error) {
 	return slices.Compact(chosen), nil
 }
 
+// userKubeconfigs returns the kubeconfigs of the person who runs the command, as kubectl
+// finds them: the one that is named, those of $KUBECONFIG, or ~/.kube/config.
+func userKubeconfigs(named string) ([]string, error) {
+	if named != "" {
+		return []string{named}, nil
+	}
+	if files := filepath.SplitList(os.Getenv("KUBECONFIG")); len(files) > 0 {
+		return files, nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig: %w; name one with --kubeconfig", err)
+	}
+	return []string{filepath.Join(home, ".kube", "config")}, nil
+}
+
 // known returns the names of the contexts of all kubeconfigs, sorted. Nothing
 // else of them is read.
 func (s *starting) known() ([]string, error) {
-	files := []string{s.kubeconfig}
-	if s.kubeconfig == "" {
-		files = filepath.SplitList(os.Getenv("KUBECONFIG"))
-	}
-	if len(files) == 0 {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return nil, fmt.Errorf("kubeconfig: %w; name one with --kubeconfig", err)
-		}
-		files = []string{filepath.Join(home, ".kube", "config")}
+	files, err := userKubeconfigs(s.kubeconfig)
+	if err != nil {
+		return nil, err
 	}
 	var names []string
 	for _, file := range files {

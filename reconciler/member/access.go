@@ -1,7 +1,6 @@
 package member
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,13 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/member/rbac"
 )
-
-// A permission is what a cluster may be asked to do: a verb on a resource, everywhere
-// or in one namespace, or on a path.
-type permission struct {
-	verb, group, resource, namespace, path string
-}
 
 // access records which permissions the cluster does not grant. They are reviewed after the
 // cluster has refused a request, by the goroutine of the session only.
@@ -33,9 +27,9 @@ type access struct {
 	denied atomic.Bool
 	// asked are the permissions of the last review. The same permissions are not reviewed
 	// again before next.
-	asked   []permission
+	asked   []rbac.Permission
 	next    time.Time
-	missing []permission
+	missing []rbac.Permission
 	// told are the missing permissions as reports and errors list them.
 	told   atomic.Pointer[[]string]
 	logged grumble
@@ -137,7 +131,7 @@ func (s *session) reviewMissing(ctx context.Context) {
 }
 
 // ask reviews permissions and reports the missing ones.
-func (s *session) ask(ctx context.Context, needs []permission) {
+func (s *session) ask(ctx context.Context, needs []rbac.Permission) {
 	s.access.next = time.Now().Add(accessPause)
 	missing, err := s.lacks(ctx, needs)
 	if err != nil {
@@ -150,7 +144,7 @@ func (s *session) ask(ctx context.Context, needs []permission) {
 	if len(missing) > 0 {
 		s.access.next = time.Now().Add(accessRetry)
 	}
-	told, before := describePermissions(missing), s.access.forbidden()
+	told, before := rbac.Describe(missing), s.access.forbidden()
 	if slices.Equal(told, before) {
 		return
 	}
@@ -168,19 +162,15 @@ func (s *session) ask(ctx context.Context, needs []permission) {
 }
 
 // needs returns the permissions that the work needs, sorted.
-func (s *session) needs() []permission {
-	kinds := map[resource]map[string]bool{} // and the namespaces in which it has objects
+func (s *session) needs() []rbac.Permission {
+	content := rbac.Content{Releases: s.leaving, HasNamespace: slices.Contains(s.health.namespaces, api.Namespace)}
 	add := func(gvk schema.GroupVersionKind, namespace string) {
 		if res, ok := s.kinds.of(gvk); ok {
-			if kinds[res] == nil {
-				kinds[res] = map[string]bool{}
-			}
-			kinds[res][namespace] = true
+			content.Add(res.GroupResource(), namespace)
 		}
 	}
-	updates := s.leaving
 	for _, w := range s.last {
-		updates = updates || w.Abandon
+		content.Releases = content.Releases || w.Abandon
 		for _, m := range w.Manifests {
 			add(m.Object.Object.GroupVersionKind(), m.ID.Namespace)
 		}
@@ -190,64 +180,29 @@ func (s *session) needs() []permission {
 			add(it.gvk(), it.Namespace)
 		}
 	}
-	core := func(verb, resource, namespace string) permission {
-		return permission{verb: verb, resource: resource, namespace: namespace}
-	}
-	needs := []permission{
-		{verb: "get", path: "/readyz"},
-		core("get", "namespaces", ""), core("list", "namespaces", ""), core("list", "configmaps", ""), core("watch", "configmaps", ""),
-	}
-	for _, verb := range []string{"create", "delete", "get", "patch"} {
-		needs = append(needs, core(verb, "configmaps", api.Namespace))
-	}
-	if !slices.Contains(s.health.namespaces, api.Namespace) {
-		needs = append(needs, core("create", "namespaces", ""), core("patch", "namespaces", ""))
-	}
-	for res, namespaces := range kinds {
-		for _, verb := range []string{"get", "list", "watch"} {
-			needs = append(needs, permission{verb: verb, group: res.Group, resource: res.Resource})
-		}
-		writes := []string{"create", "delete", "patch"}
-		if updates {
-			writes = append(writes, "update")
-		}
-		for namespace := range namespaces {
-			for _, verb := range writes {
-				needs = append(needs, permission{verb: verb, group: res.Group, resource: res.Resource, namespace: namespace})
-			}
-		}
-	}
-	slices.SortFunc(needs, comparePermissions)
-	return slices.Compact(needs)
-}
-
-func comparePermissions(a, b permission) int {
-	return cmp.Or(
-		cmp.Compare(a.path, b.path), cmp.Compare(a.group, b.group), cmp.Compare(a.resource, b.resource),
-		cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.verb, b.verb),
-	)
+	return content.Required()
 }
 
 // lacks returns the permissions that the cluster does not grant. It reviews a permission in
 // single namespaces only if it is not granted in all of them.
-func (s *session) lacks(ctx context.Context, needs []permission) ([]permission, error) {
-	var everywhere []permission
+func (s *session) lacks(ctx context.Context, needs []rbac.Permission) ([]rbac.Permission, error) {
+	var everywhere []rbac.Permission
 	for _, p := range needs {
-		p.namespace = ""
+		p.Namespace = ""
 		everywhere = append(everywhere, p)
 	}
-	slices.SortFunc(everywhere, comparePermissions)
+	slices.SortFunc(everywhere, rbac.Compare)
 	lacking, err := s.reviewAll(ctx, slices.Compact(everywhere))
 	if err != nil {
 		return nil, err
 	}
-	var missing, inNamespace []permission
+	var missing, inNamespace []rbac.Permission
 	for _, p := range needs {
 		general := p
-		general.namespace = ""
+		general.Namespace = ""
 		switch {
 		case !lacking[general]:
-		case p.namespace == "":
+		case p.Namespace == "":
 			missing = append(missing, p)
 		default:
 			inNamespace = append(inNamespace, p)
@@ -264,7 +219,7 @@ func (s *session) lacks(ctx context.Context, needs []permission) ([]permission, 
 
 // reviewAll returns the permissions that the cluster does not grant, among the first
 // mostReviews.
-func (s *session) reviewAll(ctx context.Context, all []permission) (map[permission]bool, error) {
+func (s *session) reviewAll(ctx context.Context, all []rbac.Permission) (map[rbac.Permission]bool, error) {
 	all = all[:min(len(all), mostReviews)]
 	granted, errs := make([]bool, len(all)), make([]error, len(all))
 	slots := make(chan struct{}, s.cfg.Concurrency)
@@ -277,7 +232,7 @@ func (s *session) reviewAll(ctx context.Context, all []permission) (map[permissi
 		})
 	}
 	wg.Wait()
-	lacking := map[permission]bool{}
+	lacking := map[rbac.Permission]bool{}
 	for i, p := range all {
 		if !granted[i] {
 			lacking[p] = true
@@ -287,16 +242,16 @@ func (s *session) reviewAll(ctx context.Context, all []permission) (map[permissi
 }
 
 // may asks the cluster whether it grants a permission.
-func (s *session) may(ctx context.Context, p permission) (bool, error) {
+func (s *session) may(ctx context.Context, p rbac.Permission) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
 	review := authorization.SelfSubjectAccessReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectAccessReview"},
 	}
-	if p.path != "" {
-		review.Spec.NonResourceAttributes = &authorization.NonResourceAttributes{Path: p.path, Verb: p.verb}
+	if p.Path != "" {
+		review.Spec.NonResourceAttributes = &authorization.NonResourceAttributes{Path: p.Path, Verb: p.Verb}
 	} else {
-		review.Spec.ResourceAttributes = &authorization.ResourceAttributes{Verb: p.verb, Group: p.group, Resource: p.resource, Namespace: p.namespace}
+		review.Spec.ResourceAttributes = &authorization.ResourceAttributes{Verb: p.Verb, Group: p.Group, Resource: p.Resource, Namespace: p.Namespace}
 	}
 	body, err := json.Marshal(review)
 	if err != nil {
@@ -312,31 +267,4 @@ func (s *session) may(ctx context.Context, p permission) (bool, error) {
 		return false, errNotObject
 	}
 	return reviewed.Status.Allowed, nil
-}
-
-// describePermissions describes permissions for a person, with one line for all verbs on a
-// resource in one namespace.
-func describePermissions(all []permission) []string {
-	all = slices.Clone(all)
-	slices.SortFunc(all, comparePermissions)
-	var lines []string
-	for len(all) > 0 {
-		subject := func(p permission) permission { p.verb = ""; return p }
-		first := subject(all[0])
-		n := slices.IndexFunc(all, func(p permission) bool { return subject(p) != first })
-		if n < 0 {
-			n = len(all)
-		}
-		verbs := make([]string, n)
-		for i := range n {
-			verbs[i] = all[i].verb
-		}
-		line := strings.Join(verbs, ", ") + " " + cmp.Or(first.path, schema.GroupResource{Group: first.group, Resource: first.resource}.String())
-		if first.namespace != "" {
-			line += " in namespace " + first.namespace
-		}
-		lines = append(lines, line)
-		all = all[n:]
-	}
-	return lines
 }

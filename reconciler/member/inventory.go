@@ -357,7 +357,7 @@ func (s *session) inventories(ctx context.Context) error {
 	}
 	for i := range list {
 		first := &list[i]
-		parts, err := strconv.Atoi(first.GetAnnotations()[partsKey])
+		parts, err := partsOf(first)
 		if err != nil || first.GetLabels()[inventoryLabel] != "0" {
 			continue
 		}
@@ -396,6 +396,11 @@ func (s *session) listInventories(ctx context.Context) ([]unstructured.Unstructu
 			return out, nil
 		}
 	}
+}
+
+// partsOf returns of how many ConfigMaps an inventory consists, by its first.
+func partsOf(first *unstructured.Unstructured) (int, error) {
+	return strconv.Atoi(first.GetAnnotations()[partsKey])
 }
 
 func join(name string, parts int, chunks map[string]*unstructured.Unstructured) (*inventory, error) {

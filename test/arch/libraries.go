@@ -26,7 +26,7 @@ var owners = []struct {
 	},
 	{
 		[]string{"k8s.io/client-go/kubernetes", "k8s.io/client-go/rest"},
-		[]string{"reconciler/member", "reconciler/server/access", "reconciler/server/kubeapi", "cmd/gitfleet"},
+		[]string{"reconciler/member", "reconciler/member/account", "reconciler/server/access", "reconciler/server/kubeapi", "cmd/gitfleet"},
 		"only members are spoken to, and cmd hands over their credentials",
 	},
 	{
@@ -36,7 +36,7 @@ var owners = []struct {
 	},
 	{
 		[]string{"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "github.com/fluxcd/pkg", "k8s.io/kubectl", "k8s.io/cli-runtime"},
-		[]string{"reconciler/member", "reconciler/server/access"},
+		[]string{"reconciler/member", "reconciler/member/account", "reconciler/server/access"},
 		"only reconciler/member speaks to clusters",
 	},
 	{

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+)
+
+const memberCheckout = `apiVersion: cluster.kubernetes-fleet.io/v1beta1
+kind: MemberCluster
+metadata: {name: paris, labels: {tier: edge}}
+spec: {identity: {kind: User, name: gitfleet}}
+---
+apiVersion: cluster.kubernetes-fleet.io/v1beta1
+kind: MemberCluster
+metadata: {name: oslo}
+spec: {identity: {kind: User, name: gitfleet}}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: web}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: web}
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: "registry.example/web:1"}]}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: db}
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db, namespace: db}
+spec:
+  serviceName: db
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata: {labels: {app: db}}
+    spec: {containers: [{name: db, image: "registry.example/db:1"}]}
+---
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourcePlacement
+metadata: {name: web}
+spec:
+  resourceSelectors: [{group: "", version: v1, kind: Namespace, name: web}]
+  policy:
+    placementType: PickAll
+    affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{labelSelector: {matchLabels: {tier: edge}}}]}}}
+---
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourcePlacement
+metadata: {name: db}
+spec:
+  resourceSelectors: [{group: "", version: v1, kind: Namespace, name: db}]
+  policy: {placementType: PickN, numberOfClusters: 1}
+`
+
+// clusterRole returns the ClusterRole among some documents.
+func clusterRole(t *testing.T, text string) rbacv1.ClusterRole {
+	t.Helper()
+	for _, document := range strings.Split(text, "---\n") {
+		var role rbacv1.ClusterRole
+		if err := yaml.Unmarshal([]byte(document), &role); err != nil {
+			t.Fatal(err)
+		}
+		if role.Kind == "ClusterRole" {
+			return role
+		}
+	}
+	t.Fatalf("no ClusterRole in:\n%s", text)
+	return rbacv1.ClusterRole{}
+}
+
+// The printed permissions are those of the kinds that the placements put on the member, and
+// of those that a PickN placement may put there later.
+func TestMemberRBAC(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "fleet.yaml"), []byte(memberCheckout), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	writes := func(role rbacv1.ClusterRole, resource string) bool {
+		return slices.ContainsFunc(role.Rules, func(r rbacv1.PolicyRule) bool {
+			return (slices.Contains(r.Resources, resource) || slices.Contains(r.Resources, "*")) && (slices.Contains(r.Verbs, "patch") || slices.Contains(r.Verbs, "*"))
+		})
+	}
+	for line, want := range map[string]map[string]bool{
+		"member rbac DIR --cluster paris":     {"deployments": true, "statefulsets": true, "secrets": false},
+		"member rbac DIR --cluster oslo":      {"deployments": false, "statefulsets": true, "secrets": false},
+		"member rbac DIR":                     {"deployments": true, "statefulsets": true, "secrets": false},
+		"member rbac --cluster-admin":         {"deployments": true, "secrets": true},
+		"member rbac DIR --delete-namespaces": {"deployments": true, "secrets": false},
+	} {
+		code, out, errOut := command(strings.Fields(strings.ReplaceAll(line, "DIR", dir))...)
+		if code != exitFine {
+			t.Errorf("%s: exit code %d\n%s", line, code, errOut)
+			continue
+		}
+		role := clusterRole(t, out)
+		for resource, want := range want {
+			if got := writes(role, resource); got != want {
+				t.Errorf("%s: may write %s: %t, want %t\n%s", line, resource, got, want, out)
+			}
+		}
+	}
+}
+
+// What a member command cannot do without is named before anything is asked.
+func TestMemberCommandsNeedToKnow(t *testing.T) {
+	for line, want := range map[string]string{
+		"member join paris":                                                    `required flag(s) "context" not set`,
+		"member join paris --context c":                                        "--path CHECKOUT for what the repository places, or --cluster-admin",
+		"member join paris --context c --cluster-admin":                        "--kubeconfig-dir DIR, or --secret-namespace NAMESPACE",
+		"member join paris --context c --cluster-admin --write":                "--kubeconfig-dir DIR, or --secret-namespace NAMESPACE",
+		"member join p --context c --cluster-admin --kubeconfig-dir d --write": "--write needs --path",
+		"member rbac": "name a checkout, or set --cluster-admin",
+		"member leave paris --context none --kubeconfig /does/not/exist": "the kubeconfig has no context \"none\"",
+	} {
+		code, out, errOut := command(strings.Fields(line)...)
+		if code != exitError || out != "" || !strings.Contains(errOut, want) {
+			t.Errorf("%s: exit code %d, %s%s\nwant %s", line, code, out, errOut, want)
+		}
+	}
+}
+
+// The manifest of a new member is one that the hub accepts, with its labels.
+func TestManifestOfAMember(t *testing.T) {
+	text, err := memberManifestOf("paris", map[string]string{"region": "eu", "stage": "true"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	clusters, err := hub.ReadClusters("paris.yaml", []byte(text))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	if c := clusters[0]; c.Name != "paris" || c.Labels["region"] != "eu" || c.Labels["stage"] != "true" {
+		t.Errorf("%v of\n%s", c.Labels, text)
+	}
+}

@@ -1,0 +1,228 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/member"
+	"github.com/gitfleet/gitfleet/reconciler/member/account"
+	"github.com/gitfleet/gitfleet/reconciler/member/rbac"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
+)
+
+// memberAccess says which permissions an account gets.
+type memberAccess struct {
+	path             string // a checkout; empty if there is none
+	cluster          string // a member; empty for all
+	clusterAdmin     bool
+	deleteNamespaces bool
+}
+
+func (a *memberAccess) bind(f *pflag.FlagSet) {
+	f.BoolVar(&a.clusterAdmin, "cluster-admin", false, "let the account do everything")
+	f.BoolVar(&a.deleteNamespaces, "delete-namespaces", false, "let the account list objects of all kinds, Secrets too: gitfleet deletes a Namespace only if nobody else has anything in it")
+}
+
+// derivedRoles are permissions and where they come from.
+type derivedRoles struct {
+	roles rbac.Roles
+	// declared is the file that declares the member; empty if none does.
+	declared string
+}
+
+// roles derives the permissions of the account of a cluster. A member that the checkout
+// does not declare is taken to be declared by the manifest, which may be empty. target is
+// the cluster, if it may be asked for its kinds and for what gitfleet holds there; nil if
+// not.
+func (a *memberAccess) roles(ctx context.Context, manifest string, target *account.Target) (*derivedRoles, error) {
+	d := &derivedRoles{roles: rbac.Everything()}
+	var objects []*unstructured.Unstructured
+	resources := rbac.Resources{}
+	if a.path != "" {
+		s, err := readDir(a.path, defaultConfig().hub())
+		if err != nil {
+			return nil, err
+		}
+		if s, d.declared, err = a.declare(s, manifest); err != nil {
+			return nil, err
+		}
+		if objects, err = a.placed(s); err != nil {
+			return nil, err
+		}
+		for _, o := range s.Objects {
+			resources.Define(o.Object)
+		}
+	}
+	if a.clusterAdmin {
+		return d, nil
+	}
+	var held []member.Holding
+	if target != nil {
+		var err error
+		if held, err = member.Holdings(ctx, target.Config); err != nil {
+			return nil, err
+		}
+		served, err := member.Resources(ctx, target.Config, kindsOf(objects, held))
+		if err != nil {
+			return nil, err
+		}
+		for gvk, r := range served {
+			resources[gvk] = r
+		}
+	}
+	var content rbac.Content
+	grants := rbac.Grants{ListAll: a.deleteNamespaces}
+	for _, o := range objects {
+		rbac.Collect(o, resources, &content, &grants)
+	}
+	kindsHeld(held, &content, resources)
+	d.roles = content.Roles(grants)
+	return d, nil
+}
+
+// declare returns a snapshot that declares the member, and the file that does.
+func (a *memberAccess) declare(s *hub.Snapshot, manifest string) (*hub.Snapshot, string, error) {
+	for _, c := range s.Clusters {
+		if c.Name == a.cluster {
+			return s, c.Origin.Path, nil
+		}
+	}
+	if manifest == "" {
+		names := make([]string, len(s.Clusters))
+		for i, c := range s.Clusters {
+			names[i] = c.Name
+		}
+		return s, "", knownName("cluster", a.cluster, names)
+	}
+	joined, err := hub.ReadClusters("the MemberCluster", []byte(manifest))
+	if err != nil {
+		return nil, "", err
+	}
+	out := *s
+	out.Clusters = slices.Clone(s.Clusters)
+	for _, c := range joined {
+		out.Clusters = append(out.Clusters, c.Cluster)
+	}
+	slices.SortFunc(out.Clusters, func(a, b *hub.Cluster) int { return strings.Compare(a.Name, b.Name) })
+	return &out, "", nil
+}
+
+// placed returns the objects that the cluster gets, or any cluster if none is named. What a
+// PickN placement puts on other clusters counts as well: it may choose this one later.
+func (a *memberAccess) placed(s *hub.Snapshot) ([]*unstructured.Unstructured, error) {
+	o, err := outlookInput{}.about(s)
+	if err != nil {
+		return nil, err
+	}
+	var objects []*unstructured.Unstructured
+	for _, p := range o.plan.Placements {
+		for _, c := range p.Clusters {
+			if a.cluster == "" || a.cluster == c.Binding.Cluster || choosesLater(p) {
+				for _, m := range c.Content.Manifests {
+					objects = append(objects, m.Object.Object)
+				}
+			}
+		}
+	}
+	return objects, nil
+}
+
+func choosesLater(p *plan.Placement) bool {
+	return p.Spec != nil && p.Spec.Spec.Policy != nil && p.Spec.Spec.Policy.PlacementType == api.PickN
+}
+
+func kindsOf(objects []*unstructured.Unstructured, held []member.Holding) map[schema.GroupVersionKind]bool {
+	kinds := map[schema.GroupVersionKind]bool{}
+	for _, o := range objects {
+		kinds[o.GroupVersionKind()] = true
+	}
+	for _, h := range held {
+		for _, o := range h.Objects {
+			kinds[o.GroupVersionKind()] = true
+		}
+	}
+	return kinds
+}
+
+func newMemberRBAC() *cobra.Command {
+	var at memberTarget
+	var a memberAccess
+	cmd := &cobra.Command{
+		Use:   "rbac [PATH]",
+		Short: "Print the service account and the permissions that a member needs",
+		Long: `Print, as YAML, what join creates on a member, except for the Secret with the token:
+the namespace, the service account, a ClusterRole, a Role in the namespace of the
+inventories, and their bindings. They permit what it takes to place the content of the
+checkout PATH on the cluster, and nothing else.
+
+By default no cluster is asked: the plurals of kinds come from the
+CustomResourceDefinitions of the checkout, or from their names. With --context the
+cluster is asked for them, and the kinds that gitfleet already holds there are included;
+use it for a member that exists.`,
+		Example: `  gitfleet member rbac fleet --cluster paris --context paris-admin | kubectl --context paris-admin apply -f -
+  gitfleet member rbac fleet
+  gitfleet member rbac --cluster-admin`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			a.path, a.cluster = strings.Join(args, ""), api.ClusterName(a.cluster)
+			if a.path == "" && !a.clusterAdmin {
+				return fmt.Errorf("name a checkout, or set --cluster-admin; write %s", cmd.UseLine())
+			}
+			var target *account.Target
+			if at.context != "" {
+				var err error
+				if target, err = at.find(); err != nil {
+					return err
+				}
+			}
+			derived, err := a.roles(cmd.Context(), "", target)
+			if err != nil {
+				return err
+			}
+			return writeYAML(cmd.OutOrStdout(), account.Account{Name: at.account, Member: a.cluster, Roles: derived.roles}.Manifests()...)
+		},
+	}
+	cmd.Flags().StringVar(&a.cluster, "cluster", "", "the member; every kind that is placed on any member if it is not named")
+	a.bind(cmd.Flags())
+	at.bind(cmd.Flags())
+	return cmd
+}
+
+// writeYAML writes objects as documents, without fields that are empty.
+func writeYAML(w io.Writer, objects ...any) error {
+	for _, o := range objects {
+		raw, err := json.Marshal(o)
+		if err != nil {
+			return err
+		}
+		var plain map[string]any
+		if err := json.Unmarshal(raw, &plain); err != nil {
+			return err
+		}
+		for key, value := range plain {
+			if fields, ok := value.(map[string]any); ok && len(fields) == 0 || value == nil {
+				delete(plain, key)
+			}
+		}
+		text, err := yaml.Marshal(plain)
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(w, "---\n%s", text); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,231 @@
+// Package account makes the service account with which gitfleet manages a member cluster, and
+// removes it.
+//
+// Apply can be repeated: it makes the cluster agree with the Account, and keeps the token.
+package account
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/member/rbac"
+)
+
+const (
+	// DefaultName is the name of an account if no other is chosen.
+	DefaultName = "gitfleet"
+	// memberAnnotation names the member whose account it is.
+	memberAnnotation = "gitfleet.dev/member"
+	// fieldManager owns what Apply sets, so that applying manifests of others does not
+	// conflict with it.
+	fieldManager = "gitfleet-member"
+)
+
+// An Account is a service account in the namespace of the inventories, and what it may do.
+type Account struct {
+	// Name is that of the service account, its roles and their bindings.
+	Name string
+	// Member is the name of the MemberCluster.
+	Member string
+	Roles  rbac.Roles
+}
+
+// tokenName is the name of the Secret with the token of an account.
+func tokenName(account string) string { return account + "-token" }
+
+// A manifest is an object of an account, and where it is served.
+type manifest struct {
+	resource schema.GroupVersionResource
+	object   metav1.Object
+}
+
+var (
+	namespaces      = corev1.SchemeGroupVersion.WithResource("namespaces")
+	serviceAccounts = corev1.SchemeGroupVersion.WithResource("serviceaccounts")
+	secrets         = corev1.SchemeGroupVersion.WithResource("secrets")
+	clusterRoles    = rbacv1.SchemeGroupVersion.WithResource("clusterroles")
+	clusterBindings = rbacv1.SchemeGroupVersion.WithResource("clusterrolebindings")
+	roles           = rbacv1.SchemeGroupVersion.WithResource("roles")
+	bindings        = rbacv1.SchemeGroupVersion.WithResource("rolebindings")
+)
+
+func (a Account) meta(namespace string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: a.Name, Namespace: namespace, Annotations: map[string]string{memberAnnotation: a.Member}}
+}
+
+func (a Account) manifests() []manifest {
+	core := func(kind string) metav1.TypeMeta { return metav1.TypeMeta{APIVersion: "v1", Kind: kind} }
+	access := func(kind string) metav1.TypeMeta {
+		return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}
+	}
+	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: a.Name, Namespace: api.Namespace}}
+	ref := func(kind string) rbacv1.RoleRef {
+		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: a.Name}
+	}
+	return []manifest{
+		{namespaces, &corev1.Namespace{TypeMeta: core("Namespace"), ObjectMeta: metav1.ObjectMeta{Name: api.Namespace}}},
+		{serviceAccounts, &corev1.ServiceAccount{TypeMeta: core("ServiceAccount"), ObjectMeta: a.meta(api.Namespace)}},
+		{clusterRoles, &rbacv1.ClusterRole{TypeMeta: access("ClusterRole"), ObjectMeta: a.meta(""), Rules: a.Roles.Cluster}},
+		{clusterBindings, &rbacv1.ClusterRoleBinding{TypeMeta: access("ClusterRoleBinding"), ObjectMeta: a.meta(""), Subjects: subjects, RoleRef: ref("ClusterRole")}},
+		{roles, &rbacv1.Role{TypeMeta: access("Role"), ObjectMeta: a.meta(api.Namespace), Rules: a.Roles.Inventories}},
+		{bindings, &rbacv1.RoleBinding{TypeMeta: access("RoleBinding"), ObjectMeta: a.meta(api.Namespace), Subjects: subjects, RoleRef: ref("Role")}},
+	}
+}
+
+// Manifests returns the objects of the account, in the order in which they are applied. The
+// Secret with the token is not among them.
+func (a Account) Manifests() []any {
+	var all []any
+	for _, m := range a.manifests() {
+		all = append(all, m.object)
+	}
+	return all
+}
+
+// An OwnedError says that an account belongs to another member.
+type OwnedError struct{ Account, Member string }
+
+func (e *OwnedError) Error() string {
+	if e.Member == "" {
+		return fmt.Sprintf("the cluster has a ClusterRole %s that gitfleet did not make", e.Account)
+	}
+	return fmt.Sprintf("the account %s belongs to the member %s", e.Account, e.Member)
+}
+
+// A client makes requests for objects of accounts.
+type client struct{ dynamic.Interface }
+
+func newClient(cfg *rest.Config) (*client, error) {
+	c, err := dynamic.NewForConfig(cfg)
+	return &client{c}, err
+}
+
+func (c *client) in(r schema.GroupVersionResource, namespace string) dynamic.ResourceInterface {
+	if namespace == "" {
+		return c.Resource(r)
+	}
+	return c.Resource(r).Namespace(namespace)
+}
+
+func (c *client) apply(ctx context.Context, m manifest) error {
+	body, err := json.Marshal(m.object)
+	if err != nil {
+		return err
+	}
+	force := true
+	_, err = c.in(m.resource, m.object.GetNamespace()).Patch(ctx, m.object.GetName(), types.ApplyPatchType, body,
+		metav1.PatchOptions{FieldManager: fieldManager, Force: &force})
+	if err != nil {
+		return fmt.Errorf("apply %s %s: %w", m.resource.Resource, m.object.GetName(), err)
+	}
+	return nil
+}
+
+// owned returns an *OwnedError if the account is another member's.
+func (c *client) owned(ctx context.Context, account, member string) error {
+	role, err := c.Resource(clusterRoles).Get(ctx, account, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("read clusterroles %s: %w", account, err)
+	case role.GetAnnotations()[memberAnnotation] != member:
+		return &OwnedError{account, role.GetAnnotations()[memberAnnotation]}
+	}
+	return nil
+}
+
+// Apply makes the account on a cluster, or brings it up to date, and returns its token. The
+// token is that of a Secret and does not expire; it is the same as long as the Secret exists.
+// The error is an *OwnedError if the account belongs to another member.
+func (a Account) Apply(ctx context.Context, cfg *rest.Config) (token string, err error) {
+	c, err := newClient(cfg)
+	if err != nil {
+		return "", err
+	}
+	if err := c.owned(ctx, a.Name, a.Member); err != nil {
+		return "", err
+	}
+	meta := a.meta(api.Namespace)
+	meta.Name = tokenName(a.Name)
+	meta.Annotations[corev1.ServiceAccountNameKey] = a.Name
+	for _, m := range append(a.manifests(), manifest{secrets, &corev1.Secret{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: meta, Type: corev1.SecretTypeServiceAccountToken,
+	}}) {
+		if err := c.apply(ctx, m); err != nil {
+			return "", err
+		}
+	}
+	return c.token(ctx, meta.Name)
+}
+
+// tokenWithin is how long a cluster may take to write a token into its Secret.
+const tokenWithin = 30 * time.Second
+
+// token waits until the cluster has written the token into its Secret.
+func (c *client) token(ctx context.Context, secret string) (token string, err error) {
+	err = wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, tokenWithin, true, func(ctx context.Context) (bool, error) {
+		o, err := c.in(secrets, api.Namespace).Get(ctx, secret, metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+		raw, err := o.MarshalJSON()
+		if err != nil {
+			return false, err
+		}
+		var found corev1.Secret
+		if err := json.Unmarshal(raw, &found); err != nil {
+			return false, err
+		}
+		token = string(found.Data[corev1.ServiceAccountTokenKey])
+		return token != "", nil
+	})
+	if err != nil {
+		return "", fmt.Errorf("wait for the token in Secret %s/%s: %w", api.Namespace, secret, err)
+	}
+	return token, nil
+}
+
+// Remove removes the account of a member, and with it the token. What does not exist is not
+// an error. The namespace stays: the inventories are in it. The error is an *OwnedError if
+// the account belongs to another member.
+func Remove(ctx context.Context, cfg *rest.Config, account, member string) error {
+	c, err := newClient(cfg)
+	if err != nil {
+		return err
+	}
+	if err := c.owned(ctx, account, member); err != nil {
+		return err
+	}
+	var errs []error
+	for _, m := range []struct {
+		resource        schema.GroupVersionResource
+		namespace, name string
+	}{
+		{secrets, api.Namespace, tokenName(account)},
+		{serviceAccounts, api.Namespace, account},
+		{bindings, api.Namespace, account},
+		{roles, api.Namespace, account},
+		{clusterBindings, "", account},
+		{clusterRoles, "", account}, // the last: it says whose account it is
+	} {
+		if err := c.in(m.resource, m.namespace).Delete(ctx, m.name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			errs = append(errs, fmt.Errorf("delete %s %s: %w", m.resource.Resource, m.name, err))
+		}
+	}
+	return errors.Join(errs...)
+}

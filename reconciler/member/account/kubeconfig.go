@@ -1,0 +1,63 @@
+package account
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// A Target is a cluster as a person reaches it.
+type Target struct {
+	// Config has the credentials of the person.
+	Config  *rest.Config
+	cluster clientcmdapi.Cluster // its certificates are embedded
+}
+
+// Find returns the cluster of a context of some kubeconfigs; the first that defines the
+// context counts, as for kubectl. An empty context is the current one.
+func Find(kubeconfigs []string, context string) (*Target, error) {
+	rules := &clientcmd.ClientConfigLoadingRules{Precedence: kubeconfigs}
+	loaded := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: context})
+	raw, err := loaded.RawConfig()
+	if err != nil {
+		return nil, fmt.Errorf("read kubeconfig: %w", err)
+	}
+	if context == "" {
+		context = raw.CurrentContext
+	}
+	kctx := raw.Contexts[context]
+	if kctx == nil {
+		return nil, fmt.Errorf("the kubeconfig has no context %q; it has %s", context, strings.Join(slices.Sorted(maps.Keys(raw.Contexts)), ", "))
+	}
+	cfg, err := loaded.ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("context %s: %w", context, err)
+	}
+	if err := clientcmdapi.FlattenConfig(&raw); err != nil {
+		return nil, fmt.Errorf("context %s: %w", context, err)
+	}
+	cluster := raw.Clusters[kctx.Cluster]
+	if cluster == nil {
+		return nil, errors.New("context " + context + ": it names no cluster")
+	}
+	return &Target{cfg, *cluster}, nil
+}
+
+// Kubeconfig returns a kubeconfig that reaches the same cluster with a token. Its one
+// context has the name of the member.
+func (t *Target) Kubeconfig(member, token string) ([]byte, error) {
+	cluster := t.cluster
+	cluster.LocationOfOrigin, cluster.Extensions = "", nil
+	c := clientcmdapi.NewConfig()
+	c.Clusters[member] = &cluster
+	c.AuthInfos[member] = &clientcmdapi.AuthInfo{Token: token}
+	c.Contexts[member] = &clientcmdapi.Context{Cluster: member, AuthInfo: member}
+	c.CurrentContext = member
+	return clientcmd.Write(*c)
+}

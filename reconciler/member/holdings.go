@@ -1,0 +1,105 @@
+package member
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/member/rbac"
+)
+
+// A Holding is what an inventory on a cluster says that a fleet has there.
+type Holding struct {
+	Fleet     string
+	Placement string
+	// Objects are sorted; there are none in an inventory that is damaged.
+	Objects []HeldObject
+	// Damaged is why the inventory cannot be read; empty if it can.
+	Damaged string
+}
+
+// A HeldObject is one object of an inventory.
+type HeldObject struct {
+	api.ID
+	Version string
+}
+
+// GroupVersionKind returns the kind of the object in the version in which it was applied.
+func (o HeldObject) GroupVersionKind() schema.GroupVersionKind {
+	return o.ID.GroupKind().WithVersion(o.Version)
+}
+
+// Holdings reads the inventories of all fleets on a cluster, sorted by fleet and placement.
+func Holdings(ctx context.Context, cfg *rest.Config) ([]Holding, error) {
+	client, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		return nil, err
+	}
+	chunks := map[string]*unstructured.Unstructured{}
+	opts := metav1.ListOptions{LabelSelector: inventoryLabel, Limit: 100}
+	for {
+		page, err := client.Resource(configMaps.GroupVersionResource).Namespace(api.Namespace).List(ctx, opts)
+		if err != nil {
+			return nil, fmt.Errorf("read inventories: %w", plain(err))
+		}
+		for i := range page.Items {
+			chunks[page.Items[i].GetName()] = &page.Items[i]
+		}
+		if opts.Continue = page.GetContinue(); opts.Continue == "" {
+			break
+		}
+	}
+	var all []Holding
+	for name, first := range chunks {
+		if first.GetLabels()[inventoryLabel] == "0" {
+			all = append(all, holdingOf(name, first, chunks))
+		}
+	}
+	slices.SortFunc(all, func(a, b Holding) int {
+		return cmp.Or(cmp.Compare(a.Fleet, b.Fleet), cmp.Compare(a.Placement, b.Placement))
+	})
+	return all, nil
+}
+
+func holdingOf(name string, first *unstructured.Unstructured, chunks map[string]*unstructured.Unstructured) Holding {
+	h := Holding{Fleet: first.GetLabels()[api.ManagedByLabel], Placement: first.GetAnnotations()[api.PlacementAnnotation]}
+	parts, err := partsOf(first)
+	var inv *inventory
+	if err == nil {
+		inv, err = join(name, parts, chunks)
+	}
+	if err != nil {
+		h.Damaged = err.Error()
+		return h
+	}
+	for it := range inv.items.all() {
+		h.Objects = append(h.Objects, HeldObject{it.id(), it.Version})
+	}
+	slices.SortFunc(h.Objects, func(a, b HeldObject) int { return cmp.Or(a.ID.Compare(b.ID), cmp.Compare(a.Version, b.Version)) })
+	return h
+}
+
+// Resources asks a cluster how it serves some kinds. A kind that it does not serve is left
+// out.
+func Resources(ctx context.Context, cfg *rest.Config, wanted map[schema.GroupVersionKind]bool) (rbac.Resources, error) {
+	known := newKinds(func() (*discovery.DiscoveryClient, error) { return discovery.NewDiscoveryClientForConfig(cfg) })
+	if err := known.resolve(ctx, wanted); err != nil {
+		return nil, plain(err)
+	}
+	resources := rbac.Resources{}
+	for gvk := range wanted {
+		if r, ok := known.of(gvk); ok {
+			resources[gvk] = r.GroupResource()
+		}
+	}
+	return resources, nil
+}

@@ -1,0 +1,27 @@
+package member
+
+import (
+	"net/http/httptest"
+	"testing"
+
+	"k8s.io/client-go/rest"
+)
+
+// The inventories of a cluster say what each fleet holds there.
+func TestHoldings(t *testing.T) {
+	shelf := newShelf()
+	s := sessionAt(t, shelf)
+	inv := held(3)
+	if err := s.save(t.Context(), inv); err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewServer(shelf)
+	defer srv.Close()
+	got, err := Holdings(t.Context(), &rest.Config{Host: srv.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != 1 || got[0].Fleet != "prod" || got[0].Placement != inv.Placement.String() || len(got[0].Objects) != 3 || got[0].Damaged != "" {
+		t.Errorf("got %+v", got)
+	}
+}

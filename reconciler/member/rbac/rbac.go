@@ -1,0 +1,134 @@
+// Package rbac derives the permissions that gitfleet needs on a member cluster from the
+// kinds that are placed there.
+//
+// Content.Required lists the permissions without which the work cannot be done: the agent
+// reviews them once a request was refused. Content.Roles returns RBAC rules that grant them,
+// and the permissions that gitfleet can do without but makes use of.
+package rbac
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// A Permission is a verb on a resource, everywhere or in one namespace, or on a path.
+type Permission struct {
+	Verb, Group, Resource, Namespace, Path string
+}
+
+// Compare orders permissions such that those on one resource in one namespace follow each
+// other.
+func Compare(a, b Permission) int {
+	return cmp.Or(
+		cmp.Compare(a.Path, b.Path), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource),
+		cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Verb, b.Verb),
+	)
+}
+
+// Content is what gitfleet places, or has placed, on a cluster.
+type Content struct {
+	// Namespaces are, for each resource, the namespaces of its objects: "" of those that
+	// are in none.
+	Namespaces map[schema.GroupResource]map[string]bool
+	// Releases says that objects may be given up and left where they are.
+	Releases bool
+	// HasNamespace says that the namespace of the inventories exists.
+	HasNamespace bool
+}
+
+// Add adds the resource of an object and its namespace, which may be empty.
+func (c *Content) Add(r schema.GroupResource, namespace string) {
+	if c.Namespaces == nil {
+		c.Namespaces = map[schema.GroupResource]map[string]bool{}
+	}
+	if c.Namespaces[r] == nil {
+		c.Namespaces[r] = map[string]bool{}
+	}
+	c.Namespaces[r][namespace] = true
+}
+
+// reads and writes are the verbs with which objects are watched, in all namespaces, and
+// applied, in their own.
+var (
+	reads  = []string{"get", "list", "watch"}
+	writes = []string{"create", "delete", "patch"}
+)
+
+// Required returns the permissions without which the content cannot be applied, watched and
+// deleted, sorted by Compare; none occurs twice.
+func (c Content) Required() []Permission {
+	core := func(verb, resource, namespace string) Permission {
+		return Permission{Verb: verb, Resource: resource, Namespace: namespace}
+	}
+	required := []Permission{
+		{Verb: "get", Path: "/readyz"},
+		core("get", "namespaces", ""), core("list", "namespaces", ""), core("list", "configmaps", ""), core("watch", "configmaps", ""),
+	}
+	for _, verb := range []string{"create", "delete", "get", "patch"} {
+		required = append(required, core(verb, "configmaps", api.Namespace))
+	}
+	if !c.HasNamespace {
+		required = append(required, core("create", "namespaces", ""), core("patch", "namespaces", ""))
+	}
+	for r, namespaces := range c.Namespaces {
+		for _, verb := range reads {
+			required = append(required, Permission{Verb: verb, Group: r.Group, Resource: r.Resource})
+		}
+		verbs := writes
+		if c.Releases {
+			verbs = append(slices.Clone(writes), "update")
+		}
+		for namespace := range namespaces {
+			for _, verb := range verbs {
+				required = append(required, Permission{Verb: verb, Group: r.Group, Resource: r.Resource, Namespace: namespace})
+			}
+		}
+	}
+	slices.SortFunc(required, Compare)
+	return slices.Compact(required)
+}
+
+// Describe describes permissions for a person, with one line for all verbs on a resource in
+// one namespace.
+func Describe(permissions []Permission) []string {
+	sorted := slices.SortedFunc(slices.Values(permissions), Compare)
+	var lines []string
+	for _, same := range bySubject(sorted) {
+		first := same[0]
+		line := strings.Join(verbsOf(same), ", ") + " " + cmp.Or(first.Path, schema.GroupResource{Group: first.Group, Resource: first.Resource}.String())
+		if first.Namespace != "" {
+			line += " in namespace " + first.Namespace
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// bySubject groups sorted permissions that differ only in their verbs.
+func bySubject(sorted []Permission) [][]Permission {
+	subject := func(p Permission) Permission { p.Verb = ""; return p }
+	var groups [][]Permission
+	for len(sorted) > 0 {
+		first := subject(sorted[0])
+		n := slices.IndexFunc(sorted, func(p Permission) bool { return subject(p) != first })
+		if n < 0 {
+			n = len(sorted)
+		}
+		groups = append(groups, sorted[:n])
+		sorted = sorted[n:]
+	}
+	return groups
+}
+
+func verbsOf(all []Permission) []string {
+	verbs := make([]string, len(all))
+	for i, p := range all {
+		verbs[i] = p.Verb
+	}
+	return verbs
+}
