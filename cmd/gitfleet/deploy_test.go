@@ -1,0 +1,124 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// deployed is the directory of what a user installs.
+const deployed = "../../deploy"
+
+func deployFile(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(deployed, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// deployment returns the Deployment of the kustomization.
+func deployment(t *testing.T) *appsv1.Deployment {
+	t.Helper()
+	var d appsv1.Deployment
+	first, _, _ := strings.Cut(deployFile(t, "kubernetes/deployment.yaml"), "\n---\n")
+	if err := yaml.UnmarshalStrict([]byte(first), &d); err != nil {
+		t.Fatal(err)
+	}
+	return &d
+}
+
+// The daemon understands how it is started, wherever it is installed.
+func TestDeployedArguments(t *testing.T) {
+	lines := map[string]string{"deployment.yaml": strings.Join(deployment(t).Spec.Template.Spec.Containers[0].Args, " ")}
+	for line := range strings.Lines(deployFile(t, "systemd/gitfleet.service")) {
+		if command, ok := strings.CutPrefix(line, "ExecStart=/usr/local/bin/gitfleet "); ok {
+			lines["gitfleet.service"] = command
+		}
+	}
+	for line := range strings.Lines(deployFile(t, "Containerfile")) {
+		if command, ok := strings.CutPrefix(line, "CMD "); ok {
+			var args []string
+			if err := json.Unmarshal([]byte(command), &args); err != nil {
+				t.Error(err)
+			}
+			lines["Containerfile"] = strings.Join(args, " ")
+		}
+	}
+	if len(lines) != 3 {
+		t.Errorf("found %v", lines)
+	}
+	for file, line := range lines {
+		if err := understood(line); err != nil || !strings.HasPrefix(line, "run ") {
+			t.Errorf("%s: %q: %v", file, line, err)
+		}
+	}
+}
+
+// The configuration of the management cluster is valid, and agrees with the Deployment: the
+// files that it names are mounted, the state is on the volume, and the probes reach the port.
+func TestDeployedConfiguration(t *testing.T) {
+	cfg, err := loadConfig(filepath.Join(deployed, "kubernetes/gitfleet.yaml"), newRun().Flags())
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := deployment(t)
+	c := d.Spec.Template.Spec.Containers[0]
+	var mounts []string
+	for _, m := range c.VolumeMounts {
+		mounts = append(mounts, m.MountPath)
+	}
+	for _, file := range []string{cfg.Server.CertFile, cfg.Server.KeyFile, cfg.Source.TokenFile, c.Args[len(c.Args)-1]} {
+		if !slices.Contains(mounts, filepath.Dir(file)) {
+			t.Errorf("%s is not below %v", file, mounts)
+		}
+	}
+	if !slices.Contains(mounts, cfg.StateDir) {
+		t.Errorf("the state directory %s is not on a volume: %v", cfg.StateDir, mounts)
+	}
+	if cfg.Members.SecretNamespace != d.Namespace {
+		t.Errorf("the kubeconfigs are in %s, which the account may not read", cfg.Members.SecretNamespace)
+	}
+	_, port, err := net.SplitHostPort(cfg.Listen)
+	if err != nil || strconv.Itoa(int(c.Ports[0].ContainerPort)) != port {
+		t.Errorf("the daemon listens on %s, and its container has port %d", cfg.Listen, c.Ports[0].ContainerPort)
+	}
+	for _, probe := range []string{c.LivenessProbe.HTTPGet.Port.StrVal, c.ReadinessProbe.HTTPGet.Port.StrVal, c.StartupProbe.HTTPGet.Port.StrVal} {
+		if probe != c.Ports[0].Name {
+			t.Errorf("a probe asks port %s", probe)
+		}
+	}
+}
+
+// systemd takes the unit as it is, but for the program, which need not be installed.
+func TestSystemdUnit(t *testing.T) {
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip("systemd-analyze is not installed")
+	}
+	text := strings.Replace(deployFile(t, "systemd/gitfleet.service"), "/usr/local/bin/gitfleet", "/bin/true", 1)
+	unit := filepath.Join(t.TempDir(), "gitfleet.service")
+	if err := os.WriteFile(unit, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(analyze, "verify", "--man=no", unit).CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	for said := bufio.NewScanner(strings.NewReader(string(out))); said.Scan(); {
+		if strings.Contains(said.Text(), "gitfleet.service") {
+			t.Error(said.Text())
+		}
+	}
+}
