@@ -82,9 +82,12 @@ The kubeconfig for the daemon goes to NAME.kubeconfig in --kubeconfig-dir. With
 --secret-namespace the manifest of a Secret is printed instead, for a daemon with
 members.secretNamespace. The MemberCluster to commit is written into the checkout with
 --write, and printed otherwise; to standard error if the Secret is printed.`,
-		Example: `  gitfleet member join paris --context paris-admin --path fleet --write --kubeconfig-dir members
-  gitfleet member join paris --context paris-admin --path fleet --secret-namespace gitfleet | kubectl apply -f -
-  gitfleet member join oslo --context oslo-admin --cluster-admin --kubeconfig-dir members`,
+		Example: `  gitfleet member join paris --context paris-admin --path fleet --write \
+    --kubeconfig-dir members
+  gitfleet member join paris --context paris-admin --path fleet \
+    --secret-namespace gitfleet | kubectl apply -f -
+  gitfleet member join oslo --context oslo-admin --cluster-admin \
+    --kubeconfig-dir members`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return j.run(cmd, api.ClusterName(args[0]))
