@@ -171,8 +171,7 @@ By default no cluster is asked: the plurals of kinds come from the
 CustomResourceDefinitions of the checkout, or from their names. With --context the
 cluster is asked for them, and the kinds that gitfleet already holds there are included;
 use it for a member that exists.`,
-		Example: `  gitfleet member rbac fleet --cluster paris --context paris-admin |
-    kubectl --context paris-admin apply -f -
+		Example: `  gitfleet member rbac fleet --cluster paris --context paris > paris.yaml
   gitfleet member rbac fleet
   gitfleet member rbac --cluster-admin`,
 		Args: cobra.MaximumNArgs(1),
