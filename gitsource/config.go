@@ -105,7 +105,7 @@ func (c Config) Validate() error {
 	where, err := parseLocation(c.URL)
 	switch {
 	case err != nil:
-		errs = append(errs, &FieldError{"url", err})
+		errs = append(errs, &FieldError{Field: "url", Err: err})
 	default:
 		errs = append(errs, c.validateScheme(where.scheme))
 		errs = append(errs, c.Auth.validate(where.scheme, c.Getenv != nil))
@@ -129,9 +129,9 @@ func (c Config) Validate() error {
 func (c Config) validateScheme(scheme string) error {
 	switch {
 	case scheme == "http" && !c.AllowHTTP:
-		return fieldErrorf("url", "http:// is neither secret nor authentic: use https://, or set allowHTTP")
+		return &FieldError{Field: "url", Err: errors.New("http:// is neither secret nor authentic: use https://, or set allowHTTP"), Permit: "allowHTTP"}
 	case scheme == "file" && !c.AllowFile:
-		return fieldErrorf("url", "a local path needs allowFile")
+		return &FieldError{Field: "url", Err: errors.New("a local path needs allowFile"), Permit: "allowFile"}
 	}
 	return nil
 }

@@ -22,6 +22,8 @@ var (
 type FieldError struct {
 	Field string
 	Err   error
+	// Permit is the field that permits the value if it is set to true; empty if none does.
+	Permit string
 }
 
 // Error returns field: reason.

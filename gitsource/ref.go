@@ -52,7 +52,7 @@ func (f Ref) validate() error {
 		}
 		set++
 		if err != nil {
-			errs = append(errs, &FieldError{"ref." + field, err})
+			errs = append(errs, &FieldError{Field: "ref." + field, Err: err})
 		}
 	}
 	check("branch", f.Branch, validName(plumbing.NewBranchReferenceName(f.Branch)))

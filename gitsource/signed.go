@@ -50,7 +50,7 @@ func (s *Signatures) validate() error {
 	}
 	if s.Since != "" {
 		if _, err := parseHash(s.Since); err != nil {
-			errs = append(errs, &FieldError{"signatures.since", err})
+			errs = append(errs, &FieldError{Field: "signatures.since", Err: err})
 		}
 	}
 	seen := map[string]bool{}

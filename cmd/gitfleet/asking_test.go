@@ -25,6 +25,8 @@ func TestAsking(t *testing.T) {
 	_, settled := listening(t, settledFleet(t).report)
 	_, troubled := listening(t, troubledFleet(t).report)
 	_, empty := listening(t, &status.Report{At: noon})
+	_, away := listening(t, awayFleet(t, true).report)
+	_, denied := listening(t, awayFleet(t, false).report)
 	for name, test := range map[string]struct{ args, address string }{
 		"tree/web":             {"tree crp/web", settled},
 		"tree/web-troubled":    {"tree crp/web", troubled},
@@ -63,6 +65,8 @@ func TestAsking(t *testing.T) {
 		"wait/one-missing":  {"wait crp/spare --for=applied --timeout 10ms", troubled},
 		"wait/refused":      {"wait crp/web --for=available --commit c3c3c3c3", troubled},
 		"wait/other-commit": {"wait crp/web --for=available --commit dddddddd --timeout 10ms", settled},
+		"wait/away":         {"wait crp/web --for=available --timeout 10ms", away},
+		"wait/denied":       {"wait crp/web --for=available", denied},
 		"wait/held":         {"wait crp/tools --for=available", troubled},
 		"wait/no-commit":    {"wait crp/web --for=applied --timeout 10ms", empty},
 		"wait/unknown":      {"wait crp/wbe --for=applied", settled},

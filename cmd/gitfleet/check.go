@@ -65,6 +65,9 @@ func (c Config) Validate() error {
 // fault says what is wrong with a setting, and where it was set: by the line of
 // the file, or by its flag if it has one.
 func (c Config) fault(key, message string) error {
+	if key == "source.url" && c.repositoryGiven {
+		return fmt.Errorf("the repository: %s", message)
+	}
 	if line := c.lines[key]; line > 0 {
 		return fmt.Errorf("%s:%d: %s: %s", c.file, line, key, message)
 	}
@@ -89,7 +92,11 @@ func (c Config) validateSource() []error {
 	for _, err := range flatten(c.git(nil).Validate()) {
 		var field *gitsource.FieldError
 		if errors.As(err, &field) {
-			errs = append(errs, c.fault(keyOf(field.Field), field.Err.Error()))
+			text := field.Err.Error()
+			if field.Permit != "" {
+				text += fmt.Sprintf(", with --set source.%s=true or in the configuration file", field.Permit)
+			}
+			errs = append(errs, c.fault(keyOf(field.Field), text))
 		} else {
 			errs = append(errs, err)
 		}

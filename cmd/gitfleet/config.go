@@ -38,6 +38,8 @@ type Config struct {
 
 	file  string         // that was read; empty if none was
 	lines map[string]int // of the file, by key
+	// repositoryGiven says that Source.URL is an argument of the command.
+	repositoryGiven bool
 }
 
 // TracingConfig says where traces of commits are sent. Without an endpoint there are none.

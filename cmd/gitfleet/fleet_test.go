@@ -125,6 +125,8 @@ func cannotDelete(name, why string) func(*ledger.WorkSeen) {
 	}
 }
 
+func isRemoved(w *ledger.WorkSeen) { w.Removed = true }
+
 func holdsBack(name, why string) func(*ledger.WorkSeen) {
 	return func(w *ledger.WorkSeen) { w.Braked = append(w.Braked, ledger.Braked{ID: configMap(name), Why: why}) }
 }
@@ -195,6 +197,27 @@ func troubledFleet(t testing.TB) *stage {
 	s.source.Git.Failures, s.source.Git.Error = 3, "dial tcp: lookup git.example.com: no such host"
 	s.turn(time.Minute)
 	s.report.Source.Git.LastSuccess = s.now.Add(-2 * time.Minute)
+	return s
+}
+
+// awayFleet is the same fleet after an update that does not reach one member, on which
+// permissions are missing; another may not answer.
+func awayFleet(t testing.TB, unreachable bool) *stage {
+	s := settledFleet(t)
+	s.in.Ledger.Fold(ledger.ClusterSeen{Cluster: "dal", At: s.now, Forbidden: []string{"list configmaps"}})
+	clusters := []string{"ams", "ber", "chi"}
+	if unreachable {
+		s.down("chi", "connection refused")
+		clusters = clusters[:2]
+	}
+	s.commit(secondCommit, "Grace Hopper <grace@example.com>", "Say two", replaceValue(fleetText, "2"))
+	for range 4 {
+		s.turn(10 * time.Second)
+		for _, cluster := range clusters {
+			s.says(cluster, "web")
+		}
+	}
+	s.turn(time.Second)
 	return s
 }
 

@@ -47,10 +47,9 @@ func (r *reading) read(ctx context.Context, flags *pflag.FlagSet, what string) (
 		return readDir(what, cfg.hub())
 	}
 	repo, ref := splitRepository(what)
-	cfg.Source.URL = repo
+	// The user's own disk needs no permission.
+	cfg.Source.URL, cfg.Source.AllowFile, cfg.repositoryGiven = repo, true, true
 	if !isAddress(repo) {
-		// The user's own disk needs no leave.
-		cfg.Source.AllowFile = true
 		if cfg.Source.URL, err = filepath.Abs(repo); err != nil {
 			return nil, err
 		}

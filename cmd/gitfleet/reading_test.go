@@ -75,6 +75,7 @@ func TestValidateACommit(t *testing.T) {
 		"no such branch": {remote + "@gone", 2, `has no branch and no tag "gone"`},
 		"no repository":  {server.URL("other.git") + "@main", 2, "server answered 404"},
 		"directory":      {repo.Dir + "@main", 0, "valid"},
+		"file URL":       {"file://" + repo.Dir + "@main", 0, "valid"},
 		"no directory":   {repo.Dir + "x@main", 2, "no such directory"},
 		"credentials":    {strings.Replace(remote, "http://", "http://ada:hunter2@", 1) + "@main", 2, "must not carry credentials"},
 	}
@@ -116,7 +117,7 @@ func TestValidateWithTheConfigurationOfTheDaemon(t *testing.T) {
 		"configured":     {[]string{"--config", file, what}, 0, "valid"},
 		"other path":     {[]string{"--config", file, "--path", ".", what}, 2, "more than 1 files and directories"},
 		"no token":       {[]string{"--set", "source.allowHTTP=true", what}, 2, "server answered 401"},
-		"no leave":       {[]string{what}, 2, "http:// is neither secret nor authentic"},
+		"no leave":       {[]string{what}, 2, "gitfleet: the repository: http:// is neither secret nor authentic: use https://, or set allowHTTP, with --set source.allowHTTP=true or in the configuration file\n"},
 		"limit from CLI": {[]string{"--config", file, "--set", "limits.fileSize=10", what}, 2, "larger than 10 bytes"},
 		"no limit":       {[]string{"--config", file, "--set", "limits.fileSize=0", what}, 2, "limits.fileSize: must be more than zero"},
 	}

@@ -136,7 +136,7 @@ func progressOf(r *status.Report, placement, commit string) progress {
 		switch {
 		case moving && p.now == "":
 			o := placementOverview(d, statuses[d.Placement], members)
-			p.now = o.sentence()
+			p.now = o.sentence() + absences(d, r)
 		case len(lines) > 0:
 			more++
 		}
@@ -194,6 +194,7 @@ func unfinished(d *status.Detail, s *api.PlacementStatus, members memberStates, 
 	for i := range d.Clusters {
 		c := &d.Clusters[i]
 		before := len(lines)
+		usable := members.of(c.Cluster) != forbidden // until a person grants permissions
 		switch why := failureOf(c, on[c.Cluster]); {
 		case c.Suspended != "" && (c.Held != "" || !c.Available || c.Removing):
 			lines = append(lines, d.Placement+at+c.Cluster+": "+c.Suspended)
@@ -206,18 +207,18 @@ func unfinished(d *status.Detail, s *api.PlacementStatus, members memberStates, 
 		case why != "":
 			lines = append(lines, d.Placement+at+c.Cluster+" failed: "+why)
 		case c.Deleting > 0:
-			lines, moving = append(lines, fmt.Sprintf("%s on %s: deleting %s, which a commit allows", d.Placement, c.Cluster, number(c.Deleting, "object"))), true
+			lines, moving = append(lines, fmt.Sprintf("%s on %s: deleting %s, which a commit allows", d.Placement, c.Cluster, number(c.Deleting, "object"))), moving || usable
 		case c.Held != "":
 			lines = append(lines, d.Placement+at+c.Cluster+" waits: "+c.Held)
-			moving = moving || d.Stopped == "" && members.of(c.Cluster) != forbidden
+			moving = moving || d.Stopped == "" && usable
 		case c.Removing && len(c.Lingering) > 0:
-			lines, moving = append(lines, fmt.Sprintf("%s is being removed from %s, and waits for what was deleted to be gone: %s", d.Placement, c.Cluster, strings.Join(c.Lingering, ", "))), true
+			lines, moving = append(lines, fmt.Sprintf("%s is being removed from %s, and waits for what was deleted to be gone: %s", d.Placement, c.Cluster, strings.Join(c.Lingering, ", "))), moving || usable
 		case c.Removing:
-			lines, moving = append(lines, d.Placement+" is being removed from "+c.Cluster), true
+			lines, moving = append(lines, d.Placement+" is being removed from "+c.Cluster), moving || usable
 		case c.Progressing:
-			lines, moving = append(lines, d.Placement+at+c.Cluster+" is progressing: "+cmp.Or(notAvailable(on[c.Cluster]), "not available yet")), true
+			lines, moving = append(lines, d.Placement+at+c.Cluster+" is progressing: "+cmp.Or(notAvailable(on[c.Cluster]), "not available yet")), moving || usable
 		case !c.Available:
-			lines, moving = append(lines, d.Placement+at+c.Cluster+": "+troubleOn(s, c.Cluster)), moving || members.of(c.Cluster) != forbidden
+			lines, moving = append(lines, d.Placement+at+c.Cluster+": "+troubleOn(s, c.Cluster)), moving || usable
 		}
 		incomplete[c.Cluster] = incomplete[c.Cluster] || len(lines) > before
 	}

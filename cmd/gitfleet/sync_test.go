@@ -91,6 +91,16 @@ func TestProgress(t *testing.T) {
 			s.in.Ledger.Fold(ledger.ClusterSeen{Cluster: "dal", At: s.now, Forbidden: []string{"list configmaps"}})
 			s.saysAll()
 		}, "crp/web", false, true, "crp/web on dal waits: permissions are missing: list configmaps"},
+		"removed where permissions are missing": {func(s *stage) {
+			s.saysAll()
+			s.commit(secondCommit, "Grace Hopper", "Stop the web", strings.ReplaceAll(fleetText, "place web", "# place web"))
+			s.in.Ledger.Fold(ledger.ClusterSeen{Cluster: "dal", At: s.now, Forbidden: []string{"delete configmaps"}})
+			s.turn(time.Second)
+			for _, c := range []string{"ams", "ber", "chi"} {
+				s.says(c, "web", isRemoved)
+			}
+			s.turn(time.Second)
+		}, "crp/web", false, true, "crp/web is being removed from dal\ndal: permissions are missing: delete configmaps: grant them"},
 		"held back": {func(s *stage) {
 			s.saysAll()
 			s.says("ber", "web", holdsBack("old", "too much"))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,7 +31,8 @@ With --commit wait until that commit, or one that descends from it, is in force
 as well. If a newer commit comes meanwhile, its content is what is waited for.
 
 Exit codes: 0 available; 1 not available in time, or it cannot become so: the
-commit is refused or no longer in the history, or deletions are held; 2 error.`,
+commit is refused or no longer in the history, deletions are held, or nothing is
+left to wait for but a member on which permissions are missing; 2 error.`,
 		Example: `  gitfleet wait crp/web --for=available --commit "$(git rev-parse HEAD)"
   gitfleet wait rp/shop/web --for=applied --timeout 10m`,
 		Args: cobra.ExactArgs(1),
@@ -179,7 +181,14 @@ func (w *wish) judge(now *standing) (judgement, string) {
 	for _, d := range r.Details {
 		if d.Placement == w.placement {
 			o := placementOverview(d, s, statesOf(r))
-			return w.judgePlacement(&o, s, w.at(r.Source.InForce.Hash))
+			v, said := w.judgePlacement(&o, s, w.at(r.Source.InForce.Hash))
+			if v != notYet {
+				return v, said
+			}
+			if why := deniedOnly(d, s, r); why != "" {
+				return never, fmt.Sprintf("%s is not %s: %s", w.placement, w.state, why)
+			}
+			return notYet, said + absences(d, r)
 		}
 	}
 	return notYet, w.placement + " is not decided yet"
@@ -237,6 +246,45 @@ func (w *wish) judgePlacement(o *overviewPlacement, s *api.PlacementStatus, comm
 		}
 	}
 	return notYet, o.sentence()
+}
+
+// deniedOnly returns which permissions are missing on the clusters of a placement, if
+// nothing more happens until they are granted; empty otherwise.
+func deniedOnly(d *status.Detail, s *api.PlacementStatus, r *status.Report) string {
+	members := statesOf(r)
+	if _, moving := unfinished(d, s, members, map[string]bool{}); moving {
+		return ""
+	}
+	denied := deniedBy(r)
+	var all []overviewReason
+	for i := range d.Clusters {
+		if name := d.Clusters[i].Cluster; members.of(name) == forbidden {
+			all = reasoned(all, name, denied[name])
+		}
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("on %s %s", fewOf(all[0].Clusters), all[0].Reason)
+}
+
+// absences says which clusters of a placement cannot be used or reached, and why; empty if
+// there are none.
+func absences(d *status.Detail, r *status.Report) string {
+	all := map[state][]overviewReason{}
+	for _, c := range r.Clusters {
+		holds := slices.ContainsFunc(d.Clusters, func(on status.ClusterDetail) bool { return on.Cluster == c.Name })
+		if away := memberState(c); holds && away != available {
+			all[away] = reasoned(all[away], c.Name, absence(c).Reason)
+		}
+	}
+	said := ""
+	for _, away := range []state{forbidden, unreachable} {
+		if why := all[away]; len(why) > 0 {
+			said += fmt.Sprintf("; %s: %s: %s", away, fewOf(why[0].Clusters), why[0].Reason)
+		}
+	}
+	return said
 }
 
 // sentence says on how many clusters a placement is available, and what keeps it
