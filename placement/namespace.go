@@ -41,11 +41,11 @@ func (s *selecting) chooseHome(t api.ResourceSelectorTerm) error {
 		}
 	}
 	if len(names) != 1 {
-		were := "no namespaces were"
+		were, meant := "no namespaces were", s.index.meantName(placeKey{gvk: namespaceKind}, t.Name)
 		if len(names) > 1 {
-			were = strings.Join(names, ", ") + " were"
+			were, meant = strings.Join(names, ", ")+" were", ""
 		}
-		return fmt.Errorf("invalid clusterResourcePlacement %s: NamespaceWithResourceSelectors mode requires exactly one namespace, but %s selected", s.Key.Name, were)
+		return fmt.Errorf("invalid clusterResourcePlacement %s: NamespaceWithResourceSelectors mode requires exactly one namespace, but %s selected%s", s.Key.Name, were, meant)
 	}
 	s.home = names[0]
 	return nil

@@ -1,8 +1,10 @@
 package placement
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -136,7 +138,7 @@ func (s *selecting) resolveTerm(t api.ResourceSelectorTerm) error {
 	switch {
 	case !known:
 		s.unmatched = append(s.unmatched, s.term)
-		s.warn("no object, no CustomResourceDefinition and no built-in kind is a %s, so this selects nothing", gvk.GroupKind())
+		s.warn("no object, no CustomResourceDefinition and no built-in kind is a %s, so this selects nothing%s", gvk.GroupKind(), s.index.meantKind(gvk.GroupKind()))
 		return nil
 	case !namespaced && s.Key.Namespace != "":
 		return fmt.Errorf("invalid placement %s: cannot select cluster-scoped resource %v in a resourcePlacement", s.key(), resourceOf(gvk))
@@ -243,8 +245,53 @@ func (s *selecting) warnNothing(t api.ResourceSelectorTerm, namespace string) {
 	case t.LabelSelector != nil:
 		s.warn("no %s in %s has such labels, so this selects nothing", what, where)
 	default:
-		s.warn("there is no %s in %s, so this selects nothing", what, where)
+		s.warn("there is no %s in %s, so this selects nothing%s", what, where, s.index.meantName(placeKey{gvkOf(t), namespace}, t.Name))
 	}
+}
+
+// meantName suggests an object of a kind in a namespace for a name that none has.
+func (x *Index) meantName(place placeKey, name string) string {
+	if name == "" {
+		return ""
+	}
+	names := make([]string, 0, len(x.places[place]))
+	for _, at := range x.places[place] {
+		names = append(names, x.entries[at].object.ID.Name)
+	}
+	if near := api.Closest(name, names); near != "" {
+		return fmt.Sprintf("; did you mean %s?", near)
+	}
+	return ""
+}
+
+// meantKind suggests a kind for one that nobody knows: one of that name in another group,
+// one of that group that is spelt almost like it, or one of another group that is.
+func (x *Index) meantKind(gk api.GroupKind) string {
+	known := slices.AppendSeq(api.KnownKinds(), maps.Keys(x.versions))
+	slices.SortFunc(known, func(a, b api.GroupKind) int { return strings.Compare(a.String(), b.String()) })
+	var kinds, siblings []string // of all groups, and of this
+	for _, k := range known {
+		if k.Group == "extensions" {
+			continue // no longer served
+		}
+		kinds = append(kinds, k.Kind)
+		if k.Group == gk.Group {
+			siblings = append(siblings, k.Kind)
+		}
+	}
+	kind := gk.Kind
+	if !slices.Contains(kinds, kind) {
+		kind = cmp.Or(api.Closest(kind, siblings), api.Closest(kind, kinds))
+	}
+	meant := api.GroupKind{Group: gk.Group, Kind: kind}
+	if !slices.Contains(siblings, kind) {
+		i := slices.IndexFunc(known, func(k api.GroupKind) bool { return k.Kind == kind && k.Group != "extensions" })
+		if i < 0 {
+			return ""
+		}
+		meant = known[i]
+	}
+	return fmt.Sprintf("; did you mean %s?", meant)
 }
 
 // resourceOf names a kind the way KubeFleet's messages do, by its plural.

@@ -226,6 +226,9 @@ func TestSelect(t *testing.T) {
 		"17: the namespace to choose from is missing": {
 			selectors: "Namespace gone NamespaceWithResourceSelectors",
 			invalid:   "invalid clusterResourcePlacement crp: NamespaceWithResourceSelectors mode requires exactly one namespace, but no namespaces were selected"},
+		"17: or misspelt": {
+			selectors: "Namespace ap NamespaceWithResourceSelectors",
+			invalid:   "invalid clusterResourcePlacement crp: NamespaceWithResourceSelectors mode requires exactly one namespace, but no namespaces were selected; did you mean app?"},
 		"17: or reserved": {
 			selectors: "Namespace default NamespaceWithResourceSelectors",
 			invalid: "invalid clusterRresourcePlacement crp: namespace default is not allowed to propagate" +
@@ -267,7 +270,21 @@ func TestSelect(t *testing.T) {
 			warnings: []string{"spec.resourceSelectors[0]: no Deployment is written in version v1beta1, so this selects nothing; the repository has v1"}},
 		"a kind nobody knows": {
 			selectors: "Gadget@example.com/v1 g",
-			warnings:  []string{"spec.resourceSelectors[0]: no object, no CustomResourceDefinition and no built-in kind is a Gadget.example.com, so this selects nothing"}},
+			warnings:  []string{"spec.resourceSelectors[0]: no object, no CustomResourceDefinition and no built-in kind is a Gadget.example.com, so this selects nothing; did you mean Widget.example.com?"}},
+		"names that are misspelt": {
+			hub: objects("Namespace hello\nConfigMap hello/settings\nConfigMap other/setings"), key: api.PlacementKey{Namespace: "hello", Name: "rp"}, selectors: "ConfigMap setings",
+			warnings: []string{`spec.resourceSelectors[0]: there is no ConfigMap "setings" in namespace "hello", so this selects nothing; did you mean settings?`}},
+		"a Namespace that is misspelt": {
+			hub: objects("Namespace hello"), selectors: "Namespace helo",
+			warnings: []string{`spec.resourceSelectors[0]: there is no Namespace "helo" in the repository, so this selects nothing; did you mean hello?`}},
+		"kinds that are misspelt": {
+			selectors: "Namespce@v1 x; Deployment@v1 x; Deploymnt@v1 x; ClusterRol@rbac.authorization.k8s.io/v1 x",
+			warnings: []string{
+				"spec.resourceSelectors[0]: no object, no CustomResourceDefinition and no built-in kind is a Namespce, so this selects nothing; did you mean Namespace?",
+				"spec.resourceSelectors[1]: no object, no CustomResourceDefinition and no built-in kind is a Deployment, so this selects nothing; did you mean Deployment.apps?",
+				"spec.resourceSelectors[2]: no object, no CustomResourceDefinition and no built-in kind is a Deploymnt, so this selects nothing; did you mean Deployment.apps?",
+				"spec.resourceSelectors[3]: no object, no CustomResourceDefinition and no built-in kind is a ClusterRol.rbac.authorization.k8s.io, so this selects nothing; did you mean ClusterRole.rbac.authorization.k8s.io?",
+			}},
 		"a kind known by its objects, without a namespace": {
 			hub: objects("Gadget@example.com/v1 g"), selectors: "Gadget@example.com/v1", want: "Gadget g"},
 		"a kind known by its objects, with a namespace": {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement/api"
 )
 
 // checkArguments makes every command answer wrong arguments with its usage line, and
@@ -42,7 +42,7 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 		}
 	}
 	text := fmt.Sprintf("there is no command \"%s %s\"", cmd.CommandPath(), args[0])
-	if near := hub.Closest(args[0], names); near != "" {
+	if near := api.Closest(args[0], names); near != "" {
 		return fmt.Errorf("%s; did you mean %s?", text, near)
 	}
 	return fmt.Errorf("%s; see \"%s --help\"", text, cmd.CommandPath())

@@ -184,6 +184,7 @@ func TestWrongConfigurationIsRefused(t *testing.T) {
 		"no list":                 {file: withURL("https://git.example.com/fleet, signatures: {openPGP: a}"), says: []string{file + `2: source.signatures.openPGP: must be a list, is "a"`}},
 		"no list of paths":        {file: withURL("https://git.example.com/fleet, signatures: {paths: [{path: a, singers: [b]}]}"), says: []string{file + "2: source.signatures.paths: item 0, singers: unknown field; use path and signers"}},
 		"merge key":               {file: smallest + "limits: {<<: {files: 1}}", says: []string{file + "4: limits: merge keys (<<) are not supported"}},
+		"local repository":        {file: withURL("/srv/fleet.git"), says: []string{file + "2: source.url: a local path needs allowFile, with --set source.allowFile=true or in the configuration file"}},
 		"path without signers":    {file: smallest, args: []string{"--set", "source.signatures.paths=apps"}, says: []string{`--set source.signatures.paths=apps: "apps" is not PATH=SIGNER,SIGNER`}},
 		"two webhook secrets":     {file: smallest + "webhook: {secretFile: a, secretEnv: b}", says: []string{file + "4: webhook.secretFile: set only one of secretFile and secretEnv"}},
 		"a negative sweep":        {file: smallest, args: []string{"--set", "members.sweepInterval=-1h"}, says: []string{"members.sweepInterval: must be more than zero"}},

@@ -234,7 +234,7 @@ func settingMeant(key string) string {
 			return fmt.Sprintf("; did you mean %s?", k)
 		}
 	}
-	if near := hub.Closest(key, known); near != "" {
+	if near := api.Closest(key, known); near != "" {
 		return fmt.Sprintf("; did you mean %s?", near)
 	}
 	return ""

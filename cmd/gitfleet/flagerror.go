@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement/api"
 )
 
 // flagError says what to write instead of a flag that does not exist: a setting
@@ -25,7 +25,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	var flags []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { flags = append(flags, f.Name) })
 	text := fmt.Sprintf("--%s is not a flag of \"%s\"", name, cmd.CommandPath())
-	if near := hub.Closest(name, flags); near != "" {
+	if near := api.Closest(name, flags); near != "" {
 		return fmt.Errorf("%s; did you mean --%s?", text, near)
 	}
 	return fmt.Errorf("%s; see \"%s --help\"", text, cmd.CommandPath())

@@ -70,7 +70,7 @@ func judgeUnknownKind(r *report, p *fieldPath, gvk schema.GroupVersionKind) {
 		return
 	}
 	slices.Sort(kinds)
-	if best := Closest(gvk.Kind, slices.Compact(kinds)); best != "" {
+	if best := api.Closest(gvk.Kind, slices.Compact(kinds)); best != "" {
 		r.warnf(p.child("kind"), "Kubernetes %s has no such kind in %s; did you mean %s?", kubernetesVersion, gvk.GroupVersion(), best)
 	}
 }
@@ -287,7 +287,7 @@ func (c *comparison) meant(key string, here *fieldPath) string {
 	if len(key) > maxMeantKey || fields.size() > maxMeantFields {
 		return ""
 	}
-	if best := Closest(key, fields.names()); best != "" {
+	if best := api.Closest(key, fields.names()); best != "" {
 		return best
 	}
 	for _, name := range fields.names() {

@@ -118,7 +118,7 @@ func (a *assembly) placementReferences(it *item, placements map[api.PlacementKey
 			continue
 		}
 		hint := "add it, or remove the name"
-		if near := Closest(name, sortedKeys(clusters)); near != "" {
+		if near := api.Closest(name, sortedKeys(clusters)); near != "" {
 			hint = "did you mean " + near + "?"
 		}
 		a.problem(Warning, it.at(field), field, "the commit has no MemberCluster %s, so it is not chosen; %s", name, hint)

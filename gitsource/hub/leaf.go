@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/gitfleet/gitfleet/placement/api"
 )
 
 // specialTypes decode themselves. Their check says what is expected, if the
@@ -101,7 +103,11 @@ func (s *shaper) enum(v any, allowed []string, p *fieldPath) (any, bool) {
 		if word == "" {
 			return s.verdict(v, p, "one of "+strings.Join(allowed, ", ")+", or left out")
 		}
-		return s.verdict(v, p, "one of "+strings.Join(allowed, ", ")+", not \""+word+"\"")
+		text := "one of " + strings.Join(allowed, ", ") + ", not \"" + word + "\""
+		if near := api.Closest(word, allowed); near != "" {
+			text += "; did you mean " + near + "?"
+		}
+		return s.verdict(v, p, text)
 	}
 	return s.verdict(v, p, "one of "+strings.Join(allowed, ", "))
 }

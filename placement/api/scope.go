@@ -1,6 +1,8 @@
 package api
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -15,6 +17,11 @@ func Namespaced(gk GroupKind) (namespaced, known bool) {
 	}
 	namespaced, known = scopes[gk]
 	return namespaced, known
+}
+
+// KnownKinds returns the kinds that Namespaced knows, in no order.
+func KnownKinds() []GroupKind {
+	return slices.AppendSeq(slices.Collect(maps.Keys(scopes)), maps.Keys(Kinds))
 }
 
 // scopes are those of Kubernetes 1.36, and of a few kinds of older clusters

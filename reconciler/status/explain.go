@@ -8,7 +8,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
@@ -125,14 +124,14 @@ func (e *UnknownError) near() string {
 	if len(e.Name) <= 3 { // anything is near
 		return ""
 	}
-	if near := hub.Closest(e.Name, e.Exist); near != "" || strings.Contains(e.Name, "/") {
+	if near := api.Closest(e.Name, e.Exist); near != "" || strings.Contains(e.Name, "/") {
 		return near
 	}
 	var last []string
 	for _, name := range e.Exist {
 		last = append(last, name[strings.LastIndexByte(name, '/')+1:])
 	}
-	if i := slices.Index(last, hub.Closest(e.Name, last)); i >= 0 {
+	if i := slices.Index(last, api.Closest(e.Name, last)); i >= 0 {
 		return e.Exist[i]
 	}
 	return ""

@@ -1,0 +1,46 @@
+package api
+
+import "strings"
+
+// Closest returns the known word that was most likely meant by another; empty if
+// none is like it. Of a short word only one letter may differ.
+func Closest(word string, known []string) string {
+	differ := max(2, len(word)/3)
+	if len(word) < 4 {
+		differ = min(1, len(word)-1)
+	}
+	best, distance := "", differ+1
+	for _, k := range known {
+		if len(k)-len(word) >= distance || len(word)-len(k) >= distance {
+			continue
+		}
+		if d := editDistance(strings.ToLower(word), strings.ToLower(k)); d < distance {
+			best, distance = k, d
+		}
+	}
+	return best
+}
+
+// editDistance counts the letters to insert, delete, replace or swap.
+func editDistance(a, b string) int {
+	var before, last []int
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		before, last, row = last, row, make([]int, len(b)+1)
+		row[0] = i + 1
+		for j := range len(b) {
+			changed := 1
+			if a[i] == b[j] {
+				changed = 0
+			}
+			row[j+1] = min(row[j]+1, last[j+1]+1, last[j]+changed)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
+		}
+	}
+	return row[len(b)]
+}
