@@ -198,6 +198,7 @@ func TestDashboardsShowWhatHappens(t *testing.T) {
 	d.startAt(good)
 	d.become("good good good")
 	d.proven(good)
+	began := time.Now()
 	p.shows("fleet.json", "Commit in force", "", "", 1, "commit="+good[:12])
 	p.shows("fleet.json", "Clusters that answer", "up", "", 3)
 	p.shows("fleet.json", "Clusters that answer", "of", "", 3)
@@ -274,4 +275,8 @@ func TestDashboardsShowWhatHappens(t *testing.T) {
 			}
 		}
 	}
+	if *pictures {
+		time.Sleep(8 * time.Second) // so that they show how it ends
+	}
+	p.draw(began, "crp/all", "member-2")
 }

@@ -74,8 +74,8 @@ var dashboards = []dashboard{
 				{"Clusters by state", timeseries, "none", "Explained by: gitfleet tree $placement", one(`gitfleet_placement_clusters{placement="$placement"}`, "{{state}}")},
 				{"Lag", timeseries, "s", "How long some cluster has been behind the commit in force. Explained by: gitfleet tree $placement", one(`gitfleet_placement_lag_seconds{placement="$placement"}`, "lag")},
 				{"Budget in use", timeseries, "none", "Unavailable clusters, and how many may be. Both are 0 if no rollout is in progress. Explained by: gitfleet status", []query{
-					{`gitfleet_rollout_unavailable_clusters{placement="$placement"} or (gitfleet_rollout_stopped{placement="$placement"} * 0)`, "unavailable"},
-					{`gitfleet_rollout_max_unavailable_clusters{placement="$placement"} or (gitfleet_rollout_stopped{placement="$placement"} * 0)`, "maxUnavailable"},
+					{`max by (placement) (gitfleet_rollout_unavailable_clusters{placement="$placement"} or gitfleet_rollout_stopped{placement="$placement"} * 0)`, "unavailable"},
+					{`max by (placement) (gitfleet_rollout_max_unavailable_clusters{placement="$placement"} or gitfleet_rollout_stopped{placement="$placement"} * 0)`, "maxUnavailable"},
 				}},
 				{"Clusters where placements wait", timeseries, "none", "The number of waiting placements. Explained by: gitfleet status", one(`sum by (cluster) (gitfleet_member_placements{state="waiting"})`, "{{cluster}}")},
 				{"Rollouts of the last day, all placements", timeseries, "none", "Explained by: gitfleet history", []query{
