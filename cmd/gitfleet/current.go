@@ -97,6 +97,9 @@ func (d *planDocument) hold(l *ledger.Ledger, s *hub.Snapshot, leaving map[strin
 		specs[p.Key] = p
 	}
 	for _, p := range d.Placements {
+		if p.Unclear != "" && len(p.selected()) == 0 {
+			continue // still new: nothing of it was decided
+		}
 		key := api.PlacementKey{Namespace: p.Namespace, Name: p.Name}
 		record := ledger.Placement{Generation: 1, Created: now, Abandon: p.Abandons}
 		if spec := specs[key]; spec != nil {
@@ -176,17 +179,19 @@ func (d *planDocument) holdings() map[api.PlacementKey][]api.ID {
 	return out
 }
 
-// renamed returns the document with renamed placements under their new keys.
+// renamed returns the document with renamed placements under their new keys, in place of
+// those of which that was unclear before.
 func (d *planDocument) renamed(renames []ledger.Rename) *planDocument {
 	if len(renames) == 0 {
 		return d
 	}
-	to := map[string]api.PlacementKey{}
+	to, taken := map[string]api.PlacementKey{}, map[string]bool{}
 	for _, r := range renames {
-		to[r.From.String()] = r.To
+		to[r.From.String()], taken[r.To.String()] = r.To, true
 	}
 	out := *d
-	out.Placements, out.Clusters = slices.Clone(d.Placements), slices.Clone(d.Clusters)
+	out.Placements = slices.DeleteFunc(slices.Clone(d.Placements), func(p planPlacement) bool { return taken[p.key()] })
+	out.Clusters = slices.Clone(d.Clusters)
 	for i := range out.Placements {
 		p := &out.Placements[i]
 		if key, ok := to[p.key()]; ok {
