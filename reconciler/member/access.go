@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/member/rbac"
 )
 
@@ -25,14 +26,30 @@ import (
 type access struct {
 	// denied says that the cluster has refused a request since the last review.
 	denied atomic.Bool
-	// asked are the permissions of the last review. The same permissions are not reviewed
-	// again before next.
-	asked   []rbac.Permission
-	next    time.Time
-	missing []rbac.Permission
+	// asked are the permissions of the last review, reviewed is what they follow from. The
+	// same permissions are not reviewed again before next.
+	asked    []rbac.Permission
+	reviewed reviewKey
+	next     time.Time
+	missing  []rbac.Permission
 	// told are the missing permissions as reports and errors list them.
 	told   atomic.Pointer[[]string]
 	logged grumble
+}
+
+// A reviewKey tells whether the permissions that are needed may have changed.
+type reviewKey struct {
+	works          *work.Work // the first of them
+	count, kinds   int
+	leaving, known bool
+}
+
+func (s *session) reviewKey() reviewKey {
+	k := reviewKey{count: len(s.last), kinds: len(s.kinds.known), leaving: s.leaving, known: true}
+	if k.count > 0 {
+		k.works = &s.last[0]
+	}
+	return k
 }
 
 const (
@@ -105,8 +122,13 @@ func (s *session) review(ctx context.Context) {
 	if !s.access.denied.Load() || ctx.Err() != nil || s.foreign() || s.stoodBack {
 		return
 	}
-	needs := s.needs()
-	if slices.Equal(needs, s.access.asked) && time.Now().Before(s.access.next) {
+	early, key := time.Now().Before(s.access.next), s.reviewKey()
+	if early && key == s.access.reviewed {
+		return
+	}
+	s.access.reviewed = key
+	needs, _ := s.needs()
+	if early && slices.Equal(needs, s.access.asked) {
 		return
 	}
 	s.access.denied.Store(false)
@@ -116,13 +138,17 @@ func (s *session) review(ctx context.Context) {
 	}
 }
 
-// reviewMissing reviews the missing permissions again when that is due. Once all are
-// granted, failed objects are retried at once.
+// reviewMissing reviews the missing permissions again when that is due, but for those that
+// nothing needs any more. Once all are granted, failed objects are retried at once.
 func (s *session) reviewMissing(ctx context.Context) {
 	if len(s.access.missing) == 0 || time.Now().Before(s.access.next) {
 		return
 	}
-	if s.ask(ctx, s.access.missing); len(s.access.missing) == 0 {
+	missing := s.access.missing
+	if needs, complete := s.needs(); complete && s.introduced && s.last != nil {
+		missing = slices.DeleteFunc(slices.Clone(missing), func(p rbac.Permission) bool { return !slices.Contains(needs, p) })
+	}
+	if s.ask(ctx, missing); len(s.access.missing) == 0 {
 		for _, t := range s.trouble {
 			t.next = time.Time{}
 		}
@@ -150,7 +176,7 @@ func (s *session) ask(ctx context.Context, needs []rbac.Permission) {
 	}
 	s.access.told.Store(&told)
 	if len(told) == 0 {
-		s.cfg.Log.Info("permissions granted", "cluster", s.cfg.Name)
+		s.cfg.Log.Info("no permissions are missing any more", "cluster", s.cfg.Name)
 	} else {
 		s.cfg.Log.Warn("permissions are missing", "cluster", s.cfg.Name, "permissions", strings.Join(told, "; "))
 	}
@@ -161,13 +187,18 @@ func (s *session) ask(ctx context.Context, needs []rbac.Permission) {
 	}
 }
 
-// needs returns the permissions that the work needs, sorted.
-func (s *session) needs() []rbac.Permission {
+// needs returns the permissions that the work needs, sorted. complete says that it is known
+// how the cluster serves all kinds.
+func (s *session) needs() (needs []rbac.Permission, complete bool) {
 	content := rbac.Content{Releases: s.leaving, HasNamespace: slices.Contains(s.health.namespaces, api.Namespace)}
-	add := func(gvk schema.GroupVersionKind, namespace string) {
-		if res, ok := s.kinds.of(gvk); ok {
+	complete = true
+	add := func(gvk schema.GroupVersionKind, namespace string) (known bool) {
+		res, known := s.kinds.of(gvk)
+		if known {
 			content.Add(res.GroupResource(), namespace)
 		}
+		complete = complete && known
+		return known
 	}
 	for _, w := range s.last {
 		content.Releases = content.Releases || w.Abandon
@@ -177,10 +208,11 @@ func (s *session) needs() []rbac.Permission {
 	}
 	for _, inv := range s.inv {
 		for it := range inv.items.all() {
-			add(it.gvk(), it.Namespace)
+			known := add(it.gvk(), it.Namespace)
+			content.Unserved = content.Unserved || !known && strings.Contains(it.Group, ".")
 		}
 	}
-	return content.Required()
+	return content.Required(), complete
 }
 
 // lacks returns the permissions that the cluster does not grant. It reviews a permission in

@@ -23,6 +23,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/rbac"
 )
 
 // An authorizer is an API server without a network that grants some permissions only, and
@@ -205,5 +206,78 @@ func TestMissingPermissionsAreNamedAtOnce(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A missing permission that nothing needs any more is not reported any longer, though it is
+// never granted.
+func TestMissingPermissionsThatNobodyNeedsAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &authorizer{denies: []string{"patch deployments"}}
+		var mu sync.Mutex
+		var missing []string
+		a := New(Config{
+			Name: "east", Fleet: "prod", Encoder: NewEncoder("prod", ""), Log: slog.New(slog.DiscardHandler),
+			Connect: func(context.Context) (*rest.Config, error) {
+				return &rest.Config{Host: "https://east.example", Transport: server}, nil
+			},
+			Report: func(o ledger.Observation) {
+				if seen, ok := o.(ledger.ClusterSeen); ok {
+					mu.Lock()
+					defer mu.Unlock()
+					missing = seen.Forbidden
+				}
+			},
+		})
+		deployment := manifestOf(map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": "one", "namespace": "web"}})
+		w := work.Work{Placement: web, Manifests: []*work.Manifest{oneManifest(), deployment}, Strategy: api.ApplyStrategy{WhenToTakeOver: api.TakeOverAlways}}
+		a.Set([]work.Work{w})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- a.Run(ctx) }()
+		defer func() { cancel(); <-done }()
+		says := func(after time.Duration, want ...string) {
+			t.Helper()
+			time.Sleep(after)
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			if !slices.Equal(missing, want) {
+				t.Errorf("missing: %q, want %q", missing, want)
+			}
+		}
+		says(20*time.Second, "patch deployments.apps in namespace web")
+		w.Manifests, w.AllowDelete = w.Manifests[:1], true
+		a.Set([]work.Work{w})
+		says(2 * accessRetry)
+	})
+}
+
+// Whether a kind that is not served is gone for good is found out from the definitions, so
+// the permissions to read them are reviewed, too.
+func TestPermissionsToReadDefinitionsAreReviewed(t *testing.T) {
+	s := sessionAt(t, newShelf())
+	read := rbac.Permission{Verb: "list", Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
+	if needs, complete := s.needs(); slices.Contains(needs, read) || !complete {
+		t.Errorf("of nothing: complete %t, %v", complete, needs)
+	}
+	s.inventory(web).items.put(item{Group: "example.com", Version: "v1", Kind: "Gadget", Namespace: "web", Name: "one"})
+	if needs, complete := s.needs(); !slices.Contains(needs, read) || complete {
+		t.Errorf("of a kind that is not served: complete %t, %v", complete, needs)
+	}
+}
+
+// As long as requests are refused and nothing else changes, a turn does not compute again
+// which permissions are needed.
+func TestARecentReviewIsNotPrepared(t *testing.T) {
+	s := sessionAt(t, newShelf())
+	s.last = []work.Work{{Placement: web, Manifests: []*work.Manifest{oneManifest()}}}
+	s.access.denied.Store(true)
+	s.access.next, s.access.reviewed = time.Now().Add(time.Hour), s.reviewKey()
+	if n := testing.AllocsPerRun(10, func() { s.review(context.Background()) }); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+	if s.access.asked != nil {
+		t.Error("it was reviewed")
 	}
 }

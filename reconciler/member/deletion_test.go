@@ -2,14 +2,23 @@ package member
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"unique"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
@@ -41,5 +50,69 @@ func TestDeletionsAreLoggedAndReportedOnce(t *testing.T) {
 	const line = `msg="object deleted" cluster=east placement=crp/web object=ConfigMap/web/6 commit=c2 why="the placement was deleted"`
 	if n := strings.Count(log.String(), "object deleted"); n != 14 || !strings.Contains(log.String(), line) {
 		t.Errorf("%d lines in the log, want 14, and one with %s:\n%s", n, line, &log)
+	}
+}
+
+// What somebody else has deleted or replaced is not reported as deleted by gitfleet, and an
+// objection with the same status code is not taken for that.
+func TestOnlyOurDeletionsAreRecorded(t *testing.T) {
+	const uid = "1"
+	tests := map[string]struct {
+		code    int // the answer to DELETE
+		uid     string
+		removed bool
+		events  []history.Event
+	}{
+		"deleted by us":             {http.StatusOK, uid, true, []history.Event{history.Deleted}},
+		"gone already":              {http.StatusNotFound, uid, true, nil},
+		"replaced":                  {http.StatusConflict, "2", true, nil},
+		"denied with the same code": {http.StatusConflict, uid, false, []history.Event{history.Failed}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			asked := false
+			s := sessionAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				switch {
+				case r.Method == http.MethodGet:
+					o := metav1.PartialObjectMetadata{
+						TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+						ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "one", UID: uid, Labels: map[string]string{api.ManagedByLabel: "prod"}},
+					}
+					if asked {
+						o.UID = types.UID(test.uid)
+					}
+					json.NewEncoder(w).Encode(o)
+				case test.code == http.StatusOK:
+					json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess})
+				case test.code == http.StatusConflict:
+					asked = true
+					w.WriteHeader(http.StatusConflict)
+					json.NewEncoder(w).Encode(apierrors.NewConflict(configMaps.GroupResource(), "one", errors.New("no")).Status())
+				default:
+					refuse(w, test.code, "no")
+				}
+			}))
+			s.kinds.known = []unique.Handle[knownKind]{unique.Make(knownKind{gvk: configMaps.GroupVersion().WithKind("ConfigMap"), resource: configMaps})}
+			key := api.PlacementKey{Name: "web"}
+			s.holding(oneManifest(), key)
+			s.works[key] = work.Work{Placement: key, Remove: true, AllowDelete: true}
+			var events []history.Event
+			s.cfg.Record = func(all ...history.Entry) {
+				for _, e := range all {
+					events = append(events, e.Event)
+				}
+			}
+			st := stale{inv: s.inv[key], item: s.inv[key].items.of(oneManifest().ID)}
+			if removed := s.removed(t.Context(), st); removed != test.removed {
+				t.Errorf("removed: %t, want %t", removed, test.removed)
+			}
+			if !slices.Equal(events, test.events) {
+				t.Errorf("events: %v, want %v", events, test.events)
+			}
+			if n := len(s.deletions.take(key)); (n == 1) != slices.Contains(test.events, history.Deleted) {
+				t.Errorf("%d deletions are reported", n)
+			}
+		})
 	}
 }

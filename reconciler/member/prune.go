@@ -83,8 +83,10 @@ func (s *session) removed(ctx context.Context, st stale) bool {
 		return s.succeeded(ctx, st, err)
 	}
 	if s.releases(st, l) {
-		err := s.release(ctx, res, st)
-		s.rememberGone(st, history.Released, err)
+		released, err := s.release(ctx, res, st)
+		if released || err != nil {
+			s.rememberGone(st, history.Released, err)
+		}
 		return s.succeeded(ctx, st, err)
 	}
 	if l.terminating {
@@ -104,7 +106,10 @@ func (s *session) removed(ctx context.Context, st stale) bool {
 			return false
 		}
 	}
-	lingers, err := s.delete(ctx, res, id, l.uid, s.propagation(st))
+	result, err := s.delete(ctx, res, id, l.uid, s.propagation(st))
+	if err == nil && result == alreadyGone {
+		return true // somebody else has deleted it
+	}
 	s.rememberGone(st, history.Deleted, err)
 	if err == nil {
 		s.recordDeletion(st)
@@ -112,7 +117,7 @@ func (s *session) removed(ctx context.Context, st stale) bool {
 	if !s.succeeded(ctx, st, err) {
 		return false
 	}
-	if !lingers || !s.awaits(st) {
+	if result == deletedNow || !s.awaits(st) {
 		return true
 	}
 	going := *l

@@ -13,12 +13,13 @@ import (
 
 // release gives an object up: our label, our annotations and our entry in
 // managedFields go, everything else stays as it is. Somebody who changes the
-// object in between wins; then it is tried again.
-func (s *session) release(ctx context.Context, res resource, st stale) error {
+// object in between wins; then it is tried again. released is false if the object is gone,
+// or another one has its name.
+func (s *session) release(ctx context.Context, res resource, st stale) (released bool, err error) {
 	id := st.item.id()
 	found, err := s.read(ctx, res, id)
 	if err != nil || found == nil || found.GetUID() != st.item.UID {
-		return err
+		return false, err
 	}
 	labels, notes := found.GetLabels(), found.GetAnnotations()
 	delete(labels, api.ManagedByLabel)
@@ -32,7 +33,7 @@ func (s *session) release(ctx context.Context, res resource, st stale) error {
 	}))
 	body, err := json.Marshal(found.Object)
 	if err != nil {
-		return err
+		return false, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
@@ -40,11 +41,11 @@ func (s *session) release(ctx context.Context, res resource, st stale) error {
 		SetHeader("Content-Type", "application/json").SetHeader("Accept", acceptMetadata).Body(body).Do(ctx))
 	faults.At("written")
 	if notFound(err) {
-		return s.heard(nil)
+		return false, s.heard(nil)
 	}
 	if err := s.heard(err); err != nil {
-		return err
+		return false, err
 	}
 	_, err = decodeMetadata(raw, res, id)
-	return err
+	return err == nil, err
 }

@@ -159,10 +159,33 @@ func (s *session) object(raw []byte, err error, r resource, id api.ID) (*unstruc
 	return o, nil
 }
 
-// delete removes one object, and only the very one with that UID if it is not
-// empty. One that is gone already, or was replaced, is no error. lingers says
-// that it is still there: something has to be finished first.
-func (s *session) delete(ctx context.Context, r resource, id api.ID, uid types.UID, policy metav1.DeletionPropagation) (lingers bool, err error) {
+// A deleteResult is what became of a request to delete an object.
+type deleteResult int
+
+const (
+	// alreadyGone: the object was gone already, or another one has its name.
+	alreadyGone deleteResult = iota
+	// deletedNow: it is gone now.
+	deletedNow
+	// deletionPending: it is marked as deleted; something has to be finished first.
+	deletionPending
+)
+
+// delete deletes one object, and only the very one with that UID if it is not empty.
+func (s *session) delete(ctx context.Context, r resource, id api.ID, uid types.UID, policy metav1.DeletionPropagation) (deleteResult, error) {
+	result, err := s.requestDeletion(ctx, r, id, uid, policy)
+	if uid == "" || !apierrors.IsConflict(err) {
+		return result, err
+	}
+	// Either another object has the name now, or somebody else has an objection.
+	found, readErr := s.read(ctx, r, id)
+	if readErr == nil && (found == nil || found.GetUID() != uid) {
+		return alreadyGone, nil
+	}
+	return alreadyGone, err
+}
+
+func (s *session) requestDeletion(ctx context.Context, r resource, id api.ID, uid types.UID, policy metav1.DeletionPropagation) (deleteResult, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
 	opts := metav1.DeleteOptions{
@@ -174,25 +197,30 @@ func (s *session) delete(ctx context.Context, r resource, id api.ID, uid types.U
 	}
 	body, err := json.Marshal(opts)
 	if err != nil {
-		return false, err
+		return alreadyGone, err
 	}
 	raw, err := answer(s.conn().rest.Delete().AbsPath(r.path(id)...).
 		SetHeader("Content-Type", "application/json").Body(body).Do(ctx))
 	faults.At("written")
-	if notFound(err) || uid != "" && apierrors.IsConflict(err) {
-		return false, s.heard(nil)
+	if notFound(err) {
+		return alreadyGone, s.heard(nil)
 	}
-	if err != nil {
-		return false, s.heard(err)
+	if err := s.heard(err); err != nil {
+		return alreadyGone, err
 	}
-	s.heard(nil)
 	// Of what is gone the answer is a Status, of what is not the object.
 	var gone metav1.Status
 	if json.Unmarshal(raw, &gone) == nil && gone.Kind == "Status" && gone.Status == metav1.StatusSuccess {
-		return false, nil
+		return deletedNow, nil
 	}
 	left, err := decodeMetadata(raw, r, id)
-	return err == nil && left.DeletionTimestamp != nil, err
+	switch {
+	case err != nil:
+		return alreadyGone, err
+	case left.DeletionTimestamp != nil:
+		return deletionPending, nil
+	}
+	return deletedNow, nil
 }
 
 // heard keeps count of requests in a row that the server did not answer, and

@@ -97,13 +97,14 @@ func (s *session) versions(ctx context.Context, gvk schema.GroupVersionKind) ([]
 	return all, nil
 }
 
+var crds = resource{definitions.WithVersion("v1").GroupVersion().WithResource("customresourcedefinitions"), false}
+
 // undefined returns an error if the cluster has a CustomResourceDefinition of the kind, or
 // if the definitions cannot be read.
 func (s *session) undefined(ctx context.Context, kind schema.GroupKind) error {
 	if !strings.Contains(kind.Group, ".") {
 		return nil // only Kubernetes has such groups
 	}
-	crds := resource{definitions.WithVersion("v1").GroupVersion().WithResource("customresourcedefinitions"), false}
 	opts := metav1.ListOptions{Limit: 500}
 	for {
 		page, err := s.page(ctx, crds.GroupVersionResource, "", opts)

@@ -37,6 +37,9 @@ type Content struct {
 	Namespaces map[schema.GroupResource]map[string]bool
 	// Releases says that objects may be given up and left where they are.
 	Releases bool
+	// Unserved says that there are objects of a custom resource that the cluster does not
+	// serve: its CustomResourceDefinitions tell whether the kind is gone for good.
+	Unserved bool
 	// HasNamespace says that the namespace of the inventories exists.
 	HasNamespace bool
 }
@@ -74,6 +77,11 @@ func (c Content) Required() []Permission {
 	}
 	if !c.HasNamespace {
 		required = append(required, core("create", "namespaces", ""), core("patch", "namespaces", ""))
+	}
+	if c.Unserved {
+		for _, verb := range []string{"get", "list"} {
+			required = append(required, Permission{Verb: verb, Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"})
+		}
 	}
 	for r, namespaces := range c.Namespaces {
 		for _, verb := range reads {
