@@ -41,9 +41,9 @@ func (d *daemon) kubeconfigs(change func(*clientcmdapi.Config)) {
 
 // account makes a service account that member-1 grants some rules only, and returns its
 // token.
-func (d *daemon) account(rules []rbac.PolicyRule) string {
+func (d *daemon) account(name string, rules []rbac.PolicyRule) string {
 	d.t.Helper()
-	ctx, client, meta := context.Background(), d.clients["member-1"], metav1.ObjectMeta{Name: d.name + "-account"}
+	ctx, client, meta := context.Background(), d.clients["member-1"], metav1.ObjectMeta{Name: d.name + "-" + name}
 	_, err := client.CoreV1().ServiceAccounts("default").Create(ctx, &corev1.ServiceAccount{ObjectMeta: meta}, metav1.CreateOptions{})
 	if err != nil {
 		d.t.Fatal(err)
@@ -70,11 +70,11 @@ func (d *daemon) account(rules []rbac.PolicyRule) string {
 	return token.Status.Token
 }
 
-// grant replaces what the account may do.
-func (d *daemon) grant(rules []rbac.PolicyRule) {
+// grant replaces what an account may do.
+func (d *daemon) grant(name string, rules []rbac.PolicyRule) {
 	d.t.Helper()
 	roles := d.clients["member-1"].RbacV1().ClusterRoles()
-	role, err := roles.Get(context.Background(), d.name+"-account", metav1.GetOptions{})
+	role, err := roles.Get(context.Background(), d.name+"-"+name, metav1.GetOptions{})
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestMissingPermissionsAreSaid(t *testing.T) {
 		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list"}},
 	}
 	d := newDaemon(t)
-	token := d.account(some)
+	token := d.account("account", some)
 	d.kubeconfigs(func(c *clientcmdapi.Config) {
 		for user := range c.AuthInfos {
 			c.AuthInfos[user] = &clientcmdapi.AuthInfo{Token: token}
@@ -118,7 +118,7 @@ func TestMissingPermissionsAreSaid(t *testing.T) {
 			t.Errorf("gitfleet %s: exit code %d\n%s", strings.Join(args, " "), code, out)
 		}
 	}
-	d.grant(all)
+	d.grant("account", all)
 	d.applied(commit)
 	d.eventually("status is content", func() bool {
 		out, _ := d.cli("status")
