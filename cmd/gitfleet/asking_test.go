@@ -355,6 +355,28 @@ func TestTextsAreHarmless(t *testing.T) {
 	}
 }
 
+// A placement that is gone from the repository and has objects left somewhere is shown with
+// what is in the way, wherever one asks for it.
+func TestRemovedPlacementIsShownUntilItIsGone(t *testing.T) {
+	s := settledFleet(t)
+	s.commit(secondCommit, "Grace Hopper", "Remove the web", replaceValue(strings.ReplaceAll(fleetText, "place web of web,docks unavailable 1\n", ""), "1"))
+	s.turn(time.Second)
+	s.says("ams", "web", lingers("old", "example.com/backup"))
+	s.says("ber", "web", cannotDelete("one", "admission webhook denied the request"))
+	s.turn(time.Second)
+	_, address := listening(t, s.report)
+	for _, command := range []string{"status", "tree crp/web", "describe crp/web"} {
+		var out bytes.Buffer
+		transcribe(&out, append(strings.Fields(command), "--server", address)...)
+		said := strings.Join(strings.Fields(out.String()), " ")
+		for _, want := range []string{"ConfigMap/web/old (finalizers: example.com/backup)", "ConfigMap/web/one: admission webhook denied the request"} {
+			if !strings.Contains(said, want) {
+				t.Errorf("gitfleet %s does not say %q:\n%s", command, want, &out)
+			}
+		}
+	}
+}
+
 // Of one placement alone is asked, by whichever command shows one: the whole
 // report of a large fleet is megabytes.
 func TestOneIsAskedForAlone(t *testing.T) {

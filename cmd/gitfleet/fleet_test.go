@@ -127,6 +127,14 @@ func cannotDelete(name, why string) func(*ledger.WorkSeen) {
 
 func isRemoved(w *ledger.WorkSeen) { w.Removed = true }
 
+// lingers is an object that was deleted and has a finalizer.
+func lingers(name, finalizer string) func(*ledger.WorkSeen) {
+	return func(w *ledger.WorkSeen) {
+		w.Lingering = append(w.Lingering, configMap(name))
+		w.Finalizing = append(w.Finalizing, ledger.Finalizing{ID: configMap(name), Finalizers: finalizer})
+	}
+}
+
 func holdsBack(name, why string) func(*ledger.WorkSeen) {
 	return func(w *ledger.WorkSeen) { w.Braked = append(w.Braked, ledger.Braked{ID: configMap(name), Why: why}) }
 }

@@ -34,6 +34,8 @@ type overview struct {
 	HeldDeletions []overviewBrake `json:"heldDeletions"`
 	// FailedDeletions are refused by member clusters, and tried again.
 	FailedDeletions []overviewBrake `json:"failedDeletions,omitempty"`
+	// Lingering are objects that were deleted and are still there.
+	Lingering []overviewBrake `json:"lingering,omitempty"`
 	// Suspended is what people want left as it is.
 	Suspended []status.Suspension `json:"suspended"`
 
@@ -132,7 +134,7 @@ type overviewDrift struct {
 	Since     time.Time      `json:"since"`
 }
 
-// An overviewBrake is deletions that are held, or that failed.
+// An overviewBrake is deletions that are held, that failed, or that are not finished.
 type overviewBrake struct {
 	Placement string   `json:"placement"`
 	Cluster   string   `json:"cluster"`
@@ -166,6 +168,9 @@ func newOverview(r *status.Report) *overview {
 		for _, c := range d.Clusters {
 			if len(c.DeletionErrors) > 0 {
 				o.FailedDeletions = append(o.FailedDeletions, overviewBrake{d.Placement, c.Cluster, c.DeletionErrors})
+			}
+			if len(c.Lingering) > 0 {
+				o.Lingering = append(o.Lingering, overviewBrake{d.Placement, c.Cluster, c.Lingering})
 			}
 			if len(c.Braked) > 0 {
 				o.HeldDeletions = append(o.HeldDeletions, overviewBrake{d.Placement, c.Cluster, c.Braked})

@@ -34,7 +34,8 @@ func (o *overview) text(p page, now time.Time, all bool) []string {
 	t.placements(o.Placements)
 	t.members(o.Members)
 	t.brakes(o.HeldDeletions)
-	t.failedDeletions(o.FailedDeletions)
+	t.unfinishedDeletions(t.paint(red, "Deletions refused")+" by the cluster; they are tried again", o.FailedDeletions)
+	t.unfinishedDeletions(t.paint(yellow, "Deleted, and not gone yet"), o.Lingering)
 	t.suspensions(o.Suspended)
 	t.drifts(o.Drifts)
 	return t.lines
@@ -266,12 +267,12 @@ func (t *teller) brakes(all []overviewBrake) {
 	})
 }
 
-func (t *teller) failedDeletions(all []overviewBrake) {
+func (t *teller) unfinishedDeletions(heading string, all []overviewBrake) {
 	if len(all) == 0 {
 		return
 	}
 	t.say("")
-	t.say(t.paint(red, "Deletions refused") + " by the cluster; they are tried again")
+	t.say(heading)
 	t.few(len(all), "clusters; see gitfleet status --all", func(i int) {
 		b := all[i]
 		text := fmt.Sprintf("%s on %s: %s", b.Placement, b.Cluster, b.Objects[0])

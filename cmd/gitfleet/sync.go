@@ -215,6 +215,8 @@ func unfinished(d *status.Detail, s *api.PlacementStatus, members memberStates, 
 			lines, moving = append(lines, fmt.Sprintf("%s is being removed from %s, and waits for what was deleted to be gone: %s", d.Placement, c.Cluster, strings.Join(c.Lingering, ", "))), moving || usable
 		case c.Removing:
 			lines, moving = append(lines, d.Placement+" is being removed from "+c.Cluster), moving || usable
+		case len(c.Lingering) > 0:
+			lines, moving = append(lines, fmt.Sprintf("%s%s%s waits for what was deleted to be gone: %s", d.Placement, at, c.Cluster, strings.Join(c.Lingering, ", "))), moving || usable
 		case c.Progressing:
 			lines, moving = append(lines, d.Placement+at+c.Cluster+" is progressing: "+cmp.Or(notAvailable(on[c.Cluster]), "not available yet")), moving || usable
 		case !c.Available:

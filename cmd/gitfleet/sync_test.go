@@ -111,6 +111,11 @@ func TestProgress(t *testing.T) {
 			s.says("ber", "web", cannotDelete("old", "admission webhook denied the request"))
 			s.turn(time.Second)
 		}, "crp/web", false, true, "crp/web on ber: cannot delete ConfigMap/web/old: admission webhook denied the request"},
+		"deleted and not gone": {func(s *stage) {
+			s.saysAll()
+			s.says("ber", "web", lingers("old", "example.com/backup"))
+			s.turn(time.Second)
+		}, "crp/web", false, false, "crp/web on ber waits for what was deleted to be gone: ConfigMap/web/old (finalizers: example.com/backup)"},
 		"left to another": {func(s *stage) {
 			s.commit(secondCommit, "Grace Hopper", "Place it again", replaceValue(fleetText, "2")+"place zeal of web\n")
 			s.saysAll()

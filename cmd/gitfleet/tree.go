@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"net/url"
@@ -120,7 +121,7 @@ func treeText(tree *status.Tree, r *status.Report, p page) string {
 		objects(branch, c.Objects, p)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %s\n", p.paint(bold, tree.Placement), p.paint(dim, tree.Origin))
+	fmt.Fprintf(&b, "%s  %s\n", p.paint(bold, tree.Placement), p.paint(dim, cmp.Or(tree.Origin, "removed from the repository")))
 	root.write(&b, "")
 	return b.String()
 }

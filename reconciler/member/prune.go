@@ -29,7 +29,7 @@ func (st *stale) passesOn() bool { return st.handedOver || st.heir != api.Placem
 
 // prune removes what nobody wants any more: last what was applied first. It
 // deletes only what an inventory lists, what still carries our label, and the
-// very object it saw, by its UID.
+// very object it saw, by its UID. The inventory lists it until it is gone.
 func (s *session) prune(ctx context.Context, stales []stale, touched map[api.PlacementKey]bool) {
 	slices.SortFunc(stales, func(a, b stale) int { return work.DeleteOrder(a.item.id(), b.item.id()) })
 	for _, st := range s.bequeath(ctx, stales, touched) {
@@ -91,7 +91,7 @@ func (s *session) removed(ctx context.Context, st stale) bool {
 	}
 	if l.terminating {
 		delete(s.trouble, id)
-		return !s.awaits(st)
+		return !s.watch.of(st.item.gvk()).sees()
 	}
 	if !s.allowed(st) {
 		if why := s.held(st, s.goingWith(st.inv)); why != "" {
@@ -117,20 +117,13 @@ func (s *session) removed(ctx context.Context, st stale) bool {
 	if !s.succeeded(ctx, st, err) {
 		return false
 	}
-	if result == deletedNow || !s.awaits(st) {
-		return true
+	if result == deletedNow || !s.watch.of(st.item.gvk()).sees() {
+		return true // without a watch nobody would notice when it is gone
 	}
 	going := *l
 	going.terminating = true
 	s.live.put(id, &going)
 	return false
-}
-
-// awaits reports whether an object that is on its way out is waited for: when
-// all of a placement goes, it is gone when nothing is left of it. The watch tells
-// when; where there is none, nobody would.
-func (s *session) awaits(st stale) bool {
-	return !s.placed(st.inv.Placement) && s.watch.of(st.item.gvk()).sees()
 }
 
 // present is what is there of an object: what the watch knows, or, where there

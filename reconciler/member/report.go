@@ -44,10 +44,8 @@ func (s *session) report(ctx context.Context, p api.PlacementKey) {
 		return
 	}
 	o := ledger.WorkSeen{Cluster: s.cfg.Name, Placement: p, At: time.Now(), Revision: w.Revision, Done: s.done[p], Compared: s.reports(p), Total: len(w.Manifests)}
-	if w.Remove {
-		o.Removed = s.inv[p] == nil
-		o.Lingering, o.Collecting, o.Finalizing = s.lingering(p)
-	}
+	o.Removed = w.Remove && s.inv[p] == nil
+	o.Lingering, o.Collecting, o.Finalizing = s.lingering(p)
 	for _, m := range w.Manifests {
 		state, exception := s.state(p, m.ID)
 		if state.Available.Reason == string(health.NotTrackable) {
@@ -73,8 +71,8 @@ func (s *session) report(ctx context.Context, p api.PlacementKey) {
 	s.cfg.Report(o)
 }
 
-// lingering lists what a placement has here that is on its way out, and of that
-// what waits for the garbage collector, and what carries finalizers.
+// lingering lists what a placement has here that is on its way out and that nobody wants,
+// and of that what waits for the garbage collector, and what carries finalizers.
 func (s *session) lingering(p api.PlacementKey) (all, collecting []api.ID, finalizing []ledger.Finalizing) {
 	inv := s.inv[p]
 	if inv == nil {
@@ -82,7 +80,7 @@ func (s *session) lingering(p api.PlacementKey) (all, collecting []api.ID, final
 	}
 	for it := range inv.items.all() {
 		l := s.live.of(it.id())
-		if l == nil || !l.terminating {
+		if _, wanted := s.wanted.of(it.id()); wanted || l == nil || !l.terminating {
 			continue
 		}
 		all = append(all, it.id())

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 	"time"
+	"unique"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -103,11 +104,43 @@ func TestWhoeverWaitsForTheCollectorSaysSo(t *testing.T) {
 			s.live.put(one, liveOf(o))
 			var told ledger.WorkSeen
 			s.cfg.Report = func(o ledger.Observation) { told = o.(ledger.WorkSeen) }
-			s.works[web] = work.Work{Placement: web, Remove: true}
-			s.report(t.Context(), web)
-			if !slices.Equal(told.Lingering, test.lingering) || !slices.Equal(told.Collecting, test.collected) {
-				t.Errorf("it waits for %v, of these the collector for %v", told.Lingering, told.Collecting)
+			for _, remove := range []bool{true, false} { // all of the placement goes, or only the object
+				s.works[web] = work.Work{Placement: web, Remove: remove}
+				s.report(t.Context(), web)
+				if !slices.Equal(told.Lingering, test.lingering) || !slices.Equal(told.Collecting, test.collected) {
+					t.Errorf("remove %t: it waits for %v, of these the collector for %v", remove, told.Lingering, told.Collecting)
+				}
+			}
+			s.want([]work.Work{{Placement: web, Manifests: []*work.Manifest{oneManifest()}}})
+			if s.report(t.Context(), web); told.Lingering != nil {
+				t.Errorf("it waits for %v, which is wanted", told.Lingering)
 			}
 		})
+	}
+}
+
+// An object that was deleted stays in the inventory until it is gone, also if others of its
+// placement stay.
+func TestInventoryListsADeletedObjectUntilItIsGone(t *testing.T) {
+	web, m := api.PlacementKey{Name: "web"}, oneManifest()
+	s := sessionAt(t, newShelf())
+	s.holding(m, web)
+	s.works[web] = work.Work{Placement: web, AllowDelete: true}
+	s.watch = watches{{gvk: m.Object.Object.GroupVersionKind(), res: configMaps}}
+	s.watch[0].synced.Store(true)
+	o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Name: m.ID.Name, Namespace: m.ID.Namespace, Labels: map[string]string{api.ManagedByLabel: "prod"},
+		DeletionTimestamp: &metav1.Time{Time: time.Now()}, Finalizers: []string{"example.com/log"},
+	}}
+	s.live.put(m.ID, liveOf(o))
+	s.kinds.known = []unique.Handle[knownKind]{unique.Make(knownKind{gvk: configMaps.GroupVersion().WithKind("ConfigMap"), resource: configMaps})}
+	for _, gone := range []bool{false, true} {
+		if gone {
+			s.live.drop(m.ID)
+		}
+		s.prune(t.Context(), s.stales(m.ID), map[api.PlacementKey]bool{})
+		if listed := s.inv[web].items.has(m.ID); listed == gone {
+			t.Errorf("gone: %t, and in the inventory: %t", gone, listed)
+		}
 	}
 }

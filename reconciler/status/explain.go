@@ -140,7 +140,6 @@ func (e *UnknownError) near() string {
 // A question is what the scheduler was asked about one placement, and what
 // came of it.
 type question struct {
-	p       *plan.Placement
 	outline Explanation
 	request *placement.Request // nil if it was not asked
 }
@@ -150,7 +149,7 @@ func newQuestion(p *plan.Placement, s api.PlacementStatus) question {
 	if policy := p.Spec.Spec.Policy; policy != nil {
 		kind = cmp.Or(policy.PlacementType, kind)
 	}
-	return question{p: p, request: p.Request, outline: Explanation{
+	return question{request: p.Request, outline: Explanation{
 		APIVersion: ExplainVersion, Placement: p.Key.String(), Origin: p.Spec.Origin.String(),
 		PlacementType: kind, PolicyHash: p.Schedule.Policy,
 		Wanted: p.Schedule.Wanted, Found: p.Schedule.Found,

@@ -17,7 +17,8 @@ const TreeVersion = "gitfleet.dev/tree/v1"
 // A Tree is one placement with its clusters, and each with its objects.
 type Tree struct {
 	APIVersion string `json:"apiVersion"`
-	// Placement is crp/NAME or rp/NAMESPACE/NAME, Origin where it stands.
+	// Placement is crp/NAME or rp/NAMESPACE/NAME, Origin where it stands; empty if it is
+	// gone from the repository.
 	Placement string        `json:"placement"`
 	Origin    string        `json:"origin"`
 	Clusters  []TreeCluster `json:"clusters"`
@@ -59,15 +60,18 @@ const (
 
 // Tree returns what a placement, named crp/NAME or rp/NAMESPACE/NAME, has where:
 // on all its clusters, or, if cluster is not empty, on that one. The error is an
-// *UnknownError if there is no such thing.
+// *UnknownError if there is no such thing. A placement that is gone from the repository
+// has a tree until it is removed from all clusters.
 func (r *Report) Tree(name, cluster string) (*Tree, error) {
-	q, err := r.asked(name)
-	if err != nil {
+	i := slices.IndexFunc(r.told, func(t *told) bool { return t.detail.Placement == name })
+	if i < 0 {
+		_, err := r.asked(name)
 		return nil, err
 	}
-	t := &Tree{APIVersion: TreeVersion, Placement: name, Origin: q.outline.Origin, Clusters: []TreeCluster{}}
+	p := r.told[i].of
+	t := &Tree{APIVersion: TreeVersion, Placement: name, Origin: r.told[i].detail.Origin, Clusters: []TreeCluster{}}
 	var names []string
-	for _, c := range q.p.Clusters {
+	for _, c := range p.Clusters {
 		names = append(names, c.Binding.Cluster)
 		if cluster == "" || cluster == c.Binding.Cluster {
 			t.Clusters = append(t.Clusters, branch(c))
