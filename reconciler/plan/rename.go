@@ -292,5 +292,21 @@ func (t *thinker) inherited(p *Placement, c *OnCluster) bool {
 		return false
 	}
 	e := into.Entry(c.Binding.Cluster)
-	return e != nil && e.Binding.Assigned == c.Binding.Assigned && !e.Binding.Removing
+	return e != nil && e.Binding.Assigned == c.Binding.Assigned && !e.Binding.Removing &&
+		!t.gives(p.Record.Into, c.Binding.Cluster, c.Binding.Assigned.Hash)
+}
+
+// gives reports whether the commit in force gives the cluster, for a placement, the
+// content with the hash: then that is known, even if the commit that brought it is lost.
+func (t *thinker) gives(key api.PlacementKey, name, hash string) bool {
+	spec, renderer := t.memo.spec(key), (*work.Renderer)(nil)
+	if spec != nil {
+		renderer = t.memo.prepare(t.Head, spec).renderer
+	}
+	cluster, declared := t.memo.fleet.cluster(name)
+	if renderer == nil || !declared {
+		return false
+	}
+	content, err := renderer.For(cluster)
+	return err == nil && content.Hash == hash
 }
