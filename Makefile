@@ -28,6 +28,8 @@ test: ## Run all tests with the race detector; minutes, much longer the first ti
 		go -C test/controlplane list -trimpath -export -deps -f '{{/* compile, and no more */}}' .
 	@.ci/patiently "compile Prometheus: minutes the first time, then seconds" \
 		env CGO_ENABLED=0 go -C test/prometheus build -trimpath -tags remove_all_sd tool
+	@.ci/patiently "compile Gitea: minutes the first time, then seconds" \
+		go -C test/gitea build -trimpath -tags='sqlite sqlite_unlock_notify' -ldflags='-s -w' -o ../../build/gitea code.gitea.io/gitea
 	@.ci/patiently "test with the race detector: minutes to compile the first time" \
 		go run ./test/tally $(race) $(parts) -- $(race) -count=1 -p 1 $(whole) -- \
 		go test -json -timeout 15m -count=1 -run TestEveryLife ./test/scenario/simulation -- \
@@ -63,7 +65,7 @@ lint:
 
 tidy:
 	@echo "check that go.mod and go.sum are tidy"
-	@for module in . test/controlplane test/kubectl test/prometheus .ci/tools; do \
+	@for module in . test/controlplane test/kubectl test/prometheus test/gitea .ci/tools; do \
 		go -C $$module mod tidy -diff || { echo "run: go -C $$module mod tidy"; exit 1; }; \
 	done
 
