@@ -2,6 +2,7 @@ package reconciler
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -30,6 +31,8 @@ type running struct {
 	// fleet and adopted are what SetFleet was last called with.
 	fleet   ledger.Fleet
 	adopted []ledger.Adoption
+	// resolutions are what Resolve was last called with.
+	resolutions ledger.Resolutions
 	// left is not nil once the cluster has left the fleet, and closed when all is
 	// given up there; deadline is when that is not waited for any longer.
 	left     <-chan struct{}
@@ -66,6 +69,7 @@ func (r *Reconciler) dispatch(ctx context.Context, p *plan.Plan) {
 			continue // nothing is decided yet
 		}
 		m.setFleet(r.ledger.Fleet(), r.ledger.Adopted(c.Name))
+		m.resolve(r.resolutions[c.Name])
 		works := p.Works[c.Name]
 		if m.ever && same(works, m.works) {
 			continue
@@ -89,6 +93,14 @@ func (m *running) setFleet(f ledger.Fleet, adopted []ledger.Adoption) {
 	if m.fleet != f || !slices.Equal(m.adopted, adopted) {
 		m.fleet, m.adopted = f, adopted
 		m.member.SetFleet(f, adopted)
+	}
+}
+
+// resolve passes what is decided about held drifts to the member if that has changed.
+func (m *running) resolve(all ledger.Resolutions) {
+	if r, ok := m.member.(Resolver); ok && !maps.Equal(m.resolutions, all) {
+		m.resolutions = all
+		r.Resolve(all)
 	}
 }
 

@@ -26,6 +26,8 @@ type happened struct {
 	heads, past []loaded
 	seen        map[subject]ledger.Observation
 	commands    []command
+	// resolutions are what is decided about held drifts; nil if that is nothing new.
+	resolutions map[string]ledger.Resolutions
 	nudged      bool // something else
 }
 

@@ -87,6 +87,9 @@ func (r *Reconciler) take(now time.Time) bool {
 	for _, l := range happened.heads {
 		r.arrived(l, now)
 	}
+	if happened.resolutions != nil {
+		r.resolutions, news = happened.resolutions, true
+	}
 	r.obey(happened.commands, now)
 	before, git := r.source.Git, status.Git(r.cfg.Source.Status())
 	r.source.Git = git

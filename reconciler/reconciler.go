@@ -62,6 +62,13 @@ type Rememberer interface {
 	Recall(map[api.PlacementKey][]ledger.Drift)
 }
 
+// A Resolver is a member that holds what others change until it is decided what becomes
+// of it.
+type Resolver interface {
+	// Resolve replaces what is decided about held drifts; it never blocks.
+	Resolve(ledger.Resolutions)
+}
+
 // Config is what the loop is made of. All fields but Now, Record, Metrics and Traces must be set.
 type Config struct {
 	// Fleet is the name and the source of this fleet, and the ID that it gets if it
@@ -145,6 +152,8 @@ type Reconciler struct {
 	started time.Time
 
 	members map[string]*running
+	// resolutions are what is decided about held drifts, by cluster.
+	resolutions map[string]ledger.Resolutions
 	// ending are closed when the last agent of a cluster, told to stop, has
 	// ended.
 	ending map[string]<-chan struct{}
@@ -214,6 +223,12 @@ func (r *Reconciler) identify() {
 		f.ID = ""
 	}
 	r.ledger.SetFleet(f)
+}
+
+// Resolve replaces what is decided about held drifts, by cluster. It never blocks, and
+// any goroutine may call it.
+func (r *Reconciler) Resolve(all map[string]ledger.Resolutions) {
+	r.events.put(func() { r.events.resolutions = all })
 }
 
 // Notice makes the loop turn soon, and tell how the source does. It never

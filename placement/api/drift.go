@@ -39,6 +39,8 @@ type DriftState string
 const (
 	// DriftStanding is there and left alone, as the strategy asks.
 	DriftStanding DriftState = "standing"
+	// DriftHeld is there and left alone until it is decided whether Git takes it over.
+	DriftHeld DriftState = "held"
 	// DriftRepaired was put back.
 	DriftRepaired DriftState = "repaired"
 	// DriftContested is there because another writer insists: it is put back

@@ -29,6 +29,9 @@ type task struct {
 	drift  bool
 	// spared is why the object is only looked at; empty if it is not.
 	spared string
+	// held says that the drift of the object is left as it is, accepting that its new
+	// version may be what others made of it.
+	held, accepting bool
 	// found is what was found of an object that was never applied; nil if nobody
 	// looked.
 	found *finding
@@ -49,6 +52,9 @@ type outcome struct {
 	before ledger.Drift
 	// altered is what the server stored otherwise than it was applied.
 	altered []api.PatchDetail
+	// accepted is the hash of the fields that we own of an object that its new version
+	// was found to be equal to; empty if none was.
+	accepted string
 }
 
 // repairs reports whether something was put back that somebody had changed: the
@@ -198,6 +204,7 @@ func (s *session) task(id api.ID, w wanted) (task, bool) {
 		return t, false
 	}
 	if t.item == nil || t.item.Hash != w.manifest.Hash {
+		t.accepting = s.accepts(t, l)
 		return t, true
 	}
 	if l == nil && !s.watch.of(gvk).sees() {
@@ -210,7 +217,8 @@ func (s *session) task(id api.ID, w wanted) (task, bool) {
 	if !t.drift {
 		return t, s.trouble[id] != nil || s.unverified(w)
 	}
-	return t, s.protects(w.placement) || s.undone(t, l)
+	t.held = s.holds(t, l)
+	return t, t.held || s.protects(w.placement) || s.undone(t, l)
 }
 
 // protects says that a placement does not put back what others change.
@@ -290,6 +298,9 @@ func (s *session) conclude(o outcome, touched map[api.PlacementKey]bool) {
 		}
 		it.Version, it.Hash, it.Managed, it.UID = o.res.Version, o.manifest.Hash, l.managed, l.uid
 		s.inv[o.placement].items.put(*it)
+	}
+	if o.accepted != "" {
+		s.takeAccepted(&o, touched)
 	}
 	if o.err == nil && o.cond.Reason != api.AppliedWithFailedDriftDetection && s.verifies(o.wanted) {
 		s.verified[id] = s.standing(id)

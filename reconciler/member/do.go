@@ -34,6 +34,12 @@ func (s *session) attempt(ctx context.Context, t task) outcome {
 	if t.spared != "" {
 		return s.lookOn(ctx, t)
 	}
+	switch {
+	case t.held:
+		return s.lookAtDrift(ctx, t)
+	case t.accepting:
+		return s.accept(ctx, t)
+	}
 	if o, ok := s.shortcut(ctx, t); ok {
 		return o
 	}

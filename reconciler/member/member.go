@@ -67,6 +67,9 @@ type Config struct {
 	// PodFailureTimeout is how long the pods of a workload may be unable to start
 	// before the workload counts as failed; default 30 s.
 	PodFailureTimeout time.Duration
+	// HoldDrift has what others change left as it is until Resolve says what becomes of
+	// it.
+	HoldDrift bool
 	// Wrap, if set, wraps the transport of every connection.
 	Wrap    func(http.RoundTripper) http.RoundTripper
 	Metrics *Metrics
@@ -110,6 +113,9 @@ type Agent struct {
 	// memberships is what SetFleet was called with, fleet what was taken from it.
 	memberships chan membership
 	fleet       membership
+	// resolving is what Resolve was called with, resolutions what was taken from it.
+	resolving   chan ledger.Resolutions
+	resolutions ledger.Resolutions
 	// check asks for everything to be looked at again.
 	check chan struct{}
 	// leave is closed when the cluster is to be left, left when that is done.
@@ -135,7 +141,7 @@ type Agent struct {
 // New returns an agent that does nothing until it runs.
 func New(cfg Config) *Agent {
 	return &Agent{
-		cfg: cfg.withDefaults(), works: make(chan []work.Work, 1), memberships: make(chan membership, 1), check: make(chan struct{}, 1),
+		cfg: cfg.withDefaults(), works: make(chan []work.Work, 1), memberships: make(chan membership, 1), resolving: make(chan ledger.Resolutions, 1), check: make(chan struct{}, 1),
 		leave: make(chan struct{}), left: make(chan struct{}), memory: memory{}, flips: map[api.ID]flips{}, deletions: deletions{},
 	}
 }

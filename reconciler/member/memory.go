@@ -149,10 +149,14 @@ func (s *session) recall(o *outcome) {
 				"placement", p.String(), "object", id.String(), "by", contestMessage(o.rivals))
 		}
 	case len(o.diffs) > 0:
-		s.note(o.task, api.DriftStanding, ledger.Drift{
+		state := api.DriftStanding
+		if o.held {
+			state = api.DriftHeld
+		}
+		s.note(o.task, state, ledger.Drift{
 			Message: o.cond.Message, Generation: o.gen, Paths: o.diffs, By: diff.Actors(o.diffs),
-		}, was != api.DriftStanding)
-		if was != api.DriftStanding {
+		}, was != state)
+		if was != state {
 			s.cfg.Metrics.Undone.WithLabelValues(s.cfg.Name).Inc()
 			s.cfg.Log.Warn("object differs from what was applied, and is left as it is", "cluster", s.cfg.Name, "placement", p.String(),
 				"object", id.String(), "by", by(diff.Actors(o.diffs)), "paths", pathsOf(o.diffs))
@@ -181,10 +185,14 @@ func (o *outcome) putsBack() bool {
 // putBack notes that what somebody changed was put back.
 func (s *session) putBack(o *outcome) {
 	what, change := o.before, "edited"
+	if r, known := s.resolution(o.placement, o.manifest.ID); known {
+		what.Message = r.Message
+	}
 	if what.Deleted {
 		change = "deleted"
 	}
-	s.note(o.task, api.DriftRepaired, what, true)
+	// A held drift was counted when it was found.
+	s.note(o.task, api.DriftRepaired, what, s.memory.state(o.placement, o.manifest.ID) != api.DriftHeld)
 	s.cfg.Metrics.Repairs.WithLabelValues(s.cfg.Name, change).Inc()
 	s.cfg.Log.Info("put back what somebody changed", "cluster", s.cfg.Name, "placement", o.placement.String(),
 		"object", o.manifest.ID.String(), "change", change, "by", by(what.By), "paths", pathsOf(what.Paths))
@@ -212,7 +220,7 @@ func (s *session) ended(p api.PlacementKey) {
 	for id, d := range s.memory[p] {
 		w, isWanted := s.wanted.of(id)
 		switch {
-		case !isWanted || w.placement != p || s.trouble[id] != nil || s.live.of(id) == nil:
+		case !isWanted || w.placement != p || s.trouble[id] != nil || s.live.of(id) == nil || s.suspects[id]:
 			continue
 		case d.State == api.DriftIgnored && leavesFields(w.manifest) || d.State == api.DriftAltered:
 			continue

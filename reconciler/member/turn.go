@@ -38,6 +38,7 @@ func (s *session) start(ctx context.Context) error {
 	if s.stoodBack = s.foreign(); s.stoodBack {
 		s.schedule(foreignRetry)
 	}
+	s.suspectHeld()
 	defer s.turned(ctx)
 	if s.last == nil {
 		return nil
@@ -83,6 +84,7 @@ const (
 	byLeave
 	byFleet
 	byWorks
+	byResolution
 	byCheck
 	byChanges
 	bySweep
@@ -109,6 +111,8 @@ func (s *session) wait(ctx context.Context) waking {
 		return byFleet
 	case s.last = <-s.Agent.works:
 		return byWorks
+	case s.resolutions = <-s.resolving:
+		return byResolution
 	case <-check:
 		return byCheck
 	case <-s.changes.wake:
@@ -144,6 +148,8 @@ func (s *session) act(ctx context.Context, woken waking) error {
 	case byWorks:
 		s.want(s.last)
 		s.sync(ctx)
+	case byResolution:
+		s.resolve(ctx)
 	case byCheck:
 		s.recheck(ctx)
 	case byChanges:

@@ -43,7 +43,7 @@ var (
 	placementHeld       = describe("placement_held_deletions", "Deletions of a placement that wait for a commit that allows them, summed over its clusters.", "placement")
 	placementLag        = describe("placement_lag_commits", "Commits that a placement is behind, counting those that changed its content; the maximum over its clusters.", "placement")
 	placementLagSeconds = describe("placement_lag_seconds", "How long a placement has been behind the commit in force, the maximum over its clusters; 0 if all are up to date.", "placement")
-	drifted             = describe("drifted_objects", "Objects on clusters that differ from Git, by placement and state: standing, contested, ignored, altered or foreign; a state without objects has no series.", "placement", "state")
+	drifted             = describe("drifted_objects", "Objects on clusters that differ from Git, by placement and state: standing, held, contested, ignored, altered or foreign; a state without objects has no series.", "placement", "state")
 
 	rolloutStopped        = describe("rollout_stopped", "1 if a failed update has stopped the rollout of a placement, otherwise 0.", "placement")
 	rolloutStarted        = describe("rollout_started_timestamp_seconds", "Unix time at which the rollout in progress began; absent if no rollout is in progress.", "placement")

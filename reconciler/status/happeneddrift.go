@@ -53,7 +53,7 @@ func driftEvent(d, was *Drift) (e Event, news bool) {
 	}
 	object := objectName(d.ResourceIdentifier)
 	switch d.State {
-	case api.DriftStanding:
+	case api.DriftStanding, api.DriftHeld:
 		return warning(api.DriftFound, object+did+"; it is left as it is"), true
 	case api.DriftContested:
 		return warning(api.DriftContestedReason, object+did+"; "+cmp.Or(d.Message, "another writer insists")), true

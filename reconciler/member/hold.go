@@ -1,0 +1,139 @@
+package member
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+)
+
+// With Config.HoldDrift an object that others changed is held: it stays as it is until
+// somebody decides what becomes of the change. It is applied again once it no longer
+// differs, once Git has another version of it, or once a Resolution asks to put it back.
+
+// heldMessage is what is said of a held object that nothing was decided about yet.
+const heldMessage = "left as it is, as drift.mode asks"
+
+// Resolve replaces what is decided about held drifts. It never blocks; a newer call
+// overtakes an older one not yet begun. Only one goroutine may call it.
+func (a *Agent) Resolve(all ledger.Resolutions) {
+	select {
+	case <-a.resolving:
+	default:
+	}
+	a.resolving <- all
+}
+
+// holds reports whether an object that drifted is to be left as it is. A deleted object
+// is not, nor one that lost its label: no edit of the manifest would express that.
+func (s *session) holds(t task, l *live) bool {
+	if !s.cfg.HoldDrift || l == nil || l.fleet != s.cfg.Fleet || s.protects(t.placement) || diff.CompareAfter(s.works[t.placement].Strategy) {
+		return false
+	}
+	r, known := s.resolution(t.placement, t.manifest.ID)
+	return !known || !r.PutBack
+}
+
+// resolution returns what is decided about the drift of an object that is held now.
+func (s *session) resolution(p api.PlacementKey, id api.ID) (ledger.Resolution, bool) {
+	d := s.memory[p][id]
+	r, known := s.resolutions[ledger.DriftKey{Placement: p, ID: id}]
+	return r, known && d.State == api.DriftHeld && r.Fingerprint == ledger.Fingerprint(d.Paths)
+}
+
+// resolve acts on what was decided about held drifts.
+func (s *session) resolve(ctx context.Context) {
+	again, news := map[api.ID]bool{}, map[api.ID]bool{}
+	for key := range s.resolutions {
+		r, known := s.resolution(key.Placement, key.ID)
+		d := s.memory[key.Placement][key.ID]
+		switch {
+		case !known:
+		case r.PutBack:
+			delete(s.trouble, key.ID)
+			again[key.ID], news[key.ID] = true, true
+		case d.Message != r.Message:
+			d.Message = cut(r.Message)
+			s.memory.put(key.Placement, d)
+			news[key.ID] = true
+		}
+	}
+	s.process(ctx, again)
+	if len(news) > 0 {
+		s.reportTouched(ctx, news)
+	}
+}
+
+// lookAtDrift compares an object that drifted and leaves it as it is, if it still differs.
+func (s *session) lookAtDrift(ctx context.Context, t task) outcome {
+	o := outcome{task: t, do: diff.Nothing}
+	live, c, err := s.readAndCompare(ctx, t)
+	switch {
+	case err != nil:
+		return s.unread(o, diff.DriftCompareFailed(err), err)
+	case live == nil || len(c.diffs) == 0:
+		t.drift = false // nothing is put back: an apply only owns the fields again
+		return s.careful(ctx, t)
+	}
+	o.diffs, o.gen = c.diffs, live.GetGeneration()
+	o.cond = diff.Applied()
+	o.cond.Message = heldMessage
+	if r, known := s.resolution(t.placement, t.manifest.ID); known {
+		o.cond.Message = r.Message
+	}
+	return o
+}
+
+// accepts reports whether Git may have accepted the drift of an object: it is held, and
+// there is another version of it now.
+func (s *session) accepts(t task, l *live) bool {
+	return s.cfg.HoldDrift && l != nil && l.fleet == s.cfg.Fleet && t.item != nil && t.item.Hash != "" &&
+		s.memory.state(t.placement, t.manifest.ID) == api.DriftHeld
+}
+
+// accept takes an object as it is for the new version, if the two are equal. Otherwise
+// the new version is applied, as any other.
+func (s *session) accept(ctx context.Context, t task) outcome {
+	live, c, err := s.readAndCompare(ctx, t)
+	if err != nil || live == nil || len(c.diffs) > 0 || live.GetUID() != t.item.UID {
+		return s.careful(ctx, t)
+	}
+	managed, facts := diff.ApplyHash(live.GetManagedFields(), api.FieldManager), s.facts(t, live)
+	if managed == "" || facts.Owner != diff.Ours || facts.CoOwned {
+		return s.careful(ctx, t)
+	}
+	return outcome{task: t, do: diff.Nothing, cond: diff.Applied(), gen: live.GetGeneration(), accepted: managed}
+}
+
+// takeAccepted notes in the inventory that an object is what its new version asks for.
+func (s *session) takeAccepted(o *outcome, touched map[api.PlacementKey]bool) {
+	it := *o.item
+	it.Hash, it.Managed, it.Version, it.Commit = o.manifest.Hash, o.accepted, o.res.Version, s.works[o.placement].Revision.Commit
+	s.inv[o.placement].items.put(it)
+	touched[o.placement] = true
+	s.memory.end(o.placement, s.memory[o.placement][o.manifest.ID])
+}
+
+func (s *session) readAndCompare(ctx context.Context, t task) (*unstructured.Unstructured, comparison, error) {
+	live, err := s.read(ctx, t.res, t.manifest.ID)
+	if err != nil || live == nil {
+		return nil, comparison{}, err
+	}
+	c, err := s.compare(ctx, t, live, s.rivals(ctx, t, live))
+	return live, c, err
+}
+
+// suspectHeld has the objects that were held when the agent last ran compared again:
+// ownership does not show every change of theirs.
+func (s *session) suspectHeld() {
+	for _, of := range s.memory {
+		for id, d := range of {
+			if d.State == api.DriftHeld {
+				s.suspects[id] = true
+			}
+		}
+	}
+}

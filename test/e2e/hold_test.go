@@ -1,0 +1,89 @@
+package e2e
+
+import (
+	"context"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member"
+)
+
+// A change that is held stays until Git has it, and then nothing but the inventory is
+// written; or until it is asked to put it back.
+func TestHeldDriftIsAcceptedOrPutBack(t *testing.T) {
+	a := newAgent(t, func(c *member.Config) { c.HoldDrift = true })
+	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
+	a.Set([]work.Work{workOf("web", "1", configMap(ns, "one", "a"))})
+	a.applied(key, "1")
+	one := situation{a, ns, "one"}
+	heldAt := func(value string) ledger.Drift {
+		t.Helper()
+		return a.remembered(key, "one", "held at "+value, func(d ledger.Drift) bool {
+			return d.State == api.DriftHeld && len(d.Paths) == 1 && d.Paths[0].ValueInMember == value
+		})
+	}
+	resolve := func(d ledger.Drift, r ledger.Resolution) {
+		r.Fingerprint = ledger.Fingerprint(d.Paths)
+		a.Resolve(ledger.Resolutions{{Placement: key, ID: d.ID}: r})
+	}
+	live := func() string {
+		t.Helper()
+		cm, err := a.client.CoreV1().ConfigMaps(ns).Get(ctx, "one", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cm.Data["key"]
+	}
+
+	a.sent.Reset()
+	patched(t, one.edit(ctx, `{"data":{"key":"b"}}`))
+	d := heldAt("b")
+	resolve(d, ledger.Resolution{Message: "offered as a pull request"})
+	a.remembered(key, "one", "told what is waited for", func(d ledger.Drift) bool { return d.Message == "offered as a pull request" })
+	resolve(ledger.Drift{ID: d.ID}, ledger.Resolution{PutBack: true}) // meant for another change
+	if seen := a.until(key, "applied", func(w ledger.WorkSeen) bool { return w.Applied() }); len(seen.Exceptions) != 1 || !seen.Exceptions[0].Applied.OK {
+		t.Errorf("a held object does not count as applied: %+v", seen.Exceptions)
+	}
+
+	a.Set([]work.Work{workOf("web", "2", configMap(ns, "one", "b"))})
+	a.remembered(key, "one", "accepted", func(d ledger.Drift) bool { return d.State == api.DriftEnded })
+	a.eventually("inventory written", func() (bool, error) { return a.inventoryHas("c-2"), nil })
+	if objects, inventories := split(a.writes()); len(objects) > 0 || len(inventories) != 1 {
+		t.Errorf("written: %v %v", objects, inventories)
+	}
+
+	// The member does not show by ownership what the same writer changes next.
+	patched(t, one.edit(ctx, `{"data":{"key":"c"}}`))
+	d = heldAt("c")
+	a.stop()
+	a.start()
+	a.Recall(map[api.PlacementKey][]ledger.Drift{key: {d}})
+	a.Set([]work.Work{workOf("web", "2", configMap(ns, "one", "b"))})
+	a.until(key, "all looked at", func(w ledger.WorkSeen) bool { return w.Done })
+	heldAt("c")
+	if got := live(); got != "c" {
+		t.Errorf("after a restart it is %q", got)
+	}
+	resolve(d, ledger.Resolution{PutBack: true, Message: "the pull request was closed"})
+	d = a.remembered(key, "one", "put back", func(d ledger.Drift) bool { return d.State == api.DriftRepaired })
+	if got := live(); got != "b" || d.Message != "the pull request was closed" {
+		t.Errorf("put back to %q: %s", got, d.Message)
+	}
+
+	if d.Count != 2 {
+		t.Errorf("counted %d times", d.Count)
+	}
+
+	a.Resolve(nil)
+	patched(t, one.edit(ctx, `{"data":{"key":"c"}}`)) // the same once more is held again
+	heldAt("c")
+	patched(t, one.edit(ctx, `{"data":{"key":"b"}}`))
+	a.remembered(key, "one", "ended", func(d ledger.Drift) bool { return d.State == api.DriftEnded })
+
+	patched(t, a.client.CoreV1().ConfigMaps(ns).Delete(ctx, "one", metav1.DeleteOptions{}))
+	a.remembered(key, "one", "created anew", func(d ledger.Drift) bool { return d.State == api.DriftRepaired && d.Deleted })
+}
