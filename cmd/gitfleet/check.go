@@ -53,6 +53,7 @@ func (c Config) Validate() error {
 		errs = append(errs, c.fault("history.maxSize", "must be at least 64Ki"))
 	}
 	errs = append(errs, c.validateSource()...)
+	errs = append(errs, c.validateDrift()...)
 	if c.Webhook.SecretFile != "" && c.Webhook.SecretEnv != "" {
 		errs = append(errs, c.fault("webhook.secretFile", "set only one of secretFile and secretEnv"))
 	}

@@ -60,7 +60,7 @@ func TestUnknownFlags(t *testing.T) {
 		"run --limit-files 3":         "--limit-files is not a flag; set limits.files in the configuration file, or with --set KEY=VALUE",
 		"validate --limit-build-time": "set limits.buildTime in",
 		"plan --ssh-key-file k":       "set source.sshKeyFile in",
-		"render --token-env T":        "set source.tokenEnv in",
+		"render --token-env T":        "set source.tokenEnv or forge.tokenEnv in",
 		"run --tls-cert-file c":       "set server.certFile in",
 		"run --max-unreachable 1":     "set rollout.maxUnreachable in",
 		"run --signatures-path a=b":   "set source.signatures.paths in",

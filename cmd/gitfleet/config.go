@@ -33,6 +33,8 @@ type Config struct {
 	Limits    LimitsConfig  `json:"limits"`
 	Members   MembersConfig `json:"members"`
 	Rollout   RolloutConfig `json:"rollout"`
+	Drift     DriftConfig   `json:"drift"`
+	Forge     ForgeConfig   `json:"forge"`
 	History   HistoryConfig `json:"history"`
 	Status    StatusConfig  `json:"status"`
 
@@ -183,6 +185,7 @@ func defaultConfig() Config {
 		Rollout: RolloutConfig{
 			MaxUnreachable: portion{intstr.FromString("100%")}, AvailableTimeout: seconds(600), PodFailureTimeout: seconds(30),
 		},
+		Drift:   DriftConfig{Mode: revertDrift, MinAge: seconds(120), MaxOpen: 10},
 		History: HistoryConfig{MaxSize: 64 << 20},
 		Status:  StatusConfig{Conditions: string(status.CurrentConditions)},
 	}

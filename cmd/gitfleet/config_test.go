@@ -243,6 +243,8 @@ var sections = []struct{ prefix, title string }{
 	{"history.", "History"},
 	{"status.", "Status"},
 	{"rollout.", "Rollout"},
+	{"drift.", "Drift"},
+	{"forge.", "Forge"},
 	{"tracing.", "Traces"},
 }
 

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -240,15 +239,18 @@ func settingMeant(key string) string {
 	return ""
 }
 
-// settingKeys are the keys of all settings, and of the sections they are in.
+// settingKeys are the keys of all settings, in the order in which they are told, and of
+// the sections they are in.
 func settingKeys() []string {
 	c := defaultConfig()
-	keys := map[string]bool{}
+	var keys []string
 	for _, s := range c.settings() {
 		parts := strings.Split(s.key, ".")
 		for i := range parts {
-			keys[strings.Join(parts[:i+1], ".")] = true
+			if key := strings.Join(parts[:i+1], "."); !slices.Contains(keys, key) {
+				keys = append(keys, key)
+			}
 		}
 	}
-	return slices.Sorted(maps.Keys(keys))
+	return keys
 }

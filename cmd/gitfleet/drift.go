@@ -24,6 +24,8 @@ func newDrift() *cobra.Command {
 that were corrected.
 
   standing    it differs and is left as it is, by the strategy or a suspension
+  held        it differs and is left as it is until a pull request decides, or
+              because drift.mode is report
   contested   it is changed again and again: corrected more slowly, or left to an
               autoscaler
   repaired    it was corrected
@@ -32,7 +34,7 @@ that were corrected.
   ended       it no longer differs; gitfleet did not correct it
   foreign     the object is not managed by gitfleet, or is only compared
 
-Exit codes: 0 nothing differs now, 1 something does (standing, contested or
+Exit codes: 0 nothing differs now, 1 something does (standing, held, contested or
 foreign), 2 error.`,
 	}
 	cmd.AddCommand(newDriftList(), newDriftShow(), newDriftAdopt())
@@ -190,7 +192,7 @@ func driftID(d status.Drift) api.ID {
 
 // differsNow reports whether there is something to look at.
 func differsNow(d status.Drift) bool {
-	return d.State == api.DriftStanding || d.State == api.DriftContested || d.State == api.DriftForeign
+	return d.State == api.DriftStanding || d.State == api.DriftHeld || d.State == api.DriftContested || d.State == api.DriftForeign
 }
 
 // endDrifts ends the command as its exit code is documented.

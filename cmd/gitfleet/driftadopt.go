@@ -6,14 +6,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/proposal"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
@@ -58,34 +56,9 @@ fields whose value is a list or a map.`,
 	return cmd
 }
 
-// adoptable says why the drift of an object cannot be adopted by editing its file;
-// nil if it can.
-func adoptable(t *status.Trace) error {
-	id := api.ID{Group: t.Group, Kind: t.Kind, Namespace: t.Namespace, Name: t.Name}
-	masked := func(d api.Difference) bool {
-		return strings.Contains(d.ValueInMember, diff.Mask) || strings.Contains(d.ValueInHub, diff.Mask)
-	}
-	switch {
-	case t.Drift == nil || len(t.Drift.Paths) == 0 && !t.Drift.Deleted:
-		return fmt.Errorf("%s on %s: no drift is known", id, t.Cluster)
-	case t.Drift.Deleted:
-		return fmt.Errorf("%s was deleted on %s: to adopt that, remove it from %s and commit with the trailer %q if it is held",
-			id, t.Cluster, t.Origin, status.AllowTrailer(t.Placement))
-	case t.Kustomization != "":
-		return fmt.Errorf("%s is built by %s from %s: add a patch there", id, t.Kustomization, t.Origin)
-	case t.Envelope != nil:
-		return fmt.Errorf("%s comes out of an envelope (%s): edit it by hand", id, t.Origin)
-	case t.Overridden:
-		return fmt.Errorf("%s is changed by %s: edit the override, or the manifest, by hand", id, strings.Join(t.Overrides, ", "))
-	case slices.ContainsFunc(t.Drift.Paths, masked):
-		return fmt.Errorf("%s: gitfleet does not know values of Secrets; edit %s by hand", id, t.Origin)
-	}
-	return nil
-}
-
 // adoptDrift edits the file of an object in a checkout.
 func adoptDrift(w io.Writer, t *status.Trace, checkout string) error {
-	if err := adoptable(t); err != nil {
+	if err := proposal.Adoptable(t); err != nil {
 		return err
 	}
 	path, number, found := strings.Cut(t.Origin, ":")

@@ -179,7 +179,7 @@ func newOverview(r *status.Report) *overview {
 	}
 	o.Members = memberOverview(r)
 	for i := range r.Drifts {
-		if d := &r.Drifts[i]; d.State == api.DriftStanding || d.State == api.DriftContested || d.State == api.DriftForeign || d.State == api.DriftAltered {
+		if d := &r.Drifts[i]; d.State == api.DriftStanding || d.State == api.DriftHeld || d.State == api.DriftContested || d.State == api.DriftForeign || d.State == api.DriftAltered {
 			o.Drifts = append(o.Drifts, driftOverview(d))
 		}
 	}

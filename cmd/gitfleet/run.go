@@ -101,6 +101,13 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 		return err
 	}
 	members.record = record.Add
+	proposals, err := cfg.proposer(repo, func(all map[string]ledger.Resolutions) { loop.Resolve(all) }, log)
+	if err != nil {
+		return err
+	}
+	if proposals != nil {
+		publish = both(publish, proposals.Observe)
+	}
 	loop = reconciler.New(reconciler.Config{
 		Fleet: fleet, Source: repo, Loader: cfg.loader(), Past: cfg.loader(), Store: store, Attempts: filepath.Join(cfg.StateDir, "loading.json"), Conditions: status.Conditions(cfg.Status.Conditions),
 		Member: members.agent, Told: members.encoder.Rotate, Publish: publish, Record: record.Add, Log: log,
@@ -114,6 +121,9 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return loop.Run(ctx) })
 	group.Go(func() error { return srv.Serve(ctx, listener) })
+	if proposals != nil {
+		group.Go(func() error { return proposals.Run(ctx) })
+	}
 	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
@@ -195,6 +205,6 @@ func (m *members) agent(c *hub.Cluster, report func(ledger.Observation)) reconci
 		Brake:             m.cfg.Members.brake(),
 		Encoder:           m.encoder, Report: report, Record: m.record, Log: m.log, Metrics: m.metrics, Limit: m.limit, Arrivals: m.arrivals,
 		Concurrency: m.cfg.Members.Concurrency, Timeout: m.cfg.Members.Timeout.Duration, Probe: m.cfg.Members.ProbeInterval.Duration,
-		Sweep: m.cfg.Members.sweep(),
+		Sweep: m.cfg.Members.sweep(), HoldDrift: m.cfg.Drift.Mode != revertDrift,
 	})
 }

@@ -54,7 +54,9 @@ func (c *Config) settings() []setting {
 	all = append(all, c.Members.settings()...)
 	all = append(all, c.History.settings()...)
 	all = append(all, c.Status.settings()...)
-	return append(all, c.Rollout.settings()...)
+	all = append(all, c.Rollout.settings()...)
+	all = append(all, c.Drift.settings()...)
+	return append(all, c.Forge.settings()...)
 }
 
 func (r *RolloutConfig) settings() []setting {

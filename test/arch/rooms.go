@@ -36,7 +36,7 @@ var mayImport = map[string][]string{
 	"gitsource/mask":      {},
 	"gitsource/signature": {},
 	"gitsource/webhook":   {},
-	"gitsource/forge":     {},
+	"gitsource/forge":     {"gitsource/mask"},
 	"gitsource/hub":       {"placement/api", "placement/expression"},
 
 	"reconciler/diff":           {"placement/api"},
@@ -54,7 +54,7 @@ var mayImport = map[string][]string{
 		"gitsource", "gitsource/hub", "placement", "placement/api", "placement/work",
 		"reconciler/faults", "reconciler/history", "reconciler/ledger", "reconciler/member", "reconciler/plan", "reconciler/status", "reconciler/tracing",
 	},
-	"reconciler/proposal":      {"gitsource", "gitsource/forge", "gitsource/hub", "placement/api", "reconciler/status"},
+	"reconciler/proposal":      {"gitsource/forge", "placement/api", "reconciler/diff", "reconciler/faults", "reconciler/ledger", "reconciler/status"},
 	"reconciler/tracing":       {},
 	"reconciler/server":        {"placement/api", "reconciler/history", "reconciler/status"},
 	"reconciler/server/access": {},

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/url"
+	"os"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gitfleet/gitfleet/gitsource"
+	"github.com/gitfleet/gitfleet/gitsource/forge"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/proposal"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+// What is done about drift.
+const (
+	revertDrift  = "revert"
+	proposeDrift = "propose"
+	reportDrift  = "report"
+)
+
+// DriftConfig says what is done about what others change on members.
+type DriftConfig struct {
+	Mode    string          `json:"mode,omitempty"`
+	MinAge  metav1.Duration `json:"minAge,omitzero"`
+	MaxOpen int             `json:"maxOpen,omitempty"`
+}
+
+// ForgeConfig says where pull requests are opened.
+type ForgeConfig struct {
+	Type       string `json:"type,omitempty"`
+	URL        string `json:"url,omitempty"`
+	Repository string `json:"repository,omitempty"`
+	TokenFile  string `json:"tokenFile,omitempty"`
+	TokenEnv   string `json:"tokenEnv,omitempty"`
+}
+
+func (d *DriftConfig) settings() []setting {
+	return []setting{
+		{"drift.mode", &d.Mode, "what is done about what others change: revert puts it back, propose leaves it and offers it as a pull request, report leaves it"},
+		{"drift.minAge", &d.MinAge, "how long a change has to last before it is offered as a pull request"},
+		{"drift.maxOpen", &d.MaxOpen, "how many pull requests of drifts are open at once"},
+	}
+}
+
+func (f *ForgeConfig) settings() []setting {
+	return []setting{
+		{"forge.type", &f.Type, "what the forge is: gitea, which Forgejo is as well"},
+		{"forge.url", &f.URL, "where the forge is, such as https://git.example.com; from source.url if that is https:// and this is not set"},
+		{"forge.repository", &f.Repository, "repository as OWNER/NAME; from source.url if that is https:// and this is not set"},
+		{"forge.tokenFile", &f.TokenFile, "file with an access token that may write to the repository and its pull requests"},
+		{"forge.tokenEnv", &f.TokenEnv, "environment variable with such a token"},
+	}
+}
+
+func (c Config) validateDrift() []error {
+	var errs []error
+	switch c.Drift.Mode {
+	case revertDrift, reportDrift:
+		return nil
+	case proposeDrift:
+	default:
+		return []error{c.fault("drift.mode", fmt.Sprintf("%q is none of revert, propose, report", c.Drift.Mode))}
+	}
+	if c.Source.Branch == "" {
+		errs = append(errs, c.fault("source.branch", "drift.mode propose opens pull requests to a branch: name it"))
+	}
+	if c.Forge.Type != "gitea" {
+		errs = append(errs, c.fault("forge.type", fmt.Sprintf("%q is not supported; use gitea", c.Forge.Type)))
+	}
+	if (c.Forge.TokenFile == "") == (c.Forge.TokenEnv == "") {
+		errs = append(errs, c.fault("forge.tokenFile", "set one of tokenFile and tokenEnv"))
+	}
+	f := c.forge()
+	if err := f.Validate(); err != nil {
+		errs = append(errs, fmt.Errorf("forge.%w", err))
+	}
+	if strings.HasPrefix(f.URL, "http://") && !c.Source.AllowHTTP {
+		errs = append(errs, c.fault("forge.url", "must be https://, since a token is sent; source.allowHTTP allows http://"))
+	}
+	return errs
+}
+
+// forge is the repository on its forge, by the address of the source where nothing else
+// is set.
+func (c Config) forge() forge.Config {
+	f := forge.Config{URL: c.Forge.URL, Repository: c.Forge.Repository, CABundle: c.Source.CABundle}
+	if u, err := url.Parse(c.Source.URL); err == nil && (u.Scheme == "https" || u.Scheme == "http") {
+		if f.URL == "" {
+			f.URL = u.Scheme + "://" + u.Host
+		}
+		if f.Repository == "" {
+			f.Repository = strings.TrimSuffix(strings.Trim(u.Path, "/"), ".git")
+		}
+	}
+	token := secret(c.Forge.TokenFile, c.Forge.TokenEnv)
+	f.Token = func() (string, error) {
+		s, err := token.Read(os.Getenv)
+		return s.Reveal(), err
+	}
+	return f
+}
+
+// proposer offers drift as pull requests; nil if the mode is another one.
+func (c Config) proposer(repo *gitsource.Repo, resolve func(map[string]ledger.Resolutions), log *slog.Logger) (*proposal.Proposer, error) {
+	if c.Drift.Mode != proposeDrift {
+		return nil, nil
+	}
+	f, err := forge.NewGitea(c.forge())
+	if err != nil {
+		return nil, fmt.Errorf("forge: %w", err)
+	}
+	return proposal.New(proposal.Config{
+		Forge: f, Fleet: c.FleetName, Base: c.Source.Branch, MinAge: c.Drift.MinAge.Duration, MaxOpen: c.Drift.MaxOpen,
+		Files:   func(ctx context.Context, commit string) (fs.FS, error) { return repo.Files(ctx, commit) },
+		Resolve: resolve, Log: log,
+	}), nil
+}
+
+// both calls two functions with each report.
+func both(one, other func(*status.Report)) func(*status.Report) {
+	return func(r *status.Report) {
+		one(r)
+		other(r)
+	}
+}

@@ -1,0 +1,33 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// What pull requests need is asked for at the start, and only by who wants them.
+func TestProposingNeedsAForge(t *testing.T) {
+	for settings, want := range map[string][]string{
+		"drift: {mode: merge}": {`gitfleet.yaml:4: drift.mode: "merge" is none of revert, propose, report`},
+		"drift: {mode: propose}\nforge: {url: 'ftp://a'}": {
+			"source.branch: drift.mode propose opens pull requests to a branch: name it", `forge.type: "" is not supported; use gitea`,
+			"forge.tokenFile: set one of tokenFile and tokenEnv", "forge.url: must be like https://git.example.com",
+		},
+		"drift: {mode: propose}\nforge: {type: gitea, tokenEnv: T, url: 'http://git.example.com'}": {"gitfleet.yaml:5: forge.url: must be https://"},
+	} {
+		_, err := load(t, smallest+settings)
+		for _, w := range want {
+			if err == nil || !strings.Contains(err.Error(), w) {
+				t.Errorf("%s: %v\nwant %s", settings, err, w)
+			}
+		}
+	}
+	c, err := load(t, strings.Replace(smallest, "git.example.com/fleet", "git.example.com/platform/fleet.git, branch: main", 1)+
+		"drift: {mode: propose}\nforge: {type: gitea, tokenEnv: T}")
+	if f := c.forge(); err != nil || f.URL != "https://git.example.com" || f.Repository != "platform/fleet" {
+		t.Errorf("the forge is %s, %s: %v", f.URL, f.Repository, err)
+	}
+	if _, err := load(t, smallest+"drift: {mode: report}"); err != nil {
+		t.Errorf("report: %v", err)
+	}
+}

@@ -1,0 +1,176 @@
+package proposal
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// most bounds what one pull request lists of clusters, writers and fields.
+const most = 50
+
+// title is that of the pull request of an offer, and the subject of its commit.
+func (o *offer) title() string {
+	return fmt.Sprintf("Drift: %s %s on %s", o.id.Kind, nameOf(o.id), count(len(o.drifts), "cluster"))
+}
+
+// message is that of the commit. It has no number in it that changes while the pull
+// request is open.
+func (o *offer) message() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: take over drift of %s %s\n\nFields that were changed on member clusters:\n", o.origin.Path, o.id.Kind, nameOf(o.id))
+	for _, p := range o.paths {
+		fmt.Fprintf(&b, "- %s\n", plain(p.Path))
+	}
+	return b.String()
+}
+
+// body is what people decide by. What comes from a member is in code blocks that it
+// cannot end.
+func (o *offer) body(fleet string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Somebody changed %s on %s. The object is left as it is until this pull request is merged or closed.\n\n",
+		code(o.id.Kind+" "+nameOf(o.id)), count(len(o.drifts), "cluster"))
+	b.WriteString("**What changed** (`-` is in Git, `+` on the clusters)\n\n")
+	var diff strings.Builder
+	for _, p := range o.paths {
+		fmt.Fprintf(&diff, "  %s\n", plain(p.Path))
+		if p.ValueInHub != "" {
+			fmt.Fprintf(&diff, "- %s\n", plain(p.ValueInHub))
+		}
+		if p.ValueInMember != "" {
+			fmt.Fprintf(&diff, "+ %s\n", plain(p.ValueInMember))
+		}
+	}
+	b.WriteString(codeBlock("diff", diff.String()))
+	var who []string
+	times := 0
+	for _, d := range o.drifts {
+		times += max(0, d.Count-1)
+		for _, a := range d.By {
+			if text := d.Cluster + ": " + a.String() + at(a.Time); len(who) < most && !slices.Contains(who, text) {
+				who = append(who, text)
+			}
+		}
+	}
+	fmt.Fprintf(&b, "\n**Where:** %s; first seen at %s", list(o.clusters()), o.first().UTC().Format(time.RFC3339))
+	if times > 0 {
+		fmt.Fprintf(&b, ", after changes of the object that were handled %d times before", times)
+	}
+	b.WriteString(".\n\n**Who** (the field managers that the clusters name)\n\n")
+	if len(who) == 0 {
+		who = []string{"not known"}
+	}
+	var writers strings.Builder
+	for _, w := range who {
+		writers.WriteString(plain(w) + "\n")
+	}
+	b.WriteString(codeBlock("text", writers.String()))
+	fmt.Fprintf(&b, "\n**Source:** %s\n\n", code(o.origin.String()))
+	b.WriteString("**Merging** takes the change over into Git. Nothing is written to the object on the clusters above.")
+	if len(o.others) > 0 {
+		fmt.Fprintf(&b, " The manifest is also that of %s, which would be **changed** in the order of the rollout: %s.", count(len(o.others), "other cluster"), list(o.others))
+	}
+	b.WriteString("\n\n**Closing** without merging puts the object back to what is in Git. The same change is not offered again.\n\n")
+	b.WriteString(marker(fleet, o.hash) + "\n")
+	return b.String()
+}
+
+func at(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return " at " + t.UTC().Format(time.RFC3339)
+}
+
+// nameOf is an object without its kind.
+func nameOf(id api.ID) string {
+	if id.Namespace == "" {
+		return id.Name
+	}
+	return id.Namespace + "/" + id.Name
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// list names some of many.
+func list(names []string) string {
+	var out []string
+	for _, name := range names[:min(len(names), most)] {
+		out = append(out, code(name))
+	}
+	if rest := len(names) - most; rest > 0 {
+		out = append(out, fmt.Sprintf("and %d more", rest))
+	}
+	return strings.Join(out, ", ")
+}
+
+// plain puts a text on one line without characters that control anything.
+func plain(text string) string {
+	text = strings.ReplaceAll(text, "\n", "↵")
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
+			return '\uFFFD'
+		}
+		return r
+	}, strings.ToValidUTF8(text, "\uFFFD"))
+}
+
+var backticks = regexp.MustCompile("`+")
+
+// longestRun is the length of the longest run of backticks in a text.
+func longestRun(text string) int {
+	longest := 0
+	for _, run := range backticks.FindAllString(text, -1) {
+		longest = max(longest, len(run))
+	}
+	return longest
+}
+
+// code is a text as inline code of Markdown, in which nothing has a meaning.
+func code(text string) string {
+	text = plain(text)
+	fence := strings.Repeat("`", longestRun(text)+1)
+	if len(fence) > 1 {
+		return fence + " " + text + " " + fence
+	}
+	return fence + text + fence
+}
+
+// codeBlock is a text as a block of code of Markdown, in which nothing has a meaning.
+func codeBlock(language, text string) string {
+	fence := strings.Repeat("`", max(3, longestRun(text)+1))
+	return fence + language + "\n" + text + fence + "\n"
+}
+
+// The comments in a body that say what a pull request is about, and that gitfleet closed
+// it.
+const endedMarker = "<!-- gitfleet: ended -->"
+
+func marker(fleet, hash string) string { return "<!-- gitfleet: " + fleet + " " + hash + " -->" }
+
+var marked = regexp.MustCompile(`(?m)^<!-- gitfleet: ([A-Za-z0-9_.-]+) ([0-9a-f]+) -->\r?$`)
+
+// endedByGitfleet reports whether gitfleet closed a pull request because its drift was
+// over.
+func endedByGitfleet(body string) bool { return strings.HasSuffix(strings.TrimSpace(body), endedMarker) }
+
+// markedAs returns the change that a pull request of a fleet is about; empty if it is of
+// another fleet.
+func markedAs(body, fleet string) (hash string) {
+	found := marked.FindStringSubmatch(body)
+	if found == nil || found[1] != fleet {
+		return ""
+	}
+	return found[2]
+}

@@ -1,0 +1,198 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"code.gitea.io/sdk/gitea"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/test/giteaserver"
+)
+
+// A proposing daemon follows a repository on a Gitea, and offers drift there.
+type proposing struct {
+	*daemon
+	forge *giteaserver.Server
+}
+
+func newProposing(t *testing.T) *proposing {
+	t.Helper()
+	p := &proposing{newDaemon(t, "--set", "drift.mode=propose", "--set", "drift.minAge=1s", "--set", "forge.type=gitea", "--set", "forge.tokenEnv=FORGE_TOKEN"), giteaserver.Start(t)}
+	files := map[string]string{
+		"namespace.yaml": yamlNamespace(p.name),
+		"apps/web.yaml":  "# The shop.\n" + strings.Replace(yamlDeployment(p.name, "web", 2), "\nspec:", "\n  annotations: {gitfleet.dev/available: \"true\"}\nspec:", 1),
+		"secret.yaml":    "{apiVersion: v1, kind: Secret, metadata: {name: token, namespace: " + p.name + "}, stringData: {password: canary-in-git}}\n",
+		"place.yaml":     yamlPlacement("all", p.name, pickAll+"  strategy: {rollingUpdate: {maxUnavailable: 100%}}\n"),
+	}
+	for _, name := range p.members {
+		files["clusters/"+name+".yaml"] = memberCluster(name)
+	}
+	repository := p.forge.Repository("hub", files)
+	p.args = append(p.args, "--url", p.forge.URL+"/"+repository+".git")
+	p.env = []string{"FORGE_TOKEN=" + p.forge.Token}
+	p.patience = 2 * time.Minute
+	return p
+}
+
+func (p *proposing) image(member, image string) {
+	p.t.Helper()
+	patch := fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":"main","image":%q}]}}}}`, image)
+	_, err := p.clients[member].AppsV1().Deployments(p.name).Patch(context.Background(), "web", types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "kubectl-edit"})
+	patched(p.t, err)
+}
+
+// web is the image of the Deployment on a member, and its version.
+func (p *proposing) web(member string) (image, version string) {
+	d, err := p.clients[member].AppsV1().Deployments(p.name).Get(context.Background(), "web", metav1.GetOptions{})
+	if err != nil {
+		return "", ""
+	}
+	return d.Spec.Template.Spec.Containers[0].Image, d.ResourceVersion
+}
+
+func (p *proposing) everywhere(image string, members ...string) {
+	p.t.Helper()
+	p.eventually("image "+image, func() bool {
+		return !slices.ContainsFunc(members, func(m string) bool { got, _ := p.web(m); return got != image })
+	})
+}
+
+// pulls are all pull requests, the oldest first.
+func (p *proposing) pulls() []*gitea.PullRequest {
+	p.t.Helper()
+	list, _, err := p.forge.Client.ListRepoPullRequests(giteaserver.User, "hub", gitea.ListPullRequestsOptions{State: gitea.StateAll, Sort: "oldest"})
+	patched(p.t, err)
+	return list
+}
+
+// opened waits for the nth pull request.
+func (p *proposing) opened(n int) *gitea.PullRequest {
+	p.t.Helper()
+	var all []*gitea.PullRequest
+	p.eventually(fmt.Sprintf("pull request %d opened", n), func() bool { all = p.pulls(); return len(all) >= n })
+	if len(all) > n {
+		p.t.Fatalf("%d pull requests, want %d", len(all), n)
+	}
+	return all[n-1]
+}
+
+func held(r *status.Report, clusters ...string) bool {
+	return !slices.ContainsFunc(clusters, func(c string) bool {
+		return !slices.ContainsFunc(r.Drifts, func(d status.Drift) bool {
+			return d.Cluster == c && d.State == api.DriftHeld && strings.Contains(d.Message, "/pulls/")
+		})
+	})
+}
+
+// The same change on two of three members is one pull request: merged, nothing is
+// written to them but inventories; closed, the next one is put back on both.
+func TestDriftIsOfferedAsAPullRequest(t *testing.T) {
+	p := newProposing(t)
+	p.start()
+	const before, after = "registry.example/app:1", "registry.example/app:2"
+	p.everywhere(before, p.members...)
+	one, two, three := p.members[0], p.members[1], p.members[2]
+	_, err := p.clients[three].CoreV1().Secrets(p.name).Patch(context.Background(), "token", types.MergePatchType,
+		[]byte(`{"stringData":{"password":"canary-on-member"}}`), metav1.PatchOptions{FieldManager: "kubectl-edit"})
+	patched(t, err)
+	p.until("a Secret is put back", func(r *status.Report) bool {
+		return slices.ContainsFunc(r.Drifts, func(d status.Drift) bool {
+			return d.Cluster == three && d.State == api.DriftRepaired && strings.Contains(d.Message, "cannot be offered as a pull request")
+		})
+	})
+	p.image(one, after)
+	p.image(two, after)
+	pr := p.opened(1)
+	p.until("told where it is offered", func(r *status.Report) bool { return held(r, one, two) })
+	p.everywhere(after, one, two)
+	p.everywhere(before, three)
+	diff, _, err := p.forge.Client.GetPullRequestDiff(giteaserver.User, "hub", pr.Index, gitea.PullRequestDiffOptions{})
+	patched(t, err)
+	var changed []string
+	for _, line := range strings.Split(string(diff), "\n") {
+		if strings.HasPrefix(line, "+") || strings.HasPrefix(line, "-") {
+			changed = append(changed, line)
+		}
+	}
+	want := `--- a/apps/web.yaml
++++ b/apps/web.yaml
+-      - {name: main, image: "registry.example/app:1", ports: [{containerPort: 80}]}
++      - {name: main, image: "registry.example/app:2", ports: [{containerPort: 80}]}`
+	if got := strings.Join(changed, "\n"); got != want {
+		t.Errorf("the diff is\n%s\nwant\n%s", got, want)
+	}
+	p.eventually("both clusters are named", func() bool {
+		body := p.pulls()[0].Body
+		return strings.Contains(body, "`"+one+"`, `"+two+"`") && strings.Contains(body, "kubectl-edit (Update)") && strings.Contains(body, "`"+three+"`")
+	})
+
+	_, versionOne := p.web(one)
+	_, versionTwo := p.web(two)
+	p.forge.Merge("hub", pr.Index)
+	p.everywhere(after, three)
+	p.until("in Git and on the members", func(r *status.Report) bool {
+		return len(lacking(r)) == 0 && !slices.ContainsFunc(r.Drifts, func(d status.Drift) bool { return d.Kind == "Deployment" && d.State != api.DriftEnded })
+	})
+	for member, was := range map[string]string{one: versionOne, two: versionTwo} {
+		if image, version := p.web(member); image != after || version != was {
+			t.Errorf("%s: the Deployment was written: %s, version %s, was %s", member, image, version, was)
+		}
+	}
+
+	p.image(one, "registry.example/app:3")
+	p.image(two, "registry.example/app:3")
+	second := p.opened(2)
+	p.until("held on both", func(r *status.Report) bool { return held(r, one, two) })
+	p.forge.Close("hub", second.Index)
+	p.everywhere(after, one, two)
+	r := p.until("put back", func(r *status.Report) bool {
+		return !slices.ContainsFunc(r.Drifts, func(d status.Drift) bool { return d.State != api.DriftRepaired })
+	})
+	for _, d := range r.Drifts {
+		if d.Kind == "Deployment" && d.Cluster != three && !strings.Contains(d.Message, "was closed without merging") {
+			t.Errorf("the drift on %s says %q", d.Cluster, d.Message)
+		}
+	}
+	p.image(one, "registry.example/app:3") // the same once more
+	p.everywhere(after, one)
+	all := p.pulls()
+	if len(all) != 2 || strings.Contains(all[0].Body+all[1].Body, "canary") {
+		t.Errorf("%d pull requests: %s", len(all), all[0].Body)
+	}
+	if log, err := os.ReadFile(p.log.Name()); err != nil || strings.Contains(string(log), p.forge.Token) {
+		t.Errorf("the log has the token: %v", err)
+	}
+}
+
+// Killed between any two steps, gitfleet opens one pull request and no more.
+func TestProposalsSurviveACrash(t *testing.T) {
+	p := newProposing(t)
+	p.program = faulty
+	p.start()
+	p.everywhere("registry.example/app:1", p.members...)
+	p.stop()
+	one := p.members[0]
+	for i, place := range []string{"before branch:1", "after branch:1", "after pull request:1"} {
+		env := p.env
+		p.env = append(slices.Clone(env), "GITFLEET_CRASH_AT="+place)
+		p.start()
+		p.image(one, fmt.Sprint("registry.example/app:new-", i))
+		p.fallen(place)
+		p.env = env
+		p.start()
+		p.until("offered", func(r *status.Report) bool { return held(r, one) })
+		pr := p.opened(i + 1)
+		p.forge.Close("hub", pr.Index)
+		p.everywhere("registry.example/app:1", one)
+		p.stop()
+	}
+}
