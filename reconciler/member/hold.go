@@ -126,7 +126,7 @@ func (s *session) readAndCompare(ctx context.Context, t task) (*unstructured.Uns
 	return live, c, err
 }
 
-// suspectHeld has the objects that were held when the agent last ran compared again:
+// suspectHeld has the objects compared again that were held before this connection:
 // ownership does not show every change of theirs.
 func (s *session) suspectHeld() {
 	for _, of := range s.memory {

@@ -157,6 +157,9 @@ func (s *session) conn() *conn { return s.link.Load() }
 // want takes in what the cluster should hold from now on.
 func (s *session) want(works []work.Work) {
 	was, before := s.works, s.wanted
+	if len(was) == 0 {
+		s.suspectHeld()
+	}
 	s.works = make(map[api.PlacementKey]work.Work, len(works))
 	for _, w := range works {
 		old, ok := was[w.Placement]

@@ -38,7 +38,6 @@ func (s *session) start(ctx context.Context) error {
 	if s.stoodBack = s.foreign(); s.stoodBack {
 		s.schedule(foreignRetry)
 	}
-	s.suspectHeld()
 	defer s.turned(ctx)
 	if s.last == nil {
 		return nil
