@@ -163,7 +163,9 @@ var marked = regexp.MustCompile(`(?m)^<!-- gitfleet: ([A-Za-z0-9_.-]+) ([0-9a-f]
 
 // endedByGitfleet reports whether gitfleet closed a pull request because its drift was
 // over.
-func endedByGitfleet(body string) bool { return strings.HasSuffix(strings.TrimSpace(body), endedMarker) }
+func endedByGitfleet(body string) bool {
+	return strings.HasSuffix(strings.TrimSpace(body), endedMarker)
+}
 
 // markedAs returns the change that a pull request of a fleet is about; empty if it is of
 // another fleet.
