@@ -1,7 +1,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-fast soak check format vet lint tidy arch fuzz bench clean
+.PHONY: help build release demo test test-fast soak check format vet lint tidy arch fuzz bench clean
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -12,6 +12,9 @@ release = $(shell git describe --tags --exact-match --dirty 2>/dev/null)
 
 build: ## Build build/gitfleet: one static binary
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.release=$(release)' -o build/gitfleet ./cmd/gitfleet
+
+release: ## Build archives with checksums into build/release; needs a tag
+	@.ci/release "$(release)"
 
 demo: ## Run gitfleet on three local clusters; ARGS=--once ends when all is applied
 	@go run ./test/demo $(ARGS)

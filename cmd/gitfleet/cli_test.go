@@ -123,6 +123,7 @@ which question is in [Reading status](reading-status.md).
 | ` + "`diff`, `plan --current`, `plan REPO@FROM..TO`" + ` | something would change |
 | ` + "`drift list`, `drift show`" + ` | an object differs from Git now |
 | ` + "`validate --strict`" + ` | there are warnings |
+| ` + "`doctor`" + ` | a check failed |
 
 ` + "`-o json`, `-o yaml` and `-o jsonpath=TEMPLATE`" + ` mean the same everywhere; every document names its schema in
 ` + "`apiVersion`" + `. A placement is named ` + "`crp/NAME`, `rp/NAMESPACE/NAME`" + ` or by its name alone, a member cluster

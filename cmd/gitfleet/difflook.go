@@ -42,7 +42,7 @@ func (d *difference) compare(ctx context.Context, cfg Config, s *hub.Snapshot, t
 	}
 	encoder := member.NewEncoder(cfg.FleetName, cfg.Source.URL)
 	looks := make([]*look, len(s.Clusters))
-	d.beside(len(looks), func(i int) {
+	beside(len(looks), func(i int) {
 		c := s.Clusters[i]
 		looks[i] = peek(ctx, c, member.Config{
 			Name: c.Name, Fleet: cfg.FleetName, Encoder: encoder, Log: quiet,
@@ -73,7 +73,7 @@ func (d *difference) compare(ctx context.Context, cfg Config, s *hub.Snapshot, t
 		doc.Notes = append(doc.Notes, "whether anything is suspended is not known: "+told.unknown)
 	}
 	found := make([]diffCluster, len(looks))
-	d.beside(len(looks), func(i int) { found[i] = d.changes(ctx, looks[i], p, told) })
+	beside(len(looks), func(i int) { found[i] = d.changes(ctx, looks[i], p, told) })
 	for i, c := range found {
 		if d.cluster == "" || d.cluster == looks[i].name {
 			doc.Clusters = append(doc.Clusters, c)
@@ -83,7 +83,7 @@ func (d *difference) compare(ctx context.Context, cfg Config, s *hub.Snapshot, t
 }
 
 // beside does something for each of n, several at a time.
-func (d *difference) beside(n int, do func(int)) {
+func beside(n int, do func(int)) {
 	slots := make(chan struct{}, mostLooks)
 	var wg sync.WaitGroup
 	for i := range n {

@@ -44,12 +44,17 @@ func newRun() *cobra.Command {
 			return serve(cmd.Context(), cfg, log)
 		},
 	}
+	bindSettings(cmd.Flags(), &path, "configuration file", daemonFlags()...)
+	return cmd
+}
+
+// daemonFlags returns the keys of the settings that have a flag of their own.
+func daemonFlags() []string {
 	var keys []string
 	for _, own := range settingFlags {
 		keys = append(keys, own.key)
 	}
-	bindSettings(cmd.Flags(), &path, "configuration file", keys...)
-	return cmd
+	return keys
 }
 
 // serve wires the rooms together and runs them until ctx is done.

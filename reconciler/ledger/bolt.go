@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc64"
 	"maps"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -43,6 +44,21 @@ type boltStore struct {
 
 // ErrInUse says that another process has the ledger open.
 var ErrInUse = errors.New("another gitfleet uses this state directory")
+
+// InUse reports whether another process has the ledger in a directory open. It writes
+// nothing; a directory without a ledger is not in use.
+func InUse(dir string) (bool, error) {
+	db, err := bbolt.Open(filepath.Join(dir, "ledger.db"), 0o600, &bbolt.Options{Timeout: 100 * time.Millisecond, ReadOnly: true})
+	switch {
+	case errors.Is(err, bolterrors.ErrTimeout):
+		return true, nil
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("open ledger: %w", err)
+	}
+	return false, db.Close()
+}
 
 // A DamagedError says that the file of a ledger cannot be believed.
 type DamagedError struct{ Why string }

@@ -70,19 +70,19 @@ func (a *access) forbidden() []string {
 	return nil
 }
 
-// A forbiddenError says that a session could not be opened because permissions are missing.
-type forbiddenError struct {
+// A ForbiddenError says that a member cannot be used because permissions are missing.
+type ForbiddenError struct {
 	err     error
 	missing []string
 }
 
 // Error implements error.
-func (f *forbiddenError) Error() string {
+func (f *ForbiddenError) Error() string {
 	return "permissions are missing: " + strings.Join(f.missing, "; ")
 }
 
 // Unwrap returns the refusal of the API server.
-func (f *forbiddenError) Unwrap() error { return f.err }
+func (f *ForbiddenError) Unwrap() error { return f.err }
 
 // refused records that the cluster has refused a request, if the error is Forbidden.
 func (a *access) refused(err error) {
@@ -92,7 +92,7 @@ func (a *access) refused(err error) {
 }
 
 // refusal returns the error of a session that could not be opened. If that is Forbidden, it
-// reviews all permissions and returns a *forbiddenError that lists the missing ones.
+// reviews all permissions and returns a *ForbiddenError that lists the missing ones.
 func (s *session) refusal(ctx context.Context, err error) error {
 	if !apierrors.IsForbidden(err) {
 		return err
@@ -111,7 +111,7 @@ func (s *session) refusal(ctx context.Context, err error) error {
 	s.access.denied.Store(true)
 	s.review(ctx)
 	if missing := s.access.forbidden(); len(missing) > 0 {
-		return &forbiddenError{err, missing}
+		return &ForbiddenError{err, missing}
 	}
 	return err
 }
@@ -273,6 +273,9 @@ func (s *session) reviewAll(ctx context.Context, all []rbac.Permission) (map[rba
 	return lacking, errors.Join(errs...)
 }
 
+// accessReviews is the path at which a cluster says what one may do.
+const accessReviews = "apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
 // may asks the cluster whether it grants a permission.
 func (s *session) may(ctx context.Context, p rbac.Permission) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
@@ -289,7 +292,7 @@ func (s *session) may(ctx context.Context, p rbac.Permission) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	raw, err := answer(s.conn().rest.Post().AbsPath("apis/authorization.k8s.io/v1/selfsubjectaccessreviews").
+	raw, err := answer(s.conn().rest.Post().AbsPath(accessReviews).
 		SetHeader("Content-Type", "application/json").Body(body).Do(ctx))
 	if err != nil {
 		return false, fmt.Errorf("review a permission: %w", err)

@@ -209,7 +209,7 @@ func (a *Agent) lost(ctx context.Context, err error, times *backoff) {
 	_ = aside(func() error {
 		a.answers(err)
 		seen := ledger.ClusterSeen{Cluster: a.cfg.Name, At: time.Now(), Error: err.Error()}
-		if _, ok := errors.AsType[*forbiddenError](err); ok {
+		if _, ok := errors.AsType[*ForbiddenError](err); ok {
 			seen.Forbidden = a.access.forbidden()
 		}
 		a.cfg.Report(seen)

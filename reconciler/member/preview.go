@@ -17,6 +17,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/rbac"
 )
 
 // A Preview looks at a cluster, and says what an agent would do there. Nothing
@@ -354,4 +355,15 @@ func (p *Preview) goes(ctx context.Context, st stale, l *live) Change {
 		c.Message = "held until a commit allows it: " + c.Message
 	}
 	return c
+}
+
+// MissingPermissions reviews all permissions that holding some works takes, and describes
+// those that the cluster does not grant.
+func (p *Preview) MissingPermissions(ctx context.Context, works []work.Work) ([]string, error) {
+	if err := p.learn(ctx, works); err != nil {
+		return nil, err
+	}
+	p.s.last = works
+	missing, err := p.s.lacks(ctx, p.s.needs())
+	return rbac.Describe(missing), err
 }

@@ -152,7 +152,7 @@ func (s *session) seen(p probe) ledger.ClusterSeen {
 	case p.err == nil:
 		seen.Forbidden = forbidden
 	case apierrors.IsForbidden(p.err) && len(forbidden) > 0:
-		seen.Forbidden, seen.Error = forbidden, (&forbiddenError{p.err, forbidden}).Error()
+		seen.Forbidden, seen.Error = forbidden, (&ForbiddenError{p.err, forbidden}).Error()
 	}
 	return seen
 }

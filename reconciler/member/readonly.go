@@ -8,8 +8,8 @@ import (
 )
 
 // ReadOnly wraps a transport so that nothing can be written through it: it lets
-// pass what reads, and patches that the server only tries. Everything else is
-// refused before it is sent.
+// pass what reads, reviews of permissions, and patches that the server only tries.
+// Everything else is refused before it is sent.
 func ReadOnly(rt http.RoundTripper) http.RoundTripper { return readOnly{rt} }
 
 type readOnly struct{ next http.RoundTripper }
@@ -32,6 +32,8 @@ func reads(req *http.Request) bool {
 	switch {
 	case req.Header.Get("Upgrade") != "" || leadsInside(strings.Split(req.URL.Path, "/")):
 		return false
+	case req.Method == http.MethodPost && req.URL.Path == "/"+accessReviews:
+		return true // it stores nothing
 	case req.Method == http.MethodPatch:
 		return slices.Equal(req.URL.Query()["dryRun"], []string{"All"})
 	}

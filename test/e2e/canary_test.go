@@ -179,7 +179,7 @@ func TestNoOutputTellsASecret(t *testing.T) {
 		"diff --config CONFIG --path CHECKOUT", "validate CHECKOUT", "validate CHECKOUT -o json", "validate CHECKOUT -o sarif", "validate CHECKOUT -o github",
 		"suspend secret/s -n " + drift + " --cluster member-1 --reason looking", "resume secret/s -n " + drift + " --cluster member-1",
 		"wait crp/refused --for=applied --timeout 1s", "sync crp/refused --wait --timeout 3s", "rollback crp/repair --to " + first + " --path CHECKOUT --author AUTHOR",
-		"adopt-fleet", "state export", "bugreport --config CONFIG --file SCRATCH", "kubeconfig", "version", "member rbac CHECKOUT",
+		"adopt-fleet", "state export", "bugreport --config CONFIG --file SCRATCH", "kubeconfig", "version", "member rbac CHECKOUT", "doctor --config CONFIG", "doctor --config CONFIG -o json",
 	}
 	if forgotten := d.untold(commands); len(forgotten) > 0 {
 		t.Errorf("nobody has looked at what these tell: %v", forgotten)

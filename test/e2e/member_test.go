@@ -96,6 +96,13 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: viewers}]
 	if refused := refusals(t, f); len(refused) > 0 {
 		t.Errorf("the daemon lacked permissions: %q", refused)
 	}
+	doctor := append([]string{"doctor"}, d.args[1:]...)
+	out, code := d.cli(doctor...)
+	for _, want := range []string{"ok    config: valid", "a running daemon uses it", "ok    repository: commit " + commit[:8], "ok    member paris: reachable, Kubernetes v1."} {
+		if code != 0 || !strings.Contains(out, want) {
+			t.Errorf("doctor: exit code %d, %q is missing in\n%s", code, want, out)
+		}
+	}
 
 	commit = d.repo.Commit(t, "main", map[string]string{
 		"apps/service.yaml": "apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: " + d.name + "}\nspec: {ports: [{port: 80}]}\n",
@@ -104,6 +111,10 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: viewers}]
 		out, _ := d.cli("status")
 		return strings.Contains(strings.Join(strings.Fields(out), " "), "create, delete, patch services in namespace "+d.name)
 	})
+	const lacking = "fail  member paris: permissions are missing: get, list, watch services; create, delete, patch services in namespace "
+	if out, code := d.cli(doctor...); code != 1 || !strings.Contains(out, lacking+d.name) {
+		t.Errorf("doctor of a member that lacks permissions: exit code %d\n%s", code, out)
+	}
 	if _, err := githttp.Git(checkout, "checkout", "--quiet", "--", "."); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// doctorVersion names the schema of the result in JSON.
+const doctorVersion = "gitfleet.dev/doctor/v1"
+
+// The states of a check.
+const (
+	checkOK   = "ok"
+	checkWarn = "warn"
+	checkFail = "fail"
+)
+
+// A check is one thing that doctor looked at.
+type check struct {
+	// Check is config, server, repository, state or member.
+	Check string `json:"check"`
+	// Subject is what was looked at, such as the name of a member; it may be empty.
+	Subject string `json:"subject,omitempty"`
+	State   string `json:"state"`
+	Message string `json:"message"`
+	// Fix is what to do; empty if nothing is to be done.
+	Fix string `json:"fix,omitempty"`
+}
+
+type doctorDocument struct {
+	APIVersion string  `json:"apiVersion"`
+	Checks     []check `json:"checks"`
+}
+
+func newDoctor() *cobra.Command {
+	var path string
+	var out format
+	cmd := &cobra.Command{
+		Use:   "doctor --config gitfleet.yaml",
+		Short: "Check everything that the daemon depends on",
+		Long: `Doctor checks what a daemon with this configuration depends on, with its own
+credentials, whether it runs or not:
+
+  - the configuration and the files that it names,
+  - the repository: that it can be read, and that its newest commit loads,
+  - the state directory: that it can be written, its free space, and whether a daemon
+    uses it,
+  - each member: that it is reachable, its version, its clock, and all permissions
+    that the newest commit needs there.
+
+It writes nothing but a temporary file in the state directory.
+
+Exit codes: 0 all checks passed or have warnings only, 1 a check failed, 2 error.`,
+		Example: `  gitfleet doctor --config gitfleet.yaml
+  gitfleet doctor --config gitfleet.yaml -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := out.check(); err != nil {
+				return err
+			}
+			cfg, err := loadConfig(path, cmd.Flags())
+			doc := doctorDocument{doctorVersion, runChecks(cmd.Context(), cfg, err)}
+			if out.isText() {
+				err = doc.print(cmd.OutOrStdout())
+			} else {
+				err = out.write(cmd.OutOrStdout(), doc)
+			}
+			if err == nil && doc.failed() {
+				return exitCode(exitDifferences)
+			}
+			return err
+		},
+	}
+	out.bind(cmd.Flags(), "text")
+	bindSettings(cmd.Flags(), &path, "the daemon's configuration file", daemonFlags()...)
+	return cmd
+}
+
+// runChecks makes all checks. invalid is what is wrong with the configuration.
+func runChecks(ctx context.Context, cfg Config, invalid error) []check {
+	if invalid != nil {
+		var all []check
+		for _, err := range flatten(invalid) {
+			all = append(all, check{"config", cfg.file, checkFail, err.Error(), "correct the configuration; docs/configuration.md has all settings"})
+		}
+		return all
+	}
+	all := append([]check{{Check: "config", Subject: cfg.file, State: checkOK, Message: "valid"}}, cfg.checkFiles()...)
+	all = append(all, cfg.checkState()...)
+	snapshot, repository := cfg.checkRepository(ctx)
+	all = append(all, repository)
+	if snapshot == nil {
+		return append(all, check{"member", "", checkWarn, "the members are not checked: the repository declares them", "correct the repository first"})
+	}
+	return append(all, cfg.checkMembers(ctx, snapshot)...)
+}
+
+func (d doctorDocument) failed() bool {
+	for _, c := range d.Checks {
+		if c.State == checkFail {
+			return true
+		}
+	}
+	return false
+}
+
+// print writes a line for each check, and below it what to do.
+func (d doctorDocument) print(w io.Writer) error {
+	var b strings.Builder
+	for _, c := range d.Checks {
+		what := strings.TrimSpace(c.Check + " " + c.Subject)
+		fmt.Fprintf(&b, "%-4s  %s: %s\n", c.State, printable(what), printable(c.Message))
+		if c.Fix != "" {
+			fmt.Fprintf(&b, "      fix: %s\n", printable(c.Fix))
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
