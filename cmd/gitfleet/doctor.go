@@ -85,7 +85,7 @@ func runChecks(ctx context.Context, cfg Config, invalid error) []check {
 	if invalid != nil {
 		var all []check
 		for _, err := range flatten(invalid) {
-			all = append(all, check{"config", cfg.file, checkFail, err.Error(), "correct the configuration; docs/configuration.md has all settings"})
+			all = append(all, check{"config", "", checkFail, err.Error(), "correct the configuration; docs/configuration.md has all settings"})
 		}
 		return all
 	}

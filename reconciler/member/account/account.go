@@ -28,10 +28,11 @@ import (
 const (
 	// DefaultName is the name of an account if no other is chosen.
 	DefaultName = "gitfleet"
+	// managedBy is the label of all objects of an account.
+	managedBy = "app.kubernetes.io/managed-by"
 	// memberAnnotation names the member whose account it is.
 	memberAnnotation = "gitfleet.dev/member"
-	// fieldManager owns what Apply sets, so that applying manifests of others does not
-	// conflict with it.
+	// fieldManager owns what Apply sets. It is the value of managedBy as well.
 	fieldManager = "gitfleet-member"
 )
 
@@ -39,7 +40,7 @@ const (
 type Account struct {
 	// Name is that of the service account, its roles and their bindings.
 	Name string
-	// Member is the name of the MemberCluster.
+	// Member is the name of the MemberCluster; empty if the account is any member's.
 	Member string
 	Roles  rbac.Roles
 }
@@ -64,7 +65,11 @@ var (
 )
 
 func (a Account) meta(namespace string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Name: a.Name, Namespace: namespace, Annotations: map[string]string{memberAnnotation: a.Member}}
+	m := metav1.ObjectMeta{Name: a.Name, Namespace: namespace, Labels: map[string]string{managedBy: fieldManager}, Annotations: map[string]string{}}
+	if a.Member != "" {
+		m.Annotations[memberAnnotation] = a.Member
+	}
+	return m
 }
 
 func (a Account) manifests() []manifest {
@@ -96,7 +101,8 @@ func (a Account) Manifests() []any {
 	return all
 }
 
-// An OwnedError says that an account belongs to another member.
+// An OwnedError says that an account belongs to another member, or to somebody else if Member
+// is empty.
 type OwnedError struct{ Account, Member string }
 
 func (e *OwnedError) Error() string {
@@ -143,8 +149,10 @@ func (c *client) owned(ctx context.Context, account, member string) error {
 		return nil
 	case err != nil:
 		return fmt.Errorf("read clusterroles %s: %w", account, err)
-	case role.GetAnnotations()[memberAnnotation] != member:
-		return &OwnedError{account, role.GetAnnotations()[memberAnnotation]}
+	}
+	owner := role.GetAnnotations()[memberAnnotation]
+	if role.GetLabels()[managedBy] != fieldManager || owner != "" && owner != member {
+		return &OwnedError{account, owner}
 	}
 	return nil
 }
