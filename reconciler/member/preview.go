@@ -364,6 +364,7 @@ func (p *Preview) MissingPermissions(ctx context.Context, works []work.Work) ([]
 		return nil, err
 	}
 	p.s.last = works
-	missing, err := p.s.lacks(ctx, p.s.needs())
+	needs, _ := p.s.needs()
+	missing, err := p.s.lacks(ctx, needs)
 	return rbac.Describe(missing), err
 }
