@@ -124,7 +124,7 @@ func TestBadAnswers(t *testing.T) {
 			w.WriteHeader(429)
 		}, "429", 90 * time.Second},
 		"moved": {func(w http.ResponseWriter, r *http.Request) {
-			http.Redirect(w, r, "https://elsewhere.example.com", 301)
+			http.Redirect(w, r, "https://elsewhere.example.com", http.StatusMovedPermanently)
 		}, "has moved", 0},
 		"endless": {func(w http.ResponseWriter, r *http.Request) {
 			for r.Context().Err() == nil {
