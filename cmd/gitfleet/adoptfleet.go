@@ -21,8 +21,8 @@ func newAdoptFleet() *cobra.Command {
 		Short: "Take over the clusters of another fleet of the same name",
 		Long: `Two daemons with the same fleetName would delete each other's objects. So a
 daemon that finds inventories or the claim of another fleet on a cluster writes
-nothing there, and says which fleet holds it. As a rule one of the two needs another
-fleetName.
+nothing there, and says which fleet holds it. As a rule one of the two needs
+another fleetName.
 
 Adopt-fleet is for the other case: the other daemon is gone for good, or its
 clusters move to this one. Without an ID it says what is held by whom, and does

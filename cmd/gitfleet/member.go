@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/member"
 	"github.com/gitfleet/gitfleet/reconciler/member/account"
@@ -27,8 +28,8 @@ func newMember() *cobra.Command {
 		Use:   "member",
 		Short: "Join clusters to the fleet and remove them",
 		Long: `Create the service account with which the daemon manages a member cluster, print
-its permissions, and remove it again. These commands use your own credentials, and
-ask no daemon.`,
+its permissions, and remove it again. These commands use your own credentials,
+and ask no daemon.`,
 	}
 	cmd.AddCommand(newMemberJoin(), newMemberRBAC(), newMemberLeave())
 	return cmd
@@ -68,20 +69,22 @@ func newMemberJoin() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "join NAME --context CONTEXT",
 		Short: "Create the service account for a member and its kubeconfig",
-		Long: `Join creates on the cluster of a context, with your own credentials: the namespace
-` + api.Namespace + `, a service account, a ClusterRole and a Role with their bindings, and a
-Secret with a token that does not expire. It can be repeated: it then brings the
-permissions up to date, and the token stays the same.
+		Long: `Join creates on the cluster of a context, with your own credentials: the
+namespace ` + api.Namespace + `, a service account, a ClusterRole and a Role with their
+bindings, and a Secret with a token that does not expire. It can be repeated: it
+then brings the permissions up to date, and the token stays the same.
 
-With --path the account may read and write only the kinds that the checkout places on
-the member, beside those that gitfleet already holds there, and what gitfleet itself
-needs. If a commit places another kind, "gitfleet status" names the missing
-permissions; repeat join, or apply the output of "gitfleet member rbac".
+With --path the account may read and write only the kinds that the checkout
+places on the member, or may place there later, those that gitfleet already
+holds there, and what gitfleet itself needs. If a commit places another kind,
+"gitfleet status" names the missing permissions; repeat join, or apply the
+output of "gitfleet member rbac".
 
 The kubeconfig for the daemon goes to NAME.kubeconfig in --kubeconfig-dir. With
---secret-namespace the manifest of a Secret is printed instead, for a daemon with
-members.secretNamespace. The MemberCluster to commit is written into the checkout with
---write, and printed otherwise; to standard error if the Secret is printed.`,
+--secret-namespace the manifest of a Secret is printed instead, for a daemon
+with members.secretNamespace. The MemberCluster to commit is written into the
+checkout with --write, and printed otherwise; to standard error if the Secret is
+printed.`,
 		Example: `  gitfleet member join paris --context paris-admin --path fleet --write \
     --kubeconfig-dir members
   gitfleet member join paris --context paris-admin --path fleet \
@@ -98,7 +101,8 @@ members.secretNamespace. The MemberCluster to commit is written into the checkou
 	cmd.Flags().StringVar(&j.path, "path", "", "checkout of the repository; the account may do what it takes to place its content")
 	cmd.Flags().StringVar(&j.kubeconfigDir, "kubeconfig-dir", "", "directory for NAME.kubeconfig, the daemon's members.kubeconfigDir")
 	cmd.Flags().StringVar(&j.secretNamespace, "secret-namespace", "", "print a Secret with the kubeconfig for this namespace of the daemon's cluster")
-	cmd.Flags().StringToStringVar(&j.labels, "label", nil, "labels of the MemberCluster, as KEY=VALUE")
+	cmd.Flags().StringToStringVar(&j.labels, "label", nil, "labels of the MemberCluster, as `KEY=VALUE`")
+	cmd.Flags().Lookup("label").DefValue = ""
 	cmd.Flags().BoolVar(&j.write, "write", false, "write the MemberCluster into the checkout, to clusters/NAME.yaml")
 	cmd.MarkFlagRequired("context")
 	return cmd
@@ -122,6 +126,9 @@ func (j *joining) run(cmd *cobra.Command, name string) error {
 	}
 	manifest, err := memberManifestOf(name, j.labels)
 	if err != nil {
+		return err
+	}
+	if _, err := hub.ReadClusters("the MemberCluster", []byte(manifest)); err != nil {
 		return err
 	}
 	target, err := j.find()
@@ -226,12 +233,12 @@ func newMemberLeave() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "leave NAME --context CONTEXT",
 		Short: "Remove the service account of a member",
-		Long: `Leave removes what join created on a cluster: the service account, its roles, their
-bindings and the token. Workloads and the namespace ` + api.Namespace + ` stay.
+		Long: `Leave removes what join created on a cluster: the service account, its roles,
+their bindings and the token. Workloads and the namespace ` + api.Namespace + ` stay.
 
-Remove the MemberCluster from the repository first, and wait until the daemon has given
-up what it holds there. As long as an inventory on the cluster lists objects, leave
-removes nothing, unless --force is set.`,
+Remove the MemberCluster from the repository first, and wait until the daemon
+has given up what it holds there. As long as an inventory on the cluster lists
+objects, leave removes nothing, unless --force is set.`,
 		Example: `  gitfleet member leave paris --context paris-admin --kubeconfig-dir members`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

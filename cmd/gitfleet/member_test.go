@@ -65,6 +65,24 @@ metadata: {name: db}
 spec:
   resourceSelectors: [{group: "", version: v1, kind: Namespace, name: db}]
   policy: {placementType: PickN, numberOfClusters: 1}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: train}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: train, namespace: train}
+spec: {template: {spec: {restartPolicy: Never, containers: [{name: train, image: "registry.example/train:1"}]}}}
+---
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourcePlacement
+metadata: {name: train}
+spec:
+  resourceSelectors: [{group: "", version: v1, kind: Namespace, name: train}]
+  policy:
+    placementType: PickAll
+    affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{propertySelector: {matchExpressions: [{name: kubernetes-fleet.io/node-count, operator: Ge, values: ["3"]}]}}]}}}
 `
 
 // clusterRole returns the ClusterRole among some documents.
@@ -84,7 +102,8 @@ func clusterRole(t *testing.T, text string) rbacv1.ClusterRole {
 }
 
 // The printed permissions are those of the kinds that the placements put on the member, and
-// of those that a PickN placement may put there later.
+// of those that other placements may put there later: PickN ones, and those that go by
+// properties that only the member itself can tell.
 func TestMemberRBAC(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "fleet.yaml"), []byte(memberCheckout), 0o600); err != nil {
@@ -96,9 +115,9 @@ func TestMemberRBAC(t *testing.T) {
 		})
 	}
 	for line, want := range map[string]map[string]bool{
-		"member rbac DIR --cluster paris":     {"deployments": true, "statefulsets": true, "secrets": false},
-		"member rbac DIR --cluster oslo":      {"deployments": false, "statefulsets": true, "secrets": false},
-		"member rbac DIR":                     {"deployments": true, "statefulsets": true, "secrets": false},
+		"member rbac DIR --cluster paris":     {"deployments": true, "statefulsets": true, "jobs": true, "secrets": false},
+		"member rbac DIR --cluster oslo":      {"deployments": false, "statefulsets": true, "jobs": true, "secrets": false},
+		"member rbac DIR":                     {"deployments": true, "statefulsets": true, "jobs": true, "secrets": false},
 		"member rbac --cluster-admin":         {"deployments": true, "secrets": true},
 		"member rbac DIR --delete-namespaces": {"deployments": true, "secrets": false},
 	} {
@@ -125,7 +144,8 @@ func TestMemberCommandsNeedToKnow(t *testing.T) {
 		"member join paris --context c --cluster-admin --write":                "--kubeconfig-dir DIR, or --secret-namespace NAMESPACE",
 		"member join p --context c --cluster-admin --kubeconfig-dir d --write": "--write needs --path",
 		"member rbac": "name a checkout, or set --cluster-admin",
-		"member leave paris --context none --kubeconfig /does/not/exist": "the kubeconfig has no context \"none\"",
+		"member leave paris --context none --kubeconfig /does/not/exist":     "the kubeconfig has no context \"none\"; it has none",
+		"member join Paris_1 --context c --cluster-admin --kubeconfig-dir d": "\"Paris_1\"",
 	} {
 		code, out, errOut := command(strings.Fields(line)...)
 		if code != exitError || out != "" || !strings.Contains(errOut, want) {

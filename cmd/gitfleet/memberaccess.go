@@ -16,6 +16,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/member"
 	"github.com/gitfleet/gitfleet/reconciler/member/account"
 	"github.com/gitfleet/gitfleet/reconciler/member/rbac"
@@ -119,28 +120,37 @@ func (a *memberAccess) declare(s *hub.Snapshot, manifest string) (*hub.Snapshot,
 	return &out, "", nil
 }
 
-// placed returns the objects that the cluster gets, or any cluster if none is named. What a
-// PickN placement puts on other clusters counts as well: it may choose this one later.
+// placed returns the objects that the cluster gets, or any cluster if none is named. The
+// content of placements that may choose the cluster later counts as well.
 func (a *memberAccess) placed(s *hub.Snapshot) ([]*unstructured.Unstructured, error) {
 	o, err := outlookInput{}.about(s)
 	if err != nil {
 		return nil, err
 	}
 	var objects []*unstructured.Unstructured
+	add := func(manifests []*work.Manifest) {
+		for _, m := range manifests {
+			objects = append(objects, m.Object.Object)
+		}
+	}
+	open := unsure(o.plan)
 	for _, p := range o.plan.Placements {
 		for _, c := range p.Clusters {
-			if a.cluster == "" || a.cluster == c.Binding.Cluster || choosesLater(p) {
-				for _, m := range c.Content.Manifests {
-					objects = append(objects, m.Object.Object)
-				}
+			if a.cluster == "" || a.cluster == c.Binding.Cluster {
+				add(c.Content.Manifests)
 			}
+		}
+		if open[p.Key] || picksNumber(p) {
+			add(work.NewRenderer(p.Key, p.Selection.Objects, nil, nil, plan.Scope(s)).Manifests())
 		}
 	}
 	return objects, nil
 }
 
-func choosesLater(p *plan.Placement) bool {
-	return p.Spec != nil && p.Spec.Spec.Policy != nil && p.Spec.Spec.Policy.PlacementType == api.PickN
+// picksNumber reports whether a placement picks a number of clusters, which may be others
+// than those of today.
+func picksNumber(p *plan.Placement) bool {
+	return p.Spec.Spec.Policy != nil && p.Spec.Spec.Policy.PlacementType == api.PickN
 }
 
 func kindsOf(objects []*unstructured.Unstructured, held []member.Holding) map[schema.GroupVersionKind]bool {
@@ -162,15 +172,16 @@ func newMemberRBAC() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rbac [PATH]",
 		Short: "Print the service account and the permissions that a member needs",
-		Long: `Print, as YAML, what join creates on a member, except for the Secret with the token:
-the namespace, the service account, a ClusterRole, a Role in the namespace of the
-inventories, and their bindings. They permit what it takes to place the content of the
-checkout PATH on the cluster, and nothing else.
+		Long: `Print, as YAML, what join creates on a member, except for the Secret with the
+token: the namespace, the service account, a ClusterRole, a Role in the
+namespace of the inventories, and their bindings. They permit what it takes to
+place the content of the checkout PATH on the cluster, now or later, and nothing
+else.
 
 By default no cluster is asked: the plurals of kinds come from the
-CustomResourceDefinitions of the checkout, or from their names. With --context the
-cluster is asked for them, and the kinds that gitfleet already holds there are included;
-use it for a member that exists.`,
+CustomResourceDefinitions of the checkout, or from their names. With --context
+the cluster is asked for them, and the kinds that gitfleet already holds there
+are included; use it for a member that exists.`,
 		Example: `  gitfleet member rbac fleet --cluster paris --context paris > paris.yaml
   gitfleet member rbac fleet
   gitfleet member rbac --cluster-admin`,

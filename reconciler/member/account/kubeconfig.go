@@ -1,6 +1,7 @@
 package account
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -33,7 +34,7 @@ func Find(kubeconfigs []string, context string) (*Target, error) {
 	}
 	kctx := raw.Contexts[context]
 	if kctx == nil {
-		return nil, fmt.Errorf("the kubeconfig has no context %q; it has %s", context, strings.Join(slices.Sorted(maps.Keys(raw.Contexts)), ", "))
+		return nil, fmt.Errorf("the kubeconfig has no context %q; it has %s", context, cmp.Or(strings.Join(slices.Sorted(maps.Keys(raw.Contexts)), ", "), "none"))
 	}
 	cfg, err := loaded.ClientConfig()
 	if err != nil {
