@@ -105,6 +105,23 @@ func TestFleetThatCameLaterIsRefused(t *testing.T) {
 	}
 }
 
+// That nothing was on a cluster when it was looked at is known after a restart as well.
+func TestFleetThatCameDuringARestartIsRefused(t *testing.T) {
+	l, store, other := ours("ours"), Memory(), Owner{ID: "theirs", Source: ourSource}
+	l.Fold(found("east", 1))
+	if err := store.Save(l); err != nil {
+		t.Fatal(err)
+	}
+	l, err := store.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Fold(found("east", 2, other))
+	if got := l.Cluster("east").Rivals; !slices.Equal(got, []Owner{other}) {
+		t.Errorf("rivals: %v, admitted: %q", got, admitted(l, "east"))
+	}
+}
+
 // The ID of a fleet whose ledger was lost is the one that the members name, if they
 // agree. What they hold is taken up only when that is known.
 func TestLostFleetIDIsFound(t *testing.T) {

@@ -39,8 +39,9 @@ type ClusterSeen struct {
 	// Holds are the placements that own something there, by the inventories on
 	// the cluster itself; nil if nobody looked.
 	Holds []Held
-	// Owners are the fleets that these inventories name; nil if nobody looked.
-	Owners []Owner `json:",omitempty"`
+	// Owners are the fleets that these inventories name; nil if nobody looked, and that
+	// somebody did is remembered.
+	Owners []Owner `json:",omitzero"`
 }
 
 // A Held is a placement that owns something on a cluster.
