@@ -30,8 +30,8 @@ nothing. With the ID of the other fleet, which confirms that it is meant, what
 that fleet has belongs to this one, on one cluster or on all that it holds:
 
   - objects that this repository has are updated as it says,
-  - objects that it does not have are held, and deleted only once a commit with the
-    trailer Gitfleet-Allow-Delete names their placement, or "*",
+  - objects that it does not have are held, and deleted only once a commit with
+    the trailer Gitfleet-Allow-Delete names their placement, or "*",
   - the other daemon, if it still runs, writes nothing there any more.
 
 "none" is the ID of inventories written by a version that knew no IDs.

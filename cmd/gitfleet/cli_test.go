@@ -173,6 +173,24 @@ func reference() string {
 	return b.String()
 }
 
+// A help text is wrapped for a terminal of 80 columns.
+func TestHelpFitsATerminal(t *testing.T) {
+	var check func(*cobra.Command)
+	check = func(cmd *cobra.Command) {
+		for line := range strings.Lines(cmd.Long + "\n" + cmd.Example) {
+			if n := wide(line) - 1; n > 80 {
+				t.Errorf("%s: %d columns: %s", cmd.CommandPath(), n, line)
+			}
+		}
+		for _, below := range cmd.Commands() {
+			if below.Name() != "completion" { // not ours
+				check(below)
+			}
+		}
+	}
+	check(newRoot())
+}
+
 func describeCommand(b *strings.Builder, cmd *cobra.Command) {
 	level := strings.Repeat("#", 1+len(strings.Fields(cmd.CommandPath()))-1)
 	fmt.Fprintf(b, "\n%s %s\n\n", level, cmd.CommandPath())

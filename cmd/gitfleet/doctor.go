@@ -47,14 +47,15 @@ credentials, whether it runs or not:
 
   - the configuration and the files that it names,
   - the repository: that it can be read, and that its newest commit loads,
-  - the state directory: that it can be written, its free space, and whether a daemon
-    uses it,
-  - each member: that it is reachable, its version, its clock, and all permissions
-    that the newest commit needs there.
+  - the state directory: that it can be written, its free space, and whether a
+    daemon uses it,
+  - each member: that it is reachable, its version, its clock, and all
+    permissions that the newest commit needs there.
 
 It writes nothing but a temporary file in the state directory.
 
-Exit codes: 0 all checks passed or have warnings only, 1 a check failed, 2 error.`,
+Exit codes: 0 all checks passed or have warnings only, 1 a check failed,
+2 error.`,
 		Example: `  gitfleet doctor --config gitfleet.yaml
   gitfleet doctor --config gitfleet.yaml -o json`,
 		Args: cobra.NoArgs,

@@ -26,16 +26,17 @@ that were corrected.
   standing    it differs and is left as it is, by the strategy or a suspension
   held        it differs and is left as it is until a pull request decides, or
               because drift.mode is report
-  contested   it is changed again and again: corrected more slowly, or left to an
-              autoscaler
+  contested   it is changed again and again: corrected more slowly, or left to
+              an autoscaler
   repaired    it was corrected
   ignored     it differs in fields listed in gitfleet.dev/ignore-fields
-  altered     the cluster stores other values than are applied (admission webhook)
+  altered     the cluster stores other values than are applied (admission
+              webhook)
   ended       it no longer differs; gitfleet did not correct it
   foreign     the object is not managed by gitfleet, or is only compared
 
-Exit codes: 0 nothing differs now, 1 something does (standing, held, contested or
-foreign), 2 error.`,
+Exit codes: 0 nothing differs now, 1 something does (standing, held, contested
+or foreign), 2 error.`,
 	}
 	cmd.AddCommand(newDriftList(), newDriftShow(), newDriftAdopt())
 	return cmd

@@ -24,8 +24,8 @@ func newDriftAdopt() *cobra.Command {
 		Short: "Write what a member cluster has into a checkout of the repository",
 		Long: `Adopt edits the file that an object comes from so that it has the values that
 were found on a member cluster. It changes the lines of these fields and no
-others. Drift that was corrected since can be adopted as well. Look at the result
-with git diff, then commit it.
+others. Drift that was corrected since can be adopted as well. Look at the
+result with git diff, then commit it.
 
 It edits plain manifests. It refuses objects that a kustomization builds, that
 come out of an envelope or that an override changes, values of Secrets, and

@@ -70,9 +70,10 @@ func newMemberJoin() *cobra.Command {
 		Use:   "join NAME --context CONTEXT",
 		Short: "Create the service account for a member and its kubeconfig",
 		Long: `Join creates on the cluster of a context, with your own credentials: the
-namespace ` + api.Namespace + `, a service account, a ClusterRole and a Role with their
-bindings, and a Secret with a token that does not expire. It can be repeated: it
-then brings the permissions up to date, and the token stays the same.
+namespace ` + api.Namespace + `, a service account, a ClusterRole and a Role with
+their bindings, and a Secret with a token that does not expire. It can be
+repeated: it then brings the permissions up to date, and the token stays the
+same.
 
 With --path the account may read and write only the kinds that the checkout
 places on the member, or may place there later, those that gitfleet already

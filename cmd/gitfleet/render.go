@@ -26,9 +26,9 @@ func newRender() *cobra.Command {
 		Use:   "render PATH|REPO@REF",
 		Short: "Print the manifests that each cluster would get; offline",
 		Long: `Print, as YAML, the manifests that each cluster gets once every rollout is
-over: kustomizations built, envelopes opened, overrides applied. A comment before
-each document names its file and its placement. PATH and REPO@REF are as for
-validate.
+over: kustomizations built, envelopes opened, overrides applied. A comment
+before each document names its file and its placement. PATH and REPO@REF are as
+for validate.
 
 Left out are the label ` + api.ManagedByLabel + ` and the annotations of
 gitfleet, which the daemon adds. Values of Secrets are masked unless

@@ -76,8 +76,8 @@ That does not continue a rollout that stopped because an update failed. Such a
 rollout continues when the cluster recovers, when a commit changes the content,
 or with --stopped and a --reason.
 
-Resume also ends the wait of a placement for clusters that have not answered since
-the state directory was lost.
+Resume also ends the wait of a placement for clusters that have not answered
+since the state directory was lost.
 
 ` + subjects,
 		Example: `  gitfleet resume deployment/web -n shop --cluster east
