@@ -135,7 +135,7 @@ func (s *session) restoreClaim(ctx context.Context) {
 		err = s.ensureClaim(ctx)
 	}
 	if err != nil {
-		s.cfg.Log.Warn("claim not restored; it is before an inventory is written", "cluster", s.cfg.Name, "err", err)
+		s.cfg.Log.Warn("claim not restored; trying again before the next inventory is written", "cluster", s.cfg.Name, "err", err)
 	}
 }
 
