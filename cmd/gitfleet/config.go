@@ -186,6 +186,7 @@ func defaultConfig() Config {
 			MaxUnreachable: portion{intstr.FromString("100%")}, AvailableTimeout: seconds(600), PodFailureTimeout: seconds(30),
 		},
 		Drift:   DriftConfig{Mode: revertDrift, MinAge: seconds(120), MaxOpen: 10},
+		Forge:   ForgeConfig{Interval: seconds(30)},
 		History: HistoryConfig{MaxSize: 64 << 20},
 		Status:  StatusConfig{Conditions: string(status.CurrentConditions)},
 	}

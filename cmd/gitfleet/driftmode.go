@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -39,6 +40,8 @@ type ForgeConfig struct {
 	Repository string `json:"repository,omitempty"`
 	TokenFile  string `json:"tokenFile,omitempty"`
 	TokenEnv   string `json:"tokenEnv,omitempty"`
+	// Interval is the time between two looks at open pull requests.
+	Interval metav1.Duration `json:"interval,omitzero"`
 }
 
 func (d *DriftConfig) settings() []setting {
@@ -56,6 +59,7 @@ func (f *ForgeConfig) settings() []setting {
 		{"forge.repository", &f.Repository, "repository as OWNER/NAME; from source.url if that is https:// and this is not set"},
 		{"forge.tokenFile", &f.TokenFile, "file with an access token that may write to the repository and its pull requests"},
 		{"forge.tokenEnv", &f.TokenEnv, "environment variable with such a token"},
+		{"forge.interval", &f.Interval, "time between two looks at open pull requests"},
 	}
 }
 
@@ -76,6 +80,9 @@ func (c Config) validateDrift() []error {
 	}
 	if (c.Forge.TokenFile == "") == (c.Forge.TokenEnv == "") {
 		errs = append(errs, c.fault("forge.tokenFile", "set one of tokenFile and tokenEnv"))
+	}
+	if c.Forge.Interval.Duration < time.Second {
+		errs = append(errs, c.fault("forge.interval", fmt.Sprintf("must be at least 1s, is %s", c.Forge.Interval.Duration)))
 	}
 	f := c.forge()
 	if err := f.Validate(); err != nil {
@@ -117,7 +124,7 @@ func (c Config) proposer(repo *gitsource.Repo, resolve func(map[string]ledger.Re
 		return nil, fmt.Errorf("forge: %w", err)
 	}
 	return proposal.New(proposal.Config{
-		Forge: f, Fleet: c.FleetName, Base: c.Source.Branch, MinAge: c.Drift.MinAge.Duration, MaxOpen: c.Drift.MaxOpen,
+		Forge: f, Fleet: c.FleetName, Base: c.Source.Branch, MinAge: c.Drift.MinAge.Duration, MaxOpen: c.Drift.MaxOpen, Interval: c.Forge.Interval.Duration,
 		Files:   func(ctx context.Context, commit string) (fs.FS, error) { return repo.Files(ctx, commit) },
 		Resolve: resolve, Log: log,
 	}), nil

@@ -14,6 +14,7 @@ func TestProposingNeedsAForge(t *testing.T) {
 			"forge.tokenFile: set one of tokenFile and tokenEnv", "forge.url: must be like https://git.example.com",
 		},
 		"drift: {mode: propose}\nforge: {type: gitea, tokenEnv: T, url: 'http://git.example.com'}": {"gitfleet.yaml:5: forge.url: must be https://"},
+		"drift: {mode: propose}\nforge: {type: gitea, tokenEnv: T, interval: 10ms}":                {"gitfleet.yaml:5: forge.interval: must be at least 1s, is 10ms"},
 	} {
 		_, err := load(t, smallest+settings)
 		for _, w := range want {

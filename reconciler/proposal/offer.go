@@ -16,7 +16,7 @@ import (
 // sync looks what became of the pull requests, closes those whose drift is over, and
 // opens those that are due. It asks the forge nothing if there is nothing to ask.
 func (p *Proposer) sync(ctx context.Context, now time.Time) error {
-	if p.listed.IsZero() || now.Sub(p.listed) >= pollInterval && (len(p.open) > 0 || p.pending()) {
+	if p.listed.IsZero() || now.Sub(p.listed) >= p.cfg.Interval && (len(p.open) > 0 || p.pending()) {
 		if err := p.look(ctx, now); err != nil {
 			return err
 		}

@@ -46,15 +46,15 @@ type Config struct {
 	MinAge time.Duration
 	// MaxOpen is how many pull requests of the fleet are open at once.
 	MaxOpen int
-	Log     *slog.Logger
+	// Interval is the time between two looks at open pull requests.
+	Interval time.Duration
+	Log      *slog.Logger
 }
 
 // branchPrefix is that of the branches of every change.
 const branchPrefix = "gitfleet/drift/"
 
 const (
-	// pollInterval is the time between two looks at open pull requests.
-	pollInterval = 30 * time.Second
 	// recoveryGrace is how long a change has to be gone before its pull request is
 	// closed: after a restart the members have to be heard first.
 	recoveryGrace = time.Minute
@@ -125,7 +125,7 @@ func (p *Proposer) Observe(r *status.Report) {
 // Run works until ctx is done. A forge that fails is no error: it is logged, told with
 // each drift, and tried again.
 func (p *Proposer) Run(ctx context.Context) error {
-	timer := time.NewTimer(pollInterval)
+	timer := time.NewTimer(p.cfg.Interval)
 	defer timer.Stop()
 	for {
 		select {
@@ -157,7 +157,7 @@ func (p *Proposer) advance(ctx context.Context, now time.Time) time.Duration {
 		}
 	}
 	p.resolve(now)
-	next := pollInterval
+	next := p.cfg.Interval
 	for _, c := range p.changes {
 		if due := c.since.Add(p.cfg.MinAge).Sub(now); c.branch == "" && due > 0 {
 			next = min(next, due)

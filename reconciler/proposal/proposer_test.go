@@ -103,7 +103,7 @@ func newProposing(maxOpen int) *proposing {
 
 func (p *proposing) restart(maxOpen int) {
 	p.Proposer = New(Config{
-		Forge: p.forge, Fleet: "shop", Base: "main", MinAge: 2 * time.Minute, MaxOpen: maxOpen, Log: slog.New(slog.DiscardHandler),
+		Forge: p.forge, Fleet: "shop", Base: "main", MinAge: 2 * time.Minute, MaxOpen: maxOpen, Interval: 30 * time.Second, Log: slog.New(slog.DiscardHandler),
 		Resolve: func(all map[string]ledger.Resolutions) { p.resolved = all },
 	})
 }

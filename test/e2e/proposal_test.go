@@ -26,7 +26,7 @@ type proposing struct {
 
 func newProposing(t *testing.T) *proposing {
 	t.Helper()
-	p := &proposing{newDaemon(t, "--set", "drift.mode=propose", "--set", "drift.minAge=1s", "--set", "forge.type=gitea", "--set", "forge.tokenEnv=FORGE_TOKEN"), giteaserver.Start(t)}
+	p := &proposing{newDaemon(t, "--set", "drift.mode=propose", "--set", "drift.minAge=1s", "--set", "forge.type=gitea", "--set", "forge.interval=1s", "--set", "forge.tokenEnv=FORGE_TOKEN"), giteaserver.Start(t)}
 	files := map[string]string{
 		"namespace.yaml": yamlNamespace(p.name),
 		"apps/web.yaml":  "# The shop.\n" + strings.Replace(yamlDeployment(p.name, "web", 2), "\nspec:", "\n  annotations: {gitfleet.dev/available: \"true\"}\nspec:", 1),
