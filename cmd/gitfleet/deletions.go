@@ -89,7 +89,7 @@ func (o *outlook) losing(name, cluster string) work.Work {
 	p := o.plan.Placements[at]
 	if c := p.On(cluster); c == nil || c.Binding.Unscheduled || c.Binding.Removing {
 		if !w.AllowDelete {
-			w.Holds = p.RemovalHolds()
+			w.Holds = p.RemovalHolds(cluster)
 		}
 		return w
 	}

@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 )
@@ -39,13 +40,32 @@ var wrapping = []api.GroupKind{
 // no other cluster.
 var nowhere = []work.Hold{{Why: "the placement has no cluster left"}}
 
-// RemovalHolds returns the holds on the objects of the placement on clusters that it
-// leaves; nil if the placement was deleted or is on another cluster.
-func (p *Placement) RemovalHolds() []work.Hold {
-	if p.Spec == nil || p.placed() {
+// RemovalHolds returns the holds on the objects of the placement on a cluster that it
+// leaves; nil if the placement was deleted, or is on another cluster and names no cluster
+// that does not exist. A cluster that has left the fleet is not held by its own name.
+func (p *Placement) RemovalHolds(cluster string) []work.Hold {
+	switch {
+	case p.Spec == nil:
+		return nil
+	case !p.placed():
+		return nowhere
+	case !p.registered(cluster):
 		return nil
 	}
-	return nowhere
+	if policy := p.Spec.Spec.Policy; policy != nil {
+		for _, name := range policy.ClusterNames {
+			if !p.registered(name) {
+				return []work.Hold{{Why: fmt.Sprintf("spec.policy.clusterNames names %q, and there is no such MemberCluster", name)}}
+			}
+		}
+	}
+	return nil
+}
+
+// registered reports whether a cluster is a member of the fleet. It is true of all clusters
+// if the placement was not scheduled.
+func (p *Placement) registered(cluster string) bool {
+	return p.Request == nil || slices.ContainsFunc(p.Request.Clusters, func(c placement.Cluster) bool { return c.Name == cluster })
 }
 
 // deletionHolds are those of a placement, made when they are first needed: where its
@@ -54,8 +74,8 @@ type deletionHolds struct {
 	content, emptied, renamed []work.Hold
 }
 
-// holdsFor returns what keeps the deletions of a work from being carried out.
-func (t *thinker) holdsFor(p *Placement, w *work.Work) []work.Hold {
+// holdsFor returns what keeps the deletions of a cluster's work from being carried out.
+func (t *thinker) holdsFor(p *Placement, cluster string, w *work.Work) []work.Hold {
 	h := &t.now.holds
 	switch {
 	case w.AllowDelete || w.Keep:
@@ -68,7 +88,7 @@ func (t *thinker) holdsFor(p *Placement, w *work.Work) []work.Hold {
 	case p.Spec == nil:
 		return nil
 	case w.Remove:
-		return p.RemovalHolds()
+		return p.RemovalHolds(cluster)
 	case len(w.Manifests) == 0:
 		if h.emptied == nil {
 			h.emptied = []work.Hold{{Why: emptied(p)}}

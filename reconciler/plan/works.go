@@ -54,7 +54,7 @@ func (t *thinker) work(p *Placement, c *OnCluster) (work.Work, bool) {
 		w.Keep = true
 	}
 	w.Keep = w.Keep || paused
-	w.Holds = t.holdsFor(p, &w)
+	w.Holds = t.holdsFor(p, c.Binding.Cluster, &w)
 	if !c.UpToDate() && w.Strategy.Type != api.ReportDiff {
 		w.Awaited = t.awaited(c, w.Manifests)
 	}
