@@ -97,6 +97,7 @@ func (t *turn) check() {
 	}
 	t.checkStopped(names)
 	t.checkProgress()
+	t.checkStopEnds()
 	t.blame()
 }
 

@@ -21,8 +21,9 @@ type desired struct {
 	places     map[string]place
 	overrides  map[api.ID]override
 	unreadable bool
-	// silent says that the commit allows none of the deletions that are held.
-	silent bool
+	// silent says that the commit allows none of the deletions that are held,
+	// mistyped that it made a mistake of which nobody knows yet.
+	silent, mistyped bool
 }
 
 // A cluster is a MemberCluster.
@@ -152,6 +153,14 @@ func (d *desired) gives(name, on string) map[api.ID]string {
 		}
 	}
 	return out
+}
+
+// unmatched are the namespaces that a placement names and the commit does not have.
+func (d *desired) unmatched(name string) []string {
+	return slices.DeleteFunc(slices.Clone(d.places[name].of), func(space string) bool {
+		_, exists := d.spaces[space]
+		return exists
+	})
 }
 
 func namespaceID(name string) api.ID { return api.ID{Kind: "Namespace", Name: name} }

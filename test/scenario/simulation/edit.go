@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 )
@@ -84,7 +85,7 @@ type edit struct {
 
 var edits = []edit{
 	{10, editValue}, {4, editObject}, {3, editSpace}, {4, editPlace}, {2, editRemoved}, {2, editRenamed},
-	{3, editPolicy}, {4, editStrategy}, {3, editOf}, {3, editOverride}, {3, editCluster}, {2, editLabels}, {1, editMode},
+	{3, editPolicy}, {4, editStrategy}, {3, editOf}, {3, editOverride}, {3, editCluster}, {2, editLabels}, {1, editMode}, {3, editTypo},
 }
 
 // change makes one to three edits, and says which.
@@ -268,4 +269,22 @@ func editLabels(d *desired, r *rand.Rand) string {
 	name := pick(r, keys(d.clusters))
 	d.clusters[name] = cluster{region: pick(r, regions), tainted: r.IntN(3) == 0}
 	return fmt.Sprintf("cluster %s is %+v", name, d.clusters[name])
+}
+
+// typo is what a person types too much.
+const typo = "x"
+
+// editTypo mistypes the name of a namespace in a selector that selects it, or mends a
+// name that is mistyped.
+func editTypo(d *desired, r *rand.Rand) string {
+	return d.place(r, func(p *place) {
+		p.of = slices.Clone(p.of)
+		i := r.IntN(len(p.of))
+		if name, mistyped := strings.CutSuffix(p.of[i], typo); mistyped {
+			p.of[i] = name
+			return
+		}
+		p.of[i] += typo
+		d.mistyped = true
+	})
 }

@@ -132,6 +132,7 @@ var kinds = []kind{
 	{8, (*world).kill}, {3, (*world).restart}, {2, (*world).loseState}, {2, (*world).fill}, {2, (*world).loseCommit},
 	{2, (*world).pace}, {2, (*world).leap}, {2, (*world).leapOver},
 	{4, (*world).suspend}, {4, (*world).resume}, {1, (*world).sync}, {1, (*world).reconfigure}, {1, (*world).rollBack},
+	{4, (*world).suspendStopped},
 }
 
 // killing is the kind of step in which the daemon is killed, resuming that in
@@ -165,7 +166,7 @@ func (w *world) commit(r *rand.Rand) {
 	w.happen(func() {
 		d := w.newest().clone()
 		what := d.change(r)
-		d.silent = rand.New(rand.NewPCG(w.seed, uint64(len(w.source.order)))).IntN(3) == 0
+		d.silent = rand.New(rand.NewPCG(w.seed, uint64(len(w.source.order)))).IntN(3) == 0 || d.mistyped
 		w.push(what, d)
 	})
 }

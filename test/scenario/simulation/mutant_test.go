@@ -1,6 +1,8 @@
 package simulation
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -138,6 +140,20 @@ var mutants = map[string]Mutant{
 			}
 		}
 	}},
+	lawStopEnds: {Saves: func(_ *desired, l *ledger.Ledger) {
+		for _, key := range l.Placements() {
+			p := *l.Placement(key)
+			if len(p.Stops) == 0 || len(l.Suspensions()) == 0 {
+				continue
+			}
+			p.Stops = nil
+			l.Note(key, p)
+			for _, b := range l.Placement(key).Bindings() {
+				b.Risked = false
+				l.Bind(key, b)
+			}
+		}
+	}},
 	lawSound: {Publishes: func(r *status.Report) {
 		for _, p := range r.Placements {
 			for i := range p.Status.Conditions {
@@ -177,35 +193,6 @@ var mutants = map[string]Mutant{
 	}},
 }
 
-// releasing lets stopped rollouts go on while anything is suspended.
-var releasing = Mutant{Saves: func(_ *desired, l *ledger.Ledger) {
-	for _, key := range l.Placements() {
-		p := *l.Placement(key)
-		if len(p.Stops) == 0 || len(l.Suspensions()) == 0 {
-			continue
-		}
-		p.Stops = nil
-		l.Note(key, p)
-		for _, b := range l.Placement(key).Bindings() {
-			b.Risked = false
-			l.Bind(key, b)
-		}
-	}
-}}
-
-// A stop that ends as the side effect of a suspension is noticed.
-func TestAStopThatASuspensionReleasesIsNoticed(t *testing.T) {
-	with := NewLoaders()
-	for seed := uint64(1); seed <= 2000; seed++ {
-		l := NewLife(seed)
-		l.Mutant = releasing
-		if out := l.Lead(t, with, false); out.Broken != nil && out.Broken.Law == lawStopped {
-			return
-		}
-	}
-	t.Error("no life of 2000 notices")
-}
-
 // eachBinding changes bindings, as far as change says so.
 func eachBinding(l *ledger.Ledger, change func(b *placement.Binding) bool) {
 	for _, key := range l.Placements() {
@@ -234,6 +221,25 @@ func rebind(l *ledger.Ledger, change func(b *placement.Binding, to placement.Rev
 			}
 		}
 	}
+}
+
+// A typo in a selector that deletes something is noticed, also where nothing else
+// would hold the deletion.
+func TestATypoThatDeletesIsNoticed(t *testing.T) {
+	with := NewLoaders()
+	for seed := uint64(1); seed <= 400; seed++ {
+		l := NewLife(seed)
+		l.Mutant.Hears = func(works []work.Work) []work.Work {
+			for i := range works {
+				works[i].Holds = slices.DeleteFunc(slices.Clone(works[i].Holds), func(h work.Hold) bool { return strings.Contains(h.Why, "matches nothing") })
+			}
+			return works
+		}
+		if out := l.Lead(t, with, false); out.Broken != nil && out.Broken.Law == lawAllowed && strings.Contains(out.Broken.Text, "a selector matches nothing") {
+			return
+		}
+	}
+	t.Error("no life of 400 notices")
 }
 
 // A law that nothing breaks may have stopped looking: each is broken by a

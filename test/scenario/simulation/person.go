@@ -46,6 +46,11 @@ func (a *asked) subject() ledger.Subject {
 	}
 }
 
+// isAsked reports whether a person waits for an answer about something.
+func (w *world) isAsked(s ledger.Subject) bool {
+	return slices.ContainsFunc(w.asked, func(a *asked) bool { return a.subject() == s })
+}
+
 // A request is one of the things that a person may ask for.
 type request func(*reconciler.Reconciler, context.Context, reconciler.Order) (string, error)
 
@@ -268,11 +273,8 @@ func (w *world) checkWords(l *ledger.Ledger) {
 		w.adopt(l)
 	}
 	now, wishes := w.now(), w.memory().wishes
-	asks := func(s ledger.Subject) bool {
-		return slices.ContainsFunc(w.asked, func(a *asked) bool { return a.subject() == s })
-	}
 	for _, s := range w.suspensions() {
-		if _, ok := l.Suspension(s); ok || asks(s) {
+		if _, ok := l.Suspension(s); ok || w.isAsked(s) {
 			continue
 		}
 		if !wishes[s].ended(now) {
@@ -281,13 +283,12 @@ func (w *world) checkWords(l *ledger.Ledger) {
 		delete(wishes, s)
 	}
 	for _, s := range l.Suspensions() {
-		if x, ok := wishes[s.Subject]; !asks(s.Subject) && (!ok || x.until.Sub(s.Until).Abs() > time.Second) {
+		if x, ok := wishes[s.Subject]; !w.isAsked(s.Subject) && (!ok || x.until.Sub(s.Until).Abs() > time.Second) {
 			w.breaks(lawWord, "%s is %s, and that was asked: %t, until %s", s.Subject, s, ok, x.until)
 		}
 	}
 	for _, key := range l.Placements() {
-		resumed := func(a *asked) bool { return a.subject() == ledger.Subject{Placement: key} }
-		if p := l.Placement(key); p.Resumed != w.decided.resumed[key] && slices.ContainsFunc(w.asked, resumed) {
+		if p := l.Placement(key); p.Resumed != w.decided.resumed[key] && w.isAsked(ledger.Subject{Placement: key}) {
 			maps.DeleteFunc(w.memory().blamed, func(at spot, _ bool) bool { return at.key == key })
 			maps.DeleteFunc(w.memory().stops, func(at spot, _ map[api.ID]string) bool { return at.key == key })
 		}

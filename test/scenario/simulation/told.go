@@ -165,12 +165,25 @@ func (w *world) mistake(a *agent, by work.Work, id api.ID) string {
 	switch {
 	case w.source.commits[by.Revision.Commit] != nil && len(w.content(by.Revision, spot{by.Placement, a.name})) == 0:
 		return "nothing is left of it"
+	case w.unmatched(by, id):
+		return "a selector matches nothing, and may have selected it"
 	case id.Kind == "Namespace":
 		return "all in the namespace goes with it"
 	case inv != nil && inv.items[space] && a.things[space] != nil && a.things[space].ours && !a.wantedByAny(space) && !a.kept(space, by.Placement):
 		return "its namespace goes as well"
 	}
 	return ""
+}
+
+// unmatched reports whether an object may be of a selector that matches nothing any
+// more: whatever is in no namespace that is still selected.
+func (w *world) unmatched(by work.Work, id api.ID) bool {
+	c, name := w.source.commits[by.Revision.Commit], by.Placement.Name
+	if c == nil || len(c.unmatched(name)) == 0 {
+		return false
+	}
+	_, selected := c.gives(name, "")[namespaceID(id.Namespace)]
+	return !selected
 }
 
 // kept reports whether another placement has an object and is left as it is.
