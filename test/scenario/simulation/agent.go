@@ -41,10 +41,11 @@ type agent struct {
 	left      chan struct{} // not nil: everything is to be given up
 	gone      bool          // it was
 	ended     bool
+	// adopted are the fleets that the loop said are ours, shown the one that was last
+	// seen to be at the host besides ours.
+	adopted []ledger.Adoption
+	shown   string
 }
-
-// SetFleet is called by the loop. No other fleet comes to a host.
-func (a *agent) SetFleet(ledger.Fleet, []ledger.Adoption) {}
 
 // Set is called by the loop.
 func (a *agent) Set(works []work.Work) { a.d.w.told(a, works) }
@@ -97,18 +98,6 @@ func (a *agent) connect() {
 // probing is the time between two probes of a host that does not change.
 const probing = 4 * time.Minute
 
-// introduce says all that can be seen at a host.
-func (a *agent) introduce() {
-	o := ledger.ClusterSeen{
-		Cluster: a.name, At: a.d.w.now(), Healthy: true, UID: "uid-" + a.name,
-		Properties: map[string]string{}, Namespaces: []string{}, Holds: []ledger.Held{},
-	}
-	for _, key := range a.keys() {
-		o.Holds = append(o.Holds, ledger.Held{Placement: key, Revision: a.holds[key].revision, Abandon: a.holds[key].abandon})
-	}
-	a.say(o)
-}
-
 func (a *agent) probe() {
 	a.look()
 	a.after(probing, a.probe)
@@ -121,7 +110,7 @@ func (a *agent) look() {
 	case a.down:
 		a.healthy = false
 		a.say(ledger.ClusterSeen{Cluster: a.name, At: a.d.w.now(), Error: "no answer", UID: "uid-" + a.name})
-	case !a.healthy:
+	case !a.healthy, a.shown != a.rival:
 		a.healthy = true
 		a.introduce()
 		a.work()
@@ -134,6 +123,8 @@ func (a *agent) look() {
 func (a *agent) work() {
 	switch {
 	case !a.connected || !a.healthy || !a.asked && a.left == nil:
+	case a.foreign():
+		a.standBack()
 	case a.pass != nil:
 		a.again = true
 	default:
@@ -148,7 +139,7 @@ func (a *agent) work() {
 
 // announce writes into the inventories what is about to be applied.
 func (a *agent) announce() {
-	if a.down {
+	if a.down || a.foreign() {
 		a.giveUp()
 		return
 	}
@@ -183,6 +174,9 @@ func (a *agent) finish() {
 	case a.hung && !a.down:
 		a.after(20*time.Second, a.finish)
 		return
+	case a.foreign():
+		a.giveUp()
+		return
 	case a.down:
 		a.some(a.steps())
 		a.giveUp()
@@ -197,6 +191,7 @@ func (a *agent) finish() {
 	}
 	works := a.pass
 	a.pass, a.passing = nil, nil
+	a.inherit()
 	a.tell(works)
 	if a.again {
 		a.again = false
@@ -430,7 +425,7 @@ func (a *agent) tell(works []work.Work) {
 	}
 	if later {
 		a.after(slowness, func() {
-			if a.pass == nil && a.healthy && a.left == nil {
+			if a.pass == nil && a.healthy && a.left == nil && !a.foreign() {
 				a.tell(a.done)
 			}
 		})

@@ -48,6 +48,10 @@ type memory struct {
 	// what became of the last of them.
 	wishes map[ledger.Subject]wish
 	unsure bool
+	// foreign are the clusters that another fleet holds, adopted those of which a
+	// person said otherwise, with its ID.
+	foreign map[string]bool
+	adopted map[string]string
 	// excused are the clusters, with what they are assigned, that a person said
 	// nobody need wait for.
 	excused map[spot]string
@@ -78,6 +82,7 @@ func newBooks() *books {
 	return &books{pages: map[api.PlacementKey]map[string]*ledger.Entry{}, renamed: map[api.PlacementKey]string{}, memory: &memory{
 		heard: map[string]bool{}, answers: map[string]bool{}, words: map[spot]word{}, blamed: map[spot]bool{}, stops: map[spot]map[api.ID]string{},
 		joined: map[string]bool{}, found: map[api.PlacementKey]bool{}, wishes: map[ledger.Subject]wish{}, excused: map[spot]string{},
+		foreign: map[string]bool{}, adopted: map[string]string{},
 	}}
 }
 
@@ -97,7 +102,7 @@ func (w *world) begin(d *daemon) {
 func (m *memory) clone() *memory {
 	return &memory{
 		maps.Clone(m.heard), maps.Clone(m.answers), maps.Clone(m.words), maps.Clone(m.blamed), maps.Clone(m.stops),
-		maps.Clone(m.joined), maps.Clone(m.found), maps.Clone(m.wishes), m.unsure, maps.Clone(m.excused),
+		maps.Clone(m.joined), maps.Clone(m.found), maps.Clone(m.wishes), m.unsure, maps.Clone(m.foreign), maps.Clone(m.adopted), maps.Clone(m.excused),
 	}
 }
 
@@ -109,8 +114,12 @@ func (w *world) hear(o ledger.Observation) {
 		if w.decided == w.books && len(o.Holds) > 0 {
 			w.decided = w.books.copy() // what is found again is not saved yet
 		}
+		w.books.hearOwners(o)
 		w.books.joined[o.Cluster] = w.books.joined[o.Cluster] || o.Healthy
 		for _, h := range o.Holds {
+			if w.books.foreign[o.Cluster] {
+				break // nobody knows which of it is ours
+			}
 			w.books.found[h.Placement] = w.books.found[h.Placement] || w.decided.pages[h.Placement] == nil
 			w.decided.rebuild(o, h)
 		}
@@ -173,6 +182,8 @@ func (b *books) next(l *ledger.Ledger) *books {
 	for name := range b.answers {
 		if l.Cluster(name) == nil {
 			delete(b.answers, name) // it has left
+			delete(b.foreign, name)
+			delete(b.adopted, name)
 			delete(b.joined, name)
 		}
 	}

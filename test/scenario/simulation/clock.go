@@ -10,6 +10,8 @@ import (
 // how much time passes meanwhile is another matter.
 type clock struct {
 	set time.Duration
+	// leapt says that it was ever set.
+	leapt bool
 }
 
 // now is what the clock shows.
@@ -49,6 +51,7 @@ func (w *world) leap(r *rand.Rand) {
 			by, way = -by, "back"
 		}
 		w.clock.set += by
+		w.clock.leapt = true
 		w.story("the clock is set %s by %s", way, by.Abs())
 	})
 }
@@ -80,7 +83,7 @@ func (w *world) recall() {
 // before the clock was set: how long that is nobody can tell but by the clock. It
 // comes before the first decision, which may replace the content.
 func (w *world) believe() {
-	if w.clock.set == 0 {
+	if !w.clock.leapt {
 		return
 	}
 	l, err := w.state.Load()

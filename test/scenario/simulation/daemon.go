@@ -46,7 +46,7 @@ func (w *world) start() {
 	d.loop = reconciler.New(reconciler.Config{
 		Source: w.source, Loader: w.loaders.head, Past: w.loaders.past, Store: &store{w, d},
 		Member: d.member, Now: d.now, Told: func() {}, Publish: d.publish, Log: slog.New(slog.DiscardHandler),
-		MaxUnreachable: w.pardons(),
+		MaxUnreachable: w.pardons(), Fleet: ourFleet,
 	})
 	go func() { d.done <- d.loop.Run(ctx) }()
 }
@@ -72,7 +72,7 @@ func (d *daemon) member(c *hub.Cluster, report func(ledger.Observation)) reconci
 
 // stop cuts off what an agent was about.
 func (a *agent) stop() {
-	if !a.ended && a.pass != nil && a.announced {
+	if !a.ended && a.pass != nil && a.announced && !a.foreign() {
 		a.some(a.steps())
 	}
 	a.ended = true

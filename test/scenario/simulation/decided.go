@@ -25,6 +25,7 @@ const (
 
 // checkDecided compares what the ledger says now with what it said before.
 func (w *world) checkDecided(l *ledger.Ledger) {
+	w.hearAdoptions(l)
 	w.carryOver(l)
 	w.checkWords(l)
 	before, after := w.decided, w.decided.next(l)
@@ -105,7 +106,7 @@ func (t *turn) check() {
 func (t *turn) count(at spot) {
 	b, had := t.before.binding(at)
 	now, has := t.after.binding(at)
-	reachable, suspended := t.before.answers[at.cluster], t.after.suspended(at, t.now)
+	reachable, suspended := t.before.reachable(at.cluster), t.after.suspended(at, t.now)
 	pardoned := suspended
 	if has && !suspended && !reachable && t.pardons > 0 {
 		t.pardons--
@@ -157,6 +158,9 @@ func (t *turn) count(at spot) {
 	if moved && suspended {
 		t.w.breaks(lawAlone, "%s of %s goes from %+v to %+v, and is suspended", at.cluster, t.key, b, now)
 	}
+	if moved && t.before.foreign[at.cluster] {
+		t.w.breaks(lawForeign, "%s of %s goes from %+v to %+v", at.cluster, t.key, b, now)
+	}
 	if moved && !reachable {
 		t.w.breaks(lawUnreachable, "%s of %s goes from %+v to %+v", at.cluster, t.key, b, now)
 	}
@@ -171,7 +175,7 @@ func (t *turn) word(at spot) (word, bool) {
 
 func (t *turn) isReady(at spot) bool {
 	word, ok := t.word(at)
-	if !ok || !t.before.answers[at.cluster] || t.after.suspended(at, t.now) {
+	if !ok || !t.before.reachable(at.cluster) || t.after.suspended(at, t.now) {
 		return false
 	}
 	switch {
@@ -327,7 +331,7 @@ func (t *turn) accountStops(names []string) {
 	})
 	for _, name := range names {
 		at := spot{t.key, name}
-		if !t.place.goesOn && !t.place.report && t.w.books.blamed[at] && t.isBroken(at) && t.before.answers[name] && !t.after.suspended(at, t.now) && t.before.live(at) && t.after.live(at) && t.newest(at) {
+		if !t.place.goesOn && !t.place.report && t.w.books.blamed[at] && t.isBroken(at) && t.before.reachable(name) && !t.after.suspended(at, t.now) && t.before.live(at) && t.after.live(at) && t.newest(at) {
 			t.before.stops[at] = t.head.gives(t.key.Name, name)
 		}
 	}

@@ -28,6 +28,10 @@ type host struct {
 	sick       map[api.ID]bool
 	pace       time.Duration
 	chance     *rand.Rand
+	// rival is the ID of another fleet that holds it as well; empty if there is none.
+	// granted says that a person has asked to adopt that.
+	rival   string
+	granted bool
 	// agent is who looks after it now; nil if nobody does.
 	agent *agent
 }

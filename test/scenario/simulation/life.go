@@ -132,7 +132,7 @@ var kinds = []kind{
 	{8, (*world).kill}, {3, (*world).restart}, {2, (*world).loseState}, {2, (*world).fill}, {2, (*world).loseCommit},
 	{2, (*world).pace}, {2, (*world).leap}, {2, (*world).leapOver},
 	{4, (*world).suspend}, {4, (*world).resume}, {1, (*world).sync}, {1, (*world).reconfigure}, {1, (*world).rollBack},
-	{4, (*world).suspendStopped},
+	{4, (*world).suspendStopped}, {5, (*world).compete},
 }
 
 // killing is the kind of step in which the daemon is killed, resuming that in
@@ -324,7 +324,7 @@ func (w *world) converge(r *rand.Rand) {
 		}
 		for _, name := range keys(w.hosts) {
 			h := w.hosts[name]
-			w.set(h, func() { h.down, h.hung, h.pace = false, false, 20*time.Millisecond; clear(h.sick) })
+			w.set(h, func() { h.down, h.hung, h.pace = false, false, 20*time.Millisecond; clear(h.sick); h.concede() })
 		}
 		d := w.newest().clone()
 		d.mend(r)

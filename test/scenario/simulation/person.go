@@ -309,6 +309,7 @@ func (w *world) adopt(l *ledger.Ledger) {
 
 // writes is told of everything that is written on a cluster, before it happens.
 func (w *world) writes(a *agent, key api.PlacementKey, id api.ID) {
+	w.checkForeign(a, key, id)
 	for _, s := range w.suspensions() {
 		x := w.books.wishes[s]
 		if !x.ended(w.now()) && covers(s, spot{key, a.name}, id) && !a.began.Before(x.since) {

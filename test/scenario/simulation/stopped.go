@@ -77,7 +77,8 @@ func (d *desired) fail(r *rand.Rand) string {
 
 // checkStopEnds looks for a stop that is over without a reason.
 func (t *turn) checkStopEnds() {
-	if t.place.goesOn || t.after.resumed[t.key] != t.before.resumed[t.key] && t.w.isAsked(ledger.Subject{Placement: t.key}) {
+	resumed := func(a *asked) bool { return a.order.Stopped && a.subject().Placement == t.key }
+	if t.place.goesOn || slices.ContainsFunc(t.w.asked, resumed) {
 		return
 	}
 	for _, s := range t.before.halted[t.key] {

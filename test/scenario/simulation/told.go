@@ -162,11 +162,11 @@ func (w *world) mistake(a *agent, by work.Work, id api.ID) string {
 	}
 	space := namespaceID(id.Namespace)
 	inv := a.holds[by.Placement]
-	switch {
+	switch unmatched := w.unmatched(by, id); {
+	case unmatched != "":
+		return unmatched + " matches nothing, and may have selected it"
 	case w.source.commits[by.Revision.Commit] != nil && len(w.content(by.Revision, spot{by.Placement, a.name})) == 0:
 		return "nothing is left of it"
-	case w.unmatched(by, id):
-		return "a selector matches nothing, and may have selected it"
 	case id.Kind == "Namespace":
 		return "all in the namespace goes with it"
 	case inv != nil && inv.items[space] && a.things[space] != nil && a.things[space].ours && !a.wantedByAny(space) && !a.kept(space, by.Placement):
@@ -175,15 +175,21 @@ func (w *world) mistake(a *agent, by work.Work, id api.ID) string {
 	return ""
 }
 
-// unmatched reports whether an object may be of a selector that matches nothing any
-// more: whatever is in no namespace that is still selected.
-func (w *world) unmatched(by work.Work, id api.ID) bool {
+// unmatched is a selector that matches nothing any more, and of which an object may
+// have been: whatever is in no namespace that is still selected. It is empty if there
+// is none.
+func (w *world) unmatched(by work.Work, id api.ID) string {
 	c, name := w.source.commits[by.Revision.Commit], by.Placement.Name
-	if c == nil || len(c.unmatched(name)) == 0 {
-		return false
+	if c == nil {
+		return ""
 	}
-	_, selected := c.gives(name, "")[namespaceID(id.Namespace)]
-	return !selected
+	if _, selected := c.gives(name, "")[namespaceID(id.Namespace)]; selected {
+		return ""
+	}
+	for _, space := range c.unmatched(name) {
+		return space
+	}
+	return ""
 }
 
 // kept reports whether another placement has an object and is left as it is.
