@@ -21,13 +21,18 @@ var rivals = []string{"11111111-theirs", "22222222-theirs"}
 func (w *world) compete(r *rand.Rand) {
 	w.happen(func() {
 		h := w.host(r)
+		for _, name := range keys(w.hosts) {
+			if w.hosts[name].rival != "" && r.IntN(2) == 0 {
+				h = w.hosts[name]
+			}
+		}
 		switch {
 		case h == nil:
 		case h.rival == "":
 			id := pick(r, rivals)
 			w.story("fleet %s comes to cluster %s", id, h.name)
 			w.set(h, func() { h.rival, h.granted = id, false })
-		case r.IntN(2) == 0 && w.books.foreign[h.name]:
+		case r.IntN(3) > 0 && w.books.foreign[h.name]:
 			h.granted = true
 			w.ask("adopt", (*reconciler.Reconciler).AdoptFleet, reconciler.Order{Subject: h.rival, Cluster: h.name}, func(string) {})
 		default:
