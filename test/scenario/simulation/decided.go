@@ -39,7 +39,8 @@ func (w *world) checkDecided(l *ledger.Ledger) {
 		p, ok := head.places[key.Name]
 		if !ok {
 			maps.DeleteFunc(before.stops, func(at spot, _ map[api.ID]string) bool { return at.key == key })
-			continue // all of it goes at once
+			delete(after.halted, key) // one that comes back is another rollout
+			continue                  // all of it goes at once
 		}
 		t := &turn{w: w, key: key, place: p, head: head.desired, before: before, after: after, now: w.now()}
 		t.check()
