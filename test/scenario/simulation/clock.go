@@ -93,10 +93,13 @@ func (w *world) believe() {
 	l.Rebase(w.now())
 	for at, word := range w.books.words {
 		p := l.Placement(at.key)
-		if p == nil || p.Entry(at.cluster) == nil || p.Entry(at.cluster).AvailableSince.IsZero() {
+		if p == nil || p.Entry(at.cluster) == nil || p.Entry(at.cluster).Seen == nil {
 			continue
 		}
-		word.since = p.Entry(at.cluster).AvailableSince
+		e := p.Entry(at.cluster)
+		if word.since = e.AvailableSince; word.since.IsZero() {
+			word.since = e.Seen.At // but for what is suspended
+		}
 		w.books.words[at] = word
 	}
 }
