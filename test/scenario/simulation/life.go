@@ -388,6 +388,11 @@ func (w *world) settled() string {
 	if w.books.head != head.Hash {
 		return fmt.Sprintf("%s is in force, not %s", w.books.head, head.Hash)
 	}
+	for _, s := range w.suspensions() {
+		if !w.books.wishes[s].ended(w.now()) {
+			return fmt.Sprintf("%s is still suspended", s)
+		}
+	}
 	for key, page := range w.books.pages {
 		if _, ok := head.places[key.Name]; !ok {
 			return fmt.Sprintf("%s is still there", key)
