@@ -116,6 +116,9 @@ func (w *world) hear(o ledger.Observation) {
 		}
 		w.books.hearOwners(o)
 		w.books.joined[o.Cluster] = w.books.joined[o.Cluster] || o.Healthy
+		if w.books.foreign[o.Cluster] && w.decided.head == "" {
+			w.decided = w.decided.without(o.Cluster)
+		}
 		for _, h := range o.Holds {
 			if w.books.foreign[o.Cluster] {
 				break // nobody knows which of it is ours

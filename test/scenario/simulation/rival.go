@@ -118,6 +118,20 @@ func (m *memory) hearOwners(o ledger.ClusterSeen) {
 	m.foreign[o.Cluster] = rival != "" && m.adopted[o.Cluster] != rival
 }
 
+// without are books that nothing was decided by yet, less what was found on a cluster:
+// what is ours there is taken up once it is known whose the cluster is.
+func (b *books) without(cluster string) *books {
+	out := b.copy()
+	for key, page := range out.pages {
+		delete(page, cluster)
+		if len(page) == 0 {
+			delete(out.pages, key)
+			delete(out.found, key)
+		}
+	}
+	return out
+}
+
 // hearAdoptions takes in what the ledger has of what a person has adopted.
 func (w *world) hearAdoptions(l *ledger.Ledger) {
 	m := w.memory()
