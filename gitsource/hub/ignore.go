@@ -182,12 +182,17 @@ func cutToken(pattern string) (token, rest string) {
 	return pattern[:1], pattern[1:]
 }
 
-// classStart is where the first ] may close a class: not right behind [ or [!.
+// classStart is where the search for the ] that closes a class begins: behind [ or [!, and
+// behind a ] that comes first, which is a member of the class.
 func classStart(pattern string) int {
+	start := 1
 	if len(pattern) > 1 && (pattern[1] == '!' || pattern[1] == '^') {
-		return 3
+		start = 2
 	}
-	return 2
+	if start < len(pattern) && pattern[start] == ']' {
+		start++
+	}
+	return start
 }
 
 func matchByte(token string, b byte) bool {
