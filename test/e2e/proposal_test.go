@@ -66,6 +66,14 @@ func (p *proposing) everywhere(image string, members ...string) {
 	})
 }
 
+// settled waits until all members have an image, and until the inventories say so: what
+// is changed earlier may be overwritten by an apply that was interrupted.
+func (p *proposing) settled(image string) {
+	p.t.Helper()
+	p.everywhere(image, p.members...)
+	p.until("applied", func(r *status.Report) bool { return len(r.Placements) == 1 && len(lacking(r)) == 0 })
+}
+
 // pulls are all pull requests, the oldest first.
 func (p *proposing) pulls() []*gitea.PullRequest {
 	p.t.Helper()
@@ -99,7 +107,7 @@ func TestDriftIsOfferedAsAPullRequest(t *testing.T) {
 	p := newProposing(t)
 	p.start()
 	const before, after = "registry.example/app:1", "registry.example/app:2"
-	p.everywhere(before, p.members...)
+	p.settled(before)
 	one, two, three := p.members[0], p.members[1], p.members[2]
 	_, err := p.clients[three].CoreV1().Secrets(p.name).Patch(context.Background(), "token", types.MergePatchType,
 		[]byte(`{"stringData":{"password":"canary-on-member"}}`), metav1.PatchOptions{FieldManager: "kubectl-edit"})
@@ -178,7 +186,7 @@ func TestProposalsSurviveACrash(t *testing.T) {
 	p := newProposing(t)
 	p.program = faulty
 	p.start()
-	p.everywhere("registry.example/app:1", p.members...)
+	p.settled("registry.example/app:1")
 	p.stop()
 	one := p.members[0]
 	for i, place := range []string{"before branch:1", "after branch:1", "after pull request:1"} {
