@@ -226,7 +226,7 @@ func (d *planDocument) holders() map[holding]api.PlacementKey {
 	for _, c := range d.Clusters {
 		for _, o := range c.Objects {
 			if key, known := keys[o.Placement]; known {
-				out[holding{c.Name, api.ID{Group: o.Group, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}}] = key
+				out[holding{c.Name, o.id()}] = key
 			}
 		}
 	}

@@ -174,10 +174,10 @@ func driftsNamed(r *status.Report, what, namespace, cluster string) ([]status.Dr
 	var found []status.Drift
 	var others []string
 	for _, d := range all {
-		if object.Means(driftID(d)) {
+		if object.Means(d.ID()) {
 			found = append(found, d)
 		} else {
-			others = append(others, driftID(d).String())
+			others = append(others, d.ID().String())
 		}
 	}
 	if found == nil {
@@ -185,10 +185,6 @@ func driftsNamed(r *status.Report, what, namespace, cluster string) ([]status.Dr
 		return nil, &status.UnknownError{What: "known drift of", Name: object.String(), Exist: slices.Compact(others)}
 	}
 	return found, nil
-}
-
-func driftID(d status.Drift) api.ID {
-	return api.ID{Group: d.Group, Kind: d.Kind, Namespace: d.Namespace, Name: d.Name}
 }
 
 // differsNow reports whether there is something to look at.
@@ -221,7 +217,7 @@ func listDrifts(w io.Writer, now time.Time, drifts []status.Drift, out format) e
 		t.header = append(t.header, "FIRST-SEEN", "PLACEMENT", "FIELDS")
 	}
 	for _, d := range drifts {
-		row := []string{driftID(d).String(), d.Cluster, string(d.State), strconv.Itoa(d.Count), since(now, d.LastSeen), names(d.By)}
+		row := []string{d.ID().String(), d.Cluster, string(d.State), strconv.Itoa(d.Count), since(now, d.LastSeen), names(d.By)}
 		if out.isWide() {
 			var paths []string
 			for _, p := range d.Paths {
@@ -259,7 +255,7 @@ func showDrifts(w io.Writer, now time.Time, drifts []status.Drift) error {
 		if i > 0 {
 			b.WriteString("\n")
 		}
-		fmt.Fprintf(&b, "%s on %s  (%s)\n", driftID(d), d.Cluster, d.Placement)
+		fmt.Fprintf(&b, "%s on %s  (%s)\n", d.ID(), d.Cluster, d.Placement)
 		fmt.Fprintf(&b, "  %s%s, first seen %s ago, last %s ago\n", d.State, times(d.Count), since(now, d.FirstSeen), since(now, d.LastSeen))
 		if d.Message != "" {
 			fmt.Fprintf(&b, "  %s\n", harmless(d.Message))

@@ -318,7 +318,7 @@ func absence(c *api.MemberCluster) overviewMember {
 
 func driftOverview(d *status.Drift) overviewDrift {
 	out := overviewDrift{
-		Placement: d.Placement, Cluster: d.Cluster, Object: resourceName(d.ResourceIdentifier), State: d.State, Since: d.FirstSeen,
+		Placement: d.Placement, Cluster: d.Cluster, Object: d.ID().String(), State: d.State, Since: d.FirstSeen,
 	}
 	for _, a := range d.By {
 		out.By = append(out.By, a.String())

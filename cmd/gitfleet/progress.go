@@ -115,7 +115,7 @@ func failure(s *api.PerClusterPlacementStatus, otherwise string) string {
 		switch {
 		case f.Condition.Type == api.Available:
 		case text == "":
-			text = resourceName(f.ResourceIdentifier) + ": " + cause(f.Condition.Message)
+			text = f.ID().String() + ": " + cause(f.Condition.Message)
 		default:
 			more++
 		}
@@ -135,17 +135,12 @@ func notAvailable(s *api.PerClusterPlacementStatus) string {
 		return ""
 	}
 	f := &s.FailedPlacements[0]
-	return resourceName(f.ResourceIdentifier) + ": " + somePod.ReplaceAllString(cause(f.Condition.Message), "$1 a pod$2")
+	return f.ID().String() + ": " + somePod.ReplaceAllString(cause(f.Condition.Message), "$1 a pod$2")
 }
 
 // somePod is a pod that is named: each cluster's has another name, and what is the
 // same on many clusters is told once.
 var somePod = regexp.MustCompile(`([;:]) pod [a-z0-9.-]+([,:] )`)
-
-// resourceName is Kind.group/namespace/name.
-func resourceName(r api.ResourceIdentifier) string {
-	return api.ID{Group: r.Group, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}.String()
-}
 
 // bar draws which share of the clusters is in each state. What is missing, that
 // could not be chosen, is left blank.

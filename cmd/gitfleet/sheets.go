@@ -120,7 +120,7 @@ func selectedText(all []api.ResourceIdentifier) []string {
 	const few = 10
 	var out []string
 	for _, r := range all[:min(few, len(all))] {
-		out = append(out, resourceName(r))
+		out = append(out, r.ID().String())
 	}
 	if n := len(all) - few; n > 0 {
 		out = append(out, fmt.Sprintf("and %d more", n))
@@ -194,7 +194,7 @@ func (s *sheet) untrue(c *api.PerClusterPlacementStatus) {
 func (s *sheet) failures(c *api.PerClusterPlacementStatus) {
 	for i := range c.FailedPlacements {
 		f := &c.FailedPlacements[i]
-		s.line(2, fmt.Sprintf("%s  not %s, %s", resourceName(f.ResourceIdentifier), strings.ToLower(f.Condition.Type), f.Condition.Reason))
+		s.line(2, fmt.Sprintf("%s  not %s, %s", f.ID().String(), strings.ToLower(f.Condition.Type), f.Condition.Reason))
 		s.text(3, f.Condition.Message)
 	}
 }

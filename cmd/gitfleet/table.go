@@ -205,8 +205,7 @@ func firstTrouble(s api.PlacementStatus) string {
 				text := cond.Message
 				if len(c.FailedPlacements) > 0 {
 					f := c.FailedPlacements[0]
-					id := api.ID{Group: f.Group, Kind: f.Kind, Namespace: f.Namespace, Name: f.Name}
-					text = id.String() + ": " + cause(f.Condition.Message)
+					text = f.ID().String() + ": " + cause(f.Condition.Message)
 				}
 				if c.ClusterName == "" {
 					return text

@@ -78,8 +78,7 @@ func (c *connection) trace(ctx context.Context, name, namespace, cluster string)
 
 func printTrace(w io.Writer, t *status.Trace) error {
 	var b strings.Builder
-	id := api.ID{Group: t.Group, Kind: t.Kind, Namespace: t.Namespace, Name: t.Name}
-	fmt.Fprintf(&b, "%s on %s\n", id, t.Cluster)
+	fmt.Fprintf(&b, "%s on %s\n", t.ID(), t.Cluster)
 	row := func(what, text string) {
 		if text != "" {
 			fmt.Fprintf(&b, "  %-11s %s\n", what, text)

@@ -132,7 +132,7 @@ func objects(below *twig, all []status.TreeObject, p page) {
 	envelopes := map[api.EnvelopeIdentifier]*twig{}
 	width := 0
 	for _, o := range all {
-		width = max(width, wide(resourceName(o.ResourceIdentifier)))
+		width = max(width, wide(o.ID().String()))
 	}
 	for _, o := range all {
 		at := below
@@ -142,7 +142,7 @@ func objects(below *twig, all []status.TreeObject, p page) {
 			}
 			at = envelopes[*e]
 		}
-		text := fit(resourceName(o.ResourceIdentifier), width) + "  " + p.paint(objectStyles[o.State], string(o.State))
+		text := fit(o.ID().String(), width) + "  " + p.paint(objectStyles[o.State], string(o.State))
 		if o.Message != "" {
 			text += "  " + harmless(o.Message)
 		}

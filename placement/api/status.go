@@ -33,6 +33,11 @@ type ResourceIdentifier struct {
 	Envelope *EnvelopeIdentifier `json:"envelope,omitempty"`
 }
 
+// ID returns the object's ID, which has no version and no envelope.
+func (r ResourceIdentifier) ID() ID {
+	return ID{Group: r.Group, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
+}
+
 // An EnvelopeIdentifier names the envelope an object came out of.
 type EnvelopeIdentifier struct {
 	// Name is that of the envelope.

@@ -13,7 +13,7 @@ import (
 // Adoptable says why the drift of an object cannot be adopted by editing its file;
 // nil if it can.
 func Adoptable(t *status.Trace) error {
-	id := api.ID{Group: t.Group, Kind: t.Kind, Namespace: t.Namespace, Name: t.Name}
+	id := t.ID()
 	masked := func(d api.Difference) bool {
 		return strings.Contains(d.ValueInMember, diff.Mask) || strings.Contains(d.ValueInHub, diff.Mask)
 	}

@@ -88,7 +88,7 @@ func offerOf(r *status.Report, d *status.Drift, files fs.FS, fleet string) (*off
 	if err := Adoptable(t); err != nil {
 		return nil, err
 	}
-	o := &offer{id: api.ID{Group: d.Group, Kind: d.Kind, Namespace: d.Namespace, Name: d.Name}, paths: d.Paths, drifts: []*status.Drift{d}}
+	o := &offer{id: d.ID(), paths: d.Paths, drifts: []*status.Drift{d}}
 	i, found := slices.BinarySearchFunc(r.Head.Objects, o.id, func(x *api.Object, id api.ID) int { return x.ID.Compare(id) })
 	if !found {
 		return nil, errors.New("the commit in force does not have the object")
@@ -163,6 +163,5 @@ func (all resolutions) add(d *status.Drift, putBack bool, message string) {
 	if all[d.Cluster] == nil {
 		all[d.Cluster] = ledger.Resolutions{}
 	}
-	id := api.ID{Group: d.Group, Kind: d.Kind, Namespace: d.Namespace, Name: d.Name}
-	all[d.Cluster][ledger.DriftKey{Placement: key, ID: id}] = ledger.Resolution{Fingerprint: ledger.Fingerprint(d.Paths), PutBack: putBack, Message: message}
+	all[d.Cluster][ledger.DriftKey{Placement: key, ID: d.ID()}] = ledger.Resolution{Fingerprint: ledger.Fingerprint(d.Paths), PutBack: putBack, Message: message}
 }

@@ -51,7 +51,7 @@ func driftEvent(d, was *Drift) (e Event, news bool) {
 	if d.Deleted {
 		did = " was deleted"
 	}
-	object := objectName(d.ResourceIdentifier)
+	object := d.ID().String()
 	switch d.State {
 	case api.DriftStanding, api.DriftHeld:
 		return warning(api.DriftFound, object+did+"; it is left as it is"), true

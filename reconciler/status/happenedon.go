@@ -134,7 +134,7 @@ func (s *step) failed() []Event {
 	for _, f := range s.now.FailedPlacements {
 		c := f.Condition
 		if known[sortKey(f.ResourceIdentifier)] != c.Reason && c.Reason != api.ManifestNotAvailableYet && !s.awaitsDefinition(f.ResourceIdentifier) {
-			out = append(out, warning(c.Reason, objectName(f.ResourceIdentifier)+": "+c.Message))
+			out = append(out, warning(c.Reason, f.ID().String()+": "+c.Message))
 		}
 	}
 	return out
@@ -162,12 +162,8 @@ func (s *step) diffed() []Event {
 	var out []Event
 	for _, d := range s.now.DiffedPlacements {
 		if !known[sortKey(d.ResourceIdentifier)] {
-			out = append(out, normal(api.FoundDiff, objectName(d.ResourceIdentifier)+" differs: "+few(d.ObservedDiffs, func(d api.PatchDetail) string { return d.Path })))
+			out = append(out, normal(api.FoundDiff, d.ID().String()+" differs: "+few(d.ObservedDiffs, func(d api.PatchDetail) string { return d.Path })))
 		}
 	}
 	return out
-}
-
-func objectName(i api.ResourceIdentifier) string {
-	return api.ID{Group: i.Group, Kind: i.Kind, Namespace: i.Namespace, Name: i.Name}.String()
 }

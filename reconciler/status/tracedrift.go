@@ -13,7 +13,7 @@ func (r *Report) TraceDrift(d *Drift) *Trace {
 	if r.plan == nil {
 		return nil
 	}
-	id := api.ID{Group: d.Group, Kind: d.Kind, Namespace: d.Namespace, Name: d.Name}
+	id := d.ID()
 	for _, w := range r.plan.Works[d.Cluster] {
 		if w.Placement.String() != d.Placement {
 			continue
