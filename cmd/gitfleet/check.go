@@ -1,11 +1,8 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"net"
 	"strings"
 
@@ -155,41 +152,4 @@ func keyOf(field string) string {
 		return field
 	}
 	return "source." + strings.TrimPrefix(field, "ref.")
-}
-
-func (c Config) level() (slog.Level, error) {
-	var l slog.Level
-	if err := l.UnmarshalText([]byte(c.LogLevel)); err != nil {
-		return l, fmt.Errorf("%q is none of debug, info, warn, error", c.LogLevel)
-	}
-	return l, nil
-}
-
-// The formats of the log.
-const (
-	logText = "text"
-	logJSON = "json"
-)
-
-// logger returns a logger as it is configured. Lines about a commit name its trace if there
-// is one.
-func (c Config) logger(w io.Writer) *slog.Logger {
-	level, _ := c.level()
-	options := &slog.HandlerOptions{Level: level}
-	var handler slog.Handler = slog.NewTextHandler(w, options)
-	if c.LogFormat == logJSON {
-		handler = slog.NewJSONHandler(w, options)
-	}
-	if c.Tracing.Endpoint != "" {
-		handler = tracing.LogHandler(handler)
-	}
-	return slog.New(handler)
-}
-
-// traces returns what sends the traces of commits; nil if none are asked for.
-func (c Config) traces(ctx context.Context, log *slog.Logger) (*tracing.Tracer, error) {
-	if c.Tracing.Endpoint == "" {
-		return nil, nil
-	}
-	return tracing.New(ctx, c.Tracing.Endpoint, c.FleetName, version(), log)
 }

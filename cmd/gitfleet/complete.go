@@ -32,8 +32,8 @@ var completers = map[string]completer{
 // valuesAnnotation holds the values that a flag can have.
 const valuesAnnotation = "gitfleet.dev/values"
 
-// completeNames has the shell complete names of placements and clusters, and the
-// values of flags. Without a daemon it offers no names.
+// completeNames adds shell completion of flag values and of the names of placements and
+// clusters. Names come from the daemon; without one there are none.
 func completeNames(root *cobra.Command) {
 	for _, cmd := range root.Commands() {
 		completeNames(cmd)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -101,12 +102,7 @@ func runChecks(ctx context.Context, cfg Config, invalid error) []check {
 }
 
 func (d doctorDocument) failed() bool {
-	for _, c := range d.Checks {
-		if c.State == checkFail {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(d.Checks, func(c check) bool { return c.State == checkFail })
 }
 
 // print writes a line for each check, and below it what to do.

@@ -57,18 +57,14 @@ func (c Config) checkFiles() []check {
 
 // checkState checks that the state directory can be written and has room.
 func (c Config) checkState() []check {
-	f, err := os.CreateTemp(c.StateDir, ".gitfleet-doctor-")
-	if err != nil {
+	if err := tryWriting(c.StateDir); err != nil {
 		fix := "let the daemon's user write it"
 		if errors.Is(err, os.ErrNotExist) {
-			if fix = "create it, owned by the daemon's user"; isWritable(filepath.Dir(c.StateDir)) {
+			if fix = "create it, owned by the daemon's user"; tryWriting(filepath.Dir(c.StateDir)) == nil {
 				return []check{{"state", c.StateDir, checkOK, "does not exist yet; the daemon creates it", ""}}
 			}
 		}
 		return []check{{"state", c.StateDir, checkFail, err.Error(), fix}}
-	}
-	if err := errors.Join(f.Close(), os.Remove(f.Name())); err != nil {
-		return []check{{"state", c.StateDir, checkFail, err.Error(), "let the daemon's user write it"}}
 	}
 	use := "no daemon uses it"
 	switch used, err := ledger.InUse(filepath.Join(c.StateDir, "ledger")); {
@@ -87,13 +83,13 @@ func (c Config) checkState() []check {
 	return []check{found}
 }
 
-// isWritable reports whether a file can be created in a directory.
-func isWritable(dir string) bool {
+// tryWriting creates a file in a directory and removes it.
+func tryWriting(dir string) error {
 	f, err := os.CreateTemp(dir, ".gitfleet-doctor-")
 	if err != nil {
-		return false
+		return err
 	}
-	return errors.Join(f.Close(), os.Remove(f.Name())) == nil
+	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
 // checkRepository reads the newest commit into a temporary clone. The snapshot is nil if it

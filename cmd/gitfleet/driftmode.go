@@ -19,21 +19,21 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// What is done about drift.
+// The drift modes.
 const (
 	revertDrift  = "revert"
 	proposeDrift = "propose"
 	reportDrift  = "report"
 )
 
-// DriftConfig says what is done about what others change on members.
+// DriftConfig configures how drift on members is handled.
 type DriftConfig struct {
 	Mode    string          `json:"mode,omitempty"`
 	MinAge  metav1.Duration `json:"minAge,omitzero"`
 	MaxOpen int             `json:"maxOpen,omitempty"`
 }
 
-// ForgeConfig says where pull requests are opened.
+// ForgeConfig configures the forge on which pull requests are opened.
 type ForgeConfig struct {
 	Type       string `json:"type,omitempty"`
 	URL        string `json:"url,omitempty"`

@@ -42,8 +42,8 @@ func arrangeHelp(root *cobra.Command) {
 	unsortFlags(root)
 }
 
-// addHelpFuncs adds the functions that the usage template calls. It does so once,
-// because cobra keeps them in a global map without a lock.
+// addHelpFuncs adds the functions that the usage template calls. It runs once:
+// cobra keeps template functions in a global map that has no lock.
 var addHelpFuncs = sync.OnceFunc(func() { cobra.AddTemplateFunc("flagGroups", flagGroups) })
 
 func unsortFlags(cmd *cobra.Command) {

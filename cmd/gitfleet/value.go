@@ -61,8 +61,8 @@ type SignaturesConfig struct {
 	Since          string      `json:"since,omitempty"`
 	AllowRewrite   bool        `json:"allowRewrite,omitempty"`
 
-	// present says that the file has the field, even if it is empty: then it must
-	// not be taken for no demand at all.
+	// present is true if the file sets the field. An empty value that is set must not
+	// be treated as if signatures were not required.
 	present bool
 }
 

@@ -71,10 +71,10 @@ func (g *Gitea) api(ctx context.Context) (*gitea.Client, error) {
 		gitea.SetGiteaVersion(""), gitea.SetUserAgent("gitfleet"))
 }
 
-// pageSize is the most that Gitea gives by default.
+// pageSize is the largest page that Gitea returns by default.
 const pageSize = 50
 
-// mostPages bounds the list of open pull requests.
+// mostPages is the maximum number of pages of open pull requests that are read.
 const mostPages = 40
 
 // OpenPullRequests lists the open ones to a base branch, from branches of the

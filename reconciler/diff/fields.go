@@ -28,8 +28,9 @@ func ApplyHash(entries []metav1.ManagedFieldsEntry, manager string) string {
 // CanonicalFields returns the JSON of a set of fields in the order in which an
 // API server writes it: items of a list by the values of their keys, numbers
 // before larger numbers. A decoder that goes through a Go map leaves them in the
-// order of their text instead, so that port 443 comes before port 80. What
-// cannot be parsed is returned as it is. The result must not be changed.
+// order of their text instead, so that port 443 comes before port 80. A
+// field set that cannot be parsed is returned unchanged. Callers must not modify the
+// result.
 func CanonicalFields(f *metav1.FieldsV1) []byte {
 	raw := f.GetRawBytes()
 	if !ordersItems(raw) {

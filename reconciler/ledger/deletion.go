@@ -18,8 +18,8 @@ type Deletion struct {
 	Total   int
 }
 
-// MostDeletedObjects limits the objects that a Deletion names, and MostDeletions the
-// deletions in one report. The oldest deletions are dropped first.
+// MostDeletedObjects is the maximum number of objects that a Deletion lists, and
+// MostDeletions the maximum number of deletions in a report, which drops the oldest.
 const (
 	MostDeletedObjects = 5
 	MostDeletions      = 20

@@ -26,7 +26,7 @@ func ours(id string) *Ledger {
 	return l
 }
 
-// admitted are the IDs of those whose inventories on a cluster are taken over.
+// admitted returns the IDs of the fleets whose inventories on a cluster this fleet takes over.
 func admitted(l *Ledger, cluster string) (ids []string) {
 	for _, a := range l.Adopted(cluster) {
 		ids = append(ids, a.ID)

@@ -19,8 +19,8 @@ type Brake struct{ Percent, Objects int }
 // A braked object should go and stays until a commit allows it.
 type braked struct {
 	why string
-	// next is when it is found out again whether it has to stay, tries how often
-	// that was; zero if only other work for the cluster can change it.
+	// next is the time of the next check whether the object may be deleted, tries the
+	// backoff between checks. next is zero if only new work for the cluster can allow it.
 	next  time.Time
 	tries backoff
 }

@@ -50,8 +50,8 @@ func (t *thinker) rename() {
 type match struct {
 	gone       []api.PlacementKey
 	successors map[api.PlacementKey][]successor
-	// claims are, by new placement, the placements that are gone and may have been
-	// renamed to it.
+	// claims maps each new placement to the deleted placements that may have been renamed
+	// to it.
 	claims map[api.PlacementKey][]api.PlacementKey
 }
 

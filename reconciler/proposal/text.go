@@ -223,7 +223,8 @@ func (s *source) extent(f *field, key, node *yaml.Node) int {
 	return s.after(key.Line, f.parent.Column-1, node.Kind == yaml.SequenceNode)
 }
 
-// at is where a line begins; the end of the text for the one behind the last.
+// at returns the offset of the start of a line, and the length of the text for the line
+// after the last one.
 func (s *source) at(line int) int { return s.starts[min(line-1, len(s.starts)-1)] }
 
 func (s *source) removeBlock(f *field) (cut, error) {

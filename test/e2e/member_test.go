@@ -30,7 +30,7 @@ func tokenFleet(t *testing.T) *fleet.Fleet {
 	return f
 }
 
-// refusals lists what the daemon was forbidden on a cluster.
+// refusals returns the requests of the daemon that member-1 answered with 403 Forbidden.
 func refusals(t *testing.T, f *fleet.Fleet) []string {
 	t.Helper()
 	events, err := f.Audit("member-1")

@@ -1,10 +1,8 @@
 package e2e
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
-	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -59,30 +57,14 @@ func (p *prometheus) draw(from time.Time, placement, cluster string) {
 // queryRange asks for the values of an expression between two times.
 func (p *prometheus) queryRange(expr string, from, to time.Time) ([]picture.Series, error) {
 	seconds := func(t time.Time) string { return strconv.FormatFloat(float64(t.UnixMilli())/1000, 'f', 3, 64) }
-	resp, err := http.Get("http://" + p.address + "/api/v1/query_range?" + url.Values{
+	result, err := p.ask("query_range", url.Values{
 		"query": {expr}, "start": {seconds(from)}, "end": {seconds(to)}, "step": {seconds(time.UnixMilli(max(250, to.Sub(from).Milliseconds()/300)))},
-	}.Encode())
+	})
 	if err != nil {
 		return nil, err
 	}
-	defer resp.Body.Close()
-	var answer struct {
-		Error string
-		Data  struct {
-			Result []struct {
-				Metric map[string]string
-				Values [][2]any
-			}
-		}
-	}
-	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
-		return nil, err
-	}
-	if answer.Error != "" {
-		return nil, fmt.Errorf("%s: %s", expr, answer.Error)
-	}
 	var all []picture.Series
-	for _, r := range answer.Data.Result {
+	for _, r := range result {
 		s := picture.Series{Labels: r.Metric}
 		for _, v := range r.Values {
 			at, ok := v[0].(float64)

@@ -109,30 +109,42 @@ type sample struct {
 	value  float64
 }
 
-// query asks for the value of an expression now.
-func (p *prometheus) query(expr string) ([]sample, error) {
-	resp, err := http.Get("http://" + p.address + "/api/v1/query?query=" + url.QueryEscape(expr))
+// A promSeries is a series as Prometheus answers it: with a Value at one time, or with
+// Values over time.
+type promSeries struct {
+	Metric map[string]string
+	Value  [2]any
+	Values [][2]any
+}
+
+// ask calls an endpoint of the query API.
+func (p *prometheus) ask(endpoint string, parameters url.Values) ([]promSeries, error) {
+	resp, err := http.Get("http://" + p.address + "/api/v1/" + endpoint + "?" + parameters.Encode())
 	if err != nil {
 		return nil, err
 	}
 	defer resp.Body.Close()
 	var answer struct {
 		Error string
-		Data  struct {
-			Result []struct {
-				Metric map[string]string
-				Value  [2]any
-			}
-		}
+		Data  struct{ Result []promSeries }
 	}
 	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
 		return nil, err
 	}
 	if answer.Error != "" {
-		return nil, fmt.Errorf("%s: %s", expr, answer.Error)
+		return nil, fmt.Errorf("%s: %s", parameters.Get("query"), answer.Error)
+	}
+	return answer.Data.Result, nil
+}
+
+// query asks for the value of an expression now.
+func (p *prometheus) query(expr string) ([]sample, error) {
+	result, err := p.ask("query", url.Values{"query": {expr}})
+	if err != nil {
+		return nil, err
 	}
 	var all []sample
-	for _, r := range answer.Data.Result {
+	for _, r := range result {
 		v, err := strconv.ParseFloat(fmt.Sprint(r.Value[1]), 64)
 		if err != nil {
 			return nil, err

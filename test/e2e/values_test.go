@@ -193,8 +193,9 @@ func TestWhatAWebhookChangesIsReported(t *testing.T) {
 	}
 }
 
-// A policy that comes later changes values when somebody else writes something
-// else. It would change our apply too, so it is reported and not fought.
+// A mutating policy that is added later changes applied values when another client
+// updates the object. It would mutate gitfleet's apply too, so the difference is reported
+// and the object is not applied again and again.
 func TestWhatAPolicyChangesInOthersWrites(t *testing.T) {
 	a := newAgent(t, func(cfg *member.Config) { cfg.Sweep = time.Hour })
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()

@@ -81,12 +81,11 @@ func Start(t testing.TB) *Server {
 	if err := os.WriteFile(config, fmt.Appendf(nil, settings, static, dir, port), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	environment := append(os.Environ(), "GITEA_WORK_DIR="+dir, "GITEA_I_AM_BEING_UNSAFE_RUNNING_AS_ROOT=true")
+	t.Setenv("GITEA_WORK_DIR", dir)
+	t.Setenv("GITEA_I_AM_BEING_UNSAFE_RUNNING_AS_ROOT", "true")
 	s := &Server{URL: "http://" + address, t: t}
 	s.run = func(args ...string) (string, error) {
-		command := exec.Command(program, append([]string{"--config", config}, args...)...)
-		command.Env = environment
-		out, err := command.CombinedOutput()
+		out, err := exec.Command(program, append([]string{"--config", config}, args...)...).CombinedOutput()
 		return string(out), err
 	}
 	if out, err := s.run("migrate"); err != nil {
@@ -103,10 +102,6 @@ func Start(t testing.TB) *Server {
 	log, err := os.Create(filepath.Join(dir, "gitea.log"))
 	if err != nil {
 		t.Fatal(err)
-	}
-	for _, set := range []string{"GITEA_WORK_DIR=" + dir, "GITEA_I_AM_BEING_UNSAFE_RUNNING_AS_ROOT=true"} {
-		name, value, _ := strings.Cut(set, "=")
-		t.Setenv(name, value)
 	}
 	running, err := process.Start(log, program, "--config", config, "web")
 	if err != nil {
