@@ -23,9 +23,9 @@ type offer struct {
 	hash   string
 	id     api.ID
 	origin api.Origin
-	// text and edited are the file without and with the change.
-	text, edited []byte
-	paths        []api.Difference
+	// changes are the edit, by path; paths the fields that it is for.
+	changes []FileChange
+	paths   []api.Difference
 	// drifts are the change on each cluster, by cluster.
 	drifts []*status.Drift
 	// others are the clusters that have the object as it is in Git.
@@ -97,8 +97,8 @@ func offerOf(r *status.Report, d *status.Drift, files fs.FS, fleet string) (*off
 	if o.origin.Kustomization != "" || o.origin.Line == 0 {
 		return nil, fmt.Errorf("it is not in a plain manifest: %s", o.origin)
 	}
-	var err error
-	if o.text, err = fs.ReadFile(files, o.origin.Path); err != nil {
+	text, err := fs.ReadFile(files, o.origin.Path)
+	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errUnreadable, err)
 	}
 	details, reversed := make([]api.PatchDetail, len(d.Paths)), make([]api.PatchDetail, len(d.Paths))
@@ -106,16 +106,18 @@ func offerOf(r *status.Report, d *status.Drift, files fs.FS, fleet string) (*off
 		details[i] = p.PatchDetail
 		reversed[i] = api.PatchDetail{Path: p.Path, ValueInHub: p.ValueInMember, ValueInMember: p.ValueInHub}
 	}
-	changes, err := Changes(o.text, o.origin.Line, details)
+	changes, err := Changes(text, o.origin.Line, details)
+	var edited []byte
 	if err == nil {
-		o.edited, err = Edit(o.text, o.origin.Line, changes)
+		edited, err = Edit(text, o.origin.Line, changes)
 	}
 	if err != nil {
-		if _, already := Changes(o.text, o.origin.Line, reversed); already == nil {
+		if _, already := Changes(text, o.origin.Line, reversed); already == nil {
 			return nil, &inGitError{r.Head.Commit.Hash}
 		}
 		return nil, fmt.Errorf("%s: %w", o.origin.Path, err)
 	}
+	o.changes = []FileChange{{Path: o.origin.Path, Before: text, After: edited}}
 	o.hash = hashOf(fleet, o.origin.Path, o.id, details)
 	return o, nil
 }

@@ -196,8 +196,9 @@ func (p *Proposer) create(ctx context.Context, o *offer, branch string) (forge.P
 	there, err := p.cfg.Forge.HasBranch(ctx, branch)
 	if err == nil && !there {
 		faults.At("before branch")
+		file := o.changes[0] // an edit of a plain manifest changes one file
 		err = p.cfg.Forge.Commit(ctx, forge.Commit{
-			Base: p.cfg.Base, Branch: branch, Path: o.origin.Path, Before: o.text, After: o.edited, Message: o.message(),
+			Base: p.cfg.Base, Branch: branch, Path: file.Path, Before: file.Before, After: file.After, Message: o.message(),
 		})
 		faults.At("after branch")
 	}
