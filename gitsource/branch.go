@@ -10,6 +10,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/object"
+	"github.com/go-git/go-git/v5/plumbing/storer"
 )
 
 // A Restoring is a commit that gives files the content they had at another.
@@ -38,21 +39,21 @@ func (c *Clone) Restore(r Restoring) (Commit, error) {
 	for _, p := range r.Paths {
 		changes[p] = entryOf(from, p)
 	}
-	tree, err := c.edited(before, changes)
+	tree, err := editTree(c.repo.Storer, before, changes)
 	if err != nil {
 		return Commit{}, fmt.Errorf("restore the files of %s: %w", r.From, err)
 	}
 	who := object.Signature{Name: r.Author, Email: r.Email, When: r.Time}
-	h, err := c.store(&object.Commit{Author: who, Committer: who, Message: r.Message, TreeHash: tree, ParentHashes: []plumbing.Hash{base.Hash}})
+	h, err := storeObject(c.repo.Storer, &object.Commit{Author: who, Committer: who, Message: r.Message, TreeHash: tree, ParentHashes: []plumbing.Hash{base.Hash}})
 	if err != nil {
 		return Commit{}, err
 	}
 	return c.Commit(h.String())
 }
 
-// edited writes a tree with some files replaced, or, where nil, removed. The
+// editTree writes a tree with some files replaced, or, where nil, removed. The
 // hash is zero if nothing is left of it.
-func (c *Clone) edited(t *object.Tree, changes map[string]*object.TreeEntry) (plumbing.Hash, error) {
+func editTree(s storer.EncodedObjectStorer, t *object.Tree, changes map[string]*object.TreeEntry) (plumbing.Hash, error) {
 	entries := map[string]object.TreeEntry{}
 	if t != nil {
 		for _, e := range t.Entries {
@@ -77,11 +78,11 @@ func (c *Clone) edited(t *object.Tree, changes map[string]*object.TreeEntry) (pl
 		var sub *object.Tree
 		if e, ok := entries[name]; ok && e.Mode == filemode.Dir {
 			var err error
-			if sub, err = c.repo.TreeObject(e.Hash); err != nil {
+			if sub, err = object.GetTree(s, e.Hash); err != nil {
 				return plumbing.ZeroHash, err
 			}
 		}
-		h, err := c.edited(sub, changes)
+		h, err := editTree(s, sub, changes)
 		if err != nil {
 			return plumbing.ZeroHash, err
 		}
@@ -98,7 +99,7 @@ func (c *Clone) edited(t *object.Tree, changes map[string]*object.TreeEntry) (pl
 	}
 	// Git orders a directory as if its name ended with a slash.
 	slices.SortFunc(out.Entries, func(a, b object.TreeEntry) int { return strings.Compare(sortName(a), sortName(b)) })
-	return c.store(out)
+	return storeObject(s, out)
 }
 
 func sortName(e object.TreeEntry) string {
@@ -108,14 +109,14 @@ func sortName(e object.TreeEntry) string {
 	return e.Name
 }
 
-func (c *Clone) store(o interface {
+func storeObject(s storer.EncodedObjectStorer, o interface {
 	Encode(plumbing.EncodedObject) error
 }) (plumbing.Hash, error) {
-	raw := c.repo.Storer.NewEncodedObject()
+	raw := s.NewEncodedObject()
 	if err := o.Encode(raw); err != nil {
 		return plumbing.ZeroHash, err
 	}
-	return c.repo.Storer.SetEncodedObject(raw)
+	return s.SetEncodedObject(raw)
 }
 
 // Branch makes a new branch of the clone. One that is there already is an

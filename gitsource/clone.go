@@ -99,11 +99,16 @@ func (c *Clone) Differing(one, other string, paths []string) ([]string, error) {
 	}
 	var out []string
 	for _, p := range paths {
-		if ea, eb := entryOf(a, p), entryOf(b, p); (ea == nil) != (eb == nil) || ea != nil && (ea.Hash != eb.Hash || ea.Mode != eb.Mode) {
+		if !sameEntry(entryOf(a, p), entryOf(b, p)) {
 			out = append(out, p)
 		}
 	}
 	return out, nil
+}
+
+// sameEntry compares files of two trees, of which either may be nil.
+func sameEntry(a, b *object.TreeEntry) bool {
+	return a == nil && b == nil || a != nil && b != nil && a.Hash == b.Hash && a.Mode == b.Mode
 }
 
 func (c *Clone) trees(one, other string) (a, b *object.Tree, err error) {

@@ -13,6 +13,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/sideband"
 	"github.com/go-git/go-git/v5/plumbing/revlist"
+	"github.com/go-git/go-git/v5/plumbing/storer"
 	"github.com/go-git/go-git/v5/plumbing/transport"
 )
 
@@ -79,21 +80,34 @@ func (c *Clone) push(ctx context.Context, to pusher, ref plumbing.ReferenceName,
 	if err != nil {
 		return fmt.Errorf("gather what the remote does not have: %w", err)
 	}
+	return update(ctx, s, refs, &packp.Command{Name: ref, Old: plumbing.ZeroHash, New: h}, c.repo.Storer, objects)
+}
+
+// update changes one reference, if it still is what the command says, and sends the
+// objects that this needs.
+func update(ctx context.Context, s writeSession, refs *packp.AdvRefs, c *packp.Command, from storer.EncodedObjectStorer, objects []plumbing.Hash) error {
 	req := packp.NewReferenceUpdateRequest()
-	if err := req.Capabilities.Set(capability.ReportStatus); err != nil {
-		return err
-	}
-	req.Commands = []*packp.Command{{Name: ref, Old: plumbing.ZeroHash, New: h}}
-	r, w := io.Pipe()
+	req.Commands = []*packp.Command{c}
+	needed := []capability.Capability{capability.ReportStatus}
 	if refs.Capabilities.Supports(capability.Sideband64k) {
 		// Over HTTP this is the only way on which a server says why it refuses.
-		if err := req.Capabilities.Set(capability.Sideband64k); err != nil {
+		needed = append(needed, capability.Sideband64k)
+	}
+	if c.Action() == packp.Delete {
+		needed = append(needed, capability.DeleteRefs)
+	}
+	for _, capability := range needed {
+		if err := req.Capabilities.Set(capability); err != nil {
 			return err
 		}
 	}
+	if c.Action() == packp.Delete {
+		return s.push(ctx, req)
+	}
+	r, w := io.Pipe()
 	req.Packfile = r
 	go func() {
-		_, err := packfile.NewEncoder(w, c.repo.Storer, false).Encode(objects, 10)
+		_, err := packfile.NewEncoder(w, from, false).Encode(objects, 10)
 		w.CloseWithError(err)
 	}()
 	return errors.Join(s.push(ctx, req), r.Close())

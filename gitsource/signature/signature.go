@@ -1,4 +1,4 @@
-// Package signature tells who signed a commit.
+// Package signature tells who signed a commit, and signs commits.
 //
 // It knows OpenPGP and SSH signatures and fails closed: what is not signed by
 // a key it was given, over exactly the bytes of the commit, in a form it
@@ -91,13 +91,18 @@ func readFile(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// parseKeyRing reads either form. No private key belongs here.
-func parseKeyRing(content []byte) (openpgp.EntityList, error) {
+// readKeyRing reads either form.
+func readKeyRing(content []byte) (openpgp.EntityList, error) {
 	read := openpgp.ReadKeyRing
 	if bytes.Contains(content, []byte("-----BEGIN PGP")) {
 		read = openpgp.ReadArmoredKeyRing
 	}
-	ring, err := read(bytes.NewReader(content))
+	return read(bytes.NewReader(content))
+}
+
+// parseKeyRing reads public keys. No private key belongs here.
+func parseKeyRing(content []byte) (openpgp.EntityList, error) {
+	ring, err := readKeyRing(content)
 	if err != nil {
 		return nil, fmt.Errorf("is not an OpenPGP key ring: %w", err)
 	}

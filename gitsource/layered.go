@@ -1,0 +1,48 @@
+package gitsource
+
+import (
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/storage/memory"
+)
+
+// layeredObjects are new objects in memory on top of stores, which are only read.
+type layeredObjects struct {
+	*memory.Storage
+	stores []*store
+	// limit is how large an object of a store may be.
+	limit int64
+}
+
+// EncodedObject implements storer.EncodedObjectStorer.
+func (l *layeredObjects) EncodedObject(t plumbing.ObjectType, h plumbing.Hash) (plumbing.EncodedObject, error) {
+	if o, err := l.Storage.EncodedObject(t, h); err == nil {
+		return o, nil
+	}
+	for _, st := range l.stores {
+		if !st.has(h) {
+			continue
+		}
+		raw, err := st.object(t, h, l.limit)
+		if err != nil {
+			return nil, err
+		}
+		return encoded(t, raw)
+	}
+	return nil, plumbing.ErrObjectNotFound
+}
+
+// made are the objects in memory.
+func (l *layeredObjects) made() []plumbing.Hash {
+	var all []plumbing.Hash
+	for h := range l.Objects {
+		all = append(all, h)
+	}
+	return all
+}
+
+func encoded(t plumbing.ObjectType, raw []byte) (plumbing.EncodedObject, error) {
+	o := &plumbing.MemoryObject{}
+	o.SetType(t)
+	_, err := o.Write(raw)
+	return o, err
+}

@@ -1,0 +1,395 @@
+package gitsource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+	"github.com/go-git/go-git/v5/plumbing/object"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
+	"github.com/go-git/go-git/v5/plumbing/transport"
+	"github.com/go-git/go-git/v5/storage/memory"
+
+	"github.com/gitfleet/gitfleet/gitsource/signature"
+)
+
+// A Publisher pushes commits of gitfleet to branches of their own, without a checkout.
+// It never changes a branch that other people have pushed to. Only one goroutine may use
+// it.
+type Publisher struct {
+	repo   *Repo
+	cfg    Config
+	remote interface {
+		remote
+		pusher
+	}
+	signingKey string
+}
+
+// A BranchCommit is the only commit that a branch is to have.
+type BranchCommit struct {
+	Branch string
+	// Base is the commit that it follows: one that was fetched.
+	Base string
+	// Files are the new contents of files by path. A nil one is removed.
+	Files map[string][]byte
+	// Message contains Marker as one of its lines.
+	Message string
+	// Marker is a line by which the commit is known to be gitfleet's own.
+	Marker string
+	Time   time.Time
+}
+
+// A BranchState is how a branch was left.
+type BranchState struct {
+	// Head is the commit that it points at.
+	Head string
+	// Others have pushed to the branch: it was left as it is.
+	Others bool
+	// Outdated is set if others have pushed to it, and the base has another version of
+	// one of the files than the branch began with.
+	Outdated bool
+}
+
+// Who makes the commits of a Publisher.
+const publisherName, publisherEmail = "gitfleet", "gitfleet@noreply.invalid"
+
+// The bounds of one branch that is read or written.
+const (
+	publishTimeout = 2 * time.Minute
+	branchBytes    = 32 * mib
+	branchObjects  = 100_000
+	branchCommits  = 1000
+)
+
+// Publisher returns one for the repository that cfg describes, over HTTP. Commits are
+// signed with the OpenPGP or SSH key in the file signingKey, if it is not empty; the file
+// is read again for each commit.
+func (r *Repo) Publisher(cfg Config, signingKey string) (*Publisher, error) {
+	cfg.StateDir = r.cfg.StateDir
+	cfg.Limits.FetchBytes, cfg.Limits.Objects = branchBytes, branchObjects
+	cfg = cfg.withDefaults()
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	where, err := parseLocation(cfg.URL)
+	if err != nil {
+		return nil, err
+	}
+	if where.scheme != "http" && where.scheme != "https" {
+		return nil, fieldErrorf("url", "branches are pushed over https://, not %s://", where.scheme)
+	}
+	if signingKey != "" {
+		if _, err := signature.LoadSigningKey(signingKey); err != nil {
+			return nil, fmt.Errorf("signing key: %w", err)
+		}
+	}
+	return &Publisher{repo: r, cfg: cfg, remote: newHTTPRemote(cfg, where), signingKey: signingKey}, nil
+}
+
+// Publish gives a branch its commit. A branch that is not there is made; one that has the
+// change already stays as it is, whatever else was committed to the base since; one whose
+// only commit is gitfleet's own is replaced, if it still points there when the push
+// arrives; and one that others have pushed to is left alone.
+func (p *Publisher) Publish(ctx context.Context, c BranchCommit) (BranchState, error) {
+	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
+	defer cancel()
+	b, err := p.read(ctx, c.Branch)
+	if err != nil {
+		return BranchState{}, fmt.Errorf("read branch %s: %w", c.Branch, err)
+	}
+	state, err := p.publish(ctx, b, c)
+	if err = errors.Join(err, b.close()); err != nil {
+		return BranchState{}, fmt.Errorf("push branch %s: %w", c.Branch, err)
+	}
+	return state, nil
+}
+
+func (p *Publisher) publish(ctx context.Context, b *remoteBranch, c BranchCommit) (BranchState, error) {
+	state := BranchState{Head: b.head.String()}
+	base := plumbing.NewHash(c.Base)
+	if !b.head.IsZero() {
+		switch own, err := b.own(c.Marker); {
+		case err != nil:
+			return state, err
+		case !own:
+			state.Others = true
+			state.Outdated, err = b.outdated(base, slices.Collect(maps.Keys(c.Files)))
+			return state, err
+		}
+		if !b.merged() {
+			tree, err := b.edit(b.commit.ParentHashes[0], c.Files)
+			if err != nil {
+				return state, err
+			}
+			if tree == b.commit.TreeHash {
+				return state, nil
+			}
+		}
+	}
+	b.objects.Storage = memory.NewStorage() // what was written to compare is not sent
+	made, err := p.commit(b, base, c)
+	if err != nil {
+		return state, err
+	}
+	state.Head = made.String()
+	return state, p.write(ctx, b, &packp.Command{Name: plumbing.NewBranchReferenceName(c.Branch), Old: b.head, New: made})
+}
+
+// Remove deletes a branch, unless others have pushed to it. One that is not there is no
+// error.
+func (p *Publisher) Remove(ctx context.Context, branch, marker string) error {
+	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
+	defer cancel()
+	b, err := p.read(ctx, branch)
+	if err != nil {
+		return fmt.Errorf("read branch %s: %w", branch, err)
+	}
+	own := false
+	if !b.head.IsZero() {
+		own, err = b.own(marker)
+	}
+	if err == nil && own {
+		err = p.write(ctx, b, &packp.Command{Name: plumbing.NewBranchReferenceName(branch), Old: b.head})
+	}
+	if err = errors.Join(err, b.close()); err != nil {
+		return fmt.Errorf("delete branch %s: %w", branch, err)
+	}
+	return nil
+}
+
+// commit makes the commit in memory.
+func (p *Publisher) commit(b *remoteBranch, base plumbing.Hash, c BranchCommit) (plumbing.Hash, error) {
+	tree, err := b.edit(base, c.Files)
+	if err != nil {
+		return plumbing.ZeroHash, err
+	}
+	if before, err := object.GetCommit(b.objects, base); err != nil {
+		return plumbing.ZeroHash, err
+	} else if before.TreeHash == tree {
+		return plumbing.ZeroHash, errors.New("the commit would change nothing")
+	}
+	who := object.Signature{Name: publisherName, Email: publisherEmail, When: c.Time.UTC()}
+	made := &object.Commit{Author: who, Committer: who, Message: c.Message, TreeHash: tree, ParentHashes: []plumbing.Hash{base}}
+	if p.signingKey != "" {
+		if made.PGPSignature, err = p.sign(made); err != nil {
+			return plumbing.ZeroHash, err
+		}
+	}
+	return storeObject(b.objects, made)
+}
+
+func (p *Publisher) sign(c *object.Commit) (string, error) {
+	key, err := signature.LoadSigningKey(p.signingKey)
+	if err != nil {
+		return "", fmt.Errorf("signing key: %w", err)
+	}
+	raw := &plumbing.MemoryObject{}
+	if err := c.EncodeWithoutSignature(raw); err != nil {
+		return "", err
+	}
+	r, err := raw.Reader()
+	if err != nil {
+		return "", err
+	}
+	payload, err := io.ReadAll(r)
+	if err != nil {
+		return "", err
+	}
+	return key.Sign(payload, time.Now())
+}
+
+// write pushes one change of a reference. The server refuses it if the reference is not
+// what the command expects.
+func (p *Publisher) write(ctx context.Context, b *remoteBranch, c *packp.Command) (err error) {
+	defer p.remote.close() // branches are pushed rarely
+	s, err := p.remote.writing(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	refs, err := s.list(ctx)
+	if err == nil {
+		err = update(ctx, s, refs, c, b.objects, b.objects.made())
+	}
+	if refused, ok := errors.AsType[*RemoteError](err); ok && (refused.Status == http.StatusUnauthorized || refused.Status == http.StatusForbidden) {
+		return fmt.Errorf("%w\nthe token must be allowed to write to the repository", err)
+	}
+	return err
+}
+
+// read fetches what a branch has more than the commits that are followed, into a store of
+// its own.
+func (p *Publisher) read(ctx context.Context, branch string) (b *remoteBranch, err error) {
+	defer p.remote.close()
+	s, err := p.remote.session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	refs, err := s.list(ctx)
+	if err != nil && !errors.Is(err, transport.ErrEmptyRemoteRepository) {
+		return nil, err
+	}
+	st := p.repo.stored.Load()
+	b = &remoteBranch{objects: &layeredObjects{Storage: memory.NewStorage(), stores: []*store{st}, limit: p.cfg.Limits.FileBytes}}
+	if refs != nil {
+		b.head = refs.References[plumbing.NewBranchReferenceName(branch).String()]
+	}
+	if b.head.IsZero() {
+		return b, nil
+	}
+	if !st.has(b.head) {
+		if err := p.fetch(ctx, s, b); errors.Is(err, ErrTooLarge) {
+			b.tooLarge = true
+			return b, nil
+		} else if err != nil {
+			return nil, errors.Join(err, b.close())
+		}
+	}
+	if b.commit, err = object.GetCommit(b.objects, b.head); err != nil {
+		return nil, errors.Join(fmt.Errorf("commit %s: %w", b.head, err), b.close())
+	}
+	return b, nil
+}
+
+func (p *Publisher) fetch(ctx context.Context, s session, b *remoteBranch) error {
+	dir := p.repo.place.path + ".branch"
+	if err := os.RemoveAll(dir); err != nil { // of a gitfleet that was killed
+		return err
+	}
+	fetched, err := makeStore(dir)
+	if err != nil {
+		return err
+	}
+	b.fetched = fetched
+	st := b.objects.stores[0]
+	haves, err := p.repo.haves(st)
+	if err != nil {
+		return err
+	}
+	pack, err := s.fetch(ctx, fetch{wants: []plumbing.Hash{b.head}, haves: haves, has: st.has})
+	if err != nil {
+		return err
+	}
+	b.objects.stores = append(b.objects.stores, fetched)
+	return errors.Join(fetched.add(pack, p.cfg.Limits), pack.Close())
+}
+
+// A remoteBranch is a branch as it was read from the remote.
+type remoteBranch struct {
+	head    plumbing.Hash // zero if there is none
+	commit  *object.Commit
+	objects *layeredObjects
+	// tooLarge is set if the branch has more than is fetched, so that commit is nil.
+	tooLarge bool
+	fetched  *store
+}
+
+func (b *remoteBranch) close() error {
+	if b.fetched == nil {
+		return nil
+	}
+	return errors.Join(b.fetched.close(), os.RemoveAll(b.fetched.dir))
+}
+
+// merged reports whether the commits that are followed contain the branch.
+func (b *remoteBranch) merged() bool { return b.objects.stores[0].has(b.head) }
+
+// own reports whether a branch has nothing that others have pushed to it: its only commit
+// is gitfleet's own, or it has none.
+func (b *remoteBranch) own(marker string) (bool, error) {
+	if b.tooLarge {
+		return false, nil
+	}
+	who := b.commit.Committer
+	return b.merged() || who.Name == publisherName && who.Email == publisherEmail && len(b.commit.ParentHashes) == 1 &&
+		b.objects.stores[0].has(b.commit.ParentHashes[0]) && slices.Contains(strings.Split(b.commit.Message, "\n"), marker), nil
+}
+
+// outdated reports whether no commit of the followed ones that the branch contains has
+// the files as base has them.
+func (b *remoteBranch) outdated(base plumbing.Hash, paths []string) (bool, error) {
+	if b.tooLarge {
+		return false, nil
+	}
+	want, err := b.tree(base)
+	if err != nil {
+		return false, err
+	}
+	queue, seen := []plumbing.Hash{b.head}, map[plumbing.Hash]bool{b.head: true}
+	for i := 0; i < len(queue) && i < branchCommits; i++ {
+		if b.objects.stores[0].has(queue[i]) {
+			tree, err := b.tree(queue[i])
+			if err != nil {
+				return false, err
+			}
+			if !slices.ContainsFunc(paths, func(path string) bool { return !sameEntry(entryOf(tree, path), entryOf(want, path)) }) {
+				return false, nil
+			}
+			continue
+		}
+		c, err := object.GetCommit(b.objects, queue[i])
+		if err != nil {
+			return false, err
+		}
+		for _, parent := range c.ParentHashes {
+			if !seen[parent] {
+				seen[parent] = true
+				queue = append(queue, parent)
+			}
+		}
+	}
+	return true, nil
+}
+
+func (b *remoteBranch) tree(commit plumbing.Hash) (*object.Tree, error) {
+	c, err := object.GetCommit(b.objects, commit)
+	if err != nil {
+		return nil, fmt.Errorf("commit %s: %w", commit, err)
+	}
+	return c.Tree()
+}
+
+// edit writes the tree of a commit with other files, and keeps their modes.
+func (b *remoteBranch) edit(commit plumbing.Hash, files map[string][]byte) (plumbing.Hash, error) {
+	before, err := b.tree(commit)
+	if err != nil {
+		return plumbing.ZeroHash, err
+	}
+	changes := map[string]*object.TreeEntry{}
+	for path, content := range files {
+		if !fs.ValidPath(path) {
+			return plumbing.ZeroHash, fmt.Errorf("%q is no path of a file", path)
+		}
+		if changes[path] = nil; content == nil {
+			continue
+		}
+		e := object.TreeEntry{Mode: filemode.Regular}
+		if was := entryOf(before, path); was != nil {
+			e.Mode = was.Mode
+		}
+		if !e.Mode.IsRegular() && e.Mode != filemode.Executable {
+			return plumbing.ZeroHash, fmt.Errorf("%s: %w", path, errNotRegular)
+		}
+		blob, err := encoded(plumbing.BlobObject, content)
+		if err != nil {
+			return plumbing.ZeroHash, err
+		}
+		if e.Hash, err = b.objects.SetEncodedObject(blob); err != nil {
+			return plumbing.ZeroHash, err
+		}
+		changes[path] = &e
+	}
+	return editTree(b.objects, before, changes)
+}
