@@ -8,6 +8,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/forecast"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
@@ -141,6 +142,6 @@ func (i *inspector) files() {
 			names[n] = objectName(&work.Manifest{Object: o})
 		}
 		at := api.Origin{Path: from.path, Kustomization: from.kustomization}
-		i.warn(at, "", "no placement selects anything in this file: "+fewOf(names))
+		i.warn(at, "", "no placement selects anything in this file: "+forecast.FewOf(names))
 	}
 }

@@ -6,127 +6,13 @@ import (
 	"strings"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
-	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/placement/work"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/forecast"
 	"github.com/gitfleet/gitfleet/reconciler/member"
-	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// A planDeletion is an object that a cluster would delete.
-type planDeletion struct {
-	Cluster string `json:"cluster"`
-	planObject
-	// Held is why it would not be deleted until a commit allows it; empty if it would.
-	Held string `json:"held,omitempty"`
-}
-
-func (o planObject) id() api.ID {
-	return api.ID{Group: o.Group, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
-}
-
-// compared returns the plan and its differences from the earlier one, if there is one.
-func (o *outlook) compared(brake member.Brake) (planDocument, planChanges) {
-	d := o.describe()
-	changes := compare(o.before, d)
-	if !changes.compared {
-		return d, changes
-	}
-	d.Deletions = []planDeletion{}
-	for i := range changes.clusters {
-		if c := &changes.clusters[i]; !c.gone { // a cluster that leaves the fleet keeps its objects
-			c.deleted = o.deletions(c, brake)
-			d.Deletions = append(d.Deletions, c.deleted...)
-		}
-	}
-	return d, changes
-}
-
-// deletions lists the objects that a cluster would delete, in the order of c.lost, and
-// why the daemon would hold them, if it would. Objects of others are not known here.
-func (o *outlook) deletions(c *clusterChange, brake member.Brake) []planDeletion {
-	out := make([]planDeletion, 0, len(c.lost))
-	going := map[string][]api.ID{} // objects whose deletion deletes others, by placement
-	for _, lost := range c.lost {
-		out = append(out, planDeletion{Cluster: c.cluster, planObject: lost})
-		if id := lost.id(); work.Contains(id.GroupKind()) {
-			going[lost.Placement] = append(going[lost.Placement], id)
-		}
-	}
-	var counted []*planDeletion
-	for i := range out {
-		w := o.losing(out[i].Placement, c.cluster)
-		if out[i].Held = w.Held(out[i].id(), going[out[i].Placement]); out[i].Held == "" && !w.AllowDelete {
-			counted = append(counted, &out[i])
-		}
-	}
-	at := slices.IndexFunc(o.before.Clusters, func(b planCluster) bool { return b.Name == c.cluster })
-	if at < 0 {
-		return out
-	}
-	why := brake.TooMuch(len(counted), len(o.before.Clusters[at].Objects))
-	for _, d := range counted {
-		d.Held = why
-	}
-	return out
-}
-
-// losing returns the work of a placement on a cluster where it loses objects. What a
-// renamed placement loses goes under its earlier key.
-func (o *outlook) losing(name, cluster string) work.Work {
-	key, err := api.ParsePlacement(name)
-	for _, r := range o.renames {
-		if w := o.work(r.From, cluster); r.To == key && w != nil {
-			return *w
-		}
-	}
-	w := work.Work{Placement: key, Remove: true, AllowDelete: err == nil && plan.Allows(o.snapshot.Commit.Message, key)}
-	at := slices.IndexFunc(o.plan.Placements, func(p *plan.Placement) bool { return p.Key == key })
-	if at < 0 {
-		return w
-	}
-	p := o.plan.Placements[at]
-	if c := p.On(cluster); c == nil || c.Binding.Unscheduled || c.Binding.Removing {
-		if !w.AllowDelete {
-			w.Holds = p.RemovalHolds(cluster)
-		}
-		return w
-	}
-	if planned := o.work(key, cluster); planned != nil {
-		return *planned
-	}
-	return w
-}
-
-// work returns what a cluster shall hold for a placement; nil if nothing is planned.
-func (o *outlook) work(key api.PlacementKey, cluster string) *work.Work {
-	works := o.plan.Works[cluster]
-	i := slices.IndexFunc(works, func(w work.Work) bool { return w.Placement == key })
-	if i < 0 {
-		return nil
-	}
-	return &works[i]
-}
-
-// refusal says why the daemon would refuse the commit because no placement or no
-// cluster of the earlier plan is left; empty if it would not.
-func (o *outlook) refusal() string {
-	if o.before == nil {
-		return ""
-	}
-	l := ledger.New()
-	for _, p := range o.before.Placements {
-		l.Note(api.PlacementKey{Namespace: p.Namespace, Name: p.Name}, ledger.Placement{})
-	}
-	for _, c := range o.before.Clusters {
-		l.Fold(ledger.ClusterSeen{Cluster: c.Name, Healthy: true})
-	}
-	return plan.Empties(o.snapshot, l)
-}
-
 // deletionsText counts deletions, and says how those that would be held are allowed.
-func deletionsText(all []planDeletion) string {
+func deletionsText(all []forecast.Deletion) string {
 	clusters, placements := map[string]bool{}, []string{}
 	held := 0
 	for _, d := range all {
@@ -150,9 +36,9 @@ func deletionsText(all []planDeletion) string {
 
 // heldFindings returns a warning for each placement and reason for which deletions
 // would be held.
-func (o *outlook) heldFindings(all []planDeletion) []finding {
+func heldFindings(o *forecast.Forecast, all []forecast.Deletion) []finding {
 	type reason struct{ placement, why string }
-	by := map[reason][]planDeletion{}
+	by := map[reason][]forecast.Deletion{}
 	var reasons []reason
 	for _, d := range all {
 		if d.Held == "" {
@@ -174,8 +60,8 @@ func (o *outlook) heldFindings(all []planDeletion) []finding {
 		}
 		p := hub.Problem{Severity: hub.Warning, Message: fmt.Sprintf(
 			"%s: deleting %s on %s would be held, such as %s: %s; %s",
-			r.placement, number(len(by[r]), "object"), fewOf(clusters), by[r][0].id(), r.why, status.HeldAdvice(r.placement))}
-		for _, spec := range o.snapshot.Placements {
+			r.placement, number(len(by[r]), "object"), forecast.FewOf(clusters), by[r][0].ID(), r.why, status.HeldAdvice(r.placement))}
+		for _, spec := range o.Snapshot.Placements {
 			if spec.Key.String() == r.placement {
 				p.Origin = spec.Origin
 			}
@@ -187,9 +73,9 @@ func (o *outlook) heldFindings(all []planDeletion) []finding {
 
 // unclearFindings returns a warning for each new placement of which it is not certain
 // whether it is another one renamed.
-func (o *outlook) unclearFindings() []finding {
+func unclearFindings(o *forecast.Forecast) []finding {
 	var out []finding
-	for _, p := range o.plan.Placements {
+	for _, p := range o.Plan.Placements {
 		if p.Spec != nil && p.Unclear != "" {
 			out = append(out, finding{hub.Problem{Origin: p.Spec.Origin, Severity: hub.Warning, Message: p.Unclear}, ambiguousRename})
 		}
@@ -204,15 +90,15 @@ func (in outlookInput) examineDeletions(s *hub.Snapshot, brake member.Brake) (fo
 	if err != nil {
 		return nil, "", err
 	}
-	if why := o.refusal(); why != "" {
+	if why := o.Refusal(); why != "" {
 		return []finding{{hub.Problem{Severity: hub.Error, Message: why}, invalid}}, "", nil
 	}
-	d, _ := o.compared(brake)
-	for _, r := range o.renames {
+	d, _ := o.Compared(brake)
+	for _, r := range o.Renames {
 		text += renameText(r.From.String(), r.To.String()) + "\n"
 	}
 	if len(d.Deletions) > 0 {
 		text += deletionsText(d.Deletions) + "\n"
 	}
-	return append(o.unclearFindings(), o.heldFindings(d.Deletions)...), text, nil
+	return append(unclearFindings(o), heldFindings(o, d.Deletions)...), text, nil
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gitfleet/gitfleet/reconciler/forecast"
 	"github.com/gitfleet/gitfleet/test/githttp"
 	"github.com/gitfleet/gitfleet/test/world"
 )
@@ -83,14 +84,14 @@ func TestDeletionsBetweenCommits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			what := changed(t, test.before, test.after, test.allowed)
 			code, out, errOut := command("plan", what, "-o", "json")
-			var d planDocument
+			var d forecast.Document
 			if err := json.Unmarshal([]byte(out), &d); err != nil || d.Deletions == nil {
 				t.Fatalf("exit code %d, no deletions: %v\n%s%s", code, err, out, errOut)
 			}
 			var got []string
 			held := 0
 			for _, x := range d.Deletions {
-				text := fmt.Sprintf("%s %s %s", x.Cluster, x.Placement, x.id())
+				text := fmt.Sprintf("%s %s %s", x.Cluster, x.Placement, x.ID())
 				if x.Held != "" {
 					text += ": " + x.Held
 					held++

@@ -17,6 +17,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/forecast"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
@@ -228,7 +229,7 @@ func faultsOf(p *plan.Placement) []string {
 	if p.Spec == nil {
 		return nil
 	}
-	for _, f := range faults(p) {
+	for _, f := range forecast.Faults(p) {
 		out = append(out, f.Error())
 	}
 	return out

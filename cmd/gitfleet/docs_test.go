@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gitfleet/gitfleet/reconciler/forecast"
 	"github.com/gitfleet/gitfleet/test/golden"
 )
 
@@ -126,7 +127,7 @@ func TestEveryFieldOfAPlanIsDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, field := range jsonFields(reflect.TypeFor[planDocument](), "") {
+	for _, field := range jsonFields(reflect.TypeFor[forecast.Document](), "") {
 		if !strings.Contains(string(text), "`"+field+"`") {
 			t.Errorf("docs/plan-json.md does not describe %s", field)
 		}
@@ -149,7 +150,7 @@ func jsonFields(typ reflect.Type, prefix string) []string {
 			continue
 		}
 		below := prefix + name + "[]."
-		if f.Type.Elem() == reflect.TypeFor[planProblem]() {
+		if f.Type.Elem() == reflect.TypeFor[forecast.Problem]() {
 			below = name + "[]."
 		}
 		all = append(all, jsonFields(f.Type.Elem(), below)...)

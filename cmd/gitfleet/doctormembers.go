@@ -41,7 +41,7 @@ func (c Config) checkMembers(ctx context.Context, s *hub.Snapshot) []check {
 	all := make([][]check, len(s.Clusters))
 	beside(len(all), func(i int) {
 		cluster := s.Clusters[i]
-		all[i] = checkMember(ctx, cluster.Name, o.plan.Works[cluster.Name], member.Config{
+		all[i] = checkMember(ctx, cluster.Name, o.Plan.Works[cluster.Name], member.Config{
 			Name: cluster.Name, Fleet: c.FleetName, Encoder: encoder, Log: quiet,
 			Connect: func(ctx context.Context) (*rest.Config, error) {
 				return credentials.Config(ctx, cluster.Name, cluster.Annotations[api.ContextAnnotation])

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/reconciler/forecast"
 	"github.com/gitfleet/gitfleet/test/githttp"
 	"github.com/gitfleet/gitfleet/test/golden"
 )
@@ -74,7 +75,7 @@ func TestEveryExampleIsPlannedAndExplained(t *testing.T) {
 			options := given(example)
 			say(append([]string{"plan", example}, options...)...)
 			for _, p := range planned(t, example, options).Placements {
-				say(append([]string{"explain", p.key(), "--path", example}, options...)...)
+				say(append([]string{"explain", p.Key(), "--path", example}, options...)...)
 			}
 			say(append([]string{"plan", example, "-o", "json"}, options...)...)
 			golden.File(t, filepath.Join(answers, filepath.Base(example)+".txt"), got.String())
@@ -83,11 +84,11 @@ func TestEveryExampleIsPlannedAndExplained(t *testing.T) {
 }
 
 // planned is the plan of an example.
-func planned(t *testing.T, example string, options []string) planDocument {
+func planned(t *testing.T, example string, options []string) forecast.Document {
 	t.Helper()
 	var out, errOut bytes.Buffer
 	run(append([]string{"plan", example, "-o", "json"}, options...), &out, &errOut)
-	var d planDocument
+	var d forecast.Document
 	if err := json.Unmarshal(out.Bytes(), &d); err != nil {
 		t.Fatalf("%v\n%s%s", err, &out, &errOut)
 	}

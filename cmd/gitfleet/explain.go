@@ -88,13 +88,13 @@ func (q inquiry) think() (*status.Explanation, error) {
 		return nil, err
 	}
 	var known []string
-	for _, d := range o.report.Details {
+	for _, d := range o.Report.Details {
 		known = append(known, d.Placement)
 	}
 	if q.placement, err = findPlacement(q.placement, known); err != nil {
 		return nil, err
 	}
-	e, err := o.report.Explain(q.placement, q.cluster)
+	e, err := o.Report.Explain(q.placement, q.cluster)
 	if err != nil {
 		return nil, err
 	}

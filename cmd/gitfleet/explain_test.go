@@ -30,13 +30,13 @@ func TestTheDaemonExplainsAsTheCheckoutDoes(t *testing.T) {
 			t.Fatal(err)
 		}
 		daemon := server.New(nil)
-		daemon.Publish(o.report)
+		daemon.Publish(o.Report)
 		listening := httptest.NewServer(daemon.Handler())
 		defer listening.Close()
-		for _, p := range o.describe().Placements {
+		for _, p := range o.Describe().Placements {
 			for _, output := range []string{"text", "json"} {
 				for _, cluster := range [][]string{nil, {p.Decisions[0].Cluster}} {
-					ask := append([]string{"explain", p.key(), "-o", output}, cluster...)
+					ask := append([]string{"explain", p.Key(), "-o", output}, cluster...)
 					var there, here bytes.Buffer
 					transcribe(&there, append(ask, "--server", listening.URL)...)
 					transcribe(&here, append(append(ask, "--path", example), options...)...)
@@ -81,7 +81,7 @@ func TestTheDaemonSaysWhatItCannotExplain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	daemon.Publish(o.report)
+	daemon.Publish(o.Report)
 	fails("there is no placement crp/quue; did you mean crp/queue?", "crp/quue")
 	fails("there is no cluster moon; there are ap-1, eu-1, eu-2, us-1, us-2", "crp/queue", "moon")
 	listening.Close()

@@ -12,6 +12,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/forecast"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
@@ -154,7 +155,7 @@ func objections(ds []placement.Decision) string {
 	})
 	var texts []string
 	for _, why := range reasons[:min(len(reasons), shown)] {
-		texts = append(texts, why+" ("+fewOf(clusters[why])+")")
+		texts = append(texts, why+" ("+forecast.FewOf(clusters[why])+")")
 	}
 	if n := len(reasons) - shown; n > 0 {
 		texts = append(texts, number(n, "other reason"))
@@ -180,7 +181,7 @@ func (i *inspector) contents(p *plan.Placement) {
 		}
 	}
 	for _, text := range slices.Sorted(maps.Keys(failing)) {
-		i.fail(i.cause(first[text], p.Spec.Origin), "", fmt.Sprintf("%s gets nothing new on %s: %s", p.Key, fewOf(failing[text]), text))
+		i.fail(i.cause(first[text], p.Spec.Origin), "", fmt.Sprintf("%s gets nothing new on %s: %s", p.Key, forecast.FewOf(failing[text]), text))
 	}
 }
 

@@ -133,8 +133,8 @@ func (a *memberAccess) placed(s *hub.Snapshot) ([]*unstructured.Unstructured, er
 			objects = append(objects, m.Object.Object)
 		}
 	}
-	open := unsure(o.plan)
-	for _, p := range o.plan.Placements {
+	open := unsure(o.Plan)
+	for _, p := range o.Plan.Placements {
 		for _, c := range p.Clusters {
 			if a.cluster == "" || a.cluster == c.Binding.Cluster {
 				add(c.Content.Manifests)

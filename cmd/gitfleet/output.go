@@ -144,3 +144,13 @@ func writeNames(w io.Writer, doc map[string]any) error {
 	}
 	return nil
 }
+
+func writeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
+	return nil
+}

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/gitfleet/gitfleet/reconciler/forecast"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
@@ -210,7 +211,7 @@ func (t *teller) placement(p *overviewPlacement, name int) {
 
 func (t *teller) reasons(s style, head string, all []overviewReason) {
 	t.few(len(all), "reasons; see gitfleet describe", func(i int) {
-		text := fewOf(all[i].Clusters)
+		text := forecast.FewOf(all[i].Clusters)
 		if all[i].Reason != "" {
 			text += ": " + all[i].Reason
 		}

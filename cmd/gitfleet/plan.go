@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/reconciler/forecast"
 	"github.com/gitfleet/gitfleet/reconciler/member"
 )
 
@@ -51,7 +52,7 @@ Exit codes: 0 fine, 1 there are differences from the earlier plan, 2 error.`,
 			if err != nil {
 				return err
 			}
-			return o.tell(cmd.OutOrStdout(), out, r.brake)
+			return writeForecast(cmd.OutOrStdout(), o, out, r.brake)
 		},
 	}
 	out.bind(cmd.Flags(), "text")
@@ -68,28 +69,27 @@ func tellUnread(w io.Writer, what string, out format, err error) error {
 		return err
 	}
 	if !out.isText() {
-		d := planDocument{APIVersion: planVersion, Problems: describeProblems(bad.Problems)}
-		if err := out.write(w, d.filled()); err != nil {
+		if err := out.write(w, forecast.Unread(bad.Problems)); err != nil {
 			return err
 		}
 	}
 	return fmt.Errorf("%s does not load:\n%w", what, bad)
 }
 
-// tell writes the plan. The exit code says whether an earlier one differs.
-func (o *outlook) tell(w io.Writer, out format, brake member.Brake) error {
-	if why := o.refusal(); why != "" {
+// writeForecast writes the plan. The exit code says whether an earlier one differs.
+func writeForecast(w io.Writer, o *forecast.Forecast, out format, brake member.Brake) error {
+	if why := o.Refusal(); why != "" {
 		return fmt.Errorf("the commit would be refused: %s", why)
 	}
-	d, changes := o.compared(brake)
+	d, changes := o.Compared(brake)
 	err := writePlan(w, d, changes, out)
-	if err == nil && !changes.none() {
+	if err == nil && !changes.None() {
 		return exitCode(exitDifferences)
 	}
 	return err
 }
 
-func writePlan(w io.Writer, d planDocument, changes planChanges, out format) error {
+func writePlan(w io.Writer, d forecast.Document, changes forecast.Changes, out format) error {
 	if !out.isText() {
 		return out.write(w, d)
 	}

@@ -10,41 +10,42 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/forecast"
 )
 
 // printPlan writes a plan for a person: what changes, then where each placement
 // goes, then what each cluster holds, then what to look at.
-func printPlan(w io.Writer, d planDocument, changes planChanges) error {
+func printPlan(w io.Writer, d forecast.Document, changes forecast.Changes) error {
 	var b bytes.Buffer
-	changes.print(&b, d.Deletions)
+	printChanges(&b, changes, d.Deletions)
 	for _, p := range d.Placements {
-		p.print(&b, len(d.Clusters))
+		printPlacement(&b, p, len(d.Clusters))
 	}
 	printClusters(&b, d.Clusters)
 	for i, problem := range d.Problems {
 		if i == 0 {
 			fmt.Fprintln(&b)
 		}
-		fmt.Fprintf(&b, "%s: %s\n", problem.Severity, problem.text())
+		fmt.Fprintf(&b, "%s: %s\n", problem.Severity, problem.Error())
 	}
 	_, err := w.Write(b.Bytes())
 	return err
 }
 
-func (c planChanges) print(b *bytes.Buffer, deletions []planDeletion) {
+func printChanges(b *bytes.Buffer, c forecast.Changes, deletions []forecast.Deletion) {
 	switch {
-	case !c.compared:
+	case !c.Compared:
 		return
-	case c.none():
+	case c.None():
 		fmt.Fprint(b, "Nothing changes: the same clusters get the same objects.\n\n")
 		return
 	}
 	fmt.Fprintln(b, "Changes:")
-	for _, p := range c.placements {
-		p.print(b)
+	for _, p := range c.Placements {
+		printPlacementChange(b, p)
 	}
-	for _, p := range c.clusters {
-		p.print(b)
+	for _, p := range c.Clusters {
+		printClusterChange(b, p)
 	}
 	fmt.Fprintln(b)
 	if len(deletions) > 0 {
@@ -54,36 +55,36 @@ func (c planChanges) print(b *bytes.Buffer, deletions []planDeletion) {
 	}
 }
 
-func (c placementChange) print(b *bytes.Buffer) {
+func printPlacementChange(b *bytes.Buffer, c forecast.PlacementChange) {
 	what := ""
 	switch {
-	case c.renamedFrom != "":
-		fmt.Fprintf(b, "  %s\n", renameText(c.renamedFrom, c.placement))
-		if len(c.gained)+len(c.lost) == 0 {
+	case c.RenamedFrom != "":
+		fmt.Fprintf(b, "  %s\n", renameText(c.RenamedFrom, c.Placement))
+		if len(c.Gained)+len(c.Lost) == 0 {
 			return
 		}
-	case c.unclear && c.fresh:
+	case c.Unclear && c.New:
 		what = " is new, and may be a renamed placement: nothing of it is placed"
-	case c.unclear:
+	case c.Unclear:
 		what = " is gone, and may have been renamed: it keeps what it holds"
-	case c.gone:
+	case c.Gone:
 		what = " is gone"
-	case c.fresh:
+	case c.New:
 		what = " is new"
 	}
-	fmt.Fprintf(b, "  %s%s", c.placement, what)
-	if len(c.gained) > 0 {
-		fmt.Fprintf(b, ": gains %s", strings.Join(c.gained, ", "))
+	fmt.Fprintf(b, "  %s%s", c.Placement, what)
+	if len(c.Gained) > 0 {
+		fmt.Fprintf(b, ": gains %s", strings.Join(c.Gained, ", "))
 	}
-	if len(c.lost) > 0 {
-		fmt.Fprintf(b, "%s leaves %s", map[bool]string{true: ";", false: ":"}[len(c.gained) > 0], strings.Join(c.lost, ", "))
+	if len(c.Lost) > 0 {
+		fmt.Fprintf(b, "%s leaves %s", map[bool]string{true: ";", false: ":"}[len(c.Gained) > 0], strings.Join(c.Lost, ", "))
 	}
 	fmt.Fprintln(b)
 }
 
 // printHeld writes why deletions would be held, once for the objects of a placement that
 // are held for the same reason on the same clusters.
-func printHeld(b *bytes.Buffer, all []planDeletion) {
+func printHeld(b *bytes.Buffer, all []forecast.Deletion) {
 	type object struct {
 		placement, why string
 		id             api.ID
@@ -94,7 +95,7 @@ func printHeld(b *bytes.Buffer, all []planDeletion) {
 		if d.Held == "" {
 			continue
 		}
-		o := object{d.Placement, d.Held, d.id()}
+		o := object{d.Placement, d.Held, d.ID()}
 		if clusters[o] == nil {
 			objects = append(objects, o)
 		}
@@ -115,7 +116,7 @@ func printHeld(b *bytes.Buffer, all []planDeletion) {
 			fmt.Fprintln(b, "Held deletions:")
 		}
 		held := in[g]
-		fmt.Fprintf(b, "  %s on %s: %s\n", g.placement, fewOf(clusters[held[0]]), g.why)
+		fmt.Fprintf(b, "  %s on %s: %s\n", g.placement, forecast.FewOf(clusters[held[0]]), g.why)
 		for _, o := range held[:min(len(held), mostRows)] {
 			fmt.Fprintf(b, "    %s\n", o.id)
 		}
@@ -130,31 +131,31 @@ func renameText(from, to string) string {
 	return fmt.Sprintf("%s is renamed to %s; its clusters and rollout carry over", from, to)
 }
 
-func (c clusterChange) print(b *bytes.Buffer) {
+func printClusterChange(b *bytes.Buffer, c forecast.ClusterChange) {
 	switch {
-	case c.gone:
-		fmt.Fprintf(b, "  %s leaves the fleet; it had %s, which stay there and are no longer managed\n", c.cluster, number(len(c.lost), "object"))
+	case c.Gone:
+		fmt.Fprintf(b, "  %s leaves the fleet; it had %s, which stay there and are no longer managed\n", c.Cluster, number(len(c.Lost), "object"))
 		return
-	case c.fresh:
-		fmt.Fprintf(b, "  %s is a new member\n", c.cluster)
+	case c.New:
+		fmt.Fprintf(b, "  %s is a new member\n", c.Cluster)
 	default:
-		fmt.Fprintf(b, "  %s\n", c.cluster)
+		fmt.Fprintf(b, "  %s\n", c.Cluster)
 	}
-	for _, o := range c.gained {
-		fmt.Fprintf(b, "    + %s  (%s)\n", o.title(), o.Placement)
+	for _, o := range c.Gained {
+		fmt.Fprintf(b, "    + %s  (%s)\n", o.ID(), o.Placement)
 	}
-	for _, o := range c.deleted {
-		fmt.Fprintf(b, "    - %s  (%s)", o.title(), o.Placement)
+	for _, o := range c.Deleted {
+		fmt.Fprintf(b, "    - %s  (%s)", o.ID(), o.Placement)
 		if o.Held != "" {
 			fmt.Fprint(b, ", held")
 		}
 		fmt.Fprintln(b)
 	}
-	for _, o := range c.released {
-		fmt.Fprintf(b, "    o %s  (%s), which stays and is released\n", o.title(), o.Placement)
+	for _, o := range c.Released {
+		fmt.Fprintf(b, "    o %s  (%s), which stays and is released\n", o.ID(), o.Placement)
 	}
-	for _, o := range c.passed {
-		fmt.Fprintf(b, "    = %s  (%s, before %s)\n", o.title(), o.Placement, o.from)
+	for _, o := range c.Passed {
+		fmt.Fprintf(b, "    = %s  (%s, before %s)\n", o.ID(), o.Placement, o.From)
 	}
 }
 
@@ -162,8 +163,8 @@ func (c clusterChange) print(b *bytes.Buffer) {
 // a selection, are shown: the JSON has all of them.
 const mostRows = 20
 
-func (p planPlacement) print(b *bytes.Buffer, members int) {
-	fmt.Fprintf(b, "%s: %d of %s\n", p.key(), len(p.selected()), number(members, "cluster"))
+func printPlacement(b *bytes.Buffer, p forecast.Placement, members int) {
+	fmt.Fprintf(b, "%s: %d of %s\n", p.Key(), len(p.Selected()), number(members, "cluster"))
 	for _, c := range p.Conditions {
 		if c.Status != metav1.ConditionTrue {
 			fmt.Fprintf(b, "  %s: %s\n", c.Reason, c.Message)
@@ -172,12 +173,12 @@ func (p planPlacement) print(b *bytes.Buffer, members int) {
 	if p.Unclear == "" {
 		printDecisions(b, p.Decisions)
 	} else { // the others are all left out for the same reason
-		printDecisions(b, slices.DeleteFunc(slices.Clone(p.Decisions), func(d planDecision) bool { return !d.Selected }))
+		printDecisions(b, slices.DeleteFunc(slices.Clone(p.Decisions), func(d forecast.Decision) bool { return !d.Selected }))
 	}
 	if n := len(p.SelectedResources); n > 0 {
 		var names []string
 		for _, r := range p.SelectedResources[:min(n, mostRows)] {
-			names = append(names, planObject{Group: r.Group, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}.title())
+			names = append(names, forecast.Object{Group: r.Group, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}.ID().String())
 		}
 		if n > mostRows {
 			names = append(names, fmt.Sprintf("%d more", n-mostRows))
@@ -187,12 +188,12 @@ func (p planPlacement) print(b *bytes.Buffer, members int) {
 		fmt.Fprintln(b, "  selects nothing")
 	}
 	for _, problem := range p.Problems {
-		fmt.Fprintf(b, "  %s: %s\n", problem.Severity, problem.text())
+		fmt.Fprintf(b, "  %s: %s\n", problem.Severity, problem.Error())
 	}
 	fmt.Fprintln(b)
 }
 
-func printDecisions(b *bytes.Buffer, all []planDecision) {
+func printDecisions(b *bytes.Buffer, all []forecast.Decision) {
 	width, others, scored := 0, 0, false
 	for _, d := range all {
 		width = max(width, len(d.Cluster))
@@ -206,16 +207,16 @@ func printDecisions(b *bytes.Buffer, all []planDecision) {
 				continue
 			}
 		}
-		fmt.Fprintf(b, "  %s\n", strings.TrimRight(fmt.Sprintf("%s %-*s  %s", mark, width, d.Cluster, d.words(scored)), " "))
+		fmt.Fprintf(b, "  %s\n", strings.TrimRight(fmt.Sprintf("%s %-*s  %s", mark, width, d.Cluster, decisionText(d, scored)), " "))
 	}
 	if others > mostRows {
 		fmt.Fprintf(b, "    and %s more that are not selected; -o json has all of them\n", number(others-mostRows, "cluster"))
 	}
 }
 
-// words are the reason, or of a cluster that was simply picked its scores, if
+// decisionText is the reason, or of a cluster that was simply picked its scores, if
 // scores count at all.
-func (d planDecision) words(scored bool) string {
+func decisionText(d forecast.Decision, scored bool) string {
 	_, rest, simply := strings.Cut(d.Reason, ": picked by scheduling policy")
 	switch {
 	case !d.Selected || !simply:
@@ -228,7 +229,7 @@ func (d planDecision) words(scored bool) string {
 
 // printClusters says what the clusters hold; those that hold the same are told
 // of together.
-func printClusters(b *bytes.Buffer, clusters []planCluster) {
+func printClusters(b *bytes.Buffer, clusters []forecast.Cluster) {
 	if len(clusters) == 0 {
 		fmt.Fprintln(b, "there is no member cluster: the checkout declares none, and --clusters names none")
 	}
@@ -257,12 +258,12 @@ func printClusters(b *bytes.Buffer, clusters []planCluster) {
 	}
 }
 
-func printObjects(b *bytes.Buffer, objects []planObject) {
+func printObjects(b *bytes.Buffer, objects []forecast.Object) {
 	width := 0
 	for _, o := range objects {
-		width = max(width, len(o.title()))
+		width = max(width, len(o.ID().String()))
 	}
 	for _, o := range objects {
-		fmt.Fprintf(b, "  %-*s  %s\n", width, o.title(), o.Placement)
+		fmt.Fprintf(b, "  %-*s  %s\n", width, o.ID().String(), o.Placement)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/reconciler/forecast"
 	"github.com/gitfleet/gitfleet/reconciler/member"
 )
 
@@ -185,21 +185,12 @@ type cloneError struct {
 func (e *cloneError) Error() string { return e.url + ": " + e.words }
 func (e *cloneError) Unwrap() error { return e.err }
 
-// lookAt thinks about what was read, with the observed fleet of a file if one
-// is named.
-func lookAt(s *hub.Snapshot, clusters string) (*outlook, error) {
-	o := &outlook{snapshot: s, warnings: s.Warnings}
-	if clusters == "" {
-		return o, o.think(offline(s))
-	}
-	f, err := readFleet(clusters)
+// lookAt plans what was read, with the observed fleet of a file if one is named.
+func lookAt(s *hub.Snapshot, clusters string) (*forecast.Forecast, error) {
+	in, err := outlookInput{clusters: clusters}.input(s)
 	if err != nil {
 		return nil, err
 	}
-	joined := f.join(s)
-	o.snapshot = joined.snapshot
-	o.warnings = append(slices.Clone(joined.snapshot.Warnings), joined.warnings...)
-	in := offline(o.snapshot)
-	in.Observed, in.Now = joined.clusters, joined.at
-	return o, o.think(in)
+	in.AnyNamespace = true
+	return forecast.Of(in)
 }

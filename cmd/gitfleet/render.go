@@ -60,7 +60,7 @@ would not be sent.`,
 			}
 			show.cluster = api.ClusterName(show.cluster)
 			show.out, show.notes = cmd.OutOrStdout(), cmd.ErrOrStderr()
-			return show.print(o.plan)
+			return show.print(o.Plan)
 		},
 	}
 	cmd.Flags().StringVar(&show.cluster, "cluster", "", "print what this cluster would get, and no other")

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/reconciler/forecast"
 )
 
 // writers are the output formats that are not a document: text, and those of tools
@@ -77,7 +78,7 @@ Exit codes: 0 valid, 2 problems, and with --strict 1 if there are warnings only.
 				return fmt.Errorf("write: %w", err)
 			}
 			if thought != nil {
-				tellUnsure(cmd.ErrOrStderr(), thought.plan)
+				tellUnsure(cmd.ErrOrStderr(), thought.Plan)
 			}
 			summarize(cmd.ErrOrStderr(), args[0], snapshot, found)
 			fmt.Fprint(cmd.ErrOrStderr(), deleted)
@@ -97,7 +98,7 @@ const clustersUsage = "file of MemberClusters with their status, as get clusters
 // examine tells all that is wrong with what was loaded, and what was thought of
 // it, or with what did not load. An error is what kept it from being read at
 // all.
-func examine(s *hub.Snapshot, err error, clusters string) ([]finding, *outlook, error) {
+func examine(s *hub.Snapshot, err error, clusters string) ([]finding, *forecast.Forecast, error) {
 	var bad *hub.LoadError
 	if errors.As(err, &bad) {
 		return inOrder(findingsOf(bad.Problems)), nil, nil
@@ -109,7 +110,7 @@ func examine(s *hub.Snapshot, err error, clusters string) ([]finding, *outlook, 
 	if err != nil {
 		return nil, nil, err
 	}
-	return inOrder(append(findingsOf(o.warnings), inspect(o.snapshot, o.plan)...)), o, nil
+	return inOrder(append(findingsOf(o.Warnings), inspect(o.Snapshot, o.Plan)...)), o, nil
 }
 
 // summarize says in a line how it went, beside what was asked for.

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/forecast"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
@@ -228,7 +229,7 @@ func (w *wish) judgeCommit(now *standing) (judgement, string) {
 func (w *wish) judgePlacement(o *overviewPlacement, s *api.PlacementStatus, commit string) (judgement, string) {
 	if len(o.Held) > 0 {
 		why := o.Held[0]
-		return never, fmt.Sprintf("%s is not %s: on %s %s", w.placement, w.state, fewOf(why.Clusters), why.Reason)
+		return never, fmt.Sprintf("%s is not %s: on %s %s", w.placement, w.state, forecast.FewOf(why.Clusters), why.Reason)
 	}
 	types := []string{api.Applied, api.DiffReported}
 	if w.state == "available" {
@@ -265,7 +266,7 @@ func deniedOnly(d *status.Detail, s *api.PlacementStatus, r *status.Report) stri
 	if len(all) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("on %s %s", fewOf(all[0].Clusters), all[0].Reason)
+	return fmt.Sprintf("on %s %s", forecast.FewOf(all[0].Clusters), all[0].Reason)
 }
 
 // absences says which clusters of a placement cannot be used or reached, and why; empty if
@@ -281,7 +282,7 @@ func absences(d *status.Detail, r *status.Report) string {
 	said := ""
 	for _, away := range []state{forbidden, unreachable} {
 		if why := all[away]; len(why) > 0 {
-			said += fmt.Sprintf("; %s: %s: %s", away, fewOf(why[0].Clusters), why[0].Reason)
+			said += fmt.Sprintf("; %s: %s: %s", away, forecast.FewOf(why[0].Clusters), why[0].Reason)
 		}
 	}
 	return said
@@ -296,7 +297,7 @@ func (p *overviewPlacement) sentence() string {
 		all  []overviewReason
 	}{{"failed", p.Failed}, {"progressing", p.Progressing}, {"waiting", p.Waiting}} {
 		if len(why.all) > 0 {
-			return fmt.Sprintf("%s; %s: %s: %s", said, why.word, fewOf(why.all[0].Clusters), why.all[0].Reason)
+			return fmt.Sprintf("%s; %s: %s: %s", said, why.word, forecast.FewOf(why.all[0].Clusters), why.all[0].Reason)
 		}
 	}
 	if p.Trouble != "" {

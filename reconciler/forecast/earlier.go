@@ -1,11 +1,7 @@
-package main
+package forecast
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -17,87 +13,45 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// readCurrent reads an earlier plan, as far as it says what is held.
-func readCurrent(file string) (*planDocument, error) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("--current: %w", err)
-	}
-	d := &planDocument{}
-	if err := json.Unmarshal(data, d); err != nil {
-		return nil, fmt.Errorf("--current: %s: %w", whereJSON(file, data, err), tellJSON(err))
-	}
-	if field, fault := d.fault(); fault != "" {
-		return nil, fmt.Errorf("--current: %s: %s: %s; give what gitfleet plan -o json has written", file, field, fault)
-	}
-	return d, nil
-}
-
-// whereJSON is the file, and the line of an error if it is known.
-func whereJSON(file string, data []byte, err error) string {
-	offset := int64(0)
-	var syntax *json.SyntaxError
-	var shape *json.UnmarshalTypeError
-	switch {
-	case errors.As(err, &syntax):
-		offset = syntax.Offset
-	case errors.As(err, &shape):
-		offset = shape.Offset
-	}
-	if offset == 0 {
-		return file
-	}
-	return fmt.Sprintf("%s:%d", file, 1+bytes.Count(data[:min(int(offset), len(data))], []byte("\n")))
-}
-
-// tellJSON words an error for a person.
-func tellJSON(err error) error {
-	var shape *json.UnmarshalTypeError
-	if errors.As(err, &shape) {
-		return fmt.Errorf("%s: must be of type %s, not %s", shape.Field, shape.Type, shape.Value)
-	}
-	return fmt.Errorf("not valid JSON: %w", err)
-}
-
-// fault finds what is wrong with a document that was read.
-func (d *planDocument) fault() (field, message string) {
-	if d.APIVersion != planVersion {
-		return "apiVersion", fmt.Sprintf("%q is not %s", d.APIVersion, planVersion)
+// Validate says what is wrong with a document that was read.
+func (d *Document) Validate() error {
+	if d.APIVersion != Version {
+		return fmt.Errorf("apiVersion: %q is not %s", d.APIVersion, Version)
 	}
 	seen := map[string]bool{}
 	for i, p := range d.Placements {
 		at := fmt.Sprintf("placements[%d]", i)
 		switch {
 		case p.Name == "":
-			return at + ".name", "missing"
-		case seen[p.key()]:
-			return at + ".name", p.key() + " occurs twice"
+			return fmt.Errorf("%s.name: missing", at)
+		case seen[p.Key()]:
+			return fmt.Errorf("%s.name: %s occurs twice", at, p.Key())
 		}
-		seen[p.key()] = true
+		seen[p.Key()] = true
 		clusters := map[string]bool{}
 		for j, dec := range p.Decisions {
 			field := fmt.Sprintf("%s.decisions[%d].cluster", at, j)
 			switch {
 			case dec.Cluster == "":
-				return field, "missing"
+				return fmt.Errorf("%s: missing", field)
 			case clusters[dec.Cluster]:
-				return field, dec.Cluster + " occurs twice"
+				return fmt.Errorf("%s: %s occurs twice", field, dec.Cluster)
 			}
 			clusters[dec.Cluster] = true
 		}
 	}
-	return "", ""
+	return nil
 }
 
 // hold writes into a ledger that the clusters of an earlier plan are held, but
 // for those that are leaving the fleet. Placements that are gone hold theirs as well.
-func (d *planDocument) hold(l *ledger.Ledger, s *hub.Snapshot, leaving map[string]bool, now time.Time) {
+func (d *Document) hold(l *ledger.Ledger, s *hub.Snapshot, leaving map[string]bool, now time.Time) {
 	specs := map[api.PlacementKey]*hub.Placement{}
 	for _, p := range s.Placements {
 		specs[p.Key] = p
 	}
 	for _, p := range d.Placements {
-		if p.Unclear != "" && len(p.selected()) == 0 {
+		if p.Unclear != "" && len(p.Selected()) == 0 {
 			continue // still new: nothing of it was decided
 		}
 		key := api.PlacementKey{Namespace: p.Namespace, Name: p.Name}
@@ -117,7 +71,7 @@ func (d *planDocument) hold(l *ledger.Ledger, s *hub.Snapshot, leaving map[strin
 // settle writes into the ledger which placements were renamed, and that what is held has
 // the content of today, of which the JSON has only the names; but for objects that
 // another placement has there.
-func (d *planDocument) settle(l *ledger.Ledger, p *plan.Plan) {
+func (d *Document) settle(l *ledger.Ledger, p *plan.Plan) {
 	for _, r := range p.Renames {
 		l.Rename(r)
 	}
@@ -164,7 +118,7 @@ func forgetContent(l *ledger.Ledger, key api.PlacementKey) {
 }
 
 // holdings are the objects that each placement selected and has on any cluster.
-func (d *planDocument) holdings() map[api.PlacementKey][]api.ID {
+func (d *Document) holdings() map[api.PlacementKey][]api.ID {
 	out := map[api.PlacementKey][]api.ID{}
 	for _, p := range d.Placements {
 		key := api.PlacementKey{Namespace: p.Namespace, Name: p.Name}
@@ -181,7 +135,7 @@ func (d *planDocument) holdings() map[api.PlacementKey][]api.ID {
 
 // renamed returns the document with renamed placements under their new keys, in place of
 // those of which that was unclear before.
-func (d *planDocument) renamed(renames []ledger.Rename) *planDocument {
+func (d *Document) renamed(renames []ledger.Rename) *Document {
 	if len(renames) == 0 {
 		return d
 	}
@@ -190,11 +144,11 @@ func (d *planDocument) renamed(renames []ledger.Rename) *planDocument {
 		to[r.From.String()], taken[r.To.String()] = r.To, true
 	}
 	out := *d
-	out.Placements = slices.DeleteFunc(slices.Clone(d.Placements), func(p planPlacement) bool { return taken[p.key()] })
+	out.Placements = slices.DeleteFunc(slices.Clone(d.Placements), func(p Placement) bool { return taken[p.Key()] })
 	out.Clusters = slices.Clone(d.Clusters)
 	for i := range out.Placements {
 		p := &out.Placements[i]
-		if key, ok := to[p.key()]; ok {
+		if key, ok := to[p.Key()]; ok {
 			p.Namespace, p.Name = key.Namespace, key.Name
 		}
 	}
@@ -217,16 +171,16 @@ type holding struct {
 }
 
 // holders say which placement has each object.
-func (d *planDocument) holders() map[holding]api.PlacementKey {
+func (d *Document) holders() map[holding]api.PlacementKey {
 	keys := map[string]api.PlacementKey{}
 	for _, p := range d.Placements {
-		keys[p.key()] = api.PlacementKey{Namespace: p.Namespace, Name: p.Name}
+		keys[p.Key()] = api.PlacementKey{Namespace: p.Namespace, Name: p.Name}
 	}
 	out := map[holding]api.PlacementKey{}
 	for _, c := range d.Clusters {
 		for _, o := range c.Objects {
 			if key, known := keys[o.Placement]; known {
-				out[holding{c.Name, o.id()}] = key
+				out[holding{c.Name, o.ID()}] = key
 			}
 		}
 	}
@@ -236,7 +190,7 @@ func (d *planDocument) holders() map[holding]api.PlacementKey {
 // earlier stands for the content of an earlier plan until it is settled.
 const earlier = "earlier"
 
-func (p planPlacement) binding(i int, commit string, now time.Time) placement.Binding {
+func (p Placement) binding(i int, commit string, now time.Time) placement.Binding {
 	d := p.Decisions[i]
 	b := placement.Binding{
 		Cluster: d.Cluster, Policy: p.PolicyHash, Order: i + 1,
@@ -254,8 +208,8 @@ func (p planPlacement) binding(i int, commit string, now time.Time) placement.Bi
 
 // objects are what a placement has on a cluster in the document; none if the
 // document is nil.
-func (d *planDocument) objects(key api.PlacementKey, cluster string) []planObject {
-	var out []planObject
+func (d *Document) objects(key api.PlacementKey, cluster string) []Object {
+	var out []Object
 	if d == nil {
 		return nil
 	}

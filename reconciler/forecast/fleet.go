@@ -1,9 +1,8 @@
-package main
+package forecast
 
 import (
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -15,34 +14,28 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A fleet is the observed one: what somebody saw of member clusters.
-type fleet struct {
+// A Fleet is the observed one: what somebody saw of member clusters.
+type Fleet struct {
 	clusters []hub.ObservedCluster
-	// at is when they were seen: the latest time the file speaks of, so that
-	// one that was well then is not taken for silent now.
+	// at is when they were seen: the latest time that is told of, so that one that was
+	// well then does not count as silent.
 	at time.Time
 }
 
-func readFleet(file string) (fleet, error) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return fleet{}, fmt.Errorf("--clusters: %w", err)
-	}
-	clusters, err := hub.ReadClusters(file, data)
-	if err != nil {
-		return fleet{}, fmt.Errorf("--clusters:\n%w", err)
-	}
-	f := fleet{clusters: clusters}
+// NewFleet returns the fleet of some clusters, which were seen at the latest time that
+// their statuses tell of, or now if they tell of none.
+func NewFleet(clusters []hub.ObservedCluster, now time.Time) *Fleet {
+	f := &Fleet{clusters: clusters}
 	for _, c := range clusters {
 		f.note(c.Status)
 	}
 	if f.at.IsZero() {
-		f.at = time.Now()
+		f.at = now
 	}
-	return f, nil
+	return f
 }
 
-func (f *fleet) note(s api.MemberClusterStatus) {
+func (f *Fleet) note(s api.MemberClusterStatus) {
 	times := []metav1.Time{s.ResourceUsage.ObservationTime}
 	for _, p := range s.Properties {
 		times = append(times, p.ObservationTime)
@@ -73,7 +66,7 @@ type joinedFleet struct {
 // join brings together what a checkout declares and what was seen. A checkout
 // that declares no member at all has those of the file. A member that the
 // file does not speak of, or without a status, counts as healthy.
-func (f fleet) join(s *hub.Snapshot) joinedFleet {
+func (f *Fleet) join(s *hub.Snapshot) joinedFleet {
 	j := joinedFleet{snapshot: s, clusters: map[string]placement.Cluster{}, at: f.at}
 	if len(s.Clusters) == 0 {
 		j.snapshot = f.declare(s)
@@ -159,7 +152,7 @@ func (j *joinedFleet) tellSuspended(seen hub.ObservedCluster) {
 
 // declare makes the clusters of the file the members of a checkout that has
 // none, and takes back the warnings that names of PickFixed are of no cluster.
-func (f fleet) declare(s *hub.Snapshot) *hub.Snapshot {
+func (f *Fleet) declare(s *hub.Snapshot) *hub.Snapshot {
 	out := *s
 	for _, c := range f.clusters {
 		out.Clusters = append(out.Clusters, c.Cluster)
@@ -174,7 +167,7 @@ func (f fleet) declare(s *hub.Snapshot) *hub.Snapshot {
 }
 
 // answers reports whether a warning is about a cluster that the file has.
-func (f fleet) answers(s *hub.Snapshot, w hub.Problem) bool {
+func (f *Fleet) answers(s *hub.Snapshot, w hub.Problem) bool {
 	for _, p := range s.Placements {
 		if p.Origin.Path != w.Path || p.Origin.Document != w.Document || p.Spec.Policy == nil {
 			continue
@@ -189,7 +182,7 @@ func (f fleet) answers(s *hub.Snapshot, w hub.Problem) bool {
 }
 
 // leaving are the clusters that are marked for deletion.
-func (f fleet) leaving() map[string]bool {
+func (f *Fleet) leaving() map[string]bool {
 	out := map[string]bool{}
 	for _, c := range f.clusters {
 		if c.DeletionTimestamp != nil {
@@ -199,6 +192,6 @@ func (f fleet) leaving() map[string]bool {
 	return out
 }
 
-func (f fleet) has(name string) bool {
+func (f *Fleet) has(name string) bool {
 	return slices.ContainsFunc(f.clusters, func(c hub.ObservedCluster) bool { return c.Name == name })
 }

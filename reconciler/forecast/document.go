@@ -1,31 +1,29 @@
-package main
+package forecast
 
 import (
-	"encoding/json"
-	"fmt"
-	"io"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// planVersion names the schema of a plan in JSON, which docs/plan-json.md
+// Version names the schema of a plan in JSON, which docs/plan-json.md
 // describes. What has this version keeps its fields; new ones may come.
-const planVersion = "gitfleet.dev/plan/v1"
+const Version = "gitfleet.dev/plan/v1"
 
-type planDocument struct {
-	APIVersion string          `json:"apiVersion"`
-	Commit     string          `json:"commit"`
-	Placements []planPlacement `json:"placements"`
-	Clusters   []planCluster   `json:"clusters"`
+// A Document is a plan as it is written in JSON, which docs/plan-json.md describes.
+type Document struct {
+	APIVersion string      `json:"apiVersion"`
+	Commit     string      `json:"commit"`
+	Placements []Placement `json:"placements"`
+	Clusters   []Cluster   `json:"clusters"`
 	// Deletions are there only if there is something to compare with.
-	Deletions []planDeletion `json:"deletions,omitzero"`
-	Problems  []planProblem  `json:"problems"`
+	Deletions []Deletion `json:"deletions,omitzero"`
+	Problems  []Problem  `json:"problems"`
 }
 
-type planPlacement struct {
+// A Placement is one placement of a plan.
+type Placement struct {
 	Kind       string `json:"kind"`
 	Namespace  string `json:"namespace"`
 	Name       string `json:"name"`
@@ -38,14 +36,15 @@ type planPlacement struct {
 	// Abandons says that its objects stay on the clusters when it goes.
 	Abandons          bool               `json:"abandons,omitempty"`
 	Conditions        []metav1.Condition `json:"conditions"`
-	SelectedResources []planResource     `json:"selectedResources"`
+	SelectedResources []Resource         `json:"selectedResources"`
 	// Decisions cover every cluster, the selected first, in the scheduler's
 	// order.
-	Decisions []planDecision `json:"decisions"`
-	Problems  []planProblem  `json:"problems"`
+	Decisions []Decision `json:"decisions"`
+	Problems  []Problem  `json:"problems"`
 }
 
-type planResource struct {
+// A Resource is an object that a placement selects.
+type Resource struct {
 	Group     string                  `json:"group"`
 	Version   string                  `json:"version"`
 	Kind      string                  `json:"kind"`
@@ -54,7 +53,8 @@ type planResource struct {
 	Envelope  *api.EnvelopeIdentifier `json:"envelope,omitempty"`
 }
 
-type planDecision struct {
+// A Decision is the verdict on one cluster for one placement.
+type Decision struct {
 	Cluster             string `json:"cluster"`
 	Selected            bool   `json:"selected"`
 	AffinityScore       *int32 `json:"affinityScore"`
@@ -62,12 +62,14 @@ type planDecision struct {
 	Reason              string `json:"reason"`
 }
 
-type planCluster struct {
-	Name    string       `json:"name"`
-	Objects []planObject `json:"objects"`
+// A Cluster has the objects that a cluster holds in the end.
+type Cluster struct {
+	Name    string   `json:"name"`
+	Objects []Object `json:"objects"`
 }
 
-type planObject struct {
+// An Object is one that a cluster holds.
+type Object struct {
 	Group     string `json:"group"`
 	Version   string `json:"version"`
 	Kind      string `json:"kind"`
@@ -79,7 +81,8 @@ type planObject struct {
 	Kept bool `json:"kept,omitempty"`
 }
 
-type planProblem struct {
+// A Problem is what is wrong with one place of the repository.
+type Problem struct {
 	Path     string       `json:"path"`
 	Line     int          `json:"line"`
 	Document int          `json:"document"`
@@ -88,28 +91,33 @@ type planProblem struct {
 	Message  string       `json:"message"`
 }
 
+// Unread is the document of a commit that does not load.
+func Unread(problems hub.Problems) Document {
+	return Document{APIVersion: Version, Problems: describeProblems(problems)}.filled()
+}
+
 // filled has empty lists where there are none: whoever reads the JSON need not
 // ask for null.
-func (d planDocument) filled() planDocument {
+func (d Document) filled() Document {
 	if d.Placements == nil {
-		d.Placements = []planPlacement{}
+		d.Placements = []Placement{}
 	}
 	if d.Clusters == nil {
-		d.Clusters = []planCluster{}
+		d.Clusters = []Cluster{}
 	}
 	if d.Problems == nil {
-		d.Problems = []planProblem{}
+		d.Problems = []Problem{}
 	}
 	return d
 }
 
-// key names a placement crp/NAME or rp/NAMESPACE/NAME.
-func (p planPlacement) key() string {
+// Key names a placement crp/NAME or rp/NAMESPACE/NAME.
+func (p Placement) Key() string {
 	return api.PlacementKey{Namespace: p.Namespace, Name: p.Name}.String()
 }
 
-// selected are the clusters that the placement takes, in order.
-func (p planPlacement) selected() []string {
+// Selected are the clusters that the placement takes, in order.
+func (p Placement) Selected() []string {
 	var names []string
 	for _, d := range p.Decisions {
 		if d.Selected {
@@ -119,22 +127,12 @@ func (p planPlacement) selected() []string {
 	return names
 }
 
-// title is the name of the object as every command takes it, such as
-// Deployment.apps/web/web.
-func (o planObject) title() string {
-	return o.id().String()
+// ID identifies the object.
+func (o Object) ID() api.ID {
+	return api.ID{Group: o.Group, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
 }
 
-func (p planProblem) text() string {
+// Error returns the problem as a line that begins with its place.
+func (p Problem) Error() string {
 	return hub.Problem{Origin: api.Origin{Path: p.Path, Line: p.Line}, Field: p.Field, Message: p.Message}.Error()
-}
-
-func writeJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return fmt.Errorf("write: %w", err)
-	}
-	return nil
 }

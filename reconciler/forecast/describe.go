@@ -1,4 +1,4 @@
-package main
+package forecast
 
 import (
 	"fmt"
@@ -13,12 +13,12 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// describe turns an outlook into its document.
-func (o *outlook) describe() planDocument {
-	d := planDocument{APIVersion: planVersion, Commit: o.snapshot.Commit.Hash, Problems: describeProblems(append(slices.Clip(o.warnings), o.plan.Warnings...))}
+// Describe returns the plan as a document.
+func (o *Forecast) Describe() Document {
+	d := Document{APIVersion: Version, Commit: o.Snapshot.Commit.Hash, Problems: describeProblems(append(slices.Clip(o.Warnings), o.Plan.Warnings...))}
 	statuses := o.statuses()
-	objects := map[string][]planObject{}
-	for _, p := range o.plan.Placements {
+	objects := map[string][]Object{}
+	for _, p := range o.Plan.Placements {
 		switch {
 		case p.Spec != nil:
 			d.Placements = append(d.Placements, o.placement(p, statuses[p.Key]))
@@ -32,29 +32,29 @@ func (o *outlook) describe() planDocument {
 			objects[name] = append(objects[name], o.contents(p, c)...)
 		}
 	}
-	for _, c := range o.plan.Members {
-		d.Clusters = append(d.Clusters, planCluster{Name: c.Name, Objects: append([]planObject{}, objects[c.Name]...)})
+	for _, c := range o.Plan.Members {
+		d.Clusters = append(d.Clusters, Cluster{Name: c.Name, Objects: append([]Object{}, objects[c.Name]...)})
 	}
 	return d.filled()
 }
 
-func describeProblems(ps hub.Problems) []planProblem {
-	out := []planProblem{}
+func describeProblems(ps hub.Problems) []Problem {
+	out := []Problem{}
 	for _, p := range ps {
-		out = append(out, planProblem{p.Path, p.Line, p.Document, p.Field, p.Severity, p.Message})
+		out = append(out, Problem{p.Path, p.Line, p.Document, p.Field, p.Severity, p.Message})
 	}
 	return out
 }
 
-func (o *outlook) placement(p *plan.Placement, s api.PlacementStatus) planPlacement {
-	out := planPlacement{
+func (o *Forecast) placement(p *plan.Placement, s api.PlacementStatus) Placement {
+	out := Placement{
 		Kind: p.Key.Kind(), Namespace: p.Key.Namespace, Name: p.Key.Name,
 		PolicyHash:  placement.PolicyHash(p.Spec.Spec.Policy),
 		RenamedFrom: o.renamedFrom(p.Key), Unclear: p.Unclear,
 		Abandons:          p.Record.Abandon,
 		Conditions:        []metav1.Condition{},
-		SelectedResources: []planResource{},
-		Problems:          describeProblems(append(slices.Clone(p.Warnings), faults(p)...)),
+		SelectedResources: []Resource{},
+		Problems:          describeProblems(append(slices.Clone(p.Warnings), Faults(p)...)),
 	}
 	// Of the conditions a plan can tell only the first: the rest happens on
 	// clusters. It has no time, because nothing has happened.
@@ -72,21 +72,27 @@ func (o *outlook) placement(p *plan.Placement, s api.PlacementStatus) planPlacem
 
 // gone describes a placement that is gone and keeps what it holds, because it is not
 // certain whether it was renamed: it is as it was in the earlier plan.
-func (o *outlook) gone(p *plan.Placement) planPlacement {
-	i := slices.IndexFunc(o.before.Placements, func(old planPlacement) bool { return old.key() == p.Key.String() })
+func (o *Forecast) gone(p *plan.Placement) Placement {
+	if o.before == nil {
+		return Placement{
+			Kind: p.Key.Kind(), Namespace: p.Key.Namespace, Name: p.Key.Name, Abandons: p.Record.Abandon, Unclear: p.Unclear,
+			Conditions: []metav1.Condition{}, SelectedResources: []Resource{}, Problems: []Problem{}, Decisions: o.describeDecisions(p),
+		}
+	}
+	i := slices.IndexFunc(o.before.Placements, func(old Placement) bool { return old.Key() == p.Key.String() })
 	out := o.before.Placements[i]
 	out.RenamedFrom, out.Unclear = "", p.Unclear
-	out.Conditions, out.Problems = []metav1.Condition{}, []planProblem{}
+	out.Conditions, out.Problems = []metav1.Condition{}, []Problem{}
 	if out.SelectedResources == nil {
-		out.SelectedResources = []planResource{}
+		out.SelectedResources = []Resource{}
 	}
 	out.Decisions = o.describeDecisions(p)
 	return out
 }
 
 // renamedFrom returns the key that a placement has in the earlier plan, if that is another.
-func (o *outlook) renamedFrom(key api.PlacementKey) string {
-	for _, r := range o.renames {
+func (o *Forecast) renamedFrom(key api.PlacementKey) string {
+	for _, r := range o.Renames {
 		if r.To == key {
 			return r.From.String()
 		}
@@ -94,10 +100,10 @@ func (o *outlook) renamedFrom(key api.PlacementKey) string {
 	return ""
 }
 
-func (o *outlook) describeDecisions(p *plan.Placement) []planDecision {
-	out := []planDecision{}
+func (o *Forecast) describeDecisions(p *plan.Placement) []Decision {
+	out := []Decision{}
 	for _, dec := range o.decisions(p) {
-		row := planDecision{Cluster: dec.Cluster, Selected: dec.Selected, Reason: dec.Reason}
+		row := Decision{Cluster: dec.Cluster, Selected: dec.Selected, Reason: dec.Reason}
 		if dec.Score != nil {
 			row.AffinityScore, row.TopologySpreadScore = &dec.Score.Affinity, &dec.Score.Spread
 		}
@@ -106,14 +112,14 @@ func (o *outlook) describeDecisions(p *plan.Placement) []planDecision {
 	return out
 }
 
-func resourceOf(r api.ResourceIdentifier) planResource {
-	return planResource{Group: r.Group, Version: r.Version, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, Envelope: r.Envelope}
+func resourceOf(r api.ResourceIdentifier) Resource {
+	return Resource{Group: r.Group, Version: r.Version, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, Envelope: r.Envelope}
 }
 
 // decisions are the scheduler's. If it was not asked, because the selectors
 // are invalid or it is not clear whether the placement was renamed, what is held
 // stays and nothing else is chosen.
-func (o *outlook) decisions(p *plan.Placement) []placement.Decision {
+func (o *Forecast) decisions(p *plan.Placement) []placement.Decision {
 	if p.Request != nil {
 		return p.Schedule.Decisions
 	}
@@ -131,7 +137,7 @@ func (o *outlook) decisions(p *plan.Placement) []placement.Decision {
 			Reason: `Cluster "` + name + `" keeps what it has: ` + why,
 		})
 	}
-	for _, c := range o.plan.Members {
+	for _, c := range o.Plan.Members {
 		if !held[c.Name] {
 			out = append(out, placement.Decision{Cluster: c.Name, Reason: `Cluster "` + c.Name + `" is not selected: ` + why})
 		}
@@ -142,16 +148,16 @@ func (o *outlook) decisions(p *plan.Placement) []placement.Decision {
 // contents are the objects that a cluster holds in the end. Where there is no
 // content for it, it keeps what it has; what another placement keeps there is
 // not among them.
-func (o *outlook) contents(p *plan.Placement, c *plan.OnCluster) []planObject {
+func (o *Forecast) contents(p *plan.Placement, c *plan.OnCluster) []Object {
 	if p.Request == nil || c.Err != nil {
 		return o.before.objects(p.Key, c.Binding.Cluster)
 	}
-	var out []planObject
+	var out []Object
 	for _, m := range c.Content.Manifests {
 		if keeps(c, m.ID) || o.keptByGone(p.Key, c.Binding.Cluster, m.ID) {
 			continue
 		}
-		out = append(out, planObject{
+		out = append(out, Object{
 			Group: m.ID.Group, Version: m.Object.Object.GroupVersionKind().Version, Kind: m.ID.Kind,
 			Namespace: m.ID.Namespace, Name: m.ID.Name, Placement: p.Key.String(),
 			Kept: m.Object.Object.GetAnnotations()[api.PruneAnnotation] == api.PruneDisabled,
@@ -168,18 +174,18 @@ func keeps(c *plan.OnCluster, id api.ID) bool {
 
 // keptByGone reports whether an object is one of another placement that is gone and keeps
 // what it holds, because it is not certain whether it was renamed.
-func (o *outlook) keptByGone(key api.PlacementKey, cluster string, id api.ID) bool {
-	return slices.ContainsFunc(o.plan.Placements, func(p *plan.Placement) bool {
+func (o *Forecast) keptByGone(key api.PlacementKey, cluster string, id api.ID) bool {
+	return slices.ContainsFunc(o.Plan.Placements, func(p *plan.Placement) bool {
 		if p.Spec != nil || p.Unclear == "" || p.Key == key {
 			return false
 		}
-		return slices.ContainsFunc(o.before.objects(p.Key, cluster), func(held planObject) bool { return held.id() == id })
+		return slices.ContainsFunc(o.before.objects(p.Key, cluster), func(held Object) bool { return held.ID() == id })
 	})
 }
 
-// faults are what keeps a placement from doing what it says: selectors that
+// Faults are what keeps a placement from doing what it says: selectors that
 // are invalid, content that cannot be made, objects that cannot be applied.
-func faults(p *plan.Placement) hub.Problems {
+func Faults(p *plan.Placement) hub.Problems {
 	var out hub.Problems
 	fault := func(origin api.Origin, field, message string) {
 		problem := hub.Problem{Origin: origin, Field: field, Severity: hub.Error, Message: message}
@@ -205,13 +211,13 @@ func faults(p *plan.Placement) hub.Problems {
 		}
 	}
 	for _, text := range messages {
-		fault(p.Spec.Origin, "", text+" (on "+fewOf(on[text])+")")
+		fault(p.Spec.Origin, "", text+" (on "+FewOf(on[text])+")")
 	}
 	return out
 }
 
-// fewOf lists the first few names.
-func fewOf(names []string) string {
+// FewOf lists the first few names.
+func FewOf(names []string) string {
 	const few = 5
 	if len(names) <= few {
 		return strings.Join(names, ", ")

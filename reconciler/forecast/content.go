@@ -1,0 +1,96 @@
+package forecast
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
+)
+
+// A ContentChange is an object that a placement has on some clusters before and after, with
+// other content.
+type ContentChange struct {
+	Placement     api.PlacementKey
+	Before, After *work.Manifest
+	// Clusters are those where it changes in this way, sorted.
+	Clusters []string
+}
+
+// ContentChanges are the objects that change on the clusters of a running fleet, by
+// placement and ID. Without a running fleet there are none.
+func (o *Forecast) ContentChanges() []ContentChange {
+	if o.running == nil {
+		return nil
+	}
+	was := map[api.PlacementKey]*plan.Placement{}
+	for _, p := range o.running.plan.Placements {
+		was[p.Key] = p
+	}
+	for _, r := range o.Renames {
+		was[r.To] = was[r.From]
+	}
+	var out []ContentChange
+	for _, p := range o.Plan.Placements {
+		if old := was[p.Key]; old != nil && p.Spec != nil {
+			out = append(out, contentChanges(old, p)...)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b ContentChange) int {
+		return cmp.Or(strings.Compare(a.Placement.String(), b.Placement.String()), a.After.ID.Compare(b.After.ID), strings.Compare(a.Clusters[0], b.Clusters[0]))
+	})
+	return out
+}
+
+// contentChanges compares the contents of one placement, cluster by cluster.
+func contentChanges(old, now *plan.Placement) []ContentChange {
+	type contents struct{ before, after string }
+	type change struct {
+		id            api.ID
+		before, after string
+	}
+	var out []ContentChange
+	compared := map[contents][]*work.Manifest{} // pairs of manifests that differ, by the two contents
+	at := map[change]int{}
+	for _, c := range now.Clusters {
+		had := old.On(c.Binding.Cluster)
+		if had == nil || had.Content.Hash == c.Content.Hash || c.Err != nil {
+			continue
+		}
+		key := contents{had.Content.Hash, c.Content.Hash}
+		pairs, known := compared[key]
+		if !known {
+			pairs = differing(had.Content.Manifests, c.Content.Manifests)
+			compared[key] = pairs
+		}
+		for i := 0; i < len(pairs); i += 2 {
+			before, after := pairs[i], pairs[i+1]
+			key := change{after.ID, before.Hash, after.Hash}
+			j, known := at[key]
+			if !known {
+				j = len(out)
+				at[key] = j
+				out = append(out, ContentChange{Placement: now.Key, Before: before, After: after})
+			}
+			out[j].Clusters = append(out[j].Clusters, c.Binding.Cluster)
+		}
+	}
+	return out
+}
+
+// differing pairs the manifests of two contents that are of one object and differ.
+func differing(before, after []*work.Manifest) []*work.Manifest {
+	was := make(map[api.ID]*work.Manifest, len(before))
+	for _, m := range before {
+		was[m.ID] = m
+	}
+	var pairs []*work.Manifest
+	for _, m := range after {
+		if old := was[m.ID]; old != nil && old.Hash != m.Hash {
+			pairs = append(pairs, old, m)
+		}
+	}
+	return pairs
+}

@@ -1,0 +1,172 @@
+// Package forecast says what becomes of a fleet once a commit is in force and all of its
+// rollouts are done.
+//
+// [Of] plans a snapshot for a fleet that it is told of, without a cluster and without a
+// daemon. A [Running] fleet is one as
+// a daemon has it. What a forecast has over
+// an earlier plan is in [Forecast.Compared]. Nothing here reads a clock or asks anybody.
+package forecast
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+// Input is all that a forecast depends on.
+type Input struct {
+	Snapshot *hub.Snapshot
+	// Observed is the observed fleet. If it is nil every declared member is healthy, and
+	// has the properties that are declared and no others.
+	Observed *Fleet
+	// AnyNamespace lets a ResourcePlacement onto every cluster, whether or not the plan
+	// puts its namespace there.
+	AnyNamespace bool
+	// Before is an earlier plan, whose placements are bound to the clusters that they have
+	// there; nil if there is none.
+	Before *Document
+	Now    time.Time
+}
+
+// A Forecast is a plan of a snapshot, and how it differs from an earlier one.
+type Forecast struct {
+	Snapshot *hub.Snapshot
+	Plan     *plan.Plan
+	// Report is what a daemon would say at the beginning of the rollouts; nil for a running
+	// fleet.
+	Report *status.Report
+	// Renames are the placements that were renamed since the earlier plan.
+	Renames []ledger.Rename
+	// Warnings are those of the snapshot and of the observed fleet.
+	Warnings hub.Problems
+	// before is the earlier plan, with renamed placements under their new keys; nil if
+	// there is none.
+	before *Document
+	// Rollouts are those that the snapshot begins in a running fleet, by placement.
+	Rollouts []Rollout
+	// running is the fleet that the forecast is for; nil if no daemon runs it.
+	running *Running
+}
+
+// Of returns the forecast for a fleet without a daemon. An error is a fault of the program.
+func Of(in Input) (*Forecast, error) {
+	o := &Forecast{Snapshot: in.Snapshot, Warnings: in.Snapshot.Warnings}
+	input := healthy(in.Snapshot, in.Now)
+	leaving := map[string]bool{}
+	if in.Observed != nil {
+		joined := in.Observed.join(in.Snapshot)
+		o.Snapshot = joined.snapshot
+		o.Warnings = append(slices.Clone(joined.snapshot.Warnings), joined.warnings...)
+		input = healthy(o.Snapshot, joined.at)
+		input.Observed, leaving = joined.clusters, in.Observed.leaving()
+	} else if !in.AnyNamespace {
+		if err := o.assumeNamespaces(&input); err != nil {
+			return nil, err
+		}
+	}
+	if before := in.Before; before != nil {
+		before.hold(input.Ledger, o.Snapshot, leaving, input.Now)
+		input.Holdings = before.holdings()
+		if before.Commit != o.Snapshot.Commit.Hash {
+			input.Lost = map[string]error{before.Commit: errors.New("only the names of its objects are known")}
+		}
+		if err := o.resolve(input); err != nil {
+			return nil, err
+		}
+		o.Renames = o.Plan.Renames
+		o.before = before.renamed(o.Renames)
+		o.before.settle(input.Ledger, o.Plan)
+		input.Memo = plan.NewMemo()
+	}
+	return o, o.resolve(input)
+}
+
+// assumeNamespaces keeps ResourcePlacements from clusters where no namespace
+// would be for them: a namespace that the plan puts on some clusters is taken to
+// be on no others. One that it puts nowhere may be anywhere.
+func (o *Forecast) assumeNamespaces(in *plan.Input) error {
+	asked := map[string]bool{}
+	for _, p := range o.Snapshot.Placements {
+		if p.Key.Namespace != "" {
+			asked[p.Key.Namespace] = true
+		}
+	}
+	if len(asked) == 0 {
+		return nil
+	}
+	if err := o.resolve(*in); err != nil {
+		return err
+	}
+	placed := map[string]map[string]bool{} // by namespace, then cluster
+	for _, p := range o.Plan.Placements {
+		for _, c := range p.Clusters {
+			for _, m := range c.Content.Manifests {
+				if m.ID.GroupKind() == (api.GroupKind{Kind: "Namespace"}) && asked[m.ID.Name] {
+					if placed[m.ID.Name] == nil {
+						placed[m.ID.Name] = map[string]bool{}
+					}
+					placed[m.ID.Name][c.Binding.Cluster] = true
+				}
+			}
+		}
+	}
+	in.Observed, in.Memo = map[string]placement.Cluster{}, plan.NewMemo()
+	for _, c := range o.Snapshot.Clusters {
+		known := plan.Cluster(c, nil)
+		known.Namespaces = map[string]bool{}
+		for namespace := range asked {
+			known.Namespaces[namespace] = placed[namespace] == nil || placed[namespace][c.Name]
+		}
+		in.Observed[c.Name] = known
+	}
+	return nil
+}
+
+// resolve makes the plan and its report. An error is a fault of the program.
+func (o *Forecast) resolve(in plan.Input) error {
+	o.Plan = plan.Resolve(in)
+	o.Report = status.Build(status.Input{Plan: o.Plan, Head: in.Head, Ledger: in.Ledger, Now: in.Now})
+	return internal(o.Plan)
+}
+
+// internal returns the first fault of the program that a plan tells of.
+func internal(p *plan.Plan) error {
+	for _, pl := range p.Placements {
+		if pl.Internal != "" {
+			return fmt.Errorf("%s: %s", pl.Key, pl.Internal)
+		}
+	}
+	return nil
+}
+
+// healthy is a fleet in which every member is healthy and nothing is placed yet.
+func healthy(s *hub.Snapshot, now time.Time) plan.Input {
+	in := plan.Input{Head: s, Ledger: ledger.New(), Now: now, Memo: plan.NewMemo()}
+	for _, c := range s.Clusters {
+		in.Ledger.Fold(ledger.ClusterSeen{Cluster: c.Name, At: in.Now, Healthy: true})
+	}
+	return in
+}
+
+// statuses are those of all placements, by key.
+func (o *Forecast) statuses() map[api.PlacementKey]api.PlacementStatus {
+	all := map[api.PlacementKey]api.PlacementStatus{}
+	if o.Report == nil {
+		return all
+	}
+	for _, c := range o.Report.Placements {
+		all[api.PlacementKey{Name: c.Name}] = c.Status
+	}
+	for _, r := range o.Report.ResourcePlacements {
+		all[api.PlacementKey{Namespace: r.Namespace, Name: r.Name}] = r.Status
+	}
+	return all
+}

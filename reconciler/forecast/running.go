@@ -1,0 +1,191 @@
+package forecast
+
+import (
+	"errors"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
+)
+
+// A Running fleet is one as a daemon has it, once the rollouts of the commit in force are
+// done: placements keep the clusters that they are bound to. It is not changed once made.
+type Running struct {
+	head     *hub.Snapshot
+	plan     *plan.Plan
+	document Document
+	now      time.Time
+	observed map[string]placement.Cluster
+	declared map[string]*hub.Cluster
+}
+
+// NewRunning returns the fleet of the last plan of a daemon and of the commit in force,
+// which are only read.
+func NewRunning(head *hub.Snapshot, p *plan.Plan, now time.Time) *Running {
+	r := &Running{head: head, plan: p, now: now, observed: map[string]placement.Cluster{}, declared: map[string]*hub.Cluster{}}
+	for _, c := range p.Clusters {
+		r.observed[c.Name] = c
+	}
+	for _, c := range p.Members {
+		r.declared[c.Name] = c
+	}
+	r.document = (&Forecast{Snapshot: head, Plan: p}).Describe()
+	return r
+}
+
+// Forecast returns the forecast for the fleet after a commit on top of that in force. An
+// error is a fault of the program.
+func (r *Running) Forecast(s *hub.Snapshot) (*Forecast, error) {
+	l := r.ledger(s)
+	in := plan.Input{
+		Head: s, Past: map[string]*hub.Snapshot{r.head.Commit.Hash: r.head}, Lost: r.lost(l), Ledger: l,
+		Observed: r.clusters(s), Now: r.now, Memo: plan.NewMemo(), Brief: true,
+	}
+	o := &Forecast{Snapshot: s, Warnings: s.Warnings, Plan: plan.Resolve(in), running: r}
+	if err := internal(o.Plan); err != nil {
+		return nil, err
+	}
+	o.Renames, o.Rollouts = o.Plan.Renames, rollouts(o.Plan)
+	o.before = r.document.renamed(o.Renames)
+	if !loses(compareClusters(o.before, o.Describe())) {
+		return o, nil
+	}
+	// What is held back of deletions shows once every cluster has its turn.
+	o.before.settle(l, o.Plan)
+	in.Memo = plan.NewMemo()
+	o.Plan = plan.Resolve(in)
+	return o, internal(o.Plan)
+}
+
+// loses reports whether any cluster loses an object.
+func loses(changes []ClusterChange) bool {
+	for i := range changes {
+		if len(changes[i].Lost) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// ledger is that of the fleet: every cluster answers and has what it is bound to.
+func (r *Running) ledger(s *hub.Snapshot) *ledger.Ledger {
+	l, past := healthy(s, r.now).Ledger, r.now.Add(-settled)
+	for _, p := range r.plan.Placements {
+		if p.Forget || p.Spec == nil && p.Unclear == "" {
+			continue // it is being removed
+		}
+		record := p.Record
+		record.Stops = nil
+		l.Note(p.Key, record)
+		for _, c := range p.Clusters {
+			b := c.Binding
+			if b.Unscheduled || b.Removing {
+				continue // it is leaving
+			}
+			if c.Err == nil && c.Latest.Hash != "" {
+				b.Assigned = c.Latest
+			}
+			b.AssignedAt, b.Risked = past, false
+			l.Bind(p.Key, b)
+			l.Claim(p.Key, b.Cluster, lasting(c.Claims))
+			if b.Released() {
+				l.Fold(ledger.WorkSeen{Cluster: b.Cluster, Placement: p.Key, At: past, Revision: b.Assigned, Done: true, Total: len(c.Content.Manifests)})
+			}
+		}
+	}
+	return l
+}
+
+// settled is how long ago the fleet became available, which is longer than a rollout waits
+// for anything.
+const settled = 30 * 24 * time.Hour
+
+// lasting are the claims that no rollout ends.
+func lasting(c ledger.Claims) ledger.Claims {
+	var out ledger.Claims
+	for _, y := range c.Yields {
+		if !y.Passing {
+			out.Yields = append(out.Yields, y)
+		}
+	}
+	return out
+}
+
+// lost are the commits of bindings that are not read again for a forecast.
+func (r *Running) lost(l *ledger.Ledger) map[string]error {
+	out := map[string]error{}
+	for _, key := range l.Placements() {
+		for _, b := range l.Placement(key).Bindings() {
+			if b.Assigned.Commit != r.head.Commit.Hash {
+				out[b.Assigned.Commit] = errors.New("not read for a forecast")
+			}
+		}
+	}
+	return out
+}
+
+// clusters are those of a snapshot: what Git declares is as the snapshot has it, the rest
+// as it was observed.
+func (r *Running) clusters(s *hub.Snapshot) map[string]placement.Cluster {
+	out := make(map[string]placement.Cluster, len(s.Clusters))
+	for _, c := range s.Clusters {
+		seen, known := r.observed[c.Name]
+		if !known {
+			continue
+		}
+		now, before := plan.Cluster(c, nil), map[string]resource.Quantity{}
+		if declared := r.declared[c.Name]; declared != nil {
+			before = plan.Cluster(declared, nil).Properties
+		}
+		for name, value := range seen.Properties {
+			_, declared := before[name]
+			if _, set := now.Properties[name]; !set && !declared {
+				now.Properties[name] = value
+			}
+		}
+		now.Namespaces, now.Ineligible = seen.Namespaces, seen.Ineligible
+		out[c.Name] = now
+	}
+	return out
+}
+
+// A Rollout is how a placement moves to its new content.
+type Rollout struct {
+	Placement string
+	// Clusters counts those that change, First are those that change at once, in order.
+	Clusters int
+	First    []string
+	// MaxUnavailable and MaxSurge are how many clusters may be unavailable and added at a
+	// time.
+	MaxUnavailable, MaxSurge int
+}
+
+// rollouts are those that a plan begins.
+func rollouts(p *plan.Plan) []Rollout {
+	var out []Rollout
+	for _, pl := range p.Placements {
+		if pl.Spec == nil {
+			continue
+		}
+		r := Rollout{Placement: pl.Key.String(), MaxUnavailable: pl.Rollout.Budget.MaxUnavailable, MaxSurge: pl.Rollout.Budget.MaxSurge}
+		for _, c := range pl.Clusters {
+			if c.Entry == nil || c.Entry.Binding.Assigned.Hash != c.Latest.Hash || c.Binding.Unscheduled {
+				r.Clusters++
+			}
+		}
+		for _, a := range pl.Rollout.Assign {
+			if a.Changed {
+				r.First = append(r.First, a.Cluster)
+			}
+		}
+		r.First = append(r.First, pl.Rollout.Remove...)
+		if r.Clusters > 0 {
+			out = append(out, r)
+		}
+	}
+	return out
+}
