@@ -26,6 +26,8 @@ type files struct {
 	root   plumbing.Hash
 	time   time.Time
 	commit string
+	// made are directories that are in no commit, by hash; nil if there are none.
+	made map[plumbing.Hash][]entry
 }
 
 var (
@@ -54,7 +56,7 @@ func (f *files) find(op, name string) (entry, error) {
 		if !at.mode.IsDir() {
 			return entry{}, &fs.PathError{Op: op, Path: name, Err: fs.ErrNotExist}
 		}
-		entries, err := f.repo.tree(at.hash)
+		entries, err := f.tree(at.hash)
 		if err != nil {
 			return entry{}, f.fail(op, name, err)
 		}
@@ -65,6 +67,14 @@ func (f *files) find(op, name string) (entry, error) {
 		at = next
 	}
 	return at, nil
+}
+
+// tree reads a directory; the result must not be changed.
+func (f *files) tree(h plumbing.Hash) ([]entry, error) {
+	if entries, ok := f.made[h]; ok {
+		return entries, nil
+	}
+	return f.repo.tree(h)
 }
 
 func (f *files) fail(op, name string, err error) error {
@@ -157,7 +167,7 @@ func (f *files) list(e entry, name string) ([]fs.DirEntry, error) {
 	if !e.mode.IsDir() {
 		return nil, &fs.PathError{Op: "readdir", Path: name, Err: errNotDir}
 	}
-	entries, err := f.repo.tree(e.hash)
+	entries, err := f.tree(e.hash)
 	if err != nil {
 		return nil, f.fail("readdir", name, err)
 	}

@@ -119,7 +119,10 @@ func between(st *store, base plumbing.Hash, head *commit, stop func() error) (fr
 // mergeBases answers the newest commits that both have. It may answer too
 // many, never too few.
 func mergeBases(st *store, one, other *commit) ([]*commit, error) {
-	w := newWalk(st, one, other)
+	return newWalk(st, one, other).bases()
+}
+
+func (w *walk) bases() ([]*commit, error) {
 	if err := w.run(func(m mark) bool { return m&below == 0 }); err != nil {
 		return nil, err
 	}

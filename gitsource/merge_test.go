@@ -1,0 +1,143 @@
+package gitsource
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What merges here without a conflict merges to the same tree in git, and what git cannot
+// merge does not merge here.
+func TestMergeAgreesWithGit(t *testing.T) {
+	g := newGitRepo(t)
+	random := rand.New(rand.NewPCG(5, 6))
+	type pair struct{ base, head string }
+	var pairs []pair
+	g.git("config", "merge.renames", "false")
+	for i := range 30 {
+		start := randomTree(random)
+		start["common"] = fmt.Sprint(i)
+		ancestor := g.fastImport("replace", start, "deleteall")
+		g.git("branch", "-f", "side", ancestor)
+		var p pair
+		p.base = g.fastImport("replace", mutated(random, start), "deleteall")
+		g.git("update-ref", "refs/heads/main", ancestor)
+		p.head = g.fastImport("replace", mutated(random, start), "deleteall")
+		g.git("update-ref", "refs/heads/head-"+fmt.Sprint(i), p.head)
+		g.git("update-ref", "refs/heads/main", p.base)
+		pairs = append(pairs, p)
+	}
+	r := start(t, config(t, g.dir))
+	r.wantHead(pairs[len(pairs)-1].base)
+	merged := 0
+	for i, p := range pairs {
+		if err := r.FetchRef(t.Context(), fmt.Sprint("refs/heads/head-", i), p.head); err != nil {
+			t.Fatal(err)
+		}
+		got, err := r.Merge(t.Context(), p.base, p.head)
+		cmd := exec.Command("git", "merge-tree", "--write-tree", "--no-messages", p.base, p.head)
+		cmd.Dir = g.dir
+		out, gitErr := cmd.Output()
+		conflict := (*ConflictError)(nil)
+		switch {
+		case errors.As(err, &conflict):
+			continue // git merges lines as well
+		case err != nil:
+			t.Fatal(err)
+		case gitErr != nil:
+			t.Errorf("%v merges here, and git says %v\n%s", p, gitErr, out)
+			continue
+		}
+		merged++
+		if hash, err := got.(Hasher).Hash("."); err != nil || hash != strings.TrimSpace(string(out)) {
+			t.Errorf("%v merges to %s, %v, and in git to %s", p, hash, err, out)
+		}
+		err = fs.WalkDir(got, ".", func(path string, d fs.DirEntry, err error) error {
+			if err == nil && d.Type().IsRegular() {
+				_, err = fs.ReadFile(got, path)
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	if merged < 5 {
+		t.Errorf("only %d of %d merged", merged, len(pairs))
+	}
+}
+
+// mutated is a tree with a few paths changed, added and removed.
+func mutated(r *rand.Rand, files map[string]string) map[string]string {
+	out := map[string]string{}
+	for path, content := range files {
+		switch r.IntN(6) {
+		case 0:
+		case 1:
+			out[path] = content + "changed"
+		default:
+			out[path] = content
+		}
+	}
+	out[fmt.Sprintf("new-%d", r.IntN(100))] = "new"
+	return out
+}
+
+// Both sides change one file: the path is named, and nothing is merged.
+func TestAConflictIsNamed(t *testing.T) {
+	g := newGitRepo(t)
+	ancestor := g.commit("ancestor", map[string]string{"a/x": "1", "b": "1"})
+	g.git("checkout", "-q", "-b", "topic")
+	head := g.commit("topic", map[string]string{"a/x": "2"})
+	g.git("checkout", "-q", "main")
+	base := g.commit("main", map[string]string{"a/x": "3", "b": "2"})
+	r := start(t, config(t, g.dir))
+	r.wantHead(base)
+	if err := r.FetchRef(t.Context(), "refs/heads/topic", head); err != nil {
+		t.Fatal(err)
+	}
+	_, err := r.Merge(t.Context(), base, head)
+	conflict := (*ConflictError)(nil)
+	if !errors.As(err, &conflict) || !slices.Equal(conflict.Paths, []string{"a/x"}) {
+		t.Errorf("the error is %v", err)
+	}
+	if files, err := r.Merge(t.Context(), base, ancestor); err != nil {
+		t.Error(err)
+	} else if got, err := fs.ReadFile(files, "a/x"); err != nil || string(got) != "3" {
+		t.Errorf("an ancestor merges to %q, %v", got, err)
+	}
+}
+
+// A reference that is at another commit is not fetched, and what is followed stays as it is.
+func TestFetchRefBringsOneCommit(t *testing.T) {
+	g := newGitRepo(t)
+	base := g.commit("base", map[string]string{"a": "1"})
+	g.git("checkout", "-q", "-b", "topic")
+	head := g.commit("topic", map[string]string{"a": "2"})
+	g.git("update-ref", "refs/pull/1/head", head)
+	g.git("checkout", "-q", "main")
+	r := start(t, config(t, serveGit(t, g).URL))
+	r.wantHead(base)
+	if err := r.FetchRef(t.Context(), "refs/pull/1/head", strings.Repeat("1", 40)); !errors.Is(err, ErrRefNotFound) {
+		t.Errorf("another commit: %v", err)
+	}
+	if err := r.FetchRef(t.Context(), "refs/pull/1/head", head); err != nil {
+		t.Fatal(err)
+	}
+	if files, err := r.Files(t.Context(), head); err != nil {
+		t.Error(err)
+	} else if got, err := fs.ReadFile(files, "a"); err != nil || string(got) != "2" {
+		t.Errorf("it has %q, %v", got, err)
+	}
+	if err := r.again(); err != nil {
+		t.Error(err)
+	}
+	if got := r.Status().Head; got != base {
+		t.Errorf("%s is followed, want %s", got, base)
+	}
+}
