@@ -1,6 +1,10 @@
 package reconciler
 
-import "time"
+import (
+	"runtime"
+	"runtime/debug"
+	"time"
+)
 
 const (
 	// longLoad is how long a load takes that makes much more garbage than what
@@ -29,3 +33,10 @@ func (c *calm) after(took time.Duration) {
 }
 
 func (c *calm) stop() { c.timer.Stop() }
+
+// freeMemory returns unused memory to the operating system. A sync.Pool gives up its
+// buffers only at the second collection in a row.
+func freeMemory() {
+	runtime.GC()
+	debug.FreeOSMemory()
+}

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -197,7 +196,7 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	r.identify()
 	r.ledger.Rebase(r.started)
 	ctx, cancel := context.WithCancelCause(ctx)
-	r.calm = newCalm(debug.FreeOSMemory)
+	r.calm = newCalm(freeMemory)
 	defer r.calm.stop()
 	defer r.running.Wait()
 	defer cancel(nil)

@@ -182,7 +182,7 @@ func BenchmarkColdLoad(b *testing.B) {
 			runtime.ReadMemStats(&before)
 			var l *Loader
 			for b.Loop() {
-				l = NewLoader(Options{})
+				l = NewLoader(Options{Limits: Limits{Files: 2 * n}})
 				if _, err := l.Load(Commit{}, tree); err != nil {
 					b.Fatal(err)
 				}

@@ -8,7 +8,7 @@ import (
 // Limits bound what a repository may ask of us. A zero field means its
 // default; what reaches a limit is fine, what exceeds it is a problem.
 type Limits struct {
-	// Files below the path, whatever they hold; 50,000.
+	// Files and directories below the path, whatever they hold; 50,000.
 	Files int
 	// FileSize of each file that is read, in bytes; 4 MiB.
 	FileSize int64

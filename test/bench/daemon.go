@@ -169,10 +169,15 @@ func (d *daemon) gauges(ctx context.Context, names ...string) ([]float64, error)
 	return values, nil
 }
 
-// mebibytes is the memory that the daemon occupies.
+// mebibytes returns the memory that the daemon has of the operating system. The pages of
+// its binary are not counted: how many of them are resident depends on the page cache,
+// and they can be evicted.
 func (d *daemon) mebibytes(ctx context.Context) (float64, error) {
-	v, err := d.gauge(ctx, "process_resident_memory_bytes")
-	return v / (1 << 20), err
+	v, err := d.gauges(ctx, "go_memstats_sys_bytes", "go_memstats_heap_released_bytes")
+	if err != nil {
+		return 0, err
+	}
+	return (v[0] - v[1]) / (1 << 20), nil
 }
 
 // failure is an error with the end of the daemon's log.
