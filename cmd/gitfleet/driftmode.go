@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -75,7 +76,7 @@ func (c Config) validateDrift() []error {
 	if c.Source.Branch == "" {
 		errs = append(errs, c.fault("source.branch", "drift.mode propose opens pull requests to a branch: name it"))
 	}
-	if c.Forge.Type != "gitea" {
+	if !slices.Contains(forge.Types, forge.Type(c.Forge.Type)) {
 		errs = append(errs, c.fault("forge.type", fmt.Sprintf("%q is not supported; use gitea", c.Forge.Type)))
 	}
 	if (c.Forge.TokenFile == "") == (c.Forge.TokenEnv == "") {
@@ -97,7 +98,7 @@ func (c Config) validateDrift() []error {
 // forge is the repository on its forge, by the address of the source where nothing else
 // is set.
 func (c Config) forge() forge.Config {
-	f := forge.Config{URL: c.Forge.URL, Repository: c.Forge.Repository, CABundle: c.Source.CABundle}
+	f := forge.Config{Type: forge.Type(c.Forge.Type), URL: c.Forge.URL, Repository: c.Forge.Repository, CABundle: c.Source.CABundle}
 	if u, err := url.Parse(c.Source.URL); err == nil && (u.Scheme == "https" || u.Scheme == "http") {
 		if f.URL == "" {
 			f.URL = u.Scheme + "://" + u.Host
@@ -119,7 +120,7 @@ func (c Config) proposer(repo *gitsource.Repo, resolve func(map[string]ledger.Re
 	if c.Drift.Mode != proposeDrift {
 		return nil, nil
 	}
-	f, err := forge.NewGitea(c.forge())
+	f, err := forge.New(c.forge())
 	if err != nil {
 		return nil, fmt.Errorf("forge: %w", err)
 	}

@@ -1,17 +1,62 @@
-// Package forge opens pull requests.
+// Package forge asks a forge about the pull requests of one repository.
 //
-// A client is for one repository and one token. It asks for as little as possible and
-// keeps nothing: what a pull request is now the forge says. Errors of a forge that
-// answers are of the type [*StatusError]; none has a credential in it.
+// [New] returns a [Client] for Gitea (and Forgejo), GitHub or GitLab, where a pull
+// request is a merge request. It asks for as little as possible, and what a pull request
+// is now the forge says. Errors of a forge that answers are of the type [*StatusError];
+// none has a credential in it.
 package forge
 
 import (
-	"crypto/sha1"
-	"encoding/hex"
-	"errors"
+	"cmp"
+	"context"
 	"fmt"
+	"slices"
 	"time"
 )
+
+// A Client is one repository on a forge, asked in the name of the user of a token. Any
+// goroutine may use it.
+type Client interface {
+	// ListOpen lists the open pull requests to a base branch by their numbers, those of
+	// forks too.
+	ListOpen(ctx context.Context, base string) ([]PullRequest, error)
+	// FindPullRequest returns the pull request from a branch of the repository itself to
+	// a base branch, whatever its state is; nil if there is none. Which one that is of
+	// several depends on the forge.
+	FindPullRequest(ctx context.Context, base, branch string) (*PullRequest, error)
+	// PullRequest returns the pull request with a number.
+	PullRequest(ctx context.Context, number int64) (PullRequest, error)
+	// Commit makes a branch with one commit on top of another branch. The error is
+	// [ErrStale] if the file is another one there. A branch that is there already is an
+	// error, and stays as it is.
+	Commit(ctx context.Context, commit Commit) error
+	// OpenPullRequest opens a pull request. If it is open but could not be labeled, it is
+	// returned with the error.
+	OpenPullRequest(ctx context.Context, p Proposal) (PullRequest, error)
+	// EditPullRequest replaces the body of a pull request.
+	EditPullRequest(ctx context.Context, number int64, body string) error
+	// ClosePullRequest comments on a pull request, and closes it with another body.
+	ClosePullRequest(ctx context.Context, number int64, comment, body string) error
+	// SetLabels adds and removes labels of a pull request, and leaves its others. Labels
+	// that the repository does not have are created.
+	SetLabels(ctx context.Context, number int64, add, remove []string) error
+
+	// FindComment returns the first comment on a pull request that has a marker in it and
+	// was written by the user of the token; nil if there is none.
+	FindComment(ctx context.Context, number int64, marker string) (*Comment, error)
+	// AddComment comments on a pull request.
+	AddComment(ctx context.Context, number int64, body string) (Comment, error)
+	// EditComment replaces the body of a comment on a pull request.
+	EditComment(ctx context.Context, number, id int64, body string) error
+
+	// SetStatus sets the status of a commit in a context, instead of the one before.
+	SetStatus(ctx context.Context, s Status) error
+
+	// HasBranch reports whether the repository has a branch.
+	HasBranch(ctx context.Context, branch string) (bool, error)
+	// DeleteBranch deletes a branch. One that is not there is no error.
+	DeleteBranch(ctx context.Context, branch string) error
+}
 
 // A State is what has become of a pull request.
 type State string
@@ -23,14 +68,27 @@ const (
 	Closed State = "closed" // without having been merged
 )
 
-// A PullRequest is one of a branch of the repository itself.
+// A PullRequest is one to a branch of the repository.
 type PullRequest struct {
 	Number int64
 	// URL is where people see it.
-	URL    string
+	URL         string
+	Title, Body string
+	// Author is the user name of who opened it.
+	Author string
+	Draft  bool
+	// Labels are sorted.
+	Labels []string
+	// Branch is the branch that is to be merged. With Fork it is a branch of another
+	// repository.
 	Branch string
-	Body   string
-	State  State
+	Fork   bool
+	// Head is the hash of the last commit to be merged, and HeadRef the reference by
+	// which the repository itself has it.
+	Head, HeadRef string
+	State         State
+	// MergeCommit is the commit of the base branch that has it; empty unless it is merged.
+	MergeCommit string
 	// Ended is when it was merged or closed; zero while it is open.
 	Ended time.Time
 }
@@ -39,65 +97,98 @@ type PullRequest struct {
 type Proposal struct {
 	Base, Branch string
 	Title, Body  string
+	Labels       []string
 }
 
-// A Commit changes one file on a new branch.
-type Commit struct {
-	// Base is the branch it follows, Branch the one that is made.
-	Base, Branch string
-	// Path is the file, Before all that is expected there, and After the new text.
-	Path          string
-	Before, After []byte
-	Message       string
+// A Comment is one on a pull request.
+type Comment struct {
+	ID   int64
+	Body string
 }
 
-// ErrStale is returned where the file is not as expected.
-var ErrStale = errors.New("the file has changed on the branch since")
+// A StatusState is the state of a commit status.
+type StatusState string
 
-// A StatusError is an answer that is not a success.
-type StatusError struct {
-	Status int
-	// Message is what the forge says, without credentials and web pages.
-	Message string
-	// RetryAfter is how long the forge asks to be left alone; zero if it does not.
-	RetryAfter time.Duration
+// The states of a commit status.
+const (
+	StatusPending StatusState = "pending"
+	StatusSuccess StatusState = "success"
+	StatusFailure StatusState = "failure"
+	StatusErrored StatusState = "error"
+)
+
+// A Status is what a commit is shown with.
+type Status struct {
+	// Commit is the full hash.
+	Commit string
+	// Context distinguishes it from those of others, such as gitfleet/plan.
+	Context string
+	State   StatusState
+	// Description is one line; it is shortened to what the forge takes.
+	Description string
+	// URL is where there is more to see; empty if there is none.
+	URL string
 }
 
-// Error implements error.
-func (e *StatusError) Error() string {
-	text := fmt.Sprintf("the forge answered %d", e.Status)
-	if e.Message != "" {
-		text += ": " + e.Message
+// New returns a client of a repository. It asks nothing yet.
+func New(cfg Config) (Client, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
 	}
-	if hint := hints[e.Status]; hint != "" {
-		text += " (" + hint + ")"
+	if cfg.Type != Gitea {
+		return nil, fmt.Errorf("type: %q is not supported", cfg.Type)
+	}
+	return newGitea(cfg)
+}
+
+const (
+	// pageSize is how many entries of a list are asked for at once.
+	pageSize = 50
+	// mostPages is the maximum number of pages of a list that are read.
+	mostPages = 40
+)
+
+// pages reads a list page by page. next is false with the last page.
+func pages[T any](what string, read func(page int) (entries []T, next bool, err error)) ([]T, error) {
+	var out []T
+	for page := 1; page <= mostPages; page++ {
+		entries, next, err := read(page)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", what, err)
+		}
+		out = append(out, entries...)
+		if !next {
+			return out, nil
+		}
+	}
+	return nil, fmt.Errorf("%s: more than %d", what, mostPages*pageSize)
+}
+
+// listPullRequests reads a list of pull requests, and sorts it by number.
+func listPullRequests(read func(page int) (entries []PullRequest, next bool, err error)) ([]PullRequest, error) {
+	list, err := pages("list pull requests", read)
+	slices.SortFunc(list, func(a, b PullRequest) int { return cmp.Compare(a.Number, b.Number) })
+	return slices.CompactFunc(list, func(a, b PullRequest) bool { return a.Number == b.Number }), err
+}
+
+// labelColor is that of the labels that are created.
+const labelColor = "#0969da"
+
+// missing are the names that are not among others.
+func missing(names, others []string) []string {
+	var out []string
+	for _, name := range names {
+		if !slices.Contains(others, name) && !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// shorten returns a text of at most a number of characters.
+func shorten(text string, most int) string {
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most-1]) + "…"
 	}
 	return text
-}
-
-// hints say what usually mends an answer.
-var hints = map[int]string{
-	301: "the repository has moved: set forge.url and forge.repository to where it is now",
-	302: "the repository has moved: set forge.url and forge.repository to where it is now",
-	307: "the repository has moved: set forge.url and forge.repository to where it is now",
-	308: "the repository has moved: set forge.url and forge.repository to where it is now",
-	401: "the token is wrong or was revoked",
-	403: "the token may not do this: see its scopes, and who may write to the repository",
-	404: "there is no such repository, or the token may not see it",
-}
-
-// statusOf is the status of an answer that is an error; zero if the forge did not answer.
-func statusOf(err error) int {
-	if answer, ok := errors.AsType[*StatusError](err); ok {
-		return answer.Status
-	}
-	return 0
-}
-
-// blobID is the name that Git gives to the content of a file.
-func blobID(content []byte) string {
-	h := sha1.New()
-	fmt.Fprintf(h, "blob %d\x00", len(content))
-	h.Write(content)
-	return hex.EncodeToString(h.Sum(nil))
 }

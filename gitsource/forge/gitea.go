@@ -2,116 +2,61 @@ package forge
 
 import (
 	"context"
-	"encoding/base64"
-	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 
 	"code.gitea.io/sdk/gitea"
 )
 
-// Config says which repository of which forge is asked, and in whose name.
-type Config struct {
-	// URL is where the forge is, such as https://git.example.com.
-	URL string
-	// Repository is OWNER/NAME.
-	Repository string
-	// Token returns the access token. It is called before each request, so that one that
-	// was replaced is used.
-	Token func() (string, error)
-	// CABundle is a PEM file of certificates to trust beside the system's.
-	CABundle string
-}
-
-// Validate names the field that is wrong.
-func (c Config) Validate() error {
-	u, err := url.Parse(c.URL)
-	owner, name, found := strings.Cut(c.Repository, "/")
-	switch {
-	case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return errors.New("url: must be like https://git.example.com")
-	case !found || owner == "" || name == "" || strings.ContainsAny(name, "/?#"):
-		return fmt.Errorf("repository: %q is not OWNER/NAME", c.Repository)
-	case c.Token == nil:
-		return errors.New("a token is needed: set tokenFile or tokenEnv")
-	}
-	return nil
-}
-
-// Gitea is a repository on a Gitea or Forgejo server. Any goroutine may use it.
-type Gitea struct {
-	cfg         Config
+// giteaClient is a repository on a Gitea or Forgejo server.
+type giteaClient struct {
+	url         string
 	owner, name string
 	client      *http.Client
+	user        tokenUser
 }
 
-// NewGitea asks nothing yet.
-func NewGitea(cfg Config) (*Gitea, error) {
-	if err := cfg.Validate(); err != nil {
-		return nil, err
-	}
-	client, err := newClient(cfg.CABundle)
+func newGitea(cfg Config) (*giteaClient, error) {
+	client, err := newHTTPClient(cfg, "token")
 	if err != nil {
 		return nil, err
 	}
-	g := &Gitea{cfg: cfg, client: client}
+	g := &giteaClient{url: cfg.URL, client: client, user: tokenUser{token: cfg.Token}}
 	g.owner, g.name, _ = strings.Cut(cfg.Repository, "/")
 	return g, nil
 }
 
-// api returns a client for one request: the library keeps the context and the token.
-func (g *Gitea) api(ctx context.Context) (*gitea.Client, error) {
-	token, err := g.cfg.Token()
-	if err != nil {
-		return nil, fmt.Errorf("read the token of the forge: %w", err)
-	}
-	return gitea.NewClient(g.cfg.URL, gitea.SetHTTPClient(g.client), gitea.SetToken(token), gitea.SetContext(ctx),
-		gitea.SetGiteaVersion(""), gitea.SetUserAgent("gitfleet"))
+// api returns a client for one request: the library keeps the context.
+func (g *giteaClient) api(ctx context.Context) (*gitea.Client, error) {
+	return gitea.NewClient(g.url, gitea.SetHTTPClient(g.client), gitea.SetContext(ctx), gitea.SetGiteaVersion(""), gitea.SetUserAgent(userAgent))
 }
 
-// pageSize is the largest page that Gitea returns by default.
-const pageSize = 50
-
-// mostPages is the maximum number of pages of open pull requests that are read.
-const mostPages = 40
-
-// OpenPullRequests lists the open ones to a base branch, from branches of the
-// repository itself whose names have a prefix.
-func (g *Gitea) OpenPullRequests(ctx context.Context, base, prefix string) ([]PullRequest, error) {
+func (g *giteaClient) ListOpen(ctx context.Context, base string) ([]PullRequest, error) {
 	c, err := g.api(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var out []PullRequest
-	for page := 1; page <= mostPages; page++ {
+	return listPullRequests(func(page int) ([]PullRequest, bool, error) {
 		list, resp, err := c.ListRepoPullRequests(g.owner, g.name, gitea.ListPullRequestsOptions{
 			ListOptions: gitea.ListOptions{Page: page, PageSize: pageSize}, State: gitea.StateOpen,
 		})
 		if err != nil {
-			return nil, fmt.Errorf("list pull requests: %w", err)
+			return nil, false, err
 		}
+		var out []PullRequest
 		for _, pr := range list {
-			if own(pr) && pr.Base.Ref == base && strings.HasPrefix(pr.Head.Ref, prefix) {
+			if pr.Base != nil && pr.Base.Ref == base {
 				out = append(out, fromGitea(pr))
 			}
 		}
-		if resp.NextPage == 0 {
-			return out, nil
-		}
-	}
-	return nil, fmt.Errorf("list pull requests: more than %d are open", mostPages*pageSize)
+		return out, resp.NextPage != 0, nil
+	})
 }
 
-// own reports whether a pull request is from a branch of the repository itself.
-func own(pr *gitea.PullRequest) bool {
-	return pr.Base != nil && pr.Head != nil && pr.Base.RepoID == pr.Head.RepoID
-}
-
-// FindPullRequest returns the pull request from a branch of the repository to a base
-// branch, whatever its state is; nil if there is none.
-func (g *Gitea) FindPullRequest(ctx context.Context, base, branch string) (*PullRequest, error) {
+func (g *giteaClient) FindPullRequest(ctx context.Context, base, branch string) (*PullRequest, error) {
 	c, err := g.api(ctx)
 	if err != nil {
 		return nil, err
@@ -127,16 +72,42 @@ func (g *Gitea) FindPullRequest(ctx context.Context, base, branch string) (*Pull
 	return &found, nil
 }
 
-func fromGitea(pr *gitea.PullRequest) PullRequest {
-	out := PullRequest{Number: pr.Index, URL: pr.HTMLURL, Body: pr.Body, State: Open}
-	if pr.Head != nil {
-		out.Branch = pr.Head.Ref
+func (g *giteaClient) PullRequest(ctx context.Context, number int64) (PullRequest, error) {
+	c, err := g.api(ctx)
+	if err != nil {
+		return PullRequest{}, err
 	}
+	pr, _, err := c.GetPullRequest(g.owner, g.name, number)
+	if err != nil {
+		return PullRequest{}, fmt.Errorf("read pull request %d: %w", number, err)
+	}
+	return fromGitea(pr), nil
+}
+
+func fromGitea(pr *gitea.PullRequest) PullRequest {
+	out := PullRequest{
+		Number: pr.Index, URL: pr.HTMLURL, Title: pr.Title, Body: pr.Body, Draft: pr.Draft,
+		HeadRef: fmt.Sprintf("refs/pull/%d/head", pr.Index), State: Open,
+	}
+	if pr.Poster != nil {
+		out.Author = pr.Poster.UserName
+	}
+	for _, l := range pr.Labels {
+		out.Labels = append(out.Labels, l.Name)
+	}
+	slices.Sort(out.Labels)
+	if pr.Head != nil {
+		out.Branch, out.Head = pr.Head.Name, pr.Head.Sha // once the branch is gone, Ref is no branch
+	}
+	out.Fork = pr.Base == nil || pr.Head == nil || pr.Base.RepoID != pr.Head.RepoID
 	switch {
 	case pr.HasMerged:
 		out.State = Merged
 		if pr.Merged != nil {
 			out.Ended = *pr.Merged
+		}
+		if pr.MergedCommitID != nil {
+			out.MergeCommit = *pr.MergedCommitID
 		}
 	case pr.State == gitea.StateClosed:
 		out.State = Closed
@@ -147,8 +118,7 @@ func fromGitea(pr *gitea.PullRequest) PullRequest {
 	return out
 }
 
-// HasBranch reports whether the repository has a branch.
-func (g *Gitea) HasBranch(ctx context.Context, branch string) (bool, error) {
+func (g *giteaClient) HasBranch(ctx context.Context, branch string) (bool, error) {
 	c, err := g.api(ctx)
 	if err != nil {
 		return false, err
@@ -163,66 +133,35 @@ func (g *Gitea) HasBranch(ctx context.Context, branch string) (bool, error) {
 	return true, nil
 }
 
-// Commit makes a branch with one commit on top of another branch. The error is
-// [ErrStale] if the file is another one there. A branch that is there already is an
-// error, and stays as it is.
-func (g *Gitea) Commit(ctx context.Context, commit Commit) error {
-	c, err := g.api(ctx)
-	if err != nil {
-		return err
-	}
-	_, _, err = c.UpdateFile(g.owner, g.name, commit.Path, gitea.UpdateFileOptions{
-		FileOptions: gitea.FileOptions{
-			Message: commit.Message, BranchName: commit.Base, NewBranchName: commit.Branch,
-			Author: gitea.Identity{Name: author, Email: email}, Committer: gitea.Identity{Name: author, Email: email},
-		},
-		SHA: blobID(commit.Before), Content: base64.StdEncoding.EncodeToString(commit.After),
-	})
-	switch answer, _ := errors.AsType[*StatusError](err); {
-	case err == nil:
-		return nil
-	case answer != nil && answer.Status/100 == 4 && strings.Contains(answer.Message, "sha does not match"):
-		return ErrStale
-	default:
-		return fmt.Errorf("commit to branch %s: %w", commit.Branch, err)
-	}
-}
-
-// Who makes the commits.
-const author, email = "gitfleet", "gitfleet@noreply.invalid"
-
-// OpenPullRequest opens a pull request.
-func (g *Gitea) OpenPullRequest(ctx context.Context, p Proposal) (PullRequest, error) {
+func (g *giteaClient) OpenPullRequest(ctx context.Context, p Proposal) (PullRequest, error) {
 	c, err := g.api(ctx)
 	if err != nil {
 		return PullRequest{}, err
 	}
-	pr, _, err := c.CreatePullRequest(g.owner, g.name, gitea.CreatePullRequestOption{Head: p.Branch, Base: p.Base, Title: p.Title, Body: p.Body})
+	labels, err := g.labelIDs(c, p.Labels)
+	if err != nil {
+		return PullRequest{}, err
+	}
+	pr, _, err := c.CreatePullRequest(g.owner, g.name, gitea.CreatePullRequestOption{Head: p.Branch, Base: p.Base, Title: p.Title, Body: p.Body, Labels: labels})
 	if err != nil {
 		return PullRequest{}, fmt.Errorf("open a pull request of %s: %w", p.Branch, err)
 	}
 	return fromGitea(pr), nil
 }
 
-// EditPullRequest replaces the body of a pull request.
-func (g *Gitea) EditPullRequest(ctx context.Context, number int64, body string) error {
+func (g *giteaClient) EditPullRequest(ctx context.Context, number int64, body string) error {
 	return g.edit(ctx, number, gitea.EditPullRequestOption{Body: &body})
 }
 
-// ClosePullRequest comments on a pull request, and closes it with another body.
-func (g *Gitea) ClosePullRequest(ctx context.Context, number int64, comment, body string) error {
-	c, err := g.api(ctx)
-	if err != nil {
+func (g *giteaClient) ClosePullRequest(ctx context.Context, number int64, comment, body string) error {
+	if _, err := g.AddComment(ctx, number, comment); err != nil {
 		return err
-	}
-	if _, _, err := c.CreateIssueComment(g.owner, g.name, number, gitea.CreateIssueCommentOption{Body: comment}); err != nil {
-		return fmt.Errorf("comment on pull request %d: %w", number, err)
 	}
 	closed := gitea.StateClosed
 	return g.edit(ctx, number, gitea.EditPullRequestOption{Body: &body, State: &closed})
 }
 
-func (g *Gitea) edit(ctx context.Context, number int64, change gitea.EditPullRequestOption) error {
+func (g *giteaClient) edit(ctx context.Context, number int64, change gitea.EditPullRequestOption) error {
 	c, err := g.api(ctx)
 	if err != nil {
 		return err
@@ -233,14 +172,143 @@ func (g *Gitea) edit(ctx context.Context, number int64, change gitea.EditPullReq
 	return nil
 }
 
-// DeleteBranch deletes a branch. One that is not there is no error.
-func (g *Gitea) DeleteBranch(ctx context.Context, branch string) error {
+func (g *giteaClient) DeleteBranch(ctx context.Context, branch string) error {
 	c, err := g.api(ctx)
 	if err != nil {
 		return err
 	}
 	if _, _, err := c.DeleteRepoBranch(g.owner, g.name, branch); err != nil && statusOf(err) != http.StatusNotFound {
 		return fmt.Errorf("delete branch %s: %w", branch, err)
+	}
+	return nil
+}
+
+func (g *giteaClient) SetLabels(ctx context.Context, number int64, add, remove []string) error {
+	c, err := g.api(ctx)
+	if err != nil {
+		return err
+	}
+	labels, _, err := c.GetIssueLabels(g.owner, g.name, number, gitea.ListLabelsOptions{})
+	if err != nil {
+		return fmt.Errorf("read the labels of pull request %d: %w", number, err)
+	}
+	var has []string
+	for _, l := range labels {
+		has = append(has, l.Name)
+		if !slices.Contains(remove, l.Name) {
+			continue
+		}
+		if _, err := c.DeleteIssueLabel(g.owner, g.name, number, l.ID); err != nil && statusOf(err) != http.StatusNotFound {
+			return fmt.Errorf("remove label %s of pull request %d: %w", l.Name, number, err)
+		}
+	}
+	ids, err := g.labelIDs(c, missing(add, has))
+	if err != nil || len(ids) == 0 {
+		return err
+	}
+	if _, _, err := c.AddIssueLabels(g.owner, g.name, number, gitea.IssueLabelsOption{Labels: ids}); err != nil {
+		return fmt.Errorf("label pull request %d: %w", number, err)
+	}
+	return nil
+}
+
+// labelIDs are those of labels of the repository. What it does not have is created.
+func (g *giteaClient) labelIDs(c *gitea.Client, names []string) ([]int64, error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
+	seen := 0
+	all, err := pages("list labels", func(page int) ([]*gitea.Label, bool, error) {
+		list, resp, err := c.ListRepoLabels(g.owner, g.name, gitea.ListLabelsOptions{ListOptions: gitea.ListOptions{Page: page, PageSize: pageSize}})
+		if err != nil {
+			return nil, false, err
+		}
+		seen += len(list)
+		total, _ := strconv.Atoi(resp.Header.Get("X-Total-Count")) // this list has no links to its pages
+		return list, len(list) > 0 && seen < total, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	var ids []int64
+	for _, name := range missing(names, nil) {
+		i := slices.IndexFunc(all, func(l *gitea.Label) bool { return l.Name == name })
+		if i >= 0 {
+			ids = append(ids, all[i].ID)
+			continue
+		}
+		created, _, err := c.CreateLabel(g.owner, g.name, gitea.CreateLabelOption{Name: name, Color: labelColor})
+		if err != nil {
+			return nil, fmt.Errorf("create label %s: %w", name, err)
+		}
+		ids = append(ids, created.ID)
+	}
+	return ids, nil
+}
+
+func (g *giteaClient) FindComment(ctx context.Context, number int64, marker string) (*Comment, error) {
+	c, err := g.api(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list, _, err := c.ListIssueComments(g.owner, g.name, number, gitea.ListIssueCommentOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list the comments on pull request %d: %w", number, err)
+	}
+	for _, found := range list {
+		if found.Poster == nil || !strings.Contains(found.Body, marker) {
+			continue
+		}
+		self, err := g.user.id(func() (int64, error) {
+			user, _, err := c.GetMyUserInfo()
+			if err != nil {
+				return 0, err
+			}
+			return user.ID, nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		if found.Poster.ID == self {
+			return &Comment{found.ID, found.Body}, nil
+		}
+	}
+	return nil, nil
+}
+
+func (g *giteaClient) AddComment(ctx context.Context, number int64, body string) (Comment, error) {
+	c, err := g.api(ctx)
+	if err != nil {
+		return Comment{}, err
+	}
+	added, _, err := c.CreateIssueComment(g.owner, g.name, number, gitea.CreateIssueCommentOption{Body: body})
+	if err != nil {
+		return Comment{}, fmt.Errorf("comment on pull request %d: %w", number, err)
+	}
+	return Comment{added.ID, added.Body}, nil
+}
+
+func (g *giteaClient) EditComment(ctx context.Context, number, id int64, body string) error {
+	c, err := g.api(ctx)
+	if err != nil {
+		return err
+	}
+	if _, _, err := c.EditIssueComment(g.owner, g.name, id, gitea.EditIssueCommentOption{Body: body}); err != nil {
+		return fmt.Errorf("edit a comment on pull request %d: %w", number, err)
+	}
+	return nil
+}
+
+func (g *giteaClient) SetStatus(ctx context.Context, s Status) error {
+	c, err := g.api(ctx)
+	if err != nil {
+		return err
+	}
+	_, _, err = c.CreateStatus(g.owner, g.name, s.Commit, gitea.CreateStatusOption{
+		State: gitea.StatusState(s.State), TargetURL: s.URL, Description: shorten(s.Description, 255), Context: s.Context,
+	})
+	if err != nil {
+		return fmt.Errorf("set status %s of commit %.8s: %w", s.Context, s.Commit, err)
 	}
 	return nil
 }

@@ -2,11 +2,13 @@ package forge_test
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"code.gitea.io/sdk/gitea"
 
@@ -14,93 +16,71 @@ import (
 	"github.com/gitfleet/gitfleet/test/giteaserver"
 )
 
-func newGitea(t *testing.T, url, repository, token string) *forge.Gitea {
+func newClient(t *testing.T, kind forge.Type, url, repository, token string) forge.Client {
 	t.Helper()
-	g, err := forge.NewGitea(forge.Config{URL: url, Repository: repository, Token: func() (string, error) { return token, nil }})
+	c, err := forge.New(forge.Config{Type: kind, URL: url, Repository: repository, Token: func() (string, error) { return token, nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return g
+	return c
 }
 
-// A pull request is opened, found in every state, edited and closed.
-func TestPullRequests(t *testing.T) {
+func TestGitea(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs a Gitea")
 	}
 	server := giteaserver.Start(t)
-	repository := server.Repository("hub", map[string]string{"apps/a b.yaml": "replicas: 1\n"})
-	g, ctx := newGitea(t, server.URL, repository, server.Token), t.Context()
+	repository := server.Repository("hub", map[string]string{"apps/web.yaml": "replicas: 1\n"})
+	guest := server.AddUser("guest")
 	must := func(err error) {
 		t.Helper()
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	commit := forge.Commit{Base: "main", Branch: "gitfleet/drift/1", Path: "apps/a b.yaml", Before: []byte("replicas: 1\n"), After: []byte("replicas: 2\n"), Message: "scale"}
-
-	for what, there := range map[string]bool{"main": true, commit.Branch: false} {
-		if got, err := g.HasBranch(ctx, what); err != nil || got != there {
-			t.Errorf("HasBranch(%s) = %v, %v", what, got, err)
-		}
+	commit := func(c *gitea.Client, owner, branch string) string {
+		t.Helper()
+		made, _, err := c.CreateFile(owner, "hub", branch+".yaml", gitea.CreateFileOptions{
+			FileOptions: gitea.FileOptions{Message: "add a file", BranchName: "main", NewBranchName: branch}, Content: "YTogMQo=",
+		})
+		must(err)
+		return made.Commit.SHA
 	}
-	if pr, err := g.FindPullRequest(ctx, "main", commit.Branch); err != nil || pr != nil {
-		t.Errorf("found %v, %v", pr, err)
-	}
-	stale := commit
-	stale.Before = []byte("replicas: 7\n")
-	if err := g.Commit(ctx, stale); !errors.Is(err, forge.ErrStale) {
-		t.Errorf("a file that is another one: %v", err)
-	}
-	must(g.Commit(ctx, commit))
-	if err := g.Commit(ctx, commit); err == nil {
-		t.Error("a branch that is there was written to")
-	}
-	opened, err := g.OpenPullRequest(ctx, forge.Proposal{Base: "main", Branch: commit.Branch, Title: "Drift", Body: "one"})
-	must(err)
-	if opened.State != forge.Open || opened.Branch != commit.Branch || !strings.HasPrefix(opened.URL, server.URL) || opened.Body != "one" {
-		t.Errorf("opened %+v", opened)
-	}
-	if _, err := g.OpenPullRequest(ctx, forge.Proposal{Base: "main", Branch: commit.Branch, Title: "Drift", Body: "two"}); err == nil {
-		t.Error("two pull requests are open of one branch")
-	}
-	diff, _, err := server.Client.GetPullRequestDiff(giteaserver.User, "hub", opened.Number, gitea.PullRequestDiffOptions{})
-	must(err)
-	if got := string(diff); !strings.Contains(got, "-replicas: 1\n+replicas: 2\n") {
-		t.Errorf("the diff is\n%s", got)
-	}
-	must(g.EditPullRequest(ctx, opened.Number, "edited"))
-	list, err := g.OpenPullRequests(ctx, "main", "gitfleet/drift/")
-	if err != nil || len(list) != 1 || list[0].Number != opened.Number || list[0].Body != "edited" {
-		t.Errorf("open are %+v, %v", list, err)
-	}
-	if list, err := g.OpenPullRequests(ctx, "main", "other/"); err != nil || len(list) != 0 {
-		t.Errorf("of another prefix are open %+v, %v", list, err)
-	}
-	must(g.ClosePullRequest(ctx, opened.Number, "it is over", "closed"))
-	must(g.DeleteBranch(ctx, commit.Branch))
-	must(g.DeleteBranch(ctx, commit.Branch))
-	found, err := g.FindPullRequest(ctx, "main", commit.Branch)
-	if err != nil || found == nil || found.State != forge.Closed || found.Body != "closed" || found.Ended.IsZero() {
-		t.Errorf("closed: %+v, %v", found, err)
-	}
-
-	commit.Branch = "gitfleet/drift/2"
-	must(g.Commit(ctx, commit))
-	opened, err = g.OpenPullRequest(ctx, forge.Proposal{Base: "main", Branch: commit.Branch, Title: "Drift", Body: "one"})
-	must(err)
-	server.Merge("hub", opened.Number)
-	found, err = g.FindPullRequest(ctx, "main", commit.Branch)
-	if err != nil || found == nil || found.State != forge.Merged || found.Ended.IsZero() {
-		t.Errorf("merged: %+v, %v", found, err)
-	}
+	keepsContract(t, host{
+		client: newClient(t, forge.Gitea, server.URL, repository, server.Token),
+		url:    server.URL,
+		step:   func(name string) { t.Log(name) },
+		commit: func(branch string) string { return commit(server.Client, giteaserver.User, branch) },
+		fork: func(branch string) (int64, string) {
+			_, _, err := guest.CreateFork(giteaserver.User, "hub", gitea.CreateForkOption{})
+			must(err)
+			head := commit(guest, "guest", branch)
+			pr, _, err := guest.CreatePullRequest(giteaserver.User, "hub", gitea.CreatePullRequestOption{Head: "guest:" + branch, Base: "main", Title: "WIP: from a fork", Body: "please"})
+			must(err)
+			return pr.Index, head
+		},
+		comment: func(number int64, body string) {
+			_, _, err := guest.CreateIssueComment(giteaserver.User, "hub", number, gitea.CreateIssueCommentOption{Body: body})
+			must(err)
+		},
+		merge: func(number int64) { server.Merge("hub", number) },
+		status: func(commit, context string) (string, int) {
+			all, _, err := server.Client.GetCombinedStatus(giteaserver.User, "hub", commit)
+			must(err)
+			if len(all.Statuses) != 1 || all.Statuses[0].Context != context {
+				t.Fatalf("commit %s has the statuses %+v", commit, all.Statuses)
+			}
+			return string(all.Statuses[0].State), utf8.RuneCountInString(all.Statuses[0].Description)
+		},
+		headRef: func(number int64) string { return fmt.Sprintf("refs/pull/%d/head", number) },
+	})
 
 	const wrong = "not-a-token-of-this-forge"
-	_, err = newGitea(t, server.URL, repository, wrong).OpenPullRequests(ctx, "main", "")
+	_, err := newClient(t, forge.Gitea, server.URL, repository, wrong).ListOpen(t.Context(), "main")
 	if err == nil || !strings.Contains(err.Error(), "401") || strings.Contains(err.Error(), wrong) {
 		t.Errorf("a wrong token: %v", err)
 	}
-	_, err = newGitea(t, server.URL, "fleet/absent", server.Token).OpenPullRequests(ctx, "main", "")
+	_, err = newClient(t, forge.Gitea, server.URL, "fleet/absent", server.Token).ListOpen(t.Context(), "main")
 	if err == nil || !strings.Contains(err.Error(), "no such repository") {
 		t.Errorf("no repository: %v", err)
 	}
@@ -138,7 +118,7 @@ func TestBadAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(test.answer)
 			defer server.Close()
-			_, err := newGitea(t, server.URL, "a/b", token).OpenPullRequests(t.Context(), "main", "")
+			_, err := newClient(t, forge.Gitea, server.URL, "a/b", token).ListOpen(t.Context(), "main")
 			if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), token) {
 				t.Errorf("error %v, want one with %q", err, test.want)
 			}

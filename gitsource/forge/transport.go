@@ -6,9 +6,11 @@ import (
 	"crypto/x509"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/mask"
@@ -21,14 +23,46 @@ const (
 	mostMessage    = 300
 )
 
-// transport lets nothing pass but JSON of a bounded size. Every other answer becomes a
-// *StatusError without credentials.
+// The bounds of the time that a forge may ask to be left alone.
+const (
+	// secondaryLimit is how long GitHub wants to be left alone where it does not say so.
+	secondaryLimit = time.Minute
+	mostRetryAfter = 24 * time.Hour
+)
+
+// userAgent is how requests name their sender.
+const userAgent = "gitfleet"
+
+// transport adds the token to requests, and lets nothing pass but JSON of a bounded size.
+// Every other answer becomes a *StatusError without credentials. An answer with an ETag is
+// asked for again only if it has changed.
 type transport struct {
 	next http.RoundTripper
+	// scheme is what the token is sent as.
+	scheme string
+	token  func() (string, error)
+	cache  cache
 }
 
 // RoundTrip implements http.RoundTripper.
-func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+func (t *transport) RoundTrip(original *http.Request) (*http.Response, error) {
+	req := original.Clone(original.Context())
+	token, err := t.token()
+	if err != nil {
+		if req.Body != nil {
+			req.Body.Close()
+		}
+		return nil, fmt.Errorf("read the token of the forge: %w", err)
+	}
+	req.Header.Set("Authorization", t.scheme+" "+token)
+	key := ""
+	var known answer
+	if req.Method == http.MethodGet {
+		key = req.URL.String()
+		if known = t.cache.find(key); known.etag != "" {
+			req.Header.Set("If-None-Match", known.etag)
+		}
+	}
 	credentials := mask.Of(req)
 	resp, err := t.next.RoundTrip(req)
 	if err != nil {
@@ -39,39 +73,65 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, credentials.Error(fmt.Errorf("read the answer: %w", err))
 	}
+	if resp.StatusCode == http.StatusNotModified && known.etag != "" {
+		header := known.header.Clone()
+		maps.Copy(header, resp.Header)
+		header.Set("Content-Type", known.header.Get("Content-Type"))
+		resp.StatusCode, resp.Status, resp.Header, body = http.StatusOK, "200 OK", header, known.body
+	}
 	kind := resp.Header.Get("Content-Type")
 	switch {
 	case resp.StatusCode/100 != 2, mask.IsPage(kind, body):
-		return nil, &StatusError{resp.StatusCode, credentials.Text(kind, body, mostMessage), retryAfter(resp.Header, time.Now())}
+		e := &StatusError{Status: resp.StatusCode, Message: credentials.Text(kind, body, mostMessage)}
+		if resp.StatusCode >= 400 {
+			e.RetryAfter = retryAfter(e, resp.Header, time.Now())
+		}
+		return nil, e
 	case len(body) > mostAnswer:
 		return nil, fmt.Errorf("the answer is larger than %d bytes", mostAnswer)
 	}
-	resp.Body = io.NopCloser(bytes.NewReader(body))
+	if etag := resp.Header.Get("ETag"); key != "" && etag != "" {
+		t.cache.put(answer{key, etag, resp.Header.Clone(), body})
+	}
+	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	return resp, nil
 }
 
 // retryAfter is how long a server asks to be left alone, in either form of the header,
 // or until its rate limit is renewed.
-func retryAfter(h http.Header, now time.Time) time.Duration {
+func retryAfter(e *StatusError, h http.Header, now time.Time) time.Duration {
+	wait := time.Duration(0)
 	value := h.Get("Retry-After")
-	if seconds, err := strconv.Atoi(value); err == nil {
-		return max(0, time.Duration(min(seconds, 86400))*time.Second)
+	if seconds, err := strconv.ParseInt(value, 10, 32); err == nil {
+		wait = time.Duration(seconds) * time.Second
+	} else if at, err := http.ParseTime(value); err == nil {
+		wait = at.Sub(now)
+	} else if at := limitReset(h); !at.IsZero() {
+		wait = at.Sub(now)
+	} else if strings.Contains(e.Message, "secondary rate limit") {
+		wait = secondaryLimit
 	}
-	if at, err := http.ParseTime(value); err == nil {
-		return max(0, at.Sub(now))
-	}
-	if reset, err := strconv.ParseInt(h.Get("X-RateLimit-Reset"), 10, 64); err == nil && h.Get("X-RateLimit-Remaining") == "0" {
-		return max(0, time.Unix(reset, 0).Sub(now))
-	}
-	return 0
+	return min(max(0, wait), mostRetryAfter)
 }
 
-// newClient makes an HTTP client that trusts the certificates of a PEM file beside the
-// system's; none if it is empty. It follows no redirects.
-func newClient(caBundle string) (*http.Client, error) {
+// limitReset is when a rate limit that is used up is renewed; zero if it is not. The first
+// headers are those of GitHub and Gitea, the others those of GitLab.
+func limitReset(h http.Header) time.Time {
+	for _, prefix := range []string{"X-RateLimit-", "RateLimit-"} {
+		reset, err := strconv.ParseInt(h.Get(prefix+"Reset"), 10, 64)
+		if err == nil && h.Get(prefix+"Remaining") == "0" {
+			return time.Unix(reset, 0)
+		}
+	}
+	return time.Time{}
+}
+
+// newHTTPClient makes an HTTP client for a forge. It trusts the certificates of the CA
+// bundle beside the system's, and follows no redirects.
+func newHTTPClient(cfg Config, scheme string) (*http.Client, error) {
 	base := http.DefaultTransport.(*http.Transport).Clone()
-	if caBundle != "" {
-		pem, err := os.ReadFile(caBundle)
+	if cfg.CABundle != "" {
+		pem, err := os.ReadFile(cfg.CABundle)
 		if err != nil {
 			return nil, err
 		}
@@ -80,9 +140,9 @@ func newClient(caBundle string) (*http.Client, error) {
 			return nil, err
 		}
 		if !pool.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("%s has no certificate", caBundle)
+			return nil, fmt.Errorf("%s has no certificate", cfg.CABundle)
 		}
 		base.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	}
-	return &http.Client{Transport: &transport{base}, Timeout: requestTimeout}, nil
+	return &http.Client{Transport: &transport{next: base, scheme: scheme, token: cfg.Token}, Timeout: requestTimeout}, nil
 }

@@ -54,14 +54,14 @@ func (p *Proposer) pending() bool {
 // look lists the open pull requests, and finds out what became of those that are open no
 // more.
 func (p *Proposer) look(ctx context.Context, now time.Time) error {
-	list, err := p.cfg.Forge.OpenPullRequests(ctx, p.cfg.Base, branchPrefix)
+	list, err := p.cfg.Forge.ListOpen(ctx, p.cfg.Base)
 	if err != nil {
 		return err
 	}
 	before := p.open
 	p.open, p.listed = map[string]forge.PullRequest{}, now
 	for _, pr := range list {
-		if markedAs(pr.Body, p.cfg.Fleet) != "" {
+		if !pr.Fork && strings.HasPrefix(pr.Branch, branchPrefix) && markedAs(pr.Body, p.cfg.Fleet) != "" {
 			p.open[pr.Branch] = pr
 		}
 	}

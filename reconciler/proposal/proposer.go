@@ -18,9 +18,8 @@ import (
 
 // A Forge is one repository on a forge.
 type Forge interface {
-	// OpenPullRequests lists the open ones from branches of the repository itself whose
-	// names have a prefix.
-	OpenPullRequests(ctx context.Context, base, prefix string) ([]forge.PullRequest, error)
+	// ListOpen lists the open ones to a base branch, those of people and of forks too.
+	ListOpen(ctx context.Context, base string) ([]forge.PullRequest, error)
 	// FindPullRequest returns that of a branch in whatever state; nil if there is none.
 	FindPullRequest(ctx context.Context, base, branch string) (*forge.PullRequest, error)
 	HasBranch(ctx context.Context, branch string) (bool, error)

@@ -27,10 +27,10 @@ type fakeForge struct {
 
 func (f *fakeForge) ask() error { f.requests++; return f.fail }
 
-func (f *fakeForge) OpenPullRequests(_ context.Context, _, prefix string) ([]forge.PullRequest, error) {
+func (f *fakeForge) ListOpen(context.Context, string) ([]forge.PullRequest, error) {
 	var out []forge.PullRequest
 	for _, pr := range f.pulls {
-		if pr.State == forge.Open && strings.HasPrefix(pr.Branch, prefix) {
+		if pr.State == forge.Open {
 			out = append(out, *pr)
 		}
 	}
@@ -225,23 +225,24 @@ func TestADriftThatIsOverClosesItsPullRequest(t *testing.T) {
 	p.forge.pulls = []*forge.PullRequest{
 		{Number: 1, Branch: branchPrefix + "other", State: forge.Open, Body: marker("other-fleet", "0123456789abcdef")},
 		{Number: 2, Branch: branchPrefix + "person", State: forge.Open, Body: "by hand"},
+		{Number: 3, Branch: branchPrefix + "fork", State: forge.Open, Body: marker("shop", "0123456789abcdef"), Fork: true},
 	}
 	p.after(t, 3*time.Minute, heldChange(7, "east"))
 	p.after(t, 30*time.Second)
 	p.restart(10)
 	p.after(t, 30*time.Second) // the members have not been heard yet
-	if p.forge.pulls[2].State != forge.Open {
+	if p.forge.pulls[3].State != forge.Open {
 		t.Error("closed at once")
 	}
 	p.after(t, 2*time.Minute)
-	if got := p.forge.pulls; got[2].State != forge.Closed || len(p.forge.comments) != 1 || len(p.forge.branches) != 0 {
-		t.Errorf("%+v, comments %q, branches %v", got[2], p.forge.comments, p.forge.branches)
+	if got := p.forge.pulls; got[3].State != forge.Closed || len(p.forge.comments) != 1 || len(p.forge.branches) != 0 {
+		t.Errorf("%+v, comments %q, branches %v", got[3], p.forge.comments, p.forge.branches)
 	}
-	if p.forge.pulls[0].State != forge.Open || p.forge.pulls[1].State != forge.Open {
+	if p.forge.pulls[0].State != forge.Open || p.forge.pulls[1].State != forge.Open || p.forge.pulls[2].State != forge.Open {
 		t.Error("pull requests of others were closed")
 	}
 	p.after(t, 3*time.Minute, heldChange(7, "east"))
-	p.says(t, "east", "offered as https://git.example.com/pulls/4")
+	p.says(t, "east", "offered as https://git.example.com/pulls/5")
 }
 
 // Many changes at once open no more pull requests than allowed, with few requests.

@@ -91,13 +91,7 @@ func Start(t testing.TB) *Server {
 	if out, err := s.run("migrate"); err != nil {
 		t.Fatalf("gitea migrate: %v\n%s", err, out)
 	}
-	out, err := s.run("admin", "user", "create", "--username", User, "--random-password", "--email", "fleet@example.com",
-		"--admin", "--must-change-password=false", "--access-token", "--access-token-scopes", "write:repository,write:issue,write:user")
-	if err != nil {
-		t.Fatalf("gitea admin user create: %v\n%s", err, out)
-	}
-	fields := strings.Fields(out[strings.LastIndex(out, "Access token was successfully created..."):])
-	s.Token = fields[len(fields)-1]
+	s.Token = s.createUser(User, "--admin")
 
 	log, err := os.Create(filepath.Join(dir, "gitea.log"))
 	if err != nil {
@@ -116,10 +110,38 @@ func Start(t testing.TB) *Server {
 		}
 	})
 	s.await()
-	if s.Client, err = gitea.NewClient(s.URL, gitea.SetToken(s.Token), gitea.SetGiteaVersion("")); err != nil {
-		t.Fatal(err)
-	}
+	s.Client = s.client(s.Token)
 	return s
+}
+
+// AddUser makes another user, who may do nothing but what everybody may, and returns a
+// client that asks in the name of that user.
+func (s *Server) AddUser(name string) *gitea.Client {
+	s.t.Helper()
+	return s.client(s.createUser(name))
+}
+
+// createUser makes a user and returns a token of that user.
+func (s *Server) createUser(name string, flags ...string) (token string) {
+	s.t.Helper()
+	out, err := s.run(append([]string{
+		"admin", "user", "create", "--username", name, "--random-password", "--email", name + "@example.com",
+		"--must-change-password=false", "--access-token", "--access-token-scopes", "write:repository,write:issue,write:user",
+	}, flags...)...)
+	if err != nil {
+		s.t.Fatalf("gitea admin user create: %v\n%s", err, out)
+	}
+	fields := strings.Fields(out[strings.LastIndex(out, "Access token was successfully created..."):])
+	return fields[len(fields)-1]
+}
+
+func (s *Server) client(token string) *gitea.Client {
+	s.t.Helper()
+	c, err := gitea.NewClient(s.URL, gitea.SetToken(token), gitea.SetGiteaVersion(""))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return c
 }
 
 func (s *Server) await() {

@@ -1,0 +1,180 @@
+package forge_test
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource/forge"
+)
+
+// A host is a forge that keeps the contract of a client: the repository hub of the user
+// fleet, whose branch main has one file. What is done on it by others than the client goes
+// through these functions.
+type host struct {
+	client forge.Client
+	url    string
+	// step is told which part of the contract comes next.
+	step func(name string)
+	// commit makes a branch with another commit than main, and returns its hash.
+	commit func(branch string) string
+	// fork has the user guest open a pull request to main from a fork, and returns its
+	// number and the hash of its head.
+	fork func(branch string) (int64, string)
+	// comment is one of guest.
+	comment func(number int64, body string)
+	merge   func(number int64)
+	// status returns the state and the length of the description of a commit's status.
+	status func(commit, context string) (string, int)
+	// headRef is where the forge keeps the head of a pull request.
+	headRef func(number int64) string
+}
+
+const (
+	driftLabel = "gitfleet/drift"
+	marker     = "<!-- gitfleet/plan -->"
+)
+
+// keepsContract holds a forge to what a Client promises.
+func keepsContract(t *testing.T, h host) {
+	c, ctx := h.client, t.Context()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	const branch = "gitfleet/drift/1"
+
+	h.step("branches")
+	head := h.commit(branch)
+	for _, name := range []string{"main", branch, "gitfleet/drift/absent"} {
+		if got, err := c.HasBranch(ctx, name); err != nil || got != (name != "gitfleet/drift/absent") {
+			t.Errorf("HasBranch(%s) = %v, %v", name, got, err)
+		}
+	}
+
+	h.step("no pull request yet")
+	if pr, err := c.FindPullRequest(ctx, "main", branch); err != nil || pr != nil {
+		t.Errorf("found %v, %v", pr, err)
+	}
+
+	h.step("open")
+	opened, err := c.OpenPullRequest(ctx, forge.Proposal{Base: "main", Branch: branch, Title: "Drift", Body: "one", Labels: []string{driftLabel, "placement/web"}})
+	must(err)
+	want := forge.PullRequest{
+		Number: opened.Number, URL: opened.URL, Title: "Drift", Body: "one", Author: "fleet", Labels: []string{driftLabel, "placement/web"},
+		Branch: branch, Head: head, HeadRef: h.headRef(opened.Number), State: forge.Open,
+	}
+	check := func(what string, got, want forge.PullRequest) {
+		t.Helper()
+		if !slices.Equal(got.Labels, want.Labels) {
+			t.Errorf("%s: labels %q, want %q", what, got.Labels, want.Labels)
+		}
+		if got.Ended.IsZero() != (want.State == forge.Open) {
+			t.Errorf("%s: ended at %s", what, got.Ended)
+		}
+		got.Labels, got.Ended, want.Labels = nil, time.Time{}, nil
+		if !strings.HasPrefix(got.URL, h.url) || got.Number == 0 || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s\ngot  %+v\nwant %+v", what, got, want)
+		}
+	}
+	check("opened", opened, want)
+
+	h.step("open again")
+	if _, err := c.OpenPullRequest(ctx, forge.Proposal{Base: "main", Branch: branch, Title: "Drift", Body: "two"}); err == nil {
+		t.Error("two pull requests are open of one branch")
+	}
+
+	h.step("edit")
+	must(c.EditPullRequest(ctx, opened.Number, "edited"))
+
+	h.step("label")
+	must(c.SetLabels(ctx, opened.Number, []string{driftLabel, "gitfleet/hold"}, []string{"placement/web", "not there"}))
+
+	h.step("read")
+	got, err := c.PullRequest(ctx, opened.Number)
+	must(err)
+	want.Body, want.Labels = "edited", []string{driftLabel, "gitfleet/hold"}
+	check("read", got, want)
+
+	h.step("fork")
+	number, forkHead := h.fork("proposal")
+
+	h.step("list")
+	list, err := c.ListOpen(ctx, "main")
+	must(err)
+	if len(list) != 2 {
+		t.Fatalf("%d are open: %+v", len(list), list)
+	}
+	check("listed", list[0], want)
+	check("listed of a fork", list[1], forge.PullRequest{
+		Number: number, URL: list[1].URL, Title: "WIP: from a fork", Body: "please", Author: "guest", Draft: true,
+		Branch: "proposal", Fork: true, Head: forkHead, HeadRef: h.headRef(number), State: forge.Open,
+	})
+
+	h.step("list another base")
+	if list, err := c.ListOpen(ctx, "other"); err != nil || len(list) != 0 {
+		t.Errorf("to another base are open %+v, %v", list, err)
+	}
+
+	h.step("comment")
+	h.comment(opened.Number, "of somebody else "+marker)
+	if found, err := c.FindComment(ctx, opened.Number, marker); err != nil || found != nil {
+		t.Errorf("found %v, %v", found, err)
+	}
+	added, err := c.AddComment(ctx, opened.Number, "first\n"+marker)
+	must(err)
+	must(c.EditComment(ctx, opened.Number, added.ID, "second\n"+marker))
+
+	h.step("find a comment")
+	if found, err := c.FindComment(ctx, opened.Number, marker); err != nil || found == nil || *found != (forge.Comment{ID: added.ID, Body: "second\n" + marker}) {
+		t.Errorf("found %+v, %v", found, err)
+	}
+
+	for _, s := range []forge.StatusState{forge.StatusPending, forge.StatusSuccess, forge.StatusFailure, forge.StatusErrored} {
+		h.step("status " + string(s))
+		must(c.SetStatus(ctx, forge.Status{Commit: head, Context: "gitfleet/plan", State: s, Description: strings.Repeat("é", 300), URL: "https://gitfleet.example.com/plan"}))
+		if state, length := h.status(head, "gitfleet/plan"); state != string(s) || length > 255 {
+			t.Errorf("the status is %s with %d characters, want %s", state, length, s)
+		}
+	}
+
+	h.step("close")
+	must(c.ClosePullRequest(ctx, opened.Number, "it is over", "closed"))
+	must(c.DeleteBranch(ctx, branch))
+	must(c.DeleteBranch(ctx, branch))
+
+	h.step("find what is closed")
+	found, err := c.FindPullRequest(ctx, "main", branch)
+	must(err)
+	if found == nil {
+		t.Fatal("the closed pull request is not found")
+	}
+	want.Body, want.State = "closed", forge.Closed
+	check("closed", *found, want)
+
+	h.step("merge")
+	head = h.commit("gitfleet/drift/2")
+	opened, err = c.OpenPullRequest(ctx, forge.Proposal{Base: "main", Branch: "gitfleet/drift/2", Title: "Drift", Body: "one"})
+	must(err)
+	h.merge(opened.Number)
+
+	h.step("find what is merged")
+	found, err = c.FindPullRequest(ctx, "main", "gitfleet/drift/2")
+	must(err)
+	if found == nil {
+		t.Fatal("the merged pull request is not found")
+	}
+	if found.MergeCommit == "" || found.MergeCommit == head {
+		t.Errorf("the merge commit is %q", found.MergeCommit)
+	}
+	check("merged", *found, forge.PullRequest{
+		Number: opened.Number, URL: opened.URL, Title: "Drift", Body: "one", Author: "fleet",
+		Branch: "gitfleet/drift/2", Head: head, HeadRef: h.headRef(opened.Number), State: forge.Merged, MergeCommit: found.MergeCommit,
+	})
+
+	h.step("end")
+}
