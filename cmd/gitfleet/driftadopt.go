@@ -4,13 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/gitfleet/gitfleet/gitsource"
+	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/proposal"
 	"github.com/gitfleet/gitfleet/reconciler/status"
@@ -19,19 +21,23 @@ import (
 func newDriftAdopt() *cobra.Command {
 	var at connection
 	var cluster, namespace, checkout string
+	var only bool
 	cmd := &cobra.Command{
 		Use:   "adopt KIND/NAME --cluster CLUSTER --write PATH",
 		Short: "Write what a member cluster has into a checkout of the repository",
-		Long: `Adopt edits the file that an object comes from so that it has the values that
-were found on a member cluster. It changes the lines of these fields and no
-others. Drift that was corrected since can be adopted as well. Look at the
-result with git diff, then commit it.
+		Long: `Adopt edits a checkout so that an object has the values that were found on a
+member cluster: in its manifest, in its envelope, or in the override that sets
+them. With --only it writes an override for this cluster, and other clusters
+keep what they have. It changes the lines of these fields and no others. Drift
+that was corrected since can be adopted as well. Look at the result with git
+diff, then commit it.
 
-It edits plain manifests. It refuses objects that a kustomization builds, that
-come out of an envelope or that an override changes, values of Secrets, and
-fields whose value is a list or a map.`,
-		Example: `  gitfleet drift adopt deployment/web -n shop --cluster east --write .`,
-		Args:    cobra.ExactArgs(1),
+The edited files are loaded before they are written: where they would not give
+the object these values, or would change another object, nothing is written.
+Values of Secrets are refused.`,
+		Example: `  gitfleet drift adopt deployment/web -n shop --cluster east --write .
+  gitfleet drift adopt deployment/web -n shop --cluster east --only --write .`,
+		Args: cobra.ExactArgs(1),
 		PreRunE: func(*cobra.Command, []string) error {
 			switch {
 			case cluster == "":
@@ -46,60 +52,65 @@ fields whose value is a list or a map.`,
 			if err != nil {
 				return err
 			}
-			return adoptDrift(cmd.OutOrStdout(), t, checkout)
+			return adoptDrift(cmd.OutOrStdout(), t, checkout, only)
 		},
 	}
 	cmd.Flags().StringVar(&cluster, "cluster", "", "member cluster whose values to adopt")
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace of the object")
 	cmd.Flags().StringVar(&checkout, "write", "", "checkout of the repository to edit")
+	cmd.Flags().BoolVar(&only, "only", false, "change it for this cluster only, with an override")
 	at.bind(cmd.Flags())
 	return cmd
 }
 
-// adoptDrift edits the file of an object in a checkout.
-func adoptDrift(w io.Writer, t *status.Trace, checkout string) error {
+// adoptDrift makes the change of an object in a checkout.
+func adoptDrift(w io.Writer, t *status.Trace, checkout string, only bool) error {
 	if err := proposal.Adoptable(t); err != nil {
 		return err
 	}
-	path, number, found := strings.Cut(t.Origin, ":")
-	line, err := strconv.Atoi(number)
-	if !found || err != nil {
-		return fmt.Errorf("%s: the line of the object is not known", t.Origin)
+	key, err := api.ParsePlacement(t.Placement)
+	if err != nil {
+		return err
 	}
 	root, err := os.OpenRoot(checkout)
 	if err != nil {
 		return fmt.Errorf("--write: %w", err)
 	}
 	defer root.Close()
-	name := filepath.FromSlash(path)
-	text, err := root.ReadFile(name)
+	files, err := gitsource.WorkTree(checkout)
 	if err != nil {
-		return fmt.Errorf("--write: %w; name the top of a checkout of %s", err, short(t.Revision))
+		return fmt.Errorf("--write: %w", err)
 	}
-	var details []api.PatchDetail
-	for _, d := range t.Drift.Paths {
-		details = append(details, d.PatchDetail)
-	}
-	changes, err := proposal.Changes(text, line, details)
-	if err == nil {
-		text, err = proposal.Edit(text, line, changes)
-	}
-	var field *proposal.FieldError
-	switch {
-	case errors.As(err, &field):
-		return fmt.Errorf("%s:%d: %s: %s", path, field.Line, field.Path, field.Reason)
-	case err != nil:
-		return fmt.Errorf("%s: %w; check out %s, or the commit that is in force", path, err, short(t.Revision))
-	}
-	info, err := root.Stat(name)
+	loader := hub.NewLoader(hub.Options{})
+	load := func(files fs.FS) (*hub.Snapshot, error) { return loader.Load(hub.Commit{}, files) }
+	head, err := load(files)
 	if err != nil {
-		return err
+		return fmt.Errorf("--write: %w", err)
 	}
-	if err := root.WriteFile(name, text, info.Mode().Perm()); err != nil {
-		return err
+	target := proposal.Target{ID: t.ID(), Drift: t.Drift.Paths, Changed: []status.Holder{{Cluster: t.Cluster, Placement: key}}}
+	for _, c := range head.Clusters {
+		if only && c.Name != t.Cluster {
+			target.Others = append(target.Others, status.Holder{Cluster: c.Name, Placement: key})
+		}
+	}
+	result, err := (&proposal.Editor{Load: load, Files: files, Head: head}).Edit(target)
+	if err != nil {
+		return fmt.Errorf("%s: %w; check out %s, or the commit that is in force", t.Origin, err, short(t.Revision))
+	}
+	if only && result.Override == "" {
+		return fmt.Errorf("%s: no override can make this change for %s only", t.Origin, t.Cluster)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "edited %s\n", t.Origin)
+	for _, c := range result.Files {
+		if err := writeFile(root, c); err != nil {
+			return err
+		}
+		verb := "edited"
+		if c.Before == nil {
+			verb = "wrote"
+		}
+		fmt.Fprintf(&b, "%s %s\n", verb, c.Path)
+	}
 	for _, d := range t.Drift.Paths {
 		fmt.Fprintf(&b, "  %s\n", harmless(d.Path))
 		for _, v := range []struct{ mark, value string }{{"-", d.ValueInHub}, {"+", d.ValueInMember}} {
@@ -114,4 +125,16 @@ func adoptDrift(w io.Writer, t *status.Trace, checkout string) error {
 	b.WriteString("Look at it with git diff, then commit it.\n")
 	_, err = io.WriteString(w, b.String())
 	return err
+}
+
+// writeFile writes the new content of a file, with the mode that it had.
+func writeFile(root *os.Root, c proposal.FileChange) error {
+	name, mode := filepath.FromSlash(c.Path), fs.FileMode(0o644)
+	if info, err := root.Stat(name); err == nil {
+		mode = info.Mode().Perm()
+	}
+	if err := root.WriteFile(name, c.After, mode); err != nil {
+		return fmt.Errorf("--write: %w", err)
+	}
+	return nil
 }

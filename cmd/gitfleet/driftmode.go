@@ -15,6 +15,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/forge"
+	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/proposal"
 	"github.com/gitfleet/gitfleet/reconciler/status"
@@ -116,7 +117,7 @@ func (c Config) forge() forge.Config {
 }
 
 // proposer offers drift as pull requests; nil if the mode is another one.
-func (c Config) proposer(repo *gitsource.Repo, resolve func(map[string]ledger.Resolutions), log *slog.Logger) (*proposal.Proposer, error) {
+func (c Config) proposer(repo *gitsource.Repo, loader *hub.Loader, resolve func(map[string]ledger.Resolutions), log *slog.Logger) (*proposal.Proposer, error) {
 	if c.Drift.Mode != proposeDrift {
 		return nil, nil
 	}
@@ -127,6 +128,7 @@ func (c Config) proposer(repo *gitsource.Repo, resolve func(map[string]ledger.Re
 	return proposal.New(proposal.Config{
 		Forge: f, Fleet: c.FleetName, Base: c.Source.Branch, MinAge: c.Drift.MinAge.Duration, MaxOpen: c.Drift.MaxOpen, Interval: c.Forge.Interval.Duration,
 		Files:   func(ctx context.Context, commit string) (fs.FS, error) { return repo.Files(ctx, commit) },
+		Load:    func(files fs.FS) (*hub.Snapshot, error) { return loader.Load(hub.Commit{}, files) },
 		Resolve: resolve, Log: log,
 	}), nil
 }

@@ -106,7 +106,8 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 		return err
 	}
 	members.record = record.Add
-	proposals, err := cfg.proposer(repo, func(all map[string]ledger.Resolutions) { loop.Resolve(all) }, log)
+	loader := cfg.loader()
+	proposals, err := cfg.proposer(repo, loader, func(all map[string]ledger.Resolutions) { loop.Resolve(all) }, log)
 	if err != nil {
 		return err
 	}
@@ -114,7 +115,7 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 		publish = both(publish, proposals.Observe)
 	}
 	loop = reconciler.New(reconciler.Config{
-		Fleet: fleet, Source: repo, Loader: cfg.loader(), Past: cfg.loader(), Store: store, Attempts: filepath.Join(cfg.StateDir, "loading.json"), Conditions: status.Conditions(cfg.Status.Conditions),
+		Fleet: fleet, Source: repo, Loader: loader, Past: cfg.loader(), Store: store, Attempts: filepath.Join(cfg.StateDir, "loading.json"), Conditions: status.Conditions(cfg.Status.Conditions),
 		Member: members.agent, Told: members.encoder.Rotate, Publish: publish, Record: record.Add, Log: log,
 		MaxUnreachable: &cfg.Rollout.MaxUnreachable.IntOrString, AvailableTimeout: cfg.Rollout.AvailableTimeout.Duration,
 		Metrics: metrics.loop, Traces: traces,

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/json"
 	"fmt"
 	"time"
 )
@@ -26,6 +27,10 @@ func (a Actor) String() string {
 // A Difference is one field in which hub and member differ, and who made it so.
 type Difference struct {
 	PatchDetail
+	// HubJSON and MemberJSON are the two values as JSON, where their texts do not say
+	// what they are; nil where there is no value, or where it is masked or too large.
+	HubJSON    json.RawMessage `json:"hubJSON,omitempty"`
+	MemberJSON json.RawMessage `json:"memberJSON,omitempty"`
 	// By are those who own the field on the member besides us, the newest first;
 	// nobody where that cannot be told.
 	By []Actor `json:"by,omitempty"`

@@ -134,6 +134,9 @@ func visible(v any) (seen, masked bool) {
 	return seen, masked
 }
 
+// Text prints a value as differences have it.
+func Text(v any) string { return text(v) }
+
 // text prints a value as Go does, but for whole numbers, which are printed in
 // full up to 21 digits.
 func text(v any) string {

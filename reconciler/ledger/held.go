@@ -31,9 +31,12 @@ type Resolutions map[DriftKey]Resolution
 // Fingerprint identifies a change of an object: the fields and the values on both sides,
 // and not who made it or when.
 func Fingerprint(paths []api.Difference) string {
-	var details []api.PatchDetail
+	var details []any
 	for _, p := range paths {
 		details = append(details, p.PatchDetail)
+		if p.MemberJSON != nil {
+			details = append(details, p.MemberJSON)
+		}
 	}
 	text, _ := json.Marshal(details) // strings can always be encoded
 	sum := sha256.Sum256(text)

@@ -45,7 +45,7 @@ func (s *session) compare(ctx context.Context, t task, live *unstructured.Unstru
 			return c, diff.SecretsOf(desired, live).Error(err)
 		}
 	}
-	c.diffs = t.attribute(live, diff.Compare(desired, live, opt))
+	c.diffs = diff.Exact(desired, live, opt, t.attribute(live, diff.Compare(desired, live, opt)))
 	return c, nil
 }
 
@@ -107,13 +107,14 @@ func (s *session) before(t task, live *unstructured.Unstructured, rivals []rival
 		return ledger.Drift{Deleted: true}
 	}
 	d := ledger.Drift{Generation: live.GetGeneration()}
-	details := diff.Compare(t.manifest.Object.Object, live, diff.Options{Structural: true, Ignore: paths(rivals)})
+	opt := diff.Options{Structural: true, Ignore: paths(rivals)}
+	details := diff.Compare(t.manifest.Object.Object, live, opt)
 	if marked := live.GetLabels()[api.ManagedByLabel]; marked != s.cfg.Fleet {
 		details = append(details, api.PatchDetail{
 			Path: "/metadata/labels/" + api.EscapeKey(api.ManagedByLabel), ValueInHub: s.cfg.Fleet, ValueInMember: marked,
 		})
 	}
-	d.Paths = t.attribute(live, details)
+	d.Paths = diff.Exact(t.manifest.Object.Object, live, opt, t.attribute(live, details))
 	if d.By = diff.Actors(d.Paths); len(d.Paths) == 0 {
 		d.By = diff.Since(live, api.FieldManager)
 	}

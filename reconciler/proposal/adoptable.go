@@ -23,12 +23,6 @@ func Adoptable(t *status.Trace) error {
 	case t.Drift.Deleted:
 		return fmt.Errorf("%s was deleted on %s: to adopt that, remove it from %s and commit with the trailer %q if it is held",
 			id, t.Cluster, t.Origin, status.AllowTrailer(t.Placement))
-	case t.Kustomization != "":
-		return fmt.Errorf("%s is built by %s from %s: add a patch there", id, t.Kustomization, t.Origin)
-	case t.Envelope != nil:
-		return fmt.Errorf("%s comes out of an envelope (%s): edit it by hand", id, t.Origin)
-	case t.Overridden:
-		return fmt.Errorf("%s is changed by %s: edit the override, or the manifest, by hand", id, strings.Join(t.Overrides, ", "))
 	case slices.ContainsFunc(t.Drift.Paths, masked):
 		return fmt.Errorf("%s: gitfleet does not know values of Secrets; edit %s by hand", id, t.Origin)
 	}

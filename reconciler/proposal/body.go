@@ -23,7 +23,7 @@ func (o *offer) title() string {
 // request is open.
 func (o *offer) message() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: take over drift of %s %s\n\nFields that were changed on member clusters:\n", o.origin.Path, o.id.Kind, nameOf(o.id))
+	fmt.Fprintf(&b, "%s: take over drift of %s %s\n\nFields that were changed on member clusters:\n", o.changes[0].Path, o.id.Kind, nameOf(o.id))
 	for _, p := range o.paths {
 		fmt.Fprintf(&b, "- %s\n", plain(p.Path))
 	}
@@ -72,6 +72,9 @@ func (o *offer) body(fleet string) string {
 	}
 	b.WriteString(codeBlock("text", writers.String()))
 	fmt.Fprintf(&b, "\n**Source:** %s\n\n", code(o.origin.String()))
+	if o.override != "" {
+		fmt.Fprintf(&b, "**Result:** %s in %s, for the clusters above only.\n\n", code(o.override), code(o.changes[0].Path))
+	}
 	b.WriteString("**Merging** takes the change over into Git. Nothing is written to the object on the clusters above.")
 	if len(o.others) > 0 {
 		fmt.Fprintf(&b, " The manifest is also that of %s, which would be **changed** in the order of the rollout: %s.", count(len(o.others), "other cluster"), list(o.others))

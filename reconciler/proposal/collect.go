@@ -8,9 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"time"
 
+	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/status"
@@ -28,8 +30,10 @@ type offer struct {
 	paths   []api.Difference
 	// drifts are the change on each cluster, by cluster.
 	drifts []*status.Drift
-	// others are the clusters that have the object as it is in Git.
-	others []string
+	// override names the override that the change is in; empty if the change is for all
+	// clusters. Then others are those that have the object as it is in Git.
+	override string
+	others   []string
 }
 
 // A verdict is what is to become of one drift that is no part of an offer.
@@ -39,34 +43,66 @@ type verdict struct {
 	message string
 }
 
-// collect groups the held drifts of a report. What no edit of a plain manifest expresses
-// is put back. The files are those of the commit in force.
-func collect(r *status.Report, files fs.FS, fleet string) (offers []*offer, verdicts []verdict) {
-	byHash := map[string]*offer{}
+// A collector makes offers of the held drifts of reports. It remembers the edits at the
+// commit in force, each of which was tried.
+type collector struct {
+	fleet string
+	load  func(fs.FS) (*hub.Snapshot, error)
+
+	commit string
+	edits  map[string]tried
+}
+
+// tried is what came of an edit.
+type tried struct {
+	edit *Result
+	err  error
+}
+
+// collect groups the held drifts of a report. What no edit expresses is put back. The
+// files are those of the commit in force.
+func (c *collector) collect(r *status.Report, files fs.FS) (offers []*offer, verdicts []verdict) {
+	if c.commit != r.Head.Commit.Hash {
+		c.commit, c.edits = r.Head.Commit.Hash, map[string]tried{}
+	}
+	grouped := map[string]*offer{}
 	for i := range r.Drifts {
 		d := &r.Drifts[i]
 		if d.State != api.DriftHeld {
 			continue
 		}
-		o, err := offerOf(r, d, files, fleet)
-		_, inGit := errors.AsType[*inGitError](err)
-		switch {
-		case inGit || errors.Is(err, errUnreadable):
-			verdicts = append(verdicts, verdict{d, false, err.Error()})
-		case err != nil:
-			verdicts = append(verdicts, verdict{d, true, "put back, since it cannot be offered as a pull request: " + err.Error()})
-		case byHash[o.hash] != nil:
-			byHash[o.hash].drifts = append(byHash[o.hash].drifts, d)
-		default:
-			byHash[o.hash] = o
-			offers = append(offers, o)
+		key := changeKey(d)
+		if grouped[key] == nil {
+			grouped[key] = &offer{id: d.ID(), paths: d.Paths}
 		}
+		grouped[key].drifts = append(grouped[key].drifts, d)
 	}
-	for _, o := range offers {
-		o.finish(r)
+	editor := &Editor{Load: c.load, Files: files, Head: r.Head}
+	for _, key := range slices.Sorted(maps.Keys(grouped)) {
+		o := grouped[key]
+		err := c.finish(o, r, editor)
+		_, inGit := errors.AsType[*inGitError](err)
+		putBack := true
+		switch {
+		case err == nil:
+			offers = append(offers, o)
+			continue
+		case inGit || errors.Is(err, errUnreadable):
+			putBack = false
+		default:
+			err = fmt.Errorf("put back, since it cannot be offered as a pull request: %w", err)
+		}
+		for _, d := range o.drifts {
+			verdicts = append(verdicts, verdict{d, putBack, err.Error()})
+		}
 	}
 	slices.SortFunc(offers, func(a, b *offer) int { return cmp.Compare(a.hash, b.hash) })
 	return offers, verdicts
+}
+
+// changeKey is the same for the same change of one object.
+func changeKey(d *status.Drift) string {
+	return d.ID().String() + " " + ledger.Fingerprint(d.Paths)
 }
 
 // errUnreadable is returned where the file cannot be read now.
@@ -79,65 +115,62 @@ func (e *inGitError) Error() string {
 	return fmt.Sprintf("commit %.8s has it; left as it is until the rollout reaches the cluster", e.commit)
 }
 
-// offerOf is the offer of one drift.
-func offerOf(r *status.Report, d *status.Drift, files fs.FS, fleet string) (*offer, error) {
-	t := r.TraceDrift(d)
-	if t == nil || r.Head == nil {
-		return nil, errors.New("the object is not wanted on the cluster any more")
-	}
-	if err := Adoptable(t); err != nil {
-		return nil, err
-	}
-	o := &offer{id: d.ID(), paths: d.Paths, drifts: []*status.Drift{d}}
-	i, found := slices.BinarySearchFunc(r.Head.Objects, o.id, func(x *api.Object, id api.ID) int { return x.ID.Compare(id) })
-	if !found {
-		return nil, errors.New("the commit in force does not have the object")
-	}
-	o.origin = r.Head.Objects[i].Origin
-	if o.origin.Kustomization != "" || o.origin.Line == 0 {
-		return nil, fmt.Errorf("it is not in a plain manifest: %s", o.origin)
-	}
-	text, err := fs.ReadFile(files, o.origin.Path)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errUnreadable, err)
-	}
-	details, reversed := make([]api.PatchDetail, len(d.Paths)), make([]api.PatchDetail, len(d.Paths))
-	for i, p := range d.Paths {
-		details[i] = p.PatchDetail
-		reversed[i] = api.PatchDetail{Path: p.Path, ValueInHub: p.ValueInMember, ValueInMember: p.ValueInHub}
-	}
-	changes, err := Changes(text, o.origin.Line, details)
-	var edited []byte
-	if err == nil {
-		edited, err = Edit(text, o.origin.Line, changes)
-	}
-	if err != nil {
-		if _, already := Changes(text, o.origin.Line, reversed); already == nil {
-			return nil, &inGitError{r.Head.Commit.Hash}
-		}
-		return nil, fmt.Errorf("%s: %w", o.origin.Path, err)
-	}
-	o.changes = []FileChange{{Path: o.origin.Path, Before: text, After: edited}}
-	o.hash = hashOf(fleet, o.origin.Path, o.id, details)
-	return o, nil
-}
-
-// hashOf identifies a change: of which object of which file it is, and the values on
-// both sides.
-func hashOf(fleet, path string, id api.ID, details []api.PatchDetail) string {
-	text, _ := json.Marshal([]any{fleet, path, id, details}) // strings can always be encoded
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:8])
-}
-
-// finish sorts what is known of an offer's clusters.
-func (o *offer) finish(r *status.Report) {
+// finish makes the edit of an offer, and sorts what is known of its clusters.
+func (c *collector) finish(o *offer, r *status.Report, editor *Editor) error {
 	slices.SortFunc(o.drifts, func(a, b *status.Drift) int { return cmp.Compare(a.Cluster, b.Cluster) })
+	t := Target{ID: o.id, Drift: o.paths}
 	changed := map[string]bool{}
 	for _, d := range o.drifts {
+		trace := r.TraceDrift(d)
+		if trace == nil || r.Head == nil {
+			return errors.New("the object is not wanted on the cluster any more")
+		}
+		if err := Adoptable(trace); err != nil {
+			return err
+		}
+		key, err := api.ParsePlacement(d.Placement)
+		if err != nil {
+			return err
+		}
 		changed[d.Cluster] = true
+		t.Changed = append(t.Changed, status.Holder{Cluster: d.Cluster, Placement: key})
 	}
-	o.others = slices.DeleteFunc(r.ClustersWith(o.id), func(name string) bool { return changed[name] })
+	for _, h := range r.HoldersOf(o.id) {
+		if !changed[h.Cluster] {
+			t.Others = append(t.Others, h)
+		}
+	}
+	details := make([]any, 0, 2*len(o.paths))
+	for _, p := range o.paths {
+		details = append(details, p.PatchDetail, p.MemberJSON)
+	}
+	memo := hashOf(details, t.Changed, t.Others)
+	done, known := c.edits[memo]
+	if !known {
+		done.edit, done.err = editor.Edit(t)
+		c.edits[memo] = done
+	}
+	if errors.Is(done.err, errInManifest) {
+		return &inGitError{r.Head.Commit.Hash}
+	}
+	if done.err != nil {
+		return done.err
+	}
+	o.changes, o.override, o.origin = done.edit.Files, done.edit.Override, done.edit.Origin
+	if o.override == "" {
+		for _, h := range t.Others {
+			o.others = append(o.others, h.Cluster)
+		}
+	}
+	o.hash = hashOf(c.fleet, o.id, details)
+	return nil
+}
+
+// hashOf identifies values that can be written as JSON.
+func hashOf(values ...any) string {
+	text, _ := json.Marshal(values) // of texts and lists of them
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8])
 }
 
 // clusters are those that have the change.

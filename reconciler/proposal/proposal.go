@@ -5,11 +5,13 @@
 package proposal
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"reflect"
 	"slices"
 	"strconv"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -29,14 +31,20 @@ type Change struct {
 
 // A FieldError says why one field cannot be edited.
 type FieldError struct {
-	// Line is the line of the field, or of its nearest parent that exists.
+	// Line is the line of the field, or of its nearest parent that exists; zero where
+	// that is not known.
 	Line   int
 	Path   string
 	Reason string
 }
 
 // Error implements error.
-func (e *FieldError) Error() string { return fmt.Sprintf("line %d: %s: %s", e.Line, e.Path, e.Reason) }
+func (e *FieldError) Error() string {
+	if e.Line == 0 {
+		return e.Path + ": " + e.Reason
+	}
+	return fmt.Sprintf("line %d: %s: %s", e.Line, e.Path, e.Reason)
+}
 
 // Edit returns the text of a YAML or JSON file in which fields of the manifest that
 // begins on a line, counted from 1, have other values. Lines of other fields stay as
@@ -45,8 +53,32 @@ func (e *FieldError) Error() string { return fmt.Sprintf("line %d: %s: %s", e.Li
 // *FieldError if one of them cannot be expressed in this text, as where a field
 // comes from a YAML anchor.
 func Edit(text []byte, line int, changes []Change) ([]byte, error) {
+	return editAll(text, beginningOn(line), changes)
+}
+
+// A finder finds what is edited in the text of a file.
+type finder func(text []byte) (*yaml.Node, error)
+
+// beginningOn finds the manifest that begins on a line.
+func beginningOn(line int) finder {
+	return func(text []byte) (*yaml.Node, error) { return manifestAt(text, line) }
+}
+
+// firstDocument finds whatever the first document of a file is.
+func firstDocument(text []byte) (*yaml.Node, error) {
+	var doc yaml.Node
+	if err := yaml.Unmarshal(text, &doc); err != nil {
+		return nil, err
+	}
+	if len(doc.Content) == 0 {
+		return nil, errors.New("the file is empty")
+	}
+	return doc.Content[0], nil
+}
+
+func editAll(text []byte, find finder, changes []Change) ([]byte, error) {
 	for _, c := range changes {
-		edited, err := edit(text, line, c)
+		edited, err := edit(text, find, c)
 		if err != nil {
 			return nil, err
 		}
@@ -57,8 +89,8 @@ func Edit(text []byte, line int, changes []Change) ([]byte, error) {
 
 // edit makes one change. It parses the result and returns an error if anything else in
 // the manifest has changed.
-func edit(text []byte, line int, c Change) ([]byte, error) {
-	before, err := manifestAt(text, line)
+func edit(text []byte, in finder, c Change) ([]byte, error) {
+	before, err := in(text)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +115,7 @@ func edit(text []byte, line int, c Change) ([]byte, error) {
 		return nil, f.fail(err.Error())
 	}
 	out := slices.Concat(text[:cut.from], []byte(cut.text), text[cut.to:])
-	after, err := manifestAt(out, line)
+	after, err := in(out)
 	if err != nil {
 		return nil, f.fail("the file would not be valid YAML: " + err.Error())
 	}
@@ -96,15 +128,33 @@ func edit(text []byte, line int, c Change) ([]byte, error) {
 // manifestAt parses a file and returns the manifest that begins on a line: a
 // document, or an item of a List.
 func manifestAt(text []byte, line int) (*yaml.Node, error) {
-	d := yaml.NewDecoder(strings.NewReader(string(text)))
+	var found *yaml.Node
+	err := eachDocument(text, func(doc *yaml.Node) {
+		if n := within(doc, line); n != nil && found == nil {
+			found = n
+		}
+	})
+	switch {
+	case found != nil:
+		return found, nil
+	case err != nil:
+		return nil, fmt.Errorf("no manifest begins on line %d: %w", line, err)
+	}
+	return nil, fmt.Errorf("no manifest begins on line %d", line)
+}
+
+// eachDocument visits the documents of a file, up to one that is no YAML.
+func eachDocument(text []byte, visit func(*yaml.Node)) error {
+	d := yaml.NewDecoder(bytes.NewReader(text))
 	for {
 		var doc yaml.Node
 		if err := d.Decode(&doc); err != nil {
-			return nil, fmt.Errorf("no manifest begins on line %d: %w", line, err)
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
 		}
-		if n := within(doc.Content[0], line); n != nil {
-			return n, nil
-		}
+		visit(doc.Content[0])
 	}
 }
 

@@ -100,6 +100,11 @@ func TestEdit(t *testing.T) {
 		"a folded block":                   {41, Change{Path: "/data/short", Value: "one\nthree"}, "-  short: >-\n+  short: |-\n-    two\n+    three"},
 		"a text block goes":                {41, Change{Path: "/data/motd", Remove: true}, "-  motd: |\n-    hello\n-    # no comment\n-\n-    world"},
 		"a new key at the end of the file": {41, Change{Path: "/data/new", Value: "z"}, "+  new: z"},
+		"a map for another":                {8, Change{Path: "/spec/template/metadata", Value: map[string]any{"labels": map[string]any{"a": "b"}}}, "-    metadata: {labels: {app: web, tier: 'front'}}\n+    metadata:\n+      labels:\n+        a: b"},
+		"a map in a flow":                  {8, Change{Path: "/spec/template/metadata/labels", Value: map[string]any{"a": "b"}}, "-    metadata: {labels: {app: web, tier: 'front'}}\n+    metadata: {labels: {\"a\":\"b\"}}"},
+		"a list for another":               {8, Change{Path: web + "/ports", Value: []any{map[string]any{"containerPort": 81}}}, "-        - containerPort: 80\n-        - {containerPort: 443, name: https}\n+          - containerPort: 81"},
+		"an item for another":              {8, Change{Path: web + "/ports/1", Value: map[string]any{"containerPort": 81, "name": "http"}}, "-        - {containerPort: 443, name: https}\n+        - containerPort: 81\n+          name: http"},
+		"a number for a list":              {8, Change{Path: web + "/args", Value: 1}, "-        args: [--port, \"80\"]\n+        args: 1"},
 		"a key with a slash":               {2, Change{Path: "/metadata/annotations", Value: map[string]any{"a/b": "c"}}, "+  annotations:\n+    a/b: c"},
 	}
 	for name, test := range tests {
@@ -172,8 +177,6 @@ spec:
 		"a merge key":          {Change{Path: "/spec/x", Value: 2}, "line 9: /spec/x: it may come from a YAML merge key (<<)"},
 		"a tag":                {Change{Path: "/spec/tagged", Value: "6"}, "line 11: /spec/tagged: it has the YAML tag !!str"},
 		"a text over lines":    {Change{Path: "/spec/long", Value: "b"}, "line 12: /spec/long: its value spans several lines"},
-		"a map for another":    {Change{Path: "/spec/only", Value: map[string]any{"two": 2}}, "line 15: /spec/only: its value is a list or a map, and is written in a form that cannot be replaced"},
-		"the only one":         {Change{Path: "/spec/only/one", Remove: true}, "line 15: /spec/only/one: it is the only one there; remove what it is in"},
 		"not there":            {Change{Path: "/spec/no/such", Value: 1}, "line 9: /spec/no/such: it may come from a YAML merge key (<<)"},
 		"below a value":        {Change{Path: "/kind/x", Value: 1}, "line 2: /kind/x: it is not in the manifest"},
 		"gone already":         {Change{Path: "/metadata/other", Remove: true}, "line 4: /metadata/other: it is not in the manifest"},
@@ -228,6 +231,16 @@ func TestEditShapes(t *testing.T) {
 			"kind: ConfigMap\ndata: {ü: é, a: b}\n", 1,
 			[]Change{{Path: "/data/a", Value: "ö"}},
 			"kind: ConfigMap\ndata: {ü: é, a: ö}\n",
+		},
+		"the only key goes": {
+			"kind: X\nspec:\n  only: # here\n    one: 1\n  last: 1\n", 1,
+			[]Change{{Path: "/spec/only/one", Remove: true}},
+			"kind: X\nspec:\n  only: {}\n  last: 1\n",
+		},
+		"the only item goes": {
+			"kind: X\nonly:\n- 1\n", 1,
+			[]Change{{Path: "/only/0", Remove: true}},
+			"kind: X\nonly: []\n",
 		},
 		"removed from the end of a list": {
 			"kind: X\nlist:\n- a\n- b\n- c\n", 1,

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/forge"
+	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/status"
@@ -39,6 +40,8 @@ type Config struct {
 	Base string
 	// Files returns the tree of a commit.
 	Files func(ctx context.Context, commit string) (fs.FS, error)
+	// Load understands a tree.
+	Load func(fs.FS) (*hub.Snapshot, error)
 	// Resolve takes what was decided about all held drifts, by cluster. It never blocks.
 	Resolve func(map[string]ledger.Resolutions)
 	// MinAge is how long a change has to last before it is offered.
@@ -68,8 +71,9 @@ const (
 // closed, it is put back. It remembers nothing that is not on the forge: the branch of a
 // change follows from what the change is.
 type Proposer struct {
-	cfg     Config
-	reports chan *status.Report
+	cfg       Config
+	reports   chan *status.Report
+	collector collector
 
 	// What follows belongs to Run.
 	report  *status.Report
@@ -109,7 +113,7 @@ type change struct {
 
 // New returns a Proposer that does nothing until it runs.
 func New(cfg Config) *Proposer {
-	return &Proposer{cfg: cfg, reports: make(chan *status.Report, 1), changes: map[string]*change{}, missing: map[string]time.Time{}, rejected: map[string]*change{}}
+	return &Proposer{cfg: cfg, collector: collector{fleet: cfg.Fleet, load: cfg.Load}, reports: make(chan *status.Report, 1), changes: map[string]*change{}, missing: map[string]time.Time{}, rejected: map[string]*change{}}
 }
 
 // Observe takes a new report. It never blocks; only one goroutine may call it.
@@ -210,7 +214,7 @@ func (p *Proposer) group(ctx context.Context) {
 		return
 	}
 	p.known.key = key.String()
-	p.known.offers, p.known.verdicts = collect(p.report, files, p.cfg.Fleet)
+	p.known.offers, p.known.verdicts = p.collector.collect(p.report, files)
 }
 
 // track remembers since when each change lasts.

@@ -74,7 +74,7 @@ func (s *source) change(f *field, c Change) (cut, error) {
 	case f.node == nil:
 		return s.addBlock(f, c.Value)
 	case f.node.Kind != yaml.ScalarNode || collection(c.Value):
-		return cut{}, errNested
+		return s.replaceEntry(f, c.Value, flow)
 	case f.node.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0:
 		return s.replaceBlockScalar(f, c.Value)
 	}
@@ -237,7 +237,7 @@ func (s *source) removeBlock(f *field) (cut, error) {
 		width = 2
 	}
 	if entries == width {
-		return cut{}, errors.New("it is the only one there; remove what it is in")
+		return s.empty(f)
 	}
 	end := s.extent(f, f.key, f.node)
 	if prefix := s.line(begin.Line)[:s.offset(begin)-s.starts[begin.Line-1]]; f.key != nil && strings.TrimSpace(prefix) != "" {

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -29,19 +30,27 @@ func (r *Report) TraceDrift(d *Drift) *Trace {
 	return nil
 }
 
-// ClustersWith are the clusters that shall hold an object, sorted.
-func (r *Report) ClustersWith(id api.ID) []string {
-	var out []string
+// A Holder is a cluster that shall hold an object, and the placement that it is from.
+type Holder struct {
+	Cluster   string
+	Placement api.PlacementKey
+}
+
+// HoldersOf are the clusters that shall hold an object, by cluster and placement.
+func (r *Report) HoldersOf(id api.ID) []Holder {
+	var out []Holder
 	if r.plan == nil {
 		return nil
 	}
 	for cluster, works := range r.plan.Works {
-		if slices.ContainsFunc(works, func(w work.Work) bool {
-			return slices.ContainsFunc(w.Manifests, func(m *work.Manifest) bool { return m.ID == id })
-		}) {
-			out = append(out, cluster)
+		for _, w := range works {
+			if slices.ContainsFunc(w.Manifests, func(m *work.Manifest) bool { return m.ID == id }) {
+				out = append(out, Holder{cluster, w.Placement})
+			}
 		}
 	}
-	slices.Sort(out)
+	slices.SortFunc(out, func(a, b Holder) int {
+		return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Placement.String(), b.Placement.String()))
+	})
 	return out
 }

@@ -1,0 +1,64 @@
+package proposal
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// replaceEntry replaces a value that is a list or a map, or becomes one.
+func (s *source) replaceEntry(f *field, v any, flow bool) (cut, error) {
+	from := s.offset(f.node)
+	if flow {
+		to, err := s.end(f.node)
+		if err != nil {
+			return cut{}, err
+		}
+		raw, err := json.Marshal(v)
+		return cut{from, to, string(raw)}, err
+	}
+	if !collection(v) { // in place of a list or a map
+		v = canonical(v)
+	}
+	indent, wrapped := f.parent.Column-1, any(map[string]any{f.last: v})
+	if f.key == nil {
+		indent, wrapped = f.node.Column-1, v
+	} else {
+		from = s.offset(f.key)
+	}
+	text, err := block(wrapped)
+	if err != nil {
+		return cut{}, err
+	}
+	end := s.at(s.extent(f, f.key, f.node))
+	text = strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n"+strings.Repeat(" ", indent))
+	if end > 0 && s.text[end-1] == '\n' {
+		text += "\n"
+	}
+	return cut{from, end, text}, nil
+}
+
+// empty replaces a block mapping or sequence that loses its only entry.
+func (s *source) empty(f *field) (cut, error) {
+	if f.owner == nil {
+		return cut{}, errors.New("it is the only one there; remove what it is in")
+	}
+	from, err := s.end(f.owner)
+	if err != nil {
+		return cut{}, err
+	}
+	text := " {}"
+	if f.parent.Kind == yaml.SequenceNode {
+		text = " []"
+	}
+	end := s.at(s.after(f.owner.Line, f.owner.Column-1, f.parent.Kind == yaml.SequenceNode))
+	if from >= len(s.text) || s.text[from] != ':' {
+		return cut{}, errNested
+	}
+	if s.text[end-1] == '\n' {
+		text += "\n"
+	}
+	return cut{from + 1, end, text}, nil
+}

@@ -1,0 +1,215 @@
+package proposal
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
+)
+
+// textFields are the maps of Kubernetes objects whose values are always text.
+var textFields = []string{"annotations", "labels", "matchLabels", "nodeSelector", "data", "stringData"}
+
+// errInManifest is returned where a manifest has the value of the member already.
+var errInManifest = errors.New("the manifest has it already")
+
+// Changes returns the changes that give a manifest, which stays as it is, the values that
+// a member has, in the order in which they are to be made. It returns a *FieldError
+// without a line if the manifest does not have the value that the drift names as that of
+// Git, or if a value of the member is not known.
+func Changes(manifest map[string]any, drift []api.Difference) ([]Change, error) {
+	current := canonical(runtime.DeepCopyJSON(manifest))
+	var out, removed []Change
+	in := 0
+	for _, d := range drift {
+		c, err := changeOf(current, d)
+		switch {
+		case errors.Is(err, errInManifest):
+			in++
+		case err != nil:
+			return nil, &FieldError{Path: d.Path, Reason: err.Error()}
+		case c.Remove:
+			removed = append(removed, c)
+		default:
+			out = append(out, c)
+		}
+	}
+	if in > 0 {
+		if in < len(drift) {
+			return nil, &FieldError{Path: drift[0].Path, Reason: "the manifest has some of the change"}
+		}
+		return nil, errInManifest
+	}
+	slices.Reverse(removed) // of a list, the last item goes first
+	out = append(out, removed...)
+	for i, c := range out {
+		c = withParents(current, c)
+		next, err := apply(current, api.SplitPointer(c.Path), c)
+		if err != nil {
+			return nil, &FieldError{Path: c.Path, Reason: err.Error()}
+		}
+		current, out[i] = next, c
+	}
+	return out, nil
+}
+
+// changeOf returns the change that one difference means for a manifest.
+func changeOf(manifest any, d api.Difference) (Change, error) {
+	c := Change{Path: d.Path, Remove: d.ValueInMember == "" && d.MemberJSON == nil}
+	if strings.Contains(d.ValueInHub, diff.Mask) || strings.Contains(d.ValueInMember, diff.Mask) {
+		return c, errors.New("values of Secrets do not leave the cluster")
+	}
+	keys := api.SplitPointer(d.Path)
+	now, there := lookUp(manifest, keys)
+	wasThere := d.ValueInHub != "" || d.HubJSON != nil
+	if !c.Remove {
+		var err error
+		if c.Value, err = memberValue(d, now, there, keys); err != nil {
+			return c, err
+		}
+	}
+	switch {
+	case there && !c.Remove && reflect.DeepEqual(now, c.Value) || !there && c.Remove:
+		return c, errInManifest
+	case !there && wasThere:
+		return c, fmt.Errorf("the manifest has no such field; Git wants %q", d.ValueInHub)
+	case there && !wasThere:
+		return c, fmt.Errorf("the manifest has %q; Git wants nothing", diff.Text(now))
+	case there && !means(now, d):
+		return c, fmt.Errorf("the manifest has %q; Git wants %q", diff.Text(now), d.ValueInHub)
+	}
+	return c, nil
+}
+
+// lookUp follows a pointer; there is nothing at the end of a list.
+func lookUp(v any, keys []string) (value any, there bool) {
+	for _, key := range keys {
+		switch in := v.(type) {
+		case map[string]any:
+			if v, there = in[key]; !there {
+				return nil, false
+			}
+		case []any:
+			i, err := strconv.Atoi(key)
+			if err != nil || i < 0 || i >= len(in) {
+				return nil, false
+			}
+			v = in[i]
+		default:
+			return nil, false
+		}
+	}
+	return v, true
+}
+
+// means reports whether a value of a manifest is what a drift names as that of Git. An
+// API server may write a quantity in another way, and adds defaults.
+func means(v any, d api.Difference) bool {
+	if d.HubJSON != nil {
+		var hub any
+		if json.Unmarshal(d.HubJSON, &hub) == nil && covers(v, canonical(hub)) {
+			return true
+		}
+	}
+	text := diff.Text(v)
+	if short, isShort := strings.CutSuffix(d.ValueInHub, "…"); isShort && strings.HasPrefix(text, short) {
+		return true
+	}
+	return text == d.ValueInHub || sameQuantity(text, d.ValueInHub)
+}
+
+func sameQuantity(a, b string) bool {
+	x, errX := resource.ParseQuantity(a)
+	y, errY := resource.ParseQuantity(b)
+	return errX == nil && errY == nil && x.Cmp(y) == 0
+}
+
+// covers reports whether all that a manifest says is in what an API server made of it.
+func covers(manifest, stored any) bool {
+	switch m := manifest.(type) {
+	case map[string]any:
+		s, ok := stored.(map[string]any)
+		for key, item := range m {
+			if ok = ok && covers(item, s[key]); !ok {
+				return false
+			}
+		}
+		return ok
+	case []any:
+		s, ok := stored.([]any)
+		return ok && slices.EqualFunc(m, s, covers)
+	}
+	return reflect.DeepEqual(manifest, stored) || sameQuantity(diff.Text(manifest), diff.Text(stored))
+}
+
+// memberValue is the value of the member. Where the drift has it as text only, the value
+// in the manifest says what it is a text of.
+func memberValue(d api.Difference, now any, there bool, keys []string) (any, error) {
+	if d.MemberJSON != nil {
+		var v any
+		err := json.Unmarshal(d.MemberJSON, &v)
+		return canonical(v), err
+	}
+	text := d.ValueInMember
+	_, isText := now.(string)
+	switch {
+	case strings.HasSuffix(text, "…"):
+		return nil, errors.New("its value is longer than gitfleet remembers; edit it by hand, with the value of the member")
+	case strings.HasPrefix(text, "map[") && strings.HasSuffix(text, "]"), collection(now), !there && strings.HasPrefix(text, "["):
+		return nil, errors.New("its value is a list or a map that gitfleet does not know; edit it by hand, with the value of the member")
+	case isText, !there && len(keys) > 1 && slices.Contains(textFields, keys[len(keys)-2]):
+		return text, nil
+	}
+	value := typed(text)
+	if _, text := value.(string); !there && !text {
+		return nil, errors.New("whether its value is a text is not known; add it by hand, with the value of the member")
+	}
+	return value, nil
+}
+
+// withParents returns a change that also makes the maps that its field is in and that the
+// manifest does not have.
+func withParents(manifest any, c Change) Change {
+	keys := api.SplitPointer(c.Path)
+	for n := 1; n < len(keys) && !c.Remove; n++ {
+		if _, there := lookUp(manifest, keys[:n]); there {
+			continue
+		}
+		for _, key := range slices.Backward(keys[n:]) {
+			c.Value = map[string]any{key: c.Value}
+		}
+		c.Path = pointer(keys[:n])
+		break
+	}
+	return c
+}
+
+// pointer is the JSON pointer with some keys.
+func pointer(keys []string) string {
+	var b strings.Builder
+	for _, key := range keys {
+		b.WriteString("/" + api.EscapeKey(key))
+	}
+	return b.String()
+}
+
+// typed is the JSON value that a text means: a number, a boolean, or the text itself.
+func typed(text string) any {
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return n
+	}
+	var v any
+	if err := json.Unmarshal([]byte(text), &v); err == nil && !collection(v) && v != nil {
+		return v
+	}
+	return text
+}

@@ -1,0 +1,250 @@
+package proposal
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"reflect"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+// An Editor makes changes of objects in a tree. What it returns was tried: the edited
+// tree loads without new problems, gives the clusters the object as it is to be, and
+// changes no other object.
+type Editor struct {
+	// Load understands a tree.
+	Load func(fs.FS) (*hub.Snapshot, error)
+	// Files is the tree, and Head what Load returned for it.
+	Files fs.FS
+	Head  *hub.Snapshot
+
+	before *rendering
+}
+
+// A Target is a change of one object on some clusters.
+type Target struct {
+	ID    api.ID
+	Drift []api.Difference
+	// Changed are the clusters that have the change, Others those that have the object
+	// without it.
+	Changed, Others []status.Holder
+}
+
+// A Result is how a change is made in a tree.
+type Result struct {
+	Files []FileChange
+	// Origin is where the object stands.
+	Origin api.Origin
+	// Override names the override that the edit is in; then it is for the clusters that
+	// have the change only. It is empty for an edit of what all clusters get.
+	Override string
+}
+
+// Edit makes a change. If only some clusters have it, it becomes an override for these,
+// and if none can be written, a change for all.
+func (e *Editor) Edit(t Target) (*Result, error) {
+	if e.before == nil {
+		e.before = render(e.Head)
+	}
+	a := &attempt{Editor: e, Target: t, want: map[status.Holder]any{}}
+	if err := a.prepare(); err != nil {
+		return nil, err
+	}
+	edit := a.existingOverride()
+	if edit == nil && len(t.Others) > 0 {
+		edit = a.newOverride()
+	}
+	if edit == nil {
+		files, err := a.source()
+		if err == nil {
+			err = a.verify(files, a.want, nil)
+		}
+		if err != nil {
+			return nil, err
+		}
+		edit = &Result{Files: files}
+	}
+	edit.Origin = a.manifest.Origin
+	return edit, nil
+}
+
+// An attempt is one edit in the making.
+type attempt struct {
+	*Editor
+	Target
+	// manifest is the object as the first of the clusters gets it, and changes what is to
+	// become of it.
+	manifest *work.Manifest
+	changes  []Change
+	// want is the object as the clusters are to get it.
+	want map[status.Holder]any
+}
+
+// prepare finds out what the object is to be.
+func (a *attempt) prepare() error {
+	for i, at := range a.Changed {
+		m, err := a.before.object(at, a.ID)
+		if err != nil {
+			return err
+		}
+		changes, err := Changes(m.Object.Object.Object, a.Drift)
+		if err != nil {
+			return err
+		}
+		if a.want[at], err = made(m, changes); err != nil {
+			return err
+		}
+		if i == 0 {
+			a.manifest, a.changes = m, changes
+		}
+	}
+	return nil
+}
+
+// made is an object with changes made.
+func made(m *work.Manifest, changes []Change) (any, error) {
+	v := canonical(runtime.DeepCopyJSON(m.Object.Object.Object))
+	for _, c := range changes {
+		var err error
+		if v, err = apply(v, api.SplitPointer(c.Path), c); err != nil {
+			return nil, &FieldError{Path: c.Path, Reason: err.Error()}
+		}
+	}
+	return v, nil
+}
+
+// read returns a file of the tree with the changes made so far.
+func (a *attempt) read(files []FileChange, path string) ([]byte, error) {
+	text, err := fs.ReadFile(treeWith(a.Files, files), path)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errUnreadable, err)
+	}
+	return text, nil
+}
+
+// with adds the new text of a file to the changes made so far.
+func (a *attempt) with(files []FileChange, path string, text []byte) ([]FileChange, error) {
+	files = slices.Clone(files)
+	if i := slices.IndexFunc(files, func(c FileChange) bool { return c.Path == path }); i >= 0 {
+		files[i].After = text
+		return files, nil
+	}
+	before, err := fs.ReadFile(a.Files, path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: %w", errUnreadable, err)
+	}
+	return append(files, FileChange{Path: path, Before: before, After: text}), nil
+}
+
+// verify loads the edited tree. The clusters of want have to get the object as it says,
+// and untouched clusters have to get what they have.
+func (a *attempt) verify(files []FileChange, want map[status.Holder]any, untouched []status.Holder) error {
+	after, err := a.Load(treeWith(a.Files, files))
+	if broken, ok := errors.AsType[*hub.LoadError](err); ok {
+		return fmt.Errorf("the edited files would not load: %s", broken.Problems.Summary())
+	}
+	if err != nil {
+		return err
+	}
+	if p := newProblem(a.Head, after); p != nil {
+		return fmt.Errorf("the edited files would have a new problem: %w", p)
+	}
+	except := map[api.ID]bool{a.ID: true}
+	if source := a.before.source(a.manifest); source != nil {
+		except[source.ID] = true
+	}
+	if err := sameBut(a.Head, after, except); err != nil {
+		return err
+	}
+	now := render(after)
+	for at, object := range want {
+		m, err := now.object(at, a.ID)
+		if err != nil {
+			return err
+		}
+		if !reflect.DeepEqual(canonical(runtime.DeepCopyJSON(m.Object.Object.Object)), object) {
+			return errors.New("the edited files do not give the object the values that it has on the clusters")
+		}
+		if err := a.keeps(now, at, a.ID); err != nil {
+			return err
+		}
+	}
+	for _, at := range untouched {
+		if err := a.keeps(now, at, api.ID{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keeps returns an error if a cluster gets other objects than before, besides one.
+func (a *attempt) keeps(now *rendering, at status.Holder, but api.ID) error {
+	was, err := a.before.objects(at)
+	if err != nil {
+		return err
+	}
+	is, err := now.objects(at)
+	if err != nil {
+		return err
+	}
+	if !maps.Equal(hashes(was, but), hashes(is, but)) {
+		return fmt.Errorf("it would change other objects on %s as well", at.Cluster)
+	}
+	return nil
+}
+
+// newProblem is a problem that a snapshot has and the one before does not have.
+func newProblem(before, after *hub.Snapshot) error {
+	type problem struct{ path, field, message string }
+	known := map[problem]int{}
+	for _, p := range before.Warnings {
+		known[problem{p.Path, p.Field, p.Message}]++
+	}
+	for _, p := range after.Warnings {
+		key := problem{p.Path, p.Field, p.Message}
+		if known[key]--; known[key] < 0 {
+			return p
+		}
+	}
+	return nil
+}
+
+// source makes the change in what the object comes from.
+func (a *attempt) source() ([]FileChange, error) {
+	source := a.before.source(a.manifest)
+	if source == nil {
+		return nil, errors.New("the commit in force does not have the object")
+	}
+	changes, err := inEnvelope(source, a.manifest, a.changes)
+	if err != nil {
+		return nil, err
+	}
+	if source.Origin.Kustomization != "" {
+		return nil, fmt.Errorf("it is built by %s from %s: add a patch there", source.Origin.Kustomization, source.Origin)
+	}
+	return a.plain(source, changes)
+}
+
+// plain makes changes in a plain manifest.
+func (a *attempt) plain(source *api.Object, changes []Change) ([]FileChange, error) {
+	if source.Origin.Line == 0 {
+		return nil, fmt.Errorf("the line of the object in %s is not known", source.Origin)
+	}
+	text, err := a.read(nil, source.Origin.Path)
+	if err != nil {
+		return nil, err
+	}
+	edited, err := Edit(text, source.Origin.Line, changes)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", source.Origin.Path, err)
+	}
+	return []FileChange{{Path: source.Origin.Path, Before: text, After: edited}}, nil
+}

@@ -1,0 +1,118 @@
+package proposal
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/rogpeppe/go-internal/txtar"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/test/golden"
+)
+
+// A drifted object is what an archive says of a change on some clusters.
+type drifted struct {
+	Object, Placement string
+	Changed, Others   []string
+	Fields            []struct {
+		Path        string
+		Hub, Member any
+	}
+}
+
+func (d *drifted) target(t *testing.T) Target {
+	t.Helper()
+	words := strings.Fields(d.Object) // GROUP/KIND NAMESPACE NAME
+	group, kind, _ := strings.Cut(words[0], "/")
+	out := Target{ID: api.ID{Group: group, Kind: kind, Namespace: strings.Trim(words[1], "-"), Name: words[2]}}
+	key, err := api.ParsePlacement(d.Placement)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range d.Changed {
+		out.Changed = append(out.Changed, status.Holder{Cluster: name, Placement: key})
+	}
+	for _, name := range d.Others {
+		out.Others = append(out.Others, status.Holder{Cluster: name, Placement: key})
+	}
+	for _, f := range d.Fields {
+		difference := api.Difference{PatchDetail: api.PatchDetail{Path: f.Path}}
+		if f.Hub != nil {
+			difference.ValueInHub = diff.Text(f.Hub)
+			difference.HubJSON, _ = json.Marshal(f.Hub)
+		}
+		if f.Member != nil {
+			difference.ValueInMember = diff.Text(f.Member)
+			difference.MemberJSON, _ = json.Marshal(f.Member)
+		}
+		out.Drift = append(out.Drift, difference)
+	}
+	return out
+}
+
+// Each archive has a tree, drifts of its objects, and the edits that are made of them.
+func TestEditor(t *testing.T) {
+	golden.Archives(t, "testdata/edits/*.txtar", func(t *testing.T, archive *txtar.Archive) {
+		files := fstest.MapFS{}
+		var names []string
+		for _, f := range archive.Files {
+			switch {
+			case strings.HasPrefix(f.Name, "drift "):
+				names = append(names, f.Name)
+			case !strings.HasPrefix(f.Name, "edit "):
+				files[f.Name] = &fstest.MapFile{Data: f.Data}
+			}
+		}
+		load := func(files fs.FS) (*hub.Snapshot, error) { return hub.Load(hub.Commit{}, files, hub.Options{}) }
+		head, err := load(files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		editor := &Editor{Load: load, Files: files, Head: head}
+		for _, f := range slices.Clone(archive.Files) {
+			name, isDrift := strings.CutPrefix(f.Name, "drift ")
+			if !isDrift {
+				continue
+			}
+			var d drifted
+			if err := yaml.UnmarshalStrict(f.Data, &d); err != nil {
+				t.Fatalf("%s: %v", f.Name, err)
+			}
+			golden.Answer(t, archive, "edit "+name, told(editor.Edit(d.target(t))))
+		}
+	})
+}
+
+// told is an edit as a person reads it.
+func told(r *Result, err error) string {
+	if err != nil {
+		return "refused: " + err.Error() + "\n"
+	}
+	var b strings.Builder
+	if r.Override != "" {
+		fmt.Fprintln(&b, r.Override)
+	}
+	for _, c := range r.Files {
+		fmt.Fprintln(&b, c.Path)
+		switch {
+		case c.Before == nil:
+			for line := range strings.Lines(string(c.After)) {
+				b.WriteString("+" + line)
+			}
+		case c.After == nil:
+			b.WriteString("removed\n")
+		default:
+			fmt.Fprintln(&b, lineDiff(string(c.Before), string(c.After)))
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,299 @@
+package proposal
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+// mostOperations is how many operations one rule of an override may have.
+const mostOperations = 20
+
+// newOverride makes the change in a new override for the clusters that have it. It
+// returns nil if none makes the change.
+func (a *attempt) newOverride() *Result {
+	key := a.Changed[0].Placement
+	if len(a.changes) > mostOperations || slices.ContainsFunc(a.Changed, func(h status.Holder) bool { return h.Placement != key }) {
+		return nil
+	}
+	name := a.overrideName()
+	text, err := a.overrideText(name, key)
+	if err != nil {
+		return nil
+	}
+	for _, dir := range a.directories(key) {
+		files, err := a.with(nil, path.Join(dir, "override-"+name+".yaml"), text)
+		if err == nil && files[0].Before == nil && a.verify(files, a.want, a.Others) == nil {
+			return &Result{Files: files, Override: a.overrideKind() + " " + name}
+		}
+	}
+	return nil
+}
+
+var notInNames = regexp.MustCompile(`[^a-z0-9-]+`)
+
+// overrideName is the same for the same object and clusters.
+func (a *attempt) overrideName() string {
+	h := sha256.New()
+	fmt.Fprintln(h, a.ID.String())
+	for _, at := range a.Changed {
+		fmt.Fprintln(h, at.Placement.String(), at.Cluster)
+	}
+	name := strings.Trim(notInNames.ReplaceAllString(strings.ToLower(a.ID.Name), "-"), "-")
+	return strings.TrimLeft(name[:min(len(name), 40)]+"-"+hex.EncodeToString(h.Sum(nil)[:4]), "-")
+}
+
+func (a *attempt) overrideKind() string {
+	if a.ID.Namespace == "" {
+		return "ClusterResourceOverride"
+	}
+	return "ResourceOverride"
+}
+
+// directories are where a new override may stand: beside the object, beside the
+// placement, or at the top. Files beside a kustomization are only read if it lists them.
+func (a *attempt) directories(key api.PlacementKey) []string {
+	built := map[string]bool{}
+	for _, files := range a.Head.Sources {
+		for _, file := range files {
+			built[path.Dir(file)] = true
+		}
+	}
+	var out []string
+	add := func(o api.Origin) {
+		if dir := path.Dir(o.Path); !built[dir] && !slices.Contains(out, dir) {
+			out = append(out, dir)
+		}
+	}
+	add(a.manifest.Origin)
+	for _, p := range a.Head.Placements {
+		if p.Key == key {
+			add(p.Origin)
+		}
+	}
+	for _, c := range a.Head.Clusters {
+		if c.Name == a.Changed[0].Cluster {
+			add(c.Origin)
+		}
+	}
+	return out
+}
+
+// The fields of an override in the order in which people write them.
+type overrideFile struct {
+	APIVersion string            `yaml:"apiVersion"`
+	Kind       string            `yaml:"kind"`
+	Metadata   map[string]string `yaml:"metadata"`
+	Spec       overrideSpec      `yaml:"spec"`
+}
+
+type overrideSpec struct {
+	Placement                placementRef     `yaml:"placement"`
+	ClusterResourceSelectors []objectSelector `yaml:"clusterResourceSelectors,omitempty"`
+	ResourceSelectors        []objectSelector `yaml:"resourceSelectors,omitempty"`
+	Policy                   overridePolicy   `yaml:"policy"`
+}
+
+type placementRef struct {
+	Name  string `yaml:"name"`
+	Scope string `yaml:"scope,omitempty"`
+}
+
+type objectSelector struct {
+	Group   string `yaml:"group"`
+	Version string `yaml:"version"`
+	Kind    string `yaml:"kind"`
+	Name    string `yaml:"name"`
+}
+
+type overridePolicy struct {
+	OverrideRules []overrideRule `yaml:"overrideRules"`
+}
+
+type overrideRule struct {
+	ClusterSelector    map[string]any `yaml:"clusterSelector"`
+	JSONPatchOverrides []operation    `yaml:"jsonPatchOverrides"`
+}
+
+// An operation is one of a JSON patch.
+type operation struct {
+	Op    string `yaml:"op"`
+	Path  string `yaml:"path"`
+	Value any    `yaml:"value,omitempty"`
+}
+
+// overrideText is the text of an override that makes the change.
+func (a *attempt) overrideText(name string, key api.PlacementKey) ([]byte, error) {
+	o := overrideFile{
+		APIVersion: api.PlacementGroup + "/v1beta1", Kind: a.overrideKind(), Metadata: map[string]string{"name": name},
+		Spec: overrideSpec{Placement: placementRef{Name: key.Name}},
+	}
+	selectors := []objectSelector{{a.ID.Group, a.manifest.Object.Object.GroupVersionKind().Version, a.ID.Kind, a.ID.Name}}
+	if a.ID.Namespace == "" {
+		o.Spec.ClusterResourceSelectors = selectors
+	} else {
+		o.Metadata["namespace"], o.Spec.ResourceSelectors = a.ID.Namespace, selectors
+	}
+	if key.Namespace != "" {
+		o.Spec.Placement.Scope = string(api.NamespaceScoped)
+	}
+	rule := overrideRule{ClusterSelector: map[string]any{"clusterSelectorTerms": []any{map[string]any{"labelSelector": a.selector()}}}}
+	v := canonical(a.manifest.Object.Object.DeepCopy().Object)
+	for _, c := range a.changes {
+		rule.JSONPatchOverrides = append(rule.JSONPatchOverrides, operationOf(v, c))
+		var err error
+		if v, err = apply(v, api.SplitPointer(c.Path), c); err != nil {
+			return nil, err
+		}
+	}
+	o.Spec.Policy.OverrideRules = []overrideRule{rule}
+	text, err := block(o)
+	return []byte(text), err
+}
+
+// operationOf is a change as an operation of a JSON patch of an object.
+func operationOf(object any, c Change) operation {
+	if c.Remove {
+		return operation{Op: string(api.JSONPatchRemove), Path: c.Path}
+	}
+	op := api.JSONPatchAdd
+	if _, there := lookUp(object, api.SplitPointer(c.Path)); there {
+		op = api.JSONPatchReplace
+	}
+	return operation{Op: string(op), Path: c.Path, Value: c.Value}
+}
+
+// selector selects the clusters that have the change, and no other that gets the object:
+// by a label that several of them have in common, or by name.
+func (a *attempt) selector() map[string]any {
+	first := a.before.clusters[a.Changed[0].Cluster].Labels
+	for _, key := range slices.Sorted(maps.Keys(first)) {
+		has := func(h status.Holder) bool {
+			value, there := a.before.clusters[h.Cluster].Labels[key]
+			return there && value == first[key]
+		}
+		common := !slices.ContainsFunc(a.Changed, func(h status.Holder) bool { return !has(h) })
+		if len(a.Changed) > 1 && key != api.MemberNameLabel && common && !slices.ContainsFunc(a.Others, has) {
+			return map[string]any{"matchLabels": map[string]any{key: first[key]}}
+		}
+	}
+	var names []any
+	for _, at := range a.Changed {
+		names = append(names, at.Cluster)
+	}
+	if len(names) == 1 {
+		return map[string]any{"matchLabels": map[string]any{api.MemberNameLabel: names[0]}}
+	}
+	return map[string]any{"matchExpressions": []any{map[string]any{"key": api.MemberNameLabel, "operator": "In", "values": names}}}
+}
+
+// An existingRule is a rule of an override of the commit that patches the object alone.
+type existingRule struct {
+	name   string
+	origin api.Origin
+	index  int
+	rule   api.OverrideRule
+	// exactly says that it is for the clusters that have the change, and no others that
+	// have the object.
+	exactly bool
+}
+
+// existingOverride makes the change in an override that is there: one that sets the
+// field, or one for exactly the clusters that have the change. It returns nil if there
+// is none.
+func (a *attempt) existingOverride() *Result {
+	for _, r := range a.existingRules() {
+		files, err := a.inRule(r)
+		if err == nil && a.verify(files, a.want, a.Others) == nil {
+			return &Result{Files: files, Override: a.overrideKind() + " " + r.name}
+		}
+	}
+	return nil
+}
+
+func (a *attempt) existingRules() []existingRule {
+	var out []existingRule
+	add := func(name string, origin api.Origin, selectors int, policy *api.OverridePolicy) {
+		if selectors != 1 || policy == nil || origin.Kustomization != "" || origin.Line == 0 {
+			return
+		}
+		for i, rule := range policy.OverrideRules {
+			if rule.OverrideType == api.DeleteOverrideType || rule.ClusterSelector == nil {
+				continue
+			}
+			exactly := !slices.ContainsFunc(a.Changed, func(h status.Holder) bool { return !a.selects(rule, h) }) &&
+				!slices.ContainsFunc(a.Others, func(h status.Holder) bool { return a.selects(rule, h) })
+			out = append(out, existingRule{name, origin, i, rule, exactly && len(a.Others) > 0})
+		}
+	}
+	for _, o := range a.Head.ClusterOverrides {
+		if s := o.Spec.ClusterResourceSelectors; a.ID.Namespace == "" && len(s) > 0 && s[0].Group == a.ID.Group && s[0].Kind == a.ID.Kind && s[0].Name == a.ID.Name {
+			add(o.Name, o.Origin, len(s), o.Spec.Policy)
+		}
+	}
+	for _, o := range a.Head.Overrides {
+		if s := o.Spec.ResourceSelectors; o.Namespace == a.ID.Namespace && len(s) > 0 && s[0].Group == a.ID.Group && s[0].Kind == a.ID.Kind && s[0].Name == a.ID.Name {
+			add(o.Name, o.Origin, len(s), o.Spec.Policy)
+		}
+	}
+	return out
+}
+
+// selects reports whether a rule is for a cluster.
+func (a *attempt) selects(rule api.OverrideRule, at status.Holder) bool {
+	terms := rule.ClusterSelector.ClusterSelectorTerms
+	return len(terms) == 0 || slices.ContainsFunc(terms, func(t api.ClusterSelectorTerm) bool {
+		s, err := metav1.LabelSelectorAsSelector(t.LabelSelector)
+		return err == nil && s.Matches(labels.Set(a.before.clusters[at.Cluster].Labels))
+	})
+}
+
+// inRule makes the change in a rule of an override: in the operations on its fields, and
+// in new ones if the rule is for exactly these clusters.
+func (a *attempt) inRule(r existingRule) ([]FileChange, error) {
+	at := fmt.Sprintf("/spec/policy/overrideRules/%d/jsonPatchOverrides", r.index)
+	v := canonical(a.manifest.Object.Object.DeepCopy().Object)
+	operations := len(r.rule.JSONPatchOverrides)
+	var edits []Change
+	for _, c := range a.changes {
+		sets := func(p api.JSONPatchOverride) bool { return p.Path == c.Path && p.Operator != api.JSONPatchRemove }
+		switch i := slices.IndexFunc(r.rule.JSONPatchOverrides, sets); {
+		case i >= 0 && !c.Remove:
+			edits = append(edits, Change{Path: fmt.Sprintf("%s/%d/value", at, i), Value: c.Value})
+		case !r.exactly || operations == mostOperations:
+			return nil, fmt.Errorf("%s: the override does not set %s", r.origin, c.Path)
+		default:
+			operations++
+			edits = append(edits, Change{Path: at + "/-", Value: asMap(operationOf(v, c))})
+		}
+	}
+	text, err := a.read(nil, r.origin.Path)
+	if err != nil {
+		return nil, err
+	}
+	edited, err := Edit(text, r.origin.Line, edits)
+	if err != nil {
+		return nil, err
+	}
+	return a.with(nil, r.origin.Path, edited)
+}
+
+// asMap is an operation as a value of a manifest.
+func asMap(o operation) map[string]any {
+	out := map[string]any{"op": o.Op, "path": o.Path}
+	if o.Op != string(api.JSONPatchRemove) {
+		out["value"] = o.Value
+	}
+	return out
+}

@@ -1,0 +1,152 @@
+package proposal
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"time"
+)
+
+// An editedTree is a tree with other content in some files. It adds files only to
+// directories that exist.
+type editedTree struct {
+	base  fs.FS
+	files map[string][]byte // nil for a file that is removed
+}
+
+// hasher is what a tree of Git implements, so that only what changed is parsed again.
+type hasher interface {
+	Hash(name string) (string, error)
+}
+
+// hashedTree is an editedTree on a tree that knows the hashes of its files.
+type hashedTree struct {
+	*editedTree
+	hasher hasher
+}
+
+// treeWith returns a tree with some changes made.
+func treeWith(base fs.FS, changes []FileChange) fs.FS {
+	t := &editedTree{base, map[string][]byte{}}
+	for _, c := range changes {
+		t.files[c.Path] = c.After
+	}
+	if h, ok := base.(hasher); ok {
+		return &hashedTree{t, h}
+	}
+	return t
+}
+
+// Hash implements hub.Hasher. The hash of a file or directory with a change in it is none of
+// Git's, and the same for the same content.
+func (t *hashedTree) Hash(name string) (string, error) {
+	h, changed := sha256.New(), false
+	for _, file := range slices.Sorted(maps.Keys(t.files)) {
+		if file == name || below(file, name) {
+			changed = true
+			h.Write([]byte(file + "\x00"))
+			sum := sha256.Sum256(t.files[file])
+			h.Write(sum[:])
+		}
+	}
+	if !changed {
+		return t.hasher.Hash(name)
+	}
+	if text, isFile := t.files[name]; !isFile || text == nil {
+		before, err := t.hasher.Hash(name)
+		if err != nil {
+			return "", err
+		}
+		h.Write([]byte(before))
+	}
+	return "edited:" + hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// below reports whether a file is somewhere in a directory.
+func below(file, dir string) bool {
+	for file != "." {
+		if file = path.Dir(file); file == dir {
+			return true
+		}
+	}
+	return false
+}
+
+// Open implements fs.FS.
+func (t *editedTree) Open(name string) (fs.File, error) {
+	text, changed := t.files[name]
+	switch {
+	case !changed:
+		return t.base.Open(name)
+	case text == nil:
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
+	return &editedFile{bytes.NewReader(text), editedInfo{path.Base(name), int64(len(text))}}, nil
+}
+
+// ReadFile implements fs.ReadFileFS.
+func (t *editedTree) ReadFile(name string) ([]byte, error) {
+	text, changed := t.files[name]
+	switch {
+	case !changed:
+		return fs.ReadFile(t.base, name)
+	case text == nil:
+		return nil, &fs.PathError{Op: "read", Path: name, Err: fs.ErrNotExist}
+	}
+	return slices.Clone(text), nil
+}
+
+// Stat implements fs.StatFS.
+func (t *editedTree) Stat(name string) (fs.FileInfo, error) {
+	text, changed := t.files[name]
+	switch {
+	case !changed:
+		return fs.Stat(t.base, name)
+	case text == nil:
+		return nil, &fs.PathError{Op: "stat", Path: name, Err: fs.ErrNotExist}
+	}
+	return editedInfo{path.Base(name), int64(len(text))}, nil
+}
+
+// ReadDir implements fs.ReadDirFS.
+func (t *editedTree) ReadDir(name string) ([]fs.DirEntry, error) {
+	list, err := fs.ReadDir(t.base, name)
+	if err != nil {
+		return nil, err
+	}
+	list = slices.DeleteFunc(list, func(e fs.DirEntry) bool { _, changed := t.files[path.Join(name, e.Name())]; return changed })
+	for file, text := range t.files {
+		if path.Dir(file) == name && text != nil {
+			list = append(list, fs.FileInfoToDirEntry(editedInfo{path.Base(file), int64(len(text))}))
+		}
+	}
+	slices.SortFunc(list, func(a, b fs.DirEntry) int { return cmp.Compare(a.Name(), b.Name()) })
+	return list, nil
+}
+
+// An editedFile is an open file with new content.
+type editedFile struct {
+	io.Reader
+	info editedInfo
+}
+
+func (f *editedFile) Stat() (fs.FileInfo, error) { return f.info, nil }
+func (f *editedFile) Close() error               { return nil }
+
+type editedInfo struct {
+	name string
+	size int64
+}
+
+func (i editedInfo) Name() string     { return i.name }
+func (i editedInfo) Size() int64      { return i.size }
+func (editedInfo) Mode() fs.FileMode  { return 0o444 }
+func (editedInfo) ModTime() time.Time { return time.Time{} }
+func (editedInfo) IsDir() bool        { return false }
+func (editedInfo) Sys() any           { return nil }
