@@ -27,6 +27,7 @@ func TestDriftAdopt(t *testing.T) {
 	tests := map[string][]string{
 		"changed-since": {"cm/two", "-n", "web", "--cluster", "ams"},
 		"two-fields":    {"cm/one", "-n", "web", "--cluster", "ams"},
+		"only":          {"cm/one", "-n", "web", "--cluster", "ams", "--only"},
 		"no-drift":      {"cm/two", "-n", "web", "--cluster", "ber"},
 		"enveloped":     {"configmap/one", "-n", "docks", "--cluster", "dal"},
 		"no-cluster":    {"cm/two", "-n", "web"},
@@ -48,6 +49,17 @@ func TestDriftAdopt(t *testing.T) {
 				if !bytes.Equal(text, file.Data) {
 					out.WriteString("\n" + path + "\n- " + strings.TrimSpace(string(file.Data)) + "\n+ " + strings.TrimSpace(string(text)) + "\n")
 				}
+			}
+			added, err := filepath.Glob(filepath.Join(checkout, "override-*-????????.yaml"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, path := range added {
+				text, err := os.ReadFile(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				out.WriteString("\n" + filepath.Base(path) + "\n" + string(text))
 			}
 			golden.File(t, "testdata/driftadopt/"+name+".txt", out.String())
 		})
