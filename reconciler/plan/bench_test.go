@@ -81,7 +81,7 @@ func settle(b testing.TB, in *Input) {
 	b.Fatal("the fleet does not settle")
 }
 
-// A thousand clusters and a thousand placements, thought through from nothing
+// A thousand clusters and a thousand placements, planned from nothing
 // but what is in the ledger.
 func BenchmarkResolveAll(b *testing.B) {
 	for _, n := range []int{250, 500, 1000} {
@@ -129,7 +129,7 @@ func BenchmarkResolveOneProbe(b *testing.B) {
 	}
 }
 
-// A label of one cluster changes: everything is thought through again.
+// A label of one cluster changes: every placement is planned again.
 func BenchmarkResolveOneLabel(b *testing.B) {
 	in := large(b, 1000, 1000)
 	settle(b, &in)

@@ -12,24 +12,24 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// patience is how long a cluster may be out of reach before it is not eligible
-// for new placements.
-const patience = 5 * time.Minute
+// unreachableGrace is how long a cluster may be unreachable before it is no longer eligible for
+// new placements.
+const unreachableGrace = 5 * time.Minute
 
-// staleness is how long an observed property is believed.
-const staleness = 15 * time.Minute
+// propertyMaxAge is how long observed properties are valid.
+const propertyMaxAge = 15 * time.Minute
 
-// Stale reports whether what was observed of a cluster is too old to be
-// believed: then it is unknown.
+// Stale reports whether the observed properties of a cluster are too old to be used. They then
+// count as unknown.
 func Stale(seen *ledger.Cluster, now time.Time) bool {
-	return seen != nil && now.Sub(seen.Observed) > staleness
+	return seen != nil && now.Sub(seen.Observed) > propertyMaxAge
 }
 
-// StaleFrom is when what was observed of a cluster became, or becomes, too old.
-func StaleFrom(seen *ledger.Cluster) time.Time { return seen.Observed.Add(staleness) }
+// StaleFrom is when the observed properties of a cluster became, or will become, stale.
+func StaleFrom(seen *ledger.Cluster) time.Time { return seen.Observed.Add(propertyMaxAge) }
 
-// fresh leaves out what is stale: it is unknown.
-func fresh(seen *ledger.Cluster, now time.Time) *ledger.Cluster {
+// withoutStale leaves out stale properties and namespaces.
+func withoutStale(seen *ledger.Cluster, now time.Time) *ledger.Cluster {
 	if !Stale(seen, now) {
 		return seen
 	}
@@ -38,7 +38,7 @@ func fresh(seen *ledger.Cluster, now time.Time) *ledger.Cluster {
 	return &out
 }
 
-// Cluster is what scheduling knows of a member, but for its eligibility.
+// Cluster returns a member cluster as the scheduler sees it, without its eligibility.
 func Cluster(c *hub.Cluster, seen *ledger.Cluster) placement.Cluster {
 	out := placement.Cluster{Name: c.Name, Labels: c.Labels, Taints: c.Spec.Taints, Properties: map[string]resource.Quantity{}}
 	if seen != nil {
@@ -52,7 +52,7 @@ func Cluster(c *hub.Cluster, seen *ledger.Cluster) placement.Cluster {
 			}
 		}
 	}
-	// What Git declares outranks what was seen.
+	// Declared properties override observed ones.
 	for name, value := range c.Annotations {
 		if property, ok := strings.CutPrefix(name, api.PropertyAnnotationPrefix); ok {
 			out.SetProperty(property, value)
@@ -61,9 +61,9 @@ func Cluster(c *hub.Cluster, seen *ledger.Cluster) placement.Cluster {
 	return out
 }
 
-// ineligible says why a cluster takes nothing new, and if it still does, until
-// when at the most.
-func ineligible(seen *ledger.Cluster, now time.Time) (string, time.Time) {
+// ineligibleReason returns why a cluster gets no new placements; empty if it does, with the
+// time at which that could change.
+func ineligibleReason(seen *ledger.Cluster, now time.Time) (string, time.Time) {
 	denied := seen.Denied()
 	switch {
 	case denied != "" && seen.Joined.IsZero():
@@ -73,13 +73,13 @@ func ineligible(seen *ledger.Cluster, now time.Time) (string, time.Time) {
 	case seen.Healthy:
 		return "", time.Time{}
 	}
-	if limit := seen.Since.Add(patience); !now.After(limit) {
+	if limit := seen.Since.Add(unreachableGrace); !now.After(limit) {
 		return "", limit.Add(time.Second)
 	}
 	if denied != "" {
 		return "cluster is not connected to the fleet: " + denied, time.Time{}
 	}
-	// The time, not how long ago it is: a text that moves would be news at every
-	// turn.
+	// The message has the time, not the age: a text that changes with the time would be a
+	// change of status in every turn.
 	return "cluster is not connected to the fleet: no recent heartbeat signals (last received at " + seen.LastSeen.UTC().Format(time.RFC3339) + ")", time.Time{}
 }

@@ -2,160 +2,242 @@ package plan
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
 
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// Where two placements want one object on one cluster, one has it and the other
-// leaves it out. Who has it keeps it. When it is given up, the other gets it in
-// the same turn: members then pass it on and delete nothing. That also holds if
-// the other's rollout has not got to the cluster yet: it gets the object early.
+// A conflict is between two placements of the head that select the same objects: one owns them,
+// the other goes without.
+type conflict struct{ owner, without api.PlacementKey }
 
-// divide decides about the objects of one cluster, one by one.
-func (s *settling) divide(cluster string, parties []party) *division {
-	d := &division{stakes: s.stakes(parties), paused: s.paused[cluster] != ""}
-	if d.paused {
-		s.stand(d)
-	} else {
-		s.share(d)
-	}
-	for i, n := range d.notes {
-		d.notes[i] = n.sharedWith(s.notes[n.clash])
-		s.notes[n.clash] = d.notes[i]
-	}
-	for _, st := range d.stakes {
-		st.shareWith(s.latest[st.key])
-		s.latest[st.key] = st
-	}
-	return d
+// conflictObjects are the objects of a conflict on one cluster, by ID. Equal lists are shared
+// between clusters.
+type conflictObjects struct {
+	conflict
+	ids []api.ID
 }
 
-func (s *settling) share(d *division) {
-	stakes := d.stakes
-	ids := map[api.ID]bool{}
-	for _, st := range stakes {
-		for _, of := range []map[api.ID]*work.Manifest{st.told, st.later, st.early, st.had} {
-			for id := range of {
-				ids[id] = true
+func (res *resolution) addConflict(c conflict, id api.ID) {
+	i := slices.IndexFunc(res.conflicts, func(n conflictObjects) bool { return n.conflict == c })
+	if i < 0 {
+		i = len(res.conflicts)
+		res.conflicts = append(res.conflicts, conflictObjects{conflict: c})
+	}
+	res.conflicts[i].ids = append(res.conflicts[i].ids, id)
+}
+
+func (n conflictObjects) shareCopies(o conflictObjects) conflictObjects {
+	if slices.Equal(n.ids, o.ids) {
+		return o
+	}
+	return n
+}
+
+// recordConflict records that more than one placement has an object in its latest content. An
+// object that passes from one placement to another with their rollouts is not a conflict.
+func (r *resolver) recordConflict(res *resolution, owner *claim, id api.ID) {
+	wanting := func(cl *claim) bool { return cl.wants(id) }
+	if owner == nil || !owner.wants(id) {
+		owner = r.owner(res.claims, id, wanting)
+	}
+	for _, cl := range res.claims {
+		if cl != owner && wanting(cl) {
+			res.addConflict(conflict{owner.key, cl.key}, id)
+		}
+	}
+}
+
+// A conflictExtent says which objects a conflict is about, on how many clusters, and on which
+// first.
+type conflictExtent struct {
+	lists    map[*api.ID][]api.ID
+	clusters int
+	first    string
+}
+
+// conflictExtents collects the extent of each conflict.
+func conflictExtents(clusters map[string]*resolution) map[conflict]*conflictExtent {
+	out := map[conflict]*conflictExtent{}
+	for name, res := range clusters {
+		for _, n := range res.conflicts {
+			e := out[n.conflict]
+			if e == nil {
+				e = &conflictExtent{lists: map[*api.ID][]api.ID{}, first: name}
+				out[n.conflict] = e
 			}
-		}
-		for _, id := range st.c.Claims.Early {
-			ids[id] = true
-		}
-	}
-	for _, st := range stakes {
-		if st.blank {
-			st.claims.Early = st.c.Claims.Early
+			e.lists[&n.ids[0]] = n.ids
+			e.clusters++
+			e.first = min(e.first, name)
 		}
 	}
-	for _, id := range slices.SortedFunc(maps.Keys(ids), api.ID.Compare) {
-		passOn(stakes, id)
-		owner := s.owner(stakes, id, func(st *stake) bool { return st.asks(id) })
-		for _, st := range stakes {
-			if owner != nil && st != owner {
-				s.leave(st, id, owner)
-			}
+	return out
+}
+
+// String returns, for example, "Namespace web and 2 more objects on east and 1 more cluster".
+func (e *conflictExtent) String() string {
+	all := map[api.ID]bool{}
+	for _, ids := range e.lists {
+		for _, id := range ids {
+			all[id] = true
 		}
-		if owner != nil && owner.early[id] != nil {
-			owner.claims.Early = append(owner.claims.Early, id)
+	}
+	// Cluster-scoped objects first: a Namespace says most.
+	ids := slices.SortedFunc(maps.Keys(all), func(a, b api.ID) int {
+		return cmp.Or(cmp.Compare(min(len(a.Namespace), 1), min(len(b.Namespace), 1)), a.Compare(b))
+	})
+	first := ids[0].String()
+	return first + more(len(ids), "object") + " on " + e.first + more(e.clusters, "cluster")
+}
+
+func more(n int, what string) string {
+	switch n {
+	case 1:
+		return ""
+	case 2:
+		return " and 1 more " + what
+	}
+	return fmt.Sprintf(" and %d more %ss", n-1, what)
+}
+
+// conflictWarnings returns the warnings about the conflicts of a placement.
+func (pl *planner) conflictWarnings(p *Placement, conflicts map[conflict]*conflictExtent) hub.Problems {
+	var out hub.Problems
+	say := func(other api.PlacementKey, format string, e *conflictExtent) {
+		text := other.String()
+		if spec := pl.memo.spec(other); spec != nil {
+			text += " (" + spec.Origin.String() + ")"
 		}
-		s.clash(d, owner, id)
+		out = append(out, hub.Problem{Origin: p.Spec.Origin, Field: "spec.resourceSelectors", Severity: hub.Warning, Message: fmt.Sprintf(format, text, e)})
+	}
+	order := func(a, b conflict) int {
+		return cmp.Or(compareKeys(a.owner, b.owner), compareKeys(a.without, b.without))
+	}
+	for _, c := range slices.SortedFunc(maps.Keys(conflicts), order) {
+		switch p.Key {
+		case c.owner:
+			say(c.without, "%s selects %s as well; this placement has what both select, and keeps it: let one of the two select it", conflicts[c])
+		case c.without:
+			say(c.owner, "%s has %s, which this placement selects as well and leaves to it: let one of the two select it", conflicts[c])
+		}
+	}
+	return out
+}
+
+// resolvePlacements computes the claimants' placements after the resolution.
+func (pl *planner) resolvePlacements() {
+	now := pl.memo.resolutions
+	conflicts := conflictExtents(now.clusters)
+	for _, key := range now.claimants {
+		r := pl.results[key]
+		if final := pl.resolvePlacement(r.placement, now.clusters, conflicts); r.resolved == nil || !r.resolved.sameResolution(final) {
+			r.resolved = final
+		}
 	}
 }
 
-// shareWith keeps one copy of what is the same on two clusters.
-func (st *stake) shareWith(o *stake) {
-	if o == nil {
-		return
+// resolvedPlacements returns all placements after the resolution, by key.
+func (pl *planner) resolvedPlacements() []*Placement {
+	m := pl.memo
+	known := func(p *Placement) bool { return pl.results[p.Key] != nil }
+	if len(m.lastPlacements) != len(pl.results) || !allOf(m.lastPlacements, known) {
+		m.lastPlacements = make([]*Placement, 0, len(pl.results))
+		for _, r := range pl.results {
+			m.lastPlacements = append(m.lastPlacements, r.placement)
+		}
+		slices.SortFunc(m.lastPlacements, func(a, b *Placement) int { return compareKeys(a.Key, b.Key) })
 	}
-	if st.claims.Equal(o.claims) {
-		st.claims = o.claims
+	out := m.lastPlacements // earlier plans may still use it
+	for i, p := range m.lastPlacements {
+		now := pl.resolvedPlacement(pl.results[p.Key])
+		if now == p {
+			continue
+		}
+		if identical(out, m.lastPlacements) {
+			out = slices.Clone(out)
+		}
+		out[i] = now
 	}
-	if slices.Equal(st.yielded, o.yielded) {
-		st.yielded = o.yielded
-	}
+	m.lastPlacements = out
+	return out
 }
 
-// passOn gives an object that somebody gives up, and nobody has, to the first
-// who will want it.
-func passOn(stakes []*stake, id api.ID) {
-	if slices.ContainsFunc(stakes, func(st *stake) bool { return st.asks(id) && !st.reports }) ||
-		!slices.ContainsFunc(stakes, func(st *stake) bool { return st.gaveUp(id) }) {
-		return
+func allOf[T any](list []T, is func(T) bool) bool {
+	return !slices.ContainsFunc(list, func(x T) bool { return !is(x) })
+}
+
+// resolvedPlacement returns a placement after the resolution.
+func (pl *planner) resolvedPlacement(r *result) *Placement {
+	if _, isClaimant := slices.BinarySearchFunc(pl.memo.resolutions.claimants, r.placement.Key, compareKeys); isClaimant && r.resolved != nil {
+		return r.resolved
 	}
-	for _, st := range stakes {
-		if m := st.later[id]; m != nil && !st.reports {
-			st.early[id] = m
-			return
+	return r.placement
+}
+
+// resolvePlacement returns a copy of the placement with the objects it yields or gets early.
+func (pl *planner) resolvePlacement(p *Placement, clusters map[string]*resolution, conflicts map[conflict]*conflictExtent) *Placement {
+	out := *p
+	if p.Spec != nil {
+		out.Warnings = append(slices.Clip(p.Warnings), pl.conflictWarnings(p, conflicts)...)
+	}
+	out.Clusters = slices.Clone(p.Clusters)
+	out.Changed = slices.Clip(p.Changed)
+	for i, c := range p.Clusters {
+		cl := clusters[c.Binding.Cluster].claimOf(p.Key)
+		if cl.outcome.Empty() && c.Claims.Empty() && len(cl.yielded) == 0 {
+			continue
+		}
+		if cl.resolved == nil {
+			cl.resolved = cl.resolvedCluster(pl.Now)
+		}
+		out.Clusters[i] = cl.resolved
+		if cl.outcome.Equal(c.Claims) {
+			continue
+		}
+		out.Claimed = append(out.Claimed, cl.resolved)
+		if cl.resolved.Binding != c.Binding {
+			out.Changed = replaced(out.Changed, cl.resolved.Binding)
 		}
 	}
+	return &out
 }
 
-// owner picks who has an object, of those who may; nil if nobody does.
-func (s *settling) owner(stakes []*stake, id api.ID, may func(*stake) bool) *stake {
-	var first *stake
-	for _, st := range stakes {
-		if may(st) && (first == nil || s.before(st, first, id)) {
-			first = st
-		}
+// resolvedCluster returns the claim's cluster after the resolution.
+func (cl *claim) resolvedCluster(now time.Time) *OnCluster {
+	out := *cl.on
+	out.Claims, out.Yielded = cl.outcome, cl.yielded
+	if !sameContent(cl.outcome, cl.on.Claims) && !cl.reassigned() {
+		// The work changes: reports about the work before do not count.
+		out.Binding.AssignedAt = now
 	}
-	return first
+	return &out
 }
 
-// The ranks of those who ask for an object.
-const (
-	hasIt     = iota // and was not told to leave it to another
-	mayHaveIt        // it is not known
-	newcomer
-	leftIt      // to another, until now
-	reportsOnly // and never writes
-)
-
-func (st *stake) rank(id api.ID) int {
-	switch {
-	case st.reports:
-		return reportsOnly
-	case st.told[id] == nil && st.early[id] == nil && st.guess[id]:
-		return mayHaveIt
-	case st.yields(id):
-		return leftIt
-	case !st.moved() || st.had[id] != nil && !st.leaving() || slices.Contains(st.c.Claims.Early, id):
-		return hasIt
-	}
-	return newcomer
+// claimOf returns the claim of a placement, which must have one.
+func (res *resolution) claimOf(key api.PlacementKey) *claim {
+	return res.claims[slices.IndexFunc(res.claims, func(cl *claim) bool { return cl.key == key })]
 }
 
-// before reports whether one has a better right to an object than another: the
-// one that has it, then the one that was told to hold what it holds first.
-func (s *settling) before(a, b *stake, id api.ID) bool {
-	return cmp.Or(cmp.Compare(a.rank(id), b.rank(id)), s.since(a).Compare(s.since(b)), compareKeys(a.key, b.key)) < 0
+// sameContent reports whether both leave out and add the same objects.
+func sameContent(a, b ledger.Claims) bool {
+	return slices.Equal(a.Early, b.Early) && slices.EqualFunc(a.Yields, b.Yields, func(x, y ledger.Yield) bool { return x.ID == y.ID })
 }
 
-func (s *settling) since(st *stake) time.Time {
-	if st.c.Entry == nil || !st.c.Entry.Binding.Released() {
-		return s.Now
-	}
-	return st.c.Entry.Binding.AssignedAt
+func replaced(bs []placement.Binding, b placement.Binding) []placement.Binding {
+	bs = slices.DeleteFunc(slices.Clone(bs), func(x placement.Binding) bool { return x.Cluster == b.Cluster })
+	return append(bs, b)
 }
 
-// leave has the placement do without an object that another has.
-func (s *settling) leave(st *stake, id api.ID, owner *stake) {
-	delete(st.early, id)
-	m := st.told[id]
-	if m == nil && !st.c.Binding.Released() {
-		m = st.later[id]
-	}
-	if m == nil {
-		return
-	}
-	y := ledger.Yield{ID: id, To: owner.key, Passing: !owner.wants(id)}
-	st.yielded = append(st.yielded, s.yielded(m, y))
-	if st.told[id] != nil {
-		st.claims.Yields = append(st.claims.Yields, y)
-	}
+// sameResolution reports whether both are the same placement with the same claims.
+func (p *Placement) sameResolution(o *Placement) bool {
+	return slices.Equal(p.Warnings, o.Warnings) && len(p.Changed) == len(o.Changed) && len(p.Claimed) == len(o.Claimed) &&
+		slices.EqualFunc(p.Clusters, o.Clusters, func(a, b *OnCluster) bool {
+			return a == b || a.Claims.Equal(b.Claims) && sameBinding(a.Binding, b.Binding) && slices.Equal(a.Yielded, b.Yielded)
+		})
 }

@@ -11,53 +11,52 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 )
 
-// look finds out what a cluster has been told to hold so far, or was before it
-// was told to remove it: some of that may be there still.
-func (t *thinker) look(c *OnCluster) {
+// loadHeldContent sets the content that the cluster was assigned before this plan or before its
+// removal began: some of it may still be there.
+func (pl *planner) loadHeldContent(c *OnCluster) {
 	if c.Entry == nil || !c.Entry.Binding.Released() {
 		return
 	}
 	b := c.Entry.Binding
-	if p, content, known := t.find(b); known {
-		t.use(p)
-		c.had, c.unmade = content, content == nil
+	if p, content, known := pl.findContent(b); known {
+		pl.markInUse(p)
+		c.heldContent, c.notRenderable = content, content == nil
 		return
 	}
-	c.unread = t.readable(b.Assigned.Commit)
-	t.miss(b.Assigned.Commit)
+	c.contentLoading = pl.loadable(b.Assigned.Commit)
+	pl.recordMissing(b.Assigned.Commit)
 }
 
-// find finds what a binding's revision stands for: what the placement gives the
-// cluster at any commit that we know, if it has the hash: with the labels that
-// the cluster has today, or with those it had then. The content is nil if the
-// revision is one that cannot be made.
-func (t *thinker) find(b placement.Binding) (from *prepared, content *work.Rendered, known bool) {
-	cluster, _ := t.memo.fleet.cluster(b.Cluster)
-	for p := range t.contents(b.Assigned.Commit) {
-		if content, known := p.gave(cluster, b.Assigned); known {
-			t.memo.keep(t.now.p.Key, p)
+// findContent finds the content of a binding's revision: what the placement renders for the
+// cluster at any known commit, if the hash matches, with the labels that the cluster has now or
+// had then. The content is nil if the revision cannot be rendered.
+func (pl *planner) findContent(b placement.Binding) (from *prepared, content *work.Rendered, known bool) {
+	cluster, _ := pl.memo.fleet.cluster(b.Cluster)
+	for p := range pl.knownContents(b.Assigned.Commit) {
+		if content, known := p.renderedWithHash(cluster, b.Assigned); known {
+			pl.memo.keepContent(pl.current.placement.Key, p)
 			return p, content, true
 		}
 	}
 	return nil, nil, false
 }
 
-// contents iterates over the known contents of the placement, under its key and its
-// earlier keys: first those in memory, then those of the loaded commits, beginning
-// with the given commit.
-func (t *thinker) contents(commit string) iter.Seq[*prepared] {
-	keys := append([]api.PlacementKey{t.now.p.Key}, t.now.p.Record.Formerly...)
+// knownContents iterates over the known contents of the placement, under its key and its
+// earlier keys: first those in memory, then those of the loaded commits, beginning with the
+// given commit.
+func (pl *planner) knownContents(commit string) iter.Seq[*prepared] {
+	keys := append([]api.PlacementKey{pl.current.placement.Key}, pl.current.placement.Record.Formerly...)
 	return func(yield func(*prepared) bool) {
 		for _, key := range keys {
-			for _, p := range t.known(key) {
+			for _, p := range pl.cachedContents(key) {
 				if !yield(p) {
 					return
 				}
 			}
 		}
-		for _, s := range t.snapshots(commit) {
+		for _, s := range pl.otherSnapshots(commit) {
 			for _, key := range keys {
-				if p := t.memo.prepareAt(s, key); p != nil && p.renderer != nil && !yield(p) {
+				if p := pl.memo.prepareAt(s, key); p != nil && p.renderer != nil && !yield(p) {
 					return
 				}
 			}
@@ -65,9 +64,9 @@ func (t *thinker) contents(commit string) iter.Seq[*prepared] {
 	}
 }
 
-// gave returns what a cluster gets, or got with the labels of a revision, if it
-// has the hash.
-func (p *prepared) gave(c placement.Cluster, r placement.Revision) (content *work.Rendered, known bool) {
+// renderedWithHash returns the content for a cluster, with its current labels or those of a
+// revision, if it has the hash of the revision.
+func (p *prepared) renderedWithHash(c placement.Cluster, r placement.Revision) (content *work.Rendered, known bool) {
 	rendered, err := p.renderer.For(c)
 	if rendered.Hash != r.Hash && p.renderer.Labels(c) != r.Labels {
 		rendered, err = p.renderer.For(work.WithLabels(c, r))
@@ -81,55 +80,54 @@ func (p *prepared) gave(c placement.Cluster, r placement.Revision) (content *wor
 	return &rendered, true
 }
 
-// known are the contents of a placement that we know, the newest first.
-func (t *thinker) known(key api.PlacementKey) []*prepared {
+// cachedContents returns the contents of a placement in memory, the newest first.
+func (pl *planner) cachedContents(key api.PlacementKey) []*prepared {
 	var all []*prepared
-	if now := t.now.now; now != nil && now.renderer != nil {
+	if now := pl.current.prepared; now != nil && now.renderer != nil {
 		all = append(all, now)
 	}
-	if last := t.memo.last[key]; last != nil && !slices.Contains(all, last) {
+	if last := pl.memo.latest[key]; last != nil && !slices.Contains(all, last) {
 		all = append(all, last)
 	}
-	return append(all, t.memo.earlier[key]...)
+	return append(all, pl.memo.earlier[key]...)
 }
 
-// snapshots are the commits we have besides the head, first the one that is
-// meant.
-func (t *thinker) snapshots(commit string) []*hub.Snapshot {
+// otherSnapshots returns the loaded snapshots except the head, the given commit first.
+func (pl *planner) otherSnapshots(commit string) []*hub.Snapshot {
 	var all []*hub.Snapshot
-	if s := t.Past[commit]; s != nil {
+	if s := pl.Past[commit]; s != nil {
 		all = append(all, s)
 	}
-	for _, hash := range slices.Sorted(maps.Keys(t.Past)) {
-		if hash != commit && hash != t.Head.Commit.Hash {
-			all = append(all, t.Past[hash])
+	for _, hash := range slices.Sorted(maps.Keys(pl.Past)) {
+		if hash != commit && hash != pl.Head.Commit.Hash {
+			all = append(all, pl.Past[hash])
 		}
 	}
 	return all
 }
 
-// use notes that clusters hold, or held until now, what something gives.
-func (t *thinker) use(p *prepared) {
-	if !slices.Contains(t.now.uses, p) {
-		t.now.uses = append(t.now.uses, p)
+// markInUse records that clusters are assigned to a content, or were until now.
+func (pl *planner) markInUse(p *prepared) {
+	if !slices.Contains(pl.current.contentsInUse, p) {
+		pl.current.contentsInUse = append(pl.current.contentsInUse, p)
 	}
 }
 
-// miss notes that nobody knows what a commit gave.
-func (t *thinker) miss(commit string) {
-	if slices.Contains(t.now.commits, commit) {
+// recordMissing records that the content of a commit is needed and not known.
+func (pl *planner) recordMissing(commit string) {
+	if slices.Contains(pl.current.missingCommits, commit) {
 		return
 	}
-	t.now.commits = append(t.now.commits, commit)
+	pl.current.missingCommits = append(pl.current.missingCommits, commit)
 	switch {
-	case t.readable(commit):
-		t.now.awaited = append(t.now.awaited, commit)
-	case t.Past[commit] == nil:
-		t.now.lost = append(t.now.lost, commit)
+	case pl.loadable(commit):
+		pl.current.loadingCommits = append(pl.current.loadingCommits, commit)
+	case pl.Past[commit] == nil:
+		pl.current.lostCommits = append(pl.current.lostCommits, commit)
 	}
 }
 
-// readable reports whether a commit that we do not have may still be read.
-func (t *thinker) readable(commit string) bool {
-	return commit != t.Head.Commit.Hash && t.Past[commit] == nil && t.Lost[commit] == nil
+// loadable reports whether a missing commit may still be loaded.
+func (pl *planner) loadable(commit string) bool {
+	return commit != pl.Head.Commit.Hash && pl.Past[commit] == nil && pl.Lost[commit] == nil
 }

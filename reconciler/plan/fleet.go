@@ -14,57 +14,56 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// A fleet is what scheduling knows of the clusters, kept from turn to turn: one
-// probe changes one cluster, and as a rule nothing that a placement looks at.
+// A fleet is the list of clusters as the scheduler sees them, updated incrementally: one probe
+// changes one cluster, and usually nothing that matters to a placement.
 type fleet struct {
 	list    []placement.Cluster // by name, as declared
-	sources []source
-	at      map[string]int
-	// shape counts the changes that concern every placement, values those of
-	// properties, which concern the placements that look at some.
-	shape, values uint64
-	// flipped are the clusters that began or ceased to answer this turn, do not for
-	// another reason, or began or ceased to be held by another fleet.
-	flipped []string
+	sources []clusterSource
+	index   map[string]int
+	// version counts the changes that affect every placement, propertiesVersion those of
+	// properties, which affect the placements whose policies use them.
+	version, propertiesVersion uint64
+	// changed are the clusters whose health, error or foreign owner changed in this call.
+	changed []string
 }
 
-// A source is what a cluster of the fleet was made of.
-type source struct {
-	declared *hub.Cluster
-	seen     uint64 // the version of what was seen
-	stale    bool
-	healthy  bool
-	trouble  string
-	refusal  string
+// A clusterSource is what a cluster of the fleet was computed from.
+type clusterSource struct {
+	declared    *hub.Cluster
+	seenVersion uint64 // version of the observation
+	stale       bool
+	healthy     bool
+	err         string
+	refusal     string
 }
 
-// update brings the fleet up to date, and says when it could change by itself.
+// update brings the fleet up to date, and returns when it could change without new input.
 func (f *fleet) update(in Input) time.Time {
-	before, list := f.at, f.list
-	if !slices.EqualFunc(in.Head.Clusters, f.sources, func(c *hub.Cluster, s source) bool { return c.Name == s.declared.Name }) {
-		f.shape++
+	before, list := f.index, f.list
+	if !slices.EqualFunc(in.Head.Clusters, f.sources, func(c *hub.Cluster, s clusterSource) bool { return c.Name == s.declared.Name }) {
+		f.version++
 		list = nil
-		f.at = make(map[string]int, len(in.Head.Clusters))
+		f.index = make(map[string]int, len(in.Head.Clusters))
 		for i, c := range in.Head.Clusters {
-			f.at[c.Name] = i
+			f.index[c.Name] = i
 		}
 	}
-	sources, next := f.sources, list // both as they are, until something is not
+	sources, next := f.sources, list // shared with earlier plans until something changes
 	if list == nil {
-		sources, next = make([]source, len(in.Head.Clusters)), make([]placement.Cluster, len(in.Head.Clusters))
+		sources, next = make([]clusterSource, len(in.Head.Clusters)), make([]placement.Cluster, len(in.Head.Clusters))
 	}
-	f.flipped = f.flipped[:0]
+	f.changed = f.changed[:0]
 	var wake time.Time
 	changed := list == nil
 	for i, c := range in.Head.Clusters {
 		seen := in.Ledger.Cluster(c.Name)
-		was, known := f.was(before, c.Name)
+		was, known := f.previous(before, c.Name)
 		sources[i] = sourceOf(c, seen, in.Now)
 		sources[i].refusal = in.Ledger.Refusal(c.Name)
-		if !known || was.healthy != sources[i].healthy || was.trouble != sources[i].trouble || was.refusal != sources[i].refusal {
-			f.flipped = append(f.flipped, c.Name)
+		if !known || was.healthy != sources[i].healthy || was.err != sources[i].err || was.refusal != sources[i].refusal {
+			f.changed = append(f.changed, c.Name)
 		}
-		objection, at := ineligible(seen, in.Now)
+		objection, at := ineligibleReason(seen, in.Now)
 		objection = cmp.Or(in.Ledger.Refusal(c.Name), objection)
 		wake = earliest(wake, at)
 		if list != nil && was == sources[i] && objection == list[i].Ineligible && in.Observed == nil {
@@ -75,7 +74,7 @@ func (f *fleet) update(in Input) time.Time {
 			continue
 		}
 		now := clusterOf(in, c, seen, objection)
-		shape, values := differ(&list[i], &now)
+		shape, values := diffClusters(&list[i], &now)
 		if (shape || values) && !changed {
 			next, changed = slices.Clone(list), true
 		}
@@ -83,28 +82,28 @@ func (f *fleet) update(in Input) time.Time {
 			next[i] = now
 		}
 		if shape {
-			f.shape++
+			f.version++
 		}
 		if values {
-			f.values++
+			f.propertiesVersion++
 		}
 	}
 	f.sources, f.list = sources, next
 	return wake
 }
 
-func (f *fleet) was(before map[string]int, name string) (source, bool) {
+func (f *fleet) previous(before map[string]int, name string) (clusterSource, bool) {
 	i, ok := before[name]
 	if !ok || i >= len(f.sources) {
-		return source{}, false
+		return clusterSource{}, false
 	}
 	return f.sources[i], true
 }
 
-func sourceOf(c *hub.Cluster, seen *ledger.Cluster, now time.Time) source {
-	s := source{declared: c}
+func sourceOf(c *hub.Cluster, seen *ledger.Cluster, now time.Time) clusterSource {
+	s := clusterSource{declared: c}
 	if seen != nil {
-		s.seen, s.stale, s.healthy, s.trouble = seen.Version(), Stale(seen, now), seen.Healthy, seen.Error
+		s.seenVersion, s.stale, s.healthy, s.err = seen.Version(), Stale(seen, now), seen.Healthy, seen.Error
 	}
 	return s
 }
@@ -113,13 +112,13 @@ func clusterOf(in Input, c *hub.Cluster, seen *ledger.Cluster, objection string)
 	if known, ok := in.Observed[c.Name]; ok {
 		return known
 	}
-	out := Cluster(c, fresh(seen, in.Now))
+	out := Cluster(c, withoutStale(seen, in.Now))
 	out.Ineligible = objection
 	return out
 }
 
-// differ compares two states of a cluster.
-func differ(a, b *placement.Cluster) (shape, values bool) {
+// diffClusters compares two states of a cluster. shape covers everything but properties.
+func diffClusters(a, b *placement.Cluster) (shape, values bool) {
 	shape = a.Ineligible != b.Ineligible || !maps.Equal(a.Labels, b.Labels) || !slices.Equal(a.Taints, b.Taints) ||
 		(a.Namespaces == nil) != (b.Namespaces == nil) || !maps.Equal(a.Namespaces, b.Namespaces)
 	values = !maps.EqualFunc(a.Properties, b.Properties, func(x, y resource.Quantity) bool { return x.Cmp(y) == 0 }) ||
@@ -127,17 +126,16 @@ func differ(a, b *placement.Cluster) (shape, values bool) {
 	return shape, values
 }
 
-// cluster returns what is known of a cluster; declared is false if it is not a
-// member.
+// cluster returns a cluster of the fleet; declared is false if it is not a member.
 func (f *fleet) cluster(name string) (c placement.Cluster, declared bool) {
-	i, declared := f.at[name]
+	i, declared := f.index[name]
 	if !declared {
 		return placement.Cluster{}, false
 	}
 	return f.list[i], true
 }
 
-// earliest returns the earlier of two times, of which the zero time is none.
+// earliest returns the earlier of two times; the zero time means none.
 func earliest(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
@@ -145,11 +143,11 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// left lists the clusters that are known and declared no more.
-func (f *fleet) left(l *ledger.Ledger) []string {
+// leftClusters lists the clusters in the ledger that are no longer declared.
+func (f *fleet) leftClusters(l *ledger.Ledger) []string {
 	var left []string
 	for name := range l.ClusterNames() {
-		if _, declared := f.at[name]; !declared {
+		if _, declared := f.index[name]; !declared {
 			left = append(left, name)
 		}
 	}
@@ -157,7 +155,7 @@ func (f *fleet) left(l *ledger.Ledger) []string {
 	return left
 }
 
-// looksAtProperties reports whether properties of clusters count for a policy.
+// looksAtProperties reports whether a policy uses cluster properties.
 func looksAtProperties(p *api.PlacementPolicy) bool {
 	if p == nil || p.Affinity == nil || p.Affinity.ClusterAffinity == nil {
 		return false

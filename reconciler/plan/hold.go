@@ -11,10 +11,9 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 )
 
-// Some deletions follow from a mistake far more often than from a wish. They are
-// held, whatever their number, until a commit's trailer allows them. All of that
-// is derived from the commit in force, and nothing is remembered: a restart or a
-// lost commit releases nothing.
+// Some deletions are most often mistakes. They are held, however many they are, until a
+// commit's trailer allows them. Holds are derived from the head commit and not stored, so that
+// neither a restart nor a lost commit releases one.
 
 var (
 	namespaceKind  = api.GroupKind{Kind: "Namespace"}
@@ -22,33 +21,34 @@ var (
 	claimKind      = api.GroupKind{Kind: "PersistentVolumeClaim"}
 )
 
-// guarded are the kinds whose deletion takes more along than the object itself.
-var guarded = []work.Hold{
+// guardedKinds are the kinds whose deletion deletes more than the object itself.
+var guardedKinds = []work.Hold{
 	{Kind: namespaceKind, Why: "deleting a Namespace deletes everything in it"},
 	{Kind: definitionKind, Why: "deleting a CustomResourceDefinition deletes all objects of its kind"},
 	{Kind: claimKind, Why: "deleting a PersistentVolumeClaim can delete its data"},
 }
 
-// wrapping are the kinds that may deliver objects of any other kind.
-var wrapping = []api.GroupKind{
+// envelopeKinds are the kinds that can deliver objects of any other kind.
+var envelopeKinds = []api.GroupKind{
 	{Group: api.PlacementGroup, Kind: "ClusterResourceEnvelope"},
 	{Group: api.PlacementGroup, Kind: "ResourceEnvelope"},
 	{Kind: "ConfigMap"},
 }
 
-// nowhere holds the objects of a placement on a cluster that it leaves while it is on
-// no other cluster.
-var nowhere = []work.Hold{{Why: "the placement has no cluster left"}}
+// noClusterLeft holds the deletions on a cluster that a placement leaves without being on any
+// other.
+var noClusterLeft = []work.Hold{{Why: "the placement has no cluster left"}}
 
-// RemovalHolds returns the holds on the objects of the placement on a cluster that it
-// leaves; nil if the placement was deleted, or is on another cluster and names no cluster
-// that does not exist. A cluster that has left the fleet is not held by its own name.
+// RemovalHolds returns the holds on the objects of the placement on a cluster that it leaves;
+// nil if the placement was deleted, or if it is on another cluster and its policy names no
+// cluster that does not exist. A cluster that has left the fleet is not held because of its own
+// name.
 func (p *Placement) RemovalHolds(cluster string) []work.Hold {
 	switch {
 	case p.Spec == nil:
 		return nil
-	case !p.placed():
-		return nowhere
+	case !p.hasCluster():
+		return noClusterLeft
 	case !p.registered(cluster):
 		return nil
 	}
@@ -68,21 +68,21 @@ func (p *Placement) registered(cluster string) bool {
 	return p.Request == nil || slices.ContainsFunc(p.Request.Clusters, func(c placement.Cluster) bool { return c.Name == cluster })
 }
 
-// deletionHolds are those of a placement, made when they are first needed: where its
-// content is, where none of it is left, and where it has a new name.
+// deletionHolds caches the holds of a placement: for changed content, for content that has
+// become empty, and for a renamed placement.
 type deletionHolds struct {
 	content, emptied, renamed []work.Hold
 }
 
-// holdsFor returns what keeps the deletions of a cluster's work from being carried out.
-func (t *thinker) holdsFor(p *Placement, cluster string, w *work.Work) []work.Hold {
-	h := &t.now.holds
+// holdsFor returns the holds on the deletions of a cluster's work.
+func (pl *planner) holdsFor(p *Placement, cluster string, w *work.Work) []work.Hold {
+	h := &pl.current.deletionHolds
 	switch {
 	case w.AllowDelete || w.Keep:
 		return nil
 	case p.Spec == nil && p.Record.Into != (api.PlacementKey{}):
 		if h.renamed == nil {
-			h.renamed = t.renameHolds()
+			h.renamed = pl.renameHolds()
 		}
 		return h.renamed
 	case p.Spec == nil:
@@ -91,38 +91,38 @@ func (t *thinker) holdsFor(p *Placement, cluster string, w *work.Work) []work.Ho
 		return p.RemovalHolds(cluster)
 	case len(w.Manifests) == 0:
 		if h.emptied == nil {
-			h.emptied = []work.Hold{{Why: emptied(p)}}
+			h.emptied = []work.Hold{{Why: emptiedReason(p)}}
 		}
 		return h.emptied
 	}
 	if h.content == nil {
-		h.content = slices.Concat(unmatched(p, t.now.now), guarded)
+		h.content = slices.Concat(unmatchedHolds(p, pl.current.prepared), guardedKinds)
 	}
 	return h.content
 }
 
-// renameHolds returns the holds on the objects that a renamed placement still holds under
-// its earlier name. What goes is what its new name does not select, and is held as it
-// would be under the new name.
-func (t *thinker) renameHolds() []work.Hold {
-	successor := t.now.successor
-	if successor == nil || successor.p.Spec == nil {
-		return guarded
+// renameHolds returns the holds on the objects that a renamed placement still holds under its
+// earlier key. What is deleted is what the new key does not select, and the holds are those of
+// the new key.
+func (pl *planner) renameHolds() []work.Hold {
+	successor := pl.current.successor
+	if successor == nil || successor.placement.Spec == nil {
+		return guardedKinds
 	}
-	p := successor.p
-	if p.Request != nil && !p.placed() {
-		return nowhere
+	p := successor.placement
+	if p.Request != nil && !p.hasCluster() {
+		return noClusterLeft
 	}
-	return slices.Concat(unmatched(p, successor.now), guarded)
+	return slices.Concat(unmatchedHolds(p, successor.prepared), guardedKinds)
 }
 
-// placed reports whether the placement has a cluster on which it stays.
-func (p *Placement) placed() bool {
+// hasCluster reports whether the placement has a cluster on which it stays.
+func (p *Placement) hasCluster() bool {
 	return slices.ContainsFunc(p.Clusters, func(c *OnCluster) bool { return !c.Binding.Unscheduled && !c.Binding.Removing })
 }
 
-// emptied says why nothing is left of a placement's content.
-func emptied(p *Placement) string {
+// emptiedReason says why the content of a placement has become empty.
+func emptiedReason(p *Placement) string {
 	if len(p.Selection.Unmatched) == 0 {
 		return "nothing is left of the placement's content"
 	}
@@ -130,10 +130,10 @@ func emptied(p *Placement) string {
 	return "the placement selects nothing: " + selectorText(p, i) + " matches nothing"
 }
 
-// unmatched holds what selectors may have selected that match nothing any more.
-// Nobody remembers what that was: it is told by the kind, and whatever is in a
-// namespace that is still selected was selected with that.
-func unmatched(p *Placement, now *prepared) []work.Hold {
+// unmatchedHolds holds deletions of objects that a selector which matches nothing may have
+// selected before. Earlier selections are not recorded, so objects are recognized by their
+// kind; objects in a namespace that is still selected were selected with it.
+func unmatchedHolds(p *Placement, now *prepared) []work.Hold {
 	var out []work.Hold
 	for _, i := range p.Selection.Unmatched {
 		term := p.Spec.Spec.ResourceSelectors[i]
@@ -142,7 +142,7 @@ func unmatched(p *Placement, now *prepared) []work.Hold {
 		switch {
 		case kind == namespaceKind && term.SelectionScope != api.NamespaceOnly:
 			h.Kind, h.Except = api.GroupKind{}, now.namespaces()
-		case slices.Contains(wrapping, kind):
+		case slices.Contains(envelopeKinds, kind):
 			h.Kind = api.GroupKind{}
 		}
 		out = append(out, h)
@@ -162,7 +162,7 @@ func (p *prepared) namespaces() []string {
 	return names
 }
 
-// selectorText names a selector by its place and by what it asks for.
+// selectorText returns a selector's field path and what it selects.
 func selectorText(p *Placement, i int) string {
 	term := p.Spec.Spec.ResourceSelectors[i]
 	what := term.Kind
@@ -175,22 +175,21 @@ func selectorText(p *Placement, i int) string {
 	return fmt.Sprintf("spec.resourceSelectors[%d] (%s)", i, what)
 }
 
-// permit notes that the commit in force allows what the placement deletes. That
-// is so for as long as the placement keeps this content, whatever commits follow:
+// updateAllowedContent records that the head allows deletions of the placement. That stays so
+// as long as the content of the placement is the same, whatever commits follow, because
 // clusters get it one after the other.
-func (t *thinker) permit(p *Placement) {
+func (pl *planner) updateAllowedContent(p *Placement) {
 	before := p.Record.AllowedContent
 	switch {
-	case t.now.allowed:
-		p.Record.AllowedContent = t.now.now.recipeOf()
-	case before != "" && before != t.now.now.recipeOf():
+	case pl.current.deleteAllowed:
+		p.Record.AllowedContent = pl.current.prepared.fingerprintOf()
+	case before != "" && before != pl.current.prepared.fingerprintOf():
 		p.Record.AllowedContent = ""
 	}
 	p.Noted = p.Noted || p.Record.AllowedContent != before
 }
 
-// permitted reports whether a commit allows what a cluster deletes on its way to
-// the newest content.
-func (t *thinker) permitted(p *Placement, latest bool) bool {
-	return t.now.allowed || latest && p.Record.AllowedContent != ""
+// mayDelete reports whether a commit allows the deletions on the way to the newest content.
+func (pl *planner) mayDelete(p *Placement, latest bool) bool {
+	return pl.current.deleteAllowed || latest && p.Record.AllowedContent != ""
 }

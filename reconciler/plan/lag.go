@@ -11,12 +11,11 @@ import (
 // maxRevisions limits the revisions in the record of a placement.
 const maxRevisions = 10
 
-// revise records that the content of a placement has changed and that its rollout
-// starts.
-func (t *thinker) revise(p *Placement) {
-	seen := t.HeadSeen
+// startRollout records that the content of a placement has changed and that its rollout starts.
+func (pl *planner) startRollout(p *Placement) {
+	seen := pl.HeadSeen
 	if seen.IsZero() {
-		seen = t.Now
+		seen = pl.Now
 	}
 	r := &p.Record
 	r.Index++
@@ -26,9 +25,9 @@ func (t *thinker) revise(p *Placement) {
 }
 
 // finishRollout records when the newest content has become available on every cluster.
-func (t *thinker) finishRollout(p *Placement) {
+func (pl *planner) finishRollout(p *Placement) {
 	if r := &p.Record; p.Rollout.Settled && r.RollingOut() {
-		r.RolloutFinished, p.Noted = t.Now, true
+		r.RolloutFinished, p.Noted = pl.Now, true
 	}
 }
 

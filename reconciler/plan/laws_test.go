@@ -263,7 +263,7 @@ func (m *model) finish() {
 	fresh := m.in
 	fresh.Memo, fresh.Past = NewMemo(), maps.Clone(m.commits)
 	if got, want := describe(Resolve(fresh)), describe(m.last); got != want {
-		m.t.Fatalf("thought through anew:\n%s\nremembered:\n%s", got, want)
+		m.t.Fatalf("planned anew:\n%s\nfrom the memo:\n%s", got, want)
 	}
 }
 

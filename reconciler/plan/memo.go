@@ -9,40 +9,38 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 )
 
-// A Memo keeps from one Resolve to the next what need not be thought again. It
-// changes no answer, only how long it takes, with one exception: content that
-// was known once is known without the commit it came with. One goroutine may
-// use it.
+// A Memo caches results between calls of Resolve. It affects only how long a call takes, with
+// one exception: content that was rendered once stays known without its commit. A Memo must not
+// be used concurrently.
 type Memo struct {
 	head    *hub.Snapshot
 	specs   map[api.PlacementKey]*hub.Placement
-	commits map[string]*memory
-	// last is what was prepared last for each placement of the head. earlier are
-	// those of other commits, as long as they count: a cluster waits at what one
-	// of them gives, or has just left it.
-	last    map[api.PlacementKey]*prepared
+	commits map[string]*commitCache
+	// latest is the last content prepared for each placement of the head. earlier are contents
+	// of other commits, kept while a cluster is assigned to them or was until now.
+	latest  map[api.PlacementKey]*prepared
 	earlier map[api.PlacementKey][]*prepared
 
-	renames renames
-	order   []api.PlacementKey
-	ordered turn
-	// spare is a map of thoughts that is not in use.
-	spare map[api.PlacementKey]*thought
-	// finals are the placements as they were last concluded, by key.
-	finals []*Placement
+	renames   renames
+	order     []api.PlacementKey
+	orderedAt sequenceInputs
+	// spareResults is an empty map kept for the next call.
+	spareResults map[api.PlacementKey]*result
+	// lastPlacements are the placements of the previous plan, by key.
+	lastPlacements []*Placement
 
-	fleet    fleet
-	paused   map[string]string
-	rest     rest
-	thoughts map[api.PlacementKey]*thought
-	board    board
-	overlaps overlaps
-	settled  settled
-	neglect  neglect
+	fleet       fleet
+	paused      map[string]string
+	suspensions suspensions
+	results     map[api.PlacementKey]*result
+	works       workLists
+	overlaps    overlapIndex
+	resolutions resolutions
+	unused      unusedOverrides
 }
 
-// A memory is what is known of one commit.
-type memory struct {
+// A commitCache has what was computed from one commit.
+type commitCache struct {
 	index      *placement.Index
 	cros       []*api.ClusterResourceOverride
 	ros        []*api.ResourceOverride
@@ -51,24 +49,24 @@ type memory struct {
 
 // prepared is what a placement selects at one commit, ready to be rendered.
 type prepared struct {
-	selection placement.Selection
-	renderer  *work.Renderer // nil if the selection is invalid
-	hash      string         // of the content before overrides
-	recipe    string         // of the content with them; empty until it is asked for
-	cros      []*api.ClusterResourceOverride
-	ros       []*api.ResourceOverride
+	selection   placement.Selection
+	renderer    *work.Renderer // nil if the selection is invalid
+	hash        string         // of the content before overrides
+	fingerprint string         // of the content with overrides; empty until it is needed
+	cros        []*api.ClusterResourceOverride
+	ros         []*api.ResourceOverride
 }
 
 // NewMemo returns an empty memo.
 func NewMemo() *Memo {
 	return &Memo{
-		commits: map[string]*memory{}, last: map[api.PlacementKey]*prepared{}, earlier: map[api.PlacementKey][]*prepared{},
-		thoughts: map[api.PlacementKey]*thought{},
+		commits: map[string]*commitCache{}, latest: map[api.PlacementKey]*prepared{}, earlier: map[api.PlacementKey][]*prepared{},
+		results: map[api.PlacementKey]*result{},
 	}
 }
 
-// begin turns to a head.
-func (m *Memo) begin(head *hub.Snapshot) {
+// setHead changes the head snapshot.
+func (m *Memo) setHead(head *hub.Snapshot) {
 	if m.head == head {
 		return
 	}
@@ -78,42 +76,41 @@ func (m *Memo) begin(head *hub.Snapshot) {
 	for _, p := range head.Placements {
 		m.specs[p.Key] = p
 	}
-	for key, old := range m.last {
+	for key, old := range m.latest {
 		if m.specs[key] == nil {
-			m.keep(key, old)
-			delete(m.last, key)
+			m.keepContent(key, old)
+			delete(m.latest, key)
 		}
 	}
 }
 
-// end forgets the commits that nobody needs, and what no placement holds any
-// more.
-func (m *Memo) end(needed map[string]bool) {
+// prune drops the commits that are not needed and the contents that no placement uses.
+func (m *Memo) prune(needed map[string]bool) {
 	for commit := range m.commits {
 		if commit != m.head.Commit.Hash && !needed[commit] {
 			delete(m.commits, commit)
 		}
 	}
 	for key, kept := range m.earlier {
-		th := m.thoughts[key]
-		kept = slices.DeleteFunc(kept, func(p *prepared) bool { return th == nil || !slices.Contains(th.uses, p) })
+		r := m.results[key]
+		kept = slices.DeleteFunc(kept, func(p *prepared) bool { return r == nil || !slices.Contains(r.contentsInUse, p) })
 		if m.earlier[key] = kept; len(kept) == 0 {
 			delete(m.earlier, key)
 		}
 	}
 }
 
-func (m *Memo) keep(key api.PlacementKey, p *prepared) {
+func (m *Memo) keepContent(key api.PlacementKey, p *prepared) {
 	if p.renderer != nil && !slices.Contains(m.earlier[key], p) {
 		m.earlier[key] = append(m.earlier[key], p)
 	}
 }
 
-// spec returns a placement of the head; nil if it has none of that key.
+// spec returns a placement of the head; nil if the head does not have it.
 func (m *Memo) spec(key api.PlacementKey) *hub.Placement { return m.specs[key] }
 
-// prepareAt prepares a placement as it was at another commit; nil if it was
-// not there.
+// prepareAt prepares a placement as it was at another commit; nil if that commit does not have
+// it.
 func (m *Memo) prepareAt(s *hub.Snapshot, key api.PlacementKey) *prepared {
 	i, found := slices.BinarySearchFunc(s.Placements, key, func(p *hub.Placement, key api.PlacementKey) int { return compareKeys(p.Key, key) })
 	if !found {
@@ -122,52 +119,52 @@ func (m *Memo) prepareAt(s *hub.Snapshot, key api.PlacementKey) *prepared {
 	return m.prepare(s, s.Placements[i])
 }
 
-// prepare selects what a placement names at a commit and makes its renderer.
-// As long as nothing changes that is the same from commit to commit.
+// prepare selects the objects of a placement at a commit and creates its renderer. It returns
+// the same value for commits between which nothing changed.
 func (m *Memo) prepare(s *hub.Snapshot, p *hub.Placement) *prepared {
 	at := m.commits[s.Commit.Hash]
 	if at == nil {
-		at = remember(s)
+		at = newCommitCache(s)
 		m.commits[s.Commit.Hash] = at
 	}
 	if done := at.placements[p.Key]; done != nil {
 		return done
 	}
 	scope := Scope(s)
-	now := &prepared{cros: at.cros, ros: at.ros}
-	now.selection = placement.Select(placement.Terms{Key: p.Key, Spec: &p.Spec, Scope: scope}, at.index)
-	old := m.last[p.Key]
+	current := &prepared{cros: at.cros, ros: at.ros}
+	current.selection = placement.Select(placement.Terms{Key: p.Key, Spec: &p.Spec, Scope: scope}, at.index)
+	old := m.latest[p.Key]
 	switch {
-	case now.selection.Invalid != "":
-	case old != nil && old.gives(now):
-		now.renderer, now.hash = old.renderer, old.hash
+	case current.selection.Invalid != "":
+	case old != nil && old.rendersLike(current):
+		current.renderer, current.hash = old.renderer, old.hash
 	default:
-		now.renderer = work.NewRenderer(p.Key, now.selection.Objects, at.cros, at.ros, scope)
-		now.hash = now.renderer.Hash()
+		current.renderer = work.NewRenderer(p.Key, current.selection.Objects, at.cros, at.ros, scope)
+		current.hash = current.renderer.Hash()
 	}
-	if old != nil && old.renderer == now.renderer && old.selection.Invalid == now.selection.Invalid &&
-		slices.Equal(old.selection.Warnings, now.selection.Warnings) && slices.Equal(old.selection.Unmatched, now.selection.Unmatched) {
-		now = old
+	if old != nil && old.renderer == current.renderer && old.selection.Invalid == current.selection.Invalid &&
+		slices.Equal(old.selection.Warnings, current.selection.Warnings) && slices.Equal(old.selection.Unmatched, current.selection.Unmatched) {
+		current = old
 	}
-	if s == m.head && now.renderer != nil && now != old {
+	if s == m.head && current.renderer != nil && current != old {
 		if old != nil {
-			m.keep(p.Key, old)
+			m.keepContent(p.Key, old)
 		}
-		m.last[p.Key] = now
+		m.latest[p.Key] = current
 	}
-	at.placements[p.Key] = now
-	return now
+	at.placements[p.Key] = current
+	return current
 }
 
-// gives reports whether the renderer of an older commit gives what one of a
-// newer commit would: then it is kept, with all that it shares.
-func (p *prepared) gives(now *prepared) bool {
-	return p.renderer != nil && slices.Equal(p.selection.Objects, now.selection.Objects) &&
-		slices.Equal(p.cros, now.cros) && slices.Equal(p.ros, now.ros)
+// rendersLike reports whether the renderer of an older commit renders the same content: then it
+// is reused, with everything it caches.
+func (p *prepared) rendersLike(o *prepared) bool {
+	return p.renderer != nil && slices.Equal(p.selection.Objects, o.selection.Objects) &&
+		slices.Equal(p.cros, o.cros) && slices.Equal(p.ros, o.ros)
 }
 
-func remember(s *hub.Snapshot) *memory {
-	m := &memory{index: placement.NewIndex(s.Objects), placements: map[api.PlacementKey]*prepared{}}
+func newCommitCache(s *hub.Snapshot) *commitCache {
+	m := &commitCache{index: placement.NewIndex(s.Objects), placements: map[api.PlacementKey]*prepared{}}
 	for _, o := range s.ClusterOverrides {
 		m.cros = append(m.cros, o.ClusterResourceOverride)
 	}
@@ -177,8 +174,7 @@ func remember(s *hub.Snapshot) *memory {
 	return m
 }
 
-// Scope tells which kinds are namespaced: those of Kubernetes, and those whose
-// definitions are in the commit.
+// Scope returns whether a kind is namespaced: built-in kinds, and those defined in the commit.
 func Scope(s *hub.Snapshot) func(api.GroupKind) (namespaced, known bool) {
 	return func(gk api.GroupKind) (bool, bool) {
 		if namespaced, known := api.Namespaced(gk); known {

@@ -7,65 +7,65 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 )
 
-// overlaps know which objects more than one placement has, whatever the
-// cluster: in its newest content, in an older one that some cluster still
-// holds, or in what was left to it or by it until now. They are kept up to date
-// by what changes, so that a fleet in which nothing overlaps pays for the
-// objects of new content, once, and for nothing else.
-type overlaps struct {
-	entered map[api.PlacementKey]entries
-	owners  map[api.ID][]owner
-	// shared are the objects with owners of more than one placement, and those
-	// of which it was said before who has them.
+// An overlapIndex knows which objects belong to more than one placement on any cluster: in the
+// latest content, in an older content that a cluster is assigned to, or in the claims so far.
+// It is updated incrementally, so that a fleet without overlaps pays only for the objects of
+// new content, once.
+type overlapIndex struct {
+	entered map[api.PlacementKey]overlapEntries
+	owners  map[api.ID][]contentOwner
+	// shared are the objects of more than one placement, and those that have an owner by an
+	// earlier resolution.
 	shared map[api.ID]bool
-	// moves counts the changes of shared.
-	moves uint64
+	// version counts the changes of shared.
+	version uint64
 }
 
-// entries are what a placement has entered.
-type entries struct {
+// overlapEntries are what is in the index for one placement.
+type overlapEntries struct {
 	uses    []*prepared
 	claimed []api.ID
 }
 
-// An owner is a content that has an object, or, with none, a claim of before.
-type owner struct {
+// A contentOwner is a placement with a content that has an object; from is nil for an earlier
+// claim.
+type contentOwner struct {
 	key  api.PlacementKey
 	from *prepared
 }
 
-// update takes in what the placements have that have changed, and reports
-// whether others are shared now.
-func (o *overlaps) update(changed map[api.PlacementKey]bool, thoughts map[api.PlacementKey]*thought) bool {
-	before := o.moves
+// update updates the entries of the changed placements, and reports whether the shared objects
+// have changed.
+func (o *overlapIndex) update(changed map[api.PlacementKey]bool, results map[api.PlacementKey]*result) bool {
+	before := o.version
 	if o.entered == nil {
-		o.entered, o.owners, o.shared = map[api.PlacementKey]entries{}, map[api.ID][]owner{}, map[api.ID]bool{}
+		o.entered, o.owners, o.shared = map[api.PlacementKey]overlapEntries{}, map[api.ID][]contentOwner{}, map[api.ID]bool{}
 	}
 	for key := range changed {
-		var now entries
-		if th := thoughts[key]; th != nil {
-			now = entries{th.uses, th.claimed}
+		var now overlapEntries
+		if r := results[key]; r != nil {
+			now = overlapEntries{r.contentsInUse, r.claimedObjects}
 		}
 		o.replace(key, o.entered[key], now)
 		if o.entered[key] = now; len(now.uses)+len(now.claimed) == 0 {
 			delete(o.entered, key)
 		}
 	}
-	return o.moves != before
+	return o.version != before
 }
 
-func (o *overlaps) replace(key api.PlacementKey, old, now entries) {
+func (o *overlapIndex) replace(key api.PlacementKey, old, now overlapEntries) {
 	for _, p := range old.uses {
 		if !slices.Contains(now.uses, p) {
 			for _, m := range p.renderer.Manifests() {
-				o.withdraw(m.ID, owner{key, p})
+				o.remove(m.ID, contentOwner{key, p})
 			}
 		}
 	}
 	for _, p := range now.uses {
 		if !slices.Contains(old.uses, p) {
 			for _, m := range p.renderer.Manifests() {
-				o.enter(m.ID, owner{key, p})
+				o.add(m.ID, contentOwner{key, p})
 			}
 		}
 	}
@@ -73,29 +73,29 @@ func (o *overlaps) replace(key api.PlacementKey, old, now entries) {
 		return
 	}
 	for _, id := range old.claimed {
-		o.withdraw(id, owner{key: key})
+		o.remove(id, contentOwner{key: key})
 	}
 	for _, id := range now.claimed {
-		o.enter(id, owner{key: key})
+		o.add(id, contentOwner{key: key})
 	}
 }
 
-func (o *overlaps) enter(id api.ID, w owner) { o.set(id, append(o.owners[id], w)) }
+func (o *overlapIndex) add(id api.ID, w contentOwner) { o.set(id, append(o.owners[id], w)) }
 
-func (o *overlaps) withdraw(id api.ID, w owner) {
-	o.set(id, slices.DeleteFunc(o.owners[id], func(x owner) bool { return x == w }))
+func (o *overlapIndex) remove(id api.ID, w contentOwner) {
+	o.set(id, slices.DeleteFunc(o.owners[id], func(x contentOwner) bool { return x == w }))
 }
 
-func (o *overlaps) set(id api.ID, owners []owner) {
+func (o *overlapIndex) set(id api.ID, owners []contentOwner) {
 	o.owners[id] = owners
 	if len(owners) == 0 {
 		delete(o.owners, id)
 	}
-	shared := slices.ContainsFunc(owners, func(w owner) bool { return w.from == nil || w.key != owners[0].key })
+	shared := slices.ContainsFunc(owners, func(w contentOwner) bool { return w.from == nil || w.key != owners[0].key })
 	if shared == o.shared[id] {
 		return
 	}
-	o.moves++
+	o.version++
 	if shared {
 		o.shared[id] = true
 	} else {
@@ -103,23 +103,23 @@ func (o *overlaps) set(id api.ID, owners []owner) {
 	}
 }
 
-// parties are the placements that have a shared object, and those to which one
-// was left until now.
-func (o *overlaps) parties(thoughts map[api.PlacementKey]*thought) []api.PlacementKey {
-	parties := map[api.PlacementKey]bool{}
+// claimants returns the placements that have a shared object, and the counterparts of earlier
+// claims.
+func (o *overlapIndex) claimants(results map[api.PlacementKey]*result) []api.PlacementKey {
+	claimants := map[api.PlacementKey]bool{}
 	for id := range o.shared {
 		for _, w := range o.owners[id] {
-			parties[w.key] = true
+			claimants[w.key] = true
 		}
 	}
-	for _, th := range thoughts {
-		for _, key := range th.partners {
-			parties[key] = true
+	for _, r := range results {
+		for _, key := range r.counterparts {
+			claimants[key] = true
 		}
 	}
 	var keys []api.PlacementKey
-	for key := range parties {
-		if thoughts[key] != nil {
+	for key := range claimants {
+		if results[key] != nil {
 			keys = append(keys, key)
 		}
 	}
@@ -127,8 +127,8 @@ func (o *overlaps) parties(thoughts map[api.PlacementKey]*thought) []api.Placeme
 	return keys
 }
 
-// cut returns the shared objects of a content.
-func (o *overlaps) cut(ms []*work.Manifest) map[api.ID]*work.Manifest {
+// sharedObjects returns the shared objects of a content.
+func (o *overlapIndex) sharedObjects(ms []*work.Manifest) map[api.ID]*work.Manifest {
 	out := map[api.ID]*work.Manifest{}
 	for _, m := range ms {
 		if o.shared[m.ID] {

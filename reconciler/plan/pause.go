@@ -6,48 +6,47 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// While it is not known what one placement holds on a cluster, because the
-// commit that brought it is still being read, nothing moves there: what one
-// gives up may be what another is to have, and must not be deleted in between.
-// That takes as long as reading a commit. One that cannot be read holds up
-// nobody.
+// While a commit that a cluster is assigned to is being loaded, it is not known what the
+// cluster holds, and no assignment there changes: an object that one placement gives up may be
+// one that another is about to get, and must not be deleted in between. A pause lasts as long
+// as loading the commit. A commit that cannot be loaded pauses nothing.
 
-// pause finds the clusters on which nothing may move, and thinks again about
-// the placements that would have moved something there.
-func (t *thinker) pause(keys []api.PlacementKey) {
-	now := t.unread()
+// pauseClusters finds the clusters to pause, and plans the placements on clusters whose pause
+// began or ended again.
+func (pl *planner) pauseClusters(keys []api.PlacementKey) {
+	now := pl.clustersLoading()
 	for cluster := range now {
-		if t.paused[cluster] != now[cluster] {
-			t.flipped = append(t.flipped, cluster)
+		if pl.paused[cluster] != now[cluster] {
+			pl.pauseChanged = append(pl.pauseChanged, cluster)
 		}
 	}
-	for cluster := range t.paused {
+	for cluster := range pl.paused {
 		if now[cluster] == "" {
-			t.flipped = append(t.flipped, cluster)
+			pl.pauseChanged = append(pl.pauseChanged, cluster)
 		}
 	}
-	if len(t.flipped) == 0 {
+	if len(pl.pauseChanged) == 0 {
 		return
 	}
-	slices.Sort(t.flipped)
-	t.paused, t.memo.paused = now, now
+	slices.Sort(pl.pauseChanged)
+	pl.paused, pl.memo.paused = now, now
 	for _, key := range keys {
-		if t.thoughts[key].concerns(t.flipped) {
-			t.placement(key)
+		if pl.results[key].onAnyOf(pl.pauseChanged) {
+			pl.planPlacement(key)
 		}
 	}
 }
 
-// unread are the clusters of which it is not known what they hold, each with a
-// commit that is still being read.
-func (t *thinker) unread() map[string]string {
+// clustersLoading returns the clusters whose held content is not known, each with a commit that
+// is being loaded.
+func (pl *planner) clustersLoading() map[string]string {
 	out := map[string]string{}
-	for _, th := range t.thoughts {
-		if len(th.awaited) == 0 {
+	for _, r := range pl.results {
+		if len(r.loadingCommits) == 0 {
 			continue
 		}
-		for _, c := range th.p.Clusters {
-			if !c.unread {
+		for _, c := range r.placement.Clusters {
+			if !c.contentLoading {
 				continue
 			}
 			commit, known := c.Entry.Binding.Assigned.Commit, out[c.Binding.Cluster]
@@ -59,7 +58,7 @@ func (t *thinker) unread() map[string]string {
 	return out
 }
 
-// waits reports whether something would move on the cluster, and may not.
-func (t *thinker) waits(c *OnCluster) bool {
-	return t.paused[c.Binding.Cluster] != "" && !c.Binding.Removing && (!c.UpToDate() || c.Binding.Unscheduled)
+// isPaused reports whether an assignment would change on the cluster and may not.
+func (pl *planner) isPaused(c *OnCluster) bool {
+	return pl.paused[c.Binding.Cluster] != "" && !c.Binding.Removing && (!c.UpToDate() || c.Binding.Unscheduled)
 }

@@ -1,9 +1,9 @@
-// Package plan thinks one moment of the fleet through.
+// Package plan computes the next state of the fleet.
 //
-// Resolve combines the three questions of placement: what does each placement
-// select, which clusters take it, and which of them may move now. Its answer
-// is complete: what to remember, what each cluster shall hold, and when to
-// think again. It changes nothing and asks nobody.
+// Resolve answers, for one commit and one moment: which objects each placement selects, which
+// clusters it gets, and which of them may be updated now. The Plan holds everything that
+// follows from that: what to record in the ledger, the works of each cluster, and when to plan
+// again. Resolve does no I/O and changes nothing but the Memo.
 package plan
 
 import (
@@ -22,106 +22,100 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// Input is all that a plan depends on. Nothing in it is changed but Memo.
+// Input is everything a plan depends on. Resolve changes nothing in it but Memo.
 type Input struct {
 	Head *hub.Snapshot
-	// Past are the snapshots of other commits that clusters are assigned to, by
-	// hash, as far as they are loaded.
+	// Past has the loaded snapshots of other commits that clusters are assigned to, by hash.
 	Past map[string]*hub.Snapshot
-	// Lost are commits that cannot be loaded, and why.
+	// Lost has the commits that cannot be loaded, with the error.
 	Lost   map[string]error
 	Ledger *ledger.Ledger
-	// Observed stands, by name, for all that the ledger knows of a cluster; a
-	// plan that asks nobody has it. It may be nil.
+	// Observed overrides, by cluster name, what the ledger knows of a cluster. Offline plans
+	// use it. It may be nil.
 	Observed map[string]placement.Cluster
-	// Holdings are, by placement, the objects that it holds; a plan that has only
-	// their names, and not the commits that brought them, has it. It may be nil.
+	// Holdings has the IDs of the objects that a placement holds, for an offline plan that
+	// knows them but not the commits they came from. It may be nil.
 	Holdings map[api.PlacementKey][]api.ID
-	// MaxUnreachable is how many clusters that do not answer, or which share of
-	// the wanted, no rollout waits for; nil means all.
+	// MaxUnreachable is how many unreachable clusters (or which share of the wanted clusters) a
+	// rollout may pass over; nil means all.
 	MaxUnreachable *intstr.IntOrString
-	// AvailableTimeout is how long a cluster may take to become available before
-	// its update counts as failed, where the placement does not say otherwise; zero
-	// means any time.
+	// AvailableTimeout is how long a cluster may take to become available before its update
+	// counts as failed; an annotation of a placement overrides it. Zero means no limit.
 	AvailableTimeout time.Duration
 	Now              time.Time
-	// HeadSeen is when the head was first seen, before it was loaded; zero means Now.
+	// HeadSeen is when the head commit was first seen, before it was loaded; zero means Now.
 	HeadSeen time.Time
-	// Brief leaves decisions out that nobody has to be told of: those on
-	// clusters that are not selected, but for as many as are missing. Of a large
-	// fleet they are the most.
+	// ShortDecisions limits the decisions on clusters that are not selected to as many as are
+	// missing. In a large fleet they are most of the decisions.
 	Brief bool
-	// Rebuilt says that nothing was decided since the ledger was lost: what it
-	// knows are what members were found to hold.
+	// Rebuilt says that the ledger was lost and rebuilt from the inventories of the members,
+	// and that nothing was planned since.
 	Rebuilt bool
-	// Memo keeps from one turn to the next what need not be thought again.
+	// Memo caches results between calls.
 	Memo *Memo
 }
 
-// A Plan is the answer. It is not changed once made.
+// A Plan is the result of Resolve. It is immutable.
 type Plan struct {
-	// Placements are those of the head and those being removed, by key.
+	// Placements are the placements of the head and those being removed, by key.
 	Placements []*Placement
-	// Members are the declared clusters, by name.
+	// Members are the declared member clusters, by name.
 	Members []*hub.Cluster
-	// Clusters are what scheduling knows of them, in the same order.
+	// Clusters are the same clusters as the scheduler sees them, in the same order.
 	Clusters []placement.Cluster
-	// Works are all that each cluster shall hold, by placement; nil if nothing
-	// is decided yet.
+	// Works are the works of each cluster, by placement; nil if nothing has been planned yet.
 	Works map[string][]work.Work
-	// Commits are those, besides the head, whose content clusters wait at.
+	// Commits are the commits besides the head whose content clusters are assigned to.
 	Commits map[string]bool
-	// Warnings are what a person should look at and no placement has to do with:
-	// overrides that select nothing anywhere.
+	// Warnings are those that belong to no placement: overrides that select nothing.
 	Warnings hub.Problems
-	// Left are clusters of the ledger that have left the fleet.
+	// Left are the clusters in the ledger that are no longer members.
 	Left []string
-	// Renames are the renames of placements, by the earlier key.
+	// Renames are the renamed placements, by the earlier key.
 	Renames []ledger.Rename
-	// Wake is when the plan could change by itself; zero if it cannot.
+	// Wake is the next time at which the plan could change without new input; zero means never.
 	Wake time.Time
 }
 
-// A Placement is what was thought about one placement.
+// A Placement is the plan for one placement.
 type Placement struct {
 	Key api.PlacementKey
-	// Spec is nil if the placement is gone from the head and being removed.
+	// Spec is nil if the placement is no longer in the head and is being removed.
 	Spec      *hub.Placement
 	Selection placement.Selection
-	// Request is what Schedule answers; nil if the scheduler was not asked.
+	// Request is the scheduler's input; nil if the scheduler was not called.
 	Request  *placement.Request
 	Schedule placement.Outcome
 	Rollout  rollout.Plan
-	// Unseen is how many clusters have not answered since the ledger was lost, if
-	// room is left because they may hold the placement.
+	// Unseen is how many clusters have not answered since the ledger was lost, if fewer
+	// clusters than wanted are chosen because those may hold the placement.
 	Unseen int
-	// Clusters are what it means for each cluster it holds, by name.
+	// Clusters are the clusters that the placement holds, by name.
 	Clusters []*OnCluster
-	// Warnings are what a person should look at.
+	// Warnings are problems that do not keep the placement from being planned.
 	Warnings hub.Problems
-	// Pending says that it is too early to decide.
+	// Pending says that nothing is decided yet.
 	Pending bool
-	// Unclear is why it is not certain whether the placement was renamed; empty if it
-	// is. Meanwhile the placement keeps its objects.
+	// Unclear is why it is uncertain whether the placement was renamed; empty if it is certain.
+	// Meanwhile the placement keeps its objects.
 	Unclear string
-	// Internal says that thinking failed by a fault of the program, and Stack
-	// where; the placement keeps what it holds.
+	// InternalError says that planning the placement panicked, and Stack where; the placement
+	// keeps what it holds.
 	Internal, Stack string
 
-	// Record is what the ledger is to know; Noted says that it is new.
+	// Record is the placement's new record in the ledger; RecordChanged says that it differs.
 	Record ledger.Placement
 	Noted  bool
-	// Changed are bindings that are new or different, Claimed the clusters whose
-	// Claims are, Unbind those whose binding is to be forgotten; Forget, that
-	// the whole placement is.
+	// Changed are the bindings that are new or different, Claimed the clusters whose Claims
+	// are, and Unbind those whose bindings are to be deleted. Forget says that the whole record
+	// is to be deleted.
 	Changed []placement.Binding
 	Claimed []*OnCluster
 	Unbind  []string
 	Forget  bool
 }
 
-// On returns what the placement means for one cluster; nil if it does not hold
-// it.
+// On returns the plan for one cluster of the placement; nil if the placement does not hold it.
 func (p *Placement) On(cluster string) *OnCluster {
 	i, found := slices.BinarySearchFunc(p.Clusters, cluster, func(c *OnCluster, name string) int {
 		return strings.Compare(c.Binding.Cluster, name)
@@ -132,78 +126,74 @@ func (p *Placement) On(cluster string) *OnCluster {
 	return p.Clusters[i]
 }
 
-// OnCluster is one placement on one cluster.
+// OnCluster is the plan for one placement on one cluster.
 type OnCluster struct {
 	Binding placement.Binding
 	Entry   *ledger.Entry // nil for a new binding
-	// Latest is what the cluster gets once it may; its Hash is empty if there
-	// is nothing to get.
+	// Latest is the newest revision for the cluster, assigned once the rollout allows it. Its
+	// Hash is empty if there is none.
 	Latest placement.Revision
-	// Content is what Latest stands for.
+	// Content is the content of Latest.
 	Content work.Rendered
-	// Err is an *work.OverrideError or *work.EnvelopeError: why Latest has no
-	// content.
+	// Err is why Latest has no content: a *work.OverrideError or *work.EnvelopeError.
 	Err error
-	// given is what it gets now, if that is neither Latest nor what it had.
-	given *work.Rendered
+	// provenContent is the assigned content if it is the proven one: neither Latest nor
+	// heldContent.
+	provenContent *work.Rendered
 	// Held is why the cluster does not get Latest yet; empty if it does.
 	Held string
-	// Failure is why what the cluster holds will not become available by itself;
-	// empty if it is available, makes progress, or is not judged.
+	// Failure is why the assigned content will not become available by itself; empty if it is
+	// available, progressing or not judged.
 	Failure string
-	// TimedOut says that the failure is that it took too long.
+	// TimedOut says that the Failure is the availability timeout.
 	TimedOut bool
-	// Suspended is why nothing is written for the placement there; empty if it
-	// is.
+	// Suspended is why the placement writes nothing to the cluster; empty if it does.
 	Suspended string
-	// Foreign is why nothing at all is written to the cluster: another fleet holds
-	// it; empty if none does.
+	// Foreign is why nothing at all is written to the cluster: another fleet holds it. It is
+	// empty otherwise.
 	Foreign string
-	// DeleteAllowed says that a commit allows what is deleted there.
+	// DeleteAllowed says that a commit allows the deletions on this cluster.
 	DeleteAllowed bool
-	// spared are objects there that are not written, whoever's they are.
-	spared []work.Spared
-	// Claims are where the cluster holds other than what it is assigned, because
-	// other placements are there too.
+	// suspendedObjects are the objects on the cluster that no placement writes.
+	suspendedObjects []work.Spared
+	// Claims are the differences between what is assigned and what the cluster is told to hold,
+	// because other placements select the same objects.
 	Claims ledger.Claims
-	// Yielded are the objects that are left to other placements, by ID.
+	// Yielded are the objects left to other placements, by ID.
 	Yielded []Yielded
 
-	// had is what it was told to hold before this turn, or before it was told to
-	// remove it; nil if that is nothing, cannot be made, or is not known. Then
-	// unread says that it will be known when its commit is read, and unmade that
-	// it cannot be made.
-	had            *work.Rendered
-	unread, unmade bool
+	// heldContent is the content assigned before this plan, or before the removal began; nil if
+	// there is none, if it cannot be rendered, or if it is not known. contentLoading says that
+	// it will be known once its commit is loaded, notRenderable that it cannot be rendered.
+	heldContent                   *work.Rendered
+	contentLoading, notRenderable bool
 }
 
-// Yielded is an object that two placements want on a cluster, and this one does
-// not get.
+// Yielded is an object that two placements select on a cluster and that the other one owns.
 type Yielded struct {
 	*work.Manifest
-	// To is the placement that has it, and Origin where that stands; zero if it
-	// is gone from the head.
+	// To is the owner, and Origin its position in Git; zero if the owner is no longer in the
+	// head.
 	To     api.PlacementKey
 	Origin api.Origin
-	// Passing says that the other gives it up as soon as its rollout gets to the
-	// cluster.
+	// Passing says that the owner gives the object up once its rollout reaches the cluster.
 	Passing bool
 }
 
-// UpToDate reports whether the cluster has been told to hold the latest.
+// UpToDate reports whether the latest content is assigned to the cluster.
 func (c *OnCluster) UpToDate() bool { return c.Binding.Assigned.Hash == c.Latest.Hash }
 
-// Holds is what the cluster was told to hold before this turn; nil if that is
-// nothing, cannot be made, or is not known.
-func (c *OnCluster) Holds() *work.Rendered { return c.had }
+// HeldContent is the content assigned before this plan; nil if there is none, if it cannot be
+// rendered, or if it is not known.
+func (c *OnCluster) Holds() *work.Rendered { return c.heldContent }
 
 // Leaves reports whether an object of the content is left to another placement.
 func (c *OnCluster) Leaves(id api.ID) bool {
 	return slices.ContainsFunc(c.Yielded, func(y Yielded) bool { return y.ID == id })
 }
 
-// HeldDeletions are the objects that the member should delete and holds, sorted by
-// ID; pending says that a commit has allowed it meanwhile.
+// HeldDeletions are the deletions that the member holds back, by ID; pending says that a commit
+// has allowed them since.
 func (c *OnCluster) HeldDeletions() (held []ledger.Braked, pending bool) {
 	seen := c.Seen()
 	if seen == nil {
@@ -212,8 +202,8 @@ func (c *OnCluster) HeldDeletions() (held []ledger.Braked, pending bool) {
 	return seen.Braked, c.DeleteAllowed
 }
 
-// Seen is what the member said of what it is assigned now; nil if nothing yet.
-// A word on the same content from before it was last assigned does not count.
+// Seen is what the member reported of the assigned revision; nil if nothing yet. A report from
+// before the assignment does not count, even if the content is the same.
 func (c *OnCluster) Seen() *ledger.WorkSeen {
 	if c.Entry == nil || c.Entry.Seen == nil {
 		return nil
@@ -225,20 +215,20 @@ func (c *OnCluster) Seen() *ledger.WorkSeen {
 	return w
 }
 
-// Resolve thinks everything through. What did not change since the Memo was
-// last used is not thought through again: parts of two plans are then the same.
+// Resolve plans all placements. Placements whose inputs have not changed since the Memo was
+// last used share their results with the previous plan.
 func Resolve(in Input) *Plan {
-	t := begin(in)
-	t.rename()
-	keys := t.memo.sequence(t.Input)
+	pl := newPlanner(in)
+	pl.rename()
+	keys := pl.memo.sequence(pl.Input)
 	for _, key := range keys {
-		t.placement(key)
+		pl.planPlacement(key)
 	}
-	t.pause(keys)
-	return t.finish()
+	pl.pauseClusters(keys)
+	return pl.finish()
 }
 
-// Pending is a plan that decides nothing yet: its Works are nil.
+// Pending returns a plan that decides nothing yet: its Works are nil.
 func Pending(head *hub.Snapshot) *Plan {
 	p := &Plan{Members: head.Clusters}
 	for _, spec := range head.Placements {
@@ -247,25 +237,25 @@ func Pending(head *hub.Snapshot) *Plan {
 	return p
 }
 
-// sequence is that of the last turn as long as no placement comes, goes or
-// looks at others.
+// sequence returns the order in which placements are planned, cached until a placement is added
+// or removed.
 func (m *Memo) sequence(in Input) []api.PlacementKey {
-	now := turn{in.Head, in.Ledger, in.Ledger.Comings()}
-	if m.order == nil || m.ordered != now {
-		m.order, m.ordered = sequence(in), now
+	now := sequenceInputs{in.Head, in.Ledger, in.Ledger.Comings()}
+	if m.order == nil || m.orderedAt != now {
+		m.order, m.orderedAt = sequence(in), now
 	}
 	return m.order
 }
 
-// A turn is what the sequence of placements depends on.
-type turn struct {
+// sequenceInputs are what the sequence of placements depends on.
+type sequenceInputs struct {
 	head    *hub.Snapshot
 	ledger  *ledger.Ledger
 	comings uint64
 }
 
-// sequence lists the placements of the head and of the ledger, each once: those
-// that others look at before those others, and the earlier keys of renamed placements
+// sequence lists the placements of the head and of the ledger, each once: a placement that the
+// affinity of another names comes before it, and the earlier keys of renamed placements come
 // last.
 func sequence(in Input) []api.PlacementKey {
 	policies := map[api.PlacementKey]*api.PlacementPolicy{}
@@ -292,8 +282,8 @@ func compareKeys(a, b api.PlacementKey) int {
 	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
 
-// WriteDown puts what was decided into the ledger. What is told to members has
-// to be saved before.
+// UpdateLedger records the plan in the ledger. The ledger must be saved before works are sent
+// to members.
 func (p *Plan) WriteDown(l *ledger.Ledger) {
 	for _, r := range p.Renames {
 		l.Rename(r)

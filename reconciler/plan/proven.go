@@ -8,74 +8,73 @@ import (
 	"github.com/gitfleet/gitfleet/placement/rollout"
 )
 
-// prove notes that the newest content is available on every cluster. The commit
-// that is remembered is the first of which that was seen. Nobody wants to go back
-// to content that is empty, or to one that removed what clusters still hold.
-func (t *thinker) prove(p *Placement) {
+// recordProven records that the newest content is available on every cluster, with the first
+// commit that had it. Empty content and content with held deletions do not count: nobody wants
+// to roll back to them.
+func (pl *planner) recordProven(p *Placement) {
 	if !p.Rollout.Settled || len(p.Rollout.Assign) == 0 || strategy(p.Spec.Spec).Type == api.ReportDiff ||
-		len(t.now.now.renderer.Manifests()) == 0 || slices.ContainsFunc(p.Clusters, (*OnCluster).holdsDeletions) {
+		len(pl.current.prepared.renderer.Manifests()) == 0 || slices.ContainsFunc(p.Clusters, (*OnCluster).holdsDeletions) {
 		return
 	}
-	if hash := t.now.now.recipeOf(); p.Record.Proven.Hash != hash {
-		p.Record.Proven = placement.Revision{Commit: t.Head.Commit.Hash, Hash: hash}
+	if hash := pl.current.prepared.fingerprintOf(); p.Record.Proven.Hash != hash {
+		p.Record.Proven = placement.Revision{Commit: pl.Head.Commit.Hash, Hash: hash}
 		p.Noted = true
 	}
 }
 
-// holdsDeletions reports whether a cluster has what it was told to delete, and may
-// not.
+// holdsDeletions reports whether deletions are held on the cluster.
 func (c *OnCluster) holdsDeletions() bool {
 	held, _ := c.HeldDeletions()
 	return len(held) > 0
 }
 
-// offerProven says what clusters that join a stopped rollout get: the last
-// content that was available everywhere. It reports whether there is any. Its
-// commit is read when it is needed; until then such clusters wait.
-func (t *thinker) offerProven(p *Placement, bindings []rollout.Binding) bool {
-	offered := false
+// assignProven offers the proven content (the last that was available on every cluster) to
+// clusters that join a stopped rollout. It reports whether any can get it. If its commit has to
+// be loaded, such clusters wait.
+func (pl *planner) assignProven(p *Placement, bindings []rollout.Binding) bool {
+	assigned := false
 	for i := range bindings {
 		b := &bindings[i]
 		if b.Released() || b.Unscheduled || b.Removing || b.Latest == (placement.Revision{}) {
 			continue
 		}
-		proven := t.proven(p)
+		proven := pl.proven(p)
 		if proven == nil {
 			return false
 		}
-		cluster, _ := t.memo.fleet.cluster(b.Cluster)
+		cluster, _ := pl.memo.fleet.cluster(b.Cluster)
 		content, err := proven.renderer.For(cluster)
 		if err != nil || content.Hash == "" {
 			continue
 		}
 		b.Proven = placement.Revision{Commit: p.Record.Proven.Commit, Hash: content.Hash, Labels: proven.renderer.Labels(cluster)}
-		p.On(b.Cluster).given = &content
-		t.use(proven)
-		offered = true
+		p.On(b.Cluster).provenContent = &content
+		pl.markInUse(proven)
+		assigned = true
 	}
-	return offered
+	return assigned
 }
 
-// proven is the last content that was available everywhere; nil if there is
-// none, or if nobody knows it.
-func (t *thinker) proven(p *Placement) *prepared {
+// proven returns the last content that was available on every cluster; nil if there is none or
+// it is not known.
+func (pl *planner) proven(p *Placement) *prepared {
 	want := p.Record.Proven
 	if want.Commit == "" {
 		return nil
 	}
-	for known := range t.contents(want.Commit) {
-		if known.recipeOf() == want.Hash {
-			t.memo.keep(p.Key, known)
+	for known := range pl.knownContents(want.Commit) {
+		if known.fingerprintOf() == want.Hash {
+			pl.memo.keepContent(p.Key, known)
 			return known
 		}
 	}
-	t.miss(want.Commit)
+	pl.recordMissing(want.Commit)
 	return nil
 }
 
-func (p *prepared) recipeOf() string {
-	if p.recipe == "" {
-		p.recipe = p.renderer.Recipe()
+func (p *prepared) fingerprintOf() string {
+	if p.fingerprint == "" {
+		p.fingerprint = p.renderer.Recipe()
 	}
-	return p.recipe
+	return p.fingerprint
 }

@@ -21,7 +21,7 @@ import (
 
 // renames caches the result of the last search for renames.
 type renames struct {
-	turn turn
+	inputs sequenceInputs
 	// unclear are the placements of which it is not certain whether they were renamed,
 	// and why.
 	unclear map[api.PlacementKey]string
@@ -29,20 +29,20 @@ type renames struct {
 
 // rename finds the placements that were renamed, and continues with a copy of the ledger
 // that has them under their new keys. Uncertain cases are in t.memo.renames.unclear.
-func (t *thinker) rename() {
-	now := turn{t.Head, t.Ledger, t.Ledger.Comings()}
-	if t.memo.renames.turn == now {
+func (pl *planner) rename() {
+	now := sequenceInputs{pl.Head, pl.Ledger, pl.Ledger.Comings()}
+	if pl.memo.renames.inputs == now {
 		return
 	}
-	m := t.match()
-	t.renamed = m.renames()
-	t.memo.renames = renames{unclear: m.unclear(t)}
+	m := pl.match()
+	pl.renamed = m.renames()
+	pl.memo.renames = renames{unclear: m.unclear(pl)}
 	switch {
-	case len(t.renamed) > 0:
-		t.Ledger = t.Ledger.Renamed(t.renamed)
-		t.memo.rest.update(t.Input) // suspensions are renamed as well
-	case len(t.memo.renames.unclear) == 0:
-		t.memo.renames.turn = now // nothing to look for until a placement comes or goes
+	case len(pl.renamed) > 0:
+		pl.Ledger = pl.Ledger.Renamed(pl.renamed)
+		pl.memo.suspensions.update(pl.Input) // suspensions are renamed as well
+	case len(pl.memo.renames.unclear) == 0:
+		pl.memo.renames.inputs = now // nothing to look for until a placement comes or goes
 	}
 }
 
@@ -62,35 +62,35 @@ type successor struct {
 	doubt string
 }
 
-func (t *thinker) match() match {
+func (pl *planner) match() match {
 	m := match{successors: map[api.PlacementKey][]successor{}, claims: map[api.PlacementKey][]api.PlacementKey{}}
 	var added []*hub.Placement
-	for _, p := range t.Head.Placements {
-		if record := t.Ledger.Placement(p.Key); record == nil || record.Deleted {
+	for _, p := range pl.Head.Placements {
+		if record := pl.Ledger.Placement(p.Key); record == nil || record.Deleted {
 			added = append(added, p)
 		}
 	}
 	if len(added) == 0 {
 		return m
 	}
-	for _, key := range t.Ledger.Placements() {
-		record := t.Ledger.Placement(key)
-		if t.memo.spec(key) != nil || record.Deleted || len(record.Entries()) == 0 {
+	for _, key := range pl.Ledger.Placements() {
+		record := pl.Ledger.Placement(key)
+		if pl.memo.spec(key) != nil || record.Deleted || len(record.Entries()) == 0 {
 			continue
 		}
 		m.gone = append(m.gone, key)
-		held := t.holdings(key)
+		held := pl.holdings(key)
 		for _, p := range added {
 			if p.Key.Namespace != key.Namespace {
 				continue
 			}
-			if selects, doubt := t.selectsAny(p, held); selects || doubt != "" {
+			if selects, doubt := pl.selectsAny(p, held); selects || doubt != "" {
 				m.successors[key] = append(m.successors[key], successor{p, doubt})
 				m.claims[p.Key] = append(m.claims[p.Key], key)
 			}
 		}
 	}
-	m.release(func(key api.PlacementKey) bool { return Allows(t.Head.Commit.Message, key) })
+	m.release(func(key api.PlacementKey) bool { return Allows(pl.Head.Commit.Message, key) })
 	return m
 }
 
@@ -133,7 +133,7 @@ func (m *match) renames() []ledger.Rename {
 
 // unclear returns the reason for each placement of an uncertain rename: for those that are
 // gone, for their successors, and for earlier keys of those that are gone.
-func (m *match) unclear(t *thinker) map[api.PlacementKey]string {
+func (m *match) unclear(pl *planner) map[api.PlacementKey]string {
 	out := map[api.PlacementKey]string{}
 	for _, from := range m.gone {
 		if m.renamed(from) != nil || len(m.successors[from]) == 0 {
@@ -145,8 +145,8 @@ func (m *match) unclear(t *thinker) map[api.PlacementKey]string {
 			out[s.Key] = text
 		}
 	}
-	for _, key := range t.Ledger.Placements() {
-		if text := out[t.Ledger.Placement(key).Into]; text != "" && out[key] == "" {
+	for _, key := range pl.Ledger.Placements() {
+		if text := out[pl.Ledger.Placement(key).Into]; text != "" && out[key] == "" {
 			out[key] = text
 		}
 	}
@@ -184,16 +184,16 @@ func named(all []successor) string {
 // holdings are the objects that a placement holds, as far as they are known.
 type holdings struct {
 	ids map[api.ID]bool
-	// unknown is why the rest is not known. reading says that a commit is still being
-	// read, and that the rest is known afterwards.
+	// unknown is why the rest is not known. reading says that a commit is still being loaded,
+	// and that the rest is known afterwards.
 	unknown string
 	reading bool
 }
 
 // holdings returns the objects that a placement last selected and those that were assigned
 // to its clusters. Planning the placement requests the commits that are missing for that.
-func (t *thinker) holdings(key api.PlacementKey) (held holdings) {
-	if ids, known := t.Holdings[key]; known {
+func (pl *planner) holdings(key api.PlacementKey) (held holdings) {
+	if ids, known := pl.Holdings[key]; known {
 		held.ids = make(map[api.ID]bool, len(ids))
 		for _, id := range ids {
 			held.ids[id] = true
@@ -201,20 +201,20 @@ func (t *thinker) holdings(key api.PlacementKey) (held holdings) {
 		return held
 	}
 	defer func() {
-		if recover() != nil { // a fault of the program; planning the placement reports it
+		if recover() != nil { // planning the placement reports the panic
 			held = holdings{unknown: "an internal error keeps from being known what it holds"}
 		}
-		t.now = nil
+		pl.current = nil
 	}()
-	record := t.Ledger.Placement(key)
-	t.now = &thought{p: &Placement{Key: key, Record: *record}}
+	record := pl.Ledger.Placement(key)
+	pl.current = &result{placement: &Placement{Key: key, Record: *record}}
 	held.ids = map[api.ID]bool{}
 	add := func(ms []*work.Manifest) {
 		for _, m := range ms {
 			held.ids[m.ID] = true
 		}
 	}
-	for _, p := range t.known(key) {
+	for _, p := range pl.cachedContents(key) {
 		add(p.renderer.Manifests())
 	}
 	seen := map[placement.Revision]bool{}
@@ -223,10 +223,10 @@ func (t *thinker) holdings(key api.PlacementKey) (held holdings) {
 			continue
 		}
 		seen[b.Assigned] = true
-		switch _, content, known := t.find(b); {
+		switch _, content, known := pl.findContent(b); {
 		case content != nil:
 			add(content.Manifests)
-		case !known && t.readable(b.Assigned.Commit):
+		case !known && pl.loadable(b.Assigned.Commit):
 			held.unknown, held.reading = "commit "+b.Assigned.Commit+", which brought what it holds, is still being read", true
 		case !known && !held.reading:
 			held.unknown = "commit " + b.Assigned.Commit + ", which brought what it holds, cannot be read"
@@ -237,13 +237,13 @@ func (t *thinker) holdings(key api.PlacementKey) (held holdings) {
 
 // selectsAny reports whether a new placement selects any of the objects that another
 // holds. doubt is why that is not known.
-func (t *thinker) selectsAny(p *hub.Placement, held holdings) (selects bool, doubt string) {
+func (pl *planner) selectsAny(p *hub.Placement, held holdings) (selects bool, doubt string) {
 	defer func() {
 		if recover() != nil {
 			selects, doubt = false, "an internal error keeps from being known what it selects"
 		}
 	}()
-	now := t.memo.prepare(t.Head, p)
+	now := pl.memo.prepare(pl.Head, p)
 	switch {
 	case now.renderer == nil:
 		return false, "its resource selectors are invalid"
@@ -257,53 +257,53 @@ func (t *thinker) selectsAny(p *hub.Placement, held holdings) (selects bool, dou
 	return false, held.unknown
 }
 
-// stay keeps a placement as it is while it is uncertain whether it was renamed.
-func (t *thinker) stay(p *Placement, record *ledger.Placement, why string) {
+// keepUnclear keeps a placement as it is while it is uncertain whether it was renamed.
+func (pl *planner) keepUnclear(p *Placement, record *ledger.Placement, why string) {
 	p.Unclear = why
 	if p.Spec != nil {
 		p.Pending = true
 		p.warn("", why)
 	}
 	if record == nil {
-		p.Record = ledger.Placement{Index: -1, Created: t.Head.Commit.Time}
+		p.Record = ledger.Placement{Index: -1, Created: pl.Head.Commit.Time}
 		return
 	}
 	p.Record = *record
-	for _, b := range t.bindings(p, record) {
-		c := t.on(b, record)
+	for _, b := range pl.bindings(p, record) {
+		c := pl.recordedCluster(b, record)
 		c.Latest, c.Held = b.Assigned, why
 		p.Clusters = append(p.Clusters, c)
-		w := work.Work{Placement: p.Key, Revision: b.Assigned, Keep: true, Abandon: record.Abandon, Suspended: c.Suspended, Spared: c.spared}
-		if c.had != nil && !b.Removing && !record.Abandon { // one that only reports is to own nothing
-			w.Awaited = c.had.Manifests // what it left to others
+		w := work.Work{Placement: p.Key, Revision: b.Assigned, Keep: true, Abandon: record.Abandon, Suspended: c.Suspended, Spared: c.suspendedObjects}
+		if c.heldContent != nil && !b.Removing && !record.Abandon { // with ReportDiff it must own nothing
+			w.Awaited = c.heldContent.Manifests // objects left to others
 		}
-		t.now.works = append(t.now.works, assigned{b.Cluster, w})
+		pl.current.works = append(pl.current.works, clusterWork{b.Cluster, w})
 	}
 }
 
 // inherited reports whether a cluster still holds, under the new key of a renamed
 // placement, a revision whose content is not known. Then nothing of it is removed.
-func (t *thinker) inherited(p *Placement, c *OnCluster) bool {
-	if c.had != nil || c.unmade || p.Record.Into == (api.PlacementKey{}) {
+func (pl *planner) inherited(p *Placement, c *OnCluster) bool {
+	if c.heldContent != nil || c.notRenderable || p.Record.Into == (api.PlacementKey{}) {
 		return false
 	}
-	into := t.Ledger.Placement(p.Record.Into)
+	into := pl.Ledger.Placement(p.Record.Into)
 	if into == nil {
 		return false
 	}
 	e := into.Entry(c.Binding.Cluster)
 	return e != nil && e.Binding.Assigned == c.Binding.Assigned && !e.Binding.Removing &&
-		!t.gives(p.Record.Into, c.Binding.Cluster, c.Binding.Assigned.Hash)
+		!pl.gives(p.Record.Into, c.Binding.Cluster, c.Binding.Assigned.Hash)
 }
 
-// gives reports whether the commit in force gives the cluster, for a placement, the
-// content with the hash: then that is known, even if the commit that brought it is lost.
-func (t *thinker) gives(key api.PlacementKey, name, hash string) bool {
-	spec, renderer := t.memo.spec(key), (*work.Renderer)(nil)
+// gives reports whether the head renders the content with the hash for a cluster of a
+// placement: then the content is known even if the commit that brought it is lost.
+func (pl *planner) gives(key api.PlacementKey, name, hash string) bool {
+	spec, renderer := pl.memo.spec(key), (*work.Renderer)(nil)
 	if spec != nil {
-		renderer = t.memo.prepare(t.Head, spec).renderer
+		renderer = pl.memo.prepare(pl.Head, spec).renderer
 	}
-	cluster, declared := t.memo.fleet.cluster(name)
+	cluster, declared := pl.memo.fleet.cluster(name)
 	if renderer == nil || !declared {
 		return false
 	}

@@ -12,21 +12,21 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// rollOut asks who may move now, and writes the answer into the bindings.
-func (t *thinker) rollOut(p *Placement) {
-	in := rollout.Input{Policy: p.Spec.Spec.Policy, Strategy: p.Spec.Spec.Strategy, Now: t.Now, Resumed: p.Record.Resumed,
-		Stops: t.stops(p), MaxUnreachable: t.MaxUnreachable, AvailableTimeout: t.AvailableTimeout,
+// rollOut advances the rollout and writes its answer into the bindings.
+func (pl *planner) rollOut(p *Placement) {
+	in := rollout.Input{Policy: p.Spec.Spec.Policy, Strategy: p.Spec.Spec.Strategy, Now: pl.Now, Resumed: p.Record.Resumed,
+		Stops: pl.stops(p), MaxUnreachable: pl.MaxUnreachable, AvailableTimeout: pl.AvailableTimeout,
 		StopOnFailure: p.Spec.Annotations[api.OnFailureAnnotation] != api.OnFailureContinue}
 	if timeout, err := time.ParseDuration(p.Spec.Annotations[api.AvailableTimeoutAnnotation]); err == nil {
-		in.AvailableTimeout = timeout // the loader has refused what cannot be read
+		in.AvailableTimeout = timeout // the loader has refused invalid values
 	}
 	byCluster := make(map[string]*OnCluster, len(p.Clusters))
 	for _, c := range p.Clusters {
 		byCluster[c.Binding.Cluster] = c
-		in.Bindings = append(in.Bindings, t.rolling(p, c))
+		in.Bindings = append(in.Bindings, pl.rolloutBinding(p, c))
 	}
 	p.Rollout = rollout.Next(in)
-	if p.Rollout.Stopped != "" && t.offerProven(p, in.Bindings) {
+	if p.Rollout.Stopped != "" && pl.assignProven(p, in.Bindings) {
 		p.Rollout = rollout.Next(in)
 	}
 	if !slices.Equal(p.Record.Stops, p.Rollout.Stops) {
@@ -35,87 +35,87 @@ func (t *thinker) rollOut(p *Placement) {
 	for _, a := range p.Rollout.Assign {
 		b := &byCluster[a.Cluster].Binding
 		if a.Changed {
-			b.Assigned, b.AssignedAt = a.Revision, t.Now
+			b.Assigned, b.AssignedAt = a.Revision, pl.Now
 			if a.Revision == byCluster[a.Cluster].Latest {
 				b.Index = p.Record.Index
 			}
-			b.AllowDelete = t.permitted(p, a.Revision == byCluster[a.Cluster].Latest)
+			b.AllowDelete = pl.mayDelete(p, a.Revision == byCluster[a.Cluster].Latest)
 		}
 		b.Risked = a.Risked
 	}
 	for _, cluster := range p.Rollout.Remove {
-		if t.paused[cluster] == "" {
+		if pl.paused[cluster] == "" {
 			b := &byCluster[cluster].Binding
 			if !b.Removing {
-				b.RemovedBy = t.Head.Commit.Hash
+				b.RemovedBy = pl.Head.Commit.Hash
 			}
-			// What allowed its content to replace another does not allow this.
-			b.Removing, b.AllowDelete = true, b.Removing && b.AllowDelete || t.now.allowed
+			// A commit that allowed one content to replace another does not allow the removal.
+			b.Removing, b.AllowDelete = true, b.Removing && b.AllowDelete || pl.current.deleteAllowed
 		}
 	}
 	for _, h := range p.Rollout.Held {
 		byCluster[h.Cluster].Held = h.Message
 	}
 	for _, f := range p.Rollout.Failed {
-		byCluster[f.Cluster].fail(f)
+		byCluster[f.Cluster].setFailure(f)
 	}
 	for _, c := range p.Clusters {
 		switch {
 		case c.Held != "" && c.Foreign != "":
 			c.Held = c.Foreign
-		case c.Held != "" && t.denied(c) != "":
-			c.Held = t.denied(c)
+		case c.Held != "" && pl.missingPermissions(c) != "":
+			c.Held = pl.missingPermissions(c)
 		case c.Held != "":
-			c.Held += t.unmended(c)
+			c.Held += pl.notRepairedReason(c)
 		}
-		if t.waits(c) {
-			c.Held = "commit " + t.paused[c.Binding.Cluster] + ", which brought what the cluster holds, is still being read"
+		if pl.isPaused(c) {
+			c.Held = "commit " + pl.paused[c.Binding.Cluster] + ", which brought what the cluster holds, is still being read"
 		}
 	}
-	t.now.wake = p.Rollout.Wake
+	pl.current.wake = p.Rollout.Wake
 }
 
 // denied returns the missing permissions of a cluster that cannot be used for that reason;
 // empty if it can be used or if the reason is another.
-func (t *thinker) denied(c *OnCluster) string {
-	if seen := t.Ledger.Cluster(c.Binding.Cluster); seen != nil && !seen.Healthy {
+func (pl *planner) missingPermissions(c *OnCluster) string {
+	if seen := pl.Ledger.Cluster(c.Binding.Cluster); seen != nil && !seen.Healthy {
 		return seen.Denied()
 	}
 	return ""
 }
 
-// stops are the failed updates that are written down, each with what its cluster
-// would get now, also if it is not wanted or not declared any more.
-func (t *thinker) stops(p *Placement) []rollout.Stop {
+// stops returns the recorded failed updates, each with the content its cluster would get now,
+// even if the cluster is no longer selected or declared.
+func (pl *planner) stops(p *Placement) []rollout.Stop {
 	var out []rollout.Stop
 	for _, s := range p.Record.Stops {
-		cluster, declared := t.memo.fleet.cluster(s.Cluster)
+		cluster, declared := pl.memo.fleet.cluster(s.Cluster)
 		if !declared {
 			cluster = work.WithLabels(placement.Cluster{Name: s.Cluster}, s.Failed)
 		}
-		content, _ := t.now.now.renderer.For(cluster) // one with errors has a hash as well
+		content, _ := pl.current.prepared.renderer.For(cluster) // content with errors has a hash as well
 		out = append(out, rollout.Stop{Stop: s, Latest: content.Hash})
 	}
 	return out
 }
 
-// unmended says why what a waiting cluster holds is not put back if somebody
-// changes it; empty if it is.
-func (t *thinker) unmended(c *OnCluster) string {
-	if c.Entry == nil || !c.Entry.Binding.Released() || c.had != nil || c.unmade || c.unread || c.UpToDate() {
+// notRepairedReason says why changes by others to what a waiting cluster holds are not
+// reverted; empty if they are.
+func (pl *planner) notRepairedReason(c *OnCluster) string {
+	if c.Entry == nil || !c.Entry.Binding.Released() || c.heldContent != nil || c.notRenderable || c.contentLoading || c.UpToDate() {
 		return ""
 	}
 	commit := c.Entry.Binding.Assigned.Commit
 	why := "gives something else now"
-	if err := t.Lost[commit]; err != nil && t.Past[commit] == nil {
+	if err := pl.Lost[commit]; err != nil && pl.Past[commit] == nil {
 		why = "cannot be read, which is tried again (" + err.Error() + ")"
 	}
 	return "; until then it is left as it is, and nothing there is put back: commit " + commit + ", which brought what it holds, " + why
 }
 
-// fail notes that what the cluster holds has failed. One that had its time says what
-// it still waited for.
-func (c *OnCluster) fail(f rollout.Failure) {
+// setFailure records that the assigned content has failed. After a timeout the message names
+// what the cluster was waiting for.
+func (c *OnCluster) setFailure(f rollout.Failure) {
 	c.Failure, c.TimedOut = f.Reason, f.TimedOut
 	if !f.TimedOut {
 		return
@@ -133,13 +133,13 @@ func (c *OnCluster) fail(f rollout.Failure) {
 	}
 }
 
-// rolling is a cluster of a placement, as the rollout sees it.
-func (t *thinker) rolling(p *Placement, c *OnCluster) rollout.Binding {
-	seen := t.Ledger.Cluster(c.Binding.Cluster)
+// rolloutBinding returns a cluster of the placement as input of the rollout.
+func (pl *planner) rolloutBinding(p *Placement, c *OnCluster) rollout.Binding {
+	seen := pl.Ledger.Cluster(c.Binding.Cluster)
 	b := rollout.Binding{
 		Binding: c.Binding, Latest: c.Latest,
 		Unreachable: seen == nil || !seen.Healthy || c.Foreign != "", Suspended: c.Suspended,
-		Seen: t.seen(p, c),
+		Seen: pl.rolloutStatus(p, c),
 	}
 	switch {
 	case c.Foreign != "":
@@ -147,16 +147,17 @@ func (t *thinker) rolling(p *Placement, c *OnCluster) rollout.Binding {
 	case b.Unreachable && seen != nil && len(seen.Forbidden) > 0:
 		b.UnusableWhy = "permissions are missing on it"
 	}
-	if t.waits(c) {
+	if pl.isPaused(c) {
 		b.Latest = placement.Revision{}
 	}
 	return b
 }
 
-// seen is what the member says of what it is assigned.
-func (t *thinker) seen(p *Placement, c *OnCluster) rollout.Seen {
-	if c.Err != nil && c.UpToDate() || c.unmade && c.Binding.Assigned == c.Entry.Binding.Assigned {
-		return rollout.Seen{Hash: c.Binding.Assigned.Hash, Health: rollout.Failed, Since: c.Binding.AssignedAt, Failure: c.unmadeBecause()}
+// rolloutStatus returns what the member reported of the assigned revision, as input of the
+// rollout.
+func (pl *planner) rolloutStatus(p *Placement, c *OnCluster) rollout.Seen {
+	if c.Err != nil && c.UpToDate() || c.notRenderable && c.Binding.Assigned == c.Entry.Binding.Assigned {
+		return rollout.Seen{Hash: c.Binding.Assigned.Hash, Health: rollout.Failed, Since: c.Binding.AssignedAt, Failure: c.renderError()}
 	}
 	all := c.Seen()
 	w := all.Judged()
@@ -172,12 +173,13 @@ func (t *thinker) seen(p *Placement, c *OnCluster) rollout.Seen {
 		out.Health = rollout.DiffReported
 	case reportsOnly:
 		out.Health, out.Failure = rollout.DiffFailed, c.failure(w)
-	case failed != nil && !failed.Applied.OK || c.UpToDate() && len(c.Content.Refused) > 0 || lasting(c.Claims.Yields):
+	case failed != nil && !failed.Applied.OK || c.UpToDate() && len(c.Content.Refused) > 0 || hasLastingYield(c.Claims.Yields):
 		out.Health, out.Failure = rollout.Failed, c.failure(w)
-	// What passes on with another's rollout is there, in the other's content.
-	// Nobody waits for that: two rollouts could wait for each other for ever.
+	// An object that passes on with another placement's rollout is there, with the other's
+	// content. It must not hold up the rollout: two rollouts could wait for each other for
+	// ever.
 	case !w.Available():
-		out.Health, out.Failure, out.Since = rollout.Unavailable, c.failure(w), t.unavailableSince(c)
+		out.Health, out.Failure, out.Since = rollout.Unavailable, c.failure(w), pl.unavailableSince(c)
 	case w.Untrackable > 0:
 		out.Health = rollout.Untracked
 	default:
@@ -189,16 +191,15 @@ func (t *thinker) seen(p *Placement, c *OnCluster) rollout.Seen {
 	return out
 }
 
-// unavailableSince is when the time began that a cluster may take to become
-// available. It may have become so unseen while it could not be reached, and then
-// the time begins anew; as long as it was not heard of since gitfleet was started,
-// the time is not over.
-func (t *thinker) unavailableSince(c *OnCluster) time.Time {
+// unavailableSince is when the availability timeout started to run. It starts anew when the
+// cluster is reachable again, since it may have been available in between. It does not end
+// before the member has reported since the process started.
+func (pl *planner) unavailableSince(c *OnCluster) time.Time {
 	if !c.Entry.Heard() {
-		return t.Now
+		return pl.Now
 	}
 	since := c.Entry.UnavailableSince
-	if seen := t.Ledger.Cluster(c.Binding.Cluster); seen != nil && seen.Since.After(since) {
+	if seen := pl.Ledger.Cluster(c.Binding.Cluster); seen != nil && seen.Since.After(since) {
 		return seen.Since
 	}
 	return since
@@ -220,16 +221,15 @@ func (c *OnCluster) failure(w *ledger.WorkSeen) string {
 	return ""
 }
 
-// unmadeBecause is why there is no content for the cluster.
-func (c *OnCluster) unmadeBecause() string {
+// renderError is why there is no content for the cluster.
+func (c *OnCluster) renderError() string {
 	if c.Err != nil {
 		return c.Err.Error()
 	}
 	return "what it was assigned cannot be made any more"
 }
 
-// lasting reports whether any object is left to a placement that goes on
-// wanting it.
-func lasting(yields []ledger.Yield) bool {
+// hasLastingYield reports whether any object is left to a placement that will keep it.
+func hasLastingYield(yields []ledger.Yield) bool {
 	return slices.ContainsFunc(yields, func(y ledger.Yield) bool { return !y.Passing })
 }

@@ -66,7 +66,7 @@ type scene struct {
 	loader  *hub.Loader
 	commits map[string]*hub.Snapshot
 	last    *Plan
-	// broken are placements that cannot be thought about.
+	// broken are placements whose planning panics.
 	broken []api.PlacementKey
 	// holds are what the members have, as far as they said so.
 	holds map[string]map[api.PlacementKey]placement.Revision
@@ -171,7 +171,7 @@ func reloaded(t testing.TB, store ledger.Store, l *ledger.Ledger) *ledger.Ledger
 
 func (s *scene) resolve() *Plan {
 	s.t.Helper()
-	s.in.Memo.begin(s.in.Head)
+	s.in.Memo.setHead(s.in.Head)
 	for _, key := range s.broken {
 		s.in.Memo.prepare(s.in.Head, s.in.Memo.spec(key))
 		s.in.Memo.commits[s.in.Head.Commit.Hash].placements[key] = &prepared{} // without what it takes to render
@@ -215,7 +215,7 @@ func (s *scene) check(p *Plan) {
 	fresh.Memo = NewMemo()
 	fresh.Past = maps.Clone(s.commits)
 	if again := Resolve(fresh); describe(again) != describe(p) {
-		s.t.Errorf("thought through anew:\n%s\nremembered:\n%s", describe(again), describe(p))
+		s.t.Errorf("planned anew:\n%s\nfrom the memo:\n%s", describe(again), describe(p))
 	}
 }
 

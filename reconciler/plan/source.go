@@ -8,21 +8,21 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A Content is what a placement is made of at one commit.
+// A Content is what a placement consists of at one commit.
 type Content struct {
 	Spec *hub.Placement
-	// Origins are where all of it stands: the placement, the objects that it
-	// selects, and the overrides that concern it.
+	// Origins are the positions in Git of the placement, of the objects that it selects, and of
+	// the overrides that apply to it.
 	Origins []api.Origin
-	// Recipe is the same at two commits if every cluster gets the same; empty if
-	// the selectors are invalid.
+	// Fingerprint is equal for two commits if every cluster gets the same content; empty if the
+	// selectors are invalid.
 	Recipe string
 }
 
-// Contents says of every placement of a commit what it is made of, by key.
+// Contents returns the content of every placement of a commit, by key.
 func Contents(s *hub.Snapshot) []Content {
 	m := NewMemo()
-	m.begin(s)
+	m.setHead(s)
 	out := make([]Content, 0, len(s.Placements))
 	for _, spec := range s.Placements {
 		out = append(out, contentOf(m, s, spec))
@@ -30,11 +30,10 @@ func Contents(s *hub.Snapshot) []Content {
 	return out
 }
 
-// ContentOf says of one placement what it is made of; false if the commit does
-// not have it.
+// ContentOf returns the content of one placement; false if the commit does not have it.
 func ContentOf(s *hub.Snapshot, key api.PlacementKey) (Content, bool) {
 	m := NewMemo()
-	m.begin(s)
+	m.setHead(s)
 	spec := m.spec(key)
 	if spec == nil {
 		return Content{}, false
@@ -51,7 +50,7 @@ func contentOf(m *Memo, s *hub.Snapshot, spec *hub.Placement) Content {
 	if p.renderer == nil {
 		return c
 	}
-	c.Recipe = p.recipeOf()
+	c.Recipe = p.fingerprintOf()
 	cros, ros := p.renderer.Overrides()
 	for _, o := range s.ClusterOverrides {
 		if slices.Contains(cros, o.Name) || boundTo(o.Spec.Placement, "", spec.Key) {

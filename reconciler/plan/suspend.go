@@ -10,19 +10,19 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// rest is what people want left alone, kept from turn to turn.
-type rest struct {
-	list []ledger.Suspension
-	at   map[ledger.Subject]string // why
-	// spared are the objects to leave alone, by cluster; those of "" are left
-	// alone wherever they are, and are in each of the others as well.
-	spared map[string][]work.Spared
-	// version counts the changes: they concern every placement.
+// suspensions are the suspensions in force, kept between calls.
+type suspensions struct {
+	list    []ledger.Suspension
+	reasons map[ledger.Subject]string // by what is suspended
+	// objects are the suspended objects, by cluster; those of "" are suspended on every
+	// cluster, and are in each of the other lists as well.
+	objects map[string][]work.Spared
+	// version counts the changes; each affects every placement.
 	version uint64
 }
 
-// update finds what is suspended now, and when that changes by itself.
-func (r *rest) update(in Input) time.Time {
+// update finds the suspensions in force, and returns when the next one ends.
+func (r *suspensions) update(in Input) time.Time {
 	var wake time.Time
 	list := slices.DeleteFunc(in.Ledger.Suspensions(), func(s ledger.Suspension) bool { return s.Ended(in.Now) })
 	for _, s := range list {
@@ -31,50 +31,50 @@ func (r *rest) update(in Input) time.Time {
 	if slices.Equal(list, r.list) {
 		return wake
 	}
-	r.list, r.at, r.spared = list, make(map[ledger.Subject]string, len(list)), map[string][]work.Spared{}
+	r.list, r.reasons, r.objects = list, make(map[ledger.Subject]string, len(list)), map[string][]work.Spared{}
 	r.version++
 	for _, s := range list {
 		if s.Object == (api.ID{}) {
-			r.at[s.Subject] = s.String()
+			r.reasons[s.Subject] = s.String()
 		} else {
-			r.spared[s.Cluster] = append(r.spared[s.Cluster], work.Spared{ID: s.Object, Why: s.String()})
+			r.objects[s.Cluster] = append(r.objects[s.Cluster], work.Spared{ID: s.Object, Why: s.String()})
 		}
 	}
-	everywhere := r.spared[""]
-	for _, cluster := range slices.Sorted(maps.Keys(r.spared)) {
+	everywhere := r.objects[""]
+	for _, cluster := range slices.Sorted(maps.Keys(r.objects)) {
 		if cluster != "" {
-			r.spared[cluster] = merged(r.spared[cluster], everywhere)
+			r.objects[cluster] = merged(r.objects[cluster], everywhere)
 		}
 	}
 	return wake
 }
 
-// merged adds to a list, by ID, those of another that it does not have.
+// merged adds to a list, by ID, the objects of another list that it does not have.
 func merged(own, more []work.Spared) []work.Spared {
 	all := append(slices.Clone(own), more...)
 	slices.SortStableFunc(all, func(a, b work.Spared) int { return a.ID.Compare(b.ID) })
 	return slices.CompactFunc(all, func(a, b work.Spared) bool { return a.ID == b.ID })
 }
 
-// why says why nothing is written for a placement on a cluster; empty if it is.
-func (r *rest) why(key api.PlacementKey, cluster string) string {
+// reason returns why a placement writes nothing to a cluster; empty if it does.
+func (r *suspensions) reason(key api.PlacementKey, cluster string) string {
 	for _, s := range []ledger.Subject{{Placement: key}, {Placement: key, Cluster: cluster}, {Cluster: cluster}} {
-		if text := r.at[s]; text != "" {
+		if text := r.reasons[s]; text != "" {
 			return text
 		}
 	}
 	return ""
 }
 
-// on lists the objects of a cluster to leave alone, by ID.
-func (r *rest) on(cluster string) []work.Spared {
-	if own, ok := r.spared[cluster]; ok {
+// objectsOn lists the suspended objects of a cluster, by ID.
+func (r *suspensions) objectsOn(cluster string) []work.Spared {
+	if own, ok := r.objects[cluster]; ok {
 		return own
 	}
-	return r.spared[""]
+	return r.objects[""]
 }
 
-// stay leaves out the clusters that somebody wants left alone.
-func (r *rest) stay(clusters []string) []string {
-	return slices.DeleteFunc(clusters, func(name string) bool { return r.at[ledger.Subject{Cluster: name}] != "" })
+// notSuspended leaves out the suspended clusters.
+func (r *suspensions) notSuspended(clusters []string) []string {
+	return slices.DeleteFunc(clusters, func(name string) bool { return r.reasons[ledger.Subject{Cluster: name}] != "" })
 }

@@ -27,7 +27,7 @@ func TestAClusterWithoutPermissionsIsNotCalledUnreachable(t *testing.T) {
 		"silent":          {seen(false, start), "no recent heartbeat signals"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, _ := ineligible(test.seen, start.Add(2*patience))
+			got, _ := ineligibleReason(test.seen, start.Add(2*unreachableGrace))
 			if (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
 				t.Errorf("it says %q, want %q", got, test.want)
 			}

@@ -8,61 +8,60 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 )
 
-// works notes what the placement's clusters shall hold.
-func (t *thinker) works(p *Placement) {
-	t.now.works = make([]assigned, 0, len(p.Clusters))
+// planWorks computes the works of the placement's clusters.
+func (pl *planner) planWorks(p *Placement) {
+	pl.current.works = make([]clusterWork, 0, len(p.Clusters))
 	for _, c := range p.Clusters {
-		if w, ok := t.work(p, c); ok {
-			t.now.works = append(t.now.works, assigned{c.Binding.Cluster, w})
+		if w, ok := pl.planWork(p, c); ok {
+			pl.current.works = append(pl.current.works, clusterWork{c.Binding.Cluster, w})
 		}
 	}
 }
 
-// work is what one cluster shall hold; not ok if it has nothing to do with it
-// yet.
-func (t *thinker) work(p *Placement, c *OnCluster) (work.Work, bool) {
+// planWork computes the work of one cluster; not ok if there is none yet.
+func (pl *planner) planWork(p *Placement, c *OnCluster) (work.Work, bool) {
 	w := work.Work{Placement: p.Key, Revision: c.Binding.Assigned, Abandon: p.Record.Abandon,
-		AllowDelete: c.Binding.AllowDelete || t.permitted(p, !c.Binding.Removing && c.UpToDate()),
-		Cause:       cause(p, &c.Binding), Suspended: c.Suspended, Spared: c.spared}
+		AllowDelete: c.Binding.AllowDelete || pl.mayDelete(p, !c.Binding.Removing && c.UpToDate()),
+		Cause:       deleteCause(p, &c.Binding), Suspended: c.Suspended, Spared: c.suspendedObjects}
 	c.DeleteAllowed = w.AllowDelete
 	if p.Spec != nil {
 		w.Strategy = strategy(p.Spec.Spec)
 	}
-	paused := t.paused[c.Binding.Cluster] != ""
+	paused := pl.paused[c.Binding.Cluster] != ""
 	switch {
-	case (paused || t.inherited(p, c)) && c.Binding.Removing:
+	case (paused || pl.inherited(p, c)) && c.Binding.Removing:
 		w.Keep = true
 	case c.Binding.Removing:
 		w.Remove = true
-		// A cluster or content that goes is removed whatever becomes of the
-		// placement: only the end of the placement itself abandons. Where nothing
-		// is to be written nothing is deleted, and what is there is given up.
+		// What a cluster or a content no longer has is deleted; only the end of the placement
+		// itself abandons objects. With ReportDiff nothing is deleted, and what is there is
+		// given up.
 		w.Abandon = p.Spec == nil && p.Record.Abandon
 		if w.Strategy.Type == api.ReportDiff {
 			w.Abandon, w.Strategy = true, api.ApplyStrategy{}
 		}
 	case !c.Binding.Released():
-		w.Keep, w.Awaited = true, t.awaited(c, nil)
+		w.Keep, w.Awaited = true, pl.awaitedContent(c, nil)
 		return w, len(w.Awaited) > 0 && w.Strategy.Type != api.ReportDiff
 	case c.UpToDate() && c.Err == nil && c.Content.Hash != "":
 		w.Manifests = c.Content.Manifests
-	case c.given != nil && c.given.Hash == c.Binding.Assigned.Hash:
-		w.Manifests = c.given.Manifests
-	case c.had != nil && c.had.Hash == c.Binding.Assigned.Hash:
-		w.Manifests = c.had.Manifests
+	case c.provenContent != nil && c.provenContent.Hash == c.Binding.Assigned.Hash:
+		w.Manifests = c.provenContent.Manifests
+	case c.heldContent != nil && c.heldContent.Hash == c.Binding.Assigned.Hash:
+		w.Manifests = c.heldContent.Manifests
 	default:
 		w.Keep = true
 	}
 	w.Keep = w.Keep || paused
-	w.Holds = t.holdsFor(p, c.Binding.Cluster, &w)
+	w.Holds = pl.holdsFor(p, c.Binding.Cluster, &w)
 	if !c.UpToDate() && w.Strategy.Type != api.ReportDiff {
-		w.Awaited = t.awaited(c, w.Manifests)
+		w.Awaited = pl.awaitedContent(c, w.Manifests)
 	}
 	return w, true
 }
 
 // cause returns why objects are deleted that the placement no longer has on a cluster.
-func cause(p *Placement, b *placement.Binding) work.Cause {
+func deleteCause(p *Placement, b *placement.Binding) work.Cause {
 	switch {
 	case p.Spec == nil && p.Record.Into != (api.PlacementKey{}):
 		return work.Cause{Commit: b.RemovedBy, Why: "no longer selected since the placement was renamed to " + p.Record.Into.String()}
@@ -74,25 +73,25 @@ func cause(p *Placement, b *placement.Binding) work.Cause {
 	return work.Cause{Commit: b.Assigned.Commit, Why: "no longer in the placement's content"}
 }
 
-// awaited is the newest content for a cluster, if that has objects, or lacks
-// some, that are not among what it holds now.
-func (t *thinker) awaited(c *OnCluster, now []*work.Manifest) []*work.Manifest {
-	if c.Binding.Unscheduled || c.Binding.Removing || c.Err != nil || t.now.sameObjects(now, c.Content.Manifests) {
+// awaitedContent returns the newest content for a cluster, if its objects are not those that
+// the cluster is assigned now.
+func (pl *planner) awaitedContent(c *OnCluster, now []*work.Manifest) []*work.Manifest {
+	if c.Binding.Unscheduled || c.Binding.Removing || c.Err != nil || pl.current.sameObjects(now, c.Content.Manifests) {
 		return nil
 	}
 	return c.Content.Manifests
 }
 
-// sameObjects reports whether two contents are of the same objects. On most
-// clusters they are the two that were compared last.
-func (th *thought) sameObjects(a, b []*work.Manifest) bool {
-	if c := &th.compared; !identical(c.a, a) || !identical(c.b, b) {
+// sameObjects reports whether two contents have the same objects. Most clusters repeat the last
+// comparison.
+func (r *result) sameObjects(a, b []*work.Manifest) bool {
+	if c := &r.lastComparison; !identical(c.a, a) || !identical(c.b, b) {
 		*c = comparison{a, b, slices.EqualFunc(a, b, func(x, y *work.Manifest) bool { return x.ID == y.ID })}
 	}
-	return th.compared.same
+	return r.lastComparison.same
 }
 
-// A comparison is what came of comparing the objects of two contents.
+// A comparison caches the result of comparing the objects of two contents.
 type comparison struct {
 	a, b []*work.Manifest
 	same bool

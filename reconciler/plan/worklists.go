@@ -8,43 +8,43 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 )
 
-// A board has what each cluster shall hold, by placement. A list on it is never
-// changed, only replaced, so that who knows it need not look again.
-type board struct {
+// workLists has the works of each cluster, by placement. A list is never changed, only
+// replaced, so that an unchanged list need not be compared.
+type workLists struct {
 	lists map[string][]work.Work
 }
 
-// An edit replaces what a list has of one placement.
+// An edit replaces the work of one placement in a list.
 type edit struct {
 	key  api.PlacementKey
-	work *work.Work // nil: nothing any more
+	work *work.Work // nil deletes it
 }
 
-// pin brings the lists up to date when some thoughts are not what they were. It
-// returns the placements whose thoughts they are.
-func (b *board) pin(before, after map[api.PlacementKey]*thought) map[api.PlacementKey]bool {
+// update updates the lists after some results have changed, and returns the placements of those
+// results.
+func (l *workLists) update(before, after map[api.PlacementKey]*result) map[api.PlacementKey]bool {
 	changed := map[api.PlacementKey]bool{}
 	edits := map[string][]edit{}
 	for key, th := range after {
 		if old := before[key]; old != th {
 			changed[key] = true
-			compare(key, old, th, edits)
+			diffResults(key, old, th, edits)
 		}
 	}
 	for key, old := range before {
 		if after[key] == nil {
 			changed[key] = true
-			compare(key, old, nil, edits)
+			diffResults(key, old, nil, edits)
 		}
 	}
-	b.apply(edits)
+	l.apply(edits)
 	return changed
 }
 
-// compare lists on which clusters two thoughts about a placement differ. Their
-// works are by cluster.
-func compare(key api.PlacementKey, old, now *thought, edits map[string][]edit) {
-	var was, is []assigned
+// diffResults lists the clusters on which two results for a placement differ. Works of a result
+// are sorted by cluster.
+func diffResults(key api.PlacementKey, old, now *result, edits map[string][]edit) {
+	var was, is []clusterWork
 	if old != nil {
 		was = old.works
 	}
@@ -73,25 +73,25 @@ func sameWork(a, b *work.Work) bool {
 	return a.Revision == b.Revision && a.Strategy == b.Strategy && identical(a.Manifests, b.Manifests) && identical(a.Awaited, b.Awaited) && a.Equal(b)
 }
 
-func (b *board) apply(edits map[string][]edit) {
+func (l *workLists) apply(edits map[string][]edit) {
 	if len(edits) == 0 {
 		return
 	}
-	lists := maps.Clone(b.lists)
+	lists := maps.Clone(l.lists)
 	if lists == nil {
 		lists = map[string][]work.Work{}
 	}
 	for cluster, es := range edits {
 		slices.SortFunc(es, func(a, b edit) int { return compareKeys(a.key, b.key) })
-		if lists[cluster] = edited(lists[cluster], es); len(lists[cluster]) == 0 {
+		if lists[cluster] = applyEdits(lists[cluster], es); len(lists[cluster]) == 0 {
 			delete(lists, cluster)
 		}
 	}
-	b.lists = lists
+	l.lists = lists
 }
 
-// edited merges edits into a list; both are by placement.
-func edited(list []work.Work, edits []edit) []work.Work {
+// applyEdits merges edits into a list; both are sorted by placement.
+func applyEdits(list []work.Work, edits []edit) []work.Work {
 	out := make([]work.Work, 0, len(list)+len(edits))
 	for _, e := range edits {
 		for len(list) > 0 && compareKeys(list[0].Placement, e.key) < 0 {

@@ -8,13 +8,11 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// AllowTrailer in a commit's message releases deletions that the brake holds:
-// those of the placements it names, as crp/NAME, rp/NAMESPACE/NAME or NAME,
-// separated by commas, or of all for "*".
+// AllowTrailer in a commit message releases the held deletions of the placements it names, as
+// crp/NAME, rp/NAMESPACE/NAME or NAME, separated by commas, or of all placements for "*".
 const AllowTrailer = "Gitfleet-Allow-Delete"
 
-// Allows reports whether the message of a commit allows what the commit deletes of a
-// placement.
+// Allows reports whether a commit message allows deletions of a placement.
 func Allows(message string, key api.PlacementKey) bool {
 	for _, name := range allowed(message) {
 		if name == "*" || name == key.String() || name == strings.TrimPrefix(key.String(), "crp/") || name == strings.TrimPrefix(key.String(), "rp/") {
@@ -24,8 +22,8 @@ func Allows(message string, key api.PlacementKey) bool {
 	return false
 }
 
-// allowed lists what the trailers of a message name. As in Git, trailers are
-// the lines of the last paragraph.
+// allowed lists the values of the trailers in a message. As in Git, trailers are lines of the
+// last paragraph.
 func allowed(message string) []string {
 	message = strings.TrimSpace(strings.ReplaceAll(message, "\r\n", "\n"))
 	if at := strings.LastIndex(message, "\n\n"); at >= 0 {
@@ -44,9 +42,9 @@ func allowed(message string) []string {
 	return names
 }
 
-// Empties says why a snapshot must not come into force: it has nothing of what
-// was there before. Such a commit is a mistake far more often than a wish, and
-// is taken at its word only with the trailer "*". The answer is empty if it may.
+// Empties returns why a snapshot must be refused: no cluster, or no placement, of the current
+// state is left in it. Such a commit is most often a mistake, and is accepted only with the
+// trailer "*". The result is empty if the snapshot is acceptable.
 func Empties(head *hub.Snapshot, l *ledger.Ledger) string {
 	for _, name := range allowed(head.Commit.Message) {
 		if name == "*" {

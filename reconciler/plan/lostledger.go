@@ -1,0 +1,66 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// After the ledger was lost, a placement may be on clusters that have not answered since. PickN
+// chooses no others in their place: it would have to remove one as soon as they answer. That
+// ends for a placement once all declared clusters have answered, once it is found on as many
+// clusters as it wants, or once a user resumes it.
+
+// unansweredClusters counts the declared clusters that have not answered since the ledger was
+// lost.
+func (pl *planner) unansweredClusters() int {
+	n := 0
+	for _, c := range pl.Head.Clusters {
+		if seen := pl.Ledger.Cluster(c.Name); seen == nil || seen.Joined.IsZero() {
+			n++
+		}
+	}
+	return n
+}
+
+// policyAfterLoss returns the policy of a placement, with fewer clusters to choose while
+// clusters that have not answered may hold the placement.
+func (pl *planner) policyAfterLoss(p *Placement, bound []placement.Binding) *api.PlacementPolicy {
+	policy := p.Spec.Spec.Policy
+	if !p.Record.Found || policy == nil || policy.PlacementType != api.PickN || policy.NumberOfClusters == nil {
+		return policy
+	}
+	wanted, unseen, held := int(*policy.NumberOfClusters), pl.unansweredClusters(), len(keptClusters(bound))
+	if unseen == 0 || held >= wanted {
+		p.Record.Found, p.Noted = false, true
+		return policy
+	}
+	room := int32(max(held, wanted-unseen))
+	p.Unseen = unseen
+	p.warn("spec.policy", fmt.Sprintf("%d of %d clusters are not chosen yet: who was chosen has been forgotten, and %s not answered since and may hold the placement; "+
+		"it goes on when they answer, when they are taken out of the repository, or with gitfleet resume %s", wanted-int(room), wanted, clustersHave(unseen), p.Key))
+	fewer := *policy
+	fewer.NumberOfClusters = &room
+	return &fewer
+}
+
+func clustersHave(clusters int) string {
+	if clusters == 1 {
+		return "1 cluster has"
+	}
+	return fmt.Sprintf("%d clusters have", clusters)
+}
+
+// schedule calls the scheduler with the policy of the request, and reports the number of
+// clusters that the placement itself asks for.
+func (pl *planner) schedule(p *Placement) placement.Outcome {
+	out := placement.Schedule(*p.Request)
+	if p.Request.Policy != p.Spec.Spec.Policy {
+		out.Wanted, out.Fulfilled = int(*p.Spec.Spec.Policy.NumberOfClusters), false
+	}
+	if pl.Brief {
+		out.Decisions = shortDecisions(out)
+	}
+	return out
+}

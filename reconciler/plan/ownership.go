@@ -1,0 +1,161 @@
+package plan
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+)
+
+// If two placements select an object on the same cluster, one owns it and the other leaves it
+// out. The owner keeps it. When the owner gives it up, the other gets it in the same plan, so
+// that members hand it over instead of deleting it. If the other's rollout has not reached the
+// cluster yet, it gets the object early.
+
+// resolve decides the ownership of the shared objects of one cluster, one by one.
+func (r *resolver) resolve(cluster string, claimants []claimant) *resolution {
+	res := &resolution{claims: r.claims(claimants), paused: r.paused[cluster] != ""}
+	if res.paused {
+		r.keepAll(res)
+	} else {
+		r.assignOwners(res)
+	}
+	for i, n := range res.conflicts {
+		res.conflicts[i] = n.shareCopies(r.lastConflict[n.conflict])
+		r.lastConflict[n.conflict] = res.conflicts[i]
+	}
+	for _, cl := range res.claims {
+		cl.shareCopies(r.lastClaim[cl.key])
+		r.lastClaim[cl.key] = cl
+	}
+	return res
+}
+
+func (r *resolver) assignOwners(res *resolution) {
+	claims := res.claims
+	ids := map[api.ID]bool{}
+	for _, c := range claims {
+		for _, of := range []map[api.ID]*work.Manifest{c.assigned, c.upcoming, c.early, c.held} {
+			for id := range of {
+				ids[id] = true
+			}
+		}
+		for _, id := range c.on.Claims.Early {
+			ids[id] = true
+		}
+	}
+	for _, c := range claims {
+		if c.contentUnknown {
+			c.outcome.Early = c.on.Claims.Early
+		}
+	}
+	for _, id := range slices.SortedFunc(maps.Keys(ids), api.ID.Compare) {
+		handOver(claims, id)
+		owner := r.owner(claims, id, func(c *claim) bool { return c.asks(id) })
+		for _, c := range claims {
+			if owner != nil && c != owner {
+				r.yield(c, id, owner)
+			}
+		}
+		if owner != nil && owner.early[id] != nil {
+			owner.outcome.Early = append(owner.outcome.Early, id)
+		}
+		r.recordConflict(res, owner, id)
+	}
+}
+
+// shareCopies shares equal values with another cluster's claim.
+func (cl *claim) shareCopies(o *claim) {
+	if o == nil {
+		return
+	}
+	if cl.outcome.Equal(o.outcome) {
+		cl.outcome = o.outcome
+	}
+	if slices.Equal(cl.yielded, o.yielded) {
+		cl.yielded = o.yielded
+	}
+}
+
+// handOver assigns an object that its owner gives up, and nobody else holds, to the first
+// placement that has it in its upcoming content.
+func handOver(claims []*claim, id api.ID) {
+	if slices.ContainsFunc(claims, func(cl *claim) bool { return cl.asks(id) && !cl.reportOnly }) ||
+		!slices.ContainsFunc(claims, func(cl *claim) bool { return cl.gaveUp(id) }) {
+		return
+	}
+	for _, cl := range claims {
+		if m := cl.upcoming[id]; m != nil && !cl.reportOnly {
+			cl.early[id] = m
+			return
+		}
+	}
+}
+
+// owner picks the owner of an object among the claims that qualify; nil if none does.
+func (r *resolver) owner(claims []*claim, id api.ID, may func(*claim) bool) *claim {
+	var first *claim
+	for _, cl := range claims {
+		if may(cl) && (first == nil || r.before(cl, first, id)) {
+			first = cl
+		}
+	}
+	return first
+}
+
+// The ranks of claims to an object, the best first.
+const (
+	holder         = iota // and was not told to yield it
+	possibleHolder        // its content is not known
+	newcomer
+	yielder  // yielded it to another until now
+	reporter // never writes
+)
+
+func (cl *claim) rank(id api.ID) int {
+	switch {
+	case cl.reportOnly:
+		return reporter
+	case cl.assigned[id] == nil && cl.early[id] == nil && cl.maybeHeld[id]:
+		return possibleHolder
+	case cl.yields(id):
+		return yielder
+	case !cl.reassigned() || cl.held[id] != nil && !cl.wasRemoving() || slices.Contains(cl.on.Claims.Early, id):
+		return holder
+	}
+	return newcomer
+}
+
+// before reports whether one claim to an object outranks another: the current holder first,
+// then the placement that was assigned its revision first.
+func (r *resolver) before(a, b *claim, id api.ID) bool {
+	return cmp.Or(cmp.Compare(a.rank(id), b.rank(id)), r.since(a).Compare(r.since(b)), compareKeys(a.key, b.key)) < 0
+}
+
+func (r *resolver) since(cl *claim) time.Time {
+	if cl.on.Entry == nil || !cl.on.Entry.Binding.Released() {
+		return r.Now
+	}
+	return cl.on.Entry.Binding.AssignedAt
+}
+
+// yield leaves an object to its owner.
+func (r *resolver) yield(cl *claim, id api.ID, owner *claim) {
+	delete(cl.early, id)
+	m := cl.assigned[id]
+	if m == nil && !cl.on.Binding.Released() {
+		m = cl.upcoming[id]
+	}
+	if m == nil {
+		return
+	}
+	y := ledger.Yield{ID: id, To: owner.key, Passing: !owner.wants(id)}
+	cl.yielded = append(cl.yielded, r.yieldedObject(m, y))
+	if cl.assigned[id] != nil {
+		cl.outcome.Yields = append(cl.outcome.Yields, y)
+	}
+}

@@ -1,0 +1,346 @@
+package plan
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+)
+
+// plan plans one placement, without regard to objects that other placements select as well.
+func (pl *planner) plan(p *Placement, record *ledger.Placement) {
+	if pl.current.unclearRename != "" {
+		pl.keepUnclear(p, record, pl.current.unclearRename)
+		return
+	}
+	if p.Spec == nil {
+		pl.removePlacement(p, record)
+		return
+	}
+	pl.updateRecord(p, record)
+	pl.decide(p, record)
+}
+
+// updateRecord brings the record of a placement up to date.
+func (pl *planner) updateRecord(p *Placement, record *ledger.Placement) {
+	if record == nil || record.Deleted || record.Created.IsZero() {
+		p.Record = ledger.Placement{Index: -1, Created: pl.Head.Commit.Time, Found: pl.Rebuilt || record != nil && !record.Deleted && record.Found}
+		if record != nil {
+			p.Record.Formerly = record.Formerly // clusters may still hold content of these keys
+		}
+		p.Noted = true
+	} else {
+		p.Record = *record
+	}
+	if p.Record.SpecHash != p.Spec.SpecHash {
+		p.Record.Generation++
+		p.Record.SpecHash, p.Record.Commit = p.Spec.SpecHash, pl.Head.Commit.Hash
+		p.Noted = true
+	}
+	if p.Record.Spec == nil || p.Noted {
+		p.Record.Spec, p.Noted = &p.Spec.Spec, true
+	}
+	if abandon := abandons(p.Spec.Spec); p.Record.Abandon != abandon {
+		p.Record.Abandon, p.Noted = abandon, true
+	}
+}
+
+// abandons reports whether the objects of a placement stay when the placement is deleted. With
+// ReportDiff nothing is deleted, not even what was applied in another mode.
+func abandons(s api.PlacementSpec) bool {
+	if a := s.Strategy.ApplyStrategy; a != nil && a.Type == api.ReportDiff {
+		return true
+	}
+	d := s.Strategy.DeleteStrategy
+	return d != nil && d.PropagationPolicy == api.DeletePropagationAbandon
+}
+
+// decide selects objects, schedules clusters and advances the rollout.
+func (pl *planner) decide(p *Placement, record *ledger.Placement) {
+	now := pl.current.prepared
+	p.Selection = now.selection
+	for _, w := range now.selection.Warnings {
+		p.warn(w.Field, w.Message)
+	}
+	before := pl.bindings(p, record)
+	if p.Selection.Invalid != "" {
+		pl.keepPlacement(p, before, record)
+		return
+	}
+	pl.markInUse(now)
+	p.warn("", now.renderer.Warnings()...)
+	if hash := now.hash; hash != p.Record.Content {
+		p.Record.Content = hash
+		pl.startRollout(p)
+	}
+	pl.updateAllowedContent(p)
+	bound := adoptFound(p.Spec.Spec.Policy, notRemoving(before))
+	p.Request = &placement.Request{
+		Key: p.Key, Policy: pl.policyAfterLoss(p, bound), Clusters: pl.memo.fleet.list, Bindings: bound, Others: pl.current.others,
+	}
+	if outcome, known := pl.cachedSchedule(p); known {
+		p.Schedule = outcome
+	} else {
+		p.Schedule = pl.schedule(p)
+	}
+	p.warn("spec.policy", p.Schedule.Notes...)
+	pl.warnIdleOverrides(p)
+	pl.planClusters(p, before, record)
+	pl.rollOut(p)
+	pl.finishRollout(p)
+	pl.recordProven(p)
+	pl.listChanges(p, before, record)
+	pl.planWorks(p)
+}
+
+// cachedSchedule returns the scheduler's previous answer if its input is the same. What members
+// report of content does not change where placements are scheduled.
+func (pl *planner) cachedSchedule(p *Placement) (placement.Outcome, bool) {
+	old := pl.memo.results[p.Key]
+	if old == nil || old.placement.Request == nil || old.spec != p.Spec || old.fleetVersion != pl.current.fleetVersion || old.propertiesVersion != pl.current.propertiesVersion {
+		return placement.Outcome{}, false
+	}
+	was := old.placement.Request
+	if was.Policy != p.Request.Policy || !slices.EqualFunc(was.Bindings, p.Request.Bindings, sameBinding) || !maps.EqualFunc(was.Others, p.Request.Others, slices.Equal) {
+		return placement.Outcome{}, false
+	}
+	return old.placement.Schedule, true
+}
+
+// shortDecisions returns the decisions on selected clusters, which come first, and one more for
+// each missing cluster.
+func shortDecisions(o placement.Outcome) []placement.Decision {
+	selected := 0
+	for selected < len(o.Decisions) && o.Decisions[selected].Selected {
+		selected++
+	}
+	n := min(len(o.Decisions), selected+max(0, o.Wanted-o.Found))
+	return append(make([]placement.Decision, 0, n), o.Decisions[:n]...)
+}
+
+// warn adds warnings to the placement.
+func (p *Placement) warn(field string, messages ...string) {
+	for _, m := range messages {
+		p.Warnings = append(p.Warnings, hub.Problem{Origin: p.Spec.Origin, Field: field, Severity: hub.Warning, Message: m})
+	}
+}
+
+// bindings returns the bindings of a placement on declared clusters. Clusters that are no
+// longer declared are unbound at once: their agents give up everything they own.
+func (pl *planner) bindings(p *Placement, record *ledger.Placement) []placement.Binding {
+	if record == nil {
+		return nil
+	}
+	return slices.DeleteFunc(record.Bindings(), func(b placement.Binding) bool {
+		_, declared := pl.memo.fleet.cluster(b.Cluster)
+		if !declared {
+			p.Unbind = append(p.Unbind, b.Cluster)
+		}
+		return !declared || isRemoved(record.Entry(b.Cluster))
+	})
+}
+
+// notRemoving leaves out the bindings whose content is being removed.
+func notRemoving(bs []placement.Binding) []placement.Binding {
+	return slices.DeleteFunc(slices.Clone(bs), func(b placement.Binding) bool { return b.Removing })
+}
+
+// adoptFound puts bindings that were rebuilt from inventories after the ledger was lost under
+// the current policy: the placement keeps those clusters without scheduling them again. If
+// there are more than wanted, the oldest stay.
+func adoptFound(policy *api.PlacementPolicy, bs []placement.Binding) []placement.Binding {
+	room := len(bs)
+	switch {
+	case policy == nil:
+	case policy.PlacementType == api.PickFixed:
+		return bs // the policy names its clusters
+	case policy.NumberOfClusters != nil:
+		room = int(*policy.NumberOfClusters)
+	}
+	found := func(b placement.Binding) bool { return b.Policy == "" && !b.Unscheduled }
+	for _, b := range bs {
+		if !b.Unscheduled && !found(b) {
+			room--
+		}
+	}
+	hash := ""
+	for i := range slices.Backward(bs) {
+		if found(bs[i]) && room > 0 {
+			if hash == "" {
+				hash = placement.PolicyHash(policy)
+			}
+			bs[i].Policy = hash
+			room--
+		}
+	}
+	return bs
+}
+
+// clustersOfOthers returns the clusters of the placements that an affinity names: as planned
+// now, or, for mutual affinities, as recorded in the ledger.
+func (pl *planner) clustersOfOthers(spec *hub.Placement) map[string][]string {
+	names := placement.LooksAt(spec.Spec.Policy)
+	if len(names) == 0 {
+		return nil
+	}
+	out := map[string][]string{}
+	for _, name := range names {
+		key := api.PlacementKey{Namespace: spec.Key.Namespace, Name: name}
+		if pl.memo.spec(key) == nil {
+			continue
+		}
+		if r := pl.results[key]; r != nil && r.placement.Request != nil {
+			out[name] = keptClusters(r.placement.Schedule.Bindings)
+		} else if record := pl.Ledger.Placement(key); record != nil {
+			out[name] = keptClusters(record.Bindings())
+		} else {
+			out[name] = []string{}
+		}
+	}
+	return out
+}
+
+// keptClusters lists the clusters of the bindings that stay.
+func keptClusters(bs []placement.Binding) []string {
+	out := []string{}
+	for _, b := range bs {
+		if !b.Unscheduled && !b.Removing {
+			out = append(out, b.Cluster)
+		}
+	}
+	return out
+}
+
+// planClusters plans each cluster that the placement holds.
+func (pl *planner) planClusters(p *Placement, before []placement.Binding, record *ledger.Placement) {
+	chosen := make(map[string]bool, len(p.Schedule.Bindings))
+	for _, b := range p.Schedule.Bindings {
+		chosen[b.Cluster] = true
+		p.Clusters = append(p.Clusters, pl.planCluster(b, record))
+	}
+	for _, b := range before {
+		if b.Removing && !chosen[b.Cluster] {
+			p.Clusters = append(p.Clusters, pl.recordedCluster(b, record))
+		}
+	}
+	slices.SortFunc(p.Clusters, func(a, b *OnCluster) int { return strings.Compare(a.Binding.Cluster, b.Binding.Cluster) })
+}
+
+// recordedCluster returns a cluster of the placement as the ledger has it.
+func (pl *planner) recordedCluster(b placement.Binding, record *ledger.Placement) *OnCluster {
+	c := &OnCluster{Binding: b, Foreign: pl.Ledger.Refusal(b.Cluster), Suspended: pl.memo.suspensions.reason(pl.current.placement.Key, b.Cluster), suspendedObjects: pl.memo.suspensions.objectsOn(b.Cluster)}
+	if record != nil {
+		c.Entry = record.Entry(b.Cluster)
+	}
+	if c.Entry != nil {
+		c.Claims = c.Entry.Claims
+		pl.current.addClaims(c.Claims)
+	}
+	pl.loadHeldContent(c)
+	return c
+}
+
+func (pl *planner) planCluster(b placement.Binding, record *ledger.Placement) *OnCluster {
+	c := pl.recordedCluster(b, record)
+	if b.Unscheduled {
+		return c
+	}
+	if c.Entry == nil || c.Entry.Binding.Removing && c.Binding.BoundAt.IsZero() {
+		c.Binding.BoundAt = pl.Now
+	}
+	pl.cancelRemoval(c)
+	cluster, _ := pl.memo.fleet.cluster(b.Cluster)
+	c.Content, c.Err = pl.current.prepared.renderer.For(cluster)
+	c.Latest = placement.Revision{Commit: pl.Head.Commit.Hash, Hash: c.Content.Hash, Labels: pl.current.prepared.renderer.Labels(cluster)}
+	if b.Assigned.Hash == c.Latest.Hash {
+		c.Latest = b.Assigned // keep the commit that brought the content, not the newest one
+	}
+	if c.heldContent != nil && c.heldContent.Hash == c.Content.Hash {
+		c.heldContent = &c.Content // keep one of two equal contents in memory
+	}
+	return c
+}
+
+// cancelRemoval ends the removal from a cluster that is selected again: the binding gets back
+// the revision it had, so that no object is left behind, and the cluster counts until the
+// rollout reaches it.
+func (pl *planner) cancelRemoval(c *OnCluster) {
+	if c.Binding.Released() || c.Entry == nil || !c.Entry.Binding.Removing || isRemoved(c.Entry) {
+		return
+	}
+	if pl.paused[c.Binding.Cluster] != "" {
+		c.Binding = c.Entry.Binding
+		return
+	}
+	c.Binding.Assigned, c.Binding.AssignedAt = c.Entry.Binding.Assigned, pl.Now
+}
+
+// listChanges lists what the ledger does not have yet.
+func (pl *planner) listChanges(p *Placement, before []placement.Binding, record *ledger.Placement) {
+	old := make(map[string]placement.Binding, len(before))
+	for _, b := range before {
+		old[b.Cluster] = b
+	}
+	for _, c := range p.Clusters {
+		if was, ok := old[c.Binding.Cluster]; !ok || !sameBinding(was, c.Binding) {
+			p.Changed = append(p.Changed, c.Binding)
+		}
+	}
+	if record == nil {
+		return
+	}
+	for _, e := range record.Entries() {
+		if isRemoved(e) && p.On(e.Binding.Cluster) == nil && !slices.Contains(p.Unbind, e.Binding.Cluster) {
+			p.Unbind = append(p.Unbind, e.Binding.Cluster)
+		}
+	}
+}
+
+func sameBinding(a, b placement.Binding) bool {
+	score := (a.Score == nil) == (b.Score == nil) && (a.Score == nil || *a.Score == *b.Score)
+	a.Score, b.Score = nil, nil
+	return score && a == b
+}
+
+// isRemoved reports whether the member has reported that nothing of the placement is left on a
+// cluster.
+func isRemoved(e *ledger.Entry) bool {
+	return e != nil && e.Binding.Removing && e.Seen != nil && e.Seen.Removed
+}
+
+// removePlacement removes a placement that is no longer in Git from all clusters at once.
+func (pl *planner) removePlacement(p *Placement, record *ledger.Placement) {
+	p.Record = *record
+	if !record.Deleted {
+		p.Record.Deleted, p.Record.DeletedAt, p.Noted = true, pl.Now, true
+	}
+	before := pl.bindings(p, record)
+	for _, b := range before {
+		c := pl.recordedCluster(b, record)
+		c.Binding.Unscheduled = true
+		c.Binding.Removing = b.Removing || pl.paused[b.Cluster] == "" && c.Suspended == ""
+		c.Binding.AllowDelete = b.AllowDelete && record.Deleted || pl.current.deleteAllowed
+		if !record.Deleted || b.RemovedBy == "" {
+			c.Binding.RemovedBy = pl.Head.Commit.Hash
+		}
+		p.Clusters = append(p.Clusters, c)
+	}
+	pl.listChanges(p, before, record)
+	p.Forget = len(p.Clusters) == 0
+	pl.planWorks(p)
+}
+
+// keepPlacement keeps the assignments of a placement for which nothing new can be decided.
+func (pl *planner) keepPlacement(p *Placement, before []placement.Binding, record *ledger.Placement) {
+	for _, b := range before {
+		c := pl.recordedCluster(b, record)
+		c.Latest = b.Assigned
+		p.Clusters = append(p.Clusters, c)
+	}
+	pl.listChanges(p, before, record)
+	pl.planWorks(p)
+}

@@ -1,0 +1,88 @@
+package plan
+
+import (
+	"fmt"
+	"iter"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+)
+
+// warnIdleOverrides warns of overrides of a placement that have no rule for any of its
+// clusters.
+func (pl *planner) warnIdleOverrides(p *Placement) {
+	for _, name := range pl.current.prepared.renderer.Idle(pl.heldClusters(p)) {
+		p.Warnings = append(p.Warnings, pl.overrideWarning(name, "spec.policy.overrideRules", "has no rule for any cluster the placement holds"))
+	}
+}
+
+// heldClusters iterates over the clusters that the placement keeps.
+func (pl *planner) heldClusters(p *Placement) iter.Seq[placement.Cluster] {
+	return func(yield func(placement.Cluster) bool) {
+		for _, b := range p.Schedule.Bindings {
+			if c, declared := pl.memo.fleet.cluster(b.Cluster); declared && !b.Unscheduled && !yield(c) {
+				return
+			}
+		}
+	}
+}
+
+// overrideWarning returns a warning about an override of the head.
+func (pl *planner) overrideWarning(name api.NamespacedName, field, why string) hub.Problem {
+	w := hub.Problem{Field: field, Severity: hub.Warning}
+	if name.Namespace == "" {
+		for _, o := range pl.Head.ClusterOverrides {
+			if o.Name == name.Name {
+				w.Origin = o.Origin
+			}
+		}
+		w.Message = fmt.Sprintf("ClusterResourceOverride %q %s", name.Name, why)
+		return w
+	}
+	for _, o := range pl.Head.Overrides {
+		if o.Namespace == name.Namespace && o.Name == name.Name {
+			w.Origin = o.Origin
+		}
+	}
+	w.Message = fmt.Sprintf("ResourceOverride %q %s", name.Namespace+"/"+name.Name, why)
+	return w
+}
+
+// unusedOverrides are the overrides of a commit that no placement uses.
+type unusedOverrides struct {
+	head     *hub.Snapshot
+	warnings hub.Problems
+}
+
+// unusedOverrideWarnings warns of overrides without a placement that select nothing anywhere.
+// While the selectors of a placement are invalid, it is not known what it would select, and
+// nothing is reported. The loader warns of overrides bound to a placement that does not exist.
+func (pl *planner) unusedOverrideWarnings() hub.Problems {
+	m := pl.memo
+	if m.unused.head == pl.Head {
+		return m.unused.warnings
+	}
+	m.unused = unusedOverrides{head: pl.Head}
+	at := m.commits[pl.Head.Commit.Hash]
+	if at == nil || len(at.cros)+len(at.ros) == 0 {
+		return nil
+	}
+	for _, p := range at.placements {
+		if p.renderer == nil {
+			return nil
+		}
+	}
+	renderers := func(yield func(*work.Renderer) bool) {
+		for _, p := range at.placements {
+			if !yield(p.renderer) {
+				return
+			}
+		}
+	}
+	for _, name := range work.Unused(at.cros, at.ros, renderers) {
+		m.unused.warnings = append(m.unused.warnings, pl.overrideWarning(name, "", "selects nothing that any placement holds"))
+	}
+	return m.unused.warnings
+}
