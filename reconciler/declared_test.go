@@ -39,7 +39,7 @@ func (l *life) commit(hash, text string) {
 func (l *life) turn() {
 	l.t.Helper()
 	p := plan.Resolve(plan.Input{Head: l.head, Past: l.past, Ledger: l.ledger, Now: l.now, Memo: l.memo})
-	p.WriteDown(l.ledger)
+	p.UpdateLedger(l.ledger)
 	l.report = l.Reconciler.report(p, l.now)
 	if err := l.store.Save(l.ledger); err != nil {
 		l.t.Fatal(err)

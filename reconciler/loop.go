@@ -120,7 +120,7 @@ func (r *Reconciler) think(ctx context.Context, now time.Time) time.Duration {
 	r.complain(p)
 	r.cfg.Metrics.planned(p, r.ledger)
 	r.decided = append(r.decided, decided(p, r.ledger, r.head.Commit)...)
-	p.WriteDown(r.ledger)
+	p.UpdateLedger(r.ledger)
 	r.rebuilt = false
 	if (r.ledger.Pressing() || r.tells(p)) && !r.save() {
 		// Nobody is told what would be forgotten in a crash.
@@ -143,7 +143,7 @@ func (r *Reconciler) think(ctx context.Context, now time.Time) time.Duration {
 func (r *Reconciler) resolve(now time.Time) (p *plan.Plan) {
 	r.cfg.Metrics.timed(phasePlan, func() {
 		p = plan.Resolve(plan.Input{
-			Head: r.head, HeadSeen: r.seen, Past: r.past, Lost: r.lost, Ledger: r.ledger, Now: now, Memo: r.memo, Brief: true,
+			Head: r.head, HeadSeen: r.seen, Past: r.past, Lost: r.lost, Ledger: r.ledger, Now: now, Memo: r.memo, ShortDecisions: true,
 			MaxUnreachable: r.cfg.MaxUnreachable, AvailableTimeout: r.cfg.AvailableTimeout, Rebuilt: r.rebuilt,
 		})
 	})
@@ -174,12 +174,12 @@ func (r *Reconciler) report(p *plan.Plan, now time.Time) (report *status.Report)
 func (r *Reconciler) complain(p *plan.Plan) {
 	faults := map[api.PlacementKey]string{}
 	for _, pl := range p.Placements {
-		if pl.Internal == "" {
+		if pl.InternalError == "" {
 			continue
 		}
-		faults[pl.Key] = pl.Internal
-		if r.faults[pl.Key] != pl.Internal {
-			r.cfg.Log.Error("a placement cannot be thought about; what it holds is left alone", "placement", pl.Key.String(), "err", pl.Internal, "stack", pl.Stack)
+		faults[pl.Key] = pl.InternalError
+		if r.faults[pl.Key] != pl.InternalError {
+			r.cfg.Log.Error("a placement cannot be thought about; what it holds is left alone", "placement", pl.Key.String(), "err", pl.InternalError, "stack", pl.Stack)
 		}
 	}
 	r.faults = faults

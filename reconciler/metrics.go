@@ -126,7 +126,7 @@ func (m *Metrics) planned(p *plan.Plan, l *ledger.Ledger) {
 		l = l.Renamed(p.Renames) // the rollout of a renamed placement goes on
 	}
 	for _, pl := range p.Placements {
-		if !pl.Noted {
+		if !pl.RecordChanged {
 			continue
 		}
 		was, is := ledger.Placement{}, pl.Record

@@ -20,9 +20,9 @@ func TestStoppedRolloutsAreCounted(t *testing.T) {
 		for _, c := range clusters {
 			record.Stops = append(record.Stops, placement.Stop{Cluster: c})
 		}
-		p := &plan.Plan{Placements: []*plan.Placement{{Key: key, Record: record, Noted: true}}}
+		p := &plan.Plan{Placements: []*plan.Placement{{Key: key, Record: record, RecordChanged: true}}}
 		m.planned(p, l)
-		p.WriteDown(l)
+		p.UpdateLedger(l)
 	}
 	for _, step := range []struct {
 		stops []string

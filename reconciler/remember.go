@@ -39,7 +39,7 @@ func decided(p *plan.Plan, l *ledger.Ledger, head hub.Commit) []history.Entry {
 		if pl.Record.Into != (api.PlacementKey{}) {
 			continue // renamed: nothing of it is removed but what its members hand over
 		}
-		if !pl.Noted && !pl.Forget && len(pl.Changed)+len(pl.Unbind) == 0 {
+		if !pl.RecordChanged && !pl.Forget && len(pl.Changed)+len(pl.Unbind) == 0 {
 			continue
 		}
 		d := decision{pl: pl, record: l.Placement(pl.Key)}
@@ -75,7 +75,7 @@ func (d *decision) placement(head hub.Commit) {
 		e.Event = history.Removed
 	case is.Deleted && !was.Deleted:
 		e.Event = history.Removing
-	case !d.pl.Noted:
+	case !d.pl.RecordChanged:
 		return
 	case is.Index >= 0 && is.Index != was.Index:
 		e.Event, e.Revision = history.Revised, revision(is)

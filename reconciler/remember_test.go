@@ -95,7 +95,7 @@ func (c *chronicle) turn() {
 	c.now = c.now.Add(time.Second)
 	c.last = plan.Resolve(plan.Input{Head: c.head, Past: c.past, Ledger: c.ledger, Now: c.now, Memo: c.memo})
 	c.record(decided(c.last, c.ledger, c.head.Commit)...)
-	c.last.WriteDown(c.ledger)
+	c.last.UpdateLedger(c.ledger)
 }
 
 // turns has both clusters report what they were given after each of some turns.

@@ -208,8 +208,8 @@ func (d *difference) document(s *hub.Snapshot, p *plan.Plan) *diffDocument {
 		if d.placement != (api.PlacementKey{}) && d.placement != pl.Key {
 			continue
 		}
-		if pl.Internal != "" {
-			doc.Problems = append(doc.Problems, pl.Key.String()+": "+pl.Internal)
+		if pl.InternalError != "" {
+			doc.Problems = append(doc.Problems, pl.Key.String()+": "+pl.InternalError)
 		}
 		for _, f := range faultsOf(pl) {
 			doc.Problems = append(doc.Problems, pl.Key.String()+": "+f)

@@ -65,7 +65,7 @@ func (s *stage) turn(after time.Duration) {
 	s.now = s.now.Add(after)
 	s.in.Now = s.now
 	s.last = plan.Resolve(s.in)
-	s.last.WriteDown(s.in.Ledger)
+	s.last.UpdateLedger(s.in.Ledger)
 	s.source.Git.LastPoll, s.source.Git.LastSuccess = s.now.Add(-4*time.Second), s.now.Add(-4*time.Second)
 	s.report = status.Build(status.Input{Plan: s.last, Head: s.in.Head, Ledger: s.in.Ledger, Source: s.source, Now: s.now, Memo: s.told})
 	s.report.Remember(s.in.Ledger)

@@ -125,7 +125,7 @@ func (b *takingBack) check(made gitsource.Commit) error {
 		return fmt.Errorf("the files of %s do not go together with the others of %s, so no branch is made: %w", short(b.from.Hash), short(b.now.Hash), err)
 	}
 	after, there := plan.ContentOf(s, b.key)
-	if !there || after.Recipe != b.then.Recipe {
+	if !there || after.Fingerprint != b.then.Fingerprint {
 		return fmt.Errorf("with its files taken back %s would still not be what it was at %s, since something else of it stands elsewhere; no branch is made: take it back by hand, with \"git revert\"",
 			b.name, short(b.from.Hash))
 	}

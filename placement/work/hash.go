@@ -27,7 +27,7 @@ func hashOf(manifests []*Manifest, refused []Refused) string {
 
 // Recipe tells what the placement holds at a commit from what it holds at
 // another, overrides included: of equal ones every cluster gets the same.
-func (r *Renderer) Recipe() string {
+func (r *Renderer) Fingerprint() string {
 	h := sha256.New()
 	writeField(h, r.Hash())
 	for i := range r.candidates {

@@ -140,8 +140,8 @@ func (o *Forecast) resolve(in plan.Input) error {
 // internal returns the first fault of the program that a plan tells of.
 func internal(p *plan.Plan) error {
 	for _, pl := range p.Placements {
-		if pl.Internal != "" {
-			return fmt.Errorf("%s: %s", pl.Key, pl.Internal)
+		if pl.InternalError != "" {
+			return fmt.Errorf("%s: %s", pl.Key, pl.InternalError)
 		}
 	}
 	return nil

@@ -43,7 +43,7 @@ func (r *Running) Forecast(s *hub.Snapshot) (*Forecast, error) {
 	l := r.ledger(s)
 	in := plan.Input{
 		Head: s, Past: map[string]*hub.Snapshot{r.head.Commit.Hash: r.head}, Lost: r.lost(l), Ledger: l,
-		Observed: r.clusters(s), Now: r.now, Memo: plan.NewMemo(), Brief: true,
+		Observed: r.clusters(s), Now: r.now, Memo: plan.NewMemo(), ShortDecisions: true,
 	}
 	o := &Forecast{Snapshot: s, Warnings: s.Warnings, Plan: plan.Resolve(in), running: r}
 	if err := internal(o.Plan); err != nil {

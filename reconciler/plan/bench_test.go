@@ -43,7 +43,7 @@ func large(b testing.TB, clusters, placements int) Input {
 			"resources.kubernetes-fleet.io/allocatable-cpu": "11", "resources.kubernetes-fleet.io/available-cpu": "7500m", "resources.kubernetes-fleet.io/available-memory": "20Gi",
 		}})
 	}
-	return Input{Head: head, Past: map[string]*hub.Snapshot{"head": head}, Ledger: l, Now: noon, Memo: NewMemo(), Brief: true}
+	return Input{Head: head, Past: map[string]*hub.Snapshot{"head": head}, Ledger: l, Now: noon, Memo: NewMemo(), ShortDecisions: true}
 }
 
 func policy(i, clusters int) string {
@@ -62,7 +62,7 @@ func settle(b testing.TB, in *Input) {
 	b.Helper()
 	for range 20 {
 		p := Resolve(*in)
-		p.WriteDown(in.Ledger)
+		p.UpdateLedger(in.Ledger)
 		in.Now = in.Now.Add(time.Second)
 		for cluster, works := range p.Works {
 			for _, w := range works {
@@ -71,7 +71,7 @@ func settle(b testing.TB, in *Input) {
 		}
 		news := false
 		for _, pl := range p.Placements {
-			news = news || pl.Noted || len(pl.Changed)+len(pl.Unbind) > 0
+			news = news || pl.RecordChanged || len(pl.Changed)+len(pl.Unbind) > 0
 		}
 		if !news {
 			Resolve(*in)
@@ -169,7 +169,7 @@ func BenchmarkResolveConflict(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	in := Input{Head: head, Past: map[string]*hub.Snapshot{"head": head}, Ledger: l, Now: noon, Memo: NewMemo(), Brief: true}
+	in := Input{Head: head, Past: map[string]*hub.Snapshot{"head": head}, Ledger: l, Now: noon, Memo: NewMemo(), ShortDecisions: true}
 	settle(b, &in)
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {

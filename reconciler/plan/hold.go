@@ -186,7 +186,7 @@ func (pl *planner) updateAllowedContent(p *Placement) {
 	case before != "" && before != pl.current.prepared.fingerprintOf():
 		p.Record.AllowedContent = ""
 	}
-	p.Noted = p.Noted || p.Record.AllowedContent != before
+	p.RecordChanged = p.RecordChanged || p.Record.AllowedContent != before
 }
 
 // mayDelete reports whether a commit allows the deletions on the way to the newest content.

@@ -21,13 +21,13 @@ func (pl *planner) startRollout(p *Placement) {
 	r.Index++
 	r.Revisions = append(slices.Clone(r.Revisions[max(0, len(r.Revisions)+1-maxRevisions):]), ledger.Revised{Index: r.Index, At: seen})
 	r.RolloutStarted, r.RolloutFinished = seen, time.Time{}
-	p.Noted = true
+	p.RecordChanged = true
 }
 
 // finishRollout records when the newest content has become available on every cluster.
 func (pl *planner) finishRollout(p *Placement) {
 	if r := &p.Record; p.Rollout.Settled && r.RollingOut() {
-		r.RolloutFinished, p.Noted = pl.Now, true
+		r.RolloutFinished, p.RecordChanged = pl.Now, true
 	}
 }
 

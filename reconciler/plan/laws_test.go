@@ -91,7 +91,7 @@ func (m *model) tick() { m.in.Now = m.in.Now.Add(time.Second) }
 func (m *model) turn() {
 	m.tick()
 	p := Resolve(m.in)
-	p.WriteDown(m.in.Ledger)
+	p.UpdateLedger(m.in.Ledger)
 	m.last = p
 	m.t.Logf("turn under %s:\n%s", m.in.Head.Commit.Hash, describe(p))
 	for hash := range m.in.Past {

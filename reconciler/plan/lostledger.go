@@ -33,7 +33,7 @@ func (pl *planner) policyAfterLoss(p *Placement, bound []placement.Binding) *api
 	}
 	wanted, unseen, held := int(*policy.NumberOfClusters), pl.unansweredClusters(), len(keptClusters(bound))
 	if unseen == 0 || held >= wanted {
-		p.Record.Found, p.Noted = false, true
+		p.Record.Found, p.RecordChanged = false, true
 		return policy
 	}
 	room := int32(max(held, wanted-unseen))
@@ -59,7 +59,7 @@ func (pl *planner) schedule(p *Placement) placement.Outcome {
 	if p.Request.Policy != p.Spec.Spec.Policy {
 		out.Wanted, out.Fulfilled = int(*p.Spec.Spec.Policy.NumberOfClusters), false
 	}
-	if pl.Brief {
+	if pl.ShortDecisions {
 		out.Decisions = shortDecisions(out)
 	}
 	return out

@@ -32,20 +32,20 @@ func (pl *planner) updateRecord(p *Placement, record *ledger.Placement) {
 		if record != nil {
 			p.Record.Formerly = record.Formerly // clusters may still hold content of these keys
 		}
-		p.Noted = true
+		p.RecordChanged = true
 	} else {
 		p.Record = *record
 	}
 	if p.Record.SpecHash != p.Spec.SpecHash {
 		p.Record.Generation++
 		p.Record.SpecHash, p.Record.Commit = p.Spec.SpecHash, pl.Head.Commit.Hash
-		p.Noted = true
+		p.RecordChanged = true
 	}
-	if p.Record.Spec == nil || p.Noted {
-		p.Record.Spec, p.Noted = &p.Spec.Spec, true
+	if p.Record.Spec == nil || p.RecordChanged {
+		p.Record.Spec, p.RecordChanged = &p.Spec.Spec, true
 	}
 	if abandon := abandons(p.Spec.Spec); p.Record.Abandon != abandon {
-		p.Record.Abandon, p.Noted = abandon, true
+		p.Record.Abandon, p.RecordChanged = abandon, true
 	}
 }
 
@@ -316,7 +316,7 @@ func isRemoved(e *ledger.Entry) bool {
 func (pl *planner) removePlacement(p *Placement, record *ledger.Placement) {
 	p.Record = *record
 	if !record.Deleted {
-		p.Record.Deleted, p.Record.DeletedAt, p.Noted = true, pl.Now, true
+		p.Record.Deleted, p.Record.DeletedAt, p.RecordChanged = true, pl.Now, true
 	}
 	before := pl.bindings(p, record)
 	for _, b := range before {

@@ -47,7 +47,7 @@ type Input struct {
 	HeadSeen time.Time
 	// ShortDecisions limits the decisions on clusters that are not selected to as many as are
 	// missing. In a large fleet they are most of the decisions.
-	Brief bool
+	ShortDecisions bool
 	// Rebuilt says that the ledger was lost and rebuilt from the inventories of the members,
 	// and that nothing was planned since.
 	Rebuilt bool
@@ -101,11 +101,11 @@ type Placement struct {
 	Unclear string
 	// InternalError says that planning the placement panicked, and Stack where; the placement
 	// keeps what it holds.
-	Internal, Stack string
+	InternalError, Stack string
 
 	// Record is the placement's new record in the ledger; RecordChanged says that it differs.
-	Record ledger.Placement
-	Noted  bool
+	Record        ledger.Placement
+	RecordChanged bool
 	// Changed are the bindings that are new or different, Claimed the clusters whose Claims
 	// are, and Unbind those whose bindings are to be deleted. Forget says that the whole record
 	// is to be deleted.
@@ -185,7 +185,7 @@ func (c *OnCluster) UpToDate() bool { return c.Binding.Assigned.Hash == c.Latest
 
 // HeldContent is the content assigned before this plan; nil if there is none, if it cannot be
 // rendered, or if it is not known.
-func (c *OnCluster) Holds() *work.Rendered { return c.heldContent }
+func (c *OnCluster) HeldContent() *work.Rendered { return c.heldContent }
 
 // Leaves reports whether an object of the content is left to another placement.
 func (c *OnCluster) Leaves(id api.ID) bool {
@@ -284,7 +284,7 @@ func compareKeys(a, b api.PlacementKey) int {
 
 // UpdateLedger records the plan in the ledger. The ledger must be saved before works are sent
 // to members.
-func (p *Plan) WriteDown(l *ledger.Ledger) {
+func (p *Plan) UpdateLedger(l *ledger.Ledger) {
 	for _, r := range p.Renames {
 		l.Rename(r)
 	}
@@ -293,7 +293,7 @@ func (p *Plan) WriteDown(l *ledger.Ledger) {
 			l.Forget(pl.Key)
 			continue
 		}
-		if pl.Noted {
+		if pl.RecordChanged {
 			l.Note(pl.Key, pl.Record)
 		}
 		for _, b := range pl.Changed {

@@ -190,7 +190,7 @@ func (r *result) onAnyOf(clusters []string) bool {
 // kept.
 func failedResult(key api.PlacementKey, spec *hub.Placement, record *ledger.Placement, cause string) *result {
 	r := &result{placement: &Placement{
-		Key: key, Spec: spec, Internal: "internal error: " + cause, Stack: string(debug.Stack()),
+		Key: key, Spec: spec, InternalError: "internal error: " + cause, Stack: string(debug.Stack()),
 		Record: ledger.Placement{Index: -1},
 	}}
 	if record == nil {

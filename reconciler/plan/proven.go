@@ -18,7 +18,7 @@ func (pl *planner) recordProven(p *Placement) {
 	}
 	if hash := pl.current.prepared.fingerprintOf(); p.Record.Proven.Hash != hash {
 		p.Record.Proven = placement.Revision{Commit: pl.Head.Commit.Hash, Hash: hash}
-		p.Noted = true
+		p.RecordChanged = true
 	}
 }
 
@@ -74,7 +74,7 @@ func (pl *planner) proven(p *Placement) *prepared {
 
 func (p *prepared) fingerprintOf() string {
 	if p.fingerprint == "" {
-		p.fingerprint = p.renderer.Recipe()
+		p.fingerprint = p.renderer.Fingerprint()
 	}
 	return p.fingerprint
 }

@@ -30,7 +30,7 @@ func (pl *planner) rollOut(p *Placement) {
 		p.Rollout = rollout.Next(in)
 	}
 	if !slices.Equal(p.Record.Stops, p.Rollout.Stops) {
-		p.Record.Stops, p.Noted = p.Rollout.Stops, true
+		p.Record.Stops, p.RecordChanged = p.Rollout.Stops, true
 	}
 	for _, a := range p.Rollout.Assign {
 		b := &byCluster[a.Cluster].Binding

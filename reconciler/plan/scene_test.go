@@ -179,7 +179,7 @@ func (s *scene) resolve() *Plan {
 	p := Resolve(s.in)
 	s.check(p)
 	s.last = p
-	p.WriteDown(s.in.Ledger)
+	p.UpdateLedger(s.in.Ledger)
 	s.in.Rebuilt = false
 	for hash := range s.in.Past {
 		if !p.Commits[hash] {
@@ -388,8 +388,8 @@ func describe(p *Plan) string {
 		if pl.Selection.Invalid != "" {
 			fmt.Fprintf(&b, "%s is invalid: %s\n", pl.Key, pl.Selection.Invalid)
 		}
-		if pl.Internal != "" {
-			fmt.Fprintf(&b, "%s: %s\n", pl.Key, pl.Internal)
+		if pl.InternalError != "" {
+			fmt.Fprintf(&b, "%s: %s\n", pl.Key, pl.InternalError)
 		}
 		for _, w := range pl.Warnings {
 			fmt.Fprintf(&b, "%s: %v\n", pl.Key, w)

@@ -16,7 +16,7 @@ type Content struct {
 	Origins []api.Origin
 	// Fingerprint is equal for two commits if every cluster gets the same content; empty if the
 	// selectors are invalid.
-	Recipe string
+	Fingerprint string
 }
 
 // Contents returns the content of every placement of a commit, by key.
@@ -50,7 +50,7 @@ func contentOf(m *Memo, s *hub.Snapshot, spec *hub.Placement) Content {
 	if p.renderer == nil {
 		return c
 	}
-	c.Recipe = p.fingerprintOf()
+	c.Fingerprint = p.fingerprintOf()
 	cros, ros := p.renderer.Overrides()
 	for _, o := range s.ClusterOverrides {
 		if slices.Contains(cros, o.Name) || boundTo(o.Spec.Placement, "", spec.Key) {

@@ -19,7 +19,7 @@ import (
 func settled(b testing.TB, clusters, placements int) *scene {
 	b.Helper()
 	s := newScene(b)
-	s.in.Brief = true
+	s.in.ShortDecisions = true
 	var text strings.Builder
 	text.WriteString("clusters")
 	for i := range clusters {
@@ -51,7 +51,7 @@ func settled(b testing.TB, clusters, placements int) *scene {
 func (s *scene) resolve() {
 	s.in.Now = s.now
 	s.last = plan.Resolve(s.in)
-	s.last.WriteDown(s.in.Ledger)
+	s.last.UpdateLedger(s.in.Ledger)
 }
 
 func (s *scene) build() *status.Report {

@@ -76,7 +76,7 @@ func (b *builder) rolloutStarted(c *plan.OnCluster) verdict {
 // undecided is why nothing is decided about a cluster that is kept all the
 // same.
 func (b *builder) undecided() string {
-	if v := b.scheduled(); v.status != metav1.ConditionTrue && (b.p.Internal != "" || b.p.Selection.Invalid != "") {
+	if v := b.scheduled(); v.status != metav1.ConditionTrue && (b.p.InternalError != "" || b.p.Selection.Invalid != "") {
 		return ": " + v.message
 	}
 	return ""

@@ -140,7 +140,7 @@ func (b *builder) scheduled() verdict {
 	switch {
 	case b.p.Pending:
 		return verdict{metav1.ConditionUnknown, api.SchedulePending, "Scheduling has not completed"}
-	case b.p.Internal != "":
+	case b.p.InternalError != "":
 		return verdict{metav1.ConditionFalse, api.SchedulingFailed, "An internal error kept the placement from being decided; it keeps what it holds. The log has the details"}
 	case b.p.Selection.Invalid != "":
 		return verdict{metav1.ConditionFalse, api.InvalidResourceSelectors, b.p.Selection.Invalid}
@@ -208,7 +208,7 @@ func (b *builder) unfulfilled() time.Time {
 // decisions are the scheduler's, or, if it could not be asked, one for each
 // cluster that is held all the same.
 func (b *builder) decisions() []placement.Decision {
-	if b.p.Selection.Invalid == "" && b.p.Internal == "" {
+	if b.p.Selection.Invalid == "" && b.p.InternalError == "" {
 		return b.p.Schedule.Decisions
 	}
 	var out []placement.Decision

@@ -176,7 +176,7 @@ func (s *scene) turn() {
 	s.t.Helper()
 	s.in.Now = s.now
 	s.last = plan.Resolve(s.in)
-	s.last.WriteDown(s.in.Ledger)
+	s.last.UpdateLedger(s.in.Ledger)
 	s.source.InForce, s.source.Newest = s.in.Head.Commit, s.in.Head.Commit
 	old, before := s.report, ""
 	if old != nil {

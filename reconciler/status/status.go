@@ -245,7 +245,7 @@ func texts(ps hub.Problems) []string {
 
 func detail(p *plan.Placement) *Detail {
 	d := &Detail{
-		Placement: p.Key.String(), Warnings: texts(p.Warnings), Internal: p.Internal, Stopped: p.Rollout.Stopped,
+		Placement: p.Key.String(), Warnings: texts(p.Warnings), Internal: p.InternalError, Stopped: p.Rollout.Stopped,
 		Proven: p.Record.Proven.Commit, Selected: len(p.Selection.Objects),
 	}
 	if p.Spec != nil {

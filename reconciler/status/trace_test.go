@@ -34,7 +34,7 @@ place web
 	}
 	in.Ledger.Suspend(ledger.Suspension{Subject: ledger.Subject{Cluster: "west"}, By: "alice", Reason: "INC-1"})
 	p := plan.Resolve(in)
-	p.WriteDown(in.Ledger)
+	p.UpdateLedger(in.Ledger)
 	in.Now = now.Add(time.Minute)
 	for _, w := range p.Works["east"] {
 		in.Ledger.Fold(ledger.WorkSeen{Cluster: "east", Placement: w.Placement, At: in.Now, Revision: w.Revision, Done: true, Total: len(w.Manifests), Exceptions: seen})

@@ -109,7 +109,7 @@ func branch(c *plan.OnCluster) TreeCluster {
 // assigned is what the cluster has been told to hold; nil if that is nothing, or
 // if nobody can tell.
 func assigned(c *plan.OnCluster) *work.Rendered {
-	before := c.Holds()
+	before := c.HeldContent()
 	switch {
 	case c.Binding.Removing || !c.Binding.Released():
 		return nil
