@@ -30,14 +30,14 @@ func (t requiredTerm) matches(c *Cluster) bool {
 	return true
 }
 
-// A requirement compares one property with one quantity. A property that the
-// cluster does not report is unknown, and nothing holds of it, not even Ne.
+// A requirement compares one property with one quantity. A property that the cluster does not
+// report is unknown, and no operator matches it, not even Ne.
 type requirement struct {
 	property string
 	operator api.PropertySelectorOperator
 	value    string
 	want     resource.Quantity
-	compare  func(sign int) bool // nil: can never hold
+	compare  func(sign int) bool // nil: never matches
 }
 
 func (q requirement) holds(c *Cluster) bool {
@@ -57,27 +57,26 @@ var comparisons = map[api.PropertySelectorOperator]func(sign int) bool{
 	api.PropertyLessThanOrEqualTo:    func(sign int) bool { return sign <= 0 },
 }
 
-// A preference adds to the score of the clusters it matches.
+// A preference adds to the score of the clusters that it matches.
 type preference struct {
 	weight int32
 	labels labels.Selector // nil: any
-	sorter string          // a property; empty: the whole weight
+	sorter string          // a property; empty: the full weight for every match
 	order  api.PropertySortOrder
-	// min and max are of all clusters that report the property, whether or
-	// not they can be chosen.
+	// min and max are over all clusters that report the property, eligible or not.
 	min, max float64
-	// lowest and highest are the same as they are reported, to be told.
+	// lowest and highest are the same values as reported, for messages.
 	lowest, highest resource.Quantity
 }
 
-// A contribution is what one preference gives to one cluster, and why.
+// A contribution is what one preference adds to the score of one cluster, and why.
 type contribution struct {
 	points  int32
-	matches bool // the labels
-	known   bool // the property, if there is a sorter
+	matches bool // by labels
+	known   bool // the property has a value, if there is a sorter
 }
 
-func (p *preference) of(c *Cluster) contribution {
+func (p *preference) contribution(c *Cluster) contribution {
 	if p.labels != nil && !p.labels.Matches(labels.Set(c.Labels)) {
 		return contribution{}
 	}
@@ -124,11 +123,11 @@ func (p *preference) observe(fleet []*Cluster) {
 	}
 }
 
-// affinity is the sum of all preferences. The sum is not clamped.
+// affinity is the sum of all preferences, not clamped.
 func (c *rules) affinity(m *Cluster) int32 {
 	var sum int32
 	for i := range c.preferred {
-		sum += c.preferred[i].of(m).points
+		sum += c.preferred[i].contribution(m).points
 	}
 	return sum
 }
@@ -143,7 +142,7 @@ func (c *rules) compileAffinity(a *api.ClusterAffinity) {
 			at := field + "requiredDuringSchedulingIgnoredDuringExecution.clusterSelectorTerms[" + strconv.Itoa(i) + "]"
 			c.required = append(c.required, c.requiredTerm(t, at))
 		}
-		c.constrained = len(c.required) > 0
+		c.hasRequired = len(c.required) > 0
 	}
 	for i, p := range a.Preferred {
 		at := field + "preferredDuringSchedulingIgnoredDuringExecution[" + strconv.Itoa(i) + "].preference"
@@ -192,8 +191,7 @@ func (c *rules) preference(p api.PreferredClusterSelector, at string) preference
 	return out
 }
 
-// selector parses a label selector; nil stands for any labels. One that cannot
-// be parsed matches nothing.
+// selector parses a label selector; nil matches everything. An invalid one matches nothing.
 func (c *rules) selector(s *metav1.LabelSelector, at string) labels.Selector {
 	if s == nil {
 		return nil
@@ -206,7 +204,7 @@ func (c *rules) selector(s *metav1.LabelSelector, at string) labels.Selector {
 	return parsed
 }
 
-// properties are the names of all that the policy looks at, each once.
+// properties are the names of all properties that the policy uses, each once.
 func (c *rules) properties() []string {
 	var names []string
 	seen := map[string]bool{}

@@ -7,8 +7,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// changes says what would have to be different for a cluster to be selected.
-func (c *cycle) changes(m *member) []string {
+// requiredChanges says what would have to change for the cluster to be selected.
+func (c *cycle) requiredChanges(m *clusterState) []string {
 	switch {
 	case c.frozen != "":
 		return []string{"the policy must be completed: " + c.frozen}
@@ -17,18 +17,18 @@ func (c *cycle) changes(m *member) []string {
 	case c.kind == api.PickFixed:
 		return []string{"it must be eligible: " + m.Ineligible}
 	}
-	needs := c.pass(m)
+	needs := c.filterChanges(m)
 	switch {
 	case c.kind == api.PickN && m.forbidden >= 0:
-		needs = append(needs, c.room(m))
+		needs = append(needs, c.spreadChange(m))
 	case c.scored(m):
-		needs = append(needs, c.outrank(m))
+		needs = append(needs, c.scoreChange(m))
 	}
 	return needs
 }
 
-// pass says what each filter that objects asks for.
-func (c *cycle) pass(m *member) []string {
+// filterChanges says what each objecting filter requires.
+func (c *cycle) filterChanges(m *clusterState) []string {
 	var needs []string
 	if c.mismatch(m.Cluster) != "" {
 		needs = append(needs, "it must match a required term, the closest being: "+list(c.closest(m.Cluster).failed()))
@@ -57,8 +57,8 @@ func (c *cycle) pass(m *member) []string {
 	return needs
 }
 
-// room says what a hard spread constraint asks for.
-func (c *cycle) room(m *member) string {
+// spreadChange says what a hard spread constraint requires.
+func (c *cycle) spreadChange(m *clusterState) string {
 	i := m.forbidden
 	d, k := c.domains.domains[i], c.domains.constraints[i]
 	delta, _ := d.effect(d.of[m.index], k.maxSkew)
@@ -69,12 +69,12 @@ func (c *cycle) room(m *member) string {
 	return need
 }
 
-// outrank says what a cluster lost with.
-func (c *cycle) outrank(m *member) string {
-	last := c.witness.last
+// scoreChange compares the cluster's score with the last one that was selected.
+func (c *cycle) scoreChange(m *clusterState) string {
+	last := c.recorder.last
 	if last == nil {
 		return fmt.Sprintf("numberOfClusters must be larger than %d, or a selected cluster leave the fleet: nothing is moved while the policy has what it asks for", c.n)
 	}
-	s := last.now.Score
+	s := last.current.Score
 	return fmt.Sprintf("its score must be better than that of %s%s, or numberOfClusters larger than %d", last.Name, scores(s), c.n)
 }

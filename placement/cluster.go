@@ -17,9 +17,9 @@ import (
 // follow.
 const ResourceProperty = "resources.kubernetes-fleet.io/"
 
-// ClusterOf returns what a scheduler may know of a member, from its labels,
-// taints, annotations and status. Whether it may be chosen is left open; see
-// [Ineligible]. A property declared by annotation outranks an observed one.
+// ClusterOf returns a member cluster as the scheduler sees it, from its labels, taints,
+// annotations and status. Whether it is eligible is left open; see [Ineligible]. A property
+// declared by an annotation overrides an observed one.
 func ClusterOf(m *api.MemberCluster) Cluster {
 	c := Cluster{Name: m.Name, Taints: m.Spec.Taints, Properties: map[string]resource.Quantity{}}
 	c.Labels = make(map[string]string, len(m.Labels)+1)
@@ -27,7 +27,7 @@ func ClusterOf(m *api.MemberCluster) Cluster {
 	c.Labels[api.MemberNameLabel] = m.Name
 
 	collected := findCondition(m.Status.Conditions, api.ClusterPropertyCollectionSucceeded)
-	stale := collected != nil && collected.Reason == api.ClusterPropertiesStale // then nothing is known
+	stale := collected != nil && collected.Reason == api.ClusterPropertiesStale // the properties are unknown
 	if !stale {
 		c.observed(&m.Status)
 	}
@@ -42,7 +42,7 @@ func ClusterOf(m *api.MemberCluster) Cluster {
 	return c
 }
 
-// observed takes over the properties that were read from the cluster.
+// observed copies the properties in the status.
 func (c *Cluster) observed(s *api.MemberClusterStatus) {
 	c.addResources("total-", s.ResourceUsage.Capacity)
 	c.addResources("allocatable-", s.ResourceUsage.Allocatable)
@@ -58,8 +58,8 @@ func (c *Cluster) addResources(kind string, list api.ResourceList) {
 	}
 }
 
-// SetProperty replaces what was known of a property. A value that is no quantity
-// makes it Malformed. The cluster must have a map of Properties.
+// SetProperty sets a property, replacing its previous value. A value that is not a quantity
+// makes it Malformed. The cluster's Properties must not be nil.
 func (c *Cluster) SetProperty(name, value string) {
 	q, err := resource.ParseQuantity(value)
 	if err == nil {
@@ -85,12 +85,12 @@ func (c *Cluster) addNamespaces(seen map[string]string) {
 	}
 }
 
-// patience is how long a member may be silent or unhealthy before it takes
-// nothing new. Exactly that long is still well.
-const patience = 5 * time.Minute
+// unreachableGrace is how long a member may be silent or unhealthy, inclusively, before it is
+// no longer eligible.
+const unreachableGrace = 5 * time.Minute
 
-// Ineligible returns why a member takes nothing new, judged by the status it
-// has, or the empty string if it does.
+// Ineligible returns why a member gets no new placements, judged by its status; empty if it
+// does.
 func Ineligible(m *api.MemberCluster, now time.Time) string {
 	const offline = "cluster is not connected to the fleet: "
 	if m.DeletionTimestamp != nil {
@@ -100,7 +100,7 @@ func Ineligible(m *api.MemberCluster, now time.Time) string {
 	if agent == nil {
 		return offline + "member agent not online yet"
 	}
-	if silent := now.Sub(agent.LastReceivedHeartbeat.Time); silent > patience {
+	if silent := now.Sub(agent.LastReceivedHeartbeat.Time); silent > unreachableGrace {
 		return fmt.Sprintf(offline+"no recent heartbeat signals (last received %.2f minutes ago)", silent.Minutes())
 	}
 	if joined := findCondition(agent.Conditions, api.Joined); joined == nil || joined.Status != metav1.ConditionTrue {
@@ -110,7 +110,7 @@ func Ineligible(m *api.MemberCluster, now time.Time) string {
 	if healthy == nil {
 		return offline + "health condition from member agent is not available"
 	}
-	if ill := now.Sub(healthy.LastTransitionTime.Time); healthy.Status != metav1.ConditionTrue && ill > patience {
+	if ill := now.Sub(healthy.LastTransitionTime.Time); healthy.Status != metav1.ConditionTrue && ill > unreachableGrace {
 		return fmt.Sprintf(offline+"unhealthy for a prolonged period of time (last transitioned %.2f minutes ago)", ill.Minutes())
 	}
 	return ""

@@ -5,52 +5,51 @@ import (
 	"strings"
 )
 
-// A class is what the placement has on a cluster when a cycle begins.
+// A class is the state of a placement on a cluster at the start of a scheduling cycle.
 type class int
 
 const (
-	free        class = iota // nothing
-	unscheduled              // content that is on its way out
-	obsolete                 // chosen by an earlier policy
-	present                  // chosen by this policy
+	free        class = iota // not bound
+	unscheduled              // content that is being removed
+	obsolete                 // selected by an earlier policy
+	bound                    // selected by the current policy
 )
 
-// A member is one cluster in one cycle.
-type member struct {
+// A clusterState is one cluster in one scheduling cycle.
+type clusterState struct {
 	*Cluster
 	index int
 	class class
-	old   *Binding // what the placement had there; nil if nothing
-	// now is what it has after the cycle: old if it is untouched, nil if
-	// nothing.
-	now *Binding
+	old   *Binding // the binding at the start; nil if there was none
+	// current is the binding at the end: old if it did not change, nil if there is none.
+	current *Binding
 
-	objection string // of the filters; not asked of present clusters
+	objection string // of the filters; not evaluated for bound clusters
 	affinity  int32
 	spread    int32
-	forbidden int  // the spread constraint that forbids it, or -1
+	forbidden int  // index of the violated spread constraint, or -1
 	chosen    bool // in this cycle
-	// reason replaces that of the binding, or stands for one that is missing.
+	// reason replaces the reason of the binding, or is the reason of a cluster without one.
 	reason string
 }
 
-// candidate reports whether the cluster may be chosen.
-func (m *member) candidate() bool { return m.class != present && m.objection == "" }
+// eligible reports whether the cluster may be chosen in this cycle.
+func (m *clusterState) eligible() bool { return m.class != bound && m.objection == "" }
 
-func (m *member) selected() bool { return m.now != nil && !m.now.Unscheduled }
+func (m *clusterState) selected() bool { return m.current != nil && !m.current.Unscheduled }
 
-// A cycle is one decision in the making.
+// A cycle is one scheduling cycle of one placement.
 type cycle struct {
 	*rules
-	fleet   []*Cluster // by name
-	members []member   // of the same order
-	gone    []Binding  // on clusters that left
-	domains *spread
-	last    *member           // of a PickN that has what it asks for: the last it chose
-	witness *witness          // nil: nobody asks for reasons
-	texts   map[string]string // reasons that clusters share
+	fleet    []*Cluster     // by name
+	members  []clusterState // of the same order
+	gone     []Binding      // on clusters that have left the fleet
+	domains  *spread
+	last     *clusterState     // the last chosen cluster of a fulfilled PickN
+	recorder *recorder         // nil if no explanation is needed
+	texts    map[string]string // reasons shared by clusters
 
-	frozen    string // why nothing is chosen or withdrawn; empty if it is
+	frozen    string // why nothing is chosen or unscheduled; empty otherwise
 	fulfilled bool
 	wanted    int
 }
@@ -59,9 +58,9 @@ func newCycle(r Request) *cycle {
 	c := &cycle{
 		rules: compile(r), fleet: byName(r.Clusters), texts: map[string]string{},
 	}
-	c.members = make([]member, len(c.fleet))
+	c.members = make([]clusterState, len(c.fleet))
 	for i, m := range c.fleet {
-		c.members[i] = member{Cluster: m, index: i, forbidden: -1}
+		c.members[i] = clusterState{Cluster: m, index: i, forbidden: -1}
 	}
 	for i := range r.Bindings {
 		c.classify(&r.Bindings[i])
@@ -82,8 +81,8 @@ func byName(clusters []Cluster) []*Cluster {
 	return fleet
 }
 
-// find returns the cluster of a name, or nil.
-func (c *cycle) find(name string) *member {
+// find returns a cluster by name; nil if there is none.
+func (c *cycle) find(name string) *clusterState {
 	i, found := slices.BinarySearchFunc(c.fleet, name, func(m *Cluster, name string) int {
 		return strings.Compare(m.Name, name)
 	})
@@ -101,34 +100,34 @@ func (c *cycle) classify(b *Binding) {
 		c.gone = append(c.gone, left)
 		return
 	}
-	m.old, m.now = b, b
+	m.old, m.current = b, b
 	switch {
 	case b.Unscheduled:
 		m.class = unscheduled
 	case b.Policy != c.hash:
 		m.class = obsolete
 	default:
-		m.class = present
+		m.class = bound
 	}
 }
 
-// choose binds a cluster under the current policy. What the rollout knows of it
-// stays: content that is there need not be released again.
-func (c *cycle) choose(m *member, score *Score, order int) {
+// choose binds a cluster under the current policy. What the rollout recorded stays: existing
+// content need not be released again.
+func (c *cycle) choose(m *clusterState, score *Score, order int) {
 	var b Binding
 	if m.old != nil {
 		b = *m.old
 	}
 	b.Cluster, b.Policy, b.Unscheduled = m.Name, c.hash, false
 	b.Score, b.Order = score, order
-	b.Reason = picked(m.Name, score) + c.unreadable(m.Cluster)
-	m.now, m.chosen = &b, true
+	b.Reason = pickedReason(m.Name, score) + c.unreadable(m.Cluster)
+	m.current, m.chosen = &b, true
 }
 
-func (c *cycle) withdraw(m *member) {
+func (c *cycle) withdraw(m *clusterState) {
 	b := *m.old
 	b.Unscheduled = true
-	m.now = &b
+	m.current = &b
 }
 
 func (c *cycle) found() int {
@@ -156,7 +155,7 @@ func (c *cycle) outcome() Outcome {
 func (c *cycle) bindings() []Binding {
 	var all []Binding
 	for i := range c.members {
-		if b := c.members[i].now; b != nil {
+		if b := c.members[i].current; b != nil {
 			all = append(all, *b)
 		}
 	}

@@ -27,9 +27,8 @@ func ScheduledReason(fulfilled bool) string {
 
 func quote(s string) string { return `"` + s + `"` }
 
-// picked is the reason of a cluster that was chosen; without a score it was
-// named by the policy.
-func picked(cluster string, s *Score) string {
+// pickedReason is the reason of a selected cluster; without a score it was named by the policy.
+func pickedReason(cluster string, s *Score) string {
 	text := "Successfully scheduled resources for placement in " + quote(cluster)
 	if s != nil {
 		text += scores(s)
@@ -41,13 +40,13 @@ func scores(s *Score) string {
 	return " (affinity score: " + strconv.Itoa(int(s.Affinity)) + ", topology spread score: " + strconv.Itoa(int(s.Spread)) + ")"
 }
 
-// decisions puts the verdicts in order: selected, scored, the rest.
+// decisions puts the decisions in order: selected, scored, the rest.
 func (c *cycle) decisions() []Decision {
 	all := make([]Decision, 0, len(c.members))
 	for _, m := range c.selectedOrder() {
 		all = append(all, c.decision(m))
 	}
-	for _, m := range c.losers() {
+	for _, m := range c.notChosen() {
 		all = append(all, c.decision(m))
 	}
 	if c.kind == api.PickFixed {
@@ -61,8 +60,8 @@ func (c *cycle) decisions() []Decision {
 	return all
 }
 
-func (c *cycle) selectedOrder() []*member {
-	var all []*member
+func (c *cycle) selectedOrder() []*clusterState {
+	var all []*clusterState
 	for i := range c.members {
 		if m := &c.members[i]; m.selected() {
 			all = append(all, m)
@@ -76,29 +75,29 @@ func (c *cycle) selectedOrder() []*member {
 		for i, name := range c.names {
 			at[name] = i - len(c.names)
 		}
-		slices.SortStableFunc(all, func(a, b *member) int { return cmp.Compare(at[a.Name], at[b.Name]) })
+		slices.SortStableFunc(all, func(a, b *clusterState) int { return cmp.Compare(at[a.Name], at[b.Name]) })
 	}
 	return all
 }
 
 // scored reports whether the cluster was ranked among the candidates.
-func (c *cycle) scored(m *member) bool {
-	return c.kind == api.PickN && c.frozen == "" && m.candidate() && m.forbidden < 0
+func (c *cycle) scored(m *clusterState) bool {
+	return c.kind == api.PickN && c.frozen == "" && m.eligible() && m.forbidden < 0
 }
 
-func (c *cycle) named(m *member) bool {
+func (c *cycle) named(m *clusterState) bool {
 	return c.kind == api.PickFixed && c.listed[m.Name]
 }
 
-// losers are those that were scored and not chosen, best first.
-func (c *cycle) losers() []*member {
-	var all []*member
+// notChosen are the clusters that were scored and not chosen, best first.
+func (c *cycle) notChosen() []*clusterState {
+	var all []*clusterState
 	for i := range c.members {
 		if m := &c.members[i]; !m.selected() && c.scored(m) {
 			all = append(all, m)
 		}
 	}
-	slices.SortFunc(all, func(a, b *member) int {
+	slices.SortFunc(all, func(a, b *clusterState) int {
 		return cmp.Or(
 			cmp.Compare(b.spread, a.spread),
 			cmp.Compare(b.affinity, a.affinity),
@@ -108,8 +107,8 @@ func (c *cycle) losers() []*member {
 	return all
 }
 
-// unmet are the names of PickFixed that got nothing: first those of clusters
-// that are not eligible, then those of no cluster, as listed.
+// unmet are the names of PickFixed that were not selected: first those of ineligible clusters,
+// then those of no cluster, as listed.
 func (c *cycle) unmet() []Decision {
 	var invalid, missing []Decision
 	for _, name := range c.names {
@@ -123,24 +122,24 @@ func (c *cycle) unmet() []Decision {
 	return append(invalid, missing...)
 }
 
-func (c *cycle) decision(m *member) Decision {
+func (c *cycle) decision(m *clusterState) Decision {
 	d := Decision{Cluster: m.Name, Selected: m.selected()}
 	if d.Selected {
-		d.Score = m.now.Score
-		if d.Reason = cmp.Or(m.reason, m.now.Reason); d.Reason == "" {
-			d.Reason = picked(m.Name, d.Score)
+		d.Score = m.current.Score
+		if d.Reason = cmp.Or(m.reason, m.current.Reason); d.Reason == "" {
+			d.Reason = pickedReason(m.Name, d.Score)
 		}
 		return d
 	}
 	if c.scored(m) {
 		d.Score = &Score{Affinity: m.affinity, Spread: m.spread}
 	}
-	d.Reason = c.refusal(m) + c.unreadable(m.Cluster)
+	d.Reason = c.notSelectedReason(m) + c.unreadable(m.Cluster)
 	return d
 }
 
-// unschedulable is the reason of a cluster that was filtered. Clusters share
-// the text: there are many of them, and few objections.
+// unschedulable is the reason of a filtered cluster. The text is shared, since there are many
+// clusters and few objections.
 func (c *cycle) unschedulable(objection string) string {
 	text, known := c.texts[objection]
 	if !known {
@@ -150,8 +149,8 @@ func (c *cycle) unschedulable(objection string) string {
 	return text
 }
 
-// refusal is why a cluster is not selected.
-func (c *cycle) refusal(m *member) string {
+// notSelectedReason is why a cluster is not selected.
+func (c *cycle) notSelectedReason(m *clusterState) string {
 	switch {
 	case c.frozen != "":
 		return "Cluster " + quote(m.Name) + " is not selected: " + c.frozen
@@ -165,7 +164,7 @@ func (c *cycle) refusal(m *member) string {
 		return c.unschedulable(c.domains.constraints[m.forbidden].violation())
 	}
 	s := &Score{Affinity: m.affinity, Spread: m.spread}
-	if c.last != nil && compareScores(s, c.last.now.Score) > 0 {
+	if c.last != nil && compareScores(s, c.last.current.Score) > 0 {
 		return "Cluster " + quote(m.Name) + " is not needed" + scores(s) + ": nothing is moved while the policy has what it asks for"
 	}
 	return "Cluster " + quote(m.Name) + " does not score high enough" + scores(s)

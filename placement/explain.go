@@ -12,33 +12,33 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// An Explanation is all that decided about one cluster, for a person to read.
+// An Explanation is everything that decided about one cluster, for a person to read.
 type Explanation struct {
 	Decision
-	// How says how the cluster came to be selected, or that nothing is chosen
-	// at all; empty for one that was judged and not selected.
+	// How says how the cluster was selected, or that nothing is chosen at all; empty for a
+	// cluster that was evaluated and not selected.
 	How string
-	// Filters are all filters in their order, also those after the first
-	// objection. For a cluster that is held they tell what would be said today.
+	// Filters are all filters in their order, including those after the first objection. For a
+	// bound cluster they are what the filters would say now.
 	Filters []Verdict
 	// Required are the required terms, of which one must match.
 	Required []TermVerdict
-	// Preferred are the preferences, whose points are the affinity score. Like
-	// Filters they are of today, and may differ from the score of a cluster
-	// that was chosen before.
+	// Preferred are the preferences, whose points add up to the affinity score. Like Filters
+	// they are evaluated now, and may differ from the score of a cluster that was chosen
+	// earlier.
 	Preferred []Contribution
-	// Spread are the constraints at the moment of the last pick, whose scores
-	// are the topology spread score; empty for a cluster that was chosen
-	// before, whose score is remembered and its reasons are not.
+	// Spread are the constraints at the time of the last pick, whose scores add up to the
+	// topology spread score; empty for a cluster that was chosen earlier, whose score is
+	// recorded without its parts.
 	Spread []SpreadVerdict
-	// Tie says who had the same score, and why one went first.
+	// Tie says which cluster had the same score, and why one was chosen first.
 	Tie string
-	// Change says what would have to be different for it to be selected, each
-	// by itself necessary; empty for one that is selected.
+	// Change says what would have to change for the cluster to be selected; each item is
+	// necessary by itself. It is empty for a selected cluster.
 	Change []string
 }
 
-// A Verdict is what one filter says of a cluster.
+// A Verdict is the result of one filter for a cluster.
 type Verdict struct {
 	Filter string
 	Passed bool
@@ -46,52 +46,52 @@ type Verdict struct {
 	Reason string
 }
 
-// A TermVerdict says how one required term fits a cluster.
+// A TermVerdict is the result of one required term for a cluster.
 type TermVerdict struct {
 	Matches bool
 	Parts   []Comparison
 }
 
-// A Comparison is one demand on a label or a property and what was found.
+// A Comparison is one requirement on a label or a property and the value found.
 type Comparison struct {
-	// Demand reads like "label env in (prod)" or "property node-count Ge 4".
+	// Demand is the requirement, such as "label env in (prod)" or "property node-count Ge 4".
 	Demand string
 	// Found is the value, or "missing", or why it is unknown.
 	Found string
 	Holds bool
 }
 
-// A Contribution is what one preference gives to a cluster.
+// A Contribution is what one preference adds to the score of a cluster.
 type Contribution struct {
-	// Preference reads like "100 · node-count Descending if env in (prod)".
+	// Preference is, for example, "100 · node-count Descending if env in (prod)".
 	Preference string
 	Points     int32
-	// Reason says how the points came about.
+	// Reason says where the points come from.
 	Reason string
 }
 
-// A SpreadVerdict says what choosing a cluster would do to one constraint.
+// A SpreadVerdict says how choosing a cluster would affect one constraint.
 type SpreadVerdict struct {
-	// Constraint reads like "zone, max skew 1, DoNotSchedule".
+	// Constraint is, for example, "zone, max skew 1, DoNotSchedule".
 	Constraint string
-	// Domain is the cluster's value of the label; Labeled says that it has one.
+	// Domain is the cluster's value of the topology label; Labeled says that it has the label.
 	Domain  string
 	Labeled bool
-	// Count is how many clusters of the domain are chosen, Low and High the
-	// smallest and the largest count of any domain.
+	// Count is how many clusters of the domain are chosen; Low and High are the smallest and
+	// the largest count of any domain.
 	Count, Low, High int32
 	// Delta is what the choice would add to the skew.
 	Delta    int32
 	Violated bool
-	// Score is its part in the topology spread score.
+	// Score is its part of the topology spread score.
 	Score int32
 }
 
-// Explain decides like [Schedule] and tells everything that played a part, for
-// each cluster and in the order of the decisions.
+// Explain decides like [Schedule] and returns the explanation for each cluster, in the order of
+// the decisions.
 func Explain(r Request) []Explanation {
 	c := newCycle(r)
-	c.witness = &witness{spread: map[*member][]SpreadVerdict{}, ties: map[*member]string{}}
+	c.recorder = &recorder{spread: map[*clusterState][]SpreadVerdict{}, ties: map[*clusterState]string{}}
 	c.run()
 	decisions := c.decisions()
 	all := make([]Explanation, len(decisions))
@@ -106,38 +106,38 @@ func Explain(r Request) []Explanation {
 	return all
 }
 
-// A witness remembers what is forgotten after each pick.
-type witness struct {
-	spread map[*member][]SpreadVerdict
-	ties   map[*member]string
-	last   *member // the last pick
+// A recorder keeps what explanations need and the scheduler does not.
+type recorder struct {
+	spread map[*clusterState][]SpreadVerdict
+	ties   map[*clusterState]string
+	last   *clusterState // the last pick
 }
 
-// saw records a pick and who would have been next in its place.
-func (w *witness) saw(c *cycle, m *member, score int32, groups []*group) {
-	if w == nil {
+// recordPick records a pick and the runner-up.
+func (r *recorder) recordPick(c *cycle, m *clusterState, score int32, groups []*group) {
+	if r == nil {
 		return
 	}
-	w.last = m
-	w.spread[m] = c.domains.verdicts(m.index)
+	r.last = m
+	r.spread[m] = c.domains.verdicts(m.index)
 	if next, second := c.best(groups); next != nil && second == score && next.members[0].affinity == m.affinity {
-		w.ties[m] = tie(m, next.members[0])
+		r.ties[m] = tie(m, next.members[0])
 	}
 }
 
-// tie says why of equal scores the first was chosen.
-func tie(first, second *member) string {
+// tie says why the first of two clusters with equal scores was chosen.
+func tie(first, second *clusterState) string {
 	if kept(first) > kept(second) {
 		return fmt.Sprintf("%s and %s have the same scores: %s goes first, because the placement holds it already", first.Name, second.Name, first.Name)
 	}
 	return fmt.Sprintf("%s and %s have the same scores: %s goes first, because of equals the largest name does", first.Name, second.Name, first.Name)
 }
 
-func (c *cycle) explain(e *Explanation, m *member) {
+func (c *cycle) explain(e *Explanation, m *clusterState) {
 	e.How = c.how(m)
 	if c.kind == api.PickFixed || c.frozen != "" {
 		if !e.Selected {
-			e.Change = c.changes(m)
+			e.Change = c.requiredChanges(m)
 		}
 		return
 	}
@@ -152,46 +152,46 @@ func (c *cycle) explain(e *Explanation, m *member) {
 		c.explainScore(e, m)
 	}
 	if !e.Selected {
-		e.Change = c.changes(m)
+		e.Change = c.requiredChanges(m)
 	}
 }
 
-func (c *cycle) explainScore(e *Explanation, m *member) {
+func (c *cycle) explainScore(e *Explanation, m *clusterState) {
 	for i := range c.preferred {
 		e.Preferred = append(e.Preferred, c.preferred[i].explain(m.Cluster))
 	}
-	e.Tie = c.witness.ties[m]
+	e.Tie = c.recorder.ties[m]
 	switch {
-	case c.witness.spread[m] != nil:
-		e.Spread = c.witness.spread[m]
+	case c.recorder.spread[m] != nil:
+		e.Spread = c.recorder.spread[m]
 	case !e.Selected:
 		e.Spread = c.domains.verdicts(m.index)
 		e.Tie = c.lostTie(m)
 	}
 }
 
-// lostTie says to whom a cluster lost by other things than its scores.
-func (c *cycle) lostTie(m *member) string {
+// lostTie says to which cluster of the same score the cluster lost; empty if it did not.
+func (c *cycle) lostTie(m *clusterState) string {
 	if !c.scored(m) {
 		return ""
 	}
 	scores := Score{Affinity: m.affinity, Spread: m.spread}
 	switch {
-	case c.witness.last != nil && *c.witness.last.now.Score == scores:
-		return tie(c.witness.last, m)
-	case c.last != nil && c.last.now.Score != nil && *c.last.now.Score == scores:
+	case c.recorder.last != nil && *c.recorder.last.current.Score == scores:
+		return tie(c.recorder.last, m)
+	case c.last != nil && c.last.current.Score != nil && *c.last.current.Score == scores:
 		return fmt.Sprintf("%s has the same scores and was chosen: of equals one that was held goes first, then the largest name", c.last.Name)
 	}
 	return ""
 }
 
-func (c *cycle) how(m *member) string {
+func (c *cycle) how(m *clusterState) string {
 	switch {
 	case c.frozen != "":
 		return "nothing is chosen or let go: " + c.frozen
 	case !m.selected():
 		return ""
-	case m.class == present, m.class == obsolete && m.reason != "":
+	case m.class == bound, m.class == obsolete && m.reason != "":
 		return "held: it was chosen before, and is not judged again while the policy stays the same"
 	case m.class == obsolete:
 		return "chosen anew: it was held under an earlier policy, and keeps its content"
@@ -245,7 +245,7 @@ func found(property string, m *Cluster) string {
 }
 
 func (p *preference) explain(m *Cluster) Contribution {
-	got := p.of(m)
+	got := p.contribution(m)
 	e := Contribution{Preference: strconv.Itoa(int(p.weight)), Points: got.points}
 	if p.sorter != "" {
 		e.Preference += " · " + p.sorter + " " + string(p.order)
@@ -270,7 +270,7 @@ func (p *preference) explain(m *Cluster) Contribution {
 	return e
 }
 
-// verdicts tell what choosing a cluster next would do to each constraint.
+// verdicts returns how choosing a cluster next would affect each constraint.
 func (s *spread) verdicts(cluster int) []SpreadVerdict {
 	var all []SpreadVerdict
 	for i, c := range s.constraints {
@@ -291,7 +291,7 @@ func (s *spread) verdicts(cluster int) []SpreadVerdict {
 	return all
 }
 
-// String reads like "zone, max skew 1, DoNotSchedule".
+// String returns, for example, "zone, max skew 1, DoNotSchedule".
 func (c constraint) String() string {
 	action := api.ScheduleAnyway
 	if c.hard {
@@ -300,7 +300,7 @@ func (c constraint) String() string {
 	return fmt.Sprintf("%s, max skew %d, %s", c.key, c.maxSkew, action)
 }
 
-// closest returns the required term with the fewest parts that fail.
+// closest returns the required term with the fewest failing parts.
 func (c *cycle) closest(m *Cluster) TermVerdict {
 	verdicts := make([]TermVerdict, len(c.required))
 	for i, t := range c.required {
@@ -311,7 +311,7 @@ func (c *cycle) closest(m *Cluster) TermVerdict {
 	})
 }
 
-// failed are the parts that do not hold, as text.
+// failed lists the failing parts as text.
 func (v TermVerdict) failed() []string {
 	var all []string
 	for _, p := range v.Parts {

@@ -6,21 +6,21 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A filter is one reason not to choose a cluster.
+// A filter is one condition that a cluster must meet.
 type filter struct {
 	name string
-	// objection is why the cluster is not to be chosen; empty if it may be.
+	// objection is why the cluster does not meet it; empty if it does.
 	objection func(*rules, *Cluster) string
 }
 
-// filters run in order; the first objection is the reason we report. Topology
-// spread comes after all of them, because it depends on what was chosen before.
+// filters run in order; the first objection is the reason reported. Topology spread comes after
+// all of them, because it depends on which clusters were chosen before.
 var filters = []filter{
 	{"ClusterAffinity", (*rules).mismatch},
 	{"ClusterEligibility", (*rules).ineligible},
 	{"NamespaceAffinity", (*rules).lacksNamespace},
-	{"TaintToleration", (*rules).repelled},
-	{"PlacementAffinity", (*rules).misplaced},
+	{"TaintToleration", (*rules).untolerated},
+	{"PlacementAffinity", (*rules).affinityViolation},
 }
 
 // objection returns the first objection, or the empty string.
@@ -34,7 +34,7 @@ func (c *rules) objection(m *Cluster) string {
 }
 
 func (c *rules) mismatch(m *Cluster) string {
-	if !c.constrained || slices.ContainsFunc(c.required, func(t requiredTerm) bool { return t.matches(m) }) {
+	if !c.hasRequired || slices.ContainsFunc(c.required, func(t requiredTerm) bool { return t.matches(m) }) {
 		return ""
 	}
 	return "cluster does not match with any of the required cluster affinity terms"
@@ -54,7 +54,7 @@ func (c *rules) lacksNamespace(m *Cluster) string {
 	return "target namespace does not exist on cluster"
 }
 
-func (c *rules) repelled(m *Cluster) string {
+func (c *rules) untolerated(m *Cluster) string {
 	for _, t := range m.Taints {
 		if !slices.ContainsFunc(c.tolerations, func(o api.Toleration) bool { return tolerates(o, t) }) {
 			return "taint " + taintText(t) + " cannot be tolerated"
@@ -84,8 +84,8 @@ func tolerates(o api.Toleration, t api.Taint) bool {
 	return false
 }
 
-// misplaced judges by where other placements are.
-func (c *rules) misplaced(m *Cluster) string {
+// affinityViolation evaluates placementAffinity and placementAntiAffinity.
+func (c *rules) affinityViolation(m *Cluster) string {
 	for _, o := range c.together {
 		if !o.holds[m.Name] {
 			return "placement " + quote(o.name) + ", which placementAffinity names, is not on the cluster"

@@ -11,48 +11,46 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// An Index answers which objects there are of a kind, in a namespace, of a
-// name. It is made once for the objects of a commit, never changes after that,
-// and may be read from any goroutine.
+// An Index finds objects by kind, namespace and name. It is built once for the objects of a
+// commit, is immutable, and may be used concurrently.
 type Index struct {
 	entries []entry // in canonical order
-	// names finds one object, places all objects of a kind in a namespace (or
-	// in none), spaces all contents of a namespace. All lists ascend.
-	names    map[nameKey]int
-	places   map[placeKey][]int
-	spaces   map[string][]int
-	versions map[api.GroupKind][]string
+	// byName finds one object, byKind all objects of a kind in a namespace (or in none),
+	// byNamespace everything in a namespace. All lists ascend.
+	byName      map[nameKey]int
+	byKind      map[kindKey][]int
+	byNamespace map[string][]int
+	versions    map[api.GroupKind][]string
 }
 
 type entry struct {
 	object *api.Object
 	gvk    schema.GroupVersionKind
 	labels labels.Set
-	// refused is why no placement may have this object; empty if it may.
+	// refused is why the object is never propagated; empty if it may be.
 	refused string
-	// denied says that its kind is on the list of kinds that stay at home.
+	// denied says that its kind is not propagated by default.
 	denied bool
 }
 
-type placeKey struct {
+type kindKey struct {
 	gvk       schema.GroupVersionKind
 	namespace string
 }
 
 type nameKey struct {
-	placeKey
+	kindKey
 	name string
 }
 
-// NewIndex returns the index of the objects, of which no ID occurs twice.
-// Neither the list nor the objects are changed, and the order of the list does
-// not matter.
+// NewIndex returns the index of objects with unique IDs. It changes neither the list nor the
+// objects, and the order of the list does not matter.
 func NewIndex(objects []*api.Object) *Index {
 	x := &Index{
-		names:    make(map[nameKey]int, len(objects)),
-		places:   map[placeKey][]int{},
-		spaces:   map[string][]int{},
-		versions: map[api.GroupKind][]string{},
+		byName:      make(map[nameKey]int, len(objects)),
+		byKind:      map[kindKey][]int{},
+		byNamespace: map[string][]int{},
+		versions:    map[api.GroupKind][]string{},
 	}
 	services := map[string]bool{}
 	for _, o := range sorted(objects) {
@@ -60,10 +58,10 @@ func NewIndex(objects []*api.Object) *Index {
 		if gvk == serviceKind {
 			services[o.ID.Namespace+"/"+o.ID.Name] = true
 		}
-		x.add(entry{object: o, gvk: gvk, labels: o.Object.GetLabels(), denied: stayAtHome(gvk)})
+		x.add(entry{object: o, gvk: gvk, labels: o.Object.GetLabels(), denied: neverPropagated(gvk)})
 	}
 	for i := range x.entries {
-		x.entries[i].refused = refuse(x.entries[i].object.Object, x.entries[i].gvk, services)
+		x.entries[i].refused = refusedReason(x.entries[i].object.Object, x.entries[i].gvk, services)
 	}
 	return x
 }
@@ -71,11 +69,11 @@ func NewIndex(objects []*api.Object) *Index {
 func (x *Index) add(e entry) {
 	at := len(x.entries)
 	x.entries = append(x.entries, e)
-	place := placeKey{e.gvk, e.object.ID.Namespace}
-	x.names[nameKey{place, e.object.ID.Name}] = at
-	x.places[place] = append(x.places[place], at)
+	place := kindKey{e.gvk, e.object.ID.Namespace}
+	x.byName[nameKey{place, e.object.ID.Name}] = at
+	x.byKind[place] = append(x.byKind[place], at)
 	if place.namespace != "" {
-		x.spaces[place.namespace] = append(x.spaces[place.namespace], at)
+		x.byNamespace[place.namespace] = append(x.byNamespace[place.namespace], at)
 	}
 	gk := e.gvk.GroupKind()
 	if !slices.Contains(x.versions[gk], e.gvk.Version) {
@@ -84,10 +82,10 @@ func (x *Index) add(e entry) {
 	}
 }
 
-// scope guesses from the objects whether a kind is namespaced.
+// scope infers from the objects whether a kind is namespaced.
 func (x *Index) scope(gk api.GroupKind) (namespaced, known bool) {
 	for _, version := range x.versions[gk] {
-		if len(x.places[placeKey{gk.WithVersion(version), ""}]) > 0 {
+		if len(x.byKind[kindKey{gk.WithVersion(version), ""}]) > 0 {
 			return false, true
 		}
 		known = true
@@ -122,8 +120,8 @@ func sorted(objects []*api.Object) []*api.Object {
 	return out
 }
 
-// kindOrder ranks kinds by their name alone; the group is ignored. It is the
-// order of a status and of a content hash, not the order of application.
+// kindOrder orders kinds by name; the group is ignored. It is the order of statuses and content
+// hashes, not the order of application.
 var kindOrder = []string{
 	"PriorityClass", "Namespace", "NetworkPolicy", "ResourceQuota", "LimitRange", "PodDisruptionBudget",
 	"ServiceAccount", "Secret", "ConfigMap", "StorageClass", "PersistentVolume", "PersistentVolumeClaim",
@@ -141,7 +139,7 @@ var kindRanks = func() map[string]int {
 	return ranks
 }()
 
-// kindRank returns the rank of a kind; those without one come after all others.
+// kindRank returns the rank of a kind; kinds without one come after all others.
 func kindRank(kind string) int {
 	if rank, ok := kindRanks[kind]; ok {
 		return rank

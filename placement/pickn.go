@@ -6,39 +6,39 @@ import (
 	"strconv"
 )
 
-// pickN takes N clusters. What is present stays unless N shrinks.
+// pickN selects N clusters. Bound clusters stay unless N shrinks.
 func (c *cycle) pickN() {
-	if !c.counted {
+	if !c.hasNumber {
 		c.freeze("the policy has no numberOfClusters")
 		return
 	}
 	c.filter()
 	for i := range c.members {
-		if m := &c.members[i]; m.candidate() {
+		if m := &c.members[i]; m.eligible() {
 			m.affinity = c.rules.affinity(m.Cluster)
 		}
 	}
 	c.domains = newSpread(c.rules.spread, c.fleet)
 	c.wanted = c.n
 
-	held := c.inOrder(present)
+	held := c.inOrder(bound)
 	if c.n > len(held) {
 		for _, m := range held {
 			c.domains.add(m.index)
 		}
-		c.grow(c.n-len(held), nextOrder(held))
+		c.scaleUp(c.n-len(held), nextOrder(held))
 	} else {
-		c.shrink(held)
+		c.scaleDown(held)
 	}
 	if c.fulfilled = c.found() >= c.n; !c.fulfilled {
 		c.noteEmpty()
 	}
 }
 
-// inOrder returns the members of a class in the order they were chosen.
-// Where that was forgotten, the larger name was first.
-func (c *cycle) inOrder(k class) []*member {
-	var all []*member
+// inOrder returns the clusters of a class in the order they were chosen; where that is not
+// recorded, by name, descending.
+func (c *cycle) inOrder(k class) []*clusterState {
+	var all []*clusterState
 	for i := range c.members {
 		if m := &c.members[i]; m.class == k {
 			all = append(all, m)
@@ -48,11 +48,11 @@ func (c *cycle) inOrder(k class) []*member {
 	return all
 }
 
-func inOrder(a, b *member) int {
-	return cmp.Or(cmp.Compare(a.now.Order, b.now.Order), cmp.Compare(b.index, a.index))
+func inOrder(a, b *clusterState) int {
+	return cmp.Or(cmp.Compare(a.current.Order, b.current.Order), cmp.Compare(b.index, a.index))
 }
 
-func nextOrder(held []*member) int {
+func nextOrder(held []*clusterState) int {
 	next := 1
 	for _, m := range held {
 		next = max(next, m.old.Order+1)
@@ -60,24 +60,23 @@ func nextOrder(held []*member) int {
 	return next
 }
 
-// grow chooses up to want clusters, one at a time, and lets go of what an
-// earlier policy chose and this one does not. Clusters that are held win ties
-// through all picks, because an avoidable move is an outage.
+// scaleUp chooses up to want clusters, one at a time, and unschedules what an earlier policy
+// chose and this one does not. Bound clusters win ties in every pick, because an avoidable move
+// is an outage.
 //
-// Those that are left over keep the score of the last pick: that is what they
-// lost with.
-func (c *cycle) grow(want, order int) {
+// Clusters that are not chosen keep their score at the last pick.
+func (c *cycle) scaleUp(want, order int) {
 	groups := c.groups(c.ranked())
 	for {
 		best, score := c.best(groups)
 		if best == nil || want == 1 {
-			c.judge()
+			c.scoreRemaining()
 		}
 		if best == nil {
 			break
 		}
-		m := best.take()
-		c.witness.saw(c, m, score, groups)
+		m := best.pop()
+		c.recorder.recordPick(c, m, score, groups)
 		c.choose(m, &Score{Affinity: m.affinity, Spread: score}, order)
 		if want--; want == 0 {
 			break
@@ -92,16 +91,15 @@ func (c *cycle) grow(want, order int) {
 	}
 }
 
-// ranked are the candidates, best first as far as that does not depend on what
-// was chosen before.
-func (c *cycle) ranked() []*member {
-	var all []*member
+// ranked are the eligible clusters, best first as far as that does not depend on earlier picks.
+func (c *cycle) ranked() []*clusterState {
+	var all []*clusterState
 	for i := range c.members {
-		if m := &c.members[i]; m.candidate() {
+		if m := &c.members[i]; m.eligible() {
 			all = append(all, m)
 		}
 	}
-	slices.SortFunc(all, func(a, b *member) int {
+	slices.SortFunc(all, func(a, b *clusterState) int {
 		return cmp.Or(
 			cmp.Compare(b.affinity, a.affinity),
 			cmp.Compare(kept(b), kept(a)),
@@ -111,8 +109,8 @@ func (c *cycle) ranked() []*member {
 	return all
 }
 
-// kept is what breaks ties in favour of a cluster that is held.
-func kept(m *member) int {
+// kept breaks ties in favour of a bound cluster.
+func kept(m *clusterState) int {
 	if m.class == obsolete {
 		return 1
 	}
@@ -123,17 +121,17 @@ func kept(m *member) int {
 // of them have the same spread score, so only the first of each group can be
 // the next pick, and a pick costs one look at each group.
 type group struct {
-	members []*member
+	members []*clusterState
 	ranks   []int // of the members among all candidates
 }
 
-func (g *group) take() *member {
+func (g *group) pop() *clusterState {
 	m := g.members[0]
 	g.members, g.ranks = g.members[1:], g.ranks[1:]
 	return m
 }
 
-func (c *cycle) groups(ranked []*member) []*group {
+func (c *cycle) groups(ranked []*clusterState) []*group {
 	var all []*group
 	index := map[string]*group{}
 	var key []byte
@@ -155,8 +153,8 @@ func (c *cycle) groups(ranked []*member) []*group {
 	return all
 }
 
-// best returns the group whose first member is the next pick, and its spread
-// score; nil if there is none.
+// best returns the group whose first cluster is the next pick, and its spread score; nil if
+// there is none.
 func (c *cycle) best(groups []*group) (*group, int32) {
 	var best *group
 	var top int32
@@ -164,7 +162,7 @@ func (c *cycle) best(groups []*group) (*group, int32) {
 		if len(g.members) == 0 {
 			continue
 		}
-		score, forbidden := c.domains.judge(g.members[0].index)
+		score, forbidden := c.domains.score(g.members[0].index)
 		if forbidden >= 0 {
 			continue
 		}
@@ -175,20 +173,19 @@ func (c *cycle) best(groups []*group) (*group, int32) {
 	return best, top
 }
 
-// judge gives every candidate that is left the spread score it would have as the
+// scoreRemaining gives each remaining eligible cluster the spread score it would have as the
 // next pick.
-func (c *cycle) judge() {
+func (c *cycle) scoreRemaining() {
 	for i := range c.members {
-		if m := &c.members[i]; m.candidate() && !m.chosen {
-			m.spread, m.forbidden = c.domains.judge(i)
+		if m := &c.members[i]; m.eligible() && !m.chosen {
+			m.spread, m.forbidden = c.domains.score(i)
 		}
 	}
 }
 
-// shrink lets go of what an earlier policy chose and of the surplus, and judges
-// who is not selected as at the last pick, so that an answer fed back says the
-// same of them.
-func (c *cycle) shrink(held []*member) {
+// scaleDown unschedules what an earlier policy chose and the surplus, and scores the rest as at
+// the last pick, so that scheduling again gives the same decisions.
+func (c *cycle) scaleDown(held []*clusterState) {
 	for _, m := range c.inOrder(obsolete) {
 		c.withdraw(m)
 	}
@@ -197,7 +194,7 @@ func (c *cycle) shrink(held []*member) {
 	for _, m := range surplus[:len(held)-c.n] {
 		c.withdraw(m)
 	}
-	held = slices.DeleteFunc(held, func(m *member) bool { return !m.selected() })
+	held = slices.DeleteFunc(held, func(m *clusterState) bool { return !m.selected() })
 	if last := len(held) - 1; last >= 0 {
 		for _, m := range held[:last] {
 			c.domains.add(m.index)
@@ -206,19 +203,18 @@ func (c *cycle) shrink(held []*member) {
 	}
 	for i := range c.members {
 		m := &c.members[i]
-		if m.class == present && !m.selected() {
+		if m.class == bound && !m.selected() {
 			m.class = unscheduled
 			m.objection = c.rules.objection(m.Cluster)
 			m.affinity = c.rules.affinity(m.Cluster)
 		}
 	}
-	c.judge()
+	c.scoreRemaining()
 }
 
-// worstFirst puts first what is given up first: what has no content yet, then
-// what was never scored, then the lower scores of the moment of choice, then
-// the smaller name.
-func worstFirst(a, b *member) int {
+// worstFirst orders clusters for removal: those without content first, then those never scored,
+// then lower scores at the time of choice, then the smaller name.
+func worstFirst(a, b *clusterState) int {
 	return cmp.Or(
 		cmp.Compare(rank(a.old.Released()), rank(b.old.Released())),
 		cmp.Compare(rank(a.old.Score != nil), rank(b.old.Score != nil)),

@@ -1,9 +1,8 @@
-// Package placement decides what goes where.
+// Package placement decides which objects go to which clusters.
 //
-// Select answers which objects of the hub a placement names, Schedule which
-// clusters it takes, and Explain why. They are plain functions of their
-// arguments: no client, no clock, no state. The same input gives the same
-// answer, in whatever order it is listed.
+// Select returns the objects of the hub that a placement selects, Schedule the clusters it
+// gets, and Explain the reasons. They are functions of their arguments: no client, no clock, no
+// state. The order of the input does not matter.
 package placement
 
 import (
@@ -14,40 +13,39 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A Cluster is all that a scheduler may know of a member cluster.
+// A Cluster is a member cluster as the scheduler sees it.
 type Cluster struct {
 	Name   string
 	Labels map[string]string
 	Taints []api.Taint
-	// Properties are those known by a quantity; a missing one is unknown, not
-	// zero.
+	// Properties are the known properties; a missing one is unknown, not zero.
 	Properties map[string]resource.Quantity
-	// Malformed are properties whose value is no quantity. Scheduling treats
-	// them as missing and names them.
+	// Malformed are properties whose value is not a quantity. Scheduling treats them as
+	// missing, and messages name them.
 	Malformed map[string]string
-	// Namespaces are those that exist there; nil means that nobody looked.
+	// Namespaces are the namespaces that exist on the cluster; nil means that they have not
+	// been read.
 	Namespaces map[string]bool
-	// NamespacesUnknown says that somebody looked and could not tell. A
-	// ResourcePlacement then takes it for a cluster without its namespace.
+	// NamespacesUnknown says that they could not be read. For a ResourcePlacement the cluster
+	// then counts as one without its namespace.
 	NamespacesUnknown bool
-	// Ineligible is why the cluster takes nothing new; empty if it does.
+	// Ineligible is why the cluster gets no new placements; empty if it does.
 	Ineligible string
 }
 
-// A Revision is the content one cluster gets from one placement.
+// A Revision identifies the content of one placement for one cluster.
 type Revision struct {
-	// Commit is where the content is found.
+	// Commit is the commit that brought the content.
 	Commit string
-	// Hash is of the content: equal hashes, equal content.
+	// Hash is the hash of the content: equal hashes, equal content.
 	Hash string
-	// Labels are those of the cluster's labels of which overrides made the
-	// content, as key=value, sorted and separated by commas: with others the
-	// commit gives something else.
+	// Labels are the labels of the cluster that overrides used, as key=value, sorted and
+	// separated by commas: with other labels the commit gives other content.
 	Labels string `json:",omitempty"`
 }
 
-// A Score ranks a cluster within one placement. Spread outranks Affinity; of
-// equals one that the placement holds already wins, then the larger name.
+// A Score ranks a cluster within one placement. Spread comes before Affinity; of equal scores a
+// bound cluster wins, then the larger name.
 type Score struct {
 	Affinity int32
 	Spread   int32
@@ -55,56 +53,53 @@ type Score struct {
 
 // A Stop is a failed update that stops the rollout of a placement.
 type Stop struct {
-	// Cluster is where the update failed, and Failed what it was updated to.
+	// Cluster is where the update failed, and Failed the revision it was updated to.
 	Cluster string
 	Failed  Revision
 }
 
-// A Binding says that a placement holds a cluster, and how far it got there.
+// A Binding records that a placement holds a cluster, and the state of its rollout there.
 type Binding struct {
 	Cluster string
-	// Policy is the hash of the policy that chose it.
+	// Policy is the hash of the policy that selected the cluster.
 	Policy string
-	// Score is that of the moment it was chosen; nil if it was not scored.
+	// Score is the score when the cluster was selected; nil if it was not scored.
 	Score *Score
-	// Reason is the decision's text of the moment it was chosen.
+	// Reason is the reason of the decision when the cluster was selected.
 	Reason string
-	// Order is its turn among the clusters chosen, from 1 upwards; it puts the
-	// decisions of a PickN placement in the order they were made.
+	// Order is its position among the clusters in the order they were chosen, from 1; it orders
+	// the decisions of a PickN placement.
 	Order int
-	// Unscheduled says that it is no longer wanted and waits to be removed.
+	// Unscheduled says that the cluster is no longer selected and waits for removal.
 	Unscheduled bool
-	// Removing says that the rollout has let its content be removed. A request
-	// to Schedule leaves such bindings out: the cluster may be chosen anew.
+	// Removing says that the rollout has started to remove the content. A request to Schedule
+	// leaves such bindings out: the cluster may be selected again.
 	Removing bool
 
-	// RemovedBy is the commit that was in force when Removing was set or the
-	// placement was deleted; empty if neither happened or it was not recorded.
+	// RemovedBy is the head commit when Removing was set or the placement was deleted; empty if
+	// neither happened or it was not recorded.
 	RemovedBy string `json:",omitempty"`
 
-	// AllowDelete says that the commit which brought Assigned allows whatever it
-	// deletes.
+	// AllowDelete says that the commit of Assigned allows the deletions it causes.
 	AllowDelete bool
 
-	// Assigned is what the cluster shall hold; zero until the rollout releases
-	// it.
+	// Assigned is the revision the cluster should have; zero until the rollout releases one.
 	Assigned Revision
 	// AssignedAt is when Assigned last changed.
 	AssignedAt time.Time
-	// Index is which of the placement's contents Assigned was then, counted from
-	// 0.
+	// Index is the number of the placement's content when it was assigned, from 0.
 	Index int
-	// BoundAt is when the cluster was chosen; zero if that was before it was recorded.
+	// BoundAt is when the cluster was selected; zero if it was not recorded.
 	BoundAt time.Time `json:",omitzero"`
-	// Risked says that the cluster was available when Assigned last changed,
-	// and has not been since. The rollout sets and clears it.
+	// Risked says that the cluster was available when Assigned last changed, and has not been
+	// since. The rollout sets and clears it.
 	Risked bool
 }
 
-// Released reports whether the rollout has let the cluster have content.
+// Released reports whether the rollout has assigned a revision.
 func (b Binding) Released() bool { return b.Assigned != Revision{} }
 
-// A Decision is the verdict on one cluster for one placement.
+// A Decision is the scheduling result for one cluster and one placement.
 type Decision struct {
 	Cluster  string
 	Selected bool

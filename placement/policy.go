@@ -10,11 +10,10 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// PolicyHash is the key by which a binding remembers the policy that chose it:
-// the hex SHA-256 of the policy's canonical JSON. Defaults are filled in and
-// what says nothing is left out, so spelling a default changes nothing, and nil
-// is PickAll. The number of clusters is not part of it: another number scales,
-// it does not judge anew.
+// PolicyHash identifies the policy that selected a cluster: the hex SHA-256 of the policy's
+// canonical JSON. Defaults are filled in and empty fields left out, so that spelling out a
+// default changes nothing; nil is PickAll. The number of clusters is not part of it: another
+// number scales the placement and schedules nothing again.
 func PolicyHash(p *api.PlacementPolicy) string {
 	data, err := json.Marshal(canonical(p))
 	if err != nil {
@@ -24,8 +23,8 @@ func PolicyHash(p *api.PlacementPolicy) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// canonical returns a copy with defaults, without N, and with nil for whatever
-// asks for nothing.
+// canonical returns a copy with defaults, without the number of clusters, and with nil for
+// fields that ask for nothing.
 func canonical(p *api.PlacementPolicy) api.PlacementPolicy {
 	if p == nil {
 		p = &api.PlacementPolicy{}
@@ -77,31 +76,30 @@ func maxSkew(t api.TopologySpreadConstraint) int32 {
 	return *t.MaxSkew
 }
 
-// rules are a policy made ready: selectors parsed, quantities read, defaults
-// filled in.
+// rules are a compiled policy: selectors parsed, quantities read, defaults filled in.
 type rules struct {
 	kind      api.PlacementType
 	hash      string
 	n         int      // PickN
-	counted   bool     // whether there is an N
+	hasNumber bool     // the policy sets a number of clusters
 	names     []string // PickFixed, each once
 	listed    map[string]bool
 	namespace string // of a ResourcePlacement
 
 	required    []requiredTerm
-	constrained bool // whether there are required terms
+	hasRequired bool // there are required terms
 	preferred   []preference
 	spread      []constraint
 	tolerations []api.Toleration
-	together    []other
-	apart       []other
+	together    []otherPlacement
+	apart       []otherPlacement
 
-	looked []string // the properties that count
-	notes  []string
+	usedProperties []string // the properties that the policy uses
+	notes          []string
 }
 
-// An other is another placement and the clusters it holds.
-type other struct {
+// An otherPlacement is another placement and the clusters it holds.
+type otherPlacement struct {
 	name  string
 	known bool
 	holds map[string]bool
@@ -116,7 +114,7 @@ func compile(r Request) *rules {
 		tolerations: p.Tolerations,
 	}
 	if r.Policy != nil && r.Policy.NumberOfClusters != nil {
-		c.n, c.counted = max(0, int(*r.Policy.NumberOfClusters)), true
+		c.n, c.hasNumber = max(0, int(*r.Policy.NumberOfClusters)), true
 	}
 	c.listed = make(map[string]bool, len(p.ClusterNames))
 	for _, name := range p.ClusterNames {
@@ -136,11 +134,11 @@ func compile(r Request) *rules {
 
 func (c *rules) note(text string) { c.notes = append(c.notes, text) }
 
-func (c *rules) others(refs []api.PlacementReference, field string, r Request) []other {
-	var all []other
+func (c *rules) others(refs []api.PlacementReference, field string, r Request) []otherPlacement {
+	var all []otherPlacement
 	for _, ref := range refs {
 		clusters, known := r.Others[ref.Name]
-		o := other{name: ref.Name, known: known, holds: make(map[string]bool, len(clusters))}
+		o := otherPlacement{name: ref.Name, known: known, holds: make(map[string]bool, len(clusters))}
 		for _, name := range clusters {
 			o.holds[name] = true
 		}

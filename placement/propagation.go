@@ -10,25 +10,24 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A Propagation is what an operator adds to the rules of what is never
-// propagated. The zero value, and nil, add nothing.
+// A Propagation is the operator's settings for what is never propagated. The zero value, and
+// nil, change nothing.
 type Propagation struct {
 	denied     []kinds
 	allowed    []kinds
 	namespaces []string
 }
 
-// kinds are a group, or a version of it, or single kinds of that.
+// kinds are a group, one of its versions, or single kinds of that version.
 type kinds struct {
 	group, version string
 	names          []string // empty: all
 }
 
-// ParsePropagation reads the settings of KubeFleet's flags of these names.
-// Entries are separated by ";": group, group/version, group/version/Kind,Kind,
-// and v1/Kind,Kind for the core group. The skipped kinds are added to those
-// that stay at home; the allowed ones replace that list, and nothing else may
-// leave. Namespaces may be separated by "," as well.
+// ParsePropagation reads the settings of KubeFleet's flags of these names. Entries are
+// separated by ";": group, group/version, group/version/Kind,Kind, and v1/Kind,Kind for the
+// core group. Skipped kinds are added to the default list; allowed kinds replace it, and
+// nothing else is propagated. Namespaces may be separated by "," as well.
 func ParsePropagation(skippedAPIs, allowedAPIs, skippedNamespaces string) (*Propagation, error) {
 	denied, err := parseKinds(skippedAPIs)
 	if err != nil {
@@ -83,12 +82,11 @@ func (k kinds) has(gvk schema.GroupVersionKind) bool {
 		(len(k.names) == 0 || slices.Contains(k.names, gvk.Kind))
 }
 
-// stays reports whether objects of a kind are never propagated; denied is what
-// holds without an operator's word.
-func (p *Propagation) stays(gvk schema.GroupVersionKind, denied bool) bool {
+// excludes reports whether objects of a kind are never propagated; denied is the default.
+func (p *Propagation) excludes(gvk schema.GroupVersionKind, denied bool) bool {
 	has := func(k kinds) bool { return k.has(gvk) }
 	switch {
-	case configuration(gvk):
+	case isConfiguration(gvk):
 		return true
 	case p == nil:
 		return denied

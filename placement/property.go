@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// unreadable names the properties that the policy looks at and whose value on
-// the cluster is no quantity. KubeFleet gives up on the whole placement there;
-// here they are unknown, and the decision says so.
+// unreadable names the properties that the policy uses and whose value on the cluster is not a
+// quantity. KubeFleet fails the whole placement then; here they are unknown, and the decision
+// says so.
 func (c *cycle) unreadable(m *Cluster) string {
 	if len(m.Malformed) == 0 {
 		return ""
 	}
 	var b strings.Builder
-	for _, name := range c.looked {
+	for _, name := range c.usedProperties {
 		if value, bad := m.Malformed[name]; bad {
 			fmt.Fprintf(&b, "; property %q is unknown, because its value %q is not a quantity", name, value)
 		}
@@ -21,10 +21,11 @@ func (c *cycle) unreadable(m *Cluster) string {
 	return b.String()
 }
 
-// noteProperties tells of properties that nobody reports, or only badly.
+// noteProperties adds notes about properties that no cluster reports, or only with invalid
+// values.
 func (c *cycle) noteProperties() {
-	c.looked = c.properties()
-	for _, name := range c.looked {
+	c.usedProperties = c.properties()
+	for _, name := range c.usedProperties {
 		known, bad := 0, []string(nil)
 		for _, m := range c.fleet {
 			if _, ok := m.Properties[name]; ok {
@@ -36,15 +37,15 @@ func (c *cycle) noteProperties() {
 		}
 		switch {
 		case len(bad) > 0:
-			c.note(fmt.Sprintf("property %q is not a quantity on %d cluster(s) and counts as unknown there: %s", name, len(bad), some(bad)))
+			c.note(fmt.Sprintf("property %q is not a quantity on %d cluster(s) and counts as unknown there: %s", name, len(bad), firstFew(bad)))
 		case known == 0 && len(c.fleet) > 0:
 			c.note(fmt.Sprintf("no cluster reports property %q", name))
 		}
 	}
 }
 
-// some lists the first few.
-func some(list []string) string {
+// firstFew lists the first few names.
+func firstFew(list []string) string {
 	const few = 5
 	if len(list) <= few {
 		return strings.Join(list, ", ")

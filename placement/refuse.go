@@ -12,8 +12,8 @@ var (
 	serviceKind   = schema.GroupVersionKind{Version: "v1", Kind: "Service"}
 )
 
-// deniedGroups and deniedKinds stay at home, in any version: what describes one
-// cluster's own moment means nothing on another.
+// Kinds of deniedGroups and deniedKinds are not propagated, in any version: they describe the
+// state of one cluster and mean nothing on another.
 var (
 	deniedGroups = map[string]bool{
 		"events.k8s.io":       true,
@@ -30,15 +30,14 @@ var (
 	}
 )
 
-// stayAtHome reports whether a kind is never propagated unless an operator says
-// otherwise.
-func stayAtHome(gvk schema.GroupVersionKind) bool {
+// neverPropagated reports whether a kind is not propagated unless the operator allows it.
+func neverPropagated(gvk schema.GroupVersionKind) bool {
 	return deniedGroups[gvk.Group] || deniedKinds[gvk.GroupKind()]
 }
 
-// configuration reports whether a kind tells gitfleet what to do. It is never
-// content; only envelopes are.
-func configuration(gvk schema.GroupVersionKind) bool {
+// isConfiguration reports whether a kind configures gitfleet. Such objects are never content,
+// except envelopes.
+func isConfiguration(gvk schema.GroupVersionKind) bool {
 	switch gvk.Group {
 	case api.ClusterGroup:
 		return true
@@ -48,8 +47,8 @@ func configuration(gvk schema.GroupVersionKind) bool {
 	return false
 }
 
-// refusals are for objects that each cluster makes for itself. Nobody writes
-// them on purpose, but a dump of a cluster holds them.
+// refusals are for objects that each cluster creates for itself. They appear in dumps of a
+// cluster.
 var refusals = map[schema.GroupVersionKind]func(o *unstructured.Unstructured, services map[string]bool) string{
 	{Group: "apps", Version: "v1", Kind: "ReplicaSet"}:         owned,
 	{Group: "apps", Version: "v1", Kind: "ControllerRevision"}: owned,
@@ -87,8 +86,8 @@ func because(fits bool, why string) string {
 	return ""
 }
 
-// refuse says why an object is never propagated, or nothing.
-func refuse(o *unstructured.Unstructured, gvk schema.GroupVersionKind, services map[string]bool) string {
+// refusedReason says why an object is never propagated; empty if it may be.
+func refusedReason(o *unstructured.Unstructured, gvk schema.GroupVersionKind, services map[string]bool) string {
 	if rule, ok := refusals[gvk]; ok {
 		return rule(o, services)
 	}

@@ -4,59 +4,57 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A Request is all that a decision depends on. Nothing in it is changed, and
-// the order of its lists does not matter.
+// A Request is the input of Schedule. Nothing in it is changed, and the order of its lists does
+// not matter.
 type Request struct {
 	Key api.PlacementKey
 	// Policy is nil for PickAll. Its defaults need not be filled in.
 	Policy *api.PlacementPolicy
-	// Clusters are all members of the fleet, each once. A cluster that is not
-	// here has left.
+	// Clusters are all members of the fleet, each once. A cluster that is missing has left the
+	// fleet.
 	Clusters []Cluster
-	// Bindings are what the last Outcome said to remember, as far as the
-	// rollout has not finished removing it. Leaving one out evicts: the cluster
-	// may be chosen again.
+	// Bindings are those of the last Outcome, without those whose removal the rollout has
+	// finished. Leaving one out evicts the placement: the cluster may be selected again.
 	Bindings []Binding
-	// Others are the clusters that the placements named by placementAffinity
-	// and placementAntiAffinity hold, by their name. A name that is missing is
-	// a placement that does not exist. See [Sequence] for the order in which
-	// placements that look at each other are decided.
+	// Others are the clusters held by the placements that placementAffinity and
+	// placementAntiAffinity name, by placement name. A missing name is a placement that does
+	// not exist. See [Sequence] for the order in which placements that name each other are
+	// scheduled.
 	Others map[string][]string
 }
 
-// An Outcome is where a placement goes.
+// An Outcome is the result of scheduling a placement.
 type Outcome struct {
 	// Policy is the [PolicyHash] of the policy that decided.
 	Policy string
-	// Decisions are one for each cluster, and one for each name of PickFixed
-	// that is no cluster: the selected first, in the order they were chosen
-	// (PickAll: by name; PickFixed: as listed), then those that were scored and
-	// not chosen, best first, then the rest by name.
+	// Decisions are one for each cluster, and one for each name of PickFixed that is no
+	// cluster: the selected first, in the order they were chosen (PickAll: by name; PickFixed:
+	// as listed), then those that were scored and not selected, best first, then the rest by
+	// name.
 	Decisions []Decision
-	// Bindings are all to remember from now on, by cluster name: one for each
-	// selected cluster, and the Unscheduled whose content is yet to be removed.
+	// Bindings are all bindings from now on, by cluster name: one for each selected cluster,
+	// and the Unscheduled ones whose content is not yet removed.
 	Bindings []Binding
-	// Fulfilled says that the policy has all that it asks for.
+	// Fulfilled says that the policy has as many clusters as it asks for.
 	Fulfilled bool
-	// Found is how many clusters are selected, Wanted how many the policy asks
-	// for; PickAll wants what it finds.
+	// Found is how many clusters are selected, and Wanted how many the policy asks for; for
+	// PickAll they are equal.
 	Found, Wanted int
-	// Notes are what the user should know and no decision says: a property
-	// nobody reports, a name of nothing, a value that cannot be read.
+	// Notes are remarks for the user that belong to no decision: a property that no cluster
+	// reports, a name that does not exist, an invalid value.
 	Notes []string
 }
 
-// Schedule decides which clusters a placement takes.
+// Schedule selects the clusters of a placement.
 //
-// It keeps what the placement holds: a cluster that was chosen under the same
-// policy is not judged again, whatever became of its labels, taints or health,
-// and goes only when it leaves the fleet, when N shrinks, or when the policy
-// changes and it is not chosen anew. Under a changed policy clusters that are
-// held win ties.
+// It keeps bound clusters: a cluster that was selected under the same policy is not evaluated
+// again, whatever its labels, taints or health are now. It is unscheduled only when it leaves
+// the fleet, when N shrinks, or when the policy changes and does not select it again. Under a
+// changed policy bound clusters win ties.
 //
-// An answer fed back is its own answer, so Schedule may be asked at every turn
-// and needs to remember nothing but Bindings. Of KubeFleet's triggers none is
-// missed by that, and none is added that could move a cluster.
+// Scheduling again with the resulting bindings gives the same result, so that Schedule may be
+// called in every turn and needs no other state. It covers all of KubeFleet's scheduling
+// triggers and adds none that could move a cluster.
 func Schedule(r Request) Outcome {
 	c := newCycle(r)
 	c.run()
@@ -77,36 +75,36 @@ func (c *cycle) run() {
 	}
 }
 
-// noteMisplaced tells of clusters that would not be chosen now because of where
-// other placements are.
+// noteMisplaced adds notes about bound clusters that would not be selected now because of other
+// placements.
 func (c *cycle) noteMisplaced() {
 	for i := range c.members {
-		if m := &c.members[i]; m.class == present {
-			if why := c.misplaced(m.Cluster); why != "" {
+		if m := &c.members[i]; m.class == bound {
+			if why := c.affinityViolation(m.Cluster); why != "" {
 				c.note("cluster " + quote(m.Name) + " is kept, although " + why)
 			}
 		}
 	}
 }
 
-// filter asks the filters about every cluster that is not present.
+// filter runs the filters for every cluster that is not bound.
 func (c *cycle) filter() {
 	for i := range c.members {
 		m := &c.members[i]
-		if m.class != present {
+		if m.class != bound {
 			m.objection = c.rules.objection(m.Cluster)
 		}
 	}
 }
 
-// pickAll takes all that pass the filters. It lets go only of what an earlier
-// policy chose and this one would not.
+// pickAll selects all clusters that pass the filters. It unschedules only what an earlier
+// policy selected and this one does not.
 func (c *cycle) pickAll() {
 	c.filter()
 	for i := range c.members {
 		m := &c.members[i]
 		switch {
-		case m.candidate():
+		case m.eligible():
 			c.choose(m, &Score{}, 0)
 		case m.class == obsolete:
 			c.withdraw(m)
@@ -116,8 +114,8 @@ func (c *cycle) pickAll() {
 	c.wanted = c.found()
 }
 
-// pickFixed takes the clusters that are named. Only eligibility counts, and
-// only for what is not yet there: what is named and held stays.
+// pickFixed selects the named clusters. Only eligibility is checked, and only for new clusters:
+// a named cluster that is bound stays.
 func (c *cycle) pickFixed() {
 	if len(c.names) == 0 {
 		c.note("spec.policy.clusterNames is empty: nothing is placed, and what was placed before stays")
@@ -136,23 +134,23 @@ func (c *cycle) pickFixed() {
 	c.fulfilled = c.found() >= c.wanted
 }
 
-func (c *cycle) takeNamed(m *member) {
-	held := m.class == present || m.class == obsolete
+func (c *cycle) takeNamed(m *clusterState) {
+	held := m.class == bound || m.class == obsolete
 	switch {
-	case m.Ineligible == "" && m.class != present:
+	case m.Ineligible == "" && m.class != bound:
 		c.choose(m, nil, 0)
 	case m.Ineligible != "" && held:
 		if m.class == obsolete {
 			again := *m.old
 			again.Policy = c.hash
-			m.now = &again
+			m.current = &again
 		}
 		m.reason = "Cluster " + quote(m.Name) + " keeps what it has and gets nothing new: " + m.Ineligible
 		c.note(m.reason)
 	}
 }
 
-// freeze leaves everything as it is.
+// freeze keeps all bindings as they are.
 func (c *cycle) freeze(why string) {
 	c.frozen = why
 	for i := range c.members {

@@ -15,38 +15,37 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// Terms are what a placement asks for.
+// Terms are what a placement selects by.
 type Terms struct {
 	Key  api.PlacementKey
 	Spec *api.PlacementSpec
-	// Scope says of a kind whether it is namespaced, as far as somebody knows.
-	// Of the others it is guessed from their objects; Scope may be nil.
+	// Scope returns whether a kind is namespaced, if it is known. For other kinds it is
+	// inferred from their objects. Scope may be nil.
 	Scope func(api.GroupKind) (namespaced, known bool)
-	// Propagation is the operator's part of what is never propagated.
+	// Propagation are the operator's settings of what is never propagated.
 	Propagation *Propagation
 }
 
-// A Selection is what a placement names.
+// A Selection is the set of objects that a placement selects.
 type Selection struct {
-	// Objects are in canonical order, each once; shared, not copied. An
-	// envelope stands for its contents.
+	// Objects are in canonical order, each once; they are shared, not copied. An envelope
+	// counts as one object.
 	Objects []*api.Object
-	// Invalid is the whole message for the condition Scheduled=False,
-	// InvalidResourceSelectors; empty if the selectors are valid. Then there
-	// are no Objects, and the placement keeps what it holds.
+	// Invalid is the message of the condition Scheduled=False, InvalidResourceSelectors; empty
+	// if the selectors are valid. If it is set, there are no Objects, and the placement keeps
+	// what it holds.
 	Invalid string
-	// InvalidField is where the error is, such as spec.resourceSelectors[1].
+	// InvalidField is the field path of the error, such as spec.resourceSelectors[1].
 	InvalidField string
-	// Unmatched are the selectors that match no object of the repository, by their
-	// index, in order.
+	// Unmatched are the indexes of the selectors that match no object, in order.
 	Unmatched []int
-	// Warnings are in order of the selectors.
+	// Warnings are in the order of the selectors.
 	Warnings []Warning
 }
 
-// A Warning tells of a selector that does not do what it seems to say.
+// A Warning is about a selector that probably does not do what was meant.
 type Warning struct {
-	// Field is a path such as spec.resourceSelectors[1].
+	// Field is a field path such as spec.resourceSelectors[1].
 	Field   string
 	Message string
 }
@@ -54,10 +53,10 @@ type Warning struct {
 // String returns field: message.
 func (w Warning) String() string { return w.Field + ": " + w.Message }
 
-// Select returns the objects that a placement names. One invalid selector makes
-// the whole selection invalid, as an answer; selecting nothing is valid.
+// Select returns the objects that a placement selects. One invalid selector makes the whole
+// selection invalid; that is a result, not an error. Selecting nothing is valid.
 func Select(t Terms, x *Index) Selection {
-	s := &selecting{Terms: t, index: x, term: -1, by: map[int]int{}}
+	s := &selectionState{Terms: t, index: x, term: -1, selectedBy: map[int]int{}}
 	if err := s.resolve(); err != nil {
 		return Selection{
 			Invalid:      "The resource selectors are invalid: failed to process the request due to a client error: " + err.Error(),
@@ -65,44 +64,44 @@ func Select(t Terms, x *Index) Selection {
 			Warnings:     s.warnings,
 		}
 	}
-	slices.Sort(s.taken)
-	objects := make([]*api.Object, len(s.taken))
-	for i, at := range s.taken {
+	slices.Sort(s.selected)
+	objects := make([]*api.Object, len(s.selected))
+	for i, at := range s.selected {
 		objects[i] = x.entries[at].object
 	}
 	return Selection{Objects: objects, Unmatched: s.unmatched, Warnings: s.warnings}
 }
 
-// selecting is one selection in the making.
-type selecting struct {
+// selectionState is the state of one call of Select.
+type selectionState struct {
 	Terms
-	index *Index
-	home  string      // the namespace of namespaced objects
-	term  int         // the one at work
-	taken []int       // positions in the index, each once
-	by    map[int]int // which term took a position
-	twice []int       // positions the current term reached again
+	index      *Index
+	namespace  string      // the namespace of namespaced objects
+	term       int         // the current term
+	selected   []int       // positions in the index, each once
+	selectedBy map[int]int // the term that selected a position
+	duplicates []int       // positions that the current term selects again
 
 	unmatched []int
 	warnings  []Warning
 }
 
-// field names what is at work: a selector, or before the first the namespace.
-func (s *selecting) field() string {
+// field is the path of the current selector, or before the first of the namespace.
+func (s *selectionState) field() string {
 	if s.term < 0 {
 		return "metadata.namespace"
 	}
 	return fmt.Sprintf("spec.resourceSelectors[%d]", s.term)
 }
 
-func (s *selecting) warn(format string, args ...any) {
+func (s *selectionState) warn(format string, args ...any) {
 	s.warnings = append(s.warnings, Warning{s.field(), fmt.Sprintf(format, args...)})
 }
 
-// resolve first finds the namespace that the other terms select from, because
-// its term may stand anywhere in the list.
-func (s *selecting) resolve() error {
-	if err := s.findHome(); err != nil {
+// resolve first finds the namespace that the other terms select from, because its term may be
+// anywhere in the list.
+func (s *selectionState) resolve() error {
+	if err := s.findNamespace(); err != nil {
 		return err
 	}
 	for i, t := range s.Spec.ResourceSelectors {
@@ -113,7 +112,7 @@ func (s *selecting) resolve() error {
 		if err := s.resolveTerm(t); err != nil {
 			return err
 		}
-		s.tellTwice()
+		s.warnDuplicates()
 	}
 	return nil
 }
@@ -122,12 +121,12 @@ func gvkOf(t api.ResourceSelectorTerm) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: t.Group, Version: t.Version, Kind: t.Kind}
 }
 
-// key is how most messages spell the placement.
-func (s *selecting) key() string { return s.Key.Namespace + "/" + s.Key.Name }
+// key is the placement as most messages write it.
+func (s *selectionState) key() string { return s.Key.Namespace + "/" + s.Key.Name }
 
-func (s *selecting) resolveTerm(t api.ResourceSelectorTerm) error {
+func (s *selectionState) resolveTerm(t api.ResourceSelectorTerm) error {
 	gvk := gvkOf(t)
-	if s.Propagation.stays(gvk, stayAtHome(gvk)) {
+	if s.Propagation.excludes(gvk, neverPropagated(gvk)) {
 		s.warn("%s is never propagated, so this selects nothing", t.Kind)
 		return nil
 	}
@@ -138,17 +137,17 @@ func (s *selecting) resolveTerm(t api.ResourceSelectorTerm) error {
 	switch {
 	case !known:
 		s.unmatched = append(s.unmatched, s.term)
-		s.warn("no object, no CustomResourceDefinition and no built-in kind is a %s, so this selects nothing%s", gvk.GroupKind(), s.index.meantKind(gvk.GroupKind()))
+		s.warn("no object, no CustomResourceDefinition and no built-in kind is a %s, so this selects nothing%s", gvk.GroupKind(), s.index.suggestKind(gvk.GroupKind()))
 		return nil
 	case !namespaced && s.Key.Namespace != "":
 		return fmt.Errorf("invalid placement %s: cannot select cluster-scoped resource %v in a resourcePlacement", s.key(), resourceOf(gvk))
-	case namespaced && s.home == "":
+	case namespaced && s.namespace == "":
 		return fmt.Errorf("invalid placement %s: cannot select namespace-scoped resource %v in a clusterResourcePlacement", s.key(), resourceOf(gvk))
 	}
 	return s.objects(t, namespaced)
 }
 
-func (s *selecting) scope(gk api.GroupKind) (namespaced, known bool) {
+func (s *selectionState) scope(gk api.GroupKind) (namespaced, known bool) {
 	if s.Scope != nil {
 		if namespaced, known = s.Scope(gk); known {
 			return namespaced, known
@@ -157,9 +156,9 @@ func (s *selecting) scope(gk api.GroupKind) (namespaced, known bool) {
 	return s.index.scope(gk)
 }
 
-// objects selects by kind, from the home namespace if the kind is namespaced.
-func (s *selecting) objects(t api.ResourceSelectorTerm, namespaced bool) error {
-	match, err := s.matcher(t)
+// objects selects by kind, within the namespace if the kind is namespaced.
+func (s *selectionState) objects(t api.ResourceSelectorTerm, namespaced bool) error {
+	match, err := s.match(t)
 	if err != nil {
 		return err
 	}
@@ -167,32 +166,32 @@ func (s *selecting) objects(t api.ResourceSelectorTerm, namespaced bool) error {
 		s.warn("namespace %s is reserved, so this selects nothing: name each object to place", s.Key.Namespace)
 		return nil
 	}
-	place := placeKey{gvk: gvkOf(t)}
+	place := kindKey{gvk: gvkOf(t)}
 	if namespaced {
-		place.namespace = s.home
+		place.namespace = s.namespace
 	}
 	found := 0
-	for _, at := range s.index.places[place] {
+	for _, at := range s.index.byKind[place] {
 		e := &s.index.entries[at]
 		if !match(e) {
 			continue
 		}
 		found++
 		if e.refused == "" {
-			s.take(at)
+			s.add(at)
 		} else if t.Name != "" {
 			s.warn("%s is never propagated: %s", e.object.ID, e.refused)
 		}
 	}
 	if found == 0 {
 		s.unmatched = append(s.unmatched, s.term)
-		s.warnNothing(t, place.namespace)
+		s.warnNoMatch(t, place.namespace)
 	}
 	return nil
 }
 
-// matcher tells which entries a term means by name or labels.
-func (s *selecting) matcher(t api.ResourceSelectorTerm) (func(*entry) bool, error) {
+// match returns which entries a term selects by name or labels.
+func (s *selectionState) match(t api.ResourceSelectorTerm) (func(*entry) bool, error) {
 	switch {
 	case t.Name != "":
 		return func(e *entry) bool { return e.object.ID.Name == t.Name }, nil
@@ -206,31 +205,31 @@ func (s *selecting) matcher(t api.ResourceSelectorTerm) (func(*entry) bool, erro
 	return func(e *entry) bool { return selector.Matches(labels.Set(e.labels)) }, nil
 }
 
-func (s *selecting) take(at int) {
-	if _, taken := s.by[at]; taken {
-		s.twice = append(s.twice, at)
+func (s *selectionState) add(at int) {
+	if _, taken := s.selectedBy[at]; taken {
+		s.duplicates = append(s.duplicates, at)
 		return
 	}
-	s.by[at] = s.term
-	s.taken = append(s.taken, at)
+	s.selectedBy[at] = s.term
+	s.selected = append(s.selected, at)
 }
 
-// tellTwice warns of objects that an earlier term selects as well.
-func (s *selecting) tellTwice() {
-	if len(s.twice) == 0 {
+// warnDuplicates warns of objects that an earlier term selects as well.
+func (s *selectionState) warnDuplicates() {
+	if len(s.duplicates) == 0 {
 		return
 	}
-	first := s.twice[0]
+	first := s.duplicates[0]
 	more := ""
-	if n := len(s.twice) - 1; n > 0 {
+	if n := len(s.duplicates) - 1; n > 0 {
 		more = fmt.Sprintf(" and %d more", n)
 	}
-	s.warn("%s%s: spec.resourceSelectors[%d] selects it already, and it is taken once", s.index.entries[first].object.ID, more, s.by[first])
-	s.twice = nil
+	s.warn("%s%s: spec.resourceSelectors[%d] selects it already, and it is taken once", s.index.entries[first].object.ID, more, s.selectedBy[first])
+	s.duplicates = nil
 }
 
-// warnNothing says why a term found nothing, as far as that can be seen.
-func (s *selecting) warnNothing(t api.ResourceSelectorTerm, namespace string) {
+// warnNoMatch says why a term matched nothing, as far as that is known.
+func (s *selectionState) warnNoMatch(t api.ResourceSelectorTerm, namespace string) {
 	what, where := t.Kind, "the repository"
 	if t.Name != "" {
 		what += " " + quote(t.Name)
@@ -245,17 +244,17 @@ func (s *selecting) warnNothing(t api.ResourceSelectorTerm, namespace string) {
 	case t.LabelSelector != nil:
 		s.warn("no %s in %s has such labels, so this selects nothing", what, where)
 	default:
-		s.warn("there is no %s in %s, so this selects nothing%s", what, where, s.index.meantName(placeKey{gvkOf(t), namespace}, t.Name))
+		s.warn("there is no %s in %s, so this selects nothing%s", what, where, s.index.suggestName(kindKey{gvkOf(t), namespace}, t.Name))
 	}
 }
 
-// meantName suggests an object of a kind in a namespace for a name that none has.
-func (x *Index) meantName(place placeKey, name string) string {
+// suggestName suggests the name of an object of the same kind and namespace.
+func (x *Index) suggestName(place kindKey, name string) string {
 	if name == "" {
 		return ""
 	}
-	names := make([]string, 0, len(x.places[place]))
-	for _, at := range x.places[place] {
+	names := make([]string, 0, len(x.byKind[place]))
+	for _, at := range x.byKind[place] {
 		names = append(names, x.entries[at].object.ID.Name)
 	}
 	if near := api.Closest(name, names); near != "" {
@@ -264,12 +263,12 @@ func (x *Index) meantName(place placeKey, name string) string {
 	return ""
 }
 
-// meantKind suggests a kind for one that nobody knows: one of that name in another group,
-// one of that group that is spelt almost like it, or one of another group that is.
-func (x *Index) meantKind(gk api.GroupKind) string {
+// suggestKind suggests a kind for an unknown one: the same name in another group, or a similar
+// name in the same or another group.
+func (x *Index) suggestKind(gk api.GroupKind) string {
 	known := slices.AppendSeq(api.KnownKinds(), maps.Keys(x.versions))
 	slices.SortFunc(known, func(a, b api.GroupKind) int { return strings.Compare(a.String(), b.String()) })
-	var kinds, siblings []string // of all groups, and of this
+	var kinds, siblings []string // similar kinds of all groups, and of this group
 	for _, k := range known {
 		if k.Group == "extensions" {
 			continue // no longer served

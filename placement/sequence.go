@@ -7,15 +7,15 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// Sequence returns the order in which placements are to be decided, so that
-// each comes after those its placementAffinity and placementAntiAffinity name.
-// Otherwise they are in order of their keys.
+// Sequence returns the order in which placements are scheduled, so that each comes after those
+// that its placementAffinity and placementAntiAffinity name. Otherwise they are in order of
+// their keys.
 //
-// Of placements that look at each other in a circle the first by key is decided
-// first, by what the others hold from the last turn. So give [Request.Others]
-// the answer of this turn where there is one, and the bindings of the last
-// where there is not. Two that avoid each other then settle at once; two that
-// follow each other go nowhere until one of them holds something.
+// Of placements that name each other in a cycle the first by key is scheduled first, with the
+// clusters that the others held in the last turn. [Request.Others] therefore has the result of
+// this turn where there is one, and the recorded bindings otherwise. Two placements with mutual
+// anti-affinity then settle at once; two with mutual affinity are not scheduled until one of
+// them holds a cluster.
 func Sequence(policies map[api.PlacementKey]*api.PlacementPolicy) []api.PlacementKey {
 	keys := make([]api.PlacementKey, 0, len(policies))
 	for key := range policies {
@@ -32,7 +32,7 @@ func Sequence(policies map[api.PlacementKey]*api.PlacementPolicy) []api.Placemen
 			return
 		}
 		seen[key] = true
-		for _, name := range LooksAt(policy) {
+		for _, name := range ReferencedPlacements(policy) {
 			visit(api.PlacementKey{Namespace: key.Namespace, Name: name})
 		}
 		order = append(order, key)
@@ -50,10 +50,10 @@ func compareKeys(a, b api.PlacementKey) int {
 	return strings.Compare(a.Name, b.Name)
 }
 
-// LooksAt returns the names of the other placements that a policy refers to, in
-// order, each once: those that [Request.Others] is to tell of. They are of the
-// same kind and, for a ResourcePlacement, of the same namespace.
-func LooksAt(p *api.PlacementPolicy) []string {
+// ReferencedPlacements returns the names of the other placements that a policy names, in order,
+// each once: those that [Request.Others] must have. They are of the same kind and, for a
+// ResourcePlacement, of the same namespace.
+func ReferencedPlacements(p *api.PlacementPolicy) []string {
 	if p == nil || p.Affinity == nil {
 		return nil
 	}

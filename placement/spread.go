@@ -8,16 +8,15 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A constraint bounds how unevenly clusters are chosen over the values of a
-// label.
+// A constraint limits how unevenly clusters are chosen over the values of a label.
 type constraint struct {
 	key     string
 	maxSkew int32
 	hard    bool // DoNotSchedule
 }
 
-// compileSpread puts the hard constraints before the soft ones, because that is
-// the order in which the first violation is named.
+// compileSpread puts hard constraints before soft ones, because the first violation in that
+// order is reported.
 func compileSpread(all []api.TopologySpreadConstraint) []constraint {
 	var hard, soft []constraint
 	for _, t := range all {
@@ -36,16 +35,15 @@ func (c constraint) violation() string {
 	return `violated doNotSchedule topology spread constraint "` + c.key + `" (max skew ` + strconv.Itoa(int(c.maxSkew)) + `)`
 }
 
-// Domains are the values of one label over the whole fleet, and how many
-// clusters of each are chosen. A domain counts even if none of its clusters can
-// be chosen: KubeFleet's rule, and then it keeps the others low.
+// Domains are the values of one label over the whole fleet, and how many clusters of each are
+// chosen. As in KubeFleet, a domain counts even if none of its clusters is eligible, and then
+// limits the others.
 type domains struct {
 	of    []int32 // by cluster; -1 if it has no such label
 	names []string
 	count []int32 // by domain
-	// hist is how many domains have each count; low and high are the smallest
-	// and largest count, low2 the second smallest, equal to low if two
-	// domains share it.
+	// hist is how many domains have each count; low and high are the smallest and largest
+	// count, low2 the second smallest, which equals low if two domains share it.
 	hist            []int32
 	low, low2, high int32
 }
@@ -69,7 +67,7 @@ func newDomains(key string, fleet []*Cluster) *domains {
 	}
 	d.count = make([]int32, len(d.names))
 	d.hist = []int32{int32(len(d.names))}
-	d.settle()
+	d.updateLow()
 	return d
 }
 
@@ -87,12 +85,12 @@ func (d *domains) add(cluster int) {
 	}
 	d.hist[n+1]++
 	d.high = max(d.high, n+1)
-	d.settle()
+	d.updateLow()
 }
 
-// settle finds low and low2 again. Counts only grow, so low never falls, and
-// no search is longer than the largest count.
-func (d *domains) settle() {
+// updateLow finds low and low2 again. Counts only grow, so low never falls, and no search is
+// longer than the largest count.
+func (d *domains) updateLow() {
 	if len(d.names) == 0 {
 		return
 	}
@@ -109,8 +107,8 @@ func (d *domains) settle() {
 	}
 }
 
-// effect says how one more cluster in a domain would change the skew, and
-// whether that is too much.
+// effect returns how one more cluster in a domain would change the skew, and whether that
+// exceeds maxSkew.
 func (d *domains) effect(domain, maxSkew int32) (delta int32, violated bool) {
 	n, skew := d.count[domain], d.high-d.low
 	switch {
@@ -124,7 +122,7 @@ func (d *domains) effect(domain, maxSkew int32) (delta int32, violated bool) {
 	return delta, skew+delta > maxSkew
 }
 
-// penalty is what a violated soft constraint costs.
+// penalty is the score of a violated soft constraint.
 const penalty = 1000
 
 // A spread keeps the domains of all constraints.
@@ -147,9 +145,9 @@ func (s *spread) add(cluster int) {
 	}
 }
 
-// judge returns the score of choosing a cluster next, or the constraint that
-// forbids it; -1 if none does.
-func (s *spread) judge(cluster int) (score int32, forbidden int) {
+// score returns the score of choosing a cluster next, and the constraint that forbids it; -1 if
+// none does.
+func (s *spread) score(cluster int) (score int32, forbidden int) {
 	for i, c := range s.constraints {
 		d := s.domains[i]
 		id := d.of[cluster]
@@ -169,13 +167,13 @@ func (s *spread) judge(cluster int) (score int32, forbidden int) {
 	return score, -1
 }
 
-// emptyDomains are the values of a constraint's label that hold the least and
-// of whose clusters none can be chosen.
+// emptyDomains are the values of a constraint's label with the smallest count and no eligible
+// cluster.
 func (c *cycle) emptyDomains(i int) []string {
 	d := c.domains.domains[i]
 	usable := make([]bool, len(d.names))
 	for j := range c.members {
-		if id := d.of[j]; id >= 0 && (c.members[j].candidate() || c.members[j].selected()) {
+		if id := d.of[j]; id >= 0 && (c.members[j].eligible() || c.members[j].selected()) {
 			usable[id] = true
 		}
 	}
@@ -189,13 +187,13 @@ func (c *cycle) emptyDomains(i int) []string {
 	return all
 }
 
-// noteEmpty tells of values that keep a placement from getting what it asks
-// for, although nothing can be chosen there.
+// noteEmpty adds a note about domains without an eligible cluster that keep the placement from
+// getting all its clusters.
 func (c *cycle) noteEmpty() {
 	for i, k := range c.domains.constraints {
-		forbids := slices.ContainsFunc(c.members, func(m member) bool { return m.candidate() && m.forbidden == i })
+		forbids := slices.ContainsFunc(c.members, func(m clusterState) bool { return m.eligible() && m.forbidden == i })
 		if empty := c.emptyDomains(i); forbids && len(empty) > 0 {
-			c.note(fmt.Sprintf("topology spread constraint %q: nothing can be chosen in %s, which counts nevertheless and keeps all others at most %d ahead", k.key, some(empty), k.maxSkew))
+			c.note(fmt.Sprintf("topology spread constraint %q: nothing can be chosen in %s, which counts nevertheless and keeps all others at most %d ahead", k.key, firstFew(empty), k.maxSkew))
 		}
 	}
 }

@@ -49,7 +49,7 @@ func unsure(p *plan.Plan) map[api.PlacementKey]bool {
 		for _, pl := range p.Placements {
 			policy := pl.Spec.Spec.Policy
 			looks := func(name string) bool { return open[api.PlacementKey{Namespace: pl.Key.Namespace, Name: name}] }
-			if unknown(p.Clusters, properties(policy)) || slices.ContainsFunc(placement.LooksAt(policy), looks) {
+			if unknown(p.Clusters, properties(policy)) || slices.ContainsFunc(placement.ReferencedPlacements(policy), looks) {
 				open[pl.Key] = true
 			}
 		}

@@ -1,10 +1,10 @@
-// Package api declares the words gitfleet and its users share: KubeFleet's
-// kinds, their fields, and the names of conditions and reasons.
+// Package api declares the types that gitfleet shares with its users: KubeFleet's kinds and
+// their fields, and the names of conditions and reasons.
 //
-// Groups, versions and JSON are KubeFleet's and stay compatible; the Go types
-// are gitfleet's own, so that whoever thinks about placement depends on
-// apimachinery and nothing heavier. v1 and v1beta1 share one Go type, because
-// they are the same JSON; [Kinds] says which fields a version does not have.
+// Groups, versions and JSON are KubeFleet's and stay compatible; the Go types are gitfleet's
+// own, so that packages which use them depend on apimachinery and nothing heavier. v1 and
+// v1beta1 share one Go type, because they are the same JSON; [Kinds] says which fields a
+// version does not have.
 //
 // +k8s:openapi-gen=true
 package api

@@ -8,41 +8,40 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// The defaults of a rolling update, field by field.
+// The defaults of a rolling update.
 var defaultShare = intstr.FromString("25%")
 
 const defaultPeriod = 60 * time.Second
 
-// A Budget is how many clusters may be unavailable, and how many may be there
-// at once. Shares are of Target, rounded up.
+// A Budget is how many clusters may be unavailable, and how many may hold content at once.
+// Percentages are of Target, rounded up.
 type Budget struct {
 	// Target is how many clusters are wanted.
 	Target int
-	// MaxUnavailable and MaxSurge are the limits, as numbers.
+	// MaxUnavailable and MaxSurge are the limits as numbers.
 	MaxUnavailable, MaxSurge int
-	// Ready counts the clusters that are available and will stay so.
+	// Ready counts the clusters that are available and stay so.
 	Ready int
-	// CanBeReady counts those that hold content and may be available.
+	// CanBeReady counts the clusters that hold content and may be available.
 	CanBeReady int
-	// Excused are suspended and unreachable clusters that nothing waits for.
-	Excused int
+	// NotCounted are the suspended and unreachable clusters that the rollout passes over.
+	NotCounted int
 }
 
-// removable is how many clusters may stop being available now.
-func (b Budget) removable() int { return b.Ready - (b.Target - b.Excused - b.MaxUnavailable) }
+// removable is how many clusters may become unavailable now.
+func (b Budget) removable() int { return b.Ready - (b.Target - b.NotCounted - b.MaxUnavailable) }
 
 // addable is how many clusters may get their first content now.
 func (b Budget) addable() int { return b.Target + b.MaxSurge - b.CanBeReady }
 
-// budget counts. The suspended, and of the unreachable as many as
-// MaxUnreachable, are neither missed among the available nor expected to take
-// the place of another.
+// budget computes the budget. Suspended clusters, and unreachable ones up to MaxUnreachable,
+// count neither as missing nor as available.
 func (in *Input) budget() Budget {
 	b := Budget{Target: in.target()}
 	b.MaxUnavailable, b.MaxSurge = in.limits(b.Target)
 	pardons := len(in.Bindings)
 	if in.MaxUnreachable != nil {
-		pardons = scaled(*in.MaxUnreachable, b.Target)
+		pardons = roundUp(*in.MaxUnreachable, b.Target)
 	}
 	for i := range in.Bindings {
 		c := &in.Bindings[i]
@@ -51,14 +50,14 @@ func (in *Input) budget() Budget {
 				pardons--
 			}
 			if !c.Unscheduled {
-				b.Excused++
+				b.NotCounted++
 			}
 			continue
 		}
 		if c.canBeReady() {
 			b.CanBeReady++
 		}
-		// A deleting one is available now and will not be.
+		// A cluster with a deletion in progress is available now and will not stay so.
 		if c.ready(in) && !c.Removing {
 			b.Ready++
 		}
@@ -66,7 +65,7 @@ func (in *Input) budget() Budget {
 	return b
 }
 
-// target is how many clusters are wanted, also if fewer can be found.
+// target is how many clusters are wanted, even if fewer were found.
 func (in *Input) target() int {
 	p := in.Policy
 	switch {
@@ -90,10 +89,10 @@ func (in *Input) target() int {
 // limits are maxUnavailable and maxSurge for a number of wanted clusters.
 func (in *Input) limits(target int) (unavailable, surge int) {
 	u, s := in.shares()
-	return scaled(u, target), scaled(s, target)
+	return roundUp(u, target), roundUp(s, target)
 }
 
-// shares are maxUnavailable and maxSurge as they are written.
+// shares are maxUnavailable and maxSurge as written.
 func (in *Input) shares() (unavailable, surge intstr.IntOrString) {
 	unavailable, surge = defaultShare, defaultShare
 	if r := in.Strategy.RollingUpdate; r != nil {
@@ -107,8 +106,8 @@ func (in *Input) shares() (unavailable, surge intstr.IntOrString) {
 	return unavailable, surge
 }
 
-// period is how long a cluster has to be applied before what nobody can track
-// counts as available.
+// period is how long a cluster must be applied before resources without a health check count as
+// available.
 func period(s api.RolloutStrategy) time.Duration {
 	if s.RollingUpdate == nil || s.RollingUpdate.UnavailablePeriodSeconds == nil {
 		return defaultPeriod
@@ -116,9 +115,9 @@ func period(s api.RolloutStrategy) time.Duration {
 	return time.Duration(*s.RollingUpdate.UnavailablePeriodSeconds) * time.Second
 }
 
-// scaled rounds shares up. What cannot be read was refused when it was loaded;
-// here it allows nothing.
-func scaled(v intstr.IntOrString, of int) int {
+// roundUp resolves a percentage, rounded up. Invalid values were refused at load; here they
+// count as zero.
+func roundUp(v intstr.IntOrString, of int) int {
 	n, err := intstr.GetScaledValueFromIntOrPercent(&v, of, true)
 	if err != nil {
 		return 0

@@ -87,7 +87,7 @@ func TestDocumentedSharesAreTrue(t *testing.T) {
 		want, _ := strconv.Atoi(m[3])
 		for target := first; target <= last; target++ {
 			checked++
-			if got := scaled(defaultShare, target); got != want {
+			if got := roundUp(defaultShare, target); got != want {
 				t.Errorf("25%% of %d clusters is %d, and the documentation says %d", target, got, want)
 			}
 		}

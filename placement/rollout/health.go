@@ -9,46 +9,45 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 )
 
-// A Health is what a member says of the content it was assigned.
+// A Health is the state of the assigned content that a member reports.
 type Health int
 
 // The states of health.
 const (
-	// Unknown: nothing is said yet, or nothing of availability.
+	// Unknown: nothing is reported yet, or nothing about availability.
 	Unknown Health = iota
-	// Unavailable: applied and not available. It may become so by itself, unless
-	// Seen.Failure says otherwise.
+	// Unavailable: applied and not available. It may become available, unless Seen.Failure says
+	// otherwise.
 	Unavailable
-	// Failed: an override, an envelope or an object cannot be carried out.
+	// Failed: an override, an envelope or an object cannot be applied.
 	Failed
-	// Available: applied and available, every object.
+	// Available: every object is applied and available.
 	Available
-	// Untracked: as Available, but of some objects nobody can tell. It counts
-	// as available after unavailablePeriodSeconds.
+	// Untracked: as Available, with resources without a health check. It counts as available
+	// after unavailablePeriodSeconds.
 	Untracked
-	// DiffReported: compared, in the mode that never writes.
+	// DiffReported: compared in ReportDiff mode.
 	DiffReported
 	// DiffFailed: not everything could be compared.
 	DiffFailed
 )
 
-// Seen is a member's word on one revision.
+// Seen is what a member reported of one revision.
 type Seen struct {
-	// Hash is of the revision it speaks of. If that is not the assigned one,
-	// nothing is known.
+	// Hash is the hash of the reported revision. If it is not the assigned one, nothing is
+	// known.
 	Hash   string
 	Health Health
 	// Since is when Health became what it is.
 	Since time.Time
-	// Partial says that Health leaves out objects that a person has suspended.
+	// Partial says that Health leaves out suspended objects.
 	Partial bool
-	// Failure is why a cluster that is Unavailable will not become available by
-	// itself, or what failed where Health is Failed; empty while an Unavailable one
-	// makes progress.
+	// Failure is why an Unavailable cluster will not become available by itself, or what failed
+	// if Health is Failed; empty while an Unavailable cluster makes progress.
 	Failure string
 }
 
-// health is what is known of what the cluster is assigned.
+// health is the reported health of the assigned revision.
 func (b *Binding) health() Health {
 	if !b.Released() || b.Seen.Hash != b.Assigned.Hash {
 		return Unknown
@@ -56,28 +55,28 @@ func (b *Binding) health() Health {
 	return b.Seen.Health
 }
 
-// down reports whether the cluster is known not to be available: updating it
-// cannot make it less so.
-func (b *Binding) down() bool {
+// knownUnavailable reports whether the cluster is known to be unavailable: an update cannot
+// make it less available.
+func (b *Binding) knownUnavailable() bool {
 	h := b.health()
 	return h == Unavailable || h == Failed || h == DiffFailed
 }
 
-// failsAt is when a cluster that is making progress will have failed for taking too
-// long; zero if never.
+// failsAt is when a cluster that makes progress reaches the availability timeout; zero if
+// never.
 func (b *Binding) failsAt(in *Input) time.Time {
-	if b.health() != Unavailable || b.Seen.Failure != "" || in.AvailableTimeout == 0 || b.aside() {
+	if b.health() != Unavailable || b.Seen.Failure != "" || in.AvailableTimeout == 0 || b.blocked() {
 		return time.Time{}
 	}
 	return b.Seen.Since.Add(in.AvailableTimeout)
 }
 
-// failure tells whether what the cluster holds has failed, and why. A cluster that
-// is making progress has not.
+// failure returns whether the assigned content has failed, and why. A cluster that makes
+// progress has not failed.
 func (b *Binding) failure(in *Input) (Failure, bool) {
 	f := Failure{Cluster: b.Cluster, Reason: b.Seen.Failure}
 	switch at := b.failsAt(in); {
-	case b.aside():
+	case b.blocked():
 		return Failure{}, false
 	case !at.IsZero() && !at.After(in.Now):
 		f.TimedOut, f.Reason = true, fmt.Sprintf("not available after %s", duration.HumanDuration(in.AvailableTimeout))
@@ -88,9 +87,9 @@ func (b *Binding) failure(in *Input) (Failure, bool) {
 	return f, b.health() == Failed || b.health() == DiffFailed
 }
 
-// judge writes down whether what a wanted cluster holds has failed, or when it will
-// have.
-func (in *Input) judge(p *Plan, b *Binding) {
+// recordFailure adds the failure of a selected cluster to the plan, or the time at which it
+// will have failed.
+func (in *Input) recordFailure(p *Plan, b *Binding) {
 	if b.Unscheduled {
 		return
 	}
@@ -101,8 +100,7 @@ func (in *Input) judge(p *Plan, b *Binding) {
 	p.wake(b.failsAt(in))
 }
 
-// canBeReady reports whether the cluster may become available without being
-// given anything else.
+// canBeReady reports whether the cluster may become available without an update.
 func (b *Binding) canBeReady() bool {
 	switch b.health() {
 	case Failed, DiffReported, DiffFailed:
@@ -117,10 +115,10 @@ func (b *Binding) ready(in *Input) bool {
 	return !at.IsZero() && !at.After(in.Now)
 }
 
-// readyAt is when the cluster counts, or will count, as available without
-// anything being reported; zero if never.
+// readyAt is when the cluster counts, or will count, as available without a new report; zero if
+// never.
 func (b *Binding) readyAt(in *Input) time.Time {
-	if b.aside() {
+	if b.blocked() {
 		return time.Time{}
 	}
 	switch b.health() {
@@ -132,11 +130,11 @@ func (b *Binding) readyAt(in *Input) time.Time {
 	return time.Time{}
 }
 
-// aside reports whether nothing can be done about the cluster now.
-func (b *Binding) aside() bool { return b.Unreachable || b.Suspended != "" }
+// blocked reports whether nothing can be done on the cluster now.
+func (b *Binding) blocked() bool { return b.Unreachable || b.Suspended != "" }
 
-// latest reports whether the cluster holds the newest content. What cannot be
-// told is not newer.
+// latest reports whether the cluster has the newest content. An unknown latest revision counts
+// as the same.
 func (b *Binding) latest() bool {
 	return b.Released() && (b.Latest == placement.Revision{} || b.Assigned.Hash == b.Latest.Hash)
 }

@@ -8,32 +8,32 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// A Held is a cluster that waits, and why.
+// A Held is a cluster that waits, and the reason.
 type Held struct {
 	Cluster string
 	Reason  Reason
-	// Message is a clause a person can act on.
+	// Message is a clause that says what it waits for.
 	Message string
 }
 
-// A Reason is one of the things a cluster can wait for.
+// A Reason is what a cluster waits for.
 type Reason string
 
-// The reasons.
+// The reasons for which a cluster waits.
 const (
-	// HeldMaxUnavailable: moving it would leave too few clusters available.
+	// HeldMaxUnavailable: updating it would leave too few clusters available.
 	HeldMaxUnavailable Reason = "MaxUnavailable"
-	// HeldMaxSurge: too many clusters hold content already.
+	// HeldMaxSurge: too many clusters hold content.
 	HeldMaxSurge Reason = "MaxSurge"
 	// HeldUnreachable: the cluster does not answer.
 	HeldUnreachable Reason = "Unreachable"
-	// HeldSuspended: somebody wants it left as it is.
+	// HeldSuspended: the cluster or placement is suspended.
 	HeldSuspended Reason = "Suspended"
-	// HeldStopped: the update of a cluster failed.
+	// HeldStopped: an update failed and stopped the rollout.
 	HeldStopped Reason = "Stopped"
-	// HeldCleanup: what the cluster held is still being removed.
+	// HeldCleanup: the previous content is still being removed.
 	HeldCleanup Reason = "Cleanup"
-	// HeldExternal: an update run has to move it.
+	// HeldExternal: an update run has to update it.
 	HeldExternal Reason = "External"
 )
 
@@ -41,9 +41,9 @@ func (p *Plan) hold(b *Binding, r Reason, message string) {
 	p.Held = append(p.Held, Held{Cluster: b.Cluster, Reason: r, Message: message})
 }
 
-// explain writes the messages of a rolling update, each once: most clusters
-// wait for the same.
-func (in *Input) explain(p *Plan) {
+// writeMessages fills in the messages of held clusters, each once: most clusters wait for the
+// same.
+func (in *Input) writeMessages(p *Plan) {
 	messages := map[Reason]string{}
 	for i := range p.Held {
 		h := &p.Held[i]
@@ -61,17 +61,17 @@ func (in *Input) message(r Reason, p *Plan) string {
 	unavailable, surge := in.shares()
 	switch r {
 	case HeldMaxUnavailable:
-		return limit("maxUnavailable", unavailable, p.Budget.Target, p.Budget.MaxUnavailable) + in.missing(p)
+		return limit("maxUnavailable", unavailable, p.Budget.Target, p.Budget.MaxUnavailable) + in.maxUnavailableHint(p)
 	case HeldMaxSurge:
 		return limit("maxSurge", surge, p.Budget.Target, p.Budget.MaxSurge) + ": waits for " + in.leaving() + " to go"
 	case HeldStopped:
-		return "waits for " + in.stopper(p) + "; the rollout goes on when it recovers, " +
+		return "waits for " + in.stopMessage(p) + "; the rollout goes on when it recovers, " +
 			"with a commit that changes what it gets, or with gitfleet resume --stopped"
 	}
 	return "the cluster is unreachable and left as it is until it answers"
 }
 
-// limit writes a share together with what it comes to.
+// limit writes a percentage together with its value.
 func limit(name string, v intstr.IntOrString, of, n int) string {
 	if v.Type == intstr.Int {
 		return fmt.Sprintf("%s %d", name, n)
@@ -79,9 +79,9 @@ func limit(name string, v intstr.IntOrString, of, n int) string {
 	return fmt.Sprintf("%s %s of %d = %d", name, v.StrVal, of, n)
 }
 
-// missing says what has to happen before maxUnavailable leaves room.
-func (in *Input) missing(p *Plan) string {
-	down, wanted := in.down(p)
+// maxUnavailableHint says what has to happen before maxUnavailable allows another update.
+func (in *Input) maxUnavailableHint(p *Plan) string {
+	down, wanted := in.notAvailable(p)
 	short := max(p.Budget.Target-wanted, 0)
 	switch {
 	case p.Budget.MaxUnavailable == 0 && p.Budget.MaxSurge == 0:
@@ -94,13 +94,12 @@ func (in *Input) missing(p *Plan) string {
 	return ": waits for " + list(down, short) + " to be available" + in.untracked(down)
 }
 
-// untracked says of those that are waited for which ones the time makes
-// available; empty if none.
+// untracked says which of the clusters waited for become available after a time; empty if none.
 func (in *Input) untracked(down []string) string {
 	var which []string
 	for i := range in.Bindings {
 		b := &in.Bindings[i]
-		if b.health() == Untracked && !b.aside() && slices.Contains(down, b.Cluster) {
+		if b.health() == Untracked && !b.blocked() && slices.Contains(down, b.Cluster) {
 			which = append(which, b.Cluster)
 		}
 	}
@@ -111,10 +110,10 @@ func (in *Input) untracked(down []string) string {
 		list(which, 0), period(in.Strategy).Seconds())
 }
 
-// down lists the wanted clusters that are not available, or will not be once
-// the plan is carried out, and counts the wanted.
-func (in *Input) down(p *Plan) (down []string, wanted int) {
-	moved, pardons := p.Assign, p.Budget.Excused-in.suspended()
+// notAvailable lists the selected clusters that are not available, or will not be once the plan
+// is carried out, and counts the selected ones.
+func (in *Input) notAvailable(p *Plan) (notAvailable []string, wanted int) {
+	moved, pardons := p.Assign, p.Budget.NotCounted-in.suspended()
 	for i := range in.Bindings {
 		b := &in.Bindings[i]
 		for len(moved) > 0 && moved[0].Cluster < b.Cluster {
@@ -125,21 +124,21 @@ func (in *Input) down(p *Plan) (down []string, wanted int) {
 		}
 		wanted++
 		if b.Suspended != "" {
-			continue // nobody waits for it
+			continue // suspended: not waited for
 		}
 		if b.Unreachable && pardons > 0 {
-			pardons-- // nobody waits for it
+			pardons-- // unreachable: not waited for
 			continue
 		}
 		moving := len(moved) > 0 && moved[0].Cluster == b.Cluster && moved[0].Changed
 		if moving || b.Removing || !b.ready(in) {
-			down = append(down, b.Cluster)
+			notAvailable = append(notAvailable, b.Cluster)
 		}
 	}
-	return down, wanted
+	return notAvailable, wanted
 }
 
-// suspended counts the wanted clusters that are left as they are.
+// suspended counts the selected clusters that are suspended.
 func (in *Input) suspended() int {
 	n := 0
 	for i := range in.Bindings {
@@ -150,7 +149,7 @@ func (in *Input) suspended() int {
 	return n
 }
 
-// leaving lists the clusters that hold content and are not wanted.
+// leaving lists the clusters that hold content and are not selected.
 func (in *Input) leaving() string {
 	var leaving []string
 	for i := range in.Bindings {
@@ -164,7 +163,7 @@ func (in *Input) leaving() string {
 	return list(leaving, 0)
 }
 
-// list names the first few, and counts the others.
+// list names the first few clusters and counts the others.
 func list(names []string, more int) string {
 	const few = 3
 	if len(names) > few {

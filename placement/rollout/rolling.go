@@ -6,27 +6,26 @@ import "github.com/gitfleet/gitfleet/placement"
 type move int
 
 const (
-	// stay: nothing to do, or nothing that may be done.
-	stay move = iota
-	// repair updates a cluster that is down, which costs nothing.
+	// none: nothing to do, or nothing allowed.
+	none move = iota
+	// repair updates an unavailable cluster, which costs nothing of the budget.
 	repair
 	// update replaces content on a cluster that may be available.
 	update
 	// add gives a cluster its first content.
 	add
-	// remove takes content from a cluster that is no longer wanted.
+	// remove removes the content of a cluster that is no longer selected.
 	remove
-	// drop forgets a cluster that is no longer wanted and has no content.
+	// drop drops a cluster that is no longer selected and has no content.
 	drop
 )
 
-// wants says what the rolling update would do with a cluster, were there no
-// budget.
+// wants returns the move for the cluster, regardless of the budget.
 func (b *Binding) wants() move {
 	known := b.Latest != placement.Revision{}
 	switch {
 	case b.Removing:
-		return stay
+		return none
 	case b.Unscheduled && !b.Released():
 		return drop
 	case b.Unscheduled:
@@ -34,23 +33,22 @@ func (b *Binding) wants() move {
 	case !b.Released() && known:
 		return add
 	case b.latest(), !known:
-		return stay
-	case b.down():
+		return none
+	case b.knownUnavailable():
 		return repair
 	}
 	return update
 }
 
-// An allowance is what is left of the budget while clusters are gone through.
+// An allowance is what is left of the budget.
 type allowance struct {
 	removals, updates, additions int
-	// brokenRemovals lets unwanted clusters go that are down.
+	// brokenRemovals allows the removal of unavailable clusters that are not selected.
 	brokenRemovals bool
 }
 
-// roll is one pass of a rolling update. Removals and updates draw on
-// maxUnavailable, removals first; additions on maxSurge; clusters that are down
-// are updated for nothing.
+// roll plans one step of a rolling update. Removals and updates use maxUnavailable, removals
+// first; additions use maxSurge; clusters that are unavailable anyway are updated for free.
 func (in *Input) roll() Plan {
 	p := Plan{Budget: in.budget(), Settled: true, Assign: make([]Assignment, 0, len(in.Bindings))}
 	if p.Stops = in.stops(); len(p.Stops) > 0 {
@@ -65,24 +63,23 @@ func (in *Input) roll() Plan {
 		}
 		in.step(&p, b, &left)
 	}
-	in.explain(&p)
+	in.writeMessages(&p)
 	return p
 }
 
-// allow shares out the budget. Removals come first, of all there are, and
-// updates get the rest.
+// allow divides the budget: removals first, all of them, and updates get the rest.
 func (in *Input) allow(budget Budget, stopped bool) allowance {
 	count := map[move]int{}
 	for i := range in.Bindings {
-		if b := &in.Bindings[i]; !b.aside() {
+		if b := &in.Bindings[i]; !b.blocked() {
 			count[b.wants()]++
 		}
 	}
 	down := max(budget.removable(), 0)
 	removals := min(count[remove], down)
 	left := allowance{removals: removals, updates: down - removals, additions: max(budget.addable(), 0)}
-	// A cluster that is down does not help to keep enough available. It goes
-	// when nothing wanted can move first; otherwise it could stay for ever.
+	// An unavailable cluster does not count for the budget. It is removed when no selected
+	// cluster can move first; otherwise it could stay for ever.
 	left.brokenRemovals = stopped || count[repair] == 0 &&
 		(count[update] == 0 || left.updates == 0) && (count[add] == 0 || left.additions == 0)
 	return left
@@ -92,31 +89,31 @@ func (in *Input) allow(budget Budget, stopped bool) allowance {
 func (in *Input) step(p *Plan, b *Binding, left *allowance) {
 	m := b.wants()
 	switch {
-	case m == stay:
-		in.keep(p, b)
+	case m == none:
+		in.keepAssigned(p, b)
 	case m == drop:
 		p.Remove = append(p.Remove, b.Cluster)
 	case b.Suspended != "":
 		p.hold(b, HeldSuspended, b.Suspended)
-		in.keep(p, b)
+		in.keepAssigned(p, b)
 	case b.Unreachable:
-		in.wait(p, b, HeldUnreachable)
+		in.hold(p, b, HeldUnreachable)
 	case m == remove:
 		in.remove(p, b, left)
 	case p.Stopped != "":
 		in.stepStopped(p, b, m, left)
 	case m == repair:
-		in.give(p, b, b.Latest)
+		in.assign(p, b, b.Latest)
 	case m == update && left.updates > 0:
 		left.updates--
-		in.give(p, b, b.Latest)
+		in.assign(p, b, b.Latest)
 	case m == update:
-		in.wait(p, b, HeldMaxUnavailable)
+		in.hold(p, b, HeldMaxUnavailable)
 	case left.additions > 0:
 		left.additions--
-		in.give(p, b, b.Latest)
+		in.assign(p, b, b.Latest)
 	default:
-		in.wait(p, b, HeldMaxSurge)
+		in.hold(p, b, HeldMaxSurge)
 	}
 }
 
@@ -124,31 +121,30 @@ func (in *Input) remove(p *Plan, b *Binding, left *allowance) {
 	switch {
 	case left.removals > 0:
 		left.removals--
-	case left.brokenRemovals && b.down():
+	case left.brokenRemovals && b.knownUnavailable():
 	default:
-		in.wait(p, b, HeldMaxUnavailable)
+		in.hold(p, b, HeldMaxUnavailable)
 		return
 	}
 	p.Remove = append(p.Remove, b.Cluster)
 }
 
-// stepStopped updates nobody. A cluster that joins gets what is known to work.
+// stepStopped updates no cluster. A cluster that joins gets the proven content.
 func (in *Input) stepStopped(p *Plan, b *Binding, m move, left *allowance) {
 	if m == add && b.Proven != (placement.Revision{}) {
 		if left.additions > 0 {
 			left.additions--
-			in.give(p, b, b.Proven)
+			in.assign(p, b, b.Proven)
 			return
 		}
-		in.wait(p, b, HeldMaxSurge)
+		in.hold(p, b, HeldMaxSurge)
 		return
 	}
-	in.wait(p, b, HeldStopped)
+	in.hold(p, b, HeldStopped)
 }
 
-// wait keeps what the cluster holds. What it waits for is explained when all is
-// decided.
-func (in *Input) wait(p *Plan, b *Binding, r Reason) {
+// hold keeps the assigned revision. The message is written when the plan is complete.
+func (in *Input) hold(p *Plan, b *Binding, r Reason) {
 	p.hold(b, r, "")
-	in.keep(p, b)
+	in.keepAssigned(p, b)
 }

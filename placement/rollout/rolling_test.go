@@ -77,7 +77,7 @@ func TestSharesAreRoundedUp(t *testing.T) {
 		// What cannot be read was refused before; it allows nothing.
 		{"many", 4, 0}, {"-1", 4, 0}}
 	for _, test := range tests {
-		if got := scaled(intstr.Parse(test.share), test.target); got != test.want {
+		if got := roundUp(intstr.Parse(test.share), test.target); got != test.want {
 			t.Errorf("%s of %d = %d, want %d", test.share, test.target, got, test.want)
 		}
 	}

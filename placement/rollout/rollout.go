@@ -1,9 +1,9 @@
-// Package rollout decides when a cluster may move to new content.
+// Package rollout decides when a cluster may move to a new revision.
 //
-// Next is the whole of it: given what should be, what is, and the time, it
-// answers what each cluster shall hold now, who waits and why, and when to ask
-// again. It keeps no state and reads no clock, so a rollout survives a crash
-// at any point: asked again, it goes on from what is.
+// Next is the whole API: given the desired revisions, the observed state and the time, it
+// returns what each cluster is assigned now, which clusters wait and why, and when to ask
+// again. It keeps no state and reads no clock, so a rollout continues after a crash at any
+// point.
 package rollout
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// An Input is one placement at one moment.
+// An Input is the state of one placement at one time.
 type Input struct {
 	// Policy says how many clusters are wanted; nil means PickAll.
 	Policy *api.PlacementPolicy
@@ -27,114 +27,107 @@ type Input struct {
 	Bindings []Binding
 	Now      time.Time
 
-	// MaxUnreachable is how many unreachable clusters, or which share of the
-	// wanted ones, are left out of the count of those that must be available;
-	// nil means all.
+	// MaxUnreachable is how many unreachable clusters (or which share of the wanted ones) are
+	// not counted as unavailable; nil means all.
 	MaxUnreachable *intstr.IntOrString
-	// StopOnFailure lets no cluster be updated after the update of one failed that
-	// was available until then, until the stop ends.
+	// StopOnFailure stops the rollout when an update fails on a cluster that was available
+	// before.
 	StopOnFailure bool
-	// Stops are those of the last plan, without what a person has resumed since.
+	// Stops are those of the last plan, without the ones a user has resumed since.
 	Stops []Stop
-	// AvailableTimeout is how long a cluster may take to become available before
-	// its update counts as failed; zero means any time.
+	// AvailableTimeout is how long a cluster may take to become available before its update
+	// counts as failed; zero means no limit.
 	AvailableTimeout time.Duration
-	// Resumed is when a person last said to go on: what was updated before
-	// stops nothing any more.
+	// Resumed is when a user last resumed the rollout: earlier updates no longer stop it.
 	Resumed time.Time
-	// Deleted says that the placement is gone.
+	// Deleted says that the placement was deleted.
 	Deleted bool
 }
 
-// A Binding is a cluster of the placement, with what is known of it. One that is
-// Removing and not Unscheduled was chosen anew, and waits until it is clean.
+// A Binding is a cluster of the placement with its observed state. A binding that is Removing
+// and not Unscheduled was selected again, and waits until the old content is removed.
 type Binding struct {
 	placement.Binding
-	// Latest is what the cluster would get now; zero if it is not wanted, or if
-	// nobody can tell.
+	// Latest is the newest revision for the cluster; zero if the cluster is not selected or the
+	// revision is not known.
 	Latest placement.Revision
-	// Proven is what the cluster would get of the last content that was
-	// available everywhere; zero if there is none. A cluster that joins a
-	// stopped rollout gets it.
+	// Proven is the revision of the last content that was available on every cluster; zero if
+	// there is none. A cluster that joins a stopped rollout gets it.
 	Proven placement.Revision
-	// Unreachable says that the cluster does not answer, or cannot be used though it
-	// does: then UnusableWhy says why.
+	// Unreachable says that the cluster does not answer or cannot be used; UnusableWhy is the
+	// reason for the latter.
 	Unreachable bool
 	UnusableWhy string
-	// Suspended is why somebody wants the cluster left as it is; empty if nobody
-	// does. Nothing waits for it, and its failures are nobody's.
+	// Suspended is why the cluster is suspended; empty if it is not. The rollout neither waits
+	// for a suspended cluster nor stops because of it.
 	Suspended string
-	// Seen is what the member said since Assigned last changed; zero if
-	// nothing.
+	// Seen is what the member reported since Assigned last changed; zero if nothing.
 	Seen Seen
 }
 
-// A Plan is the answer for one moment.
+// A Plan is the next step of the rollout.
 type Plan struct {
-	// Assign is all that clusters shall hold from now on, also the unchanged,
-	// in cluster order. A cluster that is not in it holds nothing, or is
-	// being cleaned up.
+	// Assign are the assignments of all clusters from now on, changed or not, by cluster. A
+	// cluster that is missing has nothing, or is being cleaned up.
 	Assign []Assignment
-	// Remove are the clusters whose content goes now, in order. They are not
-	// in Assign any more.
+	// Remove are the clusters whose content is removed now, in order. They are not in Assign.
 	Remove []string
-	// Abandon says that what is removed stays on the cluster and only stops
-	// being ours. It is for placements that are deleted.
+	// Abandon says that removed content stays on the cluster and only stops being owned. It is
+	// for deleted placements.
 	Abandon bool
-	// Held are those that wait, in cluster order.
+	// Held are the clusters that wait, by cluster.
 	Held []Held
-	// Failed are the wanted clusters where what they hold failed, in cluster order.
+	// Failed are the selected clusters whose assigned content failed, by cluster.
 	Failed []Failure
 	// Stopped is the first cluster whose failed update stops the rollout; empty
 	// if it is not stopped.
 	Stopped string
-	// Stops are the failed updates that have not recovered, by cluster. They are
-	// to be written down for the next plan.
+	// Stops are the failed updates that have not recovered, by cluster, to be passed to the
+	// next call.
 	Stops []placement.Stop
-	// Settled says that every wanted cluster holds its latest content, and that
-	// all of it is available.
+	// Settled says that every selected cluster has its latest content, and that all of it is
+	// available.
 	Settled bool
-	// Budget is what the answer was reckoned with.
+	// Budget is the budget that the plan was made with.
 	Budget Budget
-	// Wake is when time alone could change the answer; zero if it cannot.
+	// Wake is the next time at which the plan could change without new input; zero means never.
 	Wake time.Time
 }
 
-// An Assignment is what one cluster shall hold.
+// An Assignment is the revision assigned to one cluster.
 type Assignment struct {
 	Cluster string
 	placement.Revision
-	// Changed says that it held something else, or nothing, until now.
+	// Changed says that the cluster had another revision, or none, until now.
 	Changed bool
-	// Risked is to be written down in the binding.
+	// Risked is to be recorded in the binding.
 	Risked bool
 }
 
-// A Failure is why what a cluster holds will not become available by itself.
+// A Failure is why the assigned content of a cluster will not become available by itself.
 type Failure struct {
 	Cluster string
 	Reason  string
-	// TimedOut says that nothing but AvailableTimeout ended the wait.
+	// TimedOut says that the failure is AvailableTimeout.
 	TimedOut bool
 }
 
-// Next plans one placement. The answer depends on nothing but the input, and
-// not on the order of its bindings. A cluster whose latest content is what it
-// holds is left at the commit it has.
+// Next plans the next step of the rollout of one placement. The order of the bindings does not
+// matter. A cluster whose content is the latest keeps its commit.
 //
-// Two bindings for one cluster are an error of the caller, and panic.
+// Two bindings for one cluster are a programming error and panic.
 func Next(in Input) Plan {
 	in.Bindings = inOrder(in.Bindings)
 	switch {
 	case in.Deleted:
 		return in.removeAll()
 	case in.Strategy.Type == api.External:
-		return in.standStill()
+		return in.planExternal()
 	}
 	return in.roll()
 }
 
-// inOrder returns the bindings by cluster, without changing what it was given.
+// inOrder returns a copy of the bindings, by cluster.
 func inOrder(bindings []Binding) []Binding {
 	byCluster := func(a, b Binding) int { return strings.Compare(a.Cluster, b.Cluster) }
 	if !slices.IsSortedFunc(bindings, byCluster) {
@@ -149,7 +142,7 @@ func inOrder(bindings []Binding) []Binding {
 	return bindings
 }
 
-// removeAll takes a deleted placement from every cluster at once.
+// removeAll removes a deleted placement from every cluster at once.
 func (in *Input) removeAll() Plan {
 	p := Plan{}
 	if s := in.Strategy.DeleteStrategy; s != nil {
@@ -163,8 +156,8 @@ func (in *Input) removeAll() Plan {
 	return p
 }
 
-// standStill keeps everything as it is: a run from outside moves clusters.
-func (in *Input) standStill() Plan {
+// planExternal keeps all assignments: an external update run changes them.
+func (in *Input) planExternal() Plan {
 	p := Plan{Settled: true, Stops: in.stops()}
 	for i := range in.Bindings {
 		b := &in.Bindings[i]
@@ -178,13 +171,13 @@ func (in *Input) standStill() Plan {
 		case b.Unscheduled, !b.latest():
 			p.hold(b, HeldExternal, "the strategy is External: the cluster waits for an update run")
 		}
-		in.keep(&p, b)
+		in.keepAssigned(&p, b)
 	}
 	return p
 }
 
-// keep leaves a cluster what it holds.
-func (in *Input) keep(p *Plan, b *Binding) {
+// keepAssigned keeps the revision assigned to a cluster.
+func (in *Input) keepAssigned(p *Plan, b *Binding) {
 	ready := b.ready(in)
 	if !b.Unscheduled && !(ready && b.latest()) {
 		p.Settled = false
@@ -192,30 +185,29 @@ func (in *Input) keep(p *Plan, b *Binding) {
 	if !ready {
 		p.wake(b.readyAt(in))
 	}
-	in.judge(p, b)
+	in.recordFailure(p, b)
 	if b.Released() {
-		p.Assign = append(p.Assign, Assignment{Cluster: b.Cluster, Revision: b.Assigned, Risked: b.Risked && !b.proves(in) && !b.excused(in)})
+		p.Assign = append(p.Assign, Assignment{Cluster: b.Cluster, Revision: b.Assigned, Risked: b.Risked && !b.fullyAvailable(in) && !b.resumedSince(in)})
 	}
 }
 
-// wake has the caller ask again at a time, if that is not zero.
+// wake sets an earlier wake time, if at is not zero.
 func (p *Plan) wake(at time.Time) {
 	if !at.IsZero() && (p.Wake.IsZero() || at.Before(p.Wake)) {
 		p.Wake = at
 	}
 }
 
-// give lets a cluster have new content. One that was still making progress, or that
-// could not be compared, keeps the risk of the update before: what comes of both took
-// it from available.
-func (in *Input) give(p *Plan, b *Binding, r placement.Revision) {
+// assign assigns a new revision to a cluster. A cluster that was still making progress, or
+// could not be compared, stays at risk: both updates together made it unavailable.
+func (in *Input) assign(p *Plan, b *Binding, r placement.Revision) {
 	p.Settled = false
 	_, failed := b.failure(in)
 	risked := b.ready(in) && !in.reportsOnly() || b.Risked && (!failed || in.reportsOnly())
 	p.Assign = append(p.Assign, Assignment{Cluster: b.Cluster, Revision: r, Changed: true, Risked: risked})
 }
 
-// waitForCleanup is for a cluster whose content is being removed.
+// waitForCleanup holds a cluster whose content is being removed.
 func (in *Input) waitForCleanup(p *Plan, b *Binding) {
 	if b.Unscheduled {
 		return
@@ -226,7 +218,7 @@ func (in *Input) waitForCleanup(p *Plan, b *Binding) {
 	}
 }
 
-// reportsOnly says that clusters are compared and never written to.
+// reportsOnly reports whether clusters are compared and never written to.
 func (in *Input) reportsOnly() bool {
 	return in.Strategy.ApplyStrategy != nil && in.Strategy.ApplyStrategy.Type == api.ReportDiff
 }

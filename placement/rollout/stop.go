@@ -8,21 +8,20 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 )
 
-// A Stop is a failed update that keeps the other clusters from being updated.
+// A Stop is a failed update that stops the rollout on the other clusters.
 type Stop struct {
 	placement.Stop
-	// Latest is the hash of what the cluster would get now, whether or not it is
-	// still wanted; empty if nobody can tell.
+	// Latest is the hash of the content the cluster would get now, whether or not it is still
+	// selected; empty if it is not known.
 	Latest string
 }
 
-// stops returns the failed updates that stop the rollout, by cluster: those that
-// did until now and are not over, and new ones. A stop ends when its cluster
-// recovers or would get other content; the caller drops it when a person says to
-// go on. Nothing else ends it: neither a suspension, nor a cluster that stops
-// answering or is no longer wanted, nor ReportDiff, under which nobody sees whether a
-// cluster recovers. What ReportDiff moves is applied everywhere at once when the
-// strategy changes back, so the others wait.
+// stops returns the failed updates that stop the rollout, by cluster: the earlier ones that are
+// not over, and new ones. A stop ends when its cluster recovers or would get other content; the
+// caller drops it when a user resumes the rollout. Nothing else ends it: not a suspension, not
+// a cluster that becomes unreachable or is no longer selected, and not ReportDiff, under which
+// no recovery is observed. Content assigned under ReportDiff is applied everywhere at once when
+// the strategy changes back, so the other clusters wait.
 func (in *Input) stops() []placement.Stop {
 	if !in.StopOnFailure {
 		return nil
@@ -37,7 +36,7 @@ func (in *Input) stops() []placement.Stop {
 	for i := range in.Bindings {
 		b := &in.Bindings[i]
 		known := slices.ContainsFunc(all, func(s placement.Stop) bool { return s.Cluster == b.Cluster })
-		if !known && b.broken(in) {
+		if !known && b.updateFailed(in) {
 			all = append(all, placement.Stop{Cluster: b.Cluster, Failed: b.Assigned})
 		}
 	}
@@ -45,29 +44,26 @@ func (in *Input) stops() []placement.Stop {
 	return all
 }
 
-// broken reports whether the update to what is still the latest failed on a cluster
-// that was available until then, and no person has resumed the rollout since. A
-// resumed rollout may update others in that same moment. A comparison that fails has
-// changed nothing on the cluster.
-func (b *Binding) broken(in *Input) bool {
+// updateFailed reports whether the update to the latest revision failed on a cluster that was
+// available before, and the rollout was not resumed since. A resumed rollout may update others
+// in that same moment. A failed comparison changes nothing on the cluster.
+func (b *Binding) updateFailed(in *Input) bool {
 	_, failed := b.failure(in)
-	return failed && !in.reportsOnly() && b.Risked && b.latest() && !b.Unscheduled && !b.Removing && !b.excused(in)
+	return failed && !in.reportsOnly() && b.Risked && b.latest() && !b.Unscheduled && !b.Removing && !b.resumedSince(in)
 }
 
-// excused reports whether a person has resumed the rollout since the cluster was
-// updated: that update stops nobody any more.
-func (b *Binding) excused(in *Input) bool { return b.AssignedAt.Before(in.Resumed) }
+// resumedSince reports whether the rollout was resumed since the cluster was updated.
+func (b *Binding) resumedSince(in *Input) bool { return b.AssignedAt.Before(in.Resumed) }
 
 // recovered reports whether the cluster is available with the content that had
 // failed there.
 func (b *Binding) recovered(in *Input, failed placement.Revision) bool {
-	return !b.Removing && b.Assigned.Hash == failed.Hash && b.proves(in)
+	return !b.Removing && b.Assigned.Hash == failed.Hash && b.fullyAvailable(in)
 }
 
-// proves reports whether the cluster was seen to be available with all of its
-// content: a comparison alone, or objects that a person has suspended, prove
-// nothing.
-func (b *Binding) proves(in *Input) bool {
+// fullyAvailable reports whether all of the content was seen to be available: neither a
+// comparison nor a report without the suspended objects counts.
+func (b *Binding) fullyAvailable(in *Input) bool {
 	return b.ready(in) && b.health() != DiffReported && !b.Seen.Partial
 }
 
@@ -80,8 +76,8 @@ func (in *Input) binding(cluster string) *Binding {
 	return &in.Bindings[i]
 }
 
-// stopper describes the first cluster that stops the rollout.
-func (in *Input) stopper(p *Plan) string {
+// stopMessage describes the first cluster that stops the rollout.
+func (in *Input) stopMessage(p *Plan) string {
 	text := "cluster " + p.Stopped + ", which was available before its update and is not now"
 	switch b := in.binding(p.Stopped); {
 	case b == nil || b.Unscheduled || b.Removing:

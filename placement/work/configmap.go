@@ -12,8 +12,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// doubts warns of what a ConfigMap envelope says and may not mean.
-func (o *opener) doubts(envelope *api.Object) {
+// warnDoubtful warns of settings of a ConfigMap envelope that are probably not meant.
+func (o *opener) warnDoubtful(envelope *api.Object) {
 	name := objectName(envelope.ID.Namespace, envelope.ID.Name)
 	if marker := envelope.Object.GetAnnotations()[api.EnvelopeConfigMapAnnotation]; marker != "true" {
 		o.warn("ConfigMap %q is taken for an envelope because of the annotation %s: %q; write \"true\", or \"false\" if it is none",
@@ -24,9 +24,9 @@ func (o *opener) doubts(envelope *api.Object) {
 	}
 }
 
-// unwrapText takes one entry of a ConfigMap envelope: YAML or JSON, in one
-// document or several.
-func (o *opener) unwrapText(envelope *api.Object, id *api.EnvelopeIdentifier, key string, value any) {
+// unwrapConfigMapEntry reads one entry of a ConfigMap envelope: YAML or JSON, one document or
+// several.
+func (o *opener) unwrapConfigMapEntry(envelope *api.Object, id *api.EnvelopeIdentifier, key string, value any) {
 	text, ok := value.(string)
 	if !ok {
 		o.malformed(id, key, errors.New("it is not text: indent the manifest below \"|\""))
@@ -40,7 +40,7 @@ func (o *opener) unwrapText(envelope *api.Object, id *api.EnvelopeIdentifier, ke
 		}
 		var value any
 		if err := yaml.UnmarshalStrict([]byte(doc), &value); err != nil {
-			// The parser writes several lines; a condition is one.
+			// The parser's message has several lines; a condition has one.
 			o.malformed(id, at, errors.New(strings.Join(strings.Fields(err.Error()), " ")))
 			continue
 		}
@@ -49,21 +49,20 @@ func (o *opener) unwrapText(envelope *api.Object, id *api.EnvelopeIdentifier, ke
 			o.malformed(id, at, err)
 			continue
 		}
-		if err := o.place(id, at, object); err != nil {
+		if err := o.checkNamespace(id, at, object); err != nil {
 			o.problems = append(o.problems, err)
 			continue
 		}
-		if placement.StaysAtHome(object.GroupVersionKind()) {
+		if placement.NeverPropagated(object.GroupVersionKind()) {
 			o.warn("envelope ConfigMap %q, key %q: objects of kind %s are not placed as a rule; this one is", objectName(id.Namespace, id.Name), at, object.GetKind())
 		}
 		o.addWrapped(envelope, id, at, object)
 	}
 }
 
-// place checks where an entry of a ConfigMap envelope wants to be. What a
-// ClusterResourcePlacement reaches may go anywhere; a ResourcePlacement must
-// not reach beyond its namespace.
-func (o *opener) place(id *api.EnvelopeIdentifier, key string, object *unstructured.Unstructured) error {
+// checkNamespace checks the namespace of an object in a ConfigMap envelope. With a
+// ClusterResourcePlacement it may be any namespace; with a ResourcePlacement only its own.
+func (o *opener) checkNamespace(id *api.EnvelopeIdentifier, key string, object *unstructured.Unstructured) error {
 	ref := objectName(id.Namespace, id.Name)
 	name, kind := object.GetName(), object.GetKind()
 	namespaced, known := o.scope(object.GroupVersionKind().GroupKind())
@@ -80,7 +79,7 @@ func (o *opener) place(id *api.EnvelopeIdentifier, key string, object *unstructu
 	case o.within != "" && namespace == "":
 		return fmt.Errorf("cannot wrap cluster-scoped resource %s in the envelope %s", name, ref)
 	case o.within != "" && namespace != id.Namespace:
-		// The blank at the end is KubeFleet's.
+		// The blank at the end is in KubeFleet's message.
 		return fmt.Errorf("the namespaced object `%s` in envelope config `%s` is placed in a different namespace `%s` ", name, ref, namespace)
 	case namespace != "" && namespace != id.Namespace:
 		o.warn("envelope ConfigMap %q, key %q: %s %q is in another namespace, %q", ref, key, kind, name, namespace)
@@ -92,8 +91,8 @@ func (o *opener) malformed(id *api.EnvelopeIdentifier, key string, err error) {
 	o.problem("the object with manifest key %q in envelope config %q is malformatted, err: %w", key, objectName(id.Namespace, id.Name), err)
 }
 
-// documents splits YAML at its "---" lines and leaves out what is empty or
-// only comments.
+// documents splits YAML at its "---" lines and leaves out documents that are empty or have only
+// comments.
 func documents(text string) []string {
 	var docs []string
 	var doc strings.Builder
@@ -119,8 +118,8 @@ func documents(text string) []string {
 	return docs
 }
 
-// separator reports whether a line begins a document, and what of the
-// document stands on the same line.
+// separator reports whether a line begins a document, and returns what follows on the same
+// line.
 func separator(line string) (rest string, ok bool) {
 	rest, ok = strings.CutPrefix(line, "---")
 	if !ok || strings.TrimLeft(rest, " \t\r\n") != "" && rest[0] != ' ' && rest[0] != '\t' {

@@ -13,7 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A content is what a selection holds once its envelopes are open.
+// A content is a selection with its envelopes opened.
 type content struct {
 	// manifests and refused are in canonical order.
 	manifests []*Manifest
@@ -23,17 +23,17 @@ type content struct {
 	problems  []error
 }
 
-// An opener takes envelopes apart.
+// An opener opens envelopes.
 type opener struct {
 	content
-	// within is the namespace contents may not leave; empty for none.
+	// within is the namespace to which wrapped objects are limited; empty for no limit.
 	within string
 	scope  Scope
 	seen   map[api.ID]bool
 }
 
-// open takes the objects as they are and the envelopes apart. Of two objects
-// with one ID the first wins, and those that stand alone come first.
+// open opens the envelopes of a selection and keeps the other objects. Of two objects with the
+// same ID the first wins, and objects outside of envelopes come first.
 func open(key api.PlacementKey, selected []*api.Object, scope Scope) content {
 	o := &opener{within: key.Namespace, scope: scope, seen: map[api.ID]bool{}}
 	o.envelopes = map[api.ID]bool{}
@@ -59,7 +59,7 @@ func open(key api.PlacementKey, selected []*api.Object, scope Scope) content {
 	return o.content
 }
 
-// The messages of objects that are refused, as their Applied condition has them.
+// The messages of refused objects, as in their Applied condition.
 const (
 	duplicatedMessage   = "Failed to apply the manifest (error: a duplicate manifest has been found)"
 	generateNameMessage = "Failed to apply the manifest (error: objects with only generate name are not supported)"
@@ -77,7 +77,7 @@ func (o *opener) add(m *Manifest) {
 	}
 }
 
-// envelopeType returns which kind of envelope an object is, or "" for none.
+// envelopeType returns the type of an envelope; "" if the object is none.
 func envelopeType(o *api.Object) api.EnvelopeType {
 	switch o.ID.GroupKind() {
 	case api.GroupKind{Group: api.PlacementGroup, Kind: "ClusterResourceEnvelope"}:
@@ -100,21 +100,20 @@ func (o *opener) unwrap(envelope *api.Object) {
 		return
 	}
 	if id.Type == api.ConfigMapEnvelopeType {
-		o.doubts(envelope)
+		o.warnDoubtful(envelope)
 	}
 	for _, key := range slices.Sorted(maps.Keys(data)) {
 		if id.Type == api.ConfigMapEnvelopeType {
-			o.unwrapText(envelope, id, key, data[key])
+			o.unwrapConfigMapEntry(envelope, id, key, data[key])
 		} else {
-			o.unwrapObject(envelope, id, key, data[key])
+			o.unwrapEnvelopeEntry(envelope, id, key, data[key])
 		}
 	}
 }
 
-// unwrapObject takes one entry of a ResourceEnvelope or a
-// ClusterResourceEnvelope. Only what the entry says of its namespace counts,
-// not the real scope of its kind.
-func (o *opener) unwrapObject(envelope *api.Object, id *api.EnvelopeIdentifier, key string, value any) {
+// unwrapEnvelopeEntry reads one entry of a ResourceEnvelope or a ClusterResourceEnvelope. Only
+// the namespace in the entry counts, not the scope of its kind.
+func (o *opener) unwrapEnvelopeEntry(envelope *api.Object, id *api.EnvelopeIdentifier, key string, value any) {
 	ref := objectName(id.Namespace, id.Name)
 	object, err := objectOf(value)
 	if err != nil {
@@ -136,7 +135,7 @@ func (o *opener) unwrapObject(envelope *api.Object, id *api.EnvelopeIdentifier, 
 	}
 }
 
-// addWrapped takes an object out of its envelope, under a key of it.
+// addWrapped adds the object of one entry of an envelope.
 func (o *opener) addWrapped(envelope *api.Object, id *api.EnvelopeIdentifier, key string, object *unstructured.Unstructured) {
 	if namespace := o.reserved(object); namespace != "" {
 		o.problem("%s %q under key %q of envelope %s: namespace %s is not allowed to propagate%s", object.GetKind(),
@@ -154,9 +153,9 @@ func (o *opener) addWrapped(envelope *api.Object, id *api.EnvelopeIdentifier, ke
 	})
 }
 
-// reserved returns the reserved namespace that an object is or lives in; empty
-// if it may be placed. A ResourcePlacement may place objects of its own
-// namespace, which Select lets it do by name only.
+// reserved returns the reserved namespace that an object is or is in; empty if it may be
+// placed. A ResourcePlacement may place objects of its own namespace, which Select allows by
+// name only.
 func (o *opener) reserved(object *unstructured.Unstructured) string {
 	namespace := object.GetNamespace()
 	if object.GroupVersionKind().GroupKind() == (schema.GroupKind{Kind: "Namespace"}) {
@@ -178,8 +177,8 @@ func (o *opener) warn(format string, args ...any) {
 	o.warnings = append(o.warnings, fmt.Sprintf(format, args...))
 }
 
-// objectOf makes an object of decoded JSON, which it does not change. It
-// leaves out what only a server fills in.
+// objectOf makes an object from decoded JSON, which it does not change. It leaves out the
+// fields that a server sets.
 func objectOf(value any) (*unstructured.Unstructured, error) {
 	fields, ok := value.(map[string]any)
 	if !ok {

@@ -10,20 +10,20 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// An OverrideError says which override cannot be applied to which object. The
-// cluster's Overridden condition is False, and it keeps what it holds.
+// An OverrideError says which override cannot be applied to which object. The cluster's
+// Overridden condition is False, and it keeps what it holds.
 type OverrideError struct {
 	// ClusterOverride is set for a ClusterResourceOverride, otherwise Override.
 	ClusterOverride string
 	Override        api.NamespacedName
 	Object          api.ID
-	// Envelope is what the object came out of; nil if it stood alone.
+	// Envelope is the envelope of the object; nil if there is none.
 	Envelope *api.EnvelopeIdentifier
 	Err      error
 }
 
-// newOverrideError says what c cannot do to m. What is meant for a Secret is not
-// told, whatever object it failed on.
+// newOverrideError returns the error of candidate c for m. The cause is masked if the override
+// selects a Secret, whatever object it failed on.
 func (r *Renderer) newOverrideError(c *candidate, m *Manifest, err error) *OverrideError {
 	e := &OverrideError{Object: m.ID, Envelope: m.Envelope, Err: err}
 	if c.namespace == "" {
@@ -38,8 +38,8 @@ func (r *Renderer) newOverrideError(c *candidate, m *Manifest, err error) *Overr
 	return e
 }
 
-// Error returns KubeFleet's text, as it stands in the Overridden condition
-// after "Failed to apply the override rules on the resources: ".
+// Error returns KubeFleet's text, as in the Overridden condition after "Failed to apply the
+// override rules on the resources: ".
 func (e *OverrideError) Error() string {
 	object := fmt.Sprintf("%s %q", cmp.Or(e.Object.Kind, "Unknown"), e.Object.Name)
 	if e.Object.Namespace != "" {
@@ -59,17 +59,15 @@ func (e *OverrideError) Error() string {
 // Unwrap returns the cause.
 func (e *OverrideError) Unwrap() error { return e.Err }
 
-// An EnvelopeError says what is wrong with the envelopes of a placement. No
-// cluster gets anything of it: WorkSynchronized is False, and each keeps what
-// it holds.
+// An EnvelopeError has the problems of a placement's envelopes. No cluster gets the content:
+// WorkSynchronized is False, and each keeps what it holds.
 type EnvelopeError struct {
-	// Problems are all that were found, in order of envelope and key.
+	// Problems are all problems, by envelope and key.
 	Problems []error
 }
 
-// Error returns the problems in one line, as they stand in the
-// WorkSynchronized condition after "Failed to synchronize the work to the
-// latest: ".
+// Error returns the problems in one line, as in the WorkSynchronized condition after "Failed to
+// synchronize the work to the latest: ".
 func (e *EnvelopeError) Error() string {
 	texts := make([]string, len(e.Problems))
 	for i, p := range e.Problems {

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// hashOf names a content. What is refused is part of it, since a cluster shows
-// it as failed.
+// hashOf returns the hash of a content. Refused objects are part of it, since a cluster reports
+// them as failed.
 func hashOf(manifests []*Manifest, refused []Refused) string {
 	h := sha256.New()
 	for _, m := range manifests {
@@ -25,8 +25,8 @@ func hashOf(manifests []*Manifest, refused []Refused) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Recipe tells what the placement holds at a commit from what it holds at
-// another, overrides included: of equal ones every cluster gets the same.
+// Fingerprint identifies the content of the placement at a commit, overrides included: if it is
+// equal at two commits, every cluster gets the same.
 func (r *Renderer) Fingerprint() string {
 	h := sha256.New()
 	writeField(h, r.Hash())
@@ -43,7 +43,7 @@ func (r *Renderer) Fingerprint() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// hashOfError stands for content that cannot be made.
+// hashOfError returns the hash that stands for content that cannot be rendered.
 func hashOfError(err error) string {
 	h := sha256.New()
 	writeField(h, "cannot be rendered")
@@ -64,13 +64,13 @@ func writeManifest(h hash.Hash, m *Manifest) {
 	writeField(h, "")
 }
 
-// writeField ends each string with a byte that is in none of them.
+// writeField ends each string with a byte that no string contains.
 func writeField(h hash.Hash, s string) {
-	io.WriteString(h, s) // a hash never fails to write
+	io.WriteString(h, s) // a hash never returns an error
 	h.Write([]byte{0})
 }
 
-// hashObject is the hash of api.Object: of the JSON with sorted keys.
+// hashObject returns the hash as in api.Object: of the JSON with sorted keys.
 func hashObject(u *unstructured.Unstructured) (string, error) {
 	data, err := json.Marshal(u.Object)
 	if err != nil {

@@ -7,8 +7,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A Hold keeps objects that a placement gives up from being deleted until a
-// commit allows it.
+// A Hold keeps objects that a placement gives up from being deleted until a commit allows it.
 type Hold struct {
 	// Why is the reason, as a clause without a full stop.
 	Why string
@@ -18,7 +17,7 @@ type Hold struct {
 	Except []string
 }
 
-// Covers reports whether the hold keeps an object.
+// Covers reports whether the hold covers an object.
 func (h *Hold) Covers(id api.ID) bool {
 	if _, excepted := slices.BinarySearch(h.Except, id.Namespace); excepted {
 		return false
@@ -26,15 +25,15 @@ func (h *Hold) Covers(id api.ID) bool {
 	return h.Kind == api.GroupKind{} || h.Kind == id.GroupKind()
 }
 
-// Equal reports whether both holds say the same.
+// Equal reports whether both holds are the same.
 func (h Hold) Equal(o Hold) bool {
 	return h.Why == o.Why && h.Kind == o.Kind && slices.Equal(h.Except, o.Except)
 }
 
-// Held returns why an object that the placement gives up is not deleted; empty
-// if it may be. The first hold that covers it is the reason. What is in a
-// Namespace, or of a kind whose definition is, among the objects that the
-// placement gives up there with it, is held as they are.
+// Held returns why an object that the placement gives up is not deleted; empty if it may be
+// deleted. The first hold that covers it gives the reason. If the placement gives up a
+// Namespace or a definition at the same time (with), the objects in that namespace or of that
+// kind are held with it.
 func (w *Work) Held(id api.ID, with []api.ID) string {
 	if why := w.covered(id); why != "" {
 		return why
@@ -59,17 +58,17 @@ func (w *Work) covered(id api.ID) string {
 	return ""
 }
 
-// The kinds of objects that others are part of.
+// The kinds whose deletion deletes other objects.
 var (
 	namespaceKind  = api.GroupKind{Kind: "Namespace"}
 	definitionKind = api.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 )
 
-// Contains reports whether objects of a kind have others that go with them:
-// namespaces, and the definitions of kinds.
+// Contains reports whether deleting objects of a kind deletes others with them: namespaces and
+// definitions.
 func Contains(kind api.GroupKind) bool { return kind == namespaceKind || kind == definitionKind }
 
-// contains reports whether an object goes with another. Of a definition only the
+// contains reports whether deleting o deletes the object as well. Of a definition only the
 // group is known.
 func contains(o, id api.ID) bool {
 	switch o.GroupKind() {

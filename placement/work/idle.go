@@ -7,10 +7,9 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// Idle names the overrides bound to the placement that change nothing, as none
-// of their rules is for any of the clusters: those the placement holds. Of no
-// clusters at all it has nothing to say. A ClusterResourceOverride has no
-// namespace.
+// Idle returns the overrides bound to the placement that have no rule for any of the clusters,
+// which are those the placement holds. Without clusters it returns nothing. A
+// ClusterResourceOverride has no namespace.
 func (r *Renderer) Idle(clusters iter.Seq[placement.Cluster]) []api.NamespacedName {
 	var idle []api.NamespacedName
 	for i := range r.candidates {
@@ -22,7 +21,7 @@ func (r *Renderer) Idle(clusters iter.Seq[placement.Cluster]) []api.NamespacedNa
 	return idle
 }
 
-// matchesNone reports whether there are clusters, and no rule is for any.
+// matchesNone reports whether there are clusters and no rule matches any of them.
 func (c *candidate) matchesNone(clusters iter.Seq[placement.Cluster]) bool {
 	some := false
 	for cluster := range clusters {
@@ -36,9 +35,8 @@ func (c *candidate) matchesNone(clusters iter.Seq[placement.Cluster]) bool {
 	return some
 }
 
-// Unused names the overrides bound to no placement with which none has to do.
-// The renderers are those of all placements. A ClusterResourceOverride has no
-// namespace.
+// Unused returns the overrides that are bound to no placement and select nothing of any. The
+// renderers are those of all placements. A ClusterResourceOverride has no namespace.
 func Unused(cros []*api.ClusterResourceOverride, ros []*api.ResourceOverride, renderers iter.Seq[*Renderer]) []api.NamespacedName {
 	used := map[api.NamespacedName]bool{}
 	for r := range renderers {

@@ -8,7 +8,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A ref is an object as an override names it: with its version.
+// A ref is an object as an override names it, with its version.
 type ref struct {
 	group, version, kind, namespace, name string
 }
@@ -19,15 +19,15 @@ func refOf(o *api.Object) ref {
 
 // An index finds the manifests that an override selects.
 type index struct {
-	// cluster is by what a ClusterResourceOverride may name: cluster-scoped
-	// objects, and namespaces for themselves and all that is in them.
+	// cluster has what a ClusterResourceOverride may name: cluster-scoped objects, and
+	// namespaces with everything in them.
 	cluster map[ref][]int
-	// namespaced is by what a ResourceOverride may name.
+	// namespaced has what a ResourceOverride may name.
 	namespaced map[ref]int
-	// versions are those in which an object is present.
+	// versions are the versions in which objects are present.
 	versions  map[api.ID]string
 	envelopes map[api.ID]bool
-	// namespaces are those that have something in them.
+	// namespaces are those with objects.
 	namespaces map[string]bool
 }
 
@@ -55,10 +55,9 @@ func newIndex(c content) *index {
 	return x
 }
 
-// find returns the manifests an override selects, ascending. Misses complete
-// the sentence "override O selects …"; a selector that finds nothing is one
-// only if the override is bound to this placement, as it may otherwise be
-// meant for another.
+// find returns the manifests that an override selects, ascending, and the selectors that match
+// nothing. Misses complete the sentence "override O selects …"; they are reported only for an
+// override bound to this placement, since others may be meant for other placements.
 func (x *index) find(s source) (selects []int, misses []string) {
 	for _, sel := range s.selectors {
 		r := ref{sel.Group, sel.Version, sel.Kind, s.namespace, sel.Name}
@@ -67,7 +66,7 @@ func (x *index) find(s source) (selects []int, misses []string) {
 		if len(found) > 0 {
 			continue
 		}
-		if miss := x.miss(r); miss != "" && (s.ref != nil || x.envelopes[r.id()]) {
+		if miss := x.missReason(r); miss != "" && (s.ref != nil || x.envelopes[r.id()]) {
 			misses = append(misses, miss)
 		}
 	}
@@ -85,8 +84,8 @@ func (x *index) lookup(r ref) []int {
 	return nil
 }
 
-// miss says why an override finds nothing under a name.
-func (x *index) miss(r ref) string {
+// missReason says why a selector of an override matches nothing.
+func (x *index) missReason(r ref) string {
 	id := r.id()
 	version, present := x.versions[id]
 	switch {

@@ -7,18 +7,17 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 )
 
-// Labels are those of a cluster's labels on which it depends what the cluster
-// gets: those that selectors of overrides, or variables, ask for. They are what
-// [placement.Revision] remembers.
+// Labels returns the labels of a cluster that its content depends on: those used by override
+// selectors or variables, in the form of [placement.Revision].
 func (r *Renderer) Labels(c placement.Cluster) string {
 	if len(r.candidates) == 0 {
 		return ""
 	}
-	if r.asked == nil {
-		r.asked = asked(r.candidates)
+	if r.labelKeys == nil {
+		r.labelKeys = labelKeys(r.candidates)
 	}
 	out := r.scratch[:0]
-	for _, key := range r.asked {
+	for _, key := range r.labelKeys {
 		if value, ok := c.Labels[key]; ok {
 			out = append(append(append(append(out, ','), key...), '='), value...)
 		}
@@ -39,8 +38,8 @@ func (r *Renderer) Labels(c placement.Cluster) string {
 	return text
 }
 
-// asked lists the keys of labels that rules ask for, sorted; never nil.
-func asked(candidates []candidate) []string {
+// labelKeys lists the label keys that rules use, sorted; never nil.
+func labelKeys(candidates []candidate) []string {
 	keys := []string{}
 	for i := range candidates {
 		for j := range candidates[i].rules {
@@ -60,7 +59,7 @@ func asked(candidates []candidate) []string {
 	return slices.Compact(keys)
 }
 
-// variablesIn lists the keys of the labels that a value asks for.
+// variablesIn lists the label keys that a value uses.
 func variablesIn(value string) []string {
 	var keys []string
 	for _, after := range strings.Split(value, labelVariable)[1:] {
@@ -71,8 +70,8 @@ func variablesIn(value string) []string {
 	return keys
 }
 
-// WithLabels is a cluster as it was when it had the labels that a revision
-// remembers: of others nothing it gets depends.
+// WithLabels returns a cluster with the labels recorded in a revision. Its content depends on
+// no others.
 func WithLabels(c placement.Cluster, r placement.Revision) placement.Cluster {
 	c.Labels = map[string]string{}
 	for pair := range strings.SplitSeq(r.Labels, ",") {

@@ -9,22 +9,22 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A position is an object's place in the canonical order.
-type position struct {
+// A canonicalKey orders objects canonically.
+type canonicalKey struct {
 	rank       int
 	kind, name string
 }
 
-func positionOf(o *api.Object) position {
+func canonicalKeyOf(o *api.Object) canonicalKey {
 	rank, ranked := placement.KindRank(o.ID.Kind)
-	p := position{rank: rank, kind: o.Object.GetAPIVersion(), name: o.ID.Namespace + "/" + o.ID.Name}
+	p := canonicalKey{rank: rank, kind: o.Object.GetAPIVersion(), name: o.ID.Namespace + "/" + o.ID.Name}
 	if !ranked {
 		p.kind = o.Object.GroupVersionKind().String()
 	}
 	return p
 }
 
-func (p position) compare(o position) int {
+func (p canonicalKey) compare(o canonicalKey) int {
 	return cmp.Or(
 		cmp.Compare(p.rank, o.rank),
 		strings.Compare(p.kind, o.kind),
@@ -32,17 +32,17 @@ func (p position) compare(o position) int {
 	)
 }
 
-// sorted returns items in canonical order; those of equal place keep theirs.
+// sorted returns items in canonical order; the sort is stable.
 func sorted[T any](items []T, object func(T) *api.Object) []T {
 	type placed struct {
-		position
+		canonicalKey
 		item T
 	}
 	all := make([]placed, len(items))
 	for i, item := range items {
-		all[i] = placed{positionOf(object(item)), item}
+		all[i] = placed{canonicalKeyOf(object(item)), item}
 	}
-	slices.SortStableFunc(all, func(a, b placed) int { return a.compare(b.position) })
+	slices.SortStableFunc(all, func(a, b placed) int { return a.compare(b.canonicalKey) })
 	out := make([]T, len(items))
 	for i := range all {
 		out[i] = all[i].item

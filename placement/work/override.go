@@ -13,41 +13,40 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A candidate is an override that concerns the placement: it is not bound to
-// another one, and selects some of its manifests.
+// A candidate is an override that applies to the placement: it is not bound to another one, and
+// selects some of its manifests.
 type candidate struct {
-	// source is where it was declared. Its namespace is empty for a
-	// ClusterResourceOverride.
+	// source is the declared override. Its namespace is empty for a ClusterResourceOverride.
 	source
 	// selects are indexes into the renderer's manifests, ascending.
 	selects []int
 	rules   []rule
 }
 
-// A rule says what to do on which clusters.
+// A rule says what to change on which clusters.
 type rule struct {
-	// index is the rule's place in its override, from 0.
+	// index is the rule's index in its override.
 	index int
-	// anywhere matches every cluster; otherwise any of terms has to.
-	anywhere bool
-	terms    []labels.Selector
-	// delete drops the object; patches are then empty.
+	// matchesAll says that the rule matches every cluster; otherwise one of terms must match.
+	matchesAll bool
+	terms      []labels.Selector
+	// delete leaves the object out; patches are then empty.
 	delete  bool
 	patches []patch
-	// err is why the rule cannot be understood. It concerns every cluster.
+	// err is why the rule is invalid. It affects every cluster.
 	err error
 }
 
-// matches reports whether the rule is for the cluster. A rule nobody can
-// understand is for all, so that all say so.
+// matches reports whether the rule matches the cluster. An invalid rule matches all, so that
+// all report it.
 func (r *rule) matches(c placement.Cluster) bool {
-	if r.anywhere || r.err != nil {
+	if r.matchesAll || r.err != nil {
 		return true
 	}
 	return slices.ContainsFunc(r.terms, func(s labels.Selector) bool { return s.Matches(labels.Set(c.Labels)) })
 }
 
-// A source is what ClusterResourceOverride and ResourceOverride have in common.
+// A source has the common fields of ClusterResourceOverride and ResourceOverride.
 type source struct {
 	kind            string
 	namespace, name string
@@ -65,7 +64,7 @@ func (s source) String() string {
 	return fmt.Sprintf("%s %q", s.kind, name)
 }
 
-// target is the placement the override is bound to; zero if it is not bound.
+// target is the placement that the override is bound to; zero if it is bound to none.
 func (s source) target() api.PlacementKey {
 	switch {
 	case s.ref == nil:
@@ -77,8 +76,8 @@ func (s source) target() api.PlacementKey {
 	}
 }
 
-// sources lists the overrides that pass keep, in the order in which they apply:
-// cluster ones by name, then the others by namespace and name.
+// sources lists the overrides for which keep is true in the order in which they apply: cluster
+// overrides by name, then the others by namespace and name.
 func sources(cros []*api.ClusterResourceOverride, ros []*api.ResourceOverride, keep func(source) bool) []source {
 	var all []source
 	for _, o := range cros {
@@ -100,15 +99,15 @@ func sources(cros []*api.ClusterResourceOverride, ros []*api.ResourceOverride, k
 			all = append(all, s)
 		}
 	}
-	// No namespace is the empty string, so cluster overrides come first.
+	// Cluster overrides have an empty namespace and come first.
 	slices.SortStableFunc(all, func(a, b source) int {
 		return cmp.Or(strings.Compare(a.namespace, b.namespace), strings.Compare(a.name, b.name))
 	})
 	return all
 }
 
-// candidatesFor finds the overrides that concern the placement, and warns of
-// those that were meant for it and miss.
+// candidatesFor finds the overrides that apply to the placement, and warns of those bound to it
+// that select nothing.
 func candidatesFor(key api.PlacementKey, index *index, cros []*api.ClusterResourceOverride, ros []*api.ResourceOverride) ([]candidate, []string) {
 	var candidates []candidate
 	var warnings []string
@@ -135,7 +134,7 @@ func rulesOf(declared []api.OverrideRule) []rule {
 	rules := make([]rule, len(declared))
 	for i, d := range declared {
 		r := rule{index: i, delete: d.OverrideType == api.DeleteOverrideType}
-		r.anywhere, r.terms, r.err = clustersOf(d.ClusterSelector)
+		r.matchesAll, r.terms, r.err = clustersOf(d.ClusterSelector)
 		if !r.delete {
 			r.patches = patchesOf(d.JSONPatchOverrides)
 		}
@@ -144,8 +143,8 @@ func rulesOf(declared []api.OverrideRule) []rule {
 	return rules
 }
 
-// clustersOf reads a cluster selector. An absent one matches nothing and one
-// without terms everything; a term without a label selector matches nothing.
+// clustersOf parses a cluster selector. Nil matches nothing and one without terms everything; a
+// term without a label selector matches nothing.
 func clustersOf(s *api.ClusterSelector) (anywhere bool, terms []labels.Selector, err error) {
 	if s == nil {
 		return false, nil, nil

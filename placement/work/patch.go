@@ -15,10 +15,10 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A patch is one operation; the rules of an override hold them in order.
+// A patch is one JSON patch operation.
 type patch struct {
 	op, path string
-	// value is JSON, with variables in it if templated.
+	// value is JSON, with variables if templated.
 	value     string
 	templated bool
 }
@@ -36,17 +36,17 @@ func patchesOf(declared []api.JSONPatchOverride) []patch {
 	return patches
 }
 
-// An expanded is a rule for one cluster.
-type expanded struct {
+// An expandedRule is a rule with its variables replaced for one cluster.
+type expandedRule struct {
 	rule *rule
-	// values are those of the templated patches, in order.
+	// values are the values of the templated patches, in order.
 	values []string
 	err    error
 }
 
 // expand replaces the variables in the rule's values.
-func (r *rule) expand(c placement.Cluster) expanded {
-	x := expanded{rule: r, err: r.err}
+func (r *rule) expand(c placement.Cluster) expandedRule {
+	x := expandedRule{rule: r, err: r.err}
 	for _, p := range r.patches {
 		if !p.templated || x.err != nil {
 			continue
@@ -57,9 +57,9 @@ func (r *rule) expand(c placement.Cluster) expanded {
 	return x
 }
 
-// operations are the rule's patches as one document, which applies whole or
-// not at all.
-func (x expanded) operations() (jsonpatch.Patch, error) {
+// operations returns the rule's patches as one document, which is applied completely or not at
+// all.
+func (x expandedRule) operations() (jsonpatch.Patch, error) {
 	values := x.values
 	ops := make(jsonpatch.Patch, len(x.rule.patches))
 	for i, p := range x.rule.patches {
@@ -84,10 +84,9 @@ func quoted(s string) json.RawMessage {
 	return data
 }
 
-// overrideOne applies to a manifest what its candidates say, in order. It
-// returns nil if the manifest is dropped, and the same pointer if it comes out
-// as it was.
-func (r *Renderer) overrideOne(m *Manifest, candidates []int, rules [][]expanded) (*Manifest, error) {
+// overrideOne applies the candidates' rules to a manifest, in order. It returns nil if the
+// manifest is left out, and the same pointer if nothing changed.
+func (r *Renderer) overrideOne(m *Manifest, candidates []int, rules [][]expandedRule) (*Manifest, error) {
 	var doc []byte // nil until a patch needs it
 	for _, i := range candidates {
 		for _, x := range rules[i] {
@@ -104,16 +103,16 @@ func (r *Renderer) overrideOne(m *Manifest, candidates []int, rules [][]expanded
 	if doc == nil {
 		return m, nil
 	}
-	changed, err := m.with(doc)
+	changed, err := m.withContent(doc)
 	if err != nil {
-		// The last one that patched made it so, or could have mended it.
-		return nil, r.newOverrideError(&r.candidates[last(candidates, rules)], m, err)
+		// The last rule that changed the object gets the blame.
+		return nil, r.newOverrideError(&r.candidates[lastApplied(candidates, rules)], m, err)
 	}
 	return changed, nil
 }
 
-// last is the last of the candidates that has a rule for this cluster.
-func last(candidates []int, rules [][]expanded) int {
+// lastApplied returns the last candidate that has a rule for this cluster.
+func lastApplied(candidates []int, rules [][]expandedRule) int {
 	for _, i := range slices.Backward(candidates) {
 		if rules[i] != nil {
 			return i
@@ -122,8 +121,8 @@ func last(candidates []int, rules [][]expanded) int {
 	panic("work: a manifest was patched by nobody")
 }
 
-// apply patches the manifest's JSON, doc, or what it is without any patch.
-func (x expanded) apply(m *Manifest, doc []byte) ([]byte, error) {
+// apply patches doc, or the manifest's own JSON if doc is nil.
+func (x expandedRule) apply(m *Manifest, doc []byte) ([]byte, error) {
 	if x.err != nil {
 		return nil, x.err
 	}
@@ -139,18 +138,17 @@ func (x expanded) apply(m *Manifest, doc []byte) ([]byte, error) {
 	return ops.ApplyWithOptions(doc, &jsonpatch.ApplyOptions{SupportNegativeIndices: true})
 }
 
-// with returns the manifest with other content. The content has to name the
-// same object.
-func (m *Manifest) with(doc []byte) (*Manifest, error) {
+// withContent returns the manifest with another content, which must have the same identity.
+func (m *Manifest) withContent(doc []byte) (*Manifest, error) {
 	// Not UnmarshalJSON, whose errors quote the document: it may be a Secret.
 	u := &unstructured.Unstructured{}
 	if err := utiljson.Unmarshal(doc, &u.Object); err != nil {
 		return nil, errors.New("the result is not an object")
 	}
-	if err := sameIdentity(m.Object.Object, u); err != nil {
+	if err := checkIdentity(m.Object.Object, u); err != nil {
 		return nil, err
 	}
-	if err := textMaps(u); err != nil {
+	if err := checkTextMaps(u); err != nil {
 		return nil, err
 	}
 	hash, err := hashObject(u)
@@ -165,8 +163,8 @@ func (m *Manifest) with(doc []byte) (*Manifest, error) {
 	return &Manifest{Object: &object, Envelope: m.Envelope}, nil
 }
 
-// sameIdentity reports which of the fields that name an object differ.
-func sameIdentity(before, after *unstructured.Unstructured) error {
+// checkIdentity reports which of the identifying fields differ.
+func checkIdentity(before, after *unstructured.Unstructured) error {
 	var changed []string
 	for _, f := range []struct {
 		field         string
@@ -187,11 +185,11 @@ func sameIdentity(before, after *unstructured.Unstructured) error {
 	return nil
 }
 
-// textMaps checks that labels and annotations can still be read as such.
-func textMaps(u *unstructured.Unstructured) error {
+// checkTextMaps checks that labels and annotations are maps of strings.
+func checkTextMaps(u *unstructured.Unstructured) error {
 	for _, field := range []string{"labels", "annotations"} {
 		if _, _, err := unstructured.NestedNullCoercingStringMap(u.Object, "metadata", field); err != nil {
-			// The cause quotes the value, which a Secret must not show.
+			// The cause quotes the value, which may come from a Secret.
 			return fmt.Errorf("the result's metadata.%s is not a map of text", field)
 		}
 	}

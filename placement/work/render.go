@@ -8,66 +8,64 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A Scope tells whether a kind is namespaced, and whether that is known.
+// A Scope returns whether a kind is namespaced, and whether that is known.
 type Scope = func(api.GroupKind) (namespaced, known bool)
 
-// Rendered is what one cluster gets. Its slices are shared between clusters
-// and must not be changed.
+// Rendered is the content for one cluster. Its slices are shared between clusters and must not
+// be changed.
 type Rendered struct {
 	// Manifests are in canonical order, and every ID occurs once.
 	Manifests []*Manifest
 	// Refused are objects that cannot be applied anywhere, in canonical order.
 	Refused []Refused
-	// Hash is of the content: kinds, versions, names, envelopes and the hashes
-	// of the objects. It does not depend on the commit.
+	// Hash is the hash of the content: kinds, versions, names, envelopes and the hashes of the
+	// objects. It does not depend on the commit.
 	Hash string
-	// ClusterOverrides and Overrides name those that apply to the cluster, in
-	// the order in which they do.
+	// ClusterOverrides and Overrides are the overrides that apply to the cluster, in the order
+	// of application.
 	ClusterOverrides []string
 	Overrides        []api.NamespacedName
 	// Warnings are those of the renderer.
 	Warnings []string
 }
 
-// A Refused is an object that is not sent to any cluster.
+// A Refused is an object that is sent to no cluster.
 type Refused struct {
 	*Manifest
 	// Reason is api.Duplicated or api.FoundGenerateName.
 	Reason string
-	// Message is that of the object's Applied condition.
+	// Message is the message of the object's Applied condition.
 	Message string
 }
 
-// A Renderer knows what a placement holds at one commit and what overrides
-// make of it. It remembers what it has rendered: one goroutine may use it at
-// a time.
+// A Renderer renders the content of a placement at one commit. It caches what it has rendered,
+// and must not be used concurrently.
 type Renderer struct {
 	key        api.PlacementKey
 	base       Rendered
-	err        error // what keeps every cluster from getting anything
+	err        error // why no cluster gets any content
 	candidates []candidate
-	// touched are the manifests that candidates select, in order.
-	touched []touch
+	// overridden are the manifests that candidates select, in order.
+	overridden []overriddenManifest
 
-	// rendered are the contents already made, by what made them.
+	// rendered caches contents by the rules applied.
 	rendered map[string]Rendered
 	scratch  []byte
-	// asked are the keys of labels that decide about the content; nil until
-	// somebody wants to know. labels are the texts already made of them.
-	asked  []string
-	labels map[string]string
+	// labelKeys are the keys of the labels that affect the content; nil until they are needed.
+	// labels caches the texts made of them.
+	labelKeys []string
+	labels    map[string]string
 }
 
-// A touch lists the candidates, by index and in order, that select a manifest.
-type touch struct {
+// An overriddenManifest lists the candidates, by index and in order, that select a manifest.
+type overriddenManifest struct {
 	manifest   int
 	candidates []int
 }
 
-// NewRenderer prepares a placement that selects the given objects. Overrides
-// may be all of the commit; those of other placements are left aside. Nothing
-// that is passed in is changed, or may be changed later. scope nil knows no
-// kind.
+// NewRenderer returns a renderer for a placement that selects the given objects. Overrides may
+// be all of the commit; those bound to other placements are ignored. The arguments are not
+// changed and must not be changed later. A nil scope knows no kind.
 func NewRenderer(key api.PlacementKey, selected []*api.Object, cros []*api.ClusterResourceOverride, ros []*api.ResourceOverride, scope Scope) *Renderer {
 	content := open(key, selected, scope)
 	r := &Renderer{
@@ -87,33 +85,32 @@ func NewRenderer(key api.PlacementKey, selected []*api.Object, cros []*api.Clust
 	var warnings []string
 	r.candidates, warnings = candidatesFor(key, index, cros, ros)
 	r.base.Warnings = append(r.base.Warnings, warnings...)
-	r.touched = touchedBy(r.candidates, len(content.manifests))
+	r.overridden = overriddenManifests(r.candidates, len(content.manifests))
 	return r
 }
 
-// touchedBy turns what each candidate selects into who selects each manifest.
-func touchedBy(candidates []candidate, manifests int) []touch {
+// overriddenManifests inverts the candidates' selections.
+func overriddenManifests(candidates []candidate, manifests int) []overriddenManifest {
 	by := make([][]int, manifests)
 	for i := range candidates {
 		for _, m := range candidates[i].selects {
 			by[m] = append(by[m], i)
 		}
 	}
-	var touched []touch
+	var touched []overriddenManifest
 	for m, cs := range by {
 		if len(cs) > 0 {
-			touched = append(touched, touch{m, cs})
+			touched = append(touched, overriddenManifest{m, cs})
 		}
 	}
 	return touched
 }
 
-// Warnings are what a person should look at: overrides of this placement that
-// match nothing, doubtful envelopes. They do not depend on a cluster.
+// Warnings are warnings that do not depend on a cluster: overrides of this placement that match
+// nothing, doubtful envelopes.
 func (r *Renderer) Warnings() []string { return r.base.Warnings }
 
-// Overrides names the overrides that concern the placement, on any cluster or
-// none.
+// Overrides returns the overrides that apply to the placement, on any cluster or none.
 func (r *Renderer) Overrides() (cros []string, ros []api.NamespacedName) {
 	for i := range r.candidates {
 		if c := &r.candidates[i]; c.namespace == "" {
@@ -125,8 +122,8 @@ func (r *Renderer) Overrides() (cros []string, ros []api.NamespacedName) {
 	return cros, ros
 }
 
-// Hash is of what the placement holds before any override: as long as it does
-// not change, a new commit brought nothing new, whatever the overrides do.
+// Hash is the hash of the content before overrides: while it is the same, a commit has not
+// changed the content.
 func (r *Renderer) Hash() string {
 	if r.err != nil {
 		return hashOfError(r.err)
@@ -134,23 +131,22 @@ func (r *Renderer) Hash() string {
 	return r.base.Hash
 }
 
-// For returns what the cluster gets.
+// For returns the content for a cluster.
 //
-// The error is an [*OverrideError] (the cluster's Overridden is False) or an
-// [*EnvelopeError] (its WorkSynchronized is False). The answer then still
-// names the overrides, and its Hash stands for the content that cannot be
-// made: assigned to a cluster, it makes that cluster fail and keep what it
-// holds, and it differs from the hash of any mended content.
+// The error is an [*OverrideError] (the cluster's Overridden is False) or an [*EnvelopeError]
+// (its WorkSynchronized is False). The result then still names the overrides, and its Hash
+// stands for the content that cannot be rendered: assigned to a cluster, it makes that cluster
+// fail and keep what it holds, and it differs from the hash of any valid content.
 func (r *Renderer) For(c placement.Cluster) (Rendered, error) {
 	if len(r.candidates) == 0 {
-		return r.answer(r.base, r.err)
+		return r.withError(r.base, r.err)
 	}
 	applied := r.match(c)
 	if len(applied) == 0 {
-		return r.answer(r.base, r.err)
+		return r.withError(r.base, r.err)
 	}
 	if r.err != nil {
-		return r.answer(r.named(applied), r.err)
+		return r.withError(r.withOverrideNames(applied), r.err)
 	}
 	key, cacheable := r.keyOf(applied)
 	if cacheable {
@@ -160,7 +156,7 @@ func (r *Renderer) For(c placement.Cluster) (Rendered, error) {
 	}
 	out, err := r.override(applied)
 	if err != nil {
-		return r.answer(out, err)
+		return r.withError(out, err)
 	}
 	if cacheable {
 		r.rendered[string(key)] = out
@@ -168,8 +164,8 @@ func (r *Renderer) For(c placement.Cluster) (Rendered, error) {
 	return out, nil
 }
 
-// answer takes the content out of what comes with an error.
-func (r *Renderer) answer(out Rendered, err error) (Rendered, error) {
+// withError removes the content from a result with an error.
+func (r *Renderer) withError(out Rendered, err error) (Rendered, error) {
 	if err != nil {
 		out.Manifests, out.Refused = nil, nil
 		out.Hash = hashOfError(err)
@@ -177,18 +173,17 @@ func (r *Renderer) answer(out Rendered, err error) (Rendered, error) {
 	return out, err
 }
 
-// An application is a candidate with the rules of it that match a cluster,
-// variables replaced.
+// An application is a candidate with its rules that match a cluster, variables replaced.
 type application struct {
 	index int
-	rules []expanded
+	rules []expandedRule
 }
 
 // match finds the rules that apply to the cluster, in order.
 func (r *Renderer) match(c placement.Cluster) []application {
 	var applied []application
 	for i := range r.candidates {
-		var rules []expanded
+		var rules []expandedRule
 		for j := range r.candidates[i].rules {
 			if rule := &r.candidates[i].rules[j]; rule.matches(c) {
 				rules = append(rules, rule.expand(c))
@@ -201,8 +196,8 @@ func (r *Renderer) match(c placement.Cluster) []application {
 	return applied
 }
 
-// keyOf writes down all that decides the content: the rules, and what their
-// variables became. Content with an error in it is not worth remembering.
+// keyOf returns the cache key of a content: the rules and the values of their variables.
+// Content with an error is not cached.
 func (r *Renderer) keyOf(applied []application) (key []byte, cacheable bool) {
 	key = r.scratch[:0]
 	for _, a := range applied {
@@ -223,8 +218,8 @@ func (r *Renderer) keyOf(applied []application) (key []byte, cacheable bool) {
 	return key, true
 }
 
-// named is the base with the names of what applies.
-func (r *Renderer) named(applied []application) Rendered {
+// withOverrideNames returns the base content with the names of the overrides that apply.
+func (r *Renderer) withOverrideNames(applied []application) Rendered {
 	out := r.base
 	for _, a := range applied {
 		c := &r.candidates[a.index]
@@ -237,16 +232,15 @@ func (r *Renderer) named(applied []application) Rendered {
 	return out
 }
 
-// override makes the content for the rules that apply. Manifests they do not
-// change stay the shared ones.
+// override renders the content with the rules applied. Manifests that do not change are shared.
 func (r *Renderer) override(applied []application) (Rendered, error) {
-	out := r.named(applied)
-	byCandidate := make([][]expanded, len(r.candidates))
+	out := r.withOverrideNames(applied)
+	byCandidate := make([][]expandedRule, len(r.candidates))
 	for _, a := range applied {
 		byCandidate[a.index] = a.rules
 	}
-	var changed []*Manifest // nil until one is
-	for _, t := range r.touched {
+	var changed []*Manifest // nil until a manifest changes
+	for _, t := range r.overridden {
 		before := r.base.Manifests[t.manifest]
 		after, err := r.overrideOne(before, t.candidates, byCandidate)
 		if err != nil {
@@ -267,6 +261,6 @@ func (r *Renderer) override(applied []application) (Rendered, error) {
 	return out, nil
 }
 
-// Manifests are what the placement holds before any override, in canonical
-// order: all that a cluster may get, and their contents are not final.
+// Manifests are the manifests before any override, in canonical order: clusters get no others,
+// but possibly with other content.
 func (r *Renderer) Manifests() []*Manifest { return r.base.Manifests }

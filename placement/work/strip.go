@@ -4,20 +4,20 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// serverFields of metadata are filled in by a server. Someone may have wrapped
-// the output of kubectl get, and applying them would fail or mean nothing.
+// serverFields are the metadata fields that a server sets. They are present in the output of
+// kubectl get, and applying them fails or has no effect.
 var serverFields = []string{
 	"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation",
 	"managedFields", "ownerReferences", "resourceVersion", "selfLink", "uid",
 }
 
-// serverAnnotations are kept by controllers and by kubectl.
+// serverAnnotations are those that controllers and kubectl keep.
 var serverAnnotations = []string{
 	"kubectl.kubernetes.io/last-applied-configuration",
 	"deployment.kubernetes.io/revision",
 }
 
-// strip removes what only a server fills in. Whatever else is written stays.
+// strip removes the fields that a server sets.
 func strip(u *unstructured.Unstructured) {
 	delete(u.Object, "status")
 	for _, f := range serverFields {

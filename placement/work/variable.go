@@ -18,9 +18,9 @@ func hasVariables(value string) bool {
 	return strings.Contains(value, nameVariable) || strings.Contains(value, labelVariable)
 }
 
-// expandVariables replaces the cluster's name, then its labels one after
-// another until none is left. Nothing is escaped: names and label values have
-// no character that JSON would mind. What merely looks like a variable stays.
+// expandVariables replaces the cluster's name, then its labels one after another until none is
+// left. Nothing is escaped: names and label values have no characters that are special in JSON.
+// Text that only looks like a variable stays.
 func expandVariables(value string, c placement.Cluster) (string, error) {
 	value = strings.ReplaceAll(value, nameVariable, c.Name)
 	var out strings.Builder
@@ -31,7 +31,7 @@ func expandVariables(value string, c placement.Cluster) (string, error) {
 			return out.String(), nil
 		}
 		key, tail, closed := strings.Cut(after, "}")
-		// A bracket behind a quote belongs to the JSON around the variable.
+		// A bracket after a quote belongs to the JSON around the variable.
 		if !closed || strings.ContainsAny(key, `"\\`) {
 			return "", unclosedError{value}
 		}
@@ -44,7 +44,7 @@ func expandVariables(value string, c placement.Cluster) (string, error) {
 	}
 }
 
-// An unclosedError quotes a whole value, which a Secret must not show.
+// An unclosedError quotes a whole value, which may come from a Secret.
 type unclosedError struct{ value string }
 
 func (e unclosedError) Error() string {

@@ -6,12 +6,11 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// LastWave is that of all kinds the table does not know, custom resources
-// above all.
+// LastWave is the wave of all kinds that are not in the table, such as custom resources.
 const LastWave = 999
 
-// waves are KubeFleet's, with one kind moved: custom resource definitions go
-// with the namespaces, so that what needs them finds them established.
+// waves are KubeFleet's, except that custom resource definitions are in the wave of namespaces,
+// so that they are established before their objects are applied.
 var waves = func() map[string]int {
 	m := map[string]int{}
 	for wave, kinds := range [][]string{
@@ -32,8 +31,8 @@ var waves = func() map[string]int {
 	return m
 }()
 
-// waveGroups are the groups whose kinds the table knows. A kind of the same
-// name in another group is a custom resource.
+// waveGroups are the groups whose kinds are in the table. A kind of the same name in another
+// group is a custom resource.
 var waveGroups = map[string]bool{
 	"": true, "networking.k8s.io": true, "scheduling.k8s.io": true, "policy": true,
 	"storage.k8s.io": true, "apiextensions.k8s.io": true, "rbac.authorization.k8s.io": true,
@@ -41,10 +40,9 @@ var waveGroups = map[string]bool{
 	"admissionregistration.k8s.io": true, "batch": true,
 }
 
-// Wave says when objects of a kind are applied: wave after wave in rising
-// order, within a wave all at once. Wave 0 holds what others stand on,
-// namespaces and custom resource definitions, and should be established before
-// the next begins.
+// Wave returns when objects of a kind are applied: in ascending waves, and all at once within a
+// wave. Wave 0 has namespaces and custom resource definitions, which should be established
+// before the next wave.
 func Wave(gk api.GroupKind) int {
 	wave, ok := waves[gk.Kind]
 	if !ok || !waveGroups[gk.Group] {
@@ -53,9 +51,9 @@ func Wave(gk api.GroupKind) int {
 	return wave
 }
 
-// DeleteOrder compares two objects by when they are deleted: waves in falling
-// order, so that a custom resource goes before its definition and a namespace
-// after what is in it; within a wave by ID.
+// DeleteOrder compares two objects by the order of deletion: waves descending, so that a custom
+// resource is deleted before its definition and a namespace after its contents; within a wave
+// by ID.
 func DeleteOrder(a, b api.ID) int {
 	return cmp.Or(
 		cmp.Compare(Wave(b.GroupKind()), Wave(a.GroupKind())),

@@ -1,10 +1,9 @@
-// Package work renders what one cluster holds for one placement.
+// Package work renders the content of a placement for one cluster.
 //
-// A [Renderer] is made once for a placement at a commit: it opens envelopes,
-// fixes the order and finds the overrides that concern the placement. Its For
-// then answers for one cluster. The answer is shared, not copied, between
-// clusters that get the same content, so asking for each of a hundred thousand
-// bindings costs next to nothing where no override is about the cluster.
+// A [Renderer] is created once for a placement at a commit: it opens envelopes, sorts the
+// objects and finds the overrides that apply. Its For method then renders for one cluster. The
+// result is shared between clusters with the same content, so that rendering for a hundred
+// thousand bindings costs next to nothing where no override is about the cluster.
 package work
 
 import (
@@ -14,46 +13,42 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A Work is all that one cluster should hold for one placement.
+// A Work is what one cluster should hold for one placement.
 type Work struct {
 	Placement api.PlacementKey
 	Revision  placement.Revision
-	// Strategy is always the newest; it is not rolled out. Its fields are
-	// defaulted.
+	// Strategy is always that of the head; it is not rolled out. Its fields are defaulted.
 	Strategy api.ApplyStrategy
 	// Manifests are in canonical order, and every ID occurs once.
 	Manifests []*Manifest
-	// Awaited is what the placement is to hold there in the end, by manifests in
-	// canonical order, where that is not what it holds now. Until its turn comes
-	// nobody deletes any of that: whoever gives it up passes it on to be kept.
+	// Awaited is the newest content of the placement for the cluster, in canonical order, if
+	// the rollout has not reached it and its objects differ from Manifests. Until then no
+	// placement deletes any of them: whichever gives one up hands it over.
 	Awaited []*Manifest
-	// Keep leaves alone what the cluster holds for the placement: what it should
-	// hold cannot be told at the moment. Manifests is empty then.
+	// Keep leaves everything that the cluster holds for the placement as it is: the content it
+	// should hold is not known at the moment. Manifests is then empty.
 	Keep bool
-	// Remove says that nothing of the placement is to be left. Manifests is
-	// empty then.
+	// Remove says that the placement is to be removed from the cluster. Manifests is then
+	// empty.
 	Remove bool
-	// Abandon says that what was placed stays where it is when the placement
-	// goes.
+	// Abandon says that objects stay on the cluster when the placement is removed.
 	Abandon bool
-	// AllowDelete says that a person has allowed deletions that the deletion
-	// brake would hold.
+	// AllowDelete says that a commit allows deletions that would otherwise be held.
 	AllowDelete bool
-	// Holds keep what is given up from being deleted; nil if a person has allowed
-	// it.
+	// Holds are the holds on deletions; nil if a commit allows them.
 	Holds []Hold
-	// Cause is why objects that the placement gives up there are deleted.
+	// Cause is why objects are deleted that the placement gives up.
 	Cause Cause
-	// Suspended is why nothing at all is written for the placement, as long as it
-	// is not empty: what is there is watched and compared.
+	// Suspended is why the placement writes nothing to the cluster; empty if it does. Its
+	// objects are still watched and compared.
 	Suspended string
-	// Spared are objects of the cluster, whoever's they are, that are not written,
-	// by ID.
+	// Spared are the suspended objects of the cluster, by ID, whichever placement they belong
+	// to.
 	Spared []Spared
 }
 
-// Unreleased reports whether the placement is to write nothing there yet: it
-// only keeps what is passed on to it.
+// Unreleased reports whether the placement writes nothing to the cluster yet, and only keeps
+// what is handed over to it.
 func (w *Work) Unreleased() bool {
 	return w.Revision == placement.Revision{} && w.Keep && len(w.Manifests) == 0
 }
@@ -66,13 +61,13 @@ type Cause struct {
 	Why string
 }
 
-// A Spared object is left as it is.
+// A Spared object is suspended.
 type Spared struct {
 	ID  api.ID
 	Why string
 }
 
-// Spares returns why an object is left as it is; empty if it is not.
+// Spares returns why an object is suspended; empty if it is not.
 func (w *Work) Spares(id api.ID) string {
 	if w.Suspended != "" {
 		return w.Suspended
@@ -84,15 +79,15 @@ func (w *Work) Spares(id api.ID) string {
 	return w.Spared[i].Why
 }
 
-// A Manifest is one object for one or more clusters. It is never changed, and
-// shared between works of equal content.
+// A Manifest is one object for one or more clusters. It is immutable and shared between works
+// of equal content.
 type Manifest struct {
 	*api.Object
-	// Envelope is what the object came out of; nil if it stood alone.
+	// Envelope is the envelope of the object; nil if there is none.
 	Envelope *api.EnvelopeIdentifier
 }
 
-// Identifier returns the manifest's name in a status, its envelope included.
+// Identifier returns the manifest's identifier in a status, with its envelope.
 func (m *Manifest) Identifier() api.ResourceIdentifier {
 	id := m.Object.Identifier()
 	id.Envelope = m.Envelope

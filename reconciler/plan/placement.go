@@ -183,7 +183,7 @@ func adoptFound(policy *api.PlacementPolicy, bs []placement.Binding) []placement
 // clustersOfOthers returns the clusters of the placements that an affinity names: as planned
 // now, or, for mutual affinities, as recorded in the ledger.
 func (pl *planner) clustersOfOthers(spec *hub.Placement) map[string][]string {
-	names := placement.LooksAt(spec.Spec.Policy)
+	names := placement.ReferencedPlacements(spec.Spec.Policy)
 	if len(names) == 0 {
 		return nil
 	}

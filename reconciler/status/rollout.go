@@ -11,6 +11,6 @@ func rolloutOf(p *plan.Placement, updated int) *Rollout {
 	budget := p.Rollout.Budget
 	return &Rollout{
 		Started: p.Record.RolloutStarted, Finished: p.Record.RolloutFinished, Updated: updated, Target: budget.Target,
-		Unavailable: max(0, budget.Target-budget.Excused-budget.Ready), MaxUnavailable: budget.MaxUnavailable,
+		Unavailable: max(0, budget.Target-budget.NotCounted-budget.Ready), MaxUnavailable: budget.MaxUnavailable,
 	}
 }
