@@ -11,10 +11,10 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// AdoptFleet makes what another fleet of the same name has on clusters this fleet's
-// own. The subject of the order is the other's ID, or at least its first eight
-// digits; [ledger.NoID] stands for inventories that name none. Without a cluster it
-// is done on all that the other holds.
+// AdoptFleet makes the inventories of another fleet of the same name on clusters this fleet's
+// own. The subject of the order is the other fleet's ID, or at least its first eight digits;
+// [ledger.NoID] stands for inventories without an ID. Without a cluster it adopts on all
+// clusters that the other fleet holds.
 func (r *Reconciler) AdoptFleet(ctx context.Context, o Order) (said string, err error) {
 	return r.order(ctx, func(now time.Time) (string, func(), error) { return r.adoptFleet(o, now) })
 }
@@ -38,7 +38,7 @@ func (r *Reconciler) adoptFleet(o Order, now time.Time) (string, func(), error) 
 		for _, owner := range r.ledger.Cluster(name).Rivals {
 			switch {
 			case o.Cluster != "" && o.Cluster != name:
-			case called(owner, o.Subject):
+			case matchesID(owner, o.Subject):
 				all = append(all, ledger.Adoption{Cluster: name, ID: owner.ID, By: by, At: now})
 			default:
 				others = append(others, owner.ShortID()+" on "+name)
@@ -63,7 +63,7 @@ func orText(text, otherwise string) string {
 	return text
 }
 
-// adopt writes adoptions down, all of one fleet.
+// adopt records adoptions, all of one fleet.
 func (r *Reconciler) adopt(all []ledger.Adoption) (string, func(), error) {
 	var names []string
 	var undos []func()
@@ -71,9 +71,9 @@ func (r *Reconciler) adopt(all []ledger.Adoption) (string, func(), error) {
 	for _, a := range all {
 		names = append(names, a.Cluster)
 		undos = append(undos, r.ledger.Adopt(a))
-		r.acts = append(r.acts, act(history.Adopted, ledger.Subject{Cluster: a.Cluster}, a.By, "what fleet "+id+" has there"))
+		r.userActions = append(r.userActions, userEntry(history.Adopted, ledger.Subject{Cluster: a.Cluster}, a.By, "what fleet "+id+" has there"))
 	}
-	slices.Reverse(undos) // the last is taken back first
+	slices.Reverse(undos) // undo the last one first
 	r.cfg.Log.Info("another fleet is adopted", "id", all[0].ID, "clusters", strings.Join(names, ","), "by", all[0].By)
 	said := fmt.Sprintf("what fleet %s has on %s belongs to this fleet now; objects that the repository does not have stay until a commit with the trailer Gitfleet-Allow-Delete allows to delete them", id, strings.Join(names, ", "))
 	return said, func() {
@@ -83,8 +83,8 @@ func (r *Reconciler) adopt(all []ledger.Adoption) (string, func(), error) {
 	}, nil
 }
 
-// called reports whether a person means an owner by an ID.
-func called(o ledger.Owner, id string) bool {
+// matchesID reports whether an ID given by a user is that of an owner.
+func matchesID(o ledger.Owner, id string) bool {
 	if o.ID == "" {
 		return id == ledger.NoID
 	}

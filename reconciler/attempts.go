@@ -13,33 +13,31 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource"
 )
 
-// maxDeaths is how often the process may end while it loads a commit. One death may
-// have any cause, such as a machine that loses its power.
-const maxDeaths = 2
+// maxCrashes is how often the process may end while it loads a commit. One crash may have any
+// cause, such as a power failure.
+const maxCrashes = 2
 
-// attempts are the loads of commits that were begun and have not ended, in this
-// process and in those before it: what is left of them at a start ended with the
-// process. They are kept in a file of the state directory. A commit that has ended the
-// process twice is not loaded again before somebody asks for it: it would do so at
-// each start, for ever.
+// attempts records the loads of commits that were begun and have not ended, in this process and
+// in earlier ones: those left at a start ended with the process. They are kept in a file of the
+// state directory. A commit whose loading ended the process twice is not loaded again until a
+// user asks for it; otherwise the process would crash at each start.
 //
-// While any are left from before, commits are loaded one at a time, so that only the
-// one that ends the process is blamed for it a second time.
+// While any are left from before, commits are loaded one at a time, so that only the one that
+// ends the process is counted again.
 type attempts struct {
-	path string // empty if they are not kept
+	path string // empty if nothing is stored
 	log  *slog.Logger
 
 	mu sync.Mutex
-	// begun counts, by the hash of the commit, the processes that began to load it and
-	// did not end it, running the loads of this one.
+	// begun counts, by commit hash, the processes that began to load it and did not finish;
+	// running counts the loads of this process.
 	begun, running map[string]int
 	// alone is held by a load while careful is set.
 	alone   sync.Mutex
 	careful bool
 }
 
-// readAttempts reads what an earlier process left. A file that cannot be read counts
-// as none: it says nothing that is needed.
+// readAttempts reads the file of an earlier process. An unreadable file counts as empty.
 func readAttempts(path string, log *slog.Logger) *attempts {
 	a := &attempts{path: path, log: log, begun: map[string]int{}, running: map[string]int{}}
 	if path == "" {
@@ -57,12 +55,12 @@ func readAttempts(path string, log *slog.Logger) *attempts {
 	return a
 }
 
-// errDeadly is why a commit is not loaded.
-var errDeadly = fmt.Errorf("loading this commit has ended the daemon %d times, most likely for want of memory, so it is not loaded again; "+
-	"make the repository smaller, lower limits.commitSize, or give the daemon more memory, and run gitfleet sync to have it tried again", maxDeaths)
+// errFatalCommit is why a commit is not loaded.
+var errFatalCommit = fmt.Errorf("loading this commit has ended the daemon %d times, most likely for want of memory, so it is not loaded again; "+
+	"make the repository smaller, lower limits.commitSize, or give the daemon more memory, and run gitfleet sync to have it tried again", maxCrashes)
 
-// begin notes that a commit is about to be loaded. It returns the function to call once
-// that is over, or an error if it must not be loaded.
+// begin records that the load of a commit begins. It returns the function to call when the load
+// ends, or an error if the commit must not be loaded.
 func (a *attempts) begin(commit string) (end func(), err error) {
 	if a.path == "" {
 		return func() {}, nil
@@ -74,9 +72,9 @@ func (a *attempts) begin(commit string) (end func(), err error) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.running[commit] == 0 && a.begun[commit] >= maxDeaths {
+	if a.running[commit] == 0 && a.begun[commit] >= maxCrashes {
 		release()
-		return nil, errDeadly
+		return nil, errFatalCommit
 	}
 	if a.running[commit]++; a.running[commit] == 1 {
 		a.begun[commit]++
@@ -94,20 +92,19 @@ func (a *attempts) begin(commit string) (end func(), err error) {
 	}, nil
 }
 
-// forgive has commits tried again that ended the process.
-func (a *attempts) forgive() {
+// reset allows commits to be loaded again that ended the process.
+func (a *attempts) reset() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for commit, n := range a.begun {
-		if n >= maxDeaths {
-			a.begun[commit] = maxDeaths - 1
+		if n >= maxCrashes {
+			a.begun[commit] = maxCrashes - 1
 		}
 	}
 	a.save()
 }
 
-// save writes the file in place of the old one. Without it commits are loaded all the
-// same.
+// save replaces the file. If that fails, commits are loaded all the same.
 func (a *attempts) save() {
 	if a.path == "" {
 		return
@@ -136,14 +133,14 @@ func (a *attempts) write() error {
 	return nil
 }
 
-// loadAgain has the newest commit loaded although it has ended the process before.
+// loadAgain loads the newest commit although loading it has ended the process before.
 func (r *Reconciler) loadAgain() {
-	r.attempts.forgive()
+	r.attempts.reset()
 	c := r.source.Newest
 	select {
 	case r.retries <- gitsource.Commit{Hash: c.Hash, Author: c.Author, Subject: c.Subject, Time: c.Time, Message: c.Message}:
-		r.source.LoadError, r.deadly = "", false
+		r.source.LoadError, r.headFatal = "", false
 		r.cfg.Log.Info("commit that ended the daemon is loaded again, as somebody asked for", "commit", c.Hash)
-	default: // it is being loaded
+	default: // already being loaded
 	}
 }

@@ -198,7 +198,7 @@ func TestAttemptsAreCountedOncePerProcess(t *testing.T) {
 	end()
 	died("b")
 	a = readAttempts(path, log)
-	if _, err := a.begin("b"); !errors.Is(err, errDeadly) {
+	if _, err := a.begin("b"); !errors.Is(err, errFatalCommit) {
 		t.Errorf("b: %v", err)
 	}
 	if end, err := a.begin("a"); err != nil {
@@ -206,7 +206,7 @@ func TestAttemptsAreCountedOncePerProcess(t *testing.T) {
 	} else {
 		end()
 	}
-	a.forgive()
+	a.reset()
 	if _, err := a.begin("b"); err != nil {
 		t.Errorf("b is forgiven: %v", err)
 	}

@@ -18,66 +18,65 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// An Order is what a person asks for.
+// An Order is a user's request.
 type Order struct {
 	// Subject is crp/NAME, rp/NAMESPACE/NAME, cluster/NAME, or KIND/NAME for an
 	// object of the Namespace; Cluster is empty for every cluster.
 	Subject   string `json:"subject"`
 	Namespace string `json:"namespace,omitempty"`
 	Cluster   string `json:"cluster,omitempty"`
-	// Stopped asks Resume to let the stopped rollout of a placement go on.
+	// Stopped asks Resume to resume a stopped rollout.
 	Stopped bool `json:"stopped,omitempty"`
-	// Reason is why something is suspended, For how long or Until when, or why a
-	// stopped rollout is to go on.
+	// Reason is why something is suspended, For how long or Until when, or why a stopped
+	// rollout is resumed.
 	Reason string          `json:"reason,omitempty"`
 	For    metav1.Duration `json:"for,omitzero"`
 	Until  time.Time       `json:"until,omitzero"`
-	// By is who asks.
+	// By is the user.
 	By string `json:"by,omitempty"`
 }
 
-// An OrderError says that an order cannot be understood or carried out, and
-// what to ask for instead.
+// An OrderError says why an order is invalid or impossible, and what to ask for instead.
 type OrderError struct{ Why string }
 
 func (e *OrderError) Error() string { return e.Why }
 
 func refuse(format string, args ...any) error { return &OrderError{fmt.Sprintf(format, args...)} }
 
-// errUnsaved is the answer when nothing may be promised.
+// errUnsaved is the answer if the ledger cannot be saved.
 var errUnsaved = errors.New("the ledger could not be saved, so nothing was done; the log of the daemon says why")
 
-// errFresh is the answer before anything is decided.
+// errFresh is the answer before the first plan.
 var errFresh = errors.New("gitfleet knows nothing yet of what was decided before, and waits, for half a minute at most, for the clusters to say what they hold; ask again then")
 
-// A command is an order on its way to the loop.
+// A command is an order in the loop's queue.
 type command struct {
-	// do carries it out in the ledger, and says what was done and how to undo it.
+	// do executes it in the ledger, and returns the answer and how to undo it.
 	do   func(now time.Time) (said string, undo func(), err error)
 	done chan answer // capacity one
 }
 
-// An answer is what came of a command.
+// An answer is the result of a command.
 type answer struct {
 	said string
 	err  error
 }
 
-// Suspend has something left as it is: watched and reported, and never written.
-// When it returns without error that is remembered, and members have been told.
+// Suspend suspends a subject: it is watched and reported, but not written. When it returns
+// without error, the suspension is saved, and members have received it.
 func (r *Reconciler) Suspend(ctx context.Context, o Order) (said string, err error) {
 	return r.order(ctx, func(now time.Time) (string, func(), error) { return r.suspend(o, now) })
 }
 
-// Resume takes a suspension back, or has a placement wait no longer for clusters
-// that have not answered since the ledger was lost. Only with Stopped it lets a
-// rollout go on that a failed update has stopped.
+// Resume ends a suspension, or has a placement no longer wait for clusters that have not
+// answered since the ledger was lost. Only with Stopped it resumes a rollout that a failed
+// update has stopped.
 func (r *Reconciler) Resume(ctx context.Context, o Order) (said string, err error) {
-	return r.order(ctx, func(now time.Time) (string, func(), error) { return r.proceed(o, now) })
+	return r.order(ctx, func(now time.Time) (string, func(), error) { return r.resumeSubject(o, now) })
 }
 
-// Check has members look again at all they hold, or at all of the clusters of
-// one placement, and try at once what failed.
+// Check has members check everything they hold, or all clusters of one placement, and retry
+// failures at once.
 func (r *Reconciler) Check(ctx context.Context, o Order) (said string, err error) {
 	return r.order(ctx, func(time.Time) (string, func(), error) {
 		said, err := r.recheck(o)
@@ -85,7 +84,7 @@ func (r *Reconciler) Check(ctx context.Context, o Order) (said string, err error
 	})
 }
 
-// order hands a command to the loop and waits for what comes of it.
+// order sends a command to the loop and waits for its answer.
 func (r *Reconciler) order(ctx context.Context, do func(time.Time) (string, func(), error)) (string, error) {
 	c := command{do: do, done: make(chan answer, 1)}
 	r.events.put(func() { r.events.commands = append(r.events.commands, c) })
@@ -97,28 +96,29 @@ func (r *Reconciler) order(ctx context.Context, do func(time.Time) (string, func
 	}
 }
 
-// An obeyed command waits for members and everybody else to be told.
-type obeyed struct {
+// A pendingAnswer is the answer of a command that waits until members and the report have its
+// result.
+type pendingAnswer struct {
 	command
 	answer
 }
 
-// obey carries commands out. What cannot be saved is undone.
-func (r *Reconciler) obey(commands []command, now time.Time) {
+// runCommands executes commands. If the ledger cannot be saved, they are undone.
+func (r *Reconciler) runCommands(commands []command, now time.Time) {
 	var undos []func()
 	for _, c := range commands {
-		if r.fresh && r.head != nil {
-			r.obeyed = append(r.obeyed, obeyed{c, answer{err: errFresh}})
+		if r.rebuilding && r.head != nil {
+			r.pendingAnswers = append(r.pendingAnswers, pendingAnswer{c, answer{err: errFresh}})
 			continue
 		}
 		said, undo, err := c.do(now)
 		if err == nil {
 			undos = append(undos, undo)
 		}
-		r.obeyed = append(r.obeyed, obeyed{c, answer{said, err}})
+		r.pendingAnswers = append(r.pendingAnswers, pendingAnswer{c, answer{said, err}})
 	}
-	acts := r.acts
-	r.acts = nil
+	acts := r.userActions
+	r.userActions = nil
 	if len(undos) == 0 || r.save() {
 		r.cfg.Record(acts...)
 		return
@@ -126,19 +126,19 @@ func (r *Reconciler) obey(commands []command, now time.Time) {
 	for i := len(undos) - 1; i >= 0; i-- {
 		undos[i]()
 	}
-	for i := range r.obeyed {
-		if o := &r.obeyed[i]; o.err == nil {
+	for i := range r.pendingAnswers {
+		if o := &r.pendingAnswers[i]; o.err == nil {
 			o.answer = answer{err: errUnsaved}
 		}
 	}
 }
 
-// answer tells whoever gave a command what came of it.
-func (r *Reconciler) answer() {
-	for _, o := range r.obeyed {
+// sendAnswers sends the pending answers.
+func (r *Reconciler) sendAnswers() {
+	for _, o := range r.pendingAnswers {
 		o.done <- o.answer
 	}
-	r.obeyed = nil
+	r.pendingAnswers = nil
 }
 
 func (r *Reconciler) suspend(o Order, now time.Time) (string, func(), error) {
@@ -160,7 +160,7 @@ func (r *Reconciler) suspend(o Order, now time.Time) (string, func(), error) {
 	s := ledger.Suspension{Subject: subject, By: by, Reason: reason, Since: now, Until: until}
 	before, was := r.ledger.Suspension(subject)
 	r.ledger.Suspend(s)
-	r.acts = append(r.acts, act(history.Suspended, subject, by, reasonOf(s)))
+	r.userActions = append(r.userActions, userEntry(history.Suspended, subject, by, reasonOf(s)))
 	r.cfg.Log.Info("suspended", "subject", subject.String(), "by", by, "until", until, "reason", reason)
 	return subject.String() + " is " + s.String(), func() {
 		if was {
@@ -178,7 +178,7 @@ func plainText(s string) bool {
 	return len(s) <= longestText && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-// until is when the suspension ends; zero if it does not.
+// until is when the suspension ends; zero if it has no end.
 func (o Order) until(now time.Time) (time.Time, error) {
 	switch {
 	case o.For.Duration != 0 && !o.Until.IsZero():
@@ -193,16 +193,16 @@ func (o Order) until(now time.Time) (time.Time, error) {
 	return o.Until.UTC(), nil
 }
 
-// proceed carries out Resume.
-func (r *Reconciler) proceed(o Order, now time.Time) (string, func(), error) {
+// resumeSubject executes Resume.
+func (r *Reconciler) resumeSubject(o Order, now time.Time) (string, func(), error) {
 	if o.Stopped {
-		return r.release(o, now)
+		return r.resumeRollout(o, now)
 	}
 	subject, found := r.suspended(o)
 	if found {
 		before, _ := r.ledger.Suspension(subject)
 		r.ledger.Resume(subject)
-		r.acts = append(r.acts, act(history.Resumed, subject, o.By, "it was "+before.String()))
+		r.userActions = append(r.userActions, userEntry(history.Resumed, subject, o.By, "it was "+before.String()))
 		r.cfg.Log.Info("resumed", "subject", subject.String(), "by", o.By)
 		said := subject.String() + " is resumed; it was " + before.String()
 		if stops := r.stops(subject.Placement); len(stops) > 0 {
@@ -220,16 +220,16 @@ func (r *Reconciler) proceed(o Order, now time.Time) (string, func(), error) {
 	case key == (api.PlacementKey{}) || subject.Cluster != "":
 		return "", nil, r.notSuspended(subject)
 	case r.unseen[key] > 0:
-		return r.choose(key, o)
+		return r.resumeScheduling(key, o)
 	case len(stops) > 0:
 		return "", nil, refuse("%s is not suspended; %s", key, stillStopped(key, stops))
 	}
 	return "", nil, r.notSuspended(subject)
 }
 
-// release lets a stopped rollout go on. That is asked for by itself, with a
-// reason: what takes back a suspension says nothing about a failed update.
-func (r *Reconciler) release(o Order, now time.Time) (string, func(), error) {
+// resumeRollout resumes a stopped rollout. It has an order of its own, with a reason: ending a
+// suspension says nothing about a failed update.
+func (r *Reconciler) resumeRollout(o Order, now time.Time) (string, func(), error) {
 	subject, err := r.subject(o)
 	if err != nil {
 		return "", nil, err
@@ -250,10 +250,10 @@ func (r *Reconciler) release(o Order, now time.Time) (string, func(), error) {
 	if len(before.Stops) > 1 {
 		failed = "clusters " + clustersOf(before.Stops) + " are not available"
 	}
-	r.ledger.Proceed(key, now)
-	r.acts = append(r.acts, act(history.Proceeded, subject, o.By, "although "+failed+": "+reason))
+	r.ledger.ResumeRollout(key, now)
+	r.userActions = append(r.userActions, userEntry(history.Proceeded, subject, o.By, "although "+failed+": "+reason))
 	r.cfg.Log.Info("stopped rollout resumed", "placement", key.String(), "by", o.By, "cluster", clustersOf(before.Stops), "reason", reason)
-	return fmt.Sprintf("the rollout of %s goes on within its budget, although %s", key, failed), func() { r.ledger.Note(key, before) }, nil
+	return fmt.Sprintf("the rollout of %s goes on within its budget, although %s", key, failed), func() { r.ledger.SetPlacement(key, before) }, nil
 }
 
 // stops returns the failed updates that stop the rollout of a placement.
@@ -264,7 +264,7 @@ func (r *Reconciler) stops(key api.PlacementKey) []placement.Stop {
 	return nil
 }
 
-// stillStopped says why a rollout is stopped, and how it goes on.
+// stillStopped says why a rollout is stopped, and how to resume it.
 func stillStopped(key api.PlacementKey, stops []placement.Stop) string {
 	return fmt.Sprintf("its rollout is stopped by the failed update of %s: to let it go on all the same, use gitfleet resume %s --stopped --reason TEXT",
 		clustersOf(stops), key)
@@ -279,20 +279,20 @@ func clustersOf(stops []placement.Stop) string {
 	return strings.Join(names, ", ")
 }
 
-// choose has a placement leave no room any more for clusters that have not
-// answered since the ledger was lost.
-func (r *Reconciler) choose(key api.PlacementKey, o Order) (string, func(), error) {
+// resumeScheduling has a placement no longer leave room for clusters that have not answered
+// since the ledger was lost.
+func (r *Reconciler) resumeScheduling(key api.PlacementKey, o Order) (string, func(), error) {
 	before := *r.ledger.Placement(key)
 	next := before
 	next.Found = false
-	r.ledger.Note(key, next)
+	r.ledger.SetPlacement(key, next)
 	why := fmt.Sprintf("although clusters that may hold it have not answered (%d)", r.unseen[key])
-	r.acts = append(r.acts, act(history.Proceeded, ledger.Subject{Placement: key}, o.By, why))
+	r.userActions = append(r.userActions, userEntry(history.Proceeded, ledger.Subject{Placement: key}, o.By, why))
 	r.cfg.Log.Info("clusters are chosen in place of those that have not answered", "placement", key.String(), "by", o.By)
-	return fmt.Sprintf("all clusters of %s are chosen, %s", key, why), func() { r.ledger.Note(key, before) }, nil
+	return fmt.Sprintf("all clusters of %s are chosen, %s", key, why), func() { r.ledger.SetPlacement(key, before) }, nil
 }
 
-// notSuspended says that there is nothing to resume, and what there is.
+// notSuspended is the error that a subject is not suspended, with the existing suspensions.
 func (r *Reconciler) notSuspended(s ledger.Subject) error {
 	var all []string
 	for _, x := range r.ledger.Suspensions() {
@@ -314,7 +314,7 @@ func (r *Reconciler) recheck(o Order) (string, error) {
 	for name := range r.members {
 		names[name] = o.Subject == ""
 	}
-	if o.Subject == "" && r.deadly {
+	if o.Subject == "" && r.headFatal {
 		r.loadAgain()
 	}
 	if o.Subject != "" {
@@ -332,7 +332,7 @@ func (r *Reconciler) recheck(o Order) (string, error) {
 	for name, asked := range names {
 		if m := r.members[name]; asked && m != nil {
 			m.member.Check()
-			if r.declares(name) { // others are leaving the fleet
+			if r.declares(name) { // the others are leaving the fleet
 				n++
 			}
 		}

@@ -8,13 +8,13 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// declared is all that a commit has but placements, which the ledger knows by
-// themselves.
+// declared returns everything a commit declares except placements, which have records of their
+// own in the ledger.
 func declared(s *hub.Snapshot) iter.Seq2[api.ID, ledger.Content] {
 	return func(yield func(api.ID, ledger.Content) bool) {
 		more := true
 		put := func(id api.ID, hash, spec string) {
-			more = more && yield(id, ledger.Content{Hash: brief(hash), Spec: brief(spec)})
+			more = more && yield(id, ledger.Content{Hash: shortHash(hash), Spec: shortHash(spec)})
 		}
 		for _, o := range s.Objects {
 			put(o.ID, o.Hash, "")
@@ -31,9 +31,9 @@ func declared(s *hub.Snapshot) iter.Seq2[api.ID, ledger.Content] {
 	}
 }
 
-// brief is enough of a hash to see that something changed: there is one for
-// each object, in memory and on disk.
-func brief(hash string) string {
+// shortHash returns enough of a hash to detect a change: one is kept for each object, in memory
+// and on disk.
+func shortHash(hash string) string {
 	const enough = 20
 	return hash[:min(enough, len(hash))]
 }

@@ -32,7 +32,7 @@ func (l *life) commit(hash, text string) {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	l.arrived(loaded{commit: c, snapshot: head}, l.now)
+	l.commitLoaded(loaded{commit: c, snapshot: head}, l.now)
 	l.turn()
 }
 
@@ -56,8 +56,8 @@ func (l *life) restart() {
 	if l.ledger, err = l.store.Load(); err != nil {
 		l.t.Fatal(err)
 	}
-	l.Reconciler.report(&plan.Plan{}, now).Remember(l.ledger)
-	l.arrived(loaded{commit: head.Commit, snapshot: head, resumed: true}, now)
+	l.Reconciler.report(&plan.Plan{}, now).UpdateLedger(l.ledger)
+	l.commitLoaded(loaded{commit: head.Commit, snapshot: head, resumed: true}, now)
 	l.turn()
 }
 

@@ -17,34 +17,33 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// A running is the agent of one cluster and what it was last told.
-type running struct {
+// A runningMember is the agent of one cluster and what was last sent to it.
+type runningMember struct {
 	member Member
 	cancel context.CancelFunc
 	done   chan struct{}
-	// credentials tell two declarations apart that need different connections.
+	// credentials differ for two declarations that need different connections.
 	credentials string
-	// works are those that Set was last called with, or equal ones; ever says that it
-	// was called.
+	// works are those that Set was last called with, or equal ones; ever says that it was
+	// called.
 	works []work.Work
 	ever  bool
-	// fleet and adopted are what SetFleet was last called with.
+	// fleet and adopted are the last arguments of SetFleet.
 	fleet   ledger.Fleet
 	adopted []ledger.Adoption
-	// resolutions are what Resolve was last called with.
+	// resolutions are the last argument of Resolve.
 	resolutions ledger.Resolutions
-	// left is not nil once the cluster has left the fleet, and closed when all is
-	// given up there; deadline is when that is not waited for any longer.
+	// left is set once the cluster has left the fleet, and closed when it is offboarded; after
+	// deadline that is not waited for any longer.
 	left     <-chan struct{}
 	deadline time.Time
 }
 
-// parting is how long a cluster that leaves the fleet may take to give up what
-// it holds.
-const parting = 15 * time.Minute
+// offboardTimeout is how long a cluster that leaves the fleet may take to release what it
+// holds.
+const offboardTimeout = 15 * time.Minute
 
-// dispatch starts and stops agents, and tells those something whose work
-// changed.
+// dispatch starts and stops agents, and sends them their works if they have changed.
 func (r *Reconciler) dispatch(ctx context.Context, p *plan.Plan) {
 	declared := map[string]*hub.Cluster{}
 	for _, c := range p.Members {
@@ -57,7 +56,7 @@ func (r *Reconciler) dispatch(ctx context.Context, p *plan.Plan) {
 		}
 	}
 	for _, name := range p.Left {
-		r.part(ctx, name)
+		r.offboard(ctx, name)
 	}
 	news := false
 	for _, c := range p.Members {
@@ -66,12 +65,12 @@ func (r *Reconciler) dispatch(ctx context.Context, p *plan.Plan) {
 			m = r.start(ctx, c)
 		}
 		if p.Works == nil {
-			continue // nothing is decided yet
+			continue // nothing planned yet
 		}
 		m.setFleet(r.ledger.Fleet(), r.ledger.Adopted(c.Name))
 		m.resolve(r.resolutions[c.Name])
 		works := p.Works[c.Name]
-		if m.ever && same(works, m.works) {
+		if m.ever && identical(works, m.works) {
 			continue
 		}
 		unchanged := m.ever && slices.EqualFunc(works, m.works, func(a, b work.Work) bool { return a.Equal(&b) })
@@ -89,61 +88,59 @@ func (r *Reconciler) dispatch(ctx context.Context, p *plan.Plan) {
 }
 
 // setFleet passes the fleet and its adoptions to the member if they have changed.
-func (m *running) setFleet(f ledger.Fleet, adopted []ledger.Adoption) {
+func (m *runningMember) setFleet(f ledger.Fleet, adopted []ledger.Adoption) {
 	if m.fleet != f || !slices.Equal(m.adopted, adopted) {
 		m.fleet, m.adopted = f, adopted
 		m.member.SetFleet(f, adopted)
 	}
 }
 
-// resolve passes what is decided about held drifts to the member if that has changed.
-func (m *running) resolve(all ledger.Resolutions) {
+// resolve passes the resolutions of held drifts to the member if they have changed.
+func (m *runningMember) resolve(all ledger.Resolutions) {
 	if r, ok := m.member.(Resolver); ok && !maps.Equal(m.resolutions, all) {
 		m.resolutions = all
 		r.Resolve(all)
 	}
 }
 
-// tells reports whether dispatch has anything to do: then all that the plan
-// comes from is to be saved before.
-func (r *Reconciler) tells(p *plan.Plan) bool {
+// needsDispatch reports whether dispatch has anything to send: the ledger must be saved before.
+func (r *Reconciler) needsDispatch(p *plan.Plan) bool {
 	if len(p.Left) > 0 || len(p.Members) != len(r.members) {
 		return true
 	}
 	return slices.ContainsFunc(p.Members, func(c *hub.Cluster) bool {
 		m := r.members[c.Name]
-		return m == nil || m.left != nil || credentials(c) != m.credentials || !m.ever || !same(p.Works[c.Name], m.works)
+		return m == nil || m.left != nil || credentials(c) != m.credentials || !m.ever || !identical(p.Works[c.Name], m.works)
 	})
 }
 
-// same reports whether two lists are one. A plan has the list of the one before
-// for each cluster to which nothing is new.
-func same[T any](a, b []T) bool {
+// identical reports whether two slices are the same slice. A plan shares a cluster's list with
+// the previous plan if it has not changed.
+func identical[T any](a, b []T) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
-// stop ends an agent, and does not wait for it: whoever comes next to the same
-// cluster does.
-func (r *Reconciler) stop(name string, m *running) {
+// stop stops an agent without waiting for it: the next agent of the same cluster waits.
+func (r *Reconciler) stop(name string, m *runningMember) {
 	m.cancel()
 	delete(r.members, name)
 	r.ending[name] = m.done
 }
 
-// part lets a cluster leave the fleet: workloads stay, ownership is released.
-// One that does not answer is given up in the end.
-func (r *Reconciler) part(ctx context.Context, name string) {
+// offboard has a cluster leave the fleet: workloads stay, ownership is released. A cluster that
+// does not answer is given up after offboardTimeout.
+func (r *Reconciler) offboard(ctx context.Context, name string) {
 	m := r.members[name]
 	if m == nil {
 		m = r.start(ctx, &hub.Cluster{MemberCluster: &api.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}})
 	}
 	m.setFleet(r.ledger.Fleet(), r.ledger.Adopted(name))
 	if m.left == nil {
-		m.left, m.deadline = m.member.Leave(), r.cfg.Now().Add(parting)
+		m.left, m.deadline = m.member.Leave(), r.cfg.Now().Add(offboardTimeout)
 		r.spawn(func() {
 			select {
 			case <-m.left:
-				r.events.nudge()
+				r.events.trigger()
 			case <-m.done:
 			}
 		})
@@ -162,14 +159,14 @@ func (r *Reconciler) part(ctx context.Context, name string) {
 	r.cfg.Record(history.Entry{Kind: history.Member, Event: history.Left, Cluster: name})
 }
 
-func (r *Reconciler) start(ctx context.Context, c *hub.Cluster) *running {
+func (r *Reconciler) start(ctx context.Context, c *hub.Cluster) *runningMember {
 	ctx, cancel := context.WithCancel(ctx)
 	report := func(o ledger.Observation) {
 		if ctx.Err() == nil {
 			r.events.observe(o)
 		}
 	}
-	m := &running{
+	m := &runningMember{
 		member: r.cfg.Member(c, report), cancel: cancel,
 		done: make(chan struct{}), credentials: credentials(c),
 	}

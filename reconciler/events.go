@@ -9,36 +9,36 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// events collects what happened until the loop takes it. Of each thing only the
-// newest is kept, so that it never blocks and never grows beyond the fleet;
-// commits are all kept, since the newest may be one that does not load.
+// events collects events until the loop drains them. Of each subject only the newest is kept,
+// so that adding never blocks and the queue is never larger than the fleet; commits are all
+// kept, since the newest may be one that does not load.
 type events struct {
 	mu sync.Mutex
-	happened
+	eventBatch
 	wake chan struct{} // capacity one
 	// waiting is the time at which the oldest waiting event arrived, in Unix nanoseconds;
 	// zero if no event waits.
 	waiting *atomic.Int64
 }
 
-// happened is what happened in some time.
-type happened struct {
+// An eventBatch is everything that happened since the last drain.
+type eventBatch struct {
 	heads, past []loaded
 	seen        map[subject]ledger.Observation
 	commands    []command
-	// resolutions are what is decided about held drifts; nil if that is nothing new.
+	// resolutions are the new resolutions of held drifts; nil if they have not changed.
 	resolutions map[string]ledger.Resolutions
-	nudged      bool // something else
+	triggered   bool // another reason for a turn
 }
 
-// A subject is what an observation speaks of.
+// A subject is what an observation is about.
 type subject struct {
 	cluster   string
 	placement api.PlacementKey
 }
 
 func newEvents(waiting *atomic.Int64) *events {
-	return &events{happened: happened{seen: map[subject]ledger.Observation{}}, wake: make(chan struct{}, 1), waiting: waiting}
+	return &events{eventBatch: eventBatch{seen: map[subject]ledger.Observation{}}, wake: make(chan struct{}, 1), waiting: waiting}
 }
 
 func (e *events) load(l loaded) {
@@ -66,8 +66,7 @@ func (e *events) observe(o ledger.Observation) {
 	})
 }
 
-// merge keeps of an older probe not taken yet what the newer one did not look
-// at.
+// merge adds to a probe what an older one, not yet drained, has observed in addition.
 func merge(old ledger.Observation, o ledger.ClusterSeen) ledger.ClusterSeen {
 	before, ok := old.(ledger.ClusterSeen)
 	if !ok {
@@ -102,17 +101,17 @@ func (e *events) put(change func()) {
 	}
 }
 
-// nudge has the loop think without telling it anything.
-func (e *events) nudge() {
-	e.put(func() { e.nudged = true })
+// trigger has the loop plan again.
+func (e *events) trigger() {
+	e.put(func() { e.triggered = true })
 }
 
-// take returns all that happened since it was last called.
-func (e *events) take() happened {
+// drain returns all events since the last call.
+func (e *events) drain() eventBatch {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	all := e.happened
+	all := e.eventBatch
 	e.waiting.Store(0)
-	e.happened = happened{seen: map[subject]ledger.Observation{}}
+	e.eventBatch = eventBatch{seen: map[subject]ledger.Observation{}}
 	return all
 }

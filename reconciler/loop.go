@@ -18,18 +18,18 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// beat is the longest time between two turns: what depends on the clock, such
-// as how long a cluster has been out of reach, is thought through again.
-const beat = 30 * time.Second
+// resyncPeriod is the longest time between two turns: everything that depends on the clock,
+// such as how long a cluster has been unreachable, is planned again.
+const resyncPeriod = 30 * time.Second
 
-// loop turns until ctx is done.
+// loop runs turns until ctx is done.
 func (r *Reconciler) loop(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			if !r.fresh {
+			if !r.rebuilding {
 				r.save()
 			}
 			return
@@ -40,19 +40,19 @@ func (r *Reconciler) loop(ctx context.Context) {
 	}
 }
 
-// turn takes what has happened, all of it, so that a burst is thought through
-// once, and returns how long it may take until the next.
+// turn drains all events, so that a burst is planned once, and returns the time until the next
+// turn.
 func (r *Reconciler) turn(ctx context.Context) time.Duration {
 	now := r.now()
-	if r.take(now) || !now.Before(r.due) {
-		r.due = now.Add(r.think(ctx, now))
-		r.answer()
-		if r.ledger.Unsaved() && !r.fresh && r.saveBy.IsZero() {
-			r.saveBy = now.Add(lull)
+	if r.drainEvents(now) || !now.Before(r.due) {
+		r.due = now.Add(r.reconcile(ctx, now))
+		r.sendAnswers()
+		if r.ledger.Unsaved() && !r.rebuilding && r.saveBy.IsZero() {
+			r.saveBy = now.Add(saveDelay)
 		}
 	}
 	if !r.saveBy.IsZero() && !now.Before(r.saveBy) && !r.save() {
-		r.saveBy = now.Add(lull)
+		r.saveBy = now.Add(saveDelay)
 	}
 	if !r.saveBy.IsZero() && r.saveBy.Before(r.due) {
 		return r.saveBy.Sub(now)
@@ -60,12 +60,12 @@ func (r *Reconciler) turn(ctx context.Context) time.Duration {
 	return r.due.Sub(now)
 }
 
-// lull is how long what was only seen may wait to be saved: members that say
-// how far they got do so in one breath, and each save is a wait for the disk.
-const lull = time.Second
+// saveDelay is how long observations may wait to be saved: members report their progress in
+// quick succession, and each save waits for the disk.
+const saveDelay = time.Second
 
-// now reads the clock. Once that was set back, what is remembered lies in the
-// future, and is told from the new time on.
+// now reads the clock. If it was set back, recorded times in the future are moved to the new
+// time.
 func (r *Reconciler) now() time.Time {
 	now := r.cfg.Now()
 	if back := r.last.Round(0).Sub(now.Round(0)); back > 0 {
@@ -76,67 +76,67 @@ func (r *Reconciler) now() time.Time {
 	return now
 }
 
-// take takes in what has happened, and reports whether any of it is news.
-func (r *Reconciler) take(now time.Time) bool {
-	happened := r.events.take()
-	news := happened.nudged
+// drainEvents applies all events, and reports whether the fleet must be planned again.
+func (r *Reconciler) drainEvents(now time.Time) bool {
+	happened := r.events.drain()
+	news := happened.triggered
 	r.cfg.Metrics.timed(phaseFold, func() { news = r.fold(happened.seen, now) || news })
 	for _, l := range happened.past {
-		r.recalled(l, now)
+		r.pastLoaded(l, now)
 	}
 	for _, l := range happened.heads {
-		r.arrived(l, now)
+		r.commitLoaded(l, now)
 	}
 	if happened.resolutions != nil {
 		r.resolutions, news = happened.resolutions, true
 	}
-	r.obey(happened.commands, now)
+	r.runCommands(happened.commands, now)
 	before, git := r.source.Git, status.Git(r.cfg.Source.Status())
 	r.source.Git = git
 	return news || len(happened.past)+len(happened.heads)+len(happened.commands) > 0 ||
 		git.Head != before.Head || git.Failures != before.Failures || git.Error != before.Error
 }
 
-// think thinks everything through, writes down what was decided, tells members
-// and everybody else, and returns how long that is good for.
-func (r *Reconciler) think(ctx context.Context, now time.Time) time.Duration {
+// reconcile plans the fleet, records the plan in the ledger, sends works to members, publishes
+// a report, and returns the time until the next turn.
+func (r *Reconciler) reconcile(ctx context.Context, now time.Time) time.Duration {
 	if r.head == nil {
 		r.cfg.Publish(r.report(&plan.Plan{}, now))
-		return beat
+		return resyncPeriod
 	}
-	if r.listening(now) {
+	if r.waitingForInventories(now) {
 		p := plan.Pending(r.head)
 		r.dispatch(ctx, p)
 		r.cfg.Publish(r.report(p, now))
 		return time.Second
 	}
 	for _, s := range r.ledger.Expire(now) {
-		r.decided = append(r.decided, act(history.Ended, s.Subject, s.By, "it was "+s.String()))
+		r.planned = append(r.planned, userEntry(history.Ended, s.Subject, s.By, "it was "+s.String()))
 		r.cfg.Log.Info("a suspension has come to its end", "subject", s.Subject.String(), "by", s.By, "reason", s.Reason)
 	}
 	start := r.cfg.Now()
 	p := r.resolve(now)
 	r.traceCommit(start)
-	r.complain(p)
+	r.logPanics(p)
 	r.cfg.Metrics.planned(p, r.ledger)
-	r.decided = append(r.decided, decided(p, r.ledger, r.head.Commit)...)
+	r.planned = append(r.planned, planEntries(p, r.ledger, r.head.Commit)...)
 	p.UpdateLedger(r.ledger)
 	r.rebuilt = false
-	if (r.ledger.Pressing() || r.tells(p)) && !r.save() {
-		// Nobody is told what would be forgotten in a crash.
+	if (r.ledger.Urgent() || r.needsDispatch(p)) && !r.save() {
+		// Works must not be sent before the ledger is saved.
 		r.cfg.Publish(r.report(p, now))
 		return time.Second
 	}
-	r.cfg.Record(r.decided...)
-	r.decided = nil
+	r.cfg.Record(r.planned...)
+	r.planned = nil
 	r.cfg.Metrics.timed(phaseDispatch, func() { r.dispatch(ctx, p) })
-	r.note(p)
-	r.ask(p, now)
+	r.recordWorks(p)
+	r.requestCommits(p, now)
 	r.cfg.Publish(r.report(p, now))
 	if p.Wake.IsZero() {
-		return beat
+		return resyncPeriod
 	}
-	return min(beat, max(p.Wake.Sub(now), time.Millisecond))
+	return min(resyncPeriod, max(p.Wake.Sub(now), time.Millisecond))
 }
 
 // resolve makes the current plan.
@@ -150,8 +150,8 @@ func (r *Reconciler) resolve(now time.Time) (p *plan.Plan) {
 	return p
 }
 
-// note keeps of a plan what a person may ask about.
-func (r *Reconciler) note(p *plan.Plan) {
+// recordWorks keeps the parts of a plan that commands need.
+func (r *Reconciler) recordWorks(p *plan.Plan) {
 	r.works, r.unseen = p.Works, map[api.PlacementKey]int{}
 	for _, pl := range p.Placements {
 		if pl.Unseen > 0 {
@@ -160,18 +160,17 @@ func (r *Reconciler) note(p *plan.Plan) {
 	}
 }
 
-// report says what became of everything. What is news is known to the ledger
-// from then on.
+// report builds the report, and records its events and transitions in the ledger.
 func (r *Reconciler) report(p *plan.Plan, now time.Time) (report *status.Report) {
 	r.cfg.Metrics.timed(phaseReport, func() {
-		report = status.Build(status.Input{Plan: p, Head: r.head, Ledger: r.ledger, Source: r.source, Now: now, Conditions: r.cfg.Conditions, Memo: r.told})
-		report.Remember(r.ledger)
+		report = status.Build(status.Input{Plan: p, Head: r.head, Ledger: r.ledger, Source: r.source, Now: now, Conditions: r.cfg.Conditions, Memo: r.statusMemo})
+		report.UpdateLedger(r.ledger)
 	})
 	return report
 }
 
-// complain logs faults of the program, each once.
-func (r *Reconciler) complain(p *plan.Plan) {
+// logPanics logs placements whose planning panicked, once for each message.
+func (r *Reconciler) logPanics(p *plan.Plan) {
 	faults := map[api.PlacementKey]string{}
 	for _, pl := range p.Placements {
 		if pl.InternalError == "" {
@@ -185,10 +184,9 @@ func (r *Reconciler) complain(p *plan.Plan) {
 	r.faults = faults
 }
 
-// fold takes in what members said: of clusters first, since what one holds has
-// to be known before what is said of it. What an agent said that is running no
-// more, of a cluster that has left say, is dropped. It reports whether anybody
-// could tell.
+// fold folds observations into the ledger: those of clusters first, since a cluster's
+// inventories have to be known before the reports about its works. Observations of agents that
+// are no longer running are dropped. It reports whether anything has changed.
 func (r *Reconciler) fold(seen map[subject]ledger.Observation, now time.Time) (news bool) {
 	subjects := slices.SortedFunc(maps.Keys(seen), func(a, b subject) int {
 		return cmp.Or(
@@ -203,42 +201,40 @@ func (r *Reconciler) fold(seen map[subject]ledger.Observation, now time.Time) (n
 		}
 	}
 	if len(r.deleted) > 0 {
-		// Before anything is decided: a placement is forgotten once all of it is deleted.
-		r.ledger.Tell(ledger.Record(r.ledger.Events(), status.DeletionEvents(r.ledger, r.deleted, now)))
+		// Before planning: a placement is forgotten once all of it is deleted.
+		r.ledger.SetEvents(ledger.AppendEvents(r.ledger.Events(), status.DeletionEvents(r.ledger, r.deleted, now)))
 		r.deleted = nil
 	}
 	return news
 }
 
-// hearing is how long a ledger that knows nothing waits for members to say what
-// they hold.
-const hearing = 30 * time.Second
+// rebuildTimeout is how long an empty ledger waits for members to report their inventories.
+const rebuildTimeout = 30 * time.Second
 
-// listening reports whether it is too early to decide: the ledger was empty at
-// the start, and not every member has said yet what it holds, or that it cannot
-// be reached. Otherwise a lost ledger would place everything anew.
-func (r *Reconciler) listening(now time.Time) bool {
-	if !r.fresh {
+// waitingForInventories reports whether it is too early to plan: the ledger was empty at the
+// start, and not every member has reported its inventories, or that it is unreachable.
+// Otherwise placements would be scheduled again after the ledger was lost.
+func (r *Reconciler) waitingForInventories(now time.Time) bool {
+	if !r.rebuilding {
 		return false
 	}
 	for _, c := range r.head.Clusters {
-		if r.ledger.Cluster(c.Name) == nil && now.Sub(r.started) < hearing {
+		if r.ledger.Cluster(c.Name) == nil && now.Sub(r.started) < rebuildTimeout {
 			return true
 		}
 	}
-	r.ledger.Settle(r.cfg.Fleet.ID)
-	// If members hold nothing, this is more likely the first start of all.
-	r.fresh, r.rebuilt = false, len(r.ledger.Placements()) > 0
+	r.ledger.ResolveID(r.cfg.Fleet.ID)
+	// Without inventories this is most likely the first start.
+	r.rebuilding, r.rebuilt = false, len(r.ledger.Placements()) > 0
 	return false
 }
 
-// arrived takes in a new commit. One that does not load changes nothing but
-// what is told.
-func (r *Reconciler) arrived(l loaded, now time.Time) {
+// commitLoaded puts a new commit in force. A commit that could not be loaded is only reported.
+func (r *Reconciler) commitLoaded(l loaded, now time.Time) {
 	if l.again && r.source.Newest.Hash != l.commit.Hash {
 		return
 	}
-	r.deadly = errors.Is(l.err, errDeadly)
+	r.headFatal = errors.Is(l.err, errFatalCommit)
 	r.source.Newest, r.source.Problems, r.source.LoadError = l.commit, nil, ""
 	if l.err != nil {
 		var bad *hub.LoadError
@@ -261,7 +257,7 @@ func (r *Reconciler) arrived(l loaded, now time.Time) {
 		return
 	}
 	r.head, r.seen = l.snapshot, now.Add(-l.took)
-	if r.ledger.Head() != l.commit.Hash { // not only anew since a restart
+	if r.ledger.Head() != l.commit.Hash { // and not just loaded again after a restart
 		r.cfg.Record(commitEntry(history.InForce, l.commit, ""))
 		r.untraced = now
 	}

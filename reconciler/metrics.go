@@ -11,25 +11,24 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/tracing"
 )
 
-// Metrics measure the loop: how long its work takes, and how long commits and rollouts
-// take to get to the clusters. They belong to no registry until the caller registers
-// them.
+// Metrics measure the duration of turns, and how long commits and rollouts take to reach the
+// clusters. The caller registers them.
 type Metrics struct {
-	// Loads times the loading of commits, by result.
+	// Loads observes the duration of loading a commit, by result.
 	Loads *prometheus.HistogramVec
-	// Turns times the phases of a turn of the loop.
+	// Turns observes the duration of the phases of a turn.
 	Turns *prometheus.HistogramVec
 	// QueueAge is how long the oldest event has been waiting for the loop.
 	QueueAge prometheus.GaugeFunc
-	// Propagation is how long a commit takes to be applied, and to be available, on
+	// Propagation observes the time until a commit is applied, and until it is available, on
 	// one cluster.
 	Propagation *prometheus.HistogramVec
-	// RolloutsStarted, RolloutsFinished and RolloutsStopped count rollouts of all
-	// placements, RolloutSeconds times those that finished.
+	// RolloutsStarted, RolloutsFinished and RolloutsStopped count rollouts of all placements,
+	// and RolloutSeconds observes the duration of finished ones.
 	RolloutsStarted, RolloutsFinished, RolloutsStopped prometheus.Counter
 	RolloutSeconds                                     prometheus.Histogram
 
-	// Traced says that exemplars name traces, because commits are traced.
+	// Traced says that exemplars have trace IDs, because commits are traced.
 	Traced bool
 
 	// waiting is the time at which the oldest waiting event arrived, in Unix nanoseconds;
@@ -52,7 +51,7 @@ const (
 	stageAvailable = "available"
 )
 
-// NewMetrics returns metrics that count from zero.
+// NewMetrics returns new metrics, not registered.
 func NewMetrics() *Metrics {
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: "gitfleet_" + name, Help: help})
@@ -98,7 +97,7 @@ func NewMetrics() *Metrics {
 	return m
 }
 
-// Collectors returns all metrics, to be registered.
+// Collectors returns all metrics, for registration.
 func (m *Metrics) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{m.Loads, m.Turns, m.QueueAge, m.Propagation, m.RolloutsStarted, m.RolloutsFinished, m.RolloutsStopped, m.RolloutSeconds}
 }
@@ -119,11 +118,11 @@ func (m *Metrics) loaded(l loaded) {
 	m.Loads.WithLabelValues(result).Observe(l.took.Seconds())
 }
 
-// planned counts the rollouts that a plan begins, finishes or stops. The ledger is that of
+// planned counts the rollouts that a plan starts, finishes or stops. The ledger is the one
 // before the plan.
 func (m *Metrics) planned(p *plan.Plan, l *ledger.Ledger) {
 	if len(p.Renames) > 0 {
-		l = l.Renamed(p.Renames) // the rollout of a renamed placement goes on
+		l = l.Renamed(p.Renames) // the rollout of a renamed placement continues
 	}
 	for _, pl := range p.Placements {
 		if !pl.RecordChanged {
@@ -164,7 +163,7 @@ func (m *Metrics) propagated(p *ledger.Placement, was, is *ledger.Entry) {
 	for _, stage := range milestones(was, is) {
 		labels := prometheus.Labels{"commit": is.Binding.Assigned.Commit, "cluster": is.Binding.Cluster}
 		if id := tracing.TraceID(is.Binding.Assigned.Commit); m.Traced && id != "" {
-			labels = prometheus.Labels{"trace_id": id, "cluster": is.Binding.Cluster} // all three would be too long
+			labels = prometheus.Labels{"trace_id": id, "cluster": is.Binding.Cluster} // all three labels would be too long
 		}
 		m.Propagation.WithLabelValues(stage.name).(prometheus.ExemplarObserver).ObserveWithExemplar(max(0, stage.at.Sub(seen).Seconds()), labels)
 	}

@@ -1,9 +1,8 @@
-// Package reconciler is the loop: it takes in commits and what members say,
-// thinks the fleet through, writes down what it decided, tells the members,
-// and publishes a report.
+// Package reconciler runs the reconcile loop: it receives commits and observations, plans the
+// fleet, records the plan in the ledger, sends works to the members, and publishes a report.
 //
-// One goroutine owns the ledger and the current snapshot. Everything it needs
-// to know reaches it as values; nothing it does waits for Git or a cluster.
+// One goroutine owns the ledger and the current snapshot. Others send it values; it never waits
+// for Git or a cluster.
 package reconciler
 
 import (
@@ -27,7 +26,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/tracing"
 )
 
-// A Source is all the loop needs to know of Git.
+// A Source follows the Git repository.
 type Source interface {
 	// Run calls head with each new commit until ctx is done.
 	Run(ctx context.Context, head func(gitsource.Commit)) error
@@ -36,68 +35,64 @@ type Source interface {
 	Status() gitsource.Status
 }
 
-// A Member keeps one cluster as it is told.
+// A Member keeps one cluster in the desired state.
 type Member interface {
-	// SetFleet says which fleet the member acts for, and the others whose
-	// inventories it takes over. Inventories of everybody else have it write
-	// nothing. It is called before the first Set, and never blocks.
+	// SetFleet sets the fleet that the member acts for, and the other fleets whose inventories
+	// it adopts. With inventories of any other fleet it writes nothing. SetFleet is called
+	// before the first Set, and never blocks.
 	SetFleet(f ledger.Fleet, adopted []ledger.Adoption)
-	// Set replaces all that the cluster should hold; it never blocks.
+	// Set replaces all works of the cluster; it never blocks.
 	Set([]work.Work)
-	// Leave gives up everything on the cluster and closes what it returns when
-	// that is done.
+	// Leave releases everything on the cluster and closes the channel when that is done.
 	Leave() <-chan struct{}
-	// Check has it look again at all it holds, and try at once what failed; it
-	// never blocks.
+	// Check checks everything the cluster holds, and retries failures at once; it never blocks.
 	Check()
 	// Run works until ctx is done.
 	Run(ctx context.Context) error
 }
 
-// A Rememberer is a member that says in each report of a placement all that is
-// remembered of drifts, also from before it was started.
+// A Rememberer is a member whose reports of a placement have all its drifts, also those from
+// before it was started.
 type Rememberer interface {
-	// Recall is called once, before Run, with what was remembered.
+	// Recall is called once, before Run, with the recorded drifts.
 	Recall(map[api.PlacementKey][]ledger.Drift)
 }
 
-// A Resolver is a member that holds what others change until it is decided what becomes
-// of it.
+// A Resolver is a member that leaves drift as it is until it is decided what to do about it.
 type Resolver interface {
-	// Resolve replaces what is decided about held drifts; it never blocks.
+	// Resolve replaces the resolutions of held drifts; it never blocks.
 	Resolve(ledger.Resolutions)
 }
 
-// Config is what the loop is made of. All fields but Now, Record, Metrics and Traces must be set.
+// Config configures a Reconciler. All fields but Now, Record, Metrics and Traces must be set.
 type Config struct {
-	// Fleet is the name and the source of this fleet, and the ID that it gets if it
-	// has none.
+	// Fleet is the name and the source of this fleet, and the ID that it gets if it has none.
 	Fleet  ledger.Fleet
 	Source Source
-	// Loader loads new commits, Past those that are still assigned somewhere;
-	// two, because they work at the same time.
+	// Loader loads new commits, and Past those that clusters are still assigned to; they are
+	// used concurrently.
 	Loader, Past *hub.Loader
 	Store        ledger.Store
-	// Attempts is the file that remembers which commits are being loaded, so that one
-	// that ends the process is not loaded for ever; empty for none.
+	// Attempts is the file of the commits being loaded, so that a commit that ends the process
+	// is not loaded at every start; empty for none.
 	Attempts string
-	// Member makes the agent of a cluster. report never blocks.
+	// Member creates the agent of a cluster. report never blocks.
 	Member func(c *hub.Cluster, report func(ledger.Observation)) Member
-	// Conditions say which names conditions have in reports.
+	// Conditions are the condition names in reports.
 	Conditions status.Conditions
-	// MaxUnreachable is how many clusters that do not answer, or which share of
-	// those a placement wants, no rollout waits for; nil means all.
+	// MaxUnreachable is how many unreachable clusters (or which share of the wanted clusters) a
+	// rollout may pass over; nil means all.
 	MaxUnreachable *intstr.IntOrString
-	// AvailableTimeout is how long a cluster may take to become available before
-	// its update counts as failed; zero means any time.
+	// AvailableTimeout is how long a cluster may take to become available before its update
+	// counts as failed; zero means no limit.
 	AvailableTimeout time.Duration
-	// Now is what the clock says; nil means the one of this machine.
+	// Now returns the current time; nil means time.Now.
 	Now func() time.Time
-	// Told is called after members were told something new.
+	// Told is called after works were sent to members.
 	Told func()
-	// Publish takes each new report, which nobody changes afterwards.
+	// Publish receives each new report, which is immutable.
 	Publish func(*status.Report)
-	// Record takes what is to be remembered of what happened; it never blocks.
+	// Record receives entries for the history; it never blocks.
 	Record  func(...history.Entry)
 	Metrics *Metrics
 	// Traces sends the traces of commits; nil sends none.
@@ -116,58 +111,55 @@ type Reconciler struct {
 	seen   time.Time // when the head was first seen
 	past   map[string]*hub.Snapshot
 	lost   map[string]error // assigned commits that cannot be loaded
-	again  map[string]retry // when to try those again
+	again  map[string]retry // when to retry those
 	source status.Source
-	// untraced is when the head was loaded, while its trace has not been sent; zero once it has.
-	untraced time.Time
-	memo     *plan.Memo
-	told     *status.Memo
-	faults   map[api.PlacementKey]string
-	// deleted are the deletions that members have reported and that have no event yet.
+	// untraced is when the head was loaded, until its trace is sent; zero afterwards.
+	untraced   time.Time
+	memo       *plan.Memo
+	statusMemo *status.Memo
+	faults     map[api.PlacementKey]string
+	// deleted are the reported deletions without an event yet.
 	deleted []status.Deleted
-	// decided is what the history does not know yet, because it is not saved.
-	decided []history.Entry
-	// acts are what persons did since the ledger was last saved.
-	acts []history.Entry
-	// last is when the last turn was, due when the next has to be, whatever
-	// happens, and saveBy when what was only seen is to be saved; zero if nothing
-	// waits.
+	// planned are history entries of plans that are not saved yet.
+	planned []history.Entry
+	// userActions are history entries of users' actions since the ledger was last saved.
+	userActions []history.Entry
+	// last is the time of the last turn, due that of the next at the latest, and saveBy when
+	// observations are saved; zero if nothing waits.
 	last, due, saveBy time.Time
 
-	// works are what clusters were last told, unseen how many clusters a
-	// placement leaves room for, because they have not answered since the ledger
-	// was lost.
+	// works are the works last sent to clusters; unseen is how many clusters a placement leaves
+	// room for, because they have not answered since the ledger was lost.
 	works  map[string][]work.Work
 	unseen map[api.PlacementKey]int
-	// obeyed are commands whose answers are due.
-	obeyed []obeyed
+	// pendingAnswers are the commands whose answers wait for the end of the turn.
+	pendingAnswers []pendingAnswer
 
-	// fresh says that the ledger knew nothing at the start, and members may still
-	// say what they hold: nothing is saved meanwhile, or who starts after a crash
-	// would not know that it was lost. rebuilt says that they were found to hold
-	// something, and nothing was decided yet.
-	fresh   bool
-	rebuilt bool
-	started time.Time
+	// rebuilding says that the ledger was empty at the start, and members may still report
+	// their inventories. Nothing is saved meanwhile, or a restart after a crash would not know
+	// that the ledger was lost. rebuilt says that there were inventories, and that nothing is
+	// planned yet.
+	rebuilding bool
+	rebuilt    bool
+	started    time.Time
 
-	members map[string]*running
-	// resolutions are what is decided about held drifts, by cluster.
+	members map[string]*runningMember
+	// resolutions are the resolutions of held drifts, by cluster.
 	resolutions map[string]ledger.Resolutions
-	// ending are closed when the last agent of a cluster, told to stop, has
-	// ended.
+	// ending are closed when the last agent of a cluster, told to stop, has ended.
 	ending map[string]<-chan struct{}
-	wanted chan string // commits for the loader of the past
+	wanted chan string // commits for the Past loader
 	asked  map[string]bool
-	// attempts records loads in progress, retries are commits to load again. deadly
-	// is set while the newest commit is refused because loading it ended the process.
-	attempts *attempts
-	deadly   bool
-	retries  chan gitsource.Commit
-	running  sync.WaitGroup
-	calm     *calm
+	// attempts records loads in progress, and retries are commits to load again. headFatal is
+	// set while the newest commit is refused because loading it ended the process.
+	attempts  *attempts
+	headFatal bool
+	retries   chan gitsource.Commit
+	running   sync.WaitGroup
+	calm      *memoryTrimmer
 }
 
-// New returns a loop that has not begun.
+// New returns a Reconciler. Run starts it.
 func New(cfg Config) *Reconciler {
 	if cfg.Record == nil {
 		cfg.Record = func(...history.Entry) {}
@@ -180,30 +172,30 @@ func New(cfg Config) *Reconciler {
 	}
 	return &Reconciler{
 		cfg: cfg, events: newEvents(&cfg.Metrics.waiting), past: map[string]*hub.Snapshot{}, lost: map[string]error{}, again: map[string]retry{},
-		memo: plan.NewMemo(), told: status.NewMemo(), members: map[string]*running{}, ending: map[string]<-chan struct{}{}, wanted: make(chan string, 1), asked: map[string]bool{},
+		memo: plan.NewMemo(), statusMemo: status.NewMemo(), members: map[string]*runningMember{}, ending: map[string]<-chan struct{}{}, wanted: make(chan string, 1), asked: map[string]bool{},
 		attempts: readAttempts(cfg.Attempts, cfg.Log), retries: make(chan gitsource.Commit, 1),
 	}
 }
 
-// Run works until ctx is done; by then all it started has ended and the ledger
-// is saved. An error means that it cannot go on.
+// Run runs the loop until ctx is done. When it returns, everything it started has ended and the
+// ledger is saved. An error means that it cannot go on.
 func (r *Reconciler) Run(ctx context.Context) error {
 	var err error
 	if r.ledger, err = r.cfg.Store.Load(); err != nil {
 		return err
 	}
-	r.fresh, r.started = r.ledger.Empty(), r.cfg.Now()
-	r.identify()
+	r.rebuilding, r.started = r.ledger.Empty(), r.cfg.Now()
+	r.setFleet()
 	r.ledger.Rebase(r.started)
 	ctx, cancel := context.WithCancelCause(ctx)
-	r.calm = newCalm(freeMemory)
+	r.calm = newMemoryTrimmer(freeMemory)
 	defer r.calm.stop()
 	defer r.running.Wait()
 	defer cancel(nil)
 	last := r.ledger.Head()
-	r.spawn(func() { r.resume(ctx, last); cancel(r.follow(ctx)) })
-	r.spawn(func() { r.recall(ctx) })
-	r.spawn(func() { r.retry(ctx) })
+	r.spawn(func() { r.loadLastHead(ctx, last); cancel(r.runSource(ctx)) })
+	r.spawn(func() { r.loadPast(ctx) })
+	r.spawn(func() { r.retryLoads(ctx) })
 	r.loop(ctx)
 	if err := context.Cause(ctx); err != nil && err != context.Canceled {
 		return err
@@ -211,27 +203,27 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	return nil
 }
 
-// identify writes down which fleet this is. If the ledger knows nothing, members may
-// still say which ID it had.
-func (r *Reconciler) identify() {
+// setFleet records the fleet's identity. If the ledger is empty, members may still report the
+// ID it had.
+func (r *Reconciler) setFleet() {
 	f := r.cfg.Fleet
 	switch id := r.ledger.Fleet().ID; {
 	case id != "":
 		f.ID = id
-	case r.fresh:
+	case r.rebuilding:
 		f.ID = ""
 	}
 	r.ledger.SetFleet(f)
 }
 
-// Resolve replaces what is decided about held drifts, by cluster. It never blocks, and
-// any goroutine may call it.
+// Resolve replaces the resolutions of held drifts, by cluster. It never blocks, and may be
+// called concurrently.
 func (r *Reconciler) Resolve(all map[string]ledger.Resolutions) {
 	r.events.put(func() { r.events.resolutions = all })
 }
 
-// Notice makes the loop turn soon, and tell how the source does. It never
-// blocks, and any goroutine may call it.
+// Notice causes a turn that reports the state of the source. It never blocks, and may be called
+// concurrently.
 func (r *Reconciler) Notice() { r.events.put(func() {}) }
 
 func (r *Reconciler) spawn(f func()) {
@@ -242,9 +234,8 @@ func (r *Reconciler) spawn(f func()) {
 	}()
 }
 
-// resume puts the commit in force that was in force before a restart: what has
-// come since may be one that is refused.
-func (r *Reconciler) resume(ctx context.Context, hash string) {
+// loadLastHead loads the commit that was in force before a restart: newer ones may be refused.
+func (r *Reconciler) loadLastHead(ctx context.Context, hash string) {
 	if hash == "" {
 		return
 	}
@@ -259,14 +250,14 @@ func (r *Reconciler) resume(ctx context.Context, hash string) {
 		return
 	}
 	l.resumed = true
-	r.tell(l)
+	r.enqueue(l)
 }
 
-// follow runs the source. Each new commit is loaded right there, so that the
-// loop waits for neither Git nor kustomize.
-func (r *Reconciler) follow(ctx context.Context) error {
+// runSource runs the source. New commits are loaded in its goroutine, so that the loop waits
+// for neither Git nor kustomize.
+func (r *Reconciler) runSource(ctx context.Context) error {
 	err := r.cfg.Source.Run(ctx, func(c gitsource.Commit) {
-		r.tell(r.load(ctx, r.cfg.Loader, c))
+		r.enqueue(r.load(ctx, r.cfg.Loader, c))
 	})
 	if err != nil && ctx.Err() == nil {
 		return fmt.Errorf("follow the repository: %w", err)
@@ -274,8 +265,8 @@ func (r *Reconciler) follow(ctx context.Context) error {
 	return nil
 }
 
-// recall loads commits that are still assigned to some cluster.
-func (r *Reconciler) recall(ctx context.Context) {
+// loadPast loads commits that are still assigned to a cluster.
+func (r *Reconciler) loadPast(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -287,13 +278,13 @@ func (r *Reconciler) recall(ctx context.Context) {
 				l = r.load(ctx, r.cfg.Past, c)
 			}
 			l.past = true
-			r.tell(l)
+			r.enqueue(l)
 		}
 	}
 }
 
-// retry loads commits again that somebody asked for.
-func (r *Reconciler) retry(ctx context.Context) {
+// retryLoads loads commits again at a user's request.
+func (r *Reconciler) retryLoads(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -301,25 +292,25 @@ func (r *Reconciler) retry(ctx context.Context) {
 		case c := <-r.retries:
 			l := r.load(ctx, r.cfg.Loader, c)
 			l.again = true
-			r.tell(l)
+			r.enqueue(l)
 		}
 	}
 }
 
-// tell hands a commit to the loop.
-func (r *Reconciler) tell(l loaded) {
+// enqueue sends a loaded commit to the loop.
+func (r *Reconciler) enqueue(l loaded) {
 	r.events.load(l)
 	r.calm.after(l.took)
 }
 
-// loaded is a commit, understood or not.
+// loaded is the result of loading a commit.
 type loaded struct {
 	commit   hub.Commit
 	snapshot *hub.Snapshot
 	err      error
 	past     bool
 	resumed  bool
-	// again says that it was loaded once more, and a newer one may have come since.
+	// again says that it was loaded again, and a newer one may have arrived since.
 	again bool
 	took  time.Duration
 }

@@ -11,8 +11,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// subject finds what an order speaks of. A name that nothing has is a
-// *status.UnknownError.
+// subject resolves the subject of an order. An unknown name is a *status.UnknownError.
 func (r *Reconciler) subject(o Order) (ledger.Subject, error) {
 	if r.head == nil {
 		return ledger.Subject{}, refuse("no commit is in force yet: try again in a moment")
@@ -77,7 +76,7 @@ func (r *Reconciler) placementSubject(o Order) (ledger.Subject, error) {
 	return ledger.Subject{Placement: key, Cluster: o.Cluster}, nil
 }
 
-// object finds an object among those that clusters have been told to hold.
+// object finds an object among the works of the clusters.
 func (r *Reconciler) object(object api.ObjectName, o Order) (api.ID, error) {
 	var found []api.ID
 	var others []string
@@ -102,7 +101,7 @@ func (r *Reconciler) object(object api.ObjectName, o Order) (api.ID, error) {
 	return api.ID{}, refuse("%s may be %s or %s: write KIND.GROUP/NAME", o.Subject, found[0], found[1])
 }
 
-// objects lists what a cluster, or any cluster, has been told to hold, by ID.
+// objects lists the objects in the works of a cluster, or of all clusters, by ID.
 func (r *Reconciler) objects(cluster string) []api.ID {
 	ids, looked := map[api.ID]bool{}, map[**work.Manifest]bool{}
 	for name, works := range r.works {
@@ -122,8 +121,7 @@ func (r *Reconciler) objects(cluster string) []api.ID {
 	return slices.SortedFunc(maps.Keys(ids), api.ID.Compare)
 }
 
-// suspended finds the suspension that an order means, also of something that is
-// there no more.
+// suspended finds the suspension that an order means, even if its subject no longer exists.
 func (r *Reconciler) suspended(o Order) (ledger.Subject, bool) {
 	object, _ := api.ParseObject(o.Subject, o.Namespace)
 	for _, s := range r.ledger.Suspensions() {

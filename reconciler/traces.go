@@ -17,7 +17,7 @@ type milestone struct {
 	since, at time.Time // since is the end of the stage before
 }
 
-// milestones are the stages that a cluster reached between two states of its entry.
+// milestones returns the stages that a cluster has reached between two states of its entry.
 func milestones(was, is *ledger.Entry) (all []milestone) {
 	if was.AppliedAt.IsZero() && !is.AppliedAt.IsZero() {
 		all = append(all, milestone{stageApplied, is.Binding.AssignedAt, is.AppliedAt})
@@ -49,7 +49,8 @@ func (r *Reconciler) refused(l loaded, now time.Time, why string) {
 	r.cfg.Traces.Commit(l.commit.Hash, s)
 }
 
-// traceCommit sends the trace of the head, once its first plan is made; that began at start.
+// traceCommit sends the trace of the head, once its first plan is made; start is when planning
+// began.
 func (r *Reconciler) traceCommit(start time.Time) {
 	if r.untraced.IsZero() {
 		return

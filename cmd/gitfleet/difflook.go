@@ -114,7 +114,7 @@ func final(s *hub.Snapshot, looks []*look, fleet ledger.Fleet) *plan.Plan {
 	for _, l := range looks {
 		in.Ledger.Fold(l.seen)
 	}
-	in.Ledger.Settle(uuid.NewString())
+	in.Ledger.ResolveID(uuid.NewString())
 	for _, l := range looks {
 		if why := in.Ledger.Refusal(l.name); why != "" && l.err == nil {
 			l.err = errors.New(why)

@@ -68,7 +68,7 @@ func (s *stage) turn(after time.Duration) {
 	s.last.UpdateLedger(s.in.Ledger)
 	s.source.Git.LastPoll, s.source.Git.LastSuccess = s.now.Add(-4*time.Second), s.now.Add(-4*time.Second)
 	s.report = status.Build(status.Input{Plan: s.last, Head: s.in.Head, Ledger: s.in.Ledger, Source: s.source, Now: s.now, Memo: s.told})
-	s.report.Remember(s.in.Ledger)
+	s.report.UpdateLedger(s.in.Ledger)
 }
 
 // says has a member speak of a placement as it was last told: all is well but

@@ -25,7 +25,7 @@ func TestStateIsExportedFromADaemonAndImported(t *testing.T) {
 	}
 	defer store.Close()
 	l := ledger.New()
-	l.Note(api.PlacementKey{Name: "web"}, ledger.Placement{Generation: 2})
+	l.SetPlacement(api.PlacementKey{Name: "web"}, ledger.Placement{Generation: 2})
 	l.Bind(api.PlacementKey{Name: "web"}, placement.Binding{Cluster: "east", Assigned: placement.Revision{Commit: "abc", Hash: "def"}, AssignedAt: time.Unix(1e9, 0).UTC()})
 	if err := store.Save(l); err != nil {
 		t.Fatal(err)

@@ -59,7 +59,7 @@ func (d *Document) hold(l *ledger.Ledger, s *hub.Snapshot, leaving map[string]bo
 		if spec := specs[key]; spec != nil {
 			record.SpecHash = spec.SpecHash
 		}
-		l.Note(key, record)
+		l.SetPlacement(key, record)
 		for i, dec := range p.Decisions {
 			if dec.Selected && !leaving[dec.Cluster] {
 				l.Bind(key, p.binding(i, d.Commit, now))
@@ -87,7 +87,7 @@ func (d *Document) settle(l *ledger.Ledger, p *plan.Plan) {
 		case record.SpecHash == "": // renamed, which is no change
 			renamed := *record
 			renamed.SpecHash = pl.Spec.SpecHash
-			l.Note(pl.Key, renamed)
+			l.SetPlacement(pl.Key, renamed)
 		}
 		for _, c := range pl.Clusters {
 			if c.Entry == nil || c.Binding.Unscheduled || c.Err != nil || c.Latest.Hash == "" {

@@ -80,7 +80,7 @@ func (r *Running) ledger(s *hub.Snapshot) *ledger.Ledger {
 		}
 		record := p.Record
 		record.Stops = nil
-		l.Note(p.Key, record)
+		l.SetPlacement(p.Key, record)
 		for _, c := range p.Clusters {
 			b := c.Binding
 			if b.Unscheduled || b.Removing {

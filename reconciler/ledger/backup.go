@@ -17,12 +17,12 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// backupKind is what the first line of a backup says it is.
+// backupKind is the kind in the first line of a backup.
 const backupKind = "gitfleet.dev/state"
 
-// A backup is JSON lines: a header, a line for each record, and an end that
-// counts them, so that half a file is never taken for a whole one. Lines are in
-// order: two backups of the same state are the same but for the time.
+// A backup is JSON lines: a header, a line for each record, and a last line with their number,
+// so that a truncated file is detected. Lines are sorted: two backups of the same state differ
+// only in the time.
 type (
 	header struct {
 		Kind     string    `json:"kind"`
@@ -41,12 +41,12 @@ type (
 	}
 )
 
-// kinds name records in a backup, by the letters of their keys.
+// kinds are the names of record kinds in a backup, by the letters of their keys.
 var kinds = map[string]string{headKey: "head", fleetKey: "fleet", "c": "cluster", "p": "placement", "e": "binding", "s": "suspension", "o": "declared", "v": "event"}
 
 const lastLine = "end"
 
-// lineOf turns a record into a line; names in it are for people and for tools.
+// lineOf turns a record into a line, with names that people and tools can read.
 func lineOf(key string, value []byte) (line, error) {
 	parts := strings.Split(key, "\x00")
 	l := line{Record: kinds[parts[0]], Value: value}
@@ -76,7 +76,7 @@ func lineOf(key string, value []byte) (line, error) {
 	return l, nil
 }
 
-// key is that of the record in the store.
+// key is the record's key in the store.
 func (l line) key() (string, error) {
 	placement, err := keyOf(l.Placement)
 	if err != nil {
@@ -113,7 +113,7 @@ func (l line) key() (string, error) {
 	return "", fmt.Errorf("there is no record of kind %q", l.Record)
 }
 
-// id is that of the object.
+// id is the object's ID.
 func (l line) id() (api.ID, error) {
 	if len(l.Object) != 4 {
 		return api.ID{}, fmt.Errorf("%q is no object", l.Object)
@@ -121,7 +121,7 @@ func (l line) id() (api.ID, error) {
 	return api.ID{Group: l.Object[0], Kind: l.Object[1], Namespace: l.Object[2], Name: l.Object[3]}, nil
 }
 
-// keyOf reads crp/NAME or rp/NAMESPACE/NAME; of nothing it is zero.
+// keyOf parses crp/NAME or rp/NAMESPACE/NAME; zero for an empty name.
 func keyOf(name string) (api.PlacementKey, error) {
 	parts := strings.Split(name, "/")
 	switch {
@@ -155,11 +155,11 @@ func export(w io.Writer, records map[string][]byte, now time.Time) error {
 	return out.Encode(line{Record: lastLine, Records: &n})
 }
 
-// longestLine bounds what is read of a file that may be anything.
+// longestLine limits the memory for a file that is not a backup.
 const longestLine = 64 << 20
 
-// restored reads a backup, of this schema or an older one.
-func restored(r io.Reader) (map[string][]byte, error) {
+// parseBackup reads a backup of this schema or an older one.
+func parseBackup(r io.Reader) (map[string][]byte, error) {
 	in := bufio.NewScanner(r)
 	in.Buffer(nil, longestLine)
 	h := header{}
@@ -167,7 +167,7 @@ func restored(r io.Reader) (map[string][]byte, error) {
 		return nil, errors.Join(errors.New("this is no backup that gitfleet state export has written"), in.Err())
 	}
 	if h.Schema > schema {
-		return nil, newer(h.Schema, "")
+		return nil, newerError(h.Schema, "")
 	}
 	records := map[string][]byte{}
 	for n := 2; in.Scan(); n++ {
@@ -194,10 +194,10 @@ func restored(r io.Reader) (map[string][]byte, error) {
 	return nil, errors.Join(errors.New("the backup has no end: it was cut off"), in.Err())
 }
 
-// Export writes all that was saved, as a backup for Import. It may be called
-// while the store is in use: what it writes is of one moment.
+// Export writes everything that was saved as a backup for Import. It may be called while the
+// store is in use, and writes a consistent state.
 func (s *boltStore) Export(w io.Writer) error {
-	err := guard(func() error {
+	err := recoverPanic(func() error {
 		records, err := s.read()
 		if err != nil {
 			return err
@@ -210,10 +210,10 @@ func (s *boltStore) Export(w io.Writer) error {
 	return nil
 }
 
-// Import replaces everything by a backup, or does nothing. What was there is
-// kept beside it if replace is set, and is an error if it is not.
+// Import replaces everything by a backup, or changes nothing. Existing data is an error unless
+// replace is set; then a copy is kept.
 func (s *boltStore) Import(r io.Reader, replace bool) error {
-	records, err := restored(r)
+	records, err := parseBackup(r)
 	if err != nil {
 		return err
 	}
@@ -245,7 +245,7 @@ func (s *boltStore) Import(r io.Reader, replace bool) error {
 
 const beforeImport = ".before-import"
 
-// copyTo keeps the file as it is, replacing an earlier copy.
+// copyTo copies the file, replacing an earlier copy.
 func (s *boltStore) copyTo(path string) error {
 	err := os.Remove(path)
 	if err == nil || errors.Is(err, os.ErrNotExist) {
@@ -257,7 +257,7 @@ func (s *boltStore) copyTo(path string) error {
 	return nil
 }
 
-// newer is the error of what a newer gitfleet wrote.
-func newer(have int, mend string) error {
+// newerError is the error for data of a newer gitfleet.
+func newerError(have int, mend string) error {
 	return fmt.Errorf("it was written by a newer gitfleet (schema %d, this one knows %d): run that version%s", have, schema, mend)
 }

@@ -17,7 +17,7 @@ func filled(b *testing.B, placements int) (*Ledger, Store) {
 	l := New()
 	for p := range placements {
 		key := api.PlacementKey{Name: fmt.Sprintf("p%04d", p)}
-		l.Note(key, Placement{})
+		l.SetPlacement(key, Placement{})
 		for c := range 100 {
 			l.Bind(key, placement.Binding{Cluster: fmt.Sprintf("c%04d", c), Assigned: placement.Revision{Commit: "c1", Hash: "h1"}})
 		}

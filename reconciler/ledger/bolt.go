@@ -20,23 +20,22 @@ import (
 
 var bucket, schemaKey, sumKey = []byte("ledger"), []byte("schema"), []byte("sum")
 
-// Open opens the ledger in a directory and creates it if it is not there. Only
-// one process can have it open; a second one gets an error after a second. A
-// file that is damaged is refused, and left as it is.
+// Open opens the ledger in a directory, and creates it if necessary. Only one process can have
+// it open; another gets an error after a second. A damaged file is refused and not changed.
 func Open(dir string) (Archive, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open ledger: %w", err)
 	}
 	s := &boltStore{path: filepath.Join(dir, "ledger.db")}
-	if err := guard(s.open); err != nil {
+	if err := recoverPanic(s.open); err != nil {
 		return nil, fmt.Errorf("open ledger %s: %w", s.path, err)
 	}
 	return s, nil
 }
 
-// A boltStore keeps each record under its own key, so that saving costs what
-// changed. What it keeps beside them is a sum over all: the library checks what
-// it needs to find its way, and nothing else.
+// A boltStore keeps each record under its own key, so that saving writes only what changed. In
+// addition it keeps a checksum over all records, since the library checks only its own
+// structures.
 type boltStore struct {
 	path string
 	db   *bbolt.DB
@@ -60,7 +59,7 @@ func InUse(dir string) (bool, error) {
 	return false, db.Close()
 }
 
-// A DamagedError says that the file of a ledger cannot be believed.
+// A DamagedError says that the file of a ledger is damaged.
 type DamagedError struct{ Why string }
 
 func (e *DamagedError) Error() string {
@@ -69,10 +68,9 @@ func (e *DamagedError) Error() string {
 
 func damaged(format string, args ...any) error { return &DamagedError{fmt.Sprintf(format, args...)} }
 
-// guard turns what the library does with a damaged file, which is to panic or
-// to read beyond its end, into an error. The library is not to be used after
-// that, not even to close it.
-func guard(do func() error) (err error) {
+// recoverPanic turns panics and faults of the library on a damaged file into errors. The
+// library must not be used after that, not even to close it.
+func recoverPanic(do func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if fault := recover(); fault != nil {
@@ -99,7 +97,7 @@ func (s *boltStore) open() error {
 	return nil
 }
 
-// check looks at the file before anything is read from it or written to it.
+// check checks the file before anything is read or written.
 func (s *boltStore) check() error {
 	fresh, old := false, schema
 	err := s.db.View(func(tx *bbolt.Tx) error {
@@ -118,7 +116,7 @@ func (s *boltStore) check() error {
 			return damaged("its schema version cannot be read")
 		}
 		if have > schema {
-			return newer(have, ", or start with an empty state directory")
+			return newerError(have, ", or start with an empty state directory")
 		}
 		old = have
 		return nil
@@ -134,7 +132,7 @@ func (s *boltStore) check() error {
 
 func (s *boltStore) Load() (*Ledger, error) {
 	var l *Ledger
-	err := guard(func() error {
+	err := recoverPanic(func() error {
 		records, err := s.read()
 		if err != nil {
 			return err
@@ -151,12 +149,12 @@ func (s *boltStore) Load() (*Ledger, error) {
 	return l, nil
 }
 
-// formerName was the name of every fleet whose configuration did not set one.
-const formerName = "default"
+// defaultName was the name of every fleet whose configuration did not set one.
+const defaultName = "default"
 
 func (s *boltStore) Fleet() (Fleet, error) {
 	var f Fleet
-	err := guard(func() error {
+	err := recoverPanic(func() error {
 		return s.db.View(func(tx *bbolt.Tx) error {
 			b := tx.Bucket(bucket)
 			if raw := b.Get([]byte(fleetKey)); raw != nil {
@@ -165,7 +163,7 @@ func (s *boltStore) Fleet() (Fleet, error) {
 			c := b.Cursor()
 			for k, _ := c.First(); k != nil; k, _ = c.Next() {
 				if string(k) != string(schemaKey) && string(k) != string(sumKey) {
-					f.Name = formerName
+					f.Name = defaultName
 				}
 			}
 			return nil
@@ -179,7 +177,7 @@ func (s *boltStore) Fleet() (Fleet, error) {
 
 func (s *boltStore) read() (map[string][]byte, error) {
 	records := map[string][]byte{}
-	var want, got sum
+	var want, got checksum
 	err := s.db.View(func(tx *bbolt.Tx) error {
 		b := tx.Bucket(bucket)
 		want = sumOf(b.Get(sumKey))
@@ -222,7 +220,7 @@ func (s *boltStore) Save(l *Ledger) error {
 	return nil
 }
 
-func write(b *bbolt.Bucket, key, value []byte, total *sum) error {
+func write(b *bbolt.Bucket, key, value []byte, total *checksum) error {
 	if old := b.Get(key); old != nil {
 		total.remove(key, old)
 	}
@@ -235,9 +233,8 @@ func write(b *bbolt.Bucket, key, value []byte, total *sum) error {
 
 func (s *boltStore) Close() error { return s.db.Close() }
 
-// A sum stands for a set of records, whatever their order. It is kept up to
-// date by what changes.
-type sum struct{ records, total uint64 }
+// A checksum is a checksum of a set of records, whatever their order, updated incrementally.
+type checksum struct{ records, total uint64 }
 
 var polynomial = crc64.MakeTable(crc64.ECMA)
 
@@ -245,23 +242,23 @@ func digest(key, value []byte) uint64 {
 	return crc64.Update(crc64.Update(crc64.Checksum(key, polynomial), polynomial, []byte{0xff}), polynomial, value)
 }
 
-func (s *sum) add(key, value []byte) {
+func (s *checksum) add(key, value []byte) {
 	s.records++
 	s.total += digest(key, value)
 }
 
-func (s *sum) remove(key, value []byte) {
+func (s *checksum) remove(key, value []byte) {
 	s.records--
 	s.total -= digest(key, value)
 }
 
-func (s sum) bytes() []byte {
+func (s checksum) bytes() []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, s.records), s.total)
 }
 
-func sumOf(raw []byte) sum {
+func sumOf(raw []byte) checksum {
 	if len(raw) != 16 {
-		return sum{records: ^uint64(0)} // fits nothing
+		return checksum{records: ^uint64(0)} // matches no set of records
 	}
-	return sum{binary.BigEndian.Uint64(raw), binary.BigEndian.Uint64(raw[8:])}
+	return checksum{binary.BigEndian.Uint64(raw), binary.BigEndian.Uint64(raw[8:])}
 }

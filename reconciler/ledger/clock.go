@@ -5,16 +5,14 @@ import (
 	"time"
 )
 
-// Rebase ties what is remembered to the clock as it is read now. It is called
-// once a ledger is loaded, and whenever the clock has been set back since.
+// Rebase adjusts recorded times to the clock. It is called after a ledger is loaded, and
+// whenever the clock has been set back.
 //
-// What lies in the future then, because a clock that was ahead wrote it down,
-// has happened just now, and in the order in which it happened: nothing that a
-// member says from now on is older than what is remembered. As of now how long
-// something has been so is counted by what has passed, and not by what the clock
-// shows, as long as now has a monotonic reading.
+// Times in the future, recorded when the clock was ahead, become just past, in their order: no
+// later observation is older than what is recorded. From then on durations are measured
+// independently of the clock, if now has a monotonic reading.
 func (l *Ledger) Rebase(now time.Time) {
-	b := basis{now: now}
+	b := timeShift{now: now}
 	l.eachTime(func(_ string, t time.Time) time.Time {
 		if t.After(now) {
 			b.ahead = append(b.ahead, t)
@@ -26,7 +24,7 @@ func (l *Ledger) Rebase(now time.Time) {
 	l.eachTime(func(key string, t time.Time) time.Time {
 		next := b.move(t)
 		if !next.Round(0).Equal(t.Round(0)) {
-			l.touch(key)
+			l.markDecided(key)
 		}
 		return next
 	})
@@ -38,14 +36,14 @@ func (l *Ledger) Rebase(now time.Time) {
 	}
 }
 
-// A basis is a moment that times are told from.
-type basis struct {
+// A timeShift moves times relative to a moment.
+type timeShift struct {
 	now time.Time
-	// ahead are the times that lie after it, in order.
+	// ahead are the times after it, in order.
 	ahead []time.Time
 }
 
-func (b *basis) move(t time.Time) time.Time {
+func (b *timeShift) move(t time.Time) time.Time {
 	switch i, found := slices.BinarySearchFunc(b.ahead, t, time.Time.Compare); {
 	case t.IsZero():
 		return t
@@ -55,9 +53,8 @@ func (b *basis) move(t time.Time) time.Time {
 	return b.now.Add(t.Sub(b.now))
 }
 
-// eachTime replaces the times that a decision or an order may depend on, each
-// with the key of its record. The others, which are only told, stay as they were
-// written down.
+// eachTime replaces the times that a decision or an order may depend on, each with the key of
+// its record. Times that are only shown stay as recorded.
 func (l *Ledger) eachTime(move func(key string, t time.Time) time.Time) {
 	for name, old := range l.clusters {
 		c, key := *old, clusterKey(name)

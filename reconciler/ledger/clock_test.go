@@ -15,7 +15,7 @@ var ten = time.Date(2025, 3, 4, 10, 0, 0, 0, time.UTC)
 func restarted(t *testing.T, assigned, said, resumed time.Time) (*Ledger, api.PlacementKey) {
 	t.Helper()
 	key, store, l := api.PlacementKey{Name: "web"}, Memory(), New()
-	l.Note(key, Placement{Resumed: resumed})
+	l.SetPlacement(key, Placement{Resumed: resumed})
 	l.Bind(key, placement.Binding{Cluster: "east", Assigned: placement.Revision{Commit: "v1", Hash: "h1"}, AssignedAt: assigned})
 	l.Fold(ClusterSeen{Cluster: "east", At: said, Healthy: true})
 	l.Fold(WorkSeen{Cluster: "east", Placement: key, At: said, Revision: placement.Revision{Hash: "h1"}, Done: true})
@@ -93,7 +93,7 @@ func TestRebasingChangesNothingThatLiesInThePast(t *testing.T) {
 // it was told, and is saved so.
 func TestSettingTheClockBackKeepsTheOrderOfEvents(t *testing.T) {
 	l, store := New(), Memory()
-	l.Tell(Record(nil, []Event{
+	l.SetEvents(AppendEvents(nil, []Event{
 		{Kind: "Repository", Name: "hub", Reason: "first", First: ten, Last: ten, Count: 1},
 		{Kind: "Repository", Name: "hub", Reason: "second", First: ten.Add(time.Second), Last: ten.Add(time.Second), Count: 1},
 	}))

@@ -9,27 +9,27 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A Declared is what is remembered of an object for as long as commits have it.
-// Placements have a record of their own for that.
+// A Declared is the record of a declared object, kept while the head has it. Placements have
+// records of their own.
 type Declared struct {
 	// Created is the time of the commit that brought the object.
 	Created time.Time
-	// Commit last changed anything of it.
+	// Commit is the commit that last changed the object.
 	Commit string
 	// Generation counts the changes of its spec from 1.
 	Generation int64
 	Content
 }
 
-// A Content tells what an object declares from what it declared before.
+// A Content identifies what an object declares.
 type Content struct {
-	// Hash changes with anything, Spec with what a generation counts; empty if
-	// that is anything.
+	// Hash changes with any field, Spec with the fields that count for the generation; an empty
+	// Spec means all fields.
 	Hash string
 	Spec string `json:",omitempty"`
 }
 
-// next is what is remembered of an object with a content at a commit.
+// next returns the record for a content at a commit.
 func (d Declared) next(c Content, commit string, at time.Time) Declared {
 	switch {
 	case d.Generation == 0:
@@ -43,8 +43,8 @@ func (d Declared) next(c Content, commit string, at time.Time) Declared {
 	return d
 }
 
-// Declare writes down all that a commit has, which was made at a time. What it
-// has no more is forgotten: if it comes again, it is another.
+// Declare records all objects of a commit and its time. Objects that it does not have are
+// forgotten: if one comes back, it is a new one.
 func (l *Ledger) Declare(commit string, at time.Time, all iter.Seq2[api.ID, Content]) {
 	changed := map[api.ID]Declared{}
 	n := 0
@@ -58,10 +58,10 @@ func (l *Ledger) Declare(commit string, at time.Time, all iter.Seq2[api.ID, Cont
 	if len(changed) == 0 && n == len(l.declared) {
 		return
 	}
-	next := maps.Clone(l.declared) // others read the one there was
+	next := maps.Clone(l.declared) // readers keep the previous map
 	for id, d := range changed {
 		next[id] = d
-		l.saw(declaredKey(id))
+		l.markSeen(declaredKey(id))
 	}
 	if n < len(next) {
 		gone := maps.Clone(next)
@@ -70,21 +70,21 @@ func (l *Ledger) Declare(commit string, at time.Time, all iter.Seq2[api.ID, Cont
 		}
 		for id := range gone {
 			delete(next, id)
-			l.saw(declaredKey(id))
+			l.markSeen(declaredKey(id))
 		}
 	}
 	l.declared = next
 }
 
-// Declared is what is remembered of all that the commit in force has. It is not
-// changed any more: the next Declare makes another.
+// Declared returns the records of all objects of the head. The map is immutable: the next
+// Declare makes another.
 func (l *Ledger) Declared() map[api.ID]Declared { return l.declared }
 
 func declaredKey(id api.ID) string {
 	return strings.Join([]string{"o", id.Group, id.Kind, id.Namespace, id.Name}, "\x00")
 }
 
-// declaredOf reads the parts of the key of what was declared.
+// declaredOf parses the key of a declared object.
 func declaredOf(parts []string) api.ID {
 	return api.ID{Group: parts[1], Kind: parts[2], Namespace: parts[3], Name: parts[4]}
 }

@@ -21,7 +21,7 @@ func TestADeletionIsNewsOnce(t *testing.T) {
 		return d
 	}
 	l, store := New(), Memory()
-	l.Note(key, Placement{})
+	l.SetPlacement(key, Placement{})
 	l.Bind(key, placement.Binding{Cluster: "east"})
 	report := func(second int, deletions ...Deletion) string {
 		t.Helper()

@@ -8,34 +8,34 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A Drift is what is remembered of one object that others changed after we had
-// applied it, also when it was put back long ago. Values of Secrets are masked.
+// A Drift is the record of an object that others changed after it was applied, kept after it
+// was restored. Values of Secrets are masked.
 type Drift struct {
 	ID       api.ID
 	Version  string
 	Envelope *api.EnvelopeIdentifier `json:",omitempty"`
 	State    api.DriftState
-	// Message says what is done about it and what would end it, where there is
-	// something to say.
+	// Message says what is done about the drift and what ends it, if there is more to say than
+	// State.
 	Message string `json:",omitempty"`
-	// Count is how often it moved away since it was first seen to.
+	// Count is how often the object drifted since FirstSeen.
 	Count int
-	// FirstSeen is when it first moved away, LastSeen when it last did or was
-	// last found so.
+	// FirstSeen is when it first drifted, LastSeen when it last did or was last found drifted.
 	FirstSeen, LastSeen time.Time
-	// Generation is the live object's, when it was last seen; zero if it was gone.
+	// Generation is the generation of the live object when it was last seen; zero if it was
+	// gone.
 	Generation int64 `json:",omitempty"`
-	// Deleted says that it was gone altogether when it was last seen.
+	// Deleted says that the object was gone when it was last seen.
 	Deleted bool `json:",omitempty"`
 	// Paths are the fields that differed when it was last seen.
 	Paths []api.Difference `json:",omitempty"`
-	// By are all who had changed it then, the newest first; nobody where that
-	// cannot be told, as of a deletion.
+	// By are the actors who changed it, the newest first; empty if they are not known, as for a
+	// deletion.
 	By []api.Actor `json:",omitempty"`
 }
 
-// Drifts returns what is remembered of drifts on a cluster, by placement. It is
-// what its members said last, and is not to be changed.
+// Drifts returns the drifts on a cluster, by placement, as last reported. They must not be
+// changed.
 func (l *Ledger) Drifts(cluster string) map[api.PlacementKey][]Drift {
 	out := map[api.PlacementKey][]Drift{}
 	for key, p := range l.placements {
@@ -46,7 +46,7 @@ func (l *Ledger) Drifts(cluster string) map[api.PlacementKey][]Drift {
 	return out
 }
 
-// PatchDetails returns the differences alone, without who made them.
+// PatchDetails returns the differences without the actors.
 func (o *ObjectState) PatchDetails() []api.PatchDetail {
 	var out []api.PatchDetail
 	for _, d := range o.Diffs {
@@ -55,7 +55,7 @@ func (o *ObjectState) PatchDetails() []api.PatchDetail {
 	return out
 }
 
-// drifts are those that are remembered of one placement on one cluster.
+// drifts returns the recorded drifts of one placement on one cluster.
 func (e *Entry) drifts() []Drift {
 	if e.Seen == nil {
 		return nil
@@ -63,7 +63,7 @@ func (e *Entry) drifts() []Drift {
 	return e.Seen.Drifts
 }
 
-// sameDrifts reports whether two memories are the same to whoever reads them.
+// sameDrifts reports whether two lists of drifts are the same for a reader.
 func sameDrifts(a, b []Drift) bool {
 	return slices.EqualFunc(a, b, func(x, y Drift) bool { return reflect.DeepEqual(x, y) })
 }

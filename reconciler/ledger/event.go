@@ -12,11 +12,10 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// An Event is something that happened to an object of the hub, told like an
-// event of Kubernetes.
+// An Event is something that happened to an object of the hub, like a Kubernetes event.
 type Event struct {
-	// APIVersion, Kind, Namespace, Name and UID are of the object it is about: a
-	// placement, a MemberCluster, or the repository itself.
+	// APIVersion, Kind, Namespace, Name and UID identify the involved object: a placement, a
+	// MemberCluster, or the repository.
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	Namespace  string `json:"namespace,omitempty"`
@@ -26,31 +25,31 @@ type Event struct {
 	Type    string `json:"type"`
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
-	// Cluster is where it happened; empty if it concerns more than one.
+	// Cluster is where it happened; empty if it is about more than one cluster.
 	Cluster string `json:"cluster,omitempty"`
-	// Commit is the one whose content it is about; empty if that is none.
+	// Commit is the commit it is about; empty if there is none.
 	Commit string `json:"commit,omitempty"`
-	// First and Last are when it happened, Count how often. What happened again
-	// is the same event with another Last, Count and Commit.
+	// First and Last are when it happened first and last, and Count how often. A repetition
+	// updates Last, Count and Commit.
 	First time.Time `json:"first"`
 	Last  time.Time `json:"last"`
 	Count int32     `json:"count"`
 }
 
-// An EventKey tells events apart that happened again from those that are new.
+// An EventKey identifies repetitions of the same event.
 type EventKey struct {
 	Kind, Namespace, Name, UID string
 	Type, Reason, Message      string
 	Cluster                    string
 }
 
-// Key is the same for the same event at all times, and for no other.
+// Key returns the event's key.
 func (e *Event) Key() EventKey {
 	return EventKey{e.Kind, e.Namespace, e.Name, e.UID, e.Type, e.Reason, e.Message, e.Cluster}
 }
 
-// About names what the event is about as people do: crp/NAME,
-// rp/NAMESPACE/NAME, cluster/NAME, or the kind and the name.
+// About names the involved object: crp/NAME, rp/NAMESPACE/NAME, cluster/NAME, or the kind and
+// the name.
 func (e *Event) About() string {
 	key := api.PlacementKey{Namespace: e.Namespace, Name: e.Name}
 	switch e.Kind {
@@ -62,18 +61,17 @@ func (e *Event) About() string {
 	return strings.ToLower(e.Kind) + "/" + e.Name
 }
 
-// How many events are kept: in all, of one object, and of one object on
-// clusters. The oldest go first.
+// How many events are kept: in all, of one object, and of one object on clusters. The oldest
+// are dropped.
 const (
 	mostEvents          = 2000
 	mostEventsOfObject  = 50
 	mostEventsOnCluster = 100
 )
 
-// Record adds what happened to what is told, oldest first, and forgets what is
-// too much. Without news it returns the list it was given, which it never
-// changes.
-func Record(told, news []Event) []Event {
+// AppendEvents adds new events to a list, oldest first, and drops the oldest beyond the limits.
+// Without new events it returns the same list, which it never changes.
+func AppendEvents(told, news []Event) []Event {
 	if len(news) == 0 {
 		return told
 	}
@@ -102,11 +100,11 @@ func Record(told, news []Event) []Event {
 	for _, key := range fresh {
 		out = append(out, *again[key])
 	}
-	return bounded(out)
+	return dropOldest(out)
 }
 
-// bounded leaves out the oldest of what is too much.
-func bounded(list []Event) []Event {
+// dropOldest drops the oldest events beyond the limits.
+func dropOldest(list []Event) []Event {
 	type share struct {
 		kind, namespace, name string
 		onCluster             bool
@@ -129,24 +127,23 @@ func bounded(list []Event) []Event {
 	return out
 }
 
-// A numbered event has its place among the others.
+// A numbered event has its position in the list.
 type numbered struct {
 	Event
 	Number uint64 `json:"number"`
 }
 
-// Events are what was told, oldest first. The list is not changed: Tell makes
-// another.
+// Events returns the events, oldest first. The list is immutable: SetEvents replaces it.
 func (l *Ledger) Events() []Event { return l.events }
 
-// Tell writes down which events are told now: those that Record made of those
-// of before. If it is the same list there is nothing to do.
-func (l *Ledger) Tell(events []Event) {
+// SetEvents replaces the events by the result of AppendEvents. It does nothing if it is the
+// same list.
+func (l *Ledger) SetEvents(events []Event) {
 	if sameList(l.events, events) {
 		return
 	}
-	// What is told as before is in the same order: what is not met on the way
-	// has happened again, or is told no more.
+	// Unchanged events are in the same order: one that is missing on the way has happened
+	// again, or was dropped.
 	rest := events
 	for i := range l.events {
 		if len(rest) > 0 && l.events[i] == rest[0] {
@@ -155,19 +152,19 @@ func (l *Ledger) Tell(events []Event) {
 		}
 		key := eventKey(&l.events[i])
 		delete(l.told, key)
-		l.saw(key)
+		l.markSeen(key)
 	}
 	for i := range rest {
 		l.number++
 		key := eventKey(&rest[i])
 		l.told[key] = numbered{rest[i], l.number}
-		l.saw(key)
+		l.markSeen(key)
 	}
 	l.events = events
 }
 
-// retold is the list of events that were read, in the order of their numbers.
-func (l *Ledger) retold() {
+// orderEvents orders the loaded events by their numbers.
+func (l *Ledger) orderEvents() {
 	list := make([]numbered, 0, len(l.told))
 	for _, e := range l.told {
 		list = append(list, e)
@@ -178,7 +175,7 @@ func (l *Ledger) retold() {
 	}
 }
 
-// Number is the event's own, wherever and whenever it is told.
+// Number identifies the event at any time and on any machine.
 func (k EventKey) Number() string {
 	h := sha256.Sum256(fmt.Appendf(nil, "%q", k))
 	return hex.EncodeToString(h[:10])

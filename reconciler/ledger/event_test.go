@@ -16,7 +16,7 @@ func TestEventsOutliveARestart(t *testing.T) {
 	s, l := Memory(), New()
 	tell := func(news ...Event) {
 		t.Helper()
-		l.Tell(Record(l.Events(), news))
+		l.SetEvents(AppendEvents(l.Events(), news))
 	}
 	tell(happened("a", "up", 1), happened("b", "up", 1))
 	tell(happened("c", "up", 2))
@@ -50,7 +50,7 @@ func TestEventsOutliveARestart(t *testing.T) {
 func TestForgottenEventsAreNotKept(t *testing.T) {
 	s, l := Memory(), New()
 	for i := range 3 * mostEventsOfObject {
-		l.Tell(Record(l.Events(), []Event{happened("a", fmt.Sprint(i), i)}))
+		l.SetEvents(AppendEvents(l.Events(), []Event{happened("a", fmt.Sprint(i), i)}))
 		if err := s.Save(l); err != nil {
 			t.Fatal(err)
 		}

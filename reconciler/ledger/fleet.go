@@ -7,40 +7,38 @@ import (
 	"time"
 )
 
-// A Fleet is what this daemon keeps on member clusters, told apart from what other
-// daemons keep there.
+// A Fleet identifies what this daemon owns on member clusters.
 type Fleet struct {
 	// Name is the value of the managed-by label on members. It never changes.
 	Name string `json:"name"`
-	// ID tells fleets of the same name apart; empty as long as members may still
-	// say which one they hold.
+	// ID distinguishes fleets of the same name; empty while members may still report which one
+	// they hold.
 	ID string `json:"id,omitempty"`
-	// Source is the repository, path and reference that the content comes from,
-	// without credentials.
+	// Source is the repository, path and reference of the content, without credentials.
 	Source string `json:"source,omitempty"`
 }
 
-// An Owner is a fleet that inventories on a cluster name. All of them have the name
-// of this fleet: those of other names are never looked at.
+// An Owner is a fleet named by inventories on a cluster. All owners have the name of this
+// fleet; inventories of fleets with other names are not read.
 type Owner struct {
-	// ID is empty if the inventories were written by a version that had none.
+	// ID is empty if the inventories were written by a version without IDs.
 	ID     string `json:"id,omitempty"`
 	Source string `json:"source,omitempty"`
-	// UnknownCommit is a commit in these inventories that the repository of this
-	// fleet does not have; empty if it has all of them, or an ID says more.
+	// UnknownCommit is a commit in these inventories that is not in the repository of this
+	// fleet; empty if there is none, or if the ID decides.
 	UnknownCommit string `json:"unknownCommit,omitempty"`
 }
 
-// NoID stands for the ID of inventories that name none.
+// NoID stands for the ID of inventories without one.
 const NoID = "none"
 
-// An Adoption says that inventories of another fleet on a cluster belong to this one
-// from now on.
+// An Adoption says that the inventories of another fleet on a cluster belong to this fleet from
+// now on.
 type Adoption struct {
 	Cluster string `json:"cluster"`
-	// ID is that of the other fleet; empty for inventories that name none.
+	// ID is the ID of the other fleet; empty for inventories without one.
 	ID string `json:"id,omitempty"`
-	// By is who decided that; empty if it needed no decision.
+	// By is the user who decided it; empty if it was automatic.
 	By string    `json:"by,omitempty"`
 	At time.Time `json:"at"`
 }
@@ -55,23 +53,21 @@ type fleetRecord struct {
 // was.
 func (l *Ledger) Fleet() Fleet { return l.fleet.Fleet }
 
-// SetFleet sets the name, ID and source of the fleet. While the ID is empty, the
-// ledger does not record the inventories that clusters report; [Ledger.Settle]
-// chooses an ID.
+// SetFleet sets the name, ID and source of the fleet. While the ID is empty, the ledger does
+// not record the inventories that clusters report; [Ledger.ResolveID] chooses an ID.
 func (l *Ledger) SetFleet(f Fleet) {
 	if l.fleet.Fleet != f {
 		l.fleet.Fleet = f
-		l.touch(fleetKey)
+		l.markDecided(fleetKey)
 	}
 }
 
-// Pending reports whether the ID of the fleet is still open.
+// Pending reports whether the ID of the fleet is not known yet.
 func (l *Ledger) Pending() bool { return l.fleet.Name != "" && l.fleet.ID == "" }
 
-// Settle ends the time in which the ID of the fleet is open: it becomes the one that
-// inventories of the same source name, if they agree, and fresh otherwise. What
-// clusters hold is taken up then. It does nothing if the ID is known.
-func (l *Ledger) Settle(fresh string) {
+// ResolveID sets the ID of the fleet if it is not known yet: the one in inventories of the same
+// source, if they agree, and fresh otherwise. The reported inventories are then recorded.
+func (l *Ledger) ResolveID(fresh string) {
 	if !l.Pending() {
 		return
 	}
@@ -91,16 +87,15 @@ func (l *Ledger) Settle(fresh string) {
 	l.SetFleet(f)
 	for _, name := range l.Clusters() {
 		next := *l.clusters[name]
-		l.judge(&next)
+		l.findRivals(&next)
 		l.rebuild(&next)
 		l.replace(&next)
 	}
 }
 
-// judge finds out which inventories on a cluster belong to other fleets, by what it
-// has just said. Those of others that this fleet takes over stay admitted until they
-// name this one.
-func (l *Ledger) judge(c *Cluster) {
+// findRivals determines which of a cluster's reported inventories belong to other fleets.
+// Inventories that this fleet adopts stay admitted until they name this fleet.
+func (l *Ledger) findRivals(c *Cluster) {
 	if l.Pending() {
 		return
 	}
@@ -122,7 +117,7 @@ func (l *Ledger) judge(c *Cluster) {
 func (l *Ledger) setAdopted(all []Adoption) {
 	if !slices.Equal(all, l.fleet.Adopted) {
 		l.fleet.Adopted = all
-		l.touch(fleetKey)
+		l.markDecided(fleetKey)
 	}
 }
 
@@ -130,29 +125,28 @@ func (l *Ledger) adopted(cluster, id string) bool {
 	return slices.ContainsFunc(l.fleet.Adopted, func(a Adoption) bool { return a.Cluster == cluster && a.ID == id })
 }
 
-// replace puts another state of a cluster in the place of the one before.
+// replace replaces the record of a cluster.
 func (l *Ledger) replace(next *Cluster) {
 	next.version = l.next()
 	l.clusters[next.Cluster] = next
-	l.touch(clusterKey(next.Cluster))
+	l.markDecided(clusterKey(next.Cluster))
 }
 
-// admits reports whether this fleet takes over the inventories of another owner
-// without being asked.
+// admits reports whether this fleet adopts the inventories of another owner automatically.
 func (l *Ledger) admits(cluster string, o Owner) bool {
 	if o.ID == "" {
-		// A version that wrote no ID: its ledger knows the cluster, or the
-		// repository has the commits.
+		// Written by a version without IDs: the ledger knows the cluster, or the repository has
+		// the commits.
 		return o.UnknownCommit == "" || l.worked(cluster)
 	}
-	// After the loss of a ledger while the cluster did not answer. Where this
-	// daemon has worked or looked before, somebody else has come.
-	return o.Source == l.fleet.Source && !l.worked(cluster) && !l.came(cluster, o) && !l.disputed(o)
+	// After a ledger was lost while the cluster did not answer. If this daemon has worked on
+	// the cluster or looked at it before, the inventories are another daemon's.
+	return o.Source == l.fleet.Source && !l.worked(cluster) && !l.appeared(cluster, o) && !l.disputed(o)
 }
 
-// came reports whether an owner was not on the cluster when it was first looked at, so
-// that another daemon is at work there.
-func (l *Ledger) came(cluster string, o Owner) bool {
+// appeared reports whether an owner was not on the cluster when it was first looked at: then
+// another daemon is at work there.
+func (l *Ledger) appeared(cluster string, o Owner) bool {
 	c := l.clusters[cluster]
 	if c == nil || c.Owners == nil {
 		return false
@@ -161,8 +155,8 @@ func (l *Ledger) came(cluster string, o Owner) bool {
 	return !slices.ContainsFunc(c.Owners, same) || slices.ContainsFunc(c.Rivals, same)
 }
 
-// worked reports whether an agent of this fleet has ever reported on a placement on
-// the cluster.
+// worked reports whether an agent of this fleet has ever reported on a placement on the
+// cluster.
 func (l *Ledger) worked(cluster string) bool {
 	for _, p := range l.placements {
 		if e := p.entries[cluster]; e != nil && e.Seen != nil {
@@ -172,7 +166,7 @@ func (l *Ledger) worked(cluster string) bool {
 	return false
 }
 
-// disputed reports whether other clusters name another ID for the same source.
+// disputed reports whether other clusters have another ID for the same source.
 func (l *Ledger) disputed(o Owner) bool {
 	for _, c := range l.clusters {
 		for _, other := range c.Owners {
@@ -196,8 +190,8 @@ func (l *Ledger) Adopted(cluster string) []Adoption {
 	return on
 }
 
-// Refusal says why nothing is written to a cluster and what to do about it; empty if
-// no other fleet holds it.
+// Refusal says why nothing is written to a cluster and what to do about it; empty if no other
+// fleet holds it.
 func (l *Ledger) Refusal(cluster string) string {
 	c := l.clusters[cluster]
 	if c == nil || len(c.Rivals) == 0 {
@@ -212,8 +206,7 @@ func (l *Ledger) Refusal(cluster string) string {
 		l.fleet.Name, id, from, id, cluster)
 }
 
-// ShortID is what people name the owner by: the first eight digits of its ID, or
-// [NoID].
+// ShortID is the owner's ID for people: its first eight digits, or [NoID].
 func (o Owner) ShortID() string {
 	if o.ID == "" {
 		return NoID
@@ -221,8 +214,8 @@ func (o Owner) ShortID() string {
 	return o.ID[:min(len(o.ID), 8)]
 }
 
-// Adopt makes the inventories of another fleet on a cluster this fleet's own. The
-// returned function takes that back.
+// Adopt makes the inventories of another fleet on a cluster this fleet's own. The returned
+// function undoes it.
 func (l *Ledger) Adopt(a Adoption) (undo func()) {
 	adopted, cluster := l.fleet.Adopted, l.clusters[a.Cluster]
 	l.setAdopted(append(slices.Clip(adopted), a))

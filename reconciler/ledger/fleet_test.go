@@ -36,7 +36,7 @@ func admitted(l *Ledger, cluster string) (ids []string) {
 
 // worksOn has an agent report from a cluster.
 func worksOn(l *Ledger, cluster string) {
-	l.Note(web, Placement{Generation: 1})
+	l.SetPlacement(web, Placement{Generation: 1})
 	l.Bind(web, placement.Binding{Cluster: cluster, Assigned: v(1), AssignedAt: noon})
 	l.Fold(fine(cluster, 1, 1))
 }
@@ -149,7 +149,7 @@ func TestLostFleetIDIsFound(t *testing.T) {
 			if !l.Pending() || len(l.Placements()) > 0 {
 				t.Errorf("something was taken up before the ID was known: %v", l.Placements())
 			}
-			l.Settle("fresh")
+			l.ResolveID("fresh")
 			if got := l.Fleet().ID; got != test.id || l.Pending() {
 				t.Errorf("the ID is %q, want %q", got, test.id)
 			}
@@ -162,7 +162,7 @@ func TestLostFleetIDIsFound(t *testing.T) {
 					t.Errorf("what %s holds was taken up: %v, want %v", c, !free, free)
 				}
 			}
-			l.Settle("another")
+			l.ResolveID("another")
 			if l.Fleet().ID != test.id {
 				t.Errorf("settled twice, the ID is %q", l.Fleet().ID)
 			}

@@ -46,7 +46,7 @@ func facts(t testing.TB, l *Ledger) string {
 		bare.clusters[name] = &Cluster{ClusterSeen: c.ClusterSeen}
 	}
 	for _, key := range l.Placements() {
-		bare.Note(key, Placement{})
+		bare.SetPlacement(key, Placement{})
 		for _, e := range l.Placement(key).Entries() {
 			next := Entry{Binding: e.Binding}
 			if e.Seen != nil {
@@ -219,7 +219,7 @@ func TestRebuiltFromWhatClustersHold(t *testing.T) {
 
 	b.Assigned, b.Policy = v(2), "policy"
 	l.Bind(web, b)
-	l.Note(web, Placement{Generation: 1})
+	l.SetPlacement(web, Placement{Generation: 1})
 	before := dump(t, l)
 	if l.Fold(holds(1)) || dump(t, l) != before {
 		t.Error("a ledger that knows was rebuilt")

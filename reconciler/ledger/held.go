@@ -8,14 +8,15 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A Resolution says what becomes of one drift that is held: an object that others
-// changed and that a member leaves as it is until this is decided.
+// A Resolution decides about one held drift: an object that others changed and that the member
+// leaves as it is until then.
 type Resolution struct {
-	// Fingerprint is that of the drift. A drift that has another one by now is not meant.
+	// Fingerprint is the fingerprint of the drift. The resolution does not apply to a drift
+	// with another one.
 	Fingerprint string
-	// PutBack says that the object is put back.
+	// PutBack says that the object is restored.
 	PutBack bool
-	// Message says why, or what is waited for.
+	// Message says why, or what it waits for.
 	Message string
 }
 
@@ -25,11 +26,11 @@ type DriftKey struct {
 	ID        api.ID
 }
 
-// Resolutions are those of one cluster.
+// Resolutions are the resolutions for one cluster.
 type Resolutions map[DriftKey]Resolution
 
-// Fingerprint identifies a change of an object: the fields and the values on both sides,
-// and not who made it or when.
+// Fingerprint identifies a change of an object: the fields and the values on both sides, but
+// not the actors and times.
 func Fingerprint(paths []api.Difference) string {
 	var details []any
 	for _, p := range paths {

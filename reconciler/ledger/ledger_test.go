@@ -28,7 +28,7 @@ func v(n int) placement.Revision {
 // bound is a ledger in which web holds east and west since noon, at v1.
 func bound() *Ledger {
 	l := New()
-	l.Note(web, Placement{Generation: 1})
+	l.SetPlacement(web, Placement{Generation: 1})
 	for _, c := range []string{"east", "west"} {
 		l.Bind(web, placement.Binding{Cluster: c, Assigned: v(1), AssignedAt: noon})
 	}
@@ -132,12 +132,12 @@ func TestUnavailableSince(t *testing.T) {
 				t.Fatal(err)
 			}
 			l, _ = store.Load()
-			if l.Placement(web).Entry("east").Heard() {
+			if l.Placement(web).Entry("east").Reported() {
 				t.Error("a word from before the restart counts as heard")
 			}
 		}, at(2)},
 		{"slow after the restart", func() {
-			if !l.Fold(slow(1, 4)) || !l.Placement(web).Entry("east").Heard() {
+			if !l.Fold(slow(1, 4)) || !l.Placement(web).Entry("east").Reported() {
 				t.Error("the first word after a restart is no news")
 			}
 		}, at(2)},
@@ -229,7 +229,7 @@ func TestBindKeepsWhatItDoesNotChange(t *testing.T) {
 	l := bound()
 	claims := Claims{Yields: []Yield{{ID: api.ID{Kind: "Namespace", Name: "web"}, To: quay}}}
 	l.Claim(web, "east", claims)
-	l.Transit(web, "east", map[string]Transition{"Applied": {"True", at(1)}})
+	l.SetTransitions(web, "east", map[string]Transition{"Applied": {"True", at(1)}})
 	l.Bind(web, placement.Binding{Cluster: "east", Assigned: v(2), AssignedAt: at(2)})
 	e := l.Placement(web).Entry("east")
 	if !e.Claims.Equal(claims) || e.Transitions["Applied"].Time != at(1) {
@@ -259,13 +259,13 @@ func TestVersionMovesWithWhatAPlanCouldSee(t *testing.T) {
 	moves("seen again", false, func() { l.Fold(fine("east", 2, 3)) })
 	moves("seen otherwise", true, func() { l.Fold(failing("east", 2, 4)) })
 	moves("failing as before", false, func() { l.Fold(failing("east", 2, 5)) })
-	moves("a condition changed", false, func() { l.Transit(web, "east", map[string]Transition{"Applied": {"False", at(5)}}) })
+	moves("a condition changed", false, func() { l.SetTransitions(web, "east", map[string]Transition{"Applied": {"False", at(5)}}) })
 	moves("claimed", true, func() { l.Claim(web, "east", Claims{Early: []api.ID{{Kind: "Namespace", Name: "web"}}}) })
-	moves("noted", true, func() { l.Note(web, Placement{Generation: 2}) })
+	moves("noted", true, func() { l.SetPlacement(web, Placement{Generation: 2}) })
 	moves("unbound", true, func() { l.Unbind(web, "east") })
 	moves("forgotten and noted anew", true, func() {
 		l.Forget(web)
-		l.Note(web, Placement{Generation: 1})
+		l.SetPlacement(web, Placement{Generation: 1})
 	})
 }
 
@@ -306,10 +306,10 @@ func TestDecisionsPress(t *testing.T) {
 			o.Drifts = []Drift{{State: api.DriftRepaired, Count: 1}}
 			l.Fold(o)
 		}, true},
-		"a condition changed":       {func(l *Ledger) { l.Transit(web, "east", map[string]Transition{"Applied": {"True", noon}}) }, false},
+		"a condition changed":       {func(l *Ledger) { l.SetTransitions(web, "east", map[string]Transition{"Applied": {"True", noon}}) }, false},
 		"a lost placement is there": {func(l *Ledger) { l.Fold(ClusterSeen{Cluster: "east", At: at(1), Holds: []Held{{Placement: quay}}}) }, true},
 		"a commit is in force":      {func(l *Ledger) { l.SetHead("v2") }, true},
-		"a placement is noted":      {func(l *Ledger) { l.Note(web, Placement{Generation: 2}) }, true},
+		"a placement is noted":      {func(l *Ledger) { l.SetPlacement(web, Placement{Generation: 2}) }, true},
 		"a cluster is bound":        {func(l *Ledger) { l.Bind(web, placement.Binding{Cluster: "east", Assigned: v(2)}) }, true},
 		"a cluster is let go":       {func(l *Ledger) { l.Unbind(web, "east") }, true},
 		"a placement is forgotten":  {func(l *Ledger) { l.Forget(web) }, true},
@@ -321,12 +321,12 @@ func TestDecisionsPress(t *testing.T) {
 			if err := store.Save(l); err != nil {
 				t.Fatal(err)
 			}
-			if l.Pressing() || l.Unsaved() {
+			if l.Urgent() || l.Unsaved() {
 				t.Fatal("something is to be saved right after a save")
 			}
 			test.do(l)
-			if !l.Unsaved() || l.Pressing() != test.pressing {
-				t.Errorf("unsaved %t, pressing %t", l.Unsaved(), l.Pressing())
+			if !l.Unsaved() || l.Urgent() != test.pressing {
+				t.Errorf("unsaved %t, pressing %t", l.Unsaved(), l.Urgent())
 			}
 		})
 	}

@@ -10,24 +10,24 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// schema is the version of what is stored. An older one is brought up to date
-// when it is opened, a newer one is refused. It is raised when records change
-// in a way that an older gitfleet would misread or lose.
+// schema is the version of the stored records. Older ones are migrated when the store is
+// opened, newer ones are refused. It is raised when records change in a way that an older
+// gitfleet would misread or lose.
 const schema = 5
 
-// migrations take each record of a schema to the next: of schema 1 the first.
+// migrations migrate each record of a schema to the next; the first is for schema 1.
 var migrations = []func(key string, raw []byte) ([]byte, error){
-	asItIs, // the second brought suspensions, of which the first knew none
-	dropForgotten,
-	asItIs, // the fourth brought the labels a content was made with, what was declared, events, and what was found again; those of before begin anew
-	asItIs, // the fifth brought the fleet's name and ID
+	unchanged, // schema 2 added suspensions
+	dropUnused,
+	unchanged, // schema 4 added the labels of revisions, declared objects, events and Found; older records start without them
+	unchanged, // schema 5 added the fleet's name and ID
 }
 
-func asItIs(_ string, raw []byte) ([]byte, error) { return raw, nil }
+func unchanged(_ string, raw []byte) ([]byte, error) { return raw, nil }
 
-// dropForgotten takes away what nothing read. From schema 3 on placements know
-// what was available everywhere; those of before find out anew.
-func dropForgotten(key string, raw []byte) ([]byte, error) {
+// dropUnused removes a field that nothing read. Schema 3 records what was available on every
+// cluster; older records start without it.
+func dropUnused(key string, raw []byte) ([]byte, error) {
 	switch kind, _, _ := strings.Cut(key, "\x00"); kind {
 	case "p":
 		return without(raw, "Trigger")
@@ -46,7 +46,7 @@ func without(raw []byte, field string) ([]byte, error) {
 	return json.Marshal(fields)
 }
 
-// migrated takes records of an older schema to this one.
+// migrated migrates records of an older schema.
 func migrated(records map[string][]byte, from int) (map[string][]byte, error) {
 	if from < 1 {
 		return nil, damaged("there is no schema %d", from)
@@ -63,8 +63,7 @@ func migrated(records map[string][]byte, from int) (map[string][]byte, error) {
 	return records, nil
 }
 
-// migrate brings the file up to date, all or nothing. What it was before is
-// kept beside it, for the gitfleet that wrote it.
+// migrate migrates the file, all or nothing. A copy is kept for the gitfleet that wrote it.
 func (s *boltStore) migrate(from int) error {
 	if from == schema {
 		return nil
@@ -87,13 +86,13 @@ func (s *boltStore) migrate(from int) error {
 	})
 }
 
-// fill writes the bucket of a file that has none.
+// fill writes the bucket of a new file.
 func fill(tx *bbolt.Tx, records map[string][]byte) error {
 	b, err := tx.CreateBucket(bucket)
 	if err != nil {
 		return err
 	}
-	total := sum{}
+	total := checksum{}
 	for _, key := range slices.Sorted(maps.Keys(records)) {
 		if err := write(b, []byte(key), records[key], &total); err != nil {
 			return err

@@ -101,7 +101,7 @@ func TestSchemaThreeIsBroughtUpToDate(t *testing.T) {
 		t.Errorf("not what was written:\n%s", dump(t, l))
 	}
 	l.Declare("v3", at(9), contents(map[string]string{"a": "1"}))
-	l.Tell([]Event{happened("east", "up", 9)})
+	l.SetEvents([]Event{happened("east", "up", 9)})
 	want := dump(t, l)
 	if err := errors.Join(s.Save(l), s.Close()); err != nil {
 		t.Fatal(err)

@@ -10,8 +10,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// An Observation is what a member says: a [ClusterSeen] or a [WorkSeen]. It is
-// whole, never a delta, and never changed once made.
+// An Observation is a report of a member: a [ClusterSeen] or a [WorkSeen]. It is complete, not
+// a delta, and immutable.
 type Observation interface{ observation() }
 
 // A ClusterSeen is the result of one probe of a cluster.
@@ -20,79 +20,71 @@ type ClusterSeen struct {
 	At      time.Time
 	// Healthy says that the API server answered and was ready.
 	Healthy bool
-	// Error is why it is not healthy, without secrets; empty if it is.
+	// Error is why the cluster is not healthy, without secrets; empty if it is.
 	Error string
-	// Unrenewed is why the credentials that replace those in use are not used, without
-	// secrets; empty if there are none.
+	// Unrenewed is why replaced credentials are not used, without secrets; empty if there are
+	// none.
 	Unrenewed string `json:",omitempty"`
-	// Forbidden are the permissions that the cluster does not grant and the work needs,
-	// such as "create, patch deployments.apps"; empty if none is known to be missing. If
-	// Healthy is false, they are the reason.
+	// Forbidden are the permissions that the work needs and the cluster does not grant, such as
+	// "create, patch deployments.apps"; empty if none are known to be missing. If Healthy is
+	// false, they are the reason.
 	Forbidden []string `json:",omitempty"`
-	// UID is that of the kube-system namespace: the cluster's identity,
-	// whatever its name. Empty if it was never read.
+	// UID is the UID of the kube-system namespace, which identifies the cluster whatever its
+	// name. It is empty if it was never read.
 	UID string
-	// Properties are observed, by KubeFleet's names; a missing one is unknown.
+	// Properties are the observed properties by KubeFleet's names; a missing one is unknown.
 	Properties map[string]string
-	// Namespaces are those that exist there; nil if nobody looked.
+	// Namespaces are the namespaces of the cluster; nil if they were not read.
 	Namespaces []string
-	// Holds are the placements that own something there, by the inventories on
-	// the cluster itself; nil if nobody looked.
+	// Holds are the placements with inventories on the cluster; nil if they were not read.
 	Holds []Held
-	// Owners are the fleets that these inventories name; nil if nobody looked, and that
-	// somebody did is remembered.
+	// Owners are the fleets that these inventories name; nil if they were not read, and the
+	// previous ones stay.
 	Owners []Owner `json:",omitzero"`
 }
 
-// A Held is a placement that owns something on a cluster.
+// A Held is a placement with an inventory on a cluster.
 type Held struct {
 	Placement api.PlacementKey
-	// Revision is the last one that was applied in full, or that brought an
-	// object.
+	// Revision is the last one that was applied completely, or that added an object.
 	Revision placement.Revision
 	Abandon  bool
 }
 
-// A WorkSeen is all that a member says of one placement.
+// A WorkSeen is a member's report of one placement.
 type WorkSeen struct {
 	Cluster   string
 	Placement api.PlacementKey
 	At        time.Time
-	// Revision is that of the work it speaks of; zero if there is none.
+	// Revision is the revision of the reported work; zero if there is none.
 	Revision placement.Revision
 	// Removed says that nothing the placement owned is left on the cluster.
 	Removed bool
-	// Done says that every object of the revision was tried once.
+	// Done says that every object of the revision was tried at least once.
 	Done bool
-	// Compared says that the objects were only compared, as ReportDiff asks for:
-	// nothing is known of their availability.
+	// Compared says that the objects were only compared, as in ReportDiff: their availability
+	// is not known.
 	Compared bool `json:",omitempty"`
 	// Total counts the objects of the work.
 	Total int
-	// Untrackable counts the applied objects whose availability nobody can
-	// tell.
+	// Untrackable counts the applied objects without a health check.
 	Untrackable int
-	// Exceptions are the objects that are not both applied and available, or
-	// differ, sorted by ID.
+	// Exceptions are the objects that are not applied, not available, or differ, by ID.
 	Exceptions []ObjectState
-	// Drifts are what is remembered of objects that others changed, sorted by ID;
-	// of very many only the newest.
+	// Drifts are the recorded drifts, by ID; if there are very many, only the newest.
 	Drifts []Drift `json:",omitempty"`
-	// Braked are objects that should go and stay, because the deletion brake
-	// holds them, sorted by ID.
+	// Braked are the objects whose deletion is held, by ID.
 	Braked []Braked `json:",omitempty"`
 	// Deletions lists the objects deleted since the last report, oldest first.
 	Deletions []Deletion `json:",omitempty"`
-	// DeletionErrors are objects that should go, and that the cluster does not let
-	// go, sorted by ID.
+	// DeletionErrors are the objects that could not be deleted, by ID.
 	DeletionErrors []DeletionError `json:",omitempty"`
-	// Lingering are objects that were deleted and are still there, because
-	// something has to be finished first, sorted by ID.
+	// Lingering are the objects that were deleted and still exist, by ID.
 	Lingering []api.ID `json:",omitempty"`
-	// Collecting are those of Lingering of which the cluster's garbage collector is
-	// to delete first what was made of them, sorted by ID.
+	// Collecting are those of Lingering whose dependents the cluster's garbage collector
+	// deletes first, by ID.
 	Collecting []api.ID `json:",omitempty"`
-	// Finalizing are those of Lingering that carry finalizers, sorted by ID.
+	// Finalizing are those of Lingering that have finalizers, by ID.
 	Finalizing []Finalizing `json:",omitempty"`
 }
 
@@ -102,8 +94,7 @@ type DeletionError struct {
 	Message string
 }
 
-// A Finalizing is an object that was deleted, and the finalizers that keep it there,
-// separated by commas.
+// A Finalizing is an object that was deleted, and its finalizers, separated by commas.
 type Finalizing struct {
 	ID         api.ID
 	Finalizers string
@@ -115,29 +106,29 @@ type Braked struct {
 	Why string
 }
 
-// An ObjectState is what a member says of one object.
+// An ObjectState is a member's report of one object.
 type ObjectState struct {
 	ID       api.ID
 	Version  string
 	Envelope *api.EnvelopeIdentifier `json:",omitempty"`
-	// Generation is the live object's; zero if there is none.
+	// Generation is the live object's generation; zero if there is none.
 	Generation int64
-	// Applied is false with a reason and a message, or true.
+	// Applied is true, or false with a reason and a message.
 	Applied Verdict
-	// Pending says that an object that is not applied waits for what comes by
-	// itself: its CustomResourceDefinition, its namespace, an API server or an
-	// admission webhook that answers.
+	// Pending says that an object that is not applied waits for something that comes without
+	// intervention: its CustomResourceDefinition, its namespace, an API server or an admission
+	// webhook.
 	Pending bool `json:",omitempty"`
-	// Available says nothing of an object that is not applied.
+	// Available has no meaning for an object that is not applied.
 	Available Verdict
-	// Failure is why an applied object will not become available by itself, such
-	// as pods whose image cannot be pulled; empty while it may.
+	// Failure is why an applied object will not become available by itself, such as pods whose
+	// image cannot be pulled; empty while it may.
 	Failure string `json:",omitempty"`
-	// Diffs are how hub and member differ; Drift tells that the object was
-	// ours when it came to differ.
+	// Diffs are the differences between hub and member; Drift says that the object was owned
+	// when they came up.
 	Diffs []api.Difference `json:",omitempty"`
 	Drift bool             `json:",omitempty"`
-	// FirstSeen and LastSeen are of the difference.
+	// FirstSeen and LastSeen are when the difference was first and last seen.
 	FirstSeen, LastSeen time.Time
 }
 
@@ -178,8 +169,8 @@ func (w *WorkSeen) Available() bool {
 	return true
 }
 
-// Failed is the first object that failed: one that is refused or, if there is none,
-// one that will not become available by itself; nil if there is neither.
+// Failed returns the first object that was refused or, if there is none, the first that will
+// not become available by itself; nil if there is neither.
 func (w *WorkSeen) Failed() *ObjectState {
 	var unavailable *ObjectState
 	for i := range w.Exceptions {
@@ -203,9 +194,9 @@ func (o *ObjectState) HasFailed() bool {
 	return !o.Available.OK && o.Failure != ""
 }
 
-// Judged is the observation without the objects that somebody has suspended:
-// they speak neither for nor against the cluster.
-func (w *WorkSeen) Judged() *WorkSeen {
+// WithoutSuspended returns the report without the suspended objects, which do not count for the
+// health of the cluster.
+func (w *WorkSeen) WithoutSuspended() *WorkSeen {
 	left := func(o ObjectState) bool { return o.Applied.Reason == api.Suspended }
 	if w == nil || !slices.ContainsFunc(w.Exceptions, left) {
 		return w
@@ -215,9 +206,9 @@ func (w *WorkSeen) Judged() *WorkSeen {
 	return &out
 }
 
-// Fold takes in what was seen. It reports whether anything changed that a plan
-// or a person could tell; an observation older than the one it has, or of
-// something nobody holds, is dropped. Folding one twice is folding it once.
+// Fold adds an observation. It reports whether anything has changed that matters to a plan or a
+// report; an observation that is outdated, or of a placement that does not hold the cluster, is
+// dropped. Fold is idempotent.
 func (l *Ledger) Fold(o Observation) bool {
 	switch o := o.(type) {
 	case ClusterSeen:
@@ -244,7 +235,7 @@ func (l *Ledger) foldCluster(o ClusterSeen) bool {
 		next.Observed = o.At
 	}
 	if old != nil {
-		next.recall(old)
+		next.carryOver(old)
 	}
 	if o.Healthy {
 		next.LastSeen = o.At
@@ -253,7 +244,7 @@ func (l *Ledger) foldCluster(o ClusterSeen) bool {
 		}
 	}
 	if o.Owners != nil {
-		l.judge(&next)
+		l.findRivals(&next)
 	}
 	rebuilt := l.rebuild(&next)
 	news := old == nil || !next.same(old)
@@ -261,12 +252,12 @@ func (l *Ledger) foldCluster(o ClusterSeen) bool {
 		next.version = l.next()
 	}
 	l.clusters[o.Cluster] = &next
-	l.saw(clusterKey(o.Cluster))
+	l.markSeen(clusterKey(o.Cluster))
 	return rebuilt || news
 }
 
-// recall takes over from before what was not looked at this time.
-func (c *Cluster) recall(old *Cluster) {
+// carryOver copies what this observation did not read from the previous one.
+func (c *Cluster) carryOver(old *Cluster) {
 	c.LastSeen, c.Joined, c.version = old.LastSeen, old.Joined, old.version
 	if c.Healthy == old.Healthy {
 		c.Since = old.Since
@@ -288,19 +279,17 @@ func (c *Cluster) recall(old *Cluster) {
 	}
 }
 
-// same reports whether nobody could tell two states of a cluster apart but by
-// when it was looked at.
+// same reports whether two records of a cluster are equal except for the time of observation.
 func (c *Cluster) same(o *Cluster) bool {
 	return c.Healthy == o.Healthy && c.Error == o.Error && c.Unrenewed == o.Unrenewed && slices.Equal(c.Forbidden, o.Forbidden) && c.UID == o.UID && c.Joined.Equal(o.Joined) &&
 		maps.Equal(c.Properties, o.Properties) && slices.Equal(c.Owners, o.Owners) && slices.Equal(c.Rivals, o.Rivals) &&
 		(c.Namespaces == nil) == (o.Namespaces == nil) && slices.Equal(c.Namespaces, o.Namespaces)
 }
 
-// rebuild takes in what a cluster says it holds and the ledger has forgotten.
-// Such bindings name no policy: a scheduler prefers them, and judges them anew.
-// Whether a cluster was available before its last update is not known; it is
-// taken to have been, so that an update that has failed still stops the others.
-// As long as the ID of the fleet is open, that waits.
+// rebuild adds bindings from a cluster's inventories that the ledger does not have. They have
+// no policy: the scheduler prefers their clusters, and schedules them again. Whether a cluster
+// was available before its last update is not known; it is assumed, so that a failed update
+// still stops the rollout. It waits until the ID of the fleet is known.
 func (l *Ledger) rebuild(c *Cluster) bool {
 	if l.Pending() {
 		return false
@@ -312,7 +301,7 @@ func (l *Ledger) rebuild(c *Cluster) bool {
 	changed := false
 	for _, h := range holds {
 		if l.placements[h.Placement] == nil {
-			l.Note(h.Placement, Placement{Index: -1, Abandon: h.Abandon, Found: true})
+			l.SetPlacement(h.Placement, Placement{Index: -1, Abandon: h.Abandon, Found: true})
 		}
 		if l.placements[h.Placement].entries[c.Cluster] == nil {
 			l.Bind(h.Placement, placement.Binding{Cluster: c.Cluster, Assigned: h.Revision, AssignedAt: c.At, Risked: true})
@@ -332,7 +321,7 @@ func (l *Ledger) foldWork(o WorkSeen) bool {
 		return false
 	}
 	if o.Removed && !e.Binding.Removing {
-		return false // of an earlier removal: something is wanted there again
+		return false // from an earlier removal: the placement is there again
 	}
 	next := *e
 	next.Seen = o.since(e.Seen)
@@ -342,35 +331,35 @@ func (l *Ledger) foldWork(o WorkSeen) bool {
 	case e.AvailableSince.IsZero():
 		next.AvailableSince = o.At
 	}
-	switch judged := o.Judged(); {
+	switch judged := o.WithoutSuspended(); {
 	case o.Revision.Hash != e.Binding.Assigned.Hash || o.At.Before(e.Binding.AssignedAt):
 	case judged.Available():
 		next.UnavailableSince = time.Time{}
 	case o.Done && e.UnavailableSince.IsZero():
 		next.UnavailableSince = o.At
 	}
-	next.arrive(o)
-	next.heard = true
+	next.recordProgress(o)
+	next.reported = true
 	if key := entryKey(o.Placement, o.Cluster); sameDrifts(e.drifts(), o.Drifts) {
-		l.saw(key)
+		l.markSeen(key)
 	} else {
-		l.touch(key) // what was put back is seen nowhere any more
+		l.markDecided(key) // a restored object is seen nowhere else
 	}
-	if len(o.Deletions) == 0 && e.heard && e.Seen != nil && next.AvailableSince.Equal(e.AvailableSince) && !e.Seen.At.Before(e.Binding.AssignedAt) && next.Seen.same(e.Seen) {
-		p.entries[o.Cluster] = &next // heard again; nobody could tell
+	if len(o.Deletions) == 0 && e.reported && e.Seen != nil && next.AvailableSince.Equal(e.AvailableSince) && !e.Seen.At.Before(e.Binding.AssignedAt) && next.Seen.same(e.Seen) {
+		p.entries[o.Cluster] = &next // reported again; no visible change
 		return false
 	}
-	l.put(p, o.Cluster, &next)
+	l.setEntry(p, o.Cluster, &next)
 	return true
 }
 
-// arrive records when the assigned revision was first observed to be applied, and when to
-// be available.
-func (e *Entry) arrive(o WorkSeen) {
+// recordProgress records when the assigned revision was first observed to be applied, and to be
+// available.
+func (e *Entry) recordProgress(o WorkSeen) {
 	if o.Revision.Hash != e.Binding.Assigned.Hash || o.At.Before(e.Binding.AssignedAt) || !o.Done {
 		return
 	}
-	judged := o.Judged()
+	judged := o.WithoutSuspended()
 	if e.AppliedAt.IsZero() && judged.Applied() {
 		e.AppliedAt = o.At
 	}
@@ -379,8 +368,8 @@ func (e *Entry) arrive(o WorkSeen) {
 	}
 }
 
-// since returns the observation with a time on every verdict: where the member
-// gave none, that of the first observation in a row with the same verdict.
+// since returns the observation with a time for every verdict: if the member gave none, that of
+// the first observation in a row with the same verdict.
 func (w WorkSeen) since(old *WorkSeen) *WorkSeen {
 	w.Exceptions = slices.Clone(w.Exceptions)
 	for i := range w.Exceptions {
@@ -391,7 +380,7 @@ func (w WorkSeen) since(old *WorkSeen) *WorkSeen {
 			continue
 		}
 		if !was.Applied.OK {
-			was.Available = Verdict{OK: true} // it said nothing
+			was.Available = Verdict{OK: true} // it was not an exception
 		}
 		o.Available.since(was.Available, w.At)
 	}
@@ -408,7 +397,7 @@ func (v *Verdict) since(was Verdict, at time.Time) {
 	}
 }
 
-// exception finds what was said of an object; nothing if it was fine.
+// exception returns the reported state of an object; zero if it was not an exception.
 func (w *WorkSeen) exception(id api.ID) ObjectState {
 	fine := ObjectState{Applied: Verdict{OK: true}, Available: Verdict{OK: true}}
 	if w == nil {
@@ -421,8 +410,7 @@ func (w *WorkSeen) exception(id api.ID) ObjectState {
 	return w.Exceptions[i]
 }
 
-// same reports whether nobody could tell two observations apart but by their
-// time.
+// same reports whether two observations are equal except for their times.
 func (w *WorkSeen) same(o *WorkSeen) bool {
 	return w.Revision == o.Revision && w.Removed == o.Removed && w.Done == o.Done && w.Compared == o.Compared &&
 		w.Total == o.Total && w.Untrackable == o.Untrackable &&

@@ -40,7 +40,7 @@ func (l *Ledger) Rename(r Rename) {
 			left.entries[cluster] = e
 			continue
 		}
-		next.entries[cluster] = e.of(r.To)
+		next.entries[cluster] = e.copyFor(r.To)
 		if e.Binding.Released() {
 			going := &Entry{Binding: e.Binding}
 			going.Binding.Unscheduled, going.Binding.Removing, going.Binding.AllowDelete = true, true, false
@@ -49,15 +49,15 @@ func (l *Ledger) Rename(r Rename) {
 	}
 	next.version, left.version = l.next(), l.next()
 	l.placements[r.To], l.placements[r.From] = &next, &left
-	l.comings++
+	l.placementsVersion++
 	for key, p := range map[api.PlacementKey]*Placement{r.To: &next, r.From: &left} {
-		l.touch(placementKey(key))
+		l.markDecided(placementKey(key))
 		for cluster := range p.entries {
-			l.touch(entryKey(key, cluster))
+			l.markDecided(entryKey(key, cluster))
 		}
 	}
 	for cluster := range old.entries {
-		l.touch(entryKey(r.From, cluster))
+		l.markDecided(entryKey(r.From, cluster))
 	}
 	l.redirect(r)
 	l.renameSuspensions(r)
@@ -73,12 +73,12 @@ func (l *Ledger) redirect(r Rename) {
 		next := *p
 		next.Into, next.version = r.To, l.next()
 		l.placements[key] = &next
-		l.touch(placementKey(key))
+		l.markDecided(placementKey(key))
 	}
 }
 
 // of returns a copy of the entry for another placement.
-func (e *Entry) of(key api.PlacementKey) *Entry {
+func (e *Entry) copyFor(key api.PlacementKey) *Entry {
 	next := *e
 	if e.Seen != nil {
 		seen := *e.Seen

@@ -14,7 +14,7 @@ func TestRename(t *testing.T) {
 	old, current, newest := api.PlacementKey{Name: "old"}, api.PlacementKey{Name: "new"}, api.PlacementKey{Name: "newest"}
 	held := placement.Revision{Commit: "v1", Hash: "h1"}
 	l, store := New(), Memory()
-	l.Note(old, Placement{Generation: 3, Stops: []placement.Stop{{Cluster: "a", Failed: held}}})
+	l.SetPlacement(old, Placement{Generation: 3, Stops: []placement.Stop{{Cluster: "a", Failed: held}}})
 	l.Bind(old, placement.Binding{Cluster: "a", Assigned: held})
 	l.Bind(old, placement.Binding{Cluster: "b"}) // not released yet
 	l.Bind(old, placement.Binding{Cluster: "c", Assigned: held, Removing: true})
@@ -62,7 +62,7 @@ func TestAnEarlierRemovalDoesNotCountAfterARenameBack(t *testing.T) {
 	old, current := api.PlacementKey{Name: "old"}, api.PlacementKey{Name: "new"}
 	held := placement.Revision{Commit: "v1", Hash: "h1"}
 	l := New()
-	l.Note(old, Placement{})
+	l.SetPlacement(old, Placement{})
 	l.Bind(old, placement.Binding{Cluster: "a", Assigned: held})
 	l.Rename(Rename{old, current})
 	l.Rename(Rename{current, old})

@@ -12,8 +12,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A Store keeps a ledger over a restart. After Save returns without error, a
-// Load gives an equal ledger, whatever happens to the process.
+// A Store keeps a ledger over a restart. After Save returns without error, Load returns an
+// equal ledger, whatever happens to the process.
 type Store interface {
 	// Load returns what was saved; an empty ledger if nothing was.
 	Load() (*Ledger, error)
@@ -22,23 +22,22 @@ type Store interface {
 	Close() error
 }
 
-// An Archive is a store whose content can be taken out and put back.
+// An Archive is a store with export and import.
 type Archive interface {
 	Store
-	// Fleet reads only what Load would return as the fleet. Of a store that was
-	// written before there were IDs it has the Name that was the default then, and
-	// nothing else; it is the zero value if nothing was ever saved.
+	// Fleet returns the fleet that Load would return, without loading the rest. For a store
+	// from before fleets had IDs it has the default name of that time only; it is zero if
+	// nothing was ever saved.
 	Fleet() (Fleet, error)
-	// Export writes all that was saved, as a backup that a person can read. Any
-	// goroutine may call it while the store is in use.
+	// Export writes everything that was saved, as a readable backup. It may be called
+	// concurrently.
 	Export(io.Writer) error
-	// Import replaces everything by a backup, or does nothing. If there is
-	// something already, that is an error unless replace is set.
+	// Import replaces everything by a backup, or changes nothing. Existing data is an error
+	// unless replace is set.
 	Import(r io.Reader, replace bool) error
 }
 
-// Memory returns a store that lives as long as the process, for tests and for
-// plans made offline.
+// Memory returns a store in memory, for tests and offline plans.
 func Memory() Store { return &memoryStore{records: map[string][]byte{}} }
 
 type memoryStore struct{ records map[string][]byte }
@@ -65,7 +64,7 @@ func (s *memoryStore) Close() error { return nil }
 
 const headKey, fleetKey = "h", "f"
 
-// Keys of records: a letter for what it is, then names that cannot hold a NUL.
+// Keys of records: a letter for the kind, then names, which have no NUL.
 func clusterKey(name string) string          { return "c\x00" + name }
 func placementKey(k api.PlacementKey) string { return "p\x00" + k.Namespace + "\x00" + k.Name }
 func entryKey(k api.PlacementKey, cluster string) string {
@@ -75,7 +74,7 @@ func suspensionKey(s Subject) string {
 	return strings.Join([]string{"s", s.Placement.Namespace, s.Placement.Name, s.Object.Group, s.Object.Kind, s.Object.Namespace, s.Object.Name, s.Cluster}, "\x00")
 }
 
-// encode returns the dirty records; nil for one that is to be deleted.
+// encode returns the dirty records; nil for a deleted one.
 func encode(l *Ledger) (map[string][]byte, error) {
 	out := make(map[string][]byte, len(l.dirty))
 	for key := range l.dirty {
@@ -123,7 +122,7 @@ func (l *Ledger) record(key string) ([]byte, error) {
 	return nil, nil
 }
 
-// subjectOf reads the parts of a suspension's key.
+// subjectOf parses the key of a suspension.
 func subjectOf(parts []string) Subject {
 	return Subject{
 		Placement: api.PlacementKey{Namespace: parts[1], Name: parts[2]},
@@ -134,7 +133,7 @@ func subjectOf(parts []string) Subject {
 
 func decode(records map[string][]byte) (*Ledger, error) {
 	l := New()
-	// Backwards, "p" comes before "e": placements are made before their entries.
+	// In descending order, "p" comes before "e": placements are decoded before their entries.
 	keys := slices.Sorted(maps.Keys(records))
 	slices.Reverse(keys)
 	for _, key := range keys {
@@ -142,7 +141,7 @@ func decode(records map[string][]byte) (*Ledger, error) {
 			return nil, fmt.Errorf("read ledger record %q: %w", strings.ReplaceAll(key, "\x00", "/"), err)
 		}
 	}
-	l.retold()
+	l.orderEvents()
 	return l, nil
 }
 

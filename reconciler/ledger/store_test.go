@@ -101,7 +101,7 @@ func change(t *rapid.T, l *Ledger, minute int) {
 	n := rapid.IntRange(1, 3).Draw(t, "n")
 	switch rapid.IntRange(0, 13).Draw(t, "change") {
 	case 0:
-		l.Note(key, Placement{Generation: int64(n), SpecHash: "spec", Created: noon, Index: n, Content: "content", Abandon: n == 2})
+		l.SetPlacement(key, Placement{Generation: int64(n), SpecHash: "spec", Created: noon, Index: n, Content: "content", Abandon: n == 2})
 	case 1:
 		if l.Placement(key) != nil {
 			l.Bind(key, placement.Binding{Cluster: cluster, Assigned: v(n), AssignedAt: at(minute), Score: &placement.Score{Affinity: int32(n)}})
@@ -111,7 +111,7 @@ func change(t *rapid.T, l *Ledger, minute int) {
 	case 3:
 		l.Forget(key)
 	case 4:
-		l.Transit(key, rapid.SampledFrom([]string{"", cluster}).Draw(t, "of"), map[string]Transition{"Applied": {"False", at(minute)}})
+		l.SetTransitions(key, rapid.SampledFrom([]string{"", cluster}).Draw(t, "of"), map[string]Transition{"Applied": {"False", at(minute)}})
 	case 5:
 		l.Claim(key, cluster, Claims{Yields: []Yield{{ID: api.ID{Kind: "Namespace", Name: "web"}, To: quay, Passing: n == 1}}})
 	case 6:
@@ -126,11 +126,11 @@ func change(t *rapid.T, l *Ledger, minute int) {
 		l.Resume(subjects[n])
 		l.Expire(at(minute))
 	case 11:
-		l.Proceed(key, at(minute))
+		l.ResumeRollout(key, at(minute))
 	case 12:
 		l.Declare(v(n).Commit, at(minute), contents(rapid.MapOfN(rapid.SampledFrom([]string{"a", "b", "c"}), rapid.SampledFrom([]string{"1", "2"}), 0, 3).Draw(t, "declared")))
 	case 13:
-		l.Tell(Record(l.Events(), []Event{{Kind: "MemberCluster", Name: cluster, Reason: "Seen", Message: fmt.Sprint(n), First: at(minute), Last: at(minute), Count: 1}}))
+		l.SetEvents(AppendEvents(l.Events(), []Event{{Kind: "MemberCluster", Name: cluster, Reason: "Seen", Message: fmt.Sprint(n), First: at(minute), Last: at(minute), Count: 1}}))
 	case 8:
 		l.SetHead(v(n).Commit)
 		l.ForgetCluster(cluster)
@@ -214,7 +214,7 @@ func TestDamagedFileIsRefused(t *testing.T) {
 	l := New()
 	for i := range 40 {
 		key := api.PlacementKey{Name: strings.Repeat("p", i+1)}
-		l.Note(key, Placement{Generation: int64(i)})
+		l.SetPlacement(key, Placement{Generation: int64(i)})
 		l.Bind(key, placement.Binding{Cluster: "east", Assigned: v(i)})
 	}
 	if err := s.Save(l); err != nil {

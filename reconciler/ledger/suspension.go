@@ -10,17 +10,16 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A Subject is what somebody has had left alone. What is empty says nothing: a
-// placement without a cluster is meant wherever it is, an object without one on
-// every cluster. It is comparable.
+// A Subject is what is suspended. An empty field means any: a placement without a cluster is
+// suspended on all clusters, and so is an object without one. A Subject is comparable.
 type Subject struct {
 	Placement api.PlacementKey
 	Object    api.ID
 	Cluster   string
 }
 
-// String names the subject as a person would: crp/web on east, cluster/east,
-// Deployment.apps/shop/web on every cluster.
+// String returns, for example, crp/web on east, cluster/east, or Deployment.apps/shop/web on
+// every cluster.
 func (s Subject) String() string {
 	switch {
 	case s.Object != api.ID{} && s.Cluster == "":
@@ -46,13 +45,13 @@ func (s Subject) Compare(o Subject) int {
 	)
 }
 
-// A Suspension is a person's word that something is to be left alone: watched
-// and reported, and never written.
+// A Suspension says that a user suspended a subject: it is watched and reported, but not
+// written.
 type Suspension struct {
 	Subject
 	By, Reason string
 	Since      time.Time
-	// Until is when it ends by itself; zero if somebody has to resume it.
+	// Until is when it ends; zero if it has no end.
 	Until time.Time
 }
 
@@ -68,39 +67,37 @@ func (s Suspension) String() string {
 	return text
 }
 
-// Ended reports whether the suspension has come to its end.
+// Ended reports whether the suspension has ended.
 func (s Suspension) Ended(now time.Time) bool { return !s.Until.IsZero() && !now.Before(s.Until) }
 
-// Suspend writes down that something is to be left alone. It takes the place of
-// what was said of the same subject before.
+// Suspend records a suspension. It replaces an earlier one of the same subject.
 func (l *Ledger) Suspend(s Suspension) {
 	l.suspensions[s.Subject] = s
-	l.touch(suspensionKey(s.Subject))
+	l.markDecided(suspensionKey(s.Subject))
 }
 
-// Resume takes a suspension back, and reports whether there was one.
+// Resume deletes a suspension, and reports whether there was one.
 func (l *Ledger) Resume(s Subject) bool {
 	if _, ok := l.suspensions[s]; !ok {
 		return false
 	}
 	delete(l.suspensions, s)
-	l.touch(suspensionKey(s))
+	l.markDecided(suspensionKey(s))
 	return true
 }
 
-// Suspension returns what was said of exactly this subject; not ok if nothing
-// was.
+// Suspension returns the suspension of exactly this subject; not ok if there is none.
 func (l *Ledger) Suspension(s Subject) (found Suspension, ok bool) {
 	found, ok = l.suspensions[s]
 	return found, ok
 }
 
-// Suspensions returns all of them, by subject.
+// Suspensions returns all suspensions, by subject.
 func (l *Ledger) Suspensions() []Suspension {
 	return slices.SortedFunc(maps.Values(l.suspensions), func(a, b Suspension) int { return a.Subject.Compare(b.Subject) })
 }
 
-// Expire forgets the suspensions that have come to their end, and returns them.
+// Expire deletes the suspensions that have ended, and returns them.
 func (l *Ledger) Expire(now time.Time) []Suspension {
 	var ended []Suspension
 	for _, s := range l.Suspensions() {
@@ -112,9 +109,9 @@ func (l *Ledger) Expire(now time.Time) []Suspension {
 	return ended
 }
 
-// Proceed writes down that somebody wants a stopped rollout to go on. It does
-// nothing for a placement that is not known.
-func (l *Ledger) Proceed(key api.PlacementKey, at time.Time) {
+// ResumeRollout records that a user resumed a stopped rollout. It does nothing for an unknown
+// placement.
+func (l *Ledger) ResumeRollout(key api.PlacementKey, at time.Time) {
 	old := l.placements[key]
 	if old == nil {
 		return
@@ -122,5 +119,5 @@ func (l *Ledger) Proceed(key api.PlacementKey, at time.Time) {
 	next := *old
 	next.Resumed, next.Stops, next.version = at, nil, l.next()
 	l.placements[key] = &next
-	l.touch(placementKey(key))
+	l.markDecided(placementKey(key))
 }

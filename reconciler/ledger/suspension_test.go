@@ -58,11 +58,11 @@ func TestSuspensionsEnd(t *testing.T) {
 // Objects that somebody has suspended speak neither for nor against a cluster.
 func TestSuspendedObjectsAreNotJudged(t *testing.T) {
 	w := WorkSeen{Done: true, Exceptions: []ObjectState{{ID: deployment, Applied: Verdict{Reason: api.Suspended}}}}
-	if w.Applied() || !w.Judged().Applied() || !w.Judged().Available() || len(w.Exceptions) != 1 {
-		t.Errorf("%+v, judged %+v", w, w.Judged())
+	if w.Applied() || !w.WithoutSuspended().Applied() || !w.WithoutSuspended().Available() || len(w.Exceptions) != 1 {
+		t.Errorf("%+v, judged %+v", w, w.WithoutSuspended())
 	}
 	w.Exceptions = append(w.Exceptions, ObjectState{Applied: Verdict{Reason: api.ManifestApplyFailed}})
-	if w.Judged().Applied() {
+	if w.WithoutSuspended().Applied() {
 		t.Error("the failure of another object is passed over")
 	}
 }
@@ -72,9 +72,9 @@ func TestSuspendedObjectsAreNotJudged(t *testing.T) {
 func TestProceed(t *testing.T) {
 	l := bound()
 	before := l.Placement(web).Version()
-	l.Proceed(web, at(5))
+	l.ResumeRollout(web, at(5))
 	if p := l.Placement(web); p.Resumed != at(5) || p.Version() == before || p.Entry("east") == nil {
 		t.Errorf("after it: %+v", p)
 	}
-	l.Proceed(api.PlacementKey{Name: "unknown"}, at(5)) // has no effect
+	l.ResumeRollout(api.PlacementKey{Name: "unknown"}, at(5)) // has no effect
 }

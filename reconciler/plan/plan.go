@@ -240,7 +240,7 @@ func Pending(head *hub.Snapshot) *Plan {
 // sequence returns the order in which placements are planned, cached until a placement is added
 // or removed.
 func (m *Memo) sequence(in Input) []api.PlacementKey {
-	now := sequenceInputs{in.Head, in.Ledger, in.Ledger.Comings()}
+	now := sequenceInputs{in.Head, in.Ledger, in.Ledger.PlacementsVersion()}
 	if m.order == nil || m.orderedAt != now {
 		m.order, m.orderedAt = sequence(in), now
 	}
@@ -294,7 +294,7 @@ func (p *Plan) UpdateLedger(l *ledger.Ledger) {
 			continue
 		}
 		if pl.RecordChanged {
-			l.Note(pl.Key, pl.Record)
+			l.SetPlacement(pl.Key, pl.Record)
 		}
 		for _, b := range pl.Changed {
 			l.Bind(pl.Key, b)

@@ -30,7 +30,7 @@ type renames struct {
 // rename finds the placements that were renamed, and continues with a copy of the ledger
 // that has them under their new keys. Uncertain cases are in t.memo.renames.unclear.
 func (pl *planner) rename() {
-	now := sequenceInputs{pl.Head, pl.Ledger, pl.Ledger.Comings()}
+	now := sequenceInputs{pl.Head, pl.Ledger, pl.Ledger.PlacementsVersion()}
 	if pl.memo.renames.inputs == now {
 		return
 	}

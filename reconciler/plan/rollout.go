@@ -120,7 +120,7 @@ func (c *OnCluster) setFailure(f rollout.Failure) {
 	if !f.TimedOut {
 		return
 	}
-	for _, o := range c.Seen().Judged().Exceptions {
+	for _, o := range c.Seen().WithoutSuspended().Exceptions {
 		switch {
 		case !o.Applied.OK:
 			c.Failure += ": " + o.ID.String() + ": " + o.Applied.Message
@@ -160,7 +160,7 @@ func (pl *planner) rolloutStatus(p *Placement, c *OnCluster) rollout.Seen {
 		return rollout.Seen{Hash: c.Binding.Assigned.Hash, Health: rollout.Failed, Since: c.Binding.AssignedAt, Failure: c.renderError()}
 	}
 	all := c.Seen()
-	w := all.Judged()
+	w := all.WithoutSuspended()
 	if w == nil {
 		return rollout.Seen{}
 	}
@@ -195,7 +195,7 @@ func (pl *planner) rolloutStatus(p *Placement, c *OnCluster) rollout.Seen {
 // cluster is reachable again, since it may have been available in between. It does not end
 // before the member has reported since the process started.
 func (pl *planner) unavailableSince(c *OnCluster) time.Time {
-	if !c.Entry.Heard() {
+	if !c.Entry.Reported() {
 		return pl.Now
 	}
 	since := c.Entry.UnavailableSince

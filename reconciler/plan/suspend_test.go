@@ -131,7 +131,7 @@ func TestProceedResumesAStoppedRollout(t *testing.T) {
 		t.Fatalf("not stopped:\n%s", describe(p))
 	}
 	s.in.Now = s.in.Now.Add(time.Second)
-	s.in.Ledger.Proceed(api.PlacementKey{Name: "web"}, s.in.Now)
+	s.in.Ledger.ResumeRollout(api.PlacementKey{Name: "web"}, s.in.Now)
 	if p := s.resolve(); p.Placements[0].Rollout.Stopped != "" {
 		t.Errorf("still stopped:\n%s", describe(p))
 	}

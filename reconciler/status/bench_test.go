@@ -59,7 +59,7 @@ func (s *scene) build() *status.Report {
 }
 
 func (s *scene) remember(r *status.Report) {
-	r.Remember(s.in.Ledger)
+	r.UpdateLedger(s.in.Ledger)
 }
 
 func (s *scene) says(cluster string, w work.Work, untrackable int) {

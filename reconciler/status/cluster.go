@@ -17,9 +17,9 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// cluster is a member as declared, with what was seen of it. Our probes take
-// the place of KubeFleet's agent. A cluster that another fleet holds has not joined;
-// foreign says so, and is empty for all others.
+// cluster returns a member cluster as declared, with its observed status. gitfleet's probes
+// take the place of KubeFleet's agent. A cluster that another fleet holds has not joined;
+// foreign is the reason, and empty otherwise.
 func cluster(c *hub.Cluster, known ledger.Declared, seen *ledger.Cluster, foreign string, now time.Time) *api.MemberCluster {
 	out := *c.MemberCluster
 	out.TypeMeta = typeMeta(api.ClusterGroup, "MemberCluster")
@@ -70,8 +70,8 @@ func clusterUID(name string, known ledger.Declared) types.UID {
 	return UID(known.Created, "MemberCluster", name)
 }
 
-// collected are the conditions of what was read from the cluster beyond its
-// health. What nobody has looked at has none.
+// collected returns the conditions about what was read from the cluster beyond its health. What
+// has not been read has no condition.
 func collected(seen *ledger.Cluster, now time.Time) []metav1.Condition {
 	var out []metav1.Condition
 	if seen.Properties != nil {
@@ -102,8 +102,8 @@ func permissions(seen *ledger.Cluster) []metav1.Condition {
 	return []metav1.Condition{c}
 }
 
-// namespaces are those of a cluster; the map of before if it has the same. It
-// says of none what brought it: that stands in the placements.
+// namespaces returns the namespaces of a cluster, as the same map as before if they are the
+// same. Their placements are not listed here but in the placements' statuses.
 func namespaces(seen *ledger.Cluster, old *api.MemberCluster) map[string]string {
 	if seen == nil || seen.Namespaces == nil {
 		return nil
@@ -155,7 +155,7 @@ func condition(typ string, status metav1.ConditionStatus, reason, message string
 
 const resourcePrefix = "resources.kubernetes-fleet.io/"
 
-// properties sorts what was observed into KubeFleet's two places.
+// properties puts the observed properties into KubeFleet's two fields.
 func properties(s *api.MemberClusterStatus, seen *ledger.Cluster) {
 	at := metav1.NewTime(seen.Observed)
 	s.ResourceUsage.ObservationTime = at

@@ -9,29 +9,28 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// A verdict is a condition without its type and times.
-type verdict struct {
+// A conditionValue is a condition without its type and times.
+type conditionValue struct {
 	status          metav1.ConditionStatus
 	reason, message string
 }
 
-// A stamped set of conditions remembers when each last changed.
-type stamped struct {
+// A conditionSet is a set of conditions with the times of their last changes.
+type conditionSet struct {
 	b      *builder
 	before map[string]ledger.Transition
 	list   []metav1.Condition
 }
 
-// stamp begins the conditions of a cluster, or with an empty name those of the
-// placement.
-func (b *builder) stamp(cluster string) *stamped {
-	most := 7 // types of conditions, or a few more
+// newConditionSet starts the conditions of a cluster, or of the placement if the name is empty.
+func (b *builder) newConditionSet(cluster string) *conditionSet {
+	most := 7 // usual number of condition types
 	if b.Conditions == DocumentedConditions {
 		most = 10
 	}
-	s := &stamped{b: b, list: make([]metav1.Condition, 0, most)}
+	s := &conditionSet{b: b, list: make([]metav1.Condition, 0, most)}
 	switch {
-	case b.record == nil: // nothing was decided yet
+	case b.record == nil: // nothing has been decided yet
 	case cluster == "":
 		s.before = b.record.Transitions
 	default:
@@ -42,10 +41,10 @@ func (b *builder) stamp(cluster string) *stamped {
 	return s
 }
 
-func (s *stamped) add(typ string, v verdict) {
+func (s *conditionSet) add(typ string, v conditionValue) {
 	at := s.b.Now
 	if s.b.record == nil {
-		at = s.b.p.Record.Created // the ledger cannot remember it
+		at = s.b.p.Record.Created // the ledger has no time for it
 	}
 	if was, ok := s.before[typ]; ok && was.Status == string(v.status) {
 		at = was.Time
@@ -56,10 +55,9 @@ func (s *stamped) add(typ string, v verdict) {
 	})
 }
 
-// finish returns the conditions, and notes what changed since the ledger was
-// last told.
-func (b *builder) finish(s *stamped, cluster string) []metav1.Condition {
-	if s.b.record == nil || s.known() {
+// finish returns the conditions, and records those that have changed since the last report.
+func (b *builder) finish(s *conditionSet, cluster string) []metav1.Condition {
+	if s.b.record == nil || s.unchanged() {
 		return s.list
 	}
 	now := make(map[string]ledger.Transition, len(s.list))
@@ -70,8 +68,8 @@ func (b *builder) finish(s *stamped, cluster string) []metav1.Condition {
 	return s.list
 }
 
-// known reports whether the ledger was told of exactly these conditions.
-func (s *stamped) known() bool {
+// unchanged reports whether the ledger has exactly these conditions.
+func (s *conditionSet) unchanged() bool {
 	if len(s.list) != len(s.before) {
 		return false
 	}
@@ -83,7 +81,7 @@ func (s *stamped) known() bool {
 	return true
 }
 
-// counts are how many clusters have a condition in each state.
+// counts are the numbers of clusters by the status of a condition.
 type counts struct{ yes, no, unknown int }
 
 func tally(clusters []api.PerClusterPlacementStatus, typ string) counts {
@@ -107,57 +105,57 @@ func tally(clusters []api.PerClusterPlacementStatus, typ string) counts {
 	return n
 }
 
-// account words the three states of one condition of a placement.
-type account struct {
+// conditionTexts has the reason and message for each status of a placement's condition.
+type conditionTexts struct {
 	unknown, unknownText string
 	no, noText           string
 	yes, yesText         string
 }
 
-func (a account) of(n counts, _ bool) verdict {
+func (a conditionTexts) of(n counts, _ bool) conditionValue {
 	switch {
 	case n.unknown > 0:
-		return verdict{metav1.ConditionUnknown, a.unknown, fmt.Sprintf(a.unknownText, n.unknown)}
+		return conditionValue{metav1.ConditionUnknown, a.unknown, fmt.Sprintf(a.unknownText, n.unknown)}
 	case n.no > 0:
-		return verdict{metav1.ConditionFalse, a.no, fmt.Sprintf(a.noText, n.no)}
+		return conditionValue{metav1.ConditionFalse, a.no, fmt.Sprintf(a.noText, n.no)}
 	default:
-		return verdict{metav1.ConditionTrue, a.yes, fmt.Sprintf(a.yesText, n.yes)}
+		return conditionValue{metav1.ConditionTrue, a.yes, fmt.Sprintf(a.yesText, n.yes)}
 	}
 }
 
-// overall turns the account of the clusters into the placement's condition.
-var overall = map[string]func(n counts, overridden bool) verdict{
-	api.RolloutStarted: account{
+// overall aggregates a condition of the clusters into the placement's condition.
+var overall = map[string]func(n counts, overridden bool) conditionValue{
+	api.RolloutStarted: conditionTexts{
 		api.RolloutStartedUnknown, "There are still %d cluster(s) in the process of deciding whether to roll out the latest resources or not",
 		api.RolloutNotStartedYet, "The rollout is being blocked by the rollout strategy in %d cluster(s)",
 		api.RolloutStartedReason, "All %d cluster(s) start rolling out the latest resource",
 	}.of,
-	api.Overridden: func(n counts, overridden bool) verdict {
+	api.Overridden: func(n counts, overridden bool) conditionValue {
 		if n.unknown+n.no == 0 && !overridden {
-			return verdict{metav1.ConditionTrue, api.NoOverrideSpecified, "No override rules are configured for the selected resources"}
+			return conditionValue{metav1.ConditionTrue, api.NoOverrideSpecified, "No override rules are configured for the selected resources"}
 		}
-		return account{
+		return conditionTexts{
 			api.OverriddenPending, "There are still %d cluster(s) in the process of overriding the selected resources if there is any override defined",
 			api.OverriddenFailed, "Failed to override resources in %d cluster(s)",
 			api.OverriddenSucceeded, "The selected resources are successfully overridden in %d cluster(s)",
 		}.of(n, overridden)
 	},
-	api.WorkSynchronized: account{
+	api.WorkSynchronized: conditionTexts{
 		api.WorkSynchronizedUnknown, "There are still %d cluster(s) in the process of creating or updating the work object(s) in the hub cluster",
 		api.WorkNotSynchronizedYet, "There are %d cluster(s) which have not finished creating or updating work(s) yet",
 		api.WorkSynchronizedReason, "Work(s) are successfully created or updated in %d target cluster(s)' namespaces",
 	}.of,
-	api.Applied: account{
+	api.Applied: conditionTexts{
 		api.ApplyPending, "There are still %d cluster(s) in the process of applying the resources on the member cluster",
 		api.ApplyFailed, "Failed to apply resources to %d cluster(s), please check the `failedPlacements` status",
 		api.ApplySucceeded, "The selected resources are successfully applied to %d cluster(s)",
 	}.of,
-	api.Available: account{
+	api.Available: conditionTexts{
 		api.ResourceAvailableUnknown, "There are still %d cluster(s) in the process of checking the availability of the selected resources",
 		api.ResourceNotAvailableYet, "The selected resources in %d cluster(s) are still not available yet",
 		api.ResourceAvailable, "The selected resources in %d cluster(s) are available now",
 	}.of,
-	api.DiffReported: account{
+	api.DiffReported: conditionTexts{
 		api.DiffReportingPending, "There are still %d cluster(s) in the process of checking for configuration differences",
 		api.DiffReportingIncompleteOrFailed, "Diff reporting in %d clusters is still in progress or has failed",
 		api.DiffReportingCompleted, "Diff reporting in %d cluster(s) has been completed",

@@ -18,8 +18,8 @@ type Deleted struct {
 }
 
 // DeletionEvents returns the events of deletions on clusters, by placement and cluster.
-// Deletions on one cluster for the same cause are one event, and so are equal deletions on
-// many clusters. Placements that the ledger does not know are left out.
+// Deletions on one cluster for the same cause are one event, and so are equal deletions on many
+// clusters. Placements that are not in the ledger are left out.
 func DeletionEvents(l *ledger.Ledger, all []Deleted, now time.Time) []Event {
 	var out []Event
 	for _, key := range l.Placements() {

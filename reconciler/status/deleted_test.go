@@ -54,8 +54,8 @@ func TestDeletionEvents(t *testing.T) {
 		},
 	}
 	l := ledger.New()
-	l.Note(web, ledger.Placement{})
-	l.Note(docs, ledger.Placement{})
+	l.SetPlacement(web, ledger.Placement{})
+	l.SetPlacement(docs, ledger.Placement{})
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

@@ -9,22 +9,20 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// Conditions say which names conditions have.
+// Conditions is a set of condition names.
 type Conditions string
 
-// The names.
+// The sets of condition names.
 const (
-	// CurrentConditions are those of today's KubeFleet.
+	// CurrentConditions are those of current KubeFleet versions.
 	CurrentConditions Conditions = "current"
-	// DocumentedConditions are the same, with those beside them that older
-	// KubeFleet and the public documentation have.
+	// DocumentedConditions adds those of older KubeFleet versions and the public documentation.
 	DocumentedConditions Conditions = "documented"
 )
 
-// documented adds the older condition of a placement that stands for all that
-// comes before a cluster begins to apply. The older API knew nothing of a
-// rollout, nor of overrides.
-func (b *builder) documented(set *stamped, clusters []api.PerClusterPlacementStatus) {
+// documented adds the older condition of a placement that stands for everything before a
+// cluster begins to apply. The older API had neither rollouts nor overrides.
+func (b *builder) documented(set *conditionSet, clusters []api.PerClusterPlacementStatus) {
 	if b.Conditions != DocumentedConditions {
 		return
 	}
@@ -32,19 +30,19 @@ func (b *builder) documented(set *stamped, clusters []api.PerClusterPlacementSta
 		c := find(set.list, b.prefix()+typ)
 		switch {
 		case c == nil:
-			return // no cluster, nothing to tell
+			return // no clusters
 		case c.Status != metav1.ConditionTrue:
-			set.add(b.prefix()+api.Synchronized, verdict{c.Status, c.Reason, c.Message})
+			set.add(b.prefix()+api.Synchronized, conditionValue{c.Status, c.Reason, c.Message})
 			return
 		case typ == api.WorkSynchronized:
 			n := tally(clusters, typ).yes
-			set.add(b.prefix()+api.Synchronized, verdict{c.Status, api.SynchronizeSucceeded, fmt.Sprintf("All %d cluster(s) are synchronized to the latest resources on the hub cluster", n)})
+			set.add(b.prefix()+api.Synchronized, conditionValue{c.Status, api.SynchronizeSucceeded, fmt.Sprintf("All %d cluster(s) are synchronized to the latest resources on the hub cluster", n)})
 		}
 	}
 }
 
 // documentedOn adds the older conditions of a placement on one cluster.
-func (b *builder) documentedOn(set *stamped) {
+func (b *builder) documentedOn(set *conditionSet) {
 	if b.Conditions != DocumentedConditions {
 		return
 	}
@@ -54,20 +52,20 @@ func (b *builder) documentedOn(set *stamped) {
 	switch c := find(set.list, api.Applied); {
 	case c == nil:
 	case c.Status == metav1.ConditionTrue:
-		set.add(api.ResourceApplied, verdict{c.Status, api.ApplySucceeded, "Successfully applied resources"})
+		set.add(api.ResourceApplied, conditionValue{c.Status, api.ApplySucceeded, "Successfully applied resources"})
 	case c.Reason == api.ApplyInProgress:
-		set.add(api.ResourceApplied, verdict{c.Status, c.Reason, c.Message})
+		set.add(api.ResourceApplied, conditionValue{c.Status, c.Reason, c.Message})
 	default:
-		set.add(api.ResourceApplied, verdict{c.Status, api.ApplyFailed, "Failed to apply manifests, please check the `failedPlacements` status"})
+		set.add(api.ResourceApplied, conditionValue{c.Status, api.ApplyFailed, "Failed to apply manifests, please check the `failedPlacements` status"})
 	}
 }
 
-// documentedScheduled words a decision as it once was: without quotes around
-// the cluster's name.
-func documentedScheduled(status metav1.ConditionStatus, decision string) verdict {
+// documentedScheduled writes a decision in the older form: without quotes around the cluster's
+// name.
+func documentedScheduled(status metav1.ConditionStatus, decision string) conditionValue {
 	reason := api.ScheduleSucceeded
 	if status != metav1.ConditionTrue {
 		reason = api.ScheduleFailed
 	}
-	return verdict{status, reason, strings.ReplaceAll(decision, `"`, "")}
+	return conditionValue{status, reason, strings.ReplaceAll(decision, `"`, "")}
 }

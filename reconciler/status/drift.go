@@ -9,38 +9,38 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// A Drift is one object on one cluster that differs, or once differed, from
-// what the hub wants. KubeFleet's status has no place for who did it, nor for
-// what was put back. Values of Secrets are masked.
+// A Drift is one object on one cluster that differs, or has differed, from the hub. KubeFleet's
+// status has no fields for who changed it and for what was restored. Values of Secrets are
+// masked.
 type Drift struct {
 	Placement string `json:"placement"`
 	Cluster   string `json:"cluster"`
 	api.ResourceIdentifier
 	State api.DriftState `json:"state"`
-	// Message says what is done about it, where there is something to say.
+	// Message says what is done about the drift, if there is more to say than State.
 	Message string `json:"message,omitempty"`
-	// Count is how often it moved away; zero for one that is foreign.
+	// Count is how often the object drifted; zero if it is foreign.
 	Count int `json:"count,omitempty"`
-	// FirstSeen and LastSeen are of the difference.
+	// FirstSeen and LastSeen are when the difference was first and last seen.
 	FirstSeen time.Time `json:"firstSeen"`
 	LastSeen  time.Time `json:"lastSeen"`
-	// Generation is the live object's when it was last seen; zero if it was gone.
+	// Generation is the generation of the live object when it was last seen; zero if it was
+	// gone.
 	Generation int64 `json:"generation,omitempty"`
-	// Deleted says that it was gone altogether when it was last seen.
+	// Deleted says that the object was gone when it was last seen.
 	Deleted bool `json:"deleted,omitempty"`
-	// Paths are the fields that differ, or did when it was last seen.
+	// Paths are the fields that differ, or differed when the object was last seen.
 	Paths []api.Difference `json:"paths,omitempty"`
-	// By are all who changed it, the newest first; nobody where that cannot be
-	// told.
+	// By are the actors who changed it, the newest first; empty if they are not known.
 	By []api.Actor `json:"by,omitempty"`
 }
 
-// drifts tells what is known of a placement's objects that differ.
+// drifts returns the drifts of a placement's objects.
 func drifts(p *plan.Placement) []Drift {
 	var out []Drift
 	for _, c := range p.Clusters {
 		from := len(out)
-		if e := c.Entry; e != nil && e.Seen != nil { // of whichever content: it is a memory
+		if e := c.Entry; e != nil && e.Seen != nil { // whatever the content: drifts are remembered
 			for i := range e.Seen.Drifts {
 				out = append(out, drift(p, c, &e.Seen.Drifts[i]))
 			}
@@ -66,7 +66,7 @@ func drift(p *plan.Placement, c *plan.OnCluster, d *ledger.Drift) Drift {
 	}
 }
 
-// foreign is an object that is not ours, or only looked at, and differs.
+// foreign returns an object that differs and is not owned, or only compared.
 func foreign(p *plan.Placement, c *plan.OnCluster, o *ledger.ObjectState) Drift {
 	d := Drift{
 		Placement: p.Key.String(), Cluster: c.Binding.Cluster, ResourceIdentifier: identifier(o),

@@ -10,14 +10,13 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// An Event is something that happened to an object of the hub. The ledger
-// remembers it.
+// An Event is something that happened to an object of the hub. Events are kept in the ledger.
 type Event = ledger.Event
 
-// An EventKey tells events apart that happened again from those that are new.
+// An EventKey identifies repetitions of the same event.
 type EventKey = ledger.EventKey
 
-// The repository, as the object of an event.
+// The repository as the involved object of an event.
 const (
 	RepositoryGroup = "gitfleet.dev"
 	RepositoryKind  = "Repository"
@@ -30,7 +29,7 @@ const (
 	Warning = "Warning"
 )
 
-// normal and warning are events about nothing yet.
+// normal and warning return events without an involved object.
 func normal(reason, message string) Event {
 	return Event{Type: Normal, Reason: reason, Message: message}
 }
@@ -39,7 +38,7 @@ func warning(reason, message string) Event {
 	return Event{Type: Warning, Reason: reason, Message: message}
 }
 
-// about completes events about one object.
+// about sets the involved object of events.
 func about(group, kind, namespace, name string, id types.UID, now time.Time, events []Event) []Event {
 	for i := range events {
 		e := &events[i]
@@ -49,22 +48,22 @@ func about(group, kind, namespace, name string, id types.UID, now time.Time, eve
 	return events
 }
 
-// aboutPlacement completes events about a placement, as it is known.
+// aboutPlacement sets the involved object to a placement.
 func aboutPlacement(key api.PlacementKey, record ledger.Placement, now time.Time, events []Event) []Event {
 	return about(api.PlacementGroup, key.Kind(), key.Namespace, key.Name, placementUID(key, record), now, events)
 }
 
-// tell adds to the news. Of what is looked at for the first time a process before
-// this one may have told all.
-func (m *Memo) tell(first bool, events []Event) {
+// addEvents adds new events. If an object is reported for the first time since the start, an
+// earlier process may have recorded the same events.
+func (m *Memo) addEvents(first bool, events []Event) {
 	if first {
 		events = slices.DeleteFunc(events, func(e Event) bool { return m.before[e.Key()] })
 	}
-	m.news = append(m.news, events...)
+	m.newEvents = append(m.newEvents, events...)
 }
 
-// begin takes over what a process before this one has told.
-func (m *Memo) begin(told []Event) {
+// setEarlierEvents sets the events that an earlier process recorded.
+func (m *Memo) setEarlierEvents(told []Event) {
 	if m.before != nil {
 		return
 	}

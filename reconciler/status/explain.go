@@ -13,15 +13,15 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// ExplainVersion names the schema of an explanation in JSON. What has this
-// version keeps its fields; new ones may come.
+// ExplainVersion is the schema of an explanation in JSON. Fields of this version are never
+// removed; new ones may be added.
 const ExplainVersion = "gitfleet.dev/explain/v1"
 
-// An Explanation is all that decided where one placement goes.
+// An Explanation says why a placement goes to its clusters.
 type Explanation struct {
 	APIVersion string `json:"apiVersion"`
 	Commit     string `json:"commit"`
-	// Placement is crp/NAME or rp/NAMESPACE/NAME, Origin where it stands.
+	// Placement is crp/NAME or rp/NAMESPACE/NAME, and Origin its position in the repository.
 	Placement     string            `json:"placement"`
 	Origin        string            `json:"origin"`
 	PlacementType api.PlacementType `json:"placementType"`
@@ -29,17 +29,17 @@ type Explanation struct {
 	// Wanted is how many clusters the policy asks for, Found how many it has.
 	Wanted int `json:"wanted"`
 	Found  int `json:"found"`
-	// Scheduled is the placement's condition.
+	// Scheduled is the placement's Scheduled condition.
 	Scheduled metav1.Condition `json:"scheduled"`
-	// Problems are what a person should look at.
+	// Problems are warnings about the placement.
 	Problems []string `json:"problems"`
-	// Clusters are in the order of the decisions; none if the scheduler was not
-	// asked, and Scheduled says why.
+	// Clusters are in the order of the decisions; empty if the scheduler was not called, for
+	// the reason in Scheduled.
 	Clusters []ExplainedCluster `json:"clusters"`
 }
 
-// An ExplainedCluster is all that decided about one cluster. Its fields are
-// those of [placement.Explanation].
+// An ExplainedCluster says why one cluster was selected or not. Its fields are those of
+// [placement.Explanation].
 type ExplainedCluster struct {
 	Cluster             string                  `json:"cluster"`
 	Selected            bool                    `json:"selected"`
@@ -55,35 +55,34 @@ type ExplainedCluster struct {
 	Change              []string                `json:"change,omitempty"`
 }
 
-// An ExplainedFilter is what one filter says.
+// An ExplainedFilter is the result of one filter.
 type ExplainedFilter struct {
 	Filter string `json:"filter"`
 	Passed bool   `json:"passed"`
 	Reason string `json:"reason,omitempty"`
 }
 
-// An ExplainedTerm is how one required term fits.
+// An ExplainedTerm is the result of one required term.
 type ExplainedTerm struct {
 	Matches bool              `json:"matches"`
 	Parts   []ExplainedDemand `json:"parts"`
 }
 
-// An ExplainedDemand is one demand on a label or a property, and what was
-// found.
+// An ExplainedDemand is one requirement on a label or a property, and the value found.
 type ExplainedDemand struct {
 	Demand string `json:"demand"`
 	Found  string `json:"found"`
 	Holds  bool   `json:"holds"`
 }
 
-// An ExplainedContribution is what one preference gives.
+// An ExplainedContribution is what one preference adds to the score.
 type ExplainedContribution struct {
 	Preference string `json:"preference"`
 	Points     int32  `json:"points"`
 	Reason     string `json:"reason"`
 }
 
-// An ExplainedSpread is what choosing the cluster would do to one constraint.
+// An ExplainedSpread is how choosing the cluster would affect one constraint.
 type ExplainedSpread struct {
 	Constraint string `json:"constraint"`
 	Domain     string `json:"domain"`
@@ -96,16 +95,16 @@ type ExplainedSpread struct {
 	Score      int32  `json:"score"`
 }
 
-// An UnknownError says that nothing has the name that was asked for.
+// An UnknownError says that no object has the requested name.
 type UnknownError struct {
-	// What reads like "placement"; Exist are the names there are.
+	// What is the kind, such as "placement"; Exist are the existing names.
 	What, Name string
 	Exist      []string
 }
 
 func (e *UnknownError) Error() string {
 	const few = 20
-	near := e.near()
+	near := e.suggestion()
 	names := strings.Join(e.Exist[:min(few, len(e.Exist))], ", ")
 	switch {
 	case len(e.Exist) == 0:
@@ -118,10 +117,10 @@ func (e *UnknownError) Error() string {
 	return fmt.Sprintf("there is no %s %s; there are %s", e.What, e.Name, names)
 }
 
-// near returns the name that was probably meant: one like the whole of what was
-// written, or whose last part is like it.
-func (e *UnknownError) near() string {
-	if len(e.Name) <= 3 { // anything is near
+// suggestion returns the name that was probably meant: one similar to the given name, or whose
+// last part is.
+func (e *UnknownError) suggestion() string {
+	if len(e.Name) <= 3 { // too short for a suggestion
 		return ""
 	}
 	if near := api.Closest(e.Name, e.Exist); near != "" || strings.Contains(e.Name, "/") {
@@ -137,19 +136,18 @@ func (e *UnknownError) near() string {
 	return ""
 }
 
-// A question is what the scheduler was asked about one placement, and what
-// came of it.
-type question struct {
+// A scheduling is the scheduler's input for one placement, and its result.
+type scheduling struct {
 	outline Explanation
-	request *placement.Request // nil if it was not asked
+	request *placement.Request // nil if the scheduler was not called
 }
 
-func newQuestion(p *plan.Placement, s api.PlacementStatus) question {
+func newScheduling(p *plan.Placement, s api.PlacementStatus) scheduling {
 	kind := api.PickAll
 	if policy := p.Spec.Spec.Policy; policy != nil {
 		kind = cmp.Or(policy.PlacementType, kind)
 	}
-	return question{request: p.Request, outline: Explanation{
+	return scheduling{request: p.Request, outline: Explanation{
 		APIVersion: ExplainVersion, Placement: p.Key.String(), Origin: p.Spec.Origin.String(),
 		PlacementType: kind, PolicyHash: p.Schedule.Policy,
 		Wanted: p.Schedule.Wanted, Found: p.Schedule.Found,
@@ -157,11 +155,11 @@ func newQuestion(p *plan.Placement, s api.PlacementStatus) question {
 	}}
 }
 
-// Explain says why a placement, named crp/NAME or rp/NAMESPACE/NAME, goes where
-// it does: to all clusters, or, if cluster is not empty, to that one. The error
-// is an *UnknownError if there is no such thing.
+// Explain returns why a placement (crp/NAME or rp/NAMESPACE/NAME) goes to its clusters: all
+// clusters, or one if cluster is not empty. The error is an *UnknownError if the placement or
+// the cluster does not exist.
 func (r *Report) Explain(name, cluster string) (*Explanation, error) {
-	q, err := r.asked(name)
+	q, err := r.schedulingOf(name)
 	if err != nil {
 		return nil, err
 	}
@@ -185,10 +183,10 @@ func (r *Report) Explain(name, cluster string) (*Explanation, error) {
 	return &e, nil
 }
 
-// asked returns what the scheduler was asked about a placement.
-func (r *Report) asked(name string) (*question, error) {
+// schedulingOf returns the scheduler's input and result for a placement.
+func (r *Report) schedulingOf(name string) (*scheduling, error) {
 	var exist []string
-	for _, t := range r.told {
+	for _, t := range r.entries {
 		switch {
 		case t.of.Spec == nil: // it is being removed
 		case t.detail.Placement == name:

@@ -10,15 +10,15 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// external reports whether runs from outside move the clusters. Then each is
-// told of as what it holds, not as what is newest.
+// external reports whether update runs from outside move the clusters. Then each cluster is
+// reported with the content it holds, not with the newest.
 func (b *builder) external() bool {
 	return b.p.Spec.Spec.Strategy.Type == api.External
 }
 
-// asPinned is a cluster with the content that it holds, and which of the
-// placement's contents that is; the empty string if it holds none.
-func (b *builder) asPinned(c *plan.OnCluster) (*plan.OnCluster, string) {
+// atAssigned returns a cluster with the content that it holds as its latest, and the index of
+// that content; empty if it holds none.
+func (b *builder) atAssigned(c *plan.OnCluster) (*plan.OnCluster, string) {
 	switch {
 	case !c.Binding.Released():
 		return c, ""
@@ -33,9 +33,9 @@ func (b *builder) asPinned(c *plan.OnCluster) (*plan.OnCluster, string) {
 	return &pinned, index(c.Binding.Index)
 }
 
-// pinned gives a placement the content that all its clusters hold, if they hold
-// the same. Of an older one it is not known any more what it selected.
-func (b *builder) pinned(s *api.PlacementStatus) {
+// useCommonContent reports the content that all clusters hold, if it is the same. The objects
+// that an older content selected are not known any more.
+func (b *builder) useCommonContent(s *api.PlacementStatus) {
 	latest := s.ObservedResourceIndex
 	s.ObservedResourceIndex, _ = common(s.PlacementStatuses)
 	if s.ObservedResourceIndex != latest {
@@ -43,7 +43,7 @@ func (b *builder) pinned(s *api.PlacementStatus) {
 	}
 }
 
-// common is the content that all clusters hold, empty if they hold none; same
+// common returns the index of the content that all clusters hold, empty if they hold none; same
 // is false if they hold different ones.
 func common(clusters []api.PerClusterPlacementStatus) (index string, same bool) {
 	first := true
@@ -59,11 +59,11 @@ func common(clusters []api.PerClusterPlacementStatus) (index string, same bool) 
 	return index, true
 }
 
-// externally is the condition RolloutStarted of a placement whose rollout
-// somebody else controls; v is the account of its clusters.
-func (b *builder) externally(s *api.PlacementStatus, v verdict) verdict {
+// externalRolloutStarted is the condition RolloutStarted of a placement with an external
+// rollout; v is the aggregate of its clusters.
+func (b *builder) externalRolloutStarted(s *api.PlacementStatus, v conditionValue) conditionValue {
 	const prefix = "Rollout is controlled by an external controller and "
-	unknown := verdict{status: metav1.ConditionUnknown, reason: api.RolloutControlledByExternalController}
+	unknown := conditionValue{status: metav1.ConditionUnknown, reason: api.RolloutControlledByExternalController}
 	index, same := common(s.PlacementStatuses)
 	switch {
 	case !same:

@@ -10,9 +10,9 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// deletionsHeld is the condition DeletionsHeld of some clusters of the placement;
-// false if nothing is held there.
-func (b *builder) deletionsHeld(clusters ...*plan.OnCluster) (v verdict, held bool) {
+// deletionsHeld is the condition DeletionsHeld for the given clusters of the placement; false
+// if no deletions are held there.
+func (b *builder) deletionsHeld(clusters ...*plan.OnCluster) (v conditionValue, held bool) {
 	objects, on := 0, 0
 	first, where := ledger.Braked{}, ""
 	for _, c := range clusters {
@@ -27,21 +27,21 @@ func (b *builder) deletionsHeld(clusters ...*plan.OnCluster) (v verdict, held bo
 		on++
 	}
 	if on == 0 {
-		return verdict{}, false
+		return conditionValue{}, false
 	}
-	return verdict{metav1.ConditionTrue, api.AllowedByNoCommit, fmt.Sprintf(
+	return conditionValue{metav1.ConditionTrue, api.AllowedByNoCommit, fmt.Sprintf(
 		"Deleting %d object(s) on %d cluster(s) is held, such as %s on %s: %s; %s",
 		objects, on, first.ID, where, first.Why, HeldAdvice(b.p.Key.String()),
 	)}, true
 }
 
-// HeldAdvice says what to do about held deletions of a placement, crp/NAME or
-// rp/NAMESPACE/NAME.
+// HeldAdvice says what to do about held deletions of a placement (crp/NAME or
+// rp/NAMESPACE/NAME).
 func HeldAdvice(placement string) string {
 	return fmt.Sprintf("if that is a mistake, correct the placement or put back what was removed; otherwise add the trailer %q to the message of a commit",
 		AllowTrailer(placement))
 }
 
-// AllowTrailer is the line in a commit's message that allows what is held of a
-// placement, crp/NAME or rp/NAMESPACE/NAME.
+// AllowTrailer returns the line in a commit message that allows the held deletions of a
+// placement (crp/NAME or rp/NAMESPACE/NAME).
 func AllowTrailer(placement string) string { return plan.AllowTrailer + ": " + placement }

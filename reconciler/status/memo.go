@@ -15,29 +15,29 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// A Memo keeps from one Build to the next what is told of placements and
-// clusters of which there is no news. It changes no answer but which events are
-// news, only how long it takes. One goroutine may use it.
+// A Memo keeps the reports of unchanged placements and clusters between calls of Build. It
+// affects only which events are new and how long a call takes. It must not be used
+// concurrently.
 type Memo struct {
-	placements map[api.PlacementKey]*told
-	clusters   map[string]*toldCluster
+	placements map[api.PlacementKey]*placementEntry
+	clusters   map[string]*clusterEntry
 	usages     usages
 	source     Source
 	suspended  map[ledger.Subject]ledger.Suspension
-	// news are the events since the last report; before has those that were told
-	// before the first.
-	news   []Event
-	before map[EventKey]bool
+	// newEvents are the events since the last report; before has those recorded by an earlier
+	// process.
+	newEvents []Event
+	before    map[EventKey]bool
 }
 
 // NewMemo returns an empty memo.
 func NewMemo() *Memo {
-	return &Memo{placements: map[api.PlacementKey]*told{}, clusters: map[string]*toldCluster{}}
+	return &Memo{placements: map[api.PlacementKey]*placementEntry{}, clusters: map[string]*clusterEntry{}}
 }
 
-// told is what is said of one placement: one of the two kinds, or neither if it
+// A placementEntry is the report of one placement, of one of the two kinds, or of neither if it
 // is being removed.
-type told struct {
+type placementEntry struct {
 	of *plan.Placement
 
 	cluster    *api.ClusterResourcePlacement
@@ -45,109 +45,109 @@ type told struct {
 	namespaced *api.ResourcePlacement
 	detail     *Detail
 	drifts     []Drift
-	question   question
+	question   scheduling
 	changed    []Transitions
 }
 
-// placement tells of one placement. A plan has the same placement as the one
-// before if nothing that matters to it has changed.
-func (m *Memo) placement(in Input, p *plan.Placement) *told {
+// placement returns the report of one placement. If nothing that matters to a placement has
+// changed, it is the same pointer in two plans.
+func (m *Memo) placement(in Input, p *plan.Placement) *placementEntry {
 	old := m.placements[p.Key]
 	if old != nil && old.of == p {
 		return old
 	}
-	t := &told{of: p}
+	t := &placementEntry{of: p}
 	if m.placements[p.Key] = t; p.Spec == nil {
 		t.detail, t.drifts = detail(p), drifts(p)
-		t.keepDetail(old)
-		m.tell(old == nil, leaving(p, old, in))
+		t.reuseDetail(old)
+		m.addEvents(old == nil, deletedEvents(p, old, in))
 		t.terminate(in, old)
 		return t
 	}
 	b := &builder{Input: in, p: p, record: in.Ledger.Placement(p.Key), old: old}
 	s := b.status()
 	t.detail, t.drifts, t.changed = detail(p), drifts(p), b.transitions
-	m.tell(old == nil, b.happened(old, s, t.drifts))
-	t.tell(b.meta(), p, s)
-	t.keep(old)
-	t.keepDetail(old)
+	m.addEvents(old == nil, b.events(old, s, t.drifts))
+	t.set(b.meta(), p, s)
+	t.reuse(old)
+	t.reuseDetail(old)
 	if t.cluster != nil {
 		t.mirror = b.mirror(t.cluster, old.mirrored())
 	}
-	t.question = newQuestion(p, s)
+	t.question = newScheduling(p, s)
 	return t
 }
 
-func (t *told) status() api.PlacementStatus {
-	if t.cluster != nil {
-		return t.cluster.Status
+func (e *placementEntry) status() api.PlacementStatus {
+	if e.cluster != nil {
+		return e.cluster.Status
 	}
-	return t.namespaced.Status
+	return e.namespaced.Status
 }
 
-func (t *told) tell(meta metav1.ObjectMeta, p *plan.Placement, s api.PlacementStatus) {
+func (e *placementEntry) set(meta metav1.ObjectMeta, p *plan.Placement, s api.PlacementStatus) {
 	kind := typeMeta(api.PlacementGroup, p.Key.Kind())
 	if p.Key.Namespace == "" {
-		t.cluster = &api.ClusterResourcePlacement{TypeMeta: kind, ObjectMeta: meta, Spec: p.Spec.Spec, Status: s}
+		e.cluster = &api.ClusterResourcePlacement{TypeMeta: kind, ObjectMeta: meta, Spec: p.Spec.Spec, Status: s}
 	} else {
-		t.namespaced = &api.ResourcePlacement{TypeMeta: kind, ObjectMeta: meta, Spec: p.Spec.Spec, Status: s}
+		e.namespaced = &api.ResourcePlacement{TypeMeta: kind, ObjectMeta: meta, Spec: p.Spec.Spec, Status: s}
 	}
 }
 
-// keep takes over what was told before where it says the same, so that others
-// can see by the pointer that it does.
-func (t *told) keep(old *told) {
+// reuse replaces equal parts by those of the previous report, so that others can compare
+// pointers.
+func (e *placementEntry) reuse(old *placementEntry) {
 	switch {
-	case old == nil || old.of.Spec == nil || t.of.Spec.SpecHash != old.of.Spec.SpecHash:
-	case t.cluster != nil:
-		if sameMeta(&t.cluster.ObjectMeta, &old.cluster.ObjectMeta) && sameStatus(&t.cluster.Status, &old.cluster.Status) {
-			t.cluster = old.cluster
+	case old == nil || old.of.Spec == nil || e.of.Spec.SpecHash != old.of.Spec.SpecHash:
+	case e.cluster != nil:
+		if sameMeta(&e.cluster.ObjectMeta, &old.cluster.ObjectMeta) && sameStatus(&e.cluster.Status, &old.cluster.Status) {
+			e.cluster = old.cluster
 		}
 	default:
-		if sameMeta(&t.namespaced.ObjectMeta, &old.namespaced.ObjectMeta) && sameStatus(&t.namespaced.Status, &old.namespaced.Status) {
-			t.namespaced = old.namespaced
+		if sameMeta(&e.namespaced.ObjectMeta, &old.namespaced.ObjectMeta) && sameStatus(&e.namespaced.Status, &old.namespaced.Status) {
+			e.namespaced = old.namespaced
 		}
 	}
 }
 
-func (t *told) keepDetail(old *told) {
-	if old != nil && sameDetail(t.detail, old.detail) {
-		t.detail = old.detail
+func (e *placementEntry) reuseDetail(old *placementEntry) {
+	if old != nil && sameDetail(e.detail, old.detail) {
+		e.detail = old.detail
 	}
 }
 
-func (t *told) mirrored() *api.ClusterResourcePlacementStatus {
-	if t == nil {
+func (e *placementEntry) mirrored() *api.ClusterResourcePlacementStatus {
+	if e == nil {
 		return nil
 	}
-	return t.mirror
+	return e.mirror
 }
 
-// toldCluster is what is said of one cluster.
-type toldCluster struct {
+// A clusterEntry is the report of one cluster.
+type clusterEntry struct {
 	declared *hub.Cluster
 	known    ledger.Declared
 	seen     *ledger.Cluster
-	// suspended is why nothing is written there; empty if it is.
+	// suspended is why nothing is written to the cluster; empty if it is.
 	suspended string
-	// foreign is why nothing is written there, if another fleet holds it.
+	// foreign is why nothing is written to the cluster, if another fleet holds it.
 	foreign string
 	object  *api.MemberCluster
 }
 
-// next is what is said of the cluster now.
-func (t *toldCluster) next(c *hub.Cluster, known ledger.Declared, seen *ledger.Cluster, suspended, foreign string, now time.Time, all *usages) *toldCluster {
+// next returns the new report of the cluster.
+func (e *clusterEntry) next(c *hub.Cluster, known ledger.Declared, seen *ledger.Cluster, suspended, foreign string, now time.Time, all *usages) *clusterEntry {
 	out := cluster(c, known, seen, foreign, now)
 	var before *api.MemberCluster
-	if t != nil {
-		before = t.object
+	if e != nil {
+		before = e.object
 	}
 	out.Status.Namespaces = namespaces(seen, before)
 	all.share(&out.Status.ResourceUsage)
 	if suspended != "" {
 		out.Annotations[api.SuspendedAnnotation] = suspended
 	}
-	return &toldCluster{c, known, seen, suspended, foreign, out}
+	return &clusterEntry{c, known, seen, suspended, foreign, out}
 }
 
 func (m *Memo) cluster(c *hub.Cluster, in Input) *api.MemberCluster {
@@ -155,28 +155,28 @@ func (m *Memo) cluster(c *hub.Cluster, in Input) *api.MemberCluster {
 	why := suspended(in, ledger.Subject{Cluster: c.Name})
 	known, foreign := in.Ledger.Declared()[clusterID(c.Name)], in.Ledger.Refusal(c.Name)
 	if old == nil || old.foreign != foreign || old.declared != c || old.known != known || old.seen != seen || old.suspended != why {
-		m.tell(old == nil, metCluster(c.Name, clusterUID(c.Name, known), old, seen, foreign, in.Now))
+		m.addEvents(old == nil, memberEvents(c.Name, clusterUID(c.Name, known), old, seen, foreign, in.Now))
 		old = old.next(c, known, seen, why, foreign, in.Now, &m.usages)
 		m.clusters[c.Name] = old
 	}
 	return old.object
 }
 
-// end forgets what is not told any more, and returns the events.
-func (m *Memo) end(in Input) []Event {
+// finish drops what is no longer reported, and returns the events.
+func (m *Memo) finish(in Input) []Event {
 	m.forget(in)
-	m.news = append(m.sourced(in), m.news...)
-	suspended := standing(in)
-	m.news = append(m.news, suspensionEvents(m.suspended, suspended, in)...)
+	m.newEvents = append(m.repositoryEvents(in), m.newEvents...)
+	suspended := suspensionsInForce(in)
+	m.newEvents = append(m.newEvents, suspensionEvents(m.suspended, suspended, in)...)
 	m.suspended = suspended
-	events := ledger.Record(in.Ledger.Events(), m.news)
-	m.news = nil
+	events := ledger.AppendEvents(in.Ledger.Events(), m.newEvents)
+	m.newEvents = nil
 	return events
 }
 
-// sourced says what changed about the repository. Which commit was in force
-// before a restart, and which refused, is nothing new.
-func (m *Memo) sourced(in Input) []Event {
+// repositoryEvents returns events about the changes of the repository. The commits in force and
+// refused before a restart are no change.
+func (m *Memo) repositoryEvents(in Input) []Event {
 	was := m.source
 	m.source = in.Source
 	return slices.DeleteFunc(sourceEvents(was, in.Source, in.Now), func(e Event) bool {
@@ -192,7 +192,7 @@ func (m *Memo) forget(in Input) {
 		}
 		for _, key := range slices.SortedFunc(maps.Keys(m.placements), comparePlacements) {
 			if !told[key] {
-				m.news = append(m.news, left(m.placements[key].of, in)...)
+				m.newEvents = append(m.newEvents, removedEvents(m.placements[key].of, in)...)
 				delete(m.placements, key)
 			}
 		}
@@ -204,7 +204,7 @@ func (m *Memo) forget(in Input) {
 		}
 		for _, name := range slices.Sorted(maps.Keys(m.clusters)) {
 			if !told[name] {
-				m.news = append(m.news, leftCluster(name, m.clusters[name].object.UID, in.Now)...)
+				m.newEvents = append(m.newEvents, memberLeftEvents(name, m.clusters[name].object.UID, in.Now)...)
 				delete(m.clusters, name)
 			}
 		}

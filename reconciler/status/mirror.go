@@ -10,14 +10,13 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// mirrored reports whether the status is shown in the namespace that the
-// placement places.
+// mirrored reports whether the status is shown in the namespace of the placed objects.
 func (b *builder) mirrored() bool {
 	return b.p.Key.Namespace == "" && b.p.Spec.Spec.StatusReportingScope == api.NamespaceAccessible
 }
 
-// home is the namespace that a placement names.
-func (b *builder) home() string {
+// placedNamespace is the namespace that a placement selects.
+func (b *builder) placedNamespace() string {
 	for _, t := range b.p.Spec.Spec.ResourceSelectors {
 		if t.Group == "" && t.Kind == "Namespace" {
 			return t.Name
@@ -32,21 +31,21 @@ func selectsNamespace(selected []api.ResourceIdentifier, name string) bool {
 	})
 }
 
-// synced is the condition StatusSynced.
-func (b *builder) synced(selected []api.ResourceIdentifier) verdict {
-	namespace := b.home()
+// statusSynced is the condition StatusSynced.
+func (b *builder) statusSynced(selected []api.ResourceIdentifier) conditionValue {
+	namespace := b.placedNamespace()
 	if namespace != "" && selectsNamespace(selected, namespace) {
-		return verdict{metav1.ConditionTrue, api.StatusSyncSucceeded, fmt.Sprintf("Successfully created or updated ClusterResourcePlacementStatus in namespace '%s'", namespace)}
+		return conditionValue{metav1.ConditionTrue, api.StatusSyncSucceeded, fmt.Sprintf("Successfully created or updated ClusterResourcePlacementStatus in namespace '%s'", namespace)}
 	}
 	why := fmt.Sprintf("the placement does not select the namespace %q", namespace)
 	if namespace == "" {
 		why = "the placement names no namespace"
 	}
-	return verdict{metav1.ConditionFalse, api.StatusSyncFailed, "Failed to create or update ClusterResourcePlacementStatus: " + why}
+	return conditionValue{metav1.ConditionFalse, api.StatusSyncFailed, "Failed to create or update ClusterResourcePlacementStatus: " + why}
 }
 
-// mirror is the status as it is shown in the namespace; nil if it is not. What
-// says the same as before is the same object.
+// mirror returns the status as it is shown in the namespace; nil if it is not. An unchanged
+// status is the same object as before.
 func (b *builder) mirror(of *api.ClusterResourcePlacement, old *api.ClusterResourcePlacementStatus) *api.ClusterResourcePlacementStatus {
 	if !b.mirrored() {
 		return nil
@@ -58,7 +57,7 @@ func (b *builder) mirror(of *api.ClusterResourcePlacement, old *api.ClusterResou
 	if c := find(of.Status.Conditions, b.prefix()+api.StatusSynced); !isTrue(c) {
 		return nil
 	}
-	namespace := b.home()
+	namespace := b.placedNamespace()
 	if old != nil && old.Namespace == namespace && sameStatus(&old.SourceStatus, &source) {
 		return old
 	}

@@ -15,13 +15,13 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// envelopeWork is the name of the unit that an envelope makes.
+// envelopeWork is the name of the work that KubeFleet creates for an envelope.
 func envelopeWork(main string, e *api.EnvelopeIdentifier) string {
 	sum := sha256.Sum256([]byte(string(e.Type) + "/" + e.Namespace + "/" + e.Name))
 	return main + "-envelope-" + hex.EncodeToString(sum[:8])
 }
 
-// objects lists what failed, drifted and differs.
+// objects lists the failed, drifted and differing objects.
 func (b *builder) objects(c *plan.OnCluster, s *api.PerClusterPlacementStatus) {
 	seen := c.Seen()
 	if seen == nil || !seen.Done || !c.Binding.Released() || !c.UpToDate() && !b.external() || c.Err != nil {
@@ -41,7 +41,7 @@ func (b *builder) objects(c *plan.OnCluster, s *api.PerClusterPlacementStatus) {
 	sortBy(s.DiffedPlacements, func(f api.DiffedResourcePlacement) api.ResourceIdentifier { return f.ResourceIdentifier })
 }
 
-// neverApplied is an object that was not even sent to the member.
+// neverApplied returns an object that was not sent to the member.
 func (b *builder) neverApplied(c *plan.OnCluster, m *work.Manifest, reason, message string) api.FailedResourcePlacement {
 	return api.FailedResourcePlacement{ResourceIdentifier: m.Identifier(), Condition: metav1.Condition{
 		Type: api.Applied, Status: metav1.ConditionFalse, Reason: reason, Message: message,
@@ -62,7 +62,7 @@ func yieldedMessage(y plan.Yielded) string {
 	return text + " selects it as well and has it on this cluster)"
 }
 
-// object tells of one object that is not simply applied and available.
+// object adds an object that is not just applied and available.
 func (b *builder) object(o *ledger.ObjectState, seen *ledger.WorkSeen, s *api.PerClusterPlacementStatus) {
 	id := identifier(o)
 	if !b.reportsDiff() && !(o.Applied.OK && o.Available.OK) {
@@ -71,7 +71,7 @@ func (b *builder) object(o *ledger.ObjectState, seen *ledger.WorkSeen, s *api.Pe
 	switch {
 	case len(o.Diffs) == 0:
 	case b.reportsDiff() && !seen.Applied():
-		// Differences are told when all of them are known.
+		// Differences are reported when all of them are known.
 	case o.Drift && !b.reportsDiff():
 		s.DriftedPlacements = append(s.DriftedPlacements, api.DriftedResourcePlacement{
 			ResourceIdentifier: id, ObservationTime: metav1.NewTime(o.LastSeen), TargetClusterObservedGeneration: o.Generation,
@@ -89,13 +89,12 @@ func (b *builder) object(o *ledger.ObjectState, seen *ledger.WorkSeen, s *api.Pe
 	}
 }
 
-// sortBy orders a list as KubeFleet does before it cuts one.
+// sortBy sorts a list as KubeFleet does before it truncates one.
 func sortBy[T any](list []T, id func(T) api.ResourceIdentifier) {
 	slices.SortFunc(list, func(a, b T) int { return strings.Compare(sortKey(id(a)), sortKey(id(b))) })
 }
 
-// sortKey is what lists of objects are ordered by; no two objects of a
-// placement have the same.
+// sortKey is the sort key of lists of objects, unique within a placement.
 func sortKey(i api.ResourceIdentifier) string {
 	parts := []string{i.Group, i.Version, i.Kind, i.Namespace, i.Name}
 	if e := i.Envelope; e != nil {
@@ -110,7 +109,7 @@ func identifier(o *ledger.ObjectState) api.ResourceIdentifier {
 	}
 }
 
-// failure is the condition that makes an object a failed one.
+// failure is the condition of a failed object.
 func (b *builder) failure(o *ledger.ObjectState) metav1.Condition {
 	typ, v, what := api.Applied, o.Applied, "applied"
 	if o.Applied.OK {

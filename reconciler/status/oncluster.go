@@ -14,16 +14,16 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// cluster says what became of the placement on one cluster.
+// cluster returns the status of the placement on one cluster.
 func (b *builder) cluster(c *plan.OnCluster, d placement.Decision, index string) api.PerClusterPlacementStatus {
 	s := api.PerClusterPlacementStatus{ClusterName: c.Binding.Cluster, ObservedResourceIndex: index}
 	if b.external() {
-		c, s.ObservedResourceIndex = b.asPinned(c)
+		c, s.ObservedResourceIndex = b.atAssigned(c)
 	}
-	set := b.stamp(c.Binding.Cluster)
-	set.add(api.Scheduled, verdict{metav1.ConditionTrue, api.ScheduledReason, d.Reason})
+	set := b.newConditionSet(c.Binding.Cluster)
+	set.add(api.Scheduled, conditionValue{metav1.ConditionTrue, api.ScheduledReason, d.Reason})
 	for _, typ := range b.expected() {
-		v := b.verdict(c, typ)
+		v := b.conditionOn(c, typ)
 		set.add(typ, v)
 		if typ == api.RolloutStarted && v.status == metav1.ConditionTrue {
 			s.ApplicableClusterResourceOverrides = c.Content.ClusterOverrides
@@ -42,8 +42,8 @@ func (b *builder) cluster(c *plan.OnCluster, d placement.Decision, index string)
 	return s
 }
 
-// verdict is that of one type of condition for one cluster.
-func (b *builder) verdict(c *plan.OnCluster, typ string) verdict {
+// conditionOn returns the condition of one type for a cluster.
+func (b *builder) conditionOn(c *plan.OnCluster, typ string) conditionValue {
 	switch typ {
 	case api.RolloutStarted:
 		return b.rolloutStarted(c)
@@ -60,54 +60,53 @@ func (b *builder) verdict(c *plan.OnCluster, typ string) verdict {
 	}
 }
 
-func (b *builder) rolloutStarted(c *plan.OnCluster) verdict {
+func (b *builder) rolloutStarted(c *plan.OnCluster) conditionValue {
 	switch {
 	case c.Binding.Released() && (c.UpToDate() || b.external()):
-		return verdict{metav1.ConditionTrue, api.RolloutStartedReason, "Detected the new changes on the resources and started the rollout process"}
+		return conditionValue{metav1.ConditionTrue, api.RolloutStartedReason, "Detected the new changes on the resources and started the rollout process"}
 	case b.external():
-		return verdict{metav1.ConditionUnknown, api.RolloutStartedUnknown, "In the process of deciding whether to roll out some version of the resources or not: " + cmp.Or(c.Held, "the strategy is External")}
+		return conditionValue{metav1.ConditionUnknown, api.RolloutStartedUnknown, "In the process of deciding whether to roll out some version of the resources or not: " + cmp.Or(c.Held, "the strategy is External")}
 	case c.Held != "":
-		return verdict{metav1.ConditionFalse, api.RolloutNotStartedYet, "The rollout is being blocked by the rollout strategy: " + c.Held}
+		return conditionValue{metav1.ConditionFalse, api.RolloutNotStartedYet, "The rollout is being blocked by the rollout strategy: " + c.Held}
 	default:
-		return verdict{metav1.ConditionUnknown, api.RolloutStartedUnknown, "In the process of deciding whether to roll out some version of the resources or not" + b.undecided()}
+		return conditionValue{metav1.ConditionUnknown, api.RolloutStartedUnknown, "In the process of deciding whether to roll out some version of the resources or not" + b.pendingReason()}
 	}
 }
 
-// undecided is why nothing is decided about a cluster that is kept all the
-// same.
-func (b *builder) undecided() string {
+// pendingReason is why nothing is decided about a cluster that the placement keeps.
+func (b *builder) pendingReason() string {
 	if v := b.scheduled(); v.status != metav1.ConditionTrue && (b.p.InternalError != "" || b.p.Selection.Invalid != "") {
 		return ": " + v.message
 	}
 	return ""
 }
 
-func overridden(c *plan.OnCluster) verdict {
+func overridden(c *plan.OnCluster) conditionValue {
 	var failed *work.OverrideError
 	switch {
 	case errors.As(c.Err, &failed):
-		return verdict{metav1.ConditionFalse, api.OverriddenFailed, "Failed to apply the override rules on the resources: " + failed.Error()}
+		return conditionValue{metav1.ConditionFalse, api.OverriddenFailed, "Failed to apply the override rules on the resources: " + failed.Error()}
 	case len(c.Content.ClusterOverrides)+len(c.Content.Overrides) > 0:
-		return verdict{metav1.ConditionTrue, api.OverriddenSucceeded, "Successfully applied the override rules on the resources"}
+		return conditionValue{metav1.ConditionTrue, api.OverriddenSucceeded, "Successfully applied the override rules on the resources"}
 	default:
-		return verdict{metav1.ConditionTrue, api.NoOverrideSpecified, "No override rules are configured for the selected resources"}
+		return conditionValue{metav1.ConditionTrue, api.NoOverrideSpecified, "No override rules are configured for the selected resources"}
 	}
 }
 
-func (b *builder) synchronized(c *plan.OnCluster) verdict {
+func (b *builder) synchronized(c *plan.OnCluster) conditionValue {
 	switch {
 	case c.Foreign != "":
-		return verdict{metav1.ConditionFalse, api.SyncWorkFailed, "Failed to synchronize the work to the latest: " + c.Foreign}
+		return conditionValue{metav1.ConditionFalse, api.SyncWorkFailed, "Failed to synchronize the work to the latest: " + c.Foreign}
 	case c.Err != nil:
-		return verdict{metav1.ConditionFalse, api.SyncWorkFailed, "Failed to synchronize the work to the latest: " + c.Err.Error()}
+		return conditionValue{metav1.ConditionFalse, api.SyncWorkFailed, "Failed to synchronize the work to the latest: " + c.Err.Error()}
 	case c.Seen() == nil:
 		text := "In the process of creating or updating the work object(s) in the hub cluster"
 		if why := b.unreachable(c.Binding.Cluster); why != "" {
 			text += "; the cluster does not answer: " + why
 		}
-		return verdict{metav1.ConditionUnknown, api.WorkSynchronizedUnknown, text}
+		return conditionValue{metav1.ConditionUnknown, api.WorkSynchronizedUnknown, text}
 	default:
-		return verdict{metav1.ConditionTrue, api.AllWorkSynced, "All of the works are synchronized to the latest"}
+		return conditionValue{metav1.ConditionTrue, api.AllWorkSynced, "All of the works are synchronized to the latest"}
 	}
 }
 
@@ -118,50 +117,49 @@ func (b *builder) unreachable(cluster string) string {
 	return ""
 }
 
-func (b *builder) applied(c *plan.OnCluster) verdict {
+func (b *builder) applied(c *plan.OnCluster) conditionValue {
 	seen := c.Seen()
 	switch {
 	case !seen.Done:
-		return verdict{metav1.ConditionFalse, api.ApplyInProgress, "Resources are being applied"}
+		return conditionValue{metav1.ConditionFalse, api.ApplyInProgress, "Resources are being applied"}
 	case !allApplied(c):
-		return verdict{metav1.ConditionFalse, api.NotAllWorkHaveBeenApplied, fmt.Sprintf("Work object %s has failed to apply", b.failedWork(c))}
+		return conditionValue{metav1.ConditionFalse, api.NotAllWorkHaveBeenApplied, fmt.Sprintf("Work object %s has failed to apply", b.failedWork(c))}
 	default:
-		return verdict{metav1.ConditionTrue, api.AllWorkHaveBeenApplied, "All corresponding work objects are applied"}
+		return conditionValue{metav1.ConditionTrue, api.AllWorkHaveBeenApplied, "All corresponding work objects are applied"}
 	}
 }
 
-func (b *builder) available(c *plan.OnCluster) verdict {
+func (b *builder) available(c *plan.OnCluster) conditionValue {
 	seen := c.Seen()
 	switch {
 	case !seen.Available():
-		return verdict{metav1.ConditionFalse, api.NotAllWorkAreAvailable, fmt.Sprintf("Work object %s is not yet available", b.workOf(unavailable(seen)))}
+		return conditionValue{metav1.ConditionFalse, api.NotAllWorkAreAvailable, fmt.Sprintf("Work object %s is not yet available", b.workOf(unavailable(seen)))}
 	case seen.Untrackable > 0:
-		return verdict{metav1.ConditionTrue, api.NotAllWorkAreAvailabilityTrackable, fmt.Sprintf("The availability of work object %s is not trackable", b.mainWork())}
+		return conditionValue{metav1.ConditionTrue, api.NotAllWorkAreAvailabilityTrackable, fmt.Sprintf("The availability of work object %s is not trackable", b.mainWork())}
 	default:
-		return verdict{metav1.ConditionTrue, api.AllWorkAreAvailable, "All corresponding work objects are available"}
+		return conditionValue{metav1.ConditionTrue, api.AllWorkAreAvailable, "All corresponding work objects are available"}
 	}
 }
 
-func (b *builder) diffReported(c *plan.OnCluster) verdict {
+func (b *builder) diffReported(c *plan.OnCluster) conditionValue {
 	seen := c.Seen()
 	switch {
 	case !seen.Done:
-		return verdict{metav1.ConditionFalse, api.DiffReportInProgress, "Diff reporting on resources is in progress"}
+		return conditionValue{metav1.ConditionFalse, api.DiffReportInProgress, "Diff reporting on resources is in progress"}
 	case !allApplied(c):
-		return verdict{metav1.ConditionFalse, api.NotAllWorkHaveDiffReported, fmt.Sprintf("Work object %s has failed to report diff", b.failedWork(c))}
+		return conditionValue{metav1.ConditionFalse, api.NotAllWorkHaveDiffReported, fmt.Sprintf("Work object %s has failed to report diff", b.failedWork(c))}
 	default:
-		return verdict{metav1.ConditionTrue, api.AllWorkHaveDiffReported, "All corresponding work objects have reported diff"}
+		return conditionValue{metav1.ConditionTrue, api.AllWorkHaveDiffReported, "All corresponding work objects have reported diff"}
 	}
 }
 
-// allApplied reports whether nothing is missing: neither what the member tried
-// nor what it was never sent.
+// allApplied reports whether every object is applied, including those that were never sent to
+// the member.
 func allApplied(c *plan.OnCluster) bool {
 	return c.Seen().Applied() && len(c.Content.Refused)+len(c.Yielded) == 0
 }
 
-// failedWork names the unit that the first object which is not applied belongs
-// to.
+// failedWork is the name of the work of the first object that is not applied.
 func (b *builder) failedWork(c *plan.OnCluster) string {
 	for i := range c.Seen().Exceptions {
 		if o := &c.Seen().Exceptions[i]; !o.Applied.OK {
@@ -174,8 +172,7 @@ func (b *builder) failedWork(c *plan.OnCluster) string {
 	return b.workOf(c.Yielded[0].Envelope)
 }
 
-// unavailable is the envelope of the first object that is not available; nil if
-// it stands alone.
+// unavailable is the envelope of the first object that is not available; nil if it is in none.
 func unavailable(seen *ledger.WorkSeen) *api.EnvelopeIdentifier {
 	for i := range seen.Exceptions {
 		if o := &seen.Exceptions[i]; !o.Available.OK {

@@ -6,20 +6,18 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// Completed is the type of what is outstanding where nothing is.
+// Completed is the type of an Outstanding when no condition is outstanding.
 const Completed = "Completed"
 
 // Outstanding is the condition that a placement has to reach next.
 type Outstanding struct {
-	// Type is Completed if it has reached all of them.
+	// Type is Completed if all conditions are reached.
 	Type string
-	// Status and Reason are "nil" if the condition is not there, or not of the
-	// present spec.
+	// Status and Reason are "nil" if the condition is missing or belongs to an older spec.
 	Status, Reason string
 }
 
-// OutstandingOf finds what a placement, one with a namespace or one without, has
-// to reach next.
+// OutstandingOf returns the condition that a placement of either kind has to reach next.
 func OutstandingOf(meta *metav1.ObjectMeta, spec *api.PlacementSpec, conditions []metav1.Condition) Outstanding {
 	for _, typ := range append([]string{api.Scheduled}, expected(spec)...) {
 		typ = prefix(meta.Namespace) + typ
@@ -34,7 +32,7 @@ func OutstandingOf(meta *metav1.ObjectMeta, spec *api.PlacementSpec, conditions 
 	return Outstanding{Completed, string(metav1.ConditionTrue), Completed}
 }
 
-// prefix is what the types of a placement's conditions begin with.
+// prefix is the prefix of a placement's condition types.
 func prefix(namespace string) string {
 	if namespace == "" {
 		return api.PlacementPrefix

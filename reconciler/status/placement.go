@@ -19,12 +19,12 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// A builder makes the status of one placement.
+// A builder builds the status of one placement.
 type builder struct {
 	Input
 	p      *plan.Placement
-	record *ledger.Placement // as the ledger has it; may be nil
-	old    *told             // what was told last; may be nil
+	record *ledger.Placement // the record in the ledger; may be nil
+	old    *placementEntry   // the previous report; may be nil
 
 	transitions []Transitions
 }
@@ -33,9 +33,8 @@ func typeMeta(group, kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: group + "/v1beta1", Kind: kind}
 }
 
-// meta is what a client of Kubernetes expects to find. The commit is the one
-// that brought the spec, so that a commit which does not concern the placement
-// changes nothing that is told of it.
+// meta returns the metadata that Kubernetes clients expect. The commit is the one that brought
+// the spec, so that a commit which does not change the placement does not change its metadata.
 func (b *builder) meta() metav1.ObjectMeta {
 	notes := make(map[string]string, len(b.p.Spec.Annotations)+2)
 	maps.Copy(notes, b.p.Spec.Annotations)
@@ -60,9 +59,9 @@ func placementUID(key api.PlacementKey, record ledger.Placement) types.UID {
 	return UID(record.Created, key.Kind(), key.Namespace, key.Name)
 }
 
-// UID is that of the object with these parts to its name. It is the same at every
-// time and on every machine, and another once the object has gone and come again,
-// if it is known when it was brought; zero if that is not known.
+// UID returns the UID of the object with these parts in its name. It is the same on every
+// machine and after a restart, and another one if the object was deleted and created again;
+// empty if the time of creation is not known.
 func UID(created time.Time, parts ...string) types.UID {
 	if !created.IsZero() {
 		parts = append(parts, created.UTC().Format(time.RFC3339Nano))
@@ -75,7 +74,7 @@ func UID(created time.Time, parts ...string) types.UID {
 	return types.UID(s[:8] + "-" + s[8:12] + "-" + s[12:16] + "-" + s[16:20] + "-" + s[20:])
 }
 
-// status says what became of the placement.
+// status returns the status of the placement.
 func (b *builder) status() api.PlacementStatus {
 	var s api.PlacementStatus
 	s.ObservedResourceIndex = index(b.p.Record.Index)
@@ -84,13 +83,13 @@ func (b *builder) status() api.PlacementStatus {
 	}
 	s.PlacementStatuses = b.clusters(s.ObservedResourceIndex)
 	if b.external() {
-		b.pinned(&s)
+		b.useCommonContent(&s)
 	}
 	s.Conditions = b.conditions(&s)
 	return s
 }
 
-// index writes which of its contents a placement has; nothing if it has none.
+// index formats the index of a content; empty if there is none.
 func index(i int) string {
 	if i < 0 {
 		return ""
@@ -98,10 +97,10 @@ func index(i int) string {
 	return strconv.Itoa(i)
 }
 
-// conditions are those of the placement: each an account of the clusters',
-// until the first that is not true.
+// conditions returns the conditions of the placement: each aggregates those of the clusters, up
+// to the first that is not true.
 func (b *builder) conditions(of *api.PlacementStatus) []metav1.Condition {
-	set := b.stamp("")
+	set := b.newConditionSet("")
 	set.add(b.prefix()+api.Scheduled, b.scheduled())
 	for _, typ := range b.expected() {
 		count := tally(of.PlacementStatuses, typ)
@@ -110,7 +109,7 @@ func (b *builder) conditions(of *api.PlacementStatus) []metav1.Condition {
 		}
 		v := overall[typ](count, b.overridden())
 		if typ == api.RolloutStarted && b.external() {
-			v = b.externally(of, v)
+			v = b.externalRolloutStarted(of, v)
 		}
 		set.add(b.prefix()+typ, v)
 		if v.status != metav1.ConditionTrue {
@@ -122,7 +121,7 @@ func (b *builder) conditions(of *api.PlacementStatus) []metav1.Condition {
 		set.add(api.DeletionsHeld, v)
 	}
 	if b.mirrored() && !b.p.Pending {
-		set.add(b.prefix()+api.StatusSynced, b.synced(of.SelectedResources))
+		set.add(b.prefix()+api.StatusSynced, b.statusSynced(of.SelectedResources))
 	}
 	return b.finish(set, "")
 }
@@ -136,32 +135,32 @@ func (b *builder) reportsDiff() bool {
 	return a != nil && a.Type == api.ReportDiff
 }
 
-func (b *builder) scheduled() verdict {
+func (b *builder) scheduled() conditionValue {
 	switch {
 	case b.p.Pending:
-		return verdict{metav1.ConditionUnknown, api.SchedulePending, "Scheduling has not completed"}
+		return conditionValue{metav1.ConditionUnknown, api.SchedulePending, "Scheduling has not completed"}
 	case b.p.InternalError != "":
-		return verdict{metav1.ConditionFalse, api.SchedulingFailed, "An internal error kept the placement from being decided; it keeps what it holds. The log has the details"}
+		return conditionValue{metav1.ConditionFalse, api.SchedulingFailed, "An internal error kept the placement from being decided; it keeps what it holds. The log has the details"}
 	case b.p.Selection.Invalid != "":
-		return verdict{metav1.ConditionFalse, api.InvalidResourceSelectors, b.p.Selection.Invalid}
+		return conditionValue{metav1.ConditionFalse, api.InvalidResourceSelectors, b.p.Selection.Invalid}
 	}
 	fulfilled := b.p.Schedule.Fulfilled
-	v := verdict{metav1.ConditionFalse, placement.ScheduledReason(fulfilled), placement.ScheduledMessage(fulfilled, b.p.Schedule.Found)}
+	v := conditionValue{metav1.ConditionFalse, placement.ScheduledReason(fulfilled), placement.ScheduledMessage(fulfilled, b.p.Schedule.Found)}
 	if fulfilled {
 		v.status = metav1.ConditionTrue
 	}
 	return v
 }
 
-// overridden reports whether any cluster has overrides that apply.
+// overridden reports whether overrides apply to any cluster.
 func (b *builder) overridden() bool {
 	return slices.ContainsFunc(b.p.Clusters, func(c *plan.OnCluster) bool {
 		return len(c.Content.ClusterOverrides)+len(c.Content.Overrides) > 0
 	})
 }
 
-// clusters has an entry for each selected cluster, in the scheduler's order,
-// then one without a name for each that is missing.
+// clusters returns an entry for each selected cluster, in the scheduler's order, then one
+// without a name for each missing cluster.
 func (b *builder) clusters(index string) []api.PerClusterPlacementStatus {
 	held := make(map[string]*plan.OnCluster, len(b.p.Clusters))
 	for _, c := range b.p.Clusters {
@@ -183,10 +182,10 @@ func (b *builder) clusters(index string) []api.PerClusterPlacementStatus {
 	return out
 }
 
-// missing are the conditions of a cluster that could not be found.
+// missing returns the conditions of a missing cluster.
 func (b *builder) missing(d placement.Decision) []metav1.Condition {
-	set := &stamped{b: b}
-	set.add(api.Scheduled, verdict{metav1.ConditionFalse, api.ScheduleFailed, d.Reason})
+	set := &conditionSet{b: b}
+	set.add(api.Scheduled, conditionValue{metav1.ConditionFalse, api.ScheduleFailed, d.Reason})
 	b.documentedOn(set)
 	for i := range set.list {
 		set.list[i].LastTransitionTime = metav1.NewTime(b.unfulfilled())
@@ -194,8 +193,7 @@ func (b *builder) missing(d placement.Decision) []metav1.Condition {
 	return set.list
 }
 
-// unfulfilled is since when clusters are missing: as long as the condition
-// Scheduled is false.
+// unfulfilled is since when clusters are missing: since the condition Scheduled became false.
 func (b *builder) unfulfilled() time.Time {
 	if b.record != nil {
 		if was := b.record.Transitions[b.prefix()+api.Scheduled]; was.Status == string(metav1.ConditionFalse) {
@@ -205,8 +203,8 @@ func (b *builder) unfulfilled() time.Time {
 	return b.Now
 }
 
-// decisions are the scheduler's, or, if it could not be asked, one for each
-// cluster that is held all the same.
+// decisions returns the scheduler's decisions or, if it could not be called, one for each
+// cluster that the placement keeps.
 func (b *builder) decisions() []placement.Decision {
 	if b.p.Selection.Invalid == "" && b.p.InternalError == "" {
 		return b.p.Schedule.Decisions

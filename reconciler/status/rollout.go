@@ -2,8 +2,8 @@ package status
 
 import "github.com/gitfleet/gitfleet/reconciler/plan"
 
-// rolloutOf is the rollout of the newest content of a placement, which this many clusters
-// hold; nil if there is none.
+// rolloutOf returns the rollout of the newest content of a placement, given the number of
+// updated clusters; nil if there is none.
 func rolloutOf(p *plan.Placement, updated int) *Rollout {
 	if p.Spec == nil || p.Record.RolloutStarted.IsZero() {
 		return nil

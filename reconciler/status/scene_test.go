@@ -185,7 +185,7 @@ func (s *scene) turn() {
 	in := status.Input{Plan: s.last, Head: s.in.Head, Ledger: s.in.Ledger, Source: s.source, Now: s.now, Conditions: s.conditions, Memo: s.told}
 	s.report = status.Build(in)
 	scenario.Sound(s.t, s.report)
-	s.report.Remember(s.in.Ledger)
+	s.report.UpdateLedger(s.in.Ledger)
 	// Whoever remembers nothing says the same.
 	in.Memo = nil
 	if again := status.Build(in); !equality.Semantic.DeepEqual(again.Placements, s.report.Placements) || len(again.Transitions) > 0 {

@@ -1,7 +1,7 @@
-// Package status says what became of everything, in the words of KubeFleet.
+// Package status reports the state of the fleet in KubeFleet's terms.
 //
-// Build turns one plan and what was seen into one Report. It decides nothing,
-// and what it tells is derived anew each time: a status cannot get stuck.
+// Build turns a plan and the ledger into a Report. It decides nothing and derives everything
+// anew each time, so that a status cannot get stuck.
 package status
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// Input is all that a report depends on. Nothing in it is changed.
+// Input is everything a report depends on. Nothing in it is changed but Memo.
 type Input struct {
 	Plan *plan.Plan
 	// Head is the snapshot in force; nil before there is one.
@@ -22,93 +22,87 @@ type Input struct {
 	Ledger *ledger.Ledger
 	Source Source
 	Now    time.Time
-	// Conditions say which names conditions have; empty means the current ones.
+	// Conditions are the condition names to use; empty means the current ones.
 	Conditions Conditions
-	// Memo keeps from one report to the next what did not change; nil keeps
-	// nothing.
+	// Memo keeps unchanged parts between reports; nil keeps nothing.
 	Memo *Memo
 }
 
-// A Git is how following the remote goes.
+// A Git is the state of polling the remote.
 type Git struct {
-	// URL and Ref are what is followed; the URL holds no credentials.
+	// URL and Ref are the tracked repository and reference; the URL has no credentials.
 	URL, Ref string
 	// Head is the newest commit known; empty if there is none.
 	Head string
-	// LastPoll is when the remote was last asked, LastSuccess when it last gave
-	// an answer that could be used, NextPoll when it will be asked again.
+	// LastPoll is the time of the last poll, LastSuccess that of the last successful one,
+	// NextPoll that of the next.
 	LastPoll, LastSuccess time.Time
 	NextPoll              time.Time
-	// Failures counts polls that failed since the last success; Error is why.
+	// Failures counts the failed polls since the last success; Error is the reason.
 	Failures int
 	Error    string
 }
 
-// A Source is what is known of the repository.
+// A Source is the state of the repository.
 type Source struct {
 	Git Git
-	// Newest is the newest commit of the tracked reference, InForce the one that
-	// is acted upon: the newest that could be loaded. Since is when it came
-	// into force.
+	// Newest is the newest commit of the tracked reference, and InForce the newest that could
+	// be loaded, which is planned and applied. Since is when it came into force.
 	Newest  hub.Commit
 	InForce hub.Commit
 	Since   time.Time
-	// Problems are why Newest is not in force, LoadError if it could not even be
-	// read; Warnings are those of the commit in force, and of overrides in it that
-	// select nothing anywhere.
+	// Problems are why Newest is not in force, LoadError if it could not be read at all.
+	// Warnings are those of the commit in force, and those of overrides that select nothing.
 	Problems  hub.Problems
 	LoadError string
 	Warnings  hub.Problems
 }
 
-// A Report is everything we tell, at one moment. It is not changed once made.
-// Of two reports in a row, made with one Memo, an object about which nothing
-// else is told is the same one: who compares the pointers sees all that changed.
+// A Report is the state of the fleet at one moment. It is immutable. An object that is equal in
+// two consecutive reports made with the same Memo has the same pointer, so that changes can be
+// found by comparing pointers.
 type Report struct {
 	At     time.Time
 	Source Source
-	// Fleet is the name and the ID that tell what it keeps on members from what
-	// others keep there.
+	// Fleet is the fleet's name and ID, which identify what it owns on members.
 	Fleet ledger.Fleet
 	// Placements and ResourcePlacements are sorted by namespace and name.
 	Placements         []*api.ClusterResourcePlacement
 	ResourcePlacements []*api.ResourcePlacement
-	// Statuses show in a namespace how the placement of the same name does that
-	// places it; in the order of Placements.
+	// Statuses mirror placements' statuses into their namespaces, in the order of Placements.
 	Statuses []*api.ClusterResourcePlacementStatus
 	// Clusters are sorted by name.
 	Clusters []*api.MemberCluster
-	// Details say of each placement what its status has no field for.
+	// Details have what a placement's status has no field for.
 	Details []*Detail
-	// Suspensions are what people want left as it is, by subject.
+	// Suspensions are the suspensions in force, by subject.
 	Suspensions []Suspension
-	// Drifts are what is known of objects that differ, or once differed, from what
-	// the hub wants: by placement, cluster and object.
+	// Drifts are the objects that differ, or have differed, from the hub, by placement, cluster
+	// and object.
 	Drifts []Drift
-	// Events are what happened, oldest first, as far as they are kept. As long as
-	// nothing does it is the same list.
+	// Events are the events that are kept, oldest first. Without new events it is the same
+	// slice as before.
 	Events []Event
-	// Transitions are the conditions that changed, for the ledger to remember.
+	// Transitions are the conditions that changed, to be recorded in the ledger.
 	Transitions []Transitions `json:"-"`
-	// Head is the snapshot in force; nil before there is one. Declared is what is
-	// known of all it declares but placements.
+	// Head is the snapshot in force; nil before there is one. Declared is what is known of its
+	// objects other than placements.
 	Head     *hub.Snapshot              `json:"-"`
 	Declared map[api.ID]ledger.Declared `json:"-"`
-	// told is where it all comes from; see Explain.
-	told []*told
-	// plan is what was told of; see Trace.
+	// entries are what the report was made from; see Explain.
+	entries []*placementEntry
+	// plan is the plan of the report; see Trace.
 	plan *plan.Plan
 }
 
-// A Detail is what gitfleet knows of a placement beyond KubeFleet's status.
+// A Detail has what gitfleet reports of a placement beyond KubeFleet's status.
 type Detail struct {
 	Placement string `json:"placement"`
-	// Origin is where it stands in the repository.
+	// Origin is its position in the repository.
 	Origin   string   `json:"origin,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
 	Internal string   `json:"internal,omitempty"`
-	// Stopped is the cluster whose failed update stops the rollout; empty if
-	// nothing does.
+	// Stopped is the cluster whose failed update stops the rollout; empty if it is not stopped.
 	Stopped string `json:"stopped,omitempty"`
 	// Proven is the last commit whose content was available on every cluster.
 	Proven string `json:"proven,omitempty"`
@@ -116,20 +110,20 @@ type Detail struct {
 	Selected int `json:"selected"`
 	// Rollout is that of the newest content; nil before there was one.
 	Rollout *Rollout `json:"rollout,omitempty"`
-	// Clusters are those it holds, by name.
+	// Clusters are the clusters that it holds, by name.
 	Clusters []ClusterDetail `json:"clusters,omitempty"`
 }
 
-// A Rollout is how far the newest content of a placement is.
+// A Rollout is the state of the rollout of a placement's newest content.
 type Rollout struct {
 	Started time.Time `json:"started"`
 	// Finished is when the content was available on every cluster; zero until then.
 	Finished time.Time `json:"finished,omitzero"`
-	// Updated counts the clusters that hold the content; Target is how many are wanted.
+	// Updated counts the clusters that hold the newest content; Target is how many are wanted.
 	Updated int `json:"updated"`
 	Target  int `json:"target"`
-	// Unavailable counts the wanted clusters that are not available, except suspended and
-	// unreachable ones that nothing waits for; MaxUnavailable is how many may be.
+	// Unavailable counts the selected clusters that are not available, without the suspended
+	// and unreachable ones that the rollout passes over; MaxUnavailable is how many may be.
 	Unavailable    int `json:"unavailable"`
 	MaxUnavailable int `json:"maxUnavailable"`
 }
@@ -137,45 +131,42 @@ type Rollout struct {
 // A ClusterDetail is one placement on one cluster.
 type ClusterDetail struct {
 	Cluster string `json:"cluster"`
-	// Commit brought the content that the cluster shall hold; Applied says that
-	// it does.
+	// Commit is the commit of the assigned content; Applied says that it is applied.
 	Commit    string `json:"commit,omitempty"`
 	Applied   bool   `json:"applied"`
 	Available bool   `json:"available"`
 	Objects   int    `json:"objects"`
-	// FailedObjects counts those that were refused, or will not become available by
+	// FailedObjects counts the objects that were refused or will not become available by
 	// themselves.
 	FailedObjects int `json:"failedObjects,omitempty"`
-	// Behind counts the commits that changed the content of the placement and that the
-	// cluster does not hold yet; BehindSince is when the first of them was seen.
+	// Behind counts the commits that changed the content of the placement and that the cluster
+	// does not have yet; BehindSince is when the first of them was seen.
 	Behind      int       `json:"behind,omitempty"`
 	BehindSince time.Time `json:"behindSince,omitzero"`
-	// Failure is why what the cluster shall hold will not become available by
-	// itself; empty while it may. Progressing says that it is on its way there.
+	// Failure is why the assigned content will not become available by itself; empty while it
+	// may. Progressing says that it is being applied or becoming available.
 	Failure     string `json:"failure,omitempty"`
 	Progressing bool   `json:"progressing,omitempty"`
 	// Held is why the cluster does not get the newest content yet.
 	Held string `json:"held,omitempty"`
-	// Suspended is why nothing is written for the placement there; empty if it is.
+	// Suspended is why the placement writes nothing to the cluster; empty if it does.
 	Suspended string `json:"suspended,omitempty"`
-	// Removing says that what it holds is being taken away.
+	// Removing says that the content is being removed.
 	Removing bool `json:"removing,omitempty"`
-	// Braked are objects whose deletion is held, and why, until a commit with
-	// the trailer Gitfleet-Allow-Delete allows it.
+	// Braked are the objects whose deletion is held, and why, until a commit with the trailer
+	// Gitfleet-Allow-Delete allows it.
 	Braked []string `json:"braked,omitempty"`
-	// DeletionErrors are objects that the cluster does not let gitfleet delete, and
-	// why. The deletions are tried again.
+	// DeletionErrors are the objects that could not be deleted, and why. The deletions are
+	// retried.
 	DeletionErrors []string `json:"deletionErrors,omitempty"`
-	// Deleting counts those of which a commit has allowed it, and that are not
-	// deleted yet.
+	// Deleting counts the held objects whose deletion a commit has allowed since.
 	Deleting int `json:"deleting,omitempty"`
-	// Lingering are objects that were deleted and are still there, because
-	// something has to be finished first, with their finalizers; it is said where
-	// that is the garbage collector's.
+	// Lingering are objects that were deleted and still exist because of their finalizers,
+	// which are listed; those of the garbage collector are explained.
 	Lingering []string `json:"lingering,omitempty"`
 }
 
-// Transitions are when the conditions of a placement, or of a placement on one
+// Transitions are the times when the conditions of a placement, or of a placement on one
 // cluster, last changed.
 type Transitions struct {
 	Key     api.PlacementKey
@@ -183,15 +174,15 @@ type Transitions struct {
 	To      map[string]ledger.Transition
 }
 
-// Build tells everything. What did not change since the Memo was last used is
-// the same in both reports.
+// Build builds the report. What has not changed since the Memo was last used is shared with the
+// previous report.
 func Build(in Input) *Report {
 	if in.Memo == nil {
 		in.Memo = NewMemo()
 	}
-	in.Memo.begin(in.Ledger.Events())
+	in.Memo.setEarlierEvents(in.Ledger.Events())
 	n := len(in.Plan.Placements)
-	r := &Report{At: in.Now, Source: in.Source, Fleet: in.Ledger.Fleet(), Head: in.Head, Declared: in.Ledger.Declared(), plan: in.Plan, Details: make([]*Detail, 0, n), told: make([]*told, 0, n)}
+	r := &Report{At: in.Now, Source: in.Source, Fleet: in.Ledger.Fleet(), Head: in.Head, Declared: in.Ledger.Declared(), plan: in.Plan, Details: make([]*Detail, 0, n), entries: make([]*placementEntry, 0, n)}
 	if n > 0 {
 		r.Placements = make([]*api.ClusterResourcePlacement, 0, n)
 	}
@@ -203,13 +194,13 @@ func Build(in Input) *Report {
 	}
 	for _, p := range in.Plan.Placements {
 		if p.Forget {
-			continue // nothing is left of it, nowhere
+			continue // completely removed
 		}
 		t := in.Memo.placement(in, p)
 		r.Details = append(r.Details, t.detail)
 		r.Drifts = append(r.Drifts, t.drifts...)
 		r.Transitions = append(r.Transitions, t.changed...)
-		t.changed = nil // they are told once
+		t.changed = nil // transitions are reported once
 		switch {
 		case t.cluster != nil:
 			r.Placements = append(r.Placements, t.cluster)
@@ -219,20 +210,20 @@ func Build(in Input) *Report {
 		if t.mirror != nil {
 			r.Statuses = append(r.Statuses, t.mirror)
 		}
-		r.told = append(r.told, t)
+		r.entries = append(r.entries, t)
 	}
 	r.Suspensions = suspensions(in)
-	r.Events = in.Memo.end(in)
+	r.Events = in.Memo.finish(in)
 	return r
 }
 
-// Remember writes down when conditions changed, and which events were told, so
-// that a report after a restart goes on from there.
-func (r *Report) Remember(l *ledger.Ledger) {
+// UpdateLedger records the transitions and the events, so that reports continue after a
+// restart.
+func (r *Report) UpdateLedger(l *ledger.Ledger) {
 	for _, t := range r.Transitions {
-		l.Transit(t.Key, t.Cluster, t.To)
+		l.SetTransitions(t.Key, t.Cluster, t.To)
 	}
-	l.Tell(r.Events)
+	l.SetEvents(r.Events)
 }
 
 func texts(ps hub.Problems) []string {
@@ -251,7 +242,7 @@ func detail(p *plan.Placement) *Detail {
 	if p.Spec != nil {
 		d.Origin = p.Spec.Origin.String()
 	}
-	updated := 0 // clusters that hold the newest content
+	updated := 0 // clusters with the newest content
 	for _, c := range p.Clusters {
 		e := ClusterDetail{Cluster: c.Binding.Cluster, Commit: c.Binding.Assigned.Commit, Failure: c.Failure, Held: c.Held, Suspended: c.Suspended, Removing: c.Binding.Removing}
 		lag := p.Lag(c)

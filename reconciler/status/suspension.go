@@ -9,10 +9,10 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// A Suspension is what somebody wants left as it is: watched and told of, and
-// never written. Of Placement and Object at most one is not empty.
+// A Suspension is something that is watched and reported but not written, because a user
+// suspended it. At most one of Placement and Object is set.
 type Suspension struct {
-	// Subject names it for a person.
+	// Subject is what is suspended, as text.
 	Subject   string `json:"subject"`
 	Placement string `json:"placement,omitempty"`
 	Object    api.ID `json:"object,omitzero"`
@@ -21,11 +21,11 @@ type Suspension struct {
 	By      string    `json:"by"`
 	Reason  string    `json:"reason"`
 	Since   time.Time `json:"since"`
-	// Until is zero if it does not end by itself.
+	// Until is zero if there is no end.
 	Until time.Time `json:"until,omitzero"`
 }
 
-// suspensions are those in force, by subject.
+// suspensions returns the suspensions in force, by subject.
 func suspensions(in Input) []Suspension {
 	var out []Suspension
 	for _, s := range in.Ledger.Suspensions() {
@@ -44,8 +44,8 @@ func suspensions(in Input) []Suspension {
 	return out
 }
 
-// standing are the suspensions in force.
-func standing(in Input) map[ledger.Subject]ledger.Suspension {
+// suspensionsInForce returns the suspensions in force.
+func suspensionsInForce(in Input) map[ledger.Subject]ledger.Suspension {
 	out := map[ledger.Subject]ledger.Suspension{}
 	for _, s := range in.Ledger.Suspensions() {
 		if !s.Ended(in.Now) {
@@ -55,8 +55,8 @@ func standing(in Input) map[ledger.Subject]ledger.Suspension {
 	return out
 }
 
-// suspensionEvents say what was suspended and what goes on. What was so before
-// a restart is nothing new.
+// suspensionEvents returns events about what was suspended or resumed. Suspensions from before
+// a restart are no change.
 func suspensionEvents(was, is map[ledger.Subject]ledger.Suspension, in Input) []Event {
 	if was == nil {
 		return nil
@@ -91,7 +91,7 @@ func aboutSubject(s ledger.Subject, in Input, e Event) Event {
 	return aboutRepository(in.Now, []Event{e})[0]
 }
 
-// suspended says why something is left as it is; empty if it is not.
+// suspended says why a subject is suspended; empty if it is not.
 func suspended(in Input, s ledger.Subject) string {
 	if x, ok := in.Ledger.Suspension(s); ok && !x.Ended(in.Now) {
 		return x.String()

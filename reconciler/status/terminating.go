@@ -7,12 +7,12 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// terminate reports a placement that is gone from the repository, until nothing of it is
+// terminate reports a placement that was deleted from the repository, until nothing of it is
 // left, as an object that is being deleted, with its last spec. A placement whose spec is
-// unknown, because an older version recorded it, is reported with its details only; so is
-// one that was renamed, or that may have been.
-func (t *told) terminate(in Input, old *told) {
-	p := t.of
+// unknown, because an older version recorded it, is reported with its details only; so is one
+// that was, or may have been, renamed.
+func (e *placementEntry) terminate(in Input, old *placementEntry) {
+	p := e.of
 	if p.Record.Spec == nil || p.Record.DeletedAt.IsZero() || p.Record.Into != (api.PlacementKey{}) {
 		return
 	}
@@ -37,13 +37,13 @@ func (t *told) terminate(in Input, old *told) {
 	same := old != nil && old.of.Spec == nil
 	switch {
 	case p.Key.Namespace == "" && same && old.cluster != nil && sameStatus(&s, &old.cluster.Status):
-		t.cluster = old.cluster
+		e.cluster = old.cluster
 	case p.Key.Namespace == "":
-		t.cluster = &api.ClusterResourcePlacement{TypeMeta: kind, ObjectMeta: meta, Spec: *p.Record.Spec, Status: s}
+		e.cluster = &api.ClusterResourcePlacement{TypeMeta: kind, ObjectMeta: meta, Spec: *p.Record.Spec, Status: s}
 	case same && old.namespaced != nil && sameStatus(&s, &old.namespaced.Status):
-		t.namespaced = old.namespaced
+		e.namespaced = old.namespaced
 	default:
-		t.namespaced = &api.ResourcePlacement{TypeMeta: kind, ObjectMeta: meta, Spec: *p.Record.Spec, Status: s}
+		e.namespaced = &api.ResourcePlacement{TypeMeta: kind, ObjectMeta: meta, Spec: *p.Record.Spec, Status: s}
 	}
 }
 

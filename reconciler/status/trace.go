@@ -11,8 +11,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// TraceVersion names the schema of a trace in JSON. What has this version keeps
-// its fields; new ones may come.
+// TraceVersion is the schema of a trace in JSON. Fields of this version are never removed; new
+// ones may be added.
 const TraceVersion = "gitfleet.dev/trace/v1"
 
 // A Trace says where an object on a cluster comes from, and why it is there.
@@ -20,35 +20,34 @@ type Trace struct {
 	APIVersion string `json:"apiVersion"`
 	api.ResourceIdentifier
 	Cluster string `json:"cluster"`
-	// Origin is file:line of the repository, Kustomization what was built to get
-	// it; empty for a plain manifest.
+	// Origin is file:line in the repository, and Kustomization the file it was built from;
+	// empty for a plain manifest.
 	Origin        string `json:"origin"`
 	Kustomization string `json:"kustomization,omitempty"`
-	// Placement brought it to the cluster; PlacementOrigin is where that stands.
+	// Placement placed it on the cluster; PlacementOrigin is the placement's position in the
+	// repository.
 	Placement       string `json:"placement"`
 	PlacementOrigin string `json:"placementOrigin,omitempty"`
 	// Why is why the placement is on the cluster.
 	Why string `json:"why,omitempty"`
-	// Revision is the commit that brought all that the cluster shall hold of the
-	// placement; Held is why it is not the newest.
+	// Revision is the commit of the assigned content; Held is why it is not the newest.
 	Revision string    `json:"revision"`
 	Assigned time.Time `json:"assigned,omitzero"`
 	Held     string    `json:"held,omitempty"`
-	// Overrides select the object for this cluster; Overridden says that they made
-	// it another one than the repository has.
+	// Overrides select the object for this cluster; Overridden says that they changed it.
 	Overrides  []string `json:"overrides,omitempty"`
 	Overridden bool     `json:"overridden,omitempty"`
-	// State is how it stands.
+	// State is the state of the object.
 	State     string `json:"state"`
 	Suspended string `json:"suspended,omitempty"`
 	Drift     *Drift `json:"drift,omitempty"`
-	// Commit is the one that last touched the object on the cluster; nil if that
-	// could not be found out, and Unknown says why.
+	// Commit is the commit that last changed the object on the cluster; nil if it could not be
+	// found, for the reason in Unknown.
 	Commit  *TracedCommit `json:"commit,omitempty"`
 	Unknown string        `json:"unknown,omitempty"`
 }
 
-// A TracedCommit is what Git says of a commit.
+// A TracedCommit is the metadata of a commit.
 type TracedCommit struct {
 	Hash    string    `json:"hash"`
 	Author  string    `json:"author,omitempty"`
@@ -56,9 +55,9 @@ type TracedCommit struct {
 	Subject string    `json:"subject,omitempty"`
 }
 
-// Trace says where an object on a cluster comes from, but for the commit that
-// last touched it, which only the cluster knows. The kind may be any of its
-// names. The error is an *UnknownError if there is no such thing.
+// Trace returns where an object on a cluster comes from, without the commit that last changed
+// it, which is known only to the cluster. The kind may be any of its names. The error is an
+// *UnknownError if the object does not exist.
 func (r *Report) Trace(wanted api.ObjectName, cluster string) (*Trace, *api.Object, error) {
 	if r.plan == nil || !slices.ContainsFunc(r.plan.Members, func(c *hub.Cluster) bool { return c.Name == cluster }) {
 		return nil, nil, &UnknownError{What: "cluster", Name: cluster, Exist: r.members()}
@@ -128,7 +127,7 @@ func reasonOf(p *plan.Placement, c *plan.OnCluster) string {
 	return c.Binding.Reason
 }
 
-// stateOf words how an object stands.
+// stateOf describes the state of an object.
 func stateOf(seen *ledger.WorkSeen, id api.ID) string {
 	if seen == nil {
 		return "the cluster has said nothing of this revision yet"
@@ -154,7 +153,7 @@ func stateOf(seen *ledger.WorkSeen, id api.ID) string {
 	return "applied and available"
 }
 
-// overrides are those of the cluster that select an object, and whether they
+// overrides returns the overrides of the cluster that select an object, and whether they
 // changed it.
 func (r *Report) overrides(p *plan.Placement, c *plan.OnCluster, m *work.Manifest) (names []string, changed bool) {
 	is := func(group, kind, name string) bool {

@@ -8,8 +8,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 )
 
-// TraceDrift says where the object of a drift comes from; nil if nothing is to be held
-// there any more.
+// TraceDrift returns where the object of a drift comes from; nil if the object is no longer
+// placed there.
 func (r *Report) TraceDrift(d *Drift) *Trace {
 	if r.plan == nil {
 		return nil
@@ -30,13 +30,13 @@ func (r *Report) TraceDrift(d *Drift) *Trace {
 	return nil
 }
 
-// A Holder is a cluster that shall hold an object, and the placement that it is from.
+// A Holder is a cluster on which an object is placed, with the placement.
 type Holder struct {
 	Cluster   string
 	Placement api.PlacementKey
 }
 
-// HoldersOf are the clusters that shall hold an object, by cluster and placement.
+// HoldersOf returns the clusters on which an object is placed, by cluster and placement.
 func (r *Report) HoldersOf(id api.ID) []Holder {
 	var out []Holder
 	if r.plan == nil {

@@ -10,15 +10,15 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// TreeVersion names the schema of a tree in JSON. What has this version keeps its
-// fields; new ones may come.
+// TreeVersion is the schema of a tree in JSON. Fields of this version are never removed; new
+// ones may be added.
 const TreeVersion = "gitfleet.dev/tree/v1"
 
-// A Tree is one placement with its clusters, and each with its objects.
+// A Tree is a placement with its clusters, and each cluster with its objects.
 type Tree struct {
 	APIVersion string `json:"apiVersion"`
-	// Placement is crp/NAME or rp/NAMESPACE/NAME, Origin where it stands; empty if it is
-	// gone from the repository.
+	// Placement is crp/NAME or rp/NAMESPACE/NAME, and Origin its position in the repository;
+	// empty if it was deleted.
 	Placement string        `json:"placement"`
 	Origin    string        `json:"origin"`
 	Clusters  []TreeCluster `json:"clusters"`
@@ -27,10 +27,10 @@ type Tree struct {
 // A TreeCluster is what a placement has on one cluster.
 type TreeCluster struct {
 	Cluster string `json:"cluster"`
-	// Commit brought what it shall hold there.
+	// Commit is the commit of the assigned content.
 	Commit string `json:"commit,omitempty"`
-	// Objects are what it was told to hold, in the order in which they are
-	// applied; none if nobody can tell.
+	// Objects are the assigned objects in the order of application; empty if they are not
+	// known.
 	Objects []TreeObject `json:"objects"`
 }
 
@@ -38,43 +38,42 @@ type TreeCluster struct {
 type TreeObject struct {
 	api.ResourceIdentifier
 	State TreeState `json:"state"`
-	// Message is why it is not available.
+	// Message is why the object is not available.
 	Message string `json:"message,omitempty"`
 }
 
-// A TreeState is how an object is.
+// A TreeState is the state of an object.
 type TreeState string
 
 // The states of an object.
 const (
 	ObjectAvailable TreeState = "available"
-	// ObjectProgressing: it is on its way to being available.
+	// ObjectProgressing: it is becoming available.
 	ObjectProgressing TreeState = "progressing"
-	// ObjectFailed: it is refused, or will not become available by itself.
+	// ObjectFailed: it was refused, or will not become available by itself.
 	ObjectFailed TreeState = "failed"
-	// ObjectPending: nobody has heard of it yet.
+	// ObjectPending: the member has not reported it yet.
 	ObjectPending TreeState = "pending"
-	// ObjectYielded: another placement has it there.
+	// ObjectYielded: another placement owns it on the cluster.
 	ObjectYielded TreeState = "yielded"
 )
 
-// Tree returns what a placement, named crp/NAME or rp/NAMESPACE/NAME, has where:
-// on all its clusters, or, if cluster is not empty, on that one. The error is an
-// *UnknownError if there is no such thing. A placement that is gone from the repository
-// has a tree until it is removed from all clusters.
+// Tree returns what a placement (crp/NAME or rp/NAMESPACE/NAME) has on its clusters: on all, or
+// on one if cluster is not empty. The error is an *UnknownError if one of them does not exist.
+// A deleted placement has a tree until it is removed from all clusters.
 func (r *Report) Tree(name, cluster string) (*Tree, error) {
-	i := slices.IndexFunc(r.told, func(t *told) bool { return t.detail.Placement == name })
+	i := slices.IndexFunc(r.entries, func(t *placementEntry) bool { return t.detail.Placement == name })
 	if i < 0 {
-		_, err := r.asked(name)
+		_, err := r.schedulingOf(name)
 		return nil, err
 	}
-	p := r.told[i].of
-	t := &Tree{APIVersion: TreeVersion, Placement: name, Origin: r.told[i].detail.Origin, Clusters: []TreeCluster{}}
+	p := r.entries[i].of
+	t := &Tree{APIVersion: TreeVersion, Placement: name, Origin: r.entries[i].detail.Origin, Clusters: []TreeCluster{}}
 	var names []string
 	for _, c := range p.Clusters {
 		names = append(names, c.Binding.Cluster)
 		if cluster == "" || cluster == c.Binding.Cluster {
-			t.Clusters = append(t.Clusters, branch(c))
+			t.Clusters = append(t.Clusters, treeCluster(c))
 		}
 	}
 	if cluster != "" && len(t.Clusters) == 0 {
@@ -83,10 +82,10 @@ func (r *Report) Tree(name, cluster string) (*Tree, error) {
 	return t, nil
 }
 
-// branch is what the placement has on one cluster.
-func branch(c *plan.OnCluster) TreeCluster {
+// treeCluster returns what the placement has on one cluster.
+func treeCluster(c *plan.OnCluster) TreeCluster {
 	out := TreeCluster{Cluster: c.Binding.Cluster, Commit: c.Binding.Assigned.Commit, Objects: []TreeObject{}}
-	content := assigned(c)
+	content := assignedContent(c)
 	if content == nil {
 		return out
 	}
@@ -98,7 +97,7 @@ func branch(c *plan.OnCluster) TreeCluster {
 		}
 	}
 	for _, m := range content.Manifests {
-		out.Objects = append(out.Objects, leaf(c, m, seen, states[m.ID]))
+		out.Objects = append(out.Objects, treeObject(c, m, seen, states[m.ID]))
 	}
 	for _, refused := range content.Refused {
 		out.Objects = append(out.Objects, TreeObject{refused.Identifier(), ObjectFailed, refused.Message})
@@ -106,9 +105,9 @@ func branch(c *plan.OnCluster) TreeCluster {
 	return out
 }
 
-// assigned is what the cluster has been told to hold; nil if that is nothing, or
-// if nobody can tell.
-func assigned(c *plan.OnCluster) *work.Rendered {
+// assignedContent returns the content assigned to the cluster; nil if there is none or it is
+// not known.
+func assignedContent(c *plan.OnCluster) *work.Rendered {
 	before := c.HeldContent()
 	switch {
 	case c.Binding.Removing || !c.Binding.Released():
@@ -121,9 +120,9 @@ func assigned(c *plan.OnCluster) *work.Rendered {
 	return nil
 }
 
-// leaf is one object. What a member does not speak of, once it has tried all, is
+// treeObject returns one object. An object that a complete report does not mention is
 // available.
-func leaf(c *plan.OnCluster, m *work.Manifest, seen *ledger.WorkSeen, s *ledger.ObjectState) TreeObject {
+func treeObject(c *plan.OnCluster, m *work.Manifest, seen *ledger.WorkSeen, s *ledger.ObjectState) TreeObject {
 	out := TreeObject{ResourceIdentifier: m.Identifier(), State: ObjectAvailable}
 	i := slices.IndexFunc(c.Yielded, func(y plan.Yielded) bool { return y.ID == m.ID })
 	switch {

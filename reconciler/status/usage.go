@@ -8,22 +8,22 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// usages are lists of resources that were told of late. Many clusters are alike,
-// and a list takes more than half a KiB: those that say the same share one.
+// usages are recently reported resource lists. Many clusters have equal ones, and a list takes
+// more than half a KiB: equal ones are shared.
 type usages struct {
 	lists [16]api.ResourceList
-	next  int // the place of the oldest
+	next  int // position of the oldest
 }
 
-// share has a cluster's usage take over lists that say the same.
+// share replaces the lists of a cluster's usage by equal shared ones.
 func (us *usages) share(u *api.ResourceUsage) {
 	for _, list := range []*api.ResourceList{&u.Capacity, &u.Allocatable, &u.Available} {
-		*list = us.same(*list)
+		*list = us.shared(*list)
 	}
 }
 
-// same returns a list that says the same: an older one if there is one.
-func (us *usages) same(list api.ResourceList) api.ResourceList {
+// shared returns an equal list, an older one if there is one.
+func (us *usages) shared(list api.ResourceList) api.ResourceList {
 	if list == nil {
 		return nil
 	}
@@ -37,5 +37,5 @@ func (us *usages) same(list api.ResourceList) api.ResourceList {
 	return list
 }
 
-// sameQuantity reports whether two quantities are written in the same way.
+// sameQuantity reports whether two quantities are written the same way.
 func sameQuantity(a, b resource.Quantity) bool { return a.Format == b.Format && a.Cmp(b) == 0 }

@@ -157,8 +157,8 @@ func (b *books) hearWork(o ledger.WorkSeen) {
 	was := b.words[at]
 	now := word{
 		hash: o.Revision.Hash, at: o.At, since: o.At, done: o.Done,
-		applied: o.Judged().Applied(), up: o.Judged().Available(), failed: o.Judged().Failed() != nil, untrackable: o.Untrackable > 0, gone: o.Removed,
-		compared: o.Compared, partial: len(o.Judged().Exceptions) < len(o.Exceptions),
+		applied: o.WithoutSuspended().Applied(), up: o.WithoutSuspended().Available(), failed: o.WithoutSuspended().Failed() != nil, untrackable: o.Untrackable > 0, gone: o.Removed,
+		compared: o.Compared, partial: len(o.WithoutSuspended().Exceptions) < len(o.Exceptions),
 	}
 	if was.hash == now.hash && was.available() && now.available() {
 		now.since = was.since

@@ -70,13 +70,13 @@ var mutants = map[string]Mutant{
 		for _, key := range l.Placements() {
 			if p := *l.Placement(key); p.Found {
 				p.Found = false
-				l.Note(key, p)
+				l.SetPlacement(key, p)
 			}
 		}
 	}},
 	lawListens: {Loads: func(l *ledger.Ledger) {
 		if l.Empty() {
-			l.Note(api.PlacementKey{Name: "ghost"}, ledger.Placement{Created: time.Now()})
+			l.SetPlacement(api.PlacementKey{Name: "ghost"}, ledger.Placement{Created: time.Now()})
 		}
 	}},
 	lawDelete: {Hears: func(works []work.Work) []work.Work {
@@ -125,7 +125,7 @@ var mutants = map[string]Mutant{
 			for _, e := range l.Placement(key).Entries() {
 				if e.Seen != nil && e.Seen.Done && !e.Seen.Available() && e.Seen.Failed() == nil && len(p.Stops) == 0 {
 					p.Stops = []placement.Stop{{Cluster: e.Binding.Cluster, Failed: e.Binding.Assigned}}
-					l.Note(key, p)
+					l.SetPlacement(key, p)
 				}
 			}
 		}
@@ -135,7 +135,7 @@ var mutants = map[string]Mutant{
 			p := *l.Placement(key)
 			if b := l.Placement(key).Bindings(); head.places[key.Name].report && len(b) > 0 && len(p.Stops) == 0 {
 				p.Stops = []placement.Stop{{Cluster: b[0].Cluster, Failed: b[0].Assigned}}
-				l.Note(key, p)
+				l.SetPlacement(key, p)
 			}
 		}
 	}},
@@ -146,7 +146,7 @@ var mutants = map[string]Mutant{
 				continue
 			}
 			p.Stops = nil
-			l.Note(key, p)
+			l.SetPlacement(key, p)
 			for _, b := range l.Placement(key).Bindings() {
 				b.Risked = false
 				l.Bind(key, b)
@@ -181,7 +181,7 @@ var mutants = map[string]Mutant{
 	lawGoes: {Saves: func(_ *desired, l *ledger.Ledger) {
 		for _, key := range l.Placements() {
 			if !l.Placement(key).Resumed.IsZero() {
-				l.Proceed(key, time.Time{})
+				l.ResumeRollout(key, time.Time{})
 			}
 		}
 	}},

@@ -12,9 +12,9 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// metCluster says what changed about a member. Before a restart is not known;
-// what was so then is nothing new.
-func metCluster(name string, id types.UID, old *toldCluster, seen *ledger.Cluster, foreign string, now time.Time) []Event {
+// memberEvents returns events about the changes of a member cluster. Its state before a restart
+// is not known, and the state after it is no change.
+func memberEvents(name string, id types.UID, old *clusterEntry, seen *ledger.Cluster, foreign string, now time.Time) []Event {
 	if seen == nil || old == nil && !seen.Joined.IsZero() {
 		return nil
 	}
@@ -55,8 +55,8 @@ func metCluster(name string, id types.UID, old *toldCluster, seen *ledger.Cluste
 	return aboutCluster(name, id, now, out)
 }
 
-// leftCluster says that a cluster is declared no more.
-func leftCluster(name string, id types.UID, now time.Time) []Event {
+// memberLeftEvents returns the event that a cluster is no longer declared.
+func memberLeftEvents(name string, id types.UID, now time.Time) []Event {
 	return aboutCluster(name, id, now, []Event{
 		normal(api.MemberClusterLeft, "the cluster has left the fleet; what it holds stays there"),
 	})
@@ -66,7 +66,7 @@ func aboutCluster(name string, id types.UID, now time.Time, events []Event) []Ev
 	return about(api.ClusterGroup, "MemberCluster", "", name, id, now, events)
 }
 
-// sourceEvents say what changed about the repository.
+// sourceEvents returns events about the changes of the repository.
 func sourceEvents(was, is Source, now time.Time) []Event {
 	var out []Event
 	add := func(e Event, c hub.Commit) {
@@ -83,7 +83,7 @@ func sourceEvents(was, is Source, now time.Time) []Event {
 	if is.InForce.Hash != was.InForce.Hash {
 		add(normal(api.CommitInForce, commitText(is.InForce)+" is in force"), is.InForce)
 	}
-	if why := refusal(is); why != "" && (is.Newest.Hash != was.Newest.Hash || why != refusal(was)) {
+	if why := refusalText(is); why != "" && (is.Newest.Hash != was.Newest.Hash || why != refusalText(was)) {
 		stays := "and no commit is in force yet"
 		if is.InForce.Hash != "" {
 			stays = "and the last good one stays in force"
@@ -97,12 +97,12 @@ func aboutRepository(now time.Time, events []Event) []Event {
 	return about(RepositoryGroup, RepositoryKind, "", RepositoryName, UID(time.Time{}, RepositoryKind, RepositoryName), now, events)
 }
 
-// refusal is why the newest commit is not in force; empty if it is.
-func refusal(s Source) string {
+// refusalText is why the newest commit is not in force; empty if it is.
+func refusalText(s Source) string {
 	return cmp.Or(s.LoadError, s.Problems.Summary())
 }
 
-// commitText names a commit as people do.
+// commitText returns a commit's short hash and subject.
 func commitText(c hub.Commit) string {
 	const short = 12
 	return fmt.Sprintf("Commit %s (%s)", c.Hash[:min(short, len(c.Hash))], cmp.Or(c.Subject, "no subject"))

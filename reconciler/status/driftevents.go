@@ -6,9 +6,9 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// drifted tells of objects that somebody changed, what was done about it, and
-// when it is over.
-func (h *history) drifted(now []Drift) {
+// driftEvents adds events about objects that somebody changed, what was done about it, and when
+// it is over.
+func (h *eventBuilder) driftEvents(now []Drift) {
 	type place struct{ cluster, object string }
 	at := func(d *Drift) place { return place{d.Cluster, sortKey(d.ResourceIdentifier)} }
 	known := map[place]*Drift{}
@@ -24,21 +24,20 @@ func (h *history) drifted(now []Drift) {
 			events = append(events, e)
 		}
 		if i+1 == len(now) || now[i+1].Cluster != d.Cluster {
-			h.some(d.Cluster, h.commitOn(d.Cluster), events)
+			h.addLimited(d.Cluster, h.commitOn(d.Cluster), events)
 			events = nil
 		}
 	}
 }
 
-func (h *history) commitOn(cluster string) string {
+func (h *eventBuilder) commitOn(cluster string) string {
 	if c := h.p.On(cluster); c != nil {
 		return c.Binding.Assigned.Commit
 	}
 	return ""
 }
 
-// driftEvent tells of one object, if it moved away again or something else is
-// done about it than before.
+// driftEvent returns the event for one object if it drifted again or its state has changed.
 func driftEvent(d, was *Drift) (e Event, news bool) {
 	if was != nil && was.State == d.State && was.Count >= d.Count {
 		return Event{}, false

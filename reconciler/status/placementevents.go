@@ -12,8 +12,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// reached are the events of a placement's conditions that become true, in the
-// order of progress.
+// reached are the events for conditions of a placement that become true, in the order of
+// progress.
 var reached = []struct{ typ, reason, message string }{
 	{api.RolloutStarted, api.PlacementRolloutStarted, "Started rolling out the latest resources"},
 	{api.Overridden, api.PlacementOverriddenSucceeded, "Placement has been successfully overridden"},
@@ -23,25 +23,25 @@ var reached = []struct{ typ, reason, message string }{
 	{api.DiffReported, api.PlacementDiffReported, "Configuration differences have been reported on the selected cluster(s)"},
 }
 
-// A history compares what is told of a placement with what was told before.
-type history struct {
+// An eventBuilder compares the status of a placement with the previous one and collects events.
+type eventBuilder struct {
 	*builder
-	// old is what was told before; nil if nothing was. Then the ledger has the
-	// conditions that were told before a restart.
-	old           *told
+	// old is the previous report; nil if there is none. Then the ledger has the conditions from
+	// before a restart.
+	old           *placementEntry
 	before, after api.PlacementStatus
 	events        []Event
 }
 
-// happened says what changed about a placement since it was last told of.
-func (b *builder) happened(old *told, after api.PlacementStatus, drifts []Drift) []Event {
-	h := &history{builder: b, old: old, after: after}
+// events returns the events about the changes of a placement since the last report.
+func (b *builder) events(old *placementEntry, after api.PlacementStatus, drifts []Drift) []Event {
+	h := &eventBuilder{builder: b, old: old, after: after}
 	if b.p.Pending { // nothing has happened yet
-		h.warned()
+		h.warnings()
 		return aboutPlacement(b.p.Key, b.p.Record, b.Now, h.events)
 	}
 	if old != nil && old.of.Pending {
-		h.old = nil // what was told before is what the ledger has
+		h.old = nil // the ledger has the previous conditions
 	}
 	if old != nil && old.of.Spec != nil {
 		h.before = old.status()
@@ -51,39 +51,39 @@ func (b *builder) happened(old *told, after api.PlacementStatus, drifts []Drift)
 			h.add(normal(api.PlacementRenamed, "The placement was renamed from "+r.From.String()+"; it keeps its clusters, revisions, stop and suspensions"))
 		}
 	}
-	h.scheduling()
+	h.schedulingEvents()
 	for _, e := range reached {
-		if h.turned(h.prefix() + e.typ) {
+		if h.becameTrue(h.prefix() + e.typ) {
 			h.add(normal(e.reason, e.message))
 		}
 	}
 	if h.done(h.after) && !(h.old != nil && h.done(h.before) && h.fresh(h.before.Conditions[0])) && h.progressed() {
 		h.add(normal(api.PlacementRolloutCompleted, "Placement has finished the rollout process and reached the desired status"))
 	}
-	h.stopping()
+	h.stopped()
 	if h.old != nil || b.record == nil || b.record.Transitions == nil {
 		h.clusters()
-		h.braked()
-		h.notDeleted()
-		h.drifted(drifts)
-		h.warned()
+		h.heldDeletions()
+		h.deletionErrors()
+		h.driftEvents(drifts)
+		h.warnings()
 	}
 	return aboutPlacement(b.p.Key, b.p.Record, b.Now, h.events)
 }
 
-// add notes an event; one that names no commit is about the one in force.
-func (h *history) add(e Event) {
+// add adds an event; one without a commit gets the head commit.
+func (h *eventBuilder) add(e Event) {
 	e.Commit = cmp.Or(e.Commit, h.Head.Commit.Hash)
 	h.events = append(h.events, e)
 }
 
-func (h *history) fresh(c metav1.Condition) bool {
+func (h *eventBuilder) fresh(c metav1.Condition) bool {
 	return c.ObservedGeneration == h.p.Record.Generation
 }
 
-// was is the status that a condition of the placement had, of this generation
-// of its spec.
-func (h *history) was(typ string) string {
+// statusBefore is the previous status of a condition of the placement for this generation of
+// its spec.
+func (h *eventBuilder) statusBefore(typ string) string {
 	if h.old == nil {
 		if h.record == nil {
 			return ""
@@ -96,30 +96,30 @@ func (h *history) was(typ string) string {
 	return ""
 }
 
-// turned reports whether a condition of the placement has become true.
-func (h *history) turned(typ string) bool {
+// becameTrue reports whether a condition of the placement has become true.
+func (h *eventBuilder) becameTrue(typ string) bool {
 	c := find(h.after.Conditions, typ)
-	return c != nil && c.Status == metav1.ConditionTrue && h.was(typ) != string(metav1.ConditionTrue)
+	return c != nil && c.Status == metav1.ConditionTrue && h.statusBefore(typ) != string(metav1.ConditionTrue)
 }
 
 // progressed reports whether any condition of the placement has become true.
-func (h *history) progressed() bool {
-	return slices.ContainsFunc(h.after.Conditions, func(c metav1.Condition) bool { return h.turned(c.Type) })
+func (h *eventBuilder) progressed() bool {
+	return slices.ContainsFunc(h.after.Conditions, func(c metav1.Condition) bool { return h.becameTrue(c.Type) })
 }
 
-// done reports whether all that is expected of a placement is the case.
-func (h *history) done(s api.PlacementStatus) bool {
+// done reports whether all expected conditions of a placement are true.
+func (h *eventBuilder) done(s api.PlacementStatus) bool {
 	return isTrue(find(s.Conditions, h.prefix()+api.Scheduled)) && !slices.ContainsFunc(h.expected(), func(typ string) bool {
 		return !isTrue(find(s.Conditions, h.prefix()+typ))
 	})
 }
 
-// scheduling tells of the condition Scheduled: KubeFleet has no event for it.
-func (h *history) scheduling() {
+// schedulingEvents adds events about the condition Scheduled, for which KubeFleet has none.
+func (h *eventBuilder) schedulingEvents() {
 	now := find(h.after.Conditions, h.prefix()+api.Scheduled)
 	old := find(h.before.Conditions, now.Type)
 	switch {
-	case h.old == nil && h.was(now.Type) == string(now.Status):
+	case h.old == nil && h.statusBefore(now.Type) == string(now.Status):
 	case old != nil && old.Status == now.Status && old.Reason == now.Reason:
 	case now.Status == metav1.ConditionTrue:
 		h.add(normal(now.Reason, now.Message))
@@ -128,8 +128,8 @@ func (h *history) scheduling() {
 	}
 }
 
-// stopping tells when a failed update stops the rollout, and when it goes on.
-func (h *history) stopping() {
+// stopped adds events when a failed update stops the rollout, and when it is resumed.
+func (h *eventBuilder) stopped() {
 	was, now := "", h.p.Rollout.Stopped
 	if h.old != nil {
 		was = h.old.of.Rollout.Stopped
@@ -149,15 +149,15 @@ func (h *history) stopping() {
 	}
 }
 
-// braked tells of deletions that are held.
-func (h *history) braked() {
+// heldDeletions adds events about held deletions.
+func (h *eventBuilder) heldDeletions() {
 	for _, c := range h.p.Clusters {
 		now, pending := c.HeldDeletions()
 		if pending || len(now) == 0 {
 			continue
 		}
 		held := map[api.ID]bool{}
-		if was := h.on(c.Binding.Cluster); was != nil && was.Seen() != nil {
+		if was := h.clusterBefore(c.Binding.Cluster); was != nil && was.Seen() != nil {
 			for _, b := range was.Seen().Braked {
 				held[b.ID] = true
 			}
@@ -168,19 +168,19 @@ func (h *history) braked() {
 				events = append(events, warning(api.DeletionHeld, b.ID.String()+": "+b.Why))
 			}
 		}
-		h.some(c.Binding.Cluster, c.Binding.Assigned.Commit, events)
+		h.addLimited(c.Binding.Cluster, c.Binding.Assigned.Commit, events)
 	}
 }
 
-// notDeleted tells of objects that a cluster does not let go.
-func (h *history) notDeleted() {
+// deletionErrors adds events about objects that could not be deleted.
+func (h *eventBuilder) deletionErrors() {
 	for _, c := range h.p.Clusters {
 		now := c.Seen()
 		if now == nil {
 			continue
 		}
 		known := map[api.ID]bool{}
-		if was := h.on(c.Binding.Cluster); was != nil && was.Seen() != nil {
+		if was := h.clusterBefore(c.Binding.Cluster); was != nil && was.Seen() != nil {
 			for _, f := range was.Seen().DeletionErrors {
 				known[f.ID] = true
 			}
@@ -191,12 +191,12 @@ func (h *history) notDeleted() {
 				events = append(events, warning(api.DeletionFailed, f.ID.String()+": "+f.Message))
 			}
 		}
-		h.some(c.Binding.Cluster, c.Binding.Assigned.Commit, events)
+		h.addLimited(c.Binding.Cluster, c.Binding.Assigned.Commit, events)
 	}
 }
 
-// warned tells of what a person should look at.
-func (h *history) warned() {
+// warnings adds events about warnings.
+func (h *eventBuilder) warnings() {
 	for _, w := range h.p.Warnings {
 		if h.old == nil || !slices.Contains(h.old.of.Warnings, w) {
 			h.add(warning(api.PlacementWarning, w.Error()))
@@ -204,25 +204,24 @@ func (h *history) warned() {
 	}
 }
 
-// on is what the placement meant for a cluster before; nil if it did not hold
-// it.
-func (h *history) on(cluster string) *plan.OnCluster {
+// clusterBefore returns the previous plan for a cluster; nil if the placement did not hold it.
+func (h *eventBuilder) clusterBefore(cluster string) *plan.OnCluster {
 	if h.old == nil {
 		return nil
 	}
 	return h.old.of.On(cluster)
 }
 
-// fewEvents is how many events of one sort are told of one cluster at once.
-const fewEvents = 10
+// maxEvents is how many events of one sort are reported of one cluster at once.
+const maxEvents = 10
 
-// some adds events of one cluster, and only counts those that are too many.
-func (h *history) some(cluster, commit string, events []Event) {
+// addLimited adds events of one cluster, and only counts those beyond maxEvents.
+func (h *eventBuilder) addLimited(cluster, commit string, events []Event) {
 	for i, e := range events {
-		if i == fewEvents-1 && len(events) > fewEvents {
-			e.Message += fmt.Sprintf(" (and %d more objects)", len(events)-fewEvents)
+		if i == maxEvents-1 && len(events) > maxEvents {
+			e.Message += fmt.Sprintf(" (and %d more objects)", len(events)-maxEvents)
 		}
-		if i == fewEvents {
+		if i == maxEvents {
 			return
 		}
 		e.Cluster, e.Commit = cluster, commit
@@ -239,10 +238,10 @@ func find(conditions []metav1.Condition, typ string) *metav1.Condition {
 	return nil
 }
 
-// leaving says what changed about a placement that is gone from the repository:
-// once that it is, and what holds it up.
-func leaving(p *plan.Placement, old *told, in Input) []Event {
-	h := &history{builder: &builder{Input: in, p: p}, old: old}
+// deletedEvents returns the events of a placement that was deleted from the repository: the
+// deletion itself, and what holds up the removal.
+func deletedEvents(p *plan.Placement, old *placementEntry, in Input) []Event {
+	h := &eventBuilder{builder: &builder{Input: in, p: p}, old: old}
 	switch {
 	case old != nil && old.of.Spec == nil && old.of.Unclear == "":
 	case p.Record.Into != (api.PlacementKey{}):
@@ -250,15 +249,15 @@ func leaving(p *plan.Placement, old *told, in Input) []Event {
 	case p.Unclear == "":
 		h.add(normal(api.PlacementDeleted, deletedText(p)))
 	}
-	h.braked()
-	h.notDeleted()
+	h.heldDeletions()
+	h.deletionErrors()
 	return aboutPlacement(p.Key, p.Record, in.Now, h.events)
 }
 
-// left reports that a placement is removed completely. A renamed placement continues under
-// its new name, and one about which nothing was decided had nothing to remove: neither has
-// an event.
-func left(p *plan.Placement, in Input) []Event {
+// removedEvents returns the event that a placement is removed completely. There is none for a
+// renamed placement, which continues under its new name, and for one about which nothing was
+// decided.
+func removedEvents(p *plan.Placement, in Input) []Event {
 	renamed := func(r ledger.Rename) bool { return r.From == p.Key }
 	if p.Pending || p.Record.Into != (api.PlacementKey{}) || slices.ContainsFunc(in.Plan.Renames, renamed) {
 		return nil

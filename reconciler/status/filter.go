@@ -6,10 +6,9 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// Only returns the part of the report that is about one placement, named crp/NAME
-// or rp/NAMESPACE/NAME: itself, its clusters, its drifts, its events, and
-// who suspended what may be of it. The error is an *UnknownError if there is no
-// such thing.
+// ForPlacement returns the part of the report about one placement (crp/NAME or
+// rp/NAMESPACE/NAME): itself, its clusters, drifts and events, and the suspensions that affect
+// it. The error is an *UnknownError if it does not exist.
 func (r *Report) Only(name string) (*Report, error) {
 	i := slices.IndexFunc(r.Details, func(d *Detail) bool { return d.Placement == name })
 	if i < 0 {
@@ -24,25 +23,24 @@ func (r *Report) Only(name string) (*Report, error) {
 	for _, c := range r.Details[i].Clusters {
 		on[c.Cluster] = true
 	}
-	out.Clusters = those(r.Clusters, func(c **api.MemberCluster) bool { return on[(*c).Name] })
-	out.Placements = those(r.Placements, func(p **api.ClusterResourcePlacement) bool {
+	out.Clusters = filter(r.Clusters, func(c **api.MemberCluster) bool { return on[(*c).Name] })
+	out.Placements = filter(r.Placements, func(p **api.ClusterResourcePlacement) bool {
 		return api.PlacementKey{Name: (*p).Name}.String() == name
 	})
-	out.ResourcePlacements = those(r.ResourcePlacements, func(p **api.ResourcePlacement) bool {
+	out.ResourcePlacements = filter(r.ResourcePlacements, func(p **api.ResourcePlacement) bool {
 		return api.PlacementKey{Namespace: (*p).Namespace, Name: (*p).Name}.String() == name
 	})
-	out.Drifts = those(r.Drifts, func(d *Drift) bool { return d.Placement == name })
-	out.Events = those(r.Events, func(e *Event) bool { return e.About() == name })
-	out.Suspensions = those(r.Suspensions, func(s *Suspension) bool {
+	out.Drifts = filter(r.Drifts, func(d *Drift) bool { return d.Placement == name })
+	out.Events = filter(r.Events, func(e *Event) bool { return e.About() == name })
+	out.Suspensions = filter(r.Suspensions, func(s *Suspension) bool {
 		return (s.Placement == "" || s.Placement == name) && (s.Cluster == "" || on[s.Cluster])
 	})
 	return out, nil
 }
 
-// On returns the part of the report that is about one member cluster: itself, how
-// far the placements are that it holds, without what they select and without
-// other clusters, and drifts, events and suspensions. The error is an
-// *UnknownError if there is no such cluster.
+// ForCluster returns the part of the report about one member cluster: itself, the placements
+// that it holds (without their selections and other clusters), and drifts, events and
+// suspensions. The error is an *UnknownError if it does not exist.
 func (r *Report) On(cluster string) (*Report, error) {
 	i := slices.IndexFunc(r.Clusters, func(c *api.MemberCluster) bool { return c.Name == cluster })
 	if i < 0 {
@@ -76,16 +74,16 @@ func (r *Report) On(cluster string) (*Report, error) {
 			out.ResourcePlacements = append(out.ResourcePlacements, &of)
 		}
 	}
-	out.Drifts = those(r.Drifts, func(d *Drift) bool { return d.Cluster == cluster })
-	out.Events = those(r.Events, func(e *Event) bool { return e.Cluster == cluster || e.About() == "cluster/"+cluster })
-	out.Suspensions = those(r.Suspensions, func(s *Suspension) bool {
+	out.Drifts = filter(r.Drifts, func(d *Drift) bool { return d.Cluster == cluster })
+	out.Events = filter(r.Events, func(e *Event) bool { return e.Cluster == cluster || e.About() == "cluster/"+cluster })
+	out.Suspensions = filter(r.Suspensions, func(s *Suspension) bool {
 		return (s.Cluster == "" || s.Cluster == cluster) && (s.Placement == "" || held[s.Placement])
 	})
 	return out, nil
 }
 
-// those returns what is as asked for, in its order; nil if nothing is.
-func those[T any](all []T, are func(*T) bool) (out []T) {
+// filter returns the items for which are is true, in order; nil if there are none.
+func filter[T any](all []T, are func(*T) bool) (out []T) {
 	for i := range all {
 		if are(&all[i]) {
 			out = append(out, all[i])
@@ -94,7 +92,7 @@ func those[T any](all []T, are func(*T) bool) (out []T) {
 	return out
 }
 
-// statusOn is what a status says of one cluster.
+// statusOn returns the part of a status about one cluster.
 func statusOn(cluster string, s api.PlacementStatus) api.PlacementStatus {
 	s.SelectedResources = nil
 	s.PlacementStatuses = slices.DeleteFunc(slices.Clone(s.PlacementStatuses), func(c api.PerClusterPlacementStatus) bool { return c.ClusterName != cluster })

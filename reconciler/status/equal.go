@@ -9,7 +9,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// sameStatus reports whether two statuses say the same.
+// sameStatus reports whether two statuses are equal.
 func sameStatus(a, b *api.PlacementStatus) bool {
 	return a.ObservedResourceIndex == b.ObservedResourceIndex &&
 		slices.EqualFunc(a.SelectedResources, b.SelectedResources, sameIdentifier) &&
@@ -73,7 +73,7 @@ func sameClusterDetail(a, b ClusterDetail) bool {
 		slices.Equal(a.Braked, b.Braked) && a.Deleting == b.Deleting && slices.Equal(a.DeletionErrors, b.DeletionErrors) && slices.Equal(a.Lingering, b.Lingering)
 }
 
-// sameMeta reports whether the metadata that we make says the same.
+// sameMeta reports whether the metadata that gitfleet sets is equal.
 func sameMeta(a, b *metav1.ObjectMeta) bool {
 	return a.Name == b.Name && a.Namespace == b.Namespace && a.Generation == b.Generation &&
 		a.CreationTimestamp == b.CreationTimestamp &&

@@ -8,18 +8,17 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// A commit that clusters are still assigned to and that could not be read is
-// tried again as long as it is needed, later each time.
-const firstRecall, lastRecall = 30 * time.Second, 10 * time.Minute
+// The delays of retrying a commit that clusters are assigned to and that could not be loaded.
+const firstRetry, lastRetry = 30 * time.Second, 10 * time.Minute
 
-// A retry is when to read a commit again, after how many failures.
+// A retry is when to load a commit again, after how many failures.
 type retry struct {
 	failures int
 	at       time.Time
 }
 
-// recalled takes in a commit that clusters are still assigned to.
-func (r *Reconciler) recalled(l loaded, now time.Time) {
+// pastLoaded adds a loaded commit that clusters are still assigned to.
+func (r *Reconciler) pastLoaded(l loaded, now time.Time) {
 	hash := l.commit.Hash
 	delete(r.asked, hash)
 	if l.err == nil {
@@ -37,13 +36,13 @@ func (r *Reconciler) recalled(l loaded, now time.Time) {
 			"commit", hash, "err", l.err)
 		r.lost[hash] = l.err
 	}
-	wait := min(lastRecall, firstRecall<<min(failures, 10))
+	wait := min(lastRetry, firstRetry<<min(failures, 10))
 	r.again[hash] = retry{failures + 1, now.Add(wait)}
 }
 
-// ask has commits loaded that clusters are still assigned to, and lets go of
-// those that none is.
-func (r *Reconciler) ask(p *plan.Plan, now time.Time) {
+// requestCommits requests the commits that clusters are still assigned to, and drops those that
+// none is.
+func (r *Reconciler) requestCommits(p *plan.Plan, now time.Time) {
 	for hash := range r.past {
 		if !p.Commits[hash] && hash != r.head.Commit.Hash {
 			delete(r.past, hash)
@@ -62,7 +61,7 @@ func (r *Reconciler) ask(p *plan.Plan, now time.Time) {
 		select {
 		case r.wanted <- hash:
 			r.asked[hash] = true
-		default: // one is being loaded; its arrival is another turn
+		default: // one is being loaded, and its arrival causes another turn
 		}
 	}
 }

@@ -11,11 +11,11 @@ import (
 func TestMemoryIsGivenBackAfterLongLoads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		times := 0
-		c := newCalm(func() { times++ })
+		c := newMemoryTrimmer(func() { times++ })
 		defer c.stop()
 		pass := func(want int) {
 			t.Helper()
-			time.Sleep(calmAfter + time.Second)
+			time.Sleep(trimDelay + time.Second)
 			synctest.Wait()
 			if times != want {
 				t.Fatalf("given back %d times, not %d", times, want)
@@ -25,7 +25,7 @@ func TestMemoryIsGivenBackAfterLongLoads(t *testing.T) {
 		c.after(longLoad / 2)
 		pass(0)
 		c.after(2 * longLoad)
-		time.Sleep(calmAfter / 2)
+		time.Sleep(trimDelay / 2)
 		c.after(2 * longLoad)
 		pass(1)
 	})

@@ -10,19 +10,18 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// A step is what happened to the placement on one cluster.
-type step struct {
-	*history
+// A clusterChange is the change of a placement's status on one cluster.
+type clusterChange struct {
+	*eventBuilder
 	name     string
-	now, was *api.PerClusterPlacementStatus // was is nil if it is new there
+	now, was *api.PerClusterPlacementStatus // was is nil if the cluster is new
 	held     *plan.OnCluster                // may be nil
-	// moved says that the cluster is told to hold something else than before.
+	// moved says that another revision was assigned.
 	moved bool
 }
 
-// clusters tells what changed on each cluster. What goes as it should is told
-// of many clusters at once.
-func (h *history) clusters() {
+// clusters adds the events of each cluster. Normal progress is grouped over many clusters.
+func (h *eventBuilder) clusters() {
 	before := make(map[string]*api.PerClusterPlacementStatus, len(h.before.PlacementStatuses))
 	for i := range h.before.PlacementStatuses {
 		before[h.before.PlacementStatuses[i].ClusterName] = &h.before.PlacementStatuses[i]
@@ -33,12 +32,12 @@ func (h *history) clusters() {
 		if now.ClusterName == "" {
 			continue
 		}
-		s := &step{history: h, name: now.ClusterName, now: now, was: before[now.ClusterName], held: h.p.On(now.ClusterName)}
+		s := &clusterChange{eventBuilder: h, name: now.ClusterName, now: now, was: before[now.ClusterName], held: h.p.On(now.ClusterName)}
 		delete(before, now.ClusterName)
-		was := h.on(s.name)
+		was := h.clusterBefore(s.name)
 		s.moved = s.held != nil && (was == nil || was.Binding.Assigned.Hash != s.held.Binding.Assigned.Hash)
-		usual = append(usual, s.usual()...)
-		s.unusual()
+		usual = append(usual, s.progressEvents()...)
+		s.problemEvents()
 	}
 	for i := range h.before.PlacementStatuses {
 		if name := h.before.PlacementStatuses[i].ClusterName; name != "" && before[name] != nil {
@@ -52,8 +51,8 @@ func (h *history) clusters() {
 	}
 }
 
-// usual is what goes as it should: chosen, told something new, available.
-func (s *step) usual() []Event {
+// progressEvents returns the events of normal progress: selected, assigned, available.
+func (s *clusterChange) progressEvents() []Event {
 	var out []Event
 	add := func(c *metav1.Condition) {
 		e := normal(c.Reason, c.Message)
@@ -64,50 +63,50 @@ func (s *step) usual() []Event {
 		out = append(out, e)
 	}
 	if s.was == nil {
-		add(s.is(api.Scheduled))
+		add(s.condition(api.Scheduled))
 	}
 	for _, typ := range []string{api.RolloutStarted, api.Available, api.DiffReported} {
-		if c := s.is(typ); c != nil && c.Status == metav1.ConditionTrue && (s.moved || !isTrue(s.before(typ))) {
+		if c := s.condition(typ); c != nil && c.Status == metav1.ConditionTrue && (s.moved || !isTrue(s.conditionBefore(typ))) {
 			add(c)
 		}
 	}
 	return out
 }
 
-// unusual is what goes wrong, and what somebody else did.
-func (s *step) unusual() {
+// problemEvents adds the events about problems and about changes by others.
+func (s *clusterChange) problemEvents() {
 	var out []Event
 	for _, typ := range []string{api.Overridden, api.WorkSynchronized} {
-		if c := s.is(typ); isFalse(c) && !isFalse(s.before(typ)) {
+		if c := s.condition(typ); isFalse(c) && !isFalse(s.conditionBefore(typ)) {
 			out = append(out, warning(c.Reason, c.Message))
 		}
 	}
-	if !s.moved && isTrue(s.before(api.Available)) {
+	if !s.moved && isTrue(s.conditionBefore(api.Available)) {
 		for _, typ := range []string{api.Applied, api.Available} {
-			if c := s.is(typ); isFalse(c) && c.Reason != api.ApplyInProgress {
+			if c := s.condition(typ); isFalse(c) && c.Reason != api.ApplyInProgress {
 				out = append(out, warning(c.Reason, c.Message))
 			}
 		}
 	}
-	if was := s.on(s.name); s.held != nil && s.held.Failure != "" && s.held.Seen().Applied() && (was == nil || was.Failure == "" || s.moved) {
+	if was := s.clusterBefore(s.name); s.held != nil && s.held.Failure != "" && s.held.Seen().Applied() && (was == nil || was.Failure == "" || s.moved) {
 		out = append(out, warning(api.UpdateFailed, "What the cluster holds has failed: "+s.held.Failure))
 	}
 	s.add(out)
-	s.add(s.failed())
-	s.add(s.diffed())
+	s.add(s.failedEvents())
+	s.add(s.diffEvents())
 }
 
-func (s *step) add(events []Event) {
+func (s *clusterChange) add(events []Event) {
 	commit := ""
 	if s.held != nil {
 		commit = s.held.Binding.Assigned.Commit
 	}
-	s.some(s.name, commit, events)
+	s.addLimited(s.name, commit, events)
 }
 
-func (s *step) is(typ string) *metav1.Condition { return find(s.now.Conditions, typ) }
+func (s *clusterChange) condition(typ string) *metav1.Condition { return find(s.now.Conditions, typ) }
 
-func (s *step) before(typ string) *metav1.Condition {
+func (s *clusterChange) conditionBefore(typ string) *metav1.Condition {
 	if s.was == nil {
 		return nil
 	}
@@ -117,10 +116,10 @@ func (s *step) before(typ string) *metav1.Condition {
 func isTrue(c *metav1.Condition) bool  { return c != nil && c.Status == metav1.ConditionTrue }
 func isFalse(c *metav1.Condition) bool { return c != nil && c.Status == metav1.ConditionFalse }
 
-// failed are objects that are not applied, and were not known to be for the
-// same reason. That one is not available yet, or that its definition is about to be
-// established, is nothing to tell.
-func (s *step) failed() []Event {
+// failedEvents returns events about objects that could not be applied, for a new reason. There
+// is none for an object that is not available yet or whose definition is about to be
+// established.
+func (s *clusterChange) failedEvents() []Event {
 	if len(s.now.FailedPlacements) == 0 {
 		return nil
 	}
@@ -141,15 +140,15 @@ func (s *step) failed() []Event {
 }
 
 // awaitsDefinition reports whether an object is not applied only because its
-// CustomResourceDefinition, which is placed on the cluster too, is not established.
-func (s *step) awaitsDefinition(i api.ResourceIdentifier) bool {
+// CustomResourceDefinition, which is placed on the cluster too, is not established yet.
+func (s *clusterChange) awaitsDefinition(i api.ResourceIdentifier) bool {
 	return s.held != nil && s.held.Seen() != nil && slices.ContainsFunc(s.held.Seen().Exceptions, func(o ledger.ObjectState) bool {
 		return o.Pending && o.Applied.Reason == api.DecodingErred && sortKey(identifier(&o)) == sortKey(i)
 	})
 }
 
-// diffed are objects that differ where nothing is written.
-func (s *step) diffed() []Event {
+// diffEvents returns events about objects that differ and are not written.
+func (s *clusterChange) diffEvents() []Event {
 	if !s.reportsDiff() || len(s.now.DiffedPlacements) == 0 {
 		return nil
 	}

@@ -94,7 +94,7 @@ func (c *chronicle) commit(hash, text string) {
 func (c *chronicle) turn() {
 	c.now = c.now.Add(time.Second)
 	c.last = plan.Resolve(plan.Input{Head: c.head, Past: c.past, Ledger: c.ledger, Now: c.now, Memo: c.memo})
-	c.record(decided(c.last, c.ledger, c.head.Commit)...)
+	c.record(planEntries(c.last, c.ledger, c.head.Commit)...)
 	c.last.UpdateLedger(c.ledger)
 }
 
@@ -275,12 +275,12 @@ func TestTheHistoryOfPersons(t *testing.T) {
 	c.turn()
 	c.text.Reset()
 	give := func(order Order, do func(Order, time.Time) (string, func(), error)) {
-		c.obey([]command{{func(now time.Time) (string, func(), error) { return do(order, now) }, make(chan answer, 1)}}, c.now)
-		c.answer()
+		c.runCommands([]command{{func(now time.Time) (string, func(), error) { return do(order, now) }, make(chan answer, 1)}}, c.now)
+		c.sendAnswers()
 	}
 	give(Order{Subject: "crp/web", Cluster: "east", Reason: "INC-1", By: "ada"}, c.suspend)
 	give(Order{Subject: "crp/web", By: "ada"}, c.suspend) // no reason
-	give(Order{Subject: "crp/web", Cluster: "east", By: "bob"}, c.proceed)
+	give(Order{Subject: "crp/web", Cluster: "east", By: "bob"}, c.resumeSubject)
 	c.tells(`
 		action suspended crp/web east | ada | INC-1
 		action resumed crp/web east | bob | it was suspended by ada: INC-1

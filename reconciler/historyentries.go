@@ -13,16 +13,15 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// What follows turns what changed into entries of the history. It compares what
-// the ledger knew before with what it knows after, so that nothing is told
-// twice, not even over a restart.
+// This file turns changes into entries of the history. It compares the ledger before and after
+// a change, so that no change is recorded twice, not even over a restart.
 
 func commitEntry(event history.Event, c hub.Commit, message string) history.Entry {
 	return history.Entry{Kind: history.Commit, Event: event, Commit: c.Hash, Author: c.Author, Subject: c.Subject, Message: message}
 }
 
-// decided tells what a plan changes; the ledger does not know of it yet.
-func decided(p *plan.Plan, l *ledger.Ledger, head hub.Commit) []history.Entry {
+// planEntries returns the entries of a plan that is not yet in the ledger.
+func planEntries(p *plan.Plan, l *ledger.Ledger, head hub.Commit) []history.Entry {
 	var all []history.Entry
 	for _, r := range p.Renames {
 		e := commitEntry(history.Renamed, head, "")
@@ -37,7 +36,7 @@ func decided(p *plan.Plan, l *ledger.Ledger, head hub.Commit) []history.Entry {
 	}
 	for _, pl := range p.Placements {
 		if pl.Record.Into != (api.PlacementKey{}) {
-			continue // renamed: nothing of it is removed but what its members hand over
+			continue // renamed: its members only hand over its objects
 		}
 		if !pl.RecordChanged && !pl.Forget && len(pl.Changed)+len(pl.Unbind) == 0 {
 			continue
@@ -57,12 +56,12 @@ type decision struct {
 	entries []history.Entry
 }
 
-func (d *decision) tell(e history.Entry) {
+func (d *decision) add(e history.Entry) {
 	e.Placement = d.pl.Key.String()
 	d.entries = append(d.entries, e)
 }
 
-// placement tells what changes about it as a whole.
+// placement adds the changes of the placement as a whole.
 func (d *decision) placement(head hub.Commit) {
 	was, is := ledger.Placement{Index: -1}, d.pl.Record
 	if d.record != nil {
@@ -84,10 +83,10 @@ func (d *decision) placement(head hub.Commit) {
 	default:
 		return
 	}
-	d.tell(e)
+	d.add(e)
 }
 
-// clusters tells which clusters get something else from now on.
+// clusters adds the clusters whose assignments change.
 func (d *decision) clusters() {
 	for _, b := range d.pl.Changed {
 		e := history.Entry{Kind: history.Cluster, Cluster: b.Cluster, Commit: b.Assigned.Commit, Revision: revision(d.pl.Record)}
@@ -100,10 +99,10 @@ func (d *decision) clusters() {
 		default:
 			continue
 		}
-		d.tell(e)
+		d.add(e)
 	}
 	for _, cluster := range d.pl.Unbind {
-		d.tell(history.Entry{Kind: history.Cluster, Event: history.Removed, Cluster: cluster})
+		d.add(history.Entry{Kind: history.Cluster, Event: history.Removed, Cluster: cluster})
 	}
 }
 
@@ -121,8 +120,9 @@ func revision(p ledger.Placement) string {
 	return strconv.Itoa(p.Index)
 }
 
-// heard tells how far a placement got on a cluster, by what its entry was and is.
-func heard(key api.PlacementKey, revision string, was, is *ledger.Entry) []history.Entry {
+// progressEntries returns the progress of a placement on a cluster, from its entries before and
+// after an observation.
+func progressEntries(key api.PlacementKey, revision string, was, is *ledger.Entry) []history.Entry {
 	if was == nil || is == nil || was == is || is.Binding.Removing {
 		return nil
 	}
@@ -150,7 +150,7 @@ func heard(key api.PlacementKey, revision string, was, is *ledger.Entry) []histo
 	return all
 }
 
-// How far a placement got on a cluster, by the last word on what is assigned.
+// The progress of a placement on a cluster: the last report about the assigned revision.
 type progress struct {
 	applied, available bool
 	failed             api.ID // the first object that was refused, or will not become available
@@ -177,8 +177,9 @@ func reached(e *ledger.Entry) progress {
 	return p
 }
 
-// probed tells of a member cluster as such, by what was known of it and is.
-func probed(name string, was, is *ledger.Cluster) []history.Entry {
+// clusterEntries returns the changes of a member cluster, from its records before and after a
+// probe.
+func clusterEntries(name string, was, is *ledger.Cluster) []history.Entry {
 	denied := is.Denied()
 	if is == nil || was != nil && was.Healthy == is.Healthy && was.Joined.Equal(is.Joined) && (denied == "") == (was.Denied() == "") {
 		return nil
@@ -197,7 +198,7 @@ func probed(name string, was, is *ledger.Cluster) []history.Entry {
 	return []history.Entry{e}
 }
 
-// foldOne takes in what a member said, and remembers what it changes.
+// foldOne folds one observation, and records the changes in the history.
 func (r *Reconciler) foldOne(s subject, o ledger.Observation) bool {
 	if s.placement == (api.PlacementKey{}) {
 		was, refusal := r.ledger.Cluster(s.cluster), r.ledger.Refusal(s.cluster)
@@ -205,7 +206,7 @@ func (r *Reconciler) foldOne(s subject, o ledger.Observation) bool {
 		if why := r.ledger.Refusal(s.cluster); why != "" && why != refusal {
 			r.cfg.Record(history.Entry{Time: r.ledger.Cluster(s.cluster).At, Kind: history.Member, Event: history.Foreign, Cluster: s.cluster, Message: why})
 		}
-		r.cfg.Record(probed(s.cluster, was, r.ledger.Cluster(s.cluster))...)
+		r.cfg.Record(clusterEntries(s.cluster, was, r.ledger.Cluster(s.cluster))...)
 		return news
 	}
 	record := r.ledger.Placement(s.placement)
@@ -216,7 +217,7 @@ func (r *Reconciler) foldOne(s subject, o ledger.Observation) bool {
 	news := r.ledger.Fold(o)
 	is := record.Entry(s.cluster)
 	r.cfg.Metrics.propagated(record, was, is)
-	entries := heard(s.placement, revision(*record), was, is)
+	entries := progressEntries(s.placement, revision(*record), was, is)
 	r.traceCluster(s, was, is, entries)
 	r.cfg.Record(entries...)
 	if is != was {
@@ -235,8 +236,8 @@ func reasonOf(s ledger.Suspension) string {
 	return s.Reason + ", until " + s.Until.UTC().Format(time.RFC3339)
 }
 
-// act tells what a person did, or what came of it by itself.
-func act(event history.Event, s ledger.Subject, by, message string) history.Entry {
+// userEntry returns the entry of a user's action, or of its end.
+func userEntry(event history.Event, s ledger.Subject, by, message string) history.Entry {
 	e := history.Entry{Kind: history.Action, Event: event, Cluster: s.Cluster, By: by, Message: message}
 	if s.Placement != (api.PlacementKey{}) {
 		e.Placement = s.Placement.String()
