@@ -112,7 +112,7 @@ func (r *Reconciler) reconcile(ctx context.Context, now time.Time) time.Duration
 	}
 	for _, s := range r.ledger.Expire(now) {
 		r.planned = append(r.planned, userEntry(history.Ended, s.Subject, s.By, "it was "+s.String()))
-		r.cfg.Log.Info("a suspension has come to its end", "subject", s.Subject.String(), "by", s.By, "reason", s.Reason)
+		r.cfg.Log.Info("suspension ended", "subject", s.Subject.String(), "by", s.By, "reason", s.Reason)
 	}
 	start := r.cfg.Now()
 	p := r.resolve(now)
@@ -178,7 +178,7 @@ func (r *Reconciler) logPanics(p *plan.Plan) {
 		}
 		faults[pl.Key] = pl.InternalError
 		if r.faults[pl.Key] != pl.InternalError {
-			r.cfg.Log.Error("a placement cannot be thought about; what it holds is left alone", "placement", pl.Key.String(), "err", pl.InternalError, "stack", pl.Stack)
+			r.cfg.Log.Error("planning the placement panicked; keeping its last state", "placement", pl.Key.String(), "err", pl.InternalError, "stack", pl.Stack)
 		}
 	}
 	r.faults = faults
@@ -276,7 +276,7 @@ func (r *Reconciler) save() bool {
 	var err error
 	r.cfg.Metrics.timed(phaseSave, func() { err = r.cfg.Store.Save(r.ledger) })
 	if err != nil {
-		r.cfg.Log.Error("ledger not saved; nothing new is told to any cluster until it is", "err", err)
+		r.cfg.Log.Error("ledger not saved; works are sent to members only after it is", "err", err)
 		return false
 	}
 	r.saveBy = time.Time{}

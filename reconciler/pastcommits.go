@@ -23,7 +23,7 @@ func (r *Reconciler) pastLoaded(l loaded, now time.Time) {
 	delete(r.asked, hash)
 	if l.err == nil {
 		if r.lost[hash] != nil {
-			r.cfg.Log.Info("a commit that clusters still hold can be read again", "commit", hash)
+			r.cfg.Log.Info("commit of assigned content loaded after a failure", "commit", hash)
 		}
 		delete(r.lost, hash)
 		delete(r.again, hash)
@@ -32,7 +32,7 @@ func (r *Reconciler) pastLoaded(l loaded, now time.Time) {
 	}
 	failures := r.again[hash].failures
 	if failures == 0 {
-		r.cfg.Log.Warn("a commit that clusters still hold cannot be read; they are left as they are until it is their turn, and it is tried again",
+		r.cfg.Log.Warn("commit of assigned content could not be loaded; its clusters are left as they are until the rollout reaches them, and loading is retried",
 			"commit", hash, "err", l.err)
 		r.lost[hash] = l.err
 	}
