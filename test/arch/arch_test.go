@@ -55,7 +55,7 @@ func TestEveryRuleIsBrokenByAFixture(t *testing.T) {
 // nobody checks.
 func TestTheDocumentSaysWhoMayImportWhom(t *testing.T) {
 	rows := map[string][]string{}
-	for line := range strings.Lines(section(t, "Who may import whom")) {
+	for line := range strings.Lines(section(t, "Import rules")) {
 		cells := strings.Split(line, "|")
 		if len(cells) == 4 && strings.Contains(cells[1], "`") {
 			rows[strings.Trim(cells[1], " `")] = words(cells[2])
@@ -76,7 +76,7 @@ func TestTheDocumentSaysWhoMayImportWhom(t *testing.T) {
 func TestTheDocumentShowsTheRoomsAsTheyAre(t *testing.T) {
 	var room string
 	shown := map[string]bool{}
-	_, plan, _ := strings.Cut(section(t, "Rooms"), "```\n")
+	_, plan, _ := strings.Cut(section(t, "Packages"), "```\n")
 	plan, _, _ = strings.Cut(plan, "```\n")
 	for line := range strings.Lines(plan) {
 		// A room, or indented files of the last one, then a gap and what they are.
