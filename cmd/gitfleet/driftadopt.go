@@ -26,11 +26,11 @@ func newDriftAdopt() *cobra.Command {
 		Use:   "adopt KIND/NAME --cluster CLUSTER --write PATH",
 		Short: "Write what a member cluster has into a checkout of the repository",
 		Long: `Adopt edits a checkout so that an object has the values that were found on a
-member cluster: in its manifest, in its envelope, or in the override that sets
-them. With --only it writes an override for this cluster, and other clusters
-keep what they have. It changes the lines of these fields and no others. Drift
-that was corrected since can be adopted as well. Look at the result with git
-diff, then commit it.
+member cluster: in its manifest, in its envelope, in its kustomization, or in
+the override that sets them. With --only it writes an override for this
+cluster, and other clusters keep what they have. It changes the lines of these
+fields and no others. Drift that was corrected since can be adopted as well.
+Look at the result with git diff, then commit it.
 
 The edited files are loaded before they are written: where they would not give
 the object these values, or would change another object, nothing is written.

@@ -228,7 +228,7 @@ func (a *attempt) source() ([]FileChange, error) {
 		return nil, err
 	}
 	if source.Origin.Kustomization != "" {
-		return nil, fmt.Errorf("it is built by %s from %s: add a patch there", source.Origin.Kustomization, source.Origin)
+		return a.built(source, changes)
 	}
 	return a.plain(source, changes)
 }

@@ -1,0 +1,356 @@
+package proposal
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"reflect"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// built makes changes in the files that a kustomization is built of: where something sets
+// the field already, such as a patch, or the list of images; in the manifest, if that stands
+// in the same directory; and otherwise in a new patch of the kustomization.
+func (a *attempt) built(source *api.Object, changes []Change) (files []FileChange, err error) {
+	var rest []Change
+	for _, c := range changes {
+		placed := false
+		for _, site := range a.sites(files, source, c) {
+			next, err := a.inFile(files, site)
+			if placed = err == nil && a.gives(next, source, c); placed {
+				files = next
+				break
+			}
+		}
+		if !placed {
+			rest = append(rest, c)
+		}
+	}
+	if len(rest) > 0 {
+		return a.newPatch(files, source, rest)
+	}
+	return files, nil
+}
+
+// A site is where a change may be made: changes of something in a file.
+type site struct {
+	file    string
+	in      finder
+	changes []Change
+}
+
+// inFile makes the changes of a site.
+func (a *attempt) inFile(files []FileChange, s site) ([]FileChange, error) {
+	text, err := a.read(files, s.file)
+	if err != nil {
+		return nil, err
+	}
+	if text, err = editAll(text, s.in, s.changes); err != nil {
+		return nil, fmt.Errorf("%s: %w", s.file, err)
+	}
+	return a.with(files, s.file, text)
+}
+
+// gives reports whether an edited tree gives a field the value that it is to have, and
+// changes no other object.
+func (a *attempt) gives(files []FileChange, source *api.Object, c Change) bool {
+	after, err := a.Load(treeWith(a.Files, files))
+	if err != nil || sameBut(a.Head, after, map[api.ID]bool{source.ID: true}) != nil {
+		return false
+	}
+	i, found := slices.BinarySearchFunc(after.Objects, source.ID, func(o *api.Object, id api.ID) int { return o.ID.Compare(id) })
+	if !found {
+		return false
+	}
+	keys, object := api.SplitPointer(c.Path), canonical(after.Objects[i].Object.DeepCopy().Object)
+	if keys[len(keys)-1] == "-" {
+		list, _ := lookUp(object, keys[:len(keys)-1])
+		items, _ := list.([]any)
+		return len(items) > 0 && reflect.DeepEqual(items[len(items)-1], canonical(c.Value))
+	}
+	v, there := lookUp(object, keys)
+	return there != c.Remove && (c.Remove || reflect.DeepEqual(v, canonical(c.Value)))
+}
+
+// A kustomizationText is what is edited of a kustomization file.
+type kustomizationText struct {
+	Replicas []struct {
+		Name string `yaml:"name"`
+	} `yaml:"replicas"`
+	Images                []imageEntry `yaml:"images"`
+	Patches               []patchEntry `yaml:"patches"`
+	PatchesJSON6902       []patchEntry `yaml:"patchesJson6902"`
+	PatchesStrategicMerge []string     `yaml:"patchesStrategicMerge"`
+}
+
+type patchEntry struct {
+	Path  string `yaml:"path"`
+	Patch string `yaml:"patch"`
+}
+
+type imageEntry struct {
+	Name    string `yaml:"name"`
+	NewName string `yaml:"newName"`
+	NewTag  any    `yaml:"newTag"`
+	Digest  string `yaml:"digest"`
+}
+
+// sites lists where a change of a built object may be made, the best first.
+func (a *attempt) sites(files []FileChange, source *api.Object, c Change) []site {
+	root := source.Origin.Kustomization
+	var out []site
+	for _, file := range a.Head.Sources[root] {
+		if base := path.Base(file); base != "kustomization.yaml" && base != "kustomization.yml" && base != "Kustomization" {
+			continue
+		}
+		text, err := a.read(files, file)
+		if err != nil {
+			continue
+		}
+		var k kustomizationText
+		if yaml.Unmarshal(text, &k) != nil {
+			continue
+		}
+		found := append(k.transformers(file, source, c), a.patches(files, file, &k, source, c)...)
+		if file == root {
+			out = append(found, out...)
+		} else {
+			out = append(out, found...)
+		}
+	}
+	if o := source.Origin; o.Line > 0 && path.Dir(o.Path) == path.Dir(root) {
+		out = append(out, site{o.Path, beginningOn(o.Line), []Change{c}})
+	}
+	return out
+}
+
+// transformers are the entries of replicas and images that set a field.
+func (k *kustomizationText) transformers(file string, source *api.Object, c Change) []site {
+	var out []site
+	for i, r := range k.Replicas {
+		if c.Path == "/spec/replicas" && !c.Remove && strings.Contains(source.ID.Name, r.Name) {
+			out = append(out, site{file, firstDocument, []Change{{Path: fmt.Sprintf("/replicas/%d/count", i), Value: c.Value}}})
+		}
+	}
+	after, isText := c.Value.(string)
+	if !isText || !strings.HasSuffix(c.Path, "/image") {
+		return out
+	}
+	now, _ := lookUp(source.Object.Object, api.SplitPointer(c.Path))
+	before, _ := now.(string)
+	for i, e := range k.Images {
+		if changes := e.changes(fmt.Sprintf("/images/%d/", i), imageOf(before), imageOf(after)); changes != nil {
+			out = append(out, site{file, firstDocument, changes})
+		}
+	}
+	return out
+}
+
+// An image is the reference of one, in its parts.
+type image struct{ name, tag, digest string }
+
+func imageOf(text string) image {
+	var out image
+	out.name, out.digest, _ = strings.Cut(text, "@")
+	if i := strings.LastIndex(out.name, ":"); i > strings.LastIndex(out.name, "/") {
+		out.name, out.tag = out.name[:i], out.name[i+1:]
+	}
+	return out
+}
+
+// changes are those of an entry of images that turn one image into another; nil if the
+// entry is of another image, or cannot say it.
+func (e imageEntry) changes(at string, before, after image) []Change {
+	if before.name != e.NewName && (e.NewName != "" || before.name != e.Name) || (before.digest == "") != (after.digest == "") || after.digest == "" && after.tag == "" {
+		return nil
+	}
+	var out []Change
+	if before.name != after.name {
+		out = append(out, Change{Path: at + "newName", Value: after.name})
+	}
+	switch {
+	case after.digest != before.digest:
+		out = append(out, Change{Path: at + "digest", Value: after.digest})
+	case after.tag != before.tag:
+		out = append(out, Change{Path: at + "newTag", Value: after.tag})
+	}
+	return out
+}
+
+// patches are the patches of a kustomization that set a field.
+func (a *attempt) patches(files []FileChange, file string, k *kustomizationText, source *api.Object, c Change) []site {
+	var out []site
+	add := func(at, name, inline string) {
+		if inline != "" {
+			for _, s := range sitesInPatch("", []byte(inline), source, c) {
+				if text, err := editAll([]byte(inline), s.in, s.changes); err == nil {
+					out = append(out, site{file, firstDocument, []Change{{Path: at, Value: string(text)}}})
+				}
+			}
+			return
+		}
+		name = path.Join(path.Dir(file), name)
+		if text, err := a.read(files, name); err == nil {
+			out = append(out, sitesInPatch(name, text, source, c)...)
+		}
+	}
+	for i, p := range k.Patches {
+		add(fmt.Sprintf("/patches/%d/patch", i), p.Path, p.Patch)
+	}
+	for i, p := range k.PatchesJSON6902 {
+		add(fmt.Sprintf("/patchesJson6902/%d/patch", i), p.Path, p.Patch)
+	}
+	for i, p := range k.PatchesStrategicMerge {
+		if strings.Contains(p, "\n") {
+			add(fmt.Sprintf("/patchesStrategicMerge/%d", i), "", p)
+		} else {
+			add("", p, "")
+		}
+	}
+	return out
+}
+
+// sitesInPatch are the places of a patch that set a field: operations of a JSON patch, or
+// fields of a strategic merge patch.
+func sitesInPatch(file string, text []byte, source *api.Object, c Change) []site {
+	var out []site
+	n := -1
+	err := eachDocument(text, func(doc *yaml.Node) {
+		n++
+		var v any
+		if doc.Decode(&v) != nil {
+			return
+		}
+		if operations, isJSONPatch := v.([]any); isJSONPatch {
+			for i, item := range operations {
+				if o, ok := item.(map[string]any); ok && o["path"] == c.Path && o["op"] != "remove" && !c.Remove {
+					out = append(out, site{file, document(n), []Change{{Path: fmt.Sprintf("/%d/value", i), Value: c.Value}}})
+				}
+			}
+			return
+		}
+		if fields, ok := v.(map[string]any); ok && (fields["kind"] == nil || fields["kind"] == source.ID.Kind) {
+			if at, there := inMerge(source.Object.Object, fields, api.SplitPointer(c.Path)); there {
+				out = append(out, site{file, document(n), []Change{{Path: pointer(at), Value: c.Value, Remove: c.Remove}}})
+			}
+		}
+	})
+	if err != nil {
+		return nil
+	}
+	return out
+}
+
+// document finds a document of a file by its number, from 0.
+func document(number int) finder {
+	return func(text []byte) (*yaml.Node, error) {
+		var found *yaml.Node
+		n := -1
+		err := eachDocument(text, func(doc *yaml.Node) {
+			if n++; n == number {
+				found = doc
+			}
+		})
+		if found == nil && err == nil {
+			err = errors.New("the file has no such document")
+		}
+		return found, err
+	}
+}
+
+// mergeKeys tell the items of lists apart that are merged.
+var mergeKeys = []string{"name", "containerPort", "port", "mountPath", "devicePath", "ip", "key", "topologyKey", "type", "uid"}
+
+// inMerge finds the field of a strategic merge patch that sets a field of an object.
+func inMerge(object, patch any, keys []string) (at []string, there bool) {
+	for _, key := range keys {
+		switch in := patch.(type) {
+		case map[string]any:
+			if patch, there = in[key]; !there {
+				return nil, false
+			}
+			object, _ = lookUp(object, []string{key})
+		case []any:
+			item, _ := lookUp(object, []string{key})
+			i := slices.IndexFunc(in, func(other any) bool { return sameItem(item, other) })
+			if i < 0 {
+				return nil, false
+			}
+			object, patch, key = item, in[i], fmt.Sprint(i)
+		default:
+			return nil, false
+		}
+		at = append(at, key)
+	}
+	return at, there
+}
+
+// sameItem reports whether two items of a list are merged.
+func sameItem(a, b any) bool {
+	x, isMap := a.(map[string]any)
+	y, ok := b.(map[string]any)
+	if !isMap || !ok {
+		return reflect.DeepEqual(a, b)
+	}
+	for _, key := range mergeKeys {
+		if x[key] != nil && y[key] != nil {
+			return fmt.Sprint(x[key]) == fmt.Sprint(y[key])
+		}
+	}
+	return false
+}
+
+// newPatch adds a patch with some changes to the kustomization that is built.
+func (a *attempt) newPatch(files []FileChange, source *api.Object, changes []Change) ([]FileChange, error) {
+	v := canonical(source.Object.DeepCopy().Object)
+	var operations []operation
+	for _, c := range changes {
+		operations = append(operations, operationOf(v, c))
+		var err error
+		if v, err = apply(v, api.SplitPointer(c.Path), c); err != nil {
+			return nil, &FieldError{Path: c.Path, Reason: err.Error()}
+		}
+	}
+	text, err := block(operations)
+	if err != nil {
+		return nil, err
+	}
+	target := map[string]any{"kind": source.ID.Kind, "name": a.originalName(source)}
+	if source.ID.Group != "" {
+		target["group"] = source.ID.Group
+	}
+	added := map[string]any{"target": target, "patch": text}
+	root := source.Origin.Kustomization
+	before, err := a.read(files, root)
+	if err != nil {
+		return nil, err
+	}
+	add := Change{Path: "/patches", Value: []any{added}}
+	if n, err := firstDocument(before); err == nil {
+		if _, list := entry(n, "patches"); list != nil {
+			add = Change{Path: "/patches/-", Value: added}
+		}
+	}
+	return a.inFile(files, site{root, firstDocument, []Change{add}})
+}
+
+// originalName is the name of an object before the kustomization changed it.
+func (a *attempt) originalName(source *api.Object) string {
+	if source.Origin.Line > 0 {
+		if text, err := a.read(nil, source.Origin.Path); err == nil {
+			if n, err := manifestAt(text, source.Origin.Line); err == nil {
+				if v, err := value(n); err == nil {
+					if name, _ := lookUp(v, []string{"metadata", "name"}); name != nil {
+						return fmt.Sprint(name)
+					}
+				}
+			}
+		}
+	}
+	return source.ID.Name
+}
