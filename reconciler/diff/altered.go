@@ -8,12 +8,11 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// Altered lists the values of a manifest that an API server stores otherwise
-// than they were applied: an admission webhook or policy mutates them, or the
-// server itself does. stored is the server's answer to an apply of the manifest,
-// or to a dry run of one. Fields that the manifest does not set, fields that it
-// asks to leave alone and those of ignore do not count, and neither does another
-// way to write the same value. Values of Secrets are masked.
+// Altered lists the values of a manifest that the API server stores differently, because an
+// admission webhook, a policy or the server itself changes them. stored is the server's
+// response to an apply of the manifest, or to a dry run. Fields that the manifest does not set,
+// fields that it asks to ignore, those of ignore, and different spellings of the same value do
+// not count. Values of Secrets are masked.
 func Altered(manifest, stored *unstructured.Unstructured, ignore []string) []api.PatchDetail {
 	manifest = Normalize(manifest)
 	if covers(manifest.Object, stored.Object) {
@@ -24,12 +23,11 @@ func Altered(manifest, stored *unstructured.Unstructured, ignore []string) []api
 	})
 }
 
-// empty is how values are printed that many kinds drop when they are written.
+// empty are the printed values that many kinds drop when they are stored.
 var empty = map[string]bool{"": true, "false": true, "0": true, "[]": true, "map[]": true}
 
-// covers reports whether have holds all values of want: maps may have more
-// fields, lists have the same items. Where it says no they may be the same all
-// the same; it spares most objects the full comparison.
+// covers reports whether have has all values of want: maps may have more fields, lists have the
+// same items. A false result may be wrong; the check spares most objects the full comparison.
 func covers(want, have any) bool {
 	switch want := want.(type) {
 	case map[string]any:
@@ -47,15 +45,14 @@ func covers(want, have any) bool {
 		items, ok := have.([]any)
 		return ok && slices.EqualFunc(want, items, covers)
 	default:
-		return scalar(have) && plain(want) == plain(have)
+		return scalar(have) && normalized(want) == normalized(have)
 	}
 }
 
-// Repairable returns the differences between the answer to a dry run and the
-// live object that an apply would repair. altered lists how the dry run differs
-// from the manifest, known how the answers to earlier applies did. A field that
-// is in both gets another value at each apply, for instance from a webhook that
-// writes a timestamp, and is left out.
+// Repairable returns the differences between a dry run and the live object that an apply would
+// repair. altered lists the differences between the dry run and the manifest, known those of
+// earlier applies. A field in both gets another value with each apply, for instance a timestamp
+// from a webhook, and is left out.
 func Repairable(found, altered, known []api.PatchDetail) []api.PatchDetail {
 	return slices.DeleteFunc(slices.Clone(found), func(d api.PatchDetail) bool {
 		return hasPath(altered, d.Path) && hasPath(known, d.Path)

@@ -11,13 +11,13 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A change is one RFC 6902 operation of the list that turns hub into member,
-// but for one thing: elements removed from the end of an array are listed by
-// the index they have in hub, the lowest first, so that a person finds them.
+// A change is one RFC 6902 operation that turns hub into member, except that elements removed
+// from the end of an array are listed by their index in hub, the lowest first, so that people
+// find them.
 type change struct {
 	op   operation
 	path string // a JSON pointer
-	// hub is not there for an add, member not for a remove.
+	// hub is not set for an add, member not for a remove.
 	hub, member side
 }
 
@@ -29,8 +29,8 @@ const (
 	replace operation = "replace"
 )
 
-// A side is a value as it is compared, and as it may be shown. They have the
-// same shape.
+// A side is a value to compare, and the same value as it may be shown. They have the same
+// shape.
 type side struct{ raw, shown any }
 
 func (s side) field(key string) side {
@@ -41,16 +41,16 @@ func (s side) item(i int) side {
 	return side{s.raw.([]any)[i], s.shown.([]any)[i]}
 }
 
-// changes compares two values that cleaned has made.
+// changes compares two values prepared by comparable.
 func changes(path string, hub, member side) []change {
 	switch h := hub.raw.(type) {
 	case map[string]any:
 		if m, ok := member.raw.(map[string]any); ok {
-			return ofObjects(path, hub, member, h, m)
+			return changesOfObjects(path, hub, member, h, m)
 		}
 	case []any:
 		if m, ok := member.raw.([]any); ok {
-			return ofArrays(path, hub, member, len(h), len(m))
+			return changesOfArrays(path, hub, member, len(h), len(m))
 		}
 	default:
 		if h == member.raw {
@@ -60,7 +60,7 @@ func changes(path string, hub, member side) []change {
 	return []change{{replace, path, hub, member}}
 }
 
-func ofObjects(path string, hub, member side, h, m map[string]any) []change {
+func changesOfObjects(path string, hub, member side, h, m map[string]any) []change {
 	var list []change
 	keys := slices.AppendSeq(slices.Collect(maps.Keys(h)), maps.Keys(m))
 	slices.Sort(keys)
@@ -80,9 +80,9 @@ func ofObjects(path string, hub, member side, h, m map[string]any) []change {
 	return list
 }
 
-// ofArrays compares by position. What hub has more comes first, what member
-// has more comes last.
-func ofArrays(path string, hub, member side, h, m int) []change {
+// changesOfArrays compares by position. Additional elements of hub come first, those of member
+// last.
+func changesOfArrays(path string, hub, member side, h, m int) []change {
 	var list []change
 	for i := m; i < h; i++ {
 		list = append(list, change{op: remove, path: path + "/" + strconv.Itoa(i), hub: hub.item(i)})
@@ -107,8 +107,7 @@ func (c change) detail() api.PatchDetail {
 	return d
 }
 
-// text prints a side. Where all there is to see is masked, it prints the mask
-// alone.
+// text prints a side. If everything visible is masked, it prints the mask alone.
 func (s side) text() string {
 	if seen, masked := visible(s.shown); masked && !seen {
 		return Mask
@@ -116,7 +115,7 @@ func (s side) text() string {
 	return text(s.shown)
 }
 
-// visible reports whether there is a value to see, and whether one is masked.
+// visible reports whether there is a value to show, and whether one is masked.
 func visible(v any) (seen, masked bool) {
 	var parts []any
 	switch v := v.(type) {
@@ -134,7 +133,8 @@ func visible(v any) (seen, masked bool) {
 	return seen, masked
 }
 
-// Text prints a value as differences have it.
+// text prints a value as Go does, except that whole numbers are printed in full up to 21
+// digits.
 func Text(v any) string { return text(v) }
 
 // text prints a value as Go does, but for whole numbers, which are printed in

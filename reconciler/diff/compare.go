@@ -8,31 +8,30 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// Limit is how many entries a comparison lists at most. Where there are more
-// differences, the last entry says how many it stands for.
+// Limit is the maximum number of entries of a comparison. If there are more differences, the
+// last entry has their number.
 const Limit = 100
 
-// Options say how to compare.
+// Options configure a comparison.
 type Options struct {
-	// Structural compares without a dry run: hub is a manifest, not what a
-	// server made of it, and only what it names can differ. It is careful
-	// rather than complete; see overlay for what it knows of lists and
-	// defaults.
+	// Structural compares without a dry run: hub is a manifest, and only fields that it sets
+	// can differ. It avoids false differences rather than finding all; see overlay for how it
+	// treats lists and defaults.
 	Structural bool
-	// Ignore are JSON pointers to what never differs, with all below them,
-	// besides those of the object's own annotation.
+	// Ignore are JSON pointers to fields that are not compared, including everything below
+	// them, in addition to the object's own annotation.
 	Ignore []string
 }
 
-// Compare lists what differs between hub and member: the operations that turn
-// hub into member, in the order of their paths. Two objects differ if and only
-// if the list is not empty. What only a server, Kubernetes itself, KubeFleet
-// or gitfleet writes is left out, and so are fields that hub does not set and
-// someone owns through a subresource. Values of Secrets are masked.
+// Compare returns the differences between hub and member: the operations that turn hub into
+// member, in the order of their paths. Two objects differ if and only if the list is not empty.
+// Fields that only a server, Kubernetes, KubeFleet or gitfleet writes are left out, and so are
+// fields that hub does not set and somebody owns through a subresource. Values of Secrets are
+// masked.
 //
-// For a partial comparison hub is the result of a dry run of the manifest, or
-// the manifest itself with Structural; for a full one it is the manifest. Nil
-// stands for an object that does not exist.
+// For a partial comparison hub is the result of a dry run of the manifest, or the manifest
+// itself with Structural; for a full one it is the manifest. Nil is an object that does not
+// exist.
 func Compare(hub, member *unstructured.Unstructured, opt Options) []api.PatchDetail {
 	switch {
 	case hub == nil && member == nil:
@@ -53,22 +52,22 @@ const (
 	omitted     = "(omitted)"
 )
 
-// sides returns copies of the two objects, reduced to what is compared.
+// sides returns copies of the two objects with the compared fields.
 func sides(hub, member *unstructured.Unstructured, opt Options) (h, m map[string]any) {
-	h, m = cleaned(hub), cleaned(member)
+	h, m = comparable(hub), comparable(member)
 	entries := member.GetManagedFields()
 	if opt.Structural {
 		h = overlay(h, m, ownership(entries, api.FieldManager), builtIn(hub))
 	}
-	disregard(h, m, throughSubresources(entries))
-	own, _ := IgnoredFields(hub) // a malformed pointer points at nothing
+	removeOwned(h, m, throughSubresources(entries))
+	own, _ := IgnoredFields(hub) // a malformed pointer matches nothing
 	for _, pointer := range append(own, opt.Ignore...) {
-		forget(h, m, api.SplitPointer(pointer))
+		removePath(h, m, api.SplitPointer(pointer))
 	}
 	return h, m
 }
 
-// details prints changes, and no more than Limit of them.
+// details prints changes, up to Limit.
 func details(found []change) []api.PatchDetail {
 	var list []api.PatchDetail
 	for i, c := range found {

@@ -2,22 +2,22 @@ package diff
 
 import "github.com/gitfleet/gitfleet/placement/api"
 
-// An Operation is what is to be done about one object.
+// An Operation is what to do with one object.
 type Operation string
 
-// The operations. Each is written by server-side apply, or not at all.
+// The operations. Writes use server-side apply.
 const (
-	// Create applies an object that is not there.
+	// Create applies an object that does not exist.
 	Create Operation = "Create"
-	// Apply applies an object that is ours.
+	// Apply applies an owned object.
 	Apply Operation = "Apply"
-	// TakeOver applies an object that was there before us, and makes it ours.
+	// TakeOver applies an object that existed before, and makes it owned.
 	TakeOver Operation = "TakeOver"
-	// Nothing sends no request. With Diffs above zero, they are drifts to
-	// report, which applying could not repair.
+	// Nothing sends no request. If Diffs is above zero, they are drift to report that an apply
+	// could not repair.
 	Nothing Operation = "Nothing"
-	// NeedRead reads the live object, if that was not done yet, compares, also
-	// with nothing, and asks again.
+	// NeedRead reads the live object if necessary, compares it (also if it does not exist), and
+	// calls Decide again.
 	NeedRead Operation = "NeedRead"
 	// Report writes nothing and reports Diffs.
 	Report Operation = "ReportDiff"
@@ -25,8 +25,7 @@ const (
 	Refuse Operation = "Refuse"
 )
 
-// A Presence says whether an object is in the member. The zero value is not to
-// know.
+// A Presence says whether an object exists on the member. The zero value is unknown.
 type Presence string
 
 // The presences.
@@ -36,42 +35,39 @@ const (
 	Present Presence = "present"
 )
 
-// A Case is all that Decide looks at.
+// A Case is the input of Decide.
 type Case struct {
 	Live Presence
-	// Owner is whose the object is, if it is present.
+	// Owner is the owner of the object, if it exists.
 	Owner Owner
-	// CoOwned says that the live object has owner references: something in the
-	// member owns it too, or instead.
+	// CoOwned says that the live object has owner references.
 	CoOwned bool
-	// Changed says that the wanted content is not what we last applied here,
-	// or that it is not known what we last applied.
+	// Changed says that the desired content is not the last applied one, or that the last
+	// applied one is not known.
 	Changed bool
-	// Drifted says that someone moved a field that we own since our last apply.
+	// Drifted says that somebody changed an owned field since the last apply.
 	Drifted bool
-	// Compared says that the live object was read and compared as the
-	// strategy's ComparisonOption demands, and Diffs is how many differences
-	// that found.
+	// Compared says that the live object was compared as the strategy's ComparisonOption asks,
+	// and Diffs is the number of differences.
 	Compared bool
 	Diffs    int
 	// Strategy has its defaults filled in.
 	Strategy api.ApplyStrategy
 }
 
-// Decide says what to do about one object, and why not, if the answer is
-// Refuse. Facts that the strategy does not ask for are not looked at, so they
-// need not be known; where one is missing that it does ask for, the answer is
-// NeedRead, and never again for the same case with the facts filled in.
+// Decide returns what to do with one object, and the reason if the operation is Refuse. Facts
+// that do not matter under the strategy need not be known; if one that matters is missing, the
+// result is NeedRead, and never again for the same case with the fact filled in.
 func Decide(c Case) (Operation, Refusal) {
 	for _, r := range rules {
 		if r.when(c) {
 			return r.do, r.why
 		}
 	}
-	panic("diff: no rule fits") // the last one fits everything
+	panic("diff: no rule fits") // the last rule matches everything
 }
 
-// rules are read from the top; the first that fits decides.
+// rules are read from the top; the first match decides.
 var rules = []struct {
 	when func(Case) bool
 	do   Operation
@@ -79,17 +75,16 @@ var rules = []struct {
 }{
 	{Case.unseen, NeedRead, ""},
 
-	// Whoever owns it, and if it exists at all or not, a report compares and
-	// touches nothing.
+	// ReportDiff compares and writes nothing, whatever the owner and whether the object exists.
 	{all(Case.reportsOnly, Case.notCompared), NeedRead, ""},
 	{Case.reportsOnly, Report, ""},
 
-	// What is missing is created, also when someone deleted it: only an
-	// object that exists can drift or be taken over.
+	// A missing object is created, even if somebody deleted it: only an existing object can
+	// drift or be taken over.
 	{Case.absent, Create, ""},
 
-	// Ours. A new version overwrites drift once; drift is only protected
-	// between versions.
+	// Owned objects. New content overwrites drift once; IfNotDrifted protects drift only until
+	// then.
 	{all(Case.ours, Case.coOwned), Refuse, CoOwned},
 	{all(Case.ours, Case.changed), Apply, ""},
 	{all(Case.ours, Case.always, Case.drifted), Apply, ""},
@@ -98,12 +93,12 @@ var rules = []struct {
 	{all(Case.ours, Case.notCompared), NeedRead, ""},
 	{all(Case.ours, Case.always), Nothing, ""},
 	{all(Case.ours, Case.differs), Refuse, Drifts},
-	// Somebody moved a field and it is back where it was: apply, to own it
-	// again, or its next move would go unnoticed.
+	// A changed field has its value again: apply, to own it again, or the next change would not
+	// be noticed.
 	{all(Case.ours, Case.drifted), Apply, ""},
 	{Case.ours, Nothing, ""},
 
-	// Not ours.
+	// Objects that are not owned.
 	{Case.never, Refuse, NotOurs},
 	{Case.coOwned, Refuse, OwnedBySome},
 	{all(Case.otherPlacement, not(Case.allowsCoOwners)), Refuse, OwnedBySome},
@@ -123,7 +118,7 @@ func (c Case) differs() bool     { return c.Diffs > 0 }
 func (c Case) ours() bool           { return c.Owner == Ours }
 func (c Case) otherPlacement() bool { return c.Owner == OtherPlacement || c.Owner == OtherFleet }
 
-// coOwned reports whether there are other owners where there may be none.
+// coOwned reports whether there are other owners although the strategy does not allow them.
 func (c Case) coOwned() bool        { return c.CoOwned && !c.Strategy.AllowCoOwnership }
 func (c Case) allowsCoOwners() bool { return c.Strategy.AllowCoOwnership }
 
@@ -133,15 +128,14 @@ func (c Case) always() bool      { return c.Strategy.WhenToApply != api.ApplyIfN
 func (c Case) never() bool       { return c.Strategy.WhenToTakeOver == api.TakeOverNever }
 func (c Case) ifNoDiff() bool    { return c.Strategy.WhenToTakeOver == api.TakeOverIfNoDiff }
 
-// CompareAfter reports whether an apply under this strategy is followed by a
-// comparison, whose differences are drifts of an object that is applied all
-// the same.
+// CompareAfter reports whether an apply under this strategy is followed by a comparison that
+// reports drift.
 func CompareAfter(s api.ApplyStrategy) bool {
 	return s.Type != api.ReportDiff && s.ComparisonOption == api.FullComparison
 }
 
-// Force reports whether an apply under this strategy overrides other managers.
-// ClientSideApply means that it does, as client-side apply knew no conflicts.
+// Force reports whether an apply under this strategy overrides other managers. ClientSideApply
+// does, since client-side apply has no conflicts.
 func Force(s api.ApplyStrategy) bool {
 	if s.Type != api.ServerSideApply {
 		return true

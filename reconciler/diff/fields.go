@@ -10,13 +10,11 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// ApplyHash returns the lower-case hex SHA-256 of the fields that a manager
-// owns by server-side apply, or "" if it owns none. The API server rewrites
-// them whenever someone else changes or removes one of their values, and
-// leaves them alone when others only add fields of their own or write a
-// subresource: as long as the hash is the one that our last apply returned,
-// nobody has touched what we applied under a name of his own. The order in which
-// a decoder leaves the fields does not matter.
+// ApplyHash returns the lower-case hex SHA-256 of the fields that a manager owns by server-side
+// apply; "" if it owns none. The API server rewrites them whenever somebody else changes or
+// removes one of their values, and leaves them alone when others only add fields or write a
+// subresource: while the hash is that of the last apply, nobody with another manager name has
+// changed the applied fields. The order in which a decoder leaves the fields does not matter.
 func ApplyHash(entries []metav1.ManagedFieldsEntry, manager string) string {
 	if e := entryOf(entries, manager); e != nil && e.FieldsV1 != nil {
 		sum := sha256.Sum256(CanonicalFields(e.FieldsV1))
@@ -25,16 +23,14 @@ func ApplyHash(entries []metav1.ManagedFieldsEntry, manager string) string {
 	return ""
 }
 
-// CanonicalFields returns the JSON of a set of fields in the order in which an
-// API server writes it: items of a list by the values of their keys, numbers
-// before larger numbers. A decoder that goes through a Go map leaves them in the
-// order of their text instead, so that port 443 comes before port 80. A
-// field set that cannot be parsed is returned unchanged. Callers must not modify the
-// result.
+// CanonicalFields returns the JSON of a field set in the API server's order: list items by the
+// values of their keys, numbers numerically. A decoder that uses a Go map orders them as text
+// instead, so that port 443 comes before port 80. An invalid field set is returned unchanged.
+// The result must not be modified.
 func CanonicalFields(f *metav1.FieldsV1) []byte {
 	raw := f.GetRawBytes()
 	if !ordersItems(raw) {
-		return raw // names of fields are in the same order either way
+		return raw // field names have the same order either way
 	}
 	set := fieldpath.NewSet()
 	if set.FromJSON(bytes.NewReader(raw)) != nil {
@@ -47,16 +43,14 @@ func CanonicalFields(f *metav1.FieldsV1) []byte {
 	return canonical
 }
 
-// ordersItems reports whether the JSON of a set of fields may name items of
-// lists by key, value or index, or escapes anything. Most objects do none of it,
-// and are spared the parsing.
+// ordersItems reports whether the JSON of a field set may have list items by key, value or
+// index, or escapes. Most objects have none and need not be parsed.
 func ordersItems(raw []byte) bool {
 	return bytes.ContainsRune(raw, '\\') || bytes.Contains(raw, []byte(`"v:`)) || bytes.Contains(raw, []byte(`"i:`))
 }
 
-// AppliedAt returns when a manager last changed an object by server-side apply,
-// to the second; zero if it never did. An apply that changes nothing leaves the
-// time as it is.
+// AppliedAt returns when a manager last changed an object by server-side apply, to the second;
+// zero if it never did. An apply that changes nothing does not change the time.
 func AppliedAt(entries []metav1.ManagedFieldsEntry, manager string) time.Time {
 	if e := entryOf(entries, manager); e != nil && e.Time != nil {
 		return e.Time.Time
@@ -64,7 +58,7 @@ func AppliedAt(entries []metav1.ManagedFieldsEntry, manager string) time.Time {
 	return time.Time{}
 }
 
-// entryOf returns what a manager applied; nil if nothing.
+// entryOf returns the entry of a manager's apply; nil if there is none.
 func entryOf(entries []metav1.ManagedFieldsEntry, manager string) *metav1.ManagedFieldsEntry {
 	for i := range entries {
 		if applied(&entries[i], manager) {
@@ -74,8 +68,8 @@ func entryOf(entries []metav1.ManagedFieldsEntry, manager string) *metav1.Manage
 	return nil
 }
 
-// applied reports whether an entry is what the manager applied. There is at
-// most one, whatever the version it applied in.
+// applied reports whether an entry is the manager's apply. There is at most one, whatever its
+// API version.
 func applied(e *metav1.ManagedFieldsEntry, manager string) bool {
 	return e.Manager == manager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == ""
 }

@@ -13,8 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// uncompared are the fields of every object that say nothing about what the
-// hub wants.
+// uncompared are the fields of every object that are not desired state.
 var uncompared = [][]string{
 	{"metadata", "name"},
 	{"metadata", "namespace"},
@@ -34,14 +33,14 @@ var uncompared = [][]string{
 	{"status"},
 }
 
-// domains mark the labels and annotations that Kubernetes, KubeFleet and we
-// ourselves write. A key belongs to them if it contains one, wherever.
+// domains mark the labels and annotations that Kubernetes, KubeFleet and gitfleet write: those
+// whose keys contain one of them.
 var domains = []string{"kubernetes.io/", "k8s.io/", "kubernetes-fleet.io/", "gitfleet.dev/"}
 
-// cleaned returns a copy of an object with what is compared. Labels and
-// annotations are always there, so that a single one shows by its own name.
-func cleaned(o *unstructured.Unstructured) map[string]any {
-	obj := plain(o.Object).(map[string]any)
+// comparable returns a copy of an object with the compared fields. Labels and annotations
+// always exist, so that each is listed with its own path.
+func comparable(o *unstructured.Unstructured) map[string]any {
+	obj := normalized(o.Object).(map[string]any)
 	for _, path := range uncompared {
 		unstructured.RemoveNestedField(obj, path...)
 	}
@@ -74,23 +73,22 @@ func reserved(key string) bool {
 	return false
 }
 
-// plain copies a JSON value so that equal values are equal in Go: fields that
-// are null are as good as absent and left out, and whole numbers are int64
-// however they were written.
-func plain(v any) any {
+// normalized copies a JSON value so that equal values are equal in Go: null fields are left
+// out, and whole numbers are int64 however they were written.
+func normalized(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		m := make(map[string]any, len(v))
 		for key, field := range v {
 			if field != nil {
-				m[key] = plain(field)
+				m[key] = normalized(field)
 			}
 		}
 		return m
 	case []any:
 		l := make([]any, len(v))
 		for i, item := range v {
-			l[i] = plain(item)
+			l[i] = normalized(item)
 		}
 		return l
 	case nil, string, bool, int64:
@@ -107,7 +105,7 @@ func plain(v any) any {
 	}
 }
 
-// decoded makes a JSON value of what only a program can have put there.
+// decoded decodes a value that only a program can have set.
 func decoded(v any) any {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -117,7 +115,7 @@ func decoded(v any) any {
 	if err := json.Unmarshal(data, &out); err != nil {
 		return fmt.Sprint(v)
 	}
-	return plain(out)
+	return normalized(out)
 }
 
 // IgnoredFields returns the JSON pointers of an object's annotation
@@ -130,15 +128,15 @@ func IgnoredFields(o *unstructured.Unstructured) ([]string, error) {
 	return pointers, err
 }
 
-// forget makes two values equal at a path, and leaves no empty parent behind
-// where only one of them had it.
-func forget(hub, member any, path []string) {
+// removePath makes two values equal at a path, and removes parents that only one of them had
+// and that become empty.
+func removePath(hub, member any, path []string) {
 	key, rest := path[0], path[1:]
 	switch h := hub.(type) {
 	case map[string]any:
 		m, _ := member.(map[string]any)
 		if m != nil || member == nil {
-			forgetField(h, m, key, rest)
+			removeField(h, m, key, rest)
 		}
 	case []any:
 		m, _ := member.([]any)
@@ -148,17 +146,17 @@ func forget(hub, member any, path []string) {
 		case len(rest) == 0:
 			h[i] = m[i]
 		default:
-			forget(h[i], m[i], rest)
+			removePath(h[i], m[i], rest)
 		}
 	case nil:
 		if m, ok := member.(map[string]any); ok {
-			forgetField(nil, m, key, rest)
+			removeField(nil, m, key, rest)
 		}
 	}
 }
 
-// forgetField is forget for two objects, of which one may be nil.
-func forgetField(hub, member map[string]any, key string, rest []string) {
+// removeField is removePath for two objects, of which one may be nil.
+func removeField(hub, member map[string]any, key string, rest []string) {
 	if len(rest) == 0 {
 		delete(hub, key)
 		delete(member, key)
@@ -166,7 +164,7 @@ func forgetField(hub, member map[string]any, key string, rest []string) {
 	}
 	h, inHub := hub[key]
 	m, inMember := member[key]
-	forget(h, m, rest)
+	removePath(h, m, rest)
 	if !inMember && emptied(h) {
 		delete(hub, key)
 	}
@@ -180,13 +178,12 @@ func emptied(v any) bool {
 	return ok && len(m) == 0
 }
 
-// disregard removes from member the fields that are in the set and that hub
-// does not have.
-func disregard(hub, member any, set *fieldpath.Set) {
-	set.Leaves().Iterate(func(path fieldpath.Path) { disregardPath(hub, member, path) })
+// removeOwned removes from member the fields in the set that hub does not have.
+func removeOwned(hub, member any, set *fieldpath.Set) {
+	set.Leaves().Iterate(func(path fieldpath.Path) { removeOwnedPath(hub, member, path) })
 }
 
-func disregardPath(hub, member any, path fieldpath.Path) {
+func removeOwnedPath(hub, member any, path fieldpath.Path) {
 	m, ok := member.(map[string]any)
 	h, _ := hub.(map[string]any)
 	if ok && path[0].FieldName != nil {
@@ -198,19 +195,19 @@ func disregardPath(hub, member any, path fieldpath.Path) {
 			delete(m, key)
 			return
 		}
-		disregardPath(h[key], m[key], path[1:])
+		removeOwnedPath(h[key], m[key], path[1:])
 		if _, inHub := h[key]; !inHub && emptied(m[key]) {
 			delete(m, key)
 		}
 		return
 	}
 	if len(path) > 1 {
-		disregardPath(element(hub, path[0]), element(member, path[0]), path[1:])
+		removeOwnedPath(element(hub, path[0]), element(member, path[0]), path[1:])
 	}
 }
 
-// Ignored lists how hub and member differ where the object's own annotation asks
-// to leave it alone. It is made without a dry run; see Options.
+// Ignored lists the differences in fields that the object's annotation asks to ignore. It needs
+// no dry run; see Options.
 func Ignored(hub, member *unstructured.Unstructured) []api.PatchDetail {
 	pointers, _ := IgnoredFields(hub)
 	if member == nil || len(pointers) == 0 {

@@ -42,8 +42,8 @@ func FuzzChangesTurnHubIntoMember(f *testing.F) {
 }
 
 func changesTurnHubIntoMember(t *rapid.T) {
-	hub := plain(anyMap(4).Draw(t, "hub"))
-	member := plain(anyMap(4).Draw(t, "member"))
+	hub := normalized(anyMap(4).Draw(t, "hub"))
+	member := normalized(anyMap(4).Draw(t, "member"))
 	found := changes("", side{hub, hub}, side{member, member})
 	if got := carryOut(t, found, hub); !reflect.DeepEqual(got, member) {
 		t.Fatalf("changes %+v turn hub into\n%v, want\n%v", found, got, member)
@@ -102,7 +102,7 @@ func decode(t *rapid.T, data []byte) any {
 	if err := u.UnmarshalJSON([]byte(`{"kind":"A","in":` + string(data) + `}`)); err != nil {
 		t.Fatal(err)
 	}
-	return plain(u.Object["in"])
+	return normalized(u.Object["in"])
 }
 
 // Whatever is compared, in whichever way: an object does not differ from

@@ -10,11 +10,10 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// Leave returns what to apply so that the fields at these JSON pointers are
-// left alone. What we alone own of them is sent as it is, because no longer
-// sending it would remove it; of the rest nothing is sent. An object that does
-// not exist yet, live being nil, is created with the values of the hub. Desired
-// itself is returned if there is nothing to leave.
+// Leave returns the object to apply so that the fields at these JSON pointers are left alone.
+// Those that only gitfleet owns are sent unchanged, because leaving them out would remove them;
+// others are not sent. An object that does not exist (live is nil) is created with the values
+// of the hub. The result is desired itself if there is nothing to leave.
 func Leave(desired, live *unstructured.Unstructured, pointers []string, manager string) *unstructured.Unstructured {
 	if live == nil || len(pointers) == 0 {
 		return desired
@@ -36,7 +35,7 @@ func leave(desired, live any, o owned, path []string) {
 		}
 		there, e := field(live, key), name(key)
 		if len(rest) > 0 {
-			leave(d[key], there, o.at(e), rest)
+			leave(d[key], there, o.descend(e), rest)
 		} else if ours := o.share(e, there); ours != nil {
 			d[key] = ours
 		} else {
@@ -45,15 +44,15 @@ func leave(desired, live any, o owned, path []string) {
 	case []any:
 		i, ok := index(key, len(d))
 		if !ok || len(rest) == 0 {
-			return // an item is not a field; leaving out one would shift the others
+			return // an item is not a field: leaving one out would shift the others
 		}
 		e := o.merging().element(i, d[i]) // by key, if the list has one
-		leave(d[i], element(live, e), o.at(e), rest)
+		leave(d[i], element(live, e), o.descend(e), rest)
 	}
 }
 
-// share returns a copy of what we alone own of a part of the value at this
-// point, and with it the keys by which that is merged; nil if it is nothing.
+// share returns a copy of the part of a value that only gitfleet owns, with its merge keys; nil
+// if there is none.
 func (o owned) share(e fieldpath.PathElement, part any) any {
 	switch {
 	case !holds(o.ours, e):
@@ -61,7 +60,7 @@ func (o owned) share(e fieldpath.PathElement, part any) any {
 	case !holds(o.others, e):
 		return runtime.DeepCopyJSONValue(part)
 	}
-	shared := o.at(e)
+	shared := o.descend(e)
 	switch part := part.(type) {
 	case map[string]any:
 		ours := map[string]any{}
@@ -98,7 +97,7 @@ func (o owned) share(e fieldpath.PathElement, part any) any {
 	}
 }
 
-// index reads an index of a list of n items.
+// index parses an index of a list of n items.
 func index(key string, n int) (i int, ok bool) {
 	i, err := strconv.Atoi(key)
 	return i, err == nil && i >= 0 && i < n

@@ -2,16 +2,15 @@ package diff
 
 import "strings"
 
-// A pair is an item of a merged list: where it was in have and in want, or -1.
+// A pair is an item of a merged list: its index in have and in want, or -1.
 type pair struct{ have, want int }
 
-// interleave puts two lists of distinct names together as a server does when
-// it merges want into have: what only have has stays where it is, the rest
-// comes in the order of want.
+// interleave merges two lists of distinct names like an API server: items that only have has
+// keep their place, the others are in the order of want.
 func interleave(have, want []string) []pair {
 	inHave, inWant := positions(have), positions(want)
 	var out []pair
-	next := 0 // the first name of want that is still to come and in have too
+	next := 0 // the next name of want that have has too
 	for h, w := 0, 0; h < len(have) || w < len(want); {
 		for next < len(want) && (next < w || !contains(inHave, want[next])) {
 			next++
@@ -25,7 +24,7 @@ func interleave(have, want []string) []pair {
 			out = append(out, pair{h, -1})
 			h++
 		case h < len(have) && inWant[have[h]] != next:
-			h++ // its place is the one it has in want
+			h++ // placed in the order of want
 		default:
 			out = append(out, pair{at, w})
 			if at == h {
@@ -50,8 +49,8 @@ func positions(names []string) map[string]int {
 	return at
 }
 
-// names returns a name for each item of a list. It is not ok if an item has
-// none, or two have the same.
+// names returns a name for each item of a list. It is not ok if an item has none, or two have
+// the same.
 func (m merging) names(list []any) (names []string, ok bool) {
 	taken := make(map[string]bool, len(list))
 	for _, item := range list {
@@ -65,8 +64,7 @@ func (m merging) names(list []any) (names []string, ok bool) {
 	return names, true
 }
 
-// name returns a text for the keys of an item, or for its value; "" if it
-// lacks one.
+// name returns a text for the keys of an item, or for its value; "" if one is missing.
 func (m merging) name(item any) string {
 	if m.set {
 		return text(item)
@@ -87,8 +85,8 @@ func (m merging) name(item any) string {
 	return name.String()
 }
 
-// listKeys are the keys of the lists in Kubernetes' own kinds that are merged
-// by key. Of several, the first that fits all items counts.
+// listKeys are the merge keys of lists in built-in kinds. Of several, the first that all items
+// have is used.
 var listKeys = map[string][]merging{
 	"conditions":                {by("type")},
 	"containers":                {by("name")},
@@ -109,5 +107,5 @@ var listKeys = map[string][]merging{
 
 func by(keys ...string) merging { return merging{keys: keys} }
 
-// keyDefaults are what an API server fills in for a key that is not written.
+// keyDefaults are the defaults of keys that are not set.
 var keyDefaults = map[string]any{"protocol": "TCP"}

@@ -8,12 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Normalize returns an object as an API server would store it, where it would
-// store it in another way than it was sent, so that hashes, ownership and
-// comparisons speak of the same fields: the stringData of a Secret becomes
-// data, and data becomes canonical base64. What is no valid data stays, for
-// the server to refuse. What is returned shares all other fields with the
-// object, and is the object itself where there is nothing to do.
+// Normalize returns an object as an API server stores it, where that differs from what is sent,
+// so that hashes, ownership and comparisons are about the same fields: the stringData of a
+// Secret becomes data, and data becomes canonical base64. Invalid data is kept for the server
+// to refuse. The result shares all other fields with the object, and is the object itself if
+// nothing changes.
 func Normalize(o *unstructured.Unstructured) *unstructured.Unstructured {
 	if !isSecret(o.Object) {
 		return o
@@ -41,8 +40,8 @@ func Normalize(o *unstructured.Unstructured) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: normal}
 }
 
-// texts returns a map of texts; ok is false if it is something else. Null is
-// nothing at all, and a null value the empty text.
+// texts returns a map of strings; ok is false for another type. Null is an empty map, and a
+// null value the empty string.
 func texts(v any) (pairs map[string]string, ok bool) {
 	if v == nil {
 		return nil, true
@@ -65,7 +64,7 @@ func texts(v any) (pairs map[string]string, ok bool) {
 	return pairs, true
 }
 
-// canonical writes base64 as the server does: on one line.
+// canonical returns base64 on one line, as the server writes it.
 func canonical(encoded string) string {
 	clear, err := base64.StdEncoding.DecodeString(strings.TrimSpace(encoded))
 	if err != nil {

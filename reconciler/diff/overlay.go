@@ -9,45 +9,42 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// overlay says what member would be if manifest were applied by force: a dry
-// run without a server, for when there is none to ask, or it refuses to try.
+// overlay returns member as it would be after a forced apply of manifest: a dry run without a
+// server, for when none can be asked or it refuses.
 //
-// Maps are merged. What we alone own and the manifest no longer names goes.
-// Lists are merged by the keys that the owners of member's fields are recorded
-// under, or by those that Kubernetes uses for a list of that name; any other
-// list is taken by position and must have the same length. A selector that is
-// owned as a whole is replaced as a whole.
+// Maps are merged. Fields that only gitfleet owns and the manifest no longer sets are removed.
+// Lists are merged by the keys under which their owners are recorded, or by those that
+// Kubernetes uses for lists of that name; other lists are compared by position and must have
+// the same length. A selector that is owned as a whole is replaced as a whole.
 //
-// It knows no schema, so it cannot tell a default from a change: what the
-// manifest does not name never differs, not even in a list or map that is
-// owned as a whole. Built-in kinds drop empty values when they are written, so
-// an empty value that member lacks is no difference there, and neither is a
-// quantity that is written in another way.
+// There is no schema, so a default cannot be told from a change: fields that the manifest does
+// not set never differ, not even in a list or map that is owned as a whole. Built-in kinds drop
+// empty values, so an empty value that member lacks is no difference there, and neither is
+// another spelling of a quantity.
 func overlay(manifest, member map[string]any, o owned, builtIn bool) map[string]any {
-	return overlaying{builtIn: builtIn}.object(manifest, member, o).(map[string]any)
+	return overlayPosition{builtIn: builtIn}.object(manifest, member, o).(map[string]any)
 }
 
-// typed are the parts of built-in kinds that are typed through and through,
-// unlike data.
-var typed = map[string]bool{"spec": true, "webhooks": true}
+// typedFields are the fields of built-in kinds whose schema is known throughout, unlike data.
+var typedFields = map[string]bool{"spec": true, "webhooks": true}
 
-// overlaying is where we are.
-type overlaying struct {
+// An overlayPosition is the position in the object.
+type overlayPosition struct {
 	key     string // of the nearest map above
 	parent  string // of the one above that
 	builtIn bool   // a kind of Kubernetes' own
-	lenient bool   // in a part of one that drops what is empty
+	lenient bool   // within a field that drops empty values
 }
 
-// below descends into a field.
-func (w overlaying) below(key string) overlaying {
-	return overlaying{
+// descend returns the position of a field.
+func (w overlayPosition) descend(key string) overlayPosition {
+	return overlayPosition{
 		key: key, parent: w.key, builtIn: w.builtIn,
-		lenient: w.lenient || w.builtIn && w.key == "" && typed[key],
+		lenient: w.lenient || w.builtIn && w.key == "" && typedFields[key],
 	}
 }
 
-func (w overlaying) value(want, have any, o owned) any {
+func (w overlayPosition) value(want, have any, o owned) any {
 	switch want := want.(type) {
 	case map[string]any:
 		if have, ok := have.(map[string]any); ok {
@@ -65,23 +62,23 @@ func (w overlaying) value(want, have any, o owned) any {
 	return want
 }
 
-func (w overlaying) object(want, have map[string]any, o owned) any {
+func (w overlayPosition) object(want, have map[string]any, o owned) any {
 	if o.atomic && strings.HasSuffix(strings.ToLower(w.key), "selector") {
 		return want
 	}
-	result := o.restOfFields(have)
+	result := o.remainderOfFields(have)
 	for key, field := range want {
-		below := w.below(key)
+		below := w.descend(key)
 		if there, ok := have[key]; ok {
-			result[key] = below.value(field, there, o.at(name(key)))
-		} else if !below.vanishes(field) {
+			result[key] = below.value(field, there, o.descend(name(key)))
+		} else if !below.dropsEmpty(field) {
 			result[key] = field
 		}
 	}
 	return result
 }
 
-func (w overlaying) list(want, have []any, o owned) any {
+func (w overlayPosition) list(want, have []any, o owned) any {
 	for _, m := range w.candidates(o) {
 		if result, ok := w.merged(want, have, m, o); ok {
 			return result
@@ -90,9 +87,9 @@ func (w overlaying) list(want, have []any, o owned) any {
 	return w.byPosition(want, have, o)
 }
 
-// candidates are the ways in which a list may be merged. The first that fits
-// its items is the one.
-func (w overlaying) candidates(o owned) []merging {
+// candidates are the ways in which a list may be merged. The first that its items allow is
+// used.
+func (w overlayPosition) candidates(o owned) []merging {
 	if m := o.merging(); m.set || m.keys != nil {
 		return []merging{m}
 	}
@@ -103,7 +100,7 @@ func (w overlaying) candidates(o owned) []merging {
 }
 
 // merged merges two lists by key or by value.
-func (w overlaying) merged(want, have []any, m merging, o owned) (result []any, ok bool) {
+func (w overlayPosition) merged(want, have []any, m merging, o owned) (result []any, ok bool) {
 	wanted, ok := m.names(want)
 	if !ok {
 		return nil, false
@@ -120,45 +117,43 @@ func (w overlaying) merged(want, have []any, m merging, o owned) (result []any, 
 		item := have[p.have]
 		switch e := m.element(p.have, item); {
 		case p.want >= 0:
-			result = append(result, w.value(want[p.want], item, o.at(e)))
+			result = append(result, w.value(want[p.want], item, o.descend(e)))
 		case !o.onlyOurs(e):
-			result = append(result, o.at(e).rest(item))
+			result = append(result, o.descend(e).remainder(item))
 		}
 	}
 	return result, true
 }
 
-func (w overlaying) byPosition(want, have []any, o owned) []any {
+func (w overlayPosition) byPosition(want, have []any, o owned) []any {
 	result, m := slices.Clone(want), o.merging()
 	for i := range min(len(want), len(have)) {
-		result[i] = w.value(want[i], have[i], o.at(m.element(i, have[i])))
+		result[i] = w.value(want[i], have[i], o.descend(m.element(i, have[i])))
 	}
 	return result
 }
 
-// vanishes reports whether a value is empty in a way that does not survive
-// being written to this place.
-func (w overlaying) vanishes(want any) bool {
+// dropsEmpty reports whether a value is empty and would not be stored at this position.
+func (w overlayPosition) dropsEmpty(want any) bool {
 	switch v := want.(type) {
 	case []any:
 		return len(v) == 0
 	case map[string]any:
-		return len(v) == 0 && pairs[w.key]
+		return len(v) == 0 && keyValueFields[w.key]
 	default:
 		return w.lenient && (v == "" || v == false || v == int64(0))
 	}
 }
 
-// pairs are the fields that are maps of any key. An empty map of them is not
-// written, while an empty object such as emptyDir is.
-var pairs = map[string]bool{
+// keyValueFields are maps with arbitrary keys. Empty ones are not stored, unlike empty objects
+// such as emptyDir.
+var keyValueFields = map[string]bool{
 	"annotations": true, "binaryData": true, "data": true, "labels": true, "limits": true,
 	"matchLabels": true, "nodeSelector": true, "parameters": true, "requests": true, "selector": true,
 }
 
-// sameQuantity reports whether a field that holds a quantity holds the same
-// one.
-func (w overlaying) sameQuantity(want, have any) bool {
+// sameQuantity reports whether a field is a quantity and equal.
+func (w overlayPosition) sameQuantity(want, have any) bool {
 	if !quantities[w.parent] && !quantity[w.key] {
 		return false
 	}
@@ -167,7 +162,7 @@ func (w overlaying) sameQuantity(want, have any) bool {
 	return errA == nil && errB == nil && a.Cmp(b) == 0
 }
 
-// quantities are maps of quantities, quantity a single one.
+// quantities are maps of quantities, quantity single ones.
 var (
 	quantities = map[string]bool{
 		"capacity": true, "default": true, "defaultRequest": true, "hard": true, "limits": true,
@@ -176,8 +171,7 @@ var (
 	quantity = map[string]bool{"averageValue": true, "divisor": true, "sizeLimit": true}
 )
 
-// builtIn reports whether an object is of a kind that is typed in Kubernetes'
-// own API server.
+// builtIn reports whether an object's kind is built into Kubernetes.
 func builtIn(o *unstructured.Unstructured) bool {
 	return typedGroups[o.GroupVersionKind().Group]
 }

@@ -9,11 +9,11 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// An Owner is whose a live object is, by its marker: our label with the name
-// of the fleet, and our annotation with the placement.
+// An Owner is the owner of a live object according to its marker: the label with the fleet's
+// name, and the annotation with the placement.
 type Owner string
 
-// The owners. Owner references are no matter of this; see Case.CoOwned.
+// The owners. Owner references do not matter; see Case.CoOwned.
 const (
 	// Foreign has no marker.
 	Foreign Owner = "foreign"
@@ -25,9 +25,8 @@ const (
 	OtherFleet Owner = "other fleet"
 )
 
-// OwnerOf reads the marker of a live object; its metadata is enough. A marker
-// of this fleet whose placement is gone is stale and counts for nothing; gone
-// may be nil, if none is.
+// OwnerOf reads the marker of a live object; its metadata is enough. A marker of this fleet
+// with a placement that no longer exists is ignored; gone may be nil if there is none.
 func OwnerOf(live metav1.Object, fleet string, placement api.PlacementKey, gone func(placement string) bool) Owner {
 	marked := live.GetLabels()[api.ManagedByLabel]
 	holder := live.GetAnnotations()[api.PlacementAnnotation]
@@ -45,8 +44,8 @@ func OwnerOf(live metav1.Object, fleet string, placement api.PlacementKey, gone 
 	}
 }
 
-// Owners lists who owns a live object besides us, as the messages of a refusal
-// name them: its owner references, and the marker of another placement.
+// Owners lists the other owners of a live object for messages: its owner references, and the
+// marker of another placement.
 func Owners(live metav1.Object, fleet string, placement api.PlacementKey) string {
 	var owners []string
 	for _, r := range live.GetOwnerReferences() {

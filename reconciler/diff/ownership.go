@@ -16,7 +16,7 @@ func throughSubresources(entries []metav1.ManagedFieldsEntry) *fieldpath.Set {
 	return union(entries, func(e *metav1.ManagedFieldsEntry) bool { return e.Subresource != "" })
 }
 
-// union joins the fields of some entries.
+// union returns the union of the fields of some entries.
 func union(entries []metav1.ManagedFieldsEntry, some func(*metav1.ManagedFieldsEntry) bool) *fieldpath.Set {
 	all := fieldpath.NewSet()
 	for i := range entries {
@@ -27,7 +27,7 @@ func union(entries []metav1.ManagedFieldsEntry, some func(*metav1.ManagedFieldsE
 	return all
 }
 
-// fieldsOf returns the fields of an entry; none, if they cannot be read.
+// fieldsOf returns the fields of an entry; none if they are invalid.
 func fieldsOf(e *metav1.ManagedFieldsEntry) *fieldpath.Set {
 	set := fieldpath.NewSet()
 	if e.FieldsV1 == nil || set.FromJSON(e.FieldsV1.GetRawReader()) != nil {
@@ -36,12 +36,11 @@ func fieldsOf(e *metav1.ManagedFieldsEntry) *fieldpath.Set {
 	return set
 }
 
-// owned is who owns what below one point of a live object. Besides, it is what
-// we know of the object's schema: how a list is owned tells by which keys it
-// is merged.
+// owned is the ownership of the fields below one point of a live object. It also stands in for
+// the schema: the keys under which list items are owned are those by which the list is merged.
 type owned struct {
 	all, ours, others *fieldpath.Set
-	// atomic: the point or one above it is owned as a whole.
+	// atomic: this point or one above it is owned as a whole.
 	atomic bool
 }
 
@@ -51,8 +50,8 @@ func ownership(entries []metav1.ManagedFieldsEntry, manager string) owned {
 	return owned{all: ours.Union(others), ours: ours, others: others}
 }
 
-// at descends.
-func (o owned) at(e fieldpath.PathElement) owned {
+// descend returns the ownership at a path element.
+func (o owned) descend(e fieldpath.PathElement) owned {
 	all := child(o.all, e)
 	return owned{
 		all: all, ours: child(o.ours, e), others: child(o.others, e),
@@ -60,9 +59,9 @@ func (o owned) at(e fieldpath.PathElement) owned {
 	}
 }
 
-// onlyOurs reports whether a part of the value at this point goes when we no
-// longer apply it: we own it, and nobody else does. A field is owned with
-// anything below it; an item of a list has to be owned as such.
+// onlyOurs reports whether a part of the value at this point is removed when it is no longer
+// applied: only gitfleet owns it. A field is owned if anything below it is; a list item has to
+// be owned itself.
 func (o owned) onlyOurs(e fieldpath.PathElement) bool {
 	if e.FieldName == nil {
 		return o.ours.Members.Has(e) && !o.others.Members.Has(e)
@@ -70,15 +69,15 @@ func (o owned) onlyOurs(e fieldpath.PathElement) bool {
 	return holds(o.ours, e) && !holds(o.others, e)
 }
 
-// rest returns what is left of a value once we no longer apply any of it; nil
-// if that is nothing.
-func (o owned) rest(v any) any {
+// remainder returns what is left of a value if nothing of it is applied any more; nil if
+// nothing is.
+func (o owned) remainder(v any) any {
 	if o.ours.Empty() {
 		return v
 	}
 	switch v := v.(type) {
 	case map[string]any:
-		if m := o.restOfFields(v); len(m) > 0 || len(v) == 0 {
+		if m := o.remainderOfFields(v); len(m) > 0 || len(v) == 0 {
 			return m
 		}
 		return nil
@@ -89,7 +88,7 @@ func (o owned) rest(v any) any {
 			if o.onlyOurs(e) {
 				continue
 			}
-			if left := o.at(e).rest(item); left != nil || item == nil {
+			if left := o.descend(e).remainder(item); left != nil || item == nil {
 				l = append(l, left)
 			}
 		}
@@ -102,30 +101,30 @@ func (o owned) rest(v any) any {
 	}
 }
 
-// restOfFields is rest for each field of a map.
-func (o owned) restOfFields(v map[string]any) map[string]any {
+// remainderOfFields is remainder for each field of a map.
+func (o owned) remainderOfFields(v map[string]any) map[string]any {
 	m := make(map[string]any, len(v))
 	for key, field := range v {
 		e := name(key)
 		if o.onlyOurs(e) {
 			continue
 		}
-		if left := o.at(e).rest(field); left != nil {
+		if left := o.descend(e).remainder(field); left != nil {
 			m[key] = left
 		}
 	}
 	return m
 }
 
-// A merging is how a list is merged: by the keys of its items, by their value
-// if set is true, or not at all.
+// A merging is how a list is merged: by the keys of its items, by value if set is true, or not
+// at all.
 type merging struct {
 	keys []string
 	set  bool
 }
 
-// merging tells how the list at this point is merged, by how its items are
-// owned.
+// merging returns how the list at this point is merged, according to the ownership of its
+// items.
 func (o owned) merging() merging {
 	var m merging
 	look := func(e fieldpath.PathElement) {
@@ -187,7 +186,7 @@ func element(list any, e fieldpath.PathElement) any {
 // selects reports whether a path element names this item by key or by value.
 func selects(e fieldpath.PathElement, item any) bool {
 	if e.Value != nil {
-		return scalar(item) && plain((*e.Value).Unstructured()) == plain(item)
+		return scalar(item) && normalized((*e.Value).Unstructured()) == normalized(item)
 	}
 	m, ok := item.(map[string]any)
 	if e.Key == nil || !ok {
@@ -198,7 +197,7 @@ func selects(e fieldpath.PathElement, item any) bool {
 		if !set {
 			have = keyDefaults[f.Name]
 		}
-		if !scalar(have) || plain(have) != plain(f.Value.Unstructured()) {
+		if !scalar(have) || normalized(have) != normalized(f.Value.Unstructured()) {
 			return false
 		}
 	}

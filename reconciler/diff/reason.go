@@ -8,36 +8,35 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A Refusal is why an object is left alone.
+// A Refusal is why an object is not applied.
 type Refusal string
 
 // The refusals.
 const (
-	// NotOurs: it was there before us and may not be taken over.
+	// NotOurs: it existed before and may not be taken over.
 	NotOurs Refusal = "not ours"
-	// OwnedBySome: something else owns it, and co-ownership is not allowed.
+	// OwnedBySome: it has other owners, and co-ownership is not allowed.
 	OwnedBySome Refusal = "owned by others"
-	// OwnedByPlacement: another placement or fleet owns it; no two share one.
+	// OwnedByPlacement: another placement or fleet owns it.
 	OwnedByPlacement Refusal = "owned by another placement"
-	// WouldOverwrite: it may only be taken over as it is, and it differs.
+	// WouldOverwrite: it may only be taken over without a difference, and it differs.
 	WouldOverwrite Refusal = "differs"
 	// Drifts: it has drifted and may not be overwritten.
 	Drifts Refusal = "drifted"
-	// CoOwned: it is ours, but something else has come to own it too.
+	// CoOwned: it is owned, but has got other owners too.
 	CoOwned Refusal = "co-owned"
 )
 
-// The conditions of one object. All carry type, status, reason and message;
-// the generation and the time are the caller's. An error's text goes in as it
-// is: whoever writes a Secret scrubs it first.
+// The conditions of one object. All have type, status, reason and message; the caller adds the
+// generation and the time. Error texts are used unchanged: the caller masks Secrets first.
 
 // Applied is the condition of an applied object.
 func Applied() metav1.Condition {
 	return condition(api.Applied, metav1.ConditionTrue, api.ManifestApplied, "Manifest has been applied successfully")
 }
 
-// AppliedUnverified is the condition of an object that is applied, but whose
-// comparison afterwards could not be made.
+// AppliedUnverified is the condition of an object that is applied and could not be compared
+// afterwards.
 func AppliedUnverified() metav1.Condition {
 	return condition(api.Applied, metav1.ConditionTrue, api.AppliedWithFailedDriftDetection, api.AppliedWithFailedDriftDetection)
 }
@@ -47,9 +46,9 @@ func Preparing() metav1.Condition {
 	return condition(api.Applied, metav1.ConditionFalse, api.PreparingToProcess, "The manifest is being prepared for processing.")
 }
 
-// Refused is the condition of an object that Decide refuses. owners is what
-// Owners returns. degraded says that the comparison was a full one because
-// the API server held the manifest to be invalid.
+// Refused is the condition of an object that Decide refuses. owners is the result of Owners.
+// degraded says that the comparison was a full one because the API server considers the
+// manifest invalid.
 func Refused(why Refusal, owners string, degraded bool) metav1.Condition {
 	switch why {
 	case NotOurs:
@@ -72,20 +71,18 @@ func Refused(why Refusal, owners string, degraded bool) metav1.Condition {
 	panic("diff: unknown refusal " + string(why))
 }
 
-// NotApplied is the condition of an object that is not applied, for any of the
-// reasons and causes that api names. Prefer the functions below, which know
-// both.
+// NotApplied is the condition of an object that is not applied, with one of api's reasons and
+// causes. The functions below set both.
 func NotApplied(reason, cause string) metav1.Condition {
 	return condition(api.Applied, metav1.ConditionFalse, reason, fmt.Sprintf("Failed to apply the manifest (error: %s)", cause))
 }
 
-// DecodeFailed is the condition of an object whose kind the member does not
-// know.
+// DecodeFailed is the condition of an object whose kind the member does not know.
 func DecodeFailed(err error) metav1.Condition {
 	return NotApplied(api.DecodingErred, "failed to decode manifest: failed to find GVR from member cluster client REST mapping: "+err.Error())
 }
 
-// GenerateName is the condition of an object without a name of its own.
+// GenerateName is the condition of an object without a name.
 func GenerateName() metav1.Condition {
 	return NotApplied(api.FoundGenerateName, "objects with only generate name are not supported")
 }
@@ -100,26 +97,23 @@ func ReadFailed(err error) metav1.Condition {
 	return NotApplied(api.FailedToFindObjInMemberCluster, "failed to find the corresponding object for the manifest object in the member cluster: "+fromServer+err.Error())
 }
 
-// TakeOverFailed is the condition of an object whose takeover the API server
-// did not accept.
+// TakeOverFailed is the condition of an object whose takeover the API server refused.
 func TakeOverFailed(err error) metav1.Condition {
 	return NotApplied(api.FailedToTakeOver, takeOver+"failed to take over the object: "+fromServer+err.Error())
 }
 
-// TakeOverCompareFailed is the condition of an object that could not be
-// compared before it would have been taken over.
+// TakeOverCompareFailed is the condition of an object that could not be compared before a
+// takeover.
 func TakeOverCompareFailed(err error) metav1.Condition {
 	return NotApplied(api.FailedToTakeOver, takeOver+"failed to calculate configuration diffs between the manifest object and the object from the member cluster: "+err.Error())
 }
 
-// DriftCompareFailed is the condition of an object that could not be compared
-// before it would have been applied.
+// DriftCompareFailed is the condition of an object that could not be compared before an apply.
 func DriftCompareFailed(err error) metav1.Condition {
 	return NotApplied(api.FailedToRunDriftDetection, "failed to calculate pre-apply drifts between the manifest and the object from the member cluster: "+err.Error())
 }
 
-// ApplyFailed is the condition of an object whose apply, or creation, the API
-// server did not accept.
+// ApplyFailed is the condition of an object whose apply or creation the API server refused.
 func ApplyFailed(do Operation, err error) metav1.Condition {
 	cause := "failed to apply the manifest object: an error is returned by the API server: "
 	if do == Create {
@@ -128,7 +122,7 @@ func ApplyFailed(do Operation, err error) metav1.Condition {
 	return NotApplied(api.ManifestApplyFailed, "failed to apply the manifest: "+cause+err.Error())
 }
 
-// Reported is the condition of an object that was compared and only compared.
+// Reported is the condition of an object that was only compared.
 func Reported(diffs int, degraded bool) metav1.Condition {
 	switch {
 	case diffs == 0:
@@ -146,8 +140,8 @@ func ReportFailed(err error) metav1.Condition {
 		fmt.Sprintf("Failed to report the diff between the hub cluster and the member cluster (error = %s)", err))
 }
 
-// ReportBlocked is the condition of an object that never came to be compared;
-// reason is the one it would have failed to apply with.
+// ReportBlocked is the condition of an object that could not be compared because it cannot be
+// applied, for the given reason.
 func ReportBlocked(reason string, err error) metav1.Condition {
 	return condition(api.DiffReported, metav1.ConditionFalse, api.FailedToReportDiff,
 		fmt.Sprintf("An error blocks the diff reporting process (%s, error: %s)", reason, err))

@@ -11,13 +11,12 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// Mask stands where a secret value would.
+// Mask replaces a secret value.
 const Mask = "(redacted for security reasons)"
 
-// Redact returns a copy of an object that may be shown: data and stringData
-// of Secrets are masked, also of a Secret that is part of something else or in
-// an envelope, and so are the annotations in which tools keep a copy of what was last applied,
-// and any other annotation of a Secret that repeats one of its values.
+// Redact returns a copy of an object that may be shown. It masks data and stringData of
+// Secrets, including Secrets within other objects and envelopes, the annotations in which tools
+// keep a copy of the applied object, and annotations of a Secret that repeat one of its values.
 func Redact(o *unstructured.Unstructured) *unstructured.Unstructured {
 	if o == nil {
 		return nil
@@ -25,8 +24,7 @@ func Redact(o *unstructured.Unstructured) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: redacted(o.Object, SecretsOf(o)).(map[string]any)}
 }
 
-// redacted copies a value and masks what must not be shown of it. The copy has
-// the same shape.
+// redacted returns a masked copy of a value, with the same shape.
 func redacted(v any, secrets Secrets) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -58,8 +56,7 @@ func redacted(v any, secrets Secrets) any {
 	}
 }
 
-// wrapped masks the manifests in the data of an envelope that hold a Secret, and
-// those that cannot be read.
+// wrapped masks the manifests in an envelope's data that have a Secret or are invalid.
 func wrapped(data any) any {
 	manifests, ok := data.(map[string]any)
 	if !ok {
@@ -67,15 +64,15 @@ func wrapped(data any) any {
 	}
 	m := make(map[string]any, len(manifests))
 	for key, text := range manifests {
-		if m[key] = text; !harmless(text) {
+		if m[key] = text; !isWithoutSecret(text) {
 			m[key] = masked(text)
 		}
 	}
 	return m
 }
 
-// harmless reports whether a text is a manifest that holds no Secret.
-func harmless(text any) bool {
+// isWithoutSecret reports whether a text is a manifest without a Secret.
+func isWithoutSecret(text any) bool {
 	s, ok := text.(string)
 	var manifest any
 	if !ok || yaml.Unmarshal([]byte(s), &manifest) != nil {
@@ -148,8 +145,7 @@ func isEnvelope(o map[string]any) bool {
 	return o["kind"] == "ConfigMap" && o["apiVersion"] == "v1" && notes[api.EnvelopeConfigMapAnnotation] == "true"
 }
 
-// keepsCopy reports whether a tool keeps the whole of an applied object under
-// this annotation.
+// keepsCopy reports whether tools keep a copy of the applied object in this annotation.
 func keepsCopy(key string) bool {
 	return strings.Contains(key, "last-applied") || copies[key]
 }

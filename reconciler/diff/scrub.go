@@ -18,19 +18,17 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Secrets are values that must not be shown, in all the ways in which a text
-// may quote them.
+// Secrets are values that must not be shown, in all forms in which a text may quote them.
 type Secrets struct {
-	long  map[string][]string // by how they begin, the longest first
+	long  map[string][]string // by their first characters, the longest first
 	words map[string]bool     // shorter ones
 }
 
-// short values occur by chance within longer words. They are masked only where
-// they stand alone.
+// short values occur by chance within words, and are masked only as whole words.
 const short = 5
 
-// SecretsOf collects the values of the Secrets among these objects, including
-// those in a copy of what was last applied. A nil object has none.
+// SecretsOf collects the values of the Secrets among the objects, including those in a copy of
+// the last applied object. A nil object has none.
 func SecretsOf(objects ...*unstructured.Unstructured) Secrets {
 	quotes := map[string]bool{}
 	for _, o := range objects {
@@ -53,7 +51,7 @@ func longestFirst(a, b string) int {
 	return cmp.Or(cmp.Compare(len(b), len(a)), strings.Compare(a, b))
 }
 
-// none reports whether there is nothing to hide.
+// none reports whether there are no values.
 func (s Secrets) none() bool { return len(s.long)+len(s.words) == 0 }
 
 // collect finds the Secrets in a value.
@@ -81,8 +79,8 @@ func collect(v any, quotes map[string]bool) {
 	}
 }
 
-// quote adds all ways to write what is in data or stringData of a Secret. What
-// does not belong there, such as a number, is most likely to be quoted.
+// quote adds all forms of a value in data or stringData of a Secret. An invalid value, such as
+// a number, is the most likely to be quoted.
 func quote(v any, encoded bool, quotes map[string]bool) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -95,7 +93,7 @@ func quote(v any, encoded bool, quotes map[string]bool) {
 		}
 	case nil:
 	default:
-		written := text(plain(v))
+		written := text(normalized(v))
 		quoteText(written, quotes)
 		if clear, err := base64.StdEncoding.DecodeString(written); encoded && err == nil {
 			quoteText(string(clear), quotes)
@@ -103,8 +101,7 @@ func quote(v any, encoded bool, quotes map[string]bool) {
 	}
 }
 
-// quoteText adds all ways to write a value, and each line of it that is long
-// enough to tell something.
+// quoteText adds all forms of a value, and each of its lines that is long enough.
 func quoteText(value string, quotes map[string]bool) {
 	quoteWord(value, quotes)
 	for _, line := range strings.Split(value, "\n") {
@@ -162,7 +159,7 @@ func (s Secrets) Scrub(text string) string {
 	return out.String() + text[start:]
 }
 
-// match returns the length of the longest value that text quotes at i.
+// match returns the length of the longest value at text[i:].
 func (s Secrets) match(text string, i int) int {
 	rest := text[i:]
 	if len(rest) >= short {
@@ -173,15 +170,15 @@ func (s Secrets) match(text string, i int) int {
 		}
 	}
 	for n := min(short-1, len(rest)); n > 0; n-- {
-		if s.words[rest[:n]] && alone(text, i, i+n) {
+		if s.words[rest[:n]] && isWholeWord(text, i, i+n) {
 			return n
 		}
 	}
 	return 0
 }
 
-// alone reports whether no word goes on beyond either end.
-func alone(text string, from, to int) bool {
+// isWholeWord reports whether the text at from:to is not part of a longer word.
+func isWholeWord(text string, from, to int) bool {
 	before, _ := utf8.DecodeLastRuneInString(text[:from])
 	after, _ := utf8.DecodeRuneInString(text[to:])
 	return !inWord(before) && !inWord(after)
@@ -189,13 +186,13 @@ func alone(text string, from, to int) bool {
 
 func inWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
-// Error returns err, or, if it quotes one of the values, an error that does
-// not. An API server's answer can still be told by its reason.
+// Error returns err or, if it quotes one of the values, an error that does not. The reason of
+// an API server's error is kept.
 func (s Secrets) Error(err error) error {
 	if err == nil || s.none() {
 		return err
 	}
-	clean := clean{text: s.Scrub(err.Error())}
+	clean := maskedError{text: s.Scrub(err.Error())}
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
 		answer := status.Status()
@@ -215,11 +212,11 @@ func (s Secrets) Error(err error) error {
 	return clean
 }
 
-// clean is an error without secrets, not even in what it wraps.
-type clean struct {
+// A maskedError is an error without secrets, also in the errors it wraps.
+type maskedError struct {
 	text  string
-	cause error // nil, or an API server's answer
+	cause error // nil, or an API server's error
 }
 
-func (e clean) Error() string { return e.text }
-func (e clean) Unwrap() error { return e.cause }
+func (e maskedError) Error() string { return e.text }
+func (e maskedError) Unwrap() error { return e.cause }

@@ -14,10 +14,10 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// Who names those who made a live object differ from what manager applied: who
-// owns the fields that differ. Where nobody does, as after a field was
-// removed, it is all who wrote to the object since our last apply. The newest
-// comes first. It may be nobody: the server forgets managers that own nothing.
+// Who returns the actors who made a live object differ from what manager applied: the owners of
+// the fields that differ. If nobody owns them, as after the removal of a field, it returns
+// everybody who wrote to the object since the last apply. The newest is first. The result may
+// be empty: the server drops managers that own nothing.
 func Who(live *unstructured.Unstructured, manager string, since time.Time, details []api.PatchDetail) []api.Actor {
 	var owners, writers []api.Actor
 	entries := live.GetManagedFields()
@@ -41,7 +41,7 @@ func Who(live *unstructured.Unstructured, manager string, since time.Time, detai
 	return owners
 }
 
-// Differences says of each difference who made it, as Who does.
+// Differences adds to each difference who made it, as Who does.
 func Differences(live *unstructured.Unstructured, manager string, details []api.PatchDetail) []api.Difference {
 	var list []api.Difference
 	for _, d := range details {
@@ -57,9 +57,8 @@ func Differences(live *unstructured.Unstructured, manager string, details []api.
 	return list
 }
 
-// UnderOwnName names manager itself as who made those differences that nobody else
-// made, in fields that it owns: if it did not mean to change anything, somebody
-// has applied under its name, or a webhook changed what it had applied.
+// UnderOwnName sets manager itself as the actor of differences that nobody else made, in fields
+// that it owns: somebody has applied with its name, or a webhook has changed what it applied.
 func UnderOwnName(live *unstructured.Unstructured, manager string, list []api.Difference) []api.Difference {
 	if live == nil {
 		return list
@@ -77,13 +76,12 @@ func UnderOwnName(live *unstructured.Unstructured, manager string, list []api.Di
 	return list
 }
 
-// Since lists who wrote to a live object since a manager last applied it, the
-// newest first.
+// Since lists who wrote to a live object since a manager last applied it, the newest first.
 func Since(live *unstructured.Unstructured, manager string) []api.Actor {
 	return Who(live, manager, AppliedAt(live.GetManagedFields(), manager), nil)
 }
 
-// Actors lists all who made some differences, each once, the newest first.
+// Actors lists the actors of some differences, each once, the newest first.
 func Actors(list []api.Difference) []api.Actor {
 	var all []api.Actor
 	for _, d := range list {
@@ -115,8 +113,8 @@ func ownsAny(set *fieldpath.Set, live any, details []api.PatchDetail) bool {
 	return slices.ContainsFunc(details, func(d api.PatchDetail) bool { return owns(set, live, api.SplitPointer(d.Path)) })
 }
 
-// owns reports whether a set holds the field at a path of a live value,
-// something below it, or what it is part of as a whole.
+// owns reports whether a set has the field at a path of a live value, something below it, or an
+// atomic field above it.
 func owns(set *fieldpath.Set, live any, path []string) bool {
 	e, below := name(path[0]), any(nil)
 	switch v := live.(type) {
@@ -125,7 +123,7 @@ func owns(set *fieldpath.Set, live any, path []string) bool {
 	case []any:
 		i, ok := index(path[0], len(v))
 		if !ok {
-			return path[0] == "-" // added at the end: any of the list will do
+			return path[0] == "-" // appended: any item of the list will do
 		}
 		e, below = owned{all: set}.merging().element(i, v[i]), v[i]
 	}
@@ -136,21 +134,19 @@ func owns(set *fieldpath.Set, live any, path []string) bool {
 	return owns(sub, below, path[1:])
 }
 
-// A Rival owns a field that the hub sets, through a subresource: both will go
-// on writing it.
+// A Rival owns a field that the hub sets, through a subresource: both will keep writing it.
 type Rival struct {
 	Path  string // a JSON pointer into the live object
-	Value string // what it is now
+	Value string // the current value
 	// Wanted is what the hub sets it to.
 	Wanted string
 	By     api.Actor
-	// Autoscaler says that it is not a person, but a controller that scales.
+	// Autoscaler says that the owner is a controller that scales, not a person.
 	Autoscaler bool
 }
 
-// Rivals lists the fields that desired sets and someone owns through a
-// subresource other than status, such as spec.replicas through scale. Fields
-// of the kind that desired does not set are nobody's business.
+// Rivals lists the fields that desired sets and somebody owns through a subresource other than
+// status, such as spec.replicas through scale.
 func Rivals(desired, live *unstructured.Unstructured) []Rival {
 	var list []Rival
 	entries := live.GetManagedFields()
@@ -163,7 +159,7 @@ func Rivals(desired, live *unstructured.Unstructured) []Rival {
 			_, wanted, sets := locate(desired.Object, path)
 			if pointer, value, ok := locate(live.Object, path); ok && sets {
 				list = append(list, Rival{
-					Path: pointer, Value: text(plain(value)), Wanted: text(plain(wanted)), By: actor(e), Autoscaler: autoscaler(e),
+					Path: pointer, Value: text(normalized(value)), Wanted: text(normalized(wanted)), By: actor(e), Autoscaler: autoscaler(e),
 				})
 			}
 		})
@@ -172,8 +168,7 @@ func Rivals(desired, live *unstructured.Unstructured) []Rival {
 	return list
 }
 
-// Autoscaled reports whether a controller owns fields through the scale of an
-// object.
+// Autoscaled reports whether a controller owns fields through the scale subresource.
 func Autoscaled(entries []metav1.ManagedFieldsEntry) bool {
 	for i := range entries {
 		if autoscaler(&entries[i]) {
@@ -183,14 +178,13 @@ func Autoscaled(entries []metav1.ManagedFieldsEntry) bool {
 	return false
 }
 
-// autoscaler tells a controller from a person: kubectl scale goes the same way
+// autoscaler distinguishes a controller from a person: kubectl scale uses the same subresource
 // as a HorizontalPodAutoscaler.
 func autoscaler(e *metav1.ManagedFieldsEntry) bool {
 	return e.Subresource == "scale" && !strings.HasPrefix(e.Manager, "kubectl")
 }
 
-// locate follows a path of owned fields, and returns it as a JSON pointer with
-// the value it leads to.
+// locate follows a path of owned fields, and returns it as a JSON pointer with its value.
 func locate(v any, path fieldpath.Path) (pointer string, value any, ok bool) {
 	for _, e := range path {
 		switch in := v.(type) {

@@ -7,19 +7,18 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// A condition is what we read of one in status.conditions; zero if there is
-// none.
+// A condition is the part of a status condition that the rules read; zero if there is none.
 type condition struct {
 	Status, Reason, Message string
-	Generation              int64 // observed; 0 if it does not say
+	Generation              int64 // observedGeneration; 0 if it is not set
 }
 
-// why returns the condition's own words, to be appended to ours.
+// why returns the condition's reason and message, to be appended to a message.
 func (c condition) why() string {
 	if c.Reason == "" {
-		return with("", c.Message)
+		return withMessage("", c.Message)
 	}
-	return ": " + with(c.Reason, c.Message)
+	return ": " + withMessage(c.Reason, c.Message)
 }
 
 // condition returns the condition of a type.
@@ -40,10 +39,9 @@ func (f *fields) condition(typ string) condition {
 	return condition{}
 }
 
-// custom reads a custom resource by its conditions: first as kstatus does
-// (generation, Stalled, Reconciling, Ready), then by Available. One that has
-// neither Ready nor Available cannot be tracked, and no more can one whose
-// status is written in a way of its own.
+// custom judges a custom resource by its conditions: first like kstatus (generation, Stalled,
+// Reconciling, Ready), then by Available. One with neither Ready nor Available, or with a
+// status in another form, is not trackable.
 func custom(live *unstructured.Unstructured) Health {
 	f := fields{live: live}
 	ready, available := f.condition("Ready"), f.condition("Available")
@@ -60,20 +58,20 @@ func custom(live *unstructured.Unstructured) Health {
 	case ready.Status != "":
 		return f.first(f.stale("Ready", ready))
 	case available.Status != "":
-		return f.first(f.stale("Available", available), missing(available.Status != "True", "not available%s", available.why()))
+		return f.first(f.stale("Available", available), messageIf(available.Status != "True", "not available%s", available.why()))
 	default:
 		return Health{State: NotTrackable}
 	}
 }
 
-// stale says that a condition speaks of an older spec, or "".
+// stale returns a message if a condition is for an older spec, or "".
 func (f *fields) stale(typ string, c condition) string {
-	return missing(c.Generation != 0 && c.Generation != f.live.GetGeneration(),
+	return messageIf(c.Generation != 0 && c.Generation != f.live.GetGeneration(),
 		"condition %s is of generation %d, not %d", typ, c.Generation, f.live.GetGeneration())
 }
 
-// withoutDeletion hides from kstatus that an object is being deleted: whether
-// it works is another question.
+// withoutDeletion hides from kstatus that an object is being deleted, which does not matter for
+// its availability.
 func withoutDeletion(live *unstructured.Unstructured) *unstructured.Unstructured {
 	if live.GetDeletionTimestamp() == nil {
 		return live

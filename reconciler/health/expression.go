@@ -2,11 +2,9 @@ package health
 
 import "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-// Ask tells by an expression of its own whether a live object is available:
-// instead of the rules of its kind, if it has one, which still say whether it has
-// failed. While a controller has not seen the newest
-// spec, as far as the status says, the expression is not asked. The message may
-// quote values of the object.
+// Ask judges the availability of a live object by its own expression instead of the rules of
+// its kind, which still decide whether it has failed. While a controller has not observed the
+// newest spec, the expression is not evaluated. The message may quote values of the object.
 func Ask(live *unstructured.Unstructured, expression func(object map[string]any) (bool, error)) Health {
 	f := fields{live: live}
 	if _, says, _ := unstructured.NestedFieldNoCopy(live.Object, "status", "observedGeneration"); says {
@@ -25,7 +23,7 @@ func Ask(live *unstructured.Unstructured, expression func(object map[string]any)
 	}
 }
 
-// Unanswered is the health of an object whose expression gives no answer.
+// Unanswered is the health of an object whose expression could not be evaluated.
 func Unanswered(err error) Health {
 	return Health{State: NotAvailableYet, Message: "its expression cannot be answered: " + err.Error()}
 }

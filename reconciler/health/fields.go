@@ -8,16 +8,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// fields reads a live object and remembers the first field that was not what
-// it has to be, so that a rule can be written without a check at every line.
+// fields reads a live object and records the first field with an unexpected type, so that rules
+// need no error checks.
 type fields struct {
 	live *unstructured.Unstructured
 	err  error
 }
 
-// first returns the health of an object of which these things may be missing:
-// the first that is not empty is told. It is to be called when all has been
-// read.
+// first returns the health of an object given messages about what is missing: the first that is
+// not empty is used. It is called after everything has been read.
 func (f *fields) first(missing ...string) Health {
 	if f.err != nil {
 		return Health{State: Failed, Message: f.err.Error(), Failure: "its status cannot be read: " + f.err.Error()}
@@ -30,16 +29,16 @@ func (f *fields) first(missing ...string) Health {
 
 const unseen = "not yet seen by its controller"
 
-// observed says that the controller has not seen the newest spec, or "".
+// observed returns a message if the controller has not observed the newest spec, or "".
 func (f *fields) observed() string {
 	seen, generation := f.status("observedGeneration"), f.live.GetGeneration()
 	if seen == 0 {
-		return missing(seen != generation, unseen)
+		return messageIf(seen != generation, unseen)
 	}
-	return missing(seen != generation, "generation %d "+unseen+", the last was %d", generation, seen)
+	return messageIf(seen != generation, "generation %d "+unseen+", the last was %d", generation, seen)
 }
 
-// replicas returns spec.replicas, or the 1 an API server would have filled in.
+// replicas returns spec.replicas, or the default of 1.
 func (f *fields) replicas() int64 {
 	if _, set, _ := unstructured.NestedFieldNoCopy(f.live.Object, "spec", "replicas"); !set {
 		return 1
@@ -47,10 +46,10 @@ func (f *fields) replicas() int64 {
 	return f.number("spec", "replicas")
 }
 
-// status returns a number of the status; a missing one is zero.
+// status returns a number in the status; a missing one is zero.
 func (f *fields) status(name string) int64 { return f.number("status", name) }
 
-// text returns a string of the status; a missing one is empty.
+// text returns a string in the status; a missing one is empty.
 func (f *fields) text(name string) string { return get[string](f, "status", name) }
 
 func (f *fields) number(path ...string) int64 {

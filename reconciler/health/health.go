@@ -1,9 +1,8 @@
-// Package health tells from a live object whether it works.
+// Package health judges the availability of a live object.
 //
-// Of needs nothing but the object: no client, no clock, no history. Kinds that
-// come with Kubernetes have the rules of KubeFleet; custom resources are read
-// by their conditions, as kstatus understands them. Where nothing can be told,
-// it says NotTrackable, which counts as available.
+// Of depends on the object only: no client, no clock, no history. Built-in kinds have
+// KubeFleet's rules; custom resources are judged by their conditions, like in kstatus. If
+// nothing can be said, the result is NotTrackable, which counts as available.
 package health
 
 import (
@@ -16,40 +15,37 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A State is one of four answers. Its text is the reason of the condition
-// Available, for those who read conditions.
+// A State is the availability of an object, and the reason of the condition Available.
 type State string
 
 // The states.
 const (
 	Available       State = api.ManifestAvailable
 	NotAvailableYet State = api.ManifestNotAvailableYet
-	// NotTrackable counts as available: nobody can tell.
+	// NotTrackable counts as available: the kind has no health check.
 	NotTrackable State = api.ManifestNotTrackable
-	// Failed means that the object could not be understood.
+	// Failed means that the object could not be parsed.
 	Failed State = api.ManifestAvailabilityCheckFailed
 )
 
-// A Health is a state, and in a few words what is missing.
+// A Health is a state with a message.
 type Health struct {
 	State State
-	// Message is for a person, such as "2 of 3 replicas available"; empty
-	// where there is nothing to add to the state.
+	// Message says what is missing, such as "2 of 3 replicas available"; empty if there is
+	// nothing to add to the state.
 	Message string
-	// Failure is why the object will not become available by itself, such as a
-	// Deployment that exceeded its progress deadline; empty while it may, and
-	// when it is available.
+	// Failure is why the object will not become available by itself, such as a Deployment that
+	// exceeded its progress deadline; empty while it may, and when it is available.
 	Failure string
 }
 
-// Of tells whether a live object is available. It looks at the very version of
-// the API that it knows: another version of a known kind is NotTrackable.
+// Of returns the health of a live object. A known kind in another API version is NotTrackable.
 func Of(live *unstructured.Unstructured) Health {
 	gvk := live.GroupVersionKind()
 	if rule, ok := rules[gvk]; ok {
 		return rule(live)
 	}
-	if atOnce[gvk] {
+	if availableAtOnce[gvk] {
 		return Health{State: Available}
 	}
 	if !builtIn[gvk.Group] {
@@ -58,17 +54,16 @@ func Of(live *unstructured.Unstructured) Health {
 	return Health{State: NotTrackable}
 }
 
-// Counts reports whether an object with this health is as good as available.
+// Counts reports whether the object counts as available.
 func (h Health) Counts() bool { return h.State == Available || h.State == NotTrackable }
 
-// Unseen reports whether a controller has still to look at the object: nothing
-// was made of it yet that could work or not.
+// Unseen reports whether the controller has not observed the object yet.
 func (h Health) Unseen() bool {
 	return h.State == NotAvailableYet && strings.Contains(h.Message, unseen)
 }
 
-// Condition returns the condition Available with its reason and message; the
-// generation and the time are the caller's.
+// Condition returns the condition Available with reason and message; the caller adds the
+// generation and the time.
 func (h Health) Condition() metav1.Condition {
 	c := metav1.Condition{Type: api.Available, Status: metav1.ConditionFalse, Reason: string(h.State)}
 	if h.Counts() {
@@ -87,7 +82,7 @@ func (h Health) Condition() metav1.Condition {
 	return c
 }
 
-// rules are those of kinds that take their time.
+// rules are those of kinds that take time to become available.
 var rules = map[schema.GroupVersionKind]func(*unstructured.Unstructured) Health{
 	{Group: "apps", Version: "v1", Kind: "Deployment"}:                               deployment,
 	{Group: "apps", Version: "v1", Kind: "StatefulSet"}:                              statefulSet,
@@ -98,8 +93,8 @@ var rules = map[schema.GroupVersionKind]func(*unstructured.Unstructured) Health{
 	{Group: "batch", Version: "v1", Kind: "Job"}:                                     job,
 }
 
-// atOnce are the kinds that work as soon as they exist.
-var atOnce = kinds(map[schema.GroupVersion][]string{
+// availableAtOnce are the kinds that are available once they exist.
+var availableAtOnce = kinds(map[schema.GroupVersion][]string{
 	{Version: "v1"}: {"Namespace", "Secret", "ConfigMap", "ServiceAccount", "LimitRange", "ResourceQuota"},
 	{Group: "rbac.authorization.k8s.io", Version: "v1"}: {"Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"},
 	{Group: "networking.k8s.io", Version: "v1"}:         {"NetworkPolicy", "IngressClass"},
@@ -108,8 +103,7 @@ var atOnce = kinds(map[schema.GroupVersion][]string{
 	{Group: "scheduling.k8s.io", Version: "v1"}:         {"PriorityClass"},
 })
 
-// builtIn are the groups whose kinds come with Kubernetes. What is in none of
-// them is a custom resource.
+// builtIn are the groups of built-in kinds. Kinds of other groups are custom resources.
 var builtIn = map[string]bool{
 	"":                             true,
 	"admissionregistration.k8s.io": true,

@@ -8,13 +8,13 @@ func service(live *unstructured.Unstructured) Health {
 	f := fields{live: live}
 	switch typ := get[string](&f, "spec", "type"); typ {
 	case "", "ClusterIP", "NodePort":
-		// "None" is an address too: that of a headless service.
+		// "None" is the address of a headless service.
 		ips := get[[]any](&f, "spec", "clusterIPs")
-		return f.first(missing(len(ips) == 0 || ips[0] == "", "no cluster IP assigned"))
+		return f.first(messageIf(len(ips) == 0 || ips[0] == "", "no cluster IP assigned"))
 	case "LoadBalancer":
 		ingress := get[[]any](&f, "status", "loadBalancer", "ingress")
-		return f.first(missing(len(ingress) == 0 || !hasAddress(ingress[0]), "no load balancer address assigned"))
-	default: // ExternalName is a name, and nothing runs behind it
+		return f.first(messageIf(len(ingress) == 0 || !hasAddress(ingress[0]), "no load balancer address assigned"))
+	default: // an ExternalName has nothing to wait for
 		return Health{State: NotTrackable}
 	}
 }
@@ -30,8 +30,8 @@ func definition(live *unstructured.Unstructured) Health {
 	f := fields{live: live}
 	established, accepted := f.condition("Established"), f.condition("NamesAccepted")
 	h := f.first(
-		missing(accepted.Status != "True", "names not accepted%s", accepted.why()),
-		missing(established.Status != "True", "not established%s", established.why()),
+		messageIf(accepted.Status != "True", "names not accepted%s", accepted.why()),
+		messageIf(established.Status != "True", "not established%s", established.why()),
 	)
 	if h.State == NotAvailableYet && accepted.Status == "False" {
 		h.Failure = h.Message
@@ -48,9 +48,9 @@ func disruptionBudget(live *unstructured.Unstructured) Health {
 	}
 	return f.first(
 		f.observed(),
-		missing(c.Status == "", "no condition DisruptionAllowed yet"),
-		missing(c.Generation != live.GetGeneration(), "condition DisruptionAllowed is of generation %d, not %d", c.Generation, live.GetGeneration()),
-		missing(c.Status != want.Status || c.Reason != want.Reason,
+		messageIf(c.Status == "", "no condition DisruptionAllowed yet"),
+		messageIf(c.Generation != live.GetGeneration(), "condition DisruptionAllowed is of generation %d, not %d", c.Generation, live.GetGeneration()),
+		messageIf(c.Status != want.Status || c.Reason != want.Reason,
 			"condition DisruptionAllowed is %s/%s with %d disruptions allowed", c.Status, c.Reason, allowed),
 	)
 }

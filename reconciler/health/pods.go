@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A Pod is as much of a Pod, read from JSON, as says why it does not work.
+// A Pod has the fields of a Pod that say why it does not run.
 type Pod struct {
 	Metadata struct {
 		Name, DeletionTimestamp string
@@ -33,40 +33,37 @@ type containerStatus struct {
 	}
 }
 
-// A termination has a message as well, which the container wrote: it may be
-// anything, and is not told.
+// A termination also has a message, which the container wrote: it may be anything, and is not
+// shown.
 type termination struct {
 	ExitCode int
 	Reason   string
 }
 
-// A Diagnosis is what the pods of one workload say of why it is not available.
+// A Diagnosis is why a workload is not available, according to its pods.
 type Diagnosis struct {
-	// Why is the plainest reason, with the name of the pod; empty if none tells
-	// of any.
+	// Why is the most specific reason, with the name of the pod; empty if there is none.
 	Why string
-	// Start is whether the pods of the newest template get started.
+	// Start is whether the pods of the newest template start.
 	Start Start
 }
 
-// A Start is how the start of pods goes.
+// A Start is the state of starting pods.
 type Start int
 
-// The ways a start can go.
+// The states of starting pods.
 const (
 	// Starting means that no pod reports a reason why it cannot start.
 	Starting Start = iota
-	// Restarted: a container has ended before, and runs again without being ready.
-	// That ends no time of not starting, and begins none.
+	// Restarted: a container ended before, and runs again without being ready. The state before
+	// it continues.
 	Restarted
-	// NotStarting: the kubelet cannot start a container, or has to start it again
-	// and again.
+	// NotStarting: the kubelet cannot start a container, or keeps restarting it.
 	NotStarting
 )
 
-// Diagnose finds out why a workload does not work: first from the pods of its
-// newest template, since those of an older one are on their way out. Pods that
-// are being deleted are passed over.
+// Diagnose returns why a workload is not available, preferring the pods of its newest template,
+// since older ones are being replaced. Pods that are being deleted are ignored.
 func Diagnose(pods []Pod) Diagnosis {
 	pods = slices.DeleteFunc(slices.Clone(pods), func(p Pod) bool { return p.Metadata.DeletionTimestamp != "" })
 	slices.SortFunc(pods, func(a, b Pod) int { return strings.Compare(a.Metadata.Name, b.Metadata.Name) })
@@ -78,11 +75,10 @@ func Diagnose(pods []Pod) Diagnosis {
 	return d
 }
 
-// templateLabels are those by which controllers tell pods of two templates apart.
+// templateLabels are the labels by which controllers tell the templates of pods apart.
 var templateLabels = []string{"pod-template-hash", "controller-revision-hash"}
 
-// newestTemplate returns the pods that are of the same template as the one that
-// was created last.
+// newestTemplate returns the pods with the same template as the newest pod.
 func newestTemplate(pods []Pod) []Pod {
 	if len(pods) == 0 {
 		return nil
@@ -93,8 +89,8 @@ func newestTemplate(pods []Pod) []Pod {
 	})
 }
 
-// start is how the start of one pod goes. A pod that failed as a whole, one that
-// was evicted say, is replaced by another.
+// start is the start state of one pod. A pod that failed as a whole, such as an evicted one, is
+// replaced by another.
 func (p *Pod) start() Start {
 	if p.Status.Phase == "Succeeded" || p.Status.Phase == "Failed" {
 		return Starting
@@ -111,10 +107,9 @@ func (p *Pod) start() Start {
 	return s
 }
 
-// why is the plainest reason that any of the pods has not to work; empty if none
-// tells of any.
+// why is the most specific reason of any pod; empty if there is none.
 func why(pods []Pod) string {
-	for _, hindered := range hindrances {
+	for _, hindered := range reasons {
 		for _, p := range pods {
 			if why := hindered(p); why != "" {
 				return "pod " + p.Metadata.Name + why
@@ -124,8 +119,8 @@ func why(pods []Pod) string {
 	return ""
 }
 
-// hindrances are what may keep a pod from working, the plainest first.
-var hindrances = []func(Pod) string{
+// reasons are functions that find why a pod does not run, the most specific first.
+var reasons = []func(Pod) string{
 	inContainers(refused), unscheduled, inContainers(ended), failed, inContainers(unready), inContainers(starting),
 }
 
@@ -143,7 +138,7 @@ func inContainers(hindered func(containerStatus) string) func(Pod) string {
 	}
 }
 
-// refused says that a container is not started, and why not.
+// refused returns why a container is not started.
 func refused(c containerStatus) string {
 	w := c.State.Waiting
 	if w == nil || w.Reason == "" || isStarting(w.Reason) {
@@ -152,10 +147,10 @@ func refused(c containerStatus) string {
 	if t := c.LastState.Terminated; t != nil && w.Reason == "CrashLoopBackOff" {
 		return w.Reason + t.code()
 	}
-	return with(w.Reason, w.Message)
+	return withMessage(w.Reason, w.Message)
 }
 
-// ended says that a container has ended as it should not have.
+// ended returns why a container has ended unexpectedly.
 func ended(c containerStatus) string {
 	t := c.State.Terminated
 	if t == nil || t.ExitCode == 0 {
@@ -164,7 +159,7 @@ func ended(c containerStatus) string {
 	return "Terminated" + t.code()
 }
 
-// code is the exit code, and the reason if it says more than that.
+// code is the exit code, and the reason if it says more.
 func (t *termination) code() string {
 	if t.Reason == "" || t.Reason == "Error" || t.Reason == "Completed" {
 		return fmt.Sprintf(" (exit code %d)", t.ExitCode)
@@ -196,7 +191,7 @@ func isStarting(reason string) bool {
 func unscheduled(p Pod) string {
 	for _, c := range p.Status.Conditions {
 		if c.Type == "PodScheduled" && c.Status == "False" {
-			return ": " + with("Pending", cmp.Or(c.Message, c.Reason))
+			return ": " + withMessage("Pending", cmp.Or(c.Message, c.Reason))
 		}
 	}
 	return ""
@@ -206,20 +201,20 @@ func failed(p Pod) string {
 	if p.Status.Phase != "Failed" {
 		return ""
 	}
-	return ": " + with(cmp.Or(p.Status.Reason, p.Status.Phase), p.Status.Message)
+	return ": " + withMessage(cmp.Or(p.Status.Reason, p.Status.Phase), p.Status.Message)
 }
 
 const (
-	// mostWords is how much is told of what a kubelet, a scheduler or a controller has
-	// to say, in bytes: it is read in a line of a status.
-	mostWords = 400
-	// keptWords is how much of it is kept until then.
-	keptWords = 4 << 10
+	// maxMessage is the length in bytes to which messages of kubelets, schedulers and
+	// controllers are cut, for one line of a status.
+	maxMessage = 400
+	// maxKept is the length to which they are cut before secrets are masked.
+	maxKept = 4 << 10
 )
 
-// Brief cuts what others have said to what fits a line of a status. What a text may
-// quote of Secrets is to be masked before: half of one would not be found.
-func Brief(text string) string { return cut(text, mostWords) }
+// Brief cuts a message of others to fit into one line of a status. Secrets have to be masked
+// before: a part of one would not be found.
+func Brief(text string) string { return cut(text, maxMessage) }
 
 func cut(text string, most int) string {
 	if len(text) <= most {
@@ -228,8 +223,8 @@ func cut(text string, most int) string {
 	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
-// with is a reason, and on the same line what was said of it.
-func with(reason, message string) string {
-	message = cut(strings.Join(strings.Fields(message), " "), keptWords)
+// withMessage returns a reason, followed by a message on the same line.
+func withMessage(reason, message string) string {
+	message = cut(strings.Join(strings.Fields(message), " "), maxKept)
 	return strings.TrimSuffix(reason+": "+message, ": ")
 }

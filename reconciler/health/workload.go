@@ -12,23 +12,22 @@ func deployment(live *unstructured.Unstructured) Health {
 	updated, available := f.status("updatedReplicas"), f.status("availableReplicas")
 	unavailable, refused := f.status("unavailableReplicas"), ""
 	if c := f.condition("ReplicaFailure"); c.Status == "True" {
-		refused = c.why() // pods that there are not say nothing
+		refused = c.why() // pods that do not exist give no reason
 	}
 	progressing := f.condition("Progressing")
 	h := f.first(
 		f.observed(),
-		missing(updated != want, "%d of %d replicas updated%s", updated, want, refused),
-		missing(available != want, "%d of %d replicas available%s", available, want, refused),
-		missing(unavailable != 0, "unavailable replicas: %d", unavailable),
+		messageIf(updated != want, "%d of %d replicas updated%s", updated, want, refused),
+		messageIf(available != want, "%d of %d replicas available%s", available, want, refused),
+		messageIf(unavailable != 0, "unavailable replicas: %d", unavailable),
 	)
 	if h.State == NotAvailableYet && !h.Unseen() && progressing.Status == "False" && progressing.Reason == "ProgressDeadlineExceeded" {
-		h.Failure = with(progressing.Reason, progressing.Message)
+		h.Failure = withMessage(progressing.Reason, progressing.Message)
 	}
 	return h
 }
 
-// job tells a Job that failed from all others, of which nobody can tell whether
-// they do what they are for.
+// job judges a Job: a failed one has failed, and others are not trackable.
 func job(live *unstructured.Unstructured) Health {
 	f := fields{live: live}
 	failed := f.condition("Failed")
@@ -45,9 +44,9 @@ func statefulSet(live *unstructured.Unstructured) Health {
 	from, to := f.text("currentRevision"), f.text("updateRevision")
 	return f.first(
 		f.observed(),
-		missing(available != want, "%d of %d replicas available", available, want),
-		missing(current != updated, "%d replicas current, %d updated", current, updated),
-		missing(from != to, "moving from revision %q to %q", from, to),
+		messageIf(available != want, "%d of %d replicas available", available, want),
+		messageIf(current != updated, "%d replicas current, %d updated", current, updated),
+		messageIf(from != to, "moving from revision %q to %q", from, to),
 	)
 }
 
@@ -57,13 +56,13 @@ func daemonSet(live *unstructured.Unstructured) Health {
 	scheduled, updated := f.status("currentNumberScheduled"), f.status("updatedNumberScheduled")
 	return f.first(
 		f.observed(),
-		missing(available != want, "%d of %d nodes have an available pod", available, want),
-		missing(updated != scheduled, "%d of %d scheduled pods updated", updated, scheduled),
+		messageIf(available != want, "%d of %d nodes have an available pod", available, want),
+		messageIf(updated != scheduled, "%d of %d scheduled pods updated", updated, scheduled),
 	)
 }
 
-// missing returns what is missing, or "" if nothing is.
-func missing(so bool, format string, args ...any) string {
+// messageIf returns a message if the condition holds, or "".
+func messageIf(so bool, format string, args ...any) string {
 	if !so {
 		return ""
 	}

@@ -1,9 +1,8 @@
-// Package history remembers who did what, and when.
+// Package history records who did what, and when.
 //
-// A Record is a list of entries in a directory, one line of JSON each, that only
-// grows at its end; the oldest go when it gets too large. Whoever has something
-// to tell calls Add, which never waits. Nothing is decided by a record: it can
-// be lost, copied or cut without harm to anybody but its readers.
+// A Record is an append-only log of entries in a directory, as lines of JSON; the oldest are
+// removed when it gets too large. Add never blocks. Nothing is decided by a record: it can be
+// lost, copied or truncated.
 package history
 
 import (
@@ -12,13 +11,12 @@ import (
 	"time"
 )
 
-// An Entry says that something happened. What it has nothing to say about is
-// empty.
+// An Entry is one event. Fields that do not apply are empty.
 type Entry struct {
 	Time  time.Time `json:"time"`
 	Kind  Kind      `json:"kind"`
 	Event Event     `json:"event"`
-	// Commit is what brought it about; Author and Subject are the commit's.
+	// Commit is the commit that caused it, with its Author and Subject.
 	Commit  string `json:"commit,omitempty"`
 	Author  string `json:"author,omitempty"`
 	Subject string `json:"subject,omitempty"`
@@ -29,13 +27,12 @@ type Entry struct {
 	Cluster   string `json:"cluster,omitempty"`
 	// Object is Kind.group/namespace/name.
 	Object string `json:"object,omitempty"`
-	// By is who else had a hand in it: who changed what was repaired, who asked
-	// for an action.
+	// By is who else was involved: the actor of a repaired change, or the user of an action.
 	By string `json:"by,omitempty"`
 	// From and To are the names of a placement before and after it was renamed.
 	From string `json:"from,omitempty"`
 	To   string `json:"to,omitempty"`
-	// Message is the rest, for a person; it holds no secrets.
+	// Message is a text for people, without secrets.
 	Message string `json:"message,omitempty"`
 }
 
@@ -68,23 +65,21 @@ const (
 	InForce Event = "inForce"
 	Refused Event = "refused"
 
-	// Revised: the content of a placement is another; SpecChanged: what it asks
-	// for is.
+	// Revised: the content of a placement has changed; SpecChanged: its spec has.
 	Revised     Event = "revised"
 	SpecChanged Event = "specChanged"
 
-	// Assigned: a cluster may have the revision.
+	// Assigned: a revision was assigned to a cluster.
 	Assigned    Event = "assigned"
 	Applied     Event = "applied"
 	Available   Event = "available"
 	Unavailable Event = "unavailable"
 	Failed      Event = "failed"
-	// Removing and Removed are of placements, and of placements on a cluster.
+	// Removing and Removed are for placements, and for placements on a cluster.
 	Removing Event = "removing"
 	Removed  Event = "removed"
 
-	// Renamed: a placement goes on under another name. There is an entry for each of
-	// the two.
+	// Renamed: a placement continues under another name. Both names have an entry.
 	Renamed Event = "renamed"
 
 	Created   Event = "created"
@@ -93,7 +88,7 @@ const (
 	// Repaired: somebody had changed or removed the object.
 	Repaired Event = "repaired"
 	Deleted  Event = "deleted"
-	// Released: the object stays, and is nobody's.
+	// Released: the object stays, and is no longer owned.
 	Released Event = "released"
 
 	Joined      Event = "joined"
@@ -102,14 +97,13 @@ const (
 	// Forbidden: the cluster does not grant all permissions that the work needs.
 	Forbidden Event = "forbidden"
 	Left      Event = "left"
-	// Foreign: another fleet holds the cluster, and nothing is written there. Adopted:
-	// a person has made what that fleet has this fleet's own.
+	// Foreign: another fleet holds the cluster, and nothing is written there. Adopted: a user
+	// made that fleet's inventories this fleet's own.
 	Foreign Event = "foreign"
 	Adopted Event = "adopted"
 
-	// Suspended, Resumed: something is left as it is, or no longer. Ended: that
-	// came to its time. Proceeded: a stopped rollout, or choice of clusters, goes
-	// on.
+	// Suspended, Resumed: a user suspended or resumed something. Ended: a suspension reached
+	// its end. Proceeded: a user resumed a stopped rollout, or scheduling after a lost ledger.
 	Suspended Event = "suspended"
 	Resumed   Event = "resumed"
 	Ended     Event = "ended"
@@ -118,22 +112,22 @@ const (
 	Dropped Event = "dropped"
 )
 
-// A Filter says which entries are asked for. Empty fields ask for nothing.
+// A Filter selects entries. Empty fields match everything.
 type Filter struct {
 	Kind      Kind
 	Placement string
 	Cluster   string
-	// Object is a part of an object's name, in any case.
+	// Object is a part of an object's name, case-insensitive.
 	Object string
-	// Means, if it is not nil, says which objects are meant.
+	// Means selects objects, if it is not nil.
 	Means func(object string) bool
-	// Since and Until bound the time: not before, and before.
+	// Since (inclusive) and Until (exclusive) limit the time.
 	Since, Until time.Time
-	// Newest is how many are wanted at most; zero wants all.
+	// Newest limits the number of entries to the newest ones; zero is no limit.
 	Newest int
 }
 
-// Matches reports whether an entry is asked for.
+// Matches reports whether the filter selects an entry.
 func (f Filter) Matches(e Entry) bool {
 	switch {
 	case f.Kind != "" && e.Kind != f.Kind,
@@ -148,13 +142,13 @@ func (f Filter) Matches(e Entry) bool {
 	return true
 }
 
-// marks are texts that a line has if its entry matches: looking for them is much
-// quicker than reading it.
+// marks are strings that the line of a selected entry has: searching for them is much faster
+// than decoding the line.
 func (f Filter) marks() [][]byte {
 	var all [][]byte
 	for _, p := range []struct{ name, value string }{{"kind", string(f.Kind)}, {"placement", f.Placement}, {"cluster", f.Cluster}} {
 		if p.value != "" {
-			value, _ := json.Marshal(p.value) // a string always can be
+			value, _ := json.Marshal(p.value) // a string can always be encoded
 			all = append(all, append([]byte(`"`+p.name+`":`), value...))
 		}
 	}

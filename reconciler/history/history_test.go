@@ -142,7 +142,7 @@ func TestARecordIsBounded(t *testing.T) {
 		most := int64(rapid.IntRange(2_000, 6_000).Draw(rt, "most"))
 		n := 0
 		for range rapid.IntRange(1, 3).Draw(rt, "processes") {
-			s := &segments{dir: dir, most: most}
+			s := &segments{dir: dir, maxSize: most}
 			for range rapid.IntRange(0, 15).Draw(rt, "batches") {
 				more := rapid.IntRange(1, 10).Draw(rt, "entries")
 				if _, err := s.append(encode(numbered(n, n+more))); err != nil {
@@ -155,7 +155,7 @@ func TestARecordIsBounded(t *testing.T) {
 			}
 			s.close()
 		}
-		s := &segments{dir: dir, most: most}
+		s := &segments{dir: dir, maxSize: most}
 		if err := s.open(); err != nil {
 			rt.Fatal(err)
 		}
@@ -324,7 +324,7 @@ func TestADirectoryThatCannotBe(t *testing.T) {
 	os.Remove(d.dir)
 	r.Add(numbered(2, 3)...)
 	r.write()
-	r.complain(r.segments.sync())
+	r.logFailure(r.segments.sync())
 	got := told(t, r, Filter{})
 	if len(got) != 2 || got[0].Subject != "2" || got[1].Kind != Gap || !strings.HasPrefix(got[1].Message, "2 ") {
 		t.Errorf("it tells %+v", got)
@@ -371,7 +371,7 @@ func TestASegmentThatCannotGo(t *testing.T) {
 	for i := range 3 {
 		r.Add(numbered(i, i+1)...)
 		r.write()
-		r.complain(r.segments.sync())
+		r.logFailure(r.segments.sync())
 	}
 	if got := told(t, r, Filter{Since: old.Add(time.Hour)}); subjects(got) != "0 1 2" {
 		t.Errorf("it tells %+v", got)

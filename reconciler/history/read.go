@@ -11,9 +11,8 @@ import (
 	"os"
 )
 
-// Read calls each with the entries that a filter asks for, the oldest first,
-// until it returns an error. A line that cannot be read is left out. It waits
-// for nobody who writes, and may miss what is written meanwhile.
+// Read calls each with the selected entries, oldest first, until it returns an error. Invalid
+// lines are skipped. It does not wait for writers, and may miss entries written meanwhile.
 func (r *Record) Read(ctx context.Context, f Filter, each func(Entry) error) error {
 	if f.Newest > 0 {
 		return r.newest(ctx, f, each)
@@ -30,7 +29,7 @@ func (r *Record) Read(ctx context.Context, f Filter, each func(Entry) error) err
 	return nil
 }
 
-// newest reads only the last entries that match.
+// newest reads only the last selected entries.
 func (r *Record) newest(ctx context.Context, f Filter, each func(Entry) error) error {
 	want := f.Newest
 	f.Newest = 0
@@ -56,11 +55,11 @@ func (r *Record) newest(ctx context.Context, f Filter, each func(Entry) error) e
 	return nil
 }
 
-// read reads one segment, as far as it has been written.
+// read reads one segment as far as it has been written.
 func (s *segments) read(ctx context.Context, at segment, f Filter, each func(Entry) error) error {
 	file, err := os.Open(s.path(at.number))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // it became too old just now
+		return nil // removed meanwhile
 	}
 	if err != nil {
 		return err

@@ -12,24 +12,23 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Config is what a record needs to know. Dir and Log must be set.
+// Config configures a record. Dir and Log must be set.
 type Config struct {
-	// Dir holds the record; it is made if it is not there.
+	// Dir is the directory of the record; it is created if necessary.
 	Dir string
-	// MaxSize bounds, in bytes, what the directory holds; default 64 MiB.
+	// MaxSize limits the size of the directory in bytes; the default is 64 MiB.
 	MaxSize int64
 	Log     *slog.Logger
 	Metrics *Metrics
 }
 
-// Metrics count what a record does. They belong to no registry until the caller
-// registers them.
+// Metrics count the entries of a record. The caller registers them.
 type Metrics struct {
-	// Entries counts what was written, Dropped what was not.
+	// Entries counts written entries, and Dropped those that were dropped.
 	Entries, Dropped prometheus.Counter
 }
 
-// NewMetrics returns metrics that count from zero.
+// NewMetrics returns new metrics, not registered.
 func NewMetrics() *Metrics {
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: "gitfleet_history_" + name, Help: help})
@@ -40,39 +39,37 @@ func NewMetrics() *Metrics {
 	}
 }
 
-// Collectors returns all metrics, to be registered.
+// Collectors returns all metrics, for registration.
 func (m *Metrics) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{m.Entries, m.Dropped}
 }
 
-// What waits to be written is bounded. Entries on objects are the most by far,
-// so that they may not take all the room.
+// Limits of the entries in the queue. Most are about objects, and must not displace the others.
 const (
 	mostWaiting        = 1 << 16
 	mostObjectsWaiting = mostWaiting / 2
 )
 
-// pace is the shortest time between two fsyncs.
-const pace = time.Second
+// syncInterval is the shortest time between two fsyncs.
+const syncInterval = time.Second
 
-// A Record is safe for concurrent use. Entries are written as soon as there are
-// any, and synced to the disk within a second: what the process wrote survives
-// its own end, a crash of the machine may cost the last second.
+// A Record is safe for concurrent use. Entries are written at once and synced within a second:
+// they survive the end of the process, and a crash of the machine may lose the last second.
 type Record struct {
 	cfg  Config
 	wake chan struct{} // capacity one
 
 	mu      sync.Mutex
 	waiting []Entry
-	dropped int // since it was last told
+	dropped int // since the last entry about dropped ones
 
-	segments *segments // only Run writes
-	trouble  string    // what was last complained of; empty if that is over
+	segments    *segments // only Run writes
+	lastFailure string    // the last logged failure; empty if it is over
 }
 
-// Open opens the record in a directory. What a crash left half written at its
-// end is cut off. A directory that cannot be used is logged, and tried again
-// with every entry: what has no use for a history must not end for want of one.
+// Open opens the record in a directory. A partial line at its end, left by a crash, is cut off.
+// A directory that cannot be used is logged, and tried again with every entry: the process
+// continues without a history.
 func Open(cfg Config) *Record {
 	if cfg.MaxSize == 0 {
 		cfg.MaxSize = 64 << 20
@@ -80,14 +77,14 @@ func Open(cfg Config) *Record {
 	if cfg.Metrics == nil {
 		cfg.Metrics = NewMetrics()
 	}
-	r := &Record{cfg: cfg, wake: make(chan struct{}, 1), segments: &segments{dir: cfg.Dir, most: cfg.MaxSize}}
-	r.complain(r.segments.begun())
+	r := &Record{cfg: cfg, wake: make(chan struct{}, 1), segments: &segments{dir: cfg.Dir, maxSize: cfg.MaxSize}}
+	r.logFailure(r.segments.openFirst())
 	return r
 }
 
-// Add has entries written, in this order. It never blocks: if too many wait, new
-// ones are dropped, counted, and the record says so where they are missing. An
-// entry without a time gets the present one.
+// Add queues entries, in this order. It never blocks: if the queue is full, entries are dropped
+// and counted, and the record has an entry in their place. An entry without a time gets the
+// current one.
 func (r *Record) Add(entries ...Entry) {
 	if len(entries) == 0 {
 		return
@@ -112,8 +109,8 @@ func (r *Record) Add(entries ...Entry) {
 	}
 }
 
-// take returns what waits, and how many were dropped.
-func (r *Record) take() ([]Entry, int) {
+// drain returns the queued entries and the number of dropped ones.
+func (r *Record) drain() ([]Entry, int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	waiting, dropped := r.waiting, r.dropped
@@ -121,9 +118,8 @@ func (r *Record) take() ([]Entry, int) {
 	return waiting, dropped
 }
 
-// Run writes until ctx is done; by then all that was added before is written,
-// and the record closed. A disk that refuses is logged, and no error: the fleet
-// goes on without a history.
+// Run writes until ctx is done. When it returns, all entries added before are written and the
+// record is closed. A write error is logged, not returned.
 func (r *Record) Run(ctx context.Context) error {
 	defer r.segments.close()
 	sync := time.NewTimer(0)
@@ -137,20 +133,20 @@ func (r *Record) Run(ctx context.Context) error {
 		case <-r.wake:
 			if r.write() && !due {
 				due = true
-				sync.Reset(pace)
+				sync.Reset(syncInterval)
 			}
 		case <-sync.C:
 			if due {
-				r.complain(r.segments.sync())
+				r.logFailure(r.segments.sync())
 			}
 			due = false
 		}
 	}
 }
 
-// write writes what waits, and reports whether anything was written.
+// write writes the queued entries, and reports whether there were any.
 func (r *Record) write() bool {
-	entries, dropped := r.take()
+	entries, dropped := r.drain()
 	lines := encode(entries)
 	if dropped > 0 {
 		lines = append(lines, encode([]Entry{{
@@ -162,7 +158,7 @@ func (r *Record) write() bool {
 	}
 	n, err := r.segments.append(lines)
 	if err != nil {
-		r.complain(err)
+		r.logFailure(err)
 	}
 	kept := min(bytes.Count(lines[:n], []byte{'\n'}), len(entries))
 	missing := len(entries) - kept
@@ -183,21 +179,21 @@ func encode(entries []Entry) []byte {
 	for _, e := range entries {
 		e.Time = e.Time.UTC().Truncate(time.Millisecond)
 		if err := enc.Encode(&e); err != nil {
-			panic("history: " + err.Error()) // there is nothing in an entry that cannot be written
+			panic("history: " + err.Error()) // entries can always be encoded
 		}
 	}
 	return b.Bytes()
 }
 
-// complain logs trouble when it begins or is another, and when it is over: a full
-// disk is not to be filled with complaints.
-func (r *Record) complain(err error) {
+// logFailure logs a failure when it begins or changes, and when it ends: log lines must not
+// fill a disk that is full.
+func (r *Record) logFailure(err error) {
 	switch {
-	case err != nil && err.Error() != r.trouble:
+	case err != nil && err.Error() != r.lastFailure:
 		r.cfg.Log.Warn("the history cannot be written as it should; everything else goes on", "err", err)
-		r.trouble = err.Error()
-	case err == nil && r.trouble != "":
+		r.lastFailure = err.Error()
+	case err == nil && r.lastFailure != "":
 		r.cfg.Log.Info("the history can be written again")
-		r.trouble = ""
+		r.lastFailure = ""
 	}
 }

@@ -12,19 +12,19 @@ import (
 	"sync"
 )
 
-// share is how many segments a record of its full size has.
-const share = 8
+// segmentCount is the number of segments of a record of full size.
+const segmentCount = 8
 
-// segments are the files of a record, NUMBER.jsonl. Only the last is written;
-// the first is removed when all together get too large.
+// segments are the files of a record, NUMBER.jsonl. Only the last is written; the first is
+// removed when the total size is too large.
 type segments struct {
-	dir  string
-	most int64 // bytes of all
+	dir     string
+	maxSize int64 // bytes of all
 
-	mu     sync.Mutex // of what follows
+	mu     sync.Mutex // guards the fields below
 	sizes  []segment  // the oldest first
-	last   *os.File   // nil as long as the directory cannot be used
-	closed error      // why, then
+	last   *os.File   // nil while the directory cannot be used
+	closed error      // the reason
 }
 
 type segment struct {
@@ -36,23 +36,22 @@ func (s *segments) path(number int) string {
 	return filepath.Join(s.dir, fmt.Sprintf("%08d.jsonl", number))
 }
 
-// open finds the segments there are, and begins to write after the last.
-// Whoever asks holds the lock.
+// open opens the existing segments, and starts a new one. The caller holds the lock.
 func (s *segments) open() error {
 	if s.last != nil {
 		return nil
 	}
 	s.sizes = nil
 	if s.closed = s.find(); s.closed == nil && len(s.sizes) == 0 {
-		s.closed = s.begin()
+		s.closed = s.create()
 	} else if s.closed == nil {
-		s.closed = s.resume()
+		s.closed = s.openLast()
 	}
 	return s.closed
 }
 
-// begun opens the segments for the first time, and removes what is too much.
-func (s *segments) begun() error {
+// openFirst opens the segments for the first time, and removes the oldest beyond the limit.
+func (s *segments) openFirst() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.open(); err != nil {
@@ -72,7 +71,7 @@ func (s *segments) find() error {
 	for _, f := range files {
 		var number int
 		if _, err := fmt.Sscanf(f.Name(), "%08d.jsonl", &number); err != nil || s.path(number) != filepath.Join(s.dir, f.Name()) {
-			continue // not ours
+			continue // another file
 		}
 		info, err := f.Info()
 		if err != nil {
@@ -84,8 +83,8 @@ func (s *segments) find() error {
 	return nil
 }
 
-// resume opens the last segment, without what was half written.
-func (s *segments) resume() error {
+// openLast opens the last segment and cuts off a partial line.
+func (s *segments) openLast() error {
 	at := &s.sizes[len(s.sizes)-1]
 	f, err := os.OpenFile(s.path(at.number), os.O_RDWR|os.O_APPEND, 0o600)
 	if err != nil {
@@ -103,7 +102,7 @@ func (s *segments) resume() error {
 	return nil
 }
 
-// wholeLines is where the last line of a file ends.
+// wholeLines is the offset after the last complete line of a file.
 func wholeLines(f *os.File, size int64) (int64, error) {
 	block := make([]byte, 64<<10)
 	for end := size; end > 0; {
@@ -120,8 +119,8 @@ func wholeLines(f *os.File, size int64) (int64, error) {
 	return 0, nil
 }
 
-// begin opens a new last segment.
-func (s *segments) begin() error {
+// create creates a new last segment.
+func (s *segments) create() error {
 	number := 1
 	if n := len(s.sizes); n > 0 {
 		number = s.sizes[n-1].number + 1
@@ -134,9 +133,8 @@ func (s *segments) begin() error {
 	return nil
 }
 
-// append writes whole lines at the end, and returns how much of them is written:
-// none, or as many whole ones as could be. An error may come with all of them
-// written.
+// append appends complete lines, and returns how many bytes of them are written: none, or as
+// many complete lines as possible. An error is possible even if all are written.
 func (s *segments) append(lines []byte) (written int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,13 +143,13 @@ func (s *segments) append(lines []byte) (written int, err error) {
 	}
 	for written < len(lines) {
 		at := &s.sizes[len(s.sizes)-1]
-		if at.size >= s.most/share {
-			if err := s.turn(); err != nil {
+		if at.size >= s.maxSize/segmentCount {
+			if err := s.rotate(); err != nil {
 				return written, err
 			}
 			continue
 		}
-		part := upTo(lines[written:], s.most/share-at.size)
+		part := linesWithin(lines[written:], s.maxSize/segmentCount-at.size)
 		if n, err := s.last.Write(part); err != nil {
 			if n > 0 {
 				err = errors.Join(err, s.last.Truncate(at.size))
@@ -164,32 +162,31 @@ func (s *segments) append(lines []byte) (written int, err error) {
 	return written, s.trim()
 }
 
-// upTo is the lines that begin within so many bytes.
-func upTo(lines []byte, room int64) []byte {
+// linesWithin returns the lines that fit into so many bytes.
+func linesWithin(lines []byte, room int64) []byte {
 	if room >= int64(len(lines)) {
 		return lines
 	}
 	return lines[:int(room)+bytes.IndexByte(lines[room:], '\n')+1]
 }
 
-// turn begins a new segment after the last, which stays the last if there can be
-// no other.
-func (s *segments) turn() error {
+// rotate starts a new segment; if it cannot, the last one stays.
+func (s *segments) rotate() error {
 	full := s.last
-	if err := s.begin(); err != nil {
+	if err := s.create(); err != nil {
 		return err
 	}
 	return errors.Join(full.Sync(), full.Close())
 }
 
-// trim removes the oldest segments until the others fit. If it cannot, that harms
-// nobody yet: what is new is written, and read, all the same.
+// trim removes the oldest segments until the others fit. A failure does no harm: entries are
+// still written and read.
 func (s *segments) trim() error {
 	total := int64(0)
 	for _, at := range s.sizes {
 		total += at.size
 	}
-	for len(s.sizes) > 1 && total > s.most {
+	for len(s.sizes) > 1 && total > s.maxSize {
 		if err := os.Remove(s.path(s.sizes[0].number)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("it grows beyond its size, as its oldest part cannot be removed: %w", err)
 		}
@@ -217,7 +214,7 @@ func (s *segments) close() error {
 	return errors.Join(s.last.Sync(), s.last.Close())
 }
 
-// list returns the segments there are, the oldest first.
+// list returns the existing segments, the oldest first.
 func (s *segments) list() ([]segment, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,29 +17,26 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// An Action does what a person asks for with a POST. by is the name under which
-// the person is known to be who they are; empty for somebody on the daemon's own
-// machine, of whom nothing is known. body is the JSON that was sent. What it
-// returns is answered as JSON; of the errors a *status.UnknownError and a
-// *RefusedError are the person's own.
+// An Action handles a POST request of a user. by is the authenticated user; empty for a local
+// request without authentication. body is the JSON in the request. The result is sent as JSON;
+// a *status.UnknownError or *RefusedError is reported as a client error.
 type Action func(ctx context.Context, by string, body []byte) (any, error)
 
-// A RefusedError says that what was asked for cannot be done, and why.
+// A RefusedError says why an action is refused.
 type RefusedError struct{ Err error }
 
 func (e *RefusedError) Error() string { return e.Err.Error() }
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// largestOrder bounds what is read of a request.
+// largestOrder limits the size of a request body.
 const largestOrder = 64 << 10
 
-// orderTime bounds how long the body of a request may take to arrive.
+// orderTime limits the time for reading a request body.
 const orderTime = 10 * time.Second
 
-// Act answers POST /actions/NAME. Whoever guards the server has put the user
-// into a request's context, if it knows who that is; those of whom nothing is
-// known are obeyed on the daemon's own machine only. It must not be called once
-// the server answers.
+// Act handles POST /actions/NAME. The guard has put the user into the request's context;
+// requests without a user are accepted from this machine only. It must not be called after the
+// server has started.
 func (s *Server) Act(name string, do Action) {
 	s.Mount("POST /actions/"+name, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		by := ""
@@ -50,7 +47,7 @@ func (s *Server) Act(name string, do Action) {
 			http.Error(w, why, code)
 			return
 		}
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(orderTime)) // not every writer can
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(orderTime)) // not supported by every writer
 		body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, largestOrder))
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			w.Header().Set("Connection", "close")
@@ -67,7 +64,7 @@ func (s *Server) Act(name string, do Action) {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		json.NewEncoder(w).Encode(answer) // a reader that went away is not our concern
+		json.NewEncoder(w).Encode(answer) // the client may be gone
 	}))
 }
 
@@ -83,9 +80,8 @@ func codeOf(err error) int {
 	return http.StatusServiceUnavailable
 }
 
-// objection says why a request is not obeyed; empty if it is. That it has to be
-// JSON keeps out the forms of any page in a browser: they cannot send it without
-// asking first.
+// objection returns why a request is refused; empty if it is not. Requiring JSON excludes forms
+// of web pages, which cannot send it without a preflight request.
 func objection(req *http.Request, by string) (code int, why string) {
 	kind, _, err := mime.ParseMediaType(req.Header.Get("Content-Type"))
 	switch {
@@ -96,7 +92,7 @@ func objection(req *http.Request, by string) (code int, why string) {
 	case !loopback(req.RemoteAddr):
 		return http.StatusForbidden, "nothing is known of you: actions without a name are answered on the daemon's own machine only"
 	case !ownName(req.Host):
-		// A page whose name was made to point here comes from this machine too.
+		// A page whose name resolves to this machine is a local client, too.
 		return http.StatusForbidden, "actions without a name are answered under the name localhost, or a loopback address, only"
 	case req.Header.Get("X-Forwarded-For") != "" || req.Header.Get("Forwarded") != "":
 		return http.StatusForbidden, "a proxy has forwarded this for somebody of whom nothing is known"
@@ -110,7 +106,7 @@ func loopback(address string) bool {
 	return err == nil && ip != nil && ip.IsLoopback()
 }
 
-// ownName reports whether a request was sent to this machine by its own name.
+// ownName reports whether a request was sent to this machine by a name of its own.
 func ownName(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

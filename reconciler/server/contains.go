@@ -6,14 +6,14 @@ import (
 	"net/http"
 )
 
-// Containment answers whether the history of one commit has another.
+// Containment says whether the history of one commit has another.
 type Containment struct {
 	Contains bool `json:"contains"`
 }
 
-// Contains answers GET /contains: whether the history of a commit has another,
-// as JSON: ?head= is the hash of the one, &commit= that of the other, or how it
-// begins. contains finds out. It must not be called once the server answers.
+// Contains handles GET /contains: whether the history of the commit ?head= has the commit
+// &commit= (a hash or its beginning), as JSON. It must not be called after the server has
+// started.
 func (s *Server) Contains(contains func(ctx context.Context, head, commit string) (bool, error)) {
 	s.Mount("GET /contains", http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		q := req.URL.Query()
@@ -33,6 +33,6 @@ func (s *Server) Contains(contains func(ctx context.Context, head, commit string
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		json.NewEncoder(w).Encode(Containment{yes}) // a reader that went away is not our concern
+		json.NewEncoder(w).Encode(Containment{yes}) // the client may be gone
 	}))
 }

@@ -6,7 +6,7 @@ import (
 	"runtime/pprof"
 )
 
-// A Names lists what there is, for whoever completes a command.
+// A Names lists existing names, for shell completion.
 type Names struct {
 	// Placements are crp/NAME and rp/NAMESPACE/NAME.
 	Placements []string `json:"placements"`
@@ -24,12 +24,11 @@ func (s *Server) serveNames(w http.ResponseWriter, _ *http.Request) {
 		}
 	}
 	w.Header().Set("Content-Type", "application/json")
-	json.NewEncoder(w).Encode(n) // a reader that went away is not our concern
+	json.NewEncoder(w).Encode(n) // the client may be gone
 }
 
-// serveGoroutines says what the process is doing: functions and lines, and no
-// values.
+// serveGoroutines returns the stacks of all goroutines, without values.
 func serveGoroutines(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	pprof.Lookup("goroutine").WriteTo(w, 1) // a reader that went away is not our concern
+	pprof.Lookup("goroutine").WriteTo(w, 1) // the client may be gone
 }

@@ -16,8 +16,7 @@ func (s *Server) serveTree(w http.ResponseWriter, req *http.Request) {
 	s.aboutPlacement(w, req, func(r *status.Report, placement, cluster string) (any, error) { return r.Tree(placement, cluster) })
 }
 
-// aboutPlacement answers from the newest report: a report is not changed once
-// made, so this waits for nobody.
+// aboutPlacement responds from the newest report, which is immutable.
 func (s *Server) aboutPlacement(w http.ResponseWriter, req *http.Request, answer func(r *status.Report, placement, cluster string) (any, error)) {
 	report, _, _ := s.newest()
 	if report == nil {
@@ -38,6 +37,6 @@ func (s *Server) aboutPlacement(w http.ResponseWriter, req *http.Request, answer
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 	default:
 		w.Header().Set("Content-Type", "application/json")
-		json.NewEncoder(w).Encode(a) // a reader that went away is not our concern
+		json.NewEncoder(w).Encode(a) // the client may be gone
 	}
 }

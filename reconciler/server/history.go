@@ -14,14 +14,14 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/history"
 )
 
-// A Past can be asked what happened; a [history.Record] can.
+// A Past reads history entries; a [history.Record] does.
 type Past interface {
 	Read(ctx context.Context, f history.Filter, each func(history.Entry) error) error
 }
 
-// History answers with entries as JSON lines, the oldest first:
-// ?placement=crp/NAME, ?cluster=NAME, ?object=KIND/NAMESPACE/NAME (or
-// KIND/NAME and ?namespace=) or a part of a name, ?kind=object, ?since=TIME and ?until=TIME (RFC 3339), ?newest=N.
+// History responds with entries as JSON lines, oldest first: ?placement=crp/NAME,
+// ?cluster=NAME, ?object=KIND/NAMESPACE/NAME (or KIND/NAME and ?namespace=) or a part of a
+// name, ?kind=object, ?since=TIME and ?until=TIME (RFC 3339), ?newest=N.
 func History(past Past) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		f, err := filter(req.URL.Query())
@@ -41,14 +41,14 @@ func History(past Past) http.Handler {
 		case err != nil && !begun:
 			http.Error(w, "the history cannot be read: "+err.Error(), http.StatusInternalServerError)
 		case err != nil:
-			panic(http.ErrAbortHandler) // half an answer must not look like a whole one
+			panic(http.ErrAbortHandler) // a partial response must not look complete
 		default:
 			out.Flush()
 		}
 	})
 }
 
-// filter reads what is asked for.
+// filter parses the query.
 func filter(query url.Values) (history.Filter, error) {
 	f := history.Filter{Kind: history.Kind(query.Get("kind")), Placement: query.Get("placement"), Cluster: query.Get("cluster")}
 	object, err := api.ParseObject(query.Get("object"), query.Get("namespace"))

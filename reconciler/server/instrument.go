@@ -7,8 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// httpMetrics measure HTTP requests. The label handler is the pattern of a route and not
-// the path of a request, so that the number of series is bounded.
+// httpMetrics measure HTTP requests. The label handler is the pattern of a route, not the path
+// of a request, so that the number of series is limited.
 type httpMetrics struct {
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec

@@ -53,7 +53,7 @@ var (
 
 	suspensions    = describe("suspensions", "Suspensions in force, by what is suspended: cluster, placement or object.", "of")
 	suspendedSince = describe("suspended_since_timestamp_seconds", "Unix time at which the oldest suspension in force began; absent if there is none.")
-	// outstanding has KubeFleet's name, which its users have alerts on.
+	// outstanding has KubeFleet's name, for existing alerts.
 	outstanding = prometheus.NewDesc("fleet_workload_placement_status_last_timestamp_seconds",
 		"Unix time of the last evaluation of a placement, by the next condition to be met; conditionType is Completed if all are.",
 		[]string{"namespace", "name", "generation", "conditionType", "status", "reason"}, nil)
@@ -138,16 +138,16 @@ func (p *scrape) source() {
 	p.since(gitLastSuccess, s.Git.LastSuccess)
 }
 
-// A summary is of all clusters of one placement, or of all placements on one cluster: how
-// many are in which state, and how far the one that is furthest behind is.
+// A summary is over all clusters of one placement, or all placements on one cluster: the number
+// in each state, and the greatest lag.
 type summary struct {
 	states  map[string]int
 	commits int
 	since   time.Time
 }
 
-// newSummary counts zero in each state, so that a state without clusters has a series; but
-// for removing, which is rare.
+// newSummary has all states with zero, so that each has a series, except removing, which is
+// rare.
 func newSummary() *summary {
 	return &summary{states: map[string]int{"available": 0, "progressing": 0, "waiting": 0, "failed": 0}}
 }
@@ -174,7 +174,7 @@ func (p *scrape) summary(s *summary, states, commits, seconds *prometheus.Desc, 
 }
 
 func (p *scrape) placements() {
-	differ := differing(p.report.Drifts)
+	differ := countDrifts(p.report.Drifts)
 	for _, d := range p.report.Details {
 		sum, failed, held := newSummary(), 0, 0
 		for i := range d.Clusters {
@@ -209,11 +209,11 @@ func (p *scrape) rollout(d *status.Detail) {
 	p.gauge(rolloutMaxUnavailable, float64(d.Rollout.MaxUnavailable), d.Placement)
 }
 
-// outstanding exports the next condition that each placement has to meet.
+// outstanding exports the next condition that each placement has to reach.
 func (p *scrape) outstanding() {
 	reach := func(m *metav1.ObjectMeta, spec *api.PlacementSpec, s *api.PlacementStatus) {
 		if m.DeletionTimestamp != nil {
-			return // it is being deleted
+			return // being deleted
 		}
 		o := status.OutstandingOf(m, spec, s.Conditions)
 		p.gauge(outstanding, float64(p.report.At.Unix()), m.Namespace, m.Name, strconv.FormatInt(m.Generation, 10), o.Type, o.Status, o.Reason)
@@ -233,7 +233,7 @@ func (p *scrape) members() {
 	}
 	for _, d := range p.report.Details {
 		for i := range d.Clusters {
-			if sum := sums[d.Clusters[i].Cluster]; sum != nil { // it may have left the fleet
+			if sum := sums[d.Clusters[i].Cluster]; sum != nil { // the cluster may have left the fleet
 				sum.add(&d.Clusters[i])
 			}
 		}
@@ -244,9 +244,9 @@ func (p *scrape) members() {
 	}
 }
 
-// differing counts the objects that differ from Git by placement and state, without drift
-// that was repaired or has ended.
-func differing(drifts []status.Drift) map[string]map[api.DriftState]int {
+// countDrifts counts the objects that differ from Git by placement and state, without repaired
+// and ended drift.
+func countDrifts(drifts []status.Drift) map[string]map[api.DriftState]int {
 	all := map[string]map[api.DriftState]int{}
 	for i := range drifts {
 		d := &drifts[i]
@@ -261,7 +261,7 @@ func differing(drifts []status.Drift) map[string]map[api.DriftState]int {
 	return all
 }
 
-// suspended counts suspensions by what they are of.
+// suspended counts suspensions by kind of subject.
 func suspended(all []status.Suspension) map[string]int {
 	n := map[string]int{"cluster": 0, "placement": 0, "object": 0}
 	for i := range all {
@@ -277,7 +277,7 @@ func suspended(all []status.Suspension) map[string]int {
 	return n
 }
 
-// oldest is when the first of some suspensions began.
+// oldest is when the oldest suspension began.
 func oldest(all []status.Suspension) time.Time {
 	return slices.MinFunc(all, func(a, b status.Suspension) int { return a.Since.Compare(b.Since) }).Since
 }
@@ -293,7 +293,7 @@ func answers(m *api.MemberCluster) float64 {
 	return 0
 }
 
-// stateOf is how far a placement is on a cluster.
+// stateOf is the state of a placement on a cluster.
 func stateOf(c *status.ClusterDetail) string {
 	switch {
 	case c.Removing:

@@ -1,7 +1,6 @@
-// Package server answers: what is the state of everything, is the daemon
-// alive, what does it measure. It holds the newest report and tells it; what
-// that does not say, such as what a history has, others find out for it. It asks
-// no member.
+// Package server serves the newest report over HTTP, with health checks and metrics. Handlers
+// for what is not in the report, such as the history, are mounted by others. It never calls a
+// member.
 package server
 
 import (
@@ -28,12 +27,12 @@ type Server struct {
 	mu     sync.Mutex
 	report *status.Report
 	at     time.Time // when it was published
-	// number counts the reports; it is the version of the answer.
+	// number counts the reports; it is the version of the response.
 	number uint64
-	// next is closed when the next report is there.
+	// next is closed when there is a newer report.
 	next chan struct{}
 
-	// routes are what is answered, by pattern.
+	// routes are the handlers by pattern.
 	routes  map[string]http.Handler
 	metrics *httpMetrics
 
@@ -41,8 +40,7 @@ type Server struct {
 	guard func(http.Handler) http.Handler
 }
 
-// New returns a server that has no report yet. registry may be nil: then there
-// are no metrics.
+// New returns a server without a report. registry may be nil for no metrics.
 func New(registry *prometheus.Registry) *Server {
 	s := &Server{next: make(chan struct{}), metrics: newHTTPMetrics()}
 	metrics := http.NotFoundHandler()
@@ -64,18 +62,17 @@ func New(registry *prometheus.Registry) *Server {
 	return s
 }
 
-// Mount lets somebody else answer at a path. It must not be called once the
-// server answers.
+// Mount adds a handler for a path. It must not be called after the server has started.
 func (s *Server) Mount(path string, h http.Handler) { s.routes[path] = h }
 
-// Protect puts a guard before everything that is answered, and encrypts it if
-// config is not nil. It must not be called once the server answers.
+// Protect puts a guard in front of all handlers, and uses TLS if config is not nil. It must not
+// be called after the server has started.
 func (s *Server) Protect(config *tls.Config, guard func(http.Handler) http.Handler) {
 	s.tls, s.guard = config, guard
 }
 
-// Publish makes a report the newest, and wakes those who wait for it. It never
-// blocks on a reader.
+// Publish makes a report the newest, and wakes clients that wait for it. It never blocks on a
+// client.
 func (s *Server) Publish(r *status.Report) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,15 +82,15 @@ func (s *Server) Publish(r *status.Report) {
 	s.next = make(chan struct{})
 }
 
-// newest returns the report, its number, and what is closed when there is a
-// newer one.
+// newest returns the report, its number, and a channel that is closed when there is a newer
+// one.
 func (s *Server) newest() (*status.Report, uint64, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.report, s.number, s.next
 }
 
-// age is for how long the newest report has been the newest.
+// age is the age of the newest report.
 func (s *Server) age() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,11 +127,11 @@ func (s *Server) Handler() http.Handler {
 	return mux
 }
 
-// Patterns are those of all that Handler answers, sorted: a method, unless it is
-// every method, and a path.
+// Patterns returns the patterns of all handlers, sorted: a method, unless it is any method, and
+// a path.
 func (s *Server) Patterns() []string { return slices.Sorted(maps.Keys(s.routes)) }
 
-// Guarded is Handler behind the guard, if there is one.
+// Guarded returns Handler behind the guard, if there is one.
 func (s *Server) Guarded() http.Handler {
 	if s.guard == nil {
 		return s.Handler()
@@ -142,7 +139,7 @@ func (s *Server) Guarded() http.Handler {
 	return s.guard(s.Handler())
 }
 
-// NumberHeader carries the number of a report.
+// NumberHeader is the header with the number of a report.
 const NumberHeader = "Gitfleet-Report"
 
 const longestWait = 30 * time.Second
@@ -164,8 +161,8 @@ func (s *Server) serveReport(w http.ResponseWriter, req *http.Request) {
 	})
 }
 
-// Tell lets a part of the report, or what is made of it, be asked for at a path,
-// with ?after=N as at /report. It must not be called once the server answers.
+// Tell serves a part of the report, or a value derived from it, at a path, with ?after=N as for
+// /report. It must not be called after the server has started.
 func (s *Server) Tell(path string, part func(*status.Report) any) {
 	s.Mount(path, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		s.tell(w, req, func(r *status.Report) (any, error) { return part(r), nil })

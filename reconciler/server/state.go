@@ -5,29 +5,28 @@ import (
 	"net/http"
 )
 
-// State answers with a backup of what the daemon knows. export writes it; any
-// goroutine may call it.
+// State responds with a backup of the ledger. export writes it and may be called concurrently.
 func State(export func(io.Writer) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/jsonl")
-		out := &begun{ResponseWriter: w}
+		out := &writeTracker{ResponseWriter: w}
 		switch err := export(out); {
 		case err == nil:
 		case out.any:
-			panic(http.ErrAbortHandler) // half an answer must not look like a whole one
+			panic(http.ErrAbortHandler) // a partial response must not look complete
 		default:
 			http.Error(w, "the state cannot be read: "+err.Error(), http.StatusInternalServerError)
 		}
 	})
 }
 
-// begun knows whether anything was written.
-type begun struct {
+// A writeTracker records whether anything was written.
+type writeTracker struct {
 	http.ResponseWriter
 	any bool
 }
 
-func (b *begun) Write(p []byte) (int, error) {
+func (b *writeTracker) Write(p []byte) (int, error) {
 	b.any = true
 	return b.ResponseWriter.Write(p)
 }

@@ -10,10 +10,9 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// Trace answers GET /trace: where an object on a cluster comes from, as JSON:
-// ?kind=, &namespace=, &name= and &cluster=. touched finds out which commit last
-// touched it, and puts that into the trace. It must not be called once the
-// server answers.
+// Trace handles GET /trace: where an object on a cluster comes from, as JSON: ?kind=,
+// &namespace=, &name= and &cluster=. touched sets the commit that last changed it. It must not
+// be called after the server has started.
 func (s *Server) Trace(touched func(context.Context, *status.Report, *status.Trace, *api.Object)) {
 	s.Mount("GET /trace", http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		report, _, _ := s.newest()
@@ -41,6 +40,6 @@ func (s *Server) Trace(touched func(context.Context, *status.Report, *status.Tra
 		}
 		touched(req.Context(), report, t, object)
 		w.Header().Set("Content-Type", "application/json")
-		json.NewEncoder(w).Encode(t) // a reader that went away is not our concern
+		json.NewEncoder(w).Encode(t) // the client may be gone
 	}))
 }

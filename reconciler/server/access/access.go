@@ -1,8 +1,8 @@
-// Package access decides who may ask the daemon anything.
+// Package access authenticates and authorizes requests to the daemon.
 //
-// On an address that only this machine reaches, everybody on it may. Anywhere
-// else whoever asks has to say who they are, with a token or a certificate, over
-// TLS. In a management cluster it is the cluster that knows them.
+// On an address that only this machine reaches, all requests are allowed. On others clients
+// need a token or a certificate, over TLS. In a management cluster, its API server
+// authenticates and authorizes.
 package access
 
 import (
@@ -21,35 +21,33 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
 
-// Config says how the daemon is protected. The zero value is for an address of
-// this machine.
+// Config configures the access. The zero value is for a local address.
 type Config struct {
 	// Listen is the address that the daemon listens on.
 	Listen string
-	// CertFile and KeyFile are for TLS. They are read again when they change, as
-	// are the others.
+	// CertFile and KeyFile are for TLS. Like the other files they are read again when they
+	// change.
 	CertFile, KeyFile string
-	// TokenFile has a token in each line, and may have a comma and the name of a
-	// user after it.
+	// TokenFile has one token per line, optionally followed by a comma and a user name.
 	TokenFile string
-	// ClientCAFile has the certificates that vouch for those of clients.
+	// ClientCAFile has the CA certificates of client certificates.
 	ClientCAFile string
-	// Unauthenticated allows everybody, on whatever address.
+	// Unauthenticated allows all requests on any address.
 	Unauthenticated bool
-	// OpenMetrics lets everybody read /metrics.
+	// OpenMetrics allows everybody to read /metrics.
 	OpenMetrics bool
-	// Delegated asks a cluster who somebody is and whether they may: that of
-	// Kubeconfig, or else the one that gitfleet runs in.
+	// Delegated delegates authentication and authorization to a cluster: that of Kubeconfig, or
+	// the one in which gitfleet runs.
 	Delegated  bool
 	Kubeconfig string
 }
 
-// authenticates reports whether there is a way to say who one is.
+// authenticates reports whether there is any authentication.
 func (c Config) authenticates() bool {
 	return c.TokenFile != "" || c.ClientCAFile != "" || c.Delegated
 }
 
-// Validate finds what does not go together. The message names the settings.
+// Validate reports contradictory settings by name.
 func (c Config) Validate() error {
 	switch {
 	case (c.CertFile == "") != (c.KeyFile == ""):
@@ -67,7 +65,7 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// local reports whether only this machine reaches an address.
+// local reports whether an address is reachable from this machine only.
 func local(listen string) bool {
 	host, _, err := net.SplitHostPort(listen)
 	if err != nil {
@@ -81,7 +79,7 @@ func localHost(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// A Guard stands before a server.
+// A Guard protects a server.
 type Guard struct {
 	cfg  Config
 	tls  *tls.Config
@@ -90,8 +88,7 @@ type Guard struct {
 	site *http.CrossOriginProtection
 }
 
-// New returns a guard, with all its files read. What it has to follow in a
-// cluster it follows until ctx is done.
+// New returns a guard, and reads all files. It watches the cluster until ctx is done.
 func New(ctx context.Context, cfg Config) (*Guard, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -133,8 +130,8 @@ func New(ctx context.Context, cfg Config) (*Guard, error) {
 	return g, nil
 }
 
-// TLS is how to listen; nil for not encrypted.
+// TLS is the TLS configuration of the listener; nil for none.
 func (g *Guard) TLS() *tls.Config { return g.tls }
 
-// Authorizer says whether somebody who was let in may; nil if everybody may.
+// Authorizer authorizes authenticated users; nil if all are allowed.
 func (g *Guard) Authorizer() authorizer.Authorizer { return g.may }

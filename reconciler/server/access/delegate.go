@@ -17,14 +17,13 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Where a cluster says whom its API server and its aggregator trust.
+// Where a cluster publishes the CAs of its API server and its aggregator.
 const (
 	trustNamespace = "kube-system"
 	trustName      = "extension-apiserver-authentication"
 )
 
-// How long an answer of the cluster counts: as long as in other API servers that
-// are registered with it.
+// How long the cluster's responses are cached: the defaults of aggregated API servers.
 const (
 	allowed = 10 * time.Second
 	denied  = 10 * time.Second
@@ -32,7 +31,7 @@ const (
 
 var retry = wait.Backoff{Duration: 500 * time.Millisecond, Factor: 1.5, Jitter: 0.2, Steps: 5}
 
-// delegate asks a cluster who somebody is, and whether they may.
+// delegate returns an authenticator and an authorizer that ask a cluster.
 func delegate(ctx context.Context, kubeconfig string) (authenticator.Request, authorizer.Authorizer, error) {
 	config, err := cluster(kubeconfig)
 	if err != nil {
@@ -80,7 +79,7 @@ func delegate(ctx context.Context, kubeconfig string) (authenticator.Request, au
 	return who, may, err
 }
 
-// cluster is the one that is asked.
+// cluster returns the configuration of that cluster.
 func cluster(kubeconfig string) (*rest.Config, error) {
 	if kubeconfig != "" {
 		return clientcmd.BuildConfigFromFlags("", kubeconfig)

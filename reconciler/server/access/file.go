@@ -17,8 +17,8 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 )
 
-// A file is what stands in a file, read again when that changes. A file that
-// cannot be read any more, or makes no sense, counts as it was.
+// A file is the parsed content of a file, read again when it changes. If it becomes unreadable
+// or invalid, the last content stays.
 type file[T any] struct {
 	path  string
 	parse func([]byte) (T, error)
@@ -33,7 +33,7 @@ func newFile[T any](path string, parse func([]byte) (T, error)) *file[T] {
 	return &file[T]{path: path, parse: parse}
 }
 
-// get returns the value, and an error only if there never was one.
+// get returns the content, and an error only if there never was any.
 func (f *file[T]) get() (T, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -66,8 +66,8 @@ type keyPair struct {
 	pair  *tls.Certificate
 }
 
-// get returns the pair as it stands in the files, or as it stood when they last
-// went together: while one of the two is replaced they do not.
+// get returns the pair in the files, or the last one that matched: while one of the files is
+// replaced they do not match.
 func (k *keyPair) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -107,12 +107,12 @@ func verifying(pool *file[*x509.CertPool]) certificates.VerifyOptionFunc {
 	}
 }
 
-// tokens are users by the hash of their token: a hash that is looked up tells
-// who measures the time nothing about the token.
+// tokens are users by the hash of their tokens: the time of looking up a hash reveals nothing
+// about the token.
 type tokens map[[sha256.Size]byte]*user.DefaultInfo
 
-// shortest is how long a token has to be: what is shorter can be guessed.
-const shortest = 16
+// minTokenLength rejects tokens that can be guessed.
+const minTokenLength = 16
 
 func parseTokens(raw []byte) (tokens, error) {
 	out := tokens{}
@@ -124,8 +124,8 @@ func parseTokens(raw []byte) (tokens, error) {
 			continue
 		}
 		token, name, _ := strings.Cut(line, ",")
-		if len(token) < shortest {
-			return nil, fmt.Errorf("line %d: a token needs %d characters or more, such as \"openssl rand -hex 32\" makes", number, shortest)
+		if len(token) < minTokenLength {
+			return nil, fmt.Errorf("line %d: a token needs %d characters or more, such as \"openssl rand -hex 32\" makes", number, minTokenLength)
 		}
 		if name = strings.TrimSpace(name); name == "" {
 			name = fmt.Sprintf("token-%d", number)

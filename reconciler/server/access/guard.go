@@ -13,29 +13,28 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 )
 
-// open are the paths that everybody may ask. Who sends to the webhook signs what
-// they send.
-var open = []string{"/healthz", "/readyz", "/webhook"}
+// unprotected are the paths without authentication. Requests to the webhook are signed.
+var unprotected = []string{"/healthz", "/readyz", "/webhook"}
 
-// Wrap lets through whoever may ask. The user is in the request's context then.
-// What is below the paths that judge, which are the Kubernetes API's, is only
-// asked who they are: what they may is judged there, where it is known of what.
+// Wrap passes on authenticated and authorized requests, with the user in the request's context.
+// Below the judged paths, which are those of the Kubernetes API, requests are only
+// authenticated: they are authorized there, by resource.
 func (g *Guard) Wrap(next http.Handler, judged func(path string) bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		switch {
-		case slices.Contains(open, req.URL.Path), g.cfg.OpenMetrics && req.URL.Path == "/metrics":
+		case slices.Contains(unprotected, req.URL.Path), g.cfg.OpenMetrics && req.URL.Path == "/metrics":
 			next.ServeHTTP(w, req)
 			return
 		case g.site.Check(req) != nil, crossSite(req):
 			http.Error(w, "a page of another site sends this", http.StatusForbidden)
 			return
 		case g.who == nil:
-			if g.cfg.Unauthenticated || called(req.Host) {
+			if g.cfg.Unauthenticated || isLocalHost(req.Host) {
 				next.ServeHTTP(w, req)
 				return
 			}
-			// A page that a browser here has open can have a name of its own point
-			// to this machine. That name is in the header.
+			// A web page can make a name of its own resolve to this machine. That name is in
+			// the header.
 			http.Error(w, "this daemon answers to localhost and 127.0.0.1 only; other names need server.tokenFile or server.clientCAFile", http.StatusForbidden)
 			return
 		}
@@ -47,7 +46,7 @@ func (g *Guard) Wrap(next http.Handler, judged func(path string) bool) http.Hand
 		case !judged(req.URL.Path) && !g.allows(req, who.User):
 			http.Error(w, who.User.GetName()+" may not "+strings.ToLower(req.Method)+" "+req.URL.Path, http.StatusForbidden)
 		default:
-			// A credential has no use behind here.
+			// Credentials are not needed any more.
 			req = req.WithContext(request.WithUser(req.Context(), who.User))
 			req.Header.Del("Authorization")
 			next.ServeHTTP(w, req)
@@ -55,9 +54,9 @@ func (g *Guard) Wrap(next http.Handler, judged func(path string) bool) http.Hand
 	})
 }
 
-// crossSite reports whether a page of another site has a browser send a request, of
-// whatever method: also what only reads tells the page something, if only that the
-// daemon is there. Only browsers send these headers.
+// crossSite reports whether a browser sends the request for a page of another site, with any
+// method: even a read would tell the page that the daemon exists. Only browsers send these
+// headers.
 func crossSite(req *http.Request) bool {
 	switch req.Header.Get("Sec-Fetch-Site") {
 	case "same-origin", "none": // none is the address bar
@@ -74,8 +73,8 @@ func crossSite(req *http.Request) bool {
 	return err != nil || from.Host != req.Host
 }
 
-// called reports whether a Host header names this machine.
-func called(host string) bool {
+// isLocalHost reports whether a Host header names this machine.
+func isLocalHost(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}

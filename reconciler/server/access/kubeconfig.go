@@ -9,16 +9,15 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// A Client is how somebody reaches a daemon. Files are named, not copied: so
-// they can be replaced, and a kubeconfig holds no secret.
+// A Client is the access of a client to the daemon. Files are named, not copied, so that they
+// can be replaced and the kubeconfig has no secret.
 type Client struct {
 	Server            string
 	CAFile, TokenFile string
 	CertFile, KeyFile string
 }
 
-// Kubeconfig returns a kubeconfig with which kubectl reads from a daemon. name
-// is that of the context.
+// Kubeconfig returns a kubeconfig for kubectl. name is the name of the context.
 func (c Client) Kubeconfig(name string) ([]byte, error) {
 	for _, path := range []*string{&c.CAFile, &c.TokenFile, &c.CertFile, &c.KeyFile} {
 		if *path == "" {

@@ -17,7 +17,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/server/store"
 )
 
-// What is published besides manifests, by plural and group.
+// What is served besides manifests, by plural and group.
 var (
 	crp         = schema.GroupResource{Group: api.PlacementGroup, Resource: "clusterresourceplacements"}
 	rp          = schema.GroupResource{Group: api.PlacementGroup, Resource: "resourceplacements"}
@@ -29,15 +29,14 @@ var (
 	otherEvents = schema.GroupResource{Group: "events.k8s.io", Resource: "events"}
 )
 
-// A catalog is all the kinds that are served. It is not changed once made.
+// A catalog has all the kinds that are served. It is immutable.
 type catalog struct {
 	kinds      []*kind // sorted by group, plural and version
 	byResource map[schema.GroupVersionResource]*kind
 }
 
-// newCatalog has our own kinds, and those of the manifests of a commit. A kind
-// that the commit has in several versions is several kinds: nobody can turn one
-// version into another without the API server that knows it.
+// newCatalog returns gitfleet's kinds and those of a commit's manifests. A kind in several
+// versions is several kinds: only the API server of the kind can convert between versions.
 func newCatalog(s *hub.Snapshot) *catalog {
 	c := &catalog{kinds: ours(), byResource: map[schema.GroupVersionResource]*kind{}}
 	known := map[schema.GroupKind]bool{}
@@ -66,7 +65,7 @@ func newCatalog(s *hub.Snapshot) *catalog {
 	return c
 }
 
-// stored is what the store calls one of our own kinds.
+// stored is the key of one of gitfleet's kinds in the store.
 func (c *catalog) stored(gr schema.GroupResource) schema.GroupVersionResource {
 	for _, k := range c.kinds {
 		if k.group == gr.Group && k.plural == gr.Resource {
@@ -82,8 +81,8 @@ func (c *catalog) equal(o *catalog) bool {
 	})
 }
 
-// manifests are the sources of all kinds that a commit declares, and are sorted
-// as the snapshot is; known is what is known of them.
+// manifests returns the sources of all kinds that a commit declares, sorted like the snapshot;
+// known are their records in the ledger.
 func (c *catalog) manifests(s *hub.Snapshot, known map[api.ID]ledger.Declared) map[schema.GroupVersionResource][]store.Source {
 	byKind := map[schema.GroupVersionKind]schema.GroupVersionResource{}
 	for _, k := range c.kinds {
@@ -112,7 +111,7 @@ func overrideID(kind, namespace, name string) api.ID {
 	return api.ID{Group: api.PlacementGroup, Kind: kind, Namespace: namespace, Name: name}
 }
 
-// A definition is what a custom resource definition says of names.
+// A definition has the names in a custom resource definition.
 type definition struct {
 	plural, singular  string
 	short, categories []string
@@ -140,7 +139,7 @@ func definitions(s *hub.Snapshot) map[schema.GroupKind]definition {
 	return out
 }
 
-// shortNames are those that every cluster has.
+// shortNames are those of the built-in kinds.
 var shortNames = map[string]string{
 	"configmaps": "cm", "endpoints": "ep", "limitranges": "limits", "namespaces": "ns", "persistentvolumeclaims": "pvc",
 	"persistentvolumes": "pv", "pods": "po", "replicationcontrollers": "rc", "resourcequotas": "quota", "serviceaccounts": "sa",
@@ -150,7 +149,7 @@ var shortNames = map[string]string{
 	"storageclasses.storage.k8s.io": "sc", "customresourcedefinitions.apiextensions.k8s.io": "crd",
 }
 
-// all is what kubectl calls all.
+// all is kubectl's category all.
 var all = map[string]bool{
 	"pods": true, "services": true, "replicationcontrollers": true, "daemonsets.apps": true, "deployments.apps": true,
 	"replicasets.apps": true, "statefulsets.apps": true, "horizontalpodautoscalers.autoscaling": true, "cronjobs.batch": true, "jobs.batch": true,

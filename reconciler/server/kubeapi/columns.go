@@ -11,7 +11,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/server/store"
 )
 
-// text is a column of type string. Those of priority 1 are only in a wide table.
+// text returns a column of type string. Columns of priority 1 are only in wide tables.
 func text(name, description string, priority int32, cell func(*store.Object) any) column {
 	return column{metav1.TableColumnDefinition{Name: name, Type: "string", Description: description, Priority: priority}, cell}
 }
@@ -21,7 +21,7 @@ var nameColumn = column{
 	func(o *store.Object) any { return o.Name },
 }
 
-// wide is the column in a wide table only.
+// wide returns the column for wide tables only.
 func (c column) wide() metav1.TableColumnDefinition {
 	d := c.TableColumnDefinition
 	d.Priority = 1
@@ -32,12 +32,12 @@ var ageColumn = text("Age", "Time since the commit was made that brought the obj
 	return metatable.ConvertToHumanReadableDateType(o.CreationTimestamp)
 })
 
-// sourceColumn says where an object stands in the repository.
+// sourceColumn is the position of an object in the repository.
 var sourceColumn = text("Source", "File and line of the object in the repository.", 1, func(o *store.Object) any {
 	return o.Annotations[api.PathAnnotation]
 })
 
-// placed is what the two kinds of placement have in common.
+// placed has the common columns of the two kinds of placement.
 type placed struct {
 	spec   *api.PlacementSpec
 	status *api.PlacementStatus

@@ -12,8 +12,7 @@ import (
 
 var errNoInfo = errors.New("the request was not understood")
 
-// A convertor knows the fields that a kind can be selected by. Objects have the
-// version they are asked for by the time it sees them.
+// A convertor knows the field selectors of a kind. Objects already have the requested version.
 type convertor struct{ kind *kind }
 
 // Convert implements runtime.ObjectConvertor.

@@ -14,8 +14,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// A manifest is an object of the hub as it stands in Git, but for the values of
-// Secrets.
+// A manifest is an object of the hub as in Git, except for the values of Secrets.
 type manifest struct {
 	o     *api.Object
 	known ledger.Declared
@@ -49,8 +48,8 @@ func (m manifest) Object() *store.Object {
 	return o
 }
 
-// shown is the object without what must not be shown. Most have nothing of the
-// kind, and are not copied.
+// shown returns the object with secret values masked. Most objects have none and are not
+// copied.
 func shown(u *unstructured.Unstructured) *unstructured.Unstructured {
 	redacted := diff.Redact(u)
 	if u.GetKind() == "Secret" && u.GetAPIVersion() == "v1" {
@@ -59,8 +58,7 @@ func shown(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return redacted
 }
 
-// encodable makes the masked values of a Secret such as a client can read: it
-// expects base64 there.
+// encodable encodes the masked values of a Secret as base64, which clients expect.
 func encodable(secret map[string]any) {
 	data, _ := secret["data"].(map[string]any)
 	for key, value := range data {
@@ -70,7 +68,7 @@ func encodable(secret map[string]any) {
 	}
 }
 
-// A declared is a configuration of gitfleet that has no status: an override.
+// A declared is a kind of configuration without status: an override.
 type declared struct {
 	of      any
 	kind    metav1.TypeMeta

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/discovery/aggregated"
 )
 
-// versions are those of a group, the preferred first.
+// versions are the versions of a group, the preferred first.
 func (c *catalog) versions(group string) []string {
 	var out []string
 	for _, k := range c.kinds {
@@ -30,7 +30,7 @@ func (c *catalog) versions(group string) []string {
 	return out
 }
 
-// first is a kind of the group that is one of ours, or else any.
+// first returns a kind of the group, preferably one of gitfleet's.
 func (c *catalog) first(group string) *kind {
 	var out *kind
 	for _, k := range c.kinds {
@@ -51,7 +51,7 @@ func (c *catalog) groups() []string {
 	return out
 }
 
-// resources are what discovery says of a group in a version.
+// resources returns the discovery of a group version.
 func (c *catalog) resources(gv schema.GroupVersion) []metav1.APIResource {
 	var out []metav1.APIResource
 	for _, k := range c.of(gv) {
@@ -70,7 +70,7 @@ func (c *catalog) group(name string) metav1.APIGroup {
 	return g
 }
 
-// aggregated is a group in the newer form of discovery.
+// aggregated returns the aggregated discovery of a group.
 func (c *catalog) aggregated(name string) apidiscoveryv2.APIGroupDiscovery {
 	g := apidiscoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	for _, v := range c.versions(name) {
@@ -90,7 +90,7 @@ func (c *catalog) aggregated(name string) apidiscoveryv2.APIGroupDiscovery {
 	return g
 }
 
-// discover makes a catalog what discovery tells, where it told of others before.
+// discover publishes the discovery of a catalog, in place of the groups before.
 func (a *API) discover(before []string, c *catalog) {
 	var core, named []apidiscoveryv2.APIGroupDiscovery
 	names := c.groups()
@@ -108,8 +108,7 @@ func (a *API) discover(before []string, c *catalog) {
 		named = append(named, c.aggregated(name))
 	}
 	a.server.AggregatedDiscoveryGroupManager.SetGroups(named)
-	// The version in which nothing is missing is to be preferred, although it is
-	// not the one that sounds newest.
+	// The version with all fields is preferred, although it does not sound the newest.
 	for _, g := range named {
 		for i, v := range g.Versions {
 			a.server.AggregatedDiscoveryGroupManager.SetGroupVersionPriority(metav1.GroupVersion{Group: g.Name, Version: v.Version}, 1000, 100-i)
@@ -118,15 +117,14 @@ func (a *API) discover(before []string, c *catalog) {
 	a.server.AggregatedLegacyDiscoveryGroupManager.SetGroups(core)
 }
 
-// serveLegacy answers what versions the core group has.
+// serveLegacy serves the versions of the core group.
 func (a *API) serveLegacy(w http.ResponseWriter, req *http.Request) {
 	manager := a.server.AggregatedLegacyDiscoveryGroupManager
 	plain := discovery.NewLegacyRootAPIHandler(discovery.DefaultAddresses{}, a.codecs.CodecFactory, "/api")
 	aggregated.WrapAggregatedDiscoveryToHandler(plain, manager, manager).ServeHTTP(w, req)
 }
 
-// serveDiscovery answers what versions a group has, and what resources a
-// version.
+// serveDiscovery serves the versions of a group, and the resources of a version.
 func (a *API) serveDiscovery(c *catalog, w http.ResponseWriter, req *http.Request) {
 	path := strings.Split(strings.Trim(req.URL.Path, "/"), "/")
 	if path[0] == "api" {

@@ -24,11 +24,11 @@ type list struct {
 	Items []*store.Object
 }
 
-// DeepCopyObject returns the list itself: its objects cannot be changed.
+// DeepCopyObject returns the list itself: its objects are immutable.
 func (l *list) DeepCopyObject() apiruntime.Object { return l }
 
-// codecs encode what is served: objects in the bytes they have already, all
-// else as the library does.
+// codecs encode responses: objects have cached bytes, and everything else is encoded by the
+// library.
 type codecs struct{ serializer.CodecFactory }
 
 func newCodecs() codecs {
@@ -37,8 +37,8 @@ func newCodecs() codecs {
 	return codecs{serializer.NewCodecFactory(scheme)}
 }
 
-// whole are the media types of objects. Those of the library that are not among
-// them are for what it makes of objects, such as their metadata alone.
+// whole are the media types of complete objects. The library's others are for derived forms
+// such as metadata only.
 func (c codecs) whole() []apiruntime.SerializerInfo {
 	var infos []apiruntime.SerializerInfo
 	for _, info := range c.SupportedMediaTypes() {
@@ -49,8 +49,8 @@ func (c codecs) whole() []apiruntime.SerializerInfo {
 	return infos
 }
 
-// EncoderForVersion returns an encoder for objects, which have their version,
-// and for what the library says beside them.
+// EncoderForVersion returns an encoder for objects, which have their version, and for the
+// library's own types.
 func (c codecs) EncoderForVersion(s apiruntime.Encoder, _ apiruntime.GroupVersioner) apiruntime.Encoder {
 	e := encoder{Encoder: c.CodecFactory.EncoderForVersion(s, schema.GroupVersion{Version: "v1"}), id: s.Identifier()}
 	var format struct{ Name, Pretty, YAML string }
@@ -70,7 +70,7 @@ func (c codecs) EncoderForVersion(s apiruntime.Encoder, _ apiruntime.GroupVersio
 type encoder struct {
 	apiruntime.Encoder
 	id apiruntime.Identifier
-	// shape is what becomes of an object in JSON; nil if it is as it should be.
+	// shape transforms the JSON of an object; nil if it does not change.
 	shape func([]byte) ([]byte, error)
 }
 
@@ -122,7 +122,7 @@ func (e encoder) writeList(w io.Writer, l *list) error {
 	return e.write(w, b.Bytes())
 }
 
-// encodeAll encodes what is not encoded yet, on all processors.
+// encodeAll encodes objects without cached bytes, on all processors.
 func encodeAll(objects []*store.Object) error {
 	var group errgroup.Group
 	group.SetLimit(runtime.GOMAXPROCS(0))

@@ -17,11 +17,11 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// component is who events are from.
+// component is the source component of events.
 const component = "placement-controller"
 
-// eventKinds are the two names that events have in Kubernetes. Each has its own
-// objects in the store, made of the same events.
+// eventKinds are the two kinds of events in Kubernetes. Each has its own objects in the store,
+// made from the same events.
 func eventKinds() []*kind {
 	one := kind{
 		name: "Event", plural: "events", singular: "event", versions: []string{"v1"}, namespaced: true,
@@ -42,7 +42,7 @@ var eventColumns = []column{
 		return strings.ToLower(e.Kind) + "/" + e.Name
 	}),
 	eventColumn("Source", "Who tells.", 1, func(e *status.Event) string { return component }),
-	eventColumn("Message", "What happened.", 0, worded),
+	eventColumn("Message", "What happened.", 0, eventMessage),
 	eventColumn("First Seen", "Time since it first happened.", 1, func(e *status.Event) string {
 		return metatable.ConvertToHumanReadableDateType(metav1.NewTime(e.First))
 	}),
@@ -59,33 +59,32 @@ func eventColumn(name, description string, priority int32, cell func(*status.Eve
 	})
 }
 
-// worded is the message of an event, with the cluster it happened on: an Event has
-// no other place for that.
-func worded(e *status.Event) string {
+// eventMessage is the message of an event with the cluster, for which an Event has no field.
+func eventMessage(e *status.Event) string {
 	if e.Cluster == "" || e.Kind == "MemberCluster" || strings.Contains(e.Message, strconv.Quote(e.Cluster)) {
 		return e.Message
 	}
 	return e.Cluster + ": " + e.Message
 }
 
-// happened is an event, in one of its two kinds.
-type happened struct {
+// An eventObject is an event in one of its two kinds.
+type eventObject struct {
 	*status.Event
 	name string
 	core bool
 }
 
-func (e happened) Key() (string, string) { return e.namespace(), e.name }
+func (e eventObject) Key() (string, string) { return e.namespace(), e.name }
 
-// Events about what lives in no namespace are in this one.
-func (e happened) namespace() string { return cmp.Or(e.Namespace, metav1.NamespaceDefault) }
+// Events about cluster-scoped objects are in this namespace.
+func (e eventObject) namespace() string { return cmp.Or(e.Namespace, metav1.NamespaceDefault) }
 
-func (e happened) Same(old store.Source) bool {
-	was := old.(happened)
+func (e eventObject) Same(old store.Source) bool {
+	was := old.(eventObject)
 	return was.Count == e.Count && was.First.Equal(e.First) && was.Last.Equal(e.Last)
 }
 
-func (e happened) Object() *store.Object {
+func (e eventObject) Object() *store.Object {
 	meta := metav1.ObjectMeta{
 		Name: e.name, Namespace: e.namespace(), CreationTimestamp: metav1.NewTime(e.First),
 		UID: status.UID(e.First, "Event", e.namespace(), e.name),
@@ -100,34 +99,33 @@ func (e happened) Object() *store.Object {
 	return o
 }
 
-// An eventField reads of an event what it can be selected by.
-type eventField func(happened) string
+// An eventField reads a field for selectors.
+type eventField func(eventObject) string
 
-// coreFields and otherFields are what events can be selected by, in their two
-// kinds.
+// coreFields and otherFields are the selectable fields of the two kinds.
 var coreFields, otherFields = eventFields("involvedObject", "source"), eventFields("regarding", "reportingController")
 
 func eventFields(about, from string) map[string]eventField {
-	fromUs := func(happened) string { return component }
-	nothing := func(happened) string { return "" }
+	fromUs := func(eventObject) string { return component }
+	nothing := func(eventObject) string { return "" }
 	return map[string]eventField{
-		about + ".apiVersion":      func(e happened) string { return e.APIVersion },
-		about + ".kind":            func(e happened) string { return e.Kind },
-		about + ".namespace":       func(e happened) string { return e.Namespace },
-		about + ".name":            func(e happened) string { return e.Name },
-		about + ".uid":             func(e happened) string { return string(e.UID) },
+		about + ".apiVersion":      func(e eventObject) string { return e.APIVersion },
+		about + ".kind":            func(e eventObject) string { return e.Kind },
+		about + ".namespace":       func(e eventObject) string { return e.Namespace },
+		about + ".name":            func(e eventObject) string { return e.Name },
+		about + ".uid":             func(e eventObject) string { return string(e.UID) },
 		about + ".resourceVersion": nothing,
 		about + ".fieldPath":       nothing,
-		"reason":                   func(e happened) string { return e.Reason },
-		"type":                     func(e happened) string { return e.Type },
+		"reason":                   func(e eventObject) string { return e.Reason },
+		"type":                     func(e eventObject) string { return e.Type },
 		from:                       fromUs,
 		"reportingComponent":       fromUs,
 	}
 }
 
-// field reads a field by which an event can be selected. They are not kept: there
-// are many events, and few are selected.
-func (e happened) field(name string) (value string, ok bool) {
+// field reads a selectable field. Fields are not stored: there are many events, and few are
+// selected.
+func (e eventObject) field(name string) (value string, ok bool) {
 	all := otherFields
 	if e.core {
 		all = coreFields
@@ -139,34 +137,34 @@ func (e happened) field(name string) (value string, ok bool) {
 	return of(e), true
 }
 
-func (e happened) regarding() corev1.ObjectReference {
+func (e eventObject) regarding() corev1.ObjectReference {
 	return corev1.ObjectReference{APIVersion: e.APIVersion, Kind: e.Kind, Namespace: e.Namespace, Name: e.Name, UID: types.UID(e.UID)}
 }
 
-func (e happened) v1(kind metav1.TypeMeta, meta metav1.ObjectMeta, about corev1.ObjectReference) *corev1.Event {
+func (e eventObject) v1(kind metav1.TypeMeta, meta metav1.ObjectMeta, about corev1.ObjectReference) *corev1.Event {
 	return &corev1.Event{
-		TypeMeta: kind, ObjectMeta: meta, InvolvedObject: about, Reason: e.Reason, Message: worded(e.Event), Type: e.Type,
+		TypeMeta: kind, ObjectMeta: meta, InvolvedObject: about, Reason: e.Reason, Message: eventMessage(e.Event), Type: e.Type,
 		Source: corev1.EventSource{Component: component}, Count: e.Count,
 		FirstTimestamp: metav1.NewTime(e.First), LastTimestamp: metav1.NewTime(e.Last),
 		ReportingController: component,
 	}
 }
 
-func (e happened) events(kind metav1.TypeMeta, meta metav1.ObjectMeta, about corev1.ObjectReference) *eventsv1.Event {
+func (e eventObject) events(kind metav1.TypeMeta, meta metav1.ObjectMeta, about corev1.ObjectReference) *eventsv1.Event {
 	return &eventsv1.Event{
-		TypeMeta: kind, ObjectMeta: meta, Regarding: about, Reason: e.Reason, Note: worded(e.Event), Type: e.Type,
+		TypeMeta: kind, ObjectMeta: meta, Regarding: about, Reason: e.Reason, Note: eventMessage(e.Event), Type: e.Type,
 		EventTime: metav1.NewMicroTime(e.First), ReportingController: component, ReportingInstance: component, Action: e.Reason,
 		DeprecatedSource: corev1.EventSource{Component: component}, DeprecatedCount: e.Count,
 		DeprecatedFirstTimestamp: metav1.NewTime(e.First), DeprecatedLastTimestamp: metav1.NewTime(e.Last),
 	}
 }
 
-// told are the events of a report, sorted by name, once for each kind. The name
-// of an event is that of its object, and a number that is its own.
-func told(events []status.Event) (core, other []store.Source) {
+// eventSources returns the events of a report, sorted by name, once for each kind. The name of
+// an event is that of its object with the event's number.
+func eventSources(events []status.Event) (core, other []store.Source) {
 	for _, one := range events {
-		e := &one // of its own: what is kept of it must not keep the whole list
-		h := happened{Event: e, name: e.Name + "." + e.Key().Number()[:16], core: true}
+		e := &one // a copy: a pointer into the list would keep the whole list in memory
+		h := eventObject{Event: e, name: e.Name + "." + e.Key().Number()[:16], core: true}
 		core = append(core, h)
 		h.core = false
 		other = append(other, h)

@@ -13,9 +13,9 @@ import (
 // that, for every list there ever was.
 func TestEventsDoNotKeepTheirList(t *testing.T) {
 	list := []status.Event{{Kind: "MemberCluster", Name: "east"}, {Kind: "MemberCluster", Name: "west"}}
-	core, other := told(list)
+	core, other := eventSources(list)
 	for _, source := range slices.Concat(core, other) {
-		if e := source.(happened).Event; e == &list[0] || e == &list[1] {
+		if e := source.(eventObject).Event; e == &list[0] || e == &list[1] {
 			t.Errorf("the event about %s is a part of the list", e.Name)
 		}
 	}
@@ -24,7 +24,7 @@ func TestEventsDoNotKeepTheirList(t *testing.T) {
 // An event can be selected by all that its kind says, and by nothing else.
 func TestEventsAreSelectedByTheFieldsOfTheirKind(t *testing.T) {
 	list := []status.Event{{Kind: "MemberCluster", Name: "east", APIVersion: "v", UID: "u", Type: "Normal", Reason: "Joined"}}
-	core, other := told(list)
+	core, other := eventSources(list)
 	kinds := eventKinds()
 	for i, test := range []struct {
 		of          store.Source

@@ -10,22 +10,22 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/server/store"
 )
 
-// A kind is how objects of one kind are served.
+// A kind says how objects of one kind are served.
 type kind struct {
 	group, name      string
 	plural, singular string
-	// versions are those served, the preferred first. The objects in the store
-	// have the first.
+	// versions are the served versions, the preferred first. Objects in the store have the
+	// first.
 	versions   []string
 	namespaced bool
 	short      []string
 	categories []string
 	columns    []column
-	// fields are what objects can be selected by, beside name and namespace.
+	// fields are the selectable fields besides name and namespace.
 	fields []string
-	// declared says that the commit in force has all there is of the kind.
+	// declared says that the head has all objects of the kind.
 	declared bool
-	// verbs are what can be done with it; nil for reading.
+	// verbs are the supported verbs; nil for reading.
 	verbs []string
 	// since are fields that only the first version has.
 	since []string
@@ -37,7 +37,7 @@ type column struct {
 	cell func(*store.Object) any
 }
 
-// stored is what the store calls the kind.
+// stored is the kind's key in the store.
 func (k *kind) stored() schema.GroupVersionResource { return k.resource(k.versions[0]) }
 
 func (k *kind) resource(version string) schema.GroupVersionResource {
@@ -48,7 +48,7 @@ func (k *kind) gvk(version string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: k.group, Version: version, Kind: k.name}
 }
 
-// discovered is how discovery speaks of the kind.
+// discovered returns the kind's discovery.
 func (k *kind) discovered(version string) metav1.APIResource {
 	return metav1.APIResource{
 		Name: k.plural, SingularName: k.singular, Namespaced: k.namespaced, Kind: k.name, Version: version, Group: k.group,
@@ -70,7 +70,7 @@ var (
 	clusterCategories   = []string{"fleet", "fleet-cluster"}
 )
 
-// ours are the kinds that are there whatever the hub holds.
+// ours are the kinds that exist whatever the hub has.
 func ours() []*kind {
 	kinds := []*kind{
 		fleetKind(api.PlacementGroup, "ClusterResourcePlacement", placementColumns("ClusterResourcePlacement")),

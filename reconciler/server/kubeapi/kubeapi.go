@@ -1,10 +1,8 @@
-// Package kubeapi serves the hub as a Kubernetes API that can only be read:
-// placements, overrides, envelopes, member clusters with their live status, the
-// manifests that are placed, and events.
+// Package kubeapi serves the hub as a read-only Kubernetes API: placements, overrides,
+// envelopes, member clusters with their live status, the placed manifests, and events.
 //
-// Publish puts a report into a store; everything else answers from there. What
-// is served, and how it is discovered, follows from a table of kinds, which the
-// manifests of the commit in force add to.
+// Publish puts a report into a store, and requests are served from there. A table of kinds, to
+// which the manifests of the head add, says what is served and how it is discovered.
 package kubeapi
 
 import (
@@ -30,43 +28,42 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// Config is what the API is made of.
+// Config configures the API.
 type Config struct {
-	// Store has the objects; nobody else puts any there.
+	// Store has the objects; only the API writes to it.
 	Store *store.Store
-	// Authorizer says whether somebody may ask; nil lets everybody who gets
-	// here.
+	// Authorizer authorizes requests; nil allows all.
 	Authorizer authorizer.Authorizer
 }
 
-// An API answers what a Kubernetes client asks. It is safe for concurrent use,
-// but for Publish, which one goroutine may call.
+// An API serves Kubernetes clients. It is safe for concurrent use, except Publish, which one
+// goroutine may call.
 type API struct {
 	store   *store.Store
 	server  *genericapiserver.GenericAPIServer
 	codecs  codecs
-	may     authorizer.Authorizer // nil: everybody may everything
+	may     authorizer.Authorizer // nil: everything is allowed
 	catalog atomic.Pointer[catalog]
-	// ready says that there was a report with a commit in force: before that, that
-	// there is nothing would be a lie.
+	// ready says that there was a report with a commit in force: before that, an empty list
+	// would be wrong.
 	ready atomic.Bool
 	// described is the OpenAPI of the catalog.
 	described atomic.Pointer[description]
 
-	// head is the snapshot that was last published, events the first of those
-	// that were: while they are the same, so is all that is made of them.
+	// head is the last published snapshot, and events the first of the last published events:
+	// while they are the same, so is everything made from them.
 	head   *hub.Snapshot
 	events []status.Event
-	// space is what Publish makes its lists in.
+	// space is reused by Publish for its lists.
 	space []store.Source
-	// source says in a refusal where to write instead.
+	// source is used in refusals, to say where to write instead.
 	source atomic.Pointer[status.Source]
 }
 
-// The paths that an API answers at, and below.
+// The paths of the API, and below.
 var paths = []string{"/api", "/apis", "/openapi", "/version"}
 
-// Paths returns the patterns of all that an API answers.
+// Paths returns the patterns of the API.
 func Paths() []string {
 	var out []string
 	for _, p := range paths {
@@ -75,16 +72,15 @@ func Paths() []string {
 	return out
 }
 
-// Serves reports whether a path is one that an API answers at.
+// Serves reports whether a path belongs to the API.
 func Serves(path string) bool {
 	return slices.ContainsFunc(paths, func(p string) bool { return path == p || strings.HasPrefix(path, p+"/") })
 }
 
-// kubernetes is the version of Kubernetes whose API this is.
+// kubernetes is the Kubernetes version of the API.
 const kubernetes = "1.37"
 
-// effective tells clients that version; the library would tell its own, which
-// is none.
+// effective reports that version to clients; the library's own is empty.
 type effective struct{ compatibility.EffectiveVersion }
 
 // Info implements compatibility.EffectiveVersion.
@@ -96,8 +92,8 @@ func (effective) Info() *version.Info {
 	}
 }
 
-// known says who asks: whoever was let in already.
-func known(req *http.Request) (*authenticator.Response, bool, error) {
+// authenticated returns the user whom the guard has authenticated.
+func authenticated(req *http.Request) (*authenticator.Response, bool, error) {
 	u, found := request.UserFrom(req.Context())
 	if !found {
 		u = &user.DefaultInfo{Name: user.Anonymous, Groups: []string{user.AllUnauthenticated}}
@@ -105,14 +101,14 @@ func known(req *http.Request) (*authenticator.Response, bool, error) {
 	return &authenticator.Response{User: u}, true, nil
 }
 
-// New returns an API that has nothing yet.
+// New returns an API without objects.
 func New(cfg Config) (*API, error) {
 	a := &API{store: cfg.Store, codecs: newCodecs(), may: cfg.Authorizer}
 	c := genericapiserver.NewConfig(a.codecs.CodecFactory)
-	c.ExternalAddress = "localhost:443" // of no use but to satisfy Complete
+	c.ExternalAddress = "localhost:443" // needed only by Complete
 	c.LoopbackClientConfig = &rest.Config{}
 	c.EffectiveVersion = effective{compatibility.NewEffectiveVersionFromString(kubernetes, "", "")}
-	c.Authentication.Authenticator = authenticator.RequestFunc(known)
+	c.Authentication.Authenticator = authenticator.RequestFunc(authenticated)
 	if c.Authorization.Authorizer = cfg.Authorizer; cfg.Authorizer == nil {
 		c.Authorization.Authorizer = authorizerfactory.NewAlwaysAllowAuthorizer()
 	}
@@ -124,15 +120,15 @@ func New(cfg Config) (*API, error) {
 	}
 	a.server = server
 	a.route()
-	a.show(newCatalog(nil))
+	a.setCatalog(newCatalog(nil))
 	return a, nil
 }
 
 // ServeHTTP implements http.Handler.
 func (a *API) ServeHTTP(w http.ResponseWriter, req *http.Request) { a.server.Handler.ServeHTTP(w, req) }
 
-// Publish makes a report what is served. It costs what changed since the last,
-// and waits for nobody who reads.
+// Publish publishes a report. It costs only what has changed since the last one, and does not
+// wait for readers.
 func (a *API) Publish(r *status.Report) {
 	a.source.Store(&r.Source)
 	if r.Head != a.head && r.Head != nil {
@@ -144,8 +140,8 @@ func (a *API) Publish(r *status.Report) {
 	a.store.Replace(c.stored(rp), sources(&a.space, r.ResourcePlacements))
 	a.store.Replace(c.stored(members), sources(&a.space, r.Clusters))
 	a.store.Replace(c.stored(crps), sources(&a.space, r.Statuses))
-	if !same(a.events, r.Events) {
-		core, other := told(r.Events)
+	if !identical(a.events, r.Events) {
+		core, other := eventSources(r.Events)
 		a.store.Replace(c.stored(coreEvents), core)
 		a.store.Replace(c.stored(otherEvents), other)
 		a.events = r.Events
@@ -155,7 +151,7 @@ func (a *API) Publish(r *status.Report) {
 	}
 }
 
-// declare puts what the commit in force has into the store.
+// declare puts the objects of the head into the store.
 func (a *API) declare(r *status.Report) {
 	next := newCatalog(r.Head)
 	before := a.catalog.Load()
@@ -171,12 +167,12 @@ func (a *API) declare(r *status.Report) {
 		}
 	}
 	if !before.equal(next) {
-		a.show(next)
+		a.setCatalog(next)
 	}
 }
 
-// show makes a catalog what is served.
-func (a *API) show(c *catalog) {
+// setCatalog publishes a catalog.
+func (a *API) setCatalog(c *catalog) {
 	var before []string
 	if old := a.catalog.Swap(c); old != nil {
 		before = old.groups()

@@ -308,7 +308,7 @@ func TestEventsNameTheirCluster(t *testing.T) {
 		`scheduled to "east"`:         {Kind: "ClusterResourcePlacement", Cluster: "east", Message: `scheduled to "east"`},
 		"the cluster does not answer": {Kind: "MemberCluster", Cluster: "east", Message: "the cluster does not answer"},
 	} {
-		if got := worded(&e); got != want {
+		if got := eventMessage(&e); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

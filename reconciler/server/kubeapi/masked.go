@@ -12,8 +12,8 @@ import (
 
 var maskedData = base64.StdEncoding.EncodeToString([]byte(diff.Mask))
 
-// maskedClusterOverride masks the values an override writes. One of a namespace
-// reaches the Secrets in it.
+// maskedClusterOverride masks the values that an override sets. One that selects a Namespace
+// affects the Secrets in it.
 func maskedClusterOverride(s api.ClusterResourceOverrideSpec) api.ClusterResourceOverrideSpec {
 	if slices.ContainsFunc(s.ClusterResourceSelectors, func(t api.ResourceSelectorTerm) bool {
 		return t.Group == "" && t.Kind == "Namespace"

@@ -16,16 +16,16 @@ import (
 
 //go:generate go tool -modfile=../../../.ci/tools/go.mod openapi-gen --output-dir . --output-pkg kubeapi --output-file openapi_generated.go --go-header-file /dev/null --report-filename /dev/null github.com/gitfleet/gitfleet/placement/api k8s.io/apimachinery/pkg/apis/meta/v1 k8s.io/apimachinery/pkg/runtime k8s.io/apimachinery/pkg/api/resource k8s.io/apimachinery/pkg/util/intstr
 
-// Where a description has its definitions, in its two forms.
+// The paths of definitions in the two OpenAPI versions.
 const (
 	newerAt = "#/components/schemas/"
 	olderAt = "#/definitions/"
 )
 
-// ourTypes is where the definitions of our own kinds come from.
+// ourTypes is the Go package of gitfleet's kinds.
 const ourTypes = "github.com/gitfleet/gitfleet/placement/api."
 
-// A description is the OpenAPI of a catalog, made when somebody asks: few do.
+// A description is the OpenAPI of a catalog, built on demand.
 type description struct {
 	catalog *catalog
 	mux     func() http.Handler
@@ -41,7 +41,7 @@ func (a *API) serveOpenAPI(w http.ResponseWriter, req *http.Request) {
 	a.described.Load().mux().ServeHTTP(w, req)
 }
 
-// A routes is what the handlers of the library want.
+// A routes implements what the library's handlers need.
 type routes struct{ *http.ServeMux }
 
 func (p routes) Handle(path string, h http.Handler)       { p.ServeMux.Handle(path, h) }
@@ -60,7 +60,7 @@ func (d *description) build() http.Handler {
 			d.older(gv, older)
 		}
 	}
-	// The one error is that of a path that is taken, and there are none.
+	// The only error is for a path that is taken.
 	_ = newer.RegisterOpenAPIV3VersionedService("/openapi/v3", mux)
 	handler.NewOpenAPIService(older).RegisterOpenAPIVersionedService("/openapi/v2", mux)
 	return mux
@@ -77,7 +77,7 @@ func prefix(gv schema.GroupVersion) string {
 	return "/apis/" + gv.Group + "/" + gv.Version
 }
 
-// routes are the paths of a kind that is read, and what is done there.
+// routes are the paths of a kind that is read, with their operations.
 func (k *kind) routes(gv schema.GroupVersion) map[string]string {
 	if k.verbs != nil {
 		return nil
@@ -119,9 +119,9 @@ func (d *description) newer(gv schema.GroupVersion) *spec3.OpenAPI {
 	return doc
 }
 
-// refusal describes a change, which is refused. A client that reads here that
-// fields are checked by the server asks for the change, and is told which file
-// to change instead; any other would stop at its own check of the fields.
+// refusal describes writes, which are refused. A client that learns here that the server
+// validates fields sends the write and is told which file to change instead; others stop at
+// their own validation.
 func (k *kind) refusal(version string) *spec3.Operation {
 	refused := &spec3.Responses{ResponsesProps: spec3.ResponsesProps{StatusCodeResponses: map[int]*spec3.Response{
 		http.StatusMethodNotAllowed: {ResponseProps: spec3.ResponseProps{Description: "Refused: the answer names the file in Git to change"}},
@@ -155,7 +155,7 @@ func (d *description) older(gv schema.GroupVersion, doc *spec.Swagger) {
 	}
 }
 
-// of are the kinds of a group in a version.
+// of returns the kinds of a group version.
 func (c *catalog) of(gv schema.GroupVersion) []*kind {
 	var out []*kind
 	for _, k := range c.kinds {
@@ -166,7 +166,7 @@ func (c *catalog) of(gv schema.GroupVersion) []*kind {
 	return out
 }
 
-// reversed is how names of definitions begin: io.kubernetes-fleet.placement.v1.
+// reversed is the prefix of names of definitions: io.kubernetes-fleet.placement.v1.
 func reversed(gv schema.GroupVersion) string {
 	parts := strings.Split(gv.Group, ".")
 	slices.Reverse(parts)
@@ -175,8 +175,7 @@ func reversed(gv schema.GroupVersion) string {
 
 func (k *kind) schemaName(gv schema.GroupVersion) string { return reversed(gv) + k.name }
 
-// schemas are the definitions of the kinds of a group in a version, and of all
-// that they are made of.
+// schemas returns the definitions of the kinds of a group version, with all that they refer to.
 func (d *description) schemas(gv schema.GroupVersion, at string) map[string]*spec.Schema {
 	name := func(definition string) string {
 		if own, ours := strings.CutPrefix(definition, ourTypes); ours {
@@ -185,7 +184,7 @@ func (d *description) schemas(gv schema.GroupVersion, at string) map[string]*spe
 		return definition
 	}
 	definitions := GetOpenAPIDefinitions(func(path string) spec.Ref { return spec.MustCreateRef(at + name(path)) })
-	correct(definitions)
+	fixDefinitions(definitions)
 	out := map[string]*spec.Schema{}
 	var add func(string)
 	add = func(definition string) {
@@ -212,8 +211,7 @@ func (d *description) schemas(gv schema.GroupVersion, at string) map[string]*spe
 	return out
 }
 
-// formed is a schema in one of the two forms: of some types the library has
-// both.
+// formed returns a schema for one of the two versions: for some types the library has both.
 func formed(s spec.Schema, at string) *spec.Schema {
 	older, both := s.Extensions[common.ExtensionV2Schema].(spec.Schema)
 	switch {
@@ -225,7 +223,7 @@ func formed(s spec.Schema, at string) *spec.Schema {
 	return &s
 }
 
-// manifestSchema says of a kind that is not ours as much as is known here.
+// manifestSchema returns what is known of another kind.
 func manifestSchema(k *kind) *spec.Schema {
 	s := spec.MapProperty(nil)
 	s.Description = k.name + ", as it stands in the repository. The API server of a member cluster knows its fields."
@@ -233,7 +231,7 @@ func manifestSchema(k *kind) *spec.Schema {
 	return s
 }
 
-// prune takes the fields away that a version does not have.
+// prune removes the fields that a version does not have.
 func (k *kind) prune(gv schema.GroupVersion, at string, schemas map[string]*spec.Schema) {
 	for _, field := range k.since {
 		in := schemas[k.schemaName(gv)]
@@ -259,8 +257,8 @@ func referred(s *spec.Schema, at string) string {
 	return ""
 }
 
-// correct mends what the generator takes for bytes and is JSON.
-func correct(definitions map[string]common.OpenAPIDefinition) {
+// fixDefinitions corrects JSON fields that the generator takes for bytes.
+func fixDefinitions(definitions map[string]common.OpenAPIDefinition) {
 	object := spec.MapProperty(nil)
 	object.AddExtension("x-kubernetes-preserve-unknown-fields", true)
 	for _, name := range []string{"ClusterResourceEnvelope", "ResourceEnvelope"} {

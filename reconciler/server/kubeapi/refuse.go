@@ -15,11 +15,10 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// largest is how much of what somebody wanted to write is read, to find the name
-// in it.
-const largest = 1 << 20
+// maxBody limits how much of a write is read to find the name in it.
+const maxBody = 1 << 20
 
-// refuse says that nothing is written here, and where it is.
+// refuse responds that nothing can be written here, and where to write instead.
 func (a *API) refuse(s *storage, info *request.RequestInfo, w http.ResponseWriter, req *http.Request) {
 	name := info.Name
 	if name == "" {
@@ -27,13 +26,13 @@ func (a *API) refuse(s *storage, info *request.RequestInfo, w http.ResponseWrite
 	}
 	resource := s.kind.resource(s.version).GroupResource()
 	err := apierrors.NewMethodNotSupported(resource, info.Verb)
-	err.ErrStatus.Message = fmt.Sprintf("the hub is a Git repository, and this API only reads it: %s", a.instead(s, info.Verb, info.Namespace, name))
+	err.ErrStatus.Message = fmt.Sprintf("the hub is a Git repository, and this API only reads it: %s", a.hint(s, info.Verb, info.Namespace, name))
 	err.ErrStatus.Details.Name = name
 	a.fail(w, req, err)
 }
 
-// instead says what to do in Git.
-func (a *API) instead(s *storage, verb, namespace, name string) string {
+// hint says what to do in Git.
+func (a *API) hint(s *storage, verb, namespace, name string) string {
 	if !s.kind.namespaced {
 		namespace = ""
 	}
@@ -61,9 +60,9 @@ func (a *API) instead(s *storage, verb, namespace, name string) string {
 	return fmt.Sprintf("%s is in no file there%s; add one and commit", what, where)
 }
 
-// nameIn finds the name of an object that somebody sent.
+// nameIn returns the name of the object in a request body.
 func nameIn(body io.Reader) string {
-	raw, err := io.ReadAll(io.LimitReader(body, largest))
+	raw, err := io.ReadAll(io.LimitReader(body, maxBody))
 	if err != nil {
 		return ""
 	}

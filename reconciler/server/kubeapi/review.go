@@ -18,8 +18,8 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 )
 
-// reviews are what "kubectl auth can-i" creates, and dashboards before they show
-// anything: a question in the form of an object, which is kept nowhere.
+// reviews are what "kubectl auth can-i" and dashboards create: a question in the form of an
+// object, which is not stored.
 var reviews = schema.GroupResource{Group: authorizationv1.GroupName, Resource: "selfsubjectaccessreviews"}
 
 func reviewKind() *kind {
@@ -29,16 +29,16 @@ func reviewKind() *kind {
 	}
 }
 
-// reviewCodecs read and write reviews in every form that clients use.
+// reviewCodecs decode and encode reviews in all media types.
 var reviewCodecs = func() serializer.CodecFactory {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(authorizationv1.AddToScheme(scheme))
 	return serializer.NewCodecFactory(scheme)
 }()
 
-// review answers whether somebody may do what they ask about.
+// review responds whether the user is allowed to do something.
 func (a *API) review(c *catalog, w http.ResponseWriter, req *http.Request) {
-	raw, err := io.ReadAll(io.LimitReader(req.Body, largest))
+	raw, err := io.ReadAll(io.LimitReader(req.Body, maxBody))
 	if err != nil {
 		a.fail(w, req, apierrors.NewBadRequest(err.Error()))
 		return
@@ -55,7 +55,7 @@ func (a *API) review(c *catalog, w http.ResponseWriter, req *http.Request) {
 	responsewriters.WriteObjectNegotiated(reviewCodecs, negotiation.DefaultEndpointRestrictions, kind.GroupVersion(), w, req, http.StatusCreated, review, false)
 }
 
-// objection is why somebody may not do what they ask about; empty if they may.
+// objection is why the user is not allowed to do something; empty if they are.
 func (a *API) objection(c *catalog, asked authorizationv1.SelfSubjectAccessReviewSpec, req *http.Request) string {
 	of := authorizer.AttributesRecord{}
 	of.User, _ = request.UserFrom(req.Context())
@@ -87,8 +87,8 @@ func (a *API) objection(c *catalog, asked authorizationv1.SelfSubjectAccessRevie
 	return ""
 }
 
-// has reports whether a resource is served, in whatever version if none is
-// named; "*" is every resource.
+// has reports whether a resource is served, in any version if none is given; "*" is every
+// resource.
 func (c *catalog) has(group, version, resource string) bool {
 	return resource == "*" || slices.ContainsFunc(c.kinds, func(k *kind) bool {
 		return k.plural == resource && (k.group == group || group == "*") &&

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 )
 
-// route tells the generic server what to answer where.
+// route installs the routes of the generic server.
 func (a *API) route() {
 	mux := a.server.Handler.NonGoRestfulMux
 	mux.Handle("/api", http.HandlerFunc(a.serveLegacy))
@@ -29,12 +29,11 @@ func (a *API) fail(w http.ResponseWriter, req *http.Request, err error) {
 	responsewriters.ErrorNegotiated(err, a.codecs.CodecFactory, schema.GroupVersion{Version: "v1"}, w, req)
 }
 
-// minWatch is the shortest time after which a watch is ended that does not say
-// how long it is to be; the library makes it up to twice as long.
+// minWatch is the shortest duration of a watch without a timeout; the library makes it up to
+// twice as long.
 const minWatch = 30 * time.Minute
 
-// serveResource answers what is asked of objects, and the discovery of groups
-// and versions.
+// serveResource serves objects, and the discovery of groups and versions.
 func (a *API) serveResource(w http.ResponseWriter, req *http.Request) {
 	info, ok := request.RequestInfoFrom(req.Context())
 	if !ok {

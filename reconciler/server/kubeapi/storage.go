@@ -58,7 +58,7 @@ func (s *storage) Get(ctx context.Context, name string, _ *metav1.GetOptions) (r
 	return s.show(o), nil
 }
 
-// namespace is the one that is asked about. A Namespace is said to be in itself.
+// namespace is the requested namespace. A Namespace counts as being in itself.
 func (s *storage) namespace(ctx context.Context) string {
 	if !s.kind.namespaced {
 		return ""
@@ -70,8 +70,8 @@ func (s *storage) query(ctx context.Context, o *internalversion.ListOptions) sto
 	return store.Query{Kind: s.kind.stored(), Namespace: s.namespace(ctx), Labels: o.LabelSelector, Fields: o.FieldSelector}
 }
 
-// A mark is where the next page of a list begins. Version is that of the first
-// page: who watches from there misses nothing that changed between the pages.
+// A mark is the continue token of a list. Version is that of the first page: a watch from there
+// misses no change between the pages.
 type mark struct {
 	Version         uint64
 	Namespace, Name string
@@ -109,7 +109,8 @@ func (s *storage) List(ctx context.Context, o *internalversion.ListOptions) (run
 	return l, nil
 }
 
-// fresh reports whether a list is as new as asked for. There is only the newest.
+// fresh reports whether a list satisfies the requested resource version. There is only the
+// newest.
 func (s *storage) fresh(o *internalversion.ListOptions) error {
 	asked, err := parseVersion(o.ResourceVersion)
 	if err != nil || asked == 0 {
@@ -146,8 +147,7 @@ func (s *storage) Watch(ctx context.Context, o *internalversion.ListOptions) (wa
 		return nil, err
 	}
 	w := store.Watch{Query: s.query(ctx, o), From: from, Every: bookmarks, Show: s.show, Gone: gone}
-	// Without a version, and without saying otherwise, a watcher gets all there
-	// is first.
+	// Without a version a watch begins with all existing objects, unless it says otherwise.
 	w.Initial = from == 0
 	if o.SendInitialEvents != nil {
 		w.Initial = *o.SendInitialEvents
@@ -171,7 +171,7 @@ func gone(err error) watch.Event {
 	return watch.Event{Type: watch.Error, Object: &status}
 }
 
-// bookmark is an object that only has a version.
+// bookmark is an object with only a version.
 func (s *storage) bookmark(version uint64, first bool) *store.Object {
 	o := &store.Object{}
 	o.APIVersion, o.Kind = s.kind.gvk(s.version).ToAPIVersionAndKind()
@@ -185,7 +185,7 @@ func (s *storage) bookmark(version uint64, first bool) *store.Object {
 	return o
 }
 
-// show is an object in the version that is asked for.
+// show returns an object in the requested version.
 func (s *storage) show(o *store.Object) *store.Object {
 	if s.version == s.kind.versions[0] {
 		return o
@@ -200,7 +200,7 @@ func (s *storage) convert(o *store.Object) *store.Object {
 	return out
 }
 
-// without is an object in another version, without the fields that has not.
+// without returns an object in another version, without the fields that it does not have.
 func without(o *store.Object, apiVersion string, fields []string) (any, error) {
 	raw, err := o.JSON()
 	if err != nil {
@@ -217,7 +217,7 @@ func without(o *store.Object, apiVersion string, fields []string) (any, error) {
 	return content, nil
 }
 
-// remove takes a field away, which is a dotted path.
+// remove removes a field, given as a dotted path.
 func remove(content map[string]any, path string) {
 	head, rest, nested := strings.Cut(path, ".")
 	if !nested {

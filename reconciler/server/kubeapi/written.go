@@ -12,16 +12,16 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A written object is a placement, of which nearly all is what it says of its
-// clusters. That is written here, many times as fast as encoding/json does: a
-// list of all placements has it to do some hundred thousand times.
+// A written object is a placement with its JSON written by hand, many times faster than
+// encoding/json: nearly all of it are the statuses of its clusters, of which a list of all
+// placements may have some hundred thousand.
 type written struct {
 	// object is the placement without statuses, and its last field the status.
 	object   any
 	statuses []api.PerClusterPlacementStatus
 }
 
-// emptyStatus is how an object ends whose status has nothing else.
+// emptyStatus is the end of an object with an empty status.
 var emptyStatus = []byte(`"status":{}}`)
 
 // MarshalObject implements store.Marshaler.
@@ -30,7 +30,7 @@ func (p written) MarshalObject() ([]byte, error) {
 	if err != nil || len(p.statuses) == 0 {
 		return raw, err
 	}
-	const each = 1500 // a status on a cluster where all is well
+	const each = 1500 // the size of a status on a healthy cluster
 	out := make([]byte, 0, len(raw)+each*len(p.statuses))
 	out = append(out, raw[:len(raw)-len("}}")]...)
 	if !bytes.HasSuffix(raw, emptyStatus) {
@@ -48,8 +48,8 @@ func (p written) MarshalObject() ([]byte, error) {
 	return append(out, "]}}"...), nil
 }
 
-// appendStatus appends what encoding/json makes of a status. It does so itself
-// where the status has conditions only, as most have.
+// appendStatus appends a status like encoding/json. It writes only statuses with nothing but
+// conditions itself, which most are.
 func appendStatus(out []byte, s *api.PerClusterPlacementStatus) ([]byte, error) {
 	rest := *s
 	rest.ClusterName, rest.ObservedResourceIndex, rest.Conditions = "", "", nil
@@ -89,7 +89,7 @@ func appendCondition(out []byte, c *metav1.Condition) []byte {
 // appendText appends a JSON string.
 func appendText(out []byte, s string) []byte {
 	for i := range len(s) {
-		if !plain[s[i]] {
+		if !unescaped[s[i]] {
 			raw, _ := json.Marshal(s) // which never fails
 			return append(out, raw...)
 		}
@@ -98,8 +98,8 @@ func appendText(out []byte, s string) []byte {
 	return append(out, '"')
 }
 
-// plain are the bytes that stand for themselves in a JSON string.
-var plain = func() (out [256]bool) {
+// unescaped are the bytes that are not escaped in a JSON string.
+var unescaped = func() (out [256]bool) {
 	for b := byte(' '); b < 0x7f; b++ {
 		out[b] = b != '"' && b != '\\' && b != '<' && b != '>' && b != '&'
 	}

@@ -8,15 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// JSON is how the encoder calls itself that writes Object.JSON and a line feed.
+// JSON is the identifier of the encoder that writes Object.JSON and a line feed.
 const JSON runtime.Identifier = "gitfleet/json"
 
-// events remembers what the identifiers of events say: there are few.
+// events caches the parsed identifiers of events: there are few.
 var events sync.Map
 
-// plainEvent returns the type of an event if an identifier is that of one in
-// JSON with the whole object in it. That is most of what is ever watched, and
-// the largest.
+// plainEvent returns the type of an event if the identifier is that of an event in JSON with
+// the whole object. Most watched events are, and they are the largest.
 func plainEvent(id runtime.Identifier) string {
 	if event, known := events.Load(id); known {
 		return event.(string)

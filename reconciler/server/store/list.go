@@ -11,12 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// A Query says which objects of a kind are meant.
+// A Query selects objects of a kind.
 type Query struct {
 	Kind schema.GroupVersionResource
-	// Namespace is empty for all of them.
+	// Namespace is empty for all namespaces.
 	Namespace string
-	// Labels and Fields are nil for whatever they are.
+	// Labels and Fields are nil for any.
 	Labels labels.Selector
 	Fields fields.Selector
 }
@@ -48,7 +48,7 @@ func (s *Store) Get(kind schema.GroupVersionResource, namespace, name string) *O
 	return nil
 }
 
-func (k *shelf) find(namespace, name string) (int, bool) {
+func (k *kindStore) find(namespace, name string) (int, bool) {
 	return sort.Find(len(k.slots), func(i int) int {
 		ns, n := k.slots[i].source.Key()
 		return cmp.Or(strings.Compare(namespace, ns), strings.Compare(name, n))
@@ -60,12 +60,12 @@ type Page struct {
 	Objects []*Object
 	// Version is the store's when the page was made.
 	Version uint64
-	// Left counts the objects that are left for further pages.
+	// Left counts the objects on further pages.
 	Left int
 }
 
-// List returns the objects after one, which needs not exist any more, up to
-// limit of them if that is more than zero.
+// List returns the objects after a given one, which need not exist any more, up to limit if it
+// is above zero.
 func (s *Store) List(q Query, afterNamespace, afterName string, limit int) Page {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -100,8 +100,8 @@ func (q Query) all() bool {
 	return q.Namespace == "" && (q.Labels == nil || q.Labels.Empty()) && (q.Fields == nil || q.Fields.Empty())
 }
 
-// after returns where in the log the versions after one begin.
-func (k *shelf) after(version uint64) int {
+// after returns the index in the log of the first version after the given one.
+func (k *kindStore) after(version uint64) int {
 	i, _ := slices.BinarySearchFunc(k.log, version+1, func(r record, v uint64) int { return cmp.Compare(r.version, v) })
 	return i
 }

@@ -12,19 +12,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// An Object is one version of one object, ready to be told. It is encoded when
-// somebody asks, and once for all who do. Nobody changes it once it is in a
-// store.
+// An Object is one version of one object. It is encoded on demand and once for all clients, and
+// immutable once it is in a store.
 type Object struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta
-	// Value is what it is made of, for who knows the kind.
+	// Value is what it was made from, for code that knows the kind.
 	Value any
-	// Field reads a field that can be selected by, beside the name and the
-	// namespace; nil if there is none.
+	// Field returns a selectable field besides the name and the namespace; nil if there is
+	// none.
 	Field func(name string) (value string, ok bool)
-	// Content returns what encoding/json makes the object of, with the metadata
-	// given; or a Marshaler.
+	// Content returns what encoding/json encodes, with the given metadata; or a Marshaler.
 	Content func(metav1.ObjectMeta) (any, error)
 
 	version uint64
@@ -37,14 +35,13 @@ type Object struct {
 // GetObjectKind implements runtime.Object.
 func (o *Object) GetObjectKind() schema.ObjectKind { return &o.TypeMeta }
 
-// DeepCopyObject returns the object itself: there is no other way to change one
-// than to make another.
+// DeepCopyObject returns the object itself, which is immutable.
 func (o *Object) DeepCopyObject() runtime.Object { return o }
 
 // GetObject implements runtime.CacheableObject.
 func (o *Object) GetObject() runtime.Object { return o }
 
-// copy returns an object that says the same and has no version yet.
+// copy returns an equal object without a version.
 func (o *Object) copy() *Object {
 	return &Object{TypeMeta: o.TypeMeta, ObjectMeta: o.ObjectMeta, Value: o.Value, Field: o.Field, Content: o.Content}
 }
@@ -54,7 +51,7 @@ func (o *Object) stamp(version uint64) {
 	o.ResourceVersion = strconv.FormatUint(version, 10)
 }
 
-// JSON is the object, without spaces and line feeds.
+// JSON is the object without spaces and line feeds.
 func (o *Object) JSON() ([]byte, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -73,17 +70,15 @@ func (o *Object) JSON() ([]byte, error) {
 	return o.encoded, err
 }
 
-// MarshalJSON implements json.Marshaler: rows of a table have whole objects in
-// them, if somebody asks for that.
+// MarshalJSON implements json.Marshaler: rows of a table may have whole objects.
 func (o *Object) MarshalJSON() ([]byte, error) { return o.JSON() }
 
-// A Marshaler makes JSON of itself, without spaces and line feeds. It is not
-// checked, as that of a json.Marshaler would be.
+// A Marshaler encodes itself as JSON, without spaces and line feeds. Unlike with json.Marshaler
+// the result is not checked.
 type Marshaler interface{ MarshalObject() ([]byte, error) }
 
-// CacheEncode writes what encode writes. An event with the whole object in it is
-// written without encode, and without a copy of the object: a thousand watchers
-// share one.
+// CacheEncode writes what encode writes. An event with the whole object is written without
+// encode and without a copy: a thousand watchers share one.
 func (o *Object) CacheEncode(id runtime.Identifier, encode func(runtime.Object, io.Writer) error, w io.Writer) error {
 	if event := plainEvent(id); event != "" {
 		return o.writeEvent(event, w)
@@ -91,8 +86,7 @@ func (o *Object) CacheEncode(id runtime.Identifier, encode func(runtime.Object, 
 	return encode(o, w)
 }
 
-// As returns the object as another version of its kind has it, made by convert
-// the first time.
+// As returns the object in another version of its kind, converted once.
 func (o *Object) As(version string, convert func(*Object) *Object) *Object {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -108,7 +102,7 @@ func (o *Object) As(version string, convert func(*Object) *Object) *Object {
 	return as
 }
 
-// Selectable are the fields that an object can be selected by.
+// Selectable are the selectable fields of an object.
 func (o *Object) Selectable() fields.Fields { return selectable{o} }
 
 type selectable struct{ *Object }

@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// A Source is what an object is made of.
+// A Source makes an object.
 type Source interface {
-	// Key names it among its kind.
+	// Key identifies it within its kind.
 	Key() (namespace, name string)
-	// Same reports whether the object is the one that was made of old, which has
-	// the same key. It is asked often, and has to be quick.
+	// Same reports whether the object is equal to the one that was made from old, which has the
+	// same key. It is called often and must be fast.
 	Same(old Source) bool
 	// Object makes the object.
 	Object() *Object
 }
 
-// Compare orders sources as Replace wants them.
+// Compare orders sources as Replace requires.
 func Compare(a, b Source) int {
 	aNamespace, aName := a.Key()
 	bNamespace, bName := b.Key()

@@ -1,11 +1,5 @@
-// Package store keeps the objects of the hub in memory, as an API server's
-// database would: each with a version that rises when it changes, in lists that
-// are consistent, with watches that tell what has changed since.
-//
-// It keeps no history. A watcher that is behind is told of each object once, as
-// it is now, so that nobody who reads slowly costs more than the place where
-// they stopped. Only deletions have to be remembered, and not forever: who asks
-// from before that has to list again.
+// Package store keeps the objects of the hub in memory like an API server's storage: with
+// resource versions, consistent lists, and watches.
 package store
 
 import (
@@ -17,49 +11,45 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// deletions is how many deletions of a kind are remembered.
-const deletions = 1000
+// maxDeletions is how many deletions of a kind are kept.
+const maxDeletions = 1000
 
 // A Store is safe for concurrent use. One goroutine may call Replace.
 type Store struct {
 	mu    sync.RWMutex
-	kinds map[schema.GroupVersionResource]*shelf
-	// version is that of the newest change; it rises over restarts.
+	kinds map[schema.GroupVersionResource]*kindStore
+	// version is the newest one; it increases over restarts.
 	version uint64
-	// began is the version before the first change: what is older is another
-	// process's, and can not be gone on from.
+	// began is the version before the first change: older versions belong to another process,
+	// and a watch cannot continue from them.
 	began uint64
 }
 
-// New returns an empty store. Versions count from the time, so that those of a
-// process that ran before are smaller, however often it changed something: a
-// change takes longer than the microsecond that it is counted as.
+// New returns an empty store. Versions start from the time, so that those of an earlier process
+// are smaller: a change takes longer than the microsecond it counts as.
 func New(now time.Time) *Store {
 	began := uint64(now.UnixMicro())
-	return &Store{kinds: map[schema.GroupVersionResource]*shelf{}, version: began, began: began}
+	return &Store{kinds: map[schema.GroupVersionResource]*kindStore{}, version: began, began: began}
 }
 
-// shelf has the objects of one kind.
-type shelf struct {
-	slots []*slot // sorted by namespace and name
-	// log has the version of every slot, in order, and some that are not a
-	// slot's any more.
+// A kindStore has the objects of one kind.
+type kindStore struct {
+	slots []*entry // sorted by namespace and name
+	// log has the version of every entry, in order, and some that are outdated.
 	log []record
-	// gone counts the deletions in log; oldest is the version from which on all
-	// are known.
+	// gone counts the deletions in log; oldest is the version since which all are known.
 	gone   int
 	oldest uint64
 	// changed is closed at the next change.
 	changed chan struct{}
 }
 
-// A slot is one object through all its versions.
-type slot struct {
+// An entry is one object through all its versions.
+type entry struct {
 	source Source
 	object *Object // the newest version
 	born   uint64
-	// before are the labels it had until relabeled, for watchers who select by
-	// them.
+	// before are its labels until relabeled, for watches that select by labels.
 	before    map[string]string
 	relabeled uint64
 	deleted   bool
@@ -67,24 +57,24 @@ type slot struct {
 
 type record struct {
 	version uint64
-	slot    *slot
+	slot    *entry
 }
 
 func (r record) current() bool { return r.slot.object.version == r.version }
 
-// shelf is called with the lock held for writing.
-func (s *Store) shelf(kind schema.GroupVersionResource) *shelf {
+// shelf returns the store of a kind. The caller holds the write lock.
+func (s *Store) shelf(kind schema.GroupVersionResource) *kindStore {
 	k := s.kinds[kind]
 	if k == nil {
-		k = &shelf{oldest: s.began, changed: make(chan struct{})}
+		k = &kindStore{oldest: s.began, changed: make(chan struct{})}
 		s.kinds[kind] = k
 	}
 	return k
 }
 
-// Replace makes sources all there is of a kind, and reports whether that
-// changed anything. They are sorted by namespace and name, none twice; the list
-// is not kept. What is the same as before keeps its version.
+// Replace makes sources the objects of a kind, and reports whether anything changed. They are
+// sorted by namespace and name and unique; the list is not kept. Unchanged objects keep their
+// version.
 func (s *Store) Replace(kind schema.GroupVersionResource, sources []Source) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,21 +90,21 @@ func (s *Store) Replace(kind schema.GroupVersionResource, sources []Source) bool
 	if s.version == before {
 		return false
 	}
-	k.tidy()
+	k.compact()
 	close(k.changed)
 	k.changed = make(chan struct{})
 	return true
 }
 
-// named reports whether the objects are those of the sources, none more and
-// none less: that is the usual case, and costs no memory.
-func (k *shelf) named(sources []Source) bool {
-	return slices.EqualFunc(k.slots, sources, func(old *slot, source Source) bool { return Compare(old.source, source) == 0 })
+// named reports whether the keys are those of the sources: the usual case, which needs no
+// memory.
+func (k *kindStore) named(sources []Source) bool {
+	return slices.EqualFunc(k.slots, sources, func(old *entry, source Source) bool { return Compare(old.source, source) == 0 })
 }
 
-// rename makes sources all there is where objects come or go.
-func (s *Store) rename(k *shelf, sources []Source) {
-	slots := make([]*slot, 0, len(sources))
+// rename replaces the objects if some are added or removed.
+func (s *Store) rename(k *kindStore, sources []Source) {
+	slots := make([]*entry, 0, len(sources))
 	old := k.slots
 	for _, source := range sources {
 		for len(old) > 0 && Compare(old[0].source, source) < 0 {
@@ -135,14 +125,14 @@ func (s *Store) rename(k *shelf, sources []Source) {
 	k.slots = slots
 }
 
-func (s *Store) add(k *shelf, source Source) *slot {
-	n := &slot{source: source}
+func (s *Store) add(k *kindStore, source Source) *entry {
+	n := &entry{source: source}
 	s.put(k, n, source.Object())
 	n.born = n.object.version
 	return n
 }
 
-func (s *Store) update(k *shelf, o *slot, source Source) {
+func (s *Store) update(k *kindStore, o *entry, source Source) {
 	if source.Same(o.source) {
 		return
 	}
@@ -154,25 +144,24 @@ func (s *Store) update(k *shelf, o *slot, source Source) {
 	o.source = source
 }
 
-func (s *Store) remove(k *shelf, o *slot) {
+func (s *Store) remove(k *kindStore, o *entry) {
 	o.deleted = true
 	s.put(k, o, o.object.copy())
 	k.gone++
 }
 
-func (s *Store) put(k *shelf, o *slot, object *Object) {
+func (s *Store) put(k *kindStore, o *entry, object *Object) {
 	s.version++
 	object.stamp(s.version)
 	o.object = object
 	k.log = append(k.log, record{s.version, o})
 }
 
-// tidy forgets versions that are nobody's, and the older deletions when there
-// are too many.
-func (k *shelf) tidy() {
+// compact removes outdated versions from the log, and old deletions beyond the limit.
+func (k *kindStore) compact() {
 	surplus := 0
-	if k.gone > deletions {
-		surplus = k.gone - deletions/2
+	if k.gone > maxDeletions {
+		surplus = k.gone - maxDeletions/2
 	}
 	if surplus == 0 && len(k.log) <= 2*(len(k.slots)+k.gone)+64 {
 		return

@@ -160,16 +160,16 @@ func TestVersionsRiseOverRestarts(t *testing.T) {
 func TestHistoryIsBounded(t *testing.T) {
 	s := New(began)
 	was := map[string]*string{}
-	for i := range 3 * deletions {
+	for i := range 3 * maxDeletions {
 		was = fill(s, was, map[string]string{"a": fmt.Sprint(i), fmt.Sprintf("b%d", i): "red"})
 	}
 	k := s.kinds[things]
-	if len(k.log) > 4*deletions {
+	if len(k.log) > 4*maxDeletions {
 		t.Errorf("%d records for 2 objects", len(k.log))
 	}
 	from := s.began
 	if _, _, err := s.since(Query{Kind: things}, &from); !errors.Is(err, ErrGone) {
-		t.Errorf("a watcher from before %d deletions: %v", 3*deletions, err)
+		t.Errorf("a watcher from before %d deletions: %v", 3*maxDeletions, err)
 	}
 	v := look(s, Query{Kind: things})
 	fill(s, was, nil)

@@ -9,46 +9,44 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// ErrGone says that not all changes since a version are known: list again.
+// ErrGone says that not all changes since a version are known: the client has to list again.
 var ErrGone = errors.New("the changes since that version are not known any more")
 
-// A Watch says what a watcher is told.
+// A Watch configures a watch.
 type Watch struct {
 	Query
-	// From is the version from which on changes are told.
+	// From is the version after which changes are sent.
 	From uint64
-	// Initial tells all there is first, and then a bookmark, if Bookmark is
-	// set.
+	// Initial sends all existing objects first, and then a bookmark if Bookmark is set.
 	Initial bool
-	// Bookmark makes the object of a bookmark; nil if none are wanted. first is
-	// for the one after all that was there at the beginning.
+	// Bookmark makes the object of a bookmark; nil for no bookmarks. first is true for the one
+	// after the initial objects.
 	Bookmark func(version uint64, first bool) *Object
 	// Every is the time between bookmarks.
 	Every time.Duration
-	// Show is what becomes of an object before it is told.
+	// Show converts an object before it is sent.
 	Show func(*Object) *Object
-	// Gone makes the error for a watcher that cannot go on.
+	// Gone makes the error for a watch that cannot continue.
 	Gone func(error) watch.Event
 }
 
-// ahead is how many events wait for a watcher to take them. They are few, since
-// what waits here is not replaced by newer versions any more.
-const ahead = 8
+// watchBuffer is how many events are buffered. They are few, since buffered events are not
+// replaced by newer versions.
+const watchBuffer = 8
 
-// Watch tells changes until ctx is done or the watcher is stopped. It costs
-// nobody else anything if events are not taken.
+// Watch sends changes until ctx is done or the watch is stopped. A slow client does not affect
+// others.
 func (s *Store) Watch(ctx context.Context, w Watch) (watch.Interface, error) {
 	if err := s.known(w); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	t := &teller{store: s, Watch: w, events: make(chan watch.Event, ahead), cancel: cancel}
+	t := &watcher{store: s, Watch: w, events: make(chan watch.Event, watchBuffer), cancel: cancel}
 	go t.run(ctx)
 	return t, nil
 }
 
-// known reports whether the watcher can begin, and makes a place for a kind that
-// it may be the first to ask for.
+// known reports whether the watch can begin, and creates the store of a kind that has none yet.
 func (s *Store) known(w Watch) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,8 +57,8 @@ func (s *Store) known(w Watch) error {
 	return nil
 }
 
-// A teller tells one watcher.
-type teller struct {
+// A watcher serves one watch.
+type watcher struct {
 	Watch
 	store  *Store
 	events chan watch.Event
@@ -68,12 +66,12 @@ type teller struct {
 }
 
 // Stop implements watch.Interface.
-func (t *teller) Stop() { t.cancel() }
+func (t *watcher) Stop() { t.cancel() }
 
 // ResultChan implements watch.Interface.
-func (t *teller) ResultChan() <-chan watch.Event { return t.events }
+func (t *watcher) ResultChan() <-chan watch.Event { return t.events }
 
-func (t *teller) run(ctx context.Context) {
+func (t *watcher) run(ctx context.Context) {
 	defer close(t.events)
 	if t.Initial && !t.initial(ctx) {
 		return
@@ -87,11 +85,11 @@ func (t *teller) run(ctx context.Context) {
 	for {
 		events, changed, err := t.store.since(t.Query, &t.From)
 		if err != nil {
-			t.tell(ctx, t.Gone(err))
+			t.send(ctx, t.Gone(err))
 			return
 		}
 		for _, e := range events {
-			if !t.tell(ctx, watch.Event{Type: e.Type, Object: t.Show(e.Object)}) {
+			if !t.send(ctx, watch.Event{Type: e.Type, Object: t.Show(e.Object)}) {
 				return
 			}
 		}
@@ -101,7 +99,7 @@ func (t *teller) run(ctx context.Context) {
 		select {
 		case <-changed:
 		case <-bookmark:
-			if !t.tell(ctx, watch.Event{Type: watch.Bookmark, Object: t.Bookmark(t.From, false)}) {
+			if !t.send(ctx, watch.Event{Type: watch.Bookmark, Object: t.Bookmark(t.From, false)}) {
 				return
 			}
 		case <-ctx.Done():
@@ -110,18 +108,17 @@ func (t *teller) run(ctx context.Context) {
 	}
 }
 
-// initial tells all there is, page by page: what changes meanwhile is told
-// afterwards.
-func (t *teller) initial(ctx context.Context) bool {
+// initial sends all existing objects, page by page; changes made meanwhile are sent afterwards.
+func (t *watcher) initial(ctx context.Context) bool {
 	namespace, name := "", ""
 	for first := true; ; first = false {
-		page := t.store.List(t.Query, namespace, name, ahead)
+		page := t.store.List(t.Query, namespace, name, watchBuffer)
 		if first {
 			t.From = page.Version
 		}
 		for _, o := range page.Objects {
 			namespace, name = o.Namespace, o.Name
-			if !t.tell(ctx, watch.Event{Type: watch.Added, Object: t.Show(o)}) {
+			if !t.send(ctx, watch.Event{Type: watch.Added, Object: t.Show(o)}) {
 				return false
 			}
 		}
@@ -129,10 +126,10 @@ func (t *teller) initial(ctx context.Context) bool {
 			break
 		}
 	}
-	return t.Bookmark == nil || t.tell(ctx, watch.Event{Type: watch.Bookmark, Object: t.Bookmark(t.From, true)})
+	return t.Bookmark == nil || t.send(ctx, watch.Event{Type: watch.Bookmark, Object: t.Bookmark(t.From, true)})
 }
 
-func (t *teller) tell(ctx context.Context, e watch.Event) bool {
+func (t *watcher) send(ctx context.Context, e watch.Event) bool {
 	select {
 	case t.events <- e:
 		return true
@@ -146,8 +143,8 @@ type change struct {
 	Object *Object
 }
 
-// since returns a few changes since a version, and moves that on. With none
-// there is, it returns what is closed at the next.
+// since returns some changes after a version, and advances the version. If there are none, it
+// returns a channel that is closed at the next change.
 func (s *Store) since(q Query, from *uint64) ([]change, <-chan struct{}, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -158,7 +155,7 @@ func (s *Store) since(q Query, from *uint64) ([]change, <-chan struct{}, error) 
 	var changes []change
 	since := *from
 	for _, r := range k.log[k.after(since):] {
-		if len(changes) == ahead {
+		if len(changes) == watchBuffer {
 			return changes, k.changed, nil
 		}
 		*from = r.version
@@ -173,9 +170,8 @@ func (s *Store) since(q Query, from *uint64) ([]change, <-chan struct{}, error) 
 	return changes, k.changed, nil
 }
 
-// event is what became of an object for who asks, since a version; empty if it
-// is none of theirs.
-func (q Query) event(o *slot, since uint64) watch.EventType {
+// event is what the changes since a version mean for a query; empty if nothing.
+func (q Query) event(o *entry, since uint64) watch.EventType {
 	before := o.born <= since
 	is := q.matches(o.object)
 	if before && o.relabeled > since && q.Labels != nil {
