@@ -7,8 +7,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/expression"
 )
 
-// annotationRules are those of our own annotations on what may be placed. Their
-// mistakes would otherwise be found on the members, one by one.
+// annotationRules validate gitfleet's annotations on objects. Their mistakes would otherwise be
+// found on the members, one by one.
 var annotationRules = []struct {
 	name string
 	rule func(value string) (warning string, err error)
@@ -32,7 +32,7 @@ var annotationRules = []struct {
 	}},
 }
 
-// annotationsFit judges our annotations on the object at p.
+// annotationsFit validates the annotations of the object at p.
 func annotationsFit(r *report, p *fieldPath, object map[string]any) bool {
 	meta, _ := object["metadata"].(map[string]any)
 	notes, _ := meta["annotations"].(map[string]any)

@@ -8,23 +8,21 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// An assembly puts the items of a commit together, and finds what only shows
-// when all of them are known.
+// An assembly collects the items of a commit, and runs the checks that need all of them.
 type assembly struct {
 	limits Limits
 	load   int
-	// before are the items of an earlier load, number last, by ID. Most of
-	// them are here again, and in order already.
+	// before are the sorted items of an earlier load, with that number. Most are unchanged.
 	before []*item
 	last   int
 
 	items    []*item
 	problems Problems
-	// sources are the files of each kustomization that was built.
+	// sources are the files of each built kustomization.
 	sources map[string][]string
 
-	// size is how much memory the items take, roughly, and full says that it is too
-	// much: the rest of the commit is not read.
+	// size is the approximate memory of the items, and full says that it exceeds the limit: the
+	// rest of the commit is not read.
 	size int64
 	full bool
 }
@@ -48,7 +46,7 @@ func (a *assembly) finish(commit Commit) (*Snapshot, error) {
 		a.problem(Error, api.Origin{}, "", "the commit has more than %d objects; split the repository, or raise limits.objects", a.limits.Objects)
 	}
 	s := &Snapshot{Commit: commit, Namespaced: a.declaredScopes(), Sources: a.sources}
-	a.fitScopes(s.Namespaced)
+	a.checkScopes(s.Namespaced)
 	a.sort()
 	a.duplicates()
 	a.overrides()
@@ -72,17 +70,17 @@ func (a *assembly) declaredScopes() map[api.GroupKind]bool {
 	return scopes
 }
 
-// fitScopes compares custom objects, and placements that select them, with the
-// definitions of the commit.
-func (a *assembly) fitScopes(scopes map[api.GroupKind]bool) {
+// checkScopes checks custom objects, and placements that select them, against the definitions
+// of the commit.
+func (a *assembly) checkScopes(scopes map[api.GroupKind]bool) {
 	kept := a.items[:0]
 	for _, it := range a.items {
 		if it.placement != nil && len(scopes) > 0 {
 			a.termScopes(it, scopes)
 		}
-		a.wrappedScopes(it, scopes)
+		a.checkWrappedScopes(it, scopes)
 		if it.custom {
-			it = a.fitScope(it, scopes)
+			it = a.checkScope(it, scopes)
 		}
 		if it != nil {
 			kept = append(kept, it)
@@ -102,9 +100,8 @@ func (a *assembly) termScopes(it *item, scopes map[api.GroupKind]bool) {
 	}
 }
 
-// wrappedScopes checks the contents of an envelope whose kinds the commit
-// defines.
-func (a *assembly) wrappedScopes(it *item, scopes map[api.GroupKind]bool) {
+// checkWrappedScopes checks the contents of an envelope whose kinds the commit defines.
+func (a *assembly) checkWrappedScopes(it *item, scopes map[api.GroupKind]bool) {
 	for _, w := range it.wrapped {
 		if namespaced, declared := scopes[w.id.GroupKind()]; declared {
 			if message := w.scopeFault(it.id, namespaced); message != "" {
@@ -114,8 +111,8 @@ func (a *assembly) wrappedScopes(it *item, scopes map[api.GroupKind]bool) {
 	}
 }
 
-// fitScope returns the item as its kind's scope wants it, nil if it cannot be.
-func (a *assembly) fitScope(it *item, scopes map[api.GroupKind]bool) *item {
+// checkScope returns the item as its kind's scope requires it; nil if that is impossible.
+func (a *assembly) checkScope(it *item, scopes map[api.GroupKind]bool) *item {
 	namespaced, declared := scopes[it.id.GroupKind()]
 	switch {
 	case declared && namespaced && it.id.Namespace == "":
@@ -133,24 +130,23 @@ func (a *assembly) fitScope(it *item, scopes map[api.GroupKind]bool) *item {
 	return it
 }
 
-// withoutNamespace is the item as a cluster-scoped object; the same one at
-// every call.
+// withoutNamespace returns the item as a cluster-scoped object; the same one in every call.
 func (it *item) withoutNamespace() *item {
-	if it.variant != nil {
-		return it.variant
+	if it.unnamespaced != nil {
+		return it.unnamespaced
 	}
 	object := it.object.Object.DeepCopy()
 	object.SetNamespace("")
-	hash, _ := hashOfObject(object.Object) // it had one before
+	hash, _ := hashOfObject(object.Object) // it could be hashed before
 	v := &item{id: it.id, origin: it.origin}
 	v.id.Namespace = ""
 	v.object = &api.Object{ID: v.id, Object: object, Hash: hash, Origin: it.origin}
-	it.variant = v
+	it.unnamespaced = v
 	return v
 }
 
-// sort puts the items in order. What the earlier load had is in order already,
-// so that a small commit costs little.
+// sort sorts the items. Those of the earlier load are sorted already, so that a small commit
+// costs little.
 func (a *assembly) sort() {
 	var fresh []*item
 	for _, it := range a.items {
@@ -175,7 +171,7 @@ func (a *assembly) sort() {
 	a.items = append(merged, fresh...)
 }
 
-// duplicates reports each place of an object that is defined more than once.
+// duplicates reports every position of an object that is defined more than once.
 func (a *assembly) duplicates() {
 	for i := 0; i < len(a.items); {
 		j := i + 1
@@ -189,15 +185,15 @@ func (a *assembly) duplicates() {
 	}
 }
 
-// places is how many other places a message names.
-const places = 3
+// maxPositions is how many other positions a message names.
+const maxPositions = 3
 
 func (a *assembly) duplicate(same []*item) {
 	for _, it := range same {
 		var others []string
 		for _, other := range same {
-			if other != it && len(others) < places {
-				others = append(others, whereText(other.origin))
+			if other != it && len(others) < maxPositions {
+				others = append(others, positionText(other.origin))
 			}
 		}
 		if more := len(same) - 1 - len(others); more > 0 {
@@ -208,15 +204,15 @@ func (a *assembly) duplicate(same []*item) {
 	}
 }
 
-// whereText names a place, and the kustomization that brings it in.
-func whereText(o api.Origin) string {
+// positionText names a position, and the kustomization that includes it.
+func positionText(o api.Origin) string {
 	if o.Kustomization == "" || o.Kustomization == o.Path {
 		return o.String()
 	}
 	return o.String() + " (built by " + o.Kustomization + ")"
 }
 
-// fill hands the items over. Their order by ID is that of the snapshot.
+// fill puts the items, which are sorted by ID, into the snapshot.
 func (a *assembly) fill(s *Snapshot) {
 	s.Objects = make([]*api.Object, 0, len(a.items))
 	for _, it := range a.items {

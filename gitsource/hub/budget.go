@@ -6,9 +6,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A budget is how much memory the decoded objects of a commit, or the files of a
-// build, may take. Files are decoded at the same time, and all charge one budget:
-// decoding stops when it is used up, not when all of it is there.
+// A budget limits the memory for the decoded objects of a commit, or the files of a build.
+// Files that are decoded concurrently share one budget: decoding stops when it is used up.
 type budget struct {
 	limit int64
 	used  atomic.Int64
@@ -17,29 +16,29 @@ type budget struct {
 // charge takes from the budget, and reports whether it was enough.
 func (b *budget) charge(bytes int64) bool { return b.used.Add(bytes) <= b.limit }
 
-// exceeded reports whether more was taken than there was.
+// exceeded reports whether more was used than the limit.
 func (b *budget) exceeded() bool { return b.used.Load() > b.limit }
 
-// What decoded values take in memory, roughly.
+// The approximate memory of decoded values.
 const (
-	objectBytes = 1 * kib // an object beside its fields: its ID, origin and hash
+	objectBytes = 1 * kib // an object without its fields: its ID, origin and hash
 	valueBytes  = 16
 	mapBytes    = 320 // a map of up to eight entries
 	entryBytes  = 64  // each entry of a larger one
-	// chargedAt is how much a converter decodes before it charges the budget.
-	chargedAt = 64 * kib
+	// chargeEvery is how much a converter decodes between charges.
+	chargeEvery = 64 * kib
 )
 
-// spend counts what was decoded, and gives up once the budget is used up.
-func (c *converter) spend(bytes int) {
+// count counts decoded bytes, and stops once the budget is used up.
+func (c *converter) count(bytes int) {
 	c.size += int64(bytes)
-	if c.size-c.charged >= chargedAt {
-		c.settle()
+	if c.size-c.charged >= chargeEvery {
+		c.charge()
 	}
 }
 
-// settle charges what was decoded and not charged yet.
-func (c *converter) settle() {
+// charge charges what was counted since the last charge.
+func (c *converter) charge() {
 	due := c.size - c.charged
 	c.charged = c.size
 	if c.budget != nil && !c.budget.charge(due) {
@@ -53,8 +52,8 @@ func (a *assembly) tooLarge(at api.Origin) {
 	a.problem(Error, at, "", "up to here the objects of the commit take more than %s of memory; split the repository, write fewer YAML aliases, or raise limits.commitSize", bytesText(a.limits.CommitSize))
 }
 
-// take adds what a file or a build holds, unless the commit is too large with it.
-func (a *assembly) take(p *parsed) {
+// addParsed adds the items of a file or a build, unless the commit becomes too large.
+func (a *assembly) addParsed(p *parsed) {
 	if a.size += p.size; a.size > a.limits.CommitSize || p.cut != (api.Origin{}) {
 		a.tooLarge(p.last())
 		return
@@ -62,7 +61,7 @@ func (a *assembly) take(p *parsed) {
 	a.add(p)
 }
 
-// last is where the last thing stands that was decoded.
+// last is the position of the last decoded object.
 func (p *parsed) last() api.Origin {
 	if p.cut != (api.Origin{}) {
 		return p.cut

@@ -19,40 +19,38 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// kustomize is in use by one build at a time: it keeps schemas in global
-// variables.
+// kustomize is used by one build at a time: it keeps schemas in global variables.
 var kustomizing = make(chan struct{}, 1)
 
-// patchCopies is how many bytes the copy operations of one JSON patch may add, as
-// for an API server. The limit belongs to the whole process; whoever serves an API
-// sets it to the same.
-const patchCopies = 3 * mib
+// maxPatchCopies limits the bytes that the copy operations of one JSON patch may add, as in an
+// API server. The limit is global to the process; code that serves an API sets it to the same.
+const maxPatchCopies = 3 * mib
 
-// mount is where a build sees the repository, so that nothing above it exists.
+// mount is the directory in which a build sees the repository: nothing exists above it.
 const mount = "/repository"
 
-// A builder makes the objects of one kustomization, from files it is given.
+// A builder builds one kustomization from the files it is given.
 type builder struct {
 	limits Limits
-	// file is the kustomization that is built.
+	// file is the kustomization file.
 	file  string
 	parts []*kustomization
 	texts map[string][]byte
-	// places are where the documents of the files stand.
-	places   map[string][]place
-	secrets  []string
-	problems Problems
-	// late says that the build took too long, which may have been the machine.
-	late bool
-	// spending is what the objects may take, and input how much memory the files
-	// take that were read, each counted once; sizes has it of each file.
-	spending *budget
-	input    *budget
-	sizes    map[string]int64
+	// positions are the positions of the documents in the files.
+	positions map[string][]sourcePosition
+	secrets   []string
+	problems  Problems
+	// timedOut says that the build took too long, possibly because of the machine.
+	timedOut bool
+	// budget limits the memory of the objects, and input counts that of the files read, each
+	// once; sizes has the size of each.
+	budget *budget
+	input  *budget
+	sizes  map[string]int64
 }
 
-// A place is where a document stands.
-type place struct {
+// A sourcePosition is the position of a document.
+type sourcePosition struct {
 	kind, name string
 	line       int
 	document   int
@@ -64,18 +62,18 @@ func (b *builder) fail(format string, args ...any) {
 	})
 }
 
-// build reads the files of a kustomization and builds it. What goes wrong in
-// them is part of the result; an error means that they could not be read.
+// build reads the files of a kustomization and builds it. Problems in them are part of the
+// result; an error means that they could not be read.
 func build(t *tree, dir string, parts []*kustomization, file string, spending *budget) (*parsed, error) {
 	b := &builder{
-		limits: t.limits, file: file, parts: parts, texts: map[string][]byte{}, places: map[string][]place{},
-		spending: spending, input: &budget{limit: t.limits.BuildInput}, sizes: map[string]int64{},
+		limits: t.limits, file: file, parts: parts, texts: map[string][]byte{}, positions: map[string][]sourcePosition{},
+		budget: spending, input: &budget{limit: t.limits.BuildInput}, sizes: map[string]int64{},
 	}
 	if err := b.readAll(t); err != nil {
 		return nil, err
 	}
 	out := &parsed{end: api.Origin{Path: file}}
-	if b.input.exceeded() || b.reads(dir, map[string]int64{}) > b.limits.BuildInput {
+	if b.input.exceeded() || b.inputSize(dir, map[string]int64{}) > b.limits.BuildInput {
 		b.fail("%s", inputExceeded(b.limits))
 	}
 	if !hasErrors(b.problems) {
@@ -87,14 +85,14 @@ func build(t *tree, dir string, parts []*kustomization, file string, spending *b
 			b.collect(objects, dir, out)
 		}
 	}
-	out.problems, out.passing = b.problems, b.late
+	out.problems, out.transient = b.problems, b.timedOut
 	return out, nil
 }
 
 func (b *builder) readAll(t *tree) error {
 	for _, k := range b.parts {
 		for _, f := range append([]reference{{path: k.file}}, k.files...) {
-			f.data = f.data || f.path == k.file // which has been checked already
+			f.data = f.data || f.path == k.file // checked before
 			if err := b.read(t, f); err != nil {
 				return err
 			}
@@ -106,8 +104,7 @@ func (b *builder) readAll(t *tree) error {
 	return nil
 }
 
-// read also finds the faults of a file, since kustomize says neither file nor
-// line.
+// read also validates a file, since kustomize's errors have neither file nor line.
 func (b *builder) read(t *tree, f reference) error {
 	data, done := b.texts[f.path]
 	if !done {
@@ -124,7 +121,7 @@ func (b *builder) read(t *tree, f reference) error {
 		b.sizes[f.path] = int64(len(data))
 		b.input.charge(int64(len(data)))
 	}
-	if _, checked := b.places[f.path]; checked || f.data {
+	if _, checked := b.positions[f.path]; checked || f.data {
 		return nil
 	}
 	b.check(f.path, data)
@@ -135,9 +132,9 @@ func inputExceeded(limits Limits) string {
 	return fmt.Sprintf("the build reads more than %s, each file counted as often as it is read; refer to each base fewer times, write fewer YAML aliases, or raise limits.buildInput", bytesText(limits.BuildInput))
 }
 
-// reads is how much memory the files take that a build of dir reads: kustomize
-// reads a base anew for each kustomization that refers to it.
-func (b *builder) reads(dir string, known map[string]int64) int64 {
+// inputSize is the memory for the files that a build of dir reads: kustomize reads a base again
+// for each kustomization that refers to it.
+func (b *builder) inputSize(dir string, known map[string]int64) int64 {
 	if n, done := known[dir]; done {
 		return n
 	}
@@ -151,7 +148,7 @@ func (b *builder) reads(dir string, known map[string]int64) int64 {
 			n += b.sizes[f.path]
 		}
 		for _, next := range k.dirs {
-			n = min(n+b.reads(next, known), b.limits.BuildInput+1)
+			n = min(n+b.inputSize(next, known), b.limits.BuildInput+1)
 		}
 	}
 	known[dir] = n
@@ -159,7 +156,7 @@ func (b *builder) reads(dir string, known map[string]int64) int64 {
 }
 
 func (b *builder) check(name string, data []byte) {
-	b.places[name] = []place{}
+	b.positions[name] = []sourcePosition{}
 	parsed := parseSyntax(name, data, b.limits, b.input)
 	b.sizes[name] += parsed.size
 	for _, p := range parsed.problems {
@@ -169,12 +166,12 @@ func (b *builder) check(name string, data []byte) {
 		}
 	}
 	for _, doc := range parsed.documents {
-		b.note(name, doc)
+		b.recordPosition(name, doc)
 	}
 }
 
-// note remembers where a document stands, and what is secret in it.
-func (b *builder) note(name string, doc textDocument) {
+// recordPosition records the position of a document, and the secrets in it.
+func (b *builder) recordPosition(name string, doc textDocument) {
 	at := func(keys ...string) *yaml.Node {
 		n, _ := find(doc.root, (*fieldPath)(nil).child(keys...))
 		if n == nil {
@@ -183,7 +180,7 @@ func (b *builder) note(name string, doc textDocument) {
 		return n
 	}
 	kind := at("kind").Value
-	b.places[name] = append(b.places[name], place{kind, at("metadata", "name").Value, doc.before + doc.root.Line, doc.number})
+	b.positions[name] = append(b.positions[name], sourcePosition{kind, at("metadata", "name").Value, doc.before + doc.root.Line, doc.number})
 	if kind == "Secret" {
 		for _, field := range []string{"data", "stringData"} {
 			eachScalar(at(field), func(value string) { b.secrets = append(b.secrets, value) })
@@ -202,8 +199,8 @@ func eachScalar(n *yaml.Node, visit func(string)) {
 	}
 }
 
-// run builds on a file system that holds what the kustomization mentions, and
-// nothing else. An error means that it could not be begun.
+// run builds on a file system with the files that the kustomization refers to, and no others.
+// An error means that the build could not start.
 func (b *builder) run(dir string) (resmap.ResMap, error) {
 	fsys := newBuildFiles()
 	for name, data := range b.texts {
@@ -212,7 +209,7 @@ func (b *builder) run(dir string) (resmap.ResMap, error) {
 		}
 		fsys.add(path.Join(mount, name), data)
 	}
-	if !enter(b.limits.BuildTime) {
+	if !waitTurn(b.limits.BuildTime) {
 		return nil, fmt.Errorf("build %s: another build has not ended for %s", b.file, b.limits.BuildTime)
 	}
 	start, late := time.Now(), time.After(b.limits.BuildTime)
@@ -230,21 +227,21 @@ func (b *builder) run(dir string) (resmap.ResMap, error) {
 		return result.objects, nil
 	case <-late:
 	}
-	// Nothing can stop it if it still runs, but it finds no more files.
+	// A running build cannot be stopped, but finds no more files.
 	fsys.closed.Store(true)
-	b.late = true
+	b.timedOut = true
 	b.fail("the build took longer than %s; make it smaller, or raise limits.buildTime", b.limits.BuildTime)
 	return nil, nil
 }
 
-// alone ends the turn that enter began before anybody hears of the result.
+// alone ends the turn that waitTurn began before it returns the result.
 func alone(build func() buildResult) buildResult {
 	defer func() { <-kustomizing }()
 	return build()
 }
 
-// enter waits for its turn, for at most as long as one build may take.
-func enter(patience time.Duration) bool {
+// waitTurn waits for its turn, for at most the time limit of one build.
+func waitTurn(patience time.Duration) bool {
 	select {
 	case kustomizing <- struct{}{}:
 		return true
@@ -269,7 +266,7 @@ func kustomize(fsys filesys.FileSystem, dir string) (result buildResult) {
 			result = buildResult{err: fmt.Errorf("it failed on this input: %v", p)}
 		}
 	}()
-	atomic.StoreInt64(&jsonpatch.AccumulatedCopySizeLimit, patchCopies)
+	atomic.StoreInt64(&jsonpatch.AccumulatedCopySizeLimit, maxPatchCopies)
 	options := krusty.MakeDefaultOptions()
 	options.LoadRestrictions = types.LoadRestrictionsRootOnly
 	options.PluginConfig = types.DisabledPluginConfig()
@@ -277,8 +274,7 @@ func kustomize(fsys filesys.FileSystem, dir string) (result buildResult) {
 	return buildResult{objects, err}
 }
 
-// warnUnused warns of variables that nothing refers to. kustomize itself logs them
-// without naming the file.
+// warnUnused warns of variables without a reference. kustomize logs them without the file name.
 func (b *builder) warnUnused() {
 	for _, k := range b.parts {
 		for _, v := range k.text.variables {
@@ -297,7 +293,7 @@ func (b *builder) warnUnused() {
 	}
 }
 
-// withOrigins asks kustomize to say of each object where it came from.
+// withOrigins has kustomize annotate each object with its origin.
 func (b *builder) withOrigins(dir string, data []byte) []byte {
 	for _, k := range b.parts {
 		if k.dir != dir {

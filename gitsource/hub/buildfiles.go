@@ -11,9 +11,8 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-// buildFiles is all the world of one build: the files that its kustomizations
-// mention, which nothing can change. It can be closed, to end a build that
-// takes too long.
+// buildFiles is the file system of one build: the files that its kustomizations refer to,
+// read-only. It can be closed to end a build that takes too long.
 type buildFiles struct {
 	files  map[string][]byte
 	dirs   map[string]bool
@@ -31,7 +30,7 @@ func newBuildFiles() *buildFiles {
 	return &buildFiles{files: map[string][]byte{}, dirs: map[string]bool{"/": true}}
 }
 
-// add puts a file at an absolute path, before the build begins.
+// add adds a file at an absolute path, before the build begins.
 func (f *buildFiles) add(name string, data []byte) {
 	f.files[name] = data
 	for dir := path.Dir(name); !f.dirs[dir]; dir = path.Dir(dir) {
@@ -42,7 +41,7 @@ func (f *buildFiles) add(name string, data []byte) {
 // at is the absolute path of a name.
 func at(name string) string { return path.Clean("/" + name) }
 
-// ReadFile returns a copy, since whoever reads may write to what it gets.
+// ReadFile returns a copy, since the caller may modify it.
 func (f *buildFiles) ReadFile(name string) ([]byte, error) {
 	if f.closed.Load() {
 		return nil, errClosed
@@ -66,10 +65,10 @@ func (f *buildFiles) CleanedAbs(name string) (filesys.ConfirmedDir, string, erro
 	return filesys.ConfirmedDir(path.Dir(full)), path.Base(full), nil
 }
 
-// IsDir reports whether a directory stands there.
+// IsDir reports whether a path is a directory.
 func (f *buildFiles) IsDir(name string) bool { return f.dirs[at(name)] }
 
-// Exists reports whether anything stands there.
+// Exists reports whether a path exists.
 func (f *buildFiles) Exists(name string) bool {
 	_, isFile := f.files[at(name)]
 	return isFile || f.IsDir(name)
@@ -90,7 +89,7 @@ func (f *buildFiles) ReadDir(name string) ([]string, error) {
 	return names, nil
 }
 
-// all are the paths of all files and directories, sorted.
+// all returns the paths of all files and directories, sorted.
 func (f *buildFiles) all() []string {
 	both := make(map[string]bool, len(f.files)+len(f.dirs))
 	for name := range f.files {

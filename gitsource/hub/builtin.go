@@ -12,15 +12,13 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// kubernetesVersion is the one whose kinds manifests are compared with: that of
-// the libraries.
+// kubernetesVersion is the version of the libraries, whose types manifests are compared with.
 const kubernetesVersion = "1.37"
 
-// judgeBuiltin compares the object at p, if its kind is one of Kubernetes, with
-// the Go type of that kind, and warns of fields the type does not have and of
-// values it cannot hold. It refuses nothing, since a member may be newer, and
-// repeats no value.
-func judgeBuiltin(r *report, p *fieldPath, object map[string]any) {
+// checkBuiltin compares the object at p, if its kind is built into Kubernetes, with the Go type
+// of that kind, and warns of unknown fields and invalid values. It refuses nothing, since a
+// member may be newer, and quotes no value.
+func checkBuiltin(r *report, p *fieldPath, object map[string]any) {
 	version, _ := object["apiVersion"].(string)
 	kind, _ := object["kind"].(string)
 	gv, err := schema.ParseGroupVersion(version)
@@ -33,24 +31,23 @@ func judgeBuiltin(r *report, p *fieldPath, object map[string]any) {
 	case known:
 		c.search(func() { c.value(object, t) })
 	case kubernetes.Scheme.IsGroupRegistered(gv.Group):
-		judgeUnknownKind(r, p, gv.WithKind(kind))
-	default: // metadata are those of every kind
+		checkUnknownKind(r, p, gv.WithKind(kind))
+	default: // metadata is the same for every kind
 		c.search(func() { c.below(step{key: "metadata"}, object["metadata"], reflect.TypeFor[metav1.ObjectMeta]()) })
 	}
-	c.tell(r, "Kubernetes "+kubernetesVersion)
+	c.warn(r, "Kubernetes "+kubernetesVersion)
 }
 
-// tell warns of what was found, and says what it was found by.
-func (c *comparison) tell(r *report, by string) {
+// warn adds the warnings, with what the object was compared with.
+func (c *comparison) warn(r *report, by string) {
 	slices.SortFunc(c.faults, func(a, b fault) int { return strings.Compare(a.at.String(), b.at.String()) })
 	for _, f := range c.faults {
 		r.warnf(f.at, "%s (checked against %s)", f.message, by)
 	}
 }
 
-// judgeUnknownKind speaks of a kind, or a version of one, that a group of
-// Kubernetes does not have.
-func judgeUnknownKind(r *report, p *fieldPath, gvk schema.GroupVersionKind) {
+// checkUnknownKind warns of a kind or version that a group of Kubernetes does not have.
+func checkUnknownKind(r *report, p *fieldPath, gvk schema.GroupVersionKind) {
 	var kinds, versions []string
 	for k := range kubernetes.Scheme.AllKnownTypes() {
 		if k.Group != gvk.Group {
@@ -75,40 +72,40 @@ func judgeUnknownKind(r *report, p *fieldPath, gvk schema.GroupVersionKind) {
 	}
 }
 
-// A comparison finds where a value differs in shape from a Go type. Most do not,
-// so it goes through them without leaving anything behind.
+// A comparison finds where a value does not fit a Go type. Most values fit, and are compared
+// without an allocation.
 type comparison struct {
-	// top is where the object stands in its document.
+	// top is the position of the object in its document.
 	top *fieldPath
 	// secret says that the object is a Secret.
 	secret bool
 
-	// wrong says that there is a fault; once it is known, faults are gathered.
-	wrong, gathers bool
+	// wrong says that a problem was found; with collects, problems are collected.
+	wrong, collects bool
 
 	steps  []step
 	levels []level
 	faults []fault
 }
 
-// search looks once for any fault, which costs little and mostly finds none, and
-// then for those that are told: the first ones, in order.
+// search looks for any problem first, which is cheap and usually finds none, and then collects
+// the first ones, in order.
 func (c *comparison) search(look func()) {
 	look()
 	if c.wrong {
-		c.gathers = true
+		c.collects = true
 		look()
 	}
 }
 
-// enough reports whether nothing more needs to be looked at.
+// enough reports whether nothing more needs to be compared.
 func (c *comparison) enough() bool {
-	return c.wrong && !c.gathers || len(c.faults) > maxProblems
+	return c.wrong && !c.collects || len(c.faults) > maxProblems
 }
 
-// each visits what a mapping has, in order if faults are gathered.
+// each visits the entries of a mapping, in order if problems are collected.
 func (c *comparison) each(m map[string]any, visit func(key string, value any)) {
-	if c.gathers {
+	if c.collects {
 		for _, key := range sortedKeys(m) {
 			if c.enough() {
 				return
@@ -125,15 +122,14 @@ func (c *comparison) each(m map[string]any, visit func(key string, value any)) {
 	}
 }
 
-// A level is a mapping on the way to a value: below how many steps, and which
-// fields its type has.
+// A level is a mapping on the path to a value: its depth, and the fields of its type.
 type level struct {
 	depth  int
 	fields fieldSet
 }
 
-// A fieldSet is the fields that a mapping may have. What is inside a field that
-// is no mapping is nothing.
+// A fieldSet has the possible fields of a mapping; the inner set of a field is nil if it is not
+// a mapping.
 type fieldSet interface {
 	size() int
 	has(name string) bool
@@ -165,7 +161,7 @@ type fault struct {
 	message string
 }
 
-// path is where the first steps lead.
+// path is the path of the first steps.
 func (c *comparison) path(depth int) *fieldPath {
 	p := c.top
 	for _, s := range c.steps[:depth] {
@@ -174,14 +170,13 @@ func (c *comparison) path(depth int) *fieldPath {
 	return p
 }
 
-// must notes that the value here is not what it has to be; nothing if want is
-// empty.
-func (c *comparison) must(want string) {
+// expect records that the value does not have the expected form; nothing if want is empty.
+func (c *comparison) expect(want string) {
 	if want == "" {
 		return
 	}
 	c.wrong = true
-	if c.gathers && !c.enough() {
+	if c.collects && !c.enough() {
 		c.faults = append(c.faults, fault{c.path(len(c.steps)), "must be " + want})
 	}
 }
@@ -202,8 +197,8 @@ func (c *comparison) value(v any, t reflect.Type) {
 	switch t.Kind() {
 	case reflect.Struct:
 		if check, special := specialTypes[t]; special {
-			c.must(check(v))
-		} else if fields := fieldsOf(t); len(fields) > 0 { // or it decodes itself, and takes more than it says
+			c.expect(check(v))
+		} else if fields := fieldsOf(t); len(fields) > 0 { // otherwise it decodes itself, and accepts more than its fields
 			c.structure(v, fields)
 		}
 	case reflect.Slice:
@@ -211,18 +206,18 @@ func (c *comparison) value(v any, t reflect.Type) {
 	case reflect.Map:
 		m, ok := v.(map[string]any)
 		if !ok {
-			c.must("a mapping, not " + describe(v))
+			c.expect("a mapping, not " + describe(v))
 		}
 		c.each(m, func(key string, value any) { c.below(step{key: key}, value, t.Elem()) })
 	default:
-		c.must(scalarFault(v, t.Kind()))
+		c.expect(scalarFault(v, t.Kind()))
 	}
 }
 
 func (c *comparison) structure(v any, fields structFields) {
 	m, ok := v.(map[string]any)
 	if !ok {
-		c.must("a mapping, not " + describe(v))
+		c.expect("a mapping, not " + describe(v))
 		return
 	}
 	c.levels = append(c.levels, level{len(c.steps), fields})
@@ -239,13 +234,13 @@ func (c *comparison) structure(v any, fields structFields) {
 func (c *comparison) list(v any, of reflect.Type) {
 	if of.Kind() == reflect.Uint8 {
 		if _, text := v.(string); !text {
-			c.must("text in base64, not " + describe(v))
+			c.expect("text in base64, not " + describe(v))
 		}
 		return
 	}
 	items, ok := v.([]any)
 	if !ok {
-		c.must("a list, not " + describe(v))
+		c.expect("a list, not " + describe(v))
 		return
 	}
 	for i, item := range items {
@@ -258,7 +253,7 @@ func (c *comparison) list(v any, of reflect.Type) {
 
 func (c *comparison) unknown(key string) {
 	c.wrong = true
-	if !c.gathers || c.enough() {
+	if !c.collects || c.enough() {
 		return
 	}
 	here := c.path(len(c.steps))
@@ -266,22 +261,22 @@ func (c *comparison) unknown(key string) {
 	if c.secret && !isWord(key) {
 		at = here // what looks like a key may be a value
 	}
-	if meant := c.meant(key, here); meant != "" {
+	if meant := c.suggestion(key, here); meant != "" {
 		message += "; did you mean " + meant + "?"
 	}
 	c.faults = append(c.faults, fault{at, message})
 }
 
-// What is longer, and mappings of more fields, are not searched for what was
-// meant: nobody writes them by hand, and it would take long.
+// Longer words, and mappings with more fields, get no suggestion: they are not written by hand,
+// and the search would take long.
 const (
 	maxMeantKey    = 64
 	maxMeantFields = 256
 )
 
-// meant is the field that was most likely meant by an unknown one: of a similar
-// name here, or of the same name nearby, where indentation puts it by mistake.
-func (c *comparison) meant(key string, here *fieldPath) string {
+// suggestion is the field that was probably meant by an unknown one: with a similar name here,
+// or with the same name nearby, because of wrong indentation.
+func (c *comparison) suggestion(key string, here *fieldPath) string {
 	last := len(c.levels) - 1
 	fields := c.levels[last].fields
 	if len(key) > maxMeantKey || fields.size() > maxMeantFields {

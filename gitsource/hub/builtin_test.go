@@ -33,7 +33,7 @@ func TestBuiltinTakesAllThatTheTypesHave(t *testing.T) {
 		}
 		object["apiVersion"], object["kind"] = gvk.GroupVersion().String(), gvk.Kind
 		r := &report{}
-		judgeBuiltin(r, nil, object)
+		checkBuiltin(r, nil, object)
 		for _, p := range r.problems {
 			t.Errorf("%s: %v", gvk, p)
 		}

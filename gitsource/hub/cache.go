@@ -1,7 +1,6 @@
 package hub
 
-// A cache keeps what the last two loads used, so that going back and forth
-// between two commits costs as little as going forward.
+// A cache keeps what the last two loads used, so that alternating between two commits is cheap.
 type cache[K comparable, V any] struct {
 	entries map[K]*cached[V]
 	load    int
@@ -25,13 +24,13 @@ func (c *cache[K, V]) get(key K) (V, bool) {
 
 func (c *cache[K, V]) put(key K, value V) { c.entries[key] = &cached[V]{value, c.load} }
 
-// next begins a load and forgets what neither of the last two used.
+// next begins a load and drops what the last two did not use.
 func (c *cache[K, V]) next() {
 	c.load++
 	c.forget(2)
 }
 
-// forget forgets what none of the last n loads used.
+// forget drops what the last n loads did not use.
 func (c *cache[K, V]) forget(n int) {
 	for key, e := range c.entries {
 		if e.used < c.load-n {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// What kustomize prints of its own insides.
-var insides = []struct {
+// Internals that kustomize prints.
+var internals = []struct {
 	is   *regexp.Regexp
 	says string
 }{
@@ -16,12 +16,11 @@ var insides = []struct {
 	{regexp.MustCompile(`\s+`), " "},
 }
 
-// maxMessage is the length of what is told of a kustomize error: some hold
-// whole manifests.
+// maxMessage limits kustomize's error messages: some have whole manifests.
 const maxMessage = 500
 
-// clean turns kustomize's words into ours: no mount, no addresses in memory,
-// no secrets, and of what has secrets only the first line.
+// clean rewrites kustomize's messages: no mount directory, no memory addresses, no secrets, and
+// only the first line if there are secrets.
 func (b *builder) clean(message string) string {
 	secrets := b.secrets
 	for _, k := range b.parts {
@@ -33,7 +32,7 @@ func (b *builder) clean(message string) string {
 	}
 	message = strings.ReplaceAll(message, mount+"/", "")
 	message = strings.ReplaceAll(message, mount, ".")
-	for _, i := range insides {
+	for _, i := range internals {
 		message = i.is.ReplaceAllString(message, i.says)
 	}
 	if runes := []rune(message); len(runes) > maxMessage {

@@ -21,7 +21,7 @@ func checkCluster(r *report, c *api.MemberCluster) {
 	nameCluster(r, c)
 }
 
-// nameCluster sets the label by which every member can be selected.
+// nameCluster sets the label with the cluster's name.
 func nameCluster(r *report, c *api.MemberCluster) {
 	if value, set := c.Labels[api.MemberNameLabel]; set && value != c.Name {
 		r.rulef(r.field("metadata", "labels", api.MemberNameLabel), "is set by itself, to the name of the cluster, and must not say something else; remove it")
@@ -35,7 +35,7 @@ func nameCluster(r *report, c *api.MemberCluster) {
 	c.Labels = labels
 }
 
-// checkLabels judges the labels of a cluster, since placements choose by them.
+// checkLabels validates the labels of a cluster, by which placements select it.
 func checkLabels(r *report, c *api.MemberCluster) {
 	for _, key := range sortedKeys(c.Labels) {
 		p := r.field("metadata", "labels", key)
@@ -65,7 +65,7 @@ func checkTaints(r *report, p *fieldPath, taints []api.Taint) {
 	}
 }
 
-// checkProperty judges a property that is declared by an annotation.
+// checkProperty validates a property declared by an annotation.
 func checkProperty(r *report, key, value string) {
 	name, ok := strings.CutPrefix(key, api.PropertyAnnotationPrefix)
 	if !ok {

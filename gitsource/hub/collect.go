@@ -15,13 +15,13 @@ import (
 
 const originAnnotation = "config.kubernetes.io/origin"
 
-// collect judges what a build made, as if it stood in files.
+// collect validates the objects of a build as if they were in files.
 func (b *builder) collect(m resmap.ResMap, dir string, out *parsed) {
 	var size int64
 	words := vocabulary{}
 	for _, res := range m.Resources() {
 		r := &report{origin: b.originOf(res, dir)}
-		c := &converter{r: r, limits: b.limits, words: words, ours: isOurs(res.YNode()), budget: b.spending}
+		c := &converter{r: r, limits: b.limits, words: words, ours: isOurs(res.YNode()), budget: b.budget}
 		value, ok := c.document(res.YNode())
 		if ok {
 			b.forgetOrigin(value)
@@ -42,7 +42,7 @@ func (b *builder) collect(m resmap.ResMap, dir string, out *parsed) {
 	}
 }
 
-// originOf finds the document that an object was made of.
+// originOf finds the document from which an object was made.
 func (b *builder) originOf(res *resource.Resource, dir string) api.Origin {
 	origin := api.Origin{Path: b.file, Kustomization: b.file}
 	o, err := res.GetOrigin()
@@ -57,18 +57,18 @@ func (b *builder) originOf(res *resource.Resource, dir string) api.Origin {
 		return origin
 	}
 	origin.Path = path.Join(dir, o.Path)
-	if p, ok := nearest(b.places[origin.Path], res.GetKind(), res.GetName()); ok {
+	if p, ok := nearest(b.positions[origin.Path], res.GetKind(), res.GetName()); ok {
 		origin.Line, origin.Document = p.line, p.document
 	}
 	return origin
 }
 
-// nearest finds the document an object most likely was: of its kind, and with
-// the longest name that is part of its own, since kustomize may have added to
-// it. A name that was replaced is no help, and need not be if the kind is.
-func nearest(places []place, kind, name string) (best place, found bool) {
+// nearest finds the document that an object was probably made from: of the same kind, and with
+// the longest name that is part of its own, since kustomize may have added a prefix or suffix.
+// A replaced name does not help, and is not needed if there is only one document of the kind.
+func nearest(places []sourcePosition, kind, name string) (best sourcePosition, found bool) {
 	ofKind := 0
-	var last place
+	var last sourcePosition
 	for _, p := range places {
 		if p.kind != kind {
 			continue
@@ -84,7 +84,7 @@ func nearest(places []place, kind, name string) (best place, found bool) {
 	return best, found
 }
 
-// generatorLine finds the generator that an object came out of.
+// generatorLine finds the generator of an object.
 func (b *builder) generatorLine(file, name string) int {
 	for _, k := range b.parts {
 		if k.file != file {
@@ -101,7 +101,7 @@ func (b *builder) generatorLine(file, name string) int {
 	return 0
 }
 
-// forgetOrigin removes the annotation that only we asked for.
+// forgetOrigin removes the annotation added by withOrigins.
 func (b *builder) forgetOrigin(value any) {
 	for _, k := range b.parts {
 		if k.file == b.file && slices.Contains(k.text.spec.BuildMetadata, types.OriginAnnotations) {

@@ -14,13 +14,13 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// judgeContent finishes an object that a placement may select.
-func judgeContent(r *report, it *item, object map[string]any) *item {
+// validateContent completes an object that a placement may select.
+func validateContent(r *report, it *item, object map[string]any) *item {
 	if !contentFits(r, it, object) || !annotationsFit(r, r.top, object) {
 		return nil
 	}
 	if !hasErrors(r.problems) {
-		judgeBuiltin(r, r.top, object)
+		checkBuiltin(r, r.top, object)
 	}
 	hash, err := hashOfObject(object)
 	if err != nil {
@@ -33,7 +33,7 @@ func judgeContent(r *report, it *item, object map[string]any) *item {
 	return it
 }
 
-// hashOf is the lower-case hex SHA-256 of the JSON of v, keys sorted.
+// hashOf returns the lower-case hex SHA-256 of the JSON of v, keys sorted.
 func hashOf(v any) (string, error) {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -43,7 +43,7 @@ func hashOf(v any) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// hashOfObject is hashOf, for what stands in manifests.
+// hashOfObject is hashOf for manifests.
 func hashOfObject(object map[string]any) (string, error) {
 	data, err := appendJSON(nil, object)
 	if err != nil {
@@ -53,8 +53,8 @@ func hashOfObject(object map[string]any) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// contentRules look at the few kinds whose mistakes would otherwise be found
-// on the members only, or never.
+// contentRules validate the few kinds whose mistakes would otherwise be found on the members
+// only, or never.
 var contentRules = map[api.GroupKind]func(*report, *item, map[string]any) bool{
 	{Kind: "ConfigMap"}: func(r *report, it *item, o map[string]any) bool {
 		if !dataIsText(r, o, "data", "binaryData") {
@@ -76,7 +76,7 @@ func contentFits(r *report, it *item, object map[string]any) bool {
 	return rule == nil || rule(r, it, object)
 }
 
-// dataIsText refuses data that is not text, without repeating any of it.
+// dataIsText refuses data that is not text, without quoting it.
 func dataIsText(r *report, object map[string]any, keys ...string) bool {
 	ok := true
 	for _, key := range keys {
@@ -92,7 +92,7 @@ func dataIsText(r *report, object map[string]any, keys ...string) bool {
 	return ok
 }
 
-// dataIsBase64 refuses what no API server takes.
+// dataIsBase64 refuses data that an API server would refuse.
 func dataIsBase64(r *report, object map[string]any) bool {
 	ok := true
 	data, _ := object["data"].(map[string]any)
@@ -105,7 +105,7 @@ func dataIsBase64(r *report, object map[string]any) bool {
 	return ok
 }
 
-// definition notes the scope that a custom resource definition declares.
+// definition records the scope that a custom resource definition declares.
 func definition(r *report, it *item, object map[string]any) bool {
 	group, _, _ := unstructured.NestedString(object, "spec", "group")
 	kind, _, _ := unstructured.NestedString(object, "spec", "names", "kind")
@@ -128,8 +128,7 @@ func definition(r *report, it *item, object map[string]any) bool {
 	return ok
 }
 
-// controlled reports that a controller makes the object, not a person: a
-// manifest that was dumped with its owner.
+// controlled reports objects that a controller creates: dumped manifests with owner references.
 func controlled(r *report, gvk schema.GroupVersionKind, object map[string]any) bool {
 	if gvk.Group != "apps" || gvk.Kind != "ReplicaSet" && gvk.Kind != "ControllerRevision" {
 		return false
@@ -142,7 +141,7 @@ func controlled(r *report, gvk schema.GroupVersionKind, object map[string]any) b
 	return true
 }
 
-// describe says what something is in words for a sentence, never its value.
+// describe describes the type of a value, never the value.
 func describe(v any) string {
 	switch v.(type) {
 	case nil:

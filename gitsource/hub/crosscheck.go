@@ -6,7 +6,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// An overrideTarget is what one override selects; two may not select the same.
+// An overrideTarget is what one override selects; two overrides must not select the same.
 type overrideTarget struct {
 	namespace string // of the override; empty for a ClusterResourceOverride
 	api.ResourceSelector
@@ -17,8 +17,7 @@ type overrideUse struct {
 	field string
 }
 
-// overrides reports objects that two overrides select, at both, and too many
-// overrides.
+// overrides reports objects that two overrides select, and too many overrides.
 func (a *assembly) overrides() {
 	uses := map[overrideTarget][]overrideUse{}
 	var order []overrideTarget
@@ -50,11 +49,11 @@ func (a *assembly) overrides() {
 
 func (a *assembly) overrideConflict(t overrideTarget, u, other overrideUse) {
 	if u.it == other.it {
-		return // alone, or twice in one override, which is said already
+		return // one override, or twice in one, which is reported elsewhere
 	}
 	a.problem(Error, u.it.at(u.field), u.field,
 		"invalid resource selector %s: the resource has been selected by both %s and %s (%s), which is not supported; select it in one of them",
-		selectorText(t.ResourceSelector), u.it.id.Name, other.it.id.Name, whereText(other.it.origin))
+		selectorText(t.ResourceSelector), u.it.id.Name, other.it.id.Name, positionText(other.it.origin))
 }
 
 func (it *item) selectors() []api.ResourceSelector {
@@ -75,7 +74,7 @@ func (it *item) selectorField() string {
 	return "resourceSelectors"
 }
 
-// overrideLimit warns once of what KubeFleet would not take.
+// overrideLimit warns once of more overrides than KubeFleet allows.
 func (a *assembly) overrideLimit(it *item, n int) {
 	switch {
 	case n != 101:
@@ -86,8 +85,7 @@ func (a *assembly) overrideLimit(it *item, n int) {
 	}
 }
 
-// references warns of names that nothing in the commit has: most often they
-// are misspelt.
+// references warns of names that do not exist in the commit, which are usually misspelt.
 func (a *assembly) references() {
 	placements, clusters := map[api.PlacementKey]bool{}, map[string]bool{}
 	for _, it := range a.items {

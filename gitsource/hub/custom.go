@@ -10,8 +10,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A customJudgement is what was found of a custom object, by one definition.
-type customJudgement struct {
+// A customResult is the result of comparing a custom object with one definition.
+type customResult struct {
 	by       *item
 	problems Problems
 }
@@ -23,9 +23,9 @@ type misfit struct {
 	found *comparison
 }
 
-// judgeCustom compares custom objects with the definitions of the commit, as
-// judgeBuiltin does with the kinds of Kubernetes, and remembers the answers.
-func (l *Loader) judgeCustom(t *tree, a *assembly) error {
+// checkCustom compares custom objects with the definitions of the commit, as checkBuiltin does
+// with built-in kinds, and caches the results.
+func (l *Loader) checkCustom(t *tree, a *assembly) error {
 	definitions := map[api.GroupKind]*item{}
 	for _, it := range a.items {
 		if it.scope != nil && it.object != nil {
@@ -43,29 +43,29 @@ func (l *Loader) judgeCustom(t *tree, a *assembly) error {
 			continue
 		}
 		judged = append(judged, it)
-		if it.judged != nil && it.judged.by == by {
+		if it.customResult != nil && it.customResult.by == by {
 			continue
 		}
 		if found := compared(by, it); len(found.faults) > 0 {
 			misfits[it.origin.Path] = append(misfits[it.origin.Path], misfit{it, by, found})
 		} else {
-			it.judged = &customJudgement{by: by}
+			it.customResult = &customResult{by: by}
 		}
 	}
 	for _, path := range sortedKeys(misfits) {
-		if err := l.tellMisfits(t, path, misfits[path]); err != nil {
+		if err := l.reportMisfits(t, path, misfits[path]); err != nil {
 			return err
 		}
 	}
 	for _, it := range judged {
-		a.problems = append(a.problems, it.judged.problems...)
+		a.problems = append(a.problems, it.customResult.problems...)
 	}
 	return nil
 }
 
-// tellMisfits judges those of one file. The file is read once more, however many
-// they are, to find lines in it: they are not kept.
-func (l *Loader) tellMisfits(t *tree, path string, misfits []misfit) error {
+// reportMisfits reports those of one file. The file is read again to find lines in it, which
+// are not kept.
+func (l *Loader) reportMisfits(t *tree, path string, misfits []misfit) error {
 	documents := map[int]textDocument{}
 	if slices.ContainsFunc(misfits, func(m misfit) bool { return !m.built() }) {
 		defer t.drop(path)
@@ -83,8 +83,8 @@ func (l *Loader) tellMisfits(t *tree, path string, misfits []misfit) error {
 			doc := documents[m.origin.Document]
 			r.root, r.offset = doc.root, doc.before
 		}
-		m.found.tell(r, "the CustomResourceDefinition at "+whereText(m.by.origin))
-		m.judged = &customJudgement{m.by, r.problems}
+		m.found.warn(r, "the CustomResourceDefinition at "+positionText(m.by.origin))
+		m.customResult = &customResult{m.by, r.problems}
 	}
 	return nil
 }
@@ -102,8 +102,8 @@ func compared(by, it *item) *comparison {
 	return c
 }
 
-// schemaOf returns the schema of a version, not a copy; instead of one that is
-// not defined, those that are.
+// schemaOf returns the schema of a version, without a copy, or the defined versions if that one
+// is not defined.
 func schemaOf(definition map[string]any, version string) (schema map[string]any, versions []string) {
 	list, _, _ := unstructured.NestedFieldNoCopy(definition, "spec", "versions")
 	all, _ := list.([]any)
@@ -122,8 +122,8 @@ func schemaOf(definition map[string]any, version string) (schema map[string]any,
 	return nil, versions
 }
 
-// custom compares a value with a schema of a definition. A resource has fields
-// that its schema does not name; what is loose may have any.
+// custom compares a value with a schema. A resource has fields that its schema does not list;
+// if loose, any field is allowed.
 func (c *comparison) custom(v any, schema map[string]any, resource, loose bool) {
 	if v == nil {
 		return
@@ -132,7 +132,7 @@ func (c *comparison) custom(v any, schema map[string]any, resource, loose bool) 
 		switch v.(type) {
 		case int64, string:
 		default:
-			c.must("a whole number or a string, not " + describe(v))
+			c.expect("a whole number or a string, not " + describe(v))
 		}
 		return
 	}
@@ -143,16 +143,16 @@ func (c *comparison) custom(v any, schema map[string]any, resource, loose bool) 
 	case "array":
 		c.customList(v, schema, loose)
 	case "string":
-		c.must(scalarFault(v, reflect.String))
+		c.expect(scalarFault(v, reflect.String))
 	case "integer":
-		c.must(scalarFault(v, reflect.Int64))
+		c.expect(scalarFault(v, reflect.Int64))
 	case "boolean":
-		c.must(scalarFault(v, reflect.Bool))
+		c.expect(scalarFault(v, reflect.Bool))
 	case "number":
 		switch v.(type) {
 		case int64, float64:
 		default:
-			c.must("a number, not " + describe(v))
+			c.expect("a number, not " + describe(v))
 		}
 	}
 }
@@ -160,7 +160,7 @@ func (c *comparison) custom(v any, schema map[string]any, resource, loose bool) 
 func (c *comparison) customObject(v any, schema map[string]any, resource, loose bool) {
 	m, ok := v.(map[string]any)
 	if !ok {
-		c.must("a mapping, not " + describe(v))
+		c.expect("a mapping, not " + describe(v))
 		return
 	}
 	fields, _ := schema["properties"].(map[string]any)
@@ -182,12 +182,11 @@ func (c *comparison) customObject(v any, schema map[string]any, resource, loose 
 	c.levels = c.levels[:len(c.levels)-1]
 }
 
-// customList passes on that a list is loose: servers keep unknown fields of its
-// items then.
+// customList passes on loose: servers then keep unknown fields of the items.
 func (c *comparison) customList(v any, schema map[string]any, loose bool) {
 	items, ok := v.([]any)
 	if !ok {
-		c.must("a list, not " + describe(v))
+		c.expect("a list, not " + describe(v))
 		return
 	}
 	of, _ := schema["items"].(map[string]any)

@@ -125,13 +125,13 @@ func TestCustomGathersWhatIsTold(t *testing.T) {
 func TestMeantIsBounded(t *testing.T) {
 	fields := properties{"size": map[string]any{}, strings.Repeat("a", 70): map[string]any{}}
 	c := &comparison{levels: []level{{0, fields}}}
-	if c.meant("sise", nil) != "size" || c.meant(strings.Repeat("a", 69), nil) != "" {
+	if c.suggestion("sise", nil) != "size" || c.suggestion(strings.Repeat("a", 69), nil) != "" {
 		t.Error("a short word has no suggestion, or a long one has")
 	}
 	for i := range maxMeantFields {
 		fields[fmt.Sprint("field", i)] = map[string]any{}
 	}
-	if c.meant("sise", nil) != "" {
+	if c.suggestion("sise", nil) != "" {
 		t.Error("very many fields are searched")
 	}
 }

@@ -12,16 +12,15 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// declare reads an object of one of our kinds into its Go type, fills in its
-// defaults and applies its rules. It reports false if the object is of no use.
+// declare decodes an object of one of gitfleet's kinds, sets defaults and validates it. It
+// returns false if the object cannot be used.
 func declare(r *report, it *item, gvk schema.GroupVersionKind, object map[string]any) bool {
 	before := len(r.problems)
 	typed := decode(r, gvk, object)
 	if typed == nil {
 		return false
 	}
-	// The versions are the same JSON; from here on there is only the one that
-	// has everything.
+	// All versions have the same JSON; the one with all fields is used from here on.
 	version := schema.GroupVersion{Group: gvk.Group, Version: "v1beta1"}.String()
 	switch o := typed.(type) {
 	case *api.ClusterResourcePlacement:
@@ -59,8 +58,7 @@ func hasErrors(problems Problems) bool {
 	return slices.ContainsFunc(problems, func(p Problem) bool { return p.Severity == Error })
 }
 
-// decode answers nil if the object cannot be read at all; what is wrong with
-// it is in the report.
+// decode returns nil if the object cannot be decoded at all; the problems are in the report.
 func decode(r *report, gvk schema.GroupVersionKind, object map[string]any) any {
 	gk := gvk.GroupKind()
 	before := len(r.problems)
@@ -73,7 +71,7 @@ func decode(r *report, gvk schema.GroupVersionKind, object map[string]any) any {
 	}
 	typed, strict, err := api.Decode(gk, data)
 	if !hasErrors(r.problems[before:]) {
-		// The shaper is more exact, and the decoder has the last word.
+		// The shaper is more precise, and the strict decoder has the last word.
 		for _, e := range strict {
 			r.errorf(r.top, "%v", e)
 		}
@@ -99,7 +97,7 @@ func newShaper(r *report, gvk schema.GroupVersionKind) *shaper {
 	return s
 }
 
-// newHashes hashes what was decoded, which can be encoded again.
+// newHashes hashes a decoded object.
 func newHashes(meta *metav1.ObjectMeta, spec any) Hashes {
 	whole, _ := hashOf([]any{meta.Labels, meta.Annotations, spec})
 	of, _ := hashOf(spec)
@@ -107,7 +105,7 @@ func newHashes(meta *metav1.ObjectMeta, spec any) Hashes {
 }
 
 func newPlacement(it *item, labels, annotations map[string]string, spec api.PlacementSpec) *Placement {
-	// A decoded spec can be encoded again.
+	// a decoded spec can always be encoded
 	hash, _ := hashOf(spec)
 	return &Placement{
 		Key:    api.PlacementKey{Namespace: it.id.Namespace, Name: it.id.Name},

@@ -6,8 +6,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// Manifests from Git have met no API server: what it would have filled in is
-// filled in here.
+// Manifests from Git have not been through an API server: its defaults are set here.
 
 func defaultPlacement(spec *api.PlacementSpec) {
 	for i := range spec.ResourceSelectors {

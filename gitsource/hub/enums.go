@@ -8,7 +8,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// enums are the words that a field of each of these types may hold.
+// enums are the valid values of fields of these types.
 var enums = map[reflect.Type][]string{}
 
 func init() {

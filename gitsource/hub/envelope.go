@@ -17,14 +17,13 @@ const (
 type wrapped struct {
 	id     api.ID
 	origin api.Origin
-	// field is where in the envelope it stands, such as data[app.yaml].
+	// field is its field in the envelope, such as data[app.yaml].
 	field string
 }
 
-// checkEnvelope checks the entries of a ResourceEnvelope or of a
-// ClusterResourceEnvelope. An entry that is no manifest refuses the commit, as
-// the API server would refuse the envelope; one that no cluster could take is a
-// Failure.
+// checkEnvelope validates the entries of a ResourceEnvelope or ClusterResourceEnvelope. An
+// entry that is not a manifest refuses the commit, as the API server would refuse the envelope;
+// one that no cluster could accept is a Failure.
 func checkEnvelope(r *report, it *item, object map[string]any) {
 	data, _ := object["data"].(map[string]any)
 	p := r.field("data")
@@ -46,13 +45,12 @@ func checkEnvelope(r *report, it *item, object map[string]any) {
 			checkWrapped(r, it, p.child(key), p.child(key, "metadata", "namespace"), entry)
 		}
 		annotationsFit(r, p.child(key), entry)
-		judgeBuiltin(r, p.child(key), entry)
+		checkBuiltin(r, p.child(key), entry)
 	}
 }
 
-// checkTextEnvelope checks the entries of a ConfigMap envelope, which are
-// manifests as text. What is wrong with them is a Failure: to an API server they
-// are text of any kind.
+// checkTextEnvelope validates the entries of a ConfigMap envelope, which are manifests as text.
+// Problems are Failures: for an API server they are just text.
 func checkTextEnvelope(r *report, it *item, object map[string]any) {
 	data, _ := object["data"].(map[string]any)
 	for _, key := range sortedKeys(data) {
@@ -64,7 +62,7 @@ func checkTextEnvelope(r *report, it *item, object map[string]any) {
 			c := &converter{r: sub, limits: r.limits, words: vocabulary{}}
 			value, ok := c.document(root)
 			if !ok {
-				severity = Error // it exceeds a limit, and every turn would read it
+				severity = Error // it exceeds a limit, and would be read in every turn
 				return
 			}
 			if entry, ok := value.(map[string]any); ok {
@@ -80,8 +78,8 @@ func checkTextEnvelope(r *report, it *item, object map[string]any) {
 	}
 }
 
-// checkWrapped reports why no cluster could take an entry of an envelope. at is
-// where faults of its namespace are reported.
+// checkWrapped reports why no cluster could accept an entry of an envelope. Problems of its
+// namespace are reported at at.
 func checkWrapped(r *report, it *item, p, at *fieldPath, entry map[string]any) {
 	w, fault := readWrapped(entry)
 	if fault != "" {
@@ -94,8 +92,8 @@ func checkWrapped(r *report, it *item, p, at *fieldPath, entry map[string]any) {
 	}
 	namespaced, known := api.Namespaced(w.id.GroupKind())
 	if !known {
-		// Only what the entry says can be judged before the definitions of the
-		// commit are known.
+		// Before the definitions of the commit are known, only the entry itself says whether it
+		// is namespaced.
 		namespaced = w.id.Namespace != ""
 		w.field, w.origin = at.String(), r.origin
 		w.origin.Line = r.lineOf(at)
@@ -111,7 +109,7 @@ func failEntry(r *report, it *item, p *fieldPath, fault string) {
 	r.add(Failure, p, "in %s: %s", it.id, fault)
 }
 
-// readWrapped reads what names an entry, or says what is missing.
+// readWrapped reads the identity of an entry, or returns what is missing.
 func readWrapped(entry map[string]any) (wrapped, string) {
 	version, _ := entry["apiVersion"].(string)
 	kind, _ := entry["kind"].(string)
@@ -130,8 +128,8 @@ func readWrapped(entry map[string]any) (wrapped, string) {
 	return wrapped{id: api.ID{Group: gv.Group, Kind: kind, Namespace: namespace, Name: name}}, ""
 }
 
-// reservedFault says which reserved namespace keeps an entry of an envelope from
-// being placed; empty if none does.
+// reservedFault returns the reserved namespace because of which an entry cannot be placed;
+// empty if there is none.
 func (w *wrapped) reservedFault(envelope api.ID) string {
 	namespace := w.id.Namespace
 	if w.id.GroupKind() == (api.GroupKind{Kind: "Namespace"}) {
@@ -145,8 +143,8 @@ func (w *wrapped) reservedFault(envelope api.ID) string {
 	return fmt.Sprintf("%s cannot be placed, since namespace %s is reserved%s", w.id, namespace, api.ReservedHint(namespace))
 }
 
-// scopeFault says why the scope of an entry's kind, or its namespace, does not
-// fit the envelope; empty if it does.
+// scopeFault returns why the scope of an entry's kind, or its namespace, does not fit the
+// envelope; empty if it does.
 func (w *wrapped) scopeFault(envelope api.ID, namespaced bool) string {
 	kind, namespace := w.id.Kind, w.id.Namespace
 	switch envelope.Kind {
@@ -174,8 +172,7 @@ func (w *wrapped) scopeFault(envelope api.ID, namespaced bool) string {
 	return ""
 }
 
-// orNamespace is what else to do about an object of an unknown kind that names no
-// namespace.
+// orNamespace returns what else to do about an object of an unknown kind without a namespace.
 func (w *wrapped) orNamespace(envelope api.ID) string {
 	if _, known := api.Namespaced(w.id.GroupKind()); known || w.id.Namespace != "" {
 		return ""

@@ -7,12 +7,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// A fieldPath is the way to a field of a document, from the innermost step up. The
-// nil path is the whole document.
+// A fieldPath is the path to a field of a document, from the innermost step outwards. The nil
+// path is the whole document.
 type fieldPath struct {
 	up    *fieldPath
 	key   string
-	index int // where key is empty
+	index int // if key is empty
 }
 
 func (p *fieldPath) child(keys ...string) *fieldPath {
@@ -24,8 +24,8 @@ func (p *fieldPath) child(keys ...string) *fieldPath {
 
 func (p *fieldPath) at(i int) *fieldPath { return &fieldPath{up: p, index: i} }
 
-// String writes spec.policy.tolerations[0].key, and keys that are not plain
-// words as metadata.labels[app.kubernetes.io/name].
+// String returns, for example, spec.policy.tolerations[0].key, or
+// metadata.labels[app.kubernetes.io/name] for keys that are not simple words.
 func (p *fieldPath) String() string {
 	var b strings.Builder
 	p.write(&b)
@@ -41,7 +41,7 @@ func (p *fieldPath) write(b *strings.Builder) {
 	case p.key == "":
 		b.WriteString("[" + strconv.Itoa(p.index) + "]")
 	case p.up.holdsValues() && strings.ContainsAny(p.key, " \t\r\n"):
-		b.WriteString("[…]") // no key, but perhaps a key and its secret value without the colon
+		b.WriteString("[…]") // not a key, but perhaps a key and its secret value without the colon
 	case !isWord(p.key):
 		b.WriteString("[" + p.key + "]")
 	case b.Len() == 0:
@@ -51,7 +51,7 @@ func (p *fieldPath) write(b *strings.Builder) {
 	}
 }
 
-// holdsValues reports whether this is where a Secret has its values.
+// holdsValues reports whether the path is that of a Secret's values.
 func (p *fieldPath) holdsValues() bool {
 	return p != nil && (p.key == "data" || p.key == "stringData")
 }
@@ -65,14 +65,13 @@ func isWord(s string) bool {
 	return true
 }
 
-// lineOf returns the line of a field, or of the nearest thing around it that
-// the document has.
+// lineOf returns the line of a field, or of its nearest existing parent.
 func lineOf(root *yaml.Node, p *fieldPath) int {
 	_, line := find(root, p)
 	return line
 }
 
-// find returns nil where the document ends before the path does.
+// find returns nil if the path does not exist.
 func find(root *yaml.Node, p *fieldPath) (*yaml.Node, int) {
 	if p == nil {
 		return root, root.Line
@@ -88,9 +87,9 @@ func find(root *yaml.Node, p *fieldPath) (*yaml.Node, int) {
 	case p.key == "" && n.Kind == yaml.SequenceNode && p.index < len(n.Content):
 		return n.Content[p.index], n.Content[p.index].Line
 	case p.key == "" && n.Kind == yaml.MappingNode && p.index == 0:
-		return n, line // written as one mapping, understood as a list of one
+		return n, line // written as a mapping, decoded as a list of one
 	case p.key != "" && n.Kind == yaml.SequenceNode && len(n.Content) == 1:
-		n = n.Content[0] // the other way round
+		n = n.Content[0] // the reverse
 	}
 	if p.key != "" && n.Kind == yaml.MappingNode {
 		for i := 0; i+1 < len(n.Content); i += 2 {

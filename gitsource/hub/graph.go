@@ -9,29 +9,25 @@ import (
 	"strings"
 )
 
-// maxVisits is how many kustomizations one build may go through, each time it
-// takes one in counted: kustomize builds a base anew for everyone who refers
-// to it, so that a small repository could keep it busy for ever.
+// maxVisits limits the kustomizations of one build, counting repetitions: kustomize builds a
+// base again for each reference, so that a small repository could keep it busy for ever.
 const maxVisits = 10_000
 
-// A graph is all kustomizations of a commit and what they take from where.
+// A graph has all kustomizations of a commit and their references.
 type graph struct {
 	nodes map[string]*kustomization
-	// roots are the directories to build, in order: those that no other one
-	// takes in.
+	// roots are the directories to build, in order: those that no other kustomization includes.
 	roots []string
-	// owned are files that belong to a kustomization, and ownedDirs directories
-	// whose manifests are read only if a kustomization lists them. The values
-	// are the kustomizations' files.
+	// owned are the files that belong to a kustomization, and ownedDirs the directories whose
+	// manifests are read only if a kustomization lists them. The values are the kustomization
+	// files.
 	owned, ownedDirs map[string]string
-	// size is how much memory the kustomization files take, roughly, and last the one
-	// that was read last.
+	// size is the approximate memory of the kustomization files, and last the one read last.
 	size int64
 	last string
 }
 
-// newGraph reads the kustomizations of the given directories, and of all that
-// they refer to.
+// newGraph reads the kustomizations of the given directories, and of everything they refer to.
 func newGraph(t *tree, dirs []string, files *cache[textKey, *kustomizationFile]) (*graph, error) {
 	g := &graph{nodes: map[string]*kustomization{}, owned: map[string]string{}, ownedDirs: map[string]string{}}
 	for pending := slices.Clone(dirs); len(pending) > 0; pending = pending[1:] {
@@ -67,7 +63,7 @@ func (g *graph) own() {
 	}
 }
 
-// findRoots finds what to build, and the circles, which have no root.
+// findRoots finds the kustomizations to build, and cycles, which have no root.
 func (g *graph) findRoots(dirs []string) {
 	taken := map[string]bool{}
 	for _, k := range g.nodes {
@@ -93,8 +89,7 @@ func (g *graph) findRoots(dirs []string) {
 	}
 }
 
-// visit counts the kustomizations that a build of dir goes through, and
-// reports where one takes in itself.
+// visit counts the kustomizations in a build of dir, and reports cycles.
 func (g *graph) visit(dir string, visits map[string]int, way []string) int {
 	if n, known := visits[dir]; known {
 		return n
@@ -112,9 +107,8 @@ func (g *graph) visit(dir string, visits map[string]int, way []string) int {
 	return n
 }
 
-// takenIn returns a kustomization and all that it takes in, each once, sorted
-// by directory.
-func (g *graph) takenIn(dir string) []*kustomization {
+// withBases returns a kustomization and everything it includes, each once, sorted by directory.
+func (g *graph) withBases(dir string) []*kustomization {
 	seen := map[string]*kustomization{}
 	var add func(string)
 	add = func(d string) {
@@ -141,12 +135,12 @@ func (g *graph) problems() Problems {
 	return all
 }
 
-// buildable reports whether nothing that a build would read is at fault.
+// buildable reports whether there is no problem in any of the files of a build.
 func buildable(parts []*kustomization) bool {
 	return !slices.ContainsFunc(parts, func(k *kustomization) bool { return hasErrors(k.problems) })
 }
 
-// fingerprint identifies everything that a build reads: what has the same has
+// fingerprint identifies everything that a build reads: builds with the same fingerprint have
 // the same result.
 func fingerprint(t *tree, dir string, parts []*kustomization) (string, error) {
 	h := sha256.New()

@@ -1,9 +1,8 @@
-// Package hub understands the files of one commit.
+// Package hub loads the files of one commit.
 //
-// Load reads a tree of manifests and kustomizations into a Snapshot: the
-// desired state of the fleet, decoded strictly, with the defaults filled in
-// and the rules enforced that an API server would have. A tree either loads
-// or answers with all its problems; nothing in between is ever acted upon.
+// Load reads a tree of manifests and kustomizations into a Snapshot: the desired state of the
+// fleet, decoded strictly, with the defaults and validation of an API server. A tree either
+// loads as a whole or is refused with all its problems.
 package hub
 
 import (
@@ -12,21 +11,20 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A Commit is what a snapshot says of the commit it was made of.
+// A Commit is the commit of a snapshot.
 type Commit struct {
 	Hash    string
 	Author  string
 	Subject string
 	Time    time.Time
-	// Message is whole, with its trailers.
+	// Message is the whole message, with trailers.
 	Message string
 }
 
-// A Snapshot is the hub at one commit. It is never changed once made; whoever
-// holds it may read it from any goroutine.
+// A Snapshot is the hub at one commit. It is immutable and may be used concurrently.
 type Snapshot struct {
 	Commit Commit
-	// Objects are what may be placed, sorted by ID; no ID occurs twice.
+	// Objects are the objects that may be placed, sorted by ID and unique.
 	Objects []*api.Object
 	// Placements are of both kinds, sorted by key.
 	Placements []*Placement
@@ -35,37 +33,34 @@ type Snapshot struct {
 	// ClusterOverrides and Overrides are sorted by namespace and name.
 	ClusterOverrides []*ClusterOverride
 	Overrides        []*Override
-	// Namespaced says of the kinds that custom resource definitions in the
-	// commit declare whether they are namespaced.
+	// Namespaced says whether the kinds that the commit's custom resource definitions declare
+	// are namespaced.
 	Namespaced map[api.GroupKind]bool
-	// Sources are, by the file of each kustomization that was built, the files it
-	// was built of, sorted.
+	// Sources are the files of each built kustomization, sorted, by its file.
 	Sources map[string][]string
-	// Warnings do not keep a commit from being used; some of them are Failures.
+	// Warnings do not refuse the commit; some of them are Failures.
 	Warnings Problems
 }
 
-// A Placement is a ClusterResourcePlacement or a ResourcePlacement with its
-// defaults filled in.
+// A Placement is a ClusterResourcePlacement or a ResourcePlacement with defaults.
 type Placement struct {
 	Key         api.PlacementKey
 	Labels      map[string]string
 	Annotations map[string]string
 	Spec        api.PlacementSpec
 	Origin      api.Origin
-	// SpecHash changes when the canonical spec does: the base of a generation.
+	// SpecHash identifies the canonical spec; it determines the generation.
 	SpecHash string
 }
 
-// A Cluster is a declared member.
+// A Cluster is a declared member cluster.
 type Cluster struct {
 	*api.MemberCluster
 	Origin api.Origin
 	Hashes
 }
 
-// Hashes change with what is declared: Hash with anything of it, SpecHash with
-// the spec.
+// Hashes identify what is declared: Hash everything, SpecHash the spec.
 type Hashes struct{ Hash, SpecHash string }
 
 // A ClusterOverride is a declared ClusterResourceOverride.

@@ -9,7 +9,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// identity reads what names an object.
+// identity reads the name and namespace of an object.
 func identity(r *report, object map[string]any) (name, namespace string, ok bool) {
 	metadata, isMap := object["metadata"].(map[string]any)
 	if !isMap {
@@ -66,7 +66,7 @@ func stringMap(r *report, metadata map[string]any, key string) {
 	}
 }
 
-// allStrings checks a mapping of strings, in the order of its keys.
+// allStrings validates a mapping of strings, in the order of its keys.
 func allStrings(r *report, m map[string]any, p *fieldPath) bool {
 	ok := true
 	for _, key := range sortedKeys(m) {
@@ -78,8 +78,8 @@ func allStrings(r *report, m map[string]any, p *fieldPath) bool {
 	return ok
 }
 
-// scopeFits compares the namespace of an object with the scope of its kind,
-// where the kind is one that every cluster has.
+// scopeFits compares the namespace of an object with the scope of its kind, if the kind is
+// built in.
 func scopeFits(r *report, it *item, object map[string]any) bool {
 	namespaced, known := api.Namespaced(it.id.GroupKind())
 	it.custom = !known

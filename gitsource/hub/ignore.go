@@ -5,28 +5,27 @@ import (
 	"strings"
 )
 
-// IgnoreFile names what the hub is not to read, in the syntax of a .gitignore.
-// It may stand in every directory, for that directory and what is below.
+// IgnoreFile lists files that are not read, in the syntax of .gitignore. It may be in any
+// directory, and applies to that directory and everything below.
 const IgnoreFile = ".gitfleetignore"
 
-// An ignorer holds the patterns that are in force in one directory.
+// An ignorer has the patterns that apply to one directory.
 type ignorer struct {
 	up    *ignorer
-	dir   string // that the patterns are relative to; empty at the root
+	dir   string // the directory of the patterns; empty for the root
 	rules []ignoreRule
 }
 
 type ignoreRule struct {
-	// segments are what the pattern says between slashes; "**" is any number of
-	// directories.
+	// segments are the parts between slashes; "**" is any number of directories.
 	segments []string
-	// anywhere says that the pattern has no slash and fits at every depth.
+	// anywhere says that the pattern has no slash and matches at every depth.
 	anywhere bool
 	negated  bool
 	dirOnly  bool
 }
 
-// with returns the patterns in force in dir, where text is the ignore file.
+// with returns the patterns for dir, given the text of its ignore file.
 func (g *ignorer) with(dir, text string) *ignorer {
 	if dir == "." {
 		dir = ""
@@ -91,8 +90,8 @@ func trimBlanks(s string) string {
 	return s
 }
 
-// ignores reports whether an entry of a directory that is itself not ignored
-// is. The last pattern that fits decides, and the nearest file goes first.
+// ignores reports whether an entry of a directory is ignored. The last matching pattern
+// decides, of the nearest file first.
 func (g *ignorer) ignores(name string, isDir bool) bool {
 	for ; g != nil; g = g.up {
 		relative := name
@@ -118,8 +117,8 @@ func (r *ignoreRule) fits(name string, isDir bool) bool {
 	return matchSegments(r.segments, strings.Split(name, "/"))
 }
 
-// matchSegments matches from the end of the pattern, remembering for each tail
-// of the name whether it fits, so that many "**" cost no more than one.
+// matchSegments matches from the end of the pattern and records for each tail of the name
+// whether it matches, so that many "**" cost no more than one.
 func matchSegments(pattern, name []string) bool {
 	fits := make([]bool, len(name)+1) // the pattern's tail against name[j:]
 	fits[len(name)] = true
@@ -128,7 +127,7 @@ func matchSegments(pattern, name []string) bool {
 		for j := len(name); j >= 0; j-- {
 			switch {
 			case pattern[i] == "**" && i == len(pattern)-1:
-				next[j] = j < len(name) // "a/**" is all that is in a, not a itself
+				next[j] = j < len(name) // "a/**" matches everything in a, not a itself
 			case pattern[i] == "**":
 				next[j] = fits[j] || j < len(name) && next[j+1]
 			default:
@@ -140,9 +139,8 @@ func matchSegments(pattern, name []string) bool {
 	return fits[0]
 }
 
-// matchSegment matches one name: "*" and "?" and classes such as [a-z], and a
-// backslash takes the next letter as it is. A class that is never closed fits
-// nothing.
+// matchSegment matches one name: "*", "?", classes such as [a-z], and a backslash as an escape.
+// A class that is not closed matches nothing.
 func matchSegment(pattern, name string) bool {
 	fits := make([]bool, len(name)+1)
 	fits[0] = true
@@ -162,7 +160,7 @@ func matchSegment(pattern, name string) bool {
 	return fits[len(name)]
 }
 
-// cutToken takes one letter, escape or class off a pattern.
+// cutToken cuts one character, escape or class off a pattern.
 func cutToken(pattern string) (token, rest string) {
 	switch pattern[0] {
 	case '\\':
@@ -182,8 +180,8 @@ func cutToken(pattern string) (token, rest string) {
 	return pattern[:1], pattern[1:]
 }
 
-// classStart is where the search for the ] that closes a class begins: behind [ or [!, and
-// behind a ] that comes first, which is a member of the class.
+// classStart is where the search for the closing ] of a class begins: after [ or [!, and after
+// a ] that comes first, which is a member of the class.
 func classStart(pattern string) int {
 	start := 1
 	if len(pattern) > 1 && (pattern[1] == '!' || pattern[1] == '^') {

@@ -2,13 +2,12 @@ package hub
 
 import "github.com/gitfleet/gitfleet/placement/api"
 
-// An item is one object of the commit. Of object, placement, cluster,
-// clusterOverride and override one is set; none, if the item only stands for a
-// definition.
+// An item is one object of the commit. Of object, placement, cluster, clusterOverride and
+// override one is set; none, if the item is only a definition.
 type item struct {
 	id     api.ID
 	origin api.Origin
-	// top is where in its document the object stands: nil, or an item of a list.
+	// top is the object's position in its document: nil, or an item of a list.
 	top *fieldPath
 
 	object          *api.Object
@@ -21,16 +20,17 @@ type item struct {
 	wrapped []wrapped
 	// scope is what a custom resource definition declares.
 	scope *declaredScope
-	// custom says that the object's kind is not one that every cluster has.
+	// custom says that the object's kind is not built in.
 	custom bool
-	// lines are those of fields that are compared with other objects.
+	// lines are the lines of fields that are compared with other objects.
 	lines map[string]int
 
-	// judged is what its definition says of a custom object; nil if not asked.
-	judged *customJudgement
-	// variant is the item without its namespace, once that was needed.
-	variant *item
-	// seen is the load that last used the item.
+	// customResult is the result of comparing a custom object with its definition; nil if not
+	// compared.
+	customResult *customResult
+	// unnamespaced is the item without its namespace, once that was needed.
+	unnamespaced *item
+	// seen is the number of the last load that used the item.
 	seen int
 }
 
@@ -39,15 +39,15 @@ type declaredScope struct {
 	namespaced bool
 }
 
-// note remembers the line of a field.
-func (it *item) note(r *report, p *fieldPath) {
+// recordLine records the line of a field.
+func (it *item) recordLine(r *report, p *fieldPath) {
 	if it.lines == nil {
 		it.lines = map[string]int{}
 	}
 	it.lines[p.String()] = r.lineOf(p)
 }
 
-// at is the origin of a field, as far as it was noted.
+// at is the position of a field, if it was recorded.
 func (it *item) at(field string) api.Origin {
 	origin := it.origin
 	if line, ok := it.lines[field]; ok {
@@ -56,8 +56,8 @@ func (it *item) at(field string) api.Origin {
 	return origin
 }
 
-// built reports whether kustomize made the item: it sets a namespace on kinds
-// that it does not know, and nobody can help that.
+// built reports whether the item is from kustomize, which sets a namespace on kinds that it
+// does not know.
 func (it *item) built() bool { return it.origin.Kustomization != "" }
 
 func (it *item) isConfiguration() bool {

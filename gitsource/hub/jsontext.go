@@ -11,9 +11,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// parseJSON reads JSON values, one after another, into YAML nodes with their
-// lines, so that what follows need not know which language a file is in. Not
-// all JSON is YAML: escaped surrogate pairs and tabs are not.
+// parseJSON reads JSON values into YAML nodes with their lines, so that both formats are
+// handled alike. Not all JSON is YAML: escaped surrogate pairs and tabs are not.
 func parseJSON(data []byte, depth int) (docs []*yaml.Node, err error) {
 	p := &jsonParser{decoder: json.NewDecoder(bytes.NewReader(data)), data: data, line: 1, depth: depth}
 	p.decoder.UseNumber()
@@ -117,7 +116,7 @@ func (p *jsonParser) collection(open json.Delim, line, depth int) (*yaml.Node, e
 	return n, midValue(err)
 }
 
-// midValue tells an end of file inside a value from one between values.
+// midValue distinguishes an end of file inside a value from one between values.
 func midValue(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

@@ -11,7 +11,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// items turns one document into items.
+// items decodes one document into items.
 func (c *converter) items(root *yaml.Node) []*item {
 	value, ok := c.document(root)
 	if !ok {
@@ -62,7 +62,7 @@ func judgeList(r *report, list schema.GroupVersionKind, items []any) []*item {
 	for i, value := range items {
 		sub := r.item(i)
 		if object, ok := value.(map[string]any); ok && list.Kind != "List" {
-			// The items of a typed list may leave out what the list says.
+			// The items of a typed list may leave out apiVersion and kind.
 			if object["apiVersion"] == nil && object["kind"] == nil {
 				object["apiVersion"] = list.GroupVersion().String()
 				object["kind"] = strings.TrimSuffix(list.Kind, "List")
@@ -96,7 +96,7 @@ func kindOf(r *report, object map[string]any) (schema.GroupVersionKind, bool) {
 	return gv.WithKind(kind), true
 }
 
-// groupVersion reads an apiVersion that an API server could serve.
+// groupVersion parses an apiVersion that an API server could serve.
 func groupVersion(version string) (schema.GroupVersion, bool) {
 	gv, err := schema.ParseGroupVersion(version)
 	ok := err == nil && len(validation.IsDNS1035Label(gv.Version)) == 0 &&
@@ -104,11 +104,10 @@ func groupVersion(version string) (schema.GroupVersion, bool) {
 	return gv, ok
 }
 
-// isKind reports whether a kind is one that an API server could serve: a name in
-// CamelCase.
+// isKind reports whether a kind is one that an API server could serve: a name in CamelCase.
 func isKind(kind string) bool { return len(validation.IsDNS1035Label(strings.ToLower(kind))) == 0 }
 
-// mustString reads a top-level field that every object has.
+// mustString reads a required top-level field.
 func mustString(r *report, object map[string]any, key string) (string, bool) {
 	switch v := object[key].(type) {
 	case string:
@@ -133,8 +132,8 @@ func judgeObject(r *report, gvk schema.GroupVersionKind, object map[string]any) 
 		return nil
 	}
 	it := &item{id: api.ID{Group: gvk.Group, Kind: gvk.Kind, Namespace: namespace, Name: name}, origin: r.origin, top: r.top}
-	if isStranger(gvk) {
-		judgeStranger(r, gvk)
+	if isUnsupportedKind(gvk) {
+		validateUnsupported(r, gvk)
 		return nil
 	}
 	if !scopeFits(r, it, object) {
@@ -150,7 +149,7 @@ func judgeObject(r *report, gvk schema.GroupVersionKind, object map[string]any) 
 	if it.isConfiguration() {
 		return it
 	}
-	return judgeContent(r, it, object)
+	return validateContent(r, it, object)
 }
 
 func kustomizeConfig(r *report, gvk schema.GroupVersionKind) bool {

@@ -11,16 +11,15 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A kustomization is what one directory with a kustomization file takes from
-// where. Every reference is known to stand in the commit before anything is
-// built, so that a build has nothing to ask the network for.
+// A kustomization is one directory with a kustomization file, and its references. All of them
+// are known to be in the commit before anything is built, so that a build needs no network.
 type kustomization struct {
 	dir, file string
-	// files and dirs are what it refers to, relative to the repository.
+	// files and dirs are its references, relative to the repository.
 	files     []reference
 	dirs      []string
 	component bool
-	// literals are what Secrets are made of.
+	// literals are the values of Secrets.
 	literals []string
 	problems Problems
 
@@ -30,13 +29,13 @@ type kustomization struct {
 // A reference is a file that a kustomization reads.
 type reference struct {
 	path string
-	// data says that the file is copied, not understood.
+	// data says that the file is copied, not parsed.
 	data bool
 }
 
 func (k *kustomization) add(severity Severity, line int, field, format string, args ...any) {
 	if len(k.problems) > maxProblems {
-		return // nobody reads more, and a list of files can be very long
+		return // enough problems; a list of files can be very long
 	}
 	k.problems = append(k.problems, Problem{
 		Origin: api.Origin{Path: k.file, Line: line}, Field: field, Severity: severity, Message: fmt.Sprintf(format, args...),
@@ -51,7 +50,7 @@ func (k *kustomization) warn(line int, field, format string, args ...any) {
 	k.add(Warning, line, field, format, args...)
 }
 
-// failAt reports a fault at the reference to a directory.
+// failAt reports a problem at the reference to a directory.
 func (k *kustomization) failAt(dir, format string, args ...any) {
 	for _, m := range k.text.mentions {
 		if path.Join(k.dir, m.value) == dir {
@@ -80,7 +79,7 @@ func readKustomization(t *tree, dir string, files *cache[textKey, *kustomization
 	return k, k.take(t, k.text, files)
 }
 
-// take resolves all that a file mentions.
+// take resolves all references of a file.
 func (k *kustomization) take(t *tree, text *kustomizationFile, files *cache[textKey, *kustomizationFile]) error {
 	k.problems = append(k.problems, text.problems...)
 	k.literals = append(k.literals, text.secrets...)
@@ -103,14 +102,14 @@ func (k *kustomization) take(t *tree, text *kustomizationFile, files *cache[text
 	return nil
 }
 
-// A textKey tells a file that is read as a kustomization from the same file
-// read as the configuration of plugins.
+// A textKey distinguishes a file read as a kustomization from the same file read as plugin
+// configuration.
 type textKey struct {
 	fileKey
 	plugins bool
 }
 
-// readText reads a file, or remembers what it said.
+// readText reads a file, or returns it from the cache.
 func readText(t *tree, name string, files *cache[textKey, *kustomizationFile], plugins bool) (*kustomizationFile, error) {
 	hash, err := t.hash(name)
 	if err != nil {
@@ -136,12 +135,12 @@ func readText(t *tree, name string, files *cache[textKey, *kustomizationFile], p
 	return text, nil
 }
 
-// A mention is one place of a kustomization file that refers to something.
+// A mention is one reference in a kustomization file.
 type mention struct {
 	field string
 	line  int
 	value string
-	// what may stand there
+	// what it may refer to
 	kind mentionKind
 }
 
@@ -150,26 +149,24 @@ type mentionKind int
 const (
 	fileOrDirectory mentionKind = iota
 	componentDirectory
-	textFile   // understood by kustomize
+	textFile   // parsed by kustomize
 	dataFile   // copied
 	pluginFile // of generators or transformers
 )
 
-// scheme is how a URL begins; user is how an address for SSH does.
+// scheme matches the beginning of a URL; user that of an SSH address.
 var (
 	scheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:`)
 	user   = regexp.MustCompile(`^[A-Za-z0-9._-]+@`)
 )
 
-// isRemote recognises everything that kustomize could take for the address of
-// a file, and more.
+// isRemote recognizes everything that kustomize could take for the URL of a file, and more.
 func isRemote(s string) bool {
 	s = strings.TrimSpace(s)
 	return strings.Contains(s, "://") || scheme.MatchString(s)
 }
 
-// isRepository recognises what it could take for the address of a repository
-// to clone, where it looks for one.
+// isRepository recognizes what kustomize could take for the URL of a repository to clone.
 func (m mention) isRepository() bool {
 	if m.kind == textFile || m.kind == dataFile {
 		return false
@@ -178,7 +175,7 @@ func (m mention) isRepository() bool {
 	return strings.HasPrefix(lower, "github.com") || user.MatchString(lower)
 }
 
-// resolve finds what a mention refers to in the commit.
+// resolve finds in the commit what a mention refers to.
 func (k *kustomization) resolve(t *tree, m mention) error {
 	name := path.Join(k.dir, m.value)
 	switch {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Limits bound what a repository may ask of us. A zero field means its
-// default; what reaches a limit is fine, what exceeds it is a problem.
+// Limits limit the resources that a repository may use. A zero field means its default; only
+// what exceeds a limit is a problem.
 type Limits struct {
 	// Files and directories below the path, whatever they hold; 50,000.
 	Files int

@@ -11,16 +11,16 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// Options say what of a repository is the hub.
+// Options select what of a repository is the hub.
 type Options struct {
-	// Path is the directory that is read; empty means all. Kustomizations below
-	// it may refer to what is beside it.
+	// Path is the directory that is read; empty means all. Kustomizations in it may refer to
+	// files outside of it.
 	Path string
-	// Limits that are zero have their defaults.
+	// Limits have their defaults where they are zero.
 	Limits Limits
 }
 
-// Validate names the field that is wrong.
+// Validate returns an error that names the invalid field.
 func (o Options) Validate() error {
 	if !fs.ValidPath(path.Clean("./"+o.Path)) || path.IsAbs(o.Path) {
 		return fmt.Errorf("path %q: must be relative to the repository and stay in it", o.Path)
@@ -28,18 +28,17 @@ func (o Options) Validate() error {
 	return o.Limits.Validate()
 }
 
-// Load reads one commit. It returns a *LoadError if something in the commit is
-// wrong, and any other error if the commit cannot be read.
+// Load reads one commit. It returns a *LoadError if the commit is invalid, and any other error
+// if it cannot be read.
 func Load(commit Commit, fsys fs.FS, opts Options) (*Snapshot, error) {
 	return NewLoader(opts).Load(commit, fsys)
 }
 
-// A Loader loads one commit after another, and does again only what the new
-// one changed. It keeps what the last two loads used. Any goroutine may call
-// it; loads happen one at a time.
+// A Loader loads one commit after another, and processes only what has changed. It caches what
+// the last two loads used. It is safe for concurrent use; loads run one at a time.
 type Loader struct {
 	opts Options
-	// invalid is what is wrong with the options, said by every load.
+	// invalid is the error of the options, returned by every load.
 	invalid error
 
 	mu             sync.Mutex
@@ -48,22 +47,21 @@ type Loader struct {
 	files          *cache[fileKey, *parsed]
 	kustomizations *cache[textKey, *kustomizationFile]
 	builds         *cache[buildKey, *parsed]
-	// words has one vocabulary for each processor: who holds one may parse.
+	// words has one vocabulary for each processor: a goroutine needs one to parse.
 	words chan vocabulary
 	// sorted are the items of the load with number sortedLoad, by ID.
 	sorted     []*item
 	sortedLoad int
-	// built counts the kustomizations that were built, not remembered.
+	// built counts the kustomizations that were built, not cached.
 	built int
 }
 
-// A fileKey names one content of one file: where an object stands is part of
-// what is known of it.
+// A fileKey identifies one content of one file: the path is part of the origin of its objects.
 type fileKey struct{ path, hash string }
 
 type buildKey struct{ dir, fingerprint string }
 
-// NewLoader returns a Loader that has not loaded anything.
+// NewLoader returns a Loader with an empty cache.
 func NewLoader(opts Options) *Loader {
 	invalid := opts.Validate()
 	opts.Path = path.Clean("./" + opts.Path)
@@ -84,8 +82,8 @@ func NewLoader(opts Options) *Loader {
 	return l
 }
 
-// Load reads one commit as the function Load does. Objects, placements and all
-// else that did not change since the last loads are the same pointers.
+// Load reads one commit like the function Load. Objects, placements and everything else that
+// has not changed since the last loads have the same pointers.
 func (l *Loader) Load(commit Commit, fsys fs.FS) (*Snapshot, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -97,7 +95,7 @@ func (l *Loader) Load(commit Commit, fsys fs.FS) (*Snapshot, error) {
 	l.files.next()
 	l.kustomizations.next()
 	l.builds.next()
-	l.shed()
+	l.trimCache()
 	snapshot, err := l.read(commit, newTree(fsys, l.opts.Limits, l.dirs))
 	if err != nil {
 		return nil, fmt.Errorf("load commit %s: %w", commit.Hash, err)
@@ -105,9 +103,9 @@ func (l *Loader) Load(commit Commit, fsys fs.FS) (*Snapshot, error) {
 	return snapshot, nil
 }
 
-// shed forgets what only the load before the last one used, if all that is
-// remembered takes more memory than a commit may.
-func (l *Loader) shed() {
+// trimCache drops what only the load before the last one used, if the cache takes more memory
+// than a commit may.
+func (l *Loader) trimCache() {
 	var size int64
 	for _, e := range l.files.entries {
 		size += e.value.size
@@ -142,10 +140,10 @@ func (l *Loader) read(commit Commit, t *tree) (*Snapshot, error) {
 	if err := l.build(t, g, a); err != nil {
 		return nil, err
 	}
-	if a.full { // what was not read would be missed everywhere
+	if a.full { // parts of the commit are missing, and checks would report them
 		return nil, &LoadError{a.problems.sort()}
 	}
-	if err := l.judgeCustom(t, a); err != nil {
+	if err := l.checkCustom(t, a); err != nil {
 		return nil, err
 	}
 	a.problems = append(a.problems, g.problems()...)
@@ -154,7 +152,7 @@ func (l *Loader) read(commit Commit, t *tree) (*Snapshot, error) {
 	return snapshot, err
 }
 
-// build builds the kustomizations that nothing is wrong with.
+// build builds the kustomizations without problems.
 func (l *Loader) build(t *tree, g *graph, a *assembly) error {
 	if n := l.opts.Limits.Builds; len(g.roots) > n && !a.full {
 		a.full = true
@@ -164,7 +162,7 @@ func (l *Loader) build(t *tree, g *graph, a *assembly) error {
 		if a.full {
 			return nil
 		}
-		parts := g.takenIn(dir)
+		parts := g.withBases(dir)
 		if !buildable(parts) {
 			continue
 		}
@@ -179,17 +177,17 @@ func (l *Loader) build(t *tree, g *graph, a *assembly) error {
 				return err
 			}
 			l.built++
-			if !result.passing && result.cut == (api.Origin{}) {
+			if !result.transient && result.cut == (api.Origin{}) {
 				l.builds.put(key, result)
 			}
 		}
-		a.take(result)
+		a.addParsed(result)
 		a.sources[g.nodes[dir].file] = sourcesOf(parts)
 	}
 	return nil
 }
 
-// sourcesOf lists the files that parts of a build are made of.
+// sourcesOf lists the files of a build.
 func sourcesOf(parts []*kustomization) []string {
 	var names []string
 	for _, k := range parts {

@@ -12,26 +12,26 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A kustomizationFile is what one kustomization file says by itself.
+// A kustomizationFile is the content of one kustomization file.
 type kustomizationFile struct {
 	spec     types.Kustomization
 	mentions []mention
-	// generators are where the objects that it makes up are written.
-	generators []place
-	// secrets are literals that nobody should read.
+	// generators are the positions of its generators.
+	generators []sourcePosition
+	// secrets are literals to mask.
 	secrets []string
 	// variables are the names under vars.
 	variables []mention
 	component bool
 	problems  Problems
-	// size is how much memory the file takes, roughly.
+	// size is the approximate memory of the file.
 	size int64
 }
 
 var kustomizationType = reflect.TypeFor[types.Kustomization]()
 
-// A mentionFinder reads a kustomization file with kustomize's own types, so
-// that it sees exactly what a build would see.
+// A mentionFinder reads a kustomization file with kustomize's own types, so that it sees
+// exactly what a build sees.
 type mentionFinder struct {
 	r   *report
 	out *kustomizationFile
@@ -70,7 +70,7 @@ var (
 	wrongType    = regexp.MustCompile(`cannot unmarshal (\w+) into Go struct field \w+\.(\S+) of type (\S+)`)
 )
 
-// misfit says in our words what kustomize's decoder complains of.
+// misfit rewords the errors of kustomize's decoder.
 func (f *mentionFinder) misfit(err error) {
 	message := strings.TrimPrefix(err.Error(), "invalid Kustomization: ")
 	if found := unknownField.FindStringSubmatch(message); found != nil {
@@ -158,8 +158,7 @@ func (f *mentionFinder) find() {
 	f.plugins("validators", k.Validators)
 }
 
-// deprecated warns of the fields that kustomize itself warns of, which it does
-// without naming the file.
+// deprecated warns of deprecated fields; kustomize does so without the file name.
 func (f *mentionFinder) deprecated() {
 	for _, field := range []struct{ name, instead string }{
 		{"bases", "resources"},
@@ -185,7 +184,7 @@ func (f *mentionFinder) patches(field string, patches []types.Patch) {
 }
 
 func (f *mentionFinder) generator(p *fieldPath, g types.GeneratorArgs) {
-	f.out.generators = append(f.out.generators, place{name: g.Name, line: f.r.lineOf(p)})
+	f.out.generators = append(f.out.generators, sourcePosition{name: g.Name, line: f.r.lineOf(p)})
 	s := g.KvPairSources
 	for i, source := range s.FileSources {
 		file := source
@@ -220,7 +219,7 @@ func (f *mentionFinder) helm() {
 
 const noHelm = "Helm charts are not rendered here; commit what helm template writes, and list that under resources"
 
-// fileOrText handles entries that are either a file's name or YAML themselves.
+// fileOrText handles entries that are either a file name or YAML.
 func (f *mentionFinder) fileOrText(p *fieldPath, value string, kind mentionKind, check func(*fieldPath, *yaml.Node)) {
 	var doc yaml.Node
 	err := yaml.Unmarshal([]byte(value), &doc)

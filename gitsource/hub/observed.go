@@ -10,22 +10,21 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// An ObservedCluster is a MemberCluster with the status that somebody saw.
+// An ObservedCluster is a MemberCluster with an observed status.
 type ObservedCluster struct {
 	*Cluster
-	// Seen says that the file has a status for it, though it may be empty.
+	// Seen says that the file has a status for it, possibly an empty one.
 	Seen bool
 }
 
-// ReadClusters reads MemberClusters with their status, such as a dump of a
-// fleet: documents of YAML or JSON, or a list. They are sorted by name, and
-// have the defaults and obey the rules of those in a commit; what the
-// conditions of a status say beyond type and status may be missing. The error
-// is a *LoadError that names file, line and field.
+// ReadClusters reads MemberClusters with their status, such as a dump of a fleet: documents of
+// YAML or JSON, or a list. They are sorted by name, and defaulted and validated like those of a
+// commit; conditions need only a type and a status. The error is a *LoadError with file, line
+// and field.
 func ReadClusters(name string, data []byte) ([]ObservedCluster, error) {
 	limits := Limits{}.withDefaults()
 	limits.Documents = limits.Objects
-	f, out := &fileParser{name: name, limits: limits}, &observed{}
+	f, out := &fileParser{name: name, limits: limits}, &clusterReader{}
 	words := vocabulary{}
 	f.visit = func(r *report, root *yaml.Node) {
 		c := &converter{r: r, limits: limits, words: words, ours: isOurs(root)}
@@ -44,10 +43,10 @@ func ReadClusters(name string, data []byte) ([]ObservedCluster, error) {
 	return out.clusters, nil
 }
 
-// observed gathers the clusters of one file.
-type observed struct{ clusters []ObservedCluster }
+// clusterReader collects the clusters of one file.
+type clusterReader struct{ clusters []ObservedCluster }
 
-func (o *observed) read(r *report, value any) {
+func (o *clusterReader) read(r *report, value any) {
 	object, ok := value.(map[string]any)
 	if !ok {
 		r.errorf(r.top, "not a MemberCluster but %s", describe(value))
@@ -70,7 +69,7 @@ func (o *observed) read(r *report, value any) {
 
 var memberKind = api.GroupKind{Group: api.ClusterGroup, Kind: "MemberCluster"}
 
-func (o *observed) readList(r *report, list schema.GroupVersionKind, items []any) {
+func (o *clusterReader) readList(r *report, list schema.GroupVersionKind, items []any) {
 	for i, value := range items {
 		sub := r.item(i)
 		if object, ok := value.(map[string]any); ok && list.Kind == memberKind.Kind+"List" {
@@ -81,7 +80,7 @@ func (o *observed) readList(r *report, list schema.GroupVersionKind, items []any
 	}
 }
 
-// inherit fills in what the items of a typed list may leave out.
+// inherit sets what the items of a typed list may leave out.
 func inherit(object map[string]any, list schema.GroupVersionKind) {
 	if object["apiVersion"] == nil && object["kind"] == nil {
 		object["apiVersion"] = list.GroupVersion().String()
@@ -89,7 +88,7 @@ func inherit(object map[string]any, list schema.GroupVersionKind) {
 	}
 }
 
-func (o *observed) cluster(r *report, gvk schema.GroupVersionKind, object map[string]any) {
+func (o *clusterReader) cluster(r *report, gvk schema.GroupVersionKind, object map[string]any) {
 	name, _, ok := identity(r, object)
 	if !ok {
 		return
@@ -102,8 +101,8 @@ func (o *observed) cluster(r *report, gvk schema.GroupVersionKind, object map[st
 	}
 }
 
-// completeConditions fills in what a server demands of a condition and nobody
-// looks at, so that a fleet can be written by hand.
+// completeConditions sets the required fields of conditions that are not used, so that a fleet
+// can be written by hand.
 func completeConditions(status map[string]any) {
 	lists := []any{status["conditions"]}
 	agents, _ := status["agentStatus"].([]any)
@@ -128,8 +127,8 @@ func completeConditions(status map[string]any) {
 	}
 }
 
-// repeated sorts the clusters, and reports the names that several have.
-func (o *observed) repeated() Problems {
+// repeated sorts the clusters, and reports duplicate names.
+func (o *clusterReader) repeated() Problems {
 	slices.SortStableFunc(o.clusters, func(a, b ObservedCluster) int { return strings.Compare(a.Name, b.Name) })
 	var problems Problems
 	for i := 1; i < len(o.clusters); i++ {

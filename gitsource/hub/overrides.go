@@ -6,7 +6,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// boundTo is where an override names its placement.
+// boundTo is the field path of an override's placement.
 const boundTo = "spec.placement.name"
 
 func checkClusterOverride(r *report, it *item, o *api.ClusterResourceOverride) {
@@ -25,7 +25,7 @@ func checkClusterOverride(r *report, it *item, o *api.ClusterResourceOverride) {
 		}
 		names = append(names, api.ResourceSelector{Group: s.Group, Version: s.Version, Kind: s.Kind, Name: s.Name})
 	}
-	it.note(r, r.field("spec", "placement", "name"))
+	it.recordLine(r, r.field("spec", "placement", "name"))
 	checkSelectors(r, it, at, names)
 	checkRules(r, o.Spec.Policy)
 }
@@ -36,7 +36,7 @@ func checkOverride(r *report, it *item, o *api.ResourceOverride) {
 	for i, s := range o.Spec.ResourceSelectors {
 		notEmpty(r, at.at(i).child("name"), s.Name)
 	}
-	it.note(r, r.field("spec", "placement", "name"))
+	it.recordLine(r, r.field("spec", "placement", "name"))
 	checkSelectors(r, it, at, o.Spec.ResourceSelectors)
 	checkRules(r, o.Spec.Policy)
 }
@@ -50,18 +50,18 @@ func checkSelectors(r *report, it *item, at *fieldPath, selectors []api.Resource
 			r.rulef(at.at(i), "resource selector %s already exists, and must be unique; remove it", selectorText(s))
 		}
 		seen[s] = true
-		it.note(r, at.at(i))
+		it.recordLine(r, at.at(i))
 	}
 }
 
-// selectorText names what a selector selects.
+// selectorText describes a selector.
 func selectorText(s api.ResourceSelector) string {
 	return strings.TrimPrefix(s.Group+"/"+s.Version, "/") + " " + s.Kind + " " + s.Name
 }
 
 func checkRules(r *report, policy *api.OverridePolicy) {
 	if policy == nil {
-		return // said already: missing
+		return // reported elsewhere: missing
 	}
 	p := r.field("spec", "policy", "overrideRules")
 	count(r, p, len(policy.OverrideRules), 1, 20)
@@ -112,8 +112,7 @@ func checkPatches(r *report, p *fieldPath, rule api.OverrideRule) {
 	}
 }
 
-// patchPathFault says why an override may not change what a path names; empty
-// if it may.
+// patchPathFault returns why an override may not change a path; empty if it may.
 func patchPathFault(path string) string {
 	if path == "" {
 		return "path cannot be empty"

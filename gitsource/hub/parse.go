@@ -17,20 +17,19 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A parsed file is what one file says by itself, whatever else the commit
-// holds: the unit that is kept from load to load.
+// A parsed file is the content of one file by itself: the unit of the cache.
 type parsed struct {
 	items    []*item
 	problems Problems
-	// passing says that the next time may be better.
-	passing bool
-	// size is how much memory the items take, roughly. end is where the last of them
-	// stands, and cut where the budget was used up, if it was.
+	// transient says that the next attempt may succeed.
+	transient bool
+	// size is the approximate memory of the items. end is the position of the last one, and cut
+	// that where the budget was used up, if it was.
 	size     int64
 	end, cut api.Origin
 }
 
-// parseFile takes a file apart and judges each object in it.
+// parseFile parses a file and validates each object in it.
 func parseFile(name string, data []byte, limits Limits, words vocabulary, spending *budget) *parsed {
 	out := &parsed{}
 	f := &fileParser{name: name, limits: limits}
@@ -47,12 +46,11 @@ func parseFile(name string, data []byte, limits Limits, words vocabulary, spendi
 	return out
 }
 
-// A syntax is the documents of a file that kustomize will read, before
-// anything is made of them.
+// A syntax is the documents of a file for kustomize, not validated.
 type syntax struct {
 	documents []textDocument
 	problems  Problems
-	// size is how much memory the documents take, roughly.
+	// size is the approximate memory of the documents.
 	size int64
 }
 
@@ -62,8 +60,8 @@ type textDocument struct {
 	number int
 }
 
-// parseSyntax reads a file without judging its objects: patches are none. Once the
-// budget is used up, the rest is left out.
+// parseSyntax reads a file without validating its objects, since patches are none. Once the
+// budget is used up, the rest is skipped.
 func parseSyntax(name string, data []byte, limits Limits, spending *budget) *syntax {
 	out, words := &syntax{}, vocabulary{}
 	f := &fileParser{name: name, limits: limits}
@@ -79,7 +77,7 @@ func parseSyntax(name string, data []byte, limits Limits, spending *budget) *syn
 	return out
 }
 
-// parseBounded is parseSyntax for the configuration of a build.
+// parseBounded is parseSyntax for kustomization files.
 func parseBounded(name string, data []byte, limits Limits) *syntax {
 	spending := &budget{limit: limits.BuildInput}
 	out := parseSyntax(name, data, limits, spending)
@@ -89,13 +87,13 @@ func parseBounded(name string, data []byte, limits Limits) *syntax {
 	return out
 }
 
-// A fileParser takes a file apart into documents.
+// A fileParser splits a file into documents.
 type fileParser struct {
 	name   string
 	limits Limits
 	// visit gets each document that can be read.
 	visit func(*report, *yaml.Node)
-	// ended says that the rest is not read.
+	// ended says that the rest is skipped.
 	ended bool
 
 	problems Problems
@@ -111,7 +109,7 @@ func (f *fileParser) fail(line, document int, format string, args ...any) {
 
 func (f *fileParser) read(data []byte) {
 	defer func() {
-		// A parser that gives up on strange input must not take the daemon along.
+		// A panic of the parser on strange input must not end the daemon.
 		if p := recover(); p != nil {
 			f.fail(0, 0, "the file makes the parser fail (%v); please report it, and list it in %s for now", p, IgnoreFile)
 		}
@@ -174,7 +172,7 @@ func (f *fileParser) yaml(c chunk) {
 
 func isNothing(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
 
-// document judges one document.
+// document handles one document.
 func (f *fileParser) document(root *yaml.Node, before int) {
 	if f.ended {
 		return
@@ -196,8 +194,7 @@ func (f *fileParser) document(root *yaml.Node, before int) {
 
 var yamlErrorLine = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?`)
 
-// explain finds the line in an error of the YAML parser, and what the usual
-// cause of it is.
+// explain returns the line of an error of the YAML parser, and its usual cause.
 func explain(text []byte, err error) (line int, msg string) {
 	found := yamlErrorLine.FindStringSubmatch(err.Error())
 	line, _ = strconv.Atoi(found[1])
@@ -215,12 +212,11 @@ func explain(text []byte, err error) (line int, msg string) {
 	return line, msg
 }
 
-// firstFailing finds the line that makes the parser fail: where a key or a
-// list item does not fit, the parser names the line where the mapping or list
-// begins.
+// firstFailing finds the line at which the parser fails: for a misplaced key or list item the
+// parser reports the line where the mapping or list begins.
 func firstFailing(text []byte, message string, named int) int {
 	if len(text) > 64*kib {
-		return named // the search reads the text several times
+		return named // the search parses the text several times
 	}
 	lines := bytes.SplitAfter(text, []byte("\n"))
 	n := sort.Search(len(lines), func(n int) bool {
@@ -230,8 +226,7 @@ func firstFailing(text []byte, message string, named int) int {
 	return max(named, min(n, len(lines)))
 }
 
-// hintFor looks around the line where the parser stopped for what people get
-// wrong most often.
+// hintFor looks for the most common mistakes near the line of an error.
 func hintFor(text []byte, line int, msg string) (at int, hint string) {
 	lines := strings.Split(string(text), "\n")
 	around := func(n int) string {

@@ -11,8 +11,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// plugins allows kustomize's own generators and transformers, and what they
-// read. Everything else would be a program to run.
+// plugins allows kustomize's built-in generators and transformers, and the files they read.
+// Others would be programs to run.
 func (f *mentionFinder) plugins(field string, values []string) {
 	p := (*fieldPath)(nil).child(field)
 	for i, v := range values {
@@ -88,8 +88,8 @@ func (f *mentionFinder) pluginMentions(p *fieldPath, kind string, config map[str
 	}
 }
 
-// field finds a field as kustomize does, which does not tell upper from lower
-// case. Two spellings of one field are both what it may use.
+// field finds a field like kustomize, case-insensitively. kustomize may use either of two
+// spellings.
 func field(m map[string]any, name string) any {
 	var found []any
 	for _, key := range sortedKeys(m) {
@@ -104,7 +104,7 @@ func field(m map[string]any, name string) any {
 	return found
 }
 
-// texts are the values of a field that has one or a list of them.
+// texts are the values of a field that is a string or a list of strings.
 func texts(v any) []string {
 	list, ok := v.([]any)
 	if !ok {

@@ -10,30 +10,29 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A Severity tells what a problem does to a commit.
+// A Severity is the effect of a problem on the commit.
 type Severity string
 
-// An Error refuses the commit. A Failure is accepted with the commit, but what
-// it names cannot be placed on any cluster. A Warning is only reported.
+// An Error refuses the commit. A Failure is accepted, but the object cannot be placed on any
+// cluster. A Warning is only reported.
 const (
 	Error   Severity = "error"
 	Failure Severity = "failure"
 	Warning Severity = "warning"
 )
 
-// A Problem is one thing that is wrong with one place of the repository.
+// A Problem is a problem at one position of the repository.
 type Problem struct {
 	api.Origin
-	// Field is a path such as spec.policy.placementType; empty if the problem
-	// is of the whole document.
+	// Field is a field path such as spec.policy.placementType; empty for the whole document.
 	Field    string
 	Severity Severity
-	// Message says what is wrong and how to mend it.
+	// Message says what is wrong and how to fix it.
 	Message string
 }
 
-// Error returns path:line: field: message, leaving out what is not known, and
-// the kustomization that brought the place in.
+// Error returns path:line: field: message, without unknown parts, and the kustomization that
+// includes the position.
 func (p Problem) Error() string {
 	var b strings.Builder
 	if p.Path != "" {
@@ -49,8 +48,7 @@ func (p Problem) Error() string {
 	return b.String()
 }
 
-// Marked is Error, with "(warning)" behind what is only one: for lists that hold
-// both.
+// Marked is Error, with "(warning)" after a warning: for lists of both.
 func (p Problem) Marked() string {
 	if p.Severity == Warning {
 		return p.Error() + " (warning)"
@@ -58,10 +56,10 @@ func (p Problem) Marked() string {
 	return p.Error()
 }
 
-// Problems are in order of path, line and field.
+// Problems are sorted by path, line and field.
 type Problems []Problem
 
-// Err returns the problems as one error, or nil if there are none.
+// Err returns the problems as one error; nil if there are none.
 func (ps Problems) Err() error {
 	errs := make([]error, len(ps))
 	for i, p := range ps {
@@ -70,13 +68,13 @@ func (ps Problems) Err() error {
 	return errors.Join(errs...)
 }
 
-// Errors are those that refuse the commit, in the same order.
+// Errors are the problems that refuse the commit, in the same order.
 func (ps Problems) Errors() Problems {
 	return slices.DeleteFunc(slices.Clone(ps), func(p Problem) bool { return p.Severity != Error })
 }
 
-// ErrorsFirst returns the problems with those that refuse the commit before the
-// others, so that a shortened list still says why.
+// ErrorsFirst returns the problems with the errors first, so that a shortened list has the
+// reason.
 func (ps Problems) ErrorsFirst() Problems {
 	sorted := slices.Clone(ps)
 	slices.SortStableFunc(sorted, func(a, b Problem) int {
@@ -91,8 +89,8 @@ func (ps Problems) ErrorsFirst() Problems {
 	return sorted
 }
 
-// Summary is one line: the first error, and how many more problems there are;
-// empty if there are none.
+// Summary is one line: the first error, and the number of other problems; empty if there are
+// none.
 func (ps Problems) Summary() string {
 	switch ps = ps.ErrorsFirst(); len(ps) {
 	case 0:
@@ -105,15 +103,14 @@ func (ps Problems) Summary() string {
 	return fmt.Sprintf("%s (and %d more problems)", ps[0].Marked(), len(ps)-1)
 }
 
-// A LoadError says that a commit does not load because of what is in it. Any
-// other error of Load means that the commit could not be read.
+// A LoadError says that a commit is invalid. Other errors of Load mean that the commit could
+// not be read.
 type LoadError struct {
-	// Problems are all that was found, warnings as well, in order.
+	// Problems are all problems, including warnings, in order.
 	Problems Problems
 }
 
-// Error lists the problems, one on each line, and marks those that are only
-// warnings.
+// Error lists the problems, one per line, and marks warnings.
 func (e *LoadError) Error() string {
 	lines := make([]string, len(e.Problems))
 	for i, p := range e.Problems {
@@ -122,8 +119,8 @@ func (e *LoadError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// sort puts problems in order and drops repetitions: a base that several
-// kustomizations are built on says everything several times.
+// sort sorts problems and removes duplicates: a base of several kustomizations reports
+// everything several times.
 func (ps Problems) sort() Problems {
 	slices.SortStableFunc(ps, func(a, b Problem) int {
 		return cmp.Or(

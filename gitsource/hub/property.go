@@ -15,8 +15,8 @@ const resourcePropertyPrefix = "resources.kubernetes-fleet.io/"
 
 var capacityTypes = []string{"allocatable", "available", "total"}
 
-// propertyNameFault says what is wrong with the name of a cluster property;
-// empty if it is valid.
+// propertyNameFault returns why the name of a cluster property is invalid; empty if it is
+// valid.
 func propertyNameFault(name string) string {
 	if rest, ok := strings.CutPrefix(name, resourcePropertyPrefix); ok {
 		return resourceNameFault(name, rest)
@@ -102,8 +102,8 @@ func (b bound) strict() bool {
 	return b.operator == api.PropertyGreaterThan || b.operator == api.PropertyLessThan
 }
 
-// contradiction says why no cluster can meet all the requirements on one
-// property; empty if some may.
+// contradiction returns why no cluster can meet all requirements on one property; empty if some
+// can.
 func contradiction(bounds []bound) string {
 	var low, high, equal *bound
 	for i := range bounds {
@@ -123,8 +123,7 @@ func contradiction(bounds []bound) string {
 	return conflict(bounds, low, high, equal)
 }
 
-// tighter answers the larger bound, or with sign -1 the smaller; of equals the
-// strict one.
+// tighter returns the larger bound, or with sign -1 the smaller; of equal ones the strict one.
 func tighter(a, b *bound, sign int) *bound {
 	if a == nil {
 		return b

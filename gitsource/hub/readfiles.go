@@ -8,9 +8,9 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// readFiles parses the plain manifests. Files are read one after another, and
-// parsed on all processors; those that are large one at a time, since their nodes
-// take very much more memory than their text.
+// readFiles parses the plain manifests. Files are read sequentially and parsed concurrently;
+// large files are parsed one at a time, since their nodes take much more memory than their
+// text.
 func (l *Loader) readFiles(t *tree, w *walk, g *graph, a *assembly) error {
 	var jobs []*fileJob
 	spending := &budget{limit: a.limits.CommitSize - a.size}
@@ -55,8 +55,8 @@ func (l *Loader) readFiles(t *tree, w *walk, g *graph, a *assembly) error {
 // largeFile is the size of files that are parsed one at a time.
 const largeFile = 256 * kib
 
-// takeFiles adds what was parsed, in order, up to where the commit is too large: a
-// file that was cut short since others had used up the budget is parsed again.
+// takeFiles adds parsed files in order until the commit is too large: a file that was cut
+// because others had used up the budget is parsed again.
 func (l *Loader) takeFiles(jobs []*fileJob, a *assembly) error {
 	for _, job := range jobs {
 		if job.result.cut != (api.Origin{}) {
@@ -64,7 +64,7 @@ func (l *Loader) takeFiles(jobs []*fileJob, a *assembly) error {
 			job.run(words, &budget{limit: a.limits.CommitSize - a.size})
 			l.words <- words
 		}
-		if a.take(job.result); a.full {
+		if a.addParsed(job.result); a.full {
 			return nil
 		}
 	}
@@ -76,8 +76,7 @@ func (l *Loader) takeFiles(jobs []*fileJob, a *assembly) error {
 	return nil
 }
 
-// readFile returns the job to parse a file, which is done if it is known what the
-// file holds.
+// readFile returns the job to parse a file; it is done if the file is cached.
 func (l *Loader) readFile(t *tree, name string) (*fileJob, error) {
 	defer t.drop(name)
 	hash, err := t.hash(name)
@@ -102,7 +101,7 @@ type fileJob struct {
 	fault  error // why there is no data
 	limits Limits
 	result *parsed
-	known  bool // from an earlier load
+	known  bool // cached by an earlier load
 }
 
 func (j *fileJob) run(words vocabulary, spending *budget) {
@@ -116,8 +115,8 @@ func (j *fileJob) run(words vocabulary, spending *budget) {
 	}
 }
 
-// owner returns the kustomization that decides about a file; empty if the file
-// is a plain manifest.
+// owner returns the kustomization that a file belongs to; empty if the file is a plain
+// manifest.
 func (g *graph) owner(name string) string {
 	if file := g.owned[name]; file != "" {
 		return file

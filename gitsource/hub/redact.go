@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// redact takes secret values out of a message, however they are written there.
+// redact masks secret values in a message, in all spellings.
 func redact(message string, secrets []string) string {
 	var forms []string
 	for _, s := range secrets {
 		for form := range strings.SplitSeq(s, "\n") {
-			forms = append(forms, writings(form)...)
+			forms = append(forms, spellings(form)...)
 		}
-		forms = append(forms, writings(s)...)
+		forms = append(forms, spellings(s)...)
 	}
-	// The longest first, so that none is spoiled by a part of it.
+	// The longest first, since a shorter one may be part of it.
 	slices.SortFunc(forms, func(a, b string) int { return len(b) - len(a) })
 	for _, f := range slices.Compact(forms) {
 		message = strings.ReplaceAll(message, f, "***")
@@ -24,9 +24,9 @@ func redact(message string, secrets []string) string {
 	return message
 }
 
-// writings are the ways one value may be written. Words of a letter or two are
-// left alone: they are everywhere.
-func writings(s string) []string {
+// spellings are the ways in which a value may be written. Words of one or two letters are left
+// alone: they are everywhere.
+func spellings(s string) []string {
 	s = strings.TrimSpace(s)
 	if len(s) < 3 {
 		return nil
@@ -41,8 +41,8 @@ func writings(s string) []string {
 	return out
 }
 
-// secrets are the values that a kustomization may make Secrets of. What it
-// copies from files may be one.
+// secrets are the values that a kustomization may put into Secrets. Any file that it copies may
+// be one.
 func (k *kustomization) secrets(texts map[string][]byte) []string {
 	var out []string
 	for _, literal := range k.literals {

@@ -9,22 +9,21 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A report gathers what is wrong with one document.
+// A report collects the problems of one document.
 type report struct {
 	origin api.Origin
-	// root is the document, to find lines in; nil if only its origin is known.
+	// root is the document, to find lines in it; nil if only its origin is known.
 	root *yaml.Node
-	// offset is the number of lines before the text that root was read from.
+	// offset is the number of lines before the text that root was parsed from.
 	offset int
 	limits Limits
-	// top is where in the document the object stands that is spoken of: nil, or
-	// an item of a list.
+	// top is the position of the object in the document: nil, or an item of a list.
 	top *fieldPath
 
 	problems Problems
-	// count is how many of them there are of each severity.
+	// count is the number of problems by severity.
 	count map[Severity]int
-	// muted are fields whose neighbourhood is known to be wrong.
+	// muted are fields near a reported problem.
 	muted []string
 }
 
@@ -33,11 +32,11 @@ func (r *report) field(keys ...string) *fieldPath { return r.top.child(keys...) 
 func (r *report) errorf(p *fieldPath, format string, args ...any) { r.add(Error, p, format, args...) }
 func (r *report) warnf(p *fieldPath, format string, args ...any)  { r.add(Warning, p, format, args...) }
 
-// maxProblems is how many errors are told of one document, and how many
-// warnings. Nobody reads more, and a hostile one could have a hundred thousand.
+// maxProblems limits the errors, and the warnings, of one document. A hostile one could have a
+// hundred thousand.
 const maxProblems = 100
 
-// full reports whether no more errors are told.
+// full reports whether further errors are dropped.
 func (r *report) full() bool { return r.count[Error] > maxProblems }
 
 func (r *report) add(severity Severity, p *fieldPath, format string, args ...any) {
@@ -62,15 +61,15 @@ func (r *report) keep(p Problem) {
 	r.count[p.Severity]++
 }
 
-// rulef reports a broken rule, unless something in the same mapping is already
-// known to be wrong: a misspelt field is not missing as well.
+// rulef reports a violated rule, unless a problem in the same mapping was reported: a misspelt
+// field is not missing as well.
 func (r *report) rulef(p *fieldPath, format string, args ...any) {
 	if !r.isMuted(p.String()) {
 		r.errorf(p, format, args...)
 	}
 }
 
-// mute keeps the rules silent about the mapping that holds p.
+// mute suppresses further rules for the mapping that has p.
 func (r *report) mute(p *fieldPath) { r.muted = append(r.muted, p.up.String()) }
 
 func (r *report) isMuted(field string) bool {
@@ -82,8 +81,7 @@ func (r *report) isMuted(field string) bool {
 	return false
 }
 
-// take adds the problems of a part of the document. However many warnings there
-// are, they keep no error from being told.
+// take adds the problems of a part of the document. Warnings do not displace errors.
 func (r *report) take(part *report) {
 	for _, p := range part.problems {
 		if r.count[p.Severity] <= maxProblems {
@@ -92,7 +90,7 @@ func (r *report) take(part *report) {
 	}
 }
 
-// item is the report of one item of a list in the document.
+// item returns the report of one item of a list in the document.
 func (r *report) item(i int) *report {
 	sub := &report{origin: r.origin, root: r.root, offset: r.offset, limits: r.limits, top: r.top.child("items").at(i)}
 	if r.root != nil {

@@ -8,7 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// tagOf is the tag of a node; what kustomize makes has none.
+// tagOf is the tag of a node; nodes made by kustomize have none.
 func tagOf(n *yaml.Node) string {
 	if n.Tag == "" {
 		return n.ShortTag()
@@ -16,8 +16,8 @@ func tagOf(n *yaml.Node) string {
 	return n.Tag
 }
 
-// key reads a key of a mapping. Words such as on and y are keys like any
-// other; numbers are fine where they can only be read one way.
+// key reads a key of a mapping. Words such as on and y are ordinary keys; numbers are accepted
+// if they are unambiguous.
 func (c *converter) key(n *yaml.Node) (string, bool) {
 	n = dealias(n)
 	if n.Kind != yaml.ScalarNode {
@@ -42,8 +42,7 @@ func (c *converter) key(n *yaml.Node) (string, bool) {
 	return c.words.of(n.Value), true
 }
 
-// booleans of YAML 1.1 that YAML 1.2 reads as strings. kubectl and API servers
-// read the old way.
+// booleans of YAML 1.1 that YAML 1.2 reads as strings. kubectl and API servers use YAML 1.1.
 var booleans = map[string]bool{
 	"y": true, "Y": true, "yes": true, "Yes": true, "YES": true, "on": true, "On": true, "ON": true,
 	"n": false, "N": false, "no": false, "No": false, "NO": false, "off": false, "Off": false, "OFF": false,
@@ -79,7 +78,7 @@ func (c *converter) scalar(n *yaml.Node, text bool) any {
 	return nil
 }
 
-// text reads a label. What is not written as a string is taken as it stands.
+// text reads a label. A value that is not a string is used as written.
 func (c *converter) text(n *yaml.Node) any {
 	_, old := booleans[n.Value]
 	switch {
@@ -106,7 +105,7 @@ func (c *converter) integer(s string) any {
 	if i, err := strconv.ParseInt(s, 10, 64); err == nil && (s[0] != '0' || len(s) == 1) {
 		return i
 	}
-	// Octal 0644, hexadecimal, signs and underscores; as kubectl reads them.
+	// Octal 0644, hexadecimal, signs and underscores, as in kubectl.
 	plain := strings.ReplaceAll(s, "_", "")
 	i, err := strconv.ParseInt(strings.TrimPrefix(plain, "+"), 0, 64)
 	if err == nil {
@@ -120,11 +119,11 @@ func (c *converter) integer(s string) any {
 	return nil
 }
 
-// float reads 2.0 and 1e2 as 2 and 100, which is how JSON has them, so that
-// servers take them where they want whole numbers.
+// float reads 2.0 and 1e2 as 2 and 100, as JSON does, so that servers accept them as whole
+// numbers.
 func (c *converter) float(s string) any {
 	if strings.Trim(s, "+-_0123456789") == "" {
-		return c.integer(s) // the YAML library's way out of what is too large
+		return c.integer(s) // the YAML library's type for numbers that are too large
 	}
 	f, err := strconv.ParseFloat(strings.ReplaceAll(s, "_", ""), 64)
 	if err != nil || math.IsInf(f, 0) || math.IsNaN(f) {

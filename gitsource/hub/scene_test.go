@@ -107,7 +107,7 @@ func tell(s *Snapshot, err error) string {
 		fmt.Fprintf(&b, "ro/%s/%s at %s\n", o.Namespace, o.Name, o.Origin)
 	}
 	for _, o := range s.Objects {
-		fmt.Fprintf(&b, "%s at %s\n", o.ID, whereText(o.Origin))
+		fmt.Fprintf(&b, "%s at %s\n", o.ID, positionText(o.Origin))
 	}
 	tellProblems(&b, s.Warnings)
 	return b.String()

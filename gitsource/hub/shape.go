@@ -7,11 +7,9 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A shaper compares the value of a document with the Go type it is to become,
-// and finds at once every unknown field, missing field and wrong type, where a
-// decoder stops at the first. It mends the few shapes that public samples get
-// wrong, with a warning, and leaves out what is wrong, so that the rest can be
-// decoded.
+// A shaper compares a document with its Go type, and finds all unknown fields, missing fields
+// and wrong types at once, where a decoder stops at the first. It corrects a few mistakes of
+// public samples, with a warning, and removes invalid parts, so that the rest can be decoded.
 type shaper struct {
 	r *report
 	// absent are fields, as dotted paths, that this version does not have.
@@ -20,8 +18,7 @@ type shaper struct {
 	newest string
 }
 
-// value returns what v is to be decoded from; ok is false if it must be left
-// out.
+// value returns the value to decode; ok is false if it must be left out.
 func (s *shaper) value(v any, t reflect.Type, p *fieldPath) (mended any, ok bool) {
 	if t.Kind() == reflect.Pointer {
 		return s.value(v, t.Elem(), p)
@@ -47,7 +44,7 @@ func (s *shaper) value(v any, t reflect.Type, p *fieldPath) (mended any, ok bool
 	}
 }
 
-// verdict reports a fault, if there is one.
+// verdict reports a problem, if there is one.
 func (s *shaper) verdict(v any, p *fieldPath, fault string) (any, bool) {
 	if fault == "" {
 		return v, true
@@ -84,7 +81,7 @@ func (s *shaper) structure(v any, t reflect.Type, p *fieldPath) (any, bool) {
 		}
 	}
 	for _, f := range fields {
-		// An override's empty selector is every cluster's.
+		// An empty selector of an override selects every cluster.
 		optional := t == reflect.TypeFor[api.ClusterSelector]() && p.key == "clusterSelector"
 		if f.required && !optional && m[f.name] == nil && !s.r.isMuted(p.child(f.name).String()) {
 			s.r.errorf(p.child(f.name), "required, and missing; add it")
@@ -94,8 +91,7 @@ func (s *shaper) structure(v any, t reflect.Type, p *fieldPath) (any, bool) {
 	return m, true
 }
 
-// comparisonOptions is how the public documentation spells the field in its
-// prose.
+// comparisonOptions is how the public documentation spells the field.
 func (s *shaper) comparisonOptions(m map[string]any, p *fieldPath) {
 	plural, there := m["comparisonOptions"]
 	if !there {

@@ -6,10 +6,9 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// What a server, or gitfleet on a member, fills in has no business in Git. It is taken out, so that a
-// dump and a hand-written manifest are the same object; what someone may have
-// written on purpose, such as clusterIP, nodePort and the selectors of a Job,
-// stays.
+// Fields that a server, or gitfleet on a member, sets do not belong in Git. They are removed,
+// so that a dump and a hand-written manifest are the same object; fields that may be set on
+// purpose, such as clusterIP, nodePort and the selectors of a Job, stay.
 var (
 	serverMetadata = []string{
 		"creationTimestamp", "deletionTimestamp", "generation", "managedFields",
@@ -23,8 +22,7 @@ var (
 	serverLabels = []string{api.ManagedByLabel}
 )
 
-// strip removes from an object what only a server fills in, and warns of it
-// once, at the first such field.
+// strip removes the fields that only a server sets, and warns once, at the first of them.
 func strip(r *report, object map[string]any) {
 	var first *fieldPath
 	var names []string
@@ -65,7 +63,7 @@ func strip(r *report, object map[string]any) {
 	}
 }
 
-// isEmpty is true of null, and of the status: {} that kubectl create writes.
+// isEmpty is true for null, and for the status: {} that kubectl create writes.
 func isEmpty(v any) bool {
 	m, isMap := v.(map[string]any)
 	return v == nil || isMap && len(m) == 0

@@ -11,7 +11,7 @@ var (
 	lfsHeader     = []byte("version https://git-lfs.github.com/spec/")
 )
 
-// plainText returns the UTF-8 text of a file, or why it has none.
+// plainText returns the UTF-8 text of a file, or why it is not text.
 func plainText(data []byte) ([]byte, error) {
 	switch {
 	case bytes.HasPrefix(data, lfsHeader):
@@ -26,17 +26,16 @@ func plainText(data []byte) ([]byte, error) {
 	return bytes.TrimPrefix(data, byteOrderMark), nil
 }
 
-// A chunk is the text of one YAML document, or of a few that are separated by
-// "..." only.
+// A chunk is the text of one YAML document, or of a few separated by "..." only.
 type chunk struct {
 	text []byte
-	// before is the number of lines of the file above the text.
+	// before is the number of lines before the text.
 	before int
 }
 
-// split takes a file apart at its "---" lines. YAML gives such a line no other
-// meaning, wherever it stands, so documents can be read one by one, and a
-// broken one does not hide the next. Chunks without content are left out.
+// split splits a file at its "---" lines, which have no other meaning in YAML, so that
+// documents are parsed separately and an invalid one does not hide the next. Chunks without
+// content are left out.
 func split(data []byte) []chunk {
 	var chunks []chunk
 	start, before, line := 0, 0, 0
@@ -65,11 +64,10 @@ func isSeparator(line []byte) bool {
 	return ok && (len(rest) == 0 || bytes.IndexByte([]byte(" \t\r\n"), rest[0]) >= 0)
 }
 
-// otherBreaks end a line for YAML, and for hardly anyone else.
+// otherBreaks end a line in YAML, but in few editors.
 const otherBreaks = "\r\u0085\u2028\u2029"
 
-// hasContent reports whether there is, or may be, more than separators,
-// directives and comments.
+// hasContent reports whether there is more than separators, directives and comments.
 func hasContent(text []byte) bool {
 	for line := range bytes.Lines(text) {
 		if !isRemark(line) || bytes.ContainsAny(bytes.TrimRight(line, "\r\n"), otherBreaks) {

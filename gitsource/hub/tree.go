@@ -12,23 +12,22 @@ import (
 	"strings"
 )
 
-// A Hasher is a file system that knows the hash of each file and directory:
-// what has the same hash has the same content. A commit's tree is one. Without
-// it, files are read and hashed at every load.
+// A Hasher is a file system with hashes of files and directories: equal hashes, equal content.
+// A commit's tree is one. Otherwise files are read and hashed at every load.
 type Hasher interface {
 	Hash(name string) (string, error)
 }
 
-// A tree reads one commit. It follows no symbolic link and enters no
-// submodule, whatever the file system under it would do.
+// A tree reads one commit. It follows no symbolic link and enters no submodule, whatever the
+// file system does.
 type tree struct {
 	fsys   fs.FS
-	hasher Hasher // nil if the file system is none
+	hasher Hasher // nil if the file system has no hashes
 	limits Limits
 	dirs   *cache[dirKey, *listing]
-	// open are the listings of this load, so that each is looked up once.
+	// open caches the listings of this load.
 	open map[string]*listing
-	// texts are the contents read to hash them, where there is no hasher.
+	// texts are the contents that were read for hashing, without a hasher.
 	texts map[string][]byte
 }
 
@@ -42,8 +41,7 @@ type listing struct {
 type entry struct {
 	name string
 	mode fs.FileMode
-	// hash is known once it was asked for. What is in a directory of the same
-	// hash has the same hashes, so it is asked for once.
+	// hash is set once it was needed. Equal directories have equal hashes below.
 	hash string
 }
 
@@ -53,8 +51,8 @@ func newTree(fsys fs.FS, limits Limits, dirs *cache[dirKey, *listing]) *tree {
 	return t
 }
 
-// A readError says that the commit could not be read: not a fault of what is
-// in it, and no reason to believe that anything is gone.
+// A readError says that the commit could not be read: this is not a problem of the commit, and
+// nothing in it counts as deleted.
 type readError struct{ err error }
 
 func (e *readError) Error() string { return e.err.Error() }
@@ -107,7 +105,7 @@ func (t *tree) listDir(dir string) (*listing, error) {
 	return l, nil
 }
 
-// gitHash asks the file system for a hash that is not yet known.
+// gitHash returns a hash from the file system.
 func (t *tree) gitHash(name string) (string, error) {
 	if name == "." {
 		return t.hasher.Hash(name)
@@ -129,7 +127,7 @@ func (t *tree) gitHash(name string) (string, error) {
 	return l.entries[i].hash, nil
 }
 
-// index is where a name stands in the listing; -1 if it does not.
+// index is the index of a name in the listing; -1 if it is not there.
 func (l *listing) index(name string) int {
 	i := sort.Search(len(l.entries), func(i int) bool { return l.entries[i].name >= name })
 	if i < len(l.entries) && l.entries[i].name == name {
@@ -145,9 +143,8 @@ func (l *listing) find(name string) (entry, bool) {
 	return entry{}, false
 }
 
-// lookup finds what stands at a path. The zero mode of a regular file comes
-// with ok; a path that goes through something else than directories finds that
-// thing, and at is where it stands.
+// lookup returns the mode of a path; zero for a regular file. If the path goes through
+// something other than directories, at is where that is.
 func (t *tree) lookup(name string) (mode fs.FileMode, at string, ok bool, err error) {
 	mode, at = fs.ModeDir, "."
 	if name == "." {
@@ -173,21 +170,21 @@ func (t *tree) lookup(name string) (mode fs.FileMode, at string, ok bool, err er
 	return mode, at, true, nil
 }
 
-// isFile reports whether a regular file stands at a path.
+// isFile reports whether a path is a regular file.
 func (t *tree) isFile(name string) (bool, error) {
 	mode, at, ok, err := t.lookup(name)
 	return ok && at == name && mode.IsRegular(), err
 }
 
-// errTooLarge is the fault of a file that exceeds the limit.
+// errTooLarge says that a file exceeds the limit.
 type errTooLarge struct{ limit int64 }
 
 func (e *errTooLarge) Error() string {
 	return fmt.Sprintf("the file is larger than %s; split it, or raise limits.fileSize", bytesText(e.limit))
 }
 
-// read returns the content of a regular file; an *errTooLarge if it is larger
-// than the limit, without having read more than that.
+// read returns the content of a regular file; an *errTooLarge if it exceeds the limit, without
+// reading more than that.
 func (t *tree) read(name string) ([]byte, error) {
 	if text, ok := t.texts[name]; ok {
 		return text, nil
@@ -209,8 +206,7 @@ func (t *tree) read(name string) ([]byte, error) {
 	return data, nil
 }
 
-// readUpTo reads a file whole where the file system can do that at once: it
-// has said how large the file is.
+// readUpTo reads a file at once if the file system can: its size is known.
 func (t *tree) readUpTo(name string, limit int64) ([]byte, error) {
 	if whole, ok := t.fsys.(fs.ReadFileFS); ok {
 		return whole.ReadFile(name)
@@ -223,8 +219,7 @@ func (t *tree) readUpTo(name string, limit int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, limit))
 }
 
-// hash identifies the content of a regular file. A file that is too large to
-// be read has a hash as well.
+// hash identifies the content of a regular file, even one that is too large to be read.
 func (t *tree) hash(name string) (string, error) {
 	if t.hasher != nil {
 		h, err := t.gitHash(name)
@@ -245,5 +240,5 @@ func (t *tree) hash(name string) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// drop forgets a text that was kept for its hash.
+// drop drops a text that was kept for its hash.
 func (t *tree) drop(name string) { delete(t.texts, name) }

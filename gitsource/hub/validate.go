@@ -12,8 +12,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// The rules of KubeFleet's schema and webhooks, as far as one manifest by
-// itself can break them. Where KubeFleet has a message, it is part of ours.
+// The rules of KubeFleet's schema and webhooks for a single manifest. KubeFleet's messages are
+// part of the messages here.
 
 func checkPlacement(r *report, it *item, annotations map[string]string, spec *api.PlacementSpec) {
 	checkName(r, it.id.Name, "the name field cannot have length exceeding 63")
@@ -24,12 +24,11 @@ func checkPlacement(r *report, it *item, annotations map[string]string, spec *ap
 	checkPolicy(r, r.field("spec", "policy"), spec.Policy)
 	checkStrategy(r, r.field("spec", "strategy"), &spec.Strategy)
 	for i := range spec.Policy.ClusterNames {
-		it.note(r, r.field("spec", "policy", "clusterNames").at(i))
+		it.recordLine(r, r.field("spec", "policy", "clusterNames").at(i))
 	}
 }
 
-// checkOnFailure refuses what would be taken for the default although somebody
-// meant something else.
+// checkOnFailure refuses invalid values, which would otherwise count as the default.
 func checkOnFailure(r *report, annotations map[string]string) {
 	value, written := annotations[api.OnFailureAnnotation]
 	if written && value != api.OnFailureContinue && value != api.OnFailureStop {
@@ -37,7 +36,7 @@ func checkOnFailure(r *report, annotations map[string]string) {
 	}
 }
 
-// checkAvailableTimeout refuses what is no duration.
+// checkAvailableTimeout refuses invalid durations.
 func checkAvailableTimeout(r *report, annotations map[string]string) {
 	value, written := annotations[api.AvailableTimeoutAnnotation]
 	if d, err := time.ParseDuration(value); written && (err != nil || d < 0) {
@@ -79,7 +78,7 @@ func checkTerms(r *report, it *item, spec *api.PlacementSpec) {
 	count(r, at, len(terms), 1, 100)
 	for i := range terms {
 		checkTerm(r, at.at(i), &terms[i])
-		it.note(r, at.at(i).child("kind"))
+		it.recordLine(r, at.at(i).child("kind"))
 	}
 	checkNamespaceTerms(r, at, terms)
 	if it.id.Namespace == "" && spec.StatusReportingScope == api.NamespaceAccessible && ofKind(terms, "Namespace") != 1 {
@@ -124,8 +123,7 @@ func ofKind(terms []api.ResourceSelectorTerm, kind string) int {
 	return n
 }
 
-// withSelectors reports whether the terms pick single objects out of one
-// namespace.
+// withSelectors reports whether the terms select single objects of one namespace.
 func withSelectors(terms []api.ResourceSelectorTerm) bool {
 	for _, t := range terms {
 		if isNamespaceTerm(t) && t.SelectionScope == api.NamespaceWithResourceSelectors {
@@ -157,7 +155,7 @@ func checkNamespaceTerms(r *report, at *fieldPath, terms []api.ResourceSelectorT
 	}
 }
 
-// checkTermScopes refuses kinds that the placement cannot reach.
+// checkTermScopes refuses kinds that the placement cannot select.
 func checkTermScopes(r *report, at *fieldPath, terms []api.ResourceSelectorTerm, inNamespace bool) {
 	for i, t := range terms {
 		namespaced, known := api.Namespaced(api.GroupKind{Group: t.Group, Kind: t.Kind})

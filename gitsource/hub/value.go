@@ -63,8 +63,8 @@ func (c *converter) giveUp(format string, args ...any) any {
 func (c *converter) document(n *yaml.Node) (value any, ok bool) {
 	c.nodes = n
 	value = c.value(n, false)
-	c.spend(objectBytes)
-	c.settle()
+	c.count(objectBytes)
+	c.charge()
 	return value, !c.gaveUp
 }
 
@@ -88,7 +88,7 @@ func (c *converter) value(n *yaml.Node, text bool) any {
 	case yaml.SequenceNode:
 		return c.sequence(n)
 	default:
-		c.spend(valueBytes + len(n.Value))
+		c.count(valueBytes + len(n.Value))
 		return c.scalar(n, text)
 	}
 }
@@ -132,7 +132,7 @@ func (c *converter) sequence(n *yaml.Node) any {
 	if !c.deeper() {
 		return nil
 	}
-	c.spend(2*valueBytes + valueBytes*len(n.Content))
+	c.count(2*valueBytes + valueBytes*len(n.Content))
 	list := make([]any, len(n.Content))
 	for i, child := range n.Content {
 		c.steps = append(c.steps, step{index: i})
@@ -152,7 +152,7 @@ func (c *converter) mapping(n *yaml.Node, text bool) any {
 	if len(c.steps) == 2 && c.steps[0].key == "items" {
 		c.ours = isOurs(n)
 	}
-	c.spend(max(mapBytes, entryBytes*len(n.Content)/2))
+	c.count(max(mapBytes, entryBytes*len(n.Content)/2))
 	m := make(map[string]any, len(n.Content)/2)
 	merges := false
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -217,7 +217,7 @@ func (c *converter) merge(m map[string]any, n *yaml.Node, text bool) {
 		from, _ := c.value(source, text).(map[string]any)
 		for key, value := range from {
 			if _, set := m[key]; !set {
-				c.spend(entryBytes)
+				c.count(entryBytes)
 				m[key] = value
 			}
 		}

@@ -9,11 +9,10 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// formerGroup is what the kinds were called before they moved.
+// formerGroup is the former API group of the kinds.
 const formerGroup = "fleet.azure.com"
 
-// Kinds of KubeFleet that mean nothing here, or not yet. They are
-// configuration and never content.
+// Kinds of KubeFleet that gitfleet does not support. They are configuration and never content.
 var (
 	laterKinds = words(`ClusterStagedUpdateRun ClusterStagedUpdateStrategy ClusterApprovalRequest StagedUpdateRun
 		StagedUpdateStrategy ApprovalRequest ClusterResourcePlacementEviction ClusterResourcePlacementDisruptionBudget`)
@@ -24,8 +23,8 @@ var (
 
 func words(s string) []string { return strings.Fields(s) }
 
-// isStranger reports whether a kind should be one of ours, and is none.
-func isStranger(gvk schema.GroupVersionKind) bool {
+// isUnsupportedKind reports whether a kind is in one of gitfleet's groups but not supported.
+func isUnsupportedKind(gvk schema.GroupVersionKind) bool {
 	if gvk.Group == formerGroup || gvk.Group == "" {
 		_, elsewhere := kindNamed(gvk.Kind)
 		return elsewhere
@@ -37,9 +36,8 @@ func isStranger(gvk schema.GroupVersionKind) bool {
 	return !known || !slices.Contains(kind.Versions, gvk.Version)
 }
 
-// judgeStranger speaks of a kind, or a version of one, that one of our groups
-// does not have.
-func judgeStranger(r *report, gvk schema.GroupVersionKind) {
+// validateUnsupported reports a kind or version that gitfleet does not support.
+func validateUnsupported(r *report, gvk schema.GroupVersionKind) {
 	if gk, ok := kindNamed(gvk.Kind); ok {
 		r.errorf(r.field("apiVersion"), "%s is not known in %s; write apiVersion: %s/%s",
 			gvk.Kind, gvk.GroupVersion(), gk.Group, api.Kinds[gk].Versions[0])
