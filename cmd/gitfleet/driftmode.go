@@ -42,6 +42,8 @@ type ForgeConfig struct {
 	Repository string `json:"repository,omitempty"`
 	TokenFile  string `json:"tokenFile,omitempty"`
 	TokenEnv   string `json:"tokenEnv,omitempty"`
+	// SigningKeyFile is the private key that signs commits of gitfleet.
+	SigningKeyFile string `json:"signingKeyFile,omitempty"`
 	// Interval is the time between two looks at open pull requests.
 	Interval metav1.Duration `json:"interval,omitzero"`
 }
@@ -61,6 +63,7 @@ func (f *ForgeConfig) settings() []setting {
 		{"forge.repository", &f.Repository, "repository as OWNER/NAME; from source.url if that is https:// and this is not set"},
 		{"forge.tokenFile", &f.TokenFile, "file with an access token that may write to the repository and its pull requests"},
 		{"forge.tokenEnv", &f.TokenEnv, "environment variable with such a token"},
+		{"forge.signingKeyFile", &f.SigningKeyFile, "file with an OpenPGP or SSH private key, without a passphrase, that signs the commits of pull requests"},
 		{"forge.interval", &f.Interval, "time between two looks at open pull requests"},
 	}
 }
@@ -125,12 +128,31 @@ func (c Config) proposer(repo *gitsource.Repo, loader *hub.Loader, resolve func(
 	if err != nil {
 		return nil, fmt.Errorf("forge: %w", err)
 	}
+	branches, err := c.branches(repo, log)
+	if err != nil {
+		return nil, fmt.Errorf("forge: %w", err)
+	}
 	return proposal.New(proposal.Config{
-		Forge: f, Fleet: c.FleetName, Base: c.Source.Branch, MinAge: c.Drift.MinAge.Duration, MaxOpen: c.Drift.MaxOpen, Interval: c.Forge.Interval.Duration,
+		Forge: f, Branches: branches, Fleet: c.FleetName, Base: c.Source.Branch, MinAge: c.Drift.MinAge.Duration, MaxOpen: c.Drift.MaxOpen, Interval: c.Forge.Interval.Duration,
 		Files:   func(ctx context.Context, commit string) (fs.FS, error) { return repo.Files(ctx, commit) },
 		Load:    func(files fs.FS) (*hub.Snapshot, error) { return loader.Load(hub.Commit{}, files) },
 		Resolve: resolve, Log: log,
 	}), nil
+}
+
+// branches pushes to the repository on the forge, with the token of the forge.
+func (c Config) branches(repo *gitsource.Repo, log *slog.Logger) (*gitsource.Publisher, error) {
+	f := c.forge()
+	auth := gitsource.Auth{Token: secret(c.Forge.TokenFile, c.Forge.TokenEnv)}
+	if strings.HasPrefix(f.URL, "https://") {
+		auth.CABundle = f.CABundle
+	}
+	if c.Forge.Type == "gitlab" {
+		auth.Username = "oauth2"
+	}
+	return repo.Publisher(gitsource.Config{
+		URL: strings.TrimSuffix(f.URL, "/") + "/" + f.Repository + ".git", Auth: auth, AllowHTTP: c.Source.AllowHTTP, Logger: log, Getenv: os.Getenv,
+	}, c.Forge.SigningKeyFile)
 }
 
 // both calls two functions with each report.

@@ -26,10 +26,6 @@ type Client interface {
 	FindPullRequest(ctx context.Context, base, branch string) (*PullRequest, error)
 	// PullRequest returns the pull request with a number.
 	PullRequest(ctx context.Context, number int64) (PullRequest, error)
-	// Commit makes a branch with one commit on top of another branch. The error is
-	// [ErrStale] if the file is another one there. A branch that is there already is an
-	// error, and stays as it is.
-	Commit(ctx context.Context, commit Commit) error
 	// OpenPullRequest opens a pull request. If it is open but could not be labeled, it is
 	// returned with the error.
 	OpenPullRequest(ctx context.Context, p Proposal) (PullRequest, error)

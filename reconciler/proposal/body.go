@@ -19,6 +19,9 @@ func (o *offer) title() string {
 	return fmt.Sprintf("Drift: %s %s on %s", o.id.Kind, nameOf(o.id), count(len(o.drifts), "cluster"))
 }
 
+// trailer is the line by which a commit is known to be gitfleet's own for a change.
+func trailer(hash string) string { return "Gitfleet-Drift: " + hash }
+
 // message is that of the commit. It has no number in it that changes while the pull
 // request is open.
 func (o *offer) message() string {
@@ -27,12 +30,13 @@ func (o *offer) message() string {
 	for _, p := range o.paths {
 		fmt.Fprintf(&b, "- %s\n", plain(p.Path))
 	}
+	fmt.Fprintf(&b, "\n%s\n", trailer(o.hash))
 	return b.String()
 }
 
 // body is what people decide by. What comes from a member is in code blocks that it
-// cannot end.
-func (o *offer) body(fleet string) string {
+// cannot end. The offers that wait until fewer pull requests are open are listed in it.
+func (o *offer) body(fleet string, waiting []*offer) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Somebody changed %s on %s. The object is left as it is until this pull request is merged or closed.\n\n",
 		code(o.id.Kind+" "+nameOf(o.id)), count(len(o.drifts), "cluster"))
@@ -79,7 +83,14 @@ func (o *offer) body(fleet string) string {
 	if len(o.others) > 0 {
 		fmt.Fprintf(&b, " The manifest is also that of %s, which would be **changed** in the order of the rollout: %s.", count(len(o.others), "other cluster"), list(o.others))
 	}
-	b.WriteString("\n\n**Closing** without merging puts the object back to what is in Git. The same change is not offered again.\n\n")
+	b.WriteString("\n\n**Closing** without merging puts the object back to what is in Git. The same change is not offered again. The label " + code(holdLabel) + " keeps the object as it is, also after closing, until it is removed.\n\n")
+	if len(waiting) > 0 {
+		var names []string
+		for _, w := range waiting {
+			names = append(names, w.id.Kind+" "+nameOf(w.id))
+		}
+		fmt.Fprintf(&b, "**Waiting** until fewer pull requests of drifts are open: %s: %s.\n\n", count(len(waiting), "change"), list(names))
+	}
 	b.WriteString(marker(fleet, o.hash) + "\n")
 	return b.String()
 }
@@ -155,6 +166,13 @@ func codeBlock(language, text string) string {
 	fence := strings.Repeat("`", max(3, longestRun(text)+1))
 	return fence + language + "\n" + text + fence + "\n"
 }
+
+// What gitfleet comments once on a pull request whose branch it leaves alone.
+const (
+	outdatedMarker  = "<!-- gitfleet: outdated -->"
+	outdatedComment = "The base branch has another version of the changed file by now. gitfleet leaves this branch as it is, since other people have pushed to it: " +
+		"update it, or close the pull request and make the change in Git."
+)
 
 // The comments in a body that say what a pull request is about, and that gitfleet closed
 // it.

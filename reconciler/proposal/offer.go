@@ -2,19 +2,22 @@ package proposal
 
 import (
 	"context"
-	"errors"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/reconciler/faults"
 )
 
 // sync looks what became of the pull requests, closes those whose drift is over, and
-// opens those that are due. It asks the forge nothing if there is nothing to ask.
+// opens those that are due. It asks the forge nothing if there is nothing to ask. The
+// error is one that every request is likely to meet; those of one change stay with it.
 func (p *Proposer) sync(ctx context.Context, now time.Time) error {
 	if p.listed.IsZero() || now.Sub(p.listed) >= p.cfg.Interval && (len(p.open) > 0 || p.pending()) {
 		if err := p.look(ctx, now); err != nil {
@@ -24,19 +27,43 @@ func (p *Proposer) sync(ctx context.Context, now time.Time) error {
 	if err := p.closeEnded(ctx, now); err != nil {
 		return err
 	}
-	for _, o := range p.offersByAge() {
+	offers := p.offersByAge()
+	for _, o := range offers {
 		c := p.changes[o.hash]
-		switch {
-		case c.branch != "" && c.state == forge.Open:
-			if err := p.update(ctx, o, c); err != nil {
-				return err
-			}
-		case c.branch != "" || now.Sub(c.since) < p.cfg.MinAge:
-		default:
-			if err := p.offer(ctx, o, c); err != nil {
-				return err
-			}
+		if c.branch != "" || now.Sub(c.since) < p.cfg.MinAge || now.Before(c.trouble.retry) {
+			continue
 		}
+		if err := p.try(c, now, func() error { return p.offer(ctx, o, c, now) }); err != nil {
+			return err
+		}
+	}
+	newest := p.newest()
+	for _, o := range offers {
+		c := p.changes[o.hash]
+		if c.branch == "" || c.state != forge.Open || now.Before(c.trouble.retry) {
+			continue
+		}
+		var waiting []*offer
+		if c.branch == newest {
+			waiting = p.waiting(offers)
+		}
+		if err := p.try(c, now, func() error { return p.update(ctx, o, c, waiting, now) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// try acts on one change. Only errors that every change is likely to meet are returned.
+func (p *Proposer) try(c *change, now time.Time, act func() error) error {
+	err := act()
+	switch {
+	case err == nil:
+		c.trouble = trouble{}
+	case isGeneral(err):
+		return err
+	case c.trouble.failed(err, now):
+		p.cfg.Log.Warn("a drift is not offered as a pull request; trying again", "url", c.url, "err", err)
 	}
 	return nil
 }
@@ -44,11 +71,37 @@ func (p *Proposer) sync(ctx context.Context, now time.Time) error {
 // pending reports whether something may have changed on the forge that is waited for.
 func (p *Proposer) pending() bool {
 	for _, c := range p.changes {
-		if c.branch != "" && c.state == forge.Open {
+		if c.branch != "" && (c.state == forge.Open || c.asksAgain()) {
 			return true
 		}
 	}
 	return false
+}
+
+// asksAgain reports whether a pull request that is closed may still keep an object as it
+// is.
+func (c *change) asksAgain() bool { return c.state == forge.Closed && (c.hold || c.recheck) }
+
+// newest is the branch of the pull request that was opened last.
+func (p *Proposer) newest() string {
+	var last forge.PullRequest
+	for _, pr := range p.open {
+		if pr.Number > last.Number {
+			last = pr
+		}
+	}
+	return last.Branch
+}
+
+// waiting are the offers that no pull request is opened for yet, since enough are open.
+func (p *Proposer) waiting(offers []*offer) []*offer {
+	var out []*offer
+	for _, o := range offers {
+		if c := p.changes[o.hash]; c.branch == "" && c.waits != "" {
+			out = append(out, o)
+		}
+	}
+	return out
 }
 
 // look lists the open pull requests, and finds out what became of those that are open no
@@ -65,33 +118,51 @@ func (p *Proposer) look(ctx context.Context, now time.Time) error {
 			p.open[pr.Branch] = pr
 		}
 	}
-	for _, c := range p.changes {
-		if pr, open := p.open[c.branch]; open {
-			c.state, c.url = pr.State, pr.URL // also one that was opened again
+	ended := map[string]string{} // the marker of each branch
+	for branch, pr := range before {
+		if _, still := p.open[branch]; !still {
+			ended[branch] = trailer(markedAs(pr.Body, p.cfg.Fleet))
 		}
 	}
-	for _, branch := range slices.Sorted(maps.Keys(before)) {
-		if _, still := p.open[branch]; still {
-			continue
+	for _, c := range p.changes {
+		if pr, open := p.open[c.branch]; open {
+			c.found(pr) // also one that was opened again
+		} else if c.branch != "" && c.asksAgain() {
+			ended[c.branch] = ""
 		}
-		pr, err := p.cfg.Forge.FindPullRequest(ctx, p.cfg.Base, branch)
-		if err != nil {
+	}
+	for _, branch := range slices.Sorted(maps.Keys(ended)) {
+		if err := p.lookAtEnded(ctx, branch, ended[branch]); err != nil {
 			p.open, p.listed = before, time.Time{} // what has ended is found the next time
 			return err
 		}
-		delete(p.missing, branch)
-		if pr == nil || pr.State == forge.Open {
-			continue
+	}
+	return nil
+}
+
+// lookAtEnded finds out what became of a pull request that is open no more. Its branch is
+// deleted if a marker is given.
+func (p *Proposer) lookAtEnded(ctx context.Context, branch, marker string) error {
+	pr, err := p.cfg.Forge.FindPullRequest(ctx, p.cfg.Base, branch)
+	if err != nil {
+		return err
+	}
+	delete(p.missing, branch)
+	if pr == nil || pr.State == forge.Open {
+		return nil
+	}
+	for _, c := range p.changes {
+		if c.branch == branch {
+			c.found(*pr)
+			c.published = ""
 		}
-		p.cfg.Log.Info("a pull request of a drift was "+string(pr.State), "url", pr.URL)
-		for _, c := range p.changes {
-			if c.branch == branch {
-				c.state, c.url = pr.State, pr.URL
-			}
-		}
-		if err := p.cfg.Forge.DeleteBranch(ctx, branch); err != nil {
-			p.cfg.Log.Warn("branch of a pull request that is done not deleted", "branch", branch, "err", err)
-		}
+	}
+	if marker == "" {
+		return nil
+	}
+	p.cfg.Log.Info("a pull request of a drift was "+string(pr.State), "url", pr.URL)
+	if err := p.cfg.Branches.Remove(ctx, branch, marker); err != nil {
+		p.cfg.Log.Warn("branch of a pull request that is done not deleted", "branch", branch, "err", err)
 	}
 	return nil
 }
@@ -100,7 +171,8 @@ func (p *Proposer) look(ctx context.Context, now time.Time) error {
 func (p *Proposer) closeEnded(ctx context.Context, now time.Time) error {
 	for _, branch := range slices.Sorted(maps.Keys(p.open)) {
 		pr := p.open[branch]
-		if p.changes[markedAs(pr.Body, p.cfg.Fleet)] != nil {
+		hash := markedAs(pr.Body, p.cfg.Fleet)
+		if p.changes[hash] != nil {
 			delete(p.missing, branch)
 			continue
 		}
@@ -122,8 +194,8 @@ func (p *Proposer) closeEnded(ctx context.Context, now time.Time) error {
 				return err
 			}
 			p.cfg.Log.Info("a drift is over; its pull request is closed", "url", pr.URL)
-			if err := p.cfg.Forge.DeleteBranch(ctx, branch); err != nil {
-				return err
+			if err := p.cfg.Branches.Remove(ctx, branch, trailer(hash)); err != nil {
+				p.cfg.Log.Warn("branch of a pull request that is done not deleted", "branch", branch, "err", err)
 			}
 		}
 		delete(p.open, branch)
@@ -137,7 +209,7 @@ func (p *Proposer) closeEnded(ctx context.Context, now time.Time) error {
 const mostAttempts = 100
 
 // offer opens the pull request of a change, or finds the one that is there already.
-func (p *Proposer) offer(ctx context.Context, o *offer, c *change) error {
+func (p *Proposer) offer(ctx context.Context, o *offer, c *change, now time.Time) error {
 	for attempt := 1; attempt <= mostAttempts; attempt++ {
 		branch := branchPrefix + o.hash
 		if attempt > 1 {
@@ -145,8 +217,8 @@ func (p *Proposer) offer(ctx context.Context, o *offer, c *change) error {
 		}
 		pr, there := p.open[branch]
 		if !there {
-			if len(p.open) >= p.cfg.MaxOpen {
-				c.waits = fmt.Sprintf("%d pull requests of drifts are open already, and no more are opened at once", len(p.open))
+			if n := p.taken(c); n >= p.cfg.MaxOpen {
+				c.waits = fmt.Sprintf("%d pull requests of drifts are open already, and no more are opened at once", n)
 				return nil
 			}
 			found, err := p.cfg.Forge.FindPullRequest(ctx, p.cfg.Base, branch)
@@ -155,20 +227,17 @@ func (p *Proposer) offer(ctx context.Context, o *offer, c *change) error {
 			}
 			switch {
 			case found == nil:
-				if pr, err = p.create(ctx, o, branch); errors.Is(err, forge.ErrStale) {
-					c.waits = "its file has changed in Git since; offered once that commit is in force"
-					return nil
-				}
-				if err != nil {
+				if pr, err = p.create(ctx, o, branch, now); err != nil {
 					return err
 				}
+				c.published = o.digest()
 			case over(found, c.since):
 				continue
 			default:
 				pr = *found
 			}
 		}
-		c.branch, c.state, c.url, c.waits = branch, pr.State, pr.URL, ""
+		c.found(pr)
 		if pr.State == forge.Open {
 			p.open[branch] = pr
 		}
@@ -176,6 +245,18 @@ func (p *Proposer) offer(ctx context.Context, o *offer, c *change) error {
 	}
 	c.waits = "the same change was offered too often"
 	return nil
+}
+
+// taken counts the open pull requests, and the other changes that could not be offered
+// and are tried again: what fails for all is not tried with all.
+func (p *Proposer) taken(but *change) int {
+	n := len(p.open)
+	for _, c := range p.changes {
+		if c != but && c.branch == "" && c.trouble.problem != "" {
+			n++
+		}
+	}
+	return n
 }
 
 // over reports whether a pull request was about an earlier time at which the object was
@@ -192,26 +273,44 @@ func over(pr *forge.PullRequest, since time.Time) bool {
 
 // create makes the branch and the pull request of a change. Whatever of that is there
 // already, because gitfleet was killed or another daemon was faster, is not made again.
-func (p *Proposer) create(ctx context.Context, o *offer, branch string) (forge.PullRequest, error) {
-	there, err := p.cfg.Forge.HasBranch(ctx, branch)
-	if err == nil && !there {
-		faults.At("before branch")
-		file := o.changes[0] // an edit of a plain manifest changes one file
-		err = p.cfg.Forge.Commit(ctx, forge.Commit{
-			Base: p.cfg.Base, Branch: branch, Path: file.Path, Before: file.Before, After: file.After, Message: o.message(),
-		})
-		faults.At("after branch")
-	}
+func (p *Proposer) create(ctx context.Context, o *offer, branch string, now time.Time) (forge.PullRequest, error) {
+	faults.At("before branch")
+	state, err := p.cfg.Branches.Publish(ctx, p.commit(o, branch, now))
+	faults.At("after branch")
 	if err != nil {
 		return forge.PullRequest{}, err
 	}
-	pr, err := p.cfg.Forge.OpenPullRequest(ctx, forge.Proposal{Base: p.cfg.Base, Branch: branch, Title: o.title(), Body: o.body(p.cfg.Fleet)})
+	if state.Others {
+		return forge.PullRequest{}, fmt.Errorf("branch %s has commits of other people and no pull request: open one, or delete the branch", branch)
+	}
+	pr, err := p.cfg.Forge.OpenPullRequest(ctx, forge.Proposal{Base: p.cfg.Base, Branch: branch, Title: o.title(), Body: o.body(p.cfg.Fleet, nil), Labels: o.labels()})
 	faults.At("after pull request")
-	if err != nil {
+	if err != nil && pr.Number == 0 {
 		return forge.PullRequest{}, err
+	}
+	if err != nil {
+		p.cfg.Log.Warn("labels of a pull request not set", "url", pr.URL, "err", err)
 	}
 	p.cfg.Log.Info("a drift is offered as a pull request", "url", pr.URL, "object", o.id.String())
 	return pr, nil
+}
+
+// commit is what the branch of an offer is to have.
+func (p *Proposer) commit(o *offer, branch string, now time.Time) gitsource.BranchCommit {
+	c := gitsource.BranchCommit{Branch: branch, Base: p.known.commit, Files: map[string][]byte{}, Message: o.message(), Marker: trailer(o.hash), Time: now}
+	for _, f := range o.changes {
+		c.Files[f.Path] = f.After
+	}
+	return c
+}
+
+// digest identifies the files that the branch of an offer is to have.
+func (o *offer) digest() string {
+	h := sha256.New()
+	for _, f := range o.changes {
+		fmt.Fprintf(h, "%q %t %q\n", f.Path, f.After == nil, f.After)
+	}
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // sameText reports whether two bodies differ in nothing but what a forge changes.
@@ -219,11 +318,24 @@ func sameText(a, b string) bool {
 	return strings.TrimSpace(strings.ReplaceAll(a, "\r\n", "\n")) == strings.TrimSpace(b)
 }
 
-// update brings the body of an open pull request up to date.
-func (p *Proposer) update(ctx context.Context, o *offer, c *change) error {
+// update brings the branch and the body of an open pull request up to date.
+func (p *Proposer) update(ctx context.Context, o *offer, c *change, waiting []*offer, now time.Time) error {
 	pr, there := p.open[c.branch]
-	body := o.body(p.cfg.Fleet)
-	if !there || sameText(pr.Body, body) {
+	if !there {
+		return nil
+	}
+	if digest := o.digest(); c.published != digest {
+		state, err := p.cfg.Branches.Publish(ctx, p.commit(o, c.branch, now))
+		if err == nil && state.Outdated {
+			err = p.commentOnce(ctx, pr, outdatedMarker, outdatedComment)
+		}
+		if err != nil {
+			return err
+		}
+		c.published = digest
+	}
+	body := o.body(p.cfg.Fleet, waiting)
+	if sameText(pr.Body, body) {
 		return nil
 	}
 	if err := p.cfg.Forge.EditPullRequest(ctx, pr.Number, body); err != nil {
@@ -232,4 +344,14 @@ func (p *Proposer) update(ctx context.Context, o *offer, c *change) error {
 	pr.Body = body
 	p.open[c.branch] = pr
 	return nil
+}
+
+// commentOnce comments on a pull request, unless it has such a comment.
+func (p *Proposer) commentOnce(ctx context.Context, pr forge.PullRequest, marker, text string) error {
+	found, err := p.cfg.Forge.FindComment(ctx, pr.Number, marker)
+	if err != nil || found != nil {
+		return err
+	}
+	_, err = p.cfg.Forge.AddComment(ctx, pr.Number, text+"\n\n"+marker+"\n")
+	return err
 }

@@ -1,8 +1,8 @@
 package proposal
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -17,23 +18,27 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// A Forge is one repository on a forge.
+// A Forge is one repository on a forge; see [forge.Client].
 type Forge interface {
-	// ListOpen lists the open ones to a base branch, those of people and of forks too.
 	ListOpen(ctx context.Context, base string) ([]forge.PullRequest, error)
-	// FindPullRequest returns that of a branch in whatever state; nil if there is none.
 	FindPullRequest(ctx context.Context, base, branch string) (*forge.PullRequest, error)
-	HasBranch(ctx context.Context, branch string) (bool, error)
-	Commit(ctx context.Context, c forge.Commit) error
 	OpenPullRequest(ctx context.Context, p forge.Proposal) (forge.PullRequest, error)
 	EditPullRequest(ctx context.Context, number int64, body string) error
 	ClosePullRequest(ctx context.Context, number int64, comment, body string) error
-	DeleteBranch(ctx context.Context, branch string) error
+	FindComment(ctx context.Context, number int64, marker string) (*forge.Comment, error)
+	AddComment(ctx context.Context, number int64, body string) (forge.Comment, error)
+}
+
+// Branches are those of the repository; see [gitsource.Publisher].
+type Branches interface {
+	Publish(ctx context.Context, c gitsource.BranchCommit) (gitsource.BranchState, error)
+	Remove(ctx context.Context, branch, marker string) error
 }
 
 // Config is what a Proposer is made of. All fields must be set.
 type Config struct {
-	Forge Forge
+	Forge    Forge
+	Branches Branches
 	// Fleet is the name of the fleet: pull requests of another are left alone.
 	Fleet string
 	// Base is the branch that is followed.
@@ -63,8 +68,6 @@ const (
 	// mostRejected bounds the changes that are remembered to have been rejected. Of others
 	// the forge is asked again.
 	mostRejected = 1000
-	// The bounds of the time between two tries after an error of the forge.
-	firstRetry, lastRetry = 10 * time.Second, 10 * time.Minute
 )
 
 // A Proposer offers held drifts to Git as pull requests: merged, Git has the change;
@@ -86,16 +89,14 @@ type Proposer struct {
 	missing map[string]time.Time
 	// rejected are changes whose pull request was closed without merging, by hash.
 	rejected map[string]*change
-	// retry is when the forge is asked again after an error; problem is that error.
-	retry    time.Time
-	failures int
-	problem  string
-	since    time.Time
+	// trouble is what keeps all requests from being answered.
+	trouble trouble
 }
 
 // collected is what collect returned for some drifts at some commit.
 type collected struct {
 	key      string
+	commit   string
 	offers   []*offer
 	verdicts []verdict
 }
@@ -107,8 +108,22 @@ type change struct {
 	branch string
 	state  forge.State
 	url    string
+	// hold is set while the pull request has the label that keeps the object as it is.
+	hold bool
+	// recheck asks the forge once more about a pull request that is closed.
+	recheck bool
+	// published is the digest of the files that the branch was last found to have.
+	published string
 	// waits says why it was not offered yet.
 	waits string
+	// trouble is what keeps this change from being offered.
+	trouble trouble
+}
+
+// found notes what the forge says of the pull request.
+func (c *change) found(pr forge.PullRequest) {
+	c.branch, c.state, c.url, c.waits, c.recheck = pr.Branch, pr.State, pr.URL, "", false
+	c.hold = slices.Contains(pr.Labels, holdLabel)
 }
 
 // New returns a Proposer that does nothing until it runs.
@@ -153,7 +168,7 @@ func (p *Proposer) pass(ctx context.Context) time.Duration {
 // advance acts on what is held now.
 func (p *Proposer) advance(ctx context.Context, now time.Time) time.Duration {
 	p.track(now)
-	if !now.Before(p.retry) {
+	if !now.Before(p.trouble.retry) {
 		err := p.sync(ctx, now)
 		if ctx.Err() == nil {
 			p.answered(err, now)
@@ -161,39 +176,32 @@ func (p *Proposer) advance(ctx context.Context, now time.Time) time.Duration {
 	}
 	p.resolve(now)
 	next := p.cfg.Interval
+	waits := []time.Duration{p.trouble.retry.Sub(now)}
 	for _, c := range p.changes {
-		if due := c.since.Add(p.cfg.MinAge).Sub(now); c.branch == "" && due > 0 {
-			next = min(next, due)
+		waits = append(waits, c.trouble.retry.Sub(now))
+		if c.branch == "" {
+			waits = append(waits, c.since.Add(p.cfg.MinAge).Sub(now))
 		}
 	}
-	if wait := p.retry.Sub(now); wait > 0 {
-		next = min(next, wait)
+	for _, wait := range waits {
+		if wait > 0 {
+			next = min(next, wait)
+		}
 	}
 	return next
 }
 
 // answered notes how the forge answered.
 func (p *Proposer) answered(err error, now time.Time) {
-	if err == nil {
-		if p.problem != "" {
-			p.cfg.Log.Info("the forge answers again")
+	switch {
+	case err != nil:
+		if p.trouble.failed(err, now) {
+			p.cfg.Log.Warn("drift is not offered as pull requests; trying again", "err", err)
 		}
-		p.problem, p.failures, p.retry = "", 0, time.Time{}
-		return
+	case p.trouble.problem != "":
+		p.cfg.Log.Info("the forge answers again")
+		p.trouble = trouble{}
 	}
-	wait := min(lastRetry, firstRetry<<min(p.failures, 10))
-	if answer, ok := errors.AsType[*forge.StatusError](err); ok {
-		wait = max(wait, answer.RetryAfter)
-	}
-	p.failures++
-	p.retry = now.Add(wait)
-	if p.problem == "" {
-		p.since = now
-	}
-	if p.problem != err.Error() {
-		p.cfg.Log.Warn("drift is not offered as pull requests; trying again", "err", err)
-	}
-	p.problem = err.Error()
 }
 
 // group groups the held drifts, if they are others than before.
@@ -213,7 +221,7 @@ func (p *Proposer) group(ctx context.Context) {
 		p.cfg.Log.Warn("files of the commit not read; trying again", "commit", p.report.Head.Commit.Hash, "err", err)
 		return
 	}
-	p.known.key = key.String()
+	p.known.key, p.known.commit = key.String(), p.report.Head.Commit.Hash
 	p.known.offers, p.known.verdicts = p.collector.collect(p.report, files)
 }
 
@@ -223,8 +231,9 @@ func (p *Proposer) track(now time.Time) {
 	p.changes = map[string]*change{}
 	for _, o := range p.known.offers {
 		c := last[o.hash]
-		if c == nil {
+		if c == nil && p.rejected[o.hash] != nil {
 			c = p.rejected[o.hash]
+			c.recheck = true // it may have been labeled or opened again since
 		}
 		if c == nil {
 			c = &change{since: now}
@@ -249,10 +258,7 @@ func (p *Proposer) resolve(now time.Time) {
 		if c == nil {
 			continue
 		}
-		putBack, message := c.decision(p.cfg.MinAge)
-		if p.problem != "" && c.branch == "" {
-			message = fmt.Sprintf("left as it is; not offered as a pull request since %s: %s", p.since.UTC().Format(time.RFC3339), p.problem)
-		}
+		putBack, message := c.decision(p.cfg.MinAge, p.trouble)
 		for _, d := range o.drifts {
 			all.add(d, putBack, message)
 		}
@@ -260,20 +266,32 @@ func (p *Proposer) resolve(now time.Time) {
 	p.cfg.Resolve(all)
 }
 
-// decision is what was decided about a change.
-func (c *change) decision(minAge time.Duration) (putBack bool, message string) {
+// decision is what was decided about a change. general is what keeps the forge from
+// answering.
+func (c *change) decision(minAge time.Duration, general trouble) (putBack bool, message string) {
+	problem := cmp.Or(general.says(), c.trouble.says())
 	switch c.state {
 	case forge.Open:
-		return false, "left as it is; offered as " + c.url
+		message = "offered as " + c.url
+		if problem != "" {
+			message += "; not followed " + problem
+		}
 	case forge.Merged:
-		return false, "left as it is; " + c.url + " was merged, and its commit is not in force here yet"
+		message = c.url + " was merged, and its commit is not in force here yet"
 	case forge.Closed:
-		return true, c.url + " was closed without merging"
+		if !c.hold {
+			return true, c.url + " was closed without merging"
+		}
+		message = c.url + " has the label " + holdLabel
+	default:
+		message = fmt.Sprintf("offered as a pull request once it has lasted for %s", minAge)
+		if problem != "" {
+			message = "not offered as a pull request " + problem
+		} else if c.waits != "" {
+			message = c.waits
+		}
 	}
-	if c.waits != "" {
-		return false, "left as it is; " + c.waits
-	}
-	return false, fmt.Sprintf("left as it is; offered as a pull request once it has lasted for %s", minAge)
+	return false, "left as it is; " + message
 }
 
 // offersByAge are the offers, the oldest first.

@@ -1,14 +1,18 @@
 package proposal
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
@@ -17,12 +21,19 @@ import (
 
 // fakeForge keeps branches and pull requests in memory.
 type fakeForge struct {
-	branches map[string]forge.Commit
+	branches map[string]gitsource.BranchCommit
+	// others are branches that people have pushed to.
+	others   map[string]bool
 	pulls    []*forge.PullRequest
 	comments []string
 	requests int
+	pushes   int
 	fail     error
-	now      time.Time
+	// refuse is why no branch can be pushed.
+	refuse error
+	// meanwhile is what happens just before a pull request is opened.
+	meanwhile func()
+	now       time.Time
 }
 
 func (f *fakeForge) ask() error { f.requests++; return f.fail }
@@ -47,21 +58,38 @@ func (f *fakeForge) FindPullRequest(_ context.Context, _, branch string) (*forge
 	return nil, f.ask()
 }
 
-func (f *fakeForge) HasBranch(_ context.Context, branch string) (bool, error) {
-	_, there := f.branches[branch]
-	return there, f.ask()
+func (f *fakeForge) Publish(_ context.Context, c gitsource.BranchCommit) (gitsource.BranchState, error) {
+	if f.pushes++; f.refuse != nil {
+		return gitsource.BranchState{}, f.refuse
+	}
+	was, there := f.branches[c.Branch]
+	if f.others[c.Branch] {
+		return gitsource.BranchState{Others: true, Outdated: was.Base != c.Base}, nil
+	}
+	if !there || !maps.EqualFunc(was.Files, c.Files, bytes.Equal) {
+		f.branches[c.Branch] = c
+	}
+	return gitsource.BranchState{}, nil
 }
 
-func (f *fakeForge) Commit(_ context.Context, c forge.Commit) error {
-	if _, there := f.branches[c.Branch]; there {
-		return errors.New("the branch is there")
+func (f *fakeForge) Remove(_ context.Context, branch, marker string) error {
+	if strings.Contains(f.branches[branch].Message, marker) && !f.others[branch] {
+		delete(f.branches, branch)
 	}
-	f.branches[c.Branch] = c
-	return f.ask()
+	return nil
 }
 
 func (f *fakeForge) OpenPullRequest(_ context.Context, p forge.Proposal) (forge.PullRequest, error) {
-	pr := &forge.PullRequest{Number: int64(len(f.pulls) + 1), Branch: p.Branch, Body: p.Body, State: forge.Open}
+	if act := f.meanwhile; act != nil {
+		f.meanwhile = nil
+		act()
+	}
+	for _, pr := range f.pulls {
+		if pr.Branch == p.Branch && pr.State == forge.Open {
+			return forge.PullRequest{}, &forge.StatusError{Status: 409, Message: "pull request already exists"}
+		}
+	}
+	pr := &forge.PullRequest{Number: int64(len(f.pulls) + 1), Branch: p.Branch, Body: p.Body, Labels: p.Labels, State: forge.Open}
 	pr.URL = fmt.Sprint("https://git.example.com/pulls/", pr.Number)
 	f.pulls = append(f.pulls, pr)
 	return *pr, f.ask()
@@ -79,9 +107,18 @@ func (f *fakeForge) ClosePullRequest(_ context.Context, number int64, comment, b
 	return f.ask()
 }
 
-func (f *fakeForge) DeleteBranch(_ context.Context, branch string) error {
-	delete(f.branches, branch)
-	return f.ask()
+func (f *fakeForge) FindComment(_ context.Context, _ int64, marker string) (*forge.Comment, error) {
+	for _, c := range f.comments {
+		if strings.Contains(c, marker) {
+			return &forge.Comment{Body: c}, f.ask()
+		}
+	}
+	return nil, f.ask()
+}
+
+func (f *fakeForge) AddComment(_ context.Context, _ int64, body string) (forge.Comment, error) {
+	f.comments = append(f.comments, body)
+	return forge.Comment{Body: body}, f.ask()
 }
 
 func (f *fakeForge) end(number int64, s forge.State) {
@@ -96,14 +133,14 @@ type proposing struct {
 }
 
 func newProposing(maxOpen int) *proposing {
-	p := &proposing{forge: &fakeForge{branches: map[string]forge.Commit{}, now: time.Unix(1_800_000_000, 0)}}
+	p := &proposing{forge: &fakeForge{branches: map[string]gitsource.BranchCommit{}, others: map[string]bool{}, now: time.Unix(1_800_000_000, 0)}}
 	p.restart(maxOpen)
 	return p
 }
 
 func (p *proposing) restart(maxOpen int) {
 	p.Proposer = New(Config{
-		Forge: p.forge, Fleet: "shop", Base: "main", MinAge: 2 * time.Minute, MaxOpen: maxOpen, Interval: 30 * time.Second, Log: slog.New(slog.DiscardHandler),
+		Forge: p.forge, Branches: p.forge, Fleet: "shop", Base: "main", MinAge: 2 * time.Minute, MaxOpen: maxOpen, Interval: 30 * time.Second, Log: slog.New(slog.DiscardHandler),
 		Resolve: func(all map[string]ledger.Resolutions) { p.resolved = all },
 	})
 }
@@ -178,10 +215,26 @@ func TestChangesAreOfferedOnce(t *testing.T) {
 func TestABranchWithoutAPullRequestIsUsed(t *testing.T) {
 	p := newProposing(10)
 	branch := branchPrefix + heldChange(7).hash
-	p.forge.branches[branch] = forge.Commit{Message: "made before the crash"}
+	p.forge.branches[branch] = gitsource.BranchCommit{Files: map[string][]byte{"web.yaml": []byte("b")}, Message: "made before the crash"}
 	p.after(t, 3*time.Minute, heldChange(7, "east"))
 	if got := p.forge.pulls; len(got) != 1 || got[0].Branch != branch || p.forge.branches[branch].Message != "made before the crash" {
 		t.Errorf("pull requests: %+v", got)
+	}
+}
+
+// Two daemons that follow one repository open one pull request, also if they do so at the
+// same moment.
+func TestTwoDaemonsOpenOnePullRequest(t *testing.T) {
+	one := newProposing(10)
+	two := &proposing{forge: one.forge}
+	two.restart(10)
+	one.forge.meanwhile = func() { two.after(t, 3*time.Minute, heldChange(7, "east")) }
+	one.after(t, 3*time.Minute, heldChange(7, "east"))
+	for _, p := range []*proposing{one, two} {
+		p.says(t, "east", "offered as https://git.example.com/pulls/1")
+	}
+	if len(one.forge.pulls) != 1 || len(one.forge.branches) != 1 {
+		t.Errorf("pull requests %+v, branches %v", one.forge.pulls, one.forge.branches)
 	}
 }
 
@@ -257,6 +310,11 @@ func TestOnlySoManyAreOpen(t *testing.T) {
 		t.Errorf("%d pull requests with %d requests", n, p.forge.requests)
 	}
 	p.says(t, "member-299", "held: left as it is; 10 pull requests of drifts are open already")
+	for i, pr := range p.forge.pulls {
+		if lists := strings.Contains(pr.Body, "290 changes: `ConfigMap shop/web`"); lists != (i == 9) {
+			t.Errorf("the body of pull request %d lists what waits: %v", i+1, lists)
+		}
+	}
 	p.forge.end(3, forge.Closed)
 	p.after(t, time.Minute, all...)
 	if n := len(p.forge.pulls); n != 11 {
@@ -278,13 +336,146 @@ func TestAForgeThatFails(t *testing.T) {
 	p.says(t, "east", "offered as https://git.example.com/pulls/1")
 }
 
+// A branch that the forge refuses is tried again, later each time; others are followed
+// meanwhile, and no more are tried than may be open.
+func TestABranchThatIsRefused(t *testing.T) {
+	p := newProposing(2)
+	p.after(t, 3*time.Minute, heldChange(7, "east"))
+	p.forge.refuse = errors.New("push branch: branches gitfleet/* are protected")
+	pushed := p.forge.pushes
+	p.after(t, 20*time.Minute, heldChange(7, "east"), heldChange(8, "west"), heldChange(9, "north"))
+	p.says(t, "west", "held: left as it is; not offered as a pull request since 2027-01-15T08:05:10Z: push branch: branches gitfleet/* are protected")
+	p.says(t, "north", "held: left as it is; 2 pull requests of drifts are open already")
+	p.says(t, "east", "held: left as it is; offered as https://git.example.com/pulls/1")
+	if n := p.forge.pushes - pushed; n < 3 || n > 10 {
+		t.Errorf("tried %d times in 20 minutes", n)
+	}
+	p.forge.end(1, forge.Closed)
+	p.after(t, time.Minute, heldChange(7, "east"), heldChange(8, "west"))
+	p.says(t, "east", "put back: ")
+	p.forge.refuse = nil
+	p.after(t, 20*time.Minute, heldChange(7, "east"), heldChange(8, "west"))
+	p.says(t, "west", "offered as https://git.example.com/pulls/2")
+}
+
+// Whatever keeps the forge from answering is said with each drift, with the time since
+// when; the forge is asked at most as often as the retries allow, and goes on where it
+// was.
+func TestFaultsOfTheForge(t *testing.T) {
+	for name, err := range map[string]error{
+		"revoked token":     &forge.StatusError{Status: 401, Message: "invalid token"},
+		"repository moved":  &forge.StatusError{Status: 301},
+		"web page":          &forge.StatusError{Status: 200, Message: "a page"},
+		"down":              &url.Error{Op: "Get", URL: "https://git.example.com", Err: errors.New("connection refused")},
+		"slow":              &url.Error{Op: "Get", URL: "https://git.example.com", Err: context.DeadlineExceeded},
+		"overloaded":        &forge.StatusError{Status: 503},
+		"rate limit of 403": &forge.StatusError{Status: 403, RetryAfter: time.Minute},
+		"Git refuses":       &gitsource.RemoteError{Status: 403},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newProposing(10)
+			p.after(t, 3*time.Minute, heldChange(7, "east"))
+			p.forge.fail = err
+			before := p.forge.requests
+			p.after(t, 10*time.Minute, heldChange(7, "east"), heldChange(8, "west"))
+			p.says(t, "east", "held: left as it is; offered as https://git.example.com/pulls/1; not followed since 2027-01-15T08:03:")
+			p.says(t, "west", "held: left as it is; not offered as a pull request since 2027-01-15T08:03:")
+			p.says(t, "west", err.Error())
+			if n := p.forge.requests - before; n > 8 {
+				t.Errorf("%d requests in 10 minutes", n)
+			}
+			p.forge.fail = nil
+			p.after(t, 12*time.Minute, heldChange(7, "east"), heldChange(8, "west"))
+			p.says(t, "west", "offered as https://git.example.com/pulls/2")
+		})
+	}
+}
+
+// A branch is built anew when the edit of its files has become another one, and never
+// where people have pushed to it: they are told, once.
+func TestABranchFollowsItsFiles(t *testing.T) {
+	edited := func(after string) *offer {
+		o := heldChange(7, "east")
+		o.changes[0].After = []byte(after)
+		return o
+	}
+	p := newProposing(10)
+	branch := branchPrefix + edited("").hash
+	p.after(t, 3*time.Minute, edited("b"))
+	pushed := p.forge.pushes
+	p.known.commit = "another"
+	p.after(t, time.Minute, edited("b"))
+	if p.forge.pushes != pushed {
+		t.Error("pushed while the edit is the same")
+	}
+	p.after(t, time.Minute, edited("c"))
+	if got := p.forge.branches[branch]; string(got.Files["web.yaml"]) != "c" || got.Base != "another" {
+		t.Errorf("the branch has %q on %s", got.Files, got.Base)
+	}
+	p.forge.others[branch] = true
+	p.known.commit = "a third"
+	p.after(t, time.Minute, edited("d"))
+	p.restart(10)
+	p.known.commit = "a third"
+	p.after(t, 3*time.Minute, edited("d"))
+	p.after(t, time.Minute, edited("e"))
+	if got := string(p.forge.branches[branch].Files["web.yaml"]); got != "c" {
+		t.Errorf("the branch has %q", got)
+	}
+	if len(p.forge.comments) != 1 || !strings.Contains(p.forge.comments[0], "leaves this branch as it is") {
+		t.Errorf("comments: %q", p.forge.comments)
+	}
+	p.after(t, 3*time.Minute)
+	if p.forge.pulls[0].State != forge.Closed || !p.forge.others[branch] || p.forge.branches[branch].Branch == "" {
+		t.Errorf("%+v, branches %v", p.forge.pulls[0], p.forge.branches)
+	}
+}
+
+// The label gitfleet/hold keeps an object as it is, for as long as the pull request has
+// it.
+func TestTheHoldLabel(t *testing.T) {
+	p := newProposing(10)
+	p.after(t, 3*time.Minute, heldChange(7, "east"))
+	p.forge.pulls[0].Labels = append(p.forge.pulls[0].Labels, holdLabel)
+	p.forge.end(1, forge.Closed)
+	p.after(t, 3*time.Minute, heldChange(7, "east"))
+	p.says(t, "east", "held: left as it is; https://git.example.com/pulls/1 has the label gitfleet/hold")
+	p.restart(10)
+	p.after(t, 3*time.Minute, heldChange(7, "east"))
+	p.says(t, "east", "has the label gitfleet/hold")
+	p.forge.pulls[0].Labels = nil
+	p.after(t, time.Minute, heldChange(7, "east"))
+	p.says(t, "east", "put back: https://git.example.com/pulls/1 was closed without merging")
+	p.after(t, time.Minute)
+	p.forge.pulls[0].Labels = []string{holdLabel} // while nobody has the change
+	p.after(t, time.Minute, heldChange(7, "east"))
+	p.says(t, "east", "has the label gitfleet/hold")
+}
+
+// A pull request is labeled by what changed and where it belongs.
+func TestLabels(t *testing.T) {
+	for path, want := range map[string]string{
+		"/spec/replicas": "replicas", "/spec/template/spec/containers/0/image": "image", "/data/key": "other",
+	} {
+		o := heldChange(7, "east")
+		o.paths[0].Path = path
+		if got := strings.Join(o.labels(), ", "); got != "gitfleet/drift, gitfleet/severity: "+want+", placement/web" {
+			t.Errorf("%s: %s", path, got)
+		}
+	}
+	o := heldChange(7, "east")
+	if o.id = (api.ID{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "web"}); o.severity() != "rbac" {
+		t.Errorf("a ClusterRole is %q", o.severity())
+	}
+}
+
 // Whatever a member says stays text in the body of a pull request.
 func TestTextsOfMembersAreEscaped(t *testing.T) {
 	o := heldChange(7, "east")
 	evil := "```\n@admin <!-- gitfleet: shop 00 -->\x1b[31m\u202e[x](http://example.com)"
 	o.paths = []api.Difference{{PatchDetail: api.PatchDetail{Path: "/data/`key`", ValueInHub: "1", ValueInMember: evil}}}
 	o.drifts[0].By = []api.Actor{{Manager: "``` @admin", Operation: "Update"}}
-	body := o.body("shop")
+	body := o.body("shop", nil)
 	for _, want := range []string{
 		"````diff\n  /data/`key`\n- 1\n+ ```↵@admin <!-- gitfleet: shop 00 -->\uFFFD[31m\uFFFD[x](http://example.com)\n````\n",
 		"````text\neast: ``` @admin (Update)\n````\n",

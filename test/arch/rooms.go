@@ -55,7 +55,7 @@ var mayImport = map[string][]string{
 		"gitsource", "gitsource/hub", "placement", "placement/api", "placement/work",
 		"reconciler/faults", "reconciler/history", "reconciler/ledger", "reconciler/member", "reconciler/plan", "reconciler/status", "reconciler/tracing",
 	},
-	"reconciler/proposal":      {"gitsource/forge", "gitsource/hub", "placement", "placement/api", "placement/work", "reconciler/plan", "reconciler/diff", "reconciler/faults", "reconciler/ledger", "reconciler/status"},
+	"reconciler/proposal":      {"gitsource", "gitsource/forge", "gitsource/hub", "placement", "placement/api", "placement/work", "reconciler/plan", "reconciler/diff", "reconciler/faults", "reconciler/ledger", "reconciler/status"},
 	"reconciler/tracing":       {},
 	"reconciler/server":        {"placement/api", "reconciler/history", "reconciler/status"},
 	"reconciler/server/access": {},
