@@ -47,7 +47,7 @@ func (a *Agent) dial(cfg *rest.Config) (*conn, error) {
 	if a.cfg.Wrap != nil {
 		cfg.Wrap(a.cfg.Wrap)
 	}
-	c, err := newConn(cfg, a.excused)
+	c, err := newConn(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("use the credentials: %w", err)
 	}
@@ -55,28 +55,19 @@ func (a *Agent) dial(cfg *rest.Config) (*conn, error) {
 	return c, nil
 }
 
-// excused logs and counts that the cluster is asked over an ordinary transport.
-func (a *Agent) excused(why excuse) {
-	a.cfg.Metrics.Ordinary.WithLabelValues(a.cfg.Name, string(why)).Inc()
-	if _, told := a.excuses.LoadOrStore(why, true); !told {
-		a.cfg.Log.Info("cluster is asked over an ordinary transport, which takes more memory", "cluster", a.cfg.Name, "reason", string(why), "because", meaning[why])
-	}
-}
-
-// newConn makes the clients; excused is that of newClients.
-func newConn(cfg *rest.Config, excused func(excuse)) (*conn, error) {
-	longLived, shortLived, closeIdle, err := newClients(cfg, excused)
+func newConn(cfg *rest.Config) (*conn, error) {
+	client, bulk, closeIdle, err := newClients(cfg)
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{cfg: cfg, bulkClient: shortLived, close: closeIdle}
+	c := &conn{cfg: cfg, bulkClient: bulk, close: closeIdle}
 	raw := rest.CopyConfig(cfg)
 	raw.GroupVersion = &schema.GroupVersion{}
 	raw.NegotiatedSerializer = statusCodec
-	if c.rest, err = rest.RESTClientForConfigAndClient(raw, longLived); err != nil {
+	if c.rest, err = rest.RESTClientForConfigAndClient(raw, client); err != nil {
 		return nil, err
 	}
-	if c.bulk, err = rest.RESTClientForConfigAndClient(raw, shortLived); err != nil {
+	if c.bulk, err = rest.RESTClientForConfigAndClient(raw, bulk); err != nil {
 		return nil, err
 	}
 	return c, nil

@@ -38,7 +38,7 @@ func sessionAt(t *testing.T, h http.Handler) *session {
 func sessionOf(t *testing.T, cfg *rest.Config) *session {
 	t.Helper()
 	a := New(Config{Name: "east", Fleet: "prod", Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Report: func(ledger.Observation) {}})
-	c, err := newConn(cfg, nil)
+	c, err := newConn(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -86,10 +86,11 @@ func looksAtBody(m *work.Manifest) bool {
 }
 
 func (s *session) startWatch(ctx context.Context, gvk schema.GroupVersionKind, res resource, whole bool) *kindWatch {
-	k := &kindWatch{gvk: gvk, res: res, full: whole || health.NeedsStatus(gvk), expressions: &s.expressions}
+	k := newKindWatch(gvk, res)
+	k.full, k.expressions = whole || health.NeedsStatus(gvk), &s.expressions
 	s.watch = append(s.watch, k)
-	s.running.Add(1)
-	go s.follow(ctx, k)
+	ctx, k.stop = context.WithCancel(ctx)
+	s.running.Go(func() { s.follow(ctx, k) })
 	return k
 }
 

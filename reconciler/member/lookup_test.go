@@ -94,7 +94,7 @@ func TestKindIsFoundSoonAfterItsDefinitionIsEstablished(t *testing.T) {
 				s := sessionOf(t, &rest.Config{Host: "https://late.example", Transport: server, QPS: -1})
 				defer func() {
 					for _, k := range s.watch {
-						k.underway.end()
+						k.stop()
 					}
 					s.running.Wait()
 				}()

@@ -61,7 +61,7 @@ func TestAnswersDoNotTellCredentials(t *testing.T) {
 				t.Cleanup(server.Close)
 				cfg := configFor(server)
 				set(cfg)
-				c, err := newConn(cfg, nil)
+				c, err := newConn(cfg)
 				if err != nil {
 					t.Fatal(err)
 				}

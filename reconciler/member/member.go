@@ -4,6 +4,9 @@
 // applies what is new or changed, asks nothing for what is not, watches what
 // it applied, puts back what somebody moved, and removes what its inventory
 // says is ours and nobody wants any more. What it saw it reports, whole.
+//
+// Every request to the cluster goes through the clients that transport.go makes, and
+// through Config.Wrap, which is the one place where requests can be counted or refused.
 package member
 
 import (
@@ -13,7 +16,6 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
-	"sync"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -133,9 +135,6 @@ type Agent struct {
 	silentFor grumble
 	// heldBy is the other fleet that was last found to hold the cluster.
 	heldBy grumble
-	// excuses are the reasons, already logged, why the cluster is asked over an
-	// ordinary transport.
-	excuses sync.Map
 }
 
 // New returns an agent that does nothing until it runs.
@@ -181,19 +180,14 @@ func (a *Agent) Run(ctx context.Context) error {
 	defer a.cfg.Metrics.forget(a.cfg.Name)
 	var lost backoff
 	for ctx.Err() == nil {
-		var s *session
 		giveBack := func() {}
 		if lost == 0 { // whoever tries again does so seldom
 			giveBack = takePlace(ctx, a.cfg.Arrivals)
 		}
-		err := aside(func() (err error) {
-			if s, err = a.open(ctx); err == nil {
-				a.answers(nil)
-			}
-			return err
-		})
+		s, err := a.open(ctx)
 		giveBack()
 		if err == nil {
+			a.answers(nil)
 			lost = 0
 			err = s.run(ctx)
 		}
@@ -206,15 +200,12 @@ func (a *Agent) Run(ctx context.Context) error {
 
 // lost tells that there is no connection, and waits before the next.
 func (a *Agent) lost(ctx context.Context, err error, times *backoff) {
-	_ = aside(func() error {
-		a.answers(err)
-		seen := ledger.ClusterSeen{Cluster: a.cfg.Name, At: time.Now(), Error: err.Error()}
-		if _, ok := errors.AsType[*ForbiddenError](err); ok {
-			seen.Forbidden = a.access.forbidden()
-		}
-		a.cfg.Report(seen)
-		return nil
-	})
+	a.answers(err)
+	seen := ledger.ClusterSeen{Cluster: a.cfg.Name, At: time.Now(), Error: err.Error()}
+	if _, ok := errors.AsType[*ForbiddenError](err); ok {
+		seen.Forbidden = a.access.forbidden()
+	}
+	a.cfg.Report(seen)
 	a.sleepUntilRenewed(ctx, times.next(time.Second, 30*time.Second))
 }
 

@@ -37,9 +37,6 @@ type Metrics struct {
 	Missed *prometheus.CounterVec
 	// Swept is when a sweep last came to its end, by cluster.
 	Swept *prometheus.GaugeVec
-	// Ordinary counts connections that take more memory than they might, by cluster
-	// and reason.
-	Ordinary *prometheus.CounterVec
 }
 
 // NewMetrics returns metrics that count from zero.
@@ -68,7 +65,6 @@ func NewMetrics() *Metrics {
 		Undone:        counter("drifts_total", "Times that somebody changed or deleted an applied object."),
 		Missed:        counter("sweep_missed_changes_total", "Changes by others that no watch reported and a sweep found; anything but 0 is a bug."),
 		Swept:         gauge("sweep_last_completion_timestamp_seconds", "Unix time at which the last sweep of a member cluster completed."),
-		Ordinary:      counter("member_ordinary_transports_total", "Sessions with a member cluster that needed an ordinary HTTP transport, which takes more memory, by reason: not-https, proxy, no-http2, protocol or crowded.", "reason"),
 	}
 }
 
@@ -76,7 +72,7 @@ func NewMetrics() *Metrics {
 func (m *Metrics) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{
 		m.Operations, m.OperationSeconds, m.Requests, m.InFlight, m.RequestSeconds, m.ProbeSeconds, m.WatchRestarts,
-		m.Repairs, m.Undone, m.Missed, m.Swept, m.Ordinary,
+		m.Repairs, m.Undone, m.Missed, m.Swept,
 	}
 }
 
@@ -95,7 +91,7 @@ func (m *Metrics) begin(cluster string) {
 func (m *Metrics) forget(cluster string) {
 	series := prometheus.Labels{"cluster": cluster}
 	for _, v := range []interface{ DeletePartialMatch(prometheus.Labels) int }{
-		m.Operations, m.Requests, m.InFlight, m.ProbeSeconds, m.WatchRestarts, m.Repairs, m.Undone, m.Missed, m.Swept, m.Ordinary,
+		m.Operations, m.Requests, m.InFlight, m.ProbeSeconds, m.WatchRestarts, m.Repairs, m.Undone, m.Missed, m.Swept,
 	} {
 		v.DeletePartialMatch(series)
 	}

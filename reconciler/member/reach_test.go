@@ -2,68 +2,59 @@ package member
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"k8s.io/client-go/rest"
-
-	"github.com/gitfleet/gitfleet/reconciler/member/lean"
 )
 
-// overLean asks over what lasts, and reports whether it was a lean connection.
-func overLean(t *testing.T, cfg *rest.Config) (bool, error) {
+// ask sends a request over the lasting connection, and returns the version of HTTP that
+// was used.
+func ask(t *testing.T, cfg *rest.Config) (int, error) {
 	t.Helper()
-	client, _, closeIdle, err := newClients(cfg, nil)
+	client, _, closeIdle, err := newClients(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(closeIdle)
 	answer, err := client.Get(cfg.Host)
 	if err != nil {
-		return false, err
+		return 0, err
 	}
-	defer answer.Body.Close()
-	_, yes := answer.Body.(*lean.Body)
-	return yes, nil
+	return answer.ProtoMajor, answer.Body.Close()
 }
 
-// Whatever a kubeconfig says of how a server is reached holds for lean connections
-// too, and what they cannot do goes over ordinary ones.
+// Whatever a kubeconfig says of how a server is reached holds.
 func TestServersAreReachedAsTheKubeconfigSays(t *testing.T) {
 	secure, _ := listening(t, true)
 	plain := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(plain.Close)
 	tests := map[string]struct {
 		change func(*rest.Config)
-		lean   bool
+		http   int
 		err    string
 	}{
-		"as it is":        {func(*rest.Config) {}, true, ""},
-		"by another name": {func(c *rest.Config) { c.ServerName = "example.com" }, true, ""},
-		"by a wrong name": {func(c *rest.Config) { c.ServerName = "other.example" }, false, "not other.example"},
-		"without looking": {func(c *rest.Config) { c.CAData, c.Insecure = nil, true }, true, ""},
-		"without TLS":     {func(c *rest.Config) { c.Host, c.CAData = plain.URL, nil }, false, ""},
+		"as it is":        {func(*rest.Config) {}, 2, ""},
+		"by another name": {func(c *rest.Config) { c.ServerName = "example.com" }, 2, ""},
+		"by a wrong name": {func(c *rest.Config) { c.ServerName = "other.example" }, 0, "not other.example"},
+		"without looking": {func(c *rest.Config) { c.CAData, c.Insecure = nil, true }, 2, ""},
+		"without TLS":     {func(c *rest.Config) { c.Host, c.CAData = plain.URL, nil }, 1, ""},
 		"over a way of its own": {func(c *rest.Config) {
 			c.Dial = func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("no way") }
-		}, false, "no way"},
+		}, 0, "no way"},
 	}
 	for name, test := range tests {
 		cfg := configFor(secure)
 		test.change(cfg)
-		yes, err := overLean(t, cfg)
-		if yes != test.lean || (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
-			t.Errorf("%s: lean %v, %v", name, yes, err)
+		version, err := ask(t, cfg)
+		if version != test.http || (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
+			t.Errorf("%s: HTTP/%d, %v", name, version, err)
 		}
 	}
 }
@@ -79,8 +70,8 @@ func TestIPv6(t *testing.T) {
 	server.Listener, server.EnableHTTP2 = l, true
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	if yes, err := overLean(t, configFor(server)); !yes || err != nil {
-		t.Errorf("lean %v, %v", yes, err)
+	if version, err := ask(t, configFor(server)); version != 2 || err != nil {
+		t.Errorf("HTTP/%d, %v", version, err)
 	}
 }
 
@@ -105,13 +96,13 @@ func TestProxyOfTheEnvironment(t *testing.T) {
 		return
 	}
 	cfg := &rest.Config{Host: "https://far.invalid"}
-	if _, err := overLean(t, cfg); err == nil || !strings.Contains(err.Error(), "Forbidden") {
+	if _, err := ask(t, cfg); err == nil || !strings.Contains(err.Error(), "Forbidden") {
 		t.Errorf("through the proxy: %v", err)
 	}
 	cfg = &rest.Config{Host: "https://near.invalid", Dial: func(_ context.Context, _, address string) (net.Conn, error) {
 		return nil, errors.New("dialled " + address)
 	}}
-	if _, err := overLean(t, cfg); err == nil || !strings.Contains(err.Error(), "dialled near.invalid:443") {
+	if _, err := ask(t, cfg); err == nil || !strings.Contains(err.Error(), "dialled near.invalid:443") {
 		t.Errorf("past the proxy: %v", err)
 	}
 }
@@ -136,7 +127,7 @@ func TestRedirectsAreNotFollowedElsewhere(t *testing.T) {
 	t.Cleanup(server.Close)
 	cfg := configFor(server)
 	cfg.BearerToken = "secret"
-	c, err := newConn(cfg, nil)
+	c, err := newConn(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +145,7 @@ func TestRedirectsAreNotFollowedElsewhere(t *testing.T) {
 // Bodies whose size nobody has said are sent all the same.
 func TestBodiesOfUnknownSizeAreSent(t *testing.T) {
 	server, got := listening(t, true)
-	client, _, closeIdle, err := newClients(configFor(server), nil)
+	client, _, closeIdle, err := newClients(configFor(server))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,82 +157,5 @@ func TestBodiesOfUnknownSizeAreSent(t *testing.T) {
 	answer.Body.Close()
 	if a := <-got; a.body != "body" {
 		t.Errorf("the server got %q", a.body)
-	}
-}
-
-// A server that has another idea of HTTP/2 than a lean connection is asked over an
-// ordinary one from then on.
-func TestServersWithOtherIdeasAreAskedOrdinarily(t *testing.T) {
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("{}")) }))
-	first := true
-	server.EnableHTTP2 = true
-	server.StartTLS()
-	t.Cleanup(server.Close)
-	cfg := configFor(server)
-	strange := &tls.Config{Certificates: server.TLS.Certificates, NextProtos: []string{"h2"}}
-	cfg.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
-		if !first {
-			return (&net.Dialer{}).DialContext(ctx, network, address)
-		}
-		first = false
-		here, there := net.Pipe()
-		go func() {
-			c := tls.Server(there, strange)
-			defer c.Close()
-			go io.Copy(io.Discard, c)                                   //nolint:errcheck // it takes all
-			c.Write([]byte("\x00\x00\x00\x06\x00\x00\x00\x00\x09....")) //nolint:errcheck // as above
-		}()
-		return here, nil
-	}
-	var excuses []excuse
-	client, _, closeIdle, err := newClients(cfg, func(why excuse) { excuses = append(excuses, why) })
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(closeIdle)
-	if _, err := client.Get(server.URL); err == nil {
-		t.Fatal("it was understood")
-	}
-	for range 2 {
-		answer, err := client.Get(server.URL)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer answer.Body.Close()
-		if _, yes := answer.Body.(*lean.Body); yes || answer.ProtoMajor != 2 {
-			t.Errorf("asked by a lean connection: %v, %s", yes, answer.Proto)
-		}
-	}
-	if !slices.Equal(excuses, []excuse{disagreeing}) {
-		t.Errorf("the reasons are %v", excuses)
-	}
-}
-
-// A connection that is being dialled when all are closed has ended by then, though
-// nobody waits for it.
-func TestDialsEndWithTheirClients(t *testing.T) {
-	var dialling atomic.Bool
-	cfg := &rest.Config{Host: "https://nobody.example", Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		dialling.Store(true)
-		defer dialling.Store(false)
-		<-ctx.Done()
-		return nil, ctx.Err()
-	}}
-	client, _, closeIdle, err := newClients(cfg, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, cfg.Host, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := client.Do(request); !errors.Is(err, context.DeadlineExceeded) || !dialling.Load() {
-		t.Errorf("%v, dialling: %t", err, dialling.Load())
-	}
-	closeIdle()
-	if dialling.Load() {
-		t.Error("it is still being dialled")
 	}
 }

@@ -143,7 +143,7 @@ func (c *conn) identify(ctx context.Context) (string, error) {
 // were, and closes the others.
 func (s *session) moveOn(replaced []*conn) {
 	for _, k := range s.watch {
-		k.underway.restart()
+		k.reconnect()
 	}
 	for _, c := range replaced {
 		c.close()

@@ -191,10 +191,10 @@ func TestWatchesMoveToNewCredentials(t *testing.T) {
 		}
 		s := sessionOf(t, server("old"))
 		s.cfg.Encoder, s.changes, s.firsts = NewEncoder("prod", ""), newChanges(), make(chan struct{}, 1)
-		k := s.startWatch(ctx, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, configMaps, false)
+		s.startWatch(ctx, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, configMaps, false)
 		s.watch.begin()
 		synctest.Wait()
-		next, err := newConn(server("new"), nil)
+		next, err := newConn(server("new"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -203,7 +203,6 @@ func TestWatchesMoveToNewCredentials(t *testing.T) {
 		if got, want := strings.Join(asked, ", "), "old list, old watch 5, new watch 5"; got != want {
 			t.Errorf("asked: %s\nwant:  %s", got, want)
 		}
-		k.underway.end()
 		cancel()
 		s.running.Wait()
 	})

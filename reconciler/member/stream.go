@@ -1,13 +1,13 @@
 package member
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,8 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/watch"
-
-	"github.com/gitfleet/gitfleet/reconciler/member/lean"
 )
 
 // openWatch begins a watch and returns its events, one in each line.
@@ -79,88 +77,34 @@ func versioned(o metav1.Object, err error) error {
 	return err
 }
 
-// lineBuffers are shared by all watches: each needs one only while something is
-// being told.
-var lineBuffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
-
 const (
-	// littleRead is all that a watch holds while nothing happens.
-	littleRead = 512
+	// lineBuffer is the size of the buffer with which a watch begins.
+	lineBuffer = 512
 	// largestLine bounds an event: an object has at most a few MiB.
 	largestLine = 64 << 20
-	// keptLine is the largest buffer that is used again.
-	keptLine = 64 << 10
 )
 
-// lines puts lines together of what comes in pieces. Between two lines it holds
-// nothing.
-type lines struct {
-	begun *bytes.Buffer // a line whose end has not come; nil if there is none
-}
-
-// add calls do with each line that a piece completes, without its end, until do
-// has seen enough. A line is valid during the call only.
-func (l *lines) add(piece []byte, do func(line []byte) error) error {
-	for len(piece) > 0 {
-		end := bytes.IndexByte(piece, '\n')
-		if end < 0 {
-			return l.begin(piece)
-		}
-		line := piece[:end]
-		if piece = piece[end+1:]; l.begun != nil {
-			l.begun.Write(line)
-			line = l.begun.Bytes()
-		}
-		var err error
-		if line = bytes.TrimSpace(line); len(line) > 0 {
-			err = do(line)
-		}
-		if l.drop(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (l *lines) begin(piece []byte) error {
-	if l.begun == nil {
-		l.begun = lineBuffers.Get().(*bytes.Buffer)
-	}
-	if l.begun.Write(piece); l.begun.Len() > largestLine {
-		l.drop()
-		return fmt.Errorf("a line has more than %d bytes", largestLine)
-	}
-	return nil
-}
-
-// drop forgets a line that is not complete.
-func (l *lines) drop() {
-	if l.begun != nil && l.begun.Cap() <= keptLine {
-		l.begun.Reset()
-		lineBuffers.Put(l.begun)
-	}
-	l.begun = nil
-}
-
-// follow calls told with what comes, piece after piece, each valid during the
-// call only, and at last with an error. It returns at once; nobody waits for what
-// comes if the connection can do without.
-func follow(r io.Reader, told func(piece []byte, err error)) {
-	if b, ok := r.(*lean.Body); ok {
-		b.Follow(told)
-		return
-	}
-	go func() {
-		little := make([]byte, littleRead)
+// newLineScanner returns a scanner of the lines of a stream that are not empty. A last
+// line that has no end is left out.
+func newLineScanner(stream io.Reader) *bufio.Scanner {
+	lines := bufio.NewScanner(stream)
+	lines.Buffer(make([]byte, lineBuffer), largestLine)
+	lines.Split(func(data []byte, atEOF bool) (advance int, line []byte, err error) {
 		for {
-			n, err := r.Read(little)
-			if n > 0 {
-				told(little[:n], nil)
+			end := bytes.IndexByte(data[advance:], '\n')
+			if end < 0 {
+				break
 			}
-			if err != nil {
-				told(nil, err)
-				return
+			line = bytes.TrimSpace(data[advance : advance+end])
+			advance += end + 1
+			if len(line) > 0 {
+				return advance, line, nil
 			}
 		}
-	}()
+		if atEOF {
+			advance = len(data)
+		}
+		return advance, nil, nil
+	})
+	return lines
 }

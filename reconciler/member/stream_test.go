@@ -1,7 +1,7 @@
 package member
 
 import (
-	"cmp"
+	"bufio"
 	"errors"
 	"io"
 	"slices"
@@ -33,45 +33,33 @@ func TestLinesAreReadWhole(t *testing.T) {
 		}
 		var got []string
 		how := rapid.SampledFrom([]string{"whole", "by bytes", "by halves", "with the end"}).Draw(t, "how")
-		err := eachLine(readers[how](strings.NewReader(text)), func(line []byte) error {
-			got = append(got, string(line))
-			return nil
-		})
-		if err != io.EOF || !slices.Equal(got, want) {
-			t.Fatalf("%s: %q, %v; want %q", how, got, err, want)
+		lines := newLineScanner(readers[how](strings.NewReader(text)))
+		for lines.Scan() {
+			got = append(got, lines.Text())
+		}
+		if lines.Err() != nil || !slices.Equal(got, want) {
+			t.Fatalf("%s: %q, %v; want %q", how, got, lines.Err(), want)
 		}
 	})
 }
 
-// eachLine reads until the end, or until do has seen enough.
-func eachLine(r io.Reader, do func([]byte) error) error {
-	var text lines
-	var err error
-	ended := make(chan error)
-	follow(r, func(piece []byte, end error) {
-		if end != nil {
-			ended <- end
-		} else if err == nil {
-			err = text.add(piece, do)
-		}
-	})
-	end := <-ended
-	return cmp.Or(err, end)
-}
-
-// Whoever has seen enough says so.
-func TestLinesEndEarly(t *testing.T) {
-	enough := errors.New("enough")
-	n := 0
-	err := eachLine(strings.NewReader("a\nb\nc\n"), func([]byte) error {
-		if n++; n == 2 {
-			return enough
-		}
-		return nil
-	})
-	if err != enough || n != 2 {
-		t.Errorf("%v after %d", err, n)
+// An event that does not end does not fill the memory.
+func TestLinesAreBounded(t *testing.T) {
+	lines := newLineScanner(io.LimitReader(repeating('x'), 2*largestLine))
+	if lines.Scan() || !errors.Is(lines.Err(), bufio.ErrTooLong) {
+		t.Errorf("it was read to its end: %v", lines.Err())
 	}
+}
+
+// repeating reads as one byte without end.
+type repeating byte
+
+// Read implements io.Reader.
+func (r repeating) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = byte(r)
+	}
+	return len(p), nil
 }
 
 // An event is decoded as its watch is read, and an error in the words of the

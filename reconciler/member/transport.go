@@ -1,12 +1,9 @@
 package member
 
 import (
-	"context"
 	"crypto/tls"
 	"net"
 	"net/http"
-	"net/url"
-	"sync"
 	"time"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
@@ -14,62 +11,48 @@ import (
 	"k8s.io/client-go/transport"
 )
 
-// A cluster is asked over two connections. One lasts as long as the session: it
-// has the watches, and everything small. What may be large goes over the other,
-// which is closed soon after, since a connection keeps buffers as large as the
-// largest it ever carried, for each of thousands of clusters.
+// Every request to a member passes one of the two clients of newClients: masking is next
+// to the connection, around it is what Config.Wrap and the metrics add, then the
+// credentials.
+//
+// Watches and small requests share a connection that lasts. Lists and large objects have
+// another, which is closed soon after the last of them: a connection keeps buffers as
+// large as the largest request and answer it carried, and there is one for each of
+// thousands of clusters.
 const (
-	// headerTable bounds what a connection remembers of the headers it has
-	// carried; most are paths that come once.
-	headerTable = 512
-	// largeBody is the size of a request that goes over the passing connection.
-	largeBody = 4 << 10
+	// largeBody is the size of an object that is large.
+	largeBody       = 4 << 10
+	idleTimeout     = 90 * time.Second
+	bulkIdleTimeout = 3 * time.Second
+	// A connection on which nothing was received for pingAfter is pinged, and closed if
+	// there is no answer within pingTimeout.
+	pingAfter   = 15 * time.Second
+	pingTimeout = 15 * time.Second
+	// headerTableSize bounds what a connection remembers of headers: most are paths that
+	// are requested once.
+	headerTableSize = 512
 )
 
-// A keeping says how long a connection is kept that nobody uses, and how soon one
-// is looked after that is silent: what is silent may be dead.
-type keeping struct{ idle, silent time.Duration }
-
-var keepLong, keepShort = keeping{90 * time.Second, 30 * time.Second}, keeping{3 * time.Second, 5 * time.Second}
-
-// A way is how the server of a cluster is reached, whatever the connection is for.
-type way struct {
-	secure  *tls.Config // nil for what every server gets
-	proxy   func(*http.Request) (*url.URL, error)
-	dial    func(ctx context.Context, network, address string) (net.Conn, error)
-	plainly bool // answers are not to be compressed
-}
-
-// handshake is how long a server may take to agree on a key.
-const handshake = 10 * time.Second
-
-func wayOf(cfg *transport.Config) (*way, error) {
-	secure, err := transport.TLSConfigFor(cfg)
-	if err != nil {
-		return nil, err
-	}
-	w := &way{secure: secure, proxy: cfg.Proxy, dial: (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext, plainly: cfg.DisableCompression}
+// newTransport returns a transport with connections of its own.
+func newTransport(cfg *transport.Config, tlsConfig *tls.Config, idle time.Duration) *http.Transport {
+	dial := (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
 	if cfg.DialHolder != nil {
-		w.dial = cfg.DialHolder.Dial
+		dial = cfg.DialHolder.Dial
 	}
-	if w.proxy == nil { // that of the environment, but for addresses that need none
-		w.proxy = utilnet.NewProxierWithNoProxyCIDR(http.ProxyFromEnvironment)
+	proxy := cfg.Proxy
+	if proxy == nil {
+		proxy = utilnet.NewProxierWithNoProxyCIDR(http.ProxyFromEnvironment)
 	}
-	return w, nil
-}
-
-// transport returns a transport with connections of its own.
-func (w *way) transport(keep keeping) *http.Transport {
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true)
 	return &http.Transport{
-		TLSClientConfig: w.secure.Clone(), TLSHandshakeTimeout: handshake, IdleConnTimeout: keep.idle, MaxIdleConnsPerHost: 25,
-		DialContext: w.dial, Proxy: w.proxy, DisableCompression: w.plainly,
+		TLSClientConfig: tlsConfig.Clone(), TLSHandshakeTimeout: 10 * time.Second, DialContext: dial, Proxy: proxy,
+		IdleConnTimeout: idle, MaxIdleConnsPerHost: 25, DisableCompression: cfg.DisableCompression,
 		Protocols: protocols,
 		HTTP2: &http.HTTP2Config{
-			SendPingTimeout: keep.silent, PingTimeout: patience,
-			MaxEncoderHeaderTableSize: headerTable, MaxDecoderHeaderTableSize: headerTable,
+			SendPingTimeout: pingAfter, PingTimeout: pingTimeout,
+			MaxEncoderHeaderTableSize: headerTableSize, MaxDecoderHeaderTableSize: headerTableSize,
 		},
 	}
 }
@@ -83,37 +66,43 @@ func stayOnHost(r *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// newClients returns clients for what lasts and for what passes, and how to close
-// their connections.
-// excused, if it is not nil, is told why what lasts is not as frugal as it could be.
-func newClients(cfg *rest.Config, excused func(excuse)) (longLived, shortLived *http.Client, closeIdle func(), err error) {
-	if cfg.Transport != nil { // whoever brings one knows best
+// newClients returns the client for watches and small requests, the one for what may be
+// large, and how to close their idle connections.
+func newClients(cfg *rest.Config) (client, bulk *http.Client, closeIdle func(), err error) {
+	if cfg.Transport != nil { // the caller's own, as in tests
 		client, err := rest.HTTPClientFor(cfg)
 		if err != nil {
 			return nil, nil, nil, err
 		}
 		return client, client, client.CloseIdleConnections, nil
 	}
-	of, err := cfg.TransportConfig()
+	settings, err := cfg.TransportConfig()
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	way, err := wayOf(of)
+	tlsConfig, err := transport.TLSConfigFor(settings)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	passing := &brief{make: func() *http.Transport { return way.transport(keepShort) }}
-	lasting := &frugal{way: way, passing: passing, excused: excused, usual: sync.OnceValue(func() *http.Transport { return way.transport(keepLong) })}
-	var clients [2]*http.Client
-	for i, t := range []http.RoundTripper{lasting, passing} {
-		wrapped, err := transport.HTTPWrappersForConfig(of, masking{t})
-		if err != nil {
-			return nil, nil, nil, err
-		}
-		clients[i] = &http.Client{Transport: wrapped, CheckRedirect: stayOnHost}
+	lasting := newTransport(settings, tlsConfig, idleTimeout)
+	brief := &bulkTransport{newTransport: func() *http.Transport { return newTransport(settings, tlsConfig, bulkIdleTimeout) }}
+	if client, err = newClient(settings, lasting); err != nil {
+		return nil, nil, nil, err
 	}
-	return clients[0], clients[1], func() {
-		lasting.close()
-		passing.CloseIdleConnections()
+	if bulk, err = newClient(settings, brief); err != nil {
+		return nil, nil, nil, err
+	}
+	return client, bulk, func() {
+		lasting.CloseIdleConnections()
+		brief.CloseIdleConnections()
 	}, nil
+}
+
+// newClient adds to a transport what every request has, such as credentials.
+func newClient(settings *transport.Config, over http.RoundTripper) (*http.Client, error) {
+	wrapped, err := transport.HTTPWrappersForConfig(settings, masking{over})
+	if err != nil {
+		return nil, err
+	}
+	return &http.Client{Transport: wrapped, CheckRedirect: stayOnHost}, nil
 }

@@ -1,13 +1,108 @@
 package member
 
 import (
+	"bytes"
 	"encoding/pem"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 )
+
+// asked is what a server got.
+type asked struct {
+	proto int
+	body  string
+}
+
+func listening(t *testing.T, http2 bool) (*httptest.Server, chan asked) {
+	t.Helper()
+	got := make(chan asked, 10)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var body bytes.Buffer
+		body.ReadFrom(r.Body) //nolint:errcheck // what is missing is missed
+		got <- asked{r.ProtoMajor, body.String()}
+		w.Write([]byte("{}"))
+	}))
+	server.EnableHTTP2 = http2
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	return server, got
+}
+
+func configFor(server *httptest.Server) *rest.Config {
+	return &rest.Config{
+		Host: server.URL, TLSClientConfig: rest.TLSClientConfig{CAData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})},
+	}
+}
+
+// A server that has no HTTP/2 is asked all the same, and loses nothing of what it
+// was sent before that was known.
+func TestServersWithoutHTTP2AreAsked(t *testing.T) {
+	server, got := listening(t, false)
+	c, err := newConn(configFor(server))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.close)
+	for _, body := range []string{"one", "two"} {
+		if err := c.rest.Patch(types.ApplyPatchType).AbsPath("api").Body([]byte(body)).Do(t.Context()).Error(); err != nil {
+			t.Fatal(err)
+		}
+		if a := <-got; a != (asked{1, body}) {
+			t.Errorf("asked %+v, want %q", a, body)
+		}
+	}
+}
+
+// Who answers with another certificate than the kubeconfig vouches for is told
+// nothing.
+func TestStrangersAreNotAsked(t *testing.T) {
+	server, got := listening(t, true)
+	other := configFor(server)
+	other.CAData = nil
+	c, err := newConn(other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.close)
+	for _, client := range []*rest.RESTClient{c.rest, c.bulk} {
+		if err := client.Get().AbsPath("api").Do(t.Context()).Error(); err == nil || len(got) > 0 {
+			t.Errorf("%v, asked %d times", err, len(got))
+		}
+	}
+}
+
+// Behind a proxy nothing goes past it.
+func TestProxiesAreUsed(t *testing.T) {
+	server, _ := listening(t, true)
+	through := make(chan string, 10)
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		through <- r.Method + " " + r.Host
+		w.WriteHeader(http.StatusForbidden)
+	}))
+	t.Cleanup(proxy.Close)
+	address, err := url.Parse(proxy.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := configFor(server)
+	cfg.Proxy = http.ProxyURL(address)
+	c, err := newConn(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.close)
+	if err := c.rest.Get().AbsPath("api").MaxRetries(0).Do(t.Context()).Error(); err == nil {
+		t.Error("the server was reached past a proxy that lets nobody through")
+	}
+	if got, want := <-through, "CONNECT "+server.Listener.Addr().String(); got != want {
+		t.Errorf("the proxy was asked %q, want %q", got, want)
+	}
+}
 
 // What is small and what is large go over connections of their own, both of
 // HTTP/2, and with the credentials of the cluster.
@@ -23,7 +118,7 @@ func TestClustersAreAskedOverTwoConnections(t *testing.T) {
 	c, err := newConn(&rest.Config{
 		Host: server.URL, BearerToken: "secret",
 		TLSClientConfig: rest.TLSClientConfig{CAData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})},
-	}, func(why excuse) { t.Errorf("asked ordinarily: %s", why) })
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

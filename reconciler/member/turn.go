@@ -10,23 +10,15 @@ import (
 func (s *session) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer s.stop(cancel)
-	err := aside(func() error { return s.start(ctx) })
+	err := s.start(ctx)
 	for err == nil {
 		woken := s.wait(ctx)
 		if woken == byEnd {
 			break
 		}
-		err = aside(func() error { return s.turn(ctx, woken) })
+		err = s.turn(ctx, woken)
 	}
 	return err
-}
-
-// aside does something in a goroutine of its own, and waits for it. That of a
-// cluster is there as long as the cluster, and a stack that has grown stays so.
-func aside(do func() error) error {
-	done := make(chan error)
-	go func() { done <- do() }()
-	return <-done
 }
 
 func (s *session) start(ctx context.Context) error {
@@ -63,9 +55,6 @@ func (s *session) stop(cancel context.CancelFunc) {
 		s.stuck.timer.Stop()
 	}
 	cancel()
-	for _, k := range s.watch {
-		k.underway.end()
-	}
 	s.running.Wait()
 	select {
 	case p := <-s.probes:

@@ -15,7 +15,7 @@ func TestTurnBeginsTheWatchesThereAre(t *testing.T) {
 	s := sessionAt(t, newShelf())
 	s.changes, s.works, s.trouble = newChanges(), map[api.PlacementKey]work.Work{}, map[api.ID]*trouble{}
 	watching := func(gvk schema.GroupVersionKind) *kindWatch {
-		return &kindWatch{gvk: gvk}
+		return newKindWatch(gvk, resource{})
 	}
 	unused, used := watching(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}), watching(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"})
 	s.watch = watches{unused, used}
@@ -25,7 +25,9 @@ func TestTurnBeginsTheWatchesThereAre(t *testing.T) {
 	if len(s.watch) != 1 || s.watch[0] != used {
 		t.Errorf("there are %v", s.watch)
 	}
-	if used.underway.waits(func() {}) {
+	select {
+	case <-used.begun:
+	default:
 		t.Error("it has not begun")
 	}
 }

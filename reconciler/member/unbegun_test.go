@@ -71,10 +71,8 @@ func TestWatchesThatDoNotBegin(t *testing.T) {
 				s.changes, s.firsts = newChanges(), make(chan struct{}, 1)
 				k := watchOf("ConfigMap")
 				k.res = resource{schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, true}
-				k.underway.begin()
-				s.running.Add(1)
+				k.begin()
 				s.follow(ctx, k)
-				s.running.Wait()
 				if !slices.Equal(asked, test.want) {
 					t.Errorf("asked %q, want %q", asked, test.want)
 				}

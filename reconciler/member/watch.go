@@ -1,10 +1,11 @@
 package member
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,7 +26,6 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/health"
-	"github.com/gitfleet/gitfleet/reconciler/member/lean"
 )
 
 // A live is all that is kept of an object on the member.
@@ -68,21 +68,62 @@ type kindWatch struct {
 	// expressions are those of the objects that are wanted.
 	expressions *wantedExpressions
 
-	// Whoever follows has these: where the watch is, empty if a list is due; when
-	// the last list began; how often it failed since all was well; how often no
-	// watch could be begun since one was.
-	version string
-	since   time.Time
-	failed  backoff
-	unbegun backoff
+	// These belong to follow: resourceVersion is where the watch resumes; empty means
+	// that the next request is a list. since is when the last list began, failed how often
+	// it failed since all was well, unbegun how often in a row the server has not begun a
+	// watch.
+	resourceVersion string
+	since           time.Time
+	failed          backoff
+	unbegun         backoff
 
-	underway underway
+	// begun is closed once changes may be reported; stop ends the watch.
+	begun chan struct{}
+	stop  context.CancelFunc
+
+	mu            sync.Mutex
+	cancelRequest context.CancelCauseFunc // ends the request under way
+
 	// retired says that nothing it saw is taken in any more: another watch may
 	// follow the kind, and know better. It belongs to the lock of the changes.
 	retired bool
 	// synced says that there was a complete list, refused that the server does not
 	// let us list the kind; it is tried again all the same.
 	synced, refused atomic.Bool
+}
+
+// newKindWatch returns a watch that has not been started.
+func newKindWatch(gvk schema.GroupVersionKind, res resource) *kindWatch {
+	return &kindWatch{gvk: gvk, res: res, begun: make(chan struct{}), stop: func() {}, cancelRequest: func(error) {}}
+}
+
+// begin lets the watch report changes. Only the goroutine of the session calls it.
+func (k *kindWatch) begin() {
+	select {
+	case <-k.begun:
+	default:
+		close(k.begun)
+	}
+}
+
+// errReconnected ends a request of a watch because the connection was replaced.
+var errReconnected = errors.New("connection replaced")
+
+// reconnect ends the request under way. The watch resumes where it was, over the
+// connection that is then in use.
+func (k *kindWatch) reconnect() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.cancelRequest(errReconnected)
+}
+
+// requestContext returns the context of the next list and watch, which reconnect ends.
+func (k *kindWatch) requestContext(ctx context.Context) (context.Context, context.CancelCauseFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.cancelRequest = cancel
+	return ctx, cancel
 }
 
 // watches are those of a session, one for each kind. They are few.
@@ -102,12 +143,12 @@ func (ws watches) of(gvk schema.GroupVersionKind) *kindWatch {
 // them, and what it writes itself would cost the server most while it writes.
 func (ws watches) begin() {
 	for _, k := range ws {
-		k.underway.begin()
+		k.begin()
 	}
 }
 
 func (s *session) endWatch(k *kindWatch) {
-	k.underway.end()
+	k.stop()
 	s.changes.retire(k)
 	s.watch = slices.DeleteFunc(s.watch, func(o *kindWatch) bool { return o == k })
 }
@@ -116,140 +157,45 @@ func (s *session) endWatch(k *kindWatch) {
 // is what it does not know not there.
 func (k *kindWatch) sees() bool { return k != nil && k.synced.Load() }
 
-// changes collects what watches saw until the session takes it. The newest word
-// on an object replaces older ones, so that it never grows beyond the number
-// of objects, however long the session is busy.
-type changes struct {
-	mu sync.Mutex
-	taken
-	wake chan struct{} // capacity one
-}
-
-// taken is what was collected. Lists were before everything else.
-type taken struct {
-	lists map[schema.GroupKind]listed
-	seen  map[api.ID]*live
-	gone  map[api.ID]uint64
-	// replies are what pods said; nil if none was asked.
-	replies map[api.ID]reply
-}
-
-// A listed is which objects of a kind there were at a version: all others that
-// are known are gone.
-type listed struct {
-	found   map[api.ID]bool
-	version uint64
-}
-
-func newTaken() taken {
-	return taken{lists: map[schema.GroupKind]listed{}, seen: map[api.ID]*live{}, gone: map[api.ID]uint64{}}
-}
-
-func newChanges() *changes { return &changes{taken: newTaken(), wake: make(chan struct{}, 1)} }
-
-// note takes in what a watch saw, unless it is retired.
-func (c *changes) note(by *kindWatch, saw func(*taken)) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !by.retired {
-		saw(&c.taken)
-		c.nudge()
-	}
-}
-
-// retire has what a watch sees from now on not taken in.
-func (c *changes) retire(k *kindWatch) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	k.retired = true
-}
-
-func (c *changes) put(by *kindWatch, id api.ID, l *live) {
-	c.note(by, func(t *taken) {
-		t.seen[id] = l
-		delete(t.gone, id)
-	})
-}
-
-func (c *changes) remove(by *kindWatch, id api.ID, version uint64) {
-	c.note(by, func(t *taken) {
-		delete(t.seen, id)
-		t.gone[id] = version
-	})
-}
-
-// list notes that a watch has listed its kind in full. What was seen of it before
-// and not found is not there any more.
-func (c *changes) list(by *kindWatch, l listed) {
-	kind := by.gvk.GroupKind()
-	c.note(by, func(t *taken) {
-		t.lists[kind] = l
-		maps.DeleteFunc(t.seen, func(id api.ID, _ *live) bool { return id.GroupKind() == kind && !l.found[id] })
-	})
-}
-
-func (c *changes) reply(replies map[api.ID]reply) {
-	c.mu.Lock()
-	c.replies = replies // the next are not asked before these are taken
-	c.mu.Unlock()
-	c.nudge()
-}
-
-func (c *changes) nudge() {
-	select {
-	case c.wake <- struct{}{}:
-	default:
-	}
-}
-
-// take returns what was collected and starts anew.
-func (c *changes) take() taken {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	t := c.taken
-	c.taken = newTaken()
-	return t
-}
-
-// follow lists, and has itself told of changes, until ctx is done. It never gives
-// up: a list or a watch that fails is tried again, more slowly each time. While a
-// watch has nothing to tell nobody waits for it: what comes at its end goes on
-// from there.
+// follow lists, and watches from there, until ctx is done. It never gives up: a list or
+// a watch that fails is tried again, more slowly each time.
 func (s *session) follow(ctx context.Context, k *kindWatch) {
-	for ctx.Err() == nil && !k.underway.over() {
-		err := s.followOn(ctx, k)
+	for ctx.Err() == nil {
+		request, cancel := k.requestContext(ctx)
+		events, err := s.listAndOpen(request, k)
 		if err == nil {
-			return // it is told of
+			err = s.readEvents(k, events)
 		}
-		s.falter(ctx, k, err)
+		reconnected := context.Cause(request) == errReconnected
+		cancel(nil)
+		if err != nil && !reconnected {
+			s.falter(ctx, k, err)
+		}
 	}
-	s.running.Done()
 }
 
-// followOn begins a watch, after a list unless it is known from where to go on.
-func (s *session) followOn(ctx context.Context, k *kindWatch) error {
-	asking, cancel := context.WithCancel(ctx)
-	k.underway.is(cancel)
-	if k.version == "" {
+// listAndOpen begins a watch, after a list if it is not known where to resume.
+func (s *session) listAndOpen(ctx context.Context, k *kindWatch) (io.ReadCloser, error) {
+	if k.resourceVersion == "" {
 		k.since = time.Now()
-		version, err := s.list(asking, k)
+		version, err := s.list(ctx, k)
 		if err != nil {
-			cancel()
-			return fmt.Errorf("list: %w", err)
+			return nil, fmt.Errorf("list: %w", err)
 		}
-		k.version = version
+		k.resourceVersion = version
 		k.synced.Store(true)
 		s.learned()
 	}
-	if k.underway.waits(func() { s.follow(ctx, k) }) {
-		cancel()
-		return nil
+	select {
+	case <-k.begun:
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
-	if err := s.watchFrom(ctx, asking, cancel, k); err != nil {
-		cancel()
-		return fmt.Errorf("%w: %w", errUnbegun, err)
+	events, err := s.openWatch(ctx, k, k.resourceVersion)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errUnbegun, err)
 	}
-	return nil
+	return events, nil
 }
 
 // learned has whoever waits for a first list look whether it was there.
@@ -277,7 +223,7 @@ func (k *kindWatch) asksAgain(err error) bool {
 // falter waits after a list or a watch that failed; then everything is listed
 // anew, unless a watch has only not begun.
 func (s *session) falter(ctx context.Context, k *kindWatch, err error) {
-	if ctx.Err() != nil || k.underway.over() {
+	if ctx.Err() != nil {
 		return
 	}
 	s.cfg.Metrics.WatchRestarts.WithLabelValues(s.cfg.Name).Inc()
@@ -286,7 +232,7 @@ func (s *session) falter(ctx context.Context, k *kindWatch, err error) {
 		sleep(ctx, k.unbegun.next(250*time.Millisecond, 30*time.Second))
 		return
 	}
-	k.version, k.unbegun = "", 0
+	k.resourceVersion, k.unbegun = "", 0
 	if time.Since(k.since) > time.Minute {
 		k.failed = 0
 		return
@@ -340,53 +286,26 @@ func (s *session) listPage(ctx context.Context, k *kindWatch, opts metav1.ListOp
 	return s.page(ctx, k.res.GroupVersionResource, "", opts)
 }
 
-// watchFrom has the changes since k.version told, and follow go on when the server
-// ends the watch: from there, or after a list if what was told was wrong. It is
-// asked for with a context of its own, of which nothing is kept if the connection
-// can do without.
-func (s *session) watchFrom(ctx, asking context.Context, cancel context.CancelFunc, k *kindWatch) error {
-	events, err := s.openWatch(asking, k, k.version)
-	if err != nil {
-		return err
-	}
+// readEvents reports changes until the server ends the watch, which is no error: the next
+// watch resumes there.
+func (s *session) readEvents(k *kindWatch, events io.ReadCloser) error {
+	defer events.Close()
 	k.unbegun = 0
-	start, toldAny := time.Now(), false
-	var text lines
-	var broken error
-	body, light := events.(*lean.Body)
-	if light {
-		k.underway.is(func() { body.Close() })
+	start, empty := time.Now(), true
+	lines := newLineScanner(events)
+	for lines.Scan() {
+		empty = false
+		what, o, err := k.decodeEvent(lines.Bytes())
+		if err != nil {
+			return fmt.Errorf("watch: %w", err)
+		}
+		k.resourceVersion = s.told(k, what, o)
 	}
-	follow(events, func(piece []byte, end error) {
-		if end == nil {
-			if broken == nil {
-				broken = text.add(piece, func(line []byte) error {
-					toldAny = true
-					what, o, err := k.decodeEvent(line)
-					if err == nil {
-						k.version = s.told(k, what, o)
-					}
-					return err
-				})
-			}
-			if broken != nil {
-				events.Close()
-			}
-			return
-		}
-		text.drop()
-		events.Close()
-		cancel()
-		if restarted := k.underway.wasRestarted(); broken == nil && !toldAny && !restarted && time.Since(start) < time.Second && !errors.Is(end, lean.ErrRenewed) {
-			broken = errShortWatch // or we would ask again without pause
-		}
-		if broken != nil {
-			s.falter(ctx, k, fmt.Errorf("watch: %w", broken))
-		}
-		s.follow(ctx, k)
-	})
-	if light {
-		cancel()
+	if errors.Is(lines.Err(), bufio.ErrTooLong) {
+		return fmt.Errorf("watch: an event has more than %d bytes", largestLine)
+	}
+	if empty && time.Since(start) < time.Second {
+		return errShortWatch // or we would ask again without pause
 	}
 	return nil
 }
@@ -409,7 +328,7 @@ func (s *session) told(k *kindWatch, what watch.EventType, o runtime.Object) str
 	return m.GetResourceVersion()
 }
 
-var errShortWatch = errors.New("it ended at once and told nothing")
+var errShortWatch = errors.New("watch: it ended at once and told nothing")
 
 // look keeps of an object what we need of it.
 func (k *kindWatch) look(o runtime.Object) (api.ID, *live) {

@@ -15,7 +15,7 @@ import (
 )
 
 func watchOf(kind string) *kindWatch {
-	return &kindWatch{gvk: schema.GroupVersionKind{Version: "v1", Kind: kind}}
+	return newKindWatch(schema.GroupVersionKind{Version: "v1", Kind: kind}, resource{})
 }
 
 func cm(name string) api.ID { return api.ID{Kind: "ConfigMap", Namespace: "app", Name: name} }
@@ -216,8 +216,8 @@ func TestWatchesAreFoundByKindUntilTheyEnd(t *testing.T) {
 	maps, secrets := schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
 	ended := map[string]bool{}
 	of := func(gvk schema.GroupVersionKind) *kindWatch {
-		k := &kindWatch{gvk: gvk}
-		k.underway.is(func() { ended[gvk.Kind] = true })
+		k := newKindWatch(gvk, resource{})
+		k.stop = func() { ended[gvk.Kind] = true }
 		return k
 	}
 	s := &session{watch: watches{of(maps), of(secrets)}, changes: newChanges()}

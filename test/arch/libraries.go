@@ -40,11 +40,6 @@ var owners = []struct {
 		"only reconciler/member speaks to clusters",
 	},
 	{
-		[]string{"golang.org/x/net/http2"},
-		[]string{"reconciler/member/lean"},
-		"only reconciler/member/lean has connections that it reads frame by frame",
-	},
-	{
 		[]string{"github.com/fluxcd/cli-utils"},
 		[]string{"reconciler/health"},
 		"only reconciler/health judges objects",

@@ -47,9 +47,8 @@ var mayImport = map[string][]string{
 	"reconciler/ledger":         {"placement", "placement/api"},
 	"reconciler/plan":           {"gitsource/hub", "placement", "placement/api", "placement/rollout", "placement/work", "reconciler/ledger"},
 	"reconciler/status":         {"gitsource/hub", "placement", "placement/api", "placement/rollout", "placement/work", "reconciler/ledger", "reconciler/plan"},
-	"reconciler/member":         {"gitsource/mask", "placement", "placement/api", "placement/expression", "placement/work", "reconciler/diff", "reconciler/faults", "reconciler/health", "reconciler/history", "reconciler/ledger", "reconciler/member/lean", "reconciler/member/rbac"},
+	"reconciler/member":         {"gitsource/mask", "placement", "placement/api", "placement/expression", "placement/work", "reconciler/diff", "reconciler/faults", "reconciler/health", "reconciler/history", "reconciler/ledger", "reconciler/member/rbac"},
 	"reconciler/member/account": {"placement/api", "reconciler/member/rbac"},
-	"reconciler/member/lean":    {},
 	"reconciler/member/rbac":    {"placement/api"},
 	"reconciler": {
 		"gitsource", "gitsource/hub", "placement", "placement/api", "placement/work",

@@ -1,0 +1,105 @@
+package member
+
+import (
+	"maps"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// changes collects what watches saw until the session takes it. The newest word
+// on an object replaces older ones, so that it never grows beyond the number
+// of objects, however long the session is busy.
+type changes struct {
+	mu sync.Mutex
+	taken
+	wake chan struct{} // capacity one
+}
+
+// taken is what was collected. Lists were before everything else.
+type taken struct {
+	lists map[schema.GroupKind]listed
+	seen  map[api.ID]*live
+	gone  map[api.ID]uint64
+	// replies are what pods said; nil if none was asked.
+	replies map[api.ID]reply
+}
+
+// A listed is which objects of a kind there were at a version: all others that
+// are known are gone.
+type listed struct {
+	found   map[api.ID]bool
+	version uint64
+}
+
+func newTaken() taken {
+	return taken{lists: map[schema.GroupKind]listed{}, seen: map[api.ID]*live{}, gone: map[api.ID]uint64{}}
+}
+
+func newChanges() *changes { return &changes{taken: newTaken(), wake: make(chan struct{}, 1)} }
+
+// note takes in what a watch saw, unless it is retired.
+func (c *changes) note(by *kindWatch, saw func(*taken)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !by.retired {
+		saw(&c.taken)
+		c.nudge()
+	}
+}
+
+// retire has what a watch sees from now on not taken in.
+func (c *changes) retire(k *kindWatch) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k.retired = true
+}
+
+func (c *changes) put(by *kindWatch, id api.ID, l *live) {
+	c.note(by, func(t *taken) {
+		t.seen[id] = l
+		delete(t.gone, id)
+	})
+}
+
+func (c *changes) remove(by *kindWatch, id api.ID, version uint64) {
+	c.note(by, func(t *taken) {
+		delete(t.seen, id)
+		t.gone[id] = version
+	})
+}
+
+// list notes that a watch has listed its kind in full. What was seen of it before
+// and not found is not there any more.
+func (c *changes) list(by *kindWatch, l listed) {
+	kind := by.gvk.GroupKind()
+	c.note(by, func(t *taken) {
+		t.lists[kind] = l
+		maps.DeleteFunc(t.seen, func(id api.ID, _ *live) bool { return id.GroupKind() == kind && !l.found[id] })
+	})
+}
+
+func (c *changes) reply(replies map[api.ID]reply) {
+	c.mu.Lock()
+	c.replies = replies // the next are not asked before these are taken
+	c.mu.Unlock()
+	c.nudge()
+}
+
+func (c *changes) nudge() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take returns what was collected and starts anew.
+func (c *changes) take() taken {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.taken
+	c.taken = newTaken()
+	return t
+}
