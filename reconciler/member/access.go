@@ -34,7 +34,7 @@ type access struct {
 	missing  []rbac.Permission
 	// told are the missing permissions as reports and errors list them.
 	told   atomic.Pointer[[]string]
-	logged grumble
+	logged logLimiter
 }
 
 // A reviewKey tells whether the permissions that are needed may have changed.

@@ -83,7 +83,7 @@ func (s *session) prepared(ctx context.Context, ids map[api.ID]bool) bool {
 	}
 	err := s.learn(ctx, ids)
 	if err == nil {
-		s.unknown = grumble{}
+		s.unknown = logLimiter{}
 		return true
 	}
 	if s.unknown.due(gist(plain(err))) {
@@ -155,11 +155,11 @@ func (s *session) stales(id api.ID) []stale {
 		}
 		st := stale{inv: inv, item: it, handedOver: taken}
 		if !taken {
-			heir, found := s.heir(id, p)
-			if found && (heir == p || s.resting(heir)) {
+			owner, found := s.newOwner(id, p)
+			if found && (owner == p || s.resting(owner)) {
 				continue // it stays where it is
 			}
-			st.heir = heir
+			st.newOwner = owner
 		}
 		out = append(out, st)
 	}
@@ -370,7 +370,7 @@ func (s *session) settle(ctx context.Context, touched map[api.PlacementKey]bool)
 			faults.At("after inventory")
 		}
 		if err == nil {
-			inv.unwritten = grumble{}
+			inv.unwritten = logLimiter{}
 			continue
 		}
 		inv.written = ""

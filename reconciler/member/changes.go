@@ -14,12 +14,13 @@ import (
 // of objects, however long the session is busy.
 type changes struct {
 	mu sync.Mutex
-	taken
+	collected
 	wake chan struct{} // capacity one
 }
 
-// taken is what was collected. Lists were before everything else.
-type taken struct {
+// collected is what watches saw since it was last drained. Lists were before everything
+// else.
+type collected struct {
 	lists map[schema.GroupKind]listed
 	seen  map[api.ID]*live
 	gone  map[api.ID]uint64
@@ -34,18 +35,18 @@ type listed struct {
 	version uint64
 }
 
-func newTaken() taken {
-	return taken{lists: map[schema.GroupKind]listed{}, seen: map[api.ID]*live{}, gone: map[api.ID]uint64{}}
+func newCollected() collected {
+	return collected{lists: map[schema.GroupKind]listed{}, seen: map[api.ID]*live{}, gone: map[api.ID]uint64{}}
 }
 
-func newChanges() *changes { return &changes{taken: newTaken(), wake: make(chan struct{}, 1)} }
+func newChanges() *changes { return &changes{collected: newCollected(), wake: make(chan struct{}, 1)} }
 
-// note takes in what a watch saw, unless it is retired.
-func (c *changes) note(by *kindWatch, saw func(*taken)) {
+// record takes in what a watch saw, unless it is retired.
+func (c *changes) record(by *kindWatch, saw func(*collected)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !by.retired {
-		saw(&c.taken)
+		saw(&c.collected)
 		c.nudge()
 	}
 }
@@ -58,14 +59,14 @@ func (c *changes) retire(k *kindWatch) {
 }
 
 func (c *changes) put(by *kindWatch, id api.ID, l *live) {
-	c.note(by, func(t *taken) {
+	c.record(by, func(t *collected) {
 		t.seen[id] = l
 		delete(t.gone, id)
 	})
 }
 
 func (c *changes) remove(by *kindWatch, id api.ID, version uint64) {
-	c.note(by, func(t *taken) {
+	c.record(by, func(t *collected) {
 		delete(t.seen, id)
 		t.gone[id] = version
 	})
@@ -75,7 +76,7 @@ func (c *changes) remove(by *kindWatch, id api.ID, version uint64) {
 // and not found is not there any more.
 func (c *changes) list(by *kindWatch, l listed) {
 	kind := by.gvk.GroupKind()
-	c.note(by, func(t *taken) {
+	c.record(by, func(t *collected) {
 		t.lists[kind] = l
 		maps.DeleteFunc(t.seen, func(id api.ID, _ *live) bool { return id.GroupKind() == kind && !l.found[id] })
 	})
@@ -83,7 +84,7 @@ func (c *changes) list(by *kindWatch, l listed) {
 
 func (c *changes) reply(replies map[api.ID]reply) {
 	c.mu.Lock()
-	c.replies = replies // the next are not asked before these are taken
+	c.replies = replies // the next are not asked before these are drained
 	c.mu.Unlock()
 	c.nudge()
 }
@@ -95,11 +96,11 @@ func (c *changes) nudge() {
 	}
 }
 
-// take returns what was collected and starts anew.
-func (c *changes) take() taken {
+// drain returns what was collected and starts anew.
+func (c *changes) drain() collected {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	t := c.taken
-	c.taken = newTaken()
+	t := c.collected
+	c.collected = newCollected()
 	return t
 }

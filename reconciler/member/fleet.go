@@ -156,8 +156,8 @@ func (s *session) introduction() ledger.ClusterSeen {
 // logForeign logs that another fleet holds the cluster, or does no longer.
 func (s *session) logForeign() {
 	switch {
-	case !s.foreign() && s.heldBy != (grumble{}):
-		s.heldBy = grumble{}
+	case !s.foreign() && s.heldBy != (logLimiter{}):
+		s.heldBy = logLimiter{}
 		s.cfg.Log.Info("cluster is not held by another fleet any more", "cluster", s.cfg.Name)
 	case s.foreign():
 		for _, o := range s.owners {

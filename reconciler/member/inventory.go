@@ -48,7 +48,7 @@ type inventory struct {
 	owner ledger.Owner
 	items items
 	// unwritten is why it could not be written.
-	unwritten grumble
+	unwritten logLimiter
 }
 
 // An item is one object that is ours, or may have become so.

@@ -17,7 +17,7 @@ func (s *session) depart(ctx context.Context) bool {
 
 // giveUp has nothing wanted any more, and all stay that is there.
 func (s *session) giveUp() {
-	s.wanted, s.heirs = nil, nil
+	s.wanted, s.newOwners = nil, nil
 	s.works = map[api.PlacementKey]work.Work{}
 	for p, inv := range s.inv {
 		inv.Abandon = true

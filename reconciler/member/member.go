@@ -132,9 +132,9 @@ type Agent struct {
 	access access
 	// silentFor is why the cluster does not answer. While there is a session it
 	// belongs to the probes.
-	silentFor grumble
+	silentFor logLimiter
 	// heldBy is the other fleet that was last found to hold the cluster.
-	heldBy grumble
+	heldBy logLimiter
 }
 
 // New returns an agent that does nothing until it runs.
@@ -212,8 +212,8 @@ func (a *Agent) lost(ctx context.Context, err error, times *backoff) {
 // answers logs that the cluster does not answer, and why, or that it does again.
 func (a *Agent) answers(err error) {
 	switch {
-	case err == nil && a.silentFor != (grumble{}):
-		a.silentFor = grumble{}
+	case err == nil && a.silentFor != (logLimiter{}):
+		a.silentFor = logLimiter{}
 		a.cfg.Log.Info("cluster answers again", "cluster", a.cfg.Name)
 	case err != nil && a.silentFor.due(gist(err)):
 		a.cfg.Log.Warn("cluster lost; trying again", "cluster", a.cfg.Name, "err", err)

@@ -57,33 +57,33 @@ func (p probe) seen(cluster string) ledger.ClusterSeen {
 	return o
 }
 
-// A pulse is when to probe next: slowly while all is well, quickly as long as the
+// A probeSchedule is when to probe next: slowly while all is well, quickly as long as the
 // cluster does not answer, so that its return is noticed at once. Between two
 // probes nothing of it runs, and a session at work does not hold it up.
-type pulse struct {
+type probeSchedule struct {
 	observed time.Time // when the cluster was last looked at in full
 	uid      string    // who it was then
 	failed   backoff
-	partly   grumble // why it was not looked at in full
+	partly   logLimiter // why it was not looked at in full
 
-	next      time.Time // of the next probe; credentials are looked at more often
-	kept      grumble   // why new credentials are not used
-	unrenewed string    // the same
+	next      time.Time  // of the next probe; credentials are looked at more often
+	kept      logLimiter // why new credentials are not used
+	unrenewed string     // the same
 
 	mu    sync.Mutex
-	timer *time.Timer // calls beat
+	timer *time.Timer // runs the next probe
 	over  bool        // nothing begins any more
 }
 
-// start has beat called, and again whenever it asks for that, until stop.
-func (p *pulse) start(after time.Duration, beat func()) {
+// start has probe called, and again whenever it asks for that, until stop.
+func (p *probeSchedule) start(after time.Duration, probe func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.timer = time.AfterFunc(after, beat)
+	p.timer = time.AfterFunc(after, probe)
 }
 
-// again has beat called after some time.
-func (p *pulse) again(after time.Duration) {
+// again has the next probe run after some time.
+func (p *probeSchedule) again(after time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.over {
@@ -91,8 +91,8 @@ func (p *pulse) again(after time.Duration) {
 	}
 }
 
-// stop returns when no beat can begin any more.
-func (p *pulse) stop() {
+// stop returns when no probe can begin any more.
+func (p *probeSchedule) stop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.over = true
@@ -101,36 +101,36 @@ func (p *pulse) stop() {
 	}
 }
 
-// beat probes, tells the result, and leaves it in probes instead of one that nobody
+// runProbe probes, reports the result, and leaves it in probes instead of one that nobody
 // has taken yet: the session may be at work, and wait for just this server.
-func (s *session) beat(ctx context.Context) {
-	s.pulse.mu.Lock()
-	if s.pulse.over {
-		s.pulse.mu.Unlock()
+func (s *session) runProbe(ctx context.Context) {
+	s.probing.mu.Lock()
+	if s.probing.over {
+		s.probing.mu.Unlock()
 		return
 	}
 	s.running.Add(1)
-	s.pulse.mu.Unlock()
+	s.probing.mu.Unlock()
 	defer s.running.Done()
 	var r rotation
 	if s.cfg.Connect != nil {
 		r = s.renew(ctx)
 	}
-	if len(r.replaced) == 0 && r.another == nil && time.Now().Before(s.pulse.next) {
-		s.pulse.again(min(credentialsPoll, time.Until(s.pulse.next)))
+	if len(r.replaced) == 0 && r.another == nil && time.Now().Before(s.probing.next) {
+		s.probing.again(min(credentialsPoll, time.Until(s.probing.next)))
 		return
 	}
-	p := s.probe(ctx, time.Since(s.pulse.observed) >= s.cfg.Observe)
-	p.rotation, p.unrenewed = r, s.pulse.unrenewed
+	p := s.probe(ctx, time.Since(s.probing.observed) >= s.cfg.Observe)
+	p.rotation, p.unrenewed = r, s.probing.unrenewed
 	if ctx.Err() != nil {
 		for _, c := range r.replaced {
 			c.close()
 		}
 		return
 	}
-	same := r.another == nil && p.uid == "" || s.pulse.uid == "" || p.uid == s.pulse.uid
+	same := r.another == nil && p.uid == "" || s.probing.uid == "" || p.uid == s.probing.uid
 	if same {
-		s.tell(p)
+		s.publishProbe(p)
 	}
 	select {
 	case old := <-s.probes:
@@ -140,8 +140,8 @@ func (s *session) beat(ctx context.Context) {
 	s.probes <- &p
 	if same {
 		wait := s.pace(p)
-		s.pulse.next = time.Now().Add(wait)
-		s.pulse.again(min(wait, credentialsPoll))
+		s.probing.next = time.Now().Add(wait)
+		s.probing.again(min(wait, credentialsPoll))
 	} // else the session is to end
 }
 
@@ -157,8 +157,8 @@ func (s *session) seen(p probe) ledger.ClusterSeen {
 	return seen
 }
 
-// tell says what a probe has found, and logs what is new of it.
-func (s *session) tell(p probe) {
+// publishProbe reports what a probe has found, and logs what is new of it.
+func (s *session) publishProbe(p probe) {
 	s.access.refused(p.err)
 	s.cfg.Report(s.seen(p))
 	s.answers(p.err)
@@ -167,15 +167,15 @@ func (s *session) tell(p probe) {
 // pace returns when the next probe is, after one that found p.
 func (s *session) pace(p probe) time.Duration {
 	if p.observed {
-		s.pulse.observed = p.at
+		s.probing.observed = p.at
 	}
 	if p.uid != "" {
-		s.pulse.uid = p.uid
+		s.probing.uid = p.uid
 	}
 	if p.err != nil {
-		return min(s.cfg.Probe, s.pulse.failed.next(500*time.Millisecond, s.cfg.Probe))
+		return min(s.cfg.Probe, s.probing.failed.next(500*time.Millisecond, s.cfg.Probe))
 	}
-	s.pulse.failed = 0
+	s.probing.failed = 0
 	return s.cfg.Probe
 }
 
@@ -203,7 +203,7 @@ func (s *session) probe(ctx context.Context, observe bool) probe {
 	if observe {
 		p.observed = true
 		o, err := s.observe(ctx)
-		if err != nil && s.pulse.partly.due(plain(err).Error()) {
+		if err != nil && s.probing.partly.due(plain(err).Error()) {
 			s.cfg.Log.Warn("cluster not observed in full", "cluster", s.cfg.Name, "err", plain(err))
 		}
 		p.uid, p.properties, p.namespaces = o.uid, o.properties, slices.Sorted(maps.Keys(o.namespaces))

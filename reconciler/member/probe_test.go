@@ -137,8 +137,8 @@ func TestProbesGoOnWhileASessionIsAtWork(t *testing.T) {
 	told := make(chan ledger.ClusterSeen, 1000)
 	s.cfg.Timeout, s.cfg.Probe, s.probes = 50*time.Millisecond, 5*time.Millisecond, make(chan *probe, 1)
 	s.cfg.Report = func(o ledger.Observation) { told <- o.(ledger.ClusterSeen) }
-	s.pulse.observed = time.Now()
-	s.pulse.start(time.Millisecond, func() { s.beat(t.Context()) })
+	s.probing.observed = time.Now()
+	s.probing.start(time.Millisecond, func() { s.runProbe(t.Context()) })
 	for _, hangs := range []bool{false, true, false, true} {
 		silent.Store(hangs)
 		giveUp := time.After(10 * time.Second)
@@ -153,7 +153,7 @@ func TestProbesGoOnWhileASessionIsAtWork(t *testing.T) {
 			}
 		}
 	}
-	s.pulse.stop()
+	s.probing.stop()
 	s.running.Wait()
 	if p := <-s.probes; p.err == nil {
 		t.Errorf("the session takes in a probe of before: %+v", p)
@@ -161,7 +161,7 @@ func TestProbesGoOnWhileASessionIsAtWork(t *testing.T) {
 	for len(told) > 0 {
 		<-told
 	}
-	if s.beat(t.Context()); len(told) > 0 {
+	if s.runProbe(t.Context()); len(told) > 0 {
 		t.Error("it probes on")
 	}
 }
@@ -214,7 +214,7 @@ func TestSilenceIsLoggedOnce(t *testing.T) {
 	for port := range 5 {
 		at := func(port int) net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: port} }
 		err := &net.OpError{Op: "read", Net: "tcp", Source: at(50000 + port), Addr: at(6443), Err: io.ErrUnexpectedEOF}
-		s.tell(probe{at: time.Now(), err: err})
+		s.publishProbe(probe{at: time.Now(), err: err})
 	}
 	s.answers(nil)
 	s.answers(nil)

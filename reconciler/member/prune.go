@@ -19,20 +19,20 @@ type stale struct {
 	// handedOver says that another placement wants it: only this inventory
 	// forgets it.
 	handedOver bool
-	// heir is the placement that awaits it, and is to keep it; zero if there is
+	// newOwner is the placement that awaits it, and is to keep it; zero if there is
 	// none.
-	heir api.PlacementKey
+	newOwner api.PlacementKey
 }
 
 // passesOn reports whether only an inventory forgets the object.
-func (st *stale) passesOn() bool { return st.handedOver || st.heir != api.PlacementKey{} }
+func (st *stale) passesOn() bool { return st.handedOver || st.newOwner != api.PlacementKey{} }
 
 // prune removes what nobody wants any more: last what was applied first. It
 // deletes only what an inventory lists, what still carries our label, and the
 // very object it saw, by its UID. The inventory lists it until it is gone.
 func (s *session) prune(ctx context.Context, stales []stale, touched map[api.PlacementKey]bool) {
 	slices.SortFunc(stales, func(a, b stale) int { return work.DeleteOrder(a.item.id(), b.item.id()) })
-	for _, st := range s.bequeath(ctx, stales, touched) {
+	for _, st := range s.handOver(ctx, stales, touched) {
 		id := st.item.id()
 		s.pruned[st.inv.Placement] = true
 		if !st.passesOn() && s.stays(st.item) {
@@ -65,8 +65,8 @@ func (s *session) removed(ctx context.Context, st stale) bool {
 		w, _ := s.wanted.of(id)
 		return s.owns(w.placement, id)
 	}
-	if st.heir != (api.PlacementKey{}) {
-		return s.owns(st.heir, id)
+	if st.newOwner != (api.PlacementKey{}) {
+		return s.owns(st.newOwner, id)
 	}
 	if id.Namespace == api.Namespace || id == ownNamespace {
 		return true // an inventory of an older version lists it; it is never content

@@ -77,13 +77,13 @@ type rotation struct {
 // Those that do not work are not used: failure says why, and those in use are kept.
 func (s *session) renew(ctx context.Context) (r rotation) {
 	err := s.tryRenewal(ctx, &r)
-	s.pulse.unrenewed = ""
+	s.probing.unrenewed = ""
 	switch {
 	case err == nil:
-		s.pulse.kept = grumble{}
+		s.probing.kept = logLimiter{}
 	case ctx.Err() == nil:
-		s.pulse.unrenewed = plain(err).Error()
-		if s.pulse.kept.due(gist(err)) {
+		s.probing.unrenewed = plain(err).Error()
+		if s.probing.kept.due(gist(err)) {
 			s.cfg.Log.Warn("new credentials cannot be used; keeping the old ones", "cluster", s.cfg.Name, "err", plain(err))
 		}
 	}
@@ -109,7 +109,7 @@ func (s *session) tryRenewal(ctx context.Context, r *rotation) error {
 	case err != nil:
 		c.close()
 		return err
-	case uid == "" || uid != s.pulse.uid:
+	case uid == "" || uid != s.probing.uid:
 		c.close()
 		r.another = errors.New("the credentials were replaced, and may be of another cluster")
 		return nil

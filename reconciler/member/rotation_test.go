@@ -74,7 +74,7 @@ func TestReplacedCredentialsAreUsed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cfg := cluster(t, "first", uid)
 			s := sessionOf(t, cfg)
-			s.conn().credentials, s.pulse.uid = fingerprintOf(cfg), uid
+			s.conn().credentials, s.probing.uid = fingerprintOf(cfg), uid
 			now := test.next(t, cfg)
 			s.cfg.Connect = func(context.Context) (*rest.Config, error) { return now, nil }
 			before := s.conn()
@@ -82,7 +82,7 @@ func TestReplacedCredentialsAreUsed(t *testing.T) {
 			if renewed := s.conn() != before; renewed != test.renewed || len(r.replaced) > 0 != test.renewed || (r.another != nil) != test.another {
 				t.Errorf("renewed: %v, another cluster: %v", renewed, r.another)
 			}
-			if why := s.pulse.unrenewed; (why == "") != (test.kept == "") || !strings.Contains(why, test.kept) {
+			if why := s.probing.unrenewed; (why == "") != (test.kept == "") || !strings.Contains(why, test.kept) {
 				t.Errorf("they are kept because of %q, want %q", why, test.kept)
 			}
 			t.Cleanup(s.conn().close)
@@ -90,8 +90,8 @@ func TestReplacedCredentialsAreUsed(t *testing.T) {
 				t.Errorf("the cluster cannot be asked: %v", err)
 			}
 			s.cfg.Connect = func(context.Context) (*rest.Config, error) { return cfg, nil }
-			if s.renew(t.Context()); s.pulse.unrenewed != "" && !test.renewed {
-				t.Errorf("it was mended, and is still kept because of %q", s.pulse.unrenewed)
+			if s.renew(t.Context()); s.probing.unrenewed != "" && !test.renewed {
+				t.Errorf("it was mended, and is still kept because of %q", s.probing.unrenewed)
 			}
 		})
 	}

@@ -46,12 +46,12 @@ type session struct {
 	works       map[api.PlacementKey]work.Work
 	wanted      wants
 	expressions wantedExpressions
-	// heirs are who awaits which objects; nil until that is asked for.
-	heirs heirs
+	// newOwners are who awaits which objects; nil until that is asked for.
+	newOwners newOwners
 	// blocked says that the last pass could not be made.
 	blocked bool
 	// unknown is why kinds are not known.
-	unknown grumble
+	unknown logLimiter
 	// introduced says that the inventories of the cluster were reported.
 	introduced bool
 	// leaving says that everything here is being given up.
@@ -91,13 +91,13 @@ type session struct {
 	firsts  chan struct{}
 	running sync.WaitGroup
 	// silent counts requests in a row that got no answer at all.
-	silent atomic.Int32
-	probes chan *probe // the newest that was not taken in; its capacity is one
-	found  *probe      // the last of them, until it is taken in
-	pulse  pulse
-	demand demand
-	retry  *time.Timer
-	health probe
+	silent  atomic.Int32
+	probes  chan *probe // the newest that was not taken in; its capacity is one
+	found   *probe      // the last of them, until it is taken in
+	probing probeSchedule
+	demand  demand
+	retry   *time.Timer
+	health  probe
 	// stuck are workloads that are not available; nil while all are.
 	stuck *stuck
 	// hidden are the Secrets that no text may quote; nil until a turn needs them.
@@ -132,11 +132,11 @@ func (a *Agent) open(ctx context.Context) (*session, error) {
 	s.sweeping.timer = time.NewTimer(time.Hour)
 	s.sweeping.timer.Stop()
 	s.retry.Stop()
-	s.pulse.observed = time.Now()
+	s.probing.observed = time.Now()
 	s.health = s.probe(ctx, true)
 	err = s.health.err
 	if err == nil {
-		s.pulse.uid = s.health.uid
+		s.probing.uid = s.health.uid
 		err = s.inventories(ctx)
 	}
 	if err != nil {
@@ -171,7 +171,7 @@ func (s *session) want(works []work.Work) {
 		}
 		s.works[w.Placement] = w
 	}
-	s.wanted, s.heirs = wantsOf(works, s.better), nil
+	s.wanted, s.newOwners = wantsOf(works, s.better), nil
 	s.hidden = nil
 	s.expressions.replace(s.wanted)
 	for id := range s.trouble {
@@ -263,7 +263,7 @@ func (s *session) react(ctx context.Context) error {
 // absorb takes in what the watches saw, unless we know something newer from a
 // write of our own. It returns the objects that changed since it was last asked.
 func (s *session) absorb() map[api.ID]bool {
-	news := s.changes.take()
+	news := s.changes.drain()
 	touched := s.unseen
 	s.unseen = map[api.ID]bool{}
 	for kind, all := range news.lists {

@@ -36,7 +36,7 @@ type trouble struct {
 	pending  bool
 	failures backoff
 	next     time.Time
-	logged   grumble
+	logged   logLimiter
 }
 
 // The bounds of the time between two tries of one object.

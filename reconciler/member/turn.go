@@ -23,8 +23,8 @@ func (s *session) run(ctx context.Context) error {
 
 func (s *session) start(ctx context.Context) error {
 	s.rest()
-	s.pulse.next = time.Now().Add(s.cfg.Probe)
-	s.pulse.start(min(s.cfg.Probe, credentialsPoll), func() { s.beat(ctx) })
+	s.probing.next = time.Now().Add(s.cfg.Probe)
+	s.probing.start(min(s.cfg.Probe, credentialsPoll), func() { s.runProbe(ctx) })
 	s.takeFleet()
 	s.logForeign()
 	if s.stoodBack = s.foreign(); s.stoodBack {
@@ -48,7 +48,7 @@ func (s *session) turned(ctx context.Context) {
 }
 
 func (s *session) stop(cancel context.CancelFunc) {
-	s.pulse.stop()
+	s.probing.stop()
 	s.sweeping.timer.Stop()
 	s.retry.Stop()
 	if s.stuck != nil {

@@ -299,7 +299,7 @@ func (s *session) readEvents(k *kindWatch, events io.ReadCloser) error {
 		if err != nil {
 			return fmt.Errorf("watch: %w", err)
 		}
-		k.resourceVersion = s.told(k, what, o)
+		k.resourceVersion = s.recordEvent(k, what, o)
 	}
 	if errors.Is(lines.Err(), bufio.ErrTooLong) {
 		return fmt.Errorf("watch: an event has more than %d bytes", largestLine)
@@ -310,8 +310,8 @@ func (s *session) readEvents(k *kindWatch, events io.ReadCloser) error {
 	return nil
 }
 
-// told takes in one event of a watch, and returns the version it is of.
-func (s *session) told(k *kindWatch, what watch.EventType, o runtime.Object) string {
+// recordEvent records one event of a watch, and returns the version it is of.
+func (s *session) recordEvent(k *kindWatch, what watch.EventType, o runtime.Object) string {
 	m, err := meta.Accessor(o)
 	if err != nil {
 		panic("member: object without metadata: " + err.Error()) // it was decoded as one

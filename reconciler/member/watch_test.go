@@ -42,7 +42,7 @@ func TestChangesKeepTheNewestWord(t *testing.T) {
 		if woken := len(c.wake); woken > 1 || (woken == 1) != (n > 0) {
 			t.Fatalf("%d wake-ups for %d events", woken, n)
 		}
-		got := c.take()
+		got := c.drain()
 		gotSeen, gotGone := got.seen, got.gone
 		if len(gotSeen) != len(seen) || len(gotGone) != len(gone) {
 			t.Fatalf("took %d seen and %d gone, want %d and %d", len(gotSeen), len(gotGone), len(seen), len(gone))
@@ -57,7 +57,7 @@ func TestChangesKeepTheNewestWord(t *testing.T) {
 				t.Errorf("%s gone at %d, want %d", id, gotGone[id], version)
 			}
 		}
-		if again := c.take(); len(again.seen)+len(again.gone) > 0 {
+		if again := c.drain(); len(again.seen)+len(again.gone) > 0 {
 			t.Error("taken twice")
 		}
 	})
@@ -81,7 +81,7 @@ func TestChangesWakeForEverything(t *testing.T) {
 	for len(all) < writers*each {
 		select {
 		case <-c.wake:
-			for id := range c.take().seen {
+			for id := range c.drain().seen {
 				all[id] = true
 			}
 		case <-deadline:

@@ -20,17 +20,17 @@ import (
 
 // A log is told when something begins, when it is another thing, and then once an
 // hour.
-func TestGrumble(t *testing.T) {
+func TestLogLimiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var g grumble
+		var l logLimiter
 		told := 0
 		for range 6 * 60 * 2 {
-			if g.due("one") {
+			if l.due("one") {
 				told++
 			}
 			time.Sleep(10 * time.Second)
 		}
-		if told != 2 || !g.due("two") || g.due("two") || !g.due("one") {
+		if told != 2 || !l.due("two") || l.due("two") || !l.due("one") {
 			t.Errorf("told %d times in two hours", told)
 		}
 	})

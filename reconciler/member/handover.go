@@ -14,30 +14,30 @@ import (
 // it up passes it on into the inventory of the other, where it is kept until
 // the other's turn comes.
 
-// heirs are the placements that await objects.
-type heirs map[api.ID]api.PlacementKey
+// newOwners are the placements that await objects.
+type newOwners map[api.ID]api.PlacementKey
 
-// heir returns the placement that is to keep an object which another gives up:
+// newOwner returns the placement that is to keep an object which another gives up:
 // the one that awaits it, or one that has it as well and is to keep what it has;
 // false if there is none. Of several it is one that has it, then the first.
-func (s *session) heir(id api.ID, from api.PlacementKey) (heir api.PlacementKey, found bool) {
-	if s.heirs == nil {
-		s.heirs = s.findHeirs()
+func (s *session) newOwner(id api.ID, from api.PlacementKey) (owner api.PlacementKey, found bool) {
+	if s.newOwners == nil {
+		s.newOwners = s.findNewOwners()
 	}
-	if heir, found = s.heirs[id]; found {
-		return heir, true
+	if owner, found = s.newOwners[id]; found {
+		return owner, true
 	}
 	for p := range s.inv {
 		w, told := s.works[p]
-		if p != from && s.owns(p, id) && (w.Keep || !told) && (!found || p.String() < heir.String()) {
-			heir, found = p, true
+		if p != from && s.owns(p, id) && (w.Keep || !told) && (!found || p.String() < owner.String()) {
+			owner, found = p, true
 		}
 	}
-	return heir, found
+	return owner, found
 }
 
-func (s *session) findHeirs() heirs {
-	out := heirs{}
+func (s *session) findNewOwners() newOwners {
+	out := newOwners{}
 	for p, w := range s.works {
 		for _, m := range w.Awaited {
 			other, taken := out[m.ID]
@@ -50,19 +50,19 @@ func (s *session) findHeirs() heirs {
 	return out
 }
 
-// bequeath writes objects into the inventories of those that await them, before
+// handOver writes objects into the inventories of those that await them, before
 // anybody forgets them. It returns what is to be removed: without what could not
 // be written down.
-func (s *session) bequeath(ctx context.Context, stales []stale, touched map[api.PlacementKey]bool) []stale {
+func (s *session) handOver(ctx context.Context, stales []stale, touched map[api.PlacementKey]bool) []stale {
 	grown := map[api.PlacementKey][]api.ID{}
 	for _, st := range stales {
-		if st.heir == (api.PlacementKey{}) || s.owns(st.heir, st.item.id()) {
+		if st.newOwner == (api.PlacementKey{}) || s.owns(st.newOwner, st.item.id()) {
 			continue
 		}
 		it := *st.item
-		it.Hash = "" // the heir applies it when its turn comes
-		s.inventory(st.heir).items.put(it)
-		grown[st.heir] = append(grown[st.heir], it.id())
+		it.Hash = "" // the new owner applies it when its turn comes
+		s.inventory(st.newOwner).items.put(it)
+		grown[st.newOwner] = append(grown[st.newOwner], it.id())
 	}
 	failed := map[api.PlacementKey]bool{}
 	for p, ids := range grown {
@@ -75,14 +75,14 @@ func (s *session) bequeath(ctx context.Context, stales []stale, touched map[api.
 			}
 			failed[p] = true
 		}
-		faults.At("bequeathed")
+		faults.At("handed-over")
 	}
 	if len(failed) == 0 {
 		return stales
 	}
 	kept := stales[:0]
 	for _, st := range stales {
-		if !failed[st.heir] {
+		if !failed[st.newOwner] {
 			kept = append(kept, st)
 		}
 	}

@@ -10,23 +10,24 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// seldom is how often it is said again in a log that something is still wrong.
-const seldom = time.Hour
+// logInterval is the time between two log lines that say the same.
+const logInterval = time.Hour
 
-// A grumble is what a log was last told of something that is tried again and
-// again: it is told when that begins, when it is another, and then seldom.
-type grumble struct {
+// A logLimiter limits how often the failure of something that is retried is logged: when
+// it begins, when it changes, and once in logInterval after that. The zero value has logged
+// nothing.
+type logLimiter struct {
 	what string
 	at   time.Time
 }
 
-// due reports whether the log is to be told, and takes it for told.
-func (g *grumble) due(what string) bool {
+// due reports whether a failure is to be logged now, and remembers it as logged.
+func (l *logLimiter) due(what string) bool {
 	now := time.Now()
-	if g.what == what && now.Sub(g.at) < seldom {
+	if l.what == what && now.Sub(l.at) < logInterval {
 		return false
 	}
-	*g = grumble{what, now}
+	*l = logLimiter{what, now}
 	return true
 }
 

@@ -22,15 +22,15 @@ func TestWhatIsAwaitedIsPassedOn(t *testing.T) {
 		want  []stale // but for inventories and items
 	}{
 		"nobody wants it":            {[]api.PlacementKey{from}, []work.Work{goes, {Placement: to}}, []stale{{}}},
-		"one waits for it":           {[]api.PlacementKey{from}, []work.Work{goes, {Placement: to, Revision: v1, Awaited: one}}, []stale{{heir: to}}},
-		"one is to come":             {[]api.PlacementKey{from}, []work.Work{goes, {Placement: to, Keep: true, Awaited: one}}, []stale{{heir: to}}},
+		"one waits for it":           {[]api.PlacementKey{from}, []work.Work{goes, {Placement: to, Revision: v1, Awaited: one}}, []stale{{newOwner: to}}},
+		"one is to come":             {[]api.PlacementKey{from}, []work.Work{goes, {Placement: to, Keep: true, Awaited: one}}, []stale{{newOwner: to}}},
 		"one waits and does nothing": {[]api.PlacementKey{from}, []work.Work{goes, {Placement: to, Awaited: one, Suspended: "by hand"}}, nil},
-		"two wait":                   {[]api.PlacementKey{from}, []work.Work{goes, {Placement: to, Awaited: one}, {Placement: third, Awaited: one}}, []stale{{heir: third}}},
-		"two wait and one has it":    {[]api.PlacementKey{from, to}, []work.Work{goes, {Placement: to, Awaited: one}, {Placement: third, Awaited: one}}, []stale{{heir: to}}},
+		"two wait":                   {[]api.PlacementKey{from}, []work.Work{goes, {Placement: to, Awaited: one}, {Placement: third, Awaited: one}}, []stale{{newOwner: third}}},
+		"two wait and one has it":    {[]api.PlacementKey{from, to}, []work.Work{goes, {Placement: to, Awaited: one}, {Placement: third, Awaited: one}}, []stale{{newOwner: to}}},
 		"another gets it at once":    {[]api.PlacementKey{from}, []work.Work{goes, {Placement: to, Manifests: one}, {Placement: third, Awaited: one}}, []stale{{handedOver: true}}},
 		"it has it early":            {[]api.PlacementKey{from}, []work.Work{{Placement: from, Revision: v1, Awaited: one}}, nil},
-		"another keeps what it has":  {[]api.PlacementKey{from, to}, []work.Work{goes, {Placement: to, Keep: true}}, []stale{{heir: to}}},
-		"another was told nothing":   {[]api.PlacementKey{from, to}, []work.Work{goes}, []stale{{heir: to}}},
+		"another keeps what it has":  {[]api.PlacementKey{from, to}, []work.Work{goes, {Placement: to, Keep: true}}, []stale{{newOwner: to}}},
+		"another was told nothing":   {[]api.PlacementKey{from, to}, []work.Work{goes}, []stale{{newOwner: to}}},
 		"another gives it up too":    {[]api.PlacementKey{from, to}, []work.Work{goes, {Placement: to}}, []stale{{}, {}}},
 	}
 	for name, test := range tests {
@@ -43,18 +43,18 @@ func TestWhatIsAwaitedIsPassedOn(t *testing.T) {
 				t.Fatalf("%d are to give it up, not %d", len(got), len(test.want))
 			}
 			for i, st := range got {
-				if st.heir != test.want[i].heir || st.handedOver != test.want[i].handedOver {
-					t.Errorf("it goes to %v (at once: %t), not to %v (%t)", st.heir, st.handedOver, test.want[i].heir, test.want[i].handedOver)
+				if st.newOwner != test.want[i].newOwner || st.handedOver != test.want[i].handedOver {
+					t.Errorf("it goes to %v (at once: %t), not to %v (%t)", st.newOwner, st.handedOver, test.want[i].newOwner, test.want[i].handedOver)
 				}
 			}
 		})
 	}
 }
 
-// What is passed on is in the heir's inventory on the cluster before the other
+// What is passed on is in the new owner's inventory on the cluster before the other
 // one forgets it, and nothing is deleted; if that cannot be written, all stays
 // as it is.
-func TestAnHeirIsWrittenDownFirst(t *testing.T) {
+func TestNewOwnerIsWrittenFirst(t *testing.T) {
 	from, to := api.PlacementKey{Name: "from"}, api.PlacementKey{Name: "to"}
 	m := oneManifest()
 	for _, broken := range []bool{false, true} {
@@ -67,17 +67,17 @@ func TestAnHeirIsWrittenDownFirst(t *testing.T) {
 		}
 		s.prune(t.Context(), s.stales(m.ID), map[api.PlacementKey]bool{})
 		if s.owns(from, m.ID) != broken || s.owns(to, m.ID) == broken {
-			t.Errorf("broken: %t; the one has it: %t, the heir has it: %t", broken, s.owns(from, m.ID), s.owns(to, m.ID))
+			t.Errorf("broken: %t; the one has it: %t, the new owner has it: %t", broken, s.owns(from, m.ID), s.owns(to, m.ID))
 		}
 		if broken {
 			continue
 		}
 		if it := s.inv[to].items.of(m.ID); it.Hash != "" {
-			t.Error("the heir takes it for what it has applied itself")
+			t.Error("the new owner takes it for what it has applied itself")
 		}
 		after := sessionAt(t, shelf.clone())
 		if err := after.inventories(t.Context()); err != nil || !after.owns(to, m.ID) {
-			t.Errorf("the cluster does not know of the heir: %v", err)
+			t.Errorf("the cluster does not know of the new owner: %v", err)
 		}
 	}
 }
@@ -85,7 +85,7 @@ func TestAnHeirIsWrittenDownFirst(t *testing.T) {
 // holding has inventories list an object.
 // A cluster that leaves gives up all: what a placement was to have in the end
 // counts no more.
-func TestWhoLeavesHasNoHeirs(t *testing.T) {
+func TestLeavingHandsNothingOver(t *testing.T) {
 	from := api.PlacementKey{Name: "from"}
 	m := oneManifest()
 	s := sessionAt(t, newShelf())
@@ -95,7 +95,7 @@ func TestWhoLeavesHasNoHeirs(t *testing.T) {
 		t.Fatal("what is awaited is given up")
 	}
 	s.giveUp()
-	if got := s.stales(m.ID); len(got) != 1 || got[0].heir != (api.PlacementKey{}) {
+	if got := s.stales(m.ID); len(got) != 1 || got[0].newOwner != (api.PlacementKey{}) {
 		t.Errorf("it is not given up: %+v", got)
 	}
 }
