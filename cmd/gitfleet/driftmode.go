@@ -58,9 +58,9 @@ func (d *DriftConfig) settings() []setting {
 
 func (f *ForgeConfig) settings() []setting {
 	return []setting{
-		{"forge.type", &f.Type, "what the forge is: gitea, which Forgejo is as well"},
+		{"forge.type", &f.Type, "what the forge is: gitea (Forgejo too), github or gitlab; known of github.com, ghe.com and gitlab.com"},
 		{"forge.url", &f.URL, "where the forge is, such as https://git.example.com; from source.url if that is https:// and this is not set"},
-		{"forge.repository", &f.Repository, "repository as OWNER/NAME; from source.url if that is https:// and this is not set"},
+		{"forge.repository", &f.Repository, "repository as OWNER/NAME, on GitLab also GROUP/SUBGROUP/NAME; from source.url if that is https:// and this is not set"},
 		{"forge.tokenFile", &f.TokenFile, "file with an access token that may write to the repository and its pull requests"},
 		{"forge.tokenEnv", &f.TokenEnv, "environment variable with such a token"},
 		{"forge.signingKeyFile", &f.SigningKeyFile, "file with an OpenPGP or SSH private key, without a passphrase, that signs the commits of pull requests"},
@@ -80,8 +80,8 @@ func (c Config) validateDrift() []error {
 	if c.Source.Branch == "" {
 		errs = append(errs, c.fault("source.branch", "drift.mode propose opens pull requests to a branch: name it"))
 	}
-	if !slices.Contains(forge.Types, forge.Type(c.Forge.Type)) {
-		errs = append(errs, c.fault("forge.type", fmt.Sprintf("%q is not supported; use gitea", c.Forge.Type)))
+	if !slices.Contains(forge.Types, c.forge().Type) {
+		errs = append(errs, c.fault("forge.type", fmt.Sprintf("%q is none of gitea, github, gitlab", c.Forge.Type)))
 	}
 	if (c.Forge.TokenFile == "") == (c.Forge.TokenEnv == "") {
 		errs = append(errs, c.fault("forge.tokenFile", "set one of tokenFile and tokenEnv"))
@@ -110,6 +110,9 @@ func (c Config) forge() forge.Config {
 		if f.Repository == "" {
 			f.Repository = strings.TrimSuffix(strings.Trim(u.Path, "/"), ".git")
 		}
+	}
+	if f.Type == "" {
+		f.Type = forge.TypeAt(f.URL)
 	}
 	token := secret(c.Forge.TokenFile, c.Forge.TokenEnv)
 	f.Token = func() (string, error) {
@@ -147,7 +150,7 @@ func (c Config) branches(repo *gitsource.Repo, log *slog.Logger) (*gitsource.Pub
 	if strings.HasPrefix(f.URL, "https://") {
 		auth.CABundle = f.CABundle
 	}
-	if c.Forge.Type == "gitlab" {
+	if f.Type == forge.GitLab {
 		auth.Username = "oauth2"
 	}
 	return repo.Publisher(gitsource.Config{

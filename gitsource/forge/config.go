@@ -4,24 +4,44 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 )
 
 // A Type is the software of a forge.
 type Type string
 
-// Gitea is Forgejo as well.
-const Gitea Type = "gitea"
+// The types of forges.
+const (
+	Gitea  Type = "gitea" // Forgejo too
+	GitHub Type = "github"
+	GitLab Type = "gitlab"
+)
 
-// Types are the types that [New] knows.
-var Types = []Type{Gitea}
+// Types are all types.
+var Types = []Type{Gitea, GitHub, GitLab}
+
+// TypeAt returns the type of the forge at an address; empty if that does not tell.
+func TypeAt(address string) Type {
+	u, err := url.Parse(address)
+	switch {
+	case err != nil:
+		return ""
+	case u.Hostname() == "github.com" || strings.HasSuffix(u.Hostname(), ".ghe.com"):
+		return GitHub
+	case u.Hostname() == "gitlab.com":
+		return GitLab
+	}
+	return ""
+}
 
 // Config says which repository of which forge is asked, and in whose name.
 type Config struct {
 	Type Type
 	// URL is where the forge is, such as https://git.example.com.
 	URL string
-	// Repository is OWNER/NAME.
+	// Repository is OWNER/NAME. On GitLab the owner may be a subgroup, as in
+	// GROUP/SUBGROUP/NAME.
 	Repository string
 	// Token returns the access token. It is called before each request, so that one that
 	// was replaced is used.
@@ -33,11 +53,11 @@ type Config struct {
 // Validate names the field that is wrong, unless it is the type.
 func (c Config) Validate() error {
 	u, err := url.Parse(c.URL)
-	owner, name, found := strings.Cut(c.Repository, "/")
+	parts := strings.Split(c.Repository, "/")
 	switch {
 	case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return errors.New("url: must be like https://git.example.com")
-	case !found || owner == "" || name == "" || strings.ContainsAny(name, "/?#"):
+	case len(parts) < 2 || len(parts) > 2 && c.Type != GitLab || slices.Contains(parts, "") || strings.ContainsAny(c.Repository, "?#%"):
 		return fmt.Errorf("repository: %q is not OWNER/NAME", c.Repository)
 	case c.Token == nil:
 		return errors.New("a token is needed: set tokenFile or tokenEnv")

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -54,4 +55,10 @@ func statusOf(err error) int {
 		return answer.Status
 	}
 	return 0
+}
+
+// answered reports whether an error is an answer with a status and a text in its message.
+func answered(err error, status int, text string) bool {
+	answer, ok := errors.AsType[*StatusError](err)
+	return ok && answer.Status == status && strings.Contains(answer.Message, text)
 }

@@ -131,10 +131,15 @@ func New(cfg Config) (Client, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	if cfg.Type != Gitea {
-		return nil, fmt.Errorf("type: %q is not supported", cfg.Type)
+	switch cfg.Type {
+	case Gitea:
+		return newGitea(cfg)
+	case GitHub:
+		return newGitHub(cfg)
+	case GitLab:
+		return newGitLab(cfg)
 	}
-	return newGitea(cfg)
+	return nil, fmt.Errorf("type: %q is not supported", cfg.Type)
 }
 
 const (
@@ -165,6 +170,19 @@ func listPullRequests(read func(page int) (entries []PullRequest, next bool, err
 	list, err := pages("list pull requests", read)
 	slices.SortFunc(list, func(a, b PullRequest) int { return cmp.Compare(a.Number, b.Number) })
 	return slices.CompactFunc(list, func(a, b PullRequest) bool { return a.Number == b.Number }), err
+}
+
+// newest returns the pull request of a branch of the repository itself: the open one, or
+// else the newest; nil if a list that begins with the newest has none.
+func newest[T any](list []T, branch string, convert func(T) PullRequest) *PullRequest {
+	var found *PullRequest
+	for _, entry := range list {
+		pr := convert(entry)
+		if !pr.Fork && pr.Branch == branch && (found == nil || found.State != Open && pr.State == Open) {
+			found = &pr
+		}
+	}
+	return found
 }
 
 // labelColor is that of the labels that are created.

@@ -1,13 +1,9 @@
 package forge_test
 
 import (
-	"errors"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"code.gitea.io/sdk/gitea"
@@ -15,15 +11,6 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/test/giteaserver"
 )
-
-func newClient(t *testing.T, kind forge.Type, url, repository, token string) forge.Client {
-	t.Helper()
-	c, err := forge.New(forge.Config{Type: kind, URL: url, Repository: repository, Token: func() (string, error) { return token, nil }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
 
 func TestGitea(t *testing.T) {
 	if testing.Short() {
@@ -83,48 +70,5 @@ func TestGitea(t *testing.T) {
 	_, err = newClient(t, forge.Gitea, server.URL, "fleet/absent", server.Token).ListOpen(t.Context(), "main")
 	if err == nil || !strings.Contains(err.Error(), "no such repository") {
 		t.Errorf("no repository: %v", err)
-	}
-}
-
-// What is no answer of a forge is an error that shows no credentials.
-func TestBadAnswers(t *testing.T) {
-	const token = "0123456789abcdef-secret"
-	tests := map[string]struct {
-		answer http.HandlerFunc
-		want   string
-		wait   time.Duration
-	}{
-		"a web page": {func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Type", "text/html")
-			w.Write([]byte("<html><title>Sign in</title>" + r.Header.Get("Authorization")))
-		}, "a web page: Sign in", 0},
-		"an echo": {func(w http.ResponseWriter, r *http.Request) { http.Error(w, r.Header.Get("Authorization"), 500) }, "500", 0},
-		"a rate limit": {func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Retry-After", "90")
-			w.WriteHeader(429)
-		}, "429", 90 * time.Second},
-		"moved": {func(w http.ResponseWriter, r *http.Request) {
-			http.Redirect(w, r, "https://elsewhere.example.com", http.StatusMovedPermanently)
-		}, "has moved", 0},
-		"endless": {func(w http.ResponseWriter, r *http.Request) {
-			for r.Context().Err() == nil {
-				if _, err := w.Write([]byte(strings.Repeat(" ", 1<<16))); err != nil {
-					return
-				}
-			}
-		}, "larger than", 0},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			server := httptest.NewServer(test.answer)
-			defer server.Close()
-			_, err := newClient(t, forge.Gitea, server.URL, "a/b", token).ListOpen(t.Context(), "main")
-			if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), token) {
-				t.Errorf("error %v, want one with %q", err, test.want)
-			}
-			if answer, ok := errors.AsType[*forge.StatusError](err); test.wait > 0 && (!ok || answer.RetryAfter != test.wait) {
-				t.Errorf("%+v, want to wait %s", answer, test.wait)
-			}
-		})
 	}
 }

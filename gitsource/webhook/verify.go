@@ -70,3 +70,13 @@ func pushedRef(body []byte) (ref string, ok bool) {
 	}
 	return push.Ref, true
 }
+
+// isPullRequest tells whether the content is about a pull request: GitHub and Gitea say
+// which one, and GitLab what kind it is.
+func isPullRequest(body []byte) bool {
+	var event struct {
+		PullRequest json.RawMessage `json:"pull_request"`
+		Kind        string          `json:"object_kind"`
+	}
+	return json.Unmarshal(body, &event) == nil && (strings.HasPrefix(string(event.PullRequest), "{") || event.Kind == "merge_request")
+}

@@ -1,5 +1,5 @@
 // Package webhook wakes whoever polls a repository when its forge says that
-// something was pushed.
+// something was pushed, and whoever looks at pull requests when one has changed.
 //
 // A webhook carries no facts here, only a hint: what is true is asked of the
 // remote. So a forged or repeated one can do no more than cause a poll, and one
@@ -23,6 +23,9 @@ type Config struct {
 	// Follows, if not nil, tells whether a reference such as refs/heads/main
 	// is of interest; pushes to others are acknowledged and ignored.
 	Follows func(ref string) bool
+	// WakePullRequests is called when something happened to a pull request. It must not
+	// block; nil if nobody looks at them.
+	WakePullRequests func()
 	// Received, if not nil, is told of each request by one of the Results.
 	Received func(result string)
 }
@@ -75,10 +78,16 @@ func (c Config) serve(w http.ResponseWriter, r *http.Request) (string, int) {
 	if !authentic(r.Header, body, secret) {
 		return Unauthorized, http.StatusUnauthorized
 	}
-	if !c.wanted(r.Header, body) {
+	wake := c.Wake
+	if isPullRequest(body) {
+		wake = c.WakePullRequests
+	} else if !c.wanted(r.Header, body) {
+		wake = nil
+	}
+	if wake == nil {
 		return Ignored, http.StatusOK
 	}
-	c.Wake()
+	wake()
 	return Woke, http.StatusAccepted
 }
 

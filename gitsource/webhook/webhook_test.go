@@ -124,3 +124,32 @@ func FuzzPushedRef(f *testing.F) {
 		}
 	})
 }
+
+// What happens to a pull request wakes who looks at pull requests, and nobody else.
+func TestPullRequestsWakeWhoLooksAtThem(t *testing.T) {
+	for name, test := range map[string]struct{ header, value, body string }{
+		"GitHub": {"X-GitHub-Event", "pull_request", `{"action":"closed","number":1,"pull_request":{"number":1,"merged":true}}`},
+		"Gitea":  {"X-Gitea-Event", "pull_request", `{"action":"label_updated","number":1,"pull_request":{"id":1}}`},
+		"GitLab": {"X-Gitlab-Event", "Merge Request Hook", `{"object_kind":"merge_request","event_type":"merge_request","object_attributes":{"iid":1}}`},
+	} {
+		for _, looks := range []bool{true, false} {
+			var woken []string
+			c := Config{Secret: func() (string, error) { return secret, nil }, Wake: func() { woken = append(woken, "poll") }}
+			if looks {
+				c.WakePullRequests = func() { woken = append(woken, "pull requests") }
+			}
+			req := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(test.body))
+			req.Header.Set(test.header, test.value)
+			req.Header.Set("X-Gitlab-Token", secret)
+			w := httptest.NewRecorder()
+			New(c).ServeHTTP(w, req)
+			want, status := "", http.StatusOK
+			if looks {
+				want, status = "pull requests", http.StatusAccepted
+			}
+			if got := strings.Join(woken, ", "); got != want || w.Code != status {
+				t.Errorf("%s: woken %q, answered %d", name, got, w.Code)
+			}
+		}
+	}
+}

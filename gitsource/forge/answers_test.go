@@ -1,0 +1,137 @@
+package forge_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource/forge"
+)
+
+func newClient(t *testing.T, kind forge.Type, url, repository, token string) forge.Client {
+	t.Helper()
+	c, err := forge.New(forge.Config{Type: kind, URL: url, Repository: repository, Token: func() (string, error) { return token, nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// What is no answer of a forge is an error that shows no credentials.
+func TestBadAnswers(t *testing.T) {
+	const token = "0123456789abcdef-secret"
+	tests := map[string]struct {
+		answer http.HandlerFunc
+		want   string
+		wait   time.Duration
+	}{
+		"a web page": {func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/html")
+			w.Write([]byte("<html><title>Sign in</title>" + r.Header.Get("Authorization")))
+		}, "a web page: Sign in", 0},
+		"an echo": {func(w http.ResponseWriter, r *http.Request) { http.Error(w, r.Header.Get("Authorization"), 500) }, "500", 0},
+		"a rate limit": {func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Retry-After", "90")
+			w.WriteHeader(429)
+		}, "429 (the rate limit is used up; asked again in 1m30s)", 90 * time.Second},
+		"out of order": {func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Retry-After", "90")
+			w.WriteHeader(503)
+		}, "503 (asked again in 1m30s)", 90 * time.Second},
+		"the limit of GitHub": {func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("X-RateLimit-Remaining", "0")
+			w.Header().Set("X-RateLimit-Reset", fmt.Sprint(time.Now().Add(10*24*time.Hour).Unix()))
+			w.WriteHeader(403)
+		}, "403 (the rate limit is used up; asked again in 24h0m0s)", 24 * time.Hour},
+		"a limit that is not used up": {func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("X-RateLimit-Remaining", "7")
+			w.Header().Set("X-RateLimit-Reset", fmt.Sprint(time.Now().Add(time.Hour).Unix()))
+			w.WriteHeader(403)
+		}, "403 (the token may not do this", 0},
+		"the secondary limit of GitHub": {func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("X-RateLimit-Remaining", "7")
+			w.WriteHeader(403)
+			w.Write([]byte(`{"message":"You have exceeded a secondary rate limit. Please wait a few minutes before you try again."}`))
+		}, "a secondary rate limit", time.Minute},
+		"the limit of GitLab": {func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("RateLimit-Remaining", "0")
+			w.Header().Set("RateLimit-Reset", fmt.Sprint(time.Now().Add(10*24*time.Hour).Unix()))
+			w.WriteHeader(429)
+		}, "429", 24 * time.Hour},
+		"moved": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "https://elsewhere.example.com", http.StatusMovedPermanently)
+		}, "has moved", 0},
+		"endless": {func(w http.ResponseWriter, r *http.Request) {
+			for r.Context().Err() == nil {
+				if _, err := w.Write([]byte(strings.Repeat(" ", 1<<16))); err != nil {
+					return
+				}
+			}
+		}, "larger than", 0},
+	}
+	for name, test := range tests {
+		for _, kind := range forge.Types {
+			t.Run(name+"/"+string(kind), func(t *testing.T) {
+				requests := 0
+				server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					requests++
+					test.answer(w, r)
+				}))
+				defer server.Close()
+				_, err := newClient(t, kind, server.URL, "a/b", token).ListOpen(t.Context(), "main")
+				if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), token) {
+					t.Errorf("error %v, want one with %q", err, test.want)
+				}
+				if answer, ok := errors.AsType[*forge.StatusError](err); ok && answer.RetryAfter != test.wait || !ok && test.wait > 0 {
+					t.Errorf("%+v, want to wait %s", answer, test.wait)
+				}
+				if requests != 1 {
+					t.Errorf("%d requests", requests)
+				}
+			})
+		}
+	}
+}
+
+// A token that cannot be read is an error of its own.
+func TestATokenThatCannotBeRead(t *testing.T) {
+	for _, kind := range forge.Types {
+		c, err := forge.New(forge.Config{Type: kind, URL: "http://127.0.0.1:1", Repository: "a/b", Token: func() (string, error) { return "", errors.New("no file") }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.EditPullRequest(t.Context(), 1, "body"); err == nil || !strings.Contains(err.Error(), "read the token of the forge: no file") {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+}
+
+func TestTypeAt(t *testing.T) {
+	for address, want := range map[string]forge.Type{
+		"https://github.com": forge.GitHub, "https://acme.ghe.com": forge.GitHub, "https://gitlab.com": forge.GitLab,
+		"https://git.example.com": "", "https://github.com.example.com": "", "": "",
+	} {
+		if got := forge.TypeAt(address); got != want {
+			t.Errorf("at %s is a %q, want %q", address, got, want)
+		}
+	}
+}
+
+// Only GitLab has groups in groups.
+func TestRepositoriesAreValidated(t *testing.T) {
+	for repository, valid := range map[string][]forge.Type{
+		"a/b": forge.Types, "a/b/c": {forge.GitLab}, "a": nil, "a/": nil, "/b": nil, "a//b": nil, "a/b?c": nil, "a/b%2Fc": nil,
+	} {
+		for _, kind := range forge.Types {
+			err := forge.Config{Type: kind, URL: "https://git.example.com", Repository: repository, Token: func() (string, error) { return "", nil }}.Validate()
+			if (err == nil) != slices.Contains(valid, kind) {
+				t.Errorf("%s on %s: %v", repository, kind, err)
+			}
+		}
+	}
+}

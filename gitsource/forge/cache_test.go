@@ -1,0 +1,45 @@
+package forge
+
+import (
+	"fmt"
+	"testing"
+)
+
+// However many answers there are, the cache keeps the last ones and stays small.
+func TestTheCacheIsBounded(t *testing.T) {
+	var c cache
+	for i := range 10 * mostCached {
+		c.put(answer{url: fmt.Sprint(i), etag: "1"})
+	}
+	if last := fmt.Sprint(10*mostCached - 1); len(c.answers) != mostCached || c.find(last).etag == "" || c.find("0").etag != "" {
+		t.Errorf("%d answers are kept", len(c.answers))
+	}
+	for i := range 20 {
+		c.put(answer{url: "large", etag: fmt.Sprint(i), body: make([]byte, mostCachedBytes/4)})
+		c.put(answer{url: fmt.Sprint("large", i), etag: "1", body: make([]byte, mostCachedBytes/4)})
+	}
+	size := 0
+	for _, a := range c.answers {
+		size += len(a.body)
+	}
+	if size > mostCachedBytes || c.find("large").etag != "19" {
+		t.Errorf("%d bytes are kept, and %+v", size, c.find("large").etag)
+	}
+	c.put(answer{url: "too large", etag: "1", body: make([]byte, mostCachedBytes+1)})
+	if c.find("too large").etag != "" {
+		t.Error("an answer larger than the cache is kept")
+	}
+}
+
+func TestGitHubAPI(t *testing.T) {
+	for address, want := range map[string]string{
+		"https://github.com":             "https://api.github.com/",
+		"https://acme.ghe.com/":          "https://api.acme.ghe.com/",
+		"https://git.example.com":        "https://git.example.com/api/v3/",
+		"http://git.example.com:8080/x/": "http://git.example.com:8080/x/api/v3/",
+	} {
+		if got := githubAPI(address); got != want {
+			t.Errorf("of %s: %s, want %s", address, got, want)
+		}
+	}
+}

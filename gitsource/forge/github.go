@@ -1,0 +1,229 @@
+package forge
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/google/go-github/v88/github"
+)
+
+// githubClient is a repository on github.com or a GitHub Enterprise server.
+type githubClient struct {
+	owner, name string
+	api         *github.Client
+	user        tokenUser
+}
+
+func newGitHub(cfg Config) (*githubClient, error) {
+	client, err := newHTTPClient(cfg, "Bearer")
+	if err != nil {
+		return nil, err
+	}
+	base := githubAPI(cfg.URL)
+	g := &githubClient{user: tokenUser{token: cfg.Token}}
+	g.owner, g.name, _ = strings.Cut(cfg.Repository, "/")
+	// The library would remember rate limits and answer itself; who calls does that.
+	g.api, err = github.NewClient(github.WithHTTPClient(client), github.WithURLs(&base, nil), github.WithUserAgent(userAgent), github.WithDisableRateLimitCheck())
+	return g, err
+}
+
+// githubAPI is where the API of a GitHub is, with a slash at the end.
+func githubAPI(address string) string {
+	address = strings.TrimSuffix(address, "/")
+	u, err := url.Parse(address)
+	if err == nil && (u.Hostname() == "github.com" || strings.HasSuffix(u.Hostname(), ".ghe.com")) {
+		return u.Scheme + "://api." + u.Host + "/"
+	}
+	return address + "/api/v3/"
+}
+
+func (g *githubClient) ListOpen(ctx context.Context, base string) ([]PullRequest, error) {
+	return listPullRequests(func(page int) ([]PullRequest, bool, error) {
+		list, resp, err := g.api.PullRequests.List(ctx, g.owner, g.name, &github.PullRequestListOptions{
+			State: "open", Base: base, ListOptions: github.ListOptions{Page: page, PerPage: pageSize},
+		})
+		if err != nil {
+			return nil, false, err
+		}
+		var out []PullRequest
+		for _, pr := range list {
+			out = append(out, fromGitHub(pr))
+		}
+		return out, resp.NextPage != 0, nil
+	})
+}
+
+func (g *githubClient) FindPullRequest(ctx context.Context, base, branch string) (*PullRequest, error) {
+	list, _, err := g.api.PullRequests.List(ctx, g.owner, g.name, &github.PullRequestListOptions{
+		State: "all", Base: base, Head: g.owner + ":" + branch, ListOptions: github.ListOptions{PerPage: pageSize},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("find the pull request of %s: %w", branch, err)
+	}
+	return newest(list, branch, fromGitHub), nil
+}
+
+func (g *githubClient) PullRequest(ctx context.Context, number int64) (PullRequest, error) {
+	pr, _, err := g.api.PullRequests.Get(ctx, g.owner, g.name, int(number))
+	if err != nil {
+		return PullRequest{}, fmt.Errorf("read pull request %d: %w", number, err)
+	}
+	return fromGitHub(pr), nil
+}
+
+func fromGitHub(pr *github.PullRequest) PullRequest {
+	out := PullRequest{
+		Number: int64(pr.GetNumber()), URL: pr.GetHTMLURL(), Title: pr.GetTitle(), Body: pr.GetBody(), Author: pr.GetUser().GetLogin(), Draft: pr.GetDraft(),
+		Branch: pr.GetHead().GetRef(), Head: pr.GetHead().GetSHA(), HeadRef: fmt.Sprintf("refs/pull/%d/head", pr.GetNumber()), State: Open,
+	}
+	out.Fork = pr.GetHead().GetRepo().GetID() != pr.GetBase().GetRepo().GetID()
+	for _, l := range pr.Labels {
+		out.Labels = append(out.Labels, l.GetName())
+	}
+	slices.Sort(out.Labels)
+	switch {
+	case pr.MergedAt != nil:
+		out.State, out.Ended, out.MergeCommit = Merged, pr.GetMergedAt().Time, pr.GetMergeCommitSHA()
+	case pr.GetState() == "closed":
+		out.State, out.Ended = Closed, pr.GetClosedAt().Time
+	}
+	return out
+}
+
+func (g *githubClient) HasBranch(ctx context.Context, branch string) (bool, error) {
+	_, _, err := g.api.Git.GetRef(ctx, g.owner, g.name, "heads/"+branch)
+	switch {
+	case statusOf(err) == http.StatusNotFound:
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("look for branch %s: %w", branch, err)
+	}
+	return true, nil
+}
+
+func (g *githubClient) DeleteBranch(ctx context.Context, branch string) error {
+	_, err := g.api.Git.DeleteRef(ctx, g.owner, g.name, "heads/"+branch)
+	if err != nil && statusOf(err) != http.StatusNotFound && !answered(err, http.StatusUnprocessableEntity, "Reference does not exist") {
+		return fmt.Errorf("delete branch %s: %w", branch, err)
+	}
+	return nil
+}
+
+func (g *githubClient) OpenPullRequest(ctx context.Context, p Proposal) (PullRequest, error) {
+	pr, _, err := g.api.PullRequests.Create(ctx, g.owner, g.name, &github.NewPullRequest{Title: &p.Title, Head: &p.Branch, Base: &p.Base, Body: &p.Body})
+	if err != nil {
+		return PullRequest{}, fmt.Errorf("open a pull request of %s: %w", p.Branch, err)
+	}
+	opened := fromGitHub(pr)
+	if len(p.Labels) == 0 {
+		return opened, nil
+	}
+	if err := g.SetLabels(ctx, opened.Number, p.Labels, nil); err != nil {
+		return opened, err
+	}
+	opened.Labels = missing(p.Labels, nil)
+	slices.Sort(opened.Labels)
+	return opened, nil
+}
+
+func (g *githubClient) EditPullRequest(ctx context.Context, number int64, body string) error {
+	return g.edit(ctx, number, &github.PullRequest{Body: &body})
+}
+
+func (g *githubClient) ClosePullRequest(ctx context.Context, number int64, comment, body string) error {
+	if _, err := g.AddComment(ctx, number, comment); err != nil {
+		return err
+	}
+	closed := "closed"
+	return g.edit(ctx, number, &github.PullRequest{Body: &body, State: &closed})
+}
+
+func (g *githubClient) edit(ctx context.Context, number int64, change *github.PullRequest) error {
+	if _, _, err := g.api.PullRequests.Edit(ctx, g.owner, g.name, int(number), change); err != nil {
+		return fmt.Errorf("edit pull request %d: %w", number, err)
+	}
+	return nil
+}
+
+func (g *githubClient) SetLabels(ctx context.Context, number int64, add, remove []string) error {
+	for _, name := range missing(add, nil) {
+		_, _, err := g.api.Issues.GetLabel(ctx, g.owner, g.name, url.PathEscape(name))
+		if statusOf(err) == http.StatusNotFound {
+			color := strings.TrimPrefix(labelColor, "#")
+			_, _, err = g.api.Issues.CreateLabel(ctx, g.owner, g.name, &github.Label{Name: &name, Color: &color})
+		}
+		if err != nil && !answered(err, http.StatusUnprocessableEntity, "already_exists") {
+			return fmt.Errorf("create label %s: %w", name, err)
+		}
+	}
+	if len(add) > 0 {
+		if _, _, err := g.api.Issues.AddLabelsToIssue(ctx, g.owner, g.name, int(number), missing(add, nil)); err != nil {
+			return fmt.Errorf("label pull request %d: %w", number, err)
+		}
+	}
+	for _, name := range missing(remove, nil) {
+		if _, err := g.api.Issues.RemoveLabelForIssue(ctx, g.owner, g.name, int(number), url.PathEscape(name)); err != nil && statusOf(err) != http.StatusNotFound {
+			return fmt.Errorf("remove label %s of pull request %d: %w", name, number, err)
+		}
+	}
+	return nil
+}
+
+func (g *githubClient) FindComment(ctx context.Context, number int64, marker string) (*Comment, error) {
+	comments, err := pages(fmt.Sprintf("list the comments on pull request %d", number), func(page int) ([]*github.IssueComment, bool, error) {
+		list, resp, err := g.api.Issues.ListComments(ctx, g.owner, g.name, int(number), &github.IssueListCommentsOptions{
+			ListOptions: github.ListOptions{Page: page, PerPage: pageSize},
+		})
+		return list, err == nil && resp.NextPage != 0, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range comments {
+		if !strings.Contains(c.GetBody(), marker) {
+			continue
+		}
+		self, err := g.user.id(func() (int64, error) {
+			user, _, err := g.api.Users.Get(ctx, "")
+			return user.GetID(), err
+		})
+		if err != nil {
+			return nil, err
+		}
+		if c.GetUser().GetID() == self {
+			return &Comment{c.GetID(), c.GetBody()}, nil
+		}
+	}
+	return nil, nil
+}
+
+func (g *githubClient) AddComment(ctx context.Context, number int64, body string) (Comment, error) {
+	c, _, err := g.api.Issues.CreateComment(ctx, g.owner, g.name, int(number), &github.IssueComment{Body: &body})
+	if err != nil {
+		return Comment{}, fmt.Errorf("comment on pull request %d: %w", number, err)
+	}
+	return Comment{c.GetID(), c.GetBody()}, nil
+}
+
+func (g *githubClient) EditComment(ctx context.Context, number, id int64, body string) error {
+	if _, _, err := g.api.Issues.EditComment(ctx, g.owner, g.name, id, &github.IssueComment{Body: &body}); err != nil {
+		return fmt.Errorf("edit a comment on pull request %d: %w", number, err)
+	}
+	return nil
+}
+
+func (g *githubClient) SetStatus(ctx context.Context, s Status) error {
+	state, description := string(s.State), shorten(s.Description, 140)
+	status := github.RepoStatus{State: &state, Context: &s.Context, Description: &description}
+	if s.URL != "" {
+		status.TargetURL = &s.URL
+	}
+	if _, _, err := g.api.Repositories.CreateStatus(ctx, g.owner, g.name, s.Commit, status); err != nil {
+		return fmt.Errorf("set status %s of commit %.8s: %w", s.Context, s.Commit, err)
+	}
+	return nil
+}

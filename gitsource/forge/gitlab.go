@@ -1,0 +1,235 @@
+package forge
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	gitlab "gitlab.com/gitlab-org/api/client-go"
+	"golang.org/x/time/rate"
+)
+
+// gitlabClient is a project on gitlab.com or a GitLab server. Its pull requests are merge
+// requests.
+type gitlabClient struct {
+	project string
+	api     *gitlab.Client
+	user    tokenUser
+}
+
+func newGitLab(cfg Config) (*gitlabClient, error) {
+	client, err := newHTTPClient(cfg, "Bearer")
+	if err != nil {
+		return nil, err
+	}
+	api, err := gitlab.NewAuthSourceClient(noAuth{}, gitlab.WithHTTPClient(client), gitlab.WithBaseURL(cfg.URL), gitlab.WithUserAgent(userAgent),
+		gitlab.WithoutRetries(), gitlab.WithCustomLimiter(rate.NewLimiter(rate.Inf, 0))) // who calls tries again
+	return &gitlabClient{project: cfg.Repository, api: api, user: tokenUser{token: cfg.Token}}, err
+}
+
+// noAuth leaves the token to the transport. The library wants a header to be set.
+type noAuth struct{}
+
+func (noAuth) Init(context.Context, *gitlab.Client) error { return nil }
+func (noAuth) Header(context.Context) (key, value string, err error) {
+	return "Accept", "application/json", nil
+}
+
+func (g *gitlabClient) ListOpen(ctx context.Context, base string) ([]PullRequest, error) {
+	return listPullRequests(func(page int) ([]PullRequest, bool, error) {
+		opened := "opened"
+		list, resp, err := g.api.MergeRequests.ListProjectMergeRequests(g.project, &gitlab.ListProjectMergeRequestsOptions{
+			ListOptions: gitlab.ListOptions{Page: int64(page), PerPage: pageSize}, State: &opened, TargetBranch: &base,
+		}, gitlab.WithContext(ctx))
+		if err != nil {
+			return nil, false, err
+		}
+		var out []PullRequest
+		for _, mr := range list {
+			out = append(out, fromGitLab(mr))
+		}
+		return out, resp.NextPage != 0, nil
+	})
+}
+
+func (g *gitlabClient) FindPullRequest(ctx context.Context, base, branch string) (*PullRequest, error) {
+	list, _, err := g.api.MergeRequests.ListProjectMergeRequests(g.project, &gitlab.ListProjectMergeRequestsOptions{
+		ListOptions: gitlab.ListOptions{PerPage: pageSize}, SourceBranch: &branch, TargetBranch: &base,
+	}, gitlab.WithContext(ctx))
+	if err != nil {
+		return nil, fmt.Errorf("find the merge request of %s: %w", branch, err)
+	}
+	return newest(list, branch, fromGitLab), nil
+}
+
+func (g *gitlabClient) PullRequest(ctx context.Context, number int64) (PullRequest, error) {
+	mr, _, err := g.api.MergeRequests.GetMergeRequest(g.project, number, nil, gitlab.WithContext(ctx))
+	if err != nil {
+		return PullRequest{}, fmt.Errorf("read merge request %d: %w", number, err)
+	}
+	return fromGitLab(&mr.BasicMergeRequest), nil
+}
+
+func fromGitLab(mr *gitlab.BasicMergeRequest) PullRequest {
+	out := PullRequest{
+		Number: mr.IID, URL: mr.WebURL, Title: mr.Title, Body: mr.Description, Draft: mr.Draft, Labels: slices.Sorted(slices.Values(mr.Labels)),
+		Branch: mr.SourceBranch, Fork: mr.SourceProjectID != mr.TargetProjectID, Head: mr.SHA, HeadRef: fmt.Sprintf("refs/merge-requests/%d/head", mr.IID), State: Open,
+	}
+	if mr.Author != nil {
+		out.Author = mr.Author.Username
+	}
+	var ended *time.Time
+	switch mr.State {
+	case "merged":
+		out.State, ended = Merged, mr.MergedAt
+		out.MergeCommit = mr.MergeCommitSHA
+		if out.MergeCommit == "" { // squashed or not, it was fast-forwarded
+			out.MergeCommit = mr.SquashCommitSHA
+		}
+		if out.MergeCommit == "" {
+			out.MergeCommit = mr.SHA
+		}
+	case "closed":
+		out.State, ended = Closed, mr.ClosedAt
+	}
+	if ended != nil {
+		out.Ended = *ended
+	}
+	return out
+}
+
+func (g *gitlabClient) HasBranch(ctx context.Context, branch string) (bool, error) {
+	_, _, err := g.api.Branches.GetBranch(g.project, branch, gitlab.WithContext(ctx))
+	switch {
+	case statusOf(err) == http.StatusNotFound:
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("look for branch %s: %w", branch, err)
+	}
+	return true, nil
+}
+
+func (g *gitlabClient) DeleteBranch(ctx context.Context, branch string) error {
+	if _, err := g.api.Branches.DeleteBranch(g.project, branch, gitlab.WithContext(ctx)); err != nil && statusOf(err) != http.StatusNotFound {
+		return fmt.Errorf("delete branch %s: %w", branch, err)
+	}
+	return nil
+}
+
+func (g *gitlabClient) OpenPullRequest(ctx context.Context, p Proposal) (PullRequest, error) {
+	options := &gitlab.CreateMergeRequestOptions{Title: &p.Title, Description: &p.Body, SourceBranch: &p.Branch, TargetBranch: &p.Base}
+	if len(p.Labels) > 0 {
+		labels := gitlab.LabelOptions(p.Labels)
+		options.Labels = &labels
+	}
+	mr, _, err := g.api.MergeRequests.CreateMergeRequest(g.project, options, gitlab.WithContext(ctx))
+	if err != nil {
+		return PullRequest{}, fmt.Errorf("open a merge request of %s: %w", p.Branch, err)
+	}
+	return fromGitLab(&mr.BasicMergeRequest), nil
+}
+
+func (g *gitlabClient) EditPullRequest(ctx context.Context, number int64, body string) error {
+	return g.edit(ctx, number, &gitlab.UpdateMergeRequestOptions{Description: &body})
+}
+
+func (g *gitlabClient) ClosePullRequest(ctx context.Context, number int64, comment, body string) error {
+	if _, err := g.AddComment(ctx, number, comment); err != nil {
+		return err
+	}
+	event := "close"
+	return g.edit(ctx, number, &gitlab.UpdateMergeRequestOptions{Description: &body, StateEvent: &event})
+}
+
+func (g *gitlabClient) SetLabels(ctx context.Context, number int64, add, remove []string) error {
+	options := &gitlab.UpdateMergeRequestOptions{}
+	if len(add) > 0 { // GitLab creates those that it does not have
+		labels := gitlab.LabelOptions(add)
+		options.AddLabels = &labels
+	}
+	if len(remove) > 0 {
+		labels := gitlab.LabelOptions(remove)
+		options.RemoveLabels = &labels
+	}
+	if len(add)+len(remove) == 0 {
+		return nil
+	}
+	return g.edit(ctx, number, options)
+}
+
+func (g *gitlabClient) edit(ctx context.Context, number int64, change *gitlab.UpdateMergeRequestOptions) error {
+	if _, _, err := g.api.MergeRequests.UpdateMergeRequest(g.project, number, change, gitlab.WithContext(ctx)); err != nil {
+		return fmt.Errorf("edit merge request %d: %w", number, err)
+	}
+	return nil
+}
+
+func (g *gitlabClient) FindComment(ctx context.Context, number int64, marker string) (*Comment, error) {
+	oldest := "asc"
+	notes, err := pages(fmt.Sprintf("list the comments on merge request %d", number), func(page int) ([]*gitlab.Note, bool, error) {
+		list, resp, err := g.api.Notes.ListMergeRequestNotes(g.project, number, &gitlab.ListMergeRequestNotesOptions{
+			ListOptions: gitlab.ListOptions{Page: int64(page), PerPage: pageSize}, Sort: &oldest,
+		}, gitlab.WithContext(ctx))
+		return list, err == nil && resp.NextPage != 0, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range notes {
+		if n.System || !strings.Contains(n.Body, marker) {
+			continue
+		}
+		self, err := g.user.id(func() (int64, error) {
+			user, _, err := g.api.Users.CurrentUser(gitlab.WithContext(ctx))
+			if err != nil {
+				return 0, err
+			}
+			return user.ID, nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		if n.Author.ID == self {
+			return &Comment{n.ID, n.Body}, nil
+		}
+	}
+	return nil, nil
+}
+
+func (g *gitlabClient) AddComment(ctx context.Context, number int64, body string) (Comment, error) {
+	n, _, err := g.api.Notes.CreateMergeRequestNote(g.project, number, &gitlab.CreateMergeRequestNoteOptions{Body: &body}, gitlab.WithContext(ctx))
+	if err != nil {
+		return Comment{}, fmt.Errorf("comment on merge request %d: %w", number, err)
+	}
+	return Comment{n.ID, n.Body}, nil
+}
+
+func (g *gitlabClient) EditComment(ctx context.Context, number, id int64, body string) error {
+	if _, _, err := g.api.Notes.UpdateMergeRequestNote(g.project, number, id, &gitlab.UpdateMergeRequestNoteOptions{Body: &body}, gitlab.WithContext(ctx)); err != nil {
+		return fmt.Errorf("edit a comment on merge request %d: %w", number, err)
+	}
+	return nil
+}
+
+// gitlabStates are the states of commit statuses in GitLab's words.
+var gitlabStates = map[StatusState]gitlab.BuildStateValue{
+	StatusPending: gitlab.Pending, StatusSuccess: gitlab.Success, StatusFailure: gitlab.Failed, StatusErrored: gitlab.Failed,
+}
+
+func (g *gitlabClient) SetStatus(ctx context.Context, s Status) error {
+	description := shorten(s.Description, 255)
+	state := gitlabStates[s.State]
+	options := &gitlab.SetCommitStatusOptions{State: state, Context: &s.Context, Description: &description}
+	if s.URL != "" {
+		options.TargetURL = &s.URL
+	}
+	_, _, err := g.api.Commits.SetCommitStatus(g.project, s.Commit, options, gitlab.WithContext(ctx))
+	// A status that has the state already is refused, and then keeps its description.
+	if err != nil && !answered(err, http.StatusBadRequest, "from :"+string(state)+" ") {
+		return fmt.Errorf("set status %s of commit %.8s: %w", s.Context, s.Commit, err)
+	}
+	return nil
+}
