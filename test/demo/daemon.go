@@ -37,7 +37,7 @@ members:
   kubeconfigDir: %[6]s # a file NAME.kubeconfig for each MemberCluster
 rollout:
   podFailureTimeout: 5s # how long a pod may fail to start; the default is 30s
-`
+%[7]s`
 
 // startDaemon runs gitfleet and waits until every placement is applied.
 func (d *demo) startDaemon(ctx context.Context) (string, error) {
@@ -46,7 +46,7 @@ func (d *demo) startDaemon(ctx context.Context) (string, error) {
 		return "", err
 	}
 	config := d.file("gitfleet.yaml")
-	text := fmt.Sprintf(configuration, d.short(config), quote(d.file("state")), address, d.repository.url, branch, quote(d.kubeconfigs()))
+	text := fmt.Sprintf(configuration, d.short(config), quote(d.file("state")), address, d.repository.url, branch, quote(d.kubeconfigs()), d.forgeSettings())
 	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
 		return "", err
 	}

@@ -5,6 +5,7 @@
 //	go run ./test/demo          shows the way, and stays until Ctrl-C
 //	go run ./test/demo --once   ends when everything is applied; for tests
 //	go run ./test/demo --prometheus   starts a Prometheus with the alerts beside it
+//	go run ./test/demo --forge        serves the repository from a Gitea, and offers a drift as a pull request
 //
 // All its files are in build/demo, or in --dir, which it keeps for the next time.
 // No process outlives it, also when it is killed.
@@ -50,6 +51,7 @@ func main() {
 type options struct {
 	once    bool
 	watched bool          // start a Prometheus that scrapes the daemon
+	hosted  bool          // serve the repository from a Gitea, and offer drift as pull requests
 	dir     string        // empty for a directory that is removed at the end
 	timeout time.Duration // until everything is applied, from when all is running
 }
@@ -60,6 +62,7 @@ func parse(args []string, help io.Writer) (options, error) {
 	flags.SetOutput(help)
 	flags.BoolVar(&o.once, "once", false, "end when everything is applied, with exit status 0")
 	flags.BoolVar(&o.watched, "prometheus", false, "start a Prometheus that scrapes the daemon, with the alerts of deploy/prometheus")
+	flags.BoolVar(&o.hosted, "forge", false, "serve the repository from a Gitea, and offer what is changed on clusters as pull requests")
 	flags.StringVar(&o.dir, "dir", "", "directory for all files; it is kept, and taken up again the next time (default build/demo, which is not)")
 	flags.DurationVar(&o.timeout, "timeout", 2*time.Minute, "how long the placements may take to be applied")
 	if err := flags.Parse(args); err != nil {
@@ -82,6 +85,7 @@ type demo struct {
 	repository   *repository
 	daemon       *daemon
 	prometheus   *prometheus   // nil unless it is asked for
+	forge        *forge        // nil unless it is asked for
 	tampered     int           // how often
 	ready        time.Duration // how long it took until everything was applied
 }
@@ -102,8 +106,14 @@ func run(ctx context.Context, o options, s *screen) (err error) {
 		}
 	}
 	d.ready = time.Since(began)
-	if err := d.tables(ctx); err != nil || o.once {
+	if err := d.tables(ctx); err != nil {
 		return err
+	}
+	if d.forge != nil {
+		d.say(d.forgeTour()...)
+	}
+	if o.once {
+		return nil
 	}
 	d.tour()
 	if d.prometheus != nil {
@@ -121,6 +131,10 @@ func (d *demo) steps() []step {
 		{name: "repository served", while: "making a repository", do: d.serveRepository},
 		{name: "placements applied", while: "waiting until every placement is applied", do: d.startDaemon},
 		{name: "workloads available", while: "waiting until what was applied is available", do: d.awaitAvailable},
+	}
+	if d.hosted {
+		all[3].while, all[3].hint = "building and starting Gitea, and making a repository", "about five minutes the first time, then seconds"
+		all = append(all, step{name: "drift offered", while: "changing an object on a cluster, and waiting for its pull request", do: d.offerDrift})
 	}
 	if d.watched {
 		all = append(all, step{name: "Prometheus started", while: "building and starting Prometheus", hint: "about five minutes the first time, then seconds", do: d.startPrometheus})
@@ -156,6 +170,9 @@ func (d *demo) stop() error {
 	}
 	if d.repository != nil {
 		errs = append(errs, d.repository.close())
+	}
+	if d.forge != nil {
+		errs = append(errs, d.forge.stop())
 	}
 	if d.clusters != nil {
 		errs = append(errs, d.clusters.stop())

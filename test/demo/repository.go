@@ -23,8 +23,9 @@ const gitAddress = "127.0.0.1:8086"
 // A repository is a bare repository on a Git server, and a checkout of it to
 // work in.
 type repository struct {
-	server   *githttp.Server
+	server   *githttp.Server // nil if a forge serves it
 	url      string
+	origin   string // the URL that the checkout pushes to
 	checkout string
 	head     string
 }
@@ -32,31 +33,48 @@ type repository struct {
 // serveRepository makes a repository of examples/quickstart, the way a user
 // would: by a push. One that is there already stays as it is.
 func (d *demo) serveRepository(ctx context.Context) (string, error) {
-	address, err := free(gitAddress)
-	if err != nil {
-		return "", err
-	}
-	bare := d.file("repositories", repositoryName)
-	if _, err := githttp.Create(bare); err != nil {
-		return "", err
-	}
 	r := &repository{checkout: d.file("fleet")}
-	if r.server, err = githttp.New(githttp.Config{Root: filepath.Dir(bare), Addr: address}); err != nil {
+	d.repository = r
+	serve := d.startGitServer
+	if d.hosted {
+		serve = d.startForge
+	}
+	if err := serve(ctx, r); err != nil {
 		return "", err
 	}
-	d.repository = r
-	r.url = r.server.URL(repositoryName)
 	if _, err := os.Stat(filepath.Join(r.checkout, ".git")); err != nil {
 		err = r.create(ctx, filepath.Join(d.root, "examples", "quickstart"))
 		if err != nil {
 			return "", err
 		}
 	}
-	if _, err := r.git(ctx, "remote", "set-url", "origin", r.url); err != nil {
+	if _, err := r.git(ctx, "remote", "set-url", "origin", r.origin); err != nil {
 		return "", err
 	}
-	r.head, err = r.git(ctx, "--git-dir="+bare, "rev-parse", branch)
+	if _, err := r.git(ctx, "fetch", "--quiet", "origin", branch); err != nil {
+		return "", err
+	}
+	var err error
+	r.head, err = r.git(ctx, "rev-parse", "FETCH_HEAD")
 	return r.url, err
+}
+
+// startGitServer serves a bare repository that anybody on this machine may push to.
+func (d *demo) startGitServer(_ context.Context, r *repository) error {
+	address, err := free(gitAddress)
+	if err != nil {
+		return err
+	}
+	bare := d.file("repositories", repositoryName)
+	if _, err := githttp.Create(bare); err != nil {
+		return err
+	}
+	if r.server, err = githttp.New(githttp.Config{Root: filepath.Dir(bare), Addr: address}); err != nil {
+		return err
+	}
+	r.url = r.server.URL(repositoryName)
+	r.origin = r.url
+	return nil
 }
 
 // create clones the empty repository, and pushes an example.
@@ -72,7 +90,7 @@ func (r *repository) create(ctx context.Context, example string) error {
 		{"config", "user.name", "Demo"},
 		{"config", "user.email", "demo@example.com"},
 		{"config", "commit.gpgSign", "false"},
-		{"remote", "add", "origin", r.url},
+		{"remote", "add", "origin", r.origin},
 		{"add", "--all"},
 		{"commit", "--quiet", "--message=Begin with the quick start"},
 		{"push", "--quiet", "--set-upstream", "origin", branch},

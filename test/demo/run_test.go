@@ -107,7 +107,7 @@ func TestOnceSaysWhatWentWrong(t *testing.T) {
 	if out, err := exec.Command("git", "init", "--quiet", "--bare", "--initial-branch="+branch, bare).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	r.url = bare
+	r.origin = bare
 	if err := r.create(t.Context(), broken); err != nil {
 		t.Fatal(err)
 	}
@@ -116,6 +116,22 @@ func TestOnceSaysWhatWentWrong(t *testing.T) {
 		t.Errorf("ended well:\n%s", out)
 	}
 	for _, want := range []string{"the commit is refused", "broken.yaml:", "the end of its log"} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	noneLeft(t, dir)
+}
+
+// With a Gitea, what is changed on a cluster is offered as a pull request, and the demo
+// says where.
+func TestDemoOffersADrift(t *testing.T) {
+	demo, dir := built(t), filepath.Join(t.TempDir(), "d")
+	out, err := exec.Command(demo, "--once", "--forge", "--dir", dir).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, want := range []string{"drift offered", "/fleet/fleet/pulls/1", "Sign in as fleet with the password " + forgePassword} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
