@@ -29,7 +29,7 @@ func TestEveryPathAsksWhoAsks(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer store.Close()
-	srv, publish, record, err := cfg.answer(t.Context(), &gitsource.Repo{}, store, prometheus.NewRegistry(), newMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler))
+	srv, publish, record, err := cfg.answer(t.Context(), &gitsource.Repo{}, store, prometheus.NewRegistry(), newMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

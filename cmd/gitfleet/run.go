@@ -21,6 +21,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member"
+	"github.com/gitfleet/gitfleet/reconciler/proposal"
 	"github.com/gitfleet/gitfleet/reconciler/server"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
@@ -96,7 +97,8 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
-	srv, publish, record, err := cfg.answer(ctx, repo, store, registry, metrics, log)
+	var proposals *proposal.Proposer
+	srv, publish, record, err := cfg.answer(ctx, repo, store, registry, metrics, log, func() { proposals.Wake() })
 	if err != nil {
 		return err
 	}
@@ -107,7 +109,7 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 	}
 	members.record = record.Add
 	loader := cfg.loader()
-	proposals, err := cfg.proposer(repo, loader, func(all map[string]ledger.Resolutions) { loop.Resolve(all) }, log)
+	proposals, err = cfg.proposer(repo, loader, func(all map[string]ledger.Resolutions) { loop.Resolve(all) }, log)
 	if err != nil {
 		return err
 	}
@@ -139,7 +141,8 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 
 // answer is a server that answers everything but orders, to those who may ask:
 // reports are published with the function, and what happens goes to the record.
-func (c Config) answer(ctx context.Context, repo *gitsource.Repo, store ledger.Archive, registry *prometheus.Registry, metrics *metrics, log *slog.Logger) (*server.Server, func(*status.Report), *history.Record, error) {
+// Webhooks of pull requests wake who offers drift.
+func (c Config) answer(ctx context.Context, repo *gitsource.Repo, store ledger.Archive, registry *prometheus.Registry, metrics *metrics, log *slog.Logger, wakeProposals func()) (*server.Server, func(*status.Report), *history.Record, error) {
 	srv := server.New(registry)
 	srv.Mount("GET /state", server.State(store.Export))
 	tellOverview(srv, func() (last, success time.Time) {
@@ -150,7 +153,10 @@ func (c Config) answer(ctx context.Context, repo *gitsource.Repo, store ledger.A
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if err := c.Webhook.mount(srv, repo, c.git(log).Ref.Follows, metrics.webhooks, log); err != nil {
+	if c.Drift.Mode != proposeDrift {
+		wakeProposals = nil
+	}
+	if err := c.Webhook.mount(srv, repo, c.git(log).Ref.Follows, wakeProposals, metrics.webhooks, log); err != nil {
 		return nil, nil, nil, err
 	}
 	return srv, publish, c.record(srv, metrics.history, log), nil

@@ -18,7 +18,7 @@ const webhookPath = "/webhook"
 // mount lets webhooks wake the repository, if there is a secret to know them
 // by. A secret that cannot be read at the start is an error, since nobody would
 // notice otherwise; later it is read again at each request.
-func (w WebhookConfig) mount(srv *server.Server, repo *gitsource.Repo, follows func(ref string) bool, received *prometheus.CounterVec, log *slog.Logger) error {
+func (w WebhookConfig) mount(srv *server.Server, repo *gitsource.Repo, follows func(ref string) bool, wakePullRequests func(), received *prometheus.CounterVec, log *slog.Logger) error {
 	source := secret(w.SecretFile, w.SecretEnv)
 	if source.IsZero() {
 		return nil
@@ -31,7 +31,7 @@ func (w WebhookConfig) mount(srv *server.Server, repo *gitsource.Repo, follows f
 			s, err := source.Read(os.Getenv)
 			return s.Reveal(), err
 		},
-		Wake: repo.Nudge, Follows: follows,
+		Wake: repo.Nudge, Follows: follows, WakePullRequests: wakePullRequests,
 		Received: func(result string) {
 			received.WithLabelValues(result).Inc()
 			log.Debug("webhook", "result", result)

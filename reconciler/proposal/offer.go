@@ -19,7 +19,8 @@ import (
 // opens those that are due. It asks the forge nothing if there is nothing to ask. The
 // error is one that every request is likely to meet; those of one change stay with it.
 func (p *Proposer) sync(ctx context.Context, now time.Time) error {
-	if p.listed.IsZero() || now.Sub(p.listed) >= p.cfg.Interval && (len(p.open) > 0 || p.pending()) {
+	if p.toList(now) {
+		p.woken = false
 		if err := p.look(ctx, now); err != nil {
 			return err
 		}
@@ -66,6 +67,12 @@ func (p *Proposer) try(c *change, now time.Time, act func() error) error {
 		p.cfg.Log.Warn("a drift is not offered as a pull request; trying again", "url", c.url, "err", err)
 	}
 	return nil
+}
+
+// toList reports whether the open pull requests are to be listed now.
+func (p *Proposer) toList(now time.Time) bool {
+	since := now.Sub(p.listed)
+	return p.listed.IsZero() || p.woken && since >= wakeSpacing || since >= p.cfg.Interval && (len(p.open) > 0 || p.pending())
 }
 
 // pending reports whether something may have changed on the forge that is waited for.

@@ -68,6 +68,9 @@ const (
 	// mostRejected bounds the changes that are remembered to have been rejected. Of others
 	// the forge is asked again.
 	mostRejected = 1000
+	// wakeSpacing is the least time between two looks at open pull requests, however often
+	// the Proposer is woken.
+	wakeSpacing = 5 * time.Second
 )
 
 // A Proposer offers held drifts to Git as pull requests: merged, Git has the change;
@@ -76,6 +79,7 @@ const (
 type Proposer struct {
 	cfg       Config
 	reports   chan *status.Report
+	wake      chan struct{}
 	collector collector
 
 	// What follows belongs to Run.
@@ -85,6 +89,8 @@ type Proposer struct {
 	// open are the open pull requests of the fleet when they were last listed.
 	open   map[string]forge.PullRequest
 	listed time.Time
+	// woken is set when they are to be listed again before the interval is over.
+	woken bool
 	// missing is since when an open pull request has no drift, by branch.
 	missing map[string]time.Time
 	// rejected are changes whose pull request was closed without merging, by hash.
@@ -128,7 +134,7 @@ func (c *change) found(pr forge.PullRequest) {
 
 // New returns a Proposer that does nothing until it runs.
 func New(cfg Config) *Proposer {
-	return &Proposer{cfg: cfg, collector: collector{fleet: cfg.Fleet, load: cfg.Load}, reports: make(chan *status.Report, 1), changes: map[string]*change{}, missing: map[string]time.Time{}, rejected: map[string]*change{}}
+	return &Proposer{cfg: cfg, collector: collector{fleet: cfg.Fleet, load: cfg.Load}, reports: make(chan *status.Report, 1), wake: make(chan struct{}, 1), changes: map[string]*change{}, missing: map[string]time.Time{}, rejected: map[string]*change{}}
 }
 
 // Observe takes a new report. It never blocks; only one goroutine may call it.
@@ -138,6 +144,15 @@ func (p *Proposer) Observe(r *status.Report) {
 	default:
 	}
 	p.reports <- r
+}
+
+// Wake has the open pull requests looked at soon. It never blocks, and any goroutine may
+// call it.
+func (p *Proposer) Wake() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
 }
 
 // Run works until ctx is done. A forge that fails is no error: it is logged, told with
@@ -150,6 +165,8 @@ func (p *Proposer) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case p.report = <-p.reports:
+		case <-p.wake:
+			p.woken = true
 		case <-timer.C:
 		}
 		if p.report != nil && p.report.Head != nil {
@@ -177,6 +194,9 @@ func (p *Proposer) advance(ctx context.Context, now time.Time) time.Duration {
 	p.resolve(now)
 	next := p.cfg.Interval
 	waits := []time.Duration{p.trouble.retry.Sub(now)}
+	if p.woken {
+		waits = append(waits, p.listed.Add(wakeSpacing).Sub(now))
+	}
 	for _, c := range p.changes {
 		waits = append(waits, c.trouble.retry.Sub(now))
 		if c.branch == "" {

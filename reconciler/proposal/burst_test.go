@@ -1,0 +1,101 @@
+package proposal
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource/forge"
+)
+
+// 300 changes at once on 100 clusters, which people merge and close one after the other:
+// every one is offered once, never more are open than allowed, and the forge is asked for
+// little.
+func TestManyDriftsAtOnce(t *testing.T) {
+	const changes, maxOpen = 300, 10
+	p := newProposing(maxOpen)
+	var held []*offer
+	for i := range changes {
+		held = append(held, heldChange(i+1000, fmt.Sprintf("member-%02d", i%100)))
+	}
+	decided := map[string]forge.State{} // by branch
+	for round := 0; len(decided) < changes; round++ {
+		if round > changes {
+			t.Fatalf("after %d rounds %d of %d changes are decided", round, len(decided), changes)
+		}
+		p.after(t, time.Minute, held...)
+		var open []*forge.PullRequest
+		for _, pr := range p.forge.pulls {
+			if pr.State == forge.Open {
+				open = append(open, pr)
+			}
+		}
+		if len(open) > maxOpen {
+			t.Fatalf("%d pull requests are open", len(open))
+		}
+		for i, pr := range open {
+			if i%2 == 0 {
+				continue // people take their time
+			}
+			state := forge.Merged
+			if pr.Number%3 == 0 {
+				state = forge.Closed
+			}
+			p.forge.end(pr.Number, state)
+			decided[pr.Branch] = state
+			// Once its commit is in force, a merged change is no drift any more.
+			if state == forge.Merged {
+				held = slices.DeleteFunc(held, func(o *offer) bool { return branchPrefix+o.hash == pr.Branch })
+			}
+		}
+		if len(open) == 1 {
+			p.forge.end(open[0].Number, forge.Merged)
+			decided[open[0].Branch] = forge.Merged
+		}
+	}
+	p.after(t, 10*time.Minute, held...)
+	if len(p.forge.pulls) != changes || len(decided) != changes {
+		t.Errorf("%d pull requests were opened, and %d decided, of %d changes", len(p.forge.pulls), len(decided), changes)
+	}
+	for _, o := range held {
+		if c := p.changes[o.hash]; c == nil || c.state != decided[branchPrefix+o.hash] {
+			t.Errorf("of change %s is known %+v, and it was %s", o.hash, c, decided[branchPrefix+o.hash])
+		}
+	}
+	if p.forge.requests > 5*changes || p.forge.pushes > 2*changes {
+		t.Errorf("%d requests and %d pushes for %d changes", p.forge.requests, p.forge.pushes, changes)
+	}
+	before := p.forge.requests
+	p.after(t, 10*time.Minute, held...)
+	if n := p.forge.requests - before; n > 20 {
+		t.Errorf("%d requests in ten minutes in which nothing happens", n)
+	}
+}
+
+// A webhook has the pull requests looked at before the interval is over, but not at each
+// of many.
+func TestAWebhookWakesTheProposer(t *testing.T) {
+	p := newProposing(10)
+	p.cfg.Interval = time.Hour
+	p.after(t, 3*time.Minute, heldChange(7, "east"))
+	p.forge.end(1, forge.Closed)
+	p.after(t, time.Minute, heldChange(7, "east"))
+	p.says(t, "east", "held: left as it is; offered as")
+	p.woken = true
+	p.after(t, 10*time.Second, heldChange(7, "east"))
+	p.says(t, "east", "put back: ")
+
+	before := p.forge.requests
+	for range 100 {
+		p.woken = true
+		p.forge.now = p.forge.now.Add(wakeSpacing / 10)
+		p.advance(t.Context(), p.forge.now)
+	}
+	if n := p.forge.requests - before; n > 20 {
+		t.Errorf("%d requests in %s", n, 10*wakeSpacing)
+	}
+	for range 3 {
+		p.Wake() // never blocks
+	}
+}
