@@ -37,7 +37,7 @@ type tour struct {
 	File                                                                  string
 	Deployment, Image, BadImage                                           string // the file that says which image runs
 	Victim                                                                victim
-	Keep                                                                  bool
+	Keep, Hosted                                                          bool
 }
 
 // tourText has commands as they are pasted. What they name is in
@@ -71,8 +71,10 @@ and in a third:
 
     kubectl --context {{.Victim.Cluster}} -n {{.Victim.Namespace}} delete configmap {{.Victim.Name}}
     kubectl --context {{.Victim.Cluster}} -n {{.Victim.Namespace}} get configmap {{.Victim.Name}}
+{{- if not .Hosted}}
     kubectl --context {{.Victim.Cluster}} -n storefront scale deployment storefront --replicas=5
     kubectl --context {{.Victim.Cluster}} -n storefront get deployment storefront
+{{- end}}
 
 {{head "3. Break a manifest."}} The commit is refused, with file and line; nothing changes anywhere.
 
@@ -110,7 +112,7 @@ func (d *demo) tour() {
 	t := tour{
 		Root: shell(d.root), Gitfleet: d.command(), Checkout: shell(d.short(d.repository.checkout)), Repository: d.repository.url,
 		Kubeconfig: shell(d.short(d.kubeconfig())), Config: d.short(d.file("gitfleet.yaml")), Log: d.short(d.daemon.log),
-		File: "platform/fleet-info.yaml", Victim: victims[0], Keep: d.keep,
+		File: "platform/fleet-info.yaml", Victim: victims[0], Keep: d.keep, Hosted: d.hosted,
 		Deployment: storefrontFile, Image: storefrontImage, BadImage: badImage,
 	}
 	if d.daemon.address != daemonAddress {
