@@ -87,7 +87,7 @@ func adoptDrift(w io.Writer, t *status.Trace, checkout string, only bool) error 
 	if err != nil {
 		return fmt.Errorf("--write: %w", err)
 	}
-	target := proposal.Target{ID: t.ID(), Drift: t.Drift.Paths, Changed: []status.Holder{{Cluster: t.Cluster, Placement: key}}}
+	target := proposal.Target{ID: t.ID(), Drift: t.Drift.Paths, Deleted: t.Drift.Deleted, Changed: []status.Holder{{Cluster: t.Cluster, Placement: key}}}
 	for _, c := range head.Clusters {
 		if only && c.Name != t.Cluster {
 			target.Others = append(target.Others, status.Holder{Cluster: c.Name, Placement: key})
@@ -108,6 +108,8 @@ func adoptDrift(w io.Writer, t *status.Trace, checkout string, only bool) error 
 		verb := "edited"
 		if c.Before == nil {
 			verb = "wrote"
+		} else if c.After == nil {
+			verb = "removed"
 		}
 		fmt.Fprintf(&b, "%s %s\n", verb, c.Path)
 	}
@@ -122,7 +124,9 @@ func adoptDrift(w io.Writer, t *status.Trace, checkout string, only bool) error 
 			}
 		}
 	}
-	b.WriteString("Look at it with git diff, then commit it.\n")
+	if b.WriteString("Look at it with git diff, then commit it.\n"); t.Drift.Deleted {
+		fmt.Fprintf(&b, "If deletions are held, the commit message needs the trailer %q.\n", status.AllowTrailer(t.Placement))
+	}
 	_, err = io.WriteString(w, b.String())
 	return err
 }
@@ -133,7 +137,13 @@ func writeFile(root *os.Root, c proposal.FileChange) error {
 	if info, err := root.Stat(name); err == nil {
 		mode = info.Mode().Perm()
 	}
-	if err := root.WriteFile(name, c.After, mode); err != nil {
+	err := error(nil)
+	if c.After == nil {
+		err = root.Remove(name)
+	} else {
+		err = root.WriteFile(name, c.After, mode)
+	}
+	if err != nil {
 		return fmt.Errorf("--write: %w", err)
 	}
 	return nil

@@ -217,6 +217,6 @@ func (m *members) agent(c *hub.Cluster, report func(ledger.Observation)) reconci
 		Brake:             m.cfg.Members.brake(),
 		Encoder:           m.encoder, Report: report, Record: m.record, Log: m.log, Metrics: m.metrics, Limit: m.limit, Arrivals: m.arrivals,
 		Concurrency: m.cfg.Members.Concurrency, Timeout: m.cfg.Members.Timeout.Duration, Probe: m.cfg.Members.ProbeInterval.Duration,
-		Sweep: m.cfg.Members.sweep(), HoldDrift: m.cfg.Drift.Mode != revertDrift,
+		Sweep: m.cfg.Members.sweep(), HoldDrift: m.cfg.Drift.Mode != revertDrift, HoldDeleted: m.cfg.Drift.Mode == proposeDrift,
 	})
 }

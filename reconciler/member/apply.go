@@ -55,6 +55,8 @@ type outcome struct {
 	// accepted is the hash of the fields that we own of an object that its new version
 	// was found to be equal to; empty if none was.
 	accepted string
+	// gone says that the object is left deleted.
+	gone bool
 }
 
 // repairs reports whether something was put back that somebody had changed: the
@@ -302,7 +304,7 @@ func (s *session) conclude(o outcome, touched map[api.PlacementKey]bool) {
 	if o.accepted != "" {
 		s.takeAccepted(&o, touched)
 	}
-	if o.err == nil && o.cond.Reason != api.AppliedWithFailedDriftDetection && s.verifies(o.wanted) {
+	if o.err == nil && !o.gone && o.cond.Reason != api.AppliedWithFailedDriftDetection && s.verifies(o.wanted) {
 		s.verified[id] = s.standing(id)
 	}
 	s.recall(&o)

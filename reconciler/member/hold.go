@@ -27,10 +27,10 @@ func (a *Agent) Resolve(all ledger.Resolutions) {
 	a.resolving <- all
 }
 
-// holds reports whether an object that drifted is to be left as it is. A deleted object
-// is not, nor one that lost its label: no edit of the manifest would express that.
+// holds reports whether an object that drifted is to be left as it is. One that lost its
+// label is not: no edit of the manifest would express that.
 func (s *session) holds(t task, l *live) bool {
-	if !s.cfg.HoldDrift || l == nil || l.fleet != s.cfg.Fleet || s.protects(t.placement) || diff.CompareAfter(s.works[t.placement].Strategy) {
+	if !s.cfg.HoldDrift || l == nil && !s.cfg.HoldDeleted || l != nil && l.fleet != s.cfg.Fleet || s.protects(t.placement) || diff.CompareAfter(s.works[t.placement].Strategy) {
 		return false
 	}
 	r, known := s.resolution(t.placement, t.manifest.ID)
@@ -74,6 +74,11 @@ func (s *session) lookAtDrift(ctx context.Context, t task) outcome {
 	switch {
 	case err != nil:
 		return s.unread(o, diff.DriftCompareFailed(err), err)
+	case live == nil && s.cfg.HoldDeleted:
+		return s.lookAtDeleted(o)
+	case t.absent && live != nil: // it lost its label
+		t.held = false
+		return s.careful(ctx, t)
 	case live == nil || len(c.diffs) == 0:
 		t.drift = false // nothing is put back: an apply only owns the fields again
 		return s.careful(ctx, t)

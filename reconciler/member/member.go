@@ -72,6 +72,8 @@ type Config struct {
 	// HoldDrift has what others change left as it is until Resolve says what becomes of
 	// it.
 	HoldDrift bool
+	// HoldDeleted has an object that others delete held as well.
+	HoldDeleted bool
 	// Wrap, if set, wraps the transport of every connection.
 	Wrap    func(http.RoundTripper) http.RoundTripper
 	Metrics *Metrics

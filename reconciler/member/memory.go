@@ -139,6 +139,8 @@ func (s *session) recall(o *outcome) {
 	}
 	switch {
 	case o.err != nil || !ours:
+	case o.gone:
+		s.recallDeleted(o)
 	case len(contest) > 0:
 		o.diffs = append(o.diffs, contest...)
 		s.note(o.task, api.DriftContested, ledger.Drift{

@@ -132,6 +132,10 @@ func (s *session) state(p api.PlacementKey, id api.ID) (ledger.ObjectState, bool
 		out.Available.OK = true // nobody asks whether it works
 		return out, t != nil
 	}
+	if s.leftDeleted(p, id) && s.live.of(id) == nil {
+		out.Available.OK = true // it counts as it is
+		return out, t != nil
+	}
 	s.availability(&out, id)
 	if !out.Available.OK && s.spared(p, id) != "" {
 		out.Applied.Reason = api.Suspended // whoever judges the cluster is to pass it over

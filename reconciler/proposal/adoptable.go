@@ -20,9 +20,6 @@ func Adoptable(t *status.Trace) error {
 	switch {
 	case t.Drift == nil || len(t.Drift.Paths) == 0 && !t.Drift.Deleted:
 		return fmt.Errorf("%s on %s: no drift is known", id, t.Cluster)
-	case t.Drift.Deleted:
-		return fmt.Errorf("%s was deleted on %s: to adopt that, remove it from %s and commit with the trailer %q if it is held",
-			id, t.Cluster, t.Origin, status.AllowTrailer(t.Placement))
 	case slices.ContainsFunc(t.Drift.Paths, masked):
 		return fmt.Errorf("%s: gitfleet does not know values of Secrets; edit %s by hand", id, t.Origin)
 	}

@@ -26,11 +26,19 @@ func trailer(hash string) string { return "Gitfleet-Drift: " + hash }
 // request is open.
 func (o *offer) message() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: take over drift of %s %s\n\nFields that were changed on member clusters:\n", o.changes[0].Path, o.id.Kind, nameOf(o.id))
+	if o.deleted {
+		fmt.Fprintf(&b, "%s: remove %s %s\n\nIt was deleted on member clusters.\n", o.changes[0].Path, o.id.Kind, nameOf(o.id))
+	} else {
+		fmt.Fprintf(&b, "%s: take over drift of %s %s\n\nFields that were changed on member clusters:\n", o.changes[0].Path, o.id.Kind, nameOf(o.id))
+	}
 	for _, p := range o.paths {
 		fmt.Fprintf(&b, "- %s\n", plain(p.Path))
 	}
-	fmt.Fprintf(&b, "\n%s\n", trailer(o.hash))
+	b.WriteString("\n")
+	for _, line := range o.allowTrailers() {
+		b.WriteString(line + "\n")
+	}
+	b.WriteString(trailer(o.hash) + "\n")
 	return b.String()
 }
 
@@ -38,10 +46,17 @@ func (o *offer) message() string {
 // cannot end. The offers that wait until fewer pull requests are open are listed in it.
 func (o *offer) body(fleet string, waiting []*offer) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Somebody changed %s on %s. The object is left as it is until this pull request is merged or closed.\n\n",
-		code(o.id.Kind+" "+nameOf(o.id)), count(len(o.drifts), "cluster"))
+	verb := "changed"
+	if o.deleted {
+		verb = "deleted"
+	}
+	fmt.Fprintf(&b, "Somebody %s %s on %s. The object is left as it is until this pull request is merged or closed.\n\n",
+		verb, code(o.id.Kind+" "+nameOf(o.id)), count(len(o.drifts), "cluster"))
 	b.WriteString("**What changed** (`-` is in Git, `+` on the clusters)\n\n")
 	var diff strings.Builder
+	if o.deleted {
+		diff.WriteString("- (the whole object)\n")
+	}
 	for _, p := range o.paths {
 		fmt.Fprintf(&diff, "  %s\n", plain(p.Path))
 		if p.ValueInHub != "" {
@@ -77,7 +92,10 @@ func (o *offer) body(fleet string, waiting []*offer) string {
 	b.WriteString(codeBlock("text", writers.String()))
 	fmt.Fprintf(&b, "\n**Source:** %s\n\n", code(o.origin.String()))
 	if o.override != "" {
-		fmt.Fprintf(&b, "**Result:** %s in %s, for the clusters above only.\n\n", code(o.override), code(o.changes[0].Path))
+		fmt.Fprintf(&b, "**Change in Git:** %s in %s, for the clusters above only.\n\n", code(o.override), code(o.changes[0].Path))
+	}
+	if lines := o.allowTrailers(); lines != nil {
+		fmt.Fprintf(&b, "**Squashing:** the commit has the trailer %s, without which the removal may be held. Keep it as the last line of the message if the pull request is squashed.\n\n", list(lines))
 	}
 	b.WriteString("**Merging** takes the change over into Git. Nothing is written to the object on the clusters above.")
 	if len(o.others) > 0 {

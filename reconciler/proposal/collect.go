@@ -28,6 +28,8 @@ type offer struct {
 	// changes are the edit, by path; paths the fields that it is for.
 	changes []FileChange
 	paths   []api.Difference
+	// deleted says that the object is gone from the clusters.
+	deleted bool
 	// drifts are the change on each cluster, by cluster.
 	drifts []*status.Drift
 	// override names the override that the change is in; empty if the change is for all
@@ -73,7 +75,7 @@ func (c *collector) collect(r *status.Report, files fs.FS) (offers []*offer, ver
 		}
 		key := changeKey(d)
 		if grouped[key] == nil {
-			grouped[key] = &offer{id: d.ID(), paths: d.Paths}
+			grouped[key] = &offer{id: d.ID(), paths: d.Paths, deleted: d.Deleted}
 		}
 		grouped[key].drifts = append(grouped[key].drifts, d)
 	}
@@ -102,7 +104,7 @@ func (c *collector) collect(r *status.Report, files fs.FS) (offers []*offer, ver
 
 // changeKey is the same for the same change of one object.
 func changeKey(d *status.Drift) string {
-	return d.ID().String() + " " + ledger.Fingerprint(d.Paths)
+	return fmt.Sprintln(d.ID(), ledger.Fingerprint(d.Paths), d.Deleted)
 }
 
 // errUnreadable is returned where the file cannot be read now.
@@ -118,7 +120,7 @@ func (e *inGitError) Error() string {
 // finish makes the edit of an offer, and sorts what is known of its clusters.
 func (c *collector) finish(o *offer, r *status.Report, editor *Editor) error {
 	slices.SortFunc(o.drifts, func(a, b *status.Drift) int { return cmp.Compare(a.Cluster, b.Cluster) })
-	t := Target{ID: o.id, Drift: o.paths}
+	t := Target{ID: o.id, Drift: o.paths, Deleted: o.deleted}
 	changed := map[string]bool{}
 	for _, d := range o.drifts {
 		trace := r.TraceDrift(d)
@@ -144,7 +146,7 @@ func (c *collector) finish(o *offer, r *status.Report, editor *Editor) error {
 	for _, p := range o.paths {
 		details = append(details, p.PatchDetail, p.MemberJSON)
 	}
-	memo := hashOf(details, t.Changed, t.Others)
+	memo := hashOf(o.id, details, o.deleted, t.Changed, t.Others)
 	done, known := c.edits[memo]
 	if !known {
 		done.edit, done.err = editor.Edit(t)

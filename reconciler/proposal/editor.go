@@ -33,6 +33,8 @@ type Editor struct {
 type Target struct {
 	ID    api.ID
 	Drift []api.Difference
+	// Deleted says that the object is gone from the clusters altogether.
+	Deleted bool
 	// Changed are the clusters that have the change, Others those that have the object
 	// without it.
 	Changed, Others []status.Holder
@@ -58,9 +60,15 @@ func (e *Editor) Edit(t Target) (*Result, error) {
 	if err := a.prepare(); err != nil {
 		return nil, err
 	}
-	edit := a.existingOverride()
+	var edit *Result
+	if !t.Deleted {
+		edit = a.existingOverride()
+	}
 	if edit == nil && len(t.Others) > 0 {
 		edit = a.newOverride()
+	}
+	if edit == nil && t.Deleted && len(t.Others) > 0 {
+		return nil, errors.New("no override can delete it on these clusters only")
 	}
 	if edit == nil {
 		files, err := a.source()
@@ -84,7 +92,7 @@ type attempt struct {
 	// become of it.
 	manifest *work.Manifest
 	changes  []Change
-	// want is the object as the clusters are to get it.
+	// want is the object as the clusters are to get it; nil where they are not to.
 	want map[status.Holder]any
 }
 
@@ -92,8 +100,18 @@ type attempt struct {
 func (a *attempt) prepare() error {
 	for i, at := range a.Changed {
 		m, err := a.before.object(at, a.ID)
+		if err != nil && a.Deleted {
+			return errInManifest
+		}
 		if err != nil {
 			return err
+		}
+		if a.manifest == nil {
+			a.manifest = m
+		}
+		if a.Deleted {
+			a.want[at] = nil
+			continue
 		}
 		changes, err := Changes(m.Object.Object.Object, a.Drift)
 		if err != nil {
@@ -103,7 +121,7 @@ func (a *attempt) prepare() error {
 			return err
 		}
 		if i == 0 {
-			a.manifest, a.changes = m, changes
+			a.changes = changes
 		}
 	}
 	return nil
@@ -167,10 +185,12 @@ func (a *attempt) verify(files []FileChange, want map[status.Holder]any, untouch
 	now := render(after)
 	for at, object := range want {
 		m, err := now.object(at, a.ID)
-		if err != nil {
+		switch {
+		case object == nil && err == nil:
+			return errors.New("the edited files would still have the object")
+		case object != nil && err != nil:
 			return err
-		}
-		if !reflect.DeepEqual(canonical(runtime.DeepCopyJSON(m.Object.Object.Object)), object) {
+		case object != nil && !reflect.DeepEqual(canonical(runtime.DeepCopyJSON(m.Object.Object.Object)), object):
 			return errors.New("the edited files do not give the object the values that it has on the clusters")
 		}
 		if err := a.keeps(now, at, a.ID); err != nil {
@@ -219,6 +239,9 @@ func newProblem(before, after *hub.Snapshot) error {
 
 // source makes the change in what the object comes from.
 func (a *attempt) source() ([]FileChange, error) {
+	if a.Deleted {
+		return a.remove()
+	}
 	source := a.before.source(a.manifest)
 	if source == nil {
 		return nil, errors.New("the commit in force does not have the object")

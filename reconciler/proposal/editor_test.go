@@ -23,6 +23,7 @@ import (
 type drifted struct {
 	Object, Placement string
 	Changed, Others   []string
+	Deleted           bool
 	Fields            []struct {
 		Path        string
 		Hub, Member any
@@ -33,7 +34,7 @@ func (d *drifted) target(t *testing.T) Target {
 	t.Helper()
 	words := strings.Fields(d.Object) // GROUP/KIND NAMESPACE NAME
 	group, kind, _ := strings.Cut(words[0], "/")
-	out := Target{ID: api.ID{Group: group, Kind: kind, Namespace: strings.Trim(words[1], "-"), Name: words[2]}}
+	out := Target{ID: api.ID{Group: group, Kind: kind, Namespace: strings.Trim(words[1], "-"), Name: words[2]}, Deleted: d.Deleted}
 	key, err := api.ParsePlacement(d.Placement)
 	if err != nil {
 		t.Fatal(err)

@@ -105,7 +105,7 @@ func (a *attempt) sites(files []FileChange, source *api.Object, c Change) []site
 	root := source.Origin.Kustomization
 	var out []site
 	for _, file := range a.Head.Sources[root] {
-		if base := path.Base(file); base != "kustomization.yaml" && base != "kustomization.yml" && base != "Kustomization" {
+		if !isKustomization(file) {
 			continue
 		}
 		text, err := a.read(files, file)
@@ -320,6 +320,11 @@ func (a *attempt) newPatch(files []FileChange, source *api.Object, changes []Cha
 	if err != nil {
 		return nil, err
 	}
+	return a.addPatch(files, source, text)
+}
+
+// addPatch adds a patch of an object to the kustomization that is built.
+func (a *attempt) addPatch(files []FileChange, source *api.Object, text string) ([]FileChange, error) {
 	target := map[string]any{"kind": source.ID.Kind, "name": a.originalName(source)}
 	if source.ID.Group != "" {
 		target["group"] = source.ID.Group

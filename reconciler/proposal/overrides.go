@@ -123,7 +123,8 @@ type overridePolicy struct {
 
 type overrideRule struct {
 	ClusterSelector    map[string]any `yaml:"clusterSelector"`
-	JSONPatchOverrides []operation    `yaml:"jsonPatchOverrides"`
+	OverrideType       string         `yaml:"overrideType,omitempty"`
+	JSONPatchOverrides []operation    `yaml:"jsonPatchOverrides,omitempty"`
 }
 
 // An operation is one of a JSON patch.
@@ -149,6 +150,9 @@ func (a *attempt) overrideText(name string, key api.PlacementKey) ([]byte, error
 		o.Spec.Placement.Scope = string(api.NamespaceScoped)
 	}
 	rule := overrideRule{ClusterSelector: map[string]any{"clusterSelectorTerms": []any{map[string]any{"labelSelector": a.selector()}}}}
+	if a.Deleted {
+		rule.OverrideType = string(api.DeleteOverrideType)
+	}
 	v := canonical(a.manifest.Object.Object.DeepCopy().Object)
 	for _, c := range a.changes {
 		rule.JSONPatchOverrides = append(rule.JSONPatchOverrides, operationOf(v, c))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -86,4 +87,42 @@ func TestHeldDriftIsAcceptedOrPutBack(t *testing.T) {
 
 	patched(t, a.client.CoreV1().ConfigMaps(ns).Delete(ctx, "one", metav1.DeleteOptions{}))
 	a.remembered(key, "one", "created anew", func(d ledger.Drift) bool { return d.State == api.DriftRepaired && d.Deleted })
+}
+
+// A deleted object stays deleted until it is asked to put it back, or until Git does not
+// have it any more. It counts as applied and available meanwhile.
+func TestADeletedObjectIsHeld(t *testing.T) {
+	a := newAgent(t, func(c *member.Config) { c.HoldDrift, c.HoldDeleted = true, true })
+	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
+	both := []work.Work{workOf("web", "1", configMap(ns, "kept", "a"), configMap(ns, "one", "a"))}
+	a.Set(both)
+	a.applied(key, "1")
+	objects := a.client.CoreV1().ConfigMaps(ns)
+	deleted := func() ledger.Drift {
+		t.Helper()
+		patched(t, objects.Delete(ctx, "one", metav1.DeleteOptions{}))
+		return a.remembered(key, "one", "held", func(d ledger.Drift) bool { return d.State == api.DriftHeld && d.Deleted })
+	}
+	d := deleted()
+	a.until(key, "applied and available", func(w ledger.WorkSeen) bool { return w.Applied() && w.Available() && len(w.Exceptions) == 0 })
+
+	a.Resolve(ledger.Resolutions{{Placement: key, ID: d.ID}: {Fingerprint: ledger.Fingerprint(nil), PutBack: true, Message: "the pull request was closed"}})
+	a.remembered(key, "one", "put back", func(d ledger.Drift) bool { return d.State == api.DriftRepaired && d.Deleted })
+	if _, err := objects.Get(ctx, "one", metav1.GetOptions{}); err != nil {
+		t.Error(err)
+	}
+
+	a.Resolve(nil)
+	d = deleted()
+	a.stop()
+	a.start()
+	a.Recall(map[api.PlacementKey][]ledger.Drift{key: {d}})
+	a.Set(both)
+	a.until(key, "all looked at", func(w ledger.WorkSeen) bool { return w.Done && w.Available() })
+	if _, err := objects.Get(ctx, "one", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("after a restart: %v", err)
+	}
+
+	a.Set([]work.Work{workOf("web", "2", configMap(ns, "kept", "a"))})
+	a.until(key, "given up", func(w ledger.WorkSeen) bool { return w.Revision.Hash == "2" && w.Done && len(w.Drifts) == 0 })
 }

@@ -1,0 +1,162 @@
+package proposal
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+// remove takes an object that was deleted on all clusters that get it out of the tree. If
+// a kustomization builds it and its manifest cannot go, a patch of the kustomization
+// deletes it.
+func (a *attempt) remove() ([]FileChange, error) {
+	source := a.before.source(a.manifest)
+	if source == nil {
+		return nil, errors.New("the commit in force does not have the object")
+	}
+	if a.manifest.Envelope != nil {
+		return a.removeEntry(source)
+	}
+	files, err := a.removeManifest(source)
+	if source.Origin.Kustomization == "" {
+		return files, err
+	}
+	if err == nil && a.verify(files, a.want, nil) == nil {
+		return files, nil
+	}
+	text, err := block(map[string]any{
+		"$patch": "delete", "apiVersion": source.Object.GetAPIVersion(), "kind": source.ID.Kind,
+		"metadata": map[string]any{"name": a.originalName(source)},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return a.addPatch(nil, source, text)
+}
+
+// removeEntry removes an entry of an envelope, if there is nothing else in it.
+func (a *attempt) removeEntry(source *api.Object) ([]FileChange, error) {
+	data, _ := source.Object.Object["data"].(map[string]any)
+	for key, entry := range data {
+		switch entry := entry.(type) {
+		case map[string]any:
+			if idOf(entry) != a.ID {
+				continue
+			}
+		case string:
+			if _, err := documentOf(a.ID)([]byte(entry)); err != nil {
+				continue
+			}
+		}
+		changes := []Change{{Path: "/data/" + api.EscapeKey(key), Remove: true}}
+		if source.Origin.Kustomization != "" {
+			return a.built(source, changes)
+		}
+		return a.plain(source, changes)
+	}
+	return nil, fmt.Errorf("%s: the envelope has no entry with the object", source.Origin)
+}
+
+// removeManifest removes the document that an object stands in, and the file if it is the
+// only one, with the entries of kustomizations for it.
+func (a *attempt) removeManifest(source *api.Object) ([]FileChange, error) {
+	o := source.Origin
+	text, err := a.read(nil, o.Path)
+	if err != nil {
+		return nil, err
+	}
+	left, err := withoutDocument(text, o.Line)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", o.Path, err)
+	}
+	files := []FileChange{{Path: o.Path, Before: text, After: left}}
+	if left != nil {
+		return files, nil
+	}
+	for _, file := range a.Head.Sources[o.Kustomization] {
+		if !isKustomization(file) {
+			continue
+		}
+		text, err := a.read(nil, file)
+		if err != nil {
+			return nil, err
+		}
+		var k struct {
+			Resources []string `yaml:"resources"`
+		}
+		if yaml.Unmarshal(text, &k) != nil {
+			continue
+		}
+		i := slices.IndexFunc(k.Resources, func(entry string) bool { return path.Join(path.Dir(file), entry) == o.Path })
+		if i < 0 {
+			continue
+		}
+		if files, err = a.inFile(files, site{file, firstDocument, []Change{{Path: fmt.Sprintf("/resources/%d", i), Remove: true}}}); err != nil {
+			return nil, err
+		}
+	}
+	return files, nil
+}
+
+// withoutDocument removes the document that begins on a line, with the comments before
+// it; nil if no other is left.
+func withoutDocument(text []byte, line int) ([]byte, error) {
+	s := source{text: text}
+	s.lines()
+	separates := func(n int) bool { l := s.line(n); return l == "---" || strings.HasPrefix(l, "--- ") }
+	documents, number := 0, 0
+	err := eachDocument(text, func(doc *yaml.Node) {
+		if documents++; doc.Line == line {
+			number = documents
+		}
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case number == 0:
+		return nil, errors.New("the object is not a document of its own")
+	case documents == 1:
+		return nil, nil
+	}
+	from, to := line, line+1
+	for from > 1 && !separates(from-1) {
+		from--
+	}
+	for to <= s.count() && !separates(to) {
+		to++
+	}
+	if from > 1 { // the separator before it goes as well
+		from--
+	} else if to <= s.count() {
+		to++
+	}
+	return slices.Concat(text[:s.at(from)], text[s.at(to):]), nil
+}
+
+// isKustomization reports whether a file is a kustomization by its name.
+func isKustomization(file string) bool {
+	base := path.Base(file)
+	return base == "kustomization.yaml" || base == "kustomization.yml" || base == "Kustomization"
+}
+
+// allowTrailers are the lines in the message of a commit that allow what it removes; nil
+// if it removes nothing.
+func (o *offer) allowTrailers() []string {
+	if !o.deleted {
+		return nil
+	}
+	var out []string
+	for _, d := range o.drifts {
+		if line := status.AllowTrailer(d.Placement); !slices.Contains(out, line) {
+			out = append(out, line)
+		}
+	}
+	return out
+}
