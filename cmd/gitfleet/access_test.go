@@ -13,29 +13,39 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/server"
 )
+
+// answering returns a server with all that a daemon of the configuration answers.
+func answering(t *testing.T, cfg Config) *server.Server {
+	t.Helper()
+	cfg.StateDir = t.TempDir()
+	store, err := ledger.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	srv, publish, record, err := cfg.answer(t.Context(), &gitsource.Repo{}, store, prometheus.NewRegistry(), newMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(recording(record))
+	(&orders{}).mount(srv)
+	srv.Trace(nil)
+	srv.Contains(nil)
+	publish(told())
+	return srv
+}
 
 // Whatever the daemon answers, it asks who wants to know: everywhere but where
 // its health is told, and where who sends has signed it.
 func TestEveryPathAsksWhoAsks(t *testing.T) {
 	const token = "4c1b0a9f8e7d6c5b4a39"
 	cfg := defaultConfig()
-	cfg.StateDir = t.TempDir()
 	cfg.Server.CertFile, cfg.Server.KeyFile = selfSigned(t)
 	cfg.Server.TokenFile = file(t, "tokens", token+",alice\n")
 	cfg.Webhook.SecretFile = file(t, "webhook", "of the forge\n")
-	store, err := ledger.Open(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
-	srv, publish, record, err := cfg.answer(t.Context(), &gitsource.Repo{}, store, prometheus.NewRegistry(), newMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer recording(record)()
-	(&orders{}).mount(srv)
-	publish(told())
+	srv := answering(t, cfg)
 	handler := srv.Guarded()
 	ask := func(pattern, credential string) (code int, refused bool) {
 		method, path, found := strings.Cut(pattern, " ")

@@ -2,7 +2,11 @@ package e2e
 
 import (
 	"context"
+	"maps"
+	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -25,24 +29,85 @@ import (
 // The kustomization of the management cluster builds, a real API server accepts all of it
 // with strict validation, and the pod meets the restricted pod security standard.
 func TestKustomizationApplies(t *testing.T) {
-	root, err := filepath.Abs("../../deploy/kubernetes")
+	deployed, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), root)
-	if err != nil {
+	if err := os.CopyFS(deployed, os.DirFS("../../deploy")); err != nil {
 		t.Fatal(err)
 	}
-	text, err := built.AsYaml()
-	if err != nil {
-		t.Fatal(err)
+	root := filepath.Join(deployed, "kubernetes")
+	for _, components := range []string{"", "components:\n- monitoring\n"} {
+		file, err := os.OpenFile(filepath.Join(root, "kustomization.yaml"), os.O_APPEND|os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := file.WriteString(components); err != nil {
+			t.Fatal(err)
+		}
+		file.Close()
+		built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := built.AsYaml()
+		if err != nil {
+			t.Fatal(err)
+		}
+		objects := readObjects(t, string(text))
+		applyDeployment(t, objects)
+		if components != "" {
+			checkMonitoring(t, objects)
+		}
 	}
-	applyDeployment(t, string(text))
 }
 
-// applyDeployment applies documents to the first member and removes their namespace
-// afterwards. Everything but the Namespace is applied as a dry run.
-func applyDeployment(t *testing.T, text string) {
+func readObjects(t *testing.T, text string) []*unstructured.Unstructured {
+	t.Helper()
+	var objects []*unstructured.Unstructured
+	for document := range strings.SplitSeq(text, "\n---\n") {
+		o := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(document), &o.Object); err != nil {
+			t.Fatal(err)
+		}
+		if len(o.Object) > 0 {
+			objects = append(objects, o)
+		}
+	}
+	return objects
+}
+
+// checkMonitoring checks that the ServiceMonitor finds the Service, and the Secret with the
+// token of an account that may read the metrics. No cluster of the tests serves its kind.
+func checkMonitoring(t *testing.T, objects []*unstructured.Unstructured) {
+	t.Helper()
+	found := map[string]*unstructured.Unstructured{}
+	for _, o := range objects {
+		found[o.GetKind()+"/"+o.GetName()] = o
+	}
+	monitor, service, secret := found["ServiceMonitor/gitfleet"], found["Service/gitfleet"], found["Secret/gitfleet-metrics"]
+	if monitor == nil || service == nil || secret == nil || found["PrometheusRule/gitfleet"] == nil {
+		t.Fatalf("rendered: %v", slices.Sorted(maps.Keys(found)))
+	}
+	at := func(o *unstructured.Unstructured, path ...string) any {
+		v, _, _ := unstructured.NestedFieldNoCopy(o.Object, path...)
+		return v
+	}
+	endpoint := at(monitor, "spec", "endpoints").([]any)[0].(map[string]any)
+	port := at(service, "spec", "ports").([]any)[0].(map[string]any)
+	credentials := endpoint["authorization"].(map[string]any)["credentials"].(map[string]any)
+	if !reflect.DeepEqual(at(monitor, "spec", "selector", "matchLabels"), at(service, "metadata", "labels")) || endpoint["port"] != port["name"] {
+		t.Errorf("the ServiceMonitor finds %v, and the Service is %v", monitor.Object["spec"], service.Object)
+	}
+	if credentials["name"] != secret.GetName() || secret.GetAnnotations()[corev1.ServiceAccountNameKey] != found["ServiceAccount/gitfleet-metrics"].GetName() {
+		t.Errorf("Prometheus has the token %v, and the Secret is %v", credentials, secret.Object)
+	}
+}
+
+// applyDeployment applies objects to the first member and removes their namespace
+// afterwards. Everything but the Namespace is applied as a dry run, except for the kinds of
+// the Prometheus Operator, which the member does not serve.
+func applyDeployment(t *testing.T, deployed []*unstructured.Unstructured) {
 	t.Helper()
 	m := fleet.Shared(t).Member("member-1")
 	ctx, client := t.Context(), kubernetes.NewForConfigOrDie(m.Config)
@@ -50,12 +115,8 @@ func applyDeployment(t *testing.T, text string) {
 	objects := dynamic.NewForConfigOrDie(m.Config)
 	var pod *corev1.Pod
 	kinds := map[string]bool{}
-	for _, document := range strings.Split(text, "\n---\n") {
-		var o unstructured.Unstructured
-		if err := yaml.Unmarshal([]byte(document), &o.Object); err != nil {
-			t.Fatal(err)
-		}
-		if len(o.Object) == 0 {
+	for _, o := range deployed {
+		if o.GroupVersionKind().Group == "monitoring.coreos.com" {
 			continue
 		}
 		kinds[o.GetKind()] = true

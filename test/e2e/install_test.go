@@ -50,19 +50,26 @@ func TestInstallPage(t *testing.T) {
 	}
 }
 
-// runPage runs the blocks of a page that are marked sh, as one script, and
-// returns what they print.
-func runPage(t *testing.T, page, kubeconfig string) string {
+// blocksOf returns the blocks of a page that are marked with a language.
+func blocksOf(t *testing.T, page, language string) []string {
 	t.Helper()
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	script := "set -euo pipefail\ntrap 'kill $(jobs -p) 2>/dev/null || true; wait' EXIT\n"
-	for _, part := range strings.Split(string(text), "```sh\n")[1:] {
+	var blocks []string
+	for _, part := range strings.Split(string(text), "```"+language+"\n")[1:] {
 		block, _, _ := strings.Cut(part, "```")
-		script += block
+		blocks = append(blocks, block)
 	}
+	return blocks
+}
+
+// runPage runs the blocks of a page that are marked sh, as one script, and
+// returns what they print.
+func runPage(t *testing.T, page, kubeconfig string) string {
+	t.Helper()
+	script := "set -euo pipefail\ntrap 'kill $(jobs -p) 2>/dev/null || true; wait' EXIT\n" + strings.Join(blocksOf(t, page, "sh"), "")
 	program, err := binary()
 	if err != nil {
 		t.Fatal(err)
