@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"maps"
 	"os"
 	"path/filepath"
@@ -29,6 +28,21 @@ import (
 // The kustomization of the management cluster builds, a real API server accepts all of it
 // with strict validation, and the pod meets the restricted pod security standard.
 func TestKustomizationApplies(t *testing.T) {
+	objects := buildKustomization(t, "")
+	applyDeployment(t, objects)
+	for _, kind := range []string{"Namespace", "Deployment", "ServiceAccount", "PersistentVolumeClaim", "Service", "NetworkPolicy", "PodDisruptionBudget", "ConfigMap"} {
+		if !slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == kind }) {
+			t.Errorf("there is no %s", kind)
+		}
+	}
+	objects = buildKustomization(t, "components:\n- monitoring\n")
+	applyDeployment(t, objects)
+	checkMonitoring(t, objects)
+}
+
+// buildKustomization builds deploy/kubernetes with lines added to its kustomization.yaml.
+func buildKustomization(t *testing.T, more string) []*unstructured.Unstructured {
+	t.Helper()
 	deployed, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -37,35 +51,29 @@ func TestKustomizationApplies(t *testing.T) {
 		t.Fatal(err)
 	}
 	root := filepath.Join(deployed, "kubernetes")
-	for _, components := range []string{"", "components:\n- monitoring\n"} {
-		file, err := os.OpenFile(filepath.Join(root, "kustomization.yaml"), os.O_APPEND|os.O_WRONLY, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := file.WriteString(components); err != nil {
-			t.Fatal(err)
-		}
-		file.Close()
-		built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), root)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := built.AsYaml()
-		if err != nil {
-			t.Fatal(err)
-		}
-		objects := readObjects(t, string(text))
-		applyDeployment(t, objects)
-		if components != "" {
-			checkMonitoring(t, objects)
-		}
+	file := filepath.Join(root, "kustomization.yaml")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
 	}
+	if err := os.WriteFile(file, append(text, more...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rendered, err := built.AsYaml()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return readObjects(t, string(rendered))
 }
 
 func readObjects(t *testing.T, text string) []*unstructured.Unstructured {
 	t.Helper()
 	var objects []*unstructured.Unstructured
-	for document := range strings.SplitSeq(text, "\n---\n") {
+	for document := range strings.SplitSeq("\n"+text, "\n---\n") {
 		o := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte(document), &o.Object); err != nil {
 			t.Fatal(err)
@@ -104,9 +112,9 @@ func checkMonitoring(t *testing.T, objects []*unstructured.Unstructured) {
 	}
 }
 
-// applyDeployment applies objects to the first member and removes their namespace
-// afterwards. Everything but the Namespace is applied as a dry run, except for the kinds of
-// the Prometheus Operator, which the member does not serve.
+// applyDeployment applies objects to the first member: the Namespace, which stays, and the
+// others as a dry run, except for the kinds of the Prometheus Operator, which the member does
+// not serve.
 func applyDeployment(t *testing.T, deployed []*unstructured.Unstructured) {
 	t.Helper()
 	m := fleet.Shared(t).Member("member-1")
@@ -114,12 +122,10 @@ func applyDeployment(t *testing.T, deployed []*unstructured.Unstructured) {
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client.Discovery()))
 	objects := dynamic.NewForConfigOrDie(m.Config)
 	var pod *corev1.Pod
-	kinds := map[string]bool{}
 	for _, o := range deployed {
 		if o.GroupVersionKind().Group == "monitoring.coreos.com" {
 			continue
 		}
-		kinds[o.GetKind()] = true
 		mapping, err := mapper.RESTMapping(o.GroupVersionKind().GroupKind(), o.GroupVersionKind().Version)
 		if err != nil {
 			t.Fatal(err)
@@ -128,7 +134,6 @@ func applyDeployment(t *testing.T, deployed []*unstructured.Unstructured) {
 		switch o.GetKind() {
 		case "Namespace":
 			opts.DryRun = nil
-			t.Cleanup(func() { client.CoreV1().Namespaces().Delete(context.Background(), o.GetName(), metav1.DeleteOptions{}) })
 		case "Deployment":
 			template, _, _ := unstructured.NestedMap(o.Object, "spec", "template")
 			pod = &corev1.Pod{}
@@ -143,11 +148,6 @@ func applyDeployment(t *testing.T, deployed []*unstructured.Unstructured) {
 		}
 		if _, err := objects.Resource(mapping.Resource).Namespace(o.GetNamespace()).Patch(ctx, o.GetName(), types.ApplyPatchType, raw, opts); err != nil {
 			t.Errorf("%s %s: %v", o.GetKind(), o.GetName(), err)
-		}
-	}
-	for _, kind := range []string{"Deployment", "ServiceAccount", "PersistentVolumeClaim", "Service", "NetworkPolicy", "PodDisruptionBudget", "ConfigMap"} {
-		if !kinds[kind] {
-			t.Errorf("there is no %s", kind)
 		}
 	}
 	if pod == nil {

@@ -126,7 +126,8 @@ func TestAlertsAreComplete(t *testing.T) {
 	}
 }
 
-// The PrometheusRule for the Prometheus Operator is generated from the file of rules.
+// The PrometheusRule for the Prometheus Operator is generated from the file of rules, and the
+// Helm chart has a copy of that.
 func TestPrometheusRuleIsGenerated(t *testing.T) {
 	_, text := readRules(t)
 	_, groups, found := strings.Cut(text, "\ngroups:\n")
@@ -140,4 +141,5 @@ func TestPrometheusRuleIsGenerated(t *testing.T) {
 		out.WriteString("  " + line)
 	}
 	golden.File(t, filepath.Join(deployed, "prometheusrule.yaml"), out.String())
+	golden.File(t, "../../deploy/helm/gitfleet/files/rules.yaml", text)
 }

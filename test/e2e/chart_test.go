@@ -1,0 +1,196 @@
+package e2e
+
+import (
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gitfleet/gitfleet/test/checkout"
+)
+
+const chart = "../../deploy/helm/gitfleet"
+
+// helm runs Helm with no configuration of the user's, and returns what it prints.
+func helm(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("building Helm takes minutes the first time")
+	}
+	program, err := checkout.Helm(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), program, args...)
+	cmd.Env = []string{"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH")}
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// template renders the chart as the release gitfleet in the namespace gitfleet.
+func template(t *testing.T, values string) (string, error) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "values.yaml")
+	if err := os.WriteFile(file, []byte(values), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return helm(t, "template", "gitfleet", chart, "--namespace", "gitfleet", "--values", file)
+}
+
+const chartValues = `
+image: {tag: latest}
+config:
+  source: {url: "https://git.example.com/org/fleet"}
+`
+
+// The chart renders the objects of the kustomization, field by field, but for the labels of
+// Helm. A real API server accepts them.
+func TestChartIsTheKustomization(t *testing.T) {
+	text, err := template(t, chartValues+"serviceMonitor: {enabled: true}\nprometheusRule: {enabled: true}\n")
+	if err != nil {
+		t.Fatal(text)
+	}
+	rendered, built := readObjects(t, text), buildKustomization(t, "components:\n- monitoring\n")
+	got, want := comparable(t, rendered), comparable(t, built)
+	delete(want, "Namespace /gitfleet") // "helm install --create-namespace" makes it
+	if names := slices.Sorted(maps.Keys(got)); !slices.Equal(names, slices.Sorted(maps.Keys(want))) {
+		t.Errorf("the chart has\n%v\nand the kustomization\n%v", names, slices.Sorted(maps.Keys(want)))
+	}
+	for name := range want {
+		if !reflect.DeepEqual(got[name], want[name]) {
+			a, _ := yaml.Marshal(got[name])
+			b, _ := yaml.Marshal(want[name])
+			t.Errorf("%s differs; in the chart:\n%s\nin the kustomization:\n%s", name, a, b)
+		}
+	}
+	applyDeployment(t, append(namespaceOfDeployment(t), rendered...))
+}
+
+// comparable returns objects by kind, namespace and name, without what only Helm or only
+// kustomize adds. The daemon's configuration is compared as it is read, not as it is written.
+func comparable(t *testing.T, objects []*unstructured.Unstructured) map[string]map[string]any {
+	t.Helper()
+	out := map[string]map[string]any{}
+	for _, o := range objects {
+		o := o.DeepCopy()
+		if o.GetKind() == "ConfigMap" {
+			o.SetName("gitfleet-config") // kustomize adds a hash of the content
+			file, _, _ := unstructured.NestedString(o.Object, "data", "gitfleet.yaml")
+			var config map[string]any
+			if err := yaml.Unmarshal([]byte(file), &config); err != nil {
+				t.Fatal(err)
+			}
+			o.Object["data"] = config
+		}
+		for _, path := range [][]string{{"metadata"}, {"spec", "template", "metadata"}} {
+			withoutHelm(o.Object, path...)
+		}
+		if o.GetKind() == "Deployment" {
+			volumes, _, _ := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "volumes")
+			for _, v := range volumes {
+				if config, ok := v.(map[string]any)["configMap"].(map[string]any); ok {
+					config["name"] = "gitfleet-config"
+				}
+			}
+			_ = unstructured.SetNestedSlice(o.Object, volumes, "spec", "template", "spec", "volumes")
+		}
+		unstructured.RemoveNestedField(o.Object, "spec", "jobLabel") // kustomize: the name of the Service
+		out[o.GetKind()+" "+o.GetNamespace()+"/"+o.GetName()] = o.Object
+	}
+	return out
+}
+
+// withoutHelm removes the labels that Helm's charts have by convention, the label app from
+// what need not be found by it, and the annotation that restarts the pod.
+func withoutHelm(o map[string]any, path ...string) {
+	labels, _, _ := unstructured.NestedStringMap(o, append(path, "labels")...)
+	maps.DeleteFunc(labels, func(key, _ string) bool {
+		return strings.HasPrefix(key, "app.kubernetes.io/") || key == "helm.sh/chart" || key == "app"
+	})
+	unstructured.RemoveNestedField(o, append(path, "labels")...)
+	if len(labels) > 0 {
+		_ = unstructured.SetNestedStringMap(o, labels, append(path, "labels")...)
+	}
+	unstructured.RemoveNestedField(o, append(path, "annotations", "checksum/config")...)
+}
+
+// Values that make no sense are refused before anything is installed, with their path.
+func TestChartRefusesBadValues(t *testing.T) {
+	for name, test := range map[string]struct{ values, says string }{
+		"no repository":         {"{}", "at '/config/source/url'"},
+		"misspelled value":      {chartValues + "replicas: 2\n", "'replicas'"},
+		"misspelled setting":    {chartValues + "  limits: {filse: 3}\n", "at '/config/limits'"},
+		"number of a setting":   {chartValues + "  limits: {files: many}\n", "at '/config/limits/files'"},
+		"quantity":              {chartValues + "persistence: {size: large}\n", "at '/persistence/size'"},
+		"port":                  {chartValues + "networkPolicy: {egressPorts: [70000]}\n", "at '/networkPolicy/egressPorts/0'"},
+		"no certificate":        {chartValues + "secrets: {tls: \"\"}\n", "at '/secrets/tls'"},
+		"no digest":             {"image: {digest: latest}\nconfig: {source: {url: x}}\n", "at '/image/digest'"},
+		"interval of Monitor":   {chartValues + "serviceMonitor: {interval: 15}\n", "at '/serviceMonitor/interval'"},
+		"access mode of claims": {chartValues + "persistence: {accessModes: [ReadOnlyMany]}\n", "at '/persistence/accessModes/0'"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, err := template(t, test.values)
+			if err == nil || !strings.Contains(out, test.says) {
+				t.Errorf("%q is missing in\n%s", test.says, out)
+			}
+		})
+	}
+}
+
+// What values ask for is in the objects, Helm finds nothing to complain about, and a real API
+// server accepts them.
+func TestChartValues(t *testing.T) {
+	const values = `
+image: {repository: registry.example/team/gitfleet, digest: "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"}
+config:
+  source: {url: "ssh://git@git.example.com/org/fleet", sshKeyFile: /etc/gitfleet/ssh/key, sshKnownHosts: /etc/gitfleet/ssh/known_hosts}
+  members: {probeInterval: 5s}
+secrets: {git: ""}
+extraVolumes: [{name: ssh, secret: {secretName: deploy-key}}]
+extraVolumeMounts: [{name: ssh, mountPath: /etc/gitfleet/ssh, readOnly: true}]
+env: [{name: HTTPS_PROXY, value: "http://proxy.example.com:3128"}]
+persistence: {existingClaim: mine}
+networkPolicy: {egressPorts: [7999], extraEgress: [{to: [{ipBlock: {cidr: 192.0.2.0/24}}]}]}
+resources: {limits: {memory: 4Gi, cpu: 2}}
+podDisruptionBudget: {enabled: true}
+nodeSelector: {disk: ssd}
+`
+	file := filepath.Join(t.TempDir(), "values.yaml")
+	if err := os.WriteFile(file, []byte(values), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := helm(t, "lint", "--strict", chart, "--values", file); err != nil {
+		t.Error(out)
+	}
+	text, err := template(t, values)
+	if err != nil {
+		t.Fatal(text)
+	}
+	for _, want := range []string{
+		"image: registry.example/team/gitfleet@sha256:0123", "sshKnownHosts: /etc/gitfleet/ssh/known_hosts", "probeInterval: 5s", "secretNamespace: gitfleet",
+		"secretName: deploy-key", "name: HTTPS_PROXY", "claimName: mine", "port: 7999", "cidr: 192.0.2.0/24", "memory: 4Gi", "disk: ssd",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in\n%s", want, text)
+		}
+	}
+	for _, unwanted := range []string{"tokenFile", "gitfleet-git", "kind: PersistentVolumeClaim", "port: 6443", "kind: ServiceMonitor"} {
+		if strings.Contains(text, unwanted) {
+			t.Errorf("%q is in\n%s", unwanted, text)
+		}
+	}
+	applyDeployment(t, append(namespaceOfDeployment(t), readObjects(t, text)...))
+}
+
+// namespaceOfDeployment returns the Namespace of the kustomization, which a chart has not.
+func namespaceOfDeployment(t *testing.T) []*unstructured.Unstructured {
+	t.Helper()
+	return slices.DeleteFunc(buildKustomization(t, ""), func(o *unstructured.Unstructured) bool { return o.GetKind() != "Namespace" })
+}
