@@ -13,7 +13,7 @@ release = $(shell git describe --tags --exact-match --dirty 2>/dev/null)
 build: ## Build build/gitfleet: one static binary
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.release=$(release)' -o build/gitfleet ./cmd/gitfleet
 
-release: ## Build archives with checksums into build/release; needs a tag
+release: ## Build archives, their SBOMs and the chart, with checksums; needs a tag
 	@.ci/release "$(release)"
 
 demo: ## Run gitfleet on three local clusters; ARGS=--once ends when all is applied
@@ -33,10 +33,13 @@ test: ## Run all tests with the race detector; minutes, much longer the first ti
 		env CGO_ENABLED=0 go -C test/prometheus build -trimpath -tags remove_all_sd tool
 	@.ci/patiently "compile Gitea: minutes the first time, then seconds" \
 		go -C test/gitea build -trimpath -tags='sqlite sqlite_unlock_notify' -ldflags='-s -w' -o ../../build/gitea code.gitea.io/gitea
+	@.ci/patiently "compile Helm: minutes the first time, then seconds" \
+		go -C test/helm build -ldflags='-s -w' -o ../../build/helm helm.sh/helm/v4/cmd/helm
 	@.ci/patiently "test with the race detector: minutes to compile the first time" \
 		go run ./test/tally $(race) $(parts) -- $(race) -count=1 -p 1 $(whole) -- \
 		go test -json -timeout 15m -count=1 -run TestEveryLife ./test/scenario/simulation -- \
-		go -C test/controlplane test -json -race -tags prebuilt ./...
+		go -C test/controlplane test -json -race -tags prebuilt ./... -- \
+		go -C .ci/tools test -json -race ./...
 
 test-fast: ## Run the tests that need no clusters; seconds
 	@go test -short $(parts) $(whole)
@@ -52,7 +55,7 @@ check: format arch tidy vet lint fuzz ## Check format, vet, lint, modules and im
 
 format:
 	@echo "check the format"
-	@files=$$(gofmt -l cmd gitsource placement reconciler test); \
+	@files=$$(gofmt -l .ci cmd gitsource placement reconciler test); \
 		[ -z "$$files" ] || { printf 'run gofmt -w on:\n%s\n' "$$files"; exit 1; }
 
 # The control planes are checked without the Kubernetes inside them.
@@ -60,15 +63,17 @@ vet:
 	@.ci/patiently "vet: minutes to compile the first time" go vet ./...
 	@go -C test/controlplane vet -tags prebuilt ./...
 	@go -C test/kubectl vet ./...
+	@go -C .ci/tools vet ./...
 
 lint:
 	@go -C .ci/tools build -o ../../build/ tool
 	@.ci/patiently "lint" build/staticcheck ./...
+	@cd .ci/tools && ../../build/staticcheck ./...
 	@cd test/controlplane && ../../build/staticcheck -tags prebuilt ./...
 
 tidy:
 	@echo "check that go.mod and go.sum are tidy"
-	@for module in . test/controlplane test/kubectl test/prometheus test/gitea .ci/tools; do \
+	@for module in . test/controlplane test/kubectl test/prometheus test/gitea test/helm .ci/tools; do \
 		go -C $$module mod tidy -diff || { echo "run: go -C $$module mod tidy"; exit 1; }; \
 	done
 

@@ -103,6 +103,28 @@ func TestDeployedConfiguration(t *testing.T) {
 	}
 }
 
+// Every way to build a release has the same flags: the Makefile, the archives, the image of
+// the Containerfile and that of ko.
+func TestReleasesAreBuiltAlike(t *testing.T) {
+	type build struct {
+		ID, Main            string
+		Env, Flags, Ldflags []string
+	}
+	var ko struct{ Builds []build }
+	if err := yaml.UnmarshalStrict([]byte(deployFile(t, "../.ko.yaml")), &ko); err != nil {
+		t.Fatal(err)
+	}
+	if want := (build{"gitfleet", "./cmd/gitfleet", []string{"CGO_ENABLED=0"}, []string{"-trimpath"}, []string{"-s", "-w", "-X main.release={{.Env.RELEASE}}"}}); !reflect.DeepEqual(ko.Builds, []build{want}) {
+		t.Errorf("ko builds %+v", ko.Builds)
+	}
+	for file, release := range map[string]string{"../Makefile": "$(release)", "../.ci/release": "$version", "Containerfile": "${RELEASE}"} {
+		text := strings.NewReplacer(`'`, `"`, release, "VERSION").Replace(deployFile(t, file))
+		if !strings.Contains(text, `go build -trimpath -ldflags "-s -w -X main.release=VERSION"`) || !strings.Contains(text, "CGO_ENABLED=0") {
+			t.Errorf("%s builds otherwise", file)
+		}
+	}
+}
+
 // systemd takes the unit as it is, but for the program, which need not be installed.
 func TestSystemdUnit(t *testing.T) {
 	analyze, err := exec.LookPath("systemd-analyze")

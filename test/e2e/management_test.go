@@ -39,7 +39,7 @@ func newPerson(t *testing.T, kubeconfig string) *person {
 		t.Fatal(err)
 	}
 	return &person{t, dir, append(os.Environ(),
-		"PATH="+filepath.Dir(program)+":"+filepath.Dir(kubectl)+":"+os.Getenv("PATH"), "HOME="+dir, "KUBECONFIG="+kubeconfig,
+		"PATH="+filepath.Join(dir, "bin")+":"+filepath.Dir(program)+":"+filepath.Dir(kubectl)+":"+os.Getenv("PATH"), "HOME="+dir, "KUBECONFIG="+kubeconfig,
 		"GIT_AUTHOR_NAME=Ada", "GIT_AUTHOR_EMAIL=ada@example.com", "GIT_COMMITTER_NAME=Ada", "GIT_COMMITTER_EMAIL=ada@example.com")}
 }
 
@@ -144,6 +144,10 @@ func TestManagementCluster(t *testing.T) {
 		t.Errorf("a reader syncs:\n%s", out)
 	}
 	p.run("kubectl create clusterrolebinding operator --clusterrole gitfleet-operator --serviceaccount gitfleet:reader")
+	p.run("mkdir bin && ln -s $(command -v gitfleet) bin/kubectl-gitfleet && cp deploy/kubectl_complete-gitfleet bin/")
+	if out := p.run("kubectl __complete gitfleet susp"); !strings.HasPrefix(out, "suspend\t") {
+		t.Errorf("kubectl completes:\n%s", out)
+	}
 	before := ask("history crp/web")
 	n.kill()
 	repo.Commit(t, "main", map[string]string{"web.yaml": yamlNamespace("web") + "---\n" + yamlConfigMap("web", "greeting", "hello again")})
