@@ -18,9 +18,12 @@ import (
 // written to it; what is checked out is left alone.
 type Clone struct{ repo *git.Repository }
 
-// OpenClone opens the clone that a directory is in.
+// OpenClone opens the clone that a directory is in, or a bare one that it is.
 func OpenClone(dir string) (*Clone, error) {
 	repo, err := git.PlainOpenWithOptions(dir, &git.PlainOpenOptions{DetectDotGit: true, EnableDotGitCommonDir: true})
+	if errors.Is(err, git.ErrRepositoryNotExists) {
+		repo, err = git.PlainOpen(dir) // a bare one has no .git
+	}
 	if errors.Is(err, git.ErrRepositoryNotExists) {
 		return nil, fmt.Errorf("%s is in no clone of a Git repository", dir)
 	}

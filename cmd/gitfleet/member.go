@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
@@ -37,13 +38,26 @@ and ask no daemon.`,
 
 // A memberTarget is a member cluster as the person who runs the command reaches it.
 type memberTarget struct {
-	kubeconfig, context, account string
+	kubeconfig, context, account, fleet string
 }
 
 func (m *memberTarget) bind(f *pflag.FlagSet) {
 	f.StringVar(&m.context, "context", "", "context of your kubeconfig that reaches the member as an administrator")
 	f.StringVar(&m.kubeconfig, "kubeconfig", "", "your kubeconfig; by default that of kubectl")
-	f.StringVar(&m.account, "account", account.DefaultName, "name of the service account, its roles and their bindings")
+	f.StringVar(&m.fleet, "fleet-name", "", "name of the fleet, if the member is in several: each has an account of its own, gitfleet-NAME")
+	f.StringVar(&m.account, "account", "", "name of the service account, its roles and their bindings (default "+account.DefaultName+")")
+}
+
+// accountOf returns the account that the fleet has on a member.
+func (m *memberTarget) accountOf(member string) (account.Account, error) {
+	a := account.Account{Name: m.account, Member: member, Fleet: m.fleet}
+	if a.Name == "" {
+		a.Name = strings.TrimSuffix(account.DefaultName+"-"+m.fleet, "-")
+	}
+	if wrong := validation.IsDNS1123Subdomain(a.Name); len(wrong) > 0 {
+		return a, fmt.Errorf("%q cannot be the name of a service account; choose one with --account: %s", a.Name, strings.Join(wrong, "; "))
+	}
+	return a, nil
 }
 
 // find returns the cluster of the context.
@@ -73,7 +87,8 @@ func newMemberJoin() *cobra.Command {
 namespace ` + api.Namespace + `, a service account, a ClusterRole and a Role with
 their bindings, and a Secret with a token that does not expire. It can be
 repeated: it then brings the permissions up to date, and the token stays the
-same.
+same. On a cluster that is a member of several fleets name the fleet with
+--fleet-name: each then has an account with its own permissions.
 
 With --path the account may read and write only the kinds that the checkout
 places on the member, or may place there later, those that gitfleet already
@@ -141,7 +156,12 @@ func (j *joining) run(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	token, err := account.Account{Name: j.account, Member: name, Roles: derived.roles}.Apply(cmd.Context(), target.Config)
+	joined, err := j.accountOf(name)
+	if err != nil {
+		return err
+	}
+	joined.Roles = derived.roles
+	token, err := joined.Apply(cmd.Context(), target.Config)
 	if err != nil {
 		return accountError(err)
 	}
@@ -150,7 +170,10 @@ func (j *joining) run(cmd *cobra.Command, name string) error {
 		return err
 	}
 	notes := cmd.ErrOrStderr()
-	fmt.Fprintf(notes, "service account %s/%s on %s is ready\n", api.Namespace, j.account, name)
+	fmt.Fprintf(notes, "service account %s/%s on %s is ready\n", api.Namespace, joined.Name, name)
+	if j.fleet == "" && len(derived.fleets) > 0 {
+		fmt.Fprintf(notes, "the cluster is a member of the fleet %s; if yours is another, join with --fleet-name, or both share the account\n", strings.Join(derived.fleets, ", "))
+	}
 	manifests := cmd.OutOrStdout()
 	if j.secretNamespace != "" {
 		manifests = notes
@@ -197,7 +220,7 @@ func (j *joining) writeKubeconfig(ctx context.Context, name string, kubeconfig [
 func accountError(err error) error {
 	var owned *account.OwnedError
 	if errors.As(err, &owned) {
-		return fmt.Errorf("%w; choose another name with --account", err)
+		return fmt.Errorf("%w; name the fleet with --fleet-name, or another account with --account", err)
 	}
 	return err
 }
@@ -255,10 +278,14 @@ objects, leave removes nothing, unless --force is set.`,
 			if text := describeHoldings(held); text != "" && !force {
 				return fmt.Errorf("gitfleet still holds objects on %s:\n%sRemove the MemberCluster from the repository and wait until the daemon has given them up; --force removes the account all the same", name, text)
 			}
-			if err := account.Remove(cmd.Context(), target.Config, at.account, name); err != nil {
+			left, err := at.accountOf(name)
+			if err != nil {
+				return err
+			}
+			if err := left.Remove(cmd.Context(), target.Config); err != nil {
 				return accountError(err)
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "service account %s/%s on %s is removed\n", api.Namespace, at.account, name)
+			fmt.Fprintf(cmd.OutOrStdout(), "service account %s/%s on %s is removed\n", api.Namespace, left.Name, name)
 			if dir == "" {
 				return nil
 			}

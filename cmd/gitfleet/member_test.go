@@ -1,6 +1,8 @@
 package main
 
 import (
+	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -8,9 +10,11 @@ import (
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement/api"
 )
 
 const memberCheckout = `apiVersion: cluster.kubernetes-fleet.io/v1beta1
@@ -135,6 +139,29 @@ func TestMemberRBAC(t *testing.T) {
 	}
 }
 
+// The permissions are printed as JSON as well, and the account of a named fleet has its name.
+func TestMemberRBACOfAFleet(t *testing.T) {
+	code, out, errOut := command("member", "rbac", "--cluster-admin", "--fleet-name", "shop", "-o", "json")
+	var list struct {
+		Kind  string
+		Items []metav1.PartialObjectMetadata
+	}
+	if err := json.Unmarshal([]byte(out), &list); err != nil || code != exitFine || list.Kind != "List" {
+		t.Fatalf("exit code %d, %v\n%s%s", code, err, out, errOut)
+	}
+	kinds := map[string]string{}
+	for _, o := range list.Items {
+		kinds[o.Kind] = o.Name
+	}
+	want := map[string]string{
+		"Namespace": api.Namespace, "ServiceAccount": "gitfleet-shop", "ClusterRole": "gitfleet-shop", "ClusterRoleBinding": "gitfleet-shop",
+		"Role": "gitfleet-shop", "RoleBinding": "gitfleet-shop",
+	}
+	if !maps.Equal(kinds, want) {
+		t.Errorf("got %v, want %v", kinds, want)
+	}
+}
+
 // What a member command cannot do without is named before anything is asked.
 func TestMemberCommandsNeedToKnow(t *testing.T) {
 	for line, want := range map[string]string{
@@ -144,6 +171,7 @@ func TestMemberCommandsNeedToKnow(t *testing.T) {
 		"member join paris --context c --cluster-admin --write":                "--kubeconfig-dir DIR, or --secret-namespace NAMESPACE",
 		"member join p --context c --cluster-admin --kubeconfig-dir d --write": "--write needs --path",
 		"member rbac": "name a checkout, or set --cluster-admin",
+		"member rbac --cluster-admin --fleet-name My_Fleet":                  `"gitfleet-My_Fleet" cannot be the name of a service account; choose one with --account`,
 		"member leave paris --context none --kubeconfig /does/not/exist":     "the kubeconfig has no context \"none\"; it has none",
 		"member join Paris_1 --context c --cluster-admin --kubeconfig-dir d": "\"Paris_1\"",
 	} {

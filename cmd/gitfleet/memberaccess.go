@@ -41,6 +41,8 @@ type derivedRoles struct {
 	roles rbac.Roles
 	// declared is the file that declares the member; empty if none does.
 	declared string
+	// fleets are those that hold objects on the cluster, sorted, if it was asked.
+	fleets []string
 }
 
 // roles derives the permissions of the account of a cluster. A member that the checkout
@@ -75,6 +77,11 @@ func (a *memberAccess) roles(ctx context.Context, manifest string, target *accou
 		if held, err = member.Holdings(ctx, target.Config); err != nil {
 			return nil, err
 		}
+		for _, h := range held {
+			d.fleets = append(d.fleets, h.Fleet)
+		}
+		slices.Sort(d.fleets)
+		d.fleets = slices.Compact(d.fleets)
 		served, err := member.Resources(ctx, target.Config, kindsOf(objects, held))
 		if err != nil {
 			return nil, err
@@ -169,14 +176,15 @@ func kindsOf(objects []*unstructured.Unstructured, held []member.Holding) map[sc
 func newMemberRBAC() *cobra.Command {
 	var at memberTarget
 	var a memberAccess
+	var out format
 	cmd := &cobra.Command{
 		Use:   "rbac [PATH]",
 		Short: "Print the service account and the permissions that a member needs",
-		Long: `Print, as YAML, what join creates on a member, except for the Secret with the
-token: the namespace, the service account, a ClusterRole, a Role in the
-namespace of the inventories, and their bindings. They permit what it takes to
-place the content of the checkout PATH on the cluster, now or later, and nothing
-else.
+		Long: `Print what join creates on a member, except for the Secret with the token: the
+namespace, the service account, a ClusterRole, a Role in the namespace of the
+inventories, and their bindings. They permit what it takes to place the content
+of the checkout PATH on the cluster, now or later, and nothing else. JSON is one
+List.
 
 By default no cluster is asked: the plurals of kinds come from the
 CustomResourceDefinitions of the checkout, or from their names. With --context
@@ -187,6 +195,9 @@ are included; use it for a member that exists.`,
   gitfleet member rbac --cluster-admin`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := out.check(); err != nil {
+				return err
+			}
 			a.path, a.cluster = strings.Join(args, ""), api.ClusterName(a.cluster)
 			if a.path == "" && !a.clusterAdmin {
 				return fmt.Errorf("name a checkout, or set --cluster-admin; write %s", cmd.UseLine())
@@ -202,13 +213,29 @@ are included; use it for a member that exists.`,
 			if err != nil {
 				return err
 			}
-			return writeYAML(cmd.OutOrStdout(), account.Account{Name: at.account, Member: a.cluster, Roles: derived.roles}.Manifests()...)
+			needed, err := at.accountOf(a.cluster)
+			if err != nil {
+				return err
+			}
+			needed.Roles = derived.roles
+			if out.isText() {
+				return writeYAML(cmd.OutOrStdout(), needed.Manifests()...)
+			}
+			return out.write(cmd.OutOrStdout(), manifestList{"v1", "List", needed.Manifests()})
 		},
 	}
 	cmd.Flags().StringVar(&a.cluster, "cluster", "", "the member; every kind that is placed on any member if it is not named")
 	a.bind(cmd.Flags())
 	at.bind(cmd.Flags())
+	out.bind(cmd.Flags(), "yaml")
 	return cmd
+}
+
+// A manifestList is a list of objects, as kubectl applies it.
+type manifestList struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Items      []any  `json:"items"`
 }
 
 // writeYAML writes objects as documents, without fields that are empty.

@@ -41,7 +41,13 @@ func (f *format) known() string {
 	return strings.Join(f.outputs(), ", ") + " or jsonpath=TEMPLATE"
 }
 
-func (f *format) outputs() []string { return append(slices.Clone(f.text), "json", "yaml") }
+func (f *format) outputs() []string {
+	all := append(slices.Clone(f.text), "json")
+	if !slices.Contains(all, "yaml") {
+		all = append(all, "yaml")
+	}
+	return all
+}
 
 // check refuses an output that is not known, before anybody is asked.
 func (f *format) check() error {

@@ -56,6 +56,19 @@ func (r *reading) read(ctx context.Context, flags *pflag.FlagSet, what string) (
 		if _, err := os.Stat(repo); err != nil {
 			return nil, fmt.Errorf("%s: no such directory; a repository is written URL@REF or DIRECTORY@REF", what)
 		}
+		if isExpression(ref) {
+			clone, err := gitsource.OpenClone(repo)
+			if err != nil {
+				return nil, err
+			}
+			commit, err := clone.Commit(ref)
+			if err != nil {
+				return nil, err
+			}
+			ref = commit.Hash
+		}
+	} else if isExpression(ref) {
+		return nil, fmt.Errorf("%s: of a remote repository name a branch, a tag, a range of versions or a whole commit hash; %s is known in a clone", what, ref)
 	}
 	return cfg.readRemote(ctx, ref)
 }
@@ -103,6 +116,17 @@ func isAddress(repo string) bool {
 	return colon > 0 && !strings.Contains(repo[:colon], "/")
 }
 
+// isExpression reports whether a reference names a commit relative to another, as git does:
+// HEAD~1, main^2, v1.0^{commit}, main@{1}. No branch or tag can be called so.
+func isExpression(ref string) bool {
+	return len(ref) > 0 && !isVersionRange(ref) && strings.ContainsAny(ref, "~^{")
+}
+
+// isVersionRange reports whether a reference is a range of versions.
+func isVersionRange(ref string) bool {
+	return strings.ContainsAny(ref[:1], "<>=~^") || strings.Contains(ref, "*")
+}
+
 // refs are what a name can mean, the likeliest first.
 func refs(name string) []gitsource.Ref {
 	switch {
@@ -114,7 +138,7 @@ func refs(name string) []gitsource.Ref {
 		return []gitsource.Ref{{Branch: strings.TrimPrefix(name, "refs/heads/")}}
 	case strings.HasPrefix(name, "refs/tags/"):
 		return []gitsource.Ref{{Tag: strings.TrimPrefix(name, "refs/tags/")}}
-	case strings.ContainsAny(name[:1], "<>=~^") || strings.Contains(name, "*"):
+	case isVersionRange(name):
 		return []gitsource.Ref{{SemVer: name}}
 	}
 	return []gitsource.Ref{{Branch: name}, {Tag: name}}

@@ -33,7 +33,8 @@ PATH is the directory that is the hub, in its checkout: files are named as in
 the repository. What Git ignores and what is not committed yet is read as well.
 REPO@REF is a commit of a repository, which is cloned for the occasion: a URL or
 a directory, and a branch, a tag, a whole commit hash, or a range of versions
-such as ">=1.2 <2".
+such as ">=1.2 <2"; of a directory also a commit relative to another, as in
+.@HEAD~1..HEAD.
 
 Warnings are of what is accepted but hardly meant, such as fields that a kind of
 Kubernetes does not have, and of dead configuration: placements that select

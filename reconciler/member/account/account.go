@@ -30,8 +30,9 @@ const (
 	DefaultName = "gitfleet"
 	// managedBy is the label of all objects of an account.
 	managedBy = "app.kubernetes.io/managed-by"
-	// memberAnnotation names the member whose account it is.
+	// memberAnnotation names the member whose account it is, and fleetAnnotation the fleet.
 	memberAnnotation = "gitfleet.dev/member"
+	fleetAnnotation  = "gitfleet.dev/fleet"
 	// fieldManager owns what Apply sets. It is the value of managedBy as well.
 	fieldManager = "gitfleet-member"
 )
@@ -42,7 +43,9 @@ type Account struct {
 	Name string
 	// Member is the name of the MemberCluster; empty if the account is any member's.
 	Member string
-	Roles  rbac.Roles
+	// Fleet is the name of the fleet; empty if it is not known.
+	Fleet string
+	Roles rbac.Roles
 }
 
 // tokenName is the name of the Secret with the token of an account.
@@ -68,6 +71,9 @@ func (a Account) meta(namespace string) metav1.ObjectMeta {
 	m := metav1.ObjectMeta{Name: a.Name, Namespace: namespace, Labels: map[string]string{managedBy: fieldManager}, Annotations: map[string]string{}}
 	if a.Member != "" {
 		m.Annotations[memberAnnotation] = a.Member
+	}
+	if a.Fleet != "" {
+		m.Annotations[fleetAnnotation] = a.Fleet
 	}
 	return m
 }
@@ -101,13 +107,16 @@ func (a Account) Manifests() []any {
 	return all
 }
 
-// An OwnedError says that an account belongs to another member, or to somebody else if Member
-// is empty.
-type OwnedError struct{ Account, Member string }
+// An OwnedError says that an account belongs to another member or another fleet, or to
+// somebody else if both are empty.
+type OwnedError struct{ Account, Member, Fleet string }
 
 func (e *OwnedError) Error() string {
-	if e.Member == "" {
+	switch {
+	case e.Member == "" && e.Fleet == "":
 		return fmt.Sprintf("the cluster has a ClusterRole %s that gitfleet did not make", e.Account)
+	case e.Fleet != "":
+		return fmt.Sprintf("the account %s belongs to the fleet %s", e.Account, e.Fleet)
 	}
 	return fmt.Sprintf("the account %s belongs to the member %s", e.Account, e.Member)
 }
@@ -141,31 +150,37 @@ func (c *client) apply(ctx context.Context, m manifest) error {
 	return nil
 }
 
-// owned returns an *OwnedError if the account is another member's.
-func (c *client) owned(ctx context.Context, account, member string) error {
-	role, err := c.Resource(clusterRoles).Get(ctx, account, metav1.GetOptions{})
+// owned returns an *OwnedError if the account is another member's or another fleet's. An
+// account of no named fleet is anyone's who names none.
+func (c *client) owned(ctx context.Context, a Account) error {
+	role, err := c.Resource(clusterRoles).Get(ctx, a.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil
 	case err != nil:
-		return fmt.Errorf("read clusterroles %s: %w", account, err)
+		return fmt.Errorf("read clusterroles %s: %w", a.Name, err)
 	}
-	owner := role.GetAnnotations()[memberAnnotation]
-	if role.GetLabels()[managedBy] != fieldManager || owner != "" && owner != member {
-		return &OwnedError{account, owner}
+	member, fleet := role.GetAnnotations()[memberAnnotation], role.GetAnnotations()[fleetAnnotation]
+	switch {
+	case role.GetLabels()[managedBy] != fieldManager:
+		return &OwnedError{Account: a.Name}
+	case fleet != "" && fleet != a.Fleet:
+		return &OwnedError{Account: a.Name, Fleet: fleet}
+	case member != "" && member != a.Member:
+		return &OwnedError{Account: a.Name, Member: member}
 	}
 	return nil
 }
 
 // Apply makes the account on a cluster, or brings it up to date, and returns its token. The
 // token is that of a Secret and does not expire; it is the same as long as the Secret exists.
-// The error is an *OwnedError if the account belongs to another member.
+// The error is an *OwnedError if the account belongs to another member or fleet.
 func (a Account) Apply(ctx context.Context, cfg *rest.Config) (token string, err error) {
 	c, err := newClient(cfg)
 	if err != nil {
 		return "", err
 	}
-	if err := c.owned(ctx, a.Name, a.Member); err != nil {
+	if err := c.owned(ctx, a); err != nil {
 		return "", err
 	}
 	meta := a.meta(api.Namespace)
@@ -208,15 +223,15 @@ func (c *client) token(ctx context.Context, secret string) (token string, err er
 	return token, nil
 }
 
-// Remove removes the account of a member, and with it the token. What does not exist is not
-// an error. The namespace stays: the inventories are in it. The error is an *OwnedError if
-// the account belongs to another member.
-func Remove(ctx context.Context, cfg *rest.Config, account, member string) error {
+// Remove removes the account, and with it the token. What does not exist is not an error. The
+// namespace stays: the inventories are in it. The error is an *OwnedError if the account
+// belongs to another member or fleet.
+func (a Account) Remove(ctx context.Context, cfg *rest.Config) error {
 	c, err := newClient(cfg)
 	if err != nil {
 		return err
 	}
-	if err := c.owned(ctx, account, member); err != nil {
+	if err := c.owned(ctx, a); err != nil {
 		return err
 	}
 	var errs []error
@@ -224,12 +239,12 @@ func Remove(ctx context.Context, cfg *rest.Config, account, member string) error
 		resource        schema.GroupVersionResource
 		namespace, name string
 	}{
-		{secrets, api.Namespace, tokenName(account)},
-		{serviceAccounts, api.Namespace, account},
-		{bindings, api.Namespace, account},
-		{roles, api.Namespace, account},
-		{clusterBindings, "", account},
-		{clusterRoles, "", account}, // the last: it says whose account it is
+		{secrets, api.Namespace, tokenName(a.Name)},
+		{serviceAccounts, api.Namespace, a.Name},
+		{bindings, api.Namespace, a.Name},
+		{roles, api.Namespace, a.Name},
+		{clusterBindings, "", a.Name},
+		{clusterRoles, "", a.Name}, // the last: it says whose account it is
 	} {
 		if err := c.in(m.resource, m.namespace).Delete(ctx, m.name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 			errs = append(errs, fmt.Errorf("delete %s %s: %w", m.resource.Resource, m.name, err))

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// An account that belongs to another member, or that somebody else made, is neither changed
+// An account that belongs to another member or fleet, or that somebody else made, is neither changed
 // nor removed.
 func TestAccountsOfOthersAreLeftAlone(t *testing.T) {
 	ours := map[string]string{managedBy: fieldManager}
@@ -24,6 +24,8 @@ func TestAccountsOfOthersAreLeftAlone(t *testing.T) {
 		"any member's":     {ours, nil, false},
 		"another member's": {ours, map[string]string{memberAnnotation: "oslo"}, true},
 		"somebody else's":  {nil, nil, true},
+		"the fleet's":      {ours, map[string]string{memberAnnotation: "paris", fleetAnnotation: "shop"}, false},
+		"another fleet's":  {ours, map[string]string{memberAnnotation: "paris", fleetAnnotation: "infra"}, true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -39,7 +41,7 @@ func TestAccountsOfOthersAreLeftAlone(t *testing.T) {
 				})
 			}))
 			defer srv.Close()
-			err := Remove(t.Context(), &rest.Config{Host: srv.URL}, "gitfleet", "paris")
+			err := Account{Name: "gitfleet", Member: "paris", Fleet: "shop"}.Remove(t.Context(), &rest.Config{Host: srv.URL})
 			var owned *OwnedError
 			if errors.As(err, &owned) != test.refused || (writes == 0) != test.refused {
 				t.Errorf("%d writes, %v", writes, err)
