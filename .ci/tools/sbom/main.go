@@ -49,7 +49,7 @@ func run(args []string, out io.Writer) error {
 	}
 	bom := billOf(info, args[1], sha256.Sum256(binary))
 	bom.Metadata.Timestamp = time.Unix(seconds, 0).UTC().Format(time.RFC3339)
-	return cyclonedx.NewBOMEncoder(out, cyclonedx.BOMFileFormatJSON).SetPretty(true).SetEscapeHTML(false).Encode(bom)
+	return cyclonedx.NewBOMEncoder(out, cyclonedx.BOMFileFormatJSON).SetPretty(true).SetEscapeHTML(false).EncodeVersion(bom, cyclonedx.SpecVersion1_6)
 }
 
 // billOf returns the bill of a binary. Build information has no graph: the program depends on
