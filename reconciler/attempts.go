@@ -55,6 +55,13 @@ func readAttempts(path string, log *slog.Logger) *attempts {
 	return a
 }
 
+// Attempts keeps a record like that of the loop for commits that are loaded for another
+// reason, in a file of their own. It returns the function to call before each load, which
+// returns the one to call after it, or an error if the commit has ended the process before.
+func Attempts(path string, log *slog.Logger) func(commit string) (end func(), err error) {
+	return readAttempts(path, log).begin
+}
+
 // errFatalCommit is why a commit is not loaded.
 var errFatalCommit = fmt.Errorf("loading this commit has ended the daemon %d times, most likely for want of memory, so it is not loaded again; "+
 	"make the repository smaller, lower limits.commitSize, or give the daemon more memory, and run gitfleet sync to have it tried again", maxCrashes)

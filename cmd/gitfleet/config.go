@@ -23,20 +23,21 @@ type Config struct {
 	// StateDir holds the clone of the repository, the ledger and the history.
 	StateDir string `json:"stateDir,omitempty"`
 	// Listen is where the daemon answers.
-	Listen    string        `json:"listen,omitempty"`
-	LogLevel  string        `json:"logLevel,omitempty"`
-	LogFormat string        `json:"logFormat,omitempty"`
-	Tracing   TracingConfig `json:"tracing"`
-	Server    ServerConfig  `json:"server"`
-	Source    SourceConfig  `json:"source"`
-	Webhook   WebhookConfig `json:"webhook"`
-	Limits    LimitsConfig  `json:"limits"`
-	Members   MembersConfig `json:"members"`
-	Rollout   RolloutConfig `json:"rollout"`
-	Drift     DriftConfig   `json:"drift"`
-	Forge     ForgeConfig   `json:"forge"`
-	History   HistoryConfig `json:"history"`
-	Status    StatusConfig  `json:"status"`
+	Listen       string             `json:"listen,omitempty"`
+	LogLevel     string             `json:"logLevel,omitempty"`
+	LogFormat    string             `json:"logFormat,omitempty"`
+	Tracing      TracingConfig      `json:"tracing"`
+	Server       ServerConfig       `json:"server"`
+	Source       SourceConfig       `json:"source"`
+	Webhook      WebhookConfig      `json:"webhook"`
+	Limits       LimitsConfig       `json:"limits"`
+	Members      MembersConfig      `json:"members"`
+	Rollout      RolloutConfig      `json:"rollout"`
+	Drift        DriftConfig        `json:"drift"`
+	PullRequests PullRequestsConfig `json:"pullRequests"`
+	Forge        ForgeConfig        `json:"forge"`
+	History      HistoryConfig      `json:"history"`
+	Status       StatusConfig       `json:"status"`
 
 	file  string         // that was read; empty if none was
 	lines map[string]int // of the file, by key

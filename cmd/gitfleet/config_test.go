@@ -244,6 +244,7 @@ var sections = []struct{ prefix, title string }{
 	{"status.", "Status"},
 	{"rollout.", "Rollout"},
 	{"drift.", "Drift"},
+	{"pullRequests.", "Pull requests"},
 	{"forge.", "Forge"},
 	{"tracing.", "Traces"},
 }

@@ -80,6 +80,11 @@ func (c Config) validateDrift() []error {
 	if c.Source.Branch == "" {
 		errs = append(errs, c.fault("source.branch", "drift.mode propose opens pull requests to a branch: name it"))
 	}
+	return append(errs, c.validateForge()...)
+}
+
+func (c Config) validateForge() []error {
+	var errs []error
 	if !slices.Contains(forge.Types, c.forge().Type) {
 		errs = append(errs, c.fault("forge.type", fmt.Sprintf("%q is none of gitea, github, gitlab", c.Forge.Type)))
 	}

@@ -16,6 +16,8 @@ func newPlan() *cobra.Command {
 	var r reading
 	var out format
 	var in outlookInput
+	var at connection
+	var pullRequest int64
 	cmd := &cobra.Command{
 		Use:   "plan PATH|REPO@REF|REPO@FROM..TO",
 		Short: "Show which clusters would get which objects; offline",
@@ -32,16 +34,31 @@ that they have there, and renamed placements are recognized. The changes are
 printed first, with the objects that would be deleted and the deletions that the
 daemon would hold until a commit allows them.
 
+With --pr the daemon is asked for the plan of an open pull request, compared
+with the fleet as it is. The comment there may show only a part of it.
+
 Exit codes: 0 fine, 1 there are differences from the earlier plan, 2 error.`,
 		Example: `  gitfleet plan .
   gitfleet plan . -o json > ../before.json
   gitfleet plan https://git.example.com/fleet@v1.0..main
   gitfleet get clusters -o yaml > ../clusters.yaml
-  gitfleet plan . --clusters ../clusters.yaml --current ../before.json`,
-		Args: cobra.ExactArgs(1),
+  gitfleet plan . --clusters ../clusters.yaml --current ../before.json
+  gitfleet plan --pr 17`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("pr") {
+				return cobra.NoArgs(cmd, args)
+			}
+			return cobra.ExactArgs(1)(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := out.check(); err != nil {
 				return err
+			}
+			if cmd.Flags().Changed("pr") {
+				if !out.isText() || in != (outlookInput{}) {
+					return errors.New("--pr prints text, and does not go with -o, --clusters and --current")
+				}
+				return at.planPullRequest(cmd.Context(), cmd.OutOrStdout(), pullRequest)
 			}
 			var s *hub.Snapshot
 			var err error
@@ -58,6 +75,8 @@ Exit codes: 0 fine, 1 there are differences from the earlier plan, 2 error.`,
 	out.bind(cmd.Flags(), "text")
 	in.bind(cmd.Flags())
 	r.bind(cmd.Flags())
+	cmd.Flags().Int64Var(&pullRequest, "pr", 0, "number of an open pull request: ask the daemon for its plan")
+	at.bind(cmd.Flags())
 	return cmd
 }
 

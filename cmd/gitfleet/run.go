@@ -22,6 +22,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member"
 	"github.com/gitfleet/gitfleet/reconciler/proposal"
+	"github.com/gitfleet/gitfleet/reconciler/review"
 	"github.com/gitfleet/gitfleet/reconciler/server"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
@@ -116,6 +117,15 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 	if proposals != nil {
 		publish = both(publish, proposals.Observe)
 	}
+	reviews, err := cfg.reviewer(repo, log)
+	if err != nil {
+		return err
+	}
+	var preview func(context.Context, int64) (*review.Preview, error)
+	if reviews != nil {
+		publish, preview = both(publish, reviews.Observe), reviews.Preview
+	}
+	servePlans(srv, preview)
 	loop = reconciler.New(reconciler.Config{
 		Fleet: fleet, Source: repo, Loader: loader, Past: cfg.loader(), Store: store, Attempts: filepath.Join(cfg.StateDir, "loading.json"), Conditions: status.Conditions(cfg.Status.Conditions),
 		Member: members.agent, Told: members.encoder.Rotate, Publish: publish, Record: record.Add, Log: log,
@@ -131,6 +141,9 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 	group.Go(func() error { return srv.Serve(ctx, listener) })
 	if proposals != nil {
 		group.Go(func() error { return proposals.Run(ctx) })
+	}
+	if reviews != nil {
+		group.Go(func() error { return reviews.Run(ctx) })
 	}
 	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
 		return err

@@ -56,6 +56,7 @@ func (c *Config) settings() []setting {
 	all = append(all, c.Status.settings()...)
 	all = append(all, c.Rollout.settings()...)
 	all = append(all, c.Drift.settings()...)
+	all = append(all, c.PullRequests.settings()...)
 	return append(all, c.Forge.settings()...)
 }
 

@@ -19,6 +19,9 @@ type PlacementChange struct {
 	RenamedFrom  string // its key in the earlier plan; empty if it is the same
 	Unclear      bool   // whether it was renamed
 	Gained, Lost []string
+	// PolicyFrom and PolicyTo are the placement types in a running fleet and now, if its
+	// policy changes; empty if it does not, or if no daemon runs the fleet.
+	PolicyFrom, PolicyTo string
 }
 
 // A ClusterChange is how what a cluster holds differs from the earlier plan.

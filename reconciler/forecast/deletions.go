@@ -28,6 +28,9 @@ func (o *Forecast) Compared(brake Brake) (Document, Changes) {
 	if !changes.Compared {
 		return d, changes
 	}
+	if o.running != nil {
+		changes.Placements = o.running.withPolicies(changes.Placements, o.Snapshot, o.Renames)
+	}
 	d.Deletions = []Deletion{}
 	for i := range changes.Clusters {
 		if c := &changes.Clusters[i]; !c.Gone { // a cluster that leaves the fleet keeps its objects

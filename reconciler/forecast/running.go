@@ -2,12 +2,16 @@ package forecast
 
 import (
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
@@ -59,6 +63,80 @@ func (r *Running) Forecast(s *hub.Snapshot) (*Forecast, error) {
 	in.Memo = plan.NewMemo()
 	o.Plan = plan.Resolve(in)
 	return o, internal(o.Plan)
+}
+
+// withPolicies returns the changes of placements with those of their policies, by key.
+func (r *Running) withPolicies(changes []PlacementChange, s *hub.Snapshot, renames []ledger.Rename) []PlacementChange {
+	was := map[string]*api.PlacementPolicy{}
+	for _, p := range r.head.Placements {
+		was[p.Key.String()] = p.Spec.Policy
+	}
+	for _, n := range renames {
+		was[n.To.String()] = was[n.From.String()]
+	}
+	for _, p := range s.Placements {
+		key := p.Key.String()
+		before, known := was[key]
+		if !known || placement.PolicyHash(before) == placement.PolicyHash(p.Spec.Policy) {
+			continue
+		}
+		i := slices.IndexFunc(changes, func(c PlacementChange) bool { return c.Placement == key })
+		if i < 0 {
+			i = len(changes)
+			changes = append(changes, PlacementChange{Placement: key})
+		}
+		changes[i].PolicyFrom, changes[i].PolicyTo = policyText(before), policyText(p.Spec.Policy)
+	}
+	slices.SortStableFunc(changes, func(a, b PlacementChange) int { return strings.Compare(a.Placement, b.Placement) })
+	return changes
+}
+
+// policyText is the type of a policy, and how many clusters it asks for.
+func policyText(p *api.PlacementPolicy) string {
+	switch {
+	case p == nil || p.PlacementType == "":
+		return string(api.PickAll)
+	case p.NumberOfClusters != nil:
+		return fmt.Sprintf("%s %d", p.PlacementType, *p.NumberOfClusters)
+	}
+	return string(p.PlacementType)
+}
+
+// NewProblems are the problems of a forecast that the fleet does not have yet, errors first:
+// the warnings of the commit, and what keeps placements from doing what they say.
+func (r *Running) NewProblems(o *Forecast) hub.Problems {
+	before := map[hub.Problem]bool{}
+	for _, p := range problemsOf(r.head.Warnings, r.plan) {
+		before[withoutLine(p)] = true
+	}
+	var out hub.Problems
+	for _, p := range problemsOf(o.Warnings, o.Plan) {
+		if !before[withoutLine(p)] {
+			out = append(out, p)
+		}
+	}
+	return out.ErrorsFirst()
+}
+
+func problemsOf(warnings hub.Problems, p *plan.Plan) hub.Problems {
+	all := append(slices.Clone(warnings), p.Warnings...)
+	for _, pl := range p.Placements {
+		if pl.Spec == nil {
+			continue
+		}
+		all = append(all, pl.Warnings...)
+		for _, f := range Faults(pl) {
+			f.Severity = hub.Failure // the commit is accepted
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+// withoutLine is a problem wherever it stands in its file.
+func withoutLine(p hub.Problem) hub.Problem {
+	p.Line, p.Document = 0, 0
+	return p
 }
 
 // loses reports whether any cluster loses an object.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
+	"github.com/gitfleet/gitfleet/gitsource/forge/markdown"
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
@@ -147,43 +147,11 @@ func list(names []string) string {
 	return strings.Join(out, ", ")
 }
 
-// plain puts a text on one line without characters that control anything.
-func plain(text string) string {
-	text = strings.ReplaceAll(text, "\n", "↵")
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
-			return '\uFFFD'
-		}
-		return r
-	}, strings.ToValidUTF8(text, "\uFFFD"))
-}
+func plain(text string) string { return markdown.Plain(text) }
 
-var backticks = regexp.MustCompile("`+")
+func code(text string) string { return markdown.Code(text) }
 
-// longestRun is the length of the longest run of backticks in a text.
-func longestRun(text string) int {
-	longest := 0
-	for _, run := range backticks.FindAllString(text, -1) {
-		longest = max(longest, len(run))
-	}
-	return longest
-}
-
-// code is a text as inline code of Markdown, in which nothing has a meaning.
-func code(text string) string {
-	text = plain(text)
-	fence := strings.Repeat("`", longestRun(text)+1)
-	if len(fence) > 1 {
-		return fence + " " + text + " " + fence
-	}
-	return fence + text + fence
-}
-
-// codeBlock is a text as a block of code of Markdown, in which nothing has a meaning.
-func codeBlock(language, text string) string {
-	fence := strings.Repeat("`", max(3, longestRun(text)+1))
-	return fence + language + "\n" + text + fence + "\n"
-}
+func codeBlock(language, text string) string { return markdown.CodeBlock(language, text) }
 
 // What gitfleet comments once on a pull request whose branch it leaves alone.
 const (

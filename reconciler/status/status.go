@@ -95,6 +95,12 @@ type Report struct {
 	plan *plan.Plan
 }
 
+// Plan is what the report tells of. It is only read.
+func (r *Report) Plan() *plan.Plan { return r.plan }
+
+// Decided reports whether anything was decided: just after the ledger was lost, nothing is.
+func (r *Report) Decided() bool { return r.plan != nil && r.plan.Works != nil }
+
 // A Detail has what gitfleet reports of a placement beyond KubeFleet's status.
 type Detail struct {
 	Placement string `json:"placement"`

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource"
+	"github.com/gitfleet/gitfleet/gitsource/forge"
+	"github.com/gitfleet/gitfleet/reconciler"
+	"github.com/gitfleet/gitfleet/reconciler/review"
+)
+
+// PullRequestsConfig configures what people are told on the forge.
+type PullRequestsConfig struct {
+	Plans         bool   `json:"plans,omitempty"`
+	RolloutStatus bool   `json:"rolloutStatus,omitempty"`
+	ForksLabel    string `json:"forksLabel,omitempty"`
+}
+
+func (p *PullRequestsConfig) settings() []setting {
+	return []setting{
+		{"pullRequests.plans", &p.Plans, "write the plan of each open pull request into a comment and the commit status gitfleet/plan"},
+		{"pullRequests.rolloutStatus", &p.RolloutStatus, "show on the commits of the branch how far they are rolled out, as the commit status gitfleet/rollout"},
+		{"pullRequests.forksLabel", &p.ForksLabel, "label with which a maintainer has the pull request of a fork planned; none of a fork is if it is not set"},
+	}
+}
+
+func (p *PullRequestsConfig) enabled() bool { return p.Plans || p.RolloutStatus }
+
+func (c Config) validatePullRequests() []error {
+	switch {
+	case !c.PullRequests.enabled():
+		return nil
+	case c.Source.Branch == "":
+		return append(c.validateForge(), c.fault("source.branch", "pullRequests are those to a branch: name it"))
+	case c.Drift.Mode == proposeDrift:
+		return nil // the forge is validated with it
+	}
+	return c.validateForge()
+}
+
+// planPause is the time between two plans of pull requests, so that many of them do not keep
+// the daemon busy.
+const planPause = 5 * time.Second
+
+// reviewer tells people on the forge what their commits do; nil if it is not asked for.
+func (c Config) reviewer(repo *gitsource.Repo, log *slog.Logger) (*review.Reviewer, error) {
+	if !c.PullRequests.enabled() {
+		return nil, nil
+	}
+	f, err := forge.New(c.forge())
+	if err != nil {
+		return nil, fmt.Errorf("forge: %w", err)
+	}
+	begin := reconciler.Attempts(filepath.Join(c.StateDir, "planning.json"), log)
+	return review.New(review.Config{
+		Forge: f, Source: repo, Loader: c.loader(), Brake: c.Members.brake(), Fleet: c.FleetName, Base: c.Source.Branch,
+		Plans: c.PullRequests.Plans, Rollouts: c.PullRequests.RolloutStatus, ForksLabel: c.PullRequests.ForksLabel,
+		Interval: c.Forge.Interval.Duration, Pause: min(planPause, c.Forge.Interval.Duration), Log: log,
+		Attempt: func(commit string) (func(), error) {
+			end, err := begin(commit)
+			if err != nil {
+				return nil, errors.New("planning it has ended the daemon before, most likely for want of memory; push another commit to have that planned")
+			}
+			return end, nil
+		},
+	}), nil
+}

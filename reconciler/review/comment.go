@@ -1,0 +1,331 @@
+package review
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gitfleet/gitfleet/gitsource/forge/markdown"
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/forecast"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+// maxComment bounds a comment in bytes. GitHub and Gitea take 65,536 characters.
+const maxComment = 60_000
+
+// The most that one part of a comment lists.
+const (
+	maxProblems   = 50
+	maxPlacements = 50
+	maxContents   = 20
+	maxFields     = 20
+	maxGroups     = 10
+	maxLines      = 100
+	maxNames      = 10
+	maxText       = 300
+)
+
+// A comment is written part by part. A part that does not fit is left out whole, and said to
+// be.
+type comment struct {
+	text    strings.Builder
+	dropped bool
+}
+
+// add appends a part if it fits.
+func (c *comment) add(part string) {
+	if c.text.Len()+len(part) > maxComment {
+		c.dropped = true
+		return
+	}
+	c.text.WriteString(part)
+}
+
+// fold appends a part that is shown once somebody opens it.
+func (c *comment) fold(title, part string) {
+	if part != "" {
+		c.add("<details><summary>" + title + "</summary>\n\n" + part + "\n</details>\n\n")
+	}
+}
+
+// A subject is what a comment is about.
+type subject struct {
+	fleet, branch string
+	base, head    string
+	number        int64
+	// key tells this plan from others of the pull request.
+	key string
+}
+
+// body is the comment. Texts that come from the pull request are in code, where they mean
+// nothing.
+func (r *Result) body(s subject) string {
+	c := &comment{}
+	c.add(marker(s.fleet) + "\n" + keyMarker(s.key) + "\n")
+	_, title := r.Status()
+	c.add(fmt.Sprintf("### gitfleet plan: %s\n\n", markdown.Code(shortened(title))))
+	c.add(fmt.Sprintf("Merging %s into %s at %s, for the fleet %s of %s:\n\n", short(s.head), markdown.Code(s.branch), short(s.base), markdown.Code(s.fleet), count(r.Clusters, "cluster")))
+	switch {
+	case r.Conflict != "":
+		c.add("The branch cannot be merged here: " + markdown.Code(shortened(r.Conflict)) + ". The plan comes once the branch has the newest commit of the base, by a merge or a rebase.\n\n")
+	case r.Refused != "":
+		c.add("The commit would be refused, and the one before stays in force: " + markdown.Code(shortened(r.Refused)) + "\n\n")
+	}
+	c.add(r.problemsText())
+	if r.Conflict == "" && r.Refused == "" && !refuses(r.Problems) {
+		c.add(r.summary())
+		c.add(r.heldText())
+		c.add(r.placementsText())
+		c.add(r.contentsText())
+		r.clustersText(c)
+		c.fold("Rollout", r.rolloutsText())
+	}
+	rest := "All of it"
+	if c.dropped {
+		rest = "There is more than fits here. All of it"
+	}
+	c.text.WriteString(rest + ": " + markdown.Code(fmt.Sprintf("gitfleet plan --pr %d", s.number)) + "\n")
+	return c.text.String()
+}
+
+// refuses reports whether problems keep a commit from coming into force.
+func refuses(ps hub.Problems) bool {
+	return slices.ContainsFunc(ps, func(p hub.Problem) bool { return p.Severity == hub.Error })
+}
+
+func (r *Result) problemsText() string {
+	if len(r.Problems) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	for _, p := range r.Problems[:min(maxProblems, len(r.Problems))] {
+		b.WriteString(shortened(markdown.Plain(p.Marked())) + "\n")
+	}
+	if rest := len(r.Problems) - maxProblems; rest > 0 {
+		fmt.Fprintf(&b, "and %d more\n", rest)
+	}
+	return "**Problems**\n\n" + markdown.CodeBlock("text", b.String()) + "\n"
+}
+
+// summary is the totals.
+func (r *Result) summary() string {
+	if r.None() {
+		return "Nothing changes: the same clusters get the same objects.\n\n"
+	}
+	t := r.totals()
+	var parts []string
+	for _, part := range []struct {
+		n          int
+		what, does string
+	}{
+		{len(r.Changes.Placements), "placement", "changed"}, {t.created, "object", "created"}, {t.changed, "object", "changed"},
+		{t.deleted, "object", "deleted"}, {t.released, "object", "released"}, {t.passed, "object", "passed to another placement"},
+	} {
+		if part.n > 0 {
+			parts = append(parts, count(part.n, part.what)+" "+part.does)
+		}
+	}
+	return fmt.Sprintf("%s, on %s. Each object counts on each cluster.\n\n", strings.Join(parts, ", "), count(t.clusters, "cluster"))
+}
+
+// heldText is which deletions would wait, and what allows them.
+func (r *Result) heldText() string {
+	type reason struct{ placement, why string }
+	on := map[reason][]string{}
+	objects := map[reason][]string{}
+	var reasons []reason
+	var placements []string
+	n := 0
+	for _, d := range r.Deletions() {
+		if d.Held == "" {
+			continue
+		}
+		n++
+		key := reason{d.Placement, d.Held}
+		if on[key] == nil {
+			reasons = append(reasons, key)
+		}
+		if !slices.Contains(on[key], d.Cluster) {
+			on[key] = append(on[key], d.Cluster)
+		}
+		if name := d.ID().String(); !slices.Contains(objects[key], name) {
+			objects[key] = append(objects[key], name)
+		}
+		if !slices.Contains(placements, d.Placement) {
+			placements = append(placements, d.Placement)
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "**%s would be held** until the message of a commit on the base has the trailer\n\n", count(n, "deletion"))
+	slices.Sort(placements)
+	b.WriteString(markdown.CodeBlock("text", status.AllowTrailer(strings.Join(placements, ", "))+"\n"))
+	b.WriteString("\nIt counts in the message of the merge or squash commit, and not in one that the merge only brings along.\n\n")
+	for _, key := range reasons[:min(maxGroups, len(reasons))] {
+		fmt.Fprintf(&b, "- %s on %s: %s: %s\n", markdown.Code(key.placement), few(on[key]), few(objects[key]), markdown.Code(shortened(key.why)))
+	}
+	if rest := len(reasons) - maxGroups; rest > 0 {
+		fmt.Fprintf(&b, "- and %d more\n", rest)
+	}
+	return b.String() + "\n"
+}
+
+func (r *Result) placementsText() string {
+	all := r.Changes.Placements
+	if len(all) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("**Placements**\n\n")
+	for _, p := range all[:min(maxPlacements, len(all))] {
+		fmt.Fprintf(&b, "- %s%s\n", markdown.Code(p.Placement), placementText(p))
+	}
+	if rest := len(all) - maxPlacements; rest > 0 {
+		fmt.Fprintf(&b, "- and %d more\n", rest)
+	}
+	return b.String() + "\n"
+}
+
+// placementText is what becomes of a placement.
+func placementText(p forecast.PlacementChange) string {
+	text := ""
+	switch {
+	case p.RenamedFrom != "":
+		text = " is renamed from " + markdown.Code(p.RenamedFrom) + "; its clusters and rollout carry over"
+	case p.Unclear && p.New:
+		text = " is new, and may be a renamed placement: nothing of it is placed"
+	case p.Unclear:
+		text = " is gone, and may have been renamed: it keeps what it holds"
+	case p.Gone:
+		text = " is gone"
+	case p.New:
+		text = " is new"
+	}
+	if p.PolicyTo != "" {
+		text += fmt.Sprintf("; its policy changes from %s to %s", markdown.Code(p.PolicyFrom), markdown.Code(p.PolicyTo))
+	}
+	if len(p.Gained) > 0 {
+		text += fmt.Sprintf("; gains %s: %s", count(len(p.Gained), "cluster"), few(p.Gained))
+	}
+	if len(p.Lost) > 0 {
+		text += fmt.Sprintf("; leaves %s: %s", count(len(p.Lost), "cluster"), few(p.Lost))
+	}
+	return strings.TrimPrefix(text, ";")
+}
+
+// contentsText is which fields of which objects change.
+func (r *Result) contentsText() string {
+	if len(r.Contents) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("**Changed objects** (`-` is on the clusters, `+` is in the pull request)\n\n")
+	for _, c := range r.Contents[:min(maxContents, len(r.Contents))] {
+		fmt.Fprintf(&b, "%s of %s on %s: %s\n\n", markdown.Code(c.After.ID.String()), markdown.Code(c.Placement.String()), count(len(c.Clusters), "cluster"), few(c.Clusters))
+		b.WriteString(markdown.CodeBlock("diff", fieldsText(c)) + "\n")
+	}
+	if rest := len(r.Contents) - maxContents; rest > 0 {
+		fmt.Fprintf(&b, "and %s more\n\n", count(rest, "object"))
+	}
+	return b.String()
+}
+
+// Fields are how the fields of an object differ, the hub being before and the member after.
+// Values of Secrets are masked.
+func Fields(c forecast.ContentChange) []api.PatchDetail {
+	return diff.Compare(diff.Normalize(c.Before.Object.Object), diff.Normalize(c.After.Object.Object), diff.Options{})
+}
+
+// fieldsText is how the fields of an object differ, for people.
+func fieldsText(c forecast.ContentChange) string {
+	details := Fields(c)
+	var b strings.Builder
+	for _, d := range details[:min(maxFields, len(details))] {
+		fmt.Fprintf(&b, "  %s\n", shortened(markdown.Plain(d.Path)))
+		if d.ValueInHub != "" {
+			fmt.Fprintf(&b, "- %s\n", shortened(markdown.Plain(d.ValueInHub)))
+		}
+		if d.ValueInMember != "" {
+			fmt.Fprintf(&b, "+ %s\n", shortened(markdown.Plain(d.ValueInMember)))
+		}
+	}
+	if rest := len(details) - maxFields; rest > 0 {
+		fmt.Fprintf(&b, "  and %d more\n", rest)
+	}
+	if len(details) == 0 {
+		b.WriteString("  only what gitfleet does not compare, such as its own annotations\n")
+	}
+	return b.String()
+}
+
+// clustersText is what changes on which clusters: the common case, then those that differ
+// from it.
+func (r *Result) clustersText(c *comment) {
+	groups := r.groups()
+	for i, g := range groups {
+		title := "The same on " + count(len(g.clusters), "cluster")
+		if i == maxGroups {
+			c.add(fmt.Sprintf("and %s more of clusters\n\n", count(len(groups)-i, "group")))
+			return
+		}
+		if len(g.clusters) == 1 {
+			title = "On one cluster"
+		}
+		var b strings.Builder
+		for _, line := range g.changes[:min(maxLines, len(g.changes))] {
+			b.WriteString(shortened(markdown.Plain(line)) + "\n")
+		}
+		if rest := len(g.changes) - maxLines; rest > 0 {
+			fmt.Fprintf(&b, "# and %d more\n", rest)
+		}
+		c.fold(title, few(g.clusters)+"\n\n"+markdown.CodeBlock("diff", b.String()))
+	}
+}
+
+func (r *Result) rolloutsText() string {
+	var b strings.Builder
+	for _, o := range r.Rollouts[:min(maxPlacements, len(r.Rollouts))] {
+		fmt.Fprintf(&b, "- %s: %s, at most %d unavailable and %d added at a time", markdown.Code(o.Placement), count(o.Clusters, "cluster"), o.MaxUnavailable, o.MaxSurge)
+		if len(o.First) > 0 {
+			b.WriteString("; first " + few(o.First))
+		}
+		b.WriteString("\n")
+	}
+	if rest := len(r.Rollouts) - maxPlacements; rest > 0 {
+		fmt.Fprintf(&b, "- and %d more\n", rest)
+	}
+	return b.String()
+}
+
+// few names some of many.
+func few(names []string) string {
+	var out []string
+	for _, name := range names[:min(maxNames, len(names))] {
+		out = append(out, markdown.Code(name))
+	}
+	if rest := len(names) - maxNames; rest > 0 {
+		out = append(out, fmt.Sprintf("and %d more", rest))
+	}
+	return strings.Join(out, ", ")
+}
+
+// shortened cuts a text that is long.
+func shortened(text string) string {
+	if runes := []rune(text); len(runes) > maxText {
+		return string(runes[:maxText-1]) + "…"
+	}
+	return text
+}
+
+// short is how people see a commit.
+func short(hash string) string { return hash[:min(12, len(hash))] }
+
+// marker is how the comment of a fleet is found again, keyMarker which plan it has.
+func marker(fleet string) string { return "<!-- gitfleet plan: " + fleet + " -->" }
+
+func keyMarker(key string) string { return "<!-- gitfleet plan of " + key + " -->" }

@@ -1,0 +1,97 @@
+package review
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"runtime/debug"
+	"slices"
+
+	"github.com/gitfleet/gitfleet/gitsource"
+	"github.com/gitfleet/gitfleet/gitsource/forge"
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/reconciler/forecast"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
+)
+
+// fleetState is a hash of what a plan depends on beside the pull request and the base: the
+// commit in force, the clusters, and which of them each placement has.
+func fleetState(p *plan.Plan, inForce string) string {
+	h := fnv.New64a()
+	text := func(parts ...string) {
+		for _, s := range parts {
+			io.WriteString(h, s)
+			h.Write([]byte{0})
+		}
+	}
+	text(inForce)
+	for _, c := range p.Clusters {
+		text(c.Name, c.Ineligible)
+	}
+	for _, pl := range p.Placements {
+		text("", pl.Key.String())
+		for _, c := range pl.Clusters {
+			if !c.Binding.Unscheduled && !c.Binding.Removing {
+				text(c.Binding.Cluster)
+			}
+		}
+	}
+	return fmt.Sprintf("%016x", h.Sum64())
+}
+
+// result plans the merge of a pull request. An error is why there is no plan.
+func (v *Reviewer) result(ctx context.Context, pr forge.PullRequest) (result *Result, err error) {
+	end, err := v.cfg.Attempt(pr.Head)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	defer func() {
+		if fault := recover(); fault != nil {
+			v.cfg.Log.Error("planning a pull request panicked", "url", pr.URL, "err", fault, "stack", string(debug.Stack()))
+			err = errors.New("planning it failed by a fault of gitfleet, which is in its log")
+		}
+	}()
+	if err := v.cfg.Source.FetchRef(ctx, pr.HeadRef, pr.Head); err != nil {
+		return nil, err
+	}
+	head, err := v.cfg.Source.Commit(ctx, pr.Head)
+	if err != nil {
+		return nil, err
+	}
+	files, err := v.cfg.Source.Merge(ctx, v.tip, pr.Head)
+	if conflict, ok := errors.AsType[*gitsource.ConflictError](err); ok {
+		return &Result{Conflict: conflict.Error()}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	// The message is that of nobody: which trailers the merge has is decided by who merges.
+	commit := hub.Commit{Hash: pr.Head, Author: head.Author, Subject: head.Subject, Time: head.Time}
+	merged, err := v.cfg.Loader.Load(commit, files)
+	if bad, ok := errors.AsType[*hub.LoadError](err); ok {
+		return &Result{Problems: bad.Problems.ErrorsFirst(), Clusters: len(v.report.Head.Clusters)}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return Plan(v.fleet, merged, v.cfg.Brake)
+}
+
+// Plan returns what a commit does to a fleet. An error is a fault of the program.
+func Plan(fleet *forecast.Running, merged *hub.Snapshot, brake forecast.Brake) (*Result, error) {
+	f, err := fleet.Forecast(merged)
+	if err != nil {
+		return nil, err
+	}
+	r := &Result{Clusters: len(merged.Clusters), Refused: f.Refusal(), Problems: fleet.NewProblems(f)}
+	if r.Refused != "" {
+		return r, nil
+	}
+	_, r.Changes = f.Compared(brake)
+	r.Contents, r.Rollouts = f.ContentChanges(), f.Rollouts
+	slices.SortStableFunc(r.Changes.Clusters, func(a, b forecast.ClusterChange) int { return len(b.Deleted) - len(a.Deleted) })
+	return r, nil
+}

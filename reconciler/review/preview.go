@@ -1,0 +1,76 @@
+package review
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource/forge"
+)
+
+// A Preview is the whole plan of a pull request, of which a comment may show only a part.
+type Preview struct {
+	// Base and Head are the commits that are merged.
+	Base, Head string
+	*Result
+}
+
+// A previewRequest asks Run for a preview.
+type previewRequest struct {
+	ctx    context.Context
+	number int64
+	answer chan<- previewAnswer
+}
+
+type previewAnswer struct {
+	preview *Preview
+	err     error
+}
+
+// Preview plans a pull request now, and writes nothing to the forge. Any goroutine may call
+// it while Run works.
+func (v *Reviewer) Preview(ctx context.Context, number int64) (*Preview, error) {
+	answer := make(chan previewAnswer, 1)
+	select {
+	case v.previews <- previewRequest{ctx, number, answer}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	select {
+	case a := <-answer:
+		return a.preview, a.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// preview answers a request. It ends with Run as well as with who asked.
+func (v *Reviewer) preview(ctx context.Context, q previewRequest) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(q.ctx, cancel)()
+	p, err := v.previewOf(ctx, q.number)
+	q.answer <- previewAnswer{p, err}
+}
+
+func (v *Reviewer) previewOf(ctx context.Context, number int64) (*Preview, error) {
+	if !v.ready() {
+		return nil, errors.New("nothing is planned yet: the daemon is starting")
+	}
+	pr, err := v.cfg.Forge.PullRequest(ctx, number)
+	switch {
+	case err != nil:
+		return nil, err
+	case pr.State != forge.Open:
+		return nil, fmt.Errorf("pull request %d is %s", number, pr.State)
+	case pr.Fork && !v.planable(pr):
+		return nil, fmt.Errorf("pull request %d is from a fork, and does not have the label that pullRequests.forksLabel names", number)
+	}
+	v.look(time.Now())
+	r, err := v.result(ctx, pr)
+	if err != nil {
+		return nil, err
+	}
+	return &Preview{Base: v.tip, Head: pr.Head, Result: r}, nil
+}

@@ -1,0 +1,182 @@
+package review
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/gitfleet/gitfleet/gitsource/forge"
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/reconciler/forecast"
+)
+
+// A Result is what merging a pull request would do.
+type Result struct {
+	// Conflict is why it cannot be merged, Refused why the commit would not come into
+	// force; then there is no plan. Both are empty as a rule.
+	Conflict, Refused string
+	// Problems are those that the base does not have, the worst first. With errors there is
+	// no plan.
+	Problems hub.Problems
+	// Clusters counts the members.
+	Clusters int
+	Changes  forecast.Changes
+	Contents []forecast.ContentChange
+	Rollouts []forecast.Rollout
+}
+
+// Deletions are those of all clusters.
+func (r *Result) Deletions() []forecast.Deletion {
+	var all []forecast.Deletion
+	for _, c := range r.Changes.Clusters {
+		all = append(all, c.Deleted...)
+	}
+	return all
+}
+
+// totals count the operations on objects of clusters, and the clusters that have any.
+type totals struct {
+	created, changed, deleted, held, released, passed int
+	clusters                                          int
+}
+
+func (t totals) operations() int { return t.created + t.changed + t.deleted + t.released + t.passed }
+
+func (r *Result) totals() totals {
+	var t totals
+	touched := map[string]bool{}
+	for _, c := range r.Changes.Clusters {
+		t.created += len(c.Gained)
+		t.deleted += len(c.Deleted)
+		t.released += len(c.Released)
+		t.passed += len(c.Passed)
+		touched[c.Cluster] = true
+		for _, d := range c.Deleted {
+			if d.Held != "" {
+				t.held++
+			}
+		}
+	}
+	for _, c := range r.Contents {
+		t.changed += len(c.Clusters)
+		for _, name := range c.Clusters {
+			touched[name] = true
+		}
+	}
+	t.clusters = len(touched)
+	return t
+}
+
+// None reports whether nothing changes.
+func (r *Result) None() bool { return r.Changes.None() && len(r.Contents) == 0 }
+
+// errors counts the problems that keep the commit, or a part of it, from being carried out.
+func (r *Result) errors() int {
+	n := 0
+	for _, p := range r.Problems {
+		if p.Severity != hub.Warning {
+			n++
+		}
+	}
+	return n
+}
+
+// Failed reports whether it cannot be merged, would be refused or has problems.
+func (r *Result) Failed() bool { return r.Conflict != "" || r.Refused != "" || r.errors() > 0 }
+
+// Status is what the commit of the pull request is shown with.
+func (r *Result) Status() (forge.StatusState, string) {
+	t := r.totals()
+	switch {
+	case r.Conflict != "":
+		return forge.StatusFailure, "cannot be merged: " + r.Conflict
+	case r.Refused != "":
+		return forge.StatusFailure, "the merge would be refused: " + r.Refused
+	case r.errors() > 0:
+		return forge.StatusFailure, count(r.errors(), "problem")
+	case r.None():
+		return forge.StatusSuccess, "no changes"
+	}
+	n := t.operations() + len(r.Changes.Placements)
+	text := fmt.Sprintf("%s on %s", count(n, "change"), count(t.clusters, "cluster"))
+	if t.held > 0 {
+		text += fmt.Sprintf(", %s held", count(t.held, "deletion"))
+	}
+	return forge.StatusSuccess, text
+}
+
+// count is a number with what it counts.
+func count(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}
+
+// A cluster group has the clusters for which the same changes.
+type clusterGroup struct {
+	clusters []string
+	changes  []string // lines of a diff
+}
+
+// groups are the clusters by what changes there: the common case first, then by size and
+// name.
+func (r *Result) groups() []clusterGroup {
+	lines := map[string][]string{}
+	for _, c := range r.Changes.Clusters {
+		lines[c.Cluster] = changesOf(c)
+	}
+	for _, c := range r.Contents {
+		for _, name := range c.Clusters {
+			lines[name] = append(lines[name], fmt.Sprintf("! %s (%s)", c.After.ID, c.Placement))
+		}
+	}
+	by := map[string]*clusterGroup{}
+	for _, name := range slices.Sorted(maps.Keys(lines)) {
+		key := strings.Join(lines[name], "\n")
+		if by[key] == nil {
+			by[key] = &clusterGroup{changes: lines[name]}
+		}
+		by[key].clusters = append(by[key].clusters, name)
+	}
+	var out []clusterGroup
+	for _, g := range by {
+		out = append(out, *g)
+	}
+	slices.SortFunc(out, func(a, b clusterGroup) int {
+		if n := len(b.clusters) - len(a.clusters); n != 0 {
+			return n
+		}
+		return strings.Compare(a.clusters[0], b.clusters[0])
+	})
+	return out
+}
+
+// changesOf are the objects that a cluster gains and loses.
+func changesOf(c forecast.ClusterChange) []string {
+	if c.Gone {
+		return []string{fmt.Sprintf("# the cluster leaves the fleet; %s stay there and are released", count(len(c.Lost), "object"))}
+	}
+	var out []string
+	if c.New {
+		out = append(out, "# the cluster joins the fleet")
+	}
+	for _, o := range c.Gained {
+		out = append(out, fmt.Sprintf("+ %s (%s)", o.ID(), o.Placement))
+	}
+	for _, d := range c.Deleted {
+		line := fmt.Sprintf("- %s (%s)", d.ID(), d.Placement)
+		if d.Held != "" {
+			line += ", held"
+		}
+		out = append(out, line)
+	}
+	for _, o := range c.Released {
+		out = append(out, fmt.Sprintf("# %s (%s) stays and is released", o.ID(), o.Placement))
+	}
+	for _, o := range c.Passed {
+		out = append(out, fmt.Sprintf("# %s moves from %s to %s", o.ID(), o.From, o.Placement))
+	}
+	return out
+}

@@ -1,0 +1,371 @@
+// Package review tells people on a forge what their commits do to the fleet.
+//
+// A [Reviewer] plans each open pull request as if it were merged, and writes the plan into
+// one comment and a commit status; and it shows on the commits of the base how far their
+// rollout is. It only reads clusters' state as the loop reports it: nothing that a pull
+// request has reaches a cluster.
+package review
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource"
+	"github.com/gitfleet/gitfleet/gitsource/forge"
+	"github.com/gitfleet/gitfleet/gitsource/forge/markdown"
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/reconciler/forecast"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+// A Forge is one repository on a forge, asked in the name of one user.
+type Forge interface {
+	// ListOpen lists the open pull requests to a base branch, those of forks too.
+	ListOpen(ctx context.Context, base string) ([]forge.PullRequest, error)
+	// PullRequest returns the pull request with a number.
+	PullRequest(ctx context.Context, number int64) (forge.PullRequest, error)
+	// FindComment returns the first comment of that user with a marker; nil if there is none.
+	FindComment(ctx context.Context, number int64, marker string) (*forge.Comment, error)
+	AddComment(ctx context.Context, number int64, body string) (forge.Comment, error)
+	EditComment(ctx context.Context, number, id int64, body string) error
+	SetStatus(ctx context.Context, s forge.Status) error
+}
+
+// A Source has the commits of pull requests.
+type Source interface {
+	// FetchRef brings a commit that the remote has under a reference.
+	FetchRef(ctx context.Context, ref, commit string) error
+	// Merge returns the files that a merge of two commits has.
+	Merge(ctx context.Context, base, head string) (fs.FS, error)
+	Commit(ctx context.Context, hash string) (gitsource.Commit, error)
+}
+
+// Config is what a Reviewer is made of.
+type Config struct {
+	Forge  Forge
+	Source Source
+	// Loader loads the merged files, within the limits of any commit. Nobody else uses it.
+	Loader *hub.Loader
+	// Attempt notes that a commit is about to be planned, and returns the function to call
+	// once that is over. An error says that planning it has ended the process before.
+	Attempt func(commit string) (end func(), err error)
+	// Brake says which deletions members hold.
+	Brake forecast.Brake
+	// Fleet is the name of the fleet, Base the branch that is followed.
+	Fleet, Base string
+	// Plans are plans on pull requests, Rollouts statuses of the commits of the base.
+	Plans, Rollouts bool
+	// ForksLabel is the label with which a maintainer allows a pull request of a fork to be
+	// planned; empty plans none of a fork.
+	ForksLabel string
+	// Interval is the time between two lists of open pull requests, Pause that between two
+	// plans.
+	Interval, Pause time.Duration
+	Log             *slog.Logger
+}
+
+const (
+	// planContext and rolloutContext are the names of the commit statuses.
+	planContext    = "gitfleet/plan"
+	rolloutContext = "gitfleet/rollout"
+	// ownBranches begin so, and are of pull requests that gitfleet opens itself.
+	ownBranches = "gitfleet/"
+	// The bounds of the time between two tries after an error of the forge.
+	firstRetry, lastRetry = 10 * time.Second, 10 * time.Minute
+)
+
+// A Reviewer writes plans and statuses to a forge. It remembers nothing that is not there:
+// the comment of a plan says what the plan is of.
+type Reviewer struct {
+	cfg      Config
+	reports  chan *status.Report
+	previews chan previewRequest
+
+	// What follows belongs to Run.
+	report *status.Report
+	// tip is the newest commit of the base; fleet is the fleet that plans are for, and
+	// state what tells it from others.
+	tip, state string
+	fleet      *forecast.Running
+	reviews    map[int64]*review
+	listed     time.Time
+	// planned is when the last plan began.
+	planned  time.Time
+	rollout  rollout
+	retry    time.Time
+	failures int
+	problem  string
+}
+
+// A review is what is known of one open pull request.
+type review struct {
+	pr forge.PullRequest
+	// seen numbers the heads in the order in which they were found.
+	seen int
+	// key is what was planned, shown what the commit is shown with.
+	key   string
+	shown forge.Status
+}
+
+// New returns a Reviewer that does nothing until it runs.
+func New(cfg Config) *Reviewer {
+	return &Reviewer{cfg: cfg, reports: make(chan *status.Report, 1), previews: make(chan previewRequest), reviews: map[int64]*review{}}
+}
+
+// Observe takes a new report. It never blocks; only one goroutine may call it.
+func (v *Reviewer) Observe(r *status.Report) {
+	select {
+	case <-v.reports:
+	default:
+	}
+	v.reports <- r
+}
+
+// Run works until ctx is done. A forge that fails is no error: it is logged, and tried
+// again.
+func (v *Reviewer) Run(ctx context.Context) error {
+	timer := time.NewTimer(v.cfg.Interval)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case v.report = <-v.reports:
+		case q := <-v.previews:
+			v.preview(ctx, q)
+			continue
+		case <-timer.C:
+		}
+		if v.ready() {
+			timer.Reset(v.pass(ctx, time.Now()))
+		} else {
+			timer.Reset(v.cfg.Interval)
+		}
+	}
+}
+
+// ready reports whether there is a plan of the fleet.
+func (v *Reviewer) ready() bool {
+	return v.report != nil && v.report.Head != nil && v.report.Decided()
+}
+
+// pass brings the forge up to date as far as it can now, and returns when to go on.
+func (v *Reviewer) pass(ctx context.Context, now time.Time) time.Duration {
+	if wait := v.retry.Sub(now); wait > 0 {
+		return wait
+	}
+	next, err := v.advance(ctx, now)
+	if ctx.Err() != nil {
+		return v.cfg.Interval
+	}
+	v.answered(err, now)
+	if err != nil {
+		return v.retry.Sub(now)
+	}
+	return next
+}
+
+// advance shows how the rollout is, and plans at most one pull request.
+func (v *Reviewer) advance(ctx context.Context, now time.Time) (time.Duration, error) {
+	if v.cfg.Rollouts {
+		if err := v.showRollout(ctx); err != nil {
+			return 0, err
+		}
+	}
+	if !v.cfg.Plans {
+		return v.cfg.Interval, nil
+	}
+	moved := v.look(now)
+	if moved || v.listed.IsZero() || now.Sub(v.listed) >= v.cfg.Interval {
+		if err := v.list(ctx, now); err != nil {
+			return 0, err
+		}
+	}
+	waiting, err := v.outdated(ctx)
+	if err != nil || len(waiting) == 0 {
+		return v.cfg.Interval, err
+	}
+	if wait := v.planned.Add(v.cfg.Pause).Sub(now); wait > 0 {
+		return wait, nil
+	}
+	v.planned = now
+	if err := v.plan(ctx, waiting[0], now); err != nil {
+		return 0, err
+	}
+	if len(waiting) > 1 {
+		return v.cfg.Pause, nil
+	}
+	return v.cfg.Interval, nil
+}
+
+// look notes the fleet of the report, and reports whether it or the base is another one.
+func (v *Reviewer) look(now time.Time) bool {
+	tip := cmp.Or(v.report.Source.Newest.Hash, v.report.Head.Commit.Hash)
+	state := fleetState(v.report.Plan(), v.report.Head.Commit.Hash)
+	if tip == v.tip && state == v.state {
+		return false
+	}
+	v.tip, v.state = tip, state
+	v.fleet = forecast.NewRunning(v.report.Head, v.report.Plan(), now)
+	return true
+}
+
+// list finds the open pull requests that are to be planned.
+func (v *Reviewer) list(ctx context.Context, now time.Time) error {
+	open, err := v.cfg.Forge.ListOpen(ctx, v.cfg.Base)
+	if err != nil {
+		return err
+	}
+	v.listed = now
+	before := v.reviews
+	v.reviews = map[int64]*review{}
+	seen := 0
+	for _, r := range before {
+		seen = max(seen, r.seen)
+	}
+	for _, pr := range open {
+		if !v.planable(pr) {
+			continue
+		}
+		r := before[pr.Number]
+		if r == nil || r.pr.Head != pr.Head {
+			seen++
+			r = &review{seen: seen}
+		}
+		r.pr = pr
+		v.reviews[pr.Number] = r
+	}
+	return nil
+}
+
+// planable reports whether a pull request is planned: one of a person, and of a fork only
+// if a maintainer allows it.
+func (v *Reviewer) planable(pr forge.PullRequest) bool {
+	if pr.Fork {
+		return v.cfg.ForksLabel != "" && slices.Contains(pr.Labels, v.cfg.ForksLabel)
+	}
+	return !strings.HasPrefix(pr.Branch, ownBranches)
+}
+
+// outdated returns the pull requests whose plan is not of now, the newest heads first, and
+// marks those that have a plan as stale.
+func (v *Reviewer) outdated(ctx context.Context) ([]*review, error) {
+	var out []*review
+	for _, r := range v.reviews {
+		if r.key != v.key(r.pr) {
+			out = append(out, r)
+		}
+	}
+	slices.SortFunc(out, func(a, b *review) int { return cmp.Or(b.seen-a.seen, int(b.pr.Number-a.pr.Number)) })
+	for _, r := range out {
+		if r.key == "" {
+			continue
+		}
+		text := "stale: " + v.cfg.Base + " or the fleet has changed since; planned again soon"
+		if err := v.show(ctx, r, forge.StatusPending, text); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// key tells one plan from others: what is merged into what, for which fleet.
+func (v *Reviewer) key(pr forge.PullRequest) string {
+	return short(pr.Head) + "-" + short(v.tip) + "-" + v.state
+}
+
+// show sets the commit status of a pull request, if it is another one.
+func (v *Reviewer) show(ctx context.Context, r *review, state forge.StatusState, text string) error {
+	s := forge.Status{Commit: r.pr.Head, Context: planContext, State: state, Description: shortened(markdown.Plain(text)), URL: r.pr.URL}
+	if s == r.shown {
+		return nil
+	}
+	if err := v.cfg.Forge.SetStatus(ctx, s); err != nil {
+		return err
+	}
+	r.shown = s
+	return nil
+}
+
+// plan plans one pull request, and writes what came of it.
+func (v *Reviewer) plan(ctx context.Context, r *review, now time.Time) error {
+	key := v.key(r.pr)
+	existing, err := v.cfg.Forge.FindComment(ctx, r.pr.Number, marker(v.cfg.Fleet))
+	if err != nil {
+		return err
+	}
+	if existing != nil && r.key == "" && strings.Contains(existing.Body, keyMarker(key)) {
+		r.key = key // written before a restart, or by another daemon of the fleet
+		return nil
+	}
+	result, err := v.result(ctx, r.pr)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		v.cfg.Log.Warn("pull request not planned", "url", r.pr.URL, "commit", r.pr.Head, "err", err)
+		r.key = key
+		return v.show(ctx, r, forge.StatusErrored, "not planned: "+err.Error())
+	}
+	body := result.body(subject{fleet: v.cfg.Fleet, branch: v.cfg.Base, base: v.tip, head: r.pr.Head, number: r.pr.Number, key: key})
+	if err := v.write(ctx, r.pr.Number, existing, body); err != nil {
+		return err
+	}
+	state, text := result.Status()
+	if err := v.show(ctx, r, state, text); err != nil {
+		return err
+	}
+	r.key = key
+	v.cfg.Log.Info("pull request planned", "url", r.pr.URL, "commit", r.pr.Head, "status", r.shown.Description)
+	return nil
+}
+
+// write makes the comment of the fleet, or replaces its text. If another daemon made one at
+// the same time, the first of the two stays.
+func (v *Reviewer) write(ctx context.Context, number int64, existing *forge.Comment, body string) error {
+	if existing != nil {
+		if existing.Body == body {
+			return nil
+		}
+		return v.cfg.Forge.EditComment(ctx, number, existing.ID, body)
+	}
+	made, err := v.cfg.Forge.AddComment(ctx, number, body)
+	if err != nil {
+		return err
+	}
+	first, err := v.cfg.Forge.FindComment(ctx, number, marker(v.cfg.Fleet))
+	if err != nil || first == nil || first.ID == made.ID {
+		return err
+	}
+	if err := v.cfg.Forge.EditComment(ctx, number, made.ID, "The plan is in the comment above.\n"); err != nil {
+		return err
+	}
+	return v.cfg.Forge.EditComment(ctx, number, first.ID, body)
+}
+
+// answered notes how the forge answered.
+func (v *Reviewer) answered(err error, now time.Time) {
+	if err == nil {
+		if v.problem != "" {
+			v.cfg.Log.Info("the forge answers again")
+		}
+		v.problem, v.failures, v.retry = "", 0, time.Time{}
+		return
+	}
+	wait := min(lastRetry, firstRetry<<min(v.failures, 10))
+	if answer, ok := errors.AsType[*forge.StatusError](err); ok {
+		wait = max(wait, answer.RetryAfter)
+	}
+	v.failures++
+	v.retry = now.Add(wait)
+	if v.problem != err.Error() {
+		v.cfg.Log.Warn("plans and statuses not written to the forge; trying again", "err", err)
+	}
+	v.problem = err.Error()
+}

@@ -1,0 +1,245 @@
+package review
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/gitfleet/gitfleet/gitsource"
+	"github.com/gitfleet/gitfleet/gitsource/forge"
+	"github.com/gitfleet/gitfleet/test/golden"
+)
+
+const small = "clusters a b c\nnamespace web\nconfigmap web/one v1\nplace web of web\n"
+
+// What a comment says of two commits is in testdata: the files base and merged are hubs,
+// and what begins with base: or merged: is a file of one of them as it is.
+func TestComments(t *testing.T) {
+	golden.Archives(t, "testdata/*.txtar", func(t *testing.T, archive *txtar.Archive) {
+		sides := map[string]fstest.MapFS{}
+		for _, f := range archive.Files {
+			if f.Name == "base" || f.Name == "merged" {
+				sides[f.Name] = files(t, string(f.Data))
+			}
+		}
+		for _, f := range archive.Files {
+			if side, name, raw := strings.Cut(f.Name, ":"); raw {
+				sides[side][name] = &fstest.MapFile{Data: f.Data}
+			}
+		}
+		s := newStage(t)
+		s.commit(hash("b"), sides["base"])
+		f := &fakeForge{comments: map[int64][]forge.Comment{}, open: []forge.PullRequest{pullRequest(17, hash("1"))}}
+		s.step(newReviewer(f, fakeSource{merged: map[string]fs.FS{hash("1"): sides["merged"]}}))
+		if len(f.comments[17]) != 1 {
+			t.Fatalf("%d comments, statuses %v", len(f.comments[17]), f.statuses)
+		}
+		_, body, _ := strings.Cut(f.comments[17][0].Body, "###")
+		golden.Answer(t, archive, "comment", "###"+body)
+		golden.Answer(t, archive, "status", strings.Join(f.of(hash("1"), planContext), "\n")+"\n")
+	})
+}
+
+// A plan is written once, turns stale when the base moves, and is then written anew into the
+// same comment.
+func TestAPlanIsOfNow(t *testing.T) {
+	s := newStage(t)
+	s.commit(hash("b"), files(t, small))
+	f := &fakeForge{comments: map[int64][]forge.Comment{}, open: []forge.PullRequest{pullRequest(1, hash("1"))}}
+	source := fakeSource{merged: map[string]fs.FS{hash("1"): files(t, small+"configmap web/two v1\n")}}
+	v := newReviewer(f, source)
+	s.step(v)
+	s.step(v)
+	if f.writes != 1 {
+		t.Errorf("%d writes", f.writes)
+	}
+	first := f.comments[1][0].Body
+	s.commit(hash("c"), files(t, small+"namespace other\n"))
+	s.step(v)
+	want := []string{"success: 3 changes on 3 clusters", "pending: stale: main or the fleet has changed since; planned again soon", "success: 3 changes on 3 clusters"}
+	if got := f.of(hash("1"), planContext); !slices.Equal(got, want) {
+		t.Errorf("statuses\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if len(f.comments[1]) != 1 || f.comments[1][0].Body == first {
+		t.Errorf("comments are %v", f.comments[1])
+	}
+	writes := f.writes
+	s.step(newReviewer(f, source)) // after a restart
+	if f.writes != writes {
+		t.Errorf("a restart wrote %d comments", f.writes-writes)
+	}
+}
+
+// A pull request of a fork is planned only with the label, one of gitfleet itself never.
+func TestWhichPullRequestsArePlanned(t *testing.T) {
+	fork, labeled, own, person := pullRequest(1, hash("1")), pullRequest(2, hash("2")), pullRequest(3, hash("3")), pullRequest(4, hash("4"))
+	fork.Fork, labeled.Fork, labeled.Labels, own.Branch = true, true, []string{"plan"}, "gitfleet/drift/1"
+	for label, want := range map[string][]int64{"": {4}, "plan": {2, 4}} {
+		s := newStage(t)
+		s.commit(hash("b"), files(t, small))
+		f := &fakeForge{comments: map[int64][]forge.Comment{}, open: []forge.PullRequest{fork, labeled, own, person}}
+		merged := files(t, small+"configmap web/two v1\n")
+		v := newReviewer(f, fakeSource{merged: map[string]fs.FS{hash("1"): merged, hash("2"): merged, hash("3"): merged, hash("4"): merged}})
+		v.cfg.ForksLabel = label
+		for range 4 {
+			s.step(v)
+		}
+		var got []int64
+		for number := range int64(5) {
+			if len(f.comments[number]) > 0 {
+				got = append(got, number)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("with the label %q %v are planned, want %v", label, got, want)
+		}
+	}
+}
+
+// Two daemons that comment at the same time leave one plan.
+func TestTwoDaemonsLeaveOnePlan(t *testing.T) {
+	s := newStage(t)
+	s.commit(hash("b"), files(t, small))
+	f := &fakeForge{comments: map[int64][]forge.Comment{}, open: []forge.PullRequest{pullRequest(1, hash("1"))}, raced: marker("prod") + "\nthe other"}
+	s.step(newReviewer(f, fakeSource{merged: map[string]fs.FS{hash("1"): files(t, small+"configmap web/two v1\n")}}))
+	plans := 0
+	for _, c := range f.comments[1] {
+		plans += strings.Count(c.Body, "### gitfleet plan")
+	}
+	if plans != 1 || !strings.Contains(f.comments[1][0].Body, "### gitfleet plan") {
+		t.Errorf("comments are %v", f.comments[1])
+	}
+}
+
+// What cannot be planned says so, is not tried again as it is, and keeps nothing else.
+func TestWhatCannotBePlanned(t *testing.T) {
+	s := newStage(t)
+	s.commit(hash("b"), files(t, small))
+	f := &fakeForge{comments: map[int64][]forge.Comment{}, open: []forge.PullRequest{pullRequest(1, hash("1")), pullRequest(2, hash("2")), pullRequest(3, hash("3")), pullRequest(4, hash("4"))}}
+	source := fakeSource{
+		merged: map[string]fs.FS{hash("3"): files(t, "clusters a b c\n"), hash("4"): fstest.MapFS{}},
+		errs:   map[string]error{hash("1"): &gitsource.ConflictError{Paths: []string{"x.yaml"}}, hash("2"): errors.New("too large")},
+	}
+	source.merged[hash("4")] = files(t, small)
+	source.merged[hash("4")].(fstest.MapFS)["bad.yaml"] = &fstest.MapFile{Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {namespace: web}\n")}
+	v := newReviewer(f, source)
+	for range 8 {
+		s.step(v)
+	}
+	for digit, want := range map[string]string{
+		"1": "failure: cannot be merged: both sides have changed x.yaml",
+		"2": "error: not planned: too large",
+		"3": "failure: the merge would be refused: the commit has no placement left",
+		"4": "failure: 1 problem",
+	} {
+		if got := f.of(hash(digit), planContext); len(got) != 1 || !strings.HasPrefix(got[0], want) {
+			t.Errorf("%s: statuses %q, want %q", digit, got, want)
+		}
+	}
+	if !strings.Contains(f.comments[4][0].Body, "bad.yaml:") {
+		t.Errorf("the comment is\n%s", f.comments[4][0].Body)
+	}
+}
+
+// A forge that fails is left alone for a while, and everything is written once it answers.
+func TestAForgeThatFails(t *testing.T) {
+	s := newStage(t)
+	s.commit(hash("b"), files(t, small))
+	f := &fakeForge{comments: map[int64][]forge.Comment{}, open: []forge.PullRequest{pullRequest(1, hash("1"))}, err: &forge.StatusError{Status: 503}}
+	v := newReviewer(f, fakeSource{merged: map[string]fs.FS{hash("1"): files(t, small+"configmap web/two v1\n")}})
+	v.report = s.report
+	if wait := v.pass(t.Context(), s.now); wait != firstRetry {
+		t.Errorf("tried again in %s", wait)
+	}
+	f.err = nil
+	if v.pass(t.Context(), s.now.Add(firstRetry/2)); len(f.statuses) > 0 {
+		t.Error("the forge was asked too early")
+	}
+	v.pass(t.Context(), s.now.Add(firstRetry))
+	if len(f.comments[1]) != 1 {
+		t.Errorf("statuses are %v", f.statuses)
+	}
+}
+
+// However much changes, a comment stays below what a forge takes.
+func TestACommentIsBounded(t *testing.T) {
+	var clusters, merged strings.Builder
+	for i := range 60 {
+		fmt.Fprintf(&clusters, " %s-%02d", strings.Repeat("c", 40), i)
+	}
+	base := "clusters" + clusters.String() + "\nnamespace web\nplace web of web unavailable 100%\n"
+	merged.WriteString(base)
+	for i := range 300 {
+		fmt.Fprintf(&merged, "configmap web/%s-%03d %s\n", strings.Repeat("x", 50), i, strings.Repeat("`@all ", 100))
+	}
+	for i := range 60 {
+		name := fmt.Sprintf("%s-%02d", strings.Repeat("p", 40), i)
+		fmt.Fprintf(&merged, "namespace %s\nplace %s on %s-%02d\n", name, name, strings.Repeat("c", 40), i)
+	}
+	s := newStage(t)
+	s.commit(hash("b"), files(t, base))
+	f := &fakeForge{comments: map[int64][]forge.Comment{}, open: []forge.PullRequest{pullRequest(1, hash("1"))}}
+	s.step(newReviewer(f, fakeSource{merged: map[string]fs.FS{hash("1"): files(t, merged.String())}}))
+	body := f.comments[1][0].Body
+	if len(body) > 65_536 || !strings.Contains(body, "gitfleet plan --pr 1") || !strings.Contains(body, "more") {
+		t.Errorf("%d bytes:\n%.2000s", len(body), body)
+	}
+}
+
+// The commit in force is shown with how far its rollout is, and what was said last of the one
+// before stays.
+func TestRolloutStatus(t *testing.T) {
+	s := newStage(t)
+	s.commit(hash("b"), files(t, small))
+	f := &fakeForge{comments: map[int64][]forge.Comment{}}
+	v := newReviewer(f, fakeSource{})
+	s.step(v)
+	s.begin(hash("c"), files(t, strings.Replace(small, "v1", "v2", 1)))
+	s.turn()
+	s.step(v)
+	s.begin(hash("d"), files(t, strings.Replace(small, "v1", "v3", 1)))
+	s.turn()
+	s.step(v)
+	for digit, want := range map[string][]string{
+		"b": {"success: 3 of 3 clusters"},
+		"c": {"pending: 0 of 3 clusters", "error: superseded by dddddddddddd at 0 of 3 clusters"},
+		"d": {"pending: 0 of 3 clusters"},
+	} {
+		if got := f.of(hash(digit), rolloutContext); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", digit, got, want)
+		}
+	}
+}
+
+// A preview has the whole plan and writes nothing. One of a fork needs the label.
+func TestAPreviewWritesNothing(t *testing.T) {
+	s := newStage(t)
+	s.commit(hash("b"), files(t, small))
+	fork := pullRequest(2, hash("2"))
+	fork.Fork = true
+	f := &fakeForge{comments: map[int64][]forge.Comment{}, open: []forge.PullRequest{pullRequest(1, hash("1")), fork}}
+	v := newReviewer(f, fakeSource{merged: map[string]fs.FS{hash("1"): files(t, small+"configmap web/two v1\n")}})
+	if _, err := v.previewOf(t.Context(), 1); err == nil {
+		t.Error("there is a preview before there is a plan")
+	}
+	v.report = s.report
+	p, err := v.previewOf(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, text := p.Status(); text != "3 changes on 3 clusters" || p.Head != hash("1") || p.Base != hash("b") {
+		t.Errorf("%s of %s and %s", text, p.Base, p.Head)
+	}
+	if _, err := v.previewOf(t.Context(), 2); err == nil || !strings.Contains(err.Error(), "fork") {
+		t.Errorf("a fork: %v", err)
+	}
+	if f.writes+len(f.statuses) > 0 {
+		t.Errorf("%d comments and %v were written", f.writes, f.statuses)
+	}
+}

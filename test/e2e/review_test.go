@@ -1,0 +1,128 @@
+package e2e
+
+import (
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"code.gitea.io/sdk/gitea"
+
+	"github.com/gitfleet/gitfleet/test/giteaserver"
+)
+
+// write writes a file on a branch, which is made from main if it is not there; an empty text
+// deletes the file.
+func (p *proposing) write(branch, path, text, message string) {
+	p.t.Helper()
+	options := gitea.FileOptions{Message: message, BranchName: branch}
+	if _, _, err := p.forge.Client.GetRepoBranch(giteaserver.User, "hub", branch); err != nil {
+		options.BranchName, options.NewBranchName = "main", branch
+	}
+	content := base64.StdEncoding.EncodeToString([]byte(text))
+	existing, _, err := p.forge.Client.GetContents(giteaserver.User, "hub", options.BranchName, path)
+	switch {
+	case err != nil:
+		_, _, err = p.forge.Client.CreateFile(giteaserver.User, "hub", path, gitea.CreateFileOptions{FileOptions: options, Content: content})
+	case text == "":
+		_, err = p.forge.Client.DeleteFile(giteaserver.User, "hub", path, gitea.DeleteFileOptions{FileOptions: options, SHA: existing.SHA})
+	default:
+		_, _, err = p.forge.Client.UpdateFile(giteaserver.User, "hub", path, gitea.UpdateFileOptions{FileOptions: options, SHA: existing.SHA, Content: content})
+	}
+	patched(p.t, err)
+}
+
+// plans are the comments with a plan on a pull request.
+func (p *proposing) plans(number int64) []string {
+	p.t.Helper()
+	list, _, err := p.forge.Client.ListIssueComments(giteaserver.User, "hub", number, gitea.ListIssueCommentOptions{})
+	patched(p.t, err)
+	var out []string
+	for _, c := range list {
+		if strings.Contains(c.Body, "### gitfleet plan") {
+			out = append(out, c.Body)
+		}
+	}
+	return out
+}
+
+// shown are the statuses of a commit in a context, the newest first.
+func (p *proposing) shown(commit, name string) []string {
+	p.t.Helper()
+	list, _, err := p.forge.Client.ListStatuses(giteaserver.User, "hub", commit, gitea.ListStatusesOption{})
+	patched(p.t, err)
+	slices.SortFunc(list, func(a, b *gitea.Status) int { return int(b.ID - a.ID) })
+	var out []string
+	for _, s := range list {
+		if s.Context == name {
+			out = append(out, fmt.Sprintf("%s: %s", s.State, s.Description))
+		}
+	}
+	return out
+}
+
+// newest is the newest commit of main.
+func (p *proposing) newest() string {
+	p.t.Helper()
+	b, _, err := p.forge.Client.GetRepoBranch(giteaserver.User, "hub", "main")
+	patched(p.t, err)
+	return b.Commit.ID
+}
+
+func (p *proposing) shows(commit, name, want string) {
+	p.t.Helper()
+	var got []string
+	p.eventually(name+" "+want, func() bool {
+		got = p.shown(commit, name)
+		return len(got) > 0 && strings.Contains(got[0], want)
+	})
+}
+
+// A pull request gets one comment with all that merging it does. Its status turns stale when
+// another commit lands first, and success again. The merge commit shows how far it is rolled
+// out.
+func TestPullRequestsArePlanned(t *testing.T) {
+	p := newProposing(t)
+	p.args = append(p.args, "--set", "pullRequests.plans=true", "--set", "pullRequests.rolloutStatus=true")
+	const old, place = "apps/old.yaml", "place.yaml"
+	p.write("main", old, yamlNamespace(p.name+"-old"), "add a namespace")
+	p.write("main", "place-old.yaml", yamlPlacement("old", p.name+"-old", pickAll), "place it")
+	p.start()
+	p.eventually("image", func() bool { got, _ := p.web(p.members[2]); return got == "registry.example/app:1" })
+	p.shows(p.newest(), "gitfleet/rollout", "success: 3 of 3 clusters")
+
+	p.write("topic", place, yamlPlacement("all", p.name, "  policy: {placementType: PickN, numberOfClusters: 2}\n  strategy: {rollingUpdate: {maxUnavailable: 100%}}\n"), "two clusters")
+	p.write("topic", old, "", "no namespace")
+	p.write("topic", "apps/web.yaml", strings.Replace(strings.Replace(yamlDeployment(p.name, "web", 2), "\nspec:", "\n  annotations: {gitfleet.dev/available: \"true\"}\nspec:", 1), "app:1", "app:2", 1), "an image")
+	pr, _, err := p.forge.Client.CreatePullRequest(giteaserver.User, "hub", gitea.CreatePullRequestOption{Head: "topic", Base: "main", Title: "Three changes"})
+	patched(t, err)
+	p.eventually("planned", func() bool { return len(p.plans(pr.Index)) > 0 })
+	comment := p.plans(pr.Index)[0]
+	for _, want := range []string{
+		"`crp/all` its policy changes from `PickAll` to `PickN 2`; leaves 1 cluster",
+		"Gitfleet-Allow-Delete: crp/old\n", "- Namespace/" + p.name + "-old (crp/old), held\n",
+		"- registry.example/app:1\n+ registry.example/app:2\n",
+	} {
+		if !strings.Contains(comment, want) {
+			t.Errorf("the comment does not say %q:\n%s", want, comment)
+		}
+	}
+	if said, code := p.cli("plan", "--pr", fmt.Sprint(pr.Index)); code != 1 || !strings.Contains(said, "- Namespace/"+p.name+"-old  (crp/old), held") {
+		t.Errorf("plan --pr has exit code %d:\n%s", code, said)
+	}
+	head := pr.Head.Sha
+	p.shows(head, "gitfleet/plan", "success: ")
+
+	p.write("main", "apps/other.yaml", yamlNamespace(p.name+"-other"), "another commit lands first")
+	p.eventually("stale, and planned again", func() bool {
+		got := p.shown(head, "gitfleet/plan")
+		return len(got) == 3 && strings.HasPrefix(got[1], "pending: stale: ") && strings.HasPrefix(got[0], "success: ")
+	})
+	if all := p.plans(pr.Index); len(all) != 1 || all[0] == comment {
+		t.Errorf("comments are\n%s", strings.Join(all, "\n\n"))
+	}
+
+	p.forge.Merge("hub", pr.Index)
+	p.shows(p.newest(), "gitfleet/rollout", "; 3 deletions held")
+}
