@@ -2,10 +2,9 @@ package gitsource
 
 import "sync"
 
-// An aging cache holds values up to a weight in all. When it is full it forgets
-// those that were not used since the last time it was; so it costs no list and
-// no timestamps.
-type aging[K comparable, V any] struct {
+// An agingCache limits the total weight of its values. When it is full, it drops those that
+// were not used since it was last full, which needs neither a list nor timestamps.
+type agingCache[K comparable, V any] struct {
 	mu     sync.Mutex
 	limit  int
 	weight int
@@ -18,11 +17,11 @@ type weighed[V any] struct {
 	weight int
 }
 
-func newAging[K comparable, V any](limit int) *aging[K, V] {
-	return &aging[K, V]{limit: limit / 2, young: map[K]weighed[V]{}}
+func newAging[K comparable, V any](limit int) *agingCache[K, V] {
+	return &agingCache[K, V]{limit: limit / 2, young: map[K]weighed[V]{}}
 }
 
-func (c *aging[K, V]) get(k K) (V, bool) {
+func (c *agingCache[K, V]) get(k K) (V, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if w, ok := c.young[k]; ok {
@@ -35,8 +34,8 @@ func (c *aging[K, V]) get(k K) (V, bool) {
 	return w.value, ok
 }
 
-// put remembers a value unless it alone would fill half of the cache.
-func (c *aging[K, V]) put(k K, v V, weight int) {
+// put adds a value unless it would fill half of the cache alone.
+func (c *agingCache[K, V]) put(k K, v V, weight int) {
 	if weight > c.limit {
 		return
 	}
@@ -45,7 +44,7 @@ func (c *aging[K, V]) put(k K, v V, weight int) {
 	c.insert(k, weighed[V]{v, weight})
 }
 
-func (c *aging[K, V]) insert(k K, w weighed[V]) {
+func (c *agingCache[K, V]) insert(k K, w weighed[V]) {
 	if before, ok := c.young[k]; ok {
 		c.weight -= before.weight
 	}
@@ -56,8 +55,8 @@ func (c *aging[K, V]) insert(k K, w weighed[V]) {
 	c.weight += w.weight
 }
 
-// clear forgets everything.
-func (c *aging[K, V]) clear() {
+// clear removes everything.
+func (c *agingCache[K, V]) clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.young, c.old, c.weight = map[K]weighed[V]{}, nil, 0

@@ -9,22 +9,22 @@ import (
 	"strings"
 )
 
-// Auth says how to authenticate. For https:// at most one of Token, Bearer,
-// Password and GitHubApp is set; for ssh:// SSH is.
+// Auth configures authentication. For https:// at most one of Token, Bearer, Password and
+// GitHubApp is set; for ssh:// SSH is.
 type Auth struct {
-	// Token is an access token, sent as the password of Basic authentication:
-	// what GitHub, GitLab, Gitea and Bitbucket expect.
+	// Token is an access token, sent as the password of Basic authentication, as GitHub,
+	// GitLab, Gitea and Bitbucket expect.
 	Token SecretSource
 	// Bearer is sent as Authorization: Bearer, as Azure DevOps expects.
 	Bearer SecretSource
-	// Username goes with Password, or with Token in place of "git".
+	// Username is used with Password, or with Token instead of "git".
 	Username string
 	Password SecretSource
-	// GitHubApp makes tokens that last an hour.
+	// GitHubApp creates tokens that are valid for an hour.
 	GitHubApp GitHubApp
 	SSH       SSH
-	// CABundle is a PEM file of certificates to trust beside the system's; it
-	// is read again at each use.
+	// CABundle is a PEM file of CA certificates in addition to the system's; it is read again
+	// for each use.
 	CABundle string
 }
 
@@ -41,18 +41,18 @@ type GitHubApp struct {
 	APIURL string
 }
 
-// SSH authenticates by a key, and the server by known_hosts.
+// SSH authenticates with a key, and the server with known_hosts.
 type SSH struct {
 	// Key is a private key in PEM or OpenSSH form.
 	Key SecretSource
-	// Passphrase opens the key if it is encrypted.
+	// Passphrase decrypts the key if it is encrypted.
 	Passphrase SecretSource
-	// KnownHosts is a file in the format of OpenSSH. Without it anybody could
-	// answer in the server's name, so it must be set.
+	// KnownHosts is a file in OpenSSH's format. It is required: without it any server would be
+	// trusted.
 	KnownHosts string
 }
 
-// sources names every secret that is configured.
+// sources returns every configured secret.
 func (a Auth) sources() []namedSource {
 	all := []namedSource{
 		{"auth.token", a.Token, "http"},
@@ -111,7 +111,7 @@ func (s SSH) validate() error {
 	return errors.Join(errs...)
 }
 
-// header answers the Authorization header as it has to be now; empty is none.
+// header returns the current Authorization header; empty for none.
 func (a Auth) header(getenv func(string) string) (Secret, error) {
 	switch {
 	case !a.Token.IsZero():
@@ -140,8 +140,8 @@ func wrap(what string, err error) error {
 	return fmt.Errorf("read %s: %w", what, err)
 }
 
-// headerAuth puts a header on each request; the transport takes it off again
-// if a redirect leaves the origin.
+// headerAuth sets a header on each request; the transport removes it if a redirect leaves the
+// origin.
 type headerAuth struct{ header Secret }
 
 // Name implements transport.AuthMethod.

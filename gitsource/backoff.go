@@ -2,16 +2,16 @@ package gitsource
 
 import "time"
 
-// A backoff says how long to leave a remote alone.
+// A backoff computes the delay until the next poll.
 type backoff struct {
-	// interval is the time between polls that succeed.
+	// interval is the time between successful polls.
 	interval time.Duration
-	// first is the time after a first failure; it doubles up to most.
+	// first is the delay after the first failure; it doubles up to most.
 	first, most time.Duration
-	// quiet is the least time between a poll and one that was nudged.
+	// quiet is the shortest time between a poll and one caused by a nudge.
 	quiet time.Duration
-	// cloneFirst is the time between clones of a store that is damaged again;
-	// it doubles up to cloneMost.
+	// cloneFirst is the delay between clones of a store that is damaged again; it doubles up to
+	// cloneMost.
 	cloneFirst, cloneMost time.Duration
 }
 
@@ -26,9 +26,8 @@ func newBackoff(interval time.Duration) backoff {
 	}
 }
 
-// next answers the time to the next poll after so many failures in a row, zero
-// being none, and a wish of the server. Dice from 0 to 1 spread the polls of
-// many daemons that lost the same server.
+// next returns the delay until the next poll, given the number of consecutive failures (zero
+// for none) and the delay that the server asked for. dice, from 0 to 1, is jitter.
 func (b backoff) next(failures int, wish time.Duration, dice float64) time.Duration {
 	wait, spread := b.interval, 0.1
 	if failures > 0 {
@@ -38,8 +37,7 @@ func (b backoff) next(failures int, wish time.Duration, dice float64) time.Durat
 	return max(wait, wish)
 }
 
-// clone answers the time after a clone before the next one, given how many
-// there were in a row.
+// clone returns the delay until the next clone, given the number of consecutive clones.
 func (b backoff) clone(clones int) time.Duration {
 	if clones == 0 {
 		return 0

@@ -74,7 +74,7 @@ func TestANudgeRespectsTheServer(t *testing.T) {
 					}
 				}
 				start := time.Now()
-				r.rest(context.Background(), test.wish)
+				r.wait(context.Background(), test.wish)
 				if got := time.Since(start); got < test.least || got > test.most {
 					t.Errorf("rested %s, want %s to %s", got, test.least, test.most)
 				}

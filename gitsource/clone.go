@@ -70,7 +70,7 @@ func (c *Clone) commit(revision string) (*object.Commit, error) {
 	return o, nil
 }
 
-// Files answers the tree of a commit. The file system reads from the clone when
+// Files returns the tree of a commit. The file system reads from the clone when
 // it is asked.
 func (c *Clone) Files(revision string) (fs.FS, error) {
 	o, err := c.commit(revision)

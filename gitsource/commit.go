@@ -12,8 +12,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// A commit is a commit object, read strictly: what we believe of it and what
-// its signature covers come from the same bytes.
+// A commit is a commit object, parsed strictly: its fields and its signature cover the same
+// bytes.
 type commit struct {
 	hash    plumbing.Hash
 	tree    plumbing.Hash
@@ -25,7 +25,7 @@ type commit struct {
 	raw     []byte
 }
 
-// parseCommit reads the header lines in the one order Git writes them.
+// parseCommit parses the header lines in the only order that Git writes.
 func parseCommit(h plumbing.Hash, raw []byte) (*commit, error) {
 	c := &commit{hash: h, raw: raw}
 	header, message, found := bytes.Cut(raw, []byte("\n\n"))
@@ -64,8 +64,8 @@ func takeHash(lines []string, key string) (plumbing.Hash, []string, error) {
 	return plumbing.NewHash(value), lines[1:], nil
 }
 
-// parsePerson reads "Name <email> seconds zone". Old tools wrote it carelessly,
-// and nothing is decided by it, so what cannot be read stays empty.
+// parsePerson parses "Name <email> seconds zone". Old tools wrote it carelessly, and nothing is
+// decided by it, so invalid parts are left empty.
 func parsePerson(s string) (name, email string, when time.Time) {
 	open := strings.IndexByte(s, '<')
 	end := strings.LastIndexByte(s, '>')
@@ -90,8 +90,8 @@ func parsePerson(s string) (name, email string, when time.Time) {
 	return name, email, when
 }
 
-// public is the commit as others see it. Text that is not UTF-8 is made so, and
-// what could move a terminal's cursor is replaced in all that is shown.
+// public returns the commit for other packages. Text is converted to UTF-8, and control
+// characters are replaced in everything that is shown.
 func (c *commit) public() Commit {
 	message := strings.ToValidUTF8(c.message, "\uFFFD")
 	subject, _, _ := strings.Cut(strings.TrimLeft(message, "\n"), "\n")
@@ -109,7 +109,7 @@ func (c *commit) public() Commit {
 	return out
 }
 
-// printable replaces what is no UTF-8 and what is not printable.
+// printable replaces invalid UTF-8 and control characters.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
@@ -121,7 +121,7 @@ func printable(text string) string {
 
 var errTagDepth = errors.New("tag of a tag of a tag: more than 8 deep")
 
-// parseTag answers what an annotated tag points at.
+// parseTag returns the target of an annotated tag.
 func parseTag(raw []byte) (target plumbing.Hash, kind string, err error) {
 	lines := strings.SplitN(string(raw), "\n", 3)
 	target, lines, err = takeHash(lines, "object")

@@ -8,67 +8,64 @@ import (
 	"time"
 )
 
-// Config says which repository to read, how to reach it, and where to keep it.
+// Config configures the repository, the access to it, and the store.
 type Config struct {
-	// URL is https://, ssh://, user@host:path, or with the flags below http://,
-	// file:// or an absolute path. It carries no credentials.
+	// URL is https://, ssh://, user@host:path, or with the flags below http://, file:// or an
+	// absolute path. It has no credentials.
 	URL string
-	// Ref is what is followed; the zero value is the remote's default branch.
+	// Ref is the tracked reference; the zero value is the remote's default branch.
 	Ref Ref
 	// Interval is the time between polls, 30 seconds if zero.
 	Interval time.Duration
-	// StateDir holds the store; it is made if it does not exist.
+	// StateDir is the directory of the store; it is created if necessary.
 	StateDir string
-	// Auth says how to authenticate to the remote, and how it does to us.
+	// Auth configures authentication to the remote, and of the remote.
 	Auth Auth
-	// AllowHTTP admits http://, where anybody on the way can change what the
+	// AllowHTTP allows http://, with which anybody on the network path can change what the
 	// fleet runs.
 	AllowHTTP bool
-	// AllowFile admits file:// and paths.
+	// AllowFile allows file:// and paths.
 	AllowFile bool
-	// Signatures, if not nil, says whose commits are accepted.
+	// Signatures, if not nil, limits whose commits are accepted.
 	Signatures *Signatures
-	// Limits bound what a remote can make us do.
+	// Limits limit what a remote can cause.
 	Limits Limits
-	// TreeCache is how many entries of directories are kept decoded, 200,000
-	// if zero.
+	// TreeCache is how many directory entries are cached, 200,000 if zero.
 	TreeCache int
-	// Logger gets one line per event; nil is silence.
+	// Logger gets one line per event; nil logs nothing.
 	Logger *slog.Logger
-	// Metrics are told what happens.
+	// Metrics are called on events.
 	Metrics Metrics
-	// Getenv answers environment variables named by credentials; nil refuses
-	// them.
+	// Getenv returns the environment variables that credentials name; nil refuses them.
 	Getenv func(string) string
 }
 
-// Limits bound one remote. A zero field takes its default.
+// Limits limit one remote. A zero field means its default.
 type Limits struct {
-	// FetchBytes is how much one poll may receive, 512 MiB by default.
+	// FetchBytes limits what one poll may receive, 512 MiB by default.
 	FetchBytes int64
-	// ListBytes is how much of that the listing of references may be, 64 MiB by
-	// default, a million references.
+	// ListBytes limits the listing of references within it, 64 MiB by default, a million
+	// references.
 	ListBytes int64
-	// ListTime is how long the listing of references may take, 30 s by default.
+	// ListTime limits the listing of references, 30 s by default.
 	ListTime time.Duration
-	// FetchTime is how long one poll may take altogether, 10 min by default.
+	// FetchTime limits one poll as a whole, 10 min by default.
 	FetchTime time.Duration
 	// FileBytes is the largest file that can be read, 16 MiB by default.
 	FileBytes int64
-	// Objects is how many objects one fetch may bring, 5 million by default.
+	// Objects limits the objects of one fetch, 5 million by default.
 	Objects int
-	// ObjectBytes is the largest object that is rebuilt from a difference, the
-	// only ones held in memory while they arrive; 128 MiB by default.
+	// ObjectBytes limits an object that is rebuilt from a delta, the only ones in memory during
+	// a fetch; 128 MiB by default.
 	ObjectBytes int64
-	// Packs is how many pack files may pile up before they are joined, 50 by
-	// default.
+	// Packs is how many pack files there may be before they are joined, 50 by default.
 	Packs int
 }
 
-// Metrics are functions that are told of events; a nil one is not called.
+// Metrics are functions called on events; nil ones are not called.
 type Metrics struct {
-	// Polled is called after each poll, when head has been called if it had to
-	// be, with the time the poll alone took.
+	// Polled is called after each poll, after head if there was a commit, with the duration of
+	// the poll alone.
 	Polled func(took time.Duration, err error)
 	// Fetched is called after each fetch with the bytes received.
 	Fetched func(took time.Duration, bytes int64, err error)
@@ -79,7 +76,7 @@ const (
 	mib = 1 << 20
 )
 
-// withDefaults fills what was left open.
+// withDefaults sets the defaults.
 func (c Config) withDefaults() Config {
 	c.Interval = cmp.Or(c.Interval, 30*time.Second)
 	c.TreeCache = cmp.Or(c.TreeCache, 200_000)
@@ -98,8 +95,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Validate answers everything that is wrong with the configuration, each as a
-// FieldError.
+// Validate returns all problems of the configuration, each as a FieldError.
 func (c Config) Validate() error {
 	var errs []error
 	where, err := parseLocation(c.URL)

@@ -26,10 +26,10 @@ func (r *Repo) Contains(ctx context.Context, head, commit string) (bool, error) 
 		return false, err
 	}
 	contains := false
-	err = r.reading(func(st *store) error {
+	err = r.withStore(func(st *store) error {
 		for _, candidate := range st.beginning(strings.ToLower(commit)) {
 			switch _, descends, err := between(st, candidate, newest, ctx.Err); {
-			case errors.Is(err, errKind), errors.Is(err, ErrTooLarge):
+			case errors.Is(err, errWrongType), errors.Is(err, ErrTooLarge):
 				// no commit, but something else whose hash begins so
 			case err != nil:
 				return err
@@ -46,7 +46,7 @@ func (r *Repo) Contains(ctx context.Context, head, commit string) (bool, error) 
 	return contains, nil
 }
 
-// beginning answers the objects whose hash begins with hexadecimal digits.
+// beginning returns the objects whose hash begins with hexadecimal digits.
 func (s *store) beginning(digits string) []plumbing.Hash {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -57,7 +57,7 @@ func (s *store) beginning(digits string) []plumbing.Hash {
 	return all
 }
 
-// beginning answers the hashes that begin with hexadecimal digits.
+// beginning returns the hashes that begin with hexadecimal digits.
 func (x *index) beginning(digits string) []plumbing.Hash {
 	if len(digits) > 2*hashBytes {
 		return nil

@@ -18,7 +18,7 @@ type Change struct {
 	From, To string
 }
 
-// Diff answers the files, links and submodules that differ between two
+// Diff returns the files, links and submodules that differ between two
 // commits, by path. Its cost is in proportion to what differs: a directory
 // with the same hash on both sides is not opened. Anything that cannot be read
 // is an error, never a difference.

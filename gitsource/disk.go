@@ -24,10 +24,10 @@ func writeFile(path string, content []byte) error {
 	return nil
 }
 
-// sweepPacks answers the names of the packs that have an index, oldest name
+// sweepPacks returns the names of the packs that have an index, oldest name
 // first, and removes what an interrupted fetch left behind: an index is
 // renamed into place last, so a pack without one was never whole.
-func sweepPacks(dir string) ([]string, error) {
+func listPacks(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err

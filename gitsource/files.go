@@ -135,7 +135,7 @@ func (f *files) ReadLink(name string) (string, error) {
 	return string(content), nil
 }
 
-// ReadFile answers a regular file's content.
+// ReadFile returns a regular file's content.
 func (f *files) ReadFile(name string) ([]byte, error) {
 	e, err := f.find("read", name)
 	if err != nil {
@@ -154,7 +154,7 @@ func (f *files) ReadFile(name string) ([]byte, error) {
 	return content, nil
 }
 
-// ReadDir answers all entries of a directory, by name, or an error.
+// ReadDir returns all entries of a directory, by name, or an error.
 func (f *files) ReadDir(name string) ([]fs.DirEntry, error) {
 	e, err := f.find("readdir", name)
 	if err != nil {
@@ -217,7 +217,7 @@ func (f *files) info(e entry, name string) (fs.FileInfo, error) {
 
 func (r *Repo) size(h plumbing.Hash) (int64, error) {
 	var n int64
-	err := r.reading(func(st *store) (err error) {
+	err := r.withStore(func(st *store) (err error) {
 		n, err = st.size(h)
 		return err
 	})
@@ -236,7 +236,7 @@ func (i fileInfo) Mode() fs.FileMode  { return i.mode }
 func (i fileInfo) ModTime() time.Time { return i.time }
 func (i fileInfo) IsDir() bool        { return i.mode.IsDir() }
 
-// Sys answers the Git hash of the content, a string.
+// Sys returns the Git hash of the content, a string.
 func (i fileInfo) Sys() any { return i.hash.String() }
 
 type dirEntry struct {

@@ -63,7 +63,7 @@ type appTokens struct {
 // tokenMargin is how long before its end a token is replaced.
 const tokenMargin = 5 * time.Minute
 
-// get answers a token that will do for a while.
+// get returns a token that will do for a while.
 func (a *appTokens) get(ctx context.Context, via http.RoundTripper) (Secret, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

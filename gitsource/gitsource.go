@@ -1,12 +1,10 @@
-// Package gitsource reads the repository that is the hub: commits come in,
-// files go out.
+// Package gitsource reads the Git repository of the hub.
 //
-// Run watches one reference of one remote and calls head with each new commit;
-// Files reads a commit's tree straight from the object store. There is no
-// checkout and no git program. What was fetched once is never thrown away, so
-// a commit that some cluster still holds can be read long after the remote has
-// forgotten it, and an object that should be there and is not is always an
-// error: a listing is never shorter than the tree it lists.
+// Run polls one reference of one remote and calls head with each new commit; Files reads a
+// commit's tree from the object store. There is no checkout, and the git program is not used.
+// Fetched objects are never deleted, so that a commit that clusters still hold can be read
+// after the remote has dropped it, and a missing object is always an error: a listing is never
+// shorter than the tree.
 package gitsource
 
 import (
@@ -22,7 +20,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// A Commit is what the remote's history says of one state of the hub.
+// A Commit is the metadata of one commit of the hub.
 type Commit struct {
 	Hash    string
 	Author  string
@@ -30,42 +28,42 @@ type Commit struct {
 	Subject string
 	// Message is whole, with its trailers.
 	Message string
-	// Time is when the commit was made, not when its change was written.
+	// Time is the committer time.
 	Time    time.Time
 	Parents []string
 }
 
-// A Repo is a remote reference and the local store of what it has held. All of
-// its methods may be called from any goroutine, Run from only one at a time.
+// A Repo is a remote reference with its local store. It is safe for concurrent use, except that
+// Run may be called once at a time.
 type Repo struct {
 	cfg    Config
 	remote remote
 
-	// stored is replaced as a whole when the store is cloned anew; whoever
-	// reads goes through it each time.
+	// stored is replaced as a whole when the repository is cloned again; readers load it each
+	// time.
 	stored  atomic.Pointer[store]
-	place   place
+	place   storePath
 	lock    *os.File
 	trees   *treeCache
 	damage  atomic.Pointer[damage]
 	nudges  chan struct{}
 	backoff backoff
 
-	// Only Run's goroutine touches these.
+	// The fields below belong to Run's goroutine.
 	last   poll
-	clones clones
+	clones cloneHistory
 
 	mu     sync.Mutex
 	status Status
-	// failures counts in a row the polls at which the remote did not answer.
+	// failures counts consecutive failed polls.
 	failures int
 }
 
-// A damage is something the store should have and has not.
+// A damage is an object missing from the store.
 type damage struct{ err error }
 
-// Open opens the store below cfg.StateDir, or makes it. It does not touch the
-// network: a commit that was accepted before can be read with Git down.
+// Open opens or creates the store below cfg.StateDir. It does not use the network: accepted
+// commits can be read while Git is down.
 func Open(cfg Config) (*Repo, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.Validate(); err != nil {
@@ -87,7 +85,7 @@ func Open(cfg Config) (*Repo, error) {
 		backoff: newBackoff(cfg.Interval),
 		status:  Status{URL: where.String(), Ref: cfg.Ref.String()},
 	}
-	r.place, err = locate(cfg.StateDir, where.String())
+	r.place, err = storePathOf(cfg.StateDir, where.String())
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
@@ -105,14 +103,14 @@ func Open(cfg Config) (*Repo, error) {
 	return r, nil
 }
 
-// Close releases the store and open connections. No other method may be called
-// afterwards; Run must have returned.
+// Close closes the store and connections. Run must have returned, and no other method may be
+// called afterwards.
 func (r *Repo) Close() error {
 	r.remote.close()
 	return errors.Join(r.stored.Load().close(), r.lock.Close())
 }
 
-// Commit answers what is known of a commit that was fetched at any time.
+// Commit returns the metadata of any commit that was ever fetched.
 func (r *Repo) Commit(_ context.Context, hash string) (Commit, error) {
 	h, err := parseHash(hash)
 	if err != nil {
@@ -125,9 +123,8 @@ func (r *Repo) Commit(_ context.Context, hash string) (Commit, error) {
 	return c.public(), nil
 }
 
-// Files answers the tree of a commit that was fetched at any time. The file
-// system reads from the object store when it is asked, and implements
-// fs.ReadDirFS, fs.ReadFileFS, fs.StatFS and Hasher.
+// Files returns the tree of any commit that was ever fetched. The file system reads from the
+// object store on demand, and implements fs.ReadDirFS, fs.ReadFileFS, fs.StatFS and Hasher.
 func (r *Repo) Files(_ context.Context, commit string) (fs.FS, error) {
 	h, err := parseHash(commit)
 	if err != nil {
@@ -140,8 +137,7 @@ func (r *Repo) Files(_ context.Context, commit string) (fs.FS, error) {
 	return &files{repo: r, root: c.tree, time: c.time, commit: commit}, nil
 }
 
-// Nudge makes Run poll soon instead of at its next turn. It never blocks, and
-// any number of nudges before that poll are one.
+// Nudge makes Run poll soon. It never blocks, and several nudges before that poll count as one.
 func (r *Repo) Nudge() {
 	select {
 	case r.nudges <- struct{}{}:
@@ -149,19 +145,19 @@ func (r *Repo) Nudge() {
 	}
 }
 
-// object reads one object of a commit that is known.
+// object reads one object of a known commit.
 func (r *Repo) object(t plumbing.ObjectType, h plumbing.Hash) ([]byte, error) {
 	var content []byte
-	err := r.reading(func(st *store) (err error) {
+	err := r.withStore(func(st *store) (err error) {
 		content, err = st.object(t, h, r.cfg.Limits.FileBytes)
 		return err
 	})
 	return content, err
 }
 
-// reading reads from the store, again if it was replaced meanwhile, and
-// remembers if it lacks what it should have: Run then clones anew.
-func (r *Repo) reading(read func(*store) error) error {
+// withStore reads from the store, again if it was replaced meanwhile, and records missing
+// objects: Run then clones the repository again.
+func (r *Repo) withStore(read func(*store) error) error {
 	for {
 		st := r.stored.Load()
 		err := read(st)
@@ -181,8 +177,8 @@ func (r *Repo) damaged(err error) {
 	}
 }
 
-// commit reads a commit. One that the store never had is not damage: it may
-// have been lost with an earlier store.
+// commit reads a commit. One that the store never had is not damage: it may have been lost with
+// an earlier store.
 func (r *Repo) commit(h plumbing.Hash) (*commit, error) {
 	st := r.stored.Load()
 	if !st.has(h) {

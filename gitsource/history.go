@@ -92,7 +92,7 @@ func (w *walk) run(open func(mark) bool) error {
 	}
 }
 
-// between answers the commits that head has and base has not, by hash, and
+// between returns the commits that head has and base has not, by hash, and
 // whether head descends from base. It may answer too many, never too few. stop, if
 // set, says why it is to be given up.
 func between(st *store, base plumbing.Hash, head *commit, stop func() error) (fresh []*commit, descends bool, err error) {
@@ -116,7 +116,7 @@ func between(st *store, base plumbing.Hash, head *commit, stop func() error) (fr
 	return fresh, w.marks[base]&ofOne != 0, nil
 }
 
-// mergeBases answers the newest commits that both have. It may answer too
+// mergeBases returns the newest commits that both have. It may answer too
 // many, never too few.
 func mergeBases(st *store, one, other *commit) ([]*commit, error) {
 	return newWalk(st, one, other).bases()
@@ -135,7 +135,7 @@ func (w *walk) bases() ([]*commit, error) {
 	return bases, nil
 }
 
-// changes answers what a commit itself changes. Of a merge that is what does
+// changes returns what a commit itself changes. Of a merge that is what does
 // not simply follow from its two sides: a conflict resolved, a file edited, or
 // one side's change dropped.
 func (v *verifier) changes(c *commit) ([]Change, error) {

@@ -83,7 +83,7 @@ func (h *httpRemote) header(ctx context.Context, via http.RoundTripper) (Secret,
 	return basic("x-access-token", token), err
 }
 
-// connections answers the pool, a new one if the CA bundle has changed.
+// connections returns the pool, a new one if the CA bundle has changed.
 func (h *httpRemote) connections() (*http.Transport, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -95,7 +95,7 @@ func (h *httpRemote) connections() (*http.Transport, error) {
 	return pool, nil
 }
 
-// trustingPool answers have if it trusts what the bundle says now, and a new
+// trustingPool returns have if it trusts what the bundle says now, and a new
 // pool otherwise. Proxies come from the environment, as everywhere in Go.
 func trustingPool(bundle string, have *http.Transport, trust string) (*http.Transport, string, error) {
 	var pem []byte

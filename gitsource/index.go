@@ -75,10 +75,10 @@ func parseIndex(raw []byte) (*index, error) {
 	return x, nil
 }
 
-// count answers how many hashes begin with a byte up to fan.
+// count returns how many hashes begin with a byte up to fan.
 func (x *index) count(fan int) int { return int(binary.BigEndian.Uint32(x.fanout[4*fan:])) }
 
-// find answers where an object begins.
+// find returns where an object begins.
 func (x *index) find(h plumbing.Hash) (offset int64, ok bool) {
 	low, high := 0, x.count(int(h[0]))
 	if h[0] > 0 {
@@ -111,7 +111,7 @@ func (x *index) offset(i int) (int64, bool) {
 	return int64(long), long <= math.MaxInt64 //nolint:gosec // just compared
 }
 
-// entries answers all objects by hash.
+// entries returns all objects by hash.
 func (x *index) entries() ([]indexed, error) {
 	all := make([]indexed, x.n)
 	for i := range all {

@@ -138,7 +138,7 @@ type link struct {
 	leaf bool
 }
 
-// reached answers what an object that is no blob points at.
+// reached returns what an object that is no blob points at.
 func (l *localSession) reached(h plumbing.Hash) ([]link, error) {
 	o, err := l.EncodedObject(plumbing.AnyObject, h)
 	if err != nil {

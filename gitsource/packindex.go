@@ -32,7 +32,7 @@ type indexer struct {
 func indexPack(f *os.File, r io.Reader, limits Limits) ([]indexed, plumbing.Hash, error) {
 	x := &indexer{limits: limits, byOffset: map[int64][]int{}, byHash: map[plumbing.Hash][]int{}}
 	w := bufio.NewWriterSize(f, 64*kib)
-	checksum, end, err := x.arrive(io.TeeReader(r, w))
+	checksum, end, err := x.scanPack(io.TeeReader(r, w))
 	if err = errors.Join(err, w.Flush()); err != nil {
 		return nil, checksum, err
 	}
@@ -44,7 +44,7 @@ func indexPack(f *os.File, r io.Reader, limits Limits) ([]indexed, plumbing.Hash
 }
 
 // arrive reads the pack once and answers its checksum and where it ends.
-func (x *indexer) arrive(r io.Reader) (checksum plumbing.Hash, end int64, err error) {
+func (x *indexer) scanPack(r io.Reader) (checksum plumbing.Hash, end int64, err error) {
 	s := packfile.NewScanner(r)
 	_, n, err := s.Header()
 	if errors.Is(err, packfile.ErrEmptyPackfile) {
@@ -147,7 +147,7 @@ func (x *indexer) dependents(i int, t plumbing.ObjectType, base []byte) error {
 		if err != nil {
 			return err
 		}
-		if err := x.admit(delta); err != nil {
+		if err := x.checkSize(delta); err != nil {
 			return fmt.Errorf("object at %d: %w", x.entries[j].offset, err)
 		}
 		content, err := packfile.PatchDelta(base, delta)
@@ -165,7 +165,7 @@ func (x *indexer) dependents(i int, t plumbing.ObjectType, base []byte) error {
 }
 
 // admit looks at the size a difference says its result has, before it is made.
-func (x *indexer) admit(delta []byte) error {
+func (x *indexer) checkSize(delta []byte) error {
 	size, err := deltaResult(delta)
 	if err != nil {
 		return err

@@ -23,7 +23,7 @@ type pack struct {
 	size  int64
 	index *index
 	// bases are contents that others were rebuilt from.
-	bases *aging[baseKey, content]
+	bases *agingCache[baseKey, content]
 }
 
 type baseKey struct {
@@ -38,10 +38,10 @@ type content struct {
 }
 
 // errKind says that an object is there and is of another type.
-var errKind = errors.New("object is of another type")
+var errWrongType = errors.New("object is of another type")
 
 // openPack opens path.pack and path.idx.
-func openPack(path, name string, bases *aging[baseKey, content]) (*pack, error) {
+func openPack(path, name string, bases *agingCache[baseKey, content]) (*pack, error) {
 	index, err := openIndex(path + ".idx")
 	if err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func openPack(path, name string, bases *aging[baseKey, content]) (*pack, error) 
 	return &pack{name, f, info.Size(), index, bases}, nil
 }
 
-// read answers an object's content and proves that it is the one asked for.
+// read returns an object's content and proves that it is the one asked for.
 // The caller may keep and change it.
 func (p *pack) read(t plumbing.ObjectType, h plumbing.Hash, limit int64) ([]byte, error) {
 	offset, ok := p.index.find(h)
@@ -72,7 +72,7 @@ func (p *pack) read(t plumbing.ObjectType, h plumbing.Hash, limit int64) ([]byte
 		return nil, errors.New("content does not have the hash it is stored under")
 	}
 	if o.kind != t {
-		return nil, fmt.Errorf("%w: %s, not %s", errKind, o.kind, t)
+		return nil, fmt.Errorf("%w: %s, not %s", errWrongType, o.kind, t)
 	}
 	return o.bytes, nil
 }
@@ -132,7 +132,7 @@ func (p *pack) apply(o content, deltas [][]byte, offsets []int64) (content, erro
 	return o, nil
 }
 
-// sizeAt answers how long an object is, from its beginning alone.
+// sizeAt returns how long an object is, from its beginning alone.
 func (p *pack) sizeAt(offset int64) (int64, error) {
 	r := p.reader(offset)
 	defer r.release()

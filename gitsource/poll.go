@@ -11,16 +11,16 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/transport"
 )
 
-// A poll is what the last successful one saw and gave.
+// A poll is the result of the last successful poll.
 type poll struct{ want, head plumbing.Hash }
 
-// poll asks the remote once. It answers a commit if there is a new one, nil if
-// not. Nothing it does half way changes what was accepted before.
+// poll polls the remote once. It returns a new commit, or nil if there is none. A failure does
+// not change what was accepted before.
 func (r *Repo) poll(ctx context.Context) (*commit, error) {
 	st := r.stored.Load()
 	damage := r.damage.Load()
 	if h := r.cfg.Ref.pinned(); damage == nil && !h.IsZero() && st.has(h) {
-		return r.take(st, h) // it never moves, so there is nothing to ask
+		return r.acceptHead(st, h) // it never moves
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.Limits.FetchTime)
 	defer cancel()
@@ -34,18 +34,18 @@ func (r *Repo) poll(ctx context.Context) (*commit, error) {
 		return nil, fmt.Errorf("list references: %w", err)
 	}
 	if damage != nil {
-		return r.cloneAnew(ctx, s, want, damage.err)
+		return r.reclone(ctx, s, want, damage.err)
 	}
 	if want.object != r.last.want && !st.has(want.object) {
 		if err := r.fetch(ctx, s, st, want); err != nil {
 			return nil, fmt.Errorf("fetch: %w", err)
 		}
 	}
-	return r.take(st, want.object)
+	return r.acceptHead(st, want.object)
 }
 
-// take accepts what the remote points at, if it is not what it was.
-func (r *Repo) take(st *store, want plumbing.Hash) (*commit, error) {
+// acceptHead accepts the commit that the remote's reference points to, if it has changed.
+func (r *Repo) acceptHead(st *store, want plumbing.Hash) (*commit, error) {
 	if want == r.last.want {
 		return nil, nil
 	}
@@ -53,7 +53,7 @@ func (r *Repo) take(st *store, want plumbing.Hash) (*commit, error) {
 	c, err := r.accept(st, want, base)
 	if err != nil {
 		if isDamage(err) {
-			r.damaged(err) // what is here is not what we told the remote
+			r.damaged(err) // the store lacks objects that the remote was told it has
 		}
 		return nil, err
 	}
@@ -65,23 +65,22 @@ func (r *Repo) take(st *store, want plumbing.Hash) (*commit, error) {
 	return c, nil
 }
 
-// clones remembers when the repository was last cloned anew, and how often in
-// a row, so that a broken disk or remote does not make us clone all the time.
-type clones struct {
+// cloneHistory records when the repository was last cloned again, and how often in a row, so
+// that a broken disk or remote does not cause clones all the time.
+type cloneHistory struct {
 	last time.Time
 	n    int
 }
 
-// cloneAnew fetches everything into a new store, which takes over if what it
-// got is whole.
-func (r *Repo) cloneAnew(ctx context.Context, s session, want target, why error) (*commit, error) {
+// reclone fetches everything into a new store, which is used if it is complete.
+func (r *Repo) reclone(ctx context.Context, s session, want target, why error) (*commit, error) {
 	if wait := r.backoff.clone(r.clones.n) - time.Since(r.clones.last); wait > 0 {
 		return nil, fmt.Errorf("store is damaged again, next clone in %s: %w", wait.Round(time.Second), why)
 	}
 	if time.Since(r.clones.last) > r.backoff.cloneMost {
 		r.clones.n = 0
 	}
-	r.clones = clones{last: time.Now(), n: r.clones.n + 1}
+	r.clones = cloneHistory{last: time.Now(), n: r.clones.n + 1}
 	next, err := r.place.next()
 	if err != nil {
 		return nil, fmt.Errorf("clone anew: %w", err)
@@ -109,16 +108,16 @@ func (r *Repo) cloneAnew(ctx context.Context, s session, want target, why error)
 	return c, nil
 }
 
-// errNothingThere stands for what the library calls an empty repository: it
-// sees only that there is no reference.
-var errNothingThere = errors.New("the remote repository has no branch and no tag: it is empty, or its only branch was deleted")
+// errEmptyRepository replaces the library's error about an empty repository, which it reports
+// if there is no reference.
+var errEmptyRepository = errors.New("the remote repository has no branch and no tag: it is empty, or its only branch was deleted")
 
 func (r *Repo) list(ctx context.Context, s session) (target, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.Limits.ListTime)
 	defer cancel()
 	refs, err := s.list(ctx)
 	if errors.Is(err, transport.ErrEmptyRemoteRepository) {
-		err = errNothingThere
+		err = errEmptyRepository
 	}
 	if err != nil {
 		return target{}, err
@@ -126,7 +125,7 @@ func (r *Repo) list(ctx context.Context, s session) (target, error) {
 	return r.cfg.Ref.resolve(refs)
 }
 
-// fetch brings what is wanted into a store, together with all it reaches.
+// fetch fetches a target into a store, with everything it needs.
 func (r *Repo) fetch(ctx context.Context, s session, st *store, want target) error {
 	start := time.Now()
 	err := r.receive(ctx, s, st, want)
@@ -161,14 +160,14 @@ func (r *Repo) receive(ctx context.Context, s session, st *store, want target) e
 	if !st.has(want.object) {
 		return fmt.Errorf("%s: %w", r.cfg.Ref, ErrRefNotFound)
 	}
-	return st.join(r.cfg.Limits.Packs)
+	return st.joinPacks(r.cfg.Limits.Packs)
 }
 
-// maxHaves bounds how much of our history is named to the remote.
+// maxHaves limits how many of the local commits are sent to the remote.
 const maxHaves = 256
 
-// haves are the newest commits that led to the accepted one. All that they
-// reach is here, which is why nothing shallow may ever enter the store.
+// haves are the newest ancestors of the accepted commit. Everything they need must be in the
+// store, which is why shallow fetches are not possible.
 func (r *Repo) haves(st *store) ([]plumbing.Hash, error) {
 	h, ok := st.acceptedRef(r.key())
 	if !ok || !st.has(h) {
@@ -193,8 +192,8 @@ func (r *Repo) haves(st *store) ([]plumbing.Hash, error) {
 	return queue, nil
 }
 
-// accept proves that a commit is whole and properly signed, and remembers it.
-// base is the commit accepted before, zero if there was none.
+// accept verifies that a commit is complete and properly signed, and records it. base is the
+// commit accepted before, zero if there was none.
 func (r *Repo) accept(st *store, want, base plumbing.Hash) (*commit, error) {
 	h, err := st.peel(want)
 	if err != nil {
@@ -218,8 +217,8 @@ func (r *Repo) accept(st *store, want, base plumbing.Hash) (*commit, error) {
 	return c, nil
 }
 
-// key names in the store what is followed. What was accepted without
-// signatures does not count once they are asked for.
+// key identifies in the store what is tracked. A commit that was accepted without signatures
+// does not count once they are required.
 func (r *Repo) key() string {
 	if r.cfg.Signatures != nil {
 		return r.cfg.Ref.key() + "-signed"
@@ -227,8 +226,8 @@ func (r *Repo) key() string {
 	return r.cfg.Ref.key()
 }
 
-// known tells of the directories that were already found whole: those of the
-// commit accepted last. Of a new store, none are.
+// known returns whether a directory was already found complete: those of the last accepted
+// commit. In a new store none were.
 func (r *Repo) known(st *store) func(plumbing.Hash) bool {
 	if st != r.stored.Load() {
 		return nothingKnown
@@ -244,7 +243,7 @@ func (r *Repo) known(st *store) func(plumbing.Hash) bool {
 	return func(h plumbing.Hash) bool { return known[h] }
 }
 
-// directories collects a tree's directories, itself included.
+// directories collects a tree's directories, including itself.
 func (r *Repo) directories(h plumbing.Hash, into map[plumbing.Hash]bool, depth int) error {
 	if into[h] || depth > maxDepth {
 		return nil

@@ -17,9 +17,9 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/transport"
 )
 
-// A pusher is a remote that can be written to.
+// A pusher is a remote that can be pushed to.
 type pusher interface {
-	// writing begins one conversation of writing.
+	// writing begins a push session.
 	writing(ctx context.Context) (writeSession, error)
 }
 
@@ -118,7 +118,7 @@ func update(ctx context.Context, s writeSession, refs *packp.AdvRefs, c *packp.C
 func explainRefusal(err error) error {
 	var refused *RemoteError
 	if errors.As(err, &refused) && (refused.Status == http.StatusUnauthorized || refused.Status == http.StatusForbidden) ||
-		errors.Is(err, transport.ErrAuthorizationFailed) || errors.Is(err, transport.ErrAuthenticationRequired) || errors.Is(err, errTurnedAway) {
+		errors.Is(err, transport.ErrAuthorizationFailed) || errors.Is(err, transport.ErrAuthenticationRequired) || errors.Is(err, errClosedBySSH) {
 		return fmt.Errorf("%w\nthe credentials of the configuration may read, which is all that the daemon needs; to push they must be allowed to write: push with your own (git push), or name others", err)
 	}
 	return err
@@ -173,7 +173,7 @@ func (r *sshRemote) writing(ctx context.Context) (writeSession, error) {
 
 // errTurnedAway is what a server does that lets the key of a reader in and then
 // does not run the program that writes.
-var errTurnedAway = errors.New("it ended without an answer")
+var errClosedBySSH = errors.New("it ended without an answer")
 
 // An sshWriting is one run of git-receive-pack.
 type sshWriting struct{ *sshSession }
@@ -181,7 +181,7 @@ type sshWriting struct{ *sshSession }
 func (s *sshWriting) list(ctx context.Context) (*packp.AdvRefs, error) {
 	refs, err := s.sshSession.list(ctx)
 	if errors.Is(err, packp.ErrEmptyInput) {
-		err = s.said.explain(errTurnedAway)
+		err = s.said.explain(errClosedBySSH)
 	}
 	return refs, err
 }

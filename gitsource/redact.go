@@ -5,19 +5,18 @@ import (
 	"strings"
 )
 
-// urlSecrets are the parts of an address that may hold a credential: what is
-// before the @, and the query.
+// urlSecrets are the parts of a URL that may have credentials: what is before the @, and the
+// query.
 var urlSecrets = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://)(?:[^/\s"'?#]*@)?([^\s"'?#]*)(?:[?#][^\s"']*)?`)
 
-// redact makes a text fit to be shown: one line, no credentials in addresses,
-// not longer than a screen.
+// redact makes a text safe to show: one line of limited length, without credentials in URLs.
 func redact(text string) string {
 	return oneLine(urlSecrets.ReplaceAllString(text, "$1$2"))
 }
 
 const maxText = 1000
 
-// oneLine replaces what would break a line or move a cursor.
+// oneLine replaces line breaks and control characters.
 func oneLine(text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	text = strings.Map(func(r rune) rune {
@@ -33,8 +32,8 @@ func oneLine(text string) string {
 	return text
 }
 
-// Shown is the address of a repository as a Status has it: without credentials.
-// It is empty if it is no address.
+// Shown is the address of a repository as in a Status: without credentials. It is empty if it
+// is not an address.
 func Shown(address string) string {
 	where, err := parseLocation(address)
 	if err != nil {

@@ -15,20 +15,19 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 )
 
-// A Ref says what is followed. At most one field is set; if none is, it is the
-// remote's default branch.
+// A Ref is the tracked reference. At most one field is set; if none is, it is the remote's
+// default branch.
 type Ref struct {
 	Branch string
 	Tag    string
-	// SemVer is a range such as ">=1.2 <2"; the highest tag in it is followed,
-	// with or without a leading v. Pre-releases count only if the range names
-	// one.
+	// SemVer is a range such as ">=1.2 <2"; the highest matching tag is tracked, with or
+	// without a leading v. Pre-releases match only if the range names one.
 	SemVer string
-	// Commit is a whole hash; it never moves.
+	// Commit is a full hash; it never moves.
 	Commit string
 }
 
-// String is the reference as a person would say it.
+// String returns the reference in words.
 func (f Ref) String() string {
 	switch {
 	case f.Branch != "":
@@ -74,17 +73,16 @@ func validName(name plumbing.ReferenceName) error {
 	return nil
 }
 
-// A target is what to fetch to have what a reference points at.
+// A target is what to fetch for a reference.
 type target struct {
-	// object is what the reference points at; for an annotated tag that is the
-	// tag itself.
+	// object is what the reference points to; for an annotated tag the tag itself.
 	object plumbing.Hash
-	// wants are the tips that bring it. They are others than the object only
-	// if that is a commit for which the remote cannot be asked.
+	// wants are the references to fetch. They differ from the object only for a commit that the
+	// remote does not serve directly.
 	wants []plumbing.Hash
 }
 
-// resolve finds the target among what the remote has.
+// resolve finds the target among the remote's references.
 func (f Ref) resolve(refs *packp.AdvRefs) (target, error) {
 	switch {
 	case f.Branch != "":
@@ -94,7 +92,7 @@ func (f Ref) resolve(refs *packp.AdvRefs) (target, error) {
 	case f.SemVer != "":
 		return f.highest(refs)
 	case f.Commit != "":
-		return wayTo(refs, f.pinned()), nil
+		return fetchTargets(refs, f.pinned()), nil
 	case refs.Head == nil:
 		return target{}, fmt.Errorf("%s: %w; set ref.branch", f, ErrRefNotFound)
 	}
@@ -103,7 +101,7 @@ func (f Ref) resolve(refs *packp.AdvRefs) (target, error) {
 
 func only(h plumbing.Hash) target { return target{h, []plumbing.Hash{h}} }
 
-// pinned answers the one commit that is followed, zero if it can move.
+// pinned returns the tracked commit if it cannot move; zero otherwise.
 func (f Ref) pinned() plumbing.Hash {
 	if f.Commit == "" {
 		return plumbing.ZeroHash
@@ -111,9 +109,9 @@ func (f Ref) pinned() plumbing.Hash {
 	return plumbing.NewHash(f.Commit)
 }
 
-// wayTo finds a way to a commit: directly if the remote allows it, and
-// otherwise through all branches and tags.
-func wayTo(refs *packp.AdvRefs, h plumbing.Hash) target {
+// fetchTargets returns how to fetch a commit: directly if the remote allows it, and otherwise
+// through all branches and tags.
+func fetchTargets(refs *packp.AdvRefs, h plumbing.Hash) target {
 	for _, tip := range refs.References {
 		if tip == h {
 			return only(h)
@@ -141,8 +139,8 @@ func parseRange(s string) (*semver.Constraints, error) {
 	return c, nil
 }
 
-// highest picks the tag with the highest version in the range; among tags of
-// the same version the last by name.
+// highest returns the tag with the highest version in the range; among tags of the same version
+// the last by name.
 func (f Ref) highest(refs *packp.AdvRefs) (target, error) {
 	within, err := parseRange(f.SemVer)
 	if err != nil {
@@ -177,8 +175,7 @@ func (f Ref) lookup(refs *packp.AdvRefs, name plumbing.ReferenceName) (target, e
 	return only(h), nil
 }
 
-// parseHash reads a whole hash: an abbreviation can come to mean another
-// commit.
+// parseHash parses a full hash: an abbreviation can become ambiguous.
 func parseHash(s string) (plumbing.Hash, error) {
 	if len(s) != 40 || !plumbing.IsHash(s) {
 		return plumbing.ZeroHash, fmt.Errorf("%q is not a whole commit hash of 40 hexadecimal digits", s)
@@ -186,8 +183,8 @@ func parseHash(s string) (plumbing.Hash, error) {
 	return plumbing.NewHash(s), nil
 }
 
-// Follows tells whether a push to a reference such as refs/heads/main can
-// change what is followed.
+// Follows reports whether a push to a reference such as refs/heads/main can change what is
+// tracked.
 func (f Ref) Follows(name string) bool {
 	switch {
 	case f.Branch != "":
@@ -197,12 +194,12 @@ func (f Ref) Follows(name string) bool {
 	case f.SemVer != "":
 		return strings.HasPrefix(name, "refs/tags/")
 	case f.Commit != "":
-		return true // it may arrive with any
+		return true // any push may bring it
 	}
 	return strings.HasPrefix(name, "refs/heads/")
 }
 
-// key names the reference in the store.
+// key identifies the reference in the store.
 func (f Ref) key() string {
 	sum := sha256.Sum256([]byte(f.String()))
 	return hex.EncodeToString(sum[:8])

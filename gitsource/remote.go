@@ -17,26 +17,26 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/mask"
 )
 
-// A remote is what commits come from.
+// A remote is a remote repository.
 type remote interface {
-	// session begins one conversation, with the credentials as they are now.
+	// session begins a session with the current credentials.
 	session(ctx context.Context) (session, error)
-	// close ends what sessions left open for the next one.
+	// close closes connections kept for the next session.
 	close()
 }
 
 // A session lists the references once, and may then fetch once.
 type session interface {
 	list(ctx context.Context) (*packp.AdvRefs, error)
-	// fetch answers a pack with all that the wants need and the haves do not
-	// bring. has tells what of it is already here.
+	// fetch returns a pack with everything that the wants need and the haves do not have. has
+	// reports what is already in the store.
 	fetch(ctx context.Context, f fetch) (io.ReadCloser, error)
-	// received answers the bytes that came so far.
+	// received returns the number of bytes received so far.
 	received() int64
 	io.Closer
 }
 
-// A fetch is what is asked for.
+// A fetch is a fetch request.
 type fetch struct {
 	wants, haves []plumbing.Hash
 	has          func(plumbing.Hash) bool
@@ -85,7 +85,7 @@ func (s *wireSession) fetch(ctx context.Context, f fetch) (io.ReadCloser, error)
 
 func (s *wireSession) received() int64 { return s.meter.total() }
 
-// request asks for a pack, never for a shallow one.
+// request asks for a pack, never a shallow one.
 func request(refs *packp.AdvRefs, f fetch) (*packp.UploadPackRequest, error) {
 	req := packp.NewUploadPackRequestFromCapabilities(refs.Capabilities)
 	req.Wants, req.Haves = f.wants, f.haves
@@ -97,7 +97,7 @@ func request(refs *packp.AdvRefs, f fetch) (*packp.UploadPackRequest, error) {
 	return req, nil
 }
 
-// demultiplex takes the pack out of a response that may carry messages too.
+// demultiplex extracts the pack from a response that may have messages.
 func demultiplex(req *packp.UploadPackRequest, res io.Reader) io.Reader {
 	switch {
 	case req.Capabilities.Supports(capability.Sideband64k):
@@ -108,7 +108,7 @@ func demultiplex(req *packp.UploadPackRequest, res io.Reader) io.Reader {
 	return res
 }
 
-// A wirePack reads the pack and says why it ended early.
+// A wirePack reads the pack, and returns why it ended early.
 type wirePack struct {
 	io.Reader
 	io.Closer
@@ -123,11 +123,11 @@ func (p *wirePack) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// A meter counts what a session receives, ends it at the limit, and remembers
-// the first failure: the library does not always hand on the cause.
+// A meter counts the bytes that a session receives, ends it at the limit, and records the first
+// failure: the library does not always return the cause.
 type meter struct {
 	limits Limits
-	// credentials are masked in every error: the server may have said them back.
+	// credentials are masked in every error: the server may have echoed them.
 	credentials mask.Credentials
 
 	mu       sync.Mutex
@@ -138,14 +138,14 @@ type meter struct {
 
 func newMeter(limits Limits) *meter { return &meter{limits: limits} }
 
-// fetch raises the limit from that of a listing to that of all together.
+// fetch raises the limit from that of the listing to that of the whole session.
 func (m *meter) fetch() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.fetching = true
 }
 
-// count adds received bytes; the error is for whoever reads on.
+// count adds received bytes; it returns an error at the limit.
 func (m *meter) count(n int) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -168,7 +168,7 @@ func (m *meter) total() int64 {
 	return m.n
 }
 
-// fail remembers why, and hands it on.
+// fail records the first failure, and returns it.
 func (m *meter) fail(err error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -14,16 +14,16 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// join puts small packs together if there are more than limit. Nothing is
-// dropped or rebuilt: the entries of a pack refer to each other by distance,
-// so they can be copied as they are, and the index is moved along.
-func (s *store) join(limit int) error {
+// joinPacks joins small packs if there are more than limit. Nothing is dropped or rebuilt:
+// entries of a pack refer to each other by distance, so that they can be copied unchanged, and
+// the index is adjusted.
+func (s *store) joinPacks(limit int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.packs) <= limit {
 		return nil
 	}
-	small := s.small()
+	small := s.smallPacks()
 	if len(small) < 2 {
 		return nil
 	}
@@ -42,13 +42,12 @@ func (s *store) join(limit int) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("join packs: %w", err), removeAll(f.Name(), f.Name()+".idx"))
 	}
-	return s.drop(small)
+	return s.removePacks(small)
 }
 
-// small answers the packs worth joining: from the smallest on, as long as one
-// is not larger than twice all before it, so that a byte is copied only a few
-// times in its life, however long that is.
-func (s *store) small() []*pack {
+// smallPacks returns the packs worth joining: from the smallest on, as long as one is not
+// larger than twice all before it, so that each byte is copied only a few times.
+func (s *store) smallPacks() []*pack {
 	sorted := slices.SortedFunc(slices.Values(s.packs), func(a, b *pack) int { return cmp.Compare(a.size, b.size) })
 	var sum int64
 	end := 0
@@ -66,7 +65,7 @@ const (
 	packTrailer = 20
 )
 
-// concatenate writes the packs as one and answers its entries and checksum.
+// concatenate writes the packs as one, and returns its entries and checksum.
 func concatenate(f *os.File, packs []*pack) ([]indexed, plumbing.Hash, error) {
 	var checksum plumbing.Hash
 	count := 0
@@ -97,9 +96,8 @@ func concatenate(f *os.File, packs []*pack) ([]indexed, plumbing.Hash, error) {
 	return all, checksum, buffered.Flush()
 }
 
-// copyBody writes what is between header and trailer and answers the entries
-// as they are when the body begins at the given offset. The old checksum is
-// verified on the way: damage is not copied.
+// copyBody writes what is between header and trailer, and returns the entries for a body that
+// begins at the given offset. It verifies the old checksum, so that damage is not copied.
 func (p *pack) copyBody(w io.Writer, at int64) ([]indexed, int64, error) {
 	f := io.NewSectionReader(p.file, 0, p.size)
 	n := p.size - packHeader - packTrailer
@@ -127,12 +125,12 @@ func (p *pack) copyBody(w io.Writer, at int64) ([]indexed, int64, error) {
 	return entries, n, nil
 }
 
-// drop forgets packs whose content is in another one.
-func (s *store) drop(packs []*pack) error {
+// removePacks removes packs whose content is in another one.
+func (s *store) removePacks(packs []*pack) error {
 	s.packs = slices.DeleteFunc(s.packs, func(p *pack) bool { return slices.Contains(packs, p) })
 	var errs []error
 	for _, p := range packs {
-		// Without its index a pack no longer counts, so that goes first.
+		// The index goes first: without it a pack does not count.
 		path := s.packPath(p.name)
 		errs = append(errs, p.file.Close(), os.Remove(path+".idx"), os.Remove(path+".pack"))
 	}

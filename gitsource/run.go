@@ -6,12 +6,11 @@ import (
 	"time"
 )
 
-// Run polls until ctx is done and calls head with each new commit, one at a
-// time, from its own goroutine; the first is the one last accepted, if the
-// store has one, before the remote is asked at all. A remote that fails changes
-// nothing: it is asked again, less and less often. After a damaged store was
-// cloned anew, head is called again with the commit it had. Run answers nil
-// when ctx is done, and has stopped everything it started by then.
+// Run polls until ctx is done and calls head with each new commit, one at a time, from its own
+// goroutine. The first is the last accepted commit, if the store has one, before the first
+// poll. Failed polls change nothing and are retried with backoff. After a damaged store was
+// cloned again, head is called again with its commit. Run returns nil when ctx is done, after
+// everything it started has ended.
 func (r *Repo) Run(ctx context.Context, head func(Commit)) error {
 	if c := r.restore(); c != nil {
 		r.hand(c, head)
@@ -30,7 +29,7 @@ func (r *Repo) Run(ctx context.Context, head func(Commit)) error {
 		if r.cfg.Metrics.Polled != nil {
 			r.cfg.Metrics.Polled(took, err)
 		}
-		r.rest(ctx, wish(err))
+		r.wait(ctx, wish(err))
 	}
 	return nil
 }
@@ -39,14 +38,13 @@ func (r *Repo) hand(c *commit, head func(Commit)) {
 	public := c.public()
 	r.noteHead(public)
 	head(public)
-	// Files are read when a commit is loaded; until the next one, what they were
-	// rebuilt from need not be held.
+	// Delta bases are needed while a commit is loaded, but not until the next one.
 	r.stored.Load().bases.clear()
 }
 
-// rest waits for the next turn or a nudge. A nudge does not overrule a server
-// that asked to be left alone.
-func (r *Repo) rest(ctx context.Context, wish time.Duration) {
+// wait waits for the next poll or a nudge. A nudge does not override the delay that a server
+// asked for.
+func (r *Repo) wait(ctx context.Context, wish time.Duration) {
 	r.mu.Lock()
 	wait := r.backoff.next(r.failures, wish, rand.Float64()) //nolint:gosec // spreading load
 	now := time.Now()
@@ -67,7 +65,7 @@ func (r *Repo) rest(ctx context.Context, wish time.Duration) {
 	}
 }
 
-// restore answers the commit that was last accepted, if all of it is here.
+// restore returns the last accepted commit, if it is complete.
 func (r *Repo) restore() *commit {
 	st := r.stored.Load()
 	h, ok := st.acceptedRef(r.key())

@@ -17,10 +17,10 @@ const masked = "***"
 // NewSecret hides a value.
 func NewSecret(value string) Secret { return Secret{value} }
 
-// Reveal answers the value, for the one place that needs it.
+// Reveal returns the value, for the one place that needs it.
 func (s Secret) Reveal() string { return s.value }
 
-// Empty tells whether there is no value.
+// Empty reports whether there is no value.
 func (s Secret) Empty() bool { return s.value == "" }
 
 // String implements fmt.Stringer.
@@ -50,13 +50,13 @@ type SecretSource struct {
 	Env string
 }
 
-// IsZero tells whether no source is named.
+// IsZero reports whether no source is named.
 func (s SecretSource) IsZero() bool { return s == SecretSource{} }
 
 // maxSecret bounds a credential file; a key is some kilobytes.
 const maxSecret = 64 * kib
 
-// Read answers the secret as it is now, without the line break at its end.
+// Read returns the secret as it is now, without the line break at its end.
 func (s SecretSource) Read(getenv func(string) string) (Secret, error) {
 	if s.Env != "" {
 		value := strings.TrimSpace(getenv(s.Env))

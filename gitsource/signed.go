@@ -70,7 +70,7 @@ func (s *Signatures) validate() error {
 	return errors.Join(errs...)
 }
 
-// may tells whether a signer may change a file.
+// may reports whether a signer may change a file.
 func (s *Signatures) may(signer signature.Signer, file string) bool {
 	if len(s.Paths) == 0 {
 		return true
@@ -116,7 +116,7 @@ type verifier struct {
 	diff func(from, to plumbing.Hash) ([]Change, error)
 }
 
-// verify answers nil if all that leads to head is properly signed. base is the
+// verify returns nil if all that leads to head is properly signed. base is the
 // commit accepted last, zero if there was none.
 func (r *Repo) verify(st *store, base plumbing.Hash, head *commit) error {
 	if r.cfg.Signatures == nil {
@@ -213,7 +213,7 @@ func (v *verifier) one(c *commit) error {
 	return nil
 }
 
-// paths tells whether a signer may make changes, naming the first few that may
+// paths reports whether a signer may make changes, naming the first few that may
 // not be made.
 func (v *verifier) paths(signer signature.Signer, changes []Change) error {
 	var refused []string

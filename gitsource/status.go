@@ -65,7 +65,7 @@ func (r *Repo) noteHead(c Commit) {
 	r.cfg.Logger.Info("new commit", "commit", c.Hash, "subject", c.Subject)
 }
 
-// wish answers how long the remote asked to be left alone.
+// wish returns how long the remote asked to be left alone.
 func wish(err error) time.Duration {
 	var refused *RemoteError
 	if errors.As(err, &refused) {

@@ -19,7 +19,7 @@ type store struct {
 	// mu guards the packs: who reads from one keeps it from being closed.
 	mu    sync.RWMutex
 	packs []*pack
-	bases *aging[baseKey, content]
+	bases *agingCache[baseKey, content]
 }
 
 // baseBytes bounds what is kept in memory to rebuild objects from.
@@ -48,7 +48,7 @@ func loadStore(dir string) (*store, error) {
 		dir:   dir,
 		bases: newAging[baseKey, content](baseBytes),
 	}
-	names, err := sweepPacks(s.packDir())
+	names, err := listPacks(s.packDir())
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func (s *store) close() error {
 	return errors.Join(errs...)
 }
 
-// has tells whether there is such an object, from memory alone.
+// has reports whether there is such an object, from memory alone.
 func (s *store) has(h plumbing.Hash) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -86,7 +86,7 @@ func (s *store) has(h plumbing.Hash) bool {
 	return p != nil
 }
 
-// find answers the pack with an object; whoever asks holds the lock.
+// find returns the pack with an object; whoever asks holds the lock.
 func (s *store) find(h plumbing.Hash) (*pack, int64) {
 	for _, p := range s.packs {
 		if offset, ok := p.index.find(h); ok {
@@ -110,13 +110,13 @@ func (s *store) object(t plumbing.ObjectType, h plumbing.Hash, limit int64) ([]b
 	switch {
 	case err == nil || errors.Is(err, ErrTooLarge):
 		return content, err
-	case errors.Is(err, errKind): // what refers to it is wrong, not the store
+	case errors.Is(err, errWrongType): // what refers to it is wrong, not the store
 		return nil, fmt.Errorf("object %s: %w", h, err)
 	}
 	return nil, &damageError{h, err}
 }
 
-// size answers how long an object is without reading all of it.
+// size returns how long an object is without reading all of it.
 func (s *store) size(h plumbing.Hash) (int64, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -135,7 +135,7 @@ func (s *store) size(h plumbing.Hash) (int64, error) {
 func (s *store) peel(h plumbing.Hash) (plumbing.Hash, error) {
 	for range 8 {
 		raw, err := s.object(plumbing.TagObject, h, mib)
-		if errors.Is(err, errKind) {
+		if errors.Is(err, errWrongType) {
 			return h, nil
 		}
 		if err != nil {
@@ -157,7 +157,7 @@ func (s *store) peel(h plumbing.Hash) (plumbing.Hash, error) {
 // that is followed.
 func refDir(dir string) string { return filepath.Join(dir, "refs", "heads", "accepted") }
 
-// acceptedRef answers the commit last accepted for what is followed under key.
+// acceptedRef returns the commit last accepted for what is followed under key.
 // It need not be in the store: it may have been in the one before.
 func (s *store) acceptedRef(key string) (plumbing.Hash, bool) {
 	return readRef(filepath.Join(refDir(s.dir), key))
@@ -181,7 +181,7 @@ func (s *store) setAcceptedRef(key string, h plumbing.Hash) error {
 	return writeFile(path, []byte(h.String()+"\n"))
 }
 
-// acceptedRefs answers all of them in the store of a directory.
+// acceptedRefs returns all of them in the store of a directory.
 func acceptedRefs(dir string) map[string]plumbing.Hash {
 	refs := map[string]plumbing.Hash{}
 	entries, _ := os.ReadDir(refDir(dir)) // none if it cannot be read
@@ -203,5 +203,5 @@ func (s *store) carry(refs map[string]plumbing.Hash) error {
 	return nil
 }
 
-// accepted tells whether any commit was ever accepted here.
+// accepted reports whether any commit was ever accepted here.
 func (s *store) accepted() bool { return len(acceptedRefs(s.dir)) > 0 }

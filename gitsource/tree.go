@@ -62,7 +62,7 @@ var modes = map[string]fs.FileMode{
 // A treeCache keeps decoded directories. They are known by their hash, so what
 // two commits share is read once.
 type treeCache struct {
-	*aging[plumbing.Hash, []entry]
+	*agingCache[plumbing.Hash, []entry]
 }
 
 // newTreeCache bounds the entries of all directories together.
@@ -76,14 +76,14 @@ const treeBytes = 16 * mib
 // tree reads a directory; the result is shared and must not be changed.
 func (r *Repo) tree(h plumbing.Hash) ([]entry, error) {
 	var entries []entry
-	err := r.reading(func(st *store) (err error) {
+	err := r.withStore(func(st *store) (err error) {
 		entries, err = r.trees.read(st, h)
 		return err
 	})
 	return entries, err
 }
 
-// read answers a directory from memory or from a store.
+// read returns a directory from memory or from a store.
 func (c *treeCache) read(s *store, h plumbing.Hash) ([]entry, error) {
 	if entries, ok := c.get(h); ok {
 		return entries, nil
@@ -108,7 +108,7 @@ func readTree(s *store, h plumbing.Hash) ([]entry, error) {
 	return entries, nil
 }
 
-// complete tells whether every object of a tree is in the store, not looking
+// complete reports whether every object of a tree is in the store, not looking
 // again at what is known to be. It adds to known only if it is.
 func complete(s *store, root plumbing.Hash, known func(plumbing.Hash) bool) error {
 	seen := map[plumbing.Hash]bool{}

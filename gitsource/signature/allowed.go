@@ -129,7 +129,7 @@ func (a allowed) permits(made, now time.Time) error {
 	return nil
 }
 
-// matchList tells whether one of the lists of patterns, divided by commas, fits
+// matchList reports whether one of the lists of patterns, divided by commas, fits
 // the name. A pattern that begins with ! refuses what it fits, for its list.
 func matchList(lists []string, name string) bool {
 	for _, list := range lists {

@@ -32,7 +32,7 @@ type Signer struct {
 	names []string
 }
 
-// Is tells whether a configured name means this signer: a fingerprint, an
+// Is reports whether a configured name means this signer: a fingerprint, an
 // e-mail address or a principal.
 func (s Signer) Is(name string) bool {
 	return strings.EqualFold(s.Key, name) || matchList(s.names, name)
@@ -114,7 +114,7 @@ func parseKeyRing(content []byte) (openpgp.EntityList, error) {
 	return ring, nil
 }
 
-// Verify answers who signed a raw commit object, made at the given time. The
+// Verify returns who signed a raw commit object, made at the given time. The
 // key must be valid both then and now.
 func (k *Keys) Verify(commit []byte, made, now time.Time) (Signer, error) {
 	payload, sig, err := Split(commit)

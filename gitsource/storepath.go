@@ -16,25 +16,25 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// A place is where the stores of one address are, one after the other:
+// A storePath is the path of the stores of one address, by generation:
 //
 //	StateDir/git/<hash of the address>.<generation>/
 //
-// A clone made anew is the next generation; it takes over once it holds an
-// accepted commit, so there is no moment at which neither is whole.
-type place struct{ path string }
+// A new clone is the next generation, which is used once it has an accepted commit, so that
+// there is always a complete store.
+type storePath struct{ path string }
 
-// locate answers the place of an address, whose directory exists then.
-func locate(stateDir, address string) (place, error) {
+// storePathOf returns the store path of an address, and creates its parent directory.
+func storePathOf(stateDir, address string) (storePath, error) {
 	sum := sha256.Sum256([]byte(address))
 	path := filepath.Join(stateDir, "git", hex.EncodeToString(sum[:8]))
-	return place{path}, os.MkdirAll(filepath.Dir(path), 0o700)
+	return storePath{path}, os.MkdirAll(filepath.Dir(path), 0o700)
 }
 
-func (p place) generation(n int) string { return fmt.Sprintf("%s.%d", p.path, n) }
+func (p storePath) generation(n int) string { return fmt.Sprintf("%s.%d", p.path, n) }
 
-// generations are those that exist, the oldest first.
-func (p place) generations() ([]int, error) {
+// generations are the existing generations, the oldest first.
+func (p storePath) generations() ([]int, error) {
 	entries, err := os.ReadDir(filepath.Dir(p.path))
 	if err != nil {
 		return nil, err
@@ -50,10 +50,9 @@ func (p place) generations() ([]int, error) {
 	return found, nil
 }
 
-// open opens the newest generation that is whole and removes the others. If
-// one had to go because it is damaged, dropped says why; what was accepted is
-// remembered all the same.
-func (p place) open() (s *store, dropped, err error) {
+// open opens the newest complete generation and removes the others. If a damaged one was
+// removed, dropped says why; its accepted commit is remembered.
+func (p storePath) open() (s *store, dropped, err error) {
 	generations, err := p.generations()
 	if err != nil {
 		return nil, nil, err
@@ -72,7 +71,7 @@ func (p place) open() (s *store, dropped, err error) {
 					return nil, nil, err
 				}
 			case !isContent(err):
-				return nil, nil, err // it may be fine, only not now
+				return nil, nil, err // it may be readable later
 			default:
 				dropped = err
 				maps.Copy(refs, acceptedRefs(dir))
@@ -90,8 +89,8 @@ func (p place) open() (s *store, dropped, err error) {
 	return s, dropped, s.carry(refs)
 }
 
-// next makes the store that is to take over from all there are.
-func (p place) next() (*store, error) {
+// next creates the store that is to replace the existing ones.
+func (p storePath) next() (*store, error) {
 	generations, err := p.generations()
 	if err != nil {
 		return nil, err
@@ -99,8 +98,8 @@ func (p place) next() (*store, error) {
 	return makeStore(p.generation(1 + generations[len(generations)-1]))
 }
 
-// isContent tells a file that holds something wrong, or is not there, from one
-// that cannot be read at the moment.
+// isContent distinguishes a file with invalid content, or a missing one, from one that cannot
+// be read at the moment.
 func isContent(err error) bool {
 	var path *fs.PathError
 	return !errors.As(err, &path) || errors.Is(err, fs.ErrNotExist)
