@@ -22,7 +22,7 @@ func (r *Repo) Run(ctx context.Context, head func(Commit)) error {
 			break
 		}
 		took := time.Since(start)
-		r.note(time.Now(), err)
+		r.recordPoll(time.Now(), err)
 		if c != nil {
 			r.hand(c, head)
 		}

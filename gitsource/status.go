@@ -30,7 +30,7 @@ func (r *Repo) Status() Status {
 }
 
 // note records how a poll ended and logs a change of state, once.
-func (r *Repo) note(now time.Time, err error) {
+func (r *Repo) recordPoll(now time.Time, err error) {
 	r.mu.Lock()
 	before := r.status
 	s := &r.status

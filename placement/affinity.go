@@ -158,7 +158,7 @@ func (c *rules) requiredTerm(t api.ClusterSelectorTerm, at string) requiredTerm 
 	for i, e := range t.PropertySelector.MatchExpressions {
 		q, err := parseRequirement(e)
 		if err != nil {
-			c.note(fmt.Sprintf("%s.propertySelector.matchExpressions[%d]: %s, so it matches no cluster", at, i, err))
+			c.addNote(fmt.Sprintf("%s.propertySelector.matchExpressions[%d]: %s, so it matches no cluster", at, i, err))
 		}
 		term.properties = append(term.properties, q)
 	}
@@ -198,7 +198,7 @@ func (c *rules) selector(s *metav1.LabelSelector, at string) labels.Selector {
 	}
 	parsed, err := metav1.LabelSelectorAsSelector(s)
 	if err != nil {
-		c.note(at + ".labelSelector: " + err.Error() + ", so it matches no cluster")
+		c.addNote(at + ".labelSelector: " + err.Error() + ", so it matches no cluster")
 		return labels.Nothing()
 	}
 	return parsed

@@ -132,7 +132,7 @@ func compile(r Request) *rules {
 	return c
 }
 
-func (c *rules) note(text string) { c.notes = append(c.notes, text) }
+func (c *rules) addNote(text string) { c.notes = append(c.notes, text) }
 
 func (c *rules) others(refs []api.PlacementReference, field string, r Request) []otherPlacement {
 	var all []otherPlacement
@@ -143,7 +143,7 @@ func (c *rules) others(refs []api.PlacementReference, field string, r Request) [
 			o.holds[name] = true
 		}
 		if !known {
-			c.note("spec.policy.affinity." + field + ": there is no placement " + quote(ref.Name) + ", so it holds no cluster")
+			c.addNote("spec.policy.affinity." + field + ": there is no placement " + quote(ref.Name) + ", so it holds no cluster")
 		}
 		all = append(all, o)
 	}

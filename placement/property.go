@@ -37,9 +37,9 @@ func (c *cycle) noteProperties() {
 		}
 		switch {
 		case len(bad) > 0:
-			c.note(fmt.Sprintf("property %q is not a quantity on %d cluster(s) and counts as unknown there: %s", name, len(bad), firstFew(bad)))
+			c.addNote(fmt.Sprintf("property %q is not a quantity on %d cluster(s) and counts as unknown there: %s", name, len(bad), firstFew(bad)))
 		case known == 0 && len(c.fleet) > 0:
-			c.note(fmt.Sprintf("no cluster reports property %q", name))
+			c.addNote(fmt.Sprintf("no cluster reports property %q", name))
 		}
 	}
 }

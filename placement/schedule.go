@@ -81,7 +81,7 @@ func (c *cycle) noteMisplaced() {
 	for i := range c.members {
 		if m := &c.members[i]; m.class == bound {
 			if why := c.affinityViolation(m.Cluster); why != "" {
-				c.note("cluster " + quote(m.Name) + " is kept, although " + why)
+				c.addNote("cluster " + quote(m.Name) + " is kept, although " + why)
 			}
 		}
 	}
@@ -118,7 +118,7 @@ func (c *cycle) pickAll() {
 // a named cluster that is bound stays.
 func (c *cycle) pickFixed() {
 	if len(c.names) == 0 {
-		c.note("spec.policy.clusterNames is empty: nothing is placed, and what was placed before stays")
+		c.addNote("spec.policy.clusterNames is empty: nothing is placed, and what was placed before stays")
 		c.freeze("the policy names no cluster")
 		return
 	}
@@ -146,7 +146,7 @@ func (c *cycle) takeNamed(m *clusterState) {
 			m.current = &again
 		}
 		m.reason = "Cluster " + quote(m.Name) + " keeps what it has and gets nothing new: " + m.Ineligible
-		c.note(m.reason)
+		c.addNote(m.reason)
 	}
 }
 

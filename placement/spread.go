@@ -193,7 +193,7 @@ func (c *cycle) noteEmpty() {
 	for i, k := range c.domains.constraints {
 		forbids := slices.ContainsFunc(c.members, func(m clusterState) bool { return m.eligible() && m.forbidden == i })
 		if empty := c.emptyDomains(i); forbids && len(empty) > 0 {
-			c.note(fmt.Sprintf("topology spread constraint %q: nothing can be chosen in %s, which counts nevertheless and keeps all others at most %d ahead", k.key, firstFew(empty), k.maxSkew))
+			c.addNote(fmt.Sprintf("topology spread constraint %q: nothing can be chosen in %s, which counts nevertheless and keeps all others at most %d ahead", k.key, firstFew(empty), k.maxSkew))
 		}
 	}
 }

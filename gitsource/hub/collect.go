@@ -31,7 +31,7 @@ func (b *builder) collect(m resmap.ResMap, dir string, out *parsed) {
 				out.items = nil
 				return
 			}
-			out.items = append(out.items, judge(r, value)...)
+			out.items = append(out.items, itemsOf(r, value)...)
 		}
 		out.size, out.end = out.size+c.size, r.origin
 		if c.cut {

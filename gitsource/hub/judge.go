@@ -17,7 +17,7 @@ func (c *converter) items(root *yaml.Node) []*item {
 	if !ok {
 		return nil
 	}
-	return judge(c.r, value)
+	return itemsOf(c.r, value)
 }
 
 func isOurs(root *yaml.Node) bool {
@@ -35,8 +35,8 @@ func groupOf(apiVersion string) string {
 
 func ourGroup(group string) bool { return group == api.PlacementGroup || group == api.ClusterGroup }
 
-// judge turns one document's value into items: one, or those of a list.
-func judge(r *report, value any) []*item {
+// itemsOf turns one document's value into items: one, or those of a list.
+func itemsOf(r *report, value any) []*item {
 	object, ok := value.(map[string]any)
 	if !ok {
 		r.errorf(r.top, "not a Kubernetes object but %s; %s", describe(value), notOurs)
@@ -68,8 +68,8 @@ func judgeList(r *report, list schema.GroupVersionKind, items []any) []*item {
 				object["kind"] = strings.TrimSuffix(list.Kind, "List")
 			}
 		}
-		out = append(out, judge(sub, value)...)
-		r.take(sub)
+		out = append(out, itemsOf(sub, value)...)
+		r.merge(sub)
 	}
 	return out
 }

@@ -76,11 +76,11 @@ func readKustomization(t *tree, dir string, files *cache[textKey, *kustomization
 		return nil, err
 	}
 	k.component = k.text.component
-	return k, k.take(t, k.text, files)
+	return k, k.resolveAll(t, k.text, files)
 }
 
-// take resolves all references of a file.
-func (k *kustomization) take(t *tree, text *kustomizationFile, files *cache[textKey, *kustomizationFile]) error {
+// resolveAll resolves all references of a file.
+func (k *kustomization) resolveAll(t *tree, text *kustomizationFile, files *cache[textKey, *kustomizationFile]) error {
 	k.problems = append(k.problems, text.problems...)
 	k.literals = append(k.literals, text.secrets...)
 	for _, m := range text.mentions {
@@ -95,7 +95,7 @@ func (k *kustomization) take(t *tree, text *kustomizationFile, files *cache[text
 		if err != nil {
 			return err
 		}
-		if err := k.take(t, plugins, files); err != nil {
+		if err := k.resolveAll(t, plugins, files); err != nil {
 			return err
 		}
 	}

@@ -76,7 +76,7 @@ func (o *clusterReader) readList(r *report, list schema.GroupVersionKind, items 
 			inherit(object, list)
 		}
 		o.read(sub, value)
-		r.take(sub)
+		r.merge(sub)
 	}
 }
 

@@ -81,8 +81,8 @@ func (r *report) isMuted(field string) bool {
 	return false
 }
 
-// take adds the problems of a part of the document. Warnings do not displace errors.
-func (r *report) take(part *report) {
+// merge adds the problems of a part of the document. Warnings do not displace errors.
+func (r *report) merge(part *report) {
 	for _, p := range part.problems {
 		if r.count[p.Severity] <= maxProblems {
 			r.keep(p)

@@ -33,7 +33,7 @@ func (f *fields) condition(typ string) condition {
 			Status: get[string](&c, "status"), Reason: get[string](&c, "reason"),
 			Message: get[string](&c, "message"), Generation: c.number("observedGeneration"),
 		}
-		f.note(c.err)
+		f.recordError(c.err)
 		return found
 	}
 	return condition{}

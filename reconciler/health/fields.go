@@ -54,7 +54,7 @@ func (f *fields) text(name string) string { return get[string](f, "status", name
 
 func (f *fields) number(path ...string) int64 {
 	v, found, err := unstructured.NestedFieldNoCopy(f.live.Object, path...)
-	f.note(err)
+	f.recordError(err)
 	switch n := v.(type) {
 	case int64:
 		return n
@@ -66,7 +66,7 @@ func (f *fields) number(path ...string) int64 {
 		return 0
 	}
 	if found {
-		f.note(fmt.Errorf(".%s is %v, want a whole number", strings.Join(path, "."), v))
+		f.recordError(fmt.Errorf(".%s is %v, want a whole number", strings.Join(path, "."), v))
 	}
 	return 0
 }
@@ -74,15 +74,15 @@ func (f *fields) number(path ...string) int64 {
 // get reads a value that may be missing or null.
 func get[T any](f *fields, path ...string) T {
 	v, _, err := unstructured.NestedFieldNoCopy(f.live.Object, path...)
-	f.note(err)
+	f.recordError(err)
 	t, ok := v.(T)
 	if v != nil && !ok {
-		f.note(fmt.Errorf(".%s is a %T, want a %T", strings.Join(path, "."), v, t))
+		f.recordError(fmt.Errorf(".%s is a %T, want a %T", strings.Join(path, "."), v, t))
 	}
 	return t
 }
 
-func (f *fields) note(err error) {
+func (f *fields) recordError(err error) {
 	if f.err == nil {
 		f.err = err
 	}

@@ -90,7 +90,7 @@ func (l *Ledger) eachTime(move func(key string, t time.Time) time.Time) {
 	for i := range events {
 		e, key := &events[i], eventKey(&events[i])
 		e.First, e.Last = move(key, e.First), move(key, e.Last)
-		l.told[key] = numbered{*e, l.told[key].Number}
+		l.eventsByKey[key] = numbered{*e, l.eventsByKey[key].Number}
 	}
 	l.events = events
 }

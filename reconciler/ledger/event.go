@@ -71,14 +71,14 @@ const (
 
 // AppendEvents adds new events to a list, oldest first, and drops the oldest beyond the limits.
 // Without new events it returns the same list, which it never changes.
-func AppendEvents(told, news []Event) []Event {
-	if len(news) == 0 {
-		return told
+func AppendEvents(list, added []Event) []Event {
+	if len(added) == 0 {
+		return list
 	}
-	again := make(map[EventKey]*Event, len(news))
+	again := make(map[EventKey]*Event, len(added))
 	var fresh []EventKey
-	for i := range news {
-		e := news[i]
+	for i := range added {
+		e := added[i]
 		key := e.Key()
 		if was := again[key]; was != nil {
 			was.Count += e.Count
@@ -88,14 +88,14 @@ func AppendEvents(told, news []Event) []Event {
 		again[key] = &e
 		fresh = append(fresh, key)
 	}
-	out := make([]Event, 0, len(told)+len(fresh))
-	for i := range told {
-		e := again[told[i].Key()]
+	out := make([]Event, 0, len(list)+len(fresh))
+	for i := range list {
+		e := again[list[i].Key()]
 		if e == nil {
-			out = append(out, told[i])
+			out = append(out, list[i])
 			continue
 		}
-		e.First, e.Count = told[i].First, e.Count+told[i].Count
+		e.First, e.Count = list[i].First, e.Count+list[i].Count
 	}
 	for _, key := range fresh {
 		out = append(out, *again[key])
@@ -151,13 +151,13 @@ func (l *Ledger) SetEvents(events []Event) {
 			continue
 		}
 		key := eventKey(&l.events[i])
-		delete(l.told, key)
+		delete(l.eventsByKey, key)
 		l.markSeen(key)
 	}
 	for i := range rest {
 		l.number++
 		key := eventKey(&rest[i])
-		l.told[key] = numbered{rest[i], l.number}
+		l.eventsByKey[key] = numbered{rest[i], l.number}
 		l.markSeen(key)
 	}
 	l.events = events
@@ -165,8 +165,8 @@ func (l *Ledger) SetEvents(events []Event) {
 
 // orderEvents orders the loaded events by their numbers.
 func (l *Ledger) orderEvents() {
-	list := make([]numbered, 0, len(l.told))
-	for _, e := range l.told {
+	list := make([]numbered, 0, len(l.eventsByKey))
+	for _, e := range l.eventsByKey {
 		list = append(list, e)
 	}
 	slices.SortFunc(list, func(a, b numbered) int { return cmp.Compare(a.Number, b.Number) })

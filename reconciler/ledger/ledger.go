@@ -29,7 +29,7 @@ type Ledger struct {
 	declared map[api.ID]Declared
 	// events are the events, repeated the same events by key; number is that of the newest.
 	events []Event
-	told   map[string]numbered
+	eventsByKey   map[string]numbered
 	number uint64
 	// dirty are the keys of the records to save; urgent says that there are decisions among
 	// them.
@@ -235,7 +235,7 @@ func New() *Ledger {
 		clusters:   map[string]*Cluster{},
 		placements: map[api.PlacementKey]*Placement{}, suspensions: map[Subject]Suspension{},
 		declared: map[api.ID]Declared{},
-		told:     map[string]numbered{}, dirty: map[string]struct{}{},
+		eventsByKey:     map[string]numbered{}, dirty: map[string]struct{}{},
 	}
 }
 

@@ -111,7 +111,7 @@ func (l *Ledger) record(key string) ([]byte, error) {
 			return json.Marshal(d)
 		}
 	case "v":
-		if e, ok := l.told[key]; ok {
+		if e, ok := l.eventsByKey[key]; ok {
 			return json.Marshal(e)
 		}
 	case "s":
@@ -171,7 +171,7 @@ func (l *Ledger) restore(key string, raw []byte) error {
 	case parts[0] == "o" && len(parts) == 5:
 		return readInto(l.declared, declaredOf(parts), raw)
 	case parts[0] == "v" && len(parts) == 2:
-		return readInto(l.told, key, raw)
+		return readInto(l.eventsByKey, key, raw)
 	}
 	return errors.New("not a record of this version")
 }
