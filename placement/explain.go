@@ -188,7 +188,7 @@ func (c *cycle) lostTie(m *clusterState) string {
 func (c *cycle) how(m *clusterState) string {
 	switch {
 	case c.frozen != "":
-		return "nothing is chosen or let go: " + c.frozen
+		return "nothing is selected or unscheduled: " + c.frozen
 	case !m.selected():
 		return ""
 	case m.class == bound, m.class == obsolete && m.reason != "":

@@ -30,7 +30,7 @@ func (r *Reconciler) adoptFleet(o Order, now time.Time) (string, func(), error) 
 	}
 	by := strings.TrimSpace(o.By)
 	if !plainText(by) || by == "" {
-		return "", nil, refuse("the name of who asks must be one line of text of at most %d bytes", longestText)
+		return "", nil, refuse("the user name must be one line of text of at most %d bytes", longestText)
 	}
 	var all []ledger.Adoption
 	var others []string
@@ -74,7 +74,7 @@ func (r *Reconciler) adopt(all []ledger.Adoption) (string, func(), error) {
 		r.userActions = append(r.userActions, userEntry(history.Adopted, ledger.Subject{Cluster: a.Cluster}, a.By, "what fleet "+id+" has there"))
 	}
 	slices.Reverse(undos) // undo the last one first
-	r.cfg.Log.Info("another fleet is adopted", "id", all[0].ID, "clusters", strings.Join(names, ","), "by", all[0].By)
+	r.cfg.Log.Info("fleet adopted", "id", all[0].ID, "clusters", strings.Join(names, ","), "by", all[0].By)
 	said := fmt.Sprintf("what fleet %s has on %s belongs to this fleet now; objects that the repository does not have stay until a commit with the trailer Gitfleet-Allow-Delete allows to delete them", id, strings.Join(names, ", "))
 	return said, func() {
 		for _, undo := range undos {

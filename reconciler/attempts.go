@@ -48,7 +48,7 @@ func readAttempts(path string, log *slog.Logger) *attempts {
 		err = json.Unmarshal(raw, &a.begun)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		log.Warn("the record of commits being loaded cannot be read; it begins anew", "path", path, "err", err)
+		log.Warn("the file of commits being loaded cannot be read; starting with an empty one", "path", path, "err", err)
 		a.begun = map[string]int{}
 	}
 	a.careful = len(a.begun) > 0
@@ -63,8 +63,8 @@ func Attempts(path string, log *slog.Logger) func(commit string) (end func(), er
 }
 
 // errFatalCommit is why a commit is not loaded.
-var errFatalCommit = fmt.Errorf("loading this commit has ended the daemon %d times, most likely for want of memory, so it is not loaded again; "+
-	"make the repository smaller, lower limits.commitSize, or give the daemon more memory, and run gitfleet sync to have it tried again", maxCrashes)
+var errFatalCommit = fmt.Errorf("loading this commit has ended the daemon %d times, probably because of a lack of memory, so it is not loaded again; "+
+	"make the repository smaller, lower limits.commitSize, or give the daemon more memory, and run gitfleet sync to retry it", maxCrashes)
 
 // begin records that the load of a commit begins. It returns the function to call when the load
 // ends, or an error if the commit must not be loaded.
@@ -147,7 +147,7 @@ func (r *Reconciler) loadAgain() {
 	select {
 	case r.retries <- gitsource.Commit{Hash: c.Hash, Author: c.Author, Subject: c.Subject, Time: c.Time, Message: c.Message}:
 		r.source.LoadError, r.headFatal = "", false
-		r.cfg.Log.Info("commit that ended the daemon is loaded again, as somebody asked for", "commit", c.Hash)
+		r.cfg.Log.Info("loading a commit again that ended the daemon", "commit", c.Hash)
 	default: // already being loaded
 	}
 }

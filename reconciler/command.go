@@ -47,7 +47,7 @@ func refuse(format string, args ...any) error { return &OrderError{fmt.Sprintf(f
 var errUnsaved = errors.New("the ledger could not be saved, so nothing was done; the log of the daemon says why")
 
 // errFresh is the answer before the first plan.
-var errFresh = errors.New("gitfleet knows nothing yet of what was decided before, and waits, for half a minute at most, for the clusters to say what they hold; ask again then")
+var errFresh = errors.New("the ledger is empty, and gitfleet waits, for half a minute at most, for the clusters to report what they hold; try again then")
 
 // A command is an order in the loop's queue.
 type command struct {
@@ -153,7 +153,7 @@ func (r *Reconciler) suspend(o Order, now time.Time) (string, func(), error) {
 	reason, by := strings.TrimSpace(o.Reason), strings.TrimSpace(o.By)
 	switch {
 	case reason == "":
-		return "", nil, refuse("say why with --reason: whoever looks at it later has to know")
+		return "", nil, refuse("--reason is required")
 	case !plainText(reason) || !plainText(by):
 		return "", nil, refuse("the reason and the name must be one line of text of at most %d bytes", longestText)
 	}
@@ -241,7 +241,7 @@ func (r *Reconciler) resumeRollout(o Order, now time.Time) (string, func(), erro
 	case len(r.stops(key)) == 0:
 		return "", nil, refuse("the rollout of %s is not stopped", key)
 	case reason == "":
-		return "", nil, refuse("say with --reason why the rollout may go on although an update failed: whoever looks at it later has to know")
+		return "", nil, refuse("--reason is required: why may the rollout continue although an update failed?")
 	case !plainText(reason):
 		return "", nil, refuse("the reason must be one line of text of at most %d bytes", longestText)
 	}
@@ -253,7 +253,7 @@ func (r *Reconciler) resumeRollout(o Order, now time.Time) (string, func(), erro
 	r.ledger.ResumeRollout(key, now)
 	r.userActions = append(r.userActions, userEntry(history.Proceeded, subject, o.By, "although "+failed+": "+reason))
 	r.cfg.Log.Info("stopped rollout resumed", "placement", key.String(), "by", o.By, "cluster", clustersOf(before.Stops), "reason", reason)
-	return fmt.Sprintf("the rollout of %s goes on within its budget, although %s", key, failed), func() { r.ledger.SetPlacement(key, before) }, nil
+	return fmt.Sprintf("the rollout of %s continues within its budget, although %s", key, failed), func() { r.ledger.SetPlacement(key, before) }, nil
 }
 
 // stops returns the failed updates that stop the rollout of a placement.
@@ -288,7 +288,7 @@ func (r *Reconciler) resumeScheduling(key api.PlacementKey, o Order) (string, fu
 	r.ledger.SetPlacement(key, next)
 	why := fmt.Sprintf("although clusters that may hold it have not answered (%d)", r.unseen[key])
 	r.userActions = append(r.userActions, userEntry(history.Proceeded, ledger.Subject{Placement: key}, o.By, why))
-	r.cfg.Log.Info("clusters are chosen in place of those that have not answered", "placement", key.String(), "by", o.By)
+	r.cfg.Log.Info("scheduling resumed without the clusters that have not answered", "placement", key.String(), "by", o.By)
 	return fmt.Sprintf("all clusters of %s are chosen, %s", key, why), func() { r.ledger.SetPlacement(key, before) }, nil
 }
 

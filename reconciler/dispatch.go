@@ -144,7 +144,7 @@ func (r *Reconciler) offboard(ctx context.Context, name string) {
 			case <-m.done:
 			}
 		})
-		r.cfg.Log.Info("cluster leaves the fleet; what it holds stays there", "cluster", name)
+		r.cfg.Log.Info("cluster is leaving the fleet; its workloads stay", "cluster", name)
 	}
 	select {
 	case <-m.left:
@@ -152,7 +152,7 @@ func (r *Reconciler) offboard(ctx context.Context, name string) {
 		if r.cfg.Now().Before(m.deadline) {
 			return
 		}
-		r.cfg.Log.Warn("cluster has left the fleet without giving up what it holds: it did not answer", "cluster", name)
+		r.cfg.Log.Warn("cluster left the fleet without being cleaned up: it did not answer", "cluster", name)
 	}
 	r.stop(name, m)
 	r.ledger.ForgetCluster(name)

@@ -241,12 +241,12 @@ func (r *Reconciler) loadLastHead(ctx context.Context, hash string) {
 	}
 	c, err := r.cfg.Source.Commit(ctx, hash)
 	if err != nil {
-		r.cfg.Log.Warn("the commit last in force cannot be read; waiting for the newest", "commit", hash, "err", err)
+		r.cfg.Log.Warn("last commit in force cannot be read; waiting for the newest", "commit", hash, "err", err)
 		return
 	}
 	l := r.load(ctx, r.cfg.Loader, c)
 	if l.err != nil {
-		r.cfg.Log.Warn("the commit last in force does not load; waiting for the newest", "commit", hash, "err", l.err)
+		r.cfg.Log.Warn("last commit in force does not load; waiting for the newest", "commit", hash, "err", l.err)
 		return
 	}
 	l.resumed = true

@@ -58,7 +58,7 @@ func TestEveryPathAsksWhoAsks(t *testing.T) {
 		}
 		answer := httptest.NewRecorder()
 		handler.ServeHTTP(answer, req)
-		return answer.Code, answer.Code == http.StatusUnauthorized && strings.HasPrefix(answer.Body.String(), "say who asks")
+		return answer.Code, answer.Code == http.StatusUnauthorized && strings.HasPrefix(answer.Body.String(), "authentication required")
 	}
 	patterns := srv.Patterns()
 	for _, pattern := range []string{

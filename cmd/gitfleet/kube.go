@@ -34,7 +34,7 @@ func (s *ServerConfig) settings() []setting {
 		{"server.clientCAFile", &s.ClientCAFile, "file with the certificates that vouch for those of clients who may ask"},
 		{"server.allowUnauthenticated", &s.Unauthenticated, "let everybody ask who reaches the address, and not this machine only"},
 		{"server.openMetrics", &s.OpenMetrics, "let everybody read /metrics"},
-		{"server.delegated", &s.Delegated, "let a Kubernetes cluster say who asks and whether they may, such as the one gitfleet runs in"},
+		{"server.delegated", &s.Delegated, "let a Kubernetes cluster authenticate and authorize requests, such as the one gitfleet runs in"},
 		{"server.kubeconfig", &s.Kubeconfig, "kubeconfig of the cluster to ask, if it is another"},
 	}
 }

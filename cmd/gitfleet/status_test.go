@@ -184,7 +184,7 @@ func TestStatusOfMembersThatCannotBeUsed(t *testing.T) {
 		"held by another fleet": {func(s *stage) {
 			s.in.Ledger.SetFleet(ledger.Fleet{Name: "prod", ID: "11111111-ours"})
 			s.in.Ledger.Fold(ledger.ClusterSeen{Cluster: "dal", At: s.now, Healthy: true, Owners: []ledger.Owner{{ID: "5f0c2a9e-theirs", Source: "https://git.example.com/other"}}})
-		}, true, "dal not ready for 120m: another fleet that is called", nil},
+		}, true, "dal not ready for 120m: another fleet named", nil},
 		"all is well": {func(*stage) {}, false, "4 of 4 ready", map[string]string{"crp/web": "available"}},
 	}
 	for name, test := range tests {

@@ -44,7 +44,7 @@ A suspension lasts until "gitfleet resume", or ends by itself with --for or
 		Args: cobra.ExactArgs(1),
 		PreRunE: func(*cobra.Command, []string) error {
 			if strings.TrimSpace(o.Reason) == "" {
-				return errors.New(`--reason: say why, such as --reason "INC-17: tuned by hand"; whoever looks at it later has to know`)
+				return errors.New(`--reason is required, such as --reason "INC-17: tuned by hand"`)
 			}
 			return nil
 		},
@@ -57,7 +57,7 @@ A suspension lasts until "gitfleet resume", or ends by itself with --for or
 		},
 	}
 	bindOrder(cmd, &at, &o)
-	cmd.Flags().StringVar(&o.Reason, "reason", "", "why: whoever looks at it later has to know")
+	cmd.Flags().StringVar(&o.Reason, "reason", "", "the reason, for the status and the history")
 	cmd.Flags().DurationVar(&o.For.Duration, "for", 0, "how long, such as 90m or 2h")
 	cmd.Flags().StringVar(&until, "until", "", "until when: 18:00, 2026-01-31 18:00, or 2026-01-31T18:00:00Z")
 	cmd.MarkFlagRequired("reason")

@@ -123,9 +123,9 @@ func (o *Forecast) decisions(p *plan.Placement) []placement.Decision {
 	if p.Request != nil {
 		return p.Schedule.Decisions
 	}
-	why := "nothing is chosen or let go while the selectors are invalid"
+	why := "nothing is selected or unscheduled while the selectors are invalid"
 	if p.Unclear != "" {
-		why = "nothing is chosen or let go while it is unclear which placement was renamed"
+		why = "nothing is selected or unscheduled while it is unclear which placement was renamed"
 	}
 	held := map[string]bool{}
 	var out []placement.Decision

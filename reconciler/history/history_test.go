@@ -235,7 +235,7 @@ func TestADiskThatRefuses(t *testing.T) {
 	if len(got) != 4 || got[2].Subject != "5" || got[3].Kind != Gap || !strings.HasPrefix(got[3].Message, "3 ") {
 		t.Errorf("it tells %+v", got)
 	}
-	if n := counted(t, r.cfg.Metrics.Dropped); n != 3 || strings.Count(d.log.String(), "the history cannot be written as it should") != 1 {
+	if n := counted(t, r.cfg.Metrics.Dropped); n != 3 || strings.Count(d.log.String(), "history cannot be written") != 1 {
 		t.Errorf("%v dropped; log: %s", n, &d.log)
 	}
 }

@@ -190,7 +190,7 @@ func encode(entries []Entry) []byte {
 func (r *Record) logFailure(err error) {
 	switch {
 	case err != nil && err.Error() != r.lastFailure:
-		r.cfg.Log.Warn("the history cannot be written as it should; everything else goes on", "err", err)
+		r.cfg.Log.Warn("history cannot be written; continuing without it", "err", err)
 		r.lastFailure = err.Error()
 	case err == nil && r.lastFailure != "":
 		r.cfg.Log.Info("the history can be written again")

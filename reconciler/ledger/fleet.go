@@ -202,7 +202,7 @@ func (l *Ledger) Refusal(cluster string) string {
 	if o.Source != "" {
 		from = o.Source
 	}
-	return fmt.Sprintf("another fleet that is called %q too holds this cluster (id %s, from %s): nothing is written there; set another fleetName, or take over what it has with gitfleet adopt-fleet %s --cluster %s",
+	return fmt.Sprintf("another fleet named %q holds this cluster (id %s, from %s): nothing is written there; set another fleetName, or adopt its inventories with gitfleet adopt-fleet %s --cluster %s",
 		l.fleet.Name, id, from, id, cluster)
 }
 

@@ -38,8 +38,8 @@ func (pl *planner) policyAfterLoss(p *Placement, bound []placement.Binding) *api
 	}
 	room := int32(max(held, wanted-unseen))
 	p.Unseen = unseen
-	p.warn("spec.policy", fmt.Sprintf("%d of %d clusters are not chosen yet: who was chosen has been forgotten, and %s not answered since and may hold the placement; "+
-		"it goes on when they answer, when they are taken out of the repository, or with gitfleet resume %s", wanted-int(room), wanted, clustersHave(unseen), p.Key))
+	p.warn("spec.policy", fmt.Sprintf("%d of %d clusters are not selected yet: the ledger was lost, and %s not answered since and may hold the placement; "+
+		"selection continues when they answer or are removed from the repository, or with gitfleet resume %s", wanted-int(room), wanted, clustersHave(unseen), p.Key))
 	fewer := *policy
 	fewer.NumberOfClusters = &room
 	return &fewer

@@ -202,7 +202,7 @@ func (pl *planner) holdings(key api.PlacementKey) (held holdings) {
 	}
 	defer func() {
 		if recover() != nil { // planning the placement reports the panic
-			held = holdings{unknown: "an internal error keeps from being known what it holds"}
+			held = holdings{unknown: "because of an internal error it is not known what it holds"}
 		}
 		pl.current = nil
 	}()
@@ -227,9 +227,9 @@ func (pl *planner) holdings(key api.PlacementKey) (held holdings) {
 		case content != nil:
 			add(content.Manifests)
 		case !known && pl.loadable(b.Assigned.Commit):
-			held.unknown, held.reading = "commit "+b.Assigned.Commit+", which brought what it holds, is still being read", true
+			held.unknown, held.reading = "commit "+b.Assigned.Commit+", which its content comes from, is still being loaded", true
 		case !known && !held.reading:
-			held.unknown = "commit " + b.Assigned.Commit + ", which brought what it holds, cannot be read"
+			held.unknown = "commit " + b.Assigned.Commit + ", which its content comes from, cannot be loaded"
 		}
 	}
 	return held
@@ -240,7 +240,7 @@ func (pl *planner) holdings(key api.PlacementKey) (held holdings) {
 func (pl *planner) selectsAny(p *hub.Placement, held holdings) (selects bool, doubt string) {
 	defer func() {
 		if recover() != nil {
-			selects, doubt = false, "an internal error keeps from being known what it selects"
+			selects, doubt = false, "because of an internal error it is not known what it selects"
 		}
 	}()
 	now := pl.memo.prepare(pl.Head, p)

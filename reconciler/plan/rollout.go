@@ -69,7 +69,7 @@ func (pl *planner) rollOut(p *Placement) {
 			c.Held += pl.notRepairedReason(c)
 		}
 		if pl.isPaused(c) {
-			c.Held = "commit " + pl.paused[c.Binding.Cluster] + ", which brought what the cluster holds, is still being read"
+			c.Held = "commit " + pl.paused[c.Binding.Cluster] + ", which the content of the cluster comes from, is still being loaded"
 		}
 	}
 	pl.current.wake = p.Rollout.Wake
@@ -106,11 +106,11 @@ func (pl *planner) notRepairedReason(c *OnCluster) string {
 		return ""
 	}
 	commit := c.Entry.Binding.Assigned.Commit
-	why := "gives something else now"
+	why := "renders to other content now"
 	if err := pl.Lost[commit]; err != nil && pl.Past[commit] == nil {
-		why = "cannot be read, which is tried again (" + err.Error() + ")"
+		why = "cannot be loaded, which is retried (" + err.Error() + ")"
 	}
-	return "; until then it is left as it is, and nothing there is put back: commit " + commit + ", which brought what it holds, " + why
+	return "; until then it is left as it is, and drift there is not reverted: commit " + commit + ", which its content comes from, " + why
 }
 
 // setFailure records that the assigned content has failed. After a timeout the message names
@@ -226,7 +226,7 @@ func (c *OnCluster) renderError() string {
 	if c.Err != nil {
 		return c.Err.Error()
 	}
-	return "what it was assigned cannot be made any more"
+	return "the assigned content can no longer be rendered"
 }
 
 // hasLastingYield reports whether any object is left to a placement that will keep it.

@@ -90,12 +90,12 @@ func objection(req *http.Request, by string) (code int, why string) {
 	case by != "":
 		return 0, ""
 	case !loopback(req.RemoteAddr):
-		return http.StatusForbidden, "nothing is known of you: actions without a name are answered on the daemon's own machine only"
+		return http.StatusForbidden, "not authenticated: actions without authentication are accepted from the daemon's own machine only"
 	case !ownName(req.Host):
 		// A page whose name resolves to this machine is a local client, too.
 		return http.StatusForbidden, "actions without a name are answered under the name localhost, or a loopback address, only"
 	case req.Header.Get("X-Forwarded-For") != "" || req.Header.Get("Forwarded") != "":
-		return http.StatusForbidden, "a proxy has forwarded this for somebody of whom nothing is known"
+		return http.StatusForbidden, "forwarded by a proxy without authentication"
 	}
 	return 0, ""
 }

@@ -134,7 +134,7 @@ func TestRolloutStopsWhenItDoesHarm(t *testing.T) {
 		t.Errorf("resume without --stopped: exit code %d\n%s", code, out)
 	}
 
-	d.asks("goes on within its budget, although cluster member-1 is not available", "resume", "crp/all", "--stopped", "--reason", "an incident")
+	d.asks("continues within its budget, although cluster member-1 is not available", "resume", "crp/all", "--stopped", "--reason", "an incident")
 	d.waits("member-3", "maxUnavailable 1: waits for member-1 to be available", "broken good good")
 	d.repo.Commit(t, "main", map[string]string{"placement.yaml": yamlPlacement("all", d.name, pickAll+"  strategy: {rollingUpdate: {maxUnavailable: 2}}\n")})
 	d.waits("member-3", "waits for cluster member-2, which was available", "broken broken good")

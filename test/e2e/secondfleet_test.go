@@ -144,7 +144,7 @@ func TestTwoFleetsOfOneNameStartAtOnce(t *testing.T) {
 				return false
 			}
 			held, why := heldByAnother(r)
-			if len(held) > 0 && !strings.Contains(why, "set another fleetName, or take over what it has with gitfleet adopt-fleet ") {
+			if len(held) > 0 && !strings.Contains(why, "set another fleetName, or adopt its inventories with gitfleet adopt-fleet ") {
 				t.Fatalf("it says: %s", why)
 			}
 			for _, m := range d.members {

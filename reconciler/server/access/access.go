@@ -53,13 +53,13 @@ func (c Config) Validate() error {
 	case (c.CertFile == "") != (c.KeyFile == ""):
 		return errors.New("server.certFile and server.keyFile go together")
 	case c.authenticates() && c.CertFile == "":
-		return errors.New("server.certFile: missing; who asks can only be told over TLS, so set it and server.keyFile")
+		return errors.New("server.certFile: missing; authentication needs TLS, so set it and server.keyFile")
 	case c.Kubeconfig != "" && !c.Delegated:
 		return errors.New("server.kubeconfig: is of use with server.delegated only; set that too, or remove it")
 	case c.authenticates() && c.Unauthenticated:
-		return errors.New("server.allowUnauthenticated: goes with no other way to say who asks; remove it, or them")
+		return errors.New("server.allowUnauthenticated: cannot be combined with authentication; remove it, or the authentication settings")
 	case !c.authenticates() && !c.Unauthenticated && !local(c.Listen):
-		return fmt.Errorf("listen: %s can be reached from elsewhere, and nobody would be asked who they are; "+
+		return fmt.Errorf("listen: %s can be reached from other machines without authentication; "+
 			"set server.certFile and server.keyFile with server.tokenFile or server.clientCAFile, or listen on 127.0.0.1, or set server.allowUnauthenticated", c.Listen)
 	}
 	return nil

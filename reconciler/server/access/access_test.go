@@ -185,16 +185,16 @@ func TestWhoMayAsk(t *testing.T) {
 		code int
 		text string
 	}{
-		"nobody":                      {asker{path: "/report"}, 401, "say who asks, with a token or a client certificate"},
+		"nobody":                      {asker{path: "/report"}, 401, "authentication required: send a token or a client certificate"},
 		"a token":                     {asker{path: "/report", token: token}, 200, "alice"},
-		"a wrong token":               {asker{path: "/report", token: other}, 401, "say who asks, with a token or a client certificate"},
+		"a wrong token":               {asker{path: "/report", token: other}, 401, "authentication required: send a token or a client certificate"},
 		"a certificate":               {asker{path: "/report", cert: bob, key: bobKey}, 200, "bob"},
-		"another's certificate":       {asker{path: "/report", cert: eve, key: eveKey}, 401, "say who asks, with a token or a client certificate"},
+		"another's certificate":       {asker{path: "/report", cert: eve, key: eveKey}, 401, "authentication required: send a token or a client certificate"},
 		"the health":                  {asker{path: "/healthz"}, 200, ""},
 		"the readiness":               {asker{path: "/readyz"}, 200, ""},
 		"metrics":                     {asker{path: "/metrics"}, 200, ""},
 		"a webhook":                   {asker{path: "/webhook"}, 200, ""},
-		"almost an open path":         {asker{path: "/healthz/"}, 401, "say who asks, with a token or a client certificate"},
+		"almost an open path":         {asker{path: "/healthz/"}, 401, "authentication required: send a token or a client certificate"},
 		"a token from another site":   {asker{path: "/report", token: token, site: "https://evil.example"}, 403, "a page of another site sends this"},
 		"a webhook that names a site": {asker{path: "/webhook", site: "https://git.example"}, 200, ""},
 	}
@@ -326,12 +326,12 @@ func TestWhatDoesNotGoTogetherIsSaid(t *testing.T) {
 		cfg  Config
 		want string
 	}{
-		{Config{Listen: "0.0.0.0:8085"}, "listen: 0.0.0.0:8085 can be reached from elsewhere"},
-		{Config{Listen: ":8085"}, "listen: :8085 can be reached from elsewhere"},
-		{Config{Listen: "10.1.2.3:8085"}, "listen: 10.1.2.3:8085 can be reached from elsewhere"},
+		{Config{Listen: "0.0.0.0:8085"}, "listen: 0.0.0.0:8085 can be reached from other machines"},
+		{Config{Listen: ":8085"}, "listen: :8085 can be reached from other machines"},
+		{Config{Listen: "10.1.2.3:8085"}, "listen: 10.1.2.3:8085 can be reached from other machines"},
 		{Config{Listen: "127.0.0.1:8085", TokenFile: "x"}, "server.certFile: missing"},
 		{Config{Listen: "127.0.0.1:8085", CertFile: "x"}, "server.certFile and server.keyFile go together"},
-		{Config{Listen: ":1", CertFile: "x", KeyFile: "y", TokenFile: "z", Unauthenticated: true}, "server.allowUnauthenticated: goes with no other way"},
+		{Config{Listen: ":1", CertFile: "x", KeyFile: "y", TokenFile: "z", Unauthenticated: true}, "server.allowUnauthenticated: cannot be combined with authentication"},
 		{Config{Listen: "127.0.0.1:8085", Kubeconfig: "x"}, "server.kubeconfig: is of use with server.delegated only"},
 		{Config{Listen: ":1", CertFile: cert, KeyFile: key, TokenFile: filepath.Join(dir, "short")}, "short: line 2: a token needs 16 characters"},
 		{Config{Listen: ":1", CertFile: cert, KeyFile: key, TokenFile: filepath.Join(dir, "empty")}, "empty: has no token"},

@@ -42,7 +42,7 @@ func (g *Guard) Wrap(next http.Handler, judged func(path string) bool) http.Hand
 		switch {
 		case !known:
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			http.Error(w, "say who asks, with a token or a client certificate", http.StatusUnauthorized)
+			http.Error(w, "authentication required: send a token or a client certificate", http.StatusUnauthorized)
 		case !judged(req.URL.Path) && !g.allows(req, who.User):
 			http.Error(w, who.User.GetName()+" may not "+strings.ToLower(req.Method)+" "+req.URL.Path, http.StatusForbidden)
 		default:

@@ -178,7 +178,7 @@ func (w *world) takeBack(s ledger.Subject) {
 func (w *world) goOn(s ledger.Subject) {
 	o := reconciler.Order{Subject: s.Placement.String(), Stopped: true, Reason: "INC-8"}
 	w.ask("go on with", (*reconciler.Reconciler).Resume, o, func(said string) {
-		_, rest, _ := strings.Cut(said, "goes on within its budget, although cluster")
+		_, rest, _ := strings.Cut(said, "continues within its budget, although cluster")
 		for _, cluster := range strings.FieldsFunc(rest, func(r rune) bool { return r == ' ' || r == ',' }) {
 			at := spot{s.Placement, cluster}
 			if b, ok := w.books.binding(at); ok {
