@@ -24,7 +24,7 @@ func writeFile(path string, content []byte) error {
 	return nil
 }
 
-// sweepPacks returns the names of the packs that have an index, oldest name
+// listPacks returns the names of the packs that have an index, oldest name
 // first, and removes what an interrupted fetch left behind: an index is
 // renamed into place last, so a pack without one was never whole.
 func listPacks(dir string) ([]string, error) {

@@ -43,7 +43,7 @@ func indexPack(f *os.File, r io.Reader, limits Limits) ([]indexed, plumbing.Hash
 	return x.entries, checksum, x.rebuild()
 }
 
-// arrive reads the pack once and answers its checksum and where it ends.
+// scanPack reads the pack once, and returns its checksum and where it ends.
 func (x *indexer) scanPack(r io.Reader) (checksum plumbing.Hash, end int64, err error) {
 	s := packfile.NewScanner(r)
 	_, n, err := s.Header()
@@ -164,7 +164,7 @@ func (x *indexer) dependents(i int, t plumbing.ObjectType, base []byte) error {
 	return nil
 }
 
-// admit looks at the size a difference says its result has, before it is made.
+// checkSize checks the size of a delta's result before it is built.
 func (x *indexer) checkSize(delta []byte) error {
 	size, err := deltaResult(delta)
 	if err != nil {

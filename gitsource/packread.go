@@ -37,7 +37,7 @@ type content struct {
 	bytes []byte
 }
 
-// errKind says that an object is there and is of another type.
+// errWrongType says that an object exists with another type.
 var errWrongType = errors.New("object is of another type")
 
 // openPack opens path.pack and path.idx.

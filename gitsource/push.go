@@ -171,8 +171,8 @@ func (r *sshRemote) writing(ctx context.Context) (writeSession, error) {
 	return &sshWriting{s}, nil
 }
 
-// errTurnedAway is what a server does that lets the key of a reader in and then
-// does not run the program that writes.
+// errClosedBySSH is the error of a server that accepts a read-only key and then does not run
+// git-receive-pack.
 var errClosedBySSH = errors.New("it ended without an answer")
 
 // An sshWriting is one run of git-receive-pack.

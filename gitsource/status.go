@@ -29,7 +29,7 @@ func (r *Repo) Status() Status {
 	return r.status
 }
 
-// note records how a poll ended and logs a change of state, once.
+// recordPoll records how a poll ended and logs a change of state, once.
 func (r *Repo) recordPoll(now time.Time, err error) {
 	r.mu.Lock()
 	before := r.status

@@ -19,7 +19,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// kustomize is used by one build at a time: it keeps schemas in global variables.
+// kustomizing is held during a build: kustomize runs one at a time, since it keeps schemas in
+// global variables.
 var kustomizing = make(chan struct{}, 1)
 
 // maxPatchCopies limits the bytes that the copy operations of one JSON patch may add, as in an

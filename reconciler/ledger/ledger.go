@@ -28,9 +28,9 @@ type Ledger struct {
 	// declared are the records of the head's objects.
 	declared map[api.ID]Declared
 	// events are the events, repeated the same events by key; number is that of the newest.
-	events []Event
-	eventsByKey   map[string]numbered
-	number uint64
+	events      []Event
+	eventsByKey map[string]numbered
+	number      uint64
 	// dirty are the keys of the records to save; urgent says that there are decisions among
 	// them.
 	dirty  map[string]struct{}
@@ -234,8 +234,8 @@ func New() *Ledger {
 	return &Ledger{
 		clusters:   map[string]*Cluster{},
 		placements: map[api.PlacementKey]*Placement{}, suspensions: map[Subject]Suspension{},
-		declared: map[api.ID]Declared{},
-		eventsByKey:     map[string]numbered{}, dirty: map[string]struct{}{},
+		declared:    map[api.ID]Declared{},
+		eventsByKey: map[string]numbered{}, dirty: map[string]struct{}{},
 	}
 }
 

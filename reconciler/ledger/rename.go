@@ -77,7 +77,7 @@ func (l *Ledger) redirect(r Rename) {
 	}
 }
 
-// of returns a copy of the entry for another placement.
+// copyFor returns a copy of the entry for another placement.
 func (e *Entry) copyFor(key api.PlacementKey) *Entry {
 	next := *e
 	if e.Seen != nil {

@@ -75,7 +75,7 @@ func (pl *planner) rollOut(p *Placement) {
 	pl.current.wake = p.Rollout.Wake
 }
 
-// denied returns the missing permissions of a cluster that cannot be used for that reason;
+// missingPermissions returns the missing permissions of a cluster that cannot be used for that reason;
 // empty if it can be used or if the reason is another.
 func (pl *planner) missingPermissions(c *OnCluster) string {
 	if seen := pl.Ledger.Cluster(c.Binding.Cluster); seen != nil && !seen.Healthy {

@@ -60,7 +60,7 @@ func (pl *planner) planWork(p *Placement, c *OnCluster) (work.Work, bool) {
 	return w, true
 }
 
-// cause returns why objects are deleted that the placement no longer has on a cluster.
+// deleteCause returns why objects are deleted that the placement no longer has on a cluster.
 func deleteCause(p *Placement, b *placement.Binding) work.Cause {
 	switch {
 	case p.Spec == nil && p.Record.Into != (api.PlacementKey{}):

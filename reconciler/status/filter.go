@@ -6,7 +6,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// ForPlacement returns the part of the report about one placement (crp/NAME or
+// Only returns the part of the report about one placement (crp/NAME or
 // rp/NAMESPACE/NAME): itself, its clusters, drifts and events, and the suspensions that affect
 // it. The error is an *UnknownError if it does not exist.
 func (r *Report) Only(name string) (*Report, error) {
@@ -38,7 +38,7 @@ func (r *Report) Only(name string) (*Report, error) {
 	return out, nil
 }
 
-// ForCluster returns the part of the report about one member cluster: itself, the placements
+// On returns the part of the report about one member cluster: itself, the placements
 // that it holds (without their selections and other clusters), and drifts, events and
 // suspensions. The error is an *UnknownError if it does not exist.
 func (r *Report) On(cluster string) (*Report, error) {
