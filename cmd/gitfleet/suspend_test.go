@@ -76,7 +76,7 @@ func TestSuspendSaysWhatIsWrong(t *testing.T) {
 		fail error
 		want string
 	}{
-		"no reason":              {"suspend crp/web", nil, "! gitfleet: --reason: say why, such as --reason "},
+		"no reason":              {"suspend crp/web", nil, "! gitfleet: --reason is required, such as --reason "},
 		"stopped, and no reason": {"resume crp/web --stopped", nil, "! gitfleet: --stopped: say with --reason why the rollout may go on "},
 		"a reason for nothing":   {"resume crp/web --reason INC-1", nil, "! gitfleet: --reason is for --stopped alone"},
 		"no time":                {"suspend crp/web --reason a --until tomorrow", nil, `! gitfleet: --until "tomorrow": write 18:00, 2026-01-31 18:00, or 2026-01-31T18:00:00Z`},
