@@ -188,6 +188,9 @@ func (j *joining) run(cmd *cobra.Command, name string) error {
 	switch {
 	case derived.declared != "":
 		fmt.Fprintf(notes, "MemberCluster %s is declared in %s\n", name, derived.declared)
+		if len(j.labels) > 0 {
+			fmt.Fprintln(notes, "its labels are those of the file: --label changes nothing there")
+		}
 	case j.write:
 		file := filepath.Join("clusters", name+".yaml")
 		if err := writeNew(j.path, map[string]string{file: manifest}); err != nil {

@@ -187,6 +187,10 @@ nodeSelector: {disk: ssd}
 		}
 	}
 	applyDeployment(t, append(namespaceOfDeployment(t), readObjects(t, text)...))
+	text, err = template(t, chartValues+"persistence: {annotations: {helm.sh/resource-policy: keep}}\n")
+	if err != nil || !strings.Contains(text, "helm.sh/resource-policy: keep") {
+		t.Errorf("the claim has no annotation: %v\n%s", err, text)
+	}
 }
 
 // namespaceOfDeployment returns the Namespace of the kustomization, which a chart has not.

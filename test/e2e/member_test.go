@@ -70,12 +70,14 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: viewers}]
 		"web.yaml": yamlPlacement("web", d.name, ""),
 	})
 	checkout, admin := d.checkout(), []string{"--context", "member-1", "--kubeconfig", f.Kubeconfig()}
+	said := ""
 	join := func() string {
 		t.Helper()
 		out, code := d.cli(append([]string{"member", "join", "paris", "--path", checkout, "--write", "--kubeconfig-dir", dir, "--label", "region=eu"}, admin...)...)
 		if code != 0 {
 			t.Fatalf("join: exit code %d\n%s", code, out)
 		}
+		said = out
 		text, err := os.ReadFile(filepath.Join(dir, "paris.kubeconfig"))
 		if err != nil {
 			t.Fatal(err)
@@ -126,6 +128,11 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: viewers}]
 	}
 	if again := join(); again != kubeconfig {
 		t.Error("joining again changed the kubeconfig")
+	}
+	for _, want := range []string{"declared in clusters/paris.yaml", "--label changes nothing", "a member of the fleet " + d.name + "; if yours is another, join with --fleet-name"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("joining again does not say %q:\n%s", want, said)
+		}
 	}
 	d.applied(commit)
 
