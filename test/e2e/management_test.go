@@ -145,7 +145,7 @@ func TestManagementCluster(t *testing.T) {
 	}
 	p.run("kubectl create clusterrolebinding operator --clusterrole gitfleet-operator --serviceaccount gitfleet:reader")
 	p.run("mkdir bin && ln -s $(command -v gitfleet) bin/kubectl-gitfleet && cp deploy/kubectl_complete-gitfleet bin/")
-	if out := p.run("kubectl __complete gitfleet susp"); !strings.HasPrefix(out, "suspend\t") {
+	if out := p.run("kubectl __complete gitfleet susp 2>/dev/null"); !strings.HasPrefix(out, "suspend\t") {
 		t.Errorf("kubectl completes:\n%s", out)
 	}
 	before := ask("history crp/web")

@@ -125,6 +125,10 @@ func (n *node) sync(ctx context.Context) error {
 			if apierrors.IsNotFound(err) {
 				err = nil
 			}
+		case pod.Spec.NodeName == "": // one of no node is deleted at once, whatever runs
+			err = n.client.CoreV1().Pods(n.namespace).Bind(ctx, &corev1.Binding{
+				ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID}, Target: corev1.ObjectReference{Kind: "Node", Name: "node"},
+			}, metav1.CreateOptions{})
 		case c == nil:
 			if c, err = n.create(ctx, pod); err == nil {
 				n.running[pod.UID] = c
