@@ -55,13 +55,18 @@ func (r *Reconciler) requestCommits(p *plan.Plan, now time.Time) {
 		}
 	}
 	for _, hash := range slices.Sorted(maps.Keys(p.Commits)) {
-		if r.past[hash] != nil || r.asked[hash] || now.Before(r.again[hash].at) {
-			continue
-		}
-		select {
-		case r.wanted <- hash:
-			r.asked[hash] = true
-		default: // one is being loaded, and its arrival causes another turn
-		}
+		r.want(hash, now)
+	}
+}
+
+// want requests the load of a commit, unless it is loaded or its next retry is not due.
+func (r *Reconciler) want(hash string, now time.Time) {
+	if r.past[hash] != nil || r.asked[hash] || now.Before(r.again[hash].at) {
+		return
+	}
+	select {
+	case r.wanted <- hash:
+		r.asked[hash] = true
+	default: // one is being loaded, and its arrival causes another turn
 	}
 }

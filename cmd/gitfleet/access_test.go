@@ -30,7 +30,7 @@ func answering(t *testing.T, cfg Config) *server.Server {
 		t.Fatal(err)
 	}
 	t.Cleanup(recording(record))
-	(&orders{}).mount(srv)
+	(&orders{objection: func() error { return nil }}).mount(srv)
 	srv.Trace(nil)
 	srv.Contains(nil)
 	publish(told())

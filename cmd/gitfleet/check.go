@@ -52,6 +52,7 @@ func (c Config) Validate() error {
 	errs = append(errs, c.validateSource()...)
 	errs = append(errs, c.validateDrift()...)
 	errs = append(errs, c.validatePullRequests()...)
+	errs = append(errs, c.validateAvailability()...)
 	if c.Webhook.SecretFile != "" && c.Webhook.SecretEnv != "" {
 		errs = append(errs, c.fault("webhook.secretFile", "set only one of secretFile and secretEnv"))
 	}

@@ -38,6 +38,8 @@ type Config struct {
 	Forge        ForgeConfig        `json:"forge"`
 	History      HistoryConfig      `json:"history"`
 	Status       StatusConfig       `json:"status"`
+	// Availability is for more than one replica.
+	Availability AvailabilityConfig `json:"highAvailability"`
 
 	file  string         // that was read; empty if none was
 	lines map[string]int // of the file, by key

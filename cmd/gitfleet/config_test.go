@@ -246,6 +246,8 @@ var sections = []struct{ prefix, title string }{
 	{"drift.", "Drift"},
 	{"pullRequests.", "Pull requests"},
 	{"forge.", "Forge"},
+	{"highAvailability.lease.", "Lease"},
+	{"highAvailability.", "High availability"},
 	{"tracing.", "Traces"},
 }
 

@@ -127,12 +127,13 @@ func (c Config) forge() forge.Config {
 	return f
 }
 
-// proposer offers drift as pull requests; nil if the mode is another one.
-func (c Config) proposer(repo *gitsource.Repo, loader *hub.Loader, resolve func(map[string]ledger.Resolutions), log *slog.Logger) (*proposal.Proposer, error) {
+// proposer offers drift as pull requests; nil if the mode is another one. Nothing is
+// asked of the forge, and nothing pushed, while mayWrite returns an error.
+func (c Config) proposer(repo *gitsource.Repo, loader *hub.Loader, mayWrite func() error, resolve func(map[string]ledger.Resolutions), log *slog.Logger) (*proposal.Proposer, error) {
 	if c.Drift.Mode != proposeDrift {
 		return nil, nil
 	}
-	f, err := forge.New(c.forge())
+	f, err := forge.New(c.fencedForge(mayWrite))
 	if err != nil {
 		return nil, fmt.Errorf("forge: %w", err)
 	}
@@ -141,7 +142,7 @@ func (c Config) proposer(repo *gitsource.Repo, loader *hub.Loader, resolve func(
 		return nil, fmt.Errorf("forge: %w", err)
 	}
 	return proposal.New(proposal.Config{
-		Forge: f, Branches: branches, Fleet: c.FleetName, Base: c.Source.Branch, MinAge: c.Drift.MinAge.Duration, MaxOpen: c.Drift.MaxOpen, Interval: c.Forge.Interval.Duration,
+		Forge: f, Branches: fencedBranches{branches, mayWrite}, Fleet: c.FleetName, Base: c.Source.Branch, MinAge: c.Drift.MinAge.Duration, MaxOpen: c.Drift.MaxOpen, Interval: c.Forge.Interval.Duration,
 		Files:   func(ctx context.Context, commit string) (fs.FS, error) { return repo.Files(ctx, commit) },
 		Load:    func(files fs.FS) (*hub.Snapshot, error) { return loader.Load(hub.Commit{}, files) },
 		Resolve: resolve, Log: log,

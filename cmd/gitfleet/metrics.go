@@ -24,6 +24,7 @@ type metrics struct {
 	loop     *reconciler.Metrics
 	members  *member.Metrics
 	history  *history.Metrics
+	leader   prometheus.Gauge
 }
 
 // newMetrics returns metrics that count from zero, and registers them.
@@ -34,10 +35,13 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 			Name: "gitfleet_webhook_requests_total", Help: "Webhooks by result: woke, ignored, unauthorized, malformed or unavailable.",
 		}, []string{"result"}),
 		loop: reconciler.NewMetrics(), members: member.NewMetrics(), history: history.NewMetrics(),
+		leader: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "gitfleet_leader", Help: "1 if this replica leads, 0 if it stands by. A daemon without other replicas leads.",
+		}),
 	}
 	registry.MustRegister(processCollectors()...)
 	registry.MustRegister(m.git.collectors()...)
-	registry.MustRegister(m.webhooks)
+	registry.MustRegister(m.webhooks, m.leader)
 	registry.MustRegister(m.loop.Collectors()...)
 	registry.MustRegister(m.members.Collectors()...)
 	registry.MustRegister(m.history.Collectors()...)

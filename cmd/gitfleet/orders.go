@@ -17,6 +17,8 @@ import (
 type orders struct {
 	loop *reconciler.Reconciler
 	poll *pulse
+	// objection is why nothing is carried out; nil if it is.
+	objection func() error
 }
 
 // An orderAnswer is what came of an order.
@@ -31,10 +33,18 @@ type orderAnswer struct {
 
 // mount has the server take orders.
 func (o *orders) mount(srv *server.Server) {
-	srv.Act("suspend", obeying(o.loop.Suspend))
-	srv.Act("resume", obeying(o.loop.Resume))
-	srv.Act("adopt-fleet", obeying(o.loop.AdoptFleet))
-	srv.Act("sync", func(ctx context.Context, by string, body []byte) (any, error) {
+	act := func(name string, do server.Action) {
+		srv.Act(name, func(ctx context.Context, by string, body []byte) (any, error) {
+			if err := o.objection(); err != nil {
+				return nil, err
+			}
+			return do(ctx, by, body)
+		})
+	}
+	act("suspend", obeying(o.loop.Suspend))
+	act("resume", obeying(o.loop.Resume))
+	act("adopt-fleet", obeying(o.loop.AdoptFleet))
+	act("sync", func(ctx context.Context, by string, body []byte) (any, error) {
 		order, err := readOrder(by, body)
 		if err != nil {
 			return nil, err

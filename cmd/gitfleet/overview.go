@@ -23,6 +23,7 @@ type overview struct {
 	At         time.Time        `json:"at"`
 	Source     overviewSource   `json:"source"`
 	Fleet      overviewFleet    `json:"fleet"`
+	Standby    *status.Standby  `json:"standby,omitempty"` // set if this replica does not lead
 	Commit     *overviewCommit  `json:"commit"`            // in force; null before there is one
 	Refused    *overviewRefused `json:"refused,omitempty"` // the newest, if it is another
 	// Warnings are of the commit in force, and of no placement: file:line first.
@@ -148,6 +149,7 @@ func newOverview(r *status.Report) *overview {
 		APIVersion: overviewVersion, At: r.At,
 		Source:     overviewSource{git.URL, git.Ref, git.LastPoll, git.LastSuccess, git.Failures, git.Error},
 		Fleet:      overviewFleet{r.Fleet.Name, r.Fleet.ID},
+		Standby:    r.Standby,
 		Placements: []overviewPlacement{}, Drifts: []overviewDrift{}, HeldDeletions: []overviewBrake{},
 		Suspended: append([]status.Suspension{}, r.Suspensions...),
 	}

@@ -47,11 +47,11 @@ func (c Config) validatePullRequests() []error {
 const planPause = 5 * time.Second
 
 // reviewer tells people on the forge what their commits do; nil if it is not asked for.
-func (c Config) reviewer(repo *gitsource.Repo, log *slog.Logger) (*review.Reviewer, error) {
+func (c Config) reviewer(repo *gitsource.Repo, mayWrite func() error, log *slog.Logger) (*review.Reviewer, error) {
 	if !c.PullRequests.enabled() {
 		return nil, nil
 	}
-	f, err := forge.New(c.forge())
+	f, err := forge.New(c.fencedForge(mayWrite))
 	if err != nil {
 		return nil, fmt.Errorf("forge: %w", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"path/filepath"
 	"time"
 
@@ -22,6 +23,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member"
 	"github.com/gitfleet/gitfleet/reconciler/proposal"
+	"github.com/gitfleet/gitfleet/reconciler/replica"
 	"github.com/gitfleet/gitfleet/reconciler/review"
 	"github.com/gitfleet/gitfleet/reconciler/server"
 	"github.com/gitfleet/gitfleet/reconciler/status"
@@ -61,12 +63,16 @@ func daemonFlags() []string {
 
 // serve wires the rooms together and runs them until ctx is done.
 func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
-	var loop *reconciler.Reconciler
-	git := cfg.git(log)
-	polls := &pulse{}
-	trouble := onTrouble(func() { loop.Notice() })
 	registry := prometheus.NewRegistry()
 	metrics := newMetrics(registry)
+	candidate, err := cfg.candidate(metrics.leader, log)
+	if err != nil {
+		return err
+	}
+	defer candidate.store.Close()
+	git := cfg.git(log)
+	polls := &pulse{}
+	trouble := onTrouble(candidate.notice)
 	metrics.loop.Traced = cfg.Tracing.Endpoint != ""
 	git.Metrics = metrics.git.hooks(func(took time.Duration, err error) { trouble(took, err); polls.polled(took, err) })
 	repo, err := gitsource.Open(git)
@@ -75,12 +81,7 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 	}
 	polls.repo = repo
 	defer repo.Close()
-	store, err := ledger.Open(filepath.Join(cfg.StateDir, "ledger"))
-	if err != nil {
-		return err
-	}
-	defer store.Close()
-	saved, err := store.Fleet()
+	saved, err := candidate.store.Fleet()
 	if err != nil {
 		return err
 	}
@@ -99,7 +100,7 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 		return fmt.Errorf("listen: %w", err)
 	}
 	var proposals *proposal.Proposer
-	srv, publish, record, err := cfg.answer(ctx, repo, store, registry, metrics, log, func() { proposals.Wake() })
+	srv, publish, record, err := cfg.answer(ctx, repo, candidate.store, registry, metrics, log, func() { proposals.Wake() })
 	if err != nil {
 		return err
 	}
@@ -108,16 +109,14 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	members.record = record.Add
+	members.record, members.fence = record.Add, candidate.fence()
+	var loop *reconciler.Reconciler
 	loader := cfg.loader()
-	proposals, err = cfg.proposer(repo, loader, func(all map[string]ledger.Resolutions) { loop.Resolve(all) }, log)
+	proposals, err = cfg.proposer(repo, loader, candidate.mayWrite, func(all map[string]ledger.Resolutions) { loop.Resolve(all) }, log)
 	if err != nil {
 		return err
 	}
-	if proposals != nil {
-		publish = both(publish, proposals.Observe)
-	}
-	reviews, err := cfg.reviewer(repo, log)
+	reviews, err := cfg.reviewer(repo, candidate.mayWrite, log)
 	if err != nil {
 		return err
 	}
@@ -126,25 +125,35 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 		publish, preview = both(publish, reviews.Observe), reviews.Preview
 	}
 	servePlans(srv, preview)
-	loop = reconciler.New(reconciler.Config{
-		Fleet: fleet, Source: repo, Loader: loader, Past: cfg.loader(), Store: store, Attempts: filepath.Join(cfg.StateDir, "loading.json"), Conditions: status.Conditions(cfg.Status.Conditions),
+	config := reconciler.Config{
+		Fleet: fleet, Source: repo, Loader: loader, Past: cfg.loader(), Store: candidate.store, Attempts: filepath.Join(cfg.StateDir, "loading.json"), Conditions: status.Conditions(cfg.Status.Conditions),
 		Member: members.agent, Told: members.encoder.Rotate, Publish: publish, Record: record.Add, Log: log,
 		MaxUnreachable: &cfg.Rollout.MaxUnreachable.IntOrString, AvailableTimeout: cfg.Rollout.AvailableTimeout.Duration,
 		Metrics: metrics.loop, Traces: traces,
-	})
-	(&orders{loop, polls}).mount(srv)
+	}
+	standby := reconciler.New(config)
+	if proposals != nil {
+		config.Publish = both(publish, proposals.Observe)
+	}
+	loop = reconciler.New(config)
+	(&orders{loop, polls, candidate.objection}).mount(srv)
 	srv.Trace((&tracer{cfg, members.credentials, repo}).touched)
 	srv.Contains(repo.Contains)
 	log.Info("gitfleet is running", "version", version(), "fleet", fleet.Name, "url", repo.Status().URL, "ref", repo.Status().Ref, "listen", listener.Addr().String())
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return loop.Run(ctx) })
+	group.Go(func() error {
+		return candidate.run(ctx, standby, loop, func(ctx context.Context) error {
+			group, ctx := errgroup.WithContext(ctx)
+			if proposals != nil {
+				group.Go(func() error { return proposals.Run(ctx) })
+			}
+			if reviews != nil {
+				group.Go(func() error { return reviews.Run(ctx) })
+			}
+			return group.Wait()
+		})
+	})
 	group.Go(func() error { return srv.Serve(ctx, listener) })
-	if proposals != nil {
-		group.Go(func() error { return proposals.Run(ctx) })
-	}
-	if reviews != nil {
-		group.Go(func() error { return reviews.Run(ctx) })
-	}
 	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
@@ -199,6 +208,7 @@ type members struct {
 	arrivals    chan struct{}
 	repo        *gitsource.Repo
 	record      func(...history.Entry)
+	fence       *replica.Fence // nil if there are no other replicas
 	log         *slog.Logger
 }
 
@@ -219,17 +229,25 @@ func newMembers(cfg Config, repo *gitsource.Repo, log *slog.Logger, metrics *mem
 
 func (m *members) agent(c *hub.Cluster, report func(ledger.Observation)) reconciler.Member {
 	name, kubeContext := c.Name, c.Annotations[api.ContextAnnotation]
+	var wrap func(http.RoundTripper) http.RoundTripper
+	if m.fence != nil {
+		wrap = m.fence.Wrap
+	}
 	return member.New(member.Config{
 		Name:  name,
 		Fleet: m.cfg.FleetName,
 		Connect: func(ctx context.Context) (*rest.Config, error) {
-			return m.credentials.Config(ctx, name, kubeContext)
+			config, err := m.credentials.Config(ctx, name, kubeContext)
+			if err == nil && m.fence != nil {
+				config.Dial = m.fence.Dial
+			}
+			return config, err
 		},
 		HasCommit:         func(hash string) bool { _, err := m.repo.Commit(context.Background(), hash); return err == nil },
 		PodFailureTimeout: m.cfg.Rollout.PodFailureTimeout.Duration,
 		Brake:             m.cfg.Members.brake(),
 		Encoder:           m.encoder, Report: report, Record: m.record, Log: m.log, Metrics: m.metrics, Limit: m.limit, Arrivals: m.arrivals,
 		Concurrency: m.cfg.Members.Concurrency, Timeout: m.cfg.Members.Timeout.Duration, Probe: m.cfg.Members.ProbeInterval.Duration,
-		Sweep: m.cfg.Members.sweep(), HoldDrift: m.cfg.Drift.Mode != revertDrift, HoldDeleted: m.cfg.Drift.Mode == proposeDrift,
+		Sweep: m.cfg.Members.sweep(), HoldDrift: m.cfg.Drift.Mode != revertDrift, HoldDeleted: m.cfg.Drift.Mode == proposeDrift, Wrap: wrap,
 	})
 }

@@ -57,7 +57,8 @@ func (c *Config) settings() []setting {
 	all = append(all, c.Rollout.settings()...)
 	all = append(all, c.Drift.settings()...)
 	all = append(all, c.PullRequests.settings()...)
-	return append(all, c.Forge.settings()...)
+	all = append(all, c.Forge.settings()...)
+	return append(all, c.Availability.settings()...)
 }
 
 func (r *RolloutConfig) settings() []setting {

@@ -10,8 +10,10 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/replica"
 )
 
 func newState() *cobra.Command {
@@ -97,6 +99,25 @@ func withLedger(dir string, do func(ledger.Archive) error) error {
 	return errors.Join(do(a), a.Close())
 }
 
+// withSharedLedger opens the ledger of the replicas that a configuration file describes.
+func withSharedLedger(config string, do func(ledger.Archive) error) error {
+	cfg, err := readConfig(config, pflag.NewFlagSet("", pflag.ContinueOnError))
+	if err != nil {
+		return err
+	}
+	if cfg.Availability.Lease.Name == "" {
+		return fmt.Errorf("%s: highAvailability.lease.name is not set", config)
+	}
+	if err := errors.Join(cfg.validateAvailability()...); err != nil {
+		return err
+	}
+	secrets, err := replica.Unfenced(cfg.replica("gitfleet state import", nil))
+	if err != nil {
+		return err
+	}
+	return do(ledger.OpenShared(secrets, "gitfleet state import", nil))
+}
+
 // writeWhole writes a file beside the one that is meant and puts it there when
 // it is whole.
 func writeWhole(name string, write func(io.Writer) error) error {
@@ -115,7 +136,7 @@ func writeWhole(name string, write func(io.Writer) error) error {
 }
 
 func newStateImport() *cobra.Command {
-	var dir string
+	var dir, config string
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "import FILE",
@@ -123,13 +144,17 @@ func newStateImport() *cobra.Command {
 		Long: `Put a backup into the state directory of a daemon that is not running; "-" reads
 standard input. The repository is cloned again when the daemon starts.
 
+With --config the backup is put beside the Lease that the configuration names
+under highAvailability, for all replicas. What is replaced there is not kept.
+
 A backup of an older version is migrated; one of a newer version is refused. A
 state that is there is replaced only with --force, and kept beside the new one.`,
-		Example: `  gitfleet state import state.jsonl --state-dir /var/lib/gitfleet`,
-		Args:    cobra.ExactArgs(1),
+		Example: `  gitfleet state import state.jsonl --state-dir /var/lib/gitfleet
+  gitfleet state import state.jsonl --config gitfleet.yaml`,
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if dir == "" {
-				return errors.New("say with --state-dir which state directory is meant")
+			if (dir == "") == (config == "") {
+				return errors.New("say with --state-dir which state directory is meant, or with --config which replicas")
 			}
 			in := cmd.InOrStdin()
 			if args[0] != "-" {
@@ -140,14 +165,22 @@ state that is there is replaced only with --force, and kept beside the new one.`
 				defer f.Close()
 				in = f
 			}
-			if err := withLedger(dir, func(a ledger.Archive) error { return a.Import(in, force) }); err != nil {
+			where, with := dir, withLedger
+			if config != "" {
+				where, with = config, withSharedLedger
+			}
+			if err := with(where, func(a ledger.Archive) error { return a.Import(in, force) }); err != nil {
 				return fmt.Errorf("import %s: %w", args[0], err)
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s has the state of the backup; the daemon goes on from it when it is started\n", dir)
+			if config != "" {
+				where = "the management cluster"
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s has the state of the backup; the daemon goes on from it when it is started\n", where)
 			return nil
 		},
 	}
 	cmd.Flags().StringVar(&dir, "state-dir", "", "the daemon's state directory; it is made if it is not there")
+	cmd.Flags().StringVar(&config, "config", "", "configuration file of replicas that share a ledger")
 	cmd.Flags().BoolVar(&force, "force", false, "replace a state that is there, and keep it beside the new one")
 	return cmd
 }

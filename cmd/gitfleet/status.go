@@ -96,6 +96,9 @@ func onChange(show func(*overview) error) func(*overview) (bool, error) {
 	return func(o *overview) (bool, error) {
 		timeless := *o
 		timeless.At, timeless.Source.LastPoll, timeless.Source.LastSuccess = time.Time{}, time.Time{}, time.Time{}
+		if o.Standby != nil {
+			timeless.Standby = &status.Standby{Leader: o.Standby.Leader}
+		}
 		said, err := json.Marshal(&timeless)
 		if err != nil || string(said) == before {
 			return true, err

@@ -18,7 +18,7 @@ func (r *Report) Only(name string) (*Report, error) {
 		}
 		return nil, &UnknownError{What: "placement", Name: name, Exist: names}
 	}
-	out := &Report{At: r.At, Source: r.Source, Details: r.Details[i : i+1 : i+1]}
+	out := &Report{At: r.At, Source: r.Source, Standby: r.Standby, Details: r.Details[i : i+1 : i+1]}
 	on := map[string]bool{}
 	for _, c := range r.Details[i].Clusters {
 		on[c.Cluster] = true
@@ -50,7 +50,7 @@ func (r *Report) On(cluster string) (*Report, error) {
 		}
 		return nil, &UnknownError{What: "cluster", Name: cluster, Exist: names}
 	}
-	out := &Report{At: r.At, Source: r.Source, Clusters: r.Clusters[i : i+1 : i+1]}
+	out := &Report{At: r.At, Source: r.Source, Standby: r.Standby, Clusters: r.Clusters[i : i+1 : i+1]}
 	held := map[string]bool{}
 	for _, d := range r.Details {
 		if j := slices.IndexFunc(d.Clusters, func(c ClusterDetail) bool { return c.Cluster == cluster }); j >= 0 {

@@ -66,6 +66,8 @@ type Report struct {
 	Source Source
 	// Fleet is the fleet's name and ID, which identify what it owns on members.
 	Fleet ledger.Fleet
+	// Standby is set in the reports of a replica that does not lead.
+	Standby *Standby `json:"standby,omitempty"`
 	// Placements and ResourcePlacements are sorted by namespace and name.
 	Placements         []*api.ClusterResourcePlacement
 	ResourcePlacements []*api.ResourcePlacement
@@ -100,6 +102,14 @@ func (r *Report) Plan() *plan.Plan { return r.plan }
 
 // Decided reports whether anything was decided: just after the ledger was lost, nothing is.
 func (r *Report) Decided() bool { return r.plan != nil && r.plan.Works != nil }
+
+// A Standby is where the report of a replica comes from that does not lead.
+type Standby struct {
+	// Leader is the replica that leads; empty if none is known to.
+	Leader string `json:"leader,omitempty"`
+	// AsOf is when the ledger of the leader was read.
+	AsOf time.Time `json:"asOf"`
+}
 
 // A Detail has what gitfleet reports of a placement beyond KubeFleet's status.
 type Detail struct {

@@ -26,8 +26,8 @@ var owners = []struct {
 	},
 	{
 		[]string{"k8s.io/client-go/kubernetes", "k8s.io/client-go/rest"},
-		[]string{"reconciler/member", "reconciler/member/account", "reconciler/server/access", "reconciler/server/kubeapi", "cmd/gitfleet"},
-		"only members are spoken to, and cmd hands over their credentials",
+		[]string{"reconciler/member", "reconciler/member/account", "reconciler/replica", "reconciler/server/access", "reconciler/server/kubeapi", "cmd/gitfleet"},
+		"only members and the management cluster are spoken to, and cmd hands over their credentials",
 	},
 	{
 		[]string{"k8s.io/client-go/util/jsonpath"},
@@ -36,8 +36,8 @@ var owners = []struct {
 	},
 	{
 		[]string{"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "github.com/fluxcd/pkg", "k8s.io/kubectl", "k8s.io/cli-runtime"},
-		[]string{"reconciler/member", "reconciler/member/account", "reconciler/server/access"},
-		"only reconciler/member speaks to clusters",
+		[]string{"reconciler/member", "reconciler/member/account", "reconciler/replica", "reconciler/server/access"},
+		"only reconciler/member speaks to clusters, and reconciler/replica to the one with the lease",
 	},
 	{
 		[]string{"github.com/fluxcd/cli-utils"},

@@ -57,6 +57,7 @@ var mayImport = map[string][]string{
 	},
 	"reconciler/proposal":      {"gitsource", "gitsource/forge", "gitsource/forge/markdown", "gitsource/hub", "placement", "placement/api", "placement/work", "reconciler/plan", "reconciler/diff", "reconciler/faults", "reconciler/ledger", "reconciler/status"},
 	"reconciler/review":        {"gitsource", "gitsource/forge", "gitsource/forge/markdown", "gitsource/hub", "placement/api", "reconciler/diff", "reconciler/forecast", "reconciler/plan", "reconciler/status"},
+	"reconciler/replica":       {},
 	"reconciler/tracing":       {},
 	"reconciler/server":        {"placement/api", "reconciler/history", "reconciler/status"},
 	"reconciler/server/access": {},

@@ -1,0 +1,229 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/gitfleet/gitfleet/gitsource"
+	"github.com/gitfleet/gitfleet/gitsource/forge"
+	"github.com/gitfleet/gitfleet/reconciler"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/proposal"
+	"github.com/gitfleet/gitfleet/reconciler/replica"
+)
+
+// AvailabilityConfig says which replicas share a ledger. Without the name of a lease there
+// is one replica, with the ledger in its state directory.
+type AvailabilityConfig struct {
+	Lease LeaseConfig `json:"lease"`
+	// Kubeconfig is that of the cluster with the lease, if it is not the one that gitfleet
+	// runs in.
+	Kubeconfig string `json:"kubeconfig,omitempty"`
+}
+
+// LeaseConfig names the Lease that says which replica leads.
+type LeaseConfig struct {
+	Name      string `json:"name,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+}
+
+func (a *AvailabilityConfig) settings() []setting {
+	return []setting{
+		{"highAvailability.lease.name", &a.Lease.Name, "name of the Lease that says which of several replicas leads; it makes gitfleet keep its ledger beside it, in Secrets"},
+		{"highAvailability.lease.namespace", &a.Lease.Namespace, "namespace of the Lease and of the Secrets"},
+		{"highAvailability.kubeconfig", &a.Kubeconfig, "kubeconfig of the cluster with the Lease, if it is not the one that gitfleet runs in"},
+	}
+}
+
+func (c Config) validateAvailability() []error {
+	lease := c.Availability.Lease
+	var errs []error
+	switch {
+	case lease.Name == "" && lease.Namespace == "" && c.Availability.Kubeconfig == "":
+		return nil
+	case lease.Name == "":
+		errs = append(errs, c.fault("highAvailability.lease.name", "is missing; all replicas need the same"))
+	case lease.Namespace == "":
+		errs = append(errs, c.fault("highAvailability.lease.namespace", "is missing; all replicas need the same"))
+	}
+	if lease.Name != "" {
+		for _, msg := range validation.IsDNS1123Label(lease.Name) {
+			errs = append(errs, c.fault("highAvailability.lease.name", msg))
+		}
+	}
+	if lease.Namespace != "" {
+		for _, msg := range validation.IsDNS1123Label(lease.Namespace) {
+			errs = append(errs, c.fault("highAvailability.lease.namespace", msg))
+		}
+	}
+	return errs
+}
+
+// replica is what a process is called among the others of its lease.
+func (c Config) replica(identity string, log *slog.Logger) replica.Config {
+	return replica.Config{
+		Kubeconfig: c.Availability.Kubeconfig, Namespace: c.Availability.Lease.Namespace, Name: c.Availability.Lease.Name,
+		Identity: identity, Log: log,
+	}
+}
+
+// A candidate is a daemon that leads, or stands by until it does. One without other
+// replicas always leads.
+type candidate struct {
+	replica *replica.Replica // nil if there are no others
+	shared  *ledger.Shared   // likewise
+	store   ledger.Archive
+	leading prometheus.Gauge
+	// active is the loop that runs: the one that leads, or the one that stands by.
+	active atomic.Pointer[reconciler.Reconciler]
+	leads  atomic.Bool
+}
+
+// candidate opens the ledger: in the state directory, or beside the lease.
+func (c Config) candidate(leading prometheus.Gauge, log *slog.Logger) (*candidate, error) {
+	if c.Availability.Lease.Name == "" {
+		store, err := ledger.Open(filepath.Join(c.StateDir, "ledger"))
+		return &candidate{store: store, leading: leading}, err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("name this replica: %w", err)
+	}
+	cfg := c.replica(host+"_"+uuid.NewString()[:8], log)
+	r, err := replica.New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	secrets, err := r.Secrets()
+	if err != nil {
+		return nil, err
+	}
+	shared := ledger.OpenShared(secrets, cfg.Identity, r.Depose)
+	return &candidate{replica: r, shared: shared, store: shared, leading: leading}, nil
+}
+
+// run runs lead as soon as this replica leads, and standby until then.
+func (c *candidate) run(ctx context.Context, standby *reconciler.Reconciler, loop *reconciler.Reconciler, others func(context.Context) error) error {
+	lead := func(ctx context.Context) error {
+		c.active.Store(loop)
+		c.leads.Store(true)
+		c.leading.Set(1)
+		defer c.leading.Set(0)
+		defer c.leads.Store(false)
+		group, ctx := errgroup.WithContext(ctx)
+		group.Go(func() error { return loop.Run(ctx) })
+		group.Go(func() error { return others(ctx) })
+		return group.Wait()
+	}
+	if c.replica == nil {
+		return lead(ctx)
+	}
+	c.active.Store(standby)
+	standing, standDown := context.WithCancel(ctx)
+	stopped := make(chan error, 1)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		err := standby.Follow(standing, c)
+		stopped <- err
+		return err
+	})
+	group.Go(func() error {
+		defer standDown()
+		return c.replica.Run(ctx, func(ctx context.Context) error {
+			standDown()
+			if err := <-stopped; err != nil {
+				return err
+			}
+			return lead(ctx)
+		})
+	})
+	return group.Wait()
+}
+
+// Newer implements reconciler.Leadership.
+func (c *candidate) Newer(known string) (*ledger.Ledger, string, error) { return c.shared.Newer(known) }
+
+// Leader implements reconciler.Leadership.
+func (c *candidate) Leader() string { return c.replica.Leader() }
+
+// notice has the loop that runs take note of the repository.
+func (c *candidate) notice() {
+	if loop := c.active.Load(); loop != nil {
+		loop.Notice()
+	}
+}
+
+// objection is why this replica carries out no orders; nil if it does.
+func (c *candidate) objection() error {
+	switch {
+	case c.leads.Load():
+		return nil
+	case c.replica == nil:
+		return errors.New("the daemon is starting; ask again")
+	case c.Leader() == "":
+		return errors.New("this replica stands by, and none leads yet; ask again")
+	}
+	return fmt.Errorf("this replica stands by: %s leads; ask that one", c.Leader())
+}
+
+// fence is what requests to member clusters have to pass; nil if there are no other
+// replicas.
+func (c *candidate) fence() *replica.Fence {
+	if c.replica == nil {
+		return nil
+	}
+	return c.replica.Fence()
+}
+
+// mayWrite is an error if another replica may lead.
+func (c *candidate) mayWrite() error {
+	if c.replica != nil && !c.replica.Fence().Held() {
+		return replica.ErrFenced
+	}
+	return nil
+}
+
+// fencedForge is the forge, of which nothing is asked while mayWrite returns an error.
+func (c Config) fencedForge(mayWrite func() error) forge.Config {
+	f := c.forge()
+	token := f.Token
+	f.Token = func() (string, error) {
+		if err := mayWrite(); err != nil {
+			return "", err
+		}
+		return token()
+	}
+	return f
+}
+
+// fencedBranches are branches to which nothing is pushed while mayWrite returns an error.
+type fencedBranches struct {
+	proposal.Branches
+	mayWrite func() error
+}
+
+// Publish implements proposal.Branches.
+func (b fencedBranches) Publish(ctx context.Context, c gitsource.BranchCommit) (gitsource.BranchState, error) {
+	if err := b.mayWrite(); err != nil {
+		return gitsource.BranchState{}, err
+	}
+	return b.Branches.Publish(ctx, c)
+}
+
+// Remove implements proposal.Branches.
+func (b fencedBranches) Remove(ctx context.Context, branch, marker string) error {
+	if err := b.mayWrite(); err != nil {
+		return err
+	}
+	return b.Branches.Remove(ctx, branch, marker)
+}

@@ -1,0 +1,430 @@
+package ledger
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// Objects are small named values on an API server, such as the Secrets of a namespace.
+// Errors are those of the API: NotFound, AlreadyExists, Conflict.
+type Objects interface {
+	Get(name string) (value []byte, version string, err error)
+	Create(name string, value []byte) (version string, err error)
+	// Update replaces a value if it still has the version.
+	Update(name string, value []byte, version string) (newVersion string, err error)
+	Delete(name string) error
+	// List returns the names of all values.
+	List() ([]string, error)
+}
+
+// A Shared store keeps the ledger on an API server, for several replicas of which one
+// writes.
+//
+// What changed between two saves is a segment: one or more objects that are written once.
+// An index names the segments that are in force, oldest first. A save writes a segment and
+// then the index, so that it is all or nothing. Segments are merged when a new one is at
+// least half as large as those before it, so that there are few of them and each record is
+// rewritten seldom.
+//
+// Load begins a term, which the index records. A writer whose term has ended cannot change
+// the index any more.
+type Shared struct {
+	objects Objects
+	holder  string
+	// deposed, if it is not nil, is called when a later term was found.
+	deposed func()
+
+	// What follows belongs to the goroutine that loads and saves.
+	index   index
+	version string // of the index; empty if there is none
+	next    int    // the number of the next segment of this term
+	keys    map[segmentID]map[string]struct{}
+	// unsure is set while it is not known whether the last update of the index was made.
+	unsure bool
+}
+
+// ErrDeposed is the error of writes after another replica has taken over the ledger.
+var ErrDeposed = errors.New("another replica has taken over the ledger")
+
+// OpenShared returns the store on objects. holder names this replica in the index. deposed
+// is called when another replica is found to have taken over; it may be nil.
+func OpenShared(objects Objects, holder string, deposed func()) *Shared {
+	if deposed == nil {
+		deposed = func() {}
+	}
+	return &Shared{objects: objects, holder: holder, deposed: deposed, keys: map[segmentID]map[string]struct{}{}}
+}
+
+// indexName is the name of the index, segmentPrefix begins those of segments.
+const indexName, segmentPrefix = "index", "segment-"
+
+// An index names the segments that make up the ledger.
+type index struct {
+	Schema int `json:"schema"`
+	// Term counts the replicas that have taken over, Holder is the last.
+	Term     int       `json:"term"`
+	Holder   string    `json:"holder"`
+	Segments []segment `json:"segments"`
+}
+
+// A segmentID tells a segment from all others, also from those that a deposed replica
+// wrote in vain.
+type segmentID struct {
+	Term   int `json:"term"`
+	Number int `json:"number"`
+}
+
+func (s segmentID) part(n int) string {
+	return fmt.Sprintf("%s%d-%d-%d", segmentPrefix, s.Term, s.Number, n)
+}
+
+// readIndex returns the index and its version, which is empty if there is none.
+func (s *Shared) readIndex() (index, string, error) {
+	raw, version, err := s.objects.Get(indexName)
+	if apierrors.IsNotFound(err) {
+		return index{}, "", nil
+	}
+	if err != nil {
+		return index{}, "", fmt.Errorf("read ledger: %w", err)
+	}
+	var x index
+	if err := json.Unmarshal(raw, &x); err != nil {
+		return x, "", damagedShared("its index cannot be read: " + err.Error())
+	}
+	if x.Schema > schema {
+		return x, "", fmt.Errorf("read ledger: %w", newerError(x.Schema, ""))
+	}
+	return x, version, nil
+}
+
+// A DamagedSharedError says that the objects of a ledger cannot be believed.
+type DamagedSharedError struct{ Why string }
+
+func (e *DamagedSharedError) Error() string {
+	return "the ledger in the management cluster is damaged (" + e.Why + "): delete its Secrets, and it is rebuilt from what the members hold"
+}
+
+func damagedShared(why string) error { return &DamagedSharedError{why} }
+
+// readAttempts bounds how often a reader begins anew because segments were merged
+// meanwhile.
+const readAttempts = 5
+
+// read returns all records of one moment, the keys of each segment, and the version of
+// the index that names them.
+func (s *Shared) read() (all reading, err error) {
+	for range readAttempts {
+		if all, err = s.readOnce(); !apierrors.IsNotFound(err) {
+			return all, err
+		}
+	}
+	return all, damagedShared(err.Error())
+}
+
+// A reading is what a reader finds.
+type reading struct {
+	index   index
+	version string
+	records map[string][]byte
+	keys    map[segmentID]map[string]struct{}
+}
+
+func (s *Shared) readOnce() (reading, error) {
+	x, version, err := s.readIndex()
+	all := reading{x, version, map[string][]byte{}, map[segmentID]map[string]struct{}{}}
+	if err != nil {
+		return all, err
+	}
+	for _, seg := range x.Segments {
+		records, err := s.readSegment(seg)
+		if err != nil {
+			return all, err
+		}
+		keys := make(map[string]struct{}, len(records))
+		for key, value := range records {
+			keys[key] = struct{}{}
+			if value == nil {
+				delete(all.records, key)
+			} else {
+				all.records[key] = value
+			}
+		}
+		all.keys[seg.segmentID] = keys
+	}
+	if x.Schema != 0 && x.Schema < schema {
+		all.records, err = migrated(all.records, x.Schema)
+	}
+	return all, err
+}
+
+// Fleet implements Archive.
+func (s *Shared) Fleet() (Fleet, error) {
+	var f Fleet
+	all, err := s.read()
+	if err != nil {
+		return f, err
+	}
+	if raw := all.records[fleetKey]; raw != nil {
+		err = json.Unmarshal(raw, &f)
+	}
+	return f, err
+}
+
+// Load begins a term: from then on no other replica can save. It returns what was saved.
+func (s *Shared) Load() (*Ledger, error) {
+	all, err := s.takeOver()
+	if err != nil {
+		return nil, err
+	}
+	l, err := decode(all.records)
+	if err != nil {
+		return nil, damagedShared(err.Error())
+	}
+	if all.index.Schema != 0 && all.index.Schema < schema {
+		for key := range all.records {
+			l.markSeen(key)
+		}
+	}
+	s.sweep()
+	return l, nil
+}
+
+// takeOver makes this replica the one that writes.
+func (s *Shared) takeOver() (reading, error) {
+	var all reading
+	for range readAttempts {
+		var err error
+		if all, err = s.read(); err != nil {
+			return all, err
+		}
+		s.index, s.version, s.keys, s.unsure = all.index, all.version, all.keys, false
+		s.index.Term++
+		s.index.Holder, s.next = s.holder, 0
+		if s.version == "" {
+			return all, nil // the first save creates the index
+		}
+		// The schema stays what the segments are written in, until they are written anew.
+		raw, err := json.Marshal(s.index)
+		if err != nil {
+			return all, err
+		}
+		s.version, err = s.objects.Update(indexName, raw, s.version)
+		if err == nil {
+			return all, nil
+		}
+		if !apierrors.IsConflict(err) {
+			return all, fmt.Errorf("take over the ledger: %w", err)
+		}
+	}
+	return all, errors.New("take over the ledger: another replica keeps writing it")
+}
+
+// sweep deletes the segments that the index does not name. What cannot be deleted is
+// tried again in the next term.
+func (s *Shared) sweep() {
+	names, err := s.objects.List()
+	if err != nil {
+		return
+	}
+	named := map[string]bool{}
+	for _, seg := range s.index.Segments {
+		for n := range seg.Parts {
+			named[seg.part(n)] = true
+		}
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, segmentPrefix) && !named[name] {
+			_ = s.objects.Delete(name)
+		}
+	}
+}
+
+// Newer returns the ledger if its version is not the one that is known, and nil if it is.
+// Any goroutine may call it, in any replica.
+func (s *Shared) Newer(known string) (l *Ledger, version string, err error) {
+	if _, version, err = s.readIndex(); err != nil || version == known {
+		return nil, version, err
+	}
+	all, err := s.read()
+	if err != nil {
+		return nil, "", err
+	}
+	if l, err = decode(all.records); err != nil {
+		return nil, "", damagedShared(err.Error())
+	}
+	return l, all.version, nil
+}
+
+// Save implements Store.
+func (s *Shared) Save(l *Ledger) error {
+	if len(l.dirty) == 0 {
+		return nil
+	}
+	if err := s.save(l); err != nil {
+		return fmt.Errorf("save ledger: %w", err)
+	}
+	l.saved()
+	return nil
+}
+
+func (s *Shared) save(l *Ledger) error {
+	if err := s.settle(); err != nil {
+		return err
+	}
+	if s.index.Schema != 0 && s.index.Schema < schema {
+		s.index.Segments, s.keys = nil, map[segmentID]map[string]struct{}{} // all records are dirty
+	}
+	records, err := encode(l)
+	if err != nil {
+		return err
+	}
+	kept := len(s.index.Segments)
+	for size := sizeOf(records); kept > 0; kept-- {
+		last := s.index.Segments[kept-1]
+		if last.Bytes > 2*size {
+			break
+		}
+		for key := range s.keys[last.segmentID] {
+			if _, ok := records[key]; ok {
+				continue
+			}
+			if records[key], err = l.record(key); err != nil {
+				return fmt.Errorf("encode ledger: %w", err)
+			}
+		}
+		size += last.Bytes
+	}
+	return s.put(records, kept)
+}
+
+// put makes records a segment after the first so many, in place of the others.
+func (s *Shared) put(records map[string][]byte, kept int) error {
+	if kept == 0 { // there is nothing before it that could be deleted
+		maps.DeleteFunc(records, func(_ string, value []byte) bool { return value == nil })
+	}
+	id := segmentID{s.index.Term, s.next}
+	s.next++
+	seg, parts, err := pack(id, records)
+	if err != nil {
+		return err
+	}
+	for n, part := range parts {
+		if _, err := s.objects.Create(id.part(n), part); err != nil {
+			s.drop(segment{segmentID: id, Parts: n})
+			return err
+		}
+	}
+	next := s.index
+	next.Schema, next.Segments = schema, append(slices.Clone(s.index.Segments[:kept]), seg)
+	replaced := s.index.Segments[kept:]
+	keys := make(map[string]struct{}, len(records))
+	for key := range records {
+		keys[key] = struct{}{}
+	}
+	s.keys[id] = keys
+	if err := s.writeIndex(next); err != nil && !s.index.names(id) {
+		if !s.unsure {
+			delete(s.keys, id)
+			s.drop(seg)
+		}
+		return err
+	}
+	for _, old := range replaced {
+		delete(s.keys, old.segmentID)
+		s.drop(old)
+	}
+	return nil
+}
+
+func (s *Shared) writeIndex(next index) error {
+	raw, err := json.Marshal(next)
+	if err != nil {
+		return err
+	}
+	var version string
+	if s.version == "" {
+		version, err = s.objects.Create(indexName, raw)
+	} else {
+		version, err = s.objects.Update(indexName, raw, s.version)
+	}
+	if err != nil {
+		s.unsure = true // it may have been made all the same
+		return errors.Join(err, s.settle())
+	}
+	s.index, s.version = next, version
+	return nil
+}
+
+// names reports whether a segment is in force.
+func (x *index) names(id segmentID) bool {
+	return slices.ContainsFunc(x.Segments, func(s segment) bool { return s.segmentID == id })
+}
+
+// settle finds out what the index is after an update whose result is not known.
+func (s *Shared) settle() error {
+	if !s.unsure {
+		return nil
+	}
+	x, version, err := s.readIndex()
+	switch {
+	case err != nil:
+		return err
+	case version != "" && (x.Term != s.index.Term || x.Holder != s.holder), version == "" && s.version != "":
+		s.deposed()
+		return ErrDeposed
+	case version != "":
+		s.index = x
+	}
+	s.version, s.unsure = version, false
+	return nil
+}
+
+// drop deletes the objects of a segment. What cannot be deleted is left to the next term.
+func (s *Shared) drop(seg segment) {
+	for n := range seg.Parts {
+		_ = s.objects.Delete(seg.part(n))
+	}
+}
+
+// Export implements Archive.
+func (s *Shared) Export(w io.Writer) error {
+	all, err := s.read()
+	if err != nil {
+		return err
+	}
+	return export(w, all.records, time.Now())
+}
+
+// Import implements Archive. What is replaced is not kept. A replica that writes the
+// ledger is deposed.
+func (s *Shared) Import(r io.Reader, replace bool) error {
+	records, err := parseBackup(r)
+	if err != nil {
+		return err
+	}
+	if _, err := decode(records); err != nil {
+		return err
+	}
+	all, err := s.takeOver()
+	switch {
+	case err != nil:
+		return err
+	case len(all.records) > 0 && !replace:
+		return fmt.Errorf("the ledger in the management cluster is not empty: it has %d records; with --force they are replaced: export them first", len(all.records))
+	}
+	if err := s.put(records, 0); err != nil {
+		return fmt.Errorf("import ledger: %w", err)
+	}
+	return nil
+}
+
+// Close implements Store.
+func (s *Shared) Close() error { return nil }

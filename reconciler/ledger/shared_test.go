@@ -1,0 +1,357 @@
+package ledger
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+	"pgregory.net/rapid"
+
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// fakeObjects are Objects in memory. fail, if set, says before each change whether it is
+// refused, or made although the answer is an error.
+type fakeObjects struct {
+	values   map[string][]byte
+	versions map[string]int
+	clock    int
+	fail     func() (refuse, loseAnswer bool)
+
+	writes, written, largest int
+}
+
+func newFakeObjects() *fakeObjects {
+	return &fakeObjects{values: map[string][]byte{}, versions: map[string]int{}}
+}
+
+var secrets = apischema.GroupResource{Resource: "secrets"}
+
+var errLost = errors.New("the answer was lost")
+
+func (f *fakeObjects) Get(name string) ([]byte, string, error) {
+	value, ok := f.values[name]
+	if !ok {
+		return nil, "", apierrors.NewNotFound(secrets, name)
+	}
+	return bytes.Clone(value), strconv.Itoa(f.versions[name]), nil
+}
+
+func (f *fakeObjects) Create(name string, value []byte) (string, error) {
+	return f.change(func() error {
+		if _, ok := f.values[name]; ok {
+			return apierrors.NewAlreadyExists(secrets, name)
+		}
+		return f.put(name, value)
+	})
+}
+
+func (f *fakeObjects) Update(name string, value []byte, version string) (string, error) {
+	return f.change(func() error {
+		if strconv.Itoa(f.versions[name]) != version {
+			return apierrors.NewConflict(secrets, name, errors.New("it was changed"))
+		}
+		return f.put(name, value)
+	})
+}
+
+func (f *fakeObjects) Delete(name string) error {
+	_, err := f.change(func() error {
+		delete(f.values, name)
+		return nil
+	})
+	return err
+}
+
+func (f *fakeObjects) List() ([]string, error) { return slices.Sorted(maps.Keys(f.values)), nil }
+
+func (f *fakeObjects) put(name string, value []byte) error {
+	f.values[name] = bytes.Clone(value)
+	f.versions[name] = f.clock
+	f.writes++
+	f.written += len(value)
+	f.largest = max(f.largest, len(value))
+	return nil
+}
+
+func (f *fakeObjects) change(do func() error) (string, error) {
+	var refuse, lose bool
+	if f.fail != nil {
+		refuse, lose = f.fail()
+	}
+	if refuse {
+		return "", errors.New("refused")
+	}
+	f.clock++
+	if err := do(); err != nil {
+		return "", err
+	}
+	if lose {
+		return "", errLost
+	}
+	return strconv.Itoa(f.clock), nil
+}
+
+// Whichever writes fail, and whichever answers are lost, the objects hold the ledger of
+// one save: the last that succeeded, or of those that failed after it.
+func TestSharedStoreIsAllOrNothing(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		objects := newFakeObjects()
+		s := OpenShared(objects, "one", func() { rt.Fatal("deposed, and nobody else is there") })
+		l, err := s.Load()
+		if err != nil {
+			rt.Fatal(err)
+		}
+		objects.fail = func() (bool, bool) {
+			switch rapid.IntRange(0, 5).Draw(rt, "fault") {
+			case 0:
+				return true, false
+			case 1:
+				return false, true
+			}
+			return false, false
+		}
+		possible := map[string]bool{dump(t, l): true}
+		for i := range rapid.IntRange(1, 20).Draw(rt, "steps") {
+			change(rt, l, i)
+			if err := s.Save(l); err == nil {
+				possible = map[string]bool{}
+			}
+			possible[dump(t, l)] = true
+			found, _, err := OpenShared(objects, "reader", nil).Newer("none")
+			if err != nil {
+				rt.Fatal(err)
+			}
+			if got := dump(t, found); !possible[got] {
+				rt.Fatalf("found\n%s\nwant one of\n%v", got, slices.Collect(maps.Keys(possible)))
+			}
+		}
+		objects.fail = nil
+		if err := s.Save(l); err != nil {
+			rt.Fatalf("with nothing in the way: %v", err)
+		}
+		after, err := OpenShared(objects, "two", nil).Load()
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if got, want := dump(t, after), dump(t, l); got != want {
+			rt.Fatalf("loaded\n%s\nsaved\n%s", got, want)
+		}
+		if got, want := len(objects.values), 1+partsOf(t, objects); got > want {
+			rt.Fatalf("%d objects are left, %d are named: %v", got, want, slices.Sorted(maps.Keys(objects.values)))
+		}
+	})
+}
+
+// partsOf counts the objects that the index names.
+func partsOf(t *testing.T, objects *fakeObjects) int {
+	t.Helper()
+	x, _, err := OpenShared(objects, "reader", nil).readIndex()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, seg := range x.Segments {
+		n += seg.Parts
+	}
+	return n
+}
+
+// A replica that another one has taken over from saves nothing more, whatever it does,
+// and is told.
+func TestDeposedReplicaSavesNothing(t *testing.T) {
+	objects := newFakeObjects()
+	deposed := 0
+	old := OpenShared(objects, "old", func() { deposed++ })
+	l, err := old.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.SetHead("c1")
+	if err := old.Save(l); err != nil {
+		t.Fatal(err)
+	}
+	next := OpenShared(objects, "next", nil)
+	taken, err := next.Load()
+	if err != nil || taken.Head() != "c1" {
+		t.Fatalf("the next replica found %q, %v", taken.Head(), err)
+	}
+	taken.SetHead("c2")
+	if err := next.Save(taken); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		l.SetHead("c3")
+		if err := old.Save(l); !errors.Is(err, ErrDeposed) {
+			t.Errorf("the deposed replica saved: %v", err)
+		}
+	}
+	if found, _, err := next.Newer(""); err != nil || found.Head() != "c2" {
+		t.Errorf("found %q, %v, want c2", found.Head(), err)
+	}
+	if deposed == 0 {
+		t.Error("the deposed replica was not told")
+	}
+	// The same replica, started again under its name, begins a term of its own.
+	again := OpenShared(objects, "next", nil)
+	if _, err := again.Load(); err != nil {
+		t.Fatal(err)
+	}
+	taken.SetHead("c4")
+	if err := next.Save(taken); !errors.Is(err, ErrDeposed) {
+		t.Errorf("the former process of the same name saved: %v", err)
+	}
+}
+
+// Of two replicas that both find no ledger only one begins it.
+func TestOnlyOneReplicaBeginsALedger(t *testing.T) {
+	objects := newFakeObjects()
+	var ledgers []*Ledger
+	stores := []*Shared{OpenShared(objects, "one", nil), OpenShared(objects, "two", nil)}
+	for _, s := range stores {
+		l, err := s.Load()
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.SetHead(s.holder)
+		ledgers = append(ledgers, l)
+	}
+	if err := stores[0].Save(ledgers[0]); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if err := stores[1].Save(ledgers[1]); err == nil {
+			t.Error("the second replica began a ledger too")
+		}
+	}
+	if found, _, err := stores[1].Newer(""); err != nil || found.Head() != "one" {
+		t.Errorf("found %v, %v", found, err)
+	}
+}
+
+// A thousand placements on a hundred clusters fit: no object comes near the limit of an
+// API server, what one report changes costs little, and there are few objects.
+func TestSharedStoreHoldsALargeFleet(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	objects := newFakeObjects()
+	s := OpenShared(objects, "one", nil)
+	l, err := s.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const placements, clusters = 1000, 100
+	at := time.Unix(1_700_000_000, 0)
+	seen := func(p, c, untrackable int) {
+		l.Fold(WorkSeen{Cluster: fmt.Sprintf("c%04d", c), Placement: api.PlacementKey{Name: fmt.Sprintf("p%04d", p)}, At: at, Done: true, Untrackable: untrackable})
+	}
+	for p := range placements {
+		key := api.PlacementKey{Name: fmt.Sprintf("p%04d", p)}
+		l.SetPlacement(key, Placement{Content: fmt.Sprintf("%064x", p)})
+		for c := range clusters {
+			l.Bind(key, placement.Binding{Cluster: fmt.Sprintf("c%04d", c), AssignedAt: at, Assigned: placement.Revision{Commit: strings.Repeat("c", 40), Hash: fmt.Sprintf("%064x", p*c)}})
+			seen(p, c, 1)
+		}
+	}
+	if err := s.Save(l); err != nil {
+		t.Fatal(err)
+	}
+	whole := objects.written
+	objects.written, objects.writes = 0, 0
+	const saves = 200
+	for i := range saves {
+		at = at.Add(time.Second)
+		for c := range clusters {
+			seen(i, c, i%2+2)
+		}
+		if err := s.Save(l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("whole %d bytes; then %d bytes in %d writes for %d saves; %d objects, the largest %d bytes",
+		whole, objects.written, objects.writes, saves, len(objects.values), objects.largest)
+	if objects.largest > 700<<10 {
+		t.Errorf("an object has %d bytes", objects.largest)
+	}
+	if objects.written > 2*whole {
+		t.Errorf("%d saves of a rollout wrote %d bytes, the whole ledger has %d", saves, objects.written, whole)
+	}
+	if got := len(objects.values); got > 60 {
+		t.Errorf("there are %d objects", got)
+	}
+	after, err := OpenShared(objects, "two", nil).Load()
+	if err != nil || dump(t, after) != dump(t, l) {
+		t.Errorf("the ledger that was loaded is not the one that was saved (%v)", err)
+	}
+}
+
+// A segment that is damaged or gone is an error, and never half a ledger.
+func TestDamagedSharedLedgerIsRefused(t *testing.T) {
+	objects := newFakeObjects()
+	s := OpenShared(objects, "one", nil)
+	if _, err := s.Load(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Save(bound()); err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range objects.values {
+		for what, damage := range map[string]func(){
+			"cut off": func() { objects.values[name] = value[:len(value)/2] },
+			"changed": func() { objects.values[name] = append([]byte{value[0] ^ 0x11}, value[1:]...) },
+			"gone":    func() { delete(objects.values, name) },
+		} {
+			if name == indexName && what == "gone" {
+				continue // nobody can tell that from a new ledger
+			}
+			damage()
+			var damaged *DamagedSharedError
+			if _, err := OpenShared(objects, "two", nil).Load(); !errors.As(err, &damaged) {
+				t.Errorf("%s %s: %v", name, what, err)
+			}
+			objects.values[name] = value
+		}
+	}
+}
+
+// A backup of a file is put into a shared store, replaces nothing unasked, and deposes
+// the replica that writes.
+func TestBackupMovesToASharedStore(t *testing.T) {
+	file := open(t, t.TempDir())
+	if err := file.Save(bound()); err != nil {
+		t.Fatal(err)
+	}
+	var backup bytes.Buffer
+	if err := file.Export(&backup); err != nil {
+		t.Fatal(err)
+	}
+	objects := newFakeObjects()
+	if err := OpenShared(objects, "person", nil).Import(bytes.NewReader(backup.Bytes()), false); err != nil {
+		t.Fatal(err)
+	}
+	leader := OpenShared(objects, "leader", nil)
+	l, err := leader.Load()
+	if err != nil || dump(t, l) != dump(t, bound()) {
+		t.Fatalf("loaded %v\n%s", err, dump(t, l))
+	}
+	if err := OpenShared(objects, "person", nil).Import(bytes.NewReader(backup.Bytes()), false); err == nil {
+		t.Error("a ledger was replaced without being asked to")
+	}
+	if err := OpenShared(objects, "person", nil).Import(bytes.NewReader(backup.Bytes()), true); err != nil {
+		t.Error(err)
+	}
+	l.SetHead("c9")
+	if err := leader.Save(l); !errors.Is(err, ErrDeposed) {
+		t.Errorf("the leader wrote over what was imported: %v", err)
+	}
+}

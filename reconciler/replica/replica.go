@@ -1,0 +1,231 @@
+// Package replica elects one of several gitfleets to lead.
+//
+// A Lease of a management cluster says who leads, and Secrets beside it hold the ledger,
+// so that the next leader continues where the last one stopped. A Fence refuses every
+// write of a replica that does not certainly hold the lease: a process that was stopped
+// may find out late that another one leads.
+package replica
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// Another replica takes over when the lease was not renewed for leaseDuration. The leader
+// renews it every retryPeriod, gives up after renewDeadline without success, and writes
+// nothing once fenceAfter has passed since it sent the last renewal that succeeded.
+const (
+	leaseDuration = 10 * time.Second
+	renewDeadline = 7 * time.Second
+	fenceAfter    = 8 * time.Second
+	retryPeriod   = time.Second
+)
+
+// ErrLost is the error of a replica that led and does not lead any more.
+var ErrLost = errors.New("another replica may lead: the lease was lost")
+
+// Config says which lease is stood for. All fields but Kubeconfig must be set.
+type Config struct {
+	// Kubeconfig is that of the management cluster; empty for the cluster that gitfleet
+	// runs in.
+	Kubeconfig string
+	// Namespace and Name are those of the Lease. The Secrets of the ledger are in the same
+	// namespace, and their names begin with Name.
+	Namespace, Name string
+	// Identity tells this process from all others.
+	Identity string
+	Log      *slog.Logger
+}
+
+// A Replica stands for election.
+type Replica struct {
+	cfg   Config
+	rest  *rest.Config
+	fence *Fence
+	lock  *lock
+	// leader is who was last seen to hold the lease.
+	leader atomic.Pointer[string]
+	// lost has one value once another replica was found to have taken over.
+	lost chan struct{}
+}
+
+// New returns a replica that does not stand for election yet. It asks the cluster nothing.
+func New(cfg Config) (*Replica, error) {
+	config, err := clusterConfig(cfg.Kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	leases, err := coordination.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("use the credentials of the management cluster: %w", err)
+	}
+	r := &Replica{cfg: cfg, rest: config, fence: &Fence{}, lost: make(chan struct{}, 1)}
+	r.lock = &lock{fence: r.fence, deposed: r.Depose, Interface: &resourcelock.LeaseLock{
+		LeaseMeta: metav1.ObjectMeta{Namespace: cfg.Namespace, Name: cfg.Name}, Client: leases,
+		LockConfig: resourcelock.ResourceLockConfig{Identity: cfg.Identity},
+	}}
+	return r, nil
+}
+
+// clusterConfig says how the management cluster is asked.
+func clusterConfig(kubeconfig string) (config *rest.Config, err error) {
+	if kubeconfig != "" {
+		if config, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil {
+			return nil, fmt.Errorf("read the kubeconfig of the management cluster: %w", err)
+		}
+	} else if config, err = rest.InClusterConfig(); err != nil {
+		return nil, fmt.Errorf("%w; set highAvailability.kubeconfig where gitfleet runs in no cluster", err)
+	}
+	config.UserAgent, config.QPS, config.ContentType = "gitfleet", -1, "application/json"
+	return config, nil
+}
+
+// Fence is what all writes of this replica have to pass.
+func (r *Replica) Fence() *Fence { return r.fence }
+
+// Identity is what the lease calls this replica.
+func (r *Replica) Identity() string { return r.cfg.Identity }
+
+// Leader is the identity of the replica that was last seen to lead; empty if none was.
+func (r *Replica) Leader() string {
+	if leader := r.leader.Load(); leader != nil {
+		return *leader
+	}
+	return ""
+}
+
+// Depose has this replica lead no longer, because another one has taken over. It never
+// blocks.
+func (r *Replica) Depose() {
+	r.fence.shut()
+	select {
+	case r.lost <- struct{}{}:
+	default:
+	}
+}
+
+// Run stands for election until ctx is done, and calls lead once this replica leads. The
+// context of lead is done when the lease is lost, and Run then returns ErrLost. Otherwise
+// Run returns what lead returns, after it has given the lease back for the next replica.
+func (r *Replica) Run(ctx context.Context, lead func(context.Context) error) error {
+	electing, withdraw := context.WithCancel(context.WithoutCancel(ctx))
+	defer withdraw()
+	leading, ended := make(chan struct{}), make(chan struct{})
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock: r.lock, LeaseDuration: leaseDuration, RenewDeadline: renewDeadline, RetryPeriod: retryPeriod, Name: r.cfg.Name,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(context.Context) { close(leading) },
+			OnStoppedLeading: func() {},
+			OnNewLeader:      r.observe,
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("stand for election: %w", err)
+	}
+	go func() {
+		defer close(ended)
+		elector.Run(electing)
+	}()
+	defer func() {
+		withdraw()
+		<-ended
+		r.fence.shut()
+	}()
+	select {
+	case <-leading:
+	case <-ctx.Done():
+		return nil
+	}
+	working, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	go func() {
+		select {
+		case <-ended:
+		case <-r.lost:
+		case <-working.Done():
+			return
+		}
+		r.fence.shut()
+		stop(ErrLost)
+	}()
+	r.cfg.Log.Info("this replica leads", "replica", r.cfg.Identity)
+	err = lead(working)
+	if context.Cause(working) == ErrLost {
+		return ErrLost
+	}
+	withdraw()
+	<-ended
+	r.release()
+	return err
+}
+
+// observe takes in who leads.
+func (r *Replica) observe(leader string) {
+	r.leader.Store(&leader)
+	if leader != r.cfg.Identity {
+		r.cfg.Log.Info("another replica leads", "leader", leader)
+	}
+}
+
+// release gives the lease back, so that the next replica need not wait until it expires.
+func (r *Replica) release() {
+	r.fence.shut()
+	ctx, cancel := context.WithTimeout(context.Background(), retryPeriod)
+	defer cancel()
+	record, _, err := r.lock.Get(ctx)
+	if err == nil && record.HolderIdentity == r.cfg.Identity {
+		now := metav1.Now()
+		err = r.lock.Update(ctx, resourcelock.LeaderElectionRecord{
+			LeaderTransitions: record.LeaderTransitions, LeaseDurationSeconds: 1, RenewTime: now, AcquireTime: now,
+		})
+	}
+	if err != nil {
+		r.cfg.Log.Warn("lease not given back; the next leader waits until it expires", "err", err)
+	}
+}
+
+// A lock is the Lease. It opens the fence with each renewal.
+type lock struct {
+	resourcelock.Interface
+	fence   *Fence
+	deposed func()
+}
+
+// Get implements resourcelock.Interface.
+func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := l.Interface.Get(ctx)
+	if err == nil && record.HolderIdentity != l.Identity() && l.fence.opened() {
+		l.deposed()
+	}
+	return record, raw, err
+}
+
+// Create implements resourcelock.Interface.
+func (l *lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.renew(record, func() error { return l.Interface.Create(ctx, record) })
+}
+
+// Update implements resourcelock.Interface.
+func (l *lock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.renew(record, func() error { return l.Interface.Update(ctx, record) })
+}
+
+func (l *lock) renew(record resourcelock.LeaderElectionRecord, send func() error) error {
+	sent := time.Now() // others count from when they see it, which is later
+	err := send()
+	if err == nil && record.HolderIdentity == l.Identity() {
+		l.fence.open(sent.Add(fenceAfter))
+	}
+	return err
+}

@@ -1,0 +1,165 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+// A Leadership is what a standby knows of the replica that leads.
+type Leadership interface {
+	// Newer returns the ledger of the leader, unless its version is the one that is known.
+	Newer(known string) (l *ledger.Ledger, version string, err error)
+	// Leader is who leads; empty if nobody is known to.
+	Leader() string
+}
+
+// How often a standby reads the ledger, and how old its report may become although
+// nothing has changed.
+const (
+	ledgerInterval = 2 * time.Second
+	refreshAfter   = 10 * time.Second
+)
+
+// Follow publishes reports of what another replica decides, until ctx is done: from the
+// ledger that the leader saves, and from the commits of the repository. It decides
+// nothing, saves nothing and starts no members. While the ledger cannot be read, no report
+// is published, and the last one grows old. Only Follow or Run may be called, once.
+func (r *Reconciler) Follow(ctx context.Context, of Leadership) error {
+	r.started = r.cfg.Now()
+	ctx, cancel := context.WithCancelCause(ctx)
+	r.calm = newMemoryTrimmer(freeMemory)
+	defer r.calm.stop()
+	defer r.running.Wait()
+	defer cancel(nil)
+	r.spawn(func() { cancel(r.runSource(ctx)) })
+	r.spawn(func() { r.loadPast(ctx) })
+	r.standBy(ctx, of)
+	if err := context.Cause(ctx); err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// A reader reads the ledger of the leader.
+type reader struct {
+	of      Leadership
+	version string
+	// confirmed is when the ledger was last known to be the newest, wait how long until
+	// it is read again.
+	confirmed time.Time
+	wait      time.Duration
+	failing   bool
+}
+
+// standBy reads and reports until ctx is done.
+func (r *Reconciler) standBy(ctx context.Context, of Leadership) {
+	from := &reader{of: of}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	var published time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.events.wake:
+		case <-timer.C:
+			if r.readLedger(from) {
+				published = time.Time{}
+			}
+			timer.Reset(from.wait)
+		}
+		now := r.cfg.Now()
+		if r.drainCommits(now) {
+			published = time.Time{}
+		}
+		if r.ledger != nil && !from.failing && now.Sub(published) >= refreshAfter && r.publishCopy(ctx, now, from) {
+			published = now
+		}
+	}
+}
+
+// readLedger replaces the ledger by a newer one.
+func (r *Reconciler) readLedger(from *reader) (news bool) {
+	start := time.Now()
+	l, version, err := from.of.Newer(from.version)
+	from.wait = max(ledgerInterval, 4*time.Since(start)) // a large ledger takes its time
+	if err != nil {
+		if !from.failing {
+			r.cfg.Log.Warn("ledger of the leader not read; what this replica answers grows old", "err", err)
+		}
+		from.failing = true
+		return false
+	}
+	from.failing, from.confirmed = false, r.cfg.Now()
+	if l == nil {
+		return false
+	}
+	from.version, r.ledger = version, l
+	r.memo, r.statusMemo = plan.NewMemo(), status.NewMemo() // they know an older ledger by its versions
+	return true
+}
+
+// drainCommits takes in commits, and reports whether there were any.
+func (r *Reconciler) drainCommits(now time.Time) (news bool) {
+	happened := r.events.drain()
+	for _, l := range happened.past {
+		r.pastLoaded(l, now)
+	}
+	for _, l := range happened.heads {
+		r.headLoaded(l)
+	}
+	r.source.Git = status.Git(r.cfg.Source.Status())
+	return len(happened.past)+len(happened.heads) > 0
+}
+
+// headLoaded takes in a new commit, which the leader puts in force or refuses.
+func (r *Reconciler) headLoaded(l loaded) {
+	r.source.Newest, r.source.Problems, r.source.LoadError = l.commit, nil, ""
+	if l.err == nil {
+		r.past[l.commit.Hash] = l.snapshot
+		return
+	}
+	var bad *hub.LoadError
+	if errors.As(l.err, &bad) {
+		r.source.Problems = bad.Problems.ErrorsFirst()
+	} else {
+		r.source.LoadError = l.err.Error()
+	}
+}
+
+// publishCopy publishes a report, unless there is no commit in force, or it has yet to be
+// loaded.
+func (r *Reconciler) publishCopy(ctx context.Context, now time.Time, from *reader) bool {
+	hash := r.ledger.Head()
+	if hash == "" {
+		return false
+	}
+	snapshot := r.past[hash]
+	if snapshot == nil {
+		if _, err := r.cfg.Source.Commit(ctx, hash); err == nil { // else it comes with a poll
+			r.want(hash, now)
+		}
+		return false
+	}
+	if r.head != snapshot {
+		r.head, r.seen = snapshot, now
+		r.source.InForce, r.source.Since = snapshot.Commit, now
+	}
+	p := r.resolve(now)
+	p.UpdateLedger(r.ledger) // in memory: the leader decides the same
+	newest := r.past[r.source.Newest.Hash]
+	r.requestCommits(p, now)
+	if newest != nil {
+		r.past[newest.Commit.Hash] = newest // the leader may put it in force
+	}
+	report := r.report(p, now)
+	report.Standby = &status.Standby{Leader: from.of.Leader(), AsOf: from.confirmed}
+	r.cfg.Publish(report)
+	return true
+}

@@ -1,0 +1,192 @@
+package e2e
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/test/fleet"
+	"github.com/gitfleet/gitfleet/test/process"
+)
+
+// newReplicas makes two daemons that share a lease on a real API server, and starts
+// neither.
+func newReplicas(t *testing.T) (one, two *daemon) {
+	t.Helper()
+	one = newDaemon(t)
+	one.args = append(one.args,
+		"--set", "highAvailability.lease.name="+one.name, "--set", "highAvailability.lease.namespace=default",
+		"--set", "highAvailability.kubeconfig="+fleet.Shared(t).Member("member-1").Kubeconfig)
+	other := *one
+	two = &other
+	two.args = slices.Clone(one.args)
+	var err error
+	if two.address, err = process.FreeAddress(); err != nil {
+		t.Fatal(err)
+	}
+	two.args[slices.Index(two.args, "--listen")+1] = two.address
+	two.args[slices.Index(two.args, "--state-dir")+1] = t.TempDir()
+	if two.log, err = os.Create(filepath.Join(t.TempDir(), "other.log")); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			text, _ := os.ReadFile(two.log.Name())
+			t.Logf("log of the other daemon:\n%s", text[max(0, len(text)-8<<10):])
+		}
+	})
+	return one, two
+}
+
+// standsBy waits until a replica tells what another one leads, and returns who that is.
+func (d *daemon) standsBy(commit string) string {
+	d.t.Helper()
+	return d.until("standing by", func(r *status.Report) bool {
+		return r.Standby != nil && r.Standby.Leader != "" && r.Source.InForce.Hash == commit
+	}).Standby.Leader
+}
+
+// manyChanges are so many ConfigMaps with a value that a replica can be interrupted
+// between two of them.
+const manyChanges = 40
+
+func (d *daemon) changeAll(value string) string {
+	d.t.Helper()
+	files := map[string]string{}
+	for i := range manyChanges {
+		files[fmt.Sprintf("change-%d.yaml", i)] = changing(d.name, fmt.Sprintf("change-%d", i), value)
+	}
+	return d.repo.Commit(d.t, "main", files)
+}
+
+// reached waits until the value has reached so many members.
+func (d *daemon) reached(value string, members int) {
+	d.t.Helper()
+	d.eventually(fmt.Sprintf("%q on %d members", value, members), func() bool {
+		have := 0
+		for _, member := range d.members {
+			if slices.Contains(slices.Collect(maps.Values(d.ours(member))), value) {
+				have++
+			}
+		}
+		return have >= members
+	})
+}
+
+// writes lists the writes of ConfigMaps of the test on a member since a moment.
+func (d *daemon) writes(member string, since time.Time) (lines []string) {
+	d.t.Helper()
+	objects, _ := d.asked(member, since)
+	for _, line := range objects {
+		if !reads(line) && strings.Contains(line, " configmaps "+d.name+"/") {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+func (d *daemon) placeWithValue(value string) string {
+	d.t.Helper()
+	d.repo.Commit(d.t, "main", map[string]string{
+		"namespace.yaml": yamlNamespace(d.name),
+		"place.yaml":     yamlPlacement(d.name, d.name, ""),
+	})
+	return d.changeAll(value)
+}
+
+// The leader is killed in the middle of a rollout: the other replica continues, and what
+// the first had written is not written again. Until then it answers readers, says who
+// leads, and carries out no orders.
+func TestReplicaTakesOverFromAKilledLeader(t *testing.T) {
+	one, two := newReplicas(t)
+	first := one.placeWithValue("1")
+	one.start()
+	one.applied(first)
+	two.start()
+	leader := two.standsBy(first)
+	resp, err := http.Post("http://"+two.address+"/actions/sync", "application/json", strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	said, _ := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(said), leader) {
+		t.Errorf("a standby answers an order with %d %s", resp.StatusCode, said)
+	}
+	since := one.quiet()
+	second := one.changeAll("2")
+	one.reached("2", 2)
+	one.kill()
+	killed := time.Now()
+	r := two.applied(second)
+	if r.Standby != nil {
+		t.Errorf("the report of the new leader says %+v", r.Standby)
+	}
+	t.Logf("all of it was applied %s after the leader was killed", time.Since(killed).Round(100*time.Millisecond))
+	two.quiet()
+	unfinished := 0
+	for _, member := range two.members {
+		// What the killed leader had begun on a cluster is not in the inventory there yet, and
+		// is sent again; what it had finished is not.
+		switch written := len(two.writes(member, since)); {
+		case written == manyChanges:
+		case written > manyChanges && written <= 2*manyChanges:
+			unfinished++
+		default:
+			t.Errorf("%s: %d objects were written %d times", member, manyChanges, written)
+		}
+		if names := two.inventories(member); len(names) != 1 {
+			t.Errorf("the inventories of %s are %v", member, names)
+		}
+	}
+	if unfinished > 1 {
+		t.Errorf("on %d clusters objects were written twice; one at a time is updated", unfinished)
+	}
+}
+
+// A leader that is stopped in the middle of a rollout wakes up when another one leads: it
+// writes nothing more, and ends.
+func TestStoppedLeaderWritesNothingWhenItWakesUp(t *testing.T) {
+	one, two := newReplicas(t)
+	first := one.placeWithValue("1")
+	one.start()
+	one.applied(first)
+	two.start()
+	two.standsBy(first)
+	one.changeAll("2")
+	one.reached("2", 1)
+	if err := one.command.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	third := two.changeAll("3")
+	two.applied(third)
+	since := two.quiet()
+	if err := one.command.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	one.command.Wait()
+	if got := one.command.ProcessState.String(); got != "exit status 2" {
+		t.Errorf("the former leader ended with %s", got)
+	}
+	one.command = nil
+	two.quiet()
+	for _, member := range two.members {
+		if written := two.writes(member, since); len(written) > 0 {
+			t.Errorf("written on %s after the former leader woke up: %v", member, written)
+		}
+		for i := range manyChanges {
+			if got := two.configMap(member, fmt.Sprintf("change-%d", i))["value"]; got != "3" {
+				t.Errorf("%s: change-%d is %q", member, i, got)
+			}
+		}
+	}
+}
