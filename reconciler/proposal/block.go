@@ -16,8 +16,8 @@ func (s *source) replaceEntry(f *field, v any, flow bool) (cut, error) {
 		if err != nil {
 			return cut{}, err
 		}
-		raw, err := json.Marshal(v)
-		return cut{from, to, string(raw)}, err
+		text, err := flowText(v, s.isJSON(f.parent))
+		return cut{from, to, text}, err
 	}
 	if !collection(v) { // in place of a list or a map
 		v = canonical(v)
@@ -38,6 +38,31 @@ func (s *source) replaceEntry(f *field, v any, flow bool) (cut, error) {
 		text += "\n"
 	}
 	return cut{from, end, text}, nil
+}
+
+// flowText writes a value on one line: as JSON, or as people write YAML.
+func flowText(v any, isJSON bool) (string, error) {
+	if text, isText := v.(string); isText && !isJSON {
+		return scalar(text, 0, true)
+	}
+	var n yaml.Node
+	if !isJSON && n.Encode(v) == nil {
+		setFlow(&n)
+		if text, err := yaml.Marshal(&n); err == nil && strings.Count(string(text), "\n") == 1 {
+			return strings.TrimSuffix(string(text), "\n"), nil
+		}
+	}
+	raw, err := json.Marshal(v)
+	return string(raw), err
+}
+
+func setFlow(n *yaml.Node) {
+	n.Style |= yaml.FlowStyle
+	for _, child := range n.Content {
+		if collection := child.Kind == yaml.MappingNode || child.Kind == yaml.SequenceNode; collection {
+			setFlow(child)
+		}
+	}
 }
 
 // empty replaces a block mapping or sequence that loses its only entry.

@@ -150,7 +150,9 @@ func (c *collector) finish(o *offer, r *status.Report, editor *Editor) error {
 	done, known := c.edits[memo]
 	if !known {
 		done.edit, done.err = editor.Edit(t)
-		c.edits[memo] = done
+		if !errors.Is(done.err, errUnreadable) {
+			c.edits[memo] = done
+		}
 	}
 	if errors.Is(done.err, errInManifest) {
 		return &inGitError{r.Head.Commit.Hash}

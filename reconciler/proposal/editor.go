@@ -170,7 +170,7 @@ func (a *attempt) verify(files []FileChange, want map[status.Holder]any, untouch
 		return fmt.Errorf("the edited files would not load: %s", broken.Problems.Summary())
 	}
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: %w", errUnreadable, err)
 	}
 	if p := newProblem(a.Head, after); p != nil {
 		return fmt.Errorf("the edited files would have a new problem: %w", p)

@@ -291,14 +291,7 @@ func (s *source) addFlow(f *field, v any) (cut, error) {
 	if err != nil {
 		return cut{}, err
 	}
-	raw, err := json.Marshal(v)
-	if text, isText := v.(string); isText {
-		var plain string
-		if plain, err = scalar(text, 0, true); !s.isJSON(f.parent) {
-			raw = []byte(plain)
-		}
-	}
-	text := string(raw)
+	text, err := flowText(v, s.isJSON(f.parent))
 	if f.parent.Kind == yaml.MappingNode {
 		name, _ := scalar(f.last, s.keyStyle(f.parent), true)
 		text = name + ": " + text
