@@ -131,7 +131,7 @@ func TestDriftIsOfferedAsAPullRequest(t *testing.T) {
 			changed = append(changed, line)
 		}
 	}
-	for _, want := range []string{"+++ b/apps/override-web-", "+                  - " + one + "\n+                  - " + two + "\n", "+            path: /spec/template/spec/containers/0/image\n+            value: " + after} {
+	for _, want := range []string{"+++ b/apps/override-web-", "+                      - " + one + "\n+                      - " + two + "\n", "+            path: /spec/template/spec/containers/0/image\n+            value: " + after} {
 		if got := strings.Join(changed, "\n"); !strings.Contains(got, want) || strings.Contains(got, three) {
 			t.Errorf("the diff is\n%s\nwant in it\n%s", got, want)
 		}
