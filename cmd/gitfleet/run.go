@@ -100,7 +100,8 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 		return fmt.Errorf("listen: %w", err)
 	}
 	var proposals *proposal.Proposer
-	srv, publish, record, err := cfg.answer(ctx, repo, candidate.store, registry, metrics, log, func() { proposals.Wake() })
+	var reviews *review.Reviewer
+	srv, publish, record, err := cfg.answer(ctx, repo, candidate.store, registry, metrics, log, func() { proposals.Wake(); reviews.Wake() })
 	if err != nil {
 		return err
 	}
@@ -116,7 +117,7 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	reviews, err := cfg.reviewer(repo, candidate.mayWrite, log)
+	reviews, err = cfg.reviewer(repo, candidate.mayWrite, log)
 	if err != nil {
 		return err
 	}

@@ -123,6 +123,9 @@ func abandonedBy(before *Document, after Document) map[string]bool {
 }
 
 func compareObjects(before, after []Object, abandoned map[string]bool) ClusterChange {
+	if slices.Equal(before, after) {
+		return ClusterChange{}
+	}
 	c := ClusterChange{Gained: withoutObjects(after, before)}
 	for _, o := range withoutObjects(before, after) {
 		at := slices.IndexFunc(c.Gained, func(g Object) bool { return g.same(o) })

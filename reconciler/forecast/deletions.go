@@ -23,7 +23,7 @@ type Brake interface{ TooMuch(going, total int) string }
 
 // Compared returns the plan and its differences from the earlier one, if there is one.
 func (o *Forecast) Compared(brake Brake) (Document, Changes) {
-	d := o.Describe()
+	d := o.described()
 	changes := compare(o.before, d)
 	if !changes.Compared {
 		return d, changes
@@ -39,6 +39,14 @@ func (o *Forecast) Compared(brake Brake) (Document, Changes) {
 		}
 	}
 	return d, changes
+}
+
+// described is the document, which is made once for a running fleet.
+func (o *Forecast) described() Document {
+	if o.document != nil {
+		return *o.document
+	}
+	return o.Describe()
 }
 
 // deletions lists the objects that a cluster would delete, in the order of c.Lost, and

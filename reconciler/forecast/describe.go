@@ -18,6 +18,7 @@ func (o *Forecast) Describe() Document {
 	d := Document{APIVersion: Version, Commit: o.Snapshot.Commit.Hash, Problems: describeProblems(append(slices.Clip(o.Warnings), o.Plan.Warnings...))}
 	statuses := o.statuses()
 	objects := map[string][]Object{}
+	gone := o.unclearGone()
 	for _, p := range o.Plan.Placements {
 		switch {
 		case p.Spec != nil:
@@ -27,9 +28,14 @@ func (o *Forecast) Describe() Document {
 		default:
 			continue // removed in the end
 		}
+		var last *plan.OnCluster
+		var shared []Object
 		for _, c := range p.Clusters {
 			name := c.Binding.Cluster
-			objects[name] = append(objects[name], o.contents(p, c)...)
+			if last == nil || len(gone) > 0 || !sharesContent(p, last, c) {
+				last, shared = c, o.contents(p, c, gone)
+			}
+			objects[name] = append(objects[name], shared...)
 		}
 	}
 	for _, c := range o.Plan.Members {
@@ -145,16 +151,24 @@ func (o *Forecast) decisions(p *plan.Placement) []placement.Decision {
 	return out
 }
 
+// sharesContent reports whether two clusters hold the same objects of a placement, because
+// their content is one and the same.
+func sharesContent(p *plan.Placement, a, b *plan.OnCluster) bool {
+	x, y := a.Content.Manifests, b.Content.Manifests
+	return p.Request != nil && a.Err == nil && b.Err == nil && len(a.Yielded)+len(b.Yielded) == 0 &&
+		len(x) == len(y) && (len(x) == 0 || &x[0] == &y[0])
+}
+
 // contents are the objects that a cluster holds in the end. Where there is no
 // content for it, it keeps what it has; what another placement keeps there is
 // not among them.
-func (o *Forecast) contents(p *plan.Placement, c *plan.OnCluster) []Object {
+func (o *Forecast) contents(p *plan.Placement, c *plan.OnCluster, gone []*plan.Placement) []Object {
 	if p.Request == nil || c.Err != nil {
 		return o.before.objects(p.Key, c.Binding.Cluster)
 	}
 	var out []Object
 	for _, m := range c.Content.Manifests {
-		if keeps(c, m.ID) || o.keptByGone(p.Key, c.Binding.Cluster, m.ID) {
+		if keeps(c, m.ID) || o.keptByGone(gone, p.Key, c.Binding.Cluster, m.ID) {
 			continue
 		}
 		out = append(out, Object{
@@ -172,14 +186,23 @@ func keeps(c *plan.OnCluster, id api.ID) bool {
 	return slices.ContainsFunc(c.Yielded, func(y plan.Yielded) bool { return y.ID == id && !y.Passing })
 }
 
-// keptByGone reports whether an object is one of another placement that is gone and keeps
-// what it holds, because it is not certain whether it was renamed.
-func (o *Forecast) keptByGone(key api.PlacementKey, cluster string, id api.ID) bool {
-	return slices.ContainsFunc(o.Plan.Placements, func(p *plan.Placement) bool {
-		if p.Spec != nil || p.Unclear == "" || p.Key == key {
-			return false
+// unclearGone are the placements that are gone and keep what they hold, because it is not
+// certain whether they were renamed.
+func (o *Forecast) unclearGone() []*plan.Placement {
+	var out []*plan.Placement
+	for _, p := range o.Plan.Placements {
+		if p.Spec == nil && p.Unclear != "" {
+			out = append(out, p)
 		}
-		return slices.ContainsFunc(o.before.objects(p.Key, cluster), func(held Object) bool { return held.ID() == id })
+	}
+	return out
+}
+
+// keptByGone reports whether an object is one of another placement that is gone and keeps
+// what it holds.
+func (o *Forecast) keptByGone(gone []*plan.Placement, key api.PlacementKey, cluster string, id api.ID) bool {
+	return slices.ContainsFunc(gone, func(p *plan.Placement) bool {
+		return p.Key != key && slices.ContainsFunc(o.before.objects(p.Key, cluster), func(held Object) bool { return held.ID() == id })
 	})
 }
 

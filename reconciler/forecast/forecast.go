@@ -54,6 +54,8 @@ type Forecast struct {
 	Rollouts []Rollout
 	// running is the fleet that the forecast is for; nil if no daemon runs it.
 	running *Running
+	// document is that of Plan; nil if it was not made yet.
+	document *Document
 }
 
 // Of returns the forecast for a fleet without a daemon. An error is a fault of the program.

@@ -17,7 +17,8 @@ import (
 )
 
 // A Running fleet is one as a daemon has it, once the rollouts of the commit in force are
-// done: placements keep the clusters that they are bound to. It is not changed once made.
+// done: placements keep the clusters that they are bound to. It is for one goroutine: it
+// remembers between forecasts what need not be planned again.
 type Running struct {
 	head     *hub.Snapshot
 	plan     *plan.Plan
@@ -25,6 +26,11 @@ type Running struct {
 	now      time.Time
 	observed map[string]placement.Cluster
 	declared map[string]*hub.Cluster
+	// ledger is that of the fleet, lost the commits of bindings that are not read again. They
+	// are not changed once made.
+	ledger *ledger.Ledger
+	lost   map[string]error
+	memo   *plan.Memo
 }
 
 // NewRunning returns the fleet of the last plan of a daemon and of the commit in force,
@@ -38,16 +44,21 @@ func NewRunning(head *hub.Snapshot, p *plan.Plan, now time.Time) *Running {
 		r.declared[c.Name] = c
 	}
 	r.document = (&Forecast{Snapshot: head, Plan: p}).Describe()
+	r.memo = plan.NewMemo()
+	r.ledger, r.lost = r.newLedger(head)
 	return r
 }
 
 // Forecast returns the forecast for the fleet after a commit on top of that in force. An
 // error is a fault of the program.
 func (r *Running) Forecast(s *hub.Snapshot) (*Forecast, error) {
-	l := r.ledger(s)
 	in := plan.Input{
-		Head: s, Past: map[string]*hub.Snapshot{r.head.Commit.Hash: r.head}, Lost: r.lost(l), Ledger: l,
-		Observed: r.clusters(s), Now: r.now, Memo: plan.NewMemo(), ShortDecisions: true,
+		Head: s, Past: map[string]*hub.Snapshot{r.head.Commit.Hash: r.head}, Lost: r.lost, Ledger: r.ledger,
+		Observed: r.clusters(s), Now: r.now, Memo: r.memo, ShortDecisions: true,
+	}
+	if r.grows(s) {
+		in.Ledger, in.Lost = r.newLedger(s)
+		in.Memo = plan.NewMemo()
 	}
 	o := &Forecast{Snapshot: s, Warnings: s.Warnings, Plan: plan.Resolve(in), running: r}
 	if err := internal(o.Plan); err != nil {
@@ -55,11 +66,14 @@ func (r *Running) Forecast(s *hub.Snapshot) (*Forecast, error) {
 	}
 	o.Renames, o.Rollouts = o.Plan.Renames, rollouts(o.Plan)
 	o.before = r.document.renamed(o.Renames)
-	if !loses(compareClusters(o.before, o.Describe())) {
+	d := o.Describe()
+	if !loses(compareClusters(o.before, d)) {
+		o.document = &d
 		return o, nil
 	}
 	// What is held back of deletions shows once every cluster has its turn.
-	o.before.settle(l, o.Plan)
+	in.Ledger, in.Lost = r.newLedger(s)
+	o.before.settle(in.Ledger, o.Plan)
 	in.Memo = plan.NewMemo()
 	o.Plan = plan.Resolve(in)
 	return o, internal(o.Plan)
@@ -149,9 +163,17 @@ func loses(changes []ClusterChange) bool {
 	return false
 }
 
-// ledger is that of the fleet: every cluster answers and has what it is bound to.
-func (r *Running) ledger(s *hub.Snapshot) *ledger.Ledger {
+// grows reports whether a snapshot declares clusters that the fleet does not have.
+func (r *Running) grows(s *hub.Snapshot) bool {
+	return slices.ContainsFunc(s.Clusters, func(c *hub.Cluster) bool { return r.declared[c.Name] == nil })
+}
+
+// newLedger makes the ledger of the fleet with the clusters of a snapshot: every cluster
+// answers and has what it is bound to. lost are the commits of bindings that are not read
+// again for a forecast.
+func (r *Running) newLedger(s *hub.Snapshot) (l *ledger.Ledger, lost map[string]error) {
 	l, past := healthy(s, r.now).Ledger, r.now.Add(-settled)
+	lost = map[string]error{}
 	for _, p := range r.plan.Placements {
 		if p.Forget || p.Spec == nil && p.Unclear == "" {
 			continue // it is being removed
@@ -168,6 +190,9 @@ func (r *Running) ledger(s *hub.Snapshot) *ledger.Ledger {
 				b.Assigned = c.Latest
 			}
 			b.AssignedAt, b.Risked = past, false
+			if b.Assigned.Commit != r.head.Commit.Hash && lost[b.Assigned.Commit] == nil {
+				lost[b.Assigned.Commit] = errNotRead
+			}
 			l.Bind(p.Key, b)
 			l.Claim(p.Key, b.Cluster, lasting(c.Claims))
 			if b.Released() {
@@ -175,8 +200,10 @@ func (r *Running) ledger(s *hub.Snapshot) *ledger.Ledger {
 			}
 		}
 	}
-	return l
+	return l, lost
 }
+
+var errNotRead = errors.New("not read for a forecast")
 
 // settled is how long ago the fleet became available, which is longer than a rollout waits
 // for anything.
@@ -188,19 +215,6 @@ func lasting(c ledger.Claims) ledger.Claims {
 	for _, y := range c.Yields {
 		if !y.Passing {
 			out.Yields = append(out.Yields, y)
-		}
-	}
-	return out
-}
-
-// lost are the commits of bindings that are not read again for a forecast.
-func (r *Running) lost(l *ledger.Ledger) map[string]error {
-	out := map[string]error{}
-	for _, key := range l.Placements() {
-		for _, b := range l.Placement(key).Bindings() {
-			if b.Assigned.Commit != r.head.Commit.Hash {
-				out[b.Assigned.Commit] = errors.New("not read for a forecast")
-			}
 		}
 	}
 	return out

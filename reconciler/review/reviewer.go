@@ -86,6 +86,7 @@ type Reviewer struct {
 	cfg      Config
 	reports  chan *status.Report
 	previews chan previewRequest
+	wakes    chan struct{}
 
 	// What follows belongs to Run.
 	report *status.Report
@@ -115,7 +116,7 @@ type review struct {
 
 // New returns a Reviewer that does nothing until it runs.
 func New(cfg Config) *Reviewer {
-	return &Reviewer{cfg: cfg, reports: make(chan *status.Report, 1), previews: make(chan previewRequest), reviews: map[int64]*review{}}
+	return &Reviewer{cfg: cfg, reports: make(chan *status.Report, 1), previews: make(chan previewRequest), wakes: make(chan struct{}, 1), reviews: map[int64]*review{}}
 }
 
 // Observe takes a new report. It never blocks; only one goroutine may call it.
@@ -125,6 +126,18 @@ func (v *Reviewer) Observe(r *status.Report) {
 	default:
 	}
 	v.reports <- r
+}
+
+// Wake has the open pull requests listed now. It never blocks, and any goroutine may call
+// it; a nil Reviewer does nothing.
+func (v *Reviewer) Wake() {
+	if v == nil {
+		return
+	}
+	select {
+	case v.wakes <- struct{}{}:
+	default:
+	}
 }
 
 // Run works until ctx is done. A forge that fails is no error: it is logged, and tried
@@ -140,6 +153,8 @@ func (v *Reviewer) Run(ctx context.Context) error {
 		case q := <-v.previews:
 			v.preview(ctx, q)
 			continue
+		case <-v.wakes:
+			v.listed = time.Time{}
 		case <-timer.C:
 		}
 		if v.ready() {

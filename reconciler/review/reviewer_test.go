@@ -1,6 +1,7 @@
 package review
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -8,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"testing/synctest"
+	"time"
 
 	"github.com/rogpeppe/go-internal/txtar"
 
@@ -242,4 +245,32 @@ func TestAPreviewWritesNothing(t *testing.T) {
 	if f.writes+len(f.statuses) > 0 {
 		t.Errorf("%d comments and %v were written", f.writes, f.statuses)
 	}
+}
+
+// A webhook of the forge has a new pull request planned before the next list is due.
+func TestWakeListsPullRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		s.commit(hash("b"), files(t, small))
+		f := &fakeForge{comments: map[int64][]forge.Comment{}}
+		v := newReviewer(f, fakeSource{merged: map[string]fs.FS{hash("1"): files(t, small)}})
+		v.cfg.Interval = time.Hour
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- v.Run(ctx) }()
+		v.Observe(s.report)
+		synctest.Wait()
+		f.open = append(f.open, pullRequest(1, hash("1")))
+		v.Observe(s.report)
+		synctest.Wait()
+		if f.writes > 0 {
+			t.Error("planned before it was listed")
+		}
+		v.Wake()
+		synctest.Wait()
+		cancel()
+		if err := <-done; err != nil || f.writes != 1 {
+			t.Errorf("%d comments, %v", f.writes, err)
+		}
+	})
 }

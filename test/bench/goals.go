@@ -58,6 +58,8 @@ var turnGoals = []goal{
 		scale: 1e-6, unit: "ms", limit: 20, why: "one member said something of one placement: folded, thought through, told"},
 	{name: "turn/one-report-allocations", value: []figure{allocated(statusRoom, "TurnOneReport/clusters=1000/placements=1000")},
 		per: []figure{allocated(statusRoom, "TurnOneReport/clusters=250/placements=250")}, unit: "x", limit: 1.5, why: "a fleet four times as large needs no more memory for it"},
+	{name: "review/pull-request-to-commit", value: []figure{ns("./reconciler/review", "ChangeOfOneFile/of=pull-request")}, per: []figure{ns("./reconciler/review", "ChangeOfOneFile/of=commit")},
+		unit: "x", limit: 2, why: "the plan of a pull request that changes one file of a hub with 1,000 placements on 100 clusters, against that of a commit with the same change"},
 	{name: "turn/full", value: []figure{ns("./reconciler/plan", "ResolveAll/clusters=1000/placements=1000"), ns(statusRoom, "BuildAll")},
 		scale: 1e-9, unit: "s", limit: 2, why: "everything is thought through and told from nothing but the ledger"},
 	{name: "ledger/save-growth", value: []figure{ns(ledgerRoom, "Save/entries=100000/changed=1")}, per: []figure{ns(ledgerRoom, "Save/entries=1000/changed=1")},
