@@ -45,7 +45,8 @@ type Client interface {
 	// EditComment replaces the body of a comment on a pull request.
 	EditComment(ctx context.Context, number, id int64, body string) error
 
-	// SetStatus sets the status of a commit in a context, instead of the one before.
+	// SetStatus sets the status of a commit in a context, instead of the one before. On
+	// GitLab one that stays pending keeps its description.
 	SetStatus(ctx context.Context, s Status) error
 
 	// HasBranch reports whether the repository has a branch.

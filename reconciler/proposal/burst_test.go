@@ -99,3 +99,18 @@ func TestAWebhookWakesTheProposer(t *testing.T) {
 		p.Wake() // never blocks
 	}
 }
+
+// What a forge is asked while pull requests are open and nothing happens.
+func BenchmarkIdle(b *testing.B) {
+	p := newProposing(10)
+	var held []*offer
+	for i := range 10 {
+		held = append(held, heldChange(i+1000, "east"))
+	}
+	p.after(b, 10*time.Minute, held...)
+	before, began := p.forge.requests, p.forge.now
+	for b.Loop() {
+		p.after(b, time.Minute, held...)
+	}
+	b.ReportMetric(float64(p.forge.requests-before)/p.forge.now.Sub(began).Minutes(), "requests/min")
+}

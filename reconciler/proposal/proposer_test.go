@@ -146,7 +146,7 @@ func (p *proposing) restart(maxOpen int) {
 }
 
 // after has some time pass, in steps, in which these changes are held.
-func (p *proposing) after(t *testing.T, d time.Duration, held ...*offer) {
+func (p *proposing) after(t testing.TB, d time.Duration, held ...*offer) {
 	t.Helper()
 	p.known.offers = held
 	for range d / (10 * time.Second) {

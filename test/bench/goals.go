@@ -4,7 +4,7 @@ import "slices"
 
 // goals are all that is promised. Whoever has a new one adds a line here, and a
 // scene or a benchmark if nothing measures it yet.
-var goals = slices.Concat(wholeGoals, memoryGoals, turnGoals, gitGoals, hubGoals, placementGoals, simulationGoals, readingGoals)
+var goals = slices.Concat(wholeGoals, memoryGoals, turnGoals, gitGoals, hubGoals, placementGoals, simulationGoals, readingGoals, forgeGoals)
 
 // gitfleet as a whole, on real API servers.
 var wholeGoals = []goal{
@@ -144,4 +144,10 @@ var readingGoals = []goal{
 	{name: "reading/publish", value: []figure{ns(kubeRoom, "Publish/placements=1000")}, scale: 1e-6, unit: "ms", limit: 5, why: "a report in which one placement is another"},
 	{name: "reading/publish-allocations", value: []figure{allocated(kubeRoom, "Publish/placements=1000")}, per: []figure{allocated(kubeRoom, "Publish/placements=100")},
 		unit: "x", limit: 1.5, why: "a fleet ten times as large needs no more memory for it"},
+}
+
+// What a forge is asked.
+var forgeGoals = []goal{
+	{name: "forge/idle", value: []figure{{pkg: "./reconciler/proposal", bench: "Idle", name: "requests/min"}},
+		unit: "/min", limit: 2, why: "requests while ten pull requests of drifts are open and nothing happens"},
 }

@@ -157,9 +157,9 @@ func (i *Instance) await(ctx context.Context) error {
 		}
 		select {
 		case <-i.Ended():
-			return fmt.Errorf("Gitea ended: %w", i.Err())
+			return fmt.Errorf("the Gitea ended: %w", i.Err())
 		case <-ctx.Done():
-			return fmt.Errorf("Gitea does not answer: %w", errors.Join(ctx.Err(), err))
+			return fmt.Errorf("the Gitea does not answer: %w", errors.Join(ctx.Err(), err))
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
