@@ -3,6 +3,7 @@ package status
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -104,13 +105,15 @@ func (s *clusterChange) add(events []Event) {
 	s.addLimited(s.name, commit, events)
 }
 
-func (s *clusterChange) condition(typ string) *metav1.Condition { return find(s.now.Conditions, typ) }
+func (s *clusterChange) condition(typ string) *metav1.Condition {
+	return meta.FindStatusCondition(s.now.Conditions, typ)
+}
 
 func (s *clusterChange) conditionBefore(typ string) *metav1.Condition {
 	if s.was == nil {
 		return nil
 	}
-	return find(s.was.Conditions, typ)
+	return meta.FindStatusCondition(s.was.Conditions, typ)
 }
 
 func isTrue(c *metav1.Condition) bool  { return c != nil && c.Status == metav1.ConditionTrue }

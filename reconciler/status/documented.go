@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -27,7 +28,7 @@ func (b *builder) documented(set *conditionSet, clusters []api.PerClusterPlaceme
 		return
 	}
 	for _, typ := range []string{api.RolloutStarted, api.Overridden, api.WorkSynchronized} {
-		c := find(set.list, b.prefix()+typ)
+		c := meta.FindStatusCondition(set.list, b.prefix()+typ)
 		switch {
 		case c == nil:
 			return // no clusters
@@ -46,10 +47,10 @@ func (b *builder) documentedOn(set *conditionSet) {
 	if b.Conditions != DocumentedConditions {
 		return
 	}
-	if c := find(set.list, api.Scheduled); c != nil {
+	if c := meta.FindStatusCondition(set.list, api.Scheduled); c != nil {
 		set.add(api.ResourceScheduled, documentedScheduled(c.Status, c.Message))
 	}
-	switch c := find(set.list, api.Applied); {
+	switch c := meta.FindStatusCondition(set.list, api.Applied); {
 	case c == nil:
 	case c.Status == metav1.ConditionTrue:
 		set.add(api.ResourceApplied, conditionValue{c.Status, api.ApplySucceeded, "Successfully applied resources"})

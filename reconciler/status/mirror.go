@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -54,7 +55,7 @@ func (b *builder) mirror(of *api.ClusterResourcePlacement, old *api.ClusterResou
 	source.Conditions = slices.DeleteFunc(slices.Clone(source.Conditions), func(c metav1.Condition) bool {
 		return strings.HasSuffix(c.Type, api.StatusSynced)
 	})
-	if c := find(of.Status.Conditions, b.prefix()+api.StatusSynced); !isTrue(c) {
+	if c := meta.FindStatusCondition(of.Status.Conditions, b.prefix()+api.StatusSynced); !isTrue(c) {
 		return nil
 	}
 	namespace := b.placedNamespace()

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -18,12 +19,12 @@ type Outstanding struct {
 }
 
 // OutstandingOf returns the condition that a placement of either kind has to reach next.
-func OutstandingOf(meta *metav1.ObjectMeta, spec *api.PlacementSpec, conditions []metav1.Condition) Outstanding {
+func OutstandingOf(object *metav1.ObjectMeta, spec *api.PlacementSpec, conditions []metav1.Condition) Outstanding {
 	for _, typ := range append([]string{api.Scheduled}, expected(spec)...) {
-		typ = prefix(meta.Namespace) + typ
-		c := find(conditions, typ)
+		typ = prefix(object.Namespace) + typ
+		c := meta.FindStatusCondition(conditions, typ)
 		switch {
-		case c == nil || c.ObservedGeneration != meta.Generation:
+		case c == nil || c.ObservedGeneration != object.Generation:
 			return Outstanding{typ, "nil", "nil"}
 		case c.Status != metav1.ConditionTrue:
 			return Outstanding{typ, string(c.Status), c.Reason}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -90,7 +91,7 @@ func (h *eventBuilder) statusBefore(typ string) string {
 		}
 		return h.record.Transitions[typ].Status
 	}
-	if c := find(h.before.Conditions, typ); c != nil && h.fresh(*c) {
+	if c := meta.FindStatusCondition(h.before.Conditions, typ); c != nil && h.fresh(*c) {
 		return string(c.Status)
 	}
 	return ""
@@ -98,7 +99,7 @@ func (h *eventBuilder) statusBefore(typ string) string {
 
 // becameTrue reports whether a condition of the placement has become true.
 func (h *eventBuilder) becameTrue(typ string) bool {
-	c := find(h.after.Conditions, typ)
+	c := meta.FindStatusCondition(h.after.Conditions, typ)
 	return c != nil && c.Status == metav1.ConditionTrue && h.statusBefore(typ) != string(metav1.ConditionTrue)
 }
 
@@ -109,15 +110,15 @@ func (h *eventBuilder) progressed() bool {
 
 // done reports whether all expected conditions of a placement are true.
 func (h *eventBuilder) done(s api.PlacementStatus) bool {
-	return isTrue(find(s.Conditions, h.prefix()+api.Scheduled)) && !slices.ContainsFunc(h.expected(), func(typ string) bool {
-		return !isTrue(find(s.Conditions, h.prefix()+typ))
+	return isTrue(meta.FindStatusCondition(s.Conditions, h.prefix()+api.Scheduled)) && !slices.ContainsFunc(h.expected(), func(typ string) bool {
+		return !isTrue(meta.FindStatusCondition(s.Conditions, h.prefix()+typ))
 	})
 }
 
 // schedulingEvents adds events about the condition Scheduled, for which KubeFleet has none.
 func (h *eventBuilder) schedulingEvents() {
-	now := find(h.after.Conditions, h.prefix()+api.Scheduled)
-	old := find(h.before.Conditions, now.Type)
+	now := meta.FindStatusCondition(h.after.Conditions, h.prefix()+api.Scheduled)
+	old := meta.FindStatusCondition(h.before.Conditions, now.Type)
 	switch {
 	case h.old == nil && h.statusBefore(now.Type) == string(now.Status):
 	case old != nil && old.Status == now.Status && old.Reason == now.Reason:
@@ -227,15 +228,6 @@ func (h *eventBuilder) addLimited(cluster, commit string, events []Event) {
 		e.Cluster, e.Commit = cluster, commit
 		h.add(e)
 	}
-}
-
-func find(conditions []metav1.Condition, typ string) *metav1.Condition {
-	for i := range conditions {
-		if conditions[i].Type == typ {
-			return &conditions[i]
-		}
-	}
-	return nil
 }
 
 // deletedEvents returns the events of a placement that was deleted from the repository: the

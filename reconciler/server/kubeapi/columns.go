@@ -3,6 +3,7 @@ package kubeapi
 import (
 	"strconv"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metatable "k8s.io/apimachinery/pkg/api/meta/table"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -56,7 +57,7 @@ func placementOf(o *store.Object) placed {
 func placementColumns(prefix string) []column {
 	status := func(suffix string) func(*store.Object) any {
 		return func(o *store.Object) any {
-			if c := find(placementOf(o).status.Conditions, prefix+suffix); c != nil {
+			if c := meta.FindStatusCondition(placementOf(o).status.Conditions, prefix+suffix); c != nil {
 				return string(c.Status)
 			}
 			return ""
@@ -64,7 +65,7 @@ func placementColumns(prefix string) []column {
 	}
 	generation := func(suffix string) func(*store.Object) any {
 		return func(o *store.Object) any {
-			if c := find(placementOf(o).status.Conditions, prefix+suffix); c != nil {
+			if c := meta.FindStatusCondition(placementOf(o).status.Conditions, prefix+suffix); c != nil {
 				return strconv.FormatInt(c.ObservedGeneration, 10)
 			}
 			return ""
@@ -88,15 +89,6 @@ func placementColumns(prefix string) []column {
 	}
 }
 
-func find(conditions []metav1.Condition, typ string) *metav1.Condition {
-	for i := range conditions {
-		if conditions[i].Type == typ {
-			return &conditions[i]
-		}
-	}
-	return nil
-}
-
 func memberOf(o *store.Object) *api.MemberCluster {
 	if m, ok := o.Value.(*api.MemberCluster); ok {
 		return m
@@ -106,7 +98,7 @@ func memberOf(o *store.Object) *api.MemberCluster {
 
 var clusterColumns = []column{
 	text("Joined", "Whether the cluster has ever answered.", 0, func(o *store.Object) any {
-		if c := find(memberOf(o).Status.Conditions, api.Joined); c != nil {
+		if c := meta.FindStatusCondition(memberOf(o).Status.Conditions, api.Joined); c != nil {
 			return string(c.Status)
 		}
 		return ""
