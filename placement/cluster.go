@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -26,7 +27,7 @@ func ClusterOf(m *api.MemberCluster) Cluster {
 	maps.Copy(c.Labels, m.Labels)
 	c.Labels[api.MemberNameLabel] = m.Name
 
-	collected := findCondition(m.Status.Conditions, api.ClusterPropertyCollectionSucceeded)
+	collected := meta.FindStatusCondition(m.Status.Conditions, api.ClusterPropertyCollectionSucceeded)
 	stale := collected != nil && collected.Reason == api.ClusterPropertiesStale // the properties are unknown
 	if !stale {
 		c.observed(&m.Status)
@@ -36,7 +37,7 @@ func ClusterOf(m *api.MemberCluster) Cluster {
 			c.SetProperty(property, value)
 		}
 	}
-	if !stale && findCondition(m.Status.Conditions, api.NamespaceCollectionSucceeded) != nil {
+	if !stale && meta.FindStatusCondition(m.Status.Conditions, api.NamespaceCollectionSucceeded) != nil {
 		c.addNamespaces(m.Status.Namespaces)
 	}
 	return c
@@ -103,10 +104,10 @@ func Ineligible(m *api.MemberCluster, now time.Time) string {
 	if silent := now.Sub(agent.LastReceivedHeartbeat.Time); silent > unreachableGrace {
 		return fmt.Sprintf(offline+"no recent heartbeat signals (last received %.2f minutes ago)", silent.Minutes())
 	}
-	if joined := findCondition(agent.Conditions, api.Joined); joined == nil || joined.Status != metav1.ConditionTrue {
+	if joined := meta.FindStatusCondition(agent.Conditions, api.Joined); joined == nil || joined.Status != metav1.ConditionTrue {
 		return offline + "member agent not joined yet"
 	}
-	healthy := findCondition(agent.Conditions, api.Healthy)
+	healthy := meta.FindStatusCondition(agent.Conditions, api.Healthy)
 	if healthy == nil {
 		return offline + "health condition from member agent is not available"
 	}
@@ -120,15 +121,6 @@ func findAgent(m *api.MemberCluster) *api.AgentStatus {
 	for i := range m.Status.AgentStatus {
 		if m.Status.AgentStatus[i].Type == api.MemberAgent {
 			return &m.Status.AgentStatus[i]
-		}
-	}
-	return nil
-}
-
-func findCondition(all []metav1.Condition, name string) *metav1.Condition {
-	for i := range all {
-		if all[i].Type == name {
-			return &all[i]
 		}
 	}
 	return nil

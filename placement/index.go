@@ -29,7 +29,7 @@ type entry struct {
 	labels labels.Set
 	// refused is why the object is never propagated; empty if it may be.
 	refused string
-	// denied says that its kind is not propagated by default.
+	// denied says that its kind is never selected.
 	denied bool
 }
 
@@ -58,7 +58,7 @@ func NewIndex(objects []*api.Object) *Index {
 		if gvk == serviceKind {
 			services[o.ID.Namespace+"/"+o.ID.Name] = true
 		}
-		x.add(entry{object: o, gvk: gvk, labels: o.Object.GetLabels(), denied: neverPropagated(gvk)})
+		x.add(entry{object: o, gvk: gvk, labels: o.Object.GetLabels(), denied: neverSelected(gvk)})
 	}
 	for i := range x.entries {
 		x.entries[i].refused = refusedReason(x.entries[i].object.Object, x.entries[i].gvk, services)

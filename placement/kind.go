@@ -9,6 +9,5 @@ func KindRank(kind string) (rank int, ranked bool) {
 	return rank, rank < len(kindOrder)
 }
 
-// NeverPropagated reports whether a kind is not propagated unless it is in an envelope or the
-// operator allows it.
+// NeverPropagated reports whether a kind is not propagated unless it is in an envelope.
 func NeverPropagated(gvk schema.GroupVersionKind) bool { return neverPropagated(gvk) }

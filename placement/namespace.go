@@ -27,7 +27,7 @@ func (s *selectionState) findNamespace() error {
 
 // resolveNamespace resolves a term that must match exactly one namespace.
 func (s *selectionState) resolveNamespace(t api.ResourceSelectorTerm) error {
-	if s.Propagation.reserved(t.Name) {
+	if api.ReservedNamespace(t.Name) {
 		return s.notAllowed(t.Name)
 	}
 	match, err := s.match(t)
@@ -36,7 +36,7 @@ func (s *selectionState) resolveNamespace(t api.ResourceSelectorTerm) error {
 	}
 	var names []string
 	for _, at := range s.index.byKind[kindKey{gvk: namespaceKind}] {
-		if e := &s.index.entries[at]; match(e) && !s.Propagation.reserved(e.object.ID.Name) {
+		if e := &s.index.entries[at]; match(e) && !api.ReservedNamespace(e.object.ID.Name) {
 			names = append(names, e.object.ID.Name)
 		}
 	}
@@ -56,7 +56,7 @@ func (s *selectionState) namespaces(t api.ResourceSelectorTerm) error {
 	if s.Key.Namespace != "" {
 		return fmt.Errorf("invalid placement %s: cannot select cluster-scoped resource Namespace in a resourcePlacement", s.key())
 	}
-	if t.Name != "" && s.Propagation.reserved(t.Name) {
+	if t.Name != "" && api.ReservedNamespace(t.Name) {
 		return s.notAllowed(t.Name)
 	}
 	match, err := s.match(t)
@@ -71,7 +71,7 @@ func (s *selectionState) namespaces(t api.ResourceSelectorTerm) error {
 		}
 		found = true
 		name := e.object.ID.Name
-		if s.Propagation.reserved(name) {
+		if api.ReservedNamespace(name) {
 			s.warn("namespace %s is reserved and left out", name)
 			continue
 		}
@@ -91,7 +91,7 @@ func (s *selectionState) namespaces(t api.ResourceSelectorTerm) error {
 func (s *selectionState) contents(namespace string) {
 	for _, at := range s.index.byNamespace[namespace] {
 		e := &s.index.entries[at]
-		if e.refused == "" && !s.Propagation.excludes(e.gvk, e.denied) {
+		if e.refused == "" && !e.denied {
 			s.add(at)
 		}
 	}

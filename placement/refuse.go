@@ -30,7 +30,12 @@ var (
 	}
 )
 
-// neverPropagated reports whether a kind is not propagated unless the operator allows it.
+// neverSelected reports whether objects of a kind are never content of a placement.
+func neverSelected(gvk schema.GroupVersionKind) bool {
+	return isConfiguration(gvk) || neverPropagated(gvk)
+}
+
+// neverPropagated reports whether a kind describes the state of one cluster.
 func neverPropagated(gvk schema.GroupVersionKind) bool {
 	return deniedGroups[gvk.Group] || deniedKinds[gvk.GroupKind()]
 }

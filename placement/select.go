@@ -22,8 +22,6 @@ type Terms struct {
 	// Scope returns whether a kind is namespaced, if it is known. For other kinds it is
 	// inferred from their objects. Scope may be nil.
 	Scope func(api.GroupKind) (namespaced, known bool)
-	// Propagation are the operator's settings of what is never propagated.
-	Propagation *Propagation
 }
 
 // A Selection is the set of objects that a placement selects.
@@ -126,7 +124,7 @@ func (s *selectionState) key() string { return s.Key.Namespace + "/" + s.Key.Nam
 
 func (s *selectionState) resolveTerm(t api.ResourceSelectorTerm) error {
 	gvk := gvkOf(t)
-	if s.Propagation.excludes(gvk, neverPropagated(gvk)) {
+	if neverSelected(gvk) {
 		s.warn("%s is never propagated, so this selects nothing", t.Kind)
 		return nil
 	}
@@ -162,7 +160,7 @@ func (s *selectionState) objects(t api.ResourceSelectorTerm, namespaced bool) er
 	if err != nil {
 		return err
 	}
-	if s.Key.Namespace != "" && t.Name == "" && s.Propagation.reserved(s.Key.Namespace) {
+	if s.Key.Namespace != "" && t.Name == "" && api.ReservedNamespace(s.Key.Namespace) {
 		s.warn("namespace %s is reserved, so this selects nothing: name each object to place", s.Key.Namespace)
 		return nil
 	}

@@ -364,47 +364,19 @@ func TestInvalidSelectorsNameTheirField(t *testing.T) {
 	}
 }
 
-func TestOperatorsLimitPropagation(t *testing.T) {
+// Whatever else a namespace holds, what describes one cluster or configures gitfleet is not
+// selected with it, nor by its kind.
+func TestSomeKindsAreNeverSelected(t *testing.T) {
 	hub := objects(`
 		Namespace app
-		Namespace shared
 		ConfigMap app/c
-		Secret app/s
 		Lease app/l
 		Deployment app/d
-		StatefulSet app/t
 		MemberCluster m`)
-	tests := map[string]struct {
-		skip, allow, namespaces string
-		want, err               string
-	}{
-		"nothing said":  {want: "Namespace app, Namespace shared, Secret s, ConfigMap c, Deployment d, StatefulSet t"},
-		"a group":       {skip: "apps", want: "Namespace app, Namespace shared, Secret s, ConfigMap c"},
-		"a version":     {skip: "apps/v1; other/v2", want: "Namespace app, Namespace shared, Secret s, ConfigMap c"},
-		"kinds":         {skip: "apps/v1/Deployment,DaemonSet;v1/Secret", want: "Namespace app, Namespace shared, ConfigMap c, StatefulSet t"},
-		"only these":    {allow: "v1/Namespace,ConfigMap;coordination.k8s.io/v1/Lease;cluster.kubernetes-fleet.io", want: "Namespace app, Namespace shared, ConfigMap c, Lease l"},
-		"namespaces":    {namespaces: "shared, other", want: "Namespace app, Secret s, ConfigMap c, Deployment d, StatefulSet t"},
-		"semicolons":    {namespaces: "other;shared", want: "Namespace app, Secret s, ConfigMap c, Deployment d, StatefulSet t"},
-		"too many":      {skip: "a/b/c/d", err: `skipped-propagating-apis: "a/b/c/d" is none of group, group/version, group/version/Kind, v1/Kind`},
-		"both of them":  {skip: "a", allow: "b", err: "skipped-propagating-apis and allowed-propagating-apis exclude each other: set one of them"},
-		"an empty part": {allow: "apps//Deployment", err: `allowed-propagating-apis: "apps//Deployment" is none of group, group/version, group/version/Kind, v1/Kind`},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			p, err := placement.ParsePropagation(test.skip, test.allow, test.namespaces)
-			if err != nil || test.err != "" {
-				if err == nil || err.Error() != test.err {
-					t.Fatalf("error %v, want %s", err, test.err)
-				}
-				return
-			}
-			s := placement.Select(placement.Terms{
-				Key: crp, Scope: scope, Propagation: p,
-				Spec: &api.PlacementSpec{ResourceSelectors: selectors("Namespace; MemberCluster")},
-			}, placement.NewIndex(hub))
-			if got := ids(s.Objects); got != test.want {
-				t.Errorf("selected\n%s\nwant\n%s", got, test.want)
-			}
-		})
+	s := placement.Select(placement.Terms{
+		Key: crp, Scope: scope, Spec: &api.PlacementSpec{ResourceSelectors: selectors("Namespace; MemberCluster")},
+	}, placement.NewIndex(hub))
+	if got, want := ids(s.Objects), "Namespace app, ConfigMap c, Deployment d"; got != want {
+		t.Errorf("selected\n%s\nwant\n%s", got, want)
 	}
 }
