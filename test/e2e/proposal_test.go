@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -26,7 +27,14 @@ type proposing struct {
 
 func newProposing(t *testing.T) *proposing {
 	t.Helper()
-	p := &proposing{newDaemon(t, "--set", "drift.mode=propose", "--set", "drift.minAge=1s", "--set", "forge.type=gitea", "--set", "forge.interval=1s", "--set", "forge.tokenEnv=FORGE_TOKEN"), giteaserver.Start(t)}
+	return newProposingWith(t, func(string) map[string]string { return nil })
+}
+
+// newProposingWith is newProposing with more files in the repository, and more arguments.
+func newProposingWith(t *testing.T, more func(namespace string) map[string]string, args ...string) *proposing {
+	t.Helper()
+	args = append([]string{"--set", "drift.mode=propose", "--set", "drift.minAge=1s", "--set", "forge.type=gitea", "--set", "forge.interval=1s", "--set", "forge.tokenEnv=FORGE_TOKEN"}, args...)
+	p := &proposing{newDaemon(t, args...), giteaserver.Start(t)}
 	files := map[string]string{
 		"namespace.yaml": yamlNamespace(p.name),
 		"apps/web.yaml":  "# The shop.\n" + strings.Replace(yamlDeployment(p.name, "web", 2), "\nspec:", "\n  annotations: {gitfleet.dev/available: \"true\"}\nspec:", 1),
@@ -36,6 +44,7 @@ func newProposing(t *testing.T) *proposing {
 	for _, name := range p.members {
 		files["clusters/"+name+".yaml"] = memberCluster(name)
 	}
+	maps.Copy(files, more(p.name))
 	repository := p.forge.Repository("hub", files)
 	p.args = append(p.args, "--url", p.forge.URL+"/"+repository+".git")
 	p.env = []string{"FORGE_TOKEN=" + p.forge.Token}
