@@ -16,6 +16,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/proposal"
 	"github.com/gitfleet/gitfleet/reconciler/status"
@@ -23,9 +24,9 @@ import (
 
 // The drift modes.
 const (
-	revertDrift  = "revert"
-	proposeDrift = "propose"
-	reportDrift  = "report"
+	revertDrift  = string(api.DriftRevert)
+	proposeDrift = string(api.DriftPropose)
+	reportDrift  = string(api.DriftReport)
 )
 
 // DriftConfig configures how drift on members is handled.
@@ -72,13 +73,15 @@ func (c Config) validateDrift() []error {
 	var errs []error
 	switch c.Drift.Mode {
 	case revertDrift, reportDrift:
-		return nil
+		if c.Forge.Type == "" {
+			return nil
+		}
 	case proposeDrift:
 	default:
 		return []error{c.fault("drift.mode", fmt.Sprintf("%q is none of revert, propose, report", c.Drift.Mode))}
 	}
 	if c.Source.Branch == "" {
-		errs = append(errs, c.fault("source.branch", "drift.mode propose opens pull requests to a branch: name it"))
+		errs = append(errs, c.fault("source.branch", "pull requests of drift are opened to a branch: name it"))
 	}
 	return append(errs, c.validateForge()...)
 }
@@ -127,26 +130,29 @@ func (c Config) forge() forge.Config {
 	return f
 }
 
-// proposer offers drift as pull requests; nil if the mode is another one. Nothing is
-// asked of the forge, and nothing pushed, while mayWrite returns an error.
+// proposer decides about drift that is held, and offers it as pull requests if a forge is
+// configured. Nothing is asked of the forge, and nothing pushed, while mayWrite returns an
+// error.
 func (c Config) proposer(repo *gitsource.Repo, loader *hub.Loader, mayWrite func() error, resolve func(map[string]ledger.Resolutions), log *slog.Logger) (*proposal.Proposer, error) {
-	if c.Drift.Mode != proposeDrift {
-		return nil, nil
+	cfg := proposal.Config{
+		Fleet: c.FleetName, Base: c.Source.Branch, MinAge: c.Drift.MinAge.Duration, MaxOpen: c.Drift.MaxOpen, Interval: max(time.Second, c.Forge.Interval.Duration),
+		Files:   func(ctx context.Context, commit string) (fs.FS, error) { return repo.Files(ctx, commit) },
+		Load:    func(files fs.FS) (*hub.Snapshot, error) { return loader.Load(hub.Commit{}, files) },
+		Resolve: resolve, Log: log,
 	}
-	f, err := forge.New(c.fencedForge(mayWrite))
-	if err != nil {
+	if c.Drift.Mode != proposeDrift && c.Forge.Type == "" {
+		return proposal.New(cfg), nil
+	}
+	var err error
+	if cfg.Forge, err = forge.New(c.fencedForge(mayWrite)); err != nil {
 		return nil, fmt.Errorf("forge: %w", err)
 	}
 	branches, err := c.branches(repo, log)
 	if err != nil {
 		return nil, fmt.Errorf("forge: %w", err)
 	}
-	return proposal.New(proposal.Config{
-		Forge: f, Branches: fencedBranches{branches, mayWrite}, Fleet: c.FleetName, Base: c.Source.Branch, MinAge: c.Drift.MinAge.Duration, MaxOpen: c.Drift.MaxOpen, Interval: c.Forge.Interval.Duration,
-		Files:   func(ctx context.Context, commit string) (fs.FS, error) { return repo.Files(ctx, commit) },
-		Load:    func(files fs.FS) (*hub.Snapshot, error) { return loader.Load(hub.Commit{}, files) },
-		Resolve: resolve, Log: log,
-	}), nil
+	cfg.Branches = fencedBranches{branches, mayWrite}
+	return proposal.New(cfg), nil
 }
 
 // branches pushes to the repository on the forge, with the token of the forge.

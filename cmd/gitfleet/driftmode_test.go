@@ -12,11 +12,12 @@ func TestProposingNeedsAForge(t *testing.T) {
 	for settings, want := range map[string][]string{
 		"drift: {mode: merge}": {`gitfleet.yaml:4: drift.mode: "merge" is none of revert, propose, report`},
 		"drift: {mode: propose}\nforge: {url: 'ftp://a'}": {
-			"source.branch: drift.mode propose opens pull requests to a branch: name it", `forge.type: "" is none of gitea, github, gitlab`,
+			"source.branch: pull requests of drift are opened to a branch: name it", `forge.type: "" is none of gitea, github, gitlab`,
 			"forge.tokenFile: set one of tokenFile and tokenEnv", "forge.url: must be like https://git.example.com",
 		},
 		"drift: {mode: propose}\nforge: {type: gitea, tokenEnv: T, url: 'http://git.example.com'}": {"gitfleet.yaml:5: forge.url: must be https://"},
-		"drift: {mode: propose}\nforge: {type: gitea, tokenEnv: T, interval: 10ms}":                {"gitfleet.yaml:5: forge.interval: must be at least 1s, is 10ms"},
+		"forge: {type: gitea}": {"source.branch: pull requests of drift", "forge.tokenFile: set one of tokenFile and tokenEnv"}, // for annotations
+		"drift: {mode: propose}\nforge: {type: gitea, tokenEnv: T, interval: 10ms}": {"gitfleet.yaml:5: forge.interval: must be at least 1s, is 10ms"},
 	} {
 		_, err := load(t, smallest+settings)
 		for _, w := range want {

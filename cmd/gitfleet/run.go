@@ -133,9 +133,7 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 		Metrics: metrics.loop, Traces: traces,
 	}
 	standby := reconciler.New(config)
-	if proposals != nil {
-		config.Publish = both(publish, proposals.Observe)
-	}
+	config.Publish = both(publish, proposals.Observe)
 	loop = reconciler.New(config)
 	(&orders{loop, polls, candidate.objection}).mount(srv)
 	srv.Trace((&tracer{cfg, members.credentials, repo}).touched)
@@ -145,9 +143,7 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 	group.Go(func() error {
 		return candidate.run(ctx, standby, loop, func(ctx context.Context) error {
 			group, ctx := errgroup.WithContext(ctx)
-			if proposals != nil {
-				group.Go(func() error { return proposals.Run(ctx) })
-			}
+			group.Go(func() error { return proposals.Run(ctx) })
 			if reviews != nil {
 				group.Go(func() error { return reviews.Run(ctx) })
 			}
@@ -249,6 +245,6 @@ func (m *members) agent(c *hub.Cluster, report func(ledger.Observation)) reconci
 		Brake:             m.cfg.Members.brake(),
 		Encoder:           m.encoder, Report: report, Record: m.record, Log: m.log, Metrics: m.metrics, Limit: m.limit, Arrivals: m.arrivals,
 		Concurrency: m.cfg.Members.Concurrency, Timeout: m.cfg.Members.Timeout.Duration, Probe: m.cfg.Members.ProbeInterval.Duration,
-		Sweep: m.cfg.Members.sweep(), HoldDrift: m.cfg.Drift.Mode != revertDrift, HoldDeleted: m.cfg.Drift.Mode == proposeDrift, Wrap: wrap,
+		Sweep: m.cfg.Members.sweep(), DriftMode: api.DriftMode(m.cfg.Drift.Mode), Wrap: wrap,
 	})
 }

@@ -24,6 +24,10 @@ var annotationRules = []struct {
 		_, err := api.Pointers(value)
 		return "", err
 	}},
+	{api.DriftAnnotation, func(value string) (string, error) {
+		_, err := api.ParseDriftRule(value)
+		return "", err
+	}},
 	{api.PruneAnnotation, func(value string) (string, error) {
 		if value != api.PruneDisabled {
 			return "", fmt.Errorf("%q is unknown; write %q, or leave the annotation out", value, api.PruneDisabled)

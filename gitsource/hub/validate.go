@@ -19,6 +19,7 @@ func checkPlacement(r *report, it *item, annotations map[string]string, spec *ap
 	checkName(r, it.id.Name, "the name field cannot have length exceeding 63")
 	checkOnFailure(r, annotations)
 	checkAvailableTimeout(r, annotations)
+	checkDriftRule(r, annotations)
 	checkTerms(r, it, spec)
 	between(r, r.field("spec", "revisionHistoryLimit"), *spec.RevisionHistoryLimit, 1, 1000)
 	checkPolicy(r, r.field("spec", "policy"), spec.Policy)
@@ -41,6 +42,15 @@ func checkAvailableTimeout(r *report, annotations map[string]string) {
 	value, written := annotations[api.AvailableTimeoutAnnotation]
 	if d, err := time.ParseDuration(value); written && (err != nil || d < 0) {
 		r.errorf(r.field("metadata", "annotations", api.AvailableTimeoutAnnotation), "%q is no duration; write one such as %q, or %q for any time", value, "10m", "0s")
+	}
+}
+
+// checkDriftRule refuses what is no drift mode.
+func checkDriftRule(r *report, annotations map[string]string) {
+	if value, written := annotations[api.DriftAnnotation]; written {
+		if _, err := api.ParseDriftRule(value); err != nil {
+			r.errorf(r.field("metadata", "annotations", api.DriftAnnotation), "%v", err)
+		}
 	}
 }
 

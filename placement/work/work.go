@@ -19,6 +19,8 @@ type Work struct {
 	Revision  placement.Revision
 	// Strategy is always that of the head; it is not rolled out. Its fields are defaulted.
 	Strategy api.ApplyStrategy
+	// Drift is the newest api.DriftAnnotation of the placement; empty if it has none.
+	Drift string
 	// Manifests are in canonical order, and every ID occurs once.
 	Manifests []*Manifest
 	// Awaited is the newest content of the placement for the cluster, in canonical order, if

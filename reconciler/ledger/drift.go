@@ -15,6 +15,8 @@ type Drift struct {
 	Version  string
 	Envelope *api.EnvelopeIdentifier `json:",omitempty"`
 	State    api.DriftState
+	// Mode is the drift rule by which it is held; empty if it is not.
+	Mode string `json:",omitempty"`
 	// Message says what is done about the drift and what ends it, if there is more to say than
 	// State.
 	Message string `json:",omitempty"`

@@ -16,6 +16,8 @@ type Resolution struct {
 	Fingerprint string
 	// PutBack says that the object is restored.
 	PutBack bool
+	// Again says that the object is compared once more, since its drift rule has ended.
+	Again bool
 	// Message says why, or what it waits for.
 	Message string
 }

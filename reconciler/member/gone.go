@@ -10,7 +10,7 @@ import (
 // until somebody decides about that.
 func (s *session) lookAtDeleted(o outcome) outcome {
 	o.gone, o.cond = true, diff.Applied()
-	o.cond.Message = heldMessage
+	o.cond.Message = heldMessage(s.driftRule(o.task))
 	if r, known := s.resolution(o.placement, o.manifest.ID); known {
 		o.cond.Message = r.Message
 	}
@@ -21,7 +21,7 @@ func (s *session) lookAtDeleted(o outcome) outcome {
 func (s *session) recallDeleted(o *outcome) {
 	p, id := o.placement, o.manifest.ID
 	anew := !s.leftDeleted(p, id)
-	s.note(o.task, api.DriftHeld, ledger.Drift{Message: o.cond.Message, Deleted: true}, anew)
+	s.note(o.task, api.DriftHeld, ledger.Drift{Mode: s.driftRule(o.task).String(), Message: o.cond.Message, Deleted: true}, anew)
 	if anew {
 		s.cfg.Metrics.Undone.WithLabelValues(s.cfg.Name).Inc()
 		s.cfg.Log.Warn("object was deleted, and is left so", "cluster", s.cfg.Name, "placement", p.String(), "object", id.String())

@@ -2,6 +2,7 @@ package member
 
 import (
 	"context"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -10,12 +11,26 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// With Config.HoldDrift an object that others changed is held: it stays as it is until
+// Unless its drift is reverted, an object that others changed is held: it stays as it is until
 // somebody decides what becomes of the change. It is applied again once it no longer
 // differs, once Git has another version of it, or once a Resolution asks to put it back.
 
 // heldMessage is what is said of a held object that nothing was decided about yet.
-const heldMessage = "left as it is, as drift.mode asks"
+func heldMessage(r api.DriftRule) string {
+	return "left as it is, as its drift mode asks: " + r.String()
+}
+
+// driftRule is what the annotation of an object says about its drift, or that of its
+// placement, or the mode of the fleet.
+func (s *session) driftRule(t task) api.DriftRule {
+	return api.DriftRuleAt(time.Now(), s.cfg.DriftMode, t.manifest.Object.Object.GetAnnotations()[api.DriftAnnotation], s.works[t.placement].Drift)
+}
+
+// reverts reports whether drift of an object is put back at once.
+func (s *session) reverts(t task) bool {
+	mode := s.driftRule(t).Mode
+	return mode != api.DriftPropose && mode != api.DriftReport
+}
 
 // Resolve replaces what is decided about held drifts. It never blocks; a newer call
 // overtakes an older one not yet begun. Only one goroutine may call it.
@@ -30,7 +45,7 @@ func (a *Agent) Resolve(all ledger.Resolutions) {
 // holds reports whether an object that drifted is to be left as it is. One that lost its
 // label is not: no edit of the manifest would express that.
 func (s *session) holds(t task, l *live) bool {
-	if !s.cfg.HoldDrift || l == nil && !s.cfg.HoldDeleted || l != nil && l.fleet != s.cfg.Fleet || s.protects(t.placement) || diff.CompareAfter(s.works[t.placement].Strategy) {
+	if l == nil && s.driftRule(t).Mode != api.DriftPropose || l != nil && l.fleet != s.cfg.Fleet || s.reverts(t) || s.protects(t.placement) || diff.CompareAfter(s.works[t.placement].Strategy) {
 		return false
 	}
 	r, known := s.resolution(t.placement, t.manifest.ID)
@@ -52,7 +67,7 @@ func (s *session) resolve(ctx context.Context) {
 		d := s.memory[key.Placement][key.ID]
 		switch {
 		case !known:
-		case r.PutBack:
+		case r.PutBack, r.Again:
 			delete(s.trouble, key.ID)
 			again[key.ID], news[key.ID] = true, true
 		case d.Message != r.Message:
@@ -74,7 +89,7 @@ func (s *session) lookAtDrift(ctx context.Context, t task) outcome {
 	switch {
 	case err != nil:
 		return s.unread(o, diff.DriftCompareFailed(err), err)
-	case live == nil && s.cfg.HoldDeleted:
+	case live == nil && s.driftRule(t).Mode == api.DriftPropose:
 		return s.lookAtDeleted(o)
 	case t.absent && live != nil: // it lost its label
 		t.held = false
@@ -85,7 +100,7 @@ func (s *session) lookAtDrift(ctx context.Context, t task) outcome {
 	}
 	o.diffs, o.gen = c.diffs, live.GetGeneration()
 	o.cond = diff.Applied()
-	o.cond.Message = heldMessage
+	o.cond.Message = heldMessage(s.driftRule(t))
 	if r, known := s.resolution(t.placement, t.manifest.ID); known {
 		o.cond.Message = r.Message
 	}
@@ -95,7 +110,7 @@ func (s *session) lookAtDrift(ctx context.Context, t task) outcome {
 // accepts reports whether Git may have accepted the drift of an object: it is held, and
 // there is another version of it now.
 func (s *session) accepts(t task, l *live) bool {
-	return s.cfg.HoldDrift && l != nil && l.fleet == s.cfg.Fleet && t.item != nil && t.item.Hash != "" &&
+	return l != nil && l.fleet == s.cfg.Fleet && t.item != nil && t.item.Hash != "" &&
 		s.memory.state(t.placement, t.manifest.ID) == api.DriftHeld
 }
 

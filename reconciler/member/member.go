@@ -69,11 +69,10 @@ type Config struct {
 	// PodFailureTimeout is how long the pods of a workload may be unable to start
 	// before the workload counts as failed; default 30 s.
 	PodFailureTimeout time.Duration
-	// HoldDrift has what others change left as it is until Resolve says what becomes of
-	// it.
-	HoldDrift bool
-	// HoldDeleted has an object that others delete held as well.
-	HoldDeleted bool
+	// DriftMode is that of objects whose annotations, and those of their placement, name
+	// none. What is not reverted is left as it is until Resolve says what becomes of it.
+	// Empty is to revert.
+	DriftMode api.DriftMode
 	// Wrap, if set, wraps the transport of every connection.
 	Wrap    func(http.RoundTripper) http.RoundTripper
 	Metrics *Metrics

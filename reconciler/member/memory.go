@@ -105,7 +105,7 @@ func (s *session) note(t task, state api.DriftState, now ledger.Drift, anew bool
 		d = ledger.Drift{ID: id, FirstSeen: at}
 	}
 	d.Version, d.Envelope = t.manifest.Object.Object.GroupVersionKind().Version, t.manifest.Envelope
-	d.State, d.LastSeen, d.Message = state, at, cut(now.Message)
+	d.State, d.Mode, d.LastSeen, d.Message = state, now.Mode, at, cut(now.Message)
 	if anew {
 		d.Count++
 	}
@@ -117,7 +117,7 @@ func (s *session) note(t task, state api.DriftState, now ledger.Drift, anew bool
 
 // end records that a drift is over.
 func (m memory) end(p api.PlacementKey, d ledger.Drift) {
-	d.State, d.Message = api.DriftEnded, ""
+	d.State, d.Mode, d.Message = api.DriftEnded, "", ""
 	m.put(p, d)
 }
 
@@ -151,12 +151,12 @@ func (s *session) recall(o *outcome) {
 				"placement", p.String(), "object", id.String(), "by", contestMessage(o.rivals))
 		}
 	case len(o.diffs) > 0:
-		state := api.DriftStanding
+		state, mode := api.DriftStanding, ""
 		if o.held {
-			state = api.DriftHeld
+			state, mode = api.DriftHeld, s.driftRule(o.task).String()
 		}
 		s.note(o.task, state, ledger.Drift{
-			Message: o.cond.Message, Generation: o.gen, Paths: o.diffs, By: diff.Actors(o.diffs),
+			Mode: mode, Message: o.cond.Message, Generation: o.gen, Paths: o.diffs, By: diff.Actors(o.diffs),
 		}, was != state)
 		if was != state {
 			s.cfg.Metrics.Undone.WithLabelValues(s.cfg.Name).Inc()

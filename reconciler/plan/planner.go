@@ -204,7 +204,7 @@ func failedResult(key api.PlacementKey, spec *hub.Placement, record *ledger.Plac
 		if b.Released() || b.Removing {
 			w := work.Work{Placement: key, Revision: b.Assigned, Keep: true, Abandon: record.Abandon}
 			if spec != nil {
-				w.Strategy = strategy(spec.Spec)
+				w.Strategy, w.Drift = strategy(spec.Spec), spec.Annotations[api.DriftAnnotation]
 			}
 			r.works = append(r.works, clusterWork{b.Cluster, w})
 		}

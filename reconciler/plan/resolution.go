@@ -127,7 +127,7 @@ func (cl *claim) assignedWork(paused bool) work.Work {
 	if cl.work != nil {
 		w = *cl.work
 	} else if p.Spec != nil {
-		w.Strategy = strategy(p.Spec.Spec)
+		w.Strategy, w.Drift = strategy(p.Spec.Spec), p.Spec.Annotations[api.DriftAnnotation]
 	}
 	yields := make(map[api.ID]bool, len(cl.outcome.Yields))
 	for _, y := range cl.outcome.Yields {

@@ -25,7 +25,7 @@ func (pl *planner) planWork(p *Placement, c *OnCluster) (work.Work, bool) {
 		Cause:       deleteCause(p, &c.Binding), Suspended: c.Suspended, Spared: c.suspendedObjects}
 	c.DeleteAllowed = w.AllowDelete
 	if p.Spec != nil {
-		w.Strategy = strategy(p.Spec.Spec)
+		w.Strategy, w.Drift = strategy(p.Spec.Spec), p.Spec.Annotations[api.DriftAnnotation]
 	}
 	paused := pl.paused[c.Binding.Cluster] != ""
 	switch {

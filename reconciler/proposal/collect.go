@@ -73,6 +73,10 @@ func (c *collector) collect(r *status.Report, files fs.FS) (offers []*offer, ver
 		if d.State != api.DriftHeld {
 			continue
 		}
+		if rule, err := api.ParseDriftRule(d.Mode); err == nil && rule.Mode == api.DriftReport {
+			verdicts = append(verdicts, verdict{d, false, "left as it is, as its drift mode asks: " + d.Mode})
+			continue
+		}
 		key := changeKey(d)
 		if grouped[key] == nil {
 			grouped[key] = &offer{id: d.ID(), paths: d.Paths, deleted: d.Deleted}
@@ -195,6 +199,15 @@ func (o *offer) first() time.Time {
 type resolutions map[string]ledger.Resolutions
 
 func (all resolutions) add(d *status.Drift, putBack bool, message string) {
+	all.set(d, ledger.Resolution{Fingerprint: ledger.Fingerprint(d.Paths), PutBack: putBack, Message: message})
+}
+
+// again has a drift compared once more, since its rule has ended.
+func (all resolutions) again(d *status.Drift) {
+	all.set(d, ledger.Resolution{Fingerprint: ledger.Fingerprint(d.Paths), Again: true, Message: "its drift mode has ended: " + d.Mode})
+}
+
+func (all resolutions) set(d *status.Drift, r ledger.Resolution) {
 	key, err := api.ParsePlacement(d.Placement)
 	if err != nil {
 		return // no report names a placement otherwise
@@ -202,5 +215,5 @@ func (all resolutions) add(d *status.Drift, putBack bool, message string) {
 	if all[d.Cluster] == nil {
 		all[d.Cluster] = ledger.Resolutions{}
 	}
-	all[d.Cluster][ledger.DriftKey{Placement: key, ID: d.ID()}] = ledger.Resolution{Fingerprint: ledger.Fingerprint(d.Paths), PutBack: putBack, Message: message}
+	all[d.Cluster][ledger.DriftKey{Placement: key, ID: d.ID()}] = r
 }

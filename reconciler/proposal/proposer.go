@@ -35,7 +35,8 @@ type Branches interface {
 	Remove(ctx context.Context, branch, marker string) error
 }
 
-// Config is what a Proposer is made of. All fields must be set.
+// Config is what a Proposer is made of. All fields must be set, but for Forge and
+// Branches: without them nothing is offered, and what is held stays as it is.
 type Config struct {
 	Forge    Forge
 	Branches Branches
@@ -104,7 +105,14 @@ type collected struct {
 	key      string
 	commit   string
 	offers   []*offer
+	limited  []limited
 	verdicts []verdict
+}
+
+// limited is a held drift whose rule ends.
+type limited struct {
+	drift *status.Drift
+	rule  api.DriftRule
 }
 
 // A change is what is known of one offer while it lasts.
@@ -185,7 +193,7 @@ func (p *Proposer) pass(ctx context.Context) time.Duration {
 // advance acts on what is held now.
 func (p *Proposer) advance(ctx context.Context, now time.Time) time.Duration {
 	p.track(now)
-	if !now.Before(p.trouble.retry) {
+	if p.cfg.Forge != nil && !now.Before(p.trouble.retry) {
 		err := p.sync(ctx, now)
 		if ctx.Err() == nil {
 			p.answered(err, now)
@@ -202,6 +210,9 @@ func (p *Proposer) advance(ctx context.Context, now time.Time) time.Duration {
 		if c.branch == "" {
 			waits = append(waits, c.since.Add(p.cfg.MinAge).Sub(now))
 		}
+	}
+	for _, l := range p.known.limited {
+		waits = append(waits, l.rule.Until.Sub(now))
 	}
 	for _, wait := range waits {
 		if wait > 0 {
@@ -230,7 +241,7 @@ func (p *Proposer) group(ctx context.Context) {
 	fmt.Fprintln(&key, p.report.Head.Commit.Hash)
 	for i := range p.report.Drifts {
 		if d := &p.report.Drifts[i]; d.State == api.DriftHeld {
-			fmt.Fprintln(&key, d.Cluster, d.Placement, d.ResourceIdentifier, ledger.Fingerprint(d.Paths), d.Count, d.LastSeen)
+			fmt.Fprintln(&key, d.Cluster, d.Placement, d.Mode, d.ResourceIdentifier, ledger.Fingerprint(d.Paths), d.Count, d.LastSeen)
 		}
 	}
 	if key.String() == p.known.key {
@@ -240,6 +251,13 @@ func (p *Proposer) group(ctx context.Context) {
 	if err != nil {
 		p.cfg.Log.Warn("files of the commit not read; trying again", "commit", p.report.Head.Commit.Hash, "err", err)
 		return
+	}
+	p.known.limited = nil
+	for i := range p.report.Drifts {
+		d := &p.report.Drifts[i]
+		if rule, err := api.ParseDriftRule(d.Mode); d.State == api.DriftHeld && err == nil && !rule.Until.IsZero() {
+			p.known.limited = append(p.known.limited, limited{d, rule})
+		}
 	}
 	p.known.key, p.known.commit = key.String(), p.report.Head.Commit.Hash
 	p.known.offers, p.known.verdicts = p.collector.collect(p.report, files)
@@ -279,8 +297,16 @@ func (p *Proposer) resolve(now time.Time) {
 			continue
 		}
 		putBack, message := c.decision(p.cfg.MinAge, p.trouble)
+		if p.cfg.Forge == nil {
+			putBack, message = false, "left as it is; not offered as a pull request, since no forge is configured"
+		}
 		for _, d := range o.drifts {
 			all.add(d, putBack, message)
+		}
+	}
+	for _, l := range p.known.limited {
+		if l.rule.Ended(now) {
+			all.again(l.drift)
 		}
 	}
 	p.cfg.Resolve(all)

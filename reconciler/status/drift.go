@@ -17,6 +17,8 @@ type Drift struct {
 	Cluster   string `json:"cluster"`
 	api.ResourceIdentifier
 	State api.DriftState `json:"state"`
+	// Mode is the drift rule by which it is held; empty if it is not.
+	Mode string `json:"mode,omitempty"`
 	// Message says what is done about the drift, if there is more to say than State.
 	Message string `json:"message,omitempty"`
 	// Count is how often the object drifted; zero if it is foreign.
@@ -61,7 +63,7 @@ func drift(p *plan.Placement, c *plan.OnCluster, d *ledger.Drift) Drift {
 	o := ledger.ObjectState{ID: d.ID, Version: d.Version, Envelope: d.Envelope}
 	return Drift{
 		Placement: p.Key.String(), Cluster: c.Binding.Cluster, ResourceIdentifier: identifier(&o),
-		State: d.State, Message: d.Message, Count: d.Count, FirstSeen: d.FirstSeen, LastSeen: d.LastSeen,
+		State: d.State, Mode: d.Mode, Message: d.Message, Count: d.Count, FirstSeen: d.FirstSeen, LastSeen: d.LastSeen,
 		Generation: d.Generation, Deleted: d.Deleted, Paths: d.Paths, By: d.By,
 	}
 }

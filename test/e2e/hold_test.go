@@ -16,7 +16,7 @@ import (
 // A change that is held stays until Git has it, and then nothing but the inventory is
 // written; or until it is asked to put it back.
 func TestHeldDriftIsAcceptedOrPutBack(t *testing.T) {
-	a := newAgent(t, func(c *member.Config) { c.HoldDrift = true })
+	a := newAgent(t, func(c *member.Config) { c.DriftMode = api.DriftReport })
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
 	a.Set([]work.Work{workOf("web", "1", configMap(ns, "one", "a"))})
 	a.applied(key, "1")
@@ -92,7 +92,7 @@ func TestHeldDriftIsAcceptedOrPutBack(t *testing.T) {
 // A deleted object stays deleted until it is asked to put it back, or until Git does not
 // have it any more. It counts as applied and available meanwhile.
 func TestADeletedObjectIsHeld(t *testing.T) {
-	a := newAgent(t, func(c *member.Config) { c.HoldDrift, c.HoldDeleted = true, true })
+	a := newAgent(t, func(c *member.Config) { c.DriftMode = api.DriftPropose })
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
 	both := []work.Work{workOf("web", "1", configMap(ns, "kept", "a"), configMap(ns, "one", "a"))}
 	a.Set(both)
@@ -125,4 +125,32 @@ func TestADeletedObjectIsHeld(t *testing.T) {
 
 	a.Set([]work.Work{workOf("web", "2", configMap(ns, "kept", "a"))})
 	a.until(key, "given up", func(w ledger.WorkSeen) bool { return w.Revision.Hash == "2" && w.Done && len(w.Drifts) == 0 })
+}
+
+// The annotation of an object counts before that of its placement, and that before the
+// mode of the fleet. What is held is put back once its mode has ended.
+func TestDriftModesOfObjectsAndPlacements(t *testing.T) {
+	a := newAgent(t)
+	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
+	reverted := configMap(ns, "reverted", "a")
+	reverted.Object.Object.SetAnnotations(map[string]string{api.DriftAnnotation: "revert"})
+	placed := func(mode string) {
+		w := workOf("web", "1", configMap(ns, "held", "a"), reverted)
+		w.Drift = mode
+		a.Set([]work.Work{w})
+	}
+	placed("report")
+	a.applied(key, "1")
+	for _, name := range []string{"held", "reverted"} {
+		patched(t, situation{a, ns, name}.edit(ctx, `{"data":{"key":"b"}}`))
+	}
+	a.remembered(key, "reverted", "put back", func(d ledger.Drift) bool { return d.State == api.DriftRepaired && d.Mode == "" })
+	a.remembered(key, "held", "held", func(d ledger.Drift) bool { return d.State == api.DriftHeld && d.Mode == "report" })
+	placed("propose until 2030-01-31T00:00:00Z")
+	d := a.remembered(key, "held", "held by another mode", func(d ledger.Drift) bool {
+		return d.State == api.DriftHeld && d.Mode == "propose until 2030-01-31T00:00:00Z"
+	})
+	a.Resolve(ledger.Resolutions{{Placement: key, ID: d.ID}: {Fingerprint: ledger.Fingerprint(d.Paths), Again: true}})
+	placed("propose until 2020-01-31T00:00:00Z")
+	a.remembered(key, "held", "put back", func(d ledger.Drift) bool { return d.State == api.DriftRepaired })
 }

@@ -1,0 +1,48 @@
+package proposal
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+// Without a forge, and with a mode that only reports, the object is left as it is; once
+// the time of a mode is over, it is compared again.
+func TestModesOfHeldDrift(t *testing.T) {
+	p := newProposing(10)
+	p.cfg.Forge, p.cfg.Branches = nil, nil
+	p.after(t, 3*time.Minute, heldChange(7, "east"))
+	p.says(t, "east", "held: left as it is; not offered as a pull request, since no forge is configured")
+
+	o := heldChange(7, "east")
+	end := p.forge.now.Add(time.Minute)
+	p.known.limited = []limited{{o.drifts[0], api.DriftRule{Mode: api.DriftPropose, Until: end}}}
+	again := func() bool {
+		for _, r := range p.resolved["east"] {
+			return r.Again && !r.PutBack
+		}
+		return false
+	}
+	p.after(t, 50*time.Second, o)
+	if again() {
+		t.Error("compared again before the time is over")
+	}
+	p.after(t, 20*time.Second, o)
+	if !again() {
+		t.Errorf("decided %+v", p.resolved)
+	}
+
+	c := &collector{}
+	r := &status.Report{Head: &hub.Snapshot{}}
+	d := *o.drifts[0]
+	d.Mode = "report until 2030-01-31T00:00:00Z"
+	r.Drifts = []status.Drift{d}
+	offers, verdicts := c.collect(r, nil)
+	if len(offers) != 0 || len(verdicts) != 1 || verdicts[0].putBack || !strings.Contains(verdicts[0].message, d.Mode) {
+		t.Errorf("offers %v, verdicts %+v", offers, verdicts)
+	}
+}
