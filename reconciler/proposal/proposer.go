@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -96,6 +97,8 @@ type Proposer struct {
 	missing map[string]time.Time
 	// rejected are changes whose pull request was closed without merging, by hash.
 	rejected map[string]*change
+	// resolved is what was decided last.
+	resolved resolutions
 	// trouble is what keeps all requests from being answered.
 	trouble trouble
 }
@@ -309,7 +312,10 @@ func (p *Proposer) resolve(now time.Time) {
 			all.again(l.drift)
 		}
 	}
-	p.cfg.Resolve(all)
+	if !maps.EqualFunc(p.resolved, all, maps.Equal[ledger.Resolutions, ledger.Resolutions]) {
+		p.resolved = all
+		p.cfg.Resolve(all)
+	}
 }
 
 // decision is what was decided about a change. general is what keeps the forge from
