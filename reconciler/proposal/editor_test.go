@@ -64,12 +64,8 @@ func (d *drifted) target(t *testing.T) Target {
 func TestEditor(t *testing.T) {
 	golden.Archives(t, "testdata/edits/*.txtar", func(t *testing.T, archive *txtar.Archive) {
 		files := fstest.MapFS{}
-		var names []string
 		for _, f := range archive.Files {
-			switch {
-			case strings.HasPrefix(f.Name, "drift "):
-				names = append(names, f.Name)
-			case !strings.HasPrefix(f.Name, "edit "):
+			if !strings.HasPrefix(f.Name, "drift ") && !strings.HasPrefix(f.Name, "edit ") {
 				files[f.Name] = &fstest.MapFile{Data: f.Data}
 			}
 		}
