@@ -55,8 +55,9 @@ func TestPullRequestsOfPeople(t *testing.T) {
 	p.start()
 	const before, after = "registry.example/app:1", "registry.example/app:2"
 	p.settled(before)
-	one := p.members[0]
-	p.image(one, after)
+	for _, member := range p.members { // on all of them, the edit is that of the manifest
+		p.image(member, after)
+	}
 	pr := p.opened(1)
 	branch := pr.Head.Ref
 	var labels []string
@@ -86,10 +87,10 @@ func TestPullRequestsOfPeople(t *testing.T) {
 	p.until("held by the label", func(r *status.Report) bool {
 		return slices.ContainsFunc(r.Drifts, func(d status.Drift) bool { return strings.Contains(d.Message, "has the label gitfleet/hold") })
 	})
-	p.everywhere(after, one)
+	p.everywhere(after, p.members...)
 	_, err = p.forge.Client.DeleteIssueLabel(giteaserver.User, "hub", pr.Index, hold.ID)
 	patched(t, err)
-	p.everywhere(before, one)
+	p.everywhere(before, p.members...)
 	if comments := p.comments(pr.Index); len(comments) != 1 || !strings.Contains(comments[0], "leaves this branch as it is") {
 		t.Errorf("comments: %q", comments)
 	}
