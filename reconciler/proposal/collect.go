@@ -43,6 +43,8 @@ type verdict struct {
 	drift   *status.Drift
 	putBack bool
 	message string
+	// undecided is the hash of the change if it may be an offer later; empty otherwise.
+	undecided string
 }
 
 // A collector makes offers of the held drifts of reports. It remembers the edits at the
@@ -74,7 +76,7 @@ func (c *collector) collect(r *status.Report, files fs.FS) (offers []*offer, ver
 			continue
 		}
 		if rule, err := api.ParseDriftRule(d.Mode); err == nil && rule.Mode == api.DriftReport {
-			verdicts = append(verdicts, verdict{d, false, "left as it is, as its drift mode asks: " + d.Mode})
+			verdicts = append(verdicts, verdict{drift: d, message: "left as it is, as its drift mode asks: " + d.Mode})
 			continue
 		}
 		key := changeKey(d)
@@ -88,18 +90,19 @@ func (c *collector) collect(r *status.Report, files fs.FS) (offers []*offer, ver
 		o := grouped[key]
 		err := c.finish(o, r, editor)
 		_, inGit := errors.AsType[*inGitError](err)
-		putBack := true
+		putBack, undecided := false, ""
 		switch {
 		case err == nil:
 			offers = append(offers, o)
 			continue
-		case inGit || errors.Is(err, errUnreadable):
-			putBack = false
+		case inGit:
+		case errors.Is(err, errUnreadable) || errors.Is(err, errUnknown):
+			undecided = o.hash
 		default:
-			err = fmt.Errorf("put back, since it cannot be offered as a pull request: %w", err)
+			putBack, err = true, fmt.Errorf("put back, since it cannot be offered as a pull request: %w", err)
 		}
 		for _, d := range o.drifts {
-			verdicts = append(verdicts, verdict{d, putBack, err.Error()})
+			verdicts = append(verdicts, verdict{d, putBack, err.Error(), undecided})
 		}
 	}
 	slices.SortFunc(offers, func(a, b *offer) int { return cmp.Compare(a.hash, b.hash) })
@@ -114,6 +117,10 @@ func changeKey(d *status.Drift) string {
 // errUnreadable is returned where the file cannot be read now.
 var errUnreadable = errors.New("the file cannot be read from the commit in force")
 
+// errUnknown is returned where it is not known yet what the clusters are to have, as after a
+// restart until the commits that they are assigned are loaded.
+var errUnknown = errors.New("not known yet")
+
 // An inGitError is returned where the commit in force has the change.
 type inGitError struct{ commit string }
 
@@ -124,12 +131,17 @@ func (e *inGitError) Error() string {
 // finish makes the edit of an offer, and sorts what is known of its clusters.
 func (c *collector) finish(o *offer, r *status.Report, editor *Editor) error {
 	slices.SortFunc(o.drifts, func(a, b *status.Drift) int { return cmp.Compare(a.Cluster, b.Cluster) })
+	details := make([]any, 0, 2*len(o.paths))
+	for _, p := range o.paths {
+		details = append(details, p.PatchDetail, p.MemberJSON)
+	}
+	o.hash = hashOf(c.fleet, o.id, details)
 	t := Target{ID: o.id, Drift: o.paths, Deleted: o.deleted}
 	changed := map[string]bool{}
 	for _, d := range o.drifts {
 		trace := r.TraceDrift(d)
-		if trace == nil || r.Head == nil {
-			return errors.New("the object is not wanted on the cluster any more")
+		if trace == nil { // a member forgets the drift of an object that it is not to have
+			return fmt.Errorf("left as it is; what Git wants on %s is %w", d.Cluster, errUnknown)
 		}
 		if err := Adoptable(trace); err != nil {
 			return err
@@ -145,10 +157,6 @@ func (c *collector) finish(o *offer, r *status.Report, editor *Editor) error {
 		if !changed[h.Cluster] {
 			t.Others = append(t.Others, h)
 		}
-	}
-	details := make([]any, 0, 2*len(o.paths))
-	for _, p := range o.paths {
-		details = append(details, p.PatchDetail, p.MemberJSON)
 	}
 	memo := hashOf(o.id, details, o.deleted, t.Changed, t.Others)
 	done, known := c.edits[memo]
@@ -170,7 +178,6 @@ func (c *collector) finish(o *offer, r *status.Report, editor *Editor) error {
 			o.others = append(o.others, h.Cluster)
 		}
 	}
-	o.hash = hashOf(c.fleet, o.id, details)
 	return nil
 }
 

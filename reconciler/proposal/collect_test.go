@@ -1,13 +1,16 @@
 package proposal
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
@@ -25,6 +28,25 @@ place web
 
 // reporting is the report of a fleet on which an object is held as it is on some clusters.
 func reporting(t *testing.T, files fs.FS, drift func(d *ledger.Drift), clusters ...string) *status.Report {
+	t.Helper()
+	in := holding(t, files, drift, clusters...)
+	return status.Build(status.Input{Plan: plan.Resolve(in), Head: in.Head, Ledger: in.Ledger, Now: in.Now})
+}
+
+// restarted is the report of such a fleet after a restart, before the commits that the
+// clusters are assigned are loaded: other files are in force by now.
+func restarted(t *testing.T, in plan.Input, files fs.FS) *status.Report {
+	t.Helper()
+	var err error
+	if in.Head, err = hub.Load(hub.Commit{Hash: "decade", Time: in.Now}, files, hub.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	in.Memo = plan.NewMemo()
+	return status.Build(status.Input{Plan: plan.Resolve(in), Head: in.Head, Ledger: in.Ledger, Now: in.Now})
+}
+
+// holding is what the plan of a fleet is made from on which an object is held.
+func holding(t *testing.T, files fs.FS, drift func(d *ledger.Drift), clusters ...string) plan.Input {
 	t.Helper()
 	now := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 	head, err := hub.Load(hub.Commit{Hash: "c0ffee", Time: now}, files, hub.Options{})
@@ -44,7 +66,7 @@ func reporting(t *testing.T, files fs.FS, drift func(d *ledger.Drift), clusters 
 			in.Ledger.Fold(ledger.WorkSeen{Cluster: cluster, Placement: w.Placement, At: now, Revision: w.Revision, Done: true, Total: len(w.Manifests), Drifts: []ledger.Drift{d}})
 		}
 	}
-	return status.Build(status.Input{Plan: plan.Resolve(in), Head: head, Ledger: in.Ledger, Now: now})
+	return in
 }
 
 func valued(value string) func(d *ledger.Drift) {
@@ -101,4 +123,39 @@ func TestWhatCannotBeOffered(t *testing.T) {
 			}
 		})
 	}
+}
+
+// After a restart, nothing is put back on a cluster behind the commit in force before the
+// content that it is assigned is known, and the pull request stays open.
+func TestUnknownContentPutsNothingBack(t *testing.T) {
+	const fleet = `
+clusters east west
+namespace web
+configmap web/one plain
+configmap web/two %s
+place web unavailable 1
+`
+	files, next := world.Files(t, fmt.Sprintf(fleet, "old")), world.Files(t, fmt.Sprintf(fleet, "new"))
+	in := holding(t, files, valued("x"), "east", "west")
+	load := func(files fs.FS) (*hub.Snapshot, error) { return hub.Load(hub.Commit{}, files, hub.Options{}) }
+	p := newProposing(10)
+	p.collector.load = load
+	offers, _ := p.collector.collect(status.Build(status.Input{Plan: plan.Resolve(in), Head: in.Head, Ledger: in.Ledger, Now: in.Now}), files)
+	p.after(t, 3*time.Minute, offers...)
+	p.restart(10)
+	p.cfg.Files = func(context.Context, string) (fs.FS, error) { return next, nil }
+	p.collector.load = load
+	p.report = restarted(t, in, next)
+	p.group(t.Context())
+	p.after(t, 3*time.Minute, p.known.offers...)
+	p.says(t, "east", "held: left as it is; what Git wants on east is not known yet")
+	if got := p.forge.pulls; len(got) != 1 || got[0].State != forge.Open {
+		t.Errorf("pull requests: %+v", got)
+	}
+
+	in.Past = map[string]*hub.Snapshot{in.Head.Commit.Hash: in.Head}
+	p.report = restarted(t, in, next)
+	p.group(t.Context())
+	p.after(t, 3*time.Minute, p.known.offers...)
+	p.says(t, "east", "held: left as it is; offered as https://git.example.com/pulls/1")
 }

@@ -176,10 +176,11 @@ func (p *Proposer) lookAtEnded(ctx context.Context, branch, marker string) error
 
 // closeEnded closes the pull requests whose drift is over.
 func (p *Proposer) closeEnded(ctx context.Context, now time.Time) error {
+	undecided := p.known.undecided()
 	for _, branch := range slices.Sorted(maps.Keys(p.open)) {
 		pr := p.open[branch]
 		hash := markedAs(pr.Body, p.cfg.Fleet)
-		if p.changes[hash] != nil {
+		if p.changes[hash] != nil || undecided[hash] {
 			delete(p.missing, branch)
 			continue
 		}

@@ -264,6 +264,21 @@ func (p *Proposer) group(ctx context.Context) {
 	}
 	p.known.key, p.known.commit = key.String(), p.report.Head.Commit.Hash
 	p.known.offers, p.known.verdicts = p.collector.collect(p.report, files)
+	if len(p.known.undecided()) > 0 {
+		p.known.key = "" // the next report may say more
+	}
+}
+
+// undecided are the hashes of the changes of which it is not known yet whether they can be
+// offered.
+func (k *collected) undecided() map[string]bool {
+	out := map[string]bool{}
+	for _, v := range k.verdicts {
+		if v.undecided != "" {
+			out[v.undecided] = true
+		}
+	}
+	return out
 }
 
 // track remembers since when each change lasts.
@@ -280,6 +295,11 @@ func (p *Proposer) track(now time.Time) {
 			c = &change{since: now}
 		}
 		p.changes[o.hash] = c
+	}
+	for hash := range p.known.undecided() {
+		if c := last[hash]; c != nil {
+			p.changes[hash] = c
+		}
 	}
 	for hash, c := range last {
 		if c.state == forge.Closed && p.changes[hash] == nil && len(p.rejected) < mostRejected {

@@ -9,7 +9,7 @@ import (
 )
 
 // TraceDrift returns where the object of a drift comes from; nil if the object is no longer
-// placed there.
+// placed there, or if the content that the cluster is assigned is not known yet.
 func (r *Report) TraceDrift(d *Drift) *Trace {
 	if r.plan == nil {
 		return nil
