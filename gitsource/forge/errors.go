@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 )
@@ -47,6 +48,17 @@ var hints = map[int]string{
 	http.StatusUnauthorized:      "the token is wrong or was revoked",
 	http.StatusForbidden:         "the token may not do this: see its scopes, and who may write to the repository",
 	http.StatusNotFound:          "there is no such repository, or the token may not see it",
+}
+
+// IsGeneral reports whether an error is likely to be met by every request: the forge is down
+// or overloaded, the repository has moved, or the token is not accepted. Others are about
+// one pull request or one branch.
+func IsGeneral(err error) bool {
+	if answer, ok := errors.AsType[*StatusError](err); ok {
+		return answer.Status/100 != 4 || answer.Status == http.StatusUnauthorized || answer.RetryAfter > 0 || answer.Status == http.StatusTooManyRequests
+	}
+	_, ok := errors.AsType[*url.Error](err)
+	return ok
 }
 
 // statusOf is the status of an answer that is an error; zero if the forge did not answer.

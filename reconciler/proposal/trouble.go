@@ -2,8 +2,6 @@ package proposal
 
 import (
 	"errors"
-	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource"
@@ -53,16 +51,9 @@ func retryAfter(err error) time.Duration {
 	return 0
 }
 
-// isGeneral reports whether an error is likely to be met by every request: the server is
-// down or overloaded, the repository has moved, or the token is not accepted. Others are
-// about one pull request or one branch.
+// isGeneral reports whether an error is likely to be met by every request, of the forge or
+// of the Git server. Others are about one pull request or one branch.
 func isGeneral(err error) bool {
-	if answer, ok := errors.AsType[*forge.StatusError](err); ok {
-		return answer.Status/100 != 4 || answer.Status == http.StatusUnauthorized || answer.RetryAfter > 0 || answer.Status == http.StatusTooManyRequests
-	}
-	if _, ok := errors.AsType[*gitsource.RemoteError](err); ok {
-		return true
-	}
-	_, ok := errors.AsType[*url.Error](err)
-	return ok
+	_, remote := errors.AsType[*gitsource.RemoteError](err)
+	return remote || forge.IsGeneral(err)
 }

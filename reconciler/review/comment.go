@@ -329,3 +329,6 @@ func short(hash string) string { return hash[:min(12, len(hash))] }
 func marker(fleet string) string { return "<!-- gitfleet plan: " + fleet + " -->" }
 
 func keyMarker(key string) string { return "<!-- gitfleet plan of " + key + " -->" }
+
+// keyMarkerOf is what the keyMarker of every plan of a head begins with.
+func keyMarkerOf(head string) string { return "<!-- gitfleet plan of " + short(head) + "-" }

@@ -41,17 +41,36 @@ func fleetState(p *plan.Plan, inForce string) string {
 	return fmt.Sprintf("%016x", h.Sum64())
 }
 
+// A lastingError is why a pull request is not planned however often it is tried. Anybody may
+// read its text.
+type lastingError struct{ text string }
+
+// Error implements error.
+func (e *lastingError) Error() string { return e.text }
+
+// publicReason is what is written to the forge of an error, which may have paths and hosts
+// in its text; lasting says that the same pull request meets it again.
+func publicReason(err error) (text string, lasting bool) {
+	if e, ok := errors.AsType[*lastingError](err); ok {
+		return e.text, true
+	}
+	if errors.Is(err, gitsource.ErrTooLarge) {
+		return "it is larger than the limits of gitfleet allow, see its log", true
+	}
+	return "the reason is in the log of gitfleet; trying again", false
+}
+
 // result plans the merge of a pull request. An error is why there is no plan.
 func (v *Reviewer) result(ctx context.Context, pr forge.PullRequest) (result *Result, err error) {
 	end, err := v.cfg.Attempt(pr.Head)
 	if err != nil {
-		return nil, err
+		return nil, &lastingError{err.Error()}
 	}
 	defer end()
 	defer func() {
 		if fault := recover(); fault != nil {
 			v.cfg.Log.Error("planning a pull request panicked", "url", pr.URL, "err", fault, "stack", string(debug.Stack()))
-			err = errors.New("planning it failed by a fault of gitfleet, which is in its log")
+			err = &lastingError{"planning it failed by a fault of gitfleet, which is in its log"}
 		}
 	}()
 	if err := v.cfg.Source.FetchRef(ctx, pr.HeadRef, pr.Head); err != nil {

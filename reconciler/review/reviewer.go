@@ -9,7 +9,6 @@ package review
 import (
 	"cmp"
 	"context"
-	"errors"
 	"io/fs"
 	"log/slog"
 	"slices"
@@ -76,8 +75,11 @@ const (
 	rolloutContext = "gitfleet/rollout"
 	// ownBranches begin so, and are of pull requests that gitfleet opens itself.
 	ownBranches = "gitfleet/"
-	// The bounds of the time between two tries after an error of the forge.
-	firstRetry, lastRetry = 10 * time.Second, 10 * time.Minute
+	// wakeSpacing is the least time between two lists of open pull requests, however often
+	// one is asked for.
+	wakeSpacing = 5 * time.Second
+	// maxMarks is how many pull requests are marked as stale in one pass.
+	maxMarks = 10
 )
 
 // A Reviewer writes plans and statuses to a forge. It remembers nothing that is not there:
@@ -95,13 +97,14 @@ type Reviewer struct {
 	tip, state string
 	fleet      *forecast.Running
 	reviews    map[int64]*review
-	listed     time.Time
+	// listed is when the open pull requests were listed last; woken asks for another list.
+	listed time.Time
+	woken  bool
 	// planned is when the last plan began.
-	planned  time.Time
-	rollout  rollout
-	retry    time.Time
-	failures int
-	problem  string
+	planned time.Time
+	rollout rollout
+	// forge is when the forge is asked again about pull requests.
+	forge backoff
 }
 
 // A review is what is known of one open pull request.
@@ -109,10 +112,16 @@ type review struct {
 	pr forge.PullRequest
 	// seen numbers the heads in the order in which they were found.
 	seen int
-	// key is what was planned, shown what the commit is shown with.
+	// key is what was planned and is not stale; shown is what the commit is shown with.
 	key   string
 	shown forge.Status
+	// marked says that a plan that is no longer of now is shown as stale.
+	marked bool
+	backoff
 }
+
+// planned notes that what was planned is written.
+func (r *review) planned(key string) { r.key, r.marked, r.backoff = key, false, backoff{} }
 
 // New returns a Reviewer that does nothing until it runs.
 func New(cfg Config) *Reviewer {
@@ -152,9 +161,8 @@ func (v *Reviewer) Run(ctx context.Context) error {
 		case v.report = <-v.reports:
 		case q := <-v.previews:
 			v.preview(ctx, q)
-			continue
 		case <-v.wakes:
-			v.listed = time.Time{}
+			v.woken = true
 		case <-timer.C:
 		}
 		if v.ready() {
@@ -172,51 +180,75 @@ func (v *Reviewer) ready() bool {
 
 // pass brings the forge up to date as far as it can now, and returns when to go on.
 func (v *Reviewer) pass(ctx context.Context, now time.Time) time.Duration {
-	if wait := v.retry.Sub(now); wait > 0 {
-		return wait
-	}
-	next, err := v.advance(ctx, now)
-	if ctx.Err() != nil {
-		return v.cfg.Interval
-	}
-	v.answered(err, now)
-	if err != nil {
-		return v.retry.Sub(now)
-	}
-	return next
-}
-
-// advance shows how the rollout is, and plans at most one pull request.
-func (v *Reviewer) advance(ctx context.Context, now time.Time) (time.Duration, error) {
+	next := v.cfg.Interval
 	if v.cfg.Rollouts {
-		if err := v.showRollout(ctx); err != nil {
-			return 0, err
-		}
+		next = min(next, v.passRollout(ctx, now))
 	}
 	if !v.cfg.Plans {
-		return v.cfg.Interval, nil
+		return next
 	}
-	moved := v.look(now)
-	if moved || v.listed.IsZero() || now.Sub(v.listed) >= v.cfg.Interval {
+	if wait := v.forge.wait(now); wait > 0 {
+		return min(next, wait)
+	}
+	wait, err := v.advance(ctx, now)
+	switch {
+	case ctx.Err() != nil:
+		return next
+	case err != nil:
+		if v.forge.failed(err, now) {
+			v.cfg.Log.Warn("plans not written to the forge; trying again", "err", err)
+		}
+		return min(next, v.forge.wait(now))
+	case v.forge.succeeded():
+		v.cfg.Log.Info("the forge answers again")
+	}
+	return min(next, wait)
+}
+
+// advance plans at most one pull request.
+func (v *Reviewer) advance(ctx context.Context, now time.Time) (time.Duration, error) {
+	if v.look(now) {
+		v.woken = true
+	}
+	since := now.Sub(v.listed)
+	switch {
+	case v.listed.IsZero(), since >= v.cfg.Interval, v.woken && since >= wakeSpacing:
 		if err := v.list(ctx, now); err != nil {
 			return 0, err
 		}
+	case v.woken:
+		return min(v.cfg.Interval, wakeSpacing) - since, nil
 	}
-	waiting, err := v.outdated(ctx)
-	if err != nil || len(waiting) == 0 {
+	waiting := v.outdated(now)
+	if err := v.mark(ctx, waiting, now); err != nil || len(waiting) == 0 {
 		return v.cfg.Interval, err
 	}
 	if wait := v.planned.Add(v.cfg.Pause).Sub(now); wait > 0 {
 		return wait, nil
 	}
 	v.planned = now
-	if err := v.plan(ctx, waiting[0], now); err != nil {
+	if err := v.about(ctx, waiting[0], v.plan(ctx, waiting[0], now), now); err != nil {
 		return 0, err
 	}
 	if len(waiting) > 1 {
 		return v.cfg.Pause, nil
 	}
 	return v.cfg.Interval, nil
+}
+
+// about notes an error that a pull request met, so that others come first. It returns the
+// error if it is likely to be met by others too.
+func (v *Reviewer) about(ctx context.Context, r *review, err error, now time.Time) error {
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	if r.failed(err, now) {
+		v.cfg.Log.Warn("pull request not planned; trying again", "url", r.pr.URL, "commit", r.pr.Head, "err", err)
+	}
+	if forge.IsGeneral(err) {
+		return err
+	}
+	return nil
 }
 
 // look notes the fleet of the report, and reports whether it or the base is another one.
@@ -237,7 +269,7 @@ func (v *Reviewer) list(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	v.listed = now
+	v.listed, v.woken = now, false
 	before := v.reviews
 	v.reviews = map[int64]*review{}
 	seen := 0
@@ -259,35 +291,72 @@ func (v *Reviewer) list(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// planable reports whether a pull request is planned: one of a person, and of a fork only
-// if a maintainer allows it.
+// planable reports whether a pull request is planned: one of a fork only if a maintainer
+// allows it.
 func (v *Reviewer) planable(pr forge.PullRequest) bool {
+	if pr.Head == "" {
+		return false
+	}
 	if pr.Fork {
 		return v.cfg.ForksLabel != "" && slices.Contains(pr.Labels, v.cfg.ForksLabel)
 	}
-	return !strings.HasPrefix(pr.Branch, ownBranches)
+	return true
 }
 
-// outdated returns the pull requests whose plan is not of now, the newest heads first, and
-// marks those that have a plan as stale.
-func (v *Reviewer) outdated(ctx context.Context) ([]*review, error) {
+// own reports whether gitfleet opened a pull request itself, which says what it does: its
+// plan is only a status.
+func own(pr forge.PullRequest) bool { return !pr.Fork && strings.HasPrefix(pr.Branch, ownBranches) }
+
+// outdated returns the pull requests whose plan is not of now and may be tried, those that
+// failed least and the newest heads first.
+func (v *Reviewer) outdated(now time.Time) []*review {
 	var out []*review
 	for _, r := range v.reviews {
-		if r.key != v.key(r.pr) {
+		if r.key != v.key(r.pr) && r.wait(now) <= 0 {
 			out = append(out, r)
 		}
 	}
-	slices.SortFunc(out, func(a, b *review) int { return cmp.Or(b.seen-a.seen, int(b.pr.Number-a.pr.Number)) })
-	for _, r := range out {
-		if r.key == "" {
+	slices.SortFunc(out, func(a, b *review) int {
+		return cmp.Or(a.failures-b.failures, b.seen-a.seen, int(b.pr.Number-a.pr.Number))
+	})
+	return out
+}
+
+// mark shows the plans of pull requests as stale, those too that were written before a
+// restart.
+func (v *Reviewer) mark(ctx context.Context, outdated []*review, now time.Time) error {
+	marks := 0
+	for _, r := range outdated {
+		if r.marked {
 			continue
 		}
-		text := "stale: " + v.cfg.Base + " or the fleet has changed since; planned again soon"
-		if err := v.show(ctx, r, forge.StatusPending, text); err != nil {
-			return nil, err
+		if marks++; marks > maxMarks {
+			return nil
+		}
+		if err := v.about(ctx, r, v.markOne(ctx, r), now); err != nil {
+			return err
 		}
 	}
-	return out, nil
+	return nil
+}
+
+func (v *Reviewer) markOne(ctx context.Context, r *review) error {
+	stale := r.key != ""
+	if !stale {
+		existing, err := v.cfg.Forge.FindComment(ctx, r.pr.Number, marker(v.cfg.Fleet))
+		if err != nil {
+			return err
+		}
+		stale = existing != nil && strings.Contains(existing.Body, keyMarkerOf(r.pr.Head)) && !strings.Contains(existing.Body, keyMarker(v.key(r.pr)))
+	}
+	if stale {
+		text := "stale: " + v.cfg.Base + " or the fleet has changed since; planned again soon"
+		if err := v.show(ctx, r, forge.StatusPending, text); err != nil {
+			return err
+		}
+	}
+	r.marked, r.key = true, ""
+	return nil
 }
 
 // key tells one plan from others: what is merged into what, for which fleet.
@@ -308,44 +377,53 @@ func (v *Reviewer) show(ctx context.Context, r *review, state forge.StatusState,
 	return nil
 }
 
-// plan plans one pull request, and writes what came of it.
+// plan plans one pull request, and writes what came of it. The comment comes last: what is
+// in it need not be written again.
 func (v *Reviewer) plan(ctx context.Context, r *review, now time.Time) error {
 	key := v.key(r.pr)
-	existing, err := v.cfg.Forge.FindComment(ctx, r.pr.Number, marker(v.cfg.Fleet))
-	if err != nil {
-		return err
-	}
-	if existing != nil && r.key == "" && strings.Contains(existing.Body, keyMarker(key)) {
-		r.key = key // written before a restart, or by another daemon of the fleet
+	result, err := v.result(ctx, r.pr)
+	if ctx.Err() != nil {
 		return nil
 	}
-	result, err := v.result(ctx, r.pr)
 	if err != nil {
-		if ctx.Err() != nil {
-			return nil
+		text, lasting := publicReason(err)
+		if !lasting && r.failures == 0 {
+			return err // most likely it works next time
+		}
+		if err := v.show(ctx, r, forge.StatusErrored, "not planned: "+text); err != nil {
+			return err
+		}
+		if !lasting {
+			return err
 		}
 		v.cfg.Log.Warn("pull request not planned", "url", r.pr.URL, "commit", r.pr.Head, "err", err)
-		r.key = key
-		return v.show(ctx, r, forge.StatusErrored, "not planned: "+err.Error())
-	}
-	body := result.body(subject{fleet: v.cfg.Fleet, branch: v.cfg.Base, base: v.tip, head: r.pr.Head, number: r.pr.Number, key: key})
-	if err := v.write(ctx, r.pr.Number, existing, body); err != nil {
-		return err
+		r.planned(key)
+		return nil
 	}
 	state, text := result.Status()
 	if err := v.show(ctx, r, state, text); err != nil {
 		return err
 	}
-	r.key = key
+	if !own(r.pr) {
+		body := result.body(subject{fleet: v.cfg.Fleet, branch: v.cfg.Base, base: v.tip, head: r.pr.Head, number: r.pr.Number, key: key})
+		if err := v.write(ctx, r.pr.Number, body); err != nil {
+			return err
+		}
+	}
+	r.planned(key)
 	v.cfg.Log.Info("pull request planned", "url", r.pr.URL, "commit", r.pr.Head, "status", r.shown.Description)
 	return nil
 }
 
 // write makes the comment of the fleet, or replaces its text. If another daemon made one at
 // the same time, the first of the two stays.
-func (v *Reviewer) write(ctx context.Context, number int64, existing *forge.Comment, body string) error {
+func (v *Reviewer) write(ctx context.Context, number int64, body string) error {
+	existing, err := v.cfg.Forge.FindComment(ctx, number, marker(v.cfg.Fleet))
+	if err != nil {
+		return err
+	}
 	if existing != nil {
-		if existing.Body == body {
+		if strings.TrimSpace(existing.Body) == strings.TrimSpace(body) {
 			return nil
 		}
 		return v.cfg.Forge.EditComment(ctx, number, existing.ID, body)
@@ -362,25 +440,4 @@ func (v *Reviewer) write(ctx context.Context, number int64, existing *forge.Comm
 		return err
 	}
 	return v.cfg.Forge.EditComment(ctx, number, first.ID, body)
-}
-
-// answered notes how the forge answered.
-func (v *Reviewer) answered(err error, now time.Time) {
-	if err == nil {
-		if v.problem != "" {
-			v.cfg.Log.Info("the forge answers again")
-		}
-		v.problem, v.failures, v.retry = "", 0, time.Time{}
-		return
-	}
-	wait := min(lastRetry, firstRetry<<min(v.failures, 10))
-	if answer, ok := errors.AsType[*forge.StatusError](err); ok {
-		wait = max(wait, answer.RetryAfter)
-	}
-	v.failures++
-	v.retry = now.Add(wait)
-	if v.problem != err.Error() {
-		v.cfg.Log.Warn("plans and statuses not written to the forge; trying again", "err", err)
-	}
-	v.problem = err.Error()
 }

@@ -2,7 +2,6 @@ package review
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
@@ -79,7 +78,8 @@ func TestAPlanIsOfNow(t *testing.T) {
 	}
 }
 
-// A pull request of a fork is planned only with the label, one of gitfleet itself never.
+// A pull request of a fork is planned only with the label, and one of gitfleet itself gets no
+// comment.
 func TestWhichPullRequestsArePlanned(t *testing.T) {
 	fork, labeled, own, person := pullRequest(1, hash("1")), pullRequest(2, hash("2")), pullRequest(3, hash("3")), pullRequest(4, hash("4"))
 	fork.Fork, labeled.Fork, labeled.Labels, own.Branch = true, true, []string{"plan"}, "gitfleet/drift/1"
@@ -127,7 +127,7 @@ func TestWhatCannotBePlanned(t *testing.T) {
 	f := &fakeForge{comments: map[int64][]forge.Comment{}, open: []forge.PullRequest{pullRequest(1, hash("1")), pullRequest(2, hash("2")), pullRequest(3, hash("3")), pullRequest(4, hash("4"))}}
 	source := fakeSource{
 		merged: map[string]fs.FS{hash("3"): files(t, "clusters a b c\n"), hash("4"): fstest.MapFS{}},
-		errs:   map[string]error{hash("1"): &gitsource.ConflictError{Paths: []string{"x.yaml"}}, hash("2"): errors.New("too large")},
+		errs:   map[string]error{hash("1"): &gitsource.ConflictError{Paths: []string{"x.yaml"}}, hash("2"): gitsource.ErrTooLarge},
 	}
 	source.merged[hash("4")] = files(t, small)
 	source.merged[hash("4")].(fstest.MapFS)["bad.yaml"] = &fstest.MapFile{Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {namespace: web}\n")}
@@ -137,7 +137,7 @@ func TestWhatCannotBePlanned(t *testing.T) {
 	}
 	for digit, want := range map[string]string{
 		"1": "failure: cannot be merged: both sides have changed x.yaml",
-		"2": "error: not planned: too large",
+		"2": "error: not planned: it is larger than the limits",
 		"3": "failure: the merge would be refused: the commit has no placement left",
 		"4": "failure: 1 problem",
 	} {
@@ -267,6 +267,11 @@ func TestWakeListsPullRequests(t *testing.T) {
 			t.Error("planned before it was listed")
 		}
 		v.Wake()
+		synctest.Wait()
+		if f.writes > 0 {
+			t.Error("listed twice in less than wakeSpacing")
+		}
+		time.Sleep(wakeSpacing)
 		synctest.Wait()
 		cancel()
 		if err := <-done; err != nil || f.writes != 1 {

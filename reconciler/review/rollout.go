@@ -4,41 +4,95 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/forge/markdown"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
+// rolloutSpacing is the least time between two statuses of a commit whose rollout goes on.
+// It grows with their number, since forges keep a bounded number of them.
+const rolloutSpacing = 15 * time.Second
+
 // A rollout is what the commits of the base are shown with.
 type rollout struct {
 	// inForce is the status of the commit in force, refused that of the newest commit if it
 	// is not in force.
 	inForce, refused forge.Status
+	// set is when inForce was set, and sets how often it was for its commit.
+	set  time.Time
+	sets int
+	backoff
 }
 
-// showRollout sets the statuses of the commit in force and of one that is refused. What
-// was said last of a commit that is no longer in force stays, unless it was still under way.
-func (v *Reviewer) showRollout(ctx context.Context) error {
-	source := &v.report.Source
-	now := v.rolloutStatus(source.InForce.Hash)
-	if last := v.rollout.inForce; last.Commit != "" && last.Commit != now.Commit && last.State == forge.StatusPending {
-		last.State, last.Description = forge.StatusErrored, fmt.Sprintf("superseded by %s at %s", short(now.Commit), last.Description)
-		if err := v.set(ctx, &v.rollout.inForce, last); err != nil {
-			return err
-		}
+// passRollout shows the rollout, and returns when to go on. Errors keep nothing else.
+func (v *Reviewer) passRollout(ctx context.Context, now time.Time) time.Duration {
+	if wait := v.rollout.wait(now); wait > 0 {
+		return wait
 	}
-	if err := v.set(ctx, &v.rollout.inForce, now); err != nil {
-		return err
+	wait, err := v.showRollout(ctx, now)
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		if v.rollout.failed(err, now) {
+			v.cfg.Log.Warn("rollout not shown on the forge; trying again", "err", err)
+		}
+		return v.rollout.wait(now)
+	case v.rollout.succeeded():
+		v.cfg.Log.Info("rollout shown on the forge again")
+	}
+	return wait
+}
+
+// showRollout sets the statuses of the commit in force and of one that is refused, and
+// returns when to go on. What was said last of a commit that is no longer in force stays,
+// unless it was still under way.
+func (v *Reviewer) showRollout(ctx context.Context, now time.Time) (time.Duration, error) {
+	source := &v.report.Source
+	next, last := v.rolloutStatus(source.InForce.Hash), v.rollout.inForce
+	if last.Commit != next.Commit {
+		if last.State == forge.StatusPending {
+			last.State, last.Description = forge.StatusErrored, fmt.Sprintf("superseded by %s at %s", short(next.Commit), last.Description)
+			if err := v.set(ctx, &v.rollout.inForce, last); err != nil {
+				return 0, err
+			}
+		}
+		v.rollout.set, v.rollout.sets = time.Time{}, 0
+	}
+	wait := v.cfg.Interval
+	if due := v.rollout.due(next).Sub(now); due > 0 {
+		wait = due
+	} else if next != v.rollout.inForce && !v.rollout.done(next) {
+		if err := v.set(ctx, &v.rollout.inForce, next); err != nil {
+			return 0, err
+		}
+		v.rollout.set = now
+		v.rollout.sets++
 	}
 	why := source.LoadError
 	if len(source.Problems) > 0 {
 		why = source.Problems.Summary()
 	}
 	if why == "" || source.Newest.Hash == source.InForce.Hash {
-		return nil
+		return wait, nil
 	}
-	return v.set(ctx, &v.rollout.refused, v.commitStatus(source.Newest.Hash, forge.StatusFailure, "refused: "+why))
+	return wait, v.set(ctx, &v.rollout.refused, v.commitStatus(source.Newest.Hash, forge.StatusFailure, "refused: "+why))
+}
+
+// due is when the next status of a commit may be set. How a rollout ends is shown at once.
+func (r *rollout) due(next forge.Status) time.Time {
+	if next == r.inForce || next.State != r.inForce.State && r.inForce.State != forge.StatusFailure {
+		return time.Time{}
+	}
+	return r.set.Add(rolloutSpacing + time.Duration(r.sets)*rolloutSpacing/10)
+}
+
+// done reports whether the rollout has ended, and what would be shown is only that an object
+// is unavailable now.
+func (r *rollout) done(next forge.Status) bool {
+	last := r.inForce
+	return last.Commit == next.Commit && last.State == forge.StatusSuccess && last.Description != noClusterChanges && next.State == forge.StatusPending
 }
 
 func (v *Reviewer) commitStatus(commit string, state forge.StatusState, text string) forge.Status {
@@ -66,10 +120,12 @@ func (v *Reviewer) rolloutStatus(commit string) forge.Status {
 	case p.done < len(p.clusters) || p.held > 0:
 		return v.commitStatus(commit, forge.StatusPending, p.text())
 	case len(p.clusters) == 0:
-		return v.commitStatus(commit, forge.StatusSuccess, "no cluster changes")
+		return v.commitStatus(commit, forge.StatusSuccess, noClusterChanges)
 	}
 	return v.commitStatus(commit, forge.StatusSuccess, p.text())
 }
+
+const noClusterChanges = "no cluster changes"
 
 // progress is how many of the clusters that a commit changes have it.
 type progress struct {

@@ -1,0 +1,224 @@
+package review
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource"
+	"github.com/gitfleet/gitfleet/gitsource/forge"
+)
+
+// A brokenForge fails for one pull request or one commit.
+type brokenForge struct {
+	*fakeForge
+	comments int64
+	statuses string
+}
+
+var errRefused = &forge.StatusError{Status: 422, Message: "no more of these"}
+
+func (f *brokenForge) FindComment(ctx context.Context, number int64, marker string) (*forge.Comment, error) {
+	if number == f.comments {
+		return nil, errRefused
+	}
+	return f.fakeForge.FindComment(ctx, number, marker)
+}
+
+func (f *brokenForge) SetStatus(ctx context.Context, s forge.Status) error {
+	if s.Commit == f.statuses {
+		return errRefused
+	}
+	return f.fakeForge.SetStatus(ctx, s)
+}
+
+// planned is a stage with open pull requests, each of which adds an object.
+func planned(t *testing.T, numbers ...int64) (*stage, *fakeForge, fakeSource) {
+	s := newStage(t)
+	s.commit(hash("b"), files(t, small))
+	f, source := &fakeForge{comments: map[int64][]forge.Comment{}}, fakeSource{merged: map[string]fs.FS{}, errs: map[string]error{}}
+	for _, n := range numbers {
+		head := fmt.Sprintf("%040d", n)
+		f.open = append(f.open, pullRequest(n, head))
+		source.merged[head] = files(t, small+"configmap web/two v1\n")
+	}
+	return s, f, source
+}
+
+// A status that could not be set is set later, by another process too: a comment that has
+// the plan does not stand for it.
+func TestAStatusThatFailedIsSetLater(t *testing.T) {
+	s, f, source := planned(t, 1)
+	head := f.open[0].Head
+	s.step(newReviewer(&brokenForge{fakeForge: f, statuses: head}, source))
+	if len(f.comments[1]) > 0 {
+		t.Error("the comment was written before the status")
+	}
+	s.step(newReviewer(f, source))
+	f.statuses = nil
+	s.step(newReviewer(f, source))
+	if got := f.of(head, planContext); len(got) != 1 || !strings.HasPrefix(got[0], "success") || f.writes != 1 {
+		t.Errorf("after a restart: %d comments, statuses %q", f.writes, got)
+	}
+}
+
+// A pull request or a commit that the forge refuses to write to does not keep others from
+// being planned.
+func TestOneBadPullRequestKeepsNoOther(t *testing.T) {
+	s, f, source := planned(t, 1, 2, 3)
+	f.open = append(f.open, pullRequest(4, ""))
+	v := newReviewer(&brokenForge{fakeForge: f, comments: 3, statuses: hash("b")}, source)
+	for range 4 {
+		s.step(v)
+	}
+	if len(f.comments[1])+len(f.comments[2]) != 2 {
+		t.Errorf("comments are %v", f.comments)
+	}
+	if len(f.comments[3])+len(f.comments[4]) > 0 {
+		t.Errorf("comments are %v", f.comments)
+	}
+}
+
+// An error that passes is tried again. What it says is in the log, and not on the forge.
+func TestAPassingErrorIsTriedAgain(t *testing.T) {
+	s, f, source := planned(t, 1)
+	head := f.open[0].Head
+	source.errs[head] = errors.New("open /var/lib/secret: timeout")
+	v := newReviewer(f, source)
+	for range 3 {
+		s.step(v)
+	}
+	delete(source.errs, head)
+	for range 3 {
+		s.step(v)
+	}
+	want := []string{"error: not planned: the reason is in the log of gitfleet; trying again", "success: 3 changes on 3 clusters"}
+	if got := f.of(head, planContext); !slices.Equal(got, want) {
+		t.Errorf("statuses are %q", got)
+	}
+}
+
+// What is too large is not fetched again and again.
+func TestATooLargePullRequestIsPlannedOnce(t *testing.T) {
+	s, f, source := planned(t, 1)
+	head, tries := f.open[0].Head, 0
+	source.errs[head] = fmt.Errorf("fetch refs/pull/1/head: %w", gitsource.ErrTooLarge)
+	v := newReviewer(f, source)
+	v.cfg.Attempt = func(string) (func(), error) { tries++; return func() {}, nil }
+	for range 4 {
+		s.step(v)
+	}
+	if got := f.of(head, planContext); tries != 1 || len(got) != 1 || !strings.Contains(got[0], "larger than the limits") {
+		t.Errorf("%d tries, statuses %q", tries, got)
+	}
+}
+
+// After a restart a plan of another fleet is shown as stale before its turn comes, and not
+// more than a few in one pass.
+func TestStaleAfterARestart(t *testing.T) {
+	numbers := []int64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14}
+	s, f, source := planned(t, numbers...)
+	v := newReviewer(f, source)
+	for range numbers {
+		s.step(v)
+	}
+	s.commit(hash("c"), files(t, small+"namespace other\n"))
+	f.statuses = nil
+	restarted := newReviewer(f, source)
+	restarted.cfg.Rollouts = false
+	s.step(restarted)
+	stale := 0
+	for _, status := range f.statuses {
+		if strings.HasPrefix(status.Description, "stale: ") {
+			stale++
+		}
+	}
+	if stale != maxMarks {
+		t.Errorf("%d are stale", stale)
+	}
+	s.step(restarted)
+	if got := f.of(f.open[0].Head, planContext); len(got) == 0 || !strings.HasPrefix(got[0], "pending: stale: ") {
+		t.Errorf("the last has %q", got)
+	}
+}
+
+// A fleet that is as it was before ends the mark that a plan is stale.
+func TestAPlanThatWasStaleIsShownAgain(t *testing.T) {
+	s, f, source := planned(t, 1, 2)
+	v := newReviewer(f, source)
+	v.cfg.Pause = time.Hour
+	s.step(v)
+	s.now = s.now.Add(time.Hour)
+	s.step(v)
+	before := s.report
+	s.commit(hash("c"), files(t, small+"namespace other\n"))
+	s.step(v)
+	s.report = before
+	for range 4 {
+		s.now = s.now.Add(2 * time.Hour)
+		s.step(v)
+	}
+	for _, pr := range f.open {
+		if got := f.of(pr.Head, planContext); !strings.HasPrefix(got[len(got)-1], "success: ") {
+			t.Errorf("%d: statuses are %q", pr.Number, got)
+		}
+	}
+}
+
+// The pull requests of gitfleet itself get the status, which may be required, and no comment.
+func TestPullRequestsOfGitfleetGetAStatus(t *testing.T) {
+	s, f, source := planned(t, 1)
+	f.open[0].Branch = "gitfleet/drift/1"
+	s.step(newReviewer(f, source))
+	if got := f.of(f.open[0].Head, planContext); len(got) != 1 || !strings.HasPrefix(got[0], "success: ") || f.writes > 0 {
+		t.Errorf("%d comments, statuses %q", f.writes, got)
+	}
+}
+
+// Pods that come and go do not write a status each time, and what has succeeded stays so.
+func TestRolloutStatusesAreBounded(t *testing.T) {
+	status := func(state forge.StatusState, text string) forge.Status {
+		return forge.Status{Commit: hash("c"), Context: rolloutContext, State: state, Description: text}
+	}
+	one, two, all, failed := status(forge.StatusPending, "1 of 3"), status(forge.StatusPending, "2 of 3"), status(forge.StatusSuccess, "3 of 3"), status(forge.StatusFailure, "broken")
+	r := rollout{inForce: one, set: noon, sets: 1}
+	for name, test := range map[string]struct {
+		last, next forge.Status
+		at         bool
+	}{
+		"pending changes":  {one, two, false},
+		"success at once":  {one, all, true},
+		"failure at once":  {one, failed, true},
+		"failure passes":   {failed, one, false},
+		"success, failure": {all, failed, true},
+	} {
+		if r.inForce = test.last; !r.due(test.next).After(noon) != test.at {
+			t.Errorf("%s: due at %s", name, r.due(test.next))
+		}
+	}
+	r = rollout{inForce: one, set: noon, sets: 1000}
+	if due := r.due(two); due.Sub(noon) < 20*time.Minute {
+		t.Errorf("after 1,000 statuses the next is due at %s", due)
+	}
+	r.inForce = all
+	if !r.done(two) || r.done(failed) {
+		t.Error("success is final unless something fails")
+	}
+	s := newStage(t)
+	s.commit(hash("b"), files(t, small))
+	f := &fakeForge{comments: map[int64][]forge.Comment{}}
+	v := newReviewer(f, fakeSource{})
+	s.begin(hash("c"), files(t, strings.Replace(small, "v1", "v2", 1)))
+	s.turn()
+	v.report = s.report
+	v.pass(t.Context(), s.now)
+	v.rollout.inForce.Description = "1 of 3 clusters"
+	if wait := v.pass(t.Context(), s.now); wait <= 0 || wait > rolloutSpacing*2 || len(f.statuses) != 1 {
+		t.Errorf("next in %s, statuses %v", wait, f.statuses)
+	}
+}
