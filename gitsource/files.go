@@ -22,10 +22,10 @@ type Hasher interface {
 // submodule as fs.ModeIrregular; neither is ever followed, and reading one is
 // an error.
 type files struct {
-	repo   *Repo
-	root   plumbing.Hash
-	time   time.Time
-	commit string
+	objects reader
+	root    plumbing.Hash
+	time    time.Time
+	commit  string
 	// made are directories that are in no commit, by hash; nil if there are none.
 	made map[plumbing.Hash][]entry
 }
@@ -74,7 +74,7 @@ func (f *files) tree(h plumbing.Hash) ([]entry, error) {
 	if entries, ok := f.made[h]; ok {
 		return entries, nil
 	}
-	return f.repo.tree(h)
+	return f.objects.tree(h)
 }
 
 func (f *files) fail(op, name string, err error) error {
@@ -128,7 +128,7 @@ func (f *files) ReadLink(name string) (string, error) {
 	if e.mode&fs.ModeSymlink == 0 {
 		return "", &fs.PathError{Op: "readlink", Path: name, Err: fs.ErrInvalid}
 	}
-	content, err := f.repo.object(plumbing.BlobObject, e.hash)
+	content, err := f.objects.object(plumbing.BlobObject, e.hash)
 	if err != nil {
 		return "", f.fail("readlink", name, err)
 	}
@@ -147,7 +147,7 @@ func (f *files) ReadFile(name string) ([]byte, error) {
 	case !e.mode.IsRegular():
 		return nil, &fs.PathError{Op: "read", Path: name, Err: errNotRegular}
 	}
-	content, err := f.repo.object(plumbing.BlobObject, e.hash)
+	content, err := f.objects.object(plumbing.BlobObject, e.hash)
 	if err != nil {
 		return nil, f.fail("read", name, err)
 	}
@@ -207,21 +207,12 @@ func (f *files) info(e entry, name string) (fs.FileInfo, error) {
 	if e.mode.IsDir() || e.mode&fs.ModeIrregular != 0 {
 		return i, nil
 	}
-	size, err := f.repo.size(e.hash)
+	size, err := f.objects.size(e.hash)
 	if err != nil {
 		return nil, f.fail("stat", name, err)
 	}
 	i.size = size
 	return i, nil
-}
-
-func (r *Repo) size(h plumbing.Hash) (int64, error) {
-	var n int64
-	err := r.withStore(func(st *store) (err error) {
-		n, err = st.size(h)
-		return err
-	})
-	return n, err
 }
 
 type fileInfo struct {

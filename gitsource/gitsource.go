@@ -2,7 +2,7 @@
 //
 // Run polls one reference of one remote and calls head with each new commit; Files reads a
 // commit's tree from the object store. There is no checkout, and the git program is not used.
-// Fetched objects are never deleted, so that a commit that clusters still hold can be read
+// Objects of what is followed are never deleted, so that a commit that clusters still hold can be read
 // after the remote has dropped it, and a missing object is always an error: a listing is never
 // shorter than the tree.
 package gitsource
@@ -16,8 +16,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/go-git/go-git/v5/plumbing"
 )
 
 // A Commit is the metadata of one commit of the hub.
@@ -38,6 +36,8 @@ type Commit struct {
 type Repo struct {
 	cfg    Config
 	remote remote
+	// branches is the same remote with the limits of one branch.
+	branches remote
 
 	// stored is replaced as a whole when the repository is cloned again; readers load it each
 	// time.
@@ -48,6 +48,9 @@ type Repo struct {
 	damage  atomic.Pointer[damage]
 	nudges  chan struct{}
 	backoff backoff
+	// branch is what FetchRef brought; nil if there is nothing.
+	branch   *store
+	branchMu sync.Mutex
 
 	// The fields below belong to Run's goroutine.
 	last   poll
@@ -77,13 +80,20 @@ func Open(cfg Config) (*Repo, error) {
 	if err != nil {
 		return nil, err
 	}
+	bounded := cfg
+	bounded.Limits = cfg.Limits.ofBranch()
+	branches, err := newRemote(bounded, where)
+	if err != nil {
+		return nil, err
+	}
 	r := &Repo{
-		cfg:     cfg,
-		remote:  remote,
-		trees:   newTreeCache(cfg.TreeCache),
-		nudges:  make(chan struct{}, 1),
-		backoff: newBackoff(cfg.Interval),
-		status:  Status{URL: where.String(), Ref: cfg.Ref.String()},
+		cfg:      cfg,
+		remote:   remote,
+		branches: branches,
+		trees:    newTreeCache(cfg.TreeCache),
+		nudges:   make(chan struct{}, 1),
+		backoff:  newBackoff(cfg.Interval),
+		status:   Status{URL: where.String(), Ref: cfg.Ref.String()},
 	}
 	r.place, err = storePathOf(cfg.StateDir, where.String())
 	if err != nil {
@@ -93,6 +103,9 @@ func Open(cfg Config) (*Repo, error) {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
 	st, dropped, err := r.place.open()
+	if err == nil {
+		err = os.RemoveAll(r.branchDir()) // of a gitfleet that was killed
+	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open store: %w", err), r.lock.Close())
 	}
@@ -107,34 +120,35 @@ func Open(cfg Config) (*Repo, error) {
 // called afterwards.
 func (r *Repo) Close() error {
 	r.remote.close()
-	return errors.Join(r.stored.Load().close(), r.lock.Close())
+	return errors.Join(r.dropBranch(), r.stored.Load().close(), r.lock.Close())
 }
 
-// Commit returns the metadata of any commit that was ever fetched.
+// Commit returns the metadata of any commit that was ever fetched, or of the one of FetchRef.
 func (r *Repo) Commit(_ context.Context, hash string) (Commit, error) {
 	h, err := parseHash(hash)
 	if err != nil {
 		return Commit{}, err
 	}
-	c, err := r.commit(h)
+	c, err := r.reader(h).commit(h)
 	if err != nil {
 		return Commit{}, err
 	}
 	return c.public(), nil
 }
 
-// Files returns the tree of any commit that was ever fetched. The file system reads from the
-// object store on demand, and implements fs.ReadDirFS, fs.ReadFileFS, fs.StatFS and Hasher.
+// Files returns the tree of any commit that was ever fetched, or of the one of FetchRef. The
+// file system reads from the object store on demand, and implements fs.ReadDirFS, fs.ReadFileFS, fs.StatFS and Hasher.
 func (r *Repo) Files(_ context.Context, commit string) (fs.FS, error) {
 	h, err := parseHash(commit)
 	if err != nil {
 		return nil, err
 	}
-	c, err := r.commit(h)
+	objects := r.reader(h)
+	c, err := objects.commit(h)
 	if err != nil {
 		return nil, err
 	}
-	return &files{repo: r, root: c.tree, time: c.time, commit: commit}, nil
+	return &files{objects: objects, root: c.tree, time: c.time, commit: commit}, nil
 }
 
 // Nudge makes Run poll soon. It never blocks, and several nudges before that poll count as one.
@@ -143,16 +157,6 @@ func (r *Repo) Nudge() {
 	case r.nudges <- struct{}{}:
 	default:
 	}
-}
-
-// object reads one object of a known commit.
-func (r *Repo) object(t plumbing.ObjectType, h plumbing.Hash) ([]byte, error) {
-	var content []byte
-	err := r.withStore(func(st *store) (err error) {
-		content, err = st.object(t, h, r.cfg.Limits.FileBytes)
-		return err
-	})
-	return content, err
 }
 
 // withStore reads from the store, again if it was replaced meanwhile, and records missing
@@ -175,18 +179,4 @@ func (r *Repo) damaged(err error) {
 	if r.damage.CompareAndSwap(nil, &damage{err}) {
 		r.Nudge()
 	}
-}
-
-// commit reads a commit. One that the store never had is not damage: it may have been lost with
-// an earlier store.
-func (r *Repo) commit(h plumbing.Hash) (*commit, error) {
-	st := r.stored.Load()
-	if !st.has(h) {
-		return nil, fmt.Errorf("commit %s: %w", h, ErrUnknownCommit)
-	}
-	content, err := r.object(plumbing.CommitObject, h)
-	if err != nil {
-		return nil, fmt.Errorf("commit %s: %w", h, err)
-	}
-	return parseCommit(h, content)
 }

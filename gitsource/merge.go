@@ -13,47 +13,56 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// FetchRef brings a commit that the remote has under the full name of a reference, such as
-// refs/pull/17/head, into the store, within the limits of any fetch. What is followed stays
-// as it is. The error is [ErrRefNotFound] if the reference is not there or is at another
-// commit by now.
+// FetchRef makes a commit readable that the remote has under the full name of a reference,
+// such as refs/pull/17/head. What it has more than the commits that are followed is in a store
+// of its own, bounded at 32 MiB, until FetchRef or Close is called. What is followed, and its
+// store, stay as they are. The error is [ErrRefNotFound] if the reference is not there or is at
+// another commit by now, and [ErrTooLarge] if there is too much. Only one goroutine may use it.
 func (r *Repo) FetchRef(ctx context.Context, ref, commit string) error {
 	h, err := parseHash(commit)
 	if err != nil {
 		return err
 	}
-	st := r.stored.Load()
-	if !st.has(h) {
-		if err := r.receiveRef(ctx, st, ref, h); err != nil {
-			return fmt.Errorf("fetch %s: %w", ref, err)
-		}
-	}
-	c, err := readCommit(st, h)
-	if err != nil {
+	if err := r.dropBranch(); err != nil {
 		return err
 	}
-	if err := complete(st, c.tree, r.accepted(st)); err != nil {
-		return fmt.Errorf("commit %s is not whole: %w", h, err)
+	st := r.stored.Load()
+	layer := st
+	if !st.has(h) {
+		if layer, err = r.fetchRef(ctx, ref, h); err != nil {
+			return fmt.Errorf("fetch %s: %w", ref, err)
+		}
+		r.branchMu.Lock()
+		r.branch = layer
+		r.branchMu.Unlock()
+	}
+	c, err := readCommit(layer, h)
+	if err == nil {
+		err = complete(layer, c.tree, r.accepted(st))
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("commit %s is not whole: %w", h, err), r.dropBranch())
 	}
 	return nil
 }
 
-func (r *Repo) receiveRef(ctx context.Context, st *store, ref string, h plumbing.Hash) error {
+func (r *Repo) fetchRef(ctx context.Context, ref string, h plumbing.Hash) (*store, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.Limits.FetchTime)
 	defer cancel()
-	s, err := r.remote.session(ctx)
+	defer r.branches.close()
+	s, err := r.branches.session(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { _ = s.Close() }() // nothing is written to it
 	refs, err := s.list(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if refs.References[ref] != h {
-		return fmt.Errorf("%w at commit %s", ErrRefNotFound, h)
+		return nil, fmt.Errorf("%w at commit %s", ErrRefNotFound, h)
 	}
-	return r.receive(ctx, s, st, only(h))
+	return r.fetchLayer(ctx, s, r.branchDir(), h)
 }
 
 // accepted tells of the directories of the commit that was accepted last, which is whole.
@@ -91,24 +100,33 @@ func (e *ConflictError) Error() string {
 
 // Merge returns the files that a merge of two commits has. Nothing is written. A path that
 // only one side has changed is as that side has it; a path that both have changed, each in
-// its own way, is a conflict, and the error a [*ConflictError]. Both commits must be in the
-// store.
+// its own way, is a conflict, and the error a [*ConflictError]. The base must be a commit that
+// is followed, and the head that of FetchRef or one that is followed too.
 func (r *Repo) Merge(ctx context.Context, base, head string) (fs.FS, error) {
+	h, err := parseHash(head)
+	if err != nil {
+		return nil, err
+	}
+	objects := r.reader(h)
 	var sides [2]*commit
 	for i, s := range []string{base, head} {
 		h, err := parseHash(s)
 		if err == nil {
-			sides[i], err = r.commit(h)
+			sides[i], err = objects.commit(h)
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
-	ancestor, err := mergeBase(ctx, r.stored.Load(), sides[0], sides[1])
+	var ancestor *commit
+	err = objects.withStore(func(st *store) (err error) {
+		ancestor, err = mergeBase(ctx, st, sides[0], sides[1])
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("merge %s into %s: %w", head, base, err)
 	}
-	m := merger{tree: r.tree, made: map[plumbing.Hash][]entry{}}
+	m := merger{tree: objects.tree, made: map[plumbing.Hash][]entry{}}
 	root, err := m.dirs("", ancestor.tree, sides[0].tree, sides[1].tree, 0)
 	if err != nil {
 		return nil, err
@@ -117,7 +135,7 @@ func (r *Repo) Merge(ctx context.Context, base, head string) (fs.FS, error) {
 		slices.Sort(m.conflicts)
 		return nil, &ConflictError{m.conflicts}
 	}
-	return &files{repo: r, root: root, time: sides[1].time, commit: head, made: m.made}, nil
+	return &files{objects: objects, root: root, time: sides[1].time, commit: head, made: m.made}, nil
 }
 
 var errNoBase = errors.New("they have no commit in common from which both come")

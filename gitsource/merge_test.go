@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/go-git/go-git/v5/plumbing"
 )
 
 // What merges here without a conflict merges to the same tree in git, and what git cannot
@@ -139,5 +142,64 @@ func TestFetchRefBringsOneCommit(t *testing.T) {
 	}
 	if got := r.Status().Head; got != base {
 		t.Errorf("%s is followed, want %s", got, base)
+	}
+}
+
+// What a pull request brings never comes into the store of what is followed. It is there until
+// the next one is fetched, and nothing is left of it afterwards.
+func TestPullRequestsHaveAStoreOfTheirOwn(t *testing.T) {
+	g := newGitRepo(t)
+	base := g.commit("base", map[string]string{"a": "1"})
+	var heads []string
+	for i := range 2 {
+		g.git("checkout", "-q", "-B", "topic", "main")
+		heads = append(heads, g.commit("topic", map[string]string{"b": fmt.Sprint(i)}))
+		g.git("update-ref", fmt.Sprintf("refs/pull/%d/head", i), heads[i])
+	}
+	g.git("checkout", "-q", "main")
+	r := start(t, config(t, serveGit(t, g).URL))
+	r.wantHead(base)
+	for i, head := range heads {
+		if err := r.FetchRef(t.Context(), fmt.Sprintf("refs/pull/%d/head", i), head); err != nil {
+			t.Fatal(err)
+		}
+		if r.stored.Load().has(plumbing.NewHash(head)) {
+			t.Errorf("the store has %s", head)
+		}
+		files, err := r.Merge(t.Context(), base, head)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := fs.ReadFile(files, "b"); err != nil || string(got) != fmt.Sprint(i) {
+			t.Errorf("it merges to %q, %v", got, err)
+		}
+	}
+	if _, err := r.Commit(t.Context(), heads[0]); !errors.Is(err, ErrUnknownCommit) {
+		t.Errorf("the one before: %v", err)
+	}
+	if err := r.FetchRef(t.Context(), "refs/heads/main", base); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(r.branchDir()); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the store is left: %v", err)
+	}
+}
+
+// A pull request that brings more than a branch may is not fetched, and leaves nothing.
+func TestALargePullRequestIsNotFetched(t *testing.T) {
+	g := newGitRepo(t)
+	base := g.commit("base", map[string]string{"a": "1"})
+	g.git("checkout", "-q", "-b", "topic")
+	random := make([]byte, branchBytes+mib)
+	rand.NewChaCha8([32]byte{}).Read(random)
+	head := g.commit("topic", map[string]string{"large": string(random)})
+	g.git("checkout", "-q", "main")
+	r := start(t, config(t, serveGit(t, g).URL))
+	r.wantHead(base)
+	if err := r.FetchRef(t.Context(), "refs/heads/topic", head); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("the error is %v", err)
+	}
+	if _, err := os.Stat(r.branchDir()); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the store is left: %v", err)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"maps"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -64,21 +63,15 @@ type BranchState struct {
 // Who makes the commits of a Publisher.
 const publisherName, publisherEmail = "gitfleet", "gitfleet@noreply.invalid"
 
-// The bounds of one branch that is read or written.
-const (
-	publishTimeout = 2 * time.Minute
-	branchBytes    = 32 * mib
-	branchObjects  = 100_000
-	branchCommits  = 1000
-)
+const publishTimeout = 2 * time.Minute
 
 // Publisher returns one for the repository that cfg describes, over HTTP. Commits are
 // signed with the OpenPGP or SSH key in the file signingKey, if it is not empty; the file
 // is read again for each commit.
 func (r *Repo) Publisher(cfg Config, signingKey string) (*Publisher, error) {
 	cfg.StateDir = r.cfg.StateDir
-	cfg.Limits.FetchBytes, cfg.Limits.Objects = branchBytes, branchObjects
 	cfg = cfg.withDefaults()
+	cfg.Limits = cfg.Limits.ofBranch()
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
@@ -127,7 +120,7 @@ func (p *Publisher) publish(ctx context.Context, b *remoteBranch, c BranchCommit
 			state.Outdated, err = b.outdated(base, slices.Collect(maps.Keys(c.Files)))
 			return state, err
 		}
-		if !b.merged() {
+		if !b.merged {
 			tree, err := b.edit(b.commit.ParentHashes[0], c.Files)
 			if err != nil {
 				return state, err
@@ -249,13 +242,17 @@ func (p *Publisher) read(ctx context.Context, branch string) (b *remoteBranch, e
 	if b.head.IsZero() {
 		return b, nil
 	}
-	if !st.has(b.head) {
-		if err := p.fetch(ctx, s, b); errors.Is(err, ErrTooLarge) {
-			b.tooLarge = true
-			return b, nil
-		} else if err != nil {
-			return nil, errors.Join(err, b.close())
-		}
+	if st.has(b.head) {
+		b.merged, err = p.repo.follows(ctx, st, b.head)
+	} else if b.fetched, err = p.repo.fetchLayer(ctx, s, p.repo.place.path+".branch", b.head); err == nil {
+		b.objects.stores = append(b.objects.stores, b.fetched)
+	}
+	if errors.Is(err, ErrTooLarge) {
+		b.tooLarge = true
+		return b, nil
+	}
+	if err != nil {
+		return nil, err
 	}
 	if b.commit, err = object.GetCommit(b.objects, b.head); err != nil {
 		return nil, errors.Join(fmt.Errorf("commit %s: %w", b.head, err), b.close())
@@ -263,27 +260,19 @@ func (p *Publisher) read(ctx context.Context, branch string) (b *remoteBranch, e
 	return b, nil
 }
 
-func (p *Publisher) fetch(ctx context.Context, s session, b *remoteBranch) error {
-	dir := p.repo.place.path + ".branch"
-	if err := os.RemoveAll(dir); err != nil { // of a gitfleet that was killed
-		return err
+// follows reports whether the commit accepted last descends from one of the store. One that
+// was followed before the branch was rewritten is not enough: it may be lost everywhere else.
+func (r *Repo) follows(ctx context.Context, st *store, h plumbing.Hash) (bool, error) {
+	accepted, ok := st.acceptedRef(r.key())
+	if !ok {
+		return false, nil
 	}
-	fetched, err := makeStore(dir)
+	c, err := readCommit(st, accepted)
 	if err != nil {
-		return err
+		return false, err
 	}
-	b.fetched = fetched
-	st := b.objects.stores[0]
-	haves, err := p.repo.haves(st)
-	if err != nil {
-		return err
-	}
-	pack, err := s.fetch(ctx, fetch{wants: []plumbing.Hash{b.head}, haves: haves, has: st.has})
-	if err != nil {
-		return err
-	}
-	b.objects.stores = append(b.objects.stores, fetched)
-	return errors.Join(fetched.add(pack, p.cfg.Limits), pack.Close())
+	_, descends, err := between(st, h, c, ctx.Err)
+	return descends, err
 }
 
 // A remoteBranch is a branch as it was read from the remote.
@@ -294,26 +283,25 @@ type remoteBranch struct {
 	// tooLarge is set if the branch has more than is fetched, so that commit is nil.
 	tooLarge bool
 	fetched  *store
+	// merged is set if the branch has nothing that the commit accepted last does not have.
+	merged bool
 }
 
 func (b *remoteBranch) close() error {
 	if b.fetched == nil {
 		return nil
 	}
-	return errors.Join(b.fetched.close(), os.RemoveAll(b.fetched.dir))
+	return b.fetched.remove()
 }
 
-// merged reports whether the commits that are followed contain the branch.
-func (b *remoteBranch) merged() bool { return b.objects.stores[0].has(b.head) }
-
 // own reports whether a branch has nothing that others have pushed to it: its only commit
-// is gitfleet's own, or it has none.
+// is gitfleet's own, or it has none. The store has no commit that was never followed.
 func (b *remoteBranch) own(marker string) (bool, error) {
 	if b.tooLarge {
 		return false, nil
 	}
 	who := b.commit.Committer
-	return b.merged() || who.Name == publisherName && who.Email == publisherEmail && len(b.commit.ParentHashes) == 1 &&
+	return b.merged || who.Name == publisherName && who.Email == publisherEmail && len(b.commit.ParentHashes) == 1 &&
 		b.objects.stores[0].has(b.commit.ParentHashes[0]) && slices.Contains(strings.Split(b.commit.Message, "\n"), marker), nil
 }
 

@@ -140,6 +140,41 @@ func TestABranchOfPeopleStays(t *testing.T) {
 	}
 }
 
+// A commit of somebody that gitfleet has read for a plan, or that was in the base before it
+// was rewritten, is still theirs.
+func TestACommitThatIsKnownStays(t *testing.T) {
+	files := map[string][]byte{"apps/web.yaml": []byte("replicas: 2\n")}
+	t.Run("planned", func(t *testing.T) {
+		p := newPublishing(t, "")
+		p.publish(files)
+		theirs := p.repo.Commit(t, driftBranch, map[string]string{"apps/web.yaml": "replicas: 3\n"})
+		if err := p.daemon.FetchRef(t.Context(), "refs/heads/"+driftBranch, theirs); err != nil {
+			t.Fatal(err)
+		}
+		if got := p.publish(files); got != (BranchState{Head: theirs, Others: true}) {
+			t.Errorf("published: %+v", got)
+		}
+	})
+	t.Run("rewritten", func(t *testing.T) {
+		p := newPublishing(t, "")
+		before := p.main
+		p.advance(map[string]string{"theirs": "1"})
+		theirs := p.main
+		p.repo.ForcePush(t, driftBranch, theirs)
+		p.repo.ForcePush(t, "main", before)
+		p.advance(map[string]string{"more": "1"})
+		if got := p.publish(files); got.Head != theirs || !got.Others {
+			t.Errorf("published: %+v", got)
+		}
+		if err := p.Remove(t.Context(), driftBranch, driftMarker); err != nil {
+			t.Fatal(err)
+		}
+		if got := p.repo.Head(t, driftBranch); got != theirs {
+			t.Errorf("the branch is at %q, want %s", got, theirs)
+		}
+	})
+}
+
 // A server that refuses a push is quoted, and the token is not.
 func TestARefusedBranchSaysWhy(t *testing.T) {
 	p := newPublishing(t, "")

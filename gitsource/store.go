@@ -15,6 +15,8 @@ import (
 // Packs are added and joined, never taken away. The git program can read it.
 type store struct {
 	dir string
+	// below, if set, is read for objects that this store does not have.
+	below *store
 
 	// mu guards the packs: who reads from one keeps it from being closed.
 	mu    sync.RWMutex
@@ -83,7 +85,7 @@ func (s *store) has(h plumbing.Hash) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	p, _ := s.find(h)
-	return p != nil
+	return p != nil || s.below != nil && s.below.has(h)
 }
 
 // find returns the pack with an object; whoever asks holds the lock.
@@ -103,7 +105,10 @@ func (s *store) object(t plumbing.ObjectType, h plumbing.Hash, limit int64) ([]b
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	p, _ := s.find(h)
-	if p == nil {
+	switch {
+	case p == nil && s.below != nil:
+		return s.below.object(t, h, limit)
+	case p == nil:
 		return nil, &damageError{h, errMissing}
 	}
 	content, err := p.read(t, h, limit)
@@ -121,7 +126,10 @@ func (s *store) size(h plumbing.Hash) (int64, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	p, offset := s.find(h)
-	if p == nil {
+	switch {
+	case p == nil && s.below != nil:
+		return s.below.size(h)
+	case p == nil:
 		return 0, &damageError{h, errMissing}
 	}
 	n, err := p.sizeAt(offset)

@@ -73,16 +73,6 @@ func newTreeCache(limit int) *treeCache {
 // treeBytes bounds one directory: some 200,000 names.
 const treeBytes = 16 * mib
 
-// tree reads a directory; the result is shared and must not be changed.
-func (r *Repo) tree(h plumbing.Hash) ([]entry, error) {
-	var entries []entry
-	err := r.withStore(func(st *store) (err error) {
-		entries, err = r.trees.read(st, h)
-		return err
-	})
-	return entries, err
-}
-
 // read returns a directory from memory or from a store.
 func (c *treeCache) read(s *store, h plumbing.Hash) ([]entry, error) {
 	if entries, ok := c.get(h); ok {

@@ -1,0 +1,66 @@
+package gitsource
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+// The bounds of one branch that is read or written.
+const (
+	branchBytes   = 32 * mib
+	branchObjects = 100_000
+	branchCommits = 1000
+)
+
+// ofBranch returns the limits of a branch that anybody may have pushed.
+func (l Limits) ofBranch() Limits {
+	l.FetchBytes, l.Objects = min(l.FetchBytes, branchBytes), min(l.Objects, branchObjects)
+	return l
+}
+
+// fetchLayer fetches what a commit has more than the commits that are followed, into a
+// store of its own on top of theirs.
+func (r *Repo) fetchLayer(ctx context.Context, s session, dir string, h plumbing.Hash) (*store, error) {
+	if err := os.RemoveAll(dir); err != nil { // of a gitfleet that was killed
+		return nil, err
+	}
+	st := r.stored.Load()
+	haves, err := r.haves(st)
+	if err != nil {
+		return nil, err
+	}
+	pack, err := s.fetch(ctx, fetch{wants: []plumbing.Hash{h}, haves: haves, has: st.has})
+	if err != nil {
+		return nil, err
+	}
+	layer, err := makeStore(dir)
+	if err != nil {
+		return nil, errors.Join(err, pack.Close(), os.RemoveAll(dir))
+	}
+	layer.below = st
+	if err := errors.Join(layer.add(pack, r.cfg.Limits.ofBranch()), pack.Close()); err != nil {
+		return nil, errors.Join(err, layer.remove())
+	}
+	return layer, nil
+}
+
+// remove closes a store, and deletes it.
+func (s *store) remove() error { return errors.Join(s.close(), os.RemoveAll(s.dir)) }
+
+// branchDir is where the store of FetchRef is.
+func (r *Repo) branchDir() string { return r.place.path + ".pull" }
+
+// dropBranch removes what FetchRef brought.
+func (r *Repo) dropBranch() error {
+	r.branchMu.Lock()
+	defer r.branchMu.Unlock()
+	if r.branch == nil {
+		return nil
+	}
+	st := r.branch
+	r.branch = nil
+	return st.remove()
+}
