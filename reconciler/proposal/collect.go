@@ -153,7 +153,11 @@ func (c *collector) finish(o *offer, r *status.Report, editor *Editor) error {
 		changed[d.Cluster] = true
 		t.Changed = append(t.Changed, status.Holder{Cluster: d.Cluster, Placement: key})
 	}
-	for _, h := range r.HoldersOf(o.id) {
+	holders, unknown := r.HoldersOf(o.id)
+	if len(unknown) > 0 {
+		return fmt.Errorf("left as it is; what Git wants on %s is %w", unknown[0], errUnknown)
+	}
+	for _, h := range holders {
 		if !changed[h.Cluster] {
 			t.Others = append(t.Others, h)
 		}

@@ -26,6 +26,17 @@ configmap web/one plain
 place web
 `
 
+var now = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+
+func loaded(t *testing.T, commit string, files fs.FS) *hub.Snapshot {
+	t.Helper()
+	head, err := hub.Load(hub.Commit{Hash: commit, Time: now}, files, hub.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return head
+}
+
 // reporting is the report of a fleet on which an object is held as it is on some clusters.
 func reporting(t *testing.T, files fs.FS, drift func(d *ledger.Drift), clusters ...string) *status.Report {
 	t.Helper()
@@ -37,10 +48,7 @@ func reporting(t *testing.T, files fs.FS, drift func(d *ledger.Drift), clusters 
 // clusters are assigned are loaded: other files are in force by now.
 func restarted(t *testing.T, in plan.Input, files fs.FS) *status.Report {
 	t.Helper()
-	var err error
-	if in.Head, err = hub.Load(hub.Commit{Hash: "decade", Time: in.Now}, files, hub.Options{}); err != nil {
-		t.Fatal(err)
-	}
+	in.Head = loaded(t, "decade", files)
 	in.Memo = plan.NewMemo()
 	return status.Build(status.Input{Plan: plan.Resolve(in), Head: in.Head, Ledger: in.Ledger, Now: in.Now})
 }
@@ -48,13 +56,8 @@ func restarted(t *testing.T, in plan.Input, files fs.FS) *status.Report {
 // holding is what the plan of a fleet is made from on which an object is held.
 func holding(t *testing.T, files fs.FS, drift func(d *ledger.Drift), clusters ...string) plan.Input {
 	t.Helper()
-	now := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
-	head, err := hub.Load(hub.Commit{Hash: "c0ffee", Time: now}, files, hub.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	in := plan.Input{Head: head, Ledger: ledger.New(), Now: now, Memo: plan.NewMemo()}
-	for _, c := range head.Clusters {
+	in := plan.Input{Head: loaded(t, "c0ffee", files), Ledger: ledger.New(), Now: now, Memo: plan.NewMemo()}
+	for _, c := range in.Head.Clusters {
 		in.Ledger.Fold(ledger.ClusterSeen{Cluster: c.Name, At: now, Healthy: true})
 	}
 	p := plan.Resolve(in)
@@ -158,4 +161,36 @@ place web unavailable 1
 	p.group(t.Context())
 	p.after(t, 3*time.Minute, p.known.offers...)
 	p.says(t, "east", "held: left as it is; offered as https://git.example.com/pulls/1")
+}
+
+// A cluster that the rollout has not reached gets the object too, also while the content that
+// it is assigned is not known: what is changed or deleted on all others is an override.
+func TestClustersThatTheRolloutHasNotReached(t *testing.T) {
+	const fleet = `
+clusters east west
+namespace web
+configmap web/one plain
+configmap web/two %s
+place web unavailable 1
+`
+	files, next := world.Files(t, fmt.Sprintf(fleet, "old")), world.Files(t, fmt.Sprintf(fleet, "new"))
+	for name, drift := range map[string]func(*ledger.Drift){"changed": valued("x"), "deleted": func(d *ledger.Drift) { d.Deleted = true }} {
+		t.Run(name, func(t *testing.T) {
+			in := holding(t, files, drift, "east", "west")
+			w := plan.Resolve(in).Works["west"][0]
+			in.Ledger.Fold(ledger.WorkSeen{Cluster: "west", Placement: w.Placement, At: in.Now, Revision: w.Revision, Done: true, Total: len(w.Manifests)})
+			reached := in
+			reached.Past = map[string]*hub.Snapshot{in.Head.Commit.Hash: in.Head}
+			reached.Head = loaded(t, "decade", next)
+			plan.Resolve(reached).UpdateLedger(in.Ledger)
+			c := &collector{fleet: "shop", load: func(files fs.FS) (*hub.Snapshot, error) { return hub.Load(hub.Commit{}, files, hub.Options{}) }}
+			offers, verdicts := c.collect(restarted(t, in, next), next)
+			if len(offers) != 1 || len(verdicts) != 0 {
+				t.Fatalf("%d offers, verdicts %+v", len(offers), verdicts)
+			}
+			if o := offers[0]; !strings.HasPrefix(o.override, "ResourceOverride one-") {
+				t.Errorf("override %q, %s: %s", o.override, o.changes[0].Path, o.changes[0].After)
+			}
+		})
+	}
 }

@@ -241,12 +241,15 @@ func (p *Proposer) answered(err error, now time.Time) {
 // group groups the held drifts, if they are others than before.
 func (p *Proposer) group(ctx context.Context) {
 	var key strings.Builder
-	fmt.Fprintln(&key, p.report.Head.Commit.Hash)
 	for i := range p.report.Drifts {
 		if d := &p.report.Drifts[i]; d.State == api.DriftHeld {
 			fmt.Fprintln(&key, d.Cluster, d.Placement, d.Mode, d.ResourceIdentifier, ledger.Fingerprint(d.Paths), d.Count, d.LastSeen)
 		}
 	}
+	if key.Len() > 0 { // the edits depend on the clusters that have no drift, too
+		key.WriteString(p.report.PlacedDigest())
+	}
+	fmt.Fprintln(&key, p.report.Head.Commit.Hash)
 	if key.String() == p.known.key {
 		return
 	}

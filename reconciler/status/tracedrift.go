@@ -2,10 +2,14 @@ package status
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"slices"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
 // TraceDrift returns where the object of a drift comes from; nil if the object is no longer
@@ -36,21 +40,51 @@ type Holder struct {
 	Placement api.PlacementKey
 }
 
-// HoldersOf returns the clusters on which an object is placed, by cluster and placement.
-func (r *Report) HoldersOf(id api.ID) []Holder {
-	var out []Holder
+// HoldersOf returns the clusters that get an object from the commit in force, by cluster and
+// placement, whether the rollout has reached them or not. unknown are those of the same
+// placements whose content cannot be rendered.
+func (r *Report) HoldersOf(id api.ID) (holders []Holder, unknown []string) {
 	if r.plan == nil {
-		return nil
+		return nil, nil
 	}
-	for cluster, works := range r.plan.Works {
-		for _, w := range works {
-			if slices.ContainsFunc(w.Manifests, func(m *work.Manifest) bool { return m.ID == id }) {
-				out = append(out, Holder{cluster, w.Placement})
+	is := func(m *work.Manifest) bool { return m.ID == id }
+	for _, p := range r.plan.Placements {
+		before, failed := len(holders), []string(nil)
+		for _, c := range p.Clusters {
+			switch {
+			case !scheduled(c) || c.Leaves(id):
+			case c.Err != nil || c.Content.Hash == "":
+				failed = append(failed, c.Binding.Cluster)
+			case slices.ContainsFunc(c.Content.Manifests, is):
+				holders = append(holders, Holder{c.Binding.Cluster, p.Key})
+			}
+		}
+		if len(holders) > before {
+			unknown = append(unknown, failed...)
+		}
+	}
+	slices.SortFunc(holders, func(a, b Holder) int {
+		return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Placement.String(), b.Placement.String()))
+	})
+	return holders, unknown
+}
+
+// PlacedDigest identifies what HoldersOf returns for all objects.
+func (r *Report) PlacedDigest() string {
+	if r.plan == nil {
+		return ""
+	}
+	h := sha256.New()
+	for _, p := range r.plan.Placements {
+		fmt.Fprintln(h, p.Key)
+		for _, c := range p.Clusters {
+			if scheduled(c) {
+				fmt.Fprintln(h, c.Binding.Cluster, c.Content.Hash, c.Err != nil, len(c.Yielded))
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b Holder) int {
-		return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Placement.String(), b.Placement.String()))
-	})
-	return out
+	return hex.EncodeToString(h.Sum(nil))
 }
+
+// scheduled reports whether a placement is to stay on a cluster.
+func scheduled(c *plan.OnCluster) bool { return !c.Binding.Removing && !c.Binding.Unscheduled }
