@@ -133,7 +133,8 @@ func (c Config) forge() forge.Config {
 // proposer decides about drift that is held, and offers it as pull requests if a forge is
 // configured. Nothing is asked of the forge, and nothing pushed, while mayWrite returns an
 // error.
-func (c Config) proposer(repo *gitsource.Repo, loader *hub.Loader, mayWrite func() error, resolve func(map[string]ledger.Resolutions), log *slog.Logger) (*proposal.Proposer, error) {
+func (c Config) proposer(repo *gitsource.Repo, mayWrite func() error, resolve func(map[string]ledger.Resolutions), log *slog.Logger) (*proposal.Proposer, error) {
+	loader := c.loader() // edits are tried while the loop loads the next commit
 	cfg := proposal.Config{
 		Fleet: c.FleetName, Base: c.Source.Branch, MinAge: c.Drift.MinAge.Duration, MaxOpen: c.Drift.MaxOpen, Interval: max(time.Second, c.Forge.Interval.Duration),
 		Files:   func(ctx context.Context, commit string) (fs.FS, error) { return repo.Files(ctx, commit) },

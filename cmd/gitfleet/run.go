@@ -112,8 +112,7 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 	}
 	members.record, members.fence = record.Add, candidate.fence()
 	var loop *reconciler.Reconciler
-	loader := cfg.loader()
-	proposals, err = cfg.proposer(repo, loader, candidate.mayWrite, func(all map[string]ledger.Resolutions) { loop.Resolve(all) }, log)
+	proposals, err = cfg.proposer(repo, candidate.mayWrite, func(all map[string]ledger.Resolutions) { loop.Resolve(all) }, log)
 	if err != nil {
 		return err
 	}
@@ -127,7 +126,7 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 	}
 	servePlans(srv, preview)
 	config := reconciler.Config{
-		Fleet: fleet, Source: repo, Loader: loader, Past: cfg.loader(), Store: candidate.store, Attempts: filepath.Join(cfg.StateDir, "loading.json"), Conditions: status.Conditions(cfg.Status.Conditions),
+		Fleet: fleet, Source: repo, Loader: cfg.loader(), Past: cfg.loader(), Store: candidate.store, Attempts: filepath.Join(cfg.StateDir, "loading.json"), Conditions: status.Conditions(cfg.Status.Conditions),
 		Member: members.agent, Told: members.encoder.Rotate, Publish: publish, Record: record.Add, Log: log,
 		MaxUnreachable: &cfg.Rollout.MaxUnreachable.IntOrString, AvailableTimeout: cfg.Rollout.AvailableTimeout.Duration,
 		Metrics: metrics.loop, Traces: traces,
