@@ -22,8 +22,9 @@ type memory map[api.PlacementKey]map[api.ID]ledger.Drift
 // The bounds of what is remembered. A placement on a cluster is one record of
 // the ledger, written anew whenever anything about it changes.
 const (
-	mostDrifts = 50 // objects of a placement
-	mostPaths  = 12 // of an object
+	mostDrifts = 50   // objects of a placement that are not held
+	mostHeld   = 1000 // objects of a placement that are held
+	mostPaths  = 12   // of an object
 	mostValue  = 160
 )
 
@@ -37,8 +38,9 @@ func (a *Agent) Recall(drifts map[api.PlacementKey][]ledger.Drift) {
 	}
 }
 
-// put remembers a drift, and forgets the one not seen for longest if there are
-// too many: first of those that are over.
+// put remembers a drift. If there are too many it forgets the one not seen for longest, first
+// of those that are over; of those that are held, which somebody is to decide about, it
+// forgets the newest.
 func (m memory) put(p api.PlacementKey, d ledger.Drift) {
 	of := m[p]
 	if of == nil {
@@ -49,9 +51,21 @@ func (m memory) put(p api.PlacementKey, d ledger.Drift) {
 	if len(of) <= mostDrifts {
 		return
 	}
-	delete(of, slices.MinFunc(m.list(p), func(a, b ledger.Drift) int {
+	limit, first := mostDrifts, func(a, b ledger.Drift) int {
 		return cmp.Or(cmp.Compare(lasting(a.State), lasting(b.State)), a.LastSeen.Compare(b.LastSeen), a.ID.Compare(b.ID))
-	}).ID)
+	}
+	if d.State == api.DriftHeld {
+		limit, first = mostHeld, func(a, b ledger.Drift) int { return cmp.Or(b.FirstSeen.Compare(a.FirstSeen), b.ID.Compare(a.ID)) }
+	}
+	var same []ledger.Drift
+	for _, other := range of {
+		if (other.State == api.DriftHeld) == (d.State == api.DriftHeld) {
+			same = append(same, other)
+		}
+	}
+	if len(same) > limit {
+		delete(of, slices.MinFunc(same, first).ID)
+	}
 }
 
 // lasting is 1 for what still differs.

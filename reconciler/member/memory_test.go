@@ -33,6 +33,25 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
+// Held objects wait for a decision: they are remembered besides the others, up to a bound
+// beyond which those known longer stay.
+func TestHeldObjectsAreRemembered(t *testing.T) {
+	m, p := memory{}, api.PlacementKey{Name: "web"}
+	for i := range mostHeld + 20 {
+		m.put(p, driftOf(fmt.Sprintf("held-%04d", i), api.DriftHeld, i))
+	}
+	for i := range 2 * mostDrifts {
+		m.put(p, driftOf(fmt.Sprintf("repaired-%03d", i), api.DriftRepaired, i))
+	}
+	list := m.list(p)
+	if len(list) != mostHeld+mostDrifts {
+		t.Fatalf("%d objects are remembered, want %d", len(list), mostHeld+mostDrifts)
+	}
+	if first, last := list[0].ID.Name, list[mostHeld-1].ID.Name; first != "held-0000" || last != fmt.Sprintf("held-%04d", mostHeld-1) {
+		t.Errorf("from %s to %s are held", first, last)
+	}
+}
+
 // What a placement does not have any more is forgotten, but not where nobody says
 // what it has.
 func TestMemoryGoesWithTheObject(t *testing.T) {
