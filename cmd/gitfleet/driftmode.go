@@ -141,7 +141,7 @@ func (c Config) proposer(repo *gitsource.Repo, mayWrite func() error, resolve fu
 		Load:    func(files fs.FS) (*hub.Snapshot, error) { return loader.Load(hub.Commit{}, files) },
 		Resolve: resolve, Log: log,
 	}
-	if c.Drift.Mode != proposeDrift && c.Forge.Type == "" {
+	if !c.asksForge() {
 		return proposal.New(cfg), nil
 	}
 	var err error
@@ -155,6 +155,9 @@ func (c Config) proposer(repo *gitsource.Repo, mayWrite func() error, resolve fu
 	cfg.Branches = fencedBranches{branches, mayWrite}
 	return proposal.New(cfg), nil
 }
+
+// asksForge reports whether the daemon looks at pull requests.
+func (c Config) asksForge() bool { return c.Drift.Mode == proposeDrift || c.Forge.Type != "" }
 
 // branches pushes to the repository on the forge, with the token of the forge.
 func (c Config) branches(repo *gitsource.Repo, log *slog.Logger) (*gitsource.Publisher, error) {

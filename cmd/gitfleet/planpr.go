@@ -49,6 +49,16 @@ func servePlans(srv *server.Server, preview func(ctx context.Context, number int
 	}))
 }
 
+// leading is a preview that only the replica that leads makes: others look at no pull request.
+func leading(objection func() error, preview func(context.Context, int64) (*review.Preview, error)) func(context.Context, int64) (*review.Preview, error) {
+	return func(ctx context.Context, number int64) (*review.Preview, error) {
+		if err := objection(); err != nil {
+			return nil, err
+		}
+		return preview(ctx, number)
+	}
+}
+
 // printPreview writes the whole plan of a pull request.
 func printPreview(b *bytes.Buffer, p *review.Preview) {
 	_, status := p.Status()

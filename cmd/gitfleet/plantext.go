@@ -60,7 +60,7 @@ func printPlacementChange(b *bytes.Buffer, c forecast.PlacementChange) {
 	switch {
 	case c.RenamedFrom != "":
 		fmt.Fprintf(b, "  %s\n", renameText(c.RenamedFrom, c.Placement))
-		if len(c.Gained)+len(c.Lost) == 0 {
+		if len(c.Gained)+len(c.Lost)+len(c.Settings) == 0 && c.PolicyTo == "" {
 			return
 		}
 	case c.Unclear && c.New:
@@ -80,6 +80,12 @@ func printPlacementChange(b *bytes.Buffer, c forecast.PlacementChange) {
 		fmt.Fprintf(b, "%s leaves %s", map[bool]string{true: ";", false: ":"}[len(c.Gained) > 0], strings.Join(c.Lost, ", "))
 	}
 	fmt.Fprintln(b)
+	if c.PolicyTo != "" {
+		fmt.Fprintf(b, "    policy: %s → %s\n", c.PolicyFrom, c.PolicyTo)
+	}
+	for _, s := range c.Settings {
+		fmt.Fprintf(b, "    %s: %s → %s\n", s.Field, printable(orNone(s.From)), printable(orNone(s.To)))
+	}
 }
 
 // printHeld writes why deletions would be held, once for the objects of a placement that

@@ -122,7 +122,7 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 	}
 	var preview func(context.Context, int64) (*review.Preview, error)
 	if reviews != nil {
-		publish, preview = both(publish, reviews.Observe), reviews.Preview
+		publish, preview = both(publish, reviews.Observe), leading(candidate.objection, reviews.Preview)
 	}
 	servePlans(srv, preview)
 	config := reconciler.Config{
@@ -159,8 +159,8 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 
 // answer is a server that answers everything but orders, to those who may ask:
 // reports are published with the function, and what happens goes to the record.
-// Webhooks of pull requests wake who offers drift.
-func (c Config) answer(ctx context.Context, repo *gitsource.Repo, store ledger.Archive, registry *prometheus.Registry, metrics *metrics, log *slog.Logger, wakeProposals func()) (*server.Server, func(*status.Report), *history.Record, error) {
+// Webhooks of pull requests wake who looks at them.
+func (c Config) answer(ctx context.Context, repo *gitsource.Repo, store ledger.Archive, registry *prometheus.Registry, metrics *metrics, log *slog.Logger, wakePullRequests func()) (*server.Server, func(*status.Report), *history.Record, error) {
 	srv := server.New(registry)
 	srv.Mount("GET /state", server.State(store.Export))
 	tellOverview(srv, func() (last, success time.Time) {
@@ -171,10 +171,10 @@ func (c Config) answer(ctx context.Context, repo *gitsource.Repo, store ledger.A
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if c.Drift.Mode != proposeDrift {
-		wakeProposals = nil
+	if !c.asksForge() {
+		wakePullRequests = nil
 	}
-	if err := c.Webhook.mount(srv, repo, c.git(log).Ref.Follows, wakeProposals, metrics.webhooks, log); err != nil {
+	if err := c.Webhook.mount(srv, repo, c.git(log).Ref.Follows, wakePullRequests, metrics.webhooks, log); err != nil {
 		return nil, nil, nil, err
 	}
 	return srv, publish, c.record(srv, metrics.history, log), nil

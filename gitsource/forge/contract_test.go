@@ -67,7 +67,7 @@ func keepsContract(t *testing.T, h host) {
 	must(err)
 	want := forge.PullRequest{
 		Number: opened.Number, URL: opened.URL, Title: "Drift", Body: "one", Author: "fleet", Labels: []string{driftLabel, "placement/web"},
-		Branch: branch, Head: head, HeadRef: h.headRef(opened.Number), State: forge.Open,
+		Base: "main", Branch: branch, Head: head, HeadRef: h.headRef(opened.Number), State: forge.Open,
 	}
 	check := func(what string, got, want forge.PullRequest) {
 		t.Helper()
@@ -113,7 +113,7 @@ func keepsContract(t *testing.T, h host) {
 	check("listed", list[0], want)
 	check("listed of a fork", list[1], forge.PullRequest{
 		Number: number, URL: list[1].URL, Title: "WIP: from a fork", Body: "please", Author: "guest", Draft: true,
-		Branch: "proposal", Fork: true, Head: forkHead, HeadRef: h.headRef(number), State: forge.Open,
+		Base: "main", Branch: "proposal", Fork: true, Head: forkHead, HeadRef: h.headRef(number), State: forge.Open,
 	})
 
 	h.step("list again")
@@ -182,7 +182,7 @@ func keepsContract(t *testing.T, h host) {
 	}
 	check("merged", *found, forge.PullRequest{
 		Number: opened.Number, URL: opened.URL, Title: "Drift", Body: "one", Author: "fleet",
-		Branch: "gitfleet/drift/2", Head: head, HeadRef: h.headRef(opened.Number), State: forge.Merged, MergeCommit: found.MergeCommit,
+		Base: "main", Branch: "gitfleet/drift/2", Head: head, HeadRef: h.headRef(opened.Number), State: forge.Merged, MergeCommit: found.MergeCommit,
 	})
 
 	h.step("end")

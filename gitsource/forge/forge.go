@@ -76,6 +76,8 @@ type PullRequest struct {
 	Draft  bool
 	// Labels are sorted.
 	Labels []string
+	// Base is the branch of the repository that it is to be merged into.
+	Base string
 	// Branch is the branch that is to be merged. With Fork it is a branch of another
 	// repository.
 	Branch string

@@ -99,6 +99,9 @@ func fromGitea(pr *gitea.PullRequest) PullRequest {
 	if pr.Head != nil {
 		out.Branch, out.Head = pr.Head.Name, pr.Head.Sha // once the branch is gone, Ref is no branch
 	}
+	if pr.Base != nil {
+		out.Base = pr.Base.Ref
+	}
 	out.Fork = pr.Base == nil || pr.Head == nil || pr.Base.RepoID != pr.Head.RepoID
 	switch {
 	case pr.HasMerged:

@@ -78,7 +78,7 @@ func (g *githubClient) PullRequest(ctx context.Context, number int64) (PullReque
 func fromGitHub(pr *github.PullRequest) PullRequest {
 	out := PullRequest{
 		Number: int64(pr.GetNumber()), URL: pr.GetHTMLURL(), Title: pr.GetTitle(), Body: pr.GetBody(), Author: pr.GetUser().GetLogin(), Draft: pr.GetDraft(),
-		Branch: pr.GetHead().GetRef(), Head: pr.GetHead().GetSHA(), HeadRef: fmt.Sprintf("refs/pull/%d/head", pr.GetNumber()), State: Open,
+		Base: pr.GetBase().GetRef(), Branch: pr.GetHead().GetRef(), Head: pr.GetHead().GetSHA(), HeadRef: fmt.Sprintf("refs/pull/%d/head", pr.GetNumber()), State: Open,
 	}
 	out.Fork = pr.GetHead().GetRepo().GetID() != pr.GetBase().GetRepo().GetID()
 	for _, l := range pr.Labels {

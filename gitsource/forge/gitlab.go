@@ -76,7 +76,7 @@ func (g *gitlabClient) PullRequest(ctx context.Context, number int64) (PullReque
 func fromGitLab(mr *gitlab.BasicMergeRequest) PullRequest {
 	out := PullRequest{
 		Number: mr.IID, URL: mr.WebURL, Title: mr.Title, Body: mr.Description, Draft: mr.Draft, Labels: slices.Sorted(slices.Values(mr.Labels)),
-		Branch: mr.SourceBranch, Fork: mr.SourceProjectID != mr.TargetProjectID, Head: mr.SHA, HeadRef: fmt.Sprintf("refs/merge-requests/%d/head", mr.IID), State: Open,
+		Base: mr.TargetBranch, Branch: mr.SourceBranch, Fork: mr.SourceProjectID != mr.TargetProjectID, Head: mr.SHA, HeadRef: fmt.Sprintf("refs/merge-requests/%d/head", mr.IID), State: Open,
 	}
 	if mr.Author != nil {
 		out.Author = mr.Author.Username

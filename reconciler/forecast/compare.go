@@ -19,9 +19,11 @@ type PlacementChange struct {
 	RenamedFrom  string // its key in the earlier plan; empty if it is the same
 	Unclear      bool   // whether it was renamed
 	Gained, Lost []string
-	// PolicyFrom and PolicyTo are the placement types in a running fleet and now, if its
-	// policy changes; empty if it does not, or if no daemon runs the fleet.
+	// PolicyFrom and PolicyTo are the placement types in a running fleet and now, with the
+	// number of clusters, and Settings the other fields, if they change; empty if they do
+	// not, or if no daemon runs the fleet.
 	PolicyFrom, PolicyTo string
+	Settings             []SettingChange
 }
 
 // A ClusterChange is how what a cluster holds differs from the earlier plan.

@@ -29,7 +29,7 @@ func (o *Forecast) Compared(brake Brake) (Document, Changes) {
 		return d, changes
 	}
 	if o.running != nil {
-		changes.Placements = o.running.withPolicies(changes.Placements, o.Snapshot, o.Renames)
+		changes.Placements = o.running.withSettings(changes.Placements, o.Snapshot, o.Renames)
 	}
 	d.Deletions = []Deletion{}
 	for i := range changes.Clusters {

@@ -3,6 +3,7 @@ package forecast
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -79,11 +80,11 @@ func (r *Running) Forecast(s *hub.Snapshot) (*Forecast, error) {
 	return o, internal(o.Plan)
 }
 
-// withPolicies returns the changes of placements with those of their policies, by key.
-func (r *Running) withPolicies(changes []PlacementChange, s *hub.Snapshot, renames []ledger.Rename) []PlacementChange {
-	was := map[string]*api.PlacementPolicy{}
+// withSettings returns the changes of placements with those of their specs, by key.
+func (r *Running) withSettings(changes []PlacementChange, s *hub.Snapshot, renames []ledger.Rename) []PlacementChange {
+	was := map[string]*api.PlacementSpec{}
 	for _, p := range r.head.Placements {
-		was[p.Key.String()] = p.Spec.Policy
+		was[p.Key.String()] = &p.Spec
 	}
 	for _, n := range renames {
 		was[n.To.String()] = was[n.From.String()]
@@ -91,7 +92,11 @@ func (r *Running) withPolicies(changes []PlacementChange, s *hub.Snapshot, renam
 	for _, p := range s.Placements {
 		key := p.Key.String()
 		before, known := was[key]
-		if !known || placement.PolicyHash(before) == placement.PolicyHash(p.Spec.Policy) {
+		if !known || before == nil || reflect.DeepEqual(*before, p.Spec) {
+			continue
+		}
+		from, to, settings := policyText(before.Policy), policyText(p.Spec.Policy), settingChanges(before, &p.Spec)
+		if from == to && len(settings) == 0 {
 			continue
 		}
 		i := slices.IndexFunc(changes, func(c PlacementChange) bool { return c.Placement == key })
@@ -99,7 +104,9 @@ func (r *Running) withPolicies(changes []PlacementChange, s *hub.Snapshot, renam
 			i = len(changes)
 			changes = append(changes, PlacementChange{Placement: key})
 		}
-		changes[i].PolicyFrom, changes[i].PolicyTo = policyText(before), policyText(p.Spec.Policy)
+		if changes[i].Settings = settings; from != to {
+			changes[i].PolicyFrom, changes[i].PolicyTo = from, to
+		}
 	}
 	slices.SortStableFunc(changes, func(a, b PlacementChange) int { return strings.Compare(a.Placement, b.Placement) })
 	return changes

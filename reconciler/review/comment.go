@@ -209,6 +209,12 @@ func placementText(p forecast.PlacementChange) string {
 	if p.PolicyTo != "" {
 		text += fmt.Sprintf("; its policy changes from %s to %s", markdown.Code(p.PolicyFrom), markdown.Code(p.PolicyTo))
 	}
+	for _, s := range p.Settings[:min(maxFields, len(p.Settings))] {
+		text += fmt.Sprintf("; %s changes from %s to %s", markdown.Code(s.Field), settingText(s.From), settingText(s.To))
+	}
+	if rest := len(p.Settings) - maxFields; rest > 0 {
+		text += fmt.Sprintf("; %s more", count(rest, "field"))
+	}
 	if len(p.Gained) > 0 {
 		text += fmt.Sprintf("; gains %s: %s", count(len(p.Gained), "cluster"), few(p.Gained))
 	}
@@ -216,6 +222,14 @@ func placementText(p forecast.PlacementChange) string {
 		text += fmt.Sprintf("; leaves %s: %s", count(len(p.Lost), "cluster"), few(p.Lost))
 	}
 	return strings.TrimPrefix(text, ";")
+}
+
+// settingText is what a field of a placement is set to.
+func settingText(value string) string {
+	if value == "" {
+		return "not set"
+	}
+	return markdown.Code(shortened(value))
 }
 
 // contentsText is which fields of which objects change.

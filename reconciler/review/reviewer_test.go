@@ -239,12 +239,36 @@ func TestAPreviewWritesNothing(t *testing.T) {
 	if _, text := p.Status(); text != "3 changes on 3 clusters" || p.Head != hash("1") || p.Base != hash("b") {
 		t.Errorf("%s of %s and %s", text, p.Base, p.Head)
 	}
+	f.open[0].Base = "other"
+	if _, err := v.previewOf(t.Context(), 1); err == nil || !strings.Contains(err.Error(), "to the branch other") {
+		t.Errorf("to another branch: %v", err)
+	}
 	if _, err := v.previewOf(t.Context(), 2); err == nil || !strings.Contains(err.Error(), "fork") {
 		t.Errorf("a fork: %v", err)
 	}
 	if f.writes+len(f.statuses) > 0 {
 		t.Errorf("%d comments and %v were written", f.writes, f.statuses)
 	}
+}
+
+// People who ask for one preview after another do not keep comments from being written.
+func TestPreviewsDoNotHoldUpPlans(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, f, source := planned(t, 1)
+		v := newReviewer(f, source)
+		v.report = s.report
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- v.Run(ctx) }()
+		if _, err := v.Preview(ctx, 1); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		cancel()
+		if err := <-done; err != nil || f.writes != 1 {
+			t.Errorf("%d comments, %v", f.writes, err)
+		}
+	})
 }
 
 // A webhook of the forge has a new pull request planned before the next list is due.

@@ -179,7 +179,7 @@ func newReviewer(f Forge, s Source) *Reviewer {
 }
 
 func pullRequest(number int64, head string) forge.PullRequest {
-	return forge.PullRequest{Number: number, URL: fmt.Sprint("https://git.example.com/pulls/", number), Branch: "topic", Head: head, HeadRef: fmt.Sprintf("refs/pull/%d/head", number), State: forge.Open}
+	return forge.PullRequest{Number: number, URL: fmt.Sprint("https://git.example.com/pulls/", number), Base: "main", Branch: "topic", Head: head, HeadRef: fmt.Sprintf("refs/pull/%d/head", number), State: forge.Open}
 }
 
 // step lets the reviewer look once at the report.
