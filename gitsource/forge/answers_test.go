@@ -83,7 +83,7 @@ func TestBadAnswers(t *testing.T) {
 					test.answer(w, r)
 				}))
 				defer server.Close()
-				_, err := newClient(t, kind, server.URL, "a/b", token).ListOpen(t.Context(), "main")
+				_, err := newClient(t, kind, server.URL, "a/b", token).PullRequest(t.Context(), 1)
 				if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), token) {
 					t.Errorf("error %v, want one with %q", err, test.want)
 				}

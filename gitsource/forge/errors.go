@@ -58,8 +58,11 @@ func IsGeneral(err error) bool {
 		return answer.Status/100 != 4 || answer.Status == http.StatusUnauthorized || answer.RetryAfter > 0 || answer.Status == http.StatusTooManyRequests
 	}
 	_, ok := errors.AsType[*url.Error](err)
-	return ok
+	return ok && !errors.Is(err, errTooLarge)
 }
+
+// errTooLarge is the error of an answer that is not read.
+var errTooLarge = fmt.Errorf("the answer is larger than %d bytes", mostAnswer)
 
 // statusOf is the status of an answer that is an error; zero if the forge did not answer.
 func statusOf(err error) int {

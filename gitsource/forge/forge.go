@@ -9,6 +9,7 @@ package forge
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -18,7 +19,8 @@ import (
 // goroutine may use it.
 type Client interface {
 	// ListOpen lists the open pull requests to a base branch by their numbers, those of
-	// forks too.
+	// forks too. Bodies of forks are shortened. A few that are larger than what is read of an
+	// answer are left out.
 	ListOpen(ctx context.Context, base string) ([]PullRequest, error)
 	// FindPullRequest returns the pull request from a branch of the repository itself to
 	// a base branch, whatever its state is; nil if there is none. Which one that is of
@@ -74,12 +76,12 @@ type PullRequest struct {
 	// Author is the user name of who opened it.
 	Author string
 	Draft  bool
-	// Labels are sorted.
+	// Labels are sorted. Those of a fork on Gitea are not told, since anybody can set them.
 	Labels []string
 	// Base is the branch of the repository that it is to be merged into.
 	Base string
 	// Branch is the branch that is to be merged. With Fork it is a branch of another
-	// repository.
+	// repository, or none.
 	Branch string
 	Fork   bool
 	// Head is the hash of the last commit to be merged, and HeadRef the reference by
@@ -168,11 +170,70 @@ func pages[T any](what string, read func(page int) (entries []T, next bool, err 
 	return nil, fmt.Errorf("%s: more than %d", what, mostPages*pageSize)
 }
 
+// The bounds of a list of pull requests.
+const (
+	mostPullRequests = 5000
+	// mostLeftOut is how many may be left out as too large.
+	mostLeftOut = 20
+	// mostForkBody is how much of the body of a fork is kept, in characters.
+	mostForkBody = 1000
+)
+
+// pageSizes are those by which a list is read. If the answer is too large, what it has is
+// asked for by pages of the next size, which fit into it.
+var pageSizes = []int{pageSize, 25, 5, 1}
+
+// A lister reads a list of pull requests.
+type lister struct {
+	read    func(page, size int) (entries []PullRequest, next bool, err error)
+	list    []PullRequest
+	leftOut int
+}
+
+// page reads one page of the first of some sizes, and reports whether there is another.
+func (l *lister) page(page int, sizes []int) (next bool, err error) {
+	entries, next, err := l.read(page, sizes[0])
+	switch {
+	case errors.Is(err, errTooLarge) && len(sizes) > 1:
+		parts := sizes[0] / sizes[1]
+		for part := range parts {
+			if next, err = l.page((page-1)*parts+part+1, sizes[1:]); err != nil || !next {
+				return false, err
+			}
+		}
+		return true, nil
+	case errors.Is(err, errTooLarge) && l.leftOut < mostLeftOut:
+		l.leftOut++
+		return true, nil
+	case err != nil:
+		return false, err
+	}
+	for _, pr := range entries {
+		if pr.Fork {
+			pr.Body = shorten(pr.Body, mostForkBody)
+		}
+		l.list = append(l.list, pr)
+	}
+	return next, nil
+}
+
 // listPullRequests reads a list of pull requests, and sorts it by number.
-func listPullRequests(read func(page int) (entries []PullRequest, next bool, err error)) ([]PullRequest, error) {
-	list, err := pages("list pull requests", read)
+func listPullRequests(read func(page, size int) (entries []PullRequest, next bool, err error)) ([]PullRequest, error) {
+	l := &lister{read: read}
+	page, next, err := 0, true, error(nil)
+	for err == nil && next && page < mostPullRequests/pageSize {
+		page++
+		next, err = l.page(page, pageSizes)
+	}
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("list pull requests: %w", err)
+	case next:
+		return nil, fmt.Errorf("list pull requests: more than %d are open", mostPullRequests)
+	}
+	list := l.list
 	slices.SortFunc(list, func(a, b PullRequest) int { return cmp.Compare(a.Number, b.Number) })
-	return slices.CompactFunc(list, func(a, b PullRequest) bool { return a.Number == b.Number }), err
+	return slices.CompactFunc(list, func(a, b PullRequest) bool { return a.Number == b.Number }), nil
 }
 
 // newest returns the pull request of a branch of the repository itself: the open one, or

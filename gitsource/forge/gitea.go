@@ -39,9 +39,9 @@ func (g *giteaClient) ListOpen(ctx context.Context, base string) ([]PullRequest,
 	if err != nil {
 		return nil, err
 	}
-	return listPullRequests(func(page int) ([]PullRequest, bool, error) {
+	return listPullRequests(func(page, size int) ([]PullRequest, bool, error) {
 		list, resp, err := c.ListRepoPullRequests(g.owner, g.name, gitea.ListPullRequestsOptions{
-			ListOptions: gitea.ListOptions{Page: page, PageSize: pageSize}, State: gitea.StateOpen,
+			ListOptions: gitea.ListOptions{Page: page, PageSize: size}, State: gitea.StateOpen,
 		})
 		if err != nil {
 			return nil, false, err
@@ -102,7 +102,11 @@ func fromGitea(pr *gitea.PullRequest) PullRequest {
 	if pr.Base != nil {
 		out.Base = pr.Base.Ref
 	}
-	out.Fork = pr.Base == nil || pr.Head == nil || pr.Base.RepoID != pr.Head.RepoID
+	// Who may only read can push to refs/for/. That is no branch, and so has no name.
+	out.Fork = pr.Base == nil || pr.Head == nil || pr.Base.RepoID != pr.Head.RepoID || pr.Head.Name == ""
+	if out.Fork {
+		out.Labels = nil // whoever opens a pull request may set them, without the right to write
+	}
 	switch {
 	case pr.HasMerged:
 		out.State = Merged

@@ -42,9 +42,9 @@ func githubAPI(address string) string {
 }
 
 func (g *githubClient) ListOpen(ctx context.Context, base string) ([]PullRequest, error) {
-	return listPullRequests(func(page int) ([]PullRequest, bool, error) {
+	return listPullRequests(func(page, size int) ([]PullRequest, bool, error) {
 		list, resp, err := g.api.PullRequests.List(ctx, g.owner, g.name, &github.PullRequestListOptions{
-			State: "open", Base: base, ListOptions: github.ListOptions{Page: page, PerPage: pageSize},
+			State: "open", Base: base, ListOptions: github.ListOptions{Page: page, PerPage: size},
 		})
 		if err != nil {
 			return nil, false, err

@@ -39,10 +39,10 @@ func (noAuth) Header(context.Context) (key, value string, err error) {
 }
 
 func (g *gitlabClient) ListOpen(ctx context.Context, base string) ([]PullRequest, error) {
-	return listPullRequests(func(page int) ([]PullRequest, bool, error) {
+	return listPullRequests(func(page, size int) ([]PullRequest, bool, error) {
 		opened := "opened"
 		list, resp, err := g.api.MergeRequests.ListProjectMergeRequests(g.project, &gitlab.ListProjectMergeRequestsOptions{
-			ListOptions: gitlab.ListOptions{Page: int64(page), PerPage: pageSize}, State: &opened, TargetBranch: &base,
+			ListOptions: gitlab.ListOptions{Page: int64(page), PerPage: int64(size)}, State: &opened, TargetBranch: &base,
 		}, gitlab.WithContext(ctx))
 		if err != nil {
 			return nil, false, err

@@ -88,7 +88,7 @@ func (t *transport) RoundTrip(original *http.Request) (*http.Response, error) {
 		}
 		return nil, e
 	case len(body) > mostAnswer:
-		return nil, fmt.Errorf("the answer is larger than %d bytes", mostAnswer)
+		return nil, errTooLarge
 	}
 	if etag := resp.Header.Get("ETag"); key != "" && etag != "" {
 		t.cache.put(answer{key, etag, resp.Header.Clone(), body})
