@@ -137,9 +137,9 @@ func (c Config) proposer(repo *gitsource.Repo, mayWrite func() error, resolve fu
 	loader := c.loader() // edits are tried while the loop loads the next commit
 	cfg := proposal.Config{
 		Fleet: c.FleetName, Base: c.Source.Branch, MinAge: c.Drift.MinAge.Duration, MaxOpen: c.Drift.MaxOpen, Interval: max(time.Second, c.Forge.Interval.Duration),
-		Files:   func(ctx context.Context, commit string) (fs.FS, error) { return repo.Files(ctx, commit) },
-		Load:    func(files fs.FS) (*hub.Snapshot, error) { return loader.Load(hub.Commit{}, files) },
-		Resolve: resolve, Log: log,
+		Files:    func(ctx context.Context, commit string) (fs.FS, error) { return repo.Files(ctx, commit) },
+		Load:     func(files fs.FS) (*hub.Snapshot, error) { return loader.Load(hub.Commit{}, files) },
+		Contains: repo.Contains, Resolve: resolve, Log: log,
 	}
 	if !c.asksForge() {
 		return proposal.New(cfg), nil

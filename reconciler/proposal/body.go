@@ -166,6 +166,19 @@ const endedMarker = "<!-- gitfleet: ended -->"
 
 func marker(fleet, hash string) string { return "<!-- gitfleet: " + fleet + " " + hash + " -->" }
 
+var where = regexp.MustCompile(`(?m)^\*\*Where:\*\* (.+); first seen at `)
+
+// names reports whether a body may name one of some clusters as one that has the change:
+// one that lists only some of its clusters, or was edited, may name any.
+func names(body string, clusters []string) bool {
+	found := where.FindStringSubmatch(body)
+	if found == nil {
+		return len(clusters) > 0
+	}
+	listed := strings.Split(found[1], ", ")
+	return slices.ContainsFunc(clusters, func(c string) bool { return len(listed) > most || slices.Contains(listed, code(c)) })
+}
+
 var marked = regexp.MustCompile(`(?m)^<!-- gitfleet: ([A-Za-z0-9_.-]+) ([0-9a-f]+) -->\r?$`)
 
 // endedByGitfleet reports whether gitfleet closed a pull request because its drift was

@@ -1,6 +1,7 @@
 package proposal
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -29,6 +30,15 @@ func (p *Proposer) sync(ctx context.Context, now time.Time) error {
 		return err
 	}
 	offers := p.offersByAge()
+	for _, o := range offers {
+		c := p.changes[o.hash]
+		if c.state != forge.Merged || c.lacksMerge == p.known.commit || now.Before(c.trouble.retry) {
+			continue
+		}
+		if err := p.try(c, now, func() error { return p.lookAtMerged(ctx, c, now) }); err != nil {
+			return err
+		}
+	}
 	for _, o := range offers {
 		c := p.changes[o.hash]
 		if c.branch != "" || now.Sub(c.since) < p.cfg.MinAge || now.Before(c.trouble.retry) {
@@ -66,6 +76,25 @@ func (p *Proposer) try(c *change, now time.Time, act func() error) error {
 	case c.trouble.failed(err, now):
 		p.cfg.Log.Warn("a drift is not offered as a pull request; trying again", "url", c.url, "err", err)
 	}
+	return nil
+}
+
+// lookAtMerged has a change offered anew if the commit in force has the merge of its pull
+// request and not the change: people took it out of the branch, or reverted it at once.
+func (p *Proposer) lookAtMerged(ctx context.Context, c *change, now time.Time) error {
+	merged := false
+	if c.merge != "" {
+		var err error
+		if merged, err = p.cfg.Contains(ctx, p.known.commit, c.merge); err != nil {
+			return err
+		}
+	}
+	if !merged {
+		c.lacksMerge = p.known.commit
+		return nil
+	}
+	p.cfg.Log.Info("a pull request of a drift was merged without the change, which is offered anew", "url", c.url)
+	*c = change{since: now}
 	return nil
 }
 
@@ -120,21 +149,25 @@ func (p *Proposer) look(ctx context.Context, now time.Time) error {
 	}
 	before := p.open
 	p.open, p.listed = map[string]forge.PullRequest{}, now
+	ours := map[string]bool{} // the branches of known changes, whatever people made of the body
+	for _, c := range p.changes {
+		ours[c.branch] = true
+	}
 	for _, pr := range list {
-		if !pr.Fork && strings.HasPrefix(pr.Branch, branchPrefix) && markedAs(pr.Body, p.cfg.Fleet) != "" {
+		if !pr.Fork && strings.HasPrefix(pr.Branch, branchPrefix) && (ours[pr.Branch] || markedAs(pr.Body, p.cfg.Fleet) != "") {
 			p.open[pr.Branch] = pr
 		}
 	}
 	ended := map[string]string{} // the marker of each branch
 	for branch, pr := range before {
 		if _, still := p.open[branch]; !still {
-			ended[branch] = trailer(markedAs(pr.Body, p.cfg.Fleet))
+			ended[branch] = trailer(p.changeOf(pr))
 		}
 	}
 	for _, c := range p.changes {
 		if pr, open := p.open[c.branch]; open {
 			c.found(pr) // also one that was opened again
-		} else if c.branch != "" && c.asksAgain() {
+		} else if _, listed := ended[c.branch]; !listed && c.branch != "" && (c.state == forge.Open || c.asksAgain()) {
 			ended[c.branch] = ""
 		}
 	}
@@ -147,24 +180,35 @@ func (p *Proposer) look(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// lookAtEnded finds out what became of a pull request that is open no more. Its branch is
-// deleted if a marker is given.
+// changeOf is the hash of the change that a pull request is about.
+func (p *Proposer) changeOf(pr forge.PullRequest) string {
+	hash, _, _ := strings.Cut(strings.TrimPrefix(pr.Branch, branchPrefix), "-")
+	return cmp.Or(markedAs(pr.Body, p.cfg.Fleet), hash)
+}
+
+// lookAtEnded finds out what became of a pull request that is not listed as open any more.
+// Its branch is deleted if it is done and a marker is given. If there is none to this base
+// any more, as when it got another one, the change is offered anew.
 func (p *Proposer) lookAtEnded(ctx context.Context, branch, marker string) error {
 	pr, err := p.cfg.Forge.FindPullRequest(ctx, p.cfg.Base, branch)
 	if err != nil {
 		return err
 	}
 	delete(p.missing, branch)
-	if pr == nil || pr.State == forge.Open {
-		return nil
-	}
 	for _, c := range p.changes {
-		if c.branch == branch {
+		switch {
+		case c.branch != branch:
+		case pr != nil:
 			c.found(*pr)
 			c.published = ""
+		case c.state == forge.Open:
+			*c = change{since: c.since}
 		}
 	}
-	if marker == "" {
+	if pr != nil && pr.State == forge.Open {
+		p.open[branch] = *pr
+	}
+	if pr == nil || pr.State == forge.Open || marker == "" {
 		return nil
 	}
 	p.cfg.Log.Info("a pull request of a drift was "+string(pr.State), "url", pr.URL)
@@ -176,11 +220,14 @@ func (p *Proposer) lookAtEnded(ctx context.Context, branch, marker string) error
 
 // closeEnded closes the pull requests whose drift is over.
 func (p *Proposer) closeEnded(ctx context.Context, now time.Time) error {
+	if p.known.lost {
+		return nil
+	}
 	undecided := p.known.undecided()
 	for _, branch := range slices.Sorted(maps.Keys(p.open)) {
 		pr := p.open[branch]
-		hash := markedAs(pr.Body, p.cfg.Fleet)
-		if p.changes[hash] != nil || undecided[hash] {
+		hash := p.changeOf(pr)
+		if p.changes[hash] != nil || undecided[hash] || names(pr.Body, p.known.unheard) {
 			delete(p.missing, branch)
 			continue
 		}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
@@ -49,6 +51,8 @@ type Config struct {
 	Files func(ctx context.Context, commit string) (fs.FS, error)
 	// Load understands a tree.
 	Load func(fs.FS) (*hub.Snapshot, error)
+	// Contains reports whether the history of a commit has another one.
+	Contains func(ctx context.Context, head, commit string) (bool, error)
 	// Resolve takes what was decided about all held drifts, by cluster. It never blocks.
 	Resolve func(map[string]ledger.Resolutions)
 	// MinAge is how long a change has to last before it is offered.
@@ -110,6 +114,10 @@ type collected struct {
 	offers   []*offer
 	limited  []limited
 	verdicts []verdict
+	// lost says that the ledger was lost and nothing is decided yet; unheard are the clusters
+	// that have never answered, as far as is known, and may have any drift.
+	lost    bool
+	unheard []string
 }
 
 // limited is a held drift whose rule ends.
@@ -125,6 +133,9 @@ type change struct {
 	branch string
 	state  forge.State
 	url    string
+	// merge is the commit that merged it; lacksMerge is the commit in force that was last found
+	// not to have it.
+	merge, lacksMerge string
 	// hold is set while the pull request has the label that keeps the object as it is.
 	hold bool
 	// recheck asks the forge once more about a pull request that is closed.
@@ -140,6 +151,7 @@ type change struct {
 // found notes what the forge says of the pull request.
 func (c *change) found(pr forge.PullRequest) {
 	c.branch, c.state, c.url, c.waits, c.recheck = pr.Branch, pr.State, pr.URL, "", false
+	c.merge = pr.MergeCommit
 	c.hold = slices.Contains(pr.Labels, holdLabel)
 }
 
@@ -240,6 +252,12 @@ func (p *Proposer) answered(err error, now time.Time) {
 
 // group groups the held drifts, if they are others than before.
 func (p *Proposer) group(ctx context.Context) {
+	p.known.lost, p.known.unheard = !p.report.Decided(), nil
+	for _, m := range p.report.Clusters {
+		if !meta.IsStatusConditionTrue(m.Status.Conditions, api.Joined) {
+			p.known.unheard = append(p.known.unheard, m.Name)
+		}
+	}
 	var key strings.Builder
 	for i := range p.report.Drifts {
 		if d := &p.report.Drifts[i]; d.State == api.DriftHeld {

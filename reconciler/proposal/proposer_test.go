@@ -31,6 +31,8 @@ type fakeForge struct {
 	fail     error
 	// refuse is why no branch can be pushed.
 	refuse error
+	// retargeted are pull requests that have another base now, by number.
+	retargeted map[int64]bool
 	// meanwhile is what happens just before a pull request is opened.
 	meanwhile func()
 	now       time.Time
@@ -41,7 +43,7 @@ func (f *fakeForge) ask() error { f.requests++; return f.fail }
 func (f *fakeForge) ListOpen(context.Context, string) ([]forge.PullRequest, error) {
 	var out []forge.PullRequest
 	for _, pr := range f.pulls {
-		if pr.State == forge.Open {
+		if pr.State == forge.Open && !f.retargeted[pr.Number] {
 			out = append(out, *pr)
 		}
 	}
@@ -50,7 +52,7 @@ func (f *fakeForge) ListOpen(context.Context, string) ([]forge.PullRequest, erro
 
 func (f *fakeForge) FindPullRequest(_ context.Context, _, branch string) (*forge.PullRequest, error) {
 	for _, pr := range f.pulls {
-		if pr.Branch == branch {
+		if pr.Branch == branch && !f.retargeted[pr.Number] {
 			found := *pr
 			return &found, f.ask()
 		}
@@ -85,7 +87,7 @@ func (f *fakeForge) OpenPullRequest(_ context.Context, p forge.Proposal) (forge.
 		act()
 	}
 	for _, pr := range f.pulls {
-		if pr.Branch == p.Branch && pr.State == forge.Open {
+		if pr.Branch == p.Branch && pr.State == forge.Open && !f.retargeted[pr.Number] {
 			return forge.PullRequest{}, &forge.StatusError{Status: 409, Message: "pull request already exists"}
 		}
 	}
@@ -141,6 +143,9 @@ func newProposing(maxOpen int) *proposing {
 func (p *proposing) restart(maxOpen int) {
 	p.Proposer = New(Config{
 		Forge: p.forge, Branches: p.forge, Fleet: "shop", Base: "main", MinAge: 2 * time.Minute, MaxOpen: maxOpen, Interval: 30 * time.Second, Log: slog.New(slog.DiscardHandler),
+		Contains: func(_ context.Context, head, commit string) (bool, error) {
+			return strings.HasPrefix(head, commit), nil
+		},
 		Resolve: func(all map[string]ledger.Resolutions) { p.resolved = all },
 	})
 }

@@ -1,0 +1,77 @@
+package proposal
+
+import (
+	"context"
+	"io/fs"
+	"testing"
+	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource/forge"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/test/world"
+)
+
+// Merged without the change, a pull request decides nothing: once its merge is in force the
+// change is offered anew.
+func TestAnEmptyMergeIsOfferedAnew(t *testing.T) {
+	p := newProposing(10)
+	p.after(t, 3*time.Minute, heldChange(7, "east"))
+	p.forge.end(1, forge.Merged)
+	p.forge.pulls[0].MergeCommit = "merge"
+	p.after(t, 5*time.Minute, heldChange(7, "east"))
+	p.says(t, "east", "held: left as it is; https://git.example.com/pulls/1 was merged")
+	p.known.commit = "merge and more"
+	p.after(t, time.Minute, heldChange(7, "east"))
+	p.says(t, "east", "held: left as it is; offered as a pull request once")
+	p.after(t, 2*time.Minute, heldChange(7, "east"))
+	p.says(t, "east", "held: left as it is; offered as https://git.example.com/pulls/2")
+}
+
+// A pull request is followed whatever people make of its body; if it gets another base, the
+// change is offered anew.
+func TestABodyOrBaseThatPeopleEdit(t *testing.T) {
+	p := newProposing(10)
+	p.after(t, 3*time.Minute, heldChange(7, "east"))
+	p.forge.pulls[0].Body = "edited by hand"
+	p.after(t, time.Minute, heldChange(7, "east"))
+	p.says(t, "east", "offered as https://git.example.com/pulls/1")
+	if markedAs(p.forge.pulls[0].Body, "shop") == "" {
+		t.Error("the body was not written anew")
+	}
+	p.forge.retargeted = map[int64]bool{1: true}
+	p.after(t, 3*time.Minute, heldChange(7, "east"))
+	p.says(t, "east", "offered as https://git.example.com/pulls/2")
+	p.forge.pulls[1].Body = "edited by hand"
+	p.forge.end(2, forge.Closed)
+	p.after(t, time.Minute, heldChange(7, "east"))
+	p.says(t, "east", "put back: https://git.example.com/pulls/2 was closed without merging")
+}
+
+// After the ledger was lost, the drift of a cluster that has not answered since is not over.
+func TestADriftOfAnUnheardClusterIsNotOver(t *testing.T) {
+	files := world.Files(t, smallFleet)
+	p := newProposing(10)
+	p.after(t, 3*time.Minute, heldChange(7, "west"), heldChange(8, "east"))
+	p.restart(10)
+	p.cfg.Files = func(context.Context, string) (fs.FS, error) { return files, nil }
+	observe := func(in plan.Input) {
+		t.Helper()
+		p.report = status.Build(status.Input{Plan: plan.Resolve(in), Head: in.Head, Ledger: in.Ledger, Now: in.Now})
+		p.group(t.Context())
+		p.after(t, 3*time.Minute)
+	}
+	in := plan.Input{Head: loaded(t, "c0ffee", files), Ledger: ledger.New(), Now: now, Memo: plan.NewMemo()}
+	in.Ledger.Fold(ledger.ClusterSeen{Cluster: "east", At: now, Healthy: true})
+	in.Ledger.Fold(ledger.ClusterSeen{Cluster: "west", At: now, Error: "connection refused"})
+	observe(in)
+	if got := p.forge.pulls; got[0].State != forge.Open || got[1].State != forge.Closed {
+		t.Errorf("before west answers: %+v, %+v", got[0], got[1])
+	}
+	in.Ledger.Fold(ledger.ClusterSeen{Cluster: "west", At: now, Healthy: true})
+	observe(in)
+	if got := p.forge.pulls; got[0].State != forge.Closed {
+		t.Errorf("after west has answered: %+v", got[0])
+	}
+}
