@@ -24,22 +24,27 @@ func (p *PullRequestsConfig) settings() []setting {
 	return []setting{
 		{"pullRequests.plans", &p.Plans, "write the plan of each open pull request into a comment and the commit status gitfleet/plan"},
 		{"pullRequests.rolloutStatus", &p.RolloutStatus, "show on the commits of the branch how far they are rolled out, as the commit status gitfleet/rollout"},
-		{"pullRequests.forksLabel", &p.ForksLabel, "label with which a maintainer has the pull request of a fork planned; none of a fork is if it is not set"},
+		{"pullRequests.forksLabel", &p.ForksLabel, "label with which a maintainer has the pull request of a fork planned; none of a fork is if it is not set, nor on Gitea"},
 	}
 }
 
 func (p *PullRequestsConfig) enabled() bool { return p.Plans || p.RolloutStatus }
 
 func (c Config) validatePullRequests() []error {
-	switch {
-	case !c.PullRequests.enabled():
+	if !c.PullRequests.enabled() {
 		return nil
-	case c.Source.Branch == "":
-		return append(c.validateForge(), c.fault("source.branch", "pullRequests are those to a branch: name it"))
-	case c.Drift.Mode == proposeDrift:
-		return nil // the forge is validated with it
 	}
-	return c.validateForge()
+	var errs []error
+	if c.PullRequests.ForksLabel != "" && c.forge().Type == forge.Gitea {
+		errs = append(errs, c.fault("pullRequests.forksLabel", "has no effect on Gitea, where anybody can set the labels of a pull request that they open: remove it"))
+	}
+	switch {
+	case c.Source.Branch == "":
+		return append(append(errs, c.validateForge()...), c.fault("source.branch", "pullRequests are those to a branch: name it"))
+	case c.Drift.Mode == proposeDrift:
+		return errs // the forge is validated with it
+	}
+	return append(errs, c.validateForge()...)
 }
 
 // planPause is the time between two plans of pull requests, so that many of them do not keep
