@@ -24,7 +24,7 @@ demo: ## Run gitfleet on three local clusters; ARGS=--once ends when all is appl
 # tests depend on, so nothing of them is taken from the cache.
 whole = ./test/...
 parts = $(shell go list ./... | grep -v /test/)
-race = go test -json -race -timeout 20m
+race = go test -json -race -timeout 30m
 
 test: ## Run all tests with the race detector; minutes, much longer the first time
 	@[ -n "$${KUBEBUILDER_ASSETS:-}" ] || .ci/patiently "compile the control planes: minutes the first time, then seconds" \
