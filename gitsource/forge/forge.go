@@ -51,10 +51,6 @@ type Client interface {
 	// GitLab one that stays pending keeps its description.
 	SetStatus(ctx context.Context, s Status) error
 
-	// HasBranch reports whether the repository has a branch.
-	HasBranch(ctx context.Context, branch string) (bool, error)
-	// DeleteBranch deletes a branch. One that is not there is no error.
-	DeleteBranch(ctx context.Context, branch string) error
 }
 
 // A State is what has become of a pull request.

@@ -125,21 +125,6 @@ func fromGitea(pr *gitea.PullRequest) PullRequest {
 	return out
 }
 
-func (g *giteaClient) HasBranch(ctx context.Context, branch string) (bool, error) {
-	c, err := g.api(ctx)
-	if err != nil {
-		return false, err
-	}
-	_, _, err = c.GetRepoBranch(g.owner, g.name, branch)
-	switch {
-	case statusOf(err) == http.StatusNotFound:
-		return false, nil
-	case err != nil:
-		return false, fmt.Errorf("look for branch %s: %w", branch, err)
-	}
-	return true, nil
-}
-
 func (g *giteaClient) OpenPullRequest(ctx context.Context, p Proposal) (PullRequest, error) {
 	c, err := g.api(ctx)
 	if err != nil {
@@ -175,17 +160,6 @@ func (g *giteaClient) edit(ctx context.Context, number int64, change gitea.EditP
 	}
 	if _, _, err := c.EditPullRequest(g.owner, g.name, number, change); err != nil {
 		return fmt.Errorf("edit pull request %d: %w", number, err)
-	}
-	return nil
-}
-
-func (g *giteaClient) DeleteBranch(ctx context.Context, branch string) error {
-	c, err := g.api(ctx)
-	if err != nil {
-		return err
-	}
-	if _, _, err := c.DeleteRepoBranch(g.owner, g.name, branch); err != nil && statusOf(err) != http.StatusNotFound {
-		return fmt.Errorf("delete branch %s: %w", branch, err)
 	}
 	return nil
 }

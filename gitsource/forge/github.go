@@ -94,25 +94,6 @@ func fromGitHub(pr *github.PullRequest) PullRequest {
 	return out
 }
 
-func (g *githubClient) HasBranch(ctx context.Context, branch string) (bool, error) {
-	_, _, err := g.api.Git.GetRef(ctx, g.owner, g.name, "heads/"+branch)
-	switch {
-	case statusOf(err) == http.StatusNotFound:
-		return false, nil
-	case err != nil:
-		return false, fmt.Errorf("look for branch %s: %w", branch, err)
-	}
-	return true, nil
-}
-
-func (g *githubClient) DeleteBranch(ctx context.Context, branch string) error {
-	_, err := g.api.Git.DeleteRef(ctx, g.owner, g.name, "heads/"+branch)
-	if err != nil && statusOf(err) != http.StatusNotFound && !answered(err, http.StatusUnprocessableEntity, "Reference does not exist") {
-		return fmt.Errorf("delete branch %s: %w", branch, err)
-	}
-	return nil
-}
-
 func (g *githubClient) OpenPullRequest(ctx context.Context, p Proposal) (PullRequest, error) {
 	pr, _, err := g.api.PullRequests.Create(ctx, g.owner, g.name, &github.NewPullRequest{Title: &p.Title, Head: &p.Branch, Base: &p.Base, Body: &p.Body})
 	if err != nil {

@@ -101,24 +101,6 @@ func fromGitLab(mr *gitlab.BasicMergeRequest) PullRequest {
 	return out
 }
 
-func (g *gitlabClient) HasBranch(ctx context.Context, branch string) (bool, error) {
-	_, _, err := g.api.Branches.GetBranch(g.project, branch, gitlab.WithContext(ctx))
-	switch {
-	case statusOf(err) == http.StatusNotFound:
-		return false, nil
-	case err != nil:
-		return false, fmt.Errorf("look for branch %s: %w", branch, err)
-	}
-	return true, nil
-}
-
-func (g *gitlabClient) DeleteBranch(ctx context.Context, branch string) error {
-	if _, err := g.api.Branches.DeleteBranch(g.project, branch, gitlab.WithContext(ctx)); err != nil && statusOf(err) != http.StatusNotFound {
-		return fmt.Errorf("delete branch %s: %w", branch, err)
-	}
-	return nil
-}
-
 func (g *gitlabClient) OpenPullRequest(ctx context.Context, p Proposal) (PullRequest, error) {
 	options := &gitlab.CreateMergeRequestOptions{Title: &p.Title, Description: &p.Body, SourceBranch: &p.Branch, TargetBranch: &p.Base}
 	if len(p.Labels) > 0 {
