@@ -50,7 +50,6 @@ type Client interface {
 	// SetStatus sets the status of a commit in a context, instead of the one before. On
 	// GitLab one that stays pending keeps its description.
 	SetStatus(ctx context.Context, s Status) error
-
 }
 
 // A State is what has become of a pull request.
