@@ -78,33 +78,43 @@ func versioned(o metav1.Object, err error) error {
 }
 
 const (
-	// lineBuffer is the size of the buffer with which a watch begins.
+	// lineBuffer is the size of the buffer that a watch keeps.
 	lineBuffer = 512
 	// largestLine bounds an event: an object has at most a few MiB.
-	largestLine = 64 << 20
+	largestLine = 16 << 20
 )
 
-// newLineScanner returns a scanner of the lines of a stream that are not empty. A last
-// line that has no end is left out.
-func newLineScanner(stream io.Reader) *bufio.Scanner {
-	lines := bufio.NewScanner(stream)
-	lines.Buffer(make([]byte, lineBuffer), largestLine)
-	lines.Split(func(data []byte, atEOF bool) (advance int, line []byte, err error) {
-		for {
-			end := bytes.IndexByte(data[advance:], '\n')
-			if end < 0 {
-				break
+// errLongLine is returned for a line of more than largestLine bytes.
+var errLongLine = fmt.Errorf("an event has more than %d bytes", largestLine)
+
+// A lineReader reads the lines of a stream. A line that does not fit into its buffer gets
+// one of its own, which is not kept: a watch lasts long, and large events are rare.
+type lineReader struct{ stream *bufio.Reader }
+
+func newLineReader(stream io.Reader) lineReader {
+	return lineReader{bufio.NewReaderSize(stream, lineBuffer)}
+}
+
+// next returns the next line that is not empty, which is valid until the next call. A
+// last line without an end is left out: the error is io.EOF then.
+func (l lineReader) next() ([]byte, error) {
+	for {
+		line, err := l.stream.ReadSlice('\n')
+		var long []byte
+		for errors.Is(err, bufio.ErrBufferFull) {
+			if long = append(long, line...); len(long) > largestLine {
+				return nil, errLongLine
 			}
-			line = bytes.TrimSpace(data[advance : advance+end])
-			advance += end + 1
-			if len(line) > 0 {
-				return advance, line, nil
-			}
+			line, err = l.stream.ReadSlice('\n')
 		}
-		if atEOF {
-			advance = len(data)
+		if err != nil {
+			return nil, err
 		}
-		return advance, nil, nil
-	})
-	return lines
+		if long != nil {
+			line = append(long, line...)
+		}
+		if line = bytes.TrimSpace(line); len(line) > 0 {
+			return line, nil
+		}
+	}
 }

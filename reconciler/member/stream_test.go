@@ -1,7 +1,6 @@
 package member
 
 import (
-	"bufio"
 	"errors"
 	"io"
 	"slices"
@@ -33,21 +32,22 @@ func TestLinesAreReadWhole(t *testing.T) {
 		}
 		var got []string
 		how := rapid.SampledFrom([]string{"whole", "by bytes", "by halves", "with the end"}).Draw(t, "how")
-		lines := newLineScanner(readers[how](strings.NewReader(text)))
-		for lines.Scan() {
-			got = append(got, lines.Text())
+		lines := newLineReader(readers[how](strings.NewReader(text)))
+		line, err := lines.next()
+		for ; err == nil; line, err = lines.next() {
+			got = append(got, string(line))
 		}
-		if lines.Err() != nil || !slices.Equal(got, want) {
-			t.Fatalf("%s: %q, %v; want %q", how, got, lines.Err(), want)
+		if !errors.Is(err, io.EOF) || !slices.Equal(got, want) {
+			t.Fatalf("%s: %q, %v; want %q", how, got, err, want)
 		}
 	})
 }
 
 // An event that does not end does not fill the memory.
 func TestLinesAreBounded(t *testing.T) {
-	lines := newLineScanner(io.LimitReader(repeating('x'), 2*largestLine))
-	if lines.Scan() || !errors.Is(lines.Err(), bufio.ErrTooLong) {
-		t.Errorf("it was read to its end: %v", lines.Err())
+	lines := newLineReader(io.LimitReader(repeating('x'), 2*largestLine))
+	if _, err := lines.next(); !errors.Is(err, errLongLine) {
+		t.Errorf("it was read to its end: %v", err)
 	}
 }
 

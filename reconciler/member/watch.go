@@ -1,7 +1,6 @@
 package member
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -292,17 +291,21 @@ func (s *session) readEvents(k *kindWatch, events io.ReadCloser) error {
 	defer events.Close()
 	k.unbegun = 0
 	start, empty := time.Now(), true
-	lines := newLineScanner(events)
-	for lines.Scan() {
+	lines := newLineReader(events)
+	for {
+		line, err := lines.next()
+		if errors.Is(err, errLongLine) {
+			return fmt.Errorf("watch: %w", err)
+		}
+		if err != nil {
+			break
+		}
 		empty = false
-		what, o, err := k.decodeEvent(lines.Bytes())
+		what, o, err := k.decodeEvent(line)
 		if err != nil {
 			return fmt.Errorf("watch: %w", err)
 		}
 		k.resourceVersion = s.recordEvent(k, what, o)
-	}
-	if errors.Is(lines.Err(), bufio.ErrTooLong) {
-		return fmt.Errorf("watch: an event has more than %d bytes", largestLine)
 	}
 	if empty && time.Since(start) < time.Second {
 		return errShortWatch // or we would ask again without pause
