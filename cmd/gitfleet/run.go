@@ -171,7 +171,7 @@ func (c Config) answer(ctx context.Context, repo *gitsource.Repo, store ledger.A
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if !c.asksForge() {
+	if !c.asksForge() && !c.PullRequests.enabled() {
 		wakePullRequests = nil
 	}
 	if err := c.Webhook.mount(srv, repo, c.git(log).Ref.Follows, wakePullRequests, metrics.webhooks, log); err != nil {
