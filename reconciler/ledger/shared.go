@@ -49,6 +49,9 @@ type Shared struct {
 	keys    map[segmentID]map[string]struct{}
 	// unsure is set while it is not known whether the last update of the index was made.
 	unsure bool
+	// doubtful are segments that an update of the index names or replaces which failed, and
+	// may still be made.
+	doubtful []segment
 }
 
 // ErrDeposed is the error of writes after another replica has taken over the ledger.
@@ -205,7 +208,7 @@ func (s *Shared) takeOver() (reading, error) {
 		if all, err = s.read(); err != nil {
 			return all, err
 		}
-		s.index, s.version, s.keys, s.unsure = all.index, all.version, all.keys, false
+		s.index, s.version, s.keys, s.unsure, s.doubtful = all.index, all.version, all.keys, false, nil
 		s.index.Term++
 		s.index.Holder, s.next = s.holder, 0
 		if s.version == "" {
@@ -331,17 +334,29 @@ func (s *Shared) put(records map[string][]byte, kept int) error {
 	}
 	s.keys[id] = keys
 	if err := s.writeIndex(next); err != nil && !s.index.names(id) {
-		if !s.unsure {
+		if !s.unsure && refused(err) {
 			delete(s.keys, id)
 			s.drop(seg)
+		} else {
+			s.doubtful = append(append(s.doubtful, seg), replaced...)
 		}
 		return err
 	}
-	for _, old := range replaced {
-		delete(s.keys, old.segmentID)
-		s.drop(old)
+	// The index has a new version, so no earlier update can be made any more.
+	for _, old := range append(s.doubtful, replaced...) {
+		if !s.index.names(old.segmentID) {
+			delete(s.keys, old.segmentID)
+			s.drop(old)
+		}
 	}
+	s.doubtful = nil
 	return nil
+}
+
+// refused reports whether an update of the index will certainly not be made. One that timed
+// out may be made later, even after the index was read again.
+func refused(err error) bool {
+	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsForbidden(err) || apierrors.IsInvalid(err)
 }
 
 func (s *Shared) writeIndex(next index) error {

@@ -19,13 +19,24 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// fakeObjects are Objects in memory. fail, if set, says before each change whether it is
-// refused, or made although the answer is an error.
+// A fault is what goes wrong with a change: it is refused, or made although the answer is an
+// error, or made only after the next read, with an error as the answer.
+type fault int
+
+const (
+	none fault = iota
+	refuse
+	loseAnswer
+	delay
+)
+
+// fakeObjects are Objects in memory. fail, if set, says before each change what goes wrong.
 type fakeObjects struct {
 	values   map[string][]byte
 	versions map[string]int
 	clock    int
-	fail     func() (refuse, loseAnswer bool)
+	fail     func(name string) fault
+	delayed  []func() error
 
 	writes, written, largest int
 }
@@ -39,6 +50,7 @@ var secrets = apischema.GroupResource{Resource: "secrets"}
 var errLost = errors.New("the answer was lost")
 
 func (f *fakeObjects) Get(name string) ([]byte, string, error) {
+	defer f.makeDelayed()
 	value, ok := f.values[name]
 	if !ok {
 		return nil, "", apierrors.NewNotFound(secrets, name)
@@ -46,8 +58,17 @@ func (f *fakeObjects) Get(name string) ([]byte, string, error) {
 	return bytes.Clone(value), strconv.Itoa(f.versions[name]), nil
 }
 
+// makeDelayed makes the changes that were delayed, as far as they still can be.
+func (f *fakeObjects) makeDelayed() {
+	for _, do := range f.delayed {
+		f.clock++
+		_ = do()
+	}
+	f.delayed = nil
+}
+
 func (f *fakeObjects) Create(name string, value []byte) (string, error) {
-	return f.change(func() error {
+	return f.change(name, func() error {
 		if _, ok := f.values[name]; ok {
 			return apierrors.NewAlreadyExists(secrets, name)
 		}
@@ -56,7 +77,7 @@ func (f *fakeObjects) Create(name string, value []byte) (string, error) {
 }
 
 func (f *fakeObjects) Update(name string, value []byte, version string) (string, error) {
-	return f.change(func() error {
+	return f.change(name, func() error {
 		if strconv.Itoa(f.versions[name]) != version {
 			return apierrors.NewConflict(secrets, name, errors.New("it was changed"))
 		}
@@ -65,7 +86,7 @@ func (f *fakeObjects) Update(name string, value []byte, version string) (string,
 }
 
 func (f *fakeObjects) Delete(name string) error {
-	_, err := f.change(func() error {
+	_, err := f.change(name, func() error {
 		delete(f.values, name)
 		return nil
 	})
@@ -83,19 +104,23 @@ func (f *fakeObjects) put(name string, value []byte) error {
 	return nil
 }
 
-func (f *fakeObjects) change(do func() error) (string, error) {
-	var refuse, lose bool
+func (f *fakeObjects) change(name string, do func() error) (string, error) {
+	var wrong fault
 	if f.fail != nil {
-		refuse, lose = f.fail()
+		wrong = f.fail(name)
 	}
-	if refuse {
+	switch wrong {
+	case refuse:
 		return "", errors.New("refused")
+	case delay:
+		f.delayed = append(f.delayed, do)
+		return "", errLost
 	}
 	f.clock++
 	if err := do(); err != nil {
 		return "", err
 	}
-	if lose {
+	if wrong == loseAnswer {
 		return "", errLost
 	}
 	return strconv.Itoa(f.clock), nil
@@ -111,14 +136,8 @@ func TestSharedStoreIsAllOrNothing(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		objects.fail = func() (bool, bool) {
-			switch rapid.IntRange(0, 5).Draw(rt, "fault") {
-			case 0:
-				return true, false
-			case 1:
-				return false, true
-			}
-			return false, false
+		objects.fail = func(string) fault {
+			return rapid.SampledFrom([]fault{none, none, none, none, refuse, loseAnswer, delay}).Draw(rt, "fault")
 		}
 		possible := map[string]bool{dump(t, l): true}
 		for i := range rapid.IntRange(1, 20).Draw(rt, "steps") {
@@ -136,7 +155,12 @@ func TestSharedStoreIsAllOrNothing(t *testing.T) {
 			}
 		}
 		objects.fail = nil
-		if err := s.Save(l); err != nil {
+		objects.makeDelayed()
+		err = s.Save(l)
+		if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) { // the index was updated late
+			err = s.Save(l)
+		}
+		if err != nil {
 			rt.Fatalf("with nothing in the way: %v", err)
 		}
 		after, err := OpenShared(objects, "two", nil).Load()
@@ -150,6 +174,49 @@ func TestSharedStoreIsAllOrNothing(t *testing.T) {
 			rt.Fatalf("%d objects are left, %d are named: %v", got, want, slices.Sorted(maps.Keys(objects.values)))
 		}
 	})
+}
+
+// An update of the index that fails with a timeout may be made later, even after the index
+// was read again. Its segment is kept until it is known what became of it.
+func TestLateUpdateOfTheIndexKeepsItsSegment(t *testing.T) {
+	objects := newFakeObjects()
+	s := OpenShared(objects, "one", nil)
+	l, err := s.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.SetHead("c1")
+	if err := s.Save(l); err != nil {
+		t.Fatal(err)
+	}
+	objects.fail = func(name string) fault {
+		if name == indexName {
+			return delay
+		}
+		return none
+	}
+	l.SetHead("c2")
+	if err := s.Save(l); err == nil {
+		t.Fatal("saved, but the index was not updated")
+	}
+	if _, _, err := OpenShared(objects, "reader", nil).Newer("none"); err != nil {
+		t.Errorf("while it is not known: %v", err)
+	}
+	objects.fail = nil
+	objects.makeDelayed()
+	if found, _, err := OpenShared(objects, "reader", nil).Newer("none"); err != nil || found.Head() != "c2" {
+		t.Fatalf("after the late update: %v", err)
+	}
+	l.SetHead("c3")
+	for range 2 { // the first one finds the late update
+		err = s.Save(l)
+	}
+	if found, _, readErr := OpenShared(objects, "reader", nil).Newer("none"); err != nil || readErr != nil || found.Head() != "c3" {
+		t.Errorf("the next save: %v, %v", err, readErr)
+	}
+	if got, want := len(objects.values), 1+partsOf(t, objects); got != want {
+		t.Errorf("%d objects are left, %d are named", got, want)
+	}
 }
 
 // partsOf counts the objects that the index names.
