@@ -44,7 +44,7 @@ type Shared struct {
 
 	// What follows belongs to the goroutine that loads and saves.
 	index   index
-	version string // of the index; empty if there is none
+	version string // of the index; empty once somebody has deleted it
 	next    int    // the number of the next segment of this term
 	keys    map[segmentID]map[string]struct{}
 	// unsure is set while it is not known whether the last update of the index was made.
@@ -89,85 +89,6 @@ func (s segmentID) part(n int) string {
 	return fmt.Sprintf("%s%d-%d-%d", segmentPrefix, s.Term, s.Number, n)
 }
 
-// readIndex returns the index and its version, which is empty if there is none.
-func (s *Shared) readIndex() (index, string, error) {
-	raw, version, err := s.objects.Get(indexName)
-	if apierrors.IsNotFound(err) {
-		return index{}, "", nil
-	}
-	if err != nil {
-		return index{}, "", fmt.Errorf("read ledger: %w", err)
-	}
-	var x index
-	if err := json.Unmarshal(raw, &x); err != nil {
-		return x, "", damagedShared("its index cannot be read: " + err.Error())
-	}
-	if x.Schema > schema {
-		return x, "", fmt.Errorf("read ledger: %w", newerError(x.Schema, ""))
-	}
-	return x, version, nil
-}
-
-// A DamagedSharedError says that the objects of a ledger cannot be believed.
-type DamagedSharedError struct{ Why string }
-
-func (e *DamagedSharedError) Error() string {
-	return "the ledger in the management cluster is damaged (" + e.Why + "): delete its Secrets, and it is rebuilt from what the members hold"
-}
-
-func damagedShared(why string) error { return &DamagedSharedError{why} }
-
-// readAttempts bounds how often a reader begins anew because segments were merged
-// meanwhile.
-const readAttempts = 5
-
-// read returns all records of one moment, the keys of each segment, and the version of
-// the index that names them.
-func (s *Shared) read() (all reading, err error) {
-	for range readAttempts {
-		if all, err = s.readOnce(); !apierrors.IsNotFound(err) {
-			return all, err
-		}
-	}
-	return all, damagedShared(err.Error())
-}
-
-// A reading is what a reader finds.
-type reading struct {
-	index   index
-	version string
-	records map[string][]byte
-	keys    map[segmentID]map[string]struct{}
-}
-
-func (s *Shared) readOnce() (reading, error) {
-	x, version, err := s.readIndex()
-	all := reading{x, version, map[string][]byte{}, map[segmentID]map[string]struct{}{}}
-	if err != nil {
-		return all, err
-	}
-	for _, seg := range x.Segments {
-		records, err := s.readSegment(seg)
-		if err != nil {
-			return all, err
-		}
-		keys := make(map[string]struct{}, len(records))
-		for key, value := range records {
-			keys[key] = struct{}{}
-			if value == nil {
-				delete(all.records, key)
-			} else {
-				all.records[key] = value
-			}
-		}
-		all.keys[seg.segmentID] = keys
-	}
-	if x.Schema != 0 && x.Schema < schema {
-		all.records, err = migrated(all.records, x.Schema)
-	}
-	return all, err
-}
-
 // Fleet implements Archive.
 func (s *Shared) Fleet() (Fleet, error) {
 	var f Fleet
@@ -200,7 +121,8 @@ func (s *Shared) Load() (*Ledger, error) {
 	return l, nil
 }
 
-// takeOver makes this replica the one that writes.
+// takeOver makes this replica the one that writes. The index is created before there is any
+// segment, so that a missing one is told from a ledger that was never begun.
 func (s *Shared) takeOver() (reading, error) {
 	var all reading
 	for range readAttempts {
@@ -208,22 +130,27 @@ func (s *Shared) takeOver() (reading, error) {
 		if all, err = s.read(); err != nil {
 			return all, err
 		}
-		s.index, s.version, s.keys, s.unsure, s.doubtful = all.index, all.version, all.keys, false, nil
-		s.index.Term++
-		s.index.Holder, s.next = s.holder, 0
-		if s.version == "" {
-			return all, nil // the first save creates the index
-		}
-		// The schema stays what the segments are written in, until they are written anew.
-		raw, err := json.Marshal(s.index)
+		next := all.index
+		next.Term++
+		next.Holder = s.holder
+		if all.version == "" {
+			next.Schema = schema
+		} // else it stays what the segments are written in, until they are written anew
+		raw, err := json.Marshal(next)
 		if err != nil {
 			return all, err
 		}
-		s.version, err = s.objects.Update(indexName, raw, s.version)
+		var version string
+		if all.version == "" {
+			version, err = s.objects.Create(indexName, raw)
+		} else {
+			version, err = s.objects.Update(indexName, raw, all.version)
+		}
 		if err == nil {
+			s.index, s.version, s.keys, s.next, s.unsure, s.doubtful = next, version, all.keys, 0, false, nil
 			return all, nil
 		}
-		if !apierrors.IsConflict(err) {
+		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
 			return all, fmt.Errorf("take over the ledger: %w", err)
 		}
 	}
@@ -281,6 +208,9 @@ func (s *Shared) Save(l *Ledger) error {
 func (s *Shared) save(l *Ledger) error {
 	if err := s.settle(); err != nil {
 		return err
+	}
+	if s.version == "" { // somebody has deleted the index
+		l.markAll()
 	}
 	if s.index.Schema != 0 && s.index.Schema < schema {
 		s.index.Segments, s.keys = nil, map[segmentID]map[string]struct{}{} // all records are dirty
@@ -392,14 +322,22 @@ func (s *Shared) settle() error {
 	switch {
 	case err != nil:
 		return err
-	case version != "" && (x.Term != s.index.Term || x.Holder != s.holder), version == "" && s.version != "":
+	case version == "": // the next save creates it anew, with all records
+		s.doubtful = append(s.doubtful, s.index.Segments...)
+		s.index.Segments = nil
+	case x.Term != s.index.Term || x.Holder != s.holder || !s.knows(x):
 		s.deposed()
 		return ErrDeposed
-	case version != "":
+	default:
 		s.index = x
 	}
 	s.version, s.unsure = version, false
 	return nil
+}
+
+// knows reports whether this replica has written or read all segments of an index.
+func (s *Shared) knows(x index) bool {
+	return !slices.ContainsFunc(x.Segments, func(seg segment) bool { return s.keys[seg.segmentID] == nil })
 }
 
 // drop deletes the objects of a segment. What cannot be deleted is left to the next term.

@@ -87,6 +87,30 @@ func encode(l *Ledger) (map[string][]byte, error) {
 	return out, nil
 }
 
+// markAll marks all records as unsaved.
+func (l *Ledger) markAll() {
+	l.markSeen(headKey)
+	l.markSeen(fleetKey)
+	for name := range l.clusters {
+		l.markSeen(clusterKey(name))
+	}
+	for key, p := range l.placements {
+		l.markSeen(placementKey(key))
+		for cluster := range p.entries {
+			l.markSeen(entryKey(key, cluster))
+		}
+	}
+	for subject := range l.suspensions {
+		l.markSeen(suspensionKey(subject))
+	}
+	for id := range l.declared {
+		l.markSeen(declaredKey(id))
+	}
+	for key := range l.eventsByKey {
+		l.markSeen(key)
+	}
+}
+
 func (l *Ledger) record(key string) ([]byte, error) {
 	parts := strings.Split(key, "\x00")
 	switch parts[0] {

@@ -136,11 +136,16 @@ func TestOnlyTheLeaderWritesTheLedger(t *testing.T) {
 		t.Fatal(err)
 	}
 	store := ledger.OpenShared(secrets, "one", nil)
+	if _, err := store.Load(); !errors.Is(err, ErrFenced) {
+		t.Errorf("took over the ledger without leading: %v", err)
+	}
+	r.fence.open(time.Now().Add(time.Minute))
 	l, err := store.Load()
 	if err != nil {
 		t.Fatal(err)
 	}
 	l.SetHead("c1")
+	r.fence.shut()
 	if err := store.Save(l); !errors.Is(err, ErrFenced) {
 		t.Errorf("saved without leading: %v", err)
 	}

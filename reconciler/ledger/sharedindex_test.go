@@ -1,0 +1,87 @@
+package ledger
+
+import (
+	"errors"
+	"testing"
+)
+
+// A leader whose index somebody has deleted writes the whole ledger anew.
+func TestDeletedIndexIsCreatedAnew(t *testing.T) {
+	objects := newFakeObjects()
+	s := OpenShared(objects, "one", func() { t.Error("deposed, and nobody else is there") })
+	if _, err := s.Load(); err != nil {
+		t.Fatal(err)
+	}
+	l := bound()
+	if err := s.Save(l); err != nil {
+		t.Fatal(err)
+	}
+	delete(objects.values, indexName)
+	l.SetHead("c9")
+	var err error
+	for range 2 { // the first one finds that it is gone
+		err = s.Save(l)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := len(objects.values), 1+partsOf(t, objects); got != want {
+		t.Errorf("%d objects are left, %d are named", got, want)
+	}
+	after, err := OpenShared(objects, "two", nil).Load()
+	if err != nil || dump(t, after) != dump(t, l) {
+		t.Errorf("loaded %v\n%s\nwant\n%s", err, dump(t, after), dump(t, l))
+	}
+}
+
+// A replica that finds no index beside segments does not take that for a first start: it
+// deletes nothing.
+func TestMissingIndexIsNoFirstStart(t *testing.T) {
+	objects := newFakeObjects()
+	s := OpenShared(objects, "one", nil)
+	if _, err := s.Load(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Save(bound()); err != nil {
+		t.Fatal(err)
+	}
+	delete(objects.values, indexName)
+	before := len(objects.values)
+	var damaged *DamagedSharedError
+	next := OpenShared(objects, "two", nil)
+	if _, err := next.Load(); !errors.As(err, &damaged) {
+		t.Errorf("loaded without an index: %v", err)
+	}
+	if _, _, err := next.Newer("1"); !errors.As(err, &damaged) {
+		t.Errorf("read without an index: %v", err)
+	}
+	if got := len(objects.values); got != before {
+		t.Errorf("%d objects are left of %d", got, before)
+	}
+}
+
+// A leader whose index was deleted and then begun by another replica is deposed.
+func TestIndexBegunByAnotherReplicaDeposes(t *testing.T) {
+	objects := newFakeObjects()
+	s := OpenShared(objects, "one", nil)
+	l, err := s.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.SetHead("c1")
+	if err := s.Save(l); err != nil {
+		t.Fatal(err)
+	}
+	delete(objects.values, indexName)
+	l.SetHead("c2")
+	if err := s.Save(l); err == nil {
+		t.Fatal("saved without an index")
+	}
+	clear(objects.values)
+	if _, err := OpenShared(objects, "two", nil).Load(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Save(l); !errors.Is(err, ErrDeposed) {
+		t.Errorf("saved over another replica: %v", err)
+	}
+}

@@ -1,0 +1,108 @@
+package ledger
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// readIndex returns the index and its version, which is empty if there is none.
+func (s *Shared) readIndex() (index, string, error) {
+	raw, version, err := s.objects.Get(indexName)
+	if apierrors.IsNotFound(err) {
+		return index{}, "", nil
+	}
+	if err != nil {
+		return index{}, "", fmt.Errorf("read ledger: %w", err)
+	}
+	var x index
+	if err := json.Unmarshal(raw, &x); err != nil {
+		return x, "", damagedShared("its index cannot be read: " + err.Error())
+	}
+	if x.Schema > schema {
+		return x, "", fmt.Errorf("read ledger: %w", newerError(x.Schema, ""))
+	}
+	return x, version, nil
+}
+
+// A DamagedSharedError says that the objects of a ledger cannot be believed.
+type DamagedSharedError struct{ Why string }
+
+func (e *DamagedSharedError) Error() string {
+	return "the ledger in the management cluster is damaged (" + e.Why + "): delete its Secrets, and it is rebuilt from what the members hold"
+}
+
+func damagedShared(why string) error { return &DamagedSharedError{why} }
+
+// readAttempts bounds how often a reader begins anew because segments were merged
+// meanwhile.
+const readAttempts = 5
+
+// read returns all records of one moment, the keys of each segment, and the version of
+// the index that names them.
+func (s *Shared) read() (all reading, err error) {
+	for range readAttempts {
+		if all, err = s.readOnce(); !apierrors.IsNotFound(err) && !errors.Is(err, errNoIndex) {
+			return all, err
+		}
+	}
+	return all, damagedShared(err.Error())
+}
+
+// A reading is what a reader finds.
+type reading struct {
+	index   index
+	version string
+	records map[string][]byte
+	keys    map[segmentID]map[string]struct{}
+}
+
+func (s *Shared) readOnce() (reading, error) {
+	x, version, err := s.readIndex()
+	all := reading{x, version, map[string][]byte{}, map[segmentID]map[string]struct{}{}}
+	if err == nil && version == "" {
+		err = s.unbegun()
+	}
+	if err != nil {
+		return all, err
+	}
+	for _, seg := range x.Segments {
+		records, err := s.readSegment(seg)
+		if err != nil {
+			return all, err
+		}
+		keys := make(map[string]struct{}, len(records))
+		for key, value := range records {
+			keys[key] = struct{}{}
+			if value == nil {
+				delete(all.records, key)
+			} else {
+				all.records[key] = value
+			}
+		}
+		all.keys[seg.segmentID] = keys
+	}
+	if x.Schema != 0 && x.Schema < schema {
+		all.records, err = migrated(all.records, x.Schema)
+	}
+	return all, err
+}
+
+// errNoIndex is the error of a ledger of which only segments are there.
+var errNoIndex = errors.New("its index is missing")
+
+// unbegun returns errNoIndex if there are segments: the index is created before them.
+func (s *Shared) unbegun() error {
+	names, err := s.objects.List()
+	if err != nil {
+		return fmt.Errorf("read ledger: %w", err)
+	}
+	if slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, segmentPrefix) }) {
+		return errNoIndex
+	}
+	return nil
+}
