@@ -104,7 +104,7 @@ func (s *Shared) Fleet() (Fleet, error) {
 
 // Load begins a term: from then on no other replica can save. It returns what was saved.
 func (s *Shared) Load() (*Ledger, error) {
-	all, err := s.takeOver()
+	all, err := s.takeOver(func(reading) error { return nil })
 	if err != nil {
 		return nil, err
 	}
@@ -121,13 +121,16 @@ func (s *Shared) Load() (*Ledger, error) {
 	return l, nil
 }
 
-// takeOver makes this replica the one that writes. The index is created before there is any
+// takeOver makes this replica the one that writes, unless accept refuses what is there. The index is created before there is any
 // segment, so that a missing one is told from a ledger that was never begun.
-func (s *Shared) takeOver() (reading, error) {
+func (s *Shared) takeOver(accept func(reading) error) (reading, error) {
 	var all reading
 	for range readAttempts {
 		var err error
 		if all, err = s.read(); err != nil {
+			return all, err
+		}
+		if err := accept(all); err != nil {
 			return all, err
 		}
 		next := all.index
@@ -357,7 +360,7 @@ func (s *Shared) Export(w io.Writer) error {
 }
 
 // Import implements Archive. What is replaced is not kept. A replica that writes the
-// ledger is deposed.
+// ledger is deposed, unless nothing is imported.
 func (s *Shared) Import(r io.Reader, replace bool) error {
 	records, err := parseBackup(r)
 	if err != nil {
@@ -366,12 +369,14 @@ func (s *Shared) Import(r io.Reader, replace bool) error {
 	if _, err := decode(records); err != nil {
 		return err
 	}
-	all, err := s.takeOver()
-	switch {
-	case err != nil:
+	_, err = s.takeOver(func(found reading) error {
+		if n := len(found.records); n > 0 && !replace {
+			return fmt.Errorf("the ledger in the management cluster is not empty: it has %d records; with --force they are replaced: export them first", n)
+		}
+		return nil
+	})
+	if err != nil {
 		return err
-	case len(all.records) > 0 && !replace:
-		return fmt.Errorf("the ledger in the management cluster is not empty: it has %d records; with --force they are replaced: export them first", len(all.records))
 	}
 	if err := s.put(records, 0); err != nil {
 		return fmt.Errorf("import ledger: %w", err)

@@ -392,7 +392,7 @@ func TestDamagedSharedLedgerIsRefused(t *testing.T) {
 }
 
 // A backup of a file is put into a shared store, replaces nothing unasked, and deposes
-// the replica that writes.
+// the replica that writes only if it is imported.
 func TestBackupMovesToASharedStore(t *testing.T) {
 	file := open(t, t.TempDir())
 	if err := file.Save(bound()); err != nil {
@@ -413,6 +413,10 @@ func TestBackupMovesToASharedStore(t *testing.T) {
 	}
 	if err := OpenShared(objects, "person", nil).Import(bytes.NewReader(backup.Bytes()), false); err == nil {
 		t.Error("a ledger was replaced without being asked to")
+	}
+	l.SetHead("c8")
+	if err := leader.Save(l); err != nil {
+		t.Errorf("an import that was refused deposed the leader: %v", err)
 	}
 	if err := OpenShared(objects, "person", nil).Import(bytes.NewReader(backup.Bytes()), true); err != nil {
 		t.Error(err)
