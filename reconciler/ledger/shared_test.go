@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -37,6 +38,7 @@ type fakeObjects struct {
 	clock    int
 	fail     func(name string) fault
 	delayed  []func() error
+	reading  func(name string) // if it is set, called before each read
 
 	writes, written, largest int
 }
@@ -50,6 +52,9 @@ var secrets = apischema.GroupResource{Resource: "secrets"}
 var errLost = errors.New("the answer was lost")
 
 func (f *fakeObjects) Get(name string) ([]byte, string, error) {
+	if f.reading != nil {
+		f.reading(name)
+	}
 	defer f.makeDelayed()
 	value, ok := f.values[name]
 	if !ok {
@@ -367,6 +372,10 @@ func TestSharedStoreHoldsALargeFleet(t *testing.T) {
 
 // A segment that is damaged or gone is an error, and never half a ledger.
 func TestDamagedSharedLedgerIsRefused(t *testing.T) {
+	synctest.Test(t, damageSharedLedger)
+}
+
+func damageSharedLedger(t *testing.T) {
 	objects := newFakeObjects()
 	s := OpenShared(objects, "one", nil)
 	if _, err := s.Load(); err != nil {

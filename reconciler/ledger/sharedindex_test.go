@@ -3,6 +3,7 @@ package ledger
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
 )
 
 // A leader whose index somebody has deleted writes the whole ledger anew.
@@ -37,27 +38,29 @@ func TestDeletedIndexIsCreatedAnew(t *testing.T) {
 // A replica that finds no index beside segments does not take that for a first start: it
 // deletes nothing.
 func TestMissingIndexIsNoFirstStart(t *testing.T) {
-	objects := newFakeObjects()
-	s := OpenShared(objects, "one", nil)
-	if _, err := s.Load(); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Save(bound()); err != nil {
-		t.Fatal(err)
-	}
-	delete(objects.values, indexName)
-	before := len(objects.values)
-	var damaged *DamagedSharedError
-	next := OpenShared(objects, "two", nil)
-	if _, err := next.Load(); !errors.As(err, &damaged) {
-		t.Errorf("loaded without an index: %v", err)
-	}
-	if _, _, err := next.Newer("1"); !errors.As(err, &damaged) {
-		t.Errorf("read without an index: %v", err)
-	}
-	if got := len(objects.values); got != before {
-		t.Errorf("%d objects are left of %d", got, before)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		objects := newFakeObjects()
+		s := OpenShared(objects, "one", nil)
+		if _, err := s.Load(); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Save(bound()); err != nil {
+			t.Fatal(err)
+		}
+		delete(objects.values, indexName)
+		before := len(objects.values)
+		var damaged *DamagedSharedError
+		next := OpenShared(objects, "two", nil)
+		if _, err := next.Load(); !errors.As(err, &damaged) {
+			t.Errorf("loaded without an index: %v", err)
+		}
+		if _, _, err := next.Newer("1"); !errors.As(err, &damaged) {
+			t.Errorf("read without an index: %v", err)
+		}
+		if got := len(objects.values); got != before {
+			t.Errorf("%d objects are left of %d", got, before)
+		}
+	})
 }
 
 // A leader whose index was deleted and then begun by another replica is deposed.

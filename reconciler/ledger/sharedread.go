@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
@@ -39,18 +41,25 @@ func (e *DamagedSharedError) Error() string {
 func damagedShared(why string) error { return &DamagedSharedError{why} }
 
 // readAttempts bounds how often a reader begins anew because segments were merged
-// meanwhile.
-const readAttempts = 5
+// meanwhile. It waits for readPause before it does.
+const readAttempts, readPause = 5, 200 * time.Millisecond
 
 // read returns all records of one moment, the keys of each segment, and the version of
-// the index that names them.
+// the index that names them. A segment that is missing was merged into another if the index
+// has changed since, and is lost if it has not.
 func (s *Shared) read() (all reading, err error) {
-	for range readAttempts {
-		if all, err = s.readOnce(); !apierrors.IsNotFound(err) && !errors.Is(err, errNoIndex) {
+	for n := range readAttempts {
+		before := all.version
+		all, err = s.readOnce()
+		switch {
+		case !apierrors.IsNotFound(err) && !errors.Is(err, errNoIndex):
 			return all, err
+		case n > 0 && all.version == before:
+			return all, damagedShared(err.Error())
 		}
+		time.Sleep(readPause)
 	}
-	return all, damagedShared(err.Error())
+	return all, fmt.Errorf("%w: the ledger keeps changing while it is read", err)
 }
 
 // A reading is what a reader finds.
@@ -70,7 +79,7 @@ func (s *Shared) readOnce() (reading, error) {
 	if err != nil {
 		return all, err
 	}
-	for _, seg := range x.Segments {
+	for _, seg := range slices.Backward(x.Segments) { // the newest one is replaced soonest
 		records, err := s.readSegment(seg)
 		if err != nil {
 			return all, err
@@ -78,14 +87,13 @@ func (s *Shared) readOnce() (reading, error) {
 		keys := make(map[string]struct{}, len(records))
 		for key, value := range records {
 			keys[key] = struct{}{}
-			if value == nil {
-				delete(all.records, key)
-			} else {
+			if _, newer := all.records[key]; !newer {
 				all.records[key] = value
 			}
 		}
 		all.keys[seg.segmentID] = keys
 	}
+	maps.DeleteFunc(all.records, func(_ string, value []byte) bool { return value == nil })
 	if x.Schema != 0 && x.Schema < schema {
 		all.records, err = migrated(all.records, x.Schema)
 	}

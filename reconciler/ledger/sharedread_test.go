@@ -1,0 +1,78 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+)
+
+// A reader that is slower than the leader saves is told so, and not that the ledger is
+// damaged. Once it has the time it reads the ledger.
+func TestReaderThatIsOvertaken(t *testing.T) {
+	for _, overtaken := range []int{1, readAttempts - 1, readAttempts} {
+		synctest.Test(t, func(t *testing.T) {
+			objects := newFakeObjects()
+			s := OpenShared(objects, "one", nil)
+			l, err := s.Load()
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.SetHead("c0")
+			if err := s.Save(l); err != nil {
+				t.Fatal(err)
+			}
+			saves := 0
+			objects.reading = func(name string) { // the segment that is read is replaced
+				if strings.HasPrefix(name, segmentPrefix) && saves < overtaken {
+					saves++
+					l.SetHead(fmt.Sprintf("c%d", saves))
+					if err := s.Save(l); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+			found, _, err := OpenShared(objects, "reader", nil).Newer("none")
+			var damaged *DamagedSharedError
+			switch {
+			case errors.As(err, &damaged):
+				t.Errorf("overtaken by %d saves: %v", overtaken, err)
+			case overtaken == readAttempts && err == nil:
+				t.Error("a reader that was always overtaken has read something")
+			case overtaken < readAttempts && (err != nil || found.Head() != l.Head()):
+				t.Errorf("overtaken by %d saves: %v", overtaken, err)
+			}
+		})
+	}
+}
+
+// The newest segment, which the next save replaces, is read first; older records do not
+// replace newer ones.
+func TestNewestSegmentIsReadFirst(t *testing.T) {
+	objects := newFakeObjects()
+	s := OpenShared(objects, "one", nil)
+	if _, err := s.Load(); err != nil {
+		t.Fatal(err)
+	}
+	l := bound()
+	if err := s.Save(l); err != nil {
+		t.Fatal(err)
+	}
+	l.SetHead("c9")
+	if err := s.Save(l); err != nil {
+		t.Fatal(err)
+	}
+	if len(s.index.Segments) != 2 {
+		t.Fatalf("the segments are %v, want two", s.index.Segments)
+	}
+	var read []string
+	objects.reading = func(name string) { read = append(read, name) }
+	found, err := OpenShared(objects, "reader", nil).read()
+	if err != nil || string(found.records[headKey]) != `"c9"` {
+		t.Errorf("read the head %s, %v", found.records[headKey], err)
+	}
+	if want := s.index.Segments[1].part(0); len(read) < 2 || read[1] != want {
+		t.Errorf("read %v, want %s after the index", read, want)
+	}
+}
