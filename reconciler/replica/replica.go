@@ -30,6 +30,9 @@ const (
 	renewDeadline = 7 * time.Second
 	fenceAfter    = 8 * time.Second
 	retryPeriod   = time.Second
+	// leaseTimeout bounds each request for the lease, so that the deadline leaves time for
+	// more than one.
+	leaseTimeout = 2 * time.Second
 )
 
 // ErrLost is the error of a replica that led and does not lead any more.
@@ -66,7 +69,7 @@ func New(cfg Config) (*Replica, error) {
 	if err != nil {
 		return nil, err
 	}
-	leases, err := coordination.NewForConfig(config)
+	leases, err := coordination.NewForConfig(leaseConfig(config))
 	if err != nil {
 		return nil, fmt.Errorf("use the credentials of the management cluster: %w", err)
 	}
@@ -89,6 +92,14 @@ func clusterConfig(kubeconfig string) (config *rest.Config, err error) {
 	}
 	config.UserAgent, config.QPS, config.ContentType = "gitfleet", -1, "application/json"
 	return config, nil
+}
+
+// leaseConfig says how the Lease is asked for. An HTTP/1.1 request that times out closes its
+// connection, and the next one opens another; HTTP/2 would go on with one that is dead.
+func leaseConfig(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.Timeout, config.NextProtos = leaseTimeout, []string{"http/1.1"}
+	return config
 }
 
 // Fence is what all writes of this replica have to pass.
