@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
@@ -34,6 +35,10 @@ const (
 	// more than one.
 	leaseTimeout = 2 * time.Second
 )
+
+// givenBack is the duration in seconds of a Lease without a holder that its last holder gave
+// back.
+const givenBack = 1
 
 // ErrLost is the error of a replica that led and does not lead any more.
 var ErrLost = errors.New("another replica may lead: the lease was lost")
@@ -126,9 +131,11 @@ func (r *Replica) Depose() {
 	}
 }
 
-// Run stands for election until ctx is done, and calls lead once this replica leads. The
-// context of lead is done when the lease is lost, and Run then returns ErrLost. Otherwise
-// Run returns what lead returns, after it has given the lease back for the next replica.
+// Run stands for election until ctx is done, and calls lead once this replica leads. If the
+// Lease was missing, or somebody else than its holder has cleared the holder, lead waits until
+// the fence of a former leader is certainly shut. The context of lead is done when the lease
+// is lost, and Run then returns ErrLost. Otherwise Run returns what lead returns, after it has
+// given the lease back for the next replica.
 func (r *Replica) Run(ctx context.Context, lead func(context.Context) error) error {
 	electing, withdraw := context.WithCancel(context.WithoutCancel(ctx))
 	defer withdraw()
@@ -157,6 +164,18 @@ func (r *Replica) Run(ctx context.Context, lead func(context.Context) error) err
 	case <-leading:
 	case <-ctx.Done():
 		return nil
+	}
+	if r.lock.unproven.Load() {
+		r.cfg.Log.Info("nobody gave the lease back; another replica may write until its fence shuts", "wait", fenceAfter)
+		select {
+		case <-time.After(fenceAfter):
+		case <-ctx.Done():
+			return nil // and the lease is not given back: the next replica has to wait too
+		case <-ended:
+			return ErrLost
+		case <-r.lost:
+			return ErrLost
+		}
 	}
 	working, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -198,7 +217,7 @@ func (r *Replica) release() {
 	if err == nil && record.HolderIdentity == r.cfg.Identity {
 		now := metav1.Now()
 		err = r.lock.Update(ctx, resourcelock.LeaderElectionRecord{
-			LeaderTransitions: record.LeaderTransitions, LeaseDurationSeconds: 1, RenewTime: now, AcquireTime: now,
+			LeaderTransitions: record.LeaderTransitions, LeaseDurationSeconds: givenBack, RenewTime: now, AcquireTime: now,
 		})
 	}
 	if err != nil {
@@ -211,11 +230,21 @@ type lock struct {
 	resourcelock.Interface
 	fence   *Fence
 	deposed func()
+	// unproven is set if the Lease may be acquired although a former leader has neither
+	// given it back nor let it expire: it is missing, or its holder was cleared.
+	unproven atomic.Bool
 }
 
 // Get implements resourcelock.Interface.
 func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := l.Interface.Get(ctx)
+	switch {
+	case apierrors.IsNotFound(err):
+		l.unproven.Store(true)
+	case err != nil, record.HolderIdentity == l.Identity(): // as it was when it was acquired
+	default:
+		l.unproven.Store(record.HolderIdentity == "" && record.LeaseDurationSeconds != givenBack)
+	}
 	if err == nil && record.HolderIdentity != l.Identity() && l.fence.opened() {
 		l.deposed()
 	}

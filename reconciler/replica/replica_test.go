@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
@@ -18,7 +19,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/simulated"
 )
 
-// management is a cluster for leases, as a kubeconfig.
+// management is a cluster with a Lease that was given back, as a kubeconfig.
 func management(t *testing.T) string {
 	t.Helper()
 	f := simulated.New(simulated.Options{})
@@ -27,7 +28,24 @@ func management(t *testing.T) string {
 	if err := f.WriteKubeconfigs(dir); err != nil {
 		t.Fatal(err)
 	}
-	return filepath.Join(dir, "management.kubeconfig")
+	kubeconfig := filepath.Join(dir, "management.kubeconfig")
+	config, err := clusterConfig(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leases, err := coordination.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody, seconds := "", int32(givenBack)
+	lease := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "gitfleet"},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &nobody, LeaseDurationSeconds: &seconds},
+	}
+	if _, err := leases.Leases("default").Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return kubeconfig
 }
 
 func stand(t *testing.T, kubeconfig, identity string) *Replica {
