@@ -3,6 +3,7 @@ package replica
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"sync"
 	"testing"
@@ -104,6 +105,38 @@ func TestLeaseIsNotGivenBackBeforeLeading(t *testing.T) {
 		})
 		if err != nil || lease.record.HolderIdentity != "one" {
 			t.Errorf("ended with %v, and the Lease is held by %q", err, lease.record.HolderIdentity)
+		}
+	})
+}
+
+// A replica that was deposed writes nothing and leaves the Lease alone, however long it takes
+// to step down.
+func TestDeposedReplicaRenewsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lease := &fakeLease{record: &resourcelock.LeaderElectionRecord{LeaseDurationSeconds: givenBack}}
+		r := onLease(lease)
+		err := r.Run(t.Context(), func(ctx context.Context) error {
+			time.Sleep(3 * retryPeriod)
+			if !r.Fence().Held() {
+				t.Error("the leader may not write")
+			}
+			r.Depose()
+			<-ctx.Done()
+			synctest.Wait()
+			before := lease.renewals
+			for range 10 {
+				time.Sleep(retryPeriod)
+				if r.Fence().Held() {
+					t.Error("a replica that was deposed may write")
+				}
+			}
+			if lease.renewals != before {
+				t.Errorf("it renewed the Lease %d times", lease.renewals-before)
+			}
+			return nil
+		})
+		if !errors.Is(err, ErrLost) {
+			t.Errorf("ended with %v, want %v", err, ErrLost)
 		}
 	})
 }

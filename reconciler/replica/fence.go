@@ -18,12 +18,20 @@ var ErrFenced = errors.New("not sent: this replica does not certainly hold the l
 type Fence struct {
 	until atomic.Pointer[time.Time] // nil while shut
 	now   func() time.Time          // nil for the clock of this machine
+	// closed is set once another replica has taken over: a renewal opens the fence no more.
+	closed atomic.Bool
 }
 
 // open lets writes pass until a moment.
 func (f *Fence) open(until time.Time) { f.until.Store(&until) }
 
 func (f *Fence) shut() { f.until.Store(nil) }
+
+// close shuts the fence for good.
+func (f *Fence) close() {
+	f.closed.Store(true)
+	f.shut()
+}
 
 // opened reports whether the fence was opened and not shut since, however long ago.
 func (f *Fence) opened() bool { return f.until.Load() != nil }
@@ -33,7 +41,7 @@ func (f *Fence) opened() bool { return f.until.Load() != nil }
 // back: both have to agree.
 func (f *Fence) Held() bool {
 	until := f.until.Load()
-	if until == nil {
+	if until == nil || f.closed.Load() {
 		return false
 	}
 	now := time.Now()

@@ -121,10 +121,10 @@ func (r *Replica) Leader() string {
 	return ""
 }
 
-// Depose has this replica lead no longer, because another one has taken over. It never
-// blocks.
+// Depose has this replica lead no longer, because another one has taken over, and never
+// again. It does not block.
 func (r *Replica) Depose() {
-	r.fence.shut()
+	r.fence.close()
 	select {
 	case r.lost <- struct{}{}:
 	default:
@@ -183,6 +183,7 @@ func (r *Replica) Run(ctx context.Context, lead func(context.Context) error) err
 		select {
 		case <-ended:
 		case <-r.lost:
+			withdraw()
 		case <-working.Done():
 			return
 		}
