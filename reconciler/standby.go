@@ -120,6 +120,12 @@ func (r *Reconciler) drainCommits(now time.Time) (news bool) {
 
 // headLoaded takes in a new commit, which the leader puts in force or refuses.
 func (r *Reconciler) headLoaded(l loaded) {
+	former := r.source.Newest.Hash
+	inForce := r.ledger != nil && r.ledger.Head() == former
+	reported := r.head != nil && r.head.Commit.Hash == former
+	if former != l.commit.Hash && !inForce && !reported { // without a report, nothing else drops it
+		delete(r.past, former)
+	}
 	r.source.Newest, r.source.Problems, r.source.LoadError = l.commit, nil, ""
 	if l.err == nil {
 		r.past[l.commit.Hash] = l.snapshot
