@@ -210,8 +210,12 @@ func (s *session) putBack(o *outcome) {
 	// A held drift was counted when it was found.
 	s.note(o.task, api.DriftRepaired, what, s.memory.state(o.placement, o.manifest.ID) != api.DriftHeld)
 	s.cfg.Metrics.Repairs.WithLabelValues(s.cfg.Name, change).Inc()
-	s.cfg.Log.Info("put back what somebody changed", "cluster", s.cfg.Name, "placement", o.placement.String(),
-		"object", o.manifest.ID.String(), "change", change, "by", by(what.By), "paths", pathsOf(what.Paths))
+	attrs := []any{"cluster", s.cfg.Name, "placement", o.placement.String(),
+		"object", o.manifest.ID.String(), "change", change, "by", by(what.By), "paths", pathsOf(what.Paths)}
+	if what.Message != "" {
+		attrs = append(attrs, "reason", what.Message)
+	}
+	s.cfg.Log.Info("put back what somebody changed", attrs...)
 }
 
 // ignoredMessage says why a difference is not put back.

@@ -60,10 +60,7 @@ func (e *Editor) Edit(t Target) (*Result, error) {
 	if err := a.prepare(); err != nil {
 		return nil, err
 	}
-	var edit *Result
-	if !t.Deleted {
-		edit = a.existingOverride()
-	}
+	edit := a.inExistingOverride()
 	if edit == nil && len(t.Others) > 0 {
 		edit = a.newOverride()
 	}

@@ -17,8 +17,9 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// mostOperations is how many operations one rule of an override may have.
-const mostOperations = 20
+// mostOperations is how many operations one rule of an override may have, and mostRules how
+// many rules an override may have.
+const mostOperations, mostRules = 20, 20
 
 // newOverride makes the change in a new override for the clusters that have it. It
 // returns nil if none makes the change.
@@ -149,6 +150,17 @@ func (a *attempt) overrideText(name string, key api.PlacementKey) ([]byte, error
 	if key.Namespace != "" {
 		o.Spec.Placement.Scope = string(api.NamespaceScoped)
 	}
+	rule, err := a.newRule()
+	if err != nil {
+		return nil, err
+	}
+	o.Spec.Policy.OverrideRules = []overrideRule{rule}
+	text, err := block(o)
+	return []byte(text), err
+}
+
+// newRule is a rule of an override that makes the change on the clusters that have it.
+func (a *attempt) newRule() (overrideRule, error) {
 	rule := overrideRule{ClusterSelector: map[string]any{"clusterSelectorTerms": []any{map[string]any{"labelSelector": a.selector()}}}}
 	if a.Deleted {
 		rule.OverrideType = string(api.DeleteOverrideType)
@@ -158,12 +170,10 @@ func (a *attempt) overrideText(name string, key api.PlacementKey) ([]byte, error
 		rule.JSONPatchOverrides = append(rule.JSONPatchOverrides, operationOf(v, c))
 		var err error
 		if v, err = apply(v, api.SplitPointer(c.Path), c); err != nil {
-			return nil, err
+			return rule, err
 		}
 	}
-	o.Spec.Policy.OverrideRules = []overrideRule{rule}
-	text, err := block(o)
-	return []byte(text), err
+	return rule, nil
 }
 
 // operationOf is a change as an operation of a JSON patch of an object.
@@ -202,43 +212,48 @@ func (a *attempt) selector() map[string]any {
 	return map[string]any{"matchExpressions": []any{map[string]any{"key": api.MemberNameLabel, "operator": "In", "values": names}}}
 }
 
-// An existingRule is a rule of an override of the commit that patches the object alone.
-type existingRule struct {
+// An existingOverride is an override of the commit for the object alone. No object may have
+// two.
+type existingOverride struct {
 	name   string
 	origin api.Origin
-	index  int
-	rule   api.OverrideRule
-	// exactly says that it is for the clusters that have the change, and no others that
-	// have the object.
-	exactly bool
+	rules  []api.OverrideRule
 }
 
-// existingOverride makes the change in an override that is there: one that sets the
-// field, or one for exactly the clusters that have the change. It returns nil if there
-// is none.
-func (a *attempt) existingOverride() *Result {
-	for _, r := range a.existingRules() {
-		files, err := a.inRule(r)
-		if err == nil && a.verify(files, a.want, a.Others) == nil {
-			return &Result{Files: files, Override: a.overrideKind() + " " + r.name}
+// inExistingOverride makes the change in an override that is there: in a rule that sets the
+// field, in one for exactly the clusters that have the change, or in a new one after all
+// others, which wins. It returns nil if there is none.
+func (a *attempt) inExistingOverride() *Result {
+	for _, o := range a.existingOverrides() {
+		made := func(files []FileChange, err error) *Result {
+			if err != nil || a.verify(files, a.want, a.Others) != nil {
+				return nil
+			}
+			return &Result{Files: files, Override: a.overrideKind() + " " + o.name}
+		}
+		for i, rule := range o.rules {
+			if a.Deleted || rule.OverrideType == api.DeleteOverrideType || rule.ClusterSelector == nil {
+				continue
+			}
+			if edit := made(a.inRule(o, i)); edit != nil {
+				return edit
+			}
+		}
+		if len(a.Others) == 0 || len(o.rules) >= mostRules || len(a.changes) > mostOperations {
+			continue
+		}
+		if edit := made(a.inNewRule(o)); edit != nil {
+			return edit
 		}
 	}
 	return nil
 }
 
-func (a *attempt) existingRules() []existingRule {
-	var out []existingRule
+func (a *attempt) existingOverrides() []existingOverride {
+	var out []existingOverride
 	add := func(name string, origin api.Origin, selectors int, policy *api.OverridePolicy) {
-		if selectors != 1 || policy == nil || origin.Kustomization != "" || origin.Line == 0 {
-			return
-		}
-		for i, rule := range policy.OverrideRules {
-			if rule.OverrideType == api.DeleteOverrideType || rule.ClusterSelector == nil {
-				continue
-			}
-			exactly := !slices.ContainsFunc(a.Changed, func(h status.Holder) bool { return !a.selects(rule, h) }) &&
-				!slices.ContainsFunc(a.Others, func(h status.Holder) bool { return a.selects(rule, h) })
-			out = append(out, existingRule{name, origin, i, rule, exactly && len(a.Others) > 0})
+		if selectors == 1 && policy != nil && origin.Kustomization == "" && origin.Line > 0 {
+			out = append(out, existingOverride{name, origin, policy.OverrideRules})
 		}
 	}
 	for _, o := range a.Head.ClusterOverrides {
@@ -263,34 +278,66 @@ func (a *attempt) selects(rule api.OverrideRule, at status.Holder) bool {
 	})
 }
 
+// exactly reports whether a rule is for the clusters that have the change, and for no others
+// that have the object.
+func (a *attempt) exactly(rule api.OverrideRule) bool {
+	return len(a.Others) > 0 && !slices.ContainsFunc(a.Changed, func(h status.Holder) bool { return !a.selects(rule, h) }) &&
+		!slices.ContainsFunc(a.Others, func(h status.Holder) bool { return a.selects(rule, h) })
+}
+
 // inRule makes the change in a rule of an override: in the operations on its fields, and
 // in new ones if the rule is for exactly these clusters.
-func (a *attempt) inRule(r existingRule) ([]FileChange, error) {
-	at := fmt.Sprintf("/spec/policy/overrideRules/%d/jsonPatchOverrides", r.index)
+func (a *attempt) inRule(o existingOverride, index int) ([]FileChange, error) {
+	rule := o.rules[index]
+	at := fmt.Sprintf("/spec/policy/overrideRules/%d/jsonPatchOverrides", index)
 	v := canonical(a.manifest.Object.Object.DeepCopy().Object)
-	operations := len(r.rule.JSONPatchOverrides)
+	operations := len(rule.JSONPatchOverrides)
 	var edits []Change
 	for _, c := range a.changes {
 		sets := func(p api.JSONPatchOverride) bool { return p.Path == c.Path && p.Operator != api.JSONPatchRemove }
-		switch i := slices.IndexFunc(r.rule.JSONPatchOverrides, sets); {
+		switch i := slices.IndexFunc(rule.JSONPatchOverrides, sets); {
 		case i >= 0 && !c.Remove:
 			edits = append(edits, Change{Path: fmt.Sprintf("%s/%d/value", at, i), Value: c.Value})
-		case !r.exactly || operations == mostOperations:
-			return nil, fmt.Errorf("%s: the override does not set %s", r.origin, c.Path)
+		case !a.exactly(rule) || operations == mostOperations:
+			return nil, fmt.Errorf("%s: the override does not set %s", o.origin, c.Path)
 		default:
 			operations++
 			edits = append(edits, Change{Path: at + "/-", Value: asMap(operationOf(v, c))})
 		}
 	}
-	text, err := a.read(nil, r.origin.Path)
+	return a.inOverride(o, edits)
+}
+
+// inNewRule makes the change in a new rule after those that an override has.
+func (a *attempt) inNewRule(o existingOverride) ([]FileChange, error) {
+	rule, err := a.newRule()
 	if err != nil {
 		return nil, err
 	}
-	edited, err := Edit(text, r.origin.Line, edits)
+	value := map[string]any{"clusterSelector": rule.ClusterSelector}
+	if a.Deleted {
+		value["overrideType"] = rule.OverrideType
+	} else {
+		var operations []any
+		for _, o := range rule.JSONPatchOverrides {
+			operations = append(operations, asMap(o))
+		}
+		value["jsonPatchOverrides"] = operations
+	}
+	return a.inOverride(o, []Change{{Path: "/spec/policy/overrideRules/-", Value: value}})
+}
+
+// inOverride edits the file of an override.
+func (a *attempt) inOverride(o existingOverride, edits []Change) ([]FileChange, error) {
+	text, err := a.read(nil, o.origin.Path)
 	if err != nil {
 		return nil, err
 	}
-	return a.with(nil, r.origin.Path, edited)
+	edited, err := Edit(text, o.origin.Line, edits)
+	if err != nil {
+		return nil, err
+	}
+	return a.with(nil, o.origin.Path, edited)
 }
 
 // asMap is an operation as a value of a manifest.
