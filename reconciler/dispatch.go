@@ -137,7 +137,7 @@ func (r *Reconciler) offboard(ctx context.Context, name string) {
 	m.setFleet(r.ledger.Fleet(), r.ledger.Adopted(name))
 	if m.left == nil {
 		m.left, m.deadline = m.member.Leave(), r.cfg.Now().Add(offboardTimeout)
-		r.spawn(func() {
+		r.running.Go(func() {
 			select {
 			case <-m.left:
 				r.events.trigger()
@@ -176,20 +176,21 @@ func (r *Reconciler) start(ctx context.Context, c *hub.Cluster) *runningMember {
 	before := r.ending[c.Name]
 	delete(r.ending, c.Name)
 	r.members[c.Name] = m
-	r.spawn(func() {
+	r.running.Go(func() {
 		defer close(m.done)
 		if before != nil {
 			<-before
 		}
-		if err := m.member.Run(ctx); err != nil {
-			r.ended(c.Name, err)
-		}
+		r.ended(c.Name, m.member.Run(ctx))
 	})
 	return m
 }
 
+// ended logs why an agent ended. One that was stopped has no reason.
 func (r *Reconciler) ended(cluster string, err error) {
-	r.cfg.Log.Error("agent ended", "cluster", cluster, "err", err)
+	if err != nil {
+		r.cfg.Log.Error("agent ended", "cluster", cluster, "err", err)
+	}
 }
 
 func credentials(c *hub.Cluster) string { return c.Annotations[api.ContextAnnotation] }

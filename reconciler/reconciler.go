@@ -193,9 +193,9 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	defer r.running.Wait()
 	defer cancel(nil)
 	last := r.ledger.Head()
-	r.spawn(func() { r.loadLastHead(ctx, last); cancel(r.runSource(ctx)) })
-	r.spawn(func() { r.loadPast(ctx) })
-	r.spawn(func() { r.retryLoads(ctx) })
+	r.running.Go(func() { r.loadLastHead(ctx, last); cancel(r.runSource(ctx)) })
+	r.running.Go(func() { r.loadPast(ctx) })
+	r.running.Go(func() { r.retryLoads(ctx) })
 	r.loop(ctx)
 	if err := context.Cause(ctx); err != nil && err != context.Canceled {
 		return err
@@ -225,14 +225,6 @@ func (r *Reconciler) Resolve(all map[string]ledger.Resolutions) {
 // Notice causes a turn that reports the state of the source. It never blocks, and may be called
 // concurrently.
 func (r *Reconciler) Notice() { r.events.put(func() {}) }
-
-func (r *Reconciler) spawn(f func()) {
-	r.running.Add(1)
-	go func() {
-		defer r.running.Done()
-		f()
-	}()
-}
 
 // loadLastHead loads the commit that was in force before a restart: newer ones may be refused.
 func (r *Reconciler) loadLastHead(ctx context.Context, hash string) {

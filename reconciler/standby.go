@@ -37,8 +37,8 @@ func (r *Reconciler) Follow(ctx context.Context, of Leadership) error {
 	defer r.calm.stop()
 	defer r.running.Wait()
 	defer cancel(nil)
-	r.spawn(func() { cancel(r.runSource(ctx)) })
-	r.spawn(func() { r.loadPast(ctx) })
+	r.running.Go(func() { cancel(r.runSource(ctx)) })
+	r.running.Go(func() { r.loadPast(ctx) })
 	r.standBy(ctx, of)
 	if err := context.Cause(ctx); err != nil && !errors.Is(err, context.Canceled) {
 		return err

@@ -181,26 +181,31 @@ func (a *Agent) Run(ctx context.Context) error {
 	defer a.cfg.Metrics.forget(a.cfg.Name)
 	var lost backoff
 	for ctx.Err() == nil {
-		giveBack := func() {}
-		if lost == 0 { // whoever tries again does so seldom
-			giveBack = takePlace(ctx, a.cfg.Arrivals)
-		}
-		s, err := a.open(ctx)
-		giveBack()
+		s, err := a.arrive(ctx, lost)
 		if err == nil {
 			a.answers(nil)
 			lost = 0
 			err = s.run(ctx)
 		}
-		if ctx.Err() == nil {
-			a.lost(ctx, err, &lost)
-		}
+		a.lost(ctx, err, &lost)
 	}
 	return nil
 }
 
-// lost tells that there is no connection, and waits before the next.
+// arrive opens a session. Only so many clusters do so at once, but for one that was lost:
+// it tries again seldom.
+func (a *Agent) arrive(ctx context.Context, lost backoff) (*session, error) {
+	if lost == 0 {
+		defer takePlace(ctx, a.cfg.Arrivals)()
+	}
+	return a.open(ctx)
+}
+
+// lost tells that there is no connection, and waits before the next, unless ctx is done.
 func (a *Agent) lost(ctx context.Context, err error, times *backoff) {
+	if ctx.Err() != nil {
+		return
+	}
 	a.answers(err)
 	seen := ledger.ClusterSeen{Cluster: a.cfg.Name, At: time.Now(), Error: err.Error()}
 	if _, ok := errors.AsType[*ForbiddenError](err); ok {

@@ -17,8 +17,14 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// openWatch begins a watch and returns its events, one in each line.
-func (s *session) openWatch(ctx context.Context, k *kindWatch, version string) (io.ReadCloser, error) {
+// An eventStream is a watch that has begun: events, one in each line.
+type eventStream struct {
+	lineReader
+	io.Closer
+}
+
+// openWatch begins a watch.
+func (s *session) openWatch(ctx context.Context, k *kindWatch, version string) (*eventStream, error) {
 	accept := "application/json"
 	if !k.full {
 		accept = acceptMetadata
@@ -28,7 +34,11 @@ func (s *session) openWatch(ctx context.Context, k *kindWatch, version string) (
 	if version != "" {
 		request.Param("resourceVersion", version)
 	}
-	return request.Stream(ctx)
+	body, err := request.Stream(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &eventStream{newLineReader(body), body}, nil
 }
 
 // decodeEvent reads one event of a watch. One that says that the watch is over
@@ -85,7 +95,7 @@ const (
 )
 
 // errLongLine is returned for a line of more than largestLine bytes.
-var errLongLine = fmt.Errorf("an event has more than %d bytes", largestLine)
+var errLongLine = fmt.Errorf("watch: an event has more than %d bytes", largestLine)
 
 // A lineReader reads the lines of a stream. A line that does not fit into its buffer gets
 // one of its own, which is not kept: a watch lasts long, and large events are rare.
@@ -100,21 +110,28 @@ func newLineReader(stream io.Reader) lineReader {
 func (l lineReader) next() ([]byte, error) {
 	for {
 		line, err := l.stream.ReadSlice('\n')
-		var long []byte
-		for errors.Is(err, bufio.ErrBufferFull) {
-			if long = append(long, line...); len(long) > largestLine {
-				return nil, errLongLine
-			}
-			line, err = l.stream.ReadSlice('\n')
+		if errors.Is(err, bufio.ErrBufferFull) {
+			line, err = l.longLine(line)
 		}
 		if err != nil {
 			return nil, err
 		}
-		if long != nil {
-			line = append(long, line...)
-		}
 		if line = bytes.TrimSpace(line); len(line) > 0 {
 			return line, nil
+		}
+	}
+}
+
+// longLine reads the rest of a line that does not fit into the buffer.
+func (l lineReader) longLine(line []byte) ([]byte, error) {
+	line = bytes.Clone(line)
+	for {
+		more, err := l.stream.ReadSlice('\n')
+		if line = append(line, more...); len(line) > largestLine {
+			return nil, errLongLine
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, err
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -174,7 +173,7 @@ func (s *session) follow(ctx context.Context, k *kindWatch) {
 }
 
 // listAndOpen begins a watch, after a list if it is not known where to resume.
-func (s *session) listAndOpen(ctx context.Context, k *kindWatch) (io.ReadCloser, error) {
+func (s *session) listAndOpen(ctx context.Context, k *kindWatch) (*eventStream, error) {
 	if k.resourceVersion == "" {
 		k.since = time.Now()
 		version, err := s.list(ctx, k)
@@ -287,25 +286,26 @@ func (s *session) listPage(ctx context.Context, k *kindWatch, opts metav1.ListOp
 
 // readEvents reports changes until the server ends the watch, which is no error: the next
 // watch resumes there.
-func (s *session) readEvents(k *kindWatch, events io.ReadCloser) error {
+func (s *session) readEvents(k *kindWatch, events *eventStream) error {
 	defer events.Close()
 	k.unbegun = 0
 	start, empty := time.Now(), true
-	lines := newLineReader(events)
 	for {
-		line, err := lines.next()
-		if errors.Is(err, errLongLine) {
-			return fmt.Errorf("watch: %w", err)
-		}
+		line, err := events.next()
 		if err != nil {
-			break
+			return watchEnded(err, start, empty)
+		}
+		if err := s.recordEvent(k, line); err != nil {
+			return err
 		}
 		empty = false
-		what, o, err := k.decodeEvent(line)
-		if err != nil {
-			return fmt.Errorf("watch: %w", err)
-		}
-		k.resourceVersion = s.recordEvent(k, what, o)
+	}
+}
+
+// watchEnded is why a watch is not simply resumed, if there is a reason.
+func watchEnded(err error, start time.Time, empty bool) error {
+	if errors.Is(err, errLongLine) {
+		return err
 	}
 	if empty && time.Since(start) < time.Second {
 		return errShortWatch // or we would ask again without pause
@@ -313,8 +313,12 @@ func (s *session) readEvents(k *kindWatch, events io.ReadCloser) error {
 	return nil
 }
 
-// recordEvent records one event of a watch, and returns the version it is of.
-func (s *session) recordEvent(k *kindWatch, what watch.EventType, o runtime.Object) string {
+// recordEvent records one event of a watch, and the version that it is of.
+func (s *session) recordEvent(k *kindWatch, line []byte) error {
+	what, o, err := k.decodeEvent(line)
+	if err != nil {
+		return fmt.Errorf("watch: %w", err)
+	}
 	m, err := meta.Accessor(o)
 	if err != nil {
 		panic("member: object without metadata: " + err.Error()) // it was decoded as one
@@ -328,7 +332,8 @@ func (s *session) recordEvent(k *kindWatch, what watch.EventType, o runtime.Obje
 		id, l := k.look(o)
 		s.changes.put(k, id, l)
 	}
-	return m.GetResourceVersion()
+	k.resourceVersion = m.GetResourceVersion()
+	return nil
 }
 
 var errShortWatch = errors.New("watch: it ended at once and told nothing")
