@@ -35,7 +35,7 @@ func firstSync(ctx context.Context, b *bed) (map[string]float64, error) {
 		name    string
 		members []fleet.Member
 		turns   int
-	}{{"1 member", f.Members()[:1], 7}, {"4 members", f.Members(), 5}} {
+	}{{"1 member", f.Members()[:1], 15}, {"4 members", f.Members(), 7}} {
 		var best synced
 		best.took = math.MaxInt64
 		theirs, unmarked := best.took, best.took
