@@ -50,6 +50,9 @@ type Config struct {
 	CABundle string
 }
 
+// repositoryURL is where people see the repository.
+func (c Config) repositoryURL() string { return strings.TrimSuffix(c.URL, "/") + "/" + c.Repository }
+
 // Validate names the field that is wrong, unless it is the type.
 func (c Config) Validate() error {
 	u, err := url.Parse(c.URL)

@@ -1,6 +1,7 @@
 package forge_test
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -31,6 +32,8 @@ type host struct {
 	status func(commit, context string) (string, int)
 	// headRef is where the forge keeps the head of a pull request.
 	headRef func(number int64) string
+	// lineURL has the address of the third line of a file of a commit, %s being the commit.
+	lineURL string
 }
 
 const (
@@ -143,6 +146,11 @@ func keepsContract(t *testing.T, h host) {
 		if state, length := h.status(head, "gitfleet/plan"); state != string(s) || length > 255 {
 			t.Errorf("the status is %s with %d characters, want %s", state, length, s)
 		}
+	}
+
+	h.step("link to a line")
+	if got, want := c.LineURL(head, "apps/a b#(1).yaml", 3), fmt.Sprintf(h.url+h.lineURL, head); got != want {
+		t.Errorf("the line is at %s, want %s", got, want)
 	}
 
 	h.step("close")

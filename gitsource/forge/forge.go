@@ -11,7 +11,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -50,6 +52,10 @@ type Client interface {
 	// SetStatus sets the status of a commit in a context, instead of the one before. On
 	// GitLab one that stays pending keeps its description.
 	SetStatus(ctx context.Context, s Status) error
+
+	// LineURL is where people see a file of a commit, at a line if that is not zero. It asks
+	// nothing.
+	LineURL(commit, path string, line int) string
 }
 
 // A State is what has become of a pull request.
@@ -242,6 +248,20 @@ func newest[T any](list []T, branch string, convert func(T) PullRequest) *PullRe
 		}
 	}
 	return found
+}
+
+// lineURL is the page of a repository that shows a file, at a line if that is not zero. view
+// is the part of the address that names the commit.
+func lineURL(repository, view, file string, line int) string {
+	parts := strings.Split(file, "/")
+	for i := range parts {
+		parts[i] = url.PathEscape(parts[i])
+	}
+	address := repository + "/" + view + "/" + strings.Join(parts, "/")
+	if line > 0 {
+		address += fmt.Sprintf("#L%d", line)
+	}
+	return address
 }
 
 // labelColor is that of the labels that are created.

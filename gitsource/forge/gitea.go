@@ -14,6 +14,7 @@ import (
 // giteaClient is a repository on a Gitea or Forgejo server.
 type giteaClient struct {
 	url         string
+	page        string // where people see the repository
 	owner, name string
 	client      *http.Client
 	user        tokenUser
@@ -24,7 +25,7 @@ func newGitea(cfg Config) (*giteaClient, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &giteaClient{url: cfg.URL, client: client, user: tokenUser{token: cfg.Token}}
+	g := &giteaClient{url: cfg.URL, page: cfg.repositoryURL(), client: client, user: tokenUser{token: cfg.Token}}
 	g.owner, g.name, _ = strings.Cut(cfg.Repository, "/")
 	return g, nil
 }
@@ -292,4 +293,8 @@ func (g *giteaClient) SetStatus(ctx context.Context, s Status) error {
 		return fmt.Errorf("set status %s of commit %.8s: %w", s.Context, s.Commit, err)
 	}
 	return nil
+}
+
+func (g *giteaClient) LineURL(commit, path string, line int) string {
+	return lineURL(g.page, "src/commit/"+commit, path, line)
 }

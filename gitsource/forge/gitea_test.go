@@ -2,6 +2,7 @@ package forge_test
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -60,10 +61,26 @@ func TestGitea(t *testing.T) {
 			return string(all.Statuses[0].State), utf8.RuneCountInString(all.Statuses[0].Description)
 		},
 		headRef: func(number int64) string { return fmt.Sprintf("refs/pull/%d/head", number) },
+		lineURL: "/" + repository + "/src/commit/%s/apps/a%%20b%%23%%281%%29.yaml#L3",
 	})
 
+	client := newClient(t, forge.Gitea, server.URL, repository, server.Token)
+	main, _, err := server.Client.GetRepoBranch(giteaserver.User, "hub", "main")
+	must(err)
+	for path, want := range map[string]int{"apps/web.yaml": http.StatusOK, "apps/absent.yaml": http.StatusNotFound} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, client.LineURL(main.Commit.ID, path, 1), nil)
+		must(err)
+		req.Header.Set("Authorization", "token "+server.Token)
+		resp, err := http.DefaultClient.Do(req)
+		must(err)
+		resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("%s is answered with %d, want %d", req.URL, resp.StatusCode, want)
+		}
+	}
+
 	const wrong = "not-a-token-of-this-forge"
-	_, err := newClient(t, forge.Gitea, server.URL, repository, wrong).ListOpen(t.Context(), "main")
+	_, err = newClient(t, forge.Gitea, server.URL, repository, wrong).ListOpen(t.Context(), "main")
 	if err == nil || !strings.Contains(err.Error(), "401") || strings.Contains(err.Error(), wrong) {
 		t.Errorf("a wrong token: %v", err)
 	}

@@ -13,6 +13,7 @@ import (
 
 // githubClient is a repository on github.com or a GitHub Enterprise server.
 type githubClient struct {
+	page        string // where people see the repository
 	owner, name string
 	api         *github.Client
 	user        tokenUser
@@ -24,7 +25,7 @@ func newGitHub(cfg Config) (*githubClient, error) {
 		return nil, err
 	}
 	base := githubAPI(cfg.URL)
-	g := &githubClient{user: tokenUser{token: cfg.Token}}
+	g := &githubClient{page: cfg.repositoryURL(), user: tokenUser{token: cfg.Token}}
 	g.owner, g.name, _ = strings.Cut(cfg.Repository, "/")
 	// The library would remember rate limits and answer itself; who calls does that.
 	g.api, err = github.NewClient(github.WithHTTPClient(client), github.WithURLs(&base, nil), github.WithUserAgent(userAgent), github.WithDisableRateLimitCheck())
@@ -207,4 +208,8 @@ func (g *githubClient) SetStatus(ctx context.Context, s Status) error {
 		return fmt.Errorf("set status %s of commit %.8s: %w", s.Context, s.Commit, err)
 	}
 	return nil
+}
+
+func (g *githubClient) LineURL(commit, path string, line int) string {
+	return lineURL(g.page, "blob/"+commit, path, line)
 }

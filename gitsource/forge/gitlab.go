@@ -15,6 +15,7 @@ import (
 // gitlabClient is a project on gitlab.com or a GitLab server. Its pull requests are merge
 // requests.
 type gitlabClient struct {
+	page    string // where people see the project
 	project string
 	api     *gitlab.Client
 	user    tokenUser
@@ -27,7 +28,7 @@ func newGitLab(cfg Config) (*gitlabClient, error) {
 	}
 	api, err := gitlab.NewAuthSourceClient(noAuth{}, gitlab.WithHTTPClient(client), gitlab.WithBaseURL(cfg.URL), gitlab.WithUserAgent(userAgent),
 		gitlab.WithoutRetries(), gitlab.WithCustomLimiter(rate.NewLimiter(rate.Inf, 0))) // who calls tries again
-	return &gitlabClient{project: cfg.Repository, api: api, user: tokenUser{token: cfg.Token}}, err
+	return &gitlabClient{page: cfg.repositoryURL(), project: cfg.Repository, api: api, user: tokenUser{token: cfg.Token}}, err
 }
 
 // noAuth leaves the token to the transport. The library wants a header to be set.
@@ -214,4 +215,8 @@ func (g *gitlabClient) SetStatus(ctx context.Context, s Status) error {
 		return fmt.Errorf("set status %s of commit %.8s: %w", s.Context, s.Commit, err)
 	}
 	return nil
+}
+
+func (g *gitlabClient) LineURL(commit, path string, line int) string {
+	return lineURL(g.page, "-/blob/"+commit, path, line)
 }

@@ -24,12 +24,12 @@ func TestGitHub(t *testing.T) {
 	p := play(t, "testdata/github.txtar", map[string]string{
 		"Accept": "application/vnd.github.v3+json", "X-Github-Api-Version": "2022-11-28",
 	})
-	keepsContract(t, p.host(forge.GitHub, "refs/pull/%d/head"))
+	keepsContract(t, p.host(forge.GitHub, "refs/pull/%d/head", "/fleet/hub/blob/%s/apps/a%%20b%%23%%281%%29.yaml#L3"))
 }
 
 func TestGitLab(t *testing.T) {
 	p := play(t, "testdata/gitlab.txtar", map[string]string{"Accept": "application/json"})
-	keepsContract(t, p.host(forge.GitLab, "refs/merge-requests/%d/head"))
+	keepsContract(t, p.host(forge.GitLab, "refs/merge-requests/%d/head", "/fleet/hub/-/blob/%s/apps/a%%20b%%23%%281%%29.yaml#L3"))
 }
 
 // A player answers requests as they were recorded. A request that is another one than the
@@ -155,7 +155,7 @@ func sameJSON(a, b string) bool {
 }
 
 // host is the forge that a player plays.
-func (p *player) host(kind forge.Type, headRef string) host {
+func (p *player) host(kind forge.Type, headRef, lineURL string) host {
 	commits := []string{"6dcb09b5b57875f334f61aebed695e2e4193db5e", "c3d0be41ecbe669545ee3e94d31ed9a4bc91ee3c"}
 	return host{
 		client: newClient(p.t, kind, p.url, "fleet/hub", recordedToken),
@@ -170,5 +170,6 @@ func (p *player) host(kind forge.Type, headRef string) host {
 		comment: func(int64, string) {},
 		merge:   func(int64) {},
 		headRef: func(number int64) string { return fmt.Sprintf(headRef, number) },
+		lineURL: lineURL,
 	}
 }

@@ -58,6 +58,8 @@ type subject struct {
 	number        int64
 	// key tells this plan from others of the pull request.
 	key string
+	// lineURL is where people see a line of a file of a commit.
+	lineURL func(commit, path string, line int) string
 }
 
 // body is the comment. Texts that come from the pull request are in code, where they mean
@@ -74,7 +76,7 @@ func (r *Result) body(s subject) string {
 	case r.Refused != "":
 		c.add("The commit would be refused, and the one before stays in force: " + markdown.Code(shortened(r.Refused)) + "\n\n")
 	}
-	c.add(r.problemsText())
+	c.add(r.problemsText(s))
 	if r.Conflict == "" && r.Refused == "" && !refuses(r.Problems) {
 		c.add(r.summary())
 		c.add(r.heldText())
@@ -96,18 +98,32 @@ func refuses(ps hub.Problems) bool {
 	return slices.ContainsFunc(ps, func(p hub.Problem) bool { return p.Severity == hub.Error })
 }
 
-func (r *Result) problemsText() string {
+func (r *Result) problemsText(s subject) string {
 	if len(r.Problems) == 0 {
 		return ""
 	}
 	var b strings.Builder
+	b.WriteString("**Problems**\n\n")
 	for _, p := range r.Problems[:min(maxProblems, len(r.Problems))] {
-		b.WriteString(shortened(markdown.Plain(p.Marked())) + "\n")
+		b.WriteString("- " + problemText(p, s) + "\n")
 	}
 	if rest := len(r.Problems) - maxProblems; rest > 0 {
-		fmt.Fprintf(&b, "and %d more\n", rest)
+		fmt.Fprintf(&b, "- and %d more\n", rest)
 	}
-	return "**Problems**\n\n" + markdown.CodeBlock("text", b.String()) + "\n"
+	return b.String() + "\n"
+}
+
+// problemText is a problem whose place links to the line in the pull request.
+func problemText(p hub.Problem, s subject) string {
+	link := ""
+	if p.Path != "" {
+		link = fmt.Sprintf("[%s](%s) ", markdown.Code(shortened(p.Origin.String())), s.lineURL(s.head, p.Path, p.Line))
+		if p.Kustomization == p.Path {
+			p.Kustomization = ""
+		}
+		p.Path = ""
+	}
+	return link + markdown.Code(shortened(p.Marked()))
 }
 
 // summary is the totals.

@@ -34,6 +34,8 @@ type Forge interface {
 	AddComment(ctx context.Context, number int64, body string) (forge.Comment, error)
 	EditComment(ctx context.Context, number, id int64, body string) error
 	SetStatus(ctx context.Context, s forge.Status) error
+	// LineURL is where people see a line of a file of a commit.
+	LineURL(commit, path string, line int) string
 }
 
 // A Source has the commits of pull requests.
@@ -405,7 +407,7 @@ func (v *Reviewer) plan(ctx context.Context, r *review, now time.Time) error {
 		return err
 	}
 	if !own(r.pr) {
-		body := result.body(subject{fleet: v.cfg.Fleet, branch: v.cfg.Base, base: v.tip, head: r.pr.Head, number: r.pr.Number, key: key})
+		body := result.body(subject{fleet: v.cfg.Fleet, branch: v.cfg.Base, base: v.tip, head: r.pr.Head, number: r.pr.Number, key: key, lineURL: v.cfg.Forge.LineURL})
 		if err := v.write(ctx, r.pr.Number, body); err != nil {
 			return err
 		}

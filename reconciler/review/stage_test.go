@@ -142,6 +142,10 @@ func (f *fakeForge) SetStatus(_ context.Context, s forge.Status) error {
 	return f.err
 }
 
+func (f *fakeForge) LineURL(commit, path string, line int) string {
+	return fmt.Sprintf("https://git.example.com/%s/%s#L%d", commit[:4], path, line)
+}
+
 // of are the statuses of a commit in a context, in order.
 func (f *fakeForge) of(commit, name string) []string {
 	var out []string
