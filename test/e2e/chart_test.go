@@ -50,40 +50,46 @@ config:
   source: {url: "https://git.example.com/org/fleet"}
 `
 
-// The chart renders the objects of the kustomization, field by field, but for the labels of
-// Helm. A real API server accepts them.
+// The chart renders the objects of the kustomizations for one replica and for two, field by
+// field, but for the labels of Helm. A real API server accepts them.
 func TestChartIsTheKustomization(t *testing.T) {
-	text, err := template(t, chartValues+"serviceMonitor: {enabled: true}\nprometheusRule: {enabled: true}\n")
-	if err != nil {
-		t.Fatal(text)
+	for dir, values := range map[string]string{"kubernetes": "", "high-availability": "replicas: 2\n"} {
+		t.Run(dir, func(t *testing.T) {
+			text, err := template(t, chartValues+values+"serviceMonitor: {enabled: true}\nprometheusRule: {enabled: true}\n")
+			if err != nil {
+				t.Fatal(text)
+			}
+			rendered, built := readObjects(t, text), buildKustomization(t, dir, "components:\n- monitoring\n")
+			got, want := comparable(t, rendered), comparable(t, built)
+			delete(want, "Namespace /gitfleet") // "helm install --create-namespace" makes it
+			if names := slices.Sorted(maps.Keys(got)); !slices.Equal(names, slices.Sorted(maps.Keys(want))) {
+				t.Errorf("the chart has\n%v\nand the kustomization\n%v", names, slices.Sorted(maps.Keys(want)))
+			}
+			for name := range want {
+				if !reflect.DeepEqual(got[name], want[name]) {
+					a, _ := yaml.Marshal(got[name])
+					b, _ := yaml.Marshal(want[name])
+					t.Errorf("%s differs; in the chart:\n%s\nin the kustomization:\n%s", name, a, b)
+				}
+			}
+			applyDeployment(t, append(namespaceOfDeployment(t), rendered...))
+		})
 	}
-	rendered, built := readObjects(t, text), buildKustomization(t, "components:\n- monitoring\n")
-	got, want := comparable(t, rendered), comparable(t, built)
-	delete(want, "Namespace /gitfleet") // "helm install --create-namespace" makes it
-	if names := slices.Sorted(maps.Keys(got)); !slices.Equal(names, slices.Sorted(maps.Keys(want))) {
-		t.Errorf("the chart has\n%v\nand the kustomization\n%v", names, slices.Sorted(maps.Keys(want)))
-	}
-	for name := range want {
-		if !reflect.DeepEqual(got[name], want[name]) {
-			a, _ := yaml.Marshal(got[name])
-			b, _ := yaml.Marshal(want[name])
-			t.Errorf("%s differs; in the chart:\n%s\nin the kustomization:\n%s", name, a, b)
-		}
-	}
-	applyDeployment(t, append(namespaceOfDeployment(t), rendered...))
 }
 
 // comparable returns objects by kind, namespace and name, without what only Helm or only
-// kustomize adds. The daemon's configuration is compared as it is read, not as it is written.
+// kustomize adds. The daemon's configuration is compared as it is read, not as it is written:
+// --set among the arguments of the daemon, where the kustomization has it, is part of it.
 func comparable(t *testing.T, objects []*unstructured.Unstructured) map[string]map[string]any {
 	t.Helper()
 	out := map[string]map[string]any{}
+	var config map[string]any
+	var set []string
 	for _, o := range objects {
 		o := o.DeepCopy()
 		if o.GetKind() == "ConfigMap" {
 			o.SetName("gitfleet-config") // kustomize adds a hash of the content
 			file, _, _ := unstructured.NestedString(o.Object, "data", "gitfleet.yaml")
-			var config map[string]any
 			if err := yaml.Unmarshal([]byte(file), &config); err != nil {
 				t.Fatal(err)
 			}
@@ -100,11 +106,35 @@ func comparable(t *testing.T, objects []*unstructured.Unstructured) map[string]m
 				}
 			}
 			_ = unstructured.SetNestedSlice(o.Object, volumes, "spec", "template", "spec", "volumes")
+			containers, _, _ := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "containers")
+			set = takeSet(t, containers[0].(map[string]any))
+			_ = unstructured.SetNestedSlice(o.Object, containers, "spec", "template", "spec", "containers")
 		}
 		unstructured.RemoveNestedField(o.Object, "spec", "jobLabel") // kustomize: the name of the Service
 		out[o.GetKind()+" "+o.GetNamespace()+"/"+o.GetName()] = o.Object
 	}
+	for _, setting := range set {
+		key, value, _ := strings.Cut(setting, "=")
+		if err := unstructured.SetNestedField(config, value, strings.Split(key, ".")...); err != nil {
+			t.Fatal(err)
+		}
+	}
 	return out
+}
+
+// takeSet removes the flags --set from the arguments of a container, and returns their values.
+func takeSet(t *testing.T, container map[string]any) (set []string) {
+	t.Helper()
+	args, _, err := unstructured.NestedStringSlice(container, "args")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := slices.Index(args, "--set"); i >= 0; i = slices.Index(args, "--set") {
+		set = append(set, args[i+1])
+		args = slices.Delete(args, i, i+2)
+	}
+	_ = unstructured.SetNestedStringSlice(container, args, "args")
+	return set
 }
 
 // withoutHelm removes the labels that Helm's charts have by convention, the label app from
@@ -125,7 +155,9 @@ func withoutHelm(o map[string]any, path ...string) {
 func TestChartRefusesBadValues(t *testing.T) {
 	for name, test := range map[string]struct{ values, says string }{
 		"no repository":         {"{}", "at '/config/source/url'"},
-		"misspelled value":      {chartValues + "replicas: 2\n", "'replicas'"},
+		"misspelled value":      {chartValues + "replica: 2\n", "'replica'"},
+		"no replica":            {chartValues + "replicas: 0\n", "at '/replicas'"},
+		"one claim for two":     {chartValues + "replicas: 2\npersistence: {existingClaim: mine}\n", "persistence.existingClaim: each replica"},
 		"misspelled setting":    {chartValues + "  limits: {filse: 3}\n", "at '/config/limits'"},
 		"number of a setting":   {chartValues + "  limits: {files: many}\n", "at '/config/limits/files'"},
 		"quantity":              {chartValues + "persistence: {size: large}\n", "at '/persistence/size'"},
@@ -193,8 +225,41 @@ nodeSelector: {disk: ssd}
 	}
 }
 
+// A Lease of the configuration is the one that the chart permits, also for a single replica,
+// unless it is in another cluster; an affinity of the values replaces that of the chart.
+func TestChartValuesForReplicas(t *testing.T) {
+	const lease, role = "  highAvailability: {lease: {name: fleet-a, namespace: leases}}\n", "name: gitfleet-leader\n  namespace: leases\n"
+	for name, test := range map[string]struct {
+		values         string
+		want, unwanted []string
+	}{
+		"one replica":      {chartValues, []string{"type: Recreate", "claimName: gitfleet-state"}, []string{"highAvailability", "gitfleet-leader", "podAntiAffinity"}},
+		"own Lease":        {chartValues + lease, []string{role, "resourceNames: [\"fleet-a\"]", "emptyDir: {sizeLimit: 10Gi}", "replicas: 1"}, []string{"type: Recreate", "kind: PersistentVolumeClaim"}},
+		"Lease elsewhere":  {chartValues + "  highAvailability: {kubeconfig: /etc/gitfleet/ha/kubeconfig}\nreplicas: 3\n", []string{"replicas: 3", "name: gitfleet\n        namespace: gitfleet\n"}, []string{"gitfleet-leader"}},
+		"size":             {chartValues + "replicas: 2\npersistence: {enabled: false, size: 30Gi}\n", []string{"emptyDir: {sizeLimit: 30Gi}"}, nil},
+		"other scheduling": {chartValues + "replicas: 2\naffinity: {nodeAffinity: {}}\ntopologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}]\n", []string{"nodeAffinity", "topologyKey: zone"}, []string{"podAntiAffinity"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text, err := template(t, test.values)
+			if err != nil {
+				t.Fatal(text)
+			}
+			for _, want := range test.want {
+				if !strings.Contains(text, want) {
+					t.Errorf("%q is missing in\n%s", want, text)
+				}
+			}
+			for _, unwanted := range test.unwanted {
+				if strings.Contains(text, unwanted) {
+					t.Errorf("%q is in\n%s", unwanted, text)
+				}
+			}
+		})
+	}
+}
+
 // namespaceOfDeployment returns the Namespace of the kustomization, which a chart has not.
 func namespaceOfDeployment(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
-	return slices.DeleteFunc(buildKustomization(t, ""), func(o *unstructured.Unstructured) bool { return o.GetKind() != "Namespace" })
+	return slices.DeleteFunc(buildKustomization(t, "kubernetes", ""), func(o *unstructured.Unstructured) bool { return o.GetKind() != "Namespace" })
 }

@@ -28,20 +28,21 @@ import (
 // The kustomization of the management cluster builds, a real API server accepts all of it
 // with strict validation, and the pod meets the restricted pod security standard.
 func TestKustomizationApplies(t *testing.T) {
-	objects := buildKustomization(t, "")
+	objects := buildKustomization(t, "kubernetes", "")
 	applyDeployment(t, objects)
 	for _, kind := range []string{"Namespace", "Deployment", "ServiceAccount", "PersistentVolumeClaim", "Service", "NetworkPolicy", "PodDisruptionBudget", "ConfigMap"} {
 		if !slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == kind }) {
 			t.Errorf("there is no %s", kind)
 		}
 	}
-	objects = buildKustomization(t, "components:\n- monitoring\n")
+	objects = buildKustomization(t, "kubernetes", "components:\n- monitoring\n")
 	applyDeployment(t, objects)
 	checkMonitoring(t, objects)
 }
 
-// buildKustomization builds deploy/kubernetes with lines added to its kustomization.yaml.
-func buildKustomization(t *testing.T, more string) []*unstructured.Unstructured {
+// buildKustomization builds a directory of deploy, with lines added to the kustomization.yaml of
+// deploy/kubernetes.
+func buildKustomization(t *testing.T, dir, more string) []*unstructured.Unstructured {
 	t.Helper()
 	deployed, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -50,8 +51,7 @@ func buildKustomization(t *testing.T, more string) []*unstructured.Unstructured 
 	if err := os.CopyFS(deployed, os.DirFS("../../deploy")); err != nil {
 		t.Fatal(err)
 	}
-	root := filepath.Join(deployed, "kubernetes")
-	file := filepath.Join(root, "kustomization.yaml")
+	file := filepath.Join(deployed, "kubernetes", "kustomization.yaml")
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +59,7 @@ func buildKustomization(t *testing.T, more string) []*unstructured.Unstructured 
 	if err := os.WriteFile(file, append(text, more...), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), root)
+	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(deployed, dir))
 	if err != nil {
 		t.Fatal(err)
 	}

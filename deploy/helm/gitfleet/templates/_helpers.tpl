@@ -43,8 +43,23 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
   "source" dict
   "members" (dict "secretNamespace" .Release.Namespace)
 -}}
+{{- if or (gt (int .Values.replicas) 1) .Values.config.highAvailability -}}
+{{- $_ := set $config "highAvailability" (dict "lease" (dict "name" (include "gitfleet.name" .) "namespace" .Release.Namespace)) -}}
+{{- end -}}
 {{- if .Values.secrets.git -}}
 {{- $_ := set $config.source "tokenFile" "/etc/gitfleet/git/token" -}}
 {{- end -}}
 {{- mergeOverwrite $config (deepCopy .Values.config) | toYaml -}}
+{{- end -}}
+
+{{/* The Lease of the replicas, as the configuration has it; empty if there is none. */}}
+{{- define "gitfleet.lease" -}}
+{{- $config := include "gitfleet.config" . | fromYaml -}}
+{{- $lease := dig "highAvailability" "lease" dict $config -}}
+{{- if $lease.name -}}
+{{- if .Values.persistence.existingClaim -}}
+{{- fail "persistence.existingClaim: each replica needs a state directory of its own; leave it empty where replicas share a Lease" -}}
+{{- end -}}
+{{- toYaml $lease -}}
+{{- end -}}
 {{- end -}}
