@@ -145,10 +145,13 @@ func newStateImport() *cobra.Command {
 standard input. The repository is cloned again when the daemon starts.
 
 With --config the backup is put beside the Lease that the configuration names
-under highAvailability, for all replicas. What is replaced there is not kept.
+under highAvailability, for all replicas. The one that leads then ends, and the
+next leader goes on from the backup.
 
-A backup of an older version is migrated; one of a newer version is refused. A
-state that is there is replaced only with --force, and kept beside the new one.`,
+A backup of an older version is migrated; one of a newer version is refused.
+State that is there already is replaced only with --force. That of a state
+directory is kept beside the new one; that of replicas is not kept, so export
+it before.`,
 		Example: `  gitfleet state import state.jsonl --state-dir /var/lib/gitfleet
   gitfleet state import state.jsonl --config gitfleet.yaml`,
 		Args: cobra.ExactArgs(1),
@@ -181,6 +184,6 @@ state that is there is replaced only with --force, and kept beside the new one.`
 	}
 	cmd.Flags().StringVar(&dir, "state-dir", "", "the daemon's state directory; it is made if it is not there")
 	cmd.Flags().StringVar(&config, "config", "", "configuration file of replicas that share a ledger")
-	cmd.Flags().BoolVar(&force, "force", false, "replace a state that is there, and keep it beside the new one")
+	cmd.Flags().BoolVar(&force, "force", false, "replace state that is there already")
 	return cmd
 }
