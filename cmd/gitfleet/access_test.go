@@ -33,7 +33,7 @@ func answering(t *testing.T, cfg Config) *server.Server {
 	(&orders{objection: func() error { return nil }}).mount(srv)
 	srv.Trace(nil)
 	srv.Contains(nil)
-	servePlans(srv, nil)
+	servePlans(srv, nil, nil)
 	publish(told())
 	return srv
 }

@@ -25,8 +25,9 @@ type pullRequestPlan struct {
 }
 
 // servePlans answers GET /plan?pullRequest=NUMBER. preview is nil if pull requests are not
-// planned.
-func servePlans(srv *server.Server, preview func(ctx context.Context, number int64) (*review.Preview, error)) {
+// planned. objection is why this replica does not plan them, as only the leader does; nil if
+// it does.
+func servePlans(srv *server.Server, objection func() error, preview func(ctx context.Context, number int64) (*review.Preview, error)) {
 	srv.Mount("GET /plan", http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		number, err := strconv.ParseInt(req.URL.Query().Get("pullRequest"), 10, 64)
 		switch {
@@ -35,6 +36,10 @@ func servePlans(srv *server.Server, preview func(ctx context.Context, number int
 			return
 		case preview == nil:
 			http.Error(w, "the daemon does not plan pull requests: set pullRequests.plans", http.StatusNotFound)
+			return
+		}
+		if err := objection(); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return
 		}
 		p, err := preview(req.Context(), number)
@@ -47,16 +52,6 @@ func servePlans(srv *server.Server, preview func(ctx context.Context, number int
 		w.Header().Set("Content-Type", "application/json")
 		json.NewEncoder(w).Encode(pullRequestPlan{text.String(), !p.None(), p.Failed()}) // a reader that went away is not our concern
 	}))
-}
-
-// leading is a preview that only the replica that leads makes: others look at no pull request.
-func leading(objection func() error, preview func(context.Context, int64) (*review.Preview, error)) func(context.Context, int64) (*review.Preview, error) {
-	return func(ctx context.Context, number int64) (*review.Preview, error) {
-		if err := objection(); err != nil {
-			return nil, err
-		}
-		return preview(ctx, number)
-	}
 }
 
 // printPreview writes the whole plan of a pull request.

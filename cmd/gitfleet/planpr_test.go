@@ -48,13 +48,13 @@ func TestWebhooksWakeWhoLooksAtPullRequests(t *testing.T) {
 // A replica that stands by refuses to plan a pull request, instead of waiting to lead.
 func TestAReplicaThatStandsByPlansNoPullRequest(t *testing.T) {
 	srv := server.New(prometheus.NewRegistry())
-	servePlans(srv, leading(func() error { return errors.New("this replica stands by") }, func(ctx context.Context, _ int64) (*review.Preview, error) {
+	servePlans(srv, func() error { return errors.New("this replica stands by: one leads") }, func(ctx context.Context, _ int64) (*review.Preview, error) {
 		t.Error("it was planned")
 		return nil, ctx.Err()
-	}))
+	})
 	answer := httptest.NewRecorder()
 	srv.Guarded().ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/plan?pullRequest=1", nil))
-	if answer.Code != http.StatusUnprocessableEntity || !strings.Contains(answer.Body.String(), "stands by") {
+	if answer.Code != http.StatusServiceUnavailable || !strings.Contains(answer.Body.String(), "one leads") {
 		t.Errorf("answered %d: %s", answer.Code, answer.Body)
 	}
 }

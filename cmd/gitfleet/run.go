@@ -122,9 +122,9 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 	}
 	var preview func(context.Context, int64) (*review.Preview, error)
 	if reviews != nil {
-		publish, preview = both(publish, reviews.Observe), leading(candidate.objection, reviews.Preview)
+		publish, preview = both(publish, reviews.Observe), reviews.Preview
 	}
-	servePlans(srv, preview)
+	servePlans(srv, candidate.objection, preview)
 	config := reconciler.Config{
 		Fleet: fleet, Source: repo, Loader: cfg.loader(), Past: cfg.loader(), Store: candidate.store, Attempts: filepath.Join(cfg.StateDir, "loading.json"), Conditions: status.Conditions(cfg.Status.Conditions),
 		Member: members.agent, Told: members.encoder.Rotate, Publish: publish, Record: record.Add, Log: log,
