@@ -14,7 +14,9 @@ import (
 
 // A collector computes gauges from the newest report at each scrape. Values that exist for
 // each placement on each cluster are exported as sums and maxima only: the number of
-// series grows with the placements plus the clusters, not with their product.
+// series grows with the placements plus the clusters, not with their product. A standby
+// exports only its own polls of the remote: sums over the replicas then count the fleet once,
+// and an alert on it fires once.
 type collector struct {
 	server *Server
 	now    func() time.Time
@@ -79,6 +81,10 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		return
 	}
 	p := &scrape{report: r, now: c.now(), ch: ch}
+	p.git()
+	if r.Standby != nil {
+		return
+	}
 	p.source()
 	p.placements()
 	p.outstanding()
@@ -116,6 +122,13 @@ const shortHash = 12
 
 func short(hash string) string { return hash[:min(len(hash), shortHash)] }
 
+// git exports how this replica polls the remote.
+func (p *scrape) git() {
+	p.gauge(gitFailures, float64(p.report.Source.Git.Failures))
+	p.since(gitLastSuccess, p.report.Source.Git.LastSuccess)
+}
+
+// source exports the commit in force and the newest one.
 func (p *scrape) source() {
 	s := &p.report.Source
 	failed := len(s.Problems.Errors())
@@ -134,8 +147,6 @@ func (p *scrape) source() {
 	}
 	p.gauge(commitProblems, float64(failed), "error")
 	p.gauge(commitProblems, float64(len(s.Warnings)), "warning")
-	p.gauge(gitFailures, float64(s.Git.Failures))
-	p.since(gitLastSuccess, s.Git.LastSuccess)
 }
 
 // A summary is over all clusters of one placement, or all placements on one cluster: the number

@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -140,6 +141,24 @@ func TestMetrics(t *testing.T) {
 		if got := gathered(t, c); strings.Contains(got, gone) {
 			t.Errorf("%s of what is gone:\n%s", gone, got)
 		}
+	}
+}
+
+// A standby exports how it polls the remote, and nothing that the leader exports too.
+func TestMetricsOfStandby(t *testing.T) {
+	s := New(nil)
+	report := measured()
+	report.Standby = &status.Standby{Leader: "one"}
+	s.Publish(report)
+	got := gathered(t, &collector{server: s, now: time.Now})
+	var names []string
+	for line := range strings.Lines(got) {
+		if name, _, _ := strings.Cut(line, " "); name != "#" {
+			names = append(names, name)
+		}
+	}
+	if want := []string{"gitfleet_git_consecutive_failures", "gitfleet_git_last_success_timestamp_seconds"}; !slices.Equal(names, want) {
+		t.Errorf("a standby exports %q, want %q", names, want)
 	}
 }
 
