@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -18,6 +17,7 @@ import (
 	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
 
 	"github.com/gitfleet/gitfleet/gitsource/mask"
+	"github.com/gitfleet/gitfleet/gitsource/retryafter"
 )
 
 // An httpRemote keeps one connection pool for as long as the certificates it
@@ -172,7 +172,7 @@ func (t *meteredTransport) RoundTrip(req *http.Request) (*http.Response, error) 
 func refusal(res *http.Response, now time.Time) error {
 	detail, err := io.ReadAll(io.LimitReader(res.Body, 4*kib))
 	_ = errors.Join(err, res.Body.Close()) // the status is what matters
-	e := &RemoteError{Status: res.StatusCode, RetryAfter: retryAfter(res.Header, now)}
+	e := &RemoteError{Status: res.StatusCode, RetryAfter: min(retryafter.Of(res.Header, now), maxRetryAfter)}
 	e.Detail = mask.Of(res.Request).Text(res.Header.Get("Content-Type"), detail, maxDetail)
 	return e
 }
@@ -182,19 +182,3 @@ const maxDetail = 200
 
 // maxRetryAfter bounds what a server can make us wait.
 const maxRetryAfter = time.Hour
-
-// retryAfter reads Retry-After in both of its forms, and the header by which
-// GitHub says when its limit ends.
-func retryAfter(h http.Header, now time.Time) time.Duration {
-	var wait time.Duration
-	if seconds, err := strconv.ParseInt(h.Get("Retry-After"), 10, 32); err == nil {
-		wait = time.Duration(seconds) * time.Second
-	} else if at, err := http.ParseTime(h.Get("Retry-After")); err == nil {
-		wait = at.Sub(now)
-	} else if h.Get("X-RateLimit-Remaining") == "0" {
-		if at, err := strconv.ParseInt(h.Get("X-RateLimit-Reset"), 10, 64); err == nil {
-			wait = time.Unix(at, 0).Sub(now)
-		}
-	}
-	return min(max(wait, 0), maxRetryAfter)
-}

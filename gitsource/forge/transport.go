@@ -9,11 +9,11 @@ import (
 	"maps"
 	"net/http"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/mask"
+	"github.com/gitfleet/gitfleet/gitsource/retryafter"
 )
 
 // The bounds of one request.
@@ -97,33 +97,13 @@ func (t *transport) RoundTrip(original *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// retryAfter is how long a server asks to be left alone, in either form of the header,
-// or until its rate limit is renewed.
+// retryAfter is how long a forge asks to be left alone.
 func retryAfter(e *StatusError, h http.Header, now time.Time) time.Duration {
-	wait := time.Duration(0)
-	value := h.Get("Retry-After")
-	if seconds, err := strconv.ParseInt(value, 10, 32); err == nil {
-		wait = time.Duration(seconds) * time.Second
-	} else if at, err := http.ParseTime(value); err == nil {
-		wait = at.Sub(now)
-	} else if at := limitReset(h); !at.IsZero() {
-		wait = at.Sub(now)
-	} else if strings.Contains(e.Message, "secondary rate limit") {
+	wait := retryafter.Of(h, now)
+	if wait == 0 && strings.Contains(e.Message, "secondary rate limit") {
 		wait = secondaryLimit
 	}
-	return min(max(0, wait), mostRetryAfter)
-}
-
-// limitReset is when a rate limit that is used up is renewed; zero if it is not. The first
-// headers are those of GitHub and Gitea, the others those of GitLab.
-func limitReset(h http.Header) time.Time {
-	for _, prefix := range []string{"X-RateLimit-", "RateLimit-"} {
-		reset, err := strconv.ParseInt(h.Get(prefix+"Reset"), 10, 64)
-		if err == nil && h.Get(prefix+"Remaining") == "0" {
-			return time.Unix(reset, 0)
-		}
-	}
-	return time.Time{}
+	return min(wait, mostRetryAfter)
 }
 
 // newHTTPClient makes an HTTP client for a forge. It trusts the certificates of the CA

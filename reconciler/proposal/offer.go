@@ -32,7 +32,7 @@ func (p *Proposer) sync(ctx context.Context, now time.Time) error {
 	offers := p.offersByAge()
 	for _, o := range offers {
 		c := p.changes[o.hash]
-		if c.state != forge.Merged || c.lacksMerge == p.known.commit || now.Before(c.trouble.retry) {
+		if c.state != forge.Merged || c.lacksMerge == p.known.commit || c.retry.Wait(now) > 0 {
 			continue
 		}
 		if err := p.try(c, now, func() error { return p.lookAtMerged(ctx, c, now) }); err != nil {
@@ -41,7 +41,7 @@ func (p *Proposer) sync(ctx context.Context, now time.Time) error {
 	}
 	for _, o := range offers {
 		c := p.changes[o.hash]
-		if c.branch != "" || now.Sub(c.since) < p.cfg.MinAge || now.Before(c.trouble.retry) {
+		if c.branch != "" || now.Sub(c.since) < p.cfg.MinAge || c.retry.Wait(now) > 0 {
 			continue
 		}
 		if err := p.try(c, now, func() error { return p.offer(ctx, o, c, now) }); err != nil {
@@ -51,7 +51,7 @@ func (p *Proposer) sync(ctx context.Context, now time.Time) error {
 	newest := p.newest()
 	for _, o := range offers {
 		c := p.changes[o.hash]
-		if c.branch == "" || c.state != forge.Open || now.Before(c.trouble.retry) {
+		if c.branch == "" || c.state != forge.Open || c.retry.Wait(now) > 0 {
 			continue
 		}
 		var waiting []*offer
@@ -70,10 +70,10 @@ func (p *Proposer) try(c *change, now time.Time, act func() error) error {
 	err := act()
 	switch {
 	case err == nil:
-		c.trouble = trouble{}
+		c.retry.Succeed()
 	case isGeneral(err):
 		return err
-	case c.trouble.failed(err, now):
+	case c.retry.Fail(err, now):
 		p.cfg.Log.Warn("a drift is not offered as a pull request; trying again", "url", c.url, "err", err)
 	}
 	return nil
@@ -307,7 +307,7 @@ func (p *Proposer) offer(ctx context.Context, o *offer, c *change, now time.Time
 func (p *Proposer) taken(but *change) int {
 	n := len(p.open)
 	for _, c := range p.changes {
-		if c != but && c.branch == "" && c.trouble.problem != "" {
+		if c != but && c.branch == "" && c.retry.Failures() > 0 {
 			n++
 		}
 	}

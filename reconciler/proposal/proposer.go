@@ -17,6 +17,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/backoff"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
@@ -103,8 +104,8 @@ type Proposer struct {
 	rejected map[string]*change
 	// resolved is what was decided last.
 	resolved resolutions
-	// trouble is what keeps all requests from being answered.
-	trouble trouble
+	// retry is when the forge is asked again that does not answer.
+	retry backoff.Backoff
 }
 
 // collected is what collect returned for some drifts at some commit.
@@ -144,8 +145,8 @@ type change struct {
 	published string
 	// waits says why it was not offered yet.
 	waits string
-	// trouble is what keeps this change from being offered.
-	trouble trouble
+	// retry is when the change is tried again that could not be offered or followed.
+	retry backoff.Backoff
 }
 
 // found notes what the forge says of the pull request.
@@ -208,7 +209,7 @@ func (p *Proposer) pass(ctx context.Context) time.Duration {
 // advance acts on what is held now.
 func (p *Proposer) advance(ctx context.Context, now time.Time) time.Duration {
 	p.track(now)
-	if p.cfg.Forge != nil && !now.Before(p.trouble.retry) {
+	if p.cfg.Forge != nil && p.retry.Wait(now) <= 0 {
 		err := p.sync(ctx, now)
 		if ctx.Err() == nil {
 			p.answered(err, now)
@@ -216,12 +217,12 @@ func (p *Proposer) advance(ctx context.Context, now time.Time) time.Duration {
 	}
 	p.resolve(now)
 	next := p.cfg.Interval
-	waits := []time.Duration{p.trouble.retry.Sub(now)}
+	waits := []time.Duration{p.retry.Wait(now)}
 	if p.woken {
 		waits = append(waits, p.listed.Add(wakeSpacing).Sub(now))
 	}
 	for _, c := range p.changes {
-		waits = append(waits, c.trouble.retry.Sub(now))
+		waits = append(waits, c.retry.Wait(now))
 		if c.branch == "" {
 			waits = append(waits, c.since.Add(p.cfg.MinAge).Sub(now))
 		}
@@ -241,12 +242,11 @@ func (p *Proposer) advance(ctx context.Context, now time.Time) time.Duration {
 func (p *Proposer) answered(err error, now time.Time) {
 	switch {
 	case err != nil:
-		if p.trouble.failed(err, now) {
+		if p.retry.Fail(err, now) {
 			p.cfg.Log.Warn("drift is not offered as pull requests; trying again", "err", err)
 		}
-	case p.trouble.problem != "":
+	case p.retry.Succeed():
 		p.cfg.Log.Info("the forge answers again")
-		p.trouble = trouble{}
 	}
 }
 
@@ -340,7 +340,7 @@ func (p *Proposer) resolve(now time.Time) {
 		if c == nil {
 			continue
 		}
-		putBack, message := c.decision(p.cfg.MinAge, p.trouble)
+		putBack, message := c.decision(p.cfg.MinAge, p.retry.String())
 		if p.cfg.Forge == nil {
 			putBack, message = false, "left as it is; not offered as a pull request, since no forge is configured"
 		}
@@ -360,9 +360,9 @@ func (p *Proposer) resolve(now time.Time) {
 }
 
 // decision is what was decided about a change. general is what keeps the forge from
-// answering.
-func (c *change) decision(minAge time.Duration, general trouble) (putBack bool, message string) {
-	problem := cmp.Or(general.says(), c.trouble.says())
+// answering; empty if nothing does.
+func (c *change) decision(minAge time.Duration, general string) (putBack bool, message string) {
+	problem := cmp.Or(general, c.retry.String())
 	switch c.state {
 	case forge.Open:
 		message = "offered as " + c.url

@@ -19,6 +19,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/forge/markdown"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/reconciler/backoff"
 	"github.com/gitfleet/gitfleet/reconciler/forecast"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
@@ -106,7 +107,7 @@ type Reviewer struct {
 	planned time.Time
 	rollout rollout
 	// forge is when the forge is asked again about pull requests.
-	forge backoff
+	forge backoff.Backoff
 }
 
 // A review is what is known of one open pull request.
@@ -119,11 +120,11 @@ type review struct {
 	shown forge.Status
 	// marked says that a plan that is no longer of now is shown as stale.
 	marked bool
-	backoff
+	retry  backoff.Backoff
 }
 
 // planned notes that what was planned is written.
-func (r *review) planned(key string) { r.key, r.marked, r.backoff = key, false, backoff{} }
+func (r *review) planned(key string) { r.key, r.marked, r.retry = key, false, backoff.Backoff{} }
 
 // New returns a Reviewer that does nothing until it runs.
 func New(cfg Config) *Reviewer {
@@ -189,7 +190,7 @@ func (v *Reviewer) pass(ctx context.Context, now time.Time) time.Duration {
 	if !v.cfg.Plans {
 		return next
 	}
-	if wait := v.forge.wait(now); wait > 0 {
+	if wait := v.forge.Wait(now); wait > 0 {
 		return min(next, wait)
 	}
 	wait, err := v.advance(ctx, now)
@@ -197,11 +198,11 @@ func (v *Reviewer) pass(ctx context.Context, now time.Time) time.Duration {
 	case ctx.Err() != nil:
 		return next
 	case err != nil:
-		if v.forge.failed(err, now) {
+		if v.forge.Fail(err, now) {
 			v.cfg.Log.Warn("plans not written to the forge; trying again", "err", err)
 		}
-		return min(next, v.forge.wait(now))
-	case v.forge.succeeded():
+		return min(next, v.forge.Wait(now))
+	case v.forge.Succeed():
 		v.cfg.Log.Info("the forge answers again")
 	}
 	return min(next, wait)
@@ -244,7 +245,7 @@ func (v *Reviewer) about(ctx context.Context, r *review, err error, now time.Tim
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	if r.failed(err, now) {
+	if r.retry.Fail(err, now) {
 		v.cfg.Log.Warn("pull request not planned; trying again", "url", r.pr.URL, "commit", r.pr.Head, "err", err)
 	}
 	if forge.IsGeneral(err) {
@@ -314,12 +315,12 @@ func own(pr forge.PullRequest) bool { return !pr.Fork && strings.HasPrefix(pr.Br
 func (v *Reviewer) outdated(now time.Time) []*review {
 	var out []*review
 	for _, r := range v.reviews {
-		if r.key != v.key(r.pr) && r.wait(now) <= 0 {
+		if r.key != v.key(r.pr) && r.retry.Wait(now) <= 0 {
 			out = append(out, r)
 		}
 	}
 	slices.SortFunc(out, func(a, b *review) int {
-		return cmp.Or(a.failures-b.failures, b.seen-a.seen, int(b.pr.Number-a.pr.Number))
+		return cmp.Or(a.retry.Failures()-b.retry.Failures(), b.seen-a.seen, int(b.pr.Number-a.pr.Number))
 	})
 	return out
 }
@@ -389,7 +390,7 @@ func (v *Reviewer) plan(ctx context.Context, r *review, now time.Time) error {
 	}
 	if err != nil {
 		text, lasting := publicReason(err)
-		if !lasting && r.failures == 0 {
+		if !lasting && r.retry.Failures() == 0 {
 			return err // most likely it works next time
 		}
 		if err := v.show(ctx, r, forge.StatusErrored, "not planned: "+text); err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/forge"
+	"github.com/gitfleet/gitfleet/reconciler/backoff"
 	"github.com/gitfleet/gitfleet/test/golden"
 )
 
@@ -157,14 +158,14 @@ func TestAForgeThatFails(t *testing.T) {
 	f := &fakeForge{comments: map[int64][]forge.Comment{}, open: []forge.PullRequest{pullRequest(1, hash("1"))}, err: &forge.StatusError{Status: 503}}
 	v := newReviewer(f, fakeSource{merged: map[string]fs.FS{hash("1"): files(t, small+"configmap web/two v1\n")}})
 	v.report = s.report
-	if wait := v.pass(t.Context(), s.now); wait != firstRetry {
+	if wait := v.pass(t.Context(), s.now); wait != backoff.First {
 		t.Errorf("tried again in %s", wait)
 	}
 	f.err = nil
-	if v.pass(t.Context(), s.now.Add(firstRetry/2)); len(f.statuses) > 0 {
+	if v.pass(t.Context(), s.now.Add(backoff.First/2)); len(f.statuses) > 0 {
 		t.Error("the forge was asked too early")
 	}
-	v.pass(t.Context(), s.now.Add(firstRetry))
+	v.pass(t.Context(), s.now.Add(backoff.First))
 	if len(f.comments[1]) != 1 {
 		t.Errorf("statuses are %v", f.statuses)
 	}

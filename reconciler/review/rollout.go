@@ -8,6 +8,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/forge/markdown"
+	"github.com/gitfleet/gitfleet/reconciler/backoff"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
@@ -23,23 +24,24 @@ type rollout struct {
 	// set is when inForce was set, and sets how often it was for its commit.
 	set  time.Time
 	sets int
-	backoff
+	// retry is when a status that could not be set is tried again.
+	retry backoff.Backoff
 }
 
 // passRollout shows the rollout, and returns when to go on. Errors keep nothing else.
 func (v *Reviewer) passRollout(ctx context.Context, now time.Time) time.Duration {
-	if wait := v.rollout.wait(now); wait > 0 {
+	if wait := v.rollout.retry.Wait(now); wait > 0 {
 		return wait
 	}
 	wait, err := v.showRollout(ctx, now)
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
-		if v.rollout.failed(err, now) {
+		if v.rollout.retry.Fail(err, now) {
 			v.cfg.Log.Warn("rollout not shown on the forge; trying again", "err", err)
 		}
-		return v.rollout.wait(now)
-	case v.rollout.succeeded():
+		return v.rollout.retry.Wait(now)
+	case v.rollout.retry.Succeed():
 		v.cfg.Log.Info("rollout shown on the forge again")
 	}
 	return wait

@@ -1,0 +1,29 @@
+// Package retryafter reads how long an HTTP server asks to be left alone.
+package retryafter
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// Of returns how long a response asks its client to wait: by Retry-After in either of its
+// forms, or else until a rate limit that is used up is renewed. It is zero if the response
+// does not ask for that.
+func Of(h http.Header, now time.Time) time.Duration {
+	value := h.Get("Retry-After")
+	if seconds, err := strconv.ParseInt(value, 10, 32); err == nil {
+		return max(0, time.Duration(seconds)*time.Second)
+	}
+	if at, err := http.ParseTime(value); err == nil {
+		return max(0, at.Sub(now))
+	}
+	// The first headers are those of GitHub and Gitea, the others those of GitLab.
+	for _, prefix := range []string{"X-RateLimit-", "RateLimit-"} {
+		reset, err := strconv.ParseInt(h.Get(prefix+"Reset"), 10, 64)
+		if err == nil && h.Get(prefix+"Remaining") == "0" {
+			return max(0, time.Unix(reset, 0).Sub(now))
+		}
+	}
+	return 0
+}

@@ -1,0 +1,51 @@
+package backoff
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource"
+	"github.com/gitfleet/gitfleet/gitsource/forge"
+)
+
+var noon = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+
+// The time between two tries doubles up to a bound, and begins anew after a success.
+func TestRetriesAreSpacedOut(t *testing.T) {
+	var b Backoff
+	if b.Wait(noon) > 0 || b.String() != "" || b.Succeed() {
+		t.Errorf("what has not failed waits for %s: %s", b.Wait(noon), b.String())
+	}
+	down := errors.New("connection refused")
+	for i, want := range []time.Duration{First, 2 * First, 4 * First} {
+		if changed := b.Fail(down, noon); changed != (i == 0) || b.Wait(noon) != want || b.Failures() != i+1 {
+			t.Errorf("error %d: changed %v, %d failures, next in %s, want %s", i+1, changed, b.Failures(), b.Wait(noon), want)
+		}
+	}
+	for range 100 {
+		b.Fail(down, noon)
+	}
+	if b.Wait(noon) != Last {
+		t.Errorf("next in %s", b.Wait(noon))
+	}
+	if !b.Fail(errors.New("no route to host"), noon.Add(time.Hour)) || b.String() != "since 2026-06-01T12:00:00Z: no route to host" {
+		t.Errorf("it says %q", b.String())
+	}
+	if !b.Succeed() || b.Wait(noon) > 0 || b.Failures() != 0 {
+		t.Errorf("after a success, next in %s", b.Wait(noon))
+	}
+}
+
+// A server is left alone for as long as it asks.
+func TestServersAreLeftAlone(t *testing.T) {
+	for _, err := range []error{
+		&forge.StatusError{Status: 429, RetryAfter: time.Hour}, &gitsource.RemoteError{Status: 429, RetryAfter: time.Hour},
+	} {
+		var b Backoff
+		if b.Fail(fmt.Errorf("list: %w", err), noon); b.Wait(noon) != time.Hour {
+			t.Errorf("%v: next in %s", err, b.Wait(noon))
+		}
+	}
+}
