@@ -64,7 +64,8 @@ func (c Config) reviewer(repo *gitsource.Repo, mayWrite func() error, log *slog.
 	return review.New(review.Config{
 		Forge: f, Source: repo, Loader: c.loader(), Brake: c.Members.brake(), Fleet: c.FleetName, Base: c.Source.Branch,
 		Plans: c.PullRequests.Plans, Rollouts: c.PullRequests.RolloutStatus, ForksLabel: c.PullRequests.ForksLabel,
-		Interval: c.Forge.Interval.Duration, Pause: min(planPause, c.Forge.Interval.Duration), Log: log,
+		OpenLabels: c.forge().Type == forge.Gitea,
+		Interval:   c.Forge.Interval.Duration, Pause: min(planPause, c.Forge.Interval.Duration), Log: log,
 		Attempt: func(commit string) (func(), error) {
 			end, err := begin(commit)
 			if err != nil {

@@ -66,8 +66,8 @@ func (v *Reviewer) previewOf(ctx context.Context, number int64) (*Preview, error
 		return nil, fmt.Errorf("pull request %d is %s", number, pr.State)
 	case pr.Base != v.cfg.Base:
 		return nil, fmt.Errorf("pull request %d is to the branch %s; those to %s are planned", number, pr.Base, v.cfg.Base)
-	case pr.Fork && !v.planable(pr):
-		return nil, fmt.Errorf("pull request %d is from a fork, and does not have the label that pullRequests.forksLabel names", number)
+	case pr.Fork && v.refusesFork(pr) != "":
+		return nil, fmt.Errorf("pull request %d is from a fork, and %s", number, v.refusesFork(pr))
 	}
 	v.look(time.Now())
 	r, err := v.result(ctx, pr)

@@ -9,6 +9,7 @@ package review
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"slices"
@@ -66,6 +67,9 @@ type Config struct {
 	// ForksLabel is the label with which a maintainer allows a pull request of a fork to be
 	// planned; empty plans none of a fork.
 	ForksLabel string
+	// OpenLabels says that on this forge whoever opens a pull request can set its labels, so
+	// that none of a fork is planned.
+	OpenLabels bool
 	// Interval is the time between two lists of open pull requests, Pause that between two
 	// plans.
 	Interval, Pause time.Duration
@@ -301,9 +305,22 @@ func (v *Reviewer) planable(pr forge.PullRequest) bool {
 		return false
 	}
 	if pr.Fork {
-		return v.cfg.ForksLabel != "" && slices.Contains(pr.Labels, v.cfg.ForksLabel)
+		return v.refusesFork(pr) == ""
 	}
 	return true
+}
+
+// refusesFork says why a pull request of a fork is not planned; empty if it is.
+func (v *Reviewer) refusesFork(pr forge.PullRequest) string {
+	switch {
+	case v.cfg.OpenLabels:
+		return "none of a fork is planned on this forge, where whoever opens one can set its labels"
+	case v.cfg.ForksLabel == "":
+		return "none of a fork is planned unless pullRequests.forksLabel is set"
+	case !slices.Contains(pr.Labels, v.cfg.ForksLabel):
+		return fmt.Sprintf("does not have the label %q, with which a maintainer has it planned", v.cfg.ForksLabel)
+	}
+	return ""
 }
 
 // own reports whether gitfleet opened a pull request itself, which says what it does: its

@@ -221,13 +221,39 @@ func TestRolloutStatus(t *testing.T) {
 	}
 }
 
-// A preview has the whole plan and writes nothing. One of a fork needs the label.
+// The preview of a fork says why there is none, and names a label only where one helps.
+func TestAPreviewOfAForkNeedsTheLabel(t *testing.T) {
+	for name, test := range map[string]struct {
+		label string
+		open  bool
+		want  string
+	}{
+		"no label set": {"", false, "pull request 1 is from a fork, and none of a fork is planned unless pullRequests.forksLabel is set"},
+		"another":      {"plan", false, `pull request 1 is from a fork, and does not have the label "plan", with which a maintainer has it planned`},
+		"Gitea":        {"", true, "pull request 1 is from a fork, and none of a fork is planned on this forge, where whoever opens one can set its labels"},
+		"allowed":      {"ready", false, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, f, source := planned(t, 1)
+			f.open[0].Fork, f.open[0].Labels = true, []string{"ready"}
+			v := newReviewer(f, source)
+			v.cfg.ForksLabel, v.cfg.OpenLabels, v.report = test.label, test.open, s.report
+			got := ""
+			if _, err := v.previewOf(t.Context(), 1); err != nil {
+				got = err.Error()
+			}
+			if got != test.want {
+				t.Errorf("says %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// A preview has the whole plan and writes nothing.
 func TestAPreviewWritesNothing(t *testing.T) {
 	s := newStage(t)
 	s.commit(hash("b"), files(t, small))
-	fork := pullRequest(2, hash("2"))
-	fork.Fork = true
-	f := &fakeForge{comments: map[int64][]forge.Comment{}, open: []forge.PullRequest{pullRequest(1, hash("1")), fork}}
+	f := &fakeForge{comments: map[int64][]forge.Comment{}, open: []forge.PullRequest{pullRequest(1, hash("1"))}}
 	v := newReviewer(f, fakeSource{merged: map[string]fs.FS{hash("1"): files(t, small+"configmap web/two v1\n")}})
 	if _, err := v.previewOf(t.Context(), 1); err == nil {
 		t.Error("there is a preview before there is a plan")
@@ -243,9 +269,6 @@ func TestAPreviewWritesNothing(t *testing.T) {
 	f.open[0].Base = "other"
 	if _, err := v.previewOf(t.Context(), 1); err == nil || !strings.Contains(err.Error(), "to the branch other") {
 		t.Errorf("to another branch: %v", err)
-	}
-	if _, err := v.previewOf(t.Context(), 2); err == nil || !strings.Contains(err.Error(), "fork") {
-		t.Errorf("a fork: %v", err)
 	}
 	if f.writes+len(f.statuses) > 0 {
 		t.Errorf("%d comments and %v were written", f.writes, f.statuses)
