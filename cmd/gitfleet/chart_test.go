@@ -66,6 +66,8 @@ func schemaOf(value any) map[string]any {
 		return map[string]any{"type": "string"}
 	case *size, *portion:
 		return map[string]any{"type": []string{"integer", "string"}}
+	case *kindModes:
+		return map[string]any{"type": "object", "additionalProperties": map[string]any{"type": "string", "enum": []string{revertDrift, proposeDrift, reportDrift}}}
 	case *[]string, *signedPaths:
 		return map[string]any{"type": "array"}
 	}

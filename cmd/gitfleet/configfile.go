@@ -117,6 +117,8 @@ func (p *configParser) set(key string, n *yaml.Node) error {
 		paths, err := pathsOf(n)
 		*field = paths
 		return err
+	case *kindModes:
+		return p.kindModes(key, field, n)
 	case *bool:
 		return expect(n, forms["bool"], n.Decode(field))
 	case *int, *int64:
@@ -200,6 +202,26 @@ func pathsOf(n *yaml.Node) (signedPaths, error) {
 		all = append(all, path)
 	}
 	return all, nil
+}
+
+// kindModes reads a mapping of kinds to drift modes, and remembers the line of each kind.
+func (p *configParser) kindModes(key string, to *kindModes, n *yaml.Node) error {
+	if n.Kind != yaml.MappingNode {
+		return expect(n, "a mapping of KIND or GROUP/KIND to revert, propose or report", errNotScalar)
+	}
+	*to = kindModes{}
+	for i := 0; i < len(n.Content); i += 2 {
+		kind, mode := n.Content[i], resolveAlias(n.Content[i+1])
+		if mode.Kind != yaml.ScalarNode {
+			return fmt.Errorf("%s: %w", kind.Value, expect(mode, "revert, propose or report", errNotScalar))
+		}
+		if _, twice := (*to)[kind.Value]; twice {
+			return fmt.Errorf("%s is set twice", kind.Value)
+		}
+		(*to)[kind.Value] = mode.Value
+		p.lines[key+"."+kind.Value] = kind.Line
+	}
+	return nil
 }
 
 // describeNode names a value as its author would.

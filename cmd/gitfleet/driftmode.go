@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"net/url"
 	"os"
 	"slices"
@@ -32,6 +33,7 @@ const (
 // DriftConfig configures how drift on members is handled.
 type DriftConfig struct {
 	Mode    string          `json:"mode,omitempty"`
+	Kinds   kindModes       `json:"kinds,omitempty"`
 	MinAge  metav1.Duration `json:"minAge,omitzero"`
 	MaxOpen int             `json:"maxOpen,omitempty"`
 }
@@ -52,6 +54,7 @@ type ForgeConfig struct {
 func (d *DriftConfig) settings() []setting {
 	return []setting{
 		{"drift.mode", &d.Mode, "what is done about what others change: revert puts it back, propose leaves it and offers it as a pull request, report leaves it"},
+		{"drift.kinds", &d.Kinds, "drift modes of kinds, as a mapping of KIND or GROUP/KIND to the mode, such as Secret: revert; with --set as KIND=MODE, may be repeated"},
 		{"drift.minAge", &d.MinAge, "how long a change has to last before it is offered as a pull request"},
 		{"drift.maxOpen", &d.MaxOpen, "how many pull requests of drifts are open at once"},
 	}
@@ -71,14 +74,16 @@ func (f *ForgeConfig) settings() []setting {
 
 func (c Config) validateDrift() []error {
 	var errs []error
-	switch c.Drift.Mode {
-	case revertDrift, reportDrift:
-		if c.Forge.Type == "" {
-			return nil
+	if !isDriftMode(c.Drift.Mode) {
+		errs = append(errs, c.fault("drift.mode", fmt.Sprintf("%q is none of revert, propose, report", c.Drift.Mode)))
+	}
+	for _, kind := range slices.Sorted(maps.Keys(c.Drift.Kinds)) {
+		if err := validateKindMode(kind, c.Drift.Kinds[kind]); err != nil {
+			errs = append(errs, c.fault("drift.kinds."+kind, err.Error()))
 		}
-	case proposeDrift:
-	default:
-		return []error{c.fault("drift.mode", fmt.Sprintf("%q is none of revert, propose, report", c.Drift.Mode))}
+	}
+	if len(errs) > 0 || !c.asksForge() {
+		return errs
 	}
 	if c.Source.Branch == "" {
 		errs = append(errs, c.fault("source.branch", "pull requests of drift are opened to a branch: name it"))
@@ -157,7 +162,7 @@ func (c Config) proposer(repo *gitsource.Repo, mayWrite func() error, resolve fu
 }
 
 // asksForge reports whether the daemon looks at pull requests.
-func (c Config) asksForge() bool { return c.Drift.Mode == proposeDrift || c.Forge.Type != "" }
+func (c Config) asksForge() bool { return c.Drift.proposes() || c.Forge.Type != "" }
 
 // branches pushes to the repository on the forge, with the token of the forge.
 func (c Config) branches(repo *gitsource.Repo, log *slog.Logger) (*gitsource.Publisher, error) {

@@ -5,12 +5,20 @@ import (
 	"testing"
 
 	"github.com/gitfleet/gitfleet/gitsource/forge"
+	"github.com/gitfleet/gitfleet/placement/api"
 )
 
 // What pull requests need is asked for at the start, and only by who wants them.
 func TestProposingNeedsAForge(t *testing.T) {
 	for settings, want := range map[string][]string{
 		"drift: {mode: merge}": {`gitfleet.yaml:4: drift.mode: "merge" is none of revert, propose, report`},
+		"drift:\n  kinds:\n    Secret: revert\n    apps/Deployment: merge\n    deployment: report\n    Gadget: report": {
+			`gitfleet.yaml:7: drift.kinds.apps/Deployment: "merge" is none of revert, propose, report`,
+			`gitfleet.yaml:8: drift.kinds.deployment: is no kind of the core group; did you mean apps/Deployment?`,
+			`gitfleet.yaml:9: drift.kinds.Gadget: is no kind of the core group; write GROUP/KIND, such as apps/Deployment`,
+		},
+		"drift: {kinds: [Secret]}":                   {`gitfleet.yaml:4: drift.kinds: must be a mapping of KIND or GROUP/KIND to revert, propose or report, is a list`},
+		"drift: {kinds: {apps/Deployment: propose}}": {`forge.type: "" is none of gitea, github, gitlab`},
 		"drift: {mode: propose}\nforge: {url: 'ftp://a'}": {
 			"source.branch: pull requests of drift are opened to a branch: name it", `forge.type: "" is none of gitea, github, gitlab`,
 			"forge.tokenFile: set one of tokenFile and tokenEnv", "forge.url: must be like https://git.example.com",
@@ -40,5 +48,22 @@ func TestProposingNeedsAForge(t *testing.T) {
 	}
 	if _, err := load(t, smallest+"drift: {mode: report}"); err != nil {
 		t.Errorf("report: %v", err)
+	}
+}
+
+// The file and --set give kinds modes; what the command line says replaces what the file says.
+func TestDriftModesOfKinds(t *testing.T) {
+	secret, deployment := api.GroupKind{Kind: "Secret"}, api.GroupKind{Group: "apps", Kind: "Deployment"}
+	const file = smallest + "drift: {mode: report, kinds: {Secret: revert, apps/Deployment: report, example.com/Gadget: report}}"
+	c, err := load(t, file)
+	if got := c.Drift.Kinds.modes(); err != nil || len(got) != 3 || got[secret] != api.DriftRevert || got[deployment] != api.DriftReport {
+		t.Errorf("%v: %v", got, err)
+	}
+	c, err = load(t, file, "--set", "drift.kinds=Secret=report", "--set", "drift.kinds=apps/Deployment=revert")
+	if got := c.Drift.Kinds.modes(); err != nil || len(got) != 2 || got[secret] != api.DriftReport || got[deployment] != api.DriftRevert {
+		t.Errorf("with --set: %v: %v", got, err)
+	}
+	if _, err = load(t, file, "--set", "drift.kinds=Secret"); err == nil || !strings.Contains(err.Error(), `"Secret" is not KIND=MODE`) {
+		t.Errorf("without a mode: %v", err)
 	}
 }

@@ -244,6 +244,6 @@ func (m *members) agent(c *hub.Cluster, report func(ledger.Observation)) reconci
 		Brake:             m.cfg.Members.brake(),
 		Encoder:           m.encoder, Report: report, Record: m.record, Log: m.log, Metrics: m.metrics, Limit: m.limit, Arrivals: m.arrivals,
 		Concurrency: m.cfg.Members.Concurrency, Timeout: m.cfg.Members.Timeout.Duration, Probe: m.cfg.Members.ProbeInterval.Duration,
-		Sweep: m.cfg.Members.sweep(), DriftMode: api.DriftMode(m.cfg.Drift.Mode), Wrap: wrap,
+		Sweep: m.cfg.Members.sweep(), DriftMode: api.DriftMode(m.cfg.Drift.Mode), DriftKinds: m.cfg.Drift.Kinds.modes(), Wrap: wrap,
 	})
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -241,7 +242,7 @@ func (c *Config) override(flags *pflag.FlagSet) error {
 		}
 	})
 	for key := range replaced {
-		delete(c.lines, key)
+		maps.DeleteFunc(c.lines, func(line string, _ int) bool { return line == key || strings.HasPrefix(line, key+".") })
 	}
 	return errors.Join(errs...)
 }

@@ -15,6 +15,7 @@ func checkCluster(r *report, c *api.MemberCluster) {
 	between(r, r.field("spec", "heartbeatPeriodSeconds"), *c.Spec.HeartbeatPeriodSeconds, 1, 600)
 	checkTaints(r, r.field("spec", "taints"), c.Spec.Taints)
 	checkLabels(r, c)
+	checkDriftRule(r, c.Annotations)
 	for _, key := range sortedKeys(c.Annotations) {
 		checkProperty(r, key, c.Annotations[key])
 	}

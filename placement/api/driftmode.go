@@ -56,13 +56,23 @@ func (r DriftRule) String() string {
 // Ended reports whether the time of a rule is over.
 func (r DriftRule) Ended(now time.Time) bool { return !r.Until.IsZero() && !now.Before(r.Until) }
 
-// DriftRuleAt returns the first of some annotation values that is valid and has not ended,
-// or else the mode of the fleet. Empty values are skipped.
-func DriftRuleAt(now time.Time, fleet DriftMode, values ...string) DriftRule {
-	for _, value := range values {
+// DriftRules are what is written about the drift of one object, the most specific first: the
+// annotations of the object, its placement and its cluster, and the modes of its kind and of
+// the fleet. Those that are empty say nothing.
+type DriftRules struct {
+	Object    string
+	Kind      DriftMode
+	Placement string
+	Cluster   string
+	Fleet     DriftMode
+}
+
+// At returns the most specific rule that is valid and has not ended.
+func (s DriftRules) At(now time.Time) DriftRule {
+	for _, value := range []string{s.Object, string(s.Kind), s.Placement, s.Cluster} {
 		if r, err := ParseDriftRule(value); err == nil && !r.Ended(now) {
 			return r
 		}
 	}
-	return DriftRule{Mode: fleet}
+	return DriftRule{Mode: s.Fleet}
 }

@@ -52,8 +52,8 @@ const (
 	// AvailableTimeoutAnnotation on a placement says how long a cluster may take to
 	// become available before its update counts as failed; "0s" means any time.
 	AvailableTimeoutAnnotation = "gitfleet.dev/available-timeout"
-	// DriftAnnotation, on an object or a placement, is a [DriftRule] for it instead of the
-	// drift mode of the fleet.
+	// DriftAnnotation, on an object, a placement or a MemberCluster, is a [DriftRule] for it
+	// instead of the drift mode of the fleet.
 	DriftAnnotation = "gitfleet.dev/drift"
 	// SuspendedAnnotation, on what the daemon shows of a placement or a cluster,
 	// says who wants it left as it is, until when and why.

@@ -21,6 +21,8 @@ type Work struct {
 	Strategy api.ApplyStrategy
 	// Drift is the newest api.DriftAnnotation of the placement; empty if it has none.
 	Drift string
+	// ClusterDrift is the newest api.DriftAnnotation of the cluster; empty if it has none.
+	ClusterDrift string
 	// Manifests are in canonical order, and every ID occurs once.
 	Manifests []*Manifest
 	// Awaited is the newest content of the placement for the cluster, in canonical order, if

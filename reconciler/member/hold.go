@@ -20,10 +20,13 @@ func heldMessage(r api.DriftRule) string {
 	return "left as it is, as its drift mode asks: " + r.String()
 }
 
-// driftRule is what the annotation of an object says about its drift, or that of its
-// placement, or the mode of the fleet.
+// driftRule is the rule in force for the drift of an object.
 func (s *session) driftRule(t task) api.DriftRule {
-	return api.DriftRuleAt(time.Now(), s.cfg.DriftMode, t.manifest.Object.Object.GetAnnotations()[api.DriftAnnotation], s.works[t.placement].Drift)
+	w := s.works[t.placement]
+	return api.DriftRules{
+		Object: t.manifest.Object.Object.GetAnnotations()[api.DriftAnnotation], Kind: s.cfg.DriftKinds[t.manifest.ID.GroupKind()],
+		Placement: w.Drift, Cluster: w.ClusterDrift, Fleet: s.cfg.DriftMode,
+	}.At(time.Now())
 }
 
 // reverts reports whether drift of an object is put back at once.

@@ -69,10 +69,11 @@ type Config struct {
 	// PodFailureTimeout is how long the pods of a workload may be unable to start
 	// before the workload counts as failed; default 30 s.
 	PodFailureTimeout time.Duration
-	// DriftMode is that of objects whose annotations, and those of their placement, name
-	// none. What is not reverted is left as it is until Resolve says what becomes of it.
-	// Empty is to revert.
+	// DriftMode is that of objects that no other rule of api.DriftRules is for. What is not
+	// reverted is left as it is until Resolve says what becomes of it. Empty is to revert.
 	DriftMode api.DriftMode
+	// DriftKinds are the modes of kinds; nil for none.
+	DriftKinds map[api.GroupKind]api.DriftMode
 	// Wrap, if set, wraps the transport of every connection.
 	Wrap    func(http.RoundTripper) http.RoundTripper
 	Metrics *Metrics

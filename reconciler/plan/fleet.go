@@ -23,7 +23,8 @@ type fleet struct {
 	// version counts the changes that affect every placement, propertiesVersion those of
 	// properties, which affect the placements whose policies use them.
 	version, propertiesVersion uint64
-	// changed are the clusters whose health, error or foreign owner changed in this call.
+	// changed are the clusters whose health, error, foreign owner or drift rule changed in this
+	// call.
 	changed []string
 }
 
@@ -60,7 +61,7 @@ func (f *fleet) update(in Input) time.Time {
 		was, known := f.previous(before, c.Name)
 		sources[i] = sourceOf(c, seen, in.Now)
 		sources[i].refusal = in.Ledger.Refusal(c.Name)
-		if !known || was.healthy != sources[i].healthy || was.err != sources[i].err || was.refusal != sources[i].refusal {
+		if !known || was.healthy != sources[i].healthy || was.err != sources[i].err || was.refusal != sources[i].refusal || driftRule(was.declared) != driftRule(c) {
 			f.changed = append(f.changed, c.Name)
 		}
 		objection, at := ineligibleReason(seen, in.Now)
@@ -133,6 +134,18 @@ func (f *fleet) cluster(name string) (c placement.Cluster, declared bool) {
 		return placement.Cluster{}, false
 	}
 	return f.list[i], true
+}
+
+// driftRule returns the api.DriftAnnotation of a member cluster; empty if it has none.
+func driftRule(c *hub.Cluster) string { return c.Annotations[api.DriftAnnotation] }
+
+// driftRule returns the api.DriftAnnotation of a cluster; empty if it has none or is no member.
+func (f *fleet) driftRule(cluster string) string {
+	i, declared := f.index[cluster]
+	if !declared {
+		return ""
+	}
+	return driftRule(f.sources[i].declared)
 }
 
 // earliest returns the earlier of two times; the zero time means none.

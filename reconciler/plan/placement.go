@@ -232,7 +232,7 @@ func (pl *planner) planClusters(p *Placement, before []placement.Binding, record
 
 // recordedCluster returns a cluster of the placement as the ledger has it.
 func (pl *planner) recordedCluster(b placement.Binding, record *ledger.Placement) *OnCluster {
-	c := &OnCluster{Binding: b, Foreign: pl.Ledger.Refusal(b.Cluster), Suspended: pl.memo.suspensions.reason(pl.current.placement.Key, b.Cluster), suspendedObjects: pl.memo.suspensions.objectsOn(b.Cluster)}
+	c := &OnCluster{Binding: b, Foreign: pl.Ledger.Refusal(b.Cluster), Suspended: pl.memo.suspensions.reason(pl.current.placement.Key, b.Cluster), suspendedObjects: pl.memo.suspensions.objectsOn(b.Cluster), driftRule: pl.memo.fleet.driftRule(b.Cluster)}
 	if record != nil {
 		c.Entry = record.Entry(b.Cluster)
 	}

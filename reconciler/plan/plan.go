@@ -156,6 +156,8 @@ type OnCluster struct {
 	DeleteAllowed bool
 	// suspendedObjects are the objects on the cluster that no placement writes.
 	suspendedObjects []work.Spared
+	// driftRule is the api.DriftAnnotation of the cluster.
+	driftRule string
 	// Claims are the differences between what is assigned and what the cluster is told to hold,
 	// because other placements select the same objects.
 	Claims ledger.Claims

@@ -127,16 +127,17 @@ func TestADeletedObjectIsHeld(t *testing.T) {
 	a.until(key, "given up", func(w ledger.WorkSeen) bool { return w.Revision.Hash == "2" && w.Done && len(w.Drifts) == 0 })
 }
 
-// The annotation of an object counts before that of its placement, and that before the
-// mode of the fleet. What is held is put back once its mode has ended.
+// The annotation of an object counts before that of its placement, that before the one of the
+// cluster, and that before the mode of the fleet. What is held is put back once its mode has ended.
 func TestDriftModesOfObjectsAndPlacements(t *testing.T) {
 	a := newAgent(t)
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
 	reverted := configMap(ns, "reverted", "a")
 	reverted.Object.Object.SetAnnotations(map[string]string{api.DriftAnnotation: "revert"})
+	cluster := ""
 	placed := func(mode string) {
 		w := workOf("web", "1", configMap(ns, "held", "a"), reverted)
-		w.Drift = mode
+		w.Drift, w.ClusterDrift = mode, cluster
 		a.Set([]work.Work{w})
 	}
 	placed("report")
@@ -153,4 +154,10 @@ func TestDriftModesOfObjectsAndPlacements(t *testing.T) {
 	a.Resolve(ledger.Resolutions{{Placement: key, ID: d.ID}: {Fingerprint: ledger.Fingerprint(d.Paths), Again: true}})
 	placed("propose until 2020-01-31T00:00:00Z")
 	a.remembered(key, "held", "put back", func(d ledger.Drift) bool { return d.State == api.DriftRepaired })
+
+	cluster = "report"
+	placed("propose until 2020-01-31T00:00:00Z")
+	a.applied(key, "1")
+	patched(t, situation{a, ns, "held"}.edit(ctx, `{"data":{"key":"c"}}`))
+	a.remembered(key, "held", "held by the mode of the cluster", func(d ledger.Drift) bool { return d.State == api.DriftHeld && d.Mode == "report" })
 }

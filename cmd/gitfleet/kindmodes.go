@@ -1,0 +1,106 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// kindModes are the drift modes of kinds, by KIND or GROUP/KIND: a mapping in the file, and a
+// flag KIND=MODE that may be repeated.
+type kindModes map[string]string
+
+// proposes reports whether drift is offered as pull requests, of some kinds at least.
+func (d *DriftConfig) proposes() bool {
+	return d.Mode == proposeDrift || slices.Contains(slices.Collect(maps.Values(d.Kinds)), proposeDrift)
+}
+
+func isDriftMode(mode string) bool {
+	return mode == revertDrift || mode == proposeDrift || mode == reportDrift
+}
+
+// validateKindMode returns what is wrong with the mode of a kind. Kinds that Kubernetes does
+// not define may be those of a CustomResourceDefinition.
+func validateKindMode(kind, mode string) error {
+	gk := groupKind(kind)
+	known := api.KnownKinds()
+	slices.SortFunc(known, func(a, b api.GroupKind) int { return strings.Compare(a.String(), b.String()) })
+	switch {
+	case !isDriftMode(mode):
+		return fmt.Errorf("%q is none of revert, propose, report", mode)
+	case gk.Kind == "" || strings.Contains(gk.Kind, "/") || strings.Contains(kind, "/") && gk.Group == "":
+		return errors.New("is no kind; write KIND or GROUP/KIND, such as Secret or apps/Deployment")
+	case gk.Group != "" || slices.Contains(known, gk):
+		return nil
+	}
+	for _, other := range known {
+		if strings.EqualFold(other.Kind, gk.Kind) {
+			return fmt.Errorf("is no kind of the core group; did you mean %s?", strings.TrimPrefix(other.Group+"/"+other.Kind, "/"))
+		}
+	}
+	return errors.New("is no kind of the core group; write GROUP/KIND, such as apps/Deployment")
+}
+
+// groupKind reads KIND or GROUP/KIND.
+func groupKind(text string) api.GroupKind {
+	group, kind, grouped := strings.Cut(text, "/")
+	if !grouped {
+		return api.GroupKind{Kind: text}
+	}
+	return api.GroupKind{Group: group, Kind: kind}
+}
+
+// modes are the modes as members take them.
+func (m kindModes) modes() map[api.GroupKind]api.DriftMode {
+	out := make(map[api.GroupKind]api.DriftMode, len(m))
+	for kind, mode := range m {
+		out[groupKind(kind)] = api.DriftMode(mode)
+	}
+	return out
+}
+
+// String implements pflag.Value.
+func (m *kindModes) String() string { return strings.Join(m.GetSlice(), " ") }
+
+// Type names the kind of value in the help of a flag.
+func (m *kindModes) Type() string { return "kind=mode" }
+
+// Set adds the mode of one kind.
+func (m *kindModes) Set(text string) error { return m.Append(text) }
+
+// Append implements pflag.SliceValue.
+func (m *kindModes) Append(text string) error {
+	kind, mode, ok := strings.Cut(text, "=")
+	if !ok {
+		return fmt.Errorf("%q is not KIND=MODE", text)
+	}
+	if *m == nil {
+		*m = kindModes{}
+	}
+	(*m)[kind] = mode
+	return nil
+}
+
+// Replace implements pflag.SliceValue.
+func (m *kindModes) Replace(texts []string) error {
+	*m = nil
+	for _, text := range texts {
+		if err := m.Append(text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// GetSlice implements pflag.SliceValue.
+func (m *kindModes) GetSlice() []string {
+	texts := []string{}
+	for _, kind := range slices.Sorted(maps.Keys(*m)) {
+		texts = append(texts, kind+"="+(*m)[kind])
+	}
+	return texts
+}
