@@ -167,11 +167,13 @@ func given(kind schema.GroupKind, name string) bool {
 }
 
 func (s *session) page(ctx context.Context, r schema.GroupVersionResource, namespace string, opts metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
-	defer cancel()
 	client, err := s.conn().metadata()
 	if err != nil {
 		return nil, err
 	}
-	return client.Resource(r).Namespace(namespace).List(ctx, opts)
+	return fittingPage(opts, func(opts metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+		ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+		defer cancel()
+		return client.Resource(r).Namespace(namespace).List(ctx, opts)
+	})
 }

@@ -231,6 +231,11 @@ func (s *session) heard(err error) error {
 		s.silent.Store(0)
 		return err
 	}
+	var tooLarge *tooLargeError
+	if errors.As(err, &tooLarge) {
+		s.silent.Store(0)
+		return tooLarge
+	}
 	s.silent.Add(1)
 	return &unreachableError{plain(err)}
 }
@@ -259,7 +264,10 @@ func answered(err error) bool {
 func plain(err error) error {
 	var dial *net.OpError
 	var u *url.Error
+	var tooLarge *tooLargeError
 	switch {
+	case errors.As(err, &tooLarge):
+		return tooLarge
 	case errors.Is(err, context.DeadlineExceeded):
 		return errTimeout
 	case errors.As(err, &dial):

@@ -8,6 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
+	"strconv"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,8 +23,24 @@ import (
 // An eventStream is a watch that has begun: events, one in each line.
 type eventStream struct {
 	lineReader
-	io.Closer
+	body   io.Closer
+	cancel context.CancelFunc
 }
+
+// Close ends the request.
+func (e *eventStream) Close() {
+	e.cancel()
+	e.body.Close()
+}
+
+// A server is asked to end a watch after watchTimeout to twice that, at random so that the
+// watches of all clusters do not end together. If a watch has not ended watchGrace later, the
+// connection may be dead without either side having noticed, as behind a proxy, and the
+// request is given up. The next watch resumes where this one was.
+const (
+	watchTimeout = 5 * time.Minute
+	watchGrace   = 30 * time.Second
+)
 
 // openWatch begins a watch.
 func (s *session) openWatch(ctx context.Context, k *kindWatch, version string) (*eventStream, error) {
@@ -29,16 +48,20 @@ func (s *session) openWatch(ctx context.Context, k *kindWatch, version string) (
 	if !k.full {
 		accept = acceptMetadata
 	}
+	timeout := (watchTimeout + rand.N(watchTimeout)).Truncate(time.Second)
 	request := s.conn().rest.Get().AbsPath(k.res.collection()...).SetHeader("Accept", accept).
-		Param("watch", "true").Param("labelSelector", selector).Param("allowWatchBookmarks", "true")
+		Param("watch", "true").Param("labelSelector", selector).Param("allowWatchBookmarks", "true").
+		Param("timeoutSeconds", strconv.Itoa(int(timeout/time.Second)))
 	if version != "" {
 		request.Param("resourceVersion", version)
 	}
+	ctx, cancel := context.WithTimeout(ctx, timeout+watchGrace)
 	body, err := request.Stream(ctx)
 	if err != nil {
+		cancel()
 		return nil, err
 	}
-	return &eventStream{newLineReader(body), body}, nil
+	return &eventStream{newLineReader(body), body, cancel}, nil
 }
 
 // decodeEvent reads one event of a watch. One that says that the watch is over
@@ -87,15 +110,11 @@ func versioned(o metav1.Object, err error) error {
 	return err
 }
 
-const (
-	// lineBuffer is the size of the buffer that a watch keeps.
-	lineBuffer = 512
-	// largestLine bounds an event: an object has at most a few MiB.
-	largestLine = 16 << 20
-)
+// lineBuffer is the size of the buffer that a watch keeps.
+const lineBuffer = 512
 
-// errLongLine is returned for a line of more than largestLine bytes.
-var errLongLine = fmt.Errorf("watch: an event has more than %d bytes", largestLine)
+// errLongLine is returned for a line of more than largestObject bytes.
+var errLongLine = fmt.Errorf("watch: an event has more than %d bytes", largestObject)
 
 // A lineReader reads the lines of a stream. A line that does not fit into its buffer gets
 // one of its own, which is not kept: a watch lasts long, and large events are rare.
@@ -127,7 +146,7 @@ func (l lineReader) longLine(line []byte) ([]byte, error) {
 	line = bytes.Clone(line)
 	for {
 		more, err := l.stream.ReadSlice('\n')
-		if line = append(line, more...); len(line) > largestLine {
+		if line = append(line, more...); len(line) > largestObject {
 			return nil, errLongLine
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {

@@ -45,7 +45,7 @@ func TestLinesAreReadWhole(t *testing.T) {
 
 // An event that does not end does not fill the memory.
 func TestLinesAreBounded(t *testing.T) {
-	lines := newLineReader(io.LimitReader(repeating('x'), 2*largestLine))
+	lines := newLineReader(io.LimitReader(repeating('x'), 2*largestObject))
 	if _, err := lines.next(); !errors.Is(err, errLongLine) {
 		t.Errorf("it was read to its end: %v", err)
 	}

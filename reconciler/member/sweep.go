@@ -135,13 +135,15 @@ func (s *session) sweepKind(ctx context.Context, gvk schema.GroupVersionKind) er
 }
 
 func (s *session) wholePage(ctx context.Context, res resource, namespace string, opts metav1.ListOptions) (*unstructured.UnstructuredList, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
-	defer cancel()
 	client, err := s.conn().dynamic()
 	if err != nil {
 		return nil, err
 	}
-	return client.Resource(res.GroupVersionResource).Namespace(namespace).List(ctx, opts)
+	return fittingPage(opts, func(opts metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+		ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+		defer cancel()
+		return client.Resource(res.GroupVersionResource).Namespace(namespace).List(ctx, opts)
+	})
 }
 
 // settled returns the task that an object would be, and reports whether all that

@@ -12,8 +12,8 @@ import (
 )
 
 // Every request to a member passes one of the two clients of newClients: masking is next
-// to the connection, around it is what Config.Wrap and the metrics add, then the
-// credentials.
+// to the connection, then bounded; around them is what Config.Wrap and the metrics add, then
+// the credentials.
 //
 // Watches and small requests share a connection that lasts. Lists and large objects have
 // another, which is closed soon after the last of them: a connection keeps buffers as
@@ -100,7 +100,7 @@ func newClients(cfg *rest.Config) (client, bulk *http.Client, closeIdle func(), 
 
 // newClient adds to a transport what every request has, such as credentials.
 func newClient(settings *transport.Config, over http.RoundTripper) (*http.Client, error) {
-	wrapped, err := transport.HTTPWrappersForConfig(settings, masking{over})
+	wrapped, err := transport.HTTPWrappersForConfig(settings, bounded{masking{over}})
 	if err != nil {
 		return nil, err
 	}
