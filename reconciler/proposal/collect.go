@@ -45,7 +45,20 @@ type verdict struct {
 	message string
 	// undecided is the hash of the change if it may be an offer later; empty otherwise.
 	undecided string
+	// partial is why the change cannot be offered for some clusters only, although it could be
+	// for all; nil otherwise. It is put back once it has lasted.
+	partial *partialError
 }
+
+// A partialError is returned where a change cannot be offered because of which clusters have it
+// now. Those that have the object as it is in Git may report the same change a moment later.
+type partialError struct {
+	hash string // of the change
+	err  error
+}
+
+func (e *partialError) Error() string { return e.err.Error() }
+func (e *partialError) Unwrap() error { return e.err }
 
 // A collector makes offers of the held drifts of reports. It remembers the edits at the
 // commit in force, each of which was tried.
@@ -101,8 +114,9 @@ func (c *collector) collect(r *status.Report, files fs.FS) (offers []*offer, ver
 		default:
 			putBack, err = true, fmt.Errorf("put back, since it cannot be offered as a pull request: %w", err)
 		}
+		partial, _ := errors.AsType[*partialError](err)
 		for _, d := range o.drifts {
-			verdicts = append(verdicts, verdict{d, putBack, err.Error(), undecided})
+			verdicts = append(verdicts, verdict{d, putBack, err.Error(), undecided, partial})
 		}
 	}
 	slices.SortFunc(offers, func(a, b *offer) int { return cmp.Compare(a.hash, b.hash) })
@@ -166,6 +180,9 @@ func (c *collector) finish(o *offer, r *status.Report, editor *Editor) error {
 	done, known := c.edits[memo]
 	if !known {
 		done.edit, done.err = editor.Edit(t)
+		if done.err != nil && editableForAll(editor, t) {
+			done.err = &partialError{o.hash, done.err}
+		}
 		if !errors.Is(done.err, errUnreadable) {
 			c.edits[memo] = done
 		}
@@ -183,6 +200,17 @@ func (c *collector) finish(o *offer, r *status.Report, editor *Editor) error {
 		}
 	}
 	return nil
+}
+
+// editableForAll reports whether a change could be made if all clusters that get the object had
+// it, and not only some.
+func editableForAll(editor *Editor, t Target) bool {
+	if len(t.Others) == 0 {
+		return false
+	}
+	t.Changed, t.Others = slices.Concat(t.Changed, t.Others), nil
+	_, err := editor.Edit(t)
+	return err == nil
 }
 
 // hashOf identifies values that can be written as JSON.

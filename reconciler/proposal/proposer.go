@@ -306,16 +306,24 @@ func (k *collected) undecided() map[string]bool {
 func (p *Proposer) track(now time.Time) {
 	last := p.changes
 	p.changes = map[string]*change{}
-	for _, o := range p.known.offers {
-		c := last[o.hash]
-		if c == nil && p.rejected[o.hash] != nil {
-			c = p.rejected[o.hash]
+	keep := func(hash string) {
+		c := cmp.Or(p.changes[hash], last[hash])
+		if c == nil && p.rejected[hash] != nil {
+			c = p.rejected[hash]
 			c.recheck = true // it may have been labeled or opened again since
 		}
 		if c == nil {
 			c = &change{since: now}
 		}
-		p.changes[o.hash] = c
+		p.changes[hash] = c
+	}
+	for _, o := range p.known.offers {
+		keep(o.hash)
+	}
+	for _, v := range p.known.verdicts {
+		if v.partial != nil {
+			keep(v.partial.hash)
+		}
 	}
 	for hash := range p.known.undecided() {
 		if c := last[hash]; c != nil {
@@ -333,7 +341,8 @@ func (p *Proposer) track(now time.Time) {
 func (p *Proposer) resolve(now time.Time) {
 	all := resolutions{}
 	for _, v := range p.known.verdicts {
-		all.add(v.drift, v.putBack, v.message)
+		putBack, message := p.verdict(v, now)
+		all.add(v.drift, putBack, message)
 	}
 	for _, o := range p.known.offers {
 		c := p.changes[o.hash]
@@ -357,6 +366,14 @@ func (p *Proposer) resolve(now time.Time) {
 		p.resolved = all
 		p.cfg.Resolve(all)
 	}
+}
+
+// verdict is what was decided about a drift that is no part of an offer.
+func (p *Proposer) verdict(v verdict, now time.Time) (putBack bool, message string) {
+	if v.partial != nil && now.Sub(p.changes[v.partial.hash].since) < p.cfg.MinAge {
+		return false, fmt.Sprintf("left as it is until it has lasted for %s, in case other clusters have the same change: %v", p.cfg.MinAge, v.partial)
+	}
+	return v.putBack, v.message
 }
 
 // decision is what was decided about a change. general is what keeps the forge from

@@ -1,0 +1,65 @@
+package proposal
+
+import (
+	"context"
+	"io/fs"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/test/world"
+)
+
+// What cannot be offered for some clusters only is put back once it has lasted: until then the
+// other clusters may report the same change, and it is offered for all.
+func TestAChangeOfSomeClustersWaitsForTheOthers(t *testing.T) {
+	files := world.Files(t, smallFleet)
+	gone := func(d *ledger.Drift) { d.Deleted = true }
+	withoutOverrides := func(tree fs.FS) (*hub.Snapshot, error) {
+		if found, _ := fs.Glob(tree, "override-*"); len(found) > 0 {
+			return nil, &hub.LoadError{Problems: hub.Problems{{Severity: hub.Error, Message: "no overrides here"}}}
+		}
+		return hub.Load(hub.Commit{}, tree, hub.Options{})
+	}
+	held := func(p *proposing, d time.Duration, clusters ...string) {
+		t.Helper()
+		p.report = reporting(t, files, gone, clusters...)
+		p.group(t.Context())
+		p.after(t, d, p.known.offers...)
+	}
+	begin := func() *proposing {
+		p := newProposing(10)
+		p.cfg.Files = func(context.Context, string) (fs.FS, error) { return files, nil }
+		p.collector.load = withoutOverrides
+		held(p, time.Minute, "east")
+		p.says(t, "east", "held: left as it is until it has lasted for 2m0s, in case other clusters have the same change: no override can delete it on these clusters only")
+		return p
+	}
+
+	p := begin()
+	held(p, 70*time.Second, "east")
+	p.says(t, "east", "put back: put back, since it cannot be offered as a pull request: no override can delete it on these clusters only")
+
+	p = begin()
+	held(p, 70*time.Second, "east", "west")
+	p.says(t, "east", "held: left as it is; offered as https://git.example.com/pulls/1")
+	if n := len(p.forge.pulls); n != 1 {
+		t.Errorf("%d pull requests", n)
+	}
+
+	// What cannot be offered for any clusters is not waited for.
+	p = newProposing(10)
+	p.cfg.Files = func(context.Context, string) (fs.FS, error) { return files, nil }
+	p.collector.load = withoutOverrides
+	p.report = reporting(t, files, func(d *ledger.Drift) {
+		d.Paths = []api.Difference{{PatchDetail: api.PatchDetail{Path: "/data/value", ValueInHub: "another", ValueInMember: "x"}}}
+	}, "east")
+	p.group(t.Context())
+	p.after(t, 10*time.Second)
+	if got := p.decided("east"); !strings.HasPrefix(got, "put back: put back, since it cannot be offered") {
+		t.Errorf("decided %q", got)
+	}
+}
