@@ -22,7 +22,7 @@ const (
 
 // A check is one thing that doctor looked at.
 type check struct {
-	// Check is config, server, repository, state or member.
+	// Check is config, server, state, lease, ledger, repository or member.
 	Check string `json:"check"`
 	// Subject is what was looked at, such as the name of a member; it may be empty.
 	Subject string `json:"subject,omitempty"`
@@ -50,6 +50,8 @@ credentials, whether it runs or not:
   - the repository: that it can be read, and that its newest commit loads,
   - the state directory: that it can be written, its free space, and whether a
     daemon uses it,
+  - with highAvailability: the Lease, who leads, the permissions of a replica, and
+    that the ledger in the Secrets can be read,
   - each member: that it is reachable, its version, its clock, and all
     permissions that the newest commit needs there.
 
@@ -93,6 +95,7 @@ func runChecks(ctx context.Context, cfg Config, invalid error) []check {
 	}
 	all := append([]check{{Check: "config", Subject: cfg.file, State: checkOK, Message: "valid"}}, cfg.checkFiles()...)
 	all = append(all, cfg.checkState()...)
+	all = append(all, cfg.checkReplicas(ctx, leaseWatch)...)
 	snapshot, repository := cfg.checkRepository(ctx)
 	all = append(all, repository)
 	if snapshot == nil {

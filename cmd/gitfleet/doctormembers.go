@@ -21,6 +21,8 @@ import (
 // it is told, has whole seconds.
 const tolerableSkew = 10 * time.Second
 
+const synchronizeClocks = "synchronize the clocks (NTP); certificates, tokens and times in the status depend on them"
+
 // checkMembers checks all members of a commit, several at a time.
 func (c Config) checkMembers(ctx context.Context, s *hub.Snapshot) []check {
 	if len(s.Clusters) == 0 {
@@ -80,7 +82,7 @@ func checkMember(ctx context.Context, name string, works []work.Work, cfg member
 	found := check{"member", name, checkOK, "reachable, Kubernetes " + seen.Properties["k8s.io/k8s-version"] + ", all permissions granted", ""}
 	if skew, known := clock.skew(); known && skew.Abs() > tolerableSkew {
 		found.State, found.Message = checkWarn, fmt.Sprintf("%s; its clock differs by %s from this machine's", found.Message, skew.Round(time.Second))
-		found.Fix = "synchronize the clocks (NTP); certificates, tokens and times in the status depend on them"
+		found.Fix = synchronizeClocks
 	}
 	return []check{found}
 }

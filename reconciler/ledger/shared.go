@@ -167,16 +167,8 @@ func (s *Shared) sweep() {
 	if err != nil {
 		return
 	}
-	named := map[string]bool{}
-	for _, seg := range s.index.Segments {
-		for n := range seg.Parts {
-			named[seg.part(n)] = true
-		}
-	}
-	for _, name := range names {
-		if strings.HasPrefix(name, segmentPrefix) && !named[name] {
-			_ = s.objects.Delete(name)
-		}
+	for _, name := range s.index.unnamed(names) {
+		_ = s.objects.Delete(name)
 	}
 }
 
@@ -341,6 +333,28 @@ func (s *Shared) settle() error {
 // knows reports whether this replica has written or read all segments of an index.
 func (s *Shared) knows(x index) bool {
 	return !slices.ContainsFunc(x.Segments, func(seg segment) bool { return s.keys[seg.segmentID] == nil })
+}
+
+// parts are the objects of all segments that are in force.
+func (x *index) parts() map[string]bool {
+	parts := map[string]bool{}
+	for _, seg := range x.Segments {
+		for n := range seg.Parts {
+			parts[seg.part(n)] = true
+		}
+	}
+	return parts
+}
+
+// unnamed returns those of some objects that belong to segments which are not in force.
+func (x *index) unnamed(names []string) (unnamed []string) {
+	parts := x.parts()
+	for _, name := range names {
+		if strings.HasPrefix(name, segmentPrefix) && !parts[name] {
+			unnamed = append(unnamed, name)
+		}
+	}
+	return unnamed
 }
 
 // drop deletes the objects of a segment. What cannot be deleted is left to the next term.

@@ -1,0 +1,48 @@
+package ledger
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+)
+
+// The contents count what the index names, and apart from it what earlier saves left. A
+// ledger that cannot be read has none.
+func TestContentsOfASharedLedger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		objects := newFakeObjects()
+		s := OpenShared(objects, "one", nil)
+		if found, err := s.Contents(); err != nil || found != (Contents{}) {
+			t.Errorf("before it is begun: %+v, %v", found, err)
+		}
+		if _, err := s.Load(); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Save(bound()); err != nil {
+			t.Fatal(err)
+		}
+		size := 0
+		for _, value := range objects.values {
+			size += len(value)
+		}
+		left := segmentID{9, 9}.part(0)
+		objects.values[left] = []byte("left over")
+		before := objects.writes
+		found, err := s.Contents()
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := Contents{Placements: len(bound().Placements()), Objects: 2, Bytes: size, Largest: objects.largest, Unused: 1}
+		if found != want {
+			t.Errorf("found %+v, want %+v", found, want)
+		}
+		if objects.writes != before || objects.values[left] == nil {
+			t.Error("reading the contents changed them")
+		}
+		delete(objects.values, s.index.Segments[0].part(0))
+		var damaged *DamagedSharedError
+		if _, err := s.Contents(); !errors.As(err, &damaged) {
+			t.Errorf("without its segment: %v", err)
+		}
+	})
+}
