@@ -88,6 +88,9 @@ func TestInspectWatchesALeaseThatSeemsExpired(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, found, err)
 		}
 	}
+	if err := write("one", time.Now().Add(-time.Hour)); err != nil {
+		t.Fatal(err)
+	}
 	i.Watch = time.Minute
 	reads := 0
 	i.Now = func() time.Time { // the leader renews the Lease between two reads

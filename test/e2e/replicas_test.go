@@ -122,6 +122,12 @@ func TestReplicaTakesOverFromAKilledLeader(t *testing.T) {
 	if resp.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(said), leader) {
 		t.Errorf("a standby answers an order with %d %s", resp.StatusCode, said)
 	}
+	out, code := two.cli(append([]string{"doctor"}, two.args[1:]...)...)
+	for _, want := range []string{"ok    lease default/" + one.name + ": " + leader + " leads", "ok    ledger default/" + one.name + ": 1 placement in "} {
+		if code != 0 || !strings.Contains(out, want) {
+			t.Errorf("doctor: exit code %d, %q is missing in\n%s", code, want, out)
+		}
+	}
 	since := one.quiet()
 	second := one.changeAll("2")
 	one.reached("2", 2)
