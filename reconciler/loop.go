@@ -47,6 +47,7 @@ func (r *Reconciler) turn(ctx context.Context) time.Duration {
 	if r.drainEvents(now) || !now.Before(r.due) {
 		r.due = now.Add(r.reconcile(ctx, now))
 		r.sendAnswers()
+		r.verify()
 		if r.ledger.Unsaved() && !r.rebuilding && r.saveBy.IsZero() {
 			r.saveBy = now.Add(saveDelay)
 		}
@@ -58,6 +59,23 @@ func (r *Reconciler) turn(ctx context.Context) time.Duration {
 		return r.saveBy.Sub(now)
 	}
 	return r.due.Sub(now)
+}
+
+// A verifier is a store of which others may delete something.
+type verifier interface {
+	// Verify returns what is missing of the saved ledger; l is then saved as a whole.
+	Verify(l *ledger.Ledger) (missing []string)
+}
+
+// verify has a ledger of which something was deleted saved again.
+func (r *Reconciler) verify() {
+	store, ok := r.cfg.Store.(verifier)
+	if !ok {
+		return
+	}
+	if missing := store.Verify(r.ledger); len(missing) > 0 {
+		r.cfg.Log.Warn("parts of the saved ledger were deleted; it is saved anew", "missing", missing)
+	}
 }
 
 // saveDelay is how long observations may wait to be saved: members report their progress in

@@ -49,6 +49,10 @@ type Shared struct {
 	keys    map[segmentID]map[string]struct{}
 	// unsure is set while it is not known whether the last update of the index was made.
 	unsure bool
+	// incomplete is set once an object of the ledger was found missing, until all records
+	// are written anew. verified is when that was last looked at.
+	incomplete bool
+	verified   time.Time
 	// doubtful are segments that an update of the index names or replaces which failed, and
 	// may still be made.
 	doubtful []segment
@@ -150,7 +154,7 @@ func (s *Shared) takeOver(accept func(reading) error) (reading, error) {
 			version, err = s.objects.Update(indexName, raw, all.version)
 		}
 		if err == nil {
-			s.index, s.version, s.keys, s.next, s.unsure, s.doubtful = next, version, all.keys, 0, false, nil
+			s.index, s.version, s.keys, s.next, s.unsure, s.incomplete, s.doubtful = next, version, all.keys, 0, false, false, nil
 			return all, nil
 		}
 		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
@@ -215,6 +219,9 @@ func (s *Shared) save(l *Ledger) error {
 		return err
 	}
 	kept := len(s.index.Segments)
+	if s.incomplete {
+		kept = 0 // all records are dirty
+	}
 	for size := sizeOf(records); kept > 0; kept-- {
 		last := s.index.Segments[kept-1]
 		if last.Bytes > 2*size {
@@ -230,7 +237,11 @@ func (s *Shared) save(l *Ledger) error {
 		}
 		size += last.Bytes
 	}
-	return s.put(records, kept)
+	if err := s.put(records, kept); err != nil {
+		return err
+	}
+	s.incomplete = false
+	return nil
 }
 
 // put makes records a segment after the first so many, in place of the others.

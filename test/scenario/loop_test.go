@@ -210,6 +210,25 @@ func TestUnreadableLedger(t *testing.T) {
 	})
 }
 
+// A loop with nothing to do verifies what is saved, and reports what is missing.
+func TestSavedLedgerIsVerified(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := simple(t, "east")
+		s.start()
+		defer s.stop()
+		time.Sleep(5 * time.Minute)
+		if strings.Contains(s.logged(), "were deleted") {
+			t.Errorf("of what is whole it is logged:\n%s", s.logged())
+		}
+		s.store.lose("segment-1-0-0")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if !strings.Contains(s.logged(), "parts of the saved ledger were deleted") || !strings.Contains(s.logged(), "segment-1-0-0") {
+			t.Errorf("logged:\n%s", s.logged())
+		}
+	})
+}
+
 type unreadable struct{ ledger.Store }
 
 func (unreadable) Load() (*ledger.Ledger, error) { return nil, errStore }

@@ -113,6 +113,8 @@ type store struct {
 	mu    sync.Mutex
 	fails bool
 	saves int
+	// missing is what Verify returns.
+	missing []string
 }
 
 var errStore = errors.New("no space left on device")
@@ -125,6 +127,20 @@ func (s *store) Save(l *ledger.Ledger) error {
 	}
 	s.saves++
 	return s.Store.Save(l)
+}
+
+// Verify implements the verifier of the loop.
+func (s *store) Verify(*ledger.Ledger) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.missing
+}
+
+// lose has parts of what was saved found missing.
+func (s *store) lose(missing ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.missing = missing
 }
 
 // count is how often something was saved.

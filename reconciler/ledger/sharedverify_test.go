@@ -1,0 +1,103 @@
+package ledger
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// A leader notices within a minute that somebody has deleted objects of the ledger, although
+// it has nothing to save, and the next save makes the ledger whole.
+func TestDeletedObjectsAreWrittenAnew(t *testing.T) {
+	isSegment := func(name string) bool { return strings.HasPrefix(name, segmentPrefix) }
+	for name, deleted := range map[string]func(string) bool{
+		"a segment": func(name string) bool { return isSegment(name) && strings.HasSuffix(name, "-0-0") },
+		"all":       func(string) bool { return true },
+		"the index": func(name string) bool { return name == indexName },
+		"nothing":   func(string) bool { return false },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				objects := newFakeObjects()
+				s := OpenShared(objects, "one", func() { t.Error("deposed, and nobody else is there") })
+				if _, err := s.Load(); err != nil {
+					t.Fatal(err)
+				}
+				l := bound()
+				if err := s.Save(l); err != nil {
+					t.Fatal(err)
+				}
+				l.SetPlacement(api.PlacementKey{Name: "small"}, Placement{Generation: 2})
+				if err := s.Save(l); err != nil {
+					t.Fatal(err)
+				}
+				if got := s.Verify(l); got != nil || l.Unsaved() {
+					t.Fatalf("missing %q of what is whole", got)
+				}
+				var want []string
+				for name := range objects.values {
+					if deleted(name) {
+						want = append(want, name)
+						delete(objects.values, name)
+					}
+				}
+				slices.Sort(want)
+				if (len(want) == 0) != (name == "nothing") {
+					t.Fatalf("deleted %q", want)
+				}
+				if got := s.Verify(l); got != nil {
+					t.Errorf("listed again at once: %q", got)
+				}
+				time.Sleep(verifyInterval)
+				got := slices.Sorted(slices.Values(s.Verify(l)))
+				if !slices.Equal(got, want) || l.Unsaved() != (len(want) > 0) {
+					t.Errorf("missing %q, want %q; unsaved: %t", got, want, l.Unsaved())
+				}
+				objects.fail = func(name string) fault {
+					if name == indexName {
+						return refuse
+					}
+					return none
+				}
+				if err := s.Save(l); len(want) > 0 && err == nil {
+					t.Error("saved without the index")
+				}
+				objects.fail = nil
+				if err := s.Save(l); err != nil {
+					t.Fatal(err)
+				}
+				after, err := OpenShared(objects, "two", nil).Load()
+				if err != nil || dump(t, after) != dump(t, l) {
+					t.Errorf("loaded %v\n%s\nwant\n%s", err, dump(t, after), dump(t, l))
+				}
+			})
+		})
+	}
+}
+
+// unlistedObjects cannot be listed.
+type unlistedObjects struct{ *fakeObjects }
+
+func (unlistedObjects) List() ([]string, error) { return nil, errors.New("no answer") }
+
+// Objects that cannot be listed are not missing.
+func TestUnlistedObjectsAreNotMissing(t *testing.T) {
+	objects := newFakeObjects()
+	s := OpenShared(objects, "one", nil)
+	if _, err := s.Load(); err != nil {
+		t.Fatal(err)
+	}
+	l := bound()
+	if err := s.Save(l); err != nil {
+		t.Fatal(err)
+	}
+	s.objects = unlistedObjects{objects}
+	if missing := s.Verify(l); missing != nil || l.Unsaved() {
+		t.Errorf("missing %q", missing)
+	}
+}
