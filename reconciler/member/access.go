@@ -119,7 +119,7 @@ func (s *session) refusal(ctx context.Context, err error) error {
 // review reviews all permissions that the work needs and reports the missing ones. It does
 // nothing unless the cluster has refused a request, and does not repeat a recent review.
 func (s *session) review(ctx context.Context) {
-	if !s.access.denied.Load() || ctx.Err() != nil || s.foreign() || s.stoodBack {
+	if !s.access.denied.Load() || ctx.Err() != nil || s.foreign() || s.observingOnly {
 		return
 	}
 	early, key := time.Now().Before(s.access.next), s.reviewKey()
@@ -161,7 +161,7 @@ func (s *session) ask(ctx context.Context, needs []rbac.Permission) {
 	s.access.next = time.Now().Add(accessPause)
 	missing, err := s.lacks(ctx, needs)
 	if err != nil {
-		if s.access.logged.due(gist(err)) {
+		if s.access.logged.due(withoutPort(err)) {
 			s.cfg.Log.Warn("permissions cannot be reviewed", "cluster", s.cfg.Name, "err", err)
 		}
 		return
@@ -181,7 +181,7 @@ func (s *session) ask(ctx context.Context, needs []rbac.Permission) {
 		s.cfg.Log.Warn("permissions are missing", "cluster", s.cfg.Name, "permissions", strings.Join(told, "; "))
 	}
 	if s.introduced {
-		seen := s.introduction()
+		seen := s.clusterReport()
 		seen.Holds = nil
 		s.cfg.Report(seen)
 	}

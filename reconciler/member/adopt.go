@@ -15,9 +15,9 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 )
 
-// body is what is sent to apply an object: the bytes that all clusters share,
-// or, where fields are to be left to others, what fits this cluster's object.
-func (s *session) body(t task, commit string, saw sight) ([]byte, error) {
+// body returns what is sent to apply an object: the bytes that all clusters share or, if the
+// manifest leaves fields to others, bytes for the object on this cluster.
+func (s *session) body(t task, commit string, saw snapshot) ([]byte, error) {
 	if saw.live == nil || !leavesFields(t.manifest) && len(saw.rivals) == 0 {
 		return s.cfg.Encoder.encode(t.manifest, t.placement, commit)
 	}
@@ -27,16 +27,16 @@ func (s *session) body(t task, commit string, saw sight) ([]byte, error) {
 	}
 	own := *t.manifest.Object
 	own.Object = diff.Leave(own.Object, saw.live, append(pointers, paths(saw.rivals)...), api.FieldManager)
-	return s.cfg.Encoder.alone(&work.Manifest{Object: &own, Envelope: t.manifest.Envelope}, t.placement, commit)
+	return s.cfg.Encoder.encodeUnshared(&work.Manifest{Object: &own, Envelope: t.manifest.Envelope}, t.placement, commit)
 }
 
 // clientSide are the names under which kubectl keeps what it applied by merging
 // on the client.
 var clientSide = sets.New("kubectl-client-side-apply", "kubectl")
 
-// adopt makes ours what an earlier client-side apply left behind on an object
-// that we have just taken over. Otherwise a field that the manifest does not
-// have any more would stay for ever: kubectl would own it, and never come back.
+// adopt takes over the fields of an earlier client-side apply, of an object that has just been
+// taken over. Otherwise kubectl would go on owning a field that the manifest no longer has, and
+// the field would never be removed.
 func (s *session) adopt(ctx context.Context, t task, body []byte, stored *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if !appliedByClient(stored.GetManagedFields()) {
 		return stored, nil

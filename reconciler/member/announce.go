@@ -9,9 +9,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/faults"
 )
 
-// announce writes into the inventories what is about to be applied for the
-// first time, so that nothing can ever be on the cluster that no inventory
-// knows. It returns the tasks that may go on.
+// announce adds objects to the inventories before they are applied for the first time, so that
+// every object on the cluster is in an inventory. It returns the tasks that may go on.
 func (s *session) announce(ctx context.Context, tasks []task, touched map[api.PlacementKey]bool) []task {
 	grown := map[api.PlacementKey]*inventory{}
 	for _, t := range tasks {
@@ -24,8 +23,8 @@ func (s *session) announce(ctx context.Context, tasks []task, touched map[api.Pl
 		added := s.addItems(inv, p, tasks)
 		inv.Abandon = s.works[p].Abandon
 		if r := s.works[p].Revision; r != (placement.Revision{}) {
-			// Whoever forgets what the cluster was told must not take it back to
-			// what it had before, and delete what has come since.
+			// A restart without the ledger must not return the cluster to an older revision and
+			// delete what has been added since.
 			inv.Revision = r
 		}
 		touched[p] = true

@@ -12,13 +12,12 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// errNotObject is how an answer is reported that is no Kubernetes object: a login
-// page, or what else a proxy says. Its text is not quoted, as it may repeat the
-// request with its credentials.
+// errNotObject reports an answer that is not a Kubernetes object, such as a login page of a
+// proxy. The answer is not quoted: it may repeat the credentials of the request.
 var errNotObject = errors.New("the answer is not a Kubernetes object; see whether a proxy answers in place of the API server")
 
-// decodeObject reads an answer that has to be a certain object. An answer to
-// something else must not pass for it: it would look as if others had emptied it.
+// decodeObject decodes the answer to a request for an object. It refuses one about another
+// object: that would look as if somebody had emptied it.
 func decodeObject(raw []byte, r resource, id api.ID) (*unstructured.Unstructured, error) {
 	o := &unstructured.Unstructured{}
 	if err := o.UnmarshalJSON(raw); err != nil {
@@ -27,7 +26,7 @@ func decodeObject(raw []byte, r resource, id api.ID) (*unstructured.Unstructured
 	return o, checkAnswer(o.GroupVersionKind().GroupKind(), o, r, id)
 }
 
-// decodeMetadata is decodeObject for an answer of which only the metadata count.
+// decodeMetadata is decodeObject for an answer of which only the metadata matters.
 func decodeMetadata(raw []byte, r resource, id api.ID) (*metav1.PartialObjectMetadata, error) {
 	o := &metav1.PartialObjectMetadata{}
 	if err := json.Unmarshal(raw, o); err != nil {
@@ -42,7 +41,7 @@ func decodeMetadata(raw []byte, r resource, id api.ID) (*metav1.PartialObjectMet
 
 var partialObjectMetadata = schema.GroupKind{Group: metav1.GroupName, Kind: "PartialObjectMetadata"}
 
-// checkAnswer compares what an answer is about with what was asked for.
+// checkAnswer returns an error if an answer is not about the requested object.
 func checkAnswer(kind schema.GroupKind, o metav1.Object, r resource, id api.ID) error {
 	is := api.ID{Group: kind.Group, Kind: kind.Kind, Namespace: o.GetNamespace(), Name: o.GetName()}
 	want := id
@@ -58,8 +57,8 @@ func checkAnswer(kind schema.GroupKind, o metav1.Object, r resource, id api.ID) 
 	return nil
 }
 
-// storedUID returns an error for the answer to a write of which a server cannot
-// have stored anything.
+// storedUID returns an error if the answer to a write shows that the server has not stored the
+// object.
 func storedUID(o metav1.Object) error {
 	if o.GetUID() == "" {
 		return errors.New("the API server answered with an object that has no UID, so it cannot have stored it")

@@ -18,26 +18,25 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// A task is one object to be seen to.
+// A task is an object that may have to be applied.
 type task struct {
 	wanted
 	res  resource
 	item *item // nil if it is in no inventory of its placement
-	// absent says that we know of no such object; it may be there all the same,
-	// without our label.
+	// absent says that no watch has seen the object. It may exist without our label.
 	absent bool
 	drift  bool
-	// spared is why the object is only looked at; empty if it is not.
+	// spared is why the object is only observed; empty if it may be written.
 	spared string
-	// held says that the drift of the object is left as it is, accepting that its new
-	// version may be what others made of it.
+	// held says that the drift of the object is left as it is; accepting that its new version
+	// may be what others changed it to.
 	held, accepting bool
-	// found is what was found of an object that was never applied; nil if nobody
-	// looked.
+	// found is what a survey found of an object that was never applied; nil if there was no
+	// survey.
 	found *finding
 }
 
-// An outcome is what came of a task.
+// An outcome is the result of a task.
 type outcome struct {
 	task
 	do      diff.Operation
@@ -47,20 +46,20 @@ type outcome struct {
 	created bool                          // the object was not there before
 	diffs   []api.Difference
 	gen     int64
-	sight
-	// before is what was put back, if the task was to put something back.
+	snapshot
+	// before is the drift that was corrected, if the task was to correct one.
 	before ledger.Drift
-	// altered is what the server stored otherwise than it was applied.
+	// altered are the fields that the server stored differently from what was applied.
 	altered []api.PatchDetail
-	// accepted is the hash of the fields that we own of an object that its new version
-	// was found to be equal to; empty if none was.
+	// accepted is the hash of our fields of an object that already equals its new version;
+	// empty if it does not.
 	accepted string
-	// gone says that the object is left deleted.
+	// gone says that somebody deleted the object and that it stays deleted for now.
 	gone bool
 }
 
-// repairs reports whether something was put back that somebody had changed: the
-// task was to, and it made a difference.
+// repairs reports whether the task corrected a drift: it was meant to, and it changed
+// something.
 func (o *outcome) repairs() bool {
 	if !o.drift || o.written == nil {
 		return false
@@ -68,49 +67,49 @@ func (o *outcome) repairs() bool {
 	return o.live == nil || o.live.GetResourceVersion() != o.written.ResourceVersion
 }
 
-// process sees to some objects: applies those that are not as wanted, removes
-// those that nobody wants, and keeps the inventories. Objects that are as they
-// should be cost no request.
+// process reconciles some objects: it applies those that differ from what is wanted, removes
+// those that nothing wants, and updates the inventories. Objects that are as wanted cost no
+// request.
 func (s *session) process(ctx context.Context, ids map[api.ID]bool) {
 	if s.prepared(ctx, ids) {
-		s.attend(ctx, ids)
+		s.processPrepared(ctx, ids)
 	}
 }
 
-// prepared makes sure that what is there of some objects is known before anything
-// is done about them. If it cannot be known now, they are seen to later.
+// prepared makes sure that the state of some objects on the cluster is known. If it cannot be
+// known now, the objects are postponed.
 func (s *session) prepared(ctx context.Context, ids map[api.ID]bool) bool {
 	if len(ids) == 0 || s.foreign() {
 		return false
 	}
-	err := s.learn(ctx, ids)
+	err := s.prepareKinds(ctx, ids)
 	if err == nil {
 		s.unknown = logLimiter{}
 		return true
 	}
-	if s.unknown.due(gist(plain(err))) {
+	if s.unknown.due(withoutPort(plain(err))) {
 		s.cfg.Log.Warn("kinds not known; trying again", "cluster", s.cfg.Name, "err", plain(err))
 	}
 	s.postpone(ids)
 	return false
 }
 
-// attend sees to objects that are prepared for.
-func (s *session) attend(ctx context.Context, ids map[api.ID]bool) {
+// processPrepared is process for objects whose state is known.
+func (s *session) processPrepared(ctx context.Context, ids map[api.ID]bool) {
 	clear(s.fresh)
-	tasks, prune := s.look(ids)
+	tasks, prune := s.findWork(ids)
 	touched := map[api.PlacementKey]bool{}
 	if tasks = s.announce(ctx, tasks, touched); s.foreign() {
-		return // the turn ends with standBack
+		return // the turn ends in observeOnly
 	}
 	s.apply(ctx, tasks, touched)
 	s.prune(ctx, prune, touched)
-	s.settle(ctx, touched)
+	s.saveInventories(ctx, touched)
 	s.reschedule()
 }
 
-// postpone has objects seen to later, because nothing can be done about them
-// now: without knowing their kinds we could not tell what is gone.
+// postpone schedules a retry of objects. While their kinds are unknown, nobody can tell which
+// are gone.
 func (s *session) postpone(ids map[api.ID]bool) {
 	for id := range ids {
 		s.unseen[id] = true
@@ -119,8 +118,8 @@ func (s *session) postpone(ids map[api.ID]bool) {
 	s.schedule(inventoryRetry)
 }
 
-// look finds out which of the objects need seeing to.
-func (s *session) look(ids map[api.ID]bool) ([]task, []stale) {
+// findWork returns what has to be done about some objects.
+func (s *session) findWork(ids map[api.ID]bool) ([]task, []stale) {
 	var tasks []task
 	var prune []stale
 	for id := range ids {
@@ -141,14 +140,14 @@ func (s *session) look(ids map[api.ID]bool) ([]task, []stale) {
 	return tasks, prune
 }
 
-// stales lists who has an object here without wanting it any more.
+// stales returns an entry for each placement that holds an object here and no longer wants it.
 func (s *session) stales(id api.ID) []stale {
 	var out []stale
 	w, isWanted := s.wanted.of(id)
-	// Who only compares takes over nothing.
+	// A placement that only compares takes nothing over.
 	taken := isWanted && !s.reports(w.placement)
 	for p, inv := range s.inv {
-		if isWanted && p == w.placement || !s.leaves(p) {
+		if isWanted && p == w.placement || !s.prunes(p) {
 			continue
 		}
 		it := inv.items.of(id)
@@ -159,7 +158,7 @@ func (s *session) stales(id api.ID) []stale {
 		if !taken {
 			owner, found := s.newOwner(id, p)
 			if found && (owner == p || s.resting(owner)) {
-				continue // it stays where it is
+				continue // it is kept for its next owner
 			}
 			st.newOwner = owner
 		}
@@ -168,15 +167,14 @@ func (s *session) stales(id api.ID) []stale {
 	return out
 }
 
-// leaves reports whether what a placement has here and no longer lists is to be
-// removed: not if nobody told us what it lists.
-func (s *session) leaves(p api.PlacementKey) bool {
+// prunes reports whether objects that a placement holds here and no longer lists are removed.
+// They are not while it is unknown what it lists.
+func (s *session) prunes(p api.PlacementKey) bool {
 	w, told := s.works[p]
 	return told && !w.Keep && w.Strategy.Type != api.ReportDiff
 }
 
-// task decides from what we know, without asking, whether an object needs
-// anything done.
+// task reports whether an object has to be looked at, by what is known, without a request.
 func (s *session) task(id api.ID, w wanted) (task, bool) {
 	t := task{wanted: w}
 	gvk := w.manifest.Object.Object.GroupVersionKind()
@@ -201,7 +199,7 @@ func (s *session) task(id api.ID, w wanted) (task, bool) {
 		return t, s.astray(t, l) || s.suspects[id]
 	}
 	if l != nil && l.terminating && (t.item == nil || t.item.Hash == "") {
-		// What is written now would go with it.
+		// A write now would be lost with the object.
 		s.fail(outcome{task: t, cond: diff.NotApplied(api.ManifestApplyFailed, "the object is being deleted; it is created anew once it is gone")})
 		return t, false
 	}
@@ -210,10 +208,10 @@ func (s *session) task(id api.ID, w wanted) (task, bool) {
 		return t, true
 	}
 	if l == nil && !s.watch.of(gvk).sees() {
-		return t, s.trouble[id] != nil // we cannot tell, and trust what we applied
+		return t, s.trouble[id] != nil // nothing watches it: trust the last apply
 	}
 	if l != nil && l.terminating {
-		return t, false // it is created anew once it is gone
+		return t, false // it is created again once it is gone
 	}
 	t.drift = l == nil || l.managed != t.item.Managed || l.fleet != s.cfg.Fleet
 	if !t.drift {
@@ -223,13 +221,13 @@ func (s *session) task(id api.ID, w wanted) (task, bool) {
 	return t, t.held || s.protects(w.placement) || s.undone(t, l)
 }
 
-// protects says that a placement does not put back what others change.
+// protects reports whether a placement leaves drift as it is.
 func (s *session) protects(p api.PlacementKey) bool {
 	return s.works[p].Strategy.WhenToApply == api.ApplyIfNotDrifted
 }
 
-// apply works through the tasks, wave after wave; within a wave several at a
-// time. One that fails does not hold up the others.
+// apply runs the tasks in waves, several tasks of a wave at a time. A task that fails does not
+// delay the others.
 func (s *session) apply(ctx context.Context, tasks []task, touched map[api.PlacementKey]bool) {
 	slices.SortFunc(tasks, func(a, b task) int {
 		return cmp.Or(
@@ -244,20 +242,20 @@ func (s *session) apply(ctx context.Context, tasks []task, touched map[api.Place
 			n = len(tasks)
 		}
 		s.survey(ctx, tasks[:n])
-		for _, o := range s.concurrently(ctx, tasks[:n]) {
+		for _, o := range s.runWave(ctx, tasks[:n]) {
 			if o.err != nil && ctx.Err() != nil {
-				continue // the session ends, and that is no failure of the object
+				continue // the session has ended, and the object has not failed
 			}
-			s.conclude(o, touched)
+			s.recordOutcome(o, touched)
 			faults.At("applied")
 		}
 		tasks = tasks[n:]
 	}
 }
 
-// concurrently does the tasks of one wave and returns an outcome for each, in
-// their order. Once the server has stopped answering, the rest is not tried.
-func (s *session) concurrently(ctx context.Context, tasks []task) []outcome {
+// runWave runs the tasks of one wave and returns their outcomes in order. Once the server has
+// stopped answering, the remaining tasks are skipped.
+func (s *session) runWave(ctx context.Context, tasks []task) []outcome {
 	out := make([]outcome, len(tasks))
 	slots := make(chan struct{}, s.cfg.Concurrency)
 	var wg sync.WaitGroup
@@ -267,7 +265,7 @@ func (s *session) concurrently(ctx context.Context, tasks []task) []outcome {
 			continue
 		}
 		slots <- struct{}{}
-		giveBack := takePlace(ctx, s.cfg.Limit) // before there is a goroutine: very many clusters wait for a place
+		giveBack := takePlace(ctx, s.cfg.Limit) // taken before the goroutine is started: thousands of clusters may wait for a slot
 		wg.Go(func() {
 			defer func() { <-slots }()
 			defer giveBack()
@@ -278,13 +276,13 @@ func (s *session) concurrently(ctx context.Context, tasks []task) []outcome {
 	return out
 }
 
-// conclude takes in what came of a task.
-func (s *session) conclude(o outcome, touched map[api.PlacementKey]bool) {
+// recordOutcome records the outcome of a task.
+func (s *session) recordOutcome(o outcome, touched map[api.PlacementKey]bool) {
 	id := o.manifest.ID
 	s.remember(o)
 	if o.created && id.GroupKind() == (schema.GroupKind{Kind: "Namespace"}) {
 		s.fresh[id.Name] = true
-		s.hurry(id.Name) // what the watch tells of it is nothing new, and revives nothing
+		s.hurry(id.Name) // the watch will report nothing new about it
 	}
 	if o.written != nil {
 		delete(s.suspects, id)
@@ -302,7 +300,7 @@ func (s *session) conclude(o outcome, touched map[api.PlacementKey]bool) {
 		s.inv[o.placement].items.put(*it)
 	}
 	if o.accepted != "" {
-		s.takeAccepted(&o, touched)
+		s.recordAccepted(&o, touched)
 	}
 	if o.err == nil && !o.gone && o.cond.Reason != api.AppliedWithFailedDriftDetection && s.verifies(o.wanted) {
 		s.verified[id] = s.standing(id)
@@ -319,11 +317,11 @@ func (s *session) conclude(o outcome, touched map[api.PlacementKey]bool) {
 	s.fail(o)
 }
 
-// healthAfter is what is known of an object's health right after we wrote it:
-// for kinds that take their time nothing, until the watch tells.
+// healthAfter returns the health of an object that has just been written. For kinds that take
+// time to become available, it is unknown until the watch reports it.
 func (s *session) healthAfter(id api.ID, o outcome, l *live) health.Health {
 	gvk := o.manifest.Object.Object.GroupVersionKind()
-	if !looksAtBody(o.manifest) {
+	if !needsWholeObject(o.manifest) {
 		return health.OfKind(gvk)
 	}
 	if old := s.live.of(id); old != nil && old.version == l.version {
@@ -332,9 +330,9 @@ func (s *session) healthAfter(id api.ID, o outcome, l *live) health.Health {
 	return health.Health{State: health.NotAvailableYet, Message: "applied; its status is not known yet"}
 }
 
-// settle writes the inventories that changed, each at most once, and removes
-// those that hold nothing for a placement that is gone.
-func (s *session) settle(ctx context.Context, touched map[api.PlacementKey]bool) {
+// saveInventories writes the inventories that changed, each at most once, and removes empty
+// ones whose placement is gone.
+func (s *session) saveInventories(ctx context.Context, touched map[api.PlacementKey]bool) {
 	for p, inv := range s.inv {
 		w, told := s.works[p]
 		if told && (inv.owner != s.owner() || inv.Abandon != w.Abandon || w.Remove && len(inv.items.byID) == 0 || inv.Revision != w.Revision && s.complete(p)) {
@@ -354,7 +352,7 @@ func (s *session) settle(ctx context.Context, touched map[api.PlacementKey]bool)
 				err = s.dropClaim(ctx)
 			}
 			if err == nil {
-				err = s.drop(ctx, inv)
+				err = s.dropInventory(ctx, inv)
 			}
 			if err == nil {
 				delete(s.inv, p)
@@ -366,7 +364,7 @@ func (s *session) settle(ctx context.Context, touched map[api.PlacementKey]bool)
 			if told {
 				inv.Abandon = w.Abandon
 			}
-			s.digested(inv)
+			s.finishAdoption(inv)
 			faults.At("before inventory")
 			err = s.save(ctx, inv)
 			faults.At("after inventory")
@@ -376,14 +374,14 @@ func (s *session) settle(ctx context.Context, touched map[api.PlacementKey]bool)
 			continue
 		}
 		inv.written = ""
-		if ctx.Err() == nil && inv.unwritten.due(gist(err)) {
+		if ctx.Err() == nil && inv.unwritten.due(withoutPort(err)) {
 			s.cfg.Log.Warn("inventory not written; trying again", "cluster", s.cfg.Name, "placement", p.String(), "err", err)
 		}
 	}
 	s.reportOwners()
 }
 
-// complete reports whether everything a placement wants here is applied.
+// complete reports whether every object that a placement wants here is applied.
 func (s *session) complete(p api.PlacementKey) bool {
 	for _, m := range s.works[p].Manifests {
 		if w, _ := s.wanted.of(m.ID); w.placement != p || s.trouble[m.ID] != nil {

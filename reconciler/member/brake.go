@@ -10,25 +10,24 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 )
 
-// A Brake says how much may go at once without a person's word: deletions are
-// held if they are more than Objects and more than Percent of all that we have
-// on the cluster. What a work holds, and namespaces, custom resource definitions
-// and volume claims with content are held whatever the number.
+// A Brake bounds how much may be deleted at once without a person's consent: deletions are held
+// if they are more than Objects and more than Percent of all objects of the fleet on the
+// cluster. Objects that a work holds, and namespaces, custom resource definitions and volume
+// claims with content, are held whatever the number.
 type Brake struct{ Percent, Objects int }
 
-// A braked object should go and stays until a commit allows it.
+// A braked object is no longer wanted, and is kept until a commit allows its deletion.
 type braked struct {
 	why string
-	// next is the time of the next check whether the object may be deleted, tries the
-	// backoff between checks. next is zero if only new work for the cluster can allow it.
+	// next is the time of the next check whether the object may be deleted, and tries the
+	// backoff between checks. next is zero if only new work can allow it.
 	next  time.Time
 	tries backoff
 }
 
-// brake decides before a full pass what of it is not deleted: what the works
-// hold, and if the rest is too much, all of that. Everything else goes on. deletes
-// says of an object that nobody wants whether it would be deleted without
-// anybody's word.
+// brake decides, before a full pass, which objects are not deleted: those that the works hold
+// and, if the rest is too many, all of the rest. deletes reports whether a stale object would
+// be deleted without a person's consent.
 func (s *session) brake(ids map[api.ID]bool, deletes func(stale) bool) {
 	before := s.braked
 	s.braked = map[api.ID]braked{}
@@ -46,7 +45,7 @@ func (s *session) brake(ids map[api.ID]bool, deletes func(stale) bool) {
 			}
 		}
 	}
-	with := containers(going)
+	with := containersByPlacement(going)
 	going = slices.DeleteFunc(going, func(st stale) bool {
 		why := s.held(st, with[st.inv.Placement])
 		if why != "" {
@@ -62,7 +61,7 @@ func (s *session) brake(ids map[api.ID]bool, deletes func(stale) bool) {
 	s.logBraked(before)
 }
 
-// TooMuch says why so many deletions are too many at once; empty if they are not.
+// TooMuch returns why so many deletions are too many at once; empty if they are not.
 func (b Brake) TooMuch(going, total int) string {
 	if going <= b.Objects || going*100 <= total*b.Percent {
 		return ""
@@ -84,9 +83,8 @@ func (s *session) logBraked(before map[api.ID]braked) {
 	}
 }
 
-// held says why the work of its placement, or that its inventory was adopted, keeps
-// an object that it gives up from being deleted, with others that it gives up; empty
-// if neither does.
+// held returns why the work of a placement, or the adoption of its inventory, keeps a stale
+// object from being deleted together with others; empty if neither does.
 func (s *session) held(st stale, with []api.ID) string {
 	if st.inv.Adopted {
 		return adoptedWhy
@@ -95,8 +93,8 @@ func (s *session) held(st stale, with []api.ID) string {
 	return w.Held(st.item.id(), with)
 }
 
-// containers lists of what placements give up the objects that others go with.
-func containers(going []stale) map[api.PlacementKey][]api.ID {
+// containersByPlacement returns the stale objects whose deletion deletes others, by placement.
+func containersByPlacement(going []stale) map[api.PlacementKey][]api.ID {
 	out := map[api.PlacementKey][]api.ID{}
 	for _, st := range going {
 		if id := st.item.id(); work.Contains(id.GroupKind()) {
@@ -106,8 +104,8 @@ func containers(going []stale) map[api.PlacementKey][]api.ID {
 	return out
 }
 
-// goingWith lists what a placement gives up that others go with.
-func (s *session) goingWith(inv *inventory) []api.ID {
+// containersOf returns the stale objects of a placement whose deletion deletes others.
+func (s *session) containersOf(inv *inventory) []api.ID {
 	var going []stale
 	for id := range inv.items.ids() {
 		if !work.Contains(id.GroupKind()) {
@@ -119,11 +117,11 @@ func (s *session) goingWith(inv *inventory) []api.ID {
 			}
 		}
 	}
-	return containers(going)[inv.Placement]
+	return containersByPlacement(going)[inv.Placement]
 }
 
-// deletes reports whether removing an object would delete it without anybody's
-// word, as far as its watch tells: what the watch does not see counts.
+// deletes reports whether removing a stale object would delete it without a person's consent,
+// as far as its watch knows. An object that no watch sees counts.
 func (s *session) deletes(st stale) bool {
 	l := s.live.of(st.item.id())
 	if l == nil && !s.watch.of(st.item.gvk()).sees() {
@@ -132,27 +130,26 @@ func (s *session) deletes(st stale) bool {
 	return s.deletesLive(st, l)
 }
 
-// deletesLive is deletes of an object of which it is known how it is; nil if it
-// is not there. One that is gone, on its way out or not ours any more is not
-// deleted, nor is one that is only given up.
+// deletesLive is deletes for an object whose live state is known; nil if it does not exist. An
+// object that is gone, terminating, no longer ours or only released is not deleted.
 func (s *session) deletesLive(st stale, l *live) bool {
 	return l != nil && l.fleet == s.cfg.Fleet && !l.terminating && !s.allowed(st) && !s.releases(st, l)
 }
 
-// allowed reports whether a commit allows what goes of a placement.
+// allowed reports whether a commit allows the deletions of a placement.
 func (s *session) allowed(st stale) bool { return s.works[st.inv.Placement].AllowDelete }
 
-// releases reports whether an object is given up, and not deleted: if it asks
-// for that itself, or its placement does.
+// releases reports whether a stale object is released instead of deleted, because it or its
+// placement asks for that.
 func (s *session) releases(st stale, l *live) bool { return l.kept || s.abandons(st) }
 
-// abandons reports whether a placement that goes leaves its objects.
+// abandons reports whether a deleted placement leaves its objects on the cluster.
 func (s *session) abandons(st stale) bool {
 	return st.inv.Abandon && !s.placed(st.inv.Placement)
 }
 
-// hold keeps an object whose deletion something on the cluster speaks against,
-// and has that looked at again: sooner at first, then every few minutes.
+// hold keeps an object because of something on the cluster, and schedules checks of that: soon
+// at first, then every few minutes.
 func (s *session) hold(id api.ID, why string) {
 	b := s.braked[id]
 	if b.why == "" {
@@ -163,15 +160,15 @@ func (s *session) hold(id api.ID, why string) {
 	s.braked[id] = b
 }
 
-// The bounds of the time between two looks at what speaks against a deletion.
+// The bounds of the time between two checks of what keeps an object.
 const (
 	firstRecheck = 10 * time.Second
 	lastRecheck  = 5 * time.Minute
 )
 
-// recheckHeld has the reasons looked at again that what the watches saw may have
-// changed: that of an object itself, and of a Namespace of which something has
-// gone. It adds those objects to the touched ones.
+// recheckHeld schedules checks of objects whose reason to be kept may have changed by what the
+// watches saw: the object itself, or something deleted in its namespace. It adds those objects
+// to touched.
 func (s *session) recheckHeld(touched map[api.ID]bool) {
 	now := time.Now()
 	for _, id := range slices.Collect(maps.Keys(touched)) {
@@ -193,9 +190,9 @@ func (s *session) recheckHeld(touched map[api.ID]bool) {
 	}
 }
 
-// stays reports whether an object is there, its deletion is held, and it is not
-// time to look again at why.
-func (s *session) stays(it *item) bool {
+// stillHeld reports whether an object exists, its deletion is held, and the next check of the
+// reason is not due.
+func (s *session) stillHeld(it *item) bool {
 	b, held := s.braked[it.id()]
 	gone := s.live.of(it.id()) == nil && s.watch.of(it.gvk()).sees()
 	return held && !gone && (b.next.IsZero() || time.Now().Before(b.next))

@@ -79,7 +79,7 @@ func TestHeldIsLookedAtAgain(t *testing.T) {
 			if second := time.Until(s.braked[namespace].next); first <= 0 || second < first || second > lastRecheck {
 				t.Errorf("it is looked at again after %v, then after %v", first, second)
 			}
-			if !s.stays(held) {
+			if !s.stillHeld(held) {
 				t.Fatal("it is looked at at once")
 			}
 			touched := map[api.ID]bool{}
@@ -87,7 +87,7 @@ func TestHeldIsLookedAtAgain(t *testing.T) {
 				touched[id] = true
 			}
 			s.recheckHeld(touched)
-			if again := !s.stays(held); again != test.again || test.again && !touched[namespace] {
+			if again := !s.stillHeld(held); again != test.again || test.again && !touched[namespace] {
 				t.Errorf("looked at again: %t, want %t, by %v", again, test.again, slices.Collect(maps.Keys(touched)))
 			}
 		})

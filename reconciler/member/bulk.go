@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A bulkTransport has an http.Transport only while it is used, and for a moment longer:
-// even one without connections keeps some KiB, for each of thousands of clusters.
+// A bulkTransport has an http.Transport while it is used and for a moment longer: even one
+// without connections keeps some KiB for each of thousands of clusters.
 type bulkTransport struct {
 	newTransport func() *http.Transport
 

@@ -9,27 +9,24 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// changes collects what watches saw until the session takes it. The newest word
-// on an object replaces older ones, so that it never grows beyond the number
-// of objects, however long the session is busy.
+// changes collects what watches saw until the session drains it. Only the latest state of an
+// object is kept, so that it never outgrows the number of objects.
 type changes struct {
 	mu sync.Mutex
 	collected
 	wake chan struct{} // capacity one
 }
 
-// collected is what watches saw since it was last drained. Lists were before everything
-// else.
+// collected is what watches saw since the last drain. The lists precede everything else.
 type collected struct {
 	lists map[schema.GroupKind]listed
 	seen  map[api.ID]*live
 	gone  map[api.ID]uint64
-	// replies are what pods said; nil if none was asked.
+	// replies are the answers about pods; nil if none were requested.
 	replies map[api.ID]reply
 }
 
-// A listed is which objects of a kind there were at a version: all others that
-// are known are gone.
+// A listed is the set of objects of a kind at a version: other known objects are gone.
 type listed struct {
 	found   map[api.ID]bool
 	version uint64
@@ -41,7 +38,7 @@ func newCollected() collected {
 
 func newChanges() *changes { return &changes{collected: newCollected(), wake: make(chan struct{}, 1)} }
 
-// record takes in what a watch saw, unless it is retired.
+// record adds what a watch saw, unless the watch is retired.
 func (c *changes) record(by *kindWatch, saw func(*collected)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -51,7 +48,7 @@ func (c *changes) record(by *kindWatch, saw func(*collected)) {
 	}
 }
 
-// retire has what a watch sees from now on not taken in.
+// retire makes changes ignore a watch from now on.
 func (c *changes) retire(k *kindWatch) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,8 +69,7 @@ func (c *changes) remove(by *kindWatch, id api.ID, version uint64) {
 	})
 }
 
-// list notes that a watch has listed its kind in full. What was seen of it before
-// and not found is not there any more.
+// list records a complete list of a kind. Objects seen before that are not in it are gone.
 func (c *changes) list(by *kindWatch, l listed) {
 	kind := by.gvk.GroupKind()
 	c.record(by, func(t *collected) {
@@ -84,7 +80,7 @@ func (c *changes) list(by *kindWatch, l listed) {
 
 func (c *changes) reply(replies map[api.ID]reply) {
 	c.mu.Lock()
-	c.replies = replies // the next are not asked before these are drained
+	c.replies = replies // the next are requested after these are drained
 	c.mu.Unlock()
 	c.nudge()
 }
@@ -96,7 +92,7 @@ func (c *changes) nudge() {
 	}
 }
 
-// drain returns what was collected and starts anew.
+// drain returns what was collected, and starts anew.
 func (c *changes) drain() collected {
 	c.mu.Lock()
 	defer c.mu.Unlock()

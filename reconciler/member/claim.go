@@ -17,10 +17,10 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// A claim says on the cluster which fleet has a fleet name there. It is a ConfigMap
-// beside the inventories whose name follows from the fleet name. Two fleets of the same
-// name that start on an empty cluster at the same time both find no inventory; but only
-// one of them can create the claim, and the other writes nothing.
+// A claim is a ConfigMap on the cluster that says which fleet uses a fleet name there. Its name
+// follows from the fleet name. Two fleets of the same name that start on an empty cluster at
+// the same time both find no inventory; but only one can create the claim, and the other writes
+// nothing.
 //
 // The claim carries the labels of inventories, so that one list reads both.
 type claim struct {
@@ -43,8 +43,8 @@ func claimID(fleet string) api.ID {
 }
 
 // ensureClaim makes sure that this fleet has the claim before an inventory is written. It
-// creates the claim if there is none, and takes it over from a fleet that was adopted. If
-// another fleet has it, foreign reports true from then on, and the error is errHeld.
+// creates the claim if there is none, and takes it over from an adopted fleet. If another fleet
+// has it, foreign reports true from then on, and the error is errHeld.
 func (s *session) ensureClaim(ctx context.Context) error {
 	switch {
 	case s.fleet.ID == "":
@@ -60,7 +60,7 @@ func (s *session) ensureClaim(ctx context.Context) error {
 		if !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err) && !notFound(err) {
 			return err
 		}
-		// Another daemon was faster, or the answer to a request of ours was lost.
+		// Another daemon was faster, or the answer to an earlier request was lost.
 		if err := s.readClaim(ctx); err != nil {
 			return err
 		}
@@ -103,7 +103,7 @@ func (s *session) writeClaim(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("claim the cluster: %w", err)
 	}
-	s.keepClaim(written)
+	s.setClaim(written)
 	return nil
 }
 
@@ -114,14 +114,14 @@ func (s *session) readClaim(ctx context.Context) error {
 		return fmt.Errorf("read the claim to the cluster: %w", err)
 	}
 	if s.claim = nil; found != nil {
-		s.keepClaim(found)
+		s.setClaim(found)
 		s.owners = ownersOf(append(slices.Clone(s.owners), s.claim.owner))
 	}
 	return nil
 }
 
-// keepClaim takes in the claim as the server has it.
-func (s *session) keepClaim(o metav1.Object) {
+// setClaim records the claim as the server has it.
+func (s *session) setClaim(o metav1.Object) {
 	s.claim = &claim{owner: s.ownerOf(o.GetAnnotations(), ""), uid: o.GetUID(), version: o.GetResourceVersion()}
 	id, l := inventoryID(o.GetName()), liveOf(o)
 	s.live.put(id, l)

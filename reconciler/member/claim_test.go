@@ -31,7 +31,7 @@ func TestOnlyOneFleetClaimsAnEmptyCluster(t *testing.T) {
 	}
 	var reported []ledger.Owner
 	second.cfg.Report = func(o ledger.Observation) { reported = o.(ledger.ClusterSeen).Owners }
-	if err := second.yield(t.Context()); err != nil || !second.stoodBack {
+	if err := second.checkForeign(t.Context()); err != nil || !second.observingOnly {
 		t.Errorf("the second does not stand back: %v", err)
 	}
 	if want := []ledger.Owner{{ID: "ours", Source: here.Source}}; !slices.Equal(reported, want) {
@@ -104,7 +104,7 @@ func TestClaimLivesAsLongAsInventories(t *testing.T) {
 	keeps(t, s, other)
 	delete(at.maps, id.Name)
 	s.live.drop(id)
-	s.keepInventories(t.Context(), map[api.ID]bool{id: true})
+	s.restoreInventories(t.Context(), map[api.ID]bool{id: true})
 	if !slices.Contains(at.names(), id.Name) {
 		t.Errorf("a deleted claim is not put back: %q", at.names())
 	}
@@ -114,7 +114,7 @@ func TestClaimLivesAsLongAsInventories(t *testing.T) {
 			t.Errorf("the claim is gone before the inventory of %s: %q", p, at.names())
 		}
 		s.works = map[api.PlacementKey]work.Work{p: {Placement: p, Remove: true}}
-		s.settle(t.Context(), map[api.PlacementKey]bool{p: true})
+		s.saveInventories(t.Context(), map[api.PlacementKey]bool{p: true})
 	}
 	if len(at.names()) > 0 {
 		t.Errorf("left: %q", at.names())

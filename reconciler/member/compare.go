@@ -18,16 +18,16 @@ import (
 // A comparison is how the wanted object and the live one differ.
 type comparison struct {
 	diffs []api.Difference
-	// degraded says that the server held the wanted object to be invalid, so that
-	// the comparison is a full one.
+	// degraded says that the server rejected the wanted object as invalid, so that the
+	// comparison is a full one.
 	degraded bool
-	// note says what else is to be known of how it was made; empty if nothing.
+	// note qualifies how the comparison was made; empty if there is nothing to say.
 	note string
 }
 
-// compare lists how the wanted object and the live one differ, and who made it
-// so; what is a rival's is left out. A partial comparison asks the server what
-// the object would be. If the server does not say, it is made without it.
+// compare returns how the wanted object and the live one differ, and who made each difference.
+// Fields of rivals are left out. A partial comparison uses a server-side dry run; if the server
+// refuses it, the comparison is made without.
 func (s *session) compare(ctx context.Context, t task, live *unstructured.Unstructured, rivals []rival) (comparison, error) {
 	desired, opt := t.manifest.Object.Object, diff.Options{Ignore: paths(rivals)}
 	var c comparison
@@ -49,8 +49,8 @@ func (s *session) compare(ctx context.Context, t task, live *unstructured.Unstru
 	return c, nil
 }
 
-// attribute says who made each difference of a live object. Where its content is
-// not to change, what is written under our name is a difference that somebody made.
+// attribute sets who made each difference of a live object. If its content is not to change, a
+// write under our field manager is a difference made by somebody else.
 func (t *task) attribute(live *unstructured.Unstructured, details []api.PatchDetail) []api.Difference {
 	list := diff.Differences(live, api.FieldManager, details)
 	if t.item != nil && t.item.Hash == t.manifest.Hash {
@@ -59,7 +59,7 @@ func (t *task) attribute(live *unstructured.Unstructured, details []api.PatchDet
 	return list
 }
 
-// merged is what the object would be if it were applied.
+// merged returns the object that an apply would produce.
 func (s *session) merged(ctx context.Context, t task) (*unstructured.Unstructured, error) {
 	body, err := s.cfg.Encoder.encode(t.manifest, t.placement, "")
 	if err != nil {
@@ -68,8 +68,8 @@ func (s *session) merged(ctx context.Context, t task) (*unstructured.Unstructure
 	return s.dryRun(ctx, t.res, t.manifest.ID, body)
 }
 
-// refusesDryRun reports whether a server answered that it will not say what an
-// object would be: because a webhook knows no dry run, or denies, or is down.
+// refusesDryRun reports whether a server refused a dry run because of a webhook that does not
+// support it, denies it, or is down.
 func refusesDryRun(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -82,8 +82,8 @@ func refusesDryRun(err error) bool {
 	}, code) || code == http.StatusInternalServerError && strings.Contains(status.Status().Message, "webhook")
 }
 
-// compareAfter looks for differences that applying did not mend. They are
-// drifts of an object that is applied all the same.
+// compareAfter finds differences that the apply did not correct. They are drifts of an object
+// that is applied nevertheless.
 func (s *session) compareAfter(ctx context.Context, o *outcome) {
 	live, err := s.read(ctx, o.res, o.manifest.ID)
 	if err == nil && live == nil {
@@ -99,9 +99,8 @@ func (s *session) compareAfter(ctx context.Context, o *outcome) {
 	o.diffs = c.diffs
 }
 
-// before says what somebody made of an object that is about to be put back:
-// nobody could tell afterwards. It asks nobody, and so is careful rather than
-// complete.
+// before returns what others changed on an object that is about to be applied again; afterwards
+// it can no longer be told. It makes no request, and may miss changes.
 func (s *session) before(t task, live *unstructured.Unstructured, rivals []rival) ledger.Drift {
 	if live == nil {
 		return ledger.Drift{Deleted: true}

@@ -15,19 +15,19 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// A conn is how a cluster is asked: several clients over two connections.
+// A conn is the clients of a cluster, over two connections.
 type conn struct {
-	rest *rest.RESTClient // what is small, and watches
-	bulk *rest.RESTClient // what may be large
+	rest *rest.RESTClient // for small requests, and watches
+	bulk *rest.RESTClient // for requests and answers that may be large
 
 	cfg        *rest.Config
 	bulkClient *http.Client
 	close      func()
-	// credentials are those it was made with.
+	// credentials identify those that the clients use.
 	credentials fingerprint
 }
 
-// connect makes the clients of a cluster. It asks nothing of it yet.
+// connect makes the clients of a cluster. It makes no request.
 func (a *Agent) connect(ctx context.Context) (*conn, error) {
 	cfg, err := a.credentials(ctx)
 	if err != nil {
@@ -36,13 +36,13 @@ func (a *Agent) connect(ctx context.Context) (*conn, error) {
 	return a.dial(cfg)
 }
 
-// dial makes the clients of a cluster with credentials whose files have been read.
+// dial is connect with credentials whose files have been read.
 func (a *Agent) dial(cfg *rest.Config) (*conn, error) {
 	credentials := fingerprintOf(cfg)
 	cfg.UserAgent = "gitfleet"
-	cfg.QPS = -1 // the server's own fairness decides; it answers 429 and Retry-After
+	cfg.QPS = -1 // the server limits the rate itself; it answers 429 and Retry-After
 	cfg.Timeout = 0
-	cfg.WarningHandler = rest.NoWarnings{} // they would reach the log as the server words them
+	cfg.WarningHandler = rest.NoWarnings{} // they would be logged in the server's words
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return &meter{next, a.cfg.Metrics, a.cfg.Name} })
 	if a.cfg.Wrap != nil {
 		cfg.Wrap(a.cfg.Wrap)
@@ -73,8 +73,7 @@ func newConn(cfg *rest.Config) (*conn, error) {
 	return c, nil
 }
 
-// The clients that follow are made when they are needed: they are large, and
-// rarely are.
+// The following clients are made when they are needed: they are large, and rarely used.
 
 func (c *conn) metadata() (metadata.Interface, error) {
 	return metadata.NewForConfigAndClient(metadata.ConfigFor(c.cfg), c.bulkClient)
@@ -88,8 +87,7 @@ func (c *conn) discovery() (*discovery.DiscoveryClient, error) {
 	return discovery.NewDiscoveryClientForConfigAndClient(c.cfg, c.bulkClient)
 }
 
-// statusCodec reads the errors an API server answers with; everything else we
-// read ourselves.
+// statusCodec decodes the errors of an API server; everything else is decoded here.
 var statusCodec = func() runtime.NegotiatedSerializer {
 	s := runtime.NewScheme()
 	metav1.AddToGroupVersion(s, schema.GroupVersion{Version: "v1"})

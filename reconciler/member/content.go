@@ -14,18 +14,18 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// content says what would be lost with an object beside itself; empty if
-// nothing. What cannot be found out counts as a loss.
+// content returns what else would be lost with an object; empty if nothing. What cannot be
+// determined counts as a loss.
 func (s *session) content(ctx context.Context, res resource, it *item) string {
 	var what string
 	var err error
 	switch it.id().GroupKind() {
 	case schema.GroupKind{Kind: "Namespace"}:
-		what, err = s.inNamespace(ctx, it.Name)
+		what, err = s.foreignIn(ctx, it.Name)
 	case schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:
-		what, err = s.ofDefinition(ctx, res, it.id())
+		what, err = s.instanceOf(ctx, res, it.id())
 	case schema.GroupKind{Kind: "PersistentVolumeClaim"}:
-		what, err = s.inClaim(ctx, res, it.id())
+		what, err = s.volumeOf(ctx, res, it.id())
 	}
 	if err != nil {
 		return fmt.Sprintf("it cannot be told whether the %s has content: %v", it.Kind, plain(err))
@@ -36,10 +36,10 @@ func (s *session) content(ctx context.Context, res resource, it *item) string {
 	return ""
 }
 
-// staysIn names an object of ours in a namespace; empty if there is none, or it
-// is no namespace. What was to go with it has gone before, and what is left is
+// remainingIn returns an object of ours in a namespace; empty if there is none, or if the item
+// is not a namespace. Objects that were to be deleted with it are gone by then; what remains is
 // held, wanted, or could not be removed yet.
-func (s *session) staysIn(ctx context.Context, it *item) string {
+func (s *session) remainingIn(ctx context.Context, it *item) string {
 	if (it.id().GroupKind() != schema.GroupKind{Kind: "Namespace"}) {
 		return ""
 	}
@@ -56,9 +56,9 @@ func (s *session) staysIn(ctx context.Context, it *item) string {
 	return stays
 }
 
-// ofDefinition names an object of the kind that a definition defines, and that is
-// not on its way out.
-func (s *session) ofDefinition(ctx context.Context, res resource, id api.ID) (string, error) {
+// instanceOf returns an object of the kind that a definition defines, and that is not
+// terminating.
+func (s *session) instanceOf(ctx context.Context, res resource, id api.ID) (string, error) {
 	crd, err := s.read(ctx, res, id)
 	if err != nil || crd == nil {
 		return "", err
@@ -73,13 +73,13 @@ func (s *session) ofDefinition(ctx context.Context, res resource, id api.ID) (st
 		}
 		name, _ := version["name"].(string)
 		r := schema.GroupVersionResource{Group: group, Version: name, Resource: plural}
-		return s.first(ctx, r, plural, "", func(o *metav1.PartialObjectMetadata) bool { return o.DeletionTimestamp == nil })
+		return s.firstLost(ctx, r, plural, "", func(o *metav1.PartialObjectMetadata) bool { return o.DeletionTimestamp == nil })
 	}
 	return "", nil
 }
 
-// inClaim names the volume that a claim is bound to.
-func (s *session) inClaim(ctx context.Context, res resource, id api.ID) (string, error) {
+// volumeOf returns the volume that a claim is bound to.
+func (s *session) volumeOf(ctx context.Context, res resource, id api.ID) (string, error) {
 	claim, err := s.read(ctx, res, id)
 	if err != nil || claim == nil {
 		return "", err
@@ -90,9 +90,9 @@ func (s *session) inClaim(ctx context.Context, res resource, id api.ID) (string,
 	return "", nil
 }
 
-// inNamespace names something in a namespace that is neither ours, nor owned by
-// something else, nor made by Kubernetes for every namespace.
-func (s *session) inNamespace(ctx context.Context, namespace string) (string, error) {
+// foreignIn returns an object in a namespace that is not ours, has no owner, and is not created
+// by Kubernetes in every namespace.
+func (s *session) foreignIn(ctx context.Context, namespace string) (string, error) {
 	asking, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
 	client, err := s.conn().discovery()
@@ -109,11 +109,11 @@ func (s *session) inNamespace(ctx context.Context, namespace string) (string, er
 			return "", err
 		}
 		for _, r := range l.APIResources {
-			if !slices.Contains(r.Verbs, "list") || passing[schema.GroupKind{Group: gv.Group, Kind: r.Kind}] {
+			if !slices.Contains(r.Verbs, "list") || ephemeral[schema.GroupKind{Group: gv.Group, Kind: r.Kind}] {
 				continue
 			}
 			kind := schema.GroupKind{Group: gv.Group, Kind: r.Kind}
-			name, err := s.first(ctx, gv.WithResource(r.Name), r.Kind, namespace, func(o *metav1.PartialObjectMetadata) bool { return !s.dispensable(o, kind) })
+			name, err := s.firstLost(ctx, gv.WithResource(r.Name), r.Kind, namespace, func(o *metav1.PartialObjectMetadata) bool { return !s.deletableWithNamespace(o, kind) })
 			if err != nil || name != "" {
 				return name, err
 			}
@@ -122,16 +122,16 @@ func (s *session) inNamespace(ctx context.Context, namespace string) (string, er
 	return "", nil
 }
 
-// passing are kinds whose objects come and go by themselves.
-var passing = map[schema.GroupKind]bool{
+// ephemeral are kinds whose objects come and go by themselves.
+var ephemeral = map[schema.GroupKind]bool{
 	{Kind: "Event"}: true, {Group: "events.k8s.io", Kind: "Event"}: true,
 	{Kind: "Endpoints"}: true, {Group: "discovery.k8s.io", Kind: "EndpointSlice"}: true,
 	{Group: "coordination.k8s.io", Kind: "Lease"}: true,
 	{Group: "metrics.k8s.io", Kind: "PodMetrics"}: true,
 }
 
-// first names an object of one kind, in a namespace or in all, that would be lost.
-func (s *session) first(ctx context.Context, r schema.GroupVersionResource, kind, namespace string, lost func(*metav1.PartialObjectMetadata) bool) (string, error) {
+// firstLost returns an object of one kind that would be lost, in a namespace or in all.
+func (s *session) firstLost(ctx context.Context, r schema.GroupVersionResource, kind, namespace string, lost func(*metav1.PartialObjectMetadata) bool) (string, error) {
 	opts := metav1.ListOptions{Limit: 500}
 	for {
 		list, err := s.page(ctx, r, namespace, opts)
@@ -149,19 +149,18 @@ func (s *session) first(ctx context.Context, r schema.GroupVersionResource, kind
 	}
 }
 
-// dispensable reports whether an object may be deleted with its namespace. An object
+// deletableWithNamespace reports whether an object may be deleted with its namespace. An object
 // with our label must also be in an inventory, since copies of an object keep its labels.
-func (s *session) dispensable(o *metav1.PartialObjectMetadata, kind schema.GroupKind) bool {
-	if given(kind, o.Name) || len(o.OwnerReferences) > 0 || o.DeletionTimestamp != nil {
+func (s *session) deletableWithNamespace(o *metav1.PartialObjectMetadata, kind schema.GroupKind) bool {
+	if systemObject(kind, o.Name) || len(o.OwnerReferences) > 0 || o.DeletionTimestamp != nil {
 		return true
 	}
 	id := api.ID{Group: kind.Group, Kind: kind.Kind, Namespace: o.Namespace, Name: o.Name}
 	return o.Labels[api.ManagedByLabel] == s.cfg.Fleet && slices.ContainsFunc(slices.Collect(maps.Values(s.inv)), func(inv *inventory) bool { return inv.items.has(id) })
 }
 
-// given reports whether Kubernetes itself puts such an object into every
-// namespace.
-func given(kind schema.GroupKind, name string) bool {
+// systemObject reports whether Kubernetes itself creates such an object in every namespace.
+func systemObject(kind schema.GroupKind, name string) bool {
 	return kind == schema.GroupKind{Kind: "ServiceAccount"} && name == "default" ||
 		kind == schema.GroupKind{Kind: "ConfigMap"} && name == "kube-root-ca.crt"
 }

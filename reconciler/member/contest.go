@@ -11,33 +11,33 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// flips remember how often somebody undid what we applied of one object.
+// flips record how often others undid an apply of one object.
 type flips struct {
 	diff.Flips
-	// last tells one undoing from the next: the version of the object that
-	// somebody changed, or the UID of one that somebody deleted.
+	// last identifies the last undoing: the version of the object that was changed, or the UID
+	// of the one that was deleted.
 	last string
 	// before are the flips without the last one.
 	before diff.Flips
 }
 
-// unflip takes the last flip of an object back: there was nothing to put back.
+// unflip removes the last flip of an object: there was nothing to correct.
 func (s *session) unflip(id api.ID) {
 	if f, known := s.flips[id]; known {
 		s.flips[id] = flips{f.before, f.last, f.before}
 	}
 }
 
-// undone notes that somebody undid what we applied, and reports whether it may
-// be put back now: not at once, if it happens again and again. l is nil if the
-// object was deleted.
+// undone records that others undid an apply, and reports whether the object may be applied
+// again now. If that happens again and again, it may not at once. l is nil if the object was
+// deleted.
 func (s *session) undone(t task, l *live) bool {
 	id, now := t.manifest.ID, time.Now()
 	f := s.flips[id]
 	this, by := "uid "+string(t.item.UID), ""
 	if l != nil {
 		this, by = strconv.FormatUint(l.version, 10), l.writer
-		if t.item.Managed == "" { // found by its values
+		if t.item.Managed == "" { // found by comparing values
 			by = "another client with the field manager " + api.FieldManager + " or an admission webhook"
 		}
 	}
@@ -53,8 +53,8 @@ func (s *session) undone(t task, l *live) bool {
 	return true
 }
 
-// contest notes that an object is left as somebody made it for a while: putting
-// it back at once again and again helps nobody.
+// contest records that an object is left as others made it for a while: correcting it again and
+// again does not help.
 func (s *session) contest(t task, l *live, f flips) {
 	id := t.manifest.ID
 	old := s.trouble[id]

@@ -16,16 +16,15 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Credentials say where the kubeconfigs of members are found. They never come
-// from Git. The sources are asked in the order of the fields; the first that
-// has the member answers.
+// Credentials say where the kubeconfigs of members are. They never come from Git. The sources
+// are tried in the order of the fields; the first that has the member is used.
 type Credentials struct {
 	// Dir holds a file NAME.kubeconfig for each member.
 	Dir string
 	// File is one kubeconfig with a context for each member.
 	File string
-	// Secrets, if set, holds a Secret NAME-kubeconfig with key "value" for each
-	// member, as Cluster API makes them.
+	// Secrets, if set, has a Secret NAME-kubeconfig with the key "value" for each member, as
+	// Cluster API creates them.
 	Secrets corev1.SecretInterface
 	// AllowExec permits kubeconfigs that run a program.
 	AllowExec bool
@@ -33,20 +32,20 @@ type Credentials struct {
 	// certificate, or use plain HTTP.
 	AllowInsecure bool
 
-	// files are the kubeconfigs that were read; nil reads them at each call.
+	// files are the kubeconfigs that have been read; nil reads them at each call.
 	files *kubeconfigs
 }
 
-// Cached returns credentials that read a kubeconfig again only when its file has
-// changed, so that they can be asked for often.
+// Cached returns credentials that read a kubeconfig again only when its file has changed, so
+// that Config may be called often.
 func (c Credentials) Cached() Credentials {
 	c.files = &kubeconfigs{read: map[string]readFile{}}
 	return c
 }
 
-// Config returns how to reach a member. contextName is the context to use; if
-// it is empty, that is the member's name in File, and the current context in
-// Dir and Secrets. What has changed is read anew at each call.
+// Config returns the client configuration of a member. contextName is the context to use; if it
+// is empty, that is the member's name in File, and the current context in Dir and Secrets. Each
+// call reads what has changed.
 func (c Credentials) Config(ctx context.Context, name, contextName string) (*rest.Config, error) {
 	for _, find := range []func(ctx context.Context, name, contextName string) (*found, error){c.fromDir, c.fromFile, c.fromSecret} {
 		f, err := find(ctx, name, contextName)
@@ -64,8 +63,8 @@ func (c Credentials) Config(ctx context.Context, name, contextName string) (*res
 		name, name, cmp.Or(contextName, name), name)
 }
 
-// CheckDir returns what is wrong with Dir, and what to do about it; nil if that can
-// be used, or is not set.
+// CheckDir returns what is wrong with Dir and how to fix it; nil if it can be used, or is not
+// set.
 func (c Credentials) CheckDir() error {
 	if c.Dir == "" {
 		return nil
@@ -88,7 +87,7 @@ type found struct {
 	config  *clientcmdapi.Config
 	context string
 	from    string
-	// local says that it may name files next to it.
+	// local says that it may refer to files next to it.
 	local bool
 }
 
@@ -132,7 +131,7 @@ func (c Credentials) fromSecret(ctx context.Context, name, contextName string) (
 	if c.Secrets == nil {
 		return nil, nil
 	}
-	s, err := c.Secrets.Get(ctx, name+"-kubeconfig", metav1.GetOptions{ResourceVersion: "0"}) // often asked for: the server's cache will do
+	s, err := c.Secrets.Get(ctx, name+"-kubeconfig", metav1.GetOptions{ResourceVersion: "0"}) // called often: the server's cache is good enough
 	if notFound(err) {
 		return nil, nil
 	}
@@ -162,8 +161,8 @@ func (c Credentials) use(name string, f *found) (*rest.Config, error) {
 	return cfg, nil
 }
 
-// only copies of a kubeconfig what one context needs: the kubeconfig may be shared, and
-// have a context for each of very many members.
+// only returns a copy of a kubeconfig with what one context needs: the original may be shared,
+// and have contexts of thousands of members.
 func (f *found) only(kctx *clientcmdapi.Context) *clientcmdapi.Config {
 	out := clientcmdapi.NewConfig()
 	out.Contexts[f.context] = kctx.DeepCopy()
@@ -176,11 +175,12 @@ func (f *found) only(kctx *clientcmdapi.Context) *clientcmdapi.Config {
 	return out
 }
 
-// check refuses what would run code in the daemon, or trust just anyone.
+// check refuses a kubeconfig that would run code in the daemon, or that does not verify the
+// server.
 func (c Credentials) check(f *found, kctx *clientcmdapi.Context) error {
 	user := f.config.AuthInfos[kctx.AuthInfo]
 	if user == nil && kctx.AuthInfo != "" {
-		return fmt.Errorf("it names the user %q, which is not there", kctx.AuthInfo) // client-go would come without any
+		return fmt.Errorf("it names the user %q, which is not there", kctx.AuthInfo) // client-go would use no credentials
 	}
 	if user != nil {
 		if (user.Exec != nil || user.AuthProvider != nil) && !c.AllowExec {

@@ -8,7 +8,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// deletions are the deletions that are not reported yet, by placement.
+// deletions are the deletions that have not been reported, by placement.
 type deletions map[api.PlacementKey][]ledger.Deletion
 
 // add counts one deleted object. Consecutive objects with the same cause are one

@@ -18,8 +18,7 @@ import (
 // answer.
 var errSilent = &unreachableError{errors.New("the API server has stopped answering; trying again once it does")}
 
-// do sees to one object. It may run beside others, and only reads what the
-// session knows.
+// do runs a task. It may run concurrently with others, and only reads the session.
 func (s *session) do(ctx context.Context, t task) outcome {
 	start := time.Now()
 	o := s.attempt(ctx, t)
@@ -36,20 +35,19 @@ func (s *session) attempt(ctx context.Context, t task) outcome {
 	}
 	switch {
 	case t.held:
-		return s.lookAtDrift(ctx, t)
+		return s.compareHeld(ctx, t)
 	case t.accepting:
 		return s.accept(ctx, t)
 	}
-	if o, ok := s.shortcut(ctx, t); ok {
+	if o, ok := s.applyUnread(ctx, t); ok {
 		return o
 	}
-	return s.careful(ctx, t)
+	return s.readAndApply(ctx, t)
 }
 
-// shortcut answers the cases in which nothing needs to be read first: what is
-// ours and as we left it is applied, and so is what is not there, or may be
-// taken over whatever it is.
-func (s *session) shortcut(ctx context.Context, t task) (outcome, bool) {
+// applyUnread runs tasks that need not read the live object first: it is ours and unchanged,
+// does not exist, or may be taken over whatever it is.
+func (s *session) applyUnread(ctx context.Context, t task) (outcome, bool) {
 	strategy := s.works[t.placement].Strategy
 	if strategy.Type == api.ReportDiff || diff.CompareAfter(strategy) || t.drift {
 		return outcome{}, false
@@ -67,11 +65,11 @@ func (s *session) shortcut(ctx context.Context, t task) (outcome, bool) {
 	case strategy.WhenToApply == api.ApplyIfNotDrifted && t.item.Hash == t.manifest.Hash:
 		return outcome{}, false
 	}
-	return s.write(ctx, t, do, sight{}), true
+	return s.write(ctx, t, do, snapshot{}), true
 }
 
-// foundOperation says what to do about an object that was never applied, by
-// what the survey found: NeedRead if that is not enough to tell.
+// foundOperation decides what to do about an object that was never applied, by what the survey
+// found; NeedRead if that is not enough.
 func (s *session) foundOperation(t task) diff.Operation {
 	switch {
 	case t.found == nil:
@@ -87,26 +85,26 @@ func (s *session) foundOperation(t task) diff.Operation {
 	return diff.NeedRead
 }
 
-// leavesFields reports whether an object has fields that others may change.
+// leavesFields reports whether a manifest has fields that others may change.
 func leavesFields(m *work.Manifest) bool {
 	return m.Object.Object.GetAnnotations()[api.IgnoreFieldsAnnotation] != ""
 }
 
-// A sight is a live object as it was read before something is done about it.
-type sight struct {
+// A snapshot is a live object as it was read before it is written.
+type snapshot struct {
 	live   *unstructured.Unstructured // nil if it is not there, or was not read
 	rivals []rival
 }
 
-// careful reads the live object, compares it where the strategy asks for it,
-// and does what the table says.
-func (s *session) careful(ctx context.Context, t task) outcome {
+// readAndApply reads the live object, compares it if the strategy asks for that, and does what
+// Decide says.
+func (s *session) readAndApply(ctx context.Context, t task) outcome {
 	o := outcome{task: t, do: diff.NeedRead}
 	live, err := s.read(ctx, t.res, t.manifest.ID)
 	if err != nil {
-		return s.unread(o, diff.ReadFailed(err), err)
+		return s.readFailed(o, diff.ReadFailed(err), err)
 	}
-	saw := sight{live: live}
+	saw := snapshot{live: live}
 	if !s.reports(t.placement) {
 		saw.rivals = s.rivals(ctx, t, live)
 	}
@@ -118,17 +116,17 @@ func (s *session) careful(ctx context.Context, t task) outcome {
 	for {
 		do, why := diff.Decide(facts)
 		if do != diff.NeedRead {
-			return s.carryOut(ctx, t, saw, do, why, c)
+			return s.execute(ctx, t, saw, do, why, c)
 		}
 		if c, err = s.compare(ctx, t, live, saw.rivals); err != nil {
-			return s.unread(o, compareFailed(facts, err), err)
+			return s.readFailed(o, compareFailed(facts, err), err)
 		}
 		facts.Compared, facts.Diffs = true, len(c.diffs)
 	}
 }
 
-// unread is the outcome when the live object could not be looked at.
-func (s *session) unread(o outcome, cond metav1.Condition, err error) outcome {
+// readFailed is the outcome if the live object could not be read.
+func (s *session) readFailed(o outcome, cond metav1.Condition, err error) outcome {
 	o.cond, o.err = cond, err
 	if s.works[o.placement].Strategy.Type == api.ReportDiff {
 		o.cond = diff.ReportFailed(err)
@@ -137,8 +135,8 @@ func (s *session) unread(o outcome, cond metav1.Condition, err error) outcome {
 	return o
 }
 
-// unanswered replaces the message of a condition if the request got no answer: the API
-// server has not refused the object.
+// unanswered replaces the message of a condition if the request got no answer: the API server
+// has not rejected the object.
 func unanswered(cond metav1.Condition, err error) metav1.Condition {
 	if isUnreachable(err) {
 		cond.Message = err.Error()
@@ -153,37 +151,36 @@ func compareFailed(c diff.Case, err error) metav1.Condition {
 	return diff.TakeOverCompareFailed(err)
 }
 
-// facts are what Decide wants to know of a live object.
+// facts returns what Decide needs to know about a live object.
 func (s *session) facts(t task, live metav1.Object) diff.Case {
 	applied := t.item != nil && t.item.Hash != ""
 	c := diff.Case{
 		Live: diff.Present, Strategy: s.works[t.placement].Strategy,
-		Owner:   diff.OwnerOf(live, s.cfg.Fleet, t.placement, s.gone),
+		Owner:   diff.OwnerOf(live, s.cfg.Fleet, t.placement, s.markerStale),
 		CoOwned: len(live.GetOwnerReferences()) > 0,
 		Changed: t.item == nil || t.item.Hash != t.manifest.Hash,
 		Drifted: applied && diff.ApplyHash(live.GetManagedFields(), api.FieldManager) != t.item.Managed,
 	}
 	if c.Owner == diff.Foreign && applied && live.GetUID() == t.item.UID {
-		c.Owner = diff.Ours // somebody took our label off; that makes it no other object
+		c.Owner = diff.Ours // somebody removed our label; it is still our object
 	}
 	return c
 }
 
-// gone reports whether a placement named in the marker of an object that another
-// one wants has no say about it any more, so that the marker is stale: it does
-// not exist here, or has been told that it is to give the object up.
-func (s *session) gone(placement string) bool {
+// markerStale reports whether a placement that marks an object no longer has a claim to it: it
+// does not exist here, or has been told to give the object up.
+func (s *session) markerStale(placement string) bool {
 	for p := range s.works {
 		if p.String() == placement {
-			return s.leaves(p)
+			return s.prunes(p)
 		}
 	}
 	return true
 }
 
-// carryOut does what was decided.
-func (s *session) carryOut(ctx context.Context, t task, saw sight, do diff.Operation, why diff.Refusal, c comparison) outcome {
-	o := outcome{task: t, do: do, diffs: c.diffs, sight: saw}
+// execute does what was decided.
+func (s *session) execute(ctx context.Context, t task, saw snapshot, do diff.Operation, why diff.Refusal, c comparison) outcome {
+	o := outcome{task: t, do: do, diffs: c.diffs, snapshot: saw}
 	if saw.live != nil {
 		o.gen = saw.live.GetGeneration()
 	}
@@ -205,9 +202,9 @@ func (s *session) carryOut(ctx context.Context, t task, saw sight, do diff.Opera
 	return o
 }
 
-// write applies an object, of which saw is what was read of the live one.
-func (s *session) write(ctx context.Context, t task, do diff.Operation, saw sight) outcome {
-	o := outcome{task: t, do: do, sight: saw}
+// write applies an object. saw is the live object as it was read.
+func (s *session) write(ctx context.Context, t task, do diff.Operation, saw snapshot) outcome {
+	o := outcome{task: t, do: do, snapshot: saw}
 	commit := s.works[t.placement].Revision.Commit
 	if t.item.Hash == t.manifest.Hash {
 		commit = t.item.Commit
@@ -228,18 +225,18 @@ func (s *session) write(ctx context.Context, t task, do diff.Operation, saw sigh
 		o.cond = unanswered(diff.ApplyFailed(do, s.scrub(ctx, t, saw.live, err)), err)
 		return o
 	}
-	o.written = meta.AsPartialObjectMetadata(stored) // outcomes are kept until their wave is over
+	o.written = meta.AsPartialObjectMetadata(stored) // outcomes are kept until their wave ends
 	o.altered = diff.Altered(t.manifest.Object.Object, stored, paths(saw.rivals))
 	if o.before.Deleted && o.written.UID == t.item.UID {
-		o.before.Deleted = false // it was there all the time
+		o.before.Deleted = false // it existed all the time
 	}
 	o.gen = o.written.Generation
 	o.cond = diff.Applied()
 	return o
 }
 
-// scrub takes out of an error what it may quote of a Secret: of the one that was
-// sent, and of the one that is there.
+// scrub removes from an error what it may quote of a Secret: the one that was sent, and the
+// live one.
 func (s *session) scrub(ctx context.Context, t task, live *unstructured.Unstructured, err error) error {
 	desired := t.manifest.Object.Object
 	if live == nil && answered(err) && desired.GetKind() == "Secret" {

@@ -13,15 +13,15 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 )
 
-// An Encoder turns manifests into the bytes that are applied, and expressions
-// into what can be asked, once for all clusters that share them. It is safe for concurrent use.
+// An Encoder encodes manifests for applying and compiles expressions, once for all clusters
+// that share them. It is safe for concurrent use.
 type Encoder struct {
 	fleet, source string
 
 	mu sync.Mutex
-	// young are the bodies asked for since the last Rotate, old those of the
-	// time before; what nobody asks for during two turns is dropped.
-	young, old map[encoderKey]*body
+	// recent are the bodies used since the last Rotate, previous those used in the turn before.
+	// What is unused for two turns is dropped.
+	recent, previous map[encoderKey]*body
 
 	expressions expressions
 }
@@ -31,20 +31,20 @@ type encoderKey struct {
 	placement api.PlacementKey
 }
 
-// A body is an encoded manifest with a gap for the commit.
+// A body is an encoded manifest without the commit.
 type body struct{ head, tail []byte }
 
 // NewEncoder returns an encoder for a fleet's name and the repository its
 // manifests come from, which must not hold credentials.
 func NewEncoder(fleet, source string) *Encoder {
-	return &Encoder{fleet: fleet, source: source, young: map[encoderKey]*body{}}
+	return &Encoder{fleet: fleet, source: source, recent: map[encoderKey]*body{}}
 }
 
-// Rotate forgets what was not asked for since the Rotate before the last.
+// Rotate drops what has not been used since the last but one call of Rotate.
 func (e *Encoder) Rotate() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.old, e.young = e.young, map[encoderKey]*body{}
+	e.previous, e.recent = e.recent, map[encoderKey]*body{}
 }
 
 // encode returns the bytes to apply a manifest of a placement at a commit.
@@ -56,8 +56,8 @@ func (e *Encoder) encode(m *work.Manifest, p api.PlacementKey, commit string) ([
 	return b.with(commit), nil
 }
 
-// alone encodes a manifest that no other cluster shares.
-func (e *Encoder) alone(m *work.Manifest, p api.PlacementKey, commit string) ([]byte, error) {
+// encodeUnshared encodes a manifest that no other cluster uses.
+func (e *Encoder) encodeUnshared(m *work.Manifest, p api.PlacementKey, commit string) ([]byte, error) {
 	b, err := e.make(m, p)
 	if err != nil {
 		return nil, err
@@ -73,12 +73,12 @@ func (b *body) with(commit string) []byte {
 func (e *Encoder) body(m *work.Manifest, p api.PlacementKey) (*body, error) {
 	key := encoderKey{m, p}
 	e.mu.Lock()
-	b := e.young[key]
+	b := e.recent[key]
 	if b == nil {
-		b = e.old[key]
+		b = e.previous[key]
 	}
 	if b != nil {
-		e.young[key] = b
+		e.recent[key] = b
 	}
 	e.mu.Unlock()
 	if b != nil {
@@ -90,16 +90,16 @@ func (e *Encoder) body(m *work.Manifest, p api.PlacementKey) (*body, error) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.young[key] = b
+	e.recent[key] = b
 	return b, nil
 }
 
 func (e *Encoder) make(m *work.Manifest, p api.PlacementKey) (*body, error) {
 	o := diff.Normalize(m.Object.Object).DeepCopy()
-	// A stand-in marks where the commit goes. It grows until the content has
-	// nothing that looks like it.
+	// A placeholder marks where the commit goes. It grows until it does not occur in the
+	// content.
 	for commit := "@"; ; commit += "@" {
-		e.mark(o, p, m.Origin.Path, commit)
+		e.annotate(o, p, m.Origin.Path, commit)
 		raw, err := json.Marshal(o.Object)
 		if err != nil {
 			return nil, fmt.Errorf("encode %s: %w", m.ID, err)
@@ -113,8 +113,8 @@ func (e *Encoder) make(m *work.Manifest, p api.PlacementKey) (*body, error) {
 	}
 }
 
-// mark tells a person on the member where the object comes from.
-func (e *Encoder) mark(o *unstructured.Unstructured, p api.PlacementKey, path, commit string) {
+// annotate adds annotations that say where the object comes from.
+func (e *Encoder) annotate(o *unstructured.Unstructured, p api.PlacementKey, path, commit string) {
 	labels := o.GetLabels()
 	if labels == nil {
 		labels = map[string]string{}

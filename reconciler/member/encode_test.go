@@ -208,7 +208,7 @@ func TestEncoderForgets(t *testing.T) {
 		}
 		e.Rotate()
 	}
-	if n := len(e.young) + len(e.old); n > 100 {
+	if n := len(e.recent) + len(e.previous); n > 100 {
 		t.Errorf("remembers %d contents of which none is used", n)
 	}
 }

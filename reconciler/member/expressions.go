@@ -13,8 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/health"
 )
 
-// expressions are those by which objects say whether they are available, each
-// compiled once for all clusters.
+// expressions are the availability expressions of objects, each compiled once for all clusters.
 type expressions struct {
 	mu  sync.Mutex
 	all map[string]compiled
@@ -42,8 +41,7 @@ func (x *expressions) compile(text string) (*expression.Expression, error) {
 	return c.expression, c.err
 }
 
-// health tells by an expression whether a live object is available. What it says
-// quotes no Secret.
+// health evaluates an expression on a live object. Its message quotes no Secret.
 func (x *expressions) health(live *unstructured.Unstructured, text string) health.Health {
 	e, err := x.compile(text)
 	if err != nil {
@@ -55,10 +53,9 @@ func (x *expressions) health(live *unstructured.Unstructured, text string) healt
 	return h
 }
 
-// wantedExpressions are the expressions of the objects that a cluster should hold. They are
-// those of the manifests: what stands on the live objects is never evaluated, since
-// anybody who may edit an object could write it. Watches read them while the
-// session replaces them.
+// wantedExpressions are the expressions of the objects that a cluster should have. They come
+// from the manifests; an expression on a live object is never evaluated, since anybody who may
+// edit the object could write it. Watches read them while the session replaces them.
 type wantedExpressions struct {
 	compiled *expressions
 	texts    atomic.Pointer[map[api.ID]string]
@@ -76,8 +73,8 @@ func (a *wantedExpressions) of(id api.ID) string {
 	return ""
 }
 
-// replace takes in what is wanted from now on. An object whose expression is another
-// one now is applied next, and the watch tells of it.
+// replace sets the wanted expressions. An object whose expression has changed is applied next,
+// so that its watch reports it.
 func (a *wantedExpressions) replace(wanted wants) {
 	var texts map[api.ID]string
 	for id, w := range wanted.all() {

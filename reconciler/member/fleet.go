@@ -11,22 +11,22 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// Two daemons with the same fleet name see each other's inventories as their own.
-// What tells them apart is the fleet's ID, which every inventory and the claim carry. On
-// a cluster with an inventory or a claim of another ID nothing is written at all: no
-// object, no label, no inventory, no namespace.
+// Two daemons with the same fleet name see each other's inventories as their own. The fleet's
+// ID, which every inventory and the claim carry, tells them apart. On a cluster with an
+// inventory or a claim of another ID, nothing is written: no object, no label, no inventory, no
+// namespace.
 
-// A membership is which fleet an agent acts for, and whose inventories besides its
-// own it takes over.
+// A membership is the fleet that an agent acts for, and the adopted fleets whose inventories it
+// takes over.
 type membership struct {
 	ledger.Fleet
 	adopted []ledger.Adoption
 }
 
-// SetFleet replaces which fleet the agent acts for, and the fleets whose inventories
-// on the cluster it takes over. If there is an inventory of anybody else, the agent
-// writes nothing. It never blocks; only the goroutine that calls Set may call it.
-// Without it the agent takes every inventory that has the name of its fleet.
+// SetFleet sets the fleet that the agent acts for, and the fleets whose inventories it takes
+// over. If the cluster has an inventory of any other fleet, the agent writes nothing. It never
+// blocks; only the goroutine that calls Set may call it. Until it is called, the agent treats
+// every inventory with its fleet name as its own.
 func (a *Agent) SetFleet(f ledger.Fleet, adopted []ledger.Adoption) {
 	select {
 	case <-a.memberships:
@@ -35,7 +35,7 @@ func (a *Agent) SetFleet(f ledger.Fleet, adopted []ledger.Adoption) {
 	a.memberships <- membership{f, adopted}
 }
 
-// owner is what inventories of this fleet say.
+// owner returns the owner that inventories of this fleet name.
 func (a *Agent) owner() ledger.Owner { return ledger.Owner{ID: a.fleet.ID, Source: a.fleet.Source} }
 
 // adoption returns why inventories of an owner are taken over; nil if they are not.
@@ -47,49 +47,47 @@ func (a *Agent) adoption(o ledger.Owner) *ledger.Adoption {
 	return &a.fleet.adopted[i]
 }
 
-// takeFleet takes in what SetFleet was last called with.
-func (s *session) takeFleet() {
+// receiveFleet uses the membership of the last call of SetFleet.
+func (s *session) receiveFleet() {
 	select {
 	case s.fleet = <-s.memberships:
 	default:
 	}
 }
 
-// foreign reports whether there is an inventory of another fleet.
+// foreign reports whether the cluster has an inventory of another fleet.
 func (s *session) foreign() bool {
 	return s.fleet.ID != "" && slices.ContainsFunc(s.owners, func(o ledger.Owner) bool {
 		return o.ID != s.fleet.ID && s.adoption(o) == nil
 	})
 }
 
-// mayWrite reports whether no other fleet holds the cluster. It marks adopted
-// inventories, so that their deletions are held from the first pass on.
+// mayWrite reports whether no other fleet holds the cluster. It marks adopted inventories, so
+// that their deletions are held from the first pass on.
 func (s *session) mayWrite() bool {
 	if s.foreign() {
 		return false
 	}
 	for _, inv := range s.inv {
-		s.takenOver(inv)
+		s.adoptInventory(inv)
 	}
 	return true
 }
 
-// foreignRetry is the time between two looks whether another fleet still holds the
-// cluster.
+// foreignRetry is the time between two checks whether another fleet still holds the cluster.
 const foreignRetry = time.Minute
 
-// standBack does of a turn what is to be done on a cluster that another fleet holds:
-// it only looks. Once nobody else holds the cluster, everything is brought up to
-// date.
-func (s *session) standBack(ctx context.Context, woken waking) error {
-	look := !s.foreign() // we were told that it is ours
+// observeOnly replaces a turn on a cluster that another fleet holds: it writes nothing. Once no
+// other fleet holds the cluster, everything is reconciled.
+func (s *session) observeOnly(ctx context.Context, woken waking) error {
+	look := !s.foreign() // we were told that the cluster is ours
 	switch woken {
 	case byLeave:
 		s.leaving = true
 	case byWorks:
 		s.want(s.last)
 	case byChanges:
-		look = len(s.suspicious(s.absorb())) > 0 || look
+		look = len(s.inventoriesOfOthers(s.absorb())) > 0 || look
 	case byCheck, byRetry:
 		look = true
 	case bySweep:
@@ -103,7 +101,7 @@ func (s *session) standBack(ctx context.Context, woken waking) error {
 	}
 	switch {
 	case s.leaving:
-		s.departed(ctx) // nothing here is ours to give up
+		s.endMembership(ctx) // there is nothing of ours to give up
 		return nil
 	case look:
 		if err := s.reload(ctx); err != nil {
@@ -111,8 +109,8 @@ func (s *session) standBack(ctx context.Context, woken waking) error {
 		}
 	}
 	s.logForeign()
-	s.stoodBack = s.foreign()
-	if s.stoodBack {
+	s.observingOnly = s.foreign()
+	if s.observingOnly {
 		s.schedule(foreignRetry)
 	} else if s.last != nil {
 		s.sync(ctx)
@@ -120,17 +118,18 @@ func (s *session) standBack(ctx context.Context, woken waking) error {
 	return nil
 }
 
-// yield stands back if this turn has found that another fleet has claimed the cluster.
-func (s *session) yield(ctx context.Context) error {
-	if !s.foreign() || s.stoodBack {
+// checkForeign starts observing only if this turn has found that another fleet has claimed the
+// cluster.
+func (s *session) checkForeign(ctx context.Context) error {
+	if !s.foreign() || s.observingOnly {
 		return nil
 	}
-	s.stoodBack = true
-	return s.standBack(ctx, byCheck)
+	s.observingOnly = true
+	return s.observeOnly(ctx, byCheck)
 }
 
-// reload reads all inventories anew, forgets what was known of objects, and reports
-// whose they are.
+// reload reads all inventories again, forgets the state of all objects, and reports the owners
+// of the inventories.
 func (s *session) reload(ctx context.Context) error {
 	s.inv, s.parts = map[api.PlacementKey]*inventory{}, nil
 	clear(s.verified)
@@ -139,12 +138,12 @@ func (s *session) reload(ctx context.Context) error {
 	if err := s.inventories(ctx); err != nil {
 		return reconnect(err)
 	}
-	s.cfg.Report(s.introduction())
+	s.cfg.Report(s.clusterReport())
 	return nil
 }
 
-// introduction is what a session reports when it has read the inventories.
-func (s *session) introduction() ledger.ClusterSeen {
+// clusterReport returns what a session reports once it has read the inventories.
+func (s *session) clusterReport() ledger.ClusterSeen {
 	seen := s.seen(s.health)
 	seen.At, seen.Owners = time.Now(), s.owners
 	for p, inv := range s.inv {
@@ -153,7 +152,7 @@ func (s *session) introduction() ledger.ClusterSeen {
 	return seen
 }
 
-// logForeign logs that another fleet holds the cluster, or does no longer.
+// logForeign logs that another fleet holds the cluster, or no longer does.
 func (s *session) logForeign() {
 	switch {
 	case !s.foreign() && s.heldBy != (logLimiter{}):
@@ -169,10 +168,10 @@ func (s *session) logForeign() {
 	}
 }
 
-// suspicious returns those of some objects that are inventories with the name of our
-// fleet which somebody else has written. Another gitfleet owns the same fields as we
-// do, so that only the version tells.
-func (s *session) suspicious(touched map[api.ID]bool) []api.ID {
+// inventoriesOfOthers returns those of the touched objects that are inventories of our fleet name
+// which others have written. Another gitfleet owns the same fields as we do, so that only the
+// version tells.
+func (s *session) inventoriesOfOthers(touched map[api.ID]bool) []api.ID {
 	var out []api.ID
 	for id := range touched {
 		if id.Kind != "ConfigMap" || id.Group != "" || id.Namespace != api.Namespace {
@@ -186,15 +185,15 @@ func (s *session) suspicious(touched map[api.ID]bool) []api.ID {
 	return out
 }
 
-// usurped reports whether an inventory that somebody else has written belongs to
-// another fleet, so that the cluster is not ours to change any more.
-func (s *session) usurped(ctx context.Context, touched map[api.ID]bool) bool {
-	if s.fleet.ID == "" || len(s.suspicious(touched)) == 0 {
+// lostToOtherFleet reports whether an inventory that others have written belongs to another
+// fleet, so that the cluster must no longer be written.
+func (s *session) lostToOtherFleet(ctx context.Context, touched map[api.ID]bool) bool {
+	if s.fleet.ID == "" || len(s.inventoriesOfOthers(touched)) == 0 {
 		return false
 	}
 	list, err := s.listInventories(ctx)
 	if err != nil {
-		return true // until it is known that it is ours
+		return true // until it is known to be ours
 	}
 	for i := range list {
 		o := s.ownerOf(list[i].GetAnnotations(), "")
@@ -205,7 +204,7 @@ func (s *session) usurped(ctx context.Context, touched map[api.ID]bool) bool {
 	return false
 }
 
-// ownerOf reads whose an inventory is; commit is one that it names.
+// ownerOf returns the owner of an inventory; commit is one that the inventory names.
 func (s *session) ownerOf(annotations map[string]string, commit string) ledger.Owner {
 	o := ledger.Owner{ID: annotations[api.FleetIDAnnotation], Source: annotations[api.FleetSourceAnnotation]}
 	if o.ID == "" && commit != "" && s.cfg.HasCommit != nil && !s.cfg.HasCommit(commit) {
@@ -214,7 +213,7 @@ func (s *session) ownerOf(annotations map[string]string, commit string) ledger.O
 	return o
 }
 
-// ownersOf lists owners, each once, in order.
+// ownersOf sorts owners, and removes duplicates.
 func ownersOf(list []ledger.Owner) []ledger.Owner {
 	slices.SortFunc(list, func(a, b ledger.Owner) int {
 		return cmp.Or(strings.Compare(a.ID, b.ID), strings.Compare(a.Source, b.Source), strings.Compare(a.UnknownCommit, b.UnknownCommit))
@@ -222,7 +221,7 @@ func ownersOf(list []ledger.Owner) []ledger.Owner {
 	return slices.Compact(list)
 }
 
-// reportOwners reports whose the inventories are, if that has changed.
+// reportOwners reports the owners of the inventories if they have changed.
 func (s *session) reportOwners() {
 	now := slices.Clone(s.damaged)
 	if s.claim != nil {
@@ -235,16 +234,16 @@ func (s *session) reportOwners() {
 	}
 	if now = ownersOf(now); !slices.Equal(now, s.owners) {
 		s.owners = append([]ledger.Owner{}, now...)
-		seen := s.introduction()
+		seen := s.clusterReport()
 		seen.Holds = nil
 		s.cfg.Report(seen)
 	}
 }
 
-// takenOver notes that an inventory of another owner is treated as ours. What was
-// adopted by a person is marked: nothing of it is deleted without a commit that
-// allows it, as it was never in our repository.
-func (s *session) takenOver(inv *inventory) {
+// adoptInventory treats an inventory of another owner as ours. If a person adopted it, it is
+// marked: its objects were never in our repository, and none is deleted without a commit that
+// allows it.
+func (s *session) adoptInventory(inv *inventory) {
 	if a := s.adoption(inv.owner); a != nil && a.By != "" {
 		inv.Adopted = true
 	}
@@ -253,9 +252,8 @@ func (s *session) takenOver(inv *inventory) {
 // adoptedWhy is why an object of an adopted inventory is not deleted.
 const adoptedWhy = "it was taken over from another fleet (gitfleet adopt-fleet), and is not in the repository"
 
-// digested ends the special treatment of an adopted inventory of which everything is
-// wanted.
-func (s *session) digested(inv *inventory) {
+// finishAdoption removes the mark of an adopted inventory once all its objects are wanted.
+func (s *session) finishAdoption(inv *inventory) {
 	if !inv.Adopted || !s.complete(inv.Placement) {
 		return
 	}
@@ -267,10 +265,10 @@ func (s *session) digested(inv *inventory) {
 	inv.Adopted = false
 }
 
-// departed ends a membership of which nothing is left to give up.
-func (s *session) departed(ctx context.Context) {
+// endMembership ends the membership of a cluster that has nothing of ours to give up.
+func (s *session) endMembership(ctx context.Context) {
 	close(s.left)
-	s.cfg.Report(s.health.seen(s.cfg.Name)) // whoever waits looks again
+	s.cfg.Report(s.health.seen(s.cfg.Name)) // wakes those who wait for a report
 	<-ctx.Done()
 }
 

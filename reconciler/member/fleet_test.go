@@ -97,7 +97,7 @@ func TestInventoriesAreTakenOverOnce(t *testing.T) {
 			}
 			s.works = map[api.PlacementKey]work.Work{web: {Placement: web, Keep: true}}
 			for range 2 {
-				s.settle(t.Context(), map[api.PlacementKey]bool{})
+				s.saveInventories(t.Context(), map[api.PlacementKey]bool{})
 			}
 			claimed := "PATCH " + claimID("prod").Name
 			if test.wrote.ID == "" {
@@ -134,8 +134,8 @@ func TestNothingIsWrittenToAForeignCluster(t *testing.T) {
 		if err := s.inventories(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.turn(t.Context(), woken); err != nil || len(at.done) > 0 || !s.stoodBack {
-			t.Errorf("woken by %d: %v, written: %q, stood back: %v", woken, err, at.done, s.stoodBack)
+		if err := s.turn(t.Context(), woken); err != nil || len(at.done) > 0 || !s.observingOnly {
+			t.Errorf("woken by %d: %v, written: %q, stood back: %v", woken, err, at.done, s.observingOnly)
 		}
 	}
 }
@@ -166,19 +166,19 @@ func TestTakenInventoryIsNotPutBack(t *testing.T) {
 		mine := memberOf(t, here, at)
 		keeps(t, mine, held(3))
 		touched := map[api.ID]bool{id: true}
-		if mine.usurped(t.Context(), touched) {
+		if mine.lostToOtherFleet(t.Context(), touched) {
 			t.Errorf("our own %s is taken for another's", id)
 		}
 		l := *mine.live.of(id)
 		l.version, l.fleet = l.version+1, "prod" // with the same fields
 		mine.live.put(id, &l)
-		if mine.usurped(t.Context(), touched) {
+		if mine.lostToOtherFleet(t.Context(), touched) {
 			t.Errorf("the edited %s is taken for another fleet's", id)
 		}
 		taking := memberOf(t, another, at)
 		taking.fleet.adopted = []ledger.Adoption{{Cluster: "east", ID: "ours", By: "sam"}}
 		keeps(t, taking, held(3))
-		if !mine.usurped(t.Context(), touched) {
+		if !mine.lostToOtherFleet(t.Context(), touched) {
 			t.Errorf("%s that another fleet has taken is not noticed", id)
 		}
 	}
@@ -204,13 +204,13 @@ func TestAdoptedInventoryIsDigested(t *testing.T) {
 	inv.Adopted = true
 	s.inv[web] = inv
 	s.works = map[api.PlacementKey]work.Work{web: {Placement: web}}
-	if s.digested(inv); !inv.Adopted {
+	if s.finishAdoption(inv); !inv.Adopted {
 		t.Error("an inventory with an object that nobody wants is digested")
 	}
 	for it := range inv.items.all() {
 		inv.items.drop(it.id())
 	}
-	if s.digested(inv); inv.Adopted {
+	if s.finishAdoption(inv); inv.Adopted {
 		t.Error("an inventory that has only what is wanted is still adopted")
 	}
 }

@@ -6,9 +6,9 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// lookAtDeleted is the outcome for an object that somebody deleted, and that stays deleted
-// until somebody decides about that.
-func (s *session) lookAtDeleted(o outcome) outcome {
+// heldDeleted is the outcome for an object that somebody deleted, and that is not created again
+// until a person decides.
+func (s *session) heldDeleted(o outcome) outcome {
 	o.gone, o.cond = true, diff.Applied()
 	o.cond.Message = heldMessage(s.driftRule(o.task))
 	if r, known := s.resolution(o.placement, o.manifest.ID); known {
@@ -17,8 +17,8 @@ func (s *session) lookAtDeleted(o outcome) outcome {
 	return o
 }
 
-// recallDeleted notes that an object is left deleted.
-func (s *session) recallDeleted(o *outcome) {
+// recordHeldDeletion records that an object stays deleted for now.
+func (s *session) recordHeldDeletion(o *outcome) {
 	p, id := o.placement, o.manifest.ID
 	anew := !s.leftDeleted(p, id)
 	s.note(o.task, api.DriftHeld, ledger.Drift{Mode: s.driftRule(o.task).String(), Message: o.cond.Message, Deleted: true}, anew)

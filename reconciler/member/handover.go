@@ -7,19 +7,18 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/faults"
 )
 
-// Plans pass objects from placement to placement as far as anybody knows who has
-// which. What nobody knew of turns up here: a ledger was lost, a commit cannot
-// be read, a cluster missed what it was told. So whatever a plan says, an object
-// that a placement is to have here in the end is not deleted before: who gives
-// it up passes it on into the inventory of the other, where it is kept until
-// the other's turn comes.
+// Plans pass objects from placement to placement as far as the ledger knows who has which. This
+// is for what the ledger does not know: it was lost, a commit cannot be read, or a cluster
+// missed an update. Whatever a plan says, an object that another placement is to have is not
+// deleted: the placement that gives it up moves it to the inventory of the other, where it is
+// kept until that placement applies it.
 
-// newOwners are the placements that await objects.
+// newOwners are the placements that wait for objects.
 type newOwners map[api.ID]api.PlacementKey
 
-// newOwner returns the placement that is to keep an object which another gives up:
-// the one that awaits it, or one that has it as well and is to keep what it has;
-// false if there is none. Of several it is one that has it, then the first.
+// newOwner returns the placement that is to keep an object which another gives up: one that
+// waits for it, or one that has it too and keeps what it has; found is false if there is none.
+// Of several, one that has the object comes first, then the first in order.
 func (s *session) newOwner(id api.ID, from api.PlacementKey) (owner api.PlacementKey, found bool) {
 	if s.newOwners == nil {
 		s.newOwners = s.findNewOwners()
@@ -50,9 +49,9 @@ func (s *session) findNewOwners() newOwners {
 	return out
 }
 
-// handOver writes objects into the inventories of those that await them, before
-// anybody forgets them. It returns what is to be removed: without what could not
-// be written down.
+// handOver adds objects to the inventories of the placements that wait for them, before they
+// are removed from the old ones. It returns what is to be removed, without objects whose new
+// inventory could not be written.
 func (s *session) handOver(ctx context.Context, stales []stale, touched map[api.PlacementKey]bool) []stale {
 	grown := map[api.PlacementKey][]api.ID{}
 	for _, st := range stales {
@@ -60,7 +59,7 @@ func (s *session) handOver(ctx context.Context, stales []stale, touched map[api.
 			continue
 		}
 		it := *st.item
-		it.Hash = "" // the new owner applies it when its turn comes
+		it.Hash = "" // the new owner applies it in its turn
 		s.inventory(st.newOwner).items.put(it)
 		grown[st.newOwner] = append(grown[st.newOwner], it.id())
 	}

@@ -94,7 +94,7 @@ func TestLeavingHandsNothingOver(t *testing.T) {
 	if len(s.stales(m.ID)) != 0 {
 		t.Fatal("what is awaited is given up")
 	}
-	s.giveUp()
+	s.releaseAll()
 	if got := s.stales(m.ID); len(got) != 1 || got[0].newOwner != (api.PlacementKey{}) {
 		t.Errorf("it is not given up: %+v", got)
 	}

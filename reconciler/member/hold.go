@@ -12,10 +12,10 @@ import (
 )
 
 // Unless its drift is reverted, an object that others changed is held: it stays as it is until
-// somebody decides what becomes of the change. It is applied again once it no longer
-// differs, once Git has another version of it, or once a Resolution asks to put it back.
+// a person decides. It is applied again once it no longer differs, once Git has another version
+// of it, or once a Resolution puts it back.
 
-// heldMessage is what is said of a held object that nothing was decided about yet.
+// heldMessage is the message of a held object until something is decided about it.
 func heldMessage(r api.DriftRule) string {
 	return "left as it is, as its drift mode asks: " + r.String()
 }
@@ -35,8 +35,8 @@ func (s *session) reverts(t task) bool {
 	return mode != api.DriftPropose && mode != api.DriftReport
 }
 
-// Resolve replaces what is decided about held drifts. It never blocks; a newer call
-// overtakes an older one not yet begun. Only one goroutine may call it.
+// Resolve replaces the decisions about held drifts. It never blocks; a newer call replaces one
+// that has not been used yet. Only one goroutine may call it.
 func (a *Agent) Resolve(all ledger.Resolutions) {
 	select {
 	case <-a.resolving:
@@ -55,14 +55,14 @@ func (s *session) holds(t task, l *live) bool {
 	return !known || !r.PutBack
 }
 
-// resolution returns what is decided about the drift of an object that is held now.
+// resolution returns the decision about the drift of an object that is held now.
 func (s *session) resolution(p api.PlacementKey, id api.ID) (ledger.Resolution, bool) {
 	d := s.memory[p][id]
 	r, known := s.resolutions[ledger.DriftKey{Placement: p, ID: id}]
 	return r, known && d.State == api.DriftHeld && r.Fingerprint == ledger.Fingerprint(d.Paths)
 }
 
-// resolve acts on what was decided about held drifts.
+// resolve acts on the decisions about held drifts.
 func (s *session) resolve(ctx context.Context) {
 	again, news := map[api.ID]bool{}, map[api.ID]bool{}
 	for key := range s.resolutions {
@@ -85,21 +85,22 @@ func (s *session) resolve(ctx context.Context) {
 	}
 }
 
-// lookAtDrift compares an object that drifted and leaves it as it is, if it still differs.
-func (s *session) lookAtDrift(ctx context.Context, t task) outcome {
+// compareHeld compares an object whose drift is held, and leaves it as it is if it still
+// differs.
+func (s *session) compareHeld(ctx context.Context, t task) outcome {
 	o := outcome{task: t, do: diff.Nothing}
 	live, c, err := s.readAndCompare(ctx, t)
 	switch {
 	case err != nil:
-		return s.unread(o, diff.DriftCompareFailed(err), err)
+		return s.readFailed(o, diff.DriftCompareFailed(err), err)
 	case live == nil && s.driftRule(t).Mode == api.DriftPropose:
-		return s.lookAtDeleted(o)
+		return s.heldDeleted(o)
 	case t.absent && live != nil: // it lost its label
 		t.held = false
-		return s.careful(ctx, t)
+		return s.readAndApply(ctx, t)
 	case live == nil || len(c.diffs) == 0:
-		t.drift = false // nothing is put back: an apply only owns the fields again
-		return s.careful(ctx, t)
+		t.drift = false // nothing is changed: the apply only takes ownership of the fields again
+		return s.readAndApply(ctx, t)
 	}
 	o.diffs, o.gen = c.diffs, live.GetGeneration()
 	o.cond = diff.Applied()
@@ -117,22 +118,22 @@ func (s *session) accepts(t task, l *live) bool {
 		s.memory.state(t.placement, t.manifest.ID) == api.DriftHeld
 }
 
-// accept takes an object as it is for the new version, if the two are equal. Otherwise
-// the new version is applied, as any other.
+// accept leaves an object as it is if it equals its new version. Otherwise the new version is
+// applied as usual.
 func (s *session) accept(ctx context.Context, t task) outcome {
 	live, c, err := s.readAndCompare(ctx, t)
 	if err != nil || live == nil || len(c.diffs) > 0 || live.GetUID() != t.item.UID {
-		return s.careful(ctx, t)
+		return s.readAndApply(ctx, t)
 	}
 	managed, facts := diff.ApplyHash(live.GetManagedFields(), api.FieldManager), s.facts(t, live)
 	if managed == "" || facts.Owner != diff.Ours || facts.CoOwned {
-		return s.careful(ctx, t)
+		return s.readAndApply(ctx, t)
 	}
 	return outcome{task: t, do: diff.Nothing, cond: diff.Applied(), gen: live.GetGeneration(), accepted: managed}
 }
 
-// takeAccepted notes in the inventory that an object is what its new version asks for.
-func (s *session) takeAccepted(o *outcome, touched map[api.PlacementKey]bool) {
+// recordAccepted records in the inventory that an object already equals its new version.
+func (s *session) recordAccepted(o *outcome, touched map[api.PlacementKey]bool) {
 	it := *o.item
 	it.Hash, it.Managed, it.Version, it.Commit = o.manifest.Hash, o.accepted, o.res.Version, s.works[o.placement].Revision.Commit
 	s.inv[o.placement].items.put(it)
@@ -149,9 +150,9 @@ func (s *session) readAndCompare(ctx context.Context, t task) (*unstructured.Uns
 	return live, c, err
 }
 
-// suspectHeld has the objects compared again that were held before this connection:
-// ownership does not show every change of theirs.
-func (s *session) suspectHeld() {
+// recheckHeldDrifts schedules comparisons of the objects that were held before this connection:
+// ownership does not show every change of them.
+func (s *session) recheckHeldDrifts() {
 	for _, of := range s.memory {
 		for id, d := range of {
 			if d.State == api.DriftHeld {

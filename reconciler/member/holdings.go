@@ -21,7 +21,7 @@ import (
 type Holding struct {
 	Fleet     string
 	Placement string
-	// Objects are sorted; there are none in an inventory that is damaged.
+	// Objects are sorted. A damaged inventory has none.
 	Objects []HeldObject
 	// Damaged is why the inventory cannot be read; empty if it can.
 	Damaged string
@@ -88,8 +88,7 @@ func holdingOf(name string, first *unstructured.Unstructured, chunks map[string]
 	return h
 }
 
-// Resources asks a cluster how it serves some kinds. A kind that it does not serve is left
-// out.
+// Resources asks a cluster how it serves some kinds. Kinds that it does not serve are left out.
 func Resources(ctx context.Context, cfg *rest.Config, wanted map[schema.GroupVersionKind]bool) (rbac.Resources, error) {
 	known := newKinds(func() (*discovery.DiscoveryClient, error) { return discovery.NewDiscoveryClientForConfig(cfg) })
 	if err := known.resolve(ctx, wanted); err != nil {

@@ -26,44 +26,43 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// An inventory is what one placement owns on this cluster, and how far it got.
-// It is kept on the cluster itself, as ConfigMaps in our namespace: it survives
-// the loss of everything else, and says what may be deleted.
+// An inventory lists what one placement owns on this cluster, and which revision it has
+// reached. It is stored on the cluster itself, as ConfigMaps in our namespace: it survives the
+// loss of everything else, and says what may be deleted.
 type inventory struct {
 	Placement api.PlacementKey   `json:"placement"`
 	Revision  placement.Revision `json:"revision"`
-	// Abandon says that the objects stay when the placement goes.
+	// Abandon says that the objects stay when the placement is deleted.
 	Abandon bool `json:"abandon,omitempty"`
-	// Adopted says that a person had the inventory taken over from another fleet,
-	// and that it still has objects which are not in the repository.
+	// Adopted says that a person adopted the inventory from another fleet, and that it still
+	// has objects which are not in the repository.
 	Adopted bool   `json:"adopted,omitempty"`
 	Items   []item `json:"items"`
 
-	// parts is how many ConfigMaps the last write took.
+	// parts is the number of ConfigMaps of the last write.
 	parts int
-	// written is the digest of what is on the cluster; empty if it is not known
-	// to be there.
+	// written is the digest of what is on the cluster; empty if it is not known to be there.
 	written string
-	// owner is whose it is, by what is on the cluster.
+	// owner is the owner that the ConfigMaps on the cluster name.
 	owner ledger.Owner
 	items items
-	// unwritten is why it could not be written.
+	// unwritten limits the log lines about failed writes.
 	unwritten logLimiter
 }
 
-// An item is one object that is ours, or may have become so.
+// An item is an object that is ours, or may be.
 type item struct {
 	Group     string `json:"g,omitempty"`
 	Version   string `json:"v"`
 	Kind      string `json:"k"`
 	Namespace string `json:"ns,omitempty"`
 	Name      string `json:"n"`
-	// Hash is of the content last applied; empty while it was only announced.
+	// Hash is that of the content last applied; empty if the object was only announced.
 	Hash string `json:"h,omitempty"`
-	// Managed is the hash of our managedFields entry after that.
+	// Managed is the hash of our managedFields entry after the last apply.
 	Managed string    `json:"m,omitempty"`
 	UID     types.UID `json:"u,omitempty"`
-	// Commit is the one that last touched the object.
+	// Commit is the last one that changed the object.
 	Commit string `json:"c,omitempty"`
 }
 
@@ -92,8 +91,8 @@ var (
 	namespaces = resource{schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, false}
 )
 
-// inventoryName returns the name of the first part: readable as far as it
-// fits, unique by its hash.
+// inventoryName returns the name of the first part: readable as far as it fits, and unique by
+// its hash.
 func inventoryName(fleet string, p api.PlacementKey) string {
 	sum := sha256.Sum256([]byte(fleet + "\x00" + p.String()))
 	readable := strings.ToLower(strings.ReplaceAll(p.String(), "/", "-"))
@@ -107,13 +106,12 @@ func partName(name string, part int) string {
 	return name + "." + strconv.Itoa(part)
 }
 
-// zippers are shared by all sessions: one is large, and an inventory is packed
-// after every change. Hashes, of which it is full, take more effort than they
-// give.
-var zippers = sync.Pool{New: func() any {
+// gzipWriters are shared by all sessions: one is large, and an inventory is packed after every
+// change. Better compression of hashes, which are most of it, is not worth the time.
+var gzipWriters = sync.Pool{New: func() any {
 	w, err := gzip.NewWriterLevel(nil, gzip.BestSpeed)
 	if err != nil {
-		panic("member: " + err.Error()) // there is such a level
+		panic("member: " + err.Error()) // the level is valid
 	}
 	return w
 }}
@@ -127,8 +125,8 @@ func (inv *inventory) pack() (raw []byte, digest string, err error) {
 	}
 	slices.SortFunc(inv.Items, func(a, b item) int { return cmp.Or(a.id().Compare(b.id()), strings.Compare(a.Version, b.Version)) })
 	var buf bytes.Buffer
-	zip := zippers.Get().(*gzip.Writer)
-	defer zippers.Put(zip)
+	zip := gzipWriters.Get().(*gzip.Writer)
+	defer gzipWriters.Put(zip)
 	zip.Reset(&buf)
 	if err := json.NewEncoder(zip).Encode(inv); err != nil {
 		return nil, "", err
@@ -161,9 +159,9 @@ func unpack(raw []byte) (*inventory, error) {
 	return inv, nil
 }
 
-// save writes an inventory, if it is not there already as it is.
+// save writes an inventory, unless the cluster has it already.
 func (s *session) save(ctx context.Context, inv *inventory) error {
-	s.takenOver(inv)
+	s.adoptInventory(inv)
 	raw, digest, err := inv.pack()
 	if err != nil {
 		return fmt.Errorf("write inventory of %s: %w", inv.Placement, err)
@@ -176,8 +174,8 @@ func (s *session) save(ctx context.Context, inv *inventory) error {
 	}
 	name := inventoryName(s.cfg.Fleet, inv.Placement)
 	parts := max(1, (len(raw)+partSize-1)/partSize)
-	// The first part names the digest of the whole: it is written last, so that
-	// a torn write leaves an inventory that does not fit and is not believed.
+	// The first part names the digest of the whole, and is written last: an interrupted write
+	// leaves an inventory whose digest does not match, and which is not used.
 	for part := parts - 1; part >= 0; part-- {
 		chunk := raw[part*partSize : min(len(raw), (part+1)*partSize)]
 		if err := s.savePart(ctx, partName(name, part), inv.Placement, part, chunk, digest, parts); err != nil {
@@ -240,9 +238,9 @@ func inventoryID(name string) api.ID {
 // ownNamespace is the Namespace that inventories are in.
 var ownNamespace = api.ID{Kind: "Namespace", Name: api.Namespace}
 
-// moveIn makes our namespace, once, if the cluster had none when we came: asked to
-// write into one that is missing, a server waits for it before it refuses.
-func (s *session) moveIn(ctx context.Context) error {
+// createOwnNamespace creates our namespace, once, if the cluster had none when the session
+// began: a server waits before it refuses a write into a missing namespace.
+func (s *session) createOwnNamespace(ctx context.Context) error {
 	if !s.housed && s.health.namespaces != nil && !slices.Contains(s.health.namespaces, api.Namespace) {
 		if err := s.ensureNamespace(ctx); err != nil {
 			return err
@@ -254,7 +252,7 @@ func (s *session) moveIn(ctx context.Context) error {
 
 // withNamespace calls do, which writes to our namespace, and creates the namespace if it is missing.
 func (s *session) withNamespace(ctx context.Context, do func() error) error {
-	if err := s.moveIn(ctx); err != nil {
+	if err := s.createOwnNamespace(ctx); err != nil {
 		return err
 	}
 	err := do()
@@ -280,8 +278,8 @@ func (s *session) dropPart(ctx context.Context, name string) error {
 	return err
 }
 
-// drop removes an inventory that holds nothing any more.
-func (s *session) drop(ctx context.Context, inv *inventory) error {
+// dropInventory removes an empty inventory.
+func (s *session) dropInventory(ctx context.Context, inv *inventory) error {
 	name := inventoryName(s.cfg.Fleet, inv.Placement)
 	for part := max(1, inv.parts) - 1; part >= 0; part-- {
 		if err := s.dropPart(ctx, partName(name, part)); err != nil {
@@ -292,8 +290,8 @@ func (s *session) drop(ctx context.Context, inv *inventory) error {
 	return nil
 }
 
-// keepInventories puts back an inventory that somebody changed or deleted.
-func (s *session) keepInventories(ctx context.Context, touched map[api.ID]bool) {
+// restoreInventories writes inventories again that others changed or deleted.
+func (s *session) restoreInventories(ctx context.Context, touched map[api.ID]bool) {
 	for id := range touched {
 		p := s.parts.of(id)
 		if p == nil {
@@ -314,7 +312,7 @@ func (s *session) keepInventories(ctx context.Context, touched map[api.ID]bool) 
 			continue
 		}
 		if s.resting(p.placement) {
-			inv.written = "" // it is put back when that is over
+			inv.written = "" // it is written again when that is over
 			continue
 		}
 		s.cfg.Log.Warn("inventory was changed by somebody else; putting it back", "cluster", s.cfg.Name, "object", id.String())
@@ -328,9 +326,9 @@ func (s *session) keepInventories(ctx context.Context, touched map[api.ID]bool) 
 // definitions is the kind that defines other kinds.
 var definitions = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
-// establish notes that a definition was established, or that an established one
-// has changed. Its name ends with the group it is of.
-func (s *session) establish(definition api.ID) {
+// definitionEstablished records that a definition was established, or that an established one
+// has changed. The definition's name ends with its group.
+func (s *session) definitionEstablished(definition api.ID) {
 	if s.established == nil {
 		s.established = map[string]bool{}
 	}
@@ -338,8 +336,8 @@ func (s *session) establish(definition api.ID) {
 	s.established[group] = true
 }
 
-// inventories reads what the cluster says is ours. One that cannot be
-// understood is reported and left alone: nothing is deleted because of it.
+// inventories reads the inventories on the cluster. One that cannot be decoded is reported and
+// left alone: nothing is deleted because of it.
 func (s *session) inventories(ctx context.Context) error {
 	list, err := s.listInventories(ctx)
 	if err != nil {
@@ -352,7 +350,7 @@ func (s *session) inventories(ctx context.Context) error {
 	s.damaged, s.claim = nil, nil
 	owners := []ledger.Owner{}
 	if o := chunks[claimID(s.cfg.Fleet).Name]; o != nil {
-		s.keepClaim(o)
+		s.setClaim(o)
 		owners = append(owners, s.claim.owner)
 	}
 	for i := range list {
@@ -398,7 +396,7 @@ func (s *session) listInventories(ctx context.Context) ([]unstructured.Unstructu
 	}
 }
 
-// partsOf returns of how many ConfigMaps an inventory consists, by its first.
+// partsOf returns the number of ConfigMaps of an inventory, by its first.
 func partsOf(first *unstructured.Unstructured) (int, error) {
 	return strconv.Atoi(first.GetAnnotations()[partsKey])
 }

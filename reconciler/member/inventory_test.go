@@ -305,7 +305,7 @@ func TestInventoryShrinks(t *testing.T) {
 	if err := other.inventories(t.Context()); err != nil || same(inv, other.inv[web]) != "" {
 		t.Errorf("%v, %s", err, same(inv, other.inv[web]))
 	}
-	if err := other.drop(t.Context(), other.inv[web]); err != nil || len(store.maps) > 0 {
+	if err := other.dropInventory(t.Context(), other.inv[web]); err != nil || len(store.maps) > 0 {
 		t.Errorf("after dropping: %v, %v", store.names(), err)
 	}
 	if len(other.parts) > 0 {

@@ -43,16 +43,16 @@ func (r resource) collection() []string {
 	return []string{"apis", r.Group, r.Version, r.Resource}
 }
 
-// kinds knows how the cluster serves the kinds we have asked for. It asks the
-// server as rarely as it can, and keeps only what was asked for.
+// kinds records how the cluster serves the kinds in use. It asks the server as rarely as
+// possible, and keeps only what it needs.
 type kinds struct {
-	client func() (*discovery.DiscoveryClient, error) // made when it is needed: it is large
+	client func() (*discovery.DiscoveryClient, error) // made on demand: it is large
 	known  []unique.Handle[knownKind]                 // few, and on most clusters the same
-	// failed are the group versions that could not be asked for the last time,
-	// such as those of an aggregated API whose server is down.
+	// failed are the group versions whose last discovery failed, such as those of an aggregated
+	// API whose server is down.
 	failed map[schema.GroupVersion]error
 	asked  bool
-	// lookups are of the kinds that the server was asked for and does not serve.
+	// lookups are those of kinds that the server did not serve.
 	lookups map[schema.GroupVersionKind]*lookup
 }
 
@@ -76,10 +76,9 @@ func (k *kinds) of(gvk schema.GroupVersionKind) (resource, bool) {
 	return resource{}, false
 }
 
-// resolve finds out about kinds. One that is missing from known afterwards the
-// server does not serve, or failed tells why that is not known; err means that
-// the server did not answer at all. For a kind that it did not serve the server is
-// asked again only when its lookup is due.
+// resolve finds out how kinds are served. Afterwards, a kind that is not in known is not
+// served, or failed says why that could not be determined; err means that the server did not
+// answer at all. A kind that was not served is asked for again only when its lookup is due.
 func (k *kinds) resolve(ctx context.Context, wanted map[schema.GroupVersionKind]bool) error {
 	missing, now := map[schema.GroupVersion]bool{}, time.Now()
 	for gvk := range wanted {
@@ -98,7 +97,7 @@ func (k *kinds) resolve(ctx context.Context, wanted map[schema.GroupVersionKind]
 	return nil
 }
 
-// ask asks the server for group versions, in as few requests as possible.
+// ask requests group versions, in as few requests as possible.
 func (k *kinds) ask(ctx context.Context, missing map[schema.GroupVersion]bool, wanted map[schema.GroupVersionKind]bool) error {
 	client, err := k.client()
 	if err != nil {
@@ -124,8 +123,8 @@ func (k *kinds) ask(ctx context.Context, missing map[schema.GroupVersion]bool, w
 	return nil
 }
 
-// resolveAll asks for everything at once: two requests, whatever the number of
-// group versions. It reports whether the server can do that.
+// resolveAll requests all group versions at once, in two requests. It reports whether the
+// server supports that.
 func (k *kinds) resolveAll(ctx context.Context, client *discovery.DiscoveryClient, wanted map[schema.GroupVersionKind]bool) (bool, error) {
 	_, byGV, failed, err := client.GroupsAndMaybeResourcesWithContext(ctx)
 	if err != nil {
@@ -148,7 +147,7 @@ func (k *kinds) fail(gv schema.GroupVersion, err error) {
 	k.failed[gv] = err
 }
 
-// why says why a kind is not known.
+// why returns why a kind is not known.
 func (k *kinds) why(gvk schema.GroupVersionKind) error {
 	if err := k.failed[gvk.GroupVersion()]; err != nil {
 		return err
@@ -157,26 +156,26 @@ func (k *kinds) why(gvk schema.GroupVersionKind) error {
 	if !strings.Contains(gvk.Group, ".") || strings.HasSuffix(gvk.Group, ".k8s.io") {
 		return fmt.Errorf("%w: the Kubernetes of the cluster does not have it: use a version that it has, or place the object on other clusters", none)
 	}
-	return &noDefinition{none, gvk}
+	return &missingDefinition{none, gvk}
 }
 
-// A noDefinition says that a cluster lacks the definition of a kind.
-type noDefinition struct {
+// A missingDefinition says that a cluster has no definition of a kind.
+type missingDefinition struct {
 	error
 	gvk schema.GroupVersionKind
 }
 
-// Error says what is missing, and what helps.
-func (n *noDefinition) Error() string {
+// Error says what is missing, and how to fix it.
+func (n *missingDefinition) Error() string {
 	return fmt.Sprintf("%v: the cluster has no CustomResourceDefinition of kind %s in group %s with version %s: place it together with the object, or install it there; it is looked for every few minutes",
 		n.error, n.gvk.Kind, n.gvk.Group, n.gvk.Version)
 }
 
-// unknownKind says why a kind is not known, and of one whose definition is placed
-// here as well that only that is waited for.
+// unknownKind returns why a kind is not known. If its definition is placed here too, the kind
+// only waits for that.
 func (s *session) unknownKind(gvk schema.GroupVersionKind) error {
 	err := s.kinds.why(gvk)
-	var none *noDefinition
+	var none *missingDefinition
 	if !errors.As(err, &none) {
 		return err
 	}
@@ -184,19 +183,19 @@ func (s *session) unknownKind(gvk schema.GroupVersionKind) error {
 		if t := s.trouble[by.manifest.ID]; t != nil && t.cond.Status != metav1.ConditionTrue || s.reports(by.placement) || s.spared(by.placement, by.manifest.ID) != "" {
 			return fmt.Errorf("%w: its CustomResourceDefinition %s, which %s places here, is not applied: see why there", none.error, by.manifest.ID.Name, by.placement)
 		}
-		return &comingDefinition{fmt.Errorf("%w: its CustomResourceDefinition %s, which %s places here, is not established yet; it is applied as soon as it is", none.error, by.manifest.ID.Name, by.placement)}
+		return &pendingDefinition{fmt.Errorf("%w: its CustomResourceDefinition %s, which %s places here, is not established yet; it is applied as soon as it is", none.error, by.manifest.ID.Name, by.placement)}
 	}
 	return err
 }
 
-// A comingDefinition says that a kind is not known before its definition, which is
-// placed on the cluster as well, is established.
-type comingDefinition struct{ error }
+// A pendingDefinition says that a kind waits for its definition, which is placed on the cluster
+// too, to be established.
+type pendingDefinition struct{ error }
 
-// Unwrap returns the error in the words of the API server.
-func (c *comingDefinition) Unwrap() error { return c.error }
+// Unwrap returns the error of the API server.
+func (c *pendingDefinition) Unwrap() error { return c.error }
 
-// definition is what wants the definition of a kind here; nil if nothing does.
+// definition returns what wants the definition of a kind here; nil if nothing does.
 func (s *session) definition(gvk schema.GroupVersionKind) *wanted {
 	for id, w := range s.wanted.all() {
 		if id.GroupKind() == definitions && defines(w.manifest.Object.Object, gvk) {

@@ -9,8 +9,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// kubeconfigs are files that were read, and how they were then. Many goroutines may
-// load them; nobody may change what is loaded.
+// kubeconfigs caches kubeconfigs by file. Many goroutines may load them; nobody may change what
+// is loaded.
 type kubeconfigs struct {
 	mu   sync.Mutex
 	read map[string]readFile
@@ -21,15 +21,15 @@ type readFile struct {
 	config *clientcmdapi.Config
 }
 
-// load reads a kubeconfig, unless its file is as it was. Files that it names are
-// resolved. nil reads always.
+// load reads a kubeconfig, unless its file is unchanged. Files that it names are resolved. A
+// nil receiver always reads.
 func (k *kubeconfigs) load(path string) (*clientcmdapi.Config, error) {
 	if k == nil {
 		return loadKubeconfig(path)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	info, err := os.Stat(path) // of what a link points to
+	info, err := os.Stat(path) // of the target of a symbolic link
 	if err != nil {
 		delete(k.read, path)
 		return loadKubeconfig(path)

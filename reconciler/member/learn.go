@@ -12,16 +12,15 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/health"
 )
 
-// learn makes sure that we know how the cluster serves the kinds of some
-// objects, and watch them.
-func (s *session) learn(ctx context.Context, ids map[api.ID]bool) error {
+// prepareKinds finds out how the cluster serves the kinds of some objects, and watches them.
+func (s *session) prepareKinds(ctx context.Context, ids map[api.ID]bool) error {
 	gvks := map[schema.GroupVersionKind]bool{{Version: "v1", Kind: "ConfigMap"}: true}
 	whole := map[schema.GroupVersionKind]bool{}
 	for id := range ids {
 		if w, ok := s.wanted.of(id); ok {
 			gvk := w.manifest.Object.Object.GroupVersionKind()
 			gvks[gvk] = true
-			whole[gvk] = whole[gvk] || looksAtBody(w.manifest)
+			whole[gvk] = whole[gvk] || needsWholeObject(w.manifest)
 		}
 		for _, inv := range s.inv {
 			if gvk, ok := inv.items.gvk(id); ok {
@@ -29,8 +28,8 @@ func (s *session) learn(ctx context.Context, ids map[api.ID]bool) error {
 			}
 		}
 	}
-	s.join(ids, gvks, whole)
-	if !s.knows(gvks) {
+	s.addWaiting(ids, gvks, whole)
+	if !s.watchesAll(gvks) {
 		defer takePlace(ctx, s.cfg.Arrivals)()
 	}
 	asking, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
@@ -43,33 +42,33 @@ func (s *session) learn(ctx context.Context, ids map[api.ID]bool) error {
 		res, ok := s.kinds.of(gvk)
 		k := s.watch.of(gvk)
 		if k != nil && whole[gvk] && !k.full {
-			s.endWatch(k) // its metadata do not do any more
+			s.endWatch(k) // its metadata is no longer enough
 			k = nil
 		}
 		if ok && k == nil {
 			started = append(started, s.startWatch(ctx, gvk, res, whole[gvk]))
 		}
 	}
-	s.await(ctx, started)
+	s.waitForLists(ctx, started)
 	return nil
 }
 
-// join adds the objects that wait for one of the kinds: should it be known now,
-// they are seen to as well.
-func (s *session) join(ids map[api.ID]bool, gvks, whole map[schema.GroupVersionKind]bool) {
+// addWaiting adds the objects that wait for one of the kinds: if the kind is known now, they
+// are processed too.
+func (s *session) addWaiting(ids map[api.ID]bool, gvks, whole map[schema.GroupVersionKind]bool) {
 	for id, t := range s.trouble {
 		if !t.unknownKind || ids[id] {
 			continue
 		}
 		if w, ok := s.wanted.of(id); ok && gvks[w.manifest.Object.Object.GroupVersionKind()] {
 			gvk := w.manifest.Object.Object.GroupVersionKind()
-			ids[id], whole[gvk] = true, whole[gvk] || looksAtBody(w.manifest)
+			ids[id], whole[gvk] = true, whole[gvk] || needsWholeObject(w.manifest)
 		}
 	}
 }
 
-// knows reports whether kinds are watched, all of them.
-func (s *session) knows(gvks map[schema.GroupVersionKind]bool) bool {
+// watchesAll reports whether all of some kinds are watched.
+func (s *session) watchesAll(gvks map[schema.GroupVersionKind]bool) bool {
 	for gvk := range gvks {
 		if s.watch.of(gvk) == nil {
 			return false
@@ -78,9 +77,9 @@ func (s *session) knows(gvks map[schema.GroupVersionKind]bool) bool {
 	return true
 }
 
-// looksAtBody reports whether it takes more than the metadata of an object to
-// tell whether it is available.
-func looksAtBody(m *work.Manifest) bool {
+// needsWholeObject reports whether the availability of an object depends on more than its
+// metadata.
+func needsWholeObject(m *work.Manifest) bool {
 	o := m.Object.Object
 	return health.NeedsStatus(o.GroupVersionKind()) || expressionOf(m) != ""
 }
@@ -94,9 +93,9 @@ func (s *session) startWatch(ctx context.Context, gvk schema.GroupVersionKind, r
 	return k
 }
 
-// await gives new watches time for their first list, so that what is there
-// already is known before anything is written.
-func (s *session) await(ctx context.Context, started []*kindWatch) {
+// waitForLists gives new watches time for their first list, so that existing objects are known
+// before anything is written.
+func (s *session) waitForLists(ctx context.Context, started []*kindWatch) {
 	if len(started) == 0 {
 		return
 	}

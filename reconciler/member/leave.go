@@ -7,16 +7,16 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 )
 
-// depart gives up everything we have on the cluster. It reports whether nothing
-// is left to do; what failed is tried again later.
-func (s *session) depart(ctx context.Context) bool {
-	s.giveUp()
+// leaveCluster gives up everything we have on the cluster. It reports whether nothing is left
+// to do; what failed is tried again later.
+func (s *session) leaveCluster(ctx context.Context) bool {
+	s.releaseAll()
 	s.sync(ctx)
 	return len(s.inv) == 0 && s.dropClaim(ctx) == nil
 }
 
-// giveUp has nothing wanted any more, and all stay that is there.
-func (s *session) giveUp() {
+// releaseAll makes nothing wanted any more, while all objects stay.
+func (s *session) releaseAll() {
 	s.wanted, s.newOwners = nil, nil
 	s.works = map[api.PlacementKey]work.Work{}
 	for p, inv := range s.inv {

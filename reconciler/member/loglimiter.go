@@ -10,18 +10,17 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// logInterval is the time between two log lines that say the same.
+// logInterval is the time between two log lines about the same failure.
 const logInterval = time.Hour
 
-// A logLimiter limits how often the failure of something that is retried is logged: when
-// it begins, when it changes, and once in logInterval after that. The zero value has logged
-// nothing.
+// A logLimiter limits how often a failure that is retried is logged: when it begins, when it
+// changes, and every logInterval. The zero value has logged nothing.
 type logLimiter struct {
 	what string
 	at   time.Time
 }
 
-// due reports whether a failure is to be logged now, and remembers it as logged.
+// due reports whether a failure is to be logged now, and records it as logged.
 func (l *logLimiter) due(what string) bool {
 	now := time.Now()
 	if l.what == what && now.Sub(l.at) < logInterval {
@@ -31,9 +30,8 @@ func (l *logLimiter) due(what string) bool {
 	return true
 }
 
-// gist is an error without what is another each time: the port that we happened to
-// ask from.
-func gist(err error) string {
+// withoutPort returns the text of an error without the local port, which differs each time.
+func withoutPort(err error) string {
 	var of *net.OpError
 	if errors.As(err, &of) && of.Addr != nil {
 		return of.Op + " " + of.Addr.String() + ": " + of.Err.Error()
@@ -41,10 +39,9 @@ func gist(err error) string {
 	return err.Error()
 }
 
-// verdict is what an error is to the server that answered with it, without its
-// words: they may be others each time, as where they count. It is empty if no
-// server answered.
-func verdict(err error) string {
+// refusalReason returns the status reason of the server's answer, whose message may differ each
+// time; empty if no server answered.
+func refusalReason(err error) string {
 	var answer apierrors.APIStatus
 	if !errors.As(err, &answer) {
 		return ""

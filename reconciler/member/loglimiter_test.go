@@ -49,7 +49,7 @@ func TestRetriesAreLoggedOnce(t *testing.T) {
 		if s.prepared(t.Context(), map[api.ID]bool{cm("x"): true}) {
 			t.Error("the kinds are known")
 		}
-		s.settle(t.Context(), map[api.PlacementKey]bool{web: true})
+		s.saveInventories(t.Context(), map[api.PlacementKey]bool{web: true})
 	}
 	if text := logged.String(); strings.Count(text, "kinds not known") != 1 || strings.Count(text, "inventory not written") != 1 {
 		t.Errorf("logged:\n%s", text)

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// A lookup is when the server is asked again for a kind that it did not serve.
+// A lookup schedules when the server is asked again for a kind that it did not serve.
 type lookup struct {
 	failures backoff
 	next     time.Time
@@ -18,8 +18,8 @@ type lookup struct {
 const (
 	firstLookup = 100 * time.Millisecond // definitions often come with their objects
 	lastLookup  = 5 * time.Minute
-	// Discovery may lag behind a definition that was just established: for some time
-	// it is asked at least this often.
+	// Discovery may lag behind a definition that was just established: for some time the server
+	// is asked at least this often.
 	establishedLookup = 5 * time.Second
 	establishedFor    = time.Minute
 )
@@ -33,13 +33,13 @@ func (l *lookup) failed(now time.Time) {
 	l.next = now.Add(l.failures.next(firstLookup, last))
 }
 
-// due reports whether the server may be asked for a kind that is not known.
+// due reports whether the server may be asked for an unknown kind now.
 func (k *kinds) due(gvk schema.GroupVersionKind, now time.Time) bool {
 	l := k.lookups[gvk]
 	return l == nil || !now.Before(l.next)
 }
 
-// nextLookup is when the server is asked again for a kind that it did not serve.
+// nextLookup returns when the server is asked again for a kind that it did not serve.
 func (k *kinds) nextLookup(gvk schema.GroupVersionKind) time.Time {
 	if l := k.lookups[gvk]; l != nil {
 		return l.next
@@ -47,8 +47,8 @@ func (k *kinds) nextLookup(gvk schema.GroupVersionKind) time.Time {
 	return time.Time{}
 }
 
-// lookedUp schedules the next lookups of the kinds that are still not known, of the
-// group versions that the server was asked for.
+// lookedUp schedules the next lookups of kinds that are still unknown, in the group versions
+// that were requested.
 func (k *kinds) lookedUp(wanted map[schema.GroupVersionKind]bool, asked map[schema.GroupVersion]bool) {
 	now := time.Now()
 	for gvk := range wanted {
@@ -69,8 +69,8 @@ func (k *kinds) lookedUp(wanted map[schema.GroupVersionKind]bool, asked map[sche
 	}
 }
 
-// lookAgain has the kinds of some groups asked for at once, and the back-off begin
-// anew. nil means all groups.
+// lookAgain makes lookups of the kinds of some groups due at once, and resets their backoff.
+// nil means all groups.
 func (k *kinds) lookAgain(established map[string]bool) {
 	for gvk, l := range k.lookups {
 		switch {

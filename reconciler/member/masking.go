@@ -12,16 +12,16 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/mask"
 )
 
-// longestRefusal bounds what is read of an answer that is an error.
+// longestRefusal bounds how much of an error response is read.
 const longestRefusal = 64 << 10
 
-// masking is a transport whose errors, and whose answers that are errors, can be shown:
-// they have no credentials of the request, which a server or a proxy may have said
-// back, and a web page is replaced by what it is. It stands below whatever adds
-// credentials to a request. Nothing else of what a server answers is changed.
+// masking is a transport whose errors and error responses are safe to show: credentials of the
+// request, which a server or proxy may have echoed, are removed, and a web page is replaced by
+// a description. It is below everything that adds credentials to a request. Other responses are
+// passed on unchanged.
 type masking struct{ next http.RoundTripper }
 
-// errNoAPI is what a server answers that is not an API server.
+// errNoAPI is the error of a server that is not an API server.
 var errNoAPI = errors.New("an API server was expected: check the address, and whether a proxy or a login page stands before it")
 
 // RoundTrip implements http.RoundTripper.
@@ -57,7 +57,7 @@ func (m masking) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// refusalText reads an answer, and returns what of it may be shown. What is JSON stays JSON.
+// refusalText reads an error response, and returns what may be shown of it. JSON stays JSON.
 func refusalText(res *http.Response, req *http.Request, kind string) (string, error) {
 	body, err := io.ReadAll(io.LimitReader(res.Body, longestRefusal))
 	if err = errors.Join(err, res.Body.Close()); err != nil {
@@ -69,5 +69,5 @@ func refusalText(res *http.Response, req *http.Request, kind string) (string, er
 	return mask.Of(req).Text(kind, body, longestText), nil
 }
 
-// longestText bounds what is told of an answer that no API server gave.
+// longestText bounds the text of an error response that is not from an API server.
 const longestText = 500

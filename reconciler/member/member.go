@@ -222,7 +222,7 @@ func (a *Agent) answers(err error) {
 	case err == nil && a.silentFor != (logLimiter{}):
 		a.silentFor = logLimiter{}
 		a.cfg.Log.Info("cluster answers again", "cluster", a.cfg.Name)
-	case err != nil && a.silentFor.due(gist(err)):
+	case err != nil && a.silentFor.due(withoutPort(err)):
 		a.cfg.Log.Warn("cluster lost; trying again", "cluster", a.cfg.Name, "err", err)
 	}
 }

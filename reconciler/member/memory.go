@@ -154,7 +154,7 @@ func (s *session) recall(o *outcome) {
 	switch {
 	case o.err != nil || !ours:
 	case o.gone:
-		s.recallDeleted(o)
+		s.recordHeldDeletion(o)
 	case len(contest) > 0:
 		o.diffs = append(o.diffs, contest...)
 		s.note(o.task, api.DriftContested, ledger.Drift{

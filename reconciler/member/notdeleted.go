@@ -29,7 +29,7 @@ func (s *session) succeeded(ctx context.Context, st stale, err error) bool {
 	if lasts(err) || t.failures >= passingFailures && !isUnreachable(err) {
 		t.notDeleted = cut(shown.Error())
 	}
-	if t.logged.due("not removed" + verdict(err)) {
+	if t.logged.due("not removed" + refusalReason(err)) {
 		s.cfg.Log.Warn("object not removed", "cluster", s.cfg.Name, "placement", st.inv.Placement.String(), "object", id.String(), "err", shown)
 	}
 	return false

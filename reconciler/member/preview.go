@@ -287,7 +287,7 @@ func (p *Preview) values(ctx context.Context, t task, c *Change, live *unstructu
 
 // applied is what applying an object would change; nil if nothing.
 func (p *Preview) applied(ctx context.Context, t task, c *Change, live *unstructured.Unstructured, rivals []rival) (*Change, error) {
-	c.Effect, c.TakesOver = Changes, diff.OwnerOf(live, p.s.cfg.Fleet, t.placement, p.s.gone) != diff.Ours
+	c.Effect, c.TakesOver = Changes, diff.OwnerOf(live, p.s.cfg.Fleet, t.placement, p.s.markerStale) != diff.Ours
 	opt := diff.Options{Ignore: paths(rivals)}
 	desired, err := p.s.merged(ctx, t)
 	switch {

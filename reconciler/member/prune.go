@@ -35,7 +35,7 @@ func (s *session) prune(ctx context.Context, stales []stale, touched map[api.Pla
 	for _, st := range s.handOver(ctx, stales, touched) {
 		id := st.item.id()
 		s.pruned[st.inv.Placement] = true
-		if !st.passesOn() && s.stays(st.item) {
+		if !st.passesOn() && s.stillHeld(st.item) {
 			continue
 		}
 		if t := s.trouble[id]; t != nil && !st.passesOn() && time.Now().Before(t.next) {
@@ -94,11 +94,11 @@ func (s *session) removed(ctx context.Context, st stale) bool {
 		return !s.watch.of(st.item.gvk()).sees()
 	}
 	if !s.allowed(st) {
-		if why := s.held(st, s.goingWith(st.inv)); why != "" {
+		if why := s.held(st, s.containersOf(st.inv)); why != "" {
 			s.braked[id] = braked{why: why}
 			return false
 		}
-		if stays := s.staysIn(ctx, st.item); stays != "" {
+		if stays := s.remainingIn(ctx, st.item); stays != "" {
 			return s.succeeded(ctx, st, fmt.Errorf("the Namespace holds what stays: %s", stays))
 		}
 		if why := s.content(ctx, res, st.item); why != "" {

@@ -83,7 +83,7 @@ func (s *session) renew(ctx context.Context) (r rotation) {
 		s.probing.kept = logLimiter{}
 	case ctx.Err() == nil:
 		s.probing.unrenewed = plain(err).Error()
-		if s.probing.kept.due(gist(err)) {
+		if s.probing.kept.due(withoutPort(err)) {
 			s.cfg.Log.Warn("new credentials cannot be used; keeping the old ones", "cluster", s.cfg.Name, "err", plain(err))
 		}
 	}

@@ -35,7 +35,7 @@ type session struct {
 	// owners are the fleets that inventories name, damaged those of inventories that
 	// cannot be read. stoodBack says that one was another, and nothing was written.
 	owners, damaged []ledger.Owner
-	stoodBack       bool
+	observingOnly   bool
 	live            lives
 	watch           watches
 	// trouble is what keeps an object from being as it should.
@@ -146,7 +146,7 @@ func (a *Agent) open(ctx context.Context) (*session, error) {
 	}
 	s.access.next = time.Time{}
 	s.reviewMissing(ctx)
-	a.cfg.Report(s.introduction())
+	a.cfg.Report(s.clusterReport())
 	s.introduced = true
 	return s, nil
 }
@@ -158,7 +158,7 @@ func (s *session) conn() *conn { return s.link.Load() }
 func (s *session) want(works []work.Work) {
 	was, before := s.works, s.wanted
 	if len(was) == 0 {
-		s.suspectHeld()
+		s.recheckHeldDrifts()
 	}
 	s.works = make(map[api.PlacementKey]work.Work, len(works))
 	for _, w := range works {
@@ -217,7 +217,7 @@ func (s *session) sync(ctx context.Context) {
 	s.compared, s.blocked = time.Now(), false
 	if s.prepared(ctx, ids) {
 		s.brake(ids, s.deletes) // by what the watches tell, so not before
-		s.attend(ctx, ids)
+		s.processPrepared(ctx, ids)
 		if s.foreign() {
 			return
 		}
@@ -246,11 +246,11 @@ func (s *session) recheck(ctx context.Context) {
 // react takes what the watches saw, and mends what is not as it should be.
 func (s *session) react(ctx context.Context) error {
 	touched := s.absorb()
-	if s.usurped(ctx, touched) {
-		s.stoodBack = true
-		return s.standBack(ctx, byCheck)
+	if s.lostToOtherFleet(ctx, touched) {
+		s.observingOnly = true
+		return s.observeOnly(ctx, byCheck)
 	}
-	s.keepInventories(ctx, touched)
+	s.restoreInventories(ctx, touched)
 	s.revive(touched)
 	s.recheckHeld(touched)
 	s.process(ctx, touched)
@@ -277,7 +277,7 @@ func (s *session) absorb() map[api.ID]bool {
 			continue // we know that, or better
 		}
 		if id.GroupKind() == definitions && l.health.State == health.Available && (old == nil || old.health.State != health.Available || old.generation != l.generation) {
-			s.establish(id)
+			s.definitionEstablished(id)
 		}
 		if s.writtenByOthers(id, old, l) {
 			s.suspects[id] = true
@@ -343,7 +343,7 @@ func (s *session) again(ctx context.Context) {
 	}
 	for p, inv := range s.inv {
 		if s.unwritten(inv) {
-			s.settle(ctx, map[api.PlacementKey]bool{p: true})
+			s.saveInventories(ctx, map[api.PlacementKey]bool{p: true})
 		}
 	}
 	if s.reportsDue(now) {

@@ -67,7 +67,7 @@ func (s *session) cannotBeThere(t *task) bool {
 	case id.GroupKind() == schema.GroupKind{Kind: "Namespace"}:
 		return s.health.namespaces != nil && !slices.Contains(s.health.namespaces, id.Name)
 	default:
-		return t.res.namespaced && s.fresh[id.Namespace] && !given(id.GroupKind(), id.Name)
+		return t.res.namespaced && s.fresh[id.Namespace] && !systemObject(id.GroupKind(), id.Name)
 	}
 }
 

@@ -97,7 +97,7 @@ func (s *session) fail(o outcome) {
 	if s.reports(o.placement) && o.err == nil {
 		t.next = s.compared.Add(reportInterval)
 	}
-	if o.err != nil && o.do != diff.NeedRead && t.logged.due(o.cond.Reason+verdict(o.err)) {
+	if o.err != nil && o.do != diff.NeedRead && t.logged.due(o.cond.Reason+refusalReason(o.err)) {
 		s.cfg.Log.Warn("object not applied", "cluster", s.cfg.Name, "placement", o.placement.String(),
 			"object", id.String(), "err", o.cond.Message)
 	}
@@ -107,7 +107,7 @@ func (s *session) fail(o outcome) {
 // itself: its definition or its namespace that is placed here as well, an API server
 // or an admission webhook that does not answer.
 func (s *session) passes(o outcome) bool {
-	var coming *comingDefinition
+	var coming *pendingDefinition
 	switch {
 	case o.err == nil:
 		return false

@@ -25,9 +25,9 @@ func (s *session) start(ctx context.Context) error {
 	s.rest()
 	s.probing.next = time.Now().Add(s.cfg.Probe)
 	s.probing.start(min(s.cfg.Probe, credentialsPoll), func() { s.runProbe(ctx) })
-	s.takeFleet()
+	s.receiveFleet()
 	s.logForeign()
-	if s.stoodBack = s.foreign(); s.stoodBack {
+	if s.observingOnly = s.foreign(); s.observingOnly {
 		s.schedule(foreignRetry)
 	}
 	defer s.turned(ctx)
@@ -36,7 +36,7 @@ func (s *session) start(ctx context.Context) error {
 	}
 	s.want(s.last)
 	s.sync(ctx)
-	return s.yield(ctx)
+	return s.checkForeign(ctx)
 }
 
 // turned is called at the end of each turn. It reviews permissions if a request was
@@ -117,14 +117,14 @@ func (s *session) wait(ctx context.Context) waking {
 // turn does what there is to do. An error is the end of the session.
 func (s *session) turn(ctx context.Context, woken waking) error {
 	defer s.turned(ctx)
-	s.takeFleet() // it is told before the works that go with it
-	if s.foreign() || s.stoodBack {
-		return s.standBack(ctx, woken)
+	s.receiveFleet() // it is told before the works that go with it
+	if s.foreign() || s.observingOnly {
+		return s.observeOnly(ctx, woken)
 	}
 	if err := s.act(ctx, woken); err != nil {
 		return err
 	}
-	return s.yield(ctx)
+	return s.checkForeign(ctx)
 }
 
 // act does what there is to do on a cluster that no other fleet holds.
@@ -147,8 +147,8 @@ func (s *session) act(ctx context.Context, woken waking) error {
 	case byRetry:
 		if !s.leaving {
 			s.again(ctx)
-		} else if s.depart(ctx) {
-			s.departed(ctx)
+		} else if s.leaveCluster(ctx) {
+			s.endMembership(ctx)
 		} else {
 			s.schedule(inventoryRetry)
 		}

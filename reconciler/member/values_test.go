@@ -81,7 +81,7 @@ func TestWhatChangedNothingIsNoRepair(t *testing.T) {
 	tk := task{wanted: wanted{web, m}, item: &item{Kind: "ConfigMap", Version: "v1", Namespace: "default", Name: "one", Hash: "h", UID: "1"}, drift: true}
 	found := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"resourceVersion": "7"}}}
 	outcomeAt := func(version string) *outcome {
-		return &outcome{task: tk, sight: sight{live: found}, before: ledger.Drift{Generation: 1},
+		return &outcome{task: tk, snapshot: snapshot{live: found}, before: ledger.Drift{Generation: 1},
 			written: &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version, CreationTimestamp: metav1.NewTime(time.Unix(1, 0))}}}
 	}
 	s.undone(tk, &live{version: 7})
