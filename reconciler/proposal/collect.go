@@ -60,6 +60,10 @@ type partialError struct {
 func (e *partialError) Error() string { return e.err.Error() }
 func (e *partialError) Unwrap() error { return e.err }
 
+// mostEdits bounds the edits of one pass, each of which loads the files. Other changes wait
+// for the next one.
+const mostEdits = 10
+
 // A collector makes offers of the held drifts of reports. It remembers the edits at the
 // commit in force, each of which was tried.
 type collector struct {
@@ -68,6 +72,10 @@ type collector struct {
 
 	commit string
 	edits  map[string]tried
+	// left is how many edits the pass may still try. next is the first change that had none
+	// left, with which the next pass begins; empty if all were tried.
+	left int
+	next string
 }
 
 // tried is what came of an edit.
@@ -99,9 +107,15 @@ func (c *collector) collect(r *status.Report, files fs.FS) (offers []*offer, ver
 		grouped[key].drifts = append(grouped[key].drifts, d)
 	}
 	editor := &Editor{Load: c.load, Files: files, Head: r.Head}
-	for _, key := range slices.Sorted(maps.Keys(grouped)) {
+	keys := slices.Sorted(maps.Keys(grouped))
+	first, _ := slices.BinarySearch(keys, c.next)
+	c.left, c.next = mostEdits, ""
+	for _, key := range slices.Concat(keys[first:], keys[:first]) {
 		o := grouped[key]
 		err := c.finish(o, r, editor)
+		if errors.Is(err, errNotTried) && c.next == "" {
+			c.next = key
+		}
 		_, inGit := errors.AsType[*inGitError](err)
 		putBack, undecided := false, ""
 		switch {
@@ -109,7 +123,7 @@ func (c *collector) collect(r *status.Report, files fs.FS) (offers []*offer, ver
 			offers = append(offers, o)
 			continue
 		case inGit:
-		case errors.Is(err, errUnreadable) || errors.Is(err, errUnknown):
+		case errors.Is(err, errUnreadable) || errors.Is(err, errUnknown) || errors.Is(err, errNotTried):
 			undecided = o.hash
 		default:
 			putBack, err = true, fmt.Errorf("put back, since it cannot be offered as a pull request: %w", err)
@@ -134,6 +148,9 @@ var errUnreadable = errors.New("the file cannot be read from the commit in force
 // errUnknown is returned where it is not known yet what the clusters are to have, as after a
 // restart until the commits that they are assigned are loaded.
 var errUnknown = errors.New("not known yet")
+
+// errNotTried is returned where the edit has to wait for those of other changes.
+var errNotTried = errors.New("left as it is; whether it can be offered as a pull request is found out after other changes")
 
 // An inGitError is returned where the commit in force has the change.
 type inGitError struct{ commit string }
@@ -179,6 +196,10 @@ func (c *collector) finish(o *offer, r *status.Report, editor *Editor) error {
 	memo := hashOf(o.id, details, o.deleted, t.Changed, t.Others)
 	done, known := c.edits[memo]
 	if !known {
+		if c.left == 0 {
+			return errNotTried
+		}
+		c.left--
 		done.edit, done.err = editor.Edit(t)
 		if done.err != nil && editableForAll(editor, t) {
 			done.err = &partialError{o.hash, done.err}

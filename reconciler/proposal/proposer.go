@@ -78,6 +78,8 @@ const (
 	// wakeSpacing is the least time between two looks at open pull requests, however often
 	// the Proposer is woken.
 	wakeSpacing = 5 * time.Second
+	// editPause is the time between two passes while edits wait.
+	editPause = 100 * time.Millisecond
 )
 
 // A Proposer offers held drifts to Git as pull requests: merged, Git has the change;
@@ -218,6 +220,9 @@ func (p *Proposer) advance(ctx context.Context, now time.Time) time.Duration {
 	p.resolve(now)
 	next := p.cfg.Interval
 	waits := []time.Duration{p.retry.Wait(now)}
+	if p.collector.next != "" {
+		waits = append(waits, editPause)
+	}
 	if p.woken {
 		waits = append(waits, p.listed.Add(wakeSpacing).Sub(now))
 	}

@@ -1,0 +1,158 @@
+package proposal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource/forge"
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/test/world"
+)
+
+// A drifting is a proposing whose drifts are found in the reports of a fleet.
+type drifting struct {
+	*proposing
+	in    plan.Input
+	files fstest.MapFS
+	// loads counts how often files were loaded; broken is why they cannot be.
+	loads  int
+	broken error
+}
+
+// newDrifting is of a fleet of some clusters, each of which has some ConfigMaps with a value
+// of its own.
+func newDrifting(t *testing.T, clusters, configMaps int) *drifting {
+	t.Helper()
+	text := "namespace web\nplace web\nclusters"
+	for i := range clusters {
+		text += fmt.Sprintf(" member-%03d", i)
+	}
+	for i := range configMaps {
+		text += fmt.Sprintf("\nconfigmap web/config-%d plain", i)
+	}
+	d := &drifting{proposing: newProposing(10), files: world.Files(t, text)}
+	d.cfg.Files = func(context.Context, string) (fs.FS, error) { return d.files, nil }
+	loader := hub.NewLoader(hub.Options{})
+	d.collector.load = func(files fs.FS) (*hub.Snapshot, error) {
+		if d.loads++; d.broken != nil {
+			return nil, d.broken
+		}
+		return loader.Load(hub.Commit{}, files)
+	}
+	d.in = plan.Input{Head: loaded(t, "c0ffee", d.files), Ledger: ledger.New(), Now: now, Memo: plan.NewMemo()}
+	for _, c := range d.in.Head.Clusters {
+		d.in.Ledger.Fold(ledger.ClusterSeen{Cluster: c.Name, At: now, Healthy: true})
+	}
+	p := plan.Resolve(d.in)
+	p.UpdateLedger(d.in.Ledger)
+	for cluster, works := range p.Works {
+		for _, w := range works {
+			seen := ledger.WorkSeen{Cluster: cluster, Placement: w.Placement, At: now, Revision: w.Revision, Done: true, Total: len(w.Manifests)}
+			for i := range configMaps {
+				id := api.ID{Kind: "ConfigMap", Namespace: "web", Name: fmt.Sprint("config-", i)}
+				held := ledger.Drift{ID: id, Version: "v1", State: api.DriftHeld, Count: 1, FirstSeen: now, LastSeen: now}
+				valued(cluster)(&held)
+				seen.Drifts = append(seen.Drifts, held)
+			}
+			d.in.Ledger.Fold(seen)
+		}
+	}
+	d.report = status.Build(status.Input{Plan: plan.Resolve(d.in), Head: d.in.Head, Ledger: d.in.Ledger, Now: now})
+	return d
+}
+
+// step is one pass after some time.
+func (d *drifting) step(t *testing.T, after time.Duration) (next time.Duration) {
+	t.Helper()
+	d.forge.now = d.forge.now.Add(after)
+	d.group(t.Context())
+	return d.advance(t.Context(), d.forge.now)
+}
+
+// counts are how many drifts are put back, how many wait for their edit, and how many are
+// left as they are for another reason.
+func (d *drifting) counts() (putBack, waiting, held int) {
+	for _, all := range d.resolved {
+		for _, r := range all {
+			switch {
+			case r.PutBack:
+				putBack++
+			case r.Message == errNotTried.Error():
+				waiting++
+			default:
+				held++
+			}
+		}
+	}
+	return putBack, waiting, held
+}
+
+// 300 changes of 100 clusters at once, each of another value: no pass edits more than a few,
+// nothing is put back or lost meanwhile, and no more pull requests are opened than may be, with
+// few requests.
+func TestManyDriftsOfAFleet(t *testing.T) {
+	const clusters, configMaps, changes = 100, 3, 300
+	d := newDrifting(t, clusters, configMaps)
+	for pass := 1; ; pass++ {
+		before := len(d.collector.edits)
+		next := d.step(t, editPause)
+		if edits := len(d.collector.edits) - before; edits > mostEdits || edits == 0 {
+			t.Fatalf("pass %d made %d edits", pass, edits)
+		}
+		tried := min(changes, pass*mostEdits)
+		if putBack, waiting, held := d.counts(); putBack != 0 || held != tried || waiting != changes-tried {
+			t.Fatalf("after pass %d %d are put back, %d wait, and %d are held", pass, putBack, waiting, held)
+		}
+		if tried == changes {
+			break
+		}
+		if next > editPause {
+			t.Fatalf("the pass after the %dth comes in %s", pass, next)
+		}
+	}
+	loads := d.loads
+	for range 60 {
+		d.step(t, 10*time.Second)
+	}
+	if d.loads != loads {
+		t.Errorf("%d loads of files whose changes are known", d.loads-loads)
+	}
+	if n, cfg := len(d.forge.pulls), d.cfg; n != cfg.MaxOpen || d.forge.pushes > 2*cfg.MaxOpen || d.forge.requests > 5*cfg.MaxOpen {
+		t.Errorf("%d pull requests with %d requests and %d pushes", n, d.forge.requests, d.forge.pushes)
+	}
+	for number := range int64(d.cfg.MaxOpen) {
+		d.forge.end(number+1, forge.Closed)
+	}
+	d.step(t, time.Minute)
+	putBack, waiting, held := d.counts()
+	if len(d.forge.pulls) != 2*d.cfg.MaxOpen || putBack != d.cfg.MaxOpen || waiting != 0 || putBack+held != changes {
+		t.Errorf("after %d were closed: %d pull requests, %d put back, %d wait, %d held", d.cfg.MaxOpen, len(d.forge.pulls), putBack, waiting, held)
+	}
+}
+
+// Changes whose files cannot be read now keep no others from being tried.
+func TestChangesThatCannotBeReadKeepNoOthers(t *testing.T) {
+	d := newDrifting(t, mostEdits+5, 1)
+	d.broken = errors.New("disk error")
+	d.step(t, editPause)
+	d.broken = nil
+	d.step(t, editPause)
+	if putBack, waiting, held := d.counts(); putBack+waiting > mostEdits-5 || held < mostEdits {
+		t.Errorf("%d are put back, %d wait, and %d are held", putBack, waiting, held)
+	}
+	d.step(t, editPause)
+	d.step(t, 3*time.Minute)
+	d.step(t, time.Minute)
+	if putBack, waiting, _ := d.counts(); putBack+waiting > 0 || len(d.known.undecided()) > 0 || len(d.forge.pulls) != d.cfg.MaxOpen {
+		t.Errorf("%d are put back, %d wait, %d are undecided, and %d are offered", putBack, waiting, len(d.known.undecided()), len(d.forge.pulls))
+	}
+}
