@@ -136,9 +136,8 @@ func (c Config) forge() forge.Config {
 }
 
 // proposer decides about drift that is held, and offers it as pull requests if a forge is
-// configured. Nothing is asked of the forge, and nothing pushed, while mayWrite returns an
-// error.
-func (c Config) proposer(repo *gitsource.Repo, mayWrite func() error, resolve func(map[string]ledger.Resolutions), log *slog.Logger) (*proposal.Proposer, error) {
+// configured. Nothing is pushed while mayWrite returns an error.
+func (c Config) proposer(repo *gitsource.Repo, f *forge.Shared, mayWrite func() error, resolve func(map[string]ledger.Resolutions), log *slog.Logger) (*proposal.Proposer, error) {
 	loader := c.loader() // edits are tried while the loop loads the next commit
 	cfg := proposal.Config{
 		Fleet: c.FleetName, Base: c.Source.Branch, MinAge: c.Drift.MinAge.Duration, MaxOpen: c.Drift.MaxOpen, Interval: max(time.Second, c.Forge.Interval.Duration),
@@ -149,16 +148,26 @@ func (c Config) proposer(repo *gitsource.Repo, mayWrite func() error, resolve fu
 	if !c.asksForge() {
 		return proposal.New(cfg), nil
 	}
-	var err error
-	if cfg.Forge, err = forge.New(c.fencedForge(mayWrite)); err != nil {
-		return nil, fmt.Errorf("forge: %w", err)
-	}
+	cfg.Forge = f
 	branches, err := c.branches(repo, log)
 	if err != nil {
 		return nil, fmt.Errorf("forge: %w", err)
 	}
 	cfg.Branches = fencedBranches{branches, mayWrite}
 	return proposal.New(cfg), nil
+}
+
+// sharedForge is the forge of the proposer and of the reviewer, of which nothing is asked while
+// mayWrite returns an error; nil if neither looks at it.
+func (c Config) sharedForge(mayWrite func() error) (*forge.Shared, error) {
+	if !c.asksForge() && !c.PullRequests.enabled() {
+		return nil, nil
+	}
+	client, err := forge.New(c.fencedForge(mayWrite))
+	if err != nil {
+		return nil, fmt.Errorf("forge: %w", err)
+	}
+	return forge.Share(client, c.Forge.Interval.Duration), nil
 }
 
 // asksForge reports whether the daemon looks at pull requests.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
 	"path/filepath"
 	"time"
@@ -52,13 +51,9 @@ func (c Config) validatePullRequests() []error {
 const planPause = 5 * time.Second
 
 // reviewer tells people on the forge what their commits do; nil if it is not asked for.
-func (c Config) reviewer(repo *gitsource.Repo, mayWrite func() error, log *slog.Logger) (*review.Reviewer, error) {
+func (c Config) reviewer(repo *gitsource.Repo, f *forge.Shared, log *slog.Logger) *review.Reviewer {
 	if !c.PullRequests.enabled() {
-		return nil, nil
-	}
-	f, err := forge.New(c.fencedForge(mayWrite))
-	if err != nil {
-		return nil, fmt.Errorf("forge: %w", err)
+		return nil
 	}
 	begin := reconciler.Attempts(filepath.Join(c.StateDir, "planning.json"), log)
 	return review.New(review.Config{
@@ -73,5 +68,5 @@ func (c Config) reviewer(repo *gitsource.Repo, mayWrite func() error, log *slog.
 			}
 			return end, nil
 		},
-	}), nil
+	})
 }

@@ -112,14 +112,15 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 	}
 	members.record, members.fence = record.Add, candidate.fence()
 	var loop *reconciler.Reconciler
-	proposals, err = cfg.proposer(repo, candidate.mayWrite, func(all map[string]ledger.Resolutions) { loop.Resolve(all) }, log)
+	shared, err := cfg.sharedForge(candidate.mayWrite)
 	if err != nil {
 		return err
 	}
-	reviews, err = cfg.reviewer(repo, candidate.mayWrite, log)
+	proposals, err = cfg.proposer(repo, shared, candidate.mayWrite, func(all map[string]ledger.Resolutions) { loop.Resolve(all) }, log)
 	if err != nil {
 		return err
 	}
+	reviews = cfg.reviewer(repo, shared, log)
 	var preview func(context.Context, int64) (*review.Preview, error)
 	if reviews != nil {
 		publish, preview = both(publish, reviews.Observe), reviews.Preview

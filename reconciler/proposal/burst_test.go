@@ -85,6 +85,9 @@ func TestAWebhookWakesTheProposer(t *testing.T) {
 	p.woken = true
 	p.after(t, 10*time.Second, heldChange(7, "east"))
 	p.says(t, "east", "put back: ")
+	if p.forge.forgotten != 1 {
+		t.Errorf("%d lists as new as the request, want that of the webhook", p.forge.forgotten)
+	}
 
 	before := p.forge.requests
 	for range 100 {

@@ -21,6 +21,9 @@ import (
 // error is one that every request is likely to meet; those of one change stay with it.
 func (p *Proposer) sync(ctx context.Context, now time.Time) error {
 	if p.toList(now) {
+		if p.woken {
+			p.cfg.Forge.ForgetList()
+		}
 		p.woken = false
 		if err := p.look(ctx, now); err != nil {
 			return err

@@ -22,8 +22,9 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// A Forge is one repository on a forge; see [forge.Client].
+// A Forge is one repository on a forge; see [forge.Shared].
 type Forge interface {
+	ForgetList()
 	ListOpen(ctx context.Context, base string) ([]forge.PullRequest, error)
 	FindPullRequest(ctx context.Context, base, branch string) (*forge.PullRequest, error)
 	OpenPullRequest(ctx context.Context, p forge.Proposal) (forge.PullRequest, error)

@@ -27,8 +27,10 @@ type fakeForge struct {
 	pulls    []*forge.PullRequest
 	comments []string
 	requests int
-	pushes   int
-	fail     error
+	// forgotten counts how often a list as new as the request was asked for.
+	forgotten int
+	pushes    int
+	fail      error
 	// refuse is why no branch can be pushed.
 	refuse error
 	// retargeted are pull requests that have another base now, by number.
@@ -39,6 +41,8 @@ type fakeForge struct {
 }
 
 func (f *fakeForge) ask() error { f.requests++; return f.fail }
+
+func (f *fakeForge) ForgetList() { f.forgotten++ }
 
 func (f *fakeForge) ListOpen(context.Context, string) ([]forge.PullRequest, error) {
 	var out []forge.PullRequest

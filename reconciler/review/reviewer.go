@@ -27,6 +27,8 @@ import (
 
 // A Forge is one repository on a forge, asked in the name of one user.
 type Forge interface {
+	// ForgetList has the next list be as new as the request for it.
+	ForgetList()
 	// ListOpen lists the open pull requests to a base branch, those of forks too.
 	ListOpen(ctx context.Context, base string) ([]forge.PullRequest, error)
 	// PullRequest returns the pull request with a number.
@@ -272,6 +274,9 @@ func (v *Reviewer) look(now time.Time) bool {
 
 // list finds the open pull requests that are to be planned.
 func (v *Reviewer) list(ctx context.Context, now time.Time) error {
+	if v.woken {
+		v.cfg.Forge.ForgetList() // one from before may have pull requests that are merged by now
+	}
 	open, err := v.cfg.Forge.ListOpen(ctx, v.cfg.Base)
 	if err != nil {
 		return err

@@ -323,6 +323,9 @@ func TestWakeListsPullRequests(t *testing.T) {
 		if err := <-done; err != nil || f.writes != 1 {
 			t.Errorf("%d comments, %v", f.writes, err)
 		}
+		if f.forgotten != 2 {
+			t.Errorf("%d lists as new as the request, want that of the first fleet and that of the webhook", f.forgotten)
+		}
 		if !v.planned.After(woken) {
 			t.Error("listed twice in less than wakeSpacing")
 		}

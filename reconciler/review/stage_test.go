@@ -86,10 +86,14 @@ type fakeForge struct {
 	comments map[int64][]forge.Comment
 	statuses []forge.Status
 	writes   int
-	err      error
+	// forgotten counts how often a list as new as the request was asked for.
+	forgotten int
+	err       error
 	// raced is a comment that another daemon makes just before ours.
 	raced string
 }
+
+func (f *fakeForge) ForgetList() { f.forgotten++ }
 
 func (f *fakeForge) ListOpen(context.Context, string) ([]forge.PullRequest, error) {
 	return f.open, f.err
