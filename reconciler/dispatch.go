@@ -170,8 +170,8 @@ func (r *Reconciler) start(ctx context.Context, c *hub.Cluster) *runningMember {
 		member: r.cfg.Member(c, report), cancel: cancel,
 		done: make(chan struct{}), credentials: credentials(c),
 	}
-	if m, ok := m.member.(Rememberer); ok {
-		m.Recall(r.ledger.Drifts(c.Name))
+	if m, ok := m.member.(DriftRestorer); ok {
+		m.RestoreDrifts(r.ledger.Drifts(c.Name))
 	}
 	before := r.ending[c.Name]
 	delete(r.ending, c.Name)

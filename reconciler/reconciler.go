@@ -51,11 +51,11 @@ type Member interface {
 	Run(ctx context.Context) error
 }
 
-// A Rememberer is a member whose reports of a placement have all its drifts, also those from
+// A DriftRestorer is a member whose reports of a placement have all its drifts, also those from
 // before it was started.
-type Rememberer interface {
-	// Recall is called once, before Run, with the recorded drifts.
-	Recall(map[api.PlacementKey][]ledger.Drift)
+type DriftRestorer interface {
+	// RestoreDrifts is called once, before Run, with the recorded drifts.
+	RestoreDrifts(map[api.PlacementKey][]ledger.Drift)
 }
 
 // A Resolver is a member that leaves drift as it is until it is decided what to do about it.

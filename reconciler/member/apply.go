@@ -279,7 +279,7 @@ func (s *session) runWave(ctx context.Context, tasks []task) []outcome {
 // recordOutcome records the outcome of a task.
 func (s *session) recordOutcome(o outcome, touched map[api.PlacementKey]bool) {
 	id := o.manifest.ID
-	s.remember(o)
+	s.addHistory(o)
 	if o.created && id.GroupKind() == (schema.GroupKind{Kind: "Namespace"}) {
 		s.fresh[id.Name] = true
 		s.hurry(id.Name) // the watch will report nothing new about it
@@ -305,7 +305,7 @@ func (s *session) recordOutcome(o outcome, touched map[api.PlacementKey]bool) {
 	if o.err == nil && !o.gone && o.cond.Reason != api.AppliedWithFailedDriftDetection && s.verifies(o.wanted) {
 		s.verified[id] = s.standing(id)
 	}
-	s.recall(&o)
+	s.recordDrift(&o)
 	if o.asWanted() {
 		delete(s.trouble, id)
 		return

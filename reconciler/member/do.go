@@ -31,7 +31,7 @@ func (s *session) do(ctx context.Context, t task) outcome {
 
 func (s *session) attempt(ctx context.Context, t task) outcome {
 	if t.spared != "" {
-		return s.lookOn(ctx, t)
+		return s.observeSpared(ctx, t)
 	}
 	switch {
 	case t.held:

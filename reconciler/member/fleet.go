@@ -91,7 +91,7 @@ func (s *session) observeOnly(ctx context.Context, woken waking) error {
 	case byCheck, byRetry:
 		look = true
 	case bySweep:
-		s.rest()
+		s.pauseSweep()
 	case byProbe:
 		p := *s.found
 		s.found = nil

@@ -1,12 +1,12 @@
-// Package member keeps one member cluster as it should be.
+// Package member reconciles one member cluster.
 //
-// An Agent is told all that its cluster should hold, and makes it so: it
-// applies what is new or changed, asks nothing for what is not, watches what
-// it applied, puts back what somebody moved, and removes what its inventory
-// says is ours and nobody wants any more. What it saw it reports, whole.
+// An Agent is given everything that its cluster should have. It applies what is new or changed,
+// makes no request for what is not, watches what it applied, corrects drift, and removes what
+// its inventory lists and nothing wants any more. It reports the complete state that it
+// observes.
 //
-// Every request to the cluster goes through the clients that transport.go makes, and
-// through Config.Wrap, which is the one place where requests can be counted or refused.
+// Every request to the cluster goes through the clients that transport.go makes, and through
+// Config.Wrap, where requests can be counted or refused.
 package member
 
 import (
@@ -26,51 +26,50 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// Config is what an agent needs to know. Name, Connect, Fleet, Encoder, Report
-// and Log must be set; zero values of the others mean their defaults.
+// Config configures an agent. Name, Connect, Fleet, Encoder, Report and Log must be set; zero
+// values of the others mean their defaults.
 type Config struct {
 	Name string
-	// Connect returns the credentials of the cluster. It is called every few seconds,
-	// so that those that were replaced are used.
+	// Connect returns the credentials of the cluster. It is called every few seconds, so that
+	// replaced credentials are used.
 	Connect func(context.Context) (*rest.Config, error)
-	// Fleet is the value of the managed-by label: two gitfleets with different
-	// names leave each other's objects alone.
+	// Fleet is the value of the managed-by label: two gitfleets with different fleet names
+	// leave each other's objects alone.
 	Fleet   string
 	Encoder *Encoder
-	// HasCommit reports whether the repository has a commit: inventories of another
-	// one that name no fleet are not ours. nil means that it has all.
+	// HasCommit reports whether the repository has a commit: inventories that name no fleet,
+	// and a commit of another repository, are not ours. nil means that it has every commit.
 	HasCommit func(hash string) bool
-	// Report takes what was seen. It must not block for long.
+	// Report receives observations. It must not block for long.
 	Report func(ledger.Observation)
-	// Record, if set, takes what was done to objects; it must not block.
+	// Record, if set, receives what was done to objects; it must not block.
 	Record func(...history.Entry)
 	Log    *slog.Logger
-	// Concurrency bounds the writes in flight to this cluster; default 8.
+	// Concurrency bounds the concurrent writes to this cluster; default 8.
 	Concurrency int
-	// Limit bounds the writes in flight of all agents that share it: a buffered
-	// channel, a place taken for each. nil means no common bound.
+	// Limit bounds the concurrent writes of all agents that share it: a buffered channel with
+	// one element for each write. nil means no common bound.
 	Limit chan struct{}
-	// Arrivals likewise bounds the agents that connect for the first time or look
-	// what there is, which takes many goroutines. It is not to be Limit: clusters
-	// that do not answer would hold up the writes of the others.
+	// Arrivals likewise bounds the agents that connect for the first time or take a survey,
+	// which needs many goroutines. It must not be Limit: clusters that do not answer would
+	// delay the writes of others.
 	Arrivals chan struct{}
-	// Brake bounds what is deleted without a person's word.
+	// Brake bounds what is deleted without a person's consent.
 	Brake Brake
 	// Probe is the time between two probes; default 10 s.
 	Probe time.Duration
-	// Observe is the time between two readings of nodes and pods; default
-	// 1 min.
+	// Observe is the time between two observations of nodes and pods; default 1 min.
 	Observe time.Duration
-	// Sweep is the time between two proofs that the watches tell everything;
-	// default 6 h, negative for none.
+	// Sweep is the time between two sweeps, which check the watches; default 6 h, negative for
+	// none.
 	Sweep time.Duration
-	// Timeout bounds every request but a watch; default 30 s.
+	// Timeout bounds every request except watches; default 30 s.
 	Timeout time.Duration
-	// PodFailureTimeout is how long the pods of a workload may be unable to start
-	// before the workload counts as failed; default 30 s.
+	// PodFailureTimeout is how long pods of a workload may fail to start before the workload
+	// counts as failed; default 30 s.
 	PodFailureTimeout time.Duration
-	// DriftMode is that of objects that no other rule of api.DriftRules is for. What is not
-	// reverted is left as it is until Resolve says what becomes of it. Empty is to revert.
+	// DriftMode is the mode of objects that no other rule of api.DriftRules is for. Drift that
+	// is not reverted is left as it is until Resolve decides. Empty means revert.
 	DriftMode api.DriftMode
 	// DriftKinds are the modes of kinds; nil for none.
 	DriftKinds map[api.GroupKind]api.DriftMode
@@ -107,35 +106,34 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// An Agent keeps one cluster. Set and Run are its whole interface.
+// An Agent reconciles one cluster.
 type Agent struct {
 	cfg   Config
 	works chan []work.Work
-	// last is what was taken from works; only Run looks at it. nil means that
-	// nothing was ever asked for.
+	// last are the works last received; only Run uses it. nil means that there were none yet.
 	last []work.Work
-	// memberships is what SetFleet was called with, fleet what was taken from it.
+	// memberships has the last argument of SetFleet, fleet the one in use.
 	memberships chan membership
 	fleet       membership
-	// resolving is what Resolve was called with, resolutions what was taken from it.
+	// resolving has the last argument of Resolve, resolutions the one in use.
 	resolving   chan ledger.Resolutions
 	resolutions ledger.Resolutions
-	// check asks for everything to be looked at again.
+	// check requests that everything is checked again.
 	check chan struct{}
 	// leave is closed when the cluster is to be left, left when that is done.
 	leave, left chan struct{}
-	// memory is what others changed here, flips how often they undid what we had
-	// applied; only Run looks at them.
+	// memory records what others changed, flips how often they undid an apply; only Run uses
+	// them.
 	memory memory
 	flips  map[api.ID]flips
-	// deletions are not reported yet. They outlive a session.
+	// deletions have not been reported yet. They outlive a session.
 	deletions deletions
 	// access records which permissions the cluster does not grant.
 	access access
-	// silentFor is why the cluster does not answer. While there is a session it
-	// belongs to the probes.
+	// silentFor limits the log lines about a cluster that does not answer. During a session,
+	// only its probes use it.
 	silentFor logLimiter
-	// heldBy is the other fleet that was last found to hold the cluster.
+	// heldBy limits the log lines about another fleet that holds the cluster.
 	heldBy logLimiter
 }
 
@@ -147,9 +145,9 @@ func New(cfg Config) *Agent {
 	}
 }
 
-// Set replaces all that the cluster should hold. It never blocks; a newer Set
-// overtakes an older one not yet begun. Only one goroutine may call it. Until
-// the first Set nothing is touched.
+// Set replaces everything that the cluster should have. It never blocks; a newer call replaces
+// one that has not been used yet. Only one goroutine may call it. Until the first call nothing
+// is written.
 func (a *Agent) Set(works []work.Work) {
 	select {
 	case <-a.works:
@@ -158,8 +156,8 @@ func (a *Agent) Set(works []work.Work) {
 	a.works <- works
 }
 
-// Check has the agent look again at all that it holds, and try at once what
-// failed. It never blocks, and any goroutine may call it.
+// Check makes the agent check everything again, and retry at once what failed. It never blocks,
+// and any goroutine may call it.
 func (a *Agent) Check() {
 	select {
 	case a.check <- struct{}{}:
@@ -167,16 +165,16 @@ func (a *Agent) Check() {
 	}
 }
 
-// Leave gives up everything on the cluster: objects stay as they are and are
-// nobody's, inventories go. What is returned is closed when that is done. Only
-// the goroutine that calls Set may call it, once, and not Set afterwards.
+// Leave gives up everything on the cluster: objects stay as they are without our labels, and
+// inventories are deleted. The channel that it returns is closed when that is done. Only the
+// goroutine that calls Set may call it, once, and must not call Set afterwards.
 func (a *Agent) Leave() <-chan struct{} {
 	close(a.leave)
 	return a.left
 }
 
-// Run works until ctx is done, and has stopped everything it started by then.
-// Losing the cluster is not an error: it is reported, and tried again.
+// Run runs the agent until ctx is done, and stops everything it started before it returns.
+// Losing the connection is not an error: it is reported, and retried.
 func (a *Agent) Run(ctx context.Context) error {
 	a.cfg.Metrics.begin(a.cfg.Name)
 	defer a.cfg.Metrics.forget(a.cfg.Name)
@@ -193,8 +191,8 @@ func (a *Agent) Run(ctx context.Context) error {
 	return nil
 }
 
-// arrive opens a session. Only so many clusters do so at once, but for one that was lost:
-// it tries again seldom.
+// arrive opens a session. Arrivals bounds how many clusters do so at once, except those that
+// lost their connection and retry slowly.
 func (a *Agent) arrive(ctx context.Context, lost backoff) (*session, error) {
 	if lost == 0 {
 		defer takePlace(ctx, a.cfg.Arrivals)()
@@ -202,7 +200,8 @@ func (a *Agent) arrive(ctx context.Context, lost backoff) (*session, error) {
 	return a.open(ctx)
 }
 
-// lost tells that there is no connection, and waits before the next, unless ctx is done.
+// lost reports that there is no connection, and waits before the next attempt, unless ctx is
+// done.
 func (a *Agent) lost(ctx context.Context, err error, times *backoff) {
 	if ctx.Err() != nil {
 		return
@@ -216,7 +215,7 @@ func (a *Agent) lost(ctx context.Context, err error, times *backoff) {
 	a.sleepUntilRenewed(ctx, times.next(time.Second, 30*time.Second))
 }
 
-// answers logs that the cluster does not answer, and why, or that it does again.
+// answers logs that the cluster does not answer, and why, or that it answers again.
 func (a *Agent) answers(err error) {
 	switch {
 	case err == nil && a.silentFor != (logLimiter{}):
@@ -227,17 +226,16 @@ func (a *Agent) answers(err error) {
 	}
 }
 
-// errReconnect ends a session whose credentials or identity no longer hold.
+// errReconnect ends a session whose credentials or identity are no longer valid.
 var errReconnect = errors.New("connection given up")
 
 func reconnect(why error) error { return fmt.Errorf("%w: %w", errReconnect, why) }
 
-// A backoff counts failures in a row.
+// A backoff counts consecutive failures.
 type backoff int
 
-// next returns how long to wait after one more failure: doubled each time from
-// first to most, less up to a quarter of it at random so that many do not
-// return at once.
+// next counts a failure and returns how long to wait after it: first, doubled with each failure
+// up to most, less up to a quarter at random so that retries spread.
 func (b *backoff) next(first, most time.Duration) time.Duration {
 	d := min(first<<min(int(*b), 30), most)
 	if d <= 0 {

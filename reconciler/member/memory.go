@@ -15,12 +15,12 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// A memory is what an agent remembers of objects that others changed, by
-// placement. It outlives connections, and through the ledger the agent.
+// A memory records the drift of objects, by placement. It outlives connections and, through the
+// ledger, the agent.
 type memory map[api.PlacementKey]map[api.ID]ledger.Drift
 
-// The bounds of what is remembered. A placement on a cluster is one record of
-// the ledger, written anew whenever anything about it changes.
+// The bounds of the memory. A placement on a cluster is one record of the ledger, which is
+// written whenever anything in it changes.
 const (
 	mostDrifts = 50   // objects of a placement that are not held
 	mostHeld   = 1000 // objects of a placement that are held
@@ -28,9 +28,9 @@ const (
 	mostValue  = 160
 )
 
-// Recall has an agent go on from what was remembered of its cluster, as a
-// ledger has it. It may be called before Run, and changes nothing it is given.
-func (a *Agent) Recall(drifts map[api.PlacementKey][]ledger.Drift) {
+// RestoreDrifts gives an agent the drifts of its cluster that a ledger has. It may be called
+// before Run, and does not change its argument.
+func (a *Agent) RestoreDrifts(drifts map[api.PlacementKey][]ledger.Drift) {
 	for p, list := range drifts {
 		for _, d := range list {
 			a.memory.put(p, d)
@@ -38,9 +38,8 @@ func (a *Agent) Recall(drifts map[api.PlacementKey][]ledger.Drift) {
 	}
 }
 
-// put remembers a drift. If there are too many it forgets the one not seen for longest, first
-// of those that are over; of those that are held, which somebody is to decide about, it
-// forgets the newest.
+// put records a drift. If there are too many, it drops the one not seen for the longest time,
+// those that have ended first; of held drifts, which await a decision, it drops the newest.
 func (m memory) put(p api.PlacementKey, d ledger.Drift) {
 	of := m[p]
 	if of == nil {
@@ -68,7 +67,7 @@ func (m memory) put(p api.PlacementKey, d ledger.Drift) {
 	}
 }
 
-// lasting is 1 for what still differs.
+// lasting is 1 if the object still differs.
 func lasting(s api.DriftState) int {
 	if s == api.DriftRepaired || s == api.DriftEnded {
 		return 0
@@ -76,7 +75,7 @@ func lasting(s api.DriftState) int {
 	return 1
 }
 
-// list returns what is remembered of a placement, sorted by ID.
+// list returns the recorded drifts of a placement, sorted by ID.
 func (m memory) list(p api.PlacementKey) []ledger.Drift {
 	var out []ledger.Drift
 	for _, d := range m[p] {
@@ -86,8 +85,7 @@ func (m memory) list(p api.PlacementKey) []ledger.Drift {
 	return out
 }
 
-// forget drops what is remembered of objects that a placement does not have any
-// more.
+// forget drops the drifts of objects that a placement no longer has.
 func (m memory) forget(works map[api.PlacementKey]work.Work) {
 	for p, of := range m {
 		w, told := works[p]
@@ -96,7 +94,7 @@ func (m memory) forget(works map[api.PlacementKey]work.Work) {
 			continue
 		}
 		if w.Keep {
-			continue // what it has is not told
+			continue // its objects are unknown
 		}
 		has := make(map[api.ID]bool, len(w.Manifests))
 		for _, o := range w.Manifests {
@@ -110,8 +108,8 @@ func (m memory) forget(works map[api.PlacementKey]work.Work) {
 	}
 }
 
-// note remembers how an object of a task drifted, or that it still does: now
-// says what is to be seen of it. anew says that it has moved away once more.
+// note records a drift of the object of a task: now is what is observed. anew says that the
+// object has drifted once more.
 func (s *session) note(t task, state api.DriftState, now ledger.Drift, anew bool) {
 	id, at := t.manifest.ID, time.Now()
 	d, known := s.memory[t.placement][id]
@@ -129,17 +127,17 @@ func (s *session) note(t task, state api.DriftState, now ledger.Drift, anew bool
 	s.memory.put(t.placement, d)
 }
 
-// end records that a drift is over.
+// end records that a drift has ended.
 func (m memory) end(p api.PlacementKey, d ledger.Drift) {
 	d.State, d.Mode, d.Message = api.DriftEnded, "", ""
 	m.put(p, d)
 }
 
-// state is how an object is remembered; empty if it is not.
+// state returns the recorded state of an object; empty if there is none.
 func (m memory) state(p api.PlacementKey, id api.ID) api.DriftState { return m[p][id].State }
 
-// recall takes in what came of an object as far as it is to be remembered.
-func (s *session) recall(o *outcome) {
+// recordDrift records the drift that the outcome of a task shows.
+func (s *session) recordDrift(o *outcome) {
 	p, id := o.placement, o.manifest.ID
 	was := s.memory.state(p, id)
 	ours := o.item != nil && o.item.Hash != "" && !s.reports(p)
@@ -187,9 +185,9 @@ func (s *session) recall(o *outcome) {
 	}
 }
 
-// putsBack reports whether the write put back what somebody changed. If no field had
-// changed, a write to a contested object, or to one that exists and asks to leave fields
-// alone, only gives up ownership of fields.
+// putsBack reports whether the write corrected a drift. If no field had changed, a write to a
+// contested object, or to an existing one that leaves fields to others, only gives up the
+// ownership of fields.
 func (o *outcome) putsBack() bool {
 	if !o.repairs() {
 		return false
@@ -198,7 +196,7 @@ func (o *outcome) putsBack() bool {
 	return changed || len(o.rivals) == 0 && (o.before.Deleted || !leavesFields(o.manifest))
 }
 
-// putBack notes that what somebody changed was put back.
+// putBack records that a drift was corrected.
 func (s *session) putBack(o *outcome) {
 	what, change := o.before, "edited"
 	if r, known := s.resolution(o.placement, o.manifest.ID); known {
@@ -207,7 +205,7 @@ func (s *session) putBack(o *outcome) {
 	if what.Deleted {
 		change = "deleted"
 	}
-	// A held drift was counted when it was found.
+	// a held drift was counted when it was found
 	s.note(o.task, api.DriftRepaired, what, s.memory.state(o.placement, o.manifest.ID) != api.DriftHeld)
 	s.cfg.Metrics.Repairs.WithLabelValues(s.cfg.Name, change).Inc()
 	attrs := []any{"cluster", s.cfg.Name, "placement", o.placement.String(),
@@ -218,21 +216,21 @@ func (s *session) putBack(o *outcome) {
 	s.cfg.Log.Info("put back what somebody changed", attrs...)
 }
 
-// ignoredMessage says why a difference is not put back.
+// ignoredMessage says why a difference is not corrected.
 const ignoredMessage = "left alone, as " + api.IgnoreFieldsAnnotation + " asks"
 
-// ignoredDrift is what is remembered of fields that an object asks to leave alone.
+// ignoredDrift is the record of differences in fields that an object leaves to others.
 func ignoredDrift(generation int64, left []api.Difference) ledger.Drift {
 	return ledger.Drift{Message: ignoredMessage, Generation: generation, Paths: left, By: diff.Actors(left)}
 }
 
-// ignoredIn lists the differences in fields that an object asks to leave alone.
+// ignoredIn returns the differences in fields that an object leaves to others.
 func ignoredIn(t task, live *unstructured.Unstructured) []api.Difference {
 	return diff.Differences(live, api.FieldManager, diff.Ignored(t.manifest.Object.Object, live))
 }
 
-// ended notes that drifts are over which nobody put back here: those that were
-// standing and of which nothing is to be seen any more.
+// ended records the end of drifts that nobody corrected here: those that were standing and are
+// no longer observed.
 func (s *session) ended(p api.PlacementKey) {
 	if !s.done[p] || s.cutOff() {
 		return
@@ -250,8 +248,7 @@ func (s *session) ended(p api.PlacementKey) {
 	}
 }
 
-// shortened keeps of many differences the first, and of long values how they
-// begin.
+// shortened keeps the first of many differences, and the beginning of long values.
 func shortened(list []api.Difference) []api.Difference {
 	rest := len(list) - mostPaths
 	out := slices.Clone(list[:min(len(list), mostPaths)])
@@ -273,7 +270,7 @@ func begin(value string) string {
 	return strings.ToValidUTF8(value[:mostValue], "") + "…"
 }
 
-// by names who did something, for a log or a message.
+// by returns the names of actors, for a log line or message.
 func by(actors []api.Actor) string {
 	if len(actors) == 0 {
 		return "unknown"
@@ -285,7 +282,7 @@ func by(actors []api.Actor) string {
 	return strings.Join(names, ", ")
 }
 
-// pathsOf names differences for a log: never their values.
+// pathsOf returns the paths of differences for a log line, without values.
 func pathsOf(list []api.Difference) string {
 	var paths []string
 	for _, d := range list {

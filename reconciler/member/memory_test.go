@@ -69,7 +69,7 @@ func TestMemoryGoesWithTheObject(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := api.PlacementKey{Name: "web"}
 			a := New(Config{})
-			a.Recall(map[api.PlacementKey][]ledger.Drift{p: {driftOf("one", api.DriftRepaired, 1), driftOf("two", api.DriftStanding, 2)}})
+			a.RestoreDrifts(map[api.PlacementKey][]ledger.Drift{p: {driftOf("one", api.DriftRepaired, 1), driftOf("two", api.DriftStanding, 2)}})
 			works := map[api.PlacementKey]work.Work{}
 			for _, w := range test.works {
 				works[p] = w

@@ -10,13 +10,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Metrics count what agents do. They belong to no registry until the caller
-// registers them.
+// Metrics count what agents do. They are in no registry until the caller registers them.
 type Metrics struct {
-	// Operations counts what was done to objects, by cluster, action and result.
+	// Operations counts operations on objects, by cluster, action and result.
 	Operations *prometheus.CounterVec
-	// OperationSeconds times single operations on all clusters: buckets for each of
-	// thousands would be most of what there is to scrape.
+	// OperationSeconds measures operations on all clusters: buckets for each of thousands of
+	// clusters would be most of a scrape.
 	OperationSeconds prometheus.Histogram
 	// Requests counts requests by cluster, verb and code. InFlight is the number of
 	// requests, other than watches, that wait for an answer, by cluster. RequestSeconds
@@ -28,14 +27,14 @@ type Metrics struct {
 	ProbeSeconds *prometheus.GaugeVec
 	// WatchRestarts counts watches that failed, by cluster.
 	WatchRestarts *prometheus.CounterVec
-	// Repairs counts objects that had to be put back, by cluster and by whether
-	// they were edited or deleted.
+	// Repairs counts objects that were applied again because of drift, by cluster and by
+	// whether they were edited or deleted.
 	Repairs *prometheus.CounterVec
-	// Undone counts how often somebody changed or removed what we had applied.
+	// Undone counts how often others changed or deleted what had been applied.
 	Undone *prometheus.CounterVec
-	// Missed counts changes that no watch told of and a sweep found, by cluster.
+	// Missed counts changes that a sweep found and no watch had reported, by cluster.
 	Missed *prometheus.CounterVec
-	// Swept is when a sweep last came to its end, by cluster.
+	// Swept is when the last sweep was completed, by cluster.
 	Swept *prometheus.GaugeVec
 }
 
@@ -68,7 +67,7 @@ func NewMetrics() *Metrics {
 	}
 }
 
-// Collectors returns all metrics, to be registered.
+// Collectors returns all metrics, for registration.
 func (m *Metrics) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{
 		m.Operations, m.OperationSeconds, m.Requests, m.InFlight, m.RequestSeconds, m.ProbeSeconds, m.WatchRestarts,
@@ -137,7 +136,7 @@ func (m *meter) RoundTrip(r *http.Request) (*http.Response, error) {
 
 const watchVerb = "watch"
 
-// verbOf is watch, or the method in lower case.
+// verbOf returns watch, or the HTTP method in lower case.
 func verbOf(r *http.Request) string {
 	if r.Method == http.MethodGet && r.URL.Query().Get("watch") == "true" {
 		return watchVerb

@@ -11,8 +11,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 )
 
-// succeeded records the result of a removal. One that failed is tried again, later
-// each time, and the report says why the object is still there.
+// succeeded records the result of a removal. One that failed is retried with backoff, and the
+// report says why the object still exists.
 func (s *session) succeeded(ctx context.Context, st stale, err error) bool {
 	s.cfg.Metrics.done(s.cfg.Name, "Delete", err)
 	if err == nil {
@@ -35,9 +35,9 @@ func (s *session) succeeded(ctx context.Context, st stale, err error) bool {
 	return false
 }
 
-// passingFailures is how often in a row a deletion may fail for a reason that often
-// passes by itself, such as a conflict, until the report says so. That a server does
-// not answer is in the status of its cluster.
+// passingFailures is the number of consecutive failures of a deletion, for a reason that often
+// passes by itself such as a conflict, before the report shows it. That a server does not
+// answer is in the status of its cluster.
 const passingFailures = 3
 
 // lasts reports whether a removal failed for a reason that does not pass by itself.
@@ -50,8 +50,8 @@ func lasts(err error) bool {
 	return code >= 400 && code < 500 && code != http.StatusConflict && code != http.StatusTooManyRequests
 }
 
-// scrubRemoval takes out of an error what it may quote of Secrets: an admission
-// webhook sees the object that it does not let go.
+// scrubRemoval removes from an error what it may quote of Secrets: an admission webhook sees
+// the object whose deletion it denies.
 func (s *session) scrubRemoval(ctx context.Context, st stale, err error) error {
 	if !answered(err) {
 		return err

@@ -13,15 +13,15 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// An observation is what can be told of a cluster from its API.
+// An observation is what the API of a cluster tells about the cluster.
 type observation struct {
 	uid        string
 	properties map[string]string
 	namespaces map[string]bool
 }
 
-// observe reads namespaces, nodes, pods and the version, page by page. What
-// cannot be read, for want of permission say, is left out; err says so.
+// observe reads namespaces, nodes, pods and the version, page by page. What cannot be read, as
+// for lack of permission, is left out, and err says so.
 func (s *session) observe(ctx context.Context) (observation, error) {
 	o := observation{properties: map[string]string{}}
 	sums := resources{}
@@ -50,7 +50,7 @@ func (r resources) add(name, value string) {
 	r[name] = sum
 }
 
-// observed are the resources that count; KubeFleet sums these two.
+// observed are the resources that are summed; KubeFleet sums the same two.
 var observed = []string{"cpu", "memory"}
 
 func (s *session) observeNamespaces(ctx context.Context, o *observation) error {
@@ -130,24 +130,23 @@ func (s *session) observeNodes(ctx context.Context, o *observation, sums resourc
 	return nil
 }
 
-// A demand is what running pods asked for when they were last read. Reading
-// them is the costly part of an observation, so it is done less often. Only
-// probes touch it.
+// A demand is the sum of the requests of running pods when they were last read. Reading pods is
+// the expensive part of an observation, so it is done less often. Only probes use it.
 type demand struct {
 	at  time.Time
 	sum resources
 }
 
-// demandFor is how many observations one reading of the pods is used.
+// demandFor is the number of observations that use one reading of the pods.
 const demandFor = 5
 
-// observePods subtracts what running pods ask for from what is available.
+// observePods subtracts the requests of running pods from what is available.
 func (s *session) observePods(ctx context.Context, sums resources) error {
 	if time.Since(s.demand.at) > demandFor*s.cfg.Observe {
 		asked, err := s.readPods(ctx)
 		if err != nil {
 			for _, r := range observed {
-				delete(sums, "available-"+r) // unknown, not the whole
+				delete(sums, "available-"+r) // unknown, which is not all of it
 			}
 			return fmt.Errorf("read pods: %w", err)
 		}
@@ -164,7 +163,7 @@ func (s *session) observePods(ctx context.Context, sums resources) error {
 	return nil
 }
 
-// readPods sums what pods ask for that have a node and are not over.
+// readPods sums the requests of pods that are on a node and have not ended.
 func (s *session) readPods(ctx context.Context) (resources, error) {
 	sums := resources{}
 	running := "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"

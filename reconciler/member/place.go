@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// lateAnswer is how long a place is kept under a common bound: a cluster that does
-// not answer must not take the places of all others.
+// lateAnswer is how long a write keeps its slot under a common bound: a cluster that does not
+// answer must not take the slots of all others.
 const lateAnswer = time.Second
 
-// takePlace takes a place under a common bound, and returns how to give it back.
+// takePlace takes a slot under a common bound, and returns the function that gives it back.
 func takePlace(ctx context.Context, bound chan struct{}) func() {
 	if bound == nil {
 		return func() {}

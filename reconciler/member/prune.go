@@ -12,24 +12,22 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/history"
 )
 
-// A stale is an object that a placement has here and does not want any more.
+// A stale is an object that a placement holds here and no longer wants.
 type stale struct {
 	inv  *inventory
 	item *item
-	// handedOver says that another placement wants it: only this inventory
-	// forgets it.
+	// handedOver says that another placement wants it: it is only removed from this inventory.
 	handedOver bool
-	// newOwner is the placement that awaits it, and is to keep it; zero if there is
-	// none.
+	// newOwner is the placement that waits for it, and keeps it; zero if there is none.
 	newOwner api.PlacementKey
 }
 
-// passesOn reports whether only an inventory forgets the object.
+// passesOn reports whether the object is only removed from an inventory.
 func (st *stale) passesOn() bool { return st.handedOver || st.newOwner != api.PlacementKey{} }
 
-// prune removes what nobody wants any more: last what was applied first. It
-// deletes only what an inventory lists, what still carries our label, and the
-// very object it saw, by its UID. The inventory lists it until it is gone.
+// prune removes stale objects in the reverse of the order in which they are applied. It deletes
+// only objects that are in an inventory and still have our label, each by its UID. The
+// inventory lists an object until it is gone.
 func (s *session) prune(ctx context.Context, stales []stale, touched map[api.PlacementKey]bool) {
 	slices.SortFunc(stales, func(a, b stale) int { return work.DeleteOrder(a.item.id(), b.item.id()) })
 	for _, st := range s.handOver(ctx, stales, touched) {
@@ -51,14 +49,14 @@ func (s *session) prune(ctx context.Context, stales []stale, touched map[api.Pla
 			faults.At("pruned")
 		} else if l := s.live.of(id); l != nil && l.terminating && !st.passesOn() && st.item.Hash != "" {
 			given := *st.item
-			given.Hash = "" // should it be wanted again before it is gone, nobody has to put it back
+			given.Hash = "" // if it is wanted again before it is gone, that is no drift
 			st.inv.items.put(given)
 			touched[st.inv.Placement] = true
 		}
 	}
 }
 
-// removed reports whether an object is not ours to care for any more.
+// removed reports whether an object is no longer ours.
 func (s *session) removed(ctx context.Context, st stale) bool {
 	id := st.item.id()
 	if st.handedOver {
@@ -69,14 +67,14 @@ func (s *session) removed(ctx context.Context, st stale) bool {
 		return s.owns(st.newOwner, id)
 	}
 	if id.Namespace == api.Namespace || id == ownNamespace {
-		return true // an inventory of an older version lists it; it is never content
+		return true // inventories of older versions may list it; it is never content
 	}
 	l, err := s.present(ctx, st.item)
 	switch {
 	case err != nil:
 		return s.succeeded(ctx, st, err)
 	case l == nil || l.fleet != s.cfg.Fleet:
-		return true // gone, or not ours any more: leave it
+		return true // it is gone, or no longer ours
 	}
 	res, served, err := s.serves(ctx, st.item.gvk())
 	if err != nil || !served {
@@ -85,7 +83,7 @@ func (s *session) removed(ctx context.Context, st stale) bool {
 	if s.releases(st, l) {
 		released, err := s.release(ctx, res, st)
 		if released || err != nil {
-			s.rememberGone(st, history.Released, err)
+			s.addRemovalHistory(st, history.Released, err)
 		}
 		return s.succeeded(ctx, st, err)
 	}
@@ -110,7 +108,7 @@ func (s *session) removed(ctx context.Context, st stale) bool {
 	if err == nil && result == alreadyGone {
 		return true // somebody else has deleted it
 	}
-	s.rememberGone(st, history.Deleted, err)
+	s.addRemovalHistory(st, history.Deleted, err)
 	if err == nil {
 		s.recordDeletion(st)
 	}
@@ -118,7 +116,7 @@ func (s *session) removed(ctx context.Context, st stale) bool {
 		return false
 	}
 	if result == deletedNow || !s.watch.of(st.item.gvk()).sees() {
-		return true // without a watch nobody would notice when it is gone
+		return true // without a watch nothing would report when it is gone
 	}
 	going := *l
 	going.terminating = true
@@ -126,8 +124,8 @@ func (s *session) removed(ctx context.Context, st stale) bool {
 	return false
 }
 
-// present is what is there of an object: what the watch knows, or, where there
-// is none, what the server says.
+// present returns the live object: as the watch has it or, if nothing watches it, as the server
+// returns it.
 func (s *session) present(ctx context.Context, it *item) (*live, error) {
 	if l := s.live.of(it.id()); l != nil || s.watch.of(it.gvk()).sees() {
 		return l, nil

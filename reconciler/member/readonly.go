@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// ReadOnly wraps a transport so that nothing can be written through it: it lets
-// pass what reads, reviews of permissions, and patches that the server only tries.
-// Everything else is refused before it is sent.
+// ReadOnly wraps a transport so that nothing can be written through it: it passes reads,
+// permission reviews and dry-run patches. Everything else is refused before it is sent.
 func ReadOnly(rt http.RoundTripper) http.RoundTripper { return readOnly{rt} }
 
 type readOnly struct{ next http.RoundTripper }
@@ -25,7 +24,7 @@ func (r readOnly) RoundTrip(req *http.Request) (*http.Response, error) {
 	return r.next.RoundTrip(req)
 }
 
-// doors are subresources through which one gets into a workload, with a GET too.
+// doors are subresources that give access to a workload, even with a GET.
 var doors = []string{"exec", "attach", "portforward", "proxy"}
 
 func reads(req *http.Request) bool {
@@ -40,8 +39,8 @@ func reads(req *http.Request) bool {
 	return req.Method == http.MethodGet || req.Method == http.MethodHead
 }
 
-// leadsInside tells such a subresource from an object that has its name: it
-// comes after pods/NAME, services/NAME or nodes/NAME.
+// leadsInside reports whether a path has such a subresource, as opposed to an object of that
+// name: it follows pods/NAME, services/NAME or nodes/NAME.
 func leadsInside(path []string) bool {
 	for i := 2; i < len(path); i++ {
 		if slices.Contains(doors, path[i]) && slices.Contains([]string{"pods", "services", "nodes"}, path[i-2]) {

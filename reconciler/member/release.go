@@ -11,10 +11,9 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/faults"
 )
 
-// release gives an object up: our label, our annotations and our entry in
-// managedFields go, everything else stays as it is. Somebody who changes the
-// object in between wins; then it is tried again. released is false if the object is gone,
-// or another one has its name.
+// release gives an object up: it removes our label, our annotations and our entry in
+// managedFields, and leaves everything else. If somebody changes the object meanwhile, it is
+// tried again. released is false if the object is gone, or another one has its name.
 func (s *session) release(ctx context.Context, res resource, st stale) (released bool, err error) {
 	id := st.item.id()
 	found, err := s.read(ctx, res, id)

@@ -10,17 +10,16 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/history"
 )
 
-// remember tells the history what was done to an object, or that it failed. It
-// is called before the session takes the outcome in. What failed before in the
-// same way is not told again.
-func (s *session) remember(o outcome) {
+// addHistory adds to the history what was done to an object, or that it failed. It is called
+// before the session uses the outcome. The same failure is added only once.
+func (s *session) addHistory(o outcome) {
 	if s.cfg.Record == nil {
 		return
 	}
 	e := s.entry(o.placement, o.manifest.ID)
 	switch {
 	case o.drift && o.written != nil && !o.repairs():
-		return // it was as it should be
+		return // it was as wanted
 	case o.written != nil:
 		e.Event = s.written(o)
 		if e.Event == history.Repaired {
@@ -45,8 +44,8 @@ func (s *session) entry(p api.PlacementKey, id api.ID) history.Entry {
 	}
 }
 
-// written says what writing an object was. Of one that we did not know it was
-// there tells whether we made it: then it is as old as what we own of it.
+// written returns the event of a write. For an object that was not known to exist, its age
+// tells whether we created it: then it is as old as our fields.
 func (s *session) written(o outcome) history.Event {
 	switch {
 	case o.drift:
@@ -61,7 +60,7 @@ func (s *session) written(o outcome) history.Event {
 	return history.TakenOver
 }
 
-// made reports whether an object came to be when we last wrote it.
+// made reports whether our last write created an object.
 func made(o *metav1.PartialObjectMetadata) bool {
 	for _, e := range o.ManagedFields {
 		if e.Manager == api.FieldManager && e.Operation == metav1.ManagedFieldsOperationApply && e.Time != nil {
@@ -71,9 +70,9 @@ func made(o *metav1.PartialObjectMetadata) bool {
 	return true
 }
 
-// rememberGone tells the history that an object was deleted, released, or that
-// this failed for the first time.
-func (s *session) rememberGone(st stale, event history.Event, err error) {
+// addRemovalHistory adds to the history that an object was deleted, released, or that this
+// failed for the first time.
+func (s *session) addRemovalHistory(st stale, event history.Event, err error) {
 	id := st.item.id()
 	if s.cfg.Record == nil || err != nil && s.trouble[id] != nil {
 		return

@@ -12,14 +12,14 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// reportAll says of every placement how it stands.
+// reportAll reports the state of every placement.
 func (s *session) reportAll(ctx context.Context) {
 	for p := range s.works {
 		s.report(ctx, p)
 	}
 }
 
-// reportTouched says how those placements stand that some objects belong to.
+// reportTouched reports the state of the placements that some objects belong to.
 func (s *session) reportTouched(ctx context.Context, ids map[api.ID]bool) {
 	placements := map[api.PlacementKey]bool{}
 	for id := range ids {
@@ -71,8 +71,8 @@ func (s *session) report(ctx context.Context, p api.PlacementKey) {
 	s.cfg.Report(o)
 }
 
-// lingering lists what a placement has here that is on its way out and that nobody wants,
-// and of that what waits for the garbage collector, and what carries finalizers.
+// lingering returns the unwanted objects of a placement that are terminating, and which of them
+// wait for the garbage collector, and which have finalizers.
 func (s *session) lingering(p api.PlacementKey) (all, collecting []api.ID, finalizing []ledger.Finalizing) {
 	inv := s.inv[p]
 	if inv == nil {
@@ -97,7 +97,7 @@ func (s *session) lingering(p api.PlacementKey) (all, collecting []api.ID, final
 	return all, collecting, finalizing
 }
 
-// deletionErrors lists what of an inventory could not be deleted, and why.
+// deletionErrors returns the objects of an inventory that could not be deleted, and why.
 func (s *session) deletionErrors(inv *inventory) []ledger.DeletionError {
 	var out []ledger.DeletionError
 	for id, t := range s.trouble {
@@ -109,7 +109,7 @@ func (s *session) deletionErrors(inv *inventory) []ledger.DeletionError {
 	return out
 }
 
-// state tells how one object stands, and whether that is worth telling.
+// state returns the state of an object, and whether it is worth reporting.
 func (s *session) state(p api.PlacementKey, id api.ID) (ledger.ObjectState, bool) {
 	var out ledger.ObjectState
 	if w, _ := s.wanted.of(id); w.placement != p {
@@ -129,21 +129,21 @@ func (s *session) state(p api.PlacementKey, id api.ID) (ledger.ObjectState, bool
 		out.Applied = ledger.Verdict{OK: true, Reason: api.ManifestApplied}
 	}
 	if s.works[p].Strategy.Type == api.ReportDiff {
-		out.Available.OK = true // nobody asks whether it works
+		out.Available.OK = true // whether it is available is not asked
 		return out, t != nil
 	}
 	if s.leftDeleted(p, id) && s.live.of(id) == nil {
-		out.Available.OK = true // it counts as it is
+		out.Available.OK = true // it counts as available
 		return out, t != nil
 	}
 	s.availability(&out, id)
 	if !out.Available.OK && s.spared(p, id) != "" {
-		out.Applied.Reason = api.Suspended // whoever judges the cluster is to pass it over
+		out.Applied.Reason = api.Suspended // whoever rates the cluster ignores it
 	}
 	return out, t != nil || !out.Available.OK
 }
 
-// availability tells of an applied object whether it works.
+// availability sets whether an applied object is available.
 func (s *session) availability(out *ledger.ObjectState, id api.ID) {
 	h, generation, ok := s.live.health(id)
 	if !ok {
@@ -168,7 +168,7 @@ func (s *session) availability(out *ledger.ObjectState, id api.ID) {
 	}
 }
 
-// joined puts two clauses together, of which each may be empty.
+// joined joins two clauses, each of which may be empty.
 func joined(a, b string) string {
 	if a == "" || b == "" {
 		return a + b

@@ -22,16 +22,14 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/faults"
 )
 
-// acceptMetadata asks for the metadata of the result only: reading back the body
-// costs both sides.
+// acceptMetadata requests only the metadata of the result, which is less work for both sides.
 const acceptMetadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 
-// readOnce spares the server from reading what is applied a second time, for keys
-// that come twice: what we encode has none. What the kind does not have is refused
-// all the same.
+// readOnce saves the server a second decoding for duplicate keys: what the encoder writes has
+// none. Unknown fields are rejected nevertheless.
 const readOnce = metav1.FieldValidationIgnore
 
-// patch applies one object and returns what the server made of its metadata.
+// patch applies one object and returns the metadata of the result.
 func (s *session) patch(ctx context.Context, r resource, id api.ID, body []byte, force bool) (*metav1.PartialObjectMetadata, error) {
 	raw, _, err := s.put(ctx, r, id, body, force, acceptMetadata)
 	if err != nil {
@@ -44,8 +42,7 @@ func (s *session) patch(ctx context.Context, r resource, id api.ID, body []byte,
 	return m, storedUID(m)
 }
 
-// applyWhole applies one object and returns what the server made of it, and
-// whether it was not there before.
+// applyWhole applies one object and returns the result, and whether the object was created.
 func (s *session) applyWhole(ctx context.Context, r resource, id api.ID, body []byte, force bool) (o *unstructured.Unstructured, created bool, err error) {
 	raw, created, err := s.put(ctx, r, id, body, force, "application/json")
 	if err != nil {
@@ -57,8 +54,7 @@ func (s *session) applyWhole(ctx context.Context, r resource, id api.ID, body []
 	return o, created, storedUID(o)
 }
 
-// put applies one object and returns the server's answer, and whether the object
-// was not there before.
+// put applies one object and returns the server's answer, and whether the object was created.
 func (s *session) put(ctx context.Context, r resource, id api.ID, body []byte, force bool, accept string) (raw []byte, created bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
@@ -80,8 +76,8 @@ func (s *session) put(ctx context.Context, r resource, id api.ID, body []byte, f
 	return raw, code == http.StatusCreated, s.heard(err)
 }
 
-// create makes an object, and returns what the server made of its metadata. If there is
-// one of that name, the error is AlreadyExists.
+// create creates an object and returns the metadata of the result. If there is one of that
+// name, the error is AlreadyExists.
 func (s *session) create(ctx context.Context, r resource, id api.ID, body []byte) (*metav1.PartialObjectMetadata, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
@@ -99,7 +95,7 @@ func (s *session) create(ctx context.Context, r resource, id api.ID, body []byte
 	return m, storedUID(m)
 }
 
-// send patches one object in another way than by applying it.
+// send patches an object other than by an apply.
 func (s *session) send(ctx context.Context, r resource, id api.ID, typ types.PatchType, body []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
@@ -113,8 +109,8 @@ func (s *session) send(ctx context.Context, r resource, id api.ID, typ types.Pat
 	return err
 }
 
-// answer returns the body of a result. Its error has the server's own words,
-// which Raw alone does not read.
+// answer returns the body of a result. Its error is that of the server, which Raw alone does
+// not decode.
 func answer(r rest.Result) ([]byte, error) {
 	if err := r.Error(); err != nil {
 		return nil, err
@@ -122,7 +118,7 @@ func answer(r rest.Result) ([]byte, error) {
 	return r.Raw()
 }
 
-// dryRun returns the object as it would be after applying it.
+// dryRun returns the object that an apply would produce.
 func (s *session) dryRun(ctx context.Context, r resource, id api.ID, body []byte) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
@@ -137,7 +133,7 @@ func (s *session) dryRun(ctx context.Context, r resource, id api.ID, body []byte
 	return s.object(raw, err, r, id)
 }
 
-// read returns the live object; nil if there is none.
+// read returns the live object; nil if it does not exist.
 func (s *session) read(ctx context.Context, r resource, id api.ID) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
@@ -159,25 +155,25 @@ func (s *session) object(raw []byte, err error, r resource, id api.ID) (*unstruc
 	return o, nil
 }
 
-// A deleteResult is what became of a request to delete an object.
+// A deleteResult is the result of a deletion request.
 type deleteResult int
 
 const (
-	// alreadyGone: the object was gone already, or another one has its name.
+	// alreadyGone: the object did not exist, or another one has its name.
 	alreadyGone deleteResult = iota
-	// deletedNow: it is gone now.
+	// deletedNow: the object is gone.
 	deletedNow
-	// deletionPending: it is marked as deleted; something has to be finished first.
+	// deletionPending: the object is terminating.
 	deletionPending
 )
 
-// delete deletes one object, and only the very one with that UID if it is not empty.
+// delete deletes an object; if uid is not empty, only the object with that UID.
 func (s *session) delete(ctx context.Context, r resource, id api.ID, uid types.UID, policy metav1.DeletionPropagation) (deleteResult, error) {
 	result, err := s.requestDeletion(ctx, r, id, uid, policy)
 	if uid == "" || !apierrors.IsConflict(err) {
 		return result, err
 	}
-	// Either another object has the name now, or somebody else has an objection.
+	// Either another object has the name now, or somebody objects to the deletion.
 	found, readErr := s.read(ctx, r, id)
 	if readErr == nil && (found == nil || found.GetUID() != uid) {
 		return alreadyGone, nil
@@ -208,7 +204,7 @@ func (s *session) requestDeletion(ctx context.Context, r resource, id api.ID, ui
 	if err := s.heard(err); err != nil {
 		return alreadyGone, err
 	}
-	// Of what is gone the answer is a Status, of what is not the object.
+	// The answer is a Status if the object is gone, and the object if it is not.
 	var gone metav1.Status
 	if json.Unmarshal(raw, &gone) == nil && gone.Kind == "Status" && gone.Status == metav1.StatusSuccess {
 		return deletedNow, nil
@@ -223,8 +219,8 @@ func (s *session) requestDeletion(ctx context.Context, r resource, id api.ID, ui
 	return deletedNow, nil
 }
 
-// heard keeps count of requests in a row that the server did not answer, and
-// returns the error as it may be shown.
+// heard counts consecutive requests that the server did not answer, and returns the error
+// without secrets.
 func (s *session) heard(err error) error {
 	s.access.refused(err)
 	if err == nil || answered(err) {
@@ -240,8 +236,8 @@ func (s *session) heard(err error) error {
 	return &unreachableError{plain(err)}
 }
 
-// An unreachableError is why a request got no answer: the connection was refused,
-// was broken or took too long.
+// An unreachableError says why a request got no answer: the connection was refused, was broken
+// or timed out.
 type unreachableError struct{ err error }
 
 func (e *unreachableError) Error() string { return "the cluster is unreachable: " + e.err.Error() }
@@ -253,14 +249,14 @@ func isUnreachable(err error) bool {
 	return errors.As(err, &unreachable)
 }
 
-// answered reports whether an error is the server's own word.
+// answered reports whether an error is an answer of the server.
 func answered(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status)
 }
 
-// plain says of a failed connection what happened, without the URL: it is long,
-// the same each time, and nothing a reader of a status needs.
+// plain returns the error of a failed connection without the URL, which is long and of no use
+// in a status.
 func plain(err error) error {
 	var dial *net.OpError
 	var u *url.Error
@@ -287,7 +283,7 @@ var (
 
 func notFound(err error) bool { return apierrors.IsNotFound(err) }
 
-// retryAfter returns how long the server asks us to wait; zero if it does not.
+// retryAfter returns how long the server asks to wait; zero if it does not.
 func retryAfter(err error) time.Duration {
 	if s, ok := apierrors.SuggestsClientDelay(err); ok {
 		return time.Duration(s) * time.Second
@@ -295,8 +291,8 @@ func retryAfter(err error) time.Duration {
 	return 0
 }
 
-// forbiddenByNamespace reports whether an error means that the namespace is
-// missing or on its way out: it will pass once the namespace is there again.
+// forbiddenByNamespace reports whether an error means that the namespace is missing or
+// terminating: it passes once the namespace exists again.
 func forbiddenByNamespace(err error) bool {
 	return apierrors.HasStatusCause(err, "NamespaceTerminating") ||
 		apierrors.IsNotFound(err) && strings.HasPrefix(err.Error(), "namespaces ")

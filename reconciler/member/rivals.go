@@ -14,21 +14,21 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 )
 
-// A rival is an autoscaler that owns a field which the manifest sets. Fighting
-// it would scale the workload to and fro.
+// A rival is an autoscaler that owns a field which the manifest sets. Applying the field again
+// and again would scale the workload up and down.
 type rival struct {
 	diff.Rival
 	name string // for a person
 }
 
-// scales reports whether an autoscaler may own something of an object that is to
-// be applied, as far as metadata tell.
+// scales reports whether an autoscaler may own fields of an object that is to be applied, as
+// far as the metadata shows.
 func scales(t task, entries []metav1.ManagedFieldsEntry) bool {
 	_, sets, _ := unstructured.NestedFieldNoCopy(t.manifest.Object.Object.Object, "spec", "replicas")
 	return sets && diff.Autoscaled(entries)
 }
 
-// scaled is scales for what the watch knows of an object.
+// scaled is scales for an object as its watch knows it.
 func (s *session) scaled(w wanted) bool {
 	l := s.live.of(w.manifest.ID)
 	if l == nil || !l.scaled {
@@ -38,14 +38,13 @@ func (s *session) scaled(w wanted) bool {
 	return sets
 }
 
-// rivals finds the autoscalers that own what the manifest sets, but for fields
-// that the object asks to leave alone. One that has gone and left its mark is
-// none.
+// rivals returns the autoscalers that own fields of the manifest, except fields that the object
+// leaves to others. An autoscaler that no longer exists is none.
 func (s *session) rivals(ctx context.Context, t task, live *unstructured.Unstructured) []rival {
 	if live == nil {
 		return nil
 	}
-	ignored, _ := diff.IgnoredFields(t.manifest.Object.Object) // a bad pointer is reported where it matters
+	ignored, _ := diff.IgnoredFields(t.manifest.Object.Object) // an invalid pointer is reported elsewhere
 	var list []rival
 	for _, r := range diff.Rivals(t.manifest.Object.Object, live) {
 		if !r.Autoscaler || slices.ContainsFunc(ignored, func(p string) bool { return r.Path == p || strings.HasPrefix(r.Path, p+"/") }) {
@@ -60,9 +59,8 @@ func (s *session) rivals(ctx context.Context, t task, live *unstructured.Unstruc
 
 var autoscalers = schema.GroupVersionResource{Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"}
 
-// scalers are what the names of field managers contain that scale by themselves,
-// throughOthers of those that do so with a HorizontalPodAutoscaler. Whoever else
-// scales is a person with some tool.
+// scalers are substrings of the field managers of autoscalers, throughOthers of those that
+// scale through a HorizontalPodAutoscaler. Any other manager is a person with some tool.
 var (
 	scalers       = []string{"autoscal", "scaler", "knative"}
 	throughOthers = []string{"kube-controller-manager", "keda"}
@@ -72,9 +70,9 @@ func among(manager string, parts []string) bool {
 	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(strings.ToLower(manager), part) })
 }
 
-// autoscaler names who scales an object: the HorizontalPodAutoscaler that aims at
-// it, or the ScaledObject behind that, or else its field manager. It reports false
-// if that is none, or one that has gone and left its mark.
+// autoscaler returns the name of what scales an object: the HorizontalPodAutoscaler that
+// targets it, or the ScaledObject behind that, or else its field manager. there is false if the
+// manager is no autoscaler, or one that no longer exists.
 func (s *session) autoscaler(ctx context.Context, id api.ID, by api.Actor) (name string, there bool) {
 	list, err := s.wholePage(ctx, resource{autoscalers, true}, id.Namespace, metav1.ListOptions{Limit: 500})
 	if err == nil {
@@ -87,8 +85,7 @@ func (s *session) autoscaler(ctx context.Context, id api.ID, by api.Actor) (name
 	return "the field manager " + by.Manager, among(by.Manager, scalers) || err != nil && among(by.Manager, throughOthers)
 }
 
-// aimsAt reports whether a HorizontalPodAutoscaler scales an object of its
-// namespace.
+// aimsAt reports whether a HorizontalPodAutoscaler targets an object of its namespace.
 func aimsAt(hpa *unstructured.Unstructured, id api.ID) bool {
 	target, _, _ := unstructured.NestedStringMap(hpa.Object, "spec", "scaleTargetRef")
 	gv, err := schema.ParseGroupVersion(target["apiVersion"])
@@ -105,7 +102,7 @@ func described(hpa *unstructured.Unstructured) string {
 	return text
 }
 
-// paths are the fields that rivals own.
+// paths returns the fields that rivals own.
 func paths(rivals []rival) []string {
 	var out []string
 	for _, r := range rivals {
@@ -114,7 +111,7 @@ func paths(rivals []rival) []string {
 	return out
 }
 
-// contested lists in what rivals differ from the manifest.
+// contested returns the fields in which rivals differ from the manifest.
 func contested(rivals []rival) []api.Difference {
 	var out []api.Difference
 	for _, r := range rivals {
@@ -127,7 +124,7 @@ func contested(rivals []rival) []api.Difference {
 	return out
 }
 
-// contestMessage says who scales an object, and what would end that.
+// contestMessage says what scales an object, and how to end the contest.
 func contestMessage(rivals []rival) string {
 	var parts []string
 	for _, r := range rivals {

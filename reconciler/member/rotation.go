@@ -15,11 +15,11 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// credentialsPoll is the time between two looks at whether credentials were replaced.
+// credentialsPoll is the time between two checks whether credentials were replaced.
 const credentialsPoll = 5 * time.Second
 
-// credentials returns how to reach the cluster as its credentials are now. All that
-// they name as files is read: no part of them changes afterwards.
+// credentials returns the current client configuration of the cluster. Files that it names have
+// been read, so that no part of it changes afterwards.
 func (a *Agent) credentials(ctx context.Context) (*rest.Config, error) {
 	cfg, err := a.cfg.Connect(ctx)
 	if err != nil {
@@ -43,7 +43,7 @@ func (a *Agent) credentials(ctx context.Context) (*rest.Config, error) {
 	return cfg, nil
 }
 
-// A fingerprint tells credentials from others.
+// A fingerprint identifies credentials.
 type fingerprint [sha256.Size]byte
 
 // fingerprintOf returns the fingerprint of credentials whose files have been read.
@@ -60,12 +60,12 @@ func fingerprintOf(cfg *rest.Config) fingerprint {
 		cfg.CAData, cfg.CertData, cfg.KeyData, cfg.DisableCompression, proxy, cfg.ExecProvider, cfg.AuthProvider,
 	})
 	if err != nil {
-		text = []byte(err.Error()) // what runs a program renews its credentials itself
+		text = []byte(err.Error()) // a program renews its credentials itself
 	}
 	return sha256.Sum256(text)
 }
 
-// A rotation is what came of a look at the credentials.
+// A rotation is the result of a check for new credentials.
 type rotation struct {
 	// replaced are connections with credentials that were replaced.
 	replaced []*conn
@@ -73,8 +73,8 @@ type rotation struct {
 	another error
 }
 
-// renew has the cluster asked with new credentials from now on, if they were replaced.
-// Those that do not work are not used: failure says why, and those in use are kept.
+// renew switches to new credentials if they were replaced. Those that do not work are not used:
+// failure says why, and the old ones are kept.
 func (s *session) renew(ctx context.Context) (r rotation) {
 	err := s.tryRenewal(ctx, &r)
 	s.probing.unrenewed = ""
@@ -119,8 +119,8 @@ func (s *session) tryRenewal(ctx context.Context, r *rotation) error {
 	return nil
 }
 
-// identify returns the UID of the kube-system namespace of a cluster that is ready; empty
-// if that may not be read.
+// identify returns the UID of the kube-system namespace of a cluster that is ready; empty if it
+// may not be read.
 func (c *conn) identify(ctx context.Context) (string, error) {
 	if err := c.ready(ctx); err != nil {
 		return "", err
@@ -139,8 +139,8 @@ func (c *conn) identify(ctx context.Context) (string, error) {
 	return string(m.UID), nil
 }
 
-// moveOn has watches go on over the connection with the new credentials, from where they
-// were, and closes the others.
+// moveOn makes watches resume over the connection with the new credentials, and closes the
+// other connections.
 func (s *session) moveOn(replaced []*conn) {
 	for _, k := range s.watch {
 		k.reconnect()
@@ -150,7 +150,7 @@ func (s *session) moveOn(replaced []*conn) {
 	}
 }
 
-// sleepUntilRenewed waits for d, or until the credentials are others or ctx is done.
+// sleepUntilRenewed waits for d, or until the credentials have changed or ctx is done.
 func (a *Agent) sleepUntilRenewed(ctx context.Context, d time.Duration) {
 	state := func() (fingerprint, string) {
 		cfg, err := a.credentials(ctx)

@@ -18,67 +18,64 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// A session is one connection to the cluster and all that is known through it.
-// It belongs to the agent's goroutine; only changes and silent are shared.
+// A session is one connection to the cluster and everything known through it. It belongs to the
+// agent's goroutine; only changes and silent are shared.
 type session struct {
 	*Agent
-	// link is the connection in use. It is replaced when the credentials are.
+	// link is the connection in use. It is replaced with the credentials.
 	link  atomic.Pointer[conn]
 	kinds *kinds
-	// services caches how kinds are served that discovery did not list, for removals.
+	// services caches how kinds that discovery did not list are served, for removals.
 	services map[schema.GroupVersionKind]service
 
 	inv   map[api.PlacementKey]*inventory
 	parts byID[part]
-	// claim is which fleet has our fleet name on the cluster; nil if none is known to.
+	// claim is the claim on the cluster; nil if none is known.
 	claim *claim
-	// owners are the fleets that inventories name, damaged those of inventories that
-	// cannot be read. stoodBack says that one was another, and nothing was written.
+	// owners are the fleets that inventories name, damaged those of inventories that cannot be
+	// read. observingOnly says that one of them was another fleet, and nothing was written.
 	owners, damaged []ledger.Owner
 	observingOnly   bool
 	live            lives
 	watch           watches
-	// trouble is what keeps an object from being as it should.
+	// trouble is why an object is not as wanted.
 	trouble map[api.ID]*trouble
-	// verified is how objects stood when they were last seen to.
+	// verified are the ownership states of objects when they were last verified.
 	verified map[api.ID]standing
 
 	works       map[api.PlacementKey]work.Work
 	wanted      wants
 	expressions wantedExpressions
-	// newOwners are who awaits which objects; nil until that is asked for.
+	// newOwners are the placements that wait for objects; nil until they are needed.
 	newOwners newOwners
 	// blocked says that the last pass could not be made.
 	blocked bool
-	// unknown is why kinds are not known.
+	// unknown limits the log lines about unknown kinds.
 	unknown logLimiter
 	// introduced says that the inventories of the cluster were reported.
 	introduced bool
 	// leaving says that everything here is being given up.
 	leaving bool
-	// compared is when what is only reported was last compared.
+	// compared is when placements that only compare were last compared.
 	compared time.Time
-	// braked are objects whose deletion is held, and why.
+	// braked are the objects whose deletion is held, and why.
 	braked map[api.ID]braked
-	// pruned are the placements that gave something up, or should have, since they
-	// were last reported.
+	// pruned are the placements that have removed something, or failed to, since their last
+	// report.
 	pruned map[api.PlacementKey]bool
-	// done are the placements whose objects were all tried once at the present
-	// revision.
+	// done are the placements whose objects were all tried at the current revision.
 	done map[api.PlacementKey]bool
 
-	// fresh are the namespaces that this pass has made.
+	// fresh are the namespaces that this pass has created.
 	fresh map[string]bool
-	// housed says that our own namespace was made, or needed not to be.
+	// housed says that our own namespace was created, or existed.
 	housed bool
 
-	// established are the groups of which a definition was established and nobody has
-	// acted on that.
+	// established are the groups of which a definition was established and not processed yet.
 	established map[string]bool
-	// unseen are objects whose change was taken in but not acted upon yet.
+	// unseen are objects whose change was recorded and not processed yet.
 	unseen map[api.ID]bool
-	// suspects are objects that others have written, and whose values were not
-	// compared since.
+	// suspects are objects that others have written, and whose values were not compared since.
 	suspects map[api.ID]bool
 	// compareNext is when values that could not be compared are compared again.
 	compareNext     time.Time
@@ -86,31 +83,30 @@ type session struct {
 
 	changes  *changes
 	sweeping sweep
-	// firsts wakes whoever waits for the first lists of watches; its capacity is
-	// one.
+	// firsts wakes waitForLists; its capacity is one.
 	firsts  chan struct{}
 	running sync.WaitGroup
-	// silent counts requests in a row that got no answer at all.
+	// silent counts consecutive requests that got no answer.
 	silent  atomic.Int32
-	probes  chan *probe // the newest that was not taken in; its capacity is one
-	found   *probe      // the last of them, until it is taken in
+	probes  chan *probe // the newest unprocessed one; its capacity is one
+	found   *probe      // the last of them, until it is processed
 	probing probeSchedule
 	demand  demand
 	retry   *time.Timer
 	health  probe
-	// stuck are workloads that are not available; nil while all are.
+	// stuck are the workloads that are not available; nil while all are.
 	stuck *stuck
 	// hidden are the Secrets that no text may quote; nil until a turn needs them.
 	hidden *diff.Secrets
 }
 
-// wanted is one object that should be here.
+// A wanted is an object that should be on the cluster.
 type wanted struct {
 	placement api.PlacementKey
 	manifest  *work.Manifest
 }
 
-// open connects, and reads from the cluster what is ours. Nothing is written.
+// open connects, and reads the inventories. It writes nothing.
 func (a *Agent) open(ctx context.Context) (*session, error) {
 	c, err := a.connect(ctx)
 	if err != nil {
@@ -154,7 +150,7 @@ func (a *Agent) open(ctx context.Context) (*session, error) {
 // conn returns the connection in use.
 func (s *session) conn() *conn { return s.link.Load() }
 
-// want takes in what the cluster should hold from now on.
+// want replaces what the cluster should have.
 func (s *session) want(works []work.Work) {
 	was, before := s.works, s.wanted
 	if len(was) == 0 {
@@ -177,19 +173,19 @@ func (s *session) want(works []work.Work) {
 	for id := range s.trouble {
 		w, isWanted := s.wanted.of(id)
 		if old, _ := before.of(id); !isWanted || w.placement != old.placement {
-			delete(s.trouble, id) // it was about another placement's
+			delete(s.trouble, id) // it was the trouble of another placement
 		}
 	}
 	s.memory.forget(s.works)
 }
 
-// better reports which of two placements gets an object that both want: the one
-// that has it. Plans keep this from happening, and only a plan can mend it.
+// better reports which of two placements gets an object that both want: the one that has it.
+// Plans prevent this, and only a plan can correct it.
 func (s *session) better(old, new wanted) bool {
 	return s.owns(new.placement, new.manifest.ID) && !s.owns(old.placement, old.manifest.ID)
 }
 
-// placed reports whether a placement has anything to hold here.
+// placed reports whether a placement has anything here.
 func (s *session) placed(p api.PlacementKey) bool {
 	w, ok := s.works[p]
 	return ok && !w.Remove
@@ -200,7 +196,7 @@ func (s *session) owns(p api.PlacementKey, id api.ID) bool {
 	return inv != nil && inv.items.has(id)
 }
 
-// sync makes the cluster hold what is wanted: all of it.
+// sync reconciles everything.
 func (s *session) sync(ctx context.Context) {
 	if !s.mayWrite() {
 		return
@@ -216,7 +212,7 @@ func (s *session) sync(ctx context.Context) {
 	}
 	s.compared, s.blocked = time.Now(), false
 	if s.prepared(ctx, ids) {
-		s.brake(ids, s.deletes) // by what the watches tell, so not before
+		s.brake(ids, s.deletes) // it needs what the watches know
 		s.processPrepared(ctx, ids)
 		if s.foreign() {
 			return
@@ -230,7 +226,7 @@ func (s *session) sync(ctx context.Context) {
 	s.reportAll(ctx)
 }
 
-// recheck looks at everything again, as a person asked for.
+// recheck checks everything again, as a person requested.
 func (s *session) recheck(ctx context.Context) {
 	for _, t := range s.trouble {
 		t.next = time.Time{}
@@ -243,7 +239,7 @@ func (s *session) recheck(ctx context.Context) {
 	}
 }
 
-// react takes what the watches saw, and mends what is not as it should be.
+// react processes what the watches saw.
 func (s *session) react(ctx context.Context) error {
 	touched := s.absorb()
 	if s.lostToOtherFleet(ctx, touched) {
@@ -260,8 +256,8 @@ func (s *session) react(ctx context.Context) error {
 	return nil
 }
 
-// absorb takes in what the watches saw, unless we know something newer from a
-// write of our own. It returns the objects that changed since it was last asked.
+// absorb records what the watches saw, unless a later write of our own is known. It returns the
+// objects that changed since the last call.
 func (s *session) absorb() map[api.ID]bool {
 	news := s.changes.drain()
 	touched := s.unseen
@@ -274,7 +270,7 @@ func (s *session) absorb() map[api.ID]bool {
 	for id, l := range news.seen {
 		old := s.live.of(id)
 		if old != nil && (l.version < old.version || l.version == old.version && *l == *old) {
-			continue // we know that, or better
+			continue // that is known, or superseded
 		}
 		if id.GroupKind() == definitions && l.health.State == health.Available && (old == nil || old.health.State != health.Available || old.generation != l.generation) {
 			s.definitionEstablished(id)
@@ -299,8 +295,8 @@ func (s *session) absorb() map[api.ID]bool {
 	return touched
 }
 
-// revive tries again at once what waited for a namespace that has changed, or for
-// a kind whose definition was established.
+// revive makes retries due at once of objects that waited for a namespace that has changed, or
+// for a kind whose definition was established.
 func (s *session) revive(touched map[api.ID]bool) {
 	for id := range touched {
 		if s.live.of(id) != nil && id.GroupKind() == (schema.GroupKind{Kind: "Namespace"}) {
@@ -322,7 +318,7 @@ func (s *session) revive(touched map[api.ID]bool) {
 	s.established = nil
 }
 
-// again tries what failed and whose time has come.
+// again retries what failed and is due.
 func (s *session) again(ctx context.Context) {
 	s.reviewMissing(ctx)
 	if s.blocked {
@@ -361,14 +357,14 @@ func (s *session) again(ctx context.Context) {
 	s.reportTouched(ctx, due)
 }
 
-// inventoryRetry is the time between two tries to write an inventory.
+// inventoryRetry is the time between two attempts to write an inventory.
 const inventoryRetry = 2 * time.Second
 
 // schedule makes sure that again is called within d.
 func (s *session) schedule(d time.Duration) { s.retry.Reset(max(d, time.Millisecond)) }
 
-// reschedule sets the timer to the earliest retry. For one that leaves it is set
-// already, whatever else there is to do.
+// reschedule sets the timer to the earliest retry. While the cluster is being left, the timer
+// is already set.
 func (s *session) reschedule() {
 	if s.leaving {
 		return
@@ -405,7 +401,7 @@ func (s *session) reschedule() {
 	s.schedule(time.Until(first))
 }
 
-// earlier returns the earlier of two times; zero is none.
+// earlier returns the earlier of two times; zero means none.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || b.Before(a) {
 		return b
@@ -413,11 +409,11 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// reportInterval is the time between two comparisons of what is only reported:
-// objects that are not ours are not watched.
+// reportInterval is the time between two comparisons of placements that only compare: objects
+// that are not ours are not watched.
 const reportInterval = 5 * time.Minute
 
-// reports says that a placement compares and never writes.
+// reports reports whether a placement compares and never writes.
 func (s *session) reports(p api.PlacementKey) bool {
 	return s.works[p].Strategy.Type == api.ReportDiff
 }
@@ -431,12 +427,11 @@ func (s *session) reportsDue(now time.Time) bool {
 	return due
 }
 
-// cutOff reports whether the server has stopped answering: what is left of a
-// pass is then not worth waiting for.
+// cutOff reports whether the server has stopped answering, so that the rest of a pass is
+// skipped.
 func (s *session) cutOff() bool { return s.silent.Load() >= 3 }
 
-// probed takes in the result of a probe. A cluster that answers again is
-// brought up to date at once.
+// probed processes the result of a probe. A cluster that answers again is reconciled at once.
 func (s *session) probed(ctx context.Context, p probe) error {
 	before := s.health
 	s.health = p
@@ -472,7 +467,7 @@ func (s *session) probed(ctx context.Context, p probe) error {
 	return nil
 }
 
-// unwatch ends the watches of kinds of which nothing is here any more.
+// unwatch ends the watches of kinds of which nothing is left here.
 func (s *session) unwatch() {
 	used := map[schema.GroupVersionKind]bool{{Version: "v1", Kind: "ConfigMap"}: true}
 	for _, w := range s.wanted.all() {

@@ -13,8 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 )
 
-// A standing is how an object stands, as far as others can change it: if it is
-// another one, somebody did something.
+// A standing is the ownership state of an object: if it changes, others have changed something.
 type standing struct {
 	uid     types.UID
 	managed string
@@ -22,7 +21,7 @@ type standing struct {
 	owned   bool
 }
 
-// standing returns that of a live object; zero if there is none.
+// standing returns the ownership state of a live object; zero if it does not exist.
 func (s *session) standing(id api.ID) standing {
 	l := s.live.of(id)
 	if l == nil {
@@ -31,7 +30,7 @@ func (s *session) standing(id api.ID) standing {
 	return standing{uid: l.uid, managed: l.managed, others: l.others, owned: l.owned}
 }
 
-// othersOf sums up what everybody else owns of an object, but for its status.
+// othersOf returns a hash of what others own of an object, except its status.
 func othersOf(entries []metav1.ManagedFieldsEntry) uint64 {
 	sum := fnv.New64a()
 	for i := range entries {
@@ -50,22 +49,20 @@ func othersOf(entries []metav1.ManagedFieldsEntry) uint64 {
 	return sum.Sum64()
 }
 
-// verifies reports whether an object needs to be read to tell how it stands:
-// because it is compared in full, or an autoscaler may scale it.
+// verifies reports whether an object must be read to know its state: because it is compared in
+// full, or an autoscaler may scale it.
 func (s *session) verifies(w wanted) bool {
 	return diff.CompareAfter(s.works[w.placement].Strategy) || s.scaled(w)
 }
 
-// unverified reports whether an object has to be read, and was not since others
-// last changed anything about it.
+// unverified reports whether an object must be read, and was not since others last changed it.
 func (s *session) unverified(w wanted) bool {
 	verified, ok := s.verified[w.manifest.ID]
 	return s.verifies(w) && (!ok || verified != s.standing(w.manifest.ID))
 }
 
-// waits reports whether it is not time yet to try an object again. Where it was
-// left alone because of what it is, any change of it may be the end of that; but
-// it is looked at no more than once a second.
+// waits reports whether a retry of an object is not due yet. If the object was left alone
+// because of its state, any change may make the retry due, at most once a second.
 func (s *session) waits(t *trouble, id api.ID) bool {
 	now := time.Now()
 	if now.Before(t.next) && t.refused != nil && *t.refused != s.standing(id) {
@@ -74,8 +71,7 @@ func (s *session) waits(t *trouble, id api.ID) bool {
 	return now.Before(t.next)
 }
 
-// reconsider forgets why objects of a placement are not as they should be, if
-// another strategy now decides about them.
+// reconsider forgets the trouble of the objects of a placement whose strategy has changed.
 func (s *session) reconsider(was, now work.Work) {
 	s.lookAgain(was, now)
 	if reflect.DeepEqual(was.Strategy, now.Strategy) {

@@ -21,50 +21,49 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/health"
 )
 
-// Why a workload stays unavailable only its pods know. They are asked once it has
-// been so for some time, and again later each time: what they say may go to and fro
-// by itself, as between a pull that fails and the wait for the next.
+// Only the pods of a workload know why it stays unavailable. They are read once it has been
+// unavailable for some time, and then with backoff: what they say may alternate by itself, as
+// between a failing image pull and the wait for the next.
 const (
 	stuckAfter  = 10 * time.Second
-	askAgain    = 40 * time.Second // 30 at least, by chance
+	askAgain    = 40 * time.Second // with jitter at least 30
 	askSeldom   = 10 * time.Minute
-	askTogether = 4 // workloads of one cluster, and no others within stuckAfter
+	askTogether = 4 // workloads of one cluster, and no more within stuckAfter
 	podsRead    = 20
 )
 
-// stuck are the workloads of a session that are not available. There is none of
-// it while all is well.
+// stuck are the workloads of a session that are not available; nil while all are.
 type stuck struct {
 	of     map[api.ID]*hindrance
 	timer  *time.Timer // wakes the session
 	asking bool
-	rests  time.Time // nobody is asked before
+	rests  time.Time // no pods are read before
 	// refused says that pods may not be read here, and that this was logged.
 	refused bool
 }
 
 type hindrance struct {
 	generation int64
-	asked      time.Time // when its pods were last asked
-	next       time.Time // when they are to be
-	times      backoff   // how often they were
+	asked      time.Time // when its pods were last read
+	next       time.Time // when they are next read
+	times      backoff   // how often they were read
 	why        string
-	// notStarting is since when the pods are known not to start; zero if they do.
-	// failed says that they have not for PodFailureTimeout.
+	// notStarting is since when the pods are known not to start; zero if they do. failed says
+	// that this has lasted for PodFailureTimeout.
 	notStarting time.Time
 	failed      bool
-	// well says that it works again, and is known only lest it be asked too often.
+	// well says that it is available again; the entry is kept so that it is not read too often.
 	well bool
 }
 
-// workloads are the kinds that make pods.
+// workloads are the kinds that create pods.
 var workloads = map[schema.GroupKind]bool{
 	{Group: "apps", Kind: "Deployment"}: true, {Group: "apps", Kind: "StatefulSet"}: true,
 	{Group: "apps", Kind: "DaemonSet"}: true, {Group: "batch", Kind: "Job"}: true,
 }
 
-// hindered returns what the pods of a workload say that is not available, empty
-// while that is not known, and whether they have failed to start for too long.
+// hindered returns what the pods of an unavailable workload say, empty while that is unknown,
+// and whether they have failed to start for too long.
 func (s *session) hindered(id api.ID, h health.Health, generation int64) (why string, failed bool) {
 	if h.Counts() || h.Unseen() || !workloads[id.GroupKind()] {
 		s.unstuck(id)
@@ -86,12 +85,11 @@ func (s *session) hindered(id api.ID, h health.Health, generation int64) (why st
 	return known.why, known.failed
 }
 
-// askAfter is how long a workload is not available before its pods are asked.
+// askAfter is how long a workload is unavailable before its pods are read.
 func (s *session) askAfter() time.Duration { return min(stuckAfter, s.cfg.PodFailureTimeout) }
 
-// unquoted returns what the status of an object says, without what it may quote of
-// Secrets: what keeps pods from being made, and what an operator says, are the words
-// of others.
+// unquoted returns the message of an object's status without what it may quote of Secrets: the
+// messages of controllers and operators are not under our control.
 func (s *session) unquoted(id api.ID, message string) string {
 	if message == "" || workloads[id.GroupKind()] && !strings.Contains(message, ": ") {
 		return message
@@ -106,7 +104,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// unstuck forgets a workload that works, as soon as it could be asked again.
+// unstuck drops a workload that is available, as soon as it could be read again.
 func (s *session) unstuck(id api.ID) {
 	if s.stuck == nil {
 		return
@@ -141,7 +139,7 @@ func (k *stuck) wake() {
 	}
 }
 
-// A question is which pods to read. Secrets are what their answer may not repeat.
+// A question names the pods to read. The answer must not quote the secrets.
 type question struct {
 	id         api.ID
 	generation int64
@@ -150,13 +148,12 @@ type question struct {
 }
 
 type reply struct {
-	generation int64 // it was asked about
+	generation int64 // the one that the question is about
 	health.Diagnosis
 	err error
 }
 
-// askWhy asks the pods of the workloads whose time has come, apart from whatever
-// else the session does.
+// askWhy reads the pods of the workloads that are due, concurrently with the session.
 func (s *session) askWhy(ctx context.Context) {
 	if s.stuck == nil || s.stuck.asking {
 		return
@@ -183,7 +180,7 @@ func (s *session) askWhy(ctx context.Context) {
 	})
 }
 
-// questions are those that are due, the longest waiting first.
+// questions returns those that are due, the longest waiting first.
 func (s *session) questions(now time.Time) []question {
 	var due []api.ID
 	for id, h := range s.stuck.of {
@@ -211,8 +208,8 @@ func (s *session) questions(now time.Time) []question {
 	return ask
 }
 
-// secrets returns the Secrets that the cluster should hold. They are gathered at
-// most once in a turn.
+// secrets returns the Secrets that the cluster should have. They are collected at most once in
+// a turn.
 func (s *session) secrets() diff.Secrets {
 	if s.hidden != nil {
 		return *s.hidden
@@ -228,8 +225,8 @@ func (s *session) secrets() diff.Secrets {
 	return found
 }
 
-// podsOf selects the pods of a workload as its manifest does, or as a Job's does
-// that leaves it to the server.
+// podsOf returns the pod selector of a workload: that of its manifest or, for a Job without
+// one, that which the server sets.
 func podsOf(o *unstructured.Unstructured) string {
 	var selector metav1.LabelSelector
 	written, _, _ := unstructured.NestedMap(o.Object, "spec", "selector")
@@ -243,11 +240,11 @@ func podsOf(o *unstructured.Unstructured) string {
 	return ""
 }
 
-// podsSay reads a page of the pods of a workload, and if that says nothing, one of
-// those among the rest that have not begun.
+// podsSay reads a page of the pods of a workload and, if that explains nothing, one of the
+// remaining pods that has not started.
 func (s *session) podsSay(ctx context.Context, q question) (health.Diagnosis, error) {
 	if q.pods == "" {
-		return health.Diagnosis{}, nil // all pods of the namespace would answer
+		return health.Diagnosis{}, nil // the selector would match all pods of the namespace
 	}
 	said, more, err := s.readPodPage(ctx, q, "")
 	if err == nil && said.Why == "" && more {
@@ -281,11 +278,10 @@ func (s *session) readPodPage(ctx context.Context, q question, fields string) (s
 
 var userInURL = regexp.MustCompile(`://[^/@\s"]+@`)
 
-// withoutUser takes credentials out of the URLs in a text.
+// withoutUser removes credentials from the URLs in a text.
 func withoutUser(text string) string { return userInURL.ReplaceAllString(text, "://***@") }
 
-// replied takes in what pods have said, and returns the objects of which there is
-// more to tell now.
+// replied records the answers about pods, and returns the objects with news.
 func (s *session) replied(replies map[api.ID]reply) (news []api.ID) {
 	if s.stuck == nil {
 		return nil
@@ -308,9 +304,8 @@ func (s *session) replied(replies map[api.ID]reply) (news []api.ID) {
 	return news
 }
 
-// take takes in what the pods say now, and reports whether that is news. Whether
-// pods that do not start still do not is asked once more when the time is over, and
-// not concluded from one answer.
+// take records what the pods say now, and reports whether that is news. When the timeout has
+// passed, pods that do not start are read once more before they count as failed.
 func (h *hindrance) take(said health.Diagnosis, timeout time.Duration) (news bool) {
 	now := time.Now()
 	switch {
@@ -329,7 +324,7 @@ func (h *hindrance) take(said health.Diagnosis, timeout time.Duration) (news boo
 	return news
 }
 
-// unanswered puts off what could not be asked.
+// unanswered postpones a question that got no answer.
 func (s *session) unanswered(h *hindrance, err error) {
 	h.next = time.Now().Add(h.times.next(askAgain, askSeldom))
 	if apierrors.IsForbidden(err) {

@@ -13,19 +13,19 @@ import (
 
 // A finding is what is known of an object before it is first applied.
 type finding struct {
-	// meta is the object's metadata; nil if it is not there.
+	// meta is the object's metadata; nil if it does not exist.
 	meta *metav1.PartialObjectMetadata
 }
 
-// A place is where objects are listed together.
+// A place is a collection that objects are listed in.
 type place struct {
 	res       resource
 	namespace string
 }
 
-// survey finds out which of the objects that were never applied are there
-// already: what is, may belong to somebody, and what is not costs no further
-// look. Where there are several of a kind, one list answers for all.
+// survey finds out which of the objects that were never applied exist already: those may belong
+// to somebody, and the others need no further read. Several objects of a kind are found with
+// one list.
 func (s *session) survey(ctx context.Context, tasks []task) {
 	places := map[place][]*task{}
 	for i := range tasks {
@@ -43,7 +43,7 @@ func (s *session) survey(ctx context.Context, tasks []task) {
 	var wg sync.WaitGroup
 	for at, tasks := range places {
 		if len(tasks) == 1 {
-			continue // reading it costs no more
+			continue // reading it costs no more than a list
 		}
 		slots <- struct{}{}
 		wg.Add(1)
@@ -56,9 +56,9 @@ func (s *session) survey(ctx context.Context, tasks []task) {
 	wg.Wait()
 }
 
-// cannotBeThere reports whether an object would be somebody's work of the last
-// moment: a namespace that was not there when we last looked, or something in one
-// that we have just made. It does where all may be taken over in any case.
+// cannotBeThere reports whether an object could only exist if somebody created it within the
+// last moments: a namespace that did not exist, or an object in one that was just created. That
+// is enough if everything may be taken over in any case.
 func (s *session) cannotBeThere(t *task) bool {
 	id := t.manifest.ID
 	switch {
@@ -71,8 +71,8 @@ func (s *session) cannotBeThere(t *task) bool {
 	}
 }
 
-// surveyPlace looks for the objects of some tasks in one place. Where there is
-// much more than they are, or the list is refused, each is read by itself.
+// surveyPlace looks up the objects of some tasks in one collection. If the collection is much
+// larger, or the list is refused, each object is read.
 func (s *session) surveyPlace(ctx context.Context, at place, tasks []*task) {
 	const limit = 500
 	there := map[api.ID]*metav1.PartialObjectMetadata{}

@@ -11,12 +11,10 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 )
 
-// What a person has suspended is watched and compared as everything else, and
-// never written: neither applied, nor put back, nor removed, nor noted in an
-// inventory.
+// What a person has suspended is watched and compared as usual, and never written: not applied,
+// corrected, removed or added to an inventory.
 
-// spared says why an object is not written on behalf of a placement; empty if
-// it is.
+// spared returns why an object is not written for a placement; empty if it is written.
 func (s *session) spared(p api.PlacementKey, id api.ID) string {
 	w, told := s.works[p]
 	if !told {
@@ -25,25 +23,25 @@ func (s *session) spared(p api.PlacementKey, id api.ID) string {
 	return w.Spares(id)
 }
 
-// resting reports whether nothing at all is written for a placement.
+// resting reports whether nothing is written for a placement.
 func (s *session) resting(p api.PlacementKey) bool { return s.works[p].Suspended != "" }
 
-// unwritten reports whether an inventory is to be written as soon as possible.
+// unwritten reports whether an inventory should be written as soon as possible.
 func (s *session) unwritten(inv *inventory) bool {
 	return inv.written == "" && !s.resting(inv.Placement)
 }
 
-// astray reports whether a spared object may not be as it is wanted.
+// astray reports whether a spared object may differ from what is wanted.
 func (s *session) astray(t task, l *live) bool {
 	if l == nil && t.item != nil && !s.watch.of(t.manifest.Object.Object.GroupVersionKind()).sees() {
-		return s.trouble[t.manifest.ID] != nil // we cannot tell
+		return s.trouble[t.manifest.ID] != nil // nothing watches it
 	}
 	return t.item == nil || t.item.Hash != t.manifest.Hash || l == nil ||
 		l.managed != t.item.Managed || l.fleet != s.cfg.Fleet || s.trouble[t.manifest.ID] != nil
 }
 
-// lookOn compares a spared object and leaves it as it is.
-func (s *session) lookOn(ctx context.Context, t task) outcome {
+// observeSpared compares a spared object and leaves it as it is.
+func (s *session) observeSpared(ctx context.Context, t task) outcome {
 	o := outcome{task: t, do: diff.NeedRead, cond: t.suspended()}
 	live, err := s.read(ctx, t.res, t.manifest.ID)
 	var c comparison
@@ -61,8 +59,8 @@ func (s *session) lookOn(ctx context.Context, t task) outcome {
 	return o
 }
 
-// suspended is the condition of a spared object: applied, if the content that
-// is wanted now was applied before.
+// suspended returns the condition of a spared object: applied if the wanted content was applied
+// before.
 func (t *task) suspended() metav1.Condition {
 	if t.item == nil || t.item.Hash != t.manifest.Hash {
 		return diff.NotApplied(api.Suspended, t.spared)
@@ -72,13 +70,12 @@ func (t *task) suspended() metav1.Condition {
 	return c
 }
 
-// asWanted reports whether a spared object was found to be all that is wanted.
+// asWanted reports whether a spared object equals what is wanted.
 func (o *outcome) asWanted() bool {
 	return o.spared != "" && o.err == nil && len(o.diffs) == 0 && o.cond.Status == metav1.ConditionTrue
 }
 
-// lookAgain forgets what was found of objects that are spared no more, or only
-// now.
+// lookAgain forgets the state of objects that are no longer spared, or newly spared.
 func (s *session) lookAgain(was, now work.Work) {
 	for _, m := range now.Manifests {
 		if was.Spares(m.ID) != now.Spares(m.ID) {

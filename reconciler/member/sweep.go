@@ -14,39 +14,38 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A sweep proves that watches tell everything. A few times a day it reads all
-// that is ours, kind by kind, and compares it with what is known. What it finds
-// and no watch has told is put back like any drift, and is an error of ours.
+// A sweep checks that watches report everything. A few times a day it lists all our objects,
+// kind by kind, and compares them with what is known. A difference that no watch has reported
+// is corrected as any drift, and is an error of gitfleet.
 type sweep struct {
 	timer *time.Timer
-	// kinds are still to be read in this round, doubts to be looked at again.
+	// kinds remain to be listed in this round, doubts to be checked again.
 	kinds  []schema.GroupVersionKind
-	doubts map[api.ID]*live // as it was read; nil if it was not there
-	busy   bool             // a round is under way
+	doubts map[api.ID]*live // as it was read; nil if it did not exist
+	busy   bool             // a round has begun
 }
 
-// grace is how long a watch may take to tell what a list has told.
+// grace is how long a watch may lag behind a list.
 const grace = 10 * time.Second
 
-// pause is the time to the next step of a sweep.
+// pause returns the time until the next step of a sweep.
 func (s *session) pause() time.Duration {
 	if s.sweeping.busy {
 		return min(grace, s.cfg.Sweep)
 	}
-	return s.cfg.Sweep*3/4 + rand.N(s.cfg.Sweep/2+1) // not all clusters at once
+	return s.cfg.Sweep*3/4 + rand.N(s.cfg.Sweep/2+1) // clusters are swept at different times
 }
 
-// rest has the sweep go on later, if there is one at all.
-func (s *session) rest() {
+// pauseSweep schedules the next step of the sweep, if sweeps are enabled.
+func (s *session) pauseSweep() {
 	if s.cfg.Sweep > 0 {
 		s.sweeping.timer.Reset(s.pause())
 	}
 }
 
-// sweepOn does one step of a sweep: it settles what was in doubt, and reads one
-// more kind.
+// sweepOn runs one step of a sweep: it checks the doubts, and lists one more kind.
 func (s *session) sweepOn(ctx context.Context) {
-	defer s.rest()
+	defer s.pauseSweep()
 	if s.cutOff() || s.leaving || s.blocked {
 		return
 	}
@@ -74,8 +73,7 @@ func (s *session) sweepOneKind(ctx context.Context, gvk schema.GroupVersionKind)
 	}
 }
 
-// sweepNow reads everything at once: a person asked for it, or very much was
-// written.
+// sweepNow runs a whole sweep: a person requested it, or very much was written.
 func (s *session) sweepNow(ctx context.Context) {
 	w := &s.sweeping
 	if !w.busy {
@@ -88,7 +86,7 @@ func (s *session) sweepNow(ctx context.Context) {
 		}
 		s.sweepOneKind(ctx, k.gvk)
 	}
-	s.rest()
+	s.pauseSweep()
 }
 
 // sweepKind compares all objects of a kind with what is known of them.
@@ -113,7 +111,7 @@ func (s *session) sweepKind(ctx context.Context, gvk schema.GroupVersionKind) er
 			switch t, settled := s.settled(id); {
 			case !settled:
 				if s.unseen[id] {
-					s.suspects[id] = true // compared when its change is acted upon
+					s.suspects[id] = true // compared when its change is processed
 				}
 			case s.unheard(o):
 				s.sweeping.doubts[id] = liveOf(o)
@@ -146,15 +144,14 @@ func (s *session) wholePage(ctx context.Context, res resource, namespace string,
 	})
 }
 
-// settled returns the task that an object would be, and reports whether all that
-// is known says that there is nothing to do about it.
+// settled returns the task of an object, and whether everything known says that there is
+// nothing to do about it.
 func (s *session) settled(id api.ID) (task, bool) {
 	t, asApplied := s.asApplied(id)
 	return t, asApplied && !s.unseen[id]
 }
 
-// asApplied is settled, though a change may have been taken in that nobody has
-// acted upon yet.
+// asApplied is settled for an object with a change that may not have been processed yet.
 func (s *session) asApplied(id api.ID) (task, bool) {
 	w, isWanted := s.wanted.of(id)
 	if !isWanted || s.trouble[id] != nil || s.reports(w.placement) || s.spared(w.placement, id) != "" || s.scaled(w) {
@@ -169,13 +166,13 @@ func (s *session) asApplied(id api.ID) (task, bool) {
 	return t, t.item != nil && t.item.Hash == w.manifest.Hash && l != nil && !l.terminating && l.managed == t.item.Managed
 }
 
-// unheard reports whether an object has changed since the watch last told of it.
+// unheard reports whether an object has changed since the watch last reported it.
 func (s *session) unheard(o *unstructured.Unstructured) bool {
 	l := s.live.of(api.IDOf(o))
 	return l == nil || number(o.GetResourceVersion()) > l.version
 }
 
-// settleDoubts looks again at what watches had not told of when it was read.
+// settleDoubts checks again what watches had not reported when it was read.
 func (s *session) settleDoubts(ctx context.Context) {
 	wrong := map[api.ID]bool{}
 	for id, read := range s.sweeping.doubts {
@@ -183,7 +180,7 @@ func (s *session) settleDoubts(ctx context.Context) {
 		known := s.live.of(id)
 		switch {
 		case !settled:
-			continue // the watch has told, or something else is being done about it
+			continue // the watch has reported it, or it is being processed
 		case read == nil:
 			live, err := s.read(ctx, t.res, id)
 			if err != nil || live != nil && !s.unheard(live) {
@@ -207,7 +204,7 @@ func (s *session) settleDoubts(ctx context.Context) {
 	s.mend(ctx, wrong)
 }
 
-// distrust has the watch of an object's kind begin anew.
+// distrust restarts the watch of an object's kind with a list.
 func (s *session) distrust(t task) {
 	gvk := t.manifest.Object.Object.GroupVersionKind()
 	if k := s.watch.of(gvk); k != nil {
@@ -215,21 +212,20 @@ func (s *session) distrust(t task) {
 	}
 }
 
-// missed reports that no watch has told of what a sweep has found.
+// missed reports that a sweep has found something that no watch has reported.
 func (s *session) missed(id api.ID, t task) {
 	s.cfg.Metrics.Missed.WithLabelValues(s.cfg.Name).Inc()
 	s.cfg.Log.Error("object was changed and no watch told; please report it", "cluster", s.cfg.Name,
 		"placement", t.placement.String(), "object", id.String(), "err", fmt.Errorf("found by the sweep"))
 }
 
-// mend has objects put back whose metadata do not show, or have not shown, that
-// they were changed.
+// mend applies objects again whose metadata does not show that they were changed.
 func (s *session) mend(ctx context.Context, wrong map[api.ID]bool) {
 	for id := range wrong {
 		w, _ := s.wanted.of(id)
 		if inv := s.inv[w.placement]; inv != nil && inv.items.has(id) {
 			it := inv.items.of(id)
-			it.Managed = "" // whatever is there, it is not what was applied
+			it.Managed = "" // whatever exists is not what was applied
 			inv.items.put(*it)
 		}
 	}

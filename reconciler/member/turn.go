@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// run works until ctx is done or the connection is to be given up. When it
-// returns, everything it started has ended.
+// run runs the session until ctx is done or the connection is to be given up, and stops
+// everything it started before it returns.
 func (s *session) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer s.stop(cancel)
@@ -22,7 +22,7 @@ func (s *session) run(ctx context.Context) error {
 }
 
 func (s *session) start(ctx context.Context) error {
-	s.rest()
+	s.pauseSweep()
 	s.probing.next = time.Now().Add(s.cfg.Probe)
 	s.probing.start(min(s.cfg.Probe, credentialsPoll), func() { s.runProbe(ctx) })
 	s.receiveFleet()
@@ -39,8 +39,8 @@ func (s *session) start(ctx context.Context) error {
 	return s.checkForeign(ctx)
 }
 
-// turned is called at the end of each turn. It reviews permissions if a request was
-// refused, starts the watches that are new, and drops what only the turn needed.
+// turned ends a turn. It reviews permissions if a request was refused, starts new watches, and
+// drops what only the turn needed.
 func (s *session) turned(ctx context.Context) {
 	s.review(ctx)
 	s.watch.begin()
@@ -64,7 +64,7 @@ func (s *session) stop(cancel context.CancelFunc) {
 	s.conn().close()
 }
 
-// A waking is what has woken a session.
+// A waking is the reason of a turn.
 type waking int
 
 const (
@@ -80,8 +80,7 @@ const (
 	byProbe
 )
 
-// wait waits until there is something to do. The goroutine of a cluster is here
-// nearly always.
+// wait waits until there is something to do. The goroutine of a cluster is nearly always here.
 func (s *session) wait(ctx context.Context) waking {
 	leave, check := s.leave, s.Agent.check
 	if s.leaving {
@@ -114,10 +113,10 @@ func (s *session) wait(ctx context.Context) waking {
 	}
 }
 
-// turn does what there is to do. An error is the end of the session.
+// turn does what there is to do. An error ends the session.
 func (s *session) turn(ctx context.Context, woken waking) error {
 	defer s.turned(ctx)
-	s.receiveFleet() // it is told before the works that go with it
+	s.receiveFleet() // it is sent before the works that belong to it
 	if s.foreign() || s.observingOnly {
 		return s.observeOnly(ctx, woken)
 	}
@@ -127,7 +126,7 @@ func (s *session) turn(ctx context.Context, woken waking) error {
 	return s.checkForeign(ctx)
 }
 
-// act does what there is to do on a cluster that no other fleet holds.
+// act is turn on a cluster that no other fleet holds.
 func (s *session) act(ctx context.Context, woken waking) error {
 	switch woken {
 	case byLeave:

@@ -20,7 +20,7 @@ type service struct {
 	served   bool
 	// err is why this is not known; nil if it is.
 	err   error
-	until time.Time // when it is asked again
+	until time.Time // when the server is asked again
 }
 
 // serviceLifetime is how long a service is cached.
@@ -103,7 +103,7 @@ var crds = resource{definitions.WithVersion("v1").GroupVersion().WithResource("c
 // if the definitions cannot be read.
 func (s *session) undefined(ctx context.Context, kind schema.GroupKind) error {
 	if !strings.Contains(kind.Group, ".") {
-		return nil // only Kubernetes has such groups
+		return nil // only Kubernetes itself has such groups
 	}
 	opts := metav1.ListOptions{Limit: 500}
 	for {

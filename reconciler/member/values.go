@@ -13,26 +13,26 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// Values can change while nothing changes in what we own: somebody applies under
-// our own field manager, or an admission webhook mutates what somebody else
-// writes. Metadata do not show it, so an object that was written and not by us is
-// read, and its values are compared with those that were applied.
+// Values can change while nothing changes in the ownership of fields: somebody applies under
+// our own field manager, or an admission webhook mutates what others write. The metadata does
+// not show it, so an object that others have written is read, and its values are compared with
+// those that were applied.
 
-// A valuesCheck is what a comparison of an object's values has found.
+// A valuesCheck is the result of comparing the values of an object.
 type valuesCheck struct {
-	// changed says that an apply would put something back.
+	// changed says that an apply would change something.
 	changed bool
-	// altered is what the server would store otherwise than it is applied.
+	// altered are fields that the server would store differently from what is applied.
 	altered []api.PatchDetail
-	// ignored are the differences in fields that the object asks to leave alone.
+	// ignored are the differences in fields that the object leaves to others.
 	ignored []api.Difference
-	// unknown says that they could not be compared now.
+	// unknown says that the values could not be compared now.
 	unknown bool
 }
 
-// checkValues compares the values of a live object with those that were applied.
-// What a structural comparison finds the server has to confirm with a dry run,
-// which admission webhooks take part in.
+// checkValues compares the values of a live object with those that were applied. A difference
+// that a structural comparison finds is confirmed with a server-side dry run, which includes
+// admission webhooks.
 func (s *session) checkValues(ctx context.Context, t task, live *unstructured.Unstructured) valuesCheck {
 	desired := t.manifest.Object.Object
 	var ignored []api.Difference
@@ -53,30 +53,28 @@ func (s *session) checkValues(ctx context.Context, t task, live *unstructured.Un
 	}
 	again, err := s.read(ctx, t.res, t.manifest.ID)
 	if err != nil || again == nil || again.GetResourceVersion() != live.GetResourceVersion() {
-		return valuesCheck{unknown: true} // it is just being changed
+		return valuesCheck{unknown: true} // it is changing right now
 	}
 	altered := diff.Altered(desired, merged, nil)
 	found := diff.Repairable(diff.Compare(merged, live, diff.Options{}), altered, known)
 	return valuesCheck{changed: len(found) > 0, altered: altered, ignored: ignored}
 }
 
-// sameValues reports whether two comparisons found the same, as far as it is
-// remembered.
+// sameValues reports whether two comparisons found the same, as far as it is recorded.
 func sameValues(found, known []api.PatchDetail) bool {
 	return slices.EqualFunc(shortened(differences(found)), known, func(a api.Difference, b api.PatchDetail) bool { return a.PatchDetail == b })
 }
 
-// differences are details of which nobody in particular is the author.
+// differences are details without an actor.
 func differences(details []api.PatchDetail) []api.Difference {
 	return diff.Differences(nil, api.FieldManager, details)
 }
 
-// clockSkew is by how much the clocks of a cluster's API servers may differ.
+// clockSkew bounds the difference between the clocks of a cluster's API servers.
 const clockSkew = 2 // seconds
 
-// writtenWhileAway reports whether an object of which only the inventory is known
-// was applied under our name after the inventory was last written: by us, to put
-// something back, or by somebody else.
+// writtenWhileAway reports whether an object of which only the inventory is known was applied
+// under our name after the inventory was last written: by us, to correct a drift, or by others.
 func (s *session) writtenWhileAway(id api.ID, now *live) bool {
 	w, isWanted := s.wanted.of(id)
 	if !isWanted {
@@ -86,8 +84,8 @@ func (s *session) writtenWhileAway(id api.ID, now *live) bool {
 	return inv != nil && now.applied > inv.applied+clockSkew
 }
 
-// writtenByOthers reports whether an object was written, and not by us, since it
-// was last known: its values may be others. A change of its status is none.
+// writtenByOthers reports whether others have written an object since it was last known, so
+// that its values may have changed. Changes of its status do not count.
 func (s *session) writtenByOthers(id api.ID, old, now *live) bool {
 	if old == nil {
 		return s.writtenWhileAway(id, now)
@@ -104,8 +102,8 @@ func (s *session) writtenByOthers(id api.ID, old, now *live) bool {
 	if now.generation > 0 {
 		return false
 	}
-	// A kind without generations whose metadata are all that is watched has no
-	// status that would matter: a new version is a new content.
+	// A kind without generations whose metadata is watched has no status that matters: a new
+	// version is new content.
 	w, isWanted := s.wanted.of(id)
 	if !isWanted {
 		return false
@@ -118,11 +116,11 @@ func (s *session) writtenByOthers(id api.ID, old, now *live) bool {
 // again.
 const valuesRetry = 2 * time.Second
 
-// manySuspects are so many that lists cost the server less than reading each.
+// manySuspects is the number from which lists are cheaper for the server than single reads.
 const manySuspects = 100
 
-// checkWritten compares the values of objects that others have written, and puts
-// back what they changed.
+// checkWritten compares the values of objects that others have written, and corrects what they
+// changed.
 func (s *session) checkWritten(ctx context.Context) {
 	if s.cutOff() || s.leaving {
 		return
@@ -162,7 +160,7 @@ func (s *session) checkWritten(ctx context.Context) {
 	s.concludeChecks(ctx, tasks, checks)
 }
 
-// concludeChecks takes in what comparisons of values have found.
+// concludeChecks processes the results of comparisons of values.
 func (s *session) concludeChecks(ctx context.Context, tasks []task, checks []valuesCheck) {
 	wrong, news := map[api.ID]bool{}, map[api.ID]bool{}
 	for i, c := range checks {
@@ -170,7 +168,7 @@ func (s *session) concludeChecks(ctx context.Context, tasks []task, checks []val
 		id := t.manifest.ID
 		switch {
 		case c.unknown:
-			s.suspects[id] = true // tried again after valuesRetry
+			s.suspects[id] = true // retried after valuesRetry
 		case c.changed:
 			wrong[id] = true
 		default:
@@ -195,12 +193,12 @@ func (s *session) concludeChecks(ctx context.Context, tasks []task, checks []val
 	s.reschedule()
 }
 
-// alteredMessage says why values differ that nobody has changed since.
+// alteredMessage explains a difference that nobody has made since the apply.
 const alteredMessage = "the API server or an admission webhook stores other values than are applied, at each apply; " +
 	"put them into the manifest, or exempt the object from the webhook"
 
-// noteAltered records which values the server stores otherwise than they are applied;
-// none ends that drift. It reports whether the record has changed.
+// noteAltered records which fields the server stores differently from what is applied; without
+// any, that drift ends. It reports whether the record has changed.
 func (s *session) noteAltered(t task, generation int64, altered []api.PatchDetail) bool {
 	p, id := t.placement, t.manifest.ID
 	known := s.memory.state(p, id) == api.DriftAltered
@@ -215,9 +213,9 @@ func (s *session) noteAltered(t task, generation int64, altered []api.PatchDetai
 	return true
 }
 
-// noteIgnored records the newest values of fields that an object asks to leave alone;
-// none ends that drift. It reports whether the record has changed. A record of a drift
-// in other fields is kept.
+// noteIgnored records the current values of fields that an object leaves to others; without
+// any, that drift ends. It reports whether the record has changed. A record of a drift in other
+// fields is kept.
 func (s *session) noteIgnored(t task, generation int64, ignored []api.Difference) bool {
 	was := s.memory[t.placement][t.manifest.ID]
 	switch was.State {
@@ -229,9 +227,9 @@ func (s *session) noteIgnored(t task, generation int64, ignored []api.Difference
 	return s.noteLasting(t, api.DriftIgnored, ignoredDrift(generation, ignored), unchanged, was.State != api.DriftIgnored)
 }
 
-// noteLasting records a drift that lasts while it has paths, and ends it once it has
-// none. It reports whether the record has changed. unchanged says that the paths are
-// those of the record; anew is that of note.
+// noteLasting records a drift that lasts while it has paths, and ends it once it has none. It
+// reports whether the record has changed. unchanged says that the paths are those of the
+// record; anew is that of note.
 func (s *session) noteLasting(t task, state api.DriftState, now ledger.Drift, unchanged, anew bool) bool {
 	was := s.memory[t.placement][t.manifest.ID]
 	known := was.State == state
@@ -246,7 +244,7 @@ func (s *session) noteLasting(t task, state api.DriftState, now ledger.Drift, un
 	return true
 }
 
-// altered returns what a server is known to store otherwise than it is applied.
+// altered returns the fields that a server is known to store differently from what is applied.
 func (m memory) altered(p api.PlacementKey, id api.ID) []api.PatchDetail {
 	d := m[p][id]
 	if d.State != api.DriftAltered {

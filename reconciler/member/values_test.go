@@ -88,12 +88,12 @@ func TestWhatChangedNothingIsNoRepair(t *testing.T) {
 	if s.flips[cm("one")].Total != 1 {
 		t.Fatalf("flips: %+v", s.flips)
 	}
-	s.recall(outcomeAt("7"))
+	s.recordDrift(outcomeAt("7"))
 	if got := s.memory[web]; len(got) > 0 || s.flips[cm("one")].Total != 0 {
 		t.Errorf("it remembers %+v, and counts %d", got, s.flips[cm("one")].Total)
 	}
 	s.undone(tk, &live{version: 8})
-	s.recall(outcomeAt("9"))
+	s.recordDrift(outcomeAt("9"))
 	if got := s.memory[web][cm("one")]; got.State != api.DriftRepaired || got.Count != 1 || s.flips[cm("one")].Total != 1 {
 		t.Errorf("it remembers %+v, and counts %d", got, s.flips[cm("one")].Total)
 	}

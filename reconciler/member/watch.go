@@ -26,38 +26,36 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/health"
 )
 
-// A live is all that is kept of an object on the member.
+// A live is what is kept of an object on the member.
 type live struct {
 	uid        types.UID
-	version    uint64 // resourceVersion; servers since 1.35 promise that it grows
+	version    uint64 // resourceVersion; it grows, which servers since 1.35 guarantee
 	generation int64
-	// managed is the hash of our entry in managedFields. The server rewrites
-	// that entry whenever somebody else changes or removes a field we own, and
-	// leaves it alone otherwise: an unchanged hash is an unchanged object, as
-	// far as it is ours.
+	// managed is the hash of our entry in managedFields. The server rewrites that entry when
+	// others change or remove a field that we own, and otherwise leaves it: as long as the hash
+	// is the same, our fields are unchanged.
 	managed string
-	// applied is when an apply under our name last changed the object, in seconds
-	// since 1970: if we did not, somebody else uses our name.
+	// applied is when an apply under our name last changed the object, in seconds since 1970:
+	// if that was not us, others use our field manager.
 	applied int64
-	// others sums up what others own; see othersOf.
+	// others is a hash of what others own; see othersOf.
 	others uint64
 	// fleet is the value of the managed-by label.
 	fleet string
-	// writer is who last changed the object besides us, as far as it says.
+	// writer is the field manager that last changed the object besides us, as far as the
+	// metadata shows.
 	writer      string
 	terminating bool
-	// owned says that it has owner references, scaled that an autoscaler wrote to
-	// it, kept that it asks not to be deleted, foreground that what was made of it
-	// is deleted first.
+	// owned: it has owner references. scaled: an autoscaler has written to it. kept: it asks
+	// not to be deleted. foreground: its dependents are deleted first.
 	owned, scaled, kept, foreground bool
-	// finalizers are those of an object that is terminating, separated by commas, but
-	// for the garbage collector's.
+	// finalizers are those of a terminating object, separated by commas, except the garbage
+	// collector's.
 	finalizers string
 	health     health.Health
 }
 
-// A kindWatch follows the objects of one kind that carry the managed-by label,
-// of whichever fleet.
+// A kindWatch watches the objects of one kind that have the managed-by label, of any fleet.
 type kindWatch struct {
 	gvk schema.GroupVersionKind
 	res resource
@@ -66,10 +64,9 @@ type kindWatch struct {
 	// expressions are those of the objects that are wanted.
 	expressions *wantedExpressions
 
-	// These belong to follow: resourceVersion is where the watch resumes; empty means
-	// that the next request is a list. since is when the last list began, failed how often
-	// it failed since all was well, unbegun how often in a row the server has not begun a
-	// watch.
+	// The following fields belong to follow. resourceVersion is where the watch resumes; if it
+	// is empty, the next request is a list. since is when the last list began, failed counts
+	// the failures since then, unbegun the consecutive watches that the server has not started.
 	resourceVersion string
 	since           time.Time
 	failed          backoff
@@ -80,13 +77,13 @@ type kindWatch struct {
 	stop  context.CancelFunc
 
 	mu            sync.Mutex
-	cancelRequest context.CancelCauseFunc // ends the request under way
+	cancelRequest context.CancelCauseFunc // cancels the request under way
 
-	// retired says that nothing it saw is taken in any more: another watch may
-	// follow the kind, and know better. It belongs to the lock of the changes.
+	// retired says that nothing it saw is recorded any more, since another watch may have
+	// replaced it. The lock of the changes guards it.
 	retired bool
-	// synced says that there was a complete list, refused that the server does not
-	// let us list the kind; it is tried again all the same.
+	// synced says that there was a complete list, refused that the kind may not be listed; it
+	// is retried nevertheless.
 	synced, refused atomic.Bool
 }
 
@@ -104,18 +101,18 @@ func (k *kindWatch) begin() {
 	}
 }
 
-// errReconnected ends a request of a watch because the connection was replaced.
+// errReconnected cancels a request of a watch because the connection was replaced.
 var errReconnected = errors.New("connection replaced")
 
-// reconnect ends the request under way. The watch resumes where it was, over the
-// connection that is then in use.
+// reconnect cancels the request under way. The watch resumes where it was, over the new
+// connection.
 func (k *kindWatch) reconnect() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.cancelRequest(errReconnected)
 }
 
-// requestContext returns the context of the next list and watch, which reconnect ends.
+// requestContext returns the context of the next list and watch, which reconnect cancels.
 func (k *kindWatch) requestContext(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	k.mu.Lock()
@@ -124,7 +121,7 @@ func (k *kindWatch) requestContext(ctx context.Context) (context.Context, contex
 	return ctx, cancel
 }
 
-// watches are those of a session, one for each kind. They are few.
+// watches are those of a session, one for each kind.
 type watches []*kindWatch
 
 // of returns the watch of a kind; nil if there is none.
@@ -137,8 +134,8 @@ func (ws watches) of(gvk schema.GroupVersionKind) *kindWatch {
 	return nil
 }
 
-// begin lets watches tell of changes. Until a pass is over nobody could act on
-// them, and what it writes itself would cost the server most while it writes.
+// begin lets watches report changes. During a pass nobody could act on them, and reporting the
+// writes of the pass would cost the server most then.
 func (ws watches) begin() {
 	for _, k := range ws {
 		k.begin()
@@ -151,12 +148,12 @@ func (s *session) endWatch(k *kindWatch) {
 	s.watch = slices.DeleteFunc(s.watch, func(o *kindWatch) bool { return o == k })
 }
 
-// sees reports whether the watch knows of every object of the kind: only then
-// is what it does not know not there.
+// sees reports whether the watch knows every object of the kind: only then is an unknown object
+// one that does not exist.
 func (k *kindWatch) sees() bool { return k != nil && k.synced.Load() }
 
-// follow lists, and watches from there, until ctx is done. It never gives up: a list or
-// a watch that fails is tried again, more slowly each time.
+// follow lists and watches until ctx is done. A list or watch that fails is retried with
+// backoff.
 func (s *session) follow(ctx context.Context, k *kindWatch) {
 	for ctx.Err() == nil {
 		request, cancel := k.requestContext(ctx)
@@ -172,7 +169,7 @@ func (s *session) follow(ctx context.Context, k *kindWatch) {
 	}
 }
 
-// listAndOpen begins a watch, after a list if it is not known where to resume.
+// listAndOpen starts a watch, after a list if it is not known where to resume.
 func (s *session) listAndOpen(ctx context.Context, k *kindWatch) (*eventStream, error) {
 	if k.resourceVersion == "" {
 		k.since = time.Now()
@@ -196,7 +193,7 @@ func (s *session) listAndOpen(ctx context.Context, k *kindWatch) (*eventStream, 
 	return events, nil
 }
 
-// learned has whoever waits for a first list look whether it was there.
+// learned wakes waitForLists.
 func (s *session) learned() {
 	select {
 	case s.firsts <- struct{}{}:
@@ -204,22 +201,21 @@ func (s *session) learned() {
 	}
 }
 
-// mostUnbegun is how often a watch is asked for again before everything is listed
-// anew: the server may never take the version.
+// mostUnbegun is how often a watch is requested again before everything is listed again: the
+// server may never accept the version.
 const mostUnbegun = 4
 
-// errUnbegun says that the server has not begun a watch: it may be too busy for it, or
-// not there.
+// errUnbegun says that the server has not started a watch: it may be overloaded, or not there.
 var errUnbegun = errors.New("watch not begun")
 
-// asksAgain reports whether a watch that has not begun is asked for from the same
-// version again.
+// asksAgain reports whether a watch that has not started is requested again from the same
+// version.
 func (k *kindWatch) asksAgain(err error) bool {
 	return errors.Is(err, errUnbegun) && k.unbegun < mostUnbegun && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err)
 }
 
-// falter waits after a list or a watch that failed; then everything is listed
-// anew, unless a watch has only not begun.
+// falter waits after a list or watch that failed. Then everything is listed again, unless the
+// watch has only not started.
 func (s *session) falter(ctx context.Context, k *kindWatch, err error) {
 	if ctx.Err() != nil {
 		return
@@ -247,8 +243,7 @@ func (s *session) falter(ctx context.Context, k *kindWatch, err error) {
 
 const selector = api.ManagedByLabel
 
-// list reads all objects page by page and reports them, and at the end that
-// these are all.
+// list reads all objects page by page, records them, and finally records that these are all.
 func (s *session) list(ctx context.Context, k *kindWatch) (string, error) {
 	found := map[api.ID]bool{}
 	opts := metav1.ListOptions{LabelSelector: selector, Limit: 500}
@@ -284,7 +279,7 @@ func (s *session) listPage(ctx context.Context, k *kindWatch, opts metav1.ListOp
 	return s.page(ctx, k.res.GroupVersionResource, "", opts)
 }
 
-// readEvents reports changes until the server ends the watch, which is no error: the next
+// readEvents records changes until the server ends the watch, which is not an error: the next
 // watch resumes there.
 func (s *session) readEvents(k *kindWatch, events *eventStream) error {
 	defer events.Close()
@@ -302,18 +297,18 @@ func (s *session) readEvents(k *kindWatch, events *eventStream) error {
 	}
 }
 
-// watchEnded is why a watch is not simply resumed, if there is a reason.
+// watchEnded returns why a watch cannot simply be resumed; nil if it can.
 func watchEnded(err error, start time.Time, empty bool) error {
 	if errors.Is(err, errLongLine) {
 		return err
 	}
 	if empty && time.Since(start) < time.Second {
-		return errShortWatch // or we would ask again without pause
+		return errShortWatch // otherwise requests would follow without pause
 	}
 	return nil
 }
 
-// recordEvent records one event of a watch, and the version that it is of.
+// recordEvent records one event of a watch, and its version.
 func (s *session) recordEvent(k *kindWatch, line []byte) error {
 	what, o, err := k.decodeEvent(line)
 	if err != nil {
@@ -321,7 +316,7 @@ func (s *session) recordEvent(k *kindWatch, line []byte) error {
 	}
 	m, err := meta.Accessor(o)
 	if err != nil {
-		panic("member: object without metadata: " + err.Error()) // it was decoded as one
+		panic("member: object without metadata: " + err.Error()) // decoding has checked it
 	}
 	switch what {
 	case watch.Bookmark:
@@ -338,7 +333,7 @@ func (s *session) recordEvent(k *kindWatch, line []byte) error {
 
 var errShortWatch = errors.New("watch: it ended at once and told nothing")
 
-// look keeps of an object what we need of it.
+// look returns what is kept of an object.
 func (k *kindWatch) look(o runtime.Object) (api.ID, *live) {
 	m, err := meta.Accessor(o)
 	if err != nil {
@@ -350,7 +345,7 @@ func (k *kindWatch) look(o runtime.Object) (api.ID, *live) {
 	return id, l
 }
 
-// health tells whether an object is available, by its expression if it has one.
+// health returns the health of an object, by its expression if it has one.
 func (k *kindWatch) health(o runtime.Object, expression string) health.Health {
 	u, whole := o.(*unstructured.Unstructured)
 	switch {
@@ -366,7 +361,7 @@ func (k *kindWatch) health(o runtime.Object, expression string) health.Health {
 }
 
 func liveOf(m metav1.Object) *live {
-	entries := m.GetManagedFields() // of an unstructured object they are converted each time
+	entries := m.GetManagedFields() // converting them is expensive for an unstructured object
 	terminating := m.GetDeletionTimestamp() != nil
 	finalizers := ""
 	if terminating {
@@ -390,7 +385,7 @@ func liveOf(m metav1.Object) *live {
 	}
 }
 
-// writer names the last of the managers besides us.
+// writer returns the last field manager besides us.
 func writer(entries []metav1.ManagedFieldsEntry) string {
 	var last *metav1.ManagedFieldsEntry
 	for i := range entries {
@@ -408,8 +403,8 @@ func writer(entries []metav1.ManagedFieldsEntry) string {
 	return unique.Make(last.Manager).Value()
 }
 
-// number reads a resource version; zero for one that is not a number, which is
-// never older than anything.
+// number parses a resource version; zero for one that is not a number, which is never older
+// than anything.
 func number(version string) uint64 {
 	n, err := strconv.ParseUint(version, 10, 64)
 	if err != nil {

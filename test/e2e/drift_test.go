@@ -96,7 +96,7 @@ func TestRepairsAreRemembered(t *testing.T) {
 	}
 	a.stop()
 	a.start()
-	a.Recall(map[api.PlacementKey][]ledger.Drift{key: last.Drifts})
+	a.RestoreDrifts(map[api.PlacementKey][]ledger.Drift{key: last.Drifts})
 	a.Set([]work.Work{workOf("web", "1", configMap(ns, "one", "a"), configMap(ns, "two", "a"), secret)})
 	a.applied(key, "1")
 	patched(t, situation{a, ns, "one"}.edit(ctx, `{"data":{"key":null}}`))

@@ -62,7 +62,7 @@ func TestHeldDriftIsAcceptedOrPutBack(t *testing.T) {
 	d = heldAt("c")
 	a.stop()
 	a.start()
-	a.Recall(map[api.PlacementKey][]ledger.Drift{key: {d}})
+	a.RestoreDrifts(map[api.PlacementKey][]ledger.Drift{key: {d}})
 	a.Set([]work.Work{workOf("web", "2", configMap(ns, "one", "b"))})
 	a.until(key, "all looked at", func(w ledger.WorkSeen) bool { return w.Done })
 	heldAt("c")
@@ -116,7 +116,7 @@ func TestADeletedObjectIsHeld(t *testing.T) {
 	d = deleted()
 	a.stop()
 	a.start()
-	a.Recall(map[api.PlacementKey][]ledger.Drift{key: {d}})
+	a.RestoreDrifts(map[api.PlacementKey][]ledger.Drift{key: {d}})
 	a.Set(both)
 	a.until(key, "all looked at", func(w ledger.WorkSeen) bool { return w.Done && w.Available() })
 	if _, err := objects.Get(ctx, "one", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
