@@ -46,7 +46,7 @@ var ErrLost = errors.New("another replica may lead: the lease was lost")
 // Config says which lease is stood for. All fields but Kubeconfig must be set.
 type Config struct {
 	// Kubeconfig is that of the management cluster; empty for the cluster that gitfleet
-	// runs in.
+	// runs in. A Replica reads the file again when it has changed.
 	Kubeconfig string
 	// Namespace and Name are those of the Lease. The Secrets of the ledger are in the same
 	// namespace, and their names begin with Name.
@@ -74,7 +74,20 @@ func New(cfg Config) (*Replica, error) {
 	if err != nil {
 		return nil, err
 	}
-	leases, err := coordination.NewForConfig(leaseConfig(config))
+	lease := leaseConfig(config)
+	if cfg.Kubeconfig != "" { // in a cluster client-go reads the token again
+		file, err := openKubeconfig(cfg.Kubeconfig, config.Host, cfg.Log)
+		if err != nil {
+			return nil, err
+		}
+		if config, err = file.client(config); err != nil {
+			return nil, err
+		}
+		if lease, err = file.client(lease); err != nil {
+			return nil, err
+		}
+	}
+	leases, err := coordination.NewForConfig(lease)
 	if err != nil {
 		return nil, fmt.Errorf("use the credentials of the management cluster: %w", err)
 	}
