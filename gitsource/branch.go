@@ -13,19 +13,19 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/storer"
 )
 
-// A Restoring is a commit that gives files the content they had at another.
+// A Restoring describes a commit that restores the content of files from an earlier commit.
 type Restoring struct {
-	// Base is what the new commit follows, From where the content is. A path
-	// that From does not have is removed.
+	// Base is the parent of the new commit, From the commit with the content. A path that From
+	// does not have is removed.
 	Base, From string
 	Paths      []string
 	Message    string
-	// Author and Email are of the person in whose name it is made.
+	// Author and Email are the author and committer of the new commit.
 	Author, Email string
 	Time          time.Time
 }
 
-// Restore makes the commit. Nothing refers to it until Branch does.
+// Restore stores the commit. No reference points to it until Branch is called.
 func (c *Clone) Restore(r Restoring) (Commit, error) {
 	base, err := c.commit(r.Base)
 	if err != nil {
@@ -51,8 +51,8 @@ func (c *Clone) Restore(r Restoring) (Commit, error) {
 	return c.Commit(h.String())
 }
 
-// editTree writes a tree with some files replaced, or, where nil, removed. The
-// hash is zero if nothing is left of it.
+// editTree writes a tree with the files in changes replaced, or removed where the entry is nil.
+// The hash is zero if the directory would be empty.
 func editTree(s storer.EncodedObjectStorer, t *object.Tree, changes map[string]*object.TreeEntry) (plumbing.Hash, error) {
 	entries := map[string]object.TreeEntry{}
 	if t != nil {
@@ -97,7 +97,7 @@ func editTree(s storer.EncodedObjectStorer, t *object.Tree, changes map[string]*
 	for _, e := range entries {
 		out.Entries = append(out.Entries, e)
 	}
-	// Git orders a directory as if its name ended with a slash.
+	// Git sorts a directory as if its name ended with a slash.
 	slices.SortFunc(out.Entries, func(a, b object.TreeEntry) int { return strings.Compare(sortName(a), sortName(b)) })
 	return storeObject(s, out)
 }
@@ -119,8 +119,8 @@ func storeObject(s storer.EncodedObjectStorer, o interface {
 	return s.SetEncodedObject(raw)
 }
 
-// Branch makes a new branch of the clone. One that is there already is an
-// error: somebody may be at work on it.
+// Branch creates a branch in the clone. It is an error if the branch exists, since somebody may
+// be working on it.
 func (c *Clone) Branch(name, commit string) error {
 	ref := plumbing.NewBranchReferenceName(name)
 	if err := validName(ref); err != nil {

@@ -14,11 +14,11 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/object"
 )
 
-// A Clone is a person's clone of the repository. It is read, and branches are
-// written to it; what is checked out is left alone.
+// A Clone is a user's clone of the repository. Commits and branches can be added to it; the
+// working tree is never changed.
 type Clone struct{ repo *git.Repository }
 
-// OpenClone opens the clone that a directory is in, or a bare one that it is.
+// OpenClone opens the clone that contains a directory, or the bare clone in it.
 func OpenClone(dir string) (*Clone, error) {
 	repo, err := git.PlainOpenWithOptions(dir, &git.PlainOpenOptions{DetectDotGit: true, EnableDotGitCommonDir: true})
 	if errors.Is(err, git.ErrRepositoryNotExists) {
@@ -33,7 +33,7 @@ func OpenClone(dir string) (*Clone, error) {
 	return &Clone{repo}, nil
 }
 
-// Commit finds a commit by its hash, a part of it, a branch or a tag.
+// Commit finds a commit by its hash, an abbreviated hash, a branch or a tag.
 func (c *Clone) Commit(revision string) (Commit, error) {
 	o, err := c.commit(revision)
 	if err != nil {
@@ -70,8 +70,7 @@ func (c *Clone) commit(revision string) (*object.Commit, error) {
 	return o, nil
 }
 
-// Files returns the tree of a commit. The file system reads from the clone when
-// it is asked.
+// Files returns the tree of a commit. The file system reads from the clone on demand.
 func (c *Clone) Files(revision string) (fs.FS, error) {
 	o, err := c.commit(revision)
 	if err != nil {
@@ -84,8 +83,8 @@ func (c *Clone) Files(revision string) (fs.FS, error) {
 	return &cloneFiles{tree: t, time: o.Committer.When}, nil
 }
 
-// Author is who commits in this clone, by Git's configuration of the clone, the
-// user and the machine; empty if nobody is named.
+// Author returns user.name and user.email of Git's configuration for this clone; empty if they
+// are not set.
 func (c *Clone) Author() (name, email string) {
 	cfg, err := c.repo.ConfigScoped(gitconfig.SystemScope)
 	if err != nil {
@@ -94,7 +93,7 @@ func (c *Clone) Author() (name, email string) {
 	return cfg.User.Name, cfg.User.Email
 }
 
-// Differing are those of some paths that two commits do not have alike.
+// Differing returns those of the paths whose files differ between two commits.
 func (c *Clone) Differing(one, other string, paths []string) ([]string, error) {
 	a, b, err := c.trees(one, other)
 	if err != nil {
@@ -130,7 +129,7 @@ func (c *Clone) trees(one, other string) (a, b *object.Tree, err error) {
 	return a, b, nil
 }
 
-// entryOf is a file of a tree; nil if it is none.
+// entryOf returns the entry of a file; nil if there is no such file.
 func entryOf(t *object.Tree, path string) *object.TreeEntry {
 	e, err := t.FindEntry(path)
 	if err != nil || e.Mode == filemode.Dir {
@@ -223,7 +222,7 @@ func (f *cloneFile) ReadDir(n int) ([]fs.DirEntry, error) {
 	return out, nil
 }
 
-// A cloneInfo says of a file what a tree says.
+// A cloneInfo is the fs.FileInfo of an entry of a tree.
 type cloneInfo struct {
 	entry object.TreeEntry
 	at    *cloneFiles

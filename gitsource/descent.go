@@ -12,10 +12,9 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// Contains reports whether the history of a commit that was fetched at any time
-// has another one: that commit itself, or one that it descends from. The other is
-// named by its hash or by how that begins; one that was never fetched is in no
-// history. It is given up when ctx is done.
+// Contains reports whether head, a commit that was fetched at any time, is commit or descends
+// from it. commit is a hash or an abbreviated one; one that was never fetched is in no history.
+// Contains returns an error when ctx is done.
 func (r *Repo) Contains(ctx context.Context, head, commit string) (bool, error) {
 	h, err := parseHash(head)
 	if err != nil {
@@ -27,10 +26,10 @@ func (r *Repo) Contains(ctx context.Context, head, commit string) (bool, error) 
 	}
 	contains := false
 	err = r.withStore(func(st *store) error {
-		for _, candidate := range st.beginning(strings.ToLower(commit)) {
+		for _, candidate := range st.withPrefix(strings.ToLower(commit)) {
 			switch _, descends, err := between(st, candidate, newest, ctx.Err); {
 			case errors.Is(err, errWrongType), errors.Is(err, ErrTooLarge):
-				// no commit, but something else whose hash begins so
+				// not a commit, but another object whose hash begins with these digits
 			case err != nil:
 				return err
 			case descends:
@@ -46,19 +45,19 @@ func (r *Repo) Contains(ctx context.Context, head, commit string) (bool, error) 
 	return contains, nil
 }
 
-// beginning returns the objects whose hash begins with hexadecimal digits.
-func (s *store) beginning(digits string) []plumbing.Hash {
+// withPrefix returns the objects whose hash begins with hexadecimal digits.
+func (s *store) withPrefix(digits string) []plumbing.Hash {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	var all []plumbing.Hash
 	for _, p := range s.packs {
-		all = append(all, p.index.beginning(digits)...)
+		all = append(all, p.index.withPrefix(digits)...)
 	}
 	return all
 }
 
-// beginning returns the hashes that begin with hexadecimal digits.
-func (x *index) beginning(digits string) []plumbing.Hash {
+// withPrefix returns the hashes that begin with hexadecimal digits.
+func (x *index) withPrefix(digits string) []plumbing.Hash {
 	if len(digits) > 2*hashBytes {
 		return nil
 	}

@@ -11,17 +11,16 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// A Change is one path that is not the same in two commits. From or To is
-// empty if the path is only in the other.
+// A Change is one path that differs between two commits. From is empty if the path was added,
+// To if it was removed.
 type Change struct {
 	Path     string
 	From, To string
 }
 
-// Diff returns the files, links and submodules that differ between two
-// commits, by path. Its cost is in proportion to what differs: a directory
-// with the same hash on both sides is not opened. Anything that cannot be read
-// is an error, never a difference.
+// Diff returns the files, links and submodules that differ between two commits, sorted by path.
+// Directories with the same hash in both are not read. An object that cannot be read is an
+// error, never a difference.
 func (r *Repo) Diff(_ context.Context, from, to string) ([]Change, error) {
 	var trees [2]plumbing.Hash
 	for i, s := range []string{from, to} {
@@ -38,7 +37,7 @@ func (r *Repo) Diff(_ context.Context, from, to string) ([]Change, error) {
 	return diffTrees(r.tree, trees[0], trees[1])
 }
 
-// diffTrees compares two trees; the zero hash is the empty one.
+// diffTrees compares two trees; the zero hash stands for an empty one.
 func diffTrees(tree func(plumbing.Hash) ([]entry, error), from, to plumbing.Hash) ([]Change, error) {
 	var changes []Change
 	d := differ{tree: tree, emit: func(c Change) { changes = append(changes, c) }}
@@ -97,8 +96,7 @@ func (d differ) read(path string, h plumbing.Hash) ([]entry, error) {
 	return entries, nil
 }
 
-// first tells on which side the next name is: below zero left, above right,
-// zero both.
+// first returns which list has the next name: a if negative, b if positive, both if zero.
 func first(a, b []entry) int {
 	switch {
 	case len(a) == 0:
@@ -109,8 +107,8 @@ func first(a, b []entry) int {
 	return strings.Compare(a[0].name, b[0].name)
 }
 
-// entry compares what has the same name on both sides, an absent one being
-// zero. A file that became a directory is gone, and the directory's files new.
+// entry compares the entries of one name; an absent entry is zero. If a file became a
+// directory, the file was removed and the files of the directory were added.
 func (d differ) entry(path string, old, now entry, depth int) error {
 	if old == now {
 		return nil
@@ -134,8 +132,8 @@ func (d differ) entry(path string, old, now entry, depth int) error {
 	return d.dirs(path, from, to, depth+1)
 }
 
-// describe is the hash, and the kind of what is not an ordinary file, so that
-// a change of mode is a change.
+// describe returns the hash, with the kind of an entry that is not an ordinary file, so that a
+// change of the mode is a Change.
 func describe(e entry) string {
 	switch {
 	case e.mode&fs.ModeSymlink != 0:

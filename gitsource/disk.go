@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// writeFile puts a whole file in place of the old one, or leaves the old one.
+// writeFile replaces a file atomically.
 func writeFile(path string, content []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".tmp-*")
 	if err != nil {
@@ -24,9 +24,8 @@ func writeFile(path string, content []byte) error {
 	return nil
 }
 
-// listPacks returns the names of the packs that have an index, oldest name
-// first, and removes what an interrupted fetch left behind: an index is
-// renamed into place last, so a pack without one was never whole.
+// listPacks returns the sorted names of the packs that have an index, and removes the files of
+// interrupted fetches: an index is renamed into place last, so a pack without one is incomplete.
 func listPacks(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -11,15 +11,15 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// An entryHeader is what stands before the compressed part.
+// An entryHeader precedes the compressed content of an entry.
 type entryHeader struct {
 	kind plumbing.ObjectType
-	size int64 // of what is compressed
-	base int64 // where a difference's base begins
+	size int64 // of the content, uncompressed
+	base int64 // the offset of a delta's base
 }
 
-// An entryReader reads a pack from an offset on. They are kept for reuse: the
-// decompressor is some 40 KiB.
+// An entryReader reads one entry of a pack. Readers are pooled, since a decompressor takes some
+// 40 KiB.
 type entryReader struct {
 	file *os.File
 	at   int64
@@ -68,8 +68,7 @@ func (r *entryReader) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// ReadByte implements io.ByteReader, so that the decompressor takes no more
-// than it needs.
+// ReadByte implements io.ByteReader, so that the decompressor does not read ahead.
 func (r *entryReader) ReadByte() (byte, error) {
 	if err := r.fill(); err != nil {
 		return 0, err
@@ -91,7 +90,7 @@ func (r *entryReader) zlib() (io.Reader, error) {
 	return r.z, r.z.(zlib.Resetter).Reset(r, nil)
 }
 
-// header reads type, size and base.
+// header reads the header of the entry at an offset.
 func (r *entryReader) header(p *pack, offset int64) (entryHeader, error) {
 	var h entryHeader
 	b, err := r.ReadByte()
@@ -104,7 +103,7 @@ func (r *entryReader) header(p *pack, offset int64) (entryHeader, error) {
 			return h, err
 		}
 		if shift > 50 {
-			return h, errors.New("object has an absurd size")
+			return h, errors.New("object size is out of range")
 		}
 		h.size |= int64(b&0x7f) << shift
 	}
@@ -112,7 +111,7 @@ func (r *entryReader) header(p *pack, offset int64) (entryHeader, error) {
 	case plumbing.OFSDeltaObject:
 		distance, err := r.distance()
 		if h.base = offset - distance; err == nil && (distance <= 0 || h.base < packHeader) {
-			err = errors.New("base is not before the difference to it")
+			err = errors.New("base is not before its delta")
 		}
 		return h, err
 	case plumbing.REFDeltaObject:
@@ -131,13 +130,13 @@ func (r *entryReader) header(p *pack, offset int64) (entryHeader, error) {
 	return h, fmt.Errorf("object is of unknown type %d", h.kind)
 }
 
-// distance reads how far back a base is, in Git's own way to write numbers.
+// distance reads how far before a delta its base is, in Git's encoding of offsets.
 func (r *entryReader) distance() (int64, error) {
 	b, err := r.ReadByte()
 	n := int64(b & 0x7f)
 	for err == nil && b&0x80 != 0 {
 		if n > 1<<50 {
-			return 0, errors.New("base is absurdly far away")
+			return 0, errors.New("distance of the base is out of range")
 		}
 		b, err = r.ReadByte()
 		n = (n+1)<<7 | int64(b&0x7f)
@@ -145,7 +144,7 @@ func (r *entryReader) distance() (int64, error) {
 	return n, err
 }
 
-// inflate reads exactly so many bytes of what is compressed.
+// inflate decompresses content of exactly size bytes.
 func (r *entryReader) inflate(size int64) ([]byte, error) {
 	z, err := r.zlib()
 	if err != nil {
@@ -166,7 +165,7 @@ func (r *entryReader) inflate(size int64) ([]byte, error) {
 		}
 	}
 	if int64(len(raw)) != size {
-		return nil, errors.New("object is not as long as it says")
+		return nil, errors.New("object does not have the size in its header")
 	}
 	return raw, nil
 }

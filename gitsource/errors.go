@@ -39,14 +39,13 @@ func fieldErrorf(field, format string, args ...any) error {
 // A RemoteError is a refusal by an HTTP server.
 type RemoteError struct {
 	Status int
-	// RetryAfter is how long the server asked to be left alone, zero if it
-	// did not say.
+	// RetryAfter is the delay that the server requested; zero if none.
 	RetryAfter time.Duration
-	// Detail is the beginning of what the server said, on one line.
+	// Detail is the beginning of the response, on one line.
 	Detail string
 }
 
-// Error names the status and what usually mends it.
+// Error returns the status and the usual fix.
 func (e *RemoteError) Error() string {
 	s := fmt.Sprintf("server answered %d %s", e.Status, http.StatusText(e.Status))
 	if e.Detail != "" {
@@ -61,7 +60,7 @@ func (e *RemoteError) Error() string {
 	return s
 }
 
-// A damageError is an object that the store should have and cannot give.
+// A damageError is an object of the store that is missing or cannot be read.
 type damageError struct {
 	hash plumbing.Hash
 	err  error

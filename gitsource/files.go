@@ -12,21 +12,21 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// A Hasher answers the Git hash of a file's or directory's content. What has
-// the same hash is the same, in every commit, under every name.
+// A Hasher returns the Git hash of a file's or directory's content. The same hash means the
+// same content, in every commit and under every name.
 type Hasher interface {
 	Hash(name string) (string, error)
 }
 
-// files is a commit's tree. A symbolic link is listed as fs.ModeSymlink and a
-// submodule as fs.ModeIrregular; neither is ever followed, and reading one is
-// an error.
+// files is the tree of a commit. A symbolic link has the mode fs.ModeSymlink and a submodule
+// fs.ModeIrregular. Neither is followed, and reading one is an error.
 type files struct {
 	objects reader
 	root    plumbing.Hash
 	time    time.Time
 	commit  string
-	// made are directories that are in no commit, by hash; nil if there are none.
+	// made are the directories of a merge that are in neither commit, by hash; nil without a
+	// merge.
 	made map[plumbing.Hash][]entry
 }
 
@@ -43,7 +43,7 @@ var (
 	errNotDir     = errors.New("is not a directory")
 )
 
-// find walks to a name, one directory at a time.
+// find looks up a path, one directory at a time.
 func (f *files) find(op, name string) (entry, error) {
 	if !fs.ValidPath(name) {
 		return entry{}, &fs.PathError{Op: op, Path: name, Err: fs.ErrInvalid}
@@ -106,7 +106,7 @@ func (f *files) Hash(name string) (string, error) {
 	return e.hash.String(), nil
 }
 
-// Stat does not follow a symbolic link: it answers the link.
+// Stat implements fs.StatFS. It does not follow a symbolic link.
 func (f *files) Stat(name string) (fs.FileInfo, error) {
 	e, err := f.find("stat", name)
 	if err != nil {
@@ -118,8 +118,7 @@ func (f *files) Stat(name string) (fs.FileInfo, error) {
 // Lstat implements fs.ReadLinkFS; it is Stat.
 func (f *files) Lstat(name string) (fs.FileInfo, error) { return f.Stat(name) }
 
-// ReadLink implements fs.ReadLinkFS: it answers what a link says, so that a
-// problem can name it.
+// ReadLink implements fs.ReadLinkFS. It returns the target of a link, for messages.
 func (f *files) ReadLink(name string) (string, error) {
 	e, err := f.find("readlink", name)
 	if err != nil {
@@ -154,7 +153,7 @@ func (f *files) ReadFile(name string) ([]byte, error) {
 	return content, nil
 }
 
-// ReadDir returns all entries of a directory, by name, or an error.
+// ReadDir returns all entries of a directory sorted by name, or an error.
 func (f *files) ReadDir(name string) ([]fs.DirEntry, error) {
 	e, err := f.find("readdir", name)
 	if err != nil {
@@ -241,7 +240,7 @@ func (d dirEntry) IsDir() bool       { return d.mode.IsDir() }
 func (d dirEntry) Type() fs.FileMode { return d.mode.Type() }
 func (d dirEntry) String() string    { return fs.FormatDirEntry(d) }
 
-// Info looks up the size only when it is asked for.
+// Info implements fs.DirEntry. The size is read when it is needed.
 func (d dirEntry) Info() (fs.FileInfo, error) {
 	name := d.name
 	if d.dir != "." {

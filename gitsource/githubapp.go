@@ -49,8 +49,8 @@ func (a GitHubApp) api() string {
 	return strings.TrimSuffix(cmp.Or(a.APIURL, "https://api.github.com"), "/")
 }
 
-// An appTokens makes installation tokens and keeps one until shortly before it
-// ends.
+// An appTokens creates installation tokens, and caches the last one until shortly before it
+// expires.
 type appTokens struct {
 	app    GitHubApp
 	getenv func(string) string
@@ -60,15 +60,15 @@ type appTokens struct {
 	until time.Time
 }
 
-// tokenMargin is how long before its end a token is replaced.
+// tokenMargin is how long before its expiry a token is replaced.
 const tokenMargin = 5 * time.Minute
 
-// get returns a token that will do for a while.
+// get returns a token that is valid for at least tokenMargin.
 func (a *appTokens) get(ctx context.Context, via http.RoundTripper) (Secret, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if now := time.Now(); a.token.Empty() || now.Add(tokenMargin).After(a.until) {
-		token, until, err := a.ask(ctx, via, now)
+		token, until, err := a.create(ctx, via, now)
 		if err != nil {
 			return Secret{}, fmt.Errorf("GitHub App token: %w", err)
 		}
@@ -77,16 +77,16 @@ func (a *appTokens) get(ctx context.Context, via http.RoundTripper) (Secret, err
 	return a.token, nil
 }
 
-// forget makes the next get ask again: the server did not like the token.
+// forget drops the cached token, which the server has refused.
 func (a *appTokens) forget() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.token = Secret{}
 }
 
-// ask exchanges a proof of being the App for a token that can only read.
-func (a *appTokens) ask(ctx context.Context, via http.RoundTripper, now time.Time) (Secret, time.Time, error) {
-	proof, err := a.proof(now)
+// create requests a token that can only read.
+func (a *appTokens) create(ctx context.Context, via http.RoundTripper, now time.Time) (Secret, time.Time, error) {
+	jwt, err := a.jwt(now)
 	if err != nil {
 		return Secret{}, time.Time{}, err
 	}
@@ -96,7 +96,7 @@ func (a *appTokens) ask(ctx context.Context, via http.RoundTripper, now time.Tim
 		return Secret{}, time.Time{}, err
 	}
 	req.Header.Set("Accept", "application/vnd.github+json")
-	req.Header.Set("Authorization", "Bearer "+proof.value)
+	req.Header.Set("Authorization", "Bearer "+jwt.value)
 	client := &http.Client{Transport: via, CheckRedirect: stayOnHost, Timeout: time.Minute}
 	res, err := client.Do(req)
 	if err != nil {
@@ -114,13 +114,13 @@ func (a *appTokens) ask(ctx context.Context, via http.RoundTripper, now time.Tim
 		ExpiresAt time.Time `json:"expires_at"`
 	}
 	if json.Unmarshal(body, &answer) != nil || answer.Token == "" || answer.ExpiresAt.IsZero() {
-		return Secret{}, time.Time{}, errors.New("answer holds no token") // it is not quoted: it might
+		return Secret{}, time.Time{}, errors.New("response has no token") // the response is not quoted, as it might have one
 	}
 	return Secret{answer.Token}, answer.ExpiresAt, nil
 }
 
-// proof is a JSON Web Token that says which App we are.
-func (a *appTokens) proof(now time.Time) (Secret, error) {
+// jwt returns the JSON Web Token that authenticates the App.
+func (a *appTokens) jwt(now time.Time) (Secret, error) {
 	content, err := a.app.Key.Read(a.getenv)
 	if err != nil {
 		return Secret{}, err
@@ -130,7 +130,7 @@ func (a *appTokens) proof(now time.Time) (Secret, error) {
 		return Secret{}, err
 	}
 	claims, err := json.Marshal(map[string]any{
-		"iat": now.Add(-time.Minute).Unix(), // clocks differ
+		"iat": now.Add(-time.Minute).Unix(), // the server's clock may be behind
 		"exp": now.Add(9 * time.Minute).Unix(),
 		"iss": a.app.ID,
 	})

@@ -14,36 +14,36 @@ func readCommit(st *store, h plumbing.Hash) (*commit, error) {
 	return parseCommit(h, raw)
 }
 
-// A mark says from where a commit was reached.
+// A mark records from which of the two starting commits a commit was reached.
 type mark uint8
 
 const (
-	ofOne mark = 1 << iota
-	ofOther
-	// below is put on what lies under a commit that both have.
-	below
-	ofBoth = ofOne | ofOther
+	fromOne mark = 1 << iota
+	fromOther
+	// belowCommon marks the ancestors of commits that were reached from both.
+	belowCommon
+	fromBoth = fromOne | fromOther
 )
 
-// A walk goes from commits to their parents, newest first. Commit times only
-// guide the order: a wrong one makes it go further, or answer more.
+// A walk visits two commits and their ancestors, newest first. The times of commits only decide
+// the order: a wrong time makes the walk longer, or the result larger.
 type walk struct {
 	st      *store
 	marks   map[plumbing.Hash]mark
 	commits map[plumbing.Hash]*commit
 	queue   []*commit
-	// stop, if set, says why the walk is to end; nil as long as it is not.
+	// stop, if set, returns an error once the walk has to end.
 	stop func() error
 }
 
 func newWalk(st *store, one, other *commit) *walk {
 	w := &walk{st: st, marks: map[plumbing.Hash]mark{}, commits: map[plumbing.Hash]*commit{}}
-	w.add(one, ofOne)
-	w.add(other, ofOther)
+	w.add(one, fromOne)
+	w.add(other, fromOther)
 	return w
 }
 
-// add queues a commit, again too if it is reached in a new way.
+// add queues a commit that was not reached before, or not with these marks.
 func (w *walk) add(c *commit, m mark) {
 	before, seen := w.marks[c.hash]
 	if seen && before|m == before {
@@ -54,12 +54,12 @@ func (w *walk) add(c *commit, m mark) {
 	w.queue = append(w.queue, c)
 }
 
-// run goes on while a commit whose marks open accepts is waiting.
-func (w *walk) run(open func(mark) bool) error {
+// run visits commits as long as needed is true for the marks of a queued one.
+func (w *walk) run(needed func(mark) bool) error {
 	for {
 		newest, waiting := -1, false
 		for i, c := range w.queue {
-			waiting = waiting || open(w.marks[c.hash])
+			waiting = waiting || needed(w.marks[c.hash])
 			if newest < 0 || c.time.After(w.queue[newest].time) {
 				newest = i
 			}
@@ -76,8 +76,8 @@ func (w *walk) run(open func(mark) bool) error {
 		w.queue[newest] = w.queue[len(w.queue)-1]
 		w.queue = w.queue[:len(w.queue)-1]
 		m := w.marks[c.hash]
-		if m&ofBoth == ofBoth {
-			m |= below
+		if m&fromBoth == fromBoth {
+			m |= belowCommon
 		}
 		for _, p := range c.parents {
 			parent := w.commits[p]
@@ -92,10 +92,10 @@ func (w *walk) run(open func(mark) bool) error {
 	}
 }
 
-// between returns the commits that head has and base has not, by hash, and
-// whether head descends from base. It may answer too many, never too few. stop, if
-// set, says why it is to be given up.
-func between(st *store, base plumbing.Hash, head *commit, stop func() error) (fresh []*commit, descends bool, err error) {
+// between returns the commits in the history of head but not of base, sorted by hash, and
+// whether head descends from base. With wrong commit times it may return too many, but never
+// too few. stop is that of a walk.
+func between(st *store, base plumbing.Hash, head *commit, stop func() error) (added []*commit, descends bool, err error) {
 	if !st.has(base) {
 		return nil, false, nil
 	}
@@ -105,39 +105,38 @@ func between(st *store, base plumbing.Hash, head *commit, stop func() error) (fr
 	}
 	w := newWalk(st, head, old)
 	w.stop = stop
-	if err := w.run(func(m mark) bool { return m == ofOne }); err != nil {
+	if err := w.run(func(m mark) bool { return m == fromOne }); err != nil {
 		return nil, false, err
 	}
 	for _, h := range sortedHashes(w.commits) {
-		if w.marks[h] == ofOne {
-			fresh = append(fresh, w.commits[h])
+		if w.marks[h] == fromOne {
+			added = append(added, w.commits[h])
 		}
 	}
-	return fresh, w.marks[base]&ofOne != 0, nil
+	return added, w.marks[base]&fromOne != 0, nil
 }
 
-// mergeBases returns the newest commits that both have. It may answer too
-// many, never too few.
+// mergeBases returns the newest commits that both descend from. With wrong commit times it may
+// return too many, but never too few.
 func mergeBases(st *store, one, other *commit) ([]*commit, error) {
 	return newWalk(st, one, other).bases()
 }
 
 func (w *walk) bases() ([]*commit, error) {
-	if err := w.run(func(m mark) bool { return m&below == 0 }); err != nil {
+	if err := w.run(func(m mark) bool { return m&belowCommon == 0 }); err != nil {
 		return nil, err
 	}
 	var bases []*commit
 	for _, h := range sortedHashes(w.commits) {
-		if w.marks[h] == ofBoth {
+		if w.marks[h] == fromBoth {
 			bases = append(bases, w.commits[h])
 		}
 	}
 	return bases, nil
 }
 
-// changes returns what a commit itself changes. Of a merge that is what does
-// not simply follow from its two sides: a conflict resolved, a file edited, or
-// one side's change dropped.
+// changes returns the changes that a commit makes itself. Those of a merge are the differences
+// from an automatic merge: a resolved conflict, an edited file, or a dropped change.
 func (v *verifier) changes(c *commit) ([]Change, error) {
 	parents := make([]*commit, len(c.parents))
 	for i, p := range c.parents {
@@ -169,7 +168,7 @@ func (v *verifier) changes(c *commit) ([]Change, error) {
 	return all, nil
 }
 
-// merged compares a merge with what its sides make of their base.
+// merged returns where a merge commit differs from an automatic merge of its parents.
 func (v *verifier) merged(base, one, other, c *commit) ([]Change, error) {
 	var diffs [4][]Change
 	for i, pair := range [4][2]*commit{{one, c}, {other, c}, {base, one}, {base, other}} {
@@ -181,7 +180,7 @@ func (v *verifier) merged(base, one, other, c *commit) ([]Change, error) {
 	byOne, byOther := paths(diffs[2]), paths(diffs[3])
 	notOne, notOther := paths(diffs[0]), paths(diffs[1])
 	var all []Change
-	for _, d := range diffs[0] { // differs from one side
+	for _, d := range diffs[0] { // differs from the first parent
 		if notOther[d.Path] || byOne[d.Path] {
 			all = append(all, d)
 		}

@@ -20,8 +20,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/retryafter"
 )
 
-// An httpRemote keeps one connection pool for as long as the certificates it
-// trusts stay the same.
+// An httpRemote is reached over HTTP. It keeps its connection pool until the CA bundle changes.
 type httpRemote struct {
 	cfg   Config
 	where location
@@ -49,7 +48,7 @@ func (h *httpRemote) session(ctx context.Context) (session, error) {
 	return &wireSession{UploadPackSession: s, meter: m}, nil
 }
 
-// client is for one conversation, with the credentials as they are now.
+// client returns a client for one session, with the current credentials.
 func (h *httpRemote) client(ctx context.Context) (transport.Transport, Secret, *meter, error) {
 	pool, err := h.connections()
 	if err != nil {
@@ -83,7 +82,7 @@ func (h *httpRemote) header(ctx context.Context, via http.RoundTripper) (Secret,
 	return basic("x-access-token", token), err
 }
 
-// connections returns the pool, a new one if the CA bundle has changed.
+// connections returns the connection pool, which is a new one if the CA bundle has changed.
 func (h *httpRemote) connections() (*http.Transport, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -95,8 +94,8 @@ func (h *httpRemote) connections() (*http.Transport, error) {
 	return pool, nil
 }
 
-// trustingPool returns have if it trusts what the bundle says now, and a new
-// pool otherwise. Proxies come from the environment, as everywhere in Go.
+// trustingPool returns have if it trusts the current CA bundle, and a new pool otherwise. Proxies
+// come from the environment, as usual in Go.
 func trustingPool(bundle string, have *http.Transport, trust string) (*http.Transport, string, error) {
 	var pem []byte
 	if bundle != "" {
@@ -128,15 +127,14 @@ func trustingPool(bundle string, have *http.Transport, trust string) (*http.Tran
 	return pool, string(pem), nil
 }
 
-// stayOnHost refuses a redirect to another host, so that credentials and trust
-// stay where the configuration put them. Moving up to https on the same host
-// is allowed.
+// stayOnHost refuses a redirect to another host, so that credentials are sent only to the
+// configured one. A redirect to https on the same host is allowed.
 func stayOnHost(req *http.Request, via []*http.Request) error {
 	from, to := via[0].URL, req.URL
 	same := strings.EqualFold(from.Scheme, to.Scheme) && strings.EqualFold(from.Host, to.Host)
-	up := from.Scheme == "http" && to.Scheme == "https" && from.Port() == "" && to.Port() == "" &&
+	upgrade := from.Scheme == "http" && to.Scheme == "https" && from.Port() == "" && to.Port() == "" &&
 		strings.EqualFold(from.Hostname(), to.Hostname())
-	if !same && !up {
+	if !same && !upgrade {
 		return fmt.Errorf("refused a redirect from %s to %s; if that is right, set url to it",
 			origin(from), origin(to))
 	}
@@ -168,7 +166,7 @@ func (t *meteredTransport) RoundTrip(req *http.Request) (*http.Response, error) 
 	return nil, t.meter.fail(refusal(res, time.Now()))
 }
 
-// refusal reads what the server says about why.
+// refusal returns the RemoteError of a response.
 func refusal(res *http.Response, now time.Time) error {
 	detail, err := io.ReadAll(io.LimitReader(res.Body, 4*kib))
 	_ = errors.Join(err, res.Body.Close()) // the status is what matters
@@ -177,8 +175,8 @@ func refusal(res *http.Response, now time.Time) error {
 	return e
 }
 
-// maxDetail bounds what is told of a refusal.
+// maxDetail is the maximum length of RemoteError.Detail.
 const maxDetail = 200
 
-// maxRetryAfter bounds what a server can make us wait.
+// maxRetryAfter limits the delay that a server can request.
 const maxRetryAfter = time.Hour

@@ -12,8 +12,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// An index says where in a pack an object is. It is the file as it is on disk,
-// 28 bytes for each object, and may be read by many at a time.
+// An index maps the objects of a pack to their offsets. It is the content of the index file, 28
+// bytes per object, and safe for concurrent use.
 type index struct {
 	n       int
 	fanout  []byte // 256 counts
@@ -23,7 +23,7 @@ type index struct {
 	far     []byte // offsets beyond 2 GiB
 }
 
-// An indexed is one entry of a pack.
+// An indexed is an entry of a pack in its index.
 type indexed struct {
 	hash   plumbing.Hash
 	crc    uint32
@@ -48,8 +48,8 @@ func openIndex(path string) (*index, error) {
 	return parseIndex(raw)
 }
 
-// parseIndex proves the whole file by its checksum, and the fanout's order, so
-// that lookups need no more checks.
+// parseIndex verifies the checksum of the file and the order of the fanout, so that lookups need
+// no checks.
 func parseIndex(raw []byte) (*index, error) {
 	if len(raw) < indexHeader+fanoutBytes+2*hashBytes || !bytes.HasPrefix(raw, indexMagic) {
 		return nil, errIndex
@@ -75,10 +75,10 @@ func parseIndex(raw []byte) (*index, error) {
 	return x, nil
 }
 
-// count returns how many hashes begin with a byte up to fan.
+// count returns the number of hashes whose first byte is at most fan.
 func (x *index) count(fan int) int { return int(binary.BigEndian.Uint32(x.fanout[4*fan:])) }
 
-// find returns where an object begins.
+// find returns the offset of an object.
 func (x *index) find(h plumbing.Hash) (offset int64, ok bool) {
 	low, high := 0, x.count(int(h[0]))
 	if h[0] > 0 {
@@ -111,7 +111,7 @@ func (x *index) offset(i int) (int64, bool) {
 	return int64(long), long <= math.MaxInt64 //nolint:gosec // just compared
 }
 
-// entries returns all objects by hash.
+// entries returns all objects, sorted by hash.
 func (x *index) entries() ([]indexed, error) {
 	all := make([]indexed, x.n)
 	for i := range all {
@@ -126,9 +126,8 @@ func (x *index) entries() ([]indexed, error) {
 	return all, nil
 }
 
-// encodeIndex writes the entries in Git's second index format. Unlike the
-// library's writer it keeps entries of equal hash, so that the count agrees
-// with the pack's.
+// encodeIndex encodes the entries in version 2 of Git's index format. Unlike the library's
+// encoder it keeps duplicate hashes, so that the count equals that of the pack.
 func encodeIndex(entries []indexed, checksum plumbing.Hash) []byte {
 	entries = slices.Clone(entries)
 	slices.SortFunc(entries, func(a, b indexed) int { return bytes.Compare(a.hash[:], b.hash[:]) })

@@ -18,8 +18,8 @@ import (
 	"github.com/go-git/go-git/v5/storage/filesystem"
 )
 
-// A localRemote is a repository on this machine. It is read directly: the
-// library's own file transport would start the git program.
+// A localRemote is a repository on this machine. It is read directly, since the library's file
+// transport would run the git program.
 type localRemote struct{ path string }
 
 func (l *localRemote) session(context.Context) (session, error) {
@@ -75,8 +75,8 @@ func (l *localSession) list(context.Context) (*packp.AdvRefs, error) {
 	return refs, nil
 }
 
-// fetch packs all objects that are reachable and not here. What is here has
-// all that it reaches with it, so the walk stops there.
+// fetch packs all reachable objects that the store does not have. The walk stops at objects of
+// the store, which has everything that they refer to.
 func (l *localSession) fetch(ctx context.Context, f fetch) (io.ReadCloser, error) {
 	var missing []plumbing.Hash
 	seen := map[plumbing.Hash]bool{}
@@ -92,23 +92,23 @@ func (l *localSession) fetch(ctx context.Context, f fetch) (io.ReadCloser, error
 		}
 		seen[h] = true
 		missing = append(missing, h)
-		below, err := l.reached(h)
+		targets, err := l.references(h)
 		if err != nil {
 			return nil, fmt.Errorf("object %s: %w", h, err)
 		}
-		for _, b := range below {
-			if b.leaf && !seen[b.hash] && !f.has(b.hash) {
-				seen[b.hash] = true
-				missing = append(missing, b.hash)
-			} else if !b.leaf {
-				pending = append(pending, b.hash)
+		for _, t := range targets {
+			if t.leaf && !seen[t.hash] && !f.has(t.hash) {
+				seen[t.hash] = true
+				missing = append(missing, t.hash)
+			} else if !t.leaf {
+				pending = append(pending, t.hash)
 			}
 		}
 	}
 	return l.encode(missing), nil
 }
 
-// encode packs objects while they are read.
+// encode packs objects while the pack is read.
 func (l *localSession) encode(objects []plumbing.Hash) io.ReadCloser {
 	r, w := io.Pipe()
 	done := make(chan struct{})
@@ -121,7 +121,7 @@ func (l *localSession) encode(objects []plumbing.Hash) io.ReadCloser {
 	return &localPack{r, done}
 }
 
-// A localPack ends its writer when it is closed.
+// A localPack waits for its writer when it is closed.
 type localPack struct {
 	*io.PipeReader
 	done chan struct{}
@@ -138,8 +138,8 @@ type link struct {
 	leaf bool
 }
 
-// reached returns what an object that is no blob points at.
-func (l *localSession) reached(h plumbing.Hash) ([]link, error) {
+// references returns the objects that a tag, commit or tree refers to.
+func (l *localSession) references(h plumbing.Hash) ([]link, error) {
 	o, err := l.EncodedObject(plumbing.AnyObject, h)
 	if err != nil {
 		return nil, err

@@ -19,7 +19,7 @@ type location struct {
 	endpoint transport.Endpoint
 }
 
-// String is the address as it may be shown to anybody.
+// String returns the address without credentials.
 func (l location) String() string {
 	if l.scheme == "file" {
 		return "file://" + l.endpoint.Path
@@ -31,8 +31,7 @@ func (l location) String() string {
 // scpLike is user@host:path, which has no scheme.
 var scpLike = regexp.MustCompile(`^(?:[^@/\s]+@)?(?:\[[0-9a-fA-F:]+\]|[^:/@\s]+):[^\s]+$`)
 
-// parseLocation reads an address. Its errors never repeat what could be a
-// credential.
+// parseLocation parses an address. Its errors quote nothing that could be a credential.
 func parseLocation(raw string) (location, error) {
 	switch {
 	case raw == "":
@@ -56,7 +55,7 @@ func parseLocation(raw string) (location, error) {
 func parseURL(raw string) (location, error) {
 	u, err := url.Parse(raw)
 	if err != nil {
-		return location{}, errors.New("is not a URL") // err repeats it, password included
+		return location{}, errors.New("is not a URL") // err quotes the URL with its password
 	}
 	if u.RawQuery != "" || u.Fragment != "" || u.ForceQuery {
 		return location{}, errors.New("must not have a query or a fragment")
@@ -92,8 +91,8 @@ func parseURL(raw string) (location, error) {
 	return location{u.Scheme, *ep}, nil
 }
 
-// checkSSH refuses what a shell or an option parser on the other side could
-// take for something else.
+// checkSSH refuses an address that a shell or an option parser on the server could
+// misinterpret.
 func checkSSH(l location) (location, error) {
 	if strings.HasPrefix(l.endpoint.Path, "-") || strings.HasPrefix(l.endpoint.Host, "-") {
 		return location{}, errors.New("path and host must not begin with a dash")
@@ -104,10 +103,9 @@ func checkSSH(l location) (location, error) {
 	return l, nil
 }
 
-// Identity is the address of a repository in one spelling: host and path, without
-// scheme, credentials, default port and a trailing ".git". Two addresses with the
-// same identity are the same repository, however it is reached. It is empty if
-// the argument is no address.
+// Identity returns the normalized address of a repository: host and path, without scheme,
+// credentials, default port and a trailing ".git". Addresses with the same identity are of the
+// same repository. It is empty if the argument is not an address.
 func Identity(address string) string {
 	where, err := parseLocation(address)
 	if err != nil {

@@ -6,8 +6,7 @@ import (
 	"os"
 )
 
-// add stores a pack as it comes from a remote. Either all of it is there
-// afterwards, or nothing is.
+// add stores a pack while it is received from a remote: all of it, or nothing after an error.
 func (s *store) add(r io.Reader, limits Limits) error {
 	f, err := os.CreateTemp(s.packDir(), "incoming-*")
 	if err != nil {
@@ -29,8 +28,8 @@ func (s *store) add(r io.Reader, limits Limits) error {
 	return nil
 }
 
-// install makes a received pack part of the store. The index comes last: it is
-// what makes a pack count. The caller holds the lock.
+// install moves a received pack into the store. The index is renamed last, since a pack counts
+// once it has one. The caller holds the lock.
 func (s *store) install(temp, name string) error {
 	for _, p := range s.packs {
 		if p.name == name {

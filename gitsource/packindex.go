@@ -13,22 +13,21 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 )
 
-// An indexer finds out what a pack from a remote contains. The library's own
-// inflates everything twice and holds each object in memory, however large a
-// hostile remote makes it; this one streams whole objects once, while they
-// arrive, and goes back only to those that others are rebuilt from.
+// An indexer computes the index of a pack while it is received. The library's own inflates
+// every object twice and holds it in memory, however large a hostile remote makes it; this one
+// streams objects once, and reads again only deltas and their bases.
 type indexer struct {
 	limits  Limits
 	entries []indexed
 	types   []plumbing.ObjectType
-	// byOffset and byHash name what is rebuilt from an object.
+	// byOffset and byHash are the deltas of a base object, as indexes into entries.
 	byOffset map[int64][]int
 	byHash   map[plumbing.Hash][]int
-	scan     *packfile.Scanner // of the file, for going back
-	held     int64
+	scan     *packfile.Scanner // reads the file again
+	held     int64             // bytes of the bases that are in memory
 }
 
-// indexPack copies a pack to f and answers its entries and checksum.
+// indexPack copies a pack to f and returns its entries and checksum.
 func indexPack(f *os.File, r io.Reader, limits Limits) ([]indexed, plumbing.Hash, error) {
 	x := &indexer{limits: limits, byOffset: map[int64][]int{}, byHash: map[plumbing.Hash][]int{}}
 	w := bufio.NewWriterSize(f, 64*kib)
@@ -43,7 +42,7 @@ func indexPack(f *os.File, r io.Reader, limits Limits) ([]indexed, plumbing.Hash
 	return x.entries, checksum, x.rebuild()
 }
 
-// scanPack reads the pack once, and returns its checksum and where it ends.
+// scanPack reads the pack once, and returns its checksum and size.
 func (x *indexer) scanPack(r io.Reader) (checksum plumbing.Hash, end int64, err error) {
 	s := packfile.NewScanner(r)
 	_, n, err := s.Header()
@@ -64,7 +63,7 @@ func (x *indexer) scanPack(r io.Reader) (checksum plumbing.Hash, end int64, err 
 	if checksum, err = s.Checksum(); err != nil {
 		return checksum, 0, err
 	}
-	end, _ = s.SeekFromStart(0) // it cannot seek, but says where it is
+	end, _ = s.SeekFromStart(0) // a stream cannot seek, but returns its offset
 	_, err = io.Copy(io.Discard, r)
 	return checksum, end, err
 }
@@ -107,7 +106,7 @@ func (x *indexer) object(s *packfile.Scanner) error {
 	return nil
 }
 
-// rebuild finds the hashes of objects that are stored as a difference.
+// rebuild computes the hashes of the objects that are stored as deltas.
 func (x *indexer) rebuild() error {
 	for i := range x.entries {
 		if x.types[i].IsDelta() || !x.hasDependents(i) {
@@ -123,7 +122,7 @@ func (x *indexer) rebuild() error {
 	}
 	for i := range x.entries {
 		if x.entries[i].hash.IsZero() {
-			return fmt.Errorf("object at %d is a difference to one that is not in the pack", x.entries[i].offset)
+			return fmt.Errorf("object at %d is a delta of one that is not in the pack", x.entries[i].offset)
 		}
 	}
 	return nil
@@ -133,15 +132,15 @@ func (x *indexer) hasDependents(i int) bool {
 	return len(x.byOffset[x.entries[i].offset]) > 0 || len(x.byHash[x.entries[i].hash]) > 0
 }
 
-// dependents rebuilds what is stored as a difference to entry i. The objects
-// it came through are held, so that all together are bounded.
+// dependents rebuilds the deltas of entry i, and their deltas. The bases that are in memory
+// meanwhile count against the limit together.
 func (x *indexer) dependents(i int, t plumbing.ObjectType, base []byte) error {
 	x.held += int64(len(base))
 	defer func() { x.held -= int64(len(base)) }()
 	below := slices.Concat(x.byOffset[x.entries[i].offset], x.byHash[x.entries[i].hash])
 	for _, j := range below {
 		if !x.entries[j].hash.IsZero() {
-			continue // a pack may hold one base twice
+			continue // a pack may have a base twice
 		}
 		delta, err := x.inflate(j)
 		if err != nil {
@@ -180,7 +179,7 @@ func (x *indexer) fits(size int64) error {
 	return nil
 }
 
-// inflate goes back to an entry and reads what is stored there.
+// inflate reads an entry again, and returns the object or the delta.
 func (x *indexer) inflate(i int) ([]byte, error) {
 	h, err := x.scan.SeekObjectHeader(x.entries[i].offset)
 	if err != nil {

@@ -15,14 +15,14 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 )
 
-// A pack is one open pack file. Many may read from it at a time, which is why
-// it is not the library's: that one seeks.
+// A pack is one open pack file. It is safe for concurrent reads, unlike the library's, which
+// seeks.
 type pack struct {
 	name  string
 	file  *os.File
 	size  int64
 	index *index
-	// bases are contents that others were rebuilt from.
+	// bases caches the objects that deltas were applied to.
 	bases *agingCache[baseKey, content]
 }
 
@@ -31,13 +31,13 @@ type baseKey struct {
 	offset int64
 }
 
-// A content is what an object holds.
+// A content is an object's type and bytes.
 type content struct {
 	kind  plumbing.ObjectType
 	bytes []byte
 }
 
-// errWrongType says that an object exists with another type.
+// errWrongType is returned for an object that exists but has another type.
 var errWrongType = errors.New("object is of another type")
 
 // openPack opens path.pack and path.idx.
@@ -57,8 +57,7 @@ func openPack(path, name string, bases *agingCache[baseKey, content]) (*pack, er
 	return &pack{name, f, info.Size(), index, bases}, nil
 }
 
-// read returns an object's content and proves that it is the one asked for.
-// The caller may keep and change it.
+// read returns an object's content after verifying its hash. The caller may keep and change it.
 func (p *pack) read(t plumbing.ObjectType, h plumbing.Hash, limit int64) ([]byte, error) {
 	offset, ok := p.index.find(h)
 	if !ok {
@@ -86,7 +85,7 @@ func hashOf(t plumbing.ObjectType, content []byte) plumbing.Hash {
 	return plumbing.Hash(sum.Sum(nil))
 }
 
-// maxChain is how many differences may lead to one object, as in Git.
+// maxChain is the longest chain of deltas, as in Git.
 const maxChain = 4095
 
 // at rebuilds the object at an offset, if it is at most limit bytes.
@@ -105,7 +104,7 @@ func (p *pack) at(offset, limit int64) (content, error) {
 		if err != nil {
 			return content{}, err
 		}
-		limit = math.MaxInt64 // a base may be larger than what is made of it
+		limit = math.MaxInt64 // a base may be larger than the object
 		offsets = append(offsets, offset)
 		if !h.kind.IsDelta() {
 			return p.apply(content{h.kind, raw}, deltas, offsets)
@@ -113,11 +112,11 @@ func (p *pack) at(offset, limit int64) (content, error) {
 		deltas = append(deltas, raw)
 		offset = h.base
 	}
-	return content{}, errors.New("too many differences lead to one object")
+	return content{}, fmt.Errorf("object needs more than %d deltas", maxChain)
 }
 
-// apply turns a base into what the differences make of it, the last one first,
-// and remembers what it went through.
+// apply applies deltas to a base, the last one first, and caches the results that other objects
+// may be based on.
 func (p *pack) apply(o content, deltas [][]byte, offsets []int64) (content, error) {
 	for i := len(deltas) - 1; i >= 0; i-- {
 		if at := i + 1; at < len(offsets) {
@@ -132,7 +131,7 @@ func (p *pack) apply(o content, deltas [][]byte, offsets []int64) (content, erro
 	return o, nil
 }
 
-// sizeAt returns how long an object is, from its beginning alone.
+// sizeAt returns the size of an object, of which it reads only the beginning.
 func (p *pack) sizeAt(offset int64) (int64, error) {
 	r := p.reader(offset)
 	defer r.release()
@@ -152,9 +151,9 @@ func (p *pack) sizeAt(offset int64) (int64, error) {
 	return deltaResult(head[:n])
 }
 
-// deltaResult reads from a difference how long its result is.
+// deltaResult returns the size of a delta's result.
 func deltaResult(delta []byte) (int64, error) {
-	_, n := binary.Uvarint(delta) // of the base
+	_, n := binary.Uvarint(delta) // the size of the base
 	if n <= 0 {
 		return 0, packfile.ErrInvalidDelta
 	}
@@ -172,8 +171,8 @@ func fits(size, limit int64) error {
 	return nil
 }
 
-// inflate reads what is stored at an offset, a difference as it is, if the
-// object is at most limit bytes.
+// inflate returns the entry at an offset, an object or a delta, if the object is at most limit
+// bytes.
 func (p *pack) inflate(offset, limit int64) (entryHeader, []byte, error) {
 	r := p.reader(offset)
 	defer r.release()

@@ -30,9 +30,8 @@ type writeSession interface {
 	io.Closer
 }
 
-// Push makes a new branch on the remote that cfg describes, with a commit of
-// the clone. It never changes a branch that is there, and so never the one that
-// is followed.
+// Push creates a branch on the remote of cfg, at a commit of the clone. It never changes an
+// existing branch, and so never the tracked one.
 func (c *Clone) Push(ctx context.Context, cfg Config, branch, commit string) error {
 	cfg = cfg.withDefaults()
 	if err := cfg.Validate(); err != nil {
@@ -78,19 +77,19 @@ func (c *Clone) push(ctx context.Context, to pusher, ref plumbing.ReferenceName,
 	}
 	objects, err := revlist.Objects(c.repo.Storer, []plumbing.Hash{h}, have)
 	if err != nil {
-		return fmt.Errorf("gather what the remote does not have: %w", err)
+		return fmt.Errorf("list objects that the remote does not have: %w", err)
 	}
 	return update(ctx, s, refs, &packp.Command{Name: ref, Old: plumbing.ZeroHash, New: h}, c.repo.Storer, objects)
 }
 
-// update changes one reference, if it still is what the command says, and sends the
-// objects that this needs.
+// update changes one reference, unless it is no longer at the command's old hash, and sends the
+// objects for it.
 func update(ctx context.Context, s writeSession, refs *packp.AdvRefs, c *packp.Command, from storer.EncodedObjectStorer, objects []plumbing.Hash) error {
 	req := packp.NewReferenceUpdateRequest()
 	req.Commands = []*packp.Command{c}
 	needed := []capability.Capability{capability.ReportStatus}
 	if refs.Capabilities.Supports(capability.Sideband64k) {
-		// Over HTTP this is the only way on which a server says why it refuses.
+		// Over HTTP only a sideband has the reason of a refusal.
 		needed = append(needed, capability.Sideband64k)
 	}
 	if c.Action() == packp.Delete {
@@ -113,8 +112,7 @@ func update(ctx context.Context, s writeSession, refs *packp.AdvRefs, c *packp.C
 	return errors.Join(s.push(ctx, req), r.Close())
 }
 
-// explainRefusal says what usually mends that a server lets us read and not
-// write.
+// explainRefusal adds the usual fix to an error of a server that allows reading but not writing.
 func explainRefusal(err error) error {
 	var refused *RemoteError
 	if errors.As(err, &refused) && (refused.Status == http.StatusUnauthorized || refused.Status == http.StatusForbidden) ||
@@ -150,12 +148,12 @@ func (s *wireWriting) list(ctx context.Context) (*packp.AdvRefs, error) {
 }
 
 func (s *wireWriting) push(ctx context.Context, req *packp.ReferenceUpdateRequest) error {
-	var said capture
-	req.Progress = &said
+	var messages capture
+	req.Progress = &messages
 	report, err := s.ReceivePack(ctx, req)
 	switch {
 	case err != nil:
-		return s.meter.credentials.Error(said.explain(s.meter.explain(err)))
+		return s.meter.credentials.Error(messages.explain(s.meter.explain(err)))
 	case report == nil:
 		return errors.New("the server does not say what became of it")
 	}
@@ -164,7 +162,7 @@ func (s *wireWriting) push(ctx context.Context, req *packp.ReferenceUpdateReques
 
 // writing begins a push over SSH.
 func (r *sshRemote) writing(ctx context.Context) (writeSession, error) {
-	s, err := r.begin(ctx, "git-receive-pack")
+	s, err := r.start(ctx, "git-receive-pack")
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +179,7 @@ type sshWriting struct{ *sshSession }
 func (s *sshWriting) list(ctx context.Context) (*packp.AdvRefs, error) {
 	refs, err := s.sshSession.list(ctx)
 	if errors.Is(err, packp.ErrEmptyInput) {
-		err = s.said.explain(errClosedBySSH)
+		err = s.stderr.explain(errClosedBySSH)
 	}
 	return refs, err
 }
@@ -194,7 +192,7 @@ func (s *sshWriting) push(_ context.Context, req *packp.ReferenceUpdateRequest) 
 		return s.explain(err)
 	}
 	report := packp.NewReportStatus()
-	if err := report.Decode(s.answer(req)); err != nil {
+	if err := report.Decode(s.result(req)); err != nil {
 		return s.explain(err)
 	}
 	if err := report.Error(); err != nil {
@@ -203,12 +201,12 @@ func (s *sshWriting) push(_ context.Context, req *packp.ReferenceUpdateRequest) 
 	return nil
 }
 
-// answer is what the server says of the push, without what it says to people.
-func (s *sshWriting) answer(req *packp.ReferenceUpdateRequest) io.Reader {
+// result returns the server's report of the push; its messages to the user go to stderr.
+func (s *sshWriting) result(req *packp.ReferenceUpdateRequest) io.Reader {
 	if !req.Capabilities.Supports(capability.Sideband64k) {
 		return s.out
 	}
 	d := sideband.NewDemuxer(sideband.Sideband64k, s.out)
-	d.Progress = &s.said
+	d.Progress = &s.stderr
 	return d
 }

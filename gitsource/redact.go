@@ -2,11 +2,11 @@ package gitsource
 
 import (
 	"regexp"
-	"strings"
+
+	"github.com/gitfleet/gitfleet/gitsource/mask"
 )
 
-// urlSecrets are the parts of a URL that may have credentials: what is before the @, and the
-// query.
+// urlSecrets matches URLs with the parts that may have credentials: user information and query.
 var urlSecrets = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://)(?:[^/\s"'?#]*@)?([^\s"'?#]*)(?:[?#][^\s"']*)?`)
 
 // redact makes a text safe to show: one line of limited length, without credentials in URLs.
@@ -16,24 +16,10 @@ func redact(text string) string {
 
 const maxText = 1000
 
-// oneLine replaces line breaks and control characters.
-func oneLine(text string) string {
-	text = strings.ToValidUTF8(text, "\uFFFD")
-	text = strings.Map(func(r rune) rune {
-		if r < ' ' || r >= 0x7f && r < 0xa0 {
-			return ' '
-		}
-		return r
-	}, text)
-	text = strings.Join(strings.Fields(text), " ")
-	if len(text) > maxText {
-		text = strings.ToValidUTF8(text[:maxText], "") + "…"
-	}
-	return text
-}
+func oneLine(text string) string { return mask.Line(text, maxText) }
 
-// Shown is the address of a repository as in a Status: without credentials. It is empty if it
-// is not an address.
+// Shown returns the address of a repository as in a Status, without credentials. It is empty if
+// the argument is not an address.
 func Shown(address string) string {
 	where, err := parseLocation(address)
 	if err != nil {

@@ -130,7 +130,7 @@ func (s *store) removePacks(packs []*pack) error {
 	s.packs = slices.DeleteFunc(s.packs, func(p *pack) bool { return slices.Contains(packs, p) })
 	var errs []error
 	for _, p := range packs {
-		// The index goes first: without it a pack does not count.
+		// The index is removed first: a pack without one does not count.
 		path := s.packPath(p.name)
 		errs = append(errs, p.file.Close(), os.Remove(path+".idx"), os.Remove(path+".pack"))
 	}

@@ -12,30 +12,28 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/signature"
 )
 
-// Signatures say whose commits are accepted. Every commit between the last
-// accepted one and the new head is checked, not the head alone. The files are
-// read again at each use.
+// Signatures configures whose commits are accepted. Every commit between the last accepted one
+// and the new head is verified, not just the head. The key files are read again at each use.
 type Signatures struct {
-	// OpenPGP are files of public keys.
+	// OpenPGP lists files of public keys.
 	OpenPGP []string
 	// AllowedSigners is a file of SSH keys in the format of ssh-keygen.
 	AllowedSigners string
-	// Paths say who may change what; if there are none, every signer may
-	// change everything. The longest path that fits decides, and a file that
-	// none fits may be changed by nobody.
+	// Paths limits who may change which files; if it is empty, every signer may change every
+	// file. The longest matching path decides, and a file without a matching path may not be
+	// changed by anybody.
 	Paths []SignedPath
-	// Since is a commit from which on everything must be signed, that commit
-	// not included. Without it the first commit ever seen must be signed by
-	// somebody who may change every file in it.
+	// Since is a commit whose descendants must be signed; it need not be signed itself. If
+	// empty, the first commit that is fetched must be signed by somebody who may change every
+	// file in it.
 	Since string
-	// AllowRewrite accepts a head that does not descend from the last accepted
-	// one, if it is signed by somebody who may change every file that differs.
-	// Otherwise an old, properly signed state could be brought back by anybody
-	// who can push.
+	// AllowRewrite accepts a head that does not descend from the last accepted commit, if it is
+	// signed by somebody who may change every file that differs. It is off by default, since
+	// otherwise anybody who can push could bring back an old signed state.
 	AllowRewrite bool
 }
 
-// A SignedPath says who may change files below a path.
+// A SignedPath limits who may change the files below a path.
 type SignedPath struct {
 	// Path is a directory or file; empty is the whole repository.
 	Path string
@@ -70,16 +68,16 @@ func (s *Signatures) validate() error {
 	return errors.Join(errs...)
 }
 
-// may reports whether a signer may change a file.
-func (s *Signatures) may(signer signature.Signer, file string) bool {
+// mayChange reports whether a signer may change a file.
+func (s *Signatures) mayChange(signer signature.Signer, file string) bool {
 	if len(s.Paths) == 0 {
 		return true
 	}
 	var rule *SignedPath
 	for i := range s.Paths {
 		p := &s.Paths[i]
-		fits := p.Path == "" || file == p.Path || strings.HasPrefix(file, p.Path+"/")
-		if fits && (rule == nil || len(p.Path) > len(rule.Path)) {
+		matches := p.Path == "" || file == p.Path || strings.HasPrefix(file, p.Path+"/")
+		if matches && (rule == nil || len(p.Path) > len(rule.Path)) {
 			rule = p
 		}
 	}
@@ -94,20 +92,20 @@ func (s *Signatures) may(signer signature.Signer, file string) bool {
 	return false
 }
 
-// A CommitError says why a commit of the remote is not accepted. The remote
-// works; the commit has to change.
+// A CommitError is the reason why a commit of the remote is not accepted. Polling again does
+// not help; a new commit has to be pushed.
 type CommitError struct {
 	Hash string
 	Err  error
 }
 
-// Error names the commit first.
+// Error returns the commit and the reason.
 func (e *CommitError) Error() string { return "commit " + e.Hash + ": " + e.Err.Error() }
 
 // Unwrap returns the reason.
 func (e *CommitError) Unwrap() error { return e.Err }
 
-// A verifier checks signatures on the way from an accepted commit to another.
+// A verifier verifies the signatures of the commits since an accepted one.
 type verifier struct {
 	*Signatures
 	keys *signature.Keys
@@ -116,8 +114,8 @@ type verifier struct {
 	diff func(from, to plumbing.Hash) ([]Change, error)
 }
 
-// verify returns nil if all that leads to head is properly signed. base is the
-// commit accepted last, zero if there was none.
+// verify returns nil if every commit from base, which was accepted last, to head is signed by
+// somebody who may make its changes. base is zero if no commit was accepted before.
 func (r *Repo) verify(st *store, base plumbing.Hash, head *commit) error {
 	if r.cfg.Signatures == nil {
 		return nil
@@ -130,23 +128,23 @@ func (r *Repo) verify(st *store, base plumbing.Hash, head *commit) error {
 	v := &verifier{r.cfg.Signatures, keys, time.Now(), st, func(from, to plumbing.Hash) ([]Change, error) {
 		return diffTrees(func(h plumbing.Hash) ([]entry, error) { return trees.read(st, h) }, from, to)
 	}}
-	return v.from(base, head)
+	return v.verifySince(base, head)
 }
 
-func (v *verifier) from(base plumbing.Hash, head *commit) error {
+func (v *verifier) verifySince(base plumbing.Hash, head *commit) error {
 	first := base.IsZero()
 	if first && v.Since != "" {
 		base = plumbing.NewHash(v.Since)
 	}
 	if base.IsZero() {
-		return v.vouch(head, plumbing.ZeroHash, "it is the first commit seen, so its signer must be allowed to change every file in it; or set signatures.since to a commit you trust")
+		return v.verifyAll(head, plumbing.ZeroHash, "it is the first commit seen, so its signer must be allowed to change every file in it; or set signatures.since to a commit you trust")
 	}
-	fresh, descends, err := between(v.st, base, head, nil)
+	added, descends, err := between(v.st, base, head, nil)
 	switch {
 	case err != nil:
 		return err
 	case descends:
-		return v.each(fresh)
+		return v.verifyEach(added)
 	case first:
 		return &CommitError{head.hash.String(), fmt.Errorf("does not descend from %s, which signatures.since names", base)}
 	case !v.AllowRewrite:
@@ -156,12 +154,12 @@ func (v *verifier) from(base plumbing.Hash, head *commit) error {
 	if old, err := readCommit(v.st, base); err == nil {
 		from = old.tree
 	}
-	return v.vouch(head, from, "it rewrites history, so its signer must be allowed to change every file that differs")
+	return v.verifyAll(head, from, "it rewrites history, so its signer must be allowed to change every file that differs")
 }
 
-// vouch accepts a commit on its own signature, for all that differs from a
-// tree.
-func (v *verifier) vouch(c *commit, from plumbing.Hash, why string) error {
+// verifyAll returns nil if the signer of a commit may make all changes since a tree, whoever
+// made them. why is added to the error.
+func (v *verifier) verifyAll(c *commit, from plumbing.Hash, why string) error {
 	signer, err := v.keys.Verify(c.raw, c.time, v.now)
 	if err != nil {
 		return &CommitError{c.hash.String(), err}
@@ -170,20 +168,21 @@ func (v *verifier) vouch(c *commit, from plumbing.Hash, why string) error {
 	if err != nil {
 		return err
 	}
-	if err := v.paths(signer, changes); err != nil {
+	if err := v.checkPaths(signer, changes); err != nil {
 		return &CommitError{c.hash.String(), fmt.Errorf("%w (%s)", err, why)}
 	}
 	return nil
 }
 
-// maxReported bounds how many bad commits one error names.
+// maxReported is how many commits or paths one error names.
 const maxReported = 5
 
-// each checks commits on their own and reports the first bad ones together.
-func (v *verifier) each(commits []*commit) error {
+// verifyEach verifies each commit by itself. The error joins the first maxReported that are not
+// properly signed.
+func (v *verifier) verifyEach(commits []*commit) error {
 	var errs []error
 	for _, c := range commits {
-		err := v.one(c)
+		err := v.verifyCommit(c)
 		var bad *CommitError
 		if err != nil && !errors.As(err, &bad) {
 			return err
@@ -195,7 +194,7 @@ func (v *verifier) each(commits []*commit) error {
 	return errors.Join(errs...)
 }
 
-func (v *verifier) one(c *commit) error {
+func (v *verifier) verifyCommit(c *commit) error {
 	signer, err := v.keys.Verify(c.raw, c.time, v.now)
 	if err != nil {
 		return &CommitError{c.hash.String(), err}
@@ -207,18 +206,17 @@ func (v *verifier) one(c *commit) error {
 	if err != nil {
 		return err
 	}
-	if err := v.paths(signer, changes); err != nil {
+	if err := v.checkPaths(signer, changes); err != nil {
 		return &CommitError{c.hash.String(), err}
 	}
 	return nil
 }
 
-// paths reports whether a signer may make changes, naming the first few that may
-// not be made.
-func (v *verifier) paths(signer signature.Signer, changes []Change) error {
+// checkPaths returns an error that names the first paths that a signer may not change.
+func (v *verifier) checkPaths(signer signature.Signer, changes []Change) error {
 	var refused []string
 	for _, c := range changes {
-		if !v.may(signer, c.Path) {
+		if !v.mayChange(signer, c.Path) {
 			refused = append(refused, c.Path)
 		}
 	}

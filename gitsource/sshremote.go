@@ -20,9 +20,8 @@ import (
 	"golang.org/x/net/proxy"
 )
 
-// An sshRemote is reached over SSH. The library's own transport reads the
-// user's ssh_config, which could send us elsewhere, and can neither be
-// cancelled nor limited while it listens.
+// An sshRemote is reached over SSH. The library's own transport reads the user's ssh_config,
+// which could redirect the connection, and its reads can be neither cancelled nor limited.
 type sshRemote struct {
 	cfg   Config
 	where location
@@ -34,17 +33,17 @@ func (r *sshRemote) address() string {
 	return net.JoinHostPort(strings.Trim(r.where.endpoint.Host, "[]"), strconv.Itoa(cmp.Or(r.where.endpoint.Port, 22)))
 }
 
-// session connects, checks who answers, and starts the program on the other
-// side. It ends with ctx.
+// session connects, verifies the host key and starts git-upload-pack on the server. The session
+// ends when ctx is done.
 func (r *sshRemote) session(ctx context.Context) (session, error) {
-	s, err := r.begin(ctx, "git-upload-pack")
+	s, err := r.start(ctx, "git-upload-pack")
 	if err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
-func (r *sshRemote) begin(ctx context.Context, program string) (*sshSession, error) {
+func (r *sshRemote) start(ctx context.Context, program string) (*sshSession, error) {
 	config, err := r.clientConfig()
 	if err != nil {
 		return nil, err
@@ -56,13 +55,13 @@ func (r *sshRemote) begin(ctx context.Context, program string) (*sshSession, err
 	m := newMeter(r.cfg.Limits)
 	s := &sshSession{meter: m, conn: conn}
 	s.stop = context.AfterFunc(ctx, func() { _ = conn.Close() })
-	if err := s.begin(r.address(), config, command(program, r.where.endpoint.Path)); err != nil {
+	if err := s.start(r.address(), config, command(program, r.where.endpoint.Path)); err != nil {
 		return nil, errors.Join(s.explain(err), s.Close())
 	}
 	return s, nil
 }
 
-// clientConfig reads key and known hosts as they are now.
+// clientConfig returns the configuration with the current key and known hosts.
 func (r *sshRemote) clientConfig() (*ssh.ClientConfig, error) {
 	signer, err := r.cfg.Auth.SSH.signer(r.cfg.Getenv)
 	if err != nil {
@@ -85,7 +84,7 @@ func (r *sshRemote) clientConfig() (*ssh.ClientConfig, error) {
 	}, nil
 }
 
-// explainHostKey says what a person has to look at.
+// explainHostKey adds to an error about a host key what to compare or change.
 func explainHostKey(err error, host, file string, key ssh.PublicKey) error {
 	switch {
 	case err == nil:
@@ -122,17 +121,17 @@ func (s SSH) signer(getenv func(string) string) (ssh.Signer, error) {
 	return signer, wrap("SSH key", err)
 }
 
-// command is what the other side's shell is to run. The path is quoted so that
-// any shell, git-shell too, reads back the same bytes.
+// command returns the command for the server's shell. The path is quoted so that every shell,
+// also git-shell, reads it unchanged.
 func command(program, path string) string {
 	if strings.HasPrefix(path, "/~") {
-		path = path[1:] // the home directory of a user there
+		path = path[1:] // relative to a home directory on the server
 	}
 	quote := strings.NewReplacer("'", `'\''`, "!", `'\!'`)
 	return program + " '" + quote.Replace(path) + "'"
 }
 
-// An sshSession is one run of a program on the other side.
+// An sshSession is one run of a program on the server.
 type sshSession struct {
 	meter  *meter
 	conn   net.Conn
@@ -141,11 +140,11 @@ type sshSession struct {
 	run    *ssh.Session
 	in     io.WriteCloser
 	out    io.Reader
-	said   capture
+	stderr capture
 	refs   *packp.AdvRefs
 }
 
-func (s *sshSession) begin(address string, config *ssh.ClientConfig, command string) error {
+func (s *sshSession) start(address string, config *ssh.ClientConfig, command string) error {
 	if err := s.conn.SetDeadline(time.Now().Add(config.Timeout)); err != nil {
 		return err
 	}
@@ -160,7 +159,7 @@ func (s *sshSession) begin(address string, config *ssh.ClientConfig, command str
 	if s.run, err = s.client.NewSession(); err != nil {
 		return err
 	}
-	s.run.Stderr = &s.said
+	s.run.Stderr = &s.stderr
 	if s.in, err = s.run.StdinPipe(); err != nil {
 		return err
 	}
@@ -192,7 +191,7 @@ func (s *sshSession) fetch(_ context.Context, f fetch) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.ask(req); err != nil {
+	if err := s.send(req); err != nil {
 		return nil, s.explain(err)
 	}
 	res := packp.NewUploadPackResponse(req)
@@ -202,9 +201,9 @@ func (s *sshSession) fetch(_ context.Context, f fetch) (io.ReadCloser, error) {
 	return &wirePack{demultiplex(req, res), res, s.meter}, nil
 }
 
-// ask writes the whole request at once: the library understands no more of the
-// negotiation than one answer to it.
-func (s *sshSession) ask(req *packp.UploadPackRequest) error {
+// send writes the request with all haves at once: the library supports only one round of
+// negotiation.
+func (s *sshSession) send(req *packp.UploadPackRequest) error {
 	if err := req.UploadRequest.Encode(s.in); err != nil {
 		return err
 	}
@@ -217,16 +216,16 @@ func (s *sshSession) ask(req *packp.UploadPackRequest) error {
 	return s.in.Close()
 }
 
-// lastWords is how long a server that failed may take to say why.
-const lastWords = time.Second
+// stderrTimeout is how long to wait for the error output of a program that failed.
+const stderrTimeout = time.Second
 
-// explain puts what the other side printed before the error it led to.
+// explain adds the error output of the program to an error.
 func (s *sshSession) explain(err error) error {
 	err = s.meter.explain(err)
-	if s.run != nil && s.conn.SetDeadline(time.Now().Add(lastWords)) == nil {
-		_ = s.run.Wait() // its verdict says less than what it printed
+	if s.run != nil && s.conn.SetDeadline(time.Now().Add(stderrTimeout)) == nil {
+		_ = s.run.Wait() // the exit status says less than the error output
 	}
-	return s.said.explain(err)
+	return s.stderr.explain(err)
 }
 
 func (s *sshSession) received() int64 { return s.meter.total() }
@@ -234,23 +233,25 @@ func (s *sshSession) received() int64 { return s.meter.total() }
 func (s *sshSession) Close() error {
 	s.stop()
 	if s.client != nil {
-		_ = s.client.Close() // it closes the connection too
+		_ = s.client.Close() // it also closes the connection
 		return nil
 	}
-	_ = s.conn.Close() // already failed
+	_ = s.conn.Close() // the session has already failed
 	return nil
 }
 
-// capture keeps the beginning of what is written to it.
+// A capture is a writer that keeps the first maxCapture bytes.
 type capture struct {
 	mu   sync.Mutex
 	text []byte
 }
 
+const maxCapture = 300
+
 func (c *capture) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.text = append(c.text, p[:min(len(p), 300-len(c.text))]...)
+	c.text = append(c.text, p[:min(len(p), maxCapture-len(c.text))]...)
 	return len(p), nil
 }
 
@@ -260,10 +261,10 @@ func (c *capture) String() string {
 	return string(c.text)
 }
 
-// explain puts what was captured before the error it led to.
+// explain adds the captured text to an error.
 func (c *capture) explain(err error) error {
-	if said := oneLine(c.String()); said != "" {
-		return fmt.Errorf("server says %q: %w", said, err)
+	if text := oneLine(c.String()); text != "" {
+		return fmt.Errorf("server says %q: %w", text, err)
 	}
 	return err
 }

@@ -19,8 +19,8 @@ type entry struct {
 	hash plumbing.Hash
 }
 
-// parseTree reads a tree object. It refuses what could be read in two ways, so
-// that a path names one object or none. The result is sorted by name.
+// parseTree parses a tree object. It refuses duplicate and ambiguous names, so that a path has
+// one object or none. The result is sorted by name.
 func parseTree(raw []byte) ([]entry, error) {
 	var entries []entry
 	for len(raw) > 0 {
@@ -49,7 +49,7 @@ func parseTree(raw []byte) ([]entry, error) {
 	return entries, nil
 }
 
-// modes are all that Git ever wrote.
+// modes are all modes that any version of Git has written.
 var modes = map[string]fs.FileMode{
 	"40000":  fs.ModeDir | 0o555,
 	"100644": 0o444,
@@ -59,21 +59,20 @@ var modes = map[string]fs.FileMode{
 	"160000": fs.ModeIrregular,
 }
 
-// A treeCache keeps decoded directories. They are known by their hash, so what
-// two commits share is read once.
+// A treeCache caches parsed directories by hash, so that one in several commits is read once.
 type treeCache struct {
 	*agingCache[plumbing.Hash, []entry]
 }
 
-// newTreeCache bounds the entries of all directories together.
+// newTreeCache returns a cache of at most limit entries of directories.
 func newTreeCache(limit int) *treeCache {
 	return &treeCache{newAging[plumbing.Hash, []entry](limit)}
 }
 
-// treeBytes bounds one directory: some 200,000 names.
+// treeBytes is the largest directory in bytes, which is some 200,000 names.
 const treeBytes = 16 * mib
 
-// read returns a directory from memory or from a store.
+// read returns a directory from the cache or from a store.
 func (c *treeCache) read(s *store, h plumbing.Hash) ([]entry, error) {
 	if entries, ok := c.get(h); ok {
 		return entries, nil
@@ -98,8 +97,8 @@ func readTree(s *store, h plumbing.Hash) ([]entry, error) {
 	return entries, nil
 }
 
-// complete reports whether every object of a tree is in the store, not looking
-// again at what is known to be. It adds to known only if it is.
+// complete returns an error unless the store has every object of a tree. It does not read
+// directories that are known to be complete.
 func complete(s *store, root plumbing.Hash, known func(plumbing.Hash) bool) error {
 	seen := map[plumbing.Hash]bool{}
 	var walk func(h plumbing.Hash, path string, depth int) error
@@ -131,8 +130,8 @@ func complete(s *store, root plumbing.Hash, known func(plumbing.Hash) bool) erro
 	return walk(root, "", 0)
 }
 
-// maxDepth bounds recursion into directories. Git cannot check out paths that are
-// deeper. How deep the directories of a fleet may be is a limit of the loader.
+// maxDepth limits recursion into directories. Git cannot check out deeper paths. The loader has
+// a lower limit of its own.
 const maxDepth = 2048
 
 func join(dir, name string) string {

@@ -12,9 +12,9 @@ import (
 	gitconfig "github.com/go-git/go-git/v5/config"
 )
 
-// FindWorkTree returns the top of the working tree that a directory is in, and
-// where the directory is in it, with slashes. A directory in no working tree is
-// the top of its own.
+// FindWorkTree returns the root of the working tree that contains a directory, and the
+// slash-separated path of the directory in it. A directory outside of a working tree is its own
+// root.
 func FindWorkTree(dir string) (top, within string, err error) {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return "", "", err
@@ -33,7 +33,7 @@ func FindWorkTree(dir string) (top, within string, err error) {
 	}
 }
 
-// hasRepository reports whether Git takes a directory for the top of a working tree.
+// hasRepository reports whether Git treats a directory as the root of a working tree.
 func hasRepository(dir string) bool {
 	git := filepath.Join(dir, ".git")
 	if info, err := os.Lstat(git); err != nil || !info.Mode().IsRegular() {

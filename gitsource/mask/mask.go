@@ -1,9 +1,9 @@
-// Package mask makes what an HTTP server answered fit to be shown.
+// Package mask removes credentials from text of an HTTP server, so that it can be shown.
 //
-// A server, or a proxy before it, may say back what it was asked with, credentials
-// included, and may answer with a web page. [Credentials.Mask] takes out what a request
-// carried and what looks like a credential; [Credentials.Text] also shortens, and
-// recognizes web pages.
+// A server, or a proxy in front of it, may repeat the request with its credentials, and may
+// respond with a web page. [Credentials.Mask] replaces the credentials of a request and
+// everything that looks like one; [Credentials.Text] also shortens the text and recognizes web
+// pages.
 package mask
 
 import (
@@ -19,14 +19,14 @@ import (
 	"unicode/utf8"
 )
 
-// Masked replaces what must not be shown.
+// Masked is shown in place of a credential.
 const Masked = "***"
 
-// leastSecret is how long a user's name or password has to be to be looked for:
-// shorter ones are part of ordinary words.
+// leastSecret is the shortest user name or password that is masked: shorter ones are part of
+// ordinary words.
 const leastSecret = 4
 
-// Credentials are those of one request, in all forms in which a text may quote them.
+// Credentials are the secrets of one request, in every encoding in which a text may quote them.
 type Credentials struct{ replacer *strings.Replacer }
 
 // Of returns the credentials that a request carries.
@@ -64,7 +64,7 @@ func OfHeader(value string) []string {
 	return secrets
 }
 
-// New returns credentials that are these secrets.
+// New returns Credentials with these secrets.
 func New(secrets ...string) Credentials {
 	var forms []string
 	for _, s := range secrets {
@@ -80,7 +80,7 @@ func New(secrets ...string) Credentials {
 	if len(forms) == 0 {
 		return Credentials{}
 	}
-	// The longest first, so that no part of one is left.
+	// The longest come first, so that no part of a secret is left.
 	slices.SortFunc(forms, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
 	var pairs []string
 	for _, f := range slices.Compact(forms) {
@@ -89,7 +89,7 @@ func New(secrets ...string) Credentials {
 	return Credentials{strings.NewReplacer(pairs...)}
 }
 
-// patterns are credentials of anybody: a proxy may have added its own.
+// patterns match credentials that the request does not have: a proxy may have added its own.
 var patterns = []struct {
 	what *regexp.Regexp
 	by   string
@@ -100,7 +100,7 @@ var patterns = []struct {
 	{regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://)[^/\s"'\\?#@<>]+@`), "$1"},
 }
 
-// Mask returns a text without credentials: neither these, nor what looks like one.
+// Mask returns a text without these credentials and without everything that looks like one.
 func (c Credentials) Mask(text string) string {
 	if c.replacer != nil {
 		text = c.replacer.Replace(text)
@@ -111,8 +111,8 @@ func (c Credentials) Mask(text string) string {
 	return text
 }
 
-// Error returns an error whose text has no credentials. It wraps err, and is err where
-// there is nothing to mask.
+// Error returns err if its text has no credentials, and otherwise an error that wraps it and
+// has none.
 func (c Credentials) Error(err error) error {
 	if err == nil {
 		return nil
@@ -143,33 +143,30 @@ func IsPage(contentType string, body []byte) bool {
 	return kind == "text/html" || kind == "application/xhtml+xml" || page.Match(body)
 }
 
-// Text returns what a body says on one line of at most most bytes, without
-// credentials. Of a web page it is the title.
+// Text returns the text of a body on one line of at most most bytes, without credentials. Of a
+// web page it returns the title.
 func (c Credentials) Text(contentType string, body []byte, most int) string {
 	if !IsPage(contentType, body) {
 		// Shortened last, so that no part of a credential is left at the end.
-		return cut(oneLine(c.Mask(string(body))), most)
+		return Line(c.Mask(string(body)), most)
 	}
 	if m := title.FindSubmatch(body); m != nil {
-		if t := cut(oneLine(c.Mask(html.UnescapeString(string(m[1])))), most); t != "" {
+		if t := Line(c.Mask(html.UnescapeString(string(m[1]))), most); t != "" {
 			return "a web page: " + t
 		}
 	}
 	return "a web page"
 }
 
-// oneLine replaces what would break a line or control a terminal.
-func oneLine(text string) string {
+// Line returns a text on one line of at most most bytes, without control characters.
+func Line(text string, most int) string {
 	text = strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f && r < 0xa0 {
 			return ' '
 		}
 		return r
 	}, strings.ToValidUTF8(text, "\uFFFD"))
-	return strings.Join(strings.Fields(text), " ")
-}
-
-func cut(text string, most int) string {
+	text = strings.Join(strings.Fields(text), " ")
 	if len(text) <= most {
 		return text
 	}

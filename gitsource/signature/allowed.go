@@ -21,8 +21,8 @@ type allowed struct {
 	before     time.Time
 }
 
-// parseAllowed reads a whole file; an error begins with the line's number. An
-// option that is not understood could be a restriction, so it is an error.
+// parseAllowed parses a file; an error begins with the line number. An unknown option is an
+// error, since it could be a restriction.
 func parseAllowed(content string) ([]allowed, error) {
 	var all []allowed
 	for i, line := range strings.Split(content, "\n") {
@@ -66,7 +66,7 @@ func parseAllowedLine(line string) (allowed, error) {
 	return a, nil
 }
 
-// word takes the first word, which may stand in quotes.
+// word returns the first word, which may be quoted, and the rest.
 func word(line string) (first, rest string, err error) {
 	if quoted, ok := strings.CutPrefix(line, `"`); ok {
 		first, rest, ok = strings.Cut(quoted, `"`)
@@ -96,7 +96,7 @@ func (a *allowed) option(o string) error {
 	return err
 }
 
-// parseTime reads YYYYMMDD[HHMM[SS]][Z].
+// parseTime parses YYYYMMDD[HHMM[SS]][Z].
 func parseTime(s string) (time.Time, error) {
 	zone := time.Local
 	digits, utc := strings.CutSuffix(s, "Z")
@@ -113,7 +113,8 @@ func parseTime(s string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is not a time such as 20260131 or 202601311530Z", s)
 }
 
-// permits tells why a key may not sign what was made then and is seen now.
+// permits returns why a key may not sign a commit of the given time; nil if it may. It must be
+// valid at that time and now.
 func (a allowed) permits(made, now time.Time) error {
 	if a.namespaces != "" && !matchList([]string{a.namespaces}, sshNamespace) {
 		return fmt.Errorf("its namespaces are %q", a.namespaces)
@@ -129,31 +130,31 @@ func (a allowed) permits(made, now time.Time) error {
 	return nil
 }
 
-// matchList reports whether one of the lists of patterns, divided by commas, fits
-// the name. A pattern that begins with ! refuses what it fits, for its list.
+// matchList reports whether one of the comma-separated lists of patterns matches the name. A
+// list with a matching pattern that begins with ! does not match.
 func matchList(lists []string, name string) bool {
 	for _, list := range lists {
-		fits := false
+		matches := false
 		for pattern := range strings.SplitSeq(list, ",") {
 			refuse := strings.HasPrefix(pattern, "!")
 			if !matchPattern(strings.TrimPrefix(pattern, "!"), name) {
 				continue
 			}
 			if refuse {
-				fits = false
+				matches = false
 				break
 			}
-			fits = true
+			matches = true
 		}
-		if fits {
+		if matches {
 			return true
 		}
 	}
 	return false
 }
 
-// matchPattern knows * and ?, and nothing else as special. A star does not stop
-// at a slash.
+// matchPattern matches * and ?, ignoring case. Other characters have no special meaning, and a *
+// also matches slashes.
 func matchPattern(pattern, name string) bool {
 	plain := strings.NewReplacer(`\`, `\\`, "[", `\[`, "/", "\x00").Replace(strings.ToLower(pattern))
 	ok, err := path.Match(plain, strings.ReplaceAll(strings.ToLower(name), "/", "\x00"))

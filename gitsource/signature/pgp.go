@@ -19,7 +19,7 @@ func (k *Keys) verifyPGP(payload, sig []byte, now time.Time) (Signer, error) {
 	}
 	s := Signer{Key: strings.ToUpper(hex.EncodeToString(entity.PrimaryKey.Fingerprint))}
 	for _, id := range entity.Identities {
-		// Whoever made the key wrote the address; it must not act as a pattern.
+		// The owner of the key chose the address, which must not act as a pattern.
 		if id.UserId != nil && id.UserId.Email != "" && len(id.Revocations) == 0 && !strings.ContainsAny(id.UserId.Email, "*?!,") {
 			s.names = append(s.names, id.UserId.Email)
 		}

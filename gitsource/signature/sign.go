@@ -21,7 +21,7 @@ type SigningKey struct {
 }
 
 // LoadSigningKey reads an OpenPGP private key, armored or binary, or an SSH private key.
-// The key must not be encrypted: nobody is there to enter a passphrase.
+// The key must not be encrypted, since a daemon cannot ask for a passphrase.
 func LoadSigningKey(path string) (*SigningKey, error) {
 	content, err := readFile(path)
 	if err != nil {
@@ -47,7 +47,7 @@ func LoadSigningKey(path string) (*SigningKey, error) {
 	return &SigningKey{pgp: ring[0]}, nil
 }
 
-// Sign returns the armored signature of a raw commit object that has none.
+// Sign returns the armored signature of a raw commit object without one.
 func (k *SigningKey) Sign(commit []byte, now time.Time) (string, error) {
 	if k.ssh != nil {
 		return k.signSSH(commit)

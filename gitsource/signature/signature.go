@@ -1,8 +1,8 @@
-// Package signature tells who signed a commit, and signs commits.
+// Package signature verifies and makes the signatures of commits.
 //
-// It knows OpenPGP and SSH signatures and fails closed: what is not signed by
-// a key it was given, over exactly the bytes of the commit, in a form it
-// understands, is an error that says why.
+// It supports OpenPGP and SSH signatures. [Keys.Verify] returns an error unless one of the given
+// keys has signed exactly the bytes of the commit, in a form that every program reads in the
+// same way.
 package signature
 
 import (
@@ -17,13 +17,13 @@ import (
 	"github.com/ProtonMail/go-crypto/openpgp"
 )
 
-// Keys are all whose signatures count.
+// Keys are the public keys of the signers that are accepted.
 type Keys struct {
 	pgp openpgp.EntityList
 	ssh []allowed
 }
 
-// A Signer is whoever made a valid signature.
+// A Signer is the owner of the key of a valid signature.
 type Signer struct {
 	// Key is the key's fingerprint.
 	Key string
@@ -32,13 +32,13 @@ type Signer struct {
 	names []string
 }
 
-// Is reports whether a configured name means this signer: a fingerprint, an
-// e-mail address or a principal.
+// Is reports whether a configured name, which is a fingerprint, an e-mail address or a
+// principal, refers to this signer.
 func (s Signer) Is(name string) bool {
 	return strings.EqualFold(s.Key, name) || matchList(s.names, name)
 }
 
-// String names the signer for a message.
+// String returns the signer as shown in messages.
 func (s Signer) String() string {
 	if len(s.names) == 0 {
 		return s.Key
@@ -46,12 +46,11 @@ func (s Signer) String() string {
 	return fmt.Sprintf("%s (%s)", strings.Join(s.names, ","), s.Key)
 }
 
-// maxKeys bounds a file of keys.
+// maxKeys is the largest file of keys in bytes.
 const maxKeys = 8 << 20
 
-// Load reads armored or binary OpenPGP key rings and a file of allowed SSH
-// signers, which may be empty. Without any key it is an error: nothing could
-// ever be verified.
+// Load reads armored or binary OpenPGP key rings and a file of allowed SSH signers, unless its
+// name is empty. It is an error if they have no key at all, since no commit could be verified.
 func Load(keyRings []string, allowedSigners string) (*Keys, error) {
 	k := &Keys{}
 	for _, path := range keyRings {
@@ -91,7 +90,7 @@ func readFile(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// readKeyRing reads either form.
+// readKeyRing reads an armored or binary key ring.
 func readKeyRing(content []byte) (openpgp.EntityList, error) {
 	read := openpgp.ReadKeyRing
 	if bytes.Contains(content, []byte("-----BEGIN PGP")) {
@@ -100,7 +99,7 @@ func readKeyRing(content []byte) (openpgp.EntityList, error) {
 	return read(bytes.NewReader(content))
 }
 
-// parseKeyRing reads public keys. No private key belongs here.
+// parseKeyRing reads a key ring and refuses private keys.
 func parseKeyRing(content []byte) (openpgp.EntityList, error) {
 	ring, err := readKeyRing(content)
 	if err != nil {
@@ -114,8 +113,8 @@ func parseKeyRing(content []byte) (openpgp.EntityList, error) {
 	return ring, nil
 }
 
-// Verify returns who signed a raw commit object, made at the given time. The
-// key must be valid both then and now.
+// Verify returns the signer of a raw commit object of the given time. The key must be valid
+// both at that time and now.
 func (k *Keys) Verify(commit []byte, made, now time.Time) (Signer, error) {
 	payload, sig, err := Split(commit)
 	if err != nil {
@@ -136,8 +135,8 @@ func firstLine(b []byte) string {
 	return string(line[:min(len(line), 80)])
 }
 
-// Split takes a commit apart into what was signed and the signature. It
-// refuses what different programs could read differently.
+// Split returns the signed part of a commit and its signature. It refuses commits that programs
+// could read in different ways.
 func Split(commit []byte) (payload, sig []byte, err error) {
 	if bytes.IndexByte(commit, 0) >= 0 {
 		return nil, nil, errors.New("commit holds a NUL byte, and cannot be verified")

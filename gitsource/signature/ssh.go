@@ -17,11 +17,11 @@ import (
 const (
 	sshBegin = "-----BEGIN SSH SIGNATURE-----"
 	sshMagic = "SSHSIG"
-	// sshNamespace keeps a signature made for another purpose from counting.
+	// sshNamespace distinguishes signatures of commits from those for other purposes.
 	sshNamespace = "git"
 )
 
-// An sshBlob is what the armor holds, after the magic.
+// An sshBlob is the content of the armor after sshMagic.
 type sshBlob struct {
 	Version   uint32
 	PublicKey []byte
@@ -31,7 +31,7 @@ type sshBlob struct {
 	Signature []byte
 }
 
-// An sshSigned is what the key has signed, after the magic.
+// An sshSigned is the message that the key signs, after sshMagic.
 type sshSigned struct {
 	Namespace string
 	Reserved  string
@@ -85,7 +85,7 @@ func sorted(s Signer) Signer {
 	return s
 }
 
-// parseBlob reads the one form that ssh-keygen writes.
+// parseBlob parses a signature. It accepts only the form that ssh-keygen writes.
 func parseBlob(sig []byte) (sshBlob, error) {
 	var b sshBlob
 	block, rest := pem.Decode(sig)
@@ -110,7 +110,7 @@ func parseBlob(sig []byte) (sshBlob, error) {
 	return b, nil
 }
 
-// verifyBlob checks the mathematics.
+// verifyBlob verifies the signature of a payload with a key.
 func verifyBlob(b sshBlob, key ssh.PublicKey, payload []byte) error {
 	if _, isCertificate := key.(*ssh.Certificate); isCertificate {
 		return errors.New("certificates are not supported")

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// signatures are the headers that hold an HMAC-SHA256 of the body in
-// hexadecimal digits, and what stands before the digits.
+// signatures are the headers with an HMAC-SHA256 of the body in hexadecimal digits, and the
+// prefix of the digits.
 var signatures = []struct{ header, prefix string }{
 	{"X-Hub-Signature-256", "sha256="}, // GitHub; Gitea and Forgejo too
 	{"X-Gitea-Signature", ""},
@@ -19,29 +19,28 @@ var signatures = []struct{ header, prefix string }{
 	{"X-Gogs-Signature", ""},
 }
 
-// gitlabToken holds the secret itself: GitLab signs nothing.
+// gitlabToken is the header with the secret itself, since GitLab does not sign requests.
 const gitlabToken = "X-Gitlab-Token"
 
-// authentic tells whether the sender knows the secret. Every signature that is
-// there must be right, and there must be one. The time it takes does not
-// depend on the content.
+// authentic reports whether the sender knows the secret: there is a signature, and every
+// signature is valid. The comparison takes constant time.
 func authentic(h http.Header, body []byte, secret string) bool {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write(body)
 	want := mac.Sum(nil)
-	found, right := 0, 1
+	found, valid := 0, 1
 	for _, s := range signatures {
 		for _, value := range h.Values(s.header) {
 			found++
-			right &= equalHex(value, s.prefix, want)
+			valid &= equalHex(value, s.prefix, want)
 		}
 	}
 	for _, value := range h.Values(gitlabToken) {
 		found++
 		a, b := sha256.Sum256([]byte(value)), sha256.Sum256([]byte(secret))
-		right &= subtle.ConstantTimeCompare(a[:], b[:])
+		valid &= subtle.ConstantTimeCompare(a[:], b[:])
 	}
-	return found > 0 && right == 1
+	return found > 0 && valid == 1
 }
 
 func equalHex(value, prefix string, want []byte) int {
@@ -56,11 +55,11 @@ func equalHex(value, prefix string, want []byte) int {
 	return subtle.ConstantTimeCompare(got, want)
 }
 
-// isPing tells whether a forge only tries whether somebody is there.
+// isPing reports whether a forge only tests the webhook.
 func isPing(h http.Header) bool { return h.Get("X-GitHub-Event") == "ping" }
 
-// pushedRef answers the reference that was pushed, where the content says it
-// in the way all of these forges do.
+// pushedRef returns the reference that was pushed, which all of these forges name in the field
+// ref.
 func pushedRef(body []byte) (ref string, ok bool) {
 	var push struct {
 		Ref string `json:"ref"`
@@ -71,8 +70,8 @@ func pushedRef(body []byte) (ref string, ok bool) {
 	return push.Ref, true
 }
 
-// isPullRequest tells whether the content is about a pull request: GitHub and Gitea say
-// which one, and GitLab what kind it is.
+// isPullRequest reports whether a request is about a pull request: GitHub and Gitea send the
+// field pull_request, and GitLab the object_kind merge_request.
 func isPullRequest(body []byte) bool {
 	var event struct {
 		PullRequest json.RawMessage `json:"pull_request"`

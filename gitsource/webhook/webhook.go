@@ -1,9 +1,9 @@
-// Package webhook wakes whoever polls a repository when its forge says that
-// something was pushed, and whoever looks at pull requests when one has changed.
+// Package webhook serves the webhooks of a forge: a push causes a poll of the repository, and a
+// change of a pull request an update of its plan.
 //
-// A webhook carries no facts here, only a hint: what is true is asked of the
-// remote. So a forged or repeated one can do no more than cause a poll, and one
-// that never arrives costs no more than the polling interval.
+// A request is only a hint, and its content is not used: the repository and the forge are asked
+// again. So a forged or repeated request can do no more than cause a poll, and a lost one delays
+// the poll by at most the polling interval.
 package webhook
 
 import (
@@ -13,24 +13,24 @@ import (
 	"time"
 )
 
-// Config says whom to believe and whom to wake.
+// Config has the secret of the webhook and the functions to call.
 type Config struct {
-	// Secret answers what the forge signs with; it is asked at each request,
-	// so that it can be rotated. An error or an empty secret refuses all.
+	// Secret returns the secret that the forge signs with. It is called for each request, so
+	// that the secret can be rotated. An error or an empty secret refuses every request.
 	Secret func() (string, error)
-	// Wake is called when something was pushed. It must not block.
+	// Wake is called after a push. It must not block.
 	Wake func()
-	// Follows, if not nil, tells whether a reference such as refs/heads/main
-	// is of interest; pushes to others are acknowledged and ignored.
+	// Follows, if not nil, reports whether a reference such as refs/heads/main is tracked;
+	// pushes to others are acknowledged and ignored.
 	Follows func(ref string) bool
-	// WakePullRequests is called when something happened to a pull request. It must not
-	// block; nil if nobody looks at them.
+	// WakePullRequests is called when a pull request has changed. It must not block; nil
+	// ignores pull requests.
 	WakePullRequests func()
-	// Received, if not nil, is told of each request by one of the Results.
+	// Received, if not nil, is called after each request with its result, such as Woke.
 	Received func(result string)
 }
 
-// Results of a request.
+// Results of a request, as passed to Config.Received.
 const (
 	Woke         = "woke"
 	Ignored      = "ignored"
@@ -39,14 +39,13 @@ const (
 	Unavailable  = "unavailable"
 )
 
-// maxBody bounds what is read of a request.
+// maxBody is the largest request body in bytes.
 const maxBody = 1 << 20
 
-// readTime bounds how long a request may take to arrive.
+// readTime limits how long a request may take to arrive.
 const readTime = 10 * time.Second
 
-// New answers the handler. It reads nothing of a request's content before the
-// signature over all of it was checked.
+// New returns the handler. It does not parse a request before its signature was verified.
 func New(c Config) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		result, status := c.serve(w, r)
@@ -81,7 +80,7 @@ func (c Config) serve(w http.ResponseWriter, r *http.Request) (string, int) {
 	wake := c.Wake
 	if isPullRequest(body) {
 		wake = c.WakePullRequests
-	} else if !c.wanted(r.Header, body) {
+	} else if !c.mayBeTracked(r.Header, body) {
 		wake = nil
 	}
 	if wake == nil {
@@ -91,9 +90,9 @@ func (c Config) serve(w http.ResponseWriter, r *http.Request) (string, int) {
 	return Woke, http.StatusAccepted
 }
 
-// wanted tells whether a request is about what is followed. What cannot be
-// understood could be.
-func (c Config) wanted(h http.Header, body []byte) bool {
+// mayBeTracked reports whether a request can be about a push to the tracked reference. One that
+// names no reference can.
+func (c Config) mayBeTracked(h http.Header, body []byte) bool {
 	if isPing(h) {
 		return false
 	}
