@@ -205,8 +205,8 @@ func TestABadAnswerOfGitHubIsAnError(t *testing.T) {
 	}{
 		"refused":     {answer: answer(404, "no"), says: "server answered 404"},
 		"limited":     {answer: answer(429, "no"), says: "asks to wait 1m0s"},
-		"not JSON":    {answer: answer(201, "canary"), says: "holds no token"},
-		"no expiry":   {answer: answer(201, `{"token":"canary"}`), says: "holds no token"},
+		"not JSON":    {answer: answer(201, "canary"), says: "has no token"},
+		"no expiry":   {answer: answer(201, `{"token":"canary"}`), says: "has no token"},
 		"redirected":  {answer: elsewhere, says: "refused a redirect"},
 		"no key file": {key: "/absent/app.pem", says: "/absent/app.pem"},
 		"not a key":   {key: writeTemp(t, "app.pem", "canary"), says: "not in PEM form"},
