@@ -2,8 +2,8 @@ package api
 
 import "strings"
 
-// Closest returns the known word that was most likely meant by another; empty if
-// none is like it. Of a short word only one letter may differ.
+// Closest returns the known word that is most similar to a word, to suggest it for an unknown
+// one; empty if none is similar. Of a short word only one letter may differ.
 func Closest(word string, known []string) string {
 	differ := max(2, len(word)/3)
 	if len(word) < 4 {

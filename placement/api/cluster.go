@@ -5,68 +5,70 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A MemberCluster registers a cluster with the fleet. In a Git hub its spec
-// and labels come from Git and its status from gitfleet's own probes.
+// A MemberCluster registers a cluster with the fleet. Its spec and labels come from Git, and its
+// status from gitfleet's probes of the cluster.
 type MemberCluster struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what the manifest declares.
+	// Spec is the spec of the manifest, with defaults.
 	Spec MemberClusterSpec `json:"spec,omitempty"`
-	// Status is what is seen of the cluster.
+	// Status is the observed state of the cluster.
 	Status MemberClusterStatus `json:"status,omitempty"`
 }
 
-// A MemberClusterSpec is what is declared of a cluster.
+// A MemberClusterSpec is the spec of a MemberCluster.
 type MemberClusterSpec struct {
-	// Identity is KubeFleet's; gitfleet has no agent and ignores it.
+	// Identity is the identity of KubeFleet's member agent. gitfleet has no agent and ignores
+	// it.
 	Identity *Subject `json:"identity,omitempty"`
-	// HeartbeatPeriodSeconds is KubeFleet's; gitfleet probes by a setting of its own.
+	// HeartbeatPeriodSeconds is the interval of KubeFleet's heartbeats. gitfleet ignores it and
+	// probes clusters at an interval of its own.
 	HeartbeatPeriodSeconds *int32 `json:"heartbeatPeriodSeconds,omitempty"`
-	// Taints keep placements away that do not tolerate them.
+	// Taints keep away placements that do not tolerate them.
 	Taints []Taint `json:"taints,omitempty"`
-	// DeleteOptions say how the cluster leaves.
+	// DeleteOptions configure how the cluster leaves the fleet.
 	DeleteOptions *DeleteOptions `json:"deleteOptions,omitempty"`
 }
 
-// A Subject is who acts for a member in KubeFleet.
+// A Subject is the user, group or service account of a member agent in KubeFleet.
 type Subject struct {
 	// Kind is User, Group or ServiceAccount.
 	Kind string `json:"kind"`
-	// APIGroup is that of the kind.
+	// APIGroup is the API group of the kind.
 	APIGroup string `json:"apiGroup,omitempty"`
-	// Name is that of the subject.
+	// Name is the name of the subject.
 	Name string `json:"name"`
-	// Namespace is that of a ServiceAccount.
+	// Namespace is the namespace of a ServiceAccount.
 	Namespace string `json:"namespace,omitempty"`
 }
 
-// A Taint keeps placements away that do not tolerate it.
+// A Taint keeps away placements that do not tolerate it.
 type Taint struct {
-	// Key is that of the taint.
+	// Key is the key of the taint.
 	Key string `json:"key"`
-	// Value is compared with that of a toleration.
+	// Value is the value of the taint, which tolerations are compared with.
 	Value string `json:"value,omitempty"`
 	// Effect is NoSchedule.
 	Effect TaintEffect `json:"effect"`
 }
 
-// A Toleration lets a placement choose a tainted cluster.
+// A Toleration lets a placement select clusters with matching taints.
 type Toleration struct {
-	// Key is that of the taint; empty for all, with the operator Exists.
+	// Key is the key of the taint. Empty, with the operator Exists, matches all keys.
 	Key string `json:"key,omitempty"`
 	// Operator is Equal (the default) or Exists.
 	Operator TolerationOperator `json:"operator,omitempty"`
-	// Value is compared with that of the taint.
+	// Value is the value of the taint, with the operator Equal.
 	Value string `json:"value,omitempty"`
-	// Effect is NoSchedule, or empty for all.
+	// Effect is NoSchedule, or empty to match all effects.
 	Effect TaintEffect `json:"effect,omitempty"`
 }
 
-// A TaintEffect is what an untolerated taint does; only NoSchedule exists.
+// A TaintEffect is the effect of a taint that is not tolerated. Only NoSchedule exists.
 type TaintEffect string
 
-// NoSchedule keeps new placements away and leaves those that are there.
+// NoSchedule keeps new placements off the cluster. Placements that hold the cluster stay.
 const NoSchedule TaintEffect = "NoSchedule"
 
 // A TolerationOperator is Equal (the default) or Exists.
@@ -81,7 +83,7 @@ const (
 // A ResourceList maps the name of a resource, such as cpu, to a quantity.
 type ResourceList map[string]resource.Quantity
 
-// DeleteOptions say how a cluster leaves the fleet.
+// DeleteOptions configure how a cluster leaves the fleet.
 type DeleteOptions struct {
 	// ValidationMode is Strict (the default) or Skip.
 	ValidationMode DeleteValidationMode `json:"validationMode,omitempty"`
@@ -96,53 +98,54 @@ const (
 	DeleteValidationSkip   DeleteValidationMode = "Skip"
 )
 
-// A MemberClusterStatus is what is seen of a cluster.
+// A MemberClusterStatus is the observed state of a cluster.
 type MemberClusterStatus struct {
-	// Conditions say whether the cluster has joined.
+	// Conditions include whether the cluster has joined the fleet.
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// Properties are what a placement can ask for, beside resources.
+	// Properties are the observed properties that placements can select by, besides those of
+	// ResourceUsage.
 	Properties map[string]PropertyValue `json:"properties,omitempty"`
-	// Namespaces are those of the cluster, with the placement each belongs to.
+	// Namespaces are the namespaces of the cluster, each with the placement that owns it.
 	Namespaces map[string]string `json:"namespaces,omitempty"`
-	// ResourceUsage sums the nodes.
+	// ResourceUsage has the resources of all nodes.
 	ResourceUsage ResourceUsage `json:"resourceUsage,omitempty"`
-	// AgentStatus is when the cluster last answered, and how.
+	// AgentStatus is the result of the last probe of the cluster.
 	AgentStatus []AgentStatus `json:"agentStatus,omitempty"`
 }
 
 // A PropertyValue is one observed property.
 type PropertyValue struct {
-	// Value is a quantity, for most.
+	// Value is the value, usually a quantity.
 	Value string `json:"value"`
-	// ObservationTime is when it was seen.
+	// ObservationTime is the time of the observation.
 	ObservationTime metav1.Time `json:"observationTime,omitempty"`
 }
 
-// ResourceUsage sums the nodes of a cluster.
+// ResourceUsage has the resources of a cluster, as sums over its nodes.
 type ResourceUsage struct {
-	// Capacity is what the nodes have.
+	// Capacity is the capacity of the nodes.
 	Capacity ResourceList `json:"capacity,omitempty"`
-	// Allocatable is what they have for workloads.
+	// Allocatable is the part of the capacity that pods can use.
 	Allocatable ResourceList `json:"allocatable,omitempty"`
-	// Available is what of that is not requested.
+	// Available is the part of Allocatable that no pod requests.
 	Available ResourceList `json:"available,omitempty"`
-	// ObservationTime is when it was seen.
+	// ObservationTime is the time of the observation.
 	ObservationTime metav1.Time `json:"observationTime,omitempty"`
 }
 
-// AgentStatus is KubeFleet's heartbeat. gitfleet has no agent; it reports its
-// own probes in this shape under the type MemberAgent.
+// AgentStatus is the status of a member agent in KubeFleet. gitfleet has no agent and reports
+// the results of its own probes here, with the type MemberAgent.
 type AgentStatus struct {
 	// Type is MemberAgent.
 	Type AgentType `json:"type"`
-	// Conditions are those of the agent.
+	// Conditions are the conditions of the agent.
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// LastReceivedHeartbeat is when the cluster last answered.
+	// LastReceivedHeartbeat is the time at which the cluster last responded.
 	LastReceivedHeartbeat metav1.Time `json:"lastReceivedHeartbeat,omitempty"`
 }
 
-// An AgentType names the sender of a heartbeat.
+// An AgentType is a type of member agent.
 type AgentType string
 
-// MemberAgent is the only type gitfleet reports.
+// MemberAgent is the only type that gitfleet reports.
 const MemberAgent AgentType = "MemberAgent"

@@ -1,7 +1,7 @@
 package api
 
-// Condition types of a placement are a prefix, PlacementPrefix or
-// ResourcePlacementPrefix, and one of these; on a cluster the bare word.
+// Condition types. On a placement they have one of the prefixes PlacementPrefix and
+// ResourcePlacementPrefix; on a cluster they have none.
 const (
 	Scheduled        = "Scheduled"
 	RolloutStarted   = "RolloutStarted"
@@ -13,23 +13,22 @@ const (
 	StatusSynced     = "StatusSynced"
 )
 
-// DeletionsHeld is a condition type of gitfleet's own, without a prefix: objects
-// should be deleted, and stay until a commit allows it. Where nothing is held there
-// is no such condition.
+// DeletionsHeld is a condition type that KubeFleet does not have, always without a prefix. It is
+// True while deletions of objects wait for a commit that allows them, and absent otherwise.
 const DeletionsHeld = "DeletionsHeld"
 
 // AllowedByNoCommit is the reason of DeletionsHeld.
 const AllowedByNoCommit = "AllowedByNoCommit"
 
-// Older condition types, which the public documentation still has: the first on
-// a placement, with its prefix, the others on a cluster.
+// Condition types of earlier versions of KubeFleet, which its documentation still has:
+// Synchronized of placements, with a prefix, and the others of clusters.
 const (
 	Synchronized      = "Synchronized"
 	ResourceScheduled = "ResourceScheduled"
 	ResourceApplied   = "ResourceApplied"
 )
 
-// Reasons that only the older conditions have.
+// Reasons of the condition types of earlier versions.
 const (
 	SynchronizeSucceeded = "SynchronizeSucceeded"
 	ScheduleSucceeded    = "ScheduleSucceeded"
@@ -79,7 +78,7 @@ const (
 	StatusSyncFailed    = "StatusSyncFailed"
 )
 
-// Reasons of a cluster's conditions, where they differ from the placement's.
+// Reasons of the conditions of a cluster that differ from those of a placement.
 const (
 	ScheduledReason = "Scheduled"
 	ScheduleFailed  = "ScheduleFailed"
@@ -122,9 +121,9 @@ const (
 	NoDiffFound                     = "NoDiffFound"
 	FoundDiff                       = "FoundDiff"
 	FoundDiffInDegradedMode         = "FoundDiffInDegradedMode"
-	// Contested is gitfleet's own: another writer keeps undoing what is applied.
+	// Contested: another writer keeps reverting what is applied. KubeFleet does not have it.
 	Contested = "Contested"
-	// Suspended is gitfleet's own: a person wants the object left as it is.
+	// Suspended: a user has suspended the object. KubeFleet does not have it.
 	Suspended          = "Suspended"
 	FailedToReportDiff = "FailedToReportDiff"
 )
@@ -139,14 +138,14 @@ const (
 	MemberClusterUnknown     = "MemberClusterJoinStateUnknown"
 	MemberClusterLeft        = "MemberClusterLeft"
 	MemberClusterForeign     = "HeldByAnotherFleet"
-	// MemberClusterForbidden is gitfleet's own: the cluster cannot be used because
-	// permissions are missing.
+	// MemberClusterForbidden: the cluster cannot be used because permissions are missing.
+	// KubeFleet does not have it.
 	MemberClusterForbidden = "Forbidden"
 	MemberClusterHealthy   = "InternalMemberClusterHealthy"
 	MemberClusterUnhealthy = "InternalMemberClusterUnhealthy"
 
-	// PermissionsGranted is gitfleet's own. It is False while the cluster does not grant all
-	// permissions that the work needs, and absent otherwise.
+	// PermissionsGranted is False while the cluster does not grant all permissions that applying
+	// the objects needs, and absent otherwise. KubeFleet does not have it.
 	PermissionsGranted = "PermissionsGranted"
 	PermissionsMissing = "PermissionsMissing"
 
@@ -155,7 +154,7 @@ const (
 	ClusterPropertiesStale             = "ClusterPropertiesStale"
 )
 
-// Reasons of a placement's events; see also those of its conditions.
+// Reasons of a placement's events, besides the reasons of its conditions.
 const (
 	PlacementRolloutStarted          = "PlacementRolloutStarted"
 	PlacementOverriddenSucceeded     = "PlacementOverriddenSucceeded"
@@ -167,44 +166,44 @@ const (
 	PlacementCleanupFinalizerRemoved = "PlacementCleanupFinalizerRemoved"
 )
 
-// Reasons of events that are gitfleet's own.
+// Reasons of events that KubeFleet does not have.
 const (
-	// PlacementDeleted: the placement is gone from the repository.
+	// PlacementDeleted: the placement was deleted from the repository.
 	PlacementDeleted = "PlacementDeleted"
 	// PlacementRenamed: the placement has a new name.
 	PlacementRenamed = "PlacementRenamed"
 	// Unscheduled: a placement leaves a cluster.
 	Unscheduled = "Unscheduled"
-	// UpdateFailed: what a cluster was given will not become available by itself.
+	// UpdateFailed: the content of a cluster will not become available by itself.
 	UpdateFailed = "UpdateFailed"
-	// RolloutStopped and RolloutResumed: the update of a cluster failed, and the
-	// rest waits, or does so no more.
+	// RolloutStopped and RolloutResumed: a failed update on one cluster stopped the rollout to
+	// the others, or no longer does.
 	RolloutStopped = "RolloutStopped"
 	RolloutResumed = "RolloutResumed"
-	// DriftFound, DriftPutBack and DriftContestedReason: somebody changed an
-	// object on a member, and it is left so, was put back, or is fought about.
-	// DriftGone: it is as it should be again.
+	// DriftFound, DriftPutBack and DriftContestedReason: an object on a member cluster was
+	// changed by others, and the change was left, was reverted, or keeps coming back. DriftGone:
+	// the object no longer has drift.
 	DriftFound           = "DriftFound"
 	DriftPutBack         = "DriftPutBack"
 	DriftContestedReason = "DriftContested"
 	DriftGone            = "DriftGone"
-	// ValuesAltered: the member's API server or an admission webhook stores other
-	// values than are applied.
+	// ValuesAltered: the member's API server or an admission webhook stores other values than
+	// are applied.
 	ValuesAltered = "ValuesAltered"
-	// PlacementWarning: something a person should look at.
+	// PlacementWarning: a user should look at something.
 	PlacementWarning = "PlacementWarning"
-	// DeletionHeld: the deletion brake holds an object.
+	// DeletionHeld: the deletion of an object waits until a commit allows it.
 	DeletionHeld = "DeletionHeld"
 	// ObjectsDeleted: objects that a placement no longer has were deleted.
 	ObjectsDeleted = "ObjectsDeleted"
-	// DeletionFailed: a member cluster does not let an object be deleted.
+	// DeletionFailed: a member cluster refuses to delete an object.
 	DeletionFailed = "DeletionFailed"
-	// Resumed: what was Suspended is not to be left as it is any more.
+	// Resumed: a suspension has ended.
 	Resumed = "Resumed"
-	// CommitInForce and CommitRefused: what became of a new commit.
+	// CommitInForce and CommitRefused: a new commit was loaded, or is invalid.
 	CommitInForce = "CommitInForce"
 	CommitRefused = "CommitRefused"
-	// FetchFailed and FetchSucceeded: the remote cannot be read, and can again.
+	// FetchFailed and FetchSucceeded: the remote could not be read, or can be read again.
 	FetchFailed    = "FetchFailed"
 	FetchSucceeded = "FetchSucceeded"
 )

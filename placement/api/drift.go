@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// An Actor is someone who wrote to an object, as far as the API server
-// remembers: the client's name for itself, not a user.
+// An Actor is a field manager that wrote to an object. The name is chosen by the client, and is
+// not that of a user.
 type Actor struct {
 	Manager     string `json:"manager"`
 	Operation   string `json:"operation"`             // Apply or Update
@@ -24,43 +24,43 @@ func (a Actor) String() string {
 	return fmt.Sprintf("%s (%s)", a.Manager, a.Operation)
 }
 
-// A Difference is one field in which hub and member differ, and who made it so.
+// A Difference is one field that differs between the repository and a member cluster, and who
+// changed it.
 type Difference struct {
 	PatchDetail
-	// HubJSON and MemberJSON are the two values as JSON, where their texts do not say
-	// what they are; nil where there is no value, or where it is masked or too large.
+	// HubJSON and MemberJSON are the values as JSON if their texts do not show the type; nil for
+	// a value that is missing, masked or too large.
 	HubJSON    json.RawMessage `json:"hubJSON,omitempty"`
 	MemberJSON json.RawMessage `json:"memberJSON,omitempty"`
-	// By are those who own the field on the member besides us, the newest first;
-	// nobody where that cannot be told.
+	// By are the other owners of the field on the member cluster, the newest first; empty if
+	// they are not known.
 	By []Actor `json:"by,omitempty"`
 }
 
-// A DriftState says what is done about an object that moved away from what the
-// hub wants.
+// A DriftState is what was done about the drift of an object.
 type DriftState string
 
 // The states of a drift.
 const (
-	// DriftStanding is there and left alone, as the strategy asks.
+	// DriftStanding: the drift exists and is left, as the strategy demands.
 	DriftStanding DriftState = "standing"
-	// DriftHeld is there and left alone until it is decided whether Git takes it over.
+	// DriftHeld: the drift exists and is left until it is decided whether it is adopted into
+	// Git.
 	DriftHeld DriftState = "held"
-	// DriftRepaired was put back.
+	// DriftRepaired: the drift was reverted.
 	DriftRepaired DriftState = "repaired"
-	// DriftContested is there because another writer insists: it is put back
-	// more slowly, or not at all.
+	// DriftContested: another writer keeps making the same change; it is reverted less often, or
+	// no longer.
 	DriftContested DriftState = "contested"
-	// DriftIgnored is in fields that the object asks to leave alone.
+	// DriftIgnored: the drift is in fields that the object's annotation excludes.
 	DriftIgnored DriftState = "ignored"
-	// DriftAltered is made by the member itself: its API server or an admission
-	// webhook stores other values than were applied, at each apply. Nobody
-	// drifted, and applying again would not help.
+	// DriftAltered: the member's API server or an admission webhook stores other values than are
+	// applied, at each apply. Nobody has changed the object, and applying it again would not
+	// help.
 	DriftAltered DriftState = "altered"
-	// DriftEnded is over without us: somebody else put the object back, or the
-	// hub now wants it as it is.
+	// DriftEnded: the drift has ended by itself: somebody else reverted it, or the manifest now
+	// has the same values.
 	DriftEnded DriftState = "ended"
-	// DriftForeign is no drift in the narrow sense: the object is not ours, or is
-	// only looked at, and differs from what the hub wants.
+	// DriftForeign: the object is not owned, or is only compared, and differs from its manifest.
 	DriftForeign DriftState = "foreign"
 )

@@ -45,7 +45,7 @@ func ParseDriftRule(value string) (DriftRule, error) {
 	return r, nil
 }
 
-// String is the value of the annotation.
+// String returns the value of the annotation.
 func (r DriftRule) String() string {
 	if r.Until.IsZero() {
 		return string(r.Mode)
@@ -53,7 +53,7 @@ func (r DriftRule) String() string {
 	return string(r.Mode) + " until " + r.Until.Format(time.RFC3339)
 }
 
-// Ended reports whether the time of a rule is over.
+// Ended reports whether the time limit of a rule has passed.
 func (r DriftRule) Ended(now time.Time) bool { return !r.Until.IsZero() && !now.Before(r.Until) }
 
 // DriftRules are what is written about the drift of one object, the most specific first: the

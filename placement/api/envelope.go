@@ -7,15 +7,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// IsEnvelopeConfigMap reports whether a ConfigMap is an envelope: whether it has
-// the annotation, with any value but "false".
+// IsEnvelopeConfigMap reports whether a ConfigMap is an envelope: the value of its
+// EnvelopeConfigMapAnnotation is neither empty nor "false".
 func IsEnvelopeConfigMap(configMap map[string]any) bool {
 	marker, _, _ := unstructured.NestedString(configMap, "metadata", "annotations", EnvelopeConfigMapAnnotation)
 	return marker != "" && marker != "false"
 }
 
-// A ClusterResourceEnvelope wraps cluster-scoped objects that take effect on
-// the members only.
+// A ClusterResourceEnvelope wraps cluster-scoped objects that are applied to member clusters
+// only.
 type ClusterResourceEnvelope struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -24,7 +24,8 @@ type ClusterResourceEnvelope struct {
 	Data map[string]json.RawMessage `json:"data"`
 }
 
-// A ResourceEnvelope wraps objects of its own namespace.
+// A ResourceEnvelope wraps objects of its own namespace that are applied to member clusters
+// only.
 type ResourceEnvelope struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

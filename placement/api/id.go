@@ -7,11 +7,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// A GroupKind is a kind, whatever the version.
+// A GroupKind is a kind without a version.
 type GroupKind = schema.GroupKind
 
-// An ID names one object, independent of the version it is written in. It is
-// comparable, and the zero ID names nothing.
+// An ID identifies an object, regardless of the version of its manifest. It is comparable, and
+// the zero ID identifies nothing.
 type ID struct {
 	Group, Kind, Namespace, Name string
 }
@@ -22,12 +22,12 @@ func IDOf(o *unstructured.Unstructured) ID {
 	return ID{Group: gvk.Group, Kind: gvk.Kind, Namespace: o.GetNamespace(), Name: o.GetName()}
 }
 
-// GroupKind returns the kind the ID belongs to.
+// GroupKind returns the kind of the object.
 func (id ID) GroupKind() schema.GroupKind {
 	return schema.GroupKind{Group: id.Group, Kind: id.Kind}
 }
 
-// String returns Kind.group/namespace/name, leaving out what is empty.
+// String returns Kind.group/namespace/name without the parts that are empty.
 func (id ID) String() string {
 	parts := []string{id.GroupKind().String()}
 	if id.Namespace != "" {

@@ -12,8 +12,8 @@ var (
 	memberClusterKind     = GroupKind{Group: ClusterGroup, Kind: "MemberCluster"}
 )
 
-// NamesPlacements reports whether a word is a name of a kind of placement, and
-// whether that kind is namespaced.
+// NamesPlacements reports whether a word is a name of a kind of placement, and whether that kind
+// is namespaced.
 func NamesPlacements(word string) (namespaced, ok bool) {
 	switch {
 	case strings.EqualFold(word, "crp") || KindCalled(placementKind, word):
@@ -29,9 +29,9 @@ func NamesClusters(word string) bool {
 	return slices.Contains([]string{"mc", "cluster", "clusters"}, strings.ToLower(word)) || KindCalled(memberClusterKind, word)
 }
 
-// ParsePlacement reads how a person names a placement: crp/NAME or
-// rp/NAMESPACE/NAME; the kind may be written out, with its group as well. It is
-// the reverse of PlacementKey.String.
+// ParsePlacement parses the name of a placement as users write it: crp/NAME or
+// rp/NAMESPACE/NAME. The kind may be written in full, also with its group. It is the inverse of
+// PlacementKey.String.
 func ParsePlacement(text string) (PlacementKey, error) {
 	kind, rest, _ := strings.Cut(text, "/")
 	namespace, name, slash := strings.Cut(rest, "/")
@@ -44,8 +44,8 @@ func ParsePlacement(text string) (PlacementKey, error) {
 	return PlacementKey{}, fmt.Errorf("%q names no placement; write crp/NAME, or rp/NAMESPACE/NAME", text)
 }
 
-// ClusterName returns the name of a member cluster that a person wrote as NAME,
-// mc/NAME or cluster/NAME.
+// ClusterName returns the name of a member cluster that a user wrote as NAME, mc/NAME or
+// cluster/NAME.
 func ClusterName(text string) string {
 	if kind, name, ok := strings.Cut(text, "/"); ok && NamesClusters(kind) {
 		return name
@@ -53,12 +53,12 @@ func ClusterName(text string) string {
 	return text
 }
 
-// An ObjectName is how a person names an object: by one of the names of its kind,
-// with or without the group.
+// An ObjectName is the name of an object as users write it, with any name of its kind, with or
+// without the group.
 type ObjectName struct{ Kind, Namespace, Name string }
 
-// ParseObject reads KIND/NAME or KIND/NAMESPACE/NAME. The namespace, if it is not
-// empty, is that of the object.
+// ParseObject parses KIND/NAME or KIND/NAMESPACE/NAME. The namespace, if it is not empty, is
+// that of the object.
 func ParseObject(text, namespace string) (ObjectName, error) {
 	parts := strings.Split(text, "/")
 	if len(parts) < 2 || len(parts) > 3 || slices.Contains(parts, "") {
@@ -82,20 +82,20 @@ func (o ObjectName) String() string {
 	return o.Kind + "/" + o.Namespace + "/" + o.Name
 }
 
-// Means reports whether the name is one of an object.
+// Means reports whether an object has this name.
 func (o ObjectName) Means(id ID) bool {
 	return id.Name == o.Name && id.Namespace == o.Namespace && KindCalled(id.GroupKind(), o.Kind)
 }
 
-// ParseID reads what ID.String returns.
+// ParseID parses the result of ID.String.
 func ParseID(text string) (ID, error) {
 	o, err := ParseObject(text, "")
 	kind, group, _ := strings.Cut(o.Kind, ".")
 	return ID{Group: group, Kind: kind, Namespace: o.Namespace, Name: o.Name}, err
 }
 
-// KindCalled reports whether a person may mean a kind by a word: its name, its
-// plural or kubectl's short name, in any case, with or without .GROUP.
+// KindCalled reports whether a word is a name of a kind: its name, its plural or kubectl's short
+// name, ignoring case, with or without .GROUP.
 func KindCalled(kind GroupKind, word string) bool {
 	name, group, grouped := strings.Cut(strings.ToLower(word), ".")
 	if grouped && group != strings.ToLower(kind.Group) {
@@ -109,7 +109,7 @@ func KindCalled(kind GroupKind, word string) bool {
 	return shortNames[name] == kind.Kind
 }
 
-// shortNames are kubectl's, of the kinds that Kubernetes brings along.
+// shortNames are kubectl's short names of the kinds that are built into Kubernetes.
 var shortNames = map[string]string{
 	"cj": "CronJob", "cm": "ConfigMap", "crd": "CustomResourceDefinition", "crds": "CustomResourceDefinition",
 	"deploy": "Deployment", "ds": "DaemonSet", "hpa": "HorizontalPodAutoscaler", "ing": "Ingress", "limits": "LimitRange",

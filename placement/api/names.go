@@ -5,64 +5,61 @@ const (
 	// EnvelopeConfigMapAnnotation, with any value but "" and "false", makes a
 	// ConfigMap an envelope.
 	EnvelopeConfigMapAnnotation = "kubernetes-fleet.io/envelope-configmap"
-	// MemberNameLabel is on every MemberCluster, whether or not Git says so.
+	// MemberNameLabel is on every MemberCluster, also if its manifest does not have it.
 	MemberNameLabel = "kubernetes-fleet.io/member-name"
 )
 
-// Names of our own. They are never changed once released: objects on members
-// carry them.
+// Names of gitfleet. They must never change, since objects on member clusters have them.
 const (
-	// FieldManager owns the fields gitfleet applies.
+	// FieldManager is the field manager of gitfleet in server-side apply.
 	FieldManager = "gitfleet"
-	// Namespace holds the inventories on a member.
+	// Namespace is the namespace of the inventories on a member cluster.
 	Namespace = "gitfleet-system"
 	// ManagedByLabel is on every applied object; its value is the fleet's name.
 	ManagedByLabel = "gitfleet.dev/managed-by"
-	// FleetIDAnnotation and FleetSourceAnnotation, on an inventory, tell fleets of one
-	// name apart.
+	// FleetIDAnnotation and FleetSourceAnnotation, on an inventory, distinguish fleets of the
+	// same name.
 	FleetIDAnnotation     = "gitfleet.dev/fleet-id"
 	FleetSourceAnnotation = "gitfleet.dev/fleet-source"
-	// PlacementAnnotation names the placement an applied object belongs to:
-	// crp/NAME or rp/NAMESPACE/NAME.
+	// PlacementAnnotation is the placement of an applied object: crp/NAME or rp/NAMESPACE/NAME.
 	PlacementAnnotation = "gitfleet.dev/placement"
-	// SourceAnnotation is the repository an applied object comes from.
+	// SourceAnnotation is the repository of an applied object.
 	SourceAnnotation = "gitfleet.dev/source"
-	// CommitAnnotation is the commit that last touched an applied object.
+	// CommitAnnotation is the commit of the revision that last changed an applied object.
 	CommitAnnotation = "gitfleet.dev/commit"
-	// PathAnnotation is the file of the hub an applied object comes from.
+	// PathAnnotation is the file of an applied object in the repository.
 	PathAnnotation = "gitfleet.dev/path"
-	// IgnoreFieldsAnnotation, on an object of the hub, lists JSON pointers to
-	// fields that gitfleet leaves alone once the object exists.
+	// IgnoreFieldsAnnotation, on an object of the repository, lists JSON pointers to fields that
+	// gitfleet sets only when it creates the object.
 	IgnoreFieldsAnnotation = "gitfleet.dev/ignore-fields"
-	// AvailableAnnotation, on an object of the hub, is a CEL expression over the
-	// object as it is on the member, which says whether it is available.
+	// AvailableAnnotation, on an object of the repository, is a CEL expression over the live
+	// object that is true if the object is available.
 	AvailableAnnotation = "gitfleet.dev/available"
-	// PruneAnnotation, on an object, with the value PruneDisabled keeps it where it
-	// is when no placement has it any more: it is released, not deleted.
+	// PruneAnnotation, on an object, with the value PruneDisabled keeps the object on the
+	// cluster when no placement has it any more: it is released, not deleted.
 	PruneAnnotation = "gitfleet.dev/prune"
 	PruneDisabled   = "disabled"
 	// PropertyAnnotationPrefix declares a cluster property on a MemberCluster.
 	PropertyAnnotationPrefix = "property.gitfleet.dev/"
-	// OnFailureAnnotation on a placement says what the failed update of a cluster
-	// does to the rest of the rollout: it stops, unless the value is
-	// OnFailureContinue.
+	// OnFailureAnnotation, on a placement, is what a failed update of a cluster does to the
+	// rollout: it stops, unless the value is OnFailureContinue.
 	OnFailureAnnotation = "gitfleet.dev/on-failure"
 	OnFailureContinue   = "continue"
 	OnFailureStop       = "stop"
-	// AvailableTimeoutAnnotation on a placement says how long a cluster may take to
-	// become available before its update counts as failed; "0s" means any time.
+	// AvailableTimeoutAnnotation, on a placement, is how long a cluster may take to become
+	// available before its update counts as failed; "0s" means no limit.
 	AvailableTimeoutAnnotation = "gitfleet.dev/available-timeout"
 	// DriftAnnotation, on an object, a placement or a MemberCluster, is a [DriftRule] for it
 	// instead of the drift mode of the fleet.
 	DriftAnnotation = "gitfleet.dev/drift"
-	// SuspendedAnnotation, on what the daemon shows of a placement or a cluster,
-	// says who wants it left as it is, until when and why.
+	// SuspendedAnnotation, on a placement or cluster that the daemon serves, is who suspended
+	// it, until when and why.
 	SuspendedAnnotation = "gitfleet.dev/suspended"
-	// RenamedFromAnnotation, on what the daemon shows of a placement, is its earlier
-	// name, as crp/NAME or rp/NAMESPACE/NAME.
+	// RenamedFromAnnotation, on a placement that the daemon serves, is its earlier name, as
+	// crp/NAME or rp/NAMESPACE/NAME.
 	RenamedFromAnnotation = "gitfleet.dev/renamed-from"
-	// CleanupFinalizer, on what the daemon shows of a placement that is gone from Git,
-	// says that the removal of its objects is not complete.
+	// CleanupFinalizer is on a placement that the daemon serves after it was deleted from Git,
+	// until its objects are removed.
 	CleanupFinalizer = "gitfleet.dev/cleanup"
 	// ContextAnnotation names the kubeconfig context of a MemberCluster.
 	ContextAnnotation = "gitfleet.dev/context"

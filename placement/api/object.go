@@ -6,18 +6,17 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// An Object is one object of the hub as it may be placed. It is never changed
-// once made, and shared by everyone who speaks of it.
+// An Object is an object of the repository that can be placed. It is immutable and shared.
 type Object struct {
 	ID ID
-	// Object has no fields that only a server fills in.
+	// Object is the manifest without the fields that only a server sets.
 	Object *unstructured.Unstructured
 	// Hash is the lower-case hex SHA-256 of the object's JSON, keys sorted.
 	Hash   string
 	Origin Origin
 }
 
-// Identifier returns the object's name in a status.
+// Identifier returns the object's identifier in a status.
 func (o *Object) Identifier() ResourceIdentifier {
 	return ResourceIdentifier{
 		Group: o.ID.Group, Version: o.Object.GroupVersionKind().Version, Kind: o.ID.Kind,
@@ -25,20 +24,19 @@ func (o *Object) Identifier() ResourceIdentifier {
 	}
 }
 
-// An Origin says where in the repository something stands.
+// An Origin is a position in the repository.
 type Origin struct {
 	// Path is slash-separated and relative to the repository's root.
 	Path string
-	// Line counts from 1; zero means that it is not known.
+	// Line counts from 1; zero if it is not known.
 	Line int
 	// Document counts the YAML documents of the file from 1.
 	Document int
-	// Kustomization is the file of the kustomization that was built to get
-	// it; empty for a plain manifest.
+	// Kustomization is the file of the kustomization that was built; empty for a plain manifest.
 	Kustomization string
 }
 
-// String returns path:line, or the path alone where the line is not known.
+// String returns path:line, or the path alone if the line is not known.
 func (o Origin) String() string {
 	if o.Line == 0 {
 		return o.Path
@@ -46,7 +44,7 @@ func (o Origin) String() string {
 	return o.Path + ":" + strconv.Itoa(o.Line)
 }
 
-// A PlacementKey names a placement of either kind. It is comparable.
+// A PlacementKey identifies a placement of either kind. It is comparable.
 type PlacementKey struct {
 	// Namespace is empty for a ClusterResourcePlacement and never empty for a
 	// ResourcePlacement.

@@ -6,56 +6,55 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A ClusterResourceOverride changes cluster-scoped objects, and all that is in
-// a Namespace, for the clusters its rules match.
+// A ClusterResourceOverride changes cluster-scoped objects, and the objects in selected
+// namespaces, on the clusters that its rules match.
 type ClusterResourceOverride struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec says which objects, and how.
+	// Spec is the spec of the manifest, with defaults.
 	Spec ClusterResourceOverrideSpec `json:"spec"`
 }
 
-// A ClusterResourceOverrideSpec says which objects, and how.
+// A ClusterResourceOverrideSpec is the spec of a ClusterResourceOverride.
 type ClusterResourceOverrideSpec struct {
-	// Placement is the one whose content is changed; every one if it is missing.
+	// Placement is the placement whose objects are changed; all placements if it is missing.
 	Placement *PlacementRef `json:"placement,omitempty"`
-	// ClusterResourceSelectors name the objects; 1 to 20.
+	// ClusterResourceSelectors select the objects to change; 1 to 20.
 	ClusterResourceSelectors []ResourceSelectorTerm `json:"clusterResourceSelectors"`
-	// Policy is what to change, and where.
+	// Policy has the rules that change the objects.
 	Policy *OverridePolicy `json:"policy"`
 }
 
-// A ResourceOverride changes objects of its own namespace for the clusters its
-// rules match.
+// A ResourceOverride changes objects of its own namespace on the clusters that its rules match.
 type ResourceOverride struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec says which objects, and how.
+	// Spec is the spec of the manifest, with defaults.
 	Spec ResourceOverrideSpec `json:"spec"`
 }
 
-// A ResourceOverrideSpec says which objects, and how.
+// A ResourceOverrideSpec is the spec of a ResourceOverride.
 type ResourceOverrideSpec struct {
-	// Placement is the one whose content is changed; every one if it is missing.
+	// Placement is the placement whose objects are changed; all placements if it is missing.
 	Placement *PlacementRef `json:"placement,omitempty"`
-	// ResourceSelectors name the objects; 1 to 20.
+	// ResourceSelectors select the objects to change; 1 to 20.
 	ResourceSelectors []ResourceSelector `json:"resourceSelectors"`
-	// Policy is what to change, and where.
+	// Policy has the rules that change the objects.
 	Policy *OverridePolicy `json:"policy"`
 }
 
-// A PlacementRef ties an override to one placement.
+// A PlacementRef binds an override to one placement.
 type PlacementRef struct {
-	// Name is that of the placement.
+	// Name is the name of the placement.
 	Name string `json:"name"`
 	// Scope is Cluster (the default) or Namespaced.
 	Scope PlacementScope `json:"scope,omitempty"`
 }
 
-// A PlacementScope tells a ClusterResourcePlacement (Cluster) from a
-// ResourcePlacement (Namespaced).
+// A PlacementScope is Cluster for a ClusterResourcePlacement, or Namespaced for a
+// ResourcePlacement.
 type PlacementScope string
 
 // The scopes.
@@ -64,7 +63,7 @@ const (
 	NamespaceScoped PlacementScope = "Namespaced"
 )
 
-// A ResourceSelector names one object exactly.
+// A ResourceSelector selects one object by name.
 type ResourceSelector struct {
 	// Group is the API group; empty for core kinds.
 	Group string `json:"group"`
@@ -72,19 +71,19 @@ type ResourceSelector struct {
 	Version string `json:"version"`
 	// Kind is the kind.
 	Kind string `json:"kind"`
-	// Name is that of the object.
+	// Name is the name of the object.
 	Name string `json:"name"`
 }
 
-// An OverridePolicy is an ordered list of rules; all that match apply.
+// An OverridePolicy is a list of rules, of which all that match a cluster apply.
 type OverridePolicy struct {
 	// OverrideRules apply in order; 1 to 20.
 	OverrideRules []OverrideRule `json:"overrideRules"`
 }
 
-// An OverrideRule changes or deletes an object on the clusters it selects.
+// An OverrideRule changes objects on the clusters that it matches, or leaves them out there.
 type OverrideRule struct {
-	// ClusterSelector nil selects no cluster; with no terms, every cluster.
+	// ClusterSelector matches no cluster if it is missing, and every cluster if it has no terms.
 	ClusterSelector *ClusterSelector `json:"clusterSelector,omitempty"`
 	// OverrideType is JSONPatch (the default) or Delete.
 	OverrideType OverrideType `json:"overrideType,omitempty"`
@@ -105,9 +104,10 @@ const (
 type JSONPatchOverride struct {
 	// Operator is add, remove or replace.
 	Operator JSONPatchOverrideOperator `json:"op"`
-	// Path is a JSON pointer.
+	// Path is the JSON pointer of the field.
 	Path string `json:"path"`
-	// Value may use ${MEMBER-CLUSTER-NAME} and ${MEMBER-CLUSTER-LABEL-KEY-…}.
+	// Value is the new value. In strings, ${MEMBER-CLUSTER-NAME} and
+	// ${MEMBER-CLUSTER-LABEL-KEY-…} are replaced by the cluster's name and labels.
 	Value json.RawMessage `json:"value,omitempty"`
 }
 

@@ -5,59 +5,60 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// A ClusterResourcePlacement says which cluster-scoped objects and namespaces
-// of the hub go to which member clusters, and how they get there.
+// A ClusterResourcePlacement places cluster-scoped objects and namespaces of the repository on
+// member clusters.
 type ClusterResourcePlacement struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what the manifest asks for, with its defaults filled in.
+	// Spec is the spec of the manifest, with defaults.
 	Spec PlacementSpec `json:"spec"`
-	// Status is what became of it.
+	// Status is the observed state of the placement.
 	Status PlacementStatus `json:"status,omitempty"`
 }
 
-// A ResourcePlacement places namespaced objects of its own namespace. Spec and
-// Status have the shape of a ClusterResourcePlacement's.
+// A ResourcePlacement places namespaced objects of its own namespace. It has the same spec and
+// status as a ClusterResourcePlacement.
 type ResourcePlacement struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what the manifest asks for, with its defaults filled in.
+	// Spec is the spec of the manifest, with defaults.
 	Spec PlacementSpec `json:"spec"`
-	// Status is what became of it.
+	// Status is the observed state of the placement.
 	Status PlacementStatus `json:"status,omitempty"`
 }
 
-// A ClusterResourcePlacementStatus mirrors the status of a placement whose
-// StatusReportingScope is NamespaceAccessible into the namespace it places.
+// A ClusterResourcePlacementStatus is a copy of the status of a ClusterResourcePlacement, in the
+// namespace that it places. It exists if the StatusReportingScope is NamespaceAccessible.
 type ClusterResourcePlacementStatus struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// SourceStatus is all of it but the condition StatusSynced.
+	// SourceStatus is the status of the placement without the condition StatusSynced.
 	SourceStatus PlacementStatus `json:"sourceStatus,omitempty"`
-	// LastUpdatedTime is when SourceStatus last changed, or was first told after
-	// a restart.
+	// LastUpdatedTime is the time at which SourceStatus last changed, or of its first report
+	// after a restart of the daemon.
 	LastUpdatedTime metav1.Time `json:"lastUpdatedTime"`
 }
 
-// A PlacementSpec is what a user asks for: what, where, and how.
+// A PlacementSpec is the spec of a placement: which objects are placed on which clusters, and
+// how they are rolled out.
 type PlacementSpec struct {
-	// ResourceSelectors are ORed; 1 to 100 of them.
+	// ResourceSelectors are ORed; 1 to 100.
 	ResourceSelectors []ResourceSelectorTerm `json:"resourceSelectors"`
-	// Policy says where; nil means every eligible cluster (PickAll).
+	// Policy selects the clusters; all eligible ones (PickAll) if it is missing.
 	Policy *PlacementPolicy `json:"policy,omitempty"`
-	// Strategy says how and when.
+	// Strategy configures the rollout to the selected clusters.
 	Strategy RolloutStrategy `json:"strategy,omitempty"`
-	// RevisionHistoryLimit is accepted for compatibility; the history is Git's.
+	// RevisionHistoryLimit is accepted for compatibility and ignored; Git has the history.
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 	// StatusReportingScope is ClusterScopeOnly or NamespaceAccessible.
 	StatusReportingScope StatusReportingScope `json:"statusReportingScope,omitempty"`
 }
 
-// A ResourceSelectorTerm names objects of one group, version and kind; with
-// neither Name nor LabelSelector it names all of them.
+// A ResourceSelectorTerm selects objects of one group, version and kind: all of them if neither
+// Name nor LabelSelector is set.
 type ResourceSelectorTerm struct {
 	// Group is the API group; empty for core kinds.
 	Group string `json:"group"`
@@ -65,34 +66,38 @@ type ResourceSelectorTerm struct {
 	Version string `json:"version"`
 	// Kind is the kind, such as Namespace.
 	Kind string `json:"kind"`
-	// Name is that of the one object meant; not together with LabelSelector.
+	// Name selects one object by name. It excludes LabelSelector.
 	Name string `json:"name,omitempty"`
-	// LabelSelector means the objects with these labels; not together with Name.
+	// LabelSelector selects objects by their labels. It excludes Name.
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
-	// SelectionScope says what a selected Namespace takes along; by default all that is in it.
+	// SelectionScope is whether the objects in a selected Namespace are selected too;
+	// NamespaceWithResources by default.
 	SelectionScope SelectionScope `json:"selectionScope,omitempty"`
 }
 
-// A SelectionScope says what a term for a Namespace takes along.
+// A SelectionScope is whether a term for a Namespace also selects the objects in it.
 type SelectionScope string
 
-// The selection scopes. An empty scope means NamespaceWithResources.
+// The selection scopes. NamespaceOnly selects the Namespace alone, and NamespaceWithResources,
+// which an empty scope means, also all objects in it. With NamespaceWithResourceSelectors the
+// other terms select objects in it.
 const (
 	NamespaceOnly                  SelectionScope = "NamespaceOnly"
 	NamespaceWithResources         SelectionScope = "NamespaceWithResources"
 	NamespaceWithResourceSelectors SelectionScope = "NamespaceWithResourceSelectors"
 )
 
-// A StatusReportingScope says where the status of a placement can be read.
+// A StatusReportingScope is where the status of a ClusterResourcePlacement can be read.
 type StatusReportingScope string
 
-// The status reporting scopes.
+// The status reporting scopes. NamespaceAccessible adds a ClusterResourcePlacementStatus in the
+// placed namespace.
 const (
 	ClusterScopeOnly    StatusReportingScope = "ClusterScopeOnly"
 	NamespaceAccessible StatusReportingScope = "NamespaceAccessible"
 )
 
-// A PlacementType is the way clusters are chosen.
+// A PlacementType is the way in which clusters are selected.
 type PlacementType string
 
 // The placement types.
@@ -102,67 +107,68 @@ const (
 	PickFixed PlacementType = "PickFixed"
 )
 
-// A PlacementPolicy says which clusters are chosen.
+// A PlacementPolicy selects the clusters of a placement.
 type PlacementPolicy struct {
 	// PlacementType is PickAll (the default), PickN or PickFixed.
 	PlacementType PlacementType `json:"placementType,omitempty"`
-	// ClusterNames is for PickFixed only; at most 100.
+	// ClusterNames are the clusters of PickFixed; at most 100.
 	ClusterNames []string `json:"clusterNames,omitempty"`
-	// NumberOfClusters is for PickN only, and mandatory there.
+	// NumberOfClusters is the number of clusters of PickN, which requires it.
 	NumberOfClusters *int32 `json:"numberOfClusters,omitempty"`
-	// Affinity says which clusters are demanded or preferred; for PickAll and PickN.
+	// Affinity requires or prefers clusters; for PickAll and PickN.
 	Affinity *Affinity `json:"affinity,omitempty"`
-	// TopologySpreadConstraints spread the clusters over the values of a label; for
-	// PickN only.
+	// TopologySpreadConstraints spread the clusters over the values of a label; for PickN.
 	TopologySpreadConstraints []TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
-	// Tolerations let tainted clusters be chosen; for PickAll and PickN.
+	// Tolerations allow clusters with matching taints; for PickAll and PickN.
 	Tolerations []Toleration `json:"tolerations,omitempty"`
 }
 
-// Affinity is what a placement wants of its clusters.
+// Affinity requires or prefers clusters, by their own attributes or by other placements.
 type Affinity struct {
-	// ClusterAffinity demands or prefers clusters by their labels and properties.
+	// ClusterAffinity requires or prefers clusters by their labels and properties.
 	ClusterAffinity *ClusterAffinity `json:"clusterAffinity,omitempty"`
-	// PlacementAffinity keeps this placement on clusters another one has
-	// chosen; gitfleet's own, absent from KubeFleet.
+	// PlacementAffinity requires clusters that the named placements hold. KubeFleet does not
+	// have it.
 	PlacementAffinity []PlacementReference `json:"placementAffinity,omitempty"`
-	// PlacementAntiAffinity keeps it away from them; gitfleet's own.
+	// PlacementAntiAffinity excludes clusters that the named placements hold. KubeFleet does not
+	// have it.
 	PlacementAntiAffinity []PlacementReference `json:"placementAntiAffinity,omitempty"`
 }
 
 // A PlacementReference names another placement of the same kind, and for a
 // ResourcePlacement of the same namespace.
 type PlacementReference struct {
-	// Name is that of the other placement.
+	// Name is the name of the other placement.
 	Name string `json:"name"`
 }
 
-// ClusterAffinity is judged when a cluster is chosen and ignored afterwards.
+// ClusterAffinity requires or prefers clusters. It is evaluated when a cluster is selected and
+// ignored afterwards.
 type ClusterAffinity struct {
-	// Required clusters are the only ones that can be chosen.
+	// Required must match for a cluster to be selected.
 	Required *ClusterSelector `json:"requiredDuringSchedulingIgnoredDuringExecution,omitempty"`
-	// Preferred clusters are chosen before others; for PickN only.
+	// Preferred adds to the scores of the clusters that match; for PickN.
 	Preferred []PreferredClusterSelector `json:"preferredDuringSchedulingIgnoredDuringExecution,omitempty"`
 }
 
-// A ClusterSelector matches a cluster that any of its terms matches.
+// A ClusterSelector matches a cluster if any of its terms does.
 type ClusterSelector struct {
 	// ClusterSelectorTerms are ORed; at most 10.
 	ClusterSelectorTerms []ClusterSelectorTerm `json:"clusterSelectorTerms"`
 }
 
-// A ClusterSelectorTerm matches when all that is set in it matches; an empty
-// one matches every cluster.
+// A ClusterSelectorTerm matches a cluster if all of its selectors do. An empty term matches
+// every cluster.
 type ClusterSelectorTerm struct {
-	// LabelSelector demands labels of the cluster.
+	// LabelSelector selects clusters by their labels.
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
-	// PropertySelector demands values of properties; in required terms only.
+	// PropertySelector selects clusters by their properties; in required terms only.
 	PropertySelector *PropertySelector `json:"propertySelector,omitempty"`
-	// PropertySorter grades clusters by a property; in preferred terms only.
+	// PropertySorter ranks clusters by a property; in preferred terms only.
 	PropertySorter *PropertySorter `json:"propertySorter,omitempty"`
 }
 
-// A PropertySelector demands values of cluster properties; all must hold.
+// A PropertySelector selects clusters by the values of their properties.
 type PropertySelector struct {
 	// MatchExpressions are ANDed.
 	MatchExpressions []PropertySelectorRequirement `json:"matchExpressions"`
@@ -170,11 +176,11 @@ type PropertySelector struct {
 
 // A PropertySelectorRequirement compares one property with one quantity.
 type PropertySelectorRequirement struct {
-	// Name is that of the property, such as resources.kubernetes-fleet.io/available-cpu.
+	// Name is the name of the property, such as resources.kubernetes-fleet.io/available-cpu.
 	Name string `json:"name"`
 	// Operator is Gt, Ge, Eq, Ne, Lt or Le.
 	Operator PropertySelectorOperator `json:"operator"`
-	// Values has exactly one quantity.
+	// Values is a list of exactly one quantity.
 	Values []string `json:"values"`
 }
 
@@ -191,16 +197,16 @@ const (
 	PropertyLessThanOrEqualTo    PropertySelectorOperator = "Le"
 )
 
-// A PropertySorter grades clusters by a property.
+// A PropertySorter ranks clusters by a property.
 type PropertySorter struct {
-	// Name is that of the property.
+	// Name is the name of the property.
 	Name string `json:"name"`
 	// SortOrder is Ascending or Descending.
 	SortOrder PropertySortOrder `json:"sortOrder"`
 }
 
-// A PropertySortOrder says which end of a property is preferred: Descending
-// prefers large values, Ascending small ones.
+// A PropertySortOrder is Descending, which prefers large values, or Ascending, which prefers
+// small ones.
 type PropertySortOrder string
 
 // The sort orders.
@@ -209,28 +215,28 @@ const (
 	Ascending  PropertySortOrder = "Ascending"
 )
 
-// A PreferredClusterSelector adds its weight, −100 to 100, to the score of the
-// clusters it matches.
+// A PreferredClusterSelector adds to the scores of the clusters that it matches.
 type PreferredClusterSelector struct {
 	// Weight is added to the score of a cluster that matches; −100 to 100.
 	Weight int32 `json:"weight"`
-	// Preference is what has to match.
+	// Preference is the term that must match.
 	Preference ClusterSelectorTerm `json:"preference"`
 }
 
-// A TopologySpreadConstraint bounds how unevenly clusters are chosen over the
+// A TopologySpreadConstraint limits how unevenly the selected clusters are spread over the
 // values of a label.
 type TopologySpreadConstraint struct {
-	// MaxSkew is by how many clusters one value may be ahead of another; 1 by
-	// default.
+	// MaxSkew is the maximum difference between the numbers of clusters selected for any two
+	// values; 1 by default.
 	MaxSkew *int32 `json:"maxSkew,omitempty"`
-	// TopologyKey is the label of clusters over whose values to spread.
+	// TopologyKey is the label of the clusters.
 	TopologyKey string `json:"topologyKey"`
 	// WhenUnsatisfiable is DoNotSchedule (the default) or ScheduleAnyway.
 	WhenUnsatisfiable UnsatisfiableConstraintAction `json:"whenUnsatisfiable,omitempty"`
 }
 
-// An UnsatisfiableConstraintAction says what a violated constraint does.
+// An UnsatisfiableConstraintAction is the effect of a violated constraint on a cluster:
+// DoNotSchedule excludes it, and ScheduleAnyway lowers its score.
 type UnsatisfiableConstraintAction string
 
 // The actions.
@@ -239,67 +245,68 @@ const (
 	ScheduleAnyway UnsatisfiableConstraintAction = "ScheduleAnyway"
 )
 
-// A RolloutStrategy says how chosen clusters receive content.
+// A RolloutStrategy configures the rollout of a placement to its clusters.
 type RolloutStrategy struct {
 	// Type is RollingUpdate (the default) or External.
 	Type RolloutStrategyType `json:"type,omitempty"`
-	// RollingUpdate bounds how many clusters change at a time.
+	// RollingUpdate limits how many clusters are updated at a time.
 	RollingUpdate *RollingUpdateConfig `json:"rollingUpdate,omitempty"`
-	// ApplyStrategy says how objects are written to members.
+	// ApplyStrategy configures how objects are applied to member clusters.
 	ApplyStrategy *ApplyStrategy `json:"applyStrategy,omitempty"`
-	// DeleteStrategy says what becomes of placed objects when the placement goes.
+	// DeleteStrategy configures whether the placed objects are deleted with the placement.
 	DeleteStrategy *DeleteStrategy `json:"deleteStrategy,omitempty"`
-	// ReportBackStrategy asks for the status of placed objects.
+	// ReportBackStrategy configures whether the status of the placed objects is reported.
 	ReportBackStrategy *ReportBackStrategy `json:"reportBackStrategy,omitempty"`
 }
 
-// A RolloutStrategyType says who moves clusters to new content.
+// A RolloutStrategyType is RollingUpdate or External.
 type RolloutStrategyType string
 
-// The rollout strategy types.
+// The rollout strategy types. With External an external controller assigns revisions to
+// clusters.
 const (
 	RollingUpdate RolloutStrategyType = "RollingUpdate"
 	External      RolloutStrategyType = "External"
 )
 
-// RollingUpdateConfig bounds a rolling update. Percentages are of the wanted
-// number of clusters, rounded up.
+// RollingUpdateConfig limits a rolling update. Percentages are of the number of clusters that
+// the policy asks for, rounded up.
 type RollingUpdateConfig struct {
-	// MaxUnavailable is how many clusters may be without an available workload; 25%
-	// by default.
+	// MaxUnavailable is the maximum number of clusters on which the objects are not available;
+	// 25% by default.
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	// MaxSurge is how many clusters more than wanted may hold content; 25% by
-	// default.
+	// MaxSurge is how many clusters may hold objects of the placement in addition to those that
+	// the policy asks for; 25% by default.
 	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
-	// UnavailablePeriodSeconds is how long content whose availability cannot be
-	// seen is waited for; 60 by default.
+	// UnavailablePeriodSeconds is how long after an update objects without a health check count
+	// as unavailable; 60 by default.
 	UnavailablePeriodSeconds *int `json:"unavailablePeriodSeconds,omitempty"`
 }
 
-// An ApplyStrategy says how an object is written to a member cluster.
+// An ApplyStrategy configures how objects are applied to member clusters.
 type ApplyStrategy struct {
-	// ComparisonOption is PartialComparison (the default: fields of the manifest
-	// count) or FullComparison (all fields count).
+	// ComparisonOption is PartialComparison (the default), which compares the fields of the
+	// manifest, or FullComparison, which compares all fields.
 	ComparisonOption ComparisonOption `json:"comparisonOption,omitempty"`
 	// WhenToApply is Always (the default) or IfNotDrifted.
 	WhenToApply WhenToApply `json:"whenToApply,omitempty"`
 	// Type is ClientSideApply (the default), ServerSideApply or ReportDiff.
 	Type ApplyStrategyType `json:"type,omitempty"`
-	// AllowCoOwnership allows other owners beside gitfleet.
+	// AllowCoOwnership allows objects that have owners besides gitfleet.
 	AllowCoOwnership bool `json:"allowCoOwnership,omitempty"`
-	// ServerSideApplyConfig goes with the type ServerSideApply only.
+	// ServerSideApplyConfig is for the type ServerSideApply.
 	ServerSideApplyConfig *ServerSideApplyConfig `json:"serverSideApplyConfig,omitempty"`
 	// WhenToTakeOver is Always (the default), IfNoDiff or Never.
 	WhenToTakeOver WhenToTakeOver `json:"whenToTakeOver,omitempty"`
 }
 
-// ServerSideApplyConfig says whether conflicts with other managers are forced.
+// ServerSideApplyConfig configures server-side apply.
 type ServerSideApplyConfig struct {
-	// ForceConflicts takes fields away from other managers.
+	// ForceConflicts takes ownership of fields that other field managers own.
 	ForceConflicts bool `json:"force"`
 }
 
-// A ComparisonOption says which fields count as a difference.
+// A ComparisonOption selects the fields that are compared.
 type ComparisonOption string
 
 // The comparison options.
@@ -308,28 +315,28 @@ const (
 	FullComparison    ComparisonOption = "FullComparison"
 )
 
-// WhenToApply says whether drift is overwritten.
+// WhenToApply is whether objects with drift are applied.
 type WhenToApply string
 
-// The answers.
+// The values of WhenToApply.
 const (
 	ApplyAlways       WhenToApply = "Always"
 	ApplyIfNotDrifted WhenToApply = "IfNotDrifted"
 )
 
-// WhenToTakeOver says what becomes of an object that was there before us.
+// WhenToTakeOver is whether gitfleet becomes the owner of an object that it did not create.
 type WhenToTakeOver string
 
-// The answers.
+// The values of WhenToTakeOver.
 const (
 	TakeOverAlways   WhenToTakeOver = "Always"
 	TakeOverIfNoDiff WhenToTakeOver = "IfNoDiff"
 	TakeOverNever    WhenToTakeOver = "Never"
 )
 
-// An ApplyStrategyType says how to write. gitfleet writes by server-side apply
-// only: ClientSideApply, the default of the API, means server-side apply with
-// force.
+// An ApplyStrategyType is the way in which objects are applied. gitfleet only uses server-side
+// apply: ClientSideApply, the default, is server-side apply that forces conflicts. ReportDiff
+// compares objects and does not write.
 type ApplyStrategyType string
 
 // The apply strategy types.
@@ -339,7 +346,7 @@ const (
 	ReportDiff      ApplyStrategyType = "ReportDiff"
 )
 
-// A DeleteStrategy says what becomes of placed objects when the placement goes.
+// A DeleteStrategy configures whether the placed objects are deleted with the placement.
 type DeleteStrategy struct {
 	// PropagationPolicy is Delete (the default) or Abandon.
 	PropagationPolicy DeletePropagationPolicy `json:"propagationPolicy,omitempty"`
@@ -348,35 +355,35 @@ type DeleteStrategy struct {
 // A DeletePropagationPolicy is Delete or Abandon.
 type DeletePropagationPolicy string
 
-// The policies: Delete removes what the placement created or took over,
-// Abandon leaves it and releases ownership.
+// The propagation policies. Delete deletes the objects that the placement owns, and Abandon
+// leaves them on the clusters without an owner.
 const (
 	DeletePropagationDelete  DeletePropagationPolicy = "Delete"
 	DeletePropagationAbandon DeletePropagationPolicy = "Abandon"
 )
 
-// A ReportBackStrategy asks for the status of placed objects.
+// A ReportBackStrategy configures whether the status of the placed objects is reported.
 type ReportBackStrategy struct {
 	// Type is Disabled (the default) or Mirror.
 	Type ReportBackStrategyType `json:"type"`
-	// Destination says where to; mandatory with Mirror.
+	// Destination is where the status is reported; required for Mirror.
 	Destination *ReportBackDestination `json:"destination,omitempty"`
 }
 
 // A ReportBackStrategyType is Disabled or Mirror.
 type ReportBackStrategyType string
 
-// The types.
+// The report back strategy types.
 const (
 	ReportBackDisabled ReportBackStrategyType = "Disabled"
 	ReportBackMirror   ReportBackStrategyType = "Mirror"
 )
 
-// A ReportBackDestination says where mirrored status goes.
+// A ReportBackDestination is where the status of placed objects is reported.
 type ReportBackDestination string
 
-// The destinations. A Git hub has no original object to write to:
-// OriginalResource is accepted with a warning and ignored.
+// The destinations. OriginalResource is accepted with a warning and ignored: objects in Git have
+// no status.
 const (
 	ReportBackOriginalResource ReportBackDestination = "OriginalResource"
 	ReportBackWorkAPI          ReportBackDestination = "WorkAPI"

@@ -19,9 +19,8 @@ func SplitPointer(pointer string) []string {
 	return keys
 }
 
-// Pointers reads JSON pointers that are separated by commas or white space. What
-// is no pointer to a field is an error, and the good ones are returned all the
-// same.
+// Pointers parses JSON pointers that are separated by commas or white space. It returns all
+// valid pointers, and an error if any is invalid.
 func Pointers(text string) ([]string, error) {
 	var pointers, wrong []string
 	for _, p := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(", \t\r\n", r) }) {

@@ -2,18 +2,17 @@ package api
 
 import "strings"
 
-// ReservedNamespace reports whether a namespace belongs to Kubernetes, to
-// KubeFleet or to gitfleet. Its Namespace object is never placed. Objects in it
-// are placed only by a ResourcePlacement of that namespace that names them, and
-// never if the namespace is gitfleet's own.
+// ReservedNamespace reports whether a namespace belongs to Kubernetes, to KubeFleet or to
+// gitfleet. Its Namespace object is never placed. Objects in it are placed only by a
+// ResourcePlacement of that namespace that selects them by name, and never if the namespace is
+// gitfleet's own.
 func ReservedNamespace(name string) bool {
 	return name == "default" || name == Namespace ||
 		strings.HasPrefix(name, "kube-") || strings.HasPrefix(name, "fleet-")
 }
 
-// ReservedHint is how a message that refuses a reserved namespace ends: with
-// what to do instead. It is empty for gitfleet's own namespace, where nothing
-// can be placed.
+// ReservedHint returns the end of a message that refuses a reserved namespace: what to do
+// instead. It is empty for gitfleet's own namespace, in which nothing can be placed.
 func ReservedHint(namespace string) string {
 	if namespace == Namespace {
 		return ""

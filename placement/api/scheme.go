@@ -7,29 +7,29 @@ import (
 	"sigs.k8s.io/json"
 )
 
-// The groups of the kinds gitfleet shares with KubeFleet.
+// The API groups of the kinds that gitfleet has in common with KubeFleet.
 const (
 	PlacementGroup = "placement.kubernetes-fleet.io"
 	ClusterGroup   = "cluster.kubernetes-fleet.io"
 )
 
-// A Kind describes one of our kinds.
+// A Kind describes one of gitfleet's kinds.
 type Kind struct {
 	Kind       string
 	Plural     string
 	ShortName  string
 	Namespaced bool
-	// Versions are those served, the newest name of the same JSON first.
+	// Versions are the served versions, the preferred one first. All have the same JSON.
 	Versions []string
-	// OnlyV1beta1 are fields, as dotted paths, that v1 does not have.
+	// OnlyV1beta1 are the fields, as dotted paths, that v1 does not have.
 	OnlyV1beta1 []string
-	// Content says that a placement may select it: only envelopes.
+	// Content is true for envelopes, the only kinds that a placement may select.
 	Content bool
 
 	typ reflect.Type
 }
 
-// Kinds are the kinds a user may write, by group and kind.
+// Kinds are the kinds of manifests that users may write, by group and kind.
 var Kinds = map[schema.GroupKind]Kind{
 	{Group: PlacementGroup, Kind: "ClusterResourcePlacement"}: {
 		Kind: "ClusterResourcePlacement", Plural: "clusterresourceplacements", ShortName: "crp",
@@ -59,11 +59,10 @@ var (
 	strategyV1beta1 = []string{"spec.strategy.deleteStrategy", "spec.strategy.reportBackStrategy"}
 )
 
-// Decode reads the JSON of one of our kinds into a new object of its Go type,
-// for example *ClusterResourcePlacement. Field names are case-sensitive.
-// Unknown and repeated fields come back as strict, each naming its path; the
-// object is filled as far as they allow. err means it could not be read at
-// all. A kind that is not in Kinds panics: ask first.
+// Decode decodes the JSON of one of gitfleet's kinds into a new object of its Go type, such as
+// *ClusterResourcePlacement. Field names are case-sensitive. strict has an error for each
+// unknown or duplicate field, and the object has all other fields; err means that the JSON could
+// not be decoded. Decode panics if Kinds does not have the kind.
 func Decode(gk schema.GroupKind, data []byte) (obj any, strict []error, err error) {
 	k, ok := Kinds[gk]
 	if !ok {

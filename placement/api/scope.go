@@ -8,9 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Namespaced reports whether objects of a kind live in a namespace, for the
-// kinds that every Kubernetes cluster has and for our own; known is false for
-// all others. Custom kinds are found in Snapshot.Namespaced of package hub.
+// Namespaced reports whether a kind is namespaced, for the kinds of Kubernetes and of gitfleet;
+// known is false for all others. Snapshot.Namespaced of package hub has the custom kinds.
 func Namespaced(gk GroupKind) (namespaced, known bool) {
 	if k, ours := Kinds[gk]; ours {
 		return k.Namespaced, true
@@ -19,13 +18,13 @@ func Namespaced(gk GroupKind) (namespaced, known bool) {
 	return namespaced, known
 }
 
-// KnownKinds returns the kinds that Namespaced knows, in no order.
+// KnownKinds returns the kinds that Namespaced knows, in no particular order.
 func KnownKinds() []GroupKind {
 	return slices.AppendSeq(slices.Collect(maps.Keys(scopes)), maps.Keys(Kinds))
 }
 
-// scopes are those of Kubernetes 1.36, and of a few kinds of older clusters
-// that manifests still speak of.
+// scopes are those of Kubernetes 1.36, and of some kinds of older versions that manifests still
+// use.
 var scopes = scopeTable(
 	[]kindsOf{
 		{"", "ComponentStatus Namespace Node PersistentVolume"},

@@ -2,22 +2,21 @@ package api
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// A PlacementStatus says what became of a placement.
+// A PlacementStatus is the observed state of a placement.
 type PlacementStatus struct {
-	// SelectedResources are in canonical order; an envelope stands for its
-	// contents.
+	// SelectedResources are the selected objects in canonical order. An envelope is one object.
 	SelectedResources []ResourceIdentifier `json:"selectedResources,omitempty"`
-	// ObservedResourceIndex counts the distinct contents of the placement,
-	// from "0".
+	// ObservedResourceIndex is the number of the current content of the placement, which is
+	// counted from "0".
 	ObservedResourceIndex string `json:"observedResourceIndex,omitempty"`
-	// PlacementStatuses has one entry for each selected cluster, then one
-	// without a name for each cluster that is missing.
+	// PlacementStatuses has one entry for each selected cluster, then one without a name for
+	// each cluster that the policy asks for and that was not found.
 	PlacementStatuses []PerClusterPlacementStatus `json:"placementStatuses,omitempty"`
-	// Conditions say how far the placement is, until the first that is not True.
+	// Conditions are the steps of the placement, up to the first that is not True.
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// A ResourceIdentifier names one object of the hub.
+// A ResourceIdentifier identifies an object of the repository.
 type ResourceIdentifier struct {
 	// Group is the API group; empty for core kinds.
 	Group string `json:"group,omitempty"`
@@ -25,11 +24,11 @@ type ResourceIdentifier struct {
 	Version string `json:"version"`
 	// Kind is the kind.
 	Kind string `json:"kind"`
-	// Name is that of the object.
+	// Name is the name of the object.
 	Name string `json:"name"`
-	// Namespace is empty for an object that lives in none.
+	// Namespace is the namespace of the object; empty for a cluster-scoped one.
 	Namespace string `json:"namespace,omitempty"`
-	// Envelope is what the object came out of, if it did.
+	// Envelope is the envelope that wraps the object, if there is one.
 	Envelope *EnvelopeIdentifier `json:"envelope,omitempty"`
 }
 
@@ -38,17 +37,17 @@ func (r ResourceIdentifier) ID() ID {
 	return ID{Group: r.Group, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
 }
 
-// An EnvelopeIdentifier names the envelope an object came out of.
+// An EnvelopeIdentifier identifies an envelope.
 type EnvelopeIdentifier struct {
-	// Name is that of the envelope.
+	// Name is the name of the envelope.
 	Name string `json:"name"`
-	// Namespace is empty for an envelope that lives in none.
+	// Namespace is the namespace of the envelope; empty for a cluster-scoped one.
 	Namespace string `json:"namespace,omitempty"`
 	// Type is ConfigMap, ClusterResourceEnvelope or ResourceEnvelope.
 	Type EnvelopeType `json:"type,omitempty"`
 }
 
-// An EnvelopeType is one of the three ways to wrap objects.
+// An EnvelopeType is the kind of an envelope.
 type EnvelopeType string
 
 // The envelope types.
@@ -58,75 +57,75 @@ const (
 	ResourceEnvelopeType        EnvelopeType = "ResourceEnvelope"
 )
 
-// A PerClusterPlacementStatus says what became of a placement on one cluster.
+// A PerClusterPlacementStatus is the observed state of a placement on one cluster.
 type PerClusterPlacementStatus struct {
-	// ClusterName is empty for a cluster that could not be found.
+	// ClusterName is the name of the cluster; empty for one that was not found.
 	ClusterName string `json:"clusterName,omitempty"`
-	// ObservedResourceIndex is the content that is meant for the cluster.
+	// ObservedResourceIndex is the number of the content that the cluster should have.
 	ObservedResourceIndex string `json:"observedResourceIndex,omitempty"`
-	// ApplicableResourceOverrides are the overrides that change the content here.
+	// ApplicableResourceOverrides are the ResourceOverrides that apply on the cluster.
 	ApplicableResourceOverrides []NamespacedName `json:"applicableResourceOverrides,omitempty"`
-	// ApplicableClusterResourceOverrides are those that reach over namespaces.
+	// ApplicableClusterResourceOverrides are the ClusterResourceOverrides that apply on the
+	// cluster.
 	ApplicableClusterResourceOverrides []string `json:"applicableClusterResourceOverrides,omitempty"`
-	// FailedPlacements are objects that are not applied or not available.
+	// FailedPlacements are the objects that are not applied or not available.
 	FailedPlacements []FailedResourcePlacement `json:"failedPlacements,omitempty"`
-	// DriftedPlacements are objects that moved away from what was applied.
+	// DriftedPlacements are the objects that others have changed since they were applied.
 	DriftedPlacements []DriftedResourcePlacement `json:"driftedPlacements,omitempty"`
-	// DiffedPlacements are objects that differ and were not applied.
+	// DiffedPlacements are the objects that differ from their manifests and are not applied.
 	DiffedPlacements []DiffedResourcePlacement `json:"diffedPlacements,omitempty"`
-	// Conditions say how far the placement is on this cluster.
+	// Conditions are the steps of the placement on the cluster.
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// A NamespacedName names an override.
+// A NamespacedName identifies an override.
 type NamespacedName struct {
-	// Name is that of the override.
+	// Name is the name of the override.
 	Name string `json:"name"`
-	// Namespace is where it lives.
+	// Namespace is the namespace of the override; empty for a cluster-scoped one.
 	Namespace string `json:"namespace,omitempty"`
 }
 
 // A FailedResourcePlacement is an object that is not applied or not available.
 type FailedResourcePlacement struct {
 	ResourceIdentifier `json:",inline"`
-	// Condition says why.
+	// Condition is the condition Applied or Available of the object.
 	Condition metav1.Condition `json:"condition"`
 }
 
-// A DriftedResourcePlacement is an object that has moved away from what was
-// applied.
+// A DriftedResourcePlacement is an object that others have changed since it was applied.
 type DriftedResourcePlacement struct {
 	ResourceIdentifier `json:",inline"`
-	// ObservationTime is when it was last looked at.
+	// ObservationTime is the time of the last comparison.
 	ObservationTime metav1.Time `json:"observationTime"`
-	// TargetClusterObservedGeneration is the generation of the object there.
+	// TargetClusterObservedGeneration is the generation of the object on the cluster.
 	TargetClusterObservedGeneration int64 `json:"targetClusterObservedGeneration"`
-	// FirstDriftedObservedTime is when it was first seen.
+	// FirstDriftedObservedTime is the time at which the drift was first observed.
 	FirstDriftedObservedTime metav1.Time `json:"firstDriftedObservedTime"`
 	// ObservedDrifts are the fields that differ.
 	ObservedDrifts []PatchDetail `json:"observedDrifts,omitempty"`
 }
 
-// A DiffedResourcePlacement is an object that differs and was not applied.
+// A DiffedResourcePlacement is an object that differs from its manifest and is not applied.
 type DiffedResourcePlacement struct {
 	ResourceIdentifier `json:",inline"`
-	// ObservationTime is when it was last looked at.
+	// ObservationTime is the time of the last comparison.
 	ObservationTime metav1.Time `json:"observationTime"`
-	// TargetClusterObservedGeneration is the generation of the object there; null if
-	// there is none.
+	// TargetClusterObservedGeneration is the generation of the object on the cluster; null if
+	// the object does not exist.
 	TargetClusterObservedGeneration *int64 `json:"targetClusterObservedGeneration"`
-	// FirstDiffedObservedTime is when it was first seen.
+	// FirstDiffedObservedTime is the time at which the difference was first observed.
 	FirstDiffedObservedTime metav1.Time `json:"firstDiffedObservedTime"`
 	// ObservedDiffs are the fields that differ.
 	ObservedDiffs []PatchDetail `json:"observedDiffs,omitempty"`
 }
 
-// A PatchDetail is one difference between hub and member, as text.
+// A PatchDetail is a field that differs between the repository and a cluster.
 type PatchDetail struct {
-	// Path is a JSON pointer.
+	// Path is the JSON pointer of the field.
 	Path string `json:"path"`
-	// ValueInMember is what the cluster has; empty for nothing.
+	// ValueInMember is the value on the cluster as text; empty if there is none.
 	ValueInMember string `json:"valueInMember,omitempty"`
-	// ValueInHub is what the repository wants; empty for nothing.
+	// ValueInHub is the value in the repository as text; empty if there is none.
 	ValueInHub string `json:"valueInHub,omitempty"`
 }
