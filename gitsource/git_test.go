@@ -83,7 +83,7 @@ func (g *gitRepo) write(files map[string]string) {
 	}
 }
 
-// commit writes files and commits everything; it answers the hash.
+// commit writes files and commits everything; it returns the hash.
 func (g *gitRepo) commit(message string, files map[string]string) string {
 	g.t.Helper()
 	g.write(files)
@@ -219,7 +219,7 @@ func (r *runner) again() error {
 	return r.poll()
 }
 
-// next answers the next head.
+// next returns the next head.
 func (r *runner) next() Commit {
 	r.t.Helper()
 	select {

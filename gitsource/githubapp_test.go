@@ -124,7 +124,7 @@ func onlyFor(hub *fakeGitHub) func(w http.ResponseWriter, r *http.Request) bool 
 	}
 }
 
-// A GitHub App's token is made once, used as long as it lasts, and made anew
+// A GitHub App's token is made once, used as long as it lasts, and replaced
 // when it ends or is refused.
 func TestAGitHubAppGetsItsToken(t *testing.T) {
 	for name, pkcs8 := range map[string]bool{"PKCS1": false, "PKCS8": true} {

@@ -2,9 +2,9 @@
 //
 // Run polls one reference of one remote and calls head with each new commit; Files reads a
 // commit's tree from the object store. There is no checkout, and the git program is not used.
-// Objects of what is followed are never deleted, so that a commit that clusters still hold can be read
-// after the remote has dropped it, and a missing object is always an error: a listing is never
-// shorter than the tree.
+// Objects of the tracked history are never deleted, so that a commit that clusters still hold can
+// be read after the remote has dropped it. A missing object is always an error: a listing is
+// never shorter than the tree.
 package gitsource
 
 import (
@@ -24,7 +24,7 @@ type Commit struct {
 	Author  string
 	Email   string
 	Subject string
-	// Message is whole, with its trailers.
+	// Message is the full message, with subject and trailers.
 	Message string
 	// Time is the committer time.
 	Time    time.Time
@@ -36,7 +36,7 @@ type Commit struct {
 type Repo struct {
 	cfg    Config
 	remote remote
-	// branches is the same remote with the limits of one branch.
+	// branches is the same remote with the limits of FetchRef.
 	branches remote
 
 	// stored is replaced as a whole when the repository is cloned again; readers load it each
@@ -48,7 +48,7 @@ type Repo struct {
 	damage  atomic.Pointer[damage]
 	nudges  chan struct{}
 	backoff backoff
-	// branch is what FetchRef brought; nil if there is nothing.
+	// branch is the store of FetchRef; nil if it has fetched nothing.
 	branch   *store
 	branchMu sync.Mutex
 
@@ -104,13 +104,13 @@ func Open(cfg Config) (*Repo, error) {
 	}
 	st, dropped, err := r.place.open()
 	if err == nil {
-		err = os.RemoveAll(r.branchDir()) // of a gitfleet that was killed
+		err = os.RemoveAll(r.branchDir()) // left by a process that was killed
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open store: %w", err), r.lock.Close())
 	}
 	if dropped != nil {
-		cfg.Logger.Warn("the store is damaged; the repository will be cloned anew", "err", redact(dropped.Error()))
+		cfg.Logger.Warn("the store is damaged; the repository will be cloned again", "err", redact(dropped.Error()))
 	}
 	r.stored.Store(st)
 	return r, nil

@@ -72,7 +72,7 @@ func TestAPrivateAuthorityIsTrusted(t *testing.T) {
 	}
 }
 
-// Every kind of credential is sent as the forges expect it, and read anew at
+// Every kind of credential is sent as the forges expect it, and read again at
 // each poll. None of it appears anywhere.
 func TestCredentialsAreRotated(t *testing.T) {
 	const canary, replaced = "canary-one", "canary-two"
@@ -209,7 +209,7 @@ func TestARateLimitIsRespected(t *testing.T) {
 			r := open(t, cfg)
 			_, err := r.poll(t.Context())
 			wantError(t, err, fmt.Sprint(code), "asks to wait 30m0s", "slow down")
-			if got := wish(err); got != 30*time.Minute {
+			if got := requestedDelay(err); got != 30*time.Minute {
 				t.Errorf("the wish is %s", got)
 			}
 			s.answer(nobody)

@@ -8,23 +8,23 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// The bounds of one branch that is read or written.
+// Limits of a fetch of FetchRef and of an edit that is pushed.
 const (
 	branchBytes   = 32 * mib
 	branchObjects = 100_000
 	branchCommits = 1000
 )
 
-// ofBranch returns the limits of a branch that anybody may have pushed.
+// ofBranch returns limits for a branch that may come from anybody, such as a pull request.
 func (l Limits) ofBranch() Limits {
 	l.FetchBytes, l.Objects = min(l.FetchBytes, branchBytes), min(l.Objects, branchObjects)
 	return l
 }
 
-// fetchLayer fetches what a commit has more than the commits that are followed, into a
-// store of its own on top of theirs.
+// fetchLayer fetches the objects of a commit that the tracked history does not have into a new
+// store on top of the main one.
 func (r *Repo) fetchLayer(ctx context.Context, s session, dir string, h plumbing.Hash) (*store, error) {
-	if err := os.RemoveAll(dir); err != nil { // of a gitfleet that was killed
+	if err := os.RemoveAll(dir); err != nil { // left by a process that was killed
 		return nil, err
 	}
 	st := r.stored.Load()
@@ -50,10 +50,10 @@ func (r *Repo) fetchLayer(ctx context.Context, s session, dir string, h plumbing
 // remove closes a store, and deletes it.
 func (s *store) remove() error { return errors.Join(s.close(), os.RemoveAll(s.dir)) }
 
-// branchDir is where the store of FetchRef is.
+// branchDir is the directory of the store of FetchRef.
 func (r *Repo) branchDir() string { return r.place.path + ".pull" }
 
-// dropBranch removes what FetchRef brought.
+// dropBranch removes the store of FetchRef.
 func (r *Repo) dropBranch() error {
 	r.branchMu.Lock()
 	defer r.branchMu.Unlock()

@@ -5,11 +5,11 @@ import (
 	"github.com/go-git/go-git/v5/storage/memory"
 )
 
-// layeredObjects are new objects in memory on top of stores, which are only read.
+// layeredObjects are new objects in memory on top of stores, which are not written.
 type layeredObjects struct {
 	*memory.Storage
 	stores []*store
-	// limit is how large an object of a store may be.
+	// limit is the largest object that is read from a store, in bytes.
 	limit int64
 }
 
@@ -31,7 +31,7 @@ func (l *layeredObjects) EncodedObject(t plumbing.ObjectType, h plumbing.Hash) (
 	return nil, plumbing.ErrObjectNotFound
 }
 
-// made are the objects in memory.
+// made returns the objects in memory.
 func (l *layeredObjects) made() []plumbing.Hash {
 	var all []plumbing.Hash
 	for h := range l.Objects {

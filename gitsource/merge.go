@@ -13,11 +13,12 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// FetchRef makes a commit readable that the remote has under the full name of a reference,
-// such as refs/pull/17/head. What it has more than the commits that are followed is in a store
-// of its own, bounded at 32 MiB, until FetchRef or Close is called. What is followed, and its
-// store, stay as they are. The error is [ErrRefNotFound] if the reference is not there or is at
-// another commit by now, and [ErrTooLarge] if there is too much. Only one goroutine may use it.
+// FetchRef fetches a commit that the remote has under the full name of a reference, such as
+// refs/pull/17/head, so that it can be read. Objects that the tracked history does not have go
+// to a store of their own, of at most 32 MiB, which lasts until FetchRef or Close is called.
+// The tracked reference and its store do not change. The error is [ErrRefNotFound] if the
+// reference does not exist or has moved, and [ErrTooLarge] if the objects exceed the limit.
+// Only one goroutine may use it.
 func (r *Repo) FetchRef(ctx context.Context, ref, commit string) error {
 	h, err := parseHash(commit)
 	if err != nil {
@@ -38,10 +39,11 @@ func (r *Repo) FetchRef(ctx context.Context, ref, commit string) error {
 	}
 	c, err := readCommit(layer, h)
 	if err == nil {
-		err = complete(layer, c.tree, r.accepted(st))
+		accepted, _ := st.acceptedRef(r.key())
+		err = complete(layer, c.tree, r.directoriesOf(accepted))
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("commit %s is not whole: %w", h, err), r.dropBranch())
+		return errors.Join(fmt.Errorf("commit %s is incomplete: %w", h, err), r.dropBranch())
 	}
 	return nil
 }
@@ -65,26 +67,9 @@ func (r *Repo) fetchRef(ctx context.Context, ref string, h plumbing.Hash) (*stor
 	return r.fetchLayer(ctx, s, r.branchDir(), h)
 }
 
-// accepted tells of the directories of the commit that was accepted last, which is whole.
-func (r *Repo) accepted(st *store) func(plumbing.Hash) bool {
-	h, ok := st.acceptedRef(r.key())
-	if !ok {
-		return nothingKnown
-	}
-	c, err := r.commit(h)
-	if err != nil {
-		return nothingKnown
-	}
-	known := map[plumbing.Hash]bool{}
-	if r.directories(c.tree, known, 0) != nil {
-		return nothingKnown
-	}
-	return func(h plumbing.Hash) bool { return known[h] }
-}
-
-// A ConflictError says that two commits cannot be merged without a person.
+// A ConflictError says that two commits cannot be merged automatically.
 type ConflictError struct {
-	// Paths are what both have changed, sorted.
+	// Paths are the paths that both have changed, sorted.
 	Paths []string
 }
 
@@ -98,10 +83,10 @@ func (e *ConflictError) Error() string {
 	return "both sides have changed " + text
 }
 
-// Merge returns the files that a merge of two commits has. Nothing is written. A path that
-// only one side has changed is as that side has it; a path that both have changed, each in
-// its own way, is a conflict, and the error a [*ConflictError]. The base must be a commit that
-// is followed, and the head that of FetchRef or one that is followed too.
+// Merge returns the files of a merge of two commits, without writing anything. A path that
+// only one side has changed is taken from that side; if both have changed it differently, the
+// error is a [*ConflictError]. The base must be in the tracked history; the head is there too,
+// or is the commit of FetchRef.
 func (r *Repo) Merge(ctx context.Context, base, head string) (fs.FS, error) {
 	h, err := parseHash(head)
 	if err != nil {
@@ -138,10 +123,10 @@ func (r *Repo) Merge(ctx context.Context, base, head string) (fs.FS, error) {
 	return &files{objects: objects, root: root, time: sides[1].time, commit: head, made: m.made}, nil
 }
 
-var errNoBase = errors.New("they have no commit in common from which both come")
+var errNoBase = errors.New("their histories have no commit in common")
 
-// mergeBase is the newest commit that both have. Where several could be it, they must hold
-// the same.
+// mergeBase returns the newest commit that both descend from. If there are several, their trees
+// must be equal.
 func mergeBase(ctx context.Context, st *store, one, other *commit) (*commit, error) {
 	w := newWalk(st, one, other)
 	w.stop = ctx.Err
@@ -163,12 +148,12 @@ func mergeBase(ctx context.Context, st *store, one, other *commit) (*commit, err
 // A merger merges trees by their entries.
 type merger struct {
 	tree func(plumbing.Hash) ([]entry, error)
-	// made are the directories that neither side has, by the hash that Git would give them.
+	// made are the merged directories that neither side has, by their hash in Git.
 	made      map[plumbing.Hash][]entry
 	conflicts []string
 }
 
-// dirs merges one directory. The zero hash is the empty one.
+// dirs merges one directory. The zero hash stands for an empty one.
 func (m *merger) dirs(path string, base, one, other plumbing.Hash, depth int) (plumbing.Hash, error) {
 	switch {
 	case one == other || other == base:
@@ -212,7 +197,7 @@ func (m *merger) dirs(path string, base, one, other plumbing.Hash, depth int) (p
 	return h, nil
 }
 
-// entry merges what has one name; an absent one is zero.
+// entry merges the entries of one name; an absent entry is zero.
 func (m *merger) entry(path string, base, one, other entry, depth int) (entry, error) {
 	switch {
 	case one == other || other == base:
@@ -235,8 +220,8 @@ func (m *merger) entry(path string, base, one, other entry, depth int) (entry, e
 	return one, nil
 }
 
-// hashTree is the hash that Git gives to a directory. Git orders it as if the name of a
-// directory ended with a slash.
+// hashTree returns the hash that Git gives to a directory. Git sorts the entries as if names
+// of directories ended with a slash.
 func hashTree(entries []entry) plumbing.Hash {
 	sorted := slices.SortedFunc(slices.Values(entries), func(a, b entry) int { return strings.Compare(treeName(a), treeName(b)) })
 	var content bytes.Buffer

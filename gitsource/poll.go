@@ -53,7 +53,7 @@ func (r *Repo) acceptHead(st *store, want plumbing.Hash) (*commit, error) {
 	c, err := r.accept(st, want, base)
 	if err != nil {
 		if isDamage(err) {
-			r.damaged(err) // the store lacks objects that the remote was told it has
+			r.damaged(err) // the store lacks objects that were sent to the remote as haves
 		}
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (r *Repo) reclone(ctx context.Context, s session, want target, why error) (
 	r.clones = cloneHistory{last: time.Now(), n: r.clones.n + 1}
 	next, err := r.place.next()
 	if err != nil {
-		return nil, fmt.Errorf("clone anew: %w", err)
+		return nil, fmt.Errorf("clone again: %w", err)
 	}
 	base, _ := r.stored.Load().acceptedRef(r.key())
 	var c *commit
@@ -93,15 +93,15 @@ func (r *Repo) reclone(ctx context.Context, s session, want target, why error) (
 	if err == nil {
 		refs := acceptedRefs(r.stored.Load().dir)
 		delete(refs, r.key())
-		err = next.carry(refs)
+		err = next.setAcceptedRefs(refs)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("clone anew: %w", err), next.close(), os.RemoveAll(next.dir))
+		return nil, errors.Join(fmt.Errorf("clone again: %w", err), next.close(), os.RemoveAll(next.dir))
 	}
 	old := r.stored.Swap(next)
 	r.damage.Store(nil)
 	r.last = poll{want: want.object, head: c.hash}
-	r.cfg.Logger.Info("the repository was cloned anew", "commit", c.hash.String())
+	r.cfg.Logger.Info("the repository was cloned again", "commit", c.hash.String())
 	if err := errors.Join(old.close(), os.RemoveAll(old.dir)); err != nil {
 		r.cfg.Logger.Warn("the damaged store could not be removed", "err", redact(err.Error()))
 	}
@@ -192,7 +192,8 @@ func (r *Repo) haves(st *store) ([]plumbing.Hash, error) {
 	return queue, nil
 }
 
-// accept verifies that a commit is complete and properly signed, and records it. base is the
+// accept checks that the store has every object of a commit and, if signatures are required,
+// that each commit since base is signed; then it records the commit as accepted. base is the
 // commit accepted before, zero if there was none.
 func (r *Repo) accept(st *store, want, base plumbing.Hash) (*commit, error) {
 	h, err := st.peel(want)
@@ -203,8 +204,12 @@ func (r *Repo) accept(st *store, want, base plumbing.Hash) (*commit, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := complete(st, c.tree, r.known(st)); isDamage(err) {
-		return nil, fmt.Errorf("commit %s is not whole: %w", h, err)
+	known := noneKnown // a new store has nothing that was checked before
+	if st == r.stored.Load() {
+		known = r.directoriesOf(r.last.head)
+	}
+	if err := complete(st, c.tree, known); isDamage(err) {
+		return nil, fmt.Errorf("commit %s is incomplete: %w", h, err)
 	} else if err != nil {
 		return nil, &CommitError{h.String(), err}
 	}
@@ -212,13 +217,13 @@ func (r *Repo) accept(st *store, want, base plumbing.Hash) (*commit, error) {
 		return nil, err
 	}
 	if err := st.setAcceptedRef(r.key(), h); err != nil {
-		return nil, fmt.Errorf("remember commit %s: %w", h, err)
+		return nil, fmt.Errorf("record commit %s: %w", h, err)
 	}
 	return c, nil
 }
 
-// key identifies in the store what is tracked. A commit that was accepted without signatures
-// does not count once they are required.
+// key is the name under which the store records the accepted commit. It depends on whether
+// signatures are required, since a commit accepted without them does not count afterwards.
 func (r *Repo) key() string {
 	if r.cfg.Signatures != nil {
 		return r.cfg.Ref.key() + "-signed"
@@ -226,25 +231,22 @@ func (r *Repo) key() string {
 	return r.cfg.Ref.key()
 }
 
-// known returns whether a directory was already found complete: those of the last accepted
-// commit. In a new store none were.
-func (r *Repo) known(st *store) func(plumbing.Hash) bool {
-	if st != r.stored.Load() {
-		return nothingKnown
-	}
-	c, err := r.commit(r.last.head)
+// directoriesOf returns whether a directory is one of an accepted commit, and so known to be
+// complete. There are none if the commit cannot be read or the hash is zero.
+func (r *Repo) directoriesOf(accepted plumbing.Hash) func(plumbing.Hash) bool {
+	c, err := r.commit(accepted)
 	if err != nil {
-		return nothingKnown
+		return noneKnown
 	}
 	known := map[plumbing.Hash]bool{}
-	if r.directories(c.tree, known, 0) != nil {
-		return nothingKnown
+	if r.collectDirectories(c.tree, known, 0) != nil {
+		return noneKnown
 	}
 	return func(h plumbing.Hash) bool { return known[h] }
 }
 
-// directories collects a tree's directories, including itself.
-func (r *Repo) directories(h plumbing.Hash, into map[plumbing.Hash]bool, depth int) error {
+// collectDirectories collects a tree and the directories below it.
+func (r *Repo) collectDirectories(h plumbing.Hash, into map[plumbing.Hash]bool, depth int) error {
 	if into[h] || depth > maxDepth {
 		return nil
 	}
@@ -252,10 +254,10 @@ func (r *Repo) directories(h plumbing.Hash, into map[plumbing.Hash]bool, depth i
 	entries, err := r.tree(h)
 	for _, e := range entries {
 		if err == nil && e.mode.IsDir() {
-			err = r.directories(e.hash, into, depth+1)
+			err = r.collectDirectories(e.hash, into, depth+1)
 		}
 	}
 	return err
 }
 
-func nothingKnown(plumbing.Hash) bool { return false }
+func noneKnown(plumbing.Hash) bool { return false }

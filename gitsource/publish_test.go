@@ -91,7 +91,7 @@ func TestABranchIsPublishedOnce(t *testing.T) {
 	p.advance(map[string]string{"apps/web.yaml": "replicas: 1\n# more\n"})
 	files["apps/web.yaml"] = []byte("replicas: 2\n# more\n")
 	if again := p.publish(files); again.Head == first.Head || strings.TrimSpace(p.repo.Git(t, "rev-parse", driftBranch+"^")) != p.main {
-		t.Errorf("not built anew on the base: %+v", again)
+		t.Errorf("not built again on the base: %+v", again)
 	}
 	if err := p.Remove(t.Context(), driftBranch, driftMarker); err != nil {
 		t.Fatal(err)

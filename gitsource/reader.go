@@ -9,12 +9,12 @@ import (
 // A reader reads objects of known commits.
 type reader struct {
 	repo *Repo
-	// layer is the store of a branch, on top of that of the commits that are followed; nil
-	// reads only the latter. What is missing in a branch is no damage of the store below.
+	// layer is the store of FetchRef, on top of the main store; nil reads the main store only.
+	// An object missing in the layer is not damage of the main store.
 	layer *store
 }
 
-// reader returns the one that has a commit.
+// reader returns a reader of the store that has a commit.
 func (r *Repo) reader(h plumbing.Hash) reader {
 	r.branchMu.Lock()
 	defer r.branchMu.Unlock()
@@ -75,8 +75,8 @@ func (r reader) commit(h plumbing.Hash) (*commit, error) {
 	return parseCommit(h, content)
 }
 
-// tree reads a directory of a commit that is followed.
+// tree reads a directory from the main store.
 func (r *Repo) tree(h plumbing.Hash) ([]entry, error) { return reader{repo: r}.tree(h) }
 
-// commit reads one that is followed.
+// commit reads a commit from the main store.
 func (r *Repo) commit(h plumbing.Hash) (*commit, error) { return reader{repo: r}.commit(h) }

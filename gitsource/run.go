@@ -29,14 +29,14 @@ func (r *Repo) Run(ctx context.Context, head func(Commit)) error {
 		if r.cfg.Metrics.Polled != nil {
 			r.cfg.Metrics.Polled(took, err)
 		}
-		r.wait(ctx, wish(err))
+		r.wait(ctx, requestedDelay(err))
 	}
 	return nil
 }
 
 func (r *Repo) hand(c *commit, head func(Commit)) {
 	public := c.public()
-	r.noteHead(public)
+	r.recordHead(public)
 	head(public)
 	// Delta bases are needed while a commit is loaded, but not until the next one.
 	r.stored.Load().bases.clear()
@@ -74,10 +74,10 @@ func (r *Repo) restore() *commit {
 	}
 	c, err := r.commit(h)
 	if err == nil {
-		err = complete(st, c.tree, nothingKnown)
+		err = complete(st, c.tree, noneKnown)
 	}
 	if err != nil {
-		r.cfg.Logger.Warn("the stored commit cannot be read; the repository will be cloned anew",
+		r.cfg.Logger.Warn("the stored commit cannot be read; the repository will be cloned again",
 			"commit", h.String(), "err", redact(err.Error()))
 		r.damaged(err)
 		return nil

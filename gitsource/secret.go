@@ -9,15 +9,16 @@ import (
 	"strings"
 )
 
-// A Secret is a value that no format shows: every way to print it gives ***.
+// A Secret is a value that cannot be printed by accident: formatting, logging or marshalling
+// it gives ***.
 type Secret struct{ value string }
 
 const masked = "***"
 
-// NewSecret hides a value.
+// NewSecret returns a Secret with a value.
 func NewSecret(value string) Secret { return Secret{value} }
 
-// Reveal returns the value, for the one place that needs it.
+// Reveal returns the value. Only the code that authenticates with it should call it.
 func (s Secret) Reveal() string { return s.value }
 
 // Empty reports whether there is no value.
@@ -41,22 +42,23 @@ func (s Secret) MarshalText() ([]byte, error) { return []byte(masked), nil }
 // LogValue implements slog.LogValuer.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(masked) }
 
-// A SecretSource says where a secret is found: in a file or in an environment
-// variable, never in the configuration itself. It is read again at each use, so
-// replacing the file is enough to rotate it.
+// A SecretSource names the file or environment variable that has a secret, which is never in
+// the configuration itself. It is read again at each use, so that replacing the file rotates
+// the secret.
 type SecretSource struct {
+	// File is a path; at most one of File and Env is set.
 	File string
 	// Env is the variable's name.
 	Env string
 }
 
-// IsZero reports whether no source is named.
+// IsZero reports whether neither is set.
 func (s SecretSource) IsZero() bool { return s == SecretSource{} }
 
-// maxSecret bounds a credential file; a key is some kilobytes.
+// maxSecret is the largest credential file that is read; a key has a few kilobytes.
 const maxSecret = 64 * kib
 
-// Read returns the secret as it is now, without the line break at its end.
+// Read returns the current secret without trailing line breaks.
 func (s SecretSource) Read(getenv func(string) string) (Secret, error) {
 	if s.Env != "" {
 		value := strings.TrimSpace(getenv(s.Env))
@@ -76,7 +78,7 @@ func (s SecretSource) Read(getenv func(string) string) (Secret, error) {
 	return Secret{value}, nil
 }
 
-// readSmall reads a file that is known to be small.
+// readSmall reads a file of at most maxSecret bytes.
 func readSmall(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -49,7 +49,7 @@ func TestASecretIsNeverShown(t *testing.T) {
 	}
 }
 
-// A secret is read anew each time, so replacing the file is enough.
+// A secret is read again each time, so replacing the file is enough.
 func TestASecretIsReadAnew(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "token")
 	environment := map[string]string{"TOKEN": "from-env\n"}

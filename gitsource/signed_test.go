@@ -232,7 +232,7 @@ func TestARewriteIsJudgedByWhatItChanges(t *testing.T) {
 	r.wantNoHead()
 }
 
-// The first commit ever seen vouches for all of its files, or a trusted one
+// The signer of the first commit ever seen answers for all of its files, or a trusted one
 // before it is named.
 func TestTheFirstCommitMustBeVouchedFor(t *testing.T) {
 	tests := map[string]struct {
@@ -320,7 +320,7 @@ func TestTrustFollowsTheFiles(t *testing.T) {
 }
 
 // What was accepted stays the base for what comes, also after a restart, and
-// after the store was cloned anew.
+// after the store was cloned again.
 func TestTheBaseSurvives(t *testing.T) {
 	for _, damaged := range []bool{false, true} {
 		t.Run(fmt.Sprint("damaged: ", damaged), func(t *testing.T) {

@@ -5,31 +5,30 @@ import (
 	"time"
 )
 
-// A Status is what can be said of a Repo at one moment. It holds no secrets.
+// A Status is the state of a Repo at one moment. It has no secrets.
 type Status struct {
-	// URL and Ref are what is followed.
+	// URL and Ref are the remote and the tracked reference.
 	URL, Ref string
-	// Head is the commit last handed to head; empty if there was none yet.
+	// Head is the commit that head was last called with; empty before the first.
 	Head string
-	// LastPoll is when the remote was last asked, LastSuccess when it last
-	// gave an answer that could be used.
+	// LastPoll is the time of the last poll, LastSuccess of the last successful one.
 	LastPoll, LastSuccess time.Time
-	// NextPoll is when it will be asked again if nobody nudges.
+	// NextPoll is the time of the next poll unless Nudge is called before.
 	NextPoll time.Time
-	// Failures counts polls that failed since the last success.
+	// Failures counts the polls that failed since the last success.
 	Failures int
-	// Error is why, on one line; empty after a success.
+	// Error is the error of the last poll on one line; empty after a success.
 	Error string
 }
 
-// Status may be called at any time.
+// Status returns the current status. It may be called at any time.
 func (r *Repo) Status() Status {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.status
 }
 
-// recordPoll records how a poll ended and logs a change of state, once.
+// recordPoll records the result of a poll, and logs it if it differs from the one before.
 func (r *Repo) recordPoll(now time.Time, err error) {
 	r.mu.Lock()
 	before := r.status
@@ -37,7 +36,7 @@ func (r *Repo) recordPoll(now time.Time, err error) {
 	s.LastPoll = now
 	var bad *CommitError
 	if err == nil || errors.As(err, &bad) {
-		r.failures = 0 // the remote works: it need not be spared
+		r.failures = 0 // the remote works, so polls need no backoff
 	} else {
 		r.failures++
 	}
@@ -58,15 +57,15 @@ func (r *Repo) recordPoll(now time.Time, err error) {
 	}
 }
 
-func (r *Repo) noteHead(c Commit) {
+func (r *Repo) recordHead(c Commit) {
 	r.mu.Lock()
 	r.status.Head = c.Hash
 	r.mu.Unlock()
 	r.cfg.Logger.Info("new commit", "commit", c.Hash, "subject", c.Subject)
 }
 
-// wish returns how long the remote asked to be left alone.
-func wish(err error) time.Duration {
+// requestedDelay returns the delay that the remote requested with Retry-After; zero if none.
+func requestedDelay(err error) time.Duration {
 	var refused *RemoteError
 	if errors.As(err, &refused) {
 		return refused.RetryAfter

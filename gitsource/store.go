@@ -11,23 +11,23 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// A store is a bare Git repository on disk whose objects live in packs only.
-// Packs are added and joined, never taken away. The git program can read it.
+// A store is a bare Git repository on disk that has all objects in packs. Packs are added and
+// joined, but objects are never deleted. The git program can read it.
 type store struct {
 	dir string
 	// below, if set, is read for objects that this store does not have.
 	below *store
 
-	// mu guards the packs: who reads from one keeps it from being closed.
+	// mu guards the packs. It is held while one is read, so that it is not closed meanwhile.
 	mu    sync.RWMutex
 	packs []*pack
 	bases *agingCache[baseKey, content]
 }
 
-// baseBytes bounds what is kept in memory to rebuild objects from.
+// baseBytes limits the cache of objects that deltas are applied to.
 const baseBytes = 32 * mib
 
-// makeStore writes what makes a directory a bare repository to other tools.
+// makeStore creates a store, with the files that Git expects in a bare repository.
 func makeStore(dir string) (*store, error) {
 	for _, d := range []string{"objects/pack", "refs/heads"} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
@@ -66,7 +66,7 @@ func loadStore(dir string) (*store, error) {
 
 func (s *store) packDir() string { return filepath.Join(s.dir, "objects", "pack") }
 
-// packPath is a pack's file without its suffix.
+// packPath returns the path of a pack without .pack or .idx.
 func (s *store) packPath(name string) string { return filepath.Join(s.packDir(), name) }
 
 func (s *store) close() error {
@@ -80,7 +80,7 @@ func (s *store) close() error {
 	return errors.Join(errs...)
 }
 
-// has reports whether there is such an object, from memory alone.
+// has reports whether the store has an object. It does not read the disk.
 func (s *store) has(h plumbing.Hash) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -88,7 +88,7 @@ func (s *store) has(h plumbing.Hash) bool {
 	return p != nil || s.below != nil && s.below.has(h)
 }
 
-// find returns the pack with an object; whoever asks holds the lock.
+// find returns the pack of an object, or nil. The caller holds the lock.
 func (s *store) find(h plumbing.Hash) (*pack, int64) {
 	for _, p := range s.packs {
 		if offset, ok := p.index.find(h); ok {
@@ -98,9 +98,8 @@ func (s *store) find(h plumbing.Hash) (*pack, int64) {
 	return nil, 0
 }
 
-// object reads one object of at most limit bytes. What it returns has the hash
-// that was asked for: a damaged disk gives an error, not other content. Many
-// may read at a time.
+// object reads an object of at most limit bytes. It verifies the hash, so that a damaged disk
+// gives an error and not other content. It is safe for concurrent use.
 func (s *store) object(t plumbing.ObjectType, h plumbing.Hash, limit int64) ([]byte, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -115,13 +114,13 @@ func (s *store) object(t plumbing.ObjectType, h plumbing.Hash, limit int64) ([]b
 	switch {
 	case err == nil || errors.Is(err, ErrTooLarge):
 		return content, err
-	case errors.Is(err, errWrongType): // what refers to it is wrong, not the store
+	case errors.Is(err, errWrongType): // the reference to it is wrong, not the store
 		return nil, fmt.Errorf("object %s: %w", h, err)
 	}
 	return nil, &damageError{h, err}
 }
 
-// size returns how long an object is without reading all of it.
+// size returns the size of an object without reading all of it.
 func (s *store) size(h plumbing.Hash) (int64, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -139,7 +138,7 @@ func (s *store) size(h plumbing.Hash) (int64, error) {
 	return n, nil
 }
 
-// peel follows tags to the commit behind them.
+// peel returns the commit that an annotated tag points to; a commit is returned unchanged.
 func (s *store) peel(h plumbing.Hash) (plumbing.Hash, error) {
 	for range 8 {
 		raw, err := s.object(plumbing.TagObject, h, mib)
@@ -161,12 +160,12 @@ func (s *store) peel(h plumbing.Hash) (plumbing.Hash, error) {
 	return h, errTagDepth
 }
 
-// refDir is where the commits last accepted are named, one file for each thing
-// that is followed.
+// refDir is the directory of the commits accepted last, with one file for each tracked
+// reference.
 func refDir(dir string) string { return filepath.Join(dir, "refs", "heads", "accepted") }
 
-// acceptedRef returns the commit last accepted for what is followed under key.
-// It need not be in the store: it may have been in the one before.
+// acceptedRef returns the commit accepted last for a reference, by the key of a Repo. The store
+// may lack the commit, if it was accepted in the store before this one.
 func (s *store) acceptedRef(key string) (plumbing.Hash, bool) {
 	return readRef(filepath.Join(refDir(s.dir), key))
 }
@@ -180,7 +179,7 @@ func readRef(path string) (plumbing.Hash, bool) {
 	return h, err == nil
 }
 
-// setAcceptedRef replaces it as one step.
+// setAcceptedRef replaces the commit accepted last, atomically.
 func (s *store) setAcceptedRef(key string, h plumbing.Hash) error {
 	path := filepath.Join(refDir(s.dir), key)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -189,7 +188,7 @@ func (s *store) setAcceptedRef(key string, h plumbing.Hash) error {
 	return writeFile(path, []byte(h.String()+"\n"))
 }
 
-// acceptedRefs returns all of them in the store of a directory.
+// acceptedRefs returns the accepted commits of the store in a directory, by key.
 func acceptedRefs(dir string) map[string]plumbing.Hash {
 	refs := map[string]plumbing.Hash{}
 	entries, _ := os.ReadDir(refDir(dir)) // none if it cannot be read
@@ -201,8 +200,8 @@ func acceptedRefs(dir string) map[string]plumbing.Hash {
 	return refs
 }
 
-// carry takes over from another store what was accepted there.
-func (s *store) carry(refs map[string]plumbing.Hash) error {
+// setAcceptedRefs records the commits that were accepted in another store.
+func (s *store) setAcceptedRefs(refs map[string]plumbing.Hash) error {
 	for key, h := range refs {
 		if err := s.setAcceptedRef(key, h); err != nil {
 			return err
@@ -211,5 +210,5 @@ func (s *store) carry(refs map[string]plumbing.Hash) error {
 	return nil
 }
 
-// accepted reports whether any commit was ever accepted here.
+// accepted reports whether a commit was ever accepted into this store.
 func (s *store) accepted() bool { return len(acceptedRefs(s.dir)) > 0 }

@@ -80,7 +80,7 @@ func TestTheStoreStaysBounded(t *testing.T) {
 	}
 }
 
-// packFiles answers the packs of a store, largest first.
+// packFiles returns the packs of a store, largest first.
 func packFiles(t *testing.T, r *Repo, suffix string) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(r.stored.Load().packDir(), "*"+suffix))
@@ -107,7 +107,7 @@ func overwrite(t *testing.T, path string, at int64, content []byte) {
 }
 
 // A store that is damaged while it is open is an error to whoever reads, never
-// less or other content. It is cloned anew, and head is told again.
+// less or other content. It is cloned again, and head is called again.
 func TestADamagedStoreIsClonedAnew(t *testing.T) {
 	damage := map[string]func(t *testing.T, r *Repo){
 		"bits flipped in every object": func(t *testing.T, r *Repo) {
@@ -170,14 +170,14 @@ func TestADamagedStoreIsClonedAnew(t *testing.T) {
 			if _, err := os.Stat(old); !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("the damaged store is still there: %v", err)
 			}
-			if !strings.Contains(log.String(), "cloned anew") {
+			if !strings.Contains(log.String(), "cloned again") {
 				t.Errorf("the log says nothing:\n%s", log.String())
 			}
 		})
 	}
 }
 
-// A store found damaged at the start is cloned anew; with the remote down,
+// A store found damaged at the start is cloned again; with the remote down,
 // nothing is told, because nothing is certain.
 func TestAStoreFoundDamagedIsClonedAnew(t *testing.T) {
 	damage := map[string]func(t *testing.T, r *Repo){
@@ -301,7 +301,7 @@ func TestLeftoversAreSwept(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	half := strings.TrimSuffix(store, ".1") + ".2" // a clone anew that did not end
+	half := strings.TrimSuffix(store, ".1") + ".2" // another clone, interrupted
 	if err := os.MkdirAll(filepath.Join(half, "objects", "pack"), 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -86,7 +86,7 @@ func (p storePath) open() (s *store, dropped, err error) {
 			return nil, nil, err
 		}
 	}
-	return s, dropped, s.carry(refs)
+	return s, dropped, s.setAcceptedRefs(refs)
 }
 
 // next creates the store that is to replace the existing ones.

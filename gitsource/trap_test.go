@@ -72,7 +72,7 @@ func TestTheShallowTrap(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer st.close()
-	if err := complete(st, to.Hash, nothingKnown); !isDamage(err) {
+	if err := complete(st, to.Hash, noneKnown); !isDamage(err) {
 		t.Errorf("our walker does not miss anything: %v", err)
 	}
 	read := func(h plumbing.Hash) ([]entry, error) { return readTree(st, h) }

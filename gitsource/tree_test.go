@@ -236,7 +236,7 @@ func TestAnIncompletePackIsNotAccepted(t *testing.T) {
 		}
 		r.clones.last = time.Time{}
 		c, err := r.poll(t.Context())
-		wantError(t, err, "is not whole", hash, "missing")
+		wantError(t, err, "is incomplete", hash, "missing")
 		if c != nil {
 			t.Errorf("got %v", c)
 		}
