@@ -69,7 +69,7 @@ func (c Config) validateAvailability() []error {
 	return errs
 }
 
-// replica is what a process is called among the others of its lease.
+// replica returns the configuration of this process as one of several replicas.
 func (c Config) replica(identity string, log *slog.Logger) replica.Config {
 	return replica.Config{
 		Kubeconfig: c.Availability.Kubeconfig, Namespace: c.Availability.Lease.Namespace, Name: c.Availability.Lease.Name,
@@ -77,14 +77,14 @@ func (c Config) replica(identity string, log *slog.Logger) replica.Config {
 	}
 }
 
-// A candidate is a daemon that leads, or stands by until it does. One without other
-// replicas always leads.
+// A candidate is a daemon that leads, or is a standby until it does. One without other replicas
+// always leads.
 type candidate struct {
 	replica *replica.Replica // nil if there are no others
 	shared  *ledger.Shared   // likewise
 	store   ledger.Archive
 	leading prometheus.Gauge
-	// active is the loop that runs: the one that leads, or the one that stands by.
+	// active is the running loop: that of the leader, or that of a standby.
 	active atomic.Pointer[reconciler.Reconciler]
 	leads  atomic.Bool
 }
@@ -112,7 +112,7 @@ func (c Config) candidate(leading prometheus.Gauge, log *slog.Logger) (*candidat
 	return &candidate{replica: r, shared: shared, store: shared, leading: leading}, nil
 }
 
-// run runs lead as soon as this replica leads, and standby until then.
+// run runs lead once this replica leads, and standby until then.
 func (c *candidate) run(ctx context.Context, standby *reconciler.Reconciler, loop *reconciler.Reconciler, others func(context.Context) error) error {
 	lead := func(ctx context.Context) error {
 		c.active.Store(loop)
@@ -156,14 +156,14 @@ func (c *candidate) Newer(known string) (*ledger.Ledger, string, error) { return
 // Leader implements reconciler.Leadership.
 func (c *candidate) Leader() string { return c.replica.Leader() }
 
-// notice has the loop that runs take note of the repository.
+// notice makes the running loop report the state of the source.
 func (c *candidate) notice() {
 	if loop := c.active.Load(); loop != nil {
 		loop.Notice()
 	}
 }
 
-// objection is why this replica carries out no orders; nil if it does.
+// objection is why this replica carries out no commands; nil if it does.
 func (c *candidate) objection() error {
 	switch {
 	case c.leads.Load():
@@ -176,8 +176,7 @@ func (c *candidate) objection() error {
 	return fmt.Errorf("this replica stands by: %s leads; ask that one", c.Leader())
 }
 
-// fence is what requests to member clusters have to pass; nil if there are no other
-// replicas.
+// fence is what requests to member clusters must pass; nil if there are no other replicas.
 func (c *candidate) fence() *replica.Fence {
 	if c.replica == nil {
 		return nil
@@ -185,7 +184,7 @@ func (c *candidate) fence() *replica.Fence {
 	return c.replica.Fence()
 }
 
-// mayWrite is an error if another replica may lead.
+// mayWrite returns an error if another replica may lead.
 func (c *candidate) mayWrite() error {
 	if c.replica != nil && !c.replica.Fence().Held() {
 		return replica.ErrFenced
@@ -193,7 +192,7 @@ func (c *candidate) mayWrite() error {
 	return nil
 }
 
-// fencedForge is the forge, of which nothing is asked while mayWrite returns an error.
+// fencedForge returns the forge, which makes no request while mayWrite returns an error.
 func (c Config) fencedForge(mayWrite func() error) forge.Config {
 	f := c.forge()
 	token := f.Token

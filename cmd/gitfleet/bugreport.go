@@ -66,12 +66,12 @@ before you share it.`,
 	return cmd
 }
 
-// A bundle is what goes into a bug report.
+// A bundle is the content of a bug report.
 type bundle struct {
 	config string // a file; empty if there is none
 	files  []bundled
 	errs   []error
-	censor *censor
+	censor *redactor
 }
 
 type bundled struct {
@@ -79,7 +79,7 @@ type bundled struct {
 	text []byte
 }
 
-func newBundle(config string) *bundle { return &bundle{config: config, censor: &censor{}} }
+func newBundle(config string) *bundle { return &bundle{config: config, censor: &redactor{}} }
 
 func (b *bundle) add(name string, text []byte, err error) {
 	if err != nil {
@@ -90,11 +90,10 @@ func (b *bundle) add(name string, text []byte, err error) {
 	}
 }
 
-// newestEntries is how much of the history goes into a report.
+// newestEntries bounds the history in a bug report.
 const newestEntries = 5000
 
-// gather asks for everything. One thing that cannot be had does not keep the
-// others out.
+// gather collects everything. Parts that fail are left out.
 func (b *bundle) gather(ctx context.Context, c *client) {
 	b.add("versions.txt", []byte(fmt.Sprintf("client %s %s/%s\n", version(), runtime.GOOS, runtime.GOARCH)), nil)
 	if b.config != "" {
@@ -118,7 +117,7 @@ func (b *bundle) gather(ctx context.Context, c *client) {
 	}
 }
 
-// text asks for something as it is.
+// text requests a text.
 func (c *client) text(ctx context.Context, path string, query url.Values) ([]byte, error) {
 	resp, err := c.do(ctx, http.MethodGet, path, query, nil)
 	if err != nil {

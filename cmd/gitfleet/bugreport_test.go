@@ -128,7 +128,7 @@ func TestABugReportOfWhatThereIs(t *testing.T) {
 
 // What is no secret is left as it is.
 func TestACensorLeavesTheRest(t *testing.T) {
-	c := &censor{}
+	c := &redactor{}
 	c.know([]byte("abc\n"))
 	for _, text := range []string{
 		"abc is too short to be looked for", "https://git.example.com/fleet", "tokenFile: /etc/token", "git@example.com:fleet",

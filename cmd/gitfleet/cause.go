@@ -2,9 +2,8 @@ package main
 
 import "strings"
 
-// KubeFleet wraps what went wrong with an object into sentences that say no more
-// than that it did. On a screen that has three lines for a reason they would
-// leave no room for it.
+// KubeFleet wraps the error of an object in sentences that add nothing. They would fill the
+// three lines that a terminal has for a reason.
 const (
 	notAppliedBegins = "Failed to apply the manifest (error: "
 	notAppliedEnds   = ")"
@@ -25,9 +24,8 @@ var wrappings = []string{
 	"the object is already owned by another Fleet AppliedWork object: ",
 }
 
-// cause is what the message of an object that is not applied says went wrong, or
-// what one that is not available waits for, without KubeFleet's wrapping; every
-// other message is returned as it is.
+// cause returns the error in the message of an object that is not applied, or what one that is
+// not available waits for, without KubeFleet's wrapping; other messages are returned unchanged.
 func cause(message string) string {
 	if missing, wrapped := strings.CutPrefix(message, notAvailableBegins); wrapped {
 		return strings.TrimSuffix(missing, notAvailableEnds)
@@ -49,8 +47,8 @@ func cause(message string) string {
 	return text
 }
 
-// withoutWrapping is a text that ends with the message of an object, without
-// KubeFleet's wrapping of that message.
+// withoutWrapping returns a text that ends with the message of an object, without KubeFleet's
+// wrapping of that message.
 func withoutWrapping(text string) string {
 	for _, begins := range []string{notAppliedBegins, notAvailableBegins} {
 		if i := strings.Index(text, begins); i >= 0 {

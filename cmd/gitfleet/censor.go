@@ -10,14 +10,13 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// A censor takes out of texts what nobody else is to read.
-type censor struct{ secrets [][]byte }
+// A redactor removes secrets from texts.
+type redactor struct{ secrets [][]byte }
 
-// censored stands for what was taken out.
-const censored = "[removed]"
+// redacted replaces what was removed.
+const redacted = "[removed]"
 
-// patterns are what credentials look like. Of each the part after the first
-// group goes.
+// patterns match credentials. What follows the first group is removed.
 var patterns = []*regexp.Regexp{
 	regexp.MustCompile(`()-----BEGIN [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----[\s\S]*?-----END [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----`),
 	regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://)[^/\s"'@]+@`),
@@ -28,13 +27,12 @@ var patterns = []*regexp.Regexp{
 	regexp.MustCompile(`(?i)(\b(?:password|passwd|passphrase|api[_-]?key|client[_-]?secret|access[_-]?key|token)["']?\s*[:=]\s*["']?)[^\s"',;&}]{4,}`),
 }
 
-// leastSecret is how long a secret must be to be looked for: a shorter one is
-// in every text.
+// leastSecret is the least length of a secret: shorter ones occur in every text.
 const leastSecret = 6
 
-// learn finds out the secrets that a configuration names. One that cannot be read
-// here cannot be in a text from here either, and is no error.
-func (c *censor) learn(config string) error {
+// learn reads the secrets that a configuration names. One that cannot be read here cannot be in
+// a text from here, and is not an error.
+func (c *redactor) learn(config string) error {
 	cfg, err := readConfig(config, pflag.NewFlagSet("", pflag.ContinueOnError))
 	if err != nil {
 		return err
@@ -51,9 +49,9 @@ func (c *censor) learn(config string) error {
 	return nil
 }
 
-// know has a secret taken out from now on, also in base64, and each of its
-// lines; of a line TOKEN,USER the token, too.
-func (c *censor) know(secret []byte) {
+// know adds a secret to remove, also in base64, and each of its lines; of a line TOKEN,USER
+// also the token.
+func (c *redactor) know(secret []byte) {
 	parts := append(bytes.Split(secret, []byte("\n")), secret)
 	for _, line := range parts {
 		if token, _, ok := bytes.Cut(line, []byte(",")); ok {
@@ -69,17 +67,17 @@ func (c *censor) know(secret []byte) {
 			c.secrets = append(c.secrets, []byte(e.EncodeToString(part)))
 		}
 	}
-	// Longer ones first: one may be a part of another.
+	// Longer ones first: a shorter one may be part of a longer one.
 	slices.SortFunc(c.secrets, func(a, b []byte) int { return len(b) - len(a) })
 }
 
 // clean returns a text without secrets.
-func (c *censor) clean(text []byte) []byte {
+func (c *redactor) clean(text []byte) []byte {
 	for _, s := range c.secrets {
-		text = bytes.ReplaceAll(text, s, []byte(censored))
+		text = bytes.ReplaceAll(text, s, []byte(redacted))
 	}
 	for _, p := range patterns {
-		text = p.ReplaceAll(text, []byte("${1}"+censored))
+		text = p.ReplaceAll(text, []byte("${1}"+redacted))
 	}
 	return text
 }

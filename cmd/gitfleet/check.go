@@ -13,8 +13,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/tracing"
 )
 
-// Validate names every field that is wrong, as the file calls it, and where it was
-// set.
+// Validate returns an error that names every invalid field, with its key in the file and where
+// it was set.
 func (c Config) Validate() error {
 	var errs []error
 	for _, msg := range validation.IsValidLabelValue(c.FleetName) {
@@ -62,8 +62,8 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// fault says what is wrong with a setting, and where it was set: by the line of
-// the file, or by its flag if it has one.
+// fault returns an error about a setting, with where it was set: the line of the file, or the
+// flag.
 func (c Config) fault(key, message string) error {
 	if key == "source.url" && c.repositoryGiven {
 		return fmt.Errorf("the repository: %s", message)
@@ -79,8 +79,8 @@ func (c Config) fault(key, message string) error {
 	return fmt.Errorf("%s: %s", key, message)
 }
 
-// validateSource asks the rooms that read the repository, which call some of
-// the settings by names of their own.
+// validateSource validates the settings of packages that read the repository, some of which
+// have other names there.
 func (c Config) validateSource() []error {
 	var errs []error
 	if err := c.hub().Validate(); err != nil {
@@ -120,8 +120,7 @@ func flatten(err error) []error {
 	return all
 }
 
-// keys are what the file calls the fields of gitsource.Config, where that is
-// something else.
+// keys are the keys in the file of fields of gitsource.Config, if they differ.
 var keys = map[string]string{
 	"auth":                        "source",
 	"ref":                         "source",

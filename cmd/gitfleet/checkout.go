@@ -11,10 +11,9 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 )
 
-// readDir reads a directory as a commit of the repository that it is part of,
-// with the directory as the path that is followed: kustomizations may refer to
-// what is beside it, the ignore files above it are in force, and problems name
-// files as the repository does. A directory of no repository is taken for one.
+// readDir reads a directory as if it were the path followed in a commit of its repository:
+// kustomizations may refer to files beside it, ignore files above it apply, and problems name
+// files as the repository does. A directory outside a repository is treated as a repository.
 func readDir(dir string, o hub.Options) (*hub.Snapshot, error) {
 	if info, err := os.Stat(dir); err != nil {
 		return nil, err

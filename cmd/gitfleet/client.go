@@ -23,7 +23,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// Environment variables stand in for the flags of a connection.
+// The environment variables for the flags of a connection.
 const (
 	serverEnv     = "GITFLEET_SERVER"
 	tokenFileEnv  = "GITFLEET_TOKEN_FILE"
@@ -32,8 +32,8 @@ const (
 	clientKeyEnv  = "GITFLEET_CLIENT_KEY"
 )
 
-// A connection says where the daemon is and who asks. Every command that asks
-// a daemon binds one, and makes its client of it.
+// A connection is the address and credentials of a daemon. Every command that makes requests to
+// a daemon binds one, and makes its client from it.
 type connection struct {
 	address, tokenFile, caFile, certFile, keyFile string
 }
@@ -45,13 +45,12 @@ func (c *connection) bind(f *pflag.FlagSet) {
 	f.StringVar(&c.certFile, "client-cert", c.certFile, "file with the certificate to show to the daemon; also $"+clientCertEnv)
 	f.StringVar(&c.keyFile, "client-key", c.keyFile, "file with the key of that certificate; also $"+clientKeyEnv)
 	for _, name := range []string{"token-file", "ca-file", "client-cert", "client-key"} {
-		f.Lookup(name).DefValue = "" // the same help everywhere
+		f.Lookup(name).DefValue = "" // the same help on every machine
 		f.SetAnnotation(name, connectionAnnotation, nil)
 	}
 }
 
-// connectionAnnotation marks the flags that help shows last, as those of the
-// connection.
+// connectionAnnotation marks the flags of the connection, which help shows last.
 const connectionAnnotation = "gitfleet.dev/connection"
 
 func isConnectionFlag(f *pflag.Flag) bool {
@@ -59,7 +58,7 @@ func isConnectionFlag(f *pflag.Flag) bool {
 	return marked
 }
 
-// bindAddress binds the address alone: who asks is in the environment.
+// bindAddress binds only the address; the credentials come from the environment.
 func (c *connection) bindAddress(f *pflag.FlagSet) {
 	c.tokenFile, c.caFile = os.Getenv(tokenFileEnv), os.Getenv(caFileEnv)
 	c.certFile, c.keyFile = os.Getenv(clientCertEnv), os.Getenv(clientKeyEnv)
@@ -68,7 +67,7 @@ func (c *connection) bindAddress(f *pflag.FlagSet) {
 	f.SetAnnotation("server", connectionAnnotation, nil)
 }
 
-// client checks the connection, and does not use it yet.
+// client validates the connection and returns a client, without a request.
 func (c *connection) client() (*client, error) {
 	at, err := url.Parse(c.address)
 	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
@@ -87,12 +86,12 @@ func (c *connection) client() (*client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--server %s: %w", c.address, err)
 	}
-	// A token is for the daemon that was named, and nobody it points to.
+	// The token is for the daemon that was named only.
 	httpClient.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &client{address: strings.TrimSuffix(c.address, "/"), http: httpClient}, nil
 }
 
-// A client asks a daemon.
+// A client makes requests to a daemon.
 type client struct {
 	address string
 	http    *http.Client
@@ -111,7 +110,7 @@ func (e *silentError) Error() string {
 
 func (e *silentError) Unwrap() error { return e.err }
 
-// An answerError is an answer of the daemon that is not what was asked for.
+// An answerError is an error response of the daemon.
 type answerError struct {
 	code int
 	text string
@@ -128,16 +127,16 @@ func (e *answerError) Error() string {
 	return text
 }
 
-// isUnknownName reports whether a name, and not an address, is unknown.
+// isUnknownName reports whether a name, and not the path, is unknown.
 func (e *answerError) isUnknownName() bool {
 	return e.code == http.StatusNotFound && strings.HasPrefix(e.text, "there is no ")
 }
 
-// longestError is how much is read of an answer that is an error.
+// longestError bounds how much of an error response is read.
 const longestError = 16 << 10
 
-// do asks, with a body if it is not nil, and returns the answer if it is a good
-// one; the caller closes its body.
+// do makes a request, with a body if it is not nil, and returns the response if it is
+// successful; the caller closes its body.
 func (c *client) do(ctx context.Context, method, path string, query url.Values, body any) (*http.Response, error) {
 	address := c.address + path
 	if len(query) > 0 {
@@ -162,7 +161,7 @@ func (c *client) do(ctx context.Context, method, path string, query url.Values, 
 	if err != nil {
 		var wrapped *url.Error
 		if errors.As(err, &wrapped) {
-			err = wrapped.Err // the address is told already
+			err = wrapped.Err // the address is in the message already
 		}
 		if ctx.Err() != nil {
 			return nil, err
@@ -177,7 +176,7 @@ func (c *client) do(ctx context.Context, method, path string, query url.Values, 
 	return resp, nil
 }
 
-// get asks for JSON and reads it into a value.
+// get requests JSON and decodes it.
 func (c *client) get(ctx context.Context, path string, query url.Values, into any) error {
 	resp, err := c.do(ctx, http.MethodGet, path, query, nil)
 	if err != nil {
@@ -203,15 +202,15 @@ func (c *client) report(ctx context.Context) (*status.Report, error) {
 // both are empty.
 type part struct{ placement, cluster string }
 
-// only returns what the newest report says of a part.
+// only returns the newest report about a part.
 func (c *client) only(ctx context.Context, of part) (*status.Report, error) {
 	r, _, err := c.next(ctx, "", of)
 	return r, err
 }
 
-// next returns the newest report and its number; with the number of one already
-// seen it waits for a newer, up to half a minute. The report's time is that of the
-// answer: it holds until there is a newer.
+// next returns the newest report and its number. Given the number of a known report, it waits
+// for a newer one, up to half a minute. The report's time is that of the response: it is valid
+// until there is a newer one.
 func (c *client) next(ctx context.Context, after string, of part) (*status.Report, string, error) {
 	query := url.Values{}
 	if of.placement != "" {
@@ -226,9 +225,8 @@ func (c *client) next(ctx context.Context, after string, of part) (*status.Repor
 	return r, number, err
 }
 
-// newest reads what is told at a path of the newest report, and returns the
-// report's number, and how long ago it was made; with the number of one already seen it waits for a newer, up
-// to half a minute.
+// newest requests a path of the newest report, and returns the report's number and age. Given
+// the number of a known report, it waits for a newer one, up to half a minute.
 func (c *client) newest(ctx context.Context, path string, query url.Values, after string, into any) (number string, age time.Duration, err error) {
 	if after != "" {
 		query = maps.Clone(query)
@@ -242,21 +240,21 @@ func (c *client) newest(ctx context.Context, path string, query url.Values, afte
 		return "", 0, err
 	}
 	defer resp.Body.Close()
-	seconds, _ := strconv.Atoi(resp.Header.Get("Age")) // none if it does not say
+	seconds, _ := strconv.Atoi(resp.Header.Get("Age")) // none if there is no such header
 	return resp.Header.Get(server.NumberHeader), time.Duration(seconds) * time.Second, understand(resp, into)
 }
 
-// A feed tells something anew whenever there is a newer report.
+// A feed returns something with each new report.
 type feed[T any] func(ctx context.Context, after string) (news *T, number string, err error)
 
-// reports are told of a part, or whole.
+// reports returns a feed of reports about a part, or of whole reports.
 func (c *client) reports(of part) feed[status.Report] {
 	return func(ctx context.Context, after string) (*status.Report, string, error) {
 		return c.next(ctx, after, of)
 	}
 }
 
-// overviews are told at a glance.
+// overviews returns a feed of overviews.
 func (c *client) overviews() feed[overview] {
 	return func(ctx context.Context, after string) (*overview, string, error) {
 		o := &overview{}
@@ -266,7 +264,7 @@ func (c *client) overviews() feed[overview] {
 	}
 }
 
-// follow shows what is new until ctx is done or show says that it was the last.
+// follow shows what is new until ctx is done or show returns false.
 func (ask feed[T]) follow(ctx context.Context, show func(*T) (more bool, err error)) error {
 	after := ""
 	for {
@@ -287,23 +285,22 @@ func (ask feed[T]) follow(ctx context.Context, show func(*T) (more bool, err err
 	}
 }
 
-// A bulletin is what is new, or why nothing can be told.
-type bulletin[T any] struct {
+// An update is what is new, or why there is nothing.
+type update[T any] struct {
 	news *T
 	err  error
 }
 
-// retry is how long a daemon that does not answer is left alone.
+// retry is the time between requests to a daemon that does not answer.
 const retry = time.Second
 
-// keep sends what is new, and each reason why nothing can be told, until ctx is
-// done.
-func (ask feed[T]) keep(ctx context.Context, updates chan<- bulletin[T]) {
+// keep sends updates until ctx is done.
+func (ask feed[T]) keep(ctx context.Context, updates chan<- update[T]) {
 	after := ""
 	for ctx.Err() == nil {
 		news, number, err := ask(ctx, after)
 		if ctx.Err() != nil {
-			return // what came of it is nobody's concern any more
+			return // nobody waits for the result any more
 		}
 		if err == nil && number == after {
 			continue
@@ -314,7 +311,7 @@ func (ask feed[T]) keep(ctx context.Context, updates chan<- bulletin[T]) {
 		select {
 		case <-ctx.Done():
 			return
-		case updates <- bulletin[T]{news, err}:
+		case updates <- update[T]{news, err}:
 		}
 		if err == nil {
 			after = number

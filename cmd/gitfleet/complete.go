@@ -13,10 +13,10 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/server"
 )
 
-// patience is how long a shell waits for names: rather none than late.
+// patience is how long a shell waits for names.
 const patience = 2 * time.Second
 
-// A completer completes the argument of a command that is being written.
+// A completer completes an argument of a command.
 type completer = func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective)
 
 // completers complete the arguments of the commands that take names, by their
@@ -29,7 +29,7 @@ var completers = map[string]completer{
 	"drift list": completePlacement, "drift show": completePlacement,
 }
 
-// valuesAnnotation holds the values that a flag can have.
+// valuesAnnotation has the possible values of a flag.
 const valuesAnnotation = "gitfleet.dev/values"
 
 // completeNames adds shell completion of flag values and of the names of placements and
@@ -80,7 +80,7 @@ func completeKinds(cmd *cobra.Command, args []string, begun string) ([]string, c
 	return []string{"crp", "mc", "rp"}, cobra.ShellCompDirectiveNoFileComp
 }
 
-// namesOfKind are the names that go after a kind.
+// namesOfKind returns the names of a kind.
 func namesOfKind(n server.Names, kind string) []string {
 	if api.NamesClusters(kind) {
 		return n.Clusters
@@ -98,7 +98,8 @@ func namesOfKind(n server.Names, kind string) []string {
 	return slices.Clip(out)
 }
 
-// namesFor asks the daemon that a command would ask; nobody there, no names.
+// namesFor requests names from the daemon that a command would use; without a daemon there are
+// none.
 func namesFor(cmd *cobra.Command) (names server.Names) {
 	var at connection
 	for name, value := range map[string]*string{

@@ -14,15 +14,15 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// Config is the daemon's configuration file. The table in settings.go has the key
-// of every field; what is on the command line wins over the file.
+// Config is the daemon's configuration file. The table in settings.go has the key of every
+// field; flags take precedence over the file.
 type Config struct {
-	// FleetName tells this gitfleet's objects from another's on one cluster. If it
-	// is empty the state directory has the name, or it is made out of the source.
+	// FleetName tells this gitfleet's objects from another's on the same cluster. If it is
+	// empty, the state directory has the name, or it is derived from the source.
 	FleetName string `json:"fleetName,omitempty"`
 	// StateDir holds the clone of the repository, the ledger and the history.
 	StateDir string `json:"stateDir,omitempty"`
-	// Listen is where the daemon answers.
+	// Listen is the address on which the daemon serves.
 	Listen       string             `json:"listen,omitempty"`
 	LogLevel     string             `json:"logLevel,omitempty"`
 	LogFormat    string             `json:"logFormat,omitempty"`
@@ -41,8 +41,8 @@ type Config struct {
 	// Availability is for more than one replica.
 	Availability AvailabilityConfig `json:"highAvailability"`
 
-	file  string         // that was read; empty if none was
-	lines map[string]int // of the file, by key
+	file  string         // the file that was read; empty if none was
+	lines map[string]int // lines of the file, by key
 	// repositoryGiven says that Source.URL is an argument of the command.
 	repositoryGiven bool
 }
@@ -88,15 +88,15 @@ type SourceConfig struct {
 	Signatures SignaturesConfig `json:"signatures"`
 }
 
-// WebhookConfig says what the forge signs its webhooks with. Without a secret
-// nothing answers at /webhook.
+// WebhookConfig configures the secret with which the forge signs webhooks. Without one,
+// /webhook is not served.
 type WebhookConfig struct {
 	SecretFile string `json:"secretFile,omitempty"`
 	SecretEnv  string `json:"secretEnv,omitempty"`
 }
 
-// LimitsConfig bounds what a repository can ask of us: the first few what may
-// be fetched, the others what a commit may hold.
+// LimitsConfig bounds what a repository may cost: the first fields what is fetched, the others
+// what a commit may contain.
 type LimitsConfig struct {
 	FetchBytes   size            `json:"fetchBytes,omitempty"`
 	FetchObjects int             `json:"fetchObjects,omitempty"`
@@ -129,16 +129,15 @@ type MembersConfig struct {
 	MaxRequests     int             `json:"maxRequests,omitempty"`
 	Timeout         metav1.Duration `json:"timeout,omitempty"`
 	ProbeInterval   metav1.Duration `json:"probeInterval,omitempty"`
-	// SweepInterval is the time between two proofs that watches tell everything;
-	// zero for none.
+	// SweepInterval is the time between two sweeps, which check the watches; zero for none.
 	SweepInterval metav1.Duration `json:"sweepInterval,omitempty"`
-	// Deletions from one member are held if they are more than DeleteObjects
-	// and more than DeletePercent of what gitfleet has there.
+	// Deletions on one member are held if they are more than DeleteObjects and more than
+	// DeletePercent of what gitfleet has there.
 	DeletePercent int `json:"deletePercent,omitempty"`
 	DeleteObjects int `json:"deleteObjects,omitempty"`
 }
 
-// sweep is the interval as a member takes it, for which zero is the default.
+// sweep returns the interval as member.Config takes it, where zero is the default.
 func (m *MembersConfig) sweep() time.Duration {
 	if m.SweepInterval.Duration == 0 {
 		return -1
@@ -146,27 +145,26 @@ func (m *MembersConfig) sweep() time.Duration {
 	return m.SweepInterval.Duration
 }
 
-// brake has the limits beyond which deletions from a member are held.
+// brake returns the limits above which deletions on a member are held.
 func (m *MembersConfig) brake() member.Brake {
 	return member.Brake{Percent: m.DeletePercent, Objects: m.DeleteObjects}
 }
 
 // StatusConfig says how the status is written.
 type StatusConfig struct {
-	// Conditions are the names of conditions: current or documented.
+	// Conditions names a set of conditions: current or documented.
 	Conditions string `json:"conditions,omitempty"`
 }
 
-// RolloutConfig says what holds for every rollout.
+// RolloutConfig applies to every rollout.
 type RolloutConfig struct {
-	// MaxUnreachable is how many clusters that do not answer no rollout waits
-	// for.
+	// MaxUnreachable is the number of unreachable clusters that rollouts do not wait for.
 	MaxUnreachable portion `json:"maxUnreachable,omitzero"`
 	// AvailableTimeout is how long a cluster may take to become available before
 	// its update counts as failed; zero means any time.
 	AvailableTimeout metav1.Duration `json:"availableTimeout,omitzero"`
-	// PodFailureTimeout is how long the pods of a workload may be unable to start
-	// before the workload counts as failed.
+	// PodFailureTimeout is how long pods of a workload may fail to start before the workload
+	// counts as failed.
 	PodFailureTimeout metav1.Duration `json:"podFailureTimeout,omitzero"`
 }
 
@@ -197,8 +195,7 @@ func defaultConfig() Config {
 
 func seconds(n int) metav1.Duration { return metav1.Duration{Duration: time.Duration(n) * time.Second} }
 
-// loadConfig returns the defaults, changed by the file, changed by the flags
-// that were set.
+// loadConfig returns the defaults, overridden by the file, overridden by flags.
 func loadConfig(path string, flags *pflag.FlagSet) (Config, error) {
 	c, err := readConfig(path, flags)
 	if err != nil {
@@ -207,7 +204,7 @@ func loadConfig(path string, flags *pflag.FlagSet) (Config, error) {
 	return c, c.Validate()
 }
 
-// readConfig is loadConfig for those who need only a part of it to be right.
+// readConfig is loadConfig without validation, for callers that need only a part of it.
 func readConfig(path string, flags *pflag.FlagSet) (Config, error) {
 	c := defaultConfig()
 	if path != "" {

@@ -15,8 +15,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// parse sets what a configuration file says. It reports all problems of the file
-// at once, each with its line and field.
+// parse applies a configuration file. It reports all problems of the file at once, each with
+// its line and field.
 func (c *Config) parse(name string, raw []byte) error {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(raw, &doc); err != nil {
@@ -132,7 +132,7 @@ func (p *configParser) set(key string, n *yaml.Node) error {
 	return setValue(p.values.Lookup(key).Value, n.Value)
 }
 
-// forms say what a value of a type of pflag has to look like.
+// forms describe the values of the types of pflag.
 var forms = map[string]string{
 	"bool": "true or false", "int": "a whole number", "int64": "a whole number", "duration": "a duration such as 30s, 10m or 1h",
 }
@@ -148,7 +148,7 @@ func setValue(v pflag.Value, text string) error {
 
 var errNotScalar = errors.New("not a single value")
 
-// expect says what a value must be if err is not nil.
+// expect says what a value must be, if err is not nil.
 func expect(n *yaml.Node, what string, err error) error {
 	if err == nil {
 		return nil
@@ -224,7 +224,7 @@ func (p *configParser) kindModes(key string, to *kindModes, n *yaml.Node) error 
 	return nil
 }
 
-// describeNode names a value as its author would.
+// describeNode describes a value as its author would.
 func describeNode(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -244,9 +244,8 @@ func resolveAlias(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// settingMeant ends a message about a key that does not exist with the one that
-// was probably meant: one of the same name elsewhere in the file, or one that
-// is spelled alike.
+// settingMeant ends a message about an unknown key with the key that was probably meant: one of
+// the same name elsewhere in the file, or one with a similar spelling.
 func settingMeant(key string) string {
 	known := settingKeys()
 	last := key[strings.LastIndex(key, ".")+1:]
@@ -261,8 +260,8 @@ func settingMeant(key string) string {
 	return ""
 }
 
-// settingKeys are the keys of all settings, in the order in which they are told, and of
-// the sections they are in.
+// settingKeys returns the keys of all settings, in the order of the documentation, and of their
+// sections.
 func settingKeys() []string {
 	c := defaultConfig()
 	var keys []string

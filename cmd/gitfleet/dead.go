@@ -12,9 +12,9 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// clusters warns of members that no placement selects, nor would select if
-// others were not there: a reserve is not there in vain. A placement that goes
-// by what only the members themselves can tell could select any.
+// clusters warns of members that no placement selects and that none would select if other
+// members were gone. Placements that select by properties that only the members know could
+// select any.
 func (i *inspector) clusters() {
 	if len(i.open) > 0 {
 		return
@@ -27,8 +27,8 @@ func (i *inspector) clusters() {
 	}
 }
 
-// reserves reports whether a placement that picks a number of clusters would
-// pick this one, if there were no other.
+// reserves reports whether a placement that picks a number of clusters would pick this one if
+// there were no other.
 func reserves(p *plan.Placement, c placement.Cluster) bool {
 	if p.Request == nil || p.Request.Policy == nil || p.Request.Policy.PlacementType != api.PickN {
 		return false
@@ -39,9 +39,8 @@ func reserves(p *plan.Placement, c placement.Cluster) bool {
 	return placement.Schedule(alone).Found > 0
 }
 
-// unsure are the placements that ask for properties that members do not
-// declare, and those that look at such: what they would select is not known
-// here.
+// unsure returns the placements that select by properties which members do not declare, or
+// which only a live cluster has: what they select is unknown here.
 func unsure(p *plan.Plan) map[api.PlacementKey]bool {
 	open := map[api.PlacementKey]bool{}
 	for before := -1; before < len(open); {
@@ -57,9 +56,8 @@ func unsure(p *plan.Plan) map[api.PlacementKey]bool {
 	return open
 }
 
-// tellUnsure names the placements of which a person must not believe that they
-// select what is seen here.
-func tellUnsure(w io.Writer, p *plan.Plan) {
+// printUnsure names the placements whose selection here is only a guess.
+func printUnsure(w io.Writer, p *plan.Plan) {
 	open := unsure(p)
 	for _, pl := range p.Placements {
 		if open[pl.Key] {
@@ -78,7 +76,7 @@ func unknown(clusters []placement.Cluster, names []string) bool {
 	})
 }
 
-// properties are those that a policy asks for.
+// properties returns the properties that a policy uses.
 func properties(policy *api.PlacementPolicy) []string {
 	if policy == nil || policy.Affinity == nil || policy.Affinity.ClusterAffinity == nil {
 		return nil
@@ -105,16 +103,16 @@ func properties(policy *api.PlacementPolicy) []string {
 	return names
 }
 
-// A source is a file, and the kustomization that brought it in.
+// A source is a file, and the kustomization that includes it.
 type source struct{ path, kustomization string }
 
-// files warns of what no placement selects: of a whole file at once, if it has
-// nothing else.
+// files warns of objects that no placement selects: of a whole file at once, if it has no
+// others.
 func (i *inspector) files() {
 	placed := map[*api.Object]bool{}
 	for _, p := range i.plan.Placements {
 		if p.Selection.Invalid != "" {
-			return // what it was to select is not known
+			return // what it would select is unknown
 		}
 		for _, o := range p.Selection.Objects {
 			placed[o] = true

@@ -11,8 +11,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// overrides warns of rules that are for no cluster of the fleet. What is told
-// of all rules of an override need not be told of the override.
+// overrides warns of rules that match no cluster of the fleet. A warning about an override
+// replaces those about its rules.
 func (i *inspector) overrides() {
 	for _, o := range i.ClusterOverrides {
 		i.idle[o.Origin] = i.rules(o.Origin, o.Spec.Policy)
@@ -22,8 +22,7 @@ func (i *inspector) overrides() {
 	}
 }
 
-// rules warns of each rule that is for no cluster of the fleet, and reports
-// whether all of them are.
+// rules warns of each rule that matches no cluster of the fleet, and reports whether none does.
 func (i *inspector) rules(at api.Origin, policy *api.OverridePolicy) bool {
 	if policy == nil || len(i.Clusters) == 0 {
 		return false
@@ -39,8 +38,7 @@ func (i *inspector) rules(at api.Origin, policy *api.OverridePolicy) bool {
 	return all
 }
 
-// concerns reports whether a selector is for some cluster. One that is missing
-// is told of by the loader.
+// concerns reports whether a selector matches some cluster. The loader reports a missing one.
 func (i *inspector) concerns(s *api.ClusterSelector) bool {
 	if s == nil || len(s.ClusterSelectorTerms) == 0 {
 		return true

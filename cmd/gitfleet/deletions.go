@@ -11,7 +11,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// deletionsText counts deletions, and says how those that would be held are allowed.
+// deletionsText counts deletions, and says how to allow those that would be held.
 func deletionsText(all []forecast.Deletion) string {
 	clusters, placements := map[string]bool{}, []string{}
 	held := 0
@@ -71,8 +71,7 @@ func heldFindings(o *forecast.Forecast, all []forecast.Deletion) []finding {
 	return out
 }
 
-// unclearFindings returns a warning for each new placement of which it is not certain
-// whether it is another one renamed.
+// unclearFindings returns a warning for each new placement that may be a renamed one.
 func unclearFindings(o *forecast.Forecast) []finding {
 	var out []finding
 	for _, p := range o.Plan.Placements {

@@ -17,7 +17,7 @@ import (
 )
 
 func newDiff() *cobra.Command {
-	var d difference
+	var d diffCommand
 	var out format
 	cmd := &cobra.Command{
 		Use:   "diff [crp/NAME] --config gitfleet.yaml [--path DIR]",
@@ -48,8 +48,8 @@ Exit codes: 0 no differences, 1 differences, 2 error.`,
 	return cmd
 }
 
-// A difference is what diff is asked for.
-type difference struct {
+// A diffCommand is the arguments of diff.
+type diffCommand struct {
 	config, path, commit string
 	wanted               string           // a placement as it was named; empty: all
 	placement            api.PlacementKey // that placement; zero: all
@@ -57,7 +57,7 @@ type difference struct {
 	daemon               connection
 }
 
-func (d *difference) bind(f *pflag.FlagSet) {
+func (d *diffCommand) bind(f *pflag.FlagSet) {
 	f.StringVar(&d.path, "path", "", "compare this checkout, instead of the repository's newest commit")
 	f.StringVar(&d.commit, "commit", "", "compare this commit, branch or tag of the repository")
 	f.StringVar(&d.cluster, "cluster", "", "only this member cluster")
@@ -65,7 +65,7 @@ func (d *difference) bind(f *pflag.FlagSet) {
 	d.daemon.bindAddress(f)
 }
 
-func (d *difference) run(ctx context.Context, cmd *cobra.Command, out format) error {
+func (d *diffCommand) run(ctx context.Context, cmd *cobra.Command, out format) error {
 	cfg, err := d.read(cmd.Flags())
 	if err != nil {
 		return err
@@ -116,7 +116,7 @@ func (d *difference) run(ctx context.Context, cmd *cobra.Command, out format) er
 }
 
 // read reads the configuration.
-func (d *difference) read(flags *pflag.FlagSet) (Config, error) {
+func (d *diffCommand) read(flags *pflag.FlagSet) (Config, error) {
 	cfg, err := readConfig(d.config, flags)
 	switch {
 	case err != nil:
@@ -131,9 +131,8 @@ func (d *difference) read(flags *pflag.FlagSet) (Config, error) {
 	return cfg, nil
 }
 
-// snapshot is what Git wants. refused is why a daemon would not take it all the
-// same.
-func (d *difference) snapshot(ctx context.Context, cfg Config, told word) (s *hub.Snapshot, refused string, err error) {
+// snapshot returns the wanted state of Git. refused is why a daemon would not accept it.
+func (d *diffCommand) snapshot(ctx context.Context, cfg Config, told daemonState) (s *hub.Snapshot, refused string, err error) {
 	switch {
 	case d.path != "":
 		s, err = readDir(d.path, cfg.hub())
@@ -154,9 +153,9 @@ func (d *difference) snapshot(ctx context.Context, cfg Config, told word) (s *hu
 	return cfg.newestOf(ctx, told.inForce)
 }
 
-// known returns an error if there is no such placement or cluster. A placement
-// that is gone from Git has objects on clusters all the same.
-func (d *difference) known(s *hub.Snapshot) error {
+// known returns an error if there is no such placement or cluster. A placement that is gone
+// from Git may still have objects on clusters.
+func (d *diffCommand) known(s *hub.Snapshot) error {
 	var clusters []string
 	for _, c := range s.Clusters {
 		clusters = append(clusters, c.Name)
@@ -164,5 +163,5 @@ func (d *difference) known(s *hub.Snapshot) error {
 	return knownName("cluster", d.cluster, clusters)
 }
 
-// quiet is a log that nobody reads: what matters is told.
+// quiet discards log lines.
 var quiet = slog.New(slog.DiscardHandler)

@@ -88,7 +88,7 @@ func TestWordOnWhatIsSuspended(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			test.s.By, test.s.Reason = "jo", "INC-1"
-			told := word{suspended: []status.Suspension{test.s}}
+			told := daemonState{suspended: []status.Suspension{test.s}}
 			var got []string
 			for _, id := range []api.ID{settings, other} {
 				for _, cluster := range []string{"east", "west"} {

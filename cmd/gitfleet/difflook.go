@@ -23,7 +23,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// A look is what was found out about one member.
+// A look is the result of inspecting one member.
 type look struct {
 	name    string
 	preview *member.Preview // nil if it does not answer
@@ -31,19 +31,18 @@ type look struct {
 	err     error
 }
 
-// mostLooks is how many members are looked at beside each other.
+// mostLooks is the number of members that are inspected at a time.
 const mostLooks = 16
 
-// compare looks at the members, thinks as the daemon would with what they say
-// they hold, and compares.
-func (d *difference) compare(ctx context.Context, cfg Config, s *hub.Snapshot, told word) (*diffDocument, error) {
+// compare inspects the members, plans as the daemon would with what they hold, and compares.
+func (d *diffCommand) compare(ctx context.Context, cfg Config, s *hub.Snapshot, told daemonState) (*diffDocument, error) {
 	credentials, err := cfg.Members.credentials()
 	if err != nil {
 		return nil, err
 	}
 	encoder := member.NewEncoder(cfg.FleetName, cfg.Source.URL)
 	looks := make([]*look, len(s.Clusters))
-	beside(len(looks), func(i int) {
+	parallel(len(looks), func(i int) {
 		c := s.Clusters[i]
 		looks[i] = peek(ctx, c, member.Config{
 			Name: c.Name, Fleet: cfg.FleetName, Encoder: encoder, Log: quiet,
@@ -63,7 +62,7 @@ func (d *difference) compare(ctx context.Context, cfg Config, s *hub.Snapshot, t
 	}()
 	fleet := ledger.Fleet{Name: cfg.FleetName, ID: told.fleet.ID, Source: cfg.Source.identity()}
 	if fleet.ID == "" && cfg.Source.URL == "" {
-		fleet = ledger.Fleet{} // nothing is known that tells it from another of its name
+		fleet = ledger.Fleet{} // the cluster's fleet cannot be told from another of its name
 	}
 	p := final(s, looks, fleet)
 	if err := d.find(p); err != nil {
@@ -74,7 +73,7 @@ func (d *difference) compare(ctx context.Context, cfg Config, s *hub.Snapshot, t
 		doc.Notes = append(doc.Notes, "whether anything is suspended is not known: "+told.unknown)
 	}
 	found := make([]diffCluster, len(looks))
-	beside(len(looks), func(i int) { found[i] = d.changes(ctx, looks[i], p, told) })
+	parallel(len(looks), func(i int) { found[i] = d.changes(ctx, looks[i], p, told) })
 	for i, c := range found {
 		if d.cluster == "" || d.cluster == looks[i].name {
 			doc.Clusters = append(doc.Clusters, c)
@@ -83,8 +82,8 @@ func (d *difference) compare(ctx context.Context, cfg Config, s *hub.Snapshot, t
 	return doc, nil
 }
 
-// beside does something for each of n, several at a time.
-func beside(n int, do func(int)) {
+// parallel calls do for each of n, several at a time.
+func parallel(n int, do func(int)) {
 	slots := make(chan struct{}, mostLooks)
 	var wg sync.WaitGroup
 	for i := range n {
@@ -105,11 +104,11 @@ func peek(ctx context.Context, c *hub.Cluster, cfg member.Config) *look {
 	return l
 }
 
-// final is the plan of the daemon once every rollout is over: with what the
-// members hold as its memory, as after the loss of a ledger.
+// final returns the plan of the daemon once every rollout is finished: with what the members
+// hold as its ledger, as after the loss of a ledger.
 func final(s *hub.Snapshot, looks []*look, fleet ledger.Fleet) *plan.Plan {
 	now := time.Now()
-	in := plan.Input{Head: unhurried(s), Ledger: ledger.New(), Now: now, Memo: plan.NewMemo(), Lost: map[string]error{}}
+	in := plan.Input{Head: withoutRollouts(s), Ledger: ledger.New(), Now: now, Memo: plan.NewMemo(), Lost: map[string]error{}}
 	in.Ledger.SetFleet(fleet)
 	for _, l := range looks {
 		in.Ledger.Fold(l.seen)
@@ -132,8 +131,8 @@ func final(s *hub.Snapshot, looks []*look, fleet ledger.Fleet) *plan.Plan {
 
 var errNotRead = errors.New("only one commit is read here")
 
-// unhurried is a snapshot whose rollouts take one step.
-func unhurried(s *hub.Snapshot) *hub.Snapshot {
+// withoutRollouts returns a snapshot whose rollouts take one step.
+func withoutRollouts(s *hub.Snapshot) *hub.Snapshot {
 	out, all := *s, intstr.FromString("100%")
 	out.Placements = slices.Clone(s.Placements)
 	for i, p := range out.Placements {
@@ -146,8 +145,8 @@ func unhurried(s *hub.Snapshot) *hub.Snapshot {
 	return &out
 }
 
-// find finds the placement that was named, of Git or on a cluster.
-func (d *difference) find(p *plan.Plan) error {
+// find resolves the placement that was named, in Git or on a cluster.
+func (d *diffCommand) find(p *plan.Plan) error {
 	if d.wanted == "" {
 		return nil
 	}
@@ -162,8 +161,8 @@ func (d *difference) find(p *plan.Plan) error {
 	return err
 }
 
-// changes compares what one member is to hold with what it does.
-func (d *difference) changes(ctx context.Context, l *look, p *plan.Plan, told word) diffCluster {
+// changes compares what one member should have with what it has.
+func (d *diffCommand) changes(ctx context.Context, l *look, p *plan.Plan, told daemonState) diffCluster {
 	c := diffCluster{Name: l.name, Changes: []diffChange{}}
 	if d.cluster != "" && d.cluster != l.name {
 		return c
@@ -201,8 +200,8 @@ func changeOf(x member.Change) diffChange {
 	return c
 }
 
-// document begins what is told: what cannot be decided comes first.
-func (d *difference) document(s *hub.Snapshot, p *plan.Plan) *diffDocument {
+// document starts the output with what cannot be decided.
+func (d *diffCommand) document(s *hub.Snapshot, p *plan.Plan) *diffDocument {
 	doc := &diffDocument{APIVersion: diffVersion, Commit: s.Commit.Hash, Notes: []string{}, Problems: []string{}, Clusters: []diffCluster{}}
 	for _, pl := range p.Placements {
 		if d.placement != (api.PlacementKey{}) && d.placement != pl.Key {
@@ -223,7 +222,7 @@ func (d *difference) document(s *hub.Snapshot, p *plan.Plan) *diffDocument {
 	return doc
 }
 
-// faultsOf are what keeps a placement from doing what it says.
+// faultsOf returns what keeps a placement from doing what it says.
 func faultsOf(p *plan.Placement) []string {
 	var out []string
 	if p.Spec == nil {

@@ -16,28 +16,28 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// A word is what only the daemon of a fleet knows and a sync depends on.
-type word struct {
+// A daemonState is what a sync depends on and only the daemon of the fleet knows.
+type daemonState struct {
 	suspended []status.Suspension
 	// inForce is the commit that the daemon has accepted; empty if it has none.
 	inForce string
-	// fleet is the daemon's; zero if it has said nothing.
+	// fleet is the daemon's; zero if it has not answered.
 	fleet overviewFleet
-	// unknown is why the daemon has said nothing; empty if it has.
+	// unknown is why the daemon has not answered; empty if it has.
 	unknown string
 }
 
-// longestWord is how long the daemon may take to say it.
+// longestWord is the timeout of the request to the daemon.
 const longestWord = 10 * time.Second
 
-// ask asks the daemon of the fleet. That none answers is no error: the members
-// are asked all the same.
-func (d *difference) ask(ctx context.Context, cfg Config) word {
+// ask makes the request to the daemon of the fleet. It is not an error if none answers: the
+// members are inspected nevertheless.
+func (d *diffCommand) ask(ctx context.Context, cfg Config) daemonState {
 	ctx, cancel := context.WithTimeout(ctx, longestWord)
 	defer cancel()
 	c, err := d.daemon.client()
 	if err != nil {
-		return word{unknown: err.Error()}
+		return daemonState{unknown: err.Error()}
 	}
 	o := &overview{}
 	if _, _, err := c.newest(ctx, overviewPath, nil, "", o); err != nil {
@@ -45,19 +45,19 @@ func (d *difference) ask(ctx context.Context, cfg Config) word {
 		if errors.As(err, &silent) {
 			err = fmt.Errorf("no daemon answers at %s: %w", silent.address, silent.err)
 		}
-		return word{unknown: err.Error()}
+		return daemonState{unknown: err.Error()}
 	}
 	if ours := gitsource.Shown(cfg.Source.URL); cfg.Source.URL != "" && o.Source.URL != ours {
-		return word{unknown: fmt.Sprintf("the daemon at %s follows %s, not %s; say with --server where the right one is", c.address, cmp.Or(o.Source.URL, "nothing"), ours)}
+		return daemonState{unknown: fmt.Sprintf("the daemon at %s follows %s, not %s; say with --server where the right one is", c.address, cmp.Or(o.Source.URL, "nothing"), ours)}
 	}
-	w := word{suspended: o.Suspended, fleet: o.Fleet}
+	w := daemonState{suspended: o.Suspended, fleet: o.Fleet}
 	if o.Commit != nil {
 		w.inForce = o.Commit.Hash
 	}
 	return w
 }
 
-// answersAt is where a daemon with this configuration answers on its own machine.
+// answersAt returns the address of a daemon with this configuration on its own machine.
 func (c Config) answersAt() string {
 	scheme := "http"
 	if c.Server.CertFile != "" {
@@ -70,9 +70,8 @@ func (c Config) answersAt() string {
 	return scheme + "://" + c.Listen
 }
 
-// why says why an object of a placement is left as it is on a cluster; empty if
-// it is not.
-func (w word) why(placement string, id api.ID, cluster string) string {
+// why returns why an object of a placement is left as it is on a cluster; empty if it is not.
+func (w daemonState) why(placement string, id api.ID, cluster string) string {
 	for _, x := range w.suspended {
 		on := x.Cluster == "" || x.Cluster == cluster
 		what := x.Object == (api.ID{}) || x.Object == id
@@ -84,7 +83,7 @@ func (w word) why(placement string, id api.ID, cluster string) string {
 	return ""
 }
 
-// leave marks a change that does not come as long as something is suspended.
+// leave marks a change that is not made while something is suspended.
 func (c *diffChange) leave(why string) {
 	if why == "" {
 		return
@@ -97,7 +96,7 @@ func (c *diffChange) leave(why string) {
 	}
 }
 
-// joined puts two texts on lines of their own; the second may be empty.
+// joined puts two texts on separate lines; the second may be empty.
 func joined(first, second string) string {
 	if second == "" {
 		return first
@@ -105,9 +104,9 @@ func joined(first, second string) string {
 	return first + "\n" + second
 }
 
-// newestOf reads the newest commit of the repository. refused is why the daemon
-// would not take it: whoever signed it may not; empty if it would, or asks for
-// no signatures. inForce is the commit it has; empty if that is not known.
+// newestOf reads the newest commit of the repository. refused is why the daemon would not
+// accept it because of its signature; empty if it would, or requires no signatures. inForce is
+// the daemon's commit; empty if it is not known.
 func (c Config) newestOf(ctx context.Context, inForce string) (s *hub.Snapshot, refused string, err error) {
 	if demand := &c.Source.Signatures; c.Source.Signatures.demand() != nil {
 		if inForce != "" && !demand.AllowRewrite {

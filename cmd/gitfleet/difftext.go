@@ -12,23 +12,22 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// diffVersion names the schema of a difference in JSON. What has this version
-// keeps its fields; new ones may come.
+// diffVersion names the schema of a diff in JSON. Fields of a version are kept; new ones may be
+// added.
 const diffVersion = "gitfleet.dev/diff/v1"
 
 // A diffDocument is what a sync would change.
 type diffDocument struct {
 	APIVersion string `json:"apiVersion"`
 	Commit     string `json:"commit,omitempty"`
-	// Notes say what could not be found out and may matter.
+	// Notes say what could not be determined and may matter.
 	Notes []string `json:"notes"`
 	// Problems are what keeps placements from doing what they say.
 	Problems []string      `json:"problems"`
 	Clusters []diffCluster `json:"clusters"`
 }
 
-// A diffCluster is one member: what would change there, or why that cannot be
-// told.
+// A diffCluster is one member: what would change there, or why that is unknown.
 type diffCluster struct {
 	Name    string       `json:"name"`
 	Error   string       `json:"error,omitempty"`
@@ -44,32 +43,31 @@ type diffChange struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 	Placement string `json:"placement"`
-	// Origin is where it stands in the repository.
+	// Origin is where it is in the repository.
 	Origin    string `json:"origin,omitempty"`
 	TakesOver bool   `json:"takesOver,omitempty"`
 	// Suspended is why it stays as it is for now, with the effect "differ".
 	Suspended string `json:"suspended,omitempty"`
 	Message   string `json:"message,omitempty"`
-	// Object is the whole of what would be added, Fields how another would change.
+	// Object is the whole object that would be added, Fields how an existing one would change.
 	Object map[string]any   `json:"object,omitempty"`
 	Fields []api.Difference `json:"fields,omitempty"`
 }
 
-// troubled reports whether anything could not be told.
+// troubled reports whether anything could not be determined.
 func (d *diffDocument) troubled() bool {
 	return slices.ContainsFunc(d.Clusters, func(c diffCluster) bool { return c.Error != "" })
 }
 
-// differs reports whether there is anything to look at. What a cluster alters at
-// each apply is as it will be after the next one.
+// differs reports whether there is anything to look at. What a cluster alters at each apply
+// does not count: it will be the same after the next one.
 func (d *diffDocument) differs() bool {
 	return len(d.Problems) > 0 || slices.ContainsFunc(d.Clusters, func(c diffCluster) bool {
 		return slices.ContainsFunc(c.Changes, func(x diffChange) bool { return x.Effect != string(member.Alters) })
 	})
 }
 
-// text writes the document for a person. Clusters of which the same is to be
-// told are told of together.
+// text writes the document for a person. Clusters with the same content are grouped.
 func (d *diffDocument) text() string {
 	var b strings.Builder
 	for _, n := range d.Notes {
@@ -111,7 +109,7 @@ func (c *diffCluster) text() string {
 	return b.String()
 }
 
-// effects are how each is marked and counted, in the order of the counts.
+// effects are the marks and counters of effects, in the order of the counts.
 var effects = []struct {
 	effect     member.Effect
 	mark, verb string
@@ -167,7 +165,7 @@ func (c *diffChange) write(b *strings.Builder) {
 	}
 }
 
-// harmlessLines is harmless for a text of several lines, each but the first behind indent.
+// harmlessLines is harmless for a text of several lines, which indents all lines but the first.
 func harmlessLines(text, indent string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
@@ -176,8 +174,8 @@ func harmlessLines(text, indent string) string {
 	return strings.Join(lines, "\n"+indent)
 }
 
-// knownName returns a *status.UnknownError if a name, unless it is empty, is not
-// among those there are.
+// knownName returns a *status.UnknownError if a name is neither empty nor among those that
+// exist.
 func knownName(what, name string, names []string) error {
 	if name == "" || slices.Contains(names, name) {
 		return nil

@@ -32,7 +32,7 @@ func (c Config) checkMembers(ctx context.Context, s *hub.Snapshot) []check {
 	if err != nil {
 		return []check{{"member", "", checkFail, err.Error(), "run doctor where the daemon runs"}}
 	}
-	if _, err := c.nameFleet(word{}); err != nil {
+	if _, err := c.nameFleet(daemonState{}); err != nil {
 		return []check{{"config", "fleetName", checkFail, err.Error(), ""}}
 	}
 	o, err := outlookInput{}.about(s)
@@ -41,7 +41,7 @@ func (c Config) checkMembers(ctx context.Context, s *hub.Snapshot) []check {
 	}
 	encoder := member.NewEncoder(c.FleetName, c.Source.URL)
 	all := make([][]check, len(s.Clusters))
-	beside(len(all), func(i int) {
+	parallel(len(all), func(i int) {
 		cluster := s.Clusters[i]
 		all[i] = checkMember(ctx, cluster.Name, o.Plan.Works[cluster.Name], member.Config{
 			Name: cluster.Name, Fleet: c.FleetName, Encoder: encoder, Log: quiet,

@@ -153,7 +153,7 @@ func placementsOf(r *status.Report) []string {
 	return names
 }
 
-// driftsNamed are those of a placement, or of an object.
+// driftsNamed returns the drifts of a placement or of an object.
 func driftsNamed(r *status.Report, what, namespace, cluster string) ([]status.Drift, error) {
 	placement, err := findPlacement(what, placementsOf(r))
 	if err == nil {
@@ -187,7 +187,7 @@ func driftsNamed(r *status.Report, what, namespace, cluster string) ([]status.Dr
 	return found, nil
 }
 
-// differsNow reports whether there is something to look at.
+// differsNow reports whether an object still differs.
 func differsNow(d status.Drift) bool {
 	return d.State == api.DriftStanding || d.State == api.DriftHeld || d.State == api.DriftContested || d.State == api.DriftForeign
 }
@@ -200,8 +200,8 @@ func endDrifts(drifts []status.Drift, err error) error {
 	return err
 }
 
-// driftVersion names the schema of drifts in JSON. What has this version keeps its
-// fields; new ones may come.
+// driftVersion names the schema of drifts in JSON. Fields of a version are kept; new ones may
+// be added.
 const driftVersion = "gitfleet.dev/drift/v1"
 
 func listDrifts(w io.Writer, now time.Time, drifts []status.Drift, out format) error {
@@ -238,7 +238,7 @@ func since(now, at time.Time) string {
 	return duration.HumanDuration(now.Sub(at))
 }
 
-// names are those of field managers, each once.
+// names returns the names of field managers, without duplicates.
 func names(by []api.Actor) string {
 	var out []string
 	for _, a := range by {
@@ -294,7 +294,7 @@ func times(n int) string {
 	return fmt.Sprintf(" %d times", n)
 }
 
-// writeDifference writes one field: what is there goes, what Git wants comes.
+// writeDifference writes one field: the live value as removed, the value in Git as added.
 func writeDifference(b *strings.Builder, indent string, d api.Difference) {
 	fmt.Fprintf(b, "%s%s", indent, harmless(d.Path))
 	if len(d.By) > 0 {

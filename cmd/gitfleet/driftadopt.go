@@ -63,7 +63,7 @@ Values of Secrets are refused.`,
 	return cmd
 }
 
-// adoptDrift makes the change of an object in a checkout.
+// adoptDrift makes the edit for the drift of an object in a checkout.
 func adoptDrift(w io.Writer, t *status.Trace, checkout string, only bool) error {
 	if err := proposal.Adoptable(t); err != nil {
 		return err

@@ -80,8 +80,8 @@ With --watch it continues and prints each new event.`,
 	return cmd
 }
 
-// eventsVersion names the schema of events in JSON. What has this version keeps its
-// fields; new ones may come.
+// eventsVersion names the schema of events in JSON. Fields of a version are kept; new ones may
+// be added.
 const eventsVersion = "gitfleet.dev/events/v1"
 
 func eventTable(events []status.Event, now time.Time) table {
@@ -102,7 +102,7 @@ func orDash(s string) string {
 	return s
 }
 
-// asTheyHappen prints each event that is new or has happened again.
+// asTheyHappen prints each event that is new or has occurred again.
 func asTheyHappen(w io.Writer, out format) func(*status.Report) (bool, error) {
 	told := map[status.EventKey]int32{}
 	return func(r *status.Report) (bool, error) {

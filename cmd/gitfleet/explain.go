@@ -15,7 +15,7 @@ import (
 )
 
 func newExplain() *cobra.Command {
-	var q inquiry
+	var q explainCommand
 	var out format
 	cmd := &cobra.Command{
 		Use:   "explain crp/NAME|rp/NAMESPACE/NAME [CLUSTER]",
@@ -55,26 +55,26 @@ as plan does, offline.`,
 	return cmd
 }
 
-// An inquiry is what explain is asked.
-type inquiry struct {
+// An explainCommand is the arguments of explain.
+type explainCommand struct {
 	placement, cluster string // cluster may be empty: all
 	at                 connection
-	path               string // a checkout; empty: the daemon is asked
+	path               string // a checkout; if it is empty, the daemon answers
 	in                 outlookInput
 }
 
-func (q inquiry) answer(ctx context.Context) (*status.Explanation, error) {
+func (q explainCommand) answer(ctx context.Context) (*status.Explanation, error) {
 	switch {
 	case q.path != "":
-		return q.think()
+		return q.plan()
 	case q.in != outlookInput{}:
 		return nil, errors.New("--clusters and --current go with --path: the daemon knows its own")
 	}
 	return q.ask(ctx)
 }
 
-// think answers from the checkout.
-func (q inquiry) think() (*status.Explanation, error) {
+// plan answers from the checkout.
+func (q explainCommand) plan() (*status.Explanation, error) {
 	s, err := readDir(q.path, hub.Options{})
 	var bad *hub.LoadError
 	if errors.As(err, &bad) {
@@ -102,8 +102,8 @@ func (q inquiry) think() (*status.Explanation, error) {
 	return e, nil
 }
 
-// ask asks the daemon.
-func (q inquiry) ask(ctx context.Context) (*status.Explanation, error) {
+// ask requests the answer from the daemon.
+func (q explainCommand) ask(ctx context.Context) (*status.Explanation, error) {
 	c, err := q.at.client()
 	if err != nil {
 		return nil, err

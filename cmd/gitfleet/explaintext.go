@@ -49,7 +49,7 @@ func printCluster(b *bytes.Buffer, c status.ExplainedCluster) {
 	}
 }
 
-// printFilters names those that object each in a line, and the others in one.
+// printFilters prints filters that reject the cluster each on a line, and the others on one.
 func printFilters(say func(label, text string), filters []status.ExplainedFilter) {
 	var passed []string
 	for _, f := range filters {

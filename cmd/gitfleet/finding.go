@@ -12,16 +12,16 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 )
 
-// A finding is a problem, and which rule it breaks.
+// A finding is a problem, and the rule that it violates.
 type finding struct {
 	hub.Problem
 	rule *rule
 }
 
-// A rule is one kind of thing that validate finds.
+// A rule is one kind of finding of validate.
 type rule struct{ id, name, text string }
 
-// The rules. Their IDs are part of what validate prints: they stay.
+// The rules. Their IDs are part of the output of validate and are never changed.
 var (
 	invalid  = &rule{"invalid", "Invalid", "The commit would be refused as a whole, and the last good one would stay in force."}
 	doubtful = &rule{"doubtful", "Doubtful", "This is accepted, but is probably not what was meant."}
@@ -50,7 +50,7 @@ func findingsOf(ps hub.Problems) []finding {
 	return all
 }
 
-// inOrder sorts by place, and says everything once.
+// inOrder sorts by place, and removes duplicates.
 func inOrder(all []finding) []finding {
 	slices.SortStableFunc(all, func(a, b finding) int {
 		return cmp.Or(
@@ -62,7 +62,7 @@ func inOrder(all []finding) []finding {
 	return slices.CompactFunc(all, func(a, b finding) bool { return a.Error() == b.Error() })
 }
 
-// tally tells how many findings are errors, and how many warnings.
+// tally counts errors and warnings.
 func tally(all []finding) (errors, warnings int) {
 	for _, f := range all {
 		if f.Severity == hub.Warning {
@@ -87,8 +87,8 @@ func (f finding) message() string {
 	return printable(p.Error())
 }
 
-// printable writes what a terminal or a log could take for something else, such
-// as line breaks and escape sequences, the way Go does in a string.
+// printable quotes characters that a terminal or a log could misinterpret, such as line breaks
+// and escape sequences, as in a Go string.
 func printable(s string) string {
 	if !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return s
@@ -113,8 +113,8 @@ func writeText(w io.Writer, all []finding) error {
 	return nil
 }
 
-// validateVersion names the schema of validate in JSON and YAML. What has this version
-// keeps its fields; new ones may come.
+// validateVersion names the schema of validate in JSON and YAML. Fields of a version are kept;
+// new ones may be added.
 const validateVersion = "gitfleet.dev/validate/v1"
 
 type validateDocument struct {
@@ -156,8 +156,7 @@ var (
 	githubProperty = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
 )
 
-// writeGitHub writes the commands by which a GitHub workflow annotates lines of
-// a pull request.
+// writeGitHub writes the workflow commands by which GitHub annotates lines of a pull request.
 func writeGitHub(w io.Writer, all []finding) error {
 	for _, f := range all {
 		properties := []string{"title=" + githubProperty.Replace("gitfleet: "+f.rule.id)}

@@ -13,9 +13,9 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// identity is the repository, path and reference of the hub in one spelling, as
-// inventories on members name it. It never has credentials. A commit is no part of
-// it: who pins one moves it with each release.
+// identity returns the repository, path and reference of the hub in a canonical form, as
+// inventories on members name it. It never has credentials. A commit is not part of it, since a
+// pinned one changes with each release.
 func (s SourceConfig) identity() string {
 	id := gitsource.Identity(s.URL)
 	if at := strings.Trim(path.Clean("/"+s.Path), "/"); at != "" {
@@ -29,8 +29,8 @@ func (s SourceConfig) identity() string {
 	return id
 }
 
-// defaultFleetName is the name of a fleet whose configuration sets none. No two
-// sources have the same: it ends in digits that only this one has.
+// defaultFleetName returns the name of a fleet whose configuration sets none. It ends in digits
+// that differ for each source.
 func (s SourceConfig) defaultFleetName() string {
 	sum := sha256.Sum256([]byte(s.identity()))
 	return fleetNamePrefix(path.Base(gitsource.Identity(s.URL))) + hex.EncodeToString(sum[:4])
@@ -40,7 +40,7 @@ func (s SourceConfig) defaultFleetName() string {
 // characters.
 const longestPrefix = 54
 
-// fleetNamePrefix makes the beginning of a label value out of a repository's name.
+// fleetNamePrefix turns a repository's name into the beginning of a label value.
 func fleetNamePrefix(repository string) string {
 	name := strings.Map(func(r rune) rune {
 		switch {
@@ -59,12 +59,12 @@ func fleetNamePrefix(repository string) string {
 	return name + "-"
 }
 
-// fleet is who this daemon is: the name that its state directory has, or for an
-// empty one the name that the configuration sets, or the default. The ID is that of
-// the state directory, or a new one.
+// fleet returns the name and ID of the fleet. The name is that of the state directory or, if it
+// has none, that of the configuration, or the default. The ID is that of the state directory,
+// or a new one.
 func (c Config) fleet(saved ledger.Fleet) (ledger.Fleet, error) {
 	f := ledger.Fleet{Name: c.FleetName, ID: saved.ID, Source: c.Source.identity()}
-	named := saved.ID != "" // otherwise it was written before names were kept
+	named := saved.ID != "" // older versions did not save the name
 	switch {
 	case f.Name == "" && saved.Name != "":
 		f.Name = saved.Name
@@ -80,10 +80,9 @@ func (c Config) fleet(saved ledger.Fleet) (ledger.Fleet, error) {
 	return f, nil
 }
 
-// nameFleet sets the name of the fleet if the configuration does not: it is the
-// daemon's, or the default if none answers. Then the note says that it may have
-// another.
-func (c *Config) nameFleet(told word) (note string, err error) {
+// nameFleet sets the name of the fleet if the configuration does not: it is the daemon's, or
+// the default if no daemon answers. Then the note says that it may be wrong.
+func (c *Config) nameFleet(told daemonState) (note string, err error) {
 	switch {
 	case c.FleetName != "" && told.fleet.Name != "" && c.FleetName != told.fleet.Name:
 		return "", c.fault("fleetName", fmt.Sprintf("the configuration says %q, and the daemon is the fleet %q", c.FleetName, told.fleet.Name))

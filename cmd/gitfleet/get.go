@@ -17,10 +17,10 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// A view is one kind of thing, or several, as get lists them.
+// A view is a kind, or several, as get lists them.
 type view struct {
 	names []string // that a user may call it
-	// Of what it shows; qualified says that names are shown with their kind.
+	// What it shows; qualified says that names are shown with their kind.
 	placements, resourcePlacements, clusters, qualified bool
 }
 
@@ -37,7 +37,7 @@ var kindsOfGet = []string{"all", "crp", "mc", "placements", "rp"}
 
 func newGet() *cobra.Command {
 	var at connection
-	var g getting
+	var g getCommand
 	var watch bool
 	cmd := &cobra.Command{
 		Use:   "get KIND [NAME] | KIND/NAME | NAME",
@@ -92,8 +92,8 @@ A name alone is that of a placement or of a member cluster.`,
 	return cmd
 }
 
-// A getting is what get is asked for.
-type getting struct {
+// A getCommand is the arguments of get.
+type getCommand struct {
 	out                 format
 	selector, namespace string
 	everywhere          bool
@@ -103,8 +103,8 @@ type getting struct {
 	of     part // one thing; empty: all
 }
 
-// resolve finds out what is to be listed.
-func (g *getting) resolve(ctx context.Context, c *client, args []string) error {
+// resolve determines what is listed.
+func (g *getCommand) resolve(ctx context.Context, c *client, args []string) error {
 	if g.everywhere && g.namespace != "" {
 		return errors.New("--all-namespaces and --namespace exclude each other")
 	}
@@ -148,8 +148,8 @@ func findView(name string) (view, bool) {
 	return view{}, false
 }
 
-// only leaves of a report what is to be listed.
-func (g *getting) only(r *status.Report) *status.Report {
+// only returns the part of a report that is listed.
+func (g *getCommand) only(r *status.Report) *status.Report {
 	out := *r
 	out.Placements = wanted(r.Placements, g.view.placements && g.namespace == "", g.has)
 	out.ResourcePlacements = wanted(r.ResourcePlacements, g.view.resourcePlacements, g.has)
@@ -158,11 +158,11 @@ func (g *getting) only(r *status.Report) *status.Report {
 }
 
 // has reports whether an object has the labels and the namespace.
-func (g *getting) has(o metav1.Object) bool {
+func (g *getCommand) has(o metav1.Object) bool {
 	return g.labels.Matches(labels.Set(o.GetLabels())) && (g.namespace == "" || g.namespace == o.GetNamespace())
 }
 
-// wanted are those objects that has says yes to, if any are listed at all.
+// wanted returns the objects for which has returns true, if any are listed at all.
 func wanted[O metav1.Object](all []O, listed bool, has func(metav1.Object) bool) (out []O) {
 	for _, o := range all {
 		if listed && has(o) {
@@ -172,7 +172,7 @@ func wanted[O metav1.Object](all []O, listed bool, has func(metav1.Object) bool)
 	return out
 }
 
-func (g *getting) show(cmd *cobra.Command, r *status.Report) error {
+func (g *getCommand) show(cmd *cobra.Command, r *status.Report) error {
 	listed := g.only(r)
 	out := cmd.OutOrStdout()
 	if !g.out.isText() {
@@ -191,12 +191,12 @@ func (g *getting) show(cmd *cobra.Command, r *status.Report) error {
 		}
 		t.print(out, g.out)
 	}
-	tellSource(cmd.ErrOrStderr(), r)
+	printSource(cmd.ErrOrStderr(), r)
 	return nil
 }
 
-// document is a list, as kubectl writes one, or the one thing that was asked for.
-func (g *getting) document(r *status.Report) any {
+// document returns a list, as kubectl writes it, or the single object.
+func (g *getCommand) document(r *status.Report) any {
 	items := []any{}
 	for _, p := range r.Placements {
 		items = append(items, p)
@@ -213,9 +213,9 @@ func (g *getting) document(r *status.Report) any {
 	return map[string]any{"apiVersion": "v1", "kind": "List", "items": items}
 }
 
-// tellSource says what a table does not show: that the newest commit is not in
-// force, or that the repository cannot be reached.
-func tellSource(w io.Writer, r *status.Report) {
+// printSource prints what a table does not show: that the newest commit is not in force, or
+// that the repository cannot be read.
+func printSource(w io.Writer, r *status.Report) {
 	s := r.Source
 	if s.Newest.Hash != s.InForce.Hash {
 		fmt.Fprintf(w, "\n%s:\n", refusedText(s))
@@ -245,7 +245,7 @@ func tellSource(w io.Writer, r *status.Report) {
 	}
 }
 
-// refusedText says that the newest commit is refused, and what is in force.
+// refusedText says that the newest commit is refused, and which one is in force.
 func refusedText(s status.Source) string {
 	if s.InForce.Hash == "" {
 		return fmt.Sprintf("commit %s is refused; no commit is in force yet", short(s.Newest.Hash))

@@ -31,8 +31,8 @@ func grouped(root *cobra.Command, group string, commands ...*cobra.Command) {
 	root.AddCommand(commands...)
 }
 
-// arrangeHelp has the help of every command show its own flags first, in the
-// order in which they were added, and then those of the connection.
+// arrangeHelp makes the help of every command show its own flags first, in the order in which
+// they were added, and then those of the connection.
 func arrangeHelp(root *cobra.Command) {
 	addHelpFuncs()
 	const own = "{{if .HasAvailableLocalFlags}}\n\nFlags:\n{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}"
@@ -53,7 +53,7 @@ func unsortFlags(cmd *cobra.Command) {
 	}
 }
 
-// flagGroups are the flags of a command as its help shows them.
+// flagGroups returns the flags of a command as its help shows them.
 func flagGroups(cmd *cobra.Command) string {
 	own, connection := pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
 	own.SortFlags, connection.SortFlags = false, false

@@ -10,10 +10,9 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/server"
 )
 
-// histories tells whether the history of a commit has another, always the same,
-// which is named by its hash or by how that begins; without a name every history
-// has it. What it learned from the daemon it does not ask again. A daemon that
-// does not know the question has no answer but no.
+// histories returns a function that reports whether the history of a commit has another one,
+// always the same, given by its hash or the beginning of it; every history has an empty one.
+// Answers of the daemon are cached. A daemon that does not support the request always means no.
 func (c *client) histories() func(ctx context.Context, head, commit string) (bool, error) {
 	known := map[string]bool{}
 	return func(ctx context.Context, head, commit string) (bool, error) {

@@ -21,7 +21,7 @@ import (
 
 func newHistory() *cobra.Command {
 	var at connection
-	var q recall
+	var q historyQuery
 	var out format
 	cmd := &cobra.Command{
 		Use:   "history [PLACEMENT|CLUSTER]",
@@ -69,16 +69,15 @@ the setting history.maxSize.`,
 	return cmd
 }
 
-// A recall is what somebody wants to know of what happened.
-type recall struct {
+// A historyQuery is the arguments of history.
+type historyQuery struct {
 	placement, since, cluster, object, namespace, kind string
 	newest                                             int
 	export                                             bool
 }
 
-// resolve finds out what is meant by a placement or a cluster that is named. One
-// that was deleted still has a history.
-func (q *recall) resolve(ctx context.Context, c *client, args []string) error {
+// resolve resolves the name of a placement or a cluster. A deleted one still has a history.
+func (q *historyQuery) resolve(ctx context.Context, c *client, args []string) error {
 	if err := knownName("kind of entry", q.kind, historyKinds); err != nil {
 		return err
 	}
@@ -96,9 +95,9 @@ var historyKinds = []string{
 	string(history.Commit), string(history.Placement), string(history.Cluster), string(history.Object), string(history.Member), string(history.Action),
 }
 
-// check returns an error if nothing is recorded of a placement or a cluster
-// because there is none of that name.
-func (q *recall) check(ctx context.Context, c *client) error {
+// check returns an error if nothing is recorded because there is no placement or cluster of
+// that name.
+func (q *historyQuery) check(ctx context.Context, c *client) error {
 	if q.placement == "" && q.cluster == "" {
 		return nil
 	}
@@ -112,10 +111,10 @@ func (q *recall) check(ctx context.Context, c *client) error {
 	return knownName("cluster", q.cluster, known.Clusters)
 }
 
-// fewLines is how many are printed if nobody says how many.
+// fewLines is the default number of entries.
 const fewLines = 50
 
-func (q *recall) answer(ctx context.Context, c *client, f format, out, errOut io.Writer) error {
+func (q *historyQuery) answer(ctx context.Context, c *client, f format, out, errOut io.Writer) error {
 	query, err := q.query(time.Now())
 	if err != nil {
 		return err
@@ -149,7 +148,7 @@ func (q *recall) answer(ctx context.Context, c *client, f format, out, errOut io
 		if err := printRevisions(out, revisions, f); err != nil {
 			return err
 		}
-		tellOlder(errOut, older)
+		printOlder(errOut, older)
 		return nil
 	}
 	entries, err := c.history(ctx, query)
@@ -172,25 +171,24 @@ func (q *recall) answer(ctx context.Context, c *client, f format, out, errOut io
 			return err
 		}
 	}
-	tellOlder(errOut, len(shown) < len(entries))
+	printOlder(errOut, len(shown) < len(entries))
 	return nil
 }
 
-// The schemas of the history in JSON. What has a version keeps its fields; new ones
-// may come.
+// The schemas of the history in JSON. Fields of a version are kept; new ones may be added.
 const (
 	historyVersion   = "gitfleet.dev/history/v1"
 	revisionsVersion = "gitfleet.dev/revisions/v1"
 )
 
-// tellOlder prints a hint if older entries were left out.
-func tellOlder(w io.Writer, older bool) {
+// printOlder prints a hint if older entries were left out.
+func printOlder(w io.Writer, older bool) {
 	if older {
 		fmt.Fprintln(w, "older entries are not shown; --newest 0 shows all")
 	}
 }
 
-func (q *recall) query(now time.Time) (url.Values, error) {
+func (q *historyQuery) query(now time.Time) (url.Values, error) {
 	query := url.Values{}
 	for name, value := range map[string]string{"placement": q.placement, "cluster": q.cluster, "object": q.object, "namespace": q.namespace, "kind": q.kind} {
 		if value != "" {
@@ -208,12 +206,12 @@ func (q *recall) query(now time.Time) (url.Values, error) {
 	case q.newest < 0:
 		return nil, fmt.Errorf("--newest %d: must not be negative", q.newest)
 	case q.newest > 0 && !q.export:
-		query.Set("newest", strconv.Itoa(q.newest+1)) // one more says that there are more
+		query.Set("newest", strconv.Itoa(q.newest+1)) // one more tells whether there are more
 	}
 	return query, nil
 }
 
-// sinceWhen reads a time, or how long ago it was; days may be given as well.
+// sinceWhen parses a time, or a duration before now, which may have days.
 func sinceWhen(text string, now time.Time) (time.Time, error) {
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
 		return at, nil
@@ -229,7 +227,7 @@ func sinceWhen(text string, now time.Time) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("--since %q: write 30m, 24h, 7d, or a time such as 2026-01-31T12:00:00Z", text)
 }
 
-// history returns the entries that a query asks for, the oldest first.
+// history returns the entries of a query, the oldest first.
 func (c *client) history(ctx context.Context, query url.Values) ([]history.Entry, error) {
 	resp, err := c.do(ctx, http.MethodGet, "/history", query, nil)
 	if err != nil {
@@ -248,7 +246,7 @@ func (c *client) history(ctx context.Context, query url.Values) ([]history.Entry
 	}
 }
 
-// noRecord says what it means if there is no such address.
+// noRecord explains an error about an unknown path.
 func noRecord(err error) error {
 	var answer *answerError
 	if errors.As(err, &answer) && answer.code == http.StatusNotFound {

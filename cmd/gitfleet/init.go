@@ -18,13 +18,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// starter is what init writes, but for the clusters.
+// starter has the files that init writes, except the clusters.
 //
 //go:embed starter
 var starter embed.FS
 
 func newInit() *cobra.Command {
-	var s starting
+	var s initCommand
 	cmd := &cobra.Command{
 		Use:   "init PATH",
 		Short: "Write a starting repository for your clusters",
@@ -48,13 +48,13 @@ The kubeconfig is that of kubectl: --kubeconfig, or $KUBECONFIG, or
 	return cmd
 }
 
-// starting is a repository in the making.
-type starting struct {
+// An initCommand is the arguments of init.
+type initCommand struct {
 	kubeconfig string
 	contexts   []string
 }
 
-func (s *starting) write(out io.Writer, dir string) error {
+func (s *initCommand) write(out io.Writer, dir string) error {
 	contexts, err := s.choose()
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func (s *starting) write(out io.Writer, dir string) error {
 	if err := writeNew(dir, written); err != nil {
 		return err
 	}
-	return s.tell(out, dir, len(contexts), written, renamed)
+	return s.report(out, dir, len(contexts), written, renamed)
 }
 
 const memberManifest = `apiVersion: cluster.kubernetes-fleet.io/v1beta1
@@ -102,8 +102,8 @@ spec:
   identity: {kind: User, name: gitfleet}
 `
 
-// choose returns the contexts to take, sorted.
-func (s *starting) choose() ([]string, error) {
+// choose returns the contexts to use, sorted.
+func (s *initCommand) choose() ([]string, error) {
 	known, err := s.known()
 	if err != nil {
 		return nil, err
@@ -140,9 +140,9 @@ func userKubeconfigs(named string) ([]string, error) {
 	return []string{filepath.Join(home, ".kube", "config")}, nil
 }
 
-// known returns the names of the contexts of all kubeconfigs, sorted. Nothing
-// else of them is read.
-func (s *starting) known() ([]string, error) {
+// known returns the names of the contexts of all kubeconfigs, sorted. It reads nothing else of
+// them.
+func (s *initCommand) known() ([]string, error) {
 	files, err := userKubeconfigs(s.kubeconfig)
 	if err != nil {
 		return nil, err
@@ -171,8 +171,8 @@ func (s *starting) known() ([]string, error) {
 
 var noName = regexp.MustCompile(`[^a-z0-9.-]+`)
 
-// clusterName makes the name of an object out of the name of a context, such as
-// prod-eu for arn:aws:eks:eu-west-1:1234:cluster/prod-eu; "" if it cannot.
+// clusterName derives the name of an object from the name of a context, such as prod-eu from
+// arn:aws:eks:eu-west-1:1234:cluster/prod-eu; empty if it cannot.
 func clusterName(context string) string {
 	name := context[strings.LastIndex(context, "/")+1:]
 	name = strings.Trim(noName.ReplaceAllString(strings.ToLower(name), "-"), ".-")
@@ -182,7 +182,7 @@ func clusterName(context string) string {
 	return name
 }
 
-// writeNew writes files below a directory, and none if one of them exists.
+// writeNew writes files to a directory, or none if one of them exists.
 func writeNew(dir string, files map[string]string) error {
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
@@ -203,8 +203,8 @@ func writeNew(dir string, files map[string]string) error {
 	return nil
 }
 
-// tell lists what was written, and what to do next.
-func (s *starting) tell(out io.Writer, dir string, clusters int, files, renamed map[string]string) error {
+// report lists what was written, and what to do next.
+func (s *initCommand) report(out io.Writer, dir string, clusters int, files, renamed map[string]string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "wrote %s:\n", number(clusters, "cluster"))
 	for _, name := range slices.Sorted(maps.Keys(files)) {

@@ -16,22 +16,22 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// An inspector looks at a plan of a snapshot for what cannot be carried out and
-// for what is there in vain.
+// An inspector examines a plan of a snapshot for what cannot be carried out and for what has no
+// effect.
 type inspector struct {
 	*hub.Snapshot
 	plan  *plan.Plan
 	found []finding
-	// declared is where overrides stand, by what warnings call them.
+	// declared are the places of overrides, by the name that warnings use.
 	declared map[string]api.Origin
-	// open are the placements of which nobody here knows what they select.
+	// open are the placements whose selection is unknown here.
 	open map[api.PlacementKey]bool
-	// idle are the overrides of which no rule is for any cluster of the fleet.
+	// idle are the overrides of which no rule matches a cluster of the fleet.
 	idle map[api.Origin]bool
 }
 
-// inspect finds what shows only when a commit is thought through. The plan is
-// one of a fleet in which all is well.
+// inspect returns the findings that need a plan. The plan is that of a fleet in which
+// everything is healthy.
 func inspect(s *hub.Snapshot, p *plan.Plan) []finding {
 	i := &inspector{Snapshot: s, plan: p, declared: map[string]api.Origin{}, open: unsure(p), idle: map[api.Origin]bool{}}
 	for _, o := range s.ClusterOverrides {
@@ -75,7 +75,7 @@ func (i *inspector) fail(at api.Origin, field, message string) {
 	i.add(unfit, hub.Error, at, field, message)
 }
 
-// overridden is where the override stands that a warning begins with.
+// overridden returns the place of the override that a warning begins with.
 func (i *inspector) overridden(warning string, otherwise api.Origin) api.Origin {
 	if parts := strings.SplitN(warning, `"`, 3); len(parts) == 3 {
 		if at, ok := i.declared[parts[0]+`"`+parts[1]+`"`]; ok {
@@ -105,15 +105,15 @@ func (i *inspector) placement(p *plan.Placement) {
 	i.contents(p)
 }
 
-// told reports whether a warning is told otherwise, or is about clusters that
-// nobody here knows.
+// told reports whether a warning is covered by another finding, or is about clusters that are
+// unknown here.
 func (i *inspector) told(p *plan.Placement, w hub.Problem) bool {
 	at := i.overridden(w.Message, api.Origin{})
 	idle := at != api.Origin{} && w.Origin == at
 	return idle && i.idle[at] || i.open[p.Key] && (idle || slices.Contains(p.Schedule.Notes, w.Message))
 }
 
-// ruleOf tells what has no effect from what is only doubtful.
+// ruleOf distinguishes what has no effect from what is only doubtful.
 func (i *inspector) ruleOf(p *plan.Placement, w hub.Problem) *rule {
 	nowhere := api.Origin{}
 	if i.overridden(w.Message, nowhere) != nowhere {
@@ -127,7 +127,7 @@ func (i *inspector) ruleOf(p *plan.Placement, w hub.Problem) *rule {
 	return doubtful
 }
 
-// choice warns of a placement that finds no cluster, or too few.
+// choice warns of a placement that selects no cluster, or too few.
 func (i *inspector) choice(p *plan.Placement) {
 	const field = "spec.policy"
 	out := p.Schedule
@@ -141,7 +141,7 @@ func (i *inspector) choice(p *plan.Placement) {
 	}
 }
 
-// objections are why clusters are not selected, the most frequent first.
+// objections returns why clusters are not selected, the most frequent first.
 func objections(ds []placement.Decision) string {
 	clusters := map[string][]string{}
 	for _, d := range ds {
@@ -166,7 +166,7 @@ func objections(ds []placement.Decision) string {
 // shown is how many reasons a message gives.
 const shown = 3
 
-// contents reports what could not be sent to the clusters that are selected.
+// contents reports content that could not be sent to the selected clusters.
 func (i *inspector) contents(p *plan.Placement) {
 	failing := map[string][]string{}
 	first := map[string]error{}
@@ -185,7 +185,7 @@ func (i *inspector) contents(p *plan.Placement) {
 	}
 }
 
-// cause is where the override stands that cannot be applied.
+// cause returns the place of the override that cannot be applied.
 func (i *inspector) cause(err error, otherwise api.Origin) api.Origin {
 	var o *work.OverrideError
 	if !errors.As(err, &o) {
@@ -197,8 +197,8 @@ func (i *inspector) cause(err error, otherwise api.Origin) api.Origin {
 	return i.declared[fmt.Sprintf("%s %q", "ResourceOverride", o.Override.Namespace+"/"+o.Override.Name)]
 }
 
-// objectName is the name of an object as every command takes it. One whose name the
-// server makes up has what it begins with.
+// objectName returns the name of an object as commands accept it. For a name that the server
+// generates, it is the prefix.
 func objectName(m *work.Manifest) string {
 	id := m.ID
 	if id.Name == "" {

@@ -7,9 +7,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// routeKlog sends what the libraries of Kubernetes log to where everything
-// else is logged. What they find worth telling is of use to who works on them:
-// it is told at the level debug.
+// routeKlog sends the logs of the Kubernetes libraries to the log of gitfleet, at the level
+// debug: they are of use to its developers.
 func routeKlog(log *slog.Logger) { klog.SetSlogLogger(slog.New(quieter{log.Handler()})) }
 
 type quieter struct{ slog.Handler }

@@ -12,7 +12,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// ServerConfig says who may ask the daemon.
+// ServerConfig configures access to the daemon.
 type ServerConfig struct {
 	CertFile        string `json:"certFile,omitempty"`
 	KeyFile         string `json:"keyFile,omitempty"`
@@ -20,8 +20,8 @@ type ServerConfig struct {
 	ClientCAFile    string `json:"clientCAFile,omitempty"`
 	Unauthenticated bool   `json:"allowUnauthenticated,omitempty"`
 	OpenMetrics     bool   `json:"openMetrics,omitempty"`
-	// Delegated asks the cluster that gitfleet runs in, or that of Kubeconfig,
-	// who somebody is and whether they may.
+	// Delegated delegates authentication and authorization to the cluster that gitfleet runs
+	// in, or to that of Kubeconfig.
 	Delegated  bool   `json:"delegated,omitempty"`
 	Kubeconfig string `json:"kubeconfig,omitempty"`
 }
@@ -39,7 +39,7 @@ func (s *ServerConfig) settings() []setting {
 	}
 }
 
-// access is how the daemon is protected.
+// access returns how access to the daemon is controlled.
 func (c Config) access() access.Config {
 	return access.Config{
 		Listen: c.Listen, CertFile: c.Server.CertFile, KeyFile: c.Server.KeyFile, TokenFile: c.Server.TokenFile,
@@ -48,8 +48,8 @@ func (c Config) access() access.Config {
 	}
 }
 
-// serveKube makes the server answer as a Kubernetes API does too, lets it answer
-// nobody who may not ask, and returns what reports have to be published with.
+// serveKube makes the server serve the Kubernetes API too and check access, and returns the
+// function with which reports are published.
 func (c Config) serveKube(ctx context.Context, srv *server.Server) (func(*status.Report), error) {
 	guard, err := access.New(ctx, c.access())
 	if err != nil {

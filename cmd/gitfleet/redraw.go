@@ -29,9 +29,9 @@ func redraw(ctx context.Context, c *client, out io.Writer, draw func(o *overview
 	if err != nil {
 		return err
 	}
-	updates := make(chan bulletin[overview])
+	updates := make(chan update[overview])
 	go ask.keep(ctx, updates)
-	now := bulletin[overview]{news: first}
+	now := update[overview]{news: first}
 	seen := time.Now()
 	io.WriteString(out, enterScreen)
 	for tick := time.NewTicker(time.Second); ; {

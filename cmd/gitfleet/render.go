@@ -100,7 +100,7 @@ func (r *rendering) print(p *plan.Plan) error {
 			}
 		}
 	}
-	tellUnsure(r.notes, p)
+	printUnsure(r.notes, p)
 	if r.masked > 0 {
 		fmt.Fprintf(r.notes, "values of Secrets are masked in %s; --show-secrets prints them\n", number(r.masked, "document"))
 	}

@@ -79,7 +79,7 @@ Exit codes: 0 valid, 2 problems, and with --strict 1 if there are warnings only.
 				return fmt.Errorf("write: %w", err)
 			}
 			if thought != nil {
-				tellUnsure(cmd.ErrOrStderr(), thought.Plan)
+				printUnsure(cmd.ErrOrStderr(), thought.Plan)
 			}
 			summarize(cmd.ErrOrStderr(), args[0], snapshot, found)
 			fmt.Fprint(cmd.ErrOrStderr(), deleted)

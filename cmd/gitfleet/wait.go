@@ -90,11 +90,11 @@ func (w *wish) wait(ctx context.Context, c *client, timeout time.Duration, out, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	bulletins := make(chan bulletin[standing])
+	bulletins := make(chan update[standing])
 	go ask.keep(ctx, bulletins)
 	shown := newProgressLine(errOut)
 	defer shown.end()
-	for now := (bulletin[standing]{news: first}); ; {
+	for now := (update[standing]{news: first}); ; {
 		v, said := notYet, ""
 		if now.err == nil {
 			v, said = w.judge(now.news)
