@@ -36,11 +36,17 @@ type offer struct {
 	// clusters. Then others are those that have the object as it is in Git.
 	override string
 	others   []string
+	// holders counts the clusters that get the object; zero if that is not known.
+	holders int
 }
 
 // A verdict is what is to become of one drift that is no part of an offer.
 type verdict struct {
-	drift   *status.Drift
+	drift *status.Drift
+	// of is the change that the drift is, with all its drifts.
+	of *offer
+	// state is that of the change.
+	state   State
 	putBack bool
 	message string
 	// undecided is the hash of the change if it may be an offer later; empty otherwise.
@@ -90,22 +96,27 @@ func (c *collector) collect(r *status.Report, files fs.FS) (offers []*offer, ver
 	if c.commit != r.Head.Commit.Hash {
 		c.commit, c.edits = r.Head.Commit.Hash, map[string]tried{}
 	}
-	grouped := map[string]*offer{}
+	grouped, reported := map[string]*offer{}, map[string]bool{}
 	for i := range r.Drifts {
 		d := &r.Drifts[i]
 		if d.State != api.DriftHeld {
 			continue
 		}
+		key, mode := changeKey(d), ""
 		if rule, err := api.ParseDriftRule(d.Mode); err == nil && rule.Mode == api.DriftReport {
-			verdicts = append(verdicts, verdict{drift: d, message: "left as it is, as its drift mode asks: " + d.Mode})
-			continue
+			mode = d.Mode
 		}
-		key := changeKey(d)
-		if grouped[key] == nil {
-			grouped[key] = &offer{id: d.ID(), paths: d.Paths, deleted: d.Deleted}
+		if grouped[key+mode] == nil {
+			grouped[key+mode] = newOffer(c.fleet, mode, d)
 		}
-		grouped[key].drifts = append(grouped[key].drifts, d)
+		o := grouped[key+mode]
+		o.drifts = append(o.drifts, d)
+		if mode != "" {
+			verdicts = append(verdicts, verdict{drift: d, of: o, state: Reported, message: "left as it is, as its drift mode asks: " + mode})
+			reported[key+mode] = true
+		}
 	}
+	maps.DeleteFunc(grouped, func(key string, _ *offer) bool { return reported[key] })
 	editor := &Editor{Load: c.load, Files: files, Head: r.Head}
 	keys := slices.Sorted(maps.Keys(grouped))
 	first, _ := slices.BinarySearch(keys, c.next)
@@ -117,7 +128,7 @@ func (c *collector) collect(r *status.Report, files fs.FS) (offers []*offer, ver
 			c.next = key
 		}
 		_, inGit := errors.AsType[*inGitError](err)
-		putBack, undecided := false, ""
+		putBack, undecided, state := false, "", Unsettled
 		switch {
 		case err == nil:
 			offers = append(offers, o)
@@ -126,15 +137,36 @@ func (c *collector) collect(r *status.Report, files fs.FS) (offers []*offer, ver
 		case errors.Is(err, errUnreadable) || errors.Is(err, errUnknown) || errors.Is(err, errNotTried):
 			undecided = o.hash
 		default:
-			putBack, err = true, fmt.Errorf("put back, since it cannot be offered as a pull request: %w", err)
+			putBack, state, err = true, Inexpressible, fmt.Errorf("put back, since it cannot be offered as a pull request: %w", err)
 		}
 		partial, _ := errors.AsType[*partialError](err)
 		for _, d := range o.drifts {
-			verdicts = append(verdicts, verdict{d, putBack, err.Error(), undecided, partial})
+			verdicts = append(verdicts, verdict{d, o, state, putBack, err.Error(), undecided, partial})
 		}
 	}
 	slices.SortFunc(offers, func(a, b *offer) int { return cmp.Compare(a.hash, b.hash) })
 	return offers, verdicts
+}
+
+// newOffer returns an offer of the change that a drift is, without its drifts. mode is the drift
+// mode if that offers nothing.
+func newOffer(fleet, mode string, d *status.Drift) *offer {
+	o := &offer{id: d.ID(), paths: d.Paths, deleted: d.Deleted}
+	values := []any{fleet, o.id, o.details()}
+	if mode != "" {
+		values = append(values, mode)
+	}
+	o.hash = hashOf(values...)
+	return o
+}
+
+// details are the fields of a change with their values.
+func (o *offer) details() []any {
+	out := make([]any, 0, 2*len(o.paths))
+	for _, p := range o.paths {
+		out = append(out, p.PatchDetail, p.MemberJSON)
+	}
+	return out
 }
 
 // changeKey is the same for the same change of one object.
@@ -162,11 +194,6 @@ func (e *inGitError) Error() string {
 // finish makes the edit of an offer, and sorts what is known of its clusters.
 func (c *collector) finish(o *offer, r *status.Report, editor *Editor) error {
 	slices.SortFunc(o.drifts, func(a, b *status.Drift) int { return cmp.Compare(a.Cluster, b.Cluster) })
-	details := make([]any, 0, 2*len(o.paths))
-	for _, p := range o.paths {
-		details = append(details, p.PatchDetail, p.MemberJSON)
-	}
-	o.hash = hashOf(c.fleet, o.id, details)
 	t := Target{ID: o.id, Drift: o.paths, Deleted: o.deleted}
 	changed := map[string]bool{}
 	for _, d := range o.drifts {
@@ -193,7 +220,8 @@ func (c *collector) finish(o *offer, r *status.Report, editor *Editor) error {
 			t.Others = append(t.Others, h)
 		}
 	}
-	memo := hashOf(o.id, details, o.deleted, t.Changed, t.Others)
+	o.holders = len(t.Changed) + len(t.Others)
+	memo := hashOf(o.id, o.details(), o.deleted, t.Changed, t.Others)
 	done, known := c.edits[memo]
 	if !known {
 		if c.left == 0 {

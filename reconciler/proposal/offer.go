@@ -44,7 +44,7 @@ func (p *Proposer) sync(ctx context.Context, now time.Time) error {
 	}
 	for _, o := range offers {
 		c := p.changes[o.hash]
-		if c.branch != "" || now.Sub(c.since) < p.cfg.MinAge || c.retry.Wait(now) > 0 {
+		if c.branch != "" || !c.asked && now.Sub(c.since) < p.cfg.MinAge || c.retry.Wait(now) > 0 || p.putBack[o.hash] != "" {
 			continue
 		}
 		if err := p.try(c, now, func() error { return p.offer(ctx, o, c, now) }); err != nil {
@@ -275,7 +275,7 @@ func (p *Proposer) offer(ctx context.Context, o *offer, c *change, now time.Time
 		}
 		pr, there := p.open[branch]
 		if !there {
-			if n := p.taken(c); n >= p.cfg.MaxOpen {
+			if n := p.taken(c); n >= p.cfg.MaxOpen && !c.asked {
 				c.waits = fmt.Sprintf("%d pull requests of drifts are open already, and no more are opened at once", n)
 				return nil
 			}

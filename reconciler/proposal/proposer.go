@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -109,6 +110,12 @@ type Proposer struct {
 	resolved resolutions
 	// retry is when the forge is asked again that does not answer.
 	retry backoff.Backoff
+	// putBack names who has asked to put back a change that has no pull request, by hash.
+	putBack map[string]string
+
+	requests chan request
+	// held is what Held returns.
+	held atomic.Pointer[heldChanges]
 }
 
 // collected is what collect returned for some drifts at some commit.
@@ -140,6 +147,8 @@ type change struct {
 	// merge is the commit that merged it; lacksMerge is the commit in force that was last found
 	// not to have it.
 	merge, lacksMerge string
+	// asked is set if somebody has asked to offer it without waiting.
+	asked bool
 	// hold is set while the pull request has the label that keeps the object as it is.
 	hold bool
 	// recheck asks the forge once more about a pull request that is closed.
@@ -161,7 +170,7 @@ func (c *change) found(pr forge.PullRequest) {
 
 // New returns a Proposer that does nothing until it runs.
 func New(cfg Config) *Proposer {
-	return &Proposer{cfg: cfg, collector: collector{fleet: cfg.Fleet, load: cfg.Load}, reports: make(chan *status.Report, 1), wake: make(chan struct{}, 1), changes: map[string]*change{}, missing: map[string]time.Time{}, rejected: map[string]*change{}}
+	return &Proposer{cfg: cfg, collector: collector{fleet: cfg.Fleet, load: cfg.Load}, reports: make(chan *status.Report, 1), wake: make(chan struct{}, 1), changes: map[string]*change{}, missing: map[string]time.Time{}, rejected: map[string]*change{}, putBack: map[string]string{}, requests: make(chan request)}
 }
 
 // Observe takes a new report. It never blocks; only one goroutine may call it.
@@ -194,6 +203,8 @@ func (p *Proposer) Run(ctx context.Context) error {
 		case p.report = <-p.reports:
 		case <-p.wake:
 			p.woken = true
+		case r := <-p.requests:
+			r.done <- p.handle(ctx, r, time.Now())
 		case <-timer.C:
 		}
 		if p.report != nil && p.report.Head != nil {
@@ -308,6 +319,12 @@ func (k *collected) undecided() map[string]bool {
 	return out
 }
 
+// has reports whether a change is held.
+func (k *collected) has(hash string) bool {
+	return slices.ContainsFunc(k.offers, func(o *offer) bool { return o.hash == hash }) ||
+		slices.ContainsFunc(k.verdicts, func(v verdict) bool { return v.of.hash == hash })
+}
+
 // track remembers since when each change lasts.
 func (p *Proposer) track(now time.Time) {
 	last := p.changes
@@ -331,6 +348,7 @@ func (p *Proposer) track(now time.Time) {
 			keep(v.partial.hash)
 		}
 	}
+	maps.DeleteFunc(p.putBack, func(hash, _ string) bool { return !p.known.has(hash) })
 	for hash := range p.known.undecided() {
 		if c := last[hash]; c != nil {
 			p.changes[hash] = c
@@ -345,10 +363,15 @@ func (p *Proposer) track(now time.Time) {
 
 // resolve says what was decided about every held drift.
 func (p *Proposer) resolve(now time.Time) {
-	all := resolutions{}
+	all, held := resolutions{}, &heldChanges{report: p.report}
+	listed := map[*offer]bool{}
 	for _, v := range p.known.verdicts {
 		putBack, message := p.verdict(v, now)
 		all.add(v.drift, putBack, message)
+		if !listed[v.of] {
+			held.items = append(held.items, heldItem{v.of, v.state, "", message})
+			listed[v.of] = true
+		}
 	}
 	for _, o := range p.known.offers {
 		c := p.changes[o.hash]
@@ -356,13 +379,18 @@ func (p *Proposer) resolve(now time.Time) {
 			continue
 		}
 		putBack, message := c.decision(p.cfg.MinAge, p.retry.String())
-		if p.cfg.Forge == nil {
+		switch by := p.putBack[o.hash]; {
+		case by != "":
+			putBack, message = true, putBackMessage(by)
+		case p.cfg.Forge == nil:
 			putBack, message = false, "left as it is; not offered as a pull request, since no forge is configured"
 		}
 		for _, d := range o.drifts {
 			all.add(d, putBack, message)
 		}
+		held.items = append(held.items, heldItem{o, c.heldState(), c.url, message})
 	}
+	p.held.Store(held)
 	for _, l := range p.known.limited {
 		if l.rule.Ended(now) {
 			all.again(l.drift)
@@ -376,6 +404,9 @@ func (p *Proposer) resolve(now time.Time) {
 
 // verdict is what was decided about a drift that is no part of an offer.
 func (p *Proposer) verdict(v verdict, now time.Time) (putBack bool, message string) {
+	if by := p.putBack[v.of.hash]; by != "" {
+		return true, putBackMessage(by)
+	}
 	if v.partial != nil && now.Sub(p.changes[v.partial.hash].since) < p.cfg.MinAge {
 		return false, fmt.Sprintf("left as it is until it has lasted for %s, in case other clusters have the same change: %v", p.cfg.MinAge, v.partial)
 	}

@@ -1,0 +1,199 @@
+package proposal
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pmezard/go-difflib/difflib"
+
+	"github.com/gitfleet/gitfleet/gitsource/forge"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+// A State says how far the decision about a held change is.
+type State string
+
+// The states of a held change.
+const (
+	// Waiting has no pull request yet.
+	Waiting State = "waiting"
+	// Open has an open pull request.
+	Open State = "open"
+	// Merged has a merged pull request whose commit is not in force on its clusters yet.
+	Merged State = "merged"
+	// Closed has a pull request that was closed without merging: the change is put back.
+	Closed State = "closed"
+	// OnHold has a closed pull request with the label that keeps the object as it is.
+	OnHold State = "on-hold"
+	// Reported is only reported, as its drift mode asks.
+	Reported State = "reported"
+	// Inexpressible cannot be made by an edit of the files in Git: it is put back.
+	Inexpressible State = "inexpressible"
+	// Unsettled is in the commit in force already, or too little is known of it yet.
+	Unsettled State = "unsettled"
+)
+
+// A HeldChange is one distinct change that is held: the same fields of one object have the same
+// values on one or more clusters.
+type HeldChange struct {
+	// Name identifies the change as long as it is held, and is part of the name of its branch.
+	Name string `json:"name"`
+	api.ResourceIdentifier
+	State State `json:"state"`
+	// URL is that of the pull request; empty if there is none.
+	URL string `json:"url,omitempty"`
+	// Message says what the change waits for.
+	Message string `json:"message"`
+	// Modes are the drift rules by which it is held.
+	Modes      []string `json:"modes"`
+	Placements []string `json:"placements"`
+	// Clusters have the change; Holders counts the clusters that get the object.
+	Clusters []string `json:"clusters"`
+	Holders  int      `json:"holders"`
+	// FirstSeen is when the object was first found to be changed on any cluster.
+	FirstSeen time.Time        `json:"firstSeen"`
+	Deleted   bool             `json:"deleted,omitempty"`
+	Fields    []api.Difference `json:"fields,omitempty"`
+	// By are those who changed it, by cluster.
+	By []Writer `json:"by,omitempty"`
+	// Source is the line of the object in Git; empty if that is not known.
+	Source string `json:"source,omitempty"`
+	// Override names the override that the edit is in. If it is empty, merging changes the object
+	// on OtherClusters too.
+	Override      string   `json:"override,omitempty"`
+	OtherClusters []string `json:"otherClusters,omitempty"`
+	// Edits are the differences that the pull request makes, by file.
+	Edits []FileEdit `json:"edits,omitempty"`
+}
+
+// A Writer is who changed an object on a cluster.
+type Writer struct {
+	Cluster string `json:"cluster"`
+	api.Actor
+}
+
+// A FileEdit is a unified diff of one file. It is empty if the file may have values of Secrets.
+type FileEdit struct {
+	Path string `json:"path"`
+	Diff string `json:"diff,omitempty"`
+}
+
+// heldChanges are what a pass has found to be held. They are not changed afterwards.
+type heldChanges struct {
+	report *status.Report
+	items  []heldItem
+}
+
+// A heldItem is one change with what was decided about it.
+type heldItem struct {
+	*offer
+	state   State
+	url     string
+	message string
+}
+
+// Held returns the changes that are held, the oldest first; known is false before the first
+// report. Any goroutine may call it.
+func (p *Proposer) Held() (changes []HeldChange, known bool) {
+	held := p.held.Load()
+	if held == nil {
+		return nil, false
+	}
+	holders := map[api.ID]int{}
+	for _, it := range held.items {
+		c := it.describe()
+		if c.Holders == 0 && held.report != nil {
+			n, counted := holders[it.id]
+			if !counted {
+				all, _ := held.report.HoldersOf(it.id)
+				n, holders[it.id] = len(all), len(all)
+			}
+			c.Holders = max(n, len(c.Clusters))
+		}
+		changes = append(changes, c)
+	}
+	slices.SortStableFunc(changes, func(a, b HeldChange) int {
+		return cmp.Or(a.FirstSeen.Compare(b.FirstSeen), cmp.Compare(a.Name, b.Name))
+	})
+	return changes, true
+}
+
+// heldState is the state of a change that is an offer.
+func (c *change) heldState() State {
+	switch {
+	case c.state == forge.Open:
+		return Open
+	case c.state == forge.Merged:
+		return Merged
+	case c.state == forge.Closed && c.hold:
+		return OnHold
+	case c.state == forge.Closed:
+		return Closed
+	}
+	return Waiting
+}
+
+func (it heldItem) describe() HeldChange {
+	out := HeldChange{
+		Name: it.hash, ResourceIdentifier: it.drifts[0].ResourceIdentifier, State: it.state, URL: it.url, Message: it.message,
+		Clusters: it.clusters(), Holders: it.holders, FirstSeen: it.first(), Deleted: it.deleted, Fields: it.paths,
+		Override: it.override, OtherClusters: it.others,
+	}
+	if it.origin.Path != "" {
+		out.Source = it.origin.String()
+	}
+	for _, d := range it.drifts {
+		out.Modes = append(out.Modes, d.Mode)
+		out.Placements = append(out.Placements, d.Placement)
+		for _, a := range d.By {
+			out.By = append(out.By, Writer{d.Cluster, a})
+		}
+	}
+	for _, list := range []*[]string{&out.Modes, &out.Placements} {
+		slices.Sort(*list)
+		*list = slices.Compact(*list)
+	}
+	for _, f := range it.changes {
+		out.Edits = append(out.Edits, f.describe())
+	}
+	return out
+}
+
+// mayHaveSecrets matches files that may have values of Secrets.
+var mayHaveSecrets = regexp.MustCompile(`kind["']?\s*:\s*["']?Secret\b|secretGenerator|stringData`)
+
+// describe returns the unified diff of a file.
+func (f FileChange) describe() FileEdit {
+	if mayHaveSecrets.Match(f.Before) || mayHaveSecrets.Match(f.After) {
+		return FileEdit{Path: f.Path}
+	}
+	d := difflib.UnifiedDiff{FromFile: "a/" + f.Path, ToFile: "b/" + f.Path, Context: 3}
+	if f.Before == nil {
+		d.FromFile = "/dev/null"
+	} else {
+		d.A = lines(f.Before)
+	}
+	if f.After == nil {
+		d.ToFile = "/dev/null"
+	} else {
+		d.B = lines(f.After)
+	}
+	text, err := difflib.GetUnifiedDiffString(d)
+	if err != nil {
+		return FileEdit{Path: f.Path} // it is written to memory, so there is none
+	}
+	return FileEdit{f.Path, text}
+}
+
+// lines are those of a text, each with its line break.
+func lines(text []byte) []string {
+	out := slices.Collect(strings.Lines(string(text)))
+	if last := len(out) - 1; last >= 0 && !strings.HasSuffix(out[last], "\n") {
+		out[last] += "\n\\ No newline at end of file\n"
+	}
+	return out
+}

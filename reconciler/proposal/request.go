@@ -1,0 +1,176 @@
+package proposal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource/forge"
+	"github.com/gitfleet/gitfleet/reconciler/backoff"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+// A RefusedError says why a request is refused, and what to do instead.
+type RefusedError struct{ why string }
+
+func (e *RefusedError) Error() string { return e.why }
+
+func refuse(format string, args ...any) error { return &RefusedError{fmt.Sprintf(format, args...)} }
+
+// A request is what somebody wants done about a held change.
+type request struct {
+	do func(ctx context.Context, it heldItem, by string) (done func() string, err error)
+	// name is that of the change, or its beginning.
+	name, by string
+	done     chan response // capacity one
+}
+
+// A response is what came of a request.
+type response struct {
+	said string
+	err  error
+}
+
+// Close closes the pull request of a held change without merging it, so that the object is put
+// back. A change that has none is put back at once. The name may be shortened as long as it is
+// of one change only; by is who asks.
+func (p *Proposer) Close(ctx context.Context, name, by string) (said string, err error) {
+	return p.ask(ctx, request{p.close, name, by, make(chan response, 1)})
+}
+
+// Open opens the pull request of a held change now: before it has lasted long enough, although
+// enough are open, or although one was closed without merging. The arguments are those of Close.
+func (p *Proposer) Open(ctx context.Context, name, by string) (said string, err error) {
+	return p.ask(ctx, request{p.openNow, name, by, make(chan response, 1)})
+}
+
+// ask has Run handle a request.
+func (p *Proposer) ask(ctx context.Context, r request) (string, error) {
+	select {
+	case p.requests <- r:
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+	select {
+	case answer := <-r.done:
+		return answer.said, answer.err
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
+
+// handle does what a request asks, and brings the forge and the members up to date.
+func (p *Proposer) handle(ctx context.Context, r request, now time.Time) response {
+	it, err := p.find(r.name)
+	if err != nil {
+		return response{err: err}
+	}
+	done, err := r.do(ctx, it, r.by)
+	if err != nil {
+		return response{err: err}
+	}
+	p.advance(ctx, now)
+	return response{said: done()}
+}
+
+// find returns the held change that a name is of.
+func (p *Proposer) find(name string) (heldItem, error) {
+	held := p.held.Load()
+	if held == nil {
+		return heldItem{}, errors.New("it is not known yet what is held; try again in a moment")
+	}
+	var found []heldItem
+	var names []string
+	for _, it := range held.items {
+		names = append(names, it.hash)
+		if name != "" && strings.HasPrefix(it.hash, name) {
+			found = append(found, it)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return heldItem{}, &status.UnknownError{What: "proposal", Name: name, Exist: names}
+	case 1:
+		return found[0], nil
+	}
+	return heldItem{}, refuse("%s is the beginning of %d names; write more of it", name, len(found))
+}
+
+func putBackMessage(by string) string { return "put back, as " + by + " has asked" }
+
+// close implements Close.
+func (p *Proposer) close(ctx context.Context, it heldItem, by string) (func() string, error) {
+	where := count(len(it.drifts), "cluster")
+	switch it.state {
+	case Open:
+		c := p.changes[it.hash]
+		pr, listed := p.open[c.branch]
+		if !listed {
+			return nil, fmt.Errorf("%s is not listed as open; try again in a moment", c.url)
+		}
+		if c.hold {
+			return nil, refuse("%s has the label %s, which keeps the object as it is: remove the label first", c.url, holdLabel)
+		}
+		comment := "Closed by " + code(by) + " with `gitfleet proposals close`: the object is put back to what is in Git."
+		if err := p.cfg.Forge.ClosePullRequest(ctx, pr.Number, comment, pr.Body); err != nil {
+			return nil, err
+		}
+		p.cfg.Log.Info("a pull request of a drift was closed on request", "url", c.url, "object", it.id.String(), "by", by)
+		p.listed = time.Time{} // what became of it is looked at now
+		return func() string { return fmt.Sprintf("%s is closed; %s is put back on %s", c.url, it.id, where) }, nil
+	case Waiting, Reported, Inexpressible:
+		p.putBack[it.hash] = by
+		p.cfg.Log.Info("a held drift is put back on request", "object", it.id.String(), "by", by)
+		return func() string { return fmt.Sprintf("%s is put back on %s", it.id, where) }, nil
+	case OnHold:
+		return nil, refuse("%s has the label %s, which keeps the object as it is: remove the label", it.url, holdLabel)
+	}
+	return nil, refuse("there is nothing to close: %s", it.message)
+}
+
+// openNow implements Open.
+func (p *Proposer) openNow(ctx context.Context, it heldItem, by string) (func() string, error) {
+	c := p.changes[it.hash]
+	switch {
+	case it.state == Reported:
+		return nil, refuse("its drift mode is %q, which offers nothing; set the mode propose", it.drifts[0].Mode)
+	case it.state == Inexpressible || it.state == Unsettled || it.state == Merged || c == nil:
+		return nil, refuse("it cannot be offered as a pull request: %s", it.message)
+	case p.cfg.Forge == nil:
+		return nil, refuse("no forge is configured, so nothing can be offered as a pull request")
+	case it.state == Open:
+		return nil, refuse("%s is open already", it.url)
+	case it.state == Closed || it.state == OnHold:
+		if err := p.supersede(ctx, c); err != nil {
+			return nil, err
+		}
+	}
+	p.cfg.Log.Info("a drift is offered on request", "object", it.id.String(), "by", by)
+	c.asked, c.retry = true, backoff.Backoff{}
+	delete(p.putBack, it.hash)
+	return func() string {
+		if c.state == forge.Open {
+			return "offered as " + c.url
+		}
+		_, message := c.decision(p.cfg.MinAge, p.retry.String())
+		return message
+	}, nil
+}
+
+// supersede notes on a closed pull request that its rejection does not count any more, so that
+// another one is opened for the change, after a restart too.
+func (p *Proposer) supersede(ctx context.Context, c *change) error {
+	pr, err := p.cfg.Forge.FindPullRequest(ctx, p.cfg.Base, c.branch)
+	if err != nil {
+		return err
+	}
+	if pr != nil && pr.State == forge.Closed && !endedByGitfleet(pr.Body) {
+		if err := p.cfg.Forge.EditPullRequest(ctx, pr.Number, strings.TrimSpace(pr.Body)+"\n"+endedMarker+"\n"); err != nil {
+			return err
+		}
+	}
+	*c = change{since: c.since}
+	return nil
+}

@@ -1,0 +1,192 @@
+package proposal
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource/forge"
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+// close and open handle a request as Run does.
+func (p *proposing) close(t *testing.T, name string) (string, error) {
+	t.Helper()
+	return p.handled(t, p.Proposer.close, name)
+}
+
+func (p *proposing) open(t *testing.T, name string) (string, error) {
+	t.Helper()
+	return p.handled(t, p.openNow, name)
+}
+
+func (p *proposing) handled(t *testing.T, do func(context.Context, heldItem, string) (func() string, error), name string) (string, error) {
+	t.Helper()
+	r := p.handle(t.Context(), request{do: do, name: name, by: "alice"}, p.forge.now)
+	return r.said, r.err
+}
+
+func refused(t *testing.T, err error, want string) {
+	t.Helper()
+	var own *RefusedError
+	if !errors.As(err, &own) || !strings.Contains(err.Error(), want) {
+		t.Errorf("refused with %v, want %s", err, want)
+	}
+}
+
+// Closed by a command, the pull request is closed without merging, and the object is put back
+// now and after a restart.
+func TestCloseClosesThePullRequest(t *testing.T) {
+	p := newProposing(10)
+	o := heldChange(7, "east", "west")
+	p.after(t, 3*time.Minute, o)
+	said, err := p.close(t, o.hash)
+	if err != nil || said != "https://git.example.com/pulls/1 is closed; ConfigMap/shop/web is put back on 2 clusters" {
+		t.Errorf("said %q: %v", said, err)
+	}
+	p.says(t, "east", "put back: https://git.example.com/pulls/1 was closed without merging")
+	if pr := p.forge.pulls[0]; pr.State != forge.Closed || endedByGitfleet(pr.Body) || len(p.forge.branches) != 0 {
+		t.Errorf("pull request %+v, branches %v", pr, p.forge.branches)
+	}
+	if got := p.forge.comments; len(got) != 1 || !strings.HasPrefix(got[0], "Closed by `alice`") {
+		t.Errorf("comments: %q", got)
+	}
+	p.restart(10)
+	p.after(t, 3*time.Minute, heldChange(7, "east"))
+	p.says(t, "east", "put back: ")
+	_, err = p.close(t, o.hash)
+	refused(t, err, "there is nothing to close")
+}
+
+// A change without a pull request is put back when somebody asks, and never offered.
+func TestCloseWithoutAPullRequestPutsBack(t *testing.T) {
+	p := newProposing(10)
+	o := heldChange(7, "east")
+	p.after(t, time.Minute, o)
+	if said, err := p.close(t, o.hash); err != nil || said != "ConfigMap/shop/web is put back on 1 cluster" {
+		t.Errorf("said %q: %v", said, err)
+	}
+	p.says(t, "east", "put back: put back, as alice has asked")
+	p.after(t, 3*time.Minute, o)
+	if n := len(p.forge.pulls); n != 0 {
+		t.Errorf("%d pull requests", n)
+	}
+	p.after(t, 10*time.Second)
+	p.after(t, 3*time.Minute, o) // made once more, it is another time
+	p.says(t, "east", "held: left as it is; offered as https://git.example.com/pulls/1")
+}
+
+// Opened by a command, a change is offered before its age and although enough are open.
+func TestOpenOffersNow(t *testing.T) {
+	p := newProposing(1)
+	first, second := heldChange(7, "east"), heldChange(8, "east")
+	p.after(t, 3*time.Minute, first)
+	p.after(t, 10*time.Second, first, second)
+	if said, err := p.open(t, second.hash); err != nil || said != "offered as https://git.example.com/pulls/2" {
+		t.Errorf("said %q: %v", said, err)
+	}
+	_, err := p.open(t, second.hash)
+	refused(t, err, "https://git.example.com/pulls/2 is open already")
+	_, err = p.open(t, "0000")
+	refused(t, err, "is the beginning of 2 names")
+	if _, err = p.open(t, "ffff"); !strings.HasPrefix(err.Error(), "there is no proposal ffff") {
+		t.Errorf("an unknown name: %v", err)
+	}
+}
+
+// A rejected change that is kept on hold is offered once more, and its rejection does not count
+// any more, after a restart either.
+func TestOpenOffersARejectedChange(t *testing.T) {
+	p := newProposing(10)
+	o := heldChange(7, "east")
+	p.after(t, 3*time.Minute, o)
+	p.forge.pulls[0].Labels = append(p.forge.pulls[0].Labels, holdLabel)
+	p.forge.end(1, forge.Closed)
+	p.after(t, time.Minute, o)
+	p.says(t, "east", "held: left as it is; https://git.example.com/pulls/1 has the label gitfleet/hold")
+	_, err := p.close(t, o.hash)
+	refused(t, err, "has the label gitfleet/hold")
+	if said, err := p.open(t, o.hash); err != nil || said != "offered as https://git.example.com/pulls/2" {
+		t.Errorf("said %q: %v", said, err)
+	}
+	p.restart(10)
+	p.after(t, 3*time.Minute, o)
+	p.says(t, "east", "held: left as it is; offered as https://git.example.com/pulls/2")
+}
+
+// A forge that fails is no reason to say that something was done.
+func TestAForgeThatFailsIsSaid(t *testing.T) {
+	p := newProposing(10)
+	o := heldChange(7, "east")
+	p.after(t, 3*time.Minute, o)
+	p.forge.fail = errors.New("503")
+	if said, err := p.close(t, o.hash); err == nil {
+		t.Errorf("said %q", said)
+	}
+}
+
+// What is only reported is put back when somebody asks, and is not offered.
+func TestReportedChangesCanBePutBack(t *testing.T) {
+	p := newProposing(10)
+	d := *heldChange(7, "east").drifts[0]
+	d.Mode = "report"
+	p.report = &status.Report{Head: &hub.Snapshot{}, Drifts: []status.Drift{d}}
+	_, p.known.verdicts = p.collector.collect(p.report, nil)
+	p.after(t, 10*time.Second)
+	held, known := p.Held()
+	if !known || len(held) != 1 || held[0].State != Reported || held[0].Clusters[0] != "east" || held[0].Modes[0] != "report" {
+		t.Fatalf("held: %+v", held)
+	}
+	_, err := p.open(t, held[0].Name)
+	refused(t, err, `its drift mode is "report"`)
+	if _, err := p.close(t, held[0].Name); err != nil {
+		t.Error(err)
+	}
+	p.says(t, "east", "put back: put back, as alice has asked")
+}
+
+// Run handles the requests of other goroutines; before the first report it refuses them.
+func TestRunHandlesRequests(t *testing.T) {
+	p := newProposing(10)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- p.Run(ctx) }()
+	if _, err := p.Close(ctx, "0", "alice"); err == nil || !strings.Contains(err.Error(), "not known yet what is held") {
+		t.Errorf("before a report: %v", err)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if _, err := p.Open(ctx, "0", "alice"); !errors.Is(err, context.Canceled) {
+		t.Errorf("after the end: %v", err)
+	}
+}
+
+// What is held is described with its edit, unless the file may have values of Secrets.
+func TestHeldDescribesTheEdit(t *testing.T) {
+	p := newProposing(10)
+	if _, known := p.Held(); known {
+		t.Error("known before the first report")
+	}
+	o, secret := heldChange(7, "east", "west"), heldChange(8, "east")
+	o.holders, o.changes[0] = 3, FileChange{Path: "web.yaml", Before: []byte("a: 1\nkey: 1\n"), After: []byte("a: 1\nkey: 7\n")}
+	secret.changes[0] = FileChange{Path: "secret.yaml", Before: []byte("kind: Secret\nkey: 1\n"), After: []byte("kind: Secret\nkey: 7\n")}
+	o.drifts[0].By = []api.Actor{{Manager: "kubectl-edit"}}
+	p.after(t, 3*time.Minute, o, secret)
+	held, _ := p.Held()
+	if len(held) != 2 || held[0].State != Open || held[0].URL != "https://git.example.com/pulls/1" || held[0].Holders != 3 || held[0].By[0].Cluster != "east" || held[0].Source != "web.yaml:1" {
+		t.Fatalf("held: %+v", held)
+	}
+	const want = "--- a/web.yaml\n+++ b/web.yaml\n@@ -1,2 +1,2 @@\n a: 1\n-key: 1\n+key: 7\n"
+	if got := held[0].Edits[0].Diff; got != want {
+		t.Errorf("the edit is\n%swant\n%s", got, want)
+	}
+	if got := held[1].Edits[0]; got != (FileEdit{Path: "secret.yaml"}) {
+		t.Errorf("the edit of a file with a Secret is %+v", got)
+	}
+}
