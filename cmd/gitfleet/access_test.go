@@ -13,6 +13,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/proposal"
 	"github.com/gitfleet/gitfleet/reconciler/server"
 )
 
@@ -34,6 +35,7 @@ func answering(t *testing.T, cfg Config) *server.Server {
 	srv.Trace(nil)
 	srv.Contains(nil)
 	servePlans(srv, nil, nil)
+	serveProposals(srv, func() error { return nil }, func() *proposal.HeldList { return nil })
 	publish(told())
 	return srv
 }

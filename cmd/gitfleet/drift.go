@@ -301,12 +301,24 @@ func writeDifference(b *strings.Builder, indent string, d api.Difference) {
 		fmt.Fprintf(b, "  (by %s)", harmless(names(d.By)))
 	}
 	b.WriteString("\n")
-	for _, v := range []struct{ mark, value string }{{"-", d.ValueInMember}, {"+", d.ValueInHub}} {
-		if v.value == "" {
-			continue
-		}
-		for _, line := range strings.Split(strings.TrimSuffix(v.value, "\n"), "\n") {
-			fmt.Fprintf(b, "%s  %s %s\n", indent, v.mark, harmless(line))
-		}
+	writeValue(b, indent+"  - ", d.ValueInMember)
+	writeValue(b, indent+"  + ", d.ValueInHub)
+}
+
+// writeChange writes one field as a change of Git: the value in Git goes, that of the member
+// comes.
+func writeChange(b *strings.Builder, indent string, d api.Difference) {
+	fmt.Fprintf(b, "%s%s\n", indent, harmless(d.Path))
+	writeValue(b, indent+"  - ", d.ValueInHub)
+	writeValue(b, indent+"  + ", d.ValueInMember)
+}
+
+// writeValue writes the lines of a value behind a mark; none if there is no value.
+func writeValue(b *strings.Builder, mark, value string) {
+	if value == "" {
+		return
+	}
+	for _, line := range strings.Split(strings.TrimSuffix(value, "\n"), "\n") {
+		fmt.Fprintf(b, "%s%s\n", mark, harmless(line))
 	}
 }

@@ -114,15 +114,7 @@ func adoptDrift(w io.Writer, t *status.Trace, checkout string, only bool) error 
 		fmt.Fprintf(&b, "%s %s\n", verb, c.Path)
 	}
 	for _, d := range t.Drift.Paths {
-		fmt.Fprintf(&b, "  %s\n", harmless(d.Path))
-		for _, v := range []struct{ mark, value string }{{"-", d.ValueInHub}, {"+", d.ValueInMember}} {
-			if v.value == "" {
-				continue
-			}
-			for _, line := range strings.Split(strings.TrimSuffix(v.value, "\n"), "\n") {
-				fmt.Fprintf(&b, "    %s %s\n", v.mark, harmless(line))
-			}
-		}
+		writeChange(&b, "  ", d)
 	}
 	if b.WriteString("Look at it with git diff, then commit it.\n"); t.Drift.Deleted {
 		fmt.Fprintf(&b, "If deletions are held, the commit message needs the trailer %q.\n", status.AllowTrailer(t.Placement))

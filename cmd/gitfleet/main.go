@@ -97,7 +97,7 @@ warnings or a failed rollout, or the condition is not met yet; 2 error.`,
 		SilenceErrors: true,
 	}
 	root.AddGroup(commandGroups...)
-	grouped(root, groupFleet, newStatus(), newGet(), newDescribe(), newTree(), newEvents(), newHistory(), newExplain(), newDrift(), newTrace())
+	grouped(root, groupFleet, newStatus(), newGet(), newDescribe(), newTree(), newEvents(), newHistory(), newExplain(), newDrift(), newProposals(), newTrace())
 	grouped(root, groupOperate, newSync(), newWait(), newSuspend(), newResume(), newRollback(), newAdoptFleet())
 	grouped(root, groupRepository, newInit(), newValidate(), newPlan(), newRender(), newDiff())
 	grouped(root, groupDaemon, newRun(), newMember(), newDoctor(), newKubeconfig(), newState(), newBugReport())

@@ -10,13 +10,16 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/reconciler"
+	"github.com/gitfleet/gitfleet/reconciler/proposal"
 	"github.com/gitfleet/gitfleet/reconciler/server"
 )
 
 // orders are what people may ask the daemon to do.
 type orders struct {
 	loop *reconciler.Reconciler
-	poll *pulse
+	// proposals decides about held drift.
+	proposals *proposal.Proposer
+	poll      *pulse
 	// objection is why nothing is carried out; nil if it is.
 	objection func() error
 }
@@ -43,6 +46,12 @@ func (o *orders) mount(srv *server.Server) {
 	}
 	act("suspend", obeying(o.loop.Suspend))
 	act("resume", obeying(o.loop.Resume))
+	act("close-proposal", obeying(func(ctx context.Context, order reconciler.Order) (string, error) {
+		return o.proposals.Close(ctx, order.Subject, order.By)
+	}))
+	act("open-proposal", obeying(func(ctx context.Context, order reconciler.Order) (string, error) {
+		return o.proposals.Open(ctx, order.Subject, order.By)
+	}))
 	act("adopt-fleet", obeying(o.loop.AdoptFleet))
 	act("sync", func(ctx context.Context, by string, body []byte) (any, error) {
 		order, err := readOrder(by, body)
@@ -88,6 +97,10 @@ func refusal(err error) error {
 	var own *reconciler.OrderError
 	if errors.As(err, &own) {
 		return &server.RefusedError{Err: own}
+	}
+	var decided *proposal.RefusedError
+	if errors.As(err, &decided) {
+		return &server.RefusedError{Err: decided}
 	}
 	return err
 }

@@ -37,13 +37,56 @@ const (
 	Unsettled State = "unsettled"
 )
 
+// HeldVersion names the schema of a HeldList in JSON. What has this version keeps its fields; new
+// ones may come.
+const HeldVersion = "gitfleet.dev/proposals/v1"
+
+// A HeldList has all changes that are held, the oldest first.
+type HeldList struct {
+	APIVersion string `json:"apiVersion"`
+	// At is when they were last looked at.
+	At    time.Time    `json:"at"`
+	Items []HeldChange `json:"items"`
+}
+
+// Find returns the change that a name, or its beginning, is of.
+func (l *HeldList) Find(name string) (*HeldChange, error) {
+	var names []string
+	for _, c := range l.Items {
+		names = append(names, c.Name)
+	}
+	i, err := findName(name, names)
+	if err != nil {
+		return nil, err
+	}
+	return &l.Items[i], nil
+}
+
+// findName returns which of some names begins as a text does.
+func findName(text string, names []string) (int, error) {
+	found := -1
+	for i, name := range names {
+		switch {
+		case text == "" || !strings.HasPrefix(name, text):
+		case found >= 0:
+			return 0, refuse("%s is the beginning of more than one name; write more of it", text)
+		default:
+			found = i
+		}
+	}
+	if found < 0 {
+		return 0, &status.UnknownError{What: "proposal", Name: text, Exist: names}
+	}
+	return found, nil
+}
+
 // A HeldChange is one distinct change that is held: the same fields of one object have the same
 // values on one or more clusters.
 type HeldChange struct {
 	// Name identifies the change as long as it is held, and is part of the name of its branch.
-	Name string `json:"name"`
-	api.ResourceIdentifier
-	State State `json:"state"`
+	Name   string                 `json:"name"`
+	Object api.ResourceIdentifier `json:"object"`
+	State  State                  `json:"state"`
 	// URL is that of the pull request; empty if there is none.
 	URL string `json:"url,omitempty"`
 	// Message says what the change waits for.
@@ -84,6 +127,7 @@ type FileEdit struct {
 
 // heldChanges are what a pass has found to be held. They are not changed afterwards.
 type heldChanges struct {
+	at     time.Time
 	report *status.Report
 	items  []heldItem
 }
@@ -96,13 +140,13 @@ type heldItem struct {
 	message string
 }
 
-// Held returns the changes that are held, the oldest first; known is false before the first
-// report. Any goroutine may call it.
-func (p *Proposer) Held() (changes []HeldChange, known bool) {
+// Held returns the changes that are held; nil before the first report. Any goroutine may call it.
+func (p *Proposer) Held() *HeldList {
 	held := p.held.Load()
 	if held == nil {
-		return nil, false
+		return nil
 	}
+	list := &HeldList{APIVersion: HeldVersion, At: held.at, Items: []HeldChange{}}
 	holders := map[api.ID]int{}
 	for _, it := range held.items {
 		c := it.describe()
@@ -114,12 +158,12 @@ func (p *Proposer) Held() (changes []HeldChange, known bool) {
 			}
 			c.Holders = max(n, len(c.Clusters))
 		}
-		changes = append(changes, c)
+		list.Items = append(list.Items, c)
 	}
-	slices.SortStableFunc(changes, func(a, b HeldChange) int {
+	slices.SortStableFunc(list.Items, func(a, b HeldChange) int {
 		return cmp.Or(a.FirstSeen.Compare(b.FirstSeen), cmp.Compare(a.Name, b.Name))
 	})
-	return changes, true
+	return list
 }
 
 // heldState is the state of a change that is an offer.
@@ -139,7 +183,7 @@ func (c *change) heldState() State {
 
 func (it heldItem) describe() HeldChange {
 	out := HeldChange{
-		Name: it.hash, ResourceIdentifier: it.drifts[0].ResourceIdentifier, State: it.state, URL: it.url, Message: it.message,
+		Name: it.hash, Object: it.drifts[0].ResourceIdentifier, State: it.state, URL: it.url, Message: it.message,
 		Clusters: it.clusters(), Holders: it.holders, FirstSeen: it.first(), Deleted: it.deleted, Fields: it.paths,
 		Override: it.override, OtherClusters: it.others,
 	}

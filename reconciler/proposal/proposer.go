@@ -363,7 +363,7 @@ func (p *Proposer) track(now time.Time) {
 
 // resolve says what was decided about every held drift.
 func (p *Proposer) resolve(now time.Time) {
-	all, held := resolutions{}, &heldChanges{report: p.report}
+	all, held := resolutions{}, &heldChanges{at: now, report: p.report}
 	listed := map[*offer]bool{}
 	for _, v := range p.known.verdicts {
 		putBack, message := p.verdict(v, now)

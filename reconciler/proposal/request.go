@@ -9,7 +9,6 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/reconciler/backoff"
-	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
 // A RefusedError says why a request is refused, and what to do instead.
@@ -81,21 +80,15 @@ func (p *Proposer) find(name string) (heldItem, error) {
 	if held == nil {
 		return heldItem{}, errors.New("it is not known yet what is held; try again in a moment")
 	}
-	var found []heldItem
 	var names []string
 	for _, it := range held.items {
 		names = append(names, it.hash)
-		if name != "" && strings.HasPrefix(it.hash, name) {
-			found = append(found, it)
-		}
 	}
-	switch len(found) {
-	case 0:
-		return heldItem{}, &status.UnknownError{What: "proposal", Name: name, Exist: names}
-	case 1:
-		return found[0], nil
+	i, err := findName(name, names)
+	if err != nil {
+		return heldItem{}, err
 	}
-	return heldItem{}, refuse("%s is the beginning of %d names; write more of it", name, len(found))
+	return held.items[i], nil
 }
 
 func putBackMessage(by string) string { return "put back, as " + by + " has asked" }

@@ -92,7 +92,7 @@ func TestOpenOffersNow(t *testing.T) {
 	_, err := p.open(t, second.hash)
 	refused(t, err, "https://git.example.com/pulls/2 is open already")
 	_, err = p.open(t, "0000")
-	refused(t, err, "is the beginning of 2 names")
+	refused(t, err, "0000 is the beginning of more than one name")
 	if _, err = p.open(t, "ffff"); !strings.HasPrefix(err.Error(), "there is no proposal ffff") {
 		t.Errorf("an unknown name: %v", err)
 	}
@@ -137,8 +137,8 @@ func TestReportedChangesCanBePutBack(t *testing.T) {
 	p.report = &status.Report{Head: &hub.Snapshot{}, Drifts: []status.Drift{d}}
 	_, p.known.verdicts = p.collector.collect(p.report, nil)
 	p.after(t, 10*time.Second)
-	held, known := p.Held()
-	if !known || len(held) != 1 || held[0].State != Reported || held[0].Clusters[0] != "east" || held[0].Modes[0] != "report" {
+	held := p.Held().Items
+	if len(held) != 1 || held[0].State != Reported || held[0].Clusters[0] != "east" || held[0].Modes[0] != "report" {
 		t.Fatalf("held: %+v", held)
 	}
 	_, err := p.open(t, held[0].Name)
@@ -170,7 +170,7 @@ func TestRunHandlesRequests(t *testing.T) {
 // What is held is described with its edit, unless the file may have values of Secrets.
 func TestHeldDescribesTheEdit(t *testing.T) {
 	p := newProposing(10)
-	if _, known := p.Held(); known {
+	if p.Held() != nil {
 		t.Error("known before the first report")
 	}
 	o, secret := heldChange(7, "east", "west"), heldChange(8, "east")
@@ -178,7 +178,7 @@ func TestHeldDescribesTheEdit(t *testing.T) {
 	secret.changes[0] = FileChange{Path: "secret.yaml", Before: []byte("kind: Secret\nkey: 1\n"), After: []byte("kind: Secret\nkey: 7\n")}
 	o.drifts[0].By = []api.Actor{{Manager: "kubectl-edit"}}
 	p.after(t, 3*time.Minute, o, secret)
-	held, _ := p.Held()
+	held := p.Held().Items
 	if len(held) != 2 || held[0].State != Open || held[0].URL != "https://git.example.com/pulls/1" || held[0].Holders != 3 || held[0].By[0].Cluster != "east" || held[0].Source != "web.yaml:1" {
 		t.Fatalf("held: %+v", held)
 	}

@@ -171,6 +171,7 @@ func TestNoOutputTellsASecret(t *testing.T) {
 		"get crp", "get crp -o wide", "get crp -o json", "get crp -o yaml", "get crp refused -o yaml", "get clusters -o wide", "get clusters -o yaml",
 		"describe crp repair", "describe crp take", "describe crp spoilt", "explain crp/spoilt", "describe cluster member-1", "tree crp/repair", "tree crp/take -o json",
 		"drift list", "drift list -o wide", "drift list -o json", "drift show crp/repair", "drift show crp/drift", "drift show crp/take -o json",
+		"proposals list", "proposals list -o json", "proposals show 0", "proposals close 0", "proposals open 0",
 		"drift adopt secret/s -n " + drift + " --cluster member-1 --write CHECKOUT",
 		"history", "history crp/repair", "history -o json", "history --export", "events", "events -o json", "status", "status -o json",
 		"explain crp/refused", "explain crp/take member-1 -o json", "explain crp/take --path CHECKOUT",
