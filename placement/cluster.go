@@ -13,14 +13,13 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// ResourceProperty is the prefix of the properties that sum the nodes of a
-// cluster: total-, allocatable- or available- and the name of a resource
-// follow.
+// ResourceProperty is the prefix of the properties for resources of a cluster's nodes. It is
+// followed by total-, allocatable- or available- and the name of the resource.
 const ResourceProperty = "resources.kubernetes-fleet.io/"
 
 // ClusterOf returns a member cluster as the scheduler sees it, from its labels, taints,
-// annotations and status. Whether it is eligible is left open; see [Ineligible]. A property
-// declared by an annotation overrides an observed one.
+// annotations and status. It does not set Ineligible; see [Ineligible]. A property declared by
+// an annotation overrides an observed one.
 func ClusterOf(m *api.MemberCluster) Cluster {
 	c := Cluster{Name: m.Name, Taints: m.Spec.Taints, Properties: map[string]resource.Quantity{}}
 	c.Labels = make(map[string]string, len(m.Labels)+1)
@@ -86,12 +85,12 @@ func (c *Cluster) addNamespaces(seen map[string]string) {
 	}
 }
 
-// unreachableGrace is how long a member may be silent or unhealthy, inclusively, before it is
-// no longer eligible.
+// unreachableGrace is how long, inclusively, a member may be silent or unhealthy and still be
+// eligible.
 const unreachableGrace = 5 * time.Minute
 
-// Ineligible returns why a member gets no new placements, judged by its status; empty if it
-// does.
+// Ineligible returns why a member gets no new placements, according to its status; empty if it
+// does get them.
 func Ineligible(m *api.MemberCluster, now time.Time) string {
 	const offline = "cluster is not connected to the fleet: "
 	if m.DeletionTimestamp != nil {

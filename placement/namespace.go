@@ -8,7 +8,7 @@ import (
 )
 
 // findNamespace finds the namespace that namespaced objects are selected from: that of a
-// ResourcePlacement, or the one that a term names.
+// ResourcePlacement, or that of a term with NamespaceWithResourceSelectors.
 func (s *selectionState) findNamespace() error {
 	if s.namespace = s.Key.Namespace; s.namespace != "" {
 		if s.namespace == api.Namespace {
@@ -97,7 +97,7 @@ func (s *selectionState) contents(namespace string) {
 	}
 }
 
-// notAllowed is the error for a reserved namespace; the text is KubeFleet's, except for the
+// notAllowed returns the error for a reserved namespace. The text is KubeFleet's, except for the
 // hint.
 func (s *selectionState) notAllowed(namespace string) error {
 	return fmt.Errorf("invalid clusterRresourcePlacement %s: namespace %s is not allowed to propagate%s", s.Key.Name, namespace, api.ReservedHint(namespace))

@@ -91,7 +91,8 @@ func (c *cycle) scaleUp(want, order int) {
 	}
 }
 
-// ranked are the eligible clusters, best first as far as that does not depend on earlier picks.
+// ranked returns the eligible clusters, best first as far as that does not depend on earlier
+// picks.
 func (c *cycle) ranked() []*clusterState {
 	var all []*clusterState
 	for i := range c.members {
@@ -117,9 +118,9 @@ func kept(m *clusterState) int {
 	return 0
 }
 
-// A group is the candidates of the same domains, best first. At any moment all
-// of them have the same spread score, so only the first of each group can be
-// the next pick, and a pick costs one look at each group.
+// A group is the candidates of the same domains, best first. At any moment all of them have the
+// same spread score, so only the first of each group can be the next pick, and a pick looks at
+// each group once.
 type group struct {
 	members []*clusterState
 	ranks   []int // of the members among all candidates

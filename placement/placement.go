@@ -26,10 +26,10 @@ type Cluster struct {
 	// Namespaces are the namespaces that exist on the cluster; nil means that they have not
 	// been read.
 	Namespaces map[string]bool
-	// NamespacesUnknown says that they could not be read. For a ResourcePlacement the cluster
-	// then counts as one without its namespace.
+	// NamespacesUnknown says that the namespaces could not be read. A ResourcePlacement then
+	// treats the cluster as one without its namespace.
 	NamespacesUnknown bool
-	// Ineligible is why the cluster gets no new placements; empty if it does.
+	// Ineligible is why the cluster gets no new placements; empty if it does get them.
 	Ineligible string
 }
 
@@ -39,8 +39,8 @@ type Revision struct {
 	Commit string
 	// Hash is the hash of the content: equal hashes, equal content.
 	Hash string
-	// Labels are the labels of the cluster that overrides used, as key=value, sorted and
-	// separated by commas: with other labels the commit gives other content.
+	// Labels are the labels of the cluster that overrides used, as sorted key=value pairs
+	// separated by commas: with other labels the same commit gives other content.
 	Labels string `json:",omitempty"`
 }
 

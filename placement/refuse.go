@@ -52,8 +52,8 @@ func isConfiguration(gvk schema.GroupVersionKind) bool {
 	return false
 }
 
-// refusals are for objects that each cluster creates for itself. They appear in dumps of a
-// cluster.
+// refusals are reasons not to propagate objects that each cluster creates for itself, and that
+// appear in dumps of a cluster.
 var refusals = map[schema.GroupVersionKind]func(o *unstructured.Unstructured, services map[string]bool) string{
 	{Group: "apps", Version: "v1", Kind: "ReplicaSet"}:         owned,
 	{Group: "apps", Version: "v1", Kind: "ControllerRevision"}: owned,

@@ -15,7 +15,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// Terms are what a placement selects by.
+// Terms are the selectors of a placement.
 type Terms struct {
 	Key  api.PlacementKey
 	Spec *api.PlacementSpec
@@ -84,7 +84,8 @@ type selectionState struct {
 	warnings  []Warning
 }
 
-// field is the path of the current selector, or before the first of the namespace.
+// field returns the field path of the current selector, or that of the namespace before the
+// first one.
 func (s *selectionState) field() string {
 	if s.term < 0 {
 		return "metadata.namespace"
@@ -119,7 +120,7 @@ func gvkOf(t api.ResourceSelectorTerm) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: t.Group, Version: t.Version, Kind: t.Kind}
 }
 
-// key is the placement as most messages write it.
+// key returns the placement as most messages write it.
 func (s *selectionState) key() string { return s.Key.Namespace + "/" + s.Key.Name }
 
 func (s *selectionState) resolveTerm(t api.ResourceSelectorTerm) error {

@@ -30,7 +30,7 @@ const maxPatchCopies = 3 * mib
 // mount is the directory in which a build sees the repository: nothing exists above it.
 const mount = "/repository"
 
-// A builder builds one kustomization from the files it is given.
+// A builder builds one kustomization from its files.
 type builder struct {
 	limits Limits
 	// file is the kustomization file.
@@ -105,7 +105,7 @@ func (b *builder) readAll(t *tree) error {
 	return nil
 }
 
-// read also validates a file, since kustomize's errors have neither file nor line.
+// read reads and validates a file, since kustomize's errors have neither file nor line.
 func (b *builder) read(t *tree, f reference) error {
 	data, done := b.texts[f.path]
 	if !done {
@@ -210,12 +210,12 @@ func (b *builder) run(dir string) (resmap.ResMap, error) {
 		}
 		fsys.add(path.Join(mount, name), data)
 	}
-	if !waitTurn(b.limits.BuildTime) {
+	if !acquireTurn(b.limits.BuildTime) {
 		return nil, fmt.Errorf("build %s: another build has not ended for %s", b.file, b.limits.BuildTime)
 	}
 	start, late := time.Now(), time.After(b.limits.BuildTime)
 	done := make(chan buildResult, 1)
-	go func() { done <- alone(func() buildResult { return kustomize(fsys, path.Join(mount, dir)) }) }()
+	go func() { done <- exclusively(func() buildResult { return kustomize(fsys, path.Join(mount, dir)) }) }()
 	select {
 	case result := <-done:
 		if time.Since(start) > b.limits.BuildTime {
@@ -235,14 +235,14 @@ func (b *builder) run(dir string) (resmap.ResMap, error) {
 	return nil, nil
 }
 
-// alone ends the turn that waitTurn began before it returns the result.
-func alone(build func() buildResult) buildResult {
+// exclusively runs a build, and ends the turn of acquireTurn before it returns the result.
+func exclusively(build func() buildResult) buildResult {
 	defer func() { <-kustomizing }()
 	return build()
 }
 
-// waitTurn waits for its turn, for at most the time limit of one build.
-func waitTurn(patience time.Duration) bool {
+// acquireTurn waits until no other build runs, for at most the time limit of one build.
+func acquireTurn(timeout time.Duration) bool {
 	select {
 	case kustomizing <- struct{}{}:
 		return true
@@ -251,7 +251,7 @@ func waitTurn(patience time.Duration) bool {
 	select {
 	case kustomizing <- struct{}{}:
 		return true
-	case <-time.After(patience):
+	case <-time.After(timeout):
 		return false
 	}
 }

@@ -63,13 +63,13 @@ func (b *builder) originOf(res *resource.Resource, dir string) api.Origin {
 	return origin
 }
 
-// nearest finds the document that an object was probably made from: of the same kind, and with
-// the longest name that is part of its own, since kustomize may have added a prefix or suffix.
-// A replaced name does not help, and is not needed if there is only one document of the kind.
-func nearest(places []sourcePosition, kind, name string) (best sourcePosition, found bool) {
+// nearest finds the document from which an object was probably made: of the same kind, and with
+// the longest name that is contained in the object's name, since kustomize may have added a
+// prefix or suffix. If the name was replaced, it finds the only document of the kind.
+func nearest(positions []sourcePosition, kind, name string) (best sourcePosition, found bool) {
 	ofKind := 0
 	var last sourcePosition
-	for _, p := range places {
+	for _, p := range positions {
 		if p.kind != kind {
 			continue
 		}

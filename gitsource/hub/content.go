@@ -53,8 +53,8 @@ func hashOfObject(object map[string]any) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// contentRules validate the few kinds whose mistakes would otherwise be found on the members
-// only, or never.
+// contentRules validate the kinds whose mistakes would otherwise be found only on the members,
+// or never.
 var contentRules = map[api.GroupKind]func(*report, *item, map[string]any) bool{
 	{Kind: "ConfigMap"}: func(r *report, it *item, o map[string]any) bool {
 		if !dataIsText(r, o, "data", "binaryData") {

@@ -35,14 +35,14 @@ func (l *Loader) checkCustom(t *tree, a *assembly) error {
 	if len(definitions) == 0 {
 		return nil
 	}
-	var judged []*item
+	var customItems []*item
 	misfits := map[string][]misfit{} // by file
 	for _, it := range a.items {
 		by := definitions[it.id.GroupKind()]
 		if by == nil || !it.custom || it.object == nil {
 			continue
 		}
-		judged = append(judged, it)
+		customItems = append(customItems, it)
 		if it.customResult != nil && it.customResult.by == by {
 			continue
 		}
@@ -57,7 +57,7 @@ func (l *Loader) checkCustom(t *tree, a *assembly) error {
 			return err
 		}
 	}
-	for _, it := range judged {
+	for _, it := range customItems {
 		a.problems = append(a.problems, it.customResult.problems...)
 	}
 	return nil

@@ -33,8 +33,8 @@ func (fs structFields) names() []string {
 
 var fieldCache sync.Map // of reflect.Type to structFields
 
-// fieldsOf lists the JSON fields of a struct. As in every Kubernetes type, a
-// field without omitempty is required.
+// fieldsOf returns the JSON fields of a struct. As usual in Kubernetes types, a field without
+// omitempty is required.
 func fieldsOf(t reflect.Type) structFields {
 	if known, ok := fieldCache.Load(t); ok {
 		return known.(structFields)

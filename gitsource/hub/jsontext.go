@@ -11,8 +11,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// parseJSON reads JSON values into YAML nodes with their lines, so that both formats are
-// handled alike. Not all JSON is YAML: escaped surrogate pairs and tabs are not.
+// parseJSON parses JSON values into YAML nodes with their lines, so that both formats are
+// handled alike. Some JSON is not YAML: escaped surrogate pairs and tabs.
 func parseJSON(data []byte, depth int) (docs []*yaml.Node, err error) {
 	p := &jsonParser{decoder: json.NewDecoder(bytes.NewReader(data)), data: data, line: 1, depth: depth}
 	p.decoder.UseNumber()

@@ -13,8 +13,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// specialTypes decode themselves. Their check says what is expected, if the
-// value is something else.
+// specialTypes are types that decode themselves. The functions return what is expected if a
+// value cannot be decoded, and nothing if it can.
 var specialTypes = map[reflect.Type]func(any) string{
 	reflect.TypeFor[json.RawMessage](): func(any) string { return "" },
 	reflect.TypeFor[metav1.Time](): func(v any) string {
@@ -87,7 +87,8 @@ func unquoteIt(v any) string {
 	return ""
 }
 
-// enum accepts a first letter of the wrong case, which the public samples have.
+// enum validates a value of an enumeration. It corrects the case of the first letter, which is
+// wrong in public samples.
 func (s *shaper) enum(v any, allowed []string, p *fieldPath) (any, bool) {
 	word, isString := v.(string)
 	if isString {
@@ -101,15 +102,15 @@ func (s *shaper) enum(v any, allowed []string, p *fieldPath) (any, bool) {
 			}
 		}
 		if word == "" {
-			return s.verdict(v, p, "one of "+strings.Join(allowed, ", ")+", or left out")
+			return s.result(v, p, "one of "+strings.Join(allowed, ", ")+", or left out")
 		}
 		text := "one of " + strings.Join(allowed, ", ") + ", not \"" + word + "\""
 		if near := api.Closest(word, allowed); near != "" {
 			text += "; did you mean " + near + "?"
 		}
-		return s.verdict(v, p, text)
+		return s.result(v, p, text)
 	}
-	return s.verdict(v, p, "one of "+strings.Join(allowed, ", "))
+	return s.result(v, p, "one of "+strings.Join(allowed, ", "))
 }
 
 func upperFirst(s string) string {

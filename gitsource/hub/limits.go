@@ -5,33 +5,31 @@ import (
 	"time"
 )
 
-// Limits limit the resources that a repository may use. A zero field means its default; only
-// what exceeds a limit is a problem.
+// Limits limit what a repository may contain and cost. A zero field means its default.
 type Limits struct {
-	// Files and directories below the path, whatever they hold; 50,000.
+	// Files is the maximum number of files and directories below the path, of any kind; 50,000.
 	Files int
-	// FileSize of each file that is read, in bytes; 4 MiB.
+	// FileSize is the maximum size of a file that is read, in bytes; 4 MiB.
 	FileSize int64
-	// Documents in one file; 1,000.
+	// Documents is the maximum number of YAML documents in a file; 1,000.
 	Documents int
-	// AliasExpansion is how many times larger a document may become when its
-	// YAML aliases are expanded; 100.
+	// AliasExpansion is how many times larger a document may become when its YAML aliases are
+	// expanded; 100.
 	AliasExpansion int
-	// Depth of the nesting of one document, and of directories; 100.
+	// Depth is the maximum nesting of a document, and of directories; 100.
 	Depth int
-	// Objects in one commit, of every kind; 100,000.
+	// Objects is the maximum number of objects of a commit, of every kind; 100,000.
 	Objects int
-	// CommitSize is how much memory the objects of one commit may take, in bytes;
-	// 512 MiB.
+	// CommitSize is the maximum memory for the objects of a commit, in bytes; 512 MiB.
 	CommitSize int64
-	// Builds of kustomizations in one commit; 5,000.
+	// Builds is the maximum number of kustomizations of a commit that are built; 5,000.
 	Builds int
-	// BuildInput is how much memory the files may take that one kustomization
-	// reads, each as often as it is read, in bytes; 64 MiB.
+	// BuildInput is the maximum memory for the files that one kustomization reads, each counted
+	// as often as it is read, in bytes; 64 MiB.
 	BuildInput int64
-	// BuildTime of one kustomization; 60 seconds.
+	// BuildTime is the maximum duration of the build of one kustomization; 60 seconds.
 	BuildTime time.Duration
-	// BuildOutput of one kustomization, as JSON in bytes; 10 MiB.
+	// BuildOutput is the maximum size of the result of one build, as JSON in bytes; 10 MiB.
 	BuildOutput int64
 }
 
@@ -61,7 +59,7 @@ func fill[T comparable](v *T, value T) {
 	}
 }
 
-// Validate names the first field that is negative.
+// Validate returns an error that names the first negative field.
 func (l Limits) Validate() error {
 	for _, f := range []struct {
 		name  string
@@ -86,7 +84,7 @@ func (l Limits) Validate() error {
 	return nil
 }
 
-// bytesText writes a size as people do.
+// bytesText formats a size with a unit.
 func bytesText(n int64) string {
 	switch {
 	case n >= mib && n%mib == 0:

@@ -73,18 +73,10 @@ func (o *clusterReader) readList(r *report, list schema.GroupVersionKind, items 
 	for i, value := range items {
 		sub := r.item(i)
 		if object, ok := value.(map[string]any); ok && list.Kind == memberKind.Kind+"List" {
-			inherit(object, list)
+			inheritKind(object, list)
 		}
 		o.read(sub, value)
 		r.merge(sub)
-	}
-}
-
-// inherit sets what the items of a typed list may leave out.
-func inherit(object map[string]any, list schema.GroupVersionKind) {
-	if object["apiVersion"] == nil && object["kind"] == nil {
-		object["apiVersion"] = list.GroupVersion().String()
-		object["kind"] = strings.TrimSuffix(list.Kind, "List")
 	}
 }
 

@@ -24,8 +24,8 @@ func redact(message string, secrets []string) string {
 	return message
 }
 
-// spellings are the ways in which a value may be written. Words of one or two letters are left
-// alone: they are everywhere.
+// spellings are the ways in which a value may be written. Values of one or two letters are not
+// masked, since they occur everywhere.
 func spellings(s string) []string {
 	s = strings.TrimSpace(s)
 	if len(s) < 3 {

@@ -7,19 +7,20 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A shaper compares a document with its Go type, and finds all unknown fields, missing fields
-// and wrong types at once, where a decoder stops at the first. It corrects a few mistakes of
-// public samples, with a warning, and removes invalid parts, so that the rest can be decoded.
+// A shaper compares a document with its Go type. Unlike a decoder, which stops at the first
+// problem, it finds all unknown fields, missing fields and wrong types. It corrects some
+// mistakes of public samples with a warning, and removes invalid parts, so that the rest can be
+// decoded.
 type shaper struct {
 	r *report
-	// absent are fields, as dotted paths, that this version does not have.
+	// absent are the fields, as dotted paths, that this API version does not have.
 	absent []string
-	// newest is the apiVersion that has them.
+	// newest is the apiVersion that has the absent fields.
 	newest string
 }
 
 // value returns the value to decode; ok is false if it must be left out.
-func (s *shaper) value(v any, t reflect.Type, p *fieldPath) (mended any, ok bool) {
+func (s *shaper) value(v any, t reflect.Type, p *fieldPath) (valid any, ok bool) {
 	if t.Kind() == reflect.Pointer {
 		return s.value(v, t.Elem(), p)
 	}
@@ -27,7 +28,7 @@ func (s *shaper) value(v any, t reflect.Type, p *fieldPath) (mended any, ok bool
 		return nil, true
 	}
 	if check, special := specialTypes[t]; special {
-		return s.verdict(v, p, check(v))
+		return s.result(v, p, check(v))
 	}
 	if allowed, isEnum := enums[t]; isEnum {
 		return s.enum(v, allowed, p)
@@ -40,12 +41,12 @@ func (s *shaper) value(v any, t reflect.Type, p *fieldPath) (mended any, ok bool
 	case reflect.Map:
 		return s.dictionary(v, t, p)
 	default:
-		return s.verdict(v, p, scalarFault(v, t.Kind()))
+		return s.result(v, p, scalarFault(v, t.Kind()))
 	}
 }
 
-// verdict reports a problem, if there is one.
-func (s *shaper) verdict(v any, p *fieldPath, fault string) (any, bool) {
+// result reports the fault of a value, if it has one. ok is false if the value must be left out.
+func (s *shaper) result(v any, p *fieldPath, fault string) (any, bool) {
 	if fault == "" {
 		return v, true
 	}
@@ -61,7 +62,7 @@ func (s *shaper) structure(v any, t reflect.Type, p *fieldPath) (any, bool) {
 	}
 	m, ok := v.(map[string]any)
 	if !ok {
-		return s.verdict(v, p, "a mapping, not "+describe(v))
+		return s.result(v, p, "a mapping, not "+describe(v))
 	}
 	if t == reflect.TypeFor[api.ApplyStrategy]() {
 		s.comparisonOptions(m, p)
@@ -91,7 +92,7 @@ func (s *shaper) structure(v any, t reflect.Type, p *fieldPath) (any, bool) {
 	return m, true
 }
 
-// comparisonOptions is how the public documentation spells the field.
+// comparisonOptions accepts the spelling of the field in the public documentation.
 func (s *shaper) comparisonOptions(m map[string]any, p *fieldPath) {
 	plural, there := m["comparisonOptions"]
 	if !there {
@@ -133,7 +134,7 @@ func (s *shaper) list(v any, t reflect.Type, p *fieldPath) (any, bool) {
 	}
 	items, ok := v.([]any)
 	if !ok {
-		return s.verdict(v, p, "a list, not "+describe(v))
+		return s.result(v, p, "a list, not "+describe(v))
 	}
 	kept := make([]any, 0, len(items))
 	for i, item := range items {
@@ -151,7 +152,7 @@ func (s *shaper) list(v any, t reflect.Type, p *fieldPath) (any, bool) {
 func (s *shaper) dictionary(v any, t reflect.Type, p *fieldPath) (any, bool) {
 	m, ok := v.(map[string]any)
 	if !ok {
-		return s.verdict(v, p, "a mapping, not "+describe(v))
+		return s.result(v, p, "a mapping, not "+describe(v))
 	}
 	for _, key := range sortedKeys(m) {
 		if mended, keep := s.value(m[key], t.Elem(), p.child(key)); keep {

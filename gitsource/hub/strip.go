@@ -63,7 +63,7 @@ func strip(r *report, object map[string]any) {
 	}
 }
 
-// isEmpty is true for null, and for the status: {} that kubectl create writes.
+// isEmpty reports whether a status is null or {}, which kubectl create writes.
 func isEmpty(v any) bool {
 	m, isMap := v.(map[string]any)
 	return v == nil || isMap && len(m) == 0

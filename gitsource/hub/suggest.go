@@ -9,8 +9,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// didYouMean ends a message about an unknown word: with the nearest known one,
-// or with all of them.
+// didYouMean returns the end of a message about an unknown word: the most similar known word, or
+// all of them.
 func didYouMean(word string, known []string) string {
 	if best := api.Closest(word, known); best != "" {
 		return "did you mean " + best + "?"

@@ -64,20 +64,20 @@ func isSeparator(line []byte) bool {
 	return ok && (len(rest) == 0 || bytes.IndexByte([]byte(" \t\r\n"), rest[0]) >= 0)
 }
 
-// otherBreaks end a line in YAML, but in few editors.
+// otherBreaks are characters that end a line in YAML, but not in most editors.
 const otherBreaks = "\r\u0085\u2028\u2029"
 
 // hasContent reports whether there is more than separators, directives and comments.
 func hasContent(text []byte) bool {
 	for line := range bytes.Lines(text) {
-		if !isRemark(line) || bytes.ContainsAny(bytes.TrimRight(line, "\r\n"), otherBreaks) {
+		if !isCommentOrSeparator(line) || bytes.ContainsAny(bytes.TrimRight(line, "\r\n"), otherBreaks) {
 			return true
 		}
 	}
 	return false
 }
 
-func isRemark(line []byte) bool {
+func isCommentOrSeparator(line []byte) bool {
 	const blanks = " \t\r\n"
 	switch {
 	case isSeparator(line):

@@ -45,7 +45,7 @@ func checkAvailableTimeout(r *report, annotations map[string]string) {
 	}
 }
 
-// checkDriftRule refuses what is no drift mode.
+// checkDriftRule refuses an invalid drift rule.
 func checkDriftRule(r *report, annotations map[string]string) {
 	if value, written := annotations[api.DriftAnnotation]; written {
 		if _, err := api.ParseDriftRule(value); err != nil {
@@ -54,7 +54,7 @@ func checkDriftRule(r *report, annotations map[string]string) {
 	}
 }
 
-// checkName applies the rules for names of our own kinds.
+// checkName applies the rules for names of gitfleet's kinds.
 func checkName(r *report, name, tooLong string) {
 	p := r.field("metadata", "name")
 	if len(name) > 63 {
@@ -133,7 +133,7 @@ func ofKind(terms []api.ResourceSelectorTerm, kind string) int {
 	return n
 }
 
-// withSelectors reports whether the terms select single objects of one namespace.
+// withSelectors reports whether the terms select single objects of a namespace.
 func withSelectors(terms []api.ResourceSelectorTerm) bool {
 	for _, t := range terms {
 		if isNamespaceTerm(t) && t.SelectionScope == api.NamespaceWithResourceSelectors {

@@ -6,19 +6,18 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// expandedNodes is the most that the aliases of one document may become,
-// whatever its size: what is expanded is held in memory.
+// expandedNodes limits the nodes of a document after its aliases are expanded, since all of them
+// are in memory.
 const expandedNodes = 250_000
 
-// A converter turns the nodes of one document into the values that package
-// unstructured knows: map[string]any, []any, string, bool, int64, float64 and
-// nil. It reads scalars as kubectl does, refuses what only looks right, and
-// never repeats a value in a message, since the document may be a Secret.
+// A converter converts the YAML nodes of one document into the values of package unstructured:
+// map[string]any, []any, string, bool, int64, float64 and nil. It reads scalars as kubectl does
+// and refuses ambiguous ones. Its messages quote no values, since the document may be a Secret.
 type converter struct {
 	r      *report
 	limits Limits
 	words  vocabulary
-	// ours says that the document is of one of our kinds.
+	// ours says that the document is of one of gitfleet's kinds.
 	ours bool
 
 	steps    []step
@@ -28,9 +27,8 @@ type converter struct {
 	nodes    *yaml.Node
 	gaveUp   bool
 
-	// size is how much memory the document takes, as far as it is decoded; charged
-	// is how much of that the budget knows of, if there is one. cut says that it was
-	// not enough.
+	// size is the memory of what has been decoded, charged the part that the budget, if any, was
+	// charged with. cut says that the budget was exceeded.
 	size, charged int64
 	budget        *budget
 	cut           bool
@@ -59,7 +57,7 @@ func (c *converter) giveUp(format string, args ...any) any {
 	return nil
 }
 
-// document converts a whole document; ok is false if that was given up.
+// document converts a whole document; ok is false if it was given up.
 func (c *converter) document(n *yaml.Node) (value any, ok bool) {
 	c.nodes = n
 	value = c.value(n, false)
@@ -68,7 +66,7 @@ func (c *converter) document(n *yaml.Node) (value any, ok bool) {
 	return value, !c.gaveUp
 }
 
-// value converts one node. Scalars below text are strings, however they are
+// value converts one node. If text is true, scalars below it are strings, however they are
 // written.
 func (c *converter) value(n *yaml.Node, text bool) any {
 	if c.gaveUp {
@@ -184,8 +182,8 @@ func (c *converter) pair(m map[string]any, n *yaml.Node, i int, text bool) {
 	m[key] = c.value(n.Content[i+1], text || c.textBelow())
 }
 
-// duplicate names the line of the second occurrence, where the report would
-// find the first.
+// duplicate reports a duplicate key at its second occurrence; the report would find the line of
+// the first.
 func (c *converter) duplicate(n *yaml.Node, i int) {
 	again := n.Content[i]
 	if c.r.full() {
@@ -202,8 +200,8 @@ func (c *converter) duplicate(n *yaml.Node, i int) {
 	}
 }
 
-// merge adds what the mapping does not set itself; of several merged mappings
-// the first wins.
+// merge adds the fields of merged mappings that the mapping does not set. The first of several
+// merged mappings wins.
 func (c *converter) merge(m map[string]any, n *yaml.Node, text bool) {
 	sources := []*yaml.Node{n}
 	if list := dealias(n); list.Kind == yaml.SequenceNode {
@@ -231,8 +229,8 @@ func dealias(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// textBelow says whether the values below the last step are strings whatever
-// they look like: labels, which people write as numbers.
+// textBelow reports whether the values below the last step are strings, however they are
+// written: users often write values of labels as numbers.
 func (c *converter) textBelow() bool {
 	n := len(c.steps)
 	if n == 0 {

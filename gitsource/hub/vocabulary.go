@@ -1,7 +1,7 @@
 package hub
 
-// A vocabulary keeps short strings that occur again and again, in all files,
-// only once: it makes a loaded commit smaller. One goroutine at a time uses it.
+// A vocabulary shares equal short strings, so that a loaded commit takes less memory. It is not
+// safe for concurrent use.
 type vocabulary map[string]string
 
 const (

@@ -12,14 +12,14 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A walk is what stands below the configured path.
+// A walk lists the files and kustomizations below the configured path.
 type walk struct {
 	tree   *tree
 	limits Limits
 
-	// manifests are files that may hold objects, in order.
+	// manifests are the files that may have objects, in order.
 	manifests []string
-	// kustomizations are directories that hold a kustomization, in order.
+	// kustomizations are the directories with a kustomization file, in order.
 	kustomizations []string
 	problems       Problems
 
@@ -27,7 +27,7 @@ type walk struct {
 	names int // also those that are ignored
 }
 
-// ignoreFileSize bounds an ignore file: every name is compared with every pattern.
+// ignoreFileSize limits an ignore file, since every name is compared with every pattern.
 const ignoreFileSize = 64 * kib
 
 var kustomizationNames = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
@@ -40,11 +40,10 @@ func (w *walk) problem(severity Severity, name, format string, args ...any) {
 	w.problems = append(w.problems, Problem{Origin: api.Origin{Path: name}, Severity: severity, Message: fmt.Sprintf(format, args...)})
 }
 
-// errTooMany ends a walk that has exceeded a limit.
+// errTooMany ends a walk that exceeds a limit.
 var errTooMany = errors.New("too many files")
 
-// from walks everything below root. The ignore files above it are in force
-// too.
+// from walks everything below root. The ignore files in the directories above it apply too.
 func (w *walk) from(root string) error {
 	mode, at, ok, err := w.tree.lookup(root)
 	switch {
@@ -72,7 +71,7 @@ func (w *walk) from(root string) error {
 	return err
 }
 
-// above yields the directories above name, from the root down.
+// above iterates over the directories above name, from the root down.
 func above(name string) func(func(string) bool) {
 	return func(yield func(string) bool) {
 		if !yield(".") {
@@ -182,9 +181,8 @@ func (w *walk) entry(name string, e entry, ignored *ignorer, depth int) error {
 	return nil
 }
 
-// tooMany ends the walk. Directories and links count as well, and names that are
-// ignored count a little: a small repository can have any number of them, since
-// equal directories are stored once.
+// tooMany ends the walk. Directories and links count too, and ignored names count a little: a
+// small repository can have any number of them, since Git stores equal directories once.
 func (w *walk) tooMany(name string) error {
 	w.problem(Error, name, "up to here the commit has more than %d files and directories; set a path, list what is not meant for the fleet in %s, or raise limits.files", w.limits.Files, IgnoreFile)
 	return errTooMany
@@ -206,9 +204,8 @@ func (w *walk) kustomization(dir string, l *listing, ignored *ignorer) {
 	}
 }
 
-// irregular speaks of what is neither a file nor a directory. A link that
-// could stand for manifests, or for a directory of them, refuses the commit,
-// since what it hides would be missing.
+// irregular reports an entry that is neither a file nor a directory. A link that may stand for a
+// manifest or a directory of manifests is an error, since their objects would be missing.
 func (w *walk) irregular(name string, mode fs.FileMode) {
 	severity := Warning
 	if isManifest(name) || path.Ext(name) == "" {

@@ -12,21 +12,19 @@ import (
 )
 
 const (
-	// bytesPerUnit is how many bytes cost as much as one step.
+	// bytesPerUnit is the number of bytes that cost as much as one step.
 	bytesPerUnit = 10
-	// elementBytes is what an element of a list or a map counts beside its own
-	// bytes.
+	// elementBytes is the size of an element of a list or a map in addition to its content.
 	elementBytes = 16
-	// timeZoneCost is what it costs to look up a time zone.
+	// timeZoneCost is the cost of looking up a time zone.
 	timeZoneCost = 500
 )
 
-// constructor is what a meter calls the construction of a list, a map or a
+// constructor is the name under which a meter counts the construction of a list, a map or a
 // message.
 const constructor = "@construct"
 
-// constantTime are the functions whose cost does not depend on the size of their
-// arguments.
+// constantTime are the functions whose cost does not depend on the size of their arguments.
 var constantTime = map[string]bool{
 	operators.Index: true, operators.OptIndex: true, operators.OptSelect: true,
 	operators.LogicalNot: true, operators.NotStrictlyFalse: true, operators.Conditional: true,
@@ -34,10 +32,9 @@ var constantTime = map[string]bool{
 	"optional.of": true, "optional.none": true,
 }
 
-// A meter counts what calls cost, by the sizes of their arguments and results:
-// CEL's own count takes a call for a single step if the types of its arguments
-// are known only when it is evaluated, as they are here nearly always. So no value
-// that an evaluation makes is larger than what it was charged for.
+// A meter computes the cost of calls from the sizes of their arguments and results. CEL's own
+// estimate is a single step where the types of arguments are known only at evaluation, as they
+// nearly always are here. So no value of an evaluation is larger than its cost.
 type meter struct{ states map[string]int }
 
 // CallCost implements interpreter.ActualCostEstimator.
@@ -66,7 +63,7 @@ func (m meter) CallCost(function, _ string, args []ref.Val, result ref.Val) *uin
 	return &n
 }
 
-// most is the largest size that makes a difference to the cost.
+// most is the largest size that affects the cost.
 const most = (Costliest + 1) * bytesPerUnit
 
 func isContainer(v ref.Val) bool {
@@ -89,8 +86,8 @@ func text(v ref.Val) string {
 	return string(s)
 }
 
-// size is how many bytes a value takes, roughly, with all that is in it. It stops
-// to count above a limit.
+// size returns the approximate size of a value and everything in it, in bytes. It stops counting
+// above a limit.
 func size(v ref.Val, limit uint64) uint64 {
 	var n uint64
 	switch v := v.(type) {
@@ -115,7 +112,7 @@ func size(v ref.Val, limit uint64) uint64 {
 	return n
 }
 
-// A metered constructor is charged like a call, by the size of what it makes.
+// A metered constructor costs as much as a call that returns the same value.
 type metered struct {
 	interpreter.InterpretableConstructor
 }
@@ -138,11 +135,10 @@ func meterConstructors(i interpreter.InterpretableV2) (interpreter.Interpretable
 	return i, nil
 }
 
-// ordinaryList is how many elements the lists of an ordinary object have, and how
-// long its strings are.
+// ordinaryList is the assumed length of the lists and strings of an ordinary object.
 const ordinaryList = 50
 
-// ordinary estimates before an evaluation what it costs for an ordinary object.
+// ordinary estimates the cost of an expression for an ordinary object before it is evaluated.
 type ordinary struct{ states map[string]int }
 
 // EstimateSize implements checker.CostEstimator.

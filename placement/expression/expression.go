@@ -1,11 +1,9 @@
-// Package expression evaluates a CEL expression over an object, which says
-// whether the object is available.
+// Package expression evaluates CEL expressions that say whether an object is available.
 //
-// An expression sees nothing but the object, can change nothing, and is bounded:
-// its text, the patterns in it and the object in their size, and an evaluation in
-// its cost. Every byte that an evaluation reads or makes counts towards that cost,
-// so it bounds memory and time as well, the same on every machine: there is no
-// deadline, since an answer that depends on how busy a machine is would be none.
+// An expression can read only the object and change nothing. The sizes of its text, its patterns
+// and the object are limited, and so is the cost of an evaluation. Every byte that is read or
+// made adds to the cost, which therefore limits memory and time too. There is no deadline, since
+// the result must not depend on the load of the machine.
 package expression
 
 import (
@@ -19,37 +17,36 @@ import (
 
 // The limits of an expression.
 const (
-	// Longest is how many bytes the text of an expression may have.
+	// Longest is the maximum length of an expression in bytes.
 	Longest = 4 << 10
-	// Costliest is what one evaluation may cost in CEL's own units: one for each
-	// step, and one for each ten bytes that are read or made.
+	// Costliest is the maximum cost of one evaluation in CEL's units: one for each step, and one
+	// for each ten bytes that are read or made.
 	Costliest = 100_000
-	// LargestObject is how large an object may be, in bytes.
+	// LargestObject is the maximum size of an object in bytes.
 	LargestObject = 8 << 20
-	// LargestPattern is how many states a regular expression may have.
+	// LargestPattern is the maximum number of states of a regular expression.
 	LargestPattern = 2_000
 )
 
 const (
-	// mostOptMaps is how often an expression may use optMap and optFlatMap. Each use
-	// is replaced by text that has its target twice.
+	// mostOptMaps limits the uses of optMap and optFlatMap, each of which duplicates its target.
 	mostOptMaps = 4
-	// mostLoops is how many macros an expression may have that go through a list,
-	// and mostLiterals how many lists and maps, those that macros make included. It
-	// takes very long to check an expression that nests hundreds of them.
+	// mostLoops limits the macros that iterate over a list, and mostLiterals the lists and maps,
+	// including those made by macros. Checking an expression with hundreds of nested ones takes
+	// very long.
 	mostLoops    = 16
 	mostLiterals = 64
 )
 
-// An Expression is ready to be evaluated. It may be used by several goroutines.
+// An Expression is a compiled expression. It is safe for concurrent use.
 type Expression struct {
 	program cel.Program
-	// likely is the highest cost for an object of ordinary size.
+	// likely is the estimated maximum cost for an ordinary object.
 	likely uint64
 }
 
-// Compile reads an expression, in which object is the object as it is on the
-// member. The error says in one line what is wrong, and where.
+// Compile compiles an expression, in which object is the live object on the member. The error is
+// one line with the position and the reason.
 func Compile(text string) (*Expression, error) {
 	if len(text) > Longest {
 		return nil, fmt.Errorf("it has %d characters, more than %d", len(text), Longest)
@@ -93,7 +90,7 @@ func Compile(text string) (*Expression, error) {
 	return &Expression{program, estimate.Max}, nil
 }
 
-// first is the first of several issues: the others often follow from it.
+// first returns the first of several issues, since the others often result from it.
 func first(issues *cel.Issues) error {
 	all := issues.Errors()
 	if len(all) == 0 {
@@ -119,7 +116,8 @@ var (
 	errSize = fmt.Errorf("the object is larger than %d MiB, the most that an expression is evaluated for", LargestObject>>20)
 )
 
-// Warning says what is doubtful about the expression; it is empty if nothing is.
+// Warning returns a warning that the expression may become too expensive; empty if there is
+// none.
 func (e *Expression) Warning() string {
 	if e.likely <= Costliest {
 		return ""
@@ -127,8 +125,8 @@ func (e *Expression) Warning() string {
 	return fmt.Sprintf("it may cost more than %d to evaluate once lists have %d elements, and the object is not available then; %s", Costliest, ordinaryList, cheaper)
 }
 
-// Holds answers for one object, which is not changed. An error, such as of a
-// field that is not there, may quote values of the object.
+// Holds evaluates the expression for an object, without changing it. An error, for instance
+// about a missing field, may quote values of the object.
 func (e *Expression) Holds(object map[string]any) (bool, error) {
 	if size(types.DefaultTypeAdapter.NativeToValue(object), LargestObject) > LargestObject {
 		return false, errSize

@@ -12,12 +12,11 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// statesPerUnit is how many states of a pattern one unit of cost moves by one
-// character.
+// statesPerUnit is the number of states of a pattern that cost one unit for each character.
 const statesPerUnit = 100
 
-// inspect refuses what would make an expression expensive to compile or to
-// evaluate, and returns how many states its regular expressions have.
+// inspect refuses expressions that would be expensive to compile or to evaluate, and returns the
+// number of states of each regular expression.
 func inspect(tree *cel.Ast) (map[string]int, error) {
 	states, loops, literals := map[string]int{}, 0, 0
 	var err error
@@ -66,8 +65,7 @@ func inspect(tree *cel.Ast) (map[string]int, error) {
 	return states, err
 }
 
-// statesIn is about how many states a pattern is compiled to: one that is made of
-// the object could have any number of them.
+// statesIn returns the approximate number of states of a compiled pattern.
 func statesIn(pattern string) (int, error) {
 	parsed, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
@@ -98,8 +96,8 @@ func matchCost(s ref.Val, states int) uint64 {
 	return uint64(len(text(s))+1) * uint64(states+1) / statesPerUnit
 }
 
-// matching compiles each pattern once, and refuses at once what would cost too
-// much: other calls are cheap enough to be charged when they are done.
+// matching compiles each pattern once, and refuses expensive matches before they run. Other
+// calls are cheap enough to be charged afterwards.
 func matching(states map[string]int) *interpreter.RegexOptimization {
 	return &interpreter.RegexOptimization{
 		Function: "matches", RegexIndex: 1,

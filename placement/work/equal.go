@@ -6,7 +6,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// Equal reports whether a member does the same for both works. Only the IDs of Awaited matter.
+// Equal reports whether two works mean the same for a member. Of Awaited only the IDs are
+// compared.
 func (w *Work) Equal(o *Work) bool {
 	return w.Placement == o.Placement && w.Revision.Hash == o.Revision.Hash && w.Revision.Commit == o.Revision.Commit &&
 		w.Keep == o.Keep && w.Remove == o.Remove && w.Abandon == o.Abandon && w.AllowDelete == o.AllowDelete &&
@@ -15,7 +16,7 @@ func (w *Work) Equal(o *Work) bool {
 		equalLists(w.Manifests, o.Manifests, sameContent) && equalLists(w.Awaited, o.Awaited, sameID)
 }
 
-// equalLists compares two lists, which are usually the same slice.
+// equalLists compares two lists, which usually share their memory.
 func equalLists[T any](a, b []T, equal func(x, y T) bool) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0] || slices.EqualFunc(a, b, equal))
 }
@@ -31,8 +32,8 @@ func equalStrategies(a, b api.ApplyStrategy) bool {
 	return a == b
 }
 
-// sameContent compares two manifests. Those of one revision can differ in what is left to other
-// placements.
+// sameContent reports whether two manifests have the same object with the same content. The
+// lists of works of one revision can differ, since objects can be left to other placements.
 func sameContent(a, b *Manifest) bool { return a == b || a.ID == b.ID && a.Hash == b.Hash }
 
 func sameID(a, b *Manifest) bool { return a.ID == b.ID }

@@ -19,7 +19,7 @@ type Work struct {
 	Revision  placement.Revision
 	// Strategy is always that of the head; it is not rolled out. Its fields are defaulted.
 	Strategy api.ApplyStrategy
-	// Drift is the newest api.DriftAnnotation of the placement; empty if it has none.
+	// Drift is the newest api.DriftAnnotation of the placement; empty if there is none.
 	Drift string
 	// ClusterDrift is the newest api.DriftAnnotation of the cluster; empty if it has none.
 	ClusterDrift string

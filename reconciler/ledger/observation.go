@@ -79,12 +79,12 @@ type WorkSeen struct {
 	Deletions []Deletion `json:",omitempty"`
 	// DeletionErrors are the objects that could not be deleted, by ID.
 	DeletionErrors []DeletionError `json:",omitempty"`
-	// Lingering are the objects that were deleted and still exist, by ID.
+	// Lingering are the objects that have a deletion timestamp and still exist, by ID.
 	Lingering []api.ID `json:",omitempty"`
-	// Collecting are those of Lingering whose dependents the cluster's garbage collector
-	// deletes first, by ID.
+	// Collecting are the objects of Lingering that wait for the garbage collector to delete
+	// their dependents, by ID.
 	Collecting []api.ID `json:",omitempty"`
-	// Finalizing are those of Lingering that have finalizers, by ID.
+	// Finalizing are the objects of Lingering that have finalizers, by ID.
 	Finalizing []Finalizing `json:",omitempty"`
 }
 

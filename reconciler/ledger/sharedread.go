@@ -31,7 +31,7 @@ func (s *Shared) readIndex() (index, string, error) {
 	return x, version, nil
 }
 
-// A DamagedSharedError says that the objects of a ledger cannot be believed.
+// A DamagedSharedError says that the objects of a ledger are missing or inconsistent.
 type DamagedSharedError struct{ Why string }
 
 func (e *DamagedSharedError) Error() string {
@@ -40,13 +40,13 @@ func (e *DamagedSharedError) Error() string {
 
 func damagedShared(why string) error { return &DamagedSharedError{why} }
 
-// readAttempts bounds how often a reader begins anew because segments were merged
-// meanwhile. It waits for readPause before it does.
+// readAttempts limits how often a reader starts again because segments were merged while it
+// read. It pauses for readPause before each attempt.
 const readAttempts, readPause = 5, 200 * time.Millisecond
 
-// read returns all records of one moment, the keys of each segment, and the version of
-// the index that names them. A segment that is missing was merged into another if the index
-// has changed since, and is lost if it has not.
+// read returns a consistent set of all records, the keys of each segment, and the version of the
+// index that lists the segments. If a segment is missing, it reads again: if the index has
+// changed since, the segment was merged into another; if not, it is lost.
 func (s *Shared) read() (all reading, err error) {
 	for n := range readAttempts {
 		before := all.version
@@ -62,7 +62,7 @@ func (s *Shared) read() (all reading, err error) {
 	return all, fmt.Errorf("%w: the ledger keeps changing while it is read", err)
 }
 
-// A reading is what a reader finds.
+// A reading is the result of reading a ledger.
 type reading struct {
 	index   index
 	version string
@@ -100,7 +100,7 @@ func (s *Shared) readOnce() (reading, error) {
 	return all, err
 }
 
-// errNoIndex is the error of a ledger of which only segments are there.
+// errNoIndex is the error about a ledger that has segments and no index.
 var errNoIndex = errors.New("its index is missing")
 
 // unbegun returns errNoIndex if there are segments: the index is created before them.

@@ -27,9 +27,10 @@ func (pl *planner) loadHeldContent(c *OnCluster) {
 	pl.recordMissing(b.Assigned.Commit)
 }
 
-// findContent finds the content of a binding's revision: what the placement renders for the
-// cluster at any known commit, if the hash matches, with the labels that the cluster has now or
-// had then. The content is nil if the revision cannot be rendered.
+// findContent finds the content of the revision assigned in a binding. It renders the placement
+// for the cluster at each known commit, with the current labels and with those recorded in the
+// revision, until the hash matches. The content is nil if the revision is known and cannot be
+// rendered.
 func (pl *planner) findContent(b placement.Binding) (from *prepared, content *work.Rendered, known bool) {
 	cluster, _ := pl.memo.fleet.cluster(b.Cluster)
 	for p := range pl.knownContents(b.Assigned.Commit) {

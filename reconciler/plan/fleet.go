@@ -28,7 +28,8 @@ type fleet struct {
 	changed []string
 }
 
-// A clusterSource is what a cluster of the fleet was computed from.
+// A clusterSource has the values from which a cluster of the fleet was computed, to detect
+// changes.
 type clusterSource struct {
 	declared    *hub.Cluster
 	seenVersion uint64 // version of the observation

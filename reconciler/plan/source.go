@@ -8,14 +8,14 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A Content is what a placement consists of at one commit.
+// A Content is the source of a placement at one commit.
 type Content struct {
 	Spec *hub.Placement
 	// Origins are the positions in Git of the placement, of the objects that it selects, and of
 	// the overrides that apply to it.
 	Origins []api.Origin
-	// Fingerprint is equal for two commits if every cluster gets the same content; empty if the
-	// selectors are invalid.
+	// Fingerprint identifies the content for all clusters: if it is equal at two commits, each
+	// cluster gets the same content at both. It is empty if the selectors are invalid.
 	Fingerprint string
 }
 

@@ -47,9 +47,9 @@ func itemsOf(r *report, value any) []*item {
 		return nil
 	}
 	if items, isList := object["items"].([]any); isList && strings.HasSuffix(gvk.Kind, "List") {
-		return judgeList(r, gvk, items)
+		return listItems(r, gvk, items)
 	}
-	if it := judgeObject(r, gvk, object); it != nil {
+	if it := objectItem(r, gvk, object); it != nil {
 		return []*item{it}
 	}
 	return nil
@@ -57,21 +57,25 @@ func itemsOf(r *report, value any) []*item {
 
 const notOurs = "if the file is not meant for the fleet, list it in " + IgnoreFile
 
-func judgeList(r *report, list schema.GroupVersionKind, items []any) []*item {
+func listItems(r *report, list schema.GroupVersionKind, items []any) []*item {
 	var out []*item
 	for i, value := range items {
 		sub := r.item(i)
 		if object, ok := value.(map[string]any); ok && list.Kind != "List" {
-			// The items of a typed list may leave out apiVersion and kind.
-			if object["apiVersion"] == nil && object["kind"] == nil {
-				object["apiVersion"] = list.GroupVersion().String()
-				object["kind"] = strings.TrimSuffix(list.Kind, "List")
-			}
+			inheritKind(object, list)
 		}
 		out = append(out, itemsOf(sub, value)...)
 		r.merge(sub)
 	}
 	return out
+}
+
+// inheritKind sets the apiVersion and kind of an item of a typed list, which may leave them out.
+func inheritKind(object map[string]any, list schema.GroupVersionKind) {
+	if object["apiVersion"] == nil && object["kind"] == nil {
+		object["apiVersion"] = list.GroupVersion().String()
+		object["kind"] = strings.TrimSuffix(list.Kind, "List")
+	}
 }
 
 func kindOf(r *report, object map[string]any) (schema.GroupVersionKind, bool) {
@@ -123,7 +127,7 @@ func mustString(r *report, object map[string]any, key string) (string, bool) {
 	return "", false
 }
 
-func judgeObject(r *report, gvk schema.GroupVersionKind, object map[string]any) *item {
+func objectItem(r *report, gvk schema.GroupVersionKind, object map[string]any) *item {
 	if kustomizeConfig(r, gvk) {
 		return nil
 	}
