@@ -13,10 +13,8 @@ import (
 	"time"
 )
 
-// A Repo is a bare repository on disk. Its commits depend on nothing but what is
-// committed: the same calls give the same hashes on every machine.
-//
-// Only one goroutine may write to a Repo.
+// A Repo is a bare repository on disk. Commits depend only on what is committed: the same calls
+// give the same hashes on every machine. Only one goroutine may write to a Repo.
 type Repo struct {
 	Dir string
 }
@@ -39,8 +37,8 @@ type Change struct {
 	Modes   map[string]fs.FileMode // path → 0o755 for an executable, fs.ModeSymlink for a link to its content
 }
 
-// Create makes an empty bare repository whose default branch is main. What is
-// already in dir stays.
+// Create creates an empty bare repository whose default branch is main. Existing files in dir
+// are kept.
 func Create(dir string) (*Repo, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -50,8 +48,7 @@ func Create(dir string) (*Repo, error) {
 	return r, err
 }
 
-// Change makes a commit on top of a branch, or begins the branch, and returns its
-// hash.
+// Change adds a commit to a branch, which is created if necessary, and returns its hash.
 func (r *Repo) Change(branch string, c Change) (string, error) {
 	script, err := r.script(branch, c)
 	if err != nil {
@@ -63,7 +60,7 @@ func (r *Repo) Change(branch string, c Change) (string, error) {
 	return r.Head(branch)
 }
 
-// script is the change in the language of git fast-import.
+// script returns the change in the format of git fast-import.
 func (r *Repo) script(branch string, c Change) ([]byte, error) {
 	var out bytes.Buffer
 	data := func(text string) { fmt.Fprintf(&out, "data %d\n%s\n", len(text), text) }
@@ -95,8 +92,7 @@ func (r *Repo) script(branch string, c Change) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// parent returns the head of a branch, if there is one, and the date of the
-// commit to come.
+// parent returns the head of a branch, if it exists, and the date of the next commit.
 func (r *Repo) parent(branch string) (date int64, hash string, err error) {
 	found, err := r.Git("for-each-ref", "--format=%(objectname) %(committerdate:unix)", "refs/heads/"+branch)
 	if err != nil {
@@ -152,8 +148,8 @@ func (r *Repo) git(stdin []byte, args ...string) (string, error) {
 	return run(r.Dir, stdin, args...)
 }
 
-// Git runs git in a directory, with nobody's configuration, and returns what it
-// prints, without the last line break.
+// Git runs git in a directory with an isolated configuration, and returns its output without the
+// last line break.
 func Git(dir string, args ...string) (string, error) { return run(dir, nil, args...) }
 
 func run(dir string, stdin []byte, args ...string) (string, error) {
@@ -169,8 +165,7 @@ func run(dir string, stdin []byte, args ...string) (string, error) {
 	return strings.TrimSuffix(out.String(), "\n"), nil
 }
 
-// environment is ours, without what would make git behave otherwise on another
-// machine.
+// environment returns the environment without variables that affect git.
 func environment() []string {
 	env := slices.DeleteFunc(os.Environ(), func(entry string) bool {
 		return strings.HasPrefix(entry, "GIT_")

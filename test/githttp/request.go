@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A Request is one that a Server has answered.
+// A Request is a request that a Server has served.
 type Request struct {
 	Repo    string // path of the repository below the root, as in URL
 	Service string // "git-upload-pack" (reading), "git-receive-pack" (writing), or empty
@@ -14,8 +14,8 @@ type Request struct {
 	Status  int
 }
 
-// Poll is a filter for questions after the refs of a repository, which is all
-// that a client sends who finds nothing new.
+// Poll is a filter for requests for the references of a repository, the only requests of a
+// client that finds nothing new.
 func Poll(q Request) bool { return q.Refs && q.Service == "git-upload-pack" }
 
 // Fetch is a filter for requests for objects. (A client that speaks version 2 of
@@ -23,11 +23,10 @@ func Poll(q Request) bool { return q.Refs && q.Service == "git-upload-pack" }
 // does not find anything new then has one Fetch, too.)
 func Fetch(q Request) bool { return !q.Refs && q.Service == "git-upload-pack" }
 
-// Push is a filter for requests that bring objects.
+// Push is a filter for requests that send objects.
 func Push(q Request) bool { return !q.Refs && q.Service == "git-receive-pack" }
 
-// Requests returns all requests so far that the filters keep, in the order of
-// their answers.
+// Requests returns all requests so far that match the filters, in the order of their responses.
 func (s *Server) Requests(keep ...func(Request) bool) []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -36,7 +35,7 @@ func (s *Server) Requests(keep ...func(Request) bool) []Request {
 	})
 }
 
-// Count is the number of requests for a repository that the filters keep.
+// Count returns the number of requests for a repository that match the filters.
 func (s *Server) Count(repo string, keep ...func(Request) bool) int {
 	n := 0
 	for _, q := range s.Requests(keep...) {
@@ -70,7 +69,7 @@ func parse(r *http.Request) Request {
 	return Request{Repo: path}
 }
 
-// statusWriter remembers the status of an answer.
+// statusWriter records the status of a response.
 type statusWriter struct {
 	http.ResponseWriter
 	status int
@@ -81,5 +80,5 @@ func (w *statusWriter) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Unwrap lets a handler reach what the writer below can do.
+// Unwrap supports http.ResponseController.
 func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

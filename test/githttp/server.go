@@ -31,8 +31,8 @@ import (
 	"time"
 )
 
-// Config says how to serve. The zero value is plain HTTP on a free port of the
-// loopback interface, open to everybody.
+// Config configures a server. The zero value is plain HTTP on a free port of the loopback
+// interface without authentication.
 type Config struct {
 	Root     string // directory with the bare repositories (required by New)
 	Addr     string // where to listen; a free port of 127.0.0.1 if empty
@@ -110,29 +110,28 @@ func backend(git, root string) http.Handler {
 	}
 }
 
-// URL is the address of a repository, by its path below the root.
+// URL returns the address of a repository, by its path below the root.
 func (s *Server) URL(repo string) string { return s.url + "/" + repo }
 
-// CA is the certificate, in PEM, that clients of a TLS server must trust. It is
-// nil without TLS.
+// CA returns the certificate, in PEM, that clients of a TLS server must trust; nil without TLS.
 func (s *Server) CA() []byte { return s.ca }
 
-// Unavailable makes the server answer 503 from now on, or ends that. retryAfter
-// goes into the header of that name in whole seconds, unless it is zero.
+// Unavailable makes the server respond 503 from now on, or ends that. retryAfter is the
+// Retry-After header in whole seconds, which is left out if it is zero.
 func (s *Server) Unavailable(down bool, retryAfter time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.down, s.retryAfter = down, retryAfter
 }
 
-// Close ends the server and every request under way.
+// Close ends the server and all requests.
 func (s *Server) Close() error {
 	err := s.http.Close()
 	<-s.finished
 	return err
 }
 
-// ServeHTTP answers one request, and counts it.
+// ServeHTTP serves and records one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer := &statusWriter{ResponseWriter: w, status: http.StatusOK}
 	s.answer(answer, r)
@@ -171,8 +170,7 @@ func (s *Server) state() (down bool, retryAfter time.Duration) {
 	return s.down, s.retryAfter
 }
 
-// admits reports whether the request shows one of the accepted credentials, or
-// needs none.
+// admits reports whether the request has one of the accepted credentials, or needs none.
 func (s *Server) admits(r *http.Request) bool {
 	c := s.config
 	if c.Token == "" && c.Password == "" {
@@ -190,7 +188,7 @@ func same(got, secret string) bool {
 	return secret != "" && subtle.ConstantTimeCompare([]byte(got), []byte(secret)) == 1
 }
 
-// A spooled body is a temporary file that is gone when closed.
+// A spooled body is a temporary file that is removed when it is closed.
 type spooled struct {
 	*os.File
 	size int64

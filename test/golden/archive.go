@@ -8,8 +8,8 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// Archives plays each txtar archive that matches a pattern, as a test of the
-// file's name. With -update an archive is written as play leaves it.
+// Archives runs play on each txtar archive that matches a pattern, in a subtest with the name of
+// the file. With -update it writes the archives that play has changed.
 func Archives(t *testing.T, pattern string, play func(*testing.T, *txtar.Archive)) {
 	t.Helper()
 	paths, err := filepath.Glob(pattern)
@@ -25,7 +25,7 @@ func Archives(t *testing.T, pattern string, play func(*testing.T, *txtar.Archive
 	}
 }
 
-// Archive plays one archive.
+// Archive runs play on one archive.
 func Archive(t *testing.T, path string, play func(*testing.T, *txtar.Archive)) {
 	t.Helper()
 	archive, err := txtar.ParseFile(path)
@@ -38,9 +38,8 @@ func Archive(t *testing.T, path string, play func(*testing.T, *txtar.Archive)) {
 	}
 }
 
-// Steps takes each file of an archive for a command, and what is in it for what
-// the command is expected to print. do answers what it prints; one that does not
-// answer takes what is in the file for its input.
+// Steps runs each file of an archive as a command, whose name is the command line and whose
+// content is the expected output. If do returns false, the content is the input of the command.
 func Steps(t testing.TB, archive *txtar.Archive, do func(words []string, text string) (got string, answers bool)) {
 	t.Helper()
 	for i := range archive.Files {
@@ -51,8 +50,8 @@ func Steps(t testing.TB, archive *txtar.Archive, do func(words []string, text st
 	}
 }
 
-// Answer holds a text to a file of an archive, which need not be there with
-// -update.
+// Answer compares a text with a file of an archive. With -update the file is created if it does
+// not exist.
 func Answer(t testing.TB, archive *txtar.Archive, name, got string) {
 	t.Helper()
 	file := find(archive, name)
@@ -63,7 +62,7 @@ func Answer(t testing.TB, archive *txtar.Archive, name, got string) {
 	hold(t, file, got)
 }
 
-// Text returns a file of an archive; empty if there is none.
+// Text returns a file of an archive; empty if it does not exist.
 func Text(archive *txtar.Archive, name string) string {
 	if file := find(archive, name); file != nil {
 		return string(file.Data)

@@ -14,8 +14,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite what the files of testdata expect")
 
-// File holds a text to a file. With -update the file is written, and its directory
-// made.
+// File compares a text with a file. With -update it writes the file and creates its directory.
 func File(t testing.TB, path, got string) {
 	t.Helper()
 	if *update {
@@ -46,7 +45,7 @@ func compare(t testing.TB, what, got, want string) {
 	}
 }
 
-// firstDifference tells the first line in which two texts differ.
+// firstDifference returns the first line that differs between two texts.
 func firstDifference(got, want string) string {
 	is, should := strings.Split(got, "\n"), strings.Split(want, "\n")
 	for i := range max(len(is), len(should)) {
@@ -57,7 +56,7 @@ func firstDifference(got, want string) string {
 	return "no difference"
 }
 
-// line is a line in quotes, or says that there is none.
+// line returns a quoted line, or says that it does not exist.
 func line(lines []string, i int) string {
 	if i >= len(lines) {
 		return "nothing more"

@@ -7,8 +7,8 @@ import (
 	"net"
 )
 
-// FreeAddress finds an address on this machine that nobody takes while a program
-// restarts: its port is not one of those that outgoing connections get.
+// FreeAddress finds an address on this machine that stays free while a program restarts: its
+// port is not in the range for outgoing connections.
 func FreeAddress() (string, error) {
 	for range 100 {
 		address := fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(10000))

@@ -24,8 +24,8 @@ program=$!
 (cat <&3 >/dev/null; kill "$program") 2>/dev/null &
 wait "$program"`
 
-// A Process is a running program, in a process group of its own: what a terminal
-// sends to the others does not reach it.
+// A Process is a running program in its own process group, so that signals from a terminal do
+// not reach it.
 type Process struct {
 	command  *exec.Cmd
 	lifeline io.Closer
@@ -57,12 +57,12 @@ func Start(output *os.File, argv ...string) (*Process, error) {
 // Ended is closed when the program has ended.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 
-// Err is how the program ended: nil for exit status 0. It must not be asked
-// before Ended is closed.
+// Err returns how the program ended: nil for exit status 0. It must not be called before Ended
+// is closed.
 func (p *Process) Err() error { return p.err }
 
-// Stop asks the program to end, with SIGTERM, kills it if it has not after some
-// seconds, and returns how it ended. It may be called more than once.
+// Stop sends SIGTERM, and SIGKILL after some seconds, and returns how the program ended. It may
+// be called more than once.
 func (p *Process) Stop() error {
 	p.lifeline.Close()
 	select {
@@ -73,8 +73,7 @@ func (p *Process) Stop() error {
 	}
 }
 
-// Kill ends the program without asking, with SIGKILL, and returns when it is
-// gone. An error says how it ended.
+// Kill sends SIGKILL and returns when the program has ended. The error is how it ended.
 func (p *Process) Kill() error {
 	// The group is the shell and all it started. An error means that none of
 	// them is left, which is what we want.

@@ -36,7 +36,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/fleet"
 )
 
-// A management cluster is one that gitfleet's API is registered with.
+// A management cluster is a cluster with which gitfleet's API is registered.
 type management struct {
 	t      *testing.T
 	member fleet.Member
@@ -64,7 +64,7 @@ func newManagement(t *testing.T) *management {
 	return m
 }
 
-// account makes a service account, and returns a kubeconfig with a token of it.
+// account creates a service account, and returns a kubeconfig with a token of it.
 func (m *management) account(namespace, name string) string {
 	m.t.Helper()
 	ctx := m.t.Context()
@@ -94,8 +94,8 @@ func (m *management) account(namespace, name string) string {
 	return path
 }
 
-// register registers what listens at an address, as deploy says it is done. No
-// pods run here: the Service is a name for this machine.
+// register registers the server at an address as the manifests in deploy do. No pods run here:
+// the Service refers to this machine.
 func (m *management) register(address string, authority []byte) {
 	m.t.Helper()
 	_, port, err := net.SplitHostPort(address)
@@ -133,7 +133,7 @@ func (m *management) register(address string, authority []byte) {
 	}
 }
 
-// servingPair writes a certificate for a Service, which vouches for itself.
+// servingPair writes a self-signed serving certificate for a Service.
 func servingPair(t *testing.T, name string) (certFile, keyFile string, authority []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -165,7 +165,7 @@ func servingPair(t *testing.T, name string) (certFile, keyFile string, authority
 	return certFile, keyFile, authority
 }
 
-// kubectl runs a command line with a kubeconfig, and returns all it says.
+// kubectl runs a command line with a kubeconfig, and returns its output.
 func (m *management) kubectl(kubeconfig, line string) string {
 	m.t.Helper()
 	terminal := openAt(m.t, kubeconfig) // builds kubectl, which may take longer
@@ -175,8 +175,9 @@ func (m *management) kubectl(kubeconfig, line string) string {
 	return string(out)
 }
 
-// The built daemon, registered with a kube-apiserver by the manifests of deploy:
-// kubectl reads through that, which says who asks, and whose RBAC says who may.
+// The built daemon is registered with a kube-apiserver by the manifests of deploy. kubectl reads
+// through the aggregation layer, which authenticates the user, and whose RBAC authorizes the
+// request.
 func TestAggregated(t *testing.T) {
 	m := newManagement(t)
 	p := newProgram(t)

@@ -31,13 +31,13 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A daemon is the part of one that answers, told what to say.
+// A daemon is the API server of a daemon, with reports that the test publishes.
 type daemon struct {
 	t      testing.TB
 	api    atomic.Pointer[kubeapi.API]
 	url    string
 	report *status.Report
-	// hangUp ends the connections of all who read.
+	// hangUp closes the connections of all clients.
 	hangUp func()
 }
 
@@ -52,8 +52,8 @@ func start(t testing.TB) *daemon {
 	return d
 }
 
-// restart is what a restart is to those who read: everything is as it was, in
-// another process.
+// restart replaces the server by a new one with the same state, as after a restart of the
+// process.
 func (d *daemon) restart() {
 	d.t.Helper()
 	a, err := kubeapi.New(kubeapi.Config{Store: store.New(time.Now())})
@@ -64,8 +64,7 @@ func (d *daemon) restart() {
 	d.api.Store(a)
 }
 
-// publish publishes a report like the last, but for what change changes. Reports
-// are not changed once they are published.
+// publish publishes a copy of the last report with a change. A published report is immutable.
 func (d *daemon) publish(change func(*status.Report)) {
 	r := *d.report
 	change(&r)
@@ -73,7 +72,7 @@ func (d *daemon) publish(change func(*status.Report)) {
 	d.api.Load().Publish(d.report)
 }
 
-// kubeconfig writes what "gitfleet kubeconfig" does.
+// kubeconfig writes the same file as "gitfleet kubeconfig".
 func (d *daemon) kubeconfig() string {
 	d.t.Helper()
 	raw, err := access.Client{Server: d.url}.Kubeconfig("gitfleet")
@@ -87,10 +86,10 @@ func (d *daemon) kubeconfig() string {
 	return path
 }
 
-// began is some days ago: tables tell ages, of this size in whole days.
+// began returns a time some days ago, so that tables show a stable age in whole days.
 func began() metav1.Time { return metav1.NewTime(time.Now().Add(-10*24*time.Hour - 12*time.Hour)) }
 
-// placed is a placement on clusters; on those that fail it is not applied.
+// placed returns a placement on clusters. On those in failed it is not applied.
 func placed(name string, failed string, clusters ...string) *api.ClusterResourcePlacement {
 	p := &api.ClusterResourcePlacement{TypeMeta: metav1.TypeMeta{APIVersion: api.PlacementGroup + "/v1beta1", Kind: "ClusterResourcePlacement"}}
 	p.Name, p.Generation, p.CreationTimestamp, p.UID = name, 5, began(), "cb8f6d0b-0000-4000-8000-000000000001"

@@ -36,8 +36,8 @@ func client(t *testing.T, d *daemon) dynamic.Interface {
 	return c
 }
 
-// turn changes some placements, drops one and adds one, and returns what there
-// is then: names and generations.
+// turn changes some placements, removes one and adds one, and returns the names and generations
+// of all.
 func (d *daemon) turn(i int) map[string]int64 {
 	want := map[string]int64{}
 	d.publish(func(r *status.Report) {
@@ -53,8 +53,8 @@ func (d *daemon) turn(i int) map[string]int64 {
 	return want
 }
 
-// An informer has what there is, whatever happens meanwhile: many changes, and
-// restarts of the daemon, after which it is told that it has to list again.
+// An informer converges to the current state, also after many changes and after restarts of the
+// daemon, which force it to list again.
 func TestInformersFollowOverRestarts(t *testing.T) {
 	d := start(t)
 	d.fill()
@@ -104,7 +104,7 @@ func has(s cache.Store, want map[string]int64) bool {
 	return len(items) == len(want)
 }
 
-// A watch goes on where it was, as long as the daemon does.
+// A watch resumes where it ended, as long as the daemon runs.
 func TestWatchesAreResumed(t *testing.T) {
 	d := start(t)
 	d.fill()
@@ -140,8 +140,7 @@ func TestWatchesAreResumed(t *testing.T) {
 	}
 }
 
-// Who asks for all there is and then for changes gets both in one watch, with a
-// bookmark between them.
+// A watch with sendInitialEvents gets the current objects, a bookmark, and then the changes.
 func TestAWatchCanBeginWithAList(t *testing.T) {
 	d := start(t)
 	d.fill()
@@ -165,8 +164,8 @@ func TestAWatchCanBeginWithAList(t *testing.T) {
 	}
 }
 
-// Watchers that do not read hold back neither the daemon nor others, and what
-// happens meanwhile is not kept for them.
+// Watchers that do not read delay neither the daemon nor other clients, and changes are not
+// buffered for them.
 func TestSlowWatchersAreNoBurden(t *testing.T) {
 	d := start(t)
 	d.fill()

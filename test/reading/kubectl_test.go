@@ -20,7 +20,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/golden"
 )
 
-// build makes kubectl, once, and returns the directory with it and a jq.
+// build builds kubectl once, and returns the directory with it and jq.
 var build = sync.OnceValues(func() (string, error) {
 	dir, err := filepath.Abs("../../build/reading")
 	if err != nil {
@@ -41,7 +41,7 @@ var build = sync.OnceValues(func() (string, error) {
 	return dir, nil
 })
 
-// A terminal runs command lines as they are typed.
+// A terminal runs command lines as a user types them.
 type terminal struct {
 	t   *testing.T
 	env []string
@@ -100,7 +100,7 @@ func (r *terminal) run(line string) string {
 	return text
 }
 
-// A stock kubectl prints of the hub what it prints of a cluster.
+// A stock kubectl prints the same about the hub as about a cluster.
 func TestKubectl(t *testing.T) {
 	d := start(t)
 	d.fill()
@@ -142,7 +142,7 @@ func TestKubectlWatches(t *testing.T) {
 	}
 }
 
-// "kubectl wait" ends when the condition comes true, and not before.
+// "kubectl wait" ends when the condition becomes true, and not before.
 func TestKubectlWaits(t *testing.T) {
 	d := start(t)
 	d.fill()

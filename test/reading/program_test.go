@@ -26,8 +26,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/process"
 )
 
-// A program is the built gitfleet, as its users run it, with a repository on a
-// Git server. It has no cluster: reading needs none.
+// A program is the built gitfleet with a repository on a Git server. It has no cluster, since
+// reading needs none.
 type program struct {
 	t       *testing.T
 	repo    githttp.Scratch
@@ -37,7 +37,7 @@ type program struct {
 	running *process.Process
 }
 
-// gitfleet builds the program, once.
+// gitfleet builds the program once.
 var gitfleet = sync.OnceValues(func() (string, error) {
 	path, err := filepath.Abs("../../build/reading/gitfleet")
 	if err != nil {
@@ -95,7 +95,7 @@ func (p *program) start() {
 	p.t.Cleanup(p.stop)
 }
 
-// stop ends the daemon as a person does.
+// stop ends the daemon with SIGTERM.
 func (p *program) stop() {
 	p.t.Helper()
 	if p.running == nil {
@@ -107,8 +107,8 @@ func (p *program) stop() {
 	p.running = nil
 }
 
-// commit commits the placement web in some way, with content that is in no
-// commit before, and waits until that is in force.
+// commit commits the placement web with a policy and new content, and waits until the commit is
+// in force.
 func (p *program) commit(policy, value string) string {
 	p.t.Helper()
 	hash := p.repo.Commit(p.t, "main", map[string]string{
@@ -145,7 +145,7 @@ func (p *program) eventually(what string, ok func() bool) {
 	p.t.Fatalf("not %s", what)
 }
 
-// cli runs a command of gitfleet against the daemon.
+// cli runs a gitfleet command against the daemon.
 func (p *program) cli(line string) (out string, code int) {
 	p.t.Helper()
 	path, err := gitfleet()
@@ -163,9 +163,8 @@ const (
 	pickOne = "{placementType: PickN, numberOfClusters: 1}"
 )
 
-// Whoever reads from the built daemon reads on when it is restarted: kubectl with
-// the kubeconfig that gitfleet writes, and an informer, which is told that it has
-// to list again.
+// Clients of the built daemon continue after a restart: kubectl with the kubeconfig that
+// gitfleet writes, and an informer, which has to list again.
 func TestReadingFromTheProgram(t *testing.T) {
 	p := newProgram(t)
 	p.start()
@@ -217,8 +216,8 @@ func TestReadingFromTheProgram(t *testing.T) {
 	}
 }
 
-// The history has what two commits did, also when the daemon was restarted in
-// between, and can be exported whole.
+// The history has the changes of two commits, also when the daemon was restarted in between, and
+// can be exported completely.
 func TestTheHistoryOutlivesTheProgram(t *testing.T) {
 	p := newProgram(t)
 	p.start()

@@ -43,7 +43,7 @@ func (s *standby) Newer(known string) (*ledger.Ledger, string, error) {
 // Leader implements reconciler.Leadership.
 func (s *standby) Leader() string { return "one" }
 
-// see hands over what the leader has saved by now.
+// see sets the store that the standby reads, its version, and the error of reading it.
 func (s *standby) see(store ledger.Store, version string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,7 +133,7 @@ func (f forbidden) Save(*ledger.Ledger) error {
 
 func (f forbidden) Close() error { return nil }
 
-// conditions are types, statuses, reasons and messages, a line each.
+// conditions formats conditions without their times, one per line.
 func conditions(all []metav1.Condition) string {
 	var b strings.Builder
 	for _, c := range all {

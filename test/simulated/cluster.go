@@ -33,8 +33,7 @@ type Cluster struct {
 
 type key struct{ namespace, name string }
 
-// An event is one write. after is nil if the object was deleted, before if it
-// was created.
+// An event is one write. after is nil if the object was deleted, before if it was created.
 type event struct {
 	version       uint64
 	before, after *object
@@ -60,19 +59,19 @@ func newCluster(f *Fleet, name string) *Cluster {
 	return c
 }
 
-// Name is what Fleet.Cluster was asked for.
+// Name returns the name given to Fleet.Cluster.
 func (c *Cluster) Name() string { return c.name }
 
-// Requests counts what the cluster was asked, as a real one does in its metrics.
-// A watch counts when it begins.
+// Requests returns the counts of requests, as in the metrics of a real cluster. A watch counts
+// when it begins.
 func (c *Cluster) Requests() fleet.Counts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return maps.Clone(c.asked)
 }
 
-// Forget forgets the changes of before, as a real cluster does after a while: a
-// watch that begins there is told 410 Gone.
+// Forget drops the history of changes, as a real cluster does after some time: a watch from an
+// earlier version gets 410 Gone.
 func (c *Cluster) Forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -80,15 +79,15 @@ func (c *Cluster) Forget() {
 	c.tell()
 }
 
-// Instead has a handler answer everything until it is called with nil: a cluster
-// that is down, slow or refuses.
+// Instead lets a handler serve all requests until it is called with nil, to simulate a cluster
+// that is down, slow or refuses requests.
 func (c *Cluster) Instead(h http.Handler) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.down = h
 }
 
-// Len is the number of objects of a kind, by its plural, such as configmaps or
+// Len returns the number of objects of a kind, by its plural, such as configmaps or
 // deployments.apps.
 func (c *Cluster) Len(resource string) int {
 	c.mu.Lock()
@@ -96,8 +95,8 @@ func (c *Cluster) Len(resource string) int {
 	return len(c.objects[schema.ParseGroupResource(resource)])
 }
 
-// find returns an object; nil if there is none. Of a kind with several versions
-// it comes in the one asked for. The lock must be held.
+// find returns an object; nil if it does not exist. An object of a kind with several versions
+// has the version of the request. The lock must be held.
 func (c *Cluster) find(k *kind, namespace, name string) *object {
 	o := c.objects[k.resource()][key{namespace, name}]
 	if o == nil || o.kind == k {
@@ -161,7 +160,7 @@ func (c *Cluster) tell() {
 	}
 }
 
-// define takes up the kinds of a definition.
+// define serves the kinds of a CustomResourceDefinition.
 func (c *Cluster) define(k *kind, name string, after *object) {
 	if k != definition {
 		return

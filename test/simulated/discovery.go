@@ -10,8 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// plain answers what is asked of the server itself: how it is, and which kinds
-// it has.
+// plain serves the requests that are not about objects: health, version and discovery.
 func (c *Cluster) plain(w http.ResponseWriter, r *http.Request) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	c.mu.Lock()
@@ -42,7 +41,7 @@ func (c *Cluster) plain(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// groups describes kinds in the form that needs one question for all of them.
+// groups returns the kinds in the form of aggregated discovery.
 func groups(kinds []*kind, coreOnly bool) discovery.APIGroupDiscoveryList {
 	list := discovery.APIGroupDiscoveryList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupDiscoveryList", APIVersion: "apidiscovery.k8s.io/v2"}}
 	for _, k := range kinds {
@@ -80,7 +79,7 @@ func (k *kind) described() discovery.APIResourceDiscovery {
 	return r
 }
 
-// legacy is the same without the resources.
+// legacy returns the groups without their resources, as discovery was before aggregation.
 func legacy(list discovery.APIGroupDiscoveryList) metav1.APIGroupList {
 	out := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}}
 	for _, g := range list.Items {
@@ -94,7 +93,7 @@ func legacy(list discovery.APIGroupDiscoveryList) metav1.APIGroupList {
 	return out
 }
 
-// resources answers with the kinds of one version of a group.
+// resources serves the kinds of one version of a group.
 func resources(w http.ResponseWriter, kinds []*kind, group, version string) {
 	out := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: metav1.GroupVersion{Group: group, Version: version}.String()}
 	for _, k := range kinds {

@@ -14,14 +14,14 @@ import (
 	"github.com/gitfleet/gitfleet/test/fleet"
 )
 
-// A request is a question about objects.
+// A request is a request about objects.
 type request struct {
 	*http.Request
 	kind                 *kind
 	namespace, name, sub string
 }
 
-// ServeHTTP answers as the API server of the cluster.
+// ServeHTTP serves the Kubernetes API of the cluster.
 func (c *Cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
 	down := c.down
@@ -40,8 +40,8 @@ func (c *Cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// understand reads the path of a request. Without a kind the question is about
-// the server; found is false if there is no such thing. The lock must be held.
+// understand parses the path of a request. If it has no kind, the request is about the server;
+// found is false if the path does not exist. The lock must be held.
 func (c *Cluster) understand(r *http.Request) (q *request, found bool) {
 	q = &request{Request: r}
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
@@ -72,7 +72,7 @@ func (c *Cluster) understand(r *http.Request) (q *request, found bool) {
 	return q, true
 }
 
-// key says what a request is about, as a real API server counts it.
+// key returns the labels with which a real API server counts the request.
 func (q *request) key() fleet.Key {
 	if q.kind == nil {
 		return fleet.Key{Verb: q.Method, Subresource: q.URL.Path}
@@ -103,7 +103,7 @@ func (q *request) patchType() string {
 	return t
 }
 
-// manager is who writes.
+// manager returns the field manager of the request.
 func (q *request) manager() string {
 	if m := q.URL.Query().Get("fieldManager"); m != "" {
 		return m
@@ -114,7 +114,7 @@ func (q *request) manager() string {
 
 func (q *request) dry() bool { return q.URL.Query().Get("dryRun") != "" }
 
-// answer does what is asked.
+// answer serves the request.
 func (q *request) answer(w http.ResponseWriter, c *Cluster) {
 	body, err := io.ReadAll(io.LimitReader(q.Body, 3<<20))
 	if err != nil {
@@ -132,7 +132,7 @@ func (q *request) answer(w http.ResponseWriter, c *Cluster) {
 	write(w, status, o)
 }
 
-// do returns what is to be answered.
+// do performs the request, and returns the response.
 func (q *request) do(c *Cluster, body []byte) (status int, o any, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -165,7 +165,7 @@ func (q *request) do(c *Cluster, body []byte) (status int, o any, err error) {
 	return 0, nil, apierrors.NewMethodNotSupported(q.kind.resource(), strings.ToLower(q.Method))
 }
 
-// shown is an object in the form that is asked for.
+// shown returns an object in the requested form.
 func (q *request) shown(o *object) any {
 	if q.metadataOnly() {
 		return o.partial()
@@ -184,7 +184,7 @@ func (q *request) metadataOnly() bool {
 	return false
 }
 
-// missing is the answer to a path that there is not.
+// missing returns the error for a path that does not exist.
 func missing() error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound,
@@ -202,7 +202,7 @@ func tell(w http.ResponseWriter, o any) {
 	_, _ = w.Write([]byte(marshal(o) + "\n")) // whoever asked may be gone
 }
 
-// fail answers with an error, in the words of an API server.
+// fail responds with an error in the form of an API server.
 func fail(w http.ResponseWriter, err error) {
 	var told apierrors.APIStatus
 	if !errors.As(err, &told) {

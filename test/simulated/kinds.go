@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// A kind is how a cluster serves one kind of object.
+// A kind describes how a cluster serves one kind of object.
 type kind struct {
 	schema.GroupVersionKind
 	plural     string
@@ -25,7 +25,7 @@ func (k *kind) resource() schema.GroupResource {
 
 var verbs = []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
 
-// builtIn are the kinds that every cluster has.
+// builtIn are the kinds of every cluster.
 var builtIn = []*kind{
 	core("Namespace", "namespaces", status, cluster, named("ns")),
 	core("ConfigMap", "configmaps", named("cm")),
@@ -84,8 +84,7 @@ var definition = builtIn[len(builtIn)-1]
 // namespaceKind and the others here are treated specially.
 var namespaceKind = builtIn[0]
 
-// kinds returns all that a cluster serves, those that were defined there last.
-// The lock must be held.
+// kinds returns all served kinds, the custom ones last. The lock must be held.
 func (c *Cluster) kinds() []*kind {
 	if len(c.defined) == 0 {
 		return builtIn
@@ -108,7 +107,7 @@ func (c *Cluster) served(group, version, plural string) *kind {
 	return nil
 }
 
-// defines reads the kinds that a definition defines.
+// defines returns the kinds of a CustomResourceDefinition.
 func defines(crd map[string]any) []*kind {
 	spec, _ := crd["spec"].(map[string]any)
 	names, _ := spec["names"].(map[string]any)

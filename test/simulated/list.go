@@ -12,8 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// list answers a list, page by page. A page is of what there is when it is asked
-// for.
+// list serves one page of a list. Each page is of the state at the time of its request.
 func (q *request) list(c *Cluster) (any, error) {
 	chosen, err := q.chosen()
 	if err != nil {
@@ -37,7 +36,7 @@ func (q *request) list(c *Cluster) (any, error) {
 	return q.page(c, all[:limit], base64.RawURLEncoding.EncodeToString([]byte(position(all[limit-1]))), len(all)-limit), nil
 }
 
-// position is where an object stands in a list.
+// position returns the sort key of an object in a list.
 func position(o *object) string { return o.namespace + "\x00" + o.name }
 
 func (q *request) page(c *Cluster, list []*object, next string, remaining int) any {
@@ -62,7 +61,7 @@ func (q *request) page(c *Cluster, list []*object, next string, remaining int) a
 	return out
 }
 
-// chosen returns whether an object fits the selectors of the request.
+// chosen returns whether an object matches the selectors of the request.
 func (q *request) chosen() (func(*object) bool, error) {
 	query := q.URL.Query()
 	byLabel, err := labels.Parse(query.Get("labelSelector"))
@@ -78,13 +77,13 @@ func (q *request) chosen() (func(*object) bool, error) {
 	}, nil
 }
 
-// readable reads fields by their paths, such as spec.nodeName.
+// readable gives access to fields by their paths, such as spec.nodeName.
 type readable struct{ object map[string]any }
 
-// Has says that every field can be asked for.
+// Has returns true: every field can be selected by.
 func (r readable) Has(string) bool { return true }
 
-// Get is empty for what is not there.
+// Get returns the value of a field; empty if it is not set.
 func (r readable) Get(path string) string {
 	var at any = r.object
 	for _, part := range strings.Split(path, ".") {
@@ -100,9 +99,8 @@ func (r readable) Get(path string) string {
 	return fmt.Sprint(at)
 }
 
-// since returns the changes of a kind after a version, and the version up to
-// which there is nothing else. It is 410 Gone if not all of them are remembered.
-// The lock must be held.
+// since returns the changes of a kind after a version, and the version up to which they are
+// complete. The error is 410 Gone if some have been dropped. The lock must be held.
 func (c *Cluster) since(version uint64, k *kind, namespace string) ([]event, uint64, error) {
 	if version < c.forgot {
 		return nil, 0, apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", version, c.forgot))

@@ -18,9 +18,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A merger keeps who owns which field, for all clusters of a fleet. What came of
-// an apply depends on nothing but the content before and what is applied, so it
-// is reckoned once for all clusters that do the same.
+// A merger tracks field ownership for all clusters of a fleet. The result of an apply depends
+// only on the content and the patch, so it is computed once for all clusters with the same.
 type merger struct {
 	builtIn managedfields.TypeConverter
 
@@ -42,17 +41,17 @@ type applyKey struct {
 	force           bool
 }
 
-// A merged is what came of an apply.
+// A merged is the result of an apply.
 type merged struct {
 	content unique.Handle[content]
-	// times say for each entry of managedFields when it was written: at the time
-	// of that entry before, or just now.
+	// times has, for each entry of managedFields, the index of the entry whose time it keeps, or
+	// justNow.
 	times  []int64
 	object map[string]any // must not be changed
 	err    error
 }
 
-// just now, in merged.times.
+// justNow in merged.times is the time of the apply.
 const justNow = -1
 
 func newMerger() *merger {
@@ -66,7 +65,7 @@ func newMerger() *merger {
 // happens to them at about the same time.
 const most = 20_000
 
-// apply applies a patch, in YAML or JSON, to an object that is there, or to none.
+// apply applies a patch, in YAML or JSON, to an existing object or to none.
 func (m *merger) apply(k *kind, sub, namespace, name string, before *object, patch []byte, manager string, force bool) *merged {
 	key := applyKey{managerKey: managerKey{k.GroupVersionKind, sub}, name: name, namespace: namespace, patch: string(patch), manager: manager, force: force}
 	if before != nil {
@@ -130,7 +129,7 @@ func (m *merger) reckon(k *kind, sub, namespace, name string, before *object, pa
 	return &merged{content: unique.Make(c), times: times, object: object}
 }
 
-// update notes in an object who owns what, after it was written as a whole.
+// update updates the field ownership of an object after a replacement.
 func (m *merger) update(k *kind, sub string, before, after map[string]any, manager string) (map[string]any, error) {
 	fields, err := m.fields(k, sub)
 	if err != nil {
@@ -145,8 +144,7 @@ func (m *merger) update(k *kind, sub string, before, after map[string]any, manag
 	return out.(*unstructured.Unstructured).Object, nil
 }
 
-// keepApart keeps a status out of what writes the rest, and the rest out of what
-// writes the status.
+// keepApart ignores changes of the status in a write of the rest of the object, and the reverse.
 func keepApart(k *kind, sub string, after, live map[string]any) {
 	switch {
 	case sub == "status":
@@ -193,8 +191,7 @@ func (m *merger) fields(k *kind, sub string) (*managedfields.FieldManager, error
 	return made, err
 }
 
-// resets are the fields that nobody comes to own by a write: the status, or all
-// that is no status.
+// resets are the fields that a write does not affect: the status, or everything else.
 func resets(k *kind, sub string) map[fieldpath.APIVersion]fieldpath.Filter {
 	var paths []fieldpath.Path
 	switch {
@@ -210,7 +207,7 @@ func resets(k *kind, sub string) map[fieldpath.APIVersion]fieldpath.Filter {
 	}
 }
 
-// unconverted says that there is one version of everything, and no default.
+// unconverted is a converter for kinds that have one version and no defaults.
 type unconverted struct{}
 
 func (unconverted) Convert(in, out, context any) error { return fmt.Errorf("one version only") }
@@ -239,7 +236,7 @@ func empty(k *kind, namespace, name string) map[string]any {
 	return map[string]any{"apiVersion": k.GroupVersion().String(), "kind": k.Kind, "metadata": meta}
 }
 
-// decode reads YAML or JSON.
+// decode parses YAML or JSON.
 func decode(text []byte) (*unstructured.Unstructured, error) {
 	raw, err := yaml.YAMLToJSON(text)
 	o := map[string]any{}
@@ -252,7 +249,7 @@ func decode(text []byte) (*unstructured.Unstructured, error) {
 	return &unstructured.Unstructured{Object: o}, nil
 }
 
-// fits reports whether an object is what the path names.
+// fits returns an error unless an object has the kind, name and namespace of the request.
 func fits(k *kind, o *unstructured.Unstructured, namespace, name string) error {
 	switch {
 	case o.GroupVersionKind() != k.GroupVersionKind && (o.GetAPIVersion() != "" || o.GetKind() != ""):
@@ -265,7 +262,7 @@ func fits(k *kind, o *unstructured.Unstructured, namespace, name string) error {
 	return nil
 }
 
-// at turns the times of a merged into times of an object.
+// at returns the times of the entries of managedFields.
 func (m *merged) at(before *object, now int64) []int64 {
 	out := slices.Clone(m.times)
 	for i, place := range out {

@@ -12,12 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A content is what of an object does not tell it from its likes on other
-// clusters; there is one copy of each. It is JSON: the metadata without what the
-// server gives each object, and everything beside metadata.
+// A content is the part of an object that is equal on all clusters with equal objects, which
+// share it in memory. It is JSON: the metadata without the fields that the server sets for each
+// object, and everything else.
 type content struct{ meta, body string }
 
-// An object is one object as it was at one version. It is never changed.
+// An object is one object at one version. It is immutable.
 type object struct {
 	kind            *kind
 	namespace, name string
@@ -38,8 +38,8 @@ var own = []string{"name", "namespace", "uid", "resourceVersion", "generation", 
 // contents. No real entry is as old as that.
 const oldest = 1 << 20
 
-// contentOf splits an object as it is written. times are those of the object
-// before; now is what an entry gets that is not told by them.
+// contentOf splits a written object. times are those of the object before; now is the time of
+// entries of managedFields that have none of them.
 func contentOf(o map[string]any, times []int64, now int64) (content, []int64) {
 	meta, _ := o["metadata"].(map[string]any)
 	kept := map[string]any{}
@@ -76,7 +76,8 @@ func contentOf(o map[string]any, times []int64, now int64) (content, []int64) {
 
 func code(i int) string { return time.Unix(int64(i), 0).UTC().Format(time.RFC3339) }
 
-// timeOf is when an entry was written: at a time of before, at its own, or now.
+// timeOf returns the time of an entry of managedFields: one of the times before, its own, or
+// now.
 func timeOf(entry map[string]any, times []int64, now int64) int64 {
 	text, _ := entry["time"].(string)
 	at, err := time.Parse(time.RFC3339, text)
@@ -91,7 +92,7 @@ func timeOf(entry map[string]any, times []int64, now int64) int64 {
 	return at.Unix()
 }
 
-// coded returns the object as it is merged: whole, but with places for times.
+// coded returns the whole object for a merge, with indexes in place of the times.
 func (o *object) coded() map[string]any {
 	c := o.content.Value()
 	out := map[string]any{}
@@ -101,14 +102,14 @@ func (o *object) coded() map[string]any {
 	return out
 }
 
-// whole returns the object as it is read.
+// whole returns the object as clients read it.
 func (o *object) whole() map[string]any {
 	out := o.coded()
 	out["metadata"] = o.metadata(true)
 	return out
 }
 
-// partial returns its metadata only.
+// partial returns only its metadata.
 func (o *object) partial() map[string]any {
 	return map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": o.metadata(true)}
 }
@@ -138,7 +139,7 @@ func (o *object) metadata(timed bool) map[string]any {
 	return meta
 }
 
-// labels are read for selectors.
+// labels returns the labels, for selectors.
 func (o *object) labels() labels.Set {
 	var meta struct {
 		Labels map[string]string `json:"labels"`
@@ -157,12 +158,12 @@ func (o *object) finalizers() []string {
 
 func rfc3339(seconds int64) string { return time.Unix(seconds, 0).UTC().Format(time.RFC3339) }
 
-// same reports whether two objects are the same but for their versions.
+// same reports whether two objects are equal except for their versions.
 func (o *object) same(p *object) bool {
 	return o.content == p.content && o.generation == p.generation && o.deleting == p.deleting && o.uid == p.uid
 }
 
-// details are what a Status says of an object.
+// details returns the details of the object in a Status.
 func (o *object) details() *metav1.StatusDetails {
 	return &metav1.StatusDetails{Name: o.name, Group: o.kind.Group, Kind: o.kind.plural, UID: o.uid}
 }

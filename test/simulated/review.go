@@ -8,7 +8,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 )
 
-// Reviewing answers SelfSubjectAccessReviews before next is asked.
+// Reviewing serves SelfSubjectAccessReviews, and passes other requests to next.
 func Reviewing(next http.Handler, allowed func(verb, resource string) bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.HasSuffix(r.URL.Path, "/selfsubjectaccessreviews") {

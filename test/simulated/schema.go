@@ -5,8 +5,8 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// open is the schema of a kind that is defined by somebody: anything goes, lists
-// are owned as a whole, and metadata are what they are everywhere.
+// open returns the schema of a custom kind: it accepts all fields, lists are atomic, and
+// metadata are as in every kind.
 func open(k *kind) (managedfields.TypeConverter, error) {
 	set := list("set", nil)
 	set.Items = &spec.SchemaOrArray{Schema: spec.StringProperty()}

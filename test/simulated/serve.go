@@ -23,16 +23,16 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// A place is where a cluster is served.
+// A place is the listener of a cluster.
 type place struct {
 	server  *http.Server
 	address string
 	ca      []byte // PEM
 }
 
-// Listen serves the cluster over HTTPS at a port and with a certificate of its
-// own, as real clusters are, so that nobody's client shares a connection between
-// two of them. It returns how to get there. Fleet.Close ends it.
+// Listen serves the cluster over HTTPS at its own port and with its own certificate, so that
+// clients never share a connection between clusters. It returns the configuration of a client.
+// Fleet.Close ends it.
 func (c *Cluster) Listen() (*rest.Config, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -56,7 +56,7 @@ func (c *Cluster) Listen() (*rest.Config, error) {
 	}, nil
 }
 
-// Close ends all that Listen has begun.
+// Close closes everything that Listen has opened.
 func (f *Fleet) Close() error {
 	var errs []error
 	for _, c := range f.Clusters() {
@@ -71,8 +71,7 @@ func (f *Fleet) Close() error {
 	return errors.Join(errs...)
 }
 
-// WriteKubeconfigs has every cluster listen, and writes a file NAME.kubeconfig
-// for each.
+// WriteKubeconfigs calls Listen for every cluster, and writes a file NAME.kubeconfig for each.
 func (f *Fleet) WriteKubeconfigs(dir string) error {
 	for _, c := range f.Clusters() {
 		config, err := c.Listen()

@@ -4,8 +4,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// settle does what the controllers of a real cluster do after a write, if the
-// fleet has any, and returns the object as it is then. The lock must be held.
+// settle does what the controllers of a real cluster do after a write, if they are enabled, and
+// returns the resulting object. The lock must be held.
 func (c *Cluster) settle(o *object) *object {
 	if o.kind == definition {
 		return c.report(o, map[string]any{"conditions": []any{
@@ -34,8 +34,7 @@ func (c *Cluster) settle(o *object) *object {
 	return c.report(o, status)
 }
 
-// counters are what a status counts of the pods of a workload that is as it
-// should be.
+// counters are the fields of a status that count the pods of an available workload.
 var counters = map[string][]string{
 	"Deployment":  {"replicas", "updatedReplicas", "readyReplicas", "availableReplicas"},
 	"StatefulSet": {"replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "currentReplicas"},

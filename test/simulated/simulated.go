@@ -26,24 +26,23 @@ import (
 	"github.com/gitfleet/gitfleet/test/fleet"
 )
 
-// Options say what the clusters of a fleet are like. The zero value is quiet and
-// quick.
+// Options configure the clusters of a fleet. With the zero value, nothing changes by itself.
 type Options struct {
-	// Workloads has Deployments, StatefulSets and DaemonSets become available as
-	// soon as they are written.
+	// Workloads makes Deployments, StatefulSets and DaemonSets available as soon as they are
+	// written.
 	Workloads bool
-	// History is how many changes a cluster remembers for watches that begin in
-	// the past; whoever comes later is told 410 Gone. 1000 if zero.
+	// History is the number of changes that a cluster keeps for watches; a watch from an earlier
+	// version gets 410 Gone. 1000 if zero.
 	History int
 	// Bookmarks is the time between two bookmarks of a watch; a minute if zero.
 	Bookmarks time.Duration
-	// Version is what clusters say they are; v1.36.0 if empty.
+	// Version is the version that clusters report; v1.36.0 if empty.
 	Version string
 	// Now is the clock; time.Now if nil.
 	Now func() time.Time
 }
 
-// A Fleet is any number of clusters that share what they can.
+// A Fleet is a set of clusters that share memory where they are equal.
 type Fleet struct {
 	options Options
 	merger  *merger
@@ -69,8 +68,7 @@ func New(o Options) *Fleet {
 	return &Fleet{options: o, merger: newMerger(), clusters: map[string]*Cluster{}}
 }
 
-// Cluster returns the cluster of a name: a new one, with the namespaces that
-// every cluster has, if there was none.
+// Cluster returns the cluster of a name. A new one has the namespaces of every cluster.
 func (f *Fleet) Cluster(name string) *Cluster {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -93,8 +91,7 @@ func (f *Fleet) Clusters() []*Cluster {
 	return out
 }
 
-// ServeHTTP serves all clusters below /clusters/NAME. One that was never asked
-// for does not exist.
+// ServeHTTP serves all existing clusters below /clusters/NAME.
 func (f *Fleet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name, path, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/clusters/"), "/")
 	f.mu.Lock()
@@ -109,7 +106,7 @@ func (f *Fleet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.ServeHTTP(w, inner)
 }
 
-// Requests sums what all clusters were asked.
+// Requests returns the sum of the requests of all clusters.
 func (f *Fleet) Requests() fleet.Counts {
 	sum := fleet.Counts{}
 	for _, c := range f.Clusters() {

@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Config is for a client in this process: nothing goes over a network.
+// Config returns the configuration of a client in this process, without a network.
 func (c *Cluster) Config() *rest.Config {
 	return &rest.Config{Host: "http://" + c.name, Transport: c.RoundTripper(), QPS: -1}
 }
@@ -17,14 +17,13 @@ func (c *Cluster) Config() *rest.Config {
 // RoundTripper answers requests in this process.
 func (c *Cluster) RoundTripper() http.RoundTripper { return RoundTripper(c) }
 
-// RoundTripper has a handler answer in this process: a cluster, a fleet, or
-// something around one of them.
+// RoundTripper serves requests with a handler in this process.
 func RoundTripper(h http.Handler) http.RoundTripper { return roundTripper{h} }
 
 type roundTripper struct{ handler http.Handler }
 
-// RoundTrip returns as soon as the answer begins; its body may go on for as long
-// as the request's context.
+// RoundTrip returns when the response begins. The body may go on until the context of the
+// request ends.
 func (t roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(r.Context())
 	inner := r.Clone(ctx)
@@ -52,7 +51,7 @@ func (t roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// closing ends the request when whoever asked has read enough.
+// closing ends the request when the body of the response is closed.
 type closing struct {
 	io.ReadCloser
 	cancel context.CancelFunc
@@ -63,7 +62,7 @@ func (c *closing) Close() error {
 	return c.ReadCloser.Close()
 }
 
-// An answer is an http.ResponseWriter into a pipe.
+// An answer is an http.ResponseWriter that writes into a pipe.
 type answer struct {
 	header http.Header
 	status int
@@ -79,17 +78,17 @@ func (a *answer) begin(status int) {
 	})
 }
 
-// Header is to be set before anything is written.
+// Header implements http.ResponseWriter.
 func (a *answer) Header() http.Header { return a.header }
 
-// WriteHeader begins the answer.
+// WriteHeader begins the response.
 func (a *answer) WriteHeader(status int) { a.begin(status) }
 
-// Write waits until somebody reads.
+// Write blocks until the client reads.
 func (a *answer) Write(p []byte) (int, error) {
 	a.begin(http.StatusOK)
 	return a.body.Write(p)
 }
 
-// Flush begins the answer: what was written is with the reader already.
+// Flush begins the response. What was written has already been read.
 func (a *answer) Flush() { a.begin(http.StatusOK) }

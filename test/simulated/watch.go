@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// A stream is the answer to a watch.
+// A stream is the response to a watch.
 type stream struct {
 	*request
 	w       http.ResponseWriter
@@ -19,7 +19,7 @@ type stream struct {
 	version uint64 // all until here was told
 }
 
-// watch tells of changes until nobody listens any more.
+// watch sends changes until the client disconnects.
 func (q *request) watch(w http.ResponseWriter, c *Cluster) {
 	chosen, err := q.chosen()
 	if err != nil {
@@ -61,8 +61,8 @@ func (q *request) watch(w http.ResponseWriter, c *Cluster) {
 	}
 }
 
-// begin finds out where a watch begins, and tells what is there if it begins
-// nowhere. It reports whether the watch goes on.
+// begin determines the version from which the watch sends changes, and sends the current objects
+// if the request names none. It reports whether the watch continues.
 func (s *stream) begin() bool {
 	query := s.URL.Query()
 	text := query.Get("resourceVersion")
@@ -106,8 +106,8 @@ func statusOf(err error) metav1.Status {
 	return status
 }
 
-// follow tells what happened since, and returns what is closed when something
-// happens again. An error ends the watch.
+// follow sends the changes since the last call, and returns a channel that is closed on the next
+// change. An error ends the watch.
 func (s *stream) follow() (<-chan struct{}, error) {
 	c := s.cluster
 	c.mu.Lock()
@@ -133,7 +133,7 @@ func (s *stream) follow() (<-chan struct{}, error) {
 	return news, nil
 }
 
-// event tells one change, as it looks to somebody who sees what is chosen only.
+// event sends one change as a client with the selectors of the request sees it.
 func (s *stream) event(e event) error {
 	was := e.before != nil && s.chosen(e.before)
 	is := e.after != nil && s.chosen(e.after)

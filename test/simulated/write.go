@@ -15,7 +15,7 @@ import (
 
 // The lock must be held for everything here. With dry nothing is kept.
 
-// create makes an object.
+// create creates an object.
 func (c *Cluster) create(k *kind, namespace string, o map[string]any, manager string, dry bool) (*object, error) {
 	u := &unstructured.Unstructured{Object: o}
 	if err := fits(k, u, namespace, ""); err != nil {
@@ -56,7 +56,7 @@ func (c *Cluster) create(k *kind, namespace string, o map[string]any, manager st
 	return c.born(k, namespace, u.GetName(), unique.Make(kept), times, dry), nil
 }
 
-// born keeps a new object.
+// born stores a new object.
 func (c *Cluster) born(k *kind, namespace, name string, kept unique.Handle[content], times []int64, dry bool) *object {
 	o := &object{kind: k, namespace: namespace, name: name, uid: newUID(), created: c.now(), times: times, content: kept}
 	if k.counted {
@@ -69,7 +69,7 @@ func (c *Cluster) born(k *kind, namespace, name string, kept unique.Handle[conte
 	return o
 }
 
-// given adds what the server itself says of a new object.
+// given sets the fields of a new object that only the server sets.
 func given(k *kind, o map[string]any) {
 	if k != namespaceKind {
 		return
@@ -79,7 +79,7 @@ func given(k *kind, o map[string]any) {
 	o["status"] = map[string]any{"phase": "Active"}
 }
 
-// label has a namespace say its name, so that selectors can read it.
+// label adds the label with the name of a namespace.
 func label(u *unstructured.Unstructured) {
 	labels := u.GetLabels()
 	if labels == nil {
@@ -89,7 +89,7 @@ func label(u *unstructured.Unstructured) {
 	u.SetLabels(labels)
 }
 
-// welcomes reports whether something can be made in a namespace.
+// welcomes returns an error if no object can be created in a namespace.
 func (c *Cluster) welcomes(k *kind, namespace string) error {
 	if !k.namespaced || c.objects[namespaceKind.resource()][key{"", namespace}] != nil {
 		return nil
@@ -97,7 +97,7 @@ func (c *Cluster) welcomes(k *kind, namespace string) error {
 	return apierrors.NewNotFound(namespaceKind.resource(), namespace)
 }
 
-// suffix is what is put behind a generateName.
+// suffix returns the random end of a generated name.
 func suffix() string {
 	const letters = "bcdfghjklmnpqrstvwxz2456789"
 	var out [5]byte
@@ -107,7 +107,7 @@ func suffix() string {
 	return string(out[:])
 }
 
-// replace writes a whole object, or its status, over the one that is there.
+// replace replaces a whole object, or its status.
 func (c *Cluster) replace(k *kind, sub string, before *object, o map[string]any, manager string, dry bool) (*object, error) {
 	u := &unstructured.Unstructured{Object: o}
 	if err := fits(k, u, before.namespace, before.name); err != nil {
@@ -137,7 +137,7 @@ func (c *Cluster) replace(k *kind, sub string, before *object, o map[string]any,
 	return c.change(before, unique.Make(kept), times, dry), nil
 }
 
-// meant reports whether an object is the one that somebody has in mind.
+// meant returns an error if an object does not meet the preconditions.
 func (c *Cluster) meant(o *object, version string, uid types.UID) error {
 	if uid != "" && uid != o.uid {
 		//lint:ignore ST1005 the words are a real API server's
@@ -149,7 +149,7 @@ func (c *Cluster) meant(o *object, version string, uid types.UID) error {
 	return nil
 }
 
-// change keeps new content of an object, if it is new.
+// change stores new content of an object, if it differs.
 func (c *Cluster) change(before *object, kept unique.Handle[content], times []int64, dry bool) *object {
 	after := *before
 	after.content, after.times = kept, times
@@ -172,7 +172,7 @@ func (c *Cluster) change(before *object, kept unique.Handle[content], times []in
 	return c.settle(&after)
 }
 
-// desired is the part of an object whose changes its generation counts.
+// desired returns the part of an object whose changes the generation counts.
 func desired(o *object) string {
 	body := map[string]any{}
 	unmarshal(o.content.Value().body, &body)
@@ -206,7 +206,7 @@ func (c *Cluster) apply(k *kind, sub, namespace, name string, patch []byte, mana
 	return c.born(k, namespace, name, kept, done.at(nil, c.now()), dry), true, nil
 }
 
-// remove deletes an object, or marks it if somebody is to finish it first.
+// remove deletes an object, or sets its deletion timestamp if it has finalizers.
 func (c *Cluster) remove(before *object, opts metav1.DeleteOptions) (*object, error) {
 	var uid types.UID
 	version := ""
@@ -247,8 +247,7 @@ func (c *Cluster) remove(before *object, opts metav1.DeleteOptions) (*object, er
 	return nil, nil
 }
 
-// clear deletes what is in a namespace, as the controllers of a real cluster do
-// soon after.
+// clear deletes the objects of a namespace, as the controllers of a real cluster do.
 func (c *Cluster) clear(namespace string) {
 	for _, k := range c.kinds() {
 		if k.namespaced {

@@ -12,18 +12,18 @@ import (
 	"testing"
 )
 
-// A Server is OpenSSH's own, one process per connection, with a host key and the
-// authorized keys of the test, for the user who runs it.
+// A Server runs OpenSSH's sshd, one process per connection, with a host key and authorized keys
+// of the test, for the current user.
 type Server struct {
 	Address, User string
-	// Identity is the file of a private key that is let in.
+	// Identity is the file of a private key that is authorized.
 	Identity, KnownHosts string
 
 	program, config, authorized string
 }
 
-// Serve starts a server that ends with the test. Without sshd the test fails, for
-// one that nobody runs proves nothing; a short one is skipped.
+// Serve starts a server that ends with the test. Without sshd the test fails; with -short it is
+// skipped.
 func Serve(t *testing.T) *Server {
 	t.Helper()
 	program, err := exec.LookPath("sshd")
@@ -64,13 +64,13 @@ func Serve(t *testing.T) *Server {
 	return s
 }
 
-// Allow lets in whom the lines of an authorized_keys file say, and nobody else.
+// Allow replaces the authorized_keys file by the given lines.
 func (s *Server) Allow(t *testing.T, lines string) {
 	t.Helper()
 	write(t, s.authorized, lines)
 }
 
-// NewKey makes a pair of keys, the public one in path.pub. It returns path.
+// NewKey creates a key pair with the public key in path.pub, and returns path.
 func NewKey(t *testing.T, path, passphrase string) string {
 	t.Helper()
 	if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", passphrase, "-C", "", "-f", path).CombinedOutput(); err != nil {
@@ -79,7 +79,7 @@ func NewKey(t *testing.T, path, passphrase string) string {
 	return path
 }
 
-// listen hands each connection to a server process of its own, as inetd does.
+// listen starts a server process for each connection, as inetd does.
 func (s *Server) listen(t *testing.T) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -34,7 +34,7 @@ func main() {
 	}
 }
 
-// run counts what one command does.
+// run counts the tests of one command.
 func (t *tally) run(args []string) error {
 	before := t.failed
 	command := exec.Command(args[0], args[1:]...)

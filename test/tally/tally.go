@@ -8,22 +8,22 @@ import (
 	"strings"
 )
 
-// A tally counts tests; a test within a test counts as one.
+// A tally counts tests. A subtest counts as a test of its own.
 type tally struct {
 	out                     io.Writer
 	passed, failed, skipped int
 	// said is what tests and packages printed that have not ended yet.
 	said map[name]*strings.Builder
-	// broken are the packages that have a failed test.
+	// broken are the packages with a failed test.
 	broken map[string]bool
-	// skips say which tests did not run, and why.
+	// skips are the skipped tests, with the reasons.
 	skips []string
 }
 
-// A name is that of a test, or of a package if Test is empty.
+// A name is the name of a test, or of a package if Test is empty.
 type name struct{ Package, Test string }
 
-// An event is a line of go test -json.
+// An event is a line of the output of go test -json.
 type event struct {
 	name
 	Action  string
@@ -35,7 +35,7 @@ func newTally(out io.Writer) *tally {
 	return &tally{out: out, said: map[name]*strings.Builder{}, broken: map[string]bool{}}
 }
 
-// read counts the events of one go test -json. What is no event is passed on.
+// read counts the events of one go test -json. Lines that are not events are printed.
 func (t *tally) read(r io.Reader) error {
 	lines := bufio.NewReader(r)
 	for {
@@ -75,7 +75,7 @@ func (t *tally) take(e event) {
 	}
 }
 
-// tested counts a test.
+// tested counts a test that has ended.
 func (t *tally) tested(e event) {
 	switch e.Action {
 	case "pass":
@@ -91,8 +91,8 @@ func (t *tally) tested(e event) {
 	delete(t.said, e.name)
 }
 
-// ended tells of a package. One that fails without a failed test, because it
-// does not build say, counts as one.
+// ended prints the result of a package. A package that fails without a failed test, for instance
+// because it does not build, counts as one failure.
 func (t *tally) ended(e event) {
 	switch {
 	case e.Action == "pass":
@@ -113,7 +113,7 @@ func (t *tally) words(n name) string {
 	return ""
 }
 
-// reason finds in the words of a skipped test why it was.
+// reason finds the reason in the output of a skipped test.
 func reason(said string) string {
 	for line := range strings.Lines(said) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "===") && !strings.HasPrefix(line, "---") {
@@ -123,7 +123,7 @@ func reason(said string) string {
 	return "no reason given"
 }
 
-// sum tells what was skipped, and how many tests did what.
+// sum prints the skipped tests and the numbers of tests by result.
 func (t *tally) sum() {
 	for _, s := range t.skips {
 		fmt.Fprintln(t.out, "skip ", s)
