@@ -83,7 +83,7 @@ func (r *Reconciler) dispatch(ctx context.Context, p *plan.Plan) {
 		faults.At("told")
 	}
 	if news {
-		r.cfg.Told()
+		r.cfg.WorksSent()
 	}
 }
 

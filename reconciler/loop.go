@@ -268,7 +268,7 @@ func (r *Reconciler) commitLoaded(l loaded, now time.Time) {
 	if r.head != nil && r.head.Commit.Hash == l.commit.Hash {
 		return
 	}
-	if why := plan.Empties(l.snapshot, r.ledger); why != "" && !l.resumed {
+	if why := plan.RemovesEverything(l.snapshot, r.ledger); why != "" && !l.resumed {
 		r.source.LoadError = why
 		r.refused(l, now, why)
 		r.cfg.Log.Error("commit refused", "commit", l.commit.Hash, "inForce", r.source.InForce.Hash, "err", why)

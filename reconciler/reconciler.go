@@ -88,8 +88,8 @@ type Config struct {
 	AvailableTimeout time.Duration
 	// Now returns the current time; nil means time.Now.
 	Now func() time.Time
-	// Told is called after works were sent to members.
-	Told func()
+	// WorksSent is called after works were sent to members.
+	WorksSent func()
 	// Publish receives each new report, which is immutable.
 	Publish func(*status.Report)
 	// Record receives entries for the history; it never blocks.

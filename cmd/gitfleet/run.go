@@ -128,7 +128,7 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 	servePlans(srv, candidate.objection, preview)
 	config := reconciler.Config{
 		Fleet: fleet, Source: repo, Loader: cfg.loader(), Past: cfg.loader(), Store: candidate.store, Attempts: filepath.Join(cfg.StateDir, "loading.json"), Conditions: status.Conditions(cfg.Status.Conditions),
-		Member: members.agent, Told: members.encoder.Rotate, Publish: publish, Record: record.Add, Log: log,
+		Member: members.agent, WorksSent: members.encoder.Rotate, Publish: publish, Record: record.Add, Log: log,
 		MaxUnreachable: &cfg.Rollout.MaxUnreachable.IntOrString, AvailableTimeout: cfg.Rollout.AvailableTimeout.Duration,
 		Metrics: metrics.loop, Traces: traces,
 	}

@@ -12,7 +12,7 @@ func (w *Work) Equal(o *Work) bool {
 	return w.Placement == o.Placement && w.Revision.Hash == o.Revision.Hash && w.Revision.Commit == o.Revision.Commit &&
 		w.Keep == o.Keep && w.Remove == o.Remove && w.Abandon == o.Abandon && w.AllowDelete == o.AllowDelete &&
 		w.Cause == o.Cause && w.Drift == o.Drift && w.ClusterDrift == o.ClusterDrift && w.Suspended == o.Suspended &&
-		equalLists(w.Holds, o.Holds, Hold.Equal) && slices.Equal(w.Spared, o.Spared) && equalStrategies(w.Strategy, o.Strategy) &&
+		equalLists(w.Holds, o.Holds, Hold.Equal) && slices.Equal(w.SuspendedObjects, o.SuspendedObjects) && equalStrategies(w.Strategy, o.Strategy) &&
 		equalLists(w.Manifests, o.Manifests, sameContent) && equalLists(w.Awaited, o.Awaited, sameID)
 }
 

@@ -46,9 +46,8 @@ type Work struct {
 	// Suspended is why the placement writes nothing to the cluster; empty if it does. Its
 	// objects are still watched and compared.
 	Suspended string
-	// Spared are the suspended objects of the cluster, by ID, whichever placement they belong
-	// to.
-	Spared []Spared
+	// SuspendedObjects are the suspended objects of the cluster, of all placements, by ID.
+	SuspendedObjects []SuspendedObject
 }
 
 // Unreleased reports whether the placement writes nothing to the cluster yet, and only keeps
@@ -65,22 +64,22 @@ type Cause struct {
 	Why string
 }
 
-// A Spared object is suspended.
-type Spared struct {
+// A SuspendedObject is an object that is watched and not written.
+type SuspendedObject struct {
 	ID  api.ID
 	Why string
 }
 
-// Spares returns why an object is suspended; empty if it is not.
-func (w *Work) Spares(id api.ID) string {
+// SuspendedReason returns why an object is suspended; empty if it is not.
+func (w *Work) SuspendedReason(id api.ID) string {
 	if w.Suspended != "" {
 		return w.Suspended
 	}
-	i, found := slices.BinarySearchFunc(w.Spared, id, func(s Spared, id api.ID) int { return s.ID.Compare(id) })
+	i, found := slices.BinarySearchFunc(w.SuspendedObjects, id, func(s SuspendedObject, id api.ID) int { return s.ID.Compare(id) })
 	if !found {
 		return ""
 	}
-	return w.Spared[i].Why
+	return w.SuspendedObjects[i].Why
 }
 
 // A Manifest is one object for one or more clusters. It is immutable and shared between works

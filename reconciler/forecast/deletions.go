@@ -128,5 +128,5 @@ func (o *Forecast) Refusal() string {
 	for _, c := range o.before.Clusters {
 		l.Fold(ledger.ClusterSeen{Cluster: c.Name, Healthy: true})
 	}
-	return plan.Empties(o.Snapshot, l)
+	return plan.RemovesEverything(o.Snapshot, l)
 }

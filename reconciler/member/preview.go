@@ -145,7 +145,7 @@ func (p *Preview) Changes(ctx context.Context, works []work.Work) ([]Change, err
 	var tasks []task
 	for _, w := range works {
 		for _, m := range w.Manifests {
-			if w.Spares(m.ID) == "" {
+			if w.SuspendedReason(m.ID) == "" {
 				tasks = append(tasks, p.task(w.Placement, m))
 			}
 		}

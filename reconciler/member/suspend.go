@@ -20,7 +20,7 @@ func (s *session) spared(p api.PlacementKey, id api.ID) string {
 	if !told {
 		return ""
 	}
-	return w.Spares(id)
+	return w.SuspendedReason(id)
 }
 
 // resting reports whether nothing is written for a placement.
@@ -78,10 +78,10 @@ func (o *outcome) asWanted() bool {
 // lookAgain forgets the state of objects that are no longer spared, or newly spared.
 func (s *session) lookAgain(was, now work.Work) {
 	for _, m := range now.Manifests {
-		if was.Spares(m.ID) != now.Spares(m.ID) {
+		if was.SuspendedReason(m.ID) != now.SuspendedReason(m.ID) {
 			delete(s.trouble, m.ID)
 			delete(s.verified, m.ID)
-			if now.Spares(m.ID) == "" {
+			if now.SuspendedReason(m.ID) == "" {
 				s.suspects[m.ID] = true // its values may have changed meanwhile
 			}
 		}

@@ -42,10 +42,10 @@ func allowed(message string) []string {
 	return names
 }
 
-// Empties returns why a snapshot must be refused: no cluster, or no placement, of the current
-// state is left in it. Such a commit is most often a mistake, and is accepted only with the
-// trailer "*". The result is empty if the snapshot is acceptable.
-func Empties(head *hub.Snapshot, l *ledger.Ledger) string {
+// RemovesEverything returns why a snapshot is refused: it has no cluster although there are some,
+// or no placement. Such a commit is usually a mistake, and is accepted only with the trailer "*".
+// The result is empty if the snapshot is acceptable.
+func RemovesEverything(head *hub.Snapshot, l *ledger.Ledger) string {
 	for _, name := range allowed(head.Commit.Message) {
 		if name == "*" {
 			return ""

@@ -155,7 +155,7 @@ type OnCluster struct {
 	// DeleteAllowed says that a commit allows the deletions on this cluster.
 	DeleteAllowed bool
 	// suspendedObjects are the objects on the cluster that no placement writes.
-	suspendedObjects []work.Spared
+	suspendedObjects []work.SuspendedObject
 	// driftRule is the api.DriftAnnotation of the cluster.
 	driftRule string
 	// Claims are the differences between what is assigned and what the cluster is told to hold,

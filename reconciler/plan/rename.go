@@ -273,7 +273,7 @@ func (pl *planner) keepUnclear(p *Placement, record *ledger.Placement, why strin
 		c := pl.recordedCluster(b, record)
 		c.Latest, c.Held = b.Assigned, why
 		p.Clusters = append(p.Clusters, c)
-		w := work.Work{Placement: p.Key, Revision: b.Assigned, Keep: true, Abandon: record.Abandon, Suspended: c.Suspended, Spared: c.suspendedObjects}
+		w := work.Work{Placement: p.Key, Revision: b.Assigned, Keep: true, Abandon: record.Abandon, Suspended: c.Suspended, SuspendedObjects: c.suspendedObjects}
 		if c.heldContent != nil && !b.Removing && !record.Abandon { // with ReportDiff it must own nothing
 			w.Awaited = c.heldContent.Manifests // objects left to others
 		}

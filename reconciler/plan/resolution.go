@@ -123,7 +123,7 @@ func (res *resolution) applyTo(list []work.Work) []work.Work {
 func (cl *claim) assignedWork(paused bool) work.Work {
 	p := cl.result.placement
 	// As long as no revision is assigned, all objects it holds were assigned early.
-	w := work.Work{Placement: cl.key, Keep: paused, Abandon: p.Record.Abandon, Suspended: cl.on.Suspended, Spared: cl.on.suspendedObjects, ClusterDrift: cl.on.driftRule}
+	w := work.Work{Placement: cl.key, Keep: paused, Abandon: p.Record.Abandon, Suspended: cl.on.Suspended, SuspendedObjects: cl.on.suspendedObjects, ClusterDrift: cl.on.driftRule}
 	if cl.work != nil {
 		w = *cl.work
 	} else if p.Spec != nil {

@@ -16,7 +16,7 @@ type suspensions struct {
 	reasons map[ledger.Subject]string // by what is suspended
 	// objects are the suspended objects, by cluster; those of "" are suspended on every
 	// cluster, and are in each of the other lists as well.
-	objects map[string][]work.Spared
+	objects map[string][]work.SuspendedObject
 	// version counts the changes; each affects every placement.
 	version uint64
 }
@@ -31,13 +31,13 @@ func (r *suspensions) update(in Input) time.Time {
 	if slices.Equal(list, r.list) {
 		return wake
 	}
-	r.list, r.reasons, r.objects = list, make(map[ledger.Subject]string, len(list)), map[string][]work.Spared{}
+	r.list, r.reasons, r.objects = list, make(map[ledger.Subject]string, len(list)), map[string][]work.SuspendedObject{}
 	r.version++
 	for _, s := range list {
 		if s.Object == (api.ID{}) {
 			r.reasons[s.Subject] = s.String()
 		} else {
-			r.objects[s.Cluster] = append(r.objects[s.Cluster], work.Spared{ID: s.Object, Why: s.String()})
+			r.objects[s.Cluster] = append(r.objects[s.Cluster], work.SuspendedObject{ID: s.Object, Why: s.String()})
 		}
 	}
 	everywhere := r.objects[""]
@@ -50,10 +50,10 @@ func (r *suspensions) update(in Input) time.Time {
 }
 
 // merged adds to a list, by ID, the objects of another list that it does not have.
-func merged(own, more []work.Spared) []work.Spared {
+func merged(own, more []work.SuspendedObject) []work.SuspendedObject {
 	all := append(slices.Clone(own), more...)
-	slices.SortStableFunc(all, func(a, b work.Spared) int { return a.ID.Compare(b.ID) })
-	return slices.CompactFunc(all, func(a, b work.Spared) bool { return a.ID == b.ID })
+	slices.SortStableFunc(all, func(a, b work.SuspendedObject) int { return a.ID.Compare(b.ID) })
+	return slices.CompactFunc(all, func(a, b work.SuspendedObject) bool { return a.ID == b.ID })
 }
 
 // reason returns why a placement writes nothing to a cluster; empty if it does.
@@ -67,7 +67,7 @@ func (r *suspensions) reason(key api.PlacementKey, cluster string) string {
 }
 
 // objectsOn lists the suspended objects of a cluster, by ID.
-func (r *suspensions) objectsOn(cluster string) []work.Spared {
+func (r *suspensions) objectsOn(cluster string) []work.SuspendedObject {
 	if own, ok := r.objects[cluster]; ok {
 		return own
 	}

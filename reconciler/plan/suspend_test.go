@@ -70,9 +70,9 @@ func TestSuspendedClustersKeepWhatTheyHave(t *testing.T) {
 				if whole := w.Suspended != ""; whole == updates || whole != (c.Suspended != "") {
 					t.Errorf("%s is told %q, and %q is shown", cluster, w.Suspended, c.Suspended)
 				}
-				spared := test.s.Object != (api.ID{}) && (test.s.Cluster == "" || test.s.Cluster == cluster)
-				if got := w.Spares(settings()) != ""; got != (spared || !updates) {
-					t.Errorf("%s: the object is spared: %q", cluster, w.Spares(settings()))
+				suspended := test.s.Object != (api.ID{}) && (test.s.Cluster == "" || test.s.Cluster == cluster)
+				if got := w.SuspendedReason(settings()) != ""; got != (suspended || !updates) {
+					t.Errorf("%s: the object is suspended: %q", cluster, w.SuspendedReason(settings()))
 				}
 			}
 		})

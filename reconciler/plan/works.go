@@ -22,7 +22,7 @@ func (pl *planner) planWorks(p *Placement) {
 func (pl *planner) planWork(p *Placement, c *OnCluster) (work.Work, bool) {
 	w := work.Work{Placement: p.Key, Revision: c.Binding.Assigned, Abandon: p.Record.Abandon,
 		AllowDelete: c.Binding.AllowDelete || pl.mayDelete(p, !c.Binding.Removing && c.UpToDate()),
-		Cause:       deleteCause(p, &c.Binding), Suspended: c.Suspended, Spared: c.suspendedObjects, ClusterDrift: c.driftRule}
+		Cause:       deleteCause(p, &c.Binding), Suspended: c.Suspended, SuspendedObjects: c.suspendedObjects, ClusterDrift: c.driftRule}
 	c.DeleteAllowed = w.AllowDelete
 	if p.Spec != nil {
 		w.Strategy, w.Drift = strategy(p.Spec.Spec), p.Spec.Annotations[api.DriftAnnotation]

@@ -91,7 +91,7 @@ func (r *Report) trace(w work.Work, m *work.Manifest, cluster string) *Trace {
 	t := &Trace{
 		APIVersion: TraceVersion, ResourceIdentifier: m.Identifier(), Cluster: cluster,
 		Origin: m.Origin.String(), Kustomization: m.Origin.Kustomization,
-		Placement: w.Placement.String(), Revision: w.Revision.Commit, Suspended: w.Spares(m.ID), State: "not known yet",
+		Placement: w.Placement.String(), Revision: w.Revision.Commit, Suspended: w.SuspendedReason(m.ID), State: "not known yet",
 	}
 	for i := range r.Drifts {
 		d := &r.Drifts[i]

@@ -28,7 +28,7 @@ func TestAgentLeavesAloneWhatIsSuspended(t *testing.T) {
 		"a placement": func(_ string, w *work.Work) { w.Suspended = why },
 		"objects": func(ns string, w *work.Work) {
 			for _, name := range []string{"cm-000", "cm-001", "cm-002", "new"} {
-				w.Spared = append(w.Spared, work.Spared{ID: api.ID{Kind: "ConfigMap", Namespace: ns, Name: name}, Why: why})
+				w.SuspendedObjects = append(w.SuspendedObjects, work.SuspendedObject{ID: api.ID{Kind: "ConfigMap", Namespace: ns, Name: name}, Why: why})
 			}
 		},
 	}
@@ -70,7 +70,7 @@ func TestAgentLeavesAloneWhatIsSuspended(t *testing.T) {
 				t.Errorf("what is wanted no more: %v %v", cm.Data, err)
 			}
 
-			w.Suspended, w.Spared = "", nil
+			w.Suspended, w.SuspendedObjects = "", nil
 			a.Set([]work.Work{w})
 			a.until(key, "applied", func(w ledger.WorkSeen) bool { return w.Applied() && len(w.Exceptions) == 0 })
 			a.eventually("as wanted", func() (bool, error) {

@@ -196,7 +196,7 @@ func (a *agent) apply(works []work.Work) {
 		}
 		if !w.Remove && !a.failing[w.Placement.Name] {
 			for _, m := range w.Manifests {
-				if w.Spares(m.ID) != "" {
+				if w.SuspendedReason(m.ID) != "" {
 					wanted[m.ID] = w.Placement
 					continue
 				}
@@ -210,7 +210,7 @@ func (a *agent) apply(works []work.Work) {
 	for _, id := range slices.SortedFunc(maps.Keys(a.objects), api.ID.Compare) {
 		o := a.objects[id]
 		w, isTold := told[o.owner]
-		if _, isWanted := wanted[id]; isWanted || !isTold || w.Keep || w.Spares(id) != "" || a.failing[o.owner.Name] && !w.Remove {
+		if _, isWanted := wanted[id]; isWanted || !isTold || w.Keep || w.SuspendedReason(id) != "" || a.failing[o.owner.Name] && !w.Remove {
 			continue
 		}
 		if w.Remove && w.Abandon {

@@ -148,7 +148,7 @@ func (a *agent) announce() {
 			continue
 		}
 		for _, m := range w.Manifests {
-			if w.Spares(m.ID) == "" {
+			if w.SuspendedReason(m.ID) == "" {
 				a.grow(w, m.ID)
 			}
 		}
@@ -235,7 +235,7 @@ func (a *agent) steps() []func() {
 	}
 	for _, w := range a.pass {
 		for _, m := range w.Manifests {
-			if writes(w) && wanted[m.ID] == w.Placement && w.Spares(m.ID) == "" {
+			if writes(w) && wanted[m.ID] == w.Placement && w.SuspendedReason(m.ID) == "" {
 				apply = append(apply, func() { a.apply(w.Placement, m) })
 			}
 		}
@@ -248,7 +248,7 @@ func (a *agent) steps() []func() {
 		for _, id := range slices.SortedFunc(maps.Keys(a.holds[key].items), api.ID.Compare) {
 			by, isWanted := wanted[id]
 			switch taken := isWanted && writes(told[by]); {
-			case isWanted && by == key || w.Spares(id) != "":
+			case isWanted && by == key || w.SuspendedReason(id) != "":
 			case taken:
 				prune = append(prune, func() { a.prune(w, id, true) })
 			default:
@@ -459,8 +459,8 @@ func (a *agent) seen(w work.Work) (o ledger.WorkSeen, changes bool) {
 	}
 	for _, m := range w.Manifests {
 		state := ledger.ObjectState{ID: m.ID, Version: "v1", Envelope: m.Envelope, Applied: ledger.Verdict{OK: true}}
-		if !a.applied(w, m) && w.Spares(m.ID) != "" {
-			state.Applied = ledger.Verdict{Reason: api.Suspended, Message: w.Spares(m.ID)}
+		if !a.applied(w, m) && w.SuspendedReason(m.ID) != "" {
+			state.Applied = ledger.Verdict{Reason: api.Suspended, Message: w.SuspendedReason(m.ID)}
 			o.Exceptions = append(o.Exceptions, state)
 			continue
 		}
@@ -480,7 +480,7 @@ func (a *agent) seen(w work.Work) (o ledger.WorkSeen, changes bool) {
 		case never:
 			state.Failure = "its pods cannot start"
 		}
-		if w.Spares(m.ID) != "" {
+		if w.SuspendedReason(m.ID) != "" {
 			state.Applied.Reason = api.Suspended
 		}
 		state.Available = ledger.Verdict{Reason: api.ManifestNotAvailableYet, Message: "not yet"}

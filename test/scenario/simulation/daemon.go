@@ -45,7 +45,7 @@ func (w *world) start() {
 	w.begin(d)
 	d.loop = reconciler.New(reconciler.Config{
 		Source: w.source, Loader: w.loaders.head, Past: w.loaders.past, Store: &store{w, d},
-		Member: d.member, Now: d.now, Told: func() {}, Publish: d.publish, Log: slog.New(slog.DiscardHandler),
+		Member: d.member, Now: d.now, WorksSent: func() {}, Publish: d.publish, Log: slog.New(slog.DiscardHandler),
 		MaxUnreachable: w.pardons(), Fleet: ourFleet,
 	})
 	go func() { d.done <- d.loop.Run(ctx) }()
@@ -121,7 +121,7 @@ func wording(works []work.Work) string {
 			}
 		}
 		say(w.Suspended != "", " and is suspended")
-		for _, s := range w.Spared {
+		for _, s := range w.SuspendedObjects {
 			b.WriteString(" but not " + title(s.ID))
 		}
 		say(w.Keep, " and keeps")
