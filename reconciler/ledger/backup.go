@@ -158,7 +158,7 @@ func export(w io.Writer, records map[string][]byte, now time.Time) error {
 // longestLine limits the memory for a file that is not a backup.
 const longestLine = 64 << 20
 
-// parseBackup reads a backup of this schema or an older one.
+// parseBackup parses a backup of this schema or one that can be migrated.
 func parseBackup(r io.Reader) (map[string][]byte, error) {
 	in := bufio.NewScanner(r)
 	in.Buffer(nil, longestLine)
@@ -169,6 +169,9 @@ func parseBackup(r io.Reader) (map[string][]byte, error) {
 	if h.Schema > schema {
 		return nil, newerError(h.Schema, "")
 	}
+	if err := checkOldest(h.Schema); err != nil {
+		return nil, err
+	}
 	records := map[string][]byte{}
 	for n := 2; in.Scan(); n++ {
 		l := line{}
@@ -177,7 +180,7 @@ func parseBackup(r io.Reader) (map[string][]byte, error) {
 			if in.Scan() || l.Records == nil || *l.Records != len(records) {
 				return nil, fmt.Errorf("line %d: the end says something else than that there are %d records", n, len(records))
 			}
-			return migrated(records, h.Schema)
+			return records, nil
 		}
 		var key string
 		if err == nil {

@@ -1,66 +1,26 @@
 package ledger
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"go.etcd.io/bbolt"
 )
 
-// schema is the version of the stored records. Older ones are migrated when the store is
-// opened, newer ones are refused. It is raised when records change in a way that an older
-// gitfleet would misread or lose.
-const schema = 5
+// schema is the version of the stored records. It is raised when records change in a way that
+// an older gitfleet would misread or lose. Records from oldestSchema on are migrated when the
+// store is opened, and all others are refused.
+//
+// Schema 5 added the fleet's name and ID. Records of schema 4 are valid, and start without them.
+const schema, oldestSchema = 5, 4
 
-// migrations migrate each record of a schema to the next; the first is for schema 1.
-var migrations = []func(key string, raw []byte) ([]byte, error){
-	unchanged, // schema 2 added suspensions
-	dropUnused,
-	unchanged, // schema 4 added the labels of revisions, declared objects, events and Found; older records start without them
-	unchanged, // schema 5 added the fleet's name and ID
-}
-
-func unchanged(_ string, raw []byte) ([]byte, error) { return raw, nil }
-
-// dropUnused removes a field that nothing read. Schema 3 records what was available on every
-// cluster; older records start without it.
-func dropUnused(key string, raw []byte) ([]byte, error) {
-	switch kind, _, _ := strings.Cut(key, "\x00"); kind {
-	case "p":
-		return without(raw, "Trigger")
-	case "e":
-		return without(raw, "Previous")
+// checkOldest returns an error for records that are too old to be migrated.
+func checkOldest(from int) error {
+	if from < oldestSchema {
+		return fmt.Errorf("it was written by a gitfleet that was never released (schema %d, the oldest that can be read is %d): start with an empty state directory", from, oldestSchema)
 	}
-	return raw, nil
-}
-
-func without(raw []byte, field string) ([]byte, error) {
-	fields := map[string]json.RawMessage{}
-	if err := json.Unmarshal(raw, &fields); err != nil {
-		return nil, err
-	}
-	delete(fields, field)
-	return json.Marshal(fields)
-}
-
-// migrated migrates records of an older schema.
-func migrated(records map[string][]byte, from int) (map[string][]byte, error) {
-	if from < 1 {
-		return nil, damaged("there is no schema %d", from)
-	}
-	for _, next := range migrations[from-1:] {
-		for key, raw := range records {
-			now, err := next(key, raw)
-			if err != nil {
-				return nil, damaged("record %q cannot be read: %v", strings.ReplaceAll(key, "\x00", "/"), err)
-			}
-			records[key] = now
-		}
-	}
-	return records, nil
+	return nil
 }
 
 // migrate migrates the file, all or nothing. A copy is kept for the gitfleet that wrote it.
@@ -68,11 +28,11 @@ func (s *boltStore) migrate(from int) error {
 	if from == schema {
 		return nil
 	}
-	records, err := s.read()
-	if err != nil {
+	if err := checkOldest(from); err != nil {
 		return err
 	}
-	if records, err = migrated(records, from); err != nil {
+	records, err := s.read()
+	if err != nil {
 		return err
 	}
 	if err := s.copyTo(fmt.Sprintf("%s.schema-%d", s.path, from)); err != nil {

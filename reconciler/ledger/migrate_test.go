@@ -2,21 +2,18 @@ package ledger
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"go.etcd.io/bbolt"
 )
 
-// asWritten puts the file that a gitfleet of an older schema wrote into a state
-// directory.
-func asWritten(t *testing.T, schema int) (dir, path string) {
+// fileOf puts a file that a gitfleet of an older schema wrote into a state directory.
+func fileOf(t *testing.T, schema int) (dir, path string) {
 	t.Helper()
 	dir = t.TempDir()
 	path = filepath.Join(dir, "ledger.db")
@@ -26,11 +23,10 @@ func asWritten(t *testing.T, schema int) (dir, path string) {
 	return dir, path
 }
 
-// broughtUpToDate opens a file of an older gitfleet. What it was before stays
-// beside it.
-func broughtUpToDate(t *testing.T, schema int) (dir string, s Store, l *Ledger) {
+// migratedFrom opens a file of an older schema, and checks the copy that is kept.
+func migratedFrom(t *testing.T, schema int) (dir string, s Store, l *Ledger) {
 	t.Helper()
-	dir, path := asWritten(t, schema)
+	dir, path := fileOf(t, schema)
 	s = open(t, dir)
 	l, err := s.Load()
 	if err != nil {
@@ -38,72 +34,28 @@ func broughtUpToDate(t *testing.T, schema int) (dir string, s Store, l *Ledger) 
 	}
 	copied, err := loadBytes(t, read(t, fmt.Sprintf("%s.schema-%d", path, schema)))
 	if err != nil || dump(t, copied) != dump(t, l) {
-		t.Errorf("the copy is not what was there before: %v\n%s", err, dump(t, copied))
+		t.Errorf("the copy differs from the migrated file: %v\n%s", err, dump(t, copied))
 	}
 	return dir, s, l
 }
 
-// A file of an older gitfleet is brought up to date and nothing that counts is
-// lost.
-func TestOlderSchemaIsBroughtUpToDate(t *testing.T) {
-	dir, s, l := broughtUpToDate(t, 1)
-	e := l.Placement(web).Entry("east")
-	switch {
-	case l.Head() != "v2", len(l.Placements()) != 2, !l.Placement(quay).Abandon, l.Placement(web).Generation != 3, l.Placement(web).Proven.Commit != "", l.Placement(web).Found,
-		l.Cluster("east") == nil || l.Cluster("east").UID != "uid-of-east":
-		t.Errorf("placements or clusters are not what was written:\n%s", dump(t, l))
-	case e == nil || e.Binding.Assigned != v(2) || !e.Binding.Risked || e.Binding.Score.Affinity != 7 || !e.Binding.AssignedAt.Equal(at(3)),
-		len(e.Seen.Exceptions) != 1, len(e.Yields) != 1 || e.Yields[0].To != quay, !e.Transitions["Applied"].Time.Equal(at(4)):
-		t.Errorf("the binding is not what was written:\n%s", dump(t, l))
-	}
-	if err := s.(*boltStore).db.View(func(tx *bbolt.Tx) error {
-		b := tx.Bucket(bucket)
-		if got := string(b.Get(schemaKey)); got != fmt.Sprint(schema) {
-			t.Errorf("the schema is %s after it was brought up to date", got)
-		}
-		return b.ForEach(func(k, v []byte) error {
-			var fields map[string]any
-			if strings.HasPrefix(string(k), "p\x00") || strings.HasPrefix(string(k), "e\x00") {
-				if err := json.Unmarshal(v, &fields); err != nil {
-					return err
-				}
-			}
-			for _, gone := range []string{"Trigger", "Previous"} {
-				if _, there := fields[gone]; there {
-					t.Errorf("%q still has %s", k, gone)
-				}
-			}
-			return nil
-		})
-	}); err != nil {
-		t.Fatal(err)
-	}
-	want := dump(t, l)
-	l.Fold(ClusterSeen{Cluster: "west", At: noon.Add(time.Hour), Healthy: true})
-	if err := errors.Join(s.Save(l), s.Close()); err != nil {
-		t.Fatal(err)
-	}
-	again, err := open(t, dir).Load()
-	if err != nil || dump(t, again) != dump(t, l) || dump(t, again) == want {
-		t.Errorf("after the next start: %v\n%s", err, dump(t, again))
-	}
-}
-
-// The schema before this one loses nothing, and knows of no events and of
-// nothing declared yet.
-func TestSchemaThreeIsBroughtUpToDate(t *testing.T) {
-	dir, s, l := broughtUpToDate(t, 3)
-	e := l.Placement(web).Entry("east")
-	switch {
-	case l.Head() != "v2", !l.Placement(quay).Abandon, l.Placement(web).Generation != 3, l.Placement(web).Proven != v(1), l.Cluster("east").UID != "uid-of-east",
-		len(l.Suspensions()) != 1, !l.Placement(web).Resumed.Equal(at(2)), e.Binding.Assigned != v(2), len(e.Seen.Exceptions) != 1, len(e.Yields) != 1,
-		len(l.Events())+len(l.Declared()) != 0:
+// Records of the schema before are migrated without a loss.
+func TestSchemaFourIsMigrated(t *testing.T) {
+	dir, s, l := migratedFrom(t, 4)
+	if p := l.Placement(web); l.Head() != "v2" || l.Cluster("east").UID != "uid-of-east" || p.Generation != 1 ||
+		p.Entry("east").Binding.Assigned != v(1) || p.Entry("west").Binding.Assigned != v(1) {
 		t.Errorf("not what was written:\n%s", dump(t, l))
 	}
+	err := s.(*boltStore).db.View(func(tx *bbolt.Tx) error {
+		if got := string(tx.Bucket(bucket).Get(schemaKey)); got != fmt.Sprint(schema) {
+			t.Errorf("the schema is %s after the migration", got)
+		}
+		return nil
+	})
 	l.Declare("v3", at(9), contents(map[string]string{"a": "1"}))
 	l.SetEvents([]Event{happened("east", "up", 9)})
 	want := dump(t, l)
-	if err := errors.Join(s.Save(l), s.Close()); err != nil {
+	if err := errors.Join(err, s.Save(l), s.Close()); err != nil {
 		t.Fatal(err)
 	}
 	if again, err := open(t, dir).Load(); err != nil || dump(t, again) != want {
@@ -111,18 +63,39 @@ func TestSchemaThreeIsBroughtUpToDate(t *testing.T) {
 	}
 }
 
-// A damaged file of an older gitfleet is refused as any other, and left as it
-// is.
+// A file or a backup of a schema that was never released is refused, and not changed.
+func TestSchemasBeforeTheFirstReleaseAreRefused(t *testing.T) {
+	const want = "schema 3, the oldest that can be read is 4"
+	_, path := fileOf(t, 4)
+	db, err := bbolt.Open(path, 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(func(tx *bbolt.Tx) error { return tx.Bucket(bucket).Put(schemaKey, []byte("3")) })
+	if err = errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := loadBytes(t, read(t, path)); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("a file of schema 3: %v", err)
+	}
+	s := open(t, t.TempDir())
+	backup := strings.Replace(exported(t, s), fmt.Sprintf(`"schema":%d`, schema), `"schema":3`, 1)
+	if err := s.Import(strings.NewReader(backup), true); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("a backup of schema 3: %v", err)
+	}
+}
+
+// A damaged file of an older schema is refused like any other, and not changed.
 func TestDamagedOlderFileIsRefused(t *testing.T) {
-	_, path := asWritten(t, 1)
+	_, path := fileOf(t, 4)
 	whole := read(t, path)
-	at := bytes.Index(whole, []byte(`"Generation":3`))
+	at := bytes.Index(whole, []byte(`"Generation":1`))
 	if at < 0 {
 		t.Fatal("the file does not have the record in clear")
 	}
 	data := bytes.Clone(whole)
 	data[at+len(`"Generation":`)] = '4'
 	if _, err := loadBytes(t, data); err == nil || !strings.Contains(err.Error(), "move it away") {
-		t.Errorf("a damaged file of schema 1: %v", err)
+		t.Errorf("a damaged file of schema 4: %v", err)
 	}
 }

@@ -28,6 +28,9 @@ func (s *Shared) readIndex() (index, string, error) {
 	if x.Schema > schema {
 		return x, "", fmt.Errorf("read ledger: %w", newerError(x.Schema, ""))
 	}
+	if err := checkOldest(x.Schema); x.Schema != 0 && err != nil {
+		return x, "", fmt.Errorf("read ledger: %w", err)
+	}
 	return x, version, nil
 }
 
@@ -94,10 +97,7 @@ func (s *Shared) readOnce() (reading, error) {
 		all.keys[seg.segmentID] = keys
 	}
 	maps.DeleteFunc(all.records, func(_ string, value []byte) bool { return value == nil })
-	if x.Schema != 0 && x.Schema < schema {
-		all.records, err = migrated(all.records, x.Schema)
-	}
-	return all, err
+	return all, nil
 }
 
 // errNoIndex is the error about a ledger that has segments and no index.
