@@ -15,19 +15,18 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// A cluster is a member that exists only here. It outlives the agents that come
-// to it, knows what is in it, and remembers what was done to it.
+// A cluster is a simulated member cluster. It outlives its agents, has objects, and records what
+// was done to them.
 type cluster struct {
 	name string
 
 	mu      sync.Mutex
 	objects map[api.ID]object
-	// owns are what placements were given here, also if it is nothing.
+	// owns are the revisions of the placements on the cluster, also of those without objects.
 	owns map[api.PlacementKey]placement.Revision
 	did  []string
-	// down says that nobody answers, slow how long every work takes, late how
-	// long until an agent finds out anything, failing are the placements of
-	// which nothing can be applied.
+	// down says that the cluster does not respond, slow how long each work takes, late how long
+	// an agent takes to connect, and failing has the placements whose objects cannot be applied.
 	down    bool
 	slow    time.Duration
 	late    time.Duration
@@ -48,7 +47,7 @@ func newCluster(name string) *cluster {
 	}
 }
 
-// set changes how the cluster is, and has its agent look.
+// set changes the state of the cluster, and wakes its agent.
 func (c *cluster) set(change func()) {
 	c.mu.Lock()
 	change()
@@ -59,7 +58,7 @@ func (c *cluster) set(change func()) {
 	}
 }
 
-// history tells what was done since it was last asked.
+// history returns what was done since the last call.
 func (c *cluster) history() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,14 +71,14 @@ func (c *cluster) note(format string, args ...any) {
 	c.did = append(c.did, fmt.Sprintf(format, args...))
 }
 
-// An agent comes to a cluster and keeps it, as a real one would.
+// An agent applies works to a cluster, as a real one does.
 type agent struct {
 	*cluster
 	report func(ledger.Observation)
 	works  chan []work.Work
 	leave  chan struct{}
 	left   chan struct{}
-	// told is called with every Set, before it returns.
+	// told is called in every call of Set.
 	told func([]work.Work)
 }
 
@@ -87,7 +86,7 @@ func newAgent(c *cluster, report func(ledger.Observation)) *agent {
 	return &agent{cluster: c, report: report, works: make(chan []work.Work, 1), leave: make(chan struct{}), left: make(chan struct{}), told: func([]work.Work) {}}
 }
 
-// SetFleet changes nothing: no other fleet comes here.
+// SetFleet does nothing, since there is no other fleet.
 func (a *agent) SetFleet(ledger.Fleet, []ledger.Adoption) {}
 
 func (a *agent) Set(works []work.Work) {
@@ -145,8 +144,7 @@ func (a *agent) Run(ctx context.Context) error {
 	}
 }
 
-// probe says how the cluster is, and when it answers after a silence, what it
-// holds.
+// probe reports the health of the cluster, and its inventories after an outage.
 func (a *agent) probe(before bool) (answers bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -166,7 +164,7 @@ func (a *agent) probe(before bool) (answers bool) {
 
 func byKey(a, b api.PlacementKey) int { return strings.Compare(a.String(), b.String()) }
 
-// wait takes the time that something takes here.
+// wait sleeps as long as an action takes.
 func (a *agent) wait(ctx context.Context, how func() time.Duration) bool {
 	a.mu.Lock()
 	d := how()
@@ -182,8 +180,8 @@ func (a *agent) wait(ctx context.Context, how func() time.Duration) bool {
 	}
 }
 
-// apply makes the cluster hold what is wanted: new before old goes, so that an
-// object that passes from one placement to another is never gone.
+// apply applies the works. It creates new objects before it deletes old ones, so that an object
+// that changes its placement always exists.
 func (a *agent) apply(works []work.Work) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -268,7 +266,7 @@ func (a *agent) reportWork(w work.Work, deleted []api.ID) {
 	a.report(o)
 }
 
-// abandon gives up everything.
+// abandon gives up all objects.
 func (a *agent) abandon() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -16,15 +16,14 @@ import (
 	"github.com/gitfleet/gitfleet/test/world"
 )
 
-// simple is a fleet in which all is well.
+// simple returns a healthy fleet.
 func simple(t *testing.T, clusters string) *scene {
 	s := newScene(t)
 	s.source.push("v1", "", world.Files(t, "clusters "+clusters+"\nnamespace web\nplace web\n"))
 	return s
 }
 
-// Whatever comes while the loop is busy is taken in at once, and thought
-// through once.
+// Observations that arrive while the loop is busy are handled together in one turn.
 func TestBurstIsOneTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := simple(t, "east west")
@@ -53,7 +52,7 @@ func TestBurstIsOneTurn(t *testing.T) {
 	})
 }
 
-// What a probe found before is not thought about again.
+// A probe with the same result as before causes no turn.
 func TestNoNewsIsNoTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := simple(t, "east west")
@@ -68,7 +67,7 @@ func TestNoNewsIsNoTurn(t *testing.T) {
 	})
 }
 
-// Nobody is told what is not saved.
+// Works are sent only after the ledger was saved.
 func TestSavedBeforeTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := simple(t, "east west")
@@ -113,8 +112,8 @@ func TestSavedBeforeTold(t *testing.T) {
 	})
 }
 
-// What a member says of itself is told at once, and saved a moment later: many
-// of them speak in one breath, and nobody is told anything new.
+// Observations are reported at once and saved a moment later, many at a time. No works are sent
+// before.
 func TestWhatIsOnlySeenIsSavedLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := simple(t, "east west")
@@ -148,8 +147,7 @@ func TestWhatIsOnlySeenIsSavedLater(t *testing.T) {
 	})
 }
 
-// A member that takes its time to end holds up nobody, and the next one for the
-// same cluster waits for it.
+// A member that ends slowly delays no other, and the next one for the same cluster waits for it.
 func TestSlowEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := simple(t, "east west")
@@ -180,7 +178,7 @@ func TestSlowEnd(t *testing.T) {
 	})
 }
 
-// lingering is an agent that goes on for a minute after it was told to stop.
+// lingering is an agent that runs for a minute after it was cancelled.
 type lingering struct {
 	*agent
 	count func(name string, n int)
@@ -194,7 +192,7 @@ func (l *lingering) Run(ctx context.Context) error {
 	return err
 }
 
-// A loop that cannot read its ledger does not begin.
+// A loop that cannot read its ledger does not start.
 func TestUnreadableLedger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := simple(t, "east")
@@ -210,7 +208,7 @@ func TestUnreadableLedger(t *testing.T) {
 	})
 }
 
-// A loop with nothing to do verifies what is saved, and reports what is missing.
+// An idle loop verifies what is saved, and reports what is missing.
 func TestSavedLedgerIsVerified(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := simple(t, "east")
@@ -233,7 +231,7 @@ type unreadable struct{ ledger.Store }
 
 func (unreadable) Load() (*ledger.Ledger, error) { return nil, errStore }
 
-// When a source ends, so does the loop, with its error and all that it started.
+// When a source ends, the loop ends with its error and with everything that it started.
 func TestSourceEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := simple(t, "east")

@@ -11,8 +11,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/world"
 )
 
-// measured is what a metric says: its value, or how often and how much in all it has
-// observed.
+// measured is the value of a metric, or the count and sum of its observations.
 func measured(t *testing.T, c prometheus.Metric) (value float64, count uint64) {
 	t.Helper()
 	var m dto.Metric

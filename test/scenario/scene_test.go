@@ -68,7 +68,7 @@ func play(t *testing.T, archive *txtar.Archive) {
 	})
 }
 
-// A scene is a fleet in virtual time, with the real loop.
+// A scene is a simulated fleet with the real loop in virtual time.
 type scene struct {
 	t        *testing.T
 	source   *source
@@ -84,7 +84,7 @@ type scene struct {
 	metrics   *reconciler.Metrics
 	log       *strings.Builder
 	published func()
-	// member makes the agent of a cluster.
+	// member creates the agent of a cluster.
 	member func(*agent) reconciler.Member
 	loop   *reconciler.Reconciler
 }
@@ -120,14 +120,14 @@ func (s *scene) start() {
 	synctest.Wait()
 }
 
-// Write takes the log.
+// Write records the log.
 func (s *scene) Write(line []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.log.Write(line)
 }
 
-// logged is what was logged so far.
+// logged returns the log so far.
 func (s *scene) logged() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,14 +151,14 @@ func (s *scene) count() int {
 	return s.reports
 }
 
-// onPublish has f called with every report, on the loop's goroutine.
+// onPublish sets a function that is called with every report, on the goroutine of the loop.
 func (s *scene) onPublish(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.published = f
 }
 
-// stop ends the daemon, if it runs, and waits until all of it has ended.
+// stop ends the daemon, if it runs, and waits until it has ended.
 func (s *scene) stop() {
 	s.t.Helper()
 	if s.end == nil {
@@ -224,8 +224,8 @@ func (s *scene) do(words []string) string {
 	return out
 }
 
-// order has a person suspend or resume SUBJECT [CLUSTER [DURATION]]; an object
-// is KIND/NAMESPACE/NAME.
+// order suspends or resumes SUBJECT [CLUSTER [DURATION]] as a user does; an object is
+// KIND/NAMESPACE/NAME.
 func (s *scene) order(what string, args []string) string {
 	o := reconciler.Order{Subject: args[0], By: "alice", Reason: "an incident"}
 	if kind, rest, _ := strings.Cut(args[0], "/"); kind != "crp" && strings.Contains(rest, "/") {
@@ -260,7 +260,7 @@ func (s *scene) duration(text string) time.Duration {
 	return d
 }
 
-// tell prints where everything is.
+// tell returns the state of all placements on all clusters.
 func (s *scene) tell() string {
 	var b strings.Builder
 	s.mu.Lock()
@@ -313,8 +313,7 @@ func (s *scene) statusOf(name string) *api.PlacementStatus {
 	return nil
 }
 
-// stateOf words how far a placement is on a cluster: as far as its conditions
-// go, and why no further.
+// stateOf describes how far a placement is on a cluster, and why no further.
 func stateOf(c *status.ClusterDetail, ps *api.PlacementStatus) string {
 	if c.Removing {
 		return "is being removed"

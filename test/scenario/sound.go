@@ -13,9 +13,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// Sound holds a report to what must be true of every report: whatever is not
-// well says why, and since when; whoever waits says for whom; and what is said
-// twice is said the same way.
+// Sound checks the invariants of every report: whatever is not healthy has a reason and a time,
+// a waiting cluster names what it waits for, and parts that repeat each other agree.
 func Sound(t testing.TB, r *status.Report) {
 	t.Helper()
 	s := sounding{t: t, names: map[string]bool{}}
@@ -42,7 +41,7 @@ func Sound(t testing.TB, r *status.Report) {
 	s.events(r.Events)
 }
 
-// sounding is one report under examination.
+// sounding checks one report.
 type sounding struct {
 	t     testing.TB
 	names map[string]bool // of all clusters that hold anything
@@ -84,8 +83,7 @@ func (s *sounding) conditions(of string, conditions ...metav1.Condition) {
 	}
 }
 
-// waiting: a cluster that waits says for what, and if it is for others, names
-// them.
+// waiting checks that a cluster that waits says for what, and names the clusters it waits for.
 func (s *sounding) waiting(on string, c *api.PerClusterPlacementStatus) {
 	s.t.Helper()
 	started := condition(c.Conditions, api.RolloutStarted)
@@ -106,8 +104,7 @@ func (s *sounding) waiting(on string, c *api.PerClusterPlacementStatus) {
 	}
 }
 
-// objects: what failed is listed where a condition says that something did, and
-// nothing is listed that says nothing.
+// objects checks that objects are listed as failed if and only if a condition says so.
 func (s *sounding) objects(on string, c *api.PerClusterPlacementStatus) {
 	s.t.Helper()
 	for _, f := range c.FailedPlacements {
@@ -133,7 +130,7 @@ func (s *sounding) objects(on string, c *api.PerClusterPlacementStatus) {
 	}
 }
 
-// account: a condition of the placement is that of its clusters taken together.
+// account checks that a condition of the placement is the aggregate of those of its clusters.
 func (s *sounding) account(name, typ string, c *metav1.Condition, clusters []api.PerClusterPlacementStatus) {
 	s.t.Helper()
 	if c == nil || c.Reason == api.RolloutControlledByExternalController {
@@ -164,8 +161,7 @@ func condition(all []metav1.Condition, typ string) *metav1.Condition {
 	return nil
 }
 
-// events: they are in order, each is told once, and each says what happened to
-// what.
+// events checks that events are in order and unique, and name their object.
 func (s *sounding) events(events []status.Event) {
 	s.t.Helper()
 	told := map[status.EventKey]bool{}

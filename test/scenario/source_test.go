@@ -13,7 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// A source is a repository that exists only here.
+// A source is a simulated repository.
 type source struct {
 	mu      sync.Mutex
 	commits map[string]commit
@@ -52,14 +52,14 @@ func (s *source) lose(name string) {
 	delete(s.commits, name)
 }
 
-// mend makes it readable again.
+// mend makes a commit readable again.
 func (s *source) mend(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.commits[name] = s.lost[name]
 }
 
-// Run hands over the head, and each new one.
+// Run calls head with the head and each new commit.
 func (s *source) Run(ctx context.Context, head func(gitsource.Commit)) error {
 	last := ""
 	for {
@@ -106,14 +106,14 @@ func (s *source) Status() gitsource.Status {
 	return gitsource.Status{URL: "https://git.example/fleet", Ref: "main", Head: s.head}
 }
 
-// A store is a ledger's that can be made to fail, and knows what it saved last.
+// A store is the store of a ledger that can be made to fail, and has the last saved state.
 type store struct {
 	ledger.Store
 
 	mu    sync.Mutex
 	fails bool
 	saves int
-	// missing is what Verify returns.
+	// missing is the result of Verify.
 	missing []string
 }
 
@@ -143,7 +143,7 @@ func (s *store) lose(missing ...string) {
 	s.missing = missing
 }
 
-// count is how often something was saved.
+// count returns the number of saves.
 func (s *store) count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,9 +13,9 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// An agent looks after a host for one daemon, as a real one does: it writes down
-// what it is about to apply, applies, removes, writes down what came of it, and
-// says so. It has no goroutine of its own: all it does is an event.
+// An agent applies works to a host for one daemon, as a real one does: it writes the inventory,
+// applies, removes, writes the inventory again and reports. It has no goroutine of its own:
+// everything that it does is an event.
 type agent struct {
 	*host
 	d      *daemon
@@ -23,26 +23,26 @@ type agent struct {
 
 	works []work.Work
 	asked bool
-	// basis is what the loop knew when it told the works.
+	// basis is what the loop knew when it sent the works.
 	basis *books
-	// connected says that the host was reached once, healthy that it answered
-	// when it was last asked.
+	// connected says that the host has responded once, healthy that it responded to the last
+	// probe.
 	connected, healthy bool
-	// pass is the one at work, done the last before it; again says that another
-	// is to follow.
+	// pass are the works of the current pass, done those of the last one; again says that
+	// another pass follows.
 	pass    []work.Work
 	done    []work.Work
 	passing *books
-	// began is when it did.
+	// began is the start of the current pass.
 	began time.Time
-	// announced says that the inventories know of it.
+	// announced says that the inventories have the objects of the pass.
 	announced bool
 	again     bool
 	left      chan struct{} // not nil: everything is to be given up
 	gone      bool          // it was
 	ended     bool
-	// adopted are the fleets that the loop said are ours, shown the one that was last
-	// seen to be at the host besides ours.
+	// adopted are the adoptions of other fleets that the loop has sent, shown is the other fleet
+	// last seen on the host.
 	adopted []ledger.Adoption
 	shown   string
 }
@@ -62,7 +62,7 @@ func (a *agent) Check() {
 	}
 }
 
-// Run waits for its end: all that is done meanwhile is events.
+// Run waits until the agent ends. Everything it does in between is an event.
 func (a *agent) Run(ctx context.Context) error {
 	<-ctx.Done()
 	a.d.w.mu.Lock()
@@ -71,7 +71,7 @@ func (a *agent) Run(ctx context.Context) error {
 	return nil
 }
 
-// after has something done later, if the agent is still at it by then.
+// after schedules an event, unless the agent has ended by then.
 func (a *agent) after(d time.Duration, do func()) {
 	a.d.w.after(d, func() {
 		if !a.ended && !a.d.dead {
@@ -95,7 +95,7 @@ func (a *agent) connect() {
 	a.after(probing, a.probe)
 }
 
-// probing is the time between two probes of a host that does not change.
+// probing is the interval between probes of a host that does not change.
 const probing = 4 * time.Minute
 
 func (a *agent) probe() {
@@ -103,7 +103,7 @@ func (a *agent) probe() {
 	a.after(probing, a.probe)
 }
 
-// look finds out whether the host answers.
+// look probes the host.
 func (a *agent) look() {
 	switch {
 	case !a.connected:
@@ -119,7 +119,7 @@ func (a *agent) look() {
 	}
 }
 
-// work begins a pass, or has one follow the one at work.
+// work begins a pass, or has one follow the current one.
 func (a *agent) work() {
 	switch {
 	case !a.connected || !a.healthy || !a.asked && a.left == nil:
@@ -160,8 +160,7 @@ func (a *agent) announce() {
 	a.after(a.pace, a.finish)
 }
 
-// giveUp ends a pass that the host does not let happen. It goes on when the host
-// answers again.
+// giveUp ends a pass that fails because of the host. It continues when the host responds again.
 func (a *agent) giveUp() {
 	a.pass, a.passing, a.again = nil, nil, false
 	if a.healthy {
@@ -199,14 +198,14 @@ func (a *agent) finish() {
 	}
 }
 
-// some does the first few of what is to be done: the rest is cut off.
+// some performs the first of the given writes; the others are cut off.
 func (a *agent) some(steps []func()) {
 	for _, do := range steps[:a.chance.IntN(len(steps)+1)] {
 		do()
 	}
 }
 
-// depart ends a cluster's membership.
+// depart removes everything when a cluster leaves the fleet.
 func (a *agent) depart() {
 	a.pass, a.passing = nil, nil
 	if !a.gone {
@@ -216,10 +215,10 @@ func (a *agent) depart() {
 	}
 }
 
-// steps are the writes of a pass, in their order.
+// steps returns the writes of a pass, in order.
 func (a *agent) steps() []func() {
 	if a.left != nil {
-		return a.partings()
+		return a.leaveWrites()
 	}
 	wanted := map[api.ID]api.PlacementKey{}
 	told := map[api.PlacementKey]work.Work{}
@@ -262,7 +261,7 @@ func (a *agent) steps() []func() {
 	return slices.Concat(apply, prune, settle)
 }
 
-// writes reports whether a work is carried out by applying its manifests.
+// writes reports whether the manifests of a work are applied.
 func writes(w work.Work) bool { return !w.Remove && w.Strategy.Type != api.ReportDiff }
 
 func (a *agent) apply(key api.PlacementKey, m *work.Manifest) {
@@ -274,7 +273,7 @@ func (a *agent) apply(key api.PlacementKey, m *work.Manifest) {
 	if old != nil && old.ours && old.hash == m.Hash && old.by == key {
 		return
 	}
-	next := &thing{value: value, hash: m.Hash, by: key, ours: true, since: time.Now()}
+	next := &liveObject{value: value, hash: m.Hash, by: key, ours: true, since: time.Now()}
 	if old != nil && old.hash == m.Hash {
 		next.since = old.since
 	}
@@ -311,7 +310,7 @@ func (a *agent) prune(w work.Work, id api.ID, handedOver bool) {
 	delete(inv.items, id)
 }
 
-// goes lists what a work gives up of what others are part of.
+// goes returns the objects that a work gives up.
 func (a *agent) goes(w work.Work) []api.ID {
 	var out []api.ID
 	for id := range a.holds[w.Placement].items {
@@ -322,7 +321,7 @@ func (a *agent) goes(w work.Work) []api.ID {
 	return out
 }
 
-// wantedByAny reports whether a placement has an object, or awaits it.
+// wantedByAny reports whether any placement has or awaits an object.
 func (a *agent) wantedByAny(id api.ID) bool {
 	works := a.pass
 	if works == nil {
@@ -333,37 +332,37 @@ func (a *agent) wantedByAny(id api.ID) bool {
 	})
 }
 
-// passOn gives an object to the placement that awaits it, if there is one.
+// passOn hands an object over to the placement that awaits it, if there is one.
 func (a *agent) passOn(w work.Work, id api.ID, told map[api.PlacementKey]work.Work) {
-	heir, found := a.heir(id, w.Placement, told)
+	newOwner, found := a.newOwner(id, w.Placement, told)
 	switch {
 	case !found:
 		a.prune(w, id, false)
-	case heir != w.Placement && told[heir].Suspended == "":
-		a.grow(work.Work{Placement: heir}, id)
+	case newOwner != w.Placement && told[newOwner].Suspended == "":
+		a.grow(work.Work{Placement: newOwner}, id)
 		delete(a.holds[w.Placement].items, id)
-		a.d.w.story("cluster %s passes %s from %s on to %s", a.name, title(id), w.Placement, heir)
+		a.d.w.story("cluster %s passes %s from %s on to %s", a.name, title(id), w.Placement, newOwner)
 	}
 }
 
-// heir is the first placement that awaits an object, of those that have it already
-// if there are any, or one that has it as well and keeps what it has.
-func (a *agent) heir(id api.ID, from api.PlacementKey, told map[api.PlacementKey]work.Work) (heir api.PlacementKey, found bool) {
+// newOwner returns the placement that an object is handed over to: the first of those that await
+// it, preferably one that has it already; or one that has it too and keeps what it has.
+func (a *agent) newOwner(id api.ID, from api.PlacementKey, told map[api.PlacementKey]work.Work) (newOwner api.PlacementKey, found bool) {
 	for _, w := range a.pass {
 		if slices.ContainsFunc(w.Awaited, func(m *work.Manifest) bool { return m.ID == id }) &&
-			(!found || a.owns(w.Placement, id) && !a.owns(heir, id)) {
-			heir, found = w.Placement, true
+			(!found || a.owns(w.Placement, id) && !a.owns(newOwner, id)) {
+			newOwner, found = w.Placement, true
 		}
 	}
 	for _, key := range a.keys() {
 		if w, isTold := told[key]; !found && key != from && a.owns(key, id) && (w.Keep || !isTold) {
-			heir, found = key, true
+			newOwner, found = key, true
 		}
 	}
-	return heir, found
+	return newOwner, found
 }
 
-// wants is the placement that an object is to be handed to.
+// wants returns the placement that an object is handed over to.
 func (a *agent) wants(id api.ID) (api.PlacementKey, bool) {
 	for _, w := range a.pass {
 		if slices.ContainsFunc(w.Manifests, func(m *work.Manifest) bool { return m.ID == id }) && a.owns(w.Placement, id) {
@@ -373,7 +372,7 @@ func (a *agent) wants(id api.ID) (api.PlacementKey, bool) {
 	return api.PlacementKey{}, false
 }
 
-// settle writes down what came of a pass.
+// settle writes the inventories after a pass.
 func (a *agent) settle(w work.Work) {
 	inv := a.holds[w.Placement]
 	switch {
@@ -397,8 +396,8 @@ func (a *agent) applied(w work.Work, m *work.Manifest) bool {
 	return !writes(w) || t != nil && t.ours && t.hash == m.Hash && t.by == w.Placement
 }
 
-// partings are the writes of a cluster that leaves.
-func (a *agent) partings() []func() {
+// leaveWrites returns the writes for a cluster that leaves the fleet.
+func (a *agent) leaveWrites() []func() {
 	var steps []func()
 	for _, key := range a.keys() {
 		for _, id := range slices.SortedFunc(maps.Keys(a.holds[key].items), api.ID.Compare) {
@@ -411,7 +410,7 @@ func (a *agent) partings() []func() {
 	return steps
 }
 
-// tell says how everything stands, and says it again when that changes.
+// tell reports the state of all works if it has changed.
 func (a *agent) tell(works []work.Work) {
 	later := false
 	a.done = works
@@ -432,7 +431,7 @@ func (a *agent) tell(works []work.Work) {
 	}
 }
 
-// braked are the objects that a work gives up, and that are held.
+// braked returns the objects that a work gives up and whose deletion is held.
 func (a *agent) braked(w work.Work) []ledger.Braked {
 	inv := a.holds[w.Placement]
 	if inv == nil || w.Keep || w.Strategy.Type == api.ReportDiff || inv.abandon && w.Remove {

@@ -10,60 +10,60 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// books are what is known outside of gitfleet of what it decided and was told.
-// Those of one save are not changed by the next.
+// books are the simulation's own record of the decisions and observations, independent of the
+// product. They are immutable after a save.
 type books struct {
 	head  string
 	pages map[api.PlacementKey]map[string]*ledger.Entry
-	// rest is what is suspended, resumed when somebody last had the rollout of a
-	// placement go on, proven the commit that was available everywhere.
+	// rest are the suspensions, resumed the times at which rollouts were resumed, proven the
+	// commits that were available on every cluster.
 	rest    []ledger.Suspension
 	resumed map[api.PlacementKey]time.Time
 	proven  map[api.PlacementKey]string
-	// halted are the stops that the ledger has of each placement.
+	// halted are the recorded stops of each placement.
 	halted map[api.PlacementKey][]placement.Stop
-	// known are the placements that are not being deleted, renamed those that go on
-	// under another name, with the commit that renamed them.
+	// known are the placements that are not being deleted, renamed those with a new name, by the
+	// commit that renamed them.
 	known   map[api.PlacementKey]bool
 	renamed map[api.PlacementKey]string
 	*memory
 }
 
-// A memory is what was heard, and what follows from it.
+// A memory has what was observed, and what follows from it.
 type memory struct {
-	// heard are the clusters that said anything to this daemon, answers those
-	// that were well when they last did.
+	// heard are the clusters that have reported to this daemon, answers those that were healthy
+	// in their last report.
 	heard, answers map[string]bool
-	words          map[spot]word
-	// blamed are the clusters that were available until their update.
-	blamed map[spot]bool
-	// stops are the clusters whose failed update stops a rollout, with what they
-	// were to get.
-	stops map[spot]map[api.ID]string
-	// joined are the clusters that answered since the ledger began, found the
-	// placements that it did not know of and that a cluster holds.
+	words          map[bindingKey]word
+	// blamed are the clusters that were available before their update.
+	blamed map[bindingKey]bool
+	// stops are the clusters whose failed update stops a rollout, with the content they were to
+	// get.
+	stops map[bindingKey]map[api.ID]string
+	// joined are the clusters that have responded since the ledger began, found the placements
+	// that were rebuilt from inventories.
 	joined map[string]bool
 	found  map[api.PlacementKey]bool
-	// wishes are what persons want left alone; unsure says that it is not known
-	// what became of the last of them.
+	// wishes are the suspensions that users asked for; unsure says that the result of the last
+	// request is not known.
 	wishes map[ledger.Subject]wish
 	unsure bool
-	// foreign are the clusters that another fleet holds, adopted those of which a
-	// person said otherwise, with its ID.
+	// foreign are the clusters that another fleet holds, adopted the IDs of the fleets that a
+	// user has adopted there.
 	foreign map[string]bool
 	adopted map[string]string
-	// excused are the clusters, with what they are assigned, that a person said
-	// nobody need wait for.
-	excused map[spot]string
+	// excused are the clusters, with what they are assigned, that a rollout no longer waits for
+	// because a user resumed it.
+	excused map[bindingKey]string
 }
 
-// A spot is a placement on a cluster.
-type spot struct {
+// A bindingKey is a placement on a cluster.
+type bindingKey struct {
 	key     api.PlacementKey
 	cluster string
 }
 
-// A word is what a member said last of a placement.
+// A word is a member's last report of a placement.
 type word struct {
 	hash              string
 	at, since         time.Time
@@ -75,18 +75,18 @@ type word struct {
 	partial           bool // but for objects that a person has suspended
 }
 
-// available reports whether all is applied and available, without exception.
+// available reports whether all objects are applied and available.
 func (x word) available() bool { return x.up && !x.compared && !x.partial }
 
 func newBooks() *books {
 	return &books{pages: map[api.PlacementKey]map[string]*ledger.Entry{}, renamed: map[api.PlacementKey]string{}, memory: &memory{
-		heard: map[string]bool{}, answers: map[string]bool{}, words: map[spot]word{}, blamed: map[spot]bool{}, stops: map[spot]map[api.ID]string{},
-		joined: map[string]bool{}, found: map[api.PlacementKey]bool{}, wishes: map[ledger.Subject]wish{}, excused: map[spot]string{},
+		heard: map[string]bool{}, answers: map[string]bool{}, words: map[bindingKey]word{}, blamed: map[bindingKey]bool{}, stops: map[bindingKey]map[api.ID]string{},
+		joined: map[string]bool{}, found: map[api.PlacementKey]bool{}, wishes: map[ledger.Subject]wish{}, excused: map[bindingKey]string{},
 		foreign: map[string]bool{}, adopted: map[string]string{},
 	}}
 }
 
-// begin is the start of a daemon: it knows what was saved, if that is not lost.
+// begin starts a daemon, which knows what was saved, unless that is lost.
 func (w *world) begin(d *daemon) {
 	if d.rebuilt {
 		w.books = newBooks()
@@ -106,7 +106,7 @@ func (m *memory) clone() *memory {
 	}
 }
 
-// hear takes in what a member says.
+// hear records an observation.
 func (w *world) hear(o ledger.Observation) {
 	switch o := o.(type) {
 	case ledger.ClusterSeen:
@@ -128,7 +128,7 @@ func (w *world) hear(o ledger.Observation) {
 		}
 	case ledger.WorkSeen:
 		// A removal that is heard of after the placement came back is an earlier one.
-		if b, ok := w.decided.binding(spot{o.Placement, o.Cluster}); !o.Removed || !ok || b.Removing {
+		if b, ok := w.decided.binding(bindingKey{o.Placement, o.Cluster}); !o.Removed || !ok || b.Removing {
 			w.books.hearWork(o)
 		}
 	}
@@ -142,7 +142,7 @@ func (b *books) copy() *books {
 	return out
 }
 
-// rebuild is what a ledger does that has forgotten what a cluster holds.
+// rebuild records what a cluster holds after the ledger was lost.
 func (b *books) rebuild(o ledger.ClusterSeen, h ledger.Held) {
 	if b.pages[h.Placement] == nil {
 		b.pages[h.Placement] = map[string]*ledger.Entry{}
@@ -153,7 +153,7 @@ func (b *books) rebuild(o ledger.ClusterSeen, h ledger.Held) {
 }
 
 func (b *books) hearWork(o ledger.WorkSeen) {
-	at := spot{o.Placement, o.Cluster}
+	at := bindingKey{o.Placement, o.Cluster}
 	was := b.words[at]
 	now := word{
 		hash: o.Revision.Hash, at: o.At, since: o.At, done: o.Done,
@@ -166,7 +166,7 @@ func (b *books) hearWork(o ledger.WorkSeen) {
 	b.words[at] = now
 }
 
-// next are the books after the ledger says this.
+// next returns the books after the ledger has been saved.
 func (b *books) next(l *ledger.Ledger) *books {
 	n := &books{
 		head: l.Head(), pages: make(map[api.PlacementKey]map[string]*ledger.Entry, len(b.pages)), memory: b.memory, known: map[api.PlacementKey]bool{}, renamed: b.renamed,
@@ -198,29 +198,30 @@ func (b *books) next(l *ledger.Ledger) *books {
 	return n
 }
 
-// binding is what a placement has on a cluster; false if it does not hold it.
-func (b *books) binding(at spot) (placement.Binding, bool) {
+// binding returns the entry of a placement on a cluster; false if the placement does not hold
+// it.
+func (b *books) binding(at bindingKey) (placement.Binding, bool) {
 	if e := b.pages[at.key][at.cluster]; e != nil {
 		return e.Binding, true
 	}
 	return placement.Binding{}, false
 }
 
-// live reports whether a placement holds a cluster and is to go on with it.
-func (b *books) live(at spot) bool {
+// live reports whether a placement holds a cluster and is to keep it.
+func (b *books) live(at bindingKey) bool {
 	binding, ok := b.binding(at)
 	return ok && !binding.Unscheduled && !binding.Removing
 }
 
-// clusters are those that two books have of a placement, in order.
+// clusters returns the clusters of a placement in two books, in order.
 func clusters(a, b *books, key api.PlacementKey) []string {
 	names := slices.AppendSeq(slices.Collect(maps.Keys(a.pages[key])), maps.Keys(b.pages[key]))
 	slices.Sort(names)
 	return slices.Compact(names)
 }
 
-// revision is what a cluster is assigned.
-func (b *books) revision(at spot) placement.Revision {
+// revision returns the revision that a cluster is assigned.
+func (b *books) revision(at bindingKey) placement.Revision {
 	binding, _ := b.binding(at)
 	return binding.Assigned
 }

@@ -6,11 +6,11 @@ import (
 	"unsafe"
 )
 
-// A clock is that of the machine gitfleet runs on. It may be set, also back;
-// how much time passes meanwhile is another matter.
+// A clock is the clock of the machine. It can be set forward and back, independently of how much
+// time passes.
 type clock struct {
 	set time.Duration
-	// leapt says that it was ever set.
+	// leapt says that the clock was ever set.
 	leapt bool
 }
 
@@ -28,10 +28,9 @@ func (d *daemon) now() time.Time {
 
 var firstReading = time.Date(1885, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
 
-// reading is a time as time.Now returns it outside of a bubble: with what the
-// clock on the wall shows, and with how long it has been running, which is what
-// counts between two readings of one process. The package offers no way to make
-// one, so this relies on what it looks like.
+// reading returns a time as time.Now does outside of a bubble: with a wall clock, and with a
+// monotonic clock that counts between two readings of one process. The package offers no way to
+// make one, so this relies on its layout.
 func reading(wall time.Time, running time.Duration) time.Time {
 	t := struct {
 		wall uint64
@@ -56,7 +55,7 @@ func (w *world) leap(r *rand.Rand) {
 	})
 }
 
-// leapOver does so while gitfleet is not running.
+// leapOver sets the clock while gitfleet is not running.
 func (w *world) leapOver(r *rand.Rand) {
 	if w.daemon != nil && r.IntN(2) == 0 {
 		w.happen(func() { w.daemon.dead = true; w.story("gitfleet is killed") })
@@ -65,8 +64,8 @@ func (w *world) leapOver(r *rand.Rand) {
 	w.leap(r)
 }
 
-// recall is what a start makes of the times that were saved: that a word came
-// after what it speaks of was assigned stays so, whatever the clock shows now.
+// recall adjusts the saved times as a start does: a report stays later than the assignment it is
+// about, whatever the clock shows.
 func (w *world) recall() {
 	for at, word := range w.books.words {
 		b, _ := w.books.binding(at)
@@ -79,9 +78,8 @@ func (w *world) recall() {
 	}
 }
 
-// believe takes over since when clusters have been available, as it was saved
-// before the clock was set: how long that is nobody can tell but by the clock. It
-// comes before the first decision, which may replace the content.
+// believe keeps the saved times since when clusters have been available, although the clock was
+// set since. It is called before the first decision, which may replace the content.
 func (w *world) believe() {
 	if !w.clock.leapt {
 		return

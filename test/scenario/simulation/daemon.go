@@ -23,20 +23,19 @@ type daemon struct {
 	cancel context.CancelFunc
 	done   chan error
 	agents []*agent
-	// dead says that the process was killed: nothing it does counts any more.
+	// dead says that the process was killed: nothing it does has an effect.
 	dead bool
-	// torn says that it was killed in the middle of a save.
+	// torn says that it was killed during a save.
 	torn bool
-	// fuse counts the writes that are left until it is; negative if there is no
-	// end in sight.
+	// fuse is the number of writes until it is killed; negative if it is not.
 	fuse int
-	// rebuilt says that it began with a ledger that knew nothing of what there
-	// was, spoke that it told some member something since.
+	// rebuilt says that it began with an empty ledger although placements existed, spoke that it
+	// has sent works since.
 	rebuilt, spoke bool
 	started        time.Time
 }
 
-// start begins a daemon with the state that there is.
+// start starts a daemon with the current state.
 func (w *world) start() {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	d := &daemon{w: w, ctx: ctx, cancel: cancel, done: make(chan error, 1), fuse: -1, started: time.Now()}
@@ -78,8 +77,7 @@ func (a *agent) stop() {
 	a.ended = true
 }
 
-// burns takes one write off the fuse, and reports whether the process is dead
-// before it happens.
+// burns counts one write, and reports whether the process is killed before it.
 func (d *daemon) burns() bool {
 	if d.fuse == 0 && !d.dead {
 		d.dead = true
@@ -107,7 +105,7 @@ func (w *world) told(a *agent, works []work.Work) {
 	a.d.burns()
 }
 
-// wording is what works say, in short.
+// wording describes works for the story.
 func wording(works []work.Work) string {
 	var b strings.Builder
 	for _, w := range works {
@@ -158,7 +156,7 @@ func (d *daemon) publish(r *status.Report) {
 	}
 }
 
-// bury ends a process that was killed, and what it was about to do.
+// bury ends a killed process and what it was doing.
 func (w *world) bury() {
 	w.mu.Lock()
 	d := w.daemon
@@ -198,7 +196,7 @@ func (w *world) end(d *daemon) {
 	w.daemon, w.outbox, w.closing, w.ending = nil, nil, nil, nil
 }
 
-// storyReport tells how far everything is, when that changes.
+// storyReport adds the state of all placements to the story when it changes.
 func (w *world) storyReport(r *status.Report) {
 	if !w.telling {
 		return

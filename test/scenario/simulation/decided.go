@@ -23,7 +23,7 @@ const (
 	lawInvalid     = "a placement that is invalid keeps what it holds"
 )
 
-// checkDecided compares what the ledger says now with what it said before.
+// checkDecided compares the ledger with that before.
 func (w *world) checkDecided(l *ledger.Ledger) {
 	w.hearAdoptions(l)
 	w.carryOver(l)
@@ -38,7 +38,7 @@ func (w *world) checkDecided(l *ledger.Ledger) {
 	for _, key := range slices.SortedFunc(maps.Keys(after.pages), byKey) {
 		p, ok := head.places[key.Name]
 		if !ok {
-			maps.DeleteFunc(before.stops, func(at spot, _ map[api.ID]string) bool { return at.key == key })
+			maps.DeleteFunc(before.stops, func(at bindingKey, _ map[api.ID]string) bool { return at.key == key })
 			delete(after.halted, key) // one that comes back is another rollout
 			continue                  // all of it goes at once
 		}
@@ -47,8 +47,8 @@ func (w *world) checkDecided(l *ledger.Ledger) {
 	}
 }
 
-// A turn is what was decided about one placement at one time, counted by hand as
-// KubeFleet does.
+// A turn is the decision about one placement at one time. The budget is computed independently,
+// as in KubeFleet.
 type turn struct {
 	w             *world
 	key           api.PlacementKey
@@ -58,16 +58,16 @@ type turn struct {
 	now           time.Time
 
 	wanted, excused, ready, canBeReady int
-	// pardons is how many more clusters may be out of reach.
+	// pardons is how many more clusters may be unreachable.
 	pardons int
-	// taken are those of the available, or soon to be, that are so no more.
+	// taken are the clusters that were available, or about to be, and are taken down.
 	added, updated, taken []string
 }
 
 func (t *turn) check() {
 	names := clusters(t.before, t.after, t.key)
 	for _, name := range names {
-		if b, has := t.after.binding(spot{t.key, name}); has && !b.Unscheduled {
+		if b, has := t.after.binding(bindingKey{t.key, name}); has && !b.Unscheduled {
 			t.wanted++
 		}
 	}
@@ -76,7 +76,7 @@ func (t *turn) check() {
 		t.pardons = share(t.w.maxUnreachable, t.target())
 	}
 	for _, name := range names {
-		t.count(spot{t.key, name})
+		t.count(bindingKey{t.key, name})
 	}
 	t.checkStays(names)
 	t.checkFound(names)
@@ -103,8 +103,8 @@ func (t *turn) check() {
 	t.blame()
 }
 
-// count takes in one cluster.
-func (t *turn) count(at spot) {
+// count counts one cluster.
+func (t *turn) count(at bindingKey) {
 	b, had := t.before.binding(at)
 	now, has := t.after.binding(at)
 	reachable, suspended := t.before.reachable(at.cluster), t.after.suspended(at, t.now)
@@ -168,13 +168,13 @@ func (t *turn) count(at spot) {
 }
 
 // word is what was said of what a cluster is assigned; not ok if nothing.
-func (t *turn) word(at spot) (word, bool) {
+func (t *turn) word(at bindingKey) (word, bool) {
 	b, _ := t.before.binding(at)
 	word, ok := t.before.words[at]
 	return word, ok && word.done && (t.place.report || !word.compared) && b.Released() && word.hash == b.Assigned.Hash && !word.at.Before(b.AssignedAt)
 }
 
-func (t *turn) isReady(at spot) bool {
+func (t *turn) isReady(at bindingKey) bool {
 	word, ok := t.word(at)
 	if !ok || !t.before.reachable(at.cluster) || t.after.suspended(at, t.now) {
 		return false
@@ -191,30 +191,29 @@ func (t *turn) isReady(at spot) bool {
 	return !word.untrackable || !word.since.Add(period).After(t.now)
 }
 
-func (t *turn) isDown(at spot) bool {
+func (t *turn) isDown(at bindingKey) bool {
 	word, ok := t.word(at)
 	return ok && (t.leaves(at) || t.place.report && len(t.yields(at)) > 0 || !word.applied || !word.up && !t.place.report)
 }
 
-// isBroken reports whether what a cluster has will not be up by itself.
-func (t *turn) isBroken(at spot) bool {
+// isBroken reports whether the content of a cluster will not become available by itself.
+func (t *turn) isBroken(at bindingKey) bool {
 	word, ok := t.word(at)
 	return ok && (t.leaves(at) || word.failed)
 }
 
-func (t *turn) hasFailed(at spot) bool {
+func (t *turn) hasFailed(at bindingKey) bool {
 	word, ok := t.word(at)
 	return ok && (t.leaves(at) || !word.applied)
 }
 
-// leaves reports whether the cluster was told to leave an object to a placement
-// that goes on wanting it.
-func (t *turn) leaves(at spot) bool {
+// leaves reports whether the cluster leaves an object to a placement that keeps it.
+func (t *turn) leaves(at bindingKey) bool {
 	return slices.ContainsFunc(t.yields(at), func(y ledger.Yield) bool { return !y.Passing })
 }
 
-// yields are objects that the cluster was told to leave to other placements.
-func (t *turn) yields(at spot) []ledger.Yield {
+// yields returns the objects that the cluster leaves to other placements.
+func (t *turn) yields(at bindingKey) []ledger.Yield {
 	if e := t.before.pages[at.key][at.cluster]; e != nil {
 		return e.Yields
 	}
@@ -231,8 +230,7 @@ func (t *turn) target() int {
 	return t.wanted
 }
 
-// share is a number, or a percentage rounded up, by hand; a quarter if it is not
-// given.
+// share returns a number, or a percentage rounded up; a quarter if it is not set.
 func share(text string, of int) int {
 	n, percent := 0, 0
 	if text == "" {
@@ -246,9 +244,8 @@ func share(text string, of int) int {
 	return n
 }
 
-// checkStays holds on to clusters that nobody has let go of: as long as the
-// policy is what it was, one goes only when fewer are wanted, or when it leaves
-// the fleet.
+// checkStays checks that a placement keeps its clusters: under the same policy, it drops one
+// only if fewer are wanted, or if the cluster leaves the fleet.
 func (t *turn) checkStays(names []string) {
 	then := t.w.source.commits[t.before.head]
 	if then == nil || !t.before.known[t.key] {
@@ -259,7 +256,7 @@ func (t *turn) checkStays(names []string) {
 		return
 	}
 	for _, name := range names {
-		at := spot{t.key, name}
+		at := bindingKey{t.key, name}
 		b, _ := t.before.binding(at)
 		_, declared := t.head.clusters[name]
 		if declared && t.before.live(at) && b.Policy != "" && !t.after.live(at) {
@@ -268,17 +265,16 @@ func (t *turn) checkStays(names []string) {
 	}
 }
 
-// checkFound holds on to clusters that are found again after the ledger was
-// lost: nobody asked for them to go.
+// checkFound checks that clusters found in inventories after a lost ledger are kept.
 func (t *turn) checkFound(names []string) {
 	held := 0
 	for _, name := range names {
-		if t.after.live(spot{t.key, name}) {
+		if t.after.live(bindingKey{t.key, name}) {
 			held++
 		}
 	}
 	for _, name := range names {
-		at := spot{t.key, name}
+		at := bindingKey{t.key, name}
 		b, _ := t.before.binding(at)
 		_, declared := t.head.clusters[name]
 		if !declared || !t.before.live(at) || b.Policy != "" || t.after.live(at) {
@@ -290,12 +286,12 @@ func (t *turn) checkFound(names []string) {
 	}
 }
 
-// policy is what chooses clusters, but for their number.
+// policy returns the parts of a placement that select clusters, except their number.
 func (p place) policy() string {
 	return fmt.Sprint(p.on, p.pick >= 0, p.near)
 }
 
-// checkStopped looks for an update while one that failed stops the others.
+// checkStopped checks that nothing is updated while a failed update stops the rollout.
 func (t *turn) checkStopped(names []string) {
 	t.accountStops(names)
 	if len(t.updated) == 0 {
@@ -308,10 +304,10 @@ func (t *turn) checkStopped(names []string) {
 	}
 }
 
-// checkProgress looks for a new stop by a cluster where nothing has failed.
+// checkProgress checks that no stop begins on a cluster where nothing has failed.
 func (t *turn) checkProgress() {
 	for _, s := range t.after.halted[t.key] {
-		at := spot{t.key, s.Cluster}
+		at := bindingKey{t.key, s.Cluster}
 		_, said := t.word(at)
 		switch {
 		case slices.Contains(t.before.halted[t.key], s):
@@ -327,23 +323,23 @@ func (t *turn) checkProgress() {
 // stops it until its cluster recovers, until a commit changes what the cluster
 // gets, or until a person says to go on, whatever else becomes of the cluster.
 func (t *turn) accountStops(names []string) {
-	maps.DeleteFunc(t.before.stops, func(at spot, content map[api.ID]string) bool {
+	maps.DeleteFunc(t.before.stops, func(at bindingKey, content map[api.ID]string) bool {
 		return at.key == t.key && (t.place.goesOn || t.recovered(at) || !sameContent(content, t.head.gives(t.key.Name, at.cluster)))
 	})
 	for _, name := range names {
-		at := spot{t.key, name}
+		at := bindingKey{t.key, name}
 		if !t.place.goesOn && !t.place.report && t.w.books.blamed[at] && t.isBroken(at) && t.before.reachable(name) && !t.after.suspended(at, t.now) && t.before.live(at) && t.after.live(at) && t.newest(at) {
 			t.before.stops[at] = t.head.gives(t.key.Name, name)
 		}
 	}
 }
 
-// recovered reports whether a cluster is available with the content that a stop
-// was about; what is only compared is not.
-func (t *turn) recovered(at spot) bool { return t.isReady(at) && t.newest(at) && !t.place.report }
+// recovered reports whether a cluster is available with the content that a stop is about. A
+// comparison does not count.
+func (t *turn) recovered(at bindingKey) bool { return t.isReady(at) && t.newest(at) && !t.place.report }
 
-// newest reports whether a cluster is assigned what it would get now.
-func (t *turn) newest(at spot) bool {
+// newest reports whether a cluster is assigned the content that it would get now.
+func (t *turn) newest(at bindingKey) bool {
 	b, _ := t.before.binding(at)
 	then := t.w.source.commits[b.Assigned.Commit]
 	return then != nil && sameContent(t.w.content(b.Assigned, at), t.head.gives(t.key.Name, at.cluster))
@@ -351,21 +347,21 @@ func (t *turn) newest(at spot) bool {
 
 func sameContent(a, b map[api.ID]string) bool { return maps.Equal(a, b) }
 
-// blame notes whose update is at fault if it turns out bad.
+// blame records the update that is at fault if the cluster fails.
 func (t *turn) blame() {
 	for _, name := range clusters(t.before, t.after, t.key) {
-		if at := (spot{t.key, name}); t.isReady(at) && !t.place.report {
+		if at := (bindingKey{t.key, name}); t.isReady(at) && !t.place.report {
 			delete(t.before.blamed, at)
 		}
 	}
 	for _, name := range t.updated {
-		at := spot{t.key, name}
+		at := bindingKey{t.key, name}
 		t.before.blamed[at] = t.isReady(at) && !t.place.report || t.before.blamed[at] && (t.place.report || !t.isBroken(at))
 	}
 	for _, name := range t.added {
-		delete(t.before.blamed, spot{t.key, name})
+		delete(t.before.blamed, bindingKey{t.key, name})
 	}
 	for _, name := range slices.Concat(t.added, t.updated) {
-		delete(t.before.excused, spot{t.key, name})
+		delete(t.before.excused, bindingKey{t.key, name})
 	}
 }

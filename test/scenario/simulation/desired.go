@@ -12,8 +12,8 @@ import (
 	hubs "github.com/gitfleet/gitfleet/test/world"
 )
 
-// A desired is what a commit says, as the simulation understands it: it never asks
-// the product what a commit means. One that was pushed is not changed.
+// A desired is the content of a commit as the simulation understands it, independent of the
+// product. It is immutable once it was pushed.
 type desired struct {
 	clusters map[string]cluster
 	// spaces are the values of the ConfigMaps of each namespace, by name.
@@ -21,8 +21,8 @@ type desired struct {
 	places     map[string]place
 	overrides  map[api.ID]override
 	unreadable bool
-	// silent says that the commit allows none of the deletions that are held,
-	// mistyped that it made a mistake of which nobody knows yet.
+	// silent says that the commit does not allow deletions that would be held, mistyped that it
+	// has a typo that has not been corrected.
 	silent, mistyped bool
 }
 
@@ -60,7 +60,7 @@ func (d *desired) clone() *desired {
 	return out
 }
 
-// text is what package test/world makes files of. It is in order.
+// text returns the commit in the format of package test/world, sorted.
 func (d *desired) text() string {
 	var b strings.Builder
 	b.WriteString("clusters")
@@ -90,7 +90,7 @@ func (d *desired) text() string {
 	return b.String()
 }
 
-// anyInvalid reports whether a placement selects what this fleet cannot have.
+// anyInvalid reports whether a placement selects objects that this fleet cannot have.
 func (d *desired) anyInvalid() bool {
 	for _, p := range d.places {
 		if p.invalid {
@@ -130,8 +130,8 @@ func (d *desired) files(t testing.TB) fstest.MapFS {
 	return out
 }
 
-// gives is what a placement gives a cluster at this commit: values by object,
-// those of namespaces empty. It is nil if there is no such placement.
+// gives returns the objects that a placement gives a cluster, by ID, with their values; nil if
+// there is no such placement.
 func (d *desired) gives(name, on string) map[api.ID]string {
 	p, ok := d.places[name]
 	if !ok {
@@ -155,7 +155,7 @@ func (d *desired) gives(name, on string) map[api.ID]string {
 	return out
 }
 
-// unmatched are the namespaces that a placement names and the commit does not have.
+// unmatched returns the namespaces that a placement names and the commit does not have.
 func (d *desired) unmatched(name string) []string {
 	return slices.DeleteFunc(slices.Clone(d.places[name].of), func(space string) bool {
 		_, exists := d.spaces[space]

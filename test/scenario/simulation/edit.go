@@ -25,7 +25,7 @@ func pick[T any](r *rand.Rand, from []T) T { return from[r.IntN(len(from))] }
 
 func keys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// begin is the first commit of a life.
+// begin returns the first commit of a life.
 func begin(r *rand.Rand) *desired {
 	d := &desired{clusters: map[string]cluster{}, spaces: map[string]map[string]string{}, places: map[string]place{}, overrides: map[api.ID]override{}}
 	for _, name := range clusterNames[:1+r.IntN(len(clusterNames))] {
@@ -52,7 +52,7 @@ func (d *desired) newPlace(r *rand.Rand) place {
 	return p
 }
 
-// choose gives the placement another policy.
+// choose changes the policy of a placement.
 func (p *place) choose(r *rand.Rand) {
 	p.on, p.pick, p.near = nil, -1, ""
 	switch r.IntN(6) {
@@ -68,7 +68,7 @@ func (p *place) choose(r *rand.Rand) {
 	}
 }
 
-// roll gives it another strategy.
+// roll changes the strategy of a placement.
 func (p *place) roll(r *rand.Rand) {
 	p.unavailable, p.surge = pick(r, shares), pick(r, surges)
 	if p.unavailable == "0" && p.surge == "0" {
@@ -88,7 +88,7 @@ var edits = []edit{
 	{3, editPolicy}, {4, editStrategy}, {3, editOf}, {3, editOverride}, {3, editCluster}, {2, editLabels}, {1, editMode}, {3, editTypo},
 }
 
-// change makes one to three edits, and says which.
+// change applies one to three edits, and describes them.
 func (d *desired) change(r *rand.Rand) string {
 	total := 0
 	for _, e := range edits {
@@ -271,11 +271,10 @@ func editLabels(d *desired, r *rand.Rand) string {
 	return fmt.Sprintf("cluster %s is %+v", name, d.clusters[name])
 }
 
-// typo is what a person types too much.
+// typo is the suffix of a mistyped name.
 const typo = "x"
 
-// editTypo mistypes the name of a namespace in a selector that selects it, or mends a
-// name that is mistyped.
+// editTypo adds a typo to the namespace of a selector, or corrects one.
 func editTypo(d *desired, r *rand.Rand) string {
 	return d.place(r, func(p *place) {
 		p.of = slices.Clone(p.of)

@@ -4,9 +4,9 @@ import "slices"
 
 const lawUnseen = "after a lost ledger no cluster is chosen in place of one that has not answered yet"
 
-// checkUnseen holds a PickN placement that was found again to the clusters that
-// it may have: those that have not answered since the ledger was lost may hold
-// it as well, and then there would be too many.
+// checkUnseen checks a PickN placement that was found in inventories: clusters that have not
+// responded since the ledger was lost may hold it too, so it must not select others in their
+// place.
 func (t *turn) checkUnseen(names []string) {
 	found := t.before.found
 	if t.before.head == "" && len(found) > 0 {
@@ -26,7 +26,7 @@ func (t *turn) checkUnseen(names []string) {
 		}
 	}
 	for _, name := range names {
-		if t.before.live(spot{t.key, name}) {
+		if t.before.live(bindingKey{t.key, name}) {
 			held++
 		}
 	}
@@ -38,7 +38,7 @@ func (t *turn) checkUnseen(names []string) {
 	}
 	live, chosen := 0, []string{}
 	for _, name := range names {
-		at := spot{t.key, name}
+		at := bindingKey{t.key, name}
 		if !t.after.live(at) {
 			continue
 		}

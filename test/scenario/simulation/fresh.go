@@ -14,14 +14,14 @@ import (
 
 const lawFresh = "what becomes of everything is what a fresh start at the same commit gives"
 
-// freshly is of how many lives one is compared with a fresh start, which takes
-// nearly half as long as the life.
+// freshly is how many lives there are for each one that is compared with a fresh start, which
+// takes nearly half as long as the life.
 const freshly = 8
 
-// patience is how long a world that was begun anew may take until it is settled.
+// patience is how long a fresh world may take to settle.
 var patience = []time.Duration{2, 4, 30, 40, 60, 60, 300, 600}
 
-// settles waits until everything is as it should be, and says what is not.
+// settles waits until everything is as it should be, and returns what is not.
 func (w *world) settles() (why string) {
 	for _, d := range patience {
 		w.pass(d * time.Second)
@@ -39,9 +39,8 @@ func (w *world) settles() (why string) {
 	return why
 }
 
-// checkFresh has gitfleet start once more, with nothing that it remembers, on
-// clusters that hold nothing but what is not its own, and compares what becomes
-// of that with what became of this world.
+// checkFresh starts gitfleet with an empty state on clusters without its objects, and compares
+// the result with this world.
 func (w *world) checkFresh() {
 	head := w.source.commits[w.source.head].desired
 	other := &world{
@@ -77,16 +76,15 @@ func (w *world) checkFresh() {
 	}
 }
 
-// A comparison is between a world and one that was begun anew at its last
-// commit. They may differ in two things: in which clusters a PickN placement
-// has chosen, since it keeps those that it has, and so in what is there; and in what a placement that now
-// only reports has applied before, since it writes nothing.
+// A comparison is between a world and a fresh one at its last commit. They may differ in the
+// clusters that a PickN placement has selected, since it keeps those that it has, and in what a
+// placement in ReportDiff has applied before.
 type comparison struct {
 	was, fresh *world
 	head       *desired
 }
 
-// difference says where they differ, and may not; nothing if they do not.
+// difference returns the first difference that is not allowed; empty if there is none.
 func (c comparison) difference() string {
 	for _, name := range keys(c.head.places) {
 		if diff := c.places(api.PlacementKey{Name: name}); diff != "" {
@@ -101,8 +99,7 @@ func (c comparison) difference() string {
 	return ""
 }
 
-// places compares where a placement is, with which content, and what people are
-// told of it.
+// places compares the clusters, the content and the status of each placement.
 func (c comparison) places(key api.PlacementKey) string {
 	was, fresh := c.was.books.pages[key], c.fresh.books.pages[key]
 	if a, b := keys(was), keys(fresh); len(a) != len(b) || !slices.Equal(a, b) && c.head.places[key.Name].pick < 0 {
@@ -119,7 +116,7 @@ func (c comparison) places(key api.PlacementKey) string {
 	return ""
 }
 
-// conditions are what people are told of a placement.
+// conditions returns the conditions of a placement.
 func (w *world) conditions(key api.PlacementKey) string {
 	var b strings.Builder
 	for _, p := range w.report.Placements {
@@ -132,7 +129,7 @@ func (w *world) conditions(key api.PlacementKey) string {
 	return b.String()
 }
 
-// hosts compares what a cluster holds, object by object.
+// hosts compares the objects of each cluster.
 func (c comparison) hosts(was, fresh *host) string {
 	ids := maps.Clone(was.things)
 	maps.Copy(ids, fresh.things)
@@ -142,7 +139,7 @@ func (c comparison) hosts(was, fresh *host) string {
 		}
 	}
 	for _, key := range was.keys() {
-		at := spot{key, was.name}
+		at := bindingKey{key, was.name}
 		if !c.was.books.live(at) || !c.fresh.books.live(at) || c.head.places[key.Name].report {
 			continue
 		}
@@ -153,14 +150,14 @@ func (c comparison) hosts(was, fresh *host) string {
 	return ""
 }
 
-// mayDiffer reports whether an object is of a placement that is on the cluster
-// in one of both worlds only, or that does not write.
+// mayDiffer reports whether an object belongs to a placement that is on the cluster in only one
+// of the worlds, or that does not write.
 func (c comparison) mayDiffer(h *host, id api.ID) bool {
 	if by, ok := h.owner(id); ok && c.head.places[by.Name].report {
 		return true
 	}
 	for name, p := range c.head.places {
-		at := spot{api.PlacementKey{Name: name}, h.name}
+		at := bindingKey{api.PlacementKey{Name: name}, h.name}
 		if _, of := c.head.gives(name, h.name)[id]; of && p.pick >= 0 && c.was.books.live(at) != c.fresh.books.live(at) {
 			return true
 		}
@@ -168,7 +165,7 @@ func (c comparison) mayDiffer(h *host, id api.ID) bool {
 	return false
 }
 
-// told is what there is of an object on a cluster.
+// told describes an object on a cluster.
 func (h *host) told(id api.ID) string {
 	t := h.things[id]
 	switch {
@@ -180,8 +177,7 @@ func (h *host) told(id api.ID) string {
 	return fmt.Sprintf("as %q for %s", t.value, t.by)
 }
 
-// same reports whether two inventories say the same, but for the commit that
-// brought it.
+// same reports whether two inventories are equal except for the commit.
 func (i *inventory) same(o *inventory) bool {
 	return o != nil && maps.Equal(i.items, o.items) && i.revision.Hash == o.revision.Hash && i.abandon == o.abandon
 }

@@ -15,29 +15,28 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 )
 
-// A host is a cluster as it is, whoever comes to it. It outlives daemons and
-// agents.
+// A host is a simulated cluster. It outlives daemons and agents.
 type host struct {
 	name   string
-	things map[api.ID]*thing
+	things map[api.ID]*liveObject
 	holds  map[api.PlacementKey]*inventory
 
-	// down says that nobody answers, hung that nothing asked for gets done,
-	// sick are objects whose writes fail, pace is how long half a pass takes.
+	// down says that it does not respond, hung that requests never end; sick are the objects
+	// whose writes fail, pace is the duration of half a pass.
 	down, hung bool
 	sick       map[api.ID]bool
 	pace       time.Duration
 	chance     *rand.Rand
-	// rival is the ID of another fleet that holds it as well; empty if there is none.
-	// granted says that a person has asked to adopt that.
+	// rival is the ID of another fleet that holds it too; empty if there is none. granted says
+	// that a user has adopted that fleet.
 	rival   string
 	granted bool
-	// agent is who looks after it now; nil if nobody does.
+	// agent is the current agent; nil if there is none.
 	agent *agent
 }
 
-// A thing is an object on a cluster.
-type thing struct {
+// A liveObject is an object on a cluster.
+type liveObject struct {
 	value string
 	hash  string
 	by    api.PlacementKey // who applied it
@@ -45,7 +44,7 @@ type thing struct {
 	since time.Time        // it is as it is
 }
 
-// An inventory is what a placement owns on a cluster, written down there.
+// An inventory has what a placement owns on a cluster.
 type inventory struct {
 	items    map[api.ID]bool
 	revision placement.Revision
@@ -57,18 +56,18 @@ func newHost(name string, seed uint64) *host {
 	io.WriteString(sum, name) // never fails
 	return &host{
 		chance: rand.New(rand.NewPCG(seed, sum.Sum64())),
-		name:   name, things: map[api.ID]*thing{}, holds: map[api.PlacementKey]*inventory{},
+		name:   name, things: map[api.ID]*liveObject{}, holds: map[api.PlacementKey]*inventory{},
 		sick: map[api.ID]bool{}, pace: 20 * time.Millisecond,
 	}
 }
 
-// owns reports whether a placement's inventory lists an object.
+// owns reports whether the inventory of a placement has an object.
 func (h *host) owns(key api.PlacementKey, id api.ID) bool {
 	inv := h.holds[key]
 	return inv != nil && inv.items[id]
 }
 
-// owner is a placement whose inventory lists an object; false if there is none.
+// owner returns a placement whose inventory has an object; false if there is none.
 func (h *host) owner(id api.ID) (api.PlacementKey, bool) {
 	for _, key := range h.keys() {
 		if h.owns(key, id) {
@@ -78,14 +77,14 @@ func (h *host) owner(id api.ID) (api.PlacementKey, bool) {
 	return api.PlacementKey{}, false
 }
 
-// keys are the placements with an inventory here, in order.
+// keys returns the placements with an inventory, in order.
 func (h *host) keys() []api.PlacementKey { return slices.SortedFunc(maps.Keys(h.holds), byKey) }
 
 func byKey(a, b api.PlacementKey) int {
 	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
 
-// grow writes into the inventory what is about to be applied.
+// grow adds to the inventory what is about to be applied.
 func (h *host) grow(w work.Work, id api.ID) {
 	inv := h.holds[w.Placement]
 	if inv == nil {
@@ -98,7 +97,7 @@ func (h *host) grow(w work.Work, id api.ID) {
 	inv.items[id] = true
 }
 
-// A health is how an applied object does.
+// A health is the health of an applied object.
 type health int
 
 const (
@@ -108,7 +107,7 @@ const (
 	never
 )
 
-func (t *thing) health(now time.Time) health {
+func (t *liveObject) health(now time.Time) health {
 	switch kindOf(t.value) {
 	case bad:
 		return never
@@ -122,5 +121,5 @@ func (t *thing) health(now time.Time) health {
 	return fine
 }
 
-// slowness is how long an object takes that takes its time.
+// slowness is how long a slow object takes to become available.
 const slowness = 30 * time.Second

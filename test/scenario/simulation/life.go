@@ -13,20 +13,18 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// A Life is what happens in a world: the first commit, and then some steps. It
-// is the same whenever it is led.
+// A Life is the first commit of a world and the steps after it. It is deterministic.
 type Life struct {
 	Seed  uint64
 	Steps []Step
-	// Mutant makes mistakes; the zero value makes none.
+	// Mutant makes mistakes on purpose; the zero value makes none.
 	Mutant Mutant
-	// Dir is where the ledger is kept in a real file; empty if it is not.
+	// Dir is the directory of a ledger in a real file; empty for one in memory.
 	Dir string
 }
 
-// A Step is one thing that happens. It decides by its own seed about all that
-// the world then leaves open, so that leaving out another step does not make
-// this one something else.
+// A Step is one change of the world. Its seed decides all of its details, so that leaving out
+// another step does not change it.
 type Step struct {
 	kind int
 	seed uint64
@@ -52,16 +50,16 @@ func NewLife(seed uint64) Life {
 	return l
 }
 
-// An Outcome is what became of a life.
+// An Outcome is the result of a life.
 type Outcome struct {
-	// Broken is nil if every law was kept.
+	// Broken is the law that was broken; nil if none was.
 	Broken *Broken
-	// Story is told only if that was asked for.
+	// Story is the log of the life, if it was requested.
 	Story string
 	Steps int
 }
 
-// Lead leads a life, in a bubble of its own.
+// Lead runs a life, in a bubble of its own.
 func (l Life) Lead(t *testing.T, with *Loaders, tell bool) (out Outcome) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{
@@ -103,7 +101,7 @@ func (l Life) Lead(t *testing.T, with *Loaders, tell bool) (out Outcome) {
 	return out
 }
 
-// wake starts the daemon, and gives it a second.
+// wake starts the daemon, and lets a second pass.
 func (w *world) wake() {
 	w.happen(w.start)
 	w.pass(time.Second)
@@ -135,8 +133,8 @@ var kinds = []kind{
 	{4, (*world).suspendStopped}, {5, (*world).compete},
 }
 
-// killing is the kind of step in which the daemon is killed, resuming that in
-// which a person has a rollout go on.
+// killing is the kind of step that kills the daemon, resuming the kind in which a user resumes a
+// rollout.
 const killing, resuming = 10, 19
 
 func (w *world) step(s Step) {
@@ -152,7 +150,7 @@ func (w *world) step(s Step) {
 	}
 }
 
-// newest is the newest commit that loads.
+// newest returns the newest valid commit.
 func (w *world) newest() *desired {
 	for _, hash := range slices.Backward(w.source.order) {
 		if c := w.source.commits[hash]; !c.unreadable && !c.lost {
@@ -191,7 +189,7 @@ func (w *world) wait(r *rand.Rand) { w.pass(time.Duration(r.IntN(70)) * time.Sec
 
 func (w *world) waitLong(r *rand.Rand) { w.pass(time.Duration(200+r.IntN(200)) * time.Second) }
 
-// some host there is; nil if there is none.
+// host returns any host; nil if there is none.
 func (w *world) host(r *rand.Rand) *host {
 	if len(w.hosts) == 0 {
 		return nil
@@ -199,7 +197,7 @@ func (w *world) host(r *rand.Rand) *host {
 	return w.hosts[pick(r, keys(w.hosts))]
 }
 
-// set changes a host, and lets its agent notice soon.
+// set changes a host, and lets its agent notice it soon.
 func (w *world) set(h *host, change func()) {
 	change()
 	if a := h.agent; a != nil && !a.ended {
@@ -269,7 +267,7 @@ func (w *world) pace(r *rand.Rand) {
 	})
 }
 
-// kill has the daemon killed some writes from now, or at once.
+// kill kills the daemon after some writes, or at once.
 func (w *world) kill(r *rand.Rand) {
 	w.happen(func() {
 		if w.daemon == nil {
@@ -303,7 +301,7 @@ func (w *world) fill(r *rand.Rand) {
 	w.happen(func() { w.state.full = false; w.story("the disk has room again") })
 }
 
-// loseCommit is what a force-push and a garbage collection do.
+// loseCommit makes a commit unreadable, as a forced push and a garbage collection do.
 func (w *world) loseCommit(r *rand.Rand) {
 	w.happen(func() {
 		hash := pick(r, w.source.order)
@@ -341,7 +339,7 @@ func (w *world) converge(r *rand.Rand) {
 
 const lawConverges = "once faults stop, everything becomes as it should be"
 
-// mend makes of a hub one that can be carried out.
+// mend makes a commit valid for this fleet.
 func (d *desired) mend(r *rand.Rand) {
 	fine := func(value string) string {
 		if k := kindOf(value); k == bad || k == refused {
@@ -382,7 +380,7 @@ func (d *desired) mend(r *rand.Rand) {
 	}
 }
 
-// settled says what is not as it should be; nothing if all is.
+// settled returns what is not as it should be; empty if nothing is.
 func (w *world) settled() string {
 	head := w.source.commits[w.source.head]
 	if w.books.head != head.Hash {
@@ -398,7 +396,7 @@ func (w *world) settled() string {
 			return fmt.Sprintf("%s is still there", key)
 		}
 		for name := range page {
-			if at := (spot{key, name}); !w.books.live(at) {
+			if at := (bindingKey{key, name}); !w.books.live(at) {
 				return fmt.Sprintf("%s is still on %s", key, name)
 			}
 		}
@@ -419,7 +417,7 @@ func (w *world) settled() string {
 	return ""
 }
 
-// placed compares where a placement is with where it should be.
+// placed compares the clusters of a placement with those it should have.
 func (w *world) placed(key api.PlacementKey, p place, head *desired) string {
 	page := w.books.pages[key]
 	want := len(head.clusters)
@@ -437,18 +435,18 @@ func (w *world) placed(key api.PlacementKey, p place, head *desired) string {
 			return fmt.Sprintf("%s is on %s", key, name)
 		}
 		then := w.source.commits[e.Binding.Assigned.Commit]
-		if then == nil || !sameContent(w.content(e.Binding.Assigned, spot{key, name}), head.gives(key.Name, name)) {
+		if then == nil || !sameContent(w.content(e.Binding.Assigned, bindingKey{key, name}), head.gives(key.Name, name)) {
 			return fmt.Sprintf("%s has %q on %s", key, e.Binding.Assigned.Commit, name)
 		}
 	}
 	return ""
 }
 
-// holdsWhatItShould compares what is on a cluster with what should be.
+// holdsWhatItShould compares the objects of a cluster with those it should have.
 func (w *world) holdsWhatItShould(h *host, head *desired) string {
 	want := map[api.ID]string{}
 	for key := range w.books.pages {
-		if p := head.places[key.Name]; !p.report && w.books.live(spot{key, h.name}) {
+		if p := head.places[key.Name]; !p.report && w.books.live(bindingKey{key, h.name}) {
 			maps.Copy(want, head.gives(key.Name, h.name))
 		}
 	}

@@ -9,12 +9,12 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// A Mutant stands between gitfleet and the laws, and makes a mistake that
-// gitfleet should never make. The zero value makes none.
+// A Mutant stands between gitfleet and the simulation, and makes a mistake that gitfleet must
+// never make. The zero value makes none.
 type Mutant struct {
-	// Loads changes the ledger that a daemon begins with, Saves what was decided,
-	// Tells what members are told, Hears what they make of that, Publishes what
-	// people are told.
+	// Loads changes the loaded ledger, Saves the decisions that are saved, Tells the works that
+	// members are sent, Hears the works as members apply them, and Publishes the published
+	// report.
 	Loads     func(*ledger.Ledger)
 	Saves     func(head *desired, l *ledger.Ledger)
 	Tells     func([]work.Work) []work.Work

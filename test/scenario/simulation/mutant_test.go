@@ -12,8 +12,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// mutants each make one mistake that gitfleet should never make, and break the
-// law that forbids it.
+// mutants each make one mistake, and break the law that forbids it.
 var mutants = map[string]Mutant{
 	lawUnavailable: {Saves: func(_ *desired, l *ledger.Ledger) {
 		rebind(l, func(b *placement.Binding, to placement.Revision) { b.Assigned, b.AssignedAt = to, time.Now() })
@@ -199,7 +198,7 @@ var mutants = map[string]Mutant{
 	}},
 }
 
-// eachBinding changes bindings, as far as change says so.
+// eachBinding changes bindings with a function.
 func eachBinding(l *ledger.Ledger, change func(b *placement.Binding) bool) {
 	for _, key := range l.Placements() {
 		for _, b := range l.Placement(key).Bindings() {
@@ -229,7 +228,7 @@ func rebind(l *ledger.Ledger, change func(b *placement.Binding, to placement.Rev
 	}
 }
 
-// A typo in a selector that deletes something is noticed.
+// A typo in a selector that deletes objects is noticed.
 func TestATypoThatDeletesIsNoticed(t *testing.T) {
 	with := NewLoaders()
 	for seed := uint64(1); seed <= 400; seed++ {
@@ -242,8 +241,8 @@ func TestATypoThatDeletesIsNoticed(t *testing.T) {
 	t.Error("no life of 400 notices")
 }
 
-// A law that nothing breaks may have stopped looking: each is broken by a
-// gitfleet that makes the mistake it forbids.
+// Each law is broken by a gitfleet that makes the mistake it forbids, so that no check is
+// without effect.
 func TestEveryLawCanBeBroken(t *testing.T) {
 	for law, mutant := range mutants {
 		t.Run(law, func(t *testing.T) {

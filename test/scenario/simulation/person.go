@@ -24,7 +24,7 @@ const (
 	lawGoes  = "a rollout that a person resumes goes on"
 )
 
-// An asked is what a person asked of a daemon that has not answered yet.
+// An asked is a user's request that the daemon has not answered yet.
 type asked struct {
 	order reconciler.Order
 	then  func(said string)
@@ -34,7 +34,7 @@ type asked struct {
 	err      error
 }
 
-// subject is what it is about.
+// subject returns the subject of the request.
 func (a *asked) subject() ledger.Subject {
 	switch kind, name, _ := strings.Cut(a.order.Subject, "/"); kind {
 	case "crp":
@@ -46,16 +46,15 @@ func (a *asked) subject() ledger.Subject {
 	}
 }
 
-// isAsked reports whether a person waits for an answer about something.
+// isAsked reports whether a request about a subject waits for its answer.
 func (w *world) isAsked(s ledger.Subject) bool {
 	return slices.ContainsFunc(w.asked, func(a *asked) bool { return a.subject() == s })
 }
 
-// A request is one of the things that a person may ask for.
+// A request is one of the requests that a user may make.
 type request func(*reconciler.Reconciler, context.Context, reconciler.Order) (string, error)
 
-// ask has a person ask for something, and does what is to be done once it is
-// granted.
+// ask sends a request, and calls then once it is granted.
 func (w *world) ask(what string, do request, o reconciler.Order, then func(said string)) {
 	d := w.daemon
 	if d == nil || d.dead {
@@ -73,7 +72,7 @@ func (w *world) ask(what string, do request, o reconciler.Order, then func(said 
 	}()
 }
 
-// hearAnswers takes in what persons were answered.
+// hearAnswers handles the answers to requests.
 func (w *world) hearAnswers() {
 	w.asked = slices.DeleteFunc(w.asked, func(a *asked) bool {
 		switch {
@@ -89,7 +88,7 @@ func (w *world) hearAnswers() {
 	})
 }
 
-// suspend has something left alone, for a while or until somebody resumes it.
+// suspend suspends something, for a time or until it is resumed.
 func (w *world) suspend(r *rand.Rand) {
 	w.happen(func() {
 		d := w.newest()
@@ -122,7 +121,7 @@ func (w *world) suspendFor(o reconciler.Order, d time.Duration) {
 	})
 }
 
-// resume takes a suspension back, or has a rollout that is stopped go on.
+// resume ends a suspension, or resumes a stopped rollout.
 func (w *world) resume(r *rand.Rand) {
 	w.happen(func() {
 		all := w.suspensions()
@@ -134,14 +133,13 @@ func (w *world) resume(r *rand.Rand) {
 	})
 }
 
-// stopped are the placements whose rollout an update may have stopped; all, if
-// there are none.
+// stopped returns the placements whose rollout may be stopped; all if there are none.
 func (w *world) stopped() []ledger.Subject {
 	var all, stopped []ledger.Subject
 	for _, key := range slices.SortedFunc(maps.Keys(w.books.pages), byKey) {
 		all = append(all, ledger.Subject{Placement: key})
 		for name := range w.books.pages[key] {
-			if at := (spot{key, name}); w.books.blamed[at] && w.books.words[at].done && w.books.words[at].failed {
+			if at := (bindingKey{key, name}); w.books.blamed[at] && w.books.words[at].done && w.books.words[at].failed {
 				stopped = append(stopped, ledger.Subject{Placement: key})
 				break
 			}
@@ -153,7 +151,7 @@ func (w *world) stopped() []ledger.Subject {
 	return all
 }
 
-// suspensions are what is suspended, in order.
+// suspensions returns the subjects of all suspensions, in order.
 func (w *world) suspensions() []ledger.Subject {
 	return slices.SortedFunc(maps.Keys(w.books.wishes), ledger.Subject.Compare)
 }
@@ -174,13 +172,13 @@ func (w *world) takeBack(s ledger.Subject) {
 	})
 }
 
-// goOn lets a stopped rollout go on.
+// goOn resumes a stopped rollout.
 func (w *world) goOn(s ledger.Subject) {
 	o := reconciler.Order{Subject: s.Placement.String(), Stopped: true, Reason: "INC-8"}
 	w.ask("go on with", (*reconciler.Reconciler).Resume, o, func(said string) {
 		_, rest, _ := strings.Cut(said, "continues within its budget, although cluster")
 		for _, cluster := range strings.FieldsFunc(rest, func(r rune) bool { return r == ' ' || r == ',' }) {
-			at := spot{s.Placement, cluster}
+			at := bindingKey{s.Placement, cluster}
 			if b, ok := w.books.binding(at); ok {
 				w.books.excused[at], w.saved.excused[at] = b.Assigned.Hash, b.Assigned.Hash
 			}
@@ -188,7 +186,7 @@ func (w *world) goOn(s ledger.Subject) {
 	})
 }
 
-// sync has clusters look again at what they hold.
+// sync asks clusters to compare their objects again.
 func (w *world) sync(r *rand.Rand) {
 	w.happen(func() {
 		o := reconciler.Order{}
@@ -199,8 +197,7 @@ func (w *world) sync(r *rand.Rand) {
 	})
 }
 
-// reconfigure restarts gitfleet with another number of clusters that may be out
-// of reach.
+// reconfigure restarts gitfleet with another limit of unreachable clusters.
 func (w *world) reconfigure(r *rand.Rand) {
 	w.restart(r)
 	w.happen(func() {
@@ -209,7 +206,7 @@ func (w *world) reconfigure(r *rand.Rand) {
 	})
 }
 
-// rollBack reverts what a placement holds to what was available everywhere.
+// rollBack reverts a placement to the content that was available on every cluster.
 func (w *world) rollBack(r *rand.Rand) {
 	w.happen(func() {
 		d := w.newest().clone()
@@ -238,7 +235,7 @@ func (w *world) rollBack(r *rand.Rand) {
 	})
 }
 
-// A wish is that something be left alone.
+// A wish is a suspension that a user asked for.
 type wish struct {
 	until time.Time // by the clock; zero if somebody has to take it back
 	since time.Time // by the time that passes
@@ -246,9 +243,8 @@ type wish struct {
 
 func (x wish) ended(now time.Time) bool { return !x.until.IsZero() && !now.Before(x.until) }
 
-// covers reports whether something is meant: an object, or with none a placement
-// on a cluster.
-func covers(s ledger.Subject, at spot, id api.ID) bool {
+// covers reports whether a suspension covers an object, or a placement on a cluster.
+func covers(s ledger.Subject, at bindingKey, id api.ID) bool {
 	switch {
 	case s.Object != api.ID{}:
 		return s.Object == id && cmp.Or(s.Cluster, at.cluster) == at.cluster
@@ -258,16 +254,14 @@ func covers(s ledger.Subject, at spot, id api.ID) bool {
 	return s.Cluster == at.cluster
 }
 
-// suspended reports whether the placement is to be left alone on the cluster, as
-// far as is written down.
-func (b *books) suspended(at spot, now time.Time) bool {
+// suspended reports whether a placement is suspended on a cluster, as far as is recorded.
+func (b *books) suspended(at bindingKey, now time.Time) bool {
 	return slices.ContainsFunc(b.rest, func(s ledger.Suspension) bool {
 		return !s.Ended(now) && s.Object == api.ID{} && covers(s.Subject, at, api.ID{})
 	})
 }
 
-// checkWords compares what is written down of the wishes of persons with what
-// they were told.
+// checkWords compares the recorded suspensions with those that users were granted.
 func (w *world) checkWords(l *ledger.Ledger) {
 	if w.memory().unsure {
 		w.adopt(l)
@@ -289,15 +283,15 @@ func (w *world) checkWords(l *ledger.Ledger) {
 	}
 	for _, key := range l.Placements() {
 		if p := l.Placement(key); p.Resumed != w.decided.resumed[key] && w.isAsked(ledger.Subject{Placement: key}) {
-			maps.DeleteFunc(w.memory().blamed, func(at spot, _ bool) bool { return at.key == key })
-			maps.DeleteFunc(w.memory().stops, func(at spot, _ map[api.ID]string) bool { return at.key == key })
+			maps.DeleteFunc(w.memory().blamed, func(at bindingKey, _ bool) bool { return at.key == key })
+			maps.DeleteFunc(w.memory().stops, func(at bindingKey, _ map[api.ID]string) bool { return at.key == key })
 		}
 	}
 }
 
 func (w *world) memory() *memory { return w.books.memory }
 
-// adopt takes over what is written down, when a daemon ended before it answered.
+// adopt takes over the recorded suspensions after a daemon ended before it answered.
 func (w *world) adopt(l *ledger.Ledger) {
 	m := w.memory()
 	m.unsure = false
@@ -307,33 +301,32 @@ func (w *world) adopt(l *ledger.Ledger) {
 	}
 }
 
-// writes is told of everything that is written on a cluster, before it happens.
+// writes is called before every write to a cluster.
 func (w *world) writes(a *agent, key api.PlacementKey, id api.ID) {
 	w.checkForeign(a, key, id)
 	for _, s := range w.suspensions() {
 		x := w.books.wishes[s]
-		if !x.ended(w.now()) && covers(s, spot{key, a.name}, id) && !a.began.Before(x.since) {
+		if !x.ended(w.now()) && covers(s, bindingKey{key, a.name}, id) && !a.began.Before(x.since) {
 			w.breaks(lawAlone, "%s writes %s for %s, and %s is suspended", a.name, title(id), key, s)
 		}
 	}
 }
 
-// checkGoesOn looks for a cluster that waits for another although a person said
-// that it need not.
-func (w *world) checkGoesOn(at spot, held string) {
+// checkGoesOn checks that no cluster waits for one that a user has excused.
+func (w *world) checkGoesOn(at bindingKey, held string) {
 	_, rest, stopped := strings.Cut(held, "waits for cluster ")
 	cause, _, said := strings.Cut(rest, ", which was available before its update")
 	if !stopped || !said {
 		return
 	}
-	other := spot{at.key, cause}
+	other := bindingKey{at.key, cause}
 	b, _ := w.decided.binding(other)
 	if hash, ok := w.memory().excused[other]; ok && hash == b.Assigned.Hash {
 		w.breaks(lawGoes, "%s of %s waits for %s", at.cluster, at.key, cause)
 	}
 }
 
-// pardons is how many clusters may be out of reach, for a daemon.
+// pardons returns how many clusters may be unreachable.
 func (w *world) pardons() *intstr.IntOrString {
 	if w.maxUnreachable == "" {
 		return nil
@@ -342,8 +335,7 @@ func (w *world) pardons() *intstr.IntOrString {
 	return &n
 }
 
-// letGo takes back what is suspended, but for what ends soon by itself, and lets
-// rollouts go on that are stopped.
+// letGo ends the suspensions that do not end soon by themselves, and resumes stopped rollouts.
 func (w *world) letGo() {
 	for _, key := range slices.SortedFunc(maps.Keys(w.books.pages), byKey) {
 		w.happen(func() { w.goOn(ledger.Subject{Placement: key}) })

@@ -15,8 +15,8 @@ type revision struct {
 	content map[api.ID]string
 }
 
-// note remembers what the revisions stand for that are assigned now: what the commit
-// in force gives the placement under the name that it has now.
+// note records the content of the assigned revisions: what the commit in force gives the
+// placement under its current name.
 func (w *world) note(b *books) {
 	head := w.source.commits[b.head]
 	for key, page := range b.pages {
@@ -29,9 +29,9 @@ func (w *world) note(b *books) {
 	}
 }
 
-// content is what a revision stands for, under whichever name the placement had
-// when it was assigned.
-func (w *world) content(r placement.Revision, at spot) map[api.ID]string {
+// content returns the content of a revision, whichever name the placement had when it was
+// assigned.
+func (w *world) content(r placement.Revision, at bindingKey) map[api.ID]string {
 	if noted, known := w.contents[r.Hash]; known {
 		return noted.content
 	}
@@ -41,8 +41,7 @@ func (w *world) content(r placement.Revision, at spot) map[api.ID]string {
 	return nil
 }
 
-// carryOver has the books know placements that were renamed by their new names:
-// it is the same rollout, by the same laws.
+// carryOver renames placements in the books: the rollout continues under the new name.
 func (w *world) carryOver(l *ledger.Ledger) {
 	was := w.decided.known
 	for _, to := range l.Placements() {
@@ -99,11 +98,11 @@ func (m *memory) carryOver(from, to api.PlacementKey) {
 	}
 }
 
-func move[V any](of map[spot]V, from, to api.PlacementKey) {
+func move[V any](of map[bindingKey]V, from, to api.PlacementKey) {
 	for at, v := range maps.Clone(of) {
 		if at.key == from {
 			delete(of, at)
-			of[spot{to, at.cluster}] = v
+			of[bindingKey{to, at.cluster}] = v
 		}
 	}
 }

@@ -17,11 +17,11 @@ const (
 	lawInternal = "nothing is too much to think about"
 )
 
-// checkReport looks at a report.
+// checkReport checks a report.
 func (w *world) checkReport(r *status.Report) {
-	ear := &ear{TB: w.t}
-	if scenario.Sound(ear, r); len(ear.heard) > 0 {
-		w.breaks(lawSound, "%s", strings.Join(ear.heard, "; "))
+	recorder := &recordingTB{TB: w.t}
+	if scenario.Sound(recorder, r); len(recorder.heard) > 0 {
+		w.breaks(lawSound, "%s", strings.Join(recorder.heard, "; "))
 	}
 	head := w.source.commits[r.Source.InForce.Hash]
 	if head == nil {
@@ -42,11 +42,11 @@ func (w *world) checkDetail(d *status.Detail, head *commit, r *status.Report) {
 		return
 	}
 	for _, c := range d.Clusters {
-		w.checkGoesOn(spot{api.PlacementKey{Name: name}, c.Cluster}, c.Held)
+		w.checkGoesOn(bindingKey{api.PlacementKey{Name: name}, c.Cluster}, c.Held)
 		if c.Removing || c.Held != "" || len(head.gives(name, c.Cluster)) == 0 {
 			continue
 		}
-		at := spot{api.PlacementKey{Name: name}, c.Cluster}
+		at := bindingKey{api.PlacementKey{Name: name}, c.Cluster}
 		b, _ := w.decided.binding(at)
 		if b.Unscheduled {
 			w.breaks(lawHeld, "%s is to go from %s, and says nothing", d.Placement, c.Cluster)
@@ -61,22 +61,22 @@ func (w *world) checkDetail(d *status.Detail, head *commit, r *status.Report) {
 	}
 }
 
-// relabelled reports whether a cluster had other labels then: what it was given
-// is not what the commit would give it now.
+// relabelled reports whether the labels of a cluster have changed since, so that the commit
+// would now give it other content.
 func (w *world) relabelled(then, head *commit, cluster string) bool {
 	return then.clusters[cluster].region != head.clusters[cluster].region
 }
 
-// An ear hears what a check has to say, and fails no test.
-type ear struct {
+// A recordingTB records the failures of a check, and fails no test.
+type recordingTB struct {
 	testing.TB
 	heard []string
 }
 
 // Helper is of no account here.
-func (*ear) Helper() {}
+func (*recordingTB) Helper() {}
 
 // Errorf hears of something that is wrong.
-func (e *ear) Errorf(format string, args ...any) {
+func (e *recordingTB) Errorf(format string, args ...any) {
 	e.heard = append(e.heard, fmt.Sprintf(format, args...))
 }

@@ -11,13 +11,13 @@ import (
 
 const lawForeign = "on a cluster that another fleet of the same name holds nothing is done until a person adopts it"
 
-// ourFleet is what the daemon is told of its own fleet.
+// ourFleet is the fleet of the daemon.
 var ourFleet = ledger.Fleet{Name: "fleet", ID: "00000000-ours", Source: "https://git.example/fleet"}
 
-// rivals are the IDs of other fleets of the same name, from a repository of their own.
+// rivals are the IDs of other fleets of the same name, from another repository.
 var rivals = []string{"11111111-theirs", "22222222-theirs"}
 
-// compete has another fleet come to a cluster, or leave it again, or be adopted.
+// compete makes another fleet come to a cluster or leave it, or adopts it.
 func (w *world) compete(r *rand.Rand) {
 	w.happen(func() {
 		h := w.host(r)
@@ -66,7 +66,7 @@ func (a *agent) foreign() bool {
 	return a.rival != "" && !slices.ContainsFunc(a.adopted, func(x ledger.Adoption) bool { return x.ID == a.rival })
 }
 
-// introduce says all that can be seen at a host.
+// introduce reports everything that can be observed on a host.
 func (a *agent) introduce() {
 	a.shown = a.rival
 	o := ledger.ClusterSeen{
@@ -85,14 +85,14 @@ func (a *agent) introduce() {
 	a.say(o)
 }
 
-// standBack does what is left to do where another fleet holds the host.
+// standBack does what remains to be done while another fleet holds the host.
 func (a *agent) standBack() {
 	if a.left != nil {
 		a.after(a.pace, a.depart)
 	}
 }
 
-// inherit writes our ID into the inventories of a fleet that was adopted.
+// inherit writes our ID into the inventories of an adopted fleet.
 func (a *agent) inherit() {
 	if a.rival != "" {
 		a.d.w.story("cluster %s is ours, and was of fleet %s", a.name, a.rival)
@@ -101,7 +101,7 @@ func (a *agent) inherit() {
 	}
 }
 
-// hearOwners takes in which fleets a cluster names.
+// hearOwners records the fleets that a cluster reports.
 func (m *memory) hearOwners(o ledger.ClusterSeen) {
 	if o.Owners == nil {
 		return
@@ -132,7 +132,7 @@ func (b *books) without(cluster string) *books {
 	return out
 }
 
-// hearAdoptions takes in what the ledger has of what a person has adopted.
+// hearAdoptions records the adoptions in the ledger.
 func (w *world) hearAdoptions(l *ledger.Ledger) {
 	m := w.memory()
 	for name, foreign := range m.foreign {
@@ -143,16 +143,16 @@ func (w *world) hearAdoptions(l *ledger.Ledger) {
 	}
 }
 
-// checkForeign looks at what is written on a host.
+// checkForeign checks every write to a host.
 func (w *world) checkForeign(a *agent, key api.PlacementKey, id api.ID) {
 	if a.rival != "" && !a.granted {
 		w.breaks(lawForeign, "%s writes %s for %s, and fleet %s holds it", a.name, title(id), key, a.rival)
 	}
 }
 
-// reachable reports whether a cluster was well when it last said anything, and is not
-// another fleet's.
+// reachable reports whether a cluster was healthy in its last report, and is not held by another
+// fleet.
 func (b *books) reachable(cluster string) bool { return b.answers[cluster] && !b.foreign[cluster] }
 
-// concede ends what other fleets do.
+// concede removes all other fleets.
 func (h *host) concede() { h.rival, h.granted = "", false }

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Shrink leaves out of a life whatever is not needed to break the same law: big
-// parts first, then single steps.
+// Shrink removes steps from a life that are not needed to break the same law: large parts first,
+// then single steps.
 func (l Life) Shrink(t *testing.T, law string) Life {
 	still := func(steps []Step) bool {
 		fewer := l

@@ -19,8 +19,8 @@ var (
 	soak  = flag.Duration("soak", 0, "lead lives of random seeds for that long instead")
 )
 
-// TestEveryLifeKeepsTheLaws leads many short lives, of the same seeds every
-// time. SEED=4711 in the environment leads that one only, and tells its story.
+// TestEveryLifeKeepsTheLaws runs many short lives with the same seeds every time. SEED=4711 in
+// the environment runs that one only, and prints its story.
 func TestEveryLifeKeepsTheLaws(t *testing.T) {
 	if text := os.Getenv("SEED"); text != "" {
 		seed, err := strconv.ParseUint(text, 10, 64)
@@ -41,8 +41,8 @@ func TestEveryLifeKeepsTheLaws(t *testing.T) {
 	})
 }
 
-// lead leads the lives of the seeds that next gives, on all processors, until
-// one breaks a law. Then it looks for the shortest life that does the same.
+// lead runs the lives of the seeds from next, on all processors, until one breaks a law. Then it
+// looks for the shortest life that does the same.
 func lead(t *testing.T, next func() (seed uint64, ok bool)) (steps int64) {
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // lives are short, and there is memory
 	var total atomic.Int64
@@ -66,7 +66,7 @@ func lead(t *testing.T, next func() (seed uint64, ok bool)) (steps int64) {
 	return total.Load()
 }
 
-// retell leads a life once more, and tells its story.
+// retell runs a life once more, and prints its story.
 func retell(t *testing.T, l Life) {
 	t.Helper()
 	out := l.Lead(t, NewLoaders(), true)
@@ -76,8 +76,8 @@ func retell(t *testing.T, l Life) {
 	}
 }
 
-// The same with the ledger in a real file, of which a crash leaves what a crash
-// may leave: pages half written, and files cut off.
+// The laws also hold with the ledger in a real file, which a crash leaves with half-written
+// pages or truncated.
 func TestATornLedgerIsReadWholeOrNotAtAll(t *testing.T) {
 	with, refused, undone := NewLoaders(), 0, 0
 	n := uint64(60)
@@ -123,7 +123,7 @@ func TestSoak(t *testing.T) {
 	fmt.Printf("%d lives, %.0f steps a second\n", count.Load(), float64(steps)/time.Since(began).Seconds())
 }
 
-// A life is the same whenever it is led: told twice, not a letter is different.
+// A life is deterministic: two runs give the same story.
 func TestALifeIsTheSameEveryTime(t *testing.T) {
 	with := NewLoaders()
 	for seed := uint64(1); seed <= 40; seed++ {
@@ -134,7 +134,7 @@ func TestALifeIsTheSameEveryTime(t *testing.T) {
 	}
 }
 
-// A life that breaks a law is cut down to what is needed for that.
+// A life that breaks a law is reduced to the steps that are needed for that.
 func TestALifeShrinks(t *testing.T) {
 	for seed := uint64(1); seed <= 50; seed++ {
 		l := NewLife(seed)

@@ -12,7 +12,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// A source is a repository, and everybody's memory of what its commits mean.
+// A source is a simulated repository, with the meaning of its commits.
 type source struct {
 	w       *world
 	commits map[string]*commit
@@ -32,7 +32,7 @@ func newSource(w *world) *source {
 	return &source{w: w, commits: map[string]*commit{}, news: make(chan struct{}, 1)}
 }
 
-// push makes a commit the newest.
+// push adds a commit as the newest.
 func (s *source) push(message string, d *desired) {
 	hash := fmt.Sprintf("v%d", len(s.order)+1)
 	subject := message
@@ -48,7 +48,7 @@ func (s *source) push(message string, d *desired) {
 	}
 }
 
-// Run hands over the head, and each new one.
+// Run calls head with the head and each new commit.
 func (s *source) Run(ctx context.Context, head func(gitsource.Commit)) error {
 	last := ""
 	for {
@@ -70,7 +70,7 @@ func (s *source) Run(ctx context.Context, head func(gitsource.Commit)) error {
 	}
 }
 
-// wait takes the time that Git takes.
+// wait sleeps as long as Git takes.
 func (s *source) wait(ctx context.Context, who int) bool {
 	s.w.mu.Lock()
 	at := s.w.instant(who, 3*time.Millisecond)

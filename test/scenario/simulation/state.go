@@ -9,17 +9,16 @@ import (
 // A state is the state directory.
 type state struct {
 	ledger.Store
-	// lost says that it knows nothing, though there is something to know; full
-	// that nothing can be written.
+	// lost says that the state is empty although it was not, full that writes fail.
 	lost, full bool
-	// disk is not nil if it is a real one.
+	// disk is a real file; nil for a state in memory.
 	disk *disk
 }
 
 var errFull, errKilled = errors.New("no space left on device"), errors.New("killed")
 
-// A store is the state directory as one daemon has it: each save is a write
-// before and after which the daemon may be killed.
+// A store is the state directory as one daemon uses it. The daemon may be killed before and
+// after each write.
 type store struct {
 	w *world
 	d *daemon

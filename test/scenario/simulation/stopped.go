@@ -12,20 +12,20 @@ import (
 
 const lawStopEnds = "a stop ends by recovery, by a commit that changes what its cluster gets, or by a person's word to it"
 
-// stops are the clusters that stop a rollout, as far as is saved, in order.
-func (w *world) stops() []spot {
-	var out []spot
+// stops returns the clusters that stop a rollout, as recorded, in order.
+func (w *world) stops() []bindingKey {
+	var out []bindingKey
 	for _, key := range slices.SortedFunc(maps.Keys(w.books.halted), byKey) {
 		for _, s := range w.books.halted[key] {
-			out = append(out, spot{key, s.Cluster})
+			out = append(out, bindingKey{key, s.Cluster})
 		}
 	}
 	return out
 }
 
-// suspendStopped has a person suspend something of a stopped rollout: the placement,
-// the broken cluster, or an object. It ends by itself, or is taken back, or stays. If
-// nothing is stopped, an update is to fail first.
+// suspendStopped suspends part of a stopped rollout: the placement, the broken cluster, or an
+// object. The suspension ends by itself, is ended, or stays. If no rollout is stopped, it makes
+// an update fail first.
 func (w *world) suspendStopped(r *rand.Rand) {
 	if len(w.stops()) == 0 {
 		w.happen(func() {
@@ -75,14 +75,14 @@ func (d *desired) fail(r *rand.Rand) string {
 	return "nothing that could fail"
 }
 
-// checkStopEnds looks for a stop that is over without a reason.
+// checkStopEnds checks that no stop ends without a reason.
 func (t *turn) checkStopEnds() {
 	resumed := func(a *asked) bool { return a.order.Stopped && a.subject().Placement == t.key }
 	if t.place.goesOn || slices.ContainsFunc(t.w.asked, resumed) {
 		return
 	}
 	for _, s := range t.before.halted[t.key] {
-		at := spot{t.key, s.Cluster}
+		at := bindingKey{t.key, s.Cluster}
 		b, _ := t.before.binding(at)
 		word, _ := t.word(at)
 		recovered := b.Assigned.Hash == s.Failed.Hash && t.isReady(at) && word.available()

@@ -22,7 +22,7 @@ const (
 	lawAllowed = "what looks like a mistake deletes nothing until a commit allows it"
 )
 
-// checkTold looks at what a member is told.
+// checkTold checks the works that a member is sent.
 func (w *world) checkTold(a *agent, works []work.Work) {
 	if a.d.rebuilt && !a.d.spoke && time.Since(a.d.started) < 30*time.Second {
 		for name := range w.source.commits[w.books.head].clusters {
@@ -39,7 +39,7 @@ func (w *world) checkTold(a *agent, works []work.Work) {
 }
 
 func (w *world) checkWork(a *agent, told *work.Work, owners map[api.ID]api.PlacementKey) {
-	at := spot{told.Placement, a.name}
+	at := bindingKey{told.Placement, a.name}
 	e := w.books.pages[told.Placement][a.name]
 	switch {
 	case e == nil:
@@ -65,9 +65,9 @@ func (w *world) checkWork(a *agent, told *work.Work, owners map[api.ID]api.Place
 	}
 }
 
-// checkContent compares a work with what the commit says that it names: less
-// what is left to others, and more what others left.
-func (w *world) checkContent(at spot, told *work.Work, e *ledger.Entry) {
+// checkContent compares a work with the content of its commit, without the objects that are left
+// to others, and with those that others left.
+func (w *world) checkContent(at bindingKey, told *work.Work, e *ledger.Entry) {
 	want := maps.Clone(w.content(told.Revision, at))
 	if want == nil {
 		want = map[api.ID]string{}
@@ -98,9 +98,9 @@ func (w *world) checkContent(at spot, told *work.Work, e *ledger.Entry) {
 	}
 }
 
-// says reports whether a commit gives an object a value: that of its override
-// counts wherever the cluster is, since labels change.
-func (w *world) says(commit string, at spot, id api.ID, value string) bool {
+// says reports whether a commit gives an object a value. That of an override counts for every
+// cluster, since labels change.
+func (w *world) says(commit string, at bindingKey, id api.ID, value string) bool {
 	c := w.source.commits[commit]
 	if c == nil {
 		return false
@@ -109,11 +109,10 @@ func (w *world) says(commit string, at spot, id api.ID, value string) bool {
 	return c.spaces[id.Namespace][id.Name] == value || overridden && o.value == value
 }
 
-// deletes is told of every deletion, before it happens. What some placement in
-// force wants there is not deleted, and nothing is that was not asked to go. What
-// the newest commit wants counts without exception. What a cluster still waits
-// at counts unless that commit cannot be read any more: then nobody can know
-// what was in it.
+// deletes is called before every deletion. An object that a placement in force wants on the
+// cluster must not be deleted, nor one whose deletion nobody asked for. The newest commit always
+// counts. The commit that a cluster still has counts too, unless it cannot be read any more:
+// then its content is not known.
 func (w *world) deletes(a *agent, by work.Work, id api.ID) {
 	b := a.passing
 	if what := w.mistake(a, by, id); what != "" && !w.allows(b, by) {
@@ -121,7 +120,7 @@ func (w *world) deletes(a *agent, by work.Work, id api.ID) {
 	}
 	head := w.source.commits[b.head]
 	for _, key := range slices.SortedFunc(maps.Keys(b.pages), byKey) {
-		at := spot{key, a.name}
+		at := bindingKey{key, a.name}
 		p, exists := head.places[key.Name]
 		if !b.live(at) || exists && p.report {
 			continue
@@ -136,13 +135,13 @@ func (w *world) deletes(a *agent, by work.Work, id api.ID) {
 			}
 		}
 	}
-	if _, wanted := w.content(by.Revision, spot{by.Placement, a.name})[id]; wanted && !by.Remove {
+	if _, wanted := w.content(by.Revision, bindingKey{by.Placement, a.name})[id]; wanted && !by.Remove {
 		w.breaks(lawDelete, "%s deletes %s for %s, and nobody asked for that", a.name, title(id), by.Placement)
 	}
 }
 
-// mistake says why the deletion of an object for a placement that is still there,
-// under whichever name, looks like a mistake; empty if it does not.
+// mistake returns why the deletion of an object for an existing placement, under any of its
+// names, looks like a mistake; empty if it does not.
 func (w *world) mistake(a *agent, by work.Work, id api.ID) string {
 	b := a.passing
 	p, exists := w.source.commits[b.head].places[by.Placement.Name]
@@ -154,7 +153,7 @@ func (w *world) mistake(a *agent, by work.Work, id api.ID) string {
 	}
 	if by.Remove {
 		for name := range b.pages[by.Placement] {
-			if b.live(spot{by.Placement, name}) {
+			if b.live(bindingKey{by.Placement, name}) {
 				return "" // it has moved
 			}
 		}
@@ -165,7 +164,7 @@ func (w *world) mistake(a *agent, by work.Work, id api.ID) string {
 	switch unmatched := w.unmatched(by, id); {
 	case unmatched != "":
 		return unmatched + " matches nothing, and may have selected it"
-	case w.source.commits[by.Revision.Commit] != nil && len(w.content(by.Revision, spot{by.Placement, a.name})) == 0:
+	case w.source.commits[by.Revision.Commit] != nil && len(w.content(by.Revision, bindingKey{by.Placement, a.name})) == 0:
 		return "nothing is left of it"
 	case id.Kind == "Namespace":
 		return "all in the namespace goes with it"
@@ -175,9 +174,9 @@ func (w *world) mistake(a *agent, by work.Work, id api.ID) string {
 	return ""
 }
 
-// unmatched is a selector that matches nothing any more, and of which an object may
-// have been: whatever is in no namespace that is still selected. It is empty if there
-// is none.
+// unmatched returns a selector that no longer matches anything and that the object may have been
+// selected by, which is any object outside of the namespaces that are still selected; empty if
+// there is none.
 func (w *world) unmatched(by work.Work, id api.ID) string {
 	c, name := w.source.commits[by.Revision.Commit], by.Placement.Name
 	if c == nil {
@@ -192,7 +191,7 @@ func (w *world) unmatched(by work.Work, id api.ID) string {
 	return ""
 }
 
-// kept reports whether another placement has an object and is left as it is.
+// kept reports whether another placement has an object and keeps it.
 func (a *agent) kept(id api.ID, but api.PlacementKey) bool {
 	for _, w := range a.pass {
 		if w.Placement != but && a.owns(w.Placement, id) && w.Keep {
@@ -202,8 +201,8 @@ func (a *agent) kept(id api.ID, but api.PlacementKey) bool {
 	return false
 }
 
-// allows reports whether a commit could have allowed what a work deletes: one that
-// has the content which the cluster was given, or one that came later.
+// allows reports whether a commit could have allowed the deletions of a work: one with the
+// content that the cluster was given, or a later one.
 func (w *world) allows(b *books, by work.Work) bool {
 	head := slices.Index(w.source.order, b.head)
 	first := slices.Index(w.source.order, cmp.Or(b.renamed[by.Placement], by.Revision.Commit))

@@ -13,7 +13,7 @@ import (
 // lawTorn is what a state directory promises, as it is broken.
 const lawTorn = "a ledger is read whole or not at all, whatever a crash leaves of it"
 
-// A disk is a state directory in a real file, with what a write did to it last.
+// A disk is a state directory in a real file, with the effect of the last write.
 type disk struct {
 	dir           string
 	before, after []byte
@@ -21,7 +21,7 @@ type disk struct {
 
 func (d *disk) path() string { return filepath.Join(d.dir, "ledger.db") }
 
-// writing has a save done, and takes down what it does to the file.
+// writing runs a save, and records what it does to the file.
 func (d *disk) writing(save func() error) (err error) {
 	if d == nil {
 		return save()
@@ -38,9 +38,8 @@ func (d *disk) writing(save func() error) (err error) {
 
 const page = 4096
 
-// torn is the file as it may be if a crash comes while it is written: pages of
-// data first, in any order, and then the page that makes them count. A disk
-// that does not keep that order is unfair, and may leave anything.
+// torn returns the file as it may be after a crash during a write: some data pages, in any
+// order, and then the meta page. A disk that does not keep that order may leave anything.
 func (d *disk) torn(pick func(n int) int) (image []byte, fair bool) {
 	image = bytes.Clone(d.before)
 	if len(d.after) > len(image) {
@@ -85,8 +84,8 @@ func (d *disk) torn(pick func(n int) int) (image []byte, fair bool) {
 	return image, fair
 }
 
-// tear leaves on the disk what a crash in the middle of the last save leaves,
-// and does what a person does with a file that is refused.
+// tear leaves the file as a crash during the last save may leave it, and replaces it as a user
+// does if it is refused.
 func (w *world) tear() {
 	d := w.state.disk
 	image, fair := d.torn(w.hosts[keys(w.hosts)[0]].chance.IntN)
@@ -121,7 +120,7 @@ func (w *world) tear() {
 	}
 }
 
-// open is what a daemon does when it starts.
+// open opens the file as a daemon does at its start.
 func (d *disk) open() (ledger.Store, *ledger.Ledger, error) {
 	store, err := ledger.Open(d.dir)
 	if err != nil {
@@ -131,7 +130,7 @@ func (d *disk) open() (ledger.Store, *ledger.Ledger, error) {
 	return store, l, err
 }
 
-// fresh begins a state directory anew.
+// fresh creates a new state directory.
 func (w *world) fresh() {
 	w.state.lost = true
 	w.losses++

@@ -22,7 +22,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// A world is all there is in one life.
+// A world is the state of one life.
 type world struct {
 	t       *testing.T
 	seed    uint64
@@ -97,7 +97,7 @@ type Broken struct{ Law, Text string }
 
 func (b *Broken) String() string { return "the law is broken that " + b.Law + ": " + b.Text }
 
-// breaks notes the first law that is broken; the life ends then.
+// breaks records the first law that is broken, which ends the life.
 func (w *world) breaks(law, format string, args ...any) {
 	if w.broken == nil {
 		w.broken = &Broken{law, fmt.Sprintf(format, args...)}
@@ -105,7 +105,7 @@ func (w *world) breaks(law, format string, args ...any) {
 	}
 }
 
-// story tells what happened.
+// story adds a line to the story.
 func (w *world) story(format string, args ...any) {
 	if !w.telling {
 		return
@@ -142,8 +142,8 @@ const (
 	reader
 )
 
-// instant is about d from now, and shared with nothing else that happens: its
-// place within the millisecond is used once.
+// instant returns a time about d from now, at which nothing else happens: each fraction of a
+// millisecond is used once.
 func (w *world) instant(who int, d time.Duration) time.Time {
 	w.ticks[who]++
 	return time.Now().Add(d).Truncate(time.Millisecond).Add(time.Millisecond + time.Duration(who*300_000+w.ticks[who])*time.Nanosecond)
@@ -157,7 +157,7 @@ func (w *world) after(d time.Duration, do func()) {
 	}
 }
 
-// pass lets time go by, and everything happen that does in the meantime.
+// pass lets time pass, with everything that happens meanwhile.
 func (w *world) pass(d time.Duration) {
 	w.mu.Lock()
 	end := w.instant(storyteller, d)
@@ -166,8 +166,7 @@ func (w *world) pass(d time.Duration) {
 	}
 }
 
-// next waits for the next event, and has it happen. It reports whether the end
-// has not come before.
+// next waits for the next event and runs it. It reports whether that was before the end.
 func (w *world) next(end time.Time) bool {
 	w.mu.Lock()
 	at, last := end, true
@@ -192,7 +191,7 @@ func (w *world) next(end time.Time) bool {
 	return true
 }
 
-// happen has something happen now, and sees to what comes of it.
+// happen runs an event now, and everything that follows from it.
 func (w *world) happen(do func()) {
 	w.mu.Lock()
 	do()
@@ -200,7 +199,7 @@ func (w *world) happen(do func()) {
 	w.calm()
 }
 
-// calm delivers what was said, one word after another, until all is quiet.
+// calm delivers the observations one by one until there are none.
 func (w *world) calm() {
 	for {
 		synctest.Wait()
@@ -229,7 +228,7 @@ func (w *world) calm() {
 	}
 }
 
-// endAgents cuts off those that were told to end, in order.
+// endAgents ends the agents that were cancelled, in order.
 func (w *world) endAgents() {
 	slices.SortFunc(w.ending, func(a, b *agent) int { return strings.Compare(a.name, b.name) })
 	for _, a := range w.ending {
@@ -238,7 +237,7 @@ func (w *world) endAgents() {
 	w.ending = nil
 }
 
-// deliver takes the first word, and returns how to have it said.
+// deliver takes the first observation, and returns a function that delivers it.
 func (w *world) deliver() func() {
 	o := w.outbox[0]
 	w.outbox = w.outbox[1:]
@@ -249,9 +248,8 @@ func (w *world) deliver() func() {
 	return func() { o.by.report(o.Observation) }
 }
 
-// sleep waits until a time, and reports whether it came before anything new is
-// to happen: the loop has a clock of its own, and tells members something while
-// nobody else is awake.
+// sleep waits until a time, and reports whether it came before a new event: the loop has timers
+// of its own, and sends works to members while nobody else is awake.
 func (w *world) sleep(until time.Time) bool {
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
