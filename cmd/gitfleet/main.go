@@ -1,5 +1,5 @@
-// Command gitfleet keeps a fleet of Kubernetes clusters as a Git repository
-// says: the daemon, and the command line that plans and asks it.
+// Command gitfleet reconciles a fleet of Kubernetes clusters with a Git repository: the daemon,
+// and its command line.
 package main
 
 import (
@@ -21,7 +21,7 @@ import (
 // Exit codes, the same for every command.
 const (
 	exitFine        = 0 // done, or nothing to do
-	exitDifferences = 1 // there is something to look at: differences, problems
+	exitDifferences = 1 // something needs attention: differences, problems
 	exitError       = 2 // it could not be done
 )
 
@@ -78,7 +78,7 @@ func run(args []string, out, errOut io.Writer) int {
 	}
 }
 
-// An exitCode ends a command that has said all there is to say.
+// An exitCode ends a command that has printed everything.
 type exitCode int
 
 func (c exitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
@@ -123,8 +123,7 @@ func newVersion() *cobra.Command {
 // release is set by the linker for a release.
 var release string
 
-// version says which gitfleet this is: the release, or the commit it was built
-// from.
+// version returns the version of gitfleet: the release, or the commit it was built from.
 func version() string {
 	if release != "" {
 		return "gitfleet " + release
@@ -140,7 +139,7 @@ func version() string {
 	return text + " " + info.GoVersion
 }
 
-// revisionOf is the commit that a program was built from; empty if it is not known.
+// revisionOf returns the commit that a program was built from; empty if it is not known.
 func revisionOf(info *debug.BuildInfo) string {
 	i := slices.IndexFunc(info.Settings, func(s debug.BuildSetting) bool { return s.Key == "vcs.revision" })
 	if i < 0 {

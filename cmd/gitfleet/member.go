@@ -69,8 +69,8 @@ func (m *memberTarget) find() (*account.Target, error) {
 	return account.Find(files, m.context)
 }
 
-// A joining is what member join is asked for.
-type joining struct {
+// A joinCommand is the arguments of member join.
+type joinCommand struct {
 	memberTarget
 	memberAccess
 	labels                         map[string]string
@@ -79,7 +79,7 @@ type joining struct {
 }
 
 func newMemberJoin() *cobra.Command {
-	var j joining
+	var j joinCommand
 	cmd := &cobra.Command{
 		Use:   "join NAME --context CONTEXT",
 		Short: "Create the service account for a member and its kubeconfig",
@@ -124,7 +124,7 @@ printed.`,
 	return cmd
 }
 
-func (j *joining) check() error {
+func (j *joinCommand) check() error {
 	switch {
 	case j.path == "" && !j.clusterAdmin:
 		return errors.New("say what the account may do: --path CHECKOUT for what the repository places, or --cluster-admin for everything")
@@ -136,7 +136,7 @@ func (j *joining) check() error {
 	return nil
 }
 
-func (j *joining) run(cmd *cobra.Command, name string) error {
+func (j *joinCommand) run(cmd *cobra.Command, name string) error {
 	if err := j.check(); err != nil {
 		return err
 	}
@@ -203,8 +203,8 @@ func (j *joining) run(cmd *cobra.Command, name string) error {
 	return err
 }
 
-// writeKubeconfig writes the kubeconfig of a member, and reads it as the daemon will.
-func (j *joining) writeKubeconfig(ctx context.Context, name string, kubeconfig []byte) error {
+// writeKubeconfig writes the kubeconfig of a member, and checks that the daemon can read it.
+func (j *joinCommand) writeKubeconfig(ctx context.Context, name string, kubeconfig []byte) error {
 	if err := os.MkdirAll(j.kubeconfigDir, 0o700); err != nil {
 		return err
 	}
@@ -321,7 +321,8 @@ func describeHoldings(held []member.Holding) string {
 	return b.String()
 }
 
-// kindsHeld adds the objects of inventories to what an account has to do with.
+// kindsHeld adds the objects of inventories to the content that an account needs permissions
+// for.
 func kindsHeld(held []member.Holding, c *rbac.Content, resources rbac.Resources) {
 	for _, h := range held {
 		for _, o := range h.Objects {

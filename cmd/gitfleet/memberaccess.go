@@ -41,14 +41,13 @@ type derivedRoles struct {
 	roles rbac.Roles
 	// declared is the file that declares the member; empty if none does.
 	declared string
-	// fleets are those that hold objects on the cluster, sorted, if it was asked.
+	// fleets are those that hold objects on the cluster, sorted, if the cluster was read.
 	fleets []string
 }
 
-// roles derives the permissions of the account of a cluster. A member that the checkout
-// does not declare is taken to be declared by the manifest, which may be empty. target is
-// the cluster, if it may be asked for its kinds and for what gitfleet holds there; nil if
-// not.
+// roles derives the permissions of the account of a cluster. A member that the checkout does
+// not declare is declared by the manifest, which may be empty. target is the cluster, if its
+// kinds and inventories may be read; nil if not.
 func (a *memberAccess) roles(ctx context.Context, manifest string, target *account.Target) (*derivedRoles, error) {
 	d := &derivedRoles{roles: rbac.Everything()}
 	var objects []*unstructured.Unstructured

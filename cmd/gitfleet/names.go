@@ -11,14 +11,14 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// names asks the daemon for the names of placements and clusters.
+// names requests the names of placements and clusters from the daemon.
 func (c *client) names(ctx context.Context) (n server.Names, err error) {
 	err = c.get(ctx, "/names", nil, &n)
 	return n, err
 }
 
-// placement returns the full name of a placement, crp/NAME or rp/NAMESPACE/NAME.
-// The daemon is asked only if a part of it was written.
+// placement returns the full name of a placement, crp/NAME or rp/NAMESPACE/NAME. It makes a
+// request only for a partial name.
 func (c *client) placement(ctx context.Context, text string) (string, error) {
 	if key, err := api.ParsePlacement(text); err == nil {
 		return key.String(), nil
@@ -30,8 +30,8 @@ func (c *client) placement(ctx context.Context, text string) (string, error) {
 	return findPlacement(text, known.Placements)
 }
 
-// findPlacement returns the full name that a person wrote in full or in part:
-// crp/NAME, rp/NAMESPACE/NAME, rp/NAME, NAMESPACE/NAME or NAME.
+// findPlacement returns the full name for a full or partial one: crp/NAME, rp/NAMESPACE/NAME,
+// rp/NAME, NAMESPACE/NAME or NAME.
 func findPlacement(text string, known []string) (string, error) {
 	if key, err := api.ParsePlacement(text); err == nil {
 		return key.String(), knownName("placement", key.String(), known)
@@ -51,7 +51,7 @@ func findPlacement(text string, known []string) (string, error) {
 	return "", fmt.Errorf("%s can be %s: write one of them", text, strings.Join(found, " or "))
 }
 
-// meansPlacement reports whether a part of a name can be that of a placement.
+// meansPlacement reports whether a partial name matches a placement.
 func meansPlacement(text string, key api.PlacementKey) bool {
 	kind, name, slash := strings.Cut(text, "/")
 	if namespaced, ok := api.NamesPlacements(kind); ok && slash {
@@ -71,8 +71,8 @@ func (s subject) String() string {
 	return s.placement
 }
 
-// subject finds out which placement or member cluster a person means by
-// KIND/NAME or by a name alone. The daemon is asked only in the second case.
+// subject returns the placement or member cluster that KIND/NAME or a name alone stands for. It
+// makes a request only in the second case.
 func (c *client) subject(ctx context.Context, text string) (subject, error) {
 	if key, err := api.ParsePlacement(text); err == nil {
 		return subject{placement: key.String()}, nil
@@ -102,8 +102,8 @@ func (c *client) subject(ctx context.Context, text string) (subject, error) {
 	return subject{placement: placement}, err
 }
 
-// orderSubject returns what an order is about as the daemon reads it: a placement,
-// a cluster, or KIND/NAME of an object with its namespace.
+// orderSubject returns the subject of a command as the daemon reads it: a placement, a cluster,
+// or KIND/NAME of an object with its namespace.
 func (c *client) orderSubject(ctx context.Context, text, namespace string) (name, of string, err error) {
 	kind, _, slash := strings.Cut(text, "/")
 	_, isPlacement := api.NamesPlacements(kind)
@@ -115,7 +115,7 @@ func (c *client) orderSubject(ctx context.Context, text, namespace string) (name
 	return object.Kind + "/" + object.Name, object.Namespace, err
 }
 
-// isUnknownName reports whether an error says that a name is of nothing.
+// isUnknownName reports whether an error says that a name is unknown.
 func isUnknownName(err error) bool {
 	var unknown *status.UnknownError
 	var answer *answerError

@@ -14,27 +14,27 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/server"
 )
 
-// orders are what people may ask the daemon to do.
+// orders are the commands that people may give to the daemon.
 type orders struct {
 	loop *reconciler.Reconciler
 	// proposals decides about held drift.
 	proposals *proposal.Proposer
-	poll      *pulse
-	// objection is why nothing is carried out; nil if it is.
+	poll      *poller
+	// objection returns why no command is carried out; nil if they are.
 	objection func() error
 }
 
-// An orderAnswer is what came of an order.
+// An orderAnswer is the result of a command.
 type orderAnswer struct {
 	// Said is what was done, for a person.
 	Said string `json:"said"`
-	// Commit is the newest of the repository after it was asked; Trouble is why
-	// it could not be.
+	// Commit is the newest of the repository after a poll; Trouble is why it could not be
+	// polled.
 	Commit  string `json:"commit,omitempty"`
 	Trouble string `json:"trouble,omitempty"`
 }
 
-// mount has the server take orders.
+// mount makes the server accept commands.
 func (o *orders) mount(srv *server.Server) {
 	act := func(name string, do server.Action) {
 		srv.Act(name, func(ctx context.Context, by string, body []byte) (any, error) {
@@ -62,7 +62,7 @@ func (o *orders) mount(srv *server.Server) {
 	})
 }
 
-// obeying is an action that the loop carries out.
+// obeying is an action of the server that the loop carries out.
 func obeying(do func(context.Context, reconciler.Order) (string, error)) server.Action {
 	return func(ctx context.Context, by string, body []byte) (any, error) {
 		order, err := readOrder(by, body)
@@ -74,8 +74,8 @@ func obeying(do func(context.Context, reconciler.Order) (string, error)) server.
 	}
 }
 
-// readOrder reads an order as strictly as a configuration file. Whoever is known
-// cannot pass for somebody else.
+// readOrder decodes a command, as strictly as a configuration file. An authenticated user
+// cannot give another name.
 func readOrder(by string, body []byte) (reconciler.Order, error) {
 	var o reconciler.Order
 	d := json.NewDecoder(bytes.NewReader(body))
@@ -92,7 +92,7 @@ func readOrder(by string, body []byte) (reconciler.Order, error) {
 	return o, nil
 }
 
-// refusal tells a person's own mistakes from the daemon's trouble.
+// refusal distinguishes invalid commands from failures of the daemon.
 func refusal(err error) error {
 	var own *reconciler.OrderError
 	if errors.As(err, &own) {
@@ -105,7 +105,7 @@ func refusal(err error) error {
 	return err
 }
 
-// sync asks the repository now, and has members look again at what they hold.
+// sync polls the repository now, and makes members check everything again.
 func (o *orders) sync(ctx context.Context, order reconciler.Order) (any, error) {
 	commit, trouble := o.poll.now(ctx)
 	if ctx.Err() != nil {
@@ -115,26 +115,26 @@ func (o *orders) sync(ctx context.Context, order reconciler.Order) (any, error) 
 	return orderAnswer{Said: said, Commit: commit, Trouble: trouble}, refusal(err)
 }
 
-// A pulse asks the repository when somebody wants it asked.
-type pulse struct {
+// A poller polls the repository on request.
+type poller struct {
 	repo *gitsource.Repo
 
 	mu      sync.Mutex
 	waiting []waiter
 }
 
-// A waiter waits for a poll that began after it asked.
+// A waiter waits for a poll that begins after its request.
 type waiter struct {
 	asked time.Time
 	done  chan struct{}
 }
 
-// longestPoll is how long somebody waits for a poll.
+// longestPoll is how long a request waits for a poll.
 const longestPoll = time.Minute
 
-// now polls, and returns the newest commit that is known then, and why the
-// repository could not be read; empty if it could.
-func (p *pulse) now(ctx context.Context) (commit, trouble string) {
+// now polls. It returns the newest known commit, and why the repository could not be read;
+// empty if it could.
+func (p *poller) now(ctx context.Context) (commit, trouble string) {
 	w := waiter{time.Now(), make(chan struct{})}
 	p.mu.Lock()
 	p.waiting = append(p.waiting, w)
@@ -152,8 +152,8 @@ func (p *pulse) now(ctx context.Context) (commit, trouble string) {
 	return s.Head, s.Error
 }
 
-// polled is told of every poll.
-func (p *pulse) polled(took time.Duration, _ error) {
+// polled is called with every poll.
+func (p *poller) polled(took time.Duration, _ error) {
 	began := p.repo.Status().LastPoll.Add(-took)
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/forecast"
 )
 
-// An outlookInput is what a command that plans offline is given.
+// An outlookInput is the arguments of a command that plans offline.
 type outlookInput struct {
 	clusters string // a file: the observed fleet; may be empty
 	current  string // a file: an earlier plan; may be empty
@@ -23,7 +23,7 @@ func (in *outlookInput) bind(f *pflag.FlagSet) {
 	f.StringVar(&in.current, "current", "", "JSON of an earlier plan: what is held now")
 }
 
-// about plans what was read.
+// about plans a snapshot.
 func (in outlookInput) about(s *hub.Snapshot) (*forecast.Forecast, error) {
 	input, err := in.input(s)
 	if err != nil {
@@ -35,7 +35,7 @@ func (in outlookInput) about(s *hub.Snapshot) (*forecast.Forecast, error) {
 	return forecast.Of(input)
 }
 
-// input is that of a forecast without an earlier plan.
+// input is the input of a forecast without an earlier plan.
 func (in outlookInput) input(s *hub.Snapshot) (forecast.Input, error) {
 	input := forecast.Input{Snapshot: s, Now: time.Now()}
 	if in.clusters == "" {

@@ -17,17 +17,17 @@ import (
 // jsonPathPrefix begins an output by template.
 const jsonPathPrefix = "jsonpath="
 
-// A format is how a command writes what it has to say. Every command that writes
-// more than a line binds one, so that -o means the same everywhere.
+// A format is the output format of a command. Every command that prints more than a line binds
+// one, so that -o means the same everywhere.
 type format struct {
 	output    string
 	noHeaders bool
-	text      []string // the outputs for a person, the default first
+	text      []string // the formats for a person, the default first
 }
 
-// bind adds -o to the flags of a command, and --no-headers if it writes a table.
-// The outputs are those for a person, the default first, and name if objects are
-// listed; json, yaml and jsonpath are known to all.
+// bind adds -o to the flags of a command, and --no-headers if it prints a table. text has the
+// formats for a person, the default first, and name if objects are listed; json, yaml and
+// jsonpath are always supported.
 func (f *format) bind(flags *pflag.FlagSet, text ...string) {
 	f.text = text
 	flags.StringVarP(&f.output, "output", "o", text[0], f.known())
@@ -49,7 +49,7 @@ func (f *format) outputs() []string {
 	return all
 }
 
-// check refuses an output that is not known, before anybody is asked.
+// check refuses an unknown format, before any request.
 func (f *format) check() error {
 	if template, ok := strings.CutPrefix(f.output, jsonPathPrefix); ok {
 		_, err := parsePath(template)
@@ -61,12 +61,12 @@ func (f *format) check() error {
 	return fmt.Errorf("-o %s: use %s", f.output, f.known())
 }
 
-// isText reports whether a person is written to.
+// isText reports whether the format is for a person.
 func (f *format) isText() bool { return f.output != "name" && slices.Contains(f.text, f.output) }
 
 func (f *format) isWide() bool { return f.output == "wide" }
 
-// write writes a document that is not for a person.
+// write writes a document in a format that is not for a person.
 func (f *format) write(w io.Writer, doc any) error { return writeDocument(w, doc, f.output) }
 
 // A listDocument is a document of several things.
@@ -80,8 +80,7 @@ func listOf[T any](version string, items []T) listDocument[T] {
 	return listDocument[T]{version, append([]T{}, items...)}
 }
 
-// parsePath reads a template as kubectl does; braces around a single path may be
-// left out.
+// parsePath parses a template as kubectl does; braces around a single path may be omitted.
 func parsePath(template string) (*jsonpath.JSONPath, error) {
 	if template == "" {
 		return nil, errors.New("-o jsonpath=: write a template, such as jsonpath='{.metadata.name}'")
@@ -130,8 +129,8 @@ func writeDocument(w io.Writer, doc any, output string) error {
 	return writeNames(w, plain)
 }
 
-// writeNames writes kind.group/name for each object, as kubectl does, and with
-// its namespace if it has one, so that every command takes the name.
+// writeNames writes kind.group/name for each object, as kubectl does, and with its namespace if
+// it has one, so that every command accepts the name.
 func writeNames(w io.Writer, doc map[string]any) error {
 	items, isList := doc["items"].([]any)
 	if !isList {

@@ -13,11 +13,11 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// overviewVersion names the schema of an overview in JSON. What has this version
-// keeps its fields; new ones may come.
+// overviewVersion names the schema of an overview in JSON. Fields of a version are kept; new
+// ones may be added.
 const overviewVersion = "gitfleet.dev/status/v1"
 
-// An overview is what somebody wants to know who asks how things are.
+// An overview is the state of the fleet at a glance.
 type overview struct {
 	APIVersion string           `json:"apiVersion"`
 	At         time.Time        `json:"at"`
@@ -25,25 +25,25 @@ type overview struct {
 	Fleet      overviewFleet    `json:"fleet"`
 	Standby    *status.Standby  `json:"standby,omitempty"` // set if this replica does not lead
 	Commit     *overviewCommit  `json:"commit"`            // in force; null before there is one
-	Refused    *overviewRefused `json:"refused,omitempty"` // the newest, if it is another
-	// Warnings are of the commit in force, and of no placement: file:line first.
+	Refused    *overviewRefused `json:"refused,omitempty"` // the newest, if it is refused
+	// Warnings are about the commit in force and no placement, with file:line first.
 	Warnings   []string            `json:"warnings,omitempty"`
 	Placements []overviewPlacement `json:"placements"`
 	Members    overviewMembers     `json:"members"`
 	Drifts     []overviewDrift     `json:"drifts"`
-	// HeldDeletions wait for somebody to allow them.
+	// HeldDeletions wait for a person to allow them.
 	HeldDeletions []overviewBrake `json:"heldDeletions"`
-	// FailedDeletions are refused by member clusters, and tried again.
+	// FailedDeletions are refused by member clusters, and retried.
 	FailedDeletions []overviewBrake `json:"failedDeletions,omitempty"`
-	// Lingering are objects that were deleted and are still there.
+	// Lingering are objects that were deleted and still exist.
 	Lingering []overviewBrake `json:"lingering,omitempty"`
-	// Suspended is what people want left as it is.
+	// Suspended are the suspensions by people.
 	Suspended []status.Suspension `json:"suspended"`
 
-	age time.Duration // of what is told, when it was asked for
+	age time.Duration // of the report, when it was requested
 }
 
-// An overviewSource is how following the repository goes.
+// An overviewSource is the state of following the repository.
 type overviewSource struct {
 	URL         string    `json:"url"`
 	Ref         string    `json:"ref"`
@@ -53,7 +53,7 @@ type overviewSource struct {
 	Error       string    `json:"error,omitempty"`
 }
 
-// An overviewFleet is what tells this fleet from others on its members.
+// An overviewFleet identifies this fleet on its members.
 type overviewFleet struct {
 	Name string `json:"name"`
 	ID   string `json:"id,omitempty"`
@@ -69,7 +69,7 @@ type overviewCommit struct {
 	Since time.Time `json:"since,omitzero"`
 }
 
-// An overviewRefused is a commit that is not in force, and why: file:line first.
+// An overviewRefused is a commit that is not in force, and why, with file:line first.
 type overviewRefused struct {
 	overviewCommit
 	Problems []string `json:"problems"`
@@ -79,30 +79,30 @@ type overviewRefused struct {
 type overviewPlacement struct {
 	Name   string `json:"name"` // crp/NAME or rp/NAMESPACE/NAME
 	Origin string `json:"origin,omitempty"`
-	// Warnings are of what it asks for and hardly means: file:line first.
+	// Warnings are about what it asks for and probably does not mean, with file:line first.
 	Warnings []string `json:"warnings,omitempty"`
-	// Clusters counts those it holds by how far they are; Missing are those that
-	// could not be chosen.
+	// Clusters counts its clusters by state; Missing is the number of those that could not be
+	// selected.
 	Clusters map[state]int `json:"clusters"`
 	Missing  int           `json:"missing,omitempty"`
-	// Commits brought what the clusters hold, by hash.
+	// Commits are the hashes of the commits that the clusters have.
 	Commits []string `json:"commits"`
-	// Trouble is why it is not scheduled as it asks.
+	// Trouble is why it is not scheduled as specified.
 	Trouble string `json:"trouble,omitempty"`
-	// Waiting are clusters whose turn has not come, Failed those where something was
-	// refused or will not work by itself, Progressing those where it may yet.
+	// Waiting are clusters whose update has not begun, Failed those where something was refused
+	// or will not become available, Progressing those where it may.
 	Waiting     []overviewReason `json:"waiting,omitempty"`
 	Failed      []overviewReason `json:"failed,omitempty"`
 	Progressing []overviewReason `json:"progressing,omitempty"`
-	// Held are clusters where what should be deleted is held.
+	// Held are clusters with held deletions.
 	Held []overviewReason `json:"held,omitempty"`
-	// Stopped is the cluster that stops the rollout.
+	// Stopped is the cluster because of which the rollout has stopped.
 	Stopped string `json:"stopped,omitempty"`
 	// Proven is the last commit whose content was available everywhere.
 	Proven string `json:"proven,omitempty"`
 }
 
-// An overviewReason is what some clusters have in common.
+// An overviewReason is a reason, and the clusters that have it.
 type overviewReason struct {
 	Clusters []string `json:"clusters"`
 	Reason   string   `json:"reason"`
@@ -115,7 +115,7 @@ type overviewMembers struct {
 	NotReady []overviewMember `json:"notReady"`
 }
 
-// An overviewMember is one that is not ready, since when and why.
+// An overviewMember is a member that is not ready, since when and why.
 type overviewMember struct {
 	Name   string    `json:"name"`
 	Since  time.Time `json:"since,omitzero"`
@@ -125,7 +125,7 @@ type overviewMember struct {
 	State state `json:"state"`
 }
 
-// An overviewDrift is an object that is not as it was applied.
+// An overviewDrift is an object that has drifted.
 type overviewDrift struct {
 	Placement string         `json:"placement"`
 	Cluster   string         `json:"cluster"`
@@ -135,14 +135,14 @@ type overviewDrift struct {
 	Since     time.Time      `json:"since"`
 }
 
-// An overviewBrake is deletions that are held, that failed, or that are not finished.
+// An overviewBrake is deletions that are held, have failed, or are not finished.
 type overviewBrake struct {
 	Placement string   `json:"placement"`
 	Cluster   string   `json:"cluster"`
 	Objects   []string `json:"objects"`
 }
 
-// newOverview takes from a report what matters at a glance.
+// newOverview derives an overview from a report.
 func newOverview(r *status.Report) *overview {
 	git := r.Source.Git
 	o := &overview{
@@ -203,8 +203,7 @@ func refusedOverview(s status.Source) *overviewRefused {
 	return out
 }
 
-// placementStatuses are the statuses of all placements that are in the repository, by
-// name.
+// placementStatuses returns the statuses of all placements in the repository, by name.
 func placementStatuses(r *status.Report) map[string]*api.PlacementStatus {
 	out := map[string]*api.PlacementStatus{}
 	for _, p := range r.Placements {
@@ -255,8 +254,8 @@ func placementOverview(d *status.Detail, s *api.PlacementStatus, members memberS
 	return out
 }
 
-// scheduleTrouble is why a placement is not scheduled as it asks; empty if it
-// is, or has nothing to say yet.
+// scheduleTrouble returns why a placement is not scheduled as specified; empty if it is, or if
+// that is not known yet.
 func scheduleTrouble(s *api.PlacementStatus) string {
 	for _, c := range s.Conditions {
 		if strings.HasSuffix(c.Type, api.Scheduled) && c.Status != metav1.ConditionTrue {
@@ -289,7 +288,7 @@ func memberOverview(r *status.Report) overviewMembers {
 	return out
 }
 
-// absence is since when a member is not ready, and why. The state of one that is ready is
+// absence returns since when a member is not ready, and why. The state of one that is ready is
 // available.
 func absence(c *api.MemberCluster) overviewMember {
 	m := overviewMember{Name: c.Name, Reason: "it has not answered yet", State: memberState(c)}
@@ -331,16 +330,16 @@ func driftOverview(d *status.Drift) overviewDrift {
 	return out
 }
 
-// needsAttention reports whether the newest commit is refused, the repository
-// cannot be read, a rollout is stopped, deletions are held or refused, or a member
-// cannot be used for a reason that only a person can remove.
+// needsAttention reports whether the newest commit is refused, the repository cannot be read, a
+// rollout has stopped, deletions are held or refused, or a member cannot be used for a reason
+// that only a person can remove.
 func (o *overview) needsAttention() bool {
 	stopped := slices.ContainsFunc(o.Placements, func(p overviewPlacement) bool { return p.Stopped != "" })
 	refuses := slices.ContainsFunc(o.Members.NotReady, func(m overviewMember) bool { return m.State == forbidden || m.State == foreign })
 	return o.Refused != nil && len(o.Refused.Problems) > 0 || o.Source.Failures > 0 || stopped || refuses || len(o.HeldDeletions)+len(o.FailedDeletions) > 0
 }
 
-// well reports whether a placement has all it asks for, everywhere.
+// well reports whether a placement is available on all its clusters.
 func (p *overviewPlacement) well() bool {
 	return p.Missing == 0 && p.Trouble == "" && p.Stopped == "" && p.total() == p.Clusters[available]
 }
@@ -353,12 +352,12 @@ func (p *overviewPlacement) total() int {
 	return all
 }
 
-// count is how many clusters are available, of how many it asks for.
+// count returns how many clusters are available, of how many.
 func (p *overviewPlacement) count() string {
 	return fmt.Sprintf("%d/%d", p.Clusters[available], p.total()+p.Missing)
 }
 
-// word sums a placement up: the worst that can be said.
+// word returns the worst state of a placement.
 func (p *overviewPlacement) word() (string, style) {
 	n := p.Clusters
 	switch {
@@ -375,7 +374,7 @@ func (p *overviewPlacement) word() (string, style) {
 	case n[unreachable] > 0:
 		return "unreachable", yellow
 	case n[waiting] > 0 && n[rolling]+n[progressing] == 0:
-		return "waiting", cyan // nothing moves, so nobody rolls anything out
+		return "waiting", cyan // nothing is being rolled out
 	case n[waiting] > 0:
 		return "rolling out", cyan
 	case n[rolling] > 0:

@@ -13,23 +13,23 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// Of what there is much of, so many are shown; --all shows everything.
+// How much of long lists is shown; --all shows everything.
 const (
 	fewPlacements = 20
 	fewTroubles   = 5
 )
 
-// A teller writes an overview for a person.
-type teller struct {
+// An overviewWriter writes an overview for a person.
+type overviewWriter struct {
 	page
 	now   time.Time
 	all   bool
 	lines []string
 }
 
-// text is an overview as lines no wider than the page.
+// text returns an overview as lines that fit the page.
 func (o *overview) text(p page, now time.Time, all bool) []string {
-	t := &teller{page: p, now: now, all: all}
+	t := &overviewWriter{page: p, now: now, all: all}
 	t.source(o)
 	t.commits(o)
 	t.placements(o.Placements)
@@ -42,10 +42,10 @@ func (o *overview) text(p page, now time.Time, all bool) []string {
 	return t.lines
 }
 
-func (t *teller) say(line string) { t.lines = append(t.lines, line) }
+func (t *overviewWriter) say(line string) { t.lines = append(t.lines, line) }
 
-// note writes a text of several lines below something.
-func (t *teller) note(s style, head, text string) {
+// note writes a text below a heading.
+func (t *overviewWriter) note(s style, head, text string) {
 	for i, line := range wrap(text, t.width-2-wide(head)) {
 		if i > 0 {
 			head = strings.Repeat(" ", wide(head))
@@ -54,18 +54,18 @@ func (t *teller) note(s style, head, text string) {
 	}
 }
 
-func (t *teller) ago(at time.Time) string {
+func (t *overviewWriter) ago(at time.Time) string {
 	if at.IsZero() {
 		return "never"
 	}
 	return t.span(at) + " ago"
 }
 
-func (t *teller) span(since time.Time) string {
+func (t *overviewWriter) span(since time.Time) string {
 	return duration.HumanDuration(max(0, t.now.Sub(since)))
 }
 
-func (t *teller) source(o *overview) {
+func (t *overviewWriter) source(o *overview) {
 	s := o.Source
 	head := cmp.Or(s.URL, "no repository yet")
 	if s.Ref != "" {
@@ -81,7 +81,7 @@ func (t *teller) source(o *overview) {
 	}
 }
 
-// refName is a reference as people call it.
+// refName returns the short name of a reference.
 func refName(ref string) string {
 	for prefix, what := range map[string]string{"refs/heads/": "branch ", "refs/tags/": "tag "} {
 		if name, ok := strings.CutPrefix(ref, prefix); ok {
@@ -91,7 +91,7 @@ func refName(ref string) string {
 	return ref
 }
 
-func (t *teller) commits(o *overview) {
+func (t *overviewWriter) commits(o *overview) {
 	if c := o.Commit; c != nil {
 		t.commit(green, "in force ", c, "in force for "+t.span(c.Since))
 	} else {
@@ -110,7 +110,7 @@ func (t *teller) commits(o *overview) {
 	t.few(len(r.Problems), "problems; see gitfleet status --all", func(i int) { t.note(red, "", r.Problems[i]) })
 }
 
-func (t *teller) commit(s style, head string, c *overviewCommit, more string) {
+func (t *overviewWriter) commit(s style, head string, c *overviewCommit, more string) {
 	who, _, _ := strings.Cut(c.Author, " <")
 	text := fmt.Sprintf("%s  %s, %s", short(c.Hash), cmp.Or(who, "somebody"), t.ago(c.Time))
 	if more != "" {
@@ -120,8 +120,8 @@ func (t *teller) commit(s style, head string, c *overviewCommit, more string) {
 	t.say(strings.Repeat(" ", wide(head)) + shorten(c.Subject, t.width-wide(head)))
 }
 
-// few calls show for the first few of so many, and says how many are left.
-func (t *teller) few(n int, what string, show func(i int)) {
+// few calls show for the first few of n items, and prints how many are left.
+func (t *overviewWriter) few(n int, what string, show func(i int)) {
 	most := n
 	if !t.all {
 		most = min(n, fewTroubles)
@@ -134,7 +134,7 @@ func (t *teller) few(n int, what string, show func(i int)) {
 	}
 }
 
-// The columns of placements; what is left is the name's.
+// The widths of columns; the name has the rest.
 const (
 	barWidth  = 20
 	wordWidth = 14
@@ -142,7 +142,7 @@ const (
 	leastName = 16
 )
 
-func (t *teller) placements(all []overviewPlacement) {
+func (t *overviewWriter) placements(all []overviewPlacement) {
 	if len(all) == 0 {
 		t.say("")
 		t.say("No placements.")
@@ -170,10 +170,10 @@ func (t *teller) placements(all []overviewPlacement) {
 	t.legend(shown)
 }
 
-// bar is how wide bars are: on a narrow page less than they should be.
-func (t *teller) bar() int { return min(barWidth, max(6, t.width-others-leastName)) }
+// bar returns the width of bars, which is smaller on a narrow page.
+func (t *overviewWriter) bar() int { return min(barWidth, max(6, t.width-others-leastName)) }
 
-// rank puts first what is not well, or is warned of.
+// rank sorts unhealthy placements and those with warnings first.
 func rank(p *overviewPlacement) int {
 	if p.well() && len(p.Warnings) == 0 {
 		return 1
@@ -181,7 +181,7 @@ func rank(p *overviewPlacement) int {
 	return 0
 }
 
-func (t *teller) placement(p *overviewPlacement, name int) {
+func (t *overviewWriter) placement(p *overviewPlacement, name int) {
 	word, s := p.word()
 	commit := "-"
 	switch n := len(p.Commits); {
@@ -191,7 +191,7 @@ func (t *teller) placement(p *overviewPlacement, name int) {
 		commit = fmt.Sprintf("%d commits", n)
 	}
 	label := p.Name
-	if wide(label) > name { // a name is not cut: it is to be used
+	if wide(label) > name { // names are not truncated, so that they can be copied
 		t.say(harmless(label))
 		label = ""
 	}
@@ -212,7 +212,7 @@ func (t *teller) placement(p *overviewPlacement, name int) {
 	t.few(len(p.Warnings), "warnings; see gitfleet describe", func(i int) { t.note(yellow, "warning: ", p.Warnings[i]) })
 }
 
-func (t *teller) reasons(s style, head string, all []overviewReason) {
+func (t *overviewWriter) reasons(s style, head string, all []overviewReason) {
 	t.few(len(all), "reasons; see gitfleet describe", func(i int) {
 		text := forecast.FewOf(all[i].Clusters)
 		if all[i].Reason != "" {
@@ -222,8 +222,8 @@ func (t *teller) reasons(s style, head string, all []overviewReason) {
 	})
 }
 
-// legend explains the marks that are there.
-func (t *teller) legend(shown []overviewPlacement) {
+// legend explains the marks in use.
+func (t *overviewWriter) legend(shown []overviewPlacement) {
 	var parts []string
 	for _, s := range states {
 		for i := range shown {
@@ -238,7 +238,7 @@ func (t *teller) legend(shown []overviewPlacement) {
 	}
 }
 
-func (t *teller) members(m overviewMembers) {
+func (t *overviewWriter) members(m overviewMembers) {
 	s := green
 	if m.Ready < m.Total {
 		s = yellow
@@ -259,7 +259,7 @@ func (t *teller) members(m overviewMembers) {
 	})
 }
 
-func (t *teller) brakes(all []overviewBrake) {
+func (t *overviewWriter) brakes(all []overviewBrake) {
 	if len(all) == 0 {
 		return
 	}
@@ -271,7 +271,7 @@ func (t *teller) brakes(all []overviewBrake) {
 	})
 }
 
-func (t *teller) unfinishedDeletions(heading string, all []overviewBrake) {
+func (t *overviewWriter) unfinishedDeletions(heading string, all []overviewBrake) {
 	if len(all) == 0 {
 		return
 	}
@@ -287,7 +287,7 @@ func (t *teller) unfinishedDeletions(heading string, all []overviewBrake) {
 	})
 }
 
-func (t *teller) suspensions(all []status.Suspension) {
+func (t *overviewWriter) suspensions(all []status.Suspension) {
 	if len(all) == 0 {
 		return
 	}
@@ -303,7 +303,7 @@ func (t *teller) suspensions(all []status.Suspension) {
 	})
 }
 
-func (t *teller) drifts(all []overviewDrift) {
+func (t *overviewWriter) drifts(all []overviewDrift) {
 	if len(all) == 0 {
 		return
 	}

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/term"
 )
 
-// A style is how a text is set off on a terminal, as ANSI has it.
+// A style is the ANSI style of a text on a terminal.
 type style string
 
 const (
@@ -24,18 +24,17 @@ const (
 	cyan       style = "36"
 )
 
-// A page is where a person reads: a terminal, or something that is none.
+// A page is where output goes: a terminal, or something else.
 type page struct {
 	terminal      bool
 	colour        bool
 	width, height int
 }
 
-// pageWidth is what a text is made for where nobody says how wide it may be.
+// pageWidth is the default width.
 const pageWidth = 80
 
-// pageOf looks at where a command writes. Colours are for terminals, and only if
-// $NO_COLOR is not set.
+// pageOf examines the output of a command. Colors are for terminals, unless $NO_COLOR is set.
 func pageOf(w io.Writer) page {
 	p := page{width: pageWidth}
 	f, ok := w.(*os.File)
@@ -57,8 +56,8 @@ func (p page) paint(s style, text string) string {
 	return "\033[" + string(s) + "m" + text + "\033[0m"
 }
 
-// harmless is a text that came from elsewhere as it may be shown: what could
-// move a terminal's cursor, or turn the direction of writing, is replaced.
+// harmless replaces characters of a text that could move a terminal's cursor or change the
+// direction of writing.
 func harmless(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
@@ -68,10 +67,10 @@ func harmless(text string) string {
 	}, text)
 }
 
-// wide is how many columns a text takes that is not painted.
+// wide returns the number of columns of an unstyled text.
 func wide(text string) int { return utf8.RuneCountInString(text) }
 
-// fit makes a text exactly so wide: what is too long is cut at its end.
+// fit pads or truncates a text to a width.
 func fit(text string, width int) string {
 	text = harmless(text)
 	if n := wide(text); n <= width {
@@ -80,7 +79,7 @@ func fit(text string, width int) string {
 	return shorten(text, width)
 }
 
-// shorten cuts what is too long, and shows that it did.
+// shorten truncates a text that is too long, with an ellipsis.
 func shorten(text string, width int) string {
 	text = harmless(text)
 	if wide(text) <= width {
@@ -90,8 +89,7 @@ func shorten(text string, width int) string {
 	return string(runes[:max(0, width-1)]) + "…"
 }
 
-// print writes a line; on a terminal it is wrapped, and what follows the first
-// line is indented.
+// print writes a line; on a terminal it is wrapped, and all but the first line are indented.
 func (p page) print(w io.Writer, line, indent string) error {
 	if p.terminal && wide(line) > p.width {
 		rest := strings.TrimLeft(line, " ")
@@ -103,8 +101,7 @@ func (p page) print(w io.Writer, line, indent string) error {
 	return err
 }
 
-// wrap breaks a text into lines of a width, and words that are longer as well:
-// nothing is cut.
+// wrap breaks a text, and overlong words, into lines.
 func wrap(text string, width int) []string {
 	var out []string
 	line := ""

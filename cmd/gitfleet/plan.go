@@ -13,7 +13,7 @@ import (
 )
 
 func newPlan() *cobra.Command {
-	var r reading
+	var r hubReader
 	var out format
 	var in outlookInput
 	var at connection
@@ -63,7 +63,7 @@ Exit codes: 0 fine, 1 there are differences from the earlier plan, 2 error.`,
 			var s *hub.Snapshot
 			var err error
 			if in.base, s, err = r.readChange(cmd.Context(), cmd.Flags(), args[0]); err != nil {
-				return tellUnread(cmd.OutOrStdout(), args[0], out, err)
+				return printUnread(cmd.OutOrStdout(), args[0], out, err)
 			}
 			o, err := in.about(s)
 			if err != nil {
@@ -80,9 +80,8 @@ Exit codes: 0 fine, 1 there are differences from the earlier plan, 2 error.`,
 	return cmd
 }
 
-// tellUnread says why there is no plan. Whoever reads JSON wants to know by
-// fields what is wrong.
-func tellUnread(w io.Writer, what string, out format, err error) error {
+// printUnread reports why there is no plan, in JSON with fields.
+func printUnread(w io.Writer, what string, out format, err error) error {
 	var bad *hub.LoadError
 	if !errors.As(err, &bad) {
 		return err
@@ -95,7 +94,7 @@ func tellUnread(w io.Writer, what string, out format, err error) error {
 	return fmt.Errorf("%s does not load:\n%w", what, bad)
 }
 
-// writeForecast writes the plan. The exit code says whether an earlier one differs.
+// writeForecast writes the plan. The exit code says whether it differs from an earlier one.
 func writeForecast(w io.Writer, o *forecast.Forecast, out format, brake member.Brake) error {
 	if why := o.Refusal(); why != "" {
 		return fmt.Errorf("the commit would be refused: %s", why)

@@ -25,7 +25,7 @@ func readFleet(file string) (*forecast.Fleet, error) {
 	return forecast.NewFleet(clusters, time.Now()), nil
 }
 
-// readCurrent reads an earlier plan, as far as it says what is held.
+// readCurrent reads what an earlier plan says about the content of clusters.
 func readCurrent(file string) (*forecast.Document, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -33,7 +33,7 @@ func readCurrent(file string) (*forecast.Document, error) {
 	}
 	d := &forecast.Document{}
 	if err := json.Unmarshal(data, d); err != nil {
-		return nil, fmt.Errorf("--current: %s: %w", whereJSON(file, data, err), tellJSON(err))
+		return nil, fmt.Errorf("--current: %s: %w", whereJSON(file, data, err), describeJSONError(err))
 	}
 	if err := d.Validate(); err != nil {
 		return nil, fmt.Errorf("--current: %s: %w; give what gitfleet plan -o json has written", file, err)
@@ -41,7 +41,7 @@ func readCurrent(file string) (*forecast.Document, error) {
 	return d, nil
 }
 
-// whereJSON is the file, and the line of an error if it is known.
+// whereJSON returns the file, with the line of an error if it is known.
 func whereJSON(file string, data []byte, err error) string {
 	offset := int64(0)
 	var syntax *json.SyntaxError
@@ -58,8 +58,8 @@ func whereJSON(file string, data []byte, err error) string {
 	return fmt.Sprintf("%s:%d", file, 1+bytes.Count(data[:min(int(offset), len(data))], []byte("\n")))
 }
 
-// tellJSON words an error for a person.
-func tellJSON(err error) error {
+// describeJSONError describes an error for a person.
+func describeJSONError(err error) error {
 	var shape *json.UnmarshalTypeError
 	if errors.As(err, &shape) {
 		return fmt.Errorf("%s: must be of type %s, not %s", shape.Field, shape.Type, shape.Value)

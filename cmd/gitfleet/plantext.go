@@ -13,8 +13,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/forecast"
 )
 
-// printPlan writes a plan for a person: what changes, then where each placement
-// goes, then what each cluster holds, then what to look at.
+// printPlan writes a plan for a person: what changes, where each placement goes, what each
+// cluster has, and what needs attention.
 func printPlan(w io.Writer, d forecast.Document, changes forecast.Changes) error {
 	var b bytes.Buffer
 	printChanges(&b, changes, d.Deletions)
@@ -132,7 +132,7 @@ func printHeld(b *bytes.Buffer, all []forecast.Deletion) {
 	}
 }
 
-// renameText says what becomes of a placement that was renamed.
+// renameText describes the renaming of a placement.
 func renameText(from, to string) string {
 	return fmt.Sprintf("%s is renamed to %s; its clusters and rollout carry over", from, to)
 }
@@ -165,8 +165,8 @@ func printClusterChange(b *bytes.Buffer, c forecast.ClusterChange) {
 	}
 }
 
-// mostRows is how many clusters that are not selected, and how many objects of
-// a selection, are shown: the JSON has all of them.
+// mostRows is how many clusters that are not selected, and how many objects of a selection, are
+// shown: the JSON has all of them.
 const mostRows = 20
 
 func printPlacement(b *bytes.Buffer, p forecast.Placement, members int) {
@@ -220,8 +220,8 @@ func printDecisions(b *bytes.Buffer, all []forecast.Decision) {
 	}
 }
 
-// decisionText is the reason, or of a cluster that was simply picked its scores, if
-// scores count at all.
+// decisionText returns the reason of a decision or, for a selected cluster, its scores, if
+// scores matter.
 func decisionText(d forecast.Decision, scored bool) string {
 	_, rest, simply := strings.Cut(d.Reason, ": picked by scheduling policy")
 	switch {
@@ -233,8 +233,7 @@ func decisionText(d forecast.Decision, scored bool) string {
 	return fmt.Sprintf("affinity score %d, topology spread score %d%s", *d.AffinityScore, *d.TopologySpreadScore, rest)
 }
 
-// printClusters says what the clusters hold; those that hold the same are told
-// of together.
+// printClusters prints what clusters have, grouped by content.
 func printClusters(b *bytes.Buffer, clusters []forecast.Cluster) {
 	if len(clusters) == 0 {
 		fmt.Fprintln(b, "there is no member cluster: the checkout declares none, and --clusters names none")

@@ -12,23 +12,23 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// A state is how far a placement is on a cluster. Each cluster is in one.
+// A state is the state of a placement on a cluster. Each cluster is in one.
 type state string
 
 const (
-	available   state = "available"   // has the newest content, and all of it works
-	progressing state = "progressing" // has it, and it does not work yet
-	rolling     state = "rolling"     // gets it now
-	waiting     state = "waiting"     // its turn has not come
-	failed      state = "failed"      // something was refused, or will not work by itself
+	available   state = "available"   // has the newest content, which is available
+	progressing state = "progressing" // has it, and it is not available yet
+	rolling     state = "rolling"     // is being updated
+	waiting     state = "waiting"     // its update has not begun
+	failed      state = "failed"      // something was refused, or will not become available
 	unreachable state = "unreachable" // the cluster does not answer
 	forbidden   state = "forbidden"   // the cluster cannot be used: permissions are missing
 	foreign     state = "foreign"     // another fleet holds the cluster; only of members
-	removing    state = "removing"    // what it holds is being removed
-	held        state = "held"        // what it should delete waits for a commit that allows it
+	removing    state = "removing"    // its content is being removed
+	held        state = "held"        // its deletions wait for a commit that allows them
 )
 
-// states are all of them, in the order of a bar, with their mark and style.
+// states are all states, in the order of a bar, with their marks and styles.
 var states = []struct {
 	state
 	mark  rune
@@ -54,8 +54,8 @@ func styleOf(s state) style {
 	return plainStyle
 }
 
-// stateOf says how far a placement is on a cluster. s is what the placement's status
-// says of it; nil if nothing.
+// stateOf returns the state of a placement on a cluster. s is the status of the placement
+// there; nil if there is none.
 func stateOf(c *status.ClusterDetail, s *api.PerClusterPlacementStatus, members memberStates) state {
 	switch away := members.of(c.Cluster); {
 	case away != available:
@@ -78,8 +78,8 @@ func stateOf(c *status.ClusterDetail, s *api.PerClusterPlacementStatus, members 
 	return rolling
 }
 
-// failureOf is why what a cluster has will not work by itself; empty if it may, or
-// if its turn for something else is to come.
+// failureOf returns why content will not become available by itself; empty if it may, or if an
+// update is due.
 func failureOf(c *status.ClusterDetail, s *api.PerClusterPlacementStatus) string {
 	refused := refusedBy(s)
 	switch {
@@ -91,7 +91,7 @@ func failureOf(c *status.ClusterDetail, s *api.PerClusterPlacementStatus) string
 	return refused
 }
 
-// refusedBy is why something cannot be applied on a cluster; empty if all can.
+// refusedBy returns why something cannot be applied on a cluster; empty if everything can.
 func refusedBy(s *api.PerClusterPlacementStatus) string {
 	if s == nil {
 		return ""
@@ -129,7 +129,7 @@ func failure(s *api.PerClusterPlacementStatus, otherwise string) string {
 	return text
 }
 
-// notAvailable names the first object that does not work yet, and why.
+// notAvailable names the first object that is not available, and why.
 func notAvailable(s *api.PerClusterPlacementStatus) string {
 	if s == nil || len(s.FailedPlacements) == 0 {
 		return ""
@@ -138,12 +138,12 @@ func notAvailable(s *api.PerClusterPlacementStatus) string {
 	return f.ID().String() + ": " + somePod.ReplaceAllString(cause(f.Condition.Message), "$1 a pod$2")
 }
 
-// somePod is a pod that is named: each cluster's has another name, and what is the
-// same on many clusters is told once.
+// somePod matches the name of a pod, which differs on each cluster: without it, equal reasons
+// can be grouped.
 var somePod = regexp.MustCompile(`([;:]) pod [a-z0-9.-]+([,:] )`)
 
-// bar draws which share of the clusters is in each state. What is missing, that
-// could not be chosen, is left blank.
+// bar draws the shares of clusters by state. The share of clusters that could not be selected
+// is blank.
 func bar(p page, counts map[state]int, missing, width int) string {
 	var b strings.Builder
 	used := 0
@@ -154,8 +154,8 @@ func bar(p page, counts map[state]int, missing, width int) string {
 	return "[" + b.String() + strings.Repeat(" ", width-used) + "]"
 }
 
-// shares are the marks of each state, by the order of states. Every state that
-// is there has one; with nothing missing, all together are as many as fit.
+// shares returns the number of marks of each state, in the order of states. Every state that
+// occurs has at least one mark; if nothing is missing, the marks fill the bar.
 func shares(counts map[state]int, missing, width int) []int {
 	all, sum := missing, 0
 	for _, n := range counts {
@@ -172,7 +172,7 @@ func shares(counts map[state]int, missing, width int) []int {
 	}
 	most := width - missing*width/all
 	if missing > 0 {
-		most = min(most, width-1) // what is not complete does not look so
+		most = min(most, width-1) // an incomplete bar must not look complete
 	}
 	largest := func() int { return slices.Index(out, slices.Max(out)) }
 	for ; sum > most; sum-- {
@@ -203,7 +203,7 @@ func (m memberStates) of(name string) state {
 	return unreachable
 }
 
-// memberState says whether a member can be used, and if not, why.
+// memberState returns whether a member can be used, and if not, why.
 func memberState(c *api.MemberCluster) state {
 	for _, a := range c.Status.AgentStatus {
 		if conditionOf(a.Conditions, api.Healthy) == string(metav1.ConditionTrue) {
@@ -216,8 +216,8 @@ func memberState(c *api.MemberCluster) state {
 	return unreachable
 }
 
-// missingPermissions returns the condition that says which permissions a member lacks;
-// nil if none is known to be missing.
+// missingPermissions returns the condition with the permissions that a member lacks; nil if
+// none is known to be missing.
 func missingPermissions(c *api.MemberCluster) *metav1.Condition {
 	i := slices.IndexFunc(c.Status.Conditions, func(cond metav1.Condition) bool {
 		return cond.Type == api.PermissionsGranted && cond.Status == metav1.ConditionFalse

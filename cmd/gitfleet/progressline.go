@@ -5,8 +5,8 @@ import (
 	"io"
 )
 
-// A progressLine shows what is waited for: on a terminal in place, elsewhere with a
-// line for each change.
+// A progressLine shows what a command waits for: in place on a terminal, otherwise as a line
+// for each change.
 type progressLine struct {
 	out  io.Writer
 	page page
@@ -17,7 +17,7 @@ func newProgressLine(out io.Writer) *progressLine {
 	return &progressLine{out: out, page: pageOf(out)}
 }
 
-// show replaces what was shown before. A text that says the same shows nothing.
+// show replaces the line. An unchanged text prints nothing.
 func (l *progressLine) show(text string) {
 	text = harmless(text)
 	switch {
@@ -31,7 +31,7 @@ func (l *progressLine) show(text string) {
 	l.last = text
 }
 
-// end leaves the last line where it is; what is written next begins a line of its own.
+// end keeps the last line; further output begins on a new one.
 func (l *progressLine) end() {
 	if l.page.terminal && l.last != "" {
 		fmt.Fprintln(l.out)

@@ -12,7 +12,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/review"
 )
 
-// PullRequestsConfig configures what people are told on the forge.
+// PullRequestsConfig configures plans and statuses on the forge.
 type PullRequestsConfig struct {
 	Plans         bool   `json:"plans,omitempty"`
 	RolloutStatus bool   `json:"rolloutStatus,omitempty"`
@@ -46,11 +46,11 @@ func (c Config) validatePullRequests() []error {
 	return append(errs, c.validateForge()...)
 }
 
-// planPause is the time between two plans of pull requests, so that many of them do not keep
-// the daemon busy.
+// planPause is the time between two plans of pull requests, which bounds the load of many of
+// them.
 const planPause = 5 * time.Second
 
-// reviewer tells people on the forge what their commits do; nil if it is not asked for.
+// reviewer returns the reviewer of pull requests; nil if it is not configured.
 func (c Config) reviewer(repo *gitsource.Repo, f *forge.Shared, log *slog.Logger) *review.Reviewer {
 	if !c.PullRequests.enabled() {
 		return nil

@@ -17,22 +17,22 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member"
 )
 
-// A reading is where a command that reads a hub once finds the path, the
-// credentials and the limits of the daemon.
-type reading struct {
+// A hubReader has the arguments of a command that reads a hub once: the path, the credentials
+// and the limits of the daemon.
+type hubReader struct {
 	config string
 	// brake has the limits of the configuration; read sets it.
 	brake member.Brake
 }
 
-func (r *reading) bind(f *pflag.FlagSet) {
+func (r *hubReader) bind(f *pflag.FlagSet) {
 	bindSettings(f, &r.config, "the daemon's configuration file, for its path, credentials and limits", "source.path")
 	f.Lookup("path").Usage = "directory below PATH, or of the repository, that is the hub"
 }
 
-// read loads a directory, or a commit of a repository as REPO@REF. The error is
-// a *hub.LoadError if something is wrong with what it holds.
-func (r *reading) read(ctx context.Context, flags *pflag.FlagSet, what string) (*hub.Snapshot, error) {
+// read loads a directory, or a commit of a repository as REPO@REF. The error is a
+// *hub.LoadError if the content is invalid.
+func (r *hubReader) read(ctx context.Context, flags *pflag.FlagSet, what string) (*hub.Snapshot, error) {
 	cfg, err := readConfig(r.config, flags)
 	if err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func (r *reading) read(ctx context.Context, flags *pflag.FlagSet, what string) (
 		return readDir(what, cfg.hub())
 	}
 	repo, ref := splitRepository(what)
-	// The user's own disk needs no permission.
+	// local paths need no permission
 	cfg.Source.URL, cfg.Source.AllowFile, cfg.repositoryGiven = repo, true, true
 	if !isAddress(repo) {
 		if cfg.Source.URL, err = filepath.Abs(repo); err != nil {
@@ -73,10 +73,10 @@ func (r *reading) read(ctx context.Context, flags *pflag.FlagSet, what string) (
 	return cfg.readRemote(ctx, ref)
 }
 
-// readChange reads the commit TO of REPO@FROM..TO, and FROM as its base. For anything
-// else it does the same as read, and base is nil. The error is a *hub.LoadError only if
-// the commit TO, or what read returns, does not load.
-func (r *reading) readChange(ctx context.Context, flags *pflag.FlagSet, what string) (base, s *hub.Snapshot, err error) {
+// readChange reads the commit TO of REPO@FROM..TO, and FROM as its base. For anything else it
+// is read, and base is nil. The error is a *hub.LoadError only if TO, or what read returns,
+// does not load.
+func (r *hubReader) readChange(ctx context.Context, flags *pflag.FlagSet, what string) (base, s *hub.Snapshot, err error) {
 	repo, ref := splitRepository(what)
 	from, to, isRange := strings.Cut(ref, "..")
 	if _, err := os.Stat(what); err == nil || !isRange {
@@ -90,8 +90,7 @@ func (r *reading) readChange(ctx context.Context, flags *pflag.FlagSet, what str
 	return base, s, err
 }
 
-// splitRepository takes REPO@REF apart. The @ between a user and a host is none
-// of ours.
+// splitRepository splits REPO@REF. The @ between a user and a host is not a separator.
 func splitRepository(what string) (repo, ref string) {
 	from := 0
 	if at := strings.Index(what, "://"); at >= 0 {
@@ -110,14 +109,14 @@ func splitRepository(what string) (repo, ref string) {
 	return what, ""
 }
 
-// isAddress tells a URL or user@host:path from a directory.
+// isAddress distinguishes a URL or user@host:path from a directory.
 func isAddress(repo string) bool {
 	colon := strings.IndexByte(repo, ':')
 	return colon > 0 && !strings.Contains(repo[:colon], "/")
 }
 
 // isExpression reports whether a reference names a commit relative to another, as git does:
-// HEAD~1, main^2, v1.0^{commit}, main@{1}. No branch or tag can be called so.
+// HEAD~1, main^2, v1.0^{commit}, main@{1}. No branch or tag can have such a name.
 func isExpression(ref string) bool {
 	return len(ref) > 0 && !isVersionRange(ref) && strings.ContainsAny(ref, "~^{")
 }
@@ -127,7 +126,7 @@ func isVersionRange(ref string) bool {
 	return strings.ContainsAny(ref[:1], "<>=~^") || strings.Contains(ref, "*")
 }
 
-// refs are what a name can mean, the likeliest first.
+// refs returns what a name can mean, the most likely first.
 func refs(name string) []gitsource.Ref {
 	switch {
 	case name == "" || name == "HEAD":
@@ -144,7 +143,7 @@ func refs(name string) []gitsource.Ref {
 	return []gitsource.Ref{{Branch: name}, {Tag: name}}
 }
 
-// readRemote loads one commit through a clone that is gone afterwards.
+// readRemote loads one commit through a temporary clone.
 func (c Config) readRemote(ctx context.Context, ref string) (*hub.Snapshot, error) {
 	dir, err := os.MkdirTemp("", "gitfleet-")
 	if err != nil {
@@ -167,7 +166,7 @@ func (c Config) readRemote(ctx context.Context, ref string) (*hub.Snapshot, erro
 	return nil, fmt.Errorf("%s has no branch and no tag %q; a commit is named by its whole hash", c.Source.URL, ref)
 }
 
-// readCommit clones, and loads what the reference points at.
+// readCommit clones, and loads the commit of the reference.
 func (c Config) readCommit(ctx context.Context) (*hub.Snapshot, error) {
 	polling, enough := context.WithCancel(ctx)
 	defer enough()
@@ -175,7 +174,7 @@ func (c Config) readCommit(ctx context.Context) (*hub.Snapshot, error) {
 	git := c.git(nil)
 	git.Metrics.Polled = func(_ time.Duration, err error) {
 		failure = err
-		enough() // once is enough
+		enough() // one commit is enough
 	}
 	repo, err := gitsource.Open(git)
 	if err != nil {
@@ -200,7 +199,7 @@ func (c Config) readCommit(ctx context.Context) (*hub.Snapshot, error) {
 	return hub.NewLoader(c.hub()).Load(commit, files)
 }
 
-// A cloneError tells why a clone failed, in words that hold no secret.
+// A cloneError says why a clone failed, without secrets.
 type cloneError struct {
 	url, words string
 	err        error
@@ -209,7 +208,7 @@ type cloneError struct {
 func (e *cloneError) Error() string { return e.url + ": " + e.words }
 func (e *cloneError) Unwrap() error { return e.err }
 
-// lookAt plans what was read, with the observed fleet of a file if one is named.
+// lookAt plans a snapshot, with the observed fleet of a file if one is named.
 func lookAt(s *hub.Snapshot, clusters string) (*forecast.Forecast, error) {
 	in, err := outlookInput{clusters: clusters}.input(s)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/server"
 )
 
-// HistoryConfig bounds the record of what happened.
+// HistoryConfig bounds the history.
 type HistoryConfig struct {
 	MaxSize size `json:"maxSize,omitempty"`
 }
@@ -20,10 +20,10 @@ func (h *HistoryConfig) settings() []setting {
 	}
 }
 
-// leastHistory keeps a record from being cut after every few lines.
+// leastHistory is the least size, so that the history is not truncated after every few lines.
 const leastHistory = 64 << 10
 
-// record opens the record of what happened, and has the server answer from it.
+// record opens the history, and makes the server serve it.
 func (c Config) record(srv *server.Server, metrics *history.Metrics, log *slog.Logger) *history.Record {
 	r := history.Open(history.Config{
 		Dir: filepath.Join(c.StateDir, "history"), MaxSize: int64(c.History.MaxSize), Log: log, Metrics: metrics,
@@ -32,8 +32,8 @@ func (c Config) record(srv *server.Server, metrics *history.Metrics, log *slog.L
 	return r
 }
 
-// recording runs a record. What is returned ends it, after everybody who has
-// something to tell, and waits until all is written.
+// recording runs a history. The function that it returns ends it after everything that writes
+// to it, and waits until all is written.
 func recording(r *history.Record) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})

@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// What a terminal is told: to use a screen of its own without a cursor, to come
-// back from there, to begin at the top, to clear the rest of a line and of the
-// screen.
+// Terminal control sequences: to use the alternate screen without a cursor, to leave it, to go
+// to the top, and to clear the rest of a line and of the screen.
 const (
 	enterScreen = "\033[?1049h\033[?25l"
 	leaveScreen = "\033[?25h\033[?1049l"
@@ -19,10 +18,9 @@ const (
 	clearRest   = "\033[J"
 )
 
-// redraw shows on a terminal what draw makes of the newest overview, in place,
-// until ctx is done; then the last of it stays where the command began. A daemon
-// that does not answer for a while, because it is restarted say, is said so and
-// asked again.
+// redraw shows what draw makes of the newest overview on a terminal, in place, until ctx is
+// done; then the last state is printed where the command began. While the daemon does not
+// answer, as during a restart, that is shown, and the request is retried.
 func redraw(ctx context.Context, c *client, out io.Writer, draw func(o *overview, p page, now time.Time) []string) error {
 	ask := c.overviews()
 	first, _, err := ask(ctx, "")
@@ -52,8 +50,7 @@ func redraw(ctx context.Context, c *client, out io.Writer, draw func(o *overview
 	}
 }
 
-// screenful is what replaces the screen before: no more lines than there is room
-// for.
+// screenful returns what replaces the screen, truncated to its height.
 func screenful(p page, lines []string, trouble error) string {
 	if trouble != nil {
 		lines = append([]string{p.paint(red, shorten(strings.ReplaceAll(trouble.Error(), "\n", " "), p.width))}, lines...)

@@ -19,8 +19,8 @@ import (
 )
 
 func newRender() *cobra.Command {
-	var r reading
-	var show rendering
+	var r hubReader
+	var show renderer
 	var clusters string
 	cmd := &cobra.Command{
 		Use:   "render PATH|REPO@REF",
@@ -70,17 +70,17 @@ would not be sent.`,
 	return cmd
 }
 
-// A rendering prints a plan as documents.
-type rendering struct {
+// A renderer prints a plan as documents.
+type renderer struct {
 	cluster    string // empty for all
-	secrets    bool   // print them
+	secrets    bool   // whether to print them
 	out, notes io.Writer
 
 	masked int
 	failed bool
 }
 
-func (r *rendering) print(p *plan.Plan) error {
+func (r *renderer) print(p *plan.Plan) error {
 	if r.cluster != "" && !declared(p, r.cluster) {
 		names := make([]string, len(p.Members))
 		for i, m := range p.Members {
@@ -119,9 +119,8 @@ func declared(p *plan.Plan, cluster string) bool {
 	return false
 }
 
-// section prints what one cluster gets, by placement and in the order in which
-// it is applied.
-func (r *rendering) section(p *plan.Plan, cluster string) error {
+// section prints what one cluster gets, by placement and in the order of applying.
+func (r *renderer) section(p *plan.Plan, cluster string) error {
 	fmt.Fprintf(r.out, "# cluster %s\n", cluster)
 	for _, pl := range p.Placements {
 		for _, c := range pl.Clusters {
@@ -136,7 +135,7 @@ func (r *rendering) section(p *plan.Plan, cluster string) error {
 	return nil
 }
 
-func (r *rendering) placement(p *plan.Placement, c *plan.OnCluster) error {
+func (r *renderer) placement(p *plan.Placement, c *plan.OnCluster) error {
 	if c.Err != nil {
 		r.problem(fmt.Sprintf("%s gets nothing of %s: %v", c.Binding.Cluster, p.Key, c.Err))
 	}
@@ -155,7 +154,7 @@ func (r *rendering) placement(p *plan.Placement, c *plan.OnCluster) error {
 	return nil
 }
 
-// holder is the placement that has an object instead.
+// holder returns the placement that has an object instead.
 func holder(c *plan.OnCluster, id api.ID) api.PlacementKey {
 	for _, y := range c.Yielded {
 		if y.ID == id {
@@ -165,18 +164,17 @@ func holder(c *plan.OnCluster, id api.ID) api.PlacementKey {
 	return api.PlacementKey{}
 }
 
-// problem is said where it is looked for: between the documents, and beside
-// them.
-func (r *rendering) problem(text string) {
+// problem reports a problem as a comment between the documents, and on standard error.
+func (r *renderer) problem(text string) {
 	r.failed = true
 	fmt.Fprintf(r.out, "# %s\n", printable(text))
 	fmt.Fprintln(r.notes, printable(text))
 }
 
-func (r *rendering) document(p *plan.Placement, m *work.Manifest) error {
+func (r *renderer) document(p *plan.Placement, m *work.Manifest) error {
 	object := diff.Normalize(m.Object.Object)
 	if !r.secrets {
-		// What stands for a value is no base64, so that no cluster takes it.
+		// the placeholder is not valid base64, so that no cluster accepts it
 		shown := diff.Redact(object)
 		if !reflect.DeepEqual(shown.Object, object.Object) {
 			r.masked++
@@ -191,8 +189,7 @@ func (r *rendering) document(p *plan.Placement, m *work.Manifest) error {
 	return err
 }
 
-// provenance says which file and which placement a document comes from, and
-// through what.
+// provenance returns the file and the placement that a document comes from.
 func provenance(p *plan.Placement, m *work.Manifest) string {
 	text := fmt.Sprintf("%s, placement %s", m.Origin, p.Key)
 	if k := m.Origin.Kustomization; k != "" && k != m.Origin.Path {

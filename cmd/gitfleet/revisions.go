@@ -17,18 +17,18 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/history"
 )
 
-// A revisionHistory is what became of one revision of a placement.
+// A revisionHistory is the history of one revision of a placement.
 type revisionHistory struct {
 	Revision string    `json:"revision"`
 	Commit   string    `json:"commit"`
 	Author   string    `json:"author,omitempty"`
 	Subject  string    `json:"subject,omitempty"`
 	Began    time.Time `json:"began"`
-	// Took is how long it was until it was available on every cluster that got
-	// it; empty if it was not.
+	// Took is how long it took until it was available on every cluster that got it; empty if it
+	// was not.
 	Took string `json:"took,omitempty"`
-	// Deleted is when the placement was deleted that had this revision; zero if
-	// it is the one there is now. One that was added again counts from zero.
+	// Deleted is when the placement with this revision was deleted; zero for the current
+	// placement. One that was added again counts from zero.
 	Deleted time.Time `json:"deleted,omitzero"`
 	// Renamed is when the placement was renamed to RenamedTo; zero if it was not.
 	Renamed   time.Time        `json:"renamed,omitzero"`
@@ -36,22 +36,21 @@ type revisionHistory struct {
 	Clusters  []clusterHistory `json:"clusters"`
 }
 
-// A clusterHistory is what became of a revision on one cluster.
+// A clusterHistory is the history of a revision on one cluster.
 type clusterHistory struct {
 	Cluster  string    `json:"cluster"`
 	Assigned time.Time `json:"assigned,omitzero"`
 	// Applied and Available are when it first was.
 	Applied   time.Time `json:"applied,omitzero"`
 	Available time.Time `json:"available,omitzero"`
-	// Result is the last that was heard, Message what was said then.
+	// Result is the last event, Message its message.
 	Result  history.Event `json:"result"`
 	Message string        `json:"message,omitempty"`
 	// Replaced says that the cluster got a later revision.
 	Replaced bool `json:"replaced,omitempty"`
 }
 
-// askRevisions asks for the revisions of a placement, including those that it had
-// under former names.
+// askRevisions requests the revisions of a placement, including those under former names.
 func askRevisions(ctx context.Context, c *client, query url.Values) ([]revisionHistory, error) {
 	name := query.Get("placement")
 	all, err := entriesOf(ctx, c, query)
@@ -76,7 +75,7 @@ func askRevisions(ctx context.Context, c *client, query url.Values) ([]revisionH
 	return revisionsOf(name, all), nil
 }
 
-// entriesOf asks for what happened to a placement and on its clusters, by time.
+// entriesOf requests the history of a placement and of its clusters, by time.
 func entriesOf(ctx context.Context, c *client, query url.Values) ([]history.Entry, error) {
 	query.Del("newest")
 	var all []history.Entry
@@ -189,7 +188,7 @@ func revisionsOf(name string, entries []history.Entry) []revisionHistory {
 	return out
 }
 
-// take takes in what was heard of a cluster.
+// take adds an entry about a cluster.
 func (c *clusterHistory) take(e history.Entry) {
 	c.Result, c.Message = e.Event, e.Message
 	switch {
@@ -218,7 +217,7 @@ func (r *revisionHistory) took() string {
 	return duration.HumanDuration(last.Sub(r.Began))
 }
 
-// text is what became of it on a cluster, in a line.
+// text describes the history on a cluster in a line.
 func (c *clusterHistory) text() string {
 	text := string(c.Result)
 	if at := c.reached(); !at.IsZero() && !c.Assigned.IsZero() {
@@ -233,7 +232,7 @@ func (c *clusterHistory) text() string {
 	return text
 }
 
-// reached is when the result first was, if it is one that is reached.
+// reached returns when the result was first reached, if it is one that is reached.
 func (c *clusterHistory) reached() time.Time {
 	switch c.Result {
 	case history.Available:
@@ -244,8 +243,8 @@ func (c *clusterHistory) reached() time.Time {
 	return time.Time{}
 }
 
-// printRevisions writes a line for each revision, and below it those clusters
-// where it is not available; with all of them if the output is wide.
+// printRevisions prints a line for each revision, and below it the clusters where it is not
+// available; all clusters if the output is wide.
 func printRevisions(w io.Writer, all []revisionHistory, f format) error {
 	if len(all) == 0 {
 		_, err := fmt.Fprintln(w, "No revisions are recorded.")
@@ -288,7 +287,7 @@ func printRevisions(w io.Writer, all []revisionHistory, f format) error {
 	return nil
 }
 
-// end is the line that says when the placement was deleted or renamed; empty if it was
+// end returns the line about the deletion or renaming of the placement; empty if there was
 // neither.
 func (r *revisionHistory) end() string {
 	switch {
@@ -300,7 +299,7 @@ func (r *revisionHistory) end() string {
 	return ""
 }
 
-// share is on how many clusters it was available, of how many.
+// share returns on how many clusters it was available, of how many.
 func (r *revisionHistory) share() string {
 	n := 0
 	for _, c := range r.Clusters {

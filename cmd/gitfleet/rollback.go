@@ -60,7 +60,7 @@ credentials of the configuration, which must be allowed to write.`,
 	return cmd
 }
 
-// A rollback is what the command was asked for, and later what it found.
+// A rollback is the arguments of the command, and what it finds.
 type rollback struct {
 	at           connection
 	name         string
@@ -77,8 +77,8 @@ type rollback struct {
 	proven    bool
 }
 
-// placement is the key of a placement that may be named in part; then the daemon
-// is asked.
+// placement returns the key of a placement. For a partial name it makes a request to the
+// daemon.
 func (r *rollback) placement(ctx context.Context, text string) (api.PlacementKey, error) {
 	if key, err := api.ParsePlacement(text); err == nil {
 		return key, nil
@@ -127,7 +127,7 @@ func describeCommit(c gitsource.Commit) string {
 	return fmt.Sprintf("%s (%s)", short(c.Hash), c.Subject)
 }
 
-// find finds out where to go back to, and from where.
+// find determines the commits to go back to, and from.
 func (r *rollback) find(ctx context.Context) error {
 	var err error
 	if r.clone, err = gitsource.OpenClone(r.path); err != nil {
@@ -153,7 +153,7 @@ func (r *rollback) find(ctx context.Context) error {
 	return nil
 }
 
-// ask asks the daemon for what the flags do not say.
+// ask requests from the daemon what the flags do not say.
 func (r *rollback) ask(ctx context.Context) error {
 	c, err := r.at.client()
 	if err != nil {
@@ -181,7 +181,7 @@ func (r *rollback) ask(ctx context.Context) error {
 	return nil
 }
 
-// make makes the commit, to which nothing refers yet, and says what it changes.
+// make creates the commit, to which no reference points yet, and returns what it changes.
 func (r *rollback) make() (gitsource.Commit, []string, error) {
 	name, email, err := r.who()
 	if err != nil {
@@ -213,7 +213,7 @@ func (r *rollback) message() string {
 	return fmt.Sprintf("Roll %s back to %s\n\nIts files get the content they had at commit\n%s\n(%s),\n%s.\n", r.name, short(r.from.Hash), r.from.Hash, r.from.Subject, why)
 }
 
-// who is in whose name the commit is made.
+// who returns the author of the commit.
 func (r *rollback) who() (name, email string, err error) {
 	if r.author == "" {
 		name, email = r.clone.Author()

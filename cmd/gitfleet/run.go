@@ -61,7 +61,7 @@ func daemonFlags() []string {
 	return keys
 }
 
-// serve wires the rooms together and runs them until ctx is done.
+// serve wires the packages together and runs them until ctx is done.
 func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 	registry := prometheus.NewRegistry()
 	metrics := newMetrics(registry)
@@ -71,7 +71,7 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 	}
 	defer candidate.store.Close()
 	git := cfg.git(log)
-	polls := &pulse{}
+	polls := &poller{}
 	trouble := onTrouble(candidate.notice)
 	metrics.loop.Traced = cfg.Tracing.Endpoint != ""
 	git.Metrics = metrics.git.hooks(func(took time.Duration, err error) { trouble(took, err); polls.polled(took, err) })
@@ -159,9 +159,9 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 	return nil
 }
 
-// answer is a server that answers everything but orders, to those who may ask:
-// reports are published with the function, and what happens goes to the record.
-// Webhooks of pull requests wake who looks at them.
+// answer returns a server for everything but commands, with access control, the function with
+// which reports are published, and the history. Webhooks of pull requests wake the proposer and
+// the reviewer.
 func (c Config) answer(ctx context.Context, repo *gitsource.Repo, store ledger.Archive, registry *prometheus.Registry, metrics *metrics, log *slog.Logger, wakePullRequests func()) (*server.Server, func(*status.Report), *history.Record, error) {
 	srv := server.New(registry)
 	srv.Mount("GET /state", server.State(store.Export))
@@ -182,8 +182,8 @@ func (c Config) answer(ctx context.Context, repo *gitsource.Repo, store ledger.A
 	return srv, publish, c.record(srv, metrics.history, log), nil
 }
 
-// onTrouble calls notice after each poll that fails and after the first that
-// does not: a commit tells of itself, trouble must be told.
+// onTrouble calls notice after each poll that fails and after the first that succeeds: a new
+// commit causes a turn anyway.
 func onTrouble(notice func()) func(time.Duration, error) {
 	failed := false
 	return func(_ time.Duration, err error) {
@@ -196,7 +196,7 @@ func onTrouble(notice func()) func(time.Duration, error) {
 
 func (c Config) loader() *hub.Loader { return hub.NewLoader(c.hub()) }
 
-// members makes agents that share what can be shared.
+// members creates agents that share what can be shared.
 type members struct {
 	cfg         Config
 	credentials member.Credentials
@@ -219,7 +219,7 @@ func newMembers(cfg Config, repo *gitsource.Repo, log *slog.Logger, metrics *mem
 		cfg: cfg, credentials: credentials, encoder: member.NewEncoder(cfg.FleetName, repo.Status().URL), repo: repo,
 		metrics: metrics, limit: make(chan struct{}, cfg.Members.MaxRequests), arrivals: make(chan struct{}, cfg.Members.MaxRequests), log: log,
 	}
-	if err := credentials.CheckDir(); err != nil { // it may come
+	if err := credentials.CheckDir(); err != nil { // it may be created later
 		log.Error("members without other credentials cannot be reached", "err", err)
 	}
 	return m, nil

@@ -59,7 +59,7 @@ type (
 	}
 )
 
-// writeSARIF writes what code scanning services take in.
+// writeSARIF writes findings as code scanning services read them.
 func writeSARIF(w io.Writer, all []finding) error {
 	driver := sarifDriver{Name: "gitfleet", InformationURI: "https://github.com/gitfleet/gitfleet", Version: release}
 	for _, r := range rules {
@@ -81,8 +81,8 @@ func writeSARIF(w io.Writer, all []finding) error {
 	})
 }
 
-// sarif is where the finding is. What is wrong with the whole is said of the
-// top directory: services drop what has no place.
+// sarif returns the location of a finding. A finding about the whole repository is located at
+// its top directory: services drop findings without a location.
 func (f finding) sarif() sarifPhysical {
 	p := sarifPhysical{Artifact: sarifArtifact{URI: ".", URIBaseID: "%SRCROOT%"}}
 	if f.Path != "" {

@@ -37,7 +37,7 @@ var settingFlags = []struct{ flag, key string }{
 	{"log-level", "logLevel"},
 }
 
-// settings are all there are, in the order in which they are told.
+// settings returns all settings, in the order of the documentation.
 func (c *Config) settings() []setting {
 	all := []setting{
 		{"fleetName", &c.FleetName, "name of this fleet, the value of the managed-by label on members; derived from the repository at the first start if not set; it cannot be changed later"},
@@ -85,7 +85,7 @@ func (s *SourceConfig) settings() []setting {
 	}, s.credentials()...)
 }
 
-// credentials are the settings about reaching a repository.
+// credentials returns the settings about access to a repository.
 func (s *SourceConfig) credentials() []setting {
 	return []setting{
 		{"source.tokenFile", &s.TokenFile, "file with an access token for the repository"},
@@ -176,8 +176,8 @@ func (m *MembersConfig) settings() []setting {
 // settingAnnotation marks a flag that sets the setting with the key it holds.
 const settingAnnotation = "gitfleet.dev/setting"
 
-// bindSettings adds --config, --set, and the flags of the settings whose keys are
-// named to the flags of a command.
+// bindSettings adds --config, --set, and flags for the settings with the given keys to the
+// flags of a command.
 func bindSettings(f *pflag.FlagSet, config *string, usage string, keys ...string) {
 	f.StringVar(config, "config", "", usage)
 	defaults := defaultConfig()
@@ -193,7 +193,7 @@ func bindSettings(f *pflag.FlagSet, config *string, usage string, keys ...string
 	f.StringArray(setFlag, nil, "set any setting of the configuration file, as `KEY=VALUE`; may be repeated")
 }
 
-// values are flags that set the fields of c, each named by its key.
+// values returns flags that set the fields of c, named by their keys.
 func (c *Config) values() *pflag.FlagSet {
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	for _, s := range c.settings() {
@@ -202,7 +202,7 @@ func (c *Config) values() *pflag.FlagSet {
 	return f
 }
 
-// bind makes a flag of a setting.
+// bind adds a flag for a setting.
 func (s setting) bind(f *pflag.FlagSet, name string) {
 	switch v := s.value.(type) {
 	case *string:
@@ -224,8 +224,7 @@ func (s setting) bind(f *pflag.FlagSet, name string) {
 	}
 }
 
-// override sets what the flags of a command say: --set first, and then the flags
-// of single settings.
+// override applies the flags of a command: --set first, and then the flags of single settings.
 func (c *Config) override(flags *pflag.FlagSet) error {
 	values := c.values()
 	var errs []error
@@ -247,8 +246,8 @@ func (c *Config) override(flags *pflag.FlagSet) error {
 	return errors.Join(errs...)
 }
 
-// assign sets KEY=VALUE. Of a list the first value replaces what was there, and
-// the others are added.
+// assign applies KEY=VALUE. The first value of a list replaces the default, the others are
+// added.
 func assign(values *pflag.FlagSet, text string, replaced map[string]bool) error {
 	key, value, ok := strings.Cut(text, "=")
 	if !ok {
@@ -275,8 +274,8 @@ func assign(values *pflag.FlagSet, text string, replaced map[string]bool) error 
 	return nil
 }
 
-// positive reports whether a number is more than zero; what is no number is, and
-// what may be switched off.
+// positive reports whether a number is greater than zero. Settings that are not numbers, or may
+// be zero, count as positive.
 func (s setting) positive() bool {
 	switch v := s.value.(type) {
 	case *int:

@@ -11,24 +11,24 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// A sheet is a description of one thing: headings with what belongs to them.
+// A sheet is the description of one object: headings with fields.
 type sheet struct {
 	page
 	now time.Time
 	b   strings.Builder
 }
 
-// labelWidth is how wide the labels of a sheet are.
+// labelWidth is the width of labels.
 const labelWidth = 16
 
-// field says one thing, or nothing if there is nothing to say.
+// field prints a field, unless it is empty.
 func (s *sheet) field(label, value string) {
 	if value != "" {
 		fmt.Fprintf(&s.b, "%s%s\n", fit(label+":", labelWidth), harmless(value))
 	}
 }
 
-// list says several things, each on a line of its own.
+// list prints several values, each on a line.
 func (s *sheet) list(label string, values []string) {
 	for i, v := range values {
 		if i > 0 {
@@ -46,7 +46,7 @@ func (s *sheet) line(indent int, text string) {
 	fmt.Fprintf(&s.b, "%s%s\n", strings.Repeat("  ", indent), text)
 }
 
-// text writes a long text below something.
+// text prints a long text, indented.
 func (s *sheet) text(indent int, text string) {
 	for _, line := range wrap(text, s.width-2*indent) {
 		s.line(indent, line)
@@ -62,7 +62,7 @@ func (s *sheet) since(t time.Time) string {
 
 var conditionStyles = map[metav1.ConditionStatus]style{metav1.ConditionTrue: green, metav1.ConditionFalse: red, metav1.ConditionUnknown: yellow}
 
-// conditions are one line each, and what they say below those that are not true.
+// conditions prints a line for each condition, with the messages of those that are not true.
 func (s *sheet) conditions(indent int, all []metav1.Condition) {
 	width, reasons := 0, 0
 	for _, c := range all {
@@ -85,7 +85,7 @@ func (s *sheet) conditions(indent int, all []metav1.Condition) {
 	}
 }
 
-// events tells what happened; to what, too, if that is not all one thing.
+// events prints events, with the names of their objects if named is true.
 func (s *sheet) events(all []status.Event, named bool) {
 	if len(all) == 0 {
 		return

@@ -19,7 +19,7 @@ var writers = map[string]func(w io.Writer, all []finding) error{
 }
 
 func newValidate() *cobra.Command {
-	var r reading
+	var r hubReader
 	var in outlookInput
 	var out format
 	var strict bool
