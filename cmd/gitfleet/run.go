@@ -81,7 +81,21 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 	}
 	polls.repo = repo
 	defer repo.Close()
-	saved, err := candidate.store.Fleet()
+	listener, err := net.Listen("tcp", cfg.Listen)
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	var proposals *proposal.Proposer
+	var reviews *review.Reviewer
+	srv, publish, record, err := cfg.answer(ctx, repo, candidate.store, registry, metrics, log, func() { proposals.Wake(); reviews.Wake() })
+	if err != nil {
+		return err
+	}
+	defer recording(record)()
+	saved, err := savedFleet(ctx, candidate.store, srv, listener, log)
+	if ctx.Err() != nil {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -95,17 +109,6 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 		return err
 	}
 	defer traces.Close()
-	listener, err := net.Listen("tcp", cfg.Listen)
-	if err != nil {
-		return fmt.Errorf("listen: %w", err)
-	}
-	var proposals *proposal.Proposer
-	var reviews *review.Reviewer
-	srv, publish, record, err := cfg.answer(ctx, repo, candidate.store, registry, metrics, log, func() { proposals.Wake(); reviews.Wake() })
-	if err != nil {
-		return err
-	}
-	defer recording(record)()
 	members, err := newMembers(cfg, repo, log, metrics.members)
 	if err != nil {
 		return err

@@ -2,7 +2,9 @@ package access
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/url"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -29,6 +31,9 @@ const (
 	denied  = 10 * time.Second
 )
 
+// firstRead is how long the start waits for the cluster.
+const firstRead = 5 * time.Second
+
 var retry = wait.Backoff{Duration: 500 * time.Millisecond, Factor: 1.5, Jitter: 0.2, Steps: 5}
 
 // delegate returns an authenticator and an authorizer that ask a cluster.
@@ -52,10 +57,10 @@ func delegate(ctx context.Context, kubeconfig string) (authenticator.Request, au
 	headers := headerrequest.NewRequestHeaderAuthRequestController(trustName, trustNamespace, client,
 		"requestheader-username-headers", "requestheader-uid-headers", "requestheader-group-headers",
 		"requestheader-extra-headers-prefix", "requestheader-allowed-names")
-	for _, read := range []func(context.Context) error{clients.RunOnce, proxies.RunOnce, headers.RunOnce} {
-		if err := read(ctx); err != nil {
-			return nil, nil, fmt.Errorf("read the ConfigMap %s/%s: %w", trustNamespace, trustName, err)
-		}
+	first, cancel := context.WithTimeout(ctx, firstRead)
+	defer cancel()
+	if err := headers.RunOnce(first); err != nil && !unreachable(err) {
+		return nil, nil, fmt.Errorf("read the ConfigMap %s/%s: %w", trustNamespace, trustName, err)
 	}
 	go clients.Run(ctx, 1)
 	go proxies.Run(ctx, 1)
@@ -77,6 +82,13 @@ func delegate(ctx context.Context, kubeconfig string) (authenticator.Request, au
 		SubjectAccessReviewClient: client.AuthorizationV1(), AllowCacheTTL: allowed, DenyCacheTTL: denied, WebhookRetryBackoff: &retry,
 	}.New()
 	return who, may, err
+}
+
+// unreachable reports whether an error means that the cluster could not be asked. What was
+// asked for is read once the cluster can be reached; requests are refused until then.
+func unreachable(err error) bool {
+	var request *url.Error
+	return errors.As(err, &request) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // cluster returns the configuration of that cluster.

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/url"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/server"
+)
+
+// The time between two tries to read the ledger of replicas doubles from the first to the
+// last.
+const firstLedgerRetry, lastLedgerRetry = 250 * time.Millisecond, 5 * time.Second
+
+// savedFleet reads the fleet from the ledger. While the cluster that has the ledger does not
+// answer, or refuses to, it tries again until ctx is done, and the server answers on the
+// listener that the daemon is starting, and what it waits for.
+func savedFleet(ctx context.Context, store ledger.Archive, srv *server.Server, listener net.Listener, log *slog.Logger) (ledger.Fleet, error) {
+	fleet, err := store.Fleet()
+	tcp, ok := listener.(*net.TCPListener)
+	if !ok || !mayRecover(err) {
+		return fleet, err
+	}
+	log.Warn("ledger not read; trying again until it is", "err", err)
+	var reason atomic.Pointer[error]
+	reason.Store(&err)
+	serving, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- srv.ServeStarting(serving, tcp, func() string { return (*reason.Load()).Error() })
+	}()
+	for wait := firstLedgerRetry; mayRecover(err); wait = min(2*wait, lastLedgerRetry) {
+		select {
+		case <-time.After(wait):
+		case served := <-ended: // also when ctx is done
+			stop()
+			return ledger.Fleet{}, errors.Join(served, ctx.Err())
+		}
+		var again error
+		if fleet, again = store.Fleet(); again != nil {
+			reason.Store(&again)
+		}
+		err = again
+	}
+	stop()
+	return fleet, errors.Join(err, <-ended)
+}
+
+// mayRecover reports whether an error is one of a cluster that may pass: it cannot be reached,
+// or it refuses the request. A ledger that is damaged is another error.
+func mayRecover(err error) bool {
+	var request *url.Error
+	var status apierrors.APIStatus
+	return errors.As(err, &request) || errors.As(err, &status)
+}
