@@ -259,6 +259,11 @@ type RolloutStrategy struct {
 	ReportBackStrategy *ReportBackStrategy `json:"reportBackStrategy,omitempty"`
 }
 
+// ReportsDiff reports whether objects are compared and never written.
+func (s *RolloutStrategy) ReportsDiff() bool {
+	return s.ApplyStrategy != nil && s.ApplyStrategy.Type == ReportDiff
+}
+
 // A RolloutStrategyType is RollingUpdate or External.
 type RolloutStrategyType string
 

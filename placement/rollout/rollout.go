@@ -203,7 +203,7 @@ func (p *Plan) wake(at time.Time) {
 func (in *Input) assign(p *Plan, b *Binding, r placement.Revision) {
 	p.Settled = false
 	_, failed := b.failure(in)
-	risked := b.ready(in) && !in.reportsOnly() || b.Risked && (!failed || in.reportsOnly())
+	risked := b.ready(in) && !in.Strategy.ReportsDiff() || b.Risked && (!failed || in.Strategy.ReportsDiff())
 	p.Assign = append(p.Assign, Assignment{Cluster: b.Cluster, Revision: r, Changed: true, Risked: risked})
 }
 
@@ -216,9 +216,4 @@ func (in *Input) waitForCleanup(p *Plan, b *Binding) {
 	if b.Latest != (placement.Revision{}) {
 		p.hold(b, HeldCleanup, "what the cluster held before is still being removed")
 	}
-}
-
-// reportsOnly reports whether clusters are compared and never written to.
-func (in *Input) reportsOnly() bool {
-	return in.Strategy.ApplyStrategy != nil && in.Strategy.ApplyStrategy.Type == api.ReportDiff
 }

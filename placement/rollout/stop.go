@@ -49,7 +49,7 @@ func (in *Input) stops() []placement.Stop {
 // in that same moment. A failed comparison changes nothing on the cluster.
 func (b *Binding) updateFailed(in *Input) bool {
 	_, failed := b.failure(in)
-	return failed && !in.reportsOnly() && b.Risked && b.latest() && !b.Unscheduled && !b.Removing && !b.resumedSince(in)
+	return failed && !in.Strategy.ReportsDiff() && b.Risked && b.latest() && !b.Unscheduled && !b.Removing && !b.resumedSince(in)
 }
 
 // resumedSince reports whether the rollout was resumed since the cluster was updated.
@@ -86,7 +86,7 @@ func (in *Input) stopMessage(p *Plan) string {
 		return text + " (it is suspended)"
 	case b.Unreachable:
 		return text + " (" + cmp.Or(b.UnusableWhy, "it is unreachable") + ")"
-	case in.reportsOnly():
+	case in.Strategy.ReportsDiff():
 		return text + " (ReportDiff does not see whether it recovers)"
 	}
 	return text

@@ -109,7 +109,7 @@ func (r *resolver) claim(p claimant) *claim {
 	for _, y := range c.Claims.Yields {
 		cl.yieldedBefore[y.ID] = true
 	}
-	cl.reportOnly = p.result.placement.Spec != nil && strategy(p.result.placement.Spec.Spec).Type == api.ReportDiff
+	cl.reportOnly = p.result.placement.Spec != nil && p.result.placement.Spec.Spec.Strategy.ReportsDiff()
 	if w != nil {
 		cl.assigned = r.sharedObjects(w.Manifests)
 	}

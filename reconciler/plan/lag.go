@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
@@ -44,7 +43,7 @@ type Lag struct {
 
 // Lag is how far a cluster of the placement is behind the commit in force.
 func (p *Placement) Lag(c *OnCluster) Lag {
-	if p.Spec == nil || c.Binding.Unscheduled || c.Binding.Removing || c.Latest.Hash == "" || strategy(p.Spec.Spec).Type == api.ReportDiff || c.holdsLatest() {
+	if p.Spec == nil || c.Binding.Unscheduled || c.Binding.Removing || c.Latest.Hash == "" || p.Spec.Spec.Strategy.ReportsDiff() || c.holdsLatest() {
 		return Lag{}
 	}
 	held := c.Binding.Index

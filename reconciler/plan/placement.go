@@ -52,7 +52,7 @@ func (pl *planner) updateRecord(p *Placement, record *ledger.Placement) {
 // abandons reports whether the objects of a placement stay when the placement is deleted. With
 // ReportDiff nothing is deleted, not even what was applied in another mode.
 func abandons(s api.PlacementSpec) bool {
-	if a := s.Strategy.ApplyStrategy; a != nil && a.Type == api.ReportDiff {
+	if s.Strategy.ReportsDiff() {
 		return true
 	}
 	d := s.Strategy.DeleteStrategy

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/gitfleet/gitfleet/placement"
-	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/rollout"
 )
 
@@ -12,7 +11,7 @@ import (
 // commit that had it. Empty content and content with held deletions do not count: nobody wants
 // to roll back to them.
 func (pl *planner) recordProven(p *Placement) {
-	if !p.Rollout.Settled || len(p.Rollout.Assign) == 0 || strategy(p.Spec.Spec).Type == api.ReportDiff ||
+	if !p.Rollout.Settled || len(p.Rollout.Assign) == 0 || p.Spec.Spec.Strategy.ReportsDiff() ||
 		len(pl.current.prepared.renderer.Manifests()) == 0 || slices.ContainsFunc(p.Clusters, (*OnCluster).holdsDeletions) {
 		return
 	}

@@ -165,7 +165,7 @@ func (pl *planner) rolloutStatus(p *Placement, c *OnCluster) rollout.Seen {
 		return rollout.Seen{}
 	}
 	out := rollout.Seen{Hash: w.Revision.Hash, Since: c.Entry.AvailableSince, Partial: w != all}
-	failed, reportsOnly := w.Failed(), strategy(p.Spec.Spec).Type == api.ReportDiff
+	failed, reportsOnly := w.Failed(), p.Spec.Spec.Strategy.ReportsDiff()
 	switch {
 	case !w.Done, w.Compared && !reportsOnly:
 		out.Health = rollout.Unknown

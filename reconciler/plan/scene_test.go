@@ -224,7 +224,7 @@ func (s *scene) check(p *Plan) {
 func (s *scene) checkAwaited(p *Plan) {
 	s.t.Helper()
 	for _, pl := range p.Placements {
-		if pl.Spec == nil || strategy(pl.Spec.Spec).Type == api.ReportDiff {
+		if pl.Spec == nil || pl.Spec.Spec.Strategy.ReportsDiff() {
 			continue
 		}
 		for _, c := range pl.Clusters {

@@ -44,7 +44,7 @@ func prefix(namespace string) string {
 // expected are the conditions after Scheduled, in the order of progress.
 func expected(spec *api.PlacementSpec) []string {
 	before := []string{api.RolloutStarted, api.Overridden, api.WorkSynchronized}
-	if a := spec.Strategy.ApplyStrategy; a != nil && a.Type == api.ReportDiff {
+	if spec.Strategy.ReportsDiff() {
 		return append(before, api.DiffReported)
 	}
 	return append(before, api.Applied, api.Available)

@@ -130,10 +130,7 @@ func (b *builder) prefix() string { return prefix(b.p.Key.Namespace) }
 
 func (b *builder) expected() []string { return expected(&b.p.Spec.Spec) }
 
-func (b *builder) reportsDiff() bool {
-	a := b.p.Spec.Spec.Strategy.ApplyStrategy
-	return a != nil && a.Type == api.ReportDiff
-}
+func (b *builder) reportsDiff() bool { return b.p.Spec.Spec.Strategy.ReportsDiff() }
 
 func (b *builder) scheduled() conditionValue {
 	switch {

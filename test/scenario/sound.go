@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -61,7 +62,7 @@ func (s *sounding) status(name, prefix string, of *api.PlacementStatus) {
 		s.objects(on, c)
 	}
 	for _, typ := range []string{api.RolloutStarted, api.Overridden, api.WorkSynchronized, api.Applied, api.Available, api.DiffReported} {
-		s.account(name, typ, condition(of.Conditions, prefix+typ), of.PlacementStatuses)
+		s.account(name, typ, meta.FindStatusCondition(of.Conditions, prefix+typ), of.PlacementStatuses)
 	}
 }
 
@@ -86,7 +87,7 @@ func (s *sounding) conditions(of string, conditions ...metav1.Condition) {
 // waiting checks that a cluster that waits says for what, and names the clusters it waits for.
 func (s *sounding) waiting(on string, c *api.PerClusterPlacementStatus) {
 	s.t.Helper()
-	started := condition(c.Conditions, api.RolloutStarted)
+	started := meta.FindStatusCondition(c.Conditions, api.RolloutStarted)
 	if started == nil || started.Status != metav1.ConditionFalse {
 		return
 	}
@@ -114,7 +115,7 @@ func (s *sounding) objects(on string, c *api.PerClusterPlacementStatus) {
 		}
 	}
 	for _, typ := range []string{api.Applied, api.Available} {
-		if v := condition(c.Conditions, typ); v != nil && v.Status == metav1.ConditionFalse && v.Reason != api.ApplyInProgress && len(c.FailedPlacements) == 0 {
+		if v := meta.FindStatusCondition(c.Conditions, typ); v != nil && v.Status == metav1.ConditionFalse && v.Reason != api.ApplyInProgress && len(c.FailedPlacements) == 0 {
 			s.t.Errorf("%s: %s is False, and nothing is listed that failed", on, typ)
 		}
 	}
@@ -138,7 +139,7 @@ func (s *sounding) account(name, typ string, c *metav1.Condition, clusters []api
 	}
 	want := metav1.ConditionTrue
 	for i := range clusters {
-		on := condition(clusters[i].Conditions, typ)
+		on := meta.FindStatusCondition(clusters[i].Conditions, typ)
 		switch {
 		case on == nil || on.Status == metav1.ConditionTrue:
 		case on.Status == metav1.ConditionUnknown:
@@ -150,15 +151,6 @@ func (s *sounding) account(name, typ string, c *metav1.Condition, clusters []api
 	if c.Status != want {
 		s.t.Errorf("%s: %s is %s, and by its clusters %s", name, typ, c.Status, want)
 	}
-}
-
-func condition(all []metav1.Condition, typ string) *metav1.Condition {
-	for i := range all {
-		if all[i].Type == typ {
-			return &all[i]
-		}
-	}
-	return nil
 }
 
 // events checks that events are in order and unique, and name their object.
