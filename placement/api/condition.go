@@ -113,7 +113,6 @@ const (
 	FoundDrifts                     = "FoundDrifts"
 	FoundDriftsInDegradedMode       = "FoundDriftsInDegradedMode"
 	ManifestApplyFailed             = "ManifestApplyFailed"
-	PreparingToProcess              = "PreparingToProcess"
 	ManifestAvailable               = "Available"
 	ManifestNotTrackable            = "NotTrackable"
 	ManifestNotAvailableYet         = "ManifestNotAvailableYet"

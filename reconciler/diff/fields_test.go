@@ -186,14 +186,3 @@ func TestRivalsAreThoseWhoOwnWhatTheHubSets(t *testing.T) {
 		})
 	}
 }
-
-func TestOwnedThrough(t *testing.T) {
-	s := newServer(t, web)
-	s.scale("kube-controller-manager", 5)
-	if got := OwnedThrough(s.live.GetManagedFields(), "scale").String(); got != ".spec.replicas" {
-		t.Errorf("owned through scale: %s", got)
-	}
-	if got := OwnedThrough(s.live.GetManagedFields(), "status"); !got.Empty() {
-		t.Errorf("owned through status: %s", got)
-	}
-}

@@ -53,7 +53,6 @@ func TestConditionsHaveTheWordsOfKubeFleet(t *testing.T) {
 	}{
 		{got: Applied(), typ: "Applied", status: "True", reason: "Applied", message: "Manifest has been applied successfully"},
 		{got: AppliedUnverified(), typ: "Applied", status: "True", reason: "AppliedWithFailedDriftDetection", message: "AppliedWithFailedDriftDetection"},
-		{got: Preparing(), typ: "Applied", status: "False", reason: "PreparingToProcess", message: "The manifest is being prepared for processing."},
 		{got: Refused(NotOurs, "", false), reason: "NotTakenOver",
 			message: "Failed to apply the manifest (error: no ownership of the object in the member cluster; takeover is needed)"},
 		{got: Refused(OwnedBySome, "[a]", false), reason: "FailedToTakeOver",
@@ -72,13 +71,8 @@ func TestConditionsHaveTheWordsOfKubeFleet(t *testing.T) {
 			message: "Failed to apply the manifest (error: failed to apply the manifest: failed to validate owner references: object is co-owned by multiple objects but co-ownership has been disallowed)"},
 		{got: DecodeFailed(cause), reason: "DecodingErred",
 			message: "Failed to apply the manifest (error: failed to decode manifest: failed to find GVR from member cluster client REST mapping: no)"},
-		{got: GenerateName(), reason: "FoundGenerateName",
-			message: "Failed to apply the manifest (error: objects with only generate name are not supported)"},
-		{got: Duplicate(), reason: "Duplicated", message: "Failed to apply the manifest (error: a duplicate manifest has been found)"},
 		{got: ReadFailed(cause), reason: "FailedToFindObjInMemberCluster",
 			message: "Failed to apply the manifest (error: failed to find the corresponding object for the manifest object in the member cluster: error returned by the API server: no)"},
-		{got: TakeOverFailed(cause), reason: "FailedToTakeOver",
-			message: "Failed to apply the manifest (error: failed to take over a pre-existing object: failed to take over the object: error returned by the API server: no)"},
 		{got: TakeOverCompareFailed(cause), reason: "FailedToTakeOver",
 			message: "Failed to apply the manifest (error: failed to take over a pre-existing object: failed to calculate configuration diffs between the manifest object and the object from the member cluster: no)"},
 		{got: DriftCompareFailed(cause), reason: "FailedToRunDriftDetection",
@@ -95,8 +89,6 @@ func TestConditionsHaveTheWordsOfKubeFleet(t *testing.T) {
 			message: "Diff has been found in degraded mode: cannot perform partial comparison as the member cluster API server rejected the manifest object (object is invalid)"},
 		{got: ReportFailed(cause), typ: "DiffReported", status: "False", reason: "FailedToReportDiff",
 			message: "Failed to report the diff between the hub cluster and the member cluster (error = no)"},
-		{got: ReportBlocked("DecodingErred", cause), typ: "DiffReported", status: "False", reason: "FailedToReportDiff",
-			message: "An error blocks the diff reporting process (DecodingErred, error: no)"},
 	}
 	for _, test := range tests {
 		want := metav1.Condition{Type: test.typ, Status: test.status, Reason: test.reason, Message: test.message}

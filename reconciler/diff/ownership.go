@@ -6,12 +6,6 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// OwnedThrough returns the fields that managers own through a subresource,
-// such as scale or status.
-func OwnedThrough(entries []metav1.ManagedFieldsEntry, subresource string) *fieldpath.Set {
-	return union(entries, func(e *metav1.ManagedFieldsEntry) bool { return e.Subresource == subresource })
-}
-
 func throughSubresources(entries []metav1.ManagedFieldsEntry) *fieldpath.Set {
 	return union(entries, func(e *metav1.ManagedFieldsEntry) bool { return e.Subresource != "" })
 }

@@ -41,11 +41,6 @@ func AppliedUnverified() metav1.Condition {
 	return condition(api.Applied, metav1.ConditionTrue, api.AppliedWithFailedDriftDetection, api.AppliedWithFailedDriftDetection)
 }
 
-// Preparing is the condition of an object before it is first tried.
-func Preparing() metav1.Condition {
-	return condition(api.Applied, metav1.ConditionFalse, api.PreparingToProcess, "The manifest is being prepared for processing.")
-}
-
 // Refused is the condition of an object that Decide refuses. owners is the result of Owners.
 // degraded says that the comparison was a full one because the API server considers the
 // manifest invalid.
@@ -82,24 +77,9 @@ func DecodeFailed(err error) metav1.Condition {
 	return NotApplied(api.DecodingErred, "failed to decode manifest: failed to find GVR from member cluster client REST mapping: "+err.Error())
 }
 
-// GenerateName is the condition of an object without a name.
-func GenerateName() metav1.Condition {
-	return NotApplied(api.FoundGenerateName, "objects with only generate name are not supported")
-}
-
-// Duplicate is the condition of an object that occurs twice in one work.
-func Duplicate() metav1.Condition {
-	return NotApplied(api.Duplicated, "a duplicate manifest has been found")
-}
-
 // ReadFailed is the condition of an object that could not be read.
 func ReadFailed(err error) metav1.Condition {
 	return NotApplied(api.FailedToFindObjInMemberCluster, "failed to find the corresponding object for the manifest object in the member cluster: "+fromServer+err.Error())
-}
-
-// TakeOverFailed is the condition of an object whose takeover the API server refused.
-func TakeOverFailed(err error) metav1.Condition {
-	return NotApplied(api.FailedToTakeOver, takeOver+"failed to take over the object: "+fromServer+err.Error())
 }
 
 // TakeOverCompareFailed is the condition of an object that could not be compared before a
@@ -138,13 +118,6 @@ func Reported(diffs int, degraded bool) metav1.Condition {
 func ReportFailed(err error) metav1.Condition {
 	return condition(api.DiffReported, metav1.ConditionFalse, api.FailedToReportDiff,
 		fmt.Sprintf("Failed to report the diff between the hub cluster and the member cluster (error = %s)", err))
-}
-
-// ReportBlocked is the condition of an object that could not be compared because it cannot be
-// applied, for the given reason.
-func ReportBlocked(reason string, err error) metav1.Condition {
-	return condition(api.DiffReported, metav1.ConditionFalse, api.FailedToReportDiff,
-		fmt.Sprintf("An error blocks the diff reporting process (%s, error: %s)", reason, err))
 }
 
 const (
