@@ -22,7 +22,7 @@ type conditionSet struct {
 	list   []metav1.Condition
 }
 
-// newConditionSet starts the conditions of a cluster, or of the placement if the name is empty.
+// newConditionSet begins the conditions of a cluster, or of the placement if the name is empty.
 func (b *builder) newConditionSet(cluster string) *conditionSet {
 	most := 7 // usual number of condition types
 	if b.Conditions == DocumentedConditions {

@@ -6,8 +6,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// driftEvents adds events about objects that somebody changed, what was done about it, and when
-// it is over.
+// driftEvents adds events about objects that others changed, about what was done, and about the
+// end of a drift.
 func (h *eventBuilder) driftEvents(now []Drift) {
 	type place struct{ cluster, object string }
 	at := func(d *Drift) place { return place{d.Cluster, sortKey(d.ResourceIdentifier)} }

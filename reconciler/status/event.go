@@ -63,12 +63,12 @@ func (m *Memo) addEvents(first bool, events []Event) {
 }
 
 // setEarlierEvents sets the events that an earlier process recorded.
-func (m *Memo) setEarlierEvents(told []Event) {
+func (m *Memo) setEarlierEvents(earlier []Event) {
 	if m.before != nil {
 		return
 	}
-	m.before = make(map[EventKey]bool, len(told))
-	for i := range told {
-		m.before[told[i].Key()] = true
+	m.before = make(map[EventKey]bool, len(earlier))
+	for i := range earlier {
+		m.before[earlier[i].Key()] = true
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// external reports whether update runs from outside move the clusters. Then each cluster is
-// reported with the content it holds, not with the newest.
+// external reports whether an external controller moves the clusters. Then each cluster is
+// reported with the content it holds, and not with the newest.
 func (b *builder) external() bool {
 	return b.p.Spec.Spec.Strategy.Type == api.External
 }
@@ -34,7 +34,7 @@ func (b *builder) atAssigned(c *plan.OnCluster) (*plan.OnCluster, string) {
 }
 
 // useCommonContent reports the content that all clusters hold, if it is the same. The objects
-// that an older content selected are not known any more.
+// that an older content selected are no longer known.
 func (b *builder) useCommonContent(s *api.PlacementStatus) {
 	latest := s.ObservedResourceIndex
 	s.ObservedResourceIndex, _ = common(s.PlacementStatuses)

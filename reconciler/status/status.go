@@ -1,7 +1,7 @@
 // Package status reports the state of the fleet in KubeFleet's terms.
 //
-// Build turns a plan and the ledger into a Report. It decides nothing and derives everything
-// anew each time, so that a status cannot get stuck.
+// Build turns a plan and the ledger into a Report. It makes no decisions and computes
+// everything from its input each time, so that a status cannot get stuck.
 package status
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// Input is everything a report depends on. Nothing in it is changed but Memo.
+// Input is everything that a report depends on. Build changes nothing but the Memo.
 type Input struct {
 	Plan *plan.Plan
 	// Head is the snapshot in force; nil before there is one.
@@ -97,15 +97,16 @@ type Report struct {
 	plan *plan.Plan
 }
 
-// Plan is what the report tells of. It is only read.
+// Plan returns the plan of the report. It must not be changed.
 func (r *Report) Plan() *plan.Plan { return r.plan }
 
-// Decided reports whether anything was decided: just after the ledger was lost, nothing is.
+// Decided reports whether the report has decisions: just after the ledger was lost, there are
+// none.
 func (r *Report) Decided() bool { return r.plan != nil && r.plan.Works != nil }
 
-// A Standby is where the report of a replica comes from that does not lead.
+// A Standby describes the report of a replica that does not lead.
 type Standby struct {
-	// Leader is the replica that leads; empty if none is known to.
+	// Leader is the replica that leads; empty if none is known to lead.
 	Leader string `json:"leader,omitempty"`
 	// AsOf is when the ledger of the leader was read.
 	AsOf time.Time `json:"asOf"`
@@ -124,7 +125,7 @@ type Detail struct {
 	Proven string `json:"proven,omitempty"`
 	// Selected counts the objects it selects.
 	Selected int `json:"selected"`
-	// Rollout is that of the newest content; nil before there was one.
+	// Rollout is the rollout of the newest content; nil before the first one.
 	Rollout *Rollout `json:"rollout,omitempty"`
 	// Clusters are the clusters that it holds, by name.
 	Clusters []ClusterDetail `json:"clusters,omitempty"`
@@ -177,8 +178,8 @@ type ClusterDetail struct {
 	DeletionErrors []string `json:"deletionErrors,omitempty"`
 	// Deleting counts the held objects whose deletion a commit has allowed since.
 	Deleting int `json:"deleting,omitempty"`
-	// Lingering are objects that were deleted and still exist because of their finalizers,
-	// which are listed; those of the garbage collector are explained.
+	// Lingering are objects that have a deletion timestamp and still exist. Their finalizers are
+	// listed; those of the garbage collector are explained.
 	Lingering []string `json:"lingering,omitempty"`
 }
 

@@ -38,7 +38,7 @@ func TraceID(commit string) string {
 	return ""
 }
 
-// ids are the trace of a commit and the root span of that trace.
+// ids returns the ID of a commit's trace and of its root span; zero if commit is not a hash.
 func ids(commit string) (id trace.TraceID, root trace.SpanID) {
 	hash, err := hex.DecodeString(commit)
 	if err != nil || len(hash) < 20 {
@@ -55,7 +55,7 @@ type Tracer struct {
 	tracer   trace.Tracer
 }
 
-// ValidateEndpoint reports what is wrong with the URL of a collector.
+// ValidateEndpoint returns an error if the URL of a collector is invalid.
 func ValidateEndpoint(endpoint string) error {
 	switch u, err := url.Parse(endpoint); {
 	case err != nil:
@@ -97,7 +97,7 @@ func New(ctx context.Context, endpoint, fleet, version string, log *slog.Logger)
 	return &Tracer{provider: provider, tracer: provider.Tracer("github.com/gitfleet/gitfleet")}, nil
 }
 
-// Close sends what has not been sent, for at most five seconds.
+// Close sends the remaining spans, for at most five seconds.
 func (t *Tracer) Close() {
 	if t == nil {
 		return
@@ -167,7 +167,7 @@ func (generator) NewSpanID(context.Context, trace.TraceID) (id trace.SpanID) {
 	return id
 }
 
-// A loggingExporter logs what its exporter could not send.
+// A loggingExporter logs the errors of its exporter.
 type loggingExporter struct {
 	sdktrace.SpanExporter
 	log *slog.Logger

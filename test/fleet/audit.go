@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// An Event is one request as a cluster's audit log has it. Unlike Counts it tells
-// who asked: a daemon in another process is known by its user agent.
+// An Event is one request in the audit log of a cluster. Unlike Counts it has the user agent,
+// which identifies a daemon in another process.
 type Event struct {
 	Time      time.Time `json:"requestReceivedTimestamp"`
 	Stage     string    `json:"stage"` // "ResponseComplete"; "ResponseStarted" for a watch, which may still be open
@@ -35,9 +35,9 @@ func (e Event) String() string {
 	return fmt.Sprintf("%s %s %d (%s)", e.Verb, e.URI, e.Response.Code, e.UserAgent)
 }
 
-// Audit returns every request to the cluster since the fleet started, those of
-// the API server to itself left out, in the order of their answers. It needs
-// Options.Audit. An event may be there a moment after its answer.
+// Audit returns all requests to the cluster since the fleet started, except those of the API
+// server to itself, in the order of their responses. It needs Options.Audit. An event may appear
+// a moment after its response.
 func (f *Fleet) Audit(name string) ([]Event, error) {
 	file, err := os.Open(filepath.Join(f.dir, "logs", name+"-audit.log"))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -9,13 +9,13 @@ import (
 	"github.com/gitfleet/gitfleet/test/checkout"
 )
 
-// build makes what runs the clusters of o, or finds it up to date.
+// build builds the programs that run the clusters, if necessary.
 func build(ctx context.Context, o Options) (string, error) {
 	defer announce(o.Output, "fleet: building the control planes; minutes the first time, then seconds")()
 	return checkout.ControlPlane(ctx, o.programs()...)
 }
 
-// programs are those that clusters are made of.
+// programs returns the programs of the clusters.
 func (o Options) programs() []string {
 	programs := []string{"etcd", "kube-apiserver"}
 	if o.Controllers != "" && o.Controllers != "none" {
@@ -27,8 +27,8 @@ func (o Options) programs() []string {
 	return programs
 }
 
-// announce prints text if what follows takes more than a few seconds, and from
-// then on how long it has taken. The caller calls done at the end.
+// announce prints text if the next step takes more than a few seconds, and then how long it has
+// taken. The caller calls done at the end.
 func announce(out io.Writer, text string) (done func()) {
 	began, stop, stopped := time.Now(), make(chan struct{}), make(chan struct{})
 	go func() {

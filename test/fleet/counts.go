@@ -13,17 +13,15 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// A Key says what a request was about. Verb is as the API server counts it: GET,
-// LIST, WATCH, POST, PUT, PATCH, APPLY (a server-side apply), DELETE,
-// DELETECOLLECTION. The core group is empty.
+// A Key describes a request. Verb is as the API server counts it: GET, LIST, WATCH, POST, PUT,
+// PATCH, APPLY (a server-side apply), DELETE, DELETECOLLECTION. The core group is empty.
 type Key struct {
 	Verb, Group, Resource, Subresource string
 }
 
-// Counts are requests that a cluster has answered, by what they were about. That
-// includes those of a daemon in another process, but also those of controllers,
-// of the API server to itself, and the question for the counts. A watch counts
-// when it ends.
+// Counts are the numbers of requests that a cluster has served, including those of a daemon in
+// another process, of controllers, of the API server to itself, and the request for the counts.
+// A watch counts when it ends.
 type Counts map[Key]int
 
 var (
@@ -31,9 +29,8 @@ var (
 	label        = regexp.MustCompile(`(\w+)="((?:[^"\\]|\\.)*)"`)
 )
 
-// Requests asks a cluster how many requests it has answered so far. The counting
-// is done a moment after the answer, so compare what it says twice, or wait for
-// the count you expect.
+// Requests returns the numbers of requests that a cluster has served. They are counted a moment
+// after the response, so compare two calls, or wait for the expected count.
 func (m Member) Requests(ctx context.Context) (Counts, error) {
 	client, err := rest.HTTPClientFor(m.Config)
 	if err != nil {
@@ -80,7 +77,7 @@ func (c Counts) add(line string) error {
 	return nil
 }
 
-// Since returns what has been added since before.
+// Since returns the requests since before.
 func (c Counts) Since(before Counts) Counts {
 	since := Counts{}
 	for key, n := range c {
@@ -91,8 +88,8 @@ func (c Counts) Since(before Counts) Counts {
 	return since
 }
 
-// Of sums the requests whose key has the non-empty fields of like: Of(Key{}) is
-// all, Of(Key{Verb: "APPLY"}) all applies.
+// Of sums the requests that match the non-empty fields of like: Of(Key{}) is all, Of(Key{Verb:
+// "APPLY"}) all applies.
 func (c Counts) Of(like Key) int {
 	matches := func(want, got string) bool { return want == "" || want == got }
 	sum := 0

@@ -33,7 +33,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Options say which clusters to run. The zero value is three bare API servers.
+// Options configure the clusters. The zero value is three API servers without controllers.
 type Options struct {
 	Clusters    int       // how many, named member-1, member-2, …; three if zero
 	Names       []string  // their names, instead of Clusters
@@ -62,9 +62,8 @@ type Member struct {
 	Config     *rest.Config // as admin, without client-side rate limit; the caller's own copy
 }
 
-// Start builds what runs clusters, if needed, starts them, and returns when all
-// are ready. They end with Close, or with this process, however it ends. ctx
-// bounds the starting only.
+// Start builds the programs if necessary, starts the clusters, and returns when all are ready.
+// They end with Close, or when this process ends in any way. ctx limits the start only.
 func Start(ctx context.Context, o Options) (*Fleet, error) {
 	if o.Output == nil {
 		o.Output = os.Stderr
@@ -170,17 +169,17 @@ func (f *Fleet) Member(name string) Member {
 	panic(fmt.Sprintf("no cluster %q in this fleet", name))
 }
 
-// Dir is where data, logs and kubeconfigs of the fleet are.
+// Dir returns the directory with the data, logs and kubeconfigs of the fleet.
 func (f *Fleet) Dir() string { return f.dir }
 
-// Kubeconfig is the path of a file with a context per cluster, named like it.
+// Kubeconfig returns the path of a file with a context for each cluster, with its name.
 func (f *Fleet) Kubeconfig() string { return filepath.Join(f.dir, "kubeconfig") }
 
-// KubeconfigDir is a directory with a file NAME.kubeconfig per cluster.
+// KubeconfigDir returns a directory with a file NAME.kubeconfig for each cluster.
 func (f *Fleet) KubeconfigDir() string { return filepath.Join(f.dir, "kubeconfigs") }
 
-// Close stops all clusters and returns when no process is left. A temporary
-// directory is removed. It may be called more than once.
+// Close stops all clusters and returns when all processes have ended. A temporary directory is
+// removed. It may be called more than once.
 func (f *Fleet) Close() error {
 	// An error here means that the process has ended, which is what we want.
 	_ = f.command.Process.Signal(syscall.SIGTERM)

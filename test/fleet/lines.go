@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// lines passes on what a process prints, remembers it, and notices the line that
-// says that all clusters are ready.
+// lines forwards and keeps the output of a process, and detects the line that says that all
+// clusters are ready.
 type lines struct {
 	out   io.Writer
 	ready chan struct{} // closed when ready
@@ -20,7 +20,7 @@ type lines struct {
 
 func newLines(out io.Writer) *lines { return &lines{out: out, ready: make(chan struct{})} }
 
-// Write always takes all; that out cannot be written to must not stop clusters.
+// Write always accepts everything, since an error of out must not stop the clusters.
 func (l *lines) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -32,7 +32,7 @@ func (l *lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String is all that was printed.
+// String returns all output.
 func (l *lines) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,15 +12,15 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// A Recorder notes every request that goes through it. The zero value is ready.
-// Wrap it around as many configurations as one wants to count together.
+// A Recorder records every request that passes through it. The zero value is ready. It may wrap
+// several configurations, whose requests are counted together.
 type Recorder struct {
 	mu       sync.Mutex
 	requests []Request
 }
 
-// A Request is one that a Recorder has seen. It is noted when its answer begins,
-// so an open watch is there already.
+// A Request is a recorded request. It is recorded when its response begins, so that an open
+// watch is included.
 type Request struct {
 	Time        time.Time // when it was sent
 	Host        string    // host and port of the cluster
@@ -75,8 +75,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
 
-// Requests returns what was recorded since the beginning or the last Reset, in the
-// order of answers, without those that one of the filters drops.
+// Requests returns the requests since the beginning or the last Reset, in the order of their
+// responses, without those that match a filter.
 func (r *Recorder) Requests(drop ...func(Request) bool) []Request {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -89,26 +89,26 @@ func (r *Recorder) Requests(drop ...func(Request) bool) []Request {
 // discovery.
 func (r *Recorder) Objects() []Request { return r.Requests(Watches, Probes, Discovery) }
 
-// Reset forgets what was recorded.
+// Reset drops the recorded requests.
 func (r *Recorder) Reset() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.requests = nil
 }
 
-// Watches is a filter for open watches. The list before a watch is not one.
+// Watches is a filter for open watches, but not for the list before a watch.
 func Watches(q Request) bool {
 	watch := q.Query.Get("watch")
 	return watch == "true" || watch == "1"
 }
 
-// Probes is a filter for questions after the health and version of a cluster.
+// Probes is a filter for requests for the health and version of a cluster.
 func Probes(q Request) bool {
 	first, _, _ := strings.Cut(strings.TrimPrefix(q.Path, "/"), "/")
 	return slices.Contains([]string{"readyz", "livez", "healthz", "version"}, first)
 }
 
-// Discovery is a filter for questions after the kinds that a cluster has.
+// Discovery is a filter for requests for the kinds of a cluster.
 func Discovery(q Request) bool {
 	parts := strings.Split(strings.Trim(q.Path, "/"), "/")
 	switch parts[0] {

@@ -18,8 +18,8 @@ var shared struct {
 	err     error
 }
 
-// Main runs the tests of a package and exits. It belongs into TestMain. The fleet
-// starts when a test first asks for it with Shared, and ends after the last test.
+// Main runs the tests of a package and exits. It is called in TestMain. The fleet starts with
+// the first call of Shared, and ends after the last test.
 func Main(m *testing.M, o Options) {
 	flag.Parse()
 	shared.options = &o
@@ -33,9 +33,8 @@ func Main(m *testing.M, o Options) {
 	os.Exit(code)
 }
 
-// Shared returns the fleet that all tests of the package share. It skips the test
-// with -short. Tests take a Namespace of their own each, and start again what they
-// stop.
+// Shared returns the fleet that all tests of the package share. It skips the test with -short.
+// Each test uses a Namespace of its own, and starts the clusters again that it stops.
 func Shared(t testing.TB) *Fleet {
 	t.Helper()
 	if testing.Short() {

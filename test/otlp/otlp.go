@@ -15,7 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// A Receiver is a collector that takes OTLP over HTTP and keeps all spans.
+// A Receiver is a collector that accepts OTLP over HTTP and keeps all spans.
 type Receiver struct {
 	*httptest.Server
 
