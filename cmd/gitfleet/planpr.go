@@ -67,6 +67,7 @@ func printPreview(b *bytes.Buffer, p *review.Preview) {
 	if p.Failed() && !p.Changes.Compared {
 		return
 	}
+	printAnswers(b, p.Answers)
 	printChanges(b, p.Changes, p.Deletions())
 	for _, c := range p.Contents {
 		fmt.Fprintf(b, "%s (%s) changes on %s\n", c.After.ID, c.Placement, forecast.FewOf(c.Clusters))
@@ -77,6 +78,21 @@ func printPreview(b *bytes.Buffer, p *review.Preview) {
 	for _, r := range p.Rollouts {
 		fmt.Fprintf(b, "%s: %s, at most %d unavailable and %d added at a time; first %s\n", r.Placement, number(r.Clusters, "cluster"), r.MaxUnavailable, r.MaxSurge, forecast.FewOf(r.First))
 	}
+}
+
+// printAnswers writes what the members say; nothing if they were not asked.
+func printAnswers(b *bytes.Buffer, a *review.Answers) {
+	if a == nil {
+		return
+	}
+	fmt.Fprintf(b, "On the members, by a dry run: %s\n", printable(a.Summary()))
+	for _, f := range a.Findings() {
+		fmt.Fprintf(b, "  %s (%s) on %s: %s\n", f.Object, f.Placement, forecast.FewOf(f.Clusters), f.Text)
+		if f.Detail != "" {
+			fmt.Fprintf(b, "      %s\n", printable(f.Detail))
+		}
+	}
+	fmt.Fprintln(b)
 }
 
 // planPullRequest asks the daemon for the plan of a pull request, and prints it.

@@ -123,7 +123,7 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	reviews = cfg.reviewer(repo, shared, log)
+	reviews = cfg.reviewer(repo, shared, members.try, log)
 	var preview func(context.Context, int64) (*review.Preview, error)
 	if reviews != nil {
 		publish, preview = both(publish, reviews.Observe), reviews.Preview

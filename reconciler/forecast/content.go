@@ -44,6 +44,23 @@ func (o *Forecast) ContentChanges() []ContentChange {
 	return out
 }
 
+// Works are what a cluster is told to hold once all rollouts are done, by placement. They are
+// nil for a cluster that another fleet holds.
+func (o *Forecast) Works(cluster string) []work.Work {
+	var out []work.Work
+	for _, p := range o.Plan.Placements {
+		c := p.On(cluster)
+		switch {
+		case c == nil || p.Spec == nil || c.Err != nil || c.Binding.Unscheduled || c.Binding.Removing:
+		case c.Foreign != "":
+			return nil
+		default:
+			out = append(out, p.FinalWork(c))
+		}
+	}
+	return out
+}
+
 // contentChanges compares the contents of one placement, cluster by cluster.
 func contentChanges(old, now *plan.Placement) []ContentChange {
 	type contents struct{ before, after string }

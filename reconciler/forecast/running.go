@@ -80,6 +80,10 @@ func (r *Running) Forecast(s *hub.Snapshot) (*Forecast, error) {
 	return o, internal(o.Plan)
 }
 
+// Member returns a cluster of the fleet as the commit in force declares it; nil if it does
+// not.
+func (r *Running) Member(name string) *hub.Cluster { return r.declared[name] }
+
 // withSettings returns the changes of placements with those of their specs, by key.
 func (r *Running) withSettings(changes []PlacementChange, s *hub.Snapshot, renames []ledger.Rename) []PlacementChange {
 	was := map[string]*api.PlacementSpec{}

@@ -82,6 +82,12 @@ func refusesDryRun(err error) bool {
 	}, code) || code == http.StatusInternalServerError && strings.Contains(status.Status().Message, "webhook")
 }
 
+// knowsNoDryRun reports whether an answer that refuses a dry run says nothing of the object:
+// the server cannot try it, and may well apply it.
+func knowsNoDryRun(err error) bool {
+	return apierrors.IsMethodNotSupported(err) || apierrors.IsUnsupportedMediaType(err) || strings.Contains(err.Error(), "does not support dry run")
+}
+
 // compareAfter finds differences that the apply did not correct. They are drifts of an object
 // that is applied nevertheless.
 func (s *session) compareAfter(ctx context.Context, o *outcome) {

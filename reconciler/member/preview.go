@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -41,6 +40,8 @@ const (
 	Differs Effect = "differ"
 	// Fails: the API server would refuse it; Message says why.
 	Fails Effect = "fail"
+	// Unknown: it cannot be told; Message says why. Only Try says so.
+	Unknown Effect = "unknown"
 	// Alters: it is as every apply makes it, and the API server or an admission
 	// webhook stores other values then than are applied.
 	Alters Effect = "alter"
@@ -55,6 +56,8 @@ type Change struct {
 	Effect   Effect
 	// TakesOver says that the object is not gitfleet's yet.
 	TakesOver bool
+	// Refused says that gitfleet would not take the object over; Message says why.
+	Refused bool
 	// Message says what else is to be known; it holds no secrets.
 	Message string
 	// Diffs are how the object there differs from what it would be. Values of
@@ -150,7 +153,7 @@ func (p *Preview) Changes(ctx context.Context, works []work.Work) ([]Change, err
 			}
 		}
 	}
-	changes, err := p.each(ctx, tasks)
+	changes, err := p.each(ctx, tasks, p.look)
 	if err != nil {
 		return nil, err
 	}
@@ -186,7 +189,7 @@ func (p *Preview) task(key api.PlacementKey, m *work.Manifest) task {
 }
 
 // each looks at all objects, several at a time, and answers in their order.
-func (p *Preview) each(ctx context.Context, tasks []task) ([]Change, error) {
+func (p *Preview) each(ctx context.Context, tasks []task, look func(context.Context, task) (*Change, error)) ([]Change, error) {
 	all, errs := make([]*Change, len(tasks)), make([]error, len(tasks))
 	slots := make(chan struct{}, p.s.cfg.Concurrency)
 	var wg sync.WaitGroup
@@ -194,7 +197,7 @@ func (p *Preview) each(ctx context.Context, tasks []task) ([]Change, error) {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			all[i], errs[i] = p.look(ctx, tasks[i])
+			all[i], errs[i] = look(ctx, tasks[i])
 		})
 	}
 	wg.Wait()
@@ -254,6 +257,7 @@ func (p *Preview) compare(ctx context.Context, t task, c *Change, live *unstruct
 			}
 			c.Effect, c.Diffs, c.Message = Differs, found.diffs, "it is only reported"
 			if do == diff.Refuse {
+				c.Refused = diff.OwnerOf(live, p.s.cfg.Fleet, t.placement, p.s.markerStale) != diff.Ours
 				c.Message = diff.Refused(why, diff.Owners(live, p.s.cfg.Fleet, t.placement), found.degraded).Message
 			}
 			return c, nil
@@ -291,7 +295,7 @@ func (p *Preview) applied(ctx context.Context, t task, c *Change, live *unstruct
 	opt := diff.Options{Ignore: paths(rivals)}
 	desired, err := p.s.merged(ctx, t)
 	switch {
-	case apierrors.IsInvalid(err):
+	case refusesDryRun(err) && !knowsNoDryRun(err):
 		c.Effect, c.Message = Fails, diff.SecretsOf(t.manifest.Object.Object, live).Error(err).Error()
 		return c, nil
 	case refusesDryRun(err):

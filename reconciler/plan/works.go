@@ -18,6 +18,18 @@ func (pl *planner) planWorks(p *Placement) {
 	}
 }
 
+// FinalWork returns the work of a cluster once the rollout has reached it, without the objects
+// that are left to other placements. The placement has a spec and the content is known.
+func (p *Placement) FinalWork(c *OnCluster) work.Work {
+	w := work.Work{Placement: p.Key, Revision: c.Latest, Strategy: strategy(p.Spec.Spec), Manifests: c.Content.Manifests}
+	if len(c.Yielded) > 0 {
+		w.Manifests = slices.DeleteFunc(slices.Clone(w.Manifests), func(m *work.Manifest) bool {
+			return slices.ContainsFunc(c.Yielded, func(y Yielded) bool { return y.ID == m.ID })
+		})
+	}
+	return w
+}
+
 // planWork computes the work of one cluster; not ok if there is none yet.
 func (pl *planner) planWork(p *Placement, c *OnCluster) (work.Work, bool) {
 	w := work.Work{Placement: p.Key, Revision: c.Binding.Assigned, Abandon: p.Record.Abandon,

@@ -60,6 +60,8 @@ type subject struct {
 	key string
 	// lineURL is where people see a line of a file of a commit.
 	lineURL func(commit, path string, line int) string
+	// asking says that members are yet to answer.
+	asking bool
 }
 
 // body is the comment. Texts that come from the pull request are in code, where they mean
@@ -79,6 +81,7 @@ func (r *Result) body(s subject) string {
 	c.add(r.problemsText(s))
 	if r.Conflict == "" && r.Refused == "" && !refuses(r.Problems) {
 		c.add(r.summary())
+		c.add(r.membersText(s.asking))
 		c.add(r.heldText())
 		c.add(r.placementsText())
 		c.add(r.contentsText())

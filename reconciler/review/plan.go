@@ -96,21 +96,31 @@ func (v *Reviewer) result(ctx context.Context, pr forge.PullRequest) (result *Re
 	if err != nil {
 		return nil, err
 	}
-	return Plan(v.fleet, merged, v.cfg.Brake)
+	r, f, err := planWithForecast(v.fleet, merged, v.cfg.Brake)
+	if err == nil && v.cfg.Try != nil && !r.Failed() {
+		r.trials, r.untried = trials(v.fleet, f, r)
+	}
+	return r, err
 }
 
 // Plan returns what a commit does to a fleet. An error is a fault of the program.
 func Plan(fleet *forecast.Running, merged *hub.Snapshot, brake forecast.Brake) (*Result, error) {
+	r, _, err := planWithForecast(fleet, merged, brake)
+	return r, err
+}
+
+// planWithForecast returns a plan with its forecast.
+func planWithForecast(fleet *forecast.Running, merged *hub.Snapshot, brake forecast.Brake) (*Result, *forecast.Forecast, error) {
 	f, err := fleet.Forecast(merged)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	r := &Result{Clusters: len(merged.Clusters), Refused: f.Refusal(), Problems: fleet.NewProblems(f)}
 	if r.Refused != "" {
-		return r, nil
+		return r, f, nil
 	}
 	_, r.Changes = f.Compared(brake)
 	r.Contents, r.Rollouts = f.ContentChanges(), f.Rollouts
 	slices.SortStableFunc(r.Changes.Clusters, func(a, b forecast.ClusterChange) int { return len(b.Deleted) - len(a.Deleted) })
-	return r, nil
+	return r, f, nil
 }

@@ -25,7 +25,9 @@ type previewRequest struct {
 
 type previewAnswer struct {
 	preview *Preview
-	err     error
+	// asks says that members are asked about the plan, which is for who asked for it.
+	asks bool
+	err  error
 }
 
 // Preview plans a pull request now, and writes nothing to the forge. Any goroutine may call
@@ -39,10 +41,24 @@ func (v *Reviewer) Preview(ctx context.Context, number int64) (*Preview, error) 
 	}
 	select {
 	case a := <-answer:
+		if a.asks {
+			a.preview.Answers, a.err = v.askForPreview(ctx, a.preview.Result)
+		}
 		return a.preview, a.err
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+}
+
+// askForPreview asks the members about a plan, while Run goes on.
+func (v *Reviewer) askForPreview(ctx context.Context, r *Result) (*Answers, error) {
+	select {
+	case v.slots <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { <-v.slots }()
+	return v.ask(ctx, r), nil
 }
 
 // preview answers a request. It ends with Run as well as with who asked.
@@ -50,29 +66,30 @@ func (v *Reviewer) preview(ctx context.Context, q previewRequest) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(q.ctx, cancel)()
-	p, err := v.previewOf(ctx, q.number)
-	q.answer <- previewAnswer{p, err}
+	p, asks, err := v.previewOf(ctx, q.number)
+	q.answer <- previewAnswer{p, asks, err}
 }
 
-func (v *Reviewer) previewOf(ctx context.Context, number int64) (*Preview, error) {
+// previewOf is the plan of a pull request, and whether members are asked about it.
+func (v *Reviewer) previewOf(ctx context.Context, number int64) (p *Preview, asks bool, err error) {
 	if !v.ready() {
-		return nil, errors.New("nothing is planned yet: the daemon is starting")
+		return nil, false, errors.New("nothing is planned yet: the daemon is starting")
 	}
 	pr, err := v.cfg.Forge.PullRequest(ctx, number)
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, false, err
 	case pr.State != forge.Open:
-		return nil, fmt.Errorf("pull request %d is %s", number, pr.State)
+		return nil, false, fmt.Errorf("pull request %d is %s", number, pr.State)
 	case pr.Base != v.cfg.Base:
-		return nil, fmt.Errorf("pull request %d is to the branch %s; those to %s are planned", number, pr.Base, v.cfg.Base)
+		return nil, false, fmt.Errorf("pull request %d is to the branch %s; those to %s are planned", number, pr.Base, v.cfg.Base)
 	case pr.Fork && v.refusesFork(pr) != "":
-		return nil, fmt.Errorf("pull request %d is from a fork, and %s", number, v.refusesFork(pr))
+		return nil, false, fmt.Errorf("pull request %d is from a fork, and %s", number, v.refusesFork(pr))
 	}
 	v.look(time.Now())
 	r, err := v.result(ctx, pr)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	return &Preview{Base: v.tip, Head: pr.Head, Result: r}, nil
+	return &Preview{Base: v.tip, Head: pr.Head, Result: r}, v.asks(pr.Fork, r), nil
 }

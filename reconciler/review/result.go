@@ -24,6 +24,14 @@ type Result struct {
 	Changes  forecast.Changes
 	Contents []forecast.ContentChange
 	Rollouts []forecast.Rollout
+	// Answers are what members say of the plan; nil if they were not asked, or have not
+	// answered yet.
+	Answers *Answers
+
+	// trials are what members are to be asked, and untried counts the objects that they are
+	// not asked about.
+	trials  []Trial
+	untried int
 }
 
 // Deletions are those of all clusters.
@@ -83,7 +91,10 @@ func (r *Result) errors() int {
 }
 
 // Failed reports whether it cannot be merged, would be refused or has problems.
-func (r *Result) Failed() bool { return r.Conflict != "" || r.Refused != "" || r.errors() > 0 }
+// Members that would refuse an object are problems as well.
+func (r *Result) Failed() bool {
+	return r.Conflict != "" || r.Refused != "" || r.errors() > 0 || r.Answers.refused() > 0
+}
 
 // Status is what the commit of the pull request is shown with.
 func (r *Result) Status() (forge.StatusState, string) {
@@ -95,6 +106,8 @@ func (r *Result) Status() (forge.StatusState, string) {
 		return forge.StatusFailure, "the merge would be refused: " + r.Refused
 	case r.errors() > 0:
 		return forge.StatusFailure, count(r.errors(), "problem")
+	case r.Answers.refused() > 0:
+		return forge.StatusFailure, count(r.Answers.refused(), "object") + " refused on the members"
 	case r.None():
 		return forge.StatusSuccess, "no changes"
 	}

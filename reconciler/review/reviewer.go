@@ -2,8 +2,8 @@
 //
 // A [Reviewer] plans each open pull request as if it were merged, and writes the plan into
 // one comment and a commit status; and it shows on the commits of the base how far their
-// rollout is. It only reads clusters' state as the loop reports it: nothing that a pull
-// request has reaches a cluster.
+// rollout is. It reads clusters' state as the loop reports it. If it is told how to ask
+// members, some are asked by a dry run what they would make of a plan; nothing is applied.
 package review
 
 import (
@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource"
@@ -22,6 +23,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/reconciler/backoff"
 	"github.com/gitfleet/gitfleet/reconciler/forecast"
+	"github.com/gitfleet/gitfleet/reconciler/member"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
@@ -60,6 +62,8 @@ type Config struct {
 	// Attempt notes that a commit is about to be planned, and returns the function to call
 	// once that is over. An error says that planning it has ended the process before.
 	Attempt func(commit string) (end func(), err error)
+	// Try asks a member by a dry run what becomes of objects; nil asks none.
+	Try func(ctx context.Context, t Trial) ([]member.Change, error)
 	// Brake says which deletions members hold.
 	Brake forecast.Brake
 	// Fleet is the name of the fleet, Base the branch that is followed.
@@ -98,6 +102,11 @@ type Reviewer struct {
 	reports  chan *status.Report
 	previews chan previewRequest
 	wakes    chan struct{}
+	// tried has what members say of a plan. trials are those that are asked, at most one at a
+	// time, and slots those for previews.
+	tried  chan trialResult
+	trials sync.WaitGroup
+	slots  chan struct{}
 
 	// What follows belongs to Run.
 	report *status.Report
@@ -112,6 +121,8 @@ type Reviewer struct {
 	// planned is when the last plan began.
 	planned time.Time
 	rollout rollout
+	// trying says that members are being asked.
+	trying bool
 	// forge is when the forge is asked again about pull requests.
 	forge backoff.Backoff
 }
@@ -126,15 +137,21 @@ type review struct {
 	shown forge.Status
 	// marked says that a plan that is no longer of now is shown as stale.
 	marked bool
-	retry  backoff.Backoff
+	// waits says that the plan waits for what members say of it, and answered is the plan with
+	// that; nil until they have answered.
+	waits    bool
+	answered *Result
+	retry    backoff.Backoff
 }
 
 // planned notes that what was planned is written.
-func (r *review) planned(key string) { r.key, r.marked, r.retry = key, false, backoff.Backoff{} }
+func (r *review) planned(key string) {
+	r.key, r.marked, r.waits, r.answered, r.retry = key, false, false, nil, backoff.Backoff{}
+}
 
 // New returns a Reviewer that does nothing until it runs.
 func New(cfg Config) *Reviewer {
-	return &Reviewer{cfg: cfg, reports: make(chan *status.Report, 1), previews: make(chan previewRequest), wakes: make(chan struct{}, 1), reviews: map[int64]*review{}}
+	return &Reviewer{cfg: cfg, reports: make(chan *status.Report, 1), previews: make(chan previewRequest), wakes: make(chan struct{}, 1), tried: make(chan trialResult, 1), slots: make(chan struct{}, maxPreviewTrials), reviews: map[int64]*review{}}
 }
 
 // Observe takes a new report. It never blocks; only one goroutine may call it.
@@ -163,6 +180,7 @@ func (v *Reviewer) Wake() {
 func (v *Reviewer) Run(ctx context.Context) error {
 	timer := time.NewTimer(v.cfg.Interval)
 	defer timer.Stop()
+	defer v.endTrials()
 	for {
 		select {
 		case <-ctx.Done():
@@ -172,6 +190,8 @@ func (v *Reviewer) Run(ctx context.Context) error {
 			v.preview(ctx, q)
 		case <-v.wakes:
 			v.woken = true
+		case t := <-v.tried:
+			v.answered(t)
 		case <-timer.C:
 		}
 		if v.ready() {
@@ -228,8 +248,11 @@ func (v *Reviewer) advance(ctx context.Context, now time.Time) (time.Duration, e
 	case v.woken:
 		return min(v.cfg.Interval, wakeSpacing) - since, nil
 	}
+	if err := v.finish(ctx, now); err != nil {
+		return 0, err
+	}
 	waiting := v.outdated(now)
-	if err := v.mark(ctx, waiting, now); err != nil || len(waiting) == 0 {
+	if err := v.mark(ctx, waiting, now); err != nil || len(waiting) == 0 || v.trying {
 		return v.cfg.Interval, err
 	}
 	if wait := v.planned.Add(v.cfg.Pause).Sub(now); wait > 0 {
@@ -425,44 +448,11 @@ func (v *Reviewer) plan(ctx context.Context, r *review, now time.Time) error {
 		r.planned(key)
 		return nil
 	}
-	state, text := result.Status()
-	if err := v.show(ctx, r, state, text); err != nil {
+	asks := v.asks(r.pr.Fork, result)
+	if err := v.publish(ctx, r, result, key, asks); err != nil || !asks {
 		return err
 	}
-	if !own(r.pr) {
-		body := result.body(subject{fleet: v.cfg.Fleet, branch: v.cfg.Base, base: v.tip, head: r.pr.Head, number: r.pr.Number, key: key, lineURL: v.cfg.Forge.LineURL})
-		if err := v.write(ctx, r.pr.Number, body); err != nil {
-			return err
-		}
-	}
-	r.planned(key)
-	v.cfg.Log.Info("pull request planned", "url", r.pr.URL, "commit", r.pr.Head, "status", r.shown.Description)
+	r.waits = true
+	v.tryLater(ctx, r.pr.Number, key, result)
 	return nil
-}
-
-// write makes the comment of the fleet, or replaces its text. If another daemon made one at
-// the same time, the first of the two stays.
-func (v *Reviewer) write(ctx context.Context, number int64, body string) error {
-	existing, err := v.cfg.Forge.FindComment(ctx, number, marker(v.cfg.Fleet))
-	if err != nil {
-		return err
-	}
-	if existing != nil {
-		if strings.TrimSpace(existing.Body) == strings.TrimSpace(body) {
-			return nil
-		}
-		return v.cfg.Forge.EditComment(ctx, number, existing.ID, body)
-	}
-	made, err := v.cfg.Forge.AddComment(ctx, number, body)
-	if err != nil {
-		return err
-	}
-	first, err := v.cfg.Forge.FindComment(ctx, number, marker(v.cfg.Fleet))
-	if err != nil || first == nil || first.ID == made.ID {
-		return err
-	}
-	if err := v.cfg.Forge.EditComment(ctx, number, made.ID, "The plan is in the comment above.\n"); err != nil {
-		return err
-	}
-	return v.cfg.Forge.EditComment(ctx, number, first.ID, body)
 }

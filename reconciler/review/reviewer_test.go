@@ -239,7 +239,7 @@ func TestAPreviewOfAForkNeedsTheLabel(t *testing.T) {
 			v := newReviewer(f, source)
 			v.cfg.ForksLabel, v.cfg.OpenLabels, v.report = test.label, test.open, s.report
 			got := ""
-			if _, err := v.previewOf(t.Context(), 1); err != nil {
+			if _, _, err := v.previewOf(t.Context(), 1); err != nil {
 				got = err.Error()
 			}
 			if got != test.want {
@@ -255,11 +255,11 @@ func TestAPreviewWritesNothing(t *testing.T) {
 	s.commit(hash("b"), files(t, small))
 	f := &fakeForge{comments: map[int64][]forge.Comment{}, open: []forge.PullRequest{pullRequest(1, hash("1"))}}
 	v := newReviewer(f, fakeSource{merged: map[string]fs.FS{hash("1"): files(t, small+"configmap web/two v1\n")}})
-	if _, err := v.previewOf(t.Context(), 1); err == nil {
+	if _, _, err := v.previewOf(t.Context(), 1); err == nil {
 		t.Error("there is a preview before there is a plan")
 	}
 	v.report = s.report
-	p, err := v.previewOf(t.Context(), 1)
+	p, _, err := v.previewOf(t.Context(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,7 +267,7 @@ func TestAPreviewWritesNothing(t *testing.T) {
 		t.Errorf("%s of %s and %s", text, p.Base, p.Head)
 	}
 	f.open[0].Base = "other"
-	if _, err := v.previewOf(t.Context(), 1); err == nil || !strings.Contains(err.Error(), "to the branch other") {
+	if _, _, err := v.previewOf(t.Context(), 1); err == nil || !strings.Contains(err.Error(), "to the branch other") {
 		t.Errorf("to another branch: %v", err)
 	}
 	if f.writes+len(f.statuses) > 0 {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net/url"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -147,7 +148,7 @@ func (f *fakeForge) SetStatus(_ context.Context, s forge.Status) error {
 }
 
 func (f *fakeForge) LineURL(commit, path string, line int) string {
-	return fmt.Sprintf("https://git.example.com/%s/%s#L%d", commit[:4], path, line)
+	return fmt.Sprintf("https://git.example.com/%s/%s#L%d", commit[:4], url.PathEscape(path), line)
 }
 
 // of are the statuses of a commit in a context, in order.

@@ -8,7 +8,10 @@ import (
 	"testing"
 
 	"code.gitea.io/sdk/gitea"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/test/giteaserver"
 )
 
@@ -84,7 +87,7 @@ func (p *proposing) shows(commit, name, want string) {
 // out.
 func TestPullRequestsArePlanned(t *testing.T) {
 	p := newProposing(t)
-	p.args = append(p.args, "--set", "pullRequests.plans=true", "--set", "pullRequests.rolloutStatus=true")
+	p.args = append(p.args, "--set", "pullRequests.plans=true", "--set", "pullRequests.dryRun=true", "--set", "pullRequests.rolloutStatus=true")
 	const old, place = "apps/old.yaml", "place.yaml"
 	p.write("main", old, yamlNamespace(p.name+"-old"), "add a namespace")
 	p.write("main", "place-old.yaml", yamlPlacement("old", p.name+"-old", pickAll), "place it")
@@ -94,30 +97,47 @@ func TestPullRequestsArePlanned(t *testing.T) {
 
 	p.write("topic", place, yamlPlacement("all", p.name, "  policy: {placementType: PickN, numberOfClusters: 2}\n  strategy: {rollingUpdate: {maxUnavailable: 100%}}\n"), "two clusters")
 	p.write("topic", old, "", "no namespace")
+	p.write("topic", "apps/theirs.yaml", yamlConfigMap(p.name, "theirs", "ours"), "what is there already")
+	theirs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "theirs"}, Data: map[string]string{"key": "value-of-theirs"}}
+	for _, m := range p.members {
+		_, err := p.clients[m].CoreV1().ConfigMaps(p.name).Create(t.Context(), theirs, metav1.CreateOptions{})
+		patched(t, err)
+	}
 	p.write("topic", "apps/web.yaml", strings.Replace(strings.Replace(yamlDeployment(p.name, "web", 2), "\nspec:", "\n  annotations: {gitfleet.dev/available: \"true\"}\nspec:", 1), "app:1", "app:2", 1), "an image")
 	pr, _, err := p.forge.Client.CreatePullRequest(giteaserver.User, "hub", gitea.CreatePullRequestOption{Head: "topic", Base: "main", Title: "Three changes"})
 	patched(t, err)
-	p.eventually("planned", func() bool { return len(p.plans(pr.Index)) > 0 })
+	head := pr.Head.Sha
+	p.shows(head, "gitfleet/plan", "success: ")
+	p.eventually("the members have answered", func() bool {
+		all := p.plans(pr.Index) // the status comes before it
+		return len(all) > 0 && strings.Contains(all[0], " 0 refused, 2 taken over")
+	})
 	comment := p.plans(pr.Index)[0]
 	for _, want := range []string{
 		"`crp/all` its policy changes from `PickAll` to `PickN 2`; leaves 1 cluster",
 		"Gitfleet-Allow-Delete: crp/old\n", "- Namespace/" + p.name + "-old (crp/old), held\n",
 		"- registry.example/app:1\n+ registry.example/app:2\n",
+		"`ConfigMap/" + p.name + "/theirs` of `crp/all` on ", ": it is there already and is taken over, with other values: ",
 	} {
 		if !strings.Contains(comment, want) {
 			t.Errorf("the comment does not say %q:\n%s", want, comment)
 		}
 	}
-	if said, code := p.cli("plan", "--pr", fmt.Sprint(pr.Index)); code != 1 || !strings.Contains(said, "- Namespace/"+p.name+"-old  (crp/old), held") {
+	if strings.Contains(comment, "value-of-theirs") {
+		t.Errorf("the comment has what is on the members:\n%s", comment)
+	}
+	for _, m := range p.members {
+		if got, err := p.clients[m].CoreV1().ConfigMaps(p.name).Get(t.Context(), "theirs", metav1.GetOptions{}); err != nil || got.Labels[api.ManagedByLabel] != "" || got.Data["key"] != "value-of-theirs" {
+			t.Errorf("on %s the plan has made of it %v, %v", m, got, err)
+		}
+	}
+	if said, code := p.cli("plan", "--pr", fmt.Sprint(pr.Index)); code != 1 || !strings.Contains(said, "On the members, by a dry run: ") || !strings.Contains(said, "- Namespace/"+p.name+"-old  (crp/old), held") {
 		t.Errorf("plan --pr has exit code %d:\n%s", code, said)
 	}
-	head := pr.Head.Sha
-	p.shows(head, "gitfleet/plan", "success: ")
-
 	p.write("main", "apps/other.yaml", yamlNamespace(p.name+"-other"), "another commit lands first")
 	p.eventually("stale, and planned again", func() bool {
 		got := p.shown(head, "gitfleet/plan")
-		return len(got) == 3 && strings.HasPrefix(got[1], "pending: stale: ") && strings.HasPrefix(got[0], "success: ")
+		return len(got) == 5 && strings.HasPrefix(got[2], "pending: stale: ") && strings.Contains(got[1], "; asking members") && strings.HasPrefix(got[0], "success: ")
 	})
 	p.eventually("the comment edited in place", func() bool {
 		all := p.plans(pr.Index) // the status comes before it

@@ -1,0 +1,225 @@
+package review
+
+import (
+	"context"
+	"errors"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/forecast"
+	"github.com/gitfleet/gitfleet/reconciler/member"
+)
+
+// The bounds of what members are asked about one plan.
+const (
+	maxTrials       = 3
+	maxTrialObjects = 50
+	trialTimeout    = 15 * time.Second
+	// maxPreviewTrials is how many previews ask members at the same time.
+	maxPreviewTrials = 2
+)
+
+// A Trial asks a member what becomes of some objects, by a dry run.
+type Trial struct {
+	// Cluster is as the commit in force declares it, and not the pull request.
+	Cluster *hub.Cluster
+	// Works are what the cluster is to hold, Targets the objects asked about.
+	Works   []work.Work
+	Targets []member.Target
+}
+
+// An Answer is what a member says to a trial.
+type Answer struct {
+	Cluster string
+	// Objects counts those asked about.
+	Objects int
+	// Err is why the member did not answer; nil if it did.
+	Err     error
+	Changes []member.Change
+}
+
+// Answers are what the members say to the trials of a plan.
+type Answers struct {
+	Members []Answer
+	// Rest counts the objects of clusters that are created or changed and were not asked
+	// about.
+	Rest int
+}
+
+// refused counts the objects that would not be applied.
+func (a *Answers) refused() int { return a.count(isRefused) }
+
+// count counts the objects of which something is so, on each cluster; none for nil.
+func (a *Answers) count(so func(member.Change) bool) int {
+	if a == nil {
+		return 0
+	}
+	n := 0
+	for _, m := range a.Members {
+		for _, c := range m.Changes {
+			if so(c) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// trials are what members are asked about a plan: some of the clusters, those that differ
+// first. rest counts the objects that are left out.
+func trials(fleet *forecast.Running, f *forecast.Forecast, r *Result) (out []Trial, rest int) {
+	targets, total := r.targets()
+	asked := 0
+	for _, name := range r.representatives() {
+		t := Trial{Cluster: fleet.Member(name), Targets: targets[name]}
+		if len(out) == maxTrials {
+			break
+		}
+		if t.Cluster == nil || len(t.Targets) == 0 {
+			continue
+		}
+		if t.Works = f.Works(name); t.Works == nil {
+			continue
+		}
+		t.Targets = t.Targets[:min(maxTrialObjects, len(t.Targets))]
+		asked += len(t.Targets)
+		out = append(out, t)
+	}
+	return out, total - asked
+}
+
+// targets are the objects that are created or changed, by cluster, and how many there are.
+// Those of renamed placements are left out: they are of the old name until it is merged.
+func (r *Result) targets() (by map[string][]member.Target, total int) {
+	renamed := map[string]bool{}
+	for _, p := range r.Changes.Placements {
+		renamed[p.Placement] = p.RenamedFrom != ""
+	}
+	by = map[string][]member.Target{}
+	add := func(cluster string, key api.PlacementKey, id api.ID) {
+		if !renamed[key.String()] {
+			by[cluster] = append(by[cluster], member.Target{Placement: key, ID: id})
+			total++
+		}
+	}
+	for _, c := range r.Contents {
+		for _, name := range c.Clusters {
+			add(name, c.Placement, c.After.ID)
+		}
+	}
+	for _, c := range r.Changes.Clusters {
+		for _, o := range c.Gained {
+			if key, err := api.ParsePlacement(o.Placement); err == nil {
+				add(c.Cluster, key, o.ID())
+			}
+		}
+	}
+	return by, total
+}
+
+// representatives are the clusters that change: one of each group with the same changes, and
+// then the others.
+func (r *Result) representatives() []string {
+	var first, others []string
+	for _, g := range r.groups() {
+		first, others = append(first, g.clusters[0]), append(others, g.clusters[1:]...)
+	}
+	return append(first, others...)
+}
+
+// ask asks the members, beside each other and for a bounded time.
+func (v *Reviewer) ask(ctx context.Context, r *Result) *Answers {
+	end := ctx
+	ctx, cancel := context.WithTimeout(ctx, trialTimeout)
+	defer cancel()
+	a := &Answers{Members: make([]Answer, len(r.trials)), Rest: r.untried}
+	var wg sync.WaitGroup
+	for i, t := range r.trials {
+		wg.Go(func() {
+			changes, err := v.try(ctx, t)
+			a.Members[i] = Answer{Cluster: t.Cluster.Name, Objects: len(t.Targets), Changes: changes, Err: err}
+		})
+	}
+	wg.Wait()
+	for _, m := range a.Members {
+		if m.Err != nil && end.Err() == nil {
+			v.cfg.Log.Warn("member not asked about a pull request", "cluster", m.Cluster, "err", m.Err)
+		}
+	}
+	return a
+}
+
+// try asks one member. A fault of gitfleet is an error like others.
+func (v *Reviewer) try(ctx context.Context, t Trial) (changes []member.Change, err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			v.cfg.Log.Error("asking a member about a pull request panicked", "cluster", t.Cluster.Name, "err", fault, "stack", string(debug.Stack()))
+			err = errors.New("a fault of gitfleet, which is in its log")
+		}
+	}()
+	return v.cfg.Try(ctx, t)
+}
+
+// asks reports whether members are asked about a plan. A pull request of a fork is not shown
+// to them.
+func (v *Reviewer) asks(fork bool, r *Result) bool {
+	return v.cfg.Try != nil && !fork && !r.Failed() && len(r.trials) > 0
+}
+
+// A trialResult is a plan with what the members say of it.
+type trialResult struct {
+	number int64
+	key    string
+	result *Result
+}
+
+// tryLater asks the members about a plan, which is written once more when they have answered.
+func (v *Reviewer) tryLater(ctx context.Context, number int64, key string, result *Result) {
+	v.trying = true
+	v.trials.Go(func() {
+		answered := *result
+		answered.Answers = v.ask(ctx, result)
+		answered.trials = nil
+		v.tried <- trialResult{number, key, &answered}
+	})
+}
+
+// answered takes in what the members say, unless the plan is another one by now.
+func (v *Reviewer) answered(t trialResult) {
+	v.trying = false
+	if r := v.reviews[t.number]; r != nil && r.key == t.key {
+		r.answered = t.result
+	}
+}
+
+// finish writes the plans again whose members have answered.
+func (v *Reviewer) finish(ctx context.Context, now time.Time) error {
+	for _, r := range v.reviews {
+		if r.answered == nil || r.key != v.key(r.pr) || r.retry.Wait(now) > 0 {
+			continue
+		}
+		if err := v.about(ctx, r, v.publish(ctx, r, r.answered, r.key, false), now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// endTrials waits for the members that are being asked, which a context has ended.
+func (v *Reviewer) endTrials() {
+	v.trials.Wait()
+	select {
+	case <-v.tried:
+	default:
+	}
+	v.trying = false
+	for _, r := range v.reviews {
+		if r.waits {
+			r.key, r.waits, r.answered = "", false, nil // it is planned again
+		}
+	}
+}

@@ -1,0 +1,210 @@
+package review
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/gitfleet/gitfleet/gitsource/forge"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/member"
+)
+
+// fakeMembers answer trials as they are told to, by cluster.
+type fakeMembers struct {
+	mu      sync.Mutex
+	asked   []Trial
+	answers map[string][]member.Change
+	silent  map[string]bool
+}
+
+func (f *fakeMembers) try(_ context.Context, t Trial) ([]member.Change, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asked = append(f.asked, t)
+	if f.silent[t.Cluster.Name] {
+		return nil, errors.New("dial tcp 10.0.0.1:6443: no route to host")
+	}
+	return f.answers[t.Cluster.Name], nil
+}
+
+// stepTwice lets a reviewer plan, and write the plan again once the members have answered.
+func (s *stage) stepTwice(v *Reviewer) {
+	s.t.Helper()
+	s.step(v)
+	if !v.trying {
+		s.t.Fatal("no member is asked")
+	}
+	v.answered(<-v.tried)
+	s.step(v)
+}
+
+// What the members say comes into the same comment, and decides the status. It is said once.
+func TestMembersAnswerAfterTheComment(t *testing.T) {
+	s := newStage(t)
+	s.commit(hash("b"), files(t, "clusters a b c\nnamespace web\nconfigmap web/one v1\nplace web of web\n"))
+	merged := files(t, "clusters a b c\nnamespace web\nconfigmap web/one v2\nconfigmap web/two v1\nplace web of web\n")
+	web := api.PlacementKey{Name: "web"}
+	one, two := api.ID{Kind: "ConfigMap", Namespace: "web", Name: "one"}, api.ID{Kind: "ConfigMap", Namespace: "web", Name: "two"}
+	denied := member.Change{ID: two, Placement: web, Effect: member.Fails, Message: "denied by @policy"}
+	members := &fakeMembers{
+		answers: map[string][]member.Change{
+			"a": {{ID: one, Placement: web, Effect: member.Changes, Diffs: []api.Difference{
+				{PatchDetail: api.PatchDetail{Path: "/data/value", ValueInHub: "v2", ValueInMember: "theirs-1"}, By: []api.Actor{{Manager: "kubectl", Operation: "Update"}}},
+			}}, denied},
+			"b": {denied},
+		},
+		silent: map[string]bool{"c": true},
+	}
+	f := &fakeForge{comments: map[int64][]forge.Comment{}, open: []forge.PullRequest{pullRequest(1, hash("1"))}}
+	source := fakeSource{merged: map[string]fs.FS{hash("1"): merged}}
+	v := newReviewer(f, source)
+	v.cfg.Try = members.try
+	s.step(v)
+	if body := f.comments[1][0].Body; !strings.Contains(body, "**On the members** (by a dry run)\n\nSome of them are being asked.\n") {
+		t.Errorf("at first the comment is\n%s", body)
+	}
+	v.answered(<-v.tried)
+	s.step(v)
+	want := `**On the members** (by a dry run)
+
+Of 4 objects on 2 clusters 2 refused, 1 with fields of others. No answer from c.
+
+- ` + "`ConfigMap/web/two` of `crp/web` on `a`, `b`: the API server refuses it: `denied by @policy`" + `
+- ` + "`ConfigMap/web/one` of `crp/web` on `a`: fields are set that others own: `/data/value of kubectl (Update)`" + `
+`
+	if body := f.comments[1][0].Body; !strings.Contains(body, want) || strings.Contains(body, "theirs-1") || strings.Contains(body, "10.0.0.1") || f.writes != 2 {
+		t.Errorf("after %d writes the comment is\n%s", f.writes, body)
+	}
+	statuses := []string{"pending: 6 changes on 3 clusters; asking members", "failure: 2 objects refused on the members"}
+	if got := f.of(hash("1"), planContext); !slices.Equal(got, statuses) {
+		t.Errorf("statuses are %q, want %q", got, statuses)
+	}
+	for _, asked := range members.asked {
+		if len(asked.Works) != 1 || len(asked.Works[0].Manifests) != 3 || len(asked.Targets) != 2 {
+			t.Errorf("%s is asked about %v", asked.Cluster.Name, asked.Targets)
+		}
+	}
+
+	v = newReviewer(f, source) // after a restart
+	v.cfg.Try = members.try
+	s.stepTwice(v)
+	if got := f.of(hash("1"), planContext); f.writes != 2 || !slices.Equal(got, append(statuses, statuses[1])) {
+		t.Errorf("after a restart there are %d writes and the statuses %q", f.writes, got)
+	}
+}
+
+// A plan that is outdated by the time the members answer is not written.
+func TestAnswersToAnOutdatedPlan(t *testing.T) {
+	s, f, source := planned(t, 1)
+	v := newReviewer(f, source)
+	v.cfg.Try = (&fakeMembers{}).try
+	s.step(v)
+	s.commit(hash("c"), files(t, small+"namespace other\n"))
+	s.step(v)
+	v.answered(<-v.tried)
+	s.stepTwice(v)
+	want := []string{"pending: 3 changes on 3 clusters; asking members", "pending: stale: main or the fleet has changed since; planned again soon", "pending: 3 changes on 3 clusters; asking members", "success: 3 changes on 3 clusters"}
+	if got := f.of(f.open[0].Head, planContext); !slices.Equal(got, want) {
+		t.Errorf("statuses\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// Members are not shown pull requests of forks, nor plans that only delete.
+func TestWhatMembersAreNotAsked(t *testing.T) {
+	for name, test := range map[string]struct {
+		fork   bool
+		merged string
+	}{
+		"a fork":         {true, small + "configmap web/two v1\n"},
+		"only deletions": {false, "clusters a b c\nnamespace web\nplace web of web\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			s.commit(hash("b"), files(t, small))
+			pr := pullRequest(1, hash("1"))
+			pr.Fork, pr.Labels = test.fork, []string{"plan"}
+			f := &fakeForge{comments: map[int64][]forge.Comment{}, open: []forge.PullRequest{pr}}
+			members := &fakeMembers{}
+			v := newReviewer(f, fakeSource{merged: map[string]fs.FS{hash("1"): files(t, test.merged)}})
+			v.cfg.ForksLabel, v.cfg.Try = "plan", members.try
+			s.step(v)
+			if v.trying || len(members.asked) > 0 || len(f.comments[1]) != 1 || strings.Contains(f.comments[1][0].Body, "On the members") {
+				t.Errorf("%d members are asked; comments are %v", len(members.asked), f.comments[1])
+			}
+		})
+	}
+}
+
+// Few clusters are asked about few objects: one of each group that differs first, none that
+// the pull request brings or points elsewhere.
+func TestTrialsAreBounded(t *testing.T) {
+	base := "clusters a b c d e\nnamespace web\nnamespace docks\nnamespace mill\nplace web of web\nplace docks of docks on d\nplace mill of mill on e\n"
+	var merged strings.Builder
+	merged.WriteString("clusters a b c d e new\nnamespace web\nnamespace docks\nnamespace mill\nconfigmap docks/one v1\nconfigmap mill/two v1\nplace web of web\nplace docks of docks on d\nplace mill of mill on e\n")
+	for i := range maxTrialObjects + 5 {
+		fmt.Fprintf(&merged, "configmap web/c%02d v1\n", i)
+	}
+	s := newStage(t)
+	s.commit(hash("b"), files(t, base))
+	after := files(t, merged.String())
+	f := &fakeForge{comments: map[int64][]forge.Comment{}, open: []forge.PullRequest{pullRequest(1, hash("1"))}}
+	members := &fakeMembers{}
+	v := newReviewer(f, fakeSource{merged: map[string]fs.FS{hash("1"): after}})
+	v.cfg.Try = members.try
+	s.stepTwice(v)
+	var got []string
+	for _, t := range members.asked {
+		got = append(got, fmt.Sprintf("%s %d", t.Cluster.Name, len(t.Targets)))
+	}
+	slices.Sort(got)
+	if want := []string{"a 50", "d 50", "e 50"}; !slices.Equal(got, want) {
+		t.Errorf("asked %q, want %q", got, want)
+	}
+	if body := f.comments[1][0].Body; !strings.Contains(body, "Of 150 objects on 3 clusters 0 refused. 1") || !strings.Contains(body, " objects not tried.") {
+		t.Errorf("the comment is\n%s", body[:min(len(body), 1000)])
+	}
+}
+
+// A member that takes its time holds up neither the reviewer, which ends it with itself, nor
+// previews, for which members are asked as well.
+func TestMembersDoNotHoldUpTheReviewer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, f, source := planned(t, 1)
+		v := newReviewer(f, source)
+		v.report = s.report
+		v.cfg.Try = func(ctx context.Context, _ Trial) ([]member.Change, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- v.Run(ctx) }()
+		v.Observe(s.report)
+		synctest.Wait()
+		if f.writes != 1 {
+			t.Errorf("%d comments while the members are asked", f.writes)
+		}
+		p, err := v.Preview(ctx, 1)
+		if err != nil || p.Answers == nil || p.Answers.Summary() != "No answer from a, b, c." {
+			t.Errorf("the preview has %+v, %v", p, err)
+		}
+		synctest.Wait()
+		if got := f.of(f.open[0].Head, planContext); len(got) != 2 || got[1] != "success: 3 changes on 3 clusters" {
+			t.Errorf("in the end the statuses are %q", got)
+		}
+		s.commit(hash("c"), files(t, small+"namespace other\n"))
+		v.Observe(s.report)
+		synctest.Wait()
+		cancel()
+		if err := <-done; err != nil || v.trying {
+			t.Errorf("it ends with %v", err)
+		}
+	})
+}

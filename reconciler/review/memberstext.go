@@ -1,0 +1,165 @@
+package review
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gitfleet/gitfleet/gitsource/forge/markdown"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/member"
+)
+
+// A Finding is what members say of one object, if it is more than the plan says.
+type Finding struct {
+	Object    api.ID
+	Placement api.PlacementKey
+	// Text is what becomes of the object, Detail the words of the API server or the fields,
+	// if there are any. There are no values of fields in them.
+	Text, Detail string
+	Clusters     []string
+}
+
+// Findings are what the members say beyond the plan, what they refuse first.
+func (a *Answers) Findings() []Finding {
+	var out []Finding
+	for _, refused := range []bool{true, false} {
+		for _, m := range a.Members {
+			for _, c := range m.Changes {
+				text, detail := said(c)
+				if text == "" || refused != isRefused(c) {
+					continue
+				}
+				i := slices.IndexFunc(out, func(f Finding) bool {
+					return f.Object == c.ID && f.Placement == c.Placement && f.Text == text && f.Detail == detail
+				})
+				if i < 0 {
+					i = len(out)
+					out = append(out, Finding{Object: c.ID, Placement: c.Placement, Text: text, Detail: detail})
+				}
+				out[i].Clusters = append(out[i].Clusters, m.Cluster)
+			}
+		}
+	}
+	return out
+}
+
+// isRefused reports whether an object would not be applied: the API server refuses it, or it is
+// there already and is not taken over.
+func isRefused(c member.Change) bool { return c.Effect == member.Fails || c.Refused }
+
+// isTakenOver reports whether an object of others becomes gitfleet's.
+func isTakenOver(c member.Change) bool { return c.Effect == member.Changes && c.TakesOver }
+
+// setsFieldsOfOthers reports whether fields of an object of gitfleet are set that others own.
+func setsFieldsOfOthers(c member.Change) bool {
+	return c.Effect == member.Changes && !c.TakesOver && slices.ContainsFunc(c.Diffs, ownedByOthers)
+}
+
+// said is what a member says of an object; empty if that is what the plan says.
+func said(c member.Change) (text, detail string) {
+	switch {
+	case c.Effect == member.Fails:
+		return "the API server refuses it", c.Message
+	case c.Refused:
+		return "it is there already, and is not taken over", c.Message
+	case c.Effect == member.Unknown:
+		return "it cannot be tried", c.Message
+	case c.Effect == member.Differs:
+		return "it stays as it is", c.Message
+	case isTakenOver(c) && len(c.Diffs) > 0:
+		return "it is there already and is taken over, with other values", fieldNames(c.Diffs)
+	case isTakenOver(c):
+		return "it is there already and is taken over as it is", ""
+	case setsFieldsOfOthers(c):
+		return "fields are set that others own", fieldNames(slices.DeleteFunc(slices.Clone(c.Diffs), func(d api.Difference) bool { return !ownedByOthers(d) }))
+	case c.Effect == member.Adds && c.Message != "":
+		return "it cannot be tried yet", strings.TrimPrefix(c.Message, "not tried: ")
+	}
+	return "", ""
+}
+
+// ownedByOthers reports whether somebody else than gitfleet owns a field.
+func ownedByOthers(d api.Difference) bool {
+	return slices.ContainsFunc(d.By, func(by api.Actor) bool { return by.Manager != api.FieldManager })
+}
+
+// fieldNames are the paths of fields, with who owns them.
+func fieldNames(all []api.Difference) string {
+	var out []string
+	for _, d := range all[:min(maxFields, len(all))] {
+		text := d.Path
+		if ownedByOthers(d) {
+			text += " of " + d.By[0].String()
+		}
+		out = append(out, text)
+	}
+	if rest := len(all) - maxFields; rest > 0 {
+		out = append(out, fmt.Sprintf("and %d more", rest))
+	}
+	return strings.Join(out, ", ")
+}
+
+// Summary is the totals, and which members did not answer.
+func (a *Answers) Summary() string {
+	objects, clusters := 0, 0
+	var silent, parts []string
+	for _, m := range a.Members {
+		if m.Err != nil {
+			silent = append(silent, m.Cluster)
+			continue
+		}
+		objects += m.Objects
+		clusters++
+	}
+	for _, part := range []struct {
+		what string
+		is   func(member.Change) bool
+	}{
+		{"refused", isRefused}, {"taken over", isTakenOver}, {"with fields of others", setsFieldsOfOthers},
+		{"that cannot be tried", func(c member.Change) bool { return c.Effect == member.Unknown }},
+	} {
+		if n := a.count(part.is); n > 0 || part.what == "refused" {
+			parts = append(parts, fmt.Sprintf("%d %s", n, part.what))
+		}
+	}
+	var said []string
+	if clusters > 0 {
+		said = append(said, fmt.Sprintf("Of %s on %s %s.", count(objects, "object"), count(clusters, "cluster"), strings.Join(parts, ", ")))
+	}
+	if len(silent) > 0 {
+		said = append(said, "No answer from "+strings.Join(silent, ", ")+".")
+	}
+	if a.Rest > 0 {
+		said = append(said, count(a.Rest, "object")+" not tried.")
+	}
+	return strings.Join(said, " ")
+}
+
+// membersText is what the members say, or that they are being asked.
+func (r *Result) membersText(asking bool) string {
+	const title = "**On the members** (by a dry run)\n\n"
+	switch {
+	case asking:
+		return title + "Some of them are being asked.\n\n"
+	case r.Answers == nil:
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString(title + r.Answers.Summary() + "\n\n")
+	all := r.Answers.Findings()
+	for _, f := range all[:min(maxProblems, len(all))] {
+		fmt.Fprintf(&b, "- %s of %s on %s: %s", markdown.Code(f.Object.String()), markdown.Code(f.Placement.String()), few(f.Clusters), f.Text)
+		if f.Detail != "" {
+			b.WriteString(": " + markdown.Code(shortened(f.Detail)))
+		}
+		b.WriteString("\n")
+	}
+	if rest := len(all) - maxProblems; rest > 0 {
+		fmt.Fprintf(&b, "- and %d more\n", rest)
+	}
+	if len(all) > 0 {
+		b.WriteString("\n")
+	}
+	return b.String()
+}
