@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/proposal"
 	"github.com/gitfleet/gitfleet/reconciler/server"
 )
 
@@ -27,6 +28,7 @@ var completers = map[string]completer{
 	"explain": completePlacementAndCluster,
 	"tree":    completePlacement, "wait": completePlacement, "rollback": completePlacement, "sync": completePlacement, "diff": completePlacement,
 	"drift list": completePlacement, "drift show": completePlacement,
+	"proposals show": completeProposals, "proposals close": completeProposals, "proposals open": completeProposals,
 }
 
 // valuesAnnotation has the possible values of a flag.
@@ -98,9 +100,31 @@ func namesOfKind(n server.Names, kind string) []string {
 	return slices.Clip(out)
 }
 
+// completeProposals completes the name of a held change.
+func completeProposals(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	var list proposal.HeldList
+	if len(args) > 0 || !answers(cmd, "/proposals", &list) {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var names []string
+	for i := range list.Items {
+		names = append(names, short(list.Items[i].Name)+"\t"+harmless(list.Items[i].Object.ID().String()))
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
 // namesFor requests names from the daemon that a command would use; without a daemon there are
 // none.
-func namesFor(cmd *cobra.Command) (names server.Names) {
+func namesFor(cmd *cobra.Command) server.Names {
+	var names server.Names
+	if !answers(cmd, "/names", &names) {
+		return server.Names{}
+	}
+	return names
+}
+
+// answers reports whether the daemon that a command would use answers a request in time.
+func answers(cmd *cobra.Command, path string, into any) bool {
 	var at connection
 	for name, value := range map[string]*string{
 		"server": &at.address, "token-file": &at.tokenFile, "ca-file": &at.caFile, "client-cert": &at.certFile, "client-key": &at.keyFile,
@@ -114,11 +138,5 @@ func namesFor(cmd *cobra.Command) (names server.Names) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	c, err := at.client()
-	if err != nil {
-		return server.Names{}
-	}
-	if c.get(ctx, "/names", nil, &names) != nil {
-		return server.Names{}
-	}
-	return names
+	return err == nil && c.get(ctx, path, nil, into) == nil
 }

@@ -142,3 +142,14 @@ func TestThePageOnPullRequestsShowsProposals(t *testing.T) {
 		t.Errorf("docs/drift-pull-requests.md does not show\n%s", out.String())
 	}
 }
+
+// The shell is offered the names of held changes, each with its object.
+func TestProposalsAreCompleted(t *testing.T) {
+	address := holding(t, heldFleet(), nil, nil)
+	var out, errOut bytes.Buffer
+	run([]string{"__complete", "proposals", "close", "--server", address, ""}, &out, &errOut)
+	const want = "3f2a9c10\tDeployment.apps/shop/web\n3f2ac0ff\tConfigMap/shop/settings\n77aa00bb\tService/shop/web\n"
+	if !strings.HasPrefix(out.String(), want) {
+		t.Errorf("completed by\n%s", out.String())
+	}
+}
