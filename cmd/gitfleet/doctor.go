@@ -50,8 +50,8 @@ credentials, whether it runs or not:
   - the repository: that it can be read, and that its newest commit loads,
   - the state directory: that it can be written, its free space, and whether a
     daemon uses it,
-  - with highAvailability: the Lease, who leads, the permissions of a replica, and
-    that the ledger in the Secrets can be read,
+  - with highAvailability: the Lease, who leads, the permissions of a replica,
+    and that the ledger in the Secrets can be read,
   - each member: that it is reachable, its version, its clock, and all
     permissions that the newest commit needs there.
 
