@@ -26,7 +26,7 @@ func answering(t *testing.T, cfg Config) *server.Server {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { store.Close() })
-	srv, publish, record, err := cfg.answer(t.Context(), &gitsource.Repo{}, store, prometheus.NewRegistry(), newMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler), nil)
+	srv, publish, record, err := cfg.answer(t.Context(), &gitsource.Repo{}, store, prometheus.NewRegistry(), newMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler), pullRequests{})
 	if err != nil {
 		t.Fatal(err)
 	}

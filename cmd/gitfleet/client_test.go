@@ -120,7 +120,7 @@ func TestATokenGoesNowhereElse(t *testing.T) {
 // those of the answer.
 func TestAgesAreThoseOfTheAnswer(t *testing.T) {
 	daemon := server.New(nil)
-	tellOverview(daemon, nil)
+	tellOverview(daemon, nil, nil)
 	daemon.Publish(settledFleet(t).report)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		daemon.Handler().ServeHTTP(&aged{w}, req)
@@ -133,19 +133,19 @@ func TestAgesAreThoseOfTheAnswer(t *testing.T) {
 	}
 }
 
-// Polls that find nothing make no report, and are told all the same.
+// Polls that find nothing and requests to the forge make no report, and are told all the same.
 func TestStatusTellsTheLastPoll(t *testing.T) {
 	report := settledFleet(t).report
 	daemon := server.New(nil)
 	tellOverview(daemon, func() (last, success time.Time) {
 		return report.At.Add(2*time.Hour - 3*time.Second), report.At.Add(2*time.Hour - time.Minute)
-	})
+	}, func() []string { return []string{"pull requests are not planned since 09:00: the forge answered 401"} })
 	daemon.Publish(report)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		daemon.Handler().ServeHTTP(&aged{w}, req)
 	}))
 	t.Cleanup(srv.Close)
-	if said := say("status", "--server", srv.URL); !strings.Contains(said, "polled 3s ago") {
+	if said := say("status", "--server", srv.URL); !strings.Contains(said, "polled 3s ago") || !strings.Contains(said, "\n  forge: pull requests are not planned since 09:00: the forge answered 401\n") {
 		t.Errorf("it says %s", said)
 	}
 }

@@ -106,7 +106,7 @@ func told() *status.Report {
 func listening(t *testing.T, reports ...*status.Report) (*server.Server, string) {
 	t.Helper()
 	daemon := server.New(nil)
-	tellOverview(daemon, nil)
+	tellOverview(daemon, nil, nil)
 	for _, r := range reports {
 		daemon.Publish(r)
 	}

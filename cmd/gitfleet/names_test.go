@@ -18,7 +18,7 @@ func recorded(t *testing.T, r *status.Report, entries ...history.Entry) string {
 	t.Helper()
 	daemon := server.New(nil)
 	daemon.Mount("GET /history", historyOf(t, entries...))
-	tellOverview(daemon, nil)
+	tellOverview(daemon, nil, nil)
 	daemon.Publish(r)
 	srv := httptest.NewServer(daemon.Handler())
 	t.Cleanup(srv.Close)

@@ -19,13 +19,15 @@ const overviewVersion = "gitfleet.dev/status/v1"
 
 // An overview is the state of the fleet at a glance.
 type overview struct {
-	APIVersion string           `json:"apiVersion"`
-	At         time.Time        `json:"at"`
-	Source     overviewSource   `json:"source"`
-	Fleet      overviewFleet    `json:"fleet"`
-	Standby    *status.Standby  `json:"standby,omitempty"` // set if this replica does not lead
-	Commit     *overviewCommit  `json:"commit"`            // in force; null before there is one
-	Refused    *overviewRefused `json:"refused,omitempty"` // the newest, if it is refused
+	APIVersion string         `json:"apiVersion"`
+	At         time.Time      `json:"at"`
+	Source     overviewSource `json:"source"`
+	Fleet      overviewFleet  `json:"fleet"`
+	// Forge is what cannot be done on the forge, each with since when and why.
+	Forge   []string         `json:"forge,omitempty"`
+	Standby *status.Standby  `json:"standby,omitempty"` // set if this replica does not lead
+	Commit  *overviewCommit  `json:"commit"`            // in force; null before there is one
+	Refused *overviewRefused `json:"refused,omitempty"` // the newest, if it is refused
 	// Warnings are about the commit in force and no placement, with file:line first.
 	Warnings   []string            `json:"warnings,omitempty"`
 	Placements []overviewPlacement `json:"placements"`

@@ -76,6 +76,9 @@ func (t *overviewWriter) source(o *overview) {
 	if s.Failures > 0 {
 		t.note(red, "cannot be read: ", fmt.Sprintf("%s (%s)", s.Error, triesText(s.Failures, s.LastSuccess)))
 	}
+	for _, trouble := range o.Forge {
+		t.note(yellow, "forge: ", trouble)
+	}
 	if s := o.Standby; s != nil {
 		t.note(yellow, "standby: ", "this replica does not lead; it tells what the leader saved, read "+t.ago(s.AsOf)+"; leader: "+cmp.Or(s.Leader, "none"))
 	}

@@ -30,7 +30,7 @@ func TestWebhooksWakeWhoLooksAtPullRequests(t *testing.T) {
 		}
 		defer store.Close()
 		woken := 0
-		srv, _, record, err := cfg.answer(t.Context(), &gitsource.Repo{}, store, prometheus.NewRegistry(), newMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler), func() { woken++ })
+		srv, _, record, err := cfg.answer(t.Context(), &gitsource.Repo{}, store, prometheus.NewRegistry(), newMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler), pullRequests{wake: func() { woken++ }})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -87,7 +88,10 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 	}
 	var proposals *proposal.Proposer
 	var reviews *review.Reviewer
-	srv, publish, record, err := cfg.answer(ctx, repo, candidate.store, registry, metrics, log, func() { proposals.Wake(); reviews.Wake() })
+	srv, publish, record, err := cfg.answer(ctx, repo, candidate.store, registry, metrics, log, pullRequests{
+		wake:     func() { proposals.Wake(); reviews.Wake() },
+		troubles: func() []string { return slices.Concat(proposals.Troubles(), reviews.Troubles()) },
+	})
 	if err != nil {
 		return err
 	}
@@ -162,24 +166,31 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 	return nil
 }
 
+// pullRequests is what a server needs of the proposer and the reviewer.
+type pullRequests struct {
+	wake func()
+	// troubles is what cannot be done on the forge.
+	troubles func() []string
+}
+
 // answer returns a server for everything but commands, with access control, the function with
 // which reports are published, and the history. Webhooks of pull requests wake the proposer and
 // the reviewer.
-func (c Config) answer(ctx context.Context, repo *gitsource.Repo, store ledger.Archive, registry *prometheus.Registry, metrics *metrics, log *slog.Logger, wakePullRequests func()) (*server.Server, func(*status.Report), *history.Record, error) {
+func (c Config) answer(ctx context.Context, repo *gitsource.Repo, store ledger.Archive, registry *prometheus.Registry, metrics *metrics, log *slog.Logger, pulls pullRequests) (*server.Server, func(*status.Report), *history.Record, error) {
 	srv := server.New(registry)
 	srv.Mount("GET /state", server.State(store.Export))
 	tellOverview(srv, func() (last, success time.Time) {
 		s := repo.Status()
 		return s.LastPoll, s.LastSuccess
-	})
+	}, pulls.troubles)
 	publish, err := c.serveKube(ctx, srv)
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	if !c.asksForge() && !c.PullRequests.enabled() {
-		wakePullRequests = nil
+		pulls.wake = nil
 	}
-	if err := c.Webhook.mount(srv, repo, c.git(log).Ref.Follows, wakePullRequests, metrics.webhooks, log); err != nil {
+	if err := c.Webhook.mount(srv, repo, c.git(log).Ref.Follows, pulls.wake, metrics.webhooks, log); err != nil {
 		return nil, nil, nil, err
 	}
 	return srv, publish, c.record(srv, metrics.history, log), nil

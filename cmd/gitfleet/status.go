@@ -78,12 +78,16 @@ const overviewPath = "/overview"
 
 // tellOverview has a server answer at overviewPath. polled is when the repository
 // was last asked, and when it last answered: polls that find nothing make no
-// report. With nil it is what the report says.
-func tellOverview(srv *server.Server, polled func() (last, success time.Time)) {
+// report. With nil it is what the report says. forgeTroubles is what cannot be done on the
+// forge; nil if nothing is.
+func tellOverview(srv *server.Server, polled func() (last, success time.Time), forgeTroubles func() []string) {
 	srv.Tell("GET "+overviewPath, func(r *status.Report) any {
 		o := newOverview(r)
 		if polled != nil {
 			o.Source.LastPoll, o.Source.LastSuccess = polled()
+		}
+		if forgeTroubles != nil {
+			o.Forge = forgeTroubles()
 		}
 		return o
 	})

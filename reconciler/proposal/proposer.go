@@ -92,6 +92,7 @@ type Proposer struct {
 	reports   chan *status.Report
 	wake      chan struct{}
 	collector collector
+	troubles  atomic.Pointer[[]string]
 
 	// What follows belongs to Run.
 	report  *status.Report
@@ -191,11 +192,21 @@ func (p *Proposer) Wake() {
 	}
 }
 
+// Troubles says what cannot be done on the forge, since when and why; empty if all can. Any
+// goroutine may call it.
+func (p *Proposer) Troubles() []string {
+	if list := p.troubles.Load(); list != nil {
+		return *list
+	}
+	return nil
+}
+
 // Run works until ctx is done. A forge that fails is no error: it is logged, told with
 // each drift, and tried again.
 func (p *Proposer) Run(ctx context.Context) error {
 	timer := time.NewTimer(p.cfg.Interval)
 	defer timer.Stop()
+	defer p.troubles.Store(nil)
 	for {
 		select {
 		case <-ctx.Done():
@@ -230,6 +241,11 @@ func (p *Proposer) advance(ctx context.Context, now time.Time) time.Duration {
 		}
 	}
 	p.resolve(now)
+	var troubles []string
+	if p.retry.Failures() > 0 {
+		troubles = []string{"drift is not offered as pull requests " + p.retry.String()}
+	}
+	p.troubles.Store(&troubles)
 	next := p.cfg.Interval
 	waits := []time.Duration{p.retry.Wait(now)}
 	if p.collector.next != "" {

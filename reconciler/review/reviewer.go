@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource"
@@ -104,9 +105,10 @@ type Reviewer struct {
 	wakes    chan struct{}
 	// tried has what members say of a plan. trials are those that are asked, at most one at a
 	// time, and slots those for previews.
-	tried  chan trialResult
-	trials sync.WaitGroup
-	slots  chan struct{}
+	tried    chan trialResult
+	trials   sync.WaitGroup
+	slots    chan struct{}
+	troubles atomic.Pointer[[]string]
 
 	// What follows belongs to Run.
 	report *status.Report
@@ -175,12 +177,25 @@ func (v *Reviewer) Wake() {
 	}
 }
 
+// Troubles says what cannot be done on the forge, since when and why; empty if all can. Any
+// goroutine may call it; of a nil Reviewer there is nothing to say.
+func (v *Reviewer) Troubles() []string {
+	if v == nil {
+		return nil
+	}
+	if list := v.troubles.Load(); list != nil {
+		return *list
+	}
+	return nil
+}
+
 // Run works until ctx is done. A forge that fails is no error: it is logged, and tried
 // again.
 func (v *Reviewer) Run(ctx context.Context) error {
 	timer := time.NewTimer(v.cfg.Interval)
 	defer timer.Stop()
 	defer v.endTrials()
+	defer v.troubles.Store(nil)
 	for {
 		select {
 		case <-ctx.Done():
@@ -209,6 +224,19 @@ func (v *Reviewer) ready() bool {
 
 // pass brings the forge up to date as far as it can now, and returns when to go on.
 func (v *Reviewer) pass(ctx context.Context, now time.Time) time.Duration {
+	next := v.update(ctx, now)
+	var troubles []string
+	if v.forge.Failures() > 0 {
+		troubles = append(troubles, "pull requests are not planned "+v.forge.String())
+	}
+	if v.rollout.retry.Failures() > 0 {
+		troubles = append(troubles, "the rollout is not shown on commits "+v.rollout.retry.String())
+	}
+	v.troubles.Store(&troubles)
+	return next
+}
+
+func (v *Reviewer) update(ctx context.Context, now time.Time) time.Duration {
 	next := v.cfg.Interval
 	if v.cfg.Rollouts {
 		next = min(next, v.passRollout(ctx, now))

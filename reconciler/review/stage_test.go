@@ -87,6 +87,7 @@ type fakeForge struct {
 	comments map[int64][]forge.Comment
 	statuses []forge.Status
 	writes   int
+	lists    int
 	// forgotten counts how often a list as new as the request was asked for.
 	forgotten int
 	err       error
@@ -97,6 +98,7 @@ type fakeForge struct {
 func (f *fakeForge) ForgetList() { f.forgotten++ }
 
 func (f *fakeForge) ListOpen(context.Context, string) ([]forge.PullRequest, error) {
+	f.lists++
 	return f.open, f.err
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -48,6 +49,43 @@ func planned(t *testing.T, numbers ...int64) (*stage, *fakeForge, fakeSource) {
 		source.merged[head] = files(t, small+"configmap web/two v1\n")
 	}
 	return s, f, source
+}
+
+// Whatever keeps the forge from answering is said with the time since when; the forge is asked
+// at most as often as the retries allow, and all is written once it answers.
+func TestFaultsOfTheForge(t *testing.T) {
+	for name, err := range map[string]error{
+		"revoked token":    &forge.StatusError{Status: 401, Message: "invalid token"},
+		"repository moved": &forge.StatusError{Status: 301},
+		"repository gone":  &forge.StatusError{Status: 404},
+		"web page":         &forge.StatusError{Status: 200, Message: "a web page: Sign in"},
+		"down":             &url.Error{Op: "Get", URL: "https://git.example.com", Err: errors.New("connection refused")},
+		"overloaded":       &forge.StatusError{Status: 503},
+		"rate limit":       &forge.StatusError{Status: 429, RetryAfter: 3 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, f, source := planned(t, 1)
+			v := newReviewer(f, source)
+			f.err = err
+			for range 20 { // twenty minutes
+				s.step(v)
+			}
+			got := v.Troubles()
+			if len(got) != 2 || !strings.HasPrefix(got[0], "pull requests are not planned since ") || !strings.HasPrefix(got[1], "the rollout is not shown on commits since ") || !strings.Contains(got[0], err.Error()) {
+				t.Errorf("status says %q", got)
+			}
+			if f.lists > 8 {
+				t.Errorf("the forge was asked for its list %d times in twenty minutes", f.lists)
+			}
+			f.err = nil
+			for range 12 {
+				s.step(v)
+			}
+			if len(v.Troubles()) > 0 || len(f.comments[1]) != 1 {
+				t.Errorf("status says %q, comments are %v", v.Troubles(), f.comments)
+			}
+		})
+	}
 }
 
 // A status that could not be set is set later, by another process too: a comment that has

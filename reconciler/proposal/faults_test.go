@@ -1,0 +1,110 @@
+package proposal
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource"
+	"github.com/gitfleet/gitfleet/gitsource/forge"
+)
+
+// A forge that fails is left alone for as long as it asks, and what is held says why.
+func TestAForgeThatFails(t *testing.T) {
+	p := newProposing(10)
+	p.forge.fail = &forge.StatusError{Status: 429, RetryAfter: 5 * time.Minute}
+	p.after(t, 4*time.Minute, heldChange(7, "east"))
+	p.says(t, "east", "held: left as it is; not offered as a pull request since 2027-01-15T08:00:10Z: the forge answered 429")
+	if p.forge.requests != 1 {
+		t.Errorf("%d requests", p.forge.requests)
+	}
+	p.forge.fail = nil
+	p.after(t, 3*time.Minute, heldChange(7, "east"))
+	p.says(t, "east", "offered as https://git.example.com/pulls/1")
+}
+
+// A branch that the forge refuses is tried again, later each time; others are followed
+// meanwhile, and no more are tried than may be open.
+func TestABranchThatIsRefused(t *testing.T) {
+	p := newProposing(2)
+	p.after(t, 3*time.Minute, heldChange(7, "east"))
+	p.forge.refuse = errors.New("push branch: branches gitfleet/* are protected")
+	pushed := p.forge.pushes
+	p.after(t, 20*time.Minute, heldChange(7, "east"), heldChange(8, "west"), heldChange(9, "north"))
+	p.says(t, "west", "held: left as it is; not offered as a pull request since 2027-01-15T08:05:10Z: push branch: branches gitfleet/* are protected")
+	p.says(t, "north", "held: left as it is; 2 pull requests of drifts are open already")
+	p.says(t, "east", "held: left as it is; offered as https://git.example.com/pulls/1")
+	if n := p.forge.pushes - pushed; n < 3 || n > 10 {
+		t.Errorf("tried %d times in 20 minutes", n)
+	}
+	p.forge.end(1, forge.Closed)
+	p.after(t, time.Minute, heldChange(7, "east"), heldChange(8, "west"))
+	p.says(t, "east", "put back: ")
+	p.forge.refuse = nil
+	p.after(t, 20*time.Minute, heldChange(7, "east"), heldChange(8, "west"))
+	p.says(t, "west", "offered as https://git.example.com/pulls/2")
+}
+
+// Whatever keeps the forge from answering is said with each drift, with the time since
+// when; the forge is asked at most as often as the retries allow, and goes on where it
+// was.
+func TestFaultsOfTheForge(t *testing.T) {
+	for name, err := range map[string]error{
+		"revoked token":     &forge.StatusError{Status: 401, Message: "invalid token"},
+		"repository moved":  &forge.StatusError{Status: 301},
+		"web page":          &forge.StatusError{Status: 200, Message: "a page"},
+		"down":              &url.Error{Op: "Get", URL: "https://git.example.com", Err: errors.New("connection refused")},
+		"slow":              &url.Error{Op: "Get", URL: "https://git.example.com", Err: context.DeadlineExceeded},
+		"overloaded":        &forge.StatusError{Status: 503},
+		"rate limit of 403": &forge.StatusError{Status: 403, RetryAfter: time.Minute},
+		"Git refuses":       &gitsource.RemoteError{Status: 403},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newProposing(10)
+			p.after(t, 3*time.Minute, heldChange(7, "east"))
+			p.forge.fail = err
+			before := p.forge.requests
+			p.after(t, 10*time.Minute, heldChange(7, "east"), heldChange(8, "west"))
+			p.says(t, "east", "held: left as it is; offered as https://git.example.com/pulls/1; not followed since 2027-01-15T08:03:")
+			p.says(t, "west", "held: left as it is; not offered as a pull request since 2027-01-15T08:03:")
+			p.says(t, "west", err.Error())
+			if got := p.Troubles(); len(got) != 1 || !strings.HasPrefix(got[0], "drift is not offered as pull requests since 2027-01-15T08:03:") || !strings.Contains(got[0], err.Error()) {
+				t.Errorf("status says %q", got)
+			}
+			if n := p.forge.requests - before; n > 8 {
+				t.Errorf("%d requests in 10 minutes", n)
+			}
+			p.forge.fail = nil
+			p.after(t, 12*time.Minute, heldChange(7, "east"), heldChange(8, "west"))
+			p.says(t, "west", "offered as https://git.example.com/pulls/2")
+			if got := p.Troubles(); len(got) > 0 {
+				t.Errorf("status says %q", got)
+			}
+		})
+	}
+}
+
+// What concerns one change only, such as a base branch that was renamed, is said with that
+// change: the forge answers, and is asked at most as often as the retries allow.
+func TestFaultsOfOneChange(t *testing.T) {
+	for name, err := range map[string]error{
+		"renamed base branch": &forge.StatusError{Status: 404, Message: "base branch main not found"},
+		"protected branches":  &forge.StatusError{Status: 422, Message: "gitfleet/* is protected"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newProposing(10)
+			p.forge.refuse = err
+			p.after(t, 30*time.Minute, heldChange(7, "east"))
+			p.says(t, "east", "held: left as it is; not offered as a pull request since 2027-01-15T08:02:10Z: "+err.Error())
+			if p.forge.pushes > 10 || p.forge.requests > 2*30+10 || len(p.Troubles()) > 0 {
+				t.Errorf("%d pushes, %d requests, status says %q", p.forge.pushes, p.forge.requests, p.Troubles())
+			}
+			p.forge.refuse = nil
+			p.after(t, 12*time.Minute, heldChange(7, "east"))
+			p.says(t, "east", "offered as https://git.example.com/pulls/1")
+		})
+	}
+}
