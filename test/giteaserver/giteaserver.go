@@ -51,6 +51,16 @@ func Start(t testing.TB) *Server {
 	return &Server{URL: i.URL, Token: i.Token, Client: i.Client, t: t, instance: i}
 }
 
+// Log is what the Gitea has logged so far.
+func (s *Server) Log() string {
+	s.t.Helper()
+	text, err := os.ReadFile(s.instance.Log)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return string(text)
+}
+
 // AddUser makes another user, who may do nothing but what everybody may, and returns a
 // client that asks in the name of that user.
 func (s *Server) AddUser(name string) *gitea.Client {

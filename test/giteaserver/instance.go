@@ -62,7 +62,7 @@ ENABLED = false
 [mailer]
 ENABLED = false
 [log]
-LEVEL = Warn
+LEVEL = Info
 `
 
 // Launch runs a Gitea with all its files in a directory, where User may sign in with a

@@ -1,0 +1,105 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"code.gitea.io/sdk/gitea"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/test/giteaserver"
+)
+
+// Nothing that gitfleet writes to a forge tells what is in a Secret: one that drifts, one in a
+// file that is edited for another object, one that a pull request changes, and one that a pull
+// request breaks. An annotation of the Secret has the same value.
+func TestNoPullRequestTellsASecret(t *testing.T) {
+	noted := func(password, note string) string {
+		return strings.Replace(strings.Replace(yamlSecret("NAMESPACE", "s"), canaryInGit, password, 1), "metadata: {", "metadata: {annotations: {note: "+note+"}, ", 1)
+	}
+	var namespace string
+	p := newProposingWith(t, func(name string) map[string]string {
+		namespace = name
+		return map[string]string{
+			"mixed.yaml": strings.ReplaceAll(noted(canaryInGit, canaryInGit), "NAMESPACE", name) + "---\n" + yamlConfigMap(name, "beside", "1"),
+		}
+	}, "--set", "pullRequests.plans=true", "--set", "pullRequests.rolloutStatus=true", "--log-level", "debug")
+	p.start()
+	p.settled("registry.example/app:1")
+	one, ctx := p.members[0], context.Background()
+
+	patch := `{"stringData":{"password":"` + canaryOnMember + `","extra":"` + canaryOnMember + `"},"metadata":{"annotations":{"note":"` + canaryOnMember + `"}}}`
+	_, err := p.clients[one].CoreV1().Secrets(namespace).Patch(ctx, "s", types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "kubectl-edit"})
+	patched(t, err)
+	for _, m := range p.members {
+		_, err = p.clients[m].CoreV1().ConfigMaps(namespace).Patch(ctx, "beside", types.MergePatchType, []byte(`{"data":{"value":"2"}}`), metav1.PatchOptions{FieldManager: "kubectl-edit"})
+		patched(t, err)
+	}
+	drift := p.opened(1)
+	p.until("the Secret is put back", func(r *status.Report) bool {
+		return slices.ContainsFunc(r.Drifts, func(d status.Drift) bool {
+			return d.Kind == "Secret" && d.State == api.DriftRepaired && strings.Contains(d.Message, "cannot be offered as a pull request")
+		})
+	})
+
+	planned := func(branch, text, want string) *gitea.PullRequest {
+		t.Helper()
+		p.write(branch, "mixed.yaml", strings.ReplaceAll(text, "NAMESPACE", namespace)+"---\n"+yamlConfigMap(namespace, "beside", "1"), "change the Secret")
+		pr, _, err := p.forge.Client.CreatePullRequest(giteaserver.User, "hub", gitea.CreatePullRequestOption{Head: branch, Base: "main", Title: "Change the Secret"})
+		patched(t, err)
+		p.eventually("a plan that says "+want, func() bool {
+			plans := p.plans(pr.Index)
+			return len(plans) > 0 && strings.Contains(plans[0], want)
+		})
+		return pr
+	}
+	changed := planned("changed", noted(canaryEncoded, canaryEncoded), diff.Mask)
+	broken := planned("broken", strings.Replace(noted(canaryEncoded, canaryEncoded), "{password: "+canaryEncoded+"}", "[password, "+canaryEncoded+", "+canaryNumber+"]", 1), "mixed.yaml:4")
+	p.shows(changed.Head.Sha, "gitfleet/plan", "success: ")
+	p.shows(broken.Head.Sha, "gitfleet/plan", "failure: ")
+
+	texts := map[string]string{}
+	for _, pr := range p.pulls() {
+		name := fmt.Sprint("pull request ", pr.Index)
+		texts[name] = pr.Title + "\n" + pr.Body
+		texts["the comments on "+name] = strings.Join(p.comments(pr.Index), "\n")
+		texts["the statuses of "+name] = strings.Join(slices.Concat(p.shown(pr.Head.Sha, "gitfleet/plan"), p.shown(pr.Head.Sha, "gitfleet/rollout")), "\n")
+		texts["the plan of "+name], _ = p.cli("plan", "--pr", fmt.Sprint(pr.Index))
+	}
+	texts["the statuses of main"] = strings.Join(p.shown(p.newest(), "gitfleet/rollout"), "\n")
+	commit, _, err := p.forge.Client.GetSingleCommit(giteaserver.User, "hub", p.tip(drift.Head.Ref))
+	patched(t, err)
+	texts["the commit of the drift"] = commit.RepoCommit.Message
+	edit, _, err := p.forge.Client.GetPullRequestDiff(giteaserver.User, "hub", drift.Index, gitea.PullRequestDiffOptions{})
+	patched(t, err)
+	for line := range strings.Lines(string(edit)) {
+		if strings.HasPrefix(line, "+") || strings.HasPrefix(line, "-") {
+			texts["the edit of the drift"] += line
+		}
+	}
+	log, err := os.ReadFile(p.log.Name())
+	patched(t, err)
+	texts["the log"], texts["the log of Gitea"] = string(log), p.forge.Log()
+	for name, text := range texts {
+		if text == "" && !strings.HasPrefix(name, "the comments on pull request 1") {
+			t.Errorf("%s: empty", name)
+		}
+		for _, canary := range sings(text) {
+			t.Errorf("%s tells %s", name, canary)
+		}
+		if strings.Contains(text, p.forge.Token) {
+			t.Errorf("%s tells the token", name)
+		}
+	}
+	if branches, _, err := p.forge.Client.ListRepoBranches(giteaserver.User, "hub", gitea.ListRepoBranchesOptions{}); err != nil || len(branches) != 4 {
+		t.Errorf("%d branches, want main, two of people and one of a drift: %v", len(branches), err)
+	}
+}
