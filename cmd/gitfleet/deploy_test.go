@@ -198,3 +198,32 @@ func TestRolesPermitWhatTheDaemonAnswers(t *testing.T) {
 		t.Errorf("aggregated-api.yaml has another gitfleet-reader: %v", there.Rules)
 	}
 }
+
+// What the image is built from is not left out of its build context.
+func TestImageHasItsSources(t *testing.T) {
+	var ignored []string
+	for line := range strings.Lines(deployFile(t, "../.dockerignore")) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			ignored = append(ignored, line)
+		}
+	}
+	if len(ignored) == 0 {
+		t.Fatal("nothing is left out")
+	}
+	const module = "github.com/gitfleet/gitfleet/"
+	listed := exec.Command("go", "list", "-deps", "-f", `{{.ImportPath}}{{range .EmbedFiles}} {{.}}{{end}}`, ".")
+	out, err := listed.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(out)) {
+		pkg, embedded, _ := strings.Cut(strings.TrimSpace(line), " ")
+		dir, ours := strings.CutPrefix(pkg, module)
+		for _, file := range append(strings.Fields(embedded), "") {
+			path := filepath.Join(dir, file)
+			if ours && slices.ContainsFunc(ignored, func(name string) bool { return path == name || strings.HasPrefix(path, name+"/") }) {
+				t.Errorf("%s is left out, and the binary needs it", path)
+			}
+		}
+	}
+}
