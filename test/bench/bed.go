@@ -39,6 +39,7 @@ var scenes = []scene{
 	{"change", oneChange},
 	{"repair", repairs},
 	{"daemon", daemonAtWork},
+	{"forge", driftAtWork},
 	{"memory", memory},
 }
 

@@ -150,4 +150,10 @@ var readingGoals = []goal{
 var forgeGoals = []goal{
 	{name: "forge/idle", value: []figure{{pkg: "./reconciler/proposal", bench: "Idle", name: "requests/min"}},
 		unit: "/min", limit: 2, why: "requests while ten pull requests of drifts are open and nothing happens"},
+	{name: "forge/idle-with-plans", value: []figure{of("forge", "idle requests per minute")},
+		unit: "/min", limit: 2, why: "the built program with a Gitea and nine pull requests of drifts, which are planned as well: both read one list"},
+	{name: "forge/drift-to-branch", value: []figure{of("forge", "drift to branch ms")},
+		unit: "ms", limit: 1000, why: "median, from the answer to the foreign write to the answer to the push to the Gitea, without drift.minAge"},
+	{name: "forge/drift-to-branch-to-push", value: []figure{of("forge", "drift to branch ms")}, per: []figure{of("forge", "bare push ms")},
+		unit: "x", limit: 3, why: "the same against a git push of a branch to that Gitea"},
 }
