@@ -55,6 +55,7 @@ func (a *agent) Leave() <-chan struct{} { return a.d.w.parted(a) }
 
 // Check is called by the loop when a person asks for it.
 func (a *agent) Check() {
+	a.d.hold()
 	a.d.w.mu.Lock()
 	defer a.d.w.mu.Unlock()
 	if !a.d.burns() {
@@ -67,6 +68,9 @@ func (a *agent) Run(ctx context.Context) error {
 	<-ctx.Done()
 	a.d.w.mu.Lock()
 	defer a.d.w.mu.Unlock()
+	if a.ended {
+		return nil
+	}
 	a.d.w.ending = append(a.d.w.ending, a)
 	return nil
 }

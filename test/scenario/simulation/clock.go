@@ -21,6 +21,7 @@ func (w *world) now() time.Time {
 
 // now is what the clock shows to the loop.
 func (d *daemon) now() time.Time {
+	d.hold()
 	d.w.mu.Lock()
 	defer d.w.mu.Unlock()
 	return d.w.now()
@@ -84,7 +85,7 @@ func (w *world) believe() {
 	if !w.clock.leapt {
 		return
 	}
-	l, err := w.state.Load()
+	l, err := w.reload()
 	if err != nil {
 		return // the daemon has that to deal with as well
 	}

@@ -33,6 +33,14 @@ type daemon struct {
 	// has sent works since.
 	rebuilt, spoke bool
 	started        time.Time
+	// shared is the ledger of a replica; nil if there are no others.
+	shared *ledger.Shared
+	// stopped is closed when the process goes on that was stopped; nil while it runs.
+	// stopIn counts the writes of the ledger until it is stopped; 0 if it is not to be.
+	stopped chan struct{}
+	stopIn  int
+	// former says that another replica has taken over.
+	former bool
 }
 
 // start starts a daemon with the current state.
@@ -40,10 +48,14 @@ func (w *world) start() {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	d := &daemon{w: w, ctx: ctx, cancel: cancel, done: make(chan error, 1), fuse: -1, started: time.Now()}
 	w.daemon = d
+	w.catchUp()
+	if w.replicas != nil {
+		d.shared = ledger.OpenShared(client{d}, w.replicas.identity(), func() {})
+	}
 	d.rebuilt = w.state.lost
 	w.begin(d)
 	d.loop = reconciler.New(reconciler.Config{
-		Source: w.source, Loader: w.loaders.head, Past: w.loaders.past, Store: &store{w, d},
+		Source: replicaSource{w.source, d}, Loader: w.loaders.head, Past: w.loaders.past, Store: &store{w, d},
 		Member: d.member, Now: d.now, WorksSent: func() {}, Publish: d.publish, Log: slog.New(slog.DiscardHandler),
 		MaxUnreachable: w.pardons(), Fleet: ourFleet,
 	})
@@ -52,8 +64,12 @@ func (w *world) start() {
 
 func (d *daemon) member(c *hub.Cluster, report func(ledger.Observation)) reconciler.Member {
 	w := d.w
+	d.hold()
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if d.dead {
+		return &agent{host: newHost(c.Name, w.seed), d: d, ended: true}
+	}
 	h := w.hosts[c.Name]
 	if h == nil {
 		h = newHost(c.Name, w.seed)
@@ -90,6 +106,7 @@ func (d *daemon) burns() bool {
 }
 
 func (w *world) told(a *agent, works []work.Work) {
+	a.d.hold()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if a.d.burns() {
@@ -131,6 +148,7 @@ func wording(works []work.Work) string {
 }
 
 func (w *world) parted(a *agent) <-chan struct{} {
+	a.d.hold()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	a.left = make(chan struct{})
@@ -142,6 +160,7 @@ func (w *world) parted(a *agent) <-chan struct{} {
 
 func (d *daemon) publish(r *status.Report) {
 	w := d.w
+	d.hold()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if d.dead {
@@ -182,6 +201,7 @@ func (w *world) end(d *daemon) {
 		}
 	}
 	w.mu.Unlock()
+	d.wakeUp()
 	d.cancel()
 	err := <-d.done
 	w.mu.Lock()

@@ -19,6 +19,8 @@ type Life struct {
 	Steps []Step
 	// Mutant makes mistakes on purpose; the zero value makes none.
 	Mutant Mutant
+	// Replicas says that two replicas share the ledger.
+	Replicas bool
 	// Dir is the directory of a ledger in a real file; empty for one in memory.
 	Dir string
 }
@@ -30,6 +32,10 @@ type Step struct {
 	seed uint64
 }
 
+// replicated is the share of lives that have two replicas: one of so many. They take twice as
+// long as others.
+const replicated = 16
+
 // NewLife returns the life of a seed.
 func NewLife(seed uint64) Life {
 	r := rand.New(rand.NewPCG(seed, 1))
@@ -37,7 +43,7 @@ func NewLife(seed uint64) Life {
 	if r.IntN(8) == 0 {
 		steps += 10 + r.IntN(24) // some lives are long
 	}
-	l := Life{Seed: seed, Steps: make([]Step, steps)}
+	l := Life{Seed: seed, Steps: make([]Step, steps), Replicas: seed%replicated == 3}
 	total := 0
 	for _, k := range kinds {
 		total += k.weight
@@ -46,6 +52,9 @@ func NewLife(seed uint64) Life {
 		n := r.IntN(total)
 		kind := slices.IndexFunc(kinds, func(k kind) bool { n -= k.weight; return n < 0 })
 		l.Steps[i] = Step{kind, r.Uint64()}
+		if l.Replicas && r.IntN(3) == 0 {
+			l.Steps[i].kind = pick(r, []int{stopping, cutting})
+		}
 	}
 	return l
 }
@@ -75,6 +84,9 @@ func (l Life) Lead(t *testing.T, with *Loaders, tell bool) (out Outcome) {
 			w.state.lost, w.losses = false, 0
 			defer func() { w.state.Close() }()
 		}
+		if l.Replicas {
+			w.replicas = &replicas{secrets: newSecrets()}
+		}
 		w.source = newSource(w)
 		r := rand.New(rand.NewPCG(l.Seed, 2))
 		w.bursts = r.IntN(4) > 0
@@ -90,6 +102,7 @@ func (l Life) Lead(t *testing.T, with *Loaders, tell bool) (out Outcome) {
 		if w.fine() {
 			w.converge(r)
 		}
+		w.wakeFormer()
 		if w.daemon != nil {
 			w.stop()
 		}
@@ -131,14 +144,21 @@ var kinds = []kind{
 	{2, (*world).pace}, {2, (*world).leap}, {2, (*world).leapOver},
 	{4, (*world).suspend}, {4, (*world).resume}, {1, (*world).sync}, {1, (*world).reconfigure}, {1, (*world).rollBack},
 	{4, (*world).suspendStopped}, {5, (*world).compete},
+	{0, (*world).stopLeader}, {0, (*world).cutOffLeader}, // only of replicas
 }
 
 // killing is the kind of step that kills the daemon, resuming the kind in which a user resumes a
 // rollout.
 const killing, resuming = 10, 19
 
+// stopping and cutting are the kinds of steps of replicas.
+const stopping, cutting = 25, 26
+
 func (w *world) step(s Step) {
 	r := rand.New(rand.NewPCG(s.seed, 3))
+	if w.replicas != nil && r.IntN(2) == 0 {
+		w.wakeFormer()
+	}
 	kinds[s.kind].do(w, r)
 	if !w.fine() {
 		return

@@ -20,6 +20,8 @@ type Mutant struct {
 	Tells     func([]work.Work) []work.Work
 	Hears     func([]work.Work) []work.Work
 	Publishes func(*status.Report)
+	// Updates makes an update of the Secrets of replicas.
+	Updates func(s *secrets, name string, value []byte, version string) (string, error)
 }
 
 func (m Mutant) loads(l *ledger.Ledger) {
@@ -46,6 +48,13 @@ func (m Mutant) hears(works []work.Work) []work.Work {
 		return works
 	}
 	return m.Hears(slices.Clone(works))
+}
+
+func (m Mutant) updates(s *secrets, name string, value []byte, version string) (string, error) {
+	if m.Updates != nil {
+		return m.Updates(s, name, value, version)
+	}
+	return s.Update(name, value, version)
 }
 
 func (m Mutant) publishes(r *status.Report) {

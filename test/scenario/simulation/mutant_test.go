@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -196,6 +197,10 @@ var mutants = map[string]Mutant{
 			d.Internal = "internal error: division by zero"
 		}
 	}},
+	lawTerm: {Updates: func(s *secrets, name string, value []byte, _ string) (string, error) {
+		return s.Update(name, value, strconv.Itoa(s.versions[name]))
+	}},
+	lawShared: {Updates: func(_ *secrets, _ string, _ []byte, version string) (string, error) { return version, nil }},
 }
 
 // eachBinding changes bindings with a function.

@@ -44,6 +44,7 @@ func (w *world) compete(r *rand.Rand) {
 
 // SetFleet is called by the loop.
 func (a *agent) SetFleet(_ ledger.Fleet, adopted []ledger.Adoption) {
+	a.d.hold()
 	a.d.w.mu.Lock()
 	defer a.d.w.mu.Unlock()
 	if a.d.dead {

@@ -86,6 +86,9 @@ func TestATornLedgerIsReadWholeOrNotAtAll(t *testing.T) {
 	}
 	for seed := uint64(1); seed <= n; seed++ {
 		l := NewLife(seed)
+		if l.Replicas {
+			continue // they keep it in no file
+		}
 		l.Dir = t.TempDir()
 		for i := range l.Steps {
 			if i%2 == 1 {

@@ -29,7 +29,7 @@ type commit struct {
 }
 
 func newSource(w *world) *source {
-	return &source{w: w, commits: map[string]*commit{}, news: make(chan struct{}, 1)}
+	return &source{w: w, commits: map[string]*commit{}, news: make(chan struct{})}
 }
 
 // push adds a commit as the newest.
@@ -42,21 +42,19 @@ func (s *source) push(message string, d *desired) {
 	s.commits[hash] = &commit{gitsource.Commit{Hash: hash, Subject: subject, Message: message, Time: time.Now()}, d, d.files(s.w.t), false}
 	s.order = append(s.order, hash)
 	s.head = hash
-	select {
-	case s.news <- struct{}{}:
-	default:
-	}
+	close(s.news)
+	s.news = make(chan struct{})
 }
 
-// Run calls head with the head and each new commit.
-func (s *source) Run(ctx context.Context, head func(gitsource.Commit)) error {
+// run calls head with the head and each new commit, and hold before it goes on with a new one.
+func (s *source) run(ctx context.Context, hold func(), head func(gitsource.Commit)) error {
 	last := ""
 	for {
 		if !s.wait(ctx, follower) {
 			return nil
 		}
 		s.w.mu.Lock()
-		c := s.commits[s.head]
+		c, news := s.commits[s.head], s.news
 		s.w.mu.Unlock()
 		if c != nil && c.Hash != last {
 			last = c.Hash
@@ -65,7 +63,8 @@ func (s *source) Run(ctx context.Context, head func(gitsource.Commit)) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-s.news:
+		case <-news:
+			hold()
 		}
 	}
 }

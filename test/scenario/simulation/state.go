@@ -26,9 +26,13 @@ type store struct {
 
 // Load returns what was saved.
 func (s *store) Load() (*ledger.Ledger, error) {
+	load := s.w.state.Store.Load
+	if s.d.shared != nil {
+		load = s.d.shared.Load
+	}
+	l, err := load()
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
-	l, err := s.w.state.Load()
 	s.w.believe()
 	s.w.mutant.loads(l)
 	return l, err
@@ -37,8 +41,12 @@ func (s *store) Load() (*ledger.Ledger, error) {
 // Save writes what changed.
 func (s *store) Save(l *ledger.Ledger) error {
 	w := s.w
+	s.d.hold()
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if s.d.former {
+		return s.d.save(l)
+	}
 	if s.d.burns() {
 		return errKilled
 	}
@@ -47,8 +55,15 @@ func (s *store) Save(l *ledger.Ledger) error {
 	if w.state.full {
 		return errFull
 	}
-	if err := w.state.disk.writing(func() error { return w.state.Save(l) }); err != nil {
+	save := w.state.Save
+	if s.d.shared != nil {
+		save = s.d.save
+	}
+	if err := w.state.disk.writing(func() error { return save(l) }); err != nil {
 		return err
+	}
+	if s.d.former {
+		return nil // it was stopped once the ledger was saved, and another replica has read it
 	}
 	if w.state.disk != nil {
 		w.older = append(w.older, w.books)

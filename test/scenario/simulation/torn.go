@@ -137,6 +137,11 @@ func (w *world) fresh() {
 	clear(w.books.wishes)
 	clear(w.saved.wishes)
 	w.asked = nil
+	if w.replicas != nil {
+		clear(w.replicas.secrets.values)
+		w.replicas.attempts = nil
+		return
+	}
 	if w.state.disk == nil {
 		w.state.Store = ledger.Memory()
 		return

@@ -52,6 +52,8 @@ type world struct {
 	source  *source
 	daemon  *daemon
 	state   state
+	// replicas are nil if one daemon keeps its ledger in the state directory.
+	replicas *replicas
 	// bursts says that what members say comes while the loop is busy.
 	bursts bool
 

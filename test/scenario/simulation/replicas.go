@@ -1,0 +1,208 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing/synctest"
+	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+)
+
+// The laws of replicas that share a ledger, as they are broken.
+const (
+	lawTerm   = "a leader that another replica has taken over from changes the ledger no more"
+	lawShared = "a replica that takes over finds what the leader saved"
+)
+
+// replicas are what two replicas share. One leads at a time: the other takes over as after
+// a restart, at the earliest when the Lease has expired.
+type replicas struct {
+	secrets *secrets
+	// attempts are what was decided at saves since the last that succeeded. Each may
+	// have been made all the same.
+	attempts []attempt
+	// stopped is a leader that was stopped, as by SIGSTOP, and that another replica has
+	// taken over from; nil if there is none.
+	stopped *daemon
+	// started counts the processes.
+	started int
+}
+
+// identity names the next process.
+func (r *replicas) identity() string {
+	r.started++
+	return fmt.Sprintf("replica-%d_%d", r.started%2, r.started)
+}
+
+// reload returns what was saved, apart from the daemon that loads it.
+func (w *world) reload() (*ledger.Ledger, error) {
+	if w.replicas == nil {
+		return w.state.Load()
+	}
+	l, _, err := ledger.OpenShared(w.replicas.secrets, "reader", nil).Newer("none")
+	return l, err
+}
+
+// A replicaSource is the repository as one process has it, which may be stopped.
+type replicaSource struct {
+	*source
+	d *daemon
+}
+
+// Run hands over each new head, once the process runs.
+func (s replicaSource) Run(ctx context.Context, head func(gitsource.Commit)) error {
+	return s.source.run(ctx, s.d.hold, head)
+}
+
+// An attempt is a save whose result is not known.
+type attempt struct {
+	books  *books
+	memory *memory
+}
+
+// What the Lease allows: a replica that was cut off from it writes nothing after
+// fenceAfter, and another one leads after leaseDuration at the earliest.
+const fenceAfter, leaseDuration = 8 * time.Second, 10 * time.Second
+
+// save saves the ledger in Secrets. It is called without the lock, since the process may be
+// stopped between two writes.
+func (d *daemon) save(l *ledger.Ledger) error {
+	w := d.w
+	if !d.former {
+		w.replicas.attempts = append(w.replicas.attempts, attempt{w.decided, w.decided.memory.clone()})
+	}
+	w.mu.Unlock()
+	err := d.shared.Save(l)
+	w.mu.Lock()
+	switch {
+	case !d.former && err == nil:
+		w.replicas.attempts = nil
+	case d.former && err != nil:
+		w.story("the former leader saves nothing: %v", err)
+	}
+	return err
+}
+
+// catchUp finds out what of the attempts to save was made, before another replica begins.
+func (w *world) catchUp() {
+	if w.replicas == nil {
+		return
+	}
+	attempts := w.replicas.attempts
+	w.replicas.attempts = nil
+	l, err := w.reload()
+	if err != nil {
+		w.breaks(lawShared, "it reads %v", err)
+		return
+	}
+	found := newBooks().next(l)
+	if w.state.lost && l.Head() == "" || !w.state.lost && samePages(found, w.books) {
+		return
+	}
+	for _, a := range attempts {
+		if samePages(found, a.books) {
+			w.story("a save that failed was made")
+			w.state.lost = false
+			w.books, w.saved = a.books, a.memory
+			return
+		}
+	}
+	w.breaks(lawShared, "it finds the ledger at %s, and %s was saved", l.Head(), w.books.head)
+}
+
+// stopLeader has the leader stopped at once, or at one of its next writes of the ledger. It
+// wakes up some time after another replica has taken over.
+func (w *world) stopLeader(r *rand.Rand) {
+	w.happen(func() {
+		if w.daemon != nil {
+			w.daemon.fuse, w.daemon.stopIn = -1, r.IntN(8)
+		}
+	})
+	w.pass(time.Duration(r.IntN(20)) * time.Second)
+	w.happen(func() {
+		if w.daemon != nil && w.daemon.stopped == nil {
+			w.daemon.stopNow()
+		}
+	})
+	w.pass(leaseDuration)
+	w.wakeFormer() // the one before it
+	w.happen(func() {
+		if w.daemon == nil {
+			return
+		}
+		w.daemon.dead, w.daemon.former = true, true
+		w.replicas.stopped = w.daemon
+		w.daemon, w.outbox, w.closing, w.ending = nil, nil, nil, nil
+	})
+}
+
+// cutOffLeader has the management cluster not answer for a while. If that is long, the leader
+// loses the Lease.
+func (w *world) cutOffLeader(r *rand.Rand) {
+	wait := time.Duration(r.IntN(16)) * time.Second
+	w.happen(func() {
+		w.replicas.secrets.cutOff(r.IntN(4))
+		w.story("the management cluster does not answer any more")
+	})
+	w.pass(min(wait, fenceAfter))
+	w.happen(func() {
+		if w.daemon != nil && wait > fenceAfter {
+			w.daemon.dead = true
+			w.story("the leader loses the Lease")
+		}
+		w.replicas.secrets.down = false
+		w.story("the management cluster answers again")
+	})
+}
+
+// stopNow stops a process: what it was about on clusters is cut off, and whatever it calls
+// waits until it wakes up.
+func (d *daemon) stopNow() {
+	d.w.story("the leader is stopped")
+	d.stopIn, d.stopped = 0, make(chan struct{})
+	for _, a := range d.agents {
+		a.stop()
+		if a.host.agent == a {
+			a.host.agent = nil
+		}
+	}
+}
+
+// hold waits as long as the process is stopped.
+func (d *daemon) hold() {
+	d.w.mu.Lock()
+	stopped := d.stopped
+	d.w.mu.Unlock()
+	if stopped != nil {
+		<-stopped
+	}
+}
+
+// wakeUp has a process go on that was stopped.
+func (d *daemon) wakeUp() {
+	d.w.mu.Lock()
+	defer d.w.mu.Unlock()
+	if d.stopped != nil {
+		close(d.stopped)
+		d.stopped = nil
+	}
+}
+
+// wakeFormer wakes up a former leader, if there is one. It tries what it was about, and ends.
+func (w *world) wakeFormer() {
+	if w.replicas == nil || w.replicas.stopped == nil {
+		return
+	}
+	d := w.replicas.stopped
+	w.replicas.stopped = nil
+	w.mu.Lock()
+	w.story("the former leader wakes up")
+	w.mu.Unlock()
+	d.wakeUp()
+	synctest.Wait()
+	d.cancel()
+	<-d.done
+}

@@ -1,0 +1,29 @@
+package simulation
+
+import (
+	"strings"
+	"testing"
+)
+
+// Lives of replicas have all that they are about: leaders that were stopped, of which some
+// were in the middle of a save, and saves that failed but were made.
+func TestReplicasTakeOverFromEachOther(t *testing.T) {
+	with, n := NewLoaders(), map[string]int{
+		"the former leader wakes up": 0, "the former leader saves nothing": 0, "a save that failed was made": 0, "the leader loses the Lease": 0,
+	}
+	for seed := uint64(3); seed < 40*replicated; seed += replicated {
+		out := NewLife(seed).Lead(t, with, true)
+		if out.Broken != nil {
+			t.Fatalf("seed %d: %s\n%s", seed, out.Broken, out.Story)
+		}
+		for what := range n {
+			n[what] += strings.Count(out.Story, what)
+		}
+	}
+	for what, times := range n {
+		if times == 0 {
+			t.Errorf("in no life %s", what)
+		}
+	}
+	t.Log(n)
+}
