@@ -58,10 +58,7 @@ type verdict struct {
 
 // A partialError is returned where a change cannot be offered because of which clusters have it
 // now. Those that have the object as it is in Git may report the same change a moment later.
-type partialError struct {
-	hash string // of the change
-	err  error
-}
+type partialError struct{ err error }
 
 func (e *partialError) Error() string { return e.err.Error() }
 func (e *partialError) Unwrap() error { return e.err }
@@ -82,6 +79,10 @@ type collector struct {
 	// left, with which the next pass begins; empty if all were tried.
 	left int
 	next string
+	// unreadable says that a file could not be read in the last pass.
+	unreadable bool
+	// used are the edits that the last pass needed.
+	used map[string]bool
 }
 
 // tried is what came of an edit.
@@ -120,13 +121,14 @@ func (c *collector) collect(r *status.Report, files fs.FS) (offers []*offer, ver
 	editor := &Editor{Load: c.load, Files: files, Head: r.Head}
 	keys := slices.Sorted(maps.Keys(grouped))
 	first, _ := slices.BinarySearch(keys, c.next)
-	c.left, c.next = mostEdits, ""
+	c.left, c.next, c.unreadable, c.used = mostEdits, "", false, map[string]bool{}
 	for _, key := range slices.Concat(keys[first:], keys[:first]) {
 		o := grouped[key]
 		err := c.finish(o, r, editor)
 		if errors.Is(err, errNotTried) && c.next == "" {
 			c.next = key
 		}
+		c.unreadable = c.unreadable || errors.Is(err, errUnreadable)
 		_, inGit := errors.AsType[*inGitError](err)
 		putBack, undecided, state := false, "", Unsettled
 		switch {
@@ -144,6 +146,7 @@ func (c *collector) collect(r *status.Report, files fs.FS) (offers []*offer, ver
 			verdicts = append(verdicts, verdict{d, o, state, putBack, err.Error(), undecided, partial})
 		}
 	}
+	maps.DeleteFunc(c.edits, func(memo string, _ tried) bool { return !c.used[memo] })
 	slices.SortFunc(offers, func(a, b *offer) int { return cmp.Compare(a.hash, b.hash) })
 	return offers, verdicts
 }
@@ -222,6 +225,7 @@ func (c *collector) finish(o *offer, r *status.Report, editor *Editor) error {
 	}
 	o.holders = len(t.Changed) + len(t.Others)
 	memo := hashOf(o.id, o.details(), o.deleted, t.Changed, t.Others)
+	c.used[memo] = true
 	done, known := c.edits[memo]
 	if !known {
 		if c.left == 0 {
@@ -229,8 +233,8 @@ func (c *collector) finish(o *offer, r *status.Report, editor *Editor) error {
 		}
 		c.left--
 		done.edit, done.err = editor.Edit(t)
-		if done.err != nil && editableForAll(editor, t) {
-			done.err = &partialError{o.hash, done.err}
+		if done.err != nil {
+			done.err = partial(editor, t, done.err)
 		}
 		if !errors.Is(done.err, errUnreadable) {
 			c.edits[memo] = done
@@ -251,15 +255,20 @@ func (c *collector) finish(o *offer, r *status.Report, editor *Editor) error {
 	return nil
 }
 
-// editableForAll reports whether a change could be made if all clusters that get the object had
-// it, and not only some.
-func editableForAll(editor *Editor, t Target) bool {
-	if len(t.Others) == 0 {
-		return false
+// partial returns err as a *partialError if the change could be made if all clusters that get
+// the object had it, and not only some. It returns errUnreadable if that cannot be told now.
+func partial(editor *Editor, t Target, err error) error {
+	if len(t.Others) == 0 || errors.Is(err, errUnreadable) {
+		return err
 	}
 	t.Changed, t.Others = slices.Concat(t.Changed, t.Others), nil
-	_, err := editor.Edit(t)
-	return err == nil
+	switch _, all := editor.Edit(t); {
+	case all == nil:
+		return &partialError{err}
+	case errors.Is(all, errUnreadable):
+		return all
+	}
+	return err
 }
 
 // hashOf identifies values that can be written as JSON.

@@ -67,6 +67,9 @@ func (e *Editor) Edit(t Target) (*Result, error) {
 	if edit == nil && t.Deleted && len(t.Others) > 0 {
 		return nil, errors.New("no override can delete it on these clusters only")
 	}
+	if edit == nil && a.unreadable != nil {
+		return nil, a.unreadable // or it would become a change for all clusters
+	}
 	if edit == nil {
 		files, err := a.source()
 		if err == nil {
@@ -91,6 +94,8 @@ type attempt struct {
 	changes  []Change
 	// want is the object as the clusters are to get it; nil where they are not to.
 	want map[status.Holder]any
+	// unreadable is why files could not be read; nil if all could.
+	unreadable error
 }
 
 // prepare finds out what the object is to be.
@@ -140,9 +145,15 @@ func made(m *work.Manifest, changes []Change) (any, error) {
 func (a *attempt) read(files []FileChange, path string) ([]byte, error) {
 	text, err := fs.ReadFile(treeWith(a.Files, files), path)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errUnreadable, err)
+		return nil, a.notRead(err)
 	}
 	return text, nil
+}
+
+// notRead notes that a file could not be read.
+func (a *attempt) notRead(err error) error {
+	a.unreadable = fmt.Errorf("%w: %w", errUnreadable, err)
+	return a.unreadable
 }
 
 // with adds the new text of a file to the changes made so far.
@@ -154,7 +165,7 @@ func (a *attempt) with(files []FileChange, path string, text []byte) ([]FileChan
 	}
 	before, err := fs.ReadFile(a.Files, path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w: %w", errUnreadable, err)
+		return nil, a.notRead(err)
 	}
 	return append(files, FileChange{Path: path, Before: before, After: text}), nil
 }
@@ -167,7 +178,7 @@ func (a *attempt) verify(files []FileChange, want map[status.Holder]any, untouch
 		return fmt.Errorf("the edited files would not load: %s", broken.Problems.Summary())
 	}
 	if err != nil {
-		return fmt.Errorf("%w: %w", errUnreadable, err)
+		return a.notRead(err)
 	}
 	if p := newProblem(a.Head, after); p != nil {
 		return fmt.Errorf("the edited files would have a new problem: %w", p)

@@ -2,11 +2,13 @@ package proposal
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
@@ -48,6 +50,32 @@ func TestAChangeOfSomeClustersWaitsForTheOthers(t *testing.T) {
 	p.says(t, "east", "held: left as it is; offered as https://git.example.com/pulls/1")
 	if n := len(p.forge.pulls); n != 1 {
 		t.Errorf("%d pull requests", n)
+	}
+
+	// The label keeps the object as it is, also once no edit makes the change any more.
+	p.forge.pulls[0].Labels = append(p.forge.pulls[0].Labels, holdLabel)
+	held(p, time.Minute, "east", "west")
+	held(p, time.Minute, "east")
+	held(p, time.Hour, "east")
+	p.says(t, "east", "held: left as it is; offered as https://git.example.com/pulls/1; the pull request is not kept up to date, since no edit of the files makes the change any more")
+	p.forge.pulls[0].State = forge.Closed
+	held(p, time.Hour, "east")
+	p.says(t, "east", "held: left as it is; https://git.example.com/pulls/1 has the label gitfleet/hold; the pull request is not kept up to date, since no edit of the files makes the change any more")
+
+	// A file that cannot be read makes no change for all clusters of one for some.
+	p = newProposing(10)
+	p.cfg.Files = func(context.Context, string) (fs.FS, error) { return files, nil }
+	p.collector.load = func(tree fs.FS) (*hub.Snapshot, error) {
+		if found, _ := fs.Glob(tree, "override-*"); len(found) > 0 {
+			return nil, errors.New("interrupted")
+		}
+		return hub.Load(hub.Commit{}, tree, hub.Options{})
+	}
+	p.report = reporting(t, files, valued("x"), "east")
+	p.group(t.Context())
+	p.after(t, time.Hour)
+	if got := p.decided("east"); !strings.Contains(got, "cannot be read") || len(p.forge.pulls) > 0 {
+		t.Errorf("decided %q, %d pull requests", got, len(p.forge.pulls))
 	}
 
 	// What cannot be offered for any clusters is not waited for.

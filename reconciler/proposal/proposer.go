@@ -150,6 +150,9 @@ type change struct {
 	merge, lacksMerge string
 	// asked is set if somebody has asked to offer it without waiting.
 	asked bool
+	// partialSince is since when it cannot be offered because of which clusters have it; zero if
+	// it can.
+	partialSince time.Time
 	// hold is set while the pull request has the label that keeps the object as it is.
 	hold bool
 	// recheck asks the forge once more about a pull request that is closed.
@@ -248,7 +251,7 @@ func (p *Proposer) advance(ctx context.Context, now time.Time) time.Duration {
 	p.troubles.Store(&troubles)
 	next := p.cfg.Interval
 	waits := []time.Duration{p.retry.Wait(now)}
-	if p.collector.next != "" {
+	if p.collector.next != "" && !p.collector.unreadable {
 		waits = append(waits, editPause)
 	}
 	if p.woken {
@@ -307,6 +310,7 @@ func (p *Proposer) group(ctx context.Context) {
 	files, err := p.cfg.Files(ctx, p.report.Head.Commit.Hash)
 	if err != nil {
 		p.cfg.Log.Warn("files of the commit not read; trying again", "commit", p.report.Head.Commit.Hash, "err", err)
+		p.collector.next = "" // no hurry: they are read again in the next pass
 		return
 	}
 	p.known.limited = nil
@@ -341,6 +345,11 @@ func (k *collected) has(hash string) bool {
 		slices.ContainsFunc(k.verdicts, func(v verdict) bool { return v.of.hash == hash })
 }
 
+// partial reports whether a change cannot be offered because of which clusters have it.
+func (k *collected) partial(hash string) bool {
+	return slices.ContainsFunc(k.verdicts, func(v verdict) bool { return v.partial != nil && v.of.hash == hash })
+}
+
 // track remembers since when each change lasts.
 func (p *Proposer) track(now time.Time) {
 	last := p.changes
@@ -360,8 +369,15 @@ func (p *Proposer) track(now time.Time) {
 		keep(o.hash)
 	}
 	for _, v := range p.known.verdicts {
-		if v.partial != nil {
-			keep(v.partial.hash)
+		if c := last[v.of.hash]; v.partial != nil || c != nil && c.keeps() {
+			keep(v.of.hash)
+		}
+	}
+	for hash, c := range p.changes {
+		if partial := p.known.partial(hash); !partial {
+			c.partialSince = time.Time{}
+		} else if c.partialSince.IsZero() {
+			c.partialSince = now
 		}
 	}
 	maps.DeleteFunc(p.putBack, func(hash, _ string) bool { return !p.known.has(hash) })
@@ -423,11 +439,20 @@ func (p *Proposer) verdict(v verdict, now time.Time) (putBack bool, message stri
 	if by := p.putBack[v.of.hash]; by != "" {
 		return true, putBackMessage(by)
 	}
-	if v.partial != nil && now.Sub(p.changes[v.partial.hash].since) < p.cfg.MinAge {
+	c := p.changes[v.of.hash]
+	if v.putBack && c != nil && c.keeps() {
+		_, message = c.decision(p.cfg.MinAge, p.retry.String())
+		return false, message + "; the pull request is not kept up to date, since no edit of the files makes the change any more"
+	}
+	if v.partial != nil && now.Sub(c.partialSince) < p.cfg.MinAge {
 		return false, fmt.Sprintf("left as it is until it has lasted for %s, in case other clusters have the same change: %v", p.cfg.MinAge, v.partial)
 	}
 	return v.putBack, v.message
 }
+
+// keeps reports whether a pull request of the change leaves the object as it is until a person
+// decides: it is open, or has the label for that.
+func (c *change) keeps() bool { return c.state == forge.Open || c.state == forge.Closed && c.hold }
 
 // decision is what was decided about a change. general is what keeps the forge from
 // answering; empty if nothing does.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -106,17 +107,25 @@ func (p *Proposer) close(ctx context.Context, it heldItem, by string) (func() st
 		if c.hold {
 			return nil, refuse("%s has the label %s, which keeps the object as it is: remove the label first", c.url, holdLabel)
 		}
+		current, err := p.cfg.Forge.FindPullRequest(ctx, p.cfg.Base, c.branch)
+		if err != nil {
+			return nil, err
+		}
+		if current == nil || current.State != forge.Open || slices.Contains(current.Labels, holdLabel) {
+			p.listed = time.Time{} // what became of it is looked at now
+			return nil, refuse("%s is not open any more, or has the label %s; see gitfleet proposals show", c.url, holdLabel)
+		}
 		comment := "Closed by " + code(by) + " with `gitfleet proposals close`: the object is put back to what is in Git."
-		if err := p.cfg.Forge.ClosePullRequest(ctx, pr.Number, comment, pr.Body); err != nil {
+		if err := p.cfg.Forge.ClosePullRequest(ctx, pr.Number, comment, current.Body); err != nil {
 			return nil, err
 		}
 		p.cfg.Log.Info("a pull request of a drift was closed on request", "url", c.url, "object", it.id.String(), "by", by)
 		p.listed = time.Time{} // what became of it is looked at now
-		return func() string { return fmt.Sprintf("%s is closed; %s is put back on %s", c.url, it.id, where) }, nil
+		return func() string { return fmt.Sprintf("%s is closed; %s will be put back on %s", c.url, it.id, where) }, nil
 	case Waiting, Reported, Inexpressible:
 		p.putBack[it.hash] = by
 		p.cfg.Log.Info("a held drift is put back on request", "object", it.id.String(), "by", by)
-		return func() string { return fmt.Sprintf("%s is put back on %s", it.id, where) }, nil
+		return func() string { return fmt.Sprintf("%s will be put back on %s", it.id, where) }, nil
 	case OnHold:
 		return nil, refuse("%s has the label %s, which keeps the object as it is: remove the label", it.url, holdLabel)
 	}

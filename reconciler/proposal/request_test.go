@@ -45,7 +45,7 @@ func TestCloseClosesThePullRequest(t *testing.T) {
 	o := heldChange(7, "east", "west")
 	p.after(t, 3*time.Minute, o)
 	said, err := p.close(t, o.hash)
-	if err != nil || said != "https://git.example.com/pulls/1 is closed; ConfigMap/shop/web is put back on 2 clusters" {
+	if err != nil || said != "https://git.example.com/pulls/1 is closed; ConfigMap/shop/web will be put back on 2 clusters" {
 		t.Errorf("said %q: %v", said, err)
 	}
 	p.says(t, "east", "put back: https://git.example.com/pulls/1 was closed without merging")
@@ -67,7 +67,7 @@ func TestCloseWithoutAPullRequestPutsBack(t *testing.T) {
 	p := newProposing(10)
 	o := heldChange(7, "east")
 	p.after(t, time.Minute, o)
-	if said, err := p.close(t, o.hash); err != nil || said != "ConfigMap/shop/web is put back on 1 cluster" {
+	if said, err := p.close(t, o.hash); err != nil || said != "ConfigMap/shop/web will be put back on 1 cluster" {
 		t.Errorf("said %q: %v", said, err)
 	}
 	p.says(t, "east", "put back: put back, as alice has asked")

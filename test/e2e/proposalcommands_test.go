@@ -52,7 +52,7 @@ func TestProposalsAreOpenedAndClosedByCommand(t *testing.T) {
 	}
 	p.opened(1)
 	p.everywhere(after, one, two)
-	if said := p.gitfleet("proposals", "close", change.Name[:8]); !strings.Contains(said, "is put back on 2 clusters") {
+	if said := p.gitfleet("proposals", "close", change.Name[:8]); !strings.Contains(said, "will be put back on 2 clusters") {
 		t.Fatalf("close says %s", said)
 	}
 	p.everywhere(before, one, two)
