@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+
+	"github.com/gitfleet/gitfleet/placement/api"
 )
 
 // An answer that does not end is not read to the end, and the cluster counts as reachable.
@@ -51,7 +53,32 @@ func TestTooLargePagesAreShortened(t *testing.T) {
 	if _, err := s.wholePage(t.Context(), resource{configMaps, true}, "", metav1.ListOptions{Limit: 500, Continue: "there"}); err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"500 from there", "62 from there", "7 from there"}; !slices.Equal(limits, want) {
+	want := []string{"500 from there", "62 from there", "7 from there"}
+	if !slices.Equal(limits, want) {
 		t.Errorf("asked for %q, want %q", limits, want)
+	}
+	limits = nil
+	err := s.eachPage(t.Context(), func() *rest.Request { return s.conn().bulk.Get().AbsPath("api/v1/pods") }, func([]byte) (string, error) { return "", nil })
+	if want := []string{"500 from ", "62 from ", "7 from "}; err != nil || !slices.Equal(limits, want) {
+		t.Errorf("observe: %v, asked for %q, want %q", err, limits, want)
+	}
+}
+
+// An autoscaler is found on whichever page it is.
+func TestAutoscalersAreFoundOnEveryPage(t *testing.T) {
+	const hpa = `{"kind":"HorizontalPodAutoscaler","apiVersion":"autoscaling/v2","metadata":{"name":"web"},"spec":{"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"web"}}}`
+	s := sessionOf(t, &rest.Config{Host: "https://server.example", Transport: answering(func(r *http.Request) *http.Response {
+		body := `{"kind":"HorizontalPodAutoscalerList","apiVersion":"autoscaling/v2","metadata":{"continue":"more"},"items":[]}`
+		if r.URL.Query().Get("continue") == "more" {
+			body = `{"kind":"HorizontalPodAutoscalerList","apiVersion":"autoscaling/v2","metadata":{},"items":[` + hpa + `]}`
+		}
+		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: r, Body: io.NopCloser(strings.NewReader(body))}
+	})})
+	by := api.Actor{Manager: "kube-controller-manager"}
+	for name, there := range map[string]bool{"web": true, "other": false} {
+		id := api.ID{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: name}
+		if text, found := s.autoscaler(t.Context(), id, by); found != there {
+			t.Errorf("%s: %v, %s", name, found, text)
+		}
 	}
 }

@@ -198,11 +198,13 @@ func (s *session) readPods(ctx context.Context) (resources, error) {
 // eachPage reads a list of any length in pages of 500.
 func (s *session) eachPage(ctx context.Context, list func() *rest.Request, read func([]byte) (next string, err error)) error {
 	for next := ""; ; {
-		request := list().Param("limit", "500")
-		if next != "" {
-			request.Param("continue", next)
-		}
-		raw, err := answer(request.Do(ctx))
+		raw, err := fittingPage(metav1.ListOptions{Limit: 500, Continue: next}, func(opts metav1.ListOptions) ([]byte, error) {
+			request := list().Param("limit", strconv.FormatInt(opts.Limit, 10))
+			if opts.Continue != "" {
+				request.Param("continue", opts.Continue)
+			}
+			return answer(request.Do(ctx))
+		})
 		if err != nil {
 			return err
 		}

@@ -74,15 +74,21 @@ func among(manager string, parts []string) bool {
 // targets it, or the ScaledObject behind that, or else its field manager. there is false if the
 // manager is no autoscaler, or one that no longer exists.
 func (s *session) autoscaler(ctx context.Context, id api.ID, by api.Actor) (name string, there bool) {
-	list, err := s.wholePage(ctx, resource{autoscalers, true}, id.Namespace, metav1.ListOptions{Limit: 500})
-	if err == nil {
+	unknown := true
+	for opts := (metav1.ListOptions{Limit: 500}); unknown; {
+		list, err := s.wholePage(ctx, resource{autoscalers, true}, id.Namespace, opts)
+		if err != nil {
+			break
+		}
 		for i := range list.Items {
 			if hpa := &list.Items[i]; aimsAt(hpa, id) {
 				return described(hpa), true
 			}
 		}
+		opts.Continue = list.GetContinue()
+		unknown = opts.Continue != ""
 	}
-	return "the field manager " + by.Manager, among(by.Manager, scalers) || err != nil && among(by.Manager, throughOthers)
+	return "the field manager " + by.Manager, among(by.Manager, scalers) || unknown && among(by.Manager, throughOthers)
 }
 
 // aimsAt reports whether a HorizontalPodAutoscaler targets an object of its namespace.

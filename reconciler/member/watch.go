@@ -175,6 +175,7 @@ func (s *session) listAndOpen(ctx context.Context, k *kindWatch) (*eventStream, 
 		k.since = time.Now()
 		version, err := s.list(ctx, k)
 		if err != nil {
+			k.since = time.Now() // a list that fails late is retried with backoff, too
 			return nil, fmt.Errorf("list: %w", err)
 		}
 		k.resourceVersion = version
