@@ -68,7 +68,7 @@ func (c Config) checkSharedLedger(subject string) check {
 	var damaged *ledger.DamagedSharedError
 	switch {
 	case errors.As(err, &damaged):
-		return check{"ledger", subject, checkFail, err.Error(), "import a backup with gitfleet state import --force, or delete the Secrets with the label gitfleet.dev/ledger=" + c.Availability.Lease.Name}
+		return check{"ledger", subject, checkFail, err.Error(), "stop the replicas, delete the Secrets with the label gitfleet.dev/ledger=" + c.Availability.Lease.Name + ", and import a backup with gitfleet state import"}
 	case err != nil:
 		return check{"ledger", subject, checkFail, err.Error(), "run doctor again; if it stays, look into the log of the leader"}
 	case found.Objects == 0:

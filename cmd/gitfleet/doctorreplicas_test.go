@@ -61,8 +61,8 @@ func TestDoctorOfReplicas(t *testing.T) {
 		t.Fatal(err)
 	}
 	damaged := cfg.checkReplicas(t.Context(), 0)
-	if state, message := found(damaged, "ledger"); state != checkFail || !strings.Contains(message, "its index is missing") {
-		t.Errorf("a damaged ledger is %s: %s", state, message)
+	if state, message := found(damaged, "ledger"); state != checkFail || !strings.Contains(message, "its index is missing") || !strings.HasPrefix(damaged[len(damaged)-1].Fix, "stop the replicas, delete the Secrets with the label gitfleet.dev/ledger=gitfleet") {
+		t.Errorf("a damaged ledger: %+v", damaged)
 	}
 }
 

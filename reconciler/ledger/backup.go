@@ -169,7 +169,7 @@ func parseBackup(r io.Reader) (map[string][]byte, error) {
 	if h.Schema > schema {
 		return nil, newerError(h.Schema, "")
 	}
-	if err := checkOldest(h.Schema); err != nil {
+	if err := checkOldest(h.Schema, ""); err != nil {
 		return nil, err
 	}
 	records := map[string][]byte{}

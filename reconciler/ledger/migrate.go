@@ -15,10 +15,11 @@ import (
 // Schema 5 added the fleet's name and ID. Records of schema 4 are valid, and start without them.
 const schema, oldestSchema = 5, 4
 
-// checkOldest returns an error for records that are too old to be migrated.
-func checkOldest(from int) error {
+// checkOldest returns an error for records that are too old to be migrated, which ends in how to
+// mend it.
+func checkOldest(from int, mend string) error {
 	if from < oldestSchema {
-		return fmt.Errorf("it was written by a gitfleet that was never released (schema %d, the oldest that can be read is %d): start with an empty state directory", from, oldestSchema)
+		return fmt.Errorf("it was written by a gitfleet that was never released (schema %d, the oldest that can be read is %d)%s", from, oldestSchema, mend)
 	}
 	return nil
 }
@@ -28,7 +29,7 @@ func (s *boltStore) migrate(from int) error {
 	if from == schema {
 		return nil
 	}
-	if err := checkOldest(from); err != nil {
+	if err := checkOldest(from, ": start with an empty state directory"); err != nil {
 		return err
 	}
 	records, err := s.read()

@@ -63,9 +63,10 @@ func TestSchemaFourIsMigrated(t *testing.T) {
 	}
 }
 
-// A file or a backup of a schema that was never released is refused, and not changed.
+// A file, a backup or a shared ledger of a schema that was never released is refused, and not
+// changed. Only that of a file says to start with an empty state directory.
 func TestSchemasBeforeTheFirstReleaseAreRefused(t *testing.T) {
-	const want = "schema 3, the oldest that can be read is 4"
+	const want, directory = "schema 3, the oldest that can be read is 4", "state directory"
 	_, path := fileOf(t, 4)
 	db, err := bbolt.Open(path, 0o600, nil)
 	if err != nil {
@@ -75,13 +76,18 @@ func TestSchemasBeforeTheFirstReleaseAreRefused(t *testing.T) {
 	if err = errors.Join(err, db.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := loadBytes(t, read(t, path)); err == nil || !strings.Contains(err.Error(), want) {
+	if _, err := loadBytes(t, read(t, path)); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), directory) {
 		t.Errorf("a file of schema 3: %v", err)
 	}
 	s := open(t, t.TempDir())
 	backup := strings.Replace(exported(t, s), fmt.Sprintf(`"schema":%d`, schema), `"schema":3`, 1)
-	if err := s.Import(strings.NewReader(backup), true); err == nil || !strings.Contains(err.Error(), want) {
+	if err := s.Import(strings.NewReader(backup), true); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), directory) {
 		t.Errorf("a backup of schema 3: %v", err)
+	}
+	objects := newFakeObjects()
+	objects.values[indexName] = []byte(`{"schema":3}`)
+	if _, err := OpenShared(objects, "one", nil).Load(); err == nil || !strings.Contains(err.Error(), want+"): stop the replicas and delete the Secrets") {
+		t.Errorf("a shared ledger of schema 3: %v", err)
 	}
 }
 

@@ -28,7 +28,7 @@ func (s *Shared) readIndex() (index, string, error) {
 	if x.Schema > schema {
 		return x, "", fmt.Errorf("read ledger: %w", newerError(x.Schema, ""))
 	}
-	if err := checkOldest(x.Schema); x.Schema != 0 && err != nil {
+	if err := checkOldest(x.Schema, ": stop the replicas and delete the Secrets of the ledger"); x.Schema != 0 && err != nil {
 		return x, "", fmt.Errorf("read ledger: %w", err)
 	}
 	return x, version, nil
