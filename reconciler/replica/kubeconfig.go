@@ -12,6 +12,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
 // rereadPeriod is how often a kubeconfig that is in use is read.
@@ -48,6 +49,20 @@ func openKubeconfig(path, host string, log *slog.Logger) (*kubeconfigFile, error
 	return &kubeconfigFile{path: path, host: host, log: log, read: time.Now(), content: content}, nil
 }
 
+// loadKubeconfig returns the config of a client with the file's credentials. An empty file, as
+// one that is just being written, is an error: clientcmd.BuildConfigFromFlags would take the
+// cluster that gitfleet runs in.
+func loadKubeconfig(path string) (*rest.Config, error) {
+	config, err := (&clientcmd.ClientConfigLoadingRules{ExplicitPath: path}).Load()
+	switch {
+	case err != nil:
+		return nil, err
+	case clientcmdapi.IsConfigEmpty(config):
+		return nil, fmt.Errorf("%s is empty", path)
+	}
+	return clientcmd.NewDefaultClientConfig(*config, nil).ClientConfig()
+}
+
 // client returns the config of a client that uses the file, in place of one with the
 // credentials that the file has now.
 func (f *kubeconfigFile) client(config *rest.Config) (*rest.Config, error) {
@@ -70,7 +85,7 @@ func (f *kubeconfigFile) client(config *rest.Config) (*rest.Config, error) {
 
 // load returns a transport with the credentials of the file.
 func (f *kubeconfigFile) load(protos []string) (http.RoundTripper, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", f.path)
+	config, err := loadKubeconfig(f.path)
 	if err != nil {
 		return nil, err
 	}

@@ -93,3 +93,15 @@ func TestKubeconfigIsReadAgain(t *testing.T) {
 	write(server.URL, "four")
 	check("four")
 }
+
+// A kubeconfig that is empty, as one that is just being written, is an error; in a
+// pod, the credentials of the pod are not used instead.
+func TestEmptyKubeconfigIsAnError(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if config, err := clusterConfig(path); err == nil || !strings.HasSuffix(err.Error(), path+" is empty") {
+		t.Errorf("%+v, %v", config, err)
+	}
+}

@@ -18,7 +18,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
@@ -102,7 +101,7 @@ func New(cfg Config) (*Replica, error) {
 // clusterConfig says how the management cluster is asked.
 func clusterConfig(kubeconfig string) (config *rest.Config, err error) {
 	if kubeconfig != "" {
-		if config, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil {
+		if config, err = loadKubeconfig(kubeconfig); err != nil {
 			return nil, fmt.Errorf("read the kubeconfig of the management cluster: %w", err)
 		}
 	} else if config, err = rest.InClusterConfig(); err != nil {

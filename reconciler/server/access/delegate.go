@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
 // Where a cluster publishes the CAs of its API server and its aggregator.
@@ -94,7 +95,16 @@ func unreachable(err error) bool {
 // cluster returns the configuration of that cluster.
 func cluster(kubeconfig string) (*rest.Config, error) {
 	if kubeconfig != "" {
-		return clientcmd.BuildConfigFromFlags("", kubeconfig)
+		// An empty file is an error; clientcmd.BuildConfigFromFlags would take the cluster
+		// that gitfleet runs in.
+		config, err := (&clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig}).Load()
+		switch {
+		case err != nil:
+			return nil, err
+		case clientcmdapi.IsConfigEmpty(config):
+			return nil, fmt.Errorf("%s is empty", kubeconfig)
+		}
+		return clientcmd.NewDefaultClientConfig(*config, nil).ClientConfig()
 	}
 	config, err := rest.InClusterConfig()
 	if err != nil {

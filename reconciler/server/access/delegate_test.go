@@ -35,3 +35,15 @@ func TestUnreachableClusterDelaysNoStart(t *testing.T) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }
+
+// A kubeconfig that is empty, as one that is just being written, is an error; in a pod, the
+// credentials of the pod are not used instead.
+func TestEmptyKubeconfigIsAnError(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if config, err := cluster(path); err == nil || err.Error() != path+" is empty" {
+		t.Errorf("%+v, %v", config, err)
+	}
+}
