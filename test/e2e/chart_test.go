@@ -1,7 +1,10 @@
 package e2e
 
 import (
+	"fmt"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gitfleet/gitfleet/test/checkout"
+	"github.com/gitfleet/gitfleet/test/simulated"
 )
 
 const chart = "../../deploy/helm/gitfleet"
@@ -253,6 +257,50 @@ func TestChartValuesForReplicas(t *testing.T) {
 				if strings.Contains(text, unwanted) {
 					t.Errorf("%q is in\n%s", unwanted, text)
 				}
+			}
+		})
+	}
+}
+
+// Helm refuses to give a daemon that runs another kind of ledger: it would lose its ledger, or
+// run beside a replica. One that was scaled to 0 is upgraded.
+func TestChartKeepsTheLedger(t *testing.T) {
+	const replicas, alone, shared = "replicas: 2\n", "a daemon without a Lease is running", "its replicas share a ledger"
+	for name, test := range map[string]struct {
+		strategy string
+		running  int
+		values   string
+		refusal  string // empty if there is none
+	}{
+		"a Lease for a daemon that runs":         {"Recreate", 1, replicas, alone},
+		"a Lease for a daemon that is stopped":   {"Recreate", 0, replicas, ""},
+		"a daemon that stays alone":              {"Recreate", 1, "", ""},
+		"no Lease for replicas that run":         {"RollingUpdate", 2, "", shared},
+		"no Lease for replicas that are stopped": {"RollingUpdate", 0, "", ""},
+		"fewer replicas that keep their Lease":   {"RollingUpdate", 2, "  highAvailability: {lease: {name: gitfleet}}\n", ""},
+		"more replicas":                          {"RollingUpdate", 2, "replicas: 3\n", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := simulated.New(simulated.Options{}).Cluster("management")
+			server := httptest.NewServer(cluster)
+			defer server.Close()
+			deployment := fmt.Sprintf("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: gitfleet, namespace: default, labels: {app.kubernetes.io/managed-by: Helm}, annotations: {meta.helm.sh/release-name: gitfleet, meta.helm.sh/release-namespace: default}}\nspec: {replicas: %d, strategy: {type: %s}}\n", test.running, test.strategy)
+			resp, err := http.Post(server.URL+"/apis/apps/v1/namespaces/default/deployments", "application/yaml", strings.NewReader(deployment))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			if resp.StatusCode != http.StatusCreated {
+				t.Fatal(resp.Status)
+			}
+			dir := t.TempDir()
+			values := filepath.Join(dir, "values.yaml")
+			if err := os.WriteFile(values, []byte(chartValues+test.values), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			out, err := helm(t, "template", "gitfleet", chart, "--namespace", "default", "--values", values, "--dry-run=server", "--disable-openapi-validation", "--kube-apiserver", server.URL)
+			if (err == nil) != (test.refusal == "") || !strings.Contains(out, test.refusal) {
+				t.Errorf("%v, want %q in\n%s", err, test.refusal, out)
 			}
 		})
 	}

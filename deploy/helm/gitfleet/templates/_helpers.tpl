@@ -63,3 +63,19 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- toYaml $lease -}}
 {{- end -}}
 {{- end -}}
+
+{{/* Fails where an upgrade would leave the ledger of a daemon that runs, in its state directory or
+beside its Lease. "helm template" finds no Deployment. */}}
+{{- define "gitfleet.keepLedger" -}}
+{{- $name := include "gitfleet.name" . -}}
+{{- with lookup "apps/v1" "Deployment" .Release.Namespace $name -}}
+{{- $strategy := dig "spec" "strategy" "type" "" . -}}
+{{- if gt (int (dig "spec" "replicas" 1 .)) 0 -}}
+{{- if and (include "gitfleet.lease" $) (eq $strategy "Recreate") -}}
+{{- fail (printf "Deployment %s: a daemon without a Lease is running, and two would write to the members during the upgrade: export its state, scale it to 0 and import the state; see More than one replica in docs/install.md" $name) -}}
+{{- else if and (not (include "gitfleet.lease" $)) (eq $strategy "RollingUpdate") -}}
+{{- fail (printf "Deployment %s: its replicas share a ledger, which a daemon without a Lease does not read: set config.highAvailability.lease.name to the name of their Lease to keep it, or export the state and scale it to 0" $name) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
