@@ -88,6 +88,13 @@ func knowsNoDryRun(err error) bool {
 	return apierrors.IsMethodNotSupported(err) || apierrors.IsUnsupportedMediaType(err) || strings.Contains(err.Error(), "does not support dry run")
 }
 
+// isServerError reports whether a server has answered with an error of its own (5xx), which
+// says nothing of the object.
+func isServerError(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Code >= http.StatusInternalServerError
+}
+
 // compareAfter finds differences that the apply did not correct. They are drifts of an object
 // that is applied nevertheless.
 func (s *session) compareAfter(ctx context.Context, o *outcome) {

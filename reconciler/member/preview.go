@@ -63,6 +63,9 @@ type Change struct {
 	// Diffs are how the object there differs from what it would be. Values of
 	// Secrets are masked.
 	Diffs []api.Difference
+	// serverError says that it fails by an error of the server (5xx), such as that of a webhook
+	// that is down.
+	serverError bool
 }
 
 // Peek connects to a cluster to look at it, and tells how it is and what is held
@@ -296,7 +299,7 @@ func (p *Preview) applied(ctx context.Context, t task, c *Change, live *unstruct
 	desired, err := p.s.merged(ctx, t)
 	switch {
 	case refusesDryRun(err) && !knowsNoDryRun(err):
-		c.Effect, c.Message = Fails, diff.SecretsOf(t.manifest.Object.Object, live).Error(err).Error()
+		c.Effect, c.Message, c.serverError = Fails, diff.SecretsOf(t.manifest.Object.Object, live).Error(err).Error(), isServerError(err)
 		return c, nil
 	case refusesDryRun(err):
 		desired, opt.Structural = t.manifest.Object.Object, true

@@ -8,7 +8,8 @@ import (
 )
 
 // ReadOnly wraps a transport so that nothing can be written through it: it passes reads,
-// permission reviews and dry-run patches. Everything else is refused before it is sent.
+// permission reviews and dry-run patches. Everything else is refused before it is sent. An
+// aggregated API server may ignore dryRun: Preview.Try sends it no patch.
 func ReadOnly(rt http.RoundTripper) http.RoundTripper { return readOnly{rt} }
 
 type readOnly struct{ next http.RoundTripper }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
@@ -17,9 +18,10 @@ type Target struct {
 }
 
 // Try says what would become of some objects if the cluster were told to hold some works.
-// Objects that are as they would be are left out. Beyond what Changes does, the API server
-// tries objects that are not there yet, and an object that nothing can be told of has the
-// effect Unknown. An error means that the cluster does not answer.
+// Objects that are as they would be, or are suspended, are left out. Beyond what Changes does,
+// the API server tries objects that are not there yet, and an object that nothing can be told
+// of has the effect Unknown. An object is tried only where a dry run is known to store nothing.
+// An error means that the cluster does not answer.
 func (p *Preview) Try(ctx context.Context, works []work.Work, targets []Target) ([]Change, error) {
 	p.s.want(works)
 	if err := p.learn(ctx, works); err != nil {
@@ -32,12 +34,56 @@ func (p *Preview) Try(ctx context.Context, works []work.Work, targets []Target) 
 	var tasks []task
 	for _, w := range works {
 		for _, m := range w.Manifests {
-			if wanted[Target{w.Placement, m.ID}] {
+			if wanted[Target{w.Placement, m.ID}] && w.SuspendedReason(m.ID) == "" {
 				tasks = append(tasks, p.task(w.Placement, m))
 			}
 		}
 	}
-	return p.each(ctx, tasks, p.try)
+	unsafe, err := p.unsafe(ctx, tasks)
+	if err != nil {
+		return nil, err
+	}
+	return p.each(ctx, tasks, func(ctx context.Context, t task) (*Change, error) {
+		if why := unsafe[t.manifest.Object.Object.GroupVersionKind()]; why != "" {
+			return &Change{ID: t.manifest.ID, Placement: t.placement, Manifest: t.manifest, Effect: Unknown, Message: why}, nil
+		}
+		return p.try(ctx, t)
+	})
+}
+
+// kubernetesGroups are the API groups that kube-apiserver itself serves. A dry run of their
+// objects stores nothing.
+var kubernetesGroups = map[string]bool{
+	"": true, "apps": true, "autoscaling": true, "batch": true, "policy": true,
+	"admissionregistration.k8s.io": true, "apiextensions.k8s.io": true, "apiregistration.k8s.io": true, "authentication.k8s.io": true,
+	"authorization.k8s.io": true, "certificates.k8s.io": true, "coordination.k8s.io": true, "discovery.k8s.io": true, "events.k8s.io": true,
+	"flowcontrol.apiserver.k8s.io": true, "internal.apiserver.k8s.io": true, "networking.k8s.io": true, "node.k8s.io": true,
+	"rbac.authorization.k8s.io": true, "resource.k8s.io": true, "scheduling.k8s.io": true, "storage.k8s.io": true, "storagemigration.k8s.io": true,
+}
+
+// unsafe returns the kinds whose objects must not be tried, and why: an aggregated API server
+// may ignore dryRun and store the object. Kinds of Kubernetes itself and those that a
+// CustomResourceDefinition of the cluster defines are safe.
+func (p *Preview) unsafe(ctx context.Context, tasks []task) (map[schema.GroupVersionKind]string, error) {
+	unsafe := map[schema.GroupVersionKind]string{}
+	for _, t := range tasks {
+		gvk := t.manifest.Object.Object.GroupVersionKind()
+		if _, known := unsafe[gvk]; known || t.res == (resource{}) || kubernetesGroups[gvk.Group] {
+			continue
+		}
+		crd, err := p.s.read(ctx, crds, api.ID{Group: definitions.Group, Kind: definitions.Kind, Name: t.res.GroupResource().String()})
+		switch {
+		case isUnreachable(err):
+			return nil, err
+		case err != nil:
+			unsafe[gvk] = "whether its API may ignore dry runs cannot be told: " + err.Error()
+		case crd == nil || !defines(crd, gvk):
+			unsafe[gvk] = "it is served by an API that may ignore dry runs"
+		default:
+			unsafe[gvk] = ""
+		}
+	}
+	return unsafe, nil
 }
 
 // try looks at one object, and has the server create it without a trace if it is not there.
@@ -46,10 +92,36 @@ func (p *Preview) try(ctx context.Context, t task) (*Change, error) {
 	if err == nil && c != nil && c.Effect == Adds && t.res != (resource{}) {
 		_, err = p.s.merged(ctx, t)
 	}
-	if err == nil || ctx.Err() != nil {
-		return c, ctx.Err()
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil:
+		c = p.untried(t, err)
 	}
-	return p.untried(t, err), nil
+	if c != nil {
+		p.doubt(t, c)
+	}
+	return c, nil
+}
+
+// doubt makes a change Unknown if the answer of the server says nothing of the object: the
+// server lacks what it needs to tell, or does not have the definition of the kind as it will be.
+func (p *Preview) doubt(t task, c *Change) {
+	gvk := t.manifest.Object.Object.GroupVersionKind()
+	unserved := t.res == (resource{})
+	by := p.s.definition(gvk)
+	switch {
+	case by != nil && (unserved || c.Effect == Fails && !p.applies(*by)):
+		c.Effect, c.Message = Unknown, "the cluster does not have its CustomResourceDefinition "+by.manifest.ID.Name+" as the plan has it"
+	case unserved && p.s.kinds.failed[gvk.GroupVersion()] != nil, c.Effect == Fails && c.serverError:
+		c.Effect = Unknown
+	}
+}
+
+// applies reports whether an object was applied with the content that is wanted.
+func (p *Preview) applies(w wanted) bool {
+	t := p.task(w.placement, w.manifest)
+	return t.item != nil && t.item.Hash == t.manifest.Hash
 }
 
 // untried is what the error of a server says of an object.
@@ -57,9 +129,11 @@ func (p *Preview) untried(t task, err error) *Change {
 	c := &Change{ID: t.manifest.ID, Placement: t.placement, Manifest: t.manifest, Effect: Unknown, Message: diff.SecretsOf(t.manifest.Object.Object).Error(err).Error()}
 	namespace, comes := p.s.wanted.of(api.ID{Kind: "Namespace", Name: t.manifest.ID.Namespace})
 	switch {
+	case isUnreachable(err):
+		c.Message = "the API server does not answer"
 	case apierrors.IsNotFound(err) && comes:
 		c.Effect, c.Message = Adds, "not tried: "+namespace.manifest.ID.String()+" is not there yet"
-	case apierrors.IsNotFound(err) || refusesDryRun(err) && !knowsNoDryRun(err):
+	case apierrors.IsNotFound(err) || refusesDryRun(err) && !knowsNoDryRun(err) && !isServerError(err):
 		c.Effect = Fails
 	}
 	return c

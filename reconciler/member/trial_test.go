@@ -3,6 +3,7 @@ package member_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -14,7 +15,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
 	"github.com/gitfleet/gitfleet/placement"
@@ -25,13 +28,20 @@ import (
 )
 
 // A gatekeeper is in front of a cluster. It denies some objects by name, and notes what would
-// be stored.
+// be stored and which objects are tried.
 type gatekeeper struct {
 	next   http.RoundTripper
 	denies map[string]string
+	// codes are those of answers in place of the cluster's, by method and path.
+	codes map[string]int
 
-	mu     sync.Mutex
-	stored []string
+	mu            sync.Mutex
+	stored, tried []string
+}
+
+func (g *gatekeeper) status(r *http.Request, code int, reason metav1.StatusReason, why string) (*http.Response, error) {
+	body := fmt.Sprintf(`{"apiVersion":"v1","kind":"Status","status":"Failure","code":%d,"reason":%q,"message":%q}`, code, reason, why)
+	return &http.Response{StatusCode: code, Request: r, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader([]byte(body)))}, nil
 }
 
 func (g *gatekeeper) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -39,15 +49,28 @@ func (g *gatekeeper) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method != http.MethodGet && r.URL.Query().Get("dryRun") != "All" && !strings.HasSuffix(r.URL.Path, "accessreviews") {
 		g.stored = append(g.stored, r.Method+" "+r.URL.Path)
 	}
+	if r.Method == http.MethodPatch {
+		g.tried = append(g.tried, r.URL.Path)
+	}
 	g.mu.Unlock()
+	switch code := g.codes[r.Method+" "+r.URL.Path]; code {
+	case 0:
+	case -1:
+		return nil, errors.New("dial tcp 10.0.0.1:6443: no route to host")
+	case http.StatusInternalServerError:
+		return g.status(r, code, metav1.StatusReasonInternalError, `failed calling webhook "policy": no endpoints`)
+	case http.StatusServiceUnavailable:
+		return g.status(r, code, metav1.StatusReasonServiceUnavailable, "the server is currently unable to handle the request")
+	default:
+		return g.status(r, code, metav1.StatusReasonNotFound, "not found")
+	}
 	name := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
 	if why := g.denies[name]; why != "" && r.Method == http.MethodPatch {
 		code, reason := http.StatusForbidden, metav1.StatusReasonForbidden
 		if strings.Contains(why, "dry run") {
 			code, reason = http.StatusBadRequest, metav1.StatusReasonBadRequest
 		}
-		body := fmt.Sprintf(`{"apiVersion":"v1","kind":"Status","status":"Failure","code":%d,"reason":%q,"message":%q}`, code, reason, why)
-		return &http.Response{StatusCode: code, Request: r, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader([]byte(body)))}, nil
+		return g.status(r, code, reason, why)
 	}
 	return g.next.RoundTrip(r)
 }
@@ -97,20 +120,7 @@ func TestTry(t *testing.T) {
 			}
 		}
 	}
-	p, _, err := member.Peek(t.Context(), member.Config{
-		Name: "east", Fleet: "prod", Encoder: member.NewEncoder("prod", "https://git.example.com/fleet"), Log: slog.New(slog.DiscardHandler),
-		Connect: func(context.Context) (*rest.Config, error) {
-			return &rest.Config{Host: direct.Host, Transport: gate, QPS: -1}, nil
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	changes, err := p.Try(t.Context(), works, targets)
-	if err != nil {
-		t.Fatal(err)
-	}
+	changes := tryAt(t, direct.Host, gate, works, targets)
 	var got []string
 	for _, c := range changes {
 		text := fmt.Sprintf("%s %s", c.Effect, c.ID.Name)
@@ -144,5 +154,127 @@ func TestTry(t *testing.T) {
 	}
 	if len(gate.stored) > 0 {
 		t.Errorf("it was written: %q", gate.stored)
+	}
+}
+
+// tryAt is what a cluster behind a gatekeeper says.
+func tryAt(t *testing.T, host string, gate *gatekeeper, works []work.Work, targets []member.Target) []member.Change {
+	t.Helper()
+	p, _, err := member.Peek(t.Context(), member.Config{
+		Name: "east", Fleet: "prod", Encoder: member.NewEncoder("prod", "https://git.example.com/fleet"), Log: slog.New(slog.DiscardHandler),
+		Connect: func(context.Context) (*rest.Config, error) {
+			return &rest.Config{Host: host, Transport: gate, QPS: -1}, nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	changes, err := p.Try(t.Context(), works, targets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return changes
+}
+
+const gadgets = "/apis/example.com/v1/namespaces/default/gadgets/"
+
+func configMap(name string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name, "namespace": "default"}, "data": map[string]any{"key": "sent"},
+	}}
+}
+
+// gadget is an object of a kind that definitionOf defines.
+func gadget(group, name string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": group + "/v1", "kind": "Gadget", "metadata": map[string]any{"name": name, "namespace": "default"}, "spec": map[string]any{"size": "1"},
+	}}
+}
+
+func definitionOf(group string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "gadgets." + group},
+		"spec": map[string]any{
+			"group": group, "scope": "Namespaced", "names": map[string]any{"kind": "Gadget", "plural": "gadgets"},
+			"versions": []any{map[string]any{"name": "v1", "served": true, "storage": true}},
+		},
+	}}
+}
+
+// An object is tried only where a dry run stores nothing; what a server cannot tell, or what a
+// definition of the same plan decides, is not refused; and what is suspended is left out.
+func TestTryOfWhatCannotBeTold(t *testing.T) {
+	const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"
+	for name, test := range map[string]struct {
+		defined []string // the groups whose definitions the cluster has
+		codes   map[string]int
+		objects []*unstructured.Unstructured
+		// others are of the works too, and not asked about.
+		others    []*unstructured.Unstructured
+		there     bool
+		suspended string
+		want      string
+		tried     []string
+	}{
+		"a defined kind":                       {defined: []string{"example.com"}, objects: []*unstructured.Unstructured{gadget("example.com", "a")}, want: "add a", tried: []string{gadgets + "a"}},
+		"an aggregated API":                    {defined: []string{"example.com"}, codes: map[string]int{"GET " + definitions + "gadgets.example.com": 404}, objects: []*unstructured.Unstructured{gadget("example.com", "a")}, want: "unknown a: it is served by an API that may ignore dry runs"},
+		"an aggregated API of a like name":     {defined: []string{"metrics.k8s.io"}, codes: map[string]int{"GET " + definitions + "gadgets.metrics.k8s.io": 404}, objects: []*unstructured.Unstructured{gadget("metrics.k8s.io", "a")}, want: "unknown a: it is served by an API that may ignore dry runs"},
+		"definitions that cannot be read":      {defined: []string{"example.com"}, codes: map[string]int{"GET " + definitions + "gadgets.example.com": 503}, objects: []*unstructured.Unstructured{gadget("example.com", "a")}, want: "unknown a: whether its API may ignore dry runs cannot be told: the server is currently unable"},
+		"a webhook that is down":               {codes: map[string]int{"PATCH /api/v1/namespaces/default/configmaps/a": 500}, objects: []*unstructured.Unstructured{configMap("a")}, want: `unknown a: failed calling webhook "policy": no endpoints`, tried: []string{"/api/v1/namespaces/default/configmaps/a"}},
+		"a webhook of an object that is there": {codes: map[string]int{"PATCH /api/v1/namespaces/default/configmaps/a": 500}, objects: []*unstructured.Unstructured{configMap("a")}, there: true, want: `unknown a: failed calling webhook "policy": no endpoints`, tried: []string{"/api/v1/namespaces/default/configmaps/a"}},
+		"a server that is not available":       {codes: map[string]int{"PATCH /api/v1/namespaces/default/configmaps/a": 503}, objects: []*unstructured.Unstructured{configMap("a")}, want: "unknown a: the server is currently unable", tried: []string{"/api/v1/namespaces/default/configmaps/a"}},
+		"a server that does not answer":        {codes: map[string]int{"PATCH /api/v1/namespaces/default/configmaps/a": -1}, objects: []*unstructured.Unstructured{configMap("a")}, want: "unknown a: the API server does not answer", tried: []string{"/api/v1/namespaces/default/configmaps/a"}},
+		"discovery that fails":                 {codes: map[string]int{"GET /apis/example.com/v1": 503}, objects: []*unstructured.Unstructured{gadget("example.com", "a")}, want: "unknown a: the server is currently unable"},
+		"a definition that comes with it":      {objects: []*unstructured.Unstructured{gadget("example.com", "a")}, others: []*unstructured.Unstructured{definitionOf("example.com")}, want: "unknown a: the cluster does not have its CustomResourceDefinition gadgets.example.com as the plan has it"},
+		"a definition that changes": {
+			defined: []string{"example.com"}, codes: map[string]int{"PATCH " + gadgets + "a": 404}, objects: []*unstructured.Unstructured{gadget("example.com", "a")}, others: []*unstructured.Unstructured{definitionOf("example.com")},
+			want: "unknown a: the cluster does not have its CustomResourceDefinition gadgets.example.com as the plan has it", tried: []string{gadgets + "a"},
+		},
+		"a suspended placement": {objects: []*unstructured.Unstructured{configMap("a")}, suspended: "for maintenance"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := simulated.New(simulated.Options{}).Cluster("east")
+			direct := cluster.Config()
+			for _, group := range test.defined {
+				client, err := dynamic.NewForConfig(direct)
+				if err != nil {
+					t.Fatal(err)
+				}
+				at := client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+				if _, err := at.Create(t.Context(), definitionOf(group), metav1.CreateOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if test.there {
+				other := configMap("a")
+				other.Object["data"] = map[string]any{"key": "theirs"}
+				if _, err := mapsOf(t, direct).Create(t.Context(), other, metav1.CreateOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w := work.Work{
+				Placement: api.PlacementKey{Name: "web"}, Revision: placement.Revision{Commit: "c", Hash: "1"}, Suspended: test.suspended,
+				Strategy: api.ApplyStrategy{WhenToTakeOver: api.TakeOverAlways, WhenToApply: api.ApplyAlways},
+			}
+			var targets []member.Target
+			for i, o := range slices.Concat(test.objects, test.others) {
+				w.Manifests = append(w.Manifests, &work.Manifest{Object: &api.Object{ID: api.IDOf(o), Object: o, Hash: "h"}})
+				if i < len(test.objects) {
+					targets = append(targets, member.Target{Placement: w.Placement, ID: api.IDOf(o)})
+				}
+			}
+			gate := &gatekeeper{next: cluster.RoundTripper(), codes: test.codes}
+			got := ""
+			for _, c := range tryAt(t, direct.Host, gate, []work.Work{w}, targets) {
+				got += strings.TrimSuffix(fmt.Sprintf("%s %s: %s", c.Effect, c.ID.Name, c.Message), ": ")
+			}
+			if !strings.HasPrefix(got, test.want) || test.want == "" && got != "" {
+				t.Errorf("it says %q, want %q", got, test.want)
+			}
+			if !slices.Equal(gate.tried, test.tried) || len(gate.stored) > 0 {
+				t.Errorf("tried are %q, want %q; stored are %q", gate.tried, test.tried, gate.stored)
+			}
+		})
 	}
 }
