@@ -27,6 +27,7 @@ func TestProposingNeedsAForge(t *testing.T) {
 		"forge: {type: gitea}": {"source.branch: pull requests of drift", "forge.tokenFile: set one of tokenFile and tokenEnv"}, // for annotations
 		"drift: {mode: propose}\nforge: {type: gitea, tokenEnv: T, interval: 10ms}":             {"gitfleet.yaml:5: forge.interval: must be at least 1s, is 10ms"},
 		"pullRequests: {plans: true, forksLabel: plan-this}\nforge: {type: gitea, tokenEnv: T}": {"gitfleet.yaml:4: pullRequests.forksLabel: has no effect on Gitea"},
+		"pullRequests: {dryRun: true}": {"gitfleet.yaml:4: pullRequests.dryRun: is a part of the plans: set pullRequests.plans as well"},
 	} {
 		_, err := load(t, smallest+settings)
 		for _, w := range want {

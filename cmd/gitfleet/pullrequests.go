@@ -37,15 +37,15 @@ func (p *PullRequestsConfig) settings() []setting {
 func (p *PullRequestsConfig) enabled() bool { return p.Plans || p.RolloutStatus }
 
 func (c Config) validatePullRequests() []error {
-	if !c.PullRequests.enabled() {
-		return nil
-	}
 	var errs []error
-	if c.PullRequests.ForksLabel != "" && c.forge().Type == forge.Gitea {
-		errs = append(errs, c.fault("pullRequests.forksLabel", "has no effect on Gitea, where anybody can set the labels of a pull request that they open: remove it"))
-	}
 	if c.PullRequests.DryRun && !c.PullRequests.Plans {
 		errs = append(errs, c.fault("pullRequests.dryRun", "is a part of the plans: set pullRequests.plans as well"))
+	}
+	if !c.PullRequests.enabled() {
+		return errs
+	}
+	if c.PullRequests.ForksLabel != "" && c.forge().Type == forge.Gitea {
+		errs = append(errs, c.fault("pullRequests.forksLabel", "has no effect on Gitea, where anybody can set the labels of a pull request that they open: remove it"))
 	}
 	switch {
 	case c.Source.Branch == "":

@@ -4,14 +4,17 @@ import (
 	"context"
 	"errors"
 	"runtime/debug"
-	"sync"
+	"slices"
 	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/forecast"
 	"github.com/gitfleet/gitfleet/reconciler/member"
+	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
 // The bounds of what members are asked about one plan.
@@ -71,10 +74,10 @@ func (a *Answers) count(so func(member.Change) bool) int {
 
 // trials are what members are asked about a plan: some of the clusters, those that differ
 // first. rest counts the objects that are left out.
-func trials(fleet *forecast.Running, f *forecast.Forecast, r *Result) (out []Trial, rest int) {
+func trials(report *status.Report, fleet *forecast.Running, f *forecast.Forecast, r *Result) (out []Trial, rest int) {
 	targets, total := r.targets()
 	asked := 0
-	for _, name := range r.representatives() {
+	for _, name := range r.representatives(unhealthy(report)) {
 		t := Trial{Cluster: fleet.Member(name), Targets: targets[name]}
 		if len(out) == maxTrials {
 			break
@@ -121,30 +124,64 @@ func (r *Result) targets() (by map[string][]member.Target, total int) {
 	return by, total
 }
 
-// representatives are the clusters that change: one of each group with the same changes, and
-// then the others.
-func (r *Result) representatives() []string {
+// representatives are the clusters that change and are not left out: one of each group with the
+// same changes, and then the others.
+func (r *Result) representatives(without map[string]bool) []string {
 	var first, others []string
 	for _, g := range r.groups() {
-		first, others = append(first, g.clusters[0]), append(others, g.clusters[1:]...)
+		clusters := slices.DeleteFunc(slices.Clone(g.clusters), func(name string) bool { return without[name] })
+		if len(clusters) > 0 {
+			first, others = append(first, clusters[0]), append(others, clusters[1:]...)
+		}
 	}
 	return append(first, others...)
 }
 
-// ask asks the members, beside each other and for a bounded time.
+// unhealthy are the clusters of a report that did not answer when they were last probed, or
+// never have.
+func unhealthy(report *status.Report) map[string]bool {
+	out := map[string]bool{}
+	for _, c := range report.Clusters {
+		out[c.Name] = true
+		for _, agent := range c.Status.AgentStatus {
+			if meta.IsStatusConditionTrue(agent.Conditions, api.Healthy) {
+				out[c.Name] = false
+			}
+		}
+	}
+	return out
+}
+
+// ask asks the members, beside each other and for a bounded time. One that is not done when ctx
+// is has not answered.
 func (v *Reviewer) ask(ctx context.Context, r *Result) *Answers {
 	end := ctx
 	ctx, cancel := context.WithTimeout(ctx, trialTimeout)
 	defer cancel()
-	a := &Answers{Members: make([]Answer, len(r.trials)), Rest: r.untried}
-	var wg sync.WaitGroup
-	for i, t := range r.trials {
-		wg.Go(func() {
+	a := &Answers{Rest: r.untried}
+	var answers []chan Answer
+	for _, t := range r.trials {
+		answer := make(chan Answer, 1)
+		answers = append(answers, answer)
+		go func() {
 			changes, err := v.try(ctx, t)
-			a.Members[i] = Answer{Cluster: t.Cluster.Name, Objects: len(t.Targets), Changes: changes, Err: err}
-		})
+			answer <- Answer{Cluster: t.Cluster.Name, Objects: len(t.Targets), Changes: changes, Err: err}
+		}()
 	}
-	wg.Wait()
+	for i, t := range r.trials {
+		select {
+		case m := <-answers[i]:
+			a.Members = append(a.Members, m)
+			continue
+		case <-ctx.Done():
+		}
+		select {
+		case m := <-answers[i]: // it was in time
+			a.Members = append(a.Members, m)
+		default:
+			a.Members = append(a.Members, Answer{Cluster: t.Cluster.Name, Objects: len(t.Targets), Err: ctx.Err()})
+		}
+	}
 	for _, m := range a.Members {
 		if m.Err != nil && end.Err() == nil {
 			v.cfg.Log.Warn("member not asked about a pull request", "cluster", m.Cluster, "err", m.Err)

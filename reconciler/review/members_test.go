@@ -11,9 +11,14 @@ import (
 	"testing"
 	"testing/synctest"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/gitfleet/gitfleet/gitsource/forge"
+	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member"
+	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
 // fakeMembers answer trials as they are told to, by cluster.
@@ -170,6 +175,52 @@ func TestTrialsAreBounded(t *testing.T) {
 	if body := f.comments[1][0].Body; !strings.Contains(body, "Of 150 objects on 3 clusters 0 refused. 1") || !strings.Contains(body, " objects not tried.") {
 		t.Errorf("the comment is\n%s", body[:min(len(body), 1000)])
 	}
+}
+
+// Clusters that the report shows as not answering are not asked; another one of the same
+// changes is, if there is one.
+func TestUnhealthyMembersAreNotAsked(t *testing.T) {
+	s, f, source := planned(t, 1)
+	s.ledger.Fold(ledger.ClusterSeen{Cluster: "a", At: s.now, Error: "no route to host"})
+	s.report = status.Build(status.Input{Plan: s.report.Plan(), Head: s.report.Head, Ledger: s.ledger, Now: s.now, Source: s.report.Source})
+	members := &fakeMembers{}
+	v := newReviewer(f, source)
+	v.cfg.Try = members.try
+	s.stepTwice(v)
+	var got []string
+	for _, t := range members.asked {
+		got = append(got, t.Cluster.Name)
+	}
+	slices.Sort(got)
+	if want := []string{"b", "c"}; !slices.Equal(got, want) {
+		t.Errorf("asked %q, want %q", got, want)
+	}
+	if body := f.comments[1][0].Body; !strings.Contains(body, "Of 2 objects on 2 clusters 0 refused. 1 object not tried.") {
+		t.Errorf("the comment is\n%s", body)
+	}
+}
+
+// A member that goes on when its time is over has not answered; those that have are heard.
+func TestAskingEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := newReviewer(&fakeForge{}, fakeSource{})
+		hang := make(chan struct{})
+		v.cfg.Try = func(_ context.Context, t Trial) ([]member.Change, error) {
+			if t.Cluster.Name == "a" {
+				<-hang
+			}
+			return nil, nil
+		}
+		r := &Result{}
+		for _, name := range []string{"a", "b"} {
+			r.trials = append(r.trials, Trial{Cluster: &hub.Cluster{MemberCluster: &api.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}}, Targets: make([]member.Target, 1)})
+		}
+		a := v.ask(t.Context(), r)
+		if got := a.Summary(); got != "Of 1 object on 1 cluster 0 refused. No answer from a." {
+			t.Errorf("the answers are %q", got)
+		}
+		close(hang)
+	})
 }
 
 // A member that takes its time holds up neither the reviewer, which ends it with itself, nor

@@ -98,7 +98,7 @@ func (v *Reviewer) result(ctx context.Context, pr forge.PullRequest) (result *Re
 	}
 	r, f, err := planWithForecast(v.fleet, merged, v.cfg.Brake)
 	if err == nil && v.cfg.Try != nil && !r.Failed() {
-		r.trials, r.untried = trials(v.fleet, f, r)
+		r.trials, r.untried = trials(v.report, v.fleet, f, r)
 	}
 	return r, err
 }
