@@ -3,6 +3,7 @@ package proposal
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -116,4 +117,32 @@ func BenchmarkIdle(b *testing.B) {
 		p.after(b, time.Minute, held...)
 	}
 	b.ReportMetric(float64(p.forge.requests-before)/p.forge.now.Sub(began).Minutes(), "requests/min")
+}
+
+// Changes that fall due one after the other do not edit the newest pull request each time.
+func TestTheListOfWaitingChangesIsEditedSeldom(t *testing.T) {
+	p := newProposing(1)
+	held := []*offer{heldChange(0, "east")}
+	p.after(t, 3*time.Minute, held...)
+	second := func() {
+		p.forge.now = p.forge.now.Add(time.Second)
+		p.advance(t.Context(), p.forge.now)
+	}
+	for n := range 20 {
+		held = append(held, heldChange(n+1, "west"))
+		p.known.offers = held
+		second()
+	}
+	p.after(t, 90*time.Second, held...)
+	before := p.forge.requests
+	for range 40 {
+		second()
+	}
+	if n := p.forge.requests - before; n > 6 {
+		t.Errorf("%d requests in 40 seconds", n)
+	}
+	p.after(t, time.Minute, held...)
+	if body := p.forge.pulls[0].Body; strings.Count(body, "web") < 20 {
+		t.Errorf("the body is\n%s", body)
+	}
 }

@@ -207,12 +207,22 @@ func (it heldItem) describe() HeldChange {
 	return out
 }
 
-// mayHaveSecrets matches files that may have values of Secrets.
-var mayHaveSecrets = regexp.MustCompile(`kind["']?\s*:\s*["']?Secret\b|secretGenerator|stringData`)
+// secretKinds matches files that have Secrets, dataPatches those that patch the data of objects
+// whose kind may stand in another file; configMaps have data, too.
+var (
+	secretKinds = regexp.MustCompile(`kind["']?\s*:\s*["']?Secret(List)?\b|secretGenerator|stringData`)
+	dataPatches = regexp.MustCompile(`path["']?\s*:\s*["']?/data/`)
+	configMaps  = regexp.MustCompile(`kind["']?\s*:\s*["']?ConfigMap\b`)
+)
+
+// mayHaveSecrets reports whether a file may have values of Secrets.
+func mayHaveSecrets(text []byte) bool {
+	return secretKinds.Match(text) || dataPatches.Match(text) && !configMaps.Match(text)
+}
 
 // describe returns the unified diff of a file.
 func (f FileChange) describe() FileEdit {
-	if mayHaveSecrets.Match(f.Before) || mayHaveSecrets.Match(f.After) {
+	if mayHaveSecrets(f.Before) || mayHaveSecrets(f.After) {
 		return FileEdit{Path: f.Path}
 	}
 	d := difflib.UnifiedDiff{FromFile: "a/" + f.Path, ToFile: "b/" + f.Path, Context: 3}

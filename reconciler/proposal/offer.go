@@ -59,7 +59,7 @@ func (p *Proposer) sync(ctx context.Context, now time.Time) error {
 		}
 		var waiting []*offer
 		if c.branch == newest {
-			waiting = p.waiting(offers)
+			waiting = p.listWaiting(offers, now)
 		}
 		if err := p.try(c, now, func() error { return p.update(ctx, o, c, waiting, now) }); err != nil {
 			return err
@@ -130,6 +130,15 @@ func (p *Proposer) newest() string {
 		}
 	}
 	return last.Branch
+}
+
+// listWaiting returns the waiting offers as the body of a pull request lists them. It is brought
+// up to date once in an interval: in a burst, more changes wait with every pass.
+func (p *Proposer) listWaiting(offers []*offer, now time.Time) []*offer {
+	if now.Sub(p.waitingListed) >= p.cfg.Interval {
+		p.waitingList, p.waitingListed = p.waiting(offers), now
+	}
+	return p.waitingList
 }
 
 // waiting are the offers that no pull request is opened for yet, since enough are open.

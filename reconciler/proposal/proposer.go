@@ -107,6 +107,9 @@ type Proposer struct {
 	missing map[string]time.Time
 	// rejected are changes whose pull request was closed without merging, by hash.
 	rejected map[string]*change
+	// waitingList are the offers that the newest pull request lists, since waitingListed.
+	waitingList   []*offer
+	waitingListed time.Time
 	// resolved is what was decided last.
 	resolved resolutions
 	// retry is when the forge is asked again that does not answer.

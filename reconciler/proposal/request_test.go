@@ -190,3 +190,16 @@ func TestHeldDescribesTheEdit(t *testing.T) {
 		t.Errorf("the edit of a file with a Secret is %+v", got)
 	}
 }
+
+func TestMayHaveSecrets(t *testing.T) {
+	for text, want := range map[string]bool{
+		"kind: Secret\n": true, `{"kind": "SecretList"}`: true, "secretGenerator:\n": true, "stringData: {a: b}\n": true,
+		"- op: replace\n  path: /data/password\n  value: eA==\n":                     true,
+		"kind: ConfigMap\n---\n- op: replace\n  path: /data/level\n  value: debug\n": false,
+		"kind: SecretStore\n": false, "kind: Deployment\n": false,
+	} {
+		if got := mayHaveSecrets([]byte(text)); got != want {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}
