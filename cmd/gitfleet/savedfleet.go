@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"net/url"
@@ -54,9 +55,14 @@ func savedFleet(ctx context.Context, store ledger.Archive, srv *server.Server, l
 }
 
 // mayRecover reports whether an error is one of a cluster that may pass: it cannot be reached,
-// or it refuses the request. A ledger that is damaged is another error.
+// its answer does not come or is cut off, or it refuses the request. A ledger that is damaged is
+// another error. A net.Error counts only as a timeout: those of files, such as a state directory
+// that cannot be read, are a net.Error too.
 func mayRecover(err error) bool {
 	var request *url.Error
+	var connection *net.OpError
+	var network net.Error
 	var status apierrors.APIStatus
-	return errors.As(err, &request) || errors.As(err, &status)
+	return errors.As(err, &request) || errors.As(err, &connection) || errors.As(err, &status) ||
+		errors.As(err, &network) && network.Timeout() || errors.Is(err, io.ErrUnexpectedEOF)
 }

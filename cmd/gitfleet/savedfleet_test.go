@@ -3,17 +3,21 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/server"
@@ -91,5 +95,30 @@ func TestStartThatWaitsIsStopped(t *testing.T) {
 	defer cancel()
 	if _, err := savedFleet(ctx, &remoteLedger{err: errUnreached}, server.New(nil), listener, slog.New(slog.DiscardHandler)); !errors.Is(err, ctx.Err()) || ctx.Err() == nil {
 		t.Errorf("ended with %v", err)
+	}
+}
+
+// A start waits for the management cluster where asking again may help, and for no file.
+func TestMayRecover(t *testing.T) {
+	for name, test := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"none":            {nil, false},
+		"not reached":     {errUnreached, true},
+		"refused":         {apierrors.NewTooManyRequests("later", 1), true},
+		"no answer":       {context.DeadlineExceeded, true},
+		"cut off":         {io.ErrUnexpectedEOF, true},
+		"reset":           {&net.OpError{Op: "read", Err: syscall.ECONNRESET}, true},
+		"damaged":         {&ledger.DamagedSharedError{Why: "its index is missing"}, false},
+		"unreadable file": {&fs.PathError{Op: "open", Path: "ledger.db", Err: syscall.EACCES}, false},
+	} {
+		err := test.err
+		if err != nil {
+			err = fmt.Errorf("read ledger: %w", err)
+		}
+		if got := mayRecover(err); got != test.want {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }
