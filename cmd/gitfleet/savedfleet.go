@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
-	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,7 +21,8 @@ const firstLedgerRetry, lastLedgerRetry = 250 * time.Millisecond, 5 * time.Secon
 
 // savedFleet reads the fleet from the ledger. While the cluster that has the ledger does not
 // answer, or refuses to, it tries again until ctx is done, and the server answers on the
-// listener that the daemon is starting, and what it waits for.
+// listener that the daemon is starting. The log says why; the answer does not, since it is for
+// everybody.
 func savedFleet(ctx context.Context, store ledger.Archive, srv *server.Server, listener net.Listener, log *slog.Logger) (ledger.Fleet, error) {
 	fleet, err := store.Fleet()
 	tcp, ok := listener.(*net.TCPListener)
@@ -30,12 +30,10 @@ func savedFleet(ctx context.Context, store ledger.Archive, srv *server.Server, l
 		return fleet, err
 	}
 	log.Warn("ledger not read; trying again until it is", "err", err)
-	var reason atomic.Pointer[error]
-	reason.Store(&err)
 	serving, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() {
-		ended <- srv.ServeStarting(serving, tcp, func() string { return (*reason.Load()).Error() })
+		ended <- srv.ServeStarting(serving, tcp, "waiting for the ledger in the management cluster")
 	}()
 	for wait := firstLedgerRetry; mayRecover(err); wait = min(2*wait, lastLedgerRetry) {
 		select {
@@ -44,11 +42,10 @@ func savedFleet(ctx context.Context, store ledger.Archive, srv *server.Server, l
 			stop()
 			return ledger.Fleet{}, errors.Join(served, ctx.Err())
 		}
-		var again error
-		if fleet, again = store.Fleet(); again != nil {
-			reason.Store(&again)
+		before := err.Error()
+		if fleet, err = store.Fleet(); mayRecover(err) && err.Error() != before {
+			log.Warn("ledger still not read; trying again until it is", "err", err)
 		}
-		err = again
 	}
 	stop()
 	return fleet, errors.Join(err, <-ended)

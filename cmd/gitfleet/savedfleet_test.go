@@ -45,9 +45,9 @@ func (r *remoteLedger) fail(err error) {
 
 var errUnreached = &url.Error{Op: "Get", URL: "https://management.example", Err: errors.New("connection refused")}
 
-// A replica that starts while the management cluster does not answer listens, says that it is
-// not ready and why, and goes on once there is an answer. An answer that is not a ledger ends
-// it.
+// A replica that starts while the management cluster does not answer listens, says that it
+// waits for the ledger, and why only in its log, and goes on once there is an answer. An answer
+// that is not a ledger ends it.
 func TestStartWaitsForTheLedger(t *testing.T) {
 	for name, test := range map[string]struct {
 		then error
@@ -72,13 +72,17 @@ func TestStartWaitsForTheLedger(t *testing.T) {
 				}
 				defer resp.Body.Close()
 				text, err := io.ReadAll(resp.Body)
-				if err != nil || resp.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(text), "connection refused") {
+				if err != nil || resp.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(text), "waiting for the ledger in the management cluster\n") || strings.Contains(string(text), "example") {
 					t.Errorf("%d %s %v", resp.StatusCode, text, err)
 				}
 			}()
-			fleet, err := savedFleet(t.Context(), store, server.New(prometheus.NewRegistry()), listener, slog.New(slog.DiscardHandler))
+			var log strings.Builder
+			fleet, err := savedFleet(t.Context(), store, server.New(prometheus.NewRegistry()), listener, slog.New(slog.NewTextHandler(&log, nil)))
 			if test.want == "" && (err != nil || fleet.Name != "prod") || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 				t.Errorf("%+v, %v, want %q", fleet, err, test.want)
+			}
+			if !strings.Contains(log.String(), "https://management.example") {
+				t.Errorf("logged:\n%s", log.String())
 			}
 		})
 	}

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// ServeStarting answers on a listener, until ctx is done, that the daemon is starting, and why
-// it is not ready. The process is healthy meanwhile, and has metrics. The listener stays open
+// ServeStarting answers on a listener, until ctx is done, that the daemon is starting, and its
+// step. Everybody may read the step: it has nothing of an error. The process is healthy meanwhile, and has metrics. The listener stays open
 // for Serve; it must be one of TCP.
-func (s *Server) ServeStarting(ctx context.Context, l *net.TCPListener, reason func() string) error {
+func (s *Server) ServeStarting(ctx context.Context, l *net.TCPListener, step string) error {
 	refuse := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		http.Error(w, "the daemon is starting: "+reason(), http.StatusServiceUnavailable)
+		http.Error(w, "the daemon is starting: "+step, http.StatusServiceUnavailable)
 	})
 	starting := &Server{metrics: s.metrics, tls: s.tls, guard: s.guard, routes: map[string]http.Handler{
 		"GET /healthz": s.routes["GET /healthz"],

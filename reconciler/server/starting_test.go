@@ -11,7 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// A daemon that is starting is healthy and not ready, and says why. Then it answers at the
+// A daemon that is starting is healthy and not ready, and says at
+// which step. Then it answers at the
 // same address.
 func TestServeStarting(t *testing.T) {
 	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
@@ -33,10 +34,10 @@ func TestServeStarting(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- s.ServeStarting(ctx, l, func() string { return "no answer" }) }()
+	go func() { done <- s.ServeStarting(ctx, l, "waiting") }()
 	check("/healthz", 200, "ok")
-	check("/readyz", 503, "the daemon is starting: no answer")
-	check("/report", 503, "the daemon is starting: no answer")
+	check("/readyz", 503, "the daemon is starting: waiting")
+	check("/report", 503, "the daemon is starting: waiting")
 	check("/metrics", 200, "gitfleet_http_requests_total")
 	stop()
 	if err := <-done; err != nil {
