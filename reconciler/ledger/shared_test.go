@@ -188,15 +188,9 @@ func TestSharedStoreIsAllOrNothing(t *testing.T) {
 // was read again. Its segment is kept until it is known what became of it.
 func TestLateUpdateOfTheIndexKeepsItsSegment(t *testing.T) {
 	objects := newFakeObjects()
-	s := OpenShared(objects, "one", nil)
-	l, err := s.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	s, l := openLoaded(t, objects, nil)
 	l.SetHead("c1")
-	if err := s.Save(l); err != nil {
-		t.Fatal(err)
-	}
+	mustSave(t, s, l)
 	objects.fail = func(name string) fault {
 		if name == indexName {
 			return delay
@@ -216,6 +210,7 @@ func TestLateUpdateOfTheIndexKeepsItsSegment(t *testing.T) {
 		t.Fatalf("after the late update: %v", err)
 	}
 	l.SetHead("c3")
+	var err error
 	for range 2 { // the first one finds the late update
 		err = s.Save(l)
 	}
@@ -224,6 +219,24 @@ func TestLateUpdateOfTheIndexKeepsItsSegment(t *testing.T) {
 	}
 	if got, want := len(objects.values), 1+partsOf(t, objects); got != want {
 		t.Errorf("%d objects are left, %d are named", got, want)
+	}
+}
+
+// openLoaded opens a shared ledger as the replica "one", and loads it.
+func openLoaded(t *testing.T, objects *fakeObjects, deposed func()) (*Shared, *Ledger) {
+	t.Helper()
+	s := OpenShared(objects, "one", deposed)
+	l, err := s.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, l
+}
+
+func mustSave(t *testing.T, s *Shared, l *Ledger) {
+	t.Helper()
+	if err := s.Save(l); err != nil {
+		t.Fatal(err)
 	}
 }
 

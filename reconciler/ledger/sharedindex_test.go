@@ -9,14 +9,9 @@ import (
 // A leader whose index somebody has deleted writes the whole ledger anew.
 func TestDeletedIndexIsCreatedAnew(t *testing.T) {
 	objects := newFakeObjects()
-	s := OpenShared(objects, "one", func() { t.Error("deposed, and nobody else is there") })
-	if _, err := s.Load(); err != nil {
-		t.Fatal(err)
-	}
+	s, _ := openLoaded(t, objects, func() { t.Error("deposed, and nobody else is there") })
 	l := bound()
-	if err := s.Save(l); err != nil {
-		t.Fatal(err)
-	}
+	mustSave(t, s, l)
 	delete(objects.values, indexName)
 	l.SetHead("c9")
 	var err error
@@ -66,15 +61,9 @@ func TestMissingIndexIsNoFirstStart(t *testing.T) {
 // A leader whose index was deleted and then begun by another replica is deposed.
 func TestIndexBegunByAnotherReplicaDeposes(t *testing.T) {
 	objects := newFakeObjects()
-	s := OpenShared(objects, "one", nil)
-	l, err := s.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	s, l := openLoaded(t, objects, nil)
 	l.SetHead("c1")
-	if err := s.Save(l); err != nil {
-		t.Fatal(err)
-	}
+	mustSave(t, s, l)
 	delete(objects.values, indexName)
 	l.SetHead("c2")
 	if err := s.Save(l); err == nil {

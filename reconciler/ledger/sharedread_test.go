@@ -51,14 +51,9 @@ func TestReaderThatIsOvertaken(t *testing.T) {
 // replace newer ones.
 func TestNewestSegmentIsReadFirst(t *testing.T) {
 	objects := newFakeObjects()
-	s := OpenShared(objects, "one", nil)
-	if _, err := s.Load(); err != nil {
-		t.Fatal(err)
-	}
+	s, _ := openLoaded(t, objects, nil)
 	l := bound()
-	if err := s.Save(l); err != nil {
-		t.Fatal(err)
-	}
+	mustSave(t, s, l)
 	l.SetHead("c9")
 	if err := s.Save(l); err != nil {
 		t.Fatal(err)

@@ -24,14 +24,9 @@ func TestDeletedObjectsAreWrittenAnew(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				objects := newFakeObjects()
-				s := OpenShared(objects, "one", func() { t.Error("deposed, and nobody else is there") })
-				if _, err := s.Load(); err != nil {
-					t.Fatal(err)
-				}
+				s, _ := openLoaded(t, objects, func() { t.Error("deposed, and nobody else is there") })
 				l := bound()
-				if err := s.Save(l); err != nil {
-					t.Fatal(err)
-				}
+				mustSave(t, s, l)
 				l.SetPlacement(api.PlacementKey{Name: "small"}, Placement{Generation: 2})
 				if err := s.Save(l); err != nil {
 					t.Fatal(err)
@@ -88,14 +83,9 @@ func (unlistedObjects) List() ([]string, error) { return nil, errors.New("no ans
 // Objects that cannot be listed are not missing.
 func TestUnlistedObjectsAreNotMissing(t *testing.T) {
 	objects := newFakeObjects()
-	s := OpenShared(objects, "one", nil)
-	if _, err := s.Load(); err != nil {
-		t.Fatal(err)
-	}
+	s, _ := openLoaded(t, objects, nil)
 	l := bound()
-	if err := s.Save(l); err != nil {
-		t.Fatal(err)
-	}
+	mustSave(t, s, l)
 	s.objects = unlistedObjects{objects}
 	if missing := s.Verify(l); missing != nil || l.Unsaved() {
 		t.Errorf("missing %q", missing)
