@@ -348,11 +348,6 @@ func (k *collected) has(hash string) bool {
 		slices.ContainsFunc(k.verdicts, func(v verdict) bool { return v.of.hash == hash })
 }
 
-// partial reports whether a change cannot be offered because of which clusters have it.
-func (k *collected) partial(hash string) bool {
-	return slices.ContainsFunc(k.verdicts, func(v verdict) bool { return v.partial != nil && v.of.hash == hash })
-}
-
 // track remembers since when each change lasts.
 func (p *Proposer) track(now time.Time) {
 	last := p.changes
@@ -371,13 +366,15 @@ func (p *Proposer) track(now time.Time) {
 	for _, o := range p.known.offers {
 		keep(o.hash)
 	}
+	partial := map[string]bool{}
 	for _, v := range p.known.verdicts {
+		partial[v.of.hash] = partial[v.of.hash] || v.partial != nil
 		if c := last[v.of.hash]; v.partial != nil || c != nil && c.keeps() {
 			keep(v.of.hash)
 		}
 	}
 	for hash, c := range p.changes {
-		if partial := p.known.partial(hash); !partial {
+		if !partial[hash] {
 			c.partialSince = time.Time{}
 		} else if c.partialSince.IsZero() {
 			c.partialSince = now
