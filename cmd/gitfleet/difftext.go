@@ -60,7 +60,7 @@ func (d *diffDocument) troubled() bool {
 }
 
 // differs reports whether there is anything to look at. What a cluster alters at each apply
-// does not count: it will be the same after the next one.
+// does not count, since the next apply has the same result.
 func (d *diffDocument) differs() bool {
 	return len(d.Problems) > 0 || slices.ContainsFunc(d.Clusters, func(c diffCluster) bool {
 		return slices.ContainsFunc(c.Changes, func(x diffChange) bool { return x.Effect != string(member.Alters) })

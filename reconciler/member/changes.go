@@ -10,7 +10,7 @@ import (
 )
 
 // changes collects what watches saw until the session drains it. Only the latest state of an
-// object is kept, so that it never outgrows the number of objects.
+// object is kept, which bounds its size by the number of objects.
 type changes struct {
 	mu sync.Mutex
 	collected

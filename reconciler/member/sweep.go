@@ -16,7 +16,7 @@ import (
 
 // A sweep checks that watches report everything. A few times a day it lists all our objects,
 // kind by kind, and compares them with what is known. A difference that no watch has reported
-// is corrected as any drift, and is an error of gitfleet.
+// is reverted like any drift, and counted as a fault of the watch.
 type sweep struct {
 	timer *time.Timer
 	// kinds remain to be listed in this round, doubts to be checked again.

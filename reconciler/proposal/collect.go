@@ -255,8 +255,9 @@ func (c *collector) finish(o *offer, r *status.Report, editor *Editor) error {
 	return nil
 }
 
-// partial returns err as a *partialError if the change could be made if all clusters that get
-// the object had it, and not only some. It returns errUnreadable if that cannot be told now.
+// partial wraps err in a *partialError if an edit for all clusters that get the object would
+// work, so that only the set of changed clusters prevents the edit. It returns errUnreadable if
+// the files cannot be read now.
 func partial(editor *Editor, t Target, err error) error {
 	if len(t.Others) == 0 || errors.Is(err, errUnreadable) {
 		return err
