@@ -34,13 +34,10 @@ func (s *session) body(t task, commit string, saw snapshot) ([]byte, error) {
 // on the client.
 var clientSide = sets.New("kubectl-client-side-apply", "kubectl")
 
-// adopt takes over the fields of an earlier client-side apply, of an object that has just been
-// taken over. Otherwise kubectl would go on owning a field that the manifest no longer has, and
+// adopt takes over the fields of an object that was applied on the client earlier and has just
+// been taken over. Otherwise kubectl would go on owning a field that the manifest no longer has, and
 // the field would never be removed.
 func (s *session) adopt(ctx context.Context, t task, body []byte, stored *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	if !appliedByClient(stored.GetManagedFields()) {
-		return stored, nil
-	}
 	patch, err := csaupgrade.UpgradeManagedFieldsPatch(stored, clientSide, api.FieldManager)
 	if err != nil || patch == nil {
 		return stored, err

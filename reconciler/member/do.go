@@ -217,15 +217,21 @@ func (s *session) write(ctx context.Context, t task, do diff.Operation, saw snap
 	if err == nil {
 		stored, o.created, err = s.applyWhole(ctx, t.res, t.manifest.ID, body, diff.Force(s.works[t.placement].Strategy))
 	}
-	if err == nil && t.item.Hash == "" {
-		stored, err = s.adopt(ctx, t, body, stored)
+	var written *metav1.PartialObjectMetadata // outcomes are kept until their wave ends
+	if err == nil {
+		written = meta.AsPartialObjectMetadata(stored)
+	}
+	if err == nil && t.item.Hash == "" && appliedByClient(written.ManagedFields) {
+		if stored, err = s.adopt(ctx, t, body, stored); err == nil {
+			written = meta.AsPartialObjectMetadata(stored)
+		}
 	}
 	if err != nil {
 		o.err = err
 		o.cond = unanswered(diff.ApplyFailed(do, s.scrub(ctx, t, saw.live, err)), err)
 		return o
 	}
-	o.written = meta.AsPartialObjectMetadata(stored) // outcomes are kept until their wave ends
+	o.written = written
 	o.altered = diff.Altered(t.manifest.Object.Object, stored, paths(saw.rivals))
 	if o.before.Deleted && o.written.UID == t.item.UID {
 		o.before.Deleted = false // it existed all the time

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 	"unique"
 
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -108,11 +110,21 @@ func (k *kinds) ask(ctx context.Context, missing map[schema.GroupVersion]bool, w
 			return err
 		}
 	}
-	for gv := range missing {
-		list, err := client.ServerResourcesForGroupVersionWithContext(ctx, gv.String())
-		switch {
+	gvs := slices.Collect(maps.Keys(missing))
+	lists, errs := make([]*metav1.APIResourceList, len(gvs)), make([]error, len(gvs))
+	var asking errgroup.Group
+	asking.SetLimit(4)
+	for i, gv := range gvs {
+		asking.Go(func() error {
+			lists[i], errs[i] = client.ServerResourcesForGroupVersionWithContext(ctx, gv.String())
+			return nil
+		})
+	}
+	asking.Wait() //nolint:errcheck // each group version has its own
+	for i, gv := range gvs {
+		switch err := errs[i]; {
 		case err == nil:
-			k.note(gv, list, wanted)
+			k.note(gv, lists[i], wanted)
 		case notFound(err):
 		case answered(err):
 			k.fail(gv, err)

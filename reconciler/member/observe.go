@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 	"time"
 
 	quantity "k8s.io/apimachinery/pkg/api/resource"
@@ -24,15 +25,23 @@ type observation struct {
 // for lack of permission, is left out, and err says so.
 func (s *session) observe(ctx context.Context) (observation, error) {
 	o := observation{properties: map[string]string{}}
-	sums := resources{}
-	errs := []error{s.observeNamespaces(ctx, &o), s.observeVersion(ctx, &o), s.observeNodes(ctx, &o, sums)}
-	if errs[2] == nil {
-		errs = append(errs, s.observePods(ctx, sums))
+	var errNamespaces, errVersion error
+	var version string
+	var reading sync.WaitGroup
+	reading.Go(func() { errNamespaces = s.observeNamespaces(ctx, &o) })
+	reading.Go(func() { version, errVersion = s.readVersion(ctx) })
+	sums, nodes, errNodes := s.observeNodes(ctx)
+	reading.Wait()
+	if errVersion == nil {
+		o.properties["k8s.io/k8s-version"] = version
+	}
+	if nodes >= 0 {
+		o.properties["kubernetes-fleet.io/node-count"] = strconv.Itoa(nodes)
 	}
 	for name, q := range sums {
 		o.properties[resourcePrefix+name] = q.String()
 	}
-	return o, errors.Join(errs...)
+	return o, errors.Join(errNamespaces, errVersion, errNodes)
 }
 
 const resourcePrefix = "resources.kubernetes-fleet.io/"
@@ -79,22 +88,23 @@ func (s *session) observeNamespaces(ctx context.Context, o *observation) error {
 
 const acceptMetadataList = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 
-func (s *session) observeVersion(ctx context.Context, o *observation) error {
+func (s *session) readVersion(ctx context.Context) (string, error) {
 	raw, err := answer(s.conn().rest.Get().AbsPath("version").Do(ctx))
 	if err != nil {
-		return fmt.Errorf("read version: %w", err)
+		return "", fmt.Errorf("read version: %w", err)
 	}
 	var v struct{ GitVersion string }
 	if err := json.Unmarshal(raw, &v); err != nil {
-		return fmt.Errorf("read version: %w", err)
+		return "", fmt.Errorf("read version: %w", err)
 	}
-	o.properties["k8s.io/k8s-version"] = v.GitVersion
-	return nil
+	return v.GitVersion, nil
 }
 
-func (s *session) observeNodes(ctx context.Context, o *observation, sums resources) error {
-	nodes := 0
-	err := s.eachPage(ctx, func() *rest.Request {
+// observeNodes sums the resources of the nodes, less what pods request, and counts the nodes.
+// The count is -1 if nodes cannot be read.
+func (s *session) observeNodes(ctx context.Context) (sums resources, nodes int, err error) {
+	sums = resources{}
+	err = s.eachPage(ctx, func() *rest.Request {
 		return s.conn().bulk.Get().AbsPath("api/v1/nodes")
 	}, func(raw []byte) (string, error) {
 		var page struct {
@@ -117,9 +127,8 @@ func (s *session) observeNodes(ctx context.Context, o *observation, sums resourc
 		return page.Metadata.Continue, nil
 	})
 	if err != nil {
-		return fmt.Errorf("read nodes: %w", err)
+		return nil, -1, fmt.Errorf("read nodes: %w", err)
 	}
-	o.properties["kubernetes-fleet.io/node-count"] = strconv.Itoa(nodes)
 	for _, r := range observed {
 		for _, of := range []string{"total-", "allocatable-", "available-"} {
 			if _, ok := sums[of+r]; !ok {
@@ -127,7 +136,7 @@ func (s *session) observeNodes(ctx context.Context, o *observation, sums resourc
 			}
 		}
 	}
-	return nil
+	return sums, nodes, s.observePods(ctx, sums)
 }
 
 // A demand is the sum of the requests of running pods when they were last read. Reading pods is

@@ -1,6 +1,7 @@
 package member
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -129,13 +130,18 @@ func (a *Agent) open(ctx context.Context) (*session, error) {
 	s.sweeping.timer.Stop()
 	s.retry.Stop()
 	s.probing.observed = time.Now()
-	s.health = s.probe(ctx, true)
-	err = s.health.err
-	if err == nil {
-		s.probing.uid = s.health.uid
-		err = s.inventories(ctx)
-	}
-	if err != nil {
+	reading, stopReading := context.WithCancel(ctx)
+	var probing sync.WaitGroup
+	probing.Go(func() {
+		if s.health = s.probe(ctx, true); s.health.err != nil {
+			stopReading()
+		}
+	})
+	err = s.inventories(reading)
+	probing.Wait()
+	stopReading()
+	s.probing.uid = s.health.uid
+	if err = cmp.Or(s.health.err, err); err != nil {
 		err = s.refusal(ctx, err)
 		c.close()
 		return nil, err
