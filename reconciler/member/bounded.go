@@ -60,10 +60,11 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// fittingPage lists a page, and one of fewer objects while the answer is too large.
-func fittingPage[L any](opts metav1.ListOptions, list func(metav1.ListOptions) (L, error)) (L, error) {
+// fittingPage lists a page, and one of fewer objects while the answer is too large. It leaves
+// the smaller limit in opts, for the next pages of the same list.
+func fittingPage[L any](opts *metav1.ListOptions, list func(metav1.ListOptions) (L, error)) (L, error) {
 	for {
-		page, err := list(opts)
+		page, err := list(*opts)
 		var tooLarge *tooLargeError
 		if opts.Limit <= 1 || !errors.As(err, &tooLarge) {
 			return page, err

@@ -31,13 +31,13 @@ func TestAnswersAreBounded(t *testing.T) {
 	if s.silent.Load() != 0 {
 		t.Error("the cluster counts as silent")
 	}
-	if _, err := s.page(t.Context(), configMaps.GroupVersionResource, "", metav1.ListOptions{Limit: 1}); err == nil || !strings.Contains(err.Error(), "more than 64 MiB") {
+	if _, err := s.page(t.Context(), configMaps.GroupVersionResource, "", &metav1.ListOptions{Limit: 1}); err == nil || !strings.Contains(err.Error(), "more than 64 MiB") {
 		t.Errorf("list: %v", err)
 	}
 }
 
 // A page that is too large is asked for again with fewer objects, so that a kind with many
-// large objects can be listed.
+// large objects can be listed. The next pages of the list begin with the limit that worked.
 func TestTooLargePagesAreShortened(t *testing.T) {
 	var limits []string
 	configMaps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
@@ -50,16 +50,25 @@ func TestTooLargePagesAreShortened(t *testing.T) {
 		}
 		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: r, Body: io.NopCloser(body)}
 	})}})
-	if _, err := s.wholePage(t.Context(), resource{configMaps, true}, "", metav1.ListOptions{Limit: 500, Continue: "there"}); err != nil {
+	opts := metav1.ListOptions{Limit: 500, Continue: "there"}
+	if _, err := s.wholePage(t.Context(), resource{configMaps, true}, "", &opts); err != nil {
 		t.Fatal(err)
+	}
+	if opts.Limit != 7 {
+		t.Errorf("the next page begins with the limit %d", opts.Limit)
 	}
 	want := []string{"500 from there", "62 from there", "7 from there"}
 	if !slices.Equal(limits, want) {
 		t.Errorf("asked for %q, want %q", limits, want)
 	}
 	limits = nil
-	err := s.eachPage(t.Context(), func() *rest.Request { return s.conn().bulk.Get().AbsPath("api/v1/pods") }, func([]byte) (string, error) { return "", nil })
-	if want := []string{"500 from ", "62 from ", "7 from "}; err != nil || !slices.Equal(limits, want) {
+	tokens := []string{"second", "third", ""}
+	err := s.eachPage(t.Context(), func() *rest.Request { return s.conn().bulk.Get().AbsPath("api/v1/pods") }, func([]byte) (string, error) {
+		next := tokens[0]
+		tokens = tokens[1:]
+		return next, nil
+	})
+	if want := []string{"500 from ", "62 from ", "7 from ", "7 from second", "7 from third"}; err != nil || !slices.Equal(limits, want) {
 		t.Errorf("observe: %v, asked for %q, want %q", err, limits, want)
 	}
 }

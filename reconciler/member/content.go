@@ -134,7 +134,7 @@ var ephemeral = map[schema.GroupKind]bool{
 func (s *session) firstLost(ctx context.Context, r schema.GroupVersionResource, kind, namespace string, lost func(*metav1.PartialObjectMetadata) bool) (string, error) {
 	opts := metav1.ListOptions{Limit: 500}
 	for {
-		list, err := s.page(ctx, r, namespace, opts)
+		list, err := s.page(ctx, r, namespace, &opts)
 		if err != nil {
 			return "", err
 		}
@@ -165,7 +165,8 @@ func systemObject(kind schema.GroupKind, name string) bool {
 		kind == schema.GroupKind{Kind: "ConfigMap"} && name == "kube-root-ca.crt"
 }
 
-func (s *session) page(ctx context.Context, r schema.GroupVersionResource, namespace string, opts metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+// page lists metadata from where opts continue, and leaves a limit in opts that fits.
+func (s *session) page(ctx context.Context, r schema.GroupVersionResource, namespace string, opts *metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
 	client, err := s.conn().metadata()
 	if err != nil {
 		return nil, err

@@ -385,7 +385,7 @@ func (s *session) listInventories(ctx context.Context) ([]unstructured.Unstructu
 	var out []unstructured.Unstructured
 	opts := metav1.ListOptions{LabelSelector: api.ManagedByLabel + "=" + s.cfg.Fleet + "," + inventoryLabel, Limit: 100}
 	for {
-		page, err := s.wholePage(ctx, configMaps, api.Namespace, opts)
+		page, err := s.wholePage(ctx, configMaps, api.Namespace, &opts)
 		if err != nil {
 			return nil, err
 		}

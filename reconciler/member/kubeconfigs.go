@@ -29,7 +29,7 @@ func (k *kubeconfigs) load(path string) (*clientcmdapi.Config, error) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	info, err := os.Stat(path) // of the target of a symbolic link
+	info, err := statReadable(path)
 	if err != nil {
 		delete(k.read, path)
 		return loadKubeconfig(path)
@@ -44,6 +44,17 @@ func (k *kubeconfigs) load(path string) (*clientcmdapi.Config, error) {
 		k.read[path] = readFile{info, cfg}
 	}
 	return cfg, err
+}
+
+// statReadable describes a file, or the target of a symbolic link, that may be read. Stat alone
+// succeeds without the permission to read.
+func statReadable(path string) (fs.FileInfo, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return f.Stat()
 }
 
 func loadKubeconfig(path string) (*clientcmdapi.Config, error) {

@@ -206,8 +206,8 @@ func (s *session) readPods(ctx context.Context) (resources, error) {
 
 // eachPage reads a list of any length in pages of 500.
 func (s *session) eachPage(ctx context.Context, list func() *rest.Request, read func([]byte) (next string, err error)) error {
-	for next := ""; ; {
-		raw, err := fittingPage(metav1.ListOptions{Limit: 500, Continue: next}, func(opts metav1.ListOptions) ([]byte, error) {
+	for opts := (metav1.ListOptions{Limit: 500}); ; {
+		raw, err := fittingPage(&opts, func(opts metav1.ListOptions) ([]byte, error) {
 			request := list().Param("limit", strconv.FormatInt(opts.Limit, 10))
 			if opts.Continue != "" {
 				request.Param("continue", opts.Continue)
@@ -217,7 +217,7 @@ func (s *session) eachPage(ctx context.Context, list func() *rest.Request, read 
 		if err != nil {
 			return err
 		}
-		if next, err = read(raw); err != nil || next == "" {
+		if opts.Continue, err = read(raw); err != nil || opts.Continue == "" {
 			return err
 		}
 	}

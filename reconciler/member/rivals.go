@@ -76,7 +76,7 @@ func among(manager string, parts []string) bool {
 func (s *session) autoscaler(ctx context.Context, id api.ID, by api.Actor) (name string, there bool) {
 	unknown := true
 	for opts := (metav1.ListOptions{Limit: 500}); unknown; {
-		list, err := s.wholePage(ctx, resource{autoscalers, true}, id.Namespace, opts)
+		list, err := s.wholePage(ctx, resource{autoscalers, true}, id.Namespace, &opts)
 		if err != nil {
 			break
 		}

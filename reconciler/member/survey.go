@@ -79,7 +79,7 @@ func (s *session) surveyPlace(ctx context.Context, at place, tasks []*task) {
 	kind := tasks[0].manifest.ID
 	opts := metav1.ListOptions{Limit: limit}
 	for range 1 + len(tasks)/50 {
-		page, err := s.page(ctx, at.res.GroupVersionResource, at.namespace, opts)
+		page, err := s.page(ctx, at.res.GroupVersionResource, at.namespace, &opts)
 		if s.heard(err) != nil {
 			return
 		}

@@ -100,7 +100,7 @@ func (s *session) sweepKind(ctx context.Context, gvk schema.GroupVersionKind) er
 	var checks []valuesCheck
 	opts := metav1.ListOptions{LabelSelector: api.ManagedByLabel + "=" + s.cfg.Fleet, Limit: 250}
 	for {
-		page, err := s.wholePage(ctx, res, "", opts)
+		page, err := s.wholePage(ctx, res, "", &opts)
 		if err != nil {
 			return s.heard(err)
 		}
@@ -132,7 +132,8 @@ func (s *session) sweepKind(ctx context.Context, gvk schema.GroupVersionKind) er
 	return nil
 }
 
-func (s *session) wholePage(ctx context.Context, res resource, namespace string, opts metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+// wholePage is page with whole objects.
+func (s *session) wholePage(ctx context.Context, res resource, namespace string, opts *metav1.ListOptions) (*unstructured.UnstructuredList, error) {
 	client, err := s.conn().dynamic()
 	if err != nil {
 		return nil, err

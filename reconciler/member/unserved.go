@@ -107,7 +107,7 @@ func (s *session) undefined(ctx context.Context, kind schema.GroupKind) error {
 	}
 	opts := metav1.ListOptions{Limit: 500}
 	for {
-		page, err := s.page(ctx, crds.GroupVersionResource, "", opts)
+		page, err := s.page(ctx, crds.GroupVersionResource, "", &opts)
 		if s.heard(err) != nil {
 			return fmt.Errorf("whether the kind %s is gone for good cannot be told: %w", kind, err)
 		}

@@ -249,7 +249,7 @@ func (s *session) list(ctx context.Context, k *kindWatch) (string, error) {
 	found := map[api.ID]bool{}
 	opts := metav1.ListOptions{LabelSelector: selector, Limit: 500}
 	for {
-		page, err := s.listPage(ctx, k, opts)
+		page, err := s.listPage(ctx, k, &opts)
 		if err != nil {
 			return "", err
 		}
@@ -273,7 +273,7 @@ func (s *session) list(ctx context.Context, k *kindWatch) (string, error) {
 	}
 }
 
-func (s *session) listPage(ctx context.Context, k *kindWatch, opts metav1.ListOptions) (runtime.Object, error) {
+func (s *session) listPage(ctx context.Context, k *kindWatch, opts *metav1.ListOptions) (runtime.Object, error) {
 	if k.full {
 		return s.wholePage(ctx, k.res, "", opts)
 	}
