@@ -11,7 +11,7 @@ help: ## Say what there is
 release = $(shell git describe --tags --exact-match --dirty 2>/dev/null)
 
 build: ## Build build/gitfleet: one static binary
-	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.release=$(release)' -o build/gitfleet ./cmd/gitfleet
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X github.com/gitfleet/gitfleet/cmd/gitfleet/version.Release=$(release)' -o build/gitfleet ./cmd/gitfleet
 
 release: ## Build archives, their SBOMs and the chart, with checksums; needs a tag
 	@.ci/release "$(release)"

@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/proposal"
@@ -18,7 +19,7 @@ import (
 )
 
 // answering returns a server with all that a daemon of the configuration answers.
-func answering(t *testing.T, cfg Config) *server.Server {
+func answering(t *testing.T, cfg settings.Config) *server.Server {
 	t.Helper()
 	cfg.StateDir = t.TempDir()
 	store, err := ledger.Open(t.TempDir())
@@ -26,7 +27,7 @@ func answering(t *testing.T, cfg Config) *server.Server {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { store.Close() })
-	srv, publish, record, err := cfg.answer(t.Context(), &gitsource.Repo{}, store, prometheus.NewRegistry(), newMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler), pullRequests{})
+	srv, publish, record, err := newServer(t.Context(), cfg, &gitsource.Repo{}, store, prometheus.NewRegistry(), newMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler), pullRequests{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +45,7 @@ func answering(t *testing.T, cfg Config) *server.Server {
 // its health is told, and where who sends has signed it.
 func TestEveryPathAsksWhoAsks(t *testing.T) {
 	const token = "4c1b0a9f8e7d6c5b4a39"
-	cfg := defaultConfig()
+	cfg := settings.Default()
 	cfg.Server.CertFile, cfg.Server.KeyFile = selfSigned(t)
 	cfg.Server.TokenFile = file(t, "tokens", token+",alice\n")
 	cfg.Webhook.SecretFile = file(t, "webhook", "of the forge\n")

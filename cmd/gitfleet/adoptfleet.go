@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler"
 	"github.com/gitfleet/gitfleet/reconciler/status"
@@ -63,7 +64,7 @@ Exit codes: 0 done, or nothing is held; 1 something is held and no ID was named;
 			if _, err := fmt.Fprint(cmd.OutOrStdout(), text); err != nil || !held {
 				return err
 			}
-			return exitCode(exitDifferences)
+			return exit.Differences
 		},
 	}
 	at.bind(cmd.Flags())

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/server"
@@ -250,7 +252,7 @@ func TestWaitForACommitWithOthersOnTop(t *testing.T) {
 		says     string
 	}{
 		"on top":     {true, nil, "crp/web is applied on 4 clusters at commit b2b2b2b2, which came after a1a1a1a1\n"},
-		"instead of": {false, exitCode(exitDifferences), "commit a1a1a1a1 is no longer in force: b2b2b2b2 is, which does not descend from it\n"},
+		"instead of": {false, exit.Differences, "commit a1a1a1a1 is no longer in force: b2b2b2b2 is, which does not descend from it\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := settledFleet(t)
@@ -343,14 +345,14 @@ func TestTextsAreHarmless(t *testing.T) {
 		{Name: "east", Error: evil}, {Name: "west", Changes: []diffChange{{Effect: "change", Message: evil, Suspended: evil, Fields: []api.Difference{field}}}},
 	}}
 	for name, got := range map[string]string{
-		"harmless": harmless(evil), "shorten": shorten(evil, 90), "fit": fit(evil, 90), "wrap": strings.Join(wrap(evil, 90), " "),
+		"harmless": output.Sanitize(evil), "shorten": output.Truncate(evil, 90), "fit": output.Fit(evil, 90), "wrap": strings.Join(output.Wrap(evil, 90), " "),
 		"drift show": drifted.String(), "diff": compared.text(),
 	} {
 		if strings.ContainsAny(got, "\033\r\u202e") {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
-	if got := harmless("Grüße, 世界…"); got != "Grüße, 世界…" {
+	if got := output.Sanitize("Grüße, 世界…"); got != "Grüße, 世界…" {
 		t.Errorf("%q", got)
 	}
 }
@@ -401,7 +403,7 @@ func TestOneIsAskedForAlone(t *testing.T) {
 	} {
 		asked = nil
 		var out, errOut bytes.Buffer
-		if code := run(append(strings.Fields(line), "--server", srv.URL), &out, &errOut); code != exitFine || !slices.Equal(asked, []string{want}) {
+		if code := run(append(strings.Fields(line), "--server", srv.URL), &out, &errOut); code != exit.OK || !slices.Equal(asked, []string{want}) {
 			t.Errorf("%s: %d, asked for %q, want %s: %s", line, code, asked, want, &errOut)
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
-	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/reconciler"
@@ -21,61 +21,6 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/proposal"
 	"github.com/gitfleet/gitfleet/reconciler/replica"
 )
-
-// AvailabilityConfig says which replicas share a ledger. Without the name of a lease there
-// is one replica, with the ledger in its state directory.
-type AvailabilityConfig struct {
-	Lease LeaseConfig `json:"lease"`
-	// Kubeconfig is that of the cluster with the lease, if it is not the one that gitfleet
-	// runs in.
-	Kubeconfig string `json:"kubeconfig,omitempty"`
-}
-
-// LeaseConfig names the Lease that says which replica leads.
-type LeaseConfig struct {
-	Name      string `json:"name,omitempty"`
-	Namespace string `json:"namespace,omitempty"`
-}
-
-func (a *AvailabilityConfig) settings() []setting {
-	return []setting{
-		{"highAvailability.lease.name", &a.Lease.Name, "name of the Lease that says which of several replicas leads; it makes gitfleet keep its ledger beside it, in Secrets"},
-		{"highAvailability.lease.namespace", &a.Lease.Namespace, "namespace of the Lease and of the Secrets"},
-		{"highAvailability.kubeconfig", &a.Kubeconfig, "kubeconfig of the cluster with the Lease, if it is not the one that gitfleet runs in"},
-	}
-}
-
-func (c Config) validateAvailability() []error {
-	lease := c.Availability.Lease
-	var errs []error
-	switch {
-	case lease.Name == "" && lease.Namespace == "" && c.Availability.Kubeconfig == "":
-		return nil
-	case lease.Name == "":
-		errs = append(errs, c.fault("highAvailability.lease.name", "is missing; all replicas need the same"))
-	case lease.Namespace == "":
-		errs = append(errs, c.fault("highAvailability.lease.namespace", "is missing; all replicas need the same"))
-	}
-	if lease.Name != "" {
-		for _, msg := range validation.IsDNS1123Label(lease.Name) {
-			errs = append(errs, c.fault("highAvailability.lease.name", msg))
-		}
-	}
-	if lease.Namespace != "" {
-		for _, msg := range validation.IsDNS1123Label(lease.Namespace) {
-			errs = append(errs, c.fault("highAvailability.lease.namespace", msg))
-		}
-	}
-	return errs
-}
-
-// replica returns the configuration of this process as one of several replicas.
-func (c Config) replica(identity string, log *slog.Logger) replica.Config {
-	return replica.Config{
-		Kubeconfig: c.Availability.Kubeconfig, Namespace: c.Availability.Lease.Namespace, Name: c.Availability.Lease.Name,
-		Identity: identity, Log: log,
-	}
-}
 
 // A candidate is a daemon that leads, or is a standby until it does. One without other replicas
 // always leads.
@@ -89,8 +34,8 @@ type candidate struct {
 	leads  atomic.Bool
 }
 
-// candidate opens the ledger: in the state directory, or beside the lease.
-func (c Config) candidate(leading prometheus.Gauge, log *slog.Logger) (*candidate, error) {
+// newCandidate opens the ledger: in the state directory, or beside the lease.
+func newCandidate(c settings.Config, leading prometheus.Gauge, log *slog.Logger) (*candidate, error) {
 	if c.Availability.Lease.Name == "" {
 		store, err := ledger.Open(filepath.Join(c.StateDir, "ledger"))
 		return &candidate{store: store, leading: leading}, err
@@ -99,7 +44,7 @@ func (c Config) candidate(leading prometheus.Gauge, log *slog.Logger) (*candidat
 	if err != nil {
 		return nil, fmt.Errorf("name this replica: %w", err)
 	}
-	cfg := c.replica(host+"_"+uuid.NewString()[:8], log)
+	cfg := c.ReplicaConfig(host+"_"+uuid.NewString()[:8], log)
 	r, err := replica.New(cfg)
 	if err != nil {
 		return nil, err
@@ -193,8 +138,8 @@ func (c *candidate) mayWrite() error {
 }
 
 // fencedForge returns the forge, which makes no request while mayWrite returns an error.
-func (c Config) fencedForge(mayWrite func() error) forge.Config {
-	f := c.forge()
+func fencedForge(c settings.Config, mayWrite func() error) forge.Config {
+	f := c.ForgeConfig()
 	token := f.Token
 	f.Token = func() (string, error) {
 		if err := mayWrite(); err != nil {

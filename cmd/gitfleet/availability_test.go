@@ -9,12 +9,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/pflag"
 	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
@@ -61,7 +64,7 @@ func TestDeployedReplicas(t *testing.T) {
 	if err := flags.Parse(pod.Containers[0].Args[3:]); err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := loadConfig(filepath.Join(deployed, "kubernetes/gitfleet.yaml"), flags)
+	cfg, err := settings.Load(filepath.Join(deployed, "kubernetes/gitfleet.yaml"), flags)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +86,7 @@ func TestLeaseIsValidated(t *testing.T) {
 		"lease: {name: gitfleet, namespace: gitfleet}": "",
 	} {
 		path := file(t, "gitfleet.yaml", "source: {url: https://git.example.com/fleet}\nmembers: {kubeconfigDir: members}\nhighAvailability: {"+text+"}\n")
-		_, err := loadConfig(path, newRun().Flags())
+		_, err := settings.Load(path, newRun().Flags())
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
@@ -120,13 +123,13 @@ func TestStateIsImportedForReplicas(t *testing.T) {
 	config := file(t, "gitfleet.yaml", "highAvailability: {lease: {name: gitfleet, namespace: default}, kubeconfig: "+filepath.Join(dir, "management.kubeconfig")+"}\n")
 	for _, step := range []struct {
 		args []string
-		want int
+		want exit.Code
 		says string
 	}{
-		{nil, exitFine, "the management cluster has the state of the backup"},
-		{nil, exitError, "is not empty: it has 1 records; with --force they are replaced"},
-		{[]string{"--force"}, exitFine, "the management cluster has the state of the backup"},
-		{[]string{"--state-dir", dir}, exitError, "or with --config which replicas"},
+		{nil, exit.OK, "the management cluster has the state of the backup"},
+		{nil, exit.Failed, "is not empty: it has 1 records; with --force they are replaced"},
+		{[]string{"--force"}, exit.OK, "the management cluster has the state of the backup"},
+		{[]string{"--state-dir", dir}, exit.Failed, "or with --config which replicas"},
 	} {
 		var out bytes.Buffer
 		args := append([]string{"state", "import", backup.Name(), "--config", config}, step.args...)
@@ -134,11 +137,11 @@ func TestStateIsImportedForReplicas(t *testing.T) {
 			t.Errorf("%v: exit code %d: %s; want %d and %q", step.args, code, out.String(), step.want, step.says)
 		}
 	}
-	cfg, err := readConfig(config, newRun().Flags())
+	cfg, err := settings.Read(config, pflag.NewFlagSet("", pflag.ContinueOnError))
 	if err != nil {
 		t.Fatal(err)
 	}
-	candidate, err := cfg.candidate(newMetrics(&recorder{}).leader, nil)
+	candidate, err := newCandidate(cfg, newMetrics(&recorder{}).leader, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,10 +13,11 @@ import (
 	"os"
 	"runtime"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/version"
 )
 
 func newBugReport() *cobra.Command {
@@ -95,7 +96,7 @@ const newestEntries = 5000
 
 // gather collects everything. Parts that fail are left out.
 func (b *bundle) gather(ctx context.Context, c *client) {
-	b.add("versions.txt", []byte(fmt.Sprintf("client %s %s/%s\n", version(), runtime.GOOS, runtime.GOARCH)), nil)
+	b.add("versions.txt", []byte(fmt.Sprintf("client %s %s/%s\n", version.String(), runtime.GOOS, runtime.GOARCH)), nil)
 	if b.config != "" {
 		text, err := os.ReadFile(b.config)
 		if err == nil {
@@ -112,13 +113,13 @@ func (b *bundle) gather(ctx context.Context, c *client) {
 		{"goroutines.txt", "/debug/goroutines", nil},
 		{"history.jsonl", "/history", url.Values{"newest": {strconv.Itoa(newestEntries)}}},
 	} {
-		text, err := c.text(ctx, f.path, f.query)
+		text, err := fetch(ctx, c, f.path, f.query)
 		b.add(f.name, text, err)
 	}
 }
 
-// text requests a text.
-func (c *client) text(ctx context.Context, path string, query url.Values) ([]byte, error) {
+// fetch requests a text.
+func fetch(ctx context.Context, c *client, path string, query url.Values) ([]byte, error) {
 	resp, err := c.do(ctx, http.MethodGet, path, query, nil)
 	if err != nil {
 		return nil, err
@@ -155,22 +156,4 @@ func (b *bundle) write(file string, now time.Time) error {
 	}
 	_, err = f.Write(out.Bytes())
 	return errors.Join(err, f.Close())
-}
-
-// secretKeys are the settings that name a file or a variable with a secret.
-func secretKeys(c *Config) (files, variables []string) {
-	for _, s := range c.settings() {
-		value, isText := s.value.(*string)
-		if !isText || *value == "" {
-			continue
-		}
-		key := strings.ToLower(s.key)
-		switch {
-		case strings.HasSuffix(key, "env"):
-			variables = append(variables, *value)
-		case strings.HasSuffix(key, "file") && !strings.HasSuffix(key, "cafile") && !strings.HasSuffix(key, "certfile"):
-			files = append(files, *value)
-		}
-	}
-	return files, variables
 }

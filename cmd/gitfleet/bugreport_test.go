@@ -17,6 +17,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/history"
@@ -83,7 +84,7 @@ func TestABugReportHasNoSecrets(t *testing.T) {
 	t.Cleanup(srv.Close)
 
 	var out, errOut bytes.Buffer
-	if code := run([]string{"bugreport", "--config", config, "--server", srv.URL}, &out, &errOut); code != exitFine {
+	if code := run([]string{"bugreport", "--config", config, "--server", srv.URL}, &out, &errOut); code != exit.OK {
 		t.Fatalf("%d: %s%s", code, &out, &errOut)
 	}
 	name := strings.TrimSpace(out.String())
@@ -114,7 +115,7 @@ func TestABugReportOfWhatThereIs(t *testing.T) {
 	nobody.Close()
 	t.Chdir(t.TempDir())
 	var out, errOut bytes.Buffer
-	if code := run([]string{"bugreport", "--server", nobody.URL, "-f", "it.tar.gz"}, &out, &errOut); code != exitError {
+	if code := run([]string{"bugreport", "--server", nobody.URL, "-f", "it.tar.gz"}, &out, &errOut); code != exit.Failed {
 		t.Errorf("exit code %d", code)
 	}
 	files := unpacked(t, "it.tar.gz")

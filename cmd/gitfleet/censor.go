@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"github.com/spf13/pflag"
+
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 )
 
 // A redactor removes secrets from texts.
@@ -33,11 +35,11 @@ const leastSecret = 6
 // learn reads the secrets that a configuration names. One that cannot be read here cannot be in
 // a text from here, and is not an error.
 func (c *redactor) learn(config string) error {
-	cfg, err := readConfig(config, pflag.NewFlagSet("", pflag.ContinueOnError))
+	cfg, err := settings.Read(config, pflag.NewFlagSet("", pflag.ContinueOnError))
 	if err != nil {
 		return err
 	}
-	files, variables := secretKeys(&cfg)
+	files, variables := settings.SecretKeys(&cfg)
 	for _, f := range files {
 		if text, err := os.ReadFile(f); err == nil {
 			c.know(text)

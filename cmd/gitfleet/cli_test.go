@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/test/golden"
 )
 
@@ -42,8 +44,8 @@ func TestNoCommandHasTooManyFlags(t *testing.T) {
 			t.Errorf("%s shows the connection first:\n%s", cmd.CommandPath(), help)
 		}
 		for line := range strings.Lines(help) {
-			if wide(strings.TrimSuffix(line, "\n")) > pageWidth {
-				t.Errorf("%s: wider than %d columns: %s", cmd.CommandPath(), pageWidth, line)
+			if output.Width(strings.TrimSuffix(line, "\n")) > output.DefaultWidth {
+				t.Errorf("%s: wider than %d columns: %s", cmd.CommandPath(), output.DefaultWidth, line)
 			}
 		}
 		for _, below := range cmd.Commands() {
@@ -70,7 +72,7 @@ func TestUnknownFlags(t *testing.T) {
 		"status -x":                   "unknown shorthand flag",
 	} {
 		code, out, errOut := command(strings.Fields(line)...)
-		if code != exitError || out != "" || !strings.Contains(errOut, want) {
+		if code != exit.Failed || out != "" || !strings.Contains(errOut, want) {
 			t.Errorf("%s: exit code %d, %s%s\nwant %s", line, code, out, errOut, want)
 		}
 	}
@@ -93,12 +95,12 @@ func TestWrongArguments(t *testing.T) {
 		"completion bash x": `unexpected argument "x"`,
 	} {
 		code, out, errOut := command(strings.Fields(line)...)
-		if code != exitError || out != "" || !strings.Contains(errOut, want) {
+		if code != exit.Failed || out != "" || !strings.Contains(errOut, want) {
 			t.Errorf("%s: exit code %d, %s%s\nwant %s", line, code, out, errOut, want)
 		}
 	}
 	for _, line := range []string{"", "drift", "state"} {
-		if code, out, errOut := command(strings.Fields(line)...); code != exitFine || !strings.Contains(out, "Available Commands:") && !strings.Contains(out, "See the fleet:") || strings.Contains(out, "[flags]") {
+		if code, out, errOut := command(strings.Fields(line)...); code != exit.OK || !strings.Contains(out, "Available Commands:") && !strings.Contains(out, "See the fleet:") || strings.Contains(out, "[flags]") {
 			t.Errorf("%q: exit code %d, %s%s", line, code, out, errOut)
 		}
 	}
@@ -178,7 +180,7 @@ func TestHelpFitsATerminal(t *testing.T) {
 	var check func(*cobra.Command)
 	check = func(cmd *cobra.Command) {
 		for line := range strings.Lines(cmd.Long + "\n" + cmd.Example) {
-			if n := wide(line) - 1; n > 80 {
+			if n := output.Width(line) - 1; n > 80 {
 				t.Errorf("%s: %d columns: %s", cmd.CommandPath(), n, line)
 			}
 		}

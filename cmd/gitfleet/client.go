@@ -1,3 +1,4 @@
+// Package client makes requests to a daemon.
 package main
 
 import (
@@ -16,9 +17,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 	"github.com/gitfleet/gitfleet/reconciler/server"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
@@ -58,12 +61,23 @@ func isConnectionFlag(f *pflag.Flag) bool {
 	return marked
 }
 
+// connectionOf returns the connection that the flags of a command describe.
+func connectionOf(f *pflag.FlagSet) connection {
+	var c connection
+	for name, value := range map[string]*string{
+		"server": &c.address, "token-file": &c.tokenFile, "ca-file": &c.caFile, "client-cert": &c.certFile, "client-key": &c.keyFile,
+	} {
+		*value, _ = f.GetString(name)
+	}
+	return c
+}
+
 // bindAddress binds only the address; the credentials come from the environment.
 func (c *connection) bindAddress(f *pflag.FlagSet) {
 	c.tokenFile, c.caFile = os.Getenv(tokenFileEnv), os.Getenv(caFileEnv)
 	c.certFile, c.keyFile = os.Getenv(clientCertEnv), os.Getenv(clientKeyEnv)
-	f.StringVar(&c.address, "server", cmp.Or(os.Getenv(serverEnv), "http://"+defaultConfig().Listen), "address of the daemon; also $"+serverEnv)
-	f.Lookup("server").DefValue = "http://" + defaultConfig().Listen
+	f.StringVar(&c.address, "server", cmp.Or(os.Getenv(serverEnv), "http://"+settings.Default().Listen), "address of the daemon; also $"+serverEnv)
+	f.Lookup("server").DefValue = "http://" + settings.Default().Listen
 	f.SetAnnotation("server", connectionAnnotation, nil)
 }
 
@@ -244,82 +258,11 @@ func (c *client) newest(ctx context.Context, path string, query url.Values, afte
 	return resp.Header.Get(server.NumberHeader), time.Duration(seconds) * time.Second, understand(resp, into)
 }
 
-// A feed returns something with each new report.
-type feed[T any] func(ctx context.Context, after string) (news *T, number string, err error)
-
-// reports returns a feed of reports about a part, or of whole reports.
-func (c *client) reports(of part) feed[status.Report] {
-	return func(ctx context.Context, after string) (*status.Report, string, error) {
-		return c.next(ctx, after, of)
+// report asks the daemon for its newest report.
+func (c *connection) report(cmd *cobra.Command) (*status.Report, error) {
+	asks, err := c.client()
+	if err != nil {
+		return nil, err
 	}
-}
-
-// overviews returns a feed of overviews.
-func (c *client) overviews() feed[overview] {
-	return func(ctx context.Context, after string) (*overview, string, error) {
-		o := &overview{}
-		number, age, err := c.newest(ctx, overviewPath, nil, after, o)
-		o.age = age
-		return o, number, err
-	}
-}
-
-// follow shows what is new until ctx is done or show returns false.
-func (ask feed[T]) follow(ctx context.Context, show func(*T) (more bool, err error)) error {
-	after := ""
-	for {
-		news, number, err := ask(ctx, after)
-		if errors.Is(err, context.Canceled) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if number == after {
-			continue
-		}
-		after = number
-		if more, err := show(news); err != nil || !more {
-			return err
-		}
-	}
-}
-
-// An update is what is new, or why there is nothing.
-type update[T any] struct {
-	news *T
-	err  error
-}
-
-// retry is the time between requests to a daemon that does not answer.
-const retry = time.Second
-
-// keep sends updates until ctx is done.
-func (ask feed[T]) keep(ctx context.Context, updates chan<- update[T]) {
-	after := ""
-	for ctx.Err() == nil {
-		news, number, err := ask(ctx, after)
-		if ctx.Err() != nil {
-			return // nobody waits for the result any more
-		}
-		if err == nil && number == after {
-			continue
-		}
-		if err != nil {
-			news = nil
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case updates <- update[T]{news, err}:
-		}
-		if err == nil {
-			after = number
-			continue
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(retry):
-		}
-	}
+	return asks.report(cmd.Context())
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/proposal"
 	"github.com/gitfleet/gitfleet/reconciler/server"
@@ -31,9 +32,6 @@ var completers = map[string]completer{
 	"proposals show": completeProposals, "proposals close": completeProposals, "proposals open": completeProposals,
 }
 
-// valuesAnnotation has the possible values of a flag.
-const valuesAnnotation = "gitfleet.dev/values"
-
 // completeNames adds shell completion of flag values and of the names of placements and
 // clusters. Names come from the daemon; without one there are none.
 func completeNames(root *cobra.Command) {
@@ -43,7 +41,7 @@ func completeNames(root *cobra.Command) {
 			cmd.ValidArgsFunction = complete
 		}
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
-			if values := f.Annotations[valuesAnnotation]; values != nil {
+			if values := f.Annotations[output.ValuesAnnotation]; values != nil {
 				cmd.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 			}
 		})
@@ -108,7 +106,7 @@ func completeProposals(cmd *cobra.Command, args []string, _ string) ([]string, c
 	}
 	var names []string
 	for i := range list.Items {
-		names = append(names, short(list.Items[i].Name)+"\t"+harmless(list.Items[i].Object.ID().String()))
+		names = append(names, output.ShortHash(list.Items[i].Name)+"\t"+output.Sanitize(list.Items[i].Object.ID().String()))
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
@@ -125,12 +123,7 @@ func namesFor(cmd *cobra.Command) server.Names {
 
 // answers reports whether the daemon that a command would use answers a request in time.
 func answers(cmd *cobra.Command, path string, into any) bool {
-	var at connection
-	for name, value := range map[string]*string{
-		"server": &at.address, "token-file": &at.tokenFile, "ca-file": &at.caFile, "client-cert": &at.certFile, "client-key": &at.keyFile,
-	} {
-		*value, _ = cmd.Flags().GetString(name)
-	}
+	at := connectionOf(cmd.Flags())
 	ctx := cmd.Context()
 	if ctx == nil {
 		ctx = context.Background()
@@ -139,4 +132,17 @@ func answers(cmd *cobra.Command, path string, into any) bool {
 	defer cancel()
 	c, err := at.client()
 	return err == nil && c.get(ctx, path, nil, into) == nil
+}
+
+// completeSubjects completes a placement or a cluster.
+func completeSubjects(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	known := namesFor(cmd)
+	all := slices.Clone(known.Placements)
+	for _, c := range known.Clusters {
+		all = append(all, "cluster/"+c)
+	}
+	return all, cobra.ShellCompDirectiveNoFileComp
 }

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"io"
 	"slices"
 
 	"github.com/gitfleet/gitfleet/placement"
@@ -37,70 +35,6 @@ func reserves(p *plan.Placement, c placement.Cluster) bool {
 	policy.NumberOfClusters = new(int32(1))
 	alone.Policy, alone.Clusters, alone.Bindings = &policy, []placement.Cluster{c}, nil
 	return placement.Schedule(alone).Found > 0
-}
-
-// unsure returns the placements that select by properties which members do not declare, or
-// which only a live cluster has: what they select is unknown here.
-func unsure(p *plan.Plan) map[api.PlacementKey]bool {
-	open := map[api.PlacementKey]bool{}
-	for before := -1; before < len(open); {
-		before = len(open)
-		for _, pl := range p.Placements {
-			policy := pl.Spec.Spec.Policy
-			looks := func(name string) bool { return open[api.PlacementKey{Namespace: pl.Key.Namespace, Name: name}] }
-			if unknown(p.Clusters, properties(policy)) || slices.ContainsFunc(placement.ReferencedPlacements(policy), looks) {
-				open[pl.Key] = true
-			}
-		}
-	}
-	return open
-}
-
-// printUnsure names the placements whose selection here is only a guess.
-func printUnsure(w io.Writer, p *plan.Plan) {
-	open := unsure(p)
-	for _, pl := range p.Placements {
-		if open[pl.Key] {
-			fmt.Fprintf(w, "%s: where %s goes depends on properties that not every MemberCluster declares; --clusters tells them\n", pl.Spec.Origin, pl.Key)
-		}
-	}
-}
-
-// unknown reports whether some cluster lacks some property.
-func unknown(clusters []placement.Cluster, names []string) bool {
-	return slices.ContainsFunc(clusters, func(c placement.Cluster) bool {
-		return slices.ContainsFunc(names, func(name string) bool {
-			_, known := c.Properties[name]
-			return !known
-		})
-	})
-}
-
-// properties returns the properties that a policy uses.
-func properties(policy *api.PlacementPolicy) []string {
-	if policy == nil || policy.Affinity == nil || policy.Affinity.ClusterAffinity == nil {
-		return nil
-	}
-	affinity := policy.Affinity.ClusterAffinity
-	var terms []api.ClusterSelectorTerm
-	if affinity.Required != nil {
-		terms = slices.Clone(affinity.Required.ClusterSelectorTerms)
-	}
-	for _, p := range affinity.Preferred {
-		terms = append(terms, p.Preference)
-	}
-	var names []string
-	for _, t := range terms {
-		if t.PropertySorter != nil {
-			names = append(names, t.PropertySorter.Name)
-		}
-		if t.PropertySelector != nil {
-			for _, e := range t.PropertySelector.MatchExpressions {
-				names = append(names, e.Name)
-			}
-		}
-	}
-	return names
 }
 
 // A source is a file, and the kustomization that includes it.

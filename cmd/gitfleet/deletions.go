@@ -3,36 +3,13 @@ package main
 import (
 	"fmt"
 	"slices"
-	"strings"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/reconciler/forecast"
 	"github.com/gitfleet/gitfleet/reconciler/member"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
-
-// deletionsText counts deletions, and says how to allow those that would be held.
-func deletionsText(all []forecast.Deletion) string {
-	clusters, placements := map[string]bool{}, []string{}
-	held := 0
-	for _, d := range all {
-		clusters[d.Cluster] = true
-		if d.Held == "" {
-			continue
-		}
-		held++
-		if !slices.Contains(placements, d.Placement) {
-			placements = append(placements, d.Placement)
-		}
-	}
-	text := fmt.Sprintf("%s on %s would be deleted", number(len(all), "object"), number(len(clusters), "cluster"))
-	if held == 0 {
-		return text + "; none of that would be held."
-	}
-	slices.Sort(placements)
-	return fmt.Sprintf("%s; %d would be held until the message of a commit has the trailer\n  %s",
-		text, held, status.AllowTrailer(strings.Join(placements, ", ")))
-}
 
 // heldFindings returns a warning for each placement and reason for which deletions
 // would be held.
@@ -60,7 +37,7 @@ func heldFindings(o *forecast.Forecast, all []forecast.Deletion) []finding {
 		}
 		p := hub.Problem{Severity: hub.Warning, Message: fmt.Sprintf(
 			"%s: deleting %s on %s would be held, such as %s: %s; %s",
-			r.placement, number(len(by[r]), "object"), forecast.FewOf(clusters), by[r][0].ID(), r.why, status.HeldAdvice(r.placement))}
+			r.placement, output.Count(len(by[r]), "object"), forecast.FewOf(clusters), by[r][0].ID(), r.why, status.HeldAdvice(r.placement))}
 		for _, spec := range o.Snapshot.Placements {
 			if spec.Key.String() == r.placement {
 				p.Origin = spec.Origin
@@ -84,7 +61,7 @@ func unclearFindings(o *forecast.Forecast) []finding {
 
 // examineDeletions finds which deletions of a commit would be held and which renames are
 // ambiguous, and says which placements it renames and how much it deletes.
-func (in outlookInput) examineDeletions(s *hub.Snapshot, brake member.Brake) (found []finding, text string, err error) {
+func examineDeletions(in outlookInput, s *hub.Snapshot, brake member.Brake) (found []finding, text string, err error) {
 	o, err := in.about(s)
 	if err != nil {
 		return nil, "", err

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
 	"github.com/gitfleet/gitfleet/reconciler/forecast"
 	"github.com/gitfleet/gitfleet/test/githttp"
 	"github.com/gitfleet/gitfleet/test/world"
@@ -103,7 +104,7 @@ func TestDeletionsBetweenCommits(t *testing.T) {
 				t.Errorf("deletions\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(test.want, "\n"))
 			}
 			code, out, errOut = command("validate", "--strict", what)
-			if isHeld := strings.Contains(out, "would be held"); isHeld != (held > 0) || code == exitError || isHeld && code != exitDifferences {
+			if isHeld := strings.Contains(out, "would be held"); isHeld != (held > 0) || code == exit.Failed || isHeld && code != exit.Differences {
 				t.Errorf("%d deletions are held, and validate says, exit code %d:\n%s%s", held, code, out, errOut)
 			}
 		})
@@ -141,7 +142,7 @@ func changed(t *testing.T, before, after, allowed string) string {
 func TestDeletionsAreShown(t *testing.T) {
 	const before = "clusters a b\nnamespace web\nnamespace shop\nconfigmap shop/one\nplace web of web,shop\nplace docks of web on a\n"
 	what := changed(t, before, "clusters a b\nnamespace web\nnamespace shop\nconfigmap shop/one\nplace web of web\n", "")
-	shows := func(code, wantCode int, text string, want ...string) {
+	shows := func(code, wantCode exit.Code, text string, want ...string) {
 		t.Helper()
 		for _, w := range want {
 			if !strings.Contains(text, w) {
@@ -153,14 +154,14 @@ func TestDeletionsAreShown(t *testing.T) {
 		}
 	}
 	code, out, _ := command("plan", what)
-	shows(code, exitDifferences, out,
+	shows(code, exit.Differences, out,
 		"    - Namespace/shop  (crp/web), held\n",
 		"  crp/web on a, b: deleting a Namespace deletes everything in it\n    Namespace/shop\n",
 		"\n4 objects on 2 clusters would be deleted; 4 would be held until the message of a commit has the trailer\n  Gitfleet-Allow-Delete: crp/web\n")
 	const warning = "placement-web.yaml:1: crp/web: deleting 2 objects on a, b would be held, such as Namespace/shop: deleting a Namespace deletes everything in it; " +
 		"if that is a mistake, correct the placement or put back what was removed; otherwise add the trailer \"Gitfleet-Allow-Delete: crp/web\" to the message of a commit (warning)\n"
 	code, out, errOut := command("validate", what)
-	shows(code, exitFine, out+errOut, warning, "4 objects on 2 clusters would be deleted; 4 would be held")
+	shows(code, exit.OK, out+errOut, warning, "4 objects on 2 clusters would be deleted; 4 would be held")
 
 	repo, commits, _ := strings.Cut(what, "@")
 	from, to, _ := strings.Cut(commits, "..")
@@ -170,18 +171,18 @@ func TestDeletionsAreShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, out, errOut = command("validate", "--strict", repo+"@"+to, "--current", file)
-	shows(code, exitDifferences, out+errOut, warning)
+	shows(code, exit.Differences, out+errOut, warning)
 	code, _, errOut = command("plan", what, "--current", file)
-	shows(code, exitError, errOut, "--current cannot be combined with FROM..TO")
+	shows(code, exit.Failed, errOut, "--current cannot be combined with FROM..TO")
 	code, _, errOut = command("plan", repo+"@nowhere.."+to)
-	shows(code, exitError, errOut, to+" cannot be compared with "+repo+"@nowhere: ", `has no branch and no tag "nowhere"`)
+	shows(code, exit.Failed, errOut, to+" cannot be compared with "+repo+"@nowhere: ", `has no branch and no tag "nowhere"`)
 
 	emptied := changed(t, before, "clusters a b\nnamespace web\n", "")
 	code, out, errOut = command("validate", emptied)
-	shows(code, exitError, out+errOut, "the commit has no placement left")
+	shows(code, exit.Failed, out+errOut, "the commit has no placement left")
 	code, _, errOut = command("plan", emptied)
-	shows(code, exitError, errOut, "the commit would be refused: the commit has no placement left")
+	shows(code, exit.Failed, errOut, "the commit would be refused: the commit has no placement left")
 	emptied = changed(t, before, "clusters a b\nnamespace web\n", "*")
 	code, out, _ = command("plan", emptied)
-	shows(code, exitDifferences, out, "none of that would be held")
+	shows(code, exit.Differences, out, "none of that would be held")
 }

@@ -16,6 +16,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 )
 
 // deployed is the directory of what a user installs.
@@ -71,7 +73,7 @@ func TestDeployedArguments(t *testing.T) {
 // The configuration of the management cluster is valid, and agrees with the Deployment: the
 // files that it names are mounted, the state is on the volume, and the probes reach the port.
 func TestDeployedConfiguration(t *testing.T) {
-	cfg, err := loadConfig(filepath.Join(deployed, "kubernetes/gitfleet.yaml"), newRun().Flags())
+	cfg, err := settings.Load(filepath.Join(deployed, "kubernetes/gitfleet.yaml"), newRun().Flags())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,12 +116,12 @@ func TestReleasesAreBuiltAlike(t *testing.T) {
 	if err := yaml.UnmarshalStrict([]byte(deployFile(t, "../.ko.yaml")), &ko); err != nil {
 		t.Fatal(err)
 	}
-	if want := (build{"gitfleet", "./cmd/gitfleet", []string{"CGO_ENABLED=0"}, []string{"-trimpath"}, []string{"-s", "-w", "-X main.release={{.Env.RELEASE}}"}}); !reflect.DeepEqual(ko.Builds, []build{want}) {
+	if want := (build{"gitfleet", "./cmd/gitfleet", []string{"CGO_ENABLED=0"}, []string{"-trimpath"}, []string{"-s", "-w", "-X github.com/gitfleet/gitfleet/cmd/gitfleet/version.Release={{.Env.RELEASE}}"}}); !reflect.DeepEqual(ko.Builds, []build{want}) {
 		t.Errorf("ko builds %+v", ko.Builds)
 	}
 	for file, release := range map[string]string{"../Makefile": "$(release)", "../.ci/release": "$version", "Containerfile": "${RELEASE}"} {
 		text := strings.NewReplacer(`'`, `"`, release, "VERSION").Replace(deployFile(t, file))
-		if !strings.Contains(text, `go build -trimpath -ldflags "-s -w -X main.release=VERSION"`) || !strings.Contains(text, "CGO_ENABLED=0") {
+		if !strings.Contains(text, `go build -trimpath -ldflags "-s -w -X github.com/gitfleet/gitfleet/cmd/gitfleet/version.Release=VERSION"`) || !strings.Contains(text, "CGO_ENABLED=0") {
 			t.Errorf("%s builds otherwise", file)
 		}
 	}
@@ -177,7 +179,7 @@ func TestRolesPermitWhatTheDaemonAnswers(t *testing.T) {
 		})
 	}
 	asked := 0
-	for _, pattern := range answering(t, defaultConfig()).Patterns() {
+	for _, pattern := range answering(t, settings.Default()).Patterns() {
 		_, path, hasMethod := strings.Cut(pattern, " ")
 		if !hasMethod || path == "/healthz" || path == "/readyz" {
 			continue // the Kubernetes API, which has its own rules, and what is open

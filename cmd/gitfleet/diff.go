@@ -1,3 +1,4 @@
+// Package compare has the command diff, which compares Git with the live objects.
 package main
 
 import (
@@ -5,20 +6,23 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/lookup"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
 func newDiff() *cobra.Command {
 	var d diffCommand
-	var out format
+	var out output.Format
 	cmd := &cobra.Command{
 		Use:   "diff [crp/NAME] --config gitfleet.yaml [--path DIR]",
 		Short: "Compare Git with the live objects on the member clusters",
@@ -36,14 +40,14 @@ Exit codes: 0 no differences, 1 differences, 2 error.`,
   gitfleet diff --config gitfleet.yaml --commit feature-branch -o json`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := out.check(); err != nil {
+			if err := out.Check(); err != nil {
 				return err
 			}
 			d.wanted, d.cluster = strings.Join(args, ""), api.ClusterName(d.cluster)
 			return d.run(cmd.Context(), cmd, out)
 		},
 	}
-	out.bind(cmd.Flags(), "text")
+	out.Bind(cmd.Flags(), "text")
 	d.bind(cmd.Flags())
 	return cmd
 }
@@ -61,17 +65,17 @@ func (d *diffCommand) bind(f *pflag.FlagSet) {
 	f.StringVar(&d.path, "path", "", "compare this checkout, instead of the repository's newest commit")
 	f.StringVar(&d.commit, "commit", "", "compare this commit, branch or tag of the repository")
 	f.StringVar(&d.cluster, "cluster", "", "only this member cluster")
-	bindSettings(f, &d.config, "the daemon's configuration file, for the repository and the members", "members.kubeconfigDir", "members.kubeconfig")
+	settings.Bind(f, &d.config, "the daemon's configuration file, for the repository and the members", "members.kubeconfigDir", "members.kubeconfig")
 	d.daemon.bindAddress(f)
 }
 
-func (d *diffCommand) run(ctx context.Context, cmd *cobra.Command, out format) error {
+func (d *diffCommand) run(ctx context.Context, cmd *cobra.Command, out output.Format) error {
 	cfg, err := d.read(cmd.Flags())
 	if err != nil {
 		return err
 	}
 	if !cmd.Flags().Changed("server") && os.Getenv(serverEnv) == "" {
-		d.daemon.address = cfg.answersAt()
+		d.daemon.address = cfg.LocalAddress()
 	}
 	told := d.ask(ctx, cfg)
 	s, refused, err := d.snapshot(ctx, cfg, told)
@@ -85,7 +89,7 @@ func (d *diffCommand) run(ctx context.Context, cmd *cobra.Command, out format) e
 	if err := d.known(s); err != nil {
 		return err
 	}
-	note, err := cfg.nameFleet(told)
+	note, err := cfg.NameFleet(told.fleet.Name)
 	if err != nil {
 		return err
 	}
@@ -99,8 +103,8 @@ func (d *diffCommand) run(ctx context.Context, cmd *cobra.Command, out format) e
 	if refused != "" {
 		doc.Problems = append([]string{refused}, doc.Problems...)
 	}
-	if !out.isText() {
-		err = out.write(cmd.OutOrStdout(), doc)
+	if !out.IsText() {
+		err = out.Write(cmd.OutOrStdout(), doc)
 	} else {
 		_, err = io.WriteString(cmd.OutOrStdout(), doc.text())
 	}
@@ -108,16 +112,16 @@ func (d *diffCommand) run(ctx context.Context, cmd *cobra.Command, out format) e
 	case err != nil:
 		return err
 	case doc.troubled():
-		return exitCode(exitError)
+		return exit.Failed
 	case doc.differs():
-		return exitCode(exitDifferences)
+		return exit.Differences
 	}
 	return nil
 }
 
 // read reads the configuration.
-func (d *diffCommand) read(flags *pflag.FlagSet) (Config, error) {
-	cfg, err := readConfig(d.config, flags)
+func (d *diffCommand) read(flags *pflag.FlagSet) (settings.Config, error) {
+	cfg, err := settings.Read(d.config, flags)
 	switch {
 	case err != nil:
 		return cfg, err
@@ -132,13 +136,13 @@ func (d *diffCommand) read(flags *pflag.FlagSet) (Config, error) {
 }
 
 // snapshot returns the wanted state of Git. refused is why a daemon would not accept it.
-func (d *diffCommand) snapshot(ctx context.Context, cfg Config, told daemonState) (s *hub.Snapshot, refused string, err error) {
+func (d *diffCommand) snapshot(ctx context.Context, cfg settings.Config, told daemonState) (s *hub.Snapshot, refused string, err error) {
 	switch {
 	case d.path != "":
-		s, err = readDir(d.path, cfg.hub())
+		s, err = readDir(d.path, cfg.HubOptions())
 		return s, "", err
 	case d.commit != "":
-		s, err = cfg.readRemote(ctx, d.commit)
+		s, err = readRemote(ctx, cfg, d.commit)
 		return s, "", err
 	}
 	dir, err := os.MkdirTemp("", "gitfleet-")
@@ -146,11 +150,11 @@ func (d *diffCommand) snapshot(ctx context.Context, cfg Config, told daemonState
 		return nil, "", err
 	}
 	defer os.RemoveAll(dir)
-	cfg.StateDir, cfg.Source.Interval = dir, seconds(3600)
-	if err := errors.Join(cfg.validateSource()...); err != nil {
+	cfg.StateDir, cfg.Source.Interval = dir, settings.Seconds(3600)
+	if err := errors.Join(cfg.ValidateSource()...); err != nil {
 		return nil, "", err
 	}
-	return cfg.newestOf(ctx, told.inForce)
+	return newestOf(ctx, cfg, told.inForce)
 }
 
 // known returns an error if there is no such placement or cluster. A placement that is gone
@@ -160,8 +164,5 @@ func (d *diffCommand) known(s *hub.Snapshot) error {
 	for _, c := range s.Clusters {
 		clusters = append(clusters, c.Name)
 	}
-	return knownName("cluster", d.cluster, clusters)
+	return lookup.Name("cluster", d.cluster, clusters)
 }
-
-// quiet discards log lines.
-var quiet = slog.New(slog.DiscardHandler)

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/test/golden"
@@ -56,12 +57,12 @@ func TestWhereADaemonAnswers(t *testing.T) {
 		"127.0.0.1:8085": "http://127.0.0.1:8085", ":9000": "http://localhost:9000", "0.0.0.0:9000": "http://localhost:9000",
 		"[::]:9000": "http://localhost:9000", "fleet.example:443": "http://fleet.example:443",
 	} {
-		c := Config{Listen: listen}
-		if got := c.answersAt(); got != want {
+		c := settings.Config{Listen: listen}
+		if got := c.LocalAddress(); got != want {
 			t.Errorf("%s: %s, want %s", listen, got, want)
 		}
 		c.Server.CertFile = "tls.crt"
-		if got := c.answersAt(); got != strings.Replace(want, "http:", "https:", 1) {
+		if got := c.LocalAddress(); got != strings.Replace(want, "http:", "https:", 1) {
 			t.Errorf("with a certificate: %s", got)
 		}
 	}

@@ -4,16 +4,18 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/rest"
 
-	"github.com/google/uuid"
-
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/lookup"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
@@ -35,8 +37,8 @@ type look struct {
 const mostLooks = 16
 
 // compare inspects the members, plans as the daemon would with what they hold, and compares.
-func (d *diffCommand) compare(ctx context.Context, cfg Config, s *hub.Snapshot, told daemonState) (*diffDocument, error) {
-	credentials, err := cfg.Members.credentials()
+func (d *diffCommand) compare(ctx context.Context, cfg settings.Config, s *hub.Snapshot, told daemonState) (*diffDocument, error) {
+	credentials, err := cfg.Members.Credentials()
 	if err != nil {
 		return nil, err
 	}
@@ -45,11 +47,11 @@ func (d *diffCommand) compare(ctx context.Context, cfg Config, s *hub.Snapshot, 
 	parallel(len(looks), func(i int) {
 		c := s.Clusters[i]
 		looks[i] = peek(ctx, c, member.Config{
-			Name: c.Name, Fleet: cfg.FleetName, Encoder: encoder, Log: quiet,
+			Name: c.Name, Fleet: cfg.FleetName, Encoder: encoder, Log: slog.New(slog.DiscardHandler),
 			Connect: func(ctx context.Context) (*rest.Config, error) {
 				return credentials.Config(ctx, c.Name, c.Annotations[api.ContextAnnotation])
 			},
-			Brake:       cfg.Members.brake(),
+			Brake:       cfg.Members.Brake(),
 			Concurrency: cfg.Members.Concurrency, Timeout: cfg.Members.Timeout.Duration,
 		})
 	})
@@ -60,7 +62,7 @@ func (d *diffCommand) compare(ctx context.Context, cfg Config, s *hub.Snapshot, 
 			}
 		}
 	}()
-	fleet := ledger.Fleet{Name: cfg.FleetName, ID: told.fleet.ID, Source: cfg.Source.identity()}
+	fleet := ledger.Fleet{Name: cfg.FleetName, ID: told.fleet.ID, Source: cfg.Source.Identity()}
 	if fleet.ID == "" && cfg.Source.URL == "" {
 		fleet = ledger.Fleet{} // the cluster's fleet cannot be told from another of its name
 	}
@@ -154,7 +156,7 @@ func (d *diffCommand) find(p *plan.Plan) error {
 	for _, pl := range p.Placements {
 		names = append(names, pl.Key.String())
 	}
-	name, err := findPlacement(d.wanted, names)
+	name, err := lookup.Placement(d.wanted, names)
 	if err == nil {
 		d.placement, err = api.ParsePlacement(name)
 	}

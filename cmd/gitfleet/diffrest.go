@@ -5,11 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"time"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 	"github.com/gitfleet/gitfleet/gitsource"
-	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member"
@@ -32,7 +31,7 @@ const longestWord = 10 * time.Second
 
 // ask makes the request to the daemon of the fleet. It is not an error if none answers: the
 // members are inspected nevertheless.
-func (d *diffCommand) ask(ctx context.Context, cfg Config) daemonState {
+func (d *diffCommand) ask(ctx context.Context, cfg settings.Config) daemonState {
 	ctx, cancel := context.WithTimeout(ctx, longestWord)
 	defer cancel()
 	c, err := d.daemon.client()
@@ -55,19 +54,6 @@ func (d *diffCommand) ask(ctx context.Context, cfg Config) daemonState {
 		w.inForce = o.Commit.Hash
 	}
 	return w
-}
-
-// answersAt returns the address of a daemon with this configuration on its own machine.
-func (c Config) answersAt() string {
-	scheme := "http"
-	if c.Server.CertFile != "" {
-		scheme = "https"
-	}
-	host, port, err := net.SplitHostPort(c.Listen)
-	if ip := net.ParseIP(host); err == nil && (host == "" || ip != nil && ip.IsUnspecified()) {
-		return scheme + "://localhost:" + port
-	}
-	return scheme + "://" + c.Listen
 }
 
 // why returns why an object of a placement is left as it is on a cluster; empty if it is not.
@@ -102,24 +88,4 @@ func joined(first, second string) string {
 		return first
 	}
 	return first + "\n" + second
-}
-
-// newestOf reads the newest commit of the repository. refused is why the daemon would not
-// accept it because of its signature; empty if it would, or requires no signatures. inForce is
-// the daemon's commit; empty if it is not known.
-func (c Config) newestOf(ctx context.Context, inForce string) (s *hub.Snapshot, refused string, err error) {
-	if demand := &c.Source.Signatures; c.Source.Signatures.demand() != nil {
-		if inForce != "" && !demand.AllowRewrite {
-			demand.Since = inForce
-		}
-		s, err = c.readCommit(ctx)
-		var bad *gitsource.CommitError
-		if !errors.As(err, &bad) {
-			return s, "", err
-		}
-		refused = "the newest commit is not accepted: " + bad.Error()
-		*demand = SignaturesConfig{}
-	}
-	s, err = c.readCommit(ctx)
-	return s, refused, err
 }

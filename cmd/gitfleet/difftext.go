@@ -7,9 +7,9 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/member"
-	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
 // diffVersion names the schema of a diff in JSON. Fields of a version are kept; new ones may be
@@ -146,7 +146,7 @@ func (c *diffChange) write(b *strings.Builder) {
 		b.WriteString("      it is there already, and would be taken over\n")
 	}
 	if c.Suspended != "" {
-		fmt.Fprintf(b, "      %s\n", harmless(c.Suspended))
+		fmt.Fprintf(b, "      %s\n", output.Sanitize(c.Suspended))
 	}
 	if c.Message != "" {
 		fmt.Fprintf(b, "      %s\n", harmlessLines(c.Message, "      "))
@@ -161,7 +161,7 @@ func (c *diffChange) write(b *strings.Builder) {
 		}
 	}
 	for _, f := range c.Fields {
-		writeDifference(b, "      ", f)
+		output.WriteDifference(b, "      ", f)
 	}
 }
 
@@ -169,16 +169,7 @@ func (c *diffChange) write(b *strings.Builder) {
 func harmlessLines(text, indent string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
-		lines[i] = harmless(line)
+		lines[i] = output.Sanitize(line)
 	}
 	return strings.Join(lines, "\n"+indent)
-}
-
-// knownName returns a *status.UnknownError if a name is neither empty nor among those that
-// exist.
-func knownName(what, name string, names []string) error {
-	if name == "" || slices.Contains(names, name) {
-		return nil
-	}
-	return &status.UnknownError{What: what, Name: name, Exist: slices.Sorted(slices.Values(names))}
 }

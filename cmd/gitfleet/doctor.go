@@ -1,3 +1,4 @@
+// Package diagnostics has the commands doctor, which checks what a daemon depends on, and bugreport.
 package main
 
 import (
@@ -8,6 +9,10 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 )
 
 // doctorVersion names the schema of the result in JSON.
@@ -39,7 +44,7 @@ type doctorDocument struct {
 
 func newDoctor() *cobra.Command {
 	var path string
-	var out format
+	var out output.Format
 	cmd := &cobra.Command{
 		Use:   "doctor --config gitfleet.yaml",
 		Short: "Check everything that the daemon depends on",
@@ -63,45 +68,45 @@ Exit codes: 0 all checks passed or have warnings only, 1 a check failed,
   gitfleet doctor --config gitfleet.yaml -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := out.check(); err != nil {
+			if err := out.Check(); err != nil {
 				return err
 			}
-			cfg, err := loadConfig(path, cmd.Flags())
+			cfg, err := settings.Load(path, cmd.Flags())
 			doc := doctorDocument{doctorVersion, runChecks(cmd.Context(), cfg, err)}
-			if out.isText() {
+			if out.IsText() {
 				err = doc.print(cmd.OutOrStdout())
 			} else {
-				err = out.write(cmd.OutOrStdout(), doc)
+				err = out.Write(cmd.OutOrStdout(), doc)
 			}
 			if err == nil && doc.failed() {
-				return exitCode(exitDifferences)
+				return exit.Differences
 			}
 			return err
 		},
 	}
-	out.bind(cmd.Flags(), "text")
-	bindSettings(cmd.Flags(), &path, "the daemon's configuration file", daemonFlags()...)
+	out.Bind(cmd.Flags(), "text")
+	settings.Bind(cmd.Flags(), &path, "the daemon's configuration file", settings.FlagKeys()...)
 	return cmd
 }
 
 // runChecks makes all checks. invalid is what is wrong with the configuration.
-func runChecks(ctx context.Context, cfg Config, invalid error) []check {
+func runChecks(ctx context.Context, cfg settings.Config, invalid error) []check {
 	if invalid != nil {
 		var all []check
-		for _, err := range flatten(invalid) {
+		for _, err := range settings.Flatten(invalid) {
 			all = append(all, check{"config", "", checkFail, err.Error(), "correct the configuration; docs/configuration.md has all settings"})
 		}
 		return all
 	}
-	all := append([]check{{Check: "config", Subject: cfg.file, State: checkOK, Message: "valid"}}, cfg.checkFiles()...)
-	all = append(all, cfg.checkState()...)
-	all = append(all, cfg.checkReplicas(ctx, leaseWatch)...)
-	snapshot, repository := cfg.checkRepository(ctx)
+	all := append([]check{{Check: "config", Subject: cfg.FilePath(), State: checkOK, Message: "valid"}}, checkFiles(cfg)...)
+	all = append(all, checkState(cfg)...)
+	all = append(all, checkReplicas(ctx, cfg, leaseWatch)...)
+	snapshot, repository := checkRepository(ctx, cfg)
 	all = append(all, repository)
 	if snapshot == nil {
 		return append(all, check{"member", "", checkWarn, "the members are not checked: the repository declares them", "correct the repository first"})
 	}
-	return append(all, cfg.checkMembers(ctx, snapshot)...)
+	return append(all, checkMembers(ctx, cfg, snapshot)...)
 }
 
 func (d doctorDocument) failed() bool {
@@ -113,9 +118,9 @@ func (d doctorDocument) print(w io.Writer) error {
 	var b strings.Builder
 	for _, c := range d.Checks {
 		what := strings.TrimSpace(c.Check + " " + c.Subject)
-		fmt.Fprintf(&b, "%-4s  %s: %s\n", c.State, printable(what), printable(c.Message))
+		fmt.Fprintf(&b, "%-4s  %s: %s\n", c.State, output.Escape(what), output.Escape(c.Message))
 		if c.Fix != "" {
-			fmt.Fprintf(&b, "      fix: %s\n", printable(c.Fix))
+			fmt.Fprintf(&b, "      fix: %s\n", output.Escape(c.Fix))
 		}
 	}
 	_, err := io.WriteString(w, b.String())

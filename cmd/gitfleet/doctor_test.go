@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
@@ -23,7 +24,7 @@ func doctorConfig(t *testing.T, repository, state string) string {
 }
 
 // doctorSays runs doctor and returns its checks.
-func doctorSays(t *testing.T, wantCode int, args ...string) []check {
+func doctorSays(t *testing.T, wantCode exit.Code, args ...string) []check {
 	t.Helper()
 	code, out, errOut := command(append([]string{"doctor", "-o", "json"}, args...)...)
 	if code != wantCode {
@@ -52,7 +53,7 @@ func TestDoctor(t *testing.T) {
 	state := t.TempDir()
 	config := doctorConfig(t, repository, state)
 
-	checks := doctorSays(t, exitDifferences, "--config", config)
+	checks := doctorSays(t, exit.Differences, "--config", config)
 	for name, want := range map[string]string{"config": checkOK, "state": checkOK, "repository": checkFail, "member": checkWarn} {
 		if got, message := found(checks, name); got != want {
 			t.Errorf("%s is %s: %s, want %s", name, got, message, want)
@@ -72,14 +73,14 @@ func TestDoctor(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer store.Close()
-	if _, message := found(doctorSays(t, exitDifferences, "--config", config), "state"); !strings.Contains(message, "a running daemon uses it") {
+	if _, message := found(doctorSays(t, exit.Differences, "--config", config), "state"); !strings.Contains(message, "a running daemon uses it") {
 		t.Errorf("of the state of a running daemon it says %q", message)
 	}
 }
 
 // What is wrong with the configuration is listed, and nothing else is checked.
 func TestDoctorOfAnInvalidConfiguration(t *testing.T) {
-	checks := doctorSays(t, exitDifferences, "--url", "https://git.example.com/fleet", "--listen", "nowhere")
+	checks := doctorSays(t, exit.Differences, "--url", "https://git.example.com/fleet", "--listen", "nowhere")
 	if len(checks) != 2 {
 		t.Errorf("got %+v, want one check each for listen and members", checks)
 	}
@@ -89,7 +90,7 @@ func TestDoctorOfAnInvalidConfiguration(t *testing.T) {
 		}
 	}
 	code, out, _ := command("doctor", "--url", "https://git.example.com/fleet", "--listen", "nowhere")
-	if code != exitDifferences || !strings.HasPrefix(out, "fail  config: listen: ") || !strings.Contains(out, "\n      fix: ") {
+	if code != exit.Differences || !strings.HasPrefix(out, "fail  config: listen: ") || !strings.Contains(out, "\n      fix: ") {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
 }

@@ -7,11 +7,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
@@ -25,15 +26,11 @@ const (
 
 // checkFiles checks that the files that the configuration names can be read, and that the
 // certificate of the server is valid.
-func (c Config) checkFiles() []check {
+func checkFiles(c settings.Config) []check {
 	var all []check
-	for _, s := range c.settings() {
-		file, ok := s.value.(*string)
-		if !ok || *file == "" || !strings.HasSuffix(s.key, "File") {
-			continue
-		}
-		if f, err := os.Open(*file); err != nil {
-			all = append(all, check{"config", s.key, checkFail, err.Error(), "create the file, or let the daemon's user read it"})
+	for _, named := range c.Files() {
+		if f, err := os.Open(named.Path); err != nil {
+			all = append(all, check{"config", named.Key, checkFail, err.Error(), "create the file, or let the daemon's user read it"})
 		} else {
 			f.Close()
 		}
@@ -56,7 +53,7 @@ func (c Config) checkFiles() []check {
 }
 
 // checkState checks that the state directory can be written and has room.
-func (c Config) checkState() []check {
+func checkState(c settings.Config) []check {
 	if err := tryWriting(c.StateDir); err != nil {
 		fix := "let the daemon's user write it"
 		if errors.Is(err, os.ErrNotExist) {
@@ -94,7 +91,7 @@ func tryWriting(dir string) error {
 
 // checkRepository reads the newest commit into a temporary clone. The snapshot is nil if it
 // cannot be read or does not load.
-func (c Config) checkRepository(ctx context.Context) (*hub.Snapshot, check) {
+func checkRepository(ctx context.Context, c settings.Config) (*hub.Snapshot, check) {
 	found := check{Check: "repository", State: checkFail}
 	dir, err := os.MkdirTemp("", "gitfleet-")
 	if err != nil {
@@ -102,12 +99,12 @@ func (c Config) checkRepository(ctx context.Context) (*hub.Snapshot, check) {
 		return nil, found
 	}
 	defer os.RemoveAll(dir)
-	c.StateDir, c.Source.Interval = dir, seconds(3600)
-	s, refused, err := c.newestOf(ctx, "")
+	c.StateDir, c.Source.Interval = dir, settings.Seconds(3600)
+	s, refused, err := newestOf(ctx, c, "")
 	var bad *hub.LoadError
 	switch {
 	case errors.As(err, &bad):
-		found.Message = fmt.Sprintf("the newest commit does not load: %s, such as %s", number(len(bad.Problems), "problem"), bad.Problems[0].Error())
+		found.Message = fmt.Sprintf("the newest commit does not load: %s, such as %s", output.Count(len(bad.Problems), "problem"), bad.Problems[0].Error())
 		found.Fix = "correct the commit; gitfleet validate lists all problems"
 		return nil, found
 	case err != nil:
@@ -118,6 +115,6 @@ func (c Config) checkRepository(ctx context.Context) (*hub.Snapshot, check) {
 		return s, found
 	}
 	found.State = checkOK
-	found.Message = fmt.Sprintf("commit %s: %s, %s, %s", short(s.Commit.Hash), number(len(s.Objects), "object"), number(len(s.Placements), "placement"), number(len(s.Clusters), "member"))
+	found.Message = fmt.Sprintf("commit %s: %s, %s, %s", output.ShortHash(s.Commit.Hash), output.Count(len(s.Objects), "object"), output.Count(len(s.Placements), "placement"), output.Count(len(s.Clusters), "member"))
 	return s, found
 }

@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
@@ -21,18 +24,21 @@ import (
 // it is told, has whole seconds.
 const tolerableSkew = 10 * time.Second
 
+// mostChecks is the number of members that are checked at a time.
+const mostChecks = 16
+
 const synchronizeClocks = "synchronize the clocks (NTP); certificates, tokens and times in the status depend on them"
 
 // checkMembers checks all members of a commit, several at a time.
-func (c Config) checkMembers(ctx context.Context, s *hub.Snapshot) []check {
+func checkMembers(ctx context.Context, c settings.Config, s *hub.Snapshot) []check {
 	if len(s.Clusters) == 0 {
 		return []check{{"member", "", checkWarn, "the repository declares no member", "commit a MemberCluster; gitfleet member join writes one"}}
 	}
-	credentials, err := c.Members.credentials()
+	credentials, err := c.Members.Credentials()
 	if err != nil {
 		return []check{{"member", "", checkFail, err.Error(), "run doctor where the daemon runs"}}
 	}
-	if _, err := c.nameFleet(daemonState{}); err != nil {
+	if _, err := c.NameFleet(""); err != nil {
 		return []check{{"config", "fleetName", checkFail, err.Error(), ""}}
 	}
 	o, err := outlookInput{}.about(s)
@@ -41,16 +47,21 @@ func (c Config) checkMembers(ctx context.Context, s *hub.Snapshot) []check {
 	}
 	encoder := member.NewEncoder(c.FleetName, c.Source.URL)
 	all := make([][]check, len(s.Clusters))
-	parallel(len(all), func(i int) {
-		cluster := s.Clusters[i]
-		all[i] = checkMember(ctx, cluster.Name, o.Plan.Works[cluster.Name], member.Config{
-			Name: cluster.Name, Fleet: c.FleetName, Encoder: encoder, Log: quiet,
-			Connect: func(ctx context.Context) (*rest.Config, error) {
-				return credentials.Config(ctx, cluster.Name, cluster.Annotations[api.ContextAnnotation])
-			},
-			Concurrency: c.Members.Concurrency, Timeout: c.Members.Timeout.Duration,
+	var group errgroup.Group
+	group.SetLimit(mostChecks)
+	for i, cluster := range s.Clusters {
+		group.Go(func() error {
+			all[i] = checkMember(ctx, cluster.Name, o.Plan.Works[cluster.Name], member.Config{
+				Name: cluster.Name, Fleet: c.FleetName, Encoder: encoder, Log: slog.New(slog.DiscardHandler),
+				Connect: func(ctx context.Context) (*rest.Config, error) {
+					return credentials.Config(ctx, cluster.Name, cluster.Annotations[api.ContextAnnotation])
+				},
+				Concurrency: c.Members.Concurrency, Timeout: c.Members.Timeout.Duration,
+			})
+			return nil
 		})
-	})
+	}
+	group.Wait() // no check returns an error
 	var out []check
 	for _, found := range all {
 		out = append(out, found...)

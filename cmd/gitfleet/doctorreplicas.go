@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/replica"
 )
@@ -18,7 +21,7 @@ import (
 const leaseWatch = 3 * time.Second
 
 // checkReplicas checks the Lease of several replicas, and the ledger that they share.
-func (c Config) checkReplicas(ctx context.Context, watch time.Duration) []check {
+func checkReplicas(ctx context.Context, c settings.Config, watch time.Duration) []check {
 	lease := c.Availability.Lease
 	if lease.Name == "" {
 		return nil
@@ -28,7 +31,7 @@ func (c Config) checkReplicas(ctx context.Context, watch time.Duration) []check 
 		skew, _ := clock.skew()
 		return time.Now().Add(skew)
 	}
-	found, err := replica.Inspector{Config: c.replica("doctor", quiet), Wrap: clock.wrap, Now: now, Watch: watch}.Inspect(ctx)
+	found, err := replica.Inspector{Config: c.ReplicaConfig("doctor", slog.New(slog.DiscardHandler)), Wrap: clock.wrap, Now: now, Watch: watch}.Inspect(ctx)
 	switch {
 	case err != nil:
 		return []check{{"lease", subject, checkFail, err.Error(), "check highAvailability and the network; replicas cannot lead without the Lease"}}
@@ -39,7 +42,7 @@ func (c Config) checkReplicas(ctx context.Context, watch time.Duration) []check 
 	if skew, known := clock.skew(); known && skew.Abs() > tolerableSkew {
 		all = append(all, check{"lease", subject, checkWarn, fmt.Sprintf("the clock of the management cluster differs by %s from this machine's", skew.Round(time.Second)), synchronizeClocks})
 	}
-	return append(all, c.checkSharedLedger(subject))
+	return append(all, checkSharedLedger(c, subject))
 }
 
 // leaseCheck says who leads.
@@ -59,8 +62,8 @@ func leaseCheck(subject string, found replica.Inspection) check {
 }
 
 // checkSharedLedger reads the ledger in the Secrets.
-func (c Config) checkSharedLedger(subject string) check {
-	secrets, err := replica.Unfenced(c.replica("doctor", quiet))
+func checkSharedLedger(c settings.Config, subject string) check {
+	secrets, err := replica.Unfenced(c.ReplicaConfig("doctor", slog.New(slog.DiscardHandler)))
 	if err != nil {
 		return check{"ledger", subject, checkFail, err.Error(), "check highAvailability"}
 	}
@@ -75,9 +78,9 @@ func (c Config) checkSharedLedger(subject string) check {
 		return check{"ledger", subject, checkOK, "does not exist yet; the first leader creates it", ""}
 	}
 	size := func(n int) string { return resource.NewQuantity(int64(n+1023)>>10<<10, resource.BinarySI).String() }
-	message := fmt.Sprintf("%s in %s, %s, the largest %s", number(found.Placements, "placement"), number(found.Objects, "Secret"), size(found.Bytes), size(found.Largest))
+	message := fmt.Sprintf("%s in %s, %s, the largest %s", output.Count(found.Placements, "placement"), output.Count(found.Objects, "Secret"), size(found.Bytes), size(found.Largest))
 	if found.Unused > 0 {
-		message += fmt.Sprintf("; %s of earlier saves, which the next leader deletes", number(found.Unused, "Secret"))
+		message += fmt.Sprintf("; %s of earlier saves, which the next leader deletes", output.Count(found.Unused, "Secret"))
 	}
 	return check{"ledger", subject, checkOK, message, ""}
 }

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"log/slog"
 	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/replica"
@@ -14,12 +16,12 @@ import (
 
 // managementCluster is a configuration of replicas of an empty cluster, in which they may do
 // what allowed says.
-func managementCluster(t *testing.T, allowed func(verb, resource string) bool) Config {
+func managementCluster(t *testing.T, allowed func(verb, resource string) bool) settings.Config {
 	t.Helper()
 	server := httptest.NewServer(simulated.Reviewing(simulated.New(simulated.Options{}).Cluster("management"), allowed))
 	t.Cleanup(server.Close)
-	cfg := defaultConfig()
-	cfg.Availability.Lease = LeaseConfig{Name: "gitfleet", Namespace: "default"}
+	cfg := settings.Default()
+	cfg.Availability.Lease = settings.LeaseConfig{Name: "gitfleet", Namespace: "default"}
 	cfg.Availability.Kubeconfig = file(t, "kubeconfig", "apiVersion: v1\nkind: Config\ncurrent-context: x\ncontexts: [{name: x, context: {cluster: x}}]\nclusters: [{name: x, cluster: {server: \""+server.URL+"\"}}]\n")
 	return cfg
 }
@@ -28,20 +30,20 @@ func managementCluster(t *testing.T, allowed func(verb, resource string) bool) C
 // the ledger can be read.
 func TestDoctorOfReplicas(t *testing.T) {
 	everything := func(string, string) bool { return true }
-	if checks := defaultConfig().checkReplicas(t.Context(), 0); checks != nil {
+	if checks := checkReplicas(t.Context(), settings.Default(), 0); checks != nil {
 		t.Errorf("without highAvailability: %+v", checks)
 	}
-	denied := managementCluster(t, func(verb, _ string) bool { return verb != "update" }).checkReplicas(t.Context(), 0)
+	denied := checkReplicas(t.Context(), managementCluster(t, func(verb, _ string) bool { return verb != "update" }), 0)
 	if state, message := found(denied, "lease"); state != checkFail || message != "permissions are missing: update leases.coordination.k8s.io; update secrets" || denied[0].Fix == "" {
 		t.Errorf("without permission to update: %+v", denied)
 	}
 	cfg := managementCluster(t, everything)
 	for _, name := range []string{"lease", "ledger"} {
-		if state, message := found(cfg.checkReplicas(t.Context(), 0), name); state != checkOK || !strings.Contains(message, "does not exist yet") {
+		if state, message := found(checkReplicas(t.Context(), cfg, 0), name); state != checkOK || !strings.Contains(message, "does not exist yet") {
 			t.Errorf("before the first start %s is %s: %s", name, state, message)
 		}
 	}
-	secrets, err := replica.Unfenced(cfg.replica("one", quiet))
+	secrets, err := replica.Unfenced(cfg.ReplicaConfig("one", slog.New(slog.DiscardHandler)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,13 +56,13 @@ func TestDoctorOfReplicas(t *testing.T) {
 	if err := store.Save(l); err != nil {
 		t.Fatal(err)
 	}
-	if state, message := found(cfg.checkReplicas(t.Context(), 0), "ledger"); state != checkOK || message != "1 placement in 2 Secrets, 1Ki, the largest 1Ki" {
+	if state, message := found(checkReplicas(t.Context(), cfg, 0), "ledger"); state != checkOK || message != "1 placement in 2 Secrets, 1Ki, the largest 1Ki" {
 		t.Errorf("the ledger is %s: %s", state, message)
 	}
 	if err := secrets.Delete("index"); err != nil {
 		t.Fatal(err)
 	}
-	damaged := cfg.checkReplicas(t.Context(), 0)
+	damaged := checkReplicas(t.Context(), cfg, 0)
 	if state, message := found(damaged, "ledger"); state != checkFail || !strings.Contains(message, "its index is missing") || !strings.HasPrefix(damaged[len(damaged)-1].Fix, "stop the replicas, delete the Secrets with the label gitfleet.dev/ledger=gitfleet") {
 		t.Errorf("a damaged ledger: %+v", damaged)
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -10,8 +9,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/lookup"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
@@ -45,13 +46,13 @@ or foreign), 2 error.`,
 func newDriftList() *cobra.Command {
 	var at connection
 	var cluster string
-	var out format
+	var out output.Format
 	cmd := &cobra.Command{
 		Use:   "list [crp/NAME]",
 		Short: "List objects that differ, or have differed, from Git",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := out.check(); err != nil {
+			if err := out.Check(); err != nil {
 				return err
 			}
 			r, err := at.report(cmd)
@@ -60,7 +61,7 @@ func newDriftList() *cobra.Command {
 			}
 			name := ""
 			if len(args) > 0 {
-				if name, err = findPlacement(args[0], placementsOf(r)); err != nil {
+				if name, err = lookup.Placement(args[0], placementsOf(r)); err != nil {
 					return err
 				}
 			}
@@ -72,7 +73,7 @@ func newDriftList() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&cluster, "cluster", "", "only this member cluster")
-	out.bind(cmd.Flags(), "table", "wide")
+	out.Bind(cmd.Flags(), "table", "wide")
 	at.bind(cmd.Flags())
 	return cmd
 }
@@ -80,7 +81,7 @@ func newDriftList() *cobra.Command {
 func newDriftShow() *cobra.Command {
 	var at connection
 	var cluster, namespace string
-	var out format
+	var out output.Format
 	cmd := &cobra.Command{
 		Use:   "show crp/NAME|KIND/NAME",
 		Short: "Show the differences of an object or a placement, by field",
@@ -88,7 +89,7 @@ func newDriftShow() *cobra.Command {
   gitfleet drift show deployment/web -n shop --cluster east`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := out.check(); err != nil {
+			if err := out.Check(); err != nil {
 				return err
 			}
 			r, err := at.report(cmd)
@@ -99,26 +100,17 @@ func newDriftShow() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if !out.isText() {
-				return endDrifts(drifts, out.write(cmd.OutOrStdout(), listOf(driftVersion, drifts)))
+			if !out.IsText() {
+				return endDrifts(drifts, out.Write(cmd.OutOrStdout(), output.ListOf(driftVersion, drifts)))
 			}
 			return endDrifts(drifts, showDrifts(cmd.OutOrStdout(), r.At, drifts))
 		},
 	}
 	cmd.Flags().StringVar(&cluster, "cluster", "", "only this member cluster")
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace of an object")
-	out.bind(cmd.Flags(), "text")
+	out.Bind(cmd.Flags(), "text")
 	at.bind(cmd.Flags())
 	return cmd
-}
-
-// report asks the daemon for its newest report.
-func (c *connection) report(cmd *cobra.Command) (*status.Report, error) {
-	asks, err := c.client()
-	if err != nil {
-		return nil, err
-	}
-	return asks.report(cmd.Context())
 }
 
 // driftsOf are the drifts of a placement on a cluster; an empty name means all.
@@ -138,10 +130,10 @@ func knownTo(r *status.Report, placement, cluster string) error {
 	for _, c := range r.Clusters {
 		clusters = append(clusters, c.Name)
 	}
-	if err := knownName("placement", placement, placementsOf(r)); err != nil {
+	if err := lookup.Name("placement", placement, placementsOf(r)); err != nil {
 		return err
 	}
-	return knownName("cluster", cluster, clusters)
+	return lookup.Name("cluster", cluster, clusters)
 }
 
 // placementsOf are the names of the placements of a report.
@@ -155,7 +147,7 @@ func placementsOf(r *status.Report) []string {
 
 // driftsNamed returns the drifts of a placement or of an object.
 func driftsNamed(r *status.Report, what, namespace, cluster string) ([]status.Drift, error) {
-	placement, err := findPlacement(what, placementsOf(r))
+	placement, err := lookup.Placement(what, placementsOf(r))
 	if err == nil {
 		return driftsOf(r, placement, cluster)
 	}
@@ -195,7 +187,7 @@ func differsNow(d status.Drift) bool {
 // endDrifts ends the command as its exit code is documented.
 func endDrifts(drifts []status.Drift, err error) error {
 	if err == nil && slices.ContainsFunc(drifts, differsNow) {
-		return exitCode(exitDifferences)
+		return exit.Differences
 	}
 	return err
 }
@@ -204,49 +196,31 @@ func endDrifts(drifts []status.Drift, err error) error {
 // be added.
 const driftVersion = "gitfleet.dev/drift/v1"
 
-func listDrifts(w io.Writer, now time.Time, drifts []status.Drift, out format) error {
-	if !out.isText() {
-		return endDrifts(drifts, out.write(w, listOf(driftVersion, drifts)))
+func listDrifts(w io.Writer, now time.Time, drifts []status.Drift, out output.Format) error {
+	if !out.IsText() {
+		return endDrifts(drifts, out.Write(w, output.ListOf(driftVersion, drifts)))
 	}
 	if len(drifts) == 0 {
 		_, err := fmt.Fprintln(w, "no drift")
 		return err
 	}
-	t := table{header: []string{"OBJECT", "CLUSTER", "STATE", "COUNT", "LAST-SEEN", "BY"}}
-	if out.isWide() {
-		t.header = append(t.header, "FIRST-SEEN", "PLACEMENT", "FIELDS")
+	t := output.Table{Header: []string{"OBJECT", "CLUSTER", "STATE", "COUNT", "LAST-SEEN", "BY"}}
+	if out.IsWide() {
+		t.Header = append(t.Header, "FIRST-SEEN", "PLACEMENT", "FIELDS")
 	}
 	for _, d := range drifts {
-		row := []string{d.ID().String(), d.Cluster, string(d.State), strconv.Itoa(d.Count), since(now, d.LastSeen), names(d.By)}
-		if out.isWide() {
+		row := []string{d.ID().String(), d.Cluster, string(d.State), strconv.Itoa(d.Count), output.Since(now, d.LastSeen), output.Managers(d.By)}
+		if out.IsWide() {
 			var paths []string
 			for _, p := range d.Paths {
 				paths = append(paths, p.Path)
 			}
-			row = append(row, since(now, d.FirstSeen), d.Placement, strings.Join(paths, ","))
+			row = append(row, output.Since(now, d.FirstSeen), d.Placement, strings.Join(paths, ","))
 		}
-		t.rows = append(t.rows, row)
+		t.Rows = append(t.Rows, row)
 	}
-	t.print(w, out)
+	t.Print(w, out)
 	return endDrifts(drifts, nil)
-}
-
-func since(now, at time.Time) string {
-	if at.IsZero() {
-		return "-"
-	}
-	return duration.HumanDuration(now.Sub(at))
-}
-
-// names returns the names of field managers, without duplicates.
-func names(by []api.Actor) string {
-	var out []string
-	for _, a := range by {
-		if !slices.Contains(out, a.Manager) {
-			out = append(out, a.Manager)
-		}
-	}
-	return cmp.Or(strings.Join(out, ","), "-")
 }
 
 func showDrifts(w io.Writer, now time.Time, drifts []status.Drift) error {
@@ -256,18 +230,18 @@ func showDrifts(w io.Writer, now time.Time, drifts []status.Drift) error {
 			b.WriteString("\n")
 		}
 		fmt.Fprintf(&b, "%s on %s  (%s)\n", d.ID(), d.Cluster, d.Placement)
-		fmt.Fprintf(&b, "  %s%s, first seen %s ago, last %s ago\n", d.State, times(d.Count), since(now, d.FirstSeen), since(now, d.LastSeen))
+		fmt.Fprintf(&b, "  %s%s, first seen %s ago, last %s ago\n", d.State, times(d.Count), output.Since(now, d.FirstSeen), output.Since(now, d.LastSeen))
 		if d.Message != "" {
-			fmt.Fprintf(&b, "  %s\n", harmless(d.Message))
+			fmt.Fprintf(&b, "  %s\n", output.Sanitize(d.Message))
 		}
 		if d.Deleted {
 			b.WriteString("  it was deleted\n")
 		}
 		for _, a := range d.By {
-			fmt.Fprintf(&b, "  by %s%s\n", harmless(a.String()), when(a.Time))
+			fmt.Fprintf(&b, "  by %s%s\n", output.Sanitize(a.String()), when(a.Time))
 		}
 		for _, p := range d.Paths {
-			writeDifference(&b, "  ", p)
+			output.WriteDifference(&b, "  ", p)
 		}
 	}
 	if len(drifts) == 0 {
@@ -292,33 +266,4 @@ func times(n int) string {
 		return " once"
 	}
 	return fmt.Sprintf(" %d times", n)
-}
-
-// writeDifference writes one field: the live value as removed, the value in Git as added.
-func writeDifference(b *strings.Builder, indent string, d api.Difference) {
-	fmt.Fprintf(b, "%s%s", indent, harmless(d.Path))
-	if len(d.By) > 0 {
-		fmt.Fprintf(b, "  (by %s)", harmless(names(d.By)))
-	}
-	b.WriteString("\n")
-	writeValue(b, indent+"  - ", d.ValueInMember)
-	writeValue(b, indent+"  + ", d.ValueInHub)
-}
-
-// writeChange writes one field as a change of Git: the value in Git goes, that of the member
-// comes.
-func writeChange(b *strings.Builder, indent string, d api.Difference) {
-	fmt.Fprintf(b, "%s%s\n", indent, harmless(d.Path))
-	writeValue(b, indent+"  - ", d.ValueInHub)
-	writeValue(b, indent+"  + ", d.ValueInMember)
-}
-
-// writeValue writes the lines of a value behind a mark; none if there is no value.
-func writeValue(b *strings.Builder, mark, value string) {
-	if value == "" {
-		return
-	}
-	for _, line := range strings.Split(strings.TrimSuffix(value, "\n"), "\n") {
-		fmt.Fprintf(b, "%s%s\n", mark, harmless(line))
-	}
 }

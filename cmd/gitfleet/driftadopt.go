@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -95,7 +96,7 @@ func adoptDrift(w io.Writer, t *status.Trace, checkout string, only bool) error 
 	}
 	result, err := (&proposal.Editor{Load: load, Files: files, Head: head}).Edit(target)
 	if err != nil {
-		return fmt.Errorf("%s: %w; check out %s, or the commit that is in force", t.Origin, err, short(t.Revision))
+		return fmt.Errorf("%s: %w; check out %s, or the commit that is in force", t.Origin, err, output.ShortHash(t.Revision))
 	}
 	if only && result.Override == "" {
 		return fmt.Errorf("%s: no override can make this change for %s only", t.Origin, t.Cluster)
@@ -114,7 +115,7 @@ func adoptDrift(w io.Writer, t *status.Trace, checkout string, only bool) error 
 		fmt.Fprintf(&b, "%s %s\n", verb, c.Path)
 	}
 	for _, d := range t.Drift.Paths {
-		writeChange(&b, "  ", d)
+		output.WriteChange(&b, "  ", d)
 	}
 	if b.WriteString("Look at it with git diff, then commit it.\n"); t.Drift.Deleted {
 		fmt.Fprintf(&b, "If deletions are held, the commit message needs the trailer %q.\n", status.AllowTrailer(t.Placement))

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
@@ -16,7 +17,7 @@ func newEvents() *cobra.Command {
 	var at connection
 	var watch bool
 	var newest int
-	var out format
+	var out output.Format
 	cmd := &cobra.Command{
 		Use:   "events [PLACEMENT|CLUSTER]",
 		Short: "Show recent events",
@@ -29,7 +30,7 @@ With --watch it continues and prints each new event.`,
   gitfleet events crp/web --watch`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := out.check(); err != nil {
+			if err := out.Check(); err != nil {
 				return err
 			}
 			if newest < 0 {
@@ -60,20 +61,20 @@ With --watch it continues and prints each new event.`,
 				events = events[len(events)-newest:]
 			}
 			switch {
-			case !out.isText():
-				return out.write(w, listOf(eventsVersion, events))
+			case !out.IsText():
+				return out.Write(w, output.ListOf(eventsVersion, events))
 			case len(events) == 0:
 				_, err := fmt.Fprintln(cmd.ErrOrStderr(), "no events")
 				return err
 			}
-			eventTable(events, r.At).print(w, out)
+			eventTable(events, r.At).Print(w, out)
 			if more := len(r.Events) - len(events); more > 0 {
-				fmt.Fprintf(cmd.ErrOrStderr(), "%s not shown; --newest 0 shows all\n", number(more, "older event"))
+				fmt.Fprintf(cmd.ErrOrStderr(), "%s not shown; --newest 0 shows all\n", output.Count(more, "older event"))
 			}
 			return nil
 		},
 	}
-	out.bind(cmd.Flags(), "table")
+	out.Bind(cmd.Flags(), "table")
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "continue, and print each new event")
 	cmd.Flags().IntVar(&newest, "newest", fewLines, "how many events to show at most, the last ones; 0 for all")
 	at.bind(cmd.Flags())
@@ -84,26 +85,19 @@ With --watch it continues and prints each new event.`,
 // be added.
 const eventsVersion = "gitfleet.dev/events/v1"
 
-func eventTable(events []status.Event, now time.Time) table {
-	t := table{header: []string{"LAST SEEN", "COUNT", "TYPE", "REASON", "OBJECT", "CLUSTER", "MESSAGE"}}
+func eventTable(events []status.Event, now time.Time) output.Table {
+	t := output.Table{Header: []string{"LAST SEEN", "COUNT", "TYPE", "REASON", "OBJECT", "CLUSTER", "MESSAGE"}}
 	for i := range events {
 		e := &events[i]
-		t.rows = append(t.rows, []string{
-			duration.HumanDuration(max(0, now.Sub(e.Last))), strconv.Itoa(int(e.Count)), e.Type, e.Reason, e.About(), orDash(e.Cluster), e.Message,
+		t.Rows = append(t.Rows, []string{
+			duration.HumanDuration(max(0, now.Sub(e.Last))), strconv.Itoa(int(e.Count)), e.Type, e.Reason, e.About(), output.OrDash(e.Cluster), e.Message,
 		})
 	}
 	return t
 }
 
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
-}
-
 // asTheyHappen prints each event that is new or has occurred again.
-func asTheyHappen(w io.Writer, out format) func(*status.Report) (bool, error) {
+func asTheyHappen(w io.Writer, out output.Format) func(*status.Report) (bool, error) {
 	told := map[status.EventKey]int32{}
 	return func(r *status.Report) (bool, error) {
 		counts := make(map[status.EventKey]int32, len(r.Events))
@@ -122,14 +116,14 @@ func asTheyHappen(w io.Writer, out format) func(*status.Report) (bool, error) {
 	}
 }
 
-func tellEvent(w io.Writer, e *status.Event, out format) error {
-	if !out.isText() {
-		return out.write(w, e)
+func tellEvent(w io.Writer, e *status.Event, out output.Format) error {
+	if !out.IsText() {
+		return out.Write(w, e)
 	}
 	where := e.About()
 	if e.Cluster != "" {
 		where += " on " + e.Cluster
 	}
-	_, err := fmt.Fprintf(w, "%s  %-7s  %s  %s: %s\n", e.Last.UTC().Format(time.RFC3339), e.Type, e.Reason, where, harmless(e.Message))
+	_, err := fmt.Fprintf(w, "%s  %-7s  %s  %s: %s\n", e.Last.UTC().Format(time.RFC3339), e.Type, e.Reason, where, output.Sanitize(e.Message))
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/reconciler/forecast"
 	"github.com/gitfleet/gitfleet/test/githttp"
@@ -102,13 +103,13 @@ func TestAPlanFedBackChangesNothing(t *testing.T) {
 		t.Run(filepath.Base(example), func(t *testing.T) {
 			args := append([]string{"plan", example, "-o", "json"}, given(example)...)
 			var first, second, errOut bytes.Buffer
-			if code := run(args, &first, &errOut); code == exitError {
+			if code := run(args, &first, &errOut); code == exit.Failed {
 				t.Skip("the example does not load, as it should")
 			}
 			if err := os.WriteFile("fed-back.json", first.Bytes(), 0o644); err != nil {
 				t.Fatal(err)
 			}
-			if code := run(append(args, "--current", "fed-back.json"), &second, &errOut); code != exitFine {
+			if code := run(append(args, "--current", "fed-back.json"), &second, &errOut); code != exit.OK {
 				t.Errorf("exit code %d\n%s", code, &errOut)
 			}
 			const none = "  \"deletions\": [],\n" // is there only if there is something to compare with

@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/lookup"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/status"
@@ -16,7 +18,7 @@ import (
 
 func newExplain() *cobra.Command {
 	var q explainCommand
-	var out format
+	var out output.Format
 	cmd := &cobra.Command{
 		Use:   "explain crp/NAME|rp/NAMESPACE/NAME [CLUSTER]",
 		Short: "Explain why a placement selects a cluster, or does not",
@@ -31,7 +33,7 @@ as plan does, offline.`,
   gitfleet explain crp/web --path . --clusters ../clusters.yaml`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := out.check(); err != nil {
+			if err := out.Check(); err != nil {
 				return err
 			}
 			q.placement = args[0]
@@ -42,14 +44,14 @@ as plan does, offline.`,
 			if err != nil {
 				return err
 			}
-			if !out.isText() {
-				return out.write(cmd.OutOrStdout(), e)
+			if !out.IsText() {
+				return out.Write(cmd.OutOrStdout(), e)
 			}
 			return printExplanation(cmd.OutOrStdout(), e)
 		},
 	}
 	cmd.Flags().StringVar(&q.path, "path", "", "think about this checkout, instead of asking the daemon")
-	out.bind(cmd.Flags(), "text")
+	out.Bind(cmd.Flags(), "text")
 	q.in.bind(cmd.Flags())
 	q.at.bind(cmd.Flags())
 	return cmd
@@ -91,7 +93,7 @@ func (q explainCommand) plan() (*status.Explanation, error) {
 	for _, d := range o.Report.Details {
 		known = append(known, d.Placement)
 	}
-	if q.placement, err = findPlacement(q.placement, known); err != nil {
+	if q.placement, err = lookup.Placement(q.placement, known); err != nil {
 		return nil, err
 	}
 	e, err := o.Report.Explain(q.placement, q.cluster)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/reconciler/server"
 )
@@ -62,9 +63,9 @@ func TestTheDaemonSaysWhatItCannotExplain(t *testing.T) {
 		t.Helper()
 		var got bytes.Buffer
 		transcribe(&got, append(append([]string{"explain"}, args...), "--server", listening.URL)...)
-		code := exitError
+		code := exit.Failed
 		if strings.HasPrefix(want, "there is no ") {
-			code = exitDifferences
+			code = exit.Differences
 		}
 		if !strings.Contains(got.String(), want) || !strings.HasSuffix(got.String(), fmt.Sprintf("exit code %d\n", code)) {
 			t.Errorf("got %s\nwant %s", &got, want)

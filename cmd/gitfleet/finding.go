@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 )
 
@@ -77,31 +77,14 @@ func tally(all []finding) (errors, warnings int) {
 // text is path:line: field: message, on one line whatever the repository calls
 // its files.
 func (f finding) text() string {
-	return printable(f.Marked())
+	return output.Escape(f.Marked())
 }
 
 // message is the text without the place.
 func (f finding) message() string {
 	p := f.Problem
 	p.Path = ""
-	return printable(p.Error())
-}
-
-// printable quotes characters that a terminal or a log could misinterpret, such as line breaks
-// and escape sequences, as in a Go string.
-func printable(s string) string {
-	if !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return s
-	}
-	var b strings.Builder
-	for _, r := range s {
-		if unicode.IsPrint(r) {
-			b.WriteRune(r)
-		} else {
-			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
-		}
-	}
-	return b.String()
+	return output.Escape(p.Error())
 }
 
 func writeText(w io.Writer, all []finding) error {
@@ -161,7 +144,7 @@ func writeGitHub(w io.Writer, all []finding) error {
 	for _, f := range all {
 		properties := []string{"title=" + githubProperty.Replace("gitfleet: "+f.rule.id)}
 		if f.Path != "" {
-			properties = append(properties, "file="+githubProperty.Replace(printable(f.Path)))
+			properties = append(properties, "file="+githubProperty.Replace(output.Escape(f.Path)))
 		}
 		if f.Line > 0 {
 			properties = append(properties, "line="+strconv.Itoa(f.Line))

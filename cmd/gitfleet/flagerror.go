@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
@@ -19,8 +20,8 @@ func flagError(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w\nsee \"%s --help\"", err, cmd.CommandPath())
 	}
 	name := unknown.GetSpecifiedName()
-	if keys := settingsCalled(name); len(keys) > 0 && cmd.Flags().Lookup(setFlag) != nil {
-		return fmt.Errorf("--%s is not a flag; set %s in the configuration file, or with --%s KEY=VALUE", name, strings.Join(keys, " or "), setFlag)
+	if keys := settings.KeysNamed(name); len(keys) > 0 && cmd.Flags().Lookup(settings.SetFlag) != nil {
+		return fmt.Errorf("--%s is not a flag; set %s in the configuration file, or with --%s KEY=VALUE", name, strings.Join(keys, " or "), settings.SetFlag)
 	}
 	var flags []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { flags = append(flags, f.Name) })
@@ -29,22 +30,4 @@ func flagError(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%s; did you mean --%s?", text, near)
 	}
 	return fmt.Errorf("%s; see \"%s --help\"", text, cmd.CommandPath())
-}
-
-// settingsCalled are the keys of the settings that a flag could be for: those
-// that end in its words. --limit-file-size is for limits.fileSize.
-func settingsCalled(flag string) []string {
-	squash := func(name string) string {
-		name = strings.NewReplacer("-", "", ".", "", "limits", "limit", "members", "member").Replace(name)
-		return strings.TrimSuffix(strings.ToLower(name), "s")
-	}
-	word := strings.TrimPrefix(squash(flag), "tls")
-	c := defaultConfig()
-	var keys []string
-	for _, s := range c.settings() {
-		if strings.HasSuffix(squash(s.key), word) {
-			keys = append(keys, s.key)
-		}
-	}
-	return keys
 }

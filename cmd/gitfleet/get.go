@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
@@ -58,7 +59,7 @@ A name alone is that of a placement or of a member cluster.`,
   gitfleet get crp web -o jsonpath='{.status.placementStatuses[*].clusterName}'`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := g.out.check(); err != nil {
+			if err := g.out.Check(); err != nil {
 				return err
 			}
 			var err error
@@ -83,7 +84,7 @@ A name alone is that of a placement or of a member cluster.`,
 			return show(r)
 		},
 	}
-	g.out.bind(cmd.Flags(), "table", "wide", "name")
+	g.out.Bind(cmd.Flags(), "table", "wide", "name")
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "continue, and print each change")
 	cmd.Flags().StringVarP(&g.selector, "selector", "l", "", "only what has these labels, such as env=prod,region!=eu")
 	cmd.Flags().StringVarP(&g.namespace, "namespace", "n", "", "only ResourcePlacements of this namespace")
@@ -94,7 +95,7 @@ A name alone is that of a placement or of a member cluster.`,
 
 // A getCommand is the arguments of get.
 type getCommand struct {
-	out                 format
+	out                 output.Format
 	selector, namespace string
 	everywhere          bool
 
@@ -175,21 +176,21 @@ func wanted[O metav1.Object](all []O, listed bool, has func(metav1.Object) bool)
 func (g *getCommand) show(cmd *cobra.Command, r *status.Report) error {
 	listed := g.only(r)
 	out := cmd.OutOrStdout()
-	if !g.out.isText() {
-		return g.out.write(out, g.document(listed))
+	if !g.out.IsText() {
+		return g.out.Write(out, g.document(listed))
 	}
-	tables := []table{}
+	tables := []output.Table{}
 	if len(listed.Placements)+len(listed.ResourcePlacements) > 0 || !g.view.clusters {
-		tables = append(tables, placementTable(listed, g.out.isWide(), g.view.qualified))
+		tables = append(tables, placementTable(listed, g.out.IsWide(), g.view.qualified))
 	}
 	if len(listed.Clusters) > 0 || !g.view.placements && !g.view.resourcePlacements {
-		tables = append(tables, clusterTable(listed, g.out.isWide(), g.view.qualified))
+		tables = append(tables, clusterTable(listed, g.out.IsWide(), g.view.qualified))
 	}
 	for i, t := range tables {
 		if i > 0 {
 			fmt.Fprintln(out)
 		}
-		t.print(out, g.out)
+		t.Print(out, g.out)
 	}
 	printSource(cmd.ErrOrStderr(), r)
 	return nil
@@ -233,7 +234,7 @@ func printSource(w io.Writer, r *status.Report) {
 			}
 			if len(c.DeletionErrors) > 0 {
 				fmt.Fprintf(w, "\n%s: %s on %s cannot be deleted (tried again):\n  %s\n",
-					d.Placement, number(len(c.DeletionErrors), "object"), c.Cluster, strings.Join(c.DeletionErrors, "\n  "))
+					d.Placement, output.Count(len(c.DeletionErrors), "object"), c.Cluster, strings.Join(c.DeletionErrors, "\n  "))
 			}
 		}
 	}
@@ -245,38 +246,9 @@ func printSource(w io.Writer, r *status.Report) {
 	}
 }
 
-// refusedText says that the newest commit is refused, and which one is in force.
-func refusedText(s status.Source) string {
-	if s.InForce.Hash == "" {
-		return fmt.Sprintf("commit %s is refused; no commit is in force yet", short(s.Newest.Hash))
-	}
-	return fmt.Sprintf("commit %s is refused; %s stays in force", short(s.Newest.Hash), short(s.InForce.Hash))
-}
-
-// triesText says how often the repository could not be read, and since when.
-func triesText(failures int, success time.Time) string {
-	tries := fmt.Sprintf("%d failed tries", failures)
-	if failures == 1 {
-		tries = "1 failed try"
-	}
-	if success.IsZero() {
-		return tries + ", never read yet"
-	}
-	return tries + " since " + success.UTC().Format(time.RFC3339)
-}
-
 func untilWhen(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
 	return " until " + t.UTC().Format(time.RFC3339)
-}
-
-func short(hash string) string { return hash[:min(len(hash), 8)] }
-
-func orNone(s string) string {
-	if s == "" {
-		return "<none>"
-	}
-	return s
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/server"
@@ -187,7 +188,7 @@ func TestGetWithoutADaemon(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out, errOut bytes.Buffer
-			if code := run([]string{"get", "crp", "--server", test.address}, &out, &errOut); code != exitError {
+			if code := run([]string{"get", "crp", "--server", test.address}, &out, &errOut); code != exit.Failed {
 				t.Errorf("exit code %d", code)
 			}
 			if out.Len() > 0 || !strings.HasPrefix(errOut.String(), "gitfleet: ") || !strings.Contains(errOut.String(), test.want) || errOut.Len() > longestError+200 {
@@ -202,12 +203,12 @@ func TestGetAsksTheDaemonOfTheEnvironment(t *testing.T) {
 	_, address := listening(t, told())
 	t.Setenv(serverEnv, address)
 	var out, errOut bytes.Buffer
-	if code := run([]string{"get", "clusters"}, &out, &errOut); code != exitFine || !strings.Contains(out.String(), "east") {
+	if code := run([]string{"get", "clusters"}, &out, &errOut); code != exit.OK || !strings.Contains(out.String(), "east") {
 		t.Errorf("%d: %s%s", code, &out, &errOut)
 	}
 	_, other := listening(t, &status.Report{At: noon})
 	out.Reset()
-	if code := run([]string{"get", "clusters", "--server", other + "/"}, &out, &errOut); code != exitFine || strings.Contains(out.String(), "east") {
+	if code := run([]string{"get", "clusters", "--server", other + "/"}, &out, &errOut); code != exit.OK || strings.Contains(out.String(), "east") {
 		t.Errorf("%d: %s%s", code, &out, &errOut)
 	}
 }
@@ -216,7 +217,7 @@ func TestGetAsksTheDaemonOfTheEnvironment(t *testing.T) {
 func TestGetRefusesWrongArguments(t *testing.T) {
 	for _, args := range [][]string{{"get"}, {"get", "crp", "a", "b"}, {"get", "crp", "--nonsense"}, {"nonsense"}} {
 		var out, errOut bytes.Buffer
-		if code := run(args, &out, &errOut); code != exitError || errOut.Len() == 0 {
+		if code := run(args, &out, &errOut); code != exit.Failed || errOut.Len() == 0 {
 			t.Errorf("%v: exit code %d: %s", args, code, &errOut)
 		}
 	}
@@ -351,7 +352,7 @@ spec:
 	}
 	for _, output := range []string{"yaml", "json"} {
 		var fleet, errOut bytes.Buffer
-		if code := run([]string{"get", "clusters", "-o", output, "--server", address}, &fleet, &errOut); code != exitFine {
+		if code := run([]string{"get", "clusters", "-o", output, "--server", address}, &fleet, &errOut); code != exit.OK {
 			t.Fatalf("%d: %s", code, &errOut)
 		}
 		file := filepath.Join(t.TempDir(), "clusters."+output)
@@ -360,7 +361,7 @@ spec:
 		}
 		var out bytes.Buffer
 		code := run([]string{"plan", dir, "--clusters", file}, &out, &errOut)
-		if code == exitError || !strings.Contains(out.String(), "east") {
+		if code == exit.Failed || !strings.Contains(out.String(), "east") {
 			t.Errorf("from %s: exit code %d: %s%s", output, code, &out, &errOut)
 		}
 	}

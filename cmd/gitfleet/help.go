@@ -6,6 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 )
 
 // The groups of commands in the help of gitfleet.
@@ -64,7 +66,7 @@ func flagGroups(cmd *cobra.Command) string {
 			own.AddFlag(f)
 		}
 	})
-	width := pageOf(cmd.OutOrStdout()).width
+	width := output.PageOf(cmd.OutOrStdout()).Width
 	var b strings.Builder
 	for _, group := range []struct {
 		title string

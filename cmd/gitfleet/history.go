@@ -15,6 +15,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/lookup"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 )
@@ -22,7 +24,7 @@ import (
 func newHistory() *cobra.Command {
 	var at connection
 	var q historyQuery
-	var out format
+	var out output.Format
 	cmd := &cobra.Command{
 		Use:   "history [PLACEMENT|CLUSTER]",
 		Short: "Show revisions and what happened, from the daemon's record",
@@ -42,7 +44,7 @@ the setting history.maxSize.`,
   gitfleet history --export > history.jsonl`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := out.check(); err != nil {
+			if err := out.Check(); err != nil {
 				return err
 			}
 			c, err := at.client()
@@ -61,10 +63,10 @@ the setting history.maxSize.`,
 	f.StringVar(&q.object, "object", "", "only what happened to this object, KIND/NAME, or to objects with this in their name")
 	f.StringVarP(&q.namespace, "namespace", "n", "", "namespace of the object")
 	f.StringVar(&q.kind, "kind", "", "only entries of this kind: commit, placement, cluster, object, member or action")
-	f.SetAnnotation("kind", valuesAnnotation, historyKinds)
+	f.SetAnnotation("kind", output.ValuesAnnotation, historyKinds)
 	f.IntVar(&q.newest, "newest", fewLines, "how many lines or revisions to show at most, the last ones; 0 for all")
 	f.BoolVar(&q.export, "export", false, "write everything as JSON lines")
-	out.bind(f, "table", "wide")
+	out.Bind(f, "table", "wide")
 	at.bind(f)
 	return cmd
 }
@@ -78,7 +80,7 @@ type historyQuery struct {
 
 // resolve resolves the name of a placement or a cluster. A deleted one still has a history.
 func (q *historyQuery) resolve(ctx context.Context, c *client, args []string) error {
-	if err := knownName("kind of entry", q.kind, historyKinds); err != nil {
+	if err := lookup.Name("kind of entry", q.kind, historyKinds); err != nil {
 		return err
 	}
 	q.cluster = api.ClusterName(q.cluster)
@@ -105,16 +107,16 @@ func (q *historyQuery) check(ctx context.Context, c *client) error {
 	if err != nil {
 		return err
 	}
-	if err := knownName("placement", q.placement, known.Placements); err != nil {
+	if err := lookup.Name("placement", q.placement, known.Placements); err != nil {
 		return err
 	}
-	return knownName("cluster", q.cluster, known.Clusters)
+	return lookup.Name("cluster", q.cluster, known.Clusters)
 }
 
 // fewLines is the default number of entries.
 const fewLines = 50
 
-func (q *historyQuery) answer(ctx context.Context, c *client, f format, out, errOut io.Writer) error {
+func (q *historyQuery) answer(ctx context.Context, c *client, f output.Format, out, errOut io.Writer) error {
 	query, err := q.query(time.Now())
 	if err != nil {
 		return err
@@ -142,8 +144,8 @@ func (q *historyQuery) answer(ctx context.Context, c *client, f format, out, err
 		if older {
 			revisions = revisions[len(revisions)-q.newest:]
 		}
-		if !f.isText() {
-			return f.write(out, listOf(revisionsVersion, revisions))
+		if !f.IsText() {
+			return f.Write(out, output.ListOf(revisionsVersion, revisions))
 		}
 		if err := printRevisions(out, revisions, f); err != nil {
 			return err
@@ -151,7 +153,7 @@ func (q *historyQuery) answer(ctx context.Context, c *client, f format, out, err
 		printOlder(errOut, older)
 		return nil
 	}
-	entries, err := c.history(ctx, query)
+	entries, err := historyEntries(ctx, c, query)
 	if err == nil && len(entries) == 0 {
 		err = q.check(ctx, c)
 	}
@@ -162,12 +164,12 @@ func (q *historyQuery) answer(ctx context.Context, c *client, f format, out, err
 	if q.newest > 0 && len(shown) > q.newest {
 		shown = shown[len(shown)-q.newest:]
 	}
-	if !f.isText() {
-		return f.write(out, listOf(historyVersion, shown))
+	if !f.IsText() {
+		return f.Write(out, output.ListOf(historyVersion, shown))
 	}
-	p := pageOf(out)
+	p := output.PageOf(out)
 	for _, e := range shown {
-		if err := p.print(out, entryText(e), "    "); err != nil {
+		if err := p.PrintLine(out, entryText(e), "    "); err != nil {
 			return err
 		}
 	}
@@ -227,8 +229,8 @@ func sinceWhen(text string, now time.Time) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("--since %q: write 30m, 24h, 7d, or a time such as 2026-01-31T12:00:00Z", text)
 }
 
-// history returns the entries of a query, the oldest first.
-func (c *client) history(ctx context.Context, query url.Values) ([]history.Entry, error) {
+// historyEntries returns the entries of a query, the oldest first.
+func historyEntries(ctx context.Context, c *client, query url.Values) ([]history.Entry, error) {
 	resp, err := c.do(ctx, http.MethodGet, "/history", query, nil)
 	if err != nil {
 		return nil, noRecord(err)
@@ -257,7 +259,7 @@ func noRecord(err error) error {
 
 // entryText is an entry on one line.
 func entryText(e history.Entry) string {
-	parts := []string{e.Time.UTC().Format(time.RFC3339), fit(string(e.Kind), 9)}
+	parts := []string{e.Time.UTC().Format(time.RFC3339), output.Fit(string(e.Kind), 9)}
 	for _, part := range []string{e.Placement, e.Cluster, e.Object} {
 		if part != "" {
 			parts = append(parts, part)
@@ -271,7 +273,7 @@ func entryText(e history.Entry) string {
 		what += " revision " + e.Revision
 	}
 	if e.Commit != "" {
-		what += " " + short(e.Commit)
+		what += " " + output.ShortHash(e.Commit)
 	}
 	if e.Author != "" {
 		what += " " + personOf(e.Author)
@@ -281,7 +283,7 @@ func entryText(e history.Entry) string {
 			what += ": " + part
 		}
 	}
-	return harmless(strings.Join(append(parts, what), "  "))
+	return output.Sanitize(strings.Join(append(parts, what), "  "))
 }
 
 // personOf is an author without the address.

@@ -16,6 +16,8 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
+
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 )
 
 // starter has the files that init writes, except the clusters.
@@ -206,7 +208,7 @@ func writeNew(dir string, files map[string]string) error {
 // report lists what was written, and what to do next.
 func (s *initCommand) report(out io.Writer, dir string, clusters int, files, renamed map[string]string) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "wrote %s:\n", number(clusters, "cluster"))
+	fmt.Fprintf(&b, "wrote %s:\n", output.Count(clusters, "cluster"))
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		fmt.Fprintf(&b, "  %s\n", filepath.Join(dir, name))
 	}

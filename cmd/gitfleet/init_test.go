@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
 )
 
 // kubeconfigWith writes a kubeconfig with the given contexts and returns its name.
@@ -24,7 +26,7 @@ func kubeconfigWith(t *testing.T, contexts ...string) string {
 }
 
 // gitfleetSays runs a command and returns its exit code and all that it prints.
-func gitfleetSays(args ...string) (int, string) {
+func gitfleetSays(args ...string) (exit.Code, string) {
 	var out bytes.Buffer
 	code := run(args, &out, &out)
 	return code, out.String()
@@ -56,7 +58,7 @@ func TestInitOverwritesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, said := gitfleetSays("init", "fleet", "--kubeconfig", config)
-	if code != exitError || !strings.Contains(said, "fleet/placements/hello.yaml exists") {
+	if code != exit.Failed || !strings.Contains(said, "fleet/placements/hello.yaml exists") {
 		t.Errorf("exit code %d:\n%s", code, said)
 	}
 	if _, err := os.Stat("fleet/clusters"); err == nil {
@@ -84,13 +86,13 @@ func TestInitNamesClustersAfterContexts(t *testing.T) {
 	tests := map[string]struct {
 		contexts []string
 		args     []string
-		code     int
+		code     exit.Code
 		says     string
 	}{
 		"a context that is no name": {[]string{"admin@oslo"}, nil, 0, "kubectl config rename-context admin@oslo admin-oslo"},
-		"two of one name":           {[]string{"a/prod", "b/prod"}, nil, exitError, `another context makes the cluster name prod as well`},
-		"an unknown one":            {[]string{"paris"}, []string{"--context", "pari"}, exitError, "--context pari: the kubeconfig has no such context; it has paris"},
-		"none":                      {nil, nil, exitError, "the kubeconfig has no context"},
+		"two of one name":           {[]string{"a/prod", "b/prod"}, nil, exit.Failed, `another context makes the cluster name prod as well`},
+		"an unknown one":            {[]string{"paris"}, []string{"--context", "pari"}, exit.Failed, "--context pari: the kubeconfig has no such context; it has paris"},
+		"none":                      {nil, nil, exit.Failed, "the kubeconfig has no context"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

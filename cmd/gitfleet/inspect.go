@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -158,7 +159,7 @@ func objections(ds []placement.Decision) string {
 		texts = append(texts, why+" ("+forecast.FewOf(clusters[why])+")")
 	}
 	if n := len(reasons) - shown; n > 0 {
-		texts = append(texts, number(n, "other reason"))
+		texts = append(texts, output.Count(n, "other reason"))
 	}
 	return strings.Join(texts, "; ")
 }

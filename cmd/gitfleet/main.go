@@ -11,24 +11,18 @@ import (
 	"log"
 	"os"
 	"os/signal"
-	"runtime/debug"
-	"slices"
 	"syscall"
 
 	"github.com/spf13/cobra"
-)
 
-// Exit codes, the same for every command.
-const (
-	exitFine        = 0 // done, or nothing to do
-	exitDifferences = 1 // something needs attention: differences, problems
-	exitError       = 2 // it could not be done
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/version"
 )
 
 func main() {
 	errOut := os.Stderr
 	silenceLibraries()
-	os.Exit(run(os.Args[1:], os.Stdout, errOut))
+	os.Exit(int(run(os.Args[1:], os.Stdout, errOut)))
 }
 
 // silenceLibraries keeps libraries from writing to standard error directly:
@@ -55,7 +49,7 @@ func (w withoutKustomize) Write(line []byte) (int, error) {
 	return w.Writer.Write(line)
 }
 
-func run(args []string, out, errOut io.Writer) int {
+func run(args []string, out, errOut io.Writer) exit.Code {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	root := newRoot()
@@ -63,25 +57,20 @@ func run(args []string, out, errOut io.Writer) int {
 	root.SetOut(out)
 	root.SetErr(errOut)
 	err := root.ExecuteContext(ctx)
-	var code exitCode
+	var code exit.Code
 	switch {
 	case err == nil:
-		return exitFine
+		return exit.OK
 	case errors.As(err, &code):
-		return int(code)
+		return code
 	case isUnknownName(err):
 		fmt.Fprintln(errOut, "gitfleet: "+err.Error())
-		return exitDifferences
+		return exit.Differences
 	default:
 		fmt.Fprintln(errOut, "gitfleet: "+err.Error())
-		return exitError
+		return exit.Failed
 	}
 }
-
-// An exitCode ends a command that has printed everything.
-type exitCode int
-
-func (c exitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
 
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
@@ -114,36 +103,8 @@ func newVersion() *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), version())
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), version.String())
 			return err
 		},
 	}
-}
-
-// release is set by the linker for a release.
-var release string
-
-// version returns the version of gitfleet: the release, or the commit it was built from.
-func version() string {
-	if release != "" {
-		return "gitfleet " + release
-	}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "gitfleet (unknown)"
-	}
-	text := "gitfleet " + info.Main.Version
-	if revision := revisionOf(info); revision != "" {
-		text += " " + revision
-	}
-	return text + " " + info.GoVersion
-}
-
-// revisionOf returns the commit that a program was built from; empty if it is not known.
-func revisionOf(info *debug.BuildInfo) string {
-	i := slices.IndexFunc(info.Settings, func(s debug.BuildSetting) bool { return s.Key == "vcs.revision" })
-	if i < 0 {
-		return ""
-	}
-	return info.Settings[i].Value
 }

@@ -1,3 +1,5 @@
+// Package membership has the commands that declare member clusters, and give the daemon access to
+// them: init and member.
 package main
 
 import (
@@ -17,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/member"
@@ -209,7 +212,7 @@ func (j *joinCommand) writeKubeconfig(ctx context.Context, name string, kubeconf
 		return err
 	}
 	file := filepath.Join(j.kubeconfigDir, name+".kubeconfig")
-	if err := writeWhole(file, func(w io.Writer) error { _, err := w.Write(kubeconfig); return err }); err != nil {
+	if err := output.WriteFile(file, func(w io.Writer) error { _, err := w.Write(kubeconfig); return err }); err != nil {
 		return err
 	}
 	_, err := member.Credentials{Dir: j.kubeconfigDir}.Config(ctx, name, "")
@@ -315,7 +318,7 @@ func describeHoldings(held []member.Holding) string {
 		case h.Damaged != "":
 			fmt.Fprintf(&b, "  %s: the inventory is damaged: %s\n", whose, h.Damaged)
 		case len(h.Objects) > 0:
-			fmt.Fprintf(&b, "  %s: %s\n", whose, number(len(h.Objects), "object"))
+			fmt.Fprintf(&b, "  %s: %s\n", whose, output.Count(len(h.Objects), "object"))
 		}
 	}
 	return b.String()

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 )
@@ -126,7 +127,7 @@ func TestMemberRBAC(t *testing.T) {
 		"member rbac DIR --delete-namespaces": {"deployments": true, "secrets": false},
 	} {
 		code, out, errOut := command(strings.Fields(strings.ReplaceAll(line, "DIR", dir))...)
-		if code != exitFine {
+		if code != exit.OK {
 			t.Errorf("%s: exit code %d\n%s", line, code, errOut)
 			continue
 		}
@@ -146,7 +147,7 @@ func TestMemberRBACOfAFleet(t *testing.T) {
 		Kind  string
 		Items []metav1.PartialObjectMetadata
 	}
-	if err := json.Unmarshal([]byte(out), &list); err != nil || code != exitFine || list.Kind != "List" {
+	if err := json.Unmarshal([]byte(out), &list); err != nil || code != exit.OK || list.Kind != "List" {
 		t.Fatalf("exit code %d, %v\n%s%s", code, err, out, errOut)
 	}
 	kinds := map[string]string{}
@@ -176,7 +177,7 @@ func TestMemberCommandsNeedToKnow(t *testing.T) {
 		"member join Paris_1 --context c --cluster-admin --kubeconfig-dir d": "\"Paris_1\"",
 	} {
 		code, out, errOut := command(strings.Fields(line)...)
-		if code != exitError || out != "" || !strings.Contains(errOut, want) {
+		if code != exit.Failed || out != "" || !strings.Contains(errOut, want) {
 			t.Errorf("%s: exit code %d, %s%s\nwant %s", line, code, out, errOut, want)
 		}
 	}

@@ -14,6 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/lookup"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
@@ -53,7 +56,7 @@ func (a *memberAccess) roles(ctx context.Context, manifest string, target *accou
 	var objects []*unstructured.Unstructured
 	resources := rbac.Resources{}
 	if a.path != "" {
-		s, err := readDir(a.path, defaultConfig().hub())
+		s, err := readDir(a.path, settings.Default().HubOptions())
 		if err != nil {
 			return nil, err
 		}
@@ -111,7 +114,7 @@ func (a *memberAccess) declare(s *hub.Snapshot, manifest string) (*hub.Snapshot,
 		for i, c := range s.Clusters {
 			names[i] = c.Name
 		}
-		return s, "", knownName("cluster", a.cluster, names)
+		return s, "", lookup.Name("cluster", a.cluster, names)
 	}
 	joined, err := hub.ReadClusters("the MemberCluster", []byte(manifest))
 	if err != nil {
@@ -175,7 +178,7 @@ func kindsOf(objects []*unstructured.Unstructured, held []member.Holding) map[sc
 func newMemberRBAC() *cobra.Command {
 	var at memberTarget
 	var a memberAccess
-	var out format
+	var out output.Format
 	cmd := &cobra.Command{
 		Use:   "rbac [PATH]",
 		Short: "Print the service account and the permissions that a member needs",
@@ -194,7 +197,7 @@ are included; use it for a member that exists.`,
   gitfleet member rbac --cluster-admin`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := out.check(); err != nil {
+			if err := out.Check(); err != nil {
 				return err
 			}
 			a.path, a.cluster = strings.Join(args, ""), api.ClusterName(a.cluster)
@@ -217,16 +220,16 @@ are included; use it for a member that exists.`,
 				return err
 			}
 			needed.Roles = derived.roles
-			if out.isText() {
+			if out.IsText() {
 				return writeYAML(cmd.OutOrStdout(), needed.Manifests()...)
 			}
-			return out.write(cmd.OutOrStdout(), manifestList{"v1", "List", needed.Manifests()})
+			return out.Write(cmd.OutOrStdout(), manifestList{"v1", "List", needed.Manifests()})
 		},
 	}
 	cmd.Flags().StringVar(&a.cluster, "cluster", "", "the member; every kind that is placed on any member if it is not named")
 	a.bind(cmd.Flags())
 	at.bind(cmd.Flags())
-	out.bind(cmd.Flags(), "yaml")
+	out.Bind(cmd.Flags(), "yaml")
 	return cmd
 }
 

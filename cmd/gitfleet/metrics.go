@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/version"
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/reconciler"
 	"github.com/gitfleet/gitfleet/reconciler/history"
@@ -122,9 +123,9 @@ func processCollectors() []prometheus.Collector {
 
 // buildLabels are the labels of gitfleet_build_info; an unknown value is empty.
 func buildLabels() prometheus.Labels {
-	labels := prometheus.Labels{"version": release, "revision": "", "goversion": runtime.Version()}
+	labels := prometheus.Labels{"version": version.Release, "revision": "", "goversion": runtime.Version()}
 	if info, ok := debug.ReadBuildInfo(); ok {
-		labels["version"], labels["revision"] = cmp.Or(release, info.Main.Version), revisionOf(info)
+		labels["version"], labels["revision"] = cmp.Or(version.Release, info.Main.Version), version.Revision(info)
 	}
 	return labels
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 	"github.com/gitfleet/gitfleet/test/githttp"
 )
 
@@ -29,7 +30,7 @@ func TestGitCanBeWatchedByPrometheus(t *testing.T) {
 	if _, err := repo.Change("main", githttp.Change{Files: map[string]string{"a.yaml": "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: a\n"}}); err != nil {
 		t.Fatal(err)
 	}
-	cfg := defaultConfig()
+	cfg := settings.Default()
 	cfg.Source.URL, cfg.Source.AllowFile, cfg.Source.Branch = repo.Dir, true, "main"
 	cfg.Source.Interval.Duration = time.Second
 	cfg.StateDir, cfg.Listen = filepath.Join(dir, "state"), freeAddress(t)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/lookup"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/server"
 	"github.com/gitfleet/gitfleet/reconciler/status"
@@ -27,37 +28,7 @@ func (c *client) placement(ctx context.Context, text string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return findPlacement(text, known.Placements)
-}
-
-// findPlacement returns the full name for a full or partial one: crp/NAME, rp/NAMESPACE/NAME,
-// rp/NAME, NAMESPACE/NAME or NAME.
-func findPlacement(text string, known []string) (string, error) {
-	if key, err := api.ParsePlacement(text); err == nil {
-		return key.String(), knownName("placement", key.String(), known)
-	}
-	var found []string
-	for _, name := range known {
-		if key, err := api.ParsePlacement(name); err == nil && meansPlacement(text, key) {
-			found = append(found, name)
-		}
-	}
-	switch len(found) {
-	case 0:
-		return "", &status.UnknownError{What: "placement", Name: text, Exist: known}
-	case 1:
-		return found[0], nil
-	}
-	return "", fmt.Errorf("%s can be %s: write one of them", text, strings.Join(found, " or "))
-}
-
-// meansPlacement reports whether a partial name matches a placement.
-func meansPlacement(text string, key api.PlacementKey) bool {
-	kind, name, slash := strings.Cut(text, "/")
-	if namespaced, ok := api.NamesPlacements(kind); ok && slash {
-		return name == key.Name && namespaced == (key.Namespace != "")
-	}
-	return text == key.Name || key.Namespace != "" && text == key.Namespace+"/"+key.Name
+	return lookup.Placement(text, known.Placements)
 }
 
 // A subject is a placement or a member cluster; exactly one of them is not empty.
@@ -84,8 +55,8 @@ func (c *client) subject(ctx context.Context, text string) (subject, error) {
 	if err != nil {
 		return subject{}, err
 	}
-	isCluster := knownName("cluster", text, known.Clusters) == nil
-	placement, err := findPlacement(text, known.Placements)
+	isCluster := lookup.Name("cluster", text, known.Clusters) == nil
+	placement, err := lookup.Placement(text, known.Placements)
 	var unknown *status.UnknownError
 	switch {
 	case isCluster && err == nil:

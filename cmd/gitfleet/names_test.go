@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/lookup"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/server"
 	"github.com/gitfleet/gitfleet/reconciler/status"
@@ -29,7 +31,7 @@ func recorded(t *testing.T, r *status.Report, entries ...history.Entry) string {
 func column(t *testing.T, i int, args ...string) []string {
 	t.Helper()
 	var out, errOut bytes.Buffer
-	if code := run(args, &out, &errOut); code == exitError {
+	if code := run(args, &out, &errOut); code == exit.Failed {
 		t.Fatalf("%v: exit code %d: %s", args, code, &errOut)
 	}
 	var names []string
@@ -72,7 +74,7 @@ func TestNamesRoundTrip(t *testing.T) {
 			for _, name := range all {
 				var out, errOut bytes.Buffer
 				code := run(append(strings.Fields(strings.ReplaceAll(taker, "NAME", name)), "--server", address), &out, &errOut)
-				if code == exitError || strings.Contains(errOut.String(), "there is no") {
+				if code == exit.Failed || strings.Contains(errOut.String(), "there is no") {
 					t.Errorf("%s: exit code %d: %s", strings.ReplaceAll(taker, "NAME", name), code, &errOut)
 				}
 			}
@@ -133,7 +135,7 @@ func TestFindPlacement(t *testing.T) {
 		"team/web": "! there is no placement team/web; there are crp/web, crp/shop, rp/team/db, rp/blue/db, rp/team/cache, rp/team/shop",
 	}
 	for text, want := range tests {
-		got, err := findPlacement(text, known)
+		got, err := lookup.Placement(text, known)
 		if err != nil {
 			got = "! " + err.Error()
 		}
@@ -169,9 +171,9 @@ func TestUnknownNames(t *testing.T) {
 		"history --kind cluster --since x": `--since "x": write 30m`,
 	} {
 		code, out, errOut := command(append(strings.Fields(line), "--server", address)...)
-		wantCode := exitDifferences
+		wantCode := exit.Differences
 		if strings.HasPrefix(want, "--") {
-			wantCode = exitError
+			wantCode = exit.Failed
 		}
 		if code != wantCode || out != "" || !strings.Contains(errOut, want) {
 			t.Errorf("%s: exit code %d: %s%s\nwant %s", line, code, out, errOut, want)
@@ -203,23 +205,23 @@ func TestDocumentsHaveAVersion(t *testing.T) {
 		"status", "get all", "get crp", "get crp web", "get mc ams", "tree web", "explain web", "events", "events crp/web", "history", "history crp/web",
 		"drift list", "drift show web",
 	} {
-		for _, output := range []string{"json", "yaml", "jsonpath={.apiVersion}"} {
-			code, out, errOut := command(append(strings.Fields(line), "-o", output, "--server", address)...)
+		for _, format := range []string{"json", "yaml", "jsonpath={.apiVersion}"} {
+			code, out, errOut := command(append(strings.Fields(line), "-o", format, "--server", address)...)
 			switch {
-			case code == exitError:
-				t.Errorf("%s -o %s: %s", line, output, errOut)
-			case output == "json":
+			case code == exit.Failed:
+				t.Errorf("%s -o %s: %s", line, format, errOut)
+			case format == "json":
 				var doc struct{ APIVersion string }
 				if err := json.Unmarshal([]byte(out), &doc); err != nil || doc.APIVersion == "" {
 					t.Errorf("%s -o json has no version (%v):\n%s", line, err, out)
 				}
-			case output == "yaml" && !strings.HasPrefix(out, "apiVersion: "):
+			case format == "yaml" && !strings.HasPrefix(out, "apiVersion: "):
 				t.Errorf("%s -o yaml has no version:\n%s", line, out)
-			case strings.HasPrefix(output, jsonPathPrefix) && out == "":
-				t.Errorf("%s -o %s prints nothing", line, output)
+			case strings.HasPrefix(format, "jsonpath=") && out == "":
+				t.Errorf("%s -o %s prints nothing", line, format)
 			}
 		}
-		if code, _, errOut := command(append(strings.Fields(line), "-o", "xml", "--server", address)...); code != exitError || !strings.Contains(errOut, "json, yaml or jsonpath=TEMPLATE") {
+		if code, _, errOut := command(append(strings.Fields(line), "-o", "xml", "--server", address)...); code != exit.Failed || !strings.Contains(errOut, "json, yaml or jsonpath=TEMPLATE") {
 			t.Errorf("%s -o xml: exit code %d: %s", line, code, errOut)
 		}
 	}

@@ -24,16 +24,6 @@ type orders struct {
 	objection func() error
 }
 
-// An orderAnswer is the result of a command.
-type orderAnswer struct {
-	// Said is what was done, for a person.
-	Said string `json:"said"`
-	// Commit is the newest of the repository after a poll; Trouble is why it could not be
-	// polled.
-	Commit  string `json:"commit,omitempty"`
-	Trouble string `json:"trouble,omitempty"`
-}
-
 // mount makes the server accept commands.
 func (o *orders) mount(srv *server.Server) {
 	act := func(name string, do server.Action) {
@@ -70,7 +60,7 @@ func obeying(do func(context.Context, reconciler.Order) (string, error)) server.
 			return nil, err
 		}
 		said, err := do(ctx, order)
-		return orderAnswer{Said: said}, refusal(err)
+		return server.ActionResult{Said: said}, refusal(err)
 	}
 }
 
@@ -112,7 +102,7 @@ func (o *orders) sync(ctx context.Context, order reconciler.Order) (any, error) 
 		return nil, ctx.Err()
 	}
 	said, err := o.loop.Check(ctx, order)
-	return orderAnswer{Said: said, Commit: commit, Trouble: trouble}, refusal(err)
+	return server.ActionResult{Said: said, Commit: commit, Trouble: trouble}, refusal(err)
 }
 
 // A poller polls the repository on request.

@@ -1,3 +1,5 @@
+// Package overview summarizes a report: the state of the fleet at a glance, as the daemon serves it
+// and as commands print it.
 package main
 
 import (
@@ -8,8 +10,10 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/forecast"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
@@ -42,7 +46,7 @@ type overview struct {
 	// Suspended are the suspensions by people.
 	Suspended []status.Suspension `json:"suspended"`
 
-	age time.Duration // of the report, when it was requested
+	age time.Duration `json:"-"` // of the report, when it was requested
 }
 
 // An overviewSource is the state of following the repository.
@@ -360,33 +364,70 @@ func (p *overviewPlacement) count() string {
 }
 
 // word returns the worst state of a placement.
-func (p *overviewPlacement) word() (string, style) {
+func (p *overviewPlacement) word() (string, output.Style) {
 	n := p.Clusters
 	switch {
 	case p.Stopped != "":
-		return "stopped", red
+		return "stopped", output.Red
 	case n[failed] > 0:
-		return "failed", red
+		return "failed", output.Red
 	case p.Trouble != "":
-		return "not scheduled", red
+		return "not scheduled", output.Red
 	case n[held] > 0:
-		return "deletions held", yellow
+		return "deletions held", output.Yellow
 	case n[forbidden] > 0:
-		return "forbidden", red
+		return "forbidden", output.Red
 	case n[unreachable] > 0:
-		return "unreachable", yellow
+		return "unreachable", output.Yellow
 	case n[waiting] > 0 && n[rolling]+n[progressing] == 0:
-		return "waiting", cyan // nothing is being rolled out
+		return "waiting", output.Cyan // nothing is being rolled out
 	case n[waiting] > 0:
-		return "rolling out", cyan
+		return "rolling out", output.Cyan
 	case n[rolling] > 0:
-		return "applying", cyan
+		return "applying", output.Cyan
 	case n[progressing] > 0:
-		return "progressing", cyan
+		return "progressing", output.Cyan
 	case n[removing] > 0:
-		return "removing", dim
+		return "removing", output.Dim
 	case p.total() == 0:
-		return "nowhere", dim
+		return "nowhere", output.Dim
 	}
-	return "available", green
+	return "available", output.Green
+}
+
+// overviewPath is the path at which the daemon serves the overview.
+const overviewPath = "/overview"
+
+// sentence describes on how many clusters a placement is available, and why not on the others.
+func (p *overviewPlacement) sentence() string {
+	said := fmt.Sprintf("%s: %s of its clusters available", p.Name, p.count())
+	for _, why := range []struct {
+		word string
+		all  []overviewReason
+	}{{"failed", p.Failed}, {"progressing", p.Progressing}, {"waiting", p.Waiting}} {
+		if len(why.all) > 0 {
+			return fmt.Sprintf("%s; %s: %s: %s", said, why.word, forecast.FewOf(why.all[0].Clusters), why.all[0].Reason)
+		}
+	}
+	if p.Trouble != "" {
+		said += "; " + p.Trouble
+	}
+	return said
+}
+
+// heldText describes which deletions of a placement are held on a cluster, why, and how to allow
+// them.
+func heldText(placement string, held []string) string {
+	first := held[0]
+	if n := len(held) - 1; n > 0 {
+		first += fmt.Sprintf(" (and %d more)", n)
+	}
+	return fmt.Sprintf("%s held: %s; %s", isOrAre(len(held), "deletion"), first, status.HeldAdvice(placement))
+}
+
+func isOrAre(n int, what string) string {
+	if n == 1 {
+		return "1 " + what + " is"
+	}
+	return output.Count(n, what) + " are"
 }

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/reconciler/forecast"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
@@ -21,22 +22,22 @@ const (
 
 // An overviewWriter writes an overview for a person.
 type overviewWriter struct {
-	page
+	output.Page
 	now   time.Time
 	all   bool
 	lines []string
 }
 
 // text returns an overview as lines that fit the page.
-func (o *overview) text(p page, now time.Time, all bool) []string {
-	t := &overviewWriter{page: p, now: now, all: all}
+func (o *overview) text(p output.Page, now time.Time, all bool) []string {
+	t := &overviewWriter{Page: p, now: now, all: all}
 	t.source(o)
 	t.commits(o)
 	t.placements(o.Placements)
 	t.members(o.Members)
 	t.brakes(o.HeldDeletions)
-	t.unfinishedDeletions(t.paint(red, "Deletions refused")+" by the cluster; they are tried again", o.FailedDeletions)
-	t.unfinishedDeletions(t.paint(yellow, "Deleted, and not gone yet"), o.Lingering)
+	t.unfinishedDeletions(t.Paint(output.Red, "Deletions refused")+" by the cluster; they are tried again", o.FailedDeletions)
+	t.unfinishedDeletions(t.Paint(output.Yellow, "Deleted, and not gone yet"), o.Lingering)
 	t.suspensions(o.Suspended)
 	t.drifts(o.Drifts)
 	return t.lines
@@ -45,12 +46,12 @@ func (o *overview) text(p page, now time.Time, all bool) []string {
 func (t *overviewWriter) say(line string) { t.lines = append(t.lines, line) }
 
 // note writes a text below a heading.
-func (t *overviewWriter) note(s style, head, text string) {
-	for i, line := range wrap(text, t.width-2-wide(head)) {
+func (t *overviewWriter) note(s output.Style, head, text string) {
+	for i, line := range output.Wrap(text, t.Width-2-output.Width(head)) {
 		if i > 0 {
-			head = strings.Repeat(" ", wide(head))
+			head = strings.Repeat(" ", output.Width(head))
 		}
-		t.say("  " + t.paint(s, head) + line)
+		t.say("  " + t.Paint(s, head) + line)
 	}
 }
 
@@ -72,15 +73,15 @@ func (t *overviewWriter) source(o *overview) {
 		head += "  " + refName(s.Ref)
 	}
 	polled := ", polled " + t.ago(s.LastPoll)
-	t.say(t.paint(bold, shorten(head, t.width-wide(polled))) + polled)
+	t.say(t.Paint(output.Bold, output.Truncate(head, t.Width-output.Width(polled))) + polled)
 	if s.Failures > 0 {
-		t.note(red, "cannot be read: ", fmt.Sprintf("%s (%s)", s.Error, triesText(s.Failures, s.LastSuccess)))
+		t.note(output.Red, "cannot be read: ", fmt.Sprintf("%s (%s)", s.Error, triesText(s.Failures, s.LastSuccess)))
 	}
 	for _, trouble := range o.Forge {
-		t.note(yellow, "forge: ", trouble)
+		t.note(output.Yellow, "forge: ", trouble)
 	}
 	if s := o.Standby; s != nil {
-		t.note(yellow, "standby: ", "this replica does not lead; it tells what the leader saved, read "+t.ago(s.AsOf)+"; leader: "+cmp.Or(s.Leader, "none"))
+		t.note(output.Yellow, "standby: ", "this replica does not lead; it tells what the leader saved, read "+t.ago(s.AsOf)+"; leader: "+cmp.Or(s.Leader, "none"))
 	}
 }
 
@@ -96,31 +97,31 @@ func refName(ref string) string {
 
 func (t *overviewWriter) commits(o *overview) {
 	if c := o.Commit; c != nil {
-		t.commit(green, "in force ", c, "in force for "+t.span(c.Since))
+		t.commit(output.Green, "in force ", c, "in force for "+t.span(c.Since))
 	} else {
-		t.say(t.paint(yellow, "in force ") + "none yet")
+		t.say(t.Paint(output.Yellow, "in force ") + "none yet")
 	}
-	t.few(len(o.Warnings), "warnings; see gitfleet status --all", func(i int) { t.note(yellow, "warning: ", o.Warnings[i]) })
+	t.few(len(o.Warnings), "warnings; see gitfleet status --all", func(i int) { t.note(output.Yellow, "warning: ", o.Warnings[i]) })
 	r := o.Refused
 	if r == nil || r.Hash == "" {
 		return
 	}
 	if len(r.Problems) == 0 {
-		t.commit(cyan, "newest   ", &r.overviewCommit, "being read")
+		t.commit(output.Cyan, "newest   ", &r.overviewCommit, "being read")
 		return
 	}
-	t.commit(red, "refused  ", &r.overviewCommit, "")
-	t.few(len(r.Problems), "problems; see gitfleet status --all", func(i int) { t.note(red, "", r.Problems[i]) })
+	t.commit(output.Red, "refused  ", &r.overviewCommit, "")
+	t.few(len(r.Problems), "problems; see gitfleet status --all", func(i int) { t.note(output.Red, "", r.Problems[i]) })
 }
 
-func (t *overviewWriter) commit(s style, head string, c *overviewCommit, more string) {
+func (t *overviewWriter) commit(s output.Style, head string, c *overviewCommit, more string) {
 	who, _, _ := strings.Cut(c.Author, " <")
-	text := fmt.Sprintf("%s  %s, %s", short(c.Hash), cmp.Or(who, "somebody"), t.ago(c.Time))
+	text := fmt.Sprintf("%s  %s, %s", output.ShortHash(c.Hash), cmp.Or(who, "somebody"), t.ago(c.Time))
 	if more != "" {
 		text += ", " + more
 	}
-	t.say(t.paint(s, head) + shorten(text, t.width-wide(head)))
-	t.say(strings.Repeat(" ", wide(head)) + shorten(c.Subject, t.width-wide(head)))
+	t.say(t.Paint(s, head) + output.Truncate(text, t.Width-output.Width(head)))
+	t.say(strings.Repeat(" ", output.Width(head)) + output.Truncate(c.Subject, t.Width-output.Width(head)))
 }
 
 // few calls show for the first few of n items, and prints how many are left.
@@ -133,7 +134,7 @@ func (t *overviewWriter) few(n int, what string, show func(i int)) {
 		show(i)
 	}
 	if n > most {
-		t.say(t.paint(dim, fmt.Sprintf("  and %d more %s", n-most, what)))
+		t.say(t.Paint(output.Dim, fmt.Sprintf("  and %d more %s", n-most, what)))
 	}
 }
 
@@ -157,24 +158,24 @@ func (t *overviewWriter) placements(all []overviewPlacement) {
 		slices.SortStableFunc(shown, func(a, b overviewPlacement) int { return cmp.Compare(rank(&a), rank(&b)) })
 		shown = shown[:fewPlacements]
 	}
-	name := wide("PLACEMENT")
+	name := output.Width("PLACEMENT")
 	for i := range shown {
-		name = max(name, wide(shown[i].Name))
+		name = max(name, output.Width(shown[i].Name))
 	}
-	name = min(name, max(leastName, t.width-others-barWidth))
+	name = min(name, max(leastName, t.Width-others-barWidth))
 	t.say("")
-	t.say(t.paint(dim, strings.TrimRight(fit("PLACEMENT", name)+" "+fit("CLUSTERS", t.bar()+2)+" "+fit("DONE", 7)+" "+fit("COMMIT", 9)+" STATE", " ")))
+	t.say(t.Paint(output.Dim, strings.TrimRight(output.Fit("PLACEMENT", name)+" "+output.Fit("CLUSTERS", t.bar()+2)+" "+output.Fit("DONE", 7)+" "+output.Fit("COMMIT", 9)+" STATE", " ")))
 	for i := range shown {
 		t.placement(&shown[i], name)
 	}
 	if n := len(all) - len(shown); n > 0 {
-		t.say(t.paint(dim, fmt.Sprintf("and %d more placements; see gitfleet status --all", n)))
+		t.say(t.Paint(output.Dim, fmt.Sprintf("and %d more placements; see gitfleet status --all", n)))
 	}
 	t.legend(shown)
 }
 
 // bar returns the width of bars, which is smaller on a narrow page.
-func (t *overviewWriter) bar() int { return min(barWidth, max(6, t.width-others-leastName)) }
+func (t *overviewWriter) bar() int { return min(barWidth, max(6, t.Width-others-leastName)) }
 
 // rank sorts unhealthy placements and those with warnings first.
 func rank(p *overviewPlacement) int {
@@ -189,33 +190,33 @@ func (t *overviewWriter) placement(p *overviewPlacement, name int) {
 	commit := "-"
 	switch n := len(p.Commits); {
 	case n == 1:
-		commit = short(p.Commits[0])
+		commit = output.ShortHash(p.Commits[0])
 	case n > 1:
 		commit = fmt.Sprintf("%d commits", n)
 	}
 	label := p.Name
-	if wide(label) > name { // names are not truncated, so that they can be copied
-		t.say(harmless(label))
+	if output.Width(label) > name { // names are not truncated, so that they can be copied
+		t.say(output.Sanitize(label))
 		label = ""
 	}
-	t.say(fit(label, name) + " " + bar(t.page, p.Clusters, p.Missing, t.bar()) + " " + fit(p.count(), 7) + " " + fit(commit, 9) + " " + t.paint(s, shorten(word, wordWidth)))
+	t.say(output.Fit(label, name) + " " + bar(t.Page, p.Clusters, p.Missing, t.bar()) + " " + output.Fit(p.count(), 7) + " " + output.Fit(commit, 9) + " " + t.Paint(s, output.Truncate(word, wordWidth)))
 	if p.Trouble != "" {
-		t.note(red, "not scheduled: ", p.Trouble)
+		t.note(output.Red, "not scheduled: ", p.Trouble)
 	}
 	if p.Stopped != "" {
 		text := "by the failed update of " + p.Stopped + "; gitfleet resume " + p.Name + " --stopped lets it go on all the same"
 		if p.Proven != "" {
-			text += "; last available on every cluster was " + short(p.Proven) + ", to which gitfleet rollback " + p.Name + " makes a way back"
+			text += "; last available on every cluster was " + output.ShortHash(p.Proven) + ", to which gitfleet rollback " + p.Name + " makes a way back"
 		}
-		t.note(red, "stopped: ", text)
+		t.note(output.Red, "stopped: ", text)
 	}
-	t.reasons(red, "failed: ", p.Failed)
-	t.reasons(cyan, "progressing: ", p.Progressing)
-	t.reasons(cyan, "waiting: ", p.Waiting)
-	t.few(len(p.Warnings), "warnings; see gitfleet describe", func(i int) { t.note(yellow, "warning: ", p.Warnings[i]) })
+	t.reasons(output.Red, "failed: ", p.Failed)
+	t.reasons(output.Cyan, "progressing: ", p.Progressing)
+	t.reasons(output.Cyan, "waiting: ", p.Waiting)
+	t.few(len(p.Warnings), "warnings; see gitfleet describe", func(i int) { t.note(output.Yellow, "warning: ", p.Warnings[i]) })
 }
 
-func (t *overviewWriter) reasons(s style, head string, all []overviewReason) {
+func (t *overviewWriter) reasons(s output.Style, head string, all []overviewReason) {
 	t.few(len(all), "reasons; see gitfleet describe", func(i int) {
 		text := forecast.FewOf(all[i].Clusters)
 		if all[i].Reason != "" {
@@ -231,7 +232,7 @@ func (t *overviewWriter) legend(shown []overviewPlacement) {
 	for _, s := range states {
 		for i := range shown {
 			if shown[i].Clusters[s.state] > 0 {
-				parts = append(parts, t.paint(s.style, string(s.mark))+" "+string(s.state))
+				parts = append(parts, t.Paint(s.style, string(s.mark))+" "+string(s.state))
 				break
 			}
 		}
@@ -242,12 +243,12 @@ func (t *overviewWriter) legend(shown []overviewPlacement) {
 }
 
 func (t *overviewWriter) members(m overviewMembers) {
-	s := green
+	s := output.Green
 	if m.Ready < m.Total {
-		s = yellow
+		s = output.Yellow
 	}
 	t.say("")
-	t.say("Members: " + t.paint(s, fmt.Sprintf("%d of %d ready", m.Ready, m.Total)))
+	t.say("Members: " + t.Paint(s, fmt.Sprintf("%d of %d ready", m.Ready, m.Total)))
 	t.few(len(m.NotReady), "members; see gitfleet get clusters", func(i int) {
 		c := m.NotReady[i]
 		text := c.Reason
@@ -258,7 +259,7 @@ func (t *overviewWriter) members(m overviewMembers) {
 		if c.State == foreign {
 			word = "not ready"
 		}
-		t.note(yellow, c.Name+" "+word+" ", text)
+		t.note(output.Yellow, c.Name+" "+word+" ", text)
 	})
 }
 
@@ -267,10 +268,10 @@ func (t *overviewWriter) brakes(all []overviewBrake) {
 		return
 	}
 	t.say("")
-	t.say(t.paint(yellow, "Deletions held") + " until a commit allows them, with the trailer")
+	t.say(t.Paint(output.Yellow, "Deletions held") + " until a commit allows them, with the trailer")
 	t.few(len(all), "clusters; see gitfleet status --all", func(i int) {
 		b := all[i]
-		t.note(plainStyle, "", fmt.Sprintf("%s  for %d on %s: %s", status.AllowTrailer(b.Placement), len(b.Objects), b.Cluster, b.Objects[0]))
+		t.note(output.Plain, "", fmt.Sprintf("%s  for %d on %s: %s", status.AllowTrailer(b.Placement), len(b.Objects), b.Cluster, b.Objects[0]))
 	})
 }
 
@@ -286,7 +287,7 @@ func (t *overviewWriter) unfinishedDeletions(heading string, all []overviewBrake
 		if n := len(b.Objects) - 1; n > 0 {
 			text += fmt.Sprintf(" (and %d more; see gitfleet describe %s)", n, b.Placement)
 		}
-		t.note(plainStyle, "", text)
+		t.note(output.Plain, "", text)
 	})
 }
 
@@ -295,14 +296,14 @@ func (t *overviewWriter) suspensions(all []status.Suspension) {
 		return
 	}
 	t.say("")
-	t.say(t.paint(yellow, "Suspended") + " until somebody resumes it, or its time is over")
+	t.say(t.Paint(output.Yellow, "Suspended") + " until somebody resumes it, or its time is over")
 	t.few(len(all), "subjects; see gitfleet status --all", func(i int) {
 		s := all[i]
 		text := s.Subject + ", for " + t.span(s.Since)
 		if !s.Until.IsZero() {
 			text += " until " + s.Until.UTC().Format("2006-01-02 15:04 MST")
 		}
-		t.note(plainStyle, "", text+" by "+s.By+": "+s.Reason)
+		t.note(output.Plain, "", text+" by "+s.By+": "+s.Reason)
 	})
 }
 
@@ -311,13 +312,33 @@ func (t *overviewWriter) drifts(all []overviewDrift) {
 		return
 	}
 	t.say("")
-	t.say(t.paint(yellow, "Drift:") + " " + number(len(all), "object") + " not as in Git")
+	t.say(t.Paint(output.Yellow, "Drift:") + " " + output.Count(len(all), "object") + " not as in Git")
 	t.few(len(all), "objects; see gitfleet drift", func(i int) {
 		d := all[i]
 		text := fmt.Sprintf("%s on %s, %s for %s", d.Object, d.Cluster, d.State, t.span(d.Since))
 		if len(d.By) > 0 {
 			text += " by " + strings.Join(d.By, ", ")
 		}
-		t.note(plainStyle, "", text)
+		t.note(output.Plain, "", text)
 	})
+}
+
+// refusedText says that the newest commit is refused, and which one is in force.
+func refusedText(s status.Source) string {
+	if s.InForce.Hash == "" {
+		return fmt.Sprintf("commit %s is refused; no commit is in force yet", output.ShortHash(s.Newest.Hash))
+	}
+	return fmt.Sprintf("commit %s is refused; %s stays in force", output.ShortHash(s.Newest.Hash), output.ShortHash(s.InForce.Hash))
+}
+
+// triesText says how often the repository could not be read, and since when.
+func triesText(failures int, success time.Time) string {
+	tries := fmt.Sprintf("%d failed tries", failures)
+	if failures == 1 {
+		tries = "1 failed try"
+	}
+	if success.IsZero() {
+		return tries + ", never read yet"
+	}
+	return tries + " since " + success.UTC().Format(time.RFC3339)
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/reconciler/forecast"
 	"github.com/gitfleet/gitfleet/reconciler/member"
@@ -14,7 +16,7 @@ import (
 
 func newPlan() *cobra.Command {
 	var r hubReader
-	var out format
+	var out output.Format
 	var in outlookInput
 	var at connection
 	var pullRequest int64
@@ -51,14 +53,14 @@ Exit codes: 0 fine, 1 there are differences from the earlier plan, 2 error.`,
 			return cobra.ExactArgs(1)(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := out.check(); err != nil {
+			if err := out.Check(); err != nil {
 				return err
 			}
 			if cmd.Flags().Changed("pr") {
-				if !out.isText() || in != (outlookInput{}) {
+				if !out.IsText() || in != (outlookInput{}) {
 					return errors.New("--pr prints text, and does not go with -o, --clusters and --current")
 				}
-				return at.planPullRequest(cmd.Context(), cmd.OutOrStdout(), pullRequest)
+				return printPullRequestPlan(cmd.Context(), &at, cmd.OutOrStdout(), pullRequest)
 			}
 			var s *hub.Snapshot
 			var err error
@@ -72,7 +74,7 @@ Exit codes: 0 fine, 1 there are differences from the earlier plan, 2 error.`,
 			return writeForecast(cmd.OutOrStdout(), o, out, r.brake)
 		},
 	}
-	out.bind(cmd.Flags(), "text")
+	out.Bind(cmd.Flags(), "text")
 	in.bind(cmd.Flags())
 	r.bind(cmd.Flags())
 	cmd.Flags().Int64Var(&pullRequest, "pr", 0, "number of an open pull request: ask the daemon for its plan")
@@ -81,13 +83,13 @@ Exit codes: 0 fine, 1 there are differences from the earlier plan, 2 error.`,
 }
 
 // printUnread reports why there is no plan, in JSON with fields.
-func printUnread(w io.Writer, what string, out format, err error) error {
+func printUnread(w io.Writer, what string, out output.Format, err error) error {
 	var bad *hub.LoadError
 	if !errors.As(err, &bad) {
 		return err
 	}
-	if !out.isText() {
-		if err := out.write(w, forecast.Unread(bad.Problems)); err != nil {
+	if !out.IsText() {
+		if err := out.Write(w, forecast.Unread(bad.Problems)); err != nil {
 			return err
 		}
 	}
@@ -95,21 +97,21 @@ func printUnread(w io.Writer, what string, out format, err error) error {
 }
 
 // writeForecast writes the plan. The exit code says whether it differs from an earlier one.
-func writeForecast(w io.Writer, o *forecast.Forecast, out format, brake member.Brake) error {
+func writeForecast(w io.Writer, o *forecast.Forecast, out output.Format, brake member.Brake) error {
 	if why := o.Refusal(); why != "" {
 		return fmt.Errorf("the commit would be refused: %s", why)
 	}
 	d, changes := o.Compared(brake)
 	err := writePlan(w, d, changes, out)
 	if err == nil && !changes.None() {
-		return exitCode(exitDifferences)
+		return exit.Differences
 	}
 	return err
 }
 
-func writePlan(w io.Writer, d forecast.Document, changes forecast.Changes, out format) error {
-	if !out.isText() {
-		return out.write(w, d)
+func writePlan(w io.Writer, d forecast.Document, changes forecast.Changes, out output.Format) error {
+	if !out.IsText() {
+		return out.Write(w, d)
 	}
 	return printPlan(w, d, changes)
 }

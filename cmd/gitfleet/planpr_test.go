@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
@@ -21,7 +22,7 @@ import (
 // A webhook of a pull request wakes who looks at them, whatever the drift mode is.
 func TestWebhooksWakeWhoLooksAtPullRequests(t *testing.T) {
 	for kind, want := range map[string]int{"": 0, string(forge.GitLab): 1} {
-		cfg := defaultConfig()
+		cfg := settings.Default()
 		cfg.StateDir, cfg.Forge.Type = t.TempDir(), kind
 		cfg.Webhook.SecretFile = file(t, "webhook", "of the forge\n")
 		store, err := ledger.Open(t.TempDir())
@@ -30,7 +31,7 @@ func TestWebhooksWakeWhoLooksAtPullRequests(t *testing.T) {
 		}
 		defer store.Close()
 		woken := 0
-		srv, _, record, err := cfg.answer(t.Context(), &gitsource.Repo{}, store, prometheus.NewRegistry(), newMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler), pullRequests{wake: func() { woken++ }})
+		srv, _, record, err := newServer(t.Context(), cfg, &gitsource.Repo{}, store, prometheus.NewRegistry(), newMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler), pullRequests{wake: func() { woken++ }})
 		if err != nil {
 			t.Fatal(err)
 		}

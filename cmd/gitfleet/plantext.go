@@ -1,3 +1,4 @@
+// Package plantext writes plans for a person.
 package main
 
 import (
@@ -9,8 +10,10 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/forecast"
+	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
 // printPlan writes a plan for a person: what changes, where each placement goes, what each
@@ -56,23 +59,13 @@ func printChanges(b *bytes.Buffer, c forecast.Changes, deletions []forecast.Dele
 }
 
 func printPlacementChange(b *bytes.Buffer, c forecast.PlacementChange) {
-	what := ""
-	switch {
-	case c.RenamedFrom != "":
+	if c.RenamedFrom != "" {
 		fmt.Fprintf(b, "  %s\n", renameText(c.RenamedFrom, c.Placement))
 		if len(c.Gained)+len(c.Lost)+len(c.Settings) == 0 && c.PolicyTo == "" {
 			return
 		}
-	case c.Unclear && c.New:
-		what = " is new, and may be a renamed placement: nothing of it is placed"
-	case c.Unclear:
-		what = " is gone, and may have been renamed: it keeps what it holds"
-	case c.Gone:
-		what = " is gone"
-	case c.New:
-		what = " is new"
 	}
-	fmt.Fprintf(b, "  %s%s", c.Placement, what)
+	fmt.Fprintf(b, "  %s", strings.TrimSuffix(c.Placement+" "+c.Summary(), " "))
 	if len(c.Gained) > 0 {
 		fmt.Fprintf(b, ": gains %s", strings.Join(c.Gained, ", "))
 	}
@@ -84,7 +77,7 @@ func printPlacementChange(b *bytes.Buffer, c forecast.PlacementChange) {
 		fmt.Fprintf(b, "    policy: %s → %s\n", c.PolicyFrom, c.PolicyTo)
 	}
 	for _, s := range c.Settings {
-		fmt.Fprintf(b, "    %s: %s → %s\n", s.Field, printable(orNone(s.From)), printable(orNone(s.To)))
+		fmt.Fprintf(b, "    %s: %s → %s\n", s.Field, output.Escape(output.OrNone(s.From)), output.Escape(output.OrNone(s.To)))
 	}
 }
 
@@ -127,7 +120,7 @@ func printHeld(b *bytes.Buffer, all []forecast.Deletion) {
 			fmt.Fprintf(b, "    %s\n", o.id)
 		}
 		if n := len(held) - mostRows; n > 0 {
-			fmt.Fprintf(b, "    and %s more; -o json has all of them\n", number(n, "object"))
+			fmt.Fprintf(b, "    and %s more; -o json has all of them\n", output.Count(n, "object"))
 		}
 	}
 }
@@ -140,7 +133,7 @@ func renameText(from, to string) string {
 func printClusterChange(b *bytes.Buffer, c forecast.ClusterChange) {
 	switch {
 	case c.Gone:
-		fmt.Fprintf(b, "  %s leaves the fleet; it had %s, which stay there and are no longer managed\n", c.Cluster, number(len(c.Lost), "object"))
+		fmt.Fprintf(b, "  %s leaves the fleet; it had %s, which stay there and are no longer managed\n", c.Cluster, output.Count(len(c.Lost), "object"))
 		return
 	case c.New:
 		fmt.Fprintf(b, "  %s is a new member\n", c.Cluster)
@@ -170,7 +163,7 @@ func printClusterChange(b *bytes.Buffer, c forecast.ClusterChange) {
 const mostRows = 20
 
 func printPlacement(b *bytes.Buffer, p forecast.Placement, members int) {
-	fmt.Fprintf(b, "%s: %d of %s\n", p.Key(), len(p.Selected()), number(members, "cluster"))
+	fmt.Fprintf(b, "%s: %d of %s\n", p.Key(), len(p.Selected()), output.Count(members, "cluster"))
 	for _, c := range p.Conditions {
 		if c.Status != metav1.ConditionTrue {
 			fmt.Fprintf(b, "  %s: %s\n", c.Reason, c.Message)
@@ -216,7 +209,7 @@ func printDecisions(b *bytes.Buffer, all []forecast.Decision) {
 		fmt.Fprintf(b, "  %s\n", strings.TrimRight(fmt.Sprintf("%s %-*s  %s", mark, width, d.Cluster, decisionText(d, scored)), " "))
 	}
 	if others > mostRows {
-		fmt.Fprintf(b, "    and %s more that are not selected; -o json has all of them\n", number(others-mostRows, "cluster"))
+		fmt.Fprintf(b, "    and %s more that are not selected; -o json has all of them\n", output.Count(others-mostRows, "cluster"))
 	}
 }
 
@@ -258,7 +251,7 @@ func printClusters(b *bytes.Buffer, clusters []forecast.Cluster) {
 			fmt.Fprintf(b, "%s %s nothing\n", strings.Join(names, ", "), holds)
 			continue
 		}
-		fmt.Fprintf(b, "%s %s %s:\n", strings.Join(names, ", "), holds, number(len(c.Objects), "object"))
+		fmt.Fprintf(b, "%s %s %s:\n", strings.Join(names, ", "), holds, output.Count(len(c.Objects), "object"))
 		printObjects(b, c.Objects)
 	}
 }
@@ -271,4 +264,27 @@ func printObjects(b *bytes.Buffer, objects []forecast.Object) {
 	for _, o := range objects {
 		fmt.Fprintf(b, "  %-*s  %s\n", width, o.ID().String(), o.Placement)
 	}
+}
+
+// deletionsText counts deletions, and says how to allow those that would be held.
+func deletionsText(all []forecast.Deletion) string {
+	clusters, placements := map[string]bool{}, []string{}
+	held := 0
+	for _, d := range all {
+		clusters[d.Cluster] = true
+		if d.Held == "" {
+			continue
+		}
+		held++
+		if !slices.Contains(placements, d.Placement) {
+			placements = append(placements, d.Placement)
+		}
+	}
+	text := fmt.Sprintf("%s on %s would be deleted", output.Count(len(all), "object"), output.Count(len(clusters), "cluster"))
+	if held == 0 {
+		return text + "; none of that would be held."
+	}
+	slices.Sort(placements)
+	return fmt.Sprintf("%s; %d would be held until the message of a commit has the trailer\n  %s",
+		text, held, status.AllowTrailer(strings.Join(placements, ", ")))
 }

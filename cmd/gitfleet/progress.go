@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
@@ -32,26 +33,26 @@ const (
 var states = []struct {
 	state
 	mark  rune
-	style style
+	style output.Style
 }{
-	{available, '#', green},
-	{progressing, '=', cyan},
-	{rolling, '>', cyan},
-	{waiting, '.', dim},
-	{failed, '!', red},
-	{held, 'x', yellow},
-	{unreachable, '?', yellow},
-	{forbidden, '/', red},
-	{removing, '-', dim},
+	{available, '#', output.Green},
+	{progressing, '=', output.Cyan},
+	{rolling, '>', output.Cyan},
+	{waiting, '.', output.Dim},
+	{failed, '!', output.Red},
+	{held, 'x', output.Yellow},
+	{unreachable, '?', output.Yellow},
+	{forbidden, '/', output.Red},
+	{removing, '-', output.Dim},
 }
 
-func styleOf(s state) style {
+func styleOf(s state) output.Style {
 	for _, known := range states {
 		if known.state == s {
 			return known.style
 		}
 	}
-	return plainStyle
+	return output.Plain
 }
 
 // stateOf returns the state of a placement on a cluster. s is the status of the placement
@@ -144,11 +145,11 @@ var somePod = regexp.MustCompile(`([;:]) pod [a-z0-9.-]+([,:] )`)
 
 // bar draws the shares of clusters by state. The share of clusters that could not be selected
 // is blank.
-func bar(p page, counts map[state]int, missing, width int) string {
+func bar(p output.Page, counts map[state]int, missing, width int) string {
 	var b strings.Builder
 	used := 0
 	for i, n := range shares(counts, missing, width) {
-		b.WriteString(p.paint(states[i].style, strings.Repeat(string(states[i].mark), n)))
+		b.WriteString(p.Paint(states[i].style, strings.Repeat(string(states[i].mark), n)))
 		used += n
 	}
 	return "[" + b.String() + strings.Repeat(" ", width-used) + "]"

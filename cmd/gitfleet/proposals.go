@@ -2,18 +2,17 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
-	"net/http"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/reconciler"
 	"github.com/gitfleet/gitfleet/reconciler/proposal"
-	"github.com/gitfleet/gitfleet/reconciler/server"
 )
 
 func newProposals() *cobra.Command {
@@ -52,7 +51,7 @@ NAME is that of "gitfleet proposals list".`))
 
 func newProposalsList() *cobra.Command {
 	var at connection
-	var out format
+	var out output.Format
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the changes that are held, the oldest first",
@@ -62,41 +61,41 @@ request or why there is none.
 Exit codes: 0 nothing is held, 1 something is, 2 error.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := out.check(); err != nil {
+			if err := out.Check(); err != nil {
 				return err
 			}
-			list, err := at.proposals(cmd)
+			list, err := heldChanges(cmd, &at)
 			if err != nil {
 				return err
 			}
-			if out.isText() {
+			if out.IsText() {
 				err = listProposals(cmd.OutOrStdout(), list, out)
 			} else {
-				err = out.write(cmd.OutOrStdout(), list)
+				err = out.Write(cmd.OutOrStdout(), list)
 			}
 			if err == nil && len(list.Items) > 0 {
-				return exitCode(exitDifferences)
+				return exit.Differences
 			}
 			return err
 		},
 	}
-	out.bind(cmd.Flags(), "table")
+	out.Bind(cmd.Flags(), "table")
 	at.bind(cmd.Flags())
 	return cmd
 }
 
 func newProposalsShow() *cobra.Command {
 	var at connection
-	var out format
+	var out output.Format
 	cmd := &cobra.Command{
 		Use:   "show NAME",
 		Short: "Show a held change: its fields, who made it, and the edit in Git",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := out.check(); err != nil {
+			if err := out.Check(); err != nil {
 				return err
 			}
-			list, err := at.proposals(cmd)
+			list, err := heldChanges(cmd, &at)
 			if err != nil {
 				return err
 			}
@@ -104,13 +103,13 @@ func newProposalsShow() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if out.isText() {
+			if out.IsText() {
 				return showProposal(cmd.OutOrStdout(), list.At, c)
 			}
-			return out.write(cmd.OutOrStdout(), &proposal.HeldList{APIVersion: list.APIVersion, At: list.At, Items: []proposal.HeldChange{*c}})
+			return out.Write(cmd.OutOrStdout(), &proposal.HeldList{APIVersion: list.APIVersion, At: list.At, Items: []proposal.HeldChange{*c}})
 		},
 	}
-	out.bind(cmd.Flags(), "text")
+	out.Bind(cmd.Flags(), "text")
 	at.bind(cmd.Flags())
 	return cmd
 }
@@ -129,7 +128,7 @@ func newProposalsDecision(name, action, short, long string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), harmless(a.Said))
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), output.Sanitize(a.Said))
 			return err
 		},
 	}
@@ -137,9 +136,9 @@ func newProposalsDecision(name, action, short, long string) *cobra.Command {
 	return cmd
 }
 
-// proposals asks the daemon for what is held.
-func (c *connection) proposals(cmd *cobra.Command) (*proposal.HeldList, error) {
-	daemon, err := c.client()
+// heldChanges requests the changes that are held from the daemon.
+func heldChanges(cmd *cobra.Command, at *connection) (*proposal.HeldList, error) {
+	daemon, err := at.client()
 	if err != nil {
 		return nil, err
 	}
@@ -147,42 +146,24 @@ func (c *connection) proposals(cmd *cobra.Command) (*proposal.HeldList, error) {
 	return &list, daemon.get(cmd.Context(), "/proposals", nil, &list)
 }
 
-// serveProposals answers GET /proposals with what is held. objection is why this replica does
-// not know, as only the leader does; nil if it does.
-func serveProposals(srv *server.Server, objection func() error, held func() *proposal.HeldList) {
-	srv.Mount("GET /proposals", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if err := objection(); err != nil {
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
-			return
-		}
-		list := held()
-		if list == nil {
-			http.Error(w, "it is not known yet what is held: the daemon is starting", http.StatusServiceUnavailable)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		json.NewEncoder(w).Encode(list) // a reader that went away is not our concern
-	}))
-}
-
 // listProposals writes a line for each change, and below it the pull request or why there is
 // none.
-func listProposals(w io.Writer, list *proposal.HeldList, out format) error {
+func listProposals(w io.Writer, list *proposal.HeldList, out output.Format) error {
 	if len(list.Items) == 0 {
 		_, err := fmt.Fprintln(w, "nothing is held")
 		return err
 	}
-	t := table{header: []string{"NAME", "OBJECT", "CLUSTERS", "MODE", "STATE", "SINCE"}}
+	t := output.Table{Header: []string{"NAME", "OBJECT", "CLUSTERS", "MODE", "STATE", "SINCE"}}
 	for i := range list.Items {
 		c := &list.Items[i]
 		mode, _, _ := strings.Cut(strings.Join(c.Modes, ","), " ")
-		t.rows = append(t.rows, []string{short(c.Name), c.Object.ID().String(), fmt.Sprintf("%d of %d", len(c.Clusters), c.Holders), mode, string(c.State), since(list.At, c.FirstSeen)})
+		t.Rows = append(t.Rows, []string{output.ShortHash(c.Name), c.Object.ID().String(), fmt.Sprintf("%d of %d", len(c.Clusters), c.Holders), mode, string(c.State), output.Since(list.At, c.FirstSeen)})
 	}
 	var rows bytes.Buffer
-	t.print(&rows, out)
+	t.Print(&rows, out)
 	lines := strings.SplitAfter(strings.TrimSuffix(rows.String(), "\n"), "\n")
 	var b strings.Builder
-	if !out.noHeaders {
+	if !out.NoHeaders {
 		b.WriteString(lines[0])
 		lines = lines[1:]
 	}
@@ -197,9 +178,9 @@ func listProposals(w io.Writer, list *proposal.HeldList, out format) error {
 // waitsFor is what a change waits for, without what is so of all of them.
 func waitsFor(c *proposal.HeldChange) string { return strings.TrimPrefix(c.Message, "left as it is; ") }
 
-// writeWrapped writes a text in lines of pageWidth.
+// writeWrapped writes a text in lines of output.DefaultWidth.
 func writeWrapped(b *strings.Builder, indent, text string) {
-	for _, line := range wrap(text, pageWidth-wide(indent)) {
+	for _, line := range output.Wrap(text, output.DefaultWidth-output.Width(indent)) {
 		b.WriteString(indent + line + "\n")
 	}
 }
@@ -207,10 +188,10 @@ func writeWrapped(b *strings.Builder, indent, text string) {
 // showProposal writes all that is known of a held change.
 func showProposal(w io.Writer, now time.Time, c *proposal.HeldChange) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %s\n", c.Name, harmless(c.Object.ID().String()))
+	fmt.Fprintf(&b, "%s  %s\n", c.Name, output.Sanitize(c.Object.ID().String()))
 	writeWrapped(&b, "  ", string(c.State)+": "+waitsFor(c))
-	writeWrapped(&b, "  ", fmt.Sprintf("on %d of %s: %s", len(c.Clusters), number(c.Holders, "cluster"), strings.Join(c.Clusters, ", ")))
-	writeWrapped(&b, "  ", fmt.Sprintf("first seen %s ago, held by drift mode %s", since(now, c.FirstSeen), strings.Join(c.Modes, ", ")))
+	writeWrapped(&b, "  ", fmt.Sprintf("on %d of %s: %s", len(c.Clusters), output.Count(c.Holders, "cluster"), strings.Join(c.Clusters, ", ")))
+	writeWrapped(&b, "  ", fmt.Sprintf("first seen %s ago, held by drift mode %s", output.Since(now, c.FirstSeen), strings.Join(c.Modes, ", ")))
 	writeWrapped(&b, "  ", "placement "+strings.Join(c.Placements, ", "))
 	if c.Source != "" {
 		writeWrapped(&b, "  ", "source "+c.Source)
@@ -223,17 +204,17 @@ func showProposal(w io.Writer, now time.Time, c *proposal.HeldChange) error {
 		b.WriteString("  the object was deleted\n")
 	}
 	for _, f := range c.Fields {
-		writeChange(&b, "  ", f)
+		output.WriteChange(&b, "  ", f)
 	}
 	if len(c.Edits) > 0 {
 		b.WriteString("\nEdit in Git\n")
 	}
 	for _, e := range c.Edits {
 		if e.Diff == "" {
-			fmt.Fprintf(&b, "  %s is not shown, since it has a Secret\n", harmless(e.Path))
+			fmt.Fprintf(&b, "  %s is not shown, since it has a Secret\n", output.Sanitize(e.Path))
 		}
 		for line := range strings.Lines(e.Diff) {
-			fmt.Fprintf(&b, "  %s\n", harmless(strings.TrimSuffix(line, "\n")))
+			fmt.Fprintf(&b, "  %s\n", output.Sanitize(strings.TrimSuffix(line, "\n")))
 		}
 	}
 	if len(c.Edits) > 0 {
@@ -243,7 +224,7 @@ func showProposal(w io.Writer, now time.Time, c *proposal.HeldChange) error {
 			text += " The edit is in " + c.Override + ", for these clusters only."
 		}
 		if len(c.OtherClusters) > 0 {
-			text += fmt.Sprintf(" It would also change the object on %s: %s.", number(len(c.OtherClusters), "other cluster"), strings.Join(c.OtherClusters, ", "))
+			text += fmt.Sprintf(" It would also change the object on %s: %s.", output.Count(len(c.OtherClusters), "other cluster"), strings.Join(c.OtherClusters, ", "))
 		}
 		writeWrapped(&b, "", text)
 		writeWrapped(&b, "", "Closing without merging puts the object back to what is in Git, and the same change is not offered again.")

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler"
 	"github.com/gitfleet/gitfleet/reconciler/proposal"
@@ -90,8 +91,8 @@ func TestProposals(t *testing.T) {
 			transcribe(&out, append([]string{"proposals", args[0], "--server", address}, args[1:]...)...)
 			if text := out.String(); !strings.Contains(name, "json") && !strings.Contains(name, "yaml") {
 				for line := range strings.Lines(text) {
-					if wide(strings.TrimSuffix(line, "\n")) > pageWidth && !strings.HasPrefix(line, "! ") {
-						t.Errorf("wider than %d columns: %s", pageWidth, line)
+					if output.Width(strings.TrimSuffix(line, "\n")) > output.DefaultWidth && !strings.HasPrefix(line, "! ") {
+						t.Errorf("wider than %d columns: %s", output.DefaultWidth, line)
 					}
 				}
 			}
@@ -131,7 +132,7 @@ func TestThePageOnPullRequestsShowsProposals(t *testing.T) {
 	list := heldFleet()
 	list.Items = list.Items[:2]
 	var out bytes.Buffer
-	if err := listProposals(&out, list, format{}); err != nil {
+	if err := listProposals(&out, list, output.Format{}); err != nil {
 		t.Fatal(err)
 	}
 	page, err := os.ReadFile("../../docs/drift-pull-requests.md")

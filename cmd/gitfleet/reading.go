@@ -1,3 +1,4 @@
+// Package offline reads a repository, from a directory or a clone, and plans it without a daemon.
 package main
 
 import (
@@ -11,6 +12,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/reconciler/forecast"
@@ -26,29 +28,26 @@ type hubReader struct {
 }
 
 func (r *hubReader) bind(f *pflag.FlagSet) {
-	bindSettings(f, &r.config, "the daemon's configuration file, for its path, credentials and limits", "source.path")
+	settings.Bind(f, &r.config, "the daemon's configuration file, for its path, credentials and limits", "source.path")
 	f.Lookup("path").Usage = "directory below PATH, or of the repository, that is the hub"
 }
 
 // read loads a directory, or a commit of a repository as REPO@REF. The error is a
 // *hub.LoadError if the content is invalid.
 func (r *hubReader) read(ctx context.Context, flags *pflag.FlagSet, what string) (*hub.Snapshot, error) {
-	cfg, err := readConfig(r.config, flags)
+	cfg, err := settings.Read(r.config, flags)
 	if err != nil {
 		return nil, err
 	}
-	for _, s := range cfg.Limits.settings() {
-		if !s.positive() {
-			return nil, cfg.fault(s.key, "must be more than zero")
-		}
+	if err := cfg.ValidateLimits(); err != nil {
+		return nil, err
 	}
-	r.brake = cfg.Members.brake()
+	r.brake = cfg.Members.Brake()
 	if _, err := os.Stat(what); err == nil {
-		return readDir(what, cfg.hub())
+		return readDir(what, cfg.HubOptions())
 	}
 	repo, ref := splitRepository(what)
-	// local paths need no permission
-	cfg.Source.URL, cfg.Source.AllowFile, cfg.repositoryGiven = repo, true, true
+	cfg.SetRepository(repo)
 	if !isAddress(repo) {
 		if cfg.Source.URL, err = filepath.Abs(repo); err != nil {
 			return nil, err
@@ -70,7 +69,7 @@ func (r *hubReader) read(ctx context.Context, flags *pflag.FlagSet, what string)
 	} else if isExpression(ref) {
 		return nil, fmt.Errorf("%s: of a remote repository name a branch, a tag, a range of versions or a whole commit hash; %s is known in a clone", what, ref)
 	}
-	return cfg.readRemote(ctx, ref)
+	return readRemote(ctx, cfg, ref)
 }
 
 // readChange reads the commit TO of REPO@FROM..TO, and FROM as its base. For anything else it
@@ -144,21 +143,21 @@ func refs(name string) []gitsource.Ref {
 }
 
 // readRemote loads one commit through a temporary clone.
-func (c Config) readRemote(ctx context.Context, ref string) (*hub.Snapshot, error) {
+func readRemote(ctx context.Context, c settings.Config, ref string) (*hub.Snapshot, error) {
 	dir, err := os.MkdirTemp("", "gitfleet-")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	c.StateDir, c.Source.Interval, c.Source.Signatures = dir, seconds(3600), SignaturesConfig{}
+	c.StateDir, c.Source.Interval, c.Source.Signatures = dir, settings.Seconds(3600), settings.SignaturesConfig{}
 	meanings := refs(ref)
 	for _, r := range meanings {
 		s := &c.Source
 		s.Branch, s.Tag, s.SemVer, s.Commit = r.Branch, r.Tag, r.SemVer, r.Commit
-		if err := errors.Join(c.validateSource()...); err != nil {
+		if err := errors.Join(c.ValidateSource()...); err != nil {
 			return nil, err
 		}
-		snapshot, err := c.readCommit(ctx)
+		snapshot, err := readCommit(ctx, c)
 		if len(meanings) == 1 || !errors.Is(err, gitsource.ErrRefNotFound) {
 			return snapshot, err
 		}
@@ -167,11 +166,11 @@ func (c Config) readRemote(ctx context.Context, ref string) (*hub.Snapshot, erro
 }
 
 // readCommit clones, and loads the commit of the reference.
-func (c Config) readCommit(ctx context.Context) (*hub.Snapshot, error) {
+func readCommit(ctx context.Context, c settings.Config) (*hub.Snapshot, error) {
 	polling, enough := context.WithCancel(ctx)
 	defer enough()
 	var failure error
-	git := c.git(nil)
+	git := c.GitConfig(nil)
 	git.Metrics.Polled = func(_ time.Duration, err error) {
 		failure = err
 		enough() // one commit is enough
@@ -196,7 +195,7 @@ func (c Config) readCommit(ctx context.Context) (*hub.Snapshot, error) {
 		return nil, err
 	}
 	commit := hub.Commit{Hash: head.Hash, Author: head.Author, Subject: head.Subject, Time: head.Time, Message: head.Message}
-	return hub.NewLoader(c.hub()).Load(commit, files)
+	return hub.NewLoader(c.HubOptions()).Load(commit, files)
 }
 
 // A cloneError says why a clone failed, without secrets.
@@ -216,4 +215,24 @@ func lookAt(s *hub.Snapshot, clusters string) (*forecast.Forecast, error) {
 	}
 	in.AnyNamespace = true
 	return forecast.Of(in)
+}
+
+// newestOf reads the newest commit of the repository. refused is why the daemon would not
+// accept it because of its signature; empty if it would, or requires no signatures. inForce is
+// the daemon's commit; empty if it is not known.
+func newestOf(ctx context.Context, c settings.Config, inForce string) (s *hub.Snapshot, refused string, err error) {
+	if demand := &c.Source.Signatures; c.Source.Signatures.Requirements() != nil {
+		if inForce != "" && !demand.AllowRewrite {
+			demand.Since = inForce
+		}
+		s, err = readCommit(ctx, c)
+		var bad *gitsource.CommitError
+		if !errors.As(err, &bad) {
+			return s, "", err
+		}
+		refused = "the newest commit is not accepted: " + bad.Error()
+		*demand = settings.SignaturesConfig{}
+	}
+	s, err = readCommit(ctx, c)
+	return s, refused, err
 }

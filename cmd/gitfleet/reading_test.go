@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
 	"github.com/gitfleet/gitfleet/test/githttp"
 )
 
@@ -45,7 +46,7 @@ func served(t *testing.T, c githttp.Config) (*githttp.Server, githttp.Scratch, s
 	return server, repo, broken
 }
 
-func command(args ...string) (code int, out, errOut string) {
+func command(args ...string) (code exit.Code, out, errOut string) {
 	var o, e bytes.Buffer
 	code = run(args, &o, &e)
 	return code, o.String(), e.String()
@@ -59,7 +60,7 @@ func TestValidateACommit(t *testing.T) {
 	remote := server.URL("hub.git")
 	tests := map[string]struct {
 		what string
-		code int
+		code exit.Code
 		says string
 	}{
 		"branch":         {remote + "@main", 0, "valid"},
@@ -114,7 +115,7 @@ func TestValidateWithTheConfigurationOfTheDaemon(t *testing.T) {
 	}
 	tests := map[string]struct {
 		args []string
-		code int
+		code exit.Code
 		says string
 	}{
 		"configured":     {[]string{"--config", file, what}, 0, "valid"},

@@ -5,26 +5,13 @@ import (
 	"log/slog"
 	"path/filepath"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/server"
 )
 
-// HistoryConfig bounds the history.
-type HistoryConfig struct {
-	MaxSize size `json:"maxSize,omitempty"`
-}
-
-func (h *HistoryConfig) settings() []setting {
-	return []setting{
-		{"history.maxSize", &h.MaxSize, "what the record of what happened may take in the state directory; the oldest goes first"},
-	}
-}
-
-// leastHistory is the least size, so that the history is not truncated after every few lines.
-const leastHistory = 64 << 10
-
-// record opens the history, and makes the server serve it.
-func (c Config) record(srv *server.Server, metrics *history.Metrics, log *slog.Logger) *history.Record {
+// openHistory opens the history, and makes the server serve it.
+func openHistory(c settings.Config, srv *server.Server, metrics *history.Metrics, log *slog.Logger) *history.Record {
 	r := history.Open(history.Config{
 		Dir: filepath.Join(c.StateDir, "history"), MaxSize: int64(c.History.MaxSize), Log: log, Metrics: metrics,
 	})

@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
@@ -49,7 +51,7 @@ would not be sent.`,
 				if err := writeText(cmd.ErrOrStderr(), findingsOf(bad.Problems)); err != nil {
 					return err
 				}
-				return exitCode(exitError)
+				return exit.Failed
 			}
 			if err != nil {
 				return err
@@ -102,10 +104,10 @@ func (r *renderer) print(p *plan.Plan) error {
 	}
 	printUnsure(r.notes, p)
 	if r.masked > 0 {
-		fmt.Fprintf(r.notes, "values of Secrets are masked in %s; --show-secrets prints them\n", number(r.masked, "document"))
+		fmt.Fprintf(r.notes, "values of Secrets are masked in %s; --show-secrets prints them\n", output.Count(r.masked, "document"))
 	}
 	if r.failed {
-		return exitCode(exitError)
+		return exit.Failed
 	}
 	return nil
 }
@@ -144,7 +146,7 @@ func (r *renderer) placement(p *plan.Placement, c *plan.OnCluster) error {
 	}
 	for _, m := range c.Content.Manifests {
 		if c.Leaves(m.ID) {
-			fmt.Fprintf(r.out, "# %s\n", printable(fmt.Sprintf("%s of %s is left to %s", objectName(m), p.Key, holder(c, m.ID))))
+			fmt.Fprintf(r.out, "# %s\n", output.Escape(fmt.Sprintf("%s of %s is left to %s", objectName(m), p.Key, holder(c, m.ID))))
 			continue
 		}
 		if err := r.document(p, m); err != nil {
@@ -167,8 +169,8 @@ func holder(c *plan.OnCluster, id api.ID) api.PlacementKey {
 // problem reports a problem as a comment between the documents, and on standard error.
 func (r *renderer) problem(text string) {
 	r.failed = true
-	fmt.Fprintf(r.out, "# %s\n", printable(text))
-	fmt.Fprintln(r.notes, printable(text))
+	fmt.Fprintf(r.out, "# %s\n", output.Escape(text))
+	fmt.Fprintln(r.notes, output.Escape(text))
 }
 
 func (r *renderer) document(p *plan.Placement, m *work.Manifest) error {
@@ -185,7 +187,7 @@ func (r *renderer) document(p *plan.Placement, m *work.Manifest) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", m.ID, err)
 	}
-	_, err = fmt.Fprintf(r.out, "---\n# %s\n%s", printable(provenance(p, m)), text)
+	_, err = fmt.Fprintf(r.out, "---\n# %s\n%s", output.Escape(provenance(p, m)), text)
 	return err
 }
 
@@ -198,7 +200,7 @@ func provenance(p *plan.Placement, m *work.Manifest) string {
 	if e := m.Envelope; e != nil {
 		text += fmt.Sprintf(", out of %s %s", e.Type, strings.TrimPrefix(e.Namespace+"/"+e.Name, "/"))
 	}
-	if a := p.Spec.Spec.Strategy.ApplyStrategy; a != nil && a.Type == api.ReportDiff {
+	if p.Spec.Spec.Strategy.ReportsDiff() {
 		text += ", compared and never written"
 	}
 	return text

@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 )
 
@@ -81,7 +82,7 @@ func entriesOf(ctx context.Context, c *client, query url.Values) ([]history.Entr
 	var all []history.Entry
 	for _, kind := range []history.Kind{history.Placement, history.Cluster} {
 		query.Set("kind", string(kind))
-		entries, err := c.history(ctx, query)
+		entries, err := historyEntries(ctx, c, query)
 		if err != nil {
 			return nil, err
 		}
@@ -245,7 +246,7 @@ func (c *clusterHistory) reached() time.Time {
 
 // printRevisions prints a line for each revision, and below it the clusters where it is not
 // available; all clusters if the output is wide.
-func printRevisions(w io.Writer, all []revisionHistory, f format) error {
+func printRevisions(w io.Writer, all []revisionHistory, f output.Format) error {
 	if len(all) == 0 {
 		_, err := fmt.Fprintln(w, "No revisions are recorded.")
 		return err
@@ -254,13 +255,13 @@ func printRevisions(w io.Writer, all []revisionHistory, f format) error {
 	tw := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(tw, "REVISION\tCOMMIT\tAUTHOR\tSTARTED\tTOOK\tAVAILABLE\tSUBJECT")
 	for _, r := range all {
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", orDash(r.Revision), short(r.Commit), harmless(cmp.Or(personOf(r.Author), "-")),
-			r.Began.UTC().Format(time.RFC3339), orDash(r.Took), r.share(), harmless(r.Subject))
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", output.OrDash(r.Revision), output.ShortHash(r.Commit), output.Sanitize(cmp.Or(personOf(r.Author), "-")),
+			r.Began.UTC().Format(time.RFC3339), output.OrDash(r.Took), r.share(), output.Sanitize(r.Subject))
 	}
 	tw.Flush()
 	lines := strings.SplitAfter(b.String(), "\n")
-	p := pageOf(w)
-	if !f.noHeaders {
+	p := output.PageOf(w)
+	if !f.NoHeaders {
 		if _, err := io.WriteString(w, lines[0]); err != nil {
 			return err
 		}
@@ -270,10 +271,10 @@ func printRevisions(w io.Writer, all []revisionHistory, f format) error {
 			return err
 		}
 		for _, c := range r.Clusters {
-			if !f.isWide() && !c.Available.IsZero() && c.Result == history.Available {
+			if !f.IsWide() && !c.Available.IsZero() && c.Result == history.Available {
 				continue
 			}
-			if err := p.print(w, fmt.Sprintf("    %s: %s", c.Cluster, harmless(c.text())), "      "); err != nil {
+			if err := p.PrintLine(w, fmt.Sprintf("    %s: %s", c.Cluster, output.Sanitize(c.text())), "      "); err != nil {
 				return err
 			}
 		}
@@ -294,7 +295,7 @@ func (r *revisionHistory) end() string {
 	case !r.Deleted.IsZero():
 		return fmt.Sprintf("-- the placement was deleted at %s --\n", r.Deleted.UTC().Format(time.RFC3339))
 	case !r.Renamed.IsZero():
-		return fmt.Sprintf("-- the placement was renamed to %s at %s --\n", harmless(r.RenamedTo), r.Renamed.UTC().Format(time.RFC3339))
+		return fmt.Sprintf("-- the placement was renamed to %s at %s --\n", output.Sanitize(r.RenamedTo), r.Renamed.UTC().Format(time.RFC3339))
 	}
 	return ""
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 )
 
@@ -38,7 +39,7 @@ func TestALaterPlacementOfTheSameNameHasItsOwnRevisions(t *testing.T) {
 		t.Errorf("the deleted one has %+v", before)
 	}
 	var b bytes.Buffer
-	if err := printRevisions(&b, all, format{}); err != nil {
+	if err := printRevisions(&b, all, output.Format{}); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(b.String(), "-- the placement was deleted at 2026-01-01T12:06:00Z --\n0 ") {
@@ -89,7 +90,7 @@ func TestRevisionsGoOnOverARename(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			var b bytes.Buffer
-			if err := printRevisions(&b, revisionsOf(test.name, test.entries), format{noHeaders: true}); err != nil {
+			if err := printRevisions(&b, revisionsOf(test.name, test.entries), output.Format{NoHeaders: true}); err != nil {
 				t.Fatal(err)
 			}
 			var got []string

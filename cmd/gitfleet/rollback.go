@@ -12,7 +12,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -115,7 +118,7 @@ func (r *rollback) run(ctx context.Context, out io.Writer) error {
 		}
 		next = "pushed; "
 	}
-	fmt.Fprintf(out, "branch %s: commit %s takes %s back to %s\n", r.branch, short(made.Hash), r.name, describeCommit(r.from))
+	fmt.Fprintf(out, "branch %s: commit %s takes %s back to %s\n", r.branch, output.ShortHash(made.Hash), r.name, describeCommit(r.from))
 	for _, p := range paths {
 		fmt.Fprintf(out, "  %s\n", p)
 	}
@@ -124,7 +127,7 @@ func (r *rollback) run(ctx context.Context, out io.Writer) error {
 }
 
 func describeCommit(c gitsource.Commit) string {
-	return fmt.Sprintf("%s (%s)", short(c.Hash), c.Subject)
+	return fmt.Sprintf("%s (%s)", output.ShortHash(c.Hash), c.Subject)
 }
 
 // find determines the commits to go back to, and from.
@@ -145,7 +148,7 @@ func (r *rollback) find(ctx context.Context) error {
 		return fmt.Errorf("%w: run \"git fetch\", name a clone of the fleet's repository with --path, or another commit with --base", err)
 	}
 	if r.branch == "" {
-		r.branch = "gitfleet/rollback-" + strings.ReplaceAll(r.name, "/", "-") + "-" + short(r.from.Hash)
+		r.branch = "gitfleet/rollback-" + strings.ReplaceAll(r.name, "/", "-") + "-" + output.ShortHash(r.from.Hash)
 	}
 	if r.branch == r.follows {
 		return fmt.Errorf("--branch %s is the branch that is followed: name another, and merge it by a pull request", r.branch)
@@ -210,7 +213,7 @@ func (r *rollback) message() string {
 	if r.proven {
 		why = "the last whose content was available on every cluster"
 	}
-	return fmt.Sprintf("Roll %s back to %s\n\nIts files get the content they had at commit\n%s\n(%s),\n%s.\n", r.name, short(r.from.Hash), r.from.Hash, r.from.Subject, why)
+	return fmt.Sprintf("Roll %s back to %s\n\nIts files get the content they had at commit\n%s\n(%s),\n%s.\n", r.name, output.ShortHash(r.from.Hash), r.from.Hash, r.from.Subject, why)
 }
 
 // who returns the author of the commit.
@@ -231,12 +234,12 @@ func (r *rollback) who() (name, email string, err error) {
 }
 
 func (r *rollback) pushTo(ctx context.Context, commit string) error {
-	cfg, err := readConfig(r.config, newRun().Flags())
+	cfg, err := settings.Read(r.config, pflag.NewFlagSet("", pflag.ContinueOnError))
 	if err != nil {
 		return err
 	}
 	if cfg.Source.Branch == r.branch {
 		return fmt.Errorf("--branch %s is the branch that is followed: name another", r.branch)
 	}
-	return r.clone.Push(ctx, cfg.git(slog.New(slog.DiscardHandler)), r.branch, commit)
+	return r.clone.Push(ctx, cfg.GitConfig(slog.New(slog.DiscardHandler)), r.branch, commit)
 }

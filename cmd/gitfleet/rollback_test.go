@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/reconciler/server"
 	"github.com/gitfleet/gitfleet/reconciler/status"
@@ -83,7 +85,7 @@ func (s *rollbackScene) clonedGit(args ...string) string {
 	return strings.TrimSpace(out)
 }
 
-func (s *rollbackScene) run(args ...string) (code int, out, errOut string) {
+func (s *rollbackScene) run(args ...string) (code exit.Code, out, errOut string) {
 	var o, e bytes.Buffer
 	args = append([]string{"rollback"}, append(args, "--path", filepath.Join(s.clone, "hub"), "--server", s.address)...)
 	code = run(args, &o, &e)
@@ -94,9 +96,9 @@ func (s *rollbackScene) run(args ...string) (code int, out, errOut string) {
 func (s *rollbackScene) refused(args []string, says ...string) {
 	s.t.Helper()
 	code, out, errOut := s.run(args...)
-	want := exitError
+	want := exit.Failed
 	if strings.HasPrefix(says[0], "there is no placement") {
-		want = exitDifferences
+		want = exit.Differences
 	}
 	if code != want || out != "" {
 		s.t.Errorf("%v: exit code %d, output %q", args, code, out)
@@ -120,11 +122,11 @@ func TestRollbackTakesBackOnePlacement(t *testing.T) {
 
 	s.refused([]string{"crp/web"}, "not known who you are", "--author")
 	code, out, errOut := s.run("crp/web", "--author", "Ada Lovelace <ada@example.com>")
-	branch := "gitfleet/rollback-crp-web-" + short(good)
+	branch := "gitfleet/rollback-crp-web-" + output.ShortHash(good)
 	if code != 0 || errOut != "" {
 		t.Fatalf("exit code %d: %s", code, errOut)
 	}
-	want := "branch " + branch + ": commit " + short(s.clonedGit("rev-parse", branch)) + " takes crp/web back to " + short(good) + " (a change)\n" +
+	want := "branch " + branch + ": commit " + output.ShortHash(s.clonedGit("rev-parse", branch)) + " takes crp/web back to " + output.ShortHash(good) + " (a change)\n" +
 		"  hub/kustom/base.yaml\n  hub/override.yaml\n  hub/web/config.yaml\n  hub/web/more.yaml\n" +
 		"push it with \"git push origin " + branch + "\", then open a pull request from " + branch + " into main\n"
 	if strings.ReplaceAll(out, s.subject(good), "a change") != want {
@@ -136,7 +138,7 @@ func TestRollbackTakesBackOnePlacement(t *testing.T) {
 	if got := s.clonedGit("diff", "--name-only", good, branch); got != "README\nhub/shop/config.yaml" {
 		t.Errorf("between the good commit and the branch there is\n%s", got)
 	}
-	if got := s.clonedGit("log", "-1", "--format=%an <%ae>%n%s", branch); got != "Ada Lovelace <ada@example.com>\nRoll crp/web back to "+short(good) {
+	if got := s.clonedGit("log", "-1", "--format=%an <%ae>%n%s", branch); got != "Ada Lovelace <ada@example.com>\nRoll crp/web back to "+output.ShortHash(good) {
 		t.Errorf("the commit is of %s", got)
 	}
 	if s.clonedGit("rev-parse", "main") != bad || s.clonedGit("status", "--porcelain") != "" || s.repo.Head(t, "main") != bad {
@@ -189,7 +191,7 @@ func TestRollbackRefusesWhatItCannotDo(t *testing.T) {
 	s.at(same, good)
 	s.clonedGit("config", "user.name", "Ada")
 	s.clonedGit("config", "user.email", "ada@example.com")
-	s.refused([]string{"crp/web"}, "there is nothing to take back", short(good))
+	s.refused([]string{"crp/web"}, "there is nothing to take back", output.ShortHash(good))
 	s.refused([]string{"crp/shop"}, "no content of crp/shop was ever available on every cluster", "--to")
 	s.refused([]string{"crp/none"}, "there is no placement crp/none; there are crp/shop, crp/web", "--to")
 	s.refused([]string{"deployment/web"}, "there is no placement deployment/web")

@@ -1,3 +1,5 @@
+// Package daemon wires the packages of the daemon together and runs them. It also has the commands
+// that save and restore its state.
 package main
 
 import (
@@ -16,6 +18,8 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/version"
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -40,38 +44,29 @@ func newRun() *cobra.Command {
   gitfleet run --config gitfleet.yaml --set limits.fileSize=8Mi`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := loadConfig(path, cmd.Flags())
+			cfg, err := settings.Load(path, cmd.Flags())
 			if err != nil {
 				return err
 			}
-			log := cfg.logger(cmd.ErrOrStderr())
+			log := cfg.Logger(cmd.ErrOrStderr())
 			routeKlog(log)
 			return serve(cmd.Context(), cfg, log)
 		},
 	}
-	bindSettings(cmd.Flags(), &path, "configuration file", daemonFlags()...)
+	settings.Bind(cmd.Flags(), &path, "configuration file", settings.FlagKeys()...)
 	return cmd
 }
 
-// daemonFlags returns the keys of the settings that have a flag of their own.
-func daemonFlags() []string {
-	var keys []string
-	for _, own := range settingFlags {
-		keys = append(keys, own.key)
-	}
-	return keys
-}
-
 // serve wires the packages together and runs them until ctx is done.
-func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
+func serve(ctx context.Context, cfg settings.Config, log *slog.Logger) error {
 	registry := prometheus.NewRegistry()
 	metrics := newMetrics(registry)
-	candidate, err := cfg.candidate(metrics.leader, log)
+	candidate, err := newCandidate(cfg, metrics.leader, log)
 	if err != nil {
 		return err
 	}
 	defer candidate.store.Close()
-	git := cfg.git(log)
+	git := cfg.GitConfig(log)
 	polls := &poller{}
 	trouble := onTrouble(candidate.notice)
 	metrics.loop.Traced = cfg.Tracing.Endpoint != ""
@@ -88,7 +83,7 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 	}
 	var proposals *proposal.Proposer
 	var reviews *review.Reviewer
-	srv, publish, record, err := cfg.answer(ctx, repo, candidate.store, registry, metrics, log, pullRequests{
+	srv, publish, record, err := newServer(ctx, cfg, repo, candidate.store, registry, metrics, log, pullRequests{
 		wake:     func() { proposals.Wake(); reviews.Wake() },
 		troubles: func() []string { return slices.Concat(proposals.Troubles(), reviews.Troubles()) },
 	})
@@ -103,12 +98,12 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	fleet, err := cfg.fleet(saved)
+	fleet, err := cfg.Fleet(saved)
 	if err != nil {
 		return err
 	}
 	cfg.FleetName = fleet.Name
-	traces, err := cfg.traces(ctx, log)
+	traces, err := newTracer(ctx, cfg, log)
 	if err != nil {
 		return err
 	}
@@ -119,22 +114,22 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 	}
 	members.record, members.fence = record.Add, candidate.fence()
 	var loop *reconciler.Reconciler
-	shared, err := cfg.sharedForge(candidate.mayWrite)
+	shared, err := sharedForge(cfg, candidate.mayWrite)
 	if err != nil {
 		return err
 	}
-	proposals, err = cfg.proposer(repo, shared, candidate.mayWrite, func(all map[string]ledger.Resolutions) { loop.Resolve(all) }, log)
+	proposals, err = newProposer(cfg, repo, shared, candidate.mayWrite, func(all map[string]ledger.Resolutions) { loop.Resolve(all) }, log)
 	if err != nil {
 		return err
 	}
-	reviews = cfg.reviewer(repo, shared, members.try, log)
+	reviews = newReviewer(cfg, repo, shared, members.try, log)
 	var preview func(context.Context, int64) (*review.Preview, error)
 	if reviews != nil {
 		publish, preview = both(publish, reviews.Observe), reviews.Preview
 	}
 	servePlans(srv, candidate.objection, preview)
 	config := reconciler.Config{
-		Fleet: fleet, Source: repo, Loader: cfg.loader(), Past: cfg.loader(), Store: candidate.store, Attempts: filepath.Join(cfg.StateDir, "loading.json"), Conditions: status.Conditions(cfg.Status.Conditions),
+		Fleet: fleet, Source: repo, Loader: cfg.Loader(), Past: cfg.Loader(), Store: candidate.store, Attempts: filepath.Join(cfg.StateDir, "loading.json"), Conditions: status.Conditions(cfg.Status.Conditions),
 		Member: members.agent, WorksSent: members.encoder.Rotate, Publish: publish, Record: record.Add, Log: log,
 		MaxUnreachable: &cfg.Rollout.MaxUnreachable.IntOrString, AvailableTimeout: cfg.Rollout.AvailableTimeout.Duration,
 		Metrics: metrics.loop, Traces: traces,
@@ -146,7 +141,7 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger) error {
 	serveProposals(srv, candidate.objection, proposals.Held)
 	srv.Trace((&tracer{cfg, members.credentials, repo}).touched)
 	srv.Contains(repo.Contains)
-	log.Info("gitfleet is running", "version", version(), "fleet", fleet.Name, "url", repo.Status().URL, "ref", repo.Status().Ref, "listen", listener.Addr().String())
+	log.Info("gitfleet is running", "version", version.String(), "fleet", fleet.Name, "url", repo.Status().URL, "ref", repo.Status().Ref, "listen", listener.Addr().String())
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		return candidate.run(ctx, standby, loop, func(ctx context.Context) error {
@@ -173,27 +168,27 @@ type pullRequests struct {
 	troubles func() []string
 }
 
-// answer returns a server for everything but commands, with access control, the function with
+// newServer returns a server for everything but commands, with access control, the function with
 // which reports are published, and the history. Webhooks of pull requests wake the proposer and
 // the reviewer.
-func (c Config) answer(ctx context.Context, repo *gitsource.Repo, store ledger.Archive, registry *prometheus.Registry, metrics *metrics, log *slog.Logger, pulls pullRequests) (*server.Server, func(*status.Report), *history.Record, error) {
+func newServer(ctx context.Context, c settings.Config, repo *gitsource.Repo, store ledger.Archive, registry *prometheus.Registry, metrics *metrics, log *slog.Logger, pulls pullRequests) (*server.Server, func(*status.Report), *history.Record, error) {
 	srv := server.New(registry)
 	srv.Mount("GET /state", server.State(store.Export))
 	tellOverview(srv, func() (last, success time.Time) {
 		s := repo.Status()
 		return s.LastPoll, s.LastSuccess
 	}, pulls.troubles)
-	publish, err := c.serveKube(ctx, srv)
+	publish, err := serveKube(ctx, c, srv)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if !c.asksForge() && !c.PullRequests.enabled() {
+	if !c.AsksForge() && !c.PullRequests.Enabled() {
 		pulls.wake = nil
 	}
-	if err := c.Webhook.mount(srv, repo, c.git(log).Ref.Follows, pulls.wake, metrics.webhooks, log); err != nil {
+	if err := mountWebhook(c.Webhook, srv, repo, c.GitConfig(log).Ref.Follows, pulls.wake, metrics.webhooks, log); err != nil {
 		return nil, nil, nil, err
 	}
-	return srv, publish, c.record(srv, metrics.history, log), nil
+	return srv, publish, openHistory(c, srv, metrics.history, log), nil
 }
 
 // onTrouble calls notice after each poll that fails and after the first that succeeds: a new
@@ -208,11 +203,9 @@ func onTrouble(notice func()) func(time.Duration, error) {
 	}
 }
 
-func (c Config) loader() *hub.Loader { return hub.NewLoader(c.hub()) }
-
 // members creates agents that share what can be shared.
 type members struct {
-	cfg         Config
+	cfg         settings.Config
 	credentials member.Credentials
 	encoder     *member.Encoder
 	metrics     *member.Metrics
@@ -224,8 +217,8 @@ type members struct {
 	log         *slog.Logger
 }
 
-func newMembers(cfg Config, repo *gitsource.Repo, log *slog.Logger, metrics *member.Metrics) (*members, error) {
-	credentials, err := cfg.Members.credentials()
+func newMembers(cfg settings.Config, repo *gitsource.Repo, log *slog.Logger, metrics *member.Metrics) (*members, error) {
+	credentials, err := cfg.Members.Credentials()
 	if err != nil {
 		return nil, err
 	}
@@ -257,9 +250,9 @@ func (m *members) agent(c *hub.Cluster, report func(ledger.Observation)) reconci
 		},
 		HasCommit:         func(hash string) bool { _, err := m.repo.Commit(context.Background(), hash); return err == nil },
 		PodFailureTimeout: m.cfg.Rollout.PodFailureTimeout.Duration,
-		Brake:             m.cfg.Members.brake(),
+		Brake:             m.cfg.Members.Brake(),
 		Encoder:           m.encoder, Report: report, Record: m.record, Log: m.log, Metrics: m.metrics, Limit: m.limit, Arrivals: m.arrivals,
 		Concurrency: m.cfg.Members.Concurrency, Timeout: m.cfg.Members.Timeout.Duration, Probe: m.cfg.Members.ProbeInterval.Duration,
-		Sweep: m.cfg.Members.sweep(), DriftMode: api.DriftMode(m.cfg.Drift.Mode), DriftKinds: m.cfg.Drift.Kinds.modes(), Wrap: wrap,
+		Sweep: m.cfg.Members.Sweep(), DriftMode: api.DriftMode(m.cfg.Drift.Mode), DriftKinds: m.cfg.Drift.Kinds.Modes(), Wrap: wrap,
 	})
 }

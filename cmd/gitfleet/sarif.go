@@ -5,6 +5,8 @@ import (
 	"io"
 	"net/url"
 	"slices"
+
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/version"
 )
 
 // The part of SARIF 2.1.0 that a list of findings needs.
@@ -61,7 +63,7 @@ type (
 
 // writeSARIF writes findings as code scanning services read them.
 func writeSARIF(w io.Writer, all []finding) error {
-	driver := sarifDriver{Name: "gitfleet", InformationURI: "https://github.com/gitfleet/gitfleet", Version: release}
+	driver := sarifDriver{Name: "gitfleet", InformationURI: "https://github.com/gitfleet/gitfleet", Version: version.Release}
 	for _, r := range rules {
 		driver.Rules = append(driver.Rules, sarifRule{r.id, r.name, sarifText{r.text}})
 	}

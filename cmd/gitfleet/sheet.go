@@ -8,12 +8,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
 // A sheet is the description of one object: headings with fields.
 type sheet struct {
-	page
+	output.Page
 	now time.Time
 	b   strings.Builder
 }
@@ -24,7 +25,7 @@ const labelWidth = 16
 // field prints a field, unless it is empty.
 func (s *sheet) field(label, value string) {
 	if value != "" {
-		fmt.Fprintf(&s.b, "%s%s\n", fit(label+":", labelWidth), harmless(value))
+		fmt.Fprintf(&s.b, "%s%s\n", output.Fit(label+":", labelWidth), output.Sanitize(value))
 	}
 }
 
@@ -36,11 +37,11 @@ func (s *sheet) list(label string, values []string) {
 		} else {
 			label += ":"
 		}
-		fmt.Fprintf(&s.b, "%s%s\n", fit(label, labelWidth), harmless(v))
+		fmt.Fprintf(&s.b, "%s%s\n", output.Fit(label, labelWidth), output.Sanitize(v))
 	}
 }
 
-func (s *sheet) heading(text string) { fmt.Fprintf(&s.b, "%s\n", s.paint(bold, text+":")) }
+func (s *sheet) heading(text string) { fmt.Fprintf(&s.b, "%s\n", s.Paint(output.Bold, text+":")) }
 
 func (s *sheet) line(indent int, text string) {
 	fmt.Fprintf(&s.b, "%s%s\n", strings.Repeat("  ", indent), text)
@@ -48,7 +49,7 @@ func (s *sheet) line(indent int, text string) {
 
 // text prints a long text, indented.
 func (s *sheet) text(indent int, text string) {
-	for _, line := range wrap(text, s.width-2*indent) {
+	for _, line := range output.Wrap(text, s.Width-2*indent) {
 		s.line(indent, line)
 	}
 }
@@ -60,21 +61,21 @@ func (s *sheet) since(t time.Time) string {
 	return duration.HumanDuration(max(0, s.now.Sub(t)))
 }
 
-var conditionStyles = map[metav1.ConditionStatus]style{metav1.ConditionTrue: green, metav1.ConditionFalse: red, metav1.ConditionUnknown: yellow}
+var conditionStyles = map[metav1.ConditionStatus]output.Style{metav1.ConditionTrue: output.Green, metav1.ConditionFalse: output.Red, metav1.ConditionUnknown: output.Yellow}
 
 // conditions prints a line for each condition, with the messages of those that are not true.
 func (s *sheet) conditions(indent int, all []metav1.Condition) {
 	width, reasons := 0, 0
 	for _, c := range all {
-		width, reasons = max(width, wide(c.Type)), max(reasons, wide(c.Reason))
+		width, reasons = max(width, output.Width(c.Type)), max(reasons, output.Width(c.Reason))
 	}
-	inOneLine := 2*indent+width+reasons+len("  Unknown    for 59s ") <= s.width
+	inOneLine := 2*indent+width+reasons+len("  Unknown    for 59s ") <= s.Width
 	for _, c := range all {
 		reason := ""
 		if inOneLine {
-			reason = fit(c.Reason, reasons) + "  "
+			reason = output.Fit(c.Reason, reasons) + "  "
 		}
-		s.line(indent, fmt.Sprintf("%s  %s  %sfor %s", fit(c.Type, width), s.paint(conditionStyles[c.Status], fit(string(c.Status), 7)),
+		s.line(indent, fmt.Sprintf("%s  %s  %sfor %s", output.Fit(c.Type, width), s.Paint(conditionStyles[c.Status], output.Fit(string(c.Status), 7)),
 			reason, s.since(c.LastTransitionTime.Time)))
 		if c.Status != metav1.ConditionTrue {
 			if !inOneLine {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
@@ -33,7 +34,7 @@ its conditions, and the progress of each placement on it.`,
 			if err != nil {
 				return err
 			}
-			s := &sheet{page: pageOf(cmd.OutOrStdout())}
+			s := &sheet{Page: output.PageOf(cmd.OutOrStdout())}
 			if err := s.describe(cmd.Context(), c, strings.Join(args, "/")); err != nil {
 				return err
 			}
@@ -85,14 +86,14 @@ func (s *sheet) placement(r *status.Report, name string) {
 	d := r.Details[0]
 	s.field("Renamed from", notes[api.RenamedFromAnnotation])
 	s.field("Stands in", d.Origin)
-	s.field("Commit", fmt.Sprintf("%s, %s ago: %s", short(r.Source.InForce.Hash), s.since(r.Source.InForce.Time), r.Source.InForce.Subject))
+	s.field("Commit", fmt.Sprintf("%s, %s ago: %s", output.ShortHash(r.Source.InForce.Hash), s.since(r.Source.InForce.Time), r.Source.InForce.Subject))
 	if len(r.Placements)+len(r.ResourcePlacements) > 0 {
 		s.field("Policy", policyText(spec)) // that of an older record is not known
 	}
 	s.field("Revision", st.ObservedResourceIndex)
 	s.list("Selects", selectedText(st.SelectedResources))
 	s.field("Stopped by", d.Stopped)
-	s.field("Proven by", short(d.Proven))
+	s.field("Proven by", output.ShortHash(d.Proven))
 	s.field("Internal error", d.Internal)
 	s.list("Warnings", d.Warnings)
 	s.heading("Conditions")
@@ -137,7 +138,7 @@ func (s *sheet) clusters(r *status.Report, st *api.PlacementStatus, name string)
 	on := perCluster(st)
 	for i, stage := range stagesOf(r, name) {
 		d := &r.Details[0].Clusters[i]
-		head := fmt.Sprintf("%s  %s  %s", s.paint(bold, stage.cluster), s.paint(styleOf(stage.state), string(stage.state)), short(d.Commit))
+		head := fmt.Sprintf("%s  %s  %s", s.Paint(output.Bold, stage.cluster), s.Paint(styleOf(stage.state), string(stage.state)), output.ShortHash(d.Commit))
 		s.line(1, strings.TrimRight(head, " "))
 		c := on[stage.cluster]
 		if c != nil {
@@ -167,7 +168,7 @@ func (s *sheet) clusters(r *status.Report, st *api.PlacementStatus, name string)
 	}
 	for i := range st.PlacementStatuses {
 		if c := &st.PlacementStatuses[i]; c.ClusterName == "" {
-			s.line(1, s.paint(red, "one is missing"))
+			s.line(1, s.Paint(output.Red, "one is missing"))
 			s.untrue(c)
 		}
 	}
@@ -185,7 +186,7 @@ func saysWhy(c *api.PerClusterPlacementStatus, why string) bool {
 func (s *sheet) untrue(c *api.PerClusterPlacementStatus) {
 	for _, cond := range c.Conditions {
 		if cond.Status != "True" {
-			s.line(2, fmt.Sprintf("%s %s, %s, for %s", cond.Type, s.paint(conditionStyles[cond.Status], string(cond.Status)), cond.Reason, s.since(cond.LastTransitionTime.Time)))
+			s.line(2, fmt.Sprintf("%s %s, %s, for %s", cond.Type, s.Paint(conditionStyles[cond.Status], string(cond.Status)), cond.Reason, s.since(cond.LastTransitionTime.Time)))
 			s.text(3, cond.Message)
 		}
 	}
@@ -213,9 +214,9 @@ func (s *sheet) drifts(all []status.Drift) {
 		if len(d.By) > 0 {
 			text += ", by " + strings.Join(d.By, ", ")
 		}
-		s.line(1, harmless(text))
+		s.line(1, output.Sanitize(text))
 		for _, p := range all[i].Paths {
-			s.line(3, fmt.Sprintf("%s: %s there, %s in Git", p.Path, harmless(orDash(p.ValueInMember)), harmless(orDash(p.ValueInHub))))
+			s.line(3, fmt.Sprintf("%s: %s there, %s in Git", p.Path, output.Sanitize(output.OrDash(p.ValueInMember)), output.Sanitize(output.OrDash(p.ValueInHub))))
 		}
 	}
 }
@@ -278,7 +279,7 @@ func (s *sheet) placementsOn(r *status.Report, cluster string) {
 		for j := range d.Clusters {
 			if c := &d.Clusters[j]; c.Cluster == cluster {
 				at := stateOf(c, perCluster(statuses[d.Placement])[cluster], members)
-				lines = append(lines, fmt.Sprintf("%s  %s  %s  %s", d.Placement, s.paint(styleOf(at), string(at)), orDash(short(c.Commit)), number(c.Objects, "object")))
+				lines = append(lines, fmt.Sprintf("%s  %s  %s  %s", d.Placement, s.Paint(styleOf(at), string(at)), output.OrDash(output.ShortHash(c.Commit)), output.Count(c.Objects, "object")))
 			}
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/replica"
 )
@@ -51,7 +53,7 @@ is read instead; the daemon that uses it must be stopped.`,
 			if file == "" {
 				return export(cmd.OutOrStdout())
 			}
-			return writeWhole(file, export)
+			return output.WriteFile(file, export)
 		},
 	}
 	at.bind(cmd.Flags())
@@ -101,38 +103,21 @@ func withLedger(dir string, do func(ledger.Archive) error) error {
 
 // withSharedLedger opens the ledger of the replicas that a configuration file describes.
 func withSharedLedger(config string, do func(ledger.Archive) error) error {
-	cfg, err := readConfig(config, pflag.NewFlagSet("", pflag.ContinueOnError))
+	cfg, err := settings.Read(config, pflag.NewFlagSet("", pflag.ContinueOnError))
 	if err != nil {
 		return err
 	}
 	if cfg.Availability.Lease.Name == "" {
 		return fmt.Errorf("%s: highAvailability.lease.name is not set", config)
 	}
-	if err := errors.Join(cfg.validateAvailability()...); err != nil {
+	if err := errors.Join(cfg.ValidateAvailability()...); err != nil {
 		return err
 	}
-	secrets, err := replica.Unfenced(cfg.replica("gitfleet state import", nil))
+	secrets, err := replica.Unfenced(cfg.ReplicaConfig("gitfleet state import", nil))
 	if err != nil {
 		return err
 	}
 	return do(ledger.OpenShared(secrets, "gitfleet state import", nil))
-}
-
-// writeWhole writes a file beside the one that is meant and puts it there when
-// it is whole.
-func writeWhole(name string, write func(io.Writer) error) error {
-	f, err := os.CreateTemp(filepath.Dir(name), ".gitfleet-state-")
-	if err != nil {
-		return err
-	}
-	err = errors.Join(write(f), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), name)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
 }
 
 func newStateImport() *cobra.Command {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
@@ -35,7 +36,7 @@ func TestStateIsExportedFromADaemonAndImported(t *testing.T) {
 	web := httptest.NewServer(daemon.Handler())
 	defer web.Close()
 
-	do := func(want int, says string, args ...string) string {
+	do := func(want exit.Code, says string, args ...string) string {
 		t.Helper()
 		var out, errOut bytes.Buffer
 		if code := run(append([]string{"state"}, args...), &out, &errOut); code != want || !strings.Contains(errOut.String(), says) {
@@ -44,28 +45,28 @@ func TestStateIsExportedFromADaemonAndImported(t *testing.T) {
 		return out.String()
 	}
 	file := filepath.Join(t.TempDir(), "state.jsonl")
-	do(exitError, "another gitfleet uses this state directory", "export", "--state-dir", dir)
-	do(exitError, "no state directory", "export", "--state-dir", other)
-	do(exitFine, "", "export", "--server", web.URL, "-f", file)
+	do(exit.Failed, "another gitfleet uses this state directory", "export", "--state-dir", dir)
+	do(exit.Failed, "no state directory", "export", "--state-dir", other)
+	do(exit.OK, "", "export", "--server", web.URL, "-f", file)
 	backup, err := os.ReadFile(file)
 	if err != nil || !strings.Contains(string(backup), `"record":"binding","placement":"crp/web","cluster":"east"`) {
 		t.Fatalf("the backup is %v\n%s", err, backup)
 	}
-	do(exitError, "--state-dir", "import", file)
-	if out := do(exitFine, "", "import", file, "--state-dir", other); !strings.HasPrefix(out, other+" has the state of the backup") {
+	do(exit.Failed, "--state-dir", "import", file)
+	if out := do(exit.OK, "", "import", file, "--state-dir", other); !strings.HasPrefix(out, other+" has the state of the backup") {
 		t.Errorf("after an import it says %q", out)
 	}
 	newer := filepath.Join(t.TempDir(), "newer.jsonl")
 	if err := os.WriteFile(newer, bytes.Replace(backup, []byte(`"schema":`), []byte(`"schema":9`), 1), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	do(exitError, "written by a newer gitfleet", "import", newer, "--state-dir", other, "--force")
-	do(exitError, "another gitfleet uses this state directory", "import", file, "--state-dir", dir, "--force")
-	again := do(exitFine, "", "export", "--state-dir", other)
+	do(exit.Failed, "written by a newer gitfleet", "import", newer, "--state-dir", other, "--force")
+	do(exit.Failed, "another gitfleet uses this state directory", "import", file, "--state-dir", dir, "--force")
+	again := do(exit.OK, "", "export", "--state-dir", other)
 	if _, a, _ := strings.Cut(again, "\n"); !strings.HasSuffix(string(backup), a) {
 		t.Errorf("what was imported is exported as\n%s\nand was\n%s", again, backup)
 	}
-	do(exitError, "is not empty", "import", file, "--state-dir", other)
-	do(exitFine, "", "import", file, "--state-dir", other, "--force")
-	do(exitError, "use --state-dir", "export", "--server", "http://127.0.0.1:1")
+	do(exit.Failed, "is not empty", "import", file, "--state-dir", other)
+	do(exit.OK, "", "import", file, "--state-dir", other, "--force")
+	do(exit.Failed, "use --state-dir", "export", "--server", "http://127.0.0.1:1")
 }

@@ -1,3 +1,4 @@
+// Package view has the commands that show what the daemon knows.
 package main
 
 import (
@@ -8,13 +9,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gitfleet/gitfleet/reconciler/server"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
 func newStatus() *cobra.Command {
 	var at connection
-	var out format
+	var out output.Format
 	var watch, all bool
 	cmd := &cobra.Command{
 		Use:   "status",
@@ -35,7 +37,7 @@ could not be asked.`,
   gitfleet status -o json | jq '.placements[] | select(.clusters.failed)'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := out.check(); err != nil {
+			if err := out.Check(); err != nil {
 				return err
 			}
 			c, err := at.client()
@@ -44,15 +46,15 @@ could not be asked.`,
 			}
 			w := cmd.OutOrStdout()
 			show := func(o *overview) error {
-				if !out.isText() {
-					return out.write(w, o)
+				if !out.IsText() {
+					return out.Write(w, o)
 				}
-				_, err := io.WriteString(w, strings.Join(o.text(pageOf(w), o.At.Add(o.age), all), "\n")+"\n")
+				_, err := io.WriteString(w, strings.Join(o.text(output.PageOf(w), o.At.Add(o.age), all), "\n")+"\n")
 				return err
 			}
 			switch {
-			case watch && out.isText() && pageOf(w).terminal:
-				return redraw(cmd.Context(), c, w, func(o *overview, p page, now time.Time) []string { return o.text(p, now, all) })
+			case watch && out.IsText() && output.PageOf(w).Terminal:
+				return redraw(cmd.Context(), c, w, func(o *overview, p output.Page, now time.Time) []string { return o.text(p, now, all) })
 			case watch:
 				return c.overviews().follow(cmd.Context(), onChange(show))
 			}
@@ -63,38 +65,17 @@ could not be asked.`,
 			if err := show(o); err != nil || !o.needsAttention() {
 				return err
 			}
-			return exitCode(exitDifferences)
+			return exit.Differences
 		},
 	}
-	out.bind(cmd.Flags(), "text")
+	out.Bind(cmd.Flags(), "text")
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "continue, and show each change")
 	cmd.Flags().BoolVarP(&all, "all", "a", false, "show everything, without limits")
 	at.bind(cmd.Flags())
 	return cmd
 }
 
-// overviewPath is where the daemon tells how things are.
-const overviewPath = "/overview"
-
-// tellOverview has a server answer at overviewPath. polled is when the repository
-// was last asked, and when it last answered: polls that find nothing make no
-// report. With nil it is what the report says. forgeTroubles is what cannot be done on the
-// forge; nil if nothing is.
-func tellOverview(srv *server.Server, polled func() (last, success time.Time), forgeTroubles func() []string) {
-	srv.Tell("GET "+overviewPath, func(r *status.Report) any {
-		o := newOverview(r)
-		if polled != nil {
-			o.Source.LastPoll, o.Source.LastSuccess = polled()
-		}
-		if forgeTroubles != nil {
-			o.Forge = forgeTroubles()
-		}
-		return o
-	})
-}
-
-// onChange shows an overview only if it says something else than the one before,
-// apart from the time.
+// onChange calls show with each overview that differs from the one before in more than its times.
 func onChange(show func(*overview) error) func(*overview) (bool, error) {
 	before := ""
 	return func(o *overview) (bool, error) {

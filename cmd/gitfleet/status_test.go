@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/test/golden"
@@ -20,14 +22,14 @@ func TestStatus(t *testing.T) {
 	}
 	for name, report := range fleets {
 		_, address := listening(t, report)
-		for output, args := range map[string][]string{"": nil, "-all": {"--all"}, "-json": {"-o", "json"}} {
-			t.Run(name+output, func(t *testing.T) {
+		for suffix, args := range map[string][]string{"": nil, "-all": {"--all"}, "-json": {"-o", "json"}} {
+			t.Run(name+suffix, func(t *testing.T) {
 				var got bytes.Buffer
 				transcribe(&got, append([]string{"status", "--server", address}, args...)...)
-				golden.File(t, "testdata/status/"+name+output+".txt", got.String())
+				golden.File(t, "testdata/status/"+name+suffix+".txt", got.String())
 				for line := range strings.Lines(got.String()) {
-					if output == "" && wide(line)-1 > 80 {
-						t.Errorf("%d columns: %s", wide(line)-1, line)
+					if suffix == "" && output.Width(line)-1 > 80 {
+						t.Errorf("%d columns: %s", output.Width(line)-1, line)
 					}
 				}
 			})
@@ -47,14 +49,14 @@ func TestStatusOfALargeFleet(t *testing.T) {
 		r.Details = append(r.Details, d)
 	}
 	r.Clusters = append(r.Clusters, cluster("c", true))
-	lines := newOverview(r).text(page{width: 80}, noon, false)
+	lines := newOverview(r).text(output.Page{Width: 80}, noon, false)
 	if len(lines) > 40 {
 		t.Errorf("%d lines", len(lines))
 	}
 	troubled := 0
 	for _, line := range lines {
-		if wide(line) > 80 {
-			t.Errorf("%d columns: %s", wide(line), line)
+		if output.Width(line) > 80 {
+			t.Errorf("%d columns: %s", output.Width(line), line)
 		}
 		if strings.HasSuffix(line, "  progressing") {
 			troubled++
@@ -86,7 +88,7 @@ func TestBar(t *testing.T) {
 			"[####=>.!?-]"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := bar(page{}, test.counts, test.missing, 10); got != test.want {
+			if got := bar(output.Page{}, test.counts, test.missing, 10); got != test.want {
 				t.Errorf("got %s, want %s", got, test.want)
 			}
 		})
@@ -96,12 +98,12 @@ func TestBar(t *testing.T) {
 // Colours do not move anything.
 func TestColoursAreOnlyColours(t *testing.T) {
 	o := newOverview(troubledFleet(t).report)
-	plain := o.text(page{width: 80}, o.At, true)
-	painted := strings.Join(o.text(page{width: 80, colour: true}, o.At, true), "\n")
+	plain := o.text(output.Page{Width: 80}, o.At, true)
+	painted := strings.Join(o.text(output.Page{Width: 80, Color: true}, o.At, true), "\n")
 	if !strings.Contains(painted, "\033[31m") {
 		t.Error("nothing is red")
 	}
-	for _, s := range []style{bold, dim, red, green, yellow, cyan} {
+	for _, s := range []output.Style{output.Bold, output.Dim, output.Red, output.Green, output.Yellow, output.Cyan} {
 		painted = strings.ReplaceAll(painted, "\033["+string(s)+"m", "")
 	}
 	if painted = strings.ReplaceAll(painted, "\033[0m", ""); painted != strings.Join(plain, "\n") {
@@ -143,15 +145,15 @@ func TestStatusWatchTellsChanges(t *testing.T) {
 func TestAScreenfulFits(t *testing.T) {
 	lines := []string{"one", "two", "three", "four"}
 	for name, test := range map[string]struct {
-		p    page
+		p    output.Page
 		want string
 	}{
-		"room enough": {page{width: 20, height: 9}, "\033[Hone\033[K\r\ntwo\033[K\r\nthree\033[K\r\nfour\033[K\r\n\033[J"},
-		"too low":     {page{width: 20, height: 4}, "\033[Hone\033[K\r\ntwo\033[K\r\n… 2 more lines; make the window higher\033[K\r\n\033[J"},
-		"hardly any":  {page{width: 20, height: 1}, "\033[H… 5 more lines; make the window higher\033[K\r\n\033[J"},
+		"room enough": {output.Page{Width: 20, Height: 9}, "\033[Hone\033[K\r\ntwo\033[K\r\nthree\033[K\r\nfour\033[K\r\n\033[J"},
+		"too low":     {output.Page{Width: 20, Height: 4}, "\033[Hone\033[K\r\ntwo\033[K\r\n… 2 more lines; make the window higher\033[K\r\n\033[J"},
+		"hardly any":  {output.Page{Width: 20, Height: 1}, "\033[H… 5 more lines; make the window higher\033[K\r\n\033[J"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := screenful(test.p, lines, nil); got != test.want {
+			if got := output.Screenful(test.p, lines, nil); got != test.want {
 				t.Errorf("got %q\nwant %q", got, test.want)
 			}
 		})
@@ -196,13 +198,13 @@ func TestStatusOfMembersThatCannotBeUsed(t *testing.T) {
 			if got := o.needsAttention(); got != test.attention {
 				t.Errorf("it needs attention: %t", got)
 			}
-			text := o.text(page{width: 80}, s.now, false)
+			text := o.text(output.Page{Width: 80}, s.now, false)
 			if said := strings.Join(strings.Fields(strings.Join(text, " ")), " "); !strings.Contains(said, test.says) {
 				t.Errorf("it does not say %q:\n%s", test.says, strings.Join(text, "\n"))
 			}
 			for _, line := range text {
-				if wide(line) > 80 {
-					t.Errorf("%d columns: %s", wide(line), line)
+				if output.Width(line) > 80 {
+					t.Errorf("%d columns: %s", output.Width(line), line)
 				}
 			}
 			for i := range o.Placements {
@@ -218,8 +220,8 @@ func TestStatusOfMembersThatCannotBeUsed(t *testing.T) {
 			}
 			transcribe(&out, "describe", "mc", "dal", "--server", address)
 			for line := range strings.Lines(out.String()) {
-				if wide(line)-1 > 80 {
-					t.Errorf("%d columns: %s", wide(line)-1, line)
+				if output.Width(line)-1 > 80 {
+					t.Errorf("%d columns: %s", output.Width(line)-1, line)
 				}
 			}
 		})
@@ -246,8 +248,8 @@ func TestADeletedPlacementIsDescribed(t *testing.T) {
 			t.Errorf("%s does not say %q:\n%s", args, want, &out)
 		}
 		for line := range strings.Lines(out.String()) {
-			if wide(line)-1 > 80 {
-				t.Errorf("%s: %d columns: %s", args, wide(line)-1, line)
+			if output.Width(line)-1 > 80 {
+				t.Errorf("%s: %d columns: %s", args, output.Width(line)-1, line)
 			}
 		}
 	}
@@ -256,7 +258,7 @@ func TestADeletedPlacementIsDescribed(t *testing.T) {
 func TestStatusRefusesWrongArguments(t *testing.T) {
 	for _, args := range [][]string{{"status", "crp"}, {"status", "-o", "xml"}} {
 		var out, errOut bytes.Buffer
-		if code := run(args, &out, &errOut); code != exitError || errOut.Len() == 0 {
+		if code := run(args, &out, &errOut); code != exit.Failed || errOut.Len() == 0 {
 			t.Errorf("%v: exit code %d: %s", args, code, &errOut)
 		}
 	}
@@ -268,7 +270,7 @@ func TestStatusWarnsOfPlacements(t *testing.T) {
 	s := settledFleet(t)
 	s.commit(secondCommit, "Grace Hopper", "Misspell it", fleetText+"place typo of webb\n")
 	s.saysAll()
-	text := strings.Join(newOverview(s.report).text(page{width: 100}, s.now, false), "\n")
+	text := strings.Join(newOverview(s.report).text(output.Page{Width: 100}, s.now, false), "\n")
 	if want := `there is no Namespace "webb" in the repository, so this selects nothing`; !strings.Contains(strings.Join(strings.Fields(text), " "), want) {
 		t.Errorf("no warning %q in\n%s", want, text)
 	}

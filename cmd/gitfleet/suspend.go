@@ -1,13 +1,9 @@
+// Package operate has the commands that change what the daemon does, or make a commit for it.
 package main
 
 import (
-	"cmp"
-	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler"
 )
 
+// subjects lists what a suspension can be about, for help texts.
 const subjects = `  crp/NAME, rp/NAMESPACE/NAME   a placement, on all clusters or on --cluster
   mc/NAME, cluster/NAME         a member cluster, with everything on it
   NAME                          a placement or a member cluster of that name
@@ -106,20 +103,7 @@ func bindOrder(cmd *cobra.Command, at *connection, o *reconciler.Order) {
 	cmd.Flags().StringVarP(&o.Namespace, "namespace", "n", "", "namespace of an object")
 }
 
-// completeSubjects completes a placement or a cluster.
-func completeSubjects(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	known := namesFor(cmd)
-	all := slices.Clone(known.Placements)
-	for _, c := range known.Clusters {
-		all = append(all, "cluster/"+c)
-	}
-	return all, cobra.ShellCompDirectiveNoFileComp
-}
-
-// order sends an order, and says what was done.
+// order sends an order and prints the answer.
 func order(cmd *cobra.Command, at *connection, action, subject string, o reconciler.Order) error {
 	c, err := at.client()
 	if err != nil {
@@ -137,28 +121,8 @@ func order(cmd *cobra.Command, at *connection, action, subject string, o reconci
 	return err
 }
 
-// person is who asks, as far as this machine knows. A daemon that knows better
-// says so.
-func person() string { return cmp.Or(os.Getenv("USER"), os.Getenv("LOGNAME"), "unknown") }
-
-// act gives an order to the daemon. What the daemon will not do is an error in
-// its words alone.
-func (c *client) act(ctx context.Context, action string, o reconciler.Order) (orderAnswer, error) {
-	var a orderAnswer
-	resp, err := c.do(ctx, http.MethodPost, "/actions/"+action, nil, o)
-	var answer *answerError
-	if errors.As(err, &answer) && !answer.isUnknownName() && (answer.code == http.StatusNotFound || answer.code == http.StatusBadRequest) {
-		return a, errors.New(answer.text)
-	}
-	if err != nil {
-		return a, err
-	}
-	defer resp.Body.Close()
-	return a, understand(resp, &a)
-}
-
-// moment reads a time of day, the next there is, or a date with one; of this
-// machine's zone if none is named. Nothing is the zero time.
+// moment parses a time of day, which means its next occurrence, or a date with or without a time,
+// by default in the local time zone. An empty text is the zero time.
 func moment(text string, now time.Time) (time.Time, error) {
 	if text = strings.TrimSpace(text); text == "" {
 		return time.Time{}, nil

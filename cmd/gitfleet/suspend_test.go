@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
@@ -95,9 +96,9 @@ func TestSuspendSaysWhatIsWrong(t *testing.T) {
 			}
 			var out bytes.Buffer
 			transcribe(&out, args...)
-			code := exitError
+			code := exit.Failed
 			if strings.Contains(test.want, "there is no ") {
-				code = exitDifferences
+				code = exit.Differences
 			}
 			if !strings.HasPrefix(out.String(), test.want) || !strings.HasSuffix(out.String(), fmt.Sprintf("exit code %d\n", code)) {
 				t.Errorf("it prints %s\nwant %s", out.String(), test.want)

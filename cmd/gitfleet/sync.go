@@ -14,6 +14,8 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler"
 	"github.com/gitfleet/gitfleet/reconciler/status"
@@ -52,11 +54,11 @@ the repository could not be reached.`,
 			if a.Trouble != "" {
 				return fmt.Errorf("the repository cannot be read: %s", a.Trouble)
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "the repository is at %s; %s\n", orNone(short(a.Commit)), a.Said)
+			fmt.Fprintf(cmd.OutOrStdout(), "the repository is at %s; %s\n", output.OrNone(output.ShortHash(a.Commit)), a.Said)
 			if !wait {
 				return nil
 			}
-			return c.await(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), o.Subject, a.Commit, timeout)
+			return await(cmd.Context(), c, cmd.OutOrStdout(), cmd.ErrOrStderr(), o.Subject, a.Commit, timeout)
 		},
 	}
 	at.bind(cmd.Flags())
@@ -65,21 +67,21 @@ the repository could not be reached.`,
 	return cmd
 }
 
-// await follows the daemon until a commit, or a newer one, is available. What it
-// waits for meanwhile goes to errOut, and how it ended to out.
-func (c *client) await(ctx context.Context, out, errOut io.Writer, placement, commit string, timeout time.Duration) error {
+// await waits until a commit, or a newer one, is available. It prints the progress to errOut, and
+// the result to out.
+func await(ctx context.Context, c *client, out, errOut io.Writer, placement, commit string, timeout time.Duration) error {
 	waiting, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	var p progress
-	shown := newProgressLine(errOut)
+	shown := output.NewProgressLine(errOut)
 	err := c.reports(part{}).follow(waiting, func(r *status.Report) (bool, error) {
 		if p = progressOf(r, placement, commit); p.done || p.stuck {
 			return false, nil
 		}
-		shown.show(p.now)
+		shown.Show(p.now)
 		return true, nil
 	})
-	shown.end()
+	shown.End()
 	late := errors.Is(waiting.Err(), context.DeadlineExceeded)
 	if err != nil && !late {
 		return err
@@ -96,31 +98,31 @@ func (c *client) await(ctx context.Context, out, errOut io.Writer, placement, co
 	if late && !p.stuck {
 		fmt.Fprintf(out, "not available after %s\n", timeout)
 	}
-	return exitCode(exitDifferences)
+	return exit.Differences
 }
 
-// A progress is how far a commit has got.
+// A progress is the progress of the rollouts of a commit.
 type progress struct {
-	// done says that it is available, stuck that it will not be by itself.
+	// done means that it is available, stuck that it will not become available by itself.
 	done, stuck bool
-	// lines say how it ended, and now in one line what is waited for.
+	// lines are the result, and now describes in one line what is in progress.
 	lines []string
 	now   string
 }
 
-// progressOf says how far a commit, or a newer one, has got with one placement,
-// or with all if none is named.
+// progressOf returns the progress of a commit, or of a newer one, with one placement, or with all
+// if placement is empty.
 func progressOf(r *status.Report, placement, commit string) progress {
 	s := r.Source
 	if s.InForce.Hash == "" || s.Newest.Hash != commit && s.InForce.Hash != commit && s.Git.Head == commit {
-		reading := "commit " + short(commit) + " is being read"
+		reading := "commit " + output.ShortHash(commit) + " is being read"
 		return progress{lines: []string{reading}, now: reading}
 	}
 	if s.Newest.Hash != s.InForce.Hash && (len(s.Problems) > 0 || s.LoadError != "") {
 		return progress{stuck: true, lines: refusedLines(s)}
 	}
 	p := progress{done: true}
-	ahead := false // of something that comes by itself
+	ahead := false // something still changes by itself
 	more := 0
 	denied := deniedBy(r)
 	incomplete := map[string]bool{} // by cluster
@@ -150,12 +152,12 @@ func progressOf(r *status.Report, placement, commit string) progress {
 		p.now += fmt.Sprintf("; and %d more placements", more)
 	}
 	if p.stuck = !p.done && !ahead; p.done {
-		p.lines = []string{"commit " + short(s.InForce.Hash) + " is applied and available"}
+		p.lines = []string{"commit " + output.ShortHash(s.InForce.Hash) + " is applied and available"}
 	}
 	return p
 }
 
-// deniedBy says which permissions are missing, by the member that lacks them.
+// deniedBy returns the missing permissions, by member.
 func deniedBy(r *status.Report) map[string]string {
 	out := map[string]string{}
 	for _, c := range r.Clusters {
@@ -166,6 +168,7 @@ func deniedBy(r *status.Report) map[string]string {
 	return out
 }
 
+// refusedLines describes the refused commit and its problems, one line each.
 func refusedLines(s status.Source) []string {
 	lines := []string{refusedText(s)}
 	for _, p := range s.Problems {
@@ -177,9 +180,8 @@ func refusedLines(s status.Source) []string {
 	return lines
 }
 
-// unfinished returns a line for each thing that a placement still lacks, and marks the
-// clusters that lack something as incomplete; moving is false if a person has to act
-// before anything more happens.
+// unfinished returns a line for each thing that is not done yet for a placement, and marks its
+// clusters as incomplete. moving is false if nothing more happens until a person acts.
 func unfinished(d *status.Detail, s *api.PlacementStatus, members memberStates, incomplete map[string]bool) (lines []string, moving bool) {
 	if s == nil {
 		s = &api.PlacementStatus{} // gone from Git, and being removed
@@ -207,7 +209,7 @@ func unfinished(d *status.Detail, s *api.PlacementStatus, members memberStates, 
 		case why != "":
 			lines = append(lines, d.Placement+at+c.Cluster+" failed: "+why)
 		case c.Deleting > 0:
-			lines, moving = append(lines, fmt.Sprintf("%s on %s: deleting %s, which a commit allows", d.Placement, c.Cluster, number(c.Deleting, "object"))), moving || usable
+			lines, moving = append(lines, fmt.Sprintf("%s on %s: deleting %s, which a commit allows", d.Placement, c.Cluster, output.Count(c.Deleting, "object"))), moving || usable
 		case c.Held != "":
 			lines = append(lines, d.Placement+at+c.Cluster+" waits: "+c.Held)
 			moving = moving || d.Stopped == "" && usable
@@ -227,24 +229,7 @@ func unfinished(d *status.Detail, s *api.PlacementStatus, members memberStates, 
 	return lines, moving
 }
 
-// heldText says which deletions of a placement are held on a cluster, why, and how
-// they are allowed.
-func heldText(placement string, held []string) string {
-	first := held[0]
-	if n := len(held) - 1; n > 0 {
-		first += fmt.Sprintf(" (and %d more)", n)
-	}
-	return fmt.Sprintf("%s held: %s; %s", isOrAre(len(held), "deletion"), first, status.HeldAdvice(placement))
-}
-
-func isOrAre(n int, what string) string {
-	if n == 1 {
-		return "1 " + what + " is"
-	}
-	return number(n, what) + " are"
-}
-
-// troubleOn is the first condition of a cluster that is not true.
+// troubleOn returns the message of the first condition of a cluster that is not true.
 func troubleOn(s *api.PlacementStatus, cluster string) string {
 	i := slices.IndexFunc(s.PlacementStatuses, func(c api.PerClusterPlacementStatus) bool { return c.ClusterName == cluster })
 	if i < 0 {

@@ -149,33 +149,33 @@ func TestProgress(t *testing.T) {
 // code says whether it is.
 func TestSyncWaits(t *testing.T) {
 	tests := map[string]struct {
-		answer  orderAnswer
+		answer  server.ActionResult
 		reports func(*stage) []*status.Report
 		want    string
 	}{
-		"applied in the end": {orderAnswer{Said: "4 clusters compare their objects with Git now", Commit: secondCommit},
+		"applied in the end": {server.ActionResult{Said: "4 clusters compare their objects with Git now", Commit: secondCommit},
 			func(s *stage) []*status.Report {
 				s.turn(time.Second)
 				first := s.report
 				s.saysAll()
 				return []*status.Report{first, s.report}
 			}, "the repository is at b2b2b2b2; 4 clusters compare their objects with Git now\ncommit b2b2b2b2 is applied and available\n"},
-		"suspended": {orderAnswer{Said: "done", Commit: secondCommit},
+		"suspended": {server.ActionResult{Said: "done", Commit: secondCommit},
 			func(s *stage) []*status.Report {
 				s.in.Ledger.Suspend(ledger.Suspension{Subject: ledger.Subject{Cluster: "ams"}, By: "alice", Reason: "INC-1"})
 				s.saysAll()
 				return []*status.Report{s.report}
 			}, "the repository is at b2b2b2b2; done\ncrp/web on ams: suspended by alice: INC-1\nexit code 1\n"},
-		"deletions held": {orderAnswer{Said: "done", Commit: secondCommit},
+		"deletions held": {server.ActionResult{Said: "done", Commit: secondCommit},
 			func(s *stage) []*status.Report {
 				s.saysAll()
 				s.says("ber", "web", holdsBack("old", "too much"))
 				s.turn(time.Second)
 				return []*status.Report{s.report}
 			}, "the repository is at b2b2b2b2; done\ncrp/web on ber: 1 deletion is held: ConfigMap/web/old: too much; if that is a mistake, correct the placement or put back what was removed; otherwise add the trailer \"Gitfleet-Allow-Delete: crp/web\" to the message of a commit\nexit code 1\n"},
-		"unreadable": {orderAnswer{Trouble: "connection refused"}, func(*stage) []*status.Report { return nil },
+		"unreadable": {server.ActionResult{Trouble: "connection refused"}, func(*stage) []*status.Report { return nil },
 			"! gitfleet: the repository cannot be read: connection refused\nexit code 2\n"},
-		"too late": {orderAnswer{Said: "done", Commit: secondCommit},
+		"too late": {server.ActionResult{Said: "done", Commit: secondCommit},
 			func(s *stage) []*status.Report {
 				s.turn(time.Second)
 				s.turn(time.Second)
@@ -214,7 +214,7 @@ func TestSyncShowsProgress(t *testing.T) {
 	s := twoInForce(t)
 	daemon := server.New(nil)
 	daemon.Act("sync", func(context.Context, string, []byte) (any, error) {
-		return orderAnswer{Said: "done", Commit: secondCommit}, nil
+		return server.ActionResult{Said: "done", Commit: secondCommit}, nil
 	})
 	srv := httptest.NewServer(daemon.Handler())
 	t.Cleanup(srv.Close)

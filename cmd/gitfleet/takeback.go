@@ -6,13 +6,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// A takingBack finds the files of a placement.
+// A takingBack finds the files of a placement, which a rollback restores.
 type takingBack struct {
 	*rollback
 	loader *hub.Loader
@@ -27,12 +28,12 @@ func (b *takingBack) load(c gitsource.Commit) (*hub.Snapshot, error) {
 	s, err := b.loader.Load(hub.Commit{Hash: c.Hash, Subject: c.Subject, Time: c.Time, Message: c.Message}, files)
 	var bad *hub.LoadError
 	if errors.As(err, &bad) {
-		return nil, fmt.Errorf("commit %s does not load:\n%w", short(c.Hash), bad)
+		return nil, fmt.Errorf("commit %s does not load:\n%w", output.ShortHash(c.Hash), bad)
 	}
 	return s, err
 }
 
-// paths are the files that have to change.
+// paths returns the files that have to change.
 func (b *takingBack) paths() ([]string, error) {
 	then, err := b.load(b.from)
 	if err != nil {
@@ -44,7 +45,7 @@ func (b *takingBack) paths() ([]string, error) {
 	}
 	var known bool
 	if b.then, known = plan.ContentOf(then, b.key); !known {
-		return nil, fmt.Errorf("commit %s has no %s: name another with --to", short(b.from.Hash), b.name)
+		return nil, fmt.Errorf("commit %s has no %s: name another with --to", output.ShortHash(b.from.Hash), b.name)
 	}
 	mine := filesOf(then, b.then.Origins)
 	if c, there := plan.ContentOf(now, b.key); there {
@@ -56,7 +57,7 @@ func (b *takingBack) paths() ([]string, error) {
 		return nil, err
 	}
 	if len(paths) == 0 {
-		return nil, fmt.Errorf("the files of %s are at %s what they were at %s: there is nothing to take back", b.name, short(b.now.Hash), describeCommit(b.from))
+		return nil, fmt.Errorf("the files of %s are at %s what they were at %s: there is nothing to take back", b.name, output.ShortHash(b.now.Hash), describeCommit(b.from))
 	}
 	if others := b.others(paths, then, now); len(others) > 0 && !b.shared {
 		return nil, fmt.Errorf("%s are in files that go back as well (%s): take them back too with --include-shared, or take %s back by hand",
@@ -65,7 +66,7 @@ func (b *takingBack) paths() ([]string, error) {
 	return paths, nil
 }
 
-// list joins names as in a sentence.
+// list joins names for a sentence.
 func list(names []string) string {
 	if len(names) == 1 {
 		return "parts of " + names[0]
@@ -73,7 +74,7 @@ func list(names []string) string {
 	return "parts of " + strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }
 
-// others name what else has a part in some files.
+// others names the other placements and clusters that use some files.
 func (b *takingBack) others(paths []string, snapshots ...*hub.Snapshot) []string {
 	var names []string
 	add := func(name string, s *hub.Snapshot, origins ...api.Origin) {
@@ -98,8 +99,7 @@ func (b *takingBack) others(paths []string, snapshots ...*hub.Snapshot) []string
 	return slices.Compact(names)
 }
 
-// filesOf are the files that origins stand in; of what a kustomization made,
-// all that it was made of.
+// filesOf returns the files of origins; for the output of a kustomization, all of its inputs.
 func filesOf(s *hub.Snapshot, origins []api.Origin) []string {
 	var out []string
 	seen := map[string]bool{}
@@ -118,16 +118,17 @@ func filesOf(s *hub.Snapshot, origins []api.Origin) []string {
 	return out
 }
 
-// check makes sure that the commit does what it was made for.
+// check returns an error if the content of the placement at the commit is not that of the commit to
+// go back to.
 func (b *takingBack) check(made gitsource.Commit) error {
 	s, err := b.load(made)
 	if err != nil {
-		return fmt.Errorf("the files of %s do not go together with the others of %s, so no branch is made: %w", short(b.from.Hash), short(b.now.Hash), err)
+		return fmt.Errorf("the files of %s do not go together with the others of %s, so no branch is made: %w", output.ShortHash(b.from.Hash), output.ShortHash(b.now.Hash), err)
 	}
 	after, there := plan.ContentOf(s, b.key)
 	if !there || after.Fingerprint != b.then.Fingerprint {
 		return fmt.Errorf("with its files taken back %s would still not be what it was at %s, since something else of it stands elsewhere; no branch is made: take it back by hand, with \"git revert\"",
-			b.name, short(b.from.Hash))
+			b.name, output.ShortHash(b.from.Hash))
 	}
 	return nil
 }

@@ -1,3 +1,5 @@
+// Package check has the commands that check a repository without a daemon: validate, plan and
+// render.
 package main
 
 import (
@@ -8,12 +10,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/reconciler/forecast"
 )
 
-// writers are the output formats that are not a document: text, and those of tools
-// that show findings in a pull request.
+// writers write the output formats that are not a document: text, and those that services show in a
+// pull request.
 var writers = map[string]func(w io.Writer, all []finding) error{
 	"text": writeText, "sarif": writeSARIF, "github": writeGitHub,
 }
@@ -21,7 +25,7 @@ var writers = map[string]func(w io.Writer, all []finding) error{
 func newValidate() *cobra.Command {
 	var r hubReader
 	var in outlookInput
-	var out format
+	var out output.Format
 	var strict bool
 	cmd := &cobra.Command{
 		Use:   "validate PATH|REPO@REF|REPO@FROM..TO",
@@ -54,39 +58,39 @@ Exit codes: 0 valid, 2 problems, and with --strict 1 if there are warnings only.
   gitfleet validate --config gitfleet.yaml https://git.example.com/fleet@main`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := out.check(); err != nil {
+			if err := out.Check(); err != nil {
 				return err
 			}
 			base, snapshot, err := r.readChange(cmd.Context(), cmd.Flags(), args[0])
-			found, thought, err := examine(snapshot, err, in.clusters)
+			found, planned, err := examine(snapshot, err, in.clusters)
 			if err != nil {
 				return err
 			}
 			deleted := ""
 			if in.base = base; snapshot != nil && (base != nil || in.current != "") {
 				var held []finding
-				if held, deleted, err = in.examineDeletions(snapshot, r.brake); err != nil {
+				if held, deleted, err = examineDeletions(in, snapshot, r.brake); err != nil {
 					return err
 				}
 				found = inOrder(append(found, held...))
 			}
-			if write, known := writers[out.output]; known {
+			if write, known := writers[out.Name]; known {
 				err = write(cmd.OutOrStdout(), found)
 			} else {
-				err = out.write(cmd.OutOrStdout(), validateDocumentOf(snapshot, found))
+				err = out.Write(cmd.OutOrStdout(), validateDocumentOf(snapshot, found))
 			}
 			if err != nil {
 				return fmt.Errorf("write: %w", err)
 			}
-			if thought != nil {
-				printUnsure(cmd.ErrOrStderr(), thought.Plan)
+			if planned != nil {
+				printUnsure(cmd.ErrOrStderr(), planned.Plan)
 			}
 			summarize(cmd.ErrOrStderr(), args[0], snapshot, found)
 			fmt.Fprint(cmd.ErrOrStderr(), deleted)
 			return verdict(found, strict)
 		},
 	}
-	out.bind(cmd.Flags(), "text", "github", "sarif")
+	out.Bind(cmd.Flags(), "text", "github", "sarif")
 	cmd.Flags().BoolVar(&strict, "strict", false, "warnings count as well: exit code 1 if there is nothing worse")
 	in.bind(cmd.Flags())
 	cmd.Flags().Lookup("clusters").Usage = clustersUsage
@@ -94,11 +98,11 @@ Exit codes: 0 valid, 2 problems, and with --strict 1 if there are warnings only.
 	return cmd
 }
 
+// clustersUsage describes the flag --clusters.
 const clustersUsage = "file of MemberClusters with their status, as get clusters -o yaml writes it: the observed fleet"
 
-// examine tells all that is wrong with what was loaded, and what was thought of
-// it, or with what did not load. An error is what kept it from being read at
-// all.
+// examine returns the findings about a snapshot with its plan, or those about one that did not
+// load. err is the result of loading it; any other error than a *hub.LoadError is returned.
 func examine(s *hub.Snapshot, err error, clusters string) ([]finding, *forecast.Forecast, error) {
 	var bad *hub.LoadError
 	if errors.As(err, &bad) {
@@ -114,40 +118,33 @@ func examine(s *hub.Snapshot, err error, clusters string) ([]finding, *forecast.
 	return inOrder(append(findingsOf(o.Warnings), inspect(o.Snapshot, o.Plan)...)), o, nil
 }
 
-// summarize says in a line how it went, beside what was asked for.
+// summarize prints the result in one line.
 func summarize(w io.Writer, name string, s *hub.Snapshot, found []finding) {
 	errors, warnings := tally(found)
 	var parts []string
 	if errors > 0 {
-		parts = append(parts, number(errors, "problem"))
+		parts = append(parts, output.Count(errors, "problem"))
 	} else {
 		parts = append(parts, "valid")
 	}
 	if warnings > 0 {
-		parts = append(parts, number(warnings, "warning"))
+		parts = append(parts, output.Count(warnings, "warning"))
 	}
 	text := strings.Join(parts, ", ")
 	if s != nil {
-		text += fmt.Sprintf(" (%s, %s, %s)", number(len(s.Objects), "object"), number(len(s.Placements), "placement"), number(len(s.Clusters), "cluster"))
+		text += fmt.Sprintf(" (%s, %s, %s)", output.Count(len(s.Objects), "object"), output.Count(len(s.Placements), "placement"), output.Count(len(s.Clusters), "cluster"))
 	}
 	fmt.Fprintf(w, "%s: %s\n", name, text)
 }
 
-func number(n int, what string) string {
-	if n != 1 {
-		what += "s"
-	}
-	return fmt.Sprintf("%d %s", n, what)
-}
-
-// verdict is the exit code.
+// verdict returns the exit code for findings.
 func verdict(found []finding, strict bool) error {
 	errors, warnings := tally(found)
 	switch {
 	case errors > 0:
-		return exitCode(exitError)
+		return exit.Failed
 	case strict && warnings > 0:
-		return exitCode(exitDifferences)
+		return exit.Differences
 	}
 	return nil
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/forecast"
 	"github.com/gitfleet/gitfleet/reconciler/status"
@@ -53,20 +55,20 @@ left to wait for but a member on which permissions are missing; 2 error.`,
 	}
 	at.bind(cmd.Flags())
 	cmd.Flags().StringVar(&w.state, "for", "available", "applied or available")
-	cmd.Flags().SetAnnotation("for", valuesAnnotation, []string{"applied", "available"})
+	cmd.Flags().SetAnnotation("for", output.ValuesAnnotation, []string{"applied", "available"})
 	cmd.Flags().StringVar(&w.commit, "commit", "", "the commit that has to be in force, or one after it: its hash, or how that begins")
 	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "how long to wait")
 	return cmd
 }
 
-// A wish is what somebody waits for.
+// A wish is the condition that the command waits for.
 type wish struct {
 	placement, state, commit string
 
-	inForce bool // the commit, or one after it, was in force once
+	inForce bool // the commit, or a descendant, was in force before
 }
 
-// leastHash is how much of a hash names a commit.
+// leastHash is the least length of an abbreviated hash.
 const leastHash = 7
 
 func (w *wish) validate() error {
@@ -80,11 +82,11 @@ func (w *wish) validate() error {
 	return nil
 }
 
-// wait tells on errOut what it waits for whenever that changes, and on out how it
-// ended. A daemon that was there and does not answer for a while is waited for.
+// wait prints what it waits for to errOut, whenever that changes, and the result to out. While the
+// daemon does not answer, after it did, the request is retried.
 func (w *wish) wait(ctx context.Context, c *client, timeout time.Duration, out, errOut io.Writer) error {
 	ask := w.reports(c)
-	first, _, err := ask(ctx, "") // as long as it takes: however short the time, how it stands is told
+	first, _, err := ask(ctx, "") // without the timeout, so that the state is printed however short that is
 	if err != nil {
 		return err
 	}
@@ -92,8 +94,8 @@ func (w *wish) wait(ctx context.Context, c *client, timeout time.Duration, out, 
 	defer cancel()
 	bulletins := make(chan update[standing])
 	go ask.keep(ctx, bulletins)
-	shown := newProgressLine(errOut)
-	defer shown.end()
+	shown := output.NewProgressLine(errOut)
+	defer shown.End()
 	for now := (update[standing]{news: first}); ; {
 		v, said := notYet, ""
 		if now.err == nil {
@@ -102,9 +104,9 @@ func (w *wish) wait(ctx context.Context, c *client, timeout time.Duration, out, 
 			said = now.err.Error()
 		}
 		if v == notYet {
-			shown.show(said)
+			shown.Show(said)
 		} else {
-			shown.end()
+			shown.End()
 		}
 		switch v {
 		case holds:
@@ -112,7 +114,7 @@ func (w *wish) wait(ctx context.Context, c *client, timeout time.Duration, out, 
 			return err
 		case never:
 			fmt.Fprintln(errOut, said)
-			return exitCode(exitDifferences)
+			return exit.Differences
 		case wrong:
 			return errors.New(said)
 		}
@@ -122,22 +124,23 @@ func (w *wish) wait(ctx context.Context, c *client, timeout time.Duration, out, 
 			if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 				return ctx.Err()
 			}
-			shown.end()
+			shown.End()
 			fmt.Fprintf(errOut, "%s is not %s after %s\n", w.placement, w.state, timeout)
-			return exitCode(exitDifferences)
+			return exit.Differences
 		}
 	}
 }
 
-// A standing is how things stand with a wish.
+// A standing is a report, as far as a wish depends on it.
 type standing struct {
 	*status.Report
-	// Of the commit in force, and of the newest: whether it is the one that is
-	// wished for, or descends from it.
+	// inForce and newest say whether the commit in force, and the newest one, is the wanted commit
+	// or a descendant of it.
 	inForce, newest bool
 }
 
-// reports tell of the placement, or, as long as it is not there, of everything.
+// reports returns a feed of reports about the placement, or of whole reports while it does not
+// exist.
 func (w *wish) reports(c *client) feed[standing] {
 	contains := c.histories()
 	return func(ctx context.Context, after string) (*standing, string, error) {
@@ -158,17 +161,17 @@ func (w *wish) reports(c *client) feed[standing] {
 	}
 }
 
-// A judgement is what can be said of a wish.
+// A judgement is the state of a wish.
 type judgement int
 
 const (
 	notYet judgement = iota // not yet
 	holds
-	never // it will not come true
-	wrong // it makes no sense
+	never // it cannot become true
+	wrong // the placement does not exist
 )
 
-// judge says whether a wish has come true, and in words how it stands.
+// judge returns the state of a wish, and describes it.
 func (w *wish) judge(now *standing) (judgement, string) {
 	if v, said := w.judgeCommit(now); v != holds {
 		return v, said
@@ -177,7 +180,7 @@ func (w *wish) judge(now *standing) (judgement, string) {
 	statuses := placementStatuses(r)
 	s := statuses[w.placement]
 	if s == nil {
-		return wrong, fmt.Sprintf("there is no placement %s at commit %s", w.placement, short(r.Source.InForce.Hash))
+		return wrong, fmt.Sprintf("there is no placement %s at commit %s", w.placement, output.ShortHash(r.Source.InForce.Hash))
 	}
 	for _, d := range r.Details {
 		if d.Placement == w.placement {
@@ -195,15 +198,15 @@ func (w *wish) judge(now *standing) (judgement, string) {
 	return notYet, w.placement + " is not decided yet"
 }
 
-// at names the commit in force, and the one that was wished for.
+// at names the commit in force, and the wanted one if that is another.
 func (w *wish) at(hash string) string {
 	if strings.HasPrefix(hash, w.commit) {
-		return short(hash)
+		return output.ShortHash(hash)
 	}
-	return fmt.Sprintf("%s, which came after %s", short(hash), short(w.commit))
+	return fmt.Sprintf("%s, which came after %s", output.ShortHash(hash), output.ShortHash(w.commit))
 }
 
-// judgeCommit says whether the commit is in force, or one after it.
+// judgeCommit returns whether the commit, or a descendant of it, is in force.
 func (w *wish) judgeCommit(now *standing) (judgement, string) {
 	s := now.Source
 	problem := ""
@@ -217,13 +220,13 @@ func (w *wish) judgeCommit(now *standing) (judgement, string) {
 		w.inForce = true
 		return holds, ""
 	case w.inForce:
-		return never, fmt.Sprintf("commit %s is no longer in force: %s is, which does not descend from it", short(w.commit), short(s.InForce.Hash))
+		return never, fmt.Sprintf("commit %s is no longer in force: %s is, which does not descend from it", output.ShortHash(w.commit), output.ShortHash(s.InForce.Hash))
 	case strings.HasPrefix(s.Newest.Hash, w.commit) && problem != "":
-		return never, fmt.Sprintf("commit %s is refused: %s", short(w.commit), problem)
+		return never, fmt.Sprintf("commit %s is refused: %s", output.ShortHash(w.commit), problem)
 	case now.newest && problem != "":
-		return notYet, fmt.Sprintf("commit %s came after %s and is refused: %s", short(s.Newest.Hash), short(w.commit), problem)
+		return notYet, fmt.Sprintf("commit %s came after %s and is refused: %s", output.ShortHash(s.Newest.Hash), output.ShortHash(w.commit), problem)
 	}
-	return notYet, fmt.Sprintf("commit %s is not in force yet: %s is", short(w.commit), orNone(short(s.InForce.Hash)))
+	return notYet, fmt.Sprintf("commit %s is not in force yet: %s is", output.ShortHash(w.commit), output.OrNone(output.ShortHash(s.InForce.Hash)))
 }
 
 func (w *wish) judgePlacement(o *overviewPlacement, s *api.PlacementStatus, commit string) (judgement, string) {
@@ -238,7 +241,7 @@ func (w *wish) judgePlacement(o *overviewPlacement, s *api.PlacementStatus, comm
 	for _, c := range s.Conditions {
 		for _, typ := range types {
 			if strings.HasSuffix(c.Type, typ) && c.Status == metav1.ConditionTrue {
-				said := fmt.Sprintf("%s is %s on %s at commit %s", w.placement, w.state, number(o.total(), "cluster"), commit)
+				said := fmt.Sprintf("%s is %s on %s at commit %s", w.placement, w.state, output.Count(o.total(), "cluster"), commit)
 				if o.Missing > 0 {
 					said += fmt.Sprintf("; %d more could not be chosen", o.Missing)
 				}
@@ -269,7 +272,7 @@ func deniedOnly(d *status.Detail, s *api.PlacementStatus, r *status.Report) stri
 	return fmt.Sprintf("on %s %s", forecast.FewOf(all[0].Clusters), all[0].Reason)
 }
 
-// absences says which clusters of a placement cannot be used or reached, and why; empty if
+// absences describes which clusters of a placement cannot be used or reached, and why; empty if
 // there are none.
 func absences(d *status.Detail, r *status.Report) string {
 	all := map[state][]overviewReason{}
@@ -284,24 +287,6 @@ func absences(d *status.Detail, r *status.Report) string {
 		if why := all[away]; len(why) > 0 {
 			said += fmt.Sprintf("; %s: %s: %s", away, forecast.FewOf(why[0].Clusters), why[0].Reason)
 		}
-	}
-	return said
-}
-
-// sentence says on how many clusters a placement is available, and what keeps it
-// from being so on the others.
-func (p *overviewPlacement) sentence() string {
-	said := fmt.Sprintf("%s: %s of its clusters available", p.Name, p.count())
-	for _, why := range []struct {
-		word string
-		all  []overviewReason
-	}{{"failed", p.Failed}, {"progressing", p.Progressing}, {"waiting", p.Waiting}} {
-		if len(why.all) > 0 {
-			return fmt.Sprintf("%s; %s: %s: %s", said, why.word, forecast.FewOf(why.all[0].Clusters), why.all[0].Reason)
-		}
-	}
-	if p.Trouble != "" {
-		said += "; " + p.Trouble
 	}
 	return said
 }

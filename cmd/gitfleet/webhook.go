@@ -7,19 +7,20 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/webhook"
 	"github.com/gitfleet/gitfleet/reconciler/server"
 )
 
-// webhookPath is where forges send their webhooks.
+// webhookPath is the path to which forges send webhooks.
 const webhookPath = "/webhook"
 
-// mount lets webhooks wake the repository, if there is a secret to know them
-// by. A secret that cannot be read at the start is an error, since nobody would
-// notice otherwise; later it is read again at each request.
-func (w WebhookConfig) mount(srv *server.Server, repo *gitsource.Repo, follows func(ref string) bool, wakePullRequests func(), received *prometheus.CounterVec, log *slog.Logger) error {
-	source := secret(w.SecretFile, w.SecretEnv)
+// mountWebhook makes webhooks that are signed with the secret wake the repository. Without a
+// secret nothing is mounted. The secret is read at each request; that it cannot be read at the
+// start is an error, since nobody would notice it later.
+func mountWebhook(w settings.WebhookConfig, srv *server.Server, repo *gitsource.Repo, follows func(ref string) bool, wakePullRequests func(), received *prometheus.CounterVec, log *slog.Logger) error {
+	source := gitsource.SecretSource{File: w.SecretFile, Env: w.SecretEnv}
 	if source.IsZero() {
 		return nil
 	}

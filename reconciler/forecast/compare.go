@@ -26,6 +26,24 @@ type PlacementChange struct {
 	Settings             []SettingChange
 }
 
+// Summary says what happens to the placement itself, as what follows its name: it is new, or gone.
+// It is empty if the placement stays, under its name or another.
+func (c *PlacementChange) Summary() string {
+	switch {
+	case c.RenamedFrom != "":
+		return ""
+	case c.Unclear && c.New:
+		return "is new, and may be a renamed placement: nothing of it is placed"
+	case c.Unclear:
+		return "is gone, and may have been renamed: it keeps what it holds"
+	case c.Gone:
+		return "is gone"
+	case c.New:
+		return "is new"
+	}
+	return ""
+}
+
 // A ClusterChange is how what a cluster holds differs from the earlier plan.
 type ClusterChange struct {
 	Cluster      string

@@ -212,18 +212,9 @@ func (r *Result) placementsText() string {
 
 // placementText is what becomes of a placement.
 func placementText(p forecast.PlacementChange) string {
-	text := ""
-	switch {
-	case p.RenamedFrom != "":
+	text := strings.TrimSuffix(" "+p.Summary(), " ")
+	if p.RenamedFrom != "" {
 		text = " is renamed from " + markdown.Code(p.RenamedFrom) + "; its clusters and rollout carry over"
-	case p.Unclear && p.New:
-		text = " is new, and may be a renamed placement: nothing of it is placed"
-	case p.Unclear:
-		text = " is gone, and may have been renamed: it keeps what it holds"
-	case p.Gone:
-		text = " is gone"
-	case p.New:
-		text = " is new"
 	}
 	if p.PolicyTo != "" {
 		text += fmt.Sprintf("; its policy changes from %s to %s", markdown.Code(p.PolicyFrom), markdown.Code(p.PolicyTo))

@@ -22,6 +22,16 @@ import (
 // a *status.UnknownError or *RefusedError is reported as a client error.
 type Action func(ctx context.Context, by string, body []byte) (any, error)
 
+// An ActionResult is the answer to an action that was carried out.
+type ActionResult struct {
+	// Said is what was done, for a person.
+	Said string `json:"said"`
+	// Commit is the newest of the repository after a poll; Trouble is why it could not be
+	// polled.
+	Commit  string `json:"commit,omitempty"`
+	Trouble string `json:"trouble,omitempty"`
+}
+
 // A RefusedError says why an action is refused.
 type RefusedError struct{ Err error }
 

@@ -25,7 +25,7 @@ func metrics(t *tree, report report) {
 			case importPath != prometheus:
 			case slices.Contains(global, name):
 				report(f.path, t.line(at), "prometheus.%s is of the whole process: register with the registry that cmd makes", name)
-			case slices.Contains(registries, name) && f.room != "cmd/gitfleet" && f.room != "reconciler/server":
+			case slices.Contains(registries, name) && !under(f.room, "cmd/gitfleet") && f.room != "reconciler/server":
 				report(f.path, t.line(at), "%s may not know prometheus.%s: offer a struct of metrics, and let cmd register them", f.room, name)
 			}
 		})

@@ -10,7 +10,7 @@ import (
 func (d *demo) buildProduct(ctx context.Context) (string, error) {
 	d.binary = filepath.Join(d.root, "build", "gitfleet")
 	// As "make build" does, so that neither compiles what the other has compiled.
-	args := []string{"-trimpath", "-ldflags=-s -w -X main.release=", "./cmd/gitfleet"}
+	args := []string{"-trimpath", "-ldflags=-s -w -X github.com/gitfleet/gitfleet/cmd/gitfleet/version.Release=", "./cmd/gitfleet"}
 	return d.short(d.binary), checkout.Build(ctx, d.root, []string{"CGO_ENABLED=0"}, d.binary, args...)
 }
 

@@ -1,4 +1,4 @@
-package main
+package settings
 
 import (
 	"strings"
@@ -22,7 +22,7 @@ func TestSourceIdentity(t *testing.T) {
 		"a commit":     {SourceConfig{URL: "https://git.example.com/team/fleet", Commit: strings.Repeat("a", 40)}, "git.example.com/team/fleet"},
 	}
 	for name, test := range tests {
-		if got := test.source.identity(); got != test.want {
+		if got := test.source.Identity(); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
 	}
@@ -75,7 +75,7 @@ func TestFleetOfAStateDirectory(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			f, err := Config{FleetName: test.set, StateDir: "/state", Source: source}.fleet(test.saved)
+			f, err := Config{FleetName: test.set, StateDir: "/state", Source: source}.Fleet(test.saved)
 			if test.err != "" {
 				if err == nil || !strings.Contains(err.Error(), test.err) || !strings.Contains(err.Error(), "set fleetName: shop") {
 					t.Fatalf("%v", err)

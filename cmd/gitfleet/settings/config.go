@@ -1,4 +1,4 @@
-package main
+package settings
 
 import (
 	"fmt"
@@ -137,16 +137,16 @@ type MembersConfig struct {
 	DeleteObjects int `json:"deleteObjects,omitempty"`
 }
 
-// sweep returns the interval as member.Config takes it, where zero is the default.
-func (m *MembersConfig) sweep() time.Duration {
+// Sweep returns the interval as member.Config takes it, where zero is the default.
+func (m *MembersConfig) Sweep() time.Duration {
 	if m.SweepInterval.Duration == 0 {
 		return -1
 	}
 	return m.SweepInterval.Duration
 }
 
-// brake returns the limits above which deletions on a member are held.
-func (m *MembersConfig) brake() member.Brake {
+// Brake returns the limits above which deletions on a member are held.
+func (m *MembersConfig) Brake() member.Brake {
 	return member.Brake{Percent: m.DeletePercent, Objects: m.DeleteObjects}
 }
 
@@ -168,45 +168,55 @@ type RolloutConfig struct {
 	PodFailureTimeout metav1.Duration `json:"podFailureTimeout,omitzero"`
 }
 
-func defaultConfig() Config {
+// Default returns the configuration without a file and flags.
+func Default() Config {
 	return Config{
 		StateDir: "/var/lib/gitfleet",
 		Listen:   "127.0.0.1:8085",
 		LogLevel: "info", LogFormat: logText,
-		Source: SourceConfig{Path: ".", Interval: seconds(30)},
+		Source: SourceConfig{Path: ".", Interval: Seconds(30)},
 		Limits: LimitsConfig{
-			FetchBytes: 512 << 20, FetchObjects: 5_000_000, FetchTime: seconds(600), ListTime: seconds(30), ObjectBytes: 128 << 20, Packs: 50,
+			FetchBytes: 512 << 20, FetchObjects: 5_000_000, FetchTime: Seconds(600), ListTime: Seconds(30), ObjectBytes: 128 << 20, Packs: 50,
 			Files: 50_000, FileSize: 4 << 20, Documents: 1_000, AliasExpansion: 100, Depth: 100, Objects: 100_000,
-			CommitSize: 512 << 20, Builds: 5_000, BuildInput: 64 << 20, BuildTime: seconds(60), BuildOutput: 10 << 20,
+			CommitSize: 512 << 20, Builds: 5_000, BuildInput: 64 << 20, BuildTime: Seconds(60), BuildOutput: 10 << 20,
 		},
 		Members: MembersConfig{
-			Concurrency: 8, MaxRequests: 128, Timeout: seconds(30), ProbeInterval: seconds(10), SweepInterval: seconds(6 * 3600),
+			Concurrency: 8, MaxRequests: 128, Timeout: Seconds(30), ProbeInterval: Seconds(10), SweepInterval: Seconds(6 * 3600),
 			DeletePercent: 30, DeleteObjects: 10,
 		},
 		Rollout: RolloutConfig{
-			MaxUnreachable: portion{intstr.FromString("100%")}, AvailableTimeout: seconds(600), PodFailureTimeout: seconds(30),
+			MaxUnreachable: portion{intstr.FromString("100%")}, AvailableTimeout: Seconds(600), PodFailureTimeout: Seconds(30),
 		},
-		Drift:   DriftConfig{Mode: revertDrift, MinAge: seconds(120), MaxOpen: 10},
-		Forge:   ForgeConfig{Interval: seconds(30)},
+		Drift:   DriftConfig{Mode: revertDrift, MinAge: Seconds(120), MaxOpen: 10},
+		Forge:   ForgeConfig{Interval: Seconds(30)},
 		History: HistoryConfig{MaxSize: 64 << 20},
 		Status:  StatusConfig{Conditions: string(status.CurrentConditions)},
 	}
 }
 
-func seconds(n int) metav1.Duration { return metav1.Duration{Duration: time.Duration(n) * time.Second} }
+// SetRepository replaces the repository by the argument of a command, which may be a local path.
+func (c *Config) SetRepository(url string) {
+	c.Source.URL, c.Source.AllowFile, c.repositoryGiven = url, true, true
+}
 
-// loadConfig returns the defaults, overridden by the file, overridden by flags.
-func loadConfig(path string, flags *pflag.FlagSet) (Config, error) {
-	c, err := readConfig(path, flags)
+// FilePath returns the file that was read; empty if none was.
+func (c Config) FilePath() string { return c.file }
+
+// Seconds returns a duration as a setting has it.
+func Seconds(n int) metav1.Duration { return metav1.Duration{Duration: time.Duration(n) * time.Second} }
+
+// Load returns the defaults, overridden by the file, overridden by flags.
+func Load(path string, flags *pflag.FlagSet) (Config, error) {
+	c, err := Read(path, flags)
 	if err != nil {
 		return c, err
 	}
 	return c, c.Validate()
 }
 
-// readConfig is loadConfig without validation, for callers that need only a part of it.
-func readConfig(path string, flags *pflag.FlagSet) (Config, error) {
-	c := defaultConfig()
+// Read is Load without validation, for callers that need only a part of it.
+func Read(path string, flags *pflag.FlagSet) (Config, error) {
+	c := Default()
 	if path != "" {
 		raw, err := os.ReadFile(path)
 		if err != nil {

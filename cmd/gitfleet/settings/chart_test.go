@@ -1,8 +1,9 @@
-package main
+package settings
 
 import (
 	"bytes"
 	"encoding/json"
+	"os"
 	"strings"
 	"testing"
 
@@ -12,16 +13,20 @@ import (
 )
 
 // chartSchema is the file that checks the values of the Helm chart.
-const chartSchema = "helm/gitfleet/values.schema.json"
+const chartSchema = "../../../deploy/helm/gitfleet/values.schema.json"
 
 // The schema of the Helm chart's values has all settings of the configuration, and nothing
 // else in config: a misspelled one is refused before anything is installed.
 func TestChartKnowsAllSettings(t *testing.T) {
-	var schema map[string]any
-	if err := json.Unmarshal([]byte(deployFile(t, chartSchema)), &schema); err != nil {
+	text, err := os.ReadFile(chartSchema)
+	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := defaultConfig()
+	var schema map[string]any
+	if err := json.Unmarshal(text, &schema); err != nil {
+		t.Fatal(err)
+	}
+	cfg := Default()
 	config := objectSchema()
 	for _, s := range cfg.settings() {
 		within, path := config, strings.Split(s.key, ".")
@@ -41,14 +46,14 @@ func TestChartKnowsAllSettings(t *testing.T) {
 	source["properties"].(map[string]any)["url"].(map[string]any)["minLength"] = 1
 	config["required"] = []string{"source"}
 	schema["properties"].(map[string]any)["config"] = config
-	var text bytes.Buffer
-	out := json.NewEncoder(&text)
+	var want bytes.Buffer
+	out := json.NewEncoder(&want)
 	out.SetEscapeHTML(false)
 	out.SetIndent("", "  ")
 	if err := out.Encode(schema); err != nil {
 		t.Fatal(err)
 	}
-	golden.File(t, deployed+"/"+chartSchema, text.String())
+	golden.File(t, chartSchema, want.String())
 }
 
 func objectSchema() map[string]any {
@@ -66,7 +71,7 @@ func schemaOf(value any) map[string]any {
 		return map[string]any{"type": "string"}
 	case *size, *portion:
 		return map[string]any{"type": []string{"integer", "string"}}
-	case *kindModes:
+	case *KindModes:
 		return map[string]any{"type": "object", "additionalProperties": map[string]any{"type": "string", "enum": []string{revertDrift, proposeDrift, reportDrift}}}
 	case *[]string, *signedPaths:
 		return map[string]any{"type": "array"}

@@ -1,4 +1,4 @@
-package main
+package settings
 
 import (
 	"errors"
@@ -117,7 +117,7 @@ func (p *configParser) set(key string, n *yaml.Node) error {
 		paths, err := pathsOf(n)
 		*field = paths
 		return err
-	case *kindModes:
+	case *KindModes:
 		return p.kindModes(key, field, n)
 	case *bool:
 		return expect(n, forms["bool"], n.Decode(field))
@@ -204,12 +204,12 @@ func pathsOf(n *yaml.Node) (signedPaths, error) {
 	return all, nil
 }
 
-// kindModes reads a mapping of kinds to drift modes, and remembers the line of each kind.
-func (p *configParser) kindModes(key string, to *kindModes, n *yaml.Node) error {
+// KindModes reads a mapping of kinds to drift modes, and remembers the line of each kind.
+func (p *configParser) kindModes(key string, to *KindModes, n *yaml.Node) error {
 	if n.Kind != yaml.MappingNode {
 		return expect(n, "a mapping of KIND or GROUP/KIND to revert, propose or report", errNotScalar)
 	}
-	*to = kindModes{}
+	*to = KindModes{}
 	for i := 0; i < len(n.Content); i += 2 {
 		kind, mode := n.Content[i], resolveAlias(n.Content[i+1])
 		if mode.Kind != yaml.ScalarNode {
@@ -263,7 +263,7 @@ func settingMeant(key string) string {
 // settingKeys returns the keys of all settings, in the order of the documentation, and of their
 // sections.
 func settingKeys() []string {
-	c := defaultConfig()
+	c := Default()
 	var keys []string
 	for _, s := range c.settings() {
 		parts := strings.Split(s.key, ".")

@@ -1,4 +1,4 @@
-package main
+package settings
 
 import (
 	"fmt"
@@ -21,18 +21,18 @@ func load(t *testing.T, file string, args ...string) (Config, error) {
 	t.Helper()
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	var config string
-	bindSettings(flags, &config, "", settingKeys()...)
+	Bind(flags, &config, "", settingKeys()...)
 	if err := flags.Parse(args); err != nil {
 		return Config{}, err
 	}
 	if file == "" {
-		return loadConfig("", flags)
+		return Load("", flags)
 	}
 	path := filepath.Join(t.TempDir(), "gitfleet.yaml")
 	if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return loadConfig(path, flags)
+	return Load(path, flags)
 }
 
 const smallest = `
@@ -86,14 +86,14 @@ webhook: {secretEnv: FROM_FILE}
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, g := c.hub(), c.git(nil)
+	o, g := c.HubOptions(), c.GitConfig(nil)
 	if o.Limits.FileSize != 2<<20 || o.Limits.Files != 9 || o.Limits.BuildTime != 5*time.Second || g.Limits.FetchBytes != 1<<30 {
 		t.Errorf("limits are %+v and %+v", o.Limits, g.Limits)
 	}
 	if c.Webhook.SecretEnv != "FROM_FLAG" {
 		t.Errorf("webhook is %+v", c.Webhook)
 	}
-	if d := defaultConfig(); o.Limits.Documents != d.Limits.Documents || o.Limits.Documents == 0 {
+	if d := Default(); o.Limits.Documents != d.Limits.Documents || o.Limits.Documents == 0 {
 		t.Errorf("what nobody set is %d", o.Limits.Documents)
 	}
 }
@@ -105,7 +105,7 @@ func TestGitReadsWhatTheHubMayRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := c.git(nil).Limits.FileBytes; got != want {
+		if got := c.GitConfig(nil).Limits.FileBytes; got != want {
 			t.Errorf("with files of %s Git reads %d bytes, want %d", text, got, want)
 		}
 	}
@@ -146,14 +146,14 @@ members: {kubeconfigDir: /etc/members}
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := c.git(nil).Signatures; !reflect.DeepEqual(got, want) {
+			if got := c.GitConfig(nil).Signatures; !reflect.DeepEqual(got, want) {
 				t.Errorf("got %+v", got)
 			}
 		})
 	}
 	c, err := load(t, smallest)
-	if err != nil || c.git(nil).Signatures != nil {
-		t.Errorf("nobody asked, and %+v is demanded (%v)", c.git(nil).Signatures, err)
+	if err != nil || c.GitConfig(nil).Signatures != nil {
+		t.Errorf("nobody asked, and %+v is demanded (%v)", c.GitConfig(nil).Signatures, err)
 	}
 }
 
@@ -217,8 +217,8 @@ func TestWrongConfigurationIsRefused(t *testing.T) {
 
 // The page of all settings says what the program does.
 func TestSettingsAreDocumented(t *testing.T) {
-	const page = "../../docs/configuration.md"
-	const begin, end = "<!-- settings: written by go test ./cmd/gitfleet -update -->\n", "<!-- end of settings -->\n"
+	const page = "../../../docs/configuration.md"
+	const begin, end = "<!-- settings: written by go test ./cmd/gitfleet/settings -update -->\n", "<!-- end of settings -->\n"
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
@@ -252,7 +252,7 @@ var sections = []struct{ prefix, title string }{
 }
 
 func settingsTable() string {
-	c := defaultConfig()
+	c := Default()
 	values := c.values()
 	var b strings.Builder
 	for _, section := range sections {

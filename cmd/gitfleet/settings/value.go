@@ -1,4 +1,4 @@
-package main
+package settings
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 // A size is a number of bytes: 1048576, 1Mi or 1M, as a flag and in the file.
 type size int64
 
-// String writes the size with the largest unit that leaves no rest.
+// String returns the size with the largest binary unit that divides it.
 func (s *size) String() string { return resource.NewQuantity(int64(*s), resource.BinarySI).String() }
 
 // Type names the kind of value in the help of a flag.
@@ -52,8 +52,8 @@ func (s *portion) Set(text string) error {
 	return nil
 }
 
-// SignaturesConfig says whose commits are accepted; if none of it is set,
-// everybody's.
+// SignaturesConfig configures which signatures commits must have; if nothing is set, they need
+// none.
 type SignaturesConfig struct {
 	OpenPGP        []string    `json:"openPGP,omitempty"`
 	AllowedSigners string      `json:"allowedSigners,omitempty"`
@@ -74,8 +74,7 @@ type signedPath struct {
 
 func (p signedPath) String() string { return p.Path + "=" + strings.Join(p.Signers, ",") }
 
-// signedPaths are a list in the file, and a flag PATH=SIGNER,SIGNER that may be
-// repeated.
+// signedPaths are a list in the file, and a flag PATH=SIGNER,SIGNER that may be repeated.
 type signedPaths []signedPath
 
 // String implements pflag.Value.

@@ -1,4 +1,7 @@
-package main
+// Package settings reads the configuration of the daemon: a file, and flags that take precedence.
+//
+// Config has all settings; its methods return the configurations of the packages that use them.
+package settings
 
 import (
 	"errors"
@@ -19,8 +22,8 @@ type setting struct {
 	usage string
 }
 
-// setFlag sets any setting, as KEY=VALUE.
-const setFlag = "set"
+// SetFlag sets any setting, as KEY=VALUE.
+const SetFlag = "set"
 
 // settingFlags are the settings that have a flag of their own, in the order in
 // which help shows them. The others are set in the file or with --set.
@@ -176,11 +179,11 @@ func (m *MembersConfig) settings() []setting {
 // settingAnnotation marks a flag that sets the setting with the key it holds.
 const settingAnnotation = "gitfleet.dev/setting"
 
-// bindSettings adds --config, --set, and flags for the settings with the given keys to the
+// Bind adds --config, --set, and flags for the settings with the given keys to the
 // flags of a command.
-func bindSettings(f *pflag.FlagSet, config *string, usage string, keys ...string) {
+func Bind(f *pflag.FlagSet, config *string, usage string, keys ...string) {
 	f.StringVar(config, "config", "", usage)
-	defaults := defaultConfig()
+	defaults := Default()
 	settings := defaults.settings()
 	for _, own := range settingFlags {
 		if !slices.Contains(keys, own.key) {
@@ -190,7 +193,7 @@ func bindSettings(f *pflag.FlagSet, config *string, usage string, keys ...string
 		settings[i].bind(f, own.flag)
 		f.SetAnnotation(own.flag, settingAnnotation, []string{own.key})
 	}
-	f.StringArray(setFlag, nil, "set any setting of the configuration file, as `KEY=VALUE`; may be repeated")
+	f.StringArray(SetFlag, nil, "set any setting of the configuration file, as `KEY=VALUE`; may be repeated")
 }
 
 // values returns flags that set the fields of c, named by their keys.
@@ -229,7 +232,7 @@ func (c *Config) override(flags *pflag.FlagSet) error {
 	values := c.values()
 	var errs []error
 	replaced := map[string]bool{}
-	if set := flags.Lookup(setFlag); set != nil {
+	if set := flags.Lookup(SetFlag); set != nil {
 		for _, text := range set.Value.(pflag.SliceValue).GetSlice() {
 			errs = append(errs, assign(values, text, replaced))
 		}
@@ -287,4 +290,63 @@ func (s setting) positive() bool {
 		return off || v.Duration > time.Duration(0)
 	}
 	return true
+}
+
+// KeysNamed are the keys of the settings that a flag could be for: those
+// that end in its words. --limit-file-size is for limits.fileSize.
+func KeysNamed(flag string) []string {
+	squash := func(name string) string {
+		name = strings.NewReplacer("-", "", ".", "", "limits", "limit", "members", "member").Replace(name)
+		return strings.TrimSuffix(strings.ToLower(name), "s")
+	}
+	word := strings.TrimPrefix(squash(flag), "tls")
+	c := Default()
+	var keys []string
+	for _, s := range c.settings() {
+		if strings.HasSuffix(squash(s.key), word) {
+			keys = append(keys, s.key)
+		}
+	}
+	return keys
+}
+
+// FlagKeys returns the keys of the settings that have a flag of their own.
+func FlagKeys() []string {
+	var keys []string
+	for _, own := range settingFlags {
+		keys = append(keys, own.key)
+	}
+	return keys
+}
+
+// SecretKeys are the settings that name a file or a variable with a secret.
+func SecretKeys(c *Config) (files, variables []string) {
+	for _, s := range c.settings() {
+		value, isText := s.value.(*string)
+		if !isText || *value == "" {
+			continue
+		}
+		key := strings.ToLower(s.key)
+		switch {
+		case strings.HasSuffix(key, "env"):
+			variables = append(variables, *value)
+		case strings.HasSuffix(key, "file") && !strings.HasSuffix(key, "cafile") && !strings.HasSuffix(key, "certfile"):
+			files = append(files, *value)
+		}
+	}
+	return files, variables
+}
+
+// A File is a file that a setting names.
+type File struct{ Key, Path string }
+
+// Files returns the files that the settings name, in the order of the documentation.
+func (c *Config) Files() []File {
+	var all []File
+	for _, s := range c.settings() {
+		if file, ok := s.value.(*string); ok && *file != "" && strings.HasSuffix(s.key, "File") {
+			all = append(all, File{s.key, *file})
+		}
+	}
+	return all
 }

@@ -1,4 +1,4 @@
-package main
+package settings
 
 import (
 	"fmt"
@@ -14,13 +14,13 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member"
 )
 
-// git is the part of the configuration that is Git's.
-func (c Config) git(log *slog.Logger) gitsource.Config {
+// GitConfig is the part of the configuration that is Git's.
+func (c Config) GitConfig(log *slog.Logger) gitsource.Config {
 	s := c.Source
 	return gitsource.Config{
 		URL: s.URL, Ref: gitsource.Ref{Branch: s.Branch, Tag: s.Tag, SemVer: s.SemVer, Commit: s.Commit},
 		Interval: s.Interval.Duration, StateDir: filepath.Join(c.StateDir, "git"), Auth: s.auth(),
-		AllowHTTP: s.AllowHTTP, AllowFile: s.AllowFile, Signatures: s.Signatures.demand(), Limits: c.Limits.git(),
+		AllowHTTP: s.AllowHTTP, AllowFile: s.AllowFile, Signatures: s.Signatures.Requirements(), Limits: c.Limits.git(),
 		Logger: log, Getenv: os.Getenv,
 	}
 }
@@ -43,8 +43,8 @@ func secret(file, env string) gitsource.SecretSource {
 	return gitsource.SecretSource{File: file, Env: env}
 }
 
-// demand is nil if signatures are not asked for.
-func (s SignaturesConfig) demand() *gitsource.Signatures {
+// Requirements is nil if signatures are not asked for.
+func (s SignaturesConfig) Requirements() *gitsource.Signatures {
 	if !s.present && len(s.OpenPGP)+len(s.Paths) == 0 && s.AllowedSigners == "" && s.Since == "" && !s.AllowRewrite {
 		return nil
 	}
@@ -66,8 +66,8 @@ func (l LimitsConfig) git() gitsource.Limits {
 	}
 }
 
-// hub is the part of the configuration that is about what a commit holds.
-func (c Config) hub() hub.Options {
+// HubOptions is the part of the configuration that is about what a commit holds.
+func (c Config) HubOptions() hub.Options {
 	l := c.Limits
 	return hub.Options{Path: c.Source.Path, Limits: hub.Limits{
 		Files: l.Files, FileSize: int64(l.FileSize), Documents: l.Documents, AliasExpansion: l.AliasExpansion, Depth: l.Depth,
@@ -76,8 +76,8 @@ func (c Config) hub() hub.Options {
 	}}
 }
 
-// credentials is the part of the configuration that finds members.
-func (m MembersConfig) credentials() (member.Credentials, error) {
+// Credentials is the part of the configuration that finds members.
+func (m MembersConfig) Credentials() (member.Credentials, error) {
 	c := member.Credentials{Dir: m.KubeconfigDir, File: m.Kubeconfig, AllowExec: m.AllowExec, AllowInsecure: m.AllowInsecure}.Cached()
 	if m.SecretNamespace == "" {
 		return c, nil
@@ -94,3 +94,5 @@ func (m MembersConfig) credentials() (member.Credentials, error) {
 	c.Secrets = client.CoreV1().Secrets(m.SecretNamespace)
 	return c, nil
 }
+
+func (c Config) Loader() *hub.Loader { return hub.NewLoader(c.HubOptions()) }

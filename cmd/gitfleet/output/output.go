@@ -1,4 +1,6 @@
-package main
+// Package output prints what commands say: text that fits a terminal, tables, and documents as
+// JSON, YAML or by a template.
+package output
 
 import (
 	"encoding/json"
@@ -14,34 +16,34 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// jsonPathPrefix begins an output by template.
-const jsonPathPrefix = "jsonpath="
+// JSONPathPrefix begins an output by template.
+const JSONPathPrefix = "jsonpath="
 
-// A format is the output format of a command. Every command that prints more than a line binds
+// A Format is the output format of a command. Every command that prints more than a line binds
 // one, so that -o means the same everywhere.
-type format struct {
-	output    string
-	noHeaders bool
+type Format struct {
+	Name      string
+	NoHeaders bool
 	text      []string // the formats for a person, the default first
 }
 
-// bind adds -o to the flags of a command, and --no-headers if it prints a table. text has the
+// Bind adds -o to the flags of a command, and --no-headers if it prints a table. text has the
 // formats for a person, the default first, and name if objects are listed; json, yaml and
 // jsonpath are always supported.
-func (f *format) bind(flags *pflag.FlagSet, text ...string) {
+func (f *Format) Bind(flags *pflag.FlagSet, text ...string) {
 	f.text = text
-	flags.StringVarP(&f.output, "output", "o", text[0], f.known())
-	flags.SetAnnotation("output", valuesAnnotation, append(f.outputs(), jsonPathPrefix))
+	flags.StringVarP(&f.Name, "output", "o", text[0], f.known())
+	flags.SetAnnotation("output", ValuesAnnotation, append(f.outputs(), JSONPathPrefix))
 	if text[0] == "table" {
-		flags.BoolVar(&f.noHeaders, "no-headers", false, "print no header")
+		flags.BoolVar(&f.NoHeaders, "no-headers", false, "print no header")
 	}
 }
 
-func (f *format) known() string {
+func (f *Format) known() string {
 	return strings.Join(f.outputs(), ", ") + " or jsonpath=TEMPLATE"
 }
 
-func (f *format) outputs() []string {
+func (f *Format) outputs() []string {
 	all := append(slices.Clone(f.text), "json")
 	if !slices.Contains(all, "yaml") {
 		all = append(all, "yaml")
@@ -49,35 +51,36 @@ func (f *format) outputs() []string {
 	return all
 }
 
-// check refuses an unknown format, before any request.
-func (f *format) check() error {
-	if template, ok := strings.CutPrefix(f.output, jsonPathPrefix); ok {
+// Check refuses an unknown format, before any request.
+func (f *Format) Check() error {
+	if template, ok := strings.CutPrefix(f.Name, JSONPathPrefix); ok {
 		_, err := parsePath(template)
 		return err
 	}
-	if slices.Contains(f.outputs(), f.output) {
+	if slices.Contains(f.outputs(), f.Name) {
 		return nil
 	}
-	return fmt.Errorf("-o %s: use %s", f.output, f.known())
+	return fmt.Errorf("-o %s: use %s", f.Name, f.known())
 }
 
-// isText reports whether the format is for a person.
-func (f *format) isText() bool { return f.output != "name" && slices.Contains(f.text, f.output) }
+// IsText reports whether the format is for a person.
+func (f *Format) IsText() bool { return f.Name != "name" && slices.Contains(f.text, f.Name) }
 
-func (f *format) isWide() bool { return f.output == "wide" }
+// IsWide reports whether a table is to have its less important columns.
+func (f *Format) IsWide() bool { return f.Name == "wide" }
 
-// write writes a document in a format that is not for a person.
-func (f *format) write(w io.Writer, doc any) error { return writeDocument(w, doc, f.output) }
+// Write writes a document in a format that is not for a person.
+func (f *Format) Write(w io.Writer, doc any) error { return writeDocument(w, doc, f.Name) }
 
-// A listDocument is a document of several things.
-type listDocument[T any] struct {
+// A List is a document of several things.
+type List[T any] struct {
 	APIVersion string `json:"apiVersion"`
 	Items      []T    `json:"items"`
 }
 
-// listOf returns a document of a version with items, which may be nil.
-func listOf[T any](version string, items []T) listDocument[T] {
-	return listDocument[T]{version, append([]T{}, items...)}
+// ListOf returns a document of a version with items, which may be nil.
+func ListOf[T any](version string, items []T) List[T] {
+	return List[T]{version, append([]T{}, items...)}
 }
 
 // parsePath parses a template as kubectl does; braces around a single path may be omitted.
@@ -116,7 +119,7 @@ func writeDocument(w io.Writer, doc any, output string) error {
 	if err := json.Unmarshal(raw, &plain); err != nil {
 		return err
 	}
-	if template, ok := strings.CutPrefix(output, jsonPathPrefix); ok {
+	if template, ok := strings.CutPrefix(output, JSONPathPrefix); ok {
 		p, err := parsePath(template)
 		if err != nil {
 			return err
@@ -159,3 +162,6 @@ func writeJSON(w io.Writer, v any) error {
 	}
 	return nil
 }
+
+// ValuesAnnotation has the possible values of a flag.
+const ValuesAnnotation = "gitfleet.dev/values"

@@ -1,4 +1,4 @@
-package main
+package settings
 
 import (
 	"crypto/sha256"
@@ -13,10 +13,10 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// identity returns the repository, path and reference of the hub in a canonical form, as
+// Identity returns the repository, path and reference of the hub in a canonical form, as
 // inventories on members name it. It never has credentials. A commit is not part of it, since a
 // pinned one changes with each release.
-func (s SourceConfig) identity() string {
+func (s SourceConfig) Identity() string {
 	id := gitsource.Identity(s.URL)
 	if at := strings.Trim(path.Clean("/"+s.Path), "/"); at != "" {
 		id += "//" + at
@@ -32,7 +32,7 @@ func (s SourceConfig) identity() string {
 // defaultFleetName returns the name of a fleet whose configuration sets none. It ends in digits
 // that differ for each source.
 func (s SourceConfig) defaultFleetName() string {
-	sum := sha256.Sum256([]byte(s.identity()))
+	sum := sha256.Sum256([]byte(s.Identity()))
 	return fleetNamePrefix(path.Base(gitsource.Identity(s.URL))) + hex.EncodeToString(sum[:4])
 }
 
@@ -59,11 +59,11 @@ func fleetNamePrefix(repository string) string {
 	return name + "-"
 }
 
-// fleet returns the name and ID of the fleet. The name is that of the state directory or, if it
+// Fleet returns the name and ID of the fleet. The name is that of the state directory or, if it
 // has none, that of the configuration, or the default. The ID is that of the state directory,
 // or a new one.
-func (c Config) fleet(saved ledger.Fleet) (ledger.Fleet, error) {
-	f := ledger.Fleet{Name: c.FleetName, ID: saved.ID, Source: c.Source.identity()}
+func (c Config) Fleet(saved ledger.Fleet) (ledger.Fleet, error) {
+	f := ledger.Fleet{Name: c.FleetName, ID: saved.ID, Source: c.Source.Identity()}
 	named := saved.ID != "" // older versions did not save the name
 	switch {
 	case f.Name == "" && saved.Name != "":
@@ -80,16 +80,16 @@ func (c Config) fleet(saved ledger.Fleet) (ledger.Fleet, error) {
 	return f, nil
 }
 
-// nameFleet sets the name of the fleet if the configuration does not: it is the daemon's, or
-// the default if no daemon answers. Then the note says that it may be wrong.
-func (c *Config) nameFleet(told daemonState) (note string, err error) {
+// NameFleet sets the name of the fleet if the configuration does not: it is that of the daemon, or
+// the default if daemon is empty since none answers. Then the note says that it may be wrong.
+func (c *Config) NameFleet(daemon string) (note string, err error) {
 	switch {
-	case c.FleetName != "" && told.fleet.Name != "" && c.FleetName != told.fleet.Name:
-		return "", c.fault("fleetName", fmt.Sprintf("the configuration says %q, and the daemon is the fleet %q", c.FleetName, told.fleet.Name))
+	case c.FleetName != "" && daemon != "" && c.FleetName != daemon:
+		return "", c.fault("fleetName", fmt.Sprintf("the configuration says %q, and the daemon is the fleet %q", c.FleetName, daemon))
 	case c.FleetName != "":
 		return "", nil
-	case told.fleet.Name != "":
-		c.FleetName = told.fleet.Name
+	case daemon != "":
+		c.FleetName = daemon
 		return "", nil
 	case c.Source.URL == "":
 		return "", c.fault("fleetName", "set it, or the repository: no daemon answers that could say which fleet this is")

@@ -1,4 +1,4 @@
-package main
+package settings
 
 import (
 	"strings"
@@ -38,12 +38,12 @@ func TestProposingNeedsAForge(t *testing.T) {
 	}
 	c, err := load(t, strings.Replace(smallest, "git.example.com/fleet", "git.example.com/platform/fleet.git, branch: main", 1)+
 		"drift: {mode: propose}\nforge: {type: gitea, tokenEnv: T}")
-	if f := c.forge(); err != nil || f.URL != "https://git.example.com" || f.Repository != "platform/fleet" {
+	if f := c.ForgeConfig(); err != nil || f.URL != "https://git.example.com" || f.Repository != "platform/fleet" {
 		t.Errorf("the forge is %s, %s: %v", f.URL, f.Repository, err)
 	}
 	for host, want := range map[string]forge.Type{"github.com": forge.GitHub, "gitlab.com": forge.GitLab} {
 		c, err := load(t, strings.Replace(smallest, "git.example.com/fleet", host+"/platform/fleet.git, branch: main", 1)+"drift: {mode: propose}\nforge: {tokenEnv: T}")
-		if f := c.forge(); err != nil || f.Type != want {
+		if f := c.ForgeConfig(); err != nil || f.Type != want {
 			t.Errorf("at %s is a %q: %v", host, f.Type, err)
 		}
 	}
@@ -57,11 +57,11 @@ func TestDriftModesOfKinds(t *testing.T) {
 	secret, deployment := api.GroupKind{Kind: "Secret"}, api.GroupKind{Group: "apps", Kind: "Deployment"}
 	const file = smallest + "drift: {mode: report, kinds: {Secret: revert, apps/Deployment: report, example.com/Gadget: report}}"
 	c, err := load(t, file)
-	if got := c.Drift.Kinds.modes(); err != nil || len(got) != 3 || got[secret] != api.DriftRevert || got[deployment] != api.DriftReport {
+	if got := c.Drift.Kinds.Modes(); err != nil || len(got) != 3 || got[secret] != api.DriftRevert || got[deployment] != api.DriftReport {
 		t.Errorf("%v: %v", got, err)
 	}
 	c, err = load(t, file, "--set", "drift.kinds=Secret=report", "--set", "drift.kinds=apps/Deployment=revert")
-	if got := c.Drift.Kinds.modes(); err != nil || len(got) != 2 || got[secret] != api.DriftReport || got[deployment] != api.DriftRevert {
+	if got := c.Drift.Kinds.Modes(); err != nil || len(got) != 2 || got[secret] != api.DriftReport || got[deployment] != api.DriftRevert {
 		t.Errorf("with --set: %v: %v", got, err)
 	}
 	if _, err = load(t, file, "--set", "drift.kinds=Secret"); err == nil || !strings.Contains(err.Error(), `"Secret" is not KIND=MODE`) {

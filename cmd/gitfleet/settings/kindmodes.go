@@ -1,4 +1,4 @@
-package main
+package settings
 
 import (
 	"errors"
@@ -10,14 +10,9 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// kindModes are the drift modes of kinds, by KIND or GROUP/KIND: a mapping in the file, and a
+// KindModes are the drift modes of kinds, by KIND or GROUP/KIND: a mapping in the file, and a
 // flag KIND=MODE that may be repeated.
-type kindModes map[string]string
-
-// proposes reports whether drift is offered as pull requests, of some kinds at least.
-func (d *DriftConfig) proposes() bool {
-	return d.Mode == proposeDrift || slices.Contains(slices.Collect(maps.Values(d.Kinds)), proposeDrift)
-}
+type KindModes map[string]string
 
 func isDriftMode(mode string) bool {
 	return mode == revertDrift || mode == proposeDrift || mode == reportDrift
@@ -54,8 +49,8 @@ func groupKind(text string) api.GroupKind {
 	return api.GroupKind{Group: group, Kind: kind}
 }
 
-// modes are the modes as members take them.
-func (m kindModes) modes() map[api.GroupKind]api.DriftMode {
+// Modes are the modes as members take them.
+func (m KindModes) Modes() map[api.GroupKind]api.DriftMode {
 	out := make(map[api.GroupKind]api.DriftMode, len(m))
 	for kind, mode := range m {
 		out[groupKind(kind)] = api.DriftMode(mode)
@@ -64,29 +59,29 @@ func (m kindModes) modes() map[api.GroupKind]api.DriftMode {
 }
 
 // String implements pflag.Value.
-func (m *kindModes) String() string { return strings.Join(m.GetSlice(), " ") }
+func (m *KindModes) String() string { return strings.Join(m.GetSlice(), " ") }
 
 // Type names the kind of value in the help of a flag.
-func (m *kindModes) Type() string { return "kind=mode" }
+func (m *KindModes) Type() string { return "kind=mode" }
 
 // Set adds the mode of one kind.
-func (m *kindModes) Set(text string) error { return m.Append(text) }
+func (m *KindModes) Set(text string) error { return m.Append(text) }
 
 // Append implements pflag.SliceValue.
-func (m *kindModes) Append(text string) error {
+func (m *KindModes) Append(text string) error {
 	kind, mode, ok := strings.Cut(text, "=")
 	if !ok {
 		return fmt.Errorf("%q is not KIND=MODE", text)
 	}
 	if *m == nil {
-		*m = kindModes{}
+		*m = KindModes{}
 	}
 	(*m)[kind] = mode
 	return nil
 }
 
 // Replace implements pflag.SliceValue.
-func (m *kindModes) Replace(texts []string) error {
+func (m *KindModes) Replace(texts []string) error {
 	*m = nil
 	for _, text := range texts {
 		if err := m.Append(text); err != nil {
@@ -97,7 +92,7 @@ func (m *kindModes) Replace(texts []string) error {
 }
 
 // GetSlice implements pflag.SliceValue.
-func (m *kindModes) GetSlice() []string {
+func (m *KindModes) GetSlice() []string {
 	texts := []string{}
 	for _, kind := range slices.Sorted(maps.Keys(*m)) {
 		texts = append(texts, kind+"="+(*m)[kind])

@@ -1,4 +1,4 @@
-package main
+package settings
 
 import (
 	"errors"
@@ -22,7 +22,7 @@ func (c Config) Validate() error {
 	}
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
 		errs = append(errs, c.fault("listen", err.Error()+"; use HOST:PORT"))
-	} else if err := c.access().Validate(); err != nil {
+	} else if err := c.AccessConfig().Validate(); err != nil {
 		errs = append(errs, err)
 	}
 	if _, err := c.level(); err != nil {
@@ -49,10 +49,10 @@ func (c Config) Validate() error {
 	if n := c.History.MaxSize; n > 0 && n < leastHistory {
 		errs = append(errs, c.fault("history.maxSize", "must be at least 64Ki"))
 	}
-	errs = append(errs, c.validateSource()...)
+	errs = append(errs, c.ValidateSource()...)
 	errs = append(errs, c.validateDrift()...)
 	errs = append(errs, c.validatePullRequests()...)
-	errs = append(errs, c.validateAvailability()...)
+	errs = append(errs, c.ValidateAvailability()...)
 	if c.Webhook.SecretFile != "" && c.Webhook.SecretEnv != "" {
 		errs = append(errs, c.fault("webhook.secretFile", "set only one of secretFile and secretEnv"))
 	}
@@ -79,17 +79,27 @@ func (c Config) fault(key, message string) error {
 	return fmt.Errorf("%s: %s", key, message)
 }
 
-// validateSource validates the settings of packages that read the repository, some of which
+// ValidateLimits returns an error about the first limit that is not positive.
+func (c Config) ValidateLimits() error {
+	for _, s := range c.Limits.settings() {
+		if !s.positive() {
+			return c.fault(s.key, "must be more than zero")
+		}
+	}
+	return nil
+}
+
+// ValidateSource validates the settings of packages that read the repository, some of which
 // have other names there.
-func (c Config) validateSource() []error {
+func (c Config) ValidateSource() []error {
 	var errs []error
-	if err := c.hub().Validate(); err != nil {
+	if err := c.HubOptions().Validate(); err != nil {
 		errs = append(errs, fmt.Errorf("source.%w", err))
 	}
 	if c.Source.URL == "" {
 		return append(errs, c.fault("source.url", "set the repository that is the hub"))
 	}
-	for _, err := range flatten(c.git(nil).Validate()) {
+	for _, err := range Flatten(c.GitConfig(nil).Validate()) {
 		var field *gitsource.FieldError
 		if errors.As(err, &field) {
 			text := field.Err.Error()
@@ -104,8 +114,8 @@ func (c Config) validateSource() []error {
 	return errs
 }
 
-// flatten takes joined errors apart.
-func flatten(err error) []error {
+// Flatten takes joined errors apart.
+func Flatten(err error) []error {
 	joined, ok := err.(interface{ Unwrap() []error })
 	switch {
 	case err == nil:
@@ -115,7 +125,7 @@ func flatten(err error) []error {
 	}
 	var all []error
 	for _, e := range joined.Unwrap() {
-		all = append(all, flatten(e)...)
+		all = append(all, Flatten(e)...)
 	}
 	return all
 }
@@ -145,6 +155,7 @@ var keys = map[string]string{
 	"stateDir":                    "stateDir",
 }
 
+// keyOf returns the key of a field of gitsource.Config.
 func keyOf(field string) string {
 	if key, ok := keys[field]; ok {
 		return key

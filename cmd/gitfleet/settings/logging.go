@@ -1,7 +1,6 @@
-package main
+package settings
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -9,6 +8,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/tracing"
 )
 
+// level returns the least level that is logged.
 func (c Config) level() (slog.Level, error) {
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(c.LogLevel)); err != nil {
@@ -23,9 +23,9 @@ const (
 	logJSON = "json"
 )
 
-// logger returns a logger with the configured level and format. If commits are traced, lines
+// Logger returns a logger with the configured level and format. If commits are traced, lines
 // about a commit have the ID of its trace.
-func (c Config) logger(w io.Writer) *slog.Logger {
+func (c Config) Logger(w io.Writer) *slog.Logger {
 	level, _ := c.level()
 	options := &slog.HandlerOptions{Level: level}
 	var handler slog.Handler = slog.NewTextHandler(w, options)
@@ -36,12 +36,4 @@ func (c Config) logger(w io.Writer) *slog.Logger {
 		handler = tracing.LogHandler(handler)
 	}
 	return slog.New(handler)
-}
-
-// traces returns a tracer for the configured collector; nil if there is none.
-func (c Config) traces(ctx context.Context, log *slog.Logger) (*tracing.Tracer, error) {
-	if c.Tracing.Endpoint == "" {
-		return nil, nil
-	}
-	return tracing.New(ctx, c.Tracing.Endpoint, c.FleetName, version(), log)
 }

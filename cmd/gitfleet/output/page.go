@@ -1,0 +1,148 @@
+package output
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+)
+
+// A Style is the ANSI style of a text on a terminal.
+type Style string
+
+// The styles.
+const (
+	Plain  Style = ""
+	Bold   Style = "1"
+	Dim    Style = "2"
+	Red    Style = "31"
+	Green  Style = "32"
+	Yellow Style = "33"
+	Cyan   Style = "36"
+)
+
+// A Page is where output goes: a terminal, or something else.
+type Page struct {
+	Terminal      bool
+	Color         bool
+	Width, Height int
+}
+
+// DefaultWidth is the default width.
+const DefaultWidth = 80
+
+// PageOf examines the output of a command. Colors are for terminals, unless $NO_COLOR is set.
+func PageOf(w io.Writer) Page {
+	p := Page{Width: DefaultWidth}
+	f, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return p
+	}
+	p.Terminal = os.Getenv("TERM") != "dumb"
+	p.Color = p.Terminal && os.Getenv("NO_COLOR") == ""
+	if width, height, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
+		p.Width, p.Height = max(width, 40), height
+	}
+	return p
+}
+
+// Paint returns a text with a style, if the page has colors.
+func (p Page) Paint(s Style, text string) string {
+	if !p.Color || s == Plain || text == "" {
+		return text
+	}
+	return "\033[" + string(s) + "m" + text + "\033[0m"
+}
+
+// Sanitize replaces characters of a text that could move a terminal's cursor or change the
+// direction of writing.
+func Sanitize(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return utf8.RuneError
+	}, text)
+}
+
+// Width returns the number of columns of an unstyled text.
+func Width(text string) int { return utf8.RuneCountInString(text) }
+
+// Fit pads or truncates a text to a width.
+func Fit(text string, width int) string {
+	text = Sanitize(text)
+	if n := Width(text); n <= width {
+		return text + strings.Repeat(" ", width-n)
+	}
+	return Truncate(text, width)
+}
+
+// Truncate truncates a text that is too long, with an ellipsis.
+func Truncate(text string, width int) string {
+	text = Sanitize(text)
+	if Width(text) <= width {
+		return text
+	}
+	runes := []rune(text)
+	return string(runes[:max(0, width-1)]) + "…"
+}
+
+// PrintLine writes a line; on a terminal it is wrapped, and all but the first line are indented.
+func (p Page) PrintLine(w io.Writer, line, indent string) error {
+	if p.Terminal && Width(line) > p.Width {
+		rest := strings.TrimLeft(line, " ")
+		first := line[:len(line)-len(rest)]
+		lines := Wrap(rest, p.Width-Width(indent))
+		line = first + strings.Join(lines, "\n"+indent)
+	}
+	_, err := fmt.Fprintln(w, line)
+	return err
+}
+
+// Wrap breaks a text, and overlong words, into lines.
+func Wrap(text string, width int) []string {
+	var out []string
+	line := ""
+	for _, word := range strings.Fields(text) {
+		word = Sanitize(word)
+		switch {
+		case line == "":
+			line = word
+		case Width(line)+1+Width(word) <= width:
+			line += " " + word
+		default:
+			out = append(out, line)
+			line = word
+		}
+		for runes := []rune(line); len(runes) > width; runes = []rune(line) {
+			out = append(out, string(runes[:width]))
+			line = string(runes[width:])
+		}
+	}
+	if line != "" {
+		out = append(out, line)
+	}
+	return out
+}
+
+// Escape quotes characters that a terminal or a log could misinterpret, such as line breaks
+// and escape sequences, as in a Go string.
+func Escape(s string) string {
+	if !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if unicode.IsPrint(r) {
+			b.WriteRune(r)
+		} else {
+			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
+		}
+	}
+	return b.String()
+}

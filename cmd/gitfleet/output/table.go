@@ -1,0 +1,57 @@
+package output
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+)
+
+// A Table has a header and rows; the first column names the row.
+type Table struct {
+	Header []string
+	Rows   [][]string
+}
+
+// Print writes the table, without the header if that is not wanted.
+func (t Table) Print(w io.Writer, f Format) {
+	tw := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
+	if !f.NoHeaders {
+		fmt.Fprintln(tw, strings.Join(t.Header, "\t"))
+	}
+	room := t.room(PageOf(w))
+	for _, row := range t.Rows {
+		cells := make([]string, len(row))
+		for i, cell := range row {
+			cells[i] = Sanitize(cell)
+		}
+		last := len(cells) - 1
+		lines := []string{cells[last]}
+		if room > 0 && Width(cells[last]) > room {
+			lines = Wrap(cells[last], room)
+		}
+		for _, line := range lines {
+			cells[last] = line
+			fmt.Fprintln(tw, strings.Join(cells, "\t"))
+			clear(cells)
+		}
+	}
+	tw.Flush()
+}
+
+// room returns the width of the last column on a terminal; zero if it is unlimited.
+func (t Table) room(p Page) int {
+	const least = 20
+	if !p.Terminal {
+		return 0
+	}
+	room := p.Width
+	for i, name := range t.Header[:len(t.Header)-1] {
+		column := Width(name)
+		for _, row := range t.Rows {
+			column = max(column, Width(row[i]))
+		}
+		room -= column + 3
+	}
+	return max(room, least)
+}

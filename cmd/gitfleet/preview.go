@@ -1,0 +1,60 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
+	"github.com/gitfleet/gitfleet/reconciler/forecast"
+	"github.com/gitfleet/gitfleet/reconciler/review"
+)
+
+// A pullRequestPlan is what the daemon answers about a pull request.
+type pullRequestPlan struct {
+	Text string `json:"text"`
+	// Changes says whether merging changes anything, Failed whether it cannot be planned or
+	// has problems.
+	Changes bool `json:"changes"`
+	Failed  bool `json:"failed"`
+}
+
+// printPreview writes the whole plan of a pull request.
+func printPreview(b *bytes.Buffer, p *review.Preview) {
+	_, status := p.Status()
+	fmt.Fprintf(b, "Merging %s into %s: %s\n\n", output.ShortHash(p.Head), output.ShortHash(p.Base), output.Escape(status))
+	for _, problem := range p.Problems {
+		fmt.Fprintf(b, "%s: %s\n", problem.Severity, output.Escape(problem.Error()))
+	}
+	if len(p.Problems) > 0 {
+		fmt.Fprintln(b)
+	}
+	if p.Failed() && !p.Changes.Compared {
+		return
+	}
+	printAnswers(b, p.Answers)
+	printChanges(b, p.Changes, p.Deletions())
+	for _, c := range p.Contents {
+		fmt.Fprintf(b, "%s (%s) changes on %s\n", c.After.ID, c.Placement, forecast.FewOf(c.Clusters))
+		for _, d := range review.Fields(c) {
+			fmt.Fprintf(b, "    %s: %s → %s\n", output.Escape(d.Path), output.Escape(output.OrNone(d.ValueInHub)), output.Escape(output.OrNone(d.ValueInMember)))
+		}
+	}
+	for _, r := range p.Rollouts {
+		fmt.Fprintf(b, "%s: %s, at most %d unavailable and %d added at a time; first %s\n", r.Placement, output.Count(r.Clusters, "cluster"), r.MaxUnavailable, r.MaxSurge, forecast.FewOf(r.First))
+	}
+}
+
+// printAnswers writes what the members say; nothing if they were not asked.
+func printAnswers(b *bytes.Buffer, a *review.Answers) {
+	if a == nil {
+		return
+	}
+	fmt.Fprintf(b, "On the members, by a dry run: %s\n", output.Escape(a.Summary()))
+	for _, f := range a.Findings() {
+		fmt.Fprintf(b, "  %s (%s) on %s: %s\n", f.Object, f.Placement, forecast.FewOf(f.Clusters), f.Text)
+		if f.Detail != "" {
+			fmt.Fprintf(b, "      %s\n", output.Escape(f.Detail))
+		}
+	}
+	fmt.Fprintln(b)
+}

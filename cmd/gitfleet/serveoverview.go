@@ -1,0 +1,25 @@
+package main
+
+import (
+	"time"
+
+	"github.com/gitfleet/gitfleet/reconciler/server"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+// tellOverview serves the overview of the newest report. polled returns the times of the last poll
+// of the repository and of the last successful one, since a poll without a new commit makes no
+// report; if it is nil, they are those of the report. forgeTroubles returns what cannot be done on
+// the forge; it may be nil.
+func tellOverview(srv *server.Server, polled func() (last, success time.Time), forgeTroubles func() []string) {
+	srv.Tell("GET "+overviewPath, func(r *status.Report) any {
+		o := newOverview(r)
+		if polled != nil {
+			o.Source.LastPoll, o.Source.LastSuccess = polled()
+		}
+		if forgeTroubles != nil {
+			o.Forge = forgeTroubles()
+		}
+		return o
+	})
+}
