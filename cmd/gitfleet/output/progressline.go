@@ -13,6 +13,7 @@ type progressLine struct {
 	last string
 }
 
+// NewProgressLine returns an empty line.
 func NewProgressLine(out io.Writer) *progressLine {
 	return &progressLine{out: out, page: PageOf(out)}
 }

@@ -31,6 +31,7 @@ func (a *AvailabilityConfig) settings() []setting {
 	}
 }
 
+// ValidateAvailability validates the settings of replicas.
 func (c Config) ValidateAvailability() []error {
 	lease := c.Availability.Lease
 	var errs []error

@@ -19,6 +19,7 @@ func (p *PullRequestsConfig) settings() []setting {
 	}
 }
 
+// Enabled reports whether the daemon writes anything about pull requests or commits to the forge.
 func (p *PullRequestsConfig) Enabled() bool { return p.Plans || p.RolloutStatus }
 
 func (c Config) validatePullRequests() []error {

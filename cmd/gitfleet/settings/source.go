@@ -95,4 +95,5 @@ func (m MembersConfig) Credentials() (member.Credentials, error) {
 	return c, nil
 }
 
+// Loader returns a loader of commits.
 func (c Config) Loader() *hub.Loader { return hub.NewLoader(c.HubOptions()) }
