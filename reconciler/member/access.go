@@ -19,6 +19,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/member/rbac"
+	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
 
 // access records which permissions the cluster does not grant. They are reviewed after the
@@ -34,7 +35,7 @@ type access struct {
 	missing  []rbac.Permission
 	// told are the missing permissions as reports and errors list them.
 	told   atomic.Pointer[[]string]
-	logged logLimiter
+	logged retry.LogLimiter
 }
 
 // A reviewKey tells whether the permissions that are needed may have changed.
@@ -161,7 +162,7 @@ func (s *session) ask(ctx context.Context, needs []rbac.Permission) {
 	s.access.next = time.Now().Add(accessPause)
 	missing, err := s.lacks(ctx, needs)
 	if err != nil {
-		if s.access.logged.due(withoutPort(err)) {
+		if s.access.logged.Due(withoutPort(err)) {
 			s.cfg.Log.Warn("permissions cannot be reviewed", "cluster", s.cfg.Name, "err", err)
 		}
 		return

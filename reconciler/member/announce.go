@@ -33,7 +33,7 @@ func (s *session) announce(ctx context.Context, tasks []task, touched map[api.Pl
 				return nil
 			}
 			for _, id := range added {
-				inv.items.drop(id)
+				inv.items.Drop(id)
 			}
 			failed[p] = err
 		}

@@ -16,6 +16,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/faults"
 	"github.com/gitfleet/gitfleet/reconciler/health"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/observed"
+	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
 
 // A task is an object that may have to be applied.
@@ -84,10 +86,10 @@ func (s *session) prepared(ctx context.Context, ids map[api.ID]bool) bool {
 	}
 	err := s.prepareKinds(ctx, ids)
 	if err == nil {
-		s.unknown = logLimiter{}
+		s.unknown = retry.LogLimiter{}
 		return true
 	}
-	if s.unknown.due(withoutPort(plain(err))) {
+	if s.unknown.Due(withoutPort(plain(err))) {
 		s.cfg.Log.Warn("kinds not known; trying again", "cluster", s.cfg.Name, "err", plain(err))
 	}
 	s.postpone(ids)
@@ -190,7 +192,7 @@ func (s *session) task(id api.ID, w wanted) (task, bool) {
 	if inv := s.inv[w.placement]; inv != nil {
 		t.item = inv.items.of(id)
 	}
-	l := s.live.of(id)
+	l := s.live.Of(id)
 	t.absent = l == nil
 	if s.reports(w.placement) {
 		return t, true
@@ -198,7 +200,7 @@ func (s *session) task(id api.ID, w wanted) (task, bool) {
 	if t.spared = s.spared(w.placement, id); t.spared != "" {
 		return t, s.astray(t, l) || s.suspects[id]
 	}
-	if l != nil && l.terminating && (t.item == nil || t.item.Hash == "") {
+	if l != nil && l.Terminating && (t.item == nil || t.item.Hash == "") {
 		// A write now would be lost with the object.
 		s.fail(outcome{task: t, cond: diff.NotApplied(api.ManifestApplyFailed, "the object is being deleted; it is created anew once it is gone")})
 		return t, false
@@ -210,10 +212,10 @@ func (s *session) task(id api.ID, w wanted) (task, bool) {
 	if l == nil && !s.watch.of(gvk).sees() {
 		return t, s.trouble[id] != nil // nothing watches it: trust the last apply
 	}
-	if l != nil && l.terminating {
+	if l != nil && l.Terminating {
 		return t, false // it is created again once it is gone
 	}
-	t.drift = l == nil || l.managed != t.item.Managed || l.fleet != s.cfg.Fleet
+	t.drift = l == nil || l.Managed != t.item.Managed || l.Fleet != s.cfg.Fleet
 	if !t.drift {
 		return t, s.trouble[id] != nil || s.unverified(w)
 	}
@@ -286,24 +288,24 @@ func (s *session) recordOutcome(o outcome, touched map[api.PlacementKey]bool) {
 	}
 	if o.written != nil {
 		delete(s.suspects, id)
-		l := liveOf(o.written)
-		l.health = s.healthAfter(id, o, l)
-		s.live.put(id, l)
+		l := observed.Of(o.written)
+		l.Health = s.healthAfter(id, o, l)
+		s.live.Put(id, l)
 		it := o.item
-		if it.Hash != o.manifest.Hash || it.Managed != l.managed || it.UID != l.uid || it.Version != o.res.Version {
+		if it.Hash != o.manifest.Hash || it.Managed != l.Managed || it.UID != l.UID || it.Version != o.res.Version {
 			touched[o.placement] = true
 		}
 		if it.Hash != o.manifest.Hash {
 			it.Commit = s.works[o.placement].Revision.Commit
 		}
-		it.Version, it.Hash, it.Managed, it.UID = o.res.Version, o.manifest.Hash, l.managed, l.uid
+		it.Version, it.Hash, it.Managed, it.UID = o.res.Version, o.manifest.Hash, l.Managed, l.UID
 		s.inv[o.placement].items.put(*it)
 	}
 	if o.accepted != "" {
 		s.recordAccepted(&o, touched)
 	}
 	if o.err == nil && !o.gone && o.cond.Reason != api.AppliedWithFailedDriftDetection && s.verifies(o.wanted) {
-		s.verified[id] = s.standing(id)
+		s.verified[id] = s.live.Standing(id)
 	}
 	s.recordDrift(&o)
 	if o.asWanted() {
@@ -319,13 +321,13 @@ func (s *session) recordOutcome(o outcome, touched map[api.PlacementKey]bool) {
 
 // healthAfter returns the health of an object that has just been written. For kinds that take
 // time to become available, it is unknown until the watch reports it.
-func (s *session) healthAfter(id api.ID, o outcome, l *live) health.Health {
+func (s *session) healthAfter(id api.ID, o outcome, l *observed.Object) health.Health {
 	gvk := o.manifest.Object.Object.GroupVersionKind()
 	if !needsWholeObject(o.manifest) {
 		return health.OfKind(gvk)
 	}
-	if old := s.live.of(id); old != nil && old.version == l.version {
-		return old.health
+	if old := s.live.Of(id); old != nil && old.Version == l.Version {
+		return old.Health
 	}
 	return health.Health{State: health.NotAvailableYet, Message: "applied; its status is not known yet"}
 }
@@ -335,7 +337,7 @@ func (s *session) healthAfter(id api.ID, o outcome, l *live) health.Health {
 func (s *session) saveInventories(ctx context.Context, touched map[api.PlacementKey]bool) {
 	for p, inv := range s.inv {
 		w, told := s.works[p]
-		if told && (inv.owner != s.owner() || inv.Abandon != w.Abandon || w.Remove && len(inv.items.byID) == 0 || inv.Revision != w.Revision && s.complete(p)) {
+		if told && (inv.owner != s.owner() || inv.Abandon != w.Abandon || w.Remove && len(inv.items.Map) == 0 || inv.Revision != w.Revision && s.complete(p)) {
 			touched[p] = true
 		}
 	}
@@ -347,7 +349,7 @@ func (s *session) saveInventories(ctx context.Context, touched map[api.Placement
 		w, told := s.works[p]
 		var err error
 		switch {
-		case told && w.Remove && len(inv.items.byID) == 0:
+		case told && w.Remove && len(inv.items.Map) == 0:
 			if len(s.inv) == 1 {
 				err = s.dropClaim(ctx)
 			}
@@ -370,11 +372,11 @@ func (s *session) saveInventories(ctx context.Context, touched map[api.Placement
 			faults.At("after inventory")
 		}
 		if err == nil {
-			inv.unwritten = logLimiter{}
+			inv.unwritten = retry.LogLimiter{}
 			continue
 		}
 		inv.written = ""
-		if ctx.Err() == nil && inv.unwritten.due(withoutPort(err)) {
+		if ctx.Err() == nil && inv.unwritten.Due(withoutPort(err)) {
 			s.cfg.Log.Warn("inventory not written; trying again", "cluster", s.cfg.Name, "placement", p.String(), "err", err)
 		}
 	}

@@ -12,14 +12,15 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
 // An answer that does not end is not read to the end, and the cluster counts as reachable.
 func TestAnswersAreBounded(t *testing.T) {
-	s := sessionOf(t, &rest.Config{Host: "https://server.example", Transport: bounded{answering(func(r *http.Request) *http.Response {
+	s := sessionOf(t, &rest.Config{Host: "https://server.example", Transport: bounded{apiserver.Answer(func(r *http.Request) *http.Response {
 		return &http.Response{
 			StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: r,
-			Body: io.NopCloser(io.MultiReader(strings.NewReader(`"`), repeating('x'))),
+			Body: io.NopCloser(io.MultiReader(strings.NewReader(`"`), apiserver.Repeat('x'))),
 		}
 	})}})
 	s.silent.Store(1)
@@ -41,10 +42,10 @@ func TestAnswersAreBounded(t *testing.T) {
 func TestTooLargePagesAreShortened(t *testing.T) {
 	var limits []string
 	configMaps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
-	s := sessionOf(t, &rest.Config{Host: "https://server.example", Transport: bounded{answering(func(r *http.Request) *http.Response {
+	s := sessionOf(t, &rest.Config{Host: "https://server.example", Transport: bounded{apiserver.Answer(func(r *http.Request) *http.Response {
 		limit := r.URL.Query().Get("limit")
 		limits = append(limits, limit+" from "+r.URL.Query().Get("continue"))
-		body := io.MultiReader(strings.NewReader(`"`), repeating('x'))
+		body := io.MultiReader(strings.NewReader(`"`), apiserver.Repeat('x'))
 		if limit == "7" {
 			body = strings.NewReader(`{"kind":"List","apiVersion":"v1","metadata":{"resourceVersion":"5"},"items":[]}`)
 		}
@@ -76,7 +77,7 @@ func TestTooLargePagesAreShortened(t *testing.T) {
 // An autoscaler is found on whichever page it is.
 func TestAutoscalersAreFoundOnEveryPage(t *testing.T) {
 	const hpa = `{"kind":"HorizontalPodAutoscaler","apiVersion":"autoscaling/v2","metadata":{"name":"web"},"spec":{"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"web"}}}`
-	s := sessionOf(t, &rest.Config{Host: "https://server.example", Transport: answering(func(r *http.Request) *http.Response {
+	s := sessionOf(t, &rest.Config{Host: "https://server.example", Transport: apiserver.Answer(func(r *http.Request) *http.Response {
 		body := `{"kind":"HorizontalPodAutoscalerList","apiVersion":"autoscaling/v2","metadata":{"continue":"more"},"items":[]}`
 		if r.URL.Query().Get("continue") == "more" {
 			body = `{"kind":"HorizontalPodAutoscalerList","apiVersion":"autoscaling/v2","metadata":{},"items":[` + hpa + `]}`

@@ -8,6 +8,8 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/member/observed"
+	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
 
 // A Brake bounds how much may be deleted at once without a person's consent: deletions are held
@@ -22,7 +24,7 @@ type braked struct {
 	// next is the time of the next check whether the object may be deleted, and tries the
 	// backoff between checks. next is zero if only new work can allow it.
 	next  time.Time
-	tries backoff
+	tries retry.Backoff
 }
 
 // brake decides, before a full pass, which objects are not deleted: those that the works hold
@@ -107,7 +109,7 @@ func containersByPlacement(going []stale) map[api.PlacementKey][]api.ID {
 // containersOf returns the stale objects of a placement whose deletion deletes others.
 func (s *session) containersOf(inv *inventory) []api.ID {
 	var going []stale
-	for id := range inv.items.ids() {
+	for id := range inv.items.IDs() {
 		if !work.Contains(id.GroupKind()) {
 			continue
 		}
@@ -123,7 +125,7 @@ func (s *session) containersOf(inv *inventory) []api.ID {
 // deletes reports whether removing a stale object would delete it without a person's consent,
 // as far as its watch knows. An object that no watch sees counts.
 func (s *session) deletes(st stale) bool {
-	l := s.live.of(st.item.id())
+	l := s.live.Of(st.item.id())
 	if l == nil && !s.watch.of(st.item.gvk()).sees() {
 		return !s.allowed(st) && !s.abandons(st)
 	}
@@ -132,8 +134,8 @@ func (s *session) deletes(st stale) bool {
 
 // deletesLive is deletes for an object whose live state is known; nil if it does not exist. An
 // object that is gone, terminating, no longer ours or only released is not deleted.
-func (s *session) deletesLive(st stale, l *live) bool {
-	return l != nil && l.fleet == s.cfg.Fleet && !l.terminating && !s.allowed(st) && !s.releases(st, l)
+func (s *session) deletesLive(st stale, l *observed.Object) bool {
+	return l != nil && l.Fleet == s.cfg.Fleet && !l.Terminating && !s.allowed(st) && !s.releases(st, l)
 }
 
 // allowed reports whether a commit allows the deletions of a placement.
@@ -141,7 +143,7 @@ func (s *session) allowed(st stale) bool { return s.works[st.inv.Placement].Allo
 
 // releases reports whether a stale object is released instead of deleted, because it or its
 // placement asks for that.
-func (s *session) releases(st stale, l *live) bool { return l.kept || s.abandons(st) }
+func (s *session) releases(st stale, l *observed.Object) bool { return l.Kept || s.abandons(st) }
 
 // abandons reports whether a deleted placement leaves its objects on the cluster.
 func (s *session) abandons(st stale) bool {
@@ -156,7 +158,7 @@ func (s *session) hold(id api.ID, why string) {
 		s.cfg.Log.Warn("deletion is held until a commit allows it", "cluster", s.cfg.Name, "object", id.String(), "why", why)
 	}
 	b.why = why
-	b.next = time.Now().Add(b.tries.next(firstRecheck, lastRecheck))
+	b.next = time.Now().Add(b.tries.Next(firstRecheck, lastRecheck))
 	s.braked[id] = b
 }
 
@@ -176,7 +178,7 @@ func (s *session) recheckHeld(touched map[api.ID]bool) {
 			b.next = now
 			s.braked[id] = b
 		}
-		if s.live.of(id) != nil || id.Namespace == "" {
+		if s.live.Of(id) != nil || id.Namespace == "" {
 			continue
 		}
 		namespace := api.ID{Kind: "Namespace", Name: id.Namespace}
@@ -194,6 +196,6 @@ func (s *session) recheckHeld(touched map[api.ID]bool) {
 // reason is not due.
 func (s *session) stillHeld(it *item) bool {
 	b, held := s.braked[it.id()]
-	gone := s.live.of(it.id()) == nil && s.watch.of(it.gvk()).sees()
+	gone := s.live.Of(it.id()) == nil && s.watch.of(it.gvk()).sees()
 	return held && !gone && (b.next.IsZero() || time.Now().Before(b.next))
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 )
 
 // What a work holds is not deleted, whatever the number, and does not count as too
@@ -37,7 +38,7 @@ func TestBrake(t *testing.T) {
 			s.holding(oneManifest(), key)
 			for _, id := range []api.ID{namespace, in, out} {
 				s.inv[key].items.put(item{Group: id.Group, Version: "v1", Kind: id.Kind, Namespace: id.Namespace, Name: id.Name})
-				s.live.put(id, &live{fleet: "prod"})
+				s.live.Put(id, &observed.Object{Fleet: "prod"})
 			}
 			s.cfg.Brake = test.brake
 			s.inv[key].Abandon = test.work.Abandon
@@ -72,7 +73,7 @@ func TestHeldIsLookedAtAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := sessionAt(t, newShelf())
 			s.holding(oneManifest())
-			s.live.put(namespace, &live{fleet: "prod"})
+			s.live.Put(namespace, &observed.Object{Fleet: "prod"})
 			s.hold(namespace, "it has content")
 			first := time.Until(s.braked[namespace].next)
 			s.hold(namespace, "it has content")

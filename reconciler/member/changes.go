@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 )
 
 // changes collects what watches saw until the session drains it. Only the latest state of an
@@ -19,21 +20,13 @@ type changes struct {
 
 // collected is what watches saw since the last drain. The lists precede everything else.
 type collected struct {
-	lists map[schema.GroupKind]listed
-	seen  map[api.ID]*live
+	lists map[schema.GroupKind]observed.List
+	seen  map[api.ID]*observed.Object
 	gone  map[api.ID]uint64
-	// replies are the answers about pods; nil if none were requested.
-	replies map[api.ID]reply
-}
-
-// A listed is the set of objects of a kind at a version: other known objects are gone.
-type listed struct {
-	found   map[api.ID]bool
-	version uint64
 }
 
 func newCollected() collected {
-	return collected{lists: map[schema.GroupKind]listed{}, seen: map[api.ID]*live{}, gone: map[api.ID]uint64{}}
+	return collected{lists: map[schema.GroupKind]observed.List{}, seen: map[api.ID]*observed.Object{}, gone: map[api.ID]uint64{}}
 }
 
 func newChanges() *changes { return &changes{collected: newCollected(), wake: make(chan struct{}, 1)} }
@@ -55,7 +48,7 @@ func (c *changes) retire(k *kindWatch) {
 	k.retired = true
 }
 
-func (c *changes) put(by *kindWatch, id api.ID, l *live) {
+func (c *changes) put(by *kindWatch, id api.ID, l *observed.Object) {
 	c.record(by, func(t *collected) {
 		t.seen[id] = l
 		delete(t.gone, id)
@@ -70,21 +63,15 @@ func (c *changes) remove(by *kindWatch, id api.ID, version uint64) {
 }
 
 // list records a complete list of a kind. Objects seen before that are not in it are gone.
-func (c *changes) list(by *kindWatch, l listed) {
+func (c *changes) list(by *kindWatch, l observed.List) {
 	kind := by.gvk.GroupKind()
 	c.record(by, func(t *collected) {
 		t.lists[kind] = l
-		maps.DeleteFunc(t.seen, func(id api.ID, _ *live) bool { return id.GroupKind() == kind && !l.found[id] })
+		maps.DeleteFunc(t.seen, func(id api.ID, _ *observed.Object) bool { return id.GroupKind() == kind && !l.Found[id] })
 	})
 }
 
-func (c *changes) reply(replies map[api.ID]reply) {
-	c.mu.Lock()
-	c.replies = replies // the next are requested after these are drained
-	c.mu.Unlock()
-	c.nudge()
-}
-
+// nudge wakes who drains the changes.
 func (c *changes) nudge() {
 	select {
 	case c.wake <- struct{}{}:

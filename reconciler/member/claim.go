@@ -15,6 +15,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 )
 
 // A claim is a ConfigMap on the cluster that says which fleet uses a fleet name there. Its name
@@ -123,9 +124,9 @@ func (s *session) readClaim(ctx context.Context) error {
 // setClaim records the claim as the server has it.
 func (s *session) setClaim(o metav1.Object) {
 	s.claim = &claim{owner: s.ownerOf(o.GetAnnotations(), ""), uid: o.GetUID(), version: o.GetResourceVersion()}
-	id, l := inventoryID(o.GetName()), liveOf(o)
-	s.live.put(id, l)
-	s.parts.put(id, part{managed: l.managed, version: l.version})
+	id, l := inventoryID(o.GetName()), observed.Of(o)
+	s.live.Put(id, l)
+	s.parts.Put(id, part{managed: l.Managed, version: l.Version})
 }
 
 // restoreClaim writes the claim again if somebody has changed or deleted it.
@@ -149,7 +150,7 @@ func (s *session) dropClaim(ctx context.Context) error {
 		return fmt.Errorf("give up the claim to the cluster: %w", err)
 	}
 	s.claim = nil
-	s.parts.drop(id)
-	s.live.drop(id)
+	s.parts.Drop(id)
+	s.live.Drop(id)
 	return nil
 }

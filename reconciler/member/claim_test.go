@@ -103,7 +103,7 @@ func TestClaimLivesAsLongAsInventories(t *testing.T) {
 	keeps(t, s, held(3))
 	keeps(t, s, other)
 	delete(at.maps, id.Name)
-	s.live.drop(id)
+	s.live.Drop(id)
 	s.restoreInventories(t.Context(), map[api.ID]bool{id: true})
 	if !slices.Contains(at.names(), id.Name) {
 		t.Errorf("a deleted claim is not put back: %q", at.names())

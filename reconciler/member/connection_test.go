@@ -15,6 +15,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+
+	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
 // pipes is a listener whose connections are handed to it.
@@ -38,7 +40,7 @@ func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
 // again soon, over another.
 func TestHungConnectionIsReplaced(t *testing.T) {
 	certified, _ := listening(t, true)
-	cfg := configFor(certified)
+	cfg := apiserver.Config(certified)
 	certificates := certified.TLS.Certificates
 	synctest.Test(t, func(t *testing.T) {
 		listener := make(pipes, 1)
@@ -106,7 +108,7 @@ func TestWatchResumesAfterGoAway(t *testing.T) {
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	s := sessionOf(t, configFor(server))
+	s := sessionOf(t, apiserver.Config(server))
 	s.changes, s.firsts = newChanges(), make(chan struct{}, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer s.running.Wait()
@@ -132,7 +134,7 @@ func TestWatchWaitsUntilChangesMayBeReported(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				var asked []string
-				s := sessionOf(t, &rest.Config{Host: "https://server.example", Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+				s := sessionOf(t, &rest.Config{Host: "https://server.example", Transport: apiserver.RoundTrip(func(r *http.Request) (*http.Response, error) {
 					body, end := io.Pipe()
 					context.AfterFunc(r.Context(), func() { end.CloseWithError(r.Context().Err()) })
 					if r.URL.Query().Get("watch") != "" {

@@ -47,7 +47,7 @@ func (s *session) remainingIn(ctx context.Context, it *item) string {
 	for _, inv := range s.inv {
 		for it := range inv.items.all() {
 			if name := it.Kind + " " + it.Name; it.Namespace == namespace && (stays == "" || name < stays) {
-				if l, err := s.present(ctx, &it); err != nil || l != nil && !l.terminating {
+				if l, err := s.present(ctx, &it); err != nil || l != nil && !l.Terminating {
 					stays = name
 				}
 			}

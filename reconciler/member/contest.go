@@ -9,6 +9,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 )
 
 // flips record how often others undid an apply of one object.
@@ -31,12 +32,12 @@ func (s *session) unflip(id api.ID) {
 // undone records that others undid an apply, and reports whether the object may be applied
 // again now. If that happens again and again, it may not at once. l is nil if the object was
 // deleted.
-func (s *session) undone(t task, l *live) bool {
+func (s *session) undone(t task, l *observed.Object) bool {
 	id, now := t.manifest.ID, time.Now()
 	f := s.flips[id]
 	this, by := "uid "+string(t.item.UID), ""
 	if l != nil {
-		this, by = strconv.FormatUint(l.version, 10), l.writer
+		this, by = strconv.FormatUint(l.Version, 10), l.Writer
 		if t.item.Managed == "" { // found by comparing values
 			by = "another client with the field manager " + api.FieldManager + " or an admission webhook"
 		}
@@ -55,7 +56,7 @@ func (s *session) undone(t task, l *live) bool {
 
 // contest records that an object is left as others made it for a while: correcting it again and
 // again does not help.
-func (s *session) contest(t task, l *live, f flips) {
+func (s *session) contest(t task, l *observed.Object, f flips) {
 	id := t.manifest.ID
 	old := s.trouble[id]
 	if old != nil && old.next.Equal(f.Due()) {
@@ -73,7 +74,7 @@ func (s *session) contest(t task, l *live, f flips) {
 		since: time.Now(), hash: t.manifest.Hash, next: f.Due(),
 	}
 	if l != nil {
-		c.gen = l.generation
+		c.gen = l.Generation
 	}
 	s.trouble[id] = c
 	s.note(t, api.DriftContested, ledger.Drift{Message: c.cond.Message}, false)

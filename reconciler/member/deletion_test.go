@@ -20,6 +20,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
 // Each deleted object is logged. The next report counts the objects for each cause and
@@ -90,7 +91,7 @@ func TestOnlyOurDeletionsAreRecorded(t *testing.T) {
 					w.WriteHeader(http.StatusConflict)
 					json.NewEncoder(w).Encode(apierrors.NewConflict(configMaps.GroupResource(), "one", errors.New("no")).Status())
 				default:
-					refuse(w, test.code, "no")
+					apiserver.Refuse(w, test.code, "no")
 				}
 			}))
 			s.kinds.known = []unique.Handle[knownKind]{unique.Make(knownKind{gvk: configMaps.GroupVersion().WithKind("ConfigMap"), resource: configMaps})}

@@ -53,14 +53,14 @@ func (s *session) applyUnread(ctx context.Context, t task) (outcome, bool) {
 		return outcome{}, false
 	}
 	do := diff.Apply
-	switch l := s.live.of(t.manifest.ID); {
+	switch l := s.live.Of(t.manifest.ID); {
 	case t.item.Hash == "":
 		if do = s.foundOperation(t); do == diff.NeedRead {
 			return outcome{}, false
 		}
-	case leavesFields(t.manifest) || l == nil || l.fleet != s.cfg.Fleet && l.fleet != "":
+	case leavesFields(t.manifest) || l == nil || l.Fleet != s.cfg.Fleet && l.Fleet != "":
 		return outcome{}, false
-	case l.owned && !strategy.AllowCoOwnership || s.scaled(t.wanted):
+	case l.Owned && !strategy.AllowCoOwnership || s.scaled(t.wanted):
 		return outcome{}, false
 	case strategy.WhenToApply == api.ApplyIfNotDrifted && t.item.Hash == t.manifest.Hash:
 		return outcome{}, false

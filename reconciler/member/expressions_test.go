@@ -47,8 +47,8 @@ func TestOnlyExpressionsOfManifestsAreEvaluated(t *testing.T) {
 				expressions: &wantedExpressions{compiled: &expressions{}},
 			}
 			k.expressions.replace(wanting(test.manifest))
-			if _, l := k.look(object(test.live, test.phase)); l.health.State != test.want {
-				t.Errorf("%+v, want %v", l.health, test.want)
+			if _, l := k.look(object(test.live, test.phase)); l.Health.State != test.want {
+				t.Errorf("%+v, want %v", l.Health, test.want)
 			}
 		})
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
 
 // Two daemons with the same fleet name see each other's inventories as their own. The fleet's
@@ -155,12 +156,12 @@ func (s *session) clusterReport() ledger.ClusterSeen {
 // logForeign logs that another fleet holds the cluster, or no longer does.
 func (s *session) logForeign() {
 	switch {
-	case !s.foreign() && s.heldBy != (logLimiter{}):
-		s.heldBy = logLimiter{}
+	case !s.foreign() && s.heldBy != (retry.LogLimiter{}):
+		s.heldBy = retry.LogLimiter{}
 		s.cfg.Log.Info("cluster is not held by another fleet any more", "cluster", s.cfg.Name)
 	case s.foreign():
 		for _, o := range s.owners {
-			if o.ID != s.fleet.ID && s.adoption(o) == nil && s.heldBy.due(o.ID) {
+			if o.ID != s.fleet.ID && s.adoption(o) == nil && s.heldBy.Due(o.ID) {
 				s.cfg.Log.Error("cluster is held by another fleet of the same name; nothing is written to it",
 					"cluster", s.cfg.Name, "fleet", s.cfg.Fleet, "holder", cmp.Or(o.ID, ledger.NoID), "source", o.Source)
 			}
@@ -177,8 +178,8 @@ func (s *session) inventoriesOfOthers(touched map[api.ID]bool) []api.ID {
 		if id.Kind != "ConfigMap" || id.Group != "" || id.Namespace != api.Namespace {
 			continue
 		}
-		l, p := s.live.of(id), s.parts.of(id)
-		if l != nil && l.fleet == s.cfg.Fleet && (p == nil || p.managed != l.managed || p.version < l.version) || l == nil && p != nil {
+		l, p := s.live.Of(id), s.parts.Of(id)
+		if l != nil && l.Fleet == s.cfg.Fleet && (p == nil || p.managed != l.Managed || p.version < l.Version) || l == nil && p != nil {
 			out = append(out, id)
 		}
 	}
@@ -257,7 +258,7 @@ func (s *session) finishAdoption(inv *inventory) {
 	if !inv.Adopted || !s.complete(inv.Placement) {
 		return
 	}
-	for id := range inv.items.ids() {
+	for id := range inv.items.IDs() {
 		if w, ok := s.wanted.of(id); !ok || w.placement != inv.Placement {
 			return
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 )
 
 var (
@@ -24,7 +25,7 @@ func memberOf(t *testing.T, f ledger.Fleet, at *shelf) *session {
 	s := sessionAt(t, at)
 	s.fleet.Fleet = f
 	s.retry, s.changes = time.NewTimer(time.Hour), newChanges()
-	s.trouble, s.verified, s.done = map[api.ID]*trouble{}, map[api.ID]standing{}, map[api.PlacementKey]bool{}
+	s.trouble, s.verified, s.done = map[api.ID]*trouble{}, map[api.ID]observed.Standing{}, map[api.PlacementKey]bool{}
 	s.braked, s.unseen = map[api.ID]braked{}, map[api.ID]bool{}
 	s.health.namespaces = []string{api.Namespace}
 	return s
@@ -169,9 +170,9 @@ func TestTakenInventoryIsNotPutBack(t *testing.T) {
 		if mine.lostToOtherFleet(t.Context(), touched) {
 			t.Errorf("our own %s is taken for another's", id)
 		}
-		l := *mine.live.of(id)
-		l.version, l.fleet = l.version+1, "prod" // with the same fields
-		mine.live.put(id, &l)
+		l := *mine.live.Of(id)
+		l.Version, l.Fleet = l.Version+1, "prod" // with the same fields
+		mine.live.Put(id, &l)
 		if mine.lostToOtherFleet(t.Context(), touched) {
 			t.Errorf("the edited %s is taken for another fleet's", id)
 		}
@@ -208,7 +209,7 @@ func TestAdoptedInventoryIsDigested(t *testing.T) {
 		t.Error("an inventory with an object that nobody wants is digested")
 	}
 	for it := range inv.items.all() {
-		inv.items.drop(it.id())
+		inv.items.Drop(it.id())
 	}
 	if s.finishAdoption(inv); inv.Adopted {
 		t.Error("an inventory that has only what is wanted is still adopted")

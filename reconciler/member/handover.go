@@ -70,7 +70,7 @@ func (s *session) handOver(ctx context.Context, stales []stale, touched map[api.
 		if err := s.save(ctx, inv); err != nil {
 			s.cfg.Log.Warn("inventory not written; what others await stays where it is", "cluster", s.cfg.Name, "placement", p.String(), "err", err)
 			for _, id := range ids {
-				inv.items.drop(id)
+				inv.items.Drop(id)
 			}
 			failed[p] = true
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 )
 
 // Unless its drift is reverted, an object that others changed is held: it stays as it is until
@@ -47,8 +48,8 @@ func (a *Agent) Resolve(all ledger.Resolutions) {
 
 // holds reports whether an object that drifted is to be left as it is. One that lost its
 // label is not: no edit of the manifest would express that.
-func (s *session) holds(t task, l *live) bool {
-	if l == nil && s.driftRule(t).Mode != api.DriftPropose || l != nil && l.fleet != s.cfg.Fleet || s.reverts(t) || s.protects(t.placement) || diff.CompareAfter(s.works[t.placement].Strategy) {
+func (s *session) holds(t task, l *observed.Object) bool {
+	if l == nil && s.driftRule(t).Mode != api.DriftPropose || l != nil && l.Fleet != s.cfg.Fleet || s.reverts(t) || s.protects(t.placement) || diff.CompareAfter(s.works[t.placement].Strategy) {
 		return false
 	}
 	r, known := s.resolution(t.placement, t.manifest.ID)
@@ -113,8 +114,8 @@ func (s *session) compareHeld(ctx context.Context, t task) outcome {
 
 // accepts reports whether Git may have accepted the drift of an object: it is held, and
 // there is another version of it now.
-func (s *session) accepts(t task, l *live) bool {
-	return l != nil && l.fleet == s.cfg.Fleet && t.item != nil && t.item.Hash != "" &&
+func (s *session) accepts(t task, l *observed.Object) bool {
+	return l != nil && l.Fleet == s.cfg.Fleet && t.item != nil && t.item.Hash != "" &&
 		s.memory.state(t.placement, t.manifest.ID) == api.DriftHeld
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
 // Our namespace is made before anything is written into it where there was none,
@@ -34,7 +35,7 @@ func TestOurNamespaceIsMadeWhereThereIsNone(t *testing.T) {
 				if r.URL.Path == made {
 					there = true
 				} else if !there {
-					refuse(w, http.StatusNotFound, `namespaces "gitfleet-system" not found`)
+					apiserver.Refuse(w, http.StatusNotFound, `namespaces "gitfleet-system" not found`)
 					return
 				}
 				shelf.ServeHTTP(w, r)

@@ -13,6 +13,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+
+	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
 // hangingBody has one event, and then nothing until the request ends.
@@ -40,7 +42,7 @@ func TestHungWatchesAreResumed(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var asked []string
 		var ends time.Time // when the server was asked to end the last watch
-		s := sessionOf(t, &rest.Config{Host: "https://server.example", Transport: answering(func(r *http.Request) *http.Response {
+		s := sessionOf(t, &rest.Config{Host: "https://server.example", Transport: apiserver.Answer(func(r *http.Request) *http.Response {
 			answer := &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: r}
 			query := r.URL.Query()
 			if query.Get("watch") == "" {

@@ -24,6 +24,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/observed"
+	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
 
 // An inventory lists what one placement owns on this cluster, and which revision it has
@@ -47,7 +49,7 @@ type inventory struct {
 	owner ledger.Owner
 	items items
 	// unwritten limits the log lines about failed writes.
-	unwritten logLimiter
+	unwritten retry.LogLimiter
 }
 
 // An item is an object that is ours, or may be.
@@ -218,9 +220,9 @@ func (s *session) savePart(ctx context.Context, name string, p api.PlacementKey,
 	if err != nil {
 		return err
 	}
-	l := liveOf(m)
-	s.live.put(id, l)
-	s.parts.put(id, part{placement: p, managed: l.managed, version: l.version})
+	l := observed.Of(m)
+	s.live.Put(id, l)
+	s.parts.Put(id, part{placement: p, managed: l.Managed, version: l.Version})
 	return nil
 }
 
@@ -272,8 +274,8 @@ func (s *session) ensureNamespace(ctx context.Context) error {
 
 func (s *session) dropPart(ctx context.Context, name string) error {
 	id := inventoryID(name)
-	s.parts.drop(id)
-	s.live.drop(id)
+	s.parts.Drop(id)
+	s.live.Drop(id)
 	_, err := s.delete(ctx, configMaps, id, "", metav1.DeletePropagationBackground)
 	return err
 }
@@ -293,17 +295,17 @@ func (s *session) dropInventory(ctx context.Context, inv *inventory) error {
 // restoreInventories writes inventories again that others changed or deleted.
 func (s *session) restoreInventories(ctx context.Context, touched map[api.ID]bool) {
 	for id := range touched {
-		p := s.parts.of(id)
+		p := s.parts.Of(id)
 		if p == nil {
 			continue
 		}
 		if id == claimID(s.cfg.Fleet) {
-			if l := s.live.of(id); l == nil || l.version > p.version {
+			if l := s.live.Of(id); l == nil || l.Version > p.version {
 				s.restoreClaim(ctx)
 			}
 			continue
 		}
-		if l := s.live.of(id); l != nil && (l.managed == p.managed && !s.suspects[id] || l.terminating) {
+		if l := s.live.Of(id); l != nil && (l.Managed == p.managed && !s.suspects[id] || l.Terminating) {
 			continue
 		}
 		delete(s.suspects, id)
@@ -372,9 +374,9 @@ func (s *session) inventories(ctx context.Context) error {
 		s.inv[inv.Placement] = inv
 		for n := range parts {
 			o := chunks[partName(first.GetName(), n)]
-			l := liveOf(o)
-			s.live.put(inventoryID(o.GetName()), l)
-			s.parts.put(inventoryID(o.GetName()), part{placement: inv.Placement, managed: l.managed, version: l.version})
+			l := observed.Of(o)
+			s.live.Put(inventoryID(o.GetName()), l)
+			s.parts.Put(inventoryID(o.GetName()), part{placement: inv.Placement, managed: l.Managed, version: l.Version})
 		}
 	}
 	s.owners = ownersOf(append(owners, s.damaged...))

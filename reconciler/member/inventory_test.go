@@ -25,6 +25,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/observed"
+	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
 // sessionAt is a session that talks to a server of the test.
@@ -43,7 +45,7 @@ func sessionOf(t *testing.T, cfg *rest.Config) *session {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.close)
-	s := &session{Agent: a, kinds: newKinds(c.discovery), inv: map[api.PlacementKey]*inventory{}, live: lives{}}
+	s := &session{Agent: a, kinds: newKinds(c.discovery), inv: map[api.PlacementKey]*inventory{}, live: observed.Objects{}}
 	s.link.Store(c)
 	return s
 }
@@ -66,7 +68,7 @@ func (s *shelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name := path.Base(r.URL.Path)
 	if r.Method != http.MethodGet {
 		if s.intact == 0 {
-			refuse(w, http.StatusServiceUnavailable, "broken")
+			apiserver.Refuse(w, http.StatusServiceUnavailable, "broken")
 			return
 		}
 		s.intact--
@@ -77,7 +79,7 @@ func (s *shelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		raw, _ := io.ReadAll(r.Body)
 		var o struct{ Metadata struct{ Name string } }
 		if err := json.Unmarshal(raw, &o); err != nil || s.maps[o.Metadata.Name] != nil {
-			refuse(w, http.StatusConflict, "already exists")
+			apiserver.Refuse(w, http.StatusConflict, "already exists")
 			return
 		}
 		s.maps[o.Metadata.Name] = raw
@@ -85,7 +87,7 @@ func (s *shelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Write(stored(o.Metadata.Name, raw))
 	case r.Method == http.MethodGet && name != "configmaps":
 		if s.maps[name] == nil {
-			refuse(w, http.StatusNotFound, "not found")
+			apiserver.Refuse(w, http.StatusNotFound, "not found")
 			return
 		}
 		w.Write(stored(name, s.maps[name]))
@@ -94,7 +96,7 @@ func (s *shelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.maps[name] = raw
 		w.Write(stored(name, raw))
 	case r.Method == http.MethodDelete && s.maps[name] == nil:
-		refuse(w, http.StatusNotFound, "not found")
+		apiserver.Refuse(w, http.StatusNotFound, "not found")
 	case r.Method == http.MethodDelete:
 		delete(s.maps, name)
 		json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess})
@@ -115,22 +117,6 @@ func stored(name string, raw []byte) []byte {
 func (s *shelf) clone() *shelf { return &shelf{maps: maps.Clone(s.maps), intact: -1} }
 
 func (s *shelf) names() []string { return slices.Sorted(maps.Keys(s.maps)) }
-
-// refuse answers as an API server does when it refuses something.
-func refuse(w http.ResponseWriter, code int, message string) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(code)
-	json.NewEncoder(w).Encode(metav1.Status{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
-		Code: int32(code), Message: message, Reason: reasons[code],
-	})
-}
-
-var reasons = map[int]metav1.StatusReason{
-	http.StatusUnauthorized: metav1.StatusReasonUnauthorized, http.StatusForbidden: metav1.StatusReasonForbidden,
-	http.StatusConflict: metav1.StatusReasonAlreadyExists,
-	http.StatusNotFound: metav1.StatusReasonNotFound, http.StatusServiceUnavailable: metav1.StatusReasonServiceUnavailable,
-}
 
 // held is an inventory of some objects, heavy one that takes several parts.
 func held(n int) *inventory      { return weighing(n, 32) }
@@ -170,8 +156,8 @@ func same(a, b *inventory) string {
 		return fmt.Sprintf("%v and %v", a, b)
 	case a.Placement != b.Placement || a.Revision != b.Revision || a.Abandon != b.Abandon:
 		return fmt.Sprintf("%v %v %v and %v %v %v", a.Placement, a.Revision, a.Abandon, b.Placement, b.Revision, b.Abandon)
-	case len(a.items.byID) != len(b.items.byID):
-		return fmt.Sprintf("%d and %d items", len(a.items.byID), len(b.items.byID))
+	case len(a.items.Map) != len(b.items.Map):
+		return fmt.Sprintf("%d and %d items", len(a.items.Map), len(b.items.Map))
 	}
 	for it := range a.items.all() {
 		if other := b.items.of(it.id()); other == nil || *other != it {
@@ -246,14 +232,14 @@ func TestInventoryIsSavedOnce(t *testing.T) {
 	smallParts(t)
 	for parts, inv := range map[int]*inventory{0: held(0), 1: held(50), 2: heavy(2), 3: heavy(3)} {
 		parts = max(parts, 1)
-		t.Run(fmt.Sprint(len(inv.items.byID)), func(t *testing.T) {
+		t.Run(fmt.Sprint(len(inv.items.Map)), func(t *testing.T) {
 			store := newShelf()
 			s := sessionAt(t, store)
 			if err := s.save(t.Context(), inv); err != nil {
 				t.Fatal(err)
 			}
 			if got := len(store.maps); got != parts {
-				t.Errorf("%d items are in %d parts, want %d", len(inv.items.byID), got, parts)
+				t.Errorf("%d items are in %d parts, want %d", len(inv.items.Map), got, parts)
 			}
 			for name, raw := range store.maps {
 				if len(raw) > partSize*4/3+1<<10 {
@@ -292,8 +278,8 @@ func TestInventoryShrinks(t *testing.T) {
 	if err := s.save(t.Context(), inv); err != nil {
 		t.Fatal(err)
 	}
-	for _, id := range slices.Collect(inv.items.ids())[2:] {
-		inv.items.drop(id)
+	for _, id := range slices.Collect(inv.items.IDs())[2:] {
+		inv.items.Drop(id)
 	}
 	if err := s.save(t.Context(), inv); err != nil {
 		t.Fatal(err)
@@ -416,7 +402,7 @@ func TestDamagedInventoryIsNotBelieved(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := other.inv[web]; got != nil {
-				t.Errorf("believed, with %d items", len(got.items.byID))
+				t.Errorf("believed, with %d items", len(got.items.Map))
 			}
 			if why := same(fine, other.inv[fine.Placement]); why != "" {
 				t.Errorf("the other one: %s", why)
@@ -434,7 +420,7 @@ func TestUnpackRefusesGarbage(t *testing.T) {
 	}
 	for n := range len(raw) {
 		if inv, err := unpack(raw[:n]); err == nil {
-			t.Errorf("the first %d of %d bytes are an inventory of %d items", n, len(raw), len(inv.items.byID))
+			t.Errorf("the first %d of %d bytes are an inventory of %d items", n, len(raw), len(inv.items.Map))
 		}
 	}
 	for _, text := range []string{"", "x", "\x1f\x8b", strings.Repeat("\x00", 100)} {

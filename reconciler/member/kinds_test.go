@@ -21,6 +21,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
 // Objects are where Kubernetes has them.
@@ -94,11 +95,11 @@ func (c *catalog) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		json.NewEncoder(w).Encode(list)
 	case c.broken[gv]:
-		refuse(w, http.StatusServiceUnavailable, "error trying to reach service")
+		apiserver.Refuse(w, http.StatusServiceUnavailable, "error trying to reach service")
 	case served[gv] != nil:
 		json.NewEncoder(w).Encode(metav1.APIResourceList{GroupVersion: gv, APIResources: served[gv]})
 	default:
-		refuse(w, http.StatusNotFound, "the server could not find the requested resource")
+		apiserver.Refuse(w, http.StatusNotFound, "the server could not find the requested resource")
 	}
 }
 

@@ -4,11 +4,13 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
 
 // A lookup schedules when the server is asked again for a kind that it did not serve.
 type lookup struct {
-	failures backoff
+	failures retry.Backoff
 	next     time.Time
 	// established is when a definition of the group was established; zero if none was
 	// since the first lookup.
@@ -30,7 +32,7 @@ func (l *lookup) failed(now time.Time) {
 	if now.Sub(l.established) < establishedFor {
 		last = establishedLookup
 	}
-	l.next = now.Add(l.failures.next(firstLookup, last))
+	l.next = now.Add(l.failures.Next(firstLookup, last))
 }
 
 // due reports whether the server may be asked for an unknown kind now.

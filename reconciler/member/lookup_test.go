@@ -20,6 +20,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/health"
+	"github.com/gitfleet/gitfleet/reconciler/member/observed"
+	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
 
 // A lateServer is an API server without a network. It serves the kind Gadget only
@@ -99,7 +101,7 @@ func TestKindIsFoundSoonAfterItsDefinitionIsEstablished(t *testing.T) {
 					s.running.Wait()
 				}()
 				s.cfg.Encoder, s.changes, s.firsts, s.retry = NewEncoder("prod", ""), newChanges(), make(chan struct{}, 1), time.NewTimer(time.Hour)
-				s.trouble, s.verified, s.unseen = map[api.ID]*trouble{}, map[api.ID]standing{}, map[api.ID]bool{}
+				s.trouble, s.verified, s.unseen = map[api.ID]*trouble{}, map[api.ID]observed.Standing{}, map[api.ID]bool{}
 				s.fresh, s.braked, s.done, s.housed = map[string]bool{}, map[api.ID]braked{}, map[api.PlacementKey]bool{}, true
 				w := work.Work{Placement: api.PlacementKey{Name: "web"}, Strategy: api.ApplyStrategy{WhenToTakeOver: api.TakeOverAlways}}
 				const gadgets = 20
@@ -111,7 +113,7 @@ func TestKindIsFoundSoonAfterItsDefinitionIsEstablished(t *testing.T) {
 
 				definition := &kindWatch{gvk: definitions.WithVersion("v1")}
 				seen := func(version uint64, state health.State) {
-					s.changes.put(definition, crd, &live{version: version, generation: 1, health: health.Health{State: state}})
+					s.changes.put(definition, crd, &observed.Object{Version: version, Generation: 1, Health: health.Health{State: state}})
 				}
 				for version := range uint64(30) {
 					seen(version+1, health.NotAvailableYet)
@@ -168,7 +170,7 @@ func TestLookAgain(t *testing.T) {
 func TestEventsOfANamespaceDoNotDelayRetries(t *testing.T) {
 	for name, test := range map[string]struct {
 		was  trouble
-		want backoff
+		want retry.Backoff
 	}{
 		"waited for the namespace": {trouble{namespaceMissing: true, failures: 7}, 0},
 		"failed otherwise":         {trouble{failures: 7}, 6},

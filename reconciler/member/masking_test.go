@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
 // What a server or a proxy before it says back of a request is told without the
@@ -24,7 +26,7 @@ func TestAnswersDoNotTellCredentials(t *testing.T) {
 			http.Error(w, "denied: "+echo(r), http.StatusForbidden)
 		}, "denied: "},
 		"a Status": {func(w http.ResponseWriter, r *http.Request) {
-			refuse(w, http.StatusForbidden, "not for "+echo(r)+" of all")
+			apiserver.Refuse(w, http.StatusForbidden, "not for "+echo(r)+" of all")
 		}, "not for "},
 		"a page": {func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/html")
@@ -46,7 +48,7 @@ func TestAnswersDoNotTellCredentials(t *testing.T) {
 		"in a header": {func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("WWW-Authenticate", echo(r))
 			w.Header().Set("Warning", `299 - "`+echo(r)+`"`)
-			refuse(w, http.StatusUnauthorized, "Unauthorized")
+			apiserver.Refuse(w, http.StatusUnauthorized, "Unauthorized")
 		}, "Unauthorized"},
 	}
 	for name, test := range tests {
@@ -59,7 +61,7 @@ func TestAnswersDoNotTellCredentials(t *testing.T) {
 				server.EnableHTTP2 = true
 				server.StartTLS()
 				t.Cleanup(server.Close)
-				cfg := configFor(server)
+				cfg := apiserver.Config(server)
 				set(cfg)
 				c, err := newConn(cfg)
 				if err != nil {

@@ -14,7 +14,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"net/http"
 	"time"
 
@@ -24,6 +23,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
 
 // Config configures an agent. Name, Connect, Fleet, Encoder, Report and Log must be set; zero
@@ -132,9 +132,9 @@ type Agent struct {
 	access access
 	// silentFor limits the log lines about a cluster that does not answer. During a session,
 	// only its probes use it.
-	silentFor logLimiter
+	silentFor retry.LogLimiter
 	// heldBy limits the log lines about another fleet that holds the cluster.
-	heldBy logLimiter
+	heldBy retry.LogLimiter
 }
 
 // New returns an agent that does nothing until it runs.
@@ -178,7 +178,7 @@ func (a *Agent) Leave() <-chan struct{} {
 func (a *Agent) Run(ctx context.Context) error {
 	a.cfg.Metrics.begin(a.cfg.Name)
 	defer a.cfg.Metrics.forget(a.cfg.Name)
-	var lost backoff
+	var lost retry.Backoff
 	for ctx.Err() == nil {
 		s, err := a.arrive(ctx, lost)
 		if err == nil {
@@ -193,7 +193,7 @@ func (a *Agent) Run(ctx context.Context) error {
 
 // arrive opens a session. Arrivals bounds how many clusters do so at once, except those that
 // lost their connection and retry slowly.
-func (a *Agent) arrive(ctx context.Context, lost backoff) (*session, error) {
+func (a *Agent) arrive(ctx context.Context, lost retry.Backoff) (*session, error) {
 	if lost == 0 {
 		defer takePlace(ctx, a.cfg.Arrivals)()
 	}
@@ -202,7 +202,7 @@ func (a *Agent) arrive(ctx context.Context, lost backoff) (*session, error) {
 
 // lost reports that there is no connection, and waits before the next attempt, unless ctx is
 // done.
-func (a *Agent) lost(ctx context.Context, err error, times *backoff) {
+func (a *Agent) lost(ctx context.Context, err error, times *retry.Backoff) {
 	if ctx.Err() != nil {
 		return
 	}
@@ -212,16 +212,16 @@ func (a *Agent) lost(ctx context.Context, err error, times *backoff) {
 		seen.Forbidden = a.access.forbidden()
 	}
 	a.cfg.Report(seen)
-	a.sleepUntilRenewed(ctx, times.next(time.Second, 30*time.Second))
+	a.sleepUntilRenewed(ctx, times.Next(time.Second, 30*time.Second))
 }
 
 // answers logs that the cluster does not answer, and why, or that it answers again.
 func (a *Agent) answers(err error) {
 	switch {
-	case err == nil && a.silentFor != (logLimiter{}):
-		a.silentFor = logLimiter{}
+	case err == nil && a.silentFor != (retry.LogLimiter{}):
+		a.silentFor = retry.LogLimiter{}
 		a.cfg.Log.Info("cluster answers again", "cluster", a.cfg.Name)
-	case err != nil && a.silentFor.due(withoutPort(err)):
+	case err != nil && a.silentFor.Due(withoutPort(err)):
 		a.cfg.Log.Warn("cluster lost; trying again", "cluster", a.cfg.Name, "err", err)
 	}
 }
@@ -230,27 +230,3 @@ func (a *Agent) answers(err error) {
 var errReconnect = errors.New("connection given up")
 
 func reconnect(why error) error { return fmt.Errorf("%w: %w", errReconnect, why) }
-
-// A backoff counts consecutive failures.
-type backoff int
-
-// next counts a failure and returns how long to wait after it: first, doubled with each failure
-// up to most, less up to a quarter at random so that retries spread.
-func (b *backoff) next(first, most time.Duration) time.Duration {
-	d := min(first<<min(int(*b), 30), most)
-	if d <= 0 {
-		d = most
-	}
-	*b++
-	return d - rand.N(d/4+1)
-}
-
-// sleep waits for d or until ctx is done.
-func sleep(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
-}

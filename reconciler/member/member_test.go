@@ -16,44 +16,6 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// Waiting doubles from the first to the most, never more, and many who wait do
-// not return at once.
-func TestBackoffGrows(t *testing.T) {
-	var b backoff
-	want := time.Second
-	for n := range 100 {
-		got := b.next(time.Second, time.Minute)
-		if got > want || got < want*3/4 {
-			t.Errorf("after %d failures: %s, want %s less up to a quarter", n, got, want)
-		}
-		want = min(2*want, time.Minute)
-	}
-	seen := map[time.Duration]bool{}
-	for range 20 {
-		seen[new(backoff).next(time.Second, time.Minute)] = true
-	}
-	if len(seen) < 10 {
-		t.Errorf("20 agents wait %d different times", len(seen))
-	}
-}
-
-// A wait ends with its context.
-func TestSleepEndsWithContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		start := time.Now()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		sleep(ctx, time.Hour)
-		if d := time.Since(start); d != time.Second {
-			t.Errorf("slept %s", d)
-		}
-		sleep(t.Context(), time.Minute)
-		if d := time.Since(start); d != time.Second+time.Minute {
-			t.Errorf("slept %s", d)
-		}
-	})
-}
-
 // Without credentials an agent says so and asks again, ever more slowly: a
 // member may be declared before its credentials are there.
 func TestAgentWithoutCredentials(t *testing.T) {

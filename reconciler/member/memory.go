@@ -238,7 +238,7 @@ func (s *session) ended(p api.PlacementKey) {
 	for id, d := range s.memory[p] {
 		w, isWanted := s.wanted.of(id)
 		switch {
-		case !isWanted || w.placement != p || s.trouble[id] != nil || s.live.of(id) == nil || s.suspects[id]:
+		case !isWanted || w.placement != p || s.trouble[id] != nil || s.live.Of(id) == nil || s.suspects[id]:
 			continue
 		case d.State == api.DriftIgnored && leavesFields(w.manifest) || d.State == api.DriftAltered:
 			continue

@@ -24,12 +24,12 @@ func (s *session) succeeded(ctx context.Context, st stale, err error) bool {
 		t = &trouble{since: time.Now()}
 		s.trouble[id] = t
 	}
-	t.next = time.Now().Add(max(t.failures.next(firstRetry, lastRetry), retryAfter(err)))
+	t.next = time.Now().Add(max(t.failures.Next(firstRetry, lastRetry), retryAfter(err)))
 	shown := s.scrubRemoval(ctx, st, err)
 	if lasts(err) || t.failures >= passingFailures && !isUnreachable(err) {
 		t.notDeleted = cut(shown.Error())
 	}
-	if t.logged.due("not removed" + refusalReason(err)) {
+	if t.logged.Due("not removed" + refusalReason(err)) {
 		s.cfg.Log.Warn("object not removed", "cluster", s.cfg.Name, "placement", st.inv.Placement.String(), "object", id.String(), "err", shown)
 	}
 	return false

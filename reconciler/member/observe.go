@@ -59,8 +59,8 @@ func (r resources) add(name, value string) {
 	r[name] = sum
 }
 
-// observed are the resources that are summed; KubeFleet sums the same two.
-var observed = []string{"cpu", "memory"}
+// summed are the resources that are summed; KubeFleet sums the same two.
+var summed = []string{"cpu", "memory"}
 
 func (s *session) observeNamespaces(ctx context.Context, o *observation) error {
 	found := map[string]bool{}
@@ -118,7 +118,7 @@ func (s *session) observeNodes(ctx context.Context) (sums resources, nodes int, 
 		}
 		nodes += len(page.Items)
 		for _, n := range page.Items {
-			for _, r := range observed {
+			for _, r := range summed {
 				sums.add("total-"+r, n.Status.Capacity[r])
 				sums.add("allocatable-"+r, n.Status.Allocatable[r])
 				sums.add("available-"+r, n.Status.Allocatable[r])
@@ -129,7 +129,7 @@ func (s *session) observeNodes(ctx context.Context) (sums resources, nodes int, 
 	if err != nil {
 		return nil, -1, fmt.Errorf("read nodes: %w", err)
 	}
-	for _, r := range observed {
+	for _, r := range summed {
 		for _, of := range []string{"total-", "allocatable-", "available-"} {
 			if _, ok := sums[of+r]; !ok {
 				sums[of+r] = quantity.Quantity{}
@@ -154,14 +154,14 @@ func (s *session) observePods(ctx context.Context, sums resources) error {
 	if time.Since(s.demand.at) > demandFor*s.cfg.Observe {
 		asked, err := s.readPods(ctx)
 		if err != nil {
-			for _, r := range observed {
+			for _, r := range summed {
 				delete(sums, "available-"+r) // unknown, which is not all of it
 			}
 			return fmt.Errorf("read pods: %w", err)
 		}
 		s.demand = demand{time.Now(), asked}
 	}
-	for _, r := range observed {
+	for _, r := range summed {
 		q := sums["available-"+r]
 		q.Sub(s.demand.sum[r])
 		if q.Sign() < 0 {
@@ -194,7 +194,7 @@ func (s *session) readPods(ctx context.Context) (resources, error) {
 		}
 		for _, p := range page.Items {
 			for _, c := range p.Spec.Containers {
-				for _, r := range observed {
+				for _, r := range summed {
 					sums.add(r, c.Resources.Requests[r])
 				}
 			}

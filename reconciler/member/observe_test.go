@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
 // A census answers what a probe asks of a cluster, page by page, as an API
@@ -23,7 +25,7 @@ type census struct {
 
 func (c *census) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if code := c.refuse[r.URL.Path]; code != 0 {
-		refuse(w, code, "no")
+		apiserver.Refuse(w, code, "no")
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -36,13 +38,13 @@ func (c *census) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.page(w, r, c.nodes)
 	case "/api/v1/pods":
 		if got := r.URL.Query().Get("fieldSelector"); got != "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed" {
-			refuse(w, http.StatusBadRequest, "asked for "+got)
+			apiserver.Refuse(w, http.StatusBadRequest, "asked for "+got)
 			return
 		}
 		c.page(w, r, c.pods)
 	case "/api/v1/namespaces":
 		if !strings.Contains(r.Header.Get("Accept"), "PartialObjectMetadataList") {
-			refuse(w, http.StatusBadRequest, "asked for more than metadata")
+			apiserver.Refuse(w, http.StatusBadRequest, "asked for more than metadata")
 			return
 		}
 		var items []map[string]any
@@ -51,7 +53,7 @@ func (c *census) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		c.page(w, r, items)
 	default:
-		refuse(w, http.StatusNotFound, r.URL.Path)
+		apiserver.Refuse(w, http.StatusNotFound, r.URL.Path)
 	}
 }
 
@@ -59,7 +61,7 @@ func (c *census) page(w http.ResponseWriter, r *http.Request, items []map[string
 	from, _ := strconv.Atoi(r.URL.Query().Get("continue"))
 	limit, err := strconv.Atoi(r.URL.Query().Get("limit"))
 	if err != nil {
-		refuse(w, http.StatusBadRequest, "a list without a limit")
+		apiserver.Refuse(w, http.StatusBadRequest, "a list without a limit")
 		return
 	}
 	to := min(len(items), from+min(limit, c.perPage))

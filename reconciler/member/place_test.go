@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
 
 // However many clusters there are, few are connected to at a time; those that do
@@ -35,7 +36,7 @@ func TestFewConnectAtATime(t *testing.T) {
 		if n := connecting.Load(); n != 2 {
 			t.Errorf("%d connect at a time", n)
 		}
-		sleep(ctx, lateAnswer)
+		retry.Sleep(ctx, lateAnswer)
 		synctest.Wait()
 		if n := connecting.Load(); n != 4 {
 			t.Errorf("%d connect after a while", n)

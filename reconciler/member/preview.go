@@ -16,6 +16,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/reconciler/member/rbac"
 )
 
@@ -323,7 +324,7 @@ func (p *Preview) gone(ctx context.Context) ([]Change, error) {
 		}
 	}
 	var stales []stale
-	there := map[api.ID]*live{}
+	there := map[api.ID]*observed.Object{}
 	for id := range ids {
 		for _, st := range p.s.stales(id) {
 			l, err := p.s.present(ctx, st.item)
@@ -331,7 +332,7 @@ func (p *Preview) gone(ctx context.Context) ([]Change, error) {
 				return nil, fmt.Errorf("%s: %w", id, err)
 			}
 			there[id] = l
-			if !st.passesOn() && l != nil && l.fleet == p.s.cfg.Fleet && !l.terminating {
+			if !st.passesOn() && l != nil && l.Fleet == p.s.cfg.Fleet && !l.Terminating {
 				stales = append(stales, st)
 			}
 		}
@@ -345,7 +346,7 @@ func (p *Preview) gone(ctx context.Context) ([]Change, error) {
 	return out, nil
 }
 
-func (p *Preview) goes(ctx context.Context, st stale, l *live) Change {
+func (p *Preview) goes(ctx context.Context, st stale, l *observed.Object) Change {
 	c := Change{ID: st.item.id(), Placement: st.inv.Placement, Effect: Deletes}
 	switch {
 	case p.s.releases(st, l):

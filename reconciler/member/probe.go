@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
 
 // A probe is what one look at the cluster found.
@@ -63,12 +64,12 @@ func (p probe) seen(cluster string) ledger.ClusterSeen {
 type probeSchedule struct {
 	observed time.Time // when the cluster was last looked at in full
 	uid      string    // who it was then
-	failed   backoff
-	partly   logLimiter // why it was not looked at in full
+	failed   retry.Backoff
+	partly   retry.LogLimiter // why it was not looked at in full
 
-	next      time.Time  // of the next probe; credentials are looked at more often
-	kept      logLimiter // why new credentials are not used
-	unrenewed string     // the same
+	next      time.Time        // of the next probe; credentials are looked at more often
+	kept      retry.LogLimiter // why new credentials are not used
+	unrenewed string           // the same
 
 	mu    sync.Mutex
 	timer *time.Timer // runs the next probe
@@ -173,7 +174,7 @@ func (s *session) pace(p probe) time.Duration {
 		s.probing.uid = p.uid
 	}
 	if p.err != nil {
-		return min(s.cfg.Probe, s.probing.failed.next(500*time.Millisecond, s.cfg.Probe))
+		return min(s.cfg.Probe, s.probing.failed.Next(500*time.Millisecond, s.cfg.Probe))
 	}
 	s.probing.failed = 0
 	return s.cfg.Probe
@@ -203,7 +204,7 @@ func (s *session) probe(ctx context.Context, observe bool) probe {
 	if observe {
 		p.observed = true
 		o, err := s.observe(ctx)
-		if err != nil && s.probing.partly.due(plain(err).Error()) {
+		if err != nil && s.probing.partly.Due(plain(err).Error()) {
 			s.cfg.Log.Warn("cluster not observed in full", "cluster", s.cfg.Name, "err", plain(err))
 		}
 		p.uid, p.properties, p.namespaces = o.uid, o.properties, slices.Sorted(maps.Keys(o.namespaces))

@@ -21,13 +21,14 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
 // Each way in which a cluster does not answer has its own words, short enough
 // for a status; only credentials that no longer hold ask for new ones.
 func TestProbe(t *testing.T) {
 	answer := func(code int) http.HandlerFunc {
-		return func(w http.ResponseWriter, _ *http.Request) { refuse(w, code, "no") }
+		return func(w http.ResponseWriter, _ *http.Request) { apiserver.Refuse(w, code, "no") }
 	}
 	plainText := func(code int) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {

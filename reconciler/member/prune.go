@@ -10,6 +10,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/faults"
 	"github.com/gitfleet/gitfleet/reconciler/history"
+	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 )
 
 // A stale is an object that a placement holds here and no longer wants.
@@ -40,14 +41,14 @@ func (s *session) prune(ctx context.Context, stales []stale, touched map[api.Pla
 			continue
 		}
 		if s.removed(ctx, st) {
-			st.inv.items.drop(id)
+			st.inv.items.Drop(id)
 			if !st.passesOn() {
 				delete(s.trouble, id)
 				delete(s.braked, id)
 			}
 			touched[st.inv.Placement] = true
 			faults.At("pruned")
-		} else if l := s.live.of(id); l != nil && l.terminating && !st.passesOn() && st.item.Hash != "" {
+		} else if l := s.live.Of(id); l != nil && l.Terminating && !st.passesOn() && st.item.Hash != "" {
 			given := *st.item
 			given.Hash = "" // if it is wanted again before it is gone, that is no drift
 			st.inv.items.put(given)
@@ -73,7 +74,7 @@ func (s *session) removed(ctx context.Context, st stale) bool {
 	switch {
 	case err != nil:
 		return s.succeeded(ctx, st, err)
-	case l == nil || l.fleet != s.cfg.Fleet:
+	case l == nil || l.Fleet != s.cfg.Fleet:
 		return true // it is gone, or no longer ours
 	}
 	res, served, err := s.serves(ctx, st.item.gvk())
@@ -87,7 +88,7 @@ func (s *session) removed(ctx context.Context, st stale) bool {
 		}
 		return s.succeeded(ctx, st, err)
 	}
-	if l.terminating {
+	if l.Terminating {
 		delete(s.trouble, id)
 		return !s.watch.of(st.item.gvk()).sees()
 	}
@@ -104,7 +105,7 @@ func (s *session) removed(ctx context.Context, st stale) bool {
 			return false
 		}
 	}
-	result, err := s.delete(ctx, res, id, l.uid, s.propagation(st))
+	result, err := s.delete(ctx, res, id, l.UID, s.propagation(st))
 	if err == nil && result == alreadyGone {
 		return true // somebody else has deleted it
 	}
@@ -119,15 +120,15 @@ func (s *session) removed(ctx context.Context, st stale) bool {
 		return true // without a watch nothing would report when it is gone
 	}
 	going := *l
-	going.terminating = true
-	s.live.put(id, &going)
+	going.Terminating = true
+	s.live.Put(id, &going)
 	return false
 }
 
 // present returns the live object: as the watch has it or, if nothing watches it, as the server
 // returns it.
-func (s *session) present(ctx context.Context, it *item) (*live, error) {
-	if l := s.live.of(it.id()); l != nil || s.watch.of(it.gvk()).sees() {
+func (s *session) present(ctx context.Context, it *item) (*observed.Object, error) {
+	if l := s.live.Of(it.id()); l != nil || s.watch.of(it.gvk()).sees() {
 		return l, nil
 	}
 	res, served, err := s.serves(ctx, it.gvk())
@@ -138,5 +139,5 @@ func (s *session) present(ctx context.Context, it *item) (*live, error) {
 	if err != nil || found == nil {
 		return nil, err
 	}
-	return liveOf(found), nil
+	return observed.Of(found), nil
 }

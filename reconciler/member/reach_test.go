@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
 // ask sends a request over the lasting connection, and returns the version of HTTP that
@@ -50,7 +52,7 @@ func TestServersAreReachedAsTheKubeconfigSays(t *testing.T) {
 		}, 0, "no way"},
 	}
 	for name, test := range tests {
-		cfg := configFor(secure)
+		cfg := apiserver.Config(secure)
 		test.change(cfg)
 		version, err := ask(t, cfg)
 		if version != test.http || (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
@@ -70,7 +72,7 @@ func TestIPv6(t *testing.T) {
 	server.Listener, server.EnableHTTP2 = l, true
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	if version, err := ask(t, configFor(server)); version != 2 || err != nil {
+	if version, err := ask(t, apiserver.Config(server)); version != 2 || err != nil {
 		t.Errorf("HTTP/%d, %v", version, err)
 	}
 }
@@ -125,7 +127,7 @@ func TestRedirectsAreNotFollowedElsewhere(t *testing.T) {
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	cfg := configFor(server)
+	cfg := apiserver.Config(server)
 	cfg.BearerToken = "secret"
 	c, err := newConn(cfg)
 	if err != nil {
@@ -145,7 +147,7 @@ func TestRedirectsAreNotFollowedElsewhere(t *testing.T) {
 // Bodies whose size nobody has said are sent all the same.
 func TestBodiesOfUnknownSizeAreSent(t *testing.T) {
 	server, got := listening(t, true)
-	client, _, closeIdle, err := newClients(configFor(server))
+	client, _, closeIdle, err := newClients(apiserver.Config(server))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,7 +54,7 @@ func (s *session) written(o outcome) history.Event {
 		return history.TakenOver
 	case o.item.Hash != "":
 		return history.Changed
-	case s.live.of(o.manifest.ID) == nil && made(o.written):
+	case s.live.Of(o.manifest.ID) == nil && made(o.written):
 		return history.Created
 	}
 	return history.TakenOver

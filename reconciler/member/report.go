@@ -79,16 +79,16 @@ func (s *session) lingering(p api.PlacementKey) (all, collecting []api.ID, final
 		return nil, nil, nil
 	}
 	for it := range inv.items.all() {
-		l := s.live.of(it.id())
-		if _, wanted := s.wanted.of(it.id()); wanted || l == nil || !l.terminating {
+		l := s.live.Of(it.id())
+		if _, wanted := s.wanted.of(it.id()); wanted || l == nil || !l.Terminating {
 			continue
 		}
 		all = append(all, it.id())
-		if l.foreground {
+		if l.Foreground {
 			collecting = append(collecting, it.id())
 		}
-		if l.finalizers != "" {
-			finalizing = append(finalizing, ledger.Finalizing{ID: it.id(), Finalizers: l.finalizers})
+		if l.Finalizers != "" {
+			finalizing = append(finalizing, ledger.Finalizing{ID: it.id(), Finalizers: l.Finalizers})
 		}
 	}
 	slices.SortFunc(all, api.ID.Compare)
@@ -132,7 +132,7 @@ func (s *session) state(p api.PlacementKey, id api.ID) (ledger.ObjectState, bool
 		out.Available.OK = true // whether it is available is not asked
 		return out, t != nil
 	}
-	if s.leftDeleted(p, id) && s.live.of(id) == nil {
+	if s.leftDeleted(p, id) && s.live.Of(id) == nil {
 		out.Available.OK = true // it counts as available
 		return out, t != nil
 	}
@@ -145,7 +145,7 @@ func (s *session) state(p api.PlacementKey, id api.ID) (ledger.ObjectState, bool
 
 // availability sets whether an applied object is available.
 func (s *session) availability(out *ledger.ObjectState, id api.ID) {
-	h, generation, ok := s.live.health(id)
+	h, generation, ok := s.live.Health(id)
 	if !ok {
 		out.Available = ledger.Verdict{Reason: api.ManifestNotAvailableYet, Message: "not seen on the cluster yet"}
 		return

@@ -30,8 +30,8 @@ func scales(t task, entries []metav1.ManagedFieldsEntry) bool {
 
 // scaled is scales for an object as its watch knows it.
 func (s *session) scaled(w wanted) bool {
-	l := s.live.of(w.manifest.ID)
-	if l == nil || !l.scaled {
+	l := s.live.Of(w.manifest.ID)
+	if l == nil || !l.Scaled {
 		return false
 	}
 	_, sets, _ := unstructured.NestedFieldNoCopy(w.manifest.Object.Object.Object, "spec", "replicas")

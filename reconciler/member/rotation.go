@@ -13,6 +13,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+
+	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
 
 // credentialsPoll is the time between two checks whether credentials were replaced.
@@ -80,10 +82,10 @@ func (s *session) renew(ctx context.Context) (r rotation) {
 	s.probing.unrenewed = ""
 	switch {
 	case err == nil:
-		s.probing.kept = logLimiter{}
+		s.probing.kept = retry.LogLimiter{}
 	case ctx.Err() == nil:
 		s.probing.unrenewed = plain(err).Error()
-		if s.probing.kept.due(withoutPort(err)) {
+		if s.probing.kept.Due(withoutPort(err)) {
 			s.cfg.Log.Warn("new credentials cannot be used; keeping the old ones", "cluster", s.cfg.Name, "err", plain(err))
 		}
 	}
@@ -160,12 +162,12 @@ func (a *Agent) sleepUntilRenewed(ctx context.Context, d time.Duration) {
 		return fingerprintOf(cfg), ""
 	}
 	if d <= credentialsPoll {
-		sleep(ctx, d)
+		retry.Sleep(ctx, d)
 		return
 	}
 	was, failed := state()
 	for end := time.Now().Add(d); time.Now().Before(end) && ctx.Err() == nil; {
-		sleep(ctx, min(credentialsPoll, time.Until(end)))
+		retry.Sleep(ctx, min(credentialsPoll, time.Until(end)))
 		if is, fails := state(); is != was || fails != failed {
 			return
 		}

@@ -19,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+
+	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
 // cluster is an API server that accepts one token, and is the cluster with a UID.
@@ -26,7 +28,7 @@ func cluster(t *testing.T, token, uid string) *rest.Config {
 	t.Helper()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer "+token {
-			refuse(w, http.StatusUnauthorized, "Unauthorized")
+			apiserver.Refuse(w, http.StatusUnauthorized, "Unauthorized")
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
@@ -35,7 +37,7 @@ func cluster(t *testing.T, token, uid string) *rest.Config {
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	cfg := configFor(server)
+	cfg := apiserver.Config(server)
 	cfg.BearerToken = token
 	return cfg
 }
@@ -175,7 +177,7 @@ func TestWatchesMoveToNewCredentials(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var asked []string
 		server := func(name string) *rest.Config {
-			return &rest.Config{Host: "https://" + name + ".example", QPS: -1, Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+			return &rest.Config{Host: "https://" + name + ".example", QPS: -1, Transport: apiserver.RoundTrip(func(r *http.Request) (*http.Response, error) {
 				if v := r.URL.Query(); v.Get("watch") != "" {
 					asked = append(asked, name+" watch "+v.Get("resourceVersion"))
 					body, end := io.Pipe()
@@ -207,9 +209,3 @@ func TestWatchesMoveToNewCredentials(t *testing.T) {
 		s.running.Wait()
 	})
 }
-
-// roundTrip is a transport that is a function.
-type roundTrip func(*http.Request) (*http.Response, error)
-
-// RoundTrip implements http.RoundTripper.
-func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -17,6 +17,9 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/health"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/compact"
+	"github.com/gitfleet/gitfleet/reconciler/member/observed"
+	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
 
 // A session is one connection to the cluster and everything known through it. It belongs to the
@@ -30,19 +33,19 @@ type session struct {
 	services map[schema.GroupVersionKind]service
 
 	inv   map[api.PlacementKey]*inventory
-	parts byID[part]
+	parts compact.Map[part]
 	// claim is the claim on the cluster; nil if none is known.
 	claim *claim
 	// owners are the fleets that inventories name, damaged those of inventories that cannot be
 	// read. observingOnly says that one of them was another fleet, and nothing was written.
 	owners, damaged []ledger.Owner
 	observingOnly   bool
-	live            lives
+	live            observed.Objects
 	watch           watches
 	// trouble is why an object is not as wanted.
 	trouble map[api.ID]*trouble
 	// verified are the ownership states of objects when they were last verified.
-	verified map[api.ID]standing
+	verified map[api.ID]observed.Standing
 
 	works       map[api.PlacementKey]work.Work
 	wanted      wants
@@ -52,7 +55,7 @@ type session struct {
 	// blocked says that the last pass could not be made.
 	blocked bool
 	// unknown limits the log lines about unknown kinds.
-	unknown logLimiter
+	unknown retry.LogLimiter
 	// introduced says that the inventories of the cluster were reported.
 	introduced bool
 	// leaving says that everything here is being given up.
@@ -80,7 +83,7 @@ type session struct {
 	suspects map[api.ID]bool
 	// compareNext is when values that could not be compared are compared again.
 	compareNext     time.Time
-	compareFailures backoff
+	compareFailures retry.Backoff
 
 	changes  *changes
 	sweeping sweep
@@ -116,8 +119,8 @@ func (a *Agent) open(ctx context.Context) (*session, error) {
 	s := &session{
 		Agent:   a,
 		inv:     map[api.PlacementKey]*inventory{},
-		live:    lives{},
-		trouble: map[api.ID]*trouble{}, verified: map[api.ID]standing{}, works: map[api.PlacementKey]work.Work{},
+		live:    observed.Objects{},
+		trouble: map[api.ID]*trouble{}, verified: map[api.ID]observed.Standing{}, works: map[api.PlacementKey]work.Work{},
 		done:   map[api.PlacementKey]bool{},
 		fresh:  map[string]bool{},
 		unseen: map[api.ID]bool{}, suspects: map[api.ID]bool{}, braked: map[api.ID]braked{}, pruned: map[api.PlacementKey]bool{},
@@ -212,7 +215,7 @@ func (s *session) sync(ctx context.Context) {
 		ids[id] = true
 	}
 	for _, inv := range s.inv {
-		for id := range inv.items.ids() {
+		for id := range inv.items.IDs() {
 			ids[id] = true
 		}
 	}
@@ -269,34 +272,32 @@ func (s *session) absorb() map[api.ID]bool {
 	touched := s.unseen
 	s.unseen = map[api.ID]bool{}
 	for kind, all := range news.lists {
-		for _, id := range s.live.missing(kind, all) {
+		for _, id := range s.live.DropMissing(kind, all) {
 			touched[id] = true
 		}
 	}
 	for id, l := range news.seen {
-		old := s.live.of(id)
-		if old != nil && (l.version < old.version || l.version == old.version && *l == *old) {
+		old := s.live.Of(id)
+		if old != nil && (l.Version < old.Version || l.Version == old.Version && *l == *old) {
 			continue // that is known, or superseded
 		}
-		if id.GroupKind() == definitions && l.health.State == health.Available && (old == nil || old.health.State != health.Available || old.generation != l.generation) {
+		if id.GroupKind() == definitions && l.Health.State == health.Available && (old == nil || old.Health.State != health.Available || old.Generation != l.Generation) {
 			s.definitionEstablished(id)
 		}
 		if s.writtenByOthers(id, old, l) {
 			s.suspects[id] = true
 		}
-		s.live.put(id, l)
+		s.live.Put(id, l)
 		touched[id] = true
 	}
 	for id, version := range news.gone {
-		if old := s.live.of(id); old != nil && (version == 0 || version >= old.version) {
-			s.live.drop(id)
+		if old := s.live.Of(id); old != nil && (version == 0 || version >= old.Version) {
+			s.live.Drop(id)
 			touched[id] = true
 		}
 	}
-	if news.replies != nil {
-		for _, id := range s.replied(news.replies) {
-			touched[id] = true
-		}
+	for _, id := range s.replied() {
+		touched[id] = true
 	}
 	return touched
 }
@@ -305,7 +306,7 @@ func (s *session) absorb() map[api.ID]bool {
 // for a kind whose definition was established.
 func (s *session) revive(touched map[api.ID]bool) {
 	for id := range touched {
-		if s.live.of(id) != nil && id.GroupKind() == (schema.GroupKind{Kind: "Namespace"}) {
+		if s.live.Of(id) != nil && id.GroupKind() == (schema.GroupKind{Kind: "Namespace"}) {
 			for _, other := range s.hurry(id.Name) {
 				touched[other] = true
 			}
@@ -377,42 +378,34 @@ func (s *session) reschedule() {
 	}
 	var first time.Time
 	for _, t := range s.trouble {
-		first = earlier(first, t.next)
+		first = retry.Earlier(first, t.next)
 	}
 	for _, b := range s.braked {
 		if !b.next.IsZero() {
-			first = earlier(first, b.next)
+			first = retry.Earlier(first, b.next)
 		}
 	}
 	for _, inv := range s.inv {
 		if s.unwritten(inv) {
-			first = earlier(first, time.Now().Add(inventoryRetry))
+			first = retry.Earlier(first, time.Now().Add(inventoryRetry))
 		}
 	}
 	if len(s.suspects) > 0 {
-		first = earlier(first, time.Now().Add(max(valuesRetry, time.Until(s.compareNext))))
+		first = retry.Earlier(first, time.Now().Add(max(valuesRetry, time.Until(s.compareNext))))
 	}
 	for p := range s.works {
 		if s.reports(p) {
-			first = earlier(first, s.compared.Add(reportInterval))
+			first = retry.Earlier(first, s.compared.Add(reportInterval))
 		}
 	}
 	if len(s.access.missing) > 0 {
-		first = earlier(first, s.access.next)
+		first = retry.Earlier(first, s.access.next)
 	}
 	if first.IsZero() {
 		s.retry.Stop()
 		return
 	}
 	s.schedule(time.Until(first))
-}
-
-// earlier returns the earlier of two times; zero means none.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // reportInterval is the time between two comparisons of placements that only compare: objects

@@ -11,6 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"pgregory.net/rapid"
+
+	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
 // However a text comes in, its lines are what they are: whole, in order, each
@@ -45,21 +47,10 @@ func TestLinesAreReadWhole(t *testing.T) {
 
 // An event that does not end does not fill the memory.
 func TestLinesAreBounded(t *testing.T) {
-	lines := newLineReader(io.LimitReader(repeating('x'), 2*largestObject))
+	lines := newLineReader(io.LimitReader(apiserver.Repeat('x'), 2*largestObject))
 	if _, err := lines.next(); !errors.Is(err, errLongLine) {
 		t.Errorf("it was read to its end: %v", err)
 	}
-}
-
-// repeating reads as one byte without end.
-type repeating byte
-
-// Read implements io.Reader.
-func (r repeating) Read(p []byte) (int, error) {
-	for i := range p {
-		p[i] = byte(r)
-	}
-	return len(p), nil
 }
 
 // An event is decoded as its watch is read, and an error in the words of the

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,6 +20,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/health"
+	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
 
 // Only the pods of a workload know why it stays unavailable. They are read once it has been
@@ -37,16 +39,18 @@ type stuck struct {
 	of     map[api.ID]*hindrance
 	timer  *time.Timer // wakes the session
 	asking bool
-	rests  time.Time // no pods are read before
+	// replies are the answers about pods until they are recorded; nil if there are none.
+	replies atomic.Pointer[map[api.ID]reply]
+	rests   time.Time // no pods are read before
 	// refused says that pods may not be read here, and that this was logged.
 	refused bool
 }
 
 type hindrance struct {
 	generation int64
-	asked      time.Time // when its pods were last read
-	next       time.Time // when they are next read
-	times      backoff   // how often they were read
+	asked      time.Time     // when its pods were last read
+	next       time.Time     // when they are next read
+	times      retry.Backoff // how often they were read
 	why        string
 	// notStarting is since when the pods are known not to start; zero if they do. failed says
 	// that this has lasted for PodFailureTimeout.
@@ -76,7 +80,7 @@ func (s *session) hindered(id api.ID, h health.Health, generation int64) (why st
 	if known == nil || known.well || known.generation != generation {
 		anew := &hindrance{generation: generation, next: time.Now().Add(s.askAfter())}
 		if known != nil && !known.asked.IsZero() {
-			anew.asked, anew.next = known.asked, later(anew.next, known.asked.Add(askAgain))
+			anew.asked, anew.next = known.asked, retry.Later(anew.next, known.asked.Add(askAgain))
 		}
 		known = anew
 		s.stuck.of[id] = known
@@ -95,13 +99,6 @@ func (s *session) unquoted(id api.ID, message string) string {
 		return message
 	}
 	return health.Brief(s.secrets().Scrub(withoutUser(message)))
-}
-
-func later(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return b
-	}
-	return a
 }
 
 // unstuck drops a workload that is available, as soon as it could be read again.
@@ -132,7 +129,7 @@ func (s *session) forget(id api.ID) {
 func (k *stuck) wake() {
 	var first time.Time
 	for _, h := range k.of {
-		first = earlier(first, h.next)
+		first = retry.Earlier(first, h.next)
 	}
 	if k.timer.Stop(); !first.IsZero() && !k.asking {
 		k.timer.Reset(max(time.Until(first), time.Until(k.rests)))
@@ -170,13 +167,15 @@ func (s *session) askWhy(ctx context.Context) {
 		return
 	}
 	s.stuck.asking, s.stuck.rests = true, now.Add(s.askAfter())
+	stuck := s.stuck // it is kept while asking
 	s.running.Go(func() {
 		replies := map[api.ID]reply{}
 		for _, q := range ask {
 			said, err := s.podsSay(ctx, q)
 			replies[q.id] = reply{q.generation, said, err}
 		}
-		s.changes.reply(replies)
+		stuck.replies.Store(&replies)
+		s.changes.nudge()
 	})
 }
 
@@ -282,12 +281,16 @@ var userInURL = regexp.MustCompile(`://[^/@\s"]+@`)
 func withoutUser(text string) string { return userInURL.ReplaceAllString(text, "://***@") }
 
 // replied records the answers about pods, and returns the objects with news.
-func (s *session) replied(replies map[api.ID]reply) (news []api.ID) {
+func (s *session) replied() (news []api.ID) {
 	if s.stuck == nil {
 		return nil
 	}
+	replies := s.stuck.replies.Swap(nil)
+	if replies == nil {
+		return nil
+	}
 	s.stuck.asking = false
-	for id, r := range replies {
+	for id, r := range *replies {
 		h := s.stuck.of[id]
 		if h == nil || h.well || h.generation != r.generation {
 			continue
@@ -317,16 +320,16 @@ func (h *hindrance) take(said health.Diagnosis, timeout time.Duration) (news boo
 	failed := !h.notStarting.IsZero() && now.Sub(h.notStarting) >= timeout
 	news = said.Why != h.why || failed != h.failed
 	h.why, h.failed = said.Why, failed
-	h.next = now.Add(h.times.next(askAgain, askSeldom))
+	h.next = now.Add(h.times.Next(askAgain, askSeldom))
 	if !h.notStarting.IsZero() && !failed {
-		h.next = earlier(h.next, h.notStarting.Add(timeout))
+		h.next = retry.Earlier(h.next, h.notStarting.Add(timeout))
 	}
 	return news
 }
 
 // unanswered postpones a question that got no answer.
 func (s *session) unanswered(h *hindrance, err error) {
-	h.next = time.Now().Add(h.times.next(askAgain, askSeldom))
+	h.next = time.Now().Add(h.times.Next(askAgain, askSeldom))
 	if apierrors.IsForbidden(err) {
 		h.next = time.Now().Add(askSeldom)
 		if !s.stuck.refused {

@@ -15,6 +15,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/health"
+	"github.com/gitfleet/gitfleet/reconciler/member/observed"
+	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
 // podsAsked is as much of an API server as has pods, or keeps them to itself.
@@ -32,7 +34,7 @@ func (p *podsAsked) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.asked = append(p.asked, strings.Join([]string{r.URL.Path, q.Get("labelSelector"), q.Get("fieldSelector"), q.Get("limit")}, " "))
 	w.Header().Set("Content-Type", "application/json")
 	if p.refuse {
-		refuse(w, http.StatusForbidden, "pods is forbidden")
+		apiserver.Refuse(w, http.StatusForbidden, "pods is forbidden")
 		return
 	}
 	w.Write([]byte(p.pages[q.Get("fieldSelector")]))
@@ -68,7 +70,7 @@ func stuckSession(t *testing.T, h http.Handler) (*session, func(health.Health) s
 	}}})
 	generation := int64(1)
 	return s, func(now health.Health) string {
-		s.live.put(webID, &live{version: 1, generation: generation, health: now})
+		s.live.Put(webID, &observed.Object{Version: 1, Generation: generation, Health: now})
 		state, _ := s.state(crp, webID)
 		return state.Available.Message
 	}

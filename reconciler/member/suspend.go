@@ -9,6 +9,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 )
 
 // What a person has suspended is watched and compared as usual, and never written: not applied,
@@ -32,12 +33,12 @@ func (s *session) unwritten(inv *inventory) bool {
 }
 
 // astray reports whether a spared object may differ from what is wanted.
-func (s *session) astray(t task, l *live) bool {
+func (s *session) astray(t task, l *observed.Object) bool {
 	if l == nil && t.item != nil && !s.watch.of(t.manifest.Object.Object.GroupVersionKind()).sees() {
 		return s.trouble[t.manifest.ID] != nil // nothing watches it
 	}
 	return t.item == nil || t.item.Hash != t.manifest.Hash || l == nil ||
-		l.managed != t.item.Managed || l.fleet != s.cfg.Fleet || s.trouble[t.manifest.ID] != nil
+		l.Managed != t.item.Managed || l.Fleet != s.cfg.Fleet || s.trouble[t.manifest.ID] != nil
 }
 
 // observeSpared compares a spared object and leaves it as it is.

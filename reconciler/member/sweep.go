@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 )
 
 // A sweep checks that watches report everything. A few times a day it lists all our objects,
@@ -21,8 +22,8 @@ type sweep struct {
 	timer *time.Timer
 	// kinds remain to be listed in this round, doubts to be checked again.
 	kinds  []schema.GroupVersionKind
-	doubts map[api.ID]*live // as it was read; nil if it did not exist
-	busy   bool             // a round has begun
+	doubts map[api.ID]*observed.Object // as it was read; nil if it did not exist
+	busy   bool                        // a round has begun
 }
 
 // grace is how long a watch may lag behind a list.
@@ -51,7 +52,7 @@ func (s *session) sweepOn(ctx context.Context) {
 	}
 	w := &s.sweeping
 	if !w.busy {
-		w.busy, w.doubts = true, map[api.ID]*live{}
+		w.busy, w.doubts = true, map[api.ID]*observed.Object{}
 		for _, k := range s.watch {
 			w.kinds = append(w.kinds, k.gvk)
 		}
@@ -77,7 +78,7 @@ func (s *session) sweepOneKind(ctx context.Context, gvk schema.GroupVersionKind)
 func (s *session) sweepNow(ctx context.Context) {
 	w := &s.sweeping
 	if !w.busy {
-		w.busy, w.doubts = true, map[api.ID]*live{}
+		w.busy, w.doubts = true, map[api.ID]*observed.Object{}
 	}
 	w.kinds = nil
 	for _, k := range slices.Clone(s.watch) {
@@ -114,7 +115,7 @@ func (s *session) sweepKind(ctx context.Context, gvk schema.GroupVersionKind) er
 					s.suspects[id] = true // compared when its change is processed
 				}
 			case s.unheard(o):
-				s.sweeping.doubts[id] = liveOf(o)
+				s.sweeping.doubts[id] = observed.Of(o)
 			default:
 				tasks, checks = append(tasks, t), append(checks, s.checkValues(ctx, t, o))
 			}
@@ -163,14 +164,14 @@ func (s *session) asApplied(id api.ID) (task, bool) {
 	if inv := s.inv[w.placement]; inv != nil {
 		t.item = inv.items.of(id)
 	}
-	l := s.live.of(id)
-	return t, t.item != nil && t.item.Hash == w.manifest.Hash && l != nil && !l.terminating && l.managed == t.item.Managed
+	l := s.live.Of(id)
+	return t, t.item != nil && t.item.Hash == w.manifest.Hash && l != nil && !l.Terminating && l.Managed == t.item.Managed
 }
 
 // unheard reports whether an object has changed since the watch last reported it.
 func (s *session) unheard(o *unstructured.Unstructured) bool {
-	l := s.live.of(api.IDOf(o))
-	return l == nil || number(o.GetResourceVersion()) > l.version
+	l := s.live.Of(api.IDOf(o))
+	return l == nil || observed.ParseVersion(o.GetResourceVersion()) > l.Version
 }
 
 // settleDoubts checks again what watches had not reported when it was read.
@@ -178,7 +179,7 @@ func (s *session) settleDoubts(ctx context.Context) {
 	wrong := map[api.ID]bool{}
 	for id, read := range s.sweeping.doubts {
 		t, settled := s.settled(id)
-		known := s.live.of(id)
+		known := s.live.Of(id)
 		switch {
 		case !settled:
 			continue // the watch has reported it, or it is being processed
@@ -187,15 +188,15 @@ func (s *session) settleDoubts(ctx context.Context) {
 			if err != nil || live != nil && !s.unheard(live) {
 				continue
 			}
-			s.live.drop(id)
+			s.live.Drop(id)
 			if live != nil {
-				s.live.put(id, liveOf(live))
+				s.live.Put(id, observed.Of(live))
 			}
-		case read.version <= known.version:
+		case read.Version <= known.Version:
 			continue
 		default:
-			read.health = known.health
-			s.live.put(id, read)
+			read.Health = known.Health
+			s.live.Put(id, read)
 		}
 		wrong[id] = true
 		s.missed(id, t)

@@ -13,6 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 )
 
 // What a placement leaves behind goes, also if another one compares itself with
@@ -101,7 +102,7 @@ func TestWhoeverWaitsForTheCollectorSaysSo(t *testing.T) {
 			if test.going {
 				o.DeletionTimestamp = &metav1.Time{Time: time.Now()}
 			}
-			s.live.put(one, liveOf(o))
+			s.live.Put(one, observed.Of(o))
 			var told ledger.WorkSeen
 			s.cfg.Report = func(o ledger.Observation) { told = o.(ledger.WorkSeen) }
 			for _, remove := range []bool{true, false} { // all of the placement goes, or only the object
@@ -132,11 +133,11 @@ func TestInventoryListsADeletedObjectUntilItIsGone(t *testing.T) {
 		Name: m.ID.Name, Namespace: m.ID.Namespace, Labels: map[string]string{api.ManagedByLabel: "prod"},
 		DeletionTimestamp: &metav1.Time{Time: time.Now()}, Finalizers: []string{"example.com/log"},
 	}}
-	s.live.put(m.ID, liveOf(o))
+	s.live.Put(m.ID, observed.Of(o))
 	s.kinds.known = []unique.Handle[knownKind]{unique.Make(knownKind{gvk: configMaps.GroupVersion().WithKind("ConfigMap"), resource: configMaps})}
 	for _, gone := range []bool{false, true} {
 		if gone {
-			s.live.drop(m.ID)
+			s.live.Drop(m.ID)
 		}
 		s.prune(t.Context(), s.stales(m.ID), map[api.PlacementKey]bool{})
 		if listed := s.inv[web].items.has(m.ID); listed == gone {

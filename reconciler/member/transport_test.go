@@ -10,6 +10,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+
+	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
 // asked is what a server got.
@@ -33,17 +35,11 @@ func listening(t *testing.T, http2 bool) (*httptest.Server, chan asked) {
 	return server, got
 }
 
-func configFor(server *httptest.Server) *rest.Config {
-	return &rest.Config{
-		Host: server.URL, TLSClientConfig: rest.TLSClientConfig{CAData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})},
-	}
-}
-
 // A server that has no HTTP/2 is asked all the same, and loses nothing of what it
 // was sent before that was known.
 func TestServersWithoutHTTP2AreAsked(t *testing.T) {
 	server, got := listening(t, false)
-	c, err := newConn(configFor(server))
+	c, err := newConn(apiserver.Config(server))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +58,7 @@ func TestServersWithoutHTTP2AreAsked(t *testing.T) {
 // nothing.
 func TestStrangersAreNotAsked(t *testing.T) {
 	server, got := listening(t, true)
-	other := configFor(server)
+	other := apiserver.Config(server)
 	other.CAData = nil
 	c, err := newConn(other)
 	if err != nil {
@@ -89,7 +85,7 @@ func TestProxiesAreUsed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := configFor(server)
+	cfg := apiserver.Config(server)
 	cfg.Proxy = http.ProxyURL(address)
 	c, err := newConn(cfg)
 	if err != nil {

@@ -11,6 +11,8 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/member/observed"
+	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
 
 // A trouble is why one object is not as it should be, and when it is tried
@@ -26,7 +28,7 @@ type trouble struct {
 	hash string // of the content that was tried
 	// refused is how the object stood when it was left alone for what it is; nil
 	// if it failed otherwise.
-	refused     *standing
+	refused     *observed.Standing
 	unknownKind bool
 	// notDeleted is why the cluster does not let go of an object that nobody wants.
 	notDeleted string
@@ -34,9 +36,9 @@ type trouble struct {
 	namespaceMissing bool
 	// pending says that what is in the way comes or passes by itself.
 	pending  bool
-	failures backoff
+	failures retry.Backoff
 	next     time.Time
-	logged   logLimiter
+	logged   retry.LogLimiter
 }
 
 // The bounds of the time between two tries of one object.
@@ -70,7 +72,7 @@ func (s *session) fail(o outcome) {
 	case t.first.IsZero():
 		t.first = now
 	}
-	stands := s.standing(id)
+	stands := s.live.Standing(id)
 	confirmed := t.refused != nil && *t.refused == stands
 	t.cond, t.diffs, t.gen, t.last, t.refused = o.cond, o.diffs, o.gen, now, nil
 	if o.err == nil && o.cond.Reason != api.AppliedWithFailedDriftDetection {
@@ -83,7 +85,7 @@ func (s *session) fail(o outcome) {
 	if t.namespaceMissing {
 		first = 100 * time.Millisecond // it comes with what is being applied just now
 	}
-	t.next = now.Add(max(t.failures.next(first, lastRetry), retryAfter(o.err)))
+	t.next = now.Add(max(t.failures.Next(first, lastRetry), retryAfter(o.err)))
 	switch {
 	case t.unknownKind:
 		t.next = s.kinds.nextLookup(o.manifest.Object.Object.GroupVersionKind()) // one lookup is for all objects of a kind
@@ -97,7 +99,7 @@ func (s *session) fail(o outcome) {
 	if s.reports(o.placement) && o.err == nil {
 		t.next = s.compared.Add(reportInterval)
 	}
-	if o.err != nil && o.do != diff.NeedRead && t.logged.due(o.cond.Reason+refusalReason(o.err)) {
+	if o.err != nil && o.do != diff.NeedRead && t.logged.Due(o.cond.Reason+refusalReason(o.err)) {
 		s.cfg.Log.Warn("object not applied", "cluster", s.cfg.Name, "placement", o.placement.String(),
 			"object", id.String(), "err", o.cond.Message)
 	}
@@ -141,7 +143,7 @@ func (s *session) hurry(namespace string) (ids []api.ID) {
 // watched reports whether the watch tells of every change of an object.
 func (s *session) watched(id api.ID) bool {
 	w, isWanted := s.wanted.of(id)
-	return isWanted && s.live.of(id) != nil && s.watch.of(w.manifest.Object.Object.GroupVersionKind()).sees()
+	return isWanted && s.live.Of(id) != nil && s.watch.of(w.manifest.Object.Object.GroupVersionKind()).sees()
 }
 
 // longest is how much is told of what a server has to say.

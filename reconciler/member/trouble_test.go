@@ -41,7 +41,7 @@ func TestNamespaceWeMakeRevives(t *testing.T) {
 		it := item{Version: "v1", Kind: "Namespace", Name: "app"}
 		s.inventory(web).items.put(it)
 		s.apply(t.Context(), []task{{wanted: wanted{web, m}, res: namespaces, item: &it, found: &finding{}}}, map[api.PlacementKey]bool{})
-		if s.live.of(app) == nil {
+		if s.live.Of(app) == nil {
 			t.Fatalf("%d: the namespace is not made: %+v", code, s.trouble[app])
 		}
 		if next := s.trouble[there].next; next.Before(later) != revived || !s.trouble[elsewhere].next.Equal(later) {

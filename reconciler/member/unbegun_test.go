@@ -12,13 +12,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+
+	"github.com/gitfleet/gitfleet/test/apiserver"
 )
-
-// answering is a server that answers as a function does.
-type answering func(*http.Request) *http.Response
-
-// RoundTrip implements http.RoundTripper.
-func (a answering) RoundTrip(r *http.Request) (*http.Response, error) { return a(r), nil }
 
 // A watch that a server does not begin is asked for again from where it was, later
 // each time, and after some tries all is listed: at once if the version is too old.
@@ -43,7 +39,7 @@ func TestWatchesThatDoNotBegin(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				var asked []string
 				var times []time.Time
-				s := sessionOf(t, &rest.Config{Host: "https://server.example", Transport: answering(func(r *http.Request) *http.Response {
+				s := sessionOf(t, &rest.Config{Host: "https://server.example", Transport: apiserver.Answer(func(r *http.Request) *http.Response {
 					answer := &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: r}
 					say := func(text string) { answer.Body = io.NopCloser(strings.NewReader(text)) }
 					what := "list"

@@ -10,6 +10,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/observed"
+	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
 // An object that was not applied because the cluster did not answer is not reported as
@@ -33,7 +35,7 @@ func TestNoAnswerIsNoRefusal(t *testing.T) {
 			func(t *testing.T) *session {
 				return sessionAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					if r.Method == http.MethodGet { // which is tried again for seconds
-						refuse(w, http.StatusNotFound, "not found")
+						apiserver.Refuse(w, http.StatusNotFound, "not found")
 						return
 					}
 					hijack(w).Close()
@@ -51,7 +53,7 @@ func TestNoAnswerIsNoRefusal(t *testing.T) {
 		},
 		"refused": {
 			func(t *testing.T) *session {
-				return sessionAt(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { refuse(w, http.StatusForbidden, "not for you") }))
+				return sessionAt(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { apiserver.Refuse(w, http.StatusForbidden, "not for you") }))
 			},
 			"not for you", true,
 		},
@@ -65,7 +67,7 @@ func TestNoAnswerIsNoRefusal(t *testing.T) {
 				s, m := test.session(t), oneManifest()
 				s.cfg.Encoder = NewEncoder("prod", "")
 				s.fresh, s.braked, s.pruned = map[string]bool{}, map[api.ID]braked{}, map[api.PlacementKey]bool{}
-				s.trouble, s.verified, s.done = map[api.ID]*trouble{}, map[api.ID]standing{}, map[api.PlacementKey]bool{web: true}
+				s.trouble, s.verified, s.done = map[api.ID]*trouble{}, map[api.ID]observed.Standing{}, map[api.PlacementKey]bool{web: true}
 				s.want([]work.Work{{Placement: web, Strategy: how, Manifests: []*work.Manifest{m}}})
 				it := item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "one"}
 				s.inventory(web).items.put(it)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
 // An inventory drops an object that is to be removed only when the object is gone. It is
@@ -78,9 +79,9 @@ func TestObjectsOfAKindThatIsNotServedAreNotForgotten(t *testing.T) {
 				w.Header().Set("Content-Type", "application/json")
 				switch a := test.answers[r.URL.Path].(type) {
 				case nil:
-					refuse(w, http.StatusNotFound, "the server could not find the requested resource")
+					apiserver.Refuse(w, http.StatusNotFound, "the server could not find the requested resource")
 				case int:
-					refuse(w, a, "not now")
+					apiserver.Refuse(w, a, "not now")
 				default:
 					if r.Method == http.MethodDelete {
 						deleted = append(deleted, r.URL.Path)

@@ -11,6 +11,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 )
 
 // Values can change while nothing changes in the ownership of fields: somebody applies under
@@ -75,31 +76,31 @@ const clockSkew = 2 // seconds
 
 // writtenWhileAway reports whether an object of which only the inventory is known was applied
 // under our name after the inventory was last written: by us, to correct a drift, or by others.
-func (s *session) writtenWhileAway(id api.ID, now *live) bool {
+func (s *session) writtenWhileAway(id api.ID, now *observed.Object) bool {
 	w, isWanted := s.wanted.of(id)
 	if !isWanted {
 		return false
 	}
-	inv := s.live.of(inventoryID(inventoryName(s.cfg.Fleet, w.placement)))
-	return inv != nil && now.applied > inv.applied+clockSkew
+	inv := s.live.Of(inventoryID(inventoryName(s.cfg.Fleet, w.placement)))
+	return inv != nil && now.Applied > inv.Applied+clockSkew
 }
 
 // writtenByOthers reports whether others have written an object since it was last known, so
 // that its values may have changed. Changes of its status do not count.
-func (s *session) writtenByOthers(id api.ID, old, now *live) bool {
+func (s *session) writtenByOthers(id api.ID, old, now *observed.Object) bool {
 	if old == nil {
 		return s.writtenWhileAway(id, now)
 	}
-	if old.uid != now.uid || now.version <= old.version {
+	if old.UID != now.UID || now.Version <= old.Version {
 		return false
 	}
-	if s.parts.of(id) != nil {
-		return now.applied != old.applied
+	if s.parts.Of(id) != nil {
+		return now.Applied != old.Applied
 	}
-	if now.applied != old.applied || now.others != old.others || now.generation != old.generation {
+	if now.Applied != old.Applied || now.Others != old.Others || now.Generation != old.Generation {
 		return true
 	}
-	if now.generation > 0 {
+	if now.Generation > 0 {
 		return false
 	}
 	// A kind without generations whose metadata is watched has no status that matters: a new
@@ -172,7 +173,7 @@ func (s *session) concludeChecks(ctx context.Context, tasks []task, checks []val
 		case c.changed:
 			wrong[id] = true
 		default:
-			generation := s.live.of(id).generation
+			generation := s.live.Of(id).Generation
 			altered, ignored := s.noteAltered(t, generation, c.altered), s.noteIgnored(t, generation, c.ignored)
 			if altered || ignored {
 				news[id] = true
@@ -189,7 +190,7 @@ func (s *session) concludeChecks(ctx context.Context, tasks []task, checks []val
 		s.compareFailures = 0
 		return
 	}
-	s.compareNext = time.Now().Add(s.compareFailures.next(valuesRetry, lastRetry))
+	s.compareNext = time.Now().Add(s.compareFailures.Next(valuesRetry, lastRetry))
 	s.reschedule()
 }
 

@@ -12,26 +12,27 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 )
 
 // An object is suspect when its values may be others and metadata do not show it:
 // after any write that is not ours, but not after a new status.
 func TestWrittenByOthers(t *testing.T) {
-	was := live{uid: "1", version: 5, generation: 2, applied: 100, others: 7}
+	was := observed.Object{UID: "1", Version: 5, Generation: 2, Applied: 100, Others: 7}
 	tests := map[string]struct {
-		now  live
+		now  observed.Object
 		full bool
 		want bool
 	}{
 		"what we know":                        {was, true, false},
-		"a new status":                        {live{uid: "1", version: 6, generation: 2, applied: 100, others: 7}, true, false},
-		"an apply under our name":             {live{uid: "1", version: 6, generation: 2, applied: 101, others: 7}, true, true},
-		"the same within the second":          {live{uid: "1", version: 6, generation: 3, applied: 100, others: 7}, true, true},
-		"another writer":                      {live{uid: "1", version: 6, generation: 2, applied: 100, others: 8}, true, true},
-		"older than what we know":             {live{uid: "1", version: 4, generation: 1, applied: 90, others: 6}, true, false},
-		"another object of the name":          {live{uid: "2", version: 6, generation: 1, applied: 101, others: 7}, true, false},
-		"without generations, whole":          {live{uid: "1", version: 6, applied: 100, others: 7}, true, false},
-		"without generations, metadata alone": {live{uid: "1", version: 6, applied: 100, others: 7}, false, true},
+		"a new status":                        {observed.Object{UID: "1", Version: 6, Generation: 2, Applied: 100, Others: 7}, true, false},
+		"an apply under our name":             {observed.Object{UID: "1", Version: 6, Generation: 2, Applied: 101, Others: 7}, true, true},
+		"the same within the second":          {observed.Object{UID: "1", Version: 6, Generation: 3, Applied: 100, Others: 7}, true, true},
+		"another writer":                      {observed.Object{UID: "1", Version: 6, Generation: 2, Applied: 100, Others: 8}, true, true},
+		"older than what we know":             {observed.Object{UID: "1", Version: 4, Generation: 1, Applied: 90, Others: 6}, true, false},
+		"another object of the name":          {observed.Object{UID: "2", Version: 6, Generation: 1, Applied: 101, Others: 7}, true, false},
+		"without generations, whole":          {observed.Object{UID: "1", Version: 6, Applied: 100, Others: 7}, true, false},
+		"without generations, metadata alone": {observed.Object{UID: "1", Version: 6, Applied: 100, Others: 7}, false, true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -42,8 +43,8 @@ func TestWrittenByOthers(t *testing.T) {
 				watch:  watches{{gvk: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, full: test.full}},
 			}
 			old := was
-			if test.now.generation == 0 {
-				old.generation = 0
+			if test.now.Generation == 0 {
+				old.Generation = 0
 			}
 			if got := s.writtenByOthers(id, &old, &test.now); got != test.want {
 				t.Errorf("written by others: %t", got)
@@ -59,16 +60,16 @@ func TestWrittenWhileAway(t *testing.T) {
 	m := &work.Manifest{Object: &api.Object{ID: id, Object: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}}}
 	s := sessionAt(t, http.NotFoundHandler())
 	s.wanted = wantsOf([]work.Work{{Placement: web, Manifests: []*work.Manifest{m}}}, nil)
-	if s.writtenByOthers(id, nil, &live{applied: 200}) {
+	if s.writtenByOthers(id, nil, &observed.Object{Applied: 200}) {
 		t.Error("without an inventory it is written by others")
 	}
-	s.live.put(inventoryID(inventoryName(s.cfg.Fleet, web)), &live{applied: 100})
+	s.live.Put(inventoryID(inventoryName(s.cfg.Fleet, web)), &observed.Object{Applied: 100})
 	for applied, want := range map[int64]bool{50: false, 100: false, 102: false, 103: true} {
-		if got := s.writtenByOthers(id, nil, &live{applied: applied}); got != want {
+		if got := s.writtenByOthers(id, nil, &observed.Object{Applied: applied}); got != want {
 			t.Errorf("applied at %d: written by others %t", applied, got)
 		}
 	}
-	if s.writtenByOthers(cm("other"), nil, &live{applied: 200}) {
+	if s.writtenByOthers(cm("other"), nil, &observed.Object{Applied: 200}) {
 		t.Error("what nobody wants is written by others")
 	}
 }
@@ -84,7 +85,7 @@ func TestWhatChangedNothingIsNoRepair(t *testing.T) {
 		return &outcome{task: tk, snapshot: snapshot{live: found}, before: ledger.Drift{Generation: 1},
 			written: &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version, CreationTimestamp: metav1.NewTime(time.Unix(1, 0))}}}
 	}
-	s.undone(tk, &live{version: 7})
+	s.undone(tk, &observed.Object{Version: 7})
 	if s.flips[cm("one")].Total != 1 {
 		t.Fatalf("flips: %+v", s.flips)
 	}
@@ -92,7 +93,7 @@ func TestWhatChangedNothingIsNoRepair(t *testing.T) {
 	if got := s.memory[web]; len(got) > 0 || s.flips[cm("one")].Total != 0 {
 		t.Errorf("it remembers %+v, and counts %d", got, s.flips[cm("one")].Total)
 	}
-	s.undone(tk, &live{version: 8})
+	s.undone(tk, &observed.Object{Version: 8})
 	s.recordDrift(outcomeAt("9"))
 	if got := s.memory[web][cm("one")]; got.State != api.DriftRepaired || got.Count != 1 || s.flips[cm("one")].Total != 1 {
 		t.Errorf("it remembers %+v, and counts %d", got, s.flips[cm("one")].Total)

@@ -5,12 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-	"unique"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -18,42 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/health"
+	"github.com/gitfleet/gitfleet/reconciler/member/observed"
+	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
-
-// A live is what is kept of an object on the member.
-type live struct {
-	uid        types.UID
-	version    uint64 // resourceVersion; it grows, which servers since 1.35 guarantee
-	generation int64
-	// managed is the hash of our entry in managedFields. The server rewrites that entry when
-	// others change or remove a field that we own, and otherwise leaves it: as long as the hash
-	// is the same, our fields are unchanged.
-	managed string
-	// applied is when an apply under our name last changed the object, in seconds since 1970:
-	// if that was not us, others use our field manager.
-	applied int64
-	// others is a hash of what others own; see othersOf.
-	others uint64
-	// fleet is the value of the managed-by label.
-	fleet string
-	// writer is the field manager that last changed the object besides us, as far as the
-	// metadata shows.
-	writer      string
-	terminating bool
-	// owned: it has owner references. scaled: an autoscaler has written to it. kept: it asks
-	// not to be deleted. foreground: its dependents are deleted first.
-	owned, scaled, kept, foreground bool
-	// finalizers are those of a terminating object, separated by commas, except the garbage
-	// collector's.
-	finalizers string
-	health     health.Health
-}
 
 // A kindWatch watches the objects of one kind that have the managed-by label, of any fleet.
 type kindWatch struct {
@@ -69,8 +37,8 @@ type kindWatch struct {
 	// the failures since then, unbegun the consecutive watches that the server has not started.
 	resourceVersion string
 	since           time.Time
-	failed          backoff
-	unbegun         backoff
+	failed          retry.Backoff
+	unbegun         retry.Backoff
 
 	// begun is closed once changes may be reported; stop ends the watch.
 	begun chan struct{}
@@ -224,7 +192,7 @@ func (s *session) falter(ctx context.Context, k *kindWatch, err error) {
 	s.cfg.Metrics.WatchRestarts.WithLabelValues(s.cfg.Name).Inc()
 	if k.asksAgain(err) {
 		s.cfg.Log.Debug("watch is asked for again", "cluster", s.cfg.Name, "kind", k.gvk.String(), "err", err)
-		sleep(ctx, k.unbegun.next(250*time.Millisecond, 30*time.Second))
+		retry.Sleep(ctx, k.unbegun.Next(250*time.Millisecond, 30*time.Second))
 		return
 	}
 	k.resourceVersion, k.unbegun = "", 0
@@ -239,7 +207,7 @@ func (s *session) falter(ctx context.Context, k *kindWatch, err error) {
 		s.learned()
 	}
 	s.cfg.Log.Debug("watch ended", "cluster", s.cfg.Name, "kind", k.gvk.String(), "err", err)
-	sleep(ctx, k.failed.next(250*time.Millisecond, 30*time.Second))
+	retry.Sleep(ctx, k.failed.Next(250*time.Millisecond, 30*time.Second))
 }
 
 const selector = api.ManagedByLabel
@@ -267,7 +235,7 @@ func (s *session) list(ctx context.Context, k *kindWatch) (string, error) {
 			return "", err
 		}
 		if opts.Continue = m.GetContinue(); opts.Continue == "" {
-			s.changes.list(k, listed{found, number(m.GetResourceVersion())})
+			s.changes.list(k, observed.List{Found: found, Version: observed.ParseVersion(m.GetResourceVersion())})
 			return m.GetResourceVersion(), nil
 		}
 	}
@@ -323,7 +291,7 @@ func (s *session) recordEvent(k *kindWatch, line []byte) error {
 	case watch.Bookmark:
 	case watch.Deleted:
 		id, l := k.look(o)
-		s.changes.remove(k, id, l.version)
+		s.changes.remove(k, id, l.Version)
 	default:
 		id, l := k.look(o)
 		s.changes.put(k, id, l)
@@ -335,14 +303,14 @@ func (s *session) recordEvent(k *kindWatch, line []byte) error {
 var errShortWatch = errors.New("watch: it ended at once and told nothing")
 
 // look returns what is kept of an object.
-func (k *kindWatch) look(o runtime.Object) (api.ID, *live) {
+func (k *kindWatch) look(o runtime.Object) (api.ID, *observed.Object) {
 	m, err := meta.Accessor(o)
 	if err != nil {
 		panic("member: object without metadata: " + err.Error())
 	}
 	id := api.ID{Group: k.gvk.Group, Kind: k.gvk.Kind, Namespace: m.GetNamespace(), Name: m.GetName()}
-	l := liveOf(m)
-	l.health = k.health(o, k.expressions.of(id))
+	l := observed.Of(m)
+	l.Health = k.health(o, k.expressions.of(id))
 	return id, l
 }
 
@@ -359,57 +327,4 @@ func (k *kindWatch) health(o runtime.Object, expression string) health.Health {
 	default:
 		return health.OfKind(k.gvk)
 	}
-}
-
-func liveOf(m metav1.Object) *live {
-	entries := m.GetManagedFields() // converting them is expensive for an unstructured object
-	terminating := m.GetDeletionTimestamp() != nil
-	finalizers := ""
-	if terminating {
-		finalizers = strings.Join(slices.DeleteFunc(slices.Clone(m.GetFinalizers()), func(f string) bool { return f == metav1.FinalizerDeleteDependents }), ", ")
-	}
-	return &live{
-		uid:         m.GetUID(),
-		version:     number(m.GetResourceVersion()),
-		generation:  m.GetGeneration(),
-		managed:     diff.ApplyHash(entries, api.FieldManager),
-		applied:     diff.AppliedAt(entries, api.FieldManager).Unix(),
-		others:      othersOf(entries),
-		fleet:       m.GetLabels()[api.ManagedByLabel],
-		terminating: terminating,
-		finalizers:  finalizers,
-		owned:       len(m.GetOwnerReferences()) > 0,
-		scaled:      diff.Autoscaled(entries),
-		kept:        m.GetAnnotations()[api.PruneAnnotation] == api.PruneDisabled,
-		foreground:  slices.Contains(m.GetFinalizers(), metav1.FinalizerDeleteDependents),
-		writer:      writer(entries),
-	}
-}
-
-// writer returns the last field manager besides us.
-func writer(entries []metav1.ManagedFieldsEntry) string {
-	var last *metav1.ManagedFieldsEntry
-	for i := range entries {
-		e := &entries[i]
-		if e.Manager == api.FieldManager && e.Operation == metav1.ManagedFieldsOperationApply || e.Subresource == "status" || e.Time == nil {
-			continue
-		}
-		if last == nil || !e.Time.Before(last.Time) {
-			last = e
-		}
-	}
-	if last == nil {
-		return ""
-	}
-	return unique.Make(last.Manager).Value()
-}
-
-// number parses a resource version; zero for one that is not a number, which is never older
-// than anything.
-func number(version string) uint64 {
-	n, err := strconv.ParseUint(version, 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n
 }

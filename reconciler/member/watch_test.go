@@ -6,12 +6,12 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"pgregory.net/rapid"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/health"
+	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 )
 
 func watchOf(kind string) *kindWatch {
@@ -35,7 +35,7 @@ func TestChangesKeepTheNewestWord(t *testing.T) {
 				c.remove(watchOf("ConfigMap"), id, version)
 				gone[id] = version
 			} else {
-				c.put(watchOf("ConfigMap"), id, &live{version: version})
+				c.put(watchOf("ConfigMap"), id, &observed.Object{Version: version})
 				seen[id] = version
 			}
 		}
@@ -48,8 +48,8 @@ func TestChangesKeepTheNewestWord(t *testing.T) {
 			t.Fatalf("took %d seen and %d gone, want %d and %d", len(gotSeen), len(gotGone), len(seen), len(gone))
 		}
 		for id, version := range seen {
-			if gotSeen[id].version != version {
-				t.Errorf("%s at %d, want %d", id, gotSeen[id].version, version)
+			if gotSeen[id].Version != version {
+				t.Errorf("%s at %d, want %d", id, gotSeen[id].Version, version)
 			}
 		}
 		for id, version := range gone {
@@ -72,7 +72,7 @@ func TestChangesWakeForEverything(t *testing.T) {
 	for w := range writers {
 		wg.Go(func() {
 			for i := range each {
-				c.put(watchOf("ConfigMap"), cm(fmt.Sprintf("%d-%d", w, i)), &live{})
+				c.put(watchOf("ConfigMap"), cm(fmt.Sprintf("%d-%d", w, i)), &observed.Object{})
 			}
 		})
 	}
@@ -96,116 +96,52 @@ func TestChangesWakeForEverything(t *testing.T) {
 func TestOldNewsIsDropped(t *testing.T) {
 	maps, here := watchOf("ConfigMap"), map[api.ID]bool{cm("x"): true}
 	tests := map[string]struct {
-		known *live // from our own write
+		known *observed.Object // from our own write
 		event func(*changes)
 		want  uint64 // version of what is known then; zero if nothing
 		told  bool
 	}{
-		"first seen": {nil, func(c *changes) { c.put(watchOf("ConfigMap"), cm("x"), &live{version: 5}) }, 5, true},
-		"newer":      {&live{version: 4}, func(c *changes) { c.put(watchOf("ConfigMap"), cm("x"), &live{version: 5}) }, 5, true},
-		"the same":   {&live{version: 5}, func(c *changes) { c.put(watchOf("ConfigMap"), cm("x"), &live{version: 5}) }, 5, false},
-		"the same, its health known by now": {&live{version: 5}, func(c *changes) {
-			c.put(watchOf("ConfigMap"), cm("x"), &live{version: 5, health: health.Health{State: health.Available}})
+		"first seen": {nil, func(c *changes) { c.put(watchOf("ConfigMap"), cm("x"), &observed.Object{Version: 5}) }, 5, true},
+		"newer":      {&observed.Object{Version: 4}, func(c *changes) { c.put(watchOf("ConfigMap"), cm("x"), &observed.Object{Version: 5}) }, 5, true},
+		"the same":   {&observed.Object{Version: 5}, func(c *changes) { c.put(watchOf("ConfigMap"), cm("x"), &observed.Object{Version: 5}) }, 5, false},
+		"the same, its health known by now": {&observed.Object{Version: 5}, func(c *changes) {
+			c.put(watchOf("ConfigMap"), cm("x"), &observed.Object{Version: 5, Health: health.Health{State: health.Available}})
 		}, 5, true},
-		"older":              {&live{version: 6}, func(c *changes) { c.put(watchOf("ConfigMap"), cm("x"), &live{version: 5}) }, 6, false},
-		"deleted":            {&live{version: 4}, func(c *changes) { c.remove(watchOf("ConfigMap"), cm("x"), 5) }, 0, true},
-		"deleted before":     {&live{version: 6}, func(c *changes) { c.remove(watchOf("ConfigMap"), cm("x"), 5) }, 6, false},
-		"deleted, no number": {&live{version: 6}, func(c *changes) { c.remove(watchOf("ConfigMap"), cm("x"), 0) }, 0, true},
+		"older":              {&observed.Object{Version: 6}, func(c *changes) { c.put(watchOf("ConfigMap"), cm("x"), &observed.Object{Version: 5}) }, 6, false},
+		"deleted":            {&observed.Object{Version: 4}, func(c *changes) { c.remove(watchOf("ConfigMap"), cm("x"), 5) }, 0, true},
+		"deleted before":     {&observed.Object{Version: 6}, func(c *changes) { c.remove(watchOf("ConfigMap"), cm("x"), 5) }, 6, false},
+		"deleted, no number": {&observed.Object{Version: 6}, func(c *changes) { c.remove(watchOf("ConfigMap"), cm("x"), 0) }, 0, true},
 		"deleted, unknown":   {nil, func(c *changes) { c.remove(watchOf("ConfigMap"), cm("x"), 5) }, 0, false},
-		"listed":             {&live{version: 4}, func(c *changes) { c.list(maps, listed{here, 5}) }, 4, false},
-		"not listed":         {&live{version: 4}, func(c *changes) { c.list(maps, listed{nil, 5}) }, 0, true},
-		"not listed before":  {&live{version: 6}, func(c *changes) { c.list(maps, listed{nil, 5}) }, 6, false},
-		"listed, no number":  {&live{version: 6}, func(c *changes) { c.list(maps, listed{nil, 0}) }, 0, true},
-		"another kind listed": {&live{version: 4}, func(c *changes) {
-			c.list(watchOf("Secret"), listed{nil, 5})
+		"listed":             {&observed.Object{Version: 4}, func(c *changes) { c.list(maps, observed.List{Found: here, Version: 5}) }, 4, false},
+		"not listed":         {&observed.Object{Version: 4}, func(c *changes) { c.list(maps, observed.List{Found: nil, Version: 5}) }, 0, true},
+		"not listed before":  {&observed.Object{Version: 6}, func(c *changes) { c.list(maps, observed.List{Found: nil, Version: 5}) }, 6, false},
+		"listed, no number":  {&observed.Object{Version: 6}, func(c *changes) { c.list(maps, observed.List{Found: nil, Version: 0}) }, 0, true},
+		"another kind listed": {&observed.Object{Version: 4}, func(c *changes) {
+			c.list(watchOf("Secret"), observed.List{Found: nil, Version: 5})
 		}, 4, false},
-		"seen, then not listed": {&live{version: 3}, func(c *changes) {
-			c.put(watchOf("ConfigMap"), cm("x"), &live{version: 4})
-			c.list(maps, listed{nil, 5})
+		"seen, then not listed": {&observed.Object{Version: 3}, func(c *changes) {
+			c.put(watchOf("ConfigMap"), cm("x"), &observed.Object{Version: 4})
+			c.list(maps, observed.List{Found: nil, Version: 5})
 		}, 0, true},
-		"not listed, then seen": {&live{version: 3}, func(c *changes) {
-			c.list(maps, listed{nil, 5})
-			c.put(watchOf("ConfigMap"), cm("x"), &live{version: 6})
+		"not listed, then seen": {&observed.Object{Version: 3}, func(c *changes) {
+			c.list(maps, observed.List{Found: nil, Version: 5})
+			c.put(watchOf("ConfigMap"), cm("x"), &observed.Object{Version: 6})
 		}, 6, true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			s := &session{live: lives{}, unseen: map[api.ID]bool{}, changes: newChanges()}
+			s := &session{live: observed.Objects{}, unseen: map[api.ID]bool{}, changes: newChanges()}
 			if test.known != nil {
-				s.live.put(cm("x"), test.known)
+				s.live.Put(cm("x"), test.known)
 			}
 			test.event(s.changes)
 			touched := s.absorb()
 			var got uint64
-			if l := s.live.of(cm("x")); l != nil {
-				got = l.version
+			if l := s.live.Of(cm("x")); l != nil {
+				got = l.Version
 			}
 			if got != test.want || touched[cm("x")] != test.told {
 				t.Errorf("known at %d, told %t; want %d, %t", got, touched[cm("x")], test.want, test.told)
-			}
-		})
-	}
-}
-
-// Who changed an object last is told by its managers: not us, and not a status.
-func TestWriterOfAnObject(t *testing.T) {
-	at := func(s int) *metav1.Time { return &metav1.Time{Time: time.Unix(int64(s), 0)} }
-	entry := func(manager string, op metav1.ManagedFieldsOperationType, sub string, t *metav1.Time) metav1.ManagedFieldsEntry {
-		return metav1.ManagedFieldsEntry{Manager: manager, Operation: op, Subresource: sub, Time: t}
-	}
-	const apply, update = metav1.ManagedFieldsOperationApply, metav1.ManagedFieldsOperationUpdate
-	tests := map[string]struct {
-		in   []metav1.ManagedFieldsEntry
-		want string
-	}{
-		"nobody":             {nil, ""},
-		"only we":            {[]metav1.ManagedFieldsEntry{entry(api.FieldManager, apply, "", at(9))}, ""},
-		"the last":           {[]metav1.ManagedFieldsEntry{entry("kubectl-edit", update, "", at(5)), entry("helm", update, "", at(3)), entry(api.FieldManager, apply, "", at(9))}, "kubectl-edit"},
-		"through scale":      {[]metav1.ManagedFieldsEntry{entry("helm", update, "", at(3)), entry("hpa", update, "scale", at(4))}, "hpa"},
-		"a status":           {[]metav1.ManagedFieldsEntry{entry("helm", update, "", at(3)), entry("kubelet", update, "status", at(4))}, "helm"},
-		"no time":            {[]metav1.ManagedFieldsEntry{entry("helm", update, "", nil)}, ""},
-		"our name, updating": {[]metav1.ManagedFieldsEntry{entry(api.FieldManager, update, "", at(3))}, api.FieldManager},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			if got := writer(test.in); got != test.want {
-				t.Errorf("got %q, want %q", got, test.want)
-			}
-		})
-	}
-}
-
-// What others do to an object changes how it stands; what we apply and what a
-// status says do not.
-func TestStandingOfAnObject(t *testing.T) {
-	entry := func(manager, sub, fields string, second int64) metav1.ManagedFieldsEntry {
-		return metav1.ManagedFieldsEntry{
-			Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, Subresource: sub,
-			Time: &metav1.Time{Time: time.Unix(second, 0)}, FieldsV1: metav1.NewFieldsV1(fields),
-		}
-	}
-	ours := entry(api.FieldManager, "", `{"f:data":{"f:a":{}}}`, 1)
-	ours.Operation = metav1.ManagedFieldsOperationApply
-	oursLater := entry(api.FieldManager, "", `{"f:data":{"f:b":{}}}`, 2)
-	oursLater.Operation = metav1.ManagedFieldsOperationApply
-	helm := entry("helm", "", `{"f:data":{"f:x":{}}}`, 1)
-	base := othersOf([]metav1.ManagedFieldsEntry{ours, helm})
-	tests := map[string]struct {
-		in   []metav1.ManagedFieldsEntry
-		same bool
-	}{
-		"we applied something else": {[]metav1.ManagedFieldsEntry{oursLater, helm}, true},
-		"a status":                  {[]metav1.ManagedFieldsEntry{ours, helm, entry("kubelet", "status", `{"f:status":{}}`, 3)}, true},
-		"one more field":            {[]metav1.ManagedFieldsEntry{ours, entry("helm", "", `{"f:data":{"f:x":{},"f:y":{}}}`, 2)}, false},
-		"another value":             {[]metav1.ManagedFieldsEntry{ours, entry("helm", "", `{"f:data":{"f:x":{}}}`, 2)}, false},
-		"one more manager":          {[]metav1.ManagedFieldsEntry{ours, helm, entry("hpa", "scale", `{"f:spec":{}}`, 2)}, false},
-		"one manager less":          {[]metav1.ManagedFieldsEntry{ours}, false},
-		"another manager":           {[]metav1.ManagedFieldsEntry{ours, entry("flux", "", `{"f:data":{"f:x":{}}}`, 1)}, false},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			if got := othersOf(test.in) == base; got != test.same {
-				t.Errorf("stands as before: %t, want %t", got, test.same)
 			}
 		})
 	}
@@ -234,15 +170,15 @@ func TestWatchesAreFoundByKindUntilTheyEnd(t *testing.T) {
 // that follows the kind since.
 func TestEndedWatchTellsNothing(t *testing.T) {
 	old, now := watchOf("ConfigMap"), watchOf("ConfigMap")
-	s := &session{live: lives{}, unseen: map[api.ID]bool{}, changes: newChanges(), watch: watches{old}}
+	s := &session{live: observed.Objects{}, unseen: map[api.ID]bool{}, changes: newChanges(), watch: watches{old}}
 	s.endWatch(old)
 	s.watch = watches{now}
-	s.changes.put(now, cm("x"), &live{version: 5})
-	s.changes.list(now, listed{map[api.ID]bool{cm("x"): true}, 5})
-	s.changes.list(old, listed{nil, 4})
+	s.changes.put(now, cm("x"), &observed.Object{Version: 5})
+	s.changes.list(now, observed.List{Found: map[api.ID]bool{cm("x"): true}, Version: 5})
+	s.changes.list(old, observed.List{Found: nil, Version: 4})
 	s.changes.remove(old, cm("x"), 6)
-	s.changes.put(old, cm("y"), &live{version: 4})
-	if s.absorb(); s.live.of(cm("x")) == nil || s.live.of(cm("y")) != nil {
-		t.Errorf("x is %v, y is %v", s.live.of(cm("x")), s.live.of(cm("y")))
+	s.changes.put(old, cm("y"), &observed.Object{Version: 4})
+	if s.absorb(); s.live.Of(cm("x")) == nil || s.live.Of(cm("y")) != nil {
+		t.Errorf("x is %v, y is %v", s.live.Of(cm("x")), s.live.Of(cm("y")))
 	}
 }

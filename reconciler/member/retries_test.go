@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,24 +16,6 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 )
-
-// A log is told when something begins, when it is another thing, and then once an
-// hour.
-func TestLogLimiter(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var l logLimiter
-		told := 0
-		for range 6 * 60 * 2 {
-			if l.due("one") {
-				told++
-			}
-			time.Sleep(10 * time.Second)
-		}
-		if told != 2 || !l.due("two") || l.due("two") || !l.due("one") {
-			t.Errorf("told %d times in two hours", told)
-		}
-	})
-}
 
 // What cannot be done now is tried again, and the log is not told each time.
 func TestRetriesAreLoggedOnce(t *testing.T) {

@@ -1,0 +1,138 @@
+// Package observed keeps what watches and writes have shown of the objects on a cluster.
+package observed
+
+import (
+	"hash/fnv"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unique"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/health"
+)
+
+// An Object is what is kept of an object on the member.
+type Object struct {
+	UID        types.UID
+	Version    uint64 // resourceVersion; it grows, which servers since 1.35 guarantee
+	Generation int64
+	// Managed is the hash of our entry in managedFields. The server rewrites that entry when
+	// others change or remove a field that we own, and otherwise leaves it: as long as the hash
+	// is the same, our fields are unchanged.
+	Managed string
+	// Applied is when an apply under our name last changed the object, in seconds since 1970:
+	// if that was not us, others use our field manager.
+	Applied int64
+	// Others is a hash of what others own; see othersOf.
+	Others uint64
+	// Fleet is the value of the managed-by label.
+	Fleet string
+	// Writer is the field manager that last changed the object besides us, as far as the
+	// metadata shows.
+	Writer      string
+	Terminating bool
+	// owned: it has owner references. scaled: an autoscaler has written to it. kept: it asks
+	// not to be deleted. foreground: its dependents are deleted first.
+	Owned, Scaled, Kept, Foreground bool
+	// Finalizers are those of a terminating object, separated by commas, except the garbage
+	// collector's.
+	Finalizers string
+	Health     health.Health
+}
+
+// Of returns what is kept of an object, except its health.
+func Of(m metav1.Object) *Object {
+	entries := m.GetManagedFields() // converting them is expensive for an unstructured object
+	terminating := m.GetDeletionTimestamp() != nil
+	finalizers := ""
+	if terminating {
+		finalizers = strings.Join(slices.DeleteFunc(slices.Clone(m.GetFinalizers()), func(f string) bool { return f == metav1.FinalizerDeleteDependents }), ", ")
+	}
+	return &Object{
+		UID:         m.GetUID(),
+		Version:     ParseVersion(m.GetResourceVersion()),
+		Generation:  m.GetGeneration(),
+		Managed:     diff.ApplyHash(entries, api.FieldManager),
+		Applied:     diff.AppliedAt(entries, api.FieldManager).Unix(),
+		Others:      othersOf(entries),
+		Fleet:       m.GetLabels()[api.ManagedByLabel],
+		Terminating: terminating,
+		Finalizers:  finalizers,
+		Owned:       len(m.GetOwnerReferences()) > 0,
+		Scaled:      diff.Autoscaled(entries),
+		Kept:        m.GetAnnotations()[api.PruneAnnotation] == api.PruneDisabled,
+		Foreground:  slices.Contains(m.GetFinalizers(), metav1.FinalizerDeleteDependents),
+		Writer:      writer(entries),
+	}
+}
+
+// writer returns the last field manager besides us.
+func writer(entries []metav1.ManagedFieldsEntry) string {
+	var last *metav1.ManagedFieldsEntry
+	for i := range entries {
+		e := &entries[i]
+		if e.Manager == api.FieldManager && e.Operation == metav1.ManagedFieldsOperationApply || e.Subresource == "status" || e.Time == nil {
+			continue
+		}
+		if last == nil || !e.Time.Before(last.Time) {
+			last = e
+		}
+	}
+	if last == nil {
+		return ""
+	}
+	return unique.Make(last.Manager).Value()
+}
+
+// ParseVersion parses a resource version; zero for one that is not a number, which is never older
+// than anything.
+func ParseVersion(version string) uint64 {
+	n, err := strconv.ParseUint(version, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// A Standing is the ownership state of an object: if it changes, others have changed something.
+type Standing struct {
+	uid     types.UID
+	managed string
+	others  uint64
+	owned   bool
+}
+
+// othersOf returns a hash of what others own of an object, except its status.
+func othersOf(entries []metav1.ManagedFieldsEntry) uint64 {
+	sum := fnv.New64a()
+	for i := range entries {
+		e := &entries[i]
+		if e.Manager == api.FieldManager && e.Operation == metav1.ManagedFieldsOperationApply || e.Subresource == "status" {
+			continue
+		}
+		sum.Write([]byte(e.Manager + "\x00" + string(e.Operation) + "\x00"))
+		if e.Time != nil {
+			sum.Write([]byte(e.Time.UTC().Format(time.RFC3339)))
+		}
+		if e.FieldsV1 != nil {
+			sum.Write(diff.CanonicalFields(e.FieldsV1))
+		}
+	}
+	return sum.Sum64()
+}
+
+// Standing returns the ownership state of an object; zero if it does not exist.
+func (ls Objects) Standing(id api.ID) Standing {
+	p := ls.Map.Of(id)
+	if p == nil {
+		return Standing{}
+	}
+	rest := p.rest.Value()
+	return Standing{uid: p.uid.Unpack(rest.uid), managed: rest.managed, others: p.others, owned: rest.owned}
+}

@@ -1,0 +1,77 @@
+package observed
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// Whatever is known of an object is kept whole, in every field: one that is
+// added and not packed would be lost.
+func TestObjectsAreKeptWhole(t *testing.T) {
+	for _, uid := range []types.UID{"", "0b5f9a3e-1c2d-4e5f-8a9b-0c1d2e3f4a5b", "of another form"} {
+		var l Object
+		fill(t, reflect.ValueOf(&l).Elem(), "live")
+		l.UID = uid
+		known := Objects{}
+		known.Put(object("x"), &l)
+		if got := known.Of(object("x")); got == nil || *got != l {
+			t.Errorf("kept %+v, want %+v", got, l)
+		}
+		if got := known.Standing(object("x")); got != (Standing{uid: uid, managed: l.Managed, others: l.Others, owned: true}) {
+			t.Errorf("it stands as %+v", got)
+		}
+		if got := known.Of(object("y")); got != nil {
+			t.Errorf("knows of what was never put: %+v", got)
+		}
+		known.Drop(object("x"))
+		if len(known.Map) > 0 {
+			t.Errorf("left: %v", known)
+		}
+	}
+}
+
+// fill gives every field of a struct a value that is not zero.
+func fill(t *testing.T, v reflect.Value, name string) {
+	t.Helper()
+	v = reflect.NewAt(v.Type(), v.Addr().UnsafePointer()).Elem()
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(t, v.Field(i), name+"."+v.Type().Field(i).Name)
+		}
+	case reflect.String:
+		v.SetString("some " + name)
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int64, reflect.Int:
+		v.SetInt(42)
+	case reflect.Uint64:
+		v.SetUint(43)
+	default:
+		t.Fatalf("%s is a %s: keep it whole, and fill it here", name, v.Kind())
+	}
+}
+
+// A list makes those objects of its kind go that it did not find, unless they are
+// newer.
+func TestMissingAreOfTheKindAndNotNewer(t *testing.T) {
+	var l Objects
+	other := api.ID{Kind: "Secret", Namespace: "default", Name: "gone"}
+	for id, version := range map[api.ID]uint64{object("there"): 1, object("gone"): 2, object("newer"): 4, other: 1} {
+		l.Put(id, &Object{Version: version})
+	}
+	gone := l.DropMissing(object("").GroupKind(), List{Found: map[api.ID]bool{object("there"): true}, Version: 3})
+	if !slices.Equal(gone, []api.ID{object("gone")}) {
+		t.Errorf("gone are %v", gone)
+	}
+	if got := slices.Collect(l.IDs()); len(got) != 3 || slices.Contains(got, object("gone")) {
+		t.Errorf("left are %v", got)
+	}
+}
+
+func object(name string) api.ID { return api.ID{Kind: "ConfigMap", Namespace: "app", Name: name} }
