@@ -50,10 +50,10 @@ var mayImport = map[string][]string{
 	"reconciler/ledger":          {"placement", "placement/api"},
 	"reconciler/plan":            {"gitsource/hub", "placement", "placement/api", "placement/rollout", "placement/work", "reconciler/ledger"},
 	"reconciler/status":          {"gitsource/hub", "placement", "placement/api", "placement/rollout", "placement/work", "reconciler/ledger", "reconciler/plan"},
-	"reconciler/member": {"gitsource/mask", "placement", "placement/api", "placement/expression", "placement/work", "reconciler/diff", "reconciler/faults", "reconciler/health", "reconciler/history", "reconciler/ledger", "reconciler/member/compact", "reconciler/member/observed", "reconciler/member/rbac", "reconciler/member/retry"},
+	"reconciler/member":          {"gitsource/mask", "placement", "placement/api", "placement/expression", "placement/work", "reconciler/diff", "reconciler/faults", "reconciler/health", "reconciler/history", "reconciler/ledger", "reconciler/member/compact", "reconciler/member/observed", "reconciler/member/rbac", "reconciler/member/retry"},
 	"reconciler/member/account":  {"placement/api", "reconciler/member/rbac"},
-	"reconciler/member/retry": {},
-	"reconciler/member/compact": {"placement/api"},
+	"reconciler/member/retry":    {},
+	"reconciler/member/compact":  {"placement/api"},
 	"reconciler/member/observed": {"placement/api", "reconciler/diff", "reconciler/health", "reconciler/member/compact"},
 	"reconciler/member/rbac":     {"placement/api"},
 	"reconciler": {
