@@ -13,15 +13,14 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// A bare client is the baseline: it applies what it is given, eight at a time,
-// and does nothing else. What it sends is encoded beforehand, what it gets is
-// thrown away.
+// A bare client is the baseline: it applies the given objects, eight at a time, and does
+// nothing else. Requests are encoded beforehand, and responses are discarded.
 type bare struct {
 	client *http.Client
 	host   string
 }
 
-// bareConcurrency is gitfleet's, too.
+// bareConcurrency is the same as gitfleet's.
 const bareConcurrency = 8
 
 func newBare(config *rest.Config) (*bare, error) {
@@ -32,7 +31,7 @@ func newBare(config *rest.Config) (*bare, error) {
 	return &bare{client: client, host: config.Host}, nil
 }
 
-// send makes one request and reads its answer to the end.
+// send makes one request and reads the response to the end.
 func (b *bare) send(ctx context.Context, method, path, contentType string, body []byte) error {
 	request, err := http.NewRequestWithContext(ctx, method, b.host+path, bytes.NewReader(body))
 	if err != nil {
@@ -58,7 +57,7 @@ func (b *bare) apply(ctx context.Context, o object) error {
 	return b.send(ctx, http.MethodPatch, o.path+"?fieldManager=bare&force=true", "application/apply-patch+yaml", o.json)
 }
 
-// applyAll applies the first, a Namespace, and then all others.
+// applyAll applies the first object, a Namespace, and then all others.
 func (b *bare) applyAll(ctx context.Context, list []object) error {
 	if err := b.apply(ctx, list[0]); err != nil {
 		return err
@@ -89,17 +88,16 @@ func (b *bare) applyAll(ctx context.Context, list []object) error {
 	return errors.Join(all...)
 }
 
-// patchTime is how long one apply takes that changes a field of an object that is
-// there.
+// patchTime returns how long an apply takes that changes a field of an existing object.
 func (b *bare) patchTime(ctx context.Context, o object) (time.Duration, error) {
 	began := time.Now()
 	err := b.apply(ctx, o)
 	return time.Since(began), err
 }
 
-// clear deletes what a namespace has of the kinds that are applied here, and the
-// inventories, so that one sample does not weigh on the next. The namespace
-// stays: no controller would finish its removal.
+// clear deletes the objects in a namespace of the kinds that are applied here, and the
+// inventories, so that one sample does not slow down the next. The namespace stays: no
+// controller would finish its deletion.
 func (b *bare) clear(ctx context.Context, namespace string) error {
 	return errors.Join(
 		b.send(ctx, http.MethodDelete, "/api/v1/namespaces/"+namespace+"/configmaps", "", nil),

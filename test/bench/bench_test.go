@@ -15,8 +15,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/fleet"
 )
 
-// A goal that nothing measures would be found out only when somebody waits for
-// it: each names a scene that there is, or a benchmark that is in the sources.
+// Each goal names a scene that exists, or a benchmark that is in the sources. Otherwise a goal
+// without a measurement would only be noticed by running everything.
 func TestGoalsCanBeMeasured(t *testing.T) {
 	seen := map[string]bool{}
 	for _, g := range goals {
@@ -42,7 +42,7 @@ func TestGoalsCanBeMeasured(t *testing.T) {
 	}
 }
 
-// declared reports whether a test file of a package has a text.
+// declared reports whether a test file of a package contains a text.
 func declared(t *testing.T, pkg, text string) bool {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("..", "..", pkg, "*_test.go"))
@@ -94,7 +94,7 @@ func TestLinesAreReadByPrograms(t *testing.T) {
 		{goal: goal{name: "d", unit: "ms", limit: 150}, err: errors.New("no clusters")},
 	}
 	var out bytes.Buffer
-	tell(&out, results)
+	printResults(&out, results)
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	want := [][]string{
 		{"a/b", "1.08", "x", "goal<=1.15", "ok"},
@@ -154,7 +154,7 @@ PASS
 	}
 }
 
-// What is compared is run by one call; nothing else of the package is.
+// Benchmarks that are compared run in one call, and no others of the package run.
 func TestBenchmarksAreChosen(t *testing.T) {
 	runs := benchRuns([]figure{
 		ns("./g", "Fetch/n=1/ours"), of("scene", "x"), ns("./g", "Fetch/n=1/git"), ns("./g", "Fetch/n=1/ours"), ns("./g", "Whole"), ns("./h", "A (b)/c"),
@@ -184,8 +184,8 @@ func TestMedianIsInTheMiddle(t *testing.T) {
 	}
 }
 
-// Watches, probes and discovery are no requests for objects; what is written
-// into inventories is told from what is written into objects.
+// Watches, probes and discovery are not counted as requests for objects. Writes of inventories
+// are counted separately from writes of objects.
 func TestRecordIsCounted(t *testing.T) {
 	event := func(verb, resource, namespace, name, uri string) fleet.Event {
 		e := fleet.Event{Verb: verb, URI: uri}

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// oneChange measures commits that change one object on each of four members,
-// from when they are seen to when they are applied, beside single applies of a
-// bare client that change one field.
-func oneChange(ctx context.Context, b *bed) (_ map[string]float64, err error) {
+// oneChange measures commits that change one object on each of four members, from when they are
+// detected to when they are applied, compared with single applies of a bare client that change
+// one field.
+func oneChange(ctx context.Context, b *runner) (_ map[string]float64, err error) {
 	const commits = 30
 	f, err := b.clusters(ctx, false)
 	if err != nil {
@@ -30,7 +30,7 @@ func oneChange(ctx context.Context, b *bed) (_ map[string]float64, err error) {
 	var took, written, saving, saves, patch, objects, inventories []float64
 	for i := range commits {
 		o := configMap(namespace, 1+i%8, fmt.Sprintf("commit %d", i))
-		time.Sleep(50 * time.Millisecond) // what the last one left to be seen is none of this one's
+		time.Sleep(50 * time.Millisecond) // late reports of the previous commit must not count for this one
 		h.sent.reset()
 		h.store.reset()
 		hash, err := h.change(map[string]string{o.file: o.yaml})
@@ -45,7 +45,7 @@ func oneChange(ctx context.Context, b *bed) (_ map[string]float64, err error) {
 		n, slow := h.store.reset()
 		saves, saving = append(saves, float64(n)), append(saving, milliseconds(slow))
 		written = append(written, milliseconds(h.sent.last(o.path).Sub(h.seenAt(hash))))
-		time.Sleep(50 * time.Millisecond) // what it writes late counts, too
+		time.Sleep(50 * time.Millisecond) // late writes count, too
 		counted := h.sent.tally()
 		objects, inventories = append(objects, float64(counted.objectWrites)), append(inventories, float64(counted.inventoryWrites))
 		t, err = floor.patch(ctx)

@@ -10,8 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// An object is one manifest: as a file of a repository, and as bytes that can be
-// applied.
+// An object is one manifest: as a file of a repository, and encoded as an apply request.
 type object struct {
 	kind, name string
 	path       string // at the API server
@@ -20,8 +19,8 @@ type object struct {
 	json       []byte
 }
 
-// mix is what is applied: a Namespace, and in it n-1 objects, nine of ten a
-// ConfigMap of about a kilobyte, the tenth a Deployment.
+// mix returns a Namespace and n-1 objects in it: nine of ten are ConfigMaps of about a
+// kilobyte, the tenth is a Deployment.
 func mix(namespace string, n int) []object {
 	list := []object{newObject("", map[string]any{
 		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": namespace},
@@ -69,8 +68,7 @@ func deployment(namespace string, i int) object {
 	})
 }
 
-// newObject writes a manifest in all its forms. resource is empty for a
-// Namespace.
+// newObject encodes a manifest in all its forms. resource is empty for a Namespace.
 func newObject(resource string, o map[string]any) object {
 	meta := o["metadata"].(map[string]any)
 	out := object{kind: o["kind"].(string), name: meta["name"].(string)}
@@ -85,7 +83,7 @@ func newObject(resource string, o map[string]any) object {
 	out.file = "apps/" + strings.ToLower(out.kind) + "-" + out.name + ".yaml"
 	var err error
 	if out.json, err = json.Marshal(o); err != nil {
-		panic("bench: " + err.Error()) // strings and numbers always can be
+		panic("bench: " + err.Error()) // strings and numbers can always be encoded
 	}
 	text, err := yaml.JSONToYAML(out.json)
 	if err != nil {
@@ -95,14 +93,14 @@ func newObject(resource string, o map[string]any) object {
 	return out
 }
 
-// marked are the same objects with the label and the annotations that gitfleet
-// adds: to the byte what it sends.
+// marked returns the same objects with the label and the annotations that gitfleet adds: byte
+// for byte what it sends.
 func marked(list []object, fleetName string) []object {
 	out := slices.Clone(list)
 	for i, o := range out {
 		var content map[string]any
 		if err := json.Unmarshal(o.json, &content); err != nil {
-			panic("bench: " + err.Error()) // we have written it
+			panic("bench: " + err.Error()) // we encoded it
 		}
 		meta := content["metadata"].(map[string]any)
 		labels, _ := meta["labels"].(map[string]any)
@@ -121,15 +119,15 @@ func marked(list []object, fleetName string) []object {
 	return out
 }
 
-// merge returns both; a may be nil.
+// merge returns the union of two maps; a may be nil.
 func merge(a, b map[string]any) map[string]any {
 	out := maps.Clone(b)
 	maps.Copy(out, a)
 	return out
 }
 
-// files are a repository that places objects of one namespace on some members,
-// all at once: the pace of a rollout is not what is measured.
+// files returns a repository that places the objects of one namespace on some members, all at
+// once: the speed of a rollout is not measured.
 func files(namespace string, members []string, list []object) map[string]string {
 	out := map[string]string{"placement.yaml": `apiVersion: placement.kubernetes-fleet.io/v1beta1
 kind: ClusterResourcePlacement

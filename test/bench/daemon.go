@@ -20,7 +20,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/process"
 )
 
-// A daemon is the built gitfleet on a repository that is served over HTTP.
+// A daemon is the built binary, with a repository that is served over HTTP.
 type daemon struct {
 	dir     string
 	repo    *githttp.Repo
@@ -30,9 +30,9 @@ type daemon struct {
 	running *process.Process
 }
 
-// newDaemon builds gitfleet, as make build does, and makes a repository of some files. Nothing runs
-// before start.
-func (b *bed) newDaemon(ctx context.Context, dir, kubeconfigs, fleetName string, content map[string]string) (*daemon, error) {
+// newDaemon builds gitfleet, as make build does, and creates a repository with some files. The
+// daemon runs after start.
+func (b *runner) newDaemon(ctx context.Context, dir, kubeconfigs, fleetName string, content map[string]string) (*daemon, error) {
 	binary := filepath.Join(b.root, "build", "gitfleet")
 	if err := checkout.Build(ctx, b.root, []string{"CGO_ENABLED=0"}, binary, "-trimpath", "-ldflags=-s -w", "./cmd/gitfleet"); err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func (d *daemon) stop() error {
 
 func (d *daemon) close() error { return errors.Join(d.stop(), d.git.Close()) }
 
-// await waits for a report that is as it should be.
+// await waits for a report that satisfies ok.
 func (d *daemon) await(ctx context.Context, what string, ok func(*status.Report) bool) error {
 	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); {
 		if r, err := d.report(ctx); err == nil && ok(r) {
@@ -99,7 +99,7 @@ func (d *daemon) await(ctx context.Context, what string, ok func(*status.Report)
 	return d.failure("not " + what)
 }
 
-// applied waits until every placement is applied at a commit.
+// applied waits until every placement has applied a commit.
 func (d *daemon) applied(ctx context.Context, head string) error {
 	return d.await(ctx, "applied at "+head, func(r *status.Report) bool {
 		for _, p := range r.Details {
@@ -136,7 +136,7 @@ func (d *daemon) get(ctx context.Context, path string) (*http.Response, error) {
 	return response, err
 }
 
-// gauge reads one metric of the daemon that has no labels.
+// gauge reads one metric without labels from the daemon.
 func (d *daemon) gauge(ctx context.Context, name string) (float64, error) {
 	values, err := d.gauges(ctx, name)
 	if err != nil {
@@ -145,7 +145,7 @@ func (d *daemon) gauge(ctx context.Context, name string) (float64, error) {
 	return values[0], nil
 }
 
-// gauges reads some metrics of one moment. Of a summary it is the count.
+// gauges reads some metrics in one request. For a summary it returns the count.
 func (d *daemon) gauges(ctx context.Context, names ...string) ([]float64, error) {
 	response, err := d.get(ctx, "/metrics")
 	if err != nil {
@@ -169,8 +169,8 @@ func (d *daemon) gauges(ctx context.Context, names ...string) ([]float64, error)
 	return values, nil
 }
 
-// mebibytes returns the memory that the daemon has of the operating system. The pages of
-// its binary are not counted: how many of them are resident depends on the page cache,
+// mebibytes returns the memory that the daemon has obtained from the operating system. The
+// pages of its binary are not counted: how many of them are resident depends on the page cache,
 // and they can be evicted.
 func (d *daemon) mebibytes(ctx context.Context) (float64, error) {
 	v, err := d.gauges(ctx, "go_memstats_sys_bytes", "go_memstats_heap_released_bytes")
@@ -180,7 +180,7 @@ func (d *daemon) mebibytes(ctx context.Context) (float64, error) {
 	return (v[0] - v[1]) / (1 << 20), nil
 }
 
-// failure is an error with the end of the daemon's log.
+// failure returns an error with the end of the daemon's log.
 func (d *daemon) failure(what string) error {
 	text, err := os.ReadFile(d.log())
 	if err != nil {

@@ -22,15 +22,15 @@ import (
 	"github.com/gitfleet/gitfleet/test/process"
 )
 
-// driftAtWork measures the built program with a Gitea: from a change by hand on one of four
-// members to its branch, and what the Gitea is asked while pull requests are open and nothing
-// happens.
-func driftAtWork(ctx context.Context, b *bed) (_ map[string]float64, err error) {
+// forgeScene measures the built binary with a Gitea: the time from a manual change on one of
+// four members to its branch, and the requests to Gitea while pull requests are open and
+// nothing happens.
+func forgeScene(ctx context.Context, b *runner) (_ map[string]float64, err error) {
 	const (
 		times  = 9 // fewer than drift.maxOpen
 		minAge = time.Second
-		// settling is how long statuses and bodies may still be written, and idle a while in
-		// which nothing happens: a few times the interval between two lists.
+		// settling is how long statuses and bodies may still be written; idle is the period
+		// without changes that follows, a few times the interval between two lists.
 		settling, idle = 100 * time.Second, 2 * time.Minute
 	)
 	f, err := b.clusters(ctx, true)
@@ -119,10 +119,10 @@ func driftAtWork(ctx context.Context, b *bed) (_ map[string]float64, err error) 
 type countedGitea struct {
 	gitea *giteaserver.Instance
 	proxy *http.Server
-	// url is where the proxy answers.
+	// url is the address of the proxy.
 	url      string
 	requests atomic.Int64
-	// pushes are when pushes were answered.
+	// pushes receives the time of the response to each push.
 	pushes chan time.Time
 }
 

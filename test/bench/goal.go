@@ -7,22 +7,21 @@ import (
 	"strconv"
 )
 
-// A goal is one figure and how large it may be. The figure is the sum of value,
-// divided by the sum of per if there is any: the baseline of the same run.
+// A goal is an upper limit for a figure. The figure is the sum of value, divided by the sum of
+// per, the baseline from the same run, if there is one.
 type goal struct {
 	name  string
 	value []figure
 	per   []figure
-	scale float64 // times this; 1 if zero
+	scale float64 // the figure is multiplied by it; 1 if zero
 	unit  string
 	limit float64
 	why   string // what the limit is for
 }
 
-// A figure is one number that is measured: by a scene of ours, or by a Go
-// benchmark.
+// A figure is one measured number, of a scene or of a Go benchmark.
 type figure struct {
-	scene string // or empty
+	scene string // empty for a benchmark
 	pkg   string // of the benchmark: ./placement
 	bench string // without "Benchmark", with its sub-benchmarks: Select/objects=10
 	name  string // of the scene's figure, or the unit of the benchmark: ns/op
@@ -35,21 +34,21 @@ func (f figure) String() string {
 	return f.pkg + " " + f.bench + " " + f.name
 }
 
-// of is a figure of a scene.
+// of returns a figure of a scene.
 func of(scene, name string) figure { return figure{scene: scene, name: name} }
 
-// ns is the time that a Go benchmark takes for one operation.
+// ns returns the time of one operation of a Go benchmark.
 func ns(pkg, bench string) figure { return figure{pkg: pkg, bench: written(bench), name: "ns/op"} }
 
-// allocated is what a Go benchmark allocates for one operation.
+// allocated returns the bytes that one operation of a Go benchmark allocates.
 func allocated(pkg, bench string) figure {
 	return figure{pkg: pkg, bench: written(bench), name: "B/op"}
 }
 
-// figures are all that was measured.
+// figures are the measured values.
 type figures map[figure]float64
 
-// sum returns the sum of some figures, and which of them is missing.
+// sum returns the sum of some figures, or an error that names a missing one.
 func (fs figures) sum(list []figure) (float64, error) {
 	total := 0.0
 	for _, f := range list {
@@ -62,12 +61,12 @@ func (fs figures) sum(list []figure) (float64, error) {
 	return total, nil
 }
 
-// A result is what became of a goal.
+// A result is the outcome of a goal.
 type result struct {
 	goal
 	got   float64
 	short bool
-	err   error // it could not be measured
+	err   error // why it could not be measured
 }
 
 // choose returns the goals whose name matches, in their order.
@@ -81,7 +80,7 @@ func choose(all []goal, pattern *regexp.Regexp) []goal {
 	return chosen
 }
 
-// judge compares what was measured with the goals.
+// judge compares the measured values with the goals.
 func judge(goals []goal, measured figures) []result {
 	var results []result
 	for _, g := range goals {
@@ -114,7 +113,7 @@ func (g goal) reckon(measured figures) (float64, error) {
 	return got / baseline, nil
 }
 
-// number is short, and as precise as anything here is.
+// number formats a value with as many digits as its precision justifies.
 func number(v float64) string {
 	switch {
 	case v == math.Trunc(v) && math.Abs(v) < 1e9:

@@ -2,8 +2,8 @@ package main
 
 import "slices"
 
-// goals are all that is promised. Whoever has a new one adds a line here, and a
-// scene or a benchmark if nothing measures it yet.
+// goals are all performance goals. A new goal needs a line here, and a scene or a benchmark if
+// nothing measures its figure yet.
 var goals = slices.Concat(wholeGoals, memoryGoals, turnGoals, gitGoals, hubGoals, placementGoals, simulationGoals, readingGoals, forgeGoals)
 
 // gitfleet as a whole, on real API servers.
@@ -13,7 +13,7 @@ var wholeGoals = []goal{
 	{name: "sync/requests-per-object-4-members", value: []figure{of("sync", "requests per object, 4 members")},
 		unit: "requests", limit: 1.05, why: "500 new objects on four members"},
 	{name: "sync/time-to-bare-client", value: []figure{of("sync", "ms, 1 member")}, per: []figure{of("sync", "bare ms, 1 member")},
-		unit: "x", limit: 1.15, why: "from commit seen to applied, against a client that sends the same objects, 8 at a time, and does nothing else"},
+		unit: "x", limit: 1.15, why: "from commit seen to applied, compared with a client that sends the same objects, 8 at a time, and does nothing else"},
 	{name: "sync/time-to-bare-client-4-members", value: []figure{of("sync", "ms, 4 members")}, per: []figure{of("sync", "bare ms, 4 members")},
 		unit: "x", limit: 1.15, why: "the same on four members at once"},
 	{name: "change/object-writes", value: []figure{of("change", "object writes")},
@@ -23,137 +23,136 @@ var wholeGoals = []goal{
 	{name: "change/time-to-budget", value: []figure{of("change", "ms")}, per: []figure{of("change", "budget ms")},
 		unit: "x", limit: 1, why: "from commit seen to applied; the budget is three times a bare PATCH, and 50 ms"},
 	{name: "repair/requests", value: []figure{of("repair", "object writes")},
-		unit: "requests", limit: 1, why: "one PATCH puts back what was changed or deleted: the most of 40"},
+		unit: "requests", limit: 1, why: "one PATCH restores an object that was changed or deleted: the most of 40"},
 	{name: "repair/edited-to-bare-patch", value: []figure{of("repair", "edit ms")}, per: []figure{of("repair", "bare patch ms")},
 		unit: "x", limit: 3, why: "median, from the answer to the foreign write to the answer to the repair"},
 	{name: "repair/deleted-to-bare-patch", value: []figure{of("repair", "delete ms")}, per: []figure{of("repair", "bare patch ms")},
 		unit: "x", limit: 3, why: "the same for a deleted object"},
 	{name: "daemon/first-sync-requests-per-object", value: []figure{of("daemon", "first sync requests per object")},
-		unit: "requests", limit: 1.05, why: "the built program, by the members' own record: 500 objects on four members"},
+		unit: "requests", limit: 1.05, why: "the built binary, by the members' audit logs: 500 objects on four members"},
 	{name: "daemon/unchanged-requests", value: []figure{of("daemon", "unchanged requests")},
-		unit: "requests", limit: 0, why: "two minutes without news, in which all happens that happens in ten, probes, observations and turns: nothing but watches and probes"},
+		unit: "requests", limit: 0, why: "two minutes without changes, with several probes, observations and turns: watches and probes only"},
 	{name: "daemon/restart-writes", value: []figure{of("daemon", "restart writes")},
-		unit: "requests", limit: 0, why: "a restart with nothing changed, 2,000 objects: lists only"},
+		unit: "requests", limit: 0, why: "a restart without changes, 2,000 objects: lists only"},
 	{name: "daemon/memory", value: []figure{of("daemon", "memory MiB")},
-		unit: "MiB", limit: 80, why: "of the operating system after the first sync of 500 objects on four members, without the binary"},
+		unit: "MiB", limit: 80, why: "obtained from the operating system after the first sync of 500 objects on four members, without the binary"},
 }
 
-// The built program with simulated members.
+// The built binary with simulated members.
 var memoryGoals = []goal{
 	{name: "memory/per-member", value: []figure{of("memory", "KiB per member")},
-		unit: "KiB", limit: 160, why: "the built program with 1,000 simulated members of 100 objects and 100 of 1,000: live heap and stacks above those of one member"},
+		unit: "KiB", limit: 160, why: "the built binary with 1,000 simulated members of 100 objects, and with 100 of 1,000: live heap and stacks beyond those for one member"},
 	{name: "memory/per-object", value: []figure{of("memory", "bytes per object")},
-		unit: "B", limit: 200, why: "the same, of each object on each member"},
+		unit: "B", limit: 200, why: "the same, for each object on each member"},
 }
 
-// A turn of the loop over 1,000 clusters and as many placements, of which each
-// holds a hundred of them.
+// A turn of the loop over 1,000 clusters and 1,000 placements with 100 clusters each.
 const (
-	statusRoom = "./reconciler/status"
-	ledgerRoom = "./reconciler/ledger"
+	statusPkg = "./reconciler/status"
+	ledgerPkg = "./reconciler/ledger"
 )
 
 var turnGoals = []goal{
-	{name: "turn/one-report", value: []figure{ns(statusRoom, "TurnOneReport/clusters=1000/placements=1000")},
-		scale: 1e-6, unit: "ms", limit: 20, why: "one member said something of one placement: folded, thought through, told"},
-	{name: "turn/one-report-allocations", value: []figure{allocated(statusRoom, "TurnOneReport/clusters=1000/placements=1000")},
-		per: []figure{allocated(statusRoom, "TurnOneReport/clusters=250/placements=250")}, unit: "x", limit: 1.5, why: "a fleet four times as large needs no more memory for it"},
+	{name: "turn/one-report", value: []figure{ns(statusPkg, "TurnOneReport/clusters=1000/placements=1000")},
+		scale: 1e-6, unit: "ms", limit: 20, why: "one member reports on one placement: fold, plan and report"},
+	{name: "turn/one-report-allocations", value: []figure{allocated(statusPkg, "TurnOneReport/clusters=1000/placements=1000")},
+		per: []figure{allocated(statusPkg, "TurnOneReport/clusters=250/placements=250")}, unit: "x", limit: 1.5, why: "a fleet four times as large needs no more memory for the same turn"},
 	{name: "review/pull-request-to-commit", value: []figure{ns("./reconciler/review", "ChangeOfOneFile/of=pull-request")}, per: []figure{ns("./reconciler/review", "ChangeOfOneFile/of=commit")},
-		unit: "x", limit: 2, why: "the plan of a pull request that changes one file of a hub with 1,000 placements on 100 clusters, against that of a commit with the same change"},
-	{name: "turn/full", value: []figure{ns("./reconciler/plan", "ResolveAll/clusters=1000/placements=1000"), ns(statusRoom, "BuildAll")},
-		scale: 1e-9, unit: "s", limit: 2, why: "everything is thought through and told from nothing but the ledger"},
-	{name: "ledger/save-growth", value: []figure{ns(ledgerRoom, "Save/entries=100000/changed=1")}, per: []figure{ns(ledgerRoom, "Save/entries=1000/changed=1")},
-		unit: "x", limit: 3, why: "saving one change among a hundred times as many entries: a tree of them is a little deeper"},
-	{name: "ledger/save-allocations", value: []figure{allocated(ledgerRoom, "Save/entries=100000/changed=1")}, per: []figure{allocated(ledgerRoom, "Save/entries=1000/changed=1")},
-		unit: "x", limit: 3, why: "the same of the memory for it"},
+		unit: "x", limit: 2, why: "the plan of a pull request that changes one file of a hub with 1,000 placements on 100 clusters, compared with that of a commit with the same change"},
+	{name: "turn/full", value: []figure{ns("./reconciler/plan", "ResolveAll/clusters=1000/placements=1000"), ns(statusPkg, "BuildAll")},
+		scale: 1e-9, unit: "s", limit: 2, why: "plan and report of everything, from the ledger alone"},
+	{name: "ledger/save-growth", value: []figure{ns(ledgerPkg, "Save/entries=100000/changed=1")}, per: []figure{ns(ledgerPkg, "Save/entries=1000/changed=1")},
+		unit: "x", limit: 3, why: "saving one change among a hundred times as many entries: their tree is a little deeper"},
+	{name: "ledger/save-allocations", value: []figure{allocated(ledgerPkg, "Save/entries=100000/changed=1")}, per: []figure{allocated(ledgerPkg, "Save/entries=1000/changed=1")},
+		unit: "x", limit: 3, why: "the same for the memory that it allocates"},
 }
 
 // The repository: 10,000 files in 200 directories.
-const gitRoom = "./gitsource"
+const gitPkg = "./gitsource"
 
 var gitGoals = []goal{
-	{name: "git/poll-to-git", value: []figure{ns(gitRoom, "UnchangedPoll/files=10000/gitfleet")}, per: []figure{ns(gitRoom, "UnchangedPoll/files=10000/git")},
-		unit: "x", limit: 1, why: "a poll without news is one listing of refs, as git ls-remote is"},
-	{name: "git/fetch-to-git", value: []figure{ns(gitRoom, "FetchOneCommit/files=10000/gitfleet")}, per: []figure{ns(gitRoom, "FetchOneCommit/files=10000/git")},
+	{name: "git/poll-to-git", value: []figure{ns(gitPkg, "UnchangedPoll/files=10000/gitfleet")}, per: []figure{ns(gitPkg, "UnchangedPoll/files=10000/git")},
+		unit: "x", limit: 1, why: "a poll that finds no change is one listing of refs, as git ls-remote is"},
+	{name: "git/fetch-to-git", value: []figure{ns(gitPkg, "FetchOneCommit/files=10000/gitfleet")}, per: []figure{ns(gitPkg, "FetchOneCommit/files=10000/git")},
 		unit: "x", limit: 1, why: "fetching one commit takes no longer than git does"},
-	{name: "git/diff", value: []figure{ns(gitRoom, "DiffTwoCommits/files=10000/cold")},
-		scale: 1e-6, unit: "ms", limit: 1, why: "the difference of two commits, nothing of them known before"},
+	{name: "git/diff", value: []figure{ns(gitPkg, "DiffTwoCommits/files=10000/cold")},
+		scale: 1e-6, unit: "ms", limit: 1, why: "the diff of two commits with empty caches"},
 	{name: "git/cold-start-to-git-and-yaml",
-		value: []figure{ns(gitRoom, "ColdClone/files=10000/gitfleet"), ns(hubRoom, "ColdLoad/files=10000")},
-		per:   []figure{ns(gitRoom, "ColdClone/files=10000/git"), ns(hubRoom, "PlainYAML/files=10000")},
-		unit:  "x", limit: 2, why: "clone and load, against git clone --bare and the plain YAML library"},
+		value: []figure{ns(gitPkg, "ColdClone/files=10000/gitfleet"), ns(hubPkg, "ColdLoad/files=10000")},
+		per:   []figure{ns(gitPkg, "ColdClone/files=10000/git"), ns(hubPkg, "PlainYAML/files=10000")},
+		unit:  "x", limit: 2, why: "clone and load, compared with git clone --bare and the plain YAML library"},
 }
 
-// Understanding a commit.
-const hubRoom = "./gitsource/hub"
+// Loading a commit.
+const hubPkg = "./gitsource/hub"
 
 var hubGoals = []goal{
-	{name: "hub/one-file-commit-to-cold-load", value: []figure{ns(hubRoom, "OneFileCommit/files=10000")}, per: []figure{ns(hubRoom, "ColdLoad/files=10000")},
+	{name: "hub/one-file-commit-to-cold-load", value: []figure{ns(hubPkg, "OneFileCommit/files=10000")}, per: []figure{ns(hubPkg, "ColdLoad/files=10000")},
 		unit: "x", limit: 0.02, why: "a commit of one file costs work for one file"},
-	{name: "hub/growth", value: []figure{ns(hubRoom, "ColdLoad/files=50000")}, per: []figure{ns(hubRoom, "ColdLoad/files=10000")},
-		unit: "x", limit: 7.5, why: "five times the files take five times as long, and half as much for luck"},
-	{name: "hub/unchanged-kustomization", value: []figure{ns(hubRoom, "Kustomization/unchanged")}, per: []figure{ns(hubRoom, "Kustomization/built")},
+	{name: "hub/growth", value: []figure{ns(hubPkg, "ColdLoad/files=50000")}, per: []figure{ns(hubPkg, "ColdLoad/files=10000")},
+		unit: "x", limit: 7.5, why: "five times the files take five times as long; half as much again is tolerance"},
+	{name: "hub/unchanged-kustomization", value: []figure{ns(hubPkg, "Kustomization/unchanged")}, per: []figure{ns(hubPkg, "Kustomization/built")},
 		unit: "x", limit: 0.05, why: "a kustomization of 100 resources is not built again"},
 	{name: "hub/memory", value: []figure{of("load", "memory MiB")},
-		unit: "MiB", limit: 100, why: "of the operating system with 10,000 files loaded, without the binary"},
+		unit: "MiB", limit: 100, why: "obtained from the operating system with 10,000 files loaded, without the binary"},
 }
 
-// Thinking, on one core.
+// Planning, on one core.
 const (
-	placementRoom = "./placement"
-	rolloutRoom   = "./placement/rollout"
-	workRoom      = "./placement/work"
+	placementPkg = "./placement"
+	rolloutPkg   = "./placement/rollout"
+	workPkg      = "./placement/work"
 )
 
 var placementGoals = []goal{
-	{name: "placement/everything", value: []figure{ns(placementRoom, "ScheduleAll/clusters=1000/placements=1000")},
+	{name: "placement/everything", value: []figure{ns(placementPkg, "ScheduleAll/clusters=1000/placements=1000")},
 		scale: 1e-9, unit: "s", limit: 5, why: "1,000 placements on 1,000 clusters from scratch"},
-	{name: "placement/one", value: []figure{ns(placementRoom, "ScheduleOne/PickN,2 constraints/new")},
-		scale: 1e-6, unit: "ms", limit: 20, why: "a change of one placement, of the dearest policy"},
-	{name: "placement/spread", value: []figure{ns(placementRoom, "Spread/regions and zones/clusters=10000/n=100")},
+	{name: "placement/one", value: []figure{ns(placementPkg, "ScheduleOne/PickN,2 constraints/new")},
+		scale: 1e-6, unit: "ms", limit: 20, why: "a change of one placement with the most expensive policy"},
+	{name: "placement/spread", value: []figure{ns(placementPkg, "Spread/regions and zones/clusters=10000/n=100")},
 		scale: 1e-6, unit: "ms", limit: 500, why: "one PickN with two spread constraints on 10,000 clusters"},
-	{name: "placement/spread-worst", value: []figure{ns(placementRoom, "Spread/regions and racks/clusters=10000/n=1000")},
-		scale: 1e-6, unit: "ms", limit: 500, why: "the same with each cluster a domain of its own"},
-	{name: "placement/select", value: []figure{ns(placementRoom, "Select/Select/placements=1000/objects=10000")},
+	{name: "placement/spread-worst", value: []figure{ns(placementPkg, "Spread/regions and racks/clusters=10000/n=1000")},
+		scale: 1e-6, unit: "ms", limit: 500, why: "the same with each cluster in its own topology domain"},
+	{name: "placement/select", value: []figure{ns(placementPkg, "Select/Select/placements=1000/objects=10000")},
 		scale: 1e-9, unit: "s", limit: 1, why: "1,000 placements select from 10,000 objects"},
-	{name: "placement/growth-with-placements", value: []figure{ns(placementRoom, "ScheduleAll/clusters=1000/placements=1000")},
-		per: []figure{ns(placementRoom, "ScheduleAll/clusters=1000/placements=250")}, unit: "x", limit: 6, why: "four times the placements take four times as long, and half as much for luck"},
-	{name: "placement/growth-with-clusters", value: []figure{ns(placementRoom, "ScheduleAll/clusters=1000/placements=1000")},
-		per: []figure{ns(placementRoom, "ScheduleAll/clusters=500/placements=1000")}, unit: "x", limit: 3, why: "twice the clusters, with sorting, and half as much for luck"},
-	{name: "rollout/rolling", value: []figure{ns(rolloutRoom, "Next/rolling")},
+	{name: "placement/growth-with-placements", value: []figure{ns(placementPkg, "ScheduleAll/clusters=1000/placements=1000")},
+		per: []figure{ns(placementPkg, "ScheduleAll/clusters=1000/placements=250")}, unit: "x", limit: 6, why: "four times the placements take four times as long; half as much again is tolerance"},
+	{name: "placement/growth-with-clusters", value: []figure{ns(placementPkg, "ScheduleAll/clusters=1000/placements=1000")},
+		per: []figure{ns(placementPkg, "ScheduleAll/clusters=500/placements=1000")}, unit: "x", limit: 3, why: "twice the clusters, with sorting; half as much again is tolerance"},
+	{name: "rollout/rolling", value: []figure{ns(rolloutPkg, "Next/rolling")},
 		scale: 1e-6, unit: "ms", limit: 20, why: "one placement on 1,000 clusters, its share of two seconds for 100,000 bindings"},
-	{name: "work/next-turn", value: []figure{ns(workRoom, "For/a tenth overridden by label/next turn")},
-		scale: 1e-9, unit: "s", limit: 0.5, why: "100,000 bindings asked again, a quarter of a full turn's two seconds"},
+	{name: "work/next-turn", value: []figure{ns(workPkg, "For/a tenth overridden by label/next turn")},
+		scale: 1e-9, unit: "s", limit: 0.5, why: "100,000 bindings rendered again, a quarter of a full turn's two seconds"},
 }
 
 // The simulation of fleets, on one core.
 var simulationGoals = []goal{
 	{name: "simulation/step", value: []figure{{pkg: "./test/scenario/simulation", bench: "Lives", name: "ns/step"}},
-		scale: 1e-6, unit: "ms", limit: 2, why: "a commit, an outage or a crash with all that comes of it: at least 500 a second"},
+		scale: 1e-6, unit: "ms", limit: 2, why: "a commit, an outage or a crash with all its consequences: at least 500 a second"},
 }
 
-// Who reads, of 1,000 placements on 100 clusters each.
-const kubeRoom = "./reconciler/server/kubeapi"
+// Requests to the hub API, with 1,000 placements on 100 clusters each.
+const kubePkg = "./reconciler/server/kubeapi"
 
 var readingGoals = []goal{
-	{name: "reading/list", value: []figure{ns(kubeRoom, "Ask/list")}, scale: 1e-6, unit: "ms", limit: 300, why: "all placements, whole, as JSON over HTTP"},
-	{name: "reading/get", value: []figure{ns(kubeRoom, "Ask/get")}, scale: 1e-6, unit: "ms", limit: 5, why: "one placement"},
-	{name: "reading/first-list", value: []figure{ns(kubeRoom, "FirstList")}, scale: 1e-6, unit: "ms", limit: 300, why: "the same when nobody has asked for any of them before"},
-	{name: "reading/told", value: []figure{ns(kubeRoom, "Watch/watchers=1")}, scale: 1e-6, unit: "ms", limit: 50, why: "from the end of the turn to when a watcher has the whole of a placement that changed"},
-	{name: "reading/watchers", value: []figure{{pkg: kubeRoom, bench: "Watch/watchers=1000", name: "MiB"}}, unit: "MiB", limit: 200, why: "1,000 watchers of all placements, each with a connection of its own, of which both ends count"},
-	{name: "reading/publish", value: []figure{ns(kubeRoom, "Publish/placements=1000")}, scale: 1e-6, unit: "ms", limit: 5, why: "a report in which one placement is another"},
-	{name: "reading/publish-allocations", value: []figure{allocated(kubeRoom, "Publish/placements=1000")}, per: []figure{allocated(kubeRoom, "Publish/placements=100")},
-		unit: "x", limit: 1.5, why: "a fleet ten times as large needs no more memory for it"},
+	{name: "reading/list", value: []figure{ns(kubePkg, "Ask/list")}, scale: 1e-6, unit: "ms", limit: 300, why: "all complete placements, as JSON over HTTP"},
+	{name: "reading/get", value: []figure{ns(kubePkg, "Ask/get")}, scale: 1e-6, unit: "ms", limit: 5, why: "one placement"},
+	{name: "reading/first-list", value: []figure{ns(kubePkg, "FirstList")}, scale: 1e-6, unit: "ms", limit: 300, why: "the same at the first request for any of them"},
+	{name: "reading/told", value: []figure{ns(kubePkg, "Watch/watchers=1")}, scale: 1e-6, unit: "ms", limit: 50, why: "from the end of the turn to when a watcher has received the changed placement"},
+	{name: "reading/watchers", value: []figure{{pkg: kubePkg, bench: "Watch/watchers=1000", name: "MiB"}}, unit: "MiB", limit: 200, why: "1,000 watchers of all placements, each with its own connection, both ends counted"},
+	{name: "reading/publish", value: []figure{ns(kubePkg, "Publish/placements=1000")}, scale: 1e-6, unit: "ms", limit: 5, why: "a report in which one placement has changed"},
+	{name: "reading/publish-allocations", value: []figure{allocated(kubePkg, "Publish/placements=1000")}, per: []figure{allocated(kubePkg, "Publish/placements=100")},
+		unit: "x", limit: 1.5, why: "a fleet ten times as large needs no more memory for the same report"},
 }
 
-// What a forge is asked.
+// Requests to a forge.
 var forgeGoals = []goal{
 	{name: "forge/idle", value: []figure{{pkg: "./reconciler/proposal", bench: "Idle", name: "requests/min"}},
-		unit: "/min", limit: 2, why: "requests while ten pull requests of drifts are open and nothing happens"},
+		unit: "/min", limit: 2, why: "requests while ten pull requests for drift are open and nothing happens"},
 	{name: "forge/idle-with-plans", value: []figure{of("forge", "idle requests per minute")},
-		unit: "/min", limit: 2, why: "the built program with a Gitea and nine pull requests of drifts, which are planned as well: both read one list"},
+		unit: "/min", limit: 2, why: "the built binary with a Gitea and nine pull requests for drift, which are planned as well: both read one list"},
 	{name: "forge/drift-to-branch", value: []figure{of("forge", "drift to branch ms")},
 		unit: "ms", limit: 1000, why: "median, from the answer to the foreign write to the answer to the push to the Gitea, without drift.minAge"},
 	{name: "forge/drift-to-branch-to-push", value: []figure{of("forge", "drift to branch ms")}, per: []figure{of("forge", "bare push ms")},
-		unit: "x", limit: 3, why: "the same against a git push of a branch to that Gitea"},
+		unit: "x", limit: 3, why: "the same compared with a git push of a branch to that Gitea"},
 }

@@ -15,11 +15,11 @@ import (
 	"time"
 )
 
-// A run is one call of a compiled benchmark: sub-benchmarks with the same parent,
-// so that what is compared is measured right after one another.
+// A benchRun is one invocation of a test binary: sub-benchmarks with the same parent, so that
+// those which are compared run right after one another.
 type benchRun struct {
 	pkg    string
-	parent string   // Select, or empty
+	parent string   // such as Select; may be empty
 	leaves []string // last parts of the names
 }
 
@@ -46,8 +46,8 @@ func benchRuns(needed []figure) []benchRun {
 	return runs
 }
 
-// pattern is what the benchmark flag of a test binary takes: a regular expression
-// for each part of a name.
+// pattern returns the value of the flag -test.bench: a regular expression for each part of a
+// name.
 func (r benchRun) pattern() string {
 	var leaves []string
 	for _, l := range r.leaves {
@@ -69,11 +69,11 @@ func (r benchRun) String() string {
 	return r.pkg + " " + strings.Trim(r.parent+"/"+strings.Join(r.leaves, ","), "/")
 }
 
-// written is a name as the testing package writes it.
+// written returns a name as the testing package prints it.
 func written(name string) string { return strings.ReplaceAll(name, " ", "_") }
 
-// goBenchmarks runs benchmarks, and adds what they say to the figures.
-func (b *bed) goBenchmarks(ctx context.Context, runs []benchRun, into figures) error {
+// goBenchmarks runs benchmarks, and adds their results to the figures.
+func (b *runner) goBenchmarks(ctx context.Context, runs []benchRun, into figures) error {
 	dir, err := os.MkdirTemp("", "bench-")
 	if err != nil {
 		return err
@@ -104,7 +104,7 @@ func (b *bed) goBenchmarks(ctx context.Context, runs []benchRun, into figures) e
 	return nil
 }
 
-func (b *bed) compile(ctx context.Context, pkg, target string) error {
+func (b *runner) compile(ctx context.Context, pkg, target string) error {
 	command := exec.CommandContext(ctx, "go", "test", "-c", "-o", target, pkg)
 	command.Dir = b.root
 	if out, err := command.CombinedOutput(); err != nil {
@@ -113,10 +113,10 @@ func (b *bed) compile(ctx context.Context, pkg, target string) error {
 	return nil
 }
 
-func (b *bed) runBenchmark(ctx context.Context, binary string, r benchRun) ([]byte, error) {
+func (b *runner) runBenchmark(ctx context.Context, binary string, r benchRun) ([]byte, error) {
 	args := []string{"-test.run=^$", "-test.bench=" + r.pattern(), "-test.benchmem", "-test.count=" + strconv.Itoa(b.count), "-test.timeout=20m"}
 	if strings.HasPrefix(r.pkg, "./placement") {
-		args = append(args, "-test.cpu=1") // the goals of what is pure are for one core
+		args = append(args, "-test.cpu=1") // the goals of pure packages are for one core
 	}
 	command := exec.CommandContext(ctx, binary, args...)
 	command.Dir = filepath.Join(b.root, r.pkg)
@@ -131,8 +131,8 @@ func (b *bed) runBenchmark(ctx context.Context, binary string, r benchRun) ([]by
 // BenchmarkName/sub-2   	     100	      1234 ns/op	     56 B/op	       7 allocs/op
 var benchmarkLine = regexp.MustCompile(`^Benchmark(\S+?)(?:-\d+)?\s+\d+\s+(.*)$`)
 
-// parseBenchmarks reads what a test binary prints. A benchmark that ran several
-// times has several values for each unit.
+// parseBenchmarks parses the output of a test binary. A benchmark that ran several times has
+// several values for each unit.
 func parseBenchmarks(pkg string, out []byte) map[figure][]float64 {
 	samples := map[figure][]float64{}
 	for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); {
@@ -150,7 +150,7 @@ func parseBenchmarks(pkg string, out []byte) map[figure][]float64 {
 	return samples
 }
 
-// median is zero of nothing.
+// median returns the median, zero for no values.
 func median(values []float64) float64 {
 	if len(values) == 0 {
 		return 0

@@ -1,19 +1,18 @@
-// Command bench measures gitfleet against its goals: Go benchmarks of single
-// rooms, and gitfleet as a whole on real API servers. Whatever is compared is
-// compared with something measured in the same run.
+// Command bench measures gitfleet against its goals, with Go benchmarks of single packages and
+// with the whole of gitfleet on real API servers. Every baseline is measured in the same run.
 //
 //	go run ./test/bench            everything
 //	go run ./test/bench sync       the goals whose names match
 //	go run ./test/bench --list     the goals
 //
-// BENCH=sync in the environment means the same as the argument. There is a line
-// for each goal:
+// BENCH=sync in the environment means the same as the argument. One line is printed for each
+// goal:
 //
 //	NAME VALUE UNIT goal<=LIMIT ok|short
 //
-// and the same, with what it was made of, in build/bench.json. That a goal is not
-// reached is told, and no failure; the exit status is 1 if something could not be
-// measured.
+// The same results, with the figures that they were computed from, are in build/bench.json. A
+// goal that is not reached is reported and is not a failure; the exit status is 1 if something
+// could not be measured.
 package main
 
 import (
@@ -100,10 +99,10 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 		}
 		defer pprof.StopCPUProfile()
 	}
-	b := &bed{root: root, progress: progress, count: o.count}
+	b := &runner{root: root, progress: progress, count: o.count}
 	defer b.close()
 	measured, failure := b.measure(ctx, chosen)
 	results := judge(chosen, measured)
-	tell(out, results)
+	printResults(out, results)
 	return errors.Join(failure, writeJSON(filepath.Join(root, "build", "bench.json"), root, results, measured))
 }

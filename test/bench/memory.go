@@ -13,18 +13,18 @@ import (
 	"github.com/gitfleet/gitfleet/test/simulated"
 )
 
-// A shape is a fleet of so many members with so many objects each.
+// A shape is a fleet with a number of members and a number of objects on each.
 type shape struct{ members, objects int }
 
-// wide and deep have the same number of objects, so that what a member costs and
-// what an object costs can be told apart. Either is compared with one member
-// that gets the same objects: the base, which pays for Git and the content.
+// wide and deep have the same number of objects, so that the memory per member and per object
+// can be told apart. Each is compared with one member that gets the same objects, which
+// accounts for Git and the content.
 var wide, deep = shape{1000, 100}, shape{100, 1000}
 
-// memory measures what the built program keeps of simulated members: what is
-// live on the heap after a collection of garbage, and the stacks. Each member
-// has a connection of its own over TLS, as real ones have.
-func memory(ctx context.Context, b *bed) (map[string]float64, error) {
+// memory measures the memory that the built binary needs for simulated members: the live heap
+// after garbage collection, and the stacks. Each member has its own TLS connection, as real
+// ones have.
+func memory(ctx context.Context, b *runner) (map[string]float64, error) {
 	out := map[string]float64{}
 	grown := map[shape]footprint{}
 	for name, s := range map[string]shape{"1000 x 100": wide, "100 x 1000": deep} {
@@ -53,7 +53,7 @@ func memory(ctx context.Context, b *bed) (map[string]float64, error) {
 	return out, nil
 }
 
-// apart tells what a member costs from what an object costs.
+// apart separates the memory per member from that per object.
 func apart(of func(footprint) float64, grown map[shape]footprint) (member, object float64) {
 	members := func(s shape) float64 { return float64(s.members - 1) }
 	objects := func(s shape) float64 { return float64((s.members - 1) * s.objects) }
@@ -62,7 +62,7 @@ func apart(of func(footprint) float64, grown map[shape]footprint) (member, objec
 	return member, (d - member*members(deep)) / objects(deep)
 }
 
-// A footprint is what a process occupies, in bytes.
+// A footprint is the memory of a process, in bytes.
 type footprint struct{ heap, stacks, resident, goroutines float64 }
 
 func (f footprint) kept() float64 { return f.heap + f.stacks }
@@ -71,8 +71,8 @@ func (f footprint) less(o footprint) footprint {
 	return footprint{f.heap - o.heap, f.stacks - o.stacks, f.resident - o.resident, f.goroutines - o.goroutines}
 }
 
-// footprint brings objects to simulated members, and measures when all is quiet.
-func (b *bed) footprint(ctx context.Context, s shape) (_ footprint, err error) {
+// footprint applies objects to simulated members, and measures once nothing happens any more.
+func (b *runner) footprint(ctx context.Context, s shape) (_ footprint, err error) {
 	dir, remove, err := scratch()
 	if err != nil {
 		return footprint{}, err
@@ -105,8 +105,8 @@ func (b *bed) footprint(ctx context.Context, s shape) (_ footprint, err error) {
 	return d.footprint(ctx, s.members)
 }
 
-// spread waits until all members have all objects, and the report says so. It
-// asks seldom: the report of a large fleet is large.
+// spread waits until all members have all objects, and the report says so. It polls seldom,
+// because the report of a large fleet is large.
 func (d *daemon) spread(ctx context.Context, clusters *simulated.Fleet, s shape) error {
 	for deadline := time.Now().Add(10 * time.Minute); ; {
 		if clusters.Requests().Of(fleet.Key{Verb: "APPLY"}) >= s.members*s.objects {
@@ -128,7 +128,7 @@ func (d *daemon) spread(ctx context.Context, clusters *simulated.Fleet, s shape)
 	}
 }
 
-// everywhere reports whether all of so many members have everything.
+// everywhere reports whether all members have applied everything.
 func everywhere(r *status.Report, members int) bool {
 	if len(r.Details) == 0 || len(r.Details[0].Clusters) != members {
 		return false
@@ -141,13 +141,12 @@ func everywhere(r *status.Report, members int) bool {
 	return true
 }
 
-// footprint measures the daemon after some collections of garbage: the least
-// counts, as the others had some that was just made. Asking makes a lot of it, and
-// a collection in the midst of an answer counts all of the answer; so it is asked
-// more seldom, the longer the answer, and most collections are due to what the daemon
-// does by itself.
+// footprint measures the daemon after several garbage collections and returns the smallest
+// result; the others include fresh garbage. Each request creates a lot of garbage, and a
+// collection during a response counts all of it. The longer the response takes, the less often
+// it is requested, so that most collections are caused by the daemon itself.
 func (d *daemon) footprint(ctx context.Context, members int) (footprint, error) {
-	if err := wait(ctx, 30*time.Second); err != nil { // until connections are closed that only the beginning needed
+	if err := wait(ctx, 30*time.Second); err != nil { // until connections are closed that were only needed at the start
 		return footprint{}, err
 	}
 	var least footprint
@@ -166,7 +165,7 @@ func (d *daemon) footprint(ctx context.Context, members int) (footprint, error) 
 		last = m[0]
 		f := footprint{heap: m[1], stacks: m[2], resident: m[3], goroutines: m[4]}
 		if collections++; collections == 2 || collections > 2 && f.kept() < least.kept() {
-			least = f // the first may have been before all was quiet
+			least = f // the first may be from before it was idle
 		}
 	}
 	return least, nil

@@ -11,10 +11,10 @@ import (
 	"github.com/gitfleet/gitfleet/test/fleet"
 )
 
-// repairs measures how long something stays wrong that somebody changed or
-// deleted on a member: from the answer to the foreign write to the answer to
-// gitfleet's. Each object is touched once, so that none becomes contested.
-func repairs(ctx context.Context, b *bed) (_ map[string]float64, err error) {
+// repairs measures how long an object that somebody changed or deleted on a member stays wrong:
+// from the response to the foreign write to the response to gitfleet's. Each object is changed
+// once, so that none becomes contested.
+func repairs(ctx context.Context, b *runner) (_ map[string]float64, err error) {
 	const times = 40
 	f, err := b.clusters(ctx, false)
 	if err != nil {
@@ -65,7 +65,7 @@ func repairs(ctx context.Context, b *bed) (_ map[string]float64, err error) {
 }
 
 // repaired waits until an object was applied, and returns when.
-func (h *house) repaired(ctx context.Context, o object) (time.Time, error) {
+func (h *instance) repaired(ctx context.Context, o object) (time.Time, error) {
 	deadline := time.Now().Add(20 * time.Second)
 	for {
 		if at, ok := h.sent.answered(http.MethodPatch, o.path); ok {

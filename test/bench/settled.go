@@ -9,14 +9,14 @@ import (
 	"github.com/gitfleet/gitfleet/test/fleet"
 )
 
-// settled is a house whose members hold all they should. release closes it and
-// clears the members.
-func settled(ctx context.Context, members []fleet.Member, namespace string, n int) (*house, func() error, error) {
+// settled returns an instance whose members have all objects. release closes it and clears the
+// members.
+func settled(ctx context.Context, members []fleet.Member, namespace string, n int) (*instance, func() error, error) {
 	dir, remove, err := scratch()
 	if err != nil {
 		return nil, nil, err
 	}
-	h, err := openHouse(dir, members, files(namespace, names(members), mix(namespace, n)))
+	h, err := newInstance(dir, members, files(namespace, names(members), mix(namespace, n)))
 	if err != nil {
 		remove()
 		return nil, nil, err
@@ -36,8 +36,8 @@ func settled(ctx context.Context, members []fleet.Member, namespace string, n in
 	return h, release, nil
 }
 
-// A floor is how fast a member can be changed at all: one ConfigMap that a bare
-// client applies again and again, each time with another value.
+// A floor is the fastest possible change on a member: a bare client applies one ConfigMap again
+// and again, each time with another value.
 type floor struct {
 	client    *bare
 	namespace string

@@ -8,11 +8,10 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource"
 )
 
-// A house is the loop's source: the real one, with an eye on when a commit is
-// seen.
+// An instance is the loop's source: the real one, which also records when commits are detected.
 
-// Run is that of the repository.
-func (h *house) Run(ctx context.Context, head func(gitsource.Commit)) error {
+// Run implements reconciler.Source.
+func (h *instance) Run(ctx context.Context, head func(gitsource.Commit)) error {
 	return h.git.Run(ctx, func(c gitsource.Commit) {
 		h.mu.Lock()
 		h.seen[c.Hash] = time.Now()
@@ -21,28 +20,28 @@ func (h *house) Run(ctx context.Context, head func(gitsource.Commit)) error {
 	})
 }
 
-// Files is that of the repository.
-func (h *house) Files(ctx context.Context, commit string) (fs.FS, error) {
+// Files implements reconciler.Source.
+func (h *instance) Files(ctx context.Context, commit string) (fs.FS, error) {
 	return h.git.Files(ctx, commit)
 }
 
-// Commit is that of the repository.
-func (h *house) Commit(ctx context.Context, hash string) (gitsource.Commit, error) {
+// Commit implements reconciler.Source.
+func (h *instance) Commit(ctx context.Context, hash string) (gitsource.Commit, error) {
 	return h.git.Commit(ctx, hash)
 }
 
-// Status is that of the repository.
-func (h *house) Status() gitsource.Status { return h.git.Status() }
+// Status implements reconciler.Source.
+func (h *instance) Status() gitsource.Status { return h.git.Status() }
 
-// seenAt is when a commit was handed to the loop.
-func (h *house) seenAt(hash string) time.Time {
+// seenAt returns when a commit was passed to the loop.
+func (h *instance) seenAt(hash string) time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.seen[hash]
 }
 
-// inForce is when the commit in force came into force.
-func (h *house) inForce() time.Time {
+// inForce returns when the commit in force came into force.
+func (h *instance) inForce() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.report.Source.Since

@@ -11,21 +11,19 @@ import (
 	"github.com/gitfleet/gitfleet/test/fleet"
 )
 
-// syncObjects are how many objects each member gets.
+// syncObjects is the number of objects that each member gets.
 const syncObjects = 500
 
-// firstSync measures what it takes to bring many objects to members that have
-// none: gitfleet from the moment it sees the commit to the moment it says that
-// all is applied, and a bare client that sends the same. Both begin without a
-// connection, and take turns; the best of each counts, as it is least disturbed by
-// others. What gitfleet's label and annotations cost the members is told beside
-// it: a bare client that sends the objects as they are in Git.
+// firstSync measures how long it takes to apply many objects to members that have none:
+// gitfleet from the detection of the commit to the report that all is applied, and a bare
+// client that sends the same objects. Both start without a connection, and alternate; the best
+// time of each counts, as it is the least disturbed. What gitfleet's label and annotations cost
+// the members is reported too: a bare client that sends the objects as they are in Git.
 //
-// The bare client sends what gitfleet sends, and asks as one asks who says nothing
-// about it. gitfleet spares the servers work: it has the metadata of the result
-// answered only, and keys that come twice not sought. That, and not less to do, is
-// why the figure can be below 1.
-func firstSync(ctx context.Context, b *bed) (map[string]float64, error) {
+// The bare client sends the same requests with the default settings of a client. gitfleet saves
+// the servers some work: they do not search its manifests for duplicate keys. That, not fewer
+// requests, is why the figure can be below 1.
+func firstSync(ctx context.Context, b *runner) (map[string]float64, error) {
 	f, err := b.clusters(ctx, false)
 	if err != nil {
 		return nil, err
@@ -50,7 +48,7 @@ func firstSync(ctx context.Context, b *bed) (map[string]float64, error) {
 				}
 				*bare.best = min(*bare.best, t)
 			}
-			s, err := houseSync(ctx, bout.members)
+			s, err := instanceSync(ctx, bout.members)
 			if err != nil {
 				return nil, err
 			}
@@ -69,9 +67,9 @@ func firstSync(ctx context.Context, b *bed) (map[string]float64, error) {
 	return out, nil
 }
 
-// synced is a first sync, in times since the commit was seen: when it was in
-// force, when the first and the last object were answered, when all was told to
-// be applied.
+// synced is a first sync. Its times are measured from the detection of the commit: until it was
+// in force, until the responses for the first and the last object, until all was reported as
+// applied.
 type synced struct {
 	loaded, first, last, took time.Duration
 	requests                  int
@@ -96,8 +94,8 @@ func bareSync(ctx context.Context, members []fleet.Member, form func([]object, s
 	return took, errors.Join(err, each(clients, func(c *bare) error { return c.clear(ctx, namespace) }))
 }
 
-// houseSync has gitfleet bring the objects to all members.
-func houseSync(ctx context.Context, members []fleet.Member) (s synced, err error) {
+// instanceSync has gitfleet apply the objects to all members.
+func instanceSync(ctx context.Context, members []fleet.Member) (s synced, err error) {
 	namespace := fresh("sync")
 	list := mix(namespace, syncObjects)
 	dir, release, err := scratch()
@@ -105,7 +103,7 @@ func houseSync(ctx context.Context, members []fleet.Member) (s synced, err error
 		return s, err
 	}
 	defer release()
-	h, err := openHouse(dir, members, files(namespace, names(members), list))
+	h, err := newInstance(dir, members, files(namespace, names(members), list))
 	if err != nil {
 		return s, err
 	}
@@ -125,7 +123,7 @@ func houseSync(ctx context.Context, members []fleet.Member) (s synced, err error
 	return s, nil
 }
 
-// clearAll deletes what a sample left on members.
+// clearAll deletes the objects of a sample from members.
 func clearAll(ctx context.Context, members []fleet.Member, namespace string) error {
 	return each(members, func(m fleet.Member) error {
 		client, err := newBare(m.Config)
@@ -137,7 +135,7 @@ func clearAll(ctx context.Context, members []fleet.Member, namespace string) err
 	})
 }
 
-// each does something with all at the same time.
+// each calls do for all at the same time.
 func each[T any](all []T, do func(T) error) error {
 	errs := make([]error, len(all))
 	var running sync.WaitGroup

@@ -1,5 +1,5 @@
-// Package checkout finds the checkout that tests and tools run in, and builds
-// what they run.
+// Package checkout finds the checkout that tests and tools run in, and builds the programs that
+// they run.
 package checkout
 
 import (
@@ -30,13 +30,13 @@ func Root() (string, error) {
 	}
 }
 
-// Build runs go build in a directory, with variables added to the environment.
-// If ctx ends, so do the compilers, and the error is that of ctx.
+// Build runs go build in a directory, with variables added to the environment. If ctx ends, the
+// compilers are ended, and the error is that of ctx.
 func Build(ctx context.Context, dir string, env []string, target string, args ...string) error {
 	command := exec.CommandContext(ctx, "go", append([]string{"build", "-o", target}, args...)...)
 	command.Dir = dir
 	command.Env = append(os.Environ(), env...)
-	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) } // it then ends its compilers
+	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) } // go build then ends its compilers
 	out, err := command.CombinedOutput()
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -9,10 +9,9 @@ import (
 	"syscall"
 )
 
-// ControlPlane makes the program that runs clusters, or finds it up to date: with
-// Kubernetes in it, or without where KUBEBUILDER_ASSETS has all the programs
-// named. Go's build cache makes the difference: minutes the first time, then a
-// second.
+// ControlPlane builds the program that runs clusters, unless it is up to date: with Kubernetes
+// compiled in, or without if KUBEBUILDER_ASSETS has all the named programs. The first build
+// takes minutes, later ones a second, thanks to Go's build cache.
 func ControlPlane(ctx context.Context, programs ...string) (string, error) {
 	root, err := Root()
 	if err != nil {
@@ -36,8 +35,7 @@ func ControlPlane(ctx context.Context, programs ...string) (string, error) {
 	return target, Build(ctx, source, []string{"GOWORK=off"}, target, "-trimpath", "-tags="+tags, "-ldflags="+flags, ".")
 }
 
-// prebuilt reports whether assets has every program, so that none needs to be
-// compiled.
+// prebuilt reports whether assets has every program, so that none needs to be compiled.
 func prebuilt(assets string, programs []string) bool {
 	if assets == "" {
 		return false
@@ -52,8 +50,8 @@ func prebuilt(assets string, programs []string) bool {
 
 var kubernetesVersion = regexp.MustCompile(`(?m)^\tk8s\.io/kubernetes (v(\d+)\.(\d+)\.\d+)$`)
 
-// linkFlags keep the binary small, and give its API server the version it is built
-// from; without, it calls itself something that kubectl cannot parse.
+// linkFlags keep the binary small, and set the version of its API server; without it, the API
+// server reports a version that kubectl cannot parse.
 func linkFlags(gomod string) (string, error) {
 	data, err := os.ReadFile(gomod)
 	if err != nil {

@@ -8,12 +8,11 @@ import (
 	"strings"
 )
 
-// giteaTags have Gitea store everything in SQLite, which needs cgo.
+// giteaTags make Gitea store everything in SQLite, which needs cgo.
 const giteaTags = "sqlite sqlite_unlock_notify"
 
-// Gitea builds Gitea, or finds it up to date, and returns its path and the directory of
-// the templates and texts that it reads. The first build takes minutes, as Go's build
-// cache is filled.
+// Gitea builds Gitea, unless it is up to date, and returns its path and the directory of its
+// templates and translations. The first build takes minutes and fills Go's build cache.
 func Gitea(ctx context.Context) (program, static string, err error) {
 	root, err := Root()
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 )
 
-// Helm builds Helm, or finds it up to date, and returns its path. The first build takes
-// minutes, as Go's build cache is filled.
+// Helm builds Helm, unless it is up to date, and returns its path. The first build takes
+// minutes and fills Go's build cache.
 func Helm(ctx context.Context) (string, error) {
 	root, err := Root()
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 )
 
-// Kubectl builds a stock kubectl, or finds it up to date, and returns its path.
-// The first build takes minutes, as Go's build cache is filled.
+// Kubectl builds an unmodified kubectl, unless it is up to date, and returns its path. The
+// first build takes minutes and fills Go's build cache.
 func Kubectl(ctx context.Context) (string, error) {
 	root, err := Root()
 	if err != nil {

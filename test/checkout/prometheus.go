@@ -5,12 +5,11 @@ import (
 	"path/filepath"
 )
 
-// prometheusTags leave service discovery out of Prometheus, which is most of what
-// there is to compile.
+// prometheusTags build Prometheus without service discovery, which is most of its code.
 const prometheusTags = "remove_all_sd"
 
-// Prometheus builds Prometheus and its promtool, or finds them up to date, and returns
-// their paths. The first build takes minutes, as Go's build cache is filled.
+// Prometheus builds Prometheus and promtool, unless they are up to date, and returns their
+// paths. The first build takes minutes and fills Go's build cache.
 func Prometheus(ctx context.Context) (prometheus, promtool string, err error) {
 	root, err := Root()
 	if err != nil {

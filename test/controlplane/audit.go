@@ -1,7 +1,7 @@
 package main
 
-// auditPolicy has one event per request, when it has been answered, and one per
-// watch, when it begins. What an API server asks itself is left out.
+// auditPolicy logs one event for each request when it has been answered, and one for each watch
+// when it begins. Requests of an API server to itself are omitted.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 rules:
@@ -18,7 +18,7 @@ func auditFlags(c *cluster) []string {
 	return []string{
 		"--audit-policy-file=" + c.file("audit.yaml"),
 		"--audit-log-path=" + c.auditLog,
-		// Written before the request is done with, so that a reader need not wait.
+		// Events are logged before the request is finished, so that a reader need not wait.
 		"--audit-log-mode=blocking",
 		"--audit-log-maxsize=0",
 	}

@@ -14,18 +14,18 @@ import (
 	"time"
 )
 
-// A cluster is one kube-apiserver and what belongs to it. Its address,
-// credentials and data stay the same however often it is stopped and started.
+// A cluster is one kube-apiserver with its files and processes. Its address, credentials and
+// data stay the same however often it is stopped and started.
 type cluster struct {
 	name       string
 	port       int
 	authority  []byte // certificate, PEM
 	serving    pair
 	admin      pair
-	proxies    []byte       // certificate of who vouches for proxy, PEM
-	proxy      pair         // what it shows to API servers that are registered with it
-	client     *http.Client // as admin
-	dir        string       // its own files
+	proxies    []byte       // certificate of the authority that signs proxy, PEM
+	proxy      pair         // client certificate for requests to aggregated API servers
+	client     *http.Client // authenticates as admin
+	dir        string       // for its own files
 	auditLog   string
 	components []component
 	launch     func(c *cluster, p program, flags []string) (*process, error)
@@ -35,8 +35,8 @@ type cluster struct {
 	running []*process // in the order of components; empty if stopped
 }
 
-// grace is how long a process may take to end by itself. Nothing is lost when it
-// does not: what an API server has acknowledged is in etcd.
+// grace is how long a process may take to end after SIGTERM. Killing it then loses nothing:
+// what an API server has acknowledged is in etcd.
 const grace = 500 * time.Millisecond
 
 func newCluster(name string, port int, dir string) (*cluster, error) {
@@ -55,7 +55,7 @@ func newCluster(name string, port int, dir string) (*cluster, error) {
 	if c.client, err = adminClient(ca.parsed, c.admin); err != nil {
 		return nil, err
 	}
-	// Another authority, or every client could call itself the proxy.
+	// A separate authority; otherwise every client could authenticate as the proxy.
 	front, err := newAuthority(name + "-front-proxy")
 	if err != nil {
 		return nil, err
@@ -65,7 +65,8 @@ func newCluster(name string, port int, dir string) (*cluster, error) {
 	return c, err
 }
 
-// proxyName is what the API server calls itself where it passes requests on.
+// proxyName is the API server's user name in requests that it proxies to aggregated API
+// servers.
 const proxyName = "front-proxy-client"
 
 func adminClient(ca *x509.Certificate, admin pair) (*http.Client, error) {
@@ -78,7 +79,7 @@ func adminClient(ca *x509.Certificate, admin pair) (*http.Client, error) {
 	return &http.Client{
 		Timeout: 5 * time.Second,
 		Transport: &http.Transport{
-			DisableKeepAlives: true, // each answer is of the process that runs now
+			DisableKeepAlives: true, // each response comes from the current process
 			TLSClientConfig:   &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{certificate}},
 		},
 	}, nil
@@ -88,7 +89,7 @@ func (c *cluster) url() string { return "https://127.0.0.1:" + strconv.Itoa(c.po
 
 func (c *cluster) file(name string) string { return filepath.Join(c.dir, name) }
 
-// writeFiles writes what the programs of the cluster want to find in files.
+// writeFiles writes the files that the programs of the cluster read.
 func (c *cluster) writeFiles() error {
 	return errors.Join(
 		writeFile(c.file("ca.crt"), c.authority),
@@ -102,9 +103,8 @@ func (c *cluster) writeFiles() error {
 	)
 }
 
-// start starts the components one after the other, each when the one before is
-// ready. If one fails, or timeout passes, none is left running. A running cluster
-// is left alone.
+// start starts the components one after the other, each when the previous one is ready. If one
+// fails, or after timeout, all are stopped. A running cluster is not changed.
 func (c *cluster) start(ctx context.Context, timeout time.Duration) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -133,7 +133,7 @@ func (c *cluster) start(ctx context.Context, timeout time.Duration) error {
 	return nil
 }
 
-// stop returns when no process of the cluster is left.
+// stop stops all processes of the cluster and waits for them.
 func (c *cluster) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -145,7 +145,7 @@ func (c *cluster) halt() {
 	c.running = nil
 }
 
-// suspend makes the cluster accept connections and never answer, until resumed.
+// suspend makes the cluster accept connections without answering, until it is resumed.
 func (c *cluster) suspend() { c.signal(syscall.SIGSTOP) }
 
 func (c *cluster) resume() { c.signal(syscall.SIGCONT) }
@@ -158,13 +158,13 @@ func (c *cluster) signal(s syscall.Signal) {
 	}
 }
 
-// answers waits until the API server says that it is ready, or has ended.
+// answers waits until the API server reports that it is ready, or has ended.
 func answers(ctx context.Context, c *cluster, p *process) error {
 	return poll(ctx, p, func() error { return get(ctx, c.client, c.url()+"/readyz?verbose") })
 }
 
-// runs is content with a program that has been started: what a controller does is
-// seen on the API server, and it connects when it can.
+// runs does not wait: the effects of a controller are visible on the API server, to which it
+// connects when it can.
 func runs(context.Context, *cluster, *process) error { return nil }
 
 func stopAll(processes []*process) {
@@ -175,8 +175,8 @@ func stopAll(processes []*process) {
 	all.Wait()
 }
 
-// poll tries until try succeeds. It gives up when p has ended or ctx is done, and
-// says then what stood in the way.
+// poll calls try until it succeeds. It gives up when p has ended or ctx is done, and then
+// returns the last error.
 func poll(ctx context.Context, p *process, try func() error) error {
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// A component is a program that runs once per cluster. To give clusters another
-// one (a kwok, say, that plays the nodes), add it to the list in components.
+// A component is a program that runs once per cluster. To add another one to clusters (such as
+// kwok, to simulate nodes), add it to the list in components.
 type component struct {
 	program program
 	flags   func(c *cluster) []string
-	ready   func(ctx context.Context, c *cluster, p *process) error // waits
+	ready   func(ctx context.Context, c *cluster, p *process) error // blocks until it is ready
 }
 
-// components returns what each cluster is made of, in the order of starting.
+// components returns the components of each cluster, in the order of starting.
 func components(o upOptions, etcd string, tokens tokenKey) []component {
 	list := []component{{apiserverProgram, apiserverFlags(etcd, tokens, o.audit), answers}}
 	if flags := controllerFlags(o.controllers); flags != nil {
@@ -45,11 +45,12 @@ func apiserverFlags(etcd string, tokens tokenKey, audit bool) func(*cluster) []s
 			"--service-account-signing-key-file=" + tokens.private,
 			"--service-cluster-ip-range=10.0.0.0/24",
 			"--authorization-mode=RBAC",
-			// Nobody makes the default service accounts that it would insist on.
+			// Without a controller nothing creates the default service accounts that it
+			// requires.
 			"--disable-admission-plugins=ServiceAccount",
 			"--endpoint-reconciler-type=none",
 			"--allow-privileged=true",
-			// With these, others can be registered as a part of its API.
+			// With these flags, API servers can be aggregated.
 			"--requestheader-client-ca-file=" + c.file("front-proxy-ca.crt"),
 			"--requestheader-allowed-names=" + proxyName,
 			"--requestheader-username-headers=X-Remote-User",
@@ -65,8 +66,8 @@ func apiserverFlags(etcd string, tokens tokenKey, audit bool) func(*cluster) []s
 	}
 }
 
-// workloadControllers make workloads and namespaces come and go as on a real
-// cluster, at half the memory of all controllers.
+// workloadControllers create and delete workloads and namespaces as on a real cluster, with
+// half the memory of all controllers.
 var workloadControllers = []string{
 	"deployment-controller",
 	"replicaset-controller",

@@ -14,11 +14,10 @@ import (
 	"time"
 )
 
-// The control is a Unix socket that takes one line per connection, "VERB NAME",
-// and answers with one paragraph: "ok", or what went wrong.
+// The control socket is a Unix socket that takes one line per connection, "VERB NAME", and
+// answers with one paragraph: "ok", or an error.
 
-// listenControl opens the socket in dir. It refuses if another up already answers
-// there.
+// listenControl opens the socket in dir. It fails if another up already listens there.
 func listenControl(dir string) (net.Listener, error) {
 	path := controlPath(dir)
 	if connection, err := net.Dial("unix", path); err == nil {
@@ -28,7 +27,7 @@ func listenControl(dir string) (net.Listener, error) {
 	if err := os.RemoveAll(path); err != nil {
 		return nil, err
 	}
-	// Kernels keep such an address in about a hundred bytes.
+	// Unix limits the path of a socket to about a hundred bytes.
 	if len(path) > 100 {
 		return nil, fmt.Errorf("--dir: %s is too long for the name of a socket; use a path of at most %d characters", dir, 100-len("/control"))
 	}
@@ -37,8 +36,8 @@ func listenControl(dir string) (net.Listener, error) {
 
 func controlPath(dir string) string { return filepath.Join(dir, "control") }
 
-// serveControl does what it is told until the listener is closed. What is under way
-// when ctx is done is given up.
+// serveControl executes commands until the listener is closed. Commands in progress are
+// cancelled when ctx is done.
 func serveControl(ctx context.Context, listener net.Listener, s *set, timeout time.Duration) {
 	for {
 		connection, err := listener.Accept()
@@ -60,7 +59,7 @@ func serveControl(ctx context.Context, listener net.Listener, s *set, timeout ti
 	}
 }
 
-// obey does one thing to one cluster, and returns when it is done.
+// obey executes one command for one cluster, and returns when it is done.
 func (s *set) obey(ctx context.Context, words []string, timeout time.Duration) error {
 	if len(words) != 2 {
 		return fmt.Errorf("want a verb and a cluster, got %q", words)
@@ -95,7 +94,7 @@ func (s *set) cluster(name string) (*cluster, error) {
 	return nil, fmt.Errorf("no cluster %q; there are %s", name, strings.Join(names, ", "))
 }
 
-// runCtl asks the set in a directory to do something, and waits for it.
+// runCtl sends a command to the set in a directory, and waits for the result.
 func runCtl(args []string) error {
 	flags := flag.NewFlagSet("controlplane ctl --dir DIR start|stop|pause|resume NAME", flag.ContinueOnError)
 	dir := flags.String("dir", "", "directory of a running set (required)")

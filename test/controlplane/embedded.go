@@ -14,9 +14,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// embedded are the programs this binary contains, by sub-command. Each takes its
-// own flags and ends the process when it is done. Only one runs per process, so
-// their global flags and metrics do not meet.
+// embedded are the programs in this binary, by sub-command. Each parses its own flags and ends
+// the process when it is done. Only one runs per process, so that their global flags and
+// metrics do not conflict.
 var embedded = map[string]func(args []string){
 	"etcd":      func(args []string) { etcdmain.Main(append([]string{"etcd"}, args...)) },
 	"apiserver": func(args []string) { execute(apiserver.NewAPIServerCommand(), args) },

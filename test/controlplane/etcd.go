@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// startEtcd starts the store that all clusters share, each under its own prefix,
-// and returns when it answers.
+// startEtcd starts the etcd that all clusters share, each with its own prefix, and returns when
+// it is ready.
 func (s *set) startEtcd(ctx context.Context, timeout time.Duration, client, peer int) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("not ready after %s", timeout))
 	defer cancel()
@@ -25,7 +25,7 @@ func (s *set) startEtcd(ctx context.Context, timeout time.Duration, client, peer
 		"--initial-advertise-peer-urls=" + peerURL,
 		"--initial-cluster=etcd=" + peerURL,
 		"--log-level=warn",
-		// What is here need not survive a power cut, and tests are in a hurry.
+		// The data need not survive a power failure, and tests should be fast.
 		"--unsafe-no-fsync",
 		"--quota-backend-bytes=8589934592",
 	})
@@ -39,7 +39,7 @@ func (s *set) startEtcd(ctx context.Context, timeout time.Duration, client, peer
 	return poll(ctx, s.etcd, func() error { return get(ctx, plain, s.etcdURL+"/health") })
 }
 
-// get asks url, and takes any answer but 200 for an error that quotes it.
+// get requests url, and returns an error that quotes the response unless its status is 200.
 func get(ctx context.Context, client *http.Client, url string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

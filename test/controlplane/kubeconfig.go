@@ -4,8 +4,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The part of a kubeconfig that we write. client-go has all of it, but would be
-// the only thing of Kubernetes that a prebuilt build compiles.
+// The part of a kubeconfig that is written here. client-go has the complete type, but would be
+// the only Kubernetes library that a prebuilt build compiles.
 type kubeconfig struct {
 	APIVersion     string         `json:"apiVersion"`
 	Kind           string         `json:"kind"`
@@ -39,8 +39,8 @@ type namedUser struct {
 	} `json:"user"`
 }
 
-// writeKubeconfig writes a kubeconfig with one context for each of the clusters,
-// named like it. The first is current.
+// writeKubeconfig writes a kubeconfig with one context for each of the clusters, with its name.
+// The first is the current context.
 func writeKubeconfig(path string, clusters ...*cluster) error {
 	config := kubeconfig{APIVersion: "v1", Kind: "Config", CurrentContext: clusters[0].name}
 	for _, c := range clusters {

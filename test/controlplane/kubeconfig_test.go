@@ -44,8 +44,8 @@ func TestKubeconfigHasAContextPerCluster(t *testing.T) {
 	}
 }
 
-// Client and server of one cluster know each other; a client of another does not
-// get in, and does not trust the server either.
+// Client and server of one cluster authenticate each other; the client of another cluster is
+// rejected, and does not trust the server either.
 func TestCredentialsAreOfOneCluster(t *testing.T) {
 	east, err := newCluster("east", 1, "")
 	if err != nil {

@@ -1,14 +1,13 @@
-// Command controlplane runs real Kubernetes control planes on this machine: an
-// etcd, and as many kube-apiservers as one wants clusters, each a process of
-// its own. It is one binary for all of them, so that a test or a demo needs Go
-// and nothing else, and so that the processes share their pages in memory.
+// Command controlplane runs real Kubernetes control planes on this machine: an etcd and any
+// number of kube-apiservers, each a process of its own. One binary contains all of them, so
+// that a test or a demo needs Go and nothing else, and so that the processes share their pages
+// in memory.
 //
 //	controlplane up --clusters 3 --dir /tmp/fleet
 //
-// starts etcd and the clusters member-1, member-2 and member-3, says so line by
-// line, and stays until SIGINT or SIGTERM. Then all processes are gone again. There
-// are flags for names, ports, controllers, a scheduler and an audit log: see up -h.
-// In the directory are:
+// starts etcd and the clusters member-1, member-2 and member-3, prints progress line by line,
+// and runs until SIGINT or SIGTERM. It stops all processes before it ends. There are flags for
+// names, ports, controllers, a scheduler and an audit log: see up -h. The directory contains:
 //
 //	kubeconfig                        every cluster, context = name of the cluster
 //	kubeconfigs/member-1.kubeconfig   one per cluster, with embedded admin certificate
@@ -16,24 +15,24 @@
 //	logs/                             one file per process
 //	control                           a socket, for ctl
 //
-// A single cluster can fail and come back, on the same port with the same data:
+// A single cluster can be stopped and started again, on the same port with the same data:
 //
 //	controlplane ctl --dir /tmp/fleet stop member-2     connections are refused
 //	controlplane ctl --dir /tmp/fleet start member-2    returns when it is ready
 //	controlplane ctl --dir /tmp/fleet pause member-2    connections hang
 //	controlplane ctl --dir /tmp/fleet resume member-2
 //
-// What the clusters hold lives in the directory too; up with the same directory
-// finds it again, under new ports and credentials.
+// The data of the clusters is in the directory too; up with the same directory uses it again,
+// with new ports and credentials.
 //
-// When a process ends that nobody stopped, up ends too, with an error that quotes
-// its log. No process outlives up, not even when up is killed with SIGKILL. With
-// --exit-with-parent, up in turn does not outlive whoever started it.
+// When a process ends unexpectedly, up ends too, with an error that quotes its log. No process
+// outlives up, not even when up is killed with SIGKILL. With --exit-with-parent, up does not
+// outlive its parent process either.
 //
-// The other sub-commands (etcd, apiserver, kcm, scheduler) are the programs
-// themselves and take their own flags. If KUBEBUILDER_ASSETS names a directory
-// with etcd, kube-apiserver, kube-controller-manager or kube-scheduler, those are
-// run instead; a build with the tag prebuilt leaves ours out and takes seconds.
+// The other sub-commands (etcd, apiserver, kcm, scheduler) are the programs themselves and take
+// their own flags. If KUBEBUILDER_ASSETS names a directory with etcd, kube-apiserver,
+// kube-controller-manager or kube-scheduler, those are run instead; a build with the tag
+// prebuilt does not contain the programs and takes seconds.
 package main
 
 import (
@@ -83,7 +82,7 @@ func runUp(args []string) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	// Whoever read our lines may go first; that must not cut the clean-up short.
+	// The reader of standard output may end first; that must not interrupt the clean-up.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	if opts.exitWithParent {
 		var cancel context.CancelFunc

@@ -29,7 +29,7 @@ type upOptions struct {
 	assets         string
 }
 
-// parseUp reads the flags of up. Help goes to help.
+// parseUp parses the flags of up. Usage is written to help.
 func parseUp(args []string, help io.Writer) (upOptions, error) {
 	o := upOptions{parent: os.Getppid(), assets: os.Getenv("KUBEBUILDER_ASSETS")}
 	flags := flag.NewFlagSet("controlplane up", flag.ContinueOnError)
@@ -73,7 +73,7 @@ func parseUp(args []string, help io.Writer) (upOptions, error) {
 
 var validName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
-// clusterNames settles between a number and a list of names.
+// clusterNames returns the names of the clusters, from their number or from a list of names.
 func clusterNames(number int, list string) ([]string, error) {
 	if list == "" {
 		if number < 1 {

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// parentVariable tells a process started by up the process that it must not
-// outlive.
+// parentVariable is the environment variable with the PID of the parent, set for processes that
+// must not outlive up.
 const parentVariable = "CONTROLPLANE_PARENT"
 
-// followParent calls gone when the process parent is no longer our parent. To ask
-// is the only way that works on every Unix.
+// followParent calls gone when the process parent is no longer our parent. Polling is the only
+// method that works on every Unix.
 func followParent(parent int, gone func()) {
 	for os.Getppid() == parent {
 		time.Sleep(250 * time.Millisecond)
@@ -19,8 +19,7 @@ func followParent(parent int, gone func()) {
 	gone()
 }
 
-// followParentOfEnvironment ends this process with the one that started it, if
-// that one asked for it.
+// followParentOfEnvironment ends this process with its parent, if the parent asked for it.
 func followParentOfEnvironment() {
 	parent, err := strconv.Atoi(os.Getenv(parentVariable))
 	if err != nil {

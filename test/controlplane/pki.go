@@ -17,8 +17,8 @@ type pair struct {
 	cert, key []byte
 }
 
-// An authority signs the certificates of one cluster. Every cluster has its own,
-// so that the credentials of one are worth nothing on another.
+// An authority signs the certificates of one cluster. Every cluster has its own, so that the
+// credentials of one are not valid for another.
 type authority struct {
 	pair
 	parsed *x509.Certificate
@@ -48,7 +48,7 @@ func newAuthority(name string) (*authority, error) {
 	return &authority{pair: signed, parsed: parsed, signer: key}, nil
 }
 
-// serving issues the certificate an API server on this machine shows.
+// serving issues the serving certificate of an API server on this machine.
 func (a *authority) serving() (pair, error) {
 	return a.issue(&x509.Certificate{
 		Subject:     pkix.Name{CommonName: "kube-apiserver"},
@@ -59,7 +59,7 @@ func (a *authority) serving() (pair, error) {
 	})
 }
 
-// admin issues the certificate of a client that may do everything.
+// admin issues the certificate of a client with all permissions.
 func (a *authority) admin() (pair, error) { return a.client("admin", "system:masters") }
 
 func (a *authority) client(name string, groups ...string) (pair, error) {
@@ -105,8 +105,8 @@ func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), nil
 }
 
-// newTokenKey makes the key that signs service account tokens. The pair's cert
-// is the public half.
+// newTokenKey creates the key that signs service account tokens. The pair's cert is the public
+// key.
 func newTokenKey() (pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

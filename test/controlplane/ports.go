@@ -10,22 +10,21 @@ import (
 	"syscall"
 )
 
-// Ports are taken from below the range from which kernels choose the ports of
-// outgoing connections. Otherwise a client that retries a stopped cluster could
-// itself occupy, or even connect to itself on, the port that is to come back.
+// Ports are taken from below the range from which kernels choose the ports of outgoing
+// connections. Otherwise a client that retries a stopped cluster could itself occupy its port,
+// or even connect to itself.
 const (
 	lowestPort  = 20000
 	highestPort = 32000
 )
 
-// ports hands out free ports of the loopback interface and keeps them from other
-// sets on this machine for as long as this process lives, also while nothing
-// listens on them.
+// ports reserves free ports of the loopback interface. Other sets on this machine cannot take
+// them as long as this process lives, even while nothing listens on them.
 type ports struct {
 	held []*os.File
 }
 
-// free returns a port that nothing listens on and that no other set has taken.
+// free returns a port that nothing listens on and that no other set has reserved.
 func (p *ports) free() (int, error) {
 	for range 1000 {
 		port := lowestPort + rand.IntN(highestPort-lowestPort)
@@ -36,7 +35,7 @@ func (p *ports) free() (int, error) {
 	return 0, fmt.Errorf("no free port between %d and %d", lowestPort, highestPort)
 }
 
-// take reserves this very port.
+// take reserves a given port.
 func (p *ports) take(port int) error {
 	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
@@ -52,7 +51,7 @@ func (p *ports) take(port int) error {
 	if err != nil {
 		return err
 	}
-	// The kernel lets go of the lock when we end, however we end.
+	// The kernel releases the lock when the process ends, however it ends.
 	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		file.Close()
 		return fmt.Errorf("port %d is taken by another set of control planes: %w", port, err)
@@ -61,8 +60,8 @@ func (p *ports) take(port int) error {
 	return nil
 }
 
-// next returns a function that hands out ports: from base upwards, or any free
-// ones if base is zero.
+// next returns a function that reserves ports: from base upwards, or any free ones if base is
+// zero.
 func (p *ports) next(base int) func() (int, error) {
 	if base == 0 {
 		return p.free

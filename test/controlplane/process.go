@@ -17,18 +17,17 @@ import (
 type process struct {
 	name     string // for messages: "member-1 kube-apiserver"
 	log      string
-	logStart int64 // where this run begins in the log
+	logStart int64 // offset in the log at which this run begins
 	cmd      *exec.Cmd
 	done     chan struct{} // closed when it has ended
-	err      error         // how it ended; valid after done
-	wanted   atomic.Bool   // we asked it to end
+	err      error         // exit error; valid after done
+	wanted   atomic.Bool   // whether stop was called
 }
 
-// A launcher starts processes that die with us.
+// A launcher starts processes that end with this process.
 //
-// On Linux the kernel kills a child when the thread that started it ends
-// (Pdeathsig), so all children are started from one goroutine that keeps its
-// thread for as long as we live.
+// On Linux the kernel kills a child when the thread that started it ends (Pdeathsig), so all
+// children are started from one goroutine that keeps its thread as long as the process lives.
 type launcher struct {
 	starts chan func()
 }
@@ -77,8 +76,7 @@ func (l *launcher) start(name, log string, argv []string) (*process, error) {
 	return p, nil
 }
 
-// stop asks the process to end, kills it after grace, and returns when it is
-// gone.
+// stop sends SIGTERM to the process, SIGKILL after grace, and returns when it has ended.
 func (p *process) stop(grace time.Duration) {
 	p.wanted.Store(true)
 	p.signal(syscall.SIGTERM)
@@ -90,10 +88,10 @@ func (p *process) stop(grace time.Duration) {
 	}
 }
 
-// signal cannot fail in a way that matters: the process may have ended already.
+// signal ignores the error: the process may have ended already.
 func (p *process) signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) }
 
-// watch reports an end that nobody asked for.
+// watch reports an unexpected end.
 func (p *process) watch(lost func(error)) {
 	<-p.done
 	if !p.wanted.Load() {
@@ -101,8 +99,8 @@ func (p *process) watch(lost func(error)) {
 	}
 }
 
-// failure describes an end that nobody asked for, with the last lines of the log.
-// It must not be called before done is closed.
+// failure describes an unexpected end, with the last lines of the log. It must not be called
+// before done is closed.
 func (p *process) failure() error {
 	how := "exit status 0"
 	if p.err != nil {
@@ -111,7 +109,7 @@ func (p *process) failure() error {
 	return fmt.Errorf("%s ended: %s; %s", p.name, how, p.tail())
 }
 
-// tail quotes the end of what this run has logged.
+// tail returns the end of what this run has logged.
 func (p *process) tail() string {
 	const lines = 20
 	data, err := os.ReadFile(p.log)

@@ -2,8 +2,8 @@ package main
 
 import "syscall"
 
-// processAttributes make a child deaf to the terminal's Ctrl-C, which is for us
-// to handle, and have the kernel kill it when we are gone.
+// processAttributes keep Ctrl-C in the terminal from reaching a child, since up handles it, and
+// have the kernel kill the child when up is gone.
 func processAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

@@ -6,9 +6,9 @@ import (
 	"path/filepath"
 )
 
-// A program is one of the executables a cluster is made of.
+// A program is one of the executables of a cluster.
 type program struct {
-	name       string // as everybody calls it, and as it is found in KUBEBUILDER_ASSETS
+	name       string // its usual name, by which it is found in KUBEBUILDER_ASSETS
 	subcommand string // of this binary
 }
 
@@ -21,12 +21,12 @@ var (
 
 // A locator finds the executables of programs.
 type locator struct {
-	assets string // directory of prebuilt binaries, or empty
+	assets string // directory of prebuilt binaries; may be empty
 	self   string // this binary
 }
 
-// newLocator prefers what is in assets to what is in this binary. A directory
-// without an API server or an etcd is a mistake, not a preference.
+// newLocator prefers the programs in assets to those in this binary. It fails if the directory
+// lacks an API server or etcd.
 func newLocator(assets string) (locator, error) {
 	self, err := os.Executable()
 	if err != nil {

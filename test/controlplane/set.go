@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A set is one etcd and the clusters that keep their data in it.
+// A set is one etcd and the clusters that store their data in it.
 type set struct {
 	dir      string
 	locator  locator
@@ -19,11 +19,11 @@ type set struct {
 	etcd     *process
 	etcdURL  string
 	clusters []*cluster
-	lost     chan error // the first process that ended by itself
+	lost     chan error // the first process that ended unexpectedly
 }
 
-// up runs a set until ctx is done, or something of it fails. When it returns, all
-// processes have ended.
+// up runs a set until ctx is done or a process fails. When it returns, all processes have
+// ended.
 func up(ctx context.Context, o upOptions, out io.Writer) error {
 	find, err := newLocator(o.assets)
 	if err != nil {
@@ -48,7 +48,7 @@ func up(ctx context.Context, o upOptions, out io.Writer) error {
 
 	if err := s.start(ctx, o, out); err != nil {
 		if ctx.Err() != nil {
-			return nil // told to stop before we were ready; that is no failure
+			return nil // stopped before it was ready; that is not a failure
 		}
 		return err
 	}
@@ -66,7 +66,7 @@ func up(ctx context.Context, o upOptions, out io.Writer) error {
 	}
 }
 
-// requireEmpty keeps us from removing what is not ours.
+// requireEmpty keeps up from deleting unrelated files.
 func requireEmpty(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err == nil && len(entries) > 0 {
@@ -77,8 +77,7 @@ func requireEmpty(dir string) error {
 
 func (s *set) file(name ...string) string { return filepath.Join(append([]string{s.dir}, name...)...) }
 
-// start brings everything up and writes the kubeconfigs and, last, the file
-// ready.
+// start starts everything, and writes the kubeconfigs and, last, the file ready.
 func (s *set) start(ctx context.Context, o upOptions, out io.Writer) error {
 	if err := os.RemoveAll(s.file("ready")); err != nil {
 		return err
@@ -92,7 +91,7 @@ func (s *set) start(ctx context.Context, o upOptions, out io.Writer) error {
 	return writeFile(s.file("ready"), []byte(s.file("kubeconfig")+"\n"))
 }
 
-// prepare starts etcd and makes the clusters, with all their files.
+// prepare starts etcd and creates the clusters, with all their files.
 func (s *set) prepare(ctx context.Context, o upOptions) error {
 	next := s.ports.next(o.basePort)
 	for _, name := range o.names {
@@ -142,7 +141,7 @@ func (s *set) writeFiles() error {
 	if err := writeFile(s.tokens().private, key.key); err != nil {
 		return err
 	}
-	// A kubeconfig of an earlier set would name a cluster that is not there.
+	// A kubeconfig of an earlier set would name a cluster that does not exist.
 	if err := os.RemoveAll(s.file("kubeconfigs")); err != nil {
 		return err
 	}
@@ -157,8 +156,8 @@ func (s *set) writeFiles() error {
 	return writeKubeconfig(s.file("kubeconfig"), s.clusters...)
 }
 
-// startClusters starts all at once, and says so as each becomes ready. The first
-// failure stops the waiting for the others.
+// startClusters starts all clusters at once, and prints when each becomes ready. It returns at
+// the first failure.
 func (s *set) startClusters(ctx context.Context, timeout time.Duration, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -197,7 +196,7 @@ func (s *set) launch(c *cluster, p program, flags []string) (*process, error) {
 	return s.launcher.start(c.name+" "+p.name, s.file("logs", c.name+"-"+p.name+".log"), argv)
 }
 
-// report remembers the first loss; the others follow from it.
+// report records the first unexpected end; the others follow from it.
 func (s *set) report(err error) {
 	select {
 	case s.lost <- err:
@@ -205,7 +204,7 @@ func (s *set) report(err error) {
 	}
 }
 
-// stop returns when no process of the set is left.
+// stop stops all processes of the set and waits for them.
 func (s *set) stop() {
 	var all sync.WaitGroup
 	for _, c := range s.clusters {
@@ -217,7 +216,7 @@ func (s *set) stop() {
 	}
 }
 
-// writeFile writes a file that only we may read, with the directories above it.
+// writeFile writes a file that only the current user can read, and creates missing directories.
 func writeFile(path string, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err

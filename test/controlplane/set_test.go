@@ -16,7 +16,7 @@ func TestTemporaryRemovesNothingThatWasThere(t *testing.T) {
 	}
 	err := up(t.Context(), upOptions{dir: dir, names: []string{"a"}, temporary: true, timeout: time.Second}, io.Discard)
 	if err == nil {
-		t.Error("took somebody's directory for a temporary one")
+		t.Error("took a user's directory for a temporary one")
 	}
 	if _, err := os.Stat(file); err != nil {
 		t.Error(err)

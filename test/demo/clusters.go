@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// members are the clusters, named as examples/quickstart has them.
+// members are the names of the clusters, as in examples/quickstart.
 var members = []string{"member-1", "member-2", "member-3"}
 
-// clusters are the running control planes: a program that ends with us, and all
-// of its processes with it.
+// clusters are the running control planes: a process that ends with the demo, and all of its
+// child processes with it.
 type clusters struct {
 	command *exec.Cmd
 	output  lines
@@ -33,7 +33,7 @@ func (d *demo) startClusters(ctx context.Context) (string, error) {
 	c.command = exec.Command(d.controlPlane, "up", "--dir="+c.dir, "--names="+strings.Join(members, ","),
 		"--controllers=all", "--exit-with-parent="+strconv.Itoa(os.Getpid()))
 	c.command.Stdout, c.command.Stderr = &c.output, &c.output
-	// We end it, not the terminal: the daemon should go first.
+	// Ctrl-C in the terminal must not reach it: the daemon is stopped first.
 	c.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := c.command.Start(); err != nil {
 		return "", err
@@ -65,13 +65,13 @@ func (d *demo) startClusters(ctx context.Context) (string, error) {
 func (d *demo) kubeconfigs() string { return d.file("clusters", "kubeconfigs") }
 func (d *demo) kubeconfig() string  { return d.file("clusters", "kubeconfig") }
 
-// failure is what the clusters had to say when they ended.
+// failure returns the last output of the control planes after they ended.
 func (c *clusters) failure() error {
 	return fmt.Errorf("%v\n%s", c.err, strings.TrimSpace(c.output.String()))
 }
 
 func (c *clusters) stop() error {
-	// An error means that it has ended, which is what we want.
+	// An error means that the process has already ended, as intended.
 	_ = c.command.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-c.ended:
@@ -83,7 +83,7 @@ func (c *clusters) stop() error {
 	}
 }
 
-// lines keep what a program prints, and notice when it is ready.
+// lines collects the output of a process, and notices when it is ready.
 type lines struct {
 	ready chan struct{}
 

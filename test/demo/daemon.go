@@ -14,11 +14,10 @@ import (
 	"github.com/gitfleet/gitfleet/test/process"
 )
 
-// daemonAddress is where gitfleet listens, and where its command line asks, if
-// nobody says otherwise.
+// daemonAddress is the default address of gitfleet and of its command line.
 const daemonAddress = "127.0.0.1:8085"
 
-// A daemon is the built gitfleet, running.
+// A daemon is the running gitfleet binary.
 type daemon struct {
 	*process.Process
 	address string
@@ -68,8 +67,8 @@ func (d *demo) startDaemon(ctx context.Context) (string, error) {
 	return "at commit " + d.repository.head[:8], nil
 }
 
-// awaitAvailable is content with what is there after a while: a workload that
-// somebody broke in Git is not the demo's failure.
+// awaitAvailable gives up after a while without an error: a workload that somebody broke in Git
+// is not a failure of the demo.
 func (d *demo) awaitAvailable(ctx context.Context) (string, error) {
 	patient, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -80,7 +79,7 @@ func (d *demo) awaitAvailable(ctx context.Context) (string, error) {
 	return "", err
 }
 
-// A report is the part of the daemon's report that the demo understands.
+// A report is the part of the daemon's report that the demo needs.
 type report struct {
 	Source struct {
 		Newest, InForce struct{ Hash string }
@@ -98,8 +97,8 @@ type placement struct {
 	}
 }
 
-// await waits until a condition is true for every placement at the head of the
-// repository, and returns those for which it is not.
+// await waits until a condition is true for every placement at the head of the repository, and
+// returns those for which it is not.
 func (d *demo) await(ctx context.Context, condition string) (missing []string, err error) {
 	after := ""
 	for {
@@ -126,8 +125,8 @@ func (d *demo) await(ctx context.Context, condition string) (missing []string, e
 	}
 }
 
-// missing names the placements for which a condition is not true; no placement
-// at all is not what the repository has.
+// missing names the placements for which a condition is not true. A report without placements
+// does not belong to the repository.
 func (r report) missing(condition string) []string {
 	var names []string
 	all := append(r.Placements, r.ResourcePlacements...)
@@ -153,7 +152,7 @@ func (p placement) has(condition string) bool {
 	return false
 }
 
-// report asks for the newest report, or waits a while for one after that number.
+// report requests the newest report, or waits a while for one newer than after.
 func (d *daemon) report(ctx context.Context, after string) (report, string, error) {
 	var r report
 	url := "http://" + d.address + "/report"
@@ -177,7 +176,7 @@ func (d *daemon) report(ctx context.Context, after string) (report, string, erro
 	return r, response.Header.Get("Gitfleet-Report"), json.NewDecoder(response.Body).Decode(&r)
 }
 
-// failure is an error with the end of the daemon's log.
+// failure returns an error with the end of the daemon's log.
 func (d *daemon) failure(what string) error {
 	const most = 20
 	text, err := os.ReadFile(d.log)
@@ -191,13 +190,13 @@ func (d *daemon) failure(what string) error {
 func (d *daemon) stop() error {
 	select {
 	case <-d.Ended():
-		return nil // told already
+		return nil // already reported
 	default:
 		return d.Stop()
 	}
 }
 
-// gitfleet runs the command line as a user would, against the demo's daemon.
+// gitfleet runs the command line against the demo's daemon.
 func (d *demo) gitfleet(ctx context.Context, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, d.binary, args...)
 	command.Env = append(os.Environ(), "GITFLEET_SERVER=http://"+d.daemon.address)
@@ -208,8 +207,8 @@ func (d *demo) gitfleet(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimRight(string(out), "\n"), nil
 }
 
-// quote is a path as YAML takes it, whatever is in it.
+// quote returns a path as a YAML string.
 func quote(path string) string {
-	text, _ := json.Marshal(path) // a string always can be
+	text, _ := json.Marshal(path) // a string can always be encoded
 	return string(text)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 )
 
-// quickstart is the example as files of a commit.
+// quickstart returns the example as files of a commit.
 func quickstart(t *testing.T) fstest.MapFS {
 	t.Helper()
 	files := fstest.MapFS{}
@@ -35,7 +35,7 @@ func quickstart(t *testing.T) fstest.MapFS {
 	return files
 }
 
-// tourOf is the tour as it is shown.
+// tourOf returns the text of a tour.
 func tourOf(t *testing.T, tr tour) string {
 	t.Helper()
 	text, err := newScreen(os.Stdout).render(tr)
@@ -45,7 +45,7 @@ func tourOf(t *testing.T, tr tour) string {
 	return text
 }
 
-// appended is what the n-th "echo" of the tour adds to its file.
+// appended returns what the n-th "echo" of the tour appends to its file.
 func appended(t *testing.T, text string, n int) (file, line string) {
 	t.Helper()
 	for l := range strings.Lines(text) {
@@ -62,8 +62,8 @@ func appended(t *testing.T, text string, n int) (file, line string) {
 	return "", ""
 }
 
-// The tour names objects and files of the example; both must be there, and the
-// first change must be one that loads, the other one that does not.
+// The objects and files that the tour names exist in the example. The first change loads, the
+// other one does not.
 func TestTourWorksOnTheExample(t *testing.T) {
 	text := tourOf(t, tour{Checkout: "fleet", File: "platform/fleet-info.yaml", Victim: victims[0]})
 
@@ -104,8 +104,8 @@ func TestTourWorksOnTheExample(t *testing.T) {
 	}
 }
 
-// The image that the tour breaks is in the file that it names, and the broken
-// one is one that the demo's kubelet cannot have.
+// The image that the tour replaces is in the file that it names, and the demo's kubelet cannot
+// pull the new one.
 func TestTourBreaksAnImageOfTheExample(t *testing.T) {
 	files := quickstart(t)
 	text := string(files[storefrontFile].Data)
@@ -181,25 +181,25 @@ func TestStarterIsFound(t *testing.T) {
 	}
 }
 
-// A second demo must not pull the files away below the first.
-func TestPlaceIsTakenOnce(t *testing.T) {
+// A second demo must not remove the files of a running one.
+func TestWorkspaceIsLocked(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "place")
-	first, err := newPlace(dir)
+	first, err := newWorkspace(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := newPlace(dir); err == nil || !strings.Contains(err.Error(), "another demo runs in "+dir) {
+	if _, err := newWorkspace(dir); err == nil || !strings.Contains(err.Error(), "another demo runs in "+dir) {
 		t.Errorf("taken twice: %v", err)
 	}
 	if err := os.WriteFile(first.file("kept"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	first.leave()
-	again, err := newPlace(dir)
+	first.release()
+	again, err := newWorkspace(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer again.leave()
+	defer again.release()
 	if _, err := os.Stat(again.file("kept")); err != nil {
 		t.Error("a directory that has a name was not kept")
 	}

@@ -13,16 +13,17 @@ import (
 	"github.com/gitfleet/gitfleet/test/giteaserver"
 )
 
-// forgeAddress is where Gitea listens, unless somebody does already.
+// forgeAddress is the address of Gitea, unless it is in use.
 const forgeAddress = "127.0.0.1:8087"
 
-// forgePassword is that of the user of the Gitea, which nobody but this machine reaches.
+// forgePassword is the password of the Gitea user; Gitea listens on the loopback interface
+// only.
 const forgePassword = "gitfleet-demo"
 
 // A forge is a running Gitea that serves the repository.
 type forge struct {
 	*giteaserver.Instance
-	pull string // the URL of the pull request of a drift
+	pull string // the URL of the pull request for the drift
 }
 
 // startForge runs a Gitea with an empty repository.
@@ -45,7 +46,7 @@ func (d *demo) startForge(ctx context.Context, r *repository) error {
 			return fmt.Errorf("look for the repository: %w", err)
 		}
 		if _, _, err := instance.Client.CreateRepo(gitea.CreateRepoOption{Name: name, DefaultBranch: branch}); err != nil {
-			return fmt.Errorf("make the repository: %w", err)
+			return fmt.Errorf("create the repository: %w", err)
 		}
 	}
 	path := "/" + giteaserver.User + "/" + repositoryName
@@ -54,7 +55,7 @@ func (d *demo) startForge(ctx context.Context, r *repository) error {
 	return nil
 }
 
-// forgeSettings are the part of the configuration that is for a forge.
+// forgeSettings returns the part of the daemon's configuration for the forge.
 func (d *demo) forgeSettings() string {
 	if d.forge == nil {
 		return ""
@@ -69,12 +70,12 @@ forge:
 `, quote(d.file("forge-token")))
 }
 
-// changed is the object that the demo changes on a cluster, and how.
+// changed is the object that the demo changes on a cluster.
 var changed = victim{"member-2", "platform", "fleet-info"}
 
 const change = `{"data":{"log-level":"debug"}}`
 
-// offerDrift changes an object on a cluster, and waits until that is offered.
+// offerDrift changes an object on a cluster, and waits for the pull request.
 func (d *demo) offerDrift(ctx context.Context) (string, error) {
 	m, err := openMember(changed.Cluster, d.kubeconfigs())
 	if err != nil {
@@ -104,12 +105,12 @@ func (d *demo) offerDrift(ctx context.Context) (string, error) {
 	}
 }
 
-// forgeTour says what there is to see on the forge.
+// forgeTour explains what to look at on the forge.
 func (d *demo) forgeTour() []string {
 	kubectl := fmt.Sprintf("kubectl --kubeconfig %s --context %s -n %s", shell(d.short(d.kubeconfig())), changed.Cluster, changed.Namespace)
 	return []string{
 		"", d.paint(bold, "A drift is a pull request."),
-		fmt.Sprintf("Somebody set log-level of %s to debug. gitfleet left it as it is, and offers it:", changed), "",
+		fmt.Sprintf("Somebody set log-level of %s to debug. gitfleet left it as it is, and opened a pull request:", changed), "",
 		"    " + d.forge.pull, "",
 		fmt.Sprintf("Sign in as %s with the password %s. Merge it, and Git has the change;", giteaserver.User, forgePassword),
 		"close it, and the change is put back. To see both, and to make another change:", "",

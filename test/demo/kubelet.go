@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A member is a cluster, asked without a Kubernetes library: that would take
-// longer to build than all of the demo.
+// A member is a minimal client of a cluster. A Kubernetes library would take longer to build
+// than the rest of the demo.
 type member struct {
 	url    string
 	client *http.Client
@@ -64,7 +64,7 @@ func openMember(name, dir string) (*member, error) {
 	}, nil
 }
 
-// ask sends one request, and returns the answer's body, to be closed.
+// ask sends one request, and returns the response body, which the caller closes.
 func (m *member) ask(ctx context.Context, method, path, contentType, body string) (io.ReadCloser, error) {
 	request, err := http.NewRequestWithContext(ctx, method, m.url+path, strings.NewReader(body))
 	if err != nil {
@@ -84,8 +84,8 @@ func (m *member) ask(ctx context.Context, method, path, contentType, body string
 	return response.Body, nil
 }
 
-// playKubelet says of every pod that it runs, if its images can be had. The clusters have controllers but
-// no nodes; without this no Deployment would ever be available.
+// playKubelet reports every pod as running if its images can be pulled. The clusters have
+// controllers but no nodes; without it no Deployment would become available.
 func (m *member) playKubelet(ctx context.Context) {
 	for ctx.Err() == nil {
 		m.watchPods(ctx)
@@ -96,7 +96,7 @@ func (m *member) playKubelet(ctx context.Context) {
 	}
 }
 
-// A pod is as much of a Pod as a kubelet needs that runs nothing.
+// A pod has the fields of a Pod that playKubelet needs.
 type pod struct {
 	Metadata struct{ Name, Namespace string } `json:"metadata"`
 	Spec     struct {
@@ -104,11 +104,10 @@ type pod struct {
 	} `json:"spec"`
 }
 
-// badTag is of images that no registry has: the tour rolls one out.
+// badTag is a tag that no registry has: the tour rolls out an image with it.
 const badTag = "no-such-tag"
 
-// status is what a kubelet would say: that the pod runs, or that an image of it
-// cannot be had.
+// status returns the status that a kubelet would report: running, or failing to pull an image.
 func (p pod) status() string {
 	for _, c := range p.Spec.Containers {
 		if strings.HasSuffix(c.Image, ":"+badTag) {
@@ -140,14 +139,14 @@ func (m *member) watchPods(ctx context.Context) {
 	}
 }
 
-// startUp is how long a pod takes to start, so that people see progress.
+// startUp is how long a pod takes to start, so that progress can be watched.
 const startUp = 3 * time.Second
 
 // running is the status of a pod that a kubelet has started.
 const running = `{"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"},{"type":"ContainersReady","status":"True"}]}}`
 
-// run reports a pod once it has had the time to start. One that is gone by then
-// needs no report.
+// run reports a pod as running after its start-up time. A pod that was deleted meanwhile needs
+// no status.
 func (m *member) run(ctx context.Context, p pod) {
 	select {
 	case <-ctx.Done():

@@ -1,16 +1,15 @@
-// Command demo shows gitfleet at work on this machine, for real: three
-// Kubernetes control planes, a Git server, and the built gitfleet between them.
-// It needs Go and git.
+// Command demo runs gitfleet on this machine with three real Kubernetes control planes and a
+// Git server. It needs Go and git.
 //
-//	go run ./test/demo          shows the way, and stays until Ctrl-C
+//	go run ./test/demo          prints a tour, and runs until Ctrl-C
 //	go run ./test/demo --once   ends when everything is applied; for tests
-//	go run ./test/demo --prometheus   starts a Prometheus with the alerts beside it
-//	go run ./test/demo --forge        serves the repository from a Gitea, and offers a drift as a pull request
+//	go run ./test/demo --prometheus   also starts a Prometheus with the alerts
+//	go run ./test/demo --forge        serves the repository from a Gitea, and opens a pull request for drift
 //
-// All its files are in build/demo, or in --dir, which it keeps for the next time.
-// No process outlives it, also when it is killed.
+// All its files are in build/demo, or in --dir, which is kept for the next time. No process
+// outlives it, not even when it is killed.
 //
-// It imports nothing large, so that it runs at once and can tell what takes long.
+// It imports no large library, so that it starts at once and can show what takes long.
 package main
 
 import (
@@ -28,7 +27,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	context.AfterFunc(ctx, stop) // the second signal ends us as it would any program
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go followStarter(ctx, cancel)
@@ -51,9 +50,9 @@ func main() {
 type options struct {
 	once    bool
 	watched bool          // start a Prometheus that scrapes the daemon
-	hosted  bool          // serve the repository from a Gitea, and offer drift as pull requests
+	hosted  bool          // serve the repository from a Gitea, and open pull requests for drift
 	dir     string        // empty for a directory that is removed at the end
-	timeout time.Duration // until everything is applied, from when all is running
+	timeout time.Duration // until everything is applied, once all processes run
 }
 
 func parse(args []string, help io.Writer) (options, error) {
@@ -62,8 +61,8 @@ func parse(args []string, help io.Writer) (options, error) {
 	flags.SetOutput(help)
 	flags.BoolVar(&o.once, "once", false, "end when everything is applied, with exit status 0")
 	flags.BoolVar(&o.watched, "prometheus", false, "start a Prometheus that scrapes the daemon, with the alerts of deploy/prometheus")
-	flags.BoolVar(&o.hosted, "forge", false, "serve the repository from a Gitea, and offer what is changed on clusters as pull requests")
-	flags.StringVar(&o.dir, "dir", "", "directory for all files; it is kept, and taken up again the next time (default build/demo, which is not)")
+	flags.BoolVar(&o.hosted, "forge", false, "serve the repository from a Gitea, and open pull requests for changes on clusters")
+	flags.StringVar(&o.dir, "dir", "", "directory for all files; it is kept, and used again the next time (default build/demo, which is emptied)")
 	flags.DurationVar(&o.timeout, "timeout", 2*time.Minute, "how long the placements may take to be applied")
 	if err := flags.Parse(args); err != nil {
 		return o, err
@@ -74,31 +73,31 @@ func parse(args []string, help io.Writer) (options, error) {
 	return o, nil
 }
 
-// A demo is what is running, and where.
+// A demo is the state of the running demo.
 type demo struct {
 	options
 	*screen
-	place
-	binary       string // the built gitfleet
-	controlPlane string // what runs clusters
+	workspace
+	binary       string // path of gitfleet
+	controlPlane string // path of the program that runs clusters
 	clusters     *clusters
 	repository   *repository
 	daemon       *daemon
-	prometheus   *prometheus   // nil unless it is asked for
-	forge        *forge        // nil unless it is asked for
-	tampered     int           // how often
+	prometheus   *prometheus   // nil without --prometheus
+	forge        *forge        // nil without --forge
+	tampered     int           // number of objects deleted by the user
 	ready        time.Duration // how long it took until everything was applied
 }
 
 func run(ctx context.Context, o options, s *screen) (err error) {
 	began := time.Now()
 	d := &demo{options: o, screen: s}
-	if d.place, err = newPlace(o.dir); err != nil {
+	if d.workspace, err = newWorkspace(o.dir); err != nil {
 		return err
 	}
-	defer d.place.leave()
+	defer d.workspace.release()
 	d.title("gitfleet demo: three clusters, one Git repository")
-	// What was started last ends first.
+	// Processes are stopped in reverse order.
 	defer func() { err = errors.Join(err, d.stop()) }()
 	for _, step := range d.steps() {
 		if err := d.step(ctx, step); err != nil {
@@ -122,18 +121,18 @@ func run(ctx context.Context, o options, s *screen) (err error) {
 	return d.stay(ctx)
 }
 
-// steps are what is done until there is something to show.
+// steps returns what is done before the tour is printed.
 func (d *demo) steps() []step {
 	all := []step{
 		{name: "gitfleet built", while: "building gitfleet", hint: "a minute the first time", do: d.buildProduct},
 		{name: "control planes built", while: "building the control planes", hint: "about five minutes the first time, then seconds", do: d.buildControlPlane},
 		{name: "clusters started", while: "starting three clusters", do: d.startClusters},
-		{name: "repository served", while: "making a repository", do: d.serveRepository},
+		{name: "repository served", while: "creating a repository", do: d.serveRepository},
 		{name: "placements applied", while: "waiting until every placement is applied", do: d.startDaemon},
 		{name: "workloads available", while: "waiting until what was applied is available", do: d.awaitAvailable},
 	}
 	if d.hosted {
-		all[3].while, all[3].hint = "building and starting Gitea, and making a repository", "about five minutes the first time, then seconds"
+		all[3].while, all[3].hint = "building and starting Gitea, and creating a repository", "about five minutes the first time, then seconds"
 		all = append(all, step{name: "drift offered", while: "changing an object on a cluster, and waiting for its pull request", do: d.offerDrift})
 	}
 	if d.watched {
@@ -142,7 +141,7 @@ func (d *demo) steps() []step {
 	return all
 }
 
-// stay returns when it is told to, or when something ends that should not.
+// stay returns when ctx ends, or when a process ends that should not.
 func (d *demo) stay(ctx context.Context) error {
 	enter := d.enters(ctx)
 	for {
@@ -151,9 +150,9 @@ func (d *demo) stay(ctx context.Context) error {
 			d.say("")
 			return nil
 		case <-d.daemon.Ended():
-			return d.daemon.failure("gitfleet ended by itself")
+			return d.daemon.failure("gitfleet ended unexpectedly")
 		case <-d.clusters.ended:
-			return fmt.Errorf("the clusters ended by themselves: %w", d.clusters.failure())
+			return fmt.Errorf("the clusters ended unexpectedly: %w", d.clusters.failure())
 		case <-enter:
 			d.tamper(ctx)
 		}

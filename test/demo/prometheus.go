@@ -14,7 +14,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/process"
 )
 
-// prometheusAddress is where Prometheus listens, unless somebody does already.
+// prometheusAddress is the address of Prometheus, unless it is in use.
 const prometheusAddress = "127.0.0.1:9090"
 
 // A prometheus is a running Prometheus that scrapes the demo's daemon, with the alerts of
@@ -22,11 +22,11 @@ const prometheusAddress = "127.0.0.1:9090"
 type prometheus struct {
 	*process.Process
 	url      string
-	promtool string // the path of its command line
+	promtool string // the path of promtool
 }
 
-// startPrometheus runs Prometheus with the configuration and the alerts of deploy, and
-// waits until it answers.
+// startPrometheus runs Prometheus with the configuration and the alerts of deploy, and waits
+// until it is ready.
 func (d *demo) startPrometheus(ctx context.Context) (string, error) {
 	program, promtool, err := checkout.Prometheus(ctx)
 	if err != nil {
@@ -59,7 +59,7 @@ func (d *demo) startPrometheus(ctx context.Context) (string, error) {
 	return d.prometheus.url, d.prometheus.await(ctx, log.Name())
 }
 
-// await returns when Prometheus answers.
+// await waits until Prometheus is ready.
 func (p *prometheus) await(ctx context.Context, log string) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -85,14 +85,14 @@ func (p *prometheus) await(ctx context.Context, log string) error {
 	}
 }
 
-// queries are the examples that the demo prints.
+// queries are the example queries that the demo prints.
 var queries = []string{
 	`sum by (placement, state) (gitfleet_placement_clusters) > 0`,
 	`max by (cluster) (gitfleet_member_lag_seconds)`,
 	`sum by (stage) (gitfleet_propagation_duration_seconds_sum) / sum by (stage) (gitfleet_propagation_duration_seconds_count)`,
 }
 
-// exampleQueries are the commands that run them.
+// exampleQueries returns the commands that run them.
 func (d *demo) exampleQueries() []string {
 	var lines []string
 	for _, q := range queries {

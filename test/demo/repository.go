@@ -16,12 +16,11 @@ const (
 	branch         = "main"
 )
 
-// gitAddress is where the Git server listens if it can, so that a checkout of an
-// earlier demo still finds it.
+// gitAddress is the preferred address of the Git server, so that a clone from an earlier demo
+// can still reach it.
 const gitAddress = "127.0.0.1:8086"
 
-// A repository is a bare repository on a Git server, and a checkout of it to
-// work in.
+// A repository is a bare repository on a Git server, and a clone of it.
 type repository struct {
 	server   *githttp.Server // nil if a forge serves it
 	url      string
@@ -30,8 +29,8 @@ type repository struct {
 	head     string
 }
 
-// serveRepository makes a repository of examples/quickstart, the way a user
-// would: by a push. One that is there already stays as it is.
+// serveRepository creates a repository from examples/quickstart, by a push as a user would. An
+// existing one is kept.
 func (d *demo) serveRepository(ctx context.Context) (string, error) {
 	r := &repository{checkout: d.file("fleet")}
 	d.repository = r
@@ -59,7 +58,7 @@ func (d *demo) serveRepository(ctx context.Context) (string, error) {
 	return r.url, err
 }
 
-// startGitServer serves a bare repository that anybody on this machine may push to.
+// startGitServer serves a bare repository, to which everybody on this machine may push.
 func (d *demo) startGitServer(_ context.Context, r *repository) error {
 	address, err := free(gitAddress)
 	if err != nil {
@@ -102,7 +101,7 @@ func (r *repository) create(ctx context.Context, example string) error {
 	return nil
 }
 
-// git runs git in the checkout, and returns what it prints.
+// git runs git in the clone, and returns its output.
 func (r *repository) git(ctx context.Context, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, "git", args...)
 	command.Dir = r.checkout

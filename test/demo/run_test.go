@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// built builds the demo, so that it can be ended as users end it.
+// built builds the demo, so that tests can signal its process.
 func built(t *testing.T) string {
 	t.Helper()
 	if testing.Short() {
@@ -24,7 +24,7 @@ func built(t *testing.T) string {
 	return path
 }
 
-// left lists processes that know of a directory; nil where that cannot be told.
+// left lists processes whose command line contains a directory; nil without /proc.
 func left(t *testing.T, dir string) []string {
 	t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -51,9 +51,8 @@ func noneLeft(t *testing.T, dir string) {
 	t.Errorf("still running:\n%s", strings.Join(found, "\n"))
 }
 
-// The whole demo ends well, with a table that says so. Its directory serves a
-// second time; this time it is killed without warning. Neither leaves anything
-// running.
+// The demo succeeds and prints a table. It is started again with the same directory, and
+// killed. No process is left in either case.
 func TestDemoLeavesNothingRunning(t *testing.T) {
 	demo, dir := built(t), filepath.Join(t.TempDir(), "d")
 	out, err := exec.Command(demo, "--once", "--dir", dir).CombinedOutput()
@@ -89,13 +88,13 @@ func TestDemoLeavesNothingRunning(t *testing.T) {
 		t.Error("nothing is running while it should")
 	}
 	command.Process.Kill()
-	_, _ = io.Copy(io.Discard, output) // ends with the last who could write
+	_, _ = io.Copy(io.Discard, output) // ends when the last writer has ended
 	command.Wait()
 	noneLeft(t, dir)
 }
 
-// A repository that cannot be applied is told with the reason and the end of the
-// daemon's log, and is no success.
+// If the repository cannot be applied, the demo prints the reason and the end of the daemon's
+// log, and fails.
 func TestOnceSaysWhatWentWrong(t *testing.T) {
 	demo, dir := built(t), filepath.Join(t.TempDir(), "d")
 	r := &repository{checkout: filepath.Join(dir, "fleet")}
@@ -123,8 +122,7 @@ func TestOnceSaysWhatWentWrong(t *testing.T) {
 	noneLeft(t, dir)
 }
 
-// With a Gitea, what is changed on a cluster is offered as a pull request, and the demo
-// says where.
+// With a Gitea, a change on a cluster becomes a pull request, and the demo prints its URL.
 func TestDemoOffersADrift(t *testing.T) {
 	demo, dir := built(t), filepath.Join(t.TempDir(), "d")
 	out, err := exec.Command(demo, "--once", "--forge", "--dir", dir).CombinedOutput()

@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// A screen tells what happens: on a terminal with a line that counts the seconds,
-// elsewhere line by line.
+// A screen shows progress: on a terminal with a line that counts the seconds, otherwise line by
+// line.
 type screen struct {
 	out    io.Writer
-	live   bool // it is a terminal that can rewrite a line
+	live   bool // whether it is a terminal on which a line can be rewritten
 	colour bool
 	mu     sync.Mutex
 }
@@ -29,15 +29,15 @@ func isTerminal(f *os.File) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0 && f.Name() != os.DevNull
 }
 
-// A step is one thing to be done and waited for.
+// A step is one action that is waited for.
 type step struct {
-	name  string // when it is done
-	while string // as long as it is not
-	hint  string // how long that may be
+	name  string // shown when it is done
+	while string // shown while it runs
+	hint  string // how long it usually takes
 	do    func(context.Context) (note string, err error)
 }
 
-// step does one thing and tells how long it took.
+// step runs one step and shows how long it took.
 func (s *screen) step(ctx context.Context, st step) error {
 	began, done := time.Now(), make(chan struct{})
 	var told sync.WaitGroup
@@ -57,8 +57,8 @@ func (s *screen) step(ctx context.Context, st step) error {
 	return nil
 }
 
-// count tells how long a step takes: every second where a line can be rewritten,
-// otherwise now and then.
+// count shows the elapsed time of a step: every second if the line can be rewritten, otherwise
+// now and then.
 func (s *screen) count(st step, began time.Time, done <-chan struct{}) {
 	wait, next := 3*time.Second, 30*time.Second
 	if s.live {
@@ -79,7 +79,7 @@ func (s *screen) count(st step, began time.Time, done <-chan struct{}) {
 	}
 }
 
-// rewrite replaces the line that counts, if there is one.
+// rewrite replaces the counting line, if there is one.
 func (s *screen) rewrite(line string, final bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

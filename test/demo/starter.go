@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// followStarter calls gone when whoever started us has ended: "go run" tells its
-// program nothing when it is killed, and neither does make tell "go run".
+// followStarter calls gone when the process that started the demo has ended: "go run" does not
+// signal its program when it is killed, and make does not signal "go run".
 func followStarter(ctx context.Context, gone func()) {
-	links := map[int]int{os.Getpid(): os.Getppid()} // process → its parent, as it should stay
+	links := map[int]int{os.Getpid(): os.Getppid()} // process → its parent, which must not change
 	if parent, name := parentOf(os.Getppid()); name == "go" {
 		if _, starter := parentOf(parent); starter == "make" {
 			links[os.Getppid()] = parent
@@ -38,14 +38,14 @@ func followStarter(ctx context.Context, gone func()) {
 	}
 }
 
-// parentOf returns the parent of a process, and the name of the process itself,
-// where there is a /proc to ask. Elsewhere the name is empty.
+// parentOf returns the parent of a process, and the name of the process itself, from /proc.
+// Without /proc the name is empty.
 func parentOf(pid int) (parent int, name string) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, ""
 	}
-	// PID (NAME) STATE PARENT …, where the name may have anything in it.
+	// PID (NAME) STATE PARENT …; NAME may contain any character
 	line := string(text)
 	open, end := strings.IndexByte(line, '('), strings.LastIndexByte(line, ')')
 	if open < 0 || end < open {

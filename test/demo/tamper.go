@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A victim is an object that is deleted to see it come back.
+// A victim is an object that the demo deletes, to show how it is restored.
 type victim struct{ Cluster, Namespace, Name string }
 
 func (v victim) String() string {
@@ -20,9 +20,8 @@ func (v victim) String() string {
 
 func (v victim) path() string { return "/api/v1/namespaces/" + v.Namespace + "/configmaps/" + v.Name }
 
-// victims are ConfigMaps of examples/quickstart. They take turns: what is deleted
-// a third time within ten minutes is put back only half a minute later, because
-// somebody seems to mean it.
+// victims are ConfigMaps of examples/quickstart, deleted in turn: an object that is deleted a
+// third time within ten minutes is contested, and restored only after half a minute.
 var victims = []victim{
 	{"member-2", "platform", "fleet-info"},
 	{"member-1", "storefront", "storefront"},
@@ -34,7 +33,7 @@ var victims = []victim{
 // patience is longer than that half minute.
 const patience = 45 * time.Second
 
-// enters has a value each time somebody presses Enter; nil if nobody can.
+// enters receives a value each time the user presses Enter; nil without a terminal.
 func (d *demo) enters(ctx context.Context) <-chan struct{} {
 	if !isTerminal(os.Stdin) {
 		return nil
@@ -52,8 +51,7 @@ func (d *demo) enters(ctx context.Context) <-chan struct{} {
 	return pressed
 }
 
-// tamper deletes an object behind gitfleet's back, another one each time, and
-// tells how long it took until it was there again.
+// tamper deletes the next victim, and shows how long it took until it was restored.
 func (d *demo) tamper(ctx context.Context) {
 	v := victims[d.tampered%len(victims)]
 	d.tampered++
@@ -66,7 +64,7 @@ func (d *demo) tamper(ctx context.Context) {
 	}
 }
 
-// strike deletes the object and waits until there is another.
+// strike deletes the object and waits until it exists again.
 func (v victim) strike(ctx context.Context, kubeconfigs string) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -90,13 +88,13 @@ func (v victim) strike(ctx context.Context, kubeconfigs string) (time.Duration, 
 			return time.Since(began), nil
 		}
 		if ctx.Err() != nil {
-			return 0, errors.New("gitfleet may hold it for contested, see its log")
+			return 0, errors.New("gitfleet may consider it contested, see its log")
 		}
 		time.Sleep(time.Millisecond)
 	}
 }
 
-// uid tells an object from another of the same name.
+// uid returns the UID of an object.
 func (m *member) uid(ctx context.Context, path string) (string, error) {
 	body, err := m.ask(ctx, http.MethodGet, path, "", "")
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"text/template"
 )
 
-// tables shows how the fleet stands, in gitfleet's own words.
+// tables prints the output of gitfleet's commands about the fleet.
 func (d *demo) tables(ctx context.Context) error {
 	for _, args := range [][]string{{"get", "crp", "-o", "wide"}, {"status"}} {
 		text, err := d.gitfleet(ctx, args...)
@@ -21,27 +21,26 @@ func (d *demo) tables(ctx context.Context) error {
 	return nil
 }
 
-// What the tour rolls out, and where it stands in the example.
+// The image that the tour replaces, and the file of the example that contains it.
 const (
 	storefrontFile  = "apps/storefront/deployment.yaml"
 	storefrontImage = "nginx:1.29"
 	badImage        = "nginx:" + badTag
 )
 
-// command is how a user calls gitfleet from the root of the checkout.
+// command returns the path of gitfleet, relative to the root of the checkout.
 func (d *demo) command() string { return d.short(d.binary) }
 
-// A tour is what the text of the tour refers to.
+// A tour has the values for the template tourText.
 type tour struct {
 	Root, Gitfleet, Server, Checkout, Repository, Kubeconfig, Config, Log string
 	File                                                                  string
-	Deployment, Image, BadImage                                           string // the file that says which image runs
+	Deployment, Image, BadImage                                           string // the file with the image
 	Victim                                                                victim
 	Keep, Hosted                                                          bool
 }
 
-// tourText has commands as they are pasted. What they name is in
-// examples/quickstart.
+// tourText contains commands to paste. The objects that it names are in examples/quickstart.
 const tourText = `
 {{head "Now try it."}} Watch in a second terminal:
 
@@ -67,7 +66,7 @@ and in a third:
     {{.Gitfleet}} sync --wait
     kubectl --context {{.Victim.Cluster}} -n {{.Victim.Namespace}} get configmap {{.Victim.Name}} -o yaml
 
-{{head "2. Change something behind its back, and see it repaired."}} Or press Enter here.
+{{head "2. Change something on a cluster, and see it repaired."}} Or press Enter here.
 
     kubectl --context {{.Victim.Cluster}} -n {{.Victim.Namespace}} delete configmap {{.Victim.Name}}
     kubectl --context {{.Victim.Cluster}} -n {{.Victim.Namespace}} get configmap {{.Victim.Name}}
@@ -88,7 +87,7 @@ and in a third:
 
 {{head "4. Roll out an image that does not exist."}} The update of the first cluster is progressing until its
 pods have failed for a few seconds; then the rollout stops and says why, in the
-words of a pod. A commit that mends it goes on by itself.
+words of a pod. A commit that fixes it continues the rollout.
 
     sed -i.bak 's|{{.Image}}|{{.BadImage}}|' {{.Checkout}}/{{.Deployment}}
     git -C {{.Checkout}} commit -am 'Bump the image'
@@ -100,8 +99,8 @@ words of a pod. A commit that mends it goes on by itself.
     {{.Gitfleet}} sync --wait
     {{.Gitfleet}} status
 
-{{dim "The clusters are real API servers with their controllers, but no nodes: the demo says"}}
-{{dim "of every pod that it runs, after three seconds. kubectl is optional, everything else works without it."}}
+{{dim "The clusters are real API servers with their controllers, but no nodes: the demo reports"}}
+{{dim "every pod as running after three seconds. kubectl is optional, everything else works without it."}}
 {{dim "gitfleet's settings are in"}} {{.Config}}{{dim ", its log is in"}} {{.Log}}
 
 {{if .Keep}}{{head "Ctrl-C stops everything; the files stay."}}
@@ -120,7 +119,7 @@ func (d *demo) tour() {
 	}
 	text, err := d.render(t)
 	if err != nil {
-		panic("demo: " + err.Error()) // the text is ours
+		panic("demo: " + err.Error()) // the text is a constant
 	}
 	d.say(strings.TrimSuffix(text, "\n"))
 }
@@ -141,7 +140,7 @@ func (s *screen) render(t tour) (string, error) {
 
 var plain = regexp.MustCompile(`^[\w./:@%+,-]+$`)
 
-// shell is a word as a shell takes it, whatever is in it.
+// shell quotes a word for a shell.
 func shell(word string) string {
 	if plain.MatchString(word) {
 		return word

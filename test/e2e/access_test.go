@@ -19,8 +19,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/fleet"
 )
 
-// kubeconfigs gives the daemon a directory of kubeconfigs of its own, with that of
-// member-1 changed.
+// kubeconfigs gives the daemon its own directory of kubeconfigs, with that of member-1 changed.
 func (d *daemon) kubeconfigs(change func(*clientcmdapi.Config)) {
 	d.t.Helper()
 	dir := d.t.TempDir()
@@ -39,8 +38,7 @@ func (d *daemon) kubeconfigs(change func(*clientcmdapi.Config)) {
 	d.args[slices.Index(d.args, "--kubeconfig-dir")+1] = dir
 }
 
-// account makes a service account that member-1 grants some rules only, and returns its
-// token.
+// account creates a service account on member-1 with some rules only, and returns its token.
 func (d *daemon) account(name string, rules []rbac.PolicyRule) string {
 	d.t.Helper()
 	ctx, client, meta := context.Background(), d.clients["member-1"], metav1.ObjectMeta{Name: d.name + "-" + name}
@@ -70,7 +68,7 @@ func (d *daemon) account(name string, rules []rbac.PolicyRule) string {
 	return token.Status.Token
 }
 
-// grant replaces what an account may do.
+// grant replaces the rules of an account.
 func (d *daemon) grant(name string, rules []rbac.PolicyRule) {
 	d.t.Helper()
 	roles := d.clients["member-1"].RbacV1().ClusterRoles()
@@ -84,8 +82,8 @@ func (d *daemon) grant(name string, rules []rbac.PolicyRule) {
 	}
 }
 
-// A cluster whose credentials lack several permissions says all of them at once, wherever a
-// person looks, and is used as soon as they are granted, without a restart.
+// If the credentials of a cluster lack several permissions, all of them are reported at once,
+// in every output, and the cluster is used as soon as they are granted, without a restart.
 func TestMissingPermissionsAreSaid(t *testing.T) {
 	all := []rbac.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"namespaces", "configmaps"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
@@ -126,8 +124,8 @@ func TestMissingPermissionsAreSaid(t *testing.T) {
 	})
 }
 
-// A cluster at whose address nobody listens is unreachable: nothing says that an API server
-// has refused anything, and no object counts as failed.
+// A cluster whose port is closed is reported as unreachable: not as an API server that refused
+// something, and no object counts as failed.
 func TestAClosedPortIsUnreachable(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -26,7 +26,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/fleet"
 )
 
-// An agent under test, on one real cluster, with everything it sends recorded.
+// An agent under test, on one real cluster, with all of its requests recorded.
 type agent struct {
 	t      *testing.T
 	fleet  string
@@ -98,7 +98,7 @@ func (a *agent) report(o ledger.Observation) {
 	}
 }
 
-// until waits for the agent to report something of a placement.
+// until waits until the agent reports a certain status of a placement.
 func (a *agent) until(p api.PlacementKey, what string, ok func(ledger.WorkSeen) bool) ledger.WorkSeen {
 	a.t.Helper()
 	deadline := time.After(20 * time.Second)
@@ -122,7 +122,7 @@ func (a *agent) applied(p api.PlacementKey, hash string) {
 	a.until(p, "applied at "+hash, func(w ledger.WorkSeen) bool { return w.Revision.Hash == hash && w.Applied() })
 }
 
-// eventually waits until the cluster is as it should be.
+// eventually waits until a condition about the cluster is true.
 func (a *agent) eventually(what string, ok func() (bool, error)) {
 	a.t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
@@ -136,7 +136,7 @@ func (a *agent) eventually(what string, ok func() (bool, error)) {
 	}
 }
 
-// writes are the object requests that change something, in short form.
+// writes returns the object requests that change something, in short form.
 func (a *agent) writes() []string {
 	var out []string
 	for _, q := range a.sent.Objects() {
@@ -192,8 +192,8 @@ func many(namespace string, n int, value string) []*work.Manifest {
 	return ms
 }
 
-// What is new is applied once, what changed is one request, what did not is
-// none, and what is gone from the work is deleted and nothing else is.
+// A new object is applied once, a changed one takes one request, an unchanged one none, and
+// exactly the objects that are no longer in the work are deleted.
 func TestAgentDoesNoMoreThanNeeded(t *testing.T) {
 	a := newAgent(t)
 	ns, key := fleet.Namespace(t), api.PlacementKey{Name: "web"}
@@ -204,8 +204,8 @@ func TestAgentDoesNoMoreThanNeeded(t *testing.T) {
 	if len(objects) != len(ms) {
 		t.Errorf("first sync of %d objects: %d writes: %v", len(ms), len(objects), objects)
 	}
-	// The first try finds no namespace for it, the second announces, the third
-	// tells what was done.
+	// The first attempt finds no namespace for it, the second adds the objects, the third
+	// records what was done.
 	if len(inventories) > 4 {
 		t.Errorf("first sync: %d inventory writes: %v", len(inventories), inventories)
 	}
@@ -232,7 +232,7 @@ func TestAgentDoesNoMoreThanNeeded(t *testing.T) {
 	}
 }
 
-// A restart with nothing changed reads, and writes nothing.
+// A restart without changes reads, and writes nothing.
 func TestAgentRestartsWithoutWrites(t *testing.T) {
 	a := newAgent(t)
 	ns, key := fleet.Namespace(t), api.PlacementKey{Name: "web"}
@@ -249,14 +249,14 @@ func TestAgentRestartsWithoutWrites(t *testing.T) {
 	}
 }
 
-// inventoryHas reports whether the last inventory write is over.
+// inventoryHas reports whether the last write of the inventory is over.
 func (a *agent) inventoryHas(string) bool {
 	list, err := a.client.CoreV1().ConfigMaps(api.Namespace).List(context.Background(), metav1.ListOptions{LabelSelector: api.ManagedByLabel + "=" + a.fleet})
 	return err == nil && len(list.Items) == 1
 }
 
-// Whatever somebody does to what is ours is undone at once, by one request; what
-// they add of their own stays.
+// Every change to an owned field is reverted at once, by one request; fields that others add
+// stay.
 func TestAgentPutsBackWhatWasChanged(t *testing.T) {
 	a := newAgent(t)
 	ns, key := fleet.Namespace(t), api.PlacementKey{Name: "web"}
@@ -284,8 +284,7 @@ func TestAgentPutsBackWhatWasChanged(t *testing.T) {
 			return err
 		},
 	}
-	// Each has an object of its own: what is undone again and again is put back
-	// more slowly.
+	// Each case has its own object: repeated reverts of the same object are delayed.
 	n := 0
 	for name, tamper := range tampers {
 		cm := fmt.Sprintf("cm-%03d", 10+n)
@@ -295,7 +294,7 @@ func TestAgentPutsBackWhatWasChanged(t *testing.T) {
 			if err := tamper(cm); err != nil {
 				t.Fatal(err)
 			}
-			a.eventually("put back", func() (bool, error) {
+			a.eventually("restored", func() (bool, error) {
 				got, err := cms.Get(ctx, cm, metav1.GetOptions{})
 				return err == nil && got.Data["key"] == "a" && got.Labels[api.ManagedByLabel] == a.fleet, err
 			})
@@ -313,14 +312,14 @@ func TestAgentPutsBackWhatWasChanged(t *testing.T) {
 	if _, err := cms.Patch(ctx, "cm-001", types.MergePatchType, []byte(`{"data":{"key":"last"}}`), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	a.eventually("the later change put back", func() (bool, error) { objects, _ := split(a.writes()); return len(objects) > 0, nil })
+	a.eventually("the later change reverted", func() (bool, error) { objects, _ := split(a.writes()); return len(objects) > 0, nil })
 	if objects, _ := split(a.writes()); len(objects) != 1 || !strings.HasSuffix(objects[0], "cm-001") {
-		t.Errorf("a field of somebody else's was answered: %v", objects)
+		t.Errorf("a request because of a field of another manager: %v", objects)
 	}
 }
 
-// What a placement no longer has another may have: it passes on without being
-// deleted. What nobody has any more goes, and only that.
+// An object that moves from one placement to another is not deleted. Exactly those objects are
+// deleted that no placement has any more.
 func TestAgentHandsOver(t *testing.T) {
 	a := newAgent(t)
 	ns := fleet.Namespace(t)
@@ -342,9 +341,9 @@ func TestAgentHandsOver(t *testing.T) {
 		t.Errorf("it says it belongs to %s", got)
 	}
 	if _, err := a.client.CoreV1().ConfigMaps(ns).Get(context.Background(), "y", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("what nobody wants is still there: %v", err)
+		t.Errorf("an unwanted object still exists: %v", err)
 	}
-	// The namespace waits for what another has in it.
+	// The namespace is not deleted as long as another placement has objects in it.
 	a.Set([]work.Work{{Placement: api.PlacementKey{Name: "one"}, Remove: true}, workOf("two", "2", x)})
 	a.applied(api.PlacementKey{Name: "two"}, "2")
 	if got, err := a.client.CoreV1().Namespaces().Get(context.Background(), ns, metav1.GetOptions{}); err != nil || got.DeletionTimestamp != nil {
@@ -356,8 +355,8 @@ func TestAgentHandsOver(t *testing.T) {
 	a.until(api.PlacementKey{Name: "one"}, "removed", func(w ledger.WorkSeen) bool { return w.Removed })
 }
 
-// One object that cannot be applied does not keep the others from it, and says
-// why; mended, it is applied by itself.
+// An object that cannot be applied does not prevent the others, and reports why; once the cause
+// is gone, it is applied without another commit.
 func TestAgentIsolatesFailures(t *testing.T) {
 	a := newAgent(t)
 	ns, key := fleet.Namespace(t), api.PlacementKey{Name: "web"}
@@ -378,8 +377,8 @@ func TestAgentIsolatesFailures(t *testing.T) {
 	a.applied(key, "2")
 }
 
-// Two writers that keep undoing each other are noticed: the third time in a row
-// the object is left alone for a while, and the report names the other.
+// A second writer that keeps reverting gitfleet's changes is detected: the third time in a row
+// the object is left alone for a while, and the report names the other manager.
 func TestAgentNoticesAContest(t *testing.T) {
 	a := newAgent(t)
 	ns, key := fleet.Namespace(t), api.PlacementKey{Name: "web"}
@@ -403,11 +402,11 @@ func TestAgentNoticesAContest(t *testing.T) {
 		t.Errorf("it says: %s", got)
 	}
 	if cm, err := cms.Get(context.Background(), "cm-000", metav1.GetOptions{}); err != nil || cm.Data["key"] != "theirs 2" {
-		t.Errorf("put back at once: %v %v", cm.Data, err)
+		t.Errorf("reverted at once: %v %v", cm.Data, err)
 	}
 }
 
-// A cluster that is left keeps its objects, and they are nobody's.
+// When a cluster leaves the fleet, its objects stay, without an owner.
 func TestAgentLeaves(t *testing.T) {
 	a := newAgent(t)
 	ns, key := fleet.Namespace(t), api.PlacementKey{Name: "web"}
@@ -435,8 +434,8 @@ func TestAgentLeaves(t *testing.T) {
 	}
 }
 
-// What kubectl applied on the client before us, and the manifest does not have,
-// goes when the object is taken over.
+// Fields that kubectl applied on the client side before gitfleet, and that the manifest does
+// not have, are removed when the object is taken over.
 func TestAgentTakesOverClientSideFields(t *testing.T) {
 	a := newAgent(t)
 	ns, key := fleet.Namespace(t), api.PlacementKey{Name: "web"}

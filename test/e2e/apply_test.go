@@ -22,7 +22,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/fleet"
 )
 
-// makeNamespace makes a namespace that is nobody's.
+// makeNamespace creates a namespace that gitfleet does not own.
 func (a *agent) makeNamespace() string {
 	a.t.Helper()
 	ns := fleet.Namespace(a.t)
@@ -36,7 +36,7 @@ func (a *agent) get(namespace, name string) (*corev1.ConfigMap, error) {
 	return a.client.CoreV1().ConfigMaps(namespace).Get(context.Background(), name, metav1.GetOptions{})
 }
 
-// inventory returns the ConfigMaps that say what the agent has.
+// inventory returns the ConfigMaps of the agent's inventory.
 func (a *agent) inventory() []corev1.ConfigMap {
 	a.t.Helper()
 	list, err := a.client.CoreV1().ConfigMaps(api.Namespace).List(context.Background(), metav1.ListOptions{LabelSelector: api.ManagedByLabel + "=" + a.fleet})
@@ -46,7 +46,7 @@ func (a *agent) inventory() []corev1.ConfigMap {
 	return list.Items
 }
 
-// definition is a custom resource definition, and gadget an object of its kind.
+// definition returns a CustomResourceDefinition; gadget returns an object of its kind.
 func definition(group string) *work.Manifest {
 	return definitionOf(group, "Gadget", map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true})
 }
@@ -73,9 +73,9 @@ func gadget(group, namespace, name string) *work.Manifest {
 	})
 }
 
-// A definition, and objects of the kind that it defines, come with one commit: the
-// definition goes first, and the objects follow by themselves once the server
-// serves their kind, without a great many questions in between.
+// A CustomResourceDefinition and objects of its kind come with one commit: the definition is
+// applied first, and the objects follow once the server serves their kind, without many
+// discovery requests.
 func TestCustomResourceWithItsDefinition(t *testing.T) {
 	a := newAgent(t)
 	ns := fleet.Namespace(t)
@@ -98,22 +98,22 @@ func TestCustomResourceWithItsDefinition(t *testing.T) {
 		t.Errorf("it took %d requests: %v", n, a.sent.Requests(fleet.Watches, fleet.Probes))
 	}
 	objects, _ := split(a.writes())
-	if len(objects) > 6 { // each once, and a gadget may come too early once
+	if len(objects) > 6 { // each once, and one more for a gadget that was sent too early
 		t.Errorf("writes: %v", objects)
 	}
 
-	// They are watched like anything else.
+	// They are watched like all other objects.
 	if err := gadgets.Delete(context.Background(), "one", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	a.eventually("put back", func() (bool, error) {
+	a.eventually("restored", func() (bool, error) {
 		_, err := gadgets.Get(context.Background(), "one", metav1.GetOptions{})
 		return err == nil, err
 	})
 }
 
-// A kind that the cluster does not have is said to be missing, keeps nobody else
-// from being applied, and is applied by itself when somebody else installs it.
+// An object of a kind that the cluster does not have is reported, does not prevent other
+// objects from being applied, and is applied once somebody installs the kind.
 func TestKindThatComesLater(t *testing.T) {
 	a := newAgent(t)
 	ns := fleet.Namespace(t)
@@ -138,9 +138,8 @@ func TestKindThatComesLater(t *testing.T) {
 	a.applied(api.PlacementKey{Name: "cr"}, "1")
 }
 
-// What is abandoned stays as it is, and nothing tells any more that it was ours:
-// no label, no annotation, no managed field, no inventory. What others have on
-// it they keep.
+// Abandoned objects stay as they are, and nothing marks them as gitfleet's any more: no label,
+// no annotation, no managed field, no inventory. Fields of other managers stay.
 func TestAbandonedObjectsAreNobodys(t *testing.T) {
 	a := newAgent(t)
 	ns, key, ctx := fleet.Namespace(t), api.PlacementKey{Name: "web"}, context.Background()
@@ -187,7 +186,7 @@ func TestAbandonedObjectsAreNobodys(t *testing.T) {
 	if got := a.inventory(); len(got) > 0 {
 		t.Errorf("there still is an inventory: %s", got[0].Name)
 	}
-	// What is nobody's is left alone from now on.
+	// From now on gitfleet does not change them.
 	if err := (situation{a, ns, "alone"}).edit(ctx, `{"data":{"key":"b"}}`); err != nil {
 		t.Fatal(err)
 	}
@@ -197,9 +196,9 @@ func TestAbandonedObjectsAreNobodys(t *testing.T) {
 	a.until(key, "not ours", func(w ledger.WorkSeen) bool { return w.Done && verdict(w, "alone") == api.NotTakenOver })
 }
 
-// Two gitfleets on one cluster respect each other: whoever has an object keeps it,
-// neither writes to nor deletes what is the other's, and an object that the
-// first gives up the second takes by itself.
+// Two fleets on one cluster respect each other: each keeps the objects that it owns, neither
+// writes to nor deletes the other's, and an object that the first gives up is taken over by the
+// second.
 func TestTwoFleetsOnOneCluster(t *testing.T) {
 	first, second := newAgent(t), newAgent(t)
 	ns, key := first.makeNamespace(), api.PlacementKey{Name: "web"}
@@ -241,8 +240,8 @@ func TestTwoFleetsOnOneCluster(t *testing.T) {
 	}
 }
 
-// An inventory cannot be lost by accident: deleted, edited, or stripped of its
-// label, it is put back as it was, and nothing happens to the objects.
+// An inventory cannot be lost by accident: if it is deleted, edited, or loses its label, it is
+// restored, and nothing happens to the objects.
 func TestInventoryIsPutBack(t *testing.T) {
 	a := newAgent(t)
 	ns, key, ctx := fleet.Namespace(t), api.PlacementKey{Name: "web"}, context.Background()
@@ -270,14 +269,14 @@ func TestInventoryIsPutBack(t *testing.T) {
 			if err := tamper(); err != nil {
 				t.Fatal(err)
 			}
-			a.eventually("put back", func() (bool, error) {
+			a.eventually("restored", func() (bool, error) {
 				got, err := inventories.Get(ctx, before.Name, metav1.GetOptions{})
 				if err != nil {
 					return false, err
 				}
 				back := fmt.Sprint(got.BinaryData, got.Labels, got.Annotations) == fmt.Sprint(before.BinaryData, before.Labels, before.Annotations)
 				_, written := split(a.writes())
-				return back && (len(written) > 0 || name == "with a field of theirs"), nil // a write is noted once it is answered: not in the next case
+				return back && (len(written) > 0 || name == "with a field of theirs"), nil // a write is recorded after its response: it must not count for the next case
 			})
 			objects, written := split(a.writes())
 			if len(objects) > 0 || len(written) > 1 {
@@ -285,18 +284,18 @@ func TestInventoryIsPutBack(t *testing.T) {
 			}
 		})
 	}
-	// It still says what is ours: after a restart, what is not wanted goes.
+	// It still records what is owned: after a restart, unwanted objects are deleted.
 	a.stop()
 	a.start()
 	a.Set([]work.Work{workOf("web", "2", many(ns, 1, "a")...)})
 	a.applied(key, "2")
 	if _, err := a.get(ns, "cm-001"); !apierrors.IsNotFound(err) {
-		t.Errorf("what nobody wants is still there: %v", err)
+		t.Errorf("an unwanted object still exists: %v", err)
 	}
 }
 
-// A namespace that somebody deletes comes back, and all that was ours in it, as
-// soon as Kubernetes has let go of it; until then the server is not pestered.
+// A namespace that somebody deletes is created again, with all owned objects in it, as soon as
+// Kubernetes has removed it; until then the requests to the server are few.
 func TestDeletedNamespaceComesBack(t *testing.T) {
 	a := newAgent(t)
 	ns, key, ctx := fleet.Namespace(t), api.PlacementKey{Name: "web"}, context.Background()
@@ -310,7 +309,7 @@ func TestDeletedNamespaceComesBack(t *testing.T) {
 	if err := a.client.CoreV1().Namespaces().Delete(ctx, ns, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	// What the namespace controller does: delete the contents, and let go.
+	// As the namespace controller does: delete the contents, then remove the finalizer.
 	if err := a.client.CoreV1().ConfigMaps(ns).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -336,14 +335,14 @@ func TestDeletedNamespaceComesBack(t *testing.T) {
 	if err != nil || after.UID == before.UID || after.Labels[api.ManagedByLabel] != a.fleet {
 		t.Errorf("the namespace: %v, %v", after, err)
 	}
-	// The five and the namespace, and a few tries that came too early.
+	// The five objects and the namespace, and a few attempts that came too early.
 	if objects, _ := split(a.writes()); len(objects) > 6+5*6 {
 		t.Errorf("%d writes: %v", len(objects), objects)
 	}
 }
 
-// Who writes with force wins over other managers; who does not is told who stands
-// in the way, and changes nothing.
+// With force, conflicts with other managers are overridden; without it, they are reported with
+// the managers' names, and nothing changes.
 func TestForce(t *testing.T) {
 	a := newAgent(t)
 	ns := a.makeNamespace()
@@ -386,8 +385,8 @@ func TestForce(t *testing.T) {
 	}
 }
 
-// An object that something on the member owns is taken only where that is
-// allowed, and the refusal names the owner.
+// An object with an owner on the member is taken over only where that is allowed, and the
+// refusal names the owner.
 func TestObjectsWithOwners(t *testing.T) {
 	a := newAgent(t)
 	ns, ctx := a.makeNamespace(), context.Background()
@@ -419,8 +418,8 @@ func TestObjectsWithOwners(t *testing.T) {
 	}
 }
 
-// Only what an inventory says is ours is ever deleted: an object that somebody
-// made anew under the same name is somebody else's.
+// Only objects in an inventory are ever deleted: an object that somebody created again under
+// the same name is not owned.
 func TestReplacedObjectIsNotDeleted(t *testing.T) {
 	a := newAgent(t)
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
@@ -437,7 +436,7 @@ func TestReplacedObjectIsNotDeleted(t *testing.T) {
 	a.Set([]work.Work{workOf("web", "2", configMap(ns, "two", "a"))})
 	a.applied(key, "2")
 	if cm, err := a.get(ns, "one"); err != nil || cm.Data["key"] != "theirs" {
-		t.Errorf("somebody's object: %v, %v", cm, err)
+		t.Errorf("foreign object: %v, %v", cm, err)
 	}
 	for _, q := range a.sent.Objects() {
 		if q.Method == http.MethodDelete {
@@ -446,8 +445,8 @@ func TestReplacedObjectIsNotDeleted(t *testing.T) {
 	}
 }
 
-// Deleting is bound to the very object that was seen: if it is replaced in
-// between, the new one stays.
+// A deletion has the object's UID as precondition: if the object is replaced in between, the
+// new one stays.
 func TestDeletionNamesTheObject(t *testing.T) {
 	var a *agent
 	var ns string
@@ -473,7 +472,7 @@ func TestDeletionNamesTheObject(t *testing.T) {
 	a.Set([]work.Work{workOf("web", "2", configMap(ns, "two", "a"))})
 	a.applied(key, "2")
 	if cm, err := a.get(ns, "one"); err != nil || cm.Data["key"] != "theirs" {
-		t.Errorf("somebody's object: %v, %v", cm, err)
+		t.Errorf("foreign object: %v, %v", cm, err)
 	}
 }
 

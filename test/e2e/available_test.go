@@ -20,7 +20,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/fleet"
 )
 
-// available waits until what is said of an object's availability has a word.
+// available waits until the status of an object's availability contains a word.
 func (a *agent) available(p api.PlacementKey, name, word string) {
 	a.t.Helper()
 	a.until(p, name+": "+word, func(w ledger.WorkSeen) bool {
@@ -33,16 +33,16 @@ func (a *agent) available(p api.PlacementKey, name, word string) {
 	})
 }
 
-// noted is a manifest with annotations.
+// noted returns a manifest with annotations.
 func noted(m *work.Manifest, notes map[string]string) *work.Manifest {
 	o := m.Object.Object.DeepCopy()
 	o.SetAnnotations(notes)
 	return manifest(m.Hash+fmt.Sprint(notes), o.Object)
 }
 
-// An object that brings an expression is available when that holds, whatever its
-// kind; the watch tells, nobody asks. What cannot be answered is not available,
-// says why, and quotes no Secret.
+// An object with an availability expression is available when that is true, whatever its kind;
+// changes are noticed by the watch, without polling. If the expression cannot be evaluated, the
+// object is not available, the message says why, and quotes no Secret.
 func TestAvailableByExpression(t *testing.T) {
 	a := newAgent(t)
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
@@ -63,7 +63,7 @@ func TestAvailableByExpression(t *testing.T) {
 	a.available(key, "settings", "its expression cannot be answered: no such key: ready")
 
 	a.available(key, "token", "its expression cannot be answered: ")
-	a.until(key, "told without the Secret", func(w ledger.WorkSeen) bool { return !strings.Contains(fmt.Sprint(w), "Y2FuYXJ5") })
+	a.until(key, "reported without the Secret", func(w ledger.WorkSeen) bool { return !strings.Contains(fmt.Sprint(w), "Y2FuYXJ5") })
 
 	a.sent.Reset()
 	_, err = gadgets.Patch(ctx, "one", types.MergePatchType, []byte(`{"spec":{"phase":"Running"}}`), metav1.PatchOptions{})
@@ -71,8 +71,8 @@ func TestAvailableByExpression(t *testing.T) {
 	patched(t, situation{a, ns, "settings"}.edit(ctx, `{"data":{"ready":"yes"}}`))
 	a.available(key, "one", "available")
 	a.available(key, "settings", "available")
-	// What others have written is read once, to compare its values, and nothing
-	// else is asked.
+	// Objects that others have written are read once, to compare their values; there are no
+	// other requests.
 	read := map[string]bool{}
 	for _, request := range a.sent.Requests(fleet.Watches, fleet.Probes) {
 		text := fmt.Sprint(request)
@@ -86,7 +86,7 @@ func TestAvailableByExpression(t *testing.T) {
 	patched(t, err)
 	a.available(key, "one", "its expression does not hold")
 
-	// A kind of which only metadata were watched so far is looked at as a whole.
+	// A kind of which only metadata were watched so far is now watched with complete objects.
 	role := noted(manifest("account", map[string]any{
 		"apiVersion": "v1", "kind": "ServiceAccount", "metadata": map[string]any{"name": "robot", "namespace": ns},
 	}), nil)
@@ -100,8 +100,8 @@ func TestAvailableByExpression(t *testing.T) {
 	a.available(key, "robot", "available")
 }
 
-// What an object says of itself on the member is no expression of Git's: it is not
-// evaluated, also while nobody puts it back.
+// An annotation that somebody sets on the live object is not evaluated as an expression, not
+// even while drift is not reverted.
 func TestExpressionsAreOnlyThoseOfGit(t *testing.T) {
 	a := newAgent(t)
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
@@ -128,8 +128,8 @@ func TestExpressionsAreOnlyThoseOfGit(t *testing.T) {
 	a.until(key, "the second is available, the first is not", func(w ledger.WorkSeen) bool { return unavailable(w) == "first" })
 }
 
-// An object that asks to be kept is released when nobody has it any more, and
-// the rest is deleted.
+// An object that asks to be kept is released when it is no longer wanted, and the rest is
+// deleted.
 func TestKeptObjectIsReleased(t *testing.T) {
 	a := newAgent(t)
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
@@ -164,9 +164,9 @@ func TestKeptObjectIsReleased(t *testing.T) {
 	}
 }
 
-// Objects that ask to be kept do not go, so they do not count when what goes is
-// too much; neither does what somebody has deleted already. That holds for an
-// agent, too, that has only just begun.
+// Objects that ask to be kept are not deleted, so they do not count for the limit of deletions;
+// neither do objects that somebody has deleted already. That also holds for an agent that has
+// only just started.
 func TestKeptObjectsHoldUpNothing(t *testing.T) {
 	a := newAgent(t, func(cfg *member.Config) { cfg.Brake = member.Brake{Percent: 20, Objects: 2} })
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
@@ -183,7 +183,7 @@ func TestKeptObjectsHoldUpNothing(t *testing.T) {
 	}
 	a.start()
 	a.Set([]work.Work{workOf("web", "2", ms[:1]...)})
-	if seen := a.until(key, "told", func(w ledger.WorkSeen) bool { return w.Revision.Hash == "2" && w.Done }); len(seen.Braked) > 0 {
+	if seen := a.until(key, "reported", func(w ledger.WorkSeen) bool { return w.Revision.Hash == "2" && w.Done }); len(seen.Braked) > 0 {
 		t.Errorf("held: %v", seen.Braked)
 	}
 	a.eventually("deleted, and the others released", func() (bool, error) {

@@ -13,9 +13,9 @@ import (
 	"github.com/gitfleet/gitfleet/test/fleet"
 )
 
-// A member that accepts connections and never answers costs the others nothing:
-// a commit reaches them, by as many requests as before. It is said not to answer,
-// and catches up when it does again.
+// A member that accepts connections and never answers does not affect the others: a commit
+// reaches them with as many requests as before. It is reported as not answering, and catches up
+// when it answers again.
 func TestBlackHoledMember(t *testing.T) {
 	d := newDaemon(t, "--set", "members.probeInterval=1s", "--set", "members.timeout=2s")
 	app := func(value string) map[string]string {
@@ -28,7 +28,8 @@ func TestBlackHoledMember(t *testing.T) {
 	first := app("a")
 	first["placement.yaml"] = yamlPlacement("all", d.name, pickAll+"  strategy: {rollingUpdate: {maxUnavailable: 100%}}\n")
 	d.startAt(d.repo.Commit(t, "main", first))
-	// reaches returns how many objects and inventories were written to get there.
+	// reaches returns how many objects and inventories were written until the members had a
+	// value.
 	reaches := func(value string, members ...string) map[string][2]int {
 		t.Helper()
 		start := d.quiet()
@@ -73,7 +74,7 @@ func TestBlackHoledMember(t *testing.T) {
 			}
 		}
 	}
-	d.until("said to be silent", func(r *status.Report) bool {
+	d.until("reported as not answering", func(r *status.Report) bool {
 		for _, c := range r.Clusters {
 			for _, a := range c.Status.AgentStatus {
 				for _, cond := range a.Conditions {

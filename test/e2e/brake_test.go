@@ -18,7 +18,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/githttp"
 )
 
-// braked lists the deletions that are held on a cluster.
+// braked lists the held deletions on a cluster.
 func braked(r *status.Report, cluster string) []string {
 	var out []string
 	for _, d := range r.Details {
@@ -36,8 +36,8 @@ func (d *daemon) commitAllowing(what string, c githttp.Change) string {
 	return d.repo.Change(d.t, "main", c)
 }
 
-// A commit that would delete much is carried out but for that; a trailer in a
-// later one lets it go.
+// A commit that would delete much is carried out except for the deletions, until a trailer in a
+// later commit allows them.
 func TestBrakeHoldsMassDeletion(t *testing.T) {
 	d := newDaemon(t)
 	files := map[string]string{"namespace.yaml": yamlNamespace(d.name), "placement.yaml": yamlPlacement("all", d.name, pickAll)}
@@ -63,8 +63,8 @@ func TestBrakeHoldsMassDeletion(t *testing.T) {
 	d.until("nothing held", func(r *status.Report) bool { return len(braked(r, "member-1")) == 0 })
 }
 
-// A namespace in which somebody else has something is not deleted, also if that is a
-// copy of an object of ours, with our label.
+// A namespace that contains objects of others is not deleted, not even if they are copies of
+// gitfleet's objects, with its label.
 func TestBrakeHoldsNamespaceWithContent(t *testing.T) {
 	d := newDaemon(t)
 	d.startAt(d.repo.Commit(t, "main", map[string]string{
@@ -90,7 +90,7 @@ func TestBrakeHoldsNamespaceWithContent(t *testing.T) {
 	}
 	ns, err := d.clients["member-2"].CoreV1().Namespaces().Get(ctx, d.name, metav1.GetOptions{})
 	if err != nil || ns.DeletionTimestamp != nil {
-		t.Errorf("the namespace with somebody's object is going: %v", err)
+		t.Errorf("the namespace with a foreign object is being deleted: %v", err)
 	}
 	if d.configMap("member-2", "one") != nil {
 		t.Error("what was ours in it is still there")
@@ -102,8 +102,8 @@ func TestBrakeHoldsNamespaceWithContent(t *testing.T) {
 	})
 }
 
-// A Namespace that is held because it has objects of others is deleted once these are
-// gone: by itself, and at once after gitfleet sync.
+// A Namespace that is held because it has objects of others is deleted once these are gone:
+// without a trailer, and at once after gitfleet sync.
 func TestHeldNamespaceGoesOnceItsContentIsGone(t *testing.T) {
 	d := newDaemon(t)
 	d.startAt(d.repo.Commit(t, "main", map[string]string{
@@ -137,12 +137,12 @@ func TestHeldNamespaceGoesOnceItsContentIsGone(t *testing.T) {
 	release("member-2")
 	gone("member-2")
 	if ns, err := d.clients["member-3"].CoreV1().Namespaces().Get(ctx, d.name, metav1.GetOptions{}); err != nil || ns.DeletionTimestamp != nil {
-		t.Errorf("the namespace with somebody's object is going on member-3: %v", err)
+		t.Errorf("the namespace with a foreign object is being deleted on member-3: %v", err)
 	}
 	release("member-3")
 	d.gitfleet("sync")
 	gone("member-3")
-	d.until("told", func(r *status.Report) bool {
+	d.until("reported", func(r *status.Report) bool {
 		n := 0
 		for _, e := range deletionEvents(r) {
 			if strings.HasPrefix(e.Message, "Deleted Namespace/"+d.name+":") && slices.Contains(theirs, e.Cluster) {
@@ -153,8 +153,7 @@ func TestHeldNamespaceGoesOnceItsContentIsGone(t *testing.T) {
 	})
 }
 
-// A namespace of ours goes with all that is in it, so it does not go before what
-// is held there.
+// A namespace is not deleted as long as deletions of objects in it are held.
 func TestBrakeHoldsNamespaceOfWhatIsHeld(t *testing.T) {
 	d := newDaemon(t)
 	claim := "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, namespace: " + d.name + "}\n" +
@@ -187,7 +186,7 @@ func TestBrakeHoldsNamespaceOfWhatIsHeld(t *testing.T) {
 	})
 }
 
-// A commit that has nothing left is refused; a restart does not change that.
+// A commit without any placement left is refused; a restart does not change that.
 func TestEmptiedRepositoryIsRefused(t *testing.T) {
 	d := newDaemon(t)
 	good := d.repo.Commit(t, "main", map[string]string{
@@ -206,7 +205,7 @@ func TestEmptiedRepositoryIsRefused(t *testing.T) {
 	if err := d.clients["member-1"].CoreV1().ConfigMaps(d.name).Delete(context.Background(), "one", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	d.eventually("put back from the good commit", func() bool { return d.configMap("member-1", "one") != nil })
+	d.eventually("restored from the good commit", func() bool { return d.configMap("member-1", "one") != nil })
 	for _, m := range d.members {
 		if d.configMap(m, "one") == nil {
 			t.Errorf("%s: deleted", m)

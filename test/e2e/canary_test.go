@@ -29,8 +29,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/githttp"
 )
 
-// Values that must be seen nowhere: what Git says, what somebody put on a member,
-// and what a tool kept there.
+// Values that must not appear in any output: of a Secret in Git, of one that somebody changed
+// on a member, and of one in an annotation that a tool wrote.
 const (
 	canaryInGit    = "canaryInGitQ7wX2"
 	canaryEncoded  = "canaryEncodedV9kR4"
@@ -41,7 +41,7 @@ const (
 
 func encoded(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 
-// sings returns the canaries that a text tells, plain or encoded.
+// sings returns the canaries that a text contains, plain or encoded.
 func sings(text string) []string {
 	var out []string
 	for _, c := range []string{canaryInGit, canaryEncoded, canaryOnMember, canaryKept, canaryNumber} {
@@ -59,14 +59,14 @@ func yamlSecret(namespace, name string) string {
 	return "apiVersion: v1\nkind: Secret\nmetadata: {name: " + name + ", namespace: " + namespace + "}\nstringData: {password: " + canaryInGit + "}\ndata: {token: " + encoded(canaryEncoded) + "}\n"
 }
 
-// asking has a Secret say by an expression whether it is available: one that
-// cannot be answered without quoting a value.
+// asking gives a Secret an availability expression that cannot be evaluated without quoting a
+// value.
 func asking(secret string) string {
 	return strings.Replace(secret, "metadata: {", "metadata: {annotations: {"+api.AvailableAnnotation+": int(object.data.token) > 1}, ", 1)
 }
 
-// wrapped are Secrets in envelopes of both kinds, one that kubectl had exported,
-// and an override that writes into each.
+// wrapped returns Secrets in envelopes of both kinds, one as exported by kubectl, and an
+// override of each.
 func wrapped(namespace string) string {
 	indented := strings.ReplaceAll(strings.TrimSpace(yamlSecret(namespace, "in-a-config-map")), "\n", "\n    ")
 	exported := strings.Replace(yamlSecret(namespace, "exported"), "metadata: {", `metadata: {annotations: {kubectl.kubernetes.io/last-applied-configuration: '{"stringData":{"password":"`+canaryInGit+`"}}'}, `, 1)
@@ -79,21 +79,21 @@ func wrapped(namespace string) string {
 	}, "---\n")
 }
 
-// overriding is an override of a namespace that writes into a Secret.
+// overriding returns an override that writes into a Secret of a namespace.
 func overriding(namespace, op, path string) string {
 	return "apiVersion: placement.kubernetes-fleet.io/v1beta1\nkind: ResourceOverride\nmetadata: {name: ro, namespace: " + namespace + "}\n" +
 		"spec:\n  resourceSelectors: [{group: \"\", version: v1, kind: Secret, name: s}]\n  policy:\n    overrideRules:\n    - clusterSelector: {}\n" +
 		"      jsonPatchOverrides: [{op: " + op + ", path: " + path + ", value: " + canaryInGit + "}]\n"
 }
 
-// strategic is a placement of one namespace with an apply strategy.
+// strategic returns a placement of one namespace with an apply strategy.
 func strategic(name, namespace, strategy string) string {
 	return yamlPlacement(name, namespace, only("1")+"  strategy:\n    rollingUpdate: {maxUnavailable: 100%}\n    applyStrategy: {"+strategy+"}\n")
 }
 
-// A value planted in a Secret is told nowhere, whatever becomes of the Secret: it
-// drifts, differs, cannot be taken over, or is refused by an API server whose
-// answer quotes it. Every output there is, is searched for it.
+// A value in a Secret appears in no output, whatever happens to the Secret: it drifts, differs,
+// cannot be taken over, or is refused by an API server that quotes it. All outputs are searched
+// for it.
 func TestNoOutputTellsASecret(t *testing.T) {
 	d := newDaemon(t, "--log-level", "debug")
 	ctx, client := context.Background(), d.clients["member-1"]
@@ -122,7 +122,7 @@ func TestNoOutputTellsASecret(t *testing.T) {
 		"repair.yaml": yamlNamespace(repair) + "---\n" + asking(yamlSecret(repair, "s")) + "---\n" + wrapped(repair) + "---\n" + strategic("repair", repair, ""),
 	})
 	d.startAt(first)
-	// drifted: not put back, or put back, and told.
+	// drift that is left alone, and drift that is reverted, both reported
 	patch := `{"stringData":{"password":"` + canaryOnMember + `","extra":"` + canaryOnMember + `"},"metadata":{"annotations":{"note":"` + canaryOnMember + `"}}}`
 	for _, ns := range []string{drift, repair} {
 		if _, err := client.CoreV1().Secrets(ns).Patch(ctx, "s", types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "kubectl-edit"}); err != nil {
@@ -135,7 +135,7 @@ func TestNoOutputTellsASecret(t *testing.T) {
 		"take.yaml":    yamlNamespace(take) + "---\n" + yamlSecret(take, "s") + "---\n" + strategic("take", take, "whenToTakeOver: IfNoDiff"),
 		"refused.yaml": yamlNamespace(refused) + "---\n" + yamlSecret(refused, "denied") + "---\n" + strategic("refused", refused, ""),
 	})
-	r := d.until("told what is wrong with each", func(r *status.Report) bool {
+	r := d.until("all problems reported", func(r *status.Report) bool {
 		told := map[string]bool{}
 		for _, p := range r.Placements {
 			told["spoilt"] = told["spoilt"] || p.Name == "spoilt" && conditionStatus(p.Status.Conditions, api.PlacementPrefix+api.Overridden) == metav1.ConditionFalse
@@ -183,7 +183,7 @@ func TestNoOutputTellsASecret(t *testing.T) {
 		"adopt-fleet", "state export", "bugreport --config CONFIG --file SCRATCH", "kubeconfig", "version", "member rbac CHECKOUT", "doctor --config CONFIG", "doctor --config CONFIG -o json",
 	}
 	if forgotten := d.untold(commands); len(forgotten) > 0 {
-		t.Errorf("nobody has looked at what these tell: %v", forgotten)
+		t.Errorf("the output of these commands is not checked: %v", forgotten)
 	}
 	outputs := d.outputs(commands...)
 	for name, text := range outputs {
@@ -191,7 +191,7 @@ func TestNoOutputTellsASecret(t *testing.T) {
 			t.Errorf("%s: empty", name)
 		}
 		for _, canary := range sings(text) {
-			t.Errorf("%s tells %s", name, canary)
+			t.Errorf("%s contains %s", name, canary)
 		}
 	}
 	for _, name := range []string{"gitfleet drift show crp/repair", "gitfleet drift show crp/drift"} {
@@ -213,7 +213,7 @@ func TestNoOutputTellsASecret(t *testing.T) {
 		t.Error("the report masks nothing: it does not tell of the Secrets at all")
 	}
 
-	// Nor is a commit quoted that does not load, whatever is wrong with it.
+	// A commit that does not load is not quoted either, whatever is wrong with it.
 	broken := map[string]string{}
 	for i, text := range []string{
 		"data: {pin: " + canaryNumber + "}", "stringData: [" + canaryInGit + "]", "stringData: {password: " + canaryInGit,
@@ -230,7 +230,7 @@ func TestNoOutputTellsASecret(t *testing.T) {
 		t.Errorf("only %d problems: %v", len(r.Source.Problems), r.Source.Problems)
 	}
 	told := d.outputs("get crp", "status", "plan CHECKOUT", "validate CHECKOUT", "validate CHECKOUT -o json", "render CHECKOUT", "diff --config CONFIG", "diff --config CONFIG --path CHECKOUT", "history")
-	d.end(syscall.SIGQUIT, "exit status 2") // as when it crashes: it says what it was doing
+	d.end(syscall.SIGQUIT, "exit status 2") // a crash: Go prints the stacks of all goroutines
 	log, err := os.ReadFile(d.log.Name())
 	if err != nil || !bytes.Contains(log, []byte("goroutine ")) {
 		t.Errorf("it did not crash: %v", err)
@@ -238,13 +238,13 @@ func TestNoOutputTellsASecret(t *testing.T) {
 	told["the log of a crash"] = string(log)
 	for name, text := range told {
 		for _, canary := range sings(text) {
-			t.Errorf("of a broken commit %s tells %s", name, canary)
+			t.Errorf("with a broken commit %s contains %s", name, canary)
 		}
 	}
 }
 
-// Nor is an API server quoted that tells what is in a Secret: in a field of the
-// wrong type, or in whatever words it has.
+// Responses of an API server that quote a Secret are not repeated: about a field of the wrong
+// type, or with any other message.
 func TestServerThatQuotesASecret(t *testing.T) {
 	var log lines
 	a, f := newFaulty(t, func(cfg *member.Config) {
@@ -267,7 +267,7 @@ func TestServerThatQuotesASecret(t *testing.T) {
 		f.set(name, fault{writesOf(name), refusing(422, metav1.StatusReasonInvalid, text)})
 		w.Manifests = append(w.Manifests, secret(name, fine))
 	}
-	// Each way to decide about an object has its own way to fail.
+	// Each strategy can fail in its own way.
 	var all []work.Work
 	for name, strategy := range map[string]api.ApplyStrategy{
 		"always": {}, "if-no-diff": {WhenToTakeOver: api.TakeOverIfNoDiff}, "report": {Type: api.ReportDiff}, "full": {ComparisonOption: api.FullComparison},
@@ -282,7 +282,7 @@ func TestServerThatQuotesASecret(t *testing.T) {
 					return strings.HasSuffix(r.URL.Path, "/"+o.GetName()) && r.Method != http.MethodGet
 				}, refusing(422, metav1.StatusReasonInvalid, text)})
 			}
-			if name != "always" { // somebody's is there, so that it is compared
+			if name != "always" { // a foreign object exists, so that it is compared
 				theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: o.GetName()}, StringData: map[string]string{"password": canaryOnMember}}
 				if _, err := a.client.CoreV1().Secrets(ns).Create(context.Background(), theirs, metav1.CreateOptions{}); err != nil {
 					t.Fatal(err)
@@ -302,19 +302,19 @@ func TestServerThatQuotesASecret(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, canary := range sings(string(text)) {
-			t.Errorf("%s: the report tells %s", v.Placement, canary)
+			t.Errorf("%s: the report contains %s", v.Placement, canary)
 		}
 	}
 	a.stop()
 	for _, canary := range sings(log.String()) {
-		t.Errorf("the log tells %s", canary)
+		t.Errorf("the log contains %s", canary)
 	}
 	if !strings.Contains(log.String(), diff.Mask) {
 		t.Error("nothing was masked in the log: the server was not quoted at all")
 	}
 }
 
-// lines is a log that several goroutines write.
+// lines is a log that several goroutines write to.
 type lines struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -332,8 +332,8 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// quoteSecrets makes the API server of the first member refuse Secrets of a
-// namespace, and say what is in them.
+// quoteSecrets makes the API server of the first member refuse Secrets of a namespace, with a
+// message that quotes them.
 func (d *daemon) quoteSecrets(ns string) {
 	d.t.Helper()
 	ctx, client, meta := context.Background(), d.clients["member-1"], metav1.ObjectMeta{Name: ns}
@@ -373,7 +373,7 @@ func (d *daemon) quoteSecrets(ns string) {
 	})
 }
 
-// checkout is the head of the repository as files.
+// checkout returns the head of the repository as files.
 func (d *daemon) checkout() string {
 	d.t.Helper()
 	dir := d.t.TempDir()

@@ -18,9 +18,9 @@ import (
 	"github.com/gitfleet/gitfleet/test/giteaserver"
 )
 
-// Nothing that gitfleet writes to a forge tells what is in a Secret: one that drifts, one in a
-// file that is edited for another object, one that a pull request changes, and one that a pull
-// request breaks. An annotation of the Secret has the same value.
+// Nothing that gitfleet writes to a forge contains the value of a Secret: of one that drifts,
+// of one in a file that is edited for another object, of one that a pull request changes, and
+// of one that a pull request breaks. An annotation of the Secret has the same value.
 func TestNoPullRequestTellsASecret(t *testing.T) {
 	noted := func(password, note string) string {
 		return strings.Replace(strings.Replace(yamlSecret("NAMESPACE", "s"), canaryInGit, password, 1), "metadata: {", "metadata: {annotations: {note: "+note+"}, ", 1)
@@ -44,7 +44,7 @@ func TestNoPullRequestTellsASecret(t *testing.T) {
 		patched(t, err)
 	}
 	drift := p.opened(1)
-	p.until("the Secret is put back", func(r *status.Report) bool {
+	p.until("the Secret is restored", func(r *status.Report) bool {
 		return slices.ContainsFunc(r.Drifts, func(d status.Drift) bool {
 			return d.Kind == "Secret" && d.State == api.DriftRepaired && strings.Contains(d.Message, "cannot be offered as a pull request")
 		})
@@ -93,10 +93,10 @@ func TestNoPullRequestTellsASecret(t *testing.T) {
 			t.Errorf("%s: empty", name)
 		}
 		for _, canary := range sings(text) {
-			t.Errorf("%s tells %s", name, canary)
+			t.Errorf("%s contains %s", name, canary)
 		}
 		if strings.Contains(text, p.forge.Token) {
-			t.Errorf("%s tells the token", name)
+			t.Errorf("%s contains the token", name)
 		}
 	}
 	if branches, _, err := p.forge.Client.ListRepoBranches(giteaserver.User, "hub", gitea.ListRepoBranchesOptions{}); err != nil || len(branches) != 4 {

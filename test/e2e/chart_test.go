@@ -22,7 +22,7 @@ import (
 
 const chart = "../../deploy/helm/gitfleet"
 
-// helm runs Helm with no configuration of the user's, and returns what it prints.
+// helm runs Helm without the user's configuration, and returns its output.
 func helm(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	if testing.Short() {
@@ -54,8 +54,8 @@ config:
   source: {url: "https://git.example.com/org/fleet"}
 `
 
-// The chart renders the objects of the kustomizations for one replica and for two, field by
-// field, but for the labels of Helm. A real API server accepts them.
+// The chart renders the same objects as the kustomizations, for one replica and for two, except
+// for Helm's labels. A real API server accepts them.
 func TestChartIsTheKustomization(t *testing.T) {
 	for dir, values := range map[string]string{"kubernetes": "", "high-availability": "replicas: 2\n"} {
 		t.Run(dir, func(t *testing.T) {
@@ -65,7 +65,7 @@ func TestChartIsTheKustomization(t *testing.T) {
 			}
 			rendered, built := readObjects(t, text), buildKustomization(t, dir, "components:\n- monitoring\n")
 			got, want := comparable(t, rendered), comparable(t, built)
-			delete(want, "Namespace /gitfleet") // "helm install --create-namespace" makes it
+			delete(want, "Namespace /gitfleet") // "helm install --create-namespace" creates it
 			if names := slices.Sorted(maps.Keys(got)); !slices.Equal(names, slices.Sorted(maps.Keys(want))) {
 				t.Errorf("the chart has\n%v\nand the kustomization\n%v", names, slices.Sorted(maps.Keys(want)))
 			}
@@ -82,8 +82,8 @@ func TestChartIsTheKustomization(t *testing.T) {
 }
 
 // comparable returns objects by kind, namespace and name, without what only Helm or only
-// kustomize adds. The daemon's configuration is compared as it is read, not as it is written:
-// --set among the arguments of the daemon, where the kustomization has it, is part of it.
+// kustomize adds. The daemon's configuration is compared as it takes effect: the daemon's flags
+// --set, which the kustomization uses, are merged into it.
 func comparable(t *testing.T, objects []*unstructured.Unstructured) map[string]map[string]any {
 	t.Helper()
 	out := map[string]map[string]any{}
@@ -141,8 +141,8 @@ func takeSet(t *testing.T, container map[string]any) (set []string) {
 	return set
 }
 
-// withoutHelm removes the labels that Helm's charts have by convention, the label app from
-// what need not be found by it, and the annotation that restarts the pod.
+// withoutHelm removes Helm's conventional labels, the label app where no selector needs it, and
+// the annotation that restarts the pod.
 func withoutHelm(o map[string]any, path ...string) {
 	labels, _, _ := unstructured.NestedStringMap(o, append(path, "labels")...)
 	maps.DeleteFunc(labels, func(key, _ string) bool {
@@ -155,7 +155,7 @@ func withoutHelm(o map[string]any, path ...string) {
 	unstructured.RemoveNestedField(o, append(path, "annotations", "checksum/config")...)
 }
 
-// Values that make no sense are refused before anything is installed, with their path.
+// Invalid values are refused before anything is installed, with their path.
 func TestChartRefusesBadValues(t *testing.T) {
 	for name, test := range map[string]struct{ values, says string }{
 		"no repository":         {"{}", "at '/config/source/url'"},
@@ -180,8 +180,8 @@ func TestChartRefusesBadValues(t *testing.T) {
 	}
 }
 
-// What values ask for is in the objects, Helm finds nothing to complain about, and a real API
-// server accepts them.
+// All values have their effect on the objects, helm lint finds no problem, and a real API
+// server accepts the objects.
 func TestChartValues(t *testing.T) {
 	const values = `
 image: {repository: registry.example/team/gitfleet, digest: "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"}
@@ -229,8 +229,9 @@ nodeSelector: {disk: ssd}
 	}
 }
 
-// A Lease of the configuration is the one that the chart permits, also for a single replica,
-// unless it is in another cluster; an affinity of the values replaces that of the chart.
+// The Lease of the configuration is the one that the chart's Role permits, also for a single
+// replica, unless it is in another cluster; an affinity in the values replaces that of the
+// chart.
 func TestChartValuesForReplicas(t *testing.T) {
 	const lease, role = "  highAvailability: {lease: {name: fleet-a, namespace: leases}}\n", "name: gitfleet-leader\n  namespace: leases\n"
 	for name, test := range map[string]struct {
@@ -262,8 +263,8 @@ func TestChartValuesForReplicas(t *testing.T) {
 	}
 }
 
-// Helm refuses to give a daemon that runs another kind of ledger: it would lose its ledger, or
-// run beside a replica. One that was scaled to 0 is upgraded.
+// Helm refuses to give a running daemon another kind of ledger: it would lose its ledger, or
+// run beside a replica. A daemon that was scaled to 0 is upgraded.
 func TestChartKeepsTheLedger(t *testing.T) {
 	const replicas, alone, shared = "replicas: 2\n", "a daemon without a Lease is running", "its replicas share a ledger"
 	for name, test := range map[string]struct {
@@ -306,7 +307,8 @@ func TestChartKeepsTheLedger(t *testing.T) {
 	}
 }
 
-// namespaceOfDeployment returns the Namespace of the kustomization, which a chart has not.
+// namespaceOfDeployment returns the Namespace of the kustomization, which the chart does not
+// have.
 func namespaceOfDeployment(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
 	return slices.DeleteFunc(buildKustomization(t, "kubernetes", ""), func(o *unstructured.Unstructured) bool { return o.GetKind() != "Namespace" })

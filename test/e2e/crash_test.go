@@ -18,7 +18,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// faulty builds gitfleet once more, with the places where it can be killed.
+// faulty builds gitfleet with the fault points at which it can be killed.
 var faulty = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "gitfleet-faulty-")
 	if err != nil {
@@ -32,16 +32,16 @@ var faulty = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// crashes are between which two writes gitfleet is killed.
+// crashes are the fault points between two writes.
 var crashes = []string{
 	"before save:2", "after save:2", "told:1", "told:3", "announced:1", "applied:1", "applied:4",
 	"before inventory:1", "after inventory:2", "pruned:1",
-	"written:1", "written:5", "written:12", // of the requests that write to members, whatever they are for
+	"written:1", "written:5", "written:12", // counting requests that write to members
 }
 
-// Wherever gitfleet is killed while it carries a commit out, the next one goes
-// on, and in the end there is exactly what there would be if nothing had
-// happened: the objects of the commit, their content, and one inventory.
+// Wherever gitfleet is killed while it carries out a commit, it continues after a restart, and
+// the result is the same as without the crash: the objects of the commit, their content, and
+// one inventory.
 func TestKilledBetweenAnyTwoWrites(t *testing.T) {
 	d := newDaemon(t)
 	d.program = faulty
@@ -74,8 +74,8 @@ func TestKilledBetweenAnyTwoWrites(t *testing.T) {
 	}
 }
 
-// Killed while it gives up what a deleted placement has, gitfleet goes on with
-// that: nothing stays ours, and nothing is deleted.
+// Killed while it abandons the objects of a deleted placement, gitfleet continues after a
+// restart: nothing remains owned, and nothing is deleted.
 func TestKilledWhileItGivesUp(t *testing.T) {
 	d := newDaemon(t)
 	d.program = faulty
@@ -98,7 +98,7 @@ func changing(namespace, name, value string) string {
 	return fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {namespace: %s, name: %s}, data: {value: %q}}\n", namespace, name, value)
 }
 
-// fallen waits until the daemon has been killed by itself.
+// fallen waits until the daemon has killed itself.
 func (d *daemon) fallen(place string) {
 	d.t.Helper()
 	ended := make(chan struct{})
@@ -119,7 +119,7 @@ func (d *daemon) fallen(place string) {
 	d.command = nil
 }
 
-// holds compares what is on the members with what a commit says.
+// holds compares the objects on the members with a commit.
 func (d *daemon) holds(place string, turn int) {
 	d.t.Helper()
 	want := map[string]string{"changes": fmt.Sprint(turn)}
@@ -142,7 +142,7 @@ func (d *daemon) holds(place string, turn int) {
 	}
 }
 
-// ours are the values of what gitfleet has on a member in the namespace.
+// ours returns the values of the objects that gitfleet owns on a member in the namespace.
 func (d *daemon) ours(member string) map[string]string {
 	d.t.Helper()
 	out := map[string]string{}

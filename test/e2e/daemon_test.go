@@ -40,35 +40,34 @@ var binary = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// A daemon is gitfleet as a user runs it: the built program, a repository on a
-// Git server, and real clusters. Its fleet name is its own, so that tests share
-// clusters without meeting.
+// A daemon is gitfleet as a user runs it: the built binary, a repository on a Git server, and
+// real clusters. Its fleet name is unique, so that tests can share clusters.
 type daemon struct {
 	t       *testing.T
 	clients map[string]*kubernetes.Clientset
 	members []string
 	repo    githttp.Scratch
 	git     *githttp.Server
-	name    string // of the fleet, and of the namespace its objects are in
+	name    string // of the fleet, and of the namespace of its objects
 	args    []string
-	env     []string // beside what the tests have
+	env     []string // in addition to the test's environment
 	program func() (string, error)
 	address string
 	began   time.Time
-	// patience is how long until waits.
+	// patience is the timeout of until.
 	patience time.Duration
 
 	command *exec.Cmd
 	log     *os.File
 }
 
-// newDaemon makes a repository with the members of the fleet and starts nothing.
+// newDaemon creates a repository with the members of the fleet. It does not start the daemon.
 func newDaemon(t *testing.T, args ...string) *daemon {
 	t.Helper()
 	return newDaemonOn(t, fleet.Shared(t), args...)
 }
 
-// newDaemonOn is newDaemon for clusters that the test has for itself.
+// newDaemonOn is newDaemon with clusters of the test's own.
 func newDaemonOn(t *testing.T, f *fleet.Fleet, args ...string) *daemon {
 	t.Helper()
 	d := &daemon{t: t, clients: map[string]*kubernetes.Clientset{}, name: fleet.Namespace(t), began: time.Now(), patience: time.Minute}
@@ -142,10 +141,10 @@ func (d *daemon) start() {
 	d.t.Cleanup(d.stop)
 }
 
-// stop ends the daemon as a person does; it must then end by itself, and well.
+// stop sends SIGTERM; the daemon must then end with status 0.
 func (d *daemon) stop() { d.end(syscall.SIGTERM, "exit status 0") }
 
-// kill ends it without warning.
+// kill sends SIGKILL.
 func (d *daemon) kill() { d.end(syscall.SIGKILL, "signal: killed") }
 
 func (d *daemon) end(signal os.Signal, want string) {
@@ -161,7 +160,7 @@ func (d *daemon) end(signal os.Signal, want string) {
 	d.command = nil
 }
 
-// report asks the daemon how things are; nil if it does not answer.
+// report requests the daemon's report; nil if it does not answer.
 func (d *daemon) report() *status.Report {
 	resp, err := http.Get("http://" + d.address + "/report")
 	if err != nil {
@@ -175,7 +174,7 @@ func (d *daemon) report() *status.Report {
 	return r
 }
 
-// until waits for a report that is as it should be.
+// until waits for a report that satisfies a condition.
 func (d *daemon) until(what string, ok func(*status.Report) bool) *status.Report {
 	d.t.Helper()
 	var last *status.Report
@@ -192,7 +191,7 @@ func (d *daemon) until(what string, ok func(*status.Report) bool) *status.Report
 	return nil
 }
 
-// applied waits until every placement is applied at a commit, wherever it goes.
+// applied waits until every placement has applied a commit, on all of its clusters.
 func (d *daemon) applied(commit string) *status.Report {
 	d.t.Helper()
 	return d.until("applied at "+commit, func(r *status.Report) bool {
@@ -200,7 +199,7 @@ func (d *daemon) applied(commit string) *status.Report {
 	})
 }
 
-// lacking lists the placements that are not applied everywhere.
+// lacking lists the placements that are not applied on all clusters.
 func lacking(r *status.Report) []string {
 	var out []string
 	for _, p := range r.Placements {
@@ -220,14 +219,13 @@ func conditionStatus(cs []metav1.Condition, typ string) metav1.ConditionStatus {
 	return ""
 }
 
-// reads reports whether a line of asked is of a request that writes nothing.
+// reads reports whether a line of asked is a request that writes nothing.
 func reads(line string) bool {
 	return strings.HasPrefix(line, "get ") || strings.HasPrefix(line, "list ")
 }
 
-// asked lists what this daemon's fleet was asked of a cluster since a moment,
-// in the cluster's own record: requests for objects of the test's namespace, and
-// for its inventories. Watches and probes are left out.
+// asked lists this daemon's requests to a cluster since a time, from the cluster's audit log:
+// for objects of the test's namespace, and for its inventories. Watches and probes are omitted.
 func (d *daemon) asked(cluster string, since time.Time) (objects, inventories []string) {
 	d.t.Helper()
 	events, err := fleet.Shared(d.t).Audit(cluster)
@@ -247,7 +245,7 @@ func (d *daemon) asked(cluster string, since time.Time) (objects, inventories []
 				inventories = append(inventories, line)
 			}
 		case e.Verb == "list" && (e.Object.Resource == "nodes" || e.Object.Resource == "pods" || e.Object.Resource == "namespaces") && !strings.Contains(e.URI, "labelSelector"):
-			// the probe's look at the size of the cluster
+			// the probe's count of nodes, pods and namespaces
 		default:
 			objects = append(objects, line)
 		}
@@ -255,9 +253,9 @@ func (d *daemon) asked(cluster string, since time.Time) (objects, inventories []
 	return objects, inventories
 }
 
-// quiet waits until the cluster's record has caught up, and returns the moment.
+// quiet waits until the cluster's audit log has caught up, and returns the time.
 func (d *daemon) quiet() time.Time {
-	time.Sleep(300 * time.Millisecond) // the record is written behind the answer
+	time.Sleep(300 * time.Millisecond) // events are logged after the response
 	return time.Now()
 }
 

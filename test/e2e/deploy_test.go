@@ -25,8 +25,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/fleet"
 )
 
-// The kustomization of the management cluster builds, a real API server accepts all of it
-// with strict validation, and the pod meets the restricted pod security standard.
+// The kustomization for the management cluster builds, a real API server accepts it with strict
+// validation, and the pod meets the restricted pod security standard.
 func TestKustomizationApplies(t *testing.T) {
 	objects := buildKustomization(t, "kubernetes", "")
 	applyDeployment(t, objects)

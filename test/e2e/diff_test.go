@@ -29,7 +29,7 @@ func (d *daemon) config() string {
 	return path
 }
 
-// diffed reads what diff says of each object, in short, and of its fields.
+// diffed parses the output of diff: a line for each object, and its fields.
 func diffed(t *testing.T, out string) (all []string, fields map[string]string) {
 	t.Helper()
 	var doc struct {
@@ -65,8 +65,8 @@ func diffed(t *testing.T, out string) (all []string, fields map[string]string) {
 	return all, fields
 }
 
-// Diff says what a sync would change, and changes nothing; once it is synced
-// there is nothing left to say.
+// Diff shows what a sync would change, and changes nothing; after the sync there is no
+// difference.
 func TestDiffIsWhatASyncChanges(t *testing.T) {
 	const secret = "hunter2-of-the-diff"
 	d := newDaemon(t)
@@ -87,7 +87,7 @@ func TestDiffIsWhatASyncChanges(t *testing.T) {
 		t.Fatalf("all is synced: exit code %d\n%s", code, out)
 	}
 
-	// Somebody changes an object, and makes one that Git will have soon.
+	// Somebody changes an object, and creates one that Git will have soon.
 	ctx, client := context.Background(), d.clients["member-1"]
 	d.edit("member-1", "one")
 	foreign := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "three", Namespace: d.name}, Data: map[string]string{"value": "theirs", "other": "kept"}}
@@ -180,7 +180,8 @@ func TestDiffIsWhatASyncChanges(t *testing.T) {
 	}
 }
 
-// versions are those of all objects of the test on a cluster, inventories too.
+// versions returns the resource versions of all objects of the test on a cluster, with the
+// inventories.
 func (d *daemon) versions(cluster string) string {
 	d.t.Helper()
 	var out []string

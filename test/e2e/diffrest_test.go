@@ -11,16 +11,16 @@ import (
 	"github.com/gitfleet/gitfleet/test/sshd"
 )
 
-// Diff announces nothing that a sync would not do: what a person has suspended
-// is told as left as it is, and what asks to be kept as released. Where no daemon
-// says what is suspended, it says that it does not know.
+// Diff shows nothing that a sync would not do: suspended objects are shown as left alone, and
+// objects that ask to be kept as released. Without a daemon, it says that it does not know what
+// is suspended.
 func TestDiffKnowsWhatIsSuspended(t *testing.T) {
 	d := newDaemon(t)
 	kept := strings.Replace(yamlConfigMap(d.name, "kept", "a"), "metadata:\n", "metadata:\n  annotations: {gitfleet.dev/prune: disabled}\n", 1)
 	files := map[string]string{
 		"all.yaml": yamlNamespace(d.name) + "---\n" + yamlConfigMap(d.name, "one", "a") + "---\n" + yamlConfigMap(d.name, "two", "a") + "---\n" + yamlPlacement("all", d.name, pickAll),
 	}
-	for i := range 12 { // more than the brake lets go
+	for i := range 12 { // more than the limit of deletions
 		files[fmt.Sprintf("kept/%02d.yaml", i)] = strings.Replace(kept, "name: kept", fmt.Sprintf("name: kept-%02d", i), 1)
 	}
 	d.startAt(d.repo.Commit(t, "main", files))
@@ -66,7 +66,8 @@ func TestDiffKnowsWhatIsSuspended(t *testing.T) {
 		t.Errorf("the daemon was asked:\n%s", text)
 	}
 
-	// Of another repository's daemon nothing is taken, and of none nothing is known.
+	// The daemon of another repository is not used, and without a daemon suspensions are
+	// unknown.
 	other := strings.Replace(read(t, config), "hub.git", "other.git", 1)
 	if text, _ := d.cli("diff", "--config", write(t, filepath.Join(t.TempDir(), "other.yaml"), other), "--path", checkout); !strings.Contains(text, "note: whether anything is suspended is not known: the daemon at http://"+d.address+" follows ") {
 		t.Errorf("of another daemon:\n%s", text)
@@ -78,8 +79,8 @@ func TestDiffKnowsWhatIsSuspended(t *testing.T) {
 	}
 }
 
-// Diff says so if the newest commit would not be taken, because of whoever signed
-// it or did not, and shows what is in it all the same.
+// Diff says so if the newest commit would not be accepted, because of a missing or untrusted
+// signature, and shows its content nevertheless.
 func TestDiffOfACommitThatIsNotAccepted(t *testing.T) {
 	d := newDaemon(t)
 	dir := t.TempDir()

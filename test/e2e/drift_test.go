@@ -20,7 +20,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// remembered waits until the agent remembers a drift of an object as told.
+// remembered waits until the agent reports a drift of an object.
 func (a *agent) remembered(p api.PlacementKey, name, what string, ok func(ledger.Drift) bool) ledger.Drift {
 	a.t.Helper()
 	var found ledger.Drift
@@ -34,7 +34,7 @@ func (a *agent) remembered(p api.PlacementKey, name, what string, ok func(ledger
 	return found
 }
 
-// told is a drift as a person reads it, without its times.
+// told formats a drift without its times.
 func told(d ledger.Drift) string {
 	text := fmt.Sprintf("%s %s, %d times", d.ID.Name, d.State, d.Count)
 	if d.Deleted {
@@ -53,8 +53,8 @@ func patched(t *testing.T, err error) {
 	}
 }
 
-// What is put back is not forgotten: how often, what it was and who did it are
-// told, also after a restart, and never the value of a Secret.
+// Drift that is reverted remains in the report: how often it occurred, what it was and who
+// caused it, also after a restart, and never the value of a Secret.
 func TestRepairsAreRemembered(t *testing.T) {
 	a := newAgent(t)
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
@@ -71,7 +71,7 @@ func TestRepairsAreRemembered(t *testing.T) {
 	is := func(d ledger.Drift, want string) {
 		t.Helper()
 		if got := told(d); got != want {
-			t.Errorf("told: %s\nwant: %s", got, want)
+			t.Errorf("reported: %s\nwant: %s", got, want)
 		}
 		if d.FirstSeen.IsZero() || d.LastSeen.Before(d.FirstSeen) {
 			t.Errorf("%s: first seen %s, last %s", d.ID, d.FirstSeen, d.LastSeen)
@@ -90,9 +90,9 @@ func TestRepairsAreRemembered(t *testing.T) {
 	patched(t, err)
 	is(a.remembered(key, "three", "repaired", repaired(1)), fmt.Sprintf("three repaired, 1 times; /metadata/labels/gitfleet.dev~1managed-by %q→%q by []", a.fleet, ""))
 
-	last := a.until(key, "told", func(w ledger.WorkSeen) bool { return len(w.Drifts) == 4 })
+	last := a.until(key, "reported", func(w ledger.WorkSeen) bool { return len(w.Drifts) == 4 })
 	if raw, err := json.Marshal(last); err != nil || strings.Contains(string(raw), "canary") {
-		t.Errorf("a secret is told: %s %v", raw, err)
+		t.Errorf("a secret is reported: %s %v", raw, err)
 	}
 	a.stop()
 	a.start()
@@ -107,7 +107,7 @@ func TestRepairsAreRemembered(t *testing.T) {
 	a.until(key, "without what is not wanted any more", func(w ledger.WorkSeen) bool { return len(w.Drifts) == 3 })
 }
 
-// What is left as somebody made it is told with who that was, until it ends.
+// Drift that is left alone is reported with the manager that caused it, until it ends.
 func TestStandingDriftIsRemembered(t *testing.T) {
 	a := newAgent(t)
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
@@ -118,9 +118,9 @@ func TestStandingDriftIsRemembered(t *testing.T) {
 	patched(t, situation{a, ns, "one"}.edit(ctx, `{"data":{"key":"tampered"}}`))
 	d := a.remembered(key, "one", "standing", func(d ledger.Drift) bool { return d.State == api.DriftStanding })
 	if got, want := told(d), `one standing, 1 times; /data/key "a"→"tampered" by [kubectl-edit (Update)]`; got != want {
-		t.Errorf("told: %s\nwant: %s", got, want)
+		t.Errorf("reported: %s\nwant: %s", got, want)
 	}
-	seen := a.until(key, "told", func(w ledger.WorkSeen) bool { return len(w.Exceptions) == 1 })
+	seen := a.until(key, "reported", func(w ledger.WorkSeen) bool { return len(w.Exceptions) == 1 })
 	if diffs := seen.Exceptions[0].Diffs; len(diffs) != 1 || len(diffs[0].By) != 1 || diffs[0].By[0].Manager != "kubectl-edit" {
 		t.Errorf("the exception: %+v", diffs)
 	}
@@ -143,7 +143,7 @@ func deployment(namespace, name string, replicas int64, notes map[string]any) *w
 	})
 }
 
-// scale does what an autoscaler's controller does, or a person.
+// scale changes the replicas, as the controller of an autoscaler or a person would.
 func (a *agent) scale(namespace, name, manager string, replicas int32) {
 	a.t.Helper()
 	s := &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}, Spec: autoscalingv1.ScaleSpec{Replicas: replicas}}
@@ -158,9 +158,9 @@ func (a *agent) replicas(namespace, name string) int32 {
 	return *d.Spec.Replicas
 }
 
-// An autoscaler is not fought: what it sets is left to it and told with its name,
-// also when the rest of the object changes, and costs no more writes. A person
-// who scales is put back, and so is what an autoscaler left behind that is gone.
+// The replicas that an autoscaler sets are left to it and reported with its name, also when the
+// rest of the object changes, without additional writes. Scaling by a person is reverted, and
+// so are the replicas of an autoscaler that is gone.
 func TestAutoscalerIsNotFought(t *testing.T) {
 	a := newAgent(t)
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
@@ -184,10 +184,10 @@ func TestAutoscalerIsNotFought(t *testing.T) {
 		})
 		want := fmt.Sprintf("web contested, 1 times; /spec/replicas %q→%q by [kube-controller-manager (Update through scale)]", "2", fmt.Sprint(n))
 		if got := told(d); got != want || !strings.Contains(d.Message, "the HorizontalPodAutoscaler web-scaler") {
-			t.Errorf("told: %s (%s)\nwant: %s", got, d.Message, want)
+			t.Errorf("reported: %s (%s)\nwant: %s", got, d.Message, want)
 		}
 	}
-	seen := a.until(key, "told", func(w ledger.WorkSeen) bool { return len(w.Drifts) == 1 })
+	seen := a.until(key, "reported", func(w ledger.WorkSeen) bool { return len(w.Drifts) == 1 })
 	if got := verdict(seen, "web"); got != `Applied, drift /spec/replicas "2"→"6"` || !seen.Applied() {
 		t.Errorf("the object: %s", got)
 	}
@@ -195,10 +195,10 @@ func TestAutoscalerIsNotFought(t *testing.T) {
 		t.Errorf("scaled to %d", n)
 	}
 
-	// The object asks for the field to be left alone: nothing is said against it.
+	// The object's annotation allows changes of the field: nothing is reported.
 	a.scale(ns, "open", "kube-controller-manager", 7)
 	a.scale(ns, "manual", "kubectl", 8)
-	a.eventually("a person's scaling put back", func() (bool, error) { return a.replicas(ns, "manual") == 2, nil })
+	a.eventually("a manual scaling reverted", func() (bool, error) { return a.replicas(ns, "manual") == 2, nil })
 	next := deployment(ns, "web", 2, map[string]any{"note": "changed"})
 	open := deployment(ns, "open", 2, map[string]any{api.IgnoreFieldsAnnotation: "/spec/replicas", "note": "changed"})
 	a.Set([]work.Work{workOf("web", "2", next, deployment(ns, "manual", 2, nil), open)})
@@ -219,7 +219,7 @@ func TestAutoscalerIsNotFought(t *testing.T) {
 	a.remembered(key, "web", "ended", func(d ledger.Drift) bool { return d.State == api.DriftEnded })
 }
 
-// Taking over a workload that an autoscaler scales does not scale it.
+// Taking over a workload with an autoscaler does not scale it.
 func TestTakeOverOfWhatIsScaled(t *testing.T) {
 	a := newAgent(t)
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
@@ -237,8 +237,8 @@ func TestTakeOverOfWhatIsScaled(t *testing.T) {
 	}
 }
 
-// An object that somebody deleted and somebody else made anew is not ours any
-// more: the rules of takeover apply to it again.
+// An object that was deleted and created again by somebody else is foreign: the rules of
+// takeover apply to it again.
 func TestObjectMadeAnewIsForeign(t *testing.T) {
 	a := newAgent(t)
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
@@ -260,8 +260,7 @@ func TestObjectMadeAnewIsForeign(t *testing.T) {
 	}
 }
 
-// What was put back is told by the daemon also after it was killed and started
-// anew, and it goes on counting.
+// The daemon reports reverted drift after it was killed and restarted, and continues to count.
 func TestDriftIsRememberedOverARestart(t *testing.T) {
 	d := newDaemon(t)
 	commit := d.repo.Commit(t, "main", map[string]string{
@@ -285,10 +284,10 @@ func TestDriftIsRememberedOverARestart(t *testing.T) {
 		patched(t, err)
 	}
 	edit("theirs 1")
-	d.until("told", repaired(1))
+	d.until("reported", repaired(1))
 	d.kill()
 	d.start()
-	d.until("told after a restart", repaired(1))
+	d.until("reported after a restart", repaired(1))
 	d.applied(commit)
 	edit("theirs 2")
 	d.until("counted on", repaired(2))

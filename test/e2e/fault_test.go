@@ -25,9 +25,9 @@ import (
 	"github.com/gitfleet/gitfleet/test/fleet"
 )
 
-// Whatever the server answers to the write of one object: the object says so in
-// the server's words, the others are applied, nobody is pestered, and when the
-// fault is over the object is applied by itself.
+// Whatever error the server returns for the write of one object: the object reports the
+// server's message, the others are applied, retries back off, and the object is applied when
+// the fault is over.
 func TestFaultsOfOneObject(t *testing.T) {
 	a, f := newFaulty(t)
 	ns, key := a.makeNamespace(), api.PlacementKey{Name: "web"}
@@ -77,7 +77,7 @@ func TestFaultsOfOneObject(t *testing.T) {
 	if _, err := a.get(ns, "fine"); err != nil {
 		t.Error(err)
 	}
-	// The first try, and one each after at least three quarters of 1, 2, 4 … s.
+	// The first attempt, and one each after at least three quarters of 1, 2, 4 … s.
 	most := 2 + int(time.Since(start)/(750*time.Millisecond))
 	for name := range cases {
 		if n := a.tries(http.MethodPatch, name); n > most {
@@ -93,8 +93,7 @@ func TestFaultsOfOneObject(t *testing.T) {
 	}
 }
 
-// A server that asks for patience gets it: nothing is sent before the time it
-// names.
+// Retry-After is honoured: no request is sent before that time.
 func TestRetryAfterIsHonoured(t *testing.T) {
 	a, f := newFaulty(t)
 	ns, key := a.makeNamespace(), api.PlacementKey{Name: "web"}
@@ -120,8 +119,8 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 	}
 }
 
-// A request that gets no answer is given up in time and said to have got none; it
-// costs the others nothing.
+// A request without a response times out and is reported as that; it does not affect the
+// others.
 func TestWriteThatHangs(t *testing.T) {
 	a, f := newFaulty(t, impatient)
 	ns, key := a.makeNamespace(), api.PlacementKey{Name: "web"}
@@ -147,7 +146,7 @@ func verdictOf(w ledger.WorkSeen, name string) ledger.Verdict {
 	return ledger.Verdict{OK: true}
 }
 
-// seen collects what an agent says of its cluster.
+// seen collects an agent's observations of its cluster.
 type seen struct {
 	mu  sync.Mutex
 	all []ledger.ClusterSeen
@@ -165,8 +164,8 @@ func (s *seen) watch(cfg *member.Config) {
 	}
 }
 
-// said reports whether the last word on the cluster is of that health, and
-// contains a text.
+// said reports whether the last observation of the cluster has that health, and contains a
+// text.
 func (s *seen) said(healthy bool, text string) func() (bool, error) {
 	return func() (bool, error) {
 		s.mu.Lock()
@@ -182,9 +181,9 @@ func (s *seen) said(healthy bool, text string) func() (bool, error) {
 // everything matches every request.
 func everything(*http.Request) bool { return true }
 
-// A cluster that stops answering altogether is said to be silent; it is not asked
-// for each of many objects, an agent of it ends at once when it is told to, and
-// all is made up for when it answers again.
+// A cluster that stops answering is reported as that; there are no requests for each of many
+// objects, its agent ends at once when it is stopped, and everything is applied when the
+// cluster answers again.
 func TestClusterThatHangs(t *testing.T) {
 	var said seen
 	a, f := newFaulty(t, impatient, said.watch, func(cfg *member.Config) { cfg.Probe = 300 * time.Millisecond })
@@ -194,8 +193,8 @@ func TestClusterThatHangs(t *testing.T) {
 	a.sent.Reset()
 	f.set("hang", fault{everything, hanging})
 	a.Set([]work.Work{workOf("web", "2", many(ns, 30, "b")...)})
-	a.eventually("said to be silent", said.said(false, "the API server did not answer in time"))
-	if n := len(a.writes()); n > 16 { // two rounds of what may be in flight
+	a.eventually("reported as not answering", said.said(false, "the API server did not answer in time"))
+	if n := len(a.writes()); n > 16 { // two rounds of the requests that may be in flight
 		t.Errorf("a silent server was sent %d writes", n)
 	}
 	f.clear()
@@ -212,8 +211,8 @@ func TestClusterThatHangs(t *testing.T) {
 	}
 }
 
-// Agents that share a bound on requests in flight do not share the fate of a
-// cluster that does not answer.
+// Agents that share a limit of requests in flight are not affected by a cluster that does not
+// answer.
 func TestHangingClusterLeavesRoomForOthers(t *testing.T) {
 	limit := make(chan struct{}, 4)
 	shared := func(cfg *member.Config) { cfg.Limit, cfg.Concurrency = limit, 4 }
@@ -236,8 +235,7 @@ func TestHangingClusterLeavesRoomForOthers(t *testing.T) {
 	}
 }
 
-// Credentials that no longer hold are read anew; what happened meanwhile is made
-// up for.
+// Expired credentials are read again; changes in between are applied afterwards.
 func TestExpiredCredentials(t *testing.T) {
 	var said seen
 	a, f := newFaulty(t, said.watch, func(cfg *member.Config) { cfg.Probe = 200 * time.Millisecond })
@@ -258,8 +256,8 @@ func TestExpiredCredentials(t *testing.T) {
 	}
 }
 
-// A watch that breaks, in whatever way, is made anew, and not in haste; what
-// somebody changed meanwhile is found.
+// A watch that breaks, in whatever way, is started again with backoff; changes in between are
+// found.
 func TestWatchesThatBreak(t *testing.T) {
 	event := func(typ string, object any) string {
 		raw, err := json.Marshal(map[string]any{"type": typ, "object": object})
@@ -312,7 +310,7 @@ func TestWatchesThatBreak(t *testing.T) {
 				t.Fatal(err)
 			}
 			f.clear()
-			a.eventually("put back", func() (bool, error) {
+			a.eventually("restored", func() (bool, error) {
 				cm, err := a.get(ns, "one")
 				return err == nil && cm.Data["key"] == "a", err
 			})
@@ -326,8 +324,8 @@ func inventories(r *http.Request) bool {
 	return r.Method == http.MethodPatch && strings.Contains(r.URL.Path, inventoryPath)
 }
 
-// Nothing is applied for the first time before an inventory says so: if that
-// cannot be written, the object waits, and says why.
+// No object is applied for the first time before it is in the inventory: if that cannot be
+// written, the object waits, and reports why.
 func TestInventoryThatCannotBeWritten(t *testing.T) {
 	a, f := newFaulty(t)
 	ns, key := a.makeNamespace(), api.PlacementKey{Name: "web"}
@@ -348,7 +346,7 @@ func TestInventoryThatCannotBeWritten(t *testing.T) {
 	f.clear()
 	a.applied(key, "1")
 
-	// The last write of a pass says what was done: it is made up for.
+	// The last write of a pass records the result: it is repeated.
 	a.sent.Reset()
 	f.set("inventory", fault{inventories, times(2, refusing(500, metav1.StatusReasonInternalError, "etcdserver: no space"))})
 	a.Set([]work.Work{workOf("web", "2", configMap(ns, "one", "b"))})
@@ -371,7 +369,7 @@ func TestInventoryThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// What cannot be deleted is tried again, and is not forgotten.
+// A deletion that fails is retried, and not forgotten.
 func TestDeletionThatFails(t *testing.T) {
 	a, f := newFaulty(t)
 	ns, key := a.makeNamespace(), api.PlacementKey{Name: "web"}
@@ -383,14 +381,14 @@ func TestDeletionThatFails(t *testing.T) {
 		_, err := a.get(ns, "two")
 		return err != nil, nil
 	})
-	a.eventually("answered", func() (bool, error) { // the object is gone before the answer is here
+	a.eventually("answered", func() (bool, error) { // the object is gone before the response arrives
 		n := a.tries(http.MethodDelete, "two")
 		return n == 3, fmt.Errorf("took %d tries, want 3", n)
 	})
 }
 
-// What a cluster cannot be asked about is not thought to be gone: an object that
-// nobody wants any more is deleted once it can be.
+// An object that cannot be read is not taken for absent: if it is no longer wanted, it is
+// deleted once that is possible.
 func TestUnknownIsNotGone(t *testing.T) {
 	tests := map[string]fault{
 		"the kind cannot be listed": {func(r *http.Request) bool {
@@ -426,7 +424,7 @@ func TestUnknownIsNotGone(t *testing.T) {
 			f.set("unknown", x)
 			a.start()
 			a.Set([]work.Work{workOf("web", "2", configMap(ns, "one", "b"))})
-			// Whatever can be done is done.
+			// Everything else is applied.
 			a.eventually("the rest applied", func() (bool, error) {
 				cm, err := a.get(ns, "one")
 				return err == nil && cm.Data["key"] == "b", err
@@ -437,8 +435,8 @@ func TestUnknownIsNotGone(t *testing.T) {
 	}
 }
 
-// An API server of another cluster behind the same name is noticed, and nothing
-// is deleted there because of what the first one held.
+// A different cluster behind the same address is detected, and nothing is deleted there because
+// of the first one's inventory.
 func TestAnotherClusterBehindTheName(t *testing.T) {
 	var said seen
 	a, f := newFaulty(t, said.watch, func(cfg *member.Config) { cfg.Probe, cfg.Observe = 200*time.Millisecond, 200*time.Millisecond })

@@ -25,8 +25,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/sshd"
 )
 
-// commitOne commits the smallest thing there is to see: a ConfigMap on every
-// member.
+// commitOne commits a ConfigMap for every member.
 func (d *daemon) commitOne(value string) string {
 	d.t.Helper()
 	return d.repo.Commit(d.t, "main", d.one(value))
@@ -47,7 +46,7 @@ func (d *daemon) everywhere(value string) {
 	})
 }
 
-// tamper deletes what a member has, and waits until it is back with a value.
+// tamper deletes an object on a member, and waits until it is restored with a value.
 func (d *daemon) tamper(member, value string) {
 	d.t.Helper()
 	if err := d.clients[member].CoreV1().ConfigMaps(d.name).Delete(context.Background(), "one", metav1.DeleteOptions{}); err != nil {
@@ -56,7 +55,7 @@ func (d *daemon) tamper(member, value string) {
 	d.eventually(member+" repaired to "+value, func() bool { return d.configMap(member, "one")["value"] == value })
 }
 
-// failing waits until the daemon says that Git cannot be read, and why.
+// failing waits until the daemon reports that Git cannot be read, and why.
 func (d *daemon) failing(why string) *status.Report {
 	d.t.Helper()
 	return d.until("failing with "+why, func(r *status.Report) bool {
@@ -86,8 +85,8 @@ func TestCommitsArriveOverSSH(t *testing.T) {
 	}
 }
 
-// A private authority and a token are files that may be mended while the daemon
-// runs. Until then it says what is wrong, and never the token.
+// A certificate authority and a token are files that can be corrected while the daemon runs.
+// Until then the error is reported, without the token.
 func TestCommitsArriveOverHTTPS(t *testing.T) {
 	d := newDaemon(t)
 	dir := t.TempDir()
@@ -105,12 +104,12 @@ func TestCommitsArriveOverHTTPS(t *testing.T) {
 	d.everywhere("a")
 	for _, place := range []string{read(t, d.log.Name()), fmt.Sprintf("%+v", d.report())} {
 		if strings.Contains(place, "t0ken") {
-			t.Errorf("a token is told:\n%s", place)
+			t.Errorf("a token is printed:\n%s", place)
 		}
 	}
 }
 
-// Rewritten history is followed: what the new commit does not have goes.
+// A forced push is followed: objects that the new commit does not have are deleted.
 func TestForcedPush(t *testing.T) {
 	d := newDaemon(t)
 	base := d.commitOne("a")
@@ -126,8 +125,8 @@ func TestForcedPush(t *testing.T) {
 	})
 }
 
-// A branch that is gone is no order to delete anything. What is there is kept as
-// it was, and the branch is followed again once it is back.
+// A deleted branch deletes nothing. The last commit stays in force, and the branch is followed
+// again once it is back.
 func TestDeletedBranch(t *testing.T) {
 	d := newDaemon(t)
 	commit := d.commitOne("a")
@@ -152,8 +151,8 @@ func TestDeletedBranch(t *testing.T) {
 	d.everywhere("b")
 }
 
-// While the server is down the fleet is kept as it is, also by a daemon that
-// starts meanwhile; what was committed meanwhile arrives once it is up.
+// While the Git server is down the last commit stays in force, also after a restart of the
+// daemon; new commits are applied once it is up.
 func TestGitServerDownForAWhile(t *testing.T) {
 	d := newDaemon(t)
 	address, err := process.FreeAddress()
@@ -182,8 +181,7 @@ func TestGitServerDownForAWhile(t *testing.T) {
 	d.everywhere("b")
 }
 
-// A server that asks to be left alone is left alone for as long, whatever wakes
-// the daemon.
+// Retry-After of a Git server is honoured, even if the daemon is asked to poll.
 func TestRateLimitedServer(t *testing.T) {
 	const pause = 3 * time.Second
 	d := newDaemon(t)
@@ -222,8 +220,8 @@ func TestRateLimitedServer(t *testing.T) {
 	}
 }
 
-// push sends the webhook of a push to main, as GitHub does, and returns the
-// status of the answer.
+// push sends the webhook of a push to main, as GitHub does, and returns the status of the
+// response.
 func (d *daemon) push(secret string) int {
 	d.t.Helper()
 	body := `{"ref": "refs/heads/main"}`
@@ -243,8 +241,8 @@ func (d *daemon) push(secret string) int {
 	return resp.StatusCode
 }
 
-// With ten minutes between polls a commit is on all members a moment after the
-// webhook of its push; a webhook of somebody else does nothing.
+// With ten minutes between polls a commit is applied right after the webhook of its push; a
+// webhook with another secret has no effect.
 func TestWebhookWakesTheDaemon(t *testing.T) {
 	d := newDaemon(t)
 	secret := write(t, filepath.Join(t.TempDir(), "secret"), "s3cret\n")
@@ -285,8 +283,8 @@ func TestWebhookWakesTheDaemon(t *testing.T) {
 	}
 }
 
-// Members that wait for their turn are kept, and repaired, as the commit says
-// that they hold, even after the remote has forgotten it, and over a restart.
+// Members that wait for their rollout are kept at, and repaired to, the commit that they hold,
+// even after the remote has deleted it, and after a restart.
 func TestHistoryRewrittenAcrossARollout(t *testing.T) {
 	d := newDaemon(t)
 	oneByOne := yamlPlacement("all", d.name, pickAll+"  strategy: {rollingUpdate: {maxUnavailable: 1}}\n")
@@ -294,8 +292,8 @@ func TestHistoryRewrittenAcrossARollout(t *testing.T) {
 	first := d.repo.Commit(t, "main", map[string]string{"placement.yaml": oneByOne})
 	d.startAt(first)
 
-	// No controller runs, so the Deployment is never available, and nobody moves
-	// after the first.
+	// No controller runs, so the Deployment is never available, and the rollout does not
+	// continue after the first member.
 	files := d.one("b")
 	files["web.yaml"], files["placement.yaml"] = yamlDeployment(d.name, "web", 1), oneByOne
 	second := d.repo.Commit(t, "main", files)
@@ -321,7 +319,7 @@ func TestHistoryRewrittenAcrossARollout(t *testing.T) {
 	d.until("back", func(r *status.Report) bool { return r.Source.InForce.Hash == third })
 	d.tamper(waiting[1], "a")
 
-	// With the clone gone too nobody knows what they hold; it stays all the same.
+	// Without the clone the content that they hold is unknown; it stays nevertheless.
 	d.stop()
 	if err := os.RemoveAll(filepath.Join(d.state(), "git")); err != nil {
 		t.Fatal(err)
@@ -331,7 +329,7 @@ func TestHistoryRewrittenAcrossARollout(t *testing.T) {
 	d.waiting(third)
 	for _, m := range waiting {
 		if got := d.configMap(m, "one")["value"]; got != "a" {
-			t.Errorf("%s has %q, and nobody knows the commit that it waits at", m, got)
+			t.Errorf("%s has %q, although the content of its commit is unknown", m, got)
 		}
 	}
 
@@ -340,7 +338,7 @@ func TestHistoryRewrittenAcrossARollout(t *testing.T) {
 	d.applied(d.repo.Head(t, "main"))
 }
 
-// waiting are the two members that have to wait while one has a commit.
+// waiting returns the two members that wait while one has a commit.
 func (d *daemon) waiting(commit string) []string {
 	d.t.Helper()
 	var held []string
@@ -360,8 +358,8 @@ func (d *daemon) waiting(commit string) []string {
 	return held
 }
 
-// Once signatures are asked for, a commit that has none does not come into
-// force, nor does what is signed on top of it.
+// If signatures are required, an unsigned commit does not come into force, nor do signed
+// commits on top of it.
 func TestUnsignedCommitIsNotTaken(t *testing.T) {
 	d := newDaemon(t)
 	dir := t.TempDir()
@@ -387,10 +385,10 @@ func TestUnsignedCommitIsNotTaken(t *testing.T) {
 	d.everywhere("c")
 }
 
-// sign makes a signed commit that changes nothing on top of main.
+// sign creates a signed commit without changes on top of main.
 func (d *daemon) sign(key string) string { return d.commitTree(key, "main") }
 
-// resign replaces the newest commit of main by the same one, signed.
+// resign replaces the newest commit of main by the same one with a signature.
 func (d *daemon) resign(key string) string { return d.commitTree(key, "main~1") }
 
 func (d *daemon) commitTree(key, parent string) string {

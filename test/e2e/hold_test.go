@@ -13,8 +13,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member"
 )
 
-// A change that is held stays until Git has it, and then nothing but the inventory is
-// written; or until it is asked to put it back.
+// Held drift stays until Git has the change, and then nothing but the inventory is written; or
+// until it is to be reverted.
 func TestHeldDriftIsAcceptedOrPutBack(t *testing.T) {
 	a := newAgent(t, func(c *member.Config) { c.DriftMode = api.DriftReport })
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
@@ -45,7 +45,7 @@ func TestHeldDriftIsAcceptedOrPutBack(t *testing.T) {
 	d := heldAt("b")
 	resolve(d, ledger.Resolution{Message: "offered as a pull request"})
 	a.remembered(key, "one", "told what is waited for", func(d ledger.Drift) bool { return d.Message == "offered as a pull request" })
-	resolve(ledger.Drift{ID: d.ID}, ledger.Resolution{PutBack: true}) // meant for another change
+	resolve(ledger.Drift{ID: d.ID}, ledger.Resolution{PutBack: true}) // with the ID of another change
 	if seen := a.until(key, "applied", func(w ledger.WorkSeen) bool { return w.Applied() }); len(seen.Exceptions) != 1 || !seen.Exceptions[0].Applied.OK {
 		t.Errorf("a held object does not count as applied: %+v", seen.Exceptions)
 	}
@@ -72,7 +72,7 @@ func TestHeldDriftIsAcceptedOrPutBack(t *testing.T) {
 	resolve(d, ledger.Resolution{PutBack: true, Message: "the pull request was closed"})
 	d = a.remembered(key, "one", "put back", func(d ledger.Drift) bool { return d.State == api.DriftRepaired })
 	if got := live(); got != "b" || d.Message != "the pull request was closed" {
-		t.Errorf("put back to %q: %s", got, d.Message)
+		t.Errorf("reverted to %q: %s", got, d.Message)
 	}
 
 	if d.Count != 2 {
@@ -80,7 +80,7 @@ func TestHeldDriftIsAcceptedOrPutBack(t *testing.T) {
 	}
 
 	a.Resolve(nil)
-	patched(t, one.edit(ctx, `{"data":{"key":"c"}}`)) // the same once more is held again
+	patched(t, one.edit(ctx, `{"data":{"key":"c"}}`)) // the same change again is held again
 	heldAt("c")
 	patched(t, one.edit(ctx, `{"data":{"key":"b"}}`))
 	a.remembered(key, "one", "ended", func(d ledger.Drift) bool { return d.State == api.DriftEnded })
@@ -89,8 +89,8 @@ func TestHeldDriftIsAcceptedOrPutBack(t *testing.T) {
 	a.remembered(key, "one", "created anew", func(d ledger.Drift) bool { return d.State == api.DriftRepaired && d.Deleted })
 }
 
-// A deleted object stays deleted until it is asked to put it back, or until Git does not
-// have it any more. It counts as applied and available meanwhile.
+// A deleted object stays deleted until it is to be restored, or until Git does not have it any
+// more. Meanwhile it counts as applied and available.
 func TestADeletedObjectIsHeld(t *testing.T) {
 	a := newAgent(t, func(c *member.Config) { c.DriftMode = api.DriftPropose })
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
@@ -127,8 +127,9 @@ func TestADeletedObjectIsHeld(t *testing.T) {
 	a.until(key, "given up", func(w ledger.WorkSeen) bool { return w.Revision.Hash == "2" && w.Done && len(w.Drifts) == 0 })
 }
 
-// The annotation of an object counts before that of its placement, that before the one of the
-// cluster, and that before the mode of the fleet. What is held is put back once its mode has ended.
+// The annotation of an object takes precedence over that of its placement, that over the one of
+// the cluster, and that over the mode of the fleet. Held drift is reverted once its mode has
+// ended.
 func TestDriftModesOfObjectsAndPlacements(t *testing.T) {
 	a := newAgent(t)
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()

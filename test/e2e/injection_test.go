@@ -19,13 +19,13 @@ import (
 	"github.com/gitfleet/gitfleet/test/fleet"
 )
 
-// Faults stand between an agent and a real API server, and break some requests.
+// Faults are injected between an agent and a real API server, into some requests.
 type faults struct {
 	mu    sync.Mutex
 	rules map[string]fault
 }
 
-// A fault is which requests go wrong, and how. do may let them through.
+// A fault is a condition for requests, and what happens to them. do may send them on.
 type fault struct {
 	when func(*http.Request) bool
 	do   func(next http.RoundTripper, r *http.Request) (*http.Response, error)
@@ -57,7 +57,7 @@ func (f *faults) find(r *http.Request) (fault, bool) {
 	return fault{}, false
 }
 
-// wrap puts the faults behind the recorder: what is broken is counted too.
+// wrap puts the faults behind the recorder: failed requests are counted too.
 func (f *faults) wrap(cfg *member.Config) {
 	record := cfg.Wrap
 	cfg.Wrap = func(next http.RoundTripper) http.RoundTripper {
@@ -70,13 +70,13 @@ func (f *faults) wrap(cfg *member.Config) {
 	}
 }
 
-// newFaulty is an agent whose requests can be broken.
+// newFaulty returns an agent into whose requests faults can be injected.
 func newFaulty(t *testing.T, adjust ...func(*member.Config)) (*agent, *faults) {
 	f := &faults{}
 	return newAgent(t, append([]func(*member.Config){f.wrap}, adjust...)...), f
 }
 
-// impatient makes an agent give up early.
+// impatient shortens an agent's timeout.
 func impatient(cfg *member.Config) { cfg.Timeout = time.Second }
 
 // writesOf matches writes of one object.
@@ -86,7 +86,7 @@ func writesOf(name string) func(*http.Request) bool {
 	}
 }
 
-// refusing answers as an API server does that refuses.
+// refusing responds like an API server that refuses the request.
 func refusing(code int, reason metav1.StatusReason, message string, header ...string) func(http.RoundTripper, *http.Request) (*http.Response, error) {
 	body, err := json.Marshal(metav1.Status{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: int32(code), Reason: reason, Message: message,
@@ -110,13 +110,13 @@ func answering(code int, contentType, body string, header ...string) func(http.R
 	}
 }
 
-// hanging never answers.
+// hanging never responds.
 func hanging(_ http.RoundTripper, r *http.Request) (*http.Response, error) {
 	<-r.Context().Done()
 	return nil, r.Context().Err()
 }
 
-// breaking lets the request through and loses the answer half-way.
+// breaking sends the request and loses the response half-way.
 func breaking(next http.RoundTripper, r *http.Request) (*http.Response, error) {
 	resp, err := next.RoundTrip(r)
 	if err != nil {
@@ -128,14 +128,14 @@ func breaking(next http.RoundTripper, r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// reset is a connection that the other side gave up.
+// reset is the error of a connection that was reset.
 type reset struct{}
 
 func (reset) Read([]byte) (int, error) {
 	return 0, &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
 }
 
-// times lets a fault happen so many times only.
+// times limits how often a fault happens.
 func times(n int, do func(http.RoundTripper, *http.Request) (*http.Response, error)) func(http.RoundTripper, *http.Request) (*http.Response, error) {
 	var mu sync.Mutex
 	return func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
@@ -150,7 +150,7 @@ func times(n int, do func(http.RoundTripper, *http.Request) (*http.Response, err
 	}
 }
 
-// tries counts requests that end in a name.
+// tries counts requests whose path ends in a name.
 func (a *agent) tries(method, name string) int {
 	n := 0
 	for _, q := range a.sent.Requests(fleet.Watches) {

@@ -16,8 +16,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/process"
 )
 
-// The page "Install and first fleet" works as it stands, from the first to the
-// last command, on two clusters named paris and oslo.
+// All commands on the page "Install and first fleet" work as written, on two clusters named
+// paris and oslo.
 func TestInstallPage(t *testing.T) {
 	f := workloadFleet(t, fleet.Options{Names: []string{"paris", "oslo"}})
 	for _, m := range f.Members() {
@@ -50,7 +50,7 @@ func TestInstallPage(t *testing.T) {
 	}
 }
 
-// blocksOf returns the blocks of a page that are marked with a language.
+// blocksOf returns the code blocks of a page in a language.
 func blocksOf(t *testing.T, page, language string) []string {
 	t.Helper()
 	text, err := os.ReadFile(page)
@@ -65,8 +65,8 @@ func blocksOf(t *testing.T, page, language string) []string {
 	return blocks
 }
 
-// runPage runs the blocks of a page that are marked sh, as one script, and
-// returns what they print.
+// runPage runs the code blocks of a page in the language sh, as one script, and returns the
+// output.
 func runPage(t *testing.T, page, kubeconfig string) string {
 	t.Helper()
 	script := "set -euo pipefail\ntrap 'kill $(jobs -p) 2>/dev/null || true; wait' EXIT\n" + strings.Join(blocksOf(t, page, "sh"), "")
@@ -82,7 +82,7 @@ func runPage(t *testing.T, page, kubeconfig string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The daemon of the test leaves the usual address to others.
+	// Other tests may use the default address.
 	script = strings.ReplaceAll(script, "gitfleet run ", "gitfleet run --listen "+address+" ")
 
 	dir := t.TempDir()

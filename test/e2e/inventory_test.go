@@ -14,15 +14,15 @@ import (
 	"github.com/gitfleet/gitfleet/test/fleet"
 )
 
-// An inventory that no object of a cluster could hold, packed as it is, takes
-// several: they are read again after a restart without a write, each is put back
-// when it goes, and those that are not needed any more go.
+// An inventory that is too large for one object, even compressed, is split: the parts are read
+// again after a restart without a write, each is restored when it is deleted, and those that
+// are not needed any more are deleted.
 func TestInventoryOfMoreThanOneObjectHolds(t *testing.T) {
 	a := newAgent(t)
 	ns, key, ctx := fleet.Namespace(t), api.PlacementKey{Name: "web"}, context.Background()
 	ms := many(ns, 400, "a")
 	noise := rand.NewChaCha8([32]byte{7})
-	for _, m := range ms { // what cannot be packed
+	for _, m := range ms { // content that cannot be compressed
 		raw := make([]byte, 3<<10)
 		noise.Read(raw)
 		m.Hash = fmt.Sprintf("%x", raw)
@@ -57,7 +57,7 @@ func TestInventoryOfMoreThanOneObjectHolds(t *testing.T) {
 		if err := a.client.CoreV1().ConfigMaps(api.Namespace).Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		a.eventually(name+" is put back", func() (bool, error) {
+		a.eventually(name+" is restored", func() (bool, error) {
 			_, now := held()
 			return slices.Equal(now, names), fmt.Errorf("%v", now)
 		})

@@ -19,8 +19,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member"
 )
 
-// keyedDefinition defines a kind whose lists are keyed by numbers, booleans,
-// strings and several fields at once, and have sets of each.
+// keyedDefinition defines a kind whose lists are keyed by numbers, booleans, strings and
+// several fields at once, and have sets of each.
 func keyedDefinition(group string) *work.Manifest {
 	scalar := func(name string) map[string]any { return map[string]any{"type": name} }
 	keyed := func(fields map[string]any, keys ...any) map[string]any {
@@ -90,8 +90,8 @@ func withPorts(m *work.Manifest, ports ...int64) *work.Manifest {
 	return m
 }
 
-// labelled returns works whose every object has a label of that value, as when a
-// person changes a label in Git.
+// labelled returns works in which every object has a label with that value, as when the label
+// changes in Git.
 func labelled(value string, ms ...*work.Manifest) work.Work {
 	for _, m := range ms {
 		o := m.Object.Object
@@ -106,8 +106,8 @@ func labelled(value string, ms ...*work.Manifest) work.Work {
 	return workOf("web", value, ms...)
 }
 
-// Whatever the keys of its lists are, an object that nobody touched has not
-// drifted: not after any of several changes in Git, and not after a restart.
+// Whatever the keys of its lists are, an unchanged object has not drifted: not after several
+// changes in Git, and not after a restart.
 func TestListKeysAreNoDrift(t *testing.T) {
 	metrics := member.NewMetrics()
 	a := newAgent(t, func(cfg *member.Config) { cfg.Metrics = metrics })
@@ -127,8 +127,8 @@ func TestListKeysAreNoDrift(t *testing.T) {
 	dynamics, err := dynamic.NewForConfig(a.config)
 	patched(t, err)
 	undone := func() float64 { return testutil.ToFloat64(metrics.Undone.WithLabelValues("member-1")) }
-	// fence waits until every event of these kinds so far was acted upon: an edit
-	// that comes after them is put back.
+	// fence waits until every event of these kinds so far has been handled: an edit that comes
+	// after them is reverted.
 	fence := func(n string) {
 		t.Helper()
 		for _, r := range []schema.GroupVersionResource{
@@ -137,7 +137,7 @@ func TestListKeysAreNoDrift(t *testing.T) {
 			o := dynamics.Resource(r).Namespace(ns)
 			_, err := o.Patch(ctx, "fence-"+n, types.MergePatchType, []byte(`{"metadata":{"labels":{"round":"tampered"}}}`), metav1.PatchOptions{FieldManager: "fence"})
 			patched(t, err)
-			a.eventually("put back", func() (bool, error) {
+			a.eventually("restored", func() (bool, error) {
 				live, err := o.Get(ctx, "fence-"+n, metav1.GetOptions{})
 				return err == nil && live.GetLabels()["round"] != "tampered", err
 			})
@@ -151,10 +151,10 @@ func TestListKeysAreNoDrift(t *testing.T) {
 			t.Errorf("round %s: it found %v changes by others, and there were %v", n, got, want)
 		}
 	}
-	seen := a.until(key, "told", func(w ledger.WorkSeen) bool { return len(w.Drifts) >= 3*len(rounds) })
+	seen := a.until(key, "reported", func(w ledger.WorkSeen) bool { return len(w.Drifts) >= 3*len(rounds) })
 	for _, d := range seen.Drifts {
 		if !strings.HasPrefix(d.ID.Name, "fence-") {
-			t.Errorf("nobody made this drift: %s", told(d))
+			t.Errorf("drift that nobody caused: %s", told(d))
 		}
 	}
 

@@ -1,5 +1,5 @@
-// Package e2e tests gitfleet on real clusters and a real Git server: the parts
-// that no fake can stand in for, and the built program as its users run it.
+// Package e2e tests gitfleet on real clusters and a real Git server: what no fake can replace,
+// and the built binary as its users run it.
 package e2e
 
 import (

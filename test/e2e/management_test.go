@@ -16,8 +16,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/process"
 )
 
-// A person is somebody who follows the section about the management cluster: a directory
-// with the kustomization and a checkout of the repository, and kubectl and gitfleet.
+// A person follows the section about the management cluster, with a directory for the
+// kustomization, a checkout of the repository, kubectl and gitfleet.
 type person struct {
 	t   *testing.T
 	dir string
@@ -68,10 +68,9 @@ func (p *person) run(script string) string {
 	return string(out)
 }
 
-// The section "Run it in a management cluster" works as it stands: the daemon runs with the
-// pod's spec, as its user, with nothing but its volumes and the token of its service
-// account, and manages three members. It keeps its state when its process is killed and when
-// its pod is replaced.
+// The section "Run it in a management cluster" works as written: the daemon runs with the pod's
+// spec, as its user, with its volumes and the token of its service account only, and manages
+// three members. It keeps its state when its process is killed and when its pod is replaced.
 func TestManagementCluster(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs control planes; run without -short")
@@ -103,7 +102,7 @@ func TestManagementCluster(t *testing.T) {
 	p := newPerson(t, f.Kubeconfig())
 	p.run("git clone --quiet " + repo.Dir + " fleet && printf s3cret > token")
 	p.edit("deploy/kubernetes/gitfleet.yaml", "url: https://git.example.com/org/fleet", "url: "+git.URL("fleet.git")+"\n  interval: 1s\n  allowHTTP: true")
-	// The pod is on the network of this machine, where another may have its port.
+	// The pod uses the network of this machine, where its port may be in use.
 	p.edit("deploy/kubernetes/gitfleet.yaml", "0.0.0.0:8443", "0.0.0.0:"+port)
 	p.edit("deploy/kubernetes/deployment.yaml", "containerPort: 8443", "containerPort: "+port)
 

@@ -46,9 +46,9 @@ func refusals(t *testing.T, f *fleet.Fleet) []string {
 	return out
 }
 
-// A member joins with the permissions that its content needs and no others. Another kind
-// needs another permission, which status names and joining again grants; the member leaves
-// when nothing is held there any more.
+// A member joins with the permissions that its content needs and no others. Another kind needs
+// another permission, which status names and joining again grants; the member leaves when
+// nothing is held there any more.
 func TestAMemberJoinsAndLeaves(t *testing.T) {
 	f := tokenFleet(t)
 	d := newDaemonOn(t, f)

@@ -15,11 +15,11 @@ import (
 	"github.com/gitfleet/gitfleet/test/githttp"
 )
 
-// A typo in the only selector, and then a Namespace manifest that is removed,
-// delete nothing on any cluster until a commit allows it.
+// A typo in the only selector, and then a removed Namespace manifest, delete nothing on any
+// cluster until a commit allows it.
 func TestMistakesInASmallRepositoryDeleteNothing(t *testing.T) {
 	d := newDaemon(t)
-	// No controller here makes a Deployment available: the rollout is not to wait for that.
+	// Without controllers no Deployment becomes available: the rollout must not wait for that.
 	policy := pickAll + "  strategy: {rollingUpdate: {maxUnavailable: 100%}}\n"
 	app := yamlConfigMap(d.name, "settings", "a") + "---\n" + yamlDeployment(d.name, "web", 1)
 	good := map[string]string{
@@ -58,7 +58,7 @@ func TestMistakesInASmallRepositoryDeleteNothing(t *testing.T) {
 		t.Error("the commit with the typo counts as one to go back to")
 	}
 	mended := d.repo.Change(t, "main", githttp.Change{Files: map[string]string{"placement.yaml": yamlPlacement("shop", d.name, policy)}})
-	d.until("mended", func(r *status.Report) bool { return r.Source.InForce.Hash == mended && len(braked(r, "member-1")) == 0 })
+	d.until("fixed", func(r *status.Report) bool { return r.Source.InForce.Hash == mended && len(braked(r, "member-1")) == 0 })
 	d.applied(mended)
 
 	removed := d.repo.Change(t, "main", githttp.Change{Remove: []string{"namespace.yaml"}})
@@ -83,12 +83,12 @@ func TestMistakesInASmallRepositoryDeleteNothing(t *testing.T) {
 		return true
 	})
 
-	// Each object is in the log and in an event, which a restart does not repeat.
+	// Each deleted object is in the log and in an event, which a restart does not repeat.
 	told := func(r *status.Report) bool { return len(deletionEvents(r)) == len(d.members) }
-	d.until("told", told)
+	d.until("reported", told)
 	d.stop()
 	d.start()
-	r = d.until("told after a restart", func(r *status.Report) bool { return r.Source.InForce.Hash != "" && told(r) })
+	r = d.until("reported after a restart", func(r *status.Report) bool { return r.Source.InForce.Hash != "" && told(r) })
 	for _, e := range deletionEvents(r) {
 		if e.Count != 1 || e.Commit != removed || !strings.Contains(e.Message, "Namespace/"+d.name) || !strings.HasSuffix(e.Message, ": no longer in the placement's content") {
 			t.Errorf("the event on %s happened %d times, commit %s: %s", e.Cluster, e.Count, e.Commit, e.Message)
@@ -106,7 +106,7 @@ func TestMistakesInASmallRepositoryDeleteNothing(t *testing.T) {
 	}
 }
 
-// deletionEvents are the events of a report which say that objects were deleted.
+// deletionEvents returns the events of deleted objects in a report.
 func deletionEvents(r *status.Report) []status.Event {
 	return slices.DeleteFunc(slices.Clone(r.Events), func(e status.Event) bool { return e.Reason != api.ObjectsDeleted })
 }

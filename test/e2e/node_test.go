@@ -31,15 +31,15 @@ import (
 const accountPath = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 // A node runs the pods of a namespace as a kubelet does, on the network of this machine: a
-// container is the built program as the user of its pod, in a root directory that has
-// nothing but the image and the volumes. Its probes decide whether it is ready. Pods have
-// one container, and what they ask for beyond that is an error.
+// container is the built binary, running as the pod's user in a root directory with nothing but
+// the image and the volumes. Its probes decide whether it is ready. Pods have one container;
+// everything else that a pod could ask for is an error.
 type node struct {
 	t         *testing.T
 	cluster   fleet.Member
 	client    *kubernetes.Clientset
 	namespace string
-	image     string // the program
+	image     string // path of the binary
 	claims    string // directory with the content of the claims that are not mounted
 	log       *os.File
 
@@ -47,11 +47,11 @@ type node struct {
 	running map[types.UID]*container
 }
 
-// A container is one that runs, or has run.
+// A container is running, or has ended.
 type container struct {
 	pod     *corev1.Pod
 	root    string
-	mounted map[string]string // claims and where they are, below the root
+	mounted map[string]string // claims and where they are mounted, below the root
 	command *exec.Cmd
 	ended   chan struct{} // closed when the process has ended
 	ready   bool
@@ -102,8 +102,8 @@ func startNode(t *testing.T, cluster fleet.Member, namespace string) *node {
 	return n
 }
 
-// sync starts what pods are new, stops those that are deleted, starts containers again that
-// have ended, and reports what became of them.
+// sync starts new pods, stops deleted ones, restarts containers that have ended, and reports
+// their status.
 func (n *node) sync(ctx context.Context) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -125,7 +125,7 @@ func (n *node) sync(ctx context.Context) error {
 			if apierrors.IsNotFound(err) {
 				err = nil
 			}
-		case pod.Spec.NodeName == "": // one of no node is deleted at once, whatever runs
+		case pod.Spec.NodeName == "": // a pod without a node is deleted at once
 			err = n.client.CoreV1().Pods(n.namespace).Bind(ctx, &corev1.Binding{
 				ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID}, Target: corev1.ObjectReference{Kind: "Node", Name: "node"},
 			}, metav1.CreateOptions{})
@@ -149,13 +149,13 @@ func (n *node) sync(ctx context.Context) error {
 	return nil
 }
 
-// create makes the root directory of a container. Only its volumes can be written, and of
-// those only the ones that are not read-only.
+// create creates the root directory of a container. Only volumes that are not read-only can be
+// written.
 func (n *node) create(ctx context.Context, pod *corev1.Pod) (*container, error) {
 	if len(pod.Spec.Containers) != 1 || len(pod.Spec.InitContainers) > 0 {
 		return nil, errors.New("a pod of this node has one container")
 	}
-	root, err := os.MkdirTemp(n.claims, "root-") // beside the claims, which are moved there
+	root, err := os.MkdirTemp(n.claims, "root-") // beside the claims, so that they can be moved there
 	if err != nil {
 		return nil, err
 	}
@@ -197,7 +197,7 @@ func (n *node) create(ctx context.Context, pod *corev1.Pod) (*container, error) 
 	})
 }
 
-// account writes the token of the service account, as the volume does that every pod gets.
+// account writes the token of the service account, as the volume that every pod gets does.
 func (n *node) account(ctx context.Context, c *container) error {
 	hour := int64(3600)
 	token, err := n.client.CoreV1().ServiceAccounts(n.namespace).CreateToken(ctx, c.pod.Spec.ServiceAccountName, &authenticationv1.TokenRequest{
@@ -214,7 +214,7 @@ func (n *node) account(ctx context.Context, c *container) error {
 	})
 }
 
-// mount puts the content of a volume into a directory.
+// mount creates the content of a volume in a directory.
 func (n *node) mount(ctx context.Context, c *container, v *corev1.Volume, at string) error {
 	switch {
 	case v.ConfigMap != nil:
@@ -268,13 +268,13 @@ func (n *node) run(c *container) error {
 	c.ended, c.ready = make(chan struct{}), false
 	go func(command *exec.Cmd, ended chan struct{}) {
 		defer close(ended)
-		_ = command.Wait() // how it ended is in its state
+		_ = command.Wait() // the exit status is in ProcessState
 	}(c.command, c.ended)
 	return nil
 }
 
-// process returns a process of the container that is not started. It has the user of the
-// pod, in a user namespace of its own, and none of the privileges of this one.
+// process returns a process of the container that is not started yet. It has the user of the
+// pod, in its own user namespace, and no privileges.
 func (n *node) process(c *container, args []string) *exec.Cmd {
 	host, port, _ := strings.Cut(strings.TrimPrefix(n.cluster.Config.Host, "https://"), ":")
 	env := []string{"PATH=/usr/local/bin", "KUBERNETES_SERVICE_HOST=" + host, "KUBERNETES_SERVICE_PORT=" + port}
@@ -286,8 +286,7 @@ func (n *node) process(c *container, args []string) *exec.Cmd {
 	return &exec.Cmd{Path: "/usr/local/bin/gitfleet", Args: args, Dir: "/", Env: env, SysProcAttr: isolated}
 }
 
-// asUser gives a process a user namespace of its own, in which it is a user and has no
-// privileges.
+// asUser gives a process its own user namespace, in which it is a user without privileges.
 func asUser(user, group int64) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWUSER,
@@ -296,7 +295,7 @@ func asUser(user, group int64) *syscall.SysProcAttr {
 	}
 }
 
-// exec runs gitfleet in the one container, and returns what it prints.
+// exec runs gitfleet in the container, and returns its output.
 func (n *node) exec(args ...string) (string, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -307,7 +306,7 @@ func (n *node) exec(args ...string) (string, error) {
 	return "", errors.New("no container runs")
 }
 
-// kill ends the process of the one container without warning.
+// kill kills the process of the container.
 func (n *node) kill() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -317,7 +316,7 @@ func (n *node) kill() {
 	}
 }
 
-// report sets the status of a pod once its probes say something else than before.
+// report sets the status of a pod when the results of its probes change.
 func (n *node) report(ctx context.Context, c *container) error {
 	spec := &c.pod.Spec.Containers[0]
 	ready := n.probe(ctx, c, spec.StartupProbe) && n.probe(ctx, c, spec.LivenessProbe) && n.probe(ctx, c, spec.ReadinessProbe)
@@ -335,7 +334,7 @@ var probing = http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{
 	TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // as a kubelet does
 }}
 
-// probe reports whether the container answers as a probe demands.
+// probe reports whether the container passes a probe.
 func (n *node) probe(ctx context.Context, c *container, p *corev1.Probe) bool {
 	port := p.HTTPGet.Port.IntValue()
 	for _, named := range c.pod.Spec.Containers[0].Ports {
@@ -357,13 +356,13 @@ func (n *node) probe(ctx context.Context, c *container, p *corev1.Probe) bool {
 	return resp.StatusCode == http.StatusOK
 }
 
-// stop ends a container as a kubelet does, and keeps what is in its claims.
+// stop ends a container as a kubelet does, and keeps the content of its claims.
 func (n *node) stop(c *container) {
 	_ = c.command.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-c.ended:
 	case <-time.After(30 * time.Second):
-		n.t.Error("the container did not end when it was told to")
+		n.t.Error("the container did not end after SIGTERM")
 		_ = c.command.Process.Kill()
 		<-c.ended
 	}

@@ -23,11 +23,10 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// outputs is everything that anybody is told: what the daemon answers, what the
-// commands print, the log, and what is left on disks and on members. A command
-// is one string; CHECKOUT, CONFIG, PLAN, AUTHOR and SCRATCH in it stand for a
-// checkout of the head, a configuration file, an earlier plan, a person, and a
-// file that is not there.
+// outputs returns all outputs: the daemon's responses, the output of commands, the log, and
+// what is written to disks and to members. A command is one string; CHECKOUT, CONFIG, PLAN,
+// AUTHOR and SCRATCH in it stand for a checkout of the head, a configuration file, an earlier
+// plan, a person, and a file that does not exist.
 func (d *daemon) outputs(commands ...string) map[string]string {
 	d.t.Helper()
 	out := map[string]string{}
@@ -74,7 +73,7 @@ func (d *daemon) outputs(commands ...string) map[string]string {
 	return out
 }
 
-// page is what the daemon answers.
+// page returns a response of the daemon.
 func (d *daemon) page(path string, accept ...string) string {
 	d.t.Helper()
 	req, err := http.NewRequestWithContext(d.t.Context(), http.MethodGet, "http://"+d.address+path, nil)
@@ -99,7 +98,8 @@ func (d *daemon) page(path string, accept ...string) string {
 	return string(text)
 }
 
-// kubernetes adds all that kubectl can read of the daemon: what is placed, too.
+// kubernetes adds everything that kubectl can read from the daemon, including the placed
+// objects.
 func (d *daemon) kubernetes(out map[string]string) {
 	d.t.Helper()
 	var groups metav1.APIGroupList
@@ -115,7 +115,7 @@ func (d *daemon) kubernetes(out map[string]string) {
 		d.understand(root, &kinds)
 		for _, k := range kinds.APIResources {
 			if !slices.Contains(k.Verbs, "list") {
-				continue // a question to be asked, which has no content
+				continue // a resource for requests only, without content
 			}
 			path := root + "/" + k.Name
 			out[path] = d.page(path)
@@ -132,10 +132,10 @@ func (d *daemon) understand(path string, into any) {
 	}
 }
 
-// secretsServed is where the daemon shows the Secrets that are placed.
+// secretsServed is the path at which the daemon shows placed Secrets.
 const secretsServed = "/api/v1/secrets"
 
-// gitfleet runs a command of the command line and returns all it prints.
+// gitfleet runs a command and returns its output.
 func (d *daemon) gitfleet(args ...string) string {
 	d.t.Helper()
 	path, err := binary()
@@ -151,7 +151,7 @@ func (d *daemon) gitfleet(args ...string) string {
 	return string(out)
 }
 
-// unpacked is what a command has written to a file, an archive or not; empty if
+// unpacked returns what a command has written to a file, which may be an archive; empty if
 // there is none.
 func unpacked(file string) string {
 	raw, err := os.ReadFile(file)
@@ -174,7 +174,7 @@ func unpacked(file string) string {
 // commandRow is a line of the help that names a command.
 var commandRow = regexp.MustCompile(`(?m)^  ([a-z]+)  +[A-Z]`)
 
-// untold are the commands that none of those runs.
+// untold returns the commands that are not in the list.
 func (d *daemon) untold(commands []string) []string {
 	d.t.Helper()
 	run := map[string]bool{}
@@ -183,7 +183,7 @@ func (d *daemon) untold(commands []string) []string {
 	}
 	var out []string
 	for _, row := range commandRow.FindAllStringSubmatch(d.gitfleet("--help"), -1) {
-		// These have no word on any object.
+		// These print nothing about objects.
 		if name := row[1]; !run[name] && !slices.Contains([]string{"completion", "help", "init", "run"}, name) {
 			out = append(out, name)
 		}
@@ -191,7 +191,7 @@ func (d *daemon) untold(commands []string) []string {
 	return out
 }
 
-// kept is what the daemon keeps on its disk, but for the clone of the repository.
+// kept returns what the daemon stores on its disk, except for the clone of the repository.
 func (d *daemon) kept() string {
 	d.t.Helper()
 	var text strings.Builder

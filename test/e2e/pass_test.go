@@ -15,8 +15,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/fleet"
 )
 
-// Watches begin when a pass is over, and where it began: what somebody changes
-// meanwhile is noticed all the same.
+// Watches start after a pass, at the resource version of its beginning: changes by others in
+// between are noticed.
 func TestChangesDuringAPassAreNoticed(t *testing.T) {
 	var a *agent
 	var once sync.Once
@@ -45,7 +45,7 @@ func TestChangesDuringAPassAreNoticed(t *testing.T) {
 		t.Errorf("request %d is a watch, and the last object is applied by request %d: %+v", early, last, requests[early])
 	}
 
-	// A kind that is not watched any more leaves the others watched.
+	// When a kind is no longer watched, the others still are.
 	a.Set([]work.Work{workOf("web", "2", namespaceOf(ns), configMap(ns, "one", "a"), configMap(ns, "two", "a"))})
 	a.applied(key, "2")
 	patched(t, situation{a, ns, "two"}.edit(context.Background(), `{"data":{"key":"tampered"}}`))

@@ -16,8 +16,8 @@ import (
 
 var pictures = flag.Bool("pictures", false, "write the pictures of the dashboards to docs/pictures")
 
-// draw draws each dashboard with what Prometheus knows since from. The files are only
-// written with -pictures: no two runs give the same.
+// draw draws each dashboard with the data of Prometheus since from. The files are only written
+// with -pictures: they differ from run to run.
 func (p *prometheus) draw(from time.Time, placement, cluster string) {
 	p.t.Helper()
 	root, err := checkout.Root()
@@ -54,7 +54,7 @@ func (p *prometheus) draw(from time.Time, placement, cluster string) {
 	}
 }
 
-// queryRange asks for the values of an expression between two times.
+// queryRange evaluates an expression between two times.
 func (p *prometheus) queryRange(expr string, from, to time.Time) ([]picture.Series, error) {
 	seconds := func(t time.Time) string { return strconv.FormatFloat(float64(t.UnixMilli())/1000, 'f', 3, 64) }
 	result, err := p.ask("query_range", url.Values{

@@ -253,14 +253,14 @@ spec:
 	}
 }
 
-// Repositories as people have them are applied, and nothing in them is taken for
-// drift that nobody made: over several changes of labels, with controllers at work on
-// the clusters, and over a restart. An edit that somebody makes is still found.
+// Repositories as they are common among users are applied, and no drift is reported that nobody
+// caused: after several changes of labels, with controllers at work on the clusters, and after
+// a restart. An edit by somebody is still detected.
 func TestPopularRepositoriesDoNotDrift(t *testing.T) {
 	f := workloadFleet(t, fleet.Options{Clusters: 2})
 	d := newDaemonOn(t, f)
 	if *soak > 0 {
-		d.patience = 10 * time.Minute // the machine may have other work
+		d.patience = 10 * time.Minute // the machine may be busy
 	}
 	for _, client := range d.clients {
 		startKubelet(t, client)
@@ -320,7 +320,7 @@ func TestPopularRepositoriesDoNotDrift(t *testing.T) {
 	d.start()
 	commit()
 	if got := repairs(); len(got) > 0 {
-		t.Errorf("after %d rounds, drift that nobody made:\n%s", round, strings.Join(got, ""))
+		t.Errorf("after %d rounds, drift that nobody caused:\n%s", round, strings.Join(got, ""))
 	}
 	for name, client := range d.clients {
 		_, err := client.AppsV1().Deployments("podinfo").Patch(t.Context(), "podinfo", types.StrategicMergePatchType,
@@ -329,6 +329,6 @@ func TestPopularRepositoriesDoNotDrift(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 	}
-	d.eventually("put back", func() bool { return len(repairs()) == len(d.clients) })
+	d.eventually("restored", func() bool { return len(repairs()) == len(d.clients) })
 	t.Logf("%d commits", round)
 }

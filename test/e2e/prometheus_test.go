@@ -18,7 +18,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/process"
 )
 
-// A prometheus is a running one that scrapes a daemon, with the rules and the
+// A prometheus is a running Prometheus that scrapes a daemon, with the rules and the
 // configuration of deploy.
 type prometheus struct {
 	t       *testing.T
@@ -103,14 +103,14 @@ func panelQueries(t *testing.T, dir string) []panelQuery {
 	return all
 }
 
-// A sample is one series of an answer.
+// A sample is one series of a response.
 type sample struct {
 	labels map[string]string
 	value  float64
 }
 
-// A promSeries is a series as Prometheus answers it: with a Value at one time, or with
-// Values over time.
+// A promSeries is a series as Prometheus returns it: with a Value at one time, or with Values
+// over time.
 type promSeries struct {
 	Metric map[string]string
 	Value  [2]any
@@ -137,7 +137,7 @@ func (p *prometheus) ask(endpoint string, parameters url.Values) ([]promSeries, 
 	return answer.Data.Result, nil
 }
 
-// query asks for the value of an expression now.
+// query evaluates an expression now.
 func (p *prometheus) query(expr string) ([]sample, error) {
 	result, err := p.ask("query", url.Values{"query": {expr}})
 	if err != nil {
@@ -187,7 +187,7 @@ func (s sample) has(labels []string) bool {
 	return true
 }
 
-// shows waits until a panel shows a value, on the page of a cluster that of this one.
+// shows waits until a panel shows a value; on the page of a cluster, for this cluster.
 func (p *prometheus) shows(file, panel, legend, cluster string, want float64, labels ...string) {
 	p.t.Helper()
 	for _, q := range p.panels {
@@ -199,9 +199,9 @@ func (p *prometheus) shows(file, panel, legend, cluster string, want float64, la
 	p.t.Fatalf("%s has no panel %q with %q", file, panel, legend)
 }
 
-// A real Prometheus scrapes a daemon through a rollout that is stopped by a failure, a
-// drift, the outage of a cluster, and the commit that mends it all. Each panel of each
-// dashboard has data then, and what it shows is right.
+// A real Prometheus scrapes a daemon through a rollout that is stopped by a failure, a drift,
+// the outage of a cluster, and the commit that fixes everything. Afterwards each panel of each
+// dashboard has data, and shows the right values.
 func TestDashboardsShowWhatHappens(t *testing.T) {
 	d := newDaemon(t, "--set", "rollout.availableTimeout=2s", "--set", "members.probeInterval=1s")
 	p := startPrometheus(t, d.address)
@@ -288,7 +288,7 @@ func TestDashboardsShowWhatHappens(t *testing.T) {
 		}
 	}
 	if *pictures {
-		time.Sleep(8 * time.Second) // so that they show how it ends
+		time.Sleep(8 * time.Second) // so that the pictures show how it ends
 	}
 	p.draw(began, "crp/all", "member-2")
 }

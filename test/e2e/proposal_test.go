@@ -19,7 +19,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/giteaserver"
 )
 
-// A proposing daemon follows a repository on a Gitea, and offers drift there.
+// A proposing daemon follows a repository on a Gitea, and opens pull requests for drift there.
 type proposing struct {
 	*daemon
 	forge *giteaserver.Server
@@ -59,7 +59,7 @@ func (p *proposing) image(member, image string) {
 	patched(p.t, err)
 }
 
-// web is the image of the Deployment on a member, and its version.
+// web returns the image of the Deployment on a member, and its resource version.
 func (p *proposing) web(member string) (image, version string) {
 	d, err := p.clients[member].AppsV1().Deployments(p.name).Get(context.Background(), "web", metav1.GetOptions{})
 	if err != nil {
@@ -75,15 +75,15 @@ func (p *proposing) everywhere(image string, members ...string) {
 	})
 }
 
-// settled waits until all members have an image, and until the inventories say so: what
-// is changed earlier may be overwritten by an apply that was interrupted.
+// settled waits until all members have an image, and until the inventories say so: an earlier
+// change may be overwritten by an apply that was interrupted.
 func (p *proposing) settled(image string) {
 	p.t.Helper()
 	p.everywhere(image, p.members...)
 	p.until("applied", func(r *status.Report) bool { return len(r.Placements) == 1 && len(lacking(r)) == 0 })
 }
 
-// pulls are all pull requests, the oldest first.
+// pulls returns all pull requests, the oldest first.
 func (p *proposing) pulls() []*gitea.PullRequest {
 	p.t.Helper()
 	list, _, err := p.forge.Client.ListRepoPullRequests(giteaserver.User, "hub", gitea.ListPullRequestsOptions{State: gitea.StateAll, Sort: "oldest"})
@@ -110,8 +110,8 @@ func held(r *status.Report, clusters ...string) bool {
 	})
 }
 
-// The same change on two of three members is one pull request: merged, nothing is
-// written to them but inventories; closed, the next one is put back on both.
+// The same change on two of three members is one pull request: when it is merged, nothing but
+// inventories is written to them; when it is closed, the next change is reverted on both.
 func TestDriftIsOfferedAsAPullRequest(t *testing.T) {
 	p := newProposing(t)
 	p.start()
@@ -121,7 +121,7 @@ func TestDriftIsOfferedAsAPullRequest(t *testing.T) {
 	_, err := p.clients[three].CoreV1().Secrets(p.name).Patch(context.Background(), "token", types.MergePatchType,
 		[]byte(`{"stringData":{"password":"canary-on-member"}}`), metav1.PatchOptions{FieldManager: "kubectl-edit"})
 	patched(t, err)
-	p.until("a Secret is put back", func(r *status.Report) bool {
+	p.until("a Secret is restored", func(r *status.Report) bool {
 		return slices.ContainsFunc(r.Drifts, func(d status.Drift) bool {
 			return d.Cluster == three && d.State == api.DriftRepaired && strings.Contains(d.Message, "cannot be offered as a pull request")
 		})
@@ -129,7 +129,7 @@ func TestDriftIsOfferedAsAPullRequest(t *testing.T) {
 	p.image(one, after)
 	p.image(two, after)
 	pr := p.opened(1)
-	p.until("told where it is offered", func(r *status.Report) bool { return held(r, one, two) })
+	p.until("the pull request is reported", func(r *status.Report) bool { return held(r, one, two) })
 	p.everywhere(after, one, two)
 	p.everywhere(before, three)
 	diff, _, err := p.forge.Client.GetPullRequestDiff(giteaserver.User, "hub", pr.Index, gitea.PullRequestDiffOptions{})
@@ -170,7 +170,7 @@ func TestDriftIsOfferedAsAPullRequest(t *testing.T) {
 	p.until("held on both", func(r *status.Report) bool { return held(r, one, two) })
 	p.forge.Close("hub", second.Index)
 	p.everywhere(after, one, two)
-	r := p.until("put back", func(r *status.Report) bool {
+	r := p.until("restored", func(r *status.Report) bool {
 		return !slices.ContainsFunc(r.Drifts, func(d status.Drift) bool { return d.State != api.DriftRepaired })
 	})
 	for _, d := range r.Drifts {
@@ -178,7 +178,7 @@ func TestDriftIsOfferedAsAPullRequest(t *testing.T) {
 			t.Errorf("the drift on %s says %q", d.Cluster, d.Message)
 		}
 	}
-	p.image(one, "registry.example/app:3") // the same once more
+	p.image(one, "registry.example/app:3") // the same change again
 	p.everywhere(after, one)
 	all := p.pulls()
 	if len(all) != 2 || strings.Contains(all[0].Body+all[1].Body, "canary") {
@@ -189,7 +189,7 @@ func TestDriftIsOfferedAsAPullRequest(t *testing.T) {
 	}
 }
 
-// Killed between any two steps, gitfleet opens one pull request and no more.
+// Killed between any two steps, gitfleet opens exactly one pull request.
 func TestProposalsSurviveACrash(t *testing.T) {
 	p := newProposing(t)
 	p.program = faulty
@@ -205,7 +205,7 @@ func TestProposalsSurviveACrash(t *testing.T) {
 		p.fallen(place)
 		p.env = env
 		p.start()
-		p.until("offered", func(r *status.Report) bool { return held(r, one) })
+		p.until("the pull request is reported", func(r *status.Report) bool { return held(r, one) })
 		pr := p.opened(i + 1)
 		p.forge.Close("hub", pr.Index)
 		p.everywhere("registry.example/app:1", one)

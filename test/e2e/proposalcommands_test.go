@@ -13,8 +13,9 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// The mode of a kind holds a change in a fleet that reverts all others, and people decide about
-// it on the command line: opened, it is offered before its age; closed, it is put back.
+// With a drift mode for a kind, in a fleet that reverts all other drift, people decide on the
+// command line: "open" opens the pull request before the drift's minimum age; "close" reverts
+// the drift.
 func TestProposalsAreOpenedAndClosedByCommand(t *testing.T) {
 	p := newProposingWith(t, func(string) map[string]string { return nil },
 		"--set", "drift.mode=revert", "--set", "drift.kinds=apps/Deployment=propose", "--set", "drift.minAge=1h")

@@ -20,7 +20,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/golden"
 )
 
-// The edit of each kind of change is made where a person would make it.
+// Each kind of change is edited in the file in which a person would edit it.
 func TestDriftIsEditedWhereItComesFrom(t *testing.T) {
 	p := newProposingWith(t, func(name string) map[string]string {
 		return map[string]string{
@@ -79,7 +79,8 @@ func TestDriftIsEditedWhereItComesFrom(t *testing.T) {
 
 var overrideHash = regexp.MustCompile(`-[0-9a-f]{8}\b`)
 
-// edits are the changes of all open pull requests, with the same names in each run.
+// edits returns the changes of all open pull requests, with names that are the same in each
+// run.
 func (p *proposing) edits() string {
 	p.t.Helper()
 	var all []string

@@ -12,7 +12,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/giteaserver"
 )
 
-// commitTo replaces a file on a branch in the name of a person, and returns the commit.
+// commitTo replaces a file on a branch as another author, and returns the commit.
 func (p *proposing) commitTo(branch, path string, edit func(text string) string) string {
 	p.t.Helper()
 	file, _, err := p.forge.Client.GetContents(giteaserver.User, "hub", branch, path)
@@ -28,7 +28,7 @@ func (p *proposing) commitTo(branch, path string, edit func(text string) string)
 	return p.tip(branch)
 }
 
-// tip is the commit of a branch.
+// tip returns the commit of a branch.
 func (p *proposing) tip(branch string) string {
 	p.t.Helper()
 	b, _, err := p.forge.Client.GetRepoBranch(giteaserver.User, "hub", branch)
@@ -47,15 +47,15 @@ func (p *proposing) comments(number int64) []string {
 	return out
 }
 
-// A branch is built anew when its file has changed in Git. What people push to it stays,
-// and they are told once. The label gitfleet/hold keeps the object as it is after the pull
-// request was closed, until it is removed.
+// A branch is rebuilt when its file has changed in Git. Commits that people push to it stay,
+// and one comment tells them so. The label gitfleet/hold keeps the object as it is after the
+// pull request was closed, until the label is removed.
 func TestPullRequestsOfPeople(t *testing.T) {
 	p := newProposing(t)
 	p.start()
 	const before, after = "registry.example/app:1", "registry.example/app:2"
 	p.settled(before)
-	for _, member := range p.members { // on all of them, the edit is that of the manifest
+	for _, member := range p.members { // if all members have it, the edit is one of the manifest
 		p.image(member, after)
 	}
 	pr := p.opened(1)
@@ -74,7 +74,7 @@ func TestPullRequestsOfPeople(t *testing.T) {
 
 	theirs := p.commitTo(branch, "apps/web.yaml", func(text string) string { return text + "# by a person\n" })
 	p.commitTo("main", "apps/web.yaml", func(text string) string { return text + "# again\n" })
-	p.eventually("people are told", func() bool { return len(p.comments(pr.Index)) > 0 })
+	p.eventually("there is a comment", func() bool { return len(p.comments(pr.Index)) > 0 })
 	if got := p.tip(branch); got != theirs {
 		t.Errorf("the branch is at %s, want %s", got, theirs)
 	}

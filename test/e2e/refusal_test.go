@@ -16,8 +16,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/fleet"
 )
 
-// policy denies ConfigMaps of a namespace whose key is "forbidden", and the
-// webhook, which nobody answers, all that are labelled so.
+// guard adds a policy that denies ConfigMaps of a namespace whose key is "forbidden", and a
+// webhook, whose server does not exist, for all with a certain label.
 func (a *agent) guard(ns string) {
 	a.t.Helper()
 	ctx := context.Background()
@@ -65,8 +65,8 @@ func (a *agent) guard(ns string) {
 	})
 }
 
-// What a real API server refuses is told in its own words, object by object, and
-// applied by itself once what stood in the way is gone.
+// Refusals of a real API server are reported with its message, object by object, and the
+// objects are applied once the cause is gone.
 func TestRefusalsOfARealServer(t *testing.T) {
 	a := newAgent(t)
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
@@ -78,7 +78,7 @@ func TestRefusalsOfARealServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	limit := func(n string) { // what the quota controller would do
+	limit := func(n string) { // as the quota controller would do
 		quota.Status = corev1.ResourceQuotaStatus{Hard: corev1.ResourceList{"configmaps": resource.MustParse(n)}, Used: corev1.ResourceList{"configmaps": resource.MustParse("1")}}
 		if quota, err = a.client.CoreV1().ResourceQuotas(full).UpdateStatus(ctx, quota, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
@@ -149,7 +149,7 @@ func TestRefusalsOfARealServer(t *testing.T) {
 			}
 		}
 	}
-	a.until(key, "mended", func(w ledger.WorkSeen) bool {
+	a.until(key, "fixed", func(w ledger.WorkSeen) bool {
 		for name, test := range tests {
 			if test.mend != nil && !verdictOf(w, name).OK {
 				return false
@@ -162,8 +162,8 @@ func TestRefusalsOfARealServer(t *testing.T) {
 	}
 }
 
-// A server that says very much is quoted, and not at length: a status is for a
-// person, and goes to everybody who asks.
+// A long message of a server is cut: a status is for people, and goes to everybody who reads
+// it.
 func TestLongRefusalIsCut(t *testing.T) {
 	a, f := newFaulty(t)
 	ns, key := fleet.Namespace(t), api.PlacementKey{Name: "web"}

@@ -16,8 +16,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/githttp"
 )
 
-// protect has an admission policy of a member deny that ConfigMaps of the test's namespace
-// are deleted.
+// protect adds an admission policy to a member that denies deletions of ConfigMaps in the
+// test's namespace.
 func (d *daemon) protect(member, message string) {
 	d.t.Helper()
 	ctx, client, meta := context.Background(), d.clients[member].AdmissionregistrationV1(), metav1.ObjectMeta{Name: d.name}
@@ -59,10 +59,9 @@ func (d *daemon) finalize(member, finalizers string) {
 	}
 }
 
-// An object that is no longer in the repository and that a cluster does not let go, for lack
-// of a permission, because of an admission policy or for its finalizers: wherever a person
-// looks stands which object it is, where, and why. It makes no difference whether the
-// placement stays or goes.
+// An object that is no longer in the repository and that a cluster does not delete, because of
+// a missing permission, an admission policy or its finalizers: every output says which object
+// it is, where, and why, no matter whether the placement stays or is deleted.
 func TestRefusedDeletionsSayWhy(t *testing.T) {
 	const policy, finalizer = "nothing is deleted on a Friday", "example.com/backup"
 	d := newDaemon(t)

@@ -17,8 +17,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// letGo does what the namespace controller, which is not here, does in the end to
-// a namespace that was deleted.
+// letGo removes a deleted namespace, as the namespace controller, which does not run here,
+// would do.
 func letGo(t *testing.T, client kubernetes.Interface, name string) {
 	t.Helper()
 	namespaces := client.CoreV1().Namespaces()
@@ -32,9 +32,9 @@ func letGo(t *testing.T, client kubernetes.Interface, name string) {
 	}
 }
 
-// A placement is removed when nothing of it is left: what was deleted and is not
-// gone, because somebody has to finish it first, is named and waited for, over a
-// restart, too, and deleted once.
+// A placement is removed when all of its objects are gone: objects that were deleted and still
+// exist, because of finalizers, are named and waited for, also after a restart, and deleted
+// only once.
 func TestRemovedWhenAllIsGone(t *testing.T) {
 	a := newAgent(t)
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
@@ -75,9 +75,9 @@ func TestRemovedWhenAllIsGone(t *testing.T) {
 	}
 }
 
-// What was removed with its placement and is wanted again before it is gone is
-// made anew once it is: that is no drift, also over a restart, and until then the
-// placement does not say that it is applied.
+// An object that was deleted with its placement and is wanted again before it is gone is
+// created again afterwards. That is not reported as drift, also after a restart, and until then
+// the placement is not reported as applied.
 func TestBroughtBackBeforeItIsGone(t *testing.T) {
 	for _, restarted := range []bool{false, true} {
 		t.Run(fmt.Sprintf("restarted=%t", restarted), func(t *testing.T) {
@@ -103,8 +103,8 @@ func TestBroughtBackBeforeItIsGone(t *testing.T) {
 			if _, err := a.get(name, "one"); err != nil {
 				t.Error(err)
 			}
-			if last := a.until(key, "told", func(ledger.WorkSeen) bool { return true }); len(last.Drifts) > 0 {
-				t.Errorf("it is told as a drift: %+v", last.Drifts)
+			if last := a.until(key, "reported", func(ledger.WorkSeen) bool { return true }); len(last.Drifts) > 0 {
+				t.Errorf("it is reported as drift: %+v", last.Drifts)
 			}
 		})
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/gitfleet/gitfleet/test/githttp"
 )
 
-// workload is what a member has of the test's application: whose it is, and what
-// changes if it is made anew or its pods are. The generation of a Deployment is no
-// part of that: it counts changes of annotations too.
+// workload returns the owner of the test's application on a member, and an identity that
+// changes if its objects or pods are created again. The generation of a Deployment is not part
+// of it: it counts changes of annotations too.
 func (d *daemon) workload(member string) (owner, identity string) {
 	ctx := context.Background()
 	ns, err := d.clients[member].CoreV1().Namespaces().Get(ctx, d.name, metav1.GetOptions{})
@@ -34,8 +34,8 @@ func (d *daemon) workload(member string) (owner, identity string) {
 	return deployment.Annotations[api.PlacementAnnotation], fmt.Sprintf("namespace %s, deployment %s: %s", ns.UID, deployment.UID, spec)
 }
 
-// owned waits until the workload of some members belongs to a placement, and no
-// inventory of another one is left there.
+// owned waits until the application on some members belongs to a placement, and no inventory of
+// another one is left there.
 func (d *daemon) owned(by string, members ...string) {
 	d.t.Helper()
 	d.eventually("the workload belongs to "+by, func() bool {
@@ -49,17 +49,17 @@ func (d *daemon) owned(by string, members ...string) {
 	})
 }
 
-// deployable is the application with a Deployment, which counts as available: nobody
-// runs pods here.
+// deployable returns the application with a Deployment that counts as available, although no
+// pods run here.
 func (d *daemon) deployable(value string) map[string]string {
 	files := d.app(value)
 	files["web.yaml"] = strings.Replace(yamlDeployment(d.name, "web", 1), "\nspec:", "\n  annotations: {gitfleet.dev/available: \"true\"}\nspec:", 1)
 	return files
 }
 
-// A placement that is renamed while its rollout is stopped stays stopped, whatever
-// the rename changes besides, over a restart too. Its objects change hands where
-// they are: none is deleted, and no pod is made anew.
+// A placement that is renamed while its rollout is stopped stays stopped, whatever else the
+// commit changes, also after a restart. Its objects are handed over: none is deleted, and no
+// pod is created again.
 func TestRenamingAPlacementDoesNotReleaseItsRollout(t *testing.T) {
 	d := newDaemon(t, "--set", "rollout.availableTimeout=2s")
 	d.repo.Commit(t, "main", map[string]string{"placement.yaml": yamlPlacement("all", d.name, pickAll+oneByOne)})
@@ -115,8 +115,8 @@ func TestRenamingAPlacementDoesNotReleaseItsRollout(t *testing.T) {
 	d.proven(fixed)
 }
 
-// A placement that chose one cluster of several keeps it when it is renamed, also
-// if it would choose another now. Nothing is deleted there.
+// A placement with PickN keeps its cluster when it is renamed, even if it would choose another
+// now. Nothing is deleted there.
 func TestARenamedPickNKeepsItsCluster(t *testing.T) {
 	d := newDaemon(t)
 	const one = "  policy: {placementType: PickN, numberOfClusters: 1}\n"
@@ -136,12 +136,12 @@ func TestARenamedPickNKeepsItsCluster(t *testing.T) {
 		t.Errorf("the workload is %s, and was %s", now, before)
 	}
 
-	// With two placements that select it nobody can tell which is meant.
+	// If two placements select the object, it is unclear which is the new name.
 	d.repo.Change(t, "main", githttp.Change{Files: map[string]string{
 		"placement.yaml": yamlPlacement("left", d.name, one) + "---\n" + yamlPlacement("right", d.name, one),
 	}})
 	const why = "crp/left (placement.yaml:1) and crp/right (placement.yaml:10) select what it holds"
-	r := d.until("doubt is told", func(r *status.Report) bool { return tells(r.Details, why) })
+	r := d.until("the ambiguity is reported", func(r *status.Report) bool { return tells(r.Details, why) })
 	if d.values() != "- good -" || len(deletionEvents(r)) > 0 {
 		t.Errorf("the members have %s; deleted was %v", d.values(), deletionEvents(r))
 	}

@@ -18,8 +18,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/process"
 )
 
-// newReplicas makes two daemons that share a lease on a real API server, and starts
-// neither.
+// newReplicas creates two daemons that share a lease on a real API server, and starts neither.
 func newReplicas(t *testing.T) (one, two *daemon) {
 	t.Helper()
 	one = newDaemon(t)
@@ -47,7 +46,8 @@ func newReplicas(t *testing.T) (one, two *daemon) {
 	return one, two
 }
 
-// standsBy waits until a replica tells what another one leads, and returns who that is.
+// standsBy waits until a replica reports the state that another one leads, and returns the
+// leader.
 func (d *daemon) standsBy(commit string) string {
 	d.t.Helper()
 	return d.until("standing by", func(r *status.Report) bool {
@@ -55,8 +55,8 @@ func (d *daemon) standsBy(commit string) string {
 	}).Standby.Leader
 }
 
-// manyChanges are so many ConfigMaps with a value that a replica can be interrupted
-// between two of them.
+// manyChanges is a number of ConfigMaps large enough that a replica can be interrupted while it
+// writes them.
 const manyChanges = 40
 
 func (d *daemon) changeAll(value string) string {
@@ -68,7 +68,7 @@ func (d *daemon) changeAll(value string) string {
 	return d.repo.Commit(d.t, "main", files)
 }
 
-// reached waits until the value has reached so many members.
+// reached waits until a number of members have the value.
 func (d *daemon) reached(value string, members int) {
 	d.t.Helper()
 	d.eventually(fmt.Sprintf("%q on %d members", value, members), func() bool {
@@ -82,7 +82,7 @@ func (d *daemon) reached(value string, members int) {
 	})
 }
 
-// writes lists the writes of ConfigMaps of the test on a member since a moment.
+// writes lists the writes of ConfigMaps of the test on a member since a time.
 func (d *daemon) writes(member string, since time.Time) (lines []string) {
 	d.t.Helper()
 	objects, _ := d.asked(member, since)
@@ -103,9 +103,9 @@ func (d *daemon) placeWithValue(value string) string {
 	return d.changeAll(value)
 }
 
-// The leader is killed in the middle of a rollout: the other replica continues, and what
-// the first had written is not written again. Until then it answers readers, says who
-// leads, and carries out no orders.
+// The leader is killed during a rollout: the other replica continues, and does not repeat the
+// first one's writes. Until then it answers readers, names the leader, and rejects requests
+// that change something.
 func TestReplicaTakesOverFromAKilledLeader(t *testing.T) {
 	one, two := newReplicas(t)
 	first := one.placeWithValue("1")
@@ -159,7 +159,7 @@ func TestReplicaTakesOverFromAKilledLeader(t *testing.T) {
 	}
 }
 
-// A leader that is stopped in the middle of a rollout wakes up when another one leads: it
+// A leader that is stopped with SIGSTOP during a rollout and continues when another one leads
 // writes nothing more, and ends.
 func TestStoppedLeaderWritesNothingWhenItWakesUp(t *testing.T) {
 	one, two := newReplicas(t)

@@ -15,8 +15,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/giteaserver"
 )
 
-// write writes a file on a branch, which is made from main if it is not there; an empty text
-// deletes the file.
+// write writes a file on a branch, which is created from main if it does not exist; an empty
+// text deletes the file.
 func (p *proposing) write(branch, path, text, message string) {
 	p.t.Helper()
 	options := gitea.FileOptions{Message: message, BranchName: branch}
@@ -36,7 +36,7 @@ func (p *proposing) write(branch, path, text, message string) {
 	patched(p.t, err)
 }
 
-// plans are the comments with a plan on a pull request.
+// plans returns the comments with a plan on a pull request.
 func (p *proposing) plans(number int64) []string {
 	p.t.Helper()
 	list, _, err := p.forge.Client.ListIssueComments(giteaserver.User, "hub", number, gitea.ListIssueCommentOptions{})
@@ -50,7 +50,7 @@ func (p *proposing) plans(number int64) []string {
 	return out
 }
 
-// shown are the statuses of a commit in a context, the newest first.
+// shown returns the statuses of a commit in a context, the newest first.
 func (p *proposing) shown(commit, name string) []string {
 	p.t.Helper()
 	list, _, err := p.forge.Client.ListStatuses(giteaserver.User, "hub", commit, gitea.ListStatusesOption{})
@@ -65,7 +65,7 @@ func (p *proposing) shown(commit, name string) []string {
 	return out
 }
 
-// newest is the newest commit of main.
+// newest returns the newest commit of main.
 func (p *proposing) newest() string {
 	p.t.Helper()
 	b, _, err := p.forge.Client.GetRepoBranch(giteaserver.User, "hub", "main")
@@ -82,9 +82,9 @@ func (p *proposing) shows(commit, name, want string) {
 	})
 }
 
-// A pull request gets one comment with all that merging it does. Its status turns stale when
-// another commit lands first, and success again. The merge commit shows how far it is rolled
-// out.
+// A pull request gets one comment with the plan of its merge. Its status becomes stale when
+// another commit is pushed first, and success again. The merge commit's status shows the
+// progress of its rollout.
 func TestPullRequestsArePlanned(t *testing.T) {
 	p := newProposing(t)
 	p.args = append(p.args, "--set", "pullRequests.plans=true", "--set", "pullRequests.dryRun=true", "--set", "pullRequests.rolloutStatus=true")
@@ -109,7 +109,7 @@ func TestPullRequestsArePlanned(t *testing.T) {
 	head := pr.Head.Sha
 	p.shows(head, "gitfleet/plan", "success: ")
 	p.eventually("the members have answered", func() bool {
-		all := p.plans(pr.Index) // the status comes before it
+		all := p.plans(pr.Index) // the status is written before it
 		return len(all) > 0 && strings.Contains(all[0], " 0 refused, 2 taken over")
 	})
 	comment := p.plans(pr.Index)[0]
@@ -140,11 +140,11 @@ func TestPullRequestsArePlanned(t *testing.T) {
 		return len(got) == 5 && strings.HasPrefix(got[2], "pending: stale: ") && strings.Contains(got[1], "; asking members") && strings.HasPrefix(got[0], "success: ")
 	})
 	p.eventually("the comment edited in place", func() bool {
-		all := p.plans(pr.Index) // the status comes before it
+		all := p.plans(pr.Index) // the status is written before it
 		return len(all) == 1 && all[0] != comment
 	})
 
-	for _, m := range p.members { // what others have in a namespace holds its deletion
+	for _, m := range p.members { // objects of others in a namespace hold its deletion
 		patched(t, p.clients[m].CoreV1().ConfigMaps(p.name).Delete(t.Context(), "theirs", metav1.DeleteOptions{}))
 	}
 	p.forge.Merge("hub", pr.Index)

@@ -12,8 +12,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/fleet"
 )
 
-// yamlJudged is a ConfigMap that is available unless its value is broken, so
-// that a commit can break what it brings.
+// yamlJudged returns a ConfigMap that is available unless its value is broken, so that a commit
+// can break it.
 func yamlJudged(namespace, name, value string) string {
 	return fmt.Sprintf(`apiVersion: v1
 kind: ConfigMap
@@ -27,12 +27,12 @@ data: {value: %q}
 
 const oneByOne = "  strategy: {rollingUpdate: {maxUnavailable: 1, maxSurge: 3}}\n"
 
-// app is a commit's application: one object that is judged.
+// app returns a commit's application: one object of yamlJudged.
 func (d *daemon) app(value string) map[string]string {
 	return map[string]string{"app.yaml": yamlNamespace(d.name) + "---\n" + yamlJudged(d.name, "one", value)}
 }
 
-// values are what the members have, in their order; "-" for nothing.
+// values returns the values on the members, in their order; "-" for none.
 func (d *daemon) values() string {
 	var out []string
 	for _, m := range d.members {
@@ -45,8 +45,7 @@ func (d *daemon) values() string {
 	return strings.Join(out, " ")
 }
 
-// become waits until the members have these values, and says what they have
-// instead.
+// become waits until the members have these values.
 func (d *daemon) become(want string) {
 	d.t.Helper()
 	got := ""
@@ -59,15 +58,14 @@ func (d *daemon) become(want string) {
 	d.t.Fatalf("the members have %s, want %s\n%s", got, want, text)
 }
 
-// proven waits until the only placement reports that a commit was available on every
-// cluster.
+// proven waits until the only placement reports that a commit was available on every cluster.
 func (d *daemon) proven(commit string) {
 	d.t.Helper()
 	d.until(commit+" is proven", func(r *status.Report) bool { return len(r.Details) == 1 && r.Details[0].Proven == commit })
 }
 
-// waits waits until the status of a placement on a cluster says why nothing
-// moves there, and the members have these values.
+// waits waits until the status of a placement on a cluster says why the rollout waits there,
+// and the members have these values.
 func (d *daemon) waits(cluster, why, values string) {
 	d.t.Helper()
 	said := ""
@@ -88,15 +86,15 @@ func (d *daemon) waits(cluster, why, values string) {
 	d.t.Fatalf("of %s it says %q, want %q; the members have %s, want %s", cluster, said, why, d.values(), values)
 }
 
-// tells reports whether a part of a report has some words in it.
+// tells reports whether a part of a report contains a text.
 func tells(part any, words string) bool {
 	text, err := json.Marshal(part)
 	return err == nil && strings.Contains(string(text), words)
 }
 
-// A commit that breaks what was available stops at the first cluster, over a
-// restart too. A cluster that joins gets what was good everywhere, a person may
-// let the rollout go on, and a fixing commit goes on by itself.
+// A commit that breaks something available stops at the first cluster, also after a restart. A
+// cluster that joins gets the last good content, a user can resume the rollout, and a commit
+// with a fix continues without that.
 func TestRolloutStopsWhenItDoesHarm(t *testing.T) {
 	d := newDaemon(t, "--set", "rollout.availableTimeout=2s")
 	d.repo.Remove(t, "main", "clusters/member-3.yaml")
@@ -122,7 +120,7 @@ func TestRolloutStopsWhenItDoesHarm(t *testing.T) {
 	d.become("broken good good")
 	d.waits("member-3", stopped, "broken good good")
 
-	// No suspension ends the stop, neither when it begins nor when it is over.
+	// A suspension does not end the stop, neither when it begins nor when it ends.
 	d.asks("is suspended by", "suspend", "crp/all", "--reason", "an incident")
 	d.asks("its rollout is stopped by the failed update of member-1", "resume", "crp/all")
 	d.waits("member-2", stopped, "broken good good")
@@ -143,7 +141,8 @@ func TestRolloutStopsWhenItDoesHarm(t *testing.T) {
 	d.become("fixed fixed fixed")
 	d.proven(fixed)
 
-	// Who says so goes on, within the budget: a broken cluster is no available one.
+	// After a resume the rollout continues within the budget: a broken cluster does not count
+	// as available.
 	d.repo.Commit(t, "main", map[string]string{"placement.yaml": strings.Replace(yamlPlacement("all", d.name, pickAll+
 		"  strategy: {rollingUpdate: {maxUnavailable: 2}}\n"), "  name: all\n", "  name: all\n  annotations: {gitfleet.dev/on-failure: continue}\n", 1)})
 	d.repo.Commit(t, "main", d.app("broken-again"))
@@ -151,8 +150,8 @@ func TestRolloutStopsWhenItDoesHarm(t *testing.T) {
 	d.waits("member-3", "maxUnavailable 2: waits for member-1, member-2 to be available", "broken-again broken-again fixed")
 }
 
-// Under External nothing moves by itself, which the status says of each cluster;
-// what is there is kept as it is.
+// With the strategy External nothing is rolled out, which the status says for each cluster;
+// drift is still reverted.
 func TestExternalMovesNothing(t *testing.T) {
 	d := newDaemon(t)
 	d.repo.Remove(t, "main", "clusters/member-3.yaml")
@@ -175,8 +174,8 @@ func TestExternalMovesNothing(t *testing.T) {
 	d.become("b b b")
 }
 
-// The objects of a placement that is deleted stay with Abandon, and are
-// nobody's, although the daemon was not there when it went.
+// With Abandon the objects of a deleted placement stay, without an owner, although the daemon
+// was not running when the placement was deleted.
 func TestDeletedPlacementAbandonsItsObjects(t *testing.T) {
 	d := newDaemon(t)
 	d.startAt(d.abandoning("a"))
@@ -188,14 +187,13 @@ func TestDeletedPlacementAbandonsItsObjects(t *testing.T) {
 	d.become("a a a")
 }
 
-// otherPlacement is a placement of another namespace, for tests that delete the first: a
-// repository without any placement is not believed.
+// otherPlacement returns a placement of another namespace, for tests that delete the first: a
+// repository without any placement is refused.
 func (d *daemon) otherPlacement() string {
 	return yamlNamespace(d.name+"-rest") + "---\n" + yamlPlacement("rest", d.name+"-rest", pickAll)
 }
 
-// abandoning commits a placement that leaves its objects where they are, and
-// one that stays.
+// abandoning commits a placement with Abandon, and another one that stays.
 func (d *daemon) abandoning(value string) string {
 	files := d.app(value)
 	files["placement.yaml"] = yamlPlacement("all", d.name, pickAll+"  strategy: {rollingUpdate: {maxUnavailable: 3}, deleteStrategy: {propagationPolicy: Abandon}}\n")
@@ -203,8 +201,8 @@ func (d *daemon) abandoning(value string) string {
 	return d.repo.Commit(d.t, "main", files)
 }
 
-// abandoned waits until the placement is gone, and looks whether anything of it
-// still is ours.
+// abandoned waits until the placement is gone, and checks that gitfleet owns none of its
+// objects.
 func (d *daemon) abandoned() {
 	d.t.Helper()
 	d.until("forgotten", func(r *status.Report) bool {
@@ -223,9 +221,9 @@ func (d *daemon) abandoned() {
 	}
 }
 
-// An override for one cluster rolls out there, and no other hears of it. One
-// that cannot be applied fails that cluster only, which keeps what it has, and
-// the corrected one reaches it at once; one that matches nothing is named.
+// An override for one cluster is rolled out there, and causes no request to the others. An
+// override that cannot be applied fails on that cluster only, which keeps its content, and the
+// corrected one reaches it at once; one that matches nothing is reported.
 func TestOverrideOfOneClusterMovesOnlyThat(t *testing.T) {
 	d := newDaemon(t)
 	d.repo.Commit(t, "main", map[string]string{"placement.yaml": yamlPlacement("all", d.name, pickAll+oneByOne)})
@@ -259,7 +257,7 @@ spec:
 		objects, inventories := d.asked(m, since)
 		for _, line := range append(objects, inventories...) {
 			if !reads(line) {
-				t.Errorf("%s was told: %s", m, line)
+				t.Errorf("%s got a request: %s", m, line)
 			}
 		}
 	}
@@ -270,8 +268,7 @@ spec:
 	})
 }
 
-// A member that does not answer is left out of the count, unless it is said that
-// none may be.
+// A member that does not answer does not count as unavailable, unless maxUnreachable says so.
 func TestUnreachableMembersCountAsItIsSaid(t *testing.T) {
 	for name, setting := range map[string]string{"any number": "100%", "none": "0"} {
 		t.Run(name, func(t *testing.T) {
@@ -295,7 +292,7 @@ func TestUnreachableMembersCountAsItIsSaid(t *testing.T) {
 				}
 			})
 			t.Cleanup(resume)
-			d.until("said to be silent", func(r *status.Report) bool { return tells(r.Clusters, "did not answer in time") })
+			d.until("reported as not answering", func(r *status.Report) bool { return tells(r.Clusters, "did not answer in time") })
 			d.repo.Commit(t, "main", d.app("b"))
 			says("the cluster is unreachable and left as it is until it answers")
 			has := func(m string) string { return d.configMap(m, "one")["value"] }

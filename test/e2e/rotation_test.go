@@ -23,19 +23,19 @@ import (
 	"github.com/gitfleet/gitfleet/test/fleet"
 )
 
-// A gateway stands in front of the API server of member-1, with a certificate authority of
-// its own, and admits one client certificate.
+// A gateway is a proxy for the API server of member-1, with its own certificate authority,
+// which accepts one client certificate.
 type gateway struct {
 	t      *testing.T
 	server *httptest.Server
 
 	mu          sync.Mutex
 	certificate tls.Certificate
-	client      string // the common name begins so
-	writes      int    // that were admitted since the last rotation
+	client      string // prefix of the common name
+	writes      int    // accepted since the last rotation
 }
 
-// newGateway returns a gateway that admits nobody before rotate is called.
+// newGateway returns a gateway that accepts no client before rotate is called.
 func newGateway(t *testing.T) *gateway {
 	t.Helper()
 	members := fleet.Shared(t).Members()
@@ -76,7 +76,7 @@ func newGateway(t *testing.T) *gateway {
 	return g
 }
 
-// rotate gives the gateway another certificate authority and has it admit another client
+// rotate gives the gateway another certificate authority and makes it accept another client
 // only. It returns what a kubeconfig needs for that.
 func (g *gateway) rotate(client string) (*clientcmdapi.Cluster, *clientcmdapi.AuthInfo) {
 	g.t.Helper()
@@ -125,9 +125,9 @@ func (d *daemon) replaceKubeconfig(cluster *clientcmdapi.Cluster, user *clientcm
 	}
 }
 
-// A running daemon uses what replaces a kubeconfig: another certificate authority and
-// client certificate, another address, another token. Each time the old ones do not work
-// any more, so that what is committed then is applied with the new ones only.
+// A running daemon uses replaced credentials in a kubeconfig: another certificate authority and
+// client certificate, another address, another token. Each time the old ones are no longer
+// valid, so that the next commit can only be applied with the new ones.
 func TestReplacedCredentialsAreUsedWithoutARestart(t *testing.T) {
 	d, g := newDaemon(t), newGateway(t)
 	var direct *clientcmdapi.Cluster

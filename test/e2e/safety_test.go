@@ -15,7 +15,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// owned makes a ConfigMap that a controller of the member has made.
+// owned creates a ConfigMap with an owner on the member.
 func (a *agent) owned(namespace, name string, owner *corev1.ConfigMap) {
 	a.t.Helper()
 	cm := &corev1.ConfigMap{Data: map[string]string{"key": "theirs"}, ObjectMeta: metav1.ObjectMeta{Name: name, OwnerReferences: []metav1.OwnerReference{
@@ -25,8 +25,8 @@ func (a *agent) owned(namespace, name string, owner *corev1.ConfigMap) {
 	patched(a.t, err)
 }
 
-// Who may take over everything takes over nothing that belongs to something else
-// on the member, however many objects there are, unless that is allowed.
+// A placement with Always does not take over objects that have an owner on the member, however
+// many there are, unless that is allowed.
 func TestTakeOverAlwaysLooksAtOwners(t *testing.T) {
 	for name, objects := range map[string]int{"one object": 1, "many objects": 5} {
 		t.Run(name, func(t *testing.T) {
@@ -57,8 +57,7 @@ func TestTakeOverAlwaysLooksAtOwners(t *testing.T) {
 	}
 }
 
-// A server that will not say what an object would be does not keep it from being
-// compared: that is done without it, and told.
+// If the server refuses dry runs, objects are compared without them, and the report says so.
 func TestComparesWithoutADryRun(t *testing.T) {
 	refusals := map[string]func(http.RoundTripper, *http.Request) (*http.Response, error){
 		"a webhook knows no dry run": refusing(400, metav1.StatusReasonBadRequest, `admission webhook "w.example.com" does not support dry run`),
@@ -93,7 +92,7 @@ func TestComparesWithoutADryRun(t *testing.T) {
 	}
 }
 
-// A server may quote what is there, not only what it was sent: neither is told.
+// A server may quote the live object as well as the request: neither is repeated.
 func TestRefusalThatQuotesTheLiveSecret(t *testing.T) {
 	a, f := newFaulty(t)
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()

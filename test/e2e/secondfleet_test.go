@@ -15,8 +15,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/githttp"
 )
 
-// heldByAnother lists the clusters of which a daemon says that another fleet holds
-// them, and what it says.
+// heldByAnother lists the clusters that a daemon reports as held by another fleet, and the
+// message.
 func heldByAnother(r *status.Report) (clusters []string, message string) {
 	for _, c := range r.Clusters {
 		for _, cond := range c.Status.Conditions {
@@ -28,7 +28,7 @@ func heldByAnother(r *status.Report) (clusters []string, message string) {
 	return clusters, message
 }
 
-// onMembers are the versions of everything a daemon has on the members.
+// onMembers returns the resource versions of all objects of a daemon on the members.
 func (d *daemon) onMembers() map[string]string {
 	d.t.Helper()
 	out := map[string]string{}
@@ -42,10 +42,10 @@ func (d *daemon) onMembers() map[string]string {
 	return out
 }
 
-// Two repositories, two state directories, the same clusters and the same fleet name:
-// the second daemon writes nothing and says why, until a person has it take the first
-// one's place; then the first writes nothing there any more. Nothing of the first is
-// deleted before a commit allows it.
+// Two repositories, two state directories, the same clusters and the same fleet name: the
+// second daemon writes nothing and reports why, until a user has it adopt the clusters; then
+// the first one writes nothing there any more. Nothing of the first fleet is deleted before a
+// commit allows it.
 func TestSecondFleetOfTheSameName(t *testing.T) {
 	first := newDaemon(t)
 	first.startAt(first.repo.Commit(t, "main", map[string]string{
@@ -71,7 +71,7 @@ func TestSecondFleetOfTheSameName(t *testing.T) {
 			t.Errorf("%q is not in the message: %s", want, why)
 		}
 	}
-	// It has looked again at everything, and found nothing to do.
+	// It has checked everything again, and found nothing to do.
 	second.asks("3 clusters", "sync", "--wait=false")
 	second.until("still held", func(r *status.Report) bool { held, _ := heldByAnother(r); return len(held) == len(second.members) })
 	if after := first.onMembers(); len(before) == 0 || !maps.Equal(before, after) {
@@ -106,7 +106,7 @@ func TestSecondFleetOfTheSameName(t *testing.T) {
 		t.Error("something was deleted, or written to a cluster that was not adopted")
 	}
 	first.repo.Commit(t, "main", map[string]string{"one.yaml": yamlConfigMap(first.name, "one", "changed")})
-	first.eventually("the first goes on elsewhere", func() bool { return first.configMap("member-2", "one")["value"] == "changed" })
+	first.eventually("the first fleet continues on other members", func() bool { return first.configMap("member-2", "one")["value"] == "changed" })
 	if got := first.configMap("member-1", "one")["value"]; got != "first" {
 		t.Errorf("the first has written to the adopted cluster: %q", got)
 	}
@@ -119,9 +119,9 @@ func TestSecondFleetOfTheSameName(t *testing.T) {
 	}
 }
 
-// Two daemons of one fleet name that start at the same moment on clusters that are empty:
-// on each cluster exactly one of them writes, and the other says what to do. When the
-// clusters leave, the claims go, too.
+// Two daemons with one fleet name start at the same time on empty clusters: on each cluster
+// exactly one of them writes, and the other reports what to do. When the clusters leave, the
+// claims are removed, too.
 func TestTwoFleetsOfOneNameStartAtOnce(t *testing.T) {
 	first := newDaemon(t)
 	second := newDaemon(t, "--fleet-name", first.name)
@@ -135,7 +135,7 @@ func TestTwoFleetsOfOneNameStartAtOnce(t *testing.T) {
 	for _, d := range both {
 		d.start()
 	}
-	has := map[*daemon][]string{} // the clusters each writes to
+	has := map[*daemon][]string{} // the clusters that each daemon writes to
 	first.eventually("each cluster is held by one of the two", func() bool {
 		clear(has)
 		for _, d := range both {
@@ -173,8 +173,8 @@ func TestTwoFleetsOfOneNameStartAtOnce(t *testing.T) {
 	first.eventually("nothing is left of either", func() bool { return len(first.onMembers()) == 0 })
 }
 
-// Without a fleet name each repository gets one of its own, which stays: both fleets
-// keep what is theirs, and an object that both want stays with the first.
+// Without a fleet name each repository gets its own, which does not change: both fleets keep
+// their objects, and an object that both want stays with the first.
 func TestFleetsWithoutANameCoexist(t *testing.T) {
 	first, second := newDaemon(t), newDaemon(t)
 	for _, d := range []*daemon{first, second} {
@@ -233,8 +233,8 @@ func TestFleetsWithoutANameCoexist(t *testing.T) {
 	}
 }
 
-// A daemon whose state directory is lost finds its fleet's ID in the inventories, and
-// writes nothing that is there already.
+// A daemon whose state directory is lost finds its fleet's ID in the inventories, and writes
+// nothing that exists already.
 func TestLostStateDirectoryOfTheSameRepository(t *testing.T) {
 	d := newDaemon(t)
 	d.startAt(d.repo.Commit(t, "main", map[string]string{

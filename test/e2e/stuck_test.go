@@ -20,9 +20,9 @@ import (
 const noImage = `{"status":{"phase":"Pending","containerStatuses":[{"name":"main","image":"x","imageID":"","ready":false,"restartCount":0,
 	"state":{"waiting":{"reason":"ImagePullBackOff","message":"Back-off pulling image app:1.0: token canary-value is refused"}}}]}}`
 
-// A Deployment that does not get on says after a while what its pods say, without
-// a Secret. One request finds it out, and none is sent while all is well. Who may
-// not read pods says no more than before.
+// A Deployment that makes no progress reports after a while why its pods fail, without the
+// value of a Secret. That takes one request, and none while it is available. Without the
+// permission to read pods the status is as before.
 func TestStuckDeploymentSaysWhatItsPodsSay(t *testing.T) {
 	f := workloadFleet(t, fleet.Options{Clusters: 1})
 	a := newAgentOn(t, f.Members()[0])
@@ -49,7 +49,7 @@ func TestStuckDeploymentSaysWhatItsPodsSay(t *testing.T) {
 		t.Errorf("it asked: %v", got)
 	}
 
-	// Another agent, which may do everything but read pods.
+	// Another agent, with all permissions except to read pods.
 	a.stop()
 	a.config = a.withoutPods(ns)
 	a.start()
@@ -62,12 +62,12 @@ func TestStuckDeploymentSaysWhatItsPodsSay(t *testing.T) {
 	a.available(key, "web", "(0 of 1 replicas available)")
 }
 
-// apartFrom drops all requests but those below a path.
+// apartFrom ignores all requests except those below a path.
 func apartFrom(path string) func(fleet.Request) bool {
 	return func(q fleet.Request) bool { return !strings.HasPrefix(q.Path, path) }
 }
 
-// podOf gives the only pod of a namespace a status, and returns its name.
+// podOf sets the status of the only pod of a namespace, and returns its name.
 func (a *agent) podOf(namespace, status string) string {
 	a.t.Helper()
 	pods := a.client.CoreV1().Pods(namespace)
@@ -83,7 +83,7 @@ func (a *agent) podOf(namespace, status string) string {
 	return name
 }
 
-// withoutPods are credentials that allow what an agent needs, and not to read
+// withoutPods returns credentials with the permissions that an agent needs, except to read
 // pods.
 func (a *agent) withoutPods(namespace string) *rest.Config {
 	a.t.Helper()

@@ -20,8 +20,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/fleet"
 )
 
-// What is suspended is not written, whatever happens to it, and what differs is
-// told; once it is resumed, all is as it should be again.
+// A suspended object is not written, whatever happens to it, and its differences are reported;
+// after it is resumed, everything is applied again.
 func TestAgentLeavesAloneWhatIsSuspended(t *testing.T) {
 	const why = "suspended by alice: INC-1"
 	tests := map[string]func(ns string, w *work.Work){
@@ -47,11 +47,11 @@ func TestAgentLeavesAloneWhatIsSuspended(t *testing.T) {
 			suspend(ns, &w)
 			a.sent.Reset()
 			a.Set([]work.Work{w})
-			a.until(key, "told", func(w ledger.WorkSeen) bool { return w.Revision.Hash == "2" && w.Done })
+			a.until(key, "reported", func(w ledger.WorkSeen) bool { return w.Revision.Hash == "2" && w.Done })
 			if _, err := cms.Patch(ctx, "cm-000", types.MergePatchType, []byte(`{"data":{"key":"tampered"}}`), metav1.PatchOptions{FieldManager: "kubectl-edit"}); err != nil {
 				t.Fatal(err)
 			}
-			seen := a.until(key, "drifted, and told", func(w ledger.WorkSeen) bool {
+			seen := a.until(key, "drift reported", func(w ledger.WorkSeen) bool {
 				return slices.ContainsFunc(w.Drifts, func(d ledger.Drift) bool { return d.ID.Name == "cm-000" && d.State == api.DriftStanding })
 			})
 			states := map[string]ledger.ObjectState{}
@@ -85,8 +85,7 @@ func TestAgentLeavesAloneWhatIsSuspended(t *testing.T) {
 	}
 }
 
-// changes are the requests that changed something: of the dry runs nothing is
-// left.
+// changes returns the requests that changed something, without dry runs.
 func (a *agent) changes() []string {
 	var out []string
 	for _, q := range a.sent.Objects() {
@@ -97,7 +96,7 @@ func (a *agent) changes() []string {
 	return out
 }
 
-// cli runs a command of the built program against the daemon.
+// cli runs a command of the built binary against the daemon.
 func (d *daemon) cli(args ...string) (out string, code int) {
 	d.t.Helper()
 	path, err := binary()
@@ -127,8 +126,8 @@ func (d *daemon) asks(want string, args ...string) {
 	}
 }
 
-// A person suspends one object on one cluster, and a cluster: nothing is written
-// there, over a restart too, until the person resumes it, or the time is over.
+// A user suspends one object on one cluster, and a cluster: nothing is written there, also
+// after a restart, until the user resumes it, or the suspension expires.
 func TestSuspendAndResume(t *testing.T) {
 	d := newDaemon(t)
 	first := d.repo.Commit(t, "main", map[string]string{
@@ -146,8 +145,8 @@ func TestSuspendAndResume(t *testing.T) {
 	d.edit("member-1", "one")
 	d.edit("member-1", "two")
 	d.edit("member-2", "two")
-	d.eventually("what is not suspended is put back", func() bool { return d.configMap("member-1", "two")["value"] == "a" })
-	d.until("the drift is told", func(r *status.Report) bool { return len(standing(r)) == 2 })
+	d.eventually("objects that are not suspended are restored", func() bool { return d.configMap("member-1", "two")["value"] == "a" })
+	d.until("the drift is reported", func(r *status.Report) bool { return len(standing(r)) == 2 })
 
 	d.repo.Commit(t, "main", map[string]string{"apps/all.yaml": yamlNamespace(d.name) + "---\n" + yamlConfigMap(d.name, "one", "b") + "---\n" +
 		yamlConfigMap(d.name, "two", "b") + "---\n" + yamlPlacement("all", d.name, pickAll+"  strategy: {rollingUpdate: {maxUnavailable: 100%}}\n")})
@@ -156,7 +155,7 @@ func TestSuspendAndResume(t *testing.T) {
 	})
 	d.kill()
 	d.start()
-	d.until("told again", func(r *status.Report) bool {
+	d.until("reported again", func(r *status.Report) bool {
 		return len(r.Suspensions) == 2 && r.Source.InForce.Hash == d.repo.Head(t, "main")
 	})
 	for _, at := range [][2]string{{"member-1", "one"}, {"member-2", "two"}} {
@@ -179,18 +178,18 @@ func TestSuspendAndResume(t *testing.T) {
 
 	d.asks("suspended by alice until", "suspend", "crp/all", "--cluster", "member-3", "--for", "2s", "--reason", "a moment")
 	d.edit("member-3", "one")
-	d.eventually("put back when the time is over", func() bool { return d.configMap("member-3", "one")["value"] == "b" })
+	d.eventually("restored when the suspension expires", func() bool { return d.configMap("member-3", "one")["value"] == "b" })
 	if out, code := d.cli("resume", "crp/all", "--cluster", "member-3"); code != 2 || !strings.Contains(out, "crp/all on member-3 is not suspended, and nothing else is either") {
 		t.Errorf("resumed twice: exit code %d\n%s", code, out)
 	}
 }
 
-// standing are the drifts that are left alone.
+// standing returns the drift that is left alone.
 func standing(r *status.Report) []status.Drift {
 	return slices.DeleteFunc(slices.Clone(r.Drifts), func(d status.Drift) bool { return d.State != api.DriftStanding })
 }
 
-// edit changes an object as somebody with kubectl would.
+// edit changes an object as with kubectl.
 func (d *daemon) edit(cluster, name string) {
 	d.t.Helper()
 	_, err := d.clients[cluster].CoreV1().ConfigMaps(d.name).Patch(context.Background(), name, types.MergePatchType,

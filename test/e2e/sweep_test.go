@@ -21,8 +21,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member"
 )
 
-// A lossy watch loses what it would have to tell of objects whose name begins
-// with "lost".
+// A lossy watch drops the events of objects whose name begins with "lost".
 type lossy struct {
 	on   atomic.Bool
 	lost atomic.Int32
@@ -58,9 +57,8 @@ func (l *lossy) watch(next http.RoundTripper, r *http.Request) (*http.Response, 
 	return response, nil
 }
 
-// The sweep finds what no watch has told of, puts it back like any drift, counts
-// it and says that it should not have been: and of everything else it finds
-// nothing to do.
+// The sweep finds changes that a watch has missed, reverts them like other drift, counts them
+// and logs that a watch missed them; for all other objects it does nothing.
 func TestSweepFindsWhatWatchesLost(t *testing.T) {
 	l, metrics, said := &lossy{}, member.NewMetrics(), &lines{}
 	a, f := newFaulty(t, func(cfg *member.Config) {
@@ -87,7 +85,7 @@ func TestSweepFindsWhatWatchesLost(t *testing.T) {
 	cms := a.client.CoreV1().ConfigMaps(ns)
 	patched(t, situation{a, ns, "lost-edit"}.edit(ctx, `{"data":{"key":"tampered"}}`))
 	patched(t, cms.Delete(ctx, "lost-deletion", metav1.DeleteOptions{}))
-	a.eventually("put back", func() (bool, error) {
+	a.eventually("restored", func() (bool, error) {
 		edited, err := a.get(ns, "lost-edit")
 		if err != nil || edited.Data["key"] != "a" {
 			return false, err

@@ -23,13 +23,12 @@ import (
 	"github.com/gitfleet/gitfleet/test/golden"
 )
 
-// A condition is how an object may be when a commit wants it.
+// A condition is a state in which an object may be when a commit wants it.
 var conditions = []struct {
 	name string
-	// ours says that it was applied by us before, with the content that is
-	// wanted.
+	// ours says that gitfleet applied it before, with the content that is wanted.
 	ours bool
-	// tamper makes it what it is; nil leaves it as it is.
+	// tamper brings it into that state; nil leaves it as it is.
 	tamper func(ctx context.Context, s situation) error
 }{
 	{"absent", false, nil},
@@ -41,13 +40,13 @@ var conditions = []struct {
 	{"ours, with extra fields", true, func(ctx context.Context, s situation) error { return s.edit(ctx, `{"data":{"theirs":"1"}}`) }},
 }
 
-// A situation is one object of the table: what somebody makes of it.
+// A situation is one object of the table, and its namespace.
 type situation struct {
 	agent           *agent
 	namespace, name string
 }
 
-// create makes the object as Helm might have, before us.
+// create creates the object as Helm would.
 func (s situation) create(ctx context.Context, value string, extra bool) error {
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: s.name}, Data: map[string]string{"key": value, "other": "same"}}
 	if extra {
@@ -62,7 +61,7 @@ func (s situation) edit(ctx context.Context, patch string) error {
 	return err
 }
 
-// outcome says what is there of the object in the end: its values, and whose it is.
+// outcome describes the object in the end: its values and its owner.
 func (s situation) outcome(ctx context.Context) string {
 	cm, err := s.agent.client.CoreV1().ConfigMaps(s.namespace).Get(ctx, s.name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -83,7 +82,7 @@ func (s situation) outcome(ctx context.Context) string {
 	return text
 }
 
-// A row of the table: one strategy.
+// A row of the table is one strategy.
 type row struct {
 	strategy api.ApplyStrategy
 	name     string // of its placement and objects
@@ -106,8 +105,7 @@ func rows() []row {
 
 func (r row) object(condition int) string { return fmt.Sprintf("%s-%d", r.name, condition) }
 
-// works are the placements of all strategies, with the objects that some
-// conditions speak of.
+// works returns the placements of all strategies, with the objects of some conditions.
 func works(namespace string, include func(condition int) bool, strategy func(row) api.ApplyStrategy) []work.Work {
 	var out []work.Work
 	for _, r := range rows() {
@@ -123,9 +121,9 @@ func works(namespace string, include func(condition int) bool, strategy func(row
 	return out
 }
 
-// Every strategy meets every condition in which it may find an object, made by
-// real managers on a real API server: what comes of it, and how many requests it
-// takes, is in testdata/takeover.txt, for a person to read.
+// Every strategy is tried with every condition of an object, created by real managers on a real
+// API server: the outcomes, and the number of requests, are in testdata/takeover.txt, for
+// people to review.
 func TestTakeOverTable(t *testing.T) {
 	a := newAgent(t)
 	ns, ctx := fleet.Namespace(t), context.Background()
@@ -177,7 +175,7 @@ func orNothing(s string) string {
 	return s
 }
 
-// verdict is what was said of one object.
+// verdict returns the reported status of one object.
 func verdict(w ledger.WorkSeen, name string) string {
 	for _, e := range w.Exceptions {
 		if e.ID.Name != name {
@@ -196,8 +194,8 @@ func verdict(w ledger.WorkSeen, name string) string {
 	return api.ManifestApplied
 }
 
-// A firstPass is what an agent said and did up to the end of its first pass. What
-// it does afterwards, on its own account, does not count.
+// A firstPass records an agent's reports and requests up to the end of its first pass. Later
+// ones do not count.
 type firstPass struct {
 	agent *agent
 	want  int
@@ -212,8 +210,8 @@ func newFirstPass(a *agent, placements int) *firstPass {
 	return &firstPass{agent: a, want: placements, seen: map[api.PlacementKey]ledger.WorkSeen{}, done: make(chan struct{})}
 }
 
-// watch listens to an agent. It reports from the goroutine that also does
-// everything, so nothing happens while we listen.
+// watch observes an agent. Reports are called from the goroutine that does everything else too,
+// so nothing happens during a call.
 func (f *firstPass) watch(cfg *member.Config) {
 	report := cfg.Report
 	cfg.Report = func(o ledger.Observation) {
@@ -262,8 +260,8 @@ func (f *firstPass) wait(t *testing.T) (map[api.PlacementKey]ledger.WorkSeen, ma
 	return f.seen, f.requests
 }
 
-// No strategy that only looks writes anything, whatever it finds: not the object,
-// not a marker, not an inventory, not its namespace. What it finds it tells.
+// Strategies that only compare write nothing, whatever they find: no field of an object, no
+// label, no inventory, no namespace. They report what they find.
 func TestReportDiffWritesNothing(t *testing.T) {
 	a := newAgent(t)
 	ns, ctx, key := fleet.Namespace(t), context.Background(), api.PlacementKey{Name: "look"}
@@ -304,7 +302,7 @@ func TestReportDiffWritesNothing(t *testing.T) {
 				for name, want := range want {
 					got := verdict(seen, name)
 					if got == api.ManifestApplied {
-						got = api.NoDiffFound // nothing to tell
+						got = api.NoDiffFound // nothing to report
 					}
 					if got != want {
 						t.Errorf("%s: %s, want %s", name, got, want)
@@ -327,9 +325,8 @@ func TestReportDiffWritesNothing(t *testing.T) {
 	}
 }
 
-// A placement that is switched to only looking leaves everything as it is, also
-// what Git does not have any more, and goes on from there when it is switched
-// back.
+// A placement that is switched to ReportDiff leaves everything as it is, including objects that
+// Git does not have any more, and continues from there when it is switched back.
 func TestSwitchedToReportDiff(t *testing.T) {
 	a := newAgent(t)
 	ns, key, ctx := fleet.Namespace(t), api.PlacementKey{Name: "web"}, context.Background()
@@ -366,8 +363,8 @@ func TestSwitchedToReportDiff(t *testing.T) {
 	}
 }
 
-// What is wrong with an object that is left alone is told as soon as it comes to
-// be, and its end is noticed by itself: the watch tells, nobody asks.
+// Changes of an object that is left alone are reported at once, and so is their end: by the
+// watch, without polling.
 func TestRefusedObjectIsLookedAtAgain(t *testing.T) {
 	a := newAgent(t)
 	ns, ctx := fleet.Namespace(t), context.Background()
@@ -397,7 +394,7 @@ func TestRefusedObjectIsLookedAtAgain(t *testing.T) {
 	a.sent.Reset()
 	edit("kept", `{"data":{"key":"a"}}`)
 	is(kept, "kept", "Applied")
-	if objects, _ := split(a.writes()); len(objects) > 2 { // a dry run, and one that makes the field ours again
+	if objects, _ := split(a.writes()); len(objects) > 2 { // a dry run, and one that makes gitfleet own the field again
 		t.Errorf("to find that it is as it should be took %v", objects)
 	}
 }

@@ -27,7 +27,7 @@ func TestACommitIsATrace(t *testing.T) {
 	d.proven(good)
 	refused := d.repo.Commit(t, "main", map[string]string{"wrong.yaml": "kind: [\n"})
 	d.until("the commit is refused", func(r *status.Report) bool { return r.Source.Newest.Hash == refused && len(r.Source.Problems) > 0 })
-	d.stop() // sends what is left
+	d.stop() // flushes the remaining spans
 
 	id, spans := tracing.TraceID(good), map[string][]string{}
 	got, _ := receiver.Received()

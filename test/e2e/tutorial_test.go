@@ -18,8 +18,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/golden"
 )
 
-// A tutorial is a page of the documentation whose JSON is what a command prints
-// on real clusters. The names of its example stand for those of the test.
+// A tutorial is a page of the documentation with JSON that a command prints on real clusters.
+// The names in its example are replaced by those of the test.
 type tutorial struct {
 	t          *testing.T
 	path, text string
@@ -36,7 +36,7 @@ func openTutorial(t *testing.T, path, name string) *tutorial {
 	return &tutorial{t: t, path: path, text: string(text), name: name}
 }
 
-// file is one of the example, with the names of the test.
+// file returns a file of the example, with the names of the test.
 func (d *tutorial) file(name string) string {
 	d.t.Helper()
 	text, err := os.ReadFile("../../examples/taking-over/" + name)
@@ -48,7 +48,7 @@ func (d *tutorial) file(name string) string {
 
 var moment = regexp.MustCompile(`"20\d\d-[^"]*Z"`)
 
-// shows holds the next block of JSON to what was printed.
+// shows compares the next JSON block of the page with the output.
 func (d *tutorial) shows(v any) {
 	d.t.Helper()
 	var buf bytes.Buffer
@@ -73,14 +73,14 @@ func (d *tutorial) shows(v any) {
 	golden.File(d.t, d.path, d.text)
 }
 
-// A differing is what a filter of the tutorial leaves of a cluster's status.
+// A differing is a cluster's status as the jq filter of the tutorial prints it.
 type differing struct {
 	ClusterName      string                        `json:"clusterName"`
 	FailedPlacements []api.FailedResourcePlacement `json:"failedPlacements"`
 	DiffedPlacements []api.DiffedResourcePlacement `json:"diffedPlacements,omitempty"`
 }
 
-// refused is what the command line and jq answer to the tutorial's question.
+// refused runs the tutorial's command and jq filter.
 func (d *daemon) refused() []differing {
 	d.t.Helper()
 	var p api.ClusterResourcePlacement
@@ -97,10 +97,9 @@ func (d *daemon) refused() []differing {
 	return out
 }
 
-// The steps of the takeover tutorial, as a user walks them: a commit says Never,
-// and the status lists what would be taken over; IfNoDiff takes what is equal and
-// shows how the rest differs; Always takes all of it. Nothing is changed before a
-// commit says so.
+// The steps of the takeover tutorial: with Never the status lists what would be taken over;
+// IfNoDiff takes over equal objects and shows how the others differ; Always takes over all.
+// Nothing changes before a commit says so.
 func TestTakeOverTutorial(t *testing.T) {
 	d := newDaemon(t)
 	doc := openTutorial(t, "../../docs/taking-over.md", d.name)

@@ -22,8 +22,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member"
 )
 
-// applyAsUs applies an object as it is, but for one value, under gitfleet's own
-// field manager: who owns what stays the same.
+// applyAsUs applies an object with one changed value, under gitfleet's own field manager: the
+// ownership of fields stays the same.
 func (a *agent) applyAsUs(m *work.Manifest, value any, path ...string) {
 	a.t.Helper()
 	ctx := context.Background()
@@ -45,9 +45,9 @@ func (a *agent) applyAsUs(m *work.Manifest, value any, path ...string) {
 	patched(a.t, err)
 }
 
-// Somebody who applies under gitfleet's own field manager changes values without
-// changing who owns them. It is put back all the same, and remembered; and what a
-// restart did not see a person's sync puts back.
+// An apply under gitfleet's own field manager changes values without changing their ownership.
+// It is reverted nevertheless, and recorded; a change that a restart missed is reverted at
+// gitfleet sync.
 func TestApplyUnderOurNameIsDrift(t *testing.T) {
 	a := newAgent(t, func(cfg *member.Config) { cfg.Sweep = time.Hour })
 	ns, key := a.makeNamespace(), api.PlacementKey{Name: "web"}
@@ -60,7 +60,7 @@ func TestApplyUnderOurNameIsDrift(t *testing.T) {
 	a.applyAsUs(one, "tampered", "data", "key")
 	d := a.remembered(key, "one", "repaired", repaired)
 	if got, want := told(d), `one repaired, 1 times; /data/key "a"→"tampered" by [gitfleet (Apply)]`; got != want {
-		t.Errorf("told: %s\nwant: %s", got, want)
+		t.Errorf("reported: %s\nwant: %s", got, want)
 	}
 	if cm, err := a.get(ns, "one"); err != nil || cm.Data["key"] != "a" {
 		t.Errorf("it is %v, %v", cm.Data, err)
@@ -68,7 +68,7 @@ func TestApplyUnderOurNameIsDrift(t *testing.T) {
 	a.applyAsUs(web, int64(3), "spec", "replicas")
 	d = a.remembered(key, "web", "repaired", repaired)
 	if got, want := told(d), `web repaired, 1 times; /spec/replicas "1"→"3" by [gitfleet (Apply)]`; got != want {
-		t.Errorf("told: %s\nwant: %s", got, want)
+		t.Errorf("reported: %s\nwant: %s", got, want)
 	}
 
 	a.stop()
@@ -80,14 +80,14 @@ func TestApplyUnderOurNameIsDrift(t *testing.T) {
 	a.remembered(key, "two", "repaired", repaired)
 }
 
-// allApplied waits until all was tried and applied, whether or not it is available.
+// allApplied waits until all objects are applied, whether or not they are available.
 func (a *agent) allApplied(p api.PlacementKey, hash string) {
 	a.t.Helper()
 	a.until(p, "applied at "+hash, func(w ledger.WorkSeen) bool { return w.Revision.Hash == hash && w.Done && w.Applied() })
 }
 
-// mutate has the API server itself change a value of ConfigMaps whose name begins
-// with "mutated", whoever writes them, and returns what ends that.
+// mutate has the API server itself change a value of ConfigMaps whose name begins with
+// "mutated" in every write, and returns a function that ends that.
 func (a *agent) mutate(ns, to string) (end func()) {
 	a.t.Helper()
 	ctx, name := context.Background(), ns+"-"+to
@@ -136,8 +136,8 @@ func (a *agent) mutate(ns, to string) (end func()) {
 	return end
 }
 
-// What the cluster itself makes of every apply is reported as that: it is neither
-// fought nor taken for somebody's drift, and once it ends the manifest counts.
+// A mutation by the cluster at every apply is reported as such: it is neither reverted nor
+// reported as drift, and once it ends the manifest is applied.
 func TestWhatAWebhookChangesIsReported(t *testing.T) {
 	metrics := member.NewMetrics()
 	a := newAgent(t, func(cfg *member.Config) { cfg.Sweep, cfg.Metrics = time.Hour, metrics })
@@ -149,10 +149,10 @@ func TestWhatAWebhookChangesIsReported(t *testing.T) {
 	altered := func(d ledger.Drift) bool { return d.State == api.DriftAltered }
 	d := a.remembered(key, "mutated", "altered", altered)
 	if got, want := told(d), `mutated altered, 0 times; /data/key "a"→"mutant" by []`; got != want || !strings.Contains(d.Message, "webhook") {
-		t.Errorf("told: %s (%s)\nwant: %s", got, d.Message, want)
+		t.Errorf("reported: %s (%s)\nwant: %s", got, d.Message, want)
 	}
 
-	// Others write to it, and a person asks to look again: nothing is to be done.
+	// Others write to it, and a user asks for a sync: there is nothing to do.
 	a.sent.Reset()
 	label := func(name, value string) {
 		t.Helper()
@@ -174,7 +174,7 @@ func TestWhatAWebhookChangesIsReported(t *testing.T) {
 	}
 	a.remembered(key, "mutated", "altered still", altered)
 
-	// A restart knows nothing of it, and finds out.
+	// After a restart the mutation is detected again.
 	a.stop()
 	a.start()
 	a.Set([]work.Work{w})
@@ -193,9 +193,9 @@ func TestWhatAWebhookChangesIsReported(t *testing.T) {
 	}
 }
 
-// A mutating policy that is added later changes applied values when another client
-// updates the object. It would mutate gitfleet's apply too, so the difference is reported
-// and the object is not applied again and again.
+// A mutating policy that is added later changes applied values when another client updates the
+// object. It would mutate gitfleet's apply too, so the difference is reported and the object is
+// not applied again and again.
 func TestWhatAPolicyChangesInOthersWrites(t *testing.T) {
 	a := newAgent(t, func(cfg *member.Config) { cfg.Sweep = time.Hour })
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()

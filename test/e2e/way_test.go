@@ -29,9 +29,9 @@ func only(number string) string {
 `
 }
 
-// A commit reaches the clusters it should and no other; a change of one field is
-// one request for each; a poll without news is none; a file that is removed
-// takes its object along and nothing else.
+// A commit reaches the selected clusters and no others; a change of one field is one request
+// for each; a poll without a new commit is none; the object of a removed file is deleted and
+// nothing else.
 func TestCommitReachesClusters(t *testing.T) {
 	d := newDaemon(t)
 	other := d.name + "-east"
@@ -112,8 +112,8 @@ func TestCommitReachesClusters(t *testing.T) {
 	}
 }
 
-// A commit that does not load changes nothing anywhere, and is named with file
-// and line; the next one that does is in force at once.
+// A commit that does not load changes nothing, and is reported with file and line; the next one
+// that loads comes into force at once.
 func TestBrokenCommitChangesNothing(t *testing.T) {
 	d := newDaemon(t)
 	good := d.repo.Commit(t, "main", map[string]string{
@@ -141,14 +141,14 @@ func TestBrokenCommitChangesNothing(t *testing.T) {
 		}
 	}
 	d.applied(d.repo.Commit(t, "main", map[string]string{"apps/all.yaml": yamlNamespace(d.name) + "---\n" + yamlConfigMap(d.name, "one", "c")}))
-	d.eventually("mended everywhere", func() bool {
+	d.eventually("restored on all members", func() bool {
 		return !slices.ContainsFunc(d.members, func(m string) bool { return d.configMap(m, "one")["value"] != "c" })
 	})
 }
 
-// What somebody deletes, edits or scales by hand is put back by one write, found
-// by watching: the next poll and the next probe are an hour away. Before, it is
-// read what it was and who did it.
+// Objects that somebody deletes, edits or scales are restored by one write, noticed by watches:
+// the next poll and the next probe are an hour away. Before the write the object is read, for
+// the report of who changed what.
 func TestDriftIsRepairedWithoutPolling(t *testing.T) {
 	d := newDaemon(t, "--interval", "1h", "--set", "members.probeInterval=1h")
 	commit := d.repo.Commit(t, "main", map[string]string{
@@ -191,7 +191,7 @@ func TestDriftIsRepairedWithoutPolling(t *testing.T) {
 				t.Fatal(err)
 			}
 			start := time.Now()
-			d.eventually("put back", c.mended)
+			d.eventually("restored", c.mended)
 			t.Logf("put back after %s", time.Since(start).Round(time.Millisecond))
 			d.quiet()
 			objects, _ := d.asked("member-2", since)
@@ -202,9 +202,8 @@ func TestDriftIsRepairedWithoutPolling(t *testing.T) {
 	}
 }
 
-// Killed at any moment, the daemon goes on where it was: nothing is created
-// twice, everything ends up as the commit says, and one more restart writes
-// nothing.
+// Killed at any moment, the daemon continues after a restart: nothing is created twice,
+// everything is as the commit says in the end, and one more restart writes nothing.
 func TestKilledAtAnyMoment(t *testing.T) {
 	d := newDaemon(t)
 	files := map[string]string{"apps/namespace.yaml": yamlNamespace(d.name), "placement.yaml": yamlPlacement("all", d.name, pickAll)}
@@ -212,8 +211,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 		files[fmt.Sprintf("apps/cm-%02d.yaml", i)] = yamlConfigMap(d.name, fmt.Sprintf("cm-%02d", i), "a")
 	}
 	commit := d.repo.Commit(t, "main", files)
-	// Each life is ended when so many objects are there: before, amid and after
-	// the work.
+	// Each run is killed when that many objects exist: before, during and after the work.
 	for _, n := range []int{0, 1, 7, 23, 39, 40} {
 		d.start()
 		d.eventually("so far", func() bool { return d.count("member-1") >= n })
@@ -231,7 +229,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 		if got := d.count(m); got != 40 {
 			t.Errorf("%s: has %d objects, want 40", m, got)
 		}
-		// A request whose sender was killed may have no answer in the record.
+		// A request whose sender was killed may have no response in the audit log.
 		created := map[string]int{}
 		objects, _ := d.asked(m, d.began)
 		for _, line := range objects {
@@ -274,7 +272,7 @@ func (d *daemon) count(cluster string) int {
 	return len(list.Items)
 }
 
-// A member that is down delays nobody, is said to be so, and catches up once it
+// A member that is down delays nothing elsewhere, is reported as down, and catches up once it
 // returns.
 func TestMemberDown(t *testing.T) {
 	d := newDaemon(t, "--set", "members.probeInterval=1s")
@@ -315,7 +313,7 @@ func (d *daemon) startAt(commit string) {
 	d.applied(commit)
 }
 
-// A placement that leaves Git takes along what it placed, and nothing else.
+// The objects of a placement that is removed from Git are deleted, and nothing else.
 func TestRemovedPlacement(t *testing.T) {
 	d := newDaemon(t)
 	keep := d.name + "-keep"
@@ -343,8 +341,8 @@ func TestRemovedPlacement(t *testing.T) {
 	}
 }
 
-// A cluster that leaves Git keeps what it holds, released; come back, it is
-// taken over again.
+// A cluster that is removed from Git keeps its objects, without an owner; when it comes back,
+// they are taken over again.
 func TestClusterLeavesAndReturns(t *testing.T) {
 	d := newDaemon(t)
 	commit := d.repo.Commit(t, "main", map[string]string{

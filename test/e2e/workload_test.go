@@ -19,8 +19,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/fleet"
 )
 
-// workloadFleet starts a fleet of the test's own, with the controllers that make pods of
-// workloads. It stops at the end of the test.
+// workloadFleet starts the test's own fleet, with the controllers for workloads. It stops at
+// the end of the test.
 func workloadFleet(t *testing.T, o fleet.Options) *fleet.Fleet {
 	t.Helper()
 	if testing.Short() {
@@ -35,8 +35,7 @@ func workloadFleet(t *testing.T, o fleet.Options) *fleet.Fleet {
 	return f
 }
 
-// A kubelet says of every pod whether it is ready, and runs none: controllers
-// see no difference.
+// A kubelet sets the readiness of every pod, and runs none: controllers see no difference.
 type kubelet struct {
 	client kubernetes.Interface
 	sick   atomic.Bool
@@ -66,7 +65,7 @@ func (k *kubelet) run(ctx context.Context) {
 	}
 }
 
-// report sets the status of a pod, unless it is so already.
+// report sets the status of a pod, unless it has it already.
 func (k *kubelet) report(ctx context.Context, p *corev1.Pod) {
 	want := corev1.ConditionTrue
 	if k.sick.Load() {
@@ -77,13 +76,13 @@ func (k *kubelet) report(ctx context.Context, p *corev1.Pod) {
 			return
 		}
 	}
-	now := time.Now().UTC().Format(time.RFC3339) // minReadySeconds count from it
+	now := time.Now().UTC().Format(time.RFC3339) // minReadySeconds are counted from it
 	status := fmt.Sprintf(`{"status":{"phase":"Running","conditions":[{"type":"Ready","status":%q,"lastTransitionTime":%q},{"type":"ContainersReady","status":%[1]q,"lastTransitionTime":%[2]q}]}}`, want, now)
-	// One that is gone by now needs no status.
+	// A pod that is gone by now needs no status.
 	_, _ = k.client.CoreV1().Pods(p.Namespace).Patch(ctx, p.Name, types.StrategicMergePatchType, []byte(status), metav1.PatchOptions{}, "status")
 }
 
-// reportAll has every pod of a namespace reported anew.
+// reportAll sets the status of every pod of a namespace again.
 func (k *kubelet) reportAll(ctx context.Context, namespace string) error {
 	pods, err := k.client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -95,8 +94,8 @@ func (k *kubelet) reportAll(ctx context.Context, namespace string) error {
 	return nil
 }
 
-// A workload that real controllers run becomes available, loses its pods'
-// readiness and gets it back: each is told as it happens, by the watch alone.
+// A workload with real controllers becomes available, loses its pods' readiness and gets it
+// back: each change is reported by the watch, without polling.
 func TestWorkloadBecomesAvailable(t *testing.T) {
 	f := workloadFleet(t, fleet.Options{Clusters: 1})
 	a := newAgentOn(t, f.Members()[0])
@@ -131,7 +130,7 @@ func TestWorkloadBecomesAvailable(t *testing.T) {
 		t.Errorf("it asked: %v", got)
 	}
 
-	// All of it goes, and is not said to be gone before its pods are.
+	// It is deleted, and not reported as gone before its pods are.
 	pods := a.client.CoreV1().Pods(ns)
 	list, err := pods.List(ctx, metav1.ListOptions{LabelSelector: "app=web"})
 	if err != nil || len(list.Items) == 0 {
@@ -151,14 +150,14 @@ func TestWorkloadBecomesAvailable(t *testing.T) {
 	finalizers("null")
 	a.until(key, "removed", func(w ledger.WorkSeen) bool { return w.Removed })
 
-	// A definition goes with the objects of its kind, though those linger: nobody
-	// has to allow it, as they are ours.
+	// A definition is deleted with its objects, although those take a while: no trailer is
+	// needed, since they are all owned.
 	group, crd := ns+".example.com", api.PlacementKey{Name: "crd"}
 	a.Set([]work.Work{workOf("crd", "1", namespaceOf(ns+"-crd"), gadget(group, ns+"-crd", "one"), definition(group))})
 	a.applied(crd, "1")
 	a.Set([]work.Work{{Placement: crd, Remove: true}})
 	a.eventually("the definition is going", func() (bool, error) {
-		w := a.until(crd, "told", func(ledger.WorkSeen) bool { return true })
+		w := a.until(crd, "reported", func(ledger.WorkSeen) bool { return true })
 		if len(w.Braked) > 0 {
 			return false, fmt.Errorf("held: %v", w.Braked)
 		}

@@ -1,5 +1,5 @@
-// Package giteaserver runs a Gitea: built from its Go module, with a database of its own
-// and one user. [Start] does for a test, and [Launch] for other programs.
+// Package giteaserver runs a Gitea: built from its Go module, with its own database and one
+// user. Tests use [Start], other programs [Launch].
 package giteaserver
 
 import (
@@ -13,16 +13,16 @@ import (
 	"github.com/gitfleet/gitfleet/test/process"
 )
 
-// User is who owns every repository.
+// User owns every repository.
 const User = "fleet"
 
 // Server is a running Gitea.
 type Server struct {
-	// URL is where it answers.
+	// URL is its base URL.
 	URL string
-	// Token is one of User that may do everything with repositories and issues.
+	// Token is a token of User with all permissions for repositories and issues.
 	Token string
-	// Client asks it in the name of User.
+	// Client authenticates as User.
 	Client *gitea.Client
 
 	t        testing.TB
@@ -42,7 +42,7 @@ func Start(t testing.TB) *Server {
 	}
 	t.Cleanup(func() {
 		if err := i.Stop(); err != nil {
-			t.Log(err) // it may end with a status that says that it was asked to
+			t.Log(err) // it may exit with a status that reports the signal
 		}
 		if said, _ := os.ReadFile(i.Log); t.Failed() {
 			t.Logf("log of Gitea:\n%s", said[max(0, len(said)-4<<10):])
@@ -51,7 +51,7 @@ func Start(t testing.TB) *Server {
 	return &Server{URL: i.URL, Token: i.Token, Client: i.Client, t: t, instance: i}
 }
 
-// Log is what the Gitea has logged so far.
+// Log returns Gitea's log so far.
 func (s *Server) Log() string {
 	s.t.Helper()
 	text, err := os.ReadFile(s.instance.Log)
@@ -61,8 +61,8 @@ func (s *Server) Log() string {
 	return string(text)
 }
 
-// AddUser makes another user, who may do nothing but what everybody may, and returns a
-// client that asks in the name of that user.
+// AddUser creates another user without any special permission, and returns a client that
+// authenticates as that user.
 func (s *Server) AddUser(name string) *gitea.Client {
 	s.t.Helper()
 	err := s.instance.createUser(name, "of-a-test")
@@ -76,8 +76,8 @@ func (s *Server) AddUser(name string) *gitea.Client {
 	return client
 }
 
-// Repository makes a repository of User with files on its branch main, and returns its
-// name as OWNER/NAME.
+// Repository creates a repository of User with files on its branch main, and returns its name
+// as OWNER/NAME.
 func (s *Server) Repository(name string, files map[string]string) string {
 	s.t.Helper()
 	if _, _, err := s.Client.CreateRepo(gitea.CreateRepoOption{Name: name, AutoInit: true, DefaultBranch: "main"}); err != nil {
@@ -98,7 +98,7 @@ func (s *Server) Repository(name string, files map[string]string) string {
 func (s *Server) Merge(name string, number int64) {
 	s.t.Helper()
 	var err error
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) { // Gitea first checks for conflicts
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) { // Gitea checks for conflicts first
 		merged, _, failed := s.Client.MergePullRequest(User, name, number, gitea.MergePullRequestOption{Style: gitea.MergeStyleMerge})
 		if merged {
 			return

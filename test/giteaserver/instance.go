@@ -19,16 +19,16 @@ import (
 	"github.com/gitfleet/gitfleet/test/process"
 )
 
-// An Instance is a running Gitea, until it is stopped.
+// An Instance is a running Gitea.
 type Instance struct {
 	*process.Process
-	// URL is where it answers.
+	// URL is its base URL.
 	URL string
-	// Token is one of User that may do everything with repositories and issues, and
-	// Client asks with it.
+	// Token is a token of User with all permissions for repositories and issues. Client uses
+	// it.
 	Token  string
 	Client *gitea.Client
-	// Log is the file with what it says.
+	// Log is the path of its log file.
 	Log string
 
 	run func(args ...string) (string, error)
@@ -66,7 +66,7 @@ LEVEL = Info
 `
 
 // Launch runs a Gitea with all its files in a directory, where User may sign in with a
-// password, and returns once it answers. A directory that has one already is taken up.
+// password, and returns once it is ready. An existing Gitea in the directory is continued.
 func Launch(ctx context.Context, dir, address, password string) (*Instance, error) {
 	program, static, err := checkout.Gitea(ctx)
 	if err != nil {
@@ -115,7 +115,7 @@ func Launch(ctx context.Context, dir, address, password string) (*Instance, erro
 	return i, nil
 }
 
-// createUser makes a user.
+// createUser creates a user.
 func (i *Instance) createUser(name, password string, flags ...string) error {
 	_, err := i.run(append([]string{
 		"admin", "user", "create", "--username", name, "--password", password, "--email", name + "@example.com", "--must-change-password=false",
@@ -123,7 +123,7 @@ func (i *Instance) createUser(name, password string, flags ...string) error {
 	return err
 }
 
-// authorize makes a token of a user, and a client that asks with it.
+// authorize creates a token of a user, and a client that uses it.
 func (i *Instance) authorize(user string) (string, *gitea.Client, error) {
 	out, err := i.run("admin", "user", "generate-access-token", "--username", user, "--raw",
 		"--token-name", fmt.Sprint("at ", time.Now().UnixNano()), "--scopes", "write:repository,write:issue,write:user")
@@ -139,7 +139,7 @@ func (i *Instance) authorize(user string) (string, *gitea.Client, error) {
 	return token, client, err
 }
 
-// await returns once the Gitea answers.
+// await waits until the Gitea is ready.
 func (i *Instance) await(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

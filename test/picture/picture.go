@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// A Series is one line of an answer. Points are in order of time.
+// A Series is one time series of a response. Points are in order of time.
 type Series struct {
 	Labels map[string]string
 	Points []Point
@@ -26,10 +26,11 @@ type Point struct {
 	Value float64
 }
 
-// A Query answers an expression of a panel: at the end of the period only if it is instant.
+// A Query evaluates an expression of a panel over the period, or only at its end if it is
+// instant.
 type Query func(expr string, instant bool) ([]Series, error)
 
-// The size of a unit of Grafana's grid, which has 24 columns, in pixels.
+// The size of a cell of Grafana's grid, which has 24 columns, in pixels.
 const (
 	unitWidth  = 40
 	unitHeight = 30
@@ -144,7 +145,7 @@ func (c *canvas) stat(p *panel, lines []line, x, y, w, h float64) {
 	}
 }
 
-// colors are those of lines, in their order.
+// colors are the colors of lines, in order.
 var colors = []string{"#1f60c4", "#e0752d", "#37872d", "#c4162a", "#8f3bb8", "#e0b400", "#0a437c", "#96d98d", "#fa6400", "#ffa6b0"}
 
 // graph draws lines over time, and their legend.
@@ -220,7 +221,7 @@ func (c *canvas) legends(lines []line, x, y, w float64) (height float64) {
 	return height
 }
 
-// roundStep is the next number at or above v that is 1, 2 or 5 times a power of ten.
+// roundStep returns the smallest number at or above v that is 1, 2 or 5 times a power of ten.
 func roundStep(v float64) float64 {
 	if v <= 0 {
 		return 1
@@ -236,12 +237,12 @@ func roundStep(v float64) float64 {
 
 var label = regexp.MustCompile(`{{\s*(\w+)\s*}}`)
 
-// legend is the text of a legend format for some labels.
+// legend applies a legend format to some labels.
 func legend(format string, labels map[string]string) string {
 	return label.ReplaceAllStringFunc(format, func(m string) string { return labels[label.FindStringSubmatch(m)[1]] })
 }
 
-// format writes a value as Grafana does for a unit.
+// format formats a value as Grafana does for a unit.
 func format(v float64, unit string) string {
 	number := func(v float64) string { return strings.TrimSuffix(fmt.Sprintf("%.3g", v), ".0") }
 	switch {

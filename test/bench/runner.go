@@ -14,38 +14,36 @@ import (
 	"github.com/gitfleet/gitfleet/test/fleet"
 )
 
-// A bed is what things are measured on.
-type bed struct {
+// A runner runs measurements, and starts the clusters that they need.
+type runner struct {
 	root     string
 	progress io.Writer
-	count    int // runs of a Go benchmark
+	count    int // repetitions of each Go benchmark
 
 	fleet   *fleet.Fleet
-	audited bool // the fleet keeps a record of requests
+	audited bool // whether the fleet's API servers write audit logs
 }
 
-// A scene measures something that takes more than a function: it has clusters, a
-// repository, a daemon. It returns its figures by name.
+// A scene measures something that needs more than a function, such as clusters, a repository or
+// a daemon. It returns its figures by name.
 type scene struct {
 	name string
-	run  func(context.Context, *bed) (map[string]float64, error)
+	run  func(context.Context, *runner) (map[string]float64, error)
 }
 
-// scenes in the order in which they are run: those that share a fleet are
-// neighbours.
+// scenes in the order in which they run: those that share a fleet are adjacent.
 var scenes = []scene{
 	{"load", load},
 	{"sync", firstSync},
 	{"change", oneChange},
 	{"repair", repairs},
-	{"daemon", daemonAtWork},
-	{"forge", driftAtWork},
+	{"daemon", daemonScene},
+	{"forge", forgeScene},
 	{"memory", memory},
 }
 
-// measure runs what some goals need. What fails keeps nothing else from being
-// measured.
-func (b *bed) measure(ctx context.Context, goals []goal) (figures, error) {
+// measure runs the scenes and benchmarks that some goals need. It continues after a failure.
+func (b *runner) measure(ctx context.Context, goals []goal) (figures, error) {
 	measured := figures{}
 	var needed []figure
 	for _, g := range goals {
@@ -68,7 +66,7 @@ func (b *bed) measure(ctx context.Context, goals []goal) (figures, error) {
 		}
 		b.note("scene %s (%s)", s.name, time.Since(began).Round(time.Second))
 	}
-	b.close() // its clusters would take their share of the processor
+	b.close() // the clusters would use CPU time
 	for _, r := range benchRuns(needed) {
 		if err := b.goBenchmarks(ctx, []benchRun{r}, measured); err != nil {
 			errs = append(errs, err)
@@ -77,14 +75,14 @@ func (b *bed) measure(ctx context.Context, goals []goal) (figures, error) {
 	return measured, errors.Join(errs...)
 }
 
-// note tells of progress, beside the answer.
-func (b *bed) note(format string, args ...any) {
+// note prints a line of progress.
+func (b *runner) note(format string, args ...any) {
 	fmt.Fprintf(b.progress, "# "+format+"\n", args...)
 }
 
-// clusters returns four clusters that run. With audit they keep a record of what
-// they are asked, which takes a little of their time.
-func (b *bed) clusters(ctx context.Context, audit bool) (*fleet.Fleet, error) {
+// clusters returns four running clusters. With audit their API servers write audit logs, which
+// takes a little of their time.
+func (b *runner) clusters(ctx context.Context, audit bool) (*fleet.Fleet, error) {
 	if b.fleet != nil && b.audited == audit {
 		return b.fleet, nil
 	}
@@ -97,7 +95,7 @@ func (b *bed) clusters(ctx context.Context, audit bool) (*fleet.Fleet, error) {
 	return f, nil
 }
 
-func (b *bed) close() {
+func (b *runner) close() {
 	if b.fleet == nil {
 		return
 	}
@@ -107,14 +105,14 @@ func (b *bed) close() {
 	b.fleet = nil
 }
 
-// scratch returns a directory that is gone when release is called.
+// scratch returns a new temporary directory, which release removes.
 func scratch() (dir string, release func(), err error) {
 	dir, err = os.MkdirTemp("", "bench-")
 	return dir, func() { _ = os.RemoveAll(dir) }, err
 }
 
-// fresh is a name that nothing had before.
+// fresh returns a name that has not been used before.
 func fresh(prefix string) string { return fmt.Sprintf("%s-%08x", prefix, rand.Uint32()) }
 
-// milliseconds is what times are told in.
+// milliseconds converts a duration, for figures in milliseconds.
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

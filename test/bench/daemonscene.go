@@ -10,11 +10,10 @@ import (
 	"github.com/gitfleet/gitfleet/test/fleet"
 )
 
-// daemonAtWork measures the built program on four members, by the record that
-// the members keep of their requests: the first sync, a while in which nothing
-// changes, a restart.
-func daemonAtWork(ctx context.Context, b *bed) (_ map[string]float64, err error) {
-	// Two turns of everything that comes and goes: polls every second, probes every
+// daemonScene measures the built binary on four members, from the audit logs of their API
+// servers: the first sync, a period without changes, a restart.
+func daemonScene(ctx context.Context, b *runner) (_ map[string]float64, err error) {
+	// Long enough for everything periodic to happen twice: polls every second, probes every
 	// ten, turns every thirty, observations every minute.
 	const idle = 130 * time.Second
 	f, err := b.clusters(ctx, true)
@@ -85,7 +84,7 @@ func daemonAtWork(ctx context.Context, b *bed) (_ map[string]float64, err error)
 	return out, nil
 }
 
-// wait waits, or says that it was not let.
+// wait waits for d. It returns the context's error if ctx ends first.
 func wait(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
@@ -95,10 +94,9 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// recorded is what gitfleet asked of all members since a moment, in their own
-// words.
+// recorded counts gitfleet's requests to all members since a time, from the audit logs.
 func recorded(f *fleet.Fleet, since time.Time) (tally, error) {
-	time.Sleep(300 * time.Millisecond) // the record is written behind the answer
+	time.Sleep(300 * time.Millisecond) // events are logged after the response is sent
 	var t tally
 	for _, m := range f.Members() {
 		events, err := f.Audit(m.Name)
@@ -121,7 +119,7 @@ func (t *tally) add(e fleet.Event) {
 	case e.Verb == "watch", o.Resource == "":
 		return
 	case e.Verb == "list" && !strings.Contains(e.URI, "labelSelector") && (o.Resource == "nodes" || o.Resource == "pods" || o.Resource == "namespaces"):
-		return // the look that a probe takes at the size of a cluster
+		return // a probe's count of nodes, pods and namespaces
 	}
 	t.objects++
 	inventory := o.Namespace == "gitfleet-system" || o.Resource == "namespaces" && o.Name == "gitfleet-system"
@@ -134,12 +132,11 @@ func (t *tally) add(e fleet.Event) {
 	}
 }
 
-// loadFiles are how many files there are in a large repository.
+// loadFiles is the number of files in a large repository.
 const loadFiles = 10_000
 
-// load measures what the built program needs for a large repository and no
-// member at all.
-func load(ctx context.Context, b *bed) (_ map[string]float64, err error) {
+// load measures what the built binary needs for a large repository without any member.
+func load(ctx context.Context, b *runner) (_ map[string]float64, err error) {
 	dir, remove, err := scratch()
 	if err != nil {
 		return nil, err
@@ -169,7 +166,7 @@ func load(ctx context.Context, b *bed) (_ map[string]float64, err error) {
 		return nil, err
 	}
 	out := map[string]float64{"start to loaded s": time.Since(began).Seconds()}
-	if err := wait(ctx, 10*time.Second); err != nil { // until it has given back what it needed for that
+	if err := wait(ctx, 10*time.Second); err != nil { // until the memory needed for loading is released
 		return nil, err
 	}
 	out["memory MiB"], err = d.mebibytes(ctx)

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// tell prints a line for each goal, and a last one that sums up.
-func tell(out io.Writer, results []result) {
+// printResults prints a line for each goal, and a summary.
+func printResults(out io.Writer, results []result) {
 	short, failed := 0, 0
 	for _, r := range results {
 		got, verdict := number(r.got), "ok"
@@ -40,7 +40,7 @@ func tell(out io.Writer, results []result) {
 // A document is build/bench.json.
 type document struct {
 	At     time.Time          `json:"at"`
-	Commit string             `json:"commit,omitempty"` // of the checkout, with "+" if it was changed
+	Commit string             `json:"commit,omitempty"` // of the checkout, with "+" if it has changes
 	Go     string             `json:"go"`
 	CPUs   int                `json:"cpus"`
 	Goals  []documentGoal     `json:"goals"`
@@ -100,7 +100,7 @@ func pick(measured figures, list []figure) map[string]float64 {
 	return out
 }
 
-// commitOf says what was measured; empty where git cannot tell.
+// commitOf returns the commit of the checkout; empty if git cannot tell.
 func commitOf(root string) string {
 	ask := func(args ...string) (string, error) {
 		command := exec.Command("git", args...)

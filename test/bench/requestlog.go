@@ -9,22 +9,21 @@ import (
 	"github.com/gitfleet/gitfleet/test/fleet"
 )
 
-// A wire is what goes to the clusters: counted, and with the moment of every
-// answer.
-type wire struct {
+// A requestLog records the requests to the clusters, with the time of every response.
+type requestLog struct {
 	counts fleet.Recorder
 
 	mu      sync.Mutex
 	answers []answer
 }
 
-// An answer is one request that was answered.
+// An answer is the response to one request.
 type answer struct {
 	method, path string
 	at           time.Time
 }
 
-func (w *wire) record(next http.RoundTripper) http.RoundTripper {
+func (w *requestLog) record(next http.RoundTripper) http.RoundTripper {
 	counted := w.counts.RoundTripper(next)
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
 		response, err := counted.RoundTrip(request)
@@ -37,19 +36,18 @@ func (w *wire) record(next http.RoundTripper) http.RoundTripper {
 
 type roundTripper func(*http.Request) (*http.Response, error)
 
-// RoundTrip is the function itself.
+// RoundTrip calls the function.
 func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
 
-func (w *wire) reset() {
+func (w *requestLog) reset() {
 	w.counts.Reset()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.answers = nil
 }
 
-// answered returns when a request was answered that has this path, and whether
-// one was.
-func (w *wire) answered(method, path string) (time.Time, bool) {
+// answered returns when a request with this path was answered, and whether one was.
+func (w *requestLog) answered(method, path string) (time.Time, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, a := range w.answers {
@@ -60,8 +58,8 @@ func (w *wire) answered(method, path string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// last returns when a path was last answered; zero if it never was.
-func (w *wire) last(path string) time.Time {
+// last returns when a request with a path was last answered; zero if none was.
+func (w *requestLog) last(path string) time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var at time.Time
@@ -74,7 +72,7 @@ func (w *wire) last(path string) time.Time {
 }
 
 // span returns when the first and the last of some objects were answered.
-func (w *wire) span(list []object) (first, last time.Time) {
+func (w *requestLog) span(list []object) (first, last time.Time) {
 	paths := map[string]bool{}
 	for _, o := range list {
 		paths[o.path] = true
@@ -92,10 +90,10 @@ func (w *wire) span(list []object) (first, last time.Time) {
 	return first, last
 }
 
-// A tally is what was asked of clusters, watches, probes and discovery left out.
+// A tally counts requests to clusters, except watches, probes and discovery.
 type tally struct{ objects, objectWrites, inventoryWrites int }
 
-func (w *wire) tally() tally {
+func (w *requestLog) tally() tally {
 	var t tally
 	for _, q := range w.counts.Requests(fleet.Watches, fleet.Probes, fleet.Discovery, observations) {
 		inventory := strings.Contains(q.Path, "/gitfleet-system")
@@ -111,8 +109,7 @@ func (w *wire) tally() tally {
 	return t
 }
 
-// observations is a filter for the look that a probe takes at the size of a
-// cluster.
+// observations matches a probe's requests that count nodes, pods and namespaces.
 func observations(q fleet.Request) bool {
 	if q.Method != http.MethodGet || q.Query.Get("labelSelector") != "" {
 		return false

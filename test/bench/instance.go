@@ -23,28 +23,28 @@ import (
 	"github.com/gitfleet/gitfleet/test/githttp"
 )
 
-// A house is all of gitfleet but its command line, in this process, where every
-// request and every moment can be seen: a real repository, the loop with its
-// ledger on disk, an agent for each member.
-type house struct {
+// An instance is gitfleet without its command line, in this process, where requests and their
+// times can be recorded: a real repository, the loop with its ledger on disk, and an agent for
+// each member.
+type instance struct {
 	members []fleet.Member
 	repo    *githttp.Repo
 	git     *gitsource.Repo
 	store   *timedStore
-	sent    *wire
+	sent    *requestLog
 	cancel  context.CancelFunc
 	ended   chan error
 
 	mu     sync.Mutex
 	report *status.Report
 	at     time.Time            // of the report
-	seen   map[string]time.Time // when a commit was handed to the loop
+	seen   map[string]time.Time // when a commit was passed to the loop
 	news   chan struct{}
 }
 
-// openHouse makes a repository of some files below dir, and opens gitfleet on it.
-// It does not begin before run.
-func openHouse(dir string, members []fleet.Member, content map[string]string) (*house, error) {
+// newInstance creates a repository with some files below dir, and an instance of gitfleet that
+// follows it. Nothing runs before run is called.
+func newInstance(dir string, members []fleet.Member, content map[string]string) (*instance, error) {
 	repo, err := githttp.Create(filepath.Join(dir, "hub.git"))
 	if err != nil {
 		return nil, err
@@ -52,10 +52,10 @@ func openHouse(dir string, members []fleet.Member, content map[string]string) (*
 	if _, err := repo.Change("main", githttp.Change{Files: content}); err != nil {
 		return nil, err
 	}
-	h := &house{members: members, repo: repo, sent: &wire{}, seen: map[string]time.Time{}, news: make(chan struct{}, 1), ended: make(chan error, 1)}
+	h := &instance{members: members, repo: repo, sent: &requestLog{}, seen: map[string]time.Time{}, news: make(chan struct{}, 1), ended: make(chan error, 1)}
 	h.git, err = gitsource.Open(gitsource.Config{
 		URL: repo.Dir, AllowFile: true, Ref: gitsource.Ref{Branch: "main"},
-		Interval: time.Hour, StateDir: filepath.Join(dir, "git"), // it is told of each commit
+		Interval: time.Hour, StateDir: filepath.Join(dir, "git"), // change notifies it of each commit
 	})
 	if err != nil {
 		return nil, err
@@ -68,8 +68,8 @@ func openHouse(dir string, members []fleet.Member, content map[string]string) (*
 	return h, nil
 }
 
-// run begins. Whoever calls it must close the house.
-func (h *house) run(fleetName string) {
+// run starts the loop. The caller must close the instance.
+func (h *instance) run(fleetName string) {
 	limit, arrivals := make(chan struct{}, 128), make(chan struct{}, 128)
 	encoder := member.NewEncoder(fleetName, h.git.Status().URL)
 	loop := reconciler.New(reconciler.Config{
@@ -89,7 +89,7 @@ func (h *house) run(fleetName string) {
 	go pprof.Do(ctx, pprof.Labels("work", "gitfleet"), func(ctx context.Context) { h.ended <- loop.Run(ctx) })
 }
 
-func (h *house) config(name string) (*rest.Config, error) {
+func (h *instance) config(name string) (*rest.Config, error) {
 	for _, m := range h.members {
 		if m.Name == name {
 			return m.Config, nil
@@ -98,8 +98,8 @@ func (h *house) config(name string) (*rest.Config, error) {
 	return nil, fmt.Errorf("no cluster %s", name)
 }
 
-// close ends what run began, and gives everything back.
-func (h *house) close() error {
+// close stops the loop and releases all resources.
+func (h *instance) close() error {
 	var err error
 	if h.cancel != nil {
 		h.cancel()
@@ -108,8 +108,8 @@ func (h *house) close() error {
 	return errors.Join(err, h.store.Close(), h.git.Close())
 }
 
-// publish notes a report and when it was there.
-func (h *house) publish(r *status.Report) {
+// publish records a report and its time.
+func (h *instance) publish(r *status.Report) {
 	h.mu.Lock()
 	h.report, h.at = r, time.Now()
 	h.mu.Unlock()
@@ -119,8 +119,8 @@ func (h *house) publish(r *status.Report) {
 	}
 }
 
-// change commits files, and tells gitfleet to look.
-func (h *house) change(files map[string]string) (string, error) {
+// change commits files, and notifies gitfleet.
+func (h *instance) change(files map[string]string) (string, error) {
 	hash, err := h.repo.Change("main", githttp.Change{Files: files})
 	if err == nil {
 		h.git.Nudge()
@@ -128,10 +128,9 @@ func (h *house) change(files map[string]string) (string, error) {
 	return hash, err
 }
 
-// applied waits until all members have a commit applied, and returns how long
-// that took since the commit was seen. The commit must change something of every
-// placement.
-func (h *house) applied(ctx context.Context, hash string) (time.Duration, error) {
+// applied waits until all members have applied a commit, and returns how long that took since
+// the commit was detected. The commit must change something of every placement.
+func (h *instance) applied(ctx context.Context, hash string) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	for {
@@ -152,8 +151,8 @@ func (h *house) applied(ctx context.Context, hash string) (time.Duration, error)
 	}
 }
 
-// holds reports whether the newest report says that every member has a commit.
-func (h *house) holds(hash string) bool {
+// holds reports whether according to the newest report every member has applied a commit.
+func (h *instance) holds(hash string) bool {
 	if h.report == nil || h.report.Source.InForce.Hash != hash || len(h.report.Details) == 0 {
 		return false
 	}

@@ -11,18 +11,17 @@ import (
 	"github.com/gitfleet/gitfleet/test/checkout"
 )
 
-// A place is where the files are.
-type place struct {
+// A workspace is the directory with the demo's files.
+type workspace struct {
 	root string // of the checkout
 	dir  string // absolute
 	keep bool
 	lock *os.File
 }
 
-// newPlace takes a directory for this demo alone. Without a name it is
-// build/demo, emptied.
-func newPlace(dir string) (place, error) {
-	p := place{keep: dir != ""}
+// newWorkspace locks a directory for this demo. If dir is empty, it is build/demo, emptied.
+func newWorkspace(dir string) (workspace, error) {
+	p := workspace{keep: dir != ""}
 	var err error
 	if p.root, err = checkout.Root(); err != nil {
 		return p, err
@@ -33,7 +32,7 @@ func newPlace(dir string) (place, error) {
 	if p.dir, err = filepath.Abs(dir); err != nil {
 		return p, err
 	}
-	// The lock is beside the directory, which may be removed.
+	// The lock file is beside the directory, which may be removed.
 	if err := os.MkdirAll(filepath.Dir(p.dir), 0o755); err != nil {
 		return p, err
 	}
@@ -50,29 +49,28 @@ func newPlace(dir string) (place, error) {
 	return p, errors.Join(err, os.MkdirAll(p.dir, 0o755))
 }
 
-// leave gives the directory up, and removes it unless it is to be kept. What
-// cannot be removed is emptied the next time.
-func (p place) leave() {
+// release unlocks the directory, and removes it unless it is to be kept. What cannot be removed
+// is removed the next time.
+func (p workspace) release() {
 	if !p.keep {
 		_ = os.RemoveAll(p.dir)
 	}
 	p.lock.Close()
 }
 
-func (p place) file(name ...string) string {
+func (p workspace) file(name ...string) string {
 	return filepath.Join(append([]string{p.dir}, name...)...)
 }
 
-// short is a path as one writes it in the checkout.
-func (p place) short(path string) string {
+// short returns a path relative to the checkout, as a user would type it.
+func (p workspace) short(path string) string {
 	if rel, err := filepath.Rel(p.root, path); err == nil && filepath.IsLocal(rel) {
 		return rel
 	}
 	return path
 }
 
-// free returns the address if nobody listens there, otherwise one with a port
-// that is free.
+// free returns the address if nothing listens there, otherwise one with a free port.
 func free(address string) (string, error) {
 	for _, a := range []string{address, "127.0.0.1:0"} {
 		l, err := net.Listen("tcp", a)

@@ -7,8 +7,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// A timedStore is a ledger's store with an eye on what saving takes: members
-// are told nothing before their ledger is on disk.
+// A timedStore is a ledger's store that measures saves: works are sent to members only after
+// the ledger is on disk.
 type timedStore struct {
 	ledger.Store
 
@@ -17,7 +17,7 @@ type timedStore struct {
 	took  time.Duration
 }
 
-// Save is that of the store.
+// Save saves the ledger and records how long it took.
 func (s *timedStore) Save(l *ledger.Ledger) error {
 	began := time.Now()
 	err := s.Store.Save(l)
@@ -28,8 +28,7 @@ func (s *timedStore) Save(l *ledger.Ledger) error {
 	return err
 }
 
-// reset returns the number of saves since the last time, and what they took, and
-// starts anew.
+// reset returns the number of saves since the last reset and their total time.
 func (s *timedStore) reset() (saves int, took time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
