@@ -16,6 +16,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/proposal"
 	"github.com/gitfleet/gitfleet/reconciler/server"
+	"github.com/gitfleet/gitfleet/test/reports"
+	"github.com/gitfleet/gitfleet/test/tempfile"
 )
 
 // answering returns a server with all that a daemon of the configuration answers.
@@ -37,7 +39,7 @@ func answering(t *testing.T, cfg settings.Config) *server.Server {
 	srv.Contains(nil)
 	servePlans(srv, nil, nil)
 	serveProposals(srv, func() error { return nil }, func() *proposal.HeldList { return nil })
-	publish(told())
+	publish(reports.Sample())
 	return srv
 }
 
@@ -46,9 +48,9 @@ func answering(t *testing.T, cfg settings.Config) *server.Server {
 func TestEveryPathAsksWhoAsks(t *testing.T) {
 	const token = "4c1b0a9f8e7d6c5b4a39"
 	cfg := settings.Default()
-	cfg.Server.CertFile, cfg.Server.KeyFile = selfSigned(t)
-	cfg.Server.TokenFile = file(t, "tokens", token+",alice\n")
-	cfg.Webhook.SecretFile = file(t, "webhook", "of the forge\n")
+	cfg.Server.CertFile, cfg.Server.KeyFile = tempfile.Certificate(t)
+	cfg.Server.TokenFile = tempfile.Write(t, "tokens", token+",alice\n")
+	cfg.Webhook.SecretFile = tempfile.Write(t, "webhook", "of the forge\n")
 	srv := answering(t, cfg)
 	handler := srv.Guarded()
 	ask := func(pattern, credential string) (code int, refused bool) {

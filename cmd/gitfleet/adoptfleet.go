@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/client"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler"
@@ -15,7 +16,7 @@ import (
 )
 
 func newAdoptFleet() *cobra.Command {
-	var at connection
+	var at client.Connection
 	var o reconciler.Order
 	cmd := &cobra.Command{
 		Use:   "adopt-fleet [ID]",
@@ -44,19 +45,19 @@ Exit codes: 0 done, or nothing is held; 1 something is held and no ID was named;
   gitfleet adopt-fleet 5f0c2a9e`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := at.client()
+			c, err := at.Client()
 			if err != nil {
 				return err
 			}
 			if len(args) > 0 {
-				o.Subject, o.By = args[0], person()
-				a, err := c.act(cmd.Context(), "adopt-fleet", o)
+				o.Subject, o.By = args[0], client.User()
+				a, err := c.Act(cmd.Context(), "adopt-fleet", o)
 				if err == nil {
 					_, err = fmt.Fprintln(cmd.OutOrStdout(), a.Said)
 				}
 				return err
 			}
-			r, err := c.only(cmd.Context(), part{cluster: o.Cluster})
+			r, err := c.PartialReport(cmd.Context(), client.Part{Cluster: o.Cluster})
 			if err != nil {
 				return err
 			}
@@ -67,7 +68,7 @@ Exit codes: 0 done, or nothing is held; 1 something is held and no ID was named;
 			return exit.Differences
 		},
 	}
-	at.bind(cmd.Flags())
+	at.Bind(cmd.Flags())
 	cmd.Flags().StringVar(&o.Cluster, "cluster", "", "member cluster; every one that the other fleet holds if it is not named")
 	return cmd
 }

@@ -19,16 +19,17 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/server"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/test/golden"
+	"github.com/gitfleet/gitfleet/test/reports"
 )
 
 // What the commands print that ask about single things, of a fleet that is well
 // and of one with trouble. It changes on purpose only.
 func TestAsking(t *testing.T) {
-	_, settled := listening(t, settledFleet(t).report)
-	_, troubled := listening(t, troubledFleet(t).report)
-	_, empty := listening(t, &status.Report{At: noon})
-	_, away := listening(t, awayFleet(t, true).report)
-	_, denied := listening(t, awayFleet(t, false).report)
+	_, settled := listening(t, reports.Settled(t).Report)
+	_, troubled := listening(t, reports.Troubled(t).Report)
+	_, empty := listening(t, &status.Report{At: reports.Noon})
+	_, away := listening(t, reports.Away(t, true).Report)
+	_, denied := listening(t, reports.Away(t, false).Report)
 	for name, test := range map[string]struct{ args, address string }{
 		"tree/web":             {"tree crp/web", settled},
 		"tree/web-troubled":    {"tree crp/web", troubled},
@@ -107,7 +108,7 @@ func remembering(t *testing.T, entries ...history.Entry) string {
 
 // years are a few entries of each kind.
 func years() []history.Entry {
-	at := func(seconds int) time.Time { return noon.Add(time.Duration(seconds) * time.Second) }
+	at := func(seconds int) time.Time { return reports.Noon.Add(time.Duration(seconds) * time.Second) }
 	web := func(seconds int, event history.Event, cluster, revision, message string) history.Entry {
 		return history.Entry{Time: at(seconds), Kind: history.Cluster, Event: event, Placement: "crp/web", Cluster: cluster, Revision: revision, Message: message}
 	}
@@ -116,18 +117,18 @@ func years() []history.Entry {
 	}
 	return []history.Entry{
 		{Time: at(-9), Kind: history.Member, Event: history.Joined, Cluster: "ams"},
-		{Time: at(-1), Kind: history.Commit, Event: history.InForce, Commit: firstCommit, Author: "Ada Lovelace <ada@example.com>", Subject: "Bring the web"},
-		revised(0, "0", firstCommit, "Ada Lovelace <ada@example.com>", "Bring the web"),
+		{Time: at(-1), Kind: history.Commit, Event: history.InForce, Commit: reports.FirstCommit, Author: "Ada Lovelace <ada@example.com>", Subject: "Bring the web"},
+		revised(0, "0", reports.FirstCommit, "Ada Lovelace <ada@example.com>", "Bring the web"),
 		web(0, history.Assigned, "ams", "0", ""), web(0, history.Assigned, "ber", "0", ""),
-		{Time: at(1), Kind: history.Object, Event: history.Created, Placement: "crp/web", Cluster: "ams", Object: "ConfigMap/web/one", Commit: firstCommit},
+		{Time: at(1), Kind: history.Object, Event: history.Created, Placement: "crp/web", Cluster: "ams", Object: "ConfigMap/web/one", Commit: reports.FirstCommit},
 		web(2, history.Applied, "ams", "0", ""), web(3, history.Available, "ams", "0", ""),
 		web(4, history.Applied, "ber", "0", ""), web(40, history.Available, "ber", "0", ""),
-		{Time: at(900), Kind: history.Object, Event: history.Repaired, Placement: "crp/web", Cluster: "ber", Object: "ConfigMap/web/one", Commit: firstCommit, By: "kubectl-edit"},
-		revised(3600, "1", secondCommit, "Grace Hopper <grace@example.com>", "Say \033[31mtwo"),
+		{Time: at(900), Kind: history.Object, Event: history.Repaired, Placement: "crp/web", Cluster: "ber", Object: "ConfigMap/web/one", Commit: reports.FirstCommit, By: "kubectl-edit"},
+		revised(3600, "1", reports.SecondCommit, "Grace Hopper <grace@example.com>", "Say \033[31mtwo"),
 		web(3600, history.Assigned, "ams", "1", ""),
 		web(3605, history.Failed, "ams", "1", "ConfigMap/web/one: denied"),
 		{Time: at(4000), Kind: history.Action, Event: history.Suspended, Placement: "crp/web", By: "ada", Message: "INC-1"},
-		{Time: at(4100), Kind: history.Commit, Event: history.Refused, Commit: badCommit, Author: "Edsger <edsger@example.com>", Subject: "Break it", Message: "apps/web.yaml:3: spec.replicas: must be a number"},
+		{Time: at(4100), Kind: history.Commit, Event: history.Refused, Commit: reports.BadCommit, Author: "Edsger <edsger@example.com>", Subject: "Break it", Message: "apps/web.yaml:3: spec.replicas: must be a number"},
 	}
 }
 
@@ -146,7 +147,7 @@ func TestHistoryOfAPlacement(t *testing.T) {
 			golden.File(t, "testdata/history/"+name+".txt", got.String())
 		})
 	}
-	_, none := listening(t, &status.Report{At: noon})
+	_, none := listening(t, &status.Report{At: reports.Noon})
 	if said := say("history", "--server", none); !strings.Contains(said, "this daemon keeps no history") {
 		t.Errorf("it says %s", said)
 	}
@@ -155,14 +156,14 @@ func TestHistoryOfAPlacement(t *testing.T) {
 // A time may be given in days, or as how long ago.
 func TestSinceWhen(t *testing.T) {
 	for text, want := range map[string]time.Time{
-		"30m": noon.Add(-30 * time.Minute), "24h": noon.Add(-24 * time.Hour), "7d": noon.AddDate(0, 0, -7), "2026-01-31T12:00:00+01:00": time.Date(2026, 1, 31, 11, 0, 0, 0, time.UTC),
+		"30m": reports.Noon.Add(-30 * time.Minute), "24h": reports.Noon.Add(-24 * time.Hour), "7d": reports.Noon.AddDate(0, 0, -7), "2026-01-31T12:00:00+01:00": time.Date(2026, 1, 31, 11, 0, 0, 0, time.UTC),
 	} {
-		if got, err := sinceWhen(text, noon); err != nil || !got.Equal(want) {
+		if got, err := sinceWhen(text, reports.Noon); err != nil || !got.Equal(want) {
 			t.Errorf("%s is %s (%v)", text, got, err)
 		}
 	}
 	for _, text := range []string{"-1h", "0d", "d", "soon", "7"} {
-		if got, err := sinceWhen(text, noon); err == nil {
+		if got, err := sinceWhen(text, reports.Noon); err == nil {
 			t.Errorf("%s is %s", text, got)
 		}
 	}
@@ -191,11 +192,11 @@ func start(t *testing.T, args ...string) *running {
 // Waiting ends as soon as what is waited for is true, and says meanwhile what is
 // missing; a daemon that is restarted in between is no harm.
 func TestWaitUntilItIsTrue(t *testing.T) {
-	s := settledFleet(t)
-	s.commit(secondCommit, "Grace", "Say two", replaceValue(fleetText, "2"))
-	s.turn(time.Second)
+	s := reports.Settled(t)
+	s.Commit(reports.SecondCommit, "Grace", "Say two", reports.WithValue(reports.Manifests, "2"))
+	s.Turn(time.Second)
 	daemon := server.New(nil)
-	daemon.Publish(s.report)
+	daemon.Publish(s.Report)
 	var mu sync.Mutex
 	away := false
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -209,22 +210,22 @@ func TestWaitUntilItIsTrue(t *testing.T) {
 		daemon.Handler().ServeHTTP(w, req)
 	}))
 	t.Cleanup(srv.Close)
-	r := start(t, "wait", "crp/web", "--for", "available", "--commit", secondCommit, "--server", srv.URL)
+	r := start(t, "wait", "crp/web", "--for", "available", "--commit", reports.SecondCommit, "--server", srv.URL)
 	r.out.until(t, "waiting: ", 1)
 	mu.Lock()
 	away = true
 	mu.Unlock()
-	s.says("ams", "web")
-	s.turn(time.Second)
-	daemon.Publish(s.report)
+	s.Says("ams", "web")
+	s.Turn(time.Second)
+	daemon.Publish(s.Report)
 	r.out.until(t, "the daemon is starting", 1)
 	mu.Lock()
 	away = false
 	mu.Unlock()
 	for _, cluster := range []string{"ams", "ber", "chi", "dal"} {
-		s.says(cluster, "web")
-		s.turn(time.Second)
-		daemon.Publish(s.report)
+		s.Says(cluster, "web")
+		s.Turn(time.Second)
+		daemon.Publish(s.Report)
 	}
 	if err := <-r.done; err != nil {
 		t.Errorf("ended with %v", err)
@@ -237,7 +238,7 @@ func TestWaitUntilItIsTrue(t *testing.T) {
 // A daemon that has just started again has no commit in force yet: that is no
 // answer to whoever waits for one that was.
 func TestWaitOverARestart(t *testing.T) {
-	w := &wish{commit: firstCommit, inForce: true}
+	w := &wish{commit: reports.FirstCommit, inForce: true}
 	if judged, why := w.judgeCommit(&standing{Report: &status.Report{}}); judged != notYet {
 		t.Errorf("it ends the waiting: %s", why)
 	}
@@ -255,27 +256,27 @@ func TestWaitForACommitWithOthersOnTop(t *testing.T) {
 		"instead of": {false, exit.Differences, "commit a1a1a1a1 is no longer in force: b2b2b2b2 is, which does not descend from it\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := settledFleet(t)
-			s.says("ams", "web", cannotApply("one", "denied"))
-			s.turn(time.Second)
+			s := reports.Settled(t)
+			s.Says("ams", "web", reports.NotApplied("one", "denied"))
+			s.Turn(time.Second)
 			daemon := server.New(nil)
 			asked := make(chan string, 100)
 			daemon.Contains(func(_ context.Context, head, commit string) (bool, error) {
 				asked <- head + " " + commit
 				return test.descends, nil
 			})
-			daemon.Publish(s.report)
+			daemon.Publish(s.Report)
 			srv := httptest.NewServer(daemon.Handler())
 			t.Cleanup(srv.Close)
-			r := start(t, "wait", "crp/web", "--for", "applied", "--commit", strings.ToUpper(firstCommit), "--server", srv.URL)
+			r := start(t, "wait", "crp/web", "--for", "applied", "--commit", strings.ToUpper(reports.FirstCommit), "--server", srv.URL)
 			r.out.until(t, "failed: ams: ConfigMap/web/one: denied", 1)
-			s.commit(secondCommit, "Grace", "Say two", replaceValue(fleetText, "2"))
-			s.turn(time.Second)
-			daemon.Publish(s.report)
+			s.Commit(reports.SecondCommit, "Grace", "Say two", reports.WithValue(reports.Manifests, "2"))
+			s.Turn(time.Second)
+			daemon.Publish(s.Report)
 			for _, cluster := range []string{"ams", "ber", "chi", "dal"} {
-				s.says(cluster, "web")
-				s.turn(time.Second)
-				daemon.Publish(s.report)
+				s.Says(cluster, "web")
+				s.Turn(time.Second)
+				daemon.Publish(s.Report)
 			}
 			if err := <-r.done; err != test.code {
 				t.Errorf("ended with %v", err)
@@ -283,7 +284,7 @@ func TestWaitForACommitWithOthersOnTop(t *testing.T) {
 			if text := r.out.text.String(); !strings.HasSuffix(text, test.says) {
 				t.Errorf("it says %s", text)
 			}
-			if len(asked) != 1 || <-asked != secondCommit+" "+firstCommit {
+			if len(asked) != 1 || <-asked != reports.SecondCommit+" "+reports.FirstCommit {
 				t.Errorf("the daemon was asked %d more times for what it had told", len(asked))
 			}
 		})
@@ -293,8 +294,8 @@ func TestWaitForACommitWithOthersOnTop(t *testing.T) {
 // A refused commit on top holds the others up, until somebody mends it.
 func TestWaitBelowARefusedCommit(t *testing.T) {
 	daemon := server.New(nil)
-	daemon.Contains(func(_ context.Context, head, _ string) (bool, error) { return head == badCommit, nil })
-	daemon.Publish(troubledFleet(t).report)
+	daemon.Contains(func(_ context.Context, head, _ string) (bool, error) { return head == reports.BadCommit, nil })
+	daemon.Publish(reports.Troubled(t).Report)
 	srv := httptest.NewServer(daemon.Handler())
 	t.Cleanup(srv.Close)
 	said := say("wait", "crp/web", "--for=applied", "--commit", "e5e5e5e5", "--timeout", "10ms", "--server", srv.URL)
@@ -305,21 +306,21 @@ func TestWaitBelowARefusedCommit(t *testing.T) {
 
 // Whoever watches events is told each once, and again when it happens again.
 func TestEventsWatch(t *testing.T) {
-	s := settledFleet(t)
-	daemon, address := listening(t, s.report)
+	s := reports.Settled(t)
+	daemon, address := listening(t, s.Report)
 	r := start(t, "events", "--watch", "--server", address)
 	r.out.until(t, "crp/web", 1)
-	daemon.Publish(s.report)
-	s.down("dal", "cable cut")
-	s.turn(time.Second)
-	daemon.Publish(s.report)
+	daemon.Publish(s.Report)
+	s.Down("dal", "cable cut")
+	s.Turn(time.Second)
+	daemon.Publish(s.Report)
 	r.out.until(t, "cable cut", 1)
-	s.seen("dal")
-	s.turn(time.Second)
-	daemon.Publish(s.report)
-	s.down("dal", "cable cut")
-	s.turn(time.Second)
-	daemon.Publish(s.report)
+	s.Seen("dal")
+	s.Turn(time.Second)
+	daemon.Publish(s.Report)
+	s.Down("dal", "cable cut")
+	s.Turn(time.Second)
+	daemon.Publish(s.Report)
 	r.out.until(t, "cable cut", 2)
 	r.cancel()
 	if err := <-r.done; err != nil {
@@ -360,13 +361,13 @@ func TestTextsAreHarmless(t *testing.T) {
 // A placement that is gone from the repository and has objects left somewhere is shown with
 // what is in the way, wherever one asks for it.
 func TestRemovedPlacementIsShownUntilItIsGone(t *testing.T) {
-	s := settledFleet(t)
-	s.commit(secondCommit, "Grace Hopper", "Remove the web", replaceValue(strings.ReplaceAll(fleetText, "place web of web,docks unavailable 1\n", ""), "1"))
-	s.turn(time.Second)
-	s.says("ams", "web", lingers("old", "example.com/backup"))
-	s.says("ber", "web", cannotDelete("one", "admission webhook denied the request"))
-	s.turn(time.Second)
-	_, address := listening(t, s.report)
+	s := reports.Settled(t)
+	s.Commit(reports.SecondCommit, "Grace Hopper", "Remove the web", reports.WithValue(strings.ReplaceAll(reports.Manifests, "place web of web,docks unavailable 1\n", ""), "1"))
+	s.Turn(time.Second)
+	s.Says("ams", "web", reports.Lingering("old", "example.com/backup"))
+	s.Says("ber", "web", reports.NotDeleted("one", "admission webhook denied the request"))
+	s.Turn(time.Second)
+	_, address := listening(t, s.Report)
 	for _, command := range []string{"status", "tree crp/web", "describe crp/web"} {
 		var out bytes.Buffer
 		transcribe(&out, append(strings.Fields(command), "--server", address)...)
@@ -382,7 +383,7 @@ func TestRemovedPlacementIsShownUntilItIsGone(t *testing.T) {
 // Of one placement alone is asked, by whichever command shows one: the whole
 // report of a large fleet is megabytes.
 func TestOneIsAskedForAlone(t *testing.T) {
-	daemon, _ := listening(t, told())
+	daemon, _ := listening(t, reports.Sample())
 	var asked []string
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		asked = append(asked, req.URL.RequestURI())

@@ -23,6 +23,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/replica"
 	"github.com/gitfleet/gitfleet/test/simulated"
+	"github.com/gitfleet/gitfleet/test/tempfile"
 )
 
 // The kustomization for more than one replica starts two, each with a state directory of
@@ -85,7 +86,7 @@ func TestLeaseIsValidated(t *testing.T) {
 		"lease: {name: A_B, namespace: gitfleet}":      "highAvailability.lease.name: a lowercase RFC 1123 label",
 		"lease: {name: gitfleet, namespace: gitfleet}": "",
 	} {
-		path := file(t, "gitfleet.yaml", "source: {url: https://git.example.com/fleet}\nmembers: {kubeconfigDir: members}\nhighAvailability: {"+text+"}\n")
+		path := tempfile.Write(t, "gitfleet.yaml", "source: {url: https://git.example.com/fleet}\nmembers: {kubeconfigDir: members}\nhighAvailability: {"+text+"}\n")
 		_, err := settings.Load(path, newRun().Flags())
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v, want %q", text, err, want)
@@ -120,7 +121,7 @@ func TestStateIsImportedForReplicas(t *testing.T) {
 	if err := store.Export(backup); err != nil {
 		t.Fatal(err)
 	}
-	config := file(t, "gitfleet.yaml", "highAvailability: {lease: {name: gitfleet, namespace: default}, kubeconfig: "+filepath.Join(dir, "management.kubeconfig")+"}\n")
+	config := tempfile.Write(t, "gitfleet.yaml", "highAvailability: {lease: {name: gitfleet, namespace: default}, kubeconfig: "+filepath.Join(dir, "management.kubeconfig")+"}\n")
 	for _, step := range []struct {
 		args []string
 		want exit.Code

@@ -17,11 +17,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/client"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/version"
 )
 
 func newBugReport() *cobra.Command {
-	var at connection
+	var at client.Connection
 	var config, file string
 	cmd := &cobra.Command{
 		Use:   "bugreport",
@@ -36,7 +37,7 @@ before you share it.`,
 		Example: `  gitfleet bugreport --config gitfleet.yaml`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := at.client()
+			c, err := at.Client()
 			if err != nil {
 				return err
 			}
@@ -45,7 +46,7 @@ before you share it.`,
 				file = "gitfleet-" + now.UTC().Format("20060102-150405") + ".tar.gz"
 			}
 			b := newBundle(config)
-			for _, own := range []string{at.tokenFile, at.keyFile} {
+			for _, own := range []string{at.TokenFile, at.KeyFile} {
 				if text, err := os.ReadFile(own); err == nil {
 					b.censor.know(text)
 				}
@@ -61,7 +62,7 @@ before you share it.`,
 			return nil
 		},
 	}
-	at.bind(cmd.Flags())
+	at.Bind(cmd.Flags())
 	cmd.Flags().StringVar(&config, "config", "", "configuration file of the daemon")
 	cmd.Flags().StringVarP(&file, "file", "f", "", "file to write (default gitfleet-TIME.tar.gz)")
 	return cmd
@@ -95,7 +96,7 @@ func (b *bundle) add(name string, text []byte, err error) {
 const newestEntries = 5000
 
 // gather collects everything. Parts that fail are left out.
-func (b *bundle) gather(ctx context.Context, c *client) {
+func (b *bundle) gather(ctx context.Context, c *client.Client) {
 	b.add("versions.txt", []byte(fmt.Sprintf("client %s %s/%s\n", version.String(), runtime.GOOS, runtime.GOARCH)), nil)
 	if b.config != "" {
 		text, err := os.ReadFile(b.config)
@@ -119,8 +120,8 @@ func (b *bundle) gather(ctx context.Context, c *client) {
 }
 
 // fetch requests a text.
-func fetch(ctx context.Context, c *client, path string, query url.Values) ([]byte, error) {
-	resp, err := c.do(ctx, http.MethodGet, path, query, nil)
+func fetch(ctx context.Context, c *client.Client, path string, query url.Values) ([]byte, error) {
+	resp, err := c.Do(ctx, http.MethodGet, path, query, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -22,6 +22,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/server"
+	"github.com/gitfleet/gitfleet/test/reports"
+	"github.com/gitfleet/gitfleet/test/tempfile"
 )
 
 // unpacked are the files of a bug report.
@@ -64,10 +66,10 @@ func TestABugReportHasNoSecrets(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	t.Setenv("MY_PASSWORD", canary)
-	token := file(t, "token", canary+"\n")
-	config := file(t, "gitfleet.yaml", "source:\n  url: https://ada:"+canary+"@git.example.com/fleet\n  tokenFile: "+token+"\n  passwordEnv: MY_PASSWORD\nmembers: {kubeconfigDir: /etc/members}\n")
+	token := tempfile.Write(t, "token", canary+"\n")
+	config := tempfile.Write(t, "gitfleet.yaml", "source:\n  url: https://ada:"+canary+"@git.example.com/fleet\n  tokenFile: "+token+"\n  passwordEnv: MY_PASSWORD\nmembers: {kubeconfigDir: /etc/members}\n")
 
-	r := told()
+	r := reports.Sample()
 	r.Source.Git.URL = "https://git.example.com/fleet"
 	r.Source.Git.Error = "get https://ada:" + canary + "@git.example.com: refused"
 	r.Source.Problems = hub.Problems{{Origin: api.Origin{Path: "a.yaml"}, Message: "Authorization: Basic " + encoded}}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/client"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/test/golden"
@@ -17,7 +18,7 @@ import (
 // The reference of the command line is what the commands say of themselves.
 func TestTheCommandLineIsDocumented(t *testing.T) {
 	const page = "../../docs/cli.md"
-	for _, name := range []string{serverEnv, tokenFileEnv, caFileEnv, clientCertEnv, clientKeyEnv} {
+	for _, name := range []string{"GITFLEET_SERVER", "GITFLEET_TOKEN_FILE", "GITFLEET_CA_FILE", "GITFLEET_CLIENT_CERT", "GITFLEET_CLIENT_KEY"} {
 		t.Setenv(name, "") // of whoever runs the test
 	}
 	golden.File(t, page, reference())
@@ -159,9 +160,9 @@ func reference() string {
 			fmt.Fprintf(&b, "| [%s](#gitfleet-%s) | %s |\n", cmd.Name(), cmd.Name(), cmd.Short)
 		}
 	}
-	var at connection
+	var at client.Connection
 	shared := pflag.NewFlagSet("", pflag.ContinueOnError)
-	at.bind(shared)
+	at.Bind(shared)
 	b.WriteString(connectionHead)
 	shared.VisitAll(func(f *pflag.Flag) { describeFlag(&b, f) })
 	for _, cmd := range commands {
@@ -206,7 +207,7 @@ func describeCommand(b *strings.Builder, cmd *cobra.Command) {
 	}
 	var own []*pflag.Flag
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
-		if !f.Hidden && f.Name != "help" && !isConnectionFlag(f) {
+		if !f.Hidden && f.Name != "help" && !client.IsConnectionFlag(f) {
 			own = append(own, f)
 		}
 	})

@@ -5,15 +5,14 @@ import (
 	"encoding/pem"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	certutil "k8s.io/client-go/util/cert"
-
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/overview"
 	"github.com/gitfleet/gitfleet/reconciler/server"
+	"github.com/gitfleet/gitfleet/test/reports"
+	"github.com/gitfleet/gitfleet/test/tempfile"
 )
 
 // guarded is a daemon behind TLS that answers only those who know the token,
@@ -21,7 +20,7 @@ import (
 func guarded(t *testing.T, token string) (address, ca string) {
 	t.Helper()
 	daemon := server.New(nil)
-	daemon.Publish(told())
+	daemon.Publish(reports.Sample())
 	srv := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if req.Header.Get("Authorization") != "Bearer "+token {
 			http.Error(w, "who are you?", http.StatusUnauthorized)
@@ -30,23 +29,14 @@ func guarded(t *testing.T, token string) (address, ca string) {
 		daemon.Handler().ServeHTTP(w, req)
 	}))
 	t.Cleanup(srv.Close)
-	return srv.URL, file(t, "ca.crt", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw})))
-}
-
-func file(t *testing.T, name, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return srv.URL, tempfile.Write(t, "ca.crt", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw})))
 }
 
 // Whoever has the certificate and the token is answered; everybody else learns
 // what is missing, and never the token.
 func TestAGuardedDaemon(t *testing.T) {
 	address, ca := guarded(t, "s3cret")
-	right, wrong := file(t, "token", "s3cret\n"), file(t, "token", "wr0ng\n")
+	right, wrong := tempfile.Write(t, "token", "s3cret\n"), tempfile.Write(t, "token", "wr0ng\n")
 	plain, _ := strings.CutPrefix(address, "https://")
 	tests := map[string]struct {
 		args []string
@@ -87,16 +77,16 @@ func say(args ...string) string {
 // A daemon may ask who it talks to by certificate.
 func TestAClientShowsItsCertificate(t *testing.T) {
 	daemon := server.New(nil)
-	daemon.Publish(told())
+	daemon.Publish(reports.Sample())
 	srv := httptest.NewUnstartedServer(daemon.Handler())
 	srv.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert}
 	srv.StartTLS()
 	t.Cleanup(srv.Close)
-	ca := file(t, "ca.crt", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw})))
+	ca := tempfile.Write(t, "ca.crt", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw})))
 	if said := say("get", "crp", "--server", srv.URL, "--ca-file", ca); !strings.Contains(said, "certificate required") && !strings.Contains(said, "no daemon answers") {
 		t.Errorf("without a certificate: %s", said)
 	}
-	cert, key := selfSigned(t)
+	cert, key := tempfile.Certificate(t)
 	if said := say("get", "crp", "--server", srv.URL, "--ca-file", ca, "--client-cert", cert, "--client-key", key); !strings.Contains(said, "web") {
 		t.Errorf("with a certificate: %s", said)
 	}
@@ -109,8 +99,8 @@ func TestATokenGoesNowhereElse(t *testing.T) {
 	t.Cleanup(other.Close)
 	srv := httptest.NewTLSServer(http.RedirectHandler(other.URL, http.StatusFound))
 	t.Cleanup(srv.Close)
-	ca := file(t, "ca.crt", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw})))
-	said := say("get", "crp", "--server", srv.URL, "--ca-file", ca, "--token-file", file(t, "token", "s3cret"))
+	ca := tempfile.Write(t, "ca.crt", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw})))
+	said := say("get", "crp", "--server", srv.URL, "--ca-file", ca, "--token-file", tempfile.Write(t, "token", "s3cret"))
 	if asked || !strings.Contains(said, "the daemon answers 302 Found") {
 		t.Errorf("asked elsewhere: %t; it says %s", asked, said)
 	}
@@ -120,8 +110,8 @@ func TestATokenGoesNowhereElse(t *testing.T) {
 // those of the answer.
 func TestAgesAreThoseOfTheAnswer(t *testing.T) {
 	daemon := server.New(nil)
-	tellOverview(daemon, nil, nil)
-	daemon.Publish(settledFleet(t).report)
+	overview.Serve(daemon, nil, nil)
+	daemon.Publish(reports.Settled(t).Report)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		daemon.Handler().ServeHTTP(&aged{w}, req)
 	}))
@@ -135,9 +125,9 @@ func TestAgesAreThoseOfTheAnswer(t *testing.T) {
 
 // Polls that find nothing and requests to the forge make no report, and are told all the same.
 func TestStatusTellsTheLastPoll(t *testing.T) {
-	report := settledFleet(t).report
+	report := reports.Settled(t).Report
 	daemon := server.New(nil)
-	tellOverview(daemon, func() (last, success time.Time) {
+	overview.Serve(daemon, func() (last, success time.Time) {
 		return report.At.Add(2*time.Hour - 3*time.Second), report.At.Add(2*time.Hour - time.Minute)
 	}, func() []string { return []string{"pull requests are not planned since 09:00: the forge answered 401"} })
 	daemon.Publish(report)
@@ -156,14 +146,4 @@ type aged struct{ http.ResponseWriter }
 func (a *aged) WriteHeader(code int) {
 	a.Header().Set("Age", "7200")
 	a.ResponseWriter.WriteHeader(code)
-}
-
-// selfSigned is a certificate and its key, in two files.
-func selfSigned(t *testing.T) (cert, key string) {
-	t.Helper()
-	certPEM, keyPEM, err := certutil.GenerateSelfSignedCertKey("somebody", nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return file(t, "client.crt", string(certPEM)), file(t, "client.key", string(keyPEM))
 }

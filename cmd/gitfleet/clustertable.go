@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/overview"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
@@ -19,7 +20,7 @@ func clusterTable(r *status.Report, wide, qualified bool) output.Table {
 	for _, c := range r.Clusters {
 		healthy, seen, message := "-", "-", ""
 		for _, a := range c.Status.AgentStatus {
-			healthy, seen = conditionOf(a.Conditions, api.Healthy), output.Since(r.At, a.LastReceivedHeartbeat.Time)
+			healthy, seen = overview.ConditionStatus(a.Conditions, api.Healthy), output.Since(r.At, a.LastReceivedHeartbeat.Time)
 			message = messageOf(a.Conditions)
 		}
 		if message == "" {
@@ -30,7 +31,7 @@ func clusterTable(r *status.Report, wide, qualified bool) output.Table {
 			name = "mc/" + name
 		}
 		row := []string{
-			name, conditionOf(c.Status.Conditions, api.Joined), healthy, seen, property(c, "kubernetes-fleet.io/node-count"),
+			name, overview.ConditionStatus(c.Status.Conditions, api.Joined), healthy, seen, property(c, "kubernetes-fleet.io/node-count"),
 			quantity(c.Status.ResourceUsage.Available, "cpu"), quantity(c.Status.ResourceUsage.Available, "memory"), property(c, "k8s.io/k8s-version"),
 		}
 		if wide {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/client"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/proposal"
@@ -123,15 +124,15 @@ func namesFor(cmd *cobra.Command) server.Names {
 
 // answers reports whether the daemon that a command would use answers a request in time.
 func answers(cmd *cobra.Command, path string, into any) bool {
-	at := connectionOf(cmd.Flags())
+	at := client.ConnectionOf(cmd.Flags())
 	ctx := cmd.Context()
 	if ctx == nil {
 		ctx = context.Background()
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	c, err := at.client()
-	return err == nil && c.get(ctx, path, nil, into) == nil
+	c, err := at.Client()
+	return err == nil && c.Get(ctx, path, nil, into) == nil
 }
 
 // completeSubjects completes a placement or a cluster.

@@ -6,11 +6,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/gitfleet/gitfleet/test/reports"
 )
 
 // The shell is offered the names that there are, and nothing if nobody answers.
 func TestCompletion(t *testing.T) {
-	_, address := listening(t, told())
+	_, address := listening(t, reports.Sample())
 	nobody := httptest.NewServer(nil)
 	nobody.Close()
 	for line, want := range map[string]string{

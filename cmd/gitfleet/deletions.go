@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/offline"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/plantext"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/reconciler/forecast"
 	"github.com/gitfleet/gitfleet/reconciler/member"
@@ -61,8 +63,8 @@ func unclearFindings(o *forecast.Forecast) []finding {
 
 // examineDeletions finds which deletions of a commit would be held and which renames are
 // ambiguous, and says which placements it renames and how much it deletes.
-func examineDeletions(in outlookInput, s *hub.Snapshot, brake member.Brake) (found []finding, text string, err error) {
-	o, err := in.about(s)
+func examineDeletions(in offline.Input, s *hub.Snapshot, brake member.Brake) (found []finding, text string, err error) {
+	o, err := in.Forecast(s)
 	if err != nil {
 		return nil, "", err
 	}
@@ -71,10 +73,10 @@ func examineDeletions(in outlookInput, s *hub.Snapshot, brake member.Brake) (fou
 	}
 	d, _ := o.Compared(brake)
 	for _, r := range o.Renames {
-		text += renameText(r.From.String(), r.To.String()) + "\n"
+		text += plantext.Rename(r.From.String(), r.To.String()) + "\n"
 	}
 	if len(d.Deletions) > 0 {
-		text += deletionsText(d.Deletions) + "\n"
+		text += plantext.Deletions(d.Deletions) + "\n"
 	}
 	return append(unclearFindings(o), heldFindings(o, d.Deletions)...), text, nil
 }

@@ -12,8 +12,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/client"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/lookup"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/offline"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
@@ -58,7 +60,7 @@ type diffCommand struct {
 	wanted               string           // a placement as it was named; empty: all
 	placement            api.PlacementKey // that placement; zero: all
 	cluster              string           // empty: all
-	daemon               connection
+	daemon               client.Connection
 }
 
 func (d *diffCommand) bind(f *pflag.FlagSet) {
@@ -66,7 +68,7 @@ func (d *diffCommand) bind(f *pflag.FlagSet) {
 	f.StringVar(&d.commit, "commit", "", "compare this commit, branch or tag of the repository")
 	f.StringVar(&d.cluster, "cluster", "", "only this member cluster")
 	settings.Bind(f, &d.config, "the daemon's configuration file, for the repository and the members", "members.kubeconfigDir", "members.kubeconfig")
-	d.daemon.bindAddress(f)
+	d.daemon.BindAddress(f)
 }
 
 func (d *diffCommand) run(ctx context.Context, cmd *cobra.Command, out output.Format) error {
@@ -74,8 +76,8 @@ func (d *diffCommand) run(ctx context.Context, cmd *cobra.Command, out output.Fo
 	if err != nil {
 		return err
 	}
-	if !cmd.Flags().Changed("server") && os.Getenv(serverEnv) == "" {
-		d.daemon.address = cfg.LocalAddress()
+	if !cmd.Flags().Changed("server") && os.Getenv(client.ServerEnv) == "" {
+		d.daemon.Address = cfg.LocalAddress()
 	}
 	told := d.ask(ctx, cfg)
 	s, refused, err := d.snapshot(ctx, cfg, told)
@@ -139,10 +141,10 @@ func (d *diffCommand) read(flags *pflag.FlagSet) (settings.Config, error) {
 func (d *diffCommand) snapshot(ctx context.Context, cfg settings.Config, told daemonState) (s *hub.Snapshot, refused string, err error) {
 	switch {
 	case d.path != "":
-		s, err = readDir(d.path, cfg.HubOptions())
+		s, err = offline.ReadDir(d.path, cfg.HubOptions())
 		return s, "", err
 	case d.commit != "":
-		s, err = readRemote(ctx, cfg, d.commit)
+		s, err = offline.ReadRemote(ctx, cfg, d.commit)
 		return s, "", err
 	}
 	dir, err := os.MkdirTemp("", "gitfleet-")
@@ -154,7 +156,7 @@ func (d *diffCommand) snapshot(ctx context.Context, cfg settings.Config, told da
 	if err := errors.Join(cfg.ValidateSource()...); err != nil {
 		return nil, "", err
 	}
-	return newestOf(ctx, cfg, told.inForce)
+	return offline.NewestCommit(ctx, cfg, told.inForce)
 }
 
 // known returns an error if there is no such placement or cluster. A placement that is gone

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/client"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/overview"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -21,7 +23,7 @@ type daemonState struct {
 	// inForce is the commit that the daemon has accepted; empty if it has none.
 	inForce string
 	// fleet is the daemon's; zero if it has not answered.
-	fleet overviewFleet
+	fleet overview.Fleet
 	// unknown is why the daemon has not answered; empty if it has.
 	unknown string
 }
@@ -34,20 +36,20 @@ const longestWord = 10 * time.Second
 func (d *diffCommand) ask(ctx context.Context, cfg settings.Config) daemonState {
 	ctx, cancel := context.WithTimeout(ctx, longestWord)
 	defer cancel()
-	c, err := d.daemon.client()
+	c, err := d.daemon.Client()
 	if err != nil {
 		return daemonState{unknown: err.Error()}
 	}
-	o := &overview{}
-	if _, _, err := c.newest(ctx, overviewPath, nil, "", o); err != nil {
-		var silent *silentError
+	o := &overview.Overview{}
+	if _, _, err := c.Newest(ctx, overview.Path, nil, "", o); err != nil {
+		var silent *client.UnreachableError
 		if errors.As(err, &silent) {
-			err = fmt.Errorf("no daemon answers at %s: %w", silent.address, silent.err)
+			err = fmt.Errorf("no daemon answers at %s: %w", silent.Address, silent.Err)
 		}
 		return daemonState{unknown: err.Error()}
 	}
 	if ours := gitsource.Shown(cfg.Source.URL); cfg.Source.URL != "" && o.Source.URL != ours {
-		return daemonState{unknown: fmt.Sprintf("the daemon at %s follows %s, not %s; say with --server where the right one is", c.address, cmp.Or(o.Source.URL, "nothing"), ours)}
+		return daemonState{unknown: fmt.Sprintf("the daemon at %s follows %s, not %s; say with --server where the right one is", c.Address, cmp.Or(o.Source.URL, "nothing"), ours)}
 	}
 	w := daemonState{suspended: o.Suspended, fleet: o.Fleet}
 	if o.Commit != nil {

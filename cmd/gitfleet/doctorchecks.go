@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/offline"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
@@ -100,7 +101,7 @@ func checkRepository(ctx context.Context, c settings.Config) (*hub.Snapshot, che
 	}
 	defer os.RemoveAll(dir)
 	c.StateDir, c.Source.Interval = dir, settings.Seconds(3600)
-	s, refused, err := newestOf(ctx, c, "")
+	s, refused, err := offline.NewestCommit(ctx, c, "")
 	var bad *hub.LoadError
 	switch {
 	case errors.As(err, &bad):

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/offline"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -41,7 +42,7 @@ func checkMembers(ctx context.Context, c settings.Config, s *hub.Snapshot) []che
 	if _, err := c.NameFleet(""); err != nil {
 		return []check{{"config", "fleetName", checkFail, err.Error(), ""}}
 	}
-	o, err := outlookInput{}.about(s)
+	o, err := offline.Input{}.Forecast(s)
 	if err != nil {
 		return []check{{"repository", "", checkFail, err.Error(), ""}}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/replica"
 	"github.com/gitfleet/gitfleet/test/simulated"
+	"github.com/gitfleet/gitfleet/test/tempfile"
 )
 
 // managementCluster is a configuration of replicas of an empty cluster, in which they may do
@@ -22,7 +23,7 @@ func managementCluster(t *testing.T, allowed func(verb, resource string) bool) s
 	t.Cleanup(server.Close)
 	cfg := settings.Default()
 	cfg.Availability.Lease = settings.LeaseConfig{Name: "gitfleet", Namespace: "default"}
-	cfg.Availability.Kubeconfig = file(t, "kubeconfig", "apiVersion: v1\nkind: Config\ncurrent-context: x\ncontexts: [{name: x, context: {cluster: x}}]\nclusters: [{name: x, cluster: {server: \""+server.URL+"\"}}]\n")
+	cfg.Availability.Kubeconfig = tempfile.Write(t, "kubeconfig", "apiVersion: v1\nkind: Config\ncurrent-context: x\ncontexts: [{name: x, context: {cluster: x}}]\nclusters: [{name: x, cluster: {server: \""+server.URL+"\"}}]\n")
 	return cfg
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/client"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/lookup"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
@@ -44,7 +45,7 @@ or foreign), 2 error.`,
 }
 
 func newDriftList() *cobra.Command {
-	var at connection
+	var at client.Connection
 	var cluster string
 	var out output.Format
 	cmd := &cobra.Command{
@@ -55,7 +56,7 @@ func newDriftList() *cobra.Command {
 			if err := out.Check(); err != nil {
 				return err
 			}
-			r, err := at.report(cmd)
+			r, err := at.Report(cmd)
 			if err != nil {
 				return err
 			}
@@ -74,12 +75,12 @@ func newDriftList() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&cluster, "cluster", "", "only this member cluster")
 	out.Bind(cmd.Flags(), "table", "wide")
-	at.bind(cmd.Flags())
+	at.Bind(cmd.Flags())
 	return cmd
 }
 
 func newDriftShow() *cobra.Command {
-	var at connection
+	var at client.Connection
 	var cluster, namespace string
 	var out output.Format
 	cmd := &cobra.Command{
@@ -92,7 +93,7 @@ func newDriftShow() *cobra.Command {
 			if err := out.Check(); err != nil {
 				return err
 			}
-			r, err := at.report(cmd)
+			r, err := at.Report(cmd)
 			if err != nil {
 				return err
 			}
@@ -109,7 +110,7 @@ func newDriftShow() *cobra.Command {
 	cmd.Flags().StringVar(&cluster, "cluster", "", "only this member cluster")
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace of an object")
 	out.Bind(cmd.Flags(), "text")
-	at.bind(cmd.Flags())
+	at.Bind(cmd.Flags())
 	return cmd
 }
 

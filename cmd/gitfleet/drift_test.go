@@ -12,41 +12,42 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/test/golden"
+	"github.com/gitfleet/gitfleet/test/reports"
 )
 
 // driftingFleet is a fleet in which objects moved away in every way there is.
-func driftingFleet(t *testing.T) *stage {
-	s := settledFleet(t)
-	edit := api.Actor{Manager: "kubectl-edit", Operation: "Update", Time: s.now.Add(-10 * time.Minute)}
-	scaler := api.Actor{Manager: "kube-controller-manager", Operation: "Update", Subresource: "scale", Time: s.now.Add(-time.Minute)}
+func driftingFleet(t *testing.T) *reports.Fleet {
+	s := reports.Settled(t)
+	edit := api.Actor{Manager: "kubectl-edit", Operation: "Update", Time: s.Now.Add(-10 * time.Minute)}
+	scaler := api.Actor{Manager: "kube-controller-manager", Operation: "Update", Subresource: "scale", Time: s.Now.Add(-time.Minute)}
 	field := func(path, member, hub string, by ...api.Actor) api.Difference {
 		return api.Difference{PatchDetail: api.PatchDetail{Path: path, ValueInMember: member, ValueInHub: hub}, By: by}
 	}
-	s.says("ams", "web", func(w *ledger.WorkSeen) {
+	s.Says("ams", "web", func(w *ledger.WorkSeen) {
 		w.Drifts = []ledger.Drift{
-			{ID: configMap("one"), Version: "v1", State: api.DriftRepaired, Count: 3, FirstSeen: s.now.Add(-2 * time.Hour), LastSeen: s.now.Add(-10 * time.Minute),
+			{ID: reports.ConfigMap("one"), Version: "v1", State: api.DriftRepaired, Count: 3, FirstSeen: s.Now.Add(-2 * time.Hour), LastSeen: s.Now.Add(-10 * time.Minute),
 				By: []api.Actor{edit}, Paths: []api.Difference{field("/data/value", "9", "1", edit), field("/data/text", "two\nlines", "", edit)}},
-			{ID: configMap("two"), Version: "v1", State: api.DriftStanding, Count: 1, FirstSeen: s.now.Add(-time.Hour), LastSeen: s.now, Message: "suspended by alice: INC-1",
+			{ID: reports.ConfigMap("two"), Version: "v1", State: api.DriftStanding, Count: 1, FirstSeen: s.Now.Add(-time.Hour), LastSeen: s.Now, Message: "suspended by alice: INC-1",
 				Paths: []api.Difference{field("/data/value", "8", "1")}},
 		}
 	})
-	s.says("ber", "web", func(w *ledger.WorkSeen) {
+	s.Says("ber", "web", func(w *ledger.WorkSeen) {
 		w.Drifts = []ledger.Drift{
-			{ID: api.ID{Group: "apps", Kind: "Deployment", Namespace: "web", Name: "shop"}, Version: "v1", State: api.DriftContested, Count: 1, FirstSeen: s.now.Add(-time.Hour),
-				LastSeen: s.now, By: []api.Actor{scaler}, Paths: []api.Difference{field("/spec/replicas", "7", "3", scaler)}, Message: "left to the HorizontalPodAutoscaler shop"},
-			{ID: api.ID{Kind: "Secret", Namespace: "web", Name: "key"}, Version: "v1", State: api.DriftRepaired, Count: 1, FirstSeen: s.now.Add(-time.Hour), LastSeen: s.now.Add(-time.Hour),
+			{ID: api.ID{Group: "apps", Kind: "Deployment", Namespace: "web", Name: "shop"}, Version: "v1", State: api.DriftContested, Count: 1, FirstSeen: s.Now.Add(-time.Hour),
+				LastSeen: s.Now, By: []api.Actor{scaler}, Paths: []api.Difference{field("/spec/replicas", "7", "3", scaler)}, Message: "left to the HorizontalPodAutoscaler shop"},
+			{ID: api.ID{Kind: "Secret", Namespace: "web", Name: "key"}, Version: "v1", State: api.DriftRepaired, Count: 1, FirstSeen: s.Now.Add(-time.Hour), LastSeen: s.Now.Add(-time.Hour),
 				Deleted: true, Paths: []api.Difference{field("/data/key", diff.Mask, diff.Mask)}},
 		}
 	})
-	s.turn(time.Second)
+	s.Turn(time.Second)
 	return s
 }
 
 // What drift prints is what its readers see, and their scripts: it changes on
 // purpose only.
 func TestDrift(t *testing.T) {
-	_, address := listening(t, driftingFleet(t).report)
-	_, calm := listening(t, settledFleet(t).report)
+	_, address := listening(t, driftingFleet(t).Report)
+	_, calm := listening(t, reports.Settled(t).Report)
 	tests := map[string][]string{
 		"list":            {"drift", "list"},
 		"list-wide":       {"drift", "list", "crp/web", "--cluster", "ams", "-o", "wide"},

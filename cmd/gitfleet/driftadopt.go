@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/client"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
@@ -20,7 +21,7 @@ import (
 )
 
 func newDriftAdopt() *cobra.Command {
-	var at connection
+	var at client.Connection
 	var cluster, namespace, checkout string
 	var only bool
 	cmd := &cobra.Command{
@@ -49,7 +50,7 @@ Values of Secrets are refused.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := at.trace(cmd.Context(), args[0], namespace, cluster)
+			t, err := at.Trace(cmd.Context(), args[0], namespace, cluster)
 			if err != nil {
 				return err
 			}
@@ -60,7 +61,7 @@ Values of Secrets are refused.`,
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace of the object")
 	cmd.Flags().StringVar(&checkout, "write", "", "checkout of the repository to edit")
 	cmd.Flags().BoolVar(&only, "only", false, "change it for this cluster only, with an override")
-	at.bind(cmd.Flags())
+	at.Bind(cmd.Flags())
 	return cmd
 }
 

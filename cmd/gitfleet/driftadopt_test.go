@@ -13,6 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/server"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/test/golden"
+	"github.com/gitfleet/gitfleet/test/reports"
 	"github.com/gitfleet/gitfleet/test/world"
 )
 
@@ -20,7 +21,7 @@ import (
 // and into no other. What it cannot edit it refuses, and says where to edit by hand.
 func TestDriftAdopt(t *testing.T) {
 	daemon := server.New(nil)
-	daemon.Publish(driftingFleet(t).report)
+	daemon.Publish(driftingFleet(t).Report)
 	daemon.Trace(func(context.Context, *status.Report, *status.Trace, *api.Object) {})
 	srv := httptest.NewServer(daemon.Handler())
 	t.Cleanup(srv.Close)
@@ -35,7 +36,7 @@ func TestDriftAdopt(t *testing.T) {
 	}
 	for name, args := range tests {
 		t.Run(name, func(t *testing.T) {
-			checkout, before := t.TempDir(), world.Files(t, replaceValue(fleetText, "1"))
+			checkout, before := t.TempDir(), world.Files(t, reports.WithValue(reports.Manifests, "1"))
 			if err := os.CopyFS(checkout, before); err != nil {
 				t.Fatal(err)
 			}

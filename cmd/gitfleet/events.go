@@ -9,12 +9,13 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/client"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
 func newEvents() *cobra.Command {
-	var at connection
+	var at client.Connection
 	var watch bool
 	var newest int
 	var out output.Format
@@ -36,23 +37,23 @@ With --watch it continues and prints each new event.`,
 			if newest < 0 {
 				return fmt.Errorf("--newest %d: must not be negative", newest)
 			}
-			c, err := at.client()
+			c, err := at.Client()
 			if err != nil {
 				return err
 			}
-			of := part{}
+			of := client.Part{}
 			if len(args) > 0 {
-				s, err := c.subject(cmd.Context(), args[0])
+				s, err := c.Subject(cmd.Context(), args[0])
 				if err != nil {
 					return err
 				}
-				of = part(s)
+				of = client.Part(s)
 			}
 			w := cmd.OutOrStdout()
 			if watch {
-				return c.reports(of).follow(cmd.Context(), asTheyHappen(w, out))
+				return c.Reports(of).Follow(cmd.Context(), asTheyHappen(w, out))
 			}
-			r, err := c.only(cmd.Context(), of)
+			r, err := c.PartialReport(cmd.Context(), of)
 			if err != nil {
 				return err
 			}
@@ -77,7 +78,7 @@ With --watch it continues and prints each new event.`,
 	out.Bind(cmd.Flags(), "table")
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "continue, and print each new event")
 	cmd.Flags().IntVar(&newest, "newest", fewLines, "how many events to show at most, the last ones; 0 for all")
-	at.bind(cmd.Flags())
+	at.Bind(cmd.Flags())
 	return cmd
 }
 

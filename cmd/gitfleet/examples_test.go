@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/offline"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/reconciler/forecast"
 	"github.com/gitfleet/gitfleet/test/githttp"
@@ -127,7 +128,7 @@ func TestExamplesOfPlacingLoadWithoutProblems(t *testing.T) {
 		if !strings.HasPrefix(filepath.Base(example), "placing-") {
 			continue
 		}
-		s, err := readDir(example, hub.Options{})
+		s, err := offline.ReadDir(example, hub.Options{})
 		if err != nil {
 			t.Errorf("%s: %v", example, err)
 		} else if len(s.Warnings) > 0 {

@@ -9,7 +9,9 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/client"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/lookup"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/offline"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -52,24 +54,24 @@ as plan does, offline.`,
 	}
 	cmd.Flags().StringVar(&q.path, "path", "", "think about this checkout, instead of asking the daemon")
 	out.Bind(cmd.Flags(), "text")
-	q.in.bind(cmd.Flags())
-	q.at.bind(cmd.Flags())
+	q.in.Bind(cmd.Flags())
+	q.at.Bind(cmd.Flags())
 	return cmd
 }
 
 // An explainCommand is the arguments of explain.
 type explainCommand struct {
 	placement, cluster string // cluster may be empty: all
-	at                 connection
+	at                 client.Connection
 	path               string // a checkout; if it is empty, the daemon answers
-	in                 outlookInput
+	in                 offline.Input
 }
 
 func (q explainCommand) answer(ctx context.Context) (*status.Explanation, error) {
 	switch {
 	case q.path != "":
 		return q.plan()
-	case q.in != outlookInput{}:
+	case q.in != offline.Input{}:
 		return nil, errors.New("--clusters and --current go with --path: the daemon knows its own")
 	}
 	return q.ask(ctx)
@@ -77,7 +79,7 @@ func (q explainCommand) answer(ctx context.Context) (*status.Explanation, error)
 
 // plan answers from the checkout.
 func (q explainCommand) plan() (*status.Explanation, error) {
-	s, err := readDir(q.path, hub.Options{})
+	s, err := offline.ReadDir(q.path, hub.Options{})
 	var bad *hub.LoadError
 	if errors.As(err, &bad) {
 		return nil, fmt.Errorf("%s does not load:\n%w", q.path, bad)
@@ -85,7 +87,7 @@ func (q explainCommand) plan() (*status.Explanation, error) {
 	if err != nil {
 		return nil, err
 	}
-	o, err := q.in.about(s)
+	o, err := q.in.Forecast(s)
 	if err != nil {
 		return nil, err
 	}
@@ -106,20 +108,20 @@ func (q explainCommand) plan() (*status.Explanation, error) {
 
 // ask requests the answer from the daemon.
 func (q explainCommand) ask(ctx context.Context) (*status.Explanation, error) {
-	c, err := q.at.client()
+	c, err := q.at.Client()
 	if err != nil {
 		return nil, err
 	}
 	e := &status.Explanation{}
-	name, err := c.placement(ctx, q.placement)
+	name, err := c.Placement(ctx, q.placement)
 	if err == nil {
 		query := url.Values{"placement": {name}}
 		if q.cluster != "" {
 			query.Set("cluster", q.cluster)
 		}
-		err = c.get(ctx, "/explain", query, e)
+		err = c.Get(ctx, "/explain", query, e)
 	}
-	var silent *silentError
+	var silent *client.UnreachableError
 	if errors.As(err, &silent) {
 		return nil, fmt.Errorf("%w\nWithout a daemon, use --path", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/offline"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/reconciler/server"
 )
@@ -18,15 +19,15 @@ func TestTheDaemonExplainsAsTheCheckoutDoes(t *testing.T) {
 	checkout(t)
 	for _, example := range []string{"examples/placing-spread", "examples/placing-properties", "examples/placing-selection"} {
 		options := given(example)
-		s, err := readDir(example, hub.Options{})
+		s, err := offline.ReadDir(example, hub.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		var in outlookInput
+		var in offline.Input
 		if len(options) > 0 {
-			in.clusters = options[1]
+			in.Clusters = options[1]
 		}
-		o, err := in.about(s)
+		o, err := in.Forecast(s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,11 +75,11 @@ func TestTheDaemonSaysWhatItCannotExplain(t *testing.T) {
 	fails("no report yet: the daemon is starting", "crp/queue")
 
 	checkout(t)
-	s, err := readDir("examples/placing-spread", hub.Options{})
+	s, err := offline.ReadDir("examples/placing-spread", hub.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := outlookInput{}.about(s)
+	o, err := offline.Input{}.Forecast(s)
 	if err != nil {
 		t.Fatal(err)
 	}

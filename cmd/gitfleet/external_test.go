@@ -5,24 +5,26 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/gitfleet/gitfleet/test/reports"
 )
 
 // Under External the conditions are about what clusters hold; that they wait,
 // and for what, is told all the same, and nobody says that anything rolls.
 func TestExternalSaysWhyClustersWait(t *testing.T) {
-	s := newStage(t)
-	s.seen("ams", "ber")
+	s := reports.New(t)
+	s.Seen("ams", "ber")
 	const text = "clusters ams ber\nnamespace web\nconfigmap web/one "
-	s.commit(firstCommit, "Ada", "Bring the web", text+"1\nplace web unavailable 2")
+	s.Commit(reports.FirstCommit, "Ada", "Bring the web", text+"1\nplace web unavailable 2")
 	for range 3 {
-		s.turn(10 * time.Second)
-		s.says("ams", "web")
-		s.says("ber", "web")
+		s.Turn(10 * time.Second)
+		s.Says("ams", "web")
+		s.Says("ber", "web")
 	}
-	s.commit(secondCommit, "Ada", "Say two", text+"2\nplace web external")
-	s.turn(10 * time.Second)
-	s.turn(10 * time.Second)
-	_, address := listening(t, s.report)
+	s.Commit(reports.SecondCommit, "Ada", "Say two", text+"2\nplace web external")
+	s.Turn(10 * time.Second)
+	s.Turn(10 * time.Second)
+	_, address := listening(t, s.Report)
 	for command, wants := range map[string][]string{
 		"status":           {" waiting\n", "waiting: ams, ber: the strategy is External"},
 		"describe crp web": {"ams  waiting", "the strategy is External: the cluster waits for an update run"},

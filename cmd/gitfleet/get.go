@@ -13,7 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/client"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/overview"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
@@ -37,7 +39,7 @@ var views = []view{
 var kindsOfGet = []string{"all", "crp", "mc", "placements", "rp"}
 
 func newGet() *cobra.Command {
-	var at connection
+	var at client.Connection
 	var g getCommand
 	var watch bool
 	cmd := &cobra.Command{
@@ -66,7 +68,7 @@ A name alone is that of a placement or of a member cluster.`,
 			if g.labels, err = labels.Parse(g.selector); err != nil {
 				return fmt.Errorf("-l %s: %w", g.selector, err)
 			}
-			c, err := at.client()
+			c, err := at.Client()
 			if err != nil {
 				return err
 			}
@@ -75,9 +77,9 @@ A name alone is that of a placement or of a member cluster.`,
 			}
 			show := func(r *status.Report) error { return g.show(cmd, r) }
 			if watch {
-				return c.reports(g.of).follow(cmd.Context(), func(r *status.Report) (bool, error) { return true, show(r) })
+				return c.Reports(g.of).Follow(cmd.Context(), func(r *status.Report) (bool, error) { return true, show(r) })
 			}
-			r, err := c.only(cmd.Context(), g.of)
+			r, err := c.PartialReport(cmd.Context(), g.of)
 			if err != nil {
 				return err
 			}
@@ -89,7 +91,7 @@ A name alone is that of a placement or of a member cluster.`,
 	cmd.Flags().StringVarP(&g.selector, "selector", "l", "", "only what has these labels, such as env=prod,region!=eu")
 	cmd.Flags().StringVarP(&g.namespace, "namespace", "n", "", "only ResourcePlacements of this namespace")
 	cmd.Flags().BoolVarP(&g.everywhere, "all-namespaces", "A", false, "ResourcePlacements of all namespaces; the default")
-	at.bind(cmd.Flags())
+	at.Bind(cmd.Flags())
 	return cmd
 }
 
@@ -101,11 +103,11 @@ type getCommand struct {
 
 	labels labels.Selector
 	view   view
-	of     part // one thing; empty: all
+	of     client.Part // one thing; empty: all
 }
 
 // resolve determines what is listed.
-func (g *getCommand) resolve(ctx context.Context, c *client, args []string) error {
+func (g *getCommand) resolve(ctx context.Context, c *client.Client, args []string) error {
 	if g.everywhere && g.namespace != "" {
 		return errors.New("--all-namespaces and --namespace exclude each other")
 	}
@@ -116,7 +118,7 @@ func (g *getCommand) resolve(ctx context.Context, c *client, args []string) erro
 		case name == "":
 			return nil
 		case v.clusters && !v.placements:
-			g.of.cluster = name
+			g.of.Cluster = name
 			return nil
 		case v.resourcePlacements && g.namespace != "" && !strings.Contains(name, "/"):
 			name = g.namespace + "/" + name
@@ -125,17 +127,17 @@ func (g *getCommand) resolve(ctx context.Context, c *client, args []string) erro
 			name = v.names[0] + "/" + name
 		}
 		var err error
-		g.of.placement, err = c.placement(ctx, name)
+		g.of.Placement, err = c.Placement(ctx, name)
 		return err
 	}
-	s, err := c.subject(ctx, strings.Join(args, "/"))
+	s, err := c.Subject(ctx, strings.Join(args, "/"))
 	var unknown *status.UnknownError
 	if errors.As(err, &unknown) {
 		unknown.What = "kind, placement or cluster"
 		unknown.Exist = append(slices.Clone(kindsOfGet), unknown.Exist...)
 	}
-	g.of = part(s)
-	g.view = view{placements: strings.HasPrefix(s.placement, "crp/"), resourcePlacements: strings.HasPrefix(s.placement, "rp/"), clusters: s.cluster != ""}
+	g.of = client.Part(s)
+	g.view = view{placements: strings.HasPrefix(s.Placement, "crp/"), resourcePlacements: strings.HasPrefix(s.Placement, "rp/"), clusters: s.Cluster != ""}
 	return err
 }
 
@@ -208,7 +210,7 @@ func (g *getCommand) document(r *status.Report) any {
 	for _, c := range r.Clusters {
 		items = append(items, c)
 	}
-	if g.of != (part{}) && len(items) == 1 {
+	if g.of != (client.Part{}) && len(items) == 1 {
 		return items[0]
 	}
 	return map[string]any{"apiVersion": "v1", "kind": "List", "items": items}
@@ -219,7 +221,7 @@ func (g *getCommand) document(r *status.Report) any {
 func printSource(w io.Writer, r *status.Report) {
 	s := r.Source
 	if s.Newest.Hash != s.InForce.Hash {
-		fmt.Fprintf(w, "\n%s:\n", refusedText(s))
+		fmt.Fprintf(w, "\n%s:\n", overview.RefusedText(s))
 		for _, p := range s.Problems {
 			fmt.Fprintf(w, "  %s\n", p.Marked())
 		}
@@ -230,7 +232,7 @@ func printSource(w io.Writer, r *status.Report) {
 	for _, d := range r.Details {
 		for _, c := range d.Clusters {
 			if len(c.Braked) > 0 {
-				fmt.Fprintf(w, "\n%s on %s: %s\n", d.Placement, c.Cluster, heldText(d.Placement, c.Braked))
+				fmt.Fprintf(w, "\n%s on %s: %s\n", d.Placement, c.Cluster, overview.HeldText(d.Placement, c.Braked))
 			}
 			if len(c.DeletionErrors) > 0 {
 				fmt.Fprintf(w, "\n%s: %s on %s cannot be deleted (tried again):\n  %s\n",
@@ -242,7 +244,7 @@ func printSource(w io.Writer, r *status.Report) {
 		fmt.Fprintf(w, "\n%s is suspended by %s%s: %s\n", x.Subject, x.By, untilWhen(x.Until), x.Reason)
 	}
 	if s.Git.Failures > 0 {
-		fmt.Fprintf(w, "\n%s cannot be read (%s): %s\n", s.Git.URL, triesText(s.Git.Failures, s.Git.LastSuccess), s.Git.Error)
+		fmt.Fprintf(w, "\n%s cannot be read (%s): %s\n", s.Git.URL, overview.FailuresText(s.Git.Failures, s.Git.LastSuccess), s.Git.Error)
 	}
 }
 

@@ -13,101 +13,22 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/client"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/overview"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/server"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/test/golden"
+	"github.com/gitfleet/gitfleet/test/reports"
 )
-
-var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-
-func ago(d time.Duration) metav1.Time { return metav1.NewTime(noon.Add(-d)) }
-
-// are are conditions of some types; a type that begins with ! is false.
-func are(types ...string) []metav1.Condition {
-	var out []metav1.Condition
-	for _, typ := range types {
-		c := metav1.Condition{Type: strings.TrimPrefix(typ, "!"), Status: metav1.ConditionTrue, Reason: "Because", Message: "all is well", LastTransitionTime: ago(time.Hour)}
-		if strings.HasPrefix(typ, "!") {
-			c.Status, c.Message = metav1.ConditionFalse, c.Type+" is not true yet"
-		}
-		out = append(out, c)
-	}
-	return out
-}
-
-// told is a report with a bit of everything.
-func told() *status.Report {
-	web := &api.ClusterResourcePlacement{
-		TypeMeta:   metav1.TypeMeta{APIVersion: api.PlacementGroup + "/v1beta1", Kind: "ClusterResourcePlacement"},
-		ObjectMeta: metav1.ObjectMeta{Name: "web", Generation: 3, CreationTimestamp: ago(50 * time.Hour)},
-		Spec:       api.PlacementSpec{Policy: &api.PlacementPolicy{PlacementType: api.PickN, NumberOfClusters: new(int32(3))}},
-		Status: api.PlacementStatus{
-			ObservedResourceIndex: "7", Conditions: are("ClusterResourcePlacementScheduled", "!ClusterResourcePlacementApplied"),
-			PlacementStatuses: []api.PerClusterPlacementStatus{
-				{ClusterName: "east", Conditions: are(api.Scheduled, api.Applied, api.Available)},
-				{ClusterName: "west", Conditions: are(api.Scheduled, "!"+api.Applied), FailedPlacements: []api.FailedResourcePlacement{{
-					ResourceIdentifier: api.ResourceIdentifier{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "web", Name: "front"},
-					Condition:          metav1.Condition{Type: api.Applied, Status: metav1.ConditionFalse, Reason: api.NotTakenOver, Message: "somebody else's"},
-				}}},
-				{Conditions: are("!" + api.Scheduled)},
-			},
-		},
-	}
-	idle := &api.ClusterResourcePlacement{
-		TypeMeta:   metav1.TypeMeta{APIVersion: api.PlacementGroup + "/v1beta1", Kind: "ClusterResourcePlacement"},
-		ObjectMeta: metav1.ObjectMeta{Name: "idle", Generation: 1},
-	}
-	db := &api.ResourcePlacement{
-		TypeMeta:   metav1.TypeMeta{APIVersion: api.PlacementGroup + "/v1beta1", Kind: "ResourcePlacement"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "db", Generation: 1, CreationTimestamp: ago(90 * time.Second)},
-		Spec:       api.PlacementSpec{Policy: &api.PlacementPolicy{PlacementType: api.PickFixed, ClusterNames: []string{"east"}}},
-		Status: api.PlacementStatus{
-			ObservedResourceIndex: "0", Conditions: are("ResourcePlacementScheduled"),
-			PlacementStatuses: []api.PerClusterPlacementStatus{{ClusterName: "east", Conditions: are(api.Scheduled, api.Applied, "!"+api.Available)}},
-		},
-	}
-	east := &api.MemberCluster{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "cluster.kubernetes-fleet.io/v1beta1", Kind: "MemberCluster"},
-		ObjectMeta: metav1.ObjectMeta{Name: "east", Labels: map[string]string{"region": "eu", "env": "prod", api.MemberNameLabel: "east"}},
-		Status: api.MemberClusterStatus{
-			Conditions:    are(api.Joined),
-			Properties:    map[string]api.PropertyValue{"kubernetes-fleet.io/node-count": {Value: "3"}, "k8s.io/k8s-version": {Value: "v1.35.2"}},
-			ResourceUsage: api.ResourceUsage{Available: api.ResourceList{"cpu": resource.MustParse("3500m"), "memory": resource.MustParse("7Gi")}},
-			AgentStatus:   []api.AgentStatus{{Type: api.MemberAgent, Conditions: are(api.Healthy), LastReceivedHeartbeat: ago(4 * time.Second)}},
-		},
-	}
-	west := &api.MemberCluster{
-		TypeMeta:   east.TypeMeta,
-		ObjectMeta: metav1.ObjectMeta{Name: "west"},
-		Status: api.MemberClusterStatus{
-			Conditions:  are("!" + api.Joined),
-			AgentStatus: []api.AgentStatus{{Type: api.MemberAgent, Conditions: are("!" + api.Healthy), LastReceivedHeartbeat: ago(3 * time.Hour)}},
-		},
-	}
-	return &status.Report{
-		At:         noon,
-		Source:     status.Source{InForce: hub.Commit{Hash: "0123456789abcdef"}, Newest: hub.Commit{Hash: "0123456789abcdef"}},
-		Placements: []*api.ClusterResourcePlacement{idle, web}, ResourcePlacements: []*api.ResourcePlacement{db},
-		Clusters: []*api.MemberCluster{east, west},
-		Details: []*status.Detail{
-			{Placement: "crp/idle"},
-			{Placement: "crp/web", Clusters: []status.ClusterDetail{{Cluster: "east", Commit: "0123456789abcdef"}, {Cluster: "west", Commit: "fedcba9876543210"}}},
-			{Placement: "rp/team/db", Clusters: []status.ClusterDetail{{Cluster: "east", Commit: "0123456789abcdef"}}},
-		},
-	}
-}
 
 // listening is a daemon that has told reports, and where it answers.
 func listening(t *testing.T, reports ...*status.Report) (*server.Server, string) {
 	t.Helper()
 	daemon := server.New(nil)
-	tellOverview(daemon, nil, nil)
+	overview.Serve(daemon, nil, nil)
 	for _, r := range reports {
 		daemon.Publish(r)
 	}
@@ -119,16 +40,16 @@ func listening(t *testing.T, reports ...*status.Report) (*server.Server, string)
 // What get prints is what its users read, and their scripts: it changes on
 // purpose only.
 func TestGet(t *testing.T) {
-	_, address := listening(t, told())
-	refused := told()
+	_, address := listening(t, reports.Sample())
+	refused := reports.Sample()
 	refused.Source.Newest.Hash = "badc0ffee0ddf00d"
 	refused.Source.Problems = hub.Problems{{Origin: api.Origin{Path: "apps/web.yaml", Line: 3}, Field: "spec.replicas", Message: "must be a number"}}
 	refused.Source.LoadError = "the commit would delete everything"
-	refused.Source.Git = status.Git{URL: "https://git.example.com/fleet", Failures: 4, LastSuccess: noon.Add(-time.Hour), Error: "connection refused"}
+	refused.Source.Git = status.Git{URL: "https://git.example.com/fleet", Failures: 4, LastSuccess: reports.Noon.Add(-time.Hour), Error: "connection refused"}
 	refused.Details[1].Clusters[0].Braked = []string{"ConfigMap/web/one: too much", "ConfigMap/web/two: too much"}
 	_, troubled := listening(t, refused)
-	_, empty := listening(t, &status.Report{At: noon})
-	_, starting := listening(t, &status.Report{At: noon, Source: status.Source{Newest: hub.Commit{Hash: "badc0ffee0ddf00d"}, LoadError: "no such path"}})
+	_, empty := listening(t, &status.Report{At: reports.Noon})
+	_, starting := listening(t, &status.Report{At: reports.Noon, Source: status.Source{Newest: hub.Commit{Hash: "badc0ffee0ddf00d"}, LoadError: "no such path"}})
 	tests := map[string]struct {
 		args    string
 		address string
@@ -191,7 +112,7 @@ func TestGetWithoutADaemon(t *testing.T) {
 			if code := run([]string{"get", "crp", "--server", test.address}, &out, &errOut); code != exit.Failed {
 				t.Errorf("exit code %d", code)
 			}
-			if out.Len() > 0 || !strings.HasPrefix(errOut.String(), "gitfleet: ") || !strings.Contains(errOut.String(), test.want) || errOut.Len() > longestError+200 {
+			if out.Len() > 0 || !strings.HasPrefix(errOut.String(), "gitfleet: ") || !strings.Contains(errOut.String(), test.want) || errOut.Len() > 17<<10 {
 				t.Errorf("it prints %s\nand says %.300s\nwant %s", &out, &errOut, test.want)
 			}
 		})
@@ -200,13 +121,13 @@ func TestGetWithoutADaemon(t *testing.T) {
 
 // The daemon may be named by the environment; a flag wins.
 func TestGetAsksTheDaemonOfTheEnvironment(t *testing.T) {
-	_, address := listening(t, told())
-	t.Setenv(serverEnv, address)
+	_, address := listening(t, reports.Sample())
+	t.Setenv(client.ServerEnv, address)
 	var out, errOut bytes.Buffer
 	if code := run([]string{"get", "clusters"}, &out, &errOut); code != exit.OK || !strings.Contains(out.String(), "east") {
 		t.Errorf("%d: %s%s", code, &out, &errOut)
 	}
-	_, other := listening(t, &status.Report{At: noon})
+	_, other := listening(t, &status.Report{At: reports.Noon})
 	out.Reset()
 	if code := run([]string{"get", "clusters", "--server", other + "/"}, &out, &errOut); code != exit.OK || strings.Contains(out.String(), "east") {
 		t.Errorf("%d: %s%s", code, &out, &errOut)
@@ -293,11 +214,11 @@ func (w *watcher) end(t *testing.T) error {
 // Watching prints what is there and then each change, once, and ends well when it
 // is told to.
 func TestGetWatch(t *testing.T) {
-	daemon, address := listening(t, told())
+	daemon, address := listening(t, reports.Sample())
 	w := watch(t, address)
 	w.out.until(t, "NAME", 1)
 	for i := range 3 {
-		r := told()
+		r := reports.Sample()
 		r.Clusters[0].Name = fmt.Sprint("north-", i)
 		daemon.Publish(r)
 		w.out.until(t, r.Clusters[0].Name, 1)
@@ -314,7 +235,7 @@ func TestGetWatch(t *testing.T) {
 // A daemon that ends while it is watched is an error.
 func TestGetWatchOfADaemonThatEnds(t *testing.T) {
 	daemon := server.New(nil)
-	daemon.Publish(told())
+	daemon.Publish(reports.Sample())
 	srv := httptest.NewServer(daemon.Handler())
 	w := watch(t, srv.URL)
 	w.out.until(t, "east", 1)
@@ -327,7 +248,7 @@ func TestGetWatchOfADaemonThatEnds(t *testing.T) {
 
 // What get writes of the clusters is what plan takes for the observed fleet.
 func TestPlanReadsWhatGetWrites(t *testing.T) {
-	_, address := listening(t, told())
+	_, address := listening(t, reports.Sample())
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"east.yaml": "apiVersion: cluster.kubernetes-fleet.io/v1beta1\nkind: MemberCluster\nmetadata: {name: east}\n",

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/client"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 )
 
@@ -60,7 +61,7 @@ func flagGroups(cmd *cobra.Command) string {
 	own, connection := pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
 	own.SortFlags, connection.SortFlags = false, false
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
-		if isConnectionFlag(f) {
+		if client.IsConnectionFlag(f) {
 			connection.AddFlag(f)
 		} else {
 			own.AddFlag(f)

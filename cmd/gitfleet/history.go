@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/client"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/lookup"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -22,7 +23,7 @@ import (
 )
 
 func newHistory() *cobra.Command {
-	var at connection
+	var at client.Connection
 	var q historyQuery
 	var out output.Format
 	cmd := &cobra.Command{
@@ -47,7 +48,7 @@ the setting history.maxSize.`,
 			if err := out.Check(); err != nil {
 				return err
 			}
-			c, err := at.client()
+			c, err := at.Client()
 			if err != nil {
 				return err
 			}
@@ -67,7 +68,7 @@ the setting history.maxSize.`,
 	f.IntVar(&q.newest, "newest", fewLines, "how many lines or revisions to show at most, the last ones; 0 for all")
 	f.BoolVar(&q.export, "export", false, "write everything as JSON lines")
 	out.Bind(f, "table", "wide")
-	at.bind(f)
+	at.Bind(f)
 	return cmd
 }
 
@@ -79,7 +80,7 @@ type historyQuery struct {
 }
 
 // resolve resolves the name of a placement or a cluster. A deleted one still has a history.
-func (q *historyQuery) resolve(ctx context.Context, c *client, args []string) error {
+func (q *historyQuery) resolve(ctx context.Context, c *client.Client, args []string) error {
 	if err := lookup.Name("kind of entry", q.kind, historyKinds); err != nil {
 		return err
 	}
@@ -87,8 +88,8 @@ func (q *historyQuery) resolve(ctx context.Context, c *client, args []string) er
 	if len(args) == 0 {
 		return nil
 	}
-	s, err := c.subject(ctx, args[0])
-	q.placement, q.cluster = s.placement, cmp.Or(s.cluster, q.cluster)
+	s, err := c.Subject(ctx, args[0])
+	q.placement, q.cluster = s.Placement, cmp.Or(s.Cluster, q.cluster)
 	return err
 }
 
@@ -99,11 +100,11 @@ var historyKinds = []string{
 
 // check returns an error if nothing is recorded because there is no placement or cluster of
 // that name.
-func (q *historyQuery) check(ctx context.Context, c *client) error {
+func (q *historyQuery) check(ctx context.Context, c *client.Client) error {
 	if q.placement == "" && q.cluster == "" {
 		return nil
 	}
-	known, err := c.names(ctx)
+	known, err := c.Names(ctx)
 	if err != nil {
 		return err
 	}
@@ -116,13 +117,13 @@ func (q *historyQuery) check(ctx context.Context, c *client) error {
 // fewLines is the default number of entries.
 const fewLines = 50
 
-func (q *historyQuery) answer(ctx context.Context, c *client, f output.Format, out, errOut io.Writer) error {
+func (q *historyQuery) answer(ctx context.Context, c *client.Client, f output.Format, out, errOut io.Writer) error {
 	query, err := q.query(time.Now())
 	if err != nil {
 		return err
 	}
 	if q.export {
-		resp, err := c.do(ctx, http.MethodGet, "/history", query, nil)
+		resp, err := c.Do(ctx, http.MethodGet, "/history", query, nil)
 		if err != nil {
 			return noRecord(err)
 		}
@@ -230,8 +231,8 @@ func sinceWhen(text string, now time.Time) (time.Time, error) {
 }
 
 // historyEntries returns the entries of a query, the oldest first.
-func historyEntries(ctx context.Context, c *client, query url.Values) ([]history.Entry, error) {
-	resp, err := c.do(ctx, http.MethodGet, "/history", query, nil)
+func historyEntries(ctx context.Context, c *client.Client, query url.Values) ([]history.Entry, error) {
+	resp, err := c.Do(ctx, http.MethodGet, "/history", query, nil)
 	if err != nil {
 		return nil, noRecord(err)
 	}
@@ -250,8 +251,8 @@ func historyEntries(ctx context.Context, c *client, query url.Values) ([]history
 
 // noRecord explains an error about an unknown path.
 func noRecord(err error) error {
-	var answer *answerError
-	if errors.As(err, &answer) && answer.code == http.StatusNotFound {
+	var answer *client.ResponseError
+	if errors.As(err, &answer) && answer.Code == http.StatusNotFound {
 		return errors.New("this daemon keeps no history")
 	}
 	return err

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/offline"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement"
@@ -34,7 +35,7 @@ type inspector struct {
 // inspect returns the findings that need a plan. The plan is that of a fleet in which
 // everything is healthy.
 func inspect(s *hub.Snapshot, p *plan.Plan) []finding {
-	i := &inspector{Snapshot: s, plan: p, declared: map[string]api.Origin{}, open: unsure(p), idle: map[api.Origin]bool{}}
+	i := &inspector{Snapshot: s, plan: p, declared: map[string]api.Origin{}, open: offline.UnknownSelections(p), idle: map[api.Origin]bool{}}
 	for _, o := range s.ClusterOverrides {
 		i.declared[fmt.Sprintf("%s %q", "ClusterResourceOverride", o.Name)] = o.Origin
 	}

@@ -5,11 +5,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/client"
 	"github.com/gitfleet/gitfleet/reconciler/server/access"
 )
 
 func newKubeconfig() *cobra.Command {
-	var c connection
+	var c client.Connection
 	var file string
 	cmd := &cobra.Command{
 		Use:   "kubeconfig",
@@ -18,11 +19,11 @@ func newKubeconfig() *cobra.Command {
 It refers to the files of tokens and certificates, and contains no secret.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if _, err := c.client(); err != nil {
+			if _, err := c.Client(); err != nil {
 				return err
 			}
 			raw, err := access.Client{
-				Server: c.address, CAFile: c.caFile, TokenFile: c.tokenFile, CertFile: c.certFile, KeyFile: c.keyFile,
+				Server: c.Address, CAFile: c.CAFile, TokenFile: c.TokenFile, CertFile: c.CertFile, KeyFile: c.KeyFile,
 			}.Kubeconfig("gitfleet")
 			if err != nil {
 				return err
@@ -35,6 +36,6 @@ It refers to the files of tokens and certificates, and contains no secret.`,
 		},
 	}
 	cmd.Flags().StringVarP(&file, "file", "f", "", "file to write; standard output if it is not set")
-	c.bind(cmd.Flags())
+	c.Bind(cmd.Flags())
 	return cmd
 }

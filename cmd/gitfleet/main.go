@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/client"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/version"
 )
@@ -63,7 +64,7 @@ func run(args []string, out, errOut io.Writer) exit.Code {
 		return exit.OK
 	case errors.As(err, &code):
 		return code
-	case isUnknownName(err):
+	case client.IsUnknownName(err):
 		fmt.Fprintln(errOut, "gitfleet: "+err.Error())
 		return exit.Differences
 	default:

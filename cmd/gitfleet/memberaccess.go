@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/lookup"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/offline"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
@@ -56,7 +57,7 @@ func (a *memberAccess) roles(ctx context.Context, manifest string, target *accou
 	var objects []*unstructured.Unstructured
 	resources := rbac.Resources{}
 	if a.path != "" {
-		s, err := readDir(a.path, settings.Default().HubOptions())
+		s, err := offline.ReadDir(a.path, settings.Default().HubOptions())
 		if err != nil {
 			return nil, err
 		}
@@ -132,7 +133,7 @@ func (a *memberAccess) declare(s *hub.Snapshot, manifest string) (*hub.Snapshot,
 // placed returns the objects that the cluster gets, or any cluster if none is named. The
 // content of placements that may choose the cluster later counts as well.
 func (a *memberAccess) placed(s *hub.Snapshot) ([]*unstructured.Unstructured, error) {
-	o, err := outlookInput{}.about(s)
+	o, err := offline.Input{}.Forecast(s)
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +143,7 @@ func (a *memberAccess) placed(s *hub.Snapshot) ([]*unstructured.Unstructured, er
 			objects = append(objects, m.Object.Object)
 		}
 	}
-	open := unsure(o.Plan)
+	open := offline.UnknownSelections(o.Plan)
 	for _, p := range o.Plan.Placements {
 		for _, c := range p.Clusters {
 			if a.cluster == "" || a.cluster == c.Binding.Cluster {

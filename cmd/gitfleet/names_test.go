@@ -10,9 +10,11 @@ import (
 
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/lookup"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/overview"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/server"
 	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/test/reports"
 )
 
 // recorded is a daemon with a report and a history.
@@ -20,7 +22,7 @@ func recorded(t *testing.T, r *status.Report, entries ...history.Entry) string {
 	t.Helper()
 	daemon := server.New(nil)
 	daemon.Mount("GET /history", historyOf(t, entries...))
-	tellOverview(daemon, nil, nil)
+	overview.Serve(daemon, nil, nil)
 	daemon.Publish(r)
 	srv := httptest.NewServer(daemon.Handler())
 	t.Cleanup(srv.Close)
@@ -48,7 +50,7 @@ func column(t *testing.T, i int, args ...string) []string {
 
 // Whatever a command prints as a name, every command takes.
 func TestNamesRoundTrip(t *testing.T) {
-	address := recorded(t, driftingFleet(t).report, years()...)
+	address := recorded(t, driftingFleet(t).Report, years()...)
 	to := []string{"--server", address}
 	names := map[string][]string{
 		"placement": append(column(t, 0, append([]string{"get", "crp", "--no-headers"}, to...)...), column(t, 0, append([]string{"get", "crp", "-o", "name"}, to...)...)...),
@@ -148,7 +150,7 @@ func TestFindPlacement(t *testing.T) {
 // A name of nothing is exit code 1, so that a script can tell it from a daemon
 // that does not answer, and says what was meant.
 func TestUnknownNames(t *testing.T) {
-	_, address := listening(t, driftingFleet(t).report)
+	_, address := listening(t, driftingFleet(t).Report)
 	for line, want := range map[string]string{
 		"get pods":                         "there is no kind, placement or cluster pods; there are ",
 		"get crp tolos":                    "there is no placement crp/tolos; did you mean crp/tools?",
@@ -183,7 +185,7 @@ func TestUnknownNames(t *testing.T) {
 
 // Nothing recorded of a name that nothing has is no empty history.
 func TestHistoryOfAnUnknownName(t *testing.T) {
-	address := recorded(t, settledFleet(t).report, history.Entry{Time: noon, Kind: history.Placement, Event: history.Revised, Placement: "crp/gone", Revision: "0"})
+	address := recorded(t, reports.Settled(t).Report, history.Entry{Time: reports.Noon, Kind: history.Placement, Event: history.Revised, Placement: "crp/gone", Revision: "0"})
 	for line, want := range map[string]string{
 		"history crp/tolos":                 "1 there is no placement crp/tolos; did you mean crp/tools?",
 		"history --cluster amst":            "1 there is no cluster amst; did you mean ams?",
@@ -200,7 +202,7 @@ func TestHistoryOfAnUnknownName(t *testing.T) {
 
 // JSON and YAML of every command name their schema.
 func TestDocumentsHaveAVersion(t *testing.T) {
-	address := recorded(t, driftingFleet(t).report, years()...)
+	address := recorded(t, driftingFleet(t).Report, years()...)
 	for _, line := range []string{
 		"status", "get all", "get crp", "get crp web", "get mc ams", "tree web", "explain web", "events", "events crp/web", "history", "history crp/web",
 		"drift list", "drift show web",

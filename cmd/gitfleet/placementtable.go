@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/overview"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
@@ -38,7 +39,7 @@ func placementTable(r *status.Report, wide, qualified bool) output.Table {
 			name = key.String()
 		}
 		d := details[key.String()]
-		progress := []string{clusterCount(s), conditionOf(s.Conditions, prefix+api.Scheduled), share(s, api.Applied), share(s, api.Available)}
+		progress := []string{clusterCount(s), overview.ConditionStatus(s.Conditions, prefix+api.Scheduled), share(s, api.Applied), share(s, api.Available)}
 		if m.DeletionTimestamp != nil {
 			progress = []string{strconv.Itoa(len(d.Clusters)), "Deleted", "-", "-"}
 		}
@@ -47,7 +48,7 @@ func placementTable(r *status.Report, wide, qualified bool) output.Table {
 			row = append([]string{key.Namespace}, row...)
 		}
 		if wide {
-			row = append(row, strconv.FormatInt(m.Generation, 10), s.ObservedResourceIndex, where(s), firstTrouble(s))
+			row = append(row, strconv.FormatInt(m.Generation, 10), s.ObservedResourceIndex, where(s), overview.FirstProblem(s))
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -90,7 +91,7 @@ func share(s api.PlacementStatus, typ string) string {
 			continue
 		}
 		all++
-		if conditionOf(c.Conditions, typ) == string(metav1.ConditionTrue) {
+		if overview.ConditionStatus(c.Conditions, typ) == string(metav1.ConditionTrue) {
 			yes++
 		}
 	}

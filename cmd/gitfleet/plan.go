@@ -7,18 +7,21 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/client"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/offline"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/plantext"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/reconciler/forecast"
 	"github.com/gitfleet/gitfleet/reconciler/member"
 )
 
 func newPlan() *cobra.Command {
-	var r hubReader
+	var r offline.Reader
 	var out output.Format
-	var in outlookInput
-	var at connection
+	var in offline.Input
+	var at client.Connection
 	var pullRequest int64
 	cmd := &cobra.Command{
 		Use:   "plan PATH|REPO@REF|REPO@FROM..TO",
@@ -57,28 +60,28 @@ Exit codes: 0 fine, 1 there are differences from the earlier plan, 2 error.`,
 				return err
 			}
 			if cmd.Flags().Changed("pr") {
-				if !out.IsText() || in != (outlookInput{}) {
+				if !out.IsText() || in != (offline.Input{}) {
 					return errors.New("--pr prints text, and does not go with -o, --clusters and --current")
 				}
 				return printPullRequestPlan(cmd.Context(), &at, cmd.OutOrStdout(), pullRequest)
 			}
 			var s *hub.Snapshot
 			var err error
-			if in.base, s, err = r.readChange(cmd.Context(), cmd.Flags(), args[0]); err != nil {
+			if in.Base, s, err = r.ReadChange(cmd.Context(), cmd.Flags(), args[0]); err != nil {
 				return printUnread(cmd.OutOrStdout(), args[0], out, err)
 			}
-			o, err := in.about(s)
+			o, err := in.Forecast(s)
 			if err != nil {
 				return err
 			}
-			return writeForecast(cmd.OutOrStdout(), o, out, r.brake)
+			return writeForecast(cmd.OutOrStdout(), o, out, r.Brake)
 		},
 	}
 	out.Bind(cmd.Flags(), "text")
-	in.bind(cmd.Flags())
-	r.bind(cmd.Flags())
+	in.Bind(cmd.Flags())
+	r.Bind(cmd.Flags())
 	cmd.Flags().Int64Var(&pullRequest, "pr", 0, "number of an open pull request: ask the daemon for its plan")
-	at.bind(cmd.Flags())
+	at.Bind(cmd.Flags())
 	return cmd
 }
 
@@ -113,5 +116,5 @@ func writePlan(w io.Writer, d forecast.Document, changes forecast.Changes, out o
 	if !out.IsText() {
 		return out.Write(w, d)
 	}
-	return printPlan(w, d, changes)
+	return plantext.Plan(w, d, changes)
 }

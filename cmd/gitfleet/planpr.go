@@ -7,17 +7,19 @@ import (
 	"net/url"
 	"strconv"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/client"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/plantext"
 )
 
 // printPullRequestPlan requests the plan of a pull request from the daemon, and prints it.
-func printPullRequestPlan(ctx context.Context, at *connection, w io.Writer, number int64) error {
-	daemon, err := at.client()
+func printPullRequestPlan(ctx context.Context, at *client.Connection, w io.Writer, number int64) error {
+	daemon, err := at.Client()
 	if err != nil {
 		return err
 	}
-	var p pullRequestPlan
-	if err := daemon.get(ctx, "/plan", url.Values{"pullRequest": {strconv.FormatInt(number, 10)}}, &p); err != nil {
+	var p plantext.PullRequest
+	if err := daemon.Get(ctx, "/plan", url.Values{"pullRequest": {strconv.FormatInt(number, 10)}}, &p); err != nil {
 		return err
 	}
 	if _, err := io.WriteString(w, p.Text); err != nil {

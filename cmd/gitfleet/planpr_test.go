@@ -17,6 +17,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/review"
 	"github.com/gitfleet/gitfleet/reconciler/server"
+	"github.com/gitfleet/gitfleet/test/tempfile"
 )
 
 // A webhook of a pull request wakes who looks at them, whatever the drift mode is.
@@ -24,7 +25,7 @@ func TestWebhooksWakeWhoLooksAtPullRequests(t *testing.T) {
 	for kind, want := range map[string]int{"": 0, string(forge.GitLab): 1} {
 		cfg := settings.Default()
 		cfg.StateDir, cfg.Forge.Type = t.TempDir(), kind
-		cfg.Webhook.SecretFile = file(t, "webhook", "of the forge\n")
+		cfg.Webhook.SecretFile = tempfile.Write(t, "webhook", "of the forge\n")
 		store, err := ledger.Open(t.TempDir())
 		if err != nil {
 			t.Fatal(err)

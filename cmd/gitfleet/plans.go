@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/plantext"
 	"github.com/gitfleet/gitfleet/reconciler/review"
 	"github.com/gitfleet/gitfleet/reconciler/server"
 )
@@ -35,8 +36,8 @@ func servePlans(srv *server.Server, objection func() error, preview func(ctx con
 			return
 		}
 		var text bytes.Buffer
-		printPreview(&text, p)
+		plantext.Preview(&text, p)
 		w.Header().Set("Content-Type", "application/json")
-		json.NewEncoder(w).Encode(pullRequestPlan{text.String(), !p.None(), p.Failed()}) // a reader that went away is not our concern
+		json.NewEncoder(w).Encode(plantext.PullRequest{Text: text.String(), Changes: !p.None(), Failed: p.Failed()}) // a reader that went away is not our concern
 	}))
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/client"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/reconciler"
@@ -50,7 +51,7 @@ NAME is that of "gitfleet proposals list".`))
 }
 
 func newProposalsList() *cobra.Command {
-	var at connection
+	var at client.Connection
 	var out output.Format
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -80,12 +81,12 @@ Exit codes: 0 nothing is held, 1 something is, 2 error.`,
 		},
 	}
 	out.Bind(cmd.Flags(), "table")
-	at.bind(cmd.Flags())
+	at.Bind(cmd.Flags())
 	return cmd
 }
 
 func newProposalsShow() *cobra.Command {
-	var at connection
+	var at client.Connection
 	var out output.Format
 	cmd := &cobra.Command{
 		Use:   "show NAME",
@@ -110,21 +111,21 @@ func newProposalsShow() *cobra.Command {
 		},
 	}
 	out.Bind(cmd.Flags(), "text")
-	at.bind(cmd.Flags())
+	at.Bind(cmd.Flags())
 	return cmd
 }
 
 // newProposalsDecision returns a command that sends an action about a held change.
 func newProposalsDecision(name, action, short, long string) *cobra.Command {
-	var at connection
+	var at client.Connection
 	cmd := &cobra.Command{
 		Use: name + " NAME", Short: short, Long: long, Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := at.client()
+			c, err := at.Client()
 			if err != nil {
 				return err
 			}
-			a, err := c.act(cmd.Context(), action, reconciler.Order{Subject: args[0], By: person()})
+			a, err := c.Act(cmd.Context(), action, reconciler.Order{Subject: args[0], By: client.User()})
 			if err != nil {
 				return err
 			}
@@ -132,18 +133,18 @@ func newProposalsDecision(name, action, short, long string) *cobra.Command {
 			return err
 		},
 	}
-	at.bind(cmd.Flags())
+	at.Bind(cmd.Flags())
 	return cmd
 }
 
 // heldChanges requests the changes that are held from the daemon.
-func heldChanges(cmd *cobra.Command, at *connection) (*proposal.HeldList, error) {
-	daemon, err := at.client()
+func heldChanges(cmd *cobra.Command, at *client.Connection) (*proposal.HeldList, error) {
+	daemon, err := at.Client()
 	if err != nil {
 		return nil, err
 	}
 	var list proposal.HeldList
-	return &list, daemon.get(cmd.Context(), "/proposals", nil, &list)
+	return &list, daemon.Get(cmd.Context(), "/proposals", nil, &list)
 }
 
 // listProposals writes a line for each change, and below it the pull request or why there is

@@ -16,6 +16,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/proposal"
 	"github.com/gitfleet/gitfleet/reconciler/server"
 	"github.com/gitfleet/gitfleet/test/golden"
+	"github.com/gitfleet/gitfleet/test/reports"
 )
 
 // heldFleet is what is held in a fleet with proposals in several states.
@@ -24,12 +25,12 @@ func heldFleet() *proposal.HeldList {
 	field := func(path, git, member string) api.Difference {
 		return api.Difference{PatchDetail: api.PatchDetail{Path: path, ValueInHub: git, ValueInMember: member}}
 	}
-	edit := api.Actor{Manager: "kubectl-edit", Operation: "Update", Time: noon.Add(-10 * time.Minute)}
-	return &proposal.HeldList{APIVersion: proposal.HeldVersion, At: noon, Items: []proposal.HeldChange{
+	edit := api.Actor{Manager: "kubectl-edit", Operation: "Update", Time: reports.Noon.Add(-10 * time.Minute)}
+	return &proposal.HeldList{APIVersion: proposal.HeldVersion, At: reports.Noon, Items: []proposal.HeldChange{
 		{
 			Name: "3f2a9c10aa55e1d2", Object: deployment, State: proposal.Open, URL: "https://git.example.com/platform/fleet/pulls/17",
 			Message: "left as it is; offered as https://git.example.com/platform/fleet/pulls/17", Modes: []string{"propose"}, Placements: []string{"crp/web"},
-			Clusters: []string{"east", "west"}, Holders: 3, FirstSeen: noon.Add(-3 * time.Hour), Fields: []api.Difference{field("/spec/replicas", "3", "5")},
+			Clusters: []string{"east", "west"}, Holders: 3, FirstSeen: reports.Noon.Add(-3 * time.Hour), Fields: []api.Difference{field("/spec/replicas", "3", "5")},
 			By:     []proposal.Writer{{Cluster: "east", Actor: edit}, {Cluster: "west", Actor: edit}},
 			Source: "apps/web.yaml:4", Override: "ResourceOverride web-9c0d11aa",
 			Edits: []proposal.FileEdit{
@@ -40,13 +41,13 @@ func heldFleet() *proposal.HeldList {
 		{
 			Name: "3f2ac0ffee000001", Object: api.ResourceIdentifier{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "settings"}, State: proposal.Waiting,
 			Message: "left as it is; offered as a pull request once it has lasted for 2m0s", Modes: []string{"propose until 2030-01-31T00:00:00Z"}, Placements: []string{"crp/web"},
-			Clusters: []string{"east"}, Holders: 2, FirstSeen: noon.Add(-30 * time.Second), Fields: []api.Difference{field("/data/key", "1", "2")}, Source: "apps/settings.yaml:1",
+			Clusters: []string{"east"}, Holders: 2, FirstSeen: reports.Noon.Add(-30 * time.Second), Fields: []api.Difference{field("/data/key", "1", "2")}, Source: "apps/settings.yaml:1",
 			Edits: []proposal.FileEdit{{Path: "apps/settings.yaml", Diff: "--- a/apps/settings.yaml\n+++ b/apps/settings.yaml\n@@ -1 +1 @@\n-key: 1\n+key: 2\n"}}, OtherClusters: []string{"north"},
 		},
 		{
 			Name: "77aa00bb11cc22dd", Object: api.ResourceIdentifier{Version: "v1", Kind: "Service", Namespace: "shop", Name: "web"}, State: proposal.Inexpressible, Deleted: true,
 			Message: "put back, since it cannot be offered as a pull request: apps/web.yaml: line 12: /spec/ports/0/port: its value comes from the YAML anchor *port; edit that, or write the value here",
-			Modes:   []string{"propose"}, Placements: []string{"crp/web"}, Clusters: []string{"east"}, Holders: 3, FirstSeen: noon.Add(-time.Second),
+			Modes:   []string{"propose"}, Placements: []string{"crp/web"}, Clusters: []string{"east"}, Holders: 3, FirstSeen: reports.Noon.Add(-time.Second),
 		},
 	}}
 }
@@ -67,7 +68,7 @@ func holding(t *testing.T, held *proposal.HeldList, objection error, do func(con
 func TestProposals(t *testing.T) {
 	said := func(context.Context, reconciler.Order) (string, error) { return "", nil }
 	address := holding(t, heldFleet(), nil, said)
-	calm := holding(t, &proposal.HeldList{APIVersion: proposal.HeldVersion, At: noon, Items: []proposal.HeldChange{}}, nil, said)
+	calm := holding(t, &proposal.HeldList{APIVersion: proposal.HeldVersion, At: reports.Noon, Items: []proposal.HeldChange{}}, nil, said)
 	standby := holding(t, heldFleet(), errors.New("this replica stands by: one leads"), said)
 	starting := holding(t, nil, nil, said)
 	tests := map[string][]string{

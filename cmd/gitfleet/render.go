@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/offline"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -21,7 +22,7 @@ import (
 )
 
 func newRender() *cobra.Command {
-	var r hubReader
+	var r offline.Reader
 	var show renderer
 	var clusters string
 	cmd := &cobra.Command{
@@ -44,7 +45,7 @@ would not be sent.`,
   gitfleet render . --cluster member-1 --show-secrets | kubectl diff -f -`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			snapshot, err := r.read(cmd.Context(), cmd.Flags(), args[0])
+			snapshot, err := r.Read(cmd.Context(), cmd.Flags(), args[0])
 			var bad *hub.LoadError
 			if errors.As(err, &bad) {
 				fmt.Fprintf(cmd.ErrOrStderr(), "gitfleet: %s does not load:\n", args[0])
@@ -56,7 +57,7 @@ would not be sent.`,
 			if err != nil {
 				return err
 			}
-			o, err := lookAt(snapshot, clusters)
+			o, err := offline.Plan(snapshot, clusters)
 			if err != nil {
 				return err
 			}
@@ -68,7 +69,7 @@ would not be sent.`,
 	cmd.Flags().StringVar(&show.cluster, "cluster", "", "print what this cluster would get, and no other")
 	cmd.Flags().BoolVar(&show.secrets, "show-secrets", false, "print the values of Secrets")
 	cmd.Flags().StringVar(&clusters, "clusters", "", clustersUsage)
-	r.bind(cmd.Flags())
+	r.Bind(cmd.Flags())
 	return cmd
 }
 
@@ -102,7 +103,7 @@ func (r *renderer) print(p *plan.Plan) error {
 			}
 		}
 	}
-	printUnsure(r.notes, p)
+	offline.PrintUnknownSelections(r.notes, p)
 	if r.masked > 0 {
 		fmt.Fprintf(r.notes, "values of Secrets are masked in %s; --show-secrets prints them\n", output.Count(r.masked, "document"))
 	}

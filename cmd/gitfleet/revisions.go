@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/client"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 )
@@ -52,7 +53,7 @@ type clusterHistory struct {
 }
 
 // askRevisions requests the revisions of a placement, including those under former names.
-func askRevisions(ctx context.Context, c *client, query url.Values) ([]revisionHistory, error) {
+func askRevisions(ctx context.Context, c *client.Client, query url.Values) ([]revisionHistory, error) {
 	name := query.Get("placement")
 	all, err := entriesOf(ctx, c, query)
 	if err != nil {
@@ -77,7 +78,7 @@ func askRevisions(ctx context.Context, c *client, query url.Values) ([]revisionH
 }
 
 // entriesOf requests the history of a placement and of its clusters, by time.
-func entriesOf(ctx context.Context, c *client, query url.Values) ([]history.Entry, error) {
+func entriesOf(ctx context.Context, c *client.Client, query url.Values) ([]history.Entry, error) {
 	query.Del("newest")
 	var all []history.Entry
 	for _, kind := range []history.Kind{history.Placement, history.Cluster} {

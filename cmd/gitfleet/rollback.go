@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/client"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 	"github.com/gitfleet/gitfleet/gitsource"
@@ -50,7 +51,7 @@ credentials of the configuration, which must be allowed to write.`,
 			return r.run(cmd.Context(), cmd.OutOrStdout())
 		},
 	}
-	r.at.bind(cmd.Flags())
+	r.at.Bind(cmd.Flags())
 	f := cmd.Flags()
 	f.StringVar(&r.path, "path", ".", "the directory that is the hub, in a clone of the repository")
 	f.StringVar(&r.branch, "branch", "", "name of the branch to make; gitfleet/rollback-… if it is not set")
@@ -65,7 +66,7 @@ credentials of the configuration, which must be allowed to write.`,
 
 // A rollback is the arguments of the command, and what it finds.
 type rollback struct {
-	at           connection
+	at           client.Connection
 	name         string
 	key          api.PlacementKey
 	path, branch string
@@ -86,11 +87,11 @@ func (r *rollback) placement(ctx context.Context, text string) (api.PlacementKey
 	if key, err := api.ParsePlacement(text); err == nil {
 		return key, nil
 	}
-	c, err := r.at.client()
+	c, err := r.at.Client()
 	if err != nil {
 		return api.PlacementKey{}, err
 	}
-	name, err := c.placement(ctx, text)
+	name, err := c.Placement(ctx, text)
 	if err != nil {
 		return api.PlacementKey{}, err
 	}
@@ -158,11 +159,11 @@ func (r *rollback) find(ctx context.Context) error {
 
 // ask requests from the daemon what the flags do not say.
 func (r *rollback) ask(ctx context.Context) error {
-	c, err := r.at.client()
+	c, err := r.at.Client()
 	if err != nil {
 		return err
 	}
-	report, err := c.report(ctx)
+	report, err := c.Report(ctx)
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/overview"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/version"
 	"github.com/gitfleet/gitfleet/gitsource"
@@ -174,7 +175,7 @@ type pullRequests struct {
 func newServer(ctx context.Context, c settings.Config, repo *gitsource.Repo, store ledger.Archive, registry *prometheus.Registry, metrics *metrics, log *slog.Logger, pulls pullRequests) (*server.Server, func(*status.Report), *history.Record, error) {
 	srv := server.New(registry)
 	srv.Mount("GET /state", server.State(store.Export))
-	tellOverview(srv, func() (last, success time.Time) {
+	overview.Serve(srv, func() (last, success time.Time) {
 		s := repo.Status()
 		return s.LastPoll, s.LastSuccess
 	}, pulls.troubles)

@@ -12,13 +12,15 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/client"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/overview"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
 func newDescribe() *cobra.Command {
-	var at connection
+	var at client.Connection
 	cmd := &cobra.Command{
 		Use:   "describe KIND NAME | KIND/NAME | NAME",
 		Short: "Show the details of a placement or a member cluster",
@@ -30,7 +32,7 @@ its conditions, and the progress of each placement on it.`,
   gitfleet describe mc member-3`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := at.client()
+			c, err := at.Client()
 			if err != nil {
 				return err
 			}
@@ -42,25 +44,25 @@ its conditions, and the progress of each placement on it.`,
 			return err
 		},
 	}
-	at.bind(cmd.Flags())
+	at.Bind(cmd.Flags())
 	return cmd
 }
 
 // describe asks for what belongs to a name, and writes it down.
-func (s *sheet) describe(ctx context.Context, c *client, name string) error {
-	named, err := c.subject(ctx, name)
+func (s *sheet) describe(ctx context.Context, c *client.Client, name string) error {
+	named, err := c.Subject(ctx, name)
 	if err != nil {
 		return err
 	}
-	r, err := c.only(ctx, part(named))
+	r, err := c.PartialReport(ctx, client.Part(named))
 	if err != nil {
 		return err
 	}
 	s.now = r.At
-	if named.cluster != "" {
-		return s.cluster(r, named.cluster)
+	if named.Cluster != "" {
+		return s.cluster(r, named.Cluster)
 	}
-	s.placement(r, named.placement)
+	s.placement(r, named.Placement)
 	return nil
 }
 
@@ -135,18 +137,18 @@ func (s *sheet) clusters(r *status.Report, st *api.PlacementStatus, name string)
 		return
 	}
 	s.heading("Clusters")
-	on := perCluster(st)
-	for i, stage := range stagesOf(r, name) {
+	on := overview.PerCluster(st)
+	for i, stage := range overview.StagesOf(r, name) {
 		d := &r.Details[0].Clusters[i]
-		head := fmt.Sprintf("%s  %s  %s", s.Paint(output.Bold, stage.cluster), s.Paint(styleOf(stage.state), string(stage.state)), output.ShortHash(d.Commit))
+		head := fmt.Sprintf("%s  %s  %s", s.Paint(output.Bold, stage.Cluster), s.Paint(overview.StyleOf(stage.State), string(stage.State)), output.ShortHash(d.Commit))
 		s.line(1, strings.TrimRight(head, " "))
-		c := on[stage.cluster]
+		c := on[stage.Cluster]
 		if c != nil {
 			s.untrue(c)
 			s.failures(c)
 		}
-		if stage.state == unreachable || stage.state == forbidden {
-			s.text(3, stage.why)
+		if stage.State == overview.Unreachable || stage.State == overview.Forbidden {
+			s.text(3, stage.Why)
 		} else if d.Held != "" && !saysWhy(c, d.Held) {
 			s.text(3, d.Held)
 		}
@@ -206,7 +208,7 @@ func (s *sheet) drifts(all []status.Drift) {
 	}
 	s.heading("Drift")
 	for i := range all {
-		d := driftOverview(&all[i])
+		d := overview.NewDrift(&all[i])
 		text := fmt.Sprintf("%s on %s  %s, first seen %s ago", d.Object, d.Cluster, d.State, s.since(d.Since))
 		if n := all[i].Count; n > 1 {
 			text += fmt.Sprintf(", %d times", n)
@@ -274,12 +276,12 @@ func quantities(list api.ResourceList) string {
 
 func (s *sheet) placementsOn(r *status.Report, cluster string) {
 	var lines []string
-	statuses, members := placementStatuses(r), statesOf(r)
+	statuses, members := overview.PlacementStatuses(r), overview.MemberStatesOf(r)
 	for _, d := range r.Details {
 		for j := range d.Clusters {
 			if c := &d.Clusters[j]; c.Cluster == cluster {
-				at := stateOf(c, perCluster(statuses[d.Placement])[cluster], members)
-				lines = append(lines, fmt.Sprintf("%s  %s  %s  %s", d.Placement, s.Paint(styleOf(at), string(at)), output.OrDash(output.ShortHash(c.Commit)), output.Count(c.Objects, "object")))
+				at := overview.StateOf(c, overview.PerCluster(statuses[d.Placement])[cluster], members)
+				lines = append(lines, fmt.Sprintf("%s  %s  %s  %s", d.Placement, s.Paint(overview.StyleOf(at), string(at)), output.OrDash(output.ShortHash(c.Commit)), output.Count(c.Objects, "object")))
 			}
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/client"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
@@ -35,7 +36,7 @@ suspensions, drift and events are lost.`,
 }
 
 func newStateExport() *cobra.Command {
-	var at connection
+	var at client.Connection
 	var dir, file string
 	cmd := &cobra.Command{
 		Use:   "export",
@@ -56,20 +57,20 @@ is read instead; the daemon that uses it must be stopped.`,
 			return output.WriteFile(file, export)
 		},
 	}
-	at.bind(cmd.Flags())
+	at.Bind(cmd.Flags())
 	cmd.Flags().StringVar(&dir, "state-dir", "", "read this state directory, instead of asking the daemon")
 	cmd.Flags().StringVarP(&file, "file", "f", "", "file to write; standard output if it is not set")
 	return cmd
 }
 
 // exportDaemon asks a daemon.
-func exportDaemon(ctx context.Context, at *connection, w io.Writer) error {
-	c, err := at.client()
+func exportDaemon(ctx context.Context, at *client.Connection, w io.Writer) error {
+	c, err := at.Client()
 	if err != nil {
 		return err
 	}
-	resp, err := c.do(ctx, http.MethodGet, "/state", nil, nil)
-	var silent *silentError
+	resp, err := c.Do(ctx, http.MethodGet, "/state", nil, nil)
+	var silent *client.UnreachableError
 	if errors.As(err, &silent) {
 		return fmt.Errorf("%w\nIf none is running, use --state-dir", err)
 	}

@@ -9,13 +9,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/client"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/overview"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
 func newStatus() *cobra.Command {
-	var at connection
+	var at client.Connection
 	var out output.Format
 	var watch, all bool
 	cmd := &cobra.Command{
@@ -40,29 +42,29 @@ could not be asked.`,
 			if err := out.Check(); err != nil {
 				return err
 			}
-			c, err := at.client()
+			c, err := at.Client()
 			if err != nil {
 				return err
 			}
 			w := cmd.OutOrStdout()
-			show := func(o *overview) error {
+			show := func(o *overview.Overview) error {
 				if !out.IsText() {
 					return out.Write(w, o)
 				}
-				_, err := io.WriteString(w, strings.Join(o.text(output.PageOf(w), o.At.Add(o.age), all), "\n")+"\n")
+				_, err := io.WriteString(w, strings.Join(o.Text(output.PageOf(w), o.At.Add(o.Age), all), "\n")+"\n")
 				return err
 			}
 			switch {
 			case watch && out.IsText() && output.PageOf(w).Terminal:
-				return redraw(cmd.Context(), c, w, func(o *overview, p output.Page, now time.Time) []string { return o.text(p, now, all) })
+				return redraw(cmd.Context(), c, w, func(o *overview.Overview, p output.Page, now time.Time) []string { return o.Text(p, now, all) })
 			case watch:
-				return c.overviews().follow(cmd.Context(), onChange(show))
+				return c.Overviews().Follow(cmd.Context(), onChange(show))
 			}
-			o, _, err := c.overviews()(cmd.Context(), "")
+			o, _, err := c.Overviews()(cmd.Context(), "")
 			if err != nil {
 				return err
 			}
-			if err := show(o); err != nil || !o.needsAttention() {
+			if err := show(o); err != nil || !o.NeedsAttention() {
 				return err
 			}
 			return exit.Differences
@@ -71,14 +73,14 @@ could not be asked.`,
 	out.Bind(cmd.Flags(), "text")
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "continue, and show each change")
 	cmd.Flags().BoolVarP(&all, "all", "a", false, "show everything, without limits")
-	at.bind(cmd.Flags())
+	at.Bind(cmd.Flags())
 	return cmd
 }
 
 // onChange calls show with each overview that differs from the one before in more than its times.
-func onChange(show func(*overview) error) func(*overview) (bool, error) {
+func onChange(show func(*overview.Overview) error) func(*overview.Overview) (bool, error) {
 	before := ""
-	return func(o *overview) (bool, error) {
+	return func(o *overview.Overview) (bool, error) {
 		timeless := *o
 		timeless.At, timeless.Source.LastPoll, timeless.Source.LastSuccess = time.Time{}, time.Time{}, time.Time{}
 		if o.Standby != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -12,13 +13,14 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/test/golden"
+	"github.com/gitfleet/gitfleet/test/reports"
 )
 
 // What status prints is what its readers see: it changes on purpose only.
 func TestStatus(t *testing.T) {
 	fleets := map[string]*status.Report{
-		"settled": settledFleet(t).report, "troubled": troubledFleet(t).report,
-		"empty": {At: noon}, "starting": {At: noon, Source: status.Source{Git: status.Git{URL: "https://git.example.com/fleet", Ref: "refs/heads/main"}}},
+		"settled": reports.Settled(t).Report, "troubled": reports.Troubled(t).Report,
+		"empty": {At: reports.Noon}, "starting": {At: reports.Noon, Source: status.Source{Git: status.Git{URL: "https://git.example.com/fleet", Ref: "refs/heads/main"}}},
 	}
 	for name, report := range fleets {
 		_, address := listening(t, report)
@@ -37,85 +39,11 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// However many placements and clusters there are, the first page shows those
-// with trouble, and fits.
-func TestStatusOfALargeFleet(t *testing.T) {
-	r := &status.Report{At: noon}
-	for i := range 300 {
-		d := &status.Detail{Placement: "crp/" + strings.Repeat("long-", i%9) + string(rune('a'+i%26))}
-		for j := range 250 {
-			d.Clusters = append(d.Clusters, status.ClusterDetail{Cluster: "c", Available: i%7 > 0 || j > 3, Applied: true, Commit: firstCommit})
-		}
-		r.Details = append(r.Details, d)
-	}
-	r.Clusters = append(r.Clusters, cluster("c", true))
-	lines := newOverview(r).text(output.Page{Width: 80}, noon, false)
-	if len(lines) > 40 {
-		t.Errorf("%d lines", len(lines))
-	}
-	troubled := 0
-	for _, line := range lines {
-		if output.Width(line) > 80 {
-			t.Errorf("%d columns: %s", output.Width(line), line)
-		}
-		if strings.HasSuffix(line, "  progressing") {
-			troubled++
-		}
-	}
-	if troubled != fewPlacements {
-		t.Errorf("%d placements with trouble are shown:\n%s", troubled, strings.Join(lines, "\n"))
-	}
-}
-
-// A bar is full when there is nothing left to do, and has a mark for whatever is
-// there.
-func TestBar(t *testing.T) {
-	for name, test := range map[string]struct {
-		counts  map[state]int
-		missing int
-		want    string
-	}{
-		"nothing":       {nil, 0, "[          ]"},
-		"none found":    {nil, 3, "[          ]"},
-		"one":           {map[state]int{available: 1}, 0, "[##########]"},
-		"few":           {map[state]int{available: 3, waiting: 2}, 0, "[######....]"},
-		"one missing":   {map[state]int{available: 2}, 1, "[#######   ]"},
-		"a few missing": {map[state]int{available: 999}, 1, "[######### ]"},
-		"exactly":       {map[state]int{available: 8, failed: 2}, 0, "[########!!]"},
-		"many":          {map[state]int{available: 500, rolling: 500}, 0, "[#####>>>>>]"},
-		"one of all":    {map[state]int{available: 999, failed: 1}, 0, "[#########!]"},
-		"every state": {map[state]int{available: 1000, progressing: 1, rolling: 1, waiting: 1, failed: 1, unreachable: 1, removing: 1}, 0,
-			"[####=>.!?-]"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := bar(output.Page{}, test.counts, test.missing, 10); got != test.want {
-				t.Errorf("got %s, want %s", got, test.want)
-			}
-		})
-	}
-}
-
-// Colours do not move anything.
-func TestColoursAreOnlyColours(t *testing.T) {
-	o := newOverview(troubledFleet(t).report)
-	plain := o.text(output.Page{Width: 80}, o.At, true)
-	painted := strings.Join(o.text(output.Page{Width: 80, Color: true}, o.At, true), "\n")
-	if !strings.Contains(painted, "\033[31m") {
-		t.Error("nothing is red")
-	}
-	for _, s := range []output.Style{output.Bold, output.Dim, output.Red, output.Green, output.Yellow, output.Cyan} {
-		painted = strings.ReplaceAll(painted, "\033["+string(s)+"m", "")
-	}
-	if painted = strings.ReplaceAll(painted, "\033[0m", ""); painted != strings.Join(plain, "\n") {
-		t.Errorf("without colours it is\n%s", painted)
-	}
-}
-
 // Where there is no terminal, a watcher prints what is there and then each
 // change; the mere passing of time is none.
 func TestStatusWatchTellsChanges(t *testing.T) {
-	s := settledFleet(t)
-	daemon, address := listening(t, s.report)
+	s := reports.Settled(t)
+	daemon, address := listening(t, s.Report)
 	out := &pages{news: make(chan struct{}, 1)}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -125,12 +53,12 @@ func TestStatusWatchTellsChanges(t *testing.T) {
 	go func() { done <- root.ExecuteContext(ctx) }()
 	out.until(t, "PLACEMENT", 1)
 	for range 3 {
-		s.turn(time.Minute)
-		daemon.Publish(s.report)
+		s.Turn(time.Minute)
+		daemon.Publish(s.Report)
 	}
-	s.down("chi", "gone for good")
-	s.turn(time.Minute)
-	daemon.Publish(s.report)
+	s.Down("chi", "gone for good")
+	s.Turn(time.Minute)
+	daemon.Publish(s.Report)
 	out.until(t, "gone for good", 1)
 	cancel()
 	if err := <-done; err != nil {
@@ -141,80 +69,48 @@ func TestStatusWatchTellsChanges(t *testing.T) {
 	}
 }
 
-// A screen is replaced line by line, and never scrolls.
-func TestAScreenfulFits(t *testing.T) {
-	lines := []string{"one", "two", "three", "four"}
-	for name, test := range map[string]struct {
-		p    output.Page
-		want string
-	}{
-		"room enough": {output.Page{Width: 20, Height: 9}, "\033[Hone\033[K\r\ntwo\033[K\r\nthree\033[K\r\nfour\033[K\r\n\033[J"},
-		"too low":     {output.Page{Width: 20, Height: 4}, "\033[Hone\033[K\r\ntwo\033[K\r\n… 2 more lines; make the window higher\033[K\r\n\033[J"},
-		"hardly any":  {output.Page{Width: 20, Height: 1}, "\033[H… 5 more lines; make the window higher\033[K\r\n\033[J"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := output.Screenful(test.p, lines, nil); got != test.want {
-				t.Errorf("got %q\nwant %q", got, test.want)
-			}
-		})
-	}
-	if lines[2] != "three" {
-		t.Error("it changes what it was given")
-	}
-}
-
 // A member that only a person can repair makes status exit with 1; one that does not
 // answer may recover, and is only listed.
 func TestStatusOfMembersThatCannotBeUsed(t *testing.T) {
 	denied := []string{"list, watch configmaps", "create, delete, patch deployments.apps in namespace web"}
 	tests := map[string]struct {
-		happens   func(*stage)
+		happens   func(*reports.Fleet)
 		attention bool
 		says      string
 		words     map[string]string // of placements
 	}{
-		"unreachable": {func(s *stage) { s.down("dal", "connection refused") }, false,
+		"unreachable": {func(s *reports.Fleet) { s.Down("dal", "connection refused") }, false,
 			"dal unreachable for 0s: connection refused", map[string]string{"crp/web": "unreachable"}},
-		"forbidden": {func(s *stage) {
-			s.in.Ledger.Fold(ledger.ClusterSeen{Cluster: "dal", At: s.now, Forbidden: denied})
+		"forbidden": {func(s *reports.Fleet) {
+			s.In.Ledger.Fold(ledger.ClusterSeen{Cluster: "dal", At: s.Now, Forbidden: denied})
 		}, true, "dal forbidden for 0s: permissions are missing: list, watch configmaps; create, delete, patch deployments.apps in namespace web: grant them to the user whose credentials gitfleet uses there",
 			map[string]string{"crp/web": "forbidden"}},
-		"forbidden in part": {func(s *stage) {
-			s.in.Ledger.Fold(ledger.ClusterSeen{Cluster: "dal", At: s.now, Healthy: true, Forbidden: denied[1:]})
+		"forbidden in part": {func(s *reports.Fleet) {
+			s.In.Ledger.Fold(ledger.ClusterSeen{Cluster: "dal", At: s.Now, Healthy: true, Forbidden: denied[1:]})
 		}, true, "dal forbidden for 0s: permissions are missing: create, delete, patch deployments.apps in namespace web: grant",
 			map[string]string{"crp/web": "available"}},
-		"held by another fleet": {func(s *stage) {
-			s.in.Ledger.SetFleet(ledger.Fleet{Name: "prod", ID: "11111111-ours"})
-			s.in.Ledger.Fold(ledger.ClusterSeen{Cluster: "dal", At: s.now, Healthy: true, Owners: []ledger.Owner{{ID: "5f0c2a9e-theirs", Source: "https://git.example.com/other"}}})
+		"held by another fleet": {func(s *reports.Fleet) {
+			s.In.Ledger.SetFleet(ledger.Fleet{Name: "prod", ID: "11111111-ours"})
+			s.In.Ledger.Fold(ledger.ClusterSeen{Cluster: "dal", At: s.Now, Healthy: true, Owners: []ledger.Owner{{ID: "5f0c2a9e-theirs", Source: "https://git.example.com/other"}}})
 		}, true, "dal not ready for 120m: another fleet named", nil},
-		"all is well": {func(*stage) {}, false, "4 of 4 ready", map[string]string{"crp/web": "available"}},
+		"all is well": {func(*reports.Fleet) {}, false, "4 of 4 ready", map[string]string{"crp/web": "available"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			s := settledFleet(t)
+			s := reports.Settled(t)
 			test.happens(s)
-			s.turn(0)
-			o := newOverview(s.report)
-			if got := o.needsAttention(); got != test.attention {
-				t.Errorf("it needs attention: %t", got)
-			}
-			text := o.text(output.Page{Width: 80}, s.now, false)
-			if said := strings.Join(strings.Fields(strings.Join(text, " ")), " "); !strings.Contains(said, test.says) {
-				t.Errorf("it does not say %q:\n%s", test.says, strings.Join(text, "\n"))
-			}
-			for _, line := range text {
-				if output.Width(line) > 80 {
-					t.Errorf("%d columns: %s", output.Width(line), line)
-				}
-			}
-			for i := range o.Placements {
-				if word, _ := o.Placements[i].word(); test.words[o.Placements[i].Name] != "" && word != test.words[o.Placements[i].Name] {
-					t.Errorf("%s is %s, want %s", o.Placements[i].Name, word, test.words[o.Placements[i].Name])
-				}
-			}
-			_, address := listening(t, s.report)
+			s.Turn(0)
+			_, address := listening(t, s.Report)
 			var out bytes.Buffer
 			transcribe(&out, "status", "--server", address)
+			if said := strings.Join(strings.Fields(out.String()), " "); !strings.Contains(said, test.says) {
+				t.Errorf("it does not say %q:\n%s", test.says, &out)
+			}
+			for name, word := range test.words {
+				if !regexp.MustCompile(`(?m)^` + name + ` .*\] .* ` + word + `$`).MatchString(out.String()) {
+					t.Errorf("%s is not %s:\n%s", name, word, &out)
+				}
+			}
 			if exits := strings.Contains(out.String(), "exit code 1"); exits != test.attention {
 				t.Errorf("status exits with 1: %t\n%s", exits, &out)
 			}
@@ -231,11 +127,11 @@ func TestStatusOfMembersThatCannotBeUsed(t *testing.T) {
 // A placement that is gone from the repository is described with its own policy, and listed
 // as deleted, until what it placed is gone.
 func TestADeletedPlacementIsDescribed(t *testing.T) {
-	s := settledFleet(t)
-	s.commit(secondCommit, "Grace Hopper", "Remove the tools", strings.Replace(replaceValue(fleetText, "1"), "place tools of tools pick 2 near eu\n", "", 1))
-	s.turn(10 * time.Second)
-	s.turn(3 * time.Minute)
-	_, address := listening(t, s.report)
+	s := reports.Settled(t)
+	s.Commit(reports.SecondCommit, "Grace Hopper", "Remove the tools", strings.Replace(reports.WithValue(reports.Manifests, "1"), "place tools of tools pick 2 near eu\n", "", 1))
+	s.Turn(10 * time.Second)
+	s.Turn(3 * time.Minute)
+	_, address := listening(t, s.Report)
 	for args, want := range map[string]string{
 		"describe crp/tools": "ago; what it placed is being cleaned up",
 		"describe tools":     "PickN 2",
@@ -261,17 +157,5 @@ func TestStatusRefusesWrongArguments(t *testing.T) {
 		if code := run(args, &out, &errOut); code != exit.Failed || errOut.Len() == 0 {
 			t.Errorf("%v: exit code %d: %s", args, code, &errOut)
 		}
-	}
-}
-
-// Whoever has misspelt a selector has a placement that is available everywhere
-// and holds nothing: the screen says so.
-func TestStatusWarnsOfPlacements(t *testing.T) {
-	s := settledFleet(t)
-	s.commit(secondCommit, "Grace Hopper", "Misspell it", fleetText+"place typo of webb\n")
-	s.saysAll()
-	text := strings.Join(newOverview(s.report).text(output.Page{Width: 100}, s.now, false), "\n")
-	if want := `there is no Namespace "webb" in the repository, so this selects nothing`; !strings.Contains(strings.Join(strings.Fields(text), " "), want) {
-		t.Errorf("no warning %q in\n%s", want, text)
 	}
 }

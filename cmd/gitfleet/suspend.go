@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/client"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler"
 )
@@ -21,7 +22,7 @@ const subjects = `  crp/NAME, rp/NAMESPACE/NAME   a placement, on all clusters o
                                 KIND/NAME -n NAMESPACE as well`
 
 func newSuspend() *cobra.Command {
-	var at connection
+	var at client.Connection
 	var o reconciler.Order
 	var until string
 	cmd := &cobra.Command{
@@ -62,7 +63,7 @@ A suspension lasts until "gitfleet resume", or ends by itself with --for or
 }
 
 func newResume() *cobra.Command {
-	var at connection
+	var at client.Connection
 	var o reconciler.Order
 	cmd := &cobra.Command{
 		Use:   "resume KIND/NAME",
@@ -97,23 +98,23 @@ since the state directory was lost.
 	return cmd
 }
 
-func bindOrder(cmd *cobra.Command, at *connection, o *reconciler.Order) {
-	at.bind(cmd.Flags())
+func bindOrder(cmd *cobra.Command, at *client.Connection, o *reconciler.Order) {
+	at.Bind(cmd.Flags())
 	cmd.Flags().StringVar(&o.Cluster, "cluster", "", "member cluster; every one if it is not named")
 	cmd.Flags().StringVarP(&o.Namespace, "namespace", "n", "", "namespace of an object")
 }
 
 // order sends an order and prints the answer.
-func order(cmd *cobra.Command, at *connection, action, subject string, o reconciler.Order) error {
-	c, err := at.client()
+func order(cmd *cobra.Command, at *client.Connection, action, subject string, o reconciler.Order) error {
+	c, err := at.Client()
 	if err != nil {
 		return err
 	}
-	o.By, o.Cluster = person(), api.ClusterName(o.Cluster)
-	if o.Subject, o.Namespace, err = c.orderSubject(cmd.Context(), subject, o.Namespace); err != nil {
+	o.By, o.Cluster = client.User(), api.ClusterName(o.Cluster)
+	if o.Subject, o.Namespace, err = c.OrderSubject(cmd.Context(), subject, o.Namespace); err != nil {
 		return err
 	}
-	a, err := c.act(cmd.Context(), action, o)
+	a, err := c.Act(cmd.Context(), action, o)
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/server"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/test/golden"
+	"github.com/gitfleet/gitfleet/test/reports"
 )
 
 // obedient is a daemon that does what it is asked, and where it answers.
@@ -149,17 +150,17 @@ func TestMoment(t *testing.T) {
 // What is suspended is on the one screen, with who wants it, until when and why,
 // and with whatever waits for it.
 func TestStatusShowsSuspensions(t *testing.T) {
-	s := settledFleet(t)
+	s := reports.Settled(t)
 	for _, x := range []ledger.Suspension{
-		{Subject: ledger.Subject{Cluster: "ams"}, By: "alice", Reason: "the network is being mended", Since: s.now, Until: s.now.Add(2 * time.Hour)},
-		{Subject: ledger.Subject{Placement: api.PlacementKey{Name: "web"}, Cluster: "ber"}, By: "bob", Reason: "INC-17", Since: s.now.Add(-time.Hour)},
-		{Subject: ledger.Subject{Object: configMap("two")}, By: "bob", Reason: "INC-18", Since: s.now},
+		{Subject: ledger.Subject{Cluster: "ams"}, By: "alice", Reason: "the network is being mended", Since: s.Now, Until: s.Now.Add(2 * time.Hour)},
+		{Subject: ledger.Subject{Placement: api.PlacementKey{Name: "web"}, Cluster: "ber"}, By: "bob", Reason: "INC-17", Since: s.Now.Add(-time.Hour)},
+		{Subject: ledger.Subject{Object: reports.ConfigMap("two")}, By: "bob", Reason: "INC-18", Since: s.Now},
 	} {
-		s.in.Ledger.Suspend(x)
+		s.In.Ledger.Suspend(x)
 	}
-	s.commit(secondCommit, "Grace Hopper <grace@example.com>", "Say two", replaceValue(fleetText, "2"))
-	s.turn(time.Minute)
-	_, address := listening(t, s.report)
+	s.Commit(reports.SecondCommit, "Grace Hopper <grace@example.com>", "Say two", reports.WithValue(reports.Manifests, "2"))
+	s.Turn(time.Minute)
+	_, address := listening(t, s.Report)
 	for name, args := range map[string][]string{
 		"status": {"status"}, "get": {"get", "crp", "-o", "wide"}, "clusters-yaml": {"get", "clusters", "ams", "-o", "yaml"},
 	} {

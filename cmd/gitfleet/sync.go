@@ -14,15 +14,17 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/client"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/overview"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
 func newSync() *cobra.Command {
-	var at connection
+	var at client.Connection
 	var wait bool
 	var timeout time.Duration
 	cmd := &cobra.Command{
@@ -37,17 +39,17 @@ Exit code 0 when everything is available, 1 when it is not, 2 when the daemon or
 the repository could not be reached.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o := reconciler.Order{By: person()}
-			c, err := at.client()
+			o := reconciler.Order{By: client.User()}
+			c, err := at.Client()
 			if err != nil {
 				return err
 			}
 			if len(args) > 0 {
-				if o.Subject, err = c.placement(cmd.Context(), args[0]); err != nil {
+				if o.Subject, err = c.Placement(cmd.Context(), args[0]); err != nil {
 					return err
 				}
 			}
-			a, err := c.act(cmd.Context(), "sync", o)
+			a, err := c.Act(cmd.Context(), "sync", o)
 			if err != nil {
 				return err
 			}
@@ -61,7 +63,7 @@ the repository could not be reached.`,
 			return await(cmd.Context(), c, cmd.OutOrStdout(), cmd.ErrOrStderr(), o.Subject, a.Commit, timeout)
 		},
 	}
-	at.bind(cmd.Flags())
+	at.Bind(cmd.Flags())
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until the newest commit is applied and available")
 	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "how long to wait")
 	return cmd
@@ -69,12 +71,12 @@ the repository could not be reached.`,
 
 // await waits until a commit, or a newer one, is available. It prints the progress to errOut, and
 // the result to out.
-func await(ctx context.Context, c *client, out, errOut io.Writer, placement, commit string, timeout time.Duration) error {
+func await(ctx context.Context, c *client.Client, out, errOut io.Writer, placement, commit string, timeout time.Duration) error {
 	waiting, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	var p progress
 	shown := output.NewProgressLine(errOut)
-	err := c.reports(part{}).follow(waiting, func(r *status.Report) (bool, error) {
+	err := c.Reports(client.Part{}).Follow(waiting, func(r *status.Report) (bool, error) {
 		if p = progressOf(r, placement, commit); p.done || p.stuck {
 			return false, nil
 		}
@@ -126,7 +128,7 @@ func progressOf(r *status.Report, placement, commit string) progress {
 	more := 0
 	denied := deniedBy(r)
 	incomplete := map[string]bool{} // by cluster
-	statuses, members := placementStatuses(r), statesOf(r)
+	statuses, members := overview.PlacementStatuses(r), overview.MemberStatesOf(r)
 	for _, d := range r.Details {
 		if placement != "" && d.Placement != placement {
 			continue
@@ -137,8 +139,8 @@ func progressOf(r *status.Report, placement, commit string) progress {
 		ahead = ahead || moving
 		switch {
 		case moving && p.now == "":
-			o := placementOverview(d, statuses[d.Placement], members)
-			p.now = o.sentence() + absences(d, r)
+			o := overview.NewPlacement(d, statuses[d.Placement], members)
+			p.now = o.Sentence() + absences(d, r)
 		case len(lines) > 0:
 			more++
 		}
@@ -161,7 +163,7 @@ func progressOf(r *status.Report, placement, commit string) progress {
 func deniedBy(r *status.Report) map[string]string {
 	out := map[string]string{}
 	for _, c := range r.Clusters {
-		if cond := missingPermissions(c); cond != nil {
+		if cond := overview.MissingPermissions(c); cond != nil {
 			out[c.Name] = cond.Message
 		}
 	}
@@ -170,7 +172,7 @@ func deniedBy(r *status.Report) map[string]string {
 
 // refusedLines describes the refused commit and its problems, one line each.
 func refusedLines(s status.Source) []string {
-	lines := []string{refusedText(s)}
+	lines := []string{overview.RefusedText(s)}
 	for _, p := range s.Problems {
 		lines = append(lines, "  "+p.Marked())
 	}
@@ -182,7 +184,7 @@ func refusedLines(s status.Source) []string {
 
 // unfinished returns a line for each thing that is not done yet for a placement, and marks its
 // clusters as incomplete. moving is false if nothing more happens until a person acts.
-func unfinished(d *status.Detail, s *api.PlacementStatus, members memberStates, incomplete map[string]bool) (lines []string, moving bool) {
+func unfinished(d *status.Detail, s *api.PlacementStatus, members overview.MemberStates, incomplete map[string]bool) (lines []string, moving bool) {
 	if s == nil {
 		s = &api.PlacementStatus{} // gone from Git, and being removed
 	}
@@ -192,16 +194,16 @@ func unfinished(d *status.Detail, s *api.PlacementStatus, members memberStates, 
 			moving = moving || c.Status == metav1.ConditionUnknown
 		}
 	}
-	on, at := perCluster(s), " on "
+	on, at := overview.PerCluster(s), " on "
 	for i := range d.Clusters {
 		c := &d.Clusters[i]
 		before := len(lines)
-		usable := members.of(c.Cluster) != forbidden // until a person grants permissions
-		switch why := failureOf(c, on[c.Cluster]); {
+		usable := members.Of(c.Cluster) != overview.Forbidden // until a person grants permissions
+		switch why := overview.FailureOf(c, on[c.Cluster]); {
 		case c.Suspended != "" && (c.Held != "" || !c.Available || c.Removing):
 			lines = append(lines, d.Placement+at+c.Cluster+": "+c.Suspended)
 		case len(c.Braked) > 0:
-			lines = append(lines, d.Placement+at+c.Cluster+": "+heldText(d.Placement, c.Braked))
+			lines = append(lines, d.Placement+at+c.Cluster+": "+overview.HeldText(d.Placement, c.Braked))
 		case len(c.DeletionErrors) > 0:
 			for _, text := range c.DeletionErrors {
 				lines = append(lines, d.Placement+at+c.Cluster+": cannot delete "+text)
@@ -220,7 +222,7 @@ func unfinished(d *status.Detail, s *api.PlacementStatus, members memberStates, 
 		case len(c.Lingering) > 0:
 			lines, moving = append(lines, fmt.Sprintf("%s%s%s waits for what was deleted to be gone: %s", d.Placement, at, c.Cluster, strings.Join(c.Lingering, ", "))), moving || usable
 		case c.Progressing:
-			lines, moving = append(lines, d.Placement+at+c.Cluster+" is progressing: "+cmp.Or(notAvailable(on[c.Cluster]), "not available yet")), moving || usable
+			lines, moving = append(lines, d.Placement+at+c.Cluster+" is progressing: "+cmp.Or(overview.NotAvailable(on[c.Cluster]), "not available yet")), moving || usable
 		case !c.Available:
 			lines, moving = append(lines, d.Placement+at+c.Cluster+": "+troubleOn(s, c.Cluster)), moving || usable
 		}
@@ -236,7 +238,7 @@ func troubleOn(s *api.PlacementStatus, cluster string) string {
 		return "not applied yet"
 	}
 	one := api.PlacementStatus{PlacementStatuses: s.PlacementStatuses[i : i+1]}
-	text := strings.TrimPrefix(firstTrouble(one), cluster+": ")
+	text := strings.TrimPrefix(overview.FirstProblem(one), cluster+": ")
 	if text == "" {
 		return "not applied yet"
 	}

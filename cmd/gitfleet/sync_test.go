@@ -11,133 +11,113 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/server"
 	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/test/reports"
 )
-
-// saysAll has all members say that all is well, as often as it takes.
-func (s *stage) saysAll() {
-	for range 6 {
-		s.turn(10 * time.Second)
-		for _, c := range s.in.Head.Clusters {
-			for _, placement := range []string{"web", "tools", "spare"} {
-				s.says(c.Name, placement)
-			}
-		}
-	}
-	s.turn(time.Second)
-}
-
-// twoInForce is a fleet that has just got its second commit.
-func twoInForce(t *testing.T) *stage {
-	s := settledFleet(t)
-	s.seen("ams", "ber", "chi", "dal")
-	s.commit(secondCommit, "Grace Hopper", "Say two", replaceValue(fleetText, "2"))
-	return s
-}
 
 // A commit is done when every cluster has it; it is stuck when what is missing
 // does not come by itself, and then the reason is told.
 func TestProgress(t *testing.T) {
 	tests := map[string]struct {
-		happens     func(*stage)
+		happens     func(*reports.Fleet)
 		placement   string
 		done, stuck bool
 		line        string
 	}{
-		"under way":        {func(s *stage) { s.turn(time.Second) }, "crp/web", false, false, "crp/web on "},
-		"done":             {func(s *stage) { s.saysAll() }, "crp/web", true, false, "commit b2b2b2b2 is applied and available"},
-		"of no concern":    {func(s *stage) { s.turn(time.Second); s.turn(time.Second) }, "crp/tools", true, false, "commit b2b2b2b2 is applied and available"},
-		"cannot be chosen": {func(s *stage) { s.saysAll() }, "", false, true, "crp/spare: could not find all clusters"},
-		"suspended": {func(s *stage) {
-			s.in.Ledger.Suspend(ledger.Suspension{Subject: ledger.Subject{Cluster: "ams"}, By: "alice", Reason: "INC-1"})
-			s.saysAll()
+		"under way":        {func(s *reports.Fleet) { s.Turn(time.Second) }, "crp/web", false, false, "crp/web on "},
+		"done":             {func(s *reports.Fleet) { s.SaysAll() }, "crp/web", true, false, "commit b2b2b2b2 is applied and available"},
+		"of no concern":    {func(s *reports.Fleet) { s.Turn(time.Second); s.Turn(time.Second) }, "crp/tools", true, false, "commit b2b2b2b2 is applied and available"},
+		"cannot be chosen": {func(s *reports.Fleet) { s.SaysAll() }, "", false, true, "crp/spare: could not find all clusters"},
+		"suspended": {func(s *reports.Fleet) {
+			s.In.Ledger.Suspend(ledger.Suspension{Subject: ledger.Subject{Cluster: "ams"}, By: "alice", Reason: "INC-1"})
+			s.SaysAll()
 		}, "crp/web", false, true, "crp/web on ams: suspended by alice: INC-1"},
-		"stopped": {func(s *stage) {
-			s.turn(time.Second)
+		"stopped": {func(s *reports.Fleet) {
+			s.Turn(time.Second)
 			for range 3 {
 				for _, c := range []string{"ams", "ber", "chi", "dal"} {
-					s.says(c, "web", hasFailed("one", "no such image"))
+					s.Says(c, "web", reports.Failed("one", "no such image"))
 				}
-				s.turn(time.Second)
+				s.Turn(time.Second)
 			}
 		}, "crp/web", false, true, "crp/web on ams failed: ConfigMap/web/one: no such image\ncrp/web on ber waits: waits for cluster ams"},
-		"slow": {func(s *stage) {
-			s.turn(time.Second)
+		"slow": {func(s *reports.Fleet) {
+			s.Turn(time.Second)
 			for range 3 {
-				s.says("ams", "web", doesNotWork("one", "0 of 2 replicas available"))
-				s.turn(15 * time.Second)
+				s.Says("ams", "web", reports.NotAvailable("one", "0 of 2 replicas available"))
+				s.Turn(15 * time.Second)
 			}
 		}, "crp/web", false, false, "crp/web on ams is progressing: ConfigMap/web/one: 0 of 2 replicas available\ncrp/web on ber waits: maxUnavailable 1"},
-		"slow everywhere": {func(s *stage) {
-			s.saysAll()
-			s.says("dal", "web", doesNotWork("one", "0 of 2 replicas available"))
-			s.turn(time.Second)
+		"slow everywhere": {func(s *reports.Fleet) {
+			s.SaysAll()
+			s.Says("dal", "web", reports.NotAvailable("one", "0 of 2 replicas available"))
+			s.Turn(time.Second)
 		}, "crp/web", false, false, "crp/web on dal is progressing"},
-		"failed on the last": {func(s *stage) {
-			s.saysAll()
-			s.says("dal", "web", hasFailed("one", "no such image"))
-			s.turn(time.Second)
+		"failed on the last": {func(s *reports.Fleet) {
+			s.SaysAll()
+			s.Says("dal", "web", reports.Failed("one", "no such image"))
+			s.Turn(time.Second)
 		}, "crp/web", false, true, "crp/web on dal failed: ConfigMap/web/one: no such image"},
-		"permissions missing": {func(s *stage) {
-			s.turn(time.Second)
+		"permissions missing": {func(s *reports.Fleet) {
+			s.Turn(time.Second)
 			for range 3 {
-				s.in.Ledger.Fold(ledger.ClusterSeen{Cluster: "ams", At: s.now, Healthy: true, Forbidden: []string{"create, patch deployments.apps", "list secrets"}})
+				s.In.Ledger.Fold(ledger.ClusterSeen{Cluster: "ams", At: s.Now, Healthy: true, Forbidden: []string{"create, patch deployments.apps", "list secrets"}})
 				for _, c := range []string{"ams", "ber", "chi", "dal"} {
-					s.says(c, "web", cannotApply("one", "configmaps is forbidden"))
+					s.Says(c, "web", reports.NotApplied("one", "configmaps is forbidden"))
 				}
-				s.turn(time.Second)
+				s.Turn(time.Second)
 			}
 		}, "crp/web", false, true, "\nams: permissions are missing: create, patch deployments.apps; list secrets: grant them"},
-		"cannot be used": {func(s *stage) {
-			s.in.Ledger.Fold(ledger.ClusterSeen{Cluster: "dal", At: s.now, Forbidden: []string{"list configmaps"}})
-			s.saysAll()
+		"cannot be used": {func(s *reports.Fleet) {
+			s.In.Ledger.Fold(ledger.ClusterSeen{Cluster: "dal", At: s.Now, Forbidden: []string{"list configmaps"}})
+			s.SaysAll()
 		}, "crp/web", false, true, "crp/web on dal waits: permissions are missing: list configmaps"},
-		"removed where permissions are missing": {func(s *stage) {
-			s.saysAll()
-			s.commit(secondCommit, "Grace Hopper", "Stop the web", strings.ReplaceAll(fleetText, "place web", "# place web"))
-			s.in.Ledger.Fold(ledger.ClusterSeen{Cluster: "dal", At: s.now, Forbidden: []string{"delete configmaps"}})
-			s.turn(time.Second)
+		"removed where permissions are missing": {func(s *reports.Fleet) {
+			s.SaysAll()
+			s.Commit(reports.SecondCommit, "Grace Hopper", "Stop the web", strings.ReplaceAll(reports.Manifests, "place web", "# place web"))
+			s.In.Ledger.Fold(ledger.ClusterSeen{Cluster: "dal", At: s.Now, Forbidden: []string{"delete configmaps"}})
+			s.Turn(time.Second)
 			for _, c := range []string{"ams", "ber", "chi"} {
-				s.says(c, "web", isRemoved)
+				s.Says(c, "web", reports.Removed)
 			}
-			s.turn(time.Second)
+			s.Turn(time.Second)
 		}, "crp/web", false, true, "crp/web is being removed from dal\ndal: permissions are missing: delete configmaps: grant them"},
-		"held back": {func(s *stage) {
-			s.saysAll()
-			s.says("ber", "web", holdsBack("old", "too much"))
-			s.turn(time.Second)
+		"held back": {func(s *reports.Fleet) {
+			s.SaysAll()
+			s.Says("ber", "web", reports.Held("old", "too much"))
+			s.Turn(time.Second)
 		}, "crp/web", false, true, `crp/web on ber: 1 deletion is held: ConfigMap/web/old: too much; if that is a mistake, correct the placement or put back what was removed; otherwise add the trailer "Gitfleet-Allow-Delete: crp/web"`},
-		"deletion refused": {func(s *stage) {
-			s.saysAll()
-			s.says("ber", "web", cannotDelete("old", "admission webhook denied the request"))
-			s.turn(time.Second)
+		"deletion refused": {func(s *reports.Fleet) {
+			s.SaysAll()
+			s.Says("ber", "web", reports.NotDeleted("old", "admission webhook denied the request"))
+			s.Turn(time.Second)
 		}, "crp/web", false, true, "crp/web on ber: cannot delete ConfigMap/web/old: admission webhook denied the request"},
-		"deleted and not gone": {func(s *stage) {
-			s.saysAll()
-			s.says("ber", "web", lingers("old", "example.com/backup"))
-			s.turn(time.Second)
+		"deleted and not gone": {func(s *reports.Fleet) {
+			s.SaysAll()
+			s.Says("ber", "web", reports.Lingering("old", "example.com/backup"))
+			s.Turn(time.Second)
 		}, "crp/web", false, false, "crp/web on ber waits for what was deleted to be gone: ConfigMap/web/old (finalizers: example.com/backup)"},
-		"left to another": {func(s *stage) {
-			s.commit(secondCommit, "Grace Hopper", "Place it again", replaceValue(fleetText, "2")+"place zeal of web\n")
-			s.saysAll()
+		"left to another": {func(s *reports.Fleet) {
+			s.Commit(reports.SecondCommit, "Grace Hopper", "Place it again", reports.WithValue(reports.Manifests, "2")+"place zeal of web\n")
+			s.SaysAll()
 			for _, c := range []string{"ams", "ber", "chi", "dal"} {
-				s.says(c, "zeal")
+				s.Says(c, "zeal")
 			}
-			s.turn(time.Second)
+			s.Turn(time.Second)
 		}, "crp/zeal", false, true, "crp/zeal on ams failed: ConfigMap/docks/one: the placement crp/web (placement-web.yaml:1) selects it as well"},
-		"refused": {func(s *stage) {
-			s.turn(time.Second)
-			s.report.Source.Newest.Hash, s.report.Source.LoadError = badCommit, "no such path"
+		"refused": {func(s *reports.Fleet) {
+			s.Turn(time.Second)
+			s.Report.Source.Newest.Hash, s.Report.Source.LoadError = reports.BadCommit, "no such path"
 		}, "", false, true, "commit c3c3c3c3 is refused; b2b2b2b2 stays in force"},
-		"not read yet": {func(s *stage) {
-			s.turn(time.Second)
-			s.report.Source.InForce.Hash, s.report.Source.Newest.Hash, s.report.Source.Git.Head = firstCommit, firstCommit, secondCommit
+		"not read yet": {func(s *reports.Fleet) {
+			s.Turn(time.Second)
+			s.Report.Source.InForce.Hash, s.Report.Source.Newest.Hash, s.Report.Source.Git.Head = reports.FirstCommit, reports.FirstCommit, reports.SecondCommit
 		}, "", false, false, "commit b2b2b2b2 is being read"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			s := twoInForce(t)
+			s := reports.Revised(t)
 			test.happens(s)
-			p := progressOf(s.report, test.placement, secondCommit)
+			p := progressOf(s.Report, test.placement, reports.SecondCommit)
 			if p.done != test.done || p.stuck != test.stuck || !strings.Contains(strings.Join(p.lines, "\n"), test.line) {
 				t.Errorf("done %t, stuck %t:\n%s", p.done, p.stuck, strings.Join(p.lines, "\n"))
 			}
@@ -150,41 +130,41 @@ func TestProgress(t *testing.T) {
 func TestSyncWaits(t *testing.T) {
 	tests := map[string]struct {
 		answer  server.ActionResult
-		reports func(*stage) []*status.Report
+		reports func(*reports.Fleet) []*status.Report
 		want    string
 	}{
-		"applied in the end": {server.ActionResult{Said: "4 clusters compare their objects with Git now", Commit: secondCommit},
-			func(s *stage) []*status.Report {
-				s.turn(time.Second)
-				first := s.report
-				s.saysAll()
-				return []*status.Report{first, s.report}
+		"applied in the end": {server.ActionResult{Said: "4 clusters compare their objects with Git now", Commit: reports.SecondCommit},
+			func(s *reports.Fleet) []*status.Report {
+				s.Turn(time.Second)
+				first := s.Report
+				s.SaysAll()
+				return []*status.Report{first, s.Report}
 			}, "the repository is at b2b2b2b2; 4 clusters compare their objects with Git now\ncommit b2b2b2b2 is applied and available\n"},
-		"suspended": {server.ActionResult{Said: "done", Commit: secondCommit},
-			func(s *stage) []*status.Report {
-				s.in.Ledger.Suspend(ledger.Suspension{Subject: ledger.Subject{Cluster: "ams"}, By: "alice", Reason: "INC-1"})
-				s.saysAll()
-				return []*status.Report{s.report}
+		"suspended": {server.ActionResult{Said: "done", Commit: reports.SecondCommit},
+			func(s *reports.Fleet) []*status.Report {
+				s.In.Ledger.Suspend(ledger.Suspension{Subject: ledger.Subject{Cluster: "ams"}, By: "alice", Reason: "INC-1"})
+				s.SaysAll()
+				return []*status.Report{s.Report}
 			}, "the repository is at b2b2b2b2; done\ncrp/web on ams: suspended by alice: INC-1\nexit code 1\n"},
-		"deletions held": {server.ActionResult{Said: "done", Commit: secondCommit},
-			func(s *stage) []*status.Report {
-				s.saysAll()
-				s.says("ber", "web", holdsBack("old", "too much"))
-				s.turn(time.Second)
-				return []*status.Report{s.report}
+		"deletions held": {server.ActionResult{Said: "done", Commit: reports.SecondCommit},
+			func(s *reports.Fleet) []*status.Report {
+				s.SaysAll()
+				s.Says("ber", "web", reports.Held("old", "too much"))
+				s.Turn(time.Second)
+				return []*status.Report{s.Report}
 			}, "the repository is at b2b2b2b2; done\ncrp/web on ber: 1 deletion is held: ConfigMap/web/old: too much; if that is a mistake, correct the placement or put back what was removed; otherwise add the trailer \"Gitfleet-Allow-Delete: crp/web\" to the message of a commit\nexit code 1\n"},
-		"unreadable": {server.ActionResult{Trouble: "connection refused"}, func(*stage) []*status.Report { return nil },
+		"unreadable": {server.ActionResult{Trouble: "connection refused"}, func(*reports.Fleet) []*status.Report { return nil },
 			"! gitfleet: the repository cannot be read: connection refused\nexit code 2\n"},
-		"too late": {server.ActionResult{Said: "done", Commit: secondCommit},
-			func(s *stage) []*status.Report {
-				s.turn(time.Second)
-				s.turn(time.Second)
-				return []*status.Report{s.report}
+		"too late": {server.ActionResult{Said: "done", Commit: reports.SecondCommit},
+			func(s *reports.Fleet) []*status.Report {
+				s.Turn(time.Second)
+				s.Turn(time.Second)
+				return []*status.Report{s.Report}
 			}, "not available after 1ms\n"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			s := twoInForce(t)
+			s := reports.Revised(t)
 			daemon := server.New(nil)
 			reports := test.reports(s)
 			daemon.Act("sync", func(context.Context, string, []byte) (any, error) {
@@ -211,27 +191,27 @@ func TestSyncWaits(t *testing.T) {
 // Sync waits through progress, with a line for each change, and ends when all is
 // available.
 func TestSyncShowsProgress(t *testing.T) {
-	s := twoInForce(t)
+	s := reports.Revised(t)
 	daemon := server.New(nil)
 	daemon.Act("sync", func(context.Context, string, []byte) (any, error) {
-		return server.ActionResult{Said: "done", Commit: secondCommit}, nil
+		return server.ActionResult{Said: "done", Commit: reports.SecondCommit}, nil
 	})
 	srv := httptest.NewServer(daemon.Handler())
 	t.Cleanup(srv.Close)
-	s.turn(time.Second)
-	s.says("ams", "web", doesNotWork("one", "0 of 2 replicas available"))
-	s.turn(time.Second)
-	daemon.Publish(s.report)
+	s.Turn(time.Second)
+	s.Says("ams", "web", reports.NotAvailable("one", "0 of 2 replicas available"))
+	s.Turn(time.Second)
+	daemon.Publish(s.Report)
 	r := start(t, "sync", "crp/web", "--wait", "--server", srv.URL)
 	r.out.until(t, "crp/web: 0/4 of its clusters available; progressing: ams: ConfigMap/web/one: 0 of 2 replicas available\n", 1)
-	s.turn(10 * time.Second)
-	daemon.Publish(s.report) // which changes nothing
-	s.says("ams", "web", doesNotWork("one", "1 of 2 replicas available"))
-	s.turn(time.Second)
-	daemon.Publish(s.report)
+	s.Turn(10 * time.Second)
+	daemon.Publish(s.Report) // which changes nothing
+	s.Says("ams", "web", reports.NotAvailable("one", "1 of 2 replicas available"))
+	s.Turn(time.Second)
+	daemon.Publish(s.Report)
 	r.out.until(t, "ConfigMap/web/one: 1 of 2 replicas available\n", 1)
-	s.saysAll()
-	daemon.Publish(s.report)
+	s.SaysAll()
+	daemon.Publish(s.Report)
 	if err := <-r.done; err != nil {
 		t.Errorf("ended with %v", err)
 	}

@@ -9,12 +9,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/client"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
 func newTrace() *cobra.Command {
-	var at connection
+	var at client.Connection
 	var namespace, cluster string
 	var out output.Format
 	cmd := &cobra.Command{
@@ -35,7 +36,7 @@ the placement is on the cluster, the overrides that changed it, and its state.`,
 			if err := out.Check(); err != nil {
 				return err
 			}
-			t, err := at.trace(cmd.Context(), args[0], namespace, cluster)
+			t, err := at.Trace(cmd.Context(), args[0], namespace, cluster)
 			if err != nil {
 				return err
 			}
@@ -48,7 +49,7 @@ the placement is on the cluster, the overrides that changed it, and its state.`,
 	cmd.Flags().StringVar(&cluster, "cluster", "", "member cluster the object is on")
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace of the object")
 	out.Bind(cmd.Flags(), "text")
-	at.bind(cmd.Flags())
+	at.Bind(cmd.Flags())
 	cmd.MarkFlagRequired("cluster")
 	return cmd
 }

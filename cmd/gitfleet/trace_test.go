@@ -10,19 +10,20 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/server"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/test/golden"
+	"github.com/gitfleet/gitfleet/test/reports"
 )
 
 // What trace prints is what its readers see: it changes on purpose only.
 func TestTrace(t *testing.T) {
 	s := driftingFleet(t)
 	daemon := server.New(nil)
-	daemon.Publish(s.report)
+	daemon.Publish(s.Report)
 	daemon.Trace(func(_ context.Context, _ *status.Report, trace *status.Trace, o *api.Object) {
 		if o.ID.Name == "two" {
 			trace.Unknown = "the API server did not answer in time"
 			return
 		}
-		trace.Commit = &status.TracedCommit{Hash: firstCommit, Author: "Ada Lovelace", Time: noon, Subject: "Bring the web"}
+		trace.Commit = &status.TracedCommit{Hash: reports.FirstCommit, Author: "Ada Lovelace", Time: reports.Noon, Subject: "Bring the web"}
 	})
 	srv := httptest.NewServer(daemon.Handler())
 	t.Cleanup(srv.Close)

@@ -10,13 +10,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/client"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/overview"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
 func newTree() *cobra.Command {
-	var at connection
+	var at client.Connection
 	var cluster string
 	var out output.Format
 	cmd := &cobra.Command{
@@ -32,11 +34,11 @@ below the envelope.`,
 			if err := out.Check(); err != nil {
 				return err
 			}
-			c, err := at.client()
+			c, err := at.Client()
 			if err != nil {
 				return err
 			}
-			name, err := c.placement(cmd.Context(), args[0])
+			name, err := c.Placement(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -45,14 +47,14 @@ below the envelope.`,
 				query.Set("cluster", api.ClusterName(cluster))
 			}
 			tree := &status.Tree{}
-			if err := c.get(cmd.Context(), "/tree", query, tree); err != nil {
+			if err := c.Get(cmd.Context(), "/tree", query, tree); err != nil {
 				return err
 			}
 			w := cmd.OutOrStdout()
 			if !out.IsText() {
 				return out.Write(w, tree)
 			}
-			r, err := c.only(cmd.Context(), part{placement: name})
+			r, err := c.PartialReport(cmd.Context(), client.Part{Placement: name})
 			if err != nil {
 				return err
 			}
@@ -62,7 +64,7 @@ below the envelope.`,
 	}
 	cmd.Flags().StringVar(&cluster, "cluster", "", "only this member cluster")
 	out.Bind(cmd.Flags(), "text")
-	at.bind(cmd.Flags())
+	at.Bind(cmd.Flags())
 	return cmd
 }
 
@@ -98,24 +100,24 @@ func (t *twig) write(b *strings.Builder, indent string) {
 // treeText draws a tree, with the progress of the clusters from the report.
 func treeText(tree *status.Tree, r *status.Report, p output.Page) string {
 	root := &twig{}
-	stages := map[string]*overviewStage{}
-	for _, s := range stagesOf(r, tree.Placement) {
-		stages[s.cluster] = &s
+	stages := map[string]*overview.Stage{}
+	for _, s := range overview.StagesOf(r, tree.Placement) {
+		stages[s.Cluster] = &s
 	}
 	for _, c := range tree.Clusters {
 		head := p.Paint(output.Bold, c.Cluster)
 		if s := stages[c.Cluster]; s != nil {
-			head += "  " + p.Paint(styleOf(s.state), string(s.state))
+			head += "  " + p.Paint(overview.StyleOf(s.State), string(s.State))
 			if c.Commit != "" {
 				head += "  " + output.ShortHash(c.Commit)
 			}
-			if s.why != "" && !slices.ContainsFunc(c.Objects, func(o status.TreeObject) bool { return o.State == status.ObjectFailed }) {
-				head += "  " + output.Sanitize(s.why)
+			if s.Why != "" && !slices.ContainsFunc(c.Objects, func(o status.TreeObject) bool { return o.State == status.ObjectFailed }) {
+				head += "  " + output.Sanitize(s.Why)
 			}
 		}
 		branch := root.add(head)
 		if s := stages[c.Cluster]; s != nil {
-			for _, text := range s.notDeleted {
+			for _, text := range s.NotDeleted {
 				branch.add(p.Paint(output.Red, "not deleted") + "  " + output.Sanitize(text))
 			}
 		}

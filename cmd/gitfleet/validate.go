@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/offline"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/reconciler/forecast"
@@ -23,8 +24,8 @@ var writers = map[string]func(w io.Writer, all []finding) error{
 }
 
 func newValidate() *cobra.Command {
-	var r hubReader
-	var in outlookInput
+	var r offline.Reader
+	var in offline.Input
 	var out output.Format
 	var strict bool
 	cmd := &cobra.Command{
@@ -61,15 +62,15 @@ Exit codes: 0 valid, 2 problems, and with --strict 1 if there are warnings only.
 			if err := out.Check(); err != nil {
 				return err
 			}
-			base, snapshot, err := r.readChange(cmd.Context(), cmd.Flags(), args[0])
-			found, planned, err := examine(snapshot, err, in.clusters)
+			base, snapshot, err := r.ReadChange(cmd.Context(), cmd.Flags(), args[0])
+			found, planned, err := examine(snapshot, err, in.Clusters)
 			if err != nil {
 				return err
 			}
 			deleted := ""
-			if in.base = base; snapshot != nil && (base != nil || in.current != "") {
+			if in.Base = base; snapshot != nil && (base != nil || in.Current != "") {
 				var held []finding
-				if held, deleted, err = examineDeletions(in, snapshot, r.brake); err != nil {
+				if held, deleted, err = examineDeletions(in, snapshot, r.Brake); err != nil {
 					return err
 				}
 				found = inOrder(append(found, held...))
@@ -83,7 +84,7 @@ Exit codes: 0 valid, 2 problems, and with --strict 1 if there are warnings only.
 				return fmt.Errorf("write: %w", err)
 			}
 			if planned != nil {
-				printUnsure(cmd.ErrOrStderr(), planned.Plan)
+				offline.PrintUnknownSelections(cmd.ErrOrStderr(), planned.Plan)
 			}
 			summarize(cmd.ErrOrStderr(), args[0], snapshot, found)
 			fmt.Fprint(cmd.ErrOrStderr(), deleted)
@@ -92,9 +93,9 @@ Exit codes: 0 valid, 2 problems, and with --strict 1 if there are warnings only.
 	}
 	out.Bind(cmd.Flags(), "text", "github", "sarif")
 	cmd.Flags().BoolVar(&strict, "strict", false, "warnings count as well: exit code 1 if there is nothing worse")
-	in.bind(cmd.Flags())
+	in.Bind(cmd.Flags())
 	cmd.Flags().Lookup("clusters").Usage = clustersUsage
-	r.bind(cmd.Flags())
+	r.Bind(cmd.Flags())
 	return cmd
 }
 
@@ -111,7 +112,7 @@ func examine(s *hub.Snapshot, err error, clusters string) ([]finding, *forecast.
 	if err != nil {
 		return nil, nil, err
 	}
-	o, err := lookAt(s, clusters)
+	o, err := offline.Plan(s, clusters)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -13,15 +13,17 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/client"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/overview"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/forecast"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
 func newWait() *cobra.Command {
-	var at connection
+	var at client.Connection
 	var w wish
 	var timeout time.Duration
 	cmd := &cobra.Command{
@@ -43,17 +45,17 @@ left to wait for but a member on which permissions are missing; 2 error.`,
 			if err := w.validate(); err != nil {
 				return err
 			}
-			c, err := at.client()
+			c, err := at.Client()
 			if err != nil {
 				return err
 			}
-			if w.placement, err = c.placement(cmd.Context(), args[0]); err != nil {
+			if w.placement, err = c.Placement(cmd.Context(), args[0]); err != nil {
 				return err
 			}
 			return w.wait(cmd.Context(), c, timeout, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	at.bind(cmd.Flags())
+	at.Bind(cmd.Flags())
 	cmd.Flags().StringVar(&w.state, "for", "available", "applied or available")
 	cmd.Flags().SetAnnotation("for", output.ValuesAnnotation, []string{"applied", "available"})
 	cmd.Flags().StringVar(&w.commit, "commit", "", "the commit that has to be in force, or one after it: its hash, or how that begins")
@@ -84,7 +86,7 @@ func (w *wish) validate() error {
 
 // wait prints what it waits for to errOut, whenever that changes, and the result to out. While the
 // daemon does not answer, after it did, the request is retried.
-func (w *wish) wait(ctx context.Context, c *client, timeout time.Duration, out, errOut io.Writer) error {
+func (w *wish) wait(ctx context.Context, c *client.Client, timeout time.Duration, out, errOut io.Writer) error {
 	ask := w.reports(c)
 	first, _, err := ask(ctx, "") // without the timeout, so that the state is printed however short that is
 	if err != nil {
@@ -92,16 +94,16 @@ func (w *wish) wait(ctx context.Context, c *client, timeout time.Duration, out, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	bulletins := make(chan update[standing])
-	go ask.keep(ctx, bulletins)
+	bulletins := make(chan client.Update[standing])
+	go ask.Stream(ctx, bulletins)
 	shown := output.NewProgressLine(errOut)
 	defer shown.End()
-	for now := (update[standing]{news: first}); ; {
+	for now := (client.Update[standing]{News: first}); ; {
 		v, said := notYet, ""
-		if now.err == nil {
-			v, said = w.judge(now.news)
+		if now.Err == nil {
+			v, said = w.judge(now.News)
 		} else {
-			said = now.err.Error()
+			said = now.Err.Error()
 		}
 		if v == notYet {
 			shown.Show(said)
@@ -141,13 +143,13 @@ type standing struct {
 
 // reports returns a feed of reports about the placement, or of whole reports while it does not
 // exist.
-func (w *wish) reports(c *client) feed[standing] {
-	contains := c.histories()
+func (w *wish) reports(c *client.Client) client.Feed[standing] {
+	contains := c.Contains()
 	return func(ctx context.Context, after string) (*standing, string, error) {
-		r, number, err := c.next(ctx, after, part{placement: w.placement})
-		var answer *answerError
-		if errors.As(err, &answer) && answer.code == http.StatusNotFound {
-			r, number, err = c.next(ctx, after, part{})
+		r, number, err := c.NextReport(ctx, after, client.Part{Placement: w.placement})
+		var answer *client.ResponseError
+		if errors.As(err, &answer) && answer.Code == http.StatusNotFound {
+			r, number, err = c.NextReport(ctx, after, client.Part{})
 		}
 		if err != nil {
 			return nil, "", err
@@ -177,14 +179,14 @@ func (w *wish) judge(now *standing) (judgement, string) {
 		return v, said
 	}
 	r := now.Report
-	statuses := placementStatuses(r)
+	statuses := overview.PlacementStatuses(r)
 	s := statuses[w.placement]
 	if s == nil {
 		return wrong, fmt.Sprintf("there is no placement %s at commit %s", w.placement, output.ShortHash(r.Source.InForce.Hash))
 	}
 	for _, d := range r.Details {
 		if d.Placement == w.placement {
-			o := placementOverview(d, s, statesOf(r))
+			o := overview.NewPlacement(d, s, overview.MemberStatesOf(r))
 			v, said := w.judgePlacement(&o, s, w.at(r.Source.InForce.Hash))
 			if v != notYet {
 				return v, said
@@ -210,7 +212,7 @@ func (w *wish) at(hash string) string {
 func (w *wish) judgeCommit(now *standing) (judgement, string) {
 	s := now.Source
 	problem := ""
-	if refused := refusedOverview(s).Problems; len(refused) > 0 {
+	if refused := overview.NewRefused(s).Problems; len(refused) > 0 {
 		problem = refused[0]
 	}
 	switch {
@@ -229,7 +231,7 @@ func (w *wish) judgeCommit(now *standing) (judgement, string) {
 	return notYet, fmt.Sprintf("commit %s is not in force yet: %s is", output.ShortHash(w.commit), output.OrNone(output.ShortHash(s.InForce.Hash)))
 }
 
-func (w *wish) judgePlacement(o *overviewPlacement, s *api.PlacementStatus, commit string) (judgement, string) {
+func (w *wish) judgePlacement(o *overview.Placement, s *api.PlacementStatus, commit string) (judgement, string) {
 	if len(o.Held) > 0 {
 		why := o.Held[0]
 		return never, fmt.Sprintf("%s is not %s: on %s %s", w.placement, w.state, forecast.FewOf(why.Clusters), why.Reason)
@@ -241,7 +243,7 @@ func (w *wish) judgePlacement(o *overviewPlacement, s *api.PlacementStatus, comm
 	for _, c := range s.Conditions {
 		for _, typ := range types {
 			if strings.HasSuffix(c.Type, typ) && c.Status == metav1.ConditionTrue {
-				said := fmt.Sprintf("%s is %s on %s at commit %s", w.placement, w.state, output.Count(o.total(), "cluster"), commit)
+				said := fmt.Sprintf("%s is %s on %s at commit %s", w.placement, w.state, output.Count(o.Total(), "cluster"), commit)
 				if o.Missing > 0 {
 					said += fmt.Sprintf("; %d more could not be chosen", o.Missing)
 				}
@@ -249,21 +251,21 @@ func (w *wish) judgePlacement(o *overviewPlacement, s *api.PlacementStatus, comm
 			}
 		}
 	}
-	return notYet, o.sentence()
+	return notYet, o.Sentence()
 }
 
 // deniedOnly returns which permissions are missing on the clusters of a placement, if
 // nothing more happens until they are granted; empty otherwise.
 func deniedOnly(d *status.Detail, s *api.PlacementStatus, r *status.Report) string {
-	members := statesOf(r)
+	members := overview.MemberStatesOf(r)
 	if _, moving := unfinished(d, s, members, map[string]bool{}); moving {
 		return ""
 	}
 	denied := deniedBy(r)
-	var all []overviewReason
+	var all []overview.Reason
 	for i := range d.Clusters {
-		if name := d.Clusters[i].Cluster; members.of(name) == forbidden {
-			all = reasoned(all, name, denied[name])
+		if name := d.Clusters[i].Cluster; members.Of(name) == overview.Forbidden {
+			all = overview.AddReason(all, name, denied[name])
 		}
 	}
 	if len(all) == 0 {
@@ -275,15 +277,15 @@ func deniedOnly(d *status.Detail, s *api.PlacementStatus, r *status.Report) stri
 // absences describes which clusters of a placement cannot be used or reached, and why; empty if
 // there are none.
 func absences(d *status.Detail, r *status.Report) string {
-	all := map[state][]overviewReason{}
+	all := map[overview.State][]overview.Reason{}
 	for _, c := range r.Clusters {
 		holds := slices.ContainsFunc(d.Clusters, func(on status.ClusterDetail) bool { return on.Cluster == c.Name })
-		if away := memberState(c); holds && away != available {
-			all[away] = reasoned(all[away], c.Name, absence(c).Reason)
+		if away := overview.MemberStateOf(c); holds && away != overview.Available {
+			all[away] = overview.AddReason(all[away], c.Name, overview.Absence(c).Reason)
 		}
 	}
 	said := ""
-	for _, away := range []state{forbidden, unreachable} {
+	for _, away := range []overview.State{overview.Forbidden, overview.Unreachable} {
 		if why := all[away]; len(why) > 0 {
 			said += fmt.Sprintf("; %s: %s: %s", away, forecast.FewOf(why[0].Clusters), why[0].Reason)
 		}

@@ -1,4 +1,4 @@
-package main
+package client
 
 import (
 	"context"
@@ -12,19 +12,19 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// names requests the names of placements and clusters from the daemon.
-func (c *client) names(ctx context.Context) (n server.Names, err error) {
-	err = c.get(ctx, "/names", nil, &n)
+// Names requests the names of placements and clusters from the daemon.
+func (c *Client) Names(ctx context.Context) (n server.Names, err error) {
+	err = c.Get(ctx, "/names", nil, &n)
 	return n, err
 }
 
-// placement returns the full name of a placement, crp/NAME or rp/NAMESPACE/NAME. It makes a
+// Placement returns the full name of a placement, crp/NAME or rp/NAMESPACE/NAME. It makes a
 // request only for a partial name.
-func (c *client) placement(ctx context.Context, text string) (string, error) {
+func (c *Client) Placement(ctx context.Context, text string) (string, error) {
 	if key, err := api.ParsePlacement(text); err == nil {
 		return key.String(), nil
 	}
-	known, err := c.names(ctx)
+	known, err := c.Names(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -32,26 +32,26 @@ func (c *client) placement(ctx context.Context, text string) (string, error) {
 }
 
 // A subject is a placement or a member cluster; exactly one of them is not empty.
-type subject struct{ placement, cluster string }
+type subject struct{ Placement, Cluster string }
 
 // String returns the name with its kind.
 func (s subject) String() string {
-	if s.cluster != "" {
-		return "cluster/" + s.cluster
+	if s.Cluster != "" {
+		return "cluster/" + s.Cluster
 	}
-	return s.placement
+	return s.Placement
 }
 
-// subject returns the placement or member cluster that KIND/NAME or a name alone stands for. It
+// Subject returns the placement or member cluster that KIND/NAME or a name alone stands for. It
 // makes a request only in the second case.
-func (c *client) subject(ctx context.Context, text string) (subject, error) {
+func (c *Client) Subject(ctx context.Context, text string) (subject, error) {
 	if key, err := api.ParsePlacement(text); err == nil {
-		return subject{placement: key.String()}, nil
+		return subject{Placement: key.String()}, nil
 	}
 	if kind, name, ok := strings.Cut(text, "/"); ok && api.NamesClusters(kind) {
-		return subject{cluster: name}, nil
+		return subject{Cluster: name}, nil
 	}
-	known, err := c.names(ctx)
+	known, err := c.Names(ctx)
 	if err != nil {
 		return subject{}, err
 	}
@@ -62,7 +62,7 @@ func (c *client) subject(ctx context.Context, text string) (subject, error) {
 	case isCluster && err == nil:
 		return subject{}, fmt.Errorf("%s can be %s or cluster/%s: write one of them", text, placement, text)
 	case isCluster:
-		return subject{cluster: text}, nil
+		return subject{Cluster: text}, nil
 	case errors.As(err, &unknown):
 		exist := known.Placements
 		for _, name := range known.Clusters {
@@ -70,25 +70,25 @@ func (c *client) subject(ctx context.Context, text string) (subject, error) {
 		}
 		return subject{}, &status.UnknownError{What: "placement or cluster", Name: text, Exist: exist}
 	}
-	return subject{placement: placement}, err
+	return subject{Placement: placement}, err
 }
 
-// orderSubject returns the subject of a command as the daemon reads it: a placement, a cluster,
+// OrderSubject returns the subject of a command as the daemon reads it: a placement, a cluster,
 // or KIND/NAME of an object with its namespace.
-func (c *client) orderSubject(ctx context.Context, text, namespace string) (name, of string, err error) {
+func (c *Client) OrderSubject(ctx context.Context, text, namespace string) (name, of string, err error) {
 	kind, _, slash := strings.Cut(text, "/")
 	_, isPlacement := api.NamesPlacements(kind)
 	if !slash || isPlacement || api.NamesClusters(kind) {
-		s, err := c.subject(ctx, text)
+		s, err := c.Subject(ctx, text)
 		return s.String(), namespace, err
 	}
 	object, err := api.ParseObject(text, namespace)
 	return object.Kind + "/" + object.Name, object.Namespace, err
 }
 
-// isUnknownName reports whether an error says that a name is unknown.
-func isUnknownName(err error) bool {
+// IsUnknownName reports whether an error says that a name is unknown.
+func IsUnknownName(err error) bool {
 	var unknown *status.UnknownError
-	var answer *answerError
+	var answer *ResponseError
 	return errors.As(err, &unknown) || errors.As(err, &answer) && answer.isUnknownName()
 }

@@ -1,4 +1,4 @@
-package main
+package overview
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -6,8 +6,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// conditionOf returns the status of a condition; a dash if there is no such condition.
-func conditionOf(cs []metav1.Condition, typ string) string {
+// ConditionStatus returns the status of a condition; a dash if there is no such condition.
+func ConditionStatus(cs []metav1.Condition, typ string) string {
 	for _, c := range cs {
 		if c.Type == typ {
 			return string(c.Status)
@@ -16,16 +16,16 @@ func conditionOf(cs []metav1.Condition, typ string) string {
 	return "-"
 }
 
-// firstTrouble returns the message of the first condition that is not true, with the name of its
+// FirstProblem returns the message of the first condition that is not true, with the name of its
 // cluster; empty if all are true.
-func firstTrouble(s api.PlacementStatus) string {
+func FirstProblem(s api.PlacementStatus) string {
 	for _, c := range s.PlacementStatuses {
 		for _, cond := range c.Conditions {
 			if cond.Status != metav1.ConditionTrue {
 				text := cond.Message
 				if len(c.FailedPlacements) > 0 {
 					f := c.FailedPlacements[0]
-					text = f.ID().String() + ": " + cause(f.Condition.Message)
+					text = f.ID().String() + ": " + Cause(f.Condition.Message)
 				}
 				if c.ClusterName == "" {
 					return text

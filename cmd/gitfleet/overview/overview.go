@@ -1,6 +1,6 @@
 // Package overview summarizes a report: the state of the fleet at a glance, as the daemon serves it
 // and as commands print it.
-package main
+package overview
 
 import (
 	"fmt"
@@ -17,40 +17,40 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// overviewVersion names the schema of an overview in JSON. Fields of a version are kept; new
+// schemaVersion names the schema of an overview in JSON. Fields of a version are kept; new
 // ones may be added.
-const overviewVersion = "gitfleet.dev/status/v1"
+const schemaVersion = "gitfleet.dev/status/v1"
 
-// An overview is the state of the fleet at a glance.
-type overview struct {
-	APIVersion string         `json:"apiVersion"`
-	At         time.Time      `json:"at"`
-	Source     overviewSource `json:"source"`
-	Fleet      overviewFleet  `json:"fleet"`
+// An Overview is the state of the fleet at a glance.
+type Overview struct {
+	APIVersion string    `json:"apiVersion"`
+	At         time.Time `json:"at"`
+	Source     Source    `json:"source"`
+	Fleet      Fleet     `json:"fleet"`
 	// Forge is what cannot be done on the forge, each with since when and why.
-	Forge   []string         `json:"forge,omitempty"`
-	Standby *status.Standby  `json:"standby,omitempty"` // set if this replica does not lead
-	Commit  *overviewCommit  `json:"commit"`            // in force; null before there is one
-	Refused *overviewRefused `json:"refused,omitempty"` // the newest, if it is refused
+	Forge   []string        `json:"forge,omitempty"`
+	Standby *status.Standby `json:"standby,omitempty"` // set if this replica does not lead
+	Commit  *Commit         `json:"commit"`            // in force; null before there is one
+	Refused *Refused        `json:"refused,omitempty"` // the newest, if it is refused
 	// Warnings are about the commit in force and no placement, with file:line first.
-	Warnings   []string            `json:"warnings,omitempty"`
-	Placements []overviewPlacement `json:"placements"`
-	Members    overviewMembers     `json:"members"`
-	Drifts     []overviewDrift     `json:"drifts"`
+	Warnings   []string    `json:"warnings,omitempty"`
+	Placements []Placement `json:"placements"`
+	Members    Members     `json:"members"`
+	Drifts     []Drift     `json:"drifts"`
 	// HeldDeletions wait for a person to allow them.
-	HeldDeletions []overviewBrake `json:"heldDeletions"`
+	HeldDeletions []Deletions `json:"heldDeletions"`
 	// FailedDeletions are refused by member clusters, and retried.
-	FailedDeletions []overviewBrake `json:"failedDeletions,omitempty"`
+	FailedDeletions []Deletions `json:"failedDeletions,omitempty"`
 	// Lingering are objects that were deleted and still exist.
-	Lingering []overviewBrake `json:"lingering,omitempty"`
+	Lingering []Deletions `json:"lingering,omitempty"`
 	// Suspended are the suspensions by people.
 	Suspended []status.Suspension `json:"suspended"`
 
-	age time.Duration `json:"-"` // of the report, when it was requested
+	Age time.Duration `json:"-"` // of the report, when it was requested
 }
 
-// An overviewSource is the state of following the repository.
-type overviewSource struct {
+// An Source is the state of following the repository.
+type Source struct {
 	URL         string    `json:"url"`
 	Ref         string    `json:"ref"`
 	LastPoll    time.Time `json:"lastPoll,omitzero"`
@@ -59,14 +59,14 @@ type overviewSource struct {
 	Error       string    `json:"error,omitempty"`
 }
 
-// An overviewFleet identifies this fleet on its members.
-type overviewFleet struct {
+// An Fleet identifies this fleet on its members.
+type Fleet struct {
 	Name string `json:"name"`
 	ID   string `json:"id,omitempty"`
 }
 
-// An overviewCommit is one commit.
-type overviewCommit struct {
+// An Commit is one commit.
+type Commit struct {
 	Hash    string    `json:"hash"`
 	Author  string    `json:"author"`
 	Subject string    `json:"subject"`
@@ -75,21 +75,21 @@ type overviewCommit struct {
 	Since time.Time `json:"since,omitzero"`
 }
 
-// An overviewRefused is a commit that is not in force, and why, with file:line first.
-type overviewRefused struct {
-	overviewCommit
+// An Refused is a commit that is not in force, and why, with file:line first.
+type Refused struct {
+	Commit
 	Problems []string `json:"problems"`
 }
 
-// An overviewPlacement is one placement.
-type overviewPlacement struct {
+// An Placement is one placement.
+type Placement struct {
 	Name   string `json:"name"` // crp/NAME or rp/NAMESPACE/NAME
 	Origin string `json:"origin,omitempty"`
 	// Warnings are about what it asks for and probably does not mean, with file:line first.
 	Warnings []string `json:"warnings,omitempty"`
 	// Clusters counts its clusters by state; Missing is the number of those that could not be
 	// selected.
-	Clusters map[state]int `json:"clusters"`
+	Clusters map[State]int `json:"clusters"`
 	Missing  int           `json:"missing,omitempty"`
 	// Commits are the hashes of the commits that the clusters have.
 	Commits []string `json:"commits"`
@@ -97,42 +97,42 @@ type overviewPlacement struct {
 	Trouble string `json:"trouble,omitempty"`
 	// Waiting are clusters whose update has not begun, Failed those where something was refused
 	// or will not become available, Progressing those where it may.
-	Waiting     []overviewReason `json:"waiting,omitempty"`
-	Failed      []overviewReason `json:"failed,omitempty"`
-	Progressing []overviewReason `json:"progressing,omitempty"`
+	Waiting     []Reason `json:"waiting,omitempty"`
+	Failed      []Reason `json:"failed,omitempty"`
+	Progressing []Reason `json:"progressing,omitempty"`
 	// Held are clusters with held deletions.
-	Held []overviewReason `json:"held,omitempty"`
+	Held []Reason `json:"held,omitempty"`
 	// Stopped is the cluster because of which the rollout has stopped.
 	Stopped string `json:"stopped,omitempty"`
 	// Proven is the last commit whose content was available everywhere.
 	Proven string `json:"proven,omitempty"`
 }
 
-// An overviewReason is a reason, and the clusters that have it.
-type overviewReason struct {
+// An Reason is a reason, and the clusters that have it.
+type Reason struct {
 	Clusters []string `json:"clusters"`
 	Reason   string   `json:"reason"`
 }
 
-// overviewMembers are the member clusters.
-type overviewMembers struct {
-	Total    int              `json:"total"`
-	Ready    int              `json:"ready"`
-	NotReady []overviewMember `json:"notReady"`
+// Members are the member clusters.
+type Members struct {
+	Total    int      `json:"total"`
+	Ready    int      `json:"ready"`
+	NotReady []Member `json:"notReady"`
 }
 
-// An overviewMember is a member that is not ready, since when and why.
-type overviewMember struct {
+// An Member is a member that is not ready, since when and why.
+type Member struct {
 	Name   string    `json:"name"`
 	Since  time.Time `json:"since,omitzero"`
 	Reason string    `json:"reason"`
 	// State is unreachable, forbidden if permissions are missing, or foreign if another
 	// fleet holds it.
-	State state `json:"state"`
+	State State `json:"state"`
 }
 
-// An overviewDrift is an object that has drifted.
-type overviewDrift struct {
+// An Drift is an object that has drifted.
+type Drift struct {
 	Placement string         `json:"placement"`
 	Cluster   string         `json:"cluster"`
 	Object    string         `json:"object"`
@@ -141,22 +141,22 @@ type overviewDrift struct {
 	Since     time.Time      `json:"since"`
 }
 
-// An overviewBrake is deletions that are held, have failed, or are not finished.
-type overviewBrake struct {
+// An Deletions is deletions that are held, have failed, or are not finished.
+type Deletions struct {
 	Placement string   `json:"placement"`
 	Cluster   string   `json:"cluster"`
 	Objects   []string `json:"objects"`
 }
 
-// newOverview derives an overview from a report.
-func newOverview(r *status.Report) *overview {
+// New derives an overview from a report.
+func New(r *status.Report) *Overview {
 	git := r.Source.Git
-	o := &overview{
-		APIVersion: overviewVersion, At: r.At,
-		Source:     overviewSource{git.URL, git.Ref, git.LastPoll, git.LastSuccess, git.Failures, git.Error},
-		Fleet:      overviewFleet{r.Fleet.Name, r.Fleet.ID},
+	o := &Overview{
+		APIVersion: schemaVersion, At: r.At,
+		Source:     Source{git.URL, git.Ref, git.LastPoll, git.LastSuccess, git.Failures, git.Error},
+		Fleet:      Fleet{r.Fleet.Name, r.Fleet.ID},
 		Standby:    r.Standby,
-		Placements: []overviewPlacement{}, Drifts: []overviewDrift{}, HeldDeletions: []overviewBrake{},
+		Placements: []Placement{}, Drifts: []Drift{}, HeldDeletions: []Deletions{},
 		Suspended: append([]status.Suspension{}, r.Suspensions...),
 	}
 	if r.Source.InForce.Hash != "" {
@@ -168,38 +168,39 @@ func newOverview(r *status.Report) *overview {
 		}
 	}
 	if r.Source.Newest.Hash != r.Source.InForce.Hash {
-		o.Refused = refusedOverview(r.Source)
+		o.Refused = NewRefused(r.Source)
 	}
-	statuses, members := placementStatuses(r), statesOf(r)
+	statuses, members := PlacementStatuses(r), MemberStatesOf(r)
 	for _, d := range r.Details {
-		o.Placements = append(o.Placements, placementOverview(d, statuses[d.Placement], members))
+		o.Placements = append(o.Placements, NewPlacement(d, statuses[d.Placement], members))
 		for _, c := range d.Clusters {
 			if len(c.DeletionErrors) > 0 {
-				o.FailedDeletions = append(o.FailedDeletions, overviewBrake{d.Placement, c.Cluster, c.DeletionErrors})
+				o.FailedDeletions = append(o.FailedDeletions, Deletions{d.Placement, c.Cluster, c.DeletionErrors})
 			}
 			if len(c.Lingering) > 0 {
-				o.Lingering = append(o.Lingering, overviewBrake{d.Placement, c.Cluster, c.Lingering})
+				o.Lingering = append(o.Lingering, Deletions{d.Placement, c.Cluster, c.Lingering})
 			}
 			if len(c.Braked) > 0 {
-				o.HeldDeletions = append(o.HeldDeletions, overviewBrake{d.Placement, c.Cluster, c.Braked})
+				o.HeldDeletions = append(o.HeldDeletions, Deletions{d.Placement, c.Cluster, c.Braked})
 			}
 		}
 	}
 	o.Members = memberOverview(r)
 	for i := range r.Drifts {
 		if d := &r.Drifts[i]; d.State == api.DriftStanding || d.State == api.DriftHeld || d.State == api.DriftContested || d.State == api.DriftForeign || d.State == api.DriftAltered {
-			o.Drifts = append(o.Drifts, driftOverview(d))
+			o.Drifts = append(o.Drifts, NewDrift(d))
 		}
 	}
 	return o
 }
 
-func commitOverview(c hub.Commit) overviewCommit {
-	return overviewCommit{Hash: c.Hash, Author: c.Author, Subject: c.Subject, Time: c.Time}
+func commitOverview(c hub.Commit) Commit {
+	return Commit{Hash: c.Hash, Author: c.Author, Subject: c.Subject, Time: c.Time}
 }
 
-func refusedOverview(s status.Source) *overviewRefused {
-	out := &overviewRefused{overviewCommit: commitOverview(s.Newest), Problems: []string{}}
+// NewRefused describes the newest commit and why it is refused.
+func NewRefused(s status.Source) *Refused {
+	out := &Refused{Commit: commitOverview(s.Newest), Problems: []string{}}
 	for _, p := range s.Problems {
 		out.Problems = append(out.Problems, p.Marked())
 	}
@@ -209,8 +210,8 @@ func refusedOverview(s status.Source) *overviewRefused {
 	return out
 }
 
-// placementStatuses returns the statuses of all placements in the repository, by name.
-func placementStatuses(r *status.Report) map[string]*api.PlacementStatus {
+// PlacementStatuses returns the statuses of all placements in the repository, by name.
+func PlacementStatuses(r *status.Report) map[string]*api.PlacementStatus {
 	out := map[string]*api.PlacementStatus{}
 	for _, p := range r.Placements {
 		if p.DeletionTimestamp == nil {
@@ -225,8 +226,9 @@ func placementStatuses(r *status.Report) map[string]*api.PlacementStatus {
 	return out
 }
 
-func placementOverview(d *status.Detail, s *api.PlacementStatus, members memberStates) overviewPlacement {
-	out := overviewPlacement{Name: d.Placement, Origin: d.Origin, Warnings: d.Warnings, Clusters: map[state]int{}, Commits: []string{}, Stopped: d.Stopped, Proven: d.Proven}
+// NewPlacement describes a placement. s is its status; nil if it is gone from the repository.
+func NewPlacement(d *status.Detail, s *api.PlacementStatus, members MemberStates) Placement {
+	out := Placement{Name: d.Placement, Origin: d.Origin, Warnings: d.Warnings, Clusters: map[State]int{}, Commits: []string{}, Stopped: d.Stopped, Proven: d.Proven}
 	on := map[string]*api.PerClusterPlacementStatus{}
 	if s != nil {
 		for i := range s.PlacementStatuses {
@@ -239,21 +241,21 @@ func placementOverview(d *status.Detail, s *api.PlacementStatus, members memberS
 	}
 	for i := range d.Clusters {
 		c := &d.Clusters[i]
-		at := stateOf(c, on[c.Cluster], members)
+		at := StateOf(c, on[c.Cluster], members)
 		out.Clusters[at]++
 		if c.Commit != "" && !slices.Contains(out.Commits, c.Commit) {
 			out.Commits = append(out.Commits, c.Commit)
 		}
 		switch at {
 		case waiting:
-			out.Waiting = reasoned(out.Waiting, c.Cluster, c.Held)
+			out.Waiting = AddReason(out.Waiting, c.Cluster, c.Held)
 		case failed:
-			out.Failed = reasoned(out.Failed, c.Cluster, failureOf(c, on[c.Cluster]))
+			out.Failed = AddReason(out.Failed, c.Cluster, FailureOf(c, on[c.Cluster]))
 		case held:
-			out.Held = reasoned(out.Held, c.Cluster, heldText(d.Placement, c.Braked))
+			out.Held = AddReason(out.Held, c.Cluster, HeldText(d.Placement, c.Braked))
 		case progressing:
-			if why := notAvailable(on[c.Cluster]); why != "" {
-				out.Progressing = reasoned(out.Progressing, c.Cluster, why)
+			if why := NotAvailable(on[c.Cluster]); why != "" {
+				out.Progressing = AddReason(out.Progressing, c.Cluster, why)
 			}
 		}
 	}
@@ -271,21 +273,21 @@ func scheduleTrouble(s *api.PlacementStatus) string {
 	return ""
 }
 
-// reasoned adds a cluster to those with the same reason.
-func reasoned(all []overviewReason, cluster, reason string) []overviewReason {
+// AddReason adds a cluster to those with the same reason.
+func AddReason(all []Reason, cluster, reason string) []Reason {
 	for i := range all {
 		if all[i].Reason == reason {
 			all[i].Clusters = append(all[i].Clusters, cluster)
 			return all
 		}
 	}
-	return append(all, overviewReason{[]string{cluster}, reason})
+	return append(all, Reason{[]string{cluster}, reason})
 }
 
-func memberOverview(r *status.Report) overviewMembers {
-	out := overviewMembers{Total: len(r.Clusters), NotReady: []overviewMember{}}
+func memberOverview(r *status.Report) Members {
+	out := Members{Total: len(r.Clusters), NotReady: []Member{}}
 	for _, c := range r.Clusters {
-		if m := absence(c); m.State != available {
+		if m := Absence(c); m.State != Available {
 			out.NotReady = append(out.NotReady, m)
 			continue
 		}
@@ -294,12 +296,12 @@ func memberOverview(r *status.Report) overviewMembers {
 	return out
 }
 
-// absence returns since when a member is not ready, and why. The state of one that is ready is
+// Absence returns since when a member is not ready, and why. The state of one that is ready is
 // available.
-func absence(c *api.MemberCluster) overviewMember {
-	m := overviewMember{Name: c.Name, Reason: "it has not answered yet", State: memberState(c)}
-	if denied := missingPermissions(c); denied != nil {
-		m.State, m.Since, m.Reason = forbidden, denied.LastTransitionTime.Time, denied.Message
+func Absence(c *api.MemberCluster) Member {
+	m := Member{Name: c.Name, Reason: "it has not answered yet", State: MemberStateOf(c)}
+	if denied := MissingPermissions(c); denied != nil {
+		m.State, m.Since, m.Reason = Forbidden, denied.LastTransitionTime.Time, denied.Message
 		return m
 	}
 	conditions := slices.Clone(c.Status.Conditions)
@@ -311,7 +313,7 @@ func absence(c *api.MemberCluster) overviewMember {
 			m.State = foreign
 		}
 	}
-	if m.State == available {
+	if m.State == Available {
 		return m
 	}
 	for _, cond := range conditions {
@@ -323,8 +325,9 @@ func absence(c *api.MemberCluster) overviewMember {
 	return m
 }
 
-func driftOverview(d *status.Drift) overviewDrift {
-	out := overviewDrift{
+// NewDrift describes a drift.
+func NewDrift(d *status.Drift) Drift {
+	out := Drift{
 		Placement: d.Placement, Cluster: d.Cluster, Object: d.ID().String(), State: d.State, Since: d.FirstSeen,
 	}
 	for _, a := range d.By {
@@ -336,21 +339,22 @@ func driftOverview(d *status.Drift) overviewDrift {
 	return out
 }
 
-// needsAttention reports whether the newest commit is refused, the repository cannot be read, a
+// NeedsAttention reports whether the newest commit is refused, the repository cannot be read, a
 // rollout has stopped, deletions are held or refused, or a member cannot be used for a reason
 // that only a person can remove.
-func (o *overview) needsAttention() bool {
-	stopped := slices.ContainsFunc(o.Placements, func(p overviewPlacement) bool { return p.Stopped != "" })
-	refuses := slices.ContainsFunc(o.Members.NotReady, func(m overviewMember) bool { return m.State == forbidden || m.State == foreign })
+func (o *Overview) NeedsAttention() bool {
+	stopped := slices.ContainsFunc(o.Placements, func(p Placement) bool { return p.Stopped != "" })
+	refuses := slices.ContainsFunc(o.Members.NotReady, func(m Member) bool { return m.State == Forbidden || m.State == foreign })
 	return o.Refused != nil && len(o.Refused.Problems) > 0 || o.Source.Failures > 0 || stopped || refuses || len(o.HeldDeletions)+len(o.FailedDeletions) > 0
 }
 
 // well reports whether a placement is available on all its clusters.
-func (p *overviewPlacement) well() bool {
-	return p.Missing == 0 && p.Trouble == "" && p.Stopped == "" && p.total() == p.Clusters[available]
+func (p *Placement) well() bool {
+	return p.Missing == 0 && p.Trouble == "" && p.Stopped == "" && p.Total() == p.Clusters[Available]
 }
 
-func (p *overviewPlacement) total() int {
+// Total returns the number of its clusters.
+func (p *Placement) Total() int {
 	all := 0
 	for _, n := range p.Clusters {
 		all += n
@@ -359,12 +363,12 @@ func (p *overviewPlacement) total() int {
 }
 
 // count returns how many clusters are available, of how many.
-func (p *overviewPlacement) count() string {
-	return fmt.Sprintf("%d/%d", p.Clusters[available], p.total()+p.Missing)
+func (p *Placement) count() string {
+	return fmt.Sprintf("%d/%d", p.Clusters[Available], p.Total()+p.Missing)
 }
 
 // word returns the worst state of a placement.
-func (p *overviewPlacement) word() (string, output.Style) {
+func (p *Placement) word() (string, output.Style) {
 	n := p.Clusters
 	switch {
 	case p.Stopped != "":
@@ -375,9 +379,9 @@ func (p *overviewPlacement) word() (string, output.Style) {
 		return "not scheduled", output.Red
 	case n[held] > 0:
 		return "deletions held", output.Yellow
-	case n[forbidden] > 0:
+	case n[Forbidden] > 0:
 		return "forbidden", output.Red
-	case n[unreachable] > 0:
+	case n[Unreachable] > 0:
 		return "unreachable", output.Yellow
 	case n[waiting] > 0 && n[rolling]+n[progressing] == 0:
 		return "waiting", output.Cyan // nothing is being rolled out
@@ -389,21 +393,21 @@ func (p *overviewPlacement) word() (string, output.Style) {
 		return "progressing", output.Cyan
 	case n[removing] > 0:
 		return "removing", output.Dim
-	case p.total() == 0:
+	case p.Total() == 0:
 		return "nowhere", output.Dim
 	}
 	return "available", output.Green
 }
 
-// overviewPath is the path at which the daemon serves the overview.
-const overviewPath = "/overview"
+// Path is the path at which the daemon serves the overview.
+const Path = "/overview"
 
-// sentence describes on how many clusters a placement is available, and why not on the others.
-func (p *overviewPlacement) sentence() string {
+// Sentence describes on how many clusters a placement is available, and why not on the others.
+func (p *Placement) Sentence() string {
 	said := fmt.Sprintf("%s: %s of its clusters available", p.Name, p.count())
 	for _, why := range []struct {
 		word string
-		all  []overviewReason
+		all  []Reason
 	}{{"failed", p.Failed}, {"progressing", p.Progressing}, {"waiting", p.Waiting}} {
 		if len(why.all) > 0 {
 			return fmt.Sprintf("%s; %s: %s: %s", said, why.word, forecast.FewOf(why.all[0].Clusters), why.all[0].Reason)
@@ -415,9 +419,9 @@ func (p *overviewPlacement) sentence() string {
 	return said
 }
 
-// heldText describes which deletions of a placement are held on a cluster, why, and how to allow
+// HeldText describes which deletions of a placement are held on a cluster, why, and how to allow
 // them.
-func heldText(placement string, held []string) string {
+func HeldText(placement string, held []string) string {
 	first := held[0]
 	if n := len(held) - 1; n > 0 {
 		first += fmt.Sprintf(" (and %d more)", n)

@@ -1,4 +1,4 @@
-package main
+package offline
 
 import (
 	"errors"
@@ -11,10 +11,10 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 )
 
-// readDir reads a directory as if it were the path followed in a commit of its repository:
+// ReadDir reads a directory as if it were the path followed in a commit of its repository:
 // kustomizations may refer to files beside it, ignore files above it apply, and problems name
 // files as the repository does. A directory outside a repository is treated as a repository.
-func readDir(dir string, o hub.Options) (*hub.Snapshot, error) {
+func ReadDir(dir string, o hub.Options) (*hub.Snapshot, error) {
 	if info, err := os.Stat(dir); err != nil {
 		return nil, err
 	} else if !info.IsDir() {

@@ -1,5 +1,5 @@
 // Package plantext writes plans for a person.
-package main
+package plantext
 
 import (
 	"bytes"
@@ -16,11 +16,11 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// printPlan writes a plan for a person: what changes, where each placement goes, what each
+// Plan writes a plan for a person: what changes, where each placement goes, what each
 // cluster has, and what needs attention.
-func printPlan(w io.Writer, d forecast.Document, changes forecast.Changes) error {
+func Plan(w io.Writer, d forecast.Document, changes forecast.Changes) error {
 	var b bytes.Buffer
-	printChanges(&b, changes, d.Deletions)
+	Changes(&b, changes, d.Deletions)
 	for _, p := range d.Placements {
 		printPlacement(&b, p, len(d.Clusters))
 	}
@@ -35,7 +35,8 @@ func printPlan(w io.Writer, d forecast.Document, changes forecast.Changes) error
 	return err
 }
 
-func printChanges(b *bytes.Buffer, c forecast.Changes, deletions []forecast.Deletion) {
+// Changes writes what changes, and which deletions; nothing if plans were not compared.
+func Changes(b *bytes.Buffer, c forecast.Changes, deletions []forecast.Deletion) {
 	switch {
 	case !c.Compared:
 		return
@@ -52,7 +53,7 @@ func printChanges(b *bytes.Buffer, c forecast.Changes, deletions []forecast.Dele
 	}
 	fmt.Fprintln(b)
 	if len(deletions) > 0 {
-		fmt.Fprintf(b, "%s\n", deletionsText(deletions))
+		fmt.Fprintf(b, "%s\n", Deletions(deletions))
 		printHeld(b, deletions)
 		fmt.Fprintln(b)
 	}
@@ -60,7 +61,7 @@ func printChanges(b *bytes.Buffer, c forecast.Changes, deletions []forecast.Dele
 
 func printPlacementChange(b *bytes.Buffer, c forecast.PlacementChange) {
 	if c.RenamedFrom != "" {
-		fmt.Fprintf(b, "  %s\n", renameText(c.RenamedFrom, c.Placement))
+		fmt.Fprintf(b, "  %s\n", Rename(c.RenamedFrom, c.Placement))
 		if len(c.Gained)+len(c.Lost)+len(c.Settings) == 0 && c.PolicyTo == "" {
 			return
 		}
@@ -125,8 +126,8 @@ func printHeld(b *bytes.Buffer, all []forecast.Deletion) {
 	}
 }
 
-// renameText describes the renaming of a placement.
-func renameText(from, to string) string {
+// Rename describes the renaming of a placement.
+func Rename(from, to string) string {
 	return fmt.Sprintf("%s is renamed to %s; its clusters and rollout carry over", from, to)
 }
 
@@ -266,8 +267,8 @@ func printObjects(b *bytes.Buffer, objects []forecast.Object) {
 	}
 }
 
-// deletionsText counts deletions, and says how to allow those that would be held.
-func deletionsText(all []forecast.Deletion) string {
+// Deletions counts deletions, and says how to allow those that would be held.
+func Deletions(all []forecast.Deletion) string {
 	clusters, placements := map[string]bool{}, []string{}
 	held := 0
 	for _, d := range all {

@@ -1,4 +1,4 @@
-package main
+package overview
 
 import (
 	"errors"
@@ -27,7 +27,7 @@ func TestCause(t *testing.T) {
 		"something else":      {"Manifest is not yet available (1 of 2 replicas updated)", "Manifest is not yet available (1 of 2 replicas updated)"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := cause(test.message); got != test.want {
+			if got := Cause(test.message); got != test.want {
 				t.Errorf("of %q it is\n%q, want\n%q", test.message, got, test.want)
 			}
 		})
@@ -38,7 +38,7 @@ func TestCause(t *testing.T) {
 // pods are called there.
 func TestNotAvailableNamesNoPod(t *testing.T) {
 	of := func(pod string) string {
-		return notAvailable(&api.PerClusterPlacementStatus{FailedPlacements: []api.FailedResourcePlacement{{
+		return NotAvailable(&api.PerClusterPlacementStatus{FailedPlacements: []api.FailedResourcePlacement{{
 			ResourceIdentifier: api.ResourceIdentifier{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"},
 			Condition: metav1.Condition{Type: api.Available, Message: health.Health{State: health.NotAvailableYet}.Condition().Message +
 				" (1 of 2 replicas updated; pod " + pod + ", container web: ImagePullBackOff: Back-off pulling image web:2)"},

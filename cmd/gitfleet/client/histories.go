@@ -1,4 +1,4 @@
-package main
+package client
 
 import (
 	"context"
@@ -10,10 +10,10 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/server"
 )
 
-// histories returns a function that reports whether the history of a commit has another one,
+// Contains returns a function that reports whether the history of a commit has another one,
 // always the same, given by its hash or the beginning of it; every history has an empty one.
 // Answers of the daemon are cached. A daemon that does not support the request always means no.
-func (c *client) histories() func(ctx context.Context, head, commit string) (bool, error) {
+func (c *Client) Contains() func(ctx context.Context, head, commit string) (bool, error) {
 	known := map[string]bool{}
 	return func(ctx context.Context, head, commit string) (bool, error) {
 		if head == "" || strings.HasPrefix(head, commit) {
@@ -23,9 +23,9 @@ func (c *client) histories() func(ctx context.Context, head, commit string) (boo
 			return yes, nil
 		}
 		var answer server.Containment
-		err := c.get(ctx, "/contains", url.Values{"head": {head}, "commit": {commit}}, &answer)
-		var wrong *answerError
-		if errors.As(err, &wrong) && wrong.code == http.StatusNotFound {
+		err := c.Get(ctx, "/contains", url.Values{"head": {head}, "commit": {commit}}, &answer)
+		var wrong *ResponseError
+		if errors.As(err, &wrong) && wrong.Code == http.StatusNotFound {
 			return false, nil
 		}
 		if err != nil {

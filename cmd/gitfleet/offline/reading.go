@@ -1,5 +1,5 @@
 // Package offline reads a repository, from a directory or a clone, and plans it without a daemon.
-package main
+package offline
 
 import (
 	"context"
@@ -19,22 +19,23 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member"
 )
 
-// A hubReader has the arguments of a command that reads a hub once: the path, the credentials
+// A Reader has the arguments of a command that reads a hub once: the path, the credentials
 // and the limits of the daemon.
-type hubReader struct {
+type Reader struct {
 	config string
-	// brake has the limits of the configuration; read sets it.
-	brake member.Brake
+	// Brake has the limits of the configuration; read sets it.
+	Brake member.Brake
 }
 
-func (r *hubReader) bind(f *pflag.FlagSet) {
+// Bind adds the flags of the configuration to those of a command.
+func (r *Reader) Bind(f *pflag.FlagSet) {
 	settings.Bind(f, &r.config, "the daemon's configuration file, for its path, credentials and limits", "source.path")
 	f.Lookup("path").Usage = "directory below PATH, or of the repository, that is the hub"
 }
 
-// read loads a directory, or a commit of a repository as REPO@REF. The error is a
+// Read loads a directory, or a commit of a repository as REPO@REF. The error is a
 // *hub.LoadError if the content is invalid.
-func (r *hubReader) read(ctx context.Context, flags *pflag.FlagSet, what string) (*hub.Snapshot, error) {
+func (r *Reader) Read(ctx context.Context, flags *pflag.FlagSet, what string) (*hub.Snapshot, error) {
 	cfg, err := settings.Read(r.config, flags)
 	if err != nil {
 		return nil, err
@@ -42,9 +43,9 @@ func (r *hubReader) read(ctx context.Context, flags *pflag.FlagSet, what string)
 	if err := cfg.ValidateLimits(); err != nil {
 		return nil, err
 	}
-	r.brake = cfg.Members.Brake()
+	r.Brake = cfg.Members.Brake()
 	if _, err := os.Stat(what); err == nil {
-		return readDir(what, cfg.HubOptions())
+		return ReadDir(what, cfg.HubOptions())
 	}
 	repo, ref := splitRepository(what)
 	cfg.SetRepository(repo)
@@ -69,23 +70,23 @@ func (r *hubReader) read(ctx context.Context, flags *pflag.FlagSet, what string)
 	} else if isExpression(ref) {
 		return nil, fmt.Errorf("%s: of a remote repository name a branch, a tag, a range of versions or a whole commit hash; %s is known in a clone", what, ref)
 	}
-	return readRemote(ctx, cfg, ref)
+	return ReadRemote(ctx, cfg, ref)
 }
 
-// readChange reads the commit TO of REPO@FROM..TO, and FROM as its base. For anything else it
+// ReadChange reads the commit TO of REPO@FROM..TO, and FROM as its base. For anything else it
 // is read, and base is nil. The error is a *hub.LoadError only if TO, or what read returns,
 // does not load.
-func (r *hubReader) readChange(ctx context.Context, flags *pflag.FlagSet, what string) (base, s *hub.Snapshot, err error) {
+func (r *Reader) ReadChange(ctx context.Context, flags *pflag.FlagSet, what string) (base, s *hub.Snapshot, err error) {
 	repo, ref := splitRepository(what)
 	from, to, isRange := strings.Cut(ref, "..")
 	if _, err := os.Stat(what); err == nil || !isRange {
-		s, err = r.read(ctx, flags, what)
+		s, err = r.Read(ctx, flags, what)
 		return nil, s, err
 	}
-	if base, err = r.read(ctx, flags, repo+"@"+from); err != nil {
+	if base, err = r.Read(ctx, flags, repo+"@"+from); err != nil {
 		return nil, nil, fmt.Errorf("%s cannot be compared with %s@%s: %s", to, repo, from, err)
 	}
-	s, err = r.read(ctx, flags, repo+"@"+to)
+	s, err = r.Read(ctx, flags, repo+"@"+to)
 	return base, s, err
 }
 
@@ -142,8 +143,8 @@ func refs(name string) []gitsource.Ref {
 	return []gitsource.Ref{{Branch: name}, {Tag: name}}
 }
 
-// readRemote loads one commit through a temporary clone.
-func readRemote(ctx context.Context, c settings.Config, ref string) (*hub.Snapshot, error) {
+// ReadRemote loads one commit through a temporary clone.
+func ReadRemote(ctx context.Context, c settings.Config, ref string) (*hub.Snapshot, error) {
 	dir, err := os.MkdirTemp("", "gitfleet-")
 	if err != nil {
 		return nil, err
@@ -207,9 +208,9 @@ type cloneError struct {
 func (e *cloneError) Error() string { return e.url + ": " + e.words }
 func (e *cloneError) Unwrap() error { return e.err }
 
-// lookAt plans a snapshot, with the observed fleet of a file if one is named.
-func lookAt(s *hub.Snapshot, clusters string) (*forecast.Forecast, error) {
-	in, err := outlookInput{clusters: clusters}.input(s)
+// Plan plans a snapshot, with the observed fleet of a file if one is named.
+func Plan(s *hub.Snapshot, clusters string) (*forecast.Forecast, error) {
+	in, err := Input{Clusters: clusters}.input(s)
 	if err != nil {
 		return nil, err
 	}
@@ -217,10 +218,10 @@ func lookAt(s *hub.Snapshot, clusters string) (*forecast.Forecast, error) {
 	return forecast.Of(in)
 }
 
-// newestOf reads the newest commit of the repository. refused is why the daemon would not
+// NewestCommit reads the newest commit of the repository. refused is why the daemon would not
 // accept it because of its signature; empty if it would, or requires no signatures. inForce is
 // the daemon's commit; empty if it is not known.
-func newestOf(ctx context.Context, c settings.Config, inForce string) (s *hub.Snapshot, refused string, err error) {
+func NewestCommit(ctx context.Context, c settings.Config, inForce string) (s *hub.Snapshot, refused string, err error) {
 	if demand := &c.Source.Signatures; c.Source.Signatures.Requirements() != nil {
 		if inForce != "" && !demand.AllowRewrite {
 			demand.Since = inForce

@@ -1,4 +1,4 @@
-package main
+package overview
 
 import (
 	"cmp"
@@ -20,17 +20,17 @@ const (
 	fewTroubles   = 5
 )
 
-// An overviewWriter writes an overview for a person.
-type overviewWriter struct {
+// An textWriter writes an overview for a person.
+type textWriter struct {
 	output.Page
 	now   time.Time
 	all   bool
 	lines []string
 }
 
-// text returns an overview as lines that fit the page.
-func (o *overview) text(p output.Page, now time.Time, all bool) []string {
-	t := &overviewWriter{Page: p, now: now, all: all}
+// Text returns an overview as lines that fit the page.
+func (o *Overview) Text(p output.Page, now time.Time, all bool) []string {
+	t := &textWriter{Page: p, now: now, all: all}
 	t.source(o)
 	t.commits(o)
 	t.placements(o.Placements)
@@ -43,10 +43,10 @@ func (o *overview) text(p output.Page, now time.Time, all bool) []string {
 	return t.lines
 }
 
-func (t *overviewWriter) say(line string) { t.lines = append(t.lines, line) }
+func (t *textWriter) say(line string) { t.lines = append(t.lines, line) }
 
 // note writes a text below a heading.
-func (t *overviewWriter) note(s output.Style, head, text string) {
+func (t *textWriter) note(s output.Style, head, text string) {
 	for i, line := range output.Wrap(text, t.Width-2-output.Width(head)) {
 		if i > 0 {
 			head = strings.Repeat(" ", output.Width(head))
@@ -55,18 +55,18 @@ func (t *overviewWriter) note(s output.Style, head, text string) {
 	}
 }
 
-func (t *overviewWriter) ago(at time.Time) string {
+func (t *textWriter) ago(at time.Time) string {
 	if at.IsZero() {
 		return "never"
 	}
 	return t.span(at) + " ago"
 }
 
-func (t *overviewWriter) span(since time.Time) string {
+func (t *textWriter) span(since time.Time) string {
 	return duration.HumanDuration(max(0, t.now.Sub(since)))
 }
 
-func (t *overviewWriter) source(o *overview) {
+func (t *textWriter) source(o *Overview) {
 	s := o.Source
 	head := cmp.Or(s.URL, "no repository yet")
 	if s.Ref != "" {
@@ -75,7 +75,7 @@ func (t *overviewWriter) source(o *overview) {
 	polled := ", polled " + t.ago(s.LastPoll)
 	t.say(t.Paint(output.Bold, output.Truncate(head, t.Width-output.Width(polled))) + polled)
 	if s.Failures > 0 {
-		t.note(output.Red, "cannot be read: ", fmt.Sprintf("%s (%s)", s.Error, triesText(s.Failures, s.LastSuccess)))
+		t.note(output.Red, "cannot be read: ", fmt.Sprintf("%s (%s)", s.Error, FailuresText(s.Failures, s.LastSuccess)))
 	}
 	for _, trouble := range o.Forge {
 		t.note(output.Yellow, "forge: ", trouble)
@@ -95,7 +95,7 @@ func refName(ref string) string {
 	return ref
 }
 
-func (t *overviewWriter) commits(o *overview) {
+func (t *textWriter) commits(o *Overview) {
 	if c := o.Commit; c != nil {
 		t.commit(output.Green, "in force ", c, "in force for "+t.span(c.Since))
 	} else {
@@ -107,14 +107,14 @@ func (t *overviewWriter) commits(o *overview) {
 		return
 	}
 	if len(r.Problems) == 0 {
-		t.commit(output.Cyan, "newest   ", &r.overviewCommit, "being read")
+		t.commit(output.Cyan, "newest   ", &r.Commit, "being read")
 		return
 	}
-	t.commit(output.Red, "refused  ", &r.overviewCommit, "")
+	t.commit(output.Red, "refused  ", &r.Commit, "")
 	t.few(len(r.Problems), "problems; see gitfleet status --all", func(i int) { t.note(output.Red, "", r.Problems[i]) })
 }
 
-func (t *overviewWriter) commit(s output.Style, head string, c *overviewCommit, more string) {
+func (t *textWriter) commit(s output.Style, head string, c *Commit, more string) {
 	who, _, _ := strings.Cut(c.Author, " <")
 	text := fmt.Sprintf("%s  %s, %s", output.ShortHash(c.Hash), cmp.Or(who, "somebody"), t.ago(c.Time))
 	if more != "" {
@@ -125,7 +125,7 @@ func (t *overviewWriter) commit(s output.Style, head string, c *overviewCommit, 
 }
 
 // few calls show for the first few of n items, and prints how many are left.
-func (t *overviewWriter) few(n int, what string, show func(i int)) {
+func (t *textWriter) few(n int, what string, show func(i int)) {
 	most := n
 	if !t.all {
 		most = min(n, fewTroubles)
@@ -146,7 +146,7 @@ const (
 	leastName = 16
 )
 
-func (t *overviewWriter) placements(all []overviewPlacement) {
+func (t *textWriter) placements(all []Placement) {
 	if len(all) == 0 {
 		t.say("")
 		t.say("No placements.")
@@ -155,7 +155,7 @@ func (t *overviewWriter) placements(all []overviewPlacement) {
 	shown := all
 	if !t.all && len(all) > fewPlacements {
 		shown = slices.Clone(all)
-		slices.SortStableFunc(shown, func(a, b overviewPlacement) int { return cmp.Compare(rank(&a), rank(&b)) })
+		slices.SortStableFunc(shown, func(a, b Placement) int { return cmp.Compare(rank(&a), rank(&b)) })
 		shown = shown[:fewPlacements]
 	}
 	name := output.Width("PLACEMENT")
@@ -175,17 +175,17 @@ func (t *overviewWriter) placements(all []overviewPlacement) {
 }
 
 // bar returns the width of bars, which is smaller on a narrow page.
-func (t *overviewWriter) bar() int { return min(barWidth, max(6, t.Width-others-leastName)) }
+func (t *textWriter) bar() int { return min(barWidth, max(6, t.Width-others-leastName)) }
 
 // rank sorts unhealthy placements and those with warnings first.
-func rank(p *overviewPlacement) int {
+func rank(p *Placement) int {
 	if p.well() && len(p.Warnings) == 0 {
 		return 1
 	}
 	return 0
 }
 
-func (t *overviewWriter) placement(p *overviewPlacement, name int) {
+func (t *textWriter) placement(p *Placement, name int) {
 	word, s := p.word()
 	commit := "-"
 	switch n := len(p.Commits); {
@@ -216,7 +216,7 @@ func (t *overviewWriter) placement(p *overviewPlacement, name int) {
 	t.few(len(p.Warnings), "warnings; see gitfleet describe", func(i int) { t.note(output.Yellow, "warning: ", p.Warnings[i]) })
 }
 
-func (t *overviewWriter) reasons(s output.Style, head string, all []overviewReason) {
+func (t *textWriter) reasons(s output.Style, head string, all []Reason) {
 	t.few(len(all), "reasons; see gitfleet describe", func(i int) {
 		text := forecast.FewOf(all[i].Clusters)
 		if all[i].Reason != "" {
@@ -227,12 +227,12 @@ func (t *overviewWriter) reasons(s output.Style, head string, all []overviewReas
 }
 
 // legend explains the marks in use.
-func (t *overviewWriter) legend(shown []overviewPlacement) {
+func (t *textWriter) legend(shown []Placement) {
 	var parts []string
 	for _, s := range states {
 		for i := range shown {
-			if shown[i].Clusters[s.state] > 0 {
-				parts = append(parts, t.Paint(s.style, string(s.mark))+" "+string(s.state))
+			if shown[i].Clusters[s.State] > 0 {
+				parts = append(parts, t.Paint(s.style, string(s.mark))+" "+string(s.State))
 				break
 			}
 		}
@@ -242,7 +242,7 @@ func (t *overviewWriter) legend(shown []overviewPlacement) {
 	}
 }
 
-func (t *overviewWriter) members(m overviewMembers) {
+func (t *textWriter) members(m Members) {
 	s := output.Green
 	if m.Ready < m.Total {
 		s = output.Yellow
@@ -263,7 +263,7 @@ func (t *overviewWriter) members(m overviewMembers) {
 	})
 }
 
-func (t *overviewWriter) brakes(all []overviewBrake) {
+func (t *textWriter) brakes(all []Deletions) {
 	if len(all) == 0 {
 		return
 	}
@@ -275,7 +275,7 @@ func (t *overviewWriter) brakes(all []overviewBrake) {
 	})
 }
 
-func (t *overviewWriter) unfinishedDeletions(heading string, all []overviewBrake) {
+func (t *textWriter) unfinishedDeletions(heading string, all []Deletions) {
 	if len(all) == 0 {
 		return
 	}
@@ -291,7 +291,7 @@ func (t *overviewWriter) unfinishedDeletions(heading string, all []overviewBrake
 	})
 }
 
-func (t *overviewWriter) suspensions(all []status.Suspension) {
+func (t *textWriter) suspensions(all []status.Suspension) {
 	if len(all) == 0 {
 		return
 	}
@@ -307,7 +307,7 @@ func (t *overviewWriter) suspensions(all []status.Suspension) {
 	})
 }
 
-func (t *overviewWriter) drifts(all []overviewDrift) {
+func (t *textWriter) drifts(all []Drift) {
 	if len(all) == 0 {
 		return
 	}
@@ -323,16 +323,16 @@ func (t *overviewWriter) drifts(all []overviewDrift) {
 	})
 }
 
-// refusedText says that the newest commit is refused, and which one is in force.
-func refusedText(s status.Source) string {
+// RefusedText says that the newest commit is refused, and which one is in force.
+func RefusedText(s status.Source) string {
 	if s.InForce.Hash == "" {
 		return fmt.Sprintf("commit %s is refused; no commit is in force yet", output.ShortHash(s.Newest.Hash))
 	}
 	return fmt.Sprintf("commit %s is refused; %s stays in force", output.ShortHash(s.Newest.Hash), output.ShortHash(s.InForce.Hash))
 }
 
-// triesText says how often the repository could not be read, and since when.
-func triesText(failures int, success time.Time) string {
+// FailuresText says how often the repository could not be read, and since when.
+func FailuresText(failures int, success time.Time) string {
 	tries := fmt.Sprintf("%d failed tries", failures)
 	if failures == 1 {
 		tries = "1 failed try"

@@ -1,4 +1,4 @@
-package main
+package overview
 
 import (
 	"time"
@@ -7,13 +7,13 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// tellOverview serves the overview of the newest report. polled returns the times of the last poll
+// Serve serves the overview of the newest report. polled returns the times of the last poll
 // of the repository and of the last successful one, since a poll without a new commit makes no
 // report; if it is nil, they are those of the report. forgeTroubles returns what cannot be done on
 // the forge; it may be nil.
-func tellOverview(srv *server.Server, polled func() (last, success time.Time), forgeTroubles func() []string) {
-	srv.Tell("GET "+overviewPath, func(r *status.Report) any {
-		o := newOverview(r)
+func Serve(srv *server.Server, polled func() (last, success time.Time), forgeTroubles func() []string) {
+	srv.Tell("GET "+Path, func(r *status.Report) any {
+		o := New(r)
 		if polled != nil {
 			o.Source.LastPoll, o.Source.LastSuccess = polled()
 		}

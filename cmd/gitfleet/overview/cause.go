@@ -1,4 +1,4 @@
-package main
+package overview
 
 import "strings"
 
@@ -24,9 +24,9 @@ var wrappings = []string{
 	"the object is already owned by another Fleet AppliedWork object: ",
 }
 
-// cause returns the error in the message of an object that is not applied, or what one that is
+// Cause returns the error in the message of an object that is not applied, or what one that is
 // not available waits for, without KubeFleet's wrapping; other messages are returned unchanged.
-func cause(message string) string {
+func Cause(message string) string {
 	if missing, wrapped := strings.CutPrefix(message, notAvailableBegins); wrapped {
 		return strings.TrimSuffix(missing, notAvailableEnds)
 	}
@@ -52,7 +52,7 @@ func cause(message string) string {
 func withoutWrapping(text string) string {
 	for _, begins := range []string{notAppliedBegins, notAvailableBegins} {
 		if i := strings.Index(text, begins); i >= 0 {
-			return text[:i] + cause(text[i:])
+			return text[:i] + Cause(text[i:])
 		}
 	}
 	return text

@@ -1,4 +1,4 @@
-package main
+package client
 
 import (
 	"context"
@@ -8,19 +8,19 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// trace requests the trace of an object on a member cluster from the daemon. The name is one that
+// Trace requests the trace of an object on a member cluster from the daemon. The name is one that
 // api.ParseObject accepts.
-func (c *connection) trace(ctx context.Context, name, namespace, cluster string) (*status.Trace, error) {
+func (c *Connection) Trace(ctx context.Context, name, namespace, cluster string) (*status.Trace, error) {
 	object, err := api.ParseObject(name, namespace)
 	if err != nil {
 		return nil, err
 	}
-	daemon, err := c.client()
+	daemon, err := c.Client()
 	if err != nil {
 		return nil, err
 	}
 	t := &status.Trace{}
-	err = daemon.get(ctx, "/trace", url.Values{
+	err = daemon.Get(ctx, "/trace", url.Values{
 		"kind": {object.Kind}, "namespace": {object.Namespace}, "name": {object.Name}, "cluster": {api.ClusterName(cluster)},
 	}, t)
 	return t, err

@@ -1,4 +1,4 @@
-package main
+package overview
 
 import (
 	"fmt"
@@ -13,75 +13,77 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// A state is the state of a placement on a cluster. Each cluster is in one.
-type state string
+// A State is the state of a placement on a cluster. Each cluster is in one.
+type State string
 
+// The states.
 const (
-	available   state = "available"   // has the newest content, which is available
-	progressing state = "progressing" // has it, and it is not available yet
-	rolling     state = "rolling"     // is being updated
-	waiting     state = "waiting"     // its update has not begun
-	failed      state = "failed"      // something was refused, or will not become available
-	unreachable state = "unreachable" // the cluster does not answer
-	forbidden   state = "forbidden"   // the cluster cannot be used: permissions are missing
-	foreign     state = "foreign"     // another fleet holds the cluster; only of members
-	removing    state = "removing"    // its content is being removed
-	held        state = "held"        // its deletions wait for a commit that allows them
+	Available   State = "available"   // has the newest content, which is available
+	progressing State = "progressing" // has it, and it is not available yet
+	rolling     State = "rolling"     // is being updated
+	waiting     State = "waiting"     // its update has not begun
+	failed      State = "failed"      // something was refused, or will not become available
+	Unreachable State = "unreachable" // the cluster does not answer
+	Forbidden   State = "forbidden"   // the cluster cannot be used: permissions are missing
+	foreign     State = "foreign"     // another fleet holds the cluster; only of members
+	removing    State = "removing"    // its content is being removed
+	held        State = "held"        // its deletions wait for a commit that allows them
 )
 
 // states are all states, in the order of a bar, with their marks and styles.
 var states = []struct {
-	state
+	State
 	mark  rune
 	style output.Style
 }{
-	{available, '#', output.Green},
+	{Available, '#', output.Green},
 	{progressing, '=', output.Cyan},
 	{rolling, '>', output.Cyan},
 	{waiting, '.', output.Dim},
 	{failed, '!', output.Red},
 	{held, 'x', output.Yellow},
-	{unreachable, '?', output.Yellow},
-	{forbidden, '/', output.Red},
+	{Unreachable, '?', output.Yellow},
+	{Forbidden, '/', output.Red},
 	{removing, '-', output.Dim},
 }
 
-func styleOf(s state) output.Style {
+// StyleOf returns the style of a state.
+func StyleOf(s State) output.Style {
 	for _, known := range states {
-		if known.state == s {
+		if known.State == s {
 			return known.style
 		}
 	}
 	return output.Plain
 }
 
-// stateOf returns the state of a placement on a cluster. s is the status of the placement
+// StateOf returns the state of a placement on a cluster. s is the status of the placement
 // there; nil if there is none.
-func stateOf(c *status.ClusterDetail, s *api.PerClusterPlacementStatus, members memberStates) state {
-	switch away := members.of(c.Cluster); {
-	case away != available:
+func StateOf(c *status.ClusterDetail, s *api.PerClusterPlacementStatus, members MemberStates) State {
+	switch away := members.Of(c.Cluster); {
+	case away != Available:
 		return away
 	case c.Removing && len(c.Braked) > 0:
 		return held
 	case c.Removing:
 		return removing
-	case failureOf(c, s) != "":
+	case FailureOf(c, s) != "":
 		return failed
 	case c.Held != "":
 		return waiting
 	case len(c.Braked) > 0:
 		return held
 	case c.Available:
-		return available
+		return Available
 	case c.Applied || c.Progressing:
 		return progressing
 	}
 	return rolling
 }
 
-// failureOf returns why content will not become available by itself; empty if it may, or if an
+// FailureOf returns why content will not become available by itself; empty if it may, or if an
 // update is due.
-func failureOf(c *status.ClusterDetail, s *api.PerClusterPlacementStatus) string {
+func FailureOf(c *status.ClusterDetail, s *api.PerClusterPlacementStatus) string {
 	refused := refusedBy(s)
 	switch {
 	case c.Progressing:
@@ -116,7 +118,7 @@ func failure(s *api.PerClusterPlacementStatus, otherwise string) string {
 		switch {
 		case f.Condition.Type == api.Available:
 		case text == "":
-			text = f.ID().String() + ": " + cause(f.Condition.Message)
+			text = f.ID().String() + ": " + Cause(f.Condition.Message)
 		default:
 			more++
 		}
@@ -130,13 +132,13 @@ func failure(s *api.PerClusterPlacementStatus, otherwise string) string {
 	return text
 }
 
-// notAvailable names the first object that is not available, and why.
-func notAvailable(s *api.PerClusterPlacementStatus) string {
+// NotAvailable names the first object that is not available, and why.
+func NotAvailable(s *api.PerClusterPlacementStatus) string {
 	if s == nil || len(s.FailedPlacements) == 0 {
 		return ""
 	}
 	f := &s.FailedPlacements[0]
-	return f.ID().String() + ": " + somePod.ReplaceAllString(cause(f.Condition.Message), "$1 a pod$2")
+	return f.ID().String() + ": " + somePod.ReplaceAllString(Cause(f.Condition.Message), "$1 a pod$2")
 }
 
 // somePod matches the name of a pod, which differs on each cluster: without it, equal reasons
@@ -145,7 +147,7 @@ var somePod = regexp.MustCompile(`([;:]) pod [a-z0-9.-]+([,:] )`)
 
 // bar draws the shares of clusters by state. The share of clusters that could not be selected
 // is blank.
-func bar(p output.Page, counts map[state]int, missing, width int) string {
+func bar(p output.Page, counts map[State]int, missing, width int) string {
 	var b strings.Builder
 	used := 0
 	for i, n := range shares(counts, missing, width) {
@@ -157,7 +159,7 @@ func bar(p output.Page, counts map[state]int, missing, width int) string {
 
 // shares returns the number of marks of each state, in the order of states. Every state that
 // occurs has at least one mark; if nothing is missing, the marks fill the bar.
-func shares(counts map[state]int, missing, width int) []int {
+func shares(counts map[State]int, missing, width int) []int {
 	all, sum := missing, 0
 	for _, n := range counts {
 		all += n
@@ -167,7 +169,7 @@ func shares(counts map[state]int, missing, width int) []int {
 		return out
 	}
 	for i, s := range states {
-		n := counts[s.state]
+		n := counts[s.State]
 		out[i] = max(min(n, 1), n*width/all)
 		sum += out[i]
 	}
@@ -185,41 +187,42 @@ func shares(counts map[state]int, missing, width int) []int {
 	return out
 }
 
-// memberStates are the states of the members: available, unreachable or forbidden.
-type memberStates map[string]state
+// MemberStates are the states of the members: available, unreachable or forbidden.
+type MemberStates map[string]State
 
-func statesOf(r *status.Report) memberStates {
-	out := make(memberStates, len(r.Clusters))
+// MemberStatesOf returns the states of the members of a report.
+func MemberStatesOf(r *status.Report) MemberStates {
+	out := make(MemberStates, len(r.Clusters))
 	for _, c := range r.Clusters {
-		out[c.Name] = memberState(c)
+		out[c.Name] = MemberStateOf(c)
 	}
 	return out
 }
 
-// of returns the state of a member: unreachable if no MemberCluster has the name.
-func (m memberStates) of(name string) state {
+// Of returns the state of a member: unreachable if no MemberCluster has the name.
+func (m MemberStates) Of(name string) State {
 	if at, ok := m[name]; ok {
 		return at
 	}
-	return unreachable
+	return Unreachable
 }
 
-// memberState returns whether a member can be used, and if not, why.
-func memberState(c *api.MemberCluster) state {
+// MemberStateOf returns whether a member can be used, and if not, why.
+func MemberStateOf(c *api.MemberCluster) State {
 	for _, a := range c.Status.AgentStatus {
-		if conditionOf(a.Conditions, api.Healthy) == string(metav1.ConditionTrue) {
-			return available
+		if ConditionStatus(a.Conditions, api.Healthy) == string(metav1.ConditionTrue) {
+			return Available
 		}
 	}
-	if missingPermissions(c) != nil {
-		return forbidden
+	if MissingPermissions(c) != nil {
+		return Forbidden
 	}
-	return unreachable
+	return Unreachable
 }
 
-// missingPermissions returns the condition with the permissions that a member lacks; nil if
+// MissingPermissions returns the condition with the permissions that a member lacks; nil if
 // none is known to be missing.
-func missingPermissions(c *api.MemberCluster) *metav1.Condition {
+func MissingPermissions(c *api.MemberCluster) *metav1.Condition {
 	i := slices.IndexFunc(c.Status.Conditions, func(cond metav1.Condition) bool {
 		return cond.Type == api.PermissionsGranted && cond.Status == metav1.ConditionFalse
 	})

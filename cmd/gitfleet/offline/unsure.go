@@ -1,4 +1,4 @@
-package main
+package offline
 
 import (
 	"fmt"
@@ -10,9 +10,9 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// unsure returns the placements that select by properties which members do not declare, or
+// UnknownSelections returns the placements that select by properties which members do not declare, or
 // which only a live cluster has: what they select is unknown here.
-func unsure(p *plan.Plan) map[api.PlacementKey]bool {
+func UnknownSelections(p *plan.Plan) map[api.PlacementKey]bool {
 	open := map[api.PlacementKey]bool{}
 	for before := -1; before < len(open); {
 		before = len(open)
@@ -27,9 +27,9 @@ func unsure(p *plan.Plan) map[api.PlacementKey]bool {
 	return open
 }
 
-// printUnsure names the placements whose selection here is only a guess.
-func printUnsure(w io.Writer, p *plan.Plan) {
-	open := unsure(p)
+// PrintUnknownSelections names the placements whose selection here is only a guess.
+func PrintUnknownSelections(w io.Writer, p *plan.Plan) {
+	open := UnknownSelections(p)
 	for _, pl := range p.Placements {
 		if open[pl.Key] {
 			fmt.Fprintf(w, "%s: where %s goes depends on properties that not every MemberCluster declares; --clusters tells them\n", pl.Spec.Origin, pl.Key)

@@ -1,4 +1,4 @@
-package main
+package plantext
 
 import (
 	"bytes"
@@ -9,8 +9,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/review"
 )
 
-// A pullRequestPlan is what the daemon answers about a pull request.
-type pullRequestPlan struct {
+// A PullRequest is what the daemon answers about a pull request.
+type PullRequest struct {
 	Text string `json:"text"`
 	// Changes says whether merging changes anything, Failed whether it cannot be planned or
 	// has problems.
@@ -18,8 +18,8 @@ type pullRequestPlan struct {
 	Failed  bool `json:"failed"`
 }
 
-// printPreview writes the whole plan of a pull request.
-func printPreview(b *bytes.Buffer, p *review.Preview) {
+// Preview writes the whole plan of a pull request.
+func Preview(b *bytes.Buffer, p *review.Preview) {
 	_, status := p.Status()
 	fmt.Fprintf(b, "Merging %s into %s: %s\n\n", output.ShortHash(p.Head), output.ShortHash(p.Base), output.Escape(status))
 	for _, problem := range p.Problems {
@@ -32,7 +32,7 @@ func printPreview(b *bytes.Buffer, p *review.Preview) {
 		return
 	}
 	printAnswers(b, p.Answers)
-	printChanges(b, p.Changes, p.Deletions())
+	Changes(b, p.Changes, p.Deletions())
 	for _, c := range p.Contents {
 		fmt.Fprintf(b, "%s (%s) changes on %s\n", c.After.ID, c.Placement, forecast.FewOf(c.Clusters))
 		for _, d := range review.Fields(c) {

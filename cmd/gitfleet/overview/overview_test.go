@@ -1,0 +1,96 @@
+package overview
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/test/reports"
+)
+
+// However many placements and clusters there are, the first page shows those
+// with trouble, and fits.
+func TestStatusOfALargeFleet(t *testing.T) {
+	r := &status.Report{At: reports.Noon}
+	for i := range 300 {
+		d := &status.Detail{Placement: "crp/" + strings.Repeat("long-", i%9) + string(rune('a'+i%26))}
+		for j := range 250 {
+			d.Clusters = append(d.Clusters, status.ClusterDetail{Cluster: "c", Available: i%7 > 0 || j > 3, Applied: true, Commit: reports.FirstCommit})
+		}
+		r.Details = append(r.Details, d)
+	}
+	r.Clusters = append(r.Clusters, reports.MemberCluster("c", true))
+	lines := New(r).Text(output.Page{Width: 80}, reports.Noon, false)
+	if len(lines) > 40 {
+		t.Errorf("%d lines", len(lines))
+	}
+	troubled := 0
+	for _, line := range lines {
+		if output.Width(line) > 80 {
+			t.Errorf("%d columns: %s", output.Width(line), line)
+		}
+		if strings.HasSuffix(line, "  progressing") {
+			troubled++
+		}
+	}
+	if troubled != fewPlacements {
+		t.Errorf("%d placements with trouble are shown:\n%s", troubled, strings.Join(lines, "\n"))
+	}
+}
+
+// A bar is full when there is nothing left to do, and has a mark for whatever is
+// there.
+func TestBar(t *testing.T) {
+	for name, test := range map[string]struct {
+		counts  map[State]int
+		missing int
+		want    string
+	}{
+		"nothing":       {nil, 0, "[          ]"},
+		"none found":    {nil, 3, "[          ]"},
+		"one":           {map[State]int{Available: 1}, 0, "[##########]"},
+		"few":           {map[State]int{Available: 3, waiting: 2}, 0, "[######....]"},
+		"one missing":   {map[State]int{Available: 2}, 1, "[#######   ]"},
+		"a few missing": {map[State]int{Available: 999}, 1, "[######### ]"},
+		"exactly":       {map[State]int{Available: 8, failed: 2}, 0, "[########!!]"},
+		"many":          {map[State]int{Available: 500, rolling: 500}, 0, "[#####>>>>>]"},
+		"one of all":    {map[State]int{Available: 999, failed: 1}, 0, "[#########!]"},
+		"every state": {map[State]int{Available: 1000, progressing: 1, rolling: 1, waiting: 1, failed: 1, Unreachable: 1, removing: 1}, 0,
+			"[####=>.!?-]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := bar(output.Page{}, test.counts, test.missing, 10); got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+// Colours do not move anything.
+func TestColoursAreOnlyColours(t *testing.T) {
+	o := New(reports.Troubled(t).Report)
+	plain := o.Text(output.Page{Width: 80}, o.At, true)
+	painted := strings.Join(o.Text(output.Page{Width: 80, Color: true}, o.At, true), "\n")
+	if !strings.Contains(painted, "\033[31m") {
+		t.Error("nothing is red")
+	}
+	for _, s := range []output.Style{output.Bold, output.Dim, output.Red, output.Green, output.Yellow, output.Cyan} {
+		painted = strings.ReplaceAll(painted, "\033["+string(s)+"m", "")
+	}
+	if painted = strings.ReplaceAll(painted, "\033[0m", ""); painted != strings.Join(plain, "\n") {
+		t.Errorf("without colours it is\n%s", painted)
+	}
+}
+
+// Whoever has misspelt a selector has a placement that is available everywhere
+// and holds nothing: the screen says so.
+func TestStatusWarnsOfPlacements(t *testing.T) {
+	s := reports.Settled(t)
+	s.Commit(reports.SecondCommit, "Grace Hopper", "Misspell it", reports.Manifests+"place typo of webb\n")
+	s.SaysAll()
+	text := strings.Join(New(s.Report).Text(output.Page{Width: 100}, s.Now, false), "\n")
+	if want := `there is no Namespace "webb" in the repository, so this selects nothing`; !strings.Contains(strings.Join(strings.Fields(text), " "), want) {
+		t.Errorf("no warning %q in\n%s", want, text)
+	}
+}
