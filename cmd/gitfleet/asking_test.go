@@ -153,22 +153,6 @@ func TestHistoryOfAPlacement(t *testing.T) {
 	}
 }
 
-// A time may be given in days, or as how long ago.
-func TestSinceWhen(t *testing.T) {
-	for text, want := range map[string]time.Time{
-		"30m": reports.Noon.Add(-30 * time.Minute), "24h": reports.Noon.Add(-24 * time.Hour), "7d": reports.Noon.AddDate(0, 0, -7), "2026-01-31T12:00:00+01:00": time.Date(2026, 1, 31, 11, 0, 0, 0, time.UTC),
-	} {
-		if got, err := sinceWhen(text, reports.Noon); err != nil || !got.Equal(want) {
-			t.Errorf("%s is %s (%v)", text, got, err)
-		}
-	}
-	for _, text := range []string{"-1h", "0d", "d", "soon", "7"} {
-		if got, err := sinceWhen(text, reports.Noon); err == nil {
-			t.Errorf("%s is %s", text, got)
-		}
-	}
-}
-
 // A command that runs while the daemon tells more.
 type running struct {
 	out    *pages
@@ -232,15 +216,6 @@ func TestWaitUntilItIsTrue(t *testing.T) {
 	}
 	if text := r.out.text.String(); !strings.HasSuffix(text, "crp/web is available on 4 clusters at commit b2b2b2b2\n") {
 		t.Errorf("it says %s", text)
-	}
-}
-
-// A daemon that has just started again has no commit in force yet: that is no
-// answer to whoever waits for one that was.
-func TestWaitOverARestart(t *testing.T) {
-	w := &wish{commit: reports.FirstCommit, inForce: true}
-	if judged, why := w.judgeCommit(&standing{Report: &status.Report{}}); judged != notYet {
-		t.Errorf("it ends the waiting: %s", why)
 	}
 }
 
@@ -337,17 +312,13 @@ func TestTextsAreHarmless(t *testing.T) {
 	field := api.Difference{
 		PatchDetail: api.PatchDetail{Path: "/data/" + evil, ValueInMember: evil + "\n" + evil, ValueInHub: evil}, By: []api.Actor{{Manager: evil}},
 	}
-	var drifted strings.Builder
 	drift := status.Drift{Placement: "crp/web", Cluster: "east", Message: evil, By: field.By, Paths: []api.Difference{field}}
-	if err := showDrifts(&drifted, time.Now(), []status.Drift{drift}); err != nil {
-		t.Fatal(err)
-	}
-	compared := diffDocument{Notes: []string{evil}, Problems: []string{evil}, Clusters: []diffCluster{
-		{Name: "east", Error: evil}, {Name: "west", Changes: []diffChange{{Effect: "change", Message: evil, Suspended: evil, Fields: []api.Difference{field}}}},
-	}}
+	_, address := listening(t, &status.Report{Drifts: []status.Drift{drift}, Details: []*status.Detail{{Placement: "crp/web"}}})
+	var drifted bytes.Buffer
+	transcribe(&drifted, "drift", "show", "crp/web", "--server", address)
 	for name, got := range map[string]string{
 		"harmless": output.Sanitize(evil), "shorten": output.Truncate(evil, 90), "fit": output.Fit(evil, 90), "wrap": strings.Join(output.Wrap(evil, 90), " "),
-		"drift show": drifted.String(), "diff": compared.text(),
+		"drift show": drifted.String(),
 	} {
 		if strings.ContainsAny(got, "\033\r\u202e") {
 			t.Errorf("%s: %q", name, got)

@@ -1,28 +1,19 @@
 package main
 
 import (
-	"bytes"
-	"errors"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/spf13/pflag"
 	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
 
-	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/daemon"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
-	"github.com/gitfleet/gitfleet/gitsource"
-	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
-	"github.com/gitfleet/gitfleet/reconciler/replica"
-	"github.com/gitfleet/gitfleet/test/simulated"
 	"github.com/gitfleet/gitfleet/test/tempfile"
 )
 
@@ -61,7 +52,7 @@ func TestDeployedReplicas(t *testing.T) {
 			t.Errorf("the state directory is %+v", v)
 		}
 	}
-	flags := newRun().Flags()
+	flags := daemon.NewRun().Flags()
 	if err := flags.Parse(pod.Containers[0].Args[3:]); err != nil {
 		t.Fatal(err)
 	}
@@ -87,79 +78,9 @@ func TestLeaseIsValidated(t *testing.T) {
 		"lease: {name: gitfleet, namespace: gitfleet}": "",
 	} {
 		path := tempfile.Write(t, "gitfleet.yaml", "source: {url: https://git.example.com/fleet}\nmembers: {kubeconfigDir: members}\nhighAvailability: {"+text+"}\n")
-		_, err := settings.Load(path, newRun().Flags())
+		_, err := settings.Load(path, daemon.NewRun().Flags())
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
-	}
-}
-
-// A backup is put beside the Lease, where the next leader finds it; what is there is not
-// replaced unawares.
-func TestStateIsImportedForReplicas(t *testing.T) {
-	f := simulated.New(simulated.Options{})
-	f.Cluster("management")
-	dir := t.TempDir()
-	if err := f.WriteKubeconfigs(dir); err != nil {
-		t.Fatal(err)
-	}
-	store, err := ledger.Open(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
-	l := ledger.New()
-	l.SetPlacement(api.PlacementKey{Name: "web"}, ledger.Placement{Generation: 2})
-	if err := store.Save(l); err != nil {
-		t.Fatal(err)
-	}
-	backup, err := os.Create(filepath.Join(t.TempDir(), "state.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer backup.Close()
-	if err := store.Export(backup); err != nil {
-		t.Fatal(err)
-	}
-	config := tempfile.Write(t, "gitfleet.yaml", "highAvailability: {lease: {name: gitfleet, namespace: default}, kubeconfig: "+filepath.Join(dir, "management.kubeconfig")+"}\n")
-	for _, step := range []struct {
-		args []string
-		want exit.Code
-		says string
-	}{
-		{nil, exit.OK, "the management cluster has the state of the backup"},
-		{nil, exit.Failed, "is not empty: it has 1 records; with --force they are replaced"},
-		{[]string{"--force"}, exit.OK, "the management cluster has the state of the backup"},
-		{[]string{"--state-dir", dir}, exit.Failed, "or with --config which replicas"},
-	} {
-		var out bytes.Buffer
-		args := append([]string{"state", "import", backup.Name(), "--config", config}, step.args...)
-		if code := run(args, &out, &out); code != step.want || !strings.Contains(out.String(), step.says) {
-			t.Errorf("%v: exit code %d: %s; want %d and %q", step.args, code, out.String(), step.want, step.says)
-		}
-	}
-	cfg, err := settings.Read(config, pflag.NewFlagSet("", pflag.ContinueOnError))
-	if err != nil {
-		t.Fatal(err)
-	}
-	candidate, err := newCandidate(cfg, newMetrics(&recorder{}).leader, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if l, _, err := candidate.Newer(""); err != nil || l.Placement(api.PlacementKey{Name: "web"}) == nil {
-		t.Errorf("the replicas find %v, %v", l, err)
-	}
-	if err := candidate.objection(); err == nil || !strings.Contains(err.Error(), "none leads yet") {
-		t.Errorf("a replica that does not lead takes orders: %v", err)
-	}
-	if err := candidate.mayWrite(); err == nil {
-		t.Error("a replica that does not lead may write")
-	}
-	branches := fencedBranches{nil, candidate.mayWrite}
-	if _, err := branches.Publish(t.Context(), gitsource.BranchCommit{}); !errors.Is(err, replica.ErrFenced) {
-		t.Errorf("a replica that does not lead pushes: %v", err)
-	}
-	if err := branches.Remove(t.Context(), "branch", ""); !errors.Is(err, replica.ErrFenced) {
-		t.Errorf("a replica that does not lead removes a branch: %v", err)
 	}
 }

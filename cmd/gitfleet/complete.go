@@ -11,6 +11,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/client"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/view"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/proposal"
 	"github.com/gitfleet/gitfleet/reconciler/server"
@@ -76,7 +77,7 @@ func completeKinds(cmd *cobra.Command, args []string, begun string) ([]string, c
 	case len(args) > 1 || strings.Contains(begun, "/"):
 		return completeSubjects(cmd, args, begun)
 	case cmd.Name() == "get":
-		return kindsOfGet, cobra.ShellCompDirectiveNoFileComp
+		return view.Kinds, cobra.ShellCompDirectiveNoFileComp
 	}
 	return []string{"crp", "mc", "rp"}, cobra.ShellCompDirectiveNoFileComp
 }

@@ -14,9 +14,9 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/daemon"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 )
 
@@ -73,7 +73,7 @@ func TestDeployedArguments(t *testing.T) {
 // The configuration of the management cluster is valid, and agrees with the Deployment: the
 // files that it names are mounted, the state is on the volume, and the probes reach the port.
 func TestDeployedConfiguration(t *testing.T) {
-	cfg, err := settings.Load(filepath.Join(deployed, "kubernetes/gitfleet.yaml"), newRun().Flags())
+	cfg, err := settings.Load(filepath.Join(deployed, "kubernetes/gitfleet.yaml"), daemon.NewRun().Flags())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,58 +146,6 @@ func TestSystemdUnit(t *testing.T) {
 		if strings.Contains(said.Text(), "gitfleet.service") {
 			t.Error(said.Text())
 		}
-	}
-}
-
-// clusterRoles returns the ClusterRoles of a file, by name.
-func clusterRoles(t *testing.T, name string) map[string]rbacv1.ClusterRole {
-	t.Helper()
-	roles := map[string]rbacv1.ClusterRole{}
-	for document := range strings.SplitSeq(deployFile(t, name), "\n---\n") {
-		var role rbacv1.ClusterRole
-		if err := yaml.Unmarshal([]byte(document), &role); err != nil {
-			t.Fatal(err)
-		}
-		if role.Kind == "ClusterRole" {
-			roles[role.Name] = role
-		}
-	}
-	return roles
-}
-
-// An operator may ask the daemon whatever it answers, and a reader whatever neither changes
-// anything nor is a copy of its state or its memory.
-func TestRolesPermitWhatTheDaemonAnswers(t *testing.T) {
-	roles := clusterRoles(t, "kubernetes/access.yaml")
-	permits := func(role, pattern string) bool {
-		method, path, _ := strings.Cut(pattern, " ")
-		return slices.ContainsFunc(roles[role].Rules, func(r rbacv1.PolicyRule) bool {
-			return slices.Contains(r.Verbs, strings.ToLower(method)) && slices.ContainsFunc(r.NonResourceURLs, func(allowed string) bool {
-				prefix, isPrefix := strings.CutSuffix(allowed, "*")
-				return path == allowed || isPrefix && strings.HasPrefix(path, prefix)
-			})
-		})
-	}
-	asked := 0
-	for _, pattern := range answering(t, settings.Default()).Patterns() {
-		_, path, hasMethod := strings.Cut(pattern, " ")
-		if !hasMethod || path == "/healthz" || path == "/readyz" {
-			continue // the Kubernetes API, which has its own rules, and what is open
-		}
-		asked++
-		reads := !strings.HasPrefix(pattern, "POST ") && path != "/state" && !strings.HasPrefix(path, "/debug/")
-		if got := permits("gitfleet-reader", pattern); got != reads {
-			t.Errorf("a reader may ask %s: %t", pattern, got)
-		}
-		if !permits("gitfleet-operator", pattern) {
-			t.Errorf("an operator may not ask %s", pattern)
-		}
-	}
-	if asked < 10 {
-		t.Errorf("only %d paths are answered", asked)
-	}
-	if there := clusterRoles(t, "aggregated-api.yaml")["gitfleet-reader"]; !reflect.DeepEqual(there, roles["gitfleet-reader"]) {
-		t.Errorf("aggregated-api.yaml has another gitfleet-reader: %v", there.Rules)
 	}
 }
 

@@ -85,10 +85,9 @@ func TestThePageOnDriftTellsTheTruth(t *testing.T) {
 			By:          []api.Actor{edit},
 		}},
 	}
+	_, address := listening(t, &status.Report{At: now, Drifts: []status.Drift{d}, Details: []*status.Detail{{Placement: "crp/web"}}})
 	var out bytes.Buffer
-	if err := showDrifts(&out, now, []status.Drift{d}); err != nil {
-		t.Fatal(err)
-	}
+	transcribe(&out, "drift", "show", "crp/web", "--server", address)
 	page, err := os.ReadFile("../../docs/drift.md")
 	if err != nil {
 		t.Fatal(err)

@@ -70,18 +70,6 @@ func TestInitOverwritesNothing(t *testing.T) {
 }
 
 func TestInitNamesClustersAfterContexts(t *testing.T) {
-	for context, want := range map[string]string{
-		"paris":      "paris",
-		"kind-Paris": "kind-paris",
-		"arn:aws:eks:eu-west-1:1234:cluster/prod-eu": "prod-eu",
-		"gke_project_europe-west1_prod":              "gke-project-europe-west1-prod",
-		"admin@oslo":                                 "admin-oslo",
-		"///":                                        "",
-	} {
-		if got := clusterName(context); got != want {
-			t.Errorf("clusterName(%q) = %q, want %q", context, got, want)
-		}
-	}
 	t.Chdir(t.TempDir())
 	tests := map[string]struct {
 		contexts []string

@@ -15,9 +15,16 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/check"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/client"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/compare"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/daemon"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/diagnostics"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/membership"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/operate"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/version"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/view"
 )
 
 func main() {
@@ -73,6 +80,7 @@ func run(args []string, out, errOut io.Writer) exit.Code {
 	}
 }
 
+// newRoot returns the command gitfleet.
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "gitfleet",
@@ -87,10 +95,10 @@ warnings or a failed rollout, or the condition is not met yet; 2 error.`,
 		SilenceErrors: true,
 	}
 	root.AddGroup(commandGroups...)
-	grouped(root, groupFleet, newStatus(), newGet(), newDescribe(), newTree(), newEvents(), newHistory(), newExplain(), newDrift(), newProposals(), newTrace())
-	grouped(root, groupOperate, newSync(), newWait(), newSuspend(), newResume(), newRollback(), newAdoptFleet())
-	grouped(root, groupRepository, newInit(), newValidate(), newPlan(), newRender(), newDiff())
-	grouped(root, groupDaemon, newRun(), newMember(), newDoctor(), newKubeconfig(), newState(), newBugReport())
+	grouped(root, groupFleet, view.NewStatus(), view.NewGet(), view.NewDescribe(), view.NewTree(), view.NewEvents(), view.NewHistory(), view.NewExplain(), view.NewDrift(), view.NewProposals(), view.NewTrace())
+	grouped(root, groupOperate, operate.NewSync(), operate.NewWait(), operate.NewSuspend(), operate.NewResume(), operate.NewRollback(), operate.NewAdoptFleet())
+	grouped(root, groupRepository, membership.NewInit(), check.NewValidate(), check.NewPlan(), check.NewRender(), compare.NewDiff())
+	grouped(root, groupDaemon, daemon.NewRun(), membership.NewMember(), diagnostics.NewDoctor(), operate.NewKubeconfig(), daemon.NewState(), diagnostics.NewBugReport())
 	root.AddCommand(newVersion())
 	root.InitDefaultCompletionCmd()
 	checkArguments(root)
@@ -100,6 +108,7 @@ warnings or a failed rollout, or the condition is not met yet; 2 error.`,
 	return root
 }
 
+// newVersion returns the command version.
 func newVersion() *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,

@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
-	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
@@ -180,20 +179,5 @@ func TestMemberCommandsNeedToKnow(t *testing.T) {
 		if code != exit.Failed || out != "" || !strings.Contains(errOut, want) {
 			t.Errorf("%s: exit code %d, %s%s\nwant %s", line, code, out, errOut, want)
 		}
-	}
-}
-
-// The manifest of a new member is one that the hub accepts, with its labels.
-func TestManifestOfAMember(t *testing.T) {
-	text, err := memberManifestOf("paris", map[string]string{"region": "eu", "stage": "true"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	clusters, err := hub.ReadClusters("paris.yaml", []byte(text))
-	if err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
-	if c := clusters[0]; c.Name != "paris" || c.Labels["region"] != "eu" || c.Labels["stage"] != "true" {
-		t.Errorf("%v of\n%s", c.Labels, text)
 	}
 }

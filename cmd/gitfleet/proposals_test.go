@@ -3,7 +3,9 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"strings"
@@ -56,9 +58,18 @@ func heldFleet() *proposal.HeldList {
 func holding(t *testing.T, held *proposal.HeldList, objection error, do func(context.Context, reconciler.Order) (string, error)) string {
 	t.Helper()
 	daemon := server.New(nil)
-	serveProposals(daemon, func() error { return objection }, func() *proposal.HeldList { return held })
-	daemon.Act("close-proposal", obeying(do))
-	daemon.Act("open-proposal", obeying(do))
+	daemon.Mount("GET /proposals", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		switch {
+		case objection != nil:
+			http.Error(w, objection.Error(), http.StatusServiceUnavailable)
+		case held == nil:
+			http.Error(w, "it is not known yet what is held: the daemon is starting", http.StatusServiceUnavailable)
+		default:
+			json.NewEncoder(w).Encode(held)
+		}
+	}))
+	daemon.Act("close-proposal", ordered(do))
+	daemon.Act("open-proposal", ordered(do))
 	srv := httptest.NewServer(daemon.Handler())
 	t.Cleanup(srv.Close)
 	return srv.URL
@@ -132,16 +143,15 @@ func TestProposalsCloseAndOpenAsk(t *testing.T) {
 func TestThePageOnPullRequestsShowsProposals(t *testing.T) {
 	list := heldFleet()
 	list.Items = list.Items[:2]
-	var out bytes.Buffer
-	if err := listProposals(&out, list, output.Format{}); err != nil {
-		t.Fatal(err)
-	}
+	var printed bytes.Buffer
+	transcribe(&printed, "proposals", "list", "--server", holding(t, list, nil, nil))
+	out := strings.TrimSuffix(printed.String(), "exit code 1\n")
 	page, err := os.ReadFile("../../docs/drift-pull-requests.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(page), "```\n"+out.String()+"```\n") {
-		t.Errorf("docs/drift-pull-requests.md does not show\n%s", out.String())
+	if !strings.Contains(string(page), "```\n"+out+"```\n") {
+		t.Errorf("docs/drift-pull-requests.md does not show\n%s", out)
 	}
 }
 

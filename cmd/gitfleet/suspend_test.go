@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http/httptest"
@@ -14,11 +15,29 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/proposal"
 	"github.com/gitfleet/gitfleet/reconciler/server"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/test/golden"
 	"github.com/gitfleet/gitfleet/test/reports"
 )
+
+// ordered is an action of a daemon that does what it is asked.
+func ordered(do func(context.Context, reconciler.Order) (string, error)) server.Action {
+	return func(ctx context.Context, _ string, body []byte) (any, error) {
+		var o reconciler.Order
+		if err := json.Unmarshal(body, &o); err != nil {
+			return nil, err
+		}
+		said, err := do(ctx, o)
+		var own *reconciler.OrderError
+		var decided *proposal.RefusedError
+		if errors.As(err, &own) || errors.As(err, &decided) {
+			err = &server.RefusedError{Err: err}
+		}
+		return server.ActionResult{Said: said}, err
+	}
+}
 
 // obedient is a daemon that does what it is asked, and where it answers.
 func obedient(t *testing.T, got *reconciler.Order, fail error) string {
@@ -28,8 +47,8 @@ func obedient(t *testing.T, got *reconciler.Order, fail error) string {
 		*got = o
 		return "done", fail
 	}
-	daemon.Act("suspend", obeying(do))
-	daemon.Act("resume", obeying(do))
+	daemon.Act("suspend", ordered(do))
+	daemon.Act("resume", ordered(do))
 	srv := httptest.NewServer(daemon.Handler())
 	t.Cleanup(srv.Close)
 	return srv.URL
@@ -105,45 +124,6 @@ func TestSuspendSaysWhatIsWrong(t *testing.T) {
 				t.Errorf("it prints %s\nwant %s", out.String(), test.want)
 			}
 		})
-	}
-}
-
-// Who is known to the daemon cannot pass for another, and fields that it does
-// not know are not passed over.
-func TestOrdersAreReadStrictly(t *testing.T) {
-	tests := map[string]struct{ by, body, want, fault string }{
-		"claimed":          {"", `{"subject":"crp/web","by":"alice"}`, "alice", ""},
-		"unsaid":           {"", `{"subject":"crp/web"}`, "somebody on the daemon's machine", ""},
-		"known":            {"bob", `{"subject":"crp/web","by":"alice"}`, "bob", ""},
-		"a typo":           {"", `{"subject":"crp/web","untill":"x"}`, "", `unknown field "untill"`},
-		"no JSON":          {"", `subject=crp/web`, "", "the body is no order"},
-		"a wrong duration": {"", `{"for":"soon"}`, "", "the body is no order"},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			o, err := readOrder(test.by, []byte(test.body))
-			if test.fault == "" && (err != nil || o.By != test.want) || test.fault != "" && (err == nil || !strings.Contains(err.Error(), test.fault)) {
-				t.Errorf("%+v, %v", o, err)
-			}
-		})
-	}
-}
-
-func TestMoment(t *testing.T) {
-	zone := time.FixedZone("CET", 3600)
-	now := time.Date(2026, 1, 31, 12, 0, 0, 0, zone)
-	tests := map[string]time.Time{
-		"":                     {},
-		"18:00":                time.Date(2026, 1, 31, 18, 0, 0, 0, zone),
-		"06:30":                time.Date(2026, 2, 1, 6, 30, 0, 0, zone),
-		"2026-03-01 08:00":     time.Date(2026, 3, 1, 8, 0, 0, 0, zone),
-		"2026-03-01":           time.Date(2026, 3, 1, 0, 0, 0, 0, zone),
-		"2026-03-01T08:00:00Z": time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC),
-	}
-	for text, want := range tests {
-		if got, err := moment(text, now); err != nil || !got.Equal(want) {
-			t.Errorf("%q is %s, %v; want %s", text, got, err, want)
-		}
 	}
 }
 

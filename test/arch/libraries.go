@@ -35,7 +35,7 @@ var owners = []struct {
 	},
 	{
 		[]string{"k8s.io/client-go/util/jsonpath"},
-		[]string{"cmd/gitfleet/..."},
+		[]string{"cmd/gitfleet/output"},
 		"it is for what a person asks on the command line",
 	},
 	{
@@ -70,12 +70,12 @@ var owners = []struct {
 	},
 	{
 		[]string{"github.com/prometheus/client_golang/prometheus/promhttp", "github.com/prometheus/client_golang/prometheus/collectors"},
-		[]string{"reconciler/server", "cmd/gitfleet/..."},
+		[]string{"reconciler/server", "cmd/gitfleet/daemon"},
 		"only server and cmd know Prometheus registries",
 	},
 	{
 		[]string{"github.com/prometheus"},
-		[]string{"gitsource", "gitsource/webhook", "reconciler", "reconciler/history", "reconciler/member", "reconciler/proposal", "reconciler/server", "cmd/gitfleet/..."},
+		[]string{"gitsource", "gitsource/webhook", "reconciler", "reconciler/history", "reconciler/member", "reconciler/proposal", "reconciler/server", "cmd/gitfleet/daemon"},
 		"only rooms that do I/O count anything",
 	},
 	{

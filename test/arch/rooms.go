@@ -72,14 +72,30 @@ var mayImport = map[string][]string{
 	},
 
 	// The rooms of the command also import what the others offer; see rooms.
-	"cmd/gitfleet": {
-		"cmd/gitfleet/exit", "cmd/gitfleet/lookup", "cmd/gitfleet/output", "cmd/gitfleet/settings", "cmd/gitfleet/version",
-	},
-	"cmd/gitfleet/exit":     {},
-	"cmd/gitfleet/lookup":   {},
-	"cmd/gitfleet/output":   {},
-	"cmd/gitfleet/settings": {},
-	"cmd/gitfleet/version":  {},
+	"cmd/gitfleet/client":      {"cmd/gitfleet/lookup", "cmd/gitfleet/overview", "cmd/gitfleet/settings"},
+	"cmd/gitfleet/exit":        {},
+	"cmd/gitfleet/lookup":      {},
+	"cmd/gitfleet/offline":     {"cmd/gitfleet/settings"},
+	"cmd/gitfleet/output":      {},
+	"cmd/gitfleet/overview":    {"cmd/gitfleet/output"},
+	"cmd/gitfleet/plantext":    {"cmd/gitfleet/output"},
+	"cmd/gitfleet/settings":    {},
+	"cmd/gitfleet/version":     {},
+	"cmd/gitfleet/check":       ofCommands,
+	"cmd/gitfleet/compare":     ofCommands,
+	"cmd/gitfleet/daemon":      ofCommands,
+	"cmd/gitfleet/diagnostics": ofCommands,
+	"cmd/gitfleet/membership":  ofCommands,
+	"cmd/gitfleet/operate":     ofCommands,
+	"cmd/gitfleet/view":        ofCommands,
+	"cmd/gitfleet": append(slices.Clone(ofCommands),
+		"cmd/gitfleet/check", "cmd/gitfleet/compare", "cmd/gitfleet/daemon", "cmd/gitfleet/diagnostics", "cmd/gitfleet/membership", "cmd/gitfleet/operate", "cmd/gitfleet/view"),
+}
+
+// ofCommands are the rooms that those with commands may import, which do not import each other.
+var ofCommands = []string{
+	"cmd/gitfleet/client", "cmd/gitfleet/exit", "cmd/gitfleet/lookup", "cmd/gitfleet/offline", "cmd/gitfleet/output",
+	"cmd/gitfleet/overview", "cmd/gitfleet/plantext", "cmd/gitfleet/settings", "cmd/gitfleet/version",
 }
 
 // offered are the rooms that every room of the command may import, with all below them.

@@ -1,3 +1,4 @@
+// Package reports makes reports of fleets for tests of what shows them.
 package reports
 
 import (
@@ -17,7 +18,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/world"
 )
 
-// Revised is a fleet that has just got its second commit.
+// Revised returns a settled fleet that has just got its second commit.
 func Revised(t *testing.T) *Fleet {
 	s := Settled(t)
 	s.Seen("ams", "ber", "chi", "dal")
@@ -25,8 +26,8 @@ func Revised(t *testing.T) *Fleet {
 	return s
 }
 
-// A Fleet is a fleet of which nothing is real but what thinks and tells: commits
-// come, members speak, and a report says what became of it.
+// A Fleet is a fleet without a repository and members: commits and observations are given, and
+// planned and reported as the loop does.
 type Fleet struct {
 	t      testing.TB
 	Now    time.Time
@@ -37,6 +38,7 @@ type Fleet struct {
 	Report *status.Report
 }
 
+// New returns a fleet without a commit.
 func New(t testing.TB) *Fleet {
 	s := &Fleet{
 		t: t, Now: Noon, told: status.NewMemo(),
@@ -58,6 +60,7 @@ func (s *Fleet) Commit(hash, author, subject, text string) {
 	s.source.InForce, s.source.Newest, s.source.Since = c, c, s.Now
 }
 
+// Seen records that clusters are healthy.
 func (s *Fleet) Seen(clusters ...string) {
 	for _, c := range clusters {
 		s.In.Ledger.Fold(ledger.ClusterSeen{Cluster: c, At: s.Now, Healthy: true, UID: "uid-" + c, Properties: map[string]string{
@@ -66,11 +69,12 @@ func (s *Fleet) Seen(clusters ...string) {
 	}
 }
 
+// Down records that a cluster does not answer.
 func (s *Fleet) Down(cluster, why string) {
 	s.In.Ledger.Fold(ledger.ClusterSeen{Cluster: cluster, At: s.Now, Error: why})
 }
 
-// Turn does what the loop does, after some time.
+// Turn plans and reports, after some time.
 func (s *Fleet) Turn(after time.Duration) {
 	s.Now = s.Now.Add(after)
 	s.In.Now = s.Now
@@ -81,7 +85,7 @@ func (s *Fleet) Turn(after time.Duration) {
 	s.Report.UpdateLedger(s.In.Ledger)
 }
 
-// Says has a member speak of a placement as it was last told: all is well but
+// Says records that a placement on a cluster is as it was last assigned, and available, but
 // for what is given.
 func (s *Fleet) Says(cluster, placement string, more ...func(*ledger.WorkSeen)) {
 	for _, w := range s.last.Works[cluster] {
@@ -96,7 +100,7 @@ func (s *Fleet) Says(cluster, placement string, more ...func(*ledger.WorkSeen)) 
 	}
 }
 
-// SaysAll has all members say that all is well, as often as it takes.
+// SaysAll records that everything is available, until nothing is left to assign.
 func (s *Fleet) SaysAll() {
 	for range 6 {
 		s.Turn(10 * time.Second)
@@ -109,14 +113,17 @@ func (s *Fleet) SaysAll() {
 	s.Turn(time.Second)
 }
 
+// ConfigMap is an object of the namespace web.
 func ConfigMap(name string) api.ID { return api.ID{Kind: "ConfigMap", Namespace: "web", Name: name} }
 
+// NotApplied is an object that cannot be applied.
 func NotApplied(name, why string) func(*ledger.WorkSeen) {
 	return func(w *ledger.WorkSeen) {
 		w.Exceptions = append(w.Exceptions, ledger.ObjectState{ID: ConfigMap(name), Version: "v1", Applied: ledger.Verdict{Reason: api.ManifestApplyFailed, Message: why}})
 	}
 }
 
+// NotAvailable is an object that is not available yet.
 func NotAvailable(name, why string) func(*ledger.WorkSeen) {
 	return func(w *ledger.WorkSeen) {
 		w.Exceptions = append(w.Exceptions, ledger.ObjectState{ID: ConfigMap(name), Version: "v1", Applied: ledger.Verdict{OK: true}, Available: ledger.Verdict{Reason: api.ManifestNotAvailableYet, Message: why}})
@@ -142,12 +149,14 @@ func Contested(name, by string) func(*ledger.WorkSeen) {
 	}
 }
 
+// NotDeleted is an object whose deletion is refused.
 func NotDeleted(name, why string) func(*ledger.WorkSeen) {
 	return func(w *ledger.WorkSeen) {
 		w.DeletionErrors = append(w.DeletionErrors, ledger.DeletionError{ID: ConfigMap(name), Message: why})
 	}
 }
 
+// Removed says that a placement is removed from a cluster.
 func Removed(w *ledger.WorkSeen) { w.Removed = true }
 
 // Lingering is an object that was deleted and has a finalizer.
@@ -158,6 +167,7 @@ func Lingering(name, finalizer string) func(*ledger.WorkSeen) {
 	}
 }
 
+// Held is an object whose deletion is held.
 func Held(name, why string) func(*ledger.WorkSeen) {
 	return func(w *ledger.WorkSeen) { w.Braked = append(w.Braked, ledger.Braked{ID: ConfigMap(name), Why: why}) }
 }
@@ -168,6 +178,7 @@ const (
 	BadCommit    = "c3c3c3c3000000000000000000000000000000cc"
 )
 
+// Manifests is the content of the fleets, with a value to replace.
 const Manifests = `
 clusters ams/region=eu ber/region=eu chi/region=us dal/region=us
 namespace web
@@ -201,6 +212,7 @@ func Settled(t testing.TB) *Fleet {
 	return s
 }
 
+// WithValue replaces the value in manifests.
 func WithValue(text, value string) string {
 	return string(bytes.ReplaceAll([]byte(text), []byte("%VALUE%"), []byte(value)))
 }
@@ -252,6 +264,7 @@ func Away(t testing.TB, unreachable bool) *Fleet {
 	return s
 }
 
+// MemberCluster is a member that answers, or does not.
 func MemberCluster(name string, ready bool) *api.MemberCluster {
 	healthy := api.Healthy
 	if !ready {
@@ -263,8 +276,10 @@ func MemberCluster(name string, ready bool) *api.MemberCluster {
 	}
 }
 
+// Noon is when fleets begin.
 var Noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
+// Ago is a time before Noon.
 func Ago(d time.Duration) metav1.Time { return metav1.NewTime(Noon.Add(-d)) }
 
 // Conditions are conditions of some types; a type that begins with ! is false.

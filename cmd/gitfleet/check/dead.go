@@ -1,0 +1,79 @@
+package check
+
+import (
+	"slices"
+
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/forecast"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
+)
+
+// clusters warns of members that no placement selects and that none would select if other
+// members were gone. Placements that select by properties that only the members know could
+// select any.
+func (i *inspector) clusters() {
+	if len(i.open) > 0 {
+		return
+	}
+	for n, c := range i.Clusters {
+		selects := func(p *plan.Placement) bool { return p.On(c.Name) != nil || reserves(p, i.plan.Clusters[n]) }
+		if !slices.ContainsFunc(i.plan.Placements, selects) {
+			i.warn(c.Origin, "", "no placement selects the cluster "+c.Name)
+		}
+	}
+}
+
+// reserves reports whether a placement that picks a number of clusters would pick this one if
+// there were no other.
+func reserves(p *plan.Placement, c placement.Cluster) bool {
+	if p.Request == nil || p.Request.Policy == nil || p.Request.Policy.PlacementType != api.PickN {
+		return false
+	}
+	alone, policy := *p.Request, *p.Request.Policy
+	policy.NumberOfClusters = new(int32(1))
+	alone.Policy, alone.Clusters, alone.Bindings = &policy, []placement.Cluster{c}, nil
+	return placement.Schedule(alone).Found > 0
+}
+
+// A source is a file, and the kustomization that includes it.
+type source struct{ path, kustomization string }
+
+// files warns of objects that no placement selects: of a whole file at once, if it has no
+// others.
+func (i *inspector) files() {
+	placed := map[*api.Object]bool{}
+	for _, p := range i.plan.Placements {
+		if p.Selection.Invalid != "" {
+			return // what it would select is unknown
+		}
+		for _, o := range p.Selection.Objects {
+			placed[o] = true
+		}
+	}
+	used := map[source]bool{}
+	lost := map[source][]*api.Object{}
+	for _, o := range i.Objects {
+		from := source{o.Origin.Path, o.Origin.Kustomization}
+		if placed[o] {
+			used[from] = true
+		} else {
+			lost[from] = append(lost[from], o)
+		}
+	}
+	for from, objects := range lost {
+		if used[from] || len(objects) == 1 {
+			for _, o := range objects {
+				i.warn(o.Origin, "", "no placement selects "+objectName(&work.Manifest{Object: o}))
+			}
+			continue
+		}
+		names := make([]string, len(objects))
+		for n, o := range objects {
+			names[n] = objectName(&work.Manifest{Object: o})
+		}
+		at := api.Origin{Path: from.path, Kustomization: from.kustomization}
+		i.warn(at, "", "no placement selects anything in this file: "+forecast.FewOf(names))
+	}
+}

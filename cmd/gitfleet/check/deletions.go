@@ -1,0 +1,82 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/offline"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/plantext"
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/reconciler/forecast"
+	"github.com/gitfleet/gitfleet/reconciler/member"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+// heldFindings returns a warning for each placement and reason for which deletions
+// would be held.
+func heldFindings(o *forecast.Forecast, all []forecast.Deletion) []finding {
+	type reason struct{ placement, why string }
+	by := map[reason][]forecast.Deletion{}
+	var reasons []reason
+	for _, d := range all {
+		if d.Held == "" {
+			continue
+		}
+		r := reason{d.Placement, d.Held}
+		if by[r] == nil {
+			reasons = append(reasons, r)
+		}
+		by[r] = append(by[r], d)
+	}
+	var out []finding
+	for _, r := range reasons {
+		var clusters []string
+		for _, d := range by[r] {
+			if !slices.Contains(clusters, d.Cluster) {
+				clusters = append(clusters, d.Cluster)
+			}
+		}
+		p := hub.Problem{Severity: hub.Warning, Message: fmt.Sprintf(
+			"%s: deleting %s on %s would be held, such as %s: %s; %s",
+			r.placement, output.Count(len(by[r]), "object"), forecast.FewOf(clusters), by[r][0].ID(), r.why, status.HeldAdvice(r.placement))}
+		for _, spec := range o.Snapshot.Placements {
+			if spec.Key.String() == r.placement {
+				p.Origin = spec.Origin
+			}
+		}
+		out = append(out, finding{p, heldDeletions})
+	}
+	return out
+}
+
+// unclearFindings returns a warning for each new placement that may be a renamed one.
+func unclearFindings(o *forecast.Forecast) []finding {
+	var out []finding
+	for _, p := range o.Plan.Placements {
+		if p.Spec != nil && p.Unclear != "" {
+			out = append(out, finding{hub.Problem{Origin: p.Spec.Origin, Severity: hub.Warning, Message: p.Unclear}, ambiguousRename})
+		}
+	}
+	return out
+}
+
+// examineDeletions finds which deletions of a commit would be held and which renames are
+// ambiguous, and says which placements it renames and how much it deletes.
+func examineDeletions(in offline.Input, s *hub.Snapshot, brake member.Brake) (found []finding, text string, err error) {
+	o, err := in.Forecast(s)
+	if err != nil {
+		return nil, "", err
+	}
+	if why := o.Refusal(); why != "" {
+		return []finding{{hub.Problem{Severity: hub.Error, Message: why}, invalid}}, "", nil
+	}
+	d, _ := o.Compared(brake)
+	for _, r := range o.Renames {
+		text += plantext.Rename(r.From.String(), r.To.String()) + "\n"
+	}
+	if len(d.Deletions) > 0 {
+		text += plantext.Deletions(d.Deletions) + "\n"
+	}
+	return append(unclearFindings(o), heldFindings(o, d.Deletions)...), text, nil
+}

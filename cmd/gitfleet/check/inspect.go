@@ -1,0 +1,210 @@
+package check
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/offline"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/forecast"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
+)
+
+// An inspector examines a plan of a snapshot for what cannot be carried out and for what has no
+// effect.
+type inspector struct {
+	*hub.Snapshot
+	plan  *plan.Plan
+	found []finding
+	// declared are the places of overrides, by the name that warnings use.
+	declared map[string]api.Origin
+	// open are the placements whose selection is unknown here.
+	open map[api.PlacementKey]bool
+	// idle are the overrides of which no rule matches a cluster of the fleet.
+	idle map[api.Origin]bool
+}
+
+// inspect returns the findings that need a plan. The plan is that of a fleet in which
+// everything is healthy.
+func inspect(s *hub.Snapshot, p *plan.Plan) []finding {
+	i := &inspector{Snapshot: s, plan: p, declared: map[string]api.Origin{}, open: offline.UnknownSelections(p), idle: map[api.Origin]bool{}}
+	for _, o := range s.ClusterOverrides {
+		i.declared[fmt.Sprintf("%s %q", "ClusterResourceOverride", o.Name)] = o.Origin
+	}
+	for _, o := range s.Overrides {
+		i.declared[fmt.Sprintf("%s %q", "ResourceOverride", o.Namespace+"/"+o.Name)] = o.Origin
+	}
+	if len(s.Placements) > 0 {
+		i.overrides()
+	}
+	for _, pl := range p.Placements {
+		i.placement(pl)
+	}
+	for _, w := range p.Warnings {
+		i.warn(w.Origin, w.Field, w.Message)
+	}
+	switch {
+	case len(s.Placements) == 0:
+		i.warn(api.Origin{}, "", "there is no placement, so nothing goes anywhere; add a ClusterResourcePlacement or a ResourcePlacement")
+	case len(s.Clusters) == 0:
+		i.warn(api.Origin{}, "", "there is no MemberCluster, so nothing goes anywhere; add one for each member")
+	default:
+		i.clusters()
+	}
+	if len(s.Placements) > 0 {
+		i.files()
+	}
+	return i.found
+}
+
+func (i *inspector) add(r *rule, severity hub.Severity, at api.Origin, field, message string) {
+	i.found = append(i.found, finding{hub.Problem{Origin: at, Field: field, Severity: severity, Message: message}, r})
+}
+
+func (i *inspector) warn(at api.Origin, field, message string) {
+	i.add(dead, hub.Warning, at, field, message)
+}
+
+func (i *inspector) fail(at api.Origin, field, message string) {
+	i.add(unfit, hub.Error, at, field, message)
+}
+
+// overridden returns the place of the override that a warning begins with.
+func (i *inspector) overridden(warning string, otherwise api.Origin) api.Origin {
+	if parts := strings.SplitN(warning, `"`, 3); len(parts) == 3 {
+		if at, ok := i.declared[parts[0]+`"`+parts[1]+`"`]; ok {
+			return at
+		}
+	}
+	return otherwise
+}
+
+func (i *inspector) placement(p *plan.Placement) {
+	at := p.Spec.Origin
+	if p.Selection.Invalid != "" {
+		i.fail(at, p.Selection.InvalidField, p.Selection.Invalid)
+		return
+	}
+	for _, w := range p.Warnings {
+		if !i.told(p, w) {
+			i.add(i.ruleOf(p, w), hub.Warning, i.overridden(w.Message, at), w.Field, w.Message)
+		}
+	}
+	if len(p.Selection.Objects) == 0 && len(p.Selection.Warnings) == 0 {
+		i.warn(at, "spec.resourceSelectors", "selects nothing that may be placed")
+	}
+	if !i.open[p.Key] && len(i.Clusters) > 0 {
+		i.choice(p)
+	}
+	i.contents(p)
+}
+
+// told reports whether a warning is covered by another finding, or is about clusters that are
+// unknown here.
+func (i *inspector) told(p *plan.Placement, w hub.Problem) bool {
+	at := i.overridden(w.Message, api.Origin{})
+	idle := at != api.Origin{} && w.Origin == at
+	return idle && i.idle[at] || i.open[p.Key] && (idle || slices.Contains(p.Schedule.Notes, w.Message))
+}
+
+// ruleOf distinguishes what has no effect from what is only doubtful.
+func (i *inspector) ruleOf(p *plan.Placement, w hub.Problem) *rule {
+	nowhere := api.Origin{}
+	if i.overridden(w.Message, nowhere) != nowhere {
+		return dead
+	}
+	for _, s := range p.Selection.Warnings {
+		if s.Message == w.Message {
+			return dead
+		}
+	}
+	return doubtful
+}
+
+// choice warns of a placement that selects no cluster, or too few.
+func (i *inspector) choice(p *plan.Placement) {
+	const field = "spec.policy"
+	out := p.Schedule
+	switch {
+	case out.Found == 0:
+		i.warn(p.Spec.Origin, field, "selects no cluster: "+objections(out.Decisions))
+	case !out.Fulfilled && out.Found == len(out.Decisions):
+		i.warn(p.Spec.Origin, field, fmt.Sprintf("selects %d of the %d clusters it asks for: there are no more; declare more, or lower numberOfClusters", out.Found, out.Wanted))
+	case !out.Fulfilled:
+		i.warn(p.Spec.Origin, field, fmt.Sprintf("selects %d of the %d clusters it asks for: %s", out.Found, out.Wanted, objections(out.Decisions)))
+	}
+}
+
+// objections returns why clusters are not selected, the most frequent first.
+func objections(ds []placement.Decision) string {
+	clusters := map[string][]string{}
+	for _, d := range ds {
+		if !d.Selected {
+			why := strings.TrimPrefix(d.Reason, "ClusterUnschedulable, ")
+			clusters[why] = append(clusters[why], d.Cluster)
+		}
+	}
+	reasons := slices.SortedFunc(maps.Keys(clusters), func(a, b string) int {
+		return cmp.Or(len(clusters[b])-len(clusters[a]), strings.Compare(a, b))
+	})
+	var texts []string
+	for _, why := range reasons[:min(len(reasons), shown)] {
+		texts = append(texts, why+" ("+forecast.FewOf(clusters[why])+")")
+	}
+	if n := len(reasons) - shown; n > 0 {
+		texts = append(texts, output.Count(n, "other reason"))
+	}
+	return strings.Join(texts, "; ")
+}
+
+// shown is how many reasons a message gives.
+const shown = 3
+
+// contents reports content that could not be sent to the selected clusters.
+func (i *inspector) contents(p *plan.Placement) {
+	failing := map[string][]string{}
+	first := map[string]error{}
+	for _, c := range p.Clusters {
+		if c.Err != nil {
+			text := c.Err.Error()
+			failing[text] = append(failing[text], c.Binding.Cluster)
+			first[text] = cmp.Or(first[text], c.Err)
+		}
+		for _, refused := range c.Content.Refused {
+			i.fail(refused.Origin, "", objectName(refused.Manifest)+": "+refused.Message)
+		}
+	}
+	for _, text := range slices.Sorted(maps.Keys(failing)) {
+		i.fail(i.cause(first[text], p.Spec.Origin), "", fmt.Sprintf("%s gets nothing new on %s: %s", p.Key, forecast.FewOf(failing[text]), text))
+	}
+}
+
+// cause returns the place of the override that cannot be applied.
+func (i *inspector) cause(err error, otherwise api.Origin) api.Origin {
+	var o *work.OverrideError
+	if !errors.As(err, &o) {
+		return otherwise
+	}
+	if o.ClusterOverride != "" {
+		return i.declared[fmt.Sprintf("%s %q", "ClusterResourceOverride", o.ClusterOverride)]
+	}
+	return i.declared[fmt.Sprintf("%s %q", "ResourceOverride", o.Override.Namespace+"/"+o.Override.Name)]
+}
+
+// objectName returns the name of an object as commands accept it. For a name that the server
+// generates, it is the prefix.
+func objectName(m *work.Manifest) string {
+	id := m.ID
+	if id.Name == "" {
+		id.Name = m.Object.Object.GetGenerateName() + "…"
+	}
+	return id.String()
+}

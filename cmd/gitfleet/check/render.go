@@ -1,0 +1,209 @@
+package check
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/offline"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+// NewRender returns the command render.
+func NewRender() *cobra.Command {
+	var r offline.Reader
+	var show renderer
+	var clusters string
+	cmd := &cobra.Command{
+		Use:   "render PATH|REPO@REF",
+		Short: "Print the manifests that each cluster would get; offline",
+		Long: `Print, as YAML, the manifests that each cluster gets once every rollout is
+over: kustomizations built, envelopes opened, overrides applied. A comment
+before each document names its file and its placement. PATH and REPO@REF are as
+for validate.
+
+Left out are the label ` + api.ManagedByLabel + ` and the annotations of
+gitfleet, which the daemon adds. Values of Secrets are masked unless
+--show-secrets is set.
+
+Exit codes: 0 printed, 1 there is no such cluster, 2 error, also if a manifest
+would not be sent.`,
+		Example: `  gitfleet render . --cluster member-1
+  gitfleet get clusters -o yaml > ../clusters.yaml
+  gitfleet render . --clusters ../clusters.yaml
+  gitfleet render . --cluster member-1 --show-secrets | kubectl diff -f -`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			snapshot, err := r.Read(cmd.Context(), cmd.Flags(), args[0])
+			var bad *hub.LoadError
+			if errors.As(err, &bad) {
+				fmt.Fprintf(cmd.ErrOrStderr(), "gitfleet: %s does not load:\n", args[0])
+				if err := writeText(cmd.ErrOrStderr(), findingsOf(bad.Problems)); err != nil {
+					return err
+				}
+				return exit.Failed
+			}
+			if err != nil {
+				return err
+			}
+			o, err := offline.Plan(snapshot, clusters)
+			if err != nil {
+				return err
+			}
+			show.cluster = api.ClusterName(show.cluster)
+			show.out, show.notes = cmd.OutOrStdout(), cmd.ErrOrStderr()
+			return show.print(o.Plan)
+		},
+	}
+	cmd.Flags().StringVar(&show.cluster, "cluster", "", "print what this cluster would get, and no other")
+	cmd.Flags().BoolVar(&show.secrets, "show-secrets", false, "print the values of Secrets")
+	cmd.Flags().StringVar(&clusters, "clusters", "", clustersUsage)
+	r.Bind(cmd.Flags())
+	return cmd
+}
+
+// A renderer prints a plan as documents.
+type renderer struct {
+	cluster    string // empty for all
+	secrets    bool   // whether to print them
+	out, notes io.Writer
+
+	masked int
+	failed bool
+}
+
+func (r *renderer) print(p *plan.Plan) error {
+	if r.cluster != "" && !declared(p, r.cluster) {
+		names := make([]string, len(p.Members))
+		for i, m := range p.Members {
+			names[i] = m.Name
+		}
+		return &status.UnknownError{What: "MemberCluster", Name: r.cluster, Exist: names}
+	}
+	for _, pl := range p.Placements {
+		if pl.Selection.Invalid != "" {
+			r.problem(fmt.Sprintf("%s: %s: %s", pl.Spec.Origin, pl.Key, pl.Selection.Invalid))
+		}
+	}
+	for _, m := range p.Members {
+		if r.cluster == "" || r.cluster == m.Name {
+			if err := r.section(p, m.Name); err != nil {
+				return fmt.Errorf("write: %w", err)
+			}
+		}
+	}
+	offline.PrintUnknownSelections(r.notes, p)
+	if r.masked > 0 {
+		fmt.Fprintf(r.notes, "values of Secrets are masked in %s; --show-secrets prints them\n", output.Count(r.masked, "document"))
+	}
+	if r.failed {
+		return exit.Failed
+	}
+	return nil
+}
+
+func declared(p *plan.Plan, cluster string) bool {
+	for _, m := range p.Members {
+		if m.Name == cluster {
+			return true
+		}
+	}
+	return false
+}
+
+// section prints what one cluster gets, by placement and in the order of applying.
+func (r *renderer) section(p *plan.Plan, cluster string) error {
+	fmt.Fprintf(r.out, "# cluster %s\n", cluster)
+	for _, pl := range p.Placements {
+		for _, c := range pl.Clusters {
+			if c.Binding.Cluster != cluster {
+				continue
+			}
+			if err := r.placement(pl, c); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (r *renderer) placement(p *plan.Placement, c *plan.OnCluster) error {
+	if c.Err != nil {
+		r.problem(fmt.Sprintf("%s gets nothing of %s: %v", c.Binding.Cluster, p.Key, c.Err))
+	}
+	for _, refused := range c.Content.Refused {
+		r.problem(fmt.Sprintf("%s: %s is not sent: %s", refused.Origin, objectName(refused.Manifest), refused.Message))
+	}
+	for _, m := range c.Content.Manifests {
+		if c.Leaves(m.ID) {
+			fmt.Fprintf(r.out, "# %s\n", output.Escape(fmt.Sprintf("%s of %s is left to %s", objectName(m), p.Key, holder(c, m.ID))))
+			continue
+		}
+		if err := r.document(p, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// holder returns the placement that has an object instead.
+func holder(c *plan.OnCluster, id api.ID) api.PlacementKey {
+	for _, y := range c.Yielded {
+		if y.ID == id {
+			return y.To
+		}
+	}
+	return api.PlacementKey{}
+}
+
+// problem reports a problem as a comment between the documents, and on standard error.
+func (r *renderer) problem(text string) {
+	r.failed = true
+	fmt.Fprintf(r.out, "# %s\n", output.Escape(text))
+	fmt.Fprintln(r.notes, output.Escape(text))
+}
+
+func (r *renderer) document(p *plan.Placement, m *work.Manifest) error {
+	object := diff.Normalize(m.Object.Object)
+	if !r.secrets {
+		// the placeholder is not valid base64, so that no cluster accepts it
+		shown := diff.Redact(object)
+		if !reflect.DeepEqual(shown.Object, object.Object) {
+			r.masked++
+		}
+		object = shown
+	}
+	text, err := yaml.Marshal(object.Object)
+	if err != nil {
+		return fmt.Errorf("%s: %w", m.ID, err)
+	}
+	_, err = fmt.Fprintf(r.out, "---\n# %s\n%s", output.Escape(provenance(p, m)), text)
+	return err
+}
+
+// provenance returns the file and the placement that a document comes from.
+func provenance(p *plan.Placement, m *work.Manifest) string {
+	text := fmt.Sprintf("%s, placement %s", m.Origin, p.Key)
+	if k := m.Origin.Kustomization; k != "" && k != m.Origin.Path {
+		text += ", built by " + k
+	}
+	if e := m.Envelope; e != nil {
+		text += fmt.Sprintf(", out of %s %s", e.Type, strings.TrimPrefix(e.Namespace+"/"+e.Name, "/"))
+	}
+	if p.Spec.Spec.Strategy.ReportsDiff() {
+		text += ", compared and never written"
+	}
+	return text
+}

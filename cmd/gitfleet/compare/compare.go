@@ -1,0 +1,171 @@
+// Package compare has the command diff, which compares Git with the live objects.
+package compare
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/client"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/lookup"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/offline"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// NewDiff returns the command diff.
+func NewDiff() *cobra.Command {
+	var d diffCommand
+	var out output.Format
+	cmd := &cobra.Command{
+		Use:   "diff [crp/NAME] --config gitfleet.yaml [--path DIR]",
+		Short: "Compare Git with the live objects on the member clusters",
+		Long: `Compare Git with the live objects on the clusters, field by field: what would be
+added, changed, taken over and deleted once every rollout is over. Diff asks the
+clusters itself and never writes to them. It needs no daemon; if one answers,
+what is suspended is marked as such.
+
+By default diff reads the newest commit of the repository in the configuration;
+--commit names another one, and --path a checkout. Values of Secrets are masked.
+
+Exit codes: 0 no differences, 1 differences, 2 error.`,
+		Example: `  gitfleet diff --config gitfleet.yaml
+  gitfleet diff crp/web --config gitfleet.yaml --path . --cluster east
+  gitfleet diff --config gitfleet.yaml --commit feature-branch -o json`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := out.Check(); err != nil {
+				return err
+			}
+			d.wanted, d.cluster = strings.Join(args, ""), api.ClusterName(d.cluster)
+			return d.run(cmd.Context(), cmd, out)
+		},
+	}
+	out.Bind(cmd.Flags(), "text")
+	d.bind(cmd.Flags())
+	return cmd
+}
+
+// A diffCommand is the arguments of diff.
+type diffCommand struct {
+	config, path, commit string
+	wanted               string           // a placement as it was named; empty: all
+	placement            api.PlacementKey // that placement; zero: all
+	cluster              string           // empty: all
+	daemon               client.Connection
+}
+
+func (d *diffCommand) bind(f *pflag.FlagSet) {
+	f.StringVar(&d.path, "path", "", "compare this checkout, instead of the repository's newest commit")
+	f.StringVar(&d.commit, "commit", "", "compare this commit, branch or tag of the repository")
+	f.StringVar(&d.cluster, "cluster", "", "only this member cluster")
+	settings.Bind(f, &d.config, "the daemon's configuration file, for the repository and the members", "members.kubeconfigDir", "members.kubeconfig")
+	d.daemon.BindAddress(f)
+}
+
+func (d *diffCommand) run(ctx context.Context, cmd *cobra.Command, out output.Format) error {
+	cfg, err := d.read(cmd.Flags())
+	if err != nil {
+		return err
+	}
+	if !cmd.Flags().Changed("server") && os.Getenv(client.ServerEnv) == "" {
+		d.daemon.Address = cfg.LocalAddress()
+	}
+	told := d.ask(ctx, cfg)
+	s, refused, err := d.snapshot(ctx, cfg, told)
+	var bad *hub.LoadError
+	if errors.As(err, &bad) {
+		return fmt.Errorf("what is to be compared does not load:\n%w", bad)
+	}
+	if err != nil {
+		return err
+	}
+	if err := d.known(s); err != nil {
+		return err
+	}
+	note, err := cfg.NameFleet(told.fleet.Name)
+	if err != nil {
+		return err
+	}
+	doc, err := d.compare(ctx, cfg, s, told)
+	if err != nil {
+		return err
+	}
+	if note != "" {
+		doc.Notes = append(doc.Notes, note)
+	}
+	if refused != "" {
+		doc.Problems = append([]string{refused}, doc.Problems...)
+	}
+	if !out.IsText() {
+		err = out.Write(cmd.OutOrStdout(), doc)
+	} else {
+		_, err = io.WriteString(cmd.OutOrStdout(), doc.text())
+	}
+	switch {
+	case err != nil:
+		return err
+	case doc.troubled():
+		return exit.Failed
+	case doc.differs():
+		return exit.Differences
+	}
+	return nil
+}
+
+// read reads the configuration.
+func (d *diffCommand) read(flags *pflag.FlagSet) (settings.Config, error) {
+	cfg, err := settings.Read(d.config, flags)
+	switch {
+	case err != nil:
+		return cfg, err
+	case d.path != "" && d.commit != "":
+		return cfg, errors.New("--path and --commit exclude each other: a checkout is as it is")
+	case d.path == "" && cfg.Source.URL == "":
+		return cfg, errors.New("say what to compare: --config gitfleet.yaml for the repository it names, or --path DIR for a checkout")
+	case cfg.Members.KubeconfigDir == "" && cfg.Members.Kubeconfig == "" && cfg.Members.SecretNamespace == "":
+		return cfg, errors.New("say where the clusters are: with --config gitfleet.yaml, --kubeconfig-dir or --kubeconfig")
+	}
+	return cfg, nil
+}
+
+// snapshot returns the wanted state of Git. refused is why a daemon would not accept it.
+func (d *diffCommand) snapshot(ctx context.Context, cfg settings.Config, told daemonState) (s *hub.Snapshot, refused string, err error) {
+	switch {
+	case d.path != "":
+		s, err = offline.ReadDir(d.path, cfg.HubOptions())
+		return s, "", err
+	case d.commit != "":
+		s, err = offline.ReadRemote(ctx, cfg, d.commit)
+		return s, "", err
+	}
+	dir, err := os.MkdirTemp("", "gitfleet-")
+	if err != nil {
+		return nil, "", err
+	}
+	defer os.RemoveAll(dir)
+	cfg.StateDir, cfg.Source.Interval = dir, settings.Seconds(3600)
+	if err := errors.Join(cfg.ValidateSource()...); err != nil {
+		return nil, "", err
+	}
+	return offline.NewestCommit(ctx, cfg, told.inForce)
+}
+
+// known returns an error if there is no such placement or cluster. A placement that is gone
+// from Git may still have objects on clusters.
+func (d *diffCommand) known(s *hub.Snapshot) error {
+	var clusters []string
+	for _, c := range s.Clusters {
+		clusters = append(clusters, c.Name)
+	}
+	return lookup.Name("cluster", d.cluster, clusters)
+}

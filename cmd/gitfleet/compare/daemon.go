@@ -1,0 +1,93 @@
+package compare
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/client"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/overview"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
+	"github.com/gitfleet/gitfleet/gitsource"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+// A daemonState is what a sync depends on and only the daemon of the fleet knows.
+type daemonState struct {
+	suspended []status.Suspension
+	// inForce is the commit that the daemon has accepted; empty if it has none.
+	inForce string
+	// fleet is the daemon's; zero if it has not answered.
+	fleet overview.Fleet
+	// unknown is why the daemon has not answered; empty if it has.
+	unknown string
+}
+
+// longestWord is the timeout of the request to the daemon.
+const longestWord = 10 * time.Second
+
+// ask makes the request to the daemon of the fleet. It is not an error if none answers: the
+// members are inspected nevertheless.
+func (d *diffCommand) ask(ctx context.Context, cfg settings.Config) daemonState {
+	ctx, cancel := context.WithTimeout(ctx, longestWord)
+	defer cancel()
+	c, err := d.daemon.Client()
+	if err != nil {
+		return daemonState{unknown: err.Error()}
+	}
+	o := &overview.Overview{}
+	if _, _, err := c.Newest(ctx, overview.Path, nil, "", o); err != nil {
+		var silent *client.UnreachableError
+		if errors.As(err, &silent) {
+			err = fmt.Errorf("no daemon answers at %s: %w", silent.Address, silent.Err)
+		}
+		return daemonState{unknown: err.Error()}
+	}
+	if ours := gitsource.Shown(cfg.Source.URL); cfg.Source.URL != "" && o.Source.URL != ours {
+		return daemonState{unknown: fmt.Sprintf("the daemon at %s follows %s, not %s; say with --server where the right one is", c.Address, cmp.Or(o.Source.URL, "nothing"), ours)}
+	}
+	w := daemonState{suspended: o.Suspended, fleet: o.Fleet}
+	if o.Commit != nil {
+		w.inForce = o.Commit.Hash
+	}
+	return w
+}
+
+// why returns why an object of a placement is left as it is on a cluster; empty if it is not.
+func (w daemonState) why(placement string, id api.ID, cluster string) string {
+	for _, x := range w.suspended {
+		on := x.Cluster == "" || x.Cluster == cluster
+		what := x.Object == (api.ID{}) || x.Object == id
+		whose := x.Placement == "" || x.Placement == placement
+		if on && what && whose {
+			return ledger.Suspension{By: x.By, Reason: x.Reason, Until: x.Until}.String()
+		}
+	}
+	return ""
+}
+
+// leave marks a change that is not made while something is suspended.
+func (c *diffChange) leave(why string) {
+	if why == "" {
+		return
+	}
+	c.Suspended = why
+	for _, e := range effects {
+		if string(e.effect) == c.Effect && e.effect != member.Differs && e.effect != member.Alters {
+			c.Effect, c.Message = string(member.Differs), joined("once that is over: "+e.verb, c.Message)
+		}
+	}
+}
+
+// joined puts two texts on separate lines; the second may be empty.
+func joined(first, second string) string {
+	if second == "" {
+		return first
+	}
+	return first + "\n" + second
+}

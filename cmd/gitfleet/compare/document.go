@@ -1,0 +1,175 @@
+package compare
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/member"
+)
+
+// diffVersion names the schema of a diff in JSON. Fields of a version are kept; new ones may be
+// added.
+const diffVersion = "gitfleet.dev/diff/v1"
+
+// A diffDocument is what a sync would change.
+type diffDocument struct {
+	APIVersion string `json:"apiVersion"`
+	Commit     string `json:"commit,omitempty"`
+	// Notes say what could not be determined and may matter.
+	Notes []string `json:"notes"`
+	// Problems are what keeps placements from doing what they say.
+	Problems []string      `json:"problems"`
+	Clusters []diffCluster `json:"clusters"`
+}
+
+// A diffCluster is one member: what would change there, or why that is unknown.
+type diffCluster struct {
+	Name    string       `json:"name"`
+	Error   string       `json:"error,omitempty"`
+	Changes []diffChange `json:"changes"`
+}
+
+// A diffChange is one object.
+type diffChange struct {
+	// Effect is add, change, delete, release, differ, fail or alter.
+	Effect    string `json:"effect"`
+	Group     string `json:"group,omitempty"`
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	Placement string `json:"placement"`
+	// Origin is where it is in the repository.
+	Origin    string `json:"origin,omitempty"`
+	TakesOver bool   `json:"takesOver,omitempty"`
+	// Suspended is why it stays as it is for now, with the effect "differ".
+	Suspended string `json:"suspended,omitempty"`
+	Message   string `json:"message,omitempty"`
+	// Object is the whole object that would be added, Fields how an existing one would change.
+	Object map[string]any   `json:"object,omitempty"`
+	Fields []api.Difference `json:"fields,omitempty"`
+}
+
+// troubled reports whether anything could not be determined.
+func (d *diffDocument) troubled() bool {
+	return slices.ContainsFunc(d.Clusters, func(c diffCluster) bool { return c.Error != "" })
+}
+
+// differs reports whether there is anything to look at. What a cluster alters at each apply
+// does not count, since the next apply has the same result.
+func (d *diffDocument) differs() bool {
+	return len(d.Problems) > 0 || slices.ContainsFunc(d.Clusters, func(c diffCluster) bool {
+		return slices.ContainsFunc(c.Changes, func(x diffChange) bool { return x.Effect != string(member.Alters) })
+	})
+}
+
+// text writes the document for a person. Clusters with the same content are grouped.
+func (d *diffDocument) text() string {
+	var b strings.Builder
+	for _, n := range d.Notes {
+		fmt.Fprintf(&b, "note: %s\n", harmlessLines(n, ""))
+	}
+	for _, p := range d.Problems {
+		fmt.Fprintf(&b, "! %s\n", harmlessLines(p, ""))
+	}
+	var order []string
+	on := map[string][]string{}
+	for _, c := range d.Clusters {
+		text := c.text()
+		if on[text] == nil {
+			order = append(order, text)
+		}
+		on[text] = append(on[text], c.Name)
+	}
+	for i, text := range order {
+		if i > 0 || b.Len() > 0 {
+			b.WriteString("\n")
+		}
+		fmt.Fprintf(&b, "%s: %s", strings.Join(on[text], ", "), text)
+	}
+	return b.String()
+}
+
+func (c *diffCluster) text() string {
+	if c.Error != "" {
+		return "cannot be told: " + harmlessLines(c.Error, "") + "\n"
+	}
+	if len(c.Changes) == 0 {
+		return "no difference\n"
+	}
+	var b strings.Builder
+	b.WriteString(c.count() + "\n")
+	for i := range c.Changes {
+		c.Changes[i].write(&b)
+	}
+	return b.String()
+}
+
+// effects are the marks and counters of effects, in the order of the counts.
+var effects = []struct {
+	effect     member.Effect
+	mark, verb string
+}{
+	{member.Adds, "+", "to add"}, {member.Changes, "~", "to change"}, {member.Deletes, "-", "to delete"},
+	{member.Releases, "o", "to release"}, {member.Differs, "?", "to leave as it is"}, {member.Fails, "!", "to fail"},
+	{member.Alters, "*", "altered by the cluster at each apply"},
+}
+
+func (c *diffCluster) count() string {
+	n := map[string]int{}
+	for _, x := range c.Changes {
+		n[x.Effect]++
+	}
+	var parts []string
+	for _, e := range effects {
+		if n[string(e.effect)] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n[string(e.effect)], e.verb))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (c *diffChange) write(b *strings.Builder) {
+	mark := ""
+	for _, e := range effects {
+		if string(e.effect) == c.Effect {
+			mark = e.mark
+		}
+	}
+	id := api.ID{Group: c.Group, Kind: c.Kind, Namespace: c.Namespace, Name: c.Name}
+	fmt.Fprintf(b, "  %s %s  (%s)\n", mark, id, strings.TrimSuffix(c.Placement+", "+c.Origin, ", "))
+	if c.TakesOver {
+		b.WriteString("      it is there already, and would be taken over\n")
+	}
+	if c.Suspended != "" {
+		fmt.Fprintf(b, "      %s\n", output.Sanitize(c.Suspended))
+	}
+	if c.Message != "" {
+		fmt.Fprintf(b, "      %s\n", harmlessLines(c.Message, "      "))
+	}
+	if c.Object != nil {
+		text, err := yaml.Marshal(c.Object)
+		if err != nil {
+			text = []byte(err.Error())
+		}
+		for line := range strings.Lines(string(text)) {
+			b.WriteString("      + " + line)
+		}
+	}
+	for _, f := range c.Fields {
+		output.WriteDifference(b, "      ", f)
+	}
+}
+
+// harmlessLines is harmless for a text of several lines, which indents all lines but the first.
+func harmlessLines(text, indent string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = output.Sanitize(line)
+	}
+	return strings.Join(lines, "\n"+indent)
+}

@@ -1,0 +1,237 @@
+package compare
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/rest"
+
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/lookup"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/forecast"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
+)
+
+// A look is the result of inspecting one member.
+type look struct {
+	name    string
+	preview *member.Preview // nil if it does not answer
+	seen    ledger.ClusterSeen
+	err     error
+}
+
+// mostLooks is the number of members that are inspected at a time.
+const mostLooks = 16
+
+// compare inspects the members, plans as the daemon would with what they hold, and compares.
+func (d *diffCommand) compare(ctx context.Context, cfg settings.Config, s *hub.Snapshot, told daemonState) (*diffDocument, error) {
+	credentials, err := cfg.Members.Credentials()
+	if err != nil {
+		return nil, err
+	}
+	encoder := member.NewEncoder(cfg.FleetName, cfg.Source.URL)
+	looks := make([]*look, len(s.Clusters))
+	parallel(len(looks), func(i int) {
+		c := s.Clusters[i]
+		looks[i] = peek(ctx, c, member.Config{
+			Name: c.Name, Fleet: cfg.FleetName, Encoder: encoder, Log: slog.New(slog.DiscardHandler),
+			Connect: func(ctx context.Context) (*rest.Config, error) {
+				return credentials.Config(ctx, c.Name, c.Annotations[api.ContextAnnotation])
+			},
+			Brake:       cfg.Members.Brake(),
+			Concurrency: cfg.Members.Concurrency, Timeout: cfg.Members.Timeout.Duration,
+		})
+	})
+	defer func() {
+		for _, l := range looks {
+			if l.preview != nil {
+				l.preview.Close()
+			}
+		}
+	}()
+	fleet := ledger.Fleet{Name: cfg.FleetName, ID: told.fleet.ID, Source: cfg.Source.Identity()}
+	if fleet.ID == "" && cfg.Source.URL == "" {
+		fleet = ledger.Fleet{} // the cluster's fleet cannot be told from another of its name
+	}
+	p := final(s, looks, fleet)
+	if err := d.find(p); err != nil {
+		return nil, err
+	}
+	doc := d.document(s, p)
+	if told.unknown != "" {
+		doc.Notes = append(doc.Notes, "whether anything is suspended is not known: "+told.unknown)
+	}
+	found := make([]diffCluster, len(looks))
+	parallel(len(looks), func(i int) { found[i] = d.changes(ctx, looks[i], p, told) })
+	for i, c := range found {
+		if d.cluster == "" || d.cluster == looks[i].name {
+			doc.Clusters = append(doc.Clusters, c)
+		}
+	}
+	return doc, nil
+}
+
+// parallel calls do for each of n, several at a time.
+func parallel(n int, do func(int)) {
+	slots := make(chan struct{}, mostLooks)
+	var wg sync.WaitGroup
+	for i := range n {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			do(i)
+		})
+	}
+	wg.Wait()
+}
+
+func peek(ctx context.Context, c *hub.Cluster, cfg member.Config) *look {
+	l := &look{name: c.Name}
+	if l.preview, l.seen, l.err = member.Peek(ctx, cfg); l.err != nil {
+		l.seen = ledger.ClusterSeen{Cluster: c.Name, At: time.Now(), Error: l.err.Error()}
+	}
+	return l
+}
+
+// final returns the plan of the daemon once every rollout is finished: with what the members
+// hold as its ledger, as after the loss of a ledger.
+func final(s *hub.Snapshot, looks []*look, fleet ledger.Fleet) *plan.Plan {
+	now := time.Now()
+	in := plan.Input{Head: withoutRollouts(s), Ledger: ledger.New(), Now: now, Memo: plan.NewMemo(), Lost: map[string]error{}}
+	in.Ledger.SetFleet(fleet)
+	for _, l := range looks {
+		in.Ledger.Fold(l.seen)
+	}
+	in.Ledger.ResolveID(uuid.NewString())
+	for _, l := range looks {
+		if why := in.Ledger.Refusal(l.name); why != "" && l.err == nil {
+			l.err = errors.New(why)
+			continue
+		}
+		for _, h := range l.seen.Holds {
+			in.Ledger.Fold(ledger.WorkSeen{Cluster: l.name, Placement: h.Placement, At: now, Revision: h.Revision, Done: true})
+			if h.Revision.Commit != s.Commit.Hash {
+				in.Lost[h.Revision.Commit] = errNotRead
+			}
+		}
+	}
+	return plan.Resolve(in)
+}
+
+var errNotRead = errors.New("only one commit is read here")
+
+// withoutRollouts returns a snapshot whose rollouts take one step.
+func withoutRollouts(s *hub.Snapshot) *hub.Snapshot {
+	out, all := *s, intstr.FromString("100%")
+	out.Placements = slices.Clone(s.Placements)
+	for i, p := range out.Placements {
+		one := *p
+		if one.Spec.Strategy.Type != api.External {
+			one.Spec.Strategy.RollingUpdate = &api.RollingUpdateConfig{MaxUnavailable: &all, MaxSurge: &all}
+		}
+		out.Placements[i] = &one
+	}
+	return &out
+}
+
+// find resolves the placement that was named, in Git or on a cluster.
+func (d *diffCommand) find(p *plan.Plan) error {
+	if d.wanted == "" {
+		return nil
+	}
+	var names []string
+	for _, pl := range p.Placements {
+		names = append(names, pl.Key.String())
+	}
+	name, err := lookup.Placement(d.wanted, names)
+	if err == nil {
+		d.placement, err = api.ParsePlacement(name)
+	}
+	return err
+}
+
+// changes compares what one member should have with what it has.
+func (d *diffCommand) changes(ctx context.Context, l *look, p *plan.Plan, told daemonState) diffCluster {
+	c := diffCluster{Name: l.name, Changes: []diffChange{}}
+	if d.cluster != "" && d.cluster != l.name {
+		return c
+	}
+	if l.err != nil {
+		c.Error = l.err.Error()
+		return c
+	}
+	found, err := l.preview.Changes(ctx, p.Works[l.name])
+	if err != nil {
+		c.Error = err.Error()
+		return c
+	}
+	for _, x := range found {
+		if d.placement == (api.PlacementKey{}) || d.placement == x.Placement {
+			change := changeOf(x)
+			change.leave(told.why(change.Placement, x.ID, l.name))
+			c.Changes = append(c.Changes, change)
+		}
+	}
+	return c
+}
+
+func changeOf(x member.Change) diffChange {
+	c := diffChange{
+		Effect: string(x.Effect), Group: x.ID.Group, Kind: x.ID.Kind, Namespace: x.ID.Namespace, Name: x.ID.Name,
+		Placement: x.Placement.String(), TakesOver: x.TakesOver, Message: strings.TrimSpace(x.Message), Fields: x.Diffs,
+	}
+	if x.Manifest != nil {
+		c.Origin = x.Manifest.Origin.String()
+		if x.Effect == member.Adds {
+			c.Object = diff.Redact(x.Manifest.Object.Object).Object
+		}
+	}
+	return c
+}
+
+// document starts the output with what cannot be decided.
+func (d *diffCommand) document(s *hub.Snapshot, p *plan.Plan) *diffDocument {
+	doc := &diffDocument{APIVersion: diffVersion, Commit: s.Commit.Hash, Notes: []string{}, Problems: []string{}, Clusters: []diffCluster{}}
+	for _, pl := range p.Placements {
+		if d.placement != (api.PlacementKey{}) && d.placement != pl.Key {
+			continue
+		}
+		if pl.InternalError != "" {
+			doc.Problems = append(doc.Problems, pl.Key.String()+": "+pl.InternalError)
+		}
+		for _, f := range faultsOf(pl) {
+			doc.Problems = append(doc.Problems, pl.Key.String()+": "+f)
+		}
+		for _, c := range pl.Clusters {
+			if c.Held != "" && cmp.Or(d.cluster, c.Binding.Cluster) == c.Binding.Cluster {
+				doc.Problems = append(doc.Problems, pl.Key.String()+" on "+c.Binding.Cluster+" waits: "+c.Held)
+			}
+		}
+	}
+	return doc
+}
+
+// faultsOf returns what keeps a placement from doing what it says.
+func faultsOf(p *plan.Placement) []string {
+	var out []string
+	if p.Spec == nil {
+		return nil
+	}
+	for _, f := range forecast.Faults(p) {
+		out = append(out, f.Error())
+	}
+	return out
+}

@@ -1,0 +1,90 @@
+package daemon
+
+import (
+	"cmp"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
+	"github.com/gitfleet/gitfleet/gitsource"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/proposal"
+	"github.com/gitfleet/gitfleet/reconciler/server"
+	"github.com/gitfleet/gitfleet/test/reports"
+	"github.com/gitfleet/gitfleet/test/tempfile"
+)
+
+// answering returns a server with all that a daemon of the configuration answers.
+func answering(t *testing.T, cfg settings.Config) *server.Server {
+	t.Helper()
+	cfg.StateDir = t.TempDir()
+	store, err := ledger.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	srv, publish, record, err := newServer(t.Context(), cfg, &gitsource.Repo{}, store, prometheus.NewRegistry(), newMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler), pullRequests{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(recording(record))
+	(&orders{objection: func() error { return nil }}).mount(srv)
+	srv.Trace(nil)
+	srv.Contains(nil)
+	servePlans(srv, nil, nil)
+	serveProposals(srv, func() error { return nil }, func() *proposal.HeldList { return nil })
+	publish(reports.Sample())
+	return srv
+}
+
+// Whatever the daemon answers, it asks who wants to know: everywhere but where
+// its health is told, and where who sends has signed it.
+func TestEveryPathAsksWhoAsks(t *testing.T) {
+	const token = "4c1b0a9f8e7d6c5b4a39"
+	cfg := settings.Default()
+	cfg.Server.CertFile, cfg.Server.KeyFile = tempfile.Certificate(t)
+	cfg.Server.TokenFile = tempfile.Write(t, "tokens", token+",alice\n")
+	cfg.Webhook.SecretFile = tempfile.Write(t, "webhook", "of the forge\n")
+	srv := answering(t, cfg)
+	handler := srv.Guarded()
+	ask := func(pattern, credential string) (code int, refused bool) {
+		method, path, found := strings.Cut(pattern, " ")
+		if !found {
+			method, path = "", pattern
+		}
+		req := httptest.NewRequestWithContext(t.Context(), cmp.Or(method, http.MethodGet), "https://gitfleet.example"+path, nil)
+		if credential != "" {
+			req.Header.Set("Authorization", "Bearer "+credential)
+		}
+		answer := httptest.NewRecorder()
+		handler.ServeHTTP(answer, req)
+		return answer.Code, answer.Code == http.StatusUnauthorized && strings.HasPrefix(answer.Body.String(), "authentication required")
+	}
+	patterns := srv.Patterns()
+	for _, pattern := range []string{
+		"GET /report", "GET /state", "GET /history", "GET /overview", "GET /metrics", "POST /actions/suspend", "POST /actions/sync", "/apis/",
+	} {
+		if !slices.Contains(patterns, pattern) {
+			t.Errorf("%s is not answered: %s", pattern, patterns)
+		}
+	}
+	open := []string{"GET /healthz", "GET /readyz", "/webhook"}
+	for _, pattern := range patterns {
+		isOpen := slices.Contains(open, pattern)
+		if code, refused := ask(pattern, ""); refused == isOpen {
+			t.Errorf("%s without a token: %d", pattern, code)
+		}
+		if code, refused := ask(pattern, token+"0"); refused == isOpen {
+			t.Errorf("%s with a wrong token: %d", pattern, code)
+		}
+		if code, refused := ask(pattern, token); refused || code == http.StatusForbidden {
+			t.Errorf("%s with the token: %d", pattern, code)
+		}
+	}
+}

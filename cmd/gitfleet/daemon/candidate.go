@@ -1,0 +1,173 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
+	"github.com/gitfleet/gitfleet/gitsource"
+	"github.com/gitfleet/gitfleet/gitsource/forge"
+	"github.com/gitfleet/gitfleet/reconciler"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/proposal"
+	"github.com/gitfleet/gitfleet/reconciler/replica"
+)
+
+// A candidate is a daemon that leads, or is a standby until it does. One without other replicas
+// always leads.
+type candidate struct {
+	replica *replica.Replica // nil if there are no others
+	shared  *ledger.Shared   // likewise
+	store   ledger.Archive
+	leading prometheus.Gauge
+	// active is the running loop: that of the leader, or that of a standby.
+	active atomic.Pointer[reconciler.Reconciler]
+	leads  atomic.Bool
+}
+
+// newCandidate opens the ledger: in the state directory, or beside the lease.
+func newCandidate(c settings.Config, leading prometheus.Gauge, log *slog.Logger) (*candidate, error) {
+	if c.Availability.Lease.Name == "" {
+		store, err := ledger.Open(filepath.Join(c.StateDir, "ledger"))
+		return &candidate{store: store, leading: leading}, err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("name this replica: %w", err)
+	}
+	cfg := c.ReplicaConfig(host+"_"+uuid.NewString()[:8], log)
+	r, err := replica.New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	secrets, err := r.Secrets()
+	if err != nil {
+		return nil, err
+	}
+	shared := ledger.OpenShared(secrets, cfg.Identity, r.Depose)
+	return &candidate{replica: r, shared: shared, store: shared, leading: leading}, nil
+}
+
+// run runs lead once this replica leads, and standby until then.
+func (c *candidate) run(ctx context.Context, standby *reconciler.Reconciler, loop *reconciler.Reconciler, others func(context.Context) error) error {
+	lead := func(ctx context.Context) error {
+		c.active.Store(loop)
+		c.leads.Store(true)
+		c.leading.Set(1)
+		defer c.leading.Set(0)
+		defer c.leads.Store(false)
+		group, ctx := errgroup.WithContext(ctx)
+		group.Go(func() error { return loop.Run(ctx) })
+		group.Go(func() error { return others(ctx) })
+		return group.Wait()
+	}
+	if c.replica == nil {
+		return lead(ctx)
+	}
+	c.active.Store(standby)
+	standing, standDown := context.WithCancel(ctx)
+	stopped := make(chan error, 1)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		err := standby.Follow(standing, c)
+		stopped <- err
+		return err
+	})
+	group.Go(func() error {
+		defer standDown()
+		return c.replica.Run(ctx, func(ctx context.Context) error {
+			standDown()
+			if err := <-stopped; err != nil {
+				return err
+			}
+			return lead(ctx)
+		})
+	})
+	return group.Wait()
+}
+
+// Newer implements reconciler.Leadership.
+func (c *candidate) Newer(known string) (*ledger.Ledger, string, error) { return c.shared.Newer(known) }
+
+// Leader implements reconciler.Leadership.
+func (c *candidate) Leader() string { return c.replica.Leader() }
+
+// notice makes the running loop report the state of the source.
+func (c *candidate) notice() {
+	if loop := c.active.Load(); loop != nil {
+		loop.Notice()
+	}
+}
+
+// objection is why this replica carries out no commands; nil if it does.
+func (c *candidate) objection() error {
+	switch {
+	case c.leads.Load():
+		return nil
+	case c.replica == nil:
+		return errors.New("the daemon is starting; ask again")
+	case c.Leader() == "":
+		return errors.New("this replica stands by, and none leads yet; ask again")
+	}
+	return fmt.Errorf("this replica stands by: %s leads; ask that one", c.Leader())
+}
+
+// fence is what requests to member clusters must pass; nil if there are no other replicas.
+func (c *candidate) fence() *replica.Fence {
+	if c.replica == nil {
+		return nil
+	}
+	return c.replica.Fence()
+}
+
+// mayWrite returns an error if another replica may lead.
+func (c *candidate) mayWrite() error {
+	if c.replica != nil && !c.replica.Fence().Held() {
+		return replica.ErrFenced
+	}
+	return nil
+}
+
+// fencedForge returns the forge, which makes no request while mayWrite returns an error.
+func fencedForge(c settings.Config, mayWrite func() error) forge.Config {
+	f := c.ForgeConfig()
+	token := f.Token
+	f.Token = func() (string, error) {
+		if err := mayWrite(); err != nil {
+			return "", err
+		}
+		return token()
+	}
+	return f
+}
+
+// fencedBranches are branches to which nothing is pushed while mayWrite returns an error.
+type fencedBranches struct {
+	proposal.Branches
+	mayWrite func() error
+}
+
+// Publish implements proposal.Branches.
+func (b fencedBranches) Publish(ctx context.Context, c gitsource.BranchCommit) (gitsource.BranchState, error) {
+	if err := b.mayWrite(); err != nil {
+		return gitsource.BranchState{}, err
+	}
+	return b.Branches.Publish(ctx, c)
+}
+
+// Remove implements proposal.Branches.
+func (b fencedBranches) Remove(ctx context.Context, branch, marker string) error {
+	if err := b.mayWrite(); err != nil {
+		return err
+	}
+	return b.Branches.Remove(ctx, branch, marker)
+}

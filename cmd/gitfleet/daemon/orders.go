@@ -1,0 +1,161 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource"
+	"github.com/gitfleet/gitfleet/reconciler"
+	"github.com/gitfleet/gitfleet/reconciler/proposal"
+	"github.com/gitfleet/gitfleet/reconciler/server"
+)
+
+// orders are the commands that people may give to the daemon.
+type orders struct {
+	loop *reconciler.Reconciler
+	// proposals decides about held drift.
+	proposals *proposal.Proposer
+	poll      *poller
+	// objection returns why no command is carried out; nil if they are.
+	objection func() error
+}
+
+// mount makes the server accept commands.
+func (o *orders) mount(srv *server.Server) {
+	act := func(name string, do server.Action) {
+		srv.Act(name, func(ctx context.Context, by string, body []byte) (any, error) {
+			if err := o.objection(); err != nil {
+				return nil, err
+			}
+			return do(ctx, by, body)
+		})
+	}
+	act("suspend", obeying(o.loop.Suspend))
+	act("resume", obeying(o.loop.Resume))
+	act("close-proposal", obeying(func(ctx context.Context, order reconciler.Order) (string, error) {
+		return o.proposals.Close(ctx, order.Subject, order.By)
+	}))
+	act("open-proposal", obeying(func(ctx context.Context, order reconciler.Order) (string, error) {
+		return o.proposals.Open(ctx, order.Subject, order.By)
+	}))
+	act("adopt-fleet", obeying(o.loop.AdoptFleet))
+	act("sync", func(ctx context.Context, by string, body []byte) (any, error) {
+		order, err := readOrder(by, body)
+		if err != nil {
+			return nil, err
+		}
+		return o.sync(ctx, order)
+	})
+}
+
+// obeying is an action of the server that the loop carries out.
+func obeying(do func(context.Context, reconciler.Order) (string, error)) server.Action {
+	return func(ctx context.Context, by string, body []byte) (any, error) {
+		order, err := readOrder(by, body)
+		if err != nil {
+			return nil, err
+		}
+		said, err := do(ctx, order)
+		return server.ActionResult{Said: said}, refusal(err)
+	}
+}
+
+// readOrder decodes a command, as strictly as a configuration file. An authenticated user
+// cannot give another name.
+func readOrder(by string, body []byte) (reconciler.Order, error) {
+	var o reconciler.Order
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&o); err != nil {
+		return o, &server.RefusedError{Err: errors.New("the body is no order: " + err.Error())}
+	}
+	switch {
+	case by != "":
+		o.By = by
+	case o.By == "":
+		o.By = "somebody on the daemon's machine"
+	}
+	return o, nil
+}
+
+// refusal distinguishes invalid commands from failures of the daemon.
+func refusal(err error) error {
+	var own *reconciler.OrderError
+	if errors.As(err, &own) {
+		return &server.RefusedError{Err: own}
+	}
+	var decided *proposal.RefusedError
+	if errors.As(err, &decided) {
+		return &server.RefusedError{Err: decided}
+	}
+	return err
+}
+
+// sync polls the repository now, and makes members check everything again.
+func (o *orders) sync(ctx context.Context, order reconciler.Order) (any, error) {
+	commit, trouble := o.poll.now(ctx)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	said, err := o.loop.Check(ctx, order)
+	return server.ActionResult{Said: said, Commit: commit, Trouble: trouble}, refusal(err)
+}
+
+// A poller polls the repository on request.
+type poller struct {
+	repo *gitsource.Repo
+
+	mu      sync.Mutex
+	waiting []waiter
+}
+
+// A waiter waits for a poll that begins after its request.
+type waiter struct {
+	asked time.Time
+	done  chan struct{}
+}
+
+// longestPoll is how long a request waits for a poll.
+const longestPoll = time.Minute
+
+// now polls. It returns the newest known commit, and why the repository could not be read;
+// empty if it could.
+func (p *poller) now(ctx context.Context) (commit, trouble string) {
+	w := waiter{time.Now(), make(chan struct{})}
+	p.mu.Lock()
+	p.waiting = append(p.waiting, w)
+	p.mu.Unlock()
+	p.repo.Nudge()
+	late := time.NewTimer(longestPoll)
+	defer late.Stop()
+	select {
+	case <-w.done:
+	case <-ctx.Done():
+	case <-late.C:
+		return p.repo.Status().Head, "the repository has not answered within " + longestPoll.String()
+	}
+	s := p.repo.Status()
+	return s.Head, s.Error
+}
+
+// polled is called with every poll.
+func (p *poller) polled(took time.Duration, _ error) {
+	began := p.repo.Status().LastPoll.Add(-took)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var later []waiter
+	for _, w := range p.waiting {
+		if began.Before(w.asked) {
+			later = append(later, w)
+		} else {
+			close(w.done)
+		}
+	}
+	if p.waiting = later; len(later) > 0 {
+		p.repo.Nudge()
+	}
+}

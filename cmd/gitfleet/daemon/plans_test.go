@@ -1,0 +1,62 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
+	"github.com/gitfleet/gitfleet/gitsource"
+	"github.com/gitfleet/gitfleet/gitsource/forge"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/review"
+	"github.com/gitfleet/gitfleet/reconciler/server"
+	"github.com/gitfleet/gitfleet/test/tempfile"
+)
+
+// A webhook of a pull request wakes who looks at them, whatever the drift mode is.
+func TestWebhooksWakeWhoLooksAtPullRequests(t *testing.T) {
+	for kind, want := range map[string]int{"": 0, string(forge.GitLab): 1} {
+		cfg := settings.Default()
+		cfg.StateDir, cfg.Forge.Type = t.TempDir(), kind
+		cfg.Webhook.SecretFile = tempfile.Write(t, "webhook", "of the forge\n")
+		store, err := ledger.Open(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer store.Close()
+		woken := 0
+		srv, _, record, err := newServer(t.Context(), cfg, &gitsource.Repo{}, store, prometheus.NewRegistry(), newMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler), pullRequests{wake: func() { woken++ }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer recording(record)()
+		req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "https://gitfleet.example/webhook", strings.NewReader(`{"object_kind":"merge_request"}`))
+		req.Header.Set("X-Gitlab-Event", "Merge Request Hook")
+		req.Header.Set("X-Gitlab-Token", "of the forge")
+		srv.Guarded().ServeHTTP(httptest.NewRecorder(), req)
+		if woken != want {
+			t.Errorf("forge %q: woken %d times", kind, woken)
+		}
+	}
+}
+
+// A replica that stands by refuses to plan a pull request, instead of waiting to lead.
+func TestAReplicaThatStandsByPlansNoPullRequest(t *testing.T) {
+	srv := server.New(prometheus.NewRegistry())
+	servePlans(srv, func() error { return errors.New("this replica stands by: one leads") }, func(ctx context.Context, _ int64) (*review.Preview, error) {
+		t.Error("it was planned")
+		return nil, ctx.Err()
+	})
+	answer := httptest.NewRecorder()
+	srv.Guarded().ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/plan?pullRequest=1", nil))
+	if answer.Code != http.StatusServiceUnavailable || !strings.Contains(answer.Body.String(), "one leads") {
+		t.Errorf("answered %d: %s", answer.Code, answer.Body)
+	}
+}

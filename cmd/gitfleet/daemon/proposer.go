@@ -1,0 +1,77 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
+	"github.com/gitfleet/gitfleet/gitsource"
+	"github.com/gitfleet/gitfleet/gitsource/forge"
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/proposal"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+// newProposer returns what decides about drift that is held, and offers it as pull requests if a
+// forge is configured. Nothing is pushed while mayWrite returns an error.
+func newProposer(c settings.Config, repo *gitsource.Repo, f *forge.Shared, mayWrite func() error, resolve func(map[string]ledger.Resolutions), log *slog.Logger) (*proposal.Proposer, error) {
+	loader := c.Loader() // edits are tried while the loop loads the next commit
+	cfg := proposal.Config{
+		Fleet: c.FleetName, Base: c.Source.Branch, MinAge: c.Drift.MinAge.Duration, MaxOpen: c.Drift.MaxOpen, Interval: max(time.Second, c.Forge.Interval.Duration),
+		Files:    func(ctx context.Context, commit string) (fs.FS, error) { return repo.Files(ctx, commit) },
+		Load:     func(files fs.FS) (*hub.Snapshot, error) { return loader.Load(hub.Commit{}, files) },
+		Contains: repo.Contains, Resolve: resolve, Log: log,
+	}
+	if !c.AsksForge() {
+		return proposal.New(cfg), nil
+	}
+	cfg.Forge = f
+	branches, err := newPublisher(c, repo, log)
+	if err != nil {
+		return nil, fmt.Errorf("forge: %w", err)
+	}
+	cfg.Branches = fencedBranches{branches, mayWrite}
+	return proposal.New(cfg), nil
+}
+
+// sharedForge is the forge of the proposer and of the reviewer, of which nothing is asked while
+// mayWrite returns an error; nil if neither looks at it.
+func sharedForge(c settings.Config, mayWrite func() error) (*forge.Shared, error) {
+	if !c.AsksForge() && !c.PullRequests.Enabled() {
+		return nil, nil
+	}
+	client, err := forge.New(fencedForge(c, mayWrite))
+	if err != nil {
+		return nil, fmt.Errorf("forge: %w", err)
+	}
+	return forge.Share(client, c.Forge.Interval.Duration), nil
+}
+
+// newPublisher returns what pushes to the repository on the forge, with the token of the forge.
+func newPublisher(c settings.Config, repo *gitsource.Repo, log *slog.Logger) (*gitsource.Publisher, error) {
+	f := c.ForgeConfig()
+	auth := gitsource.Auth{Token: gitsource.SecretSource{File: c.Forge.TokenFile, Env: c.Forge.TokenEnv}}
+	if strings.HasPrefix(f.URL, "https://") {
+		auth.CABundle = f.CABundle
+	}
+	if f.Type == forge.GitLab {
+		auth.Username = "oauth2"
+	}
+	return repo.Publisher(gitsource.Config{
+		URL: strings.TrimSuffix(f.URL, "/") + "/" + f.Repository + ".git", Auth: auth, AllowHTTP: c.Source.AllowHTTP, Logger: log, Getenv: os.Getenv,
+	}, c.Forge.SigningKeyFile)
+}
+
+// both calls two functions with each report.
+func both(one, other func(*status.Report)) func(*status.Report) {
+	return func(r *status.Report) {
+		one(r)
+		other(r)
+	}
+}

@@ -1,0 +1,178 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/client"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/replica"
+)
+
+// NewState returns the command state.
+func NewState() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "state",
+		Short: "Back up and restore the state of the daemon",
+		Long: `Back up and restore what the daemon keeps in its state directory: the clusters
+chosen for each placement, the revision each has, suspensions, remembered drift
+and events.
+
+A lost state directory is rebuilt from Git and from the clusters. Rollouts then
+begin anew, PickN chooses no replacement for a cluster that does not answer, and
+suspensions, drift and events are lost.`,
+	}
+	cmd.AddCommand(newStateExport(), newStateImport())
+	return cmd
+}
+
+// newStateExport returns the command state export.
+func newStateExport() *cobra.Command {
+	var at client.Connection
+	var dir, file string
+	cmd := &cobra.Command{
+		Use:   "export",
+		Short: "Write a backup",
+		Long: `Write the daemon's state, one JSON record a line. With --state-dir the directory
+is read instead; the daemon that uses it must be stopped.`,
+		Example: `  gitfleet state export > state.jsonl
+  gitfleet state export --state-dir /var/lib/gitfleet -f state.jsonl`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			export := func(w io.Writer) error { return exportDaemon(cmd.Context(), &at, w) }
+			if dir != "" {
+				export = func(w io.Writer) error { return exportDir(dir, w) }
+			}
+			if file == "" {
+				return export(cmd.OutOrStdout())
+			}
+			return output.WriteFile(file, export)
+		},
+	}
+	at.Bind(cmd.Flags())
+	cmd.Flags().StringVar(&dir, "state-dir", "", "read this state directory, instead of asking the daemon")
+	cmd.Flags().StringVarP(&file, "file", "f", "", "file to write; standard output if it is not set")
+	return cmd
+}
+
+// exportDaemon asks a daemon.
+func exportDaemon(ctx context.Context, at *client.Connection, w io.Writer) error {
+	c, err := at.Client()
+	if err != nil {
+		return err
+	}
+	resp, err := c.Do(ctx, http.MethodGet, "/state", nil, nil)
+	var silent *client.UnreachableError
+	if errors.As(err, &silent) {
+		return fmt.Errorf("%w\nIf none is running, use --state-dir", err)
+	}
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if _, err := io.Copy(w, resp.Body); err != nil {
+		return fmt.Errorf("read the daemon's answer: %w; what was written is not whole", err)
+	}
+	return nil
+}
+
+func exportDir(dir string, w io.Writer) error {
+	if _, err := os.Stat(filepath.Join(dir, "ledger")); err != nil {
+		return fmt.Errorf("%s is no state directory: %w", dir, err)
+	}
+	return withLedger(dir, func(a ledger.Archive) error { return a.Export(w) })
+}
+
+func withLedger(dir string, do func(ledger.Archive) error) error {
+	a, err := ledger.Open(filepath.Join(dir, "ledger"))
+	if errors.Is(err, ledger.ErrInUse) {
+		return fmt.Errorf("%w\nStop the daemon that uses it; to export, ask it instead, without --state-dir", err)
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(a), a.Close())
+}
+
+// withSharedLedger opens the ledger of the replicas that a configuration file describes.
+func withSharedLedger(config string, do func(ledger.Archive) error) error {
+	cfg, err := settings.Read(config, pflag.NewFlagSet("", pflag.ContinueOnError))
+	if err != nil {
+		return err
+	}
+	if cfg.Availability.Lease.Name == "" {
+		return fmt.Errorf("%s: highAvailability.lease.name is not set", config)
+	}
+	if err := errors.Join(cfg.ValidateAvailability()...); err != nil {
+		return err
+	}
+	secrets, err := replica.Unfenced(cfg.ReplicaConfig("gitfleet state import", nil))
+	if err != nil {
+		return err
+	}
+	return do(ledger.OpenShared(secrets, "gitfleet state import", nil))
+}
+
+// newStateImport returns the command state import.
+func newStateImport() *cobra.Command {
+	var dir, config string
+	var force bool
+	cmd := &cobra.Command{
+		Use:   "import FILE",
+		Short: "Put a backup into a state directory",
+		Long: `Put a backup into the state directory of a daemon that is not running; "-" reads
+standard input. The repository is cloned again when the daemon starts.
+
+With --config the backup is put beside the Lease that the configuration names
+under highAvailability, for all replicas. The one that leads then ends, and the
+next leader goes on from the backup.
+
+A backup of an older version is migrated; one of a newer version is refused.
+State that is there already is replaced only with --force. That of a state
+directory is kept beside the new one; that of replicas is not kept, so export
+it before.`,
+		Example: `  gitfleet state import state.jsonl --state-dir /var/lib/gitfleet
+  gitfleet state import state.jsonl --config gitfleet.yaml`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if (dir == "") == (config == "") {
+				return errors.New("say with --state-dir which state directory is meant, or with --config which replicas")
+			}
+			in := cmd.InOrStdin()
+			if args[0] != "-" {
+				f, err := os.Open(args[0])
+				if err != nil {
+					return err
+				}
+				defer f.Close()
+				in = f
+			}
+			where, with := dir, withLedger
+			if config != "" {
+				where, with = config, withSharedLedger
+			}
+			if err := with(where, func(a ledger.Archive) error { return a.Import(in, force) }); err != nil {
+				return fmt.Errorf("import %s: %w", args[0], err)
+			}
+			if config != "" {
+				where = "the management cluster"
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s has the state of the backup; the daemon goes on from it when it is started\n", where)
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&dir, "state-dir", "", "the daemon's state directory; it is made if it is not there")
+	cmd.Flags().StringVar(&config, "config", "", "configuration file of replicas that share a ledger")
+	cmd.Flags().BoolVar(&force, "force", false, "replace state that is there already")
+	return cmd
+}

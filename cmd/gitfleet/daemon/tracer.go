@@ -1,0 +1,57 @@
+package daemon
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
+	"github.com/gitfleet/gitfleet/gitsource"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/member"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+// A tracer determines the commit that last changed an object: the live object is annotated with its
+// hash, and the clone has the commit.
+type tracer struct {
+	cfg         settings.Config
+	credentials member.Credentials
+	repo        *gitsource.Repo
+}
+
+// longestTrace is the timeout of the request to the member.
+const longestTrace = 5 * time.Second
+
+// touched sets the commit of a trace, or why it is not known.
+func (r *tracer) touched(ctx context.Context, report *status.Report, t *status.Trace, o *api.Object) {
+	asking, cancel := context.WithTimeout(ctx, longestTrace)
+	defer cancel()
+	kubeContext := ""
+	for _, c := range report.Clusters {
+		if c.Name == t.Cluster {
+			kubeContext = c.Annotations[api.ContextAnnotation]
+		}
+	}
+	marks, err := member.Marks(asking, member.Config{
+		Name: t.Cluster, Fleet: r.cfg.FleetName, Log: slog.New(slog.DiscardHandler),
+		Connect: func(ctx context.Context) (*rest.Config, error) {
+			return r.credentials.Config(ctx, t.Cluster, kubeContext)
+		},
+	}, o.Object.GroupVersionKind(), o.ID)
+	hash := marks[api.CommitAnnotation]
+	switch {
+	case err != nil:
+		t.Unknown = err.Error()
+		return
+	case hash == "":
+		t.Unknown = "the object is not there, or not gitfleet's"
+		return
+	}
+	t.Commit = &status.TracedCommit{Hash: hash}
+	if c, err := r.repo.Commit(ctx, hash); err == nil {
+		t.Commit.Author, t.Commit.Time, t.Commit.Subject = c.Author, c.Time, c.Subject
+	}
+}

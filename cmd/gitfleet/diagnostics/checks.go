@@ -1,0 +1,121 @@
+package diagnostics
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/offline"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+)
+
+const (
+	// leastSpace is how much room a state directory should have.
+	leastSpace = 1 << 30
+	// certificateNotice is how long before its end an expiring certificate is reported.
+	certificateNotice = 14 * 24 * time.Hour
+)
+
+// checkFiles checks that the files that the configuration names can be read, and that the
+// certificate of the server is valid.
+func checkFiles(c settings.Config) []check {
+	var all []check
+	for _, named := range c.Files() {
+		if f, err := os.Open(named.Path); err != nil {
+			all = append(all, check{"config", named.Key, checkFail, err.Error(), "create the file, or let the daemon's user read it"})
+		} else {
+			f.Close()
+		}
+	}
+	if c.Server.CertFile == "" || c.Server.KeyFile == "" || len(all) > 0 {
+		return all
+	}
+	pair, err := tls.LoadX509KeyPair(c.Server.CertFile, c.Server.KeyFile)
+	if err != nil {
+		return append(all, check{"server", c.Server.CertFile, checkFail, err.Error(), "give it a certificate and the key that belongs to it"})
+	}
+	found := check{"server", c.Server.CertFile, checkOK, "certificate is valid until " + pair.Leaf.NotAfter.Format(time.DateOnly), ""}
+	switch left := time.Until(pair.Leaf.NotAfter); {
+	case left <= 0:
+		found.State, found.Message, found.Fix = checkFail, "certificate has expired on "+pair.Leaf.NotAfter.Format(time.DateOnly), "replace it; it is read again when the file changes"
+	case left < certificateNotice:
+		found.State, found.Fix = checkWarn, "replace it; it is read again when the file changes"
+	}
+	return append(all, found)
+}
+
+// checkState checks that the state directory can be written and has room.
+func checkState(c settings.Config) []check {
+	if err := tryWriting(c.StateDir); err != nil {
+		fix := "let the daemon's user write it"
+		if errors.Is(err, os.ErrNotExist) {
+			if fix = "create it, owned by the daemon's user"; tryWriting(filepath.Dir(c.StateDir)) == nil {
+				return []check{{"state", c.StateDir, checkOK, "does not exist yet; the daemon creates it", ""}}
+			}
+		}
+		return []check{{"state", c.StateDir, checkFail, err.Error(), fix}}
+	}
+	use := "no daemon uses it"
+	switch used, err := ledger.InUse(filepath.Join(c.StateDir, "ledger")); {
+	case err != nil:
+		return []check{{"state", c.StateDir, checkFail, err.Error(), "move the file of the ledger away; it is rebuilt from Git and the members"}}
+	case used:
+		use = "a running daemon uses it"
+	}
+	found := check{"state", c.StateDir, checkOK, "writable; " + use, ""}
+	if free, known := freeSpace(c.StateDir); known {
+		found.Message += "; " + resource.NewQuantity(free>>20<<20, resource.BinarySI).String() + " free"
+		if free < leastSpace {
+			found.State, found.Fix = checkWarn, "make room: the clone and the history need space"
+		}
+	}
+	return []check{found}
+}
+
+// tryWriting creates a file in a directory and removes it.
+func tryWriting(dir string) error {
+	f, err := os.CreateTemp(dir, ".gitfleet-doctor-")
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
+// checkRepository reads the newest commit into a temporary clone. The snapshot is nil if it
+// cannot be read or does not load.
+func checkRepository(ctx context.Context, c settings.Config) (*hub.Snapshot, check) {
+	found := check{Check: "repository", State: checkFail}
+	dir, err := os.MkdirTemp("", "gitfleet-")
+	if err != nil {
+		found.Message = err.Error()
+		return nil, found
+	}
+	defer os.RemoveAll(dir)
+	c.StateDir, c.Source.Interval = dir, settings.Seconds(3600)
+	s, refused, err := offline.NewestCommit(ctx, c, "")
+	var bad *hub.LoadError
+	switch {
+	case errors.As(err, &bad):
+		found.Message = fmt.Sprintf("the newest commit does not load: %s, such as %s", output.Count(len(bad.Problems), "problem"), bad.Problems[0].Error())
+		found.Fix = "correct the commit; gitfleet validate lists all problems"
+		return nil, found
+	case err != nil:
+		found.Message, found.Fix = err.Error(), "check source.url and the credentials of the repository"
+		return nil, found
+	case refused != "":
+		found.Message, found.Fix = refused, "have the commit signed by somebody who may"
+		return s, found
+	}
+	found.State = checkOK
+	found.Message = fmt.Sprintf("commit %s: %s, %s, %s", output.ShortHash(s.Commit.Hash), output.Count(len(s.Objects), "object"), output.Count(len(s.Placements), "placement"), output.Count(len(s.Clusters), "member"))
+	return s, found
+}

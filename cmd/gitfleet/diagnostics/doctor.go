@@ -1,0 +1,129 @@
+// Package diagnostics has the commands doctor, which checks what a daemon depends on, and bugreport.
+package diagnostics
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
+)
+
+// doctorVersion names the schema of the result in JSON.
+const doctorVersion = "gitfleet.dev/doctor/v1"
+
+// The states of a check.
+const (
+	checkOK   = "ok"
+	checkWarn = "warn"
+	checkFail = "fail"
+)
+
+// A check is one thing that doctor looked at.
+type check struct {
+	// Check is config, server, state, lease, ledger, repository or member.
+	Check string `json:"check"`
+	// Subject is what was looked at, such as the name of a member; it may be empty.
+	Subject string `json:"subject,omitempty"`
+	State   string `json:"state"`
+	Message string `json:"message"`
+	// Fix is what to do; empty if nothing is to be done.
+	Fix string `json:"fix,omitempty"`
+}
+
+type doctorDocument struct {
+	APIVersion string  `json:"apiVersion"`
+	Checks     []check `json:"checks"`
+}
+
+// NewDoctor returns the command doctor.
+func NewDoctor() *cobra.Command {
+	var path string
+	var out output.Format
+	cmd := &cobra.Command{
+		Use:   "doctor --config gitfleet.yaml",
+		Short: "Check everything that the daemon depends on",
+		Long: `Doctor checks what a daemon with this configuration depends on, with its own
+credentials, whether it runs or not:
+
+  - the configuration and the files that it names,
+  - the repository: that it can be read, and that its newest commit loads,
+  - the state directory: that it can be written, its free space, and whether a
+    daemon uses it,
+  - with highAvailability: the Lease, who leads, the permissions of a replica,
+    and that the ledger in the Secrets can be read,
+  - each member: that it is reachable, its version, its clock, and all
+    permissions that the newest commit needs there.
+
+It writes nothing but a temporary file in the state directory.
+
+Exit codes: 0 all checks passed or have warnings only, 1 a check failed,
+2 error.`,
+		Example: `  gitfleet doctor --config gitfleet.yaml
+  gitfleet doctor --config gitfleet.yaml -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := out.Check(); err != nil {
+				return err
+			}
+			cfg, err := settings.Load(path, cmd.Flags())
+			doc := doctorDocument{doctorVersion, runChecks(cmd.Context(), cfg, err)}
+			if out.IsText() {
+				err = doc.print(cmd.OutOrStdout())
+			} else {
+				err = out.Write(cmd.OutOrStdout(), doc)
+			}
+			if err == nil && doc.failed() {
+				return exit.Differences
+			}
+			return err
+		},
+	}
+	out.Bind(cmd.Flags(), "text")
+	settings.Bind(cmd.Flags(), &path, "the daemon's configuration file", settings.FlagKeys()...)
+	return cmd
+}
+
+// runChecks makes all checks. invalid is what is wrong with the configuration.
+func runChecks(ctx context.Context, cfg settings.Config, invalid error) []check {
+	if invalid != nil {
+		var all []check
+		for _, err := range settings.Flatten(invalid) {
+			all = append(all, check{"config", "", checkFail, err.Error(), "correct the configuration; docs/configuration.md has all settings"})
+		}
+		return all
+	}
+	all := append([]check{{Check: "config", Subject: cfg.FilePath(), State: checkOK, Message: "valid"}}, checkFiles(cfg)...)
+	all = append(all, checkState(cfg)...)
+	all = append(all, checkReplicas(ctx, cfg, leaseWatch)...)
+	snapshot, repository := checkRepository(ctx, cfg)
+	all = append(all, repository)
+	if snapshot == nil {
+		return append(all, check{"member", "", checkWarn, "the members are not checked: the repository declares them", "correct the repository first"})
+	}
+	return append(all, checkMembers(ctx, cfg, snapshot)...)
+}
+
+func (d doctorDocument) failed() bool {
+	return slices.ContainsFunc(d.Checks, func(c check) bool { return c.State == checkFail })
+}
+
+// print writes a line for each check, and below it what to do.
+func (d doctorDocument) print(w io.Writer) error {
+	var b strings.Builder
+	for _, c := range d.Checks {
+		what := strings.TrimSpace(c.Check + " " + c.Subject)
+		fmt.Fprintf(&b, "%-4s  %s: %s\n", c.State, output.Escape(what), output.Escape(c.Message))
+		if c.Fix != "" {
+			fmt.Fprintf(&b, "      fix: %s\n", output.Escape(c.Fix))
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}

@@ -1,0 +1,144 @@
+package diagnostics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/rest"
+
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/offline"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/member"
+)
+
+// tolerableSkew is by how much the clock of a member may differ. The header Date, by which
+// it is told, has whole seconds.
+const tolerableSkew = 10 * time.Second
+
+// mostChecks is the number of members that are checked at a time.
+const mostChecks = 16
+
+const synchronizeClocks = "synchronize the clocks (NTP); certificates, tokens and times in the status depend on them"
+
+// checkMembers checks all members of a commit, several at a time.
+func checkMembers(ctx context.Context, c settings.Config, s *hub.Snapshot) []check {
+	if len(s.Clusters) == 0 {
+		return []check{{"member", "", checkWarn, "the repository declares no member", "commit a MemberCluster; gitfleet member join writes one"}}
+	}
+	credentials, err := c.Members.Credentials()
+	if err != nil {
+		return []check{{"member", "", checkFail, err.Error(), "run doctor where the daemon runs"}}
+	}
+	if _, err := c.NameFleet(""); err != nil {
+		return []check{{"config", "fleetName", checkFail, err.Error(), ""}}
+	}
+	o, err := offline.Input{}.Forecast(s)
+	if err != nil {
+		return []check{{"repository", "", checkFail, err.Error(), ""}}
+	}
+	encoder := member.NewEncoder(c.FleetName, c.Source.URL)
+	all := make([][]check, len(s.Clusters))
+	var group errgroup.Group
+	group.SetLimit(mostChecks)
+	for i, cluster := range s.Clusters {
+		group.Go(func() error {
+			all[i] = checkMember(ctx, cluster.Name, o.Plan.Works[cluster.Name], member.Config{
+				Name: cluster.Name, Fleet: c.FleetName, Encoder: encoder, Log: slog.New(slog.DiscardHandler),
+				Connect: func(ctx context.Context) (*rest.Config, error) {
+					return credentials.Config(ctx, cluster.Name, cluster.Annotations[api.ContextAnnotation])
+				},
+				Concurrency: c.Members.Concurrency, Timeout: c.Members.Timeout.Duration,
+			})
+			return nil
+		})
+	}
+	group.Wait() // no check returns an error
+	var out []check
+	for _, found := range all {
+		out = append(out, found...)
+	}
+	return out
+}
+
+// checkMember checks one member that is to hold some works.
+func checkMember(ctx context.Context, name string, works []work.Work, cfg member.Config) []check {
+	clock := &clock{}
+	cfg.Wrap = clock.wrap
+	failed := func(err error, fix string) []check { return []check{{"member", name, checkFail, err.Error(), fix}} }
+	preview, seen, err := member.Peek(ctx, cfg)
+	var missing *member.ForbiddenError
+	switch {
+	case errors.As(err, &missing):
+		return failed(err, grantPermissions(name))
+	case err != nil:
+		return failed(err, "check its kubeconfig and the network; gitfleet member join writes the kubeconfig")
+	}
+	defer preview.Close()
+	lacking, err := preview.MissingPermissions(ctx, works)
+	if err != nil {
+		return failed(fmt.Errorf("review its permissions: %w", err), "check that it answers in time")
+	}
+	if len(lacking) > 0 {
+		return failed(errors.New("permissions are missing: "+strings.Join(lacking, "; ")), grantPermissions(name))
+	}
+	found := check{"member", name, checkOK, "reachable, Kubernetes " + seen.Properties["k8s.io/k8s-version"] + ", all permissions granted", ""}
+	if skew, known := clock.skew(); known && skew.Abs() > tolerableSkew {
+		found.State, found.Message = checkWarn, fmt.Sprintf("%s; its clock differs by %s from this machine's", found.Message, skew.Round(time.Second))
+		found.Fix = synchronizeClocks
+	}
+	return []check{found}
+}
+
+func grantPermissions(name string) string {
+	return "grant them: gitfleet member join " + name + ", or gitfleet member rbac"
+}
+
+// A clock compares the clock of a server with this machine's, by its first answer.
+type clock struct {
+	mu     sync.Mutex
+	found  bool
+	differ time.Duration
+}
+
+func (c *clock) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		began := time.Now()
+		resp, err := next.RoundTrip(r)
+		if err == nil {
+			c.compare(resp.Header.Get("Date"), began, time.Now())
+		}
+		return resp, err
+	})
+}
+
+// compare compares a Date with the time between a request and its answer.
+func (c *clock) compare(date string, began, ended time.Time) {
+	told, err := http.ParseTime(date)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err != nil || c.found {
+		return
+	}
+	c.found, c.differ = true, told.Sub(began.Add(ended.Sub(began)/2))
+}
+
+func (c *clock) skew() (time.Duration, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.differ, c.found
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -1,0 +1,85 @@
+package diagnostics
+
+import (
+	"bytes"
+	"encoding/base64"
+	"os"
+	"regexp"
+	"slices"
+
+	"github.com/spf13/pflag"
+
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
+)
+
+// A redactor removes secrets from texts.
+type redactor struct{ secrets [][]byte }
+
+// redacted replaces what was removed.
+const redacted = "[removed]"
+
+// patterns match credentials. What follows the first group is removed.
+var patterns = []*regexp.Regexp{
+	regexp.MustCompile(`()-----BEGIN [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----[\s\S]*?-----END [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----`),
+	regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://)[^/\s"'@]+@`),
+	regexp.MustCompile(`()\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]*)?`),
+	regexp.MustCompile(`()\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_-]{16,}|AKIA[A-Z0-9]{16}|xox[abprs]-[A-Za-z0-9-]{10,})`),
+	regexp.MustCompile(`(?i)(\bauthorization["']?\s*[:=]\s*["']?[a-z]+\s+)[A-Za-z0-9+/=._~-]{4,}`),
+	regexp.MustCompile(`(?i)(\bbearer\s+)[A-Za-z0-9+/=._~-]{16,}`),
+	regexp.MustCompile(`(?i)(\b(?:password|passwd|passphrase|api[_-]?key|client[_-]?secret|access[_-]?key|token)["']?\s*[:=]\s*["']?)[^\s"',;&}]{4,}`),
+}
+
+// leastSecret is the least length of a secret: shorter ones occur in every text.
+const leastSecret = 6
+
+// learn reads the secrets that a configuration names. One that cannot be read here cannot be in
+// a text from here, and is not an error.
+func (c *redactor) learn(config string) error {
+	cfg, err := settings.Read(config, pflag.NewFlagSet("", pflag.ContinueOnError))
+	if err != nil {
+		return err
+	}
+	files, variables := settings.SecretKeys(&cfg)
+	for _, f := range files {
+		if text, err := os.ReadFile(f); err == nil {
+			c.know(text)
+		}
+	}
+	for _, v := range variables {
+		c.know([]byte(os.Getenv(v)))
+	}
+	return nil
+}
+
+// know adds a secret to remove, also in base64, and each of its lines; of a line TOKEN,USER
+// also the token.
+func (c *redactor) know(secret []byte) {
+	parts := append(bytes.Split(secret, []byte("\n")), secret)
+	for _, line := range parts {
+		if token, _, ok := bytes.Cut(line, []byte(",")); ok {
+			parts = append(parts, token)
+		}
+	}
+	for _, part := range parts {
+		if part = bytes.TrimSpace(part); len(part) < leastSecret {
+			continue
+		}
+		c.secrets = append(c.secrets, part)
+		for _, e := range []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding} {
+			c.secrets = append(c.secrets, []byte(e.EncodeToString(part)))
+		}
+	}
+	// Longer ones first: a shorter one may be part of a longer one.
+	slices.SortFunc(c.secrets, func(a, b []byte) int { return len(b) - len(a) })
+}
+
+// clean returns a text without secrets.
+func (c *redactor) clean(text []byte) []byte {
+	for _, s := range c.secrets {
+		text = bytes.ReplaceAll(text, s, []byte(redacted))
+	}
+	for _, p := range patterns {
+		text = p.ReplaceAll(text, []byte("${1}"+redacted))
+	}
+	return text
+}

@@ -1,6 +1,0 @@
-//go:build !linux && !darwin
-
-package main
-
-// freeSpace is not known on this system.
-func freeSpace(string) (int64, bool) { return 0, false }

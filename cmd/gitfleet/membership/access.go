@@ -1,0 +1,270 @@
+package membership
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/lookup"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/offline"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/member"
+	"github.com/gitfleet/gitfleet/reconciler/member/account"
+	"github.com/gitfleet/gitfleet/reconciler/member/rbac"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
+)
+
+// memberAccess says which permissions an account gets.
+type memberAccess struct {
+	path             string // a checkout; empty if there is none
+	cluster          string // a member; empty for all
+	clusterAdmin     bool
+	deleteNamespaces bool
+}
+
+func (a *memberAccess) bind(f *pflag.FlagSet) {
+	f.BoolVar(&a.clusterAdmin, "cluster-admin", false, "let the account do everything")
+	f.BoolVar(&a.deleteNamespaces, "delete-namespaces", false, "let the account list objects of all kinds, Secrets too: gitfleet deletes a Namespace only if nobody else has anything in it")
+}
+
+// derivedRoles are permissions and where they come from.
+type derivedRoles struct {
+	roles rbac.Roles
+	// declared is the file that declares the member; empty if none does.
+	declared string
+	// fleets are those that hold objects on the cluster, sorted, if the cluster was read.
+	fleets []string
+}
+
+// roles derives the permissions of the account of a cluster. A member that the checkout does
+// not declare is declared by the manifest, which may be empty. target is the cluster, if its
+// kinds and inventories may be read; nil if not.
+func (a *memberAccess) roles(ctx context.Context, manifest string, target *account.Target) (*derivedRoles, error) {
+	d := &derivedRoles{roles: rbac.Everything()}
+	var objects []*unstructured.Unstructured
+	resources := rbac.Resources{}
+	if a.path != "" {
+		s, err := offline.ReadDir(a.path, settings.Default().HubOptions())
+		if err != nil {
+			return nil, err
+		}
+		if s, d.declared, err = a.declare(s, manifest); err != nil {
+			return nil, err
+		}
+		if objects, err = a.placed(s); err != nil {
+			return nil, err
+		}
+		for _, o := range s.Objects {
+			resources.Define(o.Object)
+		}
+	}
+	if a.clusterAdmin {
+		return d, nil
+	}
+	var held []member.Holding
+	if target != nil {
+		var err error
+		if held, err = member.Holdings(ctx, target.Config); err != nil {
+			return nil, err
+		}
+		for _, h := range held {
+			d.fleets = append(d.fleets, h.Fleet)
+		}
+		slices.Sort(d.fleets)
+		d.fleets = slices.Compact(d.fleets)
+		served, err := member.Resources(ctx, target.Config, kindsOf(objects, held))
+		if err != nil {
+			return nil, err
+		}
+		for gvk, r := range served {
+			resources[gvk] = r
+		}
+	}
+	var content rbac.Content
+	grants := rbac.Grants{ListAll: a.deleteNamespaces}
+	for _, o := range objects {
+		rbac.Collect(o, resources, &content, &grants)
+	}
+	kindsHeld(held, &content, resources)
+	d.roles = content.Roles(grants)
+	return d, nil
+}
+
+// declare returns a snapshot that declares the member, and the file that does.
+func (a *memberAccess) declare(s *hub.Snapshot, manifest string) (*hub.Snapshot, string, error) {
+	for _, c := range s.Clusters {
+		if c.Name == a.cluster {
+			return s, c.Origin.Path, nil
+		}
+	}
+	if manifest == "" {
+		names := make([]string, len(s.Clusters))
+		for i, c := range s.Clusters {
+			names[i] = c.Name
+		}
+		return s, "", lookup.Name("cluster", a.cluster, names)
+	}
+	joined, err := hub.ReadClusters("the MemberCluster", []byte(manifest))
+	if err != nil {
+		return nil, "", err
+	}
+	out := *s
+	out.Clusters = slices.Clone(s.Clusters)
+	for _, c := range joined {
+		out.Clusters = append(out.Clusters, c.Cluster)
+	}
+	slices.SortFunc(out.Clusters, func(a, b *hub.Cluster) int { return strings.Compare(a.Name, b.Name) })
+	return &out, "", nil
+}
+
+// placed returns the objects that the cluster gets, or any cluster if none is named. The
+// content of placements that may choose the cluster later counts as well.
+func (a *memberAccess) placed(s *hub.Snapshot) ([]*unstructured.Unstructured, error) {
+	o, err := offline.Input{}.Forecast(s)
+	if err != nil {
+		return nil, err
+	}
+	var objects []*unstructured.Unstructured
+	add := func(manifests []*work.Manifest) {
+		for _, m := range manifests {
+			objects = append(objects, m.Object.Object)
+		}
+	}
+	open := offline.UnknownSelections(o.Plan)
+	for _, p := range o.Plan.Placements {
+		for _, c := range p.Clusters {
+			if a.cluster == "" || a.cluster == c.Binding.Cluster {
+				add(c.Content.Manifests)
+			}
+		}
+		if open[p.Key] || picksNumber(p) {
+			add(work.NewRenderer(p.Key, p.Selection.Objects, nil, nil, plan.Scope(s)).Manifests())
+		}
+	}
+	return objects, nil
+}
+
+// picksNumber reports whether a placement picks a number of clusters, which may be others
+// than those of today.
+func picksNumber(p *plan.Placement) bool {
+	return p.Spec.Spec.Policy != nil && p.Spec.Spec.Policy.PlacementType == api.PickN
+}
+
+func kindsOf(objects []*unstructured.Unstructured, held []member.Holding) map[schema.GroupVersionKind]bool {
+	kinds := map[schema.GroupVersionKind]bool{}
+	for _, o := range objects {
+		kinds[o.GroupVersionKind()] = true
+	}
+	for _, h := range held {
+		for _, o := range h.Objects {
+			kinds[o.GroupVersionKind()] = true
+		}
+	}
+	return kinds
+}
+
+// newMemberRBAC returns the command member rbac.
+func newMemberRBAC() *cobra.Command {
+	var at memberTarget
+	var a memberAccess
+	var out output.Format
+	cmd := &cobra.Command{
+		Use:   "rbac [PATH]",
+		Short: "Print the service account and the permissions that a member needs",
+		Long: `Print what join creates on a member, except for the Secret with the token: the
+namespace, the service account, a ClusterRole, a Role in the namespace of the
+inventories, and their bindings. They permit what it takes to place the content
+of the checkout PATH on the cluster, now or later, and nothing else. JSON is one
+List.
+
+By default no cluster is asked: the plurals of kinds come from the
+CustomResourceDefinitions of the checkout, or from their names. With --context
+the cluster is asked for them, and the kinds that gitfleet already holds there
+are included; use it for a member that exists.`,
+		Example: `  gitfleet member rbac fleet --cluster paris --context paris > paris.yaml
+  gitfleet member rbac fleet
+  gitfleet member rbac --cluster-admin`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := out.Check(); err != nil {
+				return err
+			}
+			a.path, a.cluster = strings.Join(args, ""), api.ClusterName(a.cluster)
+			if a.path == "" && !a.clusterAdmin {
+				return fmt.Errorf("name a checkout, or set --cluster-admin; write %s", cmd.UseLine())
+			}
+			var target *account.Target
+			if at.context != "" {
+				var err error
+				if target, err = at.find(); err != nil {
+					return err
+				}
+			}
+			derived, err := a.roles(cmd.Context(), "", target)
+			if err != nil {
+				return err
+			}
+			needed, err := at.accountOf(a.cluster)
+			if err != nil {
+				return err
+			}
+			needed.Roles = derived.roles
+			if out.IsText() {
+				return writeYAML(cmd.OutOrStdout(), needed.Manifests()...)
+			}
+			return out.Write(cmd.OutOrStdout(), manifestList{"v1", "List", needed.Manifests()})
+		},
+	}
+	cmd.Flags().StringVar(&a.cluster, "cluster", "", "the member; every kind that is placed on any member if it is not named")
+	a.bind(cmd.Flags())
+	at.bind(cmd.Flags())
+	out.Bind(cmd.Flags(), "yaml")
+	return cmd
+}
+
+// A manifestList is a list of objects, as kubectl applies it.
+type manifestList struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Items      []any  `json:"items"`
+}
+
+// writeYAML writes objects as documents, without fields that are empty.
+func writeYAML(w io.Writer, objects ...any) error {
+	for _, o := range objects {
+		raw, err := json.Marshal(o)
+		if err != nil {
+			return err
+		}
+		var plain map[string]any
+		if err := json.Unmarshal(raw, &plain); err != nil {
+			return err
+		}
+		for key, value := range plain {
+			if fields, ok := value.(map[string]any); ok && len(fields) == 0 || value == nil {
+				delete(plain, key)
+			}
+		}
+		text, err := yaml.Marshal(plain)
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(w, "---\n%s", text); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,222 @@
+package membership
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
+)
+
+// starter has the files that init writes, except the clusters.
+//
+//go:embed starter
+var starter embed.FS
+
+// NewInit returns the command init.
+func NewInit() *cobra.Command {
+	var s initCommand
+	cmd := &cobra.Command{
+		Use:   "init PATH",
+		Short: "Write a starting repository for your clusters",
+		Long: `Init writes a directory that can be committed as it is: a MemberCluster for
+each context of your kubeconfig, an app, and a placement that puts the app on
+every cluster. It reads the names of the contexts only, asks no cluster, and
+overwrites no file.
+
+The kubeconfig is that of kubectl: --kubeconfig, or $KUBECONFIG, or
+~/.kube/config.`,
+		Example: `  gitfleet init fleet
+  gitfleet init fleet --context paris,oslo
+  gitfleet validate --strict fleet && gitfleet plan fleet`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return s.write(cmd.OutOrStdout(), args[0])
+		},
+	}
+	cmd.Flags().StringVar(&s.kubeconfig, "kubeconfig", "", "kubeconfig whose contexts are the clusters")
+	cmd.Flags().StringSliceVar(&s.contexts, "context", nil, "contexts to take; all of them if none is named")
+	return cmd
+}
+
+// An initCommand is the arguments of init.
+type initCommand struct {
+	kubeconfig string
+	contexts   []string
+}
+
+func (s *initCommand) write(out io.Writer, dir string) error {
+	contexts, err := s.choose()
+	if err != nil {
+		return err
+	}
+	files, err := fs.Sub(starter, "starter")
+	if err != nil {
+		return err
+	}
+	written := map[string]string{}
+	if err := fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := fs.ReadFile(files, name)
+		written[name] = string(text)
+		return err
+	}); err != nil {
+		return err
+	}
+	renamed := map[string]string{} // contexts, by the name of their cluster
+	for _, context := range contexts {
+		name := clusterName(context)
+		file := "clusters/" + name + ".yaml"
+		switch _, twice := written[file]; {
+		case name == "":
+			return fmt.Errorf("context %q: no cluster name can be made of it; rename it with kubectl config rename-context, or choose others with --context", context)
+		case twice:
+			return fmt.Errorf("context %q: another context makes the cluster name %s as well; rename one with kubectl config rename-context", context, name)
+		case name != context:
+			renamed[name] = context
+		}
+		written[file] = fmt.Sprintf(memberManifest, name)
+	}
+	if err := writeNew(dir, written); err != nil {
+		return err
+	}
+	return s.report(out, dir, len(contexts), written, renamed)
+}
+
+const memberManifest = `apiVersion: cluster.kubernetes-fleet.io/v1beta1
+kind: MemberCluster
+metadata:
+  name: %s
+spec:
+  identity: {kind: User, name: gitfleet}
+`
+
+// choose returns the contexts to use, sorted.
+func (s *initCommand) choose() ([]string, error) {
+	known, err := s.known()
+	if err != nil {
+		return nil, err
+	}
+	if len(known) == 0 {
+		return nil, errors.New("the kubeconfig has no context; name one that has with --kubeconfig or $KUBECONFIG")
+	}
+	if len(s.contexts) == 0 {
+		return known, nil
+	}
+	for _, name := range s.contexts {
+		if !slices.Contains(known, name) {
+			return nil, fmt.Errorf("--context %s: the kubeconfig has no such context; it has %s", name, strings.Join(known, ", "))
+		}
+	}
+	chosen := slices.Clone(s.contexts)
+	slices.Sort(chosen)
+	return slices.Compact(chosen), nil
+}
+
+// userKubeconfigs returns the kubeconfigs of the person who runs the command, as kubectl
+// finds them: the one that is named, those of $KUBECONFIG, or ~/.kube/config.
+func userKubeconfigs(named string) ([]string, error) {
+	if named != "" {
+		return []string{named}, nil
+	}
+	if files := filepath.SplitList(os.Getenv("KUBECONFIG")); len(files) > 0 {
+		return files, nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig: %w; name one with --kubeconfig", err)
+	}
+	return []string{filepath.Join(home, ".kube", "config")}, nil
+}
+
+// known returns the names of the contexts of all kubeconfigs, sorted. It reads nothing else of
+// them.
+func (s *initCommand) known() ([]string, error) {
+	files, err := userKubeconfigs(s.kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("kubeconfig: %w; name another with --kubeconfig", err)
+		}
+		var config struct {
+			Contexts []struct {
+				Name string `json:"name"`
+			} `json:"contexts"`
+		}
+		if err := yaml.Unmarshal(text, &config); err != nil {
+			return nil, fmt.Errorf("%s: no kubeconfig: %w", file, err)
+		}
+		for _, c := range config.Contexts {
+			names = append(names, c.Name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
+var noName = regexp.MustCompile(`[^a-z0-9.-]+`)
+
+// clusterName derives the name of an object from the name of a context, such as prod-eu from
+// arn:aws:eks:eu-west-1:1234:cluster/prod-eu; empty if it cannot.
+func clusterName(context string) string {
+	name := context[strings.LastIndex(context, "/")+1:]
+	name = strings.Trim(noName.ReplaceAllString(strings.ToLower(name), "-"), ".-")
+	if len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return ""
+	}
+	return name
+}
+
+// writeNew writes files to a directory, or none if one of them exists.
+func writeNew(dir string, files map[string]string) error {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			return fmt.Errorf("%s exists; name a directory without it", filepath.Join(dir, name))
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, []byte(files[name]), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// report lists what was written, and what to do next.
+func (s *initCommand) report(out io.Writer, dir string, clusters int, files, renamed map[string]string) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "wrote %s:\n", output.Count(clusters, "cluster"))
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		fmt.Fprintf(&b, "  %s\n", filepath.Join(dir, name))
+	}
+	for _, name := range slices.Sorted(maps.Keys(renamed)) {
+		fmt.Fprintf(&b, "\nThe daemon finds the credentials of %s under the context of that name:\n  kubectl config rename-context %s %s\n", name, renamed[name], name)
+	}
+	fmt.Fprintf(&b, "\nNext:\n  gitfleet validate --strict %[1]s\n  gitfleet plan %[1]s\n  git -C %[1]s init --initial-branch=main && git -C %[1]s add . && git -C %[1]s commit -m \"Start the fleet\"\n", dir)
+	_, err := io.WriteString(out, b.String())
+	return err
+}

@@ -1,0 +1,121 @@
+package operate
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/test/reports"
+)
+
+// A commit is done when every cluster has it; it is stuck when what is missing
+// does not come by itself, and then the reason is told.
+func TestProgress(t *testing.T) {
+	tests := map[string]struct {
+		happens     func(*reports.Fleet)
+		placement   string
+		done, stuck bool
+		line        string
+	}{
+		"under way":        {func(s *reports.Fleet) { s.Turn(time.Second) }, "crp/web", false, false, "crp/web on "},
+		"done":             {func(s *reports.Fleet) { s.SaysAll() }, "crp/web", true, false, "commit b2b2b2b2 is applied and available"},
+		"of no concern":    {func(s *reports.Fleet) { s.Turn(time.Second); s.Turn(time.Second) }, "crp/tools", true, false, "commit b2b2b2b2 is applied and available"},
+		"cannot be chosen": {func(s *reports.Fleet) { s.SaysAll() }, "", false, true, "crp/spare: could not find all clusters"},
+		"suspended": {func(s *reports.Fleet) {
+			s.In.Ledger.Suspend(ledger.Suspension{Subject: ledger.Subject{Cluster: "ams"}, By: "alice", Reason: "INC-1"})
+			s.SaysAll()
+		}, "crp/web", false, true, "crp/web on ams: suspended by alice: INC-1"},
+		"stopped": {func(s *reports.Fleet) {
+			s.Turn(time.Second)
+			for range 3 {
+				for _, c := range []string{"ams", "ber", "chi", "dal"} {
+					s.Says(c, "web", reports.Failed("one", "no such image"))
+				}
+				s.Turn(time.Second)
+			}
+		}, "crp/web", false, true, "crp/web on ams failed: ConfigMap/web/one: no such image\ncrp/web on ber waits: waits for cluster ams"},
+		"slow": {func(s *reports.Fleet) {
+			s.Turn(time.Second)
+			for range 3 {
+				s.Says("ams", "web", reports.NotAvailable("one", "0 of 2 replicas available"))
+				s.Turn(15 * time.Second)
+			}
+		}, "crp/web", false, false, "crp/web on ams is progressing: ConfigMap/web/one: 0 of 2 replicas available\ncrp/web on ber waits: maxUnavailable 1"},
+		"slow everywhere": {func(s *reports.Fleet) {
+			s.SaysAll()
+			s.Says("dal", "web", reports.NotAvailable("one", "0 of 2 replicas available"))
+			s.Turn(time.Second)
+		}, "crp/web", false, false, "crp/web on dal is progressing"},
+		"failed on the last": {func(s *reports.Fleet) {
+			s.SaysAll()
+			s.Says("dal", "web", reports.Failed("one", "no such image"))
+			s.Turn(time.Second)
+		}, "crp/web", false, true, "crp/web on dal failed: ConfigMap/web/one: no such image"},
+		"permissions missing": {func(s *reports.Fleet) {
+			s.Turn(time.Second)
+			for range 3 {
+				s.In.Ledger.Fold(ledger.ClusterSeen{Cluster: "ams", At: s.Now, Healthy: true, Forbidden: []string{"create, patch deployments.apps", "list secrets"}})
+				for _, c := range []string{"ams", "ber", "chi", "dal"} {
+					s.Says(c, "web", reports.NotApplied("one", "configmaps is forbidden"))
+				}
+				s.Turn(time.Second)
+			}
+		}, "crp/web", false, true, "\nams: permissions are missing: create, patch deployments.apps; list secrets: grant them"},
+		"cannot be used": {func(s *reports.Fleet) {
+			s.In.Ledger.Fold(ledger.ClusterSeen{Cluster: "dal", At: s.Now, Forbidden: []string{"list configmaps"}})
+			s.SaysAll()
+		}, "crp/web", false, true, "crp/web on dal waits: permissions are missing: list configmaps"},
+		"removed where permissions are missing": {func(s *reports.Fleet) {
+			s.SaysAll()
+			s.Commit(reports.SecondCommit, "Grace Hopper", "Stop the web", strings.ReplaceAll(reports.Manifests, "place web", "# place web"))
+			s.In.Ledger.Fold(ledger.ClusterSeen{Cluster: "dal", At: s.Now, Forbidden: []string{"delete configmaps"}})
+			s.Turn(time.Second)
+			for _, c := range []string{"ams", "ber", "chi"} {
+				s.Says(c, "web", reports.Removed)
+			}
+			s.Turn(time.Second)
+		}, "crp/web", false, true, "crp/web is being removed from dal\ndal: permissions are missing: delete configmaps: grant them"},
+		"held back": {func(s *reports.Fleet) {
+			s.SaysAll()
+			s.Says("ber", "web", reports.Held("old", "too much"))
+			s.Turn(time.Second)
+		}, "crp/web", false, true, `crp/web on ber: 1 deletion is held: ConfigMap/web/old: too much; if that is a mistake, correct the placement or put back what was removed; otherwise add the trailer "Gitfleet-Allow-Delete: crp/web"`},
+		"deletion refused": {func(s *reports.Fleet) {
+			s.SaysAll()
+			s.Says("ber", "web", reports.NotDeleted("old", "admission webhook denied the request"))
+			s.Turn(time.Second)
+		}, "crp/web", false, true, "crp/web on ber: cannot delete ConfigMap/web/old: admission webhook denied the request"},
+		"deleted and not gone": {func(s *reports.Fleet) {
+			s.SaysAll()
+			s.Says("ber", "web", reports.Lingering("old", "example.com/backup"))
+			s.Turn(time.Second)
+		}, "crp/web", false, false, "crp/web on ber waits for what was deleted to be gone: ConfigMap/web/old (finalizers: example.com/backup)"},
+		"left to another": {func(s *reports.Fleet) {
+			s.Commit(reports.SecondCommit, "Grace Hopper", "Place it again", reports.WithValue(reports.Manifests, "2")+"place zeal of web\n")
+			s.SaysAll()
+			for _, c := range []string{"ams", "ber", "chi", "dal"} {
+				s.Says(c, "zeal")
+			}
+			s.Turn(time.Second)
+		}, "crp/zeal", false, true, "crp/zeal on ams failed: ConfigMap/docks/one: the placement crp/web (placement-web.yaml:1) selects it as well"},
+		"refused": {func(s *reports.Fleet) {
+			s.Turn(time.Second)
+			s.Report.Source.Newest.Hash, s.Report.Source.LoadError = reports.BadCommit, "no such path"
+		}, "", false, true, "commit c3c3c3c3 is refused; b2b2b2b2 stays in force"},
+		"not read yet": {func(s *reports.Fleet) {
+			s.Turn(time.Second)
+			s.Report.Source.InForce.Hash, s.Report.Source.Newest.Hash, s.Report.Source.Git.Head = reports.FirstCommit, reports.FirstCommit, reports.SecondCommit
+		}, "", false, false, "commit b2b2b2b2 is being read"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := reports.Revised(t)
+			test.happens(s)
+			p := progressOf(s.Report, test.placement, reports.SecondCommit)
+			if p.done != test.done || p.stuck != test.stuck || !strings.Contains(strings.Join(p.lines, "\n"), test.line) {
+				t.Errorf("done %t, stuck %t:\n%s", p.done, p.stuck, strings.Join(p.lines, "\n"))
+			}
+		})
+	}
+}

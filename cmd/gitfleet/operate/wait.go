@@ -1,0 +1,295 @@
+package operate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/client"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/overview"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/forecast"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+// NewWait returns the command wait.
+func NewWait() *cobra.Command {
+	var at client.Connection
+	var w wish
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "wait PLACEMENT",
+		Short: "Wait until a placement is applied or available",
+		Long: `Wait until a placement has its newest content on all of its clusters, and it is
+available there.
+
+With --commit wait until that commit, or one that descends from it, is in force
+as well. If a newer commit comes meanwhile, its content is what is waited for.
+
+Exit codes: 0 available; 1 not available in time, or it cannot become so: the
+commit is refused or no longer in the history, deletions are held, or nothing is
+left to wait for but a member on which permissions are missing; 2 error.`,
+		Example: `  gitfleet wait crp/web --for=available --commit "$(git rev-parse HEAD)"
+  gitfleet wait rp/shop/web --for=applied --timeout 10m`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := w.validate(); err != nil {
+				return err
+			}
+			c, err := at.Client()
+			if err != nil {
+				return err
+			}
+			if w.placement, err = c.Placement(cmd.Context(), args[0]); err != nil {
+				return err
+			}
+			return w.wait(cmd.Context(), c, timeout, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	at.Bind(cmd.Flags())
+	cmd.Flags().StringVar(&w.state, "for", "available", "applied or available")
+	cmd.Flags().SetAnnotation("for", output.ValuesAnnotation, []string{"applied", "available"})
+	cmd.Flags().StringVar(&w.commit, "commit", "", "the commit that has to be in force, or one after it: its hash, or how that begins")
+	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "how long to wait")
+	return cmd
+}
+
+// A wish is the condition that the command waits for.
+type wish struct {
+	placement, state, commit string
+
+	inForce bool // the commit, or a descendant, was in force before
+}
+
+// leastHash is the least length of an abbreviated hash.
+const leastHash = 7
+
+func (w *wish) validate() error {
+	w.commit = strings.ToLower(w.commit)
+	switch {
+	case w.state != "applied" && w.state != "available":
+		return fmt.Errorf("--for=%s: use applied or available", w.state)
+	case w.commit != "" && len(w.commit) < leastHash:
+		return fmt.Errorf("--commit %s: give at least %d digits of the hash", w.commit, leastHash)
+	}
+	return nil
+}
+
+// wait prints what it waits for to errOut, whenever that changes, and the result to out. While the
+// daemon does not answer, after it did, the request is retried.
+func (w *wish) wait(ctx context.Context, c *client.Client, timeout time.Duration, out, errOut io.Writer) error {
+	ask := w.reports(c)
+	first, _, err := ask(ctx, "") // without the timeout, so that the state is printed however short that is
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	bulletins := make(chan client.Update[standing])
+	go ask.Stream(ctx, bulletins)
+	shown := output.NewProgressLine(errOut)
+	defer shown.End()
+	for now := (client.Update[standing]{News: first}); ; {
+		v, said := notYet, ""
+		if now.Err == nil {
+			v, said = w.judge(now.News)
+		} else {
+			said = now.Err.Error()
+		}
+		if v == notYet {
+			shown.Show(said)
+		} else {
+			shown.End()
+		}
+		switch v {
+		case holds:
+			_, err := fmt.Fprintln(out, said)
+			return err
+		case never:
+			fmt.Fprintln(errOut, said)
+			return exit.Differences
+		case wrong:
+			return errors.New(said)
+		}
+		select {
+		case now = <-bulletins:
+		case <-ctx.Done():
+			if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				return ctx.Err()
+			}
+			shown.End()
+			fmt.Fprintf(errOut, "%s is not %s after %s\n", w.placement, w.state, timeout)
+			return exit.Differences
+		}
+	}
+}
+
+// A standing is a report, as far as a wish depends on it.
+type standing struct {
+	*status.Report
+	// inForce and newest say whether the commit in force, and the newest one, is the wanted commit
+	// or a descendant of it.
+	inForce, newest bool
+}
+
+// reports returns a feed of reports about the placement, or of whole reports while it does not
+// exist.
+func (w *wish) reports(c *client.Client) client.Feed[standing] {
+	contains := c.Contains()
+	return func(ctx context.Context, after string) (*standing, string, error) {
+		r, number, err := c.NextReport(ctx, after, client.Part{Placement: w.placement})
+		var answer *client.ResponseError
+		if errors.As(err, &answer) && answer.Code == http.StatusNotFound {
+			r, number, err = c.NextReport(ctx, after, client.Part{})
+		}
+		if err != nil {
+			return nil, "", err
+		}
+		now := &standing{Report: r}
+		if now.inForce, err = contains(ctx, r.Source.InForce.Hash, w.commit); err != nil {
+			return nil, "", err
+		}
+		now.newest, err = contains(ctx, r.Source.Newest.Hash, w.commit)
+		return now, number, err
+	}
+}
+
+// A judgement is the state of a wish.
+type judgement int
+
+const (
+	notYet judgement = iota // not yet
+	holds
+	never // it cannot become true
+	wrong // the placement does not exist
+)
+
+// judge returns the state of a wish, and describes it.
+func (w *wish) judge(now *standing) (judgement, string) {
+	if v, said := w.judgeCommit(now); v != holds {
+		return v, said
+	}
+	r := now.Report
+	statuses := overview.PlacementStatuses(r)
+	s := statuses[w.placement]
+	if s == nil {
+		return wrong, fmt.Sprintf("there is no placement %s at commit %s", w.placement, output.ShortHash(r.Source.InForce.Hash))
+	}
+	for _, d := range r.Details {
+		if d.Placement == w.placement {
+			o := overview.NewPlacement(d, s, overview.MemberStatesOf(r))
+			v, said := w.judgePlacement(&o, s, w.at(r.Source.InForce.Hash))
+			if v != notYet {
+				return v, said
+			}
+			if why := deniedOnly(d, s, r); why != "" {
+				return never, fmt.Sprintf("%s is not %s: %s", w.placement, w.state, why)
+			}
+			return notYet, said + absences(d, r)
+		}
+	}
+	return notYet, w.placement + " is not decided yet"
+}
+
+// at names the commit in force, and the wanted one if that is another.
+func (w *wish) at(hash string) string {
+	if strings.HasPrefix(hash, w.commit) {
+		return output.ShortHash(hash)
+	}
+	return fmt.Sprintf("%s, which came after %s", output.ShortHash(hash), output.ShortHash(w.commit))
+}
+
+// judgeCommit returns whether the commit, or a descendant of it, is in force.
+func (w *wish) judgeCommit(now *standing) (judgement, string) {
+	s := now.Source
+	problem := ""
+	if refused := overview.NewRefused(s).Problems; len(refused) > 0 {
+		problem = refused[0]
+	}
+	switch {
+	case s.InForce.Hash == "" && (w.commit == "" || w.inForce): // gitfleet has just started again
+		return notYet, "no commit is in force yet"
+	case now.inForce:
+		w.inForce = true
+		return holds, ""
+	case w.inForce:
+		return never, fmt.Sprintf("commit %s is no longer in force: %s is, which does not descend from it", output.ShortHash(w.commit), output.ShortHash(s.InForce.Hash))
+	case strings.HasPrefix(s.Newest.Hash, w.commit) && problem != "":
+		return never, fmt.Sprintf("commit %s is refused: %s", output.ShortHash(w.commit), problem)
+	case now.newest && problem != "":
+		return notYet, fmt.Sprintf("commit %s came after %s and is refused: %s", output.ShortHash(s.Newest.Hash), output.ShortHash(w.commit), problem)
+	}
+	return notYet, fmt.Sprintf("commit %s is not in force yet: %s is", output.ShortHash(w.commit), output.OrNone(output.ShortHash(s.InForce.Hash)))
+}
+
+func (w *wish) judgePlacement(o *overview.Placement, s *api.PlacementStatus, commit string) (judgement, string) {
+	if len(o.Held) > 0 {
+		why := o.Held[0]
+		return never, fmt.Sprintf("%s is not %s: on %s %s", w.placement, w.state, forecast.FewOf(why.Clusters), why.Reason)
+	}
+	types := []string{api.Applied, api.DiffReported}
+	if w.state == "available" {
+		types[0] = api.Available
+	}
+	for _, c := range s.Conditions {
+		for _, typ := range types {
+			if strings.HasSuffix(c.Type, typ) && c.Status == metav1.ConditionTrue {
+				said := fmt.Sprintf("%s is %s on %s at commit %s", w.placement, w.state, output.Count(o.Total(), "cluster"), commit)
+				if o.Missing > 0 {
+					said += fmt.Sprintf("; %d more could not be chosen", o.Missing)
+				}
+				return holds, said
+			}
+		}
+	}
+	return notYet, o.Sentence()
+}
+
+// deniedOnly returns which permissions are missing on the clusters of a placement, if
+// nothing more happens until they are granted; empty otherwise.
+func deniedOnly(d *status.Detail, s *api.PlacementStatus, r *status.Report) string {
+	members := overview.MemberStatesOf(r)
+	if _, moving := unfinished(d, s, members, map[string]bool{}); moving {
+		return ""
+	}
+	denied := deniedBy(r)
+	var all []overview.Reason
+	for i := range d.Clusters {
+		if name := d.Clusters[i].Cluster; members.Of(name) == overview.Forbidden {
+			all = overview.AddReason(all, name, denied[name])
+		}
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("on %s %s", forecast.FewOf(all[0].Clusters), all[0].Reason)
+}
+
+// absences describes which clusters of a placement cannot be used or reached, and why; empty if
+// there are none.
+func absences(d *status.Detail, r *status.Report) string {
+	all := map[overview.State][]overview.Reason{}
+	for _, c := range r.Clusters {
+		holds := slices.ContainsFunc(d.Clusters, func(on status.ClusterDetail) bool { return on.Cluster == c.Name })
+		if away := overview.MemberStateOf(c); holds && away != overview.Available {
+			all[away] = overview.AddReason(all[away], c.Name, overview.Absence(c).Reason)
+		}
+	}
+	said := ""
+	for _, away := range []overview.State{overview.Forbidden, overview.Unreachable} {
+		if why := all[away]; len(why) > 0 {
+			said += fmt.Sprintf("; %s: %s: %s", away, forecast.FewOf(why[0].Clusters), why[0].Reason)
+		}
+	}
+	return said
+}

@@ -1,0 +1,17 @@
+package operate
+
+import (
+	"testing"
+
+	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/test/reports"
+)
+
+// A daemon that has just started again has no commit in force yet: that is no
+// answer to whoever waits for one that was.
+func TestWaitOverARestart(t *testing.T) {
+	w := &wish{commit: reports.FirstCommit, inForce: true}
+	if judged, why := w.judgeCommit(&standing{Report: &status.Report{}}); judged != notYet {
+		t.Errorf("it ends the waiting: %s", why)
+	}
+}

@@ -1,0 +1,297 @@
+package view
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/client"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/overview"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+// NewDescribe returns the command describe.
+func NewDescribe() *cobra.Command {
+	var at client.Connection
+	cmd := &cobra.Command{
+		Use:   "describe KIND NAME | KIND/NAME | NAME",
+		Short: "Show the details of a placement or a member cluster",
+		Long: `Describe shows of a placement what it selects, its conditions, its progress on
+each cluster, failures and their reasons, drift, and events; of a member cluster
+its conditions, and the progress of each placement on it.`,
+		Example: `  gitfleet describe crp web
+  gitfleet describe rp/shop/web
+  gitfleet describe mc member-3`,
+		Args: cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := at.Client()
+			if err != nil {
+				return err
+			}
+			s := &sheet{Page: output.PageOf(cmd.OutOrStdout())}
+			if err := s.describe(cmd.Context(), c, strings.Join(args, "/")); err != nil {
+				return err
+			}
+			_, err = io.WriteString(cmd.OutOrStdout(), s.b.String())
+			return err
+		},
+	}
+	at.Bind(cmd.Flags())
+	return cmd
+}
+
+// describe asks for what belongs to a name, and writes it down.
+func (s *sheet) describe(ctx context.Context, c *client.Client, name string) error {
+	named, err := c.Subject(ctx, name)
+	if err != nil {
+		return err
+	}
+	r, err := c.PartialReport(ctx, client.Part(named))
+	if err != nil {
+		return err
+	}
+	s.now = r.At
+	if named.Cluster != "" {
+		return s.cluster(r, named.Cluster)
+	}
+	s.placement(r, named.Placement)
+	return nil
+}
+
+// placement describes the one placement that a report is about.
+func (s *sheet) placement(r *status.Report, name string) {
+	var spec api.PlacementSpec
+	var st api.PlacementStatus
+	var notes map[string]string
+	s.field("Name", name)
+	take := func(m *metav1.ObjectMeta, itsSpec api.PlacementSpec, itsStatus api.PlacementStatus) {
+		spec, st, notes = itsSpec, itsStatus, m.Annotations
+		s.field("Generation", fmt.Sprintf("%d, %s old", m.Generation, s.since(m.CreationTimestamp.Time)))
+		if m.DeletionTimestamp != nil {
+			s.field("Deleted", s.since(m.DeletionTimestamp.Time)+" ago; what it placed is being cleaned up")
+		}
+	}
+	for _, p := range r.Placements {
+		take(&p.ObjectMeta, p.Spec, p.Status)
+	}
+	for _, p := range r.ResourcePlacements {
+		take(&p.ObjectMeta, p.Spec, p.Status)
+	}
+	d := r.Details[0]
+	s.field("Renamed from", notes[api.RenamedFromAnnotation])
+	s.field("Stands in", d.Origin)
+	s.field("Commit", fmt.Sprintf("%s, %s ago: %s", output.ShortHash(r.Source.InForce.Hash), s.since(r.Source.InForce.Time), r.Source.InForce.Subject))
+	if len(r.Placements)+len(r.ResourcePlacements) > 0 {
+		s.field("Policy", policyText(spec)) // that of an older record is not known
+	}
+	s.field("Revision", st.ObservedResourceIndex)
+	s.list("Selects", selectedText(st.SelectedResources))
+	s.field("Stopped by", d.Stopped)
+	s.field("Proven by", output.ShortHash(d.Proven))
+	s.field("Internal error", d.Internal)
+	s.list("Warnings", d.Warnings)
+	s.heading("Conditions")
+	s.conditions(1, st.Conditions)
+	s.clusters(r, &st, name)
+	s.drifts(r.Drifts)
+	s.events(r.Events, false)
+}
+
+func policyText(spec api.PlacementSpec) string {
+	text := placementType(spec)
+	if p := spec.Policy; p != nil {
+		switch {
+		case p.NumberOfClusters != nil:
+			text += " " + strconv.Itoa(int(*p.NumberOfClusters))
+		case len(p.ClusterNames) > 0:
+			text += " " + strings.Join(p.ClusterNames, ", ")
+		}
+	}
+	return text
+}
+
+// selectedText lists the first objects of a selection, and counts the others.
+func selectedText(all []api.ResourceIdentifier) []string {
+	const few = 10
+	var out []string
+	for _, r := range all[:min(few, len(all))] {
+		out = append(out, r.ID().String())
+	}
+	if n := len(all) - few; n > 0 {
+		out = append(out, fmt.Sprintf("and %d more", n))
+	}
+	return out
+}
+
+// clusters tells how far a placement is on each, and in full what is wrong.
+func (s *sheet) clusters(r *status.Report, st *api.PlacementStatus, name string) {
+	if len(r.Details[0].Clusters)+len(st.PlacementStatuses) == 0 {
+		return
+	}
+	s.heading("Clusters")
+	on := overview.PerCluster(st)
+	for i, stage := range overview.StagesOf(r, name) {
+		d := &r.Details[0].Clusters[i]
+		head := fmt.Sprintf("%s  %s  %s", s.Paint(output.Bold, stage.Cluster), s.Paint(overview.StyleOf(stage.State), string(stage.State)), output.ShortHash(d.Commit))
+		s.line(1, strings.TrimRight(head, " "))
+		c := on[stage.Cluster]
+		if c != nil {
+			s.untrue(c)
+			s.failures(c)
+		}
+		if stage.State == overview.Unreachable || stage.State == overview.Forbidden {
+			s.text(3, stage.Why)
+		} else if d.Held != "" && !saysWhy(c, d.Held) {
+			s.text(3, d.Held)
+		}
+		if len(d.Braked) > 0 {
+			s.line(3, "deletions held:")
+			for _, text := range d.Braked {
+				s.text(4, text)
+			}
+		}
+		if len(d.DeletionErrors) > 0 {
+			s.line(3, "not deleted, and tried again:")
+			for _, text := range d.DeletionErrors {
+				s.text(4, text)
+			}
+		}
+		if len(d.Lingering) > 0 {
+			s.text(3, "deleted, and not gone yet: "+strings.Join(d.Lingering, ", "))
+		}
+	}
+	for i := range st.PlacementStatuses {
+		if c := &st.PlacementStatuses[i]; c.ClusterName == "" {
+			s.line(1, s.Paint(output.Red, "one is missing"))
+			s.untrue(c)
+		}
+	}
+}
+
+// saysWhy reports whether a condition that is not true says why a cluster waits.
+// Under External all of them are about what the cluster holds.
+func saysWhy(c *api.PerClusterPlacementStatus, why string) bool {
+	return c != nil && slices.ContainsFunc(c.Conditions, func(cond metav1.Condition) bool {
+		return cond.Status != metav1.ConditionTrue && strings.HasSuffix(cond.Message, why)
+	})
+}
+
+// untrue tells which condition of a cluster is not true, and why.
+func (s *sheet) untrue(c *api.PerClusterPlacementStatus) {
+	for _, cond := range c.Conditions {
+		if cond.Status != "True" {
+			s.line(2, fmt.Sprintf("%s %s, %s, for %s", cond.Type, s.Paint(conditionStyles[cond.Status], string(cond.Status)), cond.Reason, s.since(cond.LastTransitionTime.Time)))
+			s.text(3, cond.Message)
+		}
+	}
+}
+
+func (s *sheet) failures(c *api.PerClusterPlacementStatus) {
+	for i := range c.FailedPlacements {
+		f := &c.FailedPlacements[i]
+		s.line(2, fmt.Sprintf("%s  not %s, %s", f.ID().String(), strings.ToLower(f.Condition.Type), f.Condition.Reason))
+		s.text(3, f.Condition.Message)
+	}
+}
+
+func (s *sheet) drifts(all []status.Drift) {
+	if len(all) == 0 {
+		return
+	}
+	s.heading("Drift")
+	for i := range all {
+		d := overview.NewDrift(&all[i])
+		text := fmt.Sprintf("%s on %s  %s, first seen %s ago", d.Object, d.Cluster, d.State, s.since(d.Since))
+		if n := all[i].Count; n > 1 {
+			text += fmt.Sprintf(", %d times", n)
+		}
+		if len(d.By) > 0 {
+			text += ", by " + strings.Join(d.By, ", ")
+		}
+		s.line(1, output.Sanitize(text))
+		for _, p := range all[i].Paths {
+			s.line(3, fmt.Sprintf("%s: %s there, %s in Git", p.Path, output.Sanitize(output.OrDash(p.ValueInMember)), output.Sanitize(output.OrDash(p.ValueInHub))))
+		}
+	}
+}
+
+// cluster describes a member.
+func (s *sheet) cluster(r *status.Report, name string) error {
+	i := slices.IndexFunc(r.Clusters, func(c *api.MemberCluster) bool { return c.Name == name })
+	if i < 0 {
+		var names []string
+		for _, c := range r.Clusters {
+			names = append(names, c.Name)
+		}
+		return &status.UnknownError{What: "cluster", Name: name, Exist: names}
+	}
+	c := r.Clusters[i]
+	s.field("Name", c.Name)
+	s.field("Stands in", c.Annotations[api.PathAnnotation])
+	s.field("Labels", labelsText(c.Labels))
+	for _, t := range c.Spec.Taints {
+		s.field("Taint", fmt.Sprintf("%s=%s:%s", t.Key, t.Value, t.Effect))
+	}
+	for _, p := range slices.Sorted(maps.Keys(c.Status.Properties)) {
+		s.field("Property", p+" = "+c.Status.Properties[p].Value)
+	}
+	for _, list := range []struct {
+		label string
+		of    api.ResourceList
+	}{{"Capacity", c.Status.ResourceUsage.Capacity}, {"Allocatable", c.Status.ResourceUsage.Allocatable}, {"Available", c.Status.ResourceUsage.Available}} {
+		s.field(list.label, quantities(list.of))
+	}
+	s.heading("Conditions")
+	s.conditions(1, c.Status.Conditions)
+	for _, a := range c.Status.AgentStatus {
+		s.line(1, fmt.Sprintf("last answered %s ago", s.since(a.LastReceivedHeartbeat.Time)))
+		s.conditions(1, slices.DeleteFunc(slices.Clone(a.Conditions), of(c.Status.Conditions)))
+	}
+	s.placementsOn(r, name)
+	var events []status.Event
+	for i := range r.Events {
+		if e := &r.Events[i]; e.Cluster == name || e.About() == "cluster/"+name {
+			events = append(events, *e)
+		}
+	}
+	s.events(events, true)
+	return nil
+}
+
+func quantities(list api.ResourceList) string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(list)) {
+		out = append(out, name+" "+quantity(list, name))
+	}
+	return strings.Join(out, ", ")
+}
+
+func (s *sheet) placementsOn(r *status.Report, cluster string) {
+	var lines []string
+	statuses, members := overview.PlacementStatuses(r), overview.MemberStatesOf(r)
+	for _, d := range r.Details {
+		for j := range d.Clusters {
+			if c := &d.Clusters[j]; c.Cluster == cluster {
+				at := overview.StateOf(c, overview.PerCluster(statuses[d.Placement])[cluster], members)
+				lines = append(lines, fmt.Sprintf("%s  %s  %s  %s", d.Placement, s.Paint(overview.StyleOf(at), string(at)), output.OrDash(output.ShortHash(c.Commit)), output.Count(c.Objects, "object")))
+			}
+		}
+	}
+	if len(lines) == 0 {
+		s.line(0, "No placement holds it.")
+		return
+	}
+	s.heading("Placements")
+	for _, line := range lines {
+		s.line(1, line)
+	}
+}

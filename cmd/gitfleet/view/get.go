@@ -1,0 +1,257 @@
+package view
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/client"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/overview"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+// A view is a kind, or several, as get lists them.
+type view struct {
+	names []string // that a user may call it
+	// What it shows; qualified says that names are shown with their kind.
+	placements, resourcePlacements, clusters, qualified bool
+}
+
+var views = []view{
+	{names: []string{"crp", "clusterresourceplacements", "clusterresourceplacement"}, placements: true},
+	{names: []string{"rp", "resourceplacements", "resourceplacement"}, resourcePlacements: true},
+	{names: []string{"mc", "clusters", "cluster", "memberclusters", "membercluster"}, clusters: true},
+	{names: []string{"placements", "placement"}, placements: true, resourcePlacements: true, qualified: true},
+	{names: []string{"all"}, placements: true, resourcePlacements: true, clusters: true, qualified: true},
+}
+
+// Kinds are the kinds that help and completion name.
+var Kinds = []string{"all", "crp", "mc", "placements", "rp"}
+
+// NewGet returns the command get.
+func NewGet() *cobra.Command {
+	var at client.Connection
+	var g getCommand
+	var watch bool
+	cmd := &cobra.Command{
+		Use:   "get KIND [NAME] | KIND/NAME | NAME",
+		Short: "List placements or member clusters",
+		Long: `Get lists what the daemon knows, as kubectl would.
+
+  crp          ClusterResourcePlacements
+  rp           ResourcePlacements, of all namespaces or with -n of one
+  placements   both
+  mc           MemberClusters; clusters as well
+  all          all of them
+
+A name alone is that of a placement or of a member cluster.`,
+		Example: `  gitfleet get crp -o wide
+  gitfleet get rp -n shop
+  gitfleet get mc east -o yaml
+  gitfleet get mc -l region=eu
+  gitfleet get crp web -o jsonpath='{.status.placementStatuses[*].clusterName}'`,
+		Args: cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := g.out.Check(); err != nil {
+				return err
+			}
+			var err error
+			if g.labels, err = labels.Parse(g.selector); err != nil {
+				return fmt.Errorf("-l %s: %w", g.selector, err)
+			}
+			c, err := at.Client()
+			if err != nil {
+				return err
+			}
+			if err := g.resolve(cmd.Context(), c, args); err != nil {
+				return err
+			}
+			show := func(r *status.Report) error { return g.show(cmd, r) }
+			if watch {
+				return c.Reports(g.of).Follow(cmd.Context(), func(r *status.Report) (bool, error) { return true, show(r) })
+			}
+			r, err := c.PartialReport(cmd.Context(), g.of)
+			if err != nil {
+				return err
+			}
+			return show(r)
+		},
+	}
+	g.out.Bind(cmd.Flags(), "table", "wide", "name")
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "continue, and print each change")
+	cmd.Flags().StringVarP(&g.selector, "selector", "l", "", "only what has these labels, such as env=prod,region!=eu")
+	cmd.Flags().StringVarP(&g.namespace, "namespace", "n", "", "only ResourcePlacements of this namespace")
+	cmd.Flags().BoolVarP(&g.everywhere, "all-namespaces", "A", false, "ResourcePlacements of all namespaces; the default")
+	at.Bind(cmd.Flags())
+	return cmd
+}
+
+// A getCommand is the arguments of get.
+type getCommand struct {
+	out                 output.Format
+	selector, namespace string
+	everywhere          bool
+
+	labels labels.Selector
+	view   view
+	of     client.Part // one thing; empty: all
+}
+
+// resolve determines what is listed.
+func (g *getCommand) resolve(ctx context.Context, c *client.Client, args []string) error {
+	if g.everywhere && g.namespace != "" {
+		return errors.New("--all-namespaces and --namespace exclude each other")
+	}
+	kind, name, _ := strings.Cut(strings.Join(args, "/"), "/")
+	if v, ok := findView(kind); ok {
+		g.view = v
+		switch {
+		case name == "":
+			return nil
+		case v.clusters && !v.placements:
+			g.of.Cluster = name
+			return nil
+		case v.resourcePlacements && g.namespace != "" && !strings.Contains(name, "/"):
+			name = g.namespace + "/" + name
+		}
+		if !v.qualified {
+			name = v.names[0] + "/" + name
+		}
+		var err error
+		g.of.Placement, err = c.Placement(ctx, name)
+		return err
+	}
+	s, err := c.Subject(ctx, strings.Join(args, "/"))
+	var unknown *status.UnknownError
+	if errors.As(err, &unknown) {
+		unknown.What = "kind, placement or cluster"
+		unknown.Exist = append(slices.Clone(Kinds), unknown.Exist...)
+	}
+	g.of = client.Part(s)
+	g.view = view{placements: strings.HasPrefix(s.Placement, "crp/"), resourcePlacements: strings.HasPrefix(s.Placement, "rp/"), clusters: s.Cluster != ""}
+	return err
+}
+
+func findView(name string) (view, bool) {
+	word, group, _ := strings.Cut(strings.ToLower(name), ".")
+	for _, v := range views {
+		if slices.Contains(v.names, word) && (group == "" || group == api.PlacementGroup && !v.clusters || group == api.ClusterGroup && v.clusters) {
+			return v, true
+		}
+	}
+	return view{}, false
+}
+
+// only returns the part of a report that is listed.
+func (g *getCommand) only(r *status.Report) *status.Report {
+	out := *r
+	out.Placements = wanted(r.Placements, g.view.placements && g.namespace == "", g.has)
+	out.ResourcePlacements = wanted(r.ResourcePlacements, g.view.resourcePlacements, g.has)
+	out.Clusters = wanted(r.Clusters, g.view.clusters && g.namespace == "", g.has)
+	return &out
+}
+
+// has reports whether an object has the labels and the namespace.
+func (g *getCommand) has(o metav1.Object) bool {
+	return g.labels.Matches(labels.Set(o.GetLabels())) && (g.namespace == "" || g.namespace == o.GetNamespace())
+}
+
+// wanted returns the objects for which has returns true, if any are listed at all.
+func wanted[O metav1.Object](all []O, listed bool, has func(metav1.Object) bool) (out []O) {
+	for _, o := range all {
+		if listed && has(o) {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+func (g *getCommand) show(cmd *cobra.Command, r *status.Report) error {
+	listed := g.only(r)
+	out := cmd.OutOrStdout()
+	if !g.out.IsText() {
+		return g.out.Write(out, g.document(listed))
+	}
+	tables := []output.Table{}
+	if len(listed.Placements)+len(listed.ResourcePlacements) > 0 || !g.view.clusters {
+		tables = append(tables, placementTable(listed, g.out.IsWide(), g.view.qualified))
+	}
+	if len(listed.Clusters) > 0 || !g.view.placements && !g.view.resourcePlacements {
+		tables = append(tables, clusterTable(listed, g.out.IsWide(), g.view.qualified))
+	}
+	for i, t := range tables {
+		if i > 0 {
+			fmt.Fprintln(out)
+		}
+		t.Print(out, g.out)
+	}
+	printSource(cmd.ErrOrStderr(), r)
+	return nil
+}
+
+// document returns a list, as kubectl writes it, or the single object.
+func (g *getCommand) document(r *status.Report) any {
+	items := []any{}
+	for _, p := range r.Placements {
+		items = append(items, p)
+	}
+	for _, p := range r.ResourcePlacements {
+		items = append(items, p)
+	}
+	for _, c := range r.Clusters {
+		items = append(items, c)
+	}
+	if g.of != (client.Part{}) && len(items) == 1 {
+		return items[0]
+	}
+	return map[string]any{"apiVersion": "v1", "kind": "List", "items": items}
+}
+
+// printSource prints what a table does not show: that the newest commit is not in force, or
+// that the repository cannot be read.
+func printSource(w io.Writer, r *status.Report) {
+	s := r.Source
+	if s.Newest.Hash != s.InForce.Hash {
+		fmt.Fprintf(w, "\n%s:\n", overview.RefusedText(s))
+		for _, p := range s.Problems {
+			fmt.Fprintf(w, "  %s\n", p.Marked())
+		}
+		if s.LoadError != "" {
+			fmt.Fprintf(w, "  %s\n", s.LoadError)
+		}
+	}
+	for _, d := range r.Details {
+		for _, c := range d.Clusters {
+			if len(c.Braked) > 0 {
+				fmt.Fprintf(w, "\n%s on %s: %s\n", d.Placement, c.Cluster, overview.HeldText(d.Placement, c.Braked))
+			}
+			if len(c.DeletionErrors) > 0 {
+				fmt.Fprintf(w, "\n%s: %s on %s cannot be deleted (tried again):\n  %s\n",
+					d.Placement, output.Count(len(c.DeletionErrors), "object"), c.Cluster, strings.Join(c.DeletionErrors, "\n  "))
+			}
+		}
+	}
+	for _, x := range r.Suspensions {
+		fmt.Fprintf(w, "\n%s is suspended by %s%s: %s\n", x.Subject, x.By, untilWhen(x.Until), x.Reason)
+	}
+	if s.Git.Failures > 0 {
+		fmt.Fprintf(w, "\n%s cannot be read (%s): %s\n", s.Git.URL, overview.FailuresText(s.Git.Failures, s.Git.LastSuccess), s.Git.Error)
+	}
+}
+
+func untilWhen(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return " until " + t.UTC().Format(time.RFC3339)
+}

@@ -1,0 +1,238 @@
+package view
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/client"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
+	"github.com/gitfleet/gitfleet/reconciler"
+	"github.com/gitfleet/gitfleet/reconciler/proposal"
+)
+
+// NewProposals returns the command proposals.
+func NewProposals() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "proposals",
+		Short: "Decide about held drift and its pull requests",
+		Long: `Proposals are the changes on member clusters that are held: the same change of
+one object, on however many clusters, is one proposal.
+
+  waiting         it has no pull request yet
+  open            its pull request is open
+  merged          its pull request is merged; the commit is not in force on its
+                  clusters yet
+  closed          its pull request was closed without merging: it is put back
+  on-hold         its closed pull request has the label gitfleet/hold
+  reported        it is only reported, as its drift mode asks
+  inexpressible   no edit of the files in Git makes it: it is put back
+  unsettled       the commit in force has it, or too little is known of it yet`,
+	}
+	cmd.AddCommand(newProposalsList(), newProposalsShow(),
+		newProposalsDecision("close", "close-proposal", "Put a held change back, and close its pull request without merging",
+			`Close the pull request of a held change without merging it. The object is put
+back to what is in Git, and the same change is not offered again. A change that
+has no pull request is put back as well; if it is made once more, it is held
+again.
+
+NAME is that of "gitfleet proposals list".`),
+		newProposalsDecision("open", "open-proposal", "Open the pull request of a held change now",
+			`Open the pull request of a held change now: before it has lasted for
+drift.minAge, although drift.maxOpen pull requests are open, or although one was
+closed without merging and the label gitfleet/hold keeps the object as it is.
+
+NAME is that of "gitfleet proposals list".`))
+	return cmd
+}
+
+// newProposalsList returns the command proposals list.
+func newProposalsList() *cobra.Command {
+	var at client.Connection
+	var out output.Format
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the changes that are held, the oldest first",
+		Long: `List the changes that are held, the oldest first, and the URL of the pull
+request or why there is none.
+
+Exit codes: 0 nothing is held, 1 something is, 2 error.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := out.Check(); err != nil {
+				return err
+			}
+			list, err := heldChanges(cmd, &at)
+			if err != nil {
+				return err
+			}
+			if out.IsText() {
+				err = listProposals(cmd.OutOrStdout(), list, out)
+			} else {
+				err = out.Write(cmd.OutOrStdout(), list)
+			}
+			if err == nil && len(list.Items) > 0 {
+				return exit.Differences
+			}
+			return err
+		},
+	}
+	out.Bind(cmd.Flags(), "table")
+	at.Bind(cmd.Flags())
+	return cmd
+}
+
+// newProposalsShow returns the command proposals show.
+func newProposalsShow() *cobra.Command {
+	var at client.Connection
+	var out output.Format
+	cmd := &cobra.Command{
+		Use:   "show NAME",
+		Short: "Show a held change: its fields, who made it, and the edit in Git",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := out.Check(); err != nil {
+				return err
+			}
+			list, err := heldChanges(cmd, &at)
+			if err != nil {
+				return err
+			}
+			c, err := list.Find(args[0])
+			if err != nil {
+				return err
+			}
+			if out.IsText() {
+				return showProposal(cmd.OutOrStdout(), list.At, c)
+			}
+			return out.Write(cmd.OutOrStdout(), &proposal.HeldList{APIVersion: list.APIVersion, At: list.At, Items: []proposal.HeldChange{*c}})
+		},
+	}
+	out.Bind(cmd.Flags(), "text")
+	at.Bind(cmd.Flags())
+	return cmd
+}
+
+// newProposalsDecision returns a command that sends an action about a held change.
+func newProposalsDecision(name, action, short, long string) *cobra.Command {
+	var at client.Connection
+	cmd := &cobra.Command{
+		Use: name + " NAME", Short: short, Long: long, Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := at.Client()
+			if err != nil {
+				return err
+			}
+			a, err := c.Act(cmd.Context(), action, reconciler.Order{Subject: args[0], By: client.User()})
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), output.Sanitize(a.Said))
+			return err
+		},
+	}
+	at.Bind(cmd.Flags())
+	return cmd
+}
+
+// heldChanges requests the changes that are held from the daemon.
+func heldChanges(cmd *cobra.Command, at *client.Connection) (*proposal.HeldList, error) {
+	daemon, err := at.Client()
+	if err != nil {
+		return nil, err
+	}
+	var list proposal.HeldList
+	return &list, daemon.Get(cmd.Context(), "/proposals", nil, &list)
+}
+
+// listProposals writes a line for each change, and below it the pull request or why there is
+// none.
+func listProposals(w io.Writer, list *proposal.HeldList, out output.Format) error {
+	if len(list.Items) == 0 {
+		_, err := fmt.Fprintln(w, "nothing is held")
+		return err
+	}
+	t := output.Table{Header: []string{"NAME", "OBJECT", "CLUSTERS", "MODE", "STATE", "SINCE"}}
+	for i := range list.Items {
+		c := &list.Items[i]
+		mode, _, _ := strings.Cut(strings.Join(c.Modes, ","), " ")
+		t.Rows = append(t.Rows, []string{output.ShortHash(c.Name), c.Object.ID().String(), fmt.Sprintf("%d of %d", len(c.Clusters), c.Holders), mode, string(c.State), output.Since(list.At, c.FirstSeen)})
+	}
+	var rows bytes.Buffer
+	t.Print(&rows, out)
+	lines := strings.SplitAfter(strings.TrimSuffix(rows.String(), "\n"), "\n")
+	var b strings.Builder
+	if !out.NoHeaders {
+		b.WriteString(lines[0])
+		lines = lines[1:]
+	}
+	for i, line := range lines {
+		b.WriteString(strings.TrimSuffix(line, "\n") + "\n")
+		writeWrapped(&b, "  ", waitsFor(&list.Items[i]))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// waitsFor is what a change waits for, without what is so of all of them.
+func waitsFor(c *proposal.HeldChange) string { return strings.TrimPrefix(c.Message, "left as it is; ") }
+
+// writeWrapped writes a text in lines of output.DefaultWidth.
+func writeWrapped(b *strings.Builder, indent, text string) {
+	for _, line := range output.Wrap(text, output.DefaultWidth-output.Width(indent)) {
+		b.WriteString(indent + line + "\n")
+	}
+}
+
+// showProposal writes all that is known of a held change.
+func showProposal(w io.Writer, now time.Time, c *proposal.HeldChange) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  %s\n", c.Name, output.Sanitize(c.Object.ID().String()))
+	writeWrapped(&b, "  ", string(c.State)+": "+waitsFor(c))
+	writeWrapped(&b, "  ", fmt.Sprintf("on %d of %s: %s", len(c.Clusters), output.Count(c.Holders, "cluster"), strings.Join(c.Clusters, ", ")))
+	writeWrapped(&b, "  ", fmt.Sprintf("first seen %s ago, held by drift mode %s", output.Since(now, c.FirstSeen), strings.Join(c.Modes, ", ")))
+	writeWrapped(&b, "  ", "placement "+strings.Join(c.Placements, ", "))
+	if c.Source != "" {
+		writeWrapped(&b, "  ", "source "+c.Source)
+	}
+	for _, by := range c.By {
+		writeWrapped(&b, "  ", fmt.Sprintf("by %s on %s%s", by.Actor, by.Cluster, when(by.Time)))
+	}
+	b.WriteString("\nFields (- in Git, + on the clusters)\n")
+	if c.Deleted {
+		b.WriteString("  the object was deleted\n")
+	}
+	for _, f := range c.Fields {
+		output.WriteChange(&b, "  ", f)
+	}
+	if len(c.Edits) > 0 {
+		b.WriteString("\nEdit in Git\n")
+	}
+	for _, e := range c.Edits {
+		if e.Diff == "" {
+			fmt.Fprintf(&b, "  %s is not shown, since it has a Secret\n", output.Sanitize(e.Path))
+		}
+		for line := range strings.Lines(e.Diff) {
+			fmt.Fprintf(&b, "  %s\n", output.Sanitize(strings.TrimSuffix(line, "\n")))
+		}
+	}
+	if len(c.Edits) > 0 {
+		b.WriteString("\n")
+		text := "Merging takes the change over into Git. Nothing is written to the object on the clusters above."
+		if c.Override != "" {
+			text += " The edit is in " + c.Override + ", for these clusters only."
+		}
+		if len(c.OtherClusters) > 0 {
+			text += fmt.Sprintf(" It would also change the object on %s: %s.", output.Count(len(c.OtherClusters), "other cluster"), strings.Join(c.OtherClusters, ", "))
+		}
+		writeWrapped(&b, "", text)
+		writeWrapped(&b, "", "Closing without merging puts the object back to what is in Git, and the same change is not offered again.")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}

@@ -1,0 +1,313 @@
+package view
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/client"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
+	"github.com/gitfleet/gitfleet/reconciler/history"
+)
+
+// A revisionHistory is the history of one revision of a placement.
+type revisionHistory struct {
+	Revision string    `json:"revision"`
+	Commit   string    `json:"commit"`
+	Author   string    `json:"author,omitempty"`
+	Subject  string    `json:"subject,omitempty"`
+	Began    time.Time `json:"began"`
+	// Took is how long it took until it was available on every cluster that got it; empty if it
+	// was not.
+	Took string `json:"took,omitempty"`
+	// Deleted is when the placement with this revision was deleted; zero for the current
+	// placement. One that was added again counts from zero.
+	Deleted time.Time `json:"deleted,omitzero"`
+	// Renamed is when the placement was renamed to RenamedTo; zero if it was not.
+	Renamed   time.Time        `json:"renamed,omitzero"`
+	RenamedTo string           `json:"renamedTo,omitempty"`
+	Clusters  []clusterHistory `json:"clusters"`
+}
+
+// A clusterHistory is the history of a revision on one cluster.
+type clusterHistory struct {
+	Cluster  string    `json:"cluster"`
+	Assigned time.Time `json:"assigned,omitzero"`
+	// Applied and Available are when it first was.
+	Applied   time.Time `json:"applied,omitzero"`
+	Available time.Time `json:"available,omitzero"`
+	// Result is the last event, Message its message.
+	Result  history.Event `json:"result"`
+	Message string        `json:"message,omitempty"`
+	// Replaced says that the cluster got a later revision.
+	Replaced bool `json:"replaced,omitempty"`
+}
+
+// askRevisions requests the revisions of a placement, including those under former names.
+func askRevisions(ctx context.Context, c *client.Client, query url.Values) ([]revisionHistory, error) {
+	name := query.Get("placement")
+	all, err := entriesOf(ctx, c, query)
+	if err != nil {
+		return nil, err
+	}
+	names := []string{name}
+	for i := 0; i < len(all); i++ {
+		e := all[i]
+		if e.Event != history.Renamed || e.To != e.Placement || slices.Contains(names, e.From) {
+			continue
+		}
+		names = append(names, e.From)
+		query.Set("placement", e.From)
+		former, err := entriesOf(ctx, c, query)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, lastLife(former, e.Time)...)
+	}
+	slices.SortStableFunc(all, func(a, b history.Entry) int { return a.Time.Compare(b.Time) })
+	return revisionsOf(name, all), nil
+}
+
+// entriesOf requests the history of a placement and of its clusters, by time.
+func entriesOf(ctx context.Context, c *client.Client, query url.Values) ([]history.Entry, error) {
+	query.Del("newest")
+	var all []history.Entry
+	for _, kind := range []history.Kind{history.Placement, history.Cluster} {
+		query.Set("kind", string(kind))
+		entries, err := historyEntries(ctx, c, query)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, entries...)
+	}
+	slices.SortStableFunc(all, func(a, b history.Entry) int { return a.Time.Compare(b.Time) })
+	return all, nil
+}
+
+// lastLife returns the entries up to a time, without those of earlier placements of the
+// same name that were deleted.
+func lastLife(all []history.Entry, until time.Time) []history.Entry {
+	var out []history.Entry
+	for _, e := range all {
+		switch {
+		case e.Time.After(until):
+			return out
+		case e.Kind == history.Placement && e.Event == history.Removed:
+			out = nil
+		default:
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// revisionsOf groups entries by revision, the newest last. The entries are those of the
+// placement called name and of the placements that it was renamed from. A placement of
+// the name that was added after another was deleted, or renamed, is a new one: its
+// revisions count from zero.
+func revisionsOf(name string, entries []history.Entry) []revisionHistory {
+	var all []*revisionHistory
+	on := map[*revisionHistory]map[string]*clusterHistory{}
+	find := func(e history.Entry) *revisionHistory {
+		for _, r := range slices.Backward(all) {
+			if r.Revision == e.Revision && r.Deleted.IsZero() && r.Renamed.IsZero() {
+				return r
+			}
+		}
+		r := &revisionHistory{Revision: e.Revision, Commit: e.Commit, Began: e.Time}
+		all = append(all, r)
+		on[r] = map[string]*clusterHistory{}
+		return r
+	}
+	current := map[string]*clusterHistory{}
+	end := func(mark func(r *revisionHistory)) {
+		for _, r := range all {
+			if r.Deleted.IsZero() && r.Renamed.IsZero() {
+				mark(r)
+			}
+		}
+		clear(current)
+	}
+	renamed := history.Entry{} // to another name, and not back
+	leave := func() {
+		if renamed.To != "" {
+			end(func(r *revisionHistory) { r.Renamed, r.RenamedTo = renamed.Time, renamed.To })
+		}
+		renamed = history.Entry{}
+	}
+	for _, e := range entries {
+		switch {
+		case e.Event == history.Renamed && e.From == name:
+			renamed = e
+		case e.Event == history.Renamed && e.To == name:
+			renamed = history.Entry{}
+		case e.Kind == history.Placement && e.Event == history.Removed:
+			end(func(r *revisionHistory) { r.Deleted = e.Time })
+		case e.Kind == history.Placement && e.Event == history.Revised:
+			if e.Placement == name {
+				leave()
+			}
+			r := find(e)
+			r.Commit, r.Author, r.Subject, r.Began = e.Commit, e.Author, e.Subject, e.Time
+		case e.Kind != history.Cluster:
+		case e.Revision == "":
+			if c := current[e.Cluster]; c != nil {
+				c.Result, c.Message = e.Event, e.Message
+			}
+		default:
+			r := find(e)
+			c := on[r][e.Cluster]
+			if c == nil {
+				c = &clusterHistory{Cluster: e.Cluster}
+				on[r][e.Cluster] = c
+			}
+			if before := current[e.Cluster]; before != nil && before != c {
+				before.Replaced = true
+			}
+			current[e.Cluster] = c
+			c.take(e)
+		}
+	}
+	leave()
+	out := make([]revisionHistory, 0, len(all))
+	for _, r := range all {
+		r.Clusters = []clusterHistory{}
+		for _, name := range slices.Sorted(maps.Keys(on[r])) {
+			r.Clusters = append(r.Clusters, *on[r][name])
+		}
+		r.Took = r.took()
+		out = append(out, *r)
+	}
+	return out
+}
+
+// take adds an entry about a cluster.
+func (c *clusterHistory) take(e history.Entry) {
+	c.Result, c.Message = e.Event, e.Message
+	switch {
+	case e.Event == history.Assigned:
+		c.Assigned = e.Time
+	case e.Event == history.Applied && c.Applied.IsZero():
+		c.Applied = e.Time
+	case e.Event == history.Available && c.Available.IsZero():
+		c.Available = e.Time
+	}
+}
+
+func (r *revisionHistory) took() string {
+	last := time.Time{}
+	for _, c := range r.Clusters {
+		if c.Available.IsZero() {
+			return ""
+		}
+		if c.Available.After(last) {
+			last = c.Available
+		}
+	}
+	if last.IsZero() {
+		return ""
+	}
+	return duration.HumanDuration(last.Sub(r.Began))
+}
+
+// text describes the history on a cluster in a line.
+func (c *clusterHistory) text() string {
+	text := string(c.Result)
+	if at := c.reached(); !at.IsZero() && !c.Assigned.IsZero() {
+		text += " after " + duration.HumanDuration(at.Sub(c.Assigned))
+	}
+	if c.Replaced {
+		text += ", then replaced"
+	}
+	if c.Message != "" {
+		text += ": " + c.Message
+	}
+	return text
+}
+
+// reached returns when the result was first reached, if it is one that is reached.
+func (c *clusterHistory) reached() time.Time {
+	switch c.Result {
+	case history.Available:
+		return c.Available
+	case history.Applied:
+		return c.Applied
+	}
+	return time.Time{}
+}
+
+// printRevisions prints a line for each revision, and below it the clusters where it is not
+// available; all clusters if the output is wide.
+func printRevisions(w io.Writer, all []revisionHistory, f output.Format) error {
+	if len(all) == 0 {
+		_, err := fmt.Fprintln(w, "No revisions are recorded.")
+		return err
+	}
+	var b strings.Builder
+	tw := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(tw, "REVISION\tCOMMIT\tAUTHOR\tSTARTED\tTOOK\tAVAILABLE\tSUBJECT")
+	for _, r := range all {
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", output.OrDash(r.Revision), output.ShortHash(r.Commit), output.Sanitize(cmp.Or(personOf(r.Author), "-")),
+			r.Began.UTC().Format(time.RFC3339), output.OrDash(r.Took), r.share(), output.Sanitize(r.Subject))
+	}
+	tw.Flush()
+	lines := strings.SplitAfter(b.String(), "\n")
+	p := output.PageOf(w)
+	if !f.NoHeaders {
+		if _, err := io.WriteString(w, lines[0]); err != nil {
+			return err
+		}
+	}
+	for i, r := range all {
+		if _, err := io.WriteString(w, lines[i+1]); err != nil {
+			return err
+		}
+		for _, c := range r.Clusters {
+			if !f.IsWide() && !c.Available.IsZero() && c.Result == history.Available {
+				continue
+			}
+			if err := p.PrintLine(w, fmt.Sprintf("    %s: %s", c.Cluster, output.Sanitize(c.text())), "      "); err != nil {
+				return err
+			}
+		}
+		if i < len(all)-1 && all[i+1].Deleted.Equal(r.Deleted) && all[i+1].Renamed.Equal(r.Renamed) {
+			continue
+		}
+		if _, err := io.WriteString(w, r.end()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// end returns the line about the deletion or renaming of the placement; empty if there was
+// neither.
+func (r *revisionHistory) end() string {
+	switch {
+	case !r.Deleted.IsZero():
+		return fmt.Sprintf("-- the placement was deleted at %s --\n", r.Deleted.UTC().Format(time.RFC3339))
+	case !r.Renamed.IsZero():
+		return fmt.Sprintf("-- the placement was renamed to %s at %s --\n", output.Sanitize(r.RenamedTo), r.Renamed.UTC().Format(time.RFC3339))
+	}
+	return ""
+}
+
+// share returns on how many clusters it was available, of how many.
+func (r *revisionHistory) share() string {
+	n := 0
+	for _, c := range r.Clusters {
+		if !c.Available.IsZero() {
+			n++
+		}
+	}
+	return fmt.Sprintf("%d/%d", n, len(r.Clusters))
+}

@@ -1,0 +1,97 @@
+// Package view has the commands that show what the daemon knows.
+package view
+
+import (
+	"encoding/json"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/client"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/overview"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+// NewStatus returns the command status.
+func NewStatus() *cobra.Command {
+	var at client.Connection
+	var out output.Format
+	var watch, all bool
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show a summary of the fleet",
+		Long: `Status shows the commit in force and its author, the progress of each placement
+on its clusters, what is waiting and why, the members that do not answer, and
+what needs attention: refused commits, stopped rollouts, held deletions, drift.
+
+With --watch it continues and shows each change: in place on a terminal, one
+after the other elsewhere.
+
+Exit codes: 0 if nothing needs attention; 1 if the newest commit is refused, the
+repository cannot be read, a rollout is stopped, deletions are held or refused,
+permissions are missing on a member, or another fleet holds one; 2 if the daemon
+could not be asked.`,
+		Example: `  gitfleet status
+  gitfleet status --watch
+  gitfleet status -o json | jq '.placements[] | select(.clusters.failed)'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := out.Check(); err != nil {
+				return err
+			}
+			c, err := at.Client()
+			if err != nil {
+				return err
+			}
+			w := cmd.OutOrStdout()
+			show := func(o *overview.Overview) error {
+				if !out.IsText() {
+					return out.Write(w, o)
+				}
+				_, err := io.WriteString(w, strings.Join(o.Text(output.PageOf(w), o.At.Add(o.Age), all), "\n")+"\n")
+				return err
+			}
+			switch {
+			case watch && out.IsText() && output.PageOf(w).Terminal:
+				return redraw(cmd.Context(), c, w, func(o *overview.Overview, p output.Page, now time.Time) []string { return o.Text(p, now, all) })
+			case watch:
+				return c.Overviews().Follow(cmd.Context(), onChange(show))
+			}
+			o, _, err := c.Overviews()(cmd.Context(), "")
+			if err != nil {
+				return err
+			}
+			if err := show(o); err != nil || !o.NeedsAttention() {
+				return err
+			}
+			return exit.Differences
+		},
+	}
+	out.Bind(cmd.Flags(), "text")
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "continue, and show each change")
+	cmd.Flags().BoolVarP(&all, "all", "a", false, "show everything, without limits")
+	at.Bind(cmd.Flags())
+	return cmd
+}
+
+// onChange calls show with each overview that differs from the one before in more than its times.
+func onChange(show func(*overview.Overview) error) func(*overview.Overview) (bool, error) {
+	before := ""
+	return func(o *overview.Overview) (bool, error) {
+		timeless := *o
+		timeless.At, timeless.Source.LastPoll, timeless.Source.LastSuccess = time.Time{}, time.Time{}, time.Time{}
+		if o.Standby != nil {
+			timeless.Standby = &status.Standby{Leader: o.Standby.Leader}
+		}
+		said, err := json.Marshal(&timeless)
+		if err != nil || string(said) == before {
+			return true, err
+		}
+		before = string(said)
+		return true, show(o)
+	}
+}

@@ -1,0 +1,103 @@
+package view
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/client"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+// NewTrace returns the command trace.
+func NewTrace() *cobra.Command {
+	var at client.Connection
+	var namespace, cluster string
+	var out output.Format
+	cmd := &cobra.Command{
+		Use:   "trace KIND/NAME --cluster CLUSTER",
+		Short: "Show which file, commit and placement an object comes from",
+		Long: `Trace follows an object on a member cluster back to Git: its file and line, the
+commit that last changed it and its author, the placement that selects it, why
+the placement is on the cluster, the overrides that changed it, and its state.`,
+		Example: `  gitfleet trace deployment/web -n shop --cluster east`,
+		Args:    cobra.ExactArgs(1),
+		PreRunE: func(*cobra.Command, []string) error {
+			if cluster == "" {
+				return errors.New("--cluster: name the member cluster that the object is on, such as --cluster east")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := out.Check(); err != nil {
+				return err
+			}
+			t, err := at.Trace(cmd.Context(), args[0], namespace, cluster)
+			if err != nil {
+				return err
+			}
+			if !out.IsText() {
+				return out.Write(cmd.OutOrStdout(), t)
+			}
+			return printTrace(cmd.OutOrStdout(), t)
+		},
+	}
+	cmd.Flags().StringVar(&cluster, "cluster", "", "member cluster the object is on")
+	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace of the object")
+	out.Bind(cmd.Flags(), "text")
+	at.Bind(cmd.Flags())
+	cmd.MarkFlagRequired("cluster")
+	return cmd
+}
+
+func printTrace(w io.Writer, t *status.Trace) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s on %s\n", t.ID(), t.Cluster)
+	row := func(what, text string) {
+		if text != "" {
+			fmt.Fprintf(&b, "  %-11s %s\n", what, text)
+		}
+	}
+	row("file", t.Origin)
+	row("built by", t.Kustomization)
+	if e := t.Envelope; e != nil {
+		row("envelope", fmt.Sprintf("%s %s", e.Type, strings.TrimPrefix(e.Namespace+"/"+e.Name, "/")))
+	}
+	if c := t.Commit; c != nil {
+		row("commit", c.Hash)
+		if c.Author != "" {
+			row("", fmt.Sprintf("%s, %s: %s", c.Author, c.Time.UTC().Format(time.RFC3339), c.Subject))
+		}
+	} else {
+		row("commit", "not known: "+t.Unknown)
+	}
+	row("placement", strings.TrimSuffix(t.Placement+"  ("+t.PlacementOrigin+")", "  ()"))
+	row("why", t.Why)
+	row("revision", fmt.Sprintf("%s%s", output.ShortHash(t.Revision), assignedAt(t.Assigned)))
+	row("waits", t.Held)
+	for _, o := range t.Overrides {
+		row("override", o)
+	}
+	if len(t.Overrides) > 0 && !t.Overridden {
+		row("", "as in the file all the same")
+	}
+	row("state", t.State)
+	row("suspended", t.Suspended)
+	if d := t.Drift; d != nil {
+		row("drift", fmt.Sprintf("%s%s, last seen %s, by %s", d.State, times(d.Count), d.LastSeen.UTC().Format(time.RFC3339), output.Managers(d.By)))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func assignedAt(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return ", assigned " + t.UTC().Format(time.RFC3339)
+}

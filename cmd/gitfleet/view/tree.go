@@ -1,0 +1,166 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/client"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/overview"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+// NewTree returns the command tree.
+func NewTree() *cobra.Command {
+	var at client.Connection
+	var cluster string
+	var out output.Format
+	cmd := &cobra.Command{
+		Use:   "tree crp/NAME|rp/NAMESPACE/NAME",
+		Short: "Show a placement with its clusters and their objects",
+		Long: `Tree lists the clusters of a placement with their progress and commit, and below
+each cluster its objects with their state. Objects from an envelope are listed
+below the envelope.`,
+		Example: `  gitfleet tree crp/web
+  gitfleet tree rp/shop/web --cluster member-3`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := out.Check(); err != nil {
+				return err
+			}
+			c, err := at.Client()
+			if err != nil {
+				return err
+			}
+			name, err := c.Placement(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			query := url.Values{"placement": {name}}
+			if cluster != "" {
+				query.Set("cluster", api.ClusterName(cluster))
+			}
+			tree := &status.Tree{}
+			if err := c.Get(cmd.Context(), "/tree", query, tree); err != nil {
+				return err
+			}
+			w := cmd.OutOrStdout()
+			if !out.IsText() {
+				return out.Write(w, tree)
+			}
+			r, err := c.PartialReport(cmd.Context(), client.Part{Placement: name})
+			if err != nil {
+				return err
+			}
+			_, err = io.WriteString(w, treeText(tree, r, output.PageOf(w)))
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&cluster, "cluster", "", "only this member cluster")
+	out.Bind(cmd.Flags(), "text")
+	at.Bind(cmd.Flags())
+	return cmd
+}
+
+// The connectors of a tree.
+const (
+	fork, lastFork = "├─ ", "└─ "
+	stem, noStem   = "│  ", "   "
+)
+
+// A twig is a line of a tree, with the lines below it.
+type twig struct {
+	text  string
+	below []*twig
+}
+
+func (t *twig) add(text string) *twig {
+	n := &twig{text: text}
+	t.below = append(t.below, n)
+	return n
+}
+
+func (t *twig) write(b *strings.Builder, indent string) {
+	for i, n := range t.below {
+		mark, next := fork, stem
+		if i == len(t.below)-1 {
+			mark, next = lastFork, noStem
+		}
+		b.WriteString(strings.TrimRight(indent+mark+n.text, " ") + "\n")
+		n.write(b, indent+next)
+	}
+}
+
+// treeText draws a tree, with the progress of the clusters from the report.
+func treeText(tree *status.Tree, r *status.Report, p output.Page) string {
+	root := &twig{}
+	stages := map[string]*overview.Stage{}
+	for _, s := range overview.StagesOf(r, tree.Placement) {
+		stages[s.Cluster] = &s
+	}
+	for _, c := range tree.Clusters {
+		head := p.Paint(output.Bold, c.Cluster)
+		if s := stages[c.Cluster]; s != nil {
+			head += "  " + p.Paint(overview.StyleOf(s.State), string(s.State))
+			if c.Commit != "" {
+				head += "  " + output.ShortHash(c.Commit)
+			}
+			if s.Why != "" && !slices.ContainsFunc(c.Objects, func(o status.TreeObject) bool { return o.State == status.ObjectFailed }) {
+				head += "  " + output.Sanitize(s.Why)
+			}
+		}
+		branch := root.add(head)
+		if s := stages[c.Cluster]; s != nil {
+			for _, text := range s.NotDeleted {
+				branch.add(p.Paint(output.Red, "not deleted") + "  " + output.Sanitize(text))
+			}
+		}
+		objects(branch, c.Objects, p)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  %s\n", p.Paint(output.Bold, tree.Placement), p.Paint(output.Dim, cmp.Or(tree.Origin, "removed from the repository")))
+	root.write(&b, "")
+	return b.String()
+}
+
+// objects adds objects below their cluster, or below their envelope if they are from one.
+func objects(below *twig, all []status.TreeObject, p output.Page) {
+	envelopes := map[api.EnvelopeIdentifier]*twig{}
+	width := 0
+	for _, o := range all {
+		width = max(width, output.Width(o.ID().String()))
+	}
+	for _, o := range all {
+		at := below
+		if e := o.Envelope; e != nil {
+			if envelopes[*e] == nil {
+				envelopes[*e] = below.add(envelopeName(e) + p.Paint(output.Dim, "  envelope"))
+			}
+			at = envelopes[*e]
+		}
+		text := output.Fit(o.ID().String(), width) + "  " + p.Paint(objectStyles[o.State], string(o.State))
+		if o.Message != "" {
+			text += "  " + output.Sanitize(o.Message)
+		}
+		at.add(text)
+	}
+}
+
+var objectStyles = map[status.TreeState]output.Style{
+	status.ObjectAvailable: output.Green, status.ObjectProgressing: output.Cyan, status.ObjectFailed: output.Red, status.ObjectPending: output.Cyan, status.ObjectYielded: output.Dim,
+}
+
+func envelopeName(e *api.EnvelopeIdentifier) string {
+	parts := []string{string(e.Type)}
+	if e.Namespace != "" {
+		parts = append(parts, e.Namespace)
+	}
+	return strings.Join(append(parts, e.Name), "/")
+}
