@@ -24,9 +24,9 @@ func metrics(t *tree, report report) {
 			switch {
 			case importPath != prometheus:
 			case slices.Contains(global, name):
-				report(f.path, t.line(at), "prometheus.%s is of the whole process: register with the registry that cmd makes", name)
-			case slices.Contains(registries, name) && !under(f.room, "cmd/gitfleet") && f.room != "reconciler/server":
-				report(f.path, t.line(at), "%s may not know prometheus.%s: offer a struct of metrics, and let cmd register them", f.room, name)
+				report(f.path, t.line(at), "prometheus.%s is of the whole process: register with the registry that the daemon makes", name)
+			case slices.Contains(registries, name) && f.room != "cmd/gitfleet/daemon" && f.room != "reconciler/server":
+				report(f.path, t.line(at), "%s may not know prometheus.%s: offer a struct of metrics, and let the daemon register them", f.room, name)
 			}
 		})
 		for _, d := range f.syntax.Decls {
@@ -41,7 +41,7 @@ func metrics(t *tree, report report) {
 func registers(t *tree, f *file, fn *ast.FuncDecl, report report) {
 	ast.Inspect(fn.Body, func(n ast.Node) bool {
 		if s, ok := n.(*ast.SelectorExpr); ok && (s.Sel.Name == "MustRegister" || s.Sel.Name == "Register") {
-			report(f.path, t.line(s), "init may not register metrics: cmd does, where the registry is made")
+			report(f.path, t.line(s), "init may not register metrics: the daemon does, where the registry is made")
 		}
 		return true
 	})

@@ -66,12 +66,12 @@ var owners = []struct {
 	{
 		[]string{"github.com/prometheus/client_golang/prometheus/promauto"},
 		nil,
-		"metrics belong to no registry until cmd registers them",
+		"metrics belong to no registry until the daemon registers them",
 	},
 	{
 		[]string{"github.com/prometheus/client_golang/prometheus/promhttp", "github.com/prometheus/client_golang/prometheus/collectors"},
 		[]string{"reconciler/server", "cmd/gitfleet/daemon"},
-		"only server and cmd know Prometheus registries",
+		"only server and the daemon know Prometheus registries",
 	},
 	{
 		[]string{"github.com/prometheus"},

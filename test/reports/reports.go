@@ -172,6 +172,7 @@ func Held(name, why string) func(*ledger.WorkSeen) {
 	return func(w *ledger.WorkSeen) { w.Braked = append(w.Braked, ledger.Braked{ID: ConfigMap(name), Why: why}) }
 }
 
+// The commits of the fleets; the bad one is refused.
 const (
 	FirstCommit  = "a1a1a1a1000000000000000000000000000000aa"
 	SecondCommit = "b2b2b2b2000000000000000000000000000000bb"
