@@ -3,34 +3,45 @@ package hub
 import (
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/expression"
 )
 
-// annotationRules validate gitfleet's annotations on objects. Their mistakes would otherwise be
-// found on the members, one by one.
+// annotationRules validate gitfleet's annotations on objects of a kind. Their mistakes would
+// otherwise be found on the members, one by one.
 var annotationRules = []struct {
 	name string
-	rule func(value string) (warning string, err error)
+	rule func(value string, kind api.GroupKind) (warning string, err error)
 }{
-	{api.AvailableAnnotation, func(value string) (string, error) {
+	{api.AvailableAnnotation, func(value string, _ api.GroupKind) (string, error) {
 		e, err := expression.Compile(value)
 		if err != nil {
 			return "", fmt.Errorf("not a CEL expression over object that says whether it is available: %w", err)
 		}
 		return e.Warning(), nil
 	}},
-	{api.IgnoreFieldsAnnotation, func(value string) (string, error) {
+	{api.IgnoreFieldsAnnotation, func(value string, _ api.GroupKind) (string, error) {
 		_, err := api.Pointers(value)
 		return "", err
 	}},
-	{api.DriftAnnotation, func(value string) (string, error) {
+	{api.DriftAnnotation, func(value string, _ api.GroupKind) (string, error) {
 		_, err := api.ParseDriftRule(value)
 		return "", err
 	}},
-	{api.PruneAnnotation, func(value string) (string, error) {
+	{api.PruneAnnotation, func(value string, _ api.GroupKind) (string, error) {
 		if value != api.PruneDisabled {
 			return "", fmt.Errorf("%q is unknown; write %q, or leave the annotation out", value, api.PruneDisabled)
+		}
+		return "", nil
+	}},
+	{api.RecreateAnnotation, func(value string, kind api.GroupKind) (string, error) {
+		switch {
+		case value != api.RecreateEnabled:
+			return "", fmt.Errorf("%q is unknown; write %q in quotes, or leave the annotation out", value, api.RecreateEnabled)
+		case !api.Recreatable(kind):
+			return "", fmt.Errorf("a %s is never deleted to be created anew, since its deletion deletes more than the object itself; leave the annotation out", kind.Kind)
 		}
 		return "", nil
 	}},
@@ -40,14 +51,14 @@ var annotationRules = []struct {
 func annotationsFit(r *report, p *fieldPath, object map[string]any) bool {
 	meta, _ := object["metadata"].(map[string]any)
 	notes, _ := meta["annotations"].(map[string]any)
-	ok := true
+	kind, ok := (&unstructured.Unstructured{Object: object}).GroupVersionKind().GroupKind(), true
 	for _, a := range annotationRules {
 		value, written := notes[a.name].(string)
 		if !written {
 			continue
 		}
 		at := p.child("metadata", "annotations", a.name)
-		warning, err := a.rule(value)
+		warning, err := a.rule(value, kind)
 		if err != nil {
 			r.errorf(at, "%v", err)
 			ok = false

@@ -39,6 +39,10 @@ const (
 	// cluster when no placement has it any more: it is released, not deleted.
 	PruneAnnotation = "gitfleet.dev/prune"
 	PruneDisabled   = "disabled"
+	// RecreateAnnotation, on an object of the repository, with the value RecreateEnabled has the
+	// object deleted and created anew when an API server refuses to change an immutable field.
+	RecreateAnnotation = "gitfleet.dev/recreate"
+	RecreateEnabled    = "true"
 	// PropertyAnnotationPrefix declares a cluster property on a MemberCluster.
 	PropertyAnnotationPrefix = "property.gitfleet.dev/"
 	// OnFailureAnnotation, on a placement, is what a failed update of a cluster does to the

@@ -56,6 +56,8 @@ type outcome struct {
 	// accepted is the hash of our fields of an object that already equals its new version;
 	// empty if it does not.
 	accepted string
+	// immutable says that the server refused it because of immutable fields only.
+	immutable bool
 	// gone says that somebody deleted the object and that it stays deleted for now.
 	gone bool
 }
@@ -105,6 +107,7 @@ func (s *session) processPrepared(ctx context.Context, ids map[api.ID]bool) {
 		return // the turn ends in observeOnly
 	}
 	s.apply(ctx, tasks, touched)
+	s.recreate(ctx, tasks, touched)
 	s.prune(ctx, prune, touched)
 	s.saveInventories(ctx, touched)
 	s.reschedule()
@@ -202,7 +205,7 @@ func (s *session) task(id api.ID, w wanted) (task, bool) {
 	}
 	if l != nil && l.Terminating && (t.item == nil || t.item.Hash == "") {
 		// A write now would be lost with the object.
-		s.fail(outcome{task: t, cond: diff.NotApplied(api.ManifestApplyFailed, "the object is being deleted; it is created anew once it is gone")})
+		s.fail(outcome{task: t, cond: beingDeleted(l.finalizers)})
 		return t, false
 	}
 	if t.item == nil || t.item.Hash != w.manifest.Hash {
@@ -303,6 +306,9 @@ func (s *session) recordOutcome(o outcome, touched map[api.PlacementKey]bool) {
 	}
 	if o.accepted != "" {
 		s.recordAccepted(&o, touched)
+	}
+	if o.err == nil {
+		delete(s.braked, id) // it need not be recreated any more
 	}
 	if o.err == nil && !o.gone && o.cond.Reason != api.AppliedWithFailedDriftDetection && s.verifies(o.wanted) {
 		s.verified[id] = s.live.Standing(id)

@@ -18,7 +18,8 @@ import (
 // claims with content, are held whatever the number.
 type Brake struct{ Percent, Objects int }
 
-// A braked object is no longer wanted, and is kept until a commit allows its deletion.
+// A braked object is no longer wanted or is to be recreated, and is kept until a commit allows
+// its deletion.
 type braked struct {
 	why string
 	// next is the time of the next check whether the object may be deleted, and tries the
@@ -28,13 +29,30 @@ type braked struct {
 }
 
 // brake decides, before a full pass, which objects are not deleted: those that the works hold
-// and, if the rest is too many, all of the rest. deletes reports whether a stale object would
-// be deleted without a person's consent.
+// and, if the rest and the objects that are to be recreated are too many, all of these. deletes
+// reports whether a stale object would be deleted without a person's consent.
 func (s *session) brake(ids map[api.ID]bool, deletes func(stale) bool) {
 	before := s.braked
 	s.braked = map[api.ID]braked{}
-	var going []stale
-	total := 0
+	going, held, total := s.deletionsOf(ids, deletes)
+	for id, why := range held {
+		s.braked[id] = braked{why: why}
+	}
+	recreated := s.recreations()
+	if why := s.cfg.Brake.TooMuch(len(going)+len(recreated), total); why != "" {
+		for _, st := range going {
+			s.braked[st.item.id()] = braked{why: why}
+		}
+		for _, id := range recreated {
+			s.braked[id] = braked{why: why}
+		}
+	}
+	s.logBraked(before)
+}
+
+// deletionsOf returns which of some objects are stale and would be deleted without a person's
+// consent, why the works hold others of them, and how many of them inventories list.
+func (s *session) deletionsOf(ids map[api.ID]bool, deletes func(stale) bool) (going []stale, held map[api.ID]string, total int) {
 	for id := range ids {
 		for _, inv := range s.inv {
 			if inv.items.has(id) {
@@ -48,19 +66,15 @@ func (s *session) brake(ids map[api.ID]bool, deletes func(stale) bool) {
 		}
 	}
 	with := containersByPlacement(going)
+	held = map[api.ID]string{}
 	going = slices.DeleteFunc(going, func(st stale) bool {
 		why := s.held(st, with[st.inv.Placement])
 		if why != "" {
-			s.braked[st.item.id()] = braked{why: why}
+			held[st.item.id()] = why
 		}
 		return why != ""
 	})
-	if why := s.cfg.Brake.TooMuch(len(going), total); why != "" {
-		for _, st := range going {
-			s.braked[st.item.id()] = braked{why: why}
-		}
-	}
-	s.logBraked(before)
+	return going, held, total
 }
 
 // TooMuch returns why so many deletions are too many at once; empty if they are not.

@@ -40,7 +40,7 @@ func (s *session) compare(ctx context.Context, t task, live *unstructured.Unstru
 			c.degraded = true
 		case refusesDryRun(err):
 			opt.Structural = true
-			c.note = "; compared without a dry run, which the API server refused: " + diff.SecretsOf(desired, live).Error(err).Error()
+			c.note = "; " + withoutDryRun(diff.SecretsOf(desired, live).Error(err))
 		default:
 			return c, diff.SecretsOf(desired, live).Error(err)
 		}
@@ -59,8 +59,29 @@ func (t *task) attribute(live *unstructured.Unstructured, details []api.PatchDet
 	return list
 }
 
+// A notTriedError says why no dry run of an object is requested.
+type notTriedError struct{ why string }
+
+func (e *notTriedError) Error() string { return e.why }
+
+func isNotTried(err error) bool {
+	var notTried *notTriedError
+	return errors.As(err, &notTried)
+}
+
+// withoutDryRun says that objects were compared without a dry run, and why.
+func withoutDryRun(err error) string {
+	if isNotTried(err) {
+		return "compared without a dry run: " + err.Error()
+	}
+	return "compared without a dry run, which the API server refused: " + err.Error()
+}
+
 // merged returns the object that an apply would produce.
 func (s *session) merged(ctx context.Context, t task) (*unstructured.Unstructured, error) {
+	if why := s.untried[t.manifest.Object.Object.GroupVersionKind()]; why != "" {
+		return nil, &notTriedError{why}
+	}
 	body, err := s.cfg.Encoder.encode(t.manifest, t.placement, "")
 	if err != nil {
 		return nil, err
@@ -72,6 +93,9 @@ func (s *session) merged(ctx context.Context, t task) (*unstructured.Unstructure
 // support it, denies it, or is down.
 func refusesDryRun(err error) bool {
 	var status apierrors.APIStatus
+	if isNotTried(err) {
+		return true
+	}
 	if !errors.As(err, &status) {
 		return false
 	}
@@ -85,7 +109,7 @@ func refusesDryRun(err error) bool {
 // knowsNoDryRun reports whether an answer that refuses a dry run says nothing of the object:
 // the server cannot try it, and may well apply it.
 func knowsNoDryRun(err error) bool {
-	return apierrors.IsMethodNotSupported(err) || apierrors.IsUnsupportedMediaType(err) || strings.Contains(err.Error(), "does not support dry run")
+	return isNotTried(err) || apierrors.IsMethodNotSupported(err) || apierrors.IsUnsupportedMediaType(err) || strings.Contains(err.Error(), "does not support dry run")
 }
 
 // isServerError reports whether a server has answered with an error of its own (5xx), which

@@ -34,9 +34,8 @@ func (d deletions) take(p api.PlacementKey) []ledger.Deletion {
 
 // recordDeletion logs the deletion of an object and adds it to the next report of its
 // placement.
-func (s *session) recordDeletion(st stale) {
+func (s *session) recordDeletion(st stale, cause work.Cause) {
 	id, p := st.item.id(), st.inv.Placement
-	cause := s.works[p].Cause
 	s.cfg.Log.Info("object deleted", "cluster", s.cfg.Name, "placement", p.String(), "object", id.String(), "commit", cause.Commit, "why", cause.Why)
 	s.deletions.add(p, id, cause)
 }

@@ -39,7 +39,7 @@ func TestDeletionsAreLoggedAndReportedOnce(t *testing.T) {
 	for _, c := range []work.Cause{{Commit: "c1", Why: "no longer wanted"}, {Commit: "c2", Why: "the placement was deleted"}} {
 		s.works[key] = work.Work{Placement: key, Cause: c}
 		for i := range 7 {
-			s.recordDeletion(stale{inv: s.inv[key], item: &item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: fmt.Sprint(i)}})
+			s.recordDeletion(stale{inv: s.inv[key], item: &item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: fmt.Sprint(i)}}, c)
 		}
 	}
 	s.report(t.Context(), key)

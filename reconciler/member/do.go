@@ -229,6 +229,9 @@ func (s *session) write(ctx context.Context, t task, do diff.Operation, saw snap
 	if err != nil {
 		o.err = err
 		o.cond = unanswered(diff.ApplyFailed(do, s.scrub(ctx, t, saw.live, err)), err)
+		if o.immutable = refusesImmutable(err); o.immutable && t.item.Hash != "" {
+			o.cond.Message = adviseRecreation(o.cond.Message, t.manifest)
+		}
 		return o
 	}
 	o.written = written

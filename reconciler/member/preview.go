@@ -33,6 +33,8 @@ const (
 	Adds Effect = "add"
 	// Changes: fields of it would be set or removed, or it would be taken over.
 	Changes Effect = "change"
+	// Recreates: it would be deleted and created anew, since an immutable field changes.
+	Recreates Effect = "recreate"
 	// Deletes: it would be removed, or given up and left where it is.
 	Deletes  Effect = "delete"
 	Releases Effect = "release"
@@ -149,7 +151,20 @@ func (p *Preview) Changes(ctx context.Context, works []work.Work) ([]Change, err
 	if err := p.learn(ctx, works); err != nil {
 		return nil, err
 	}
-	var tasks []task
+	tasks, err := p.tasks(ctx, works)
+	if err != nil {
+		return nil, err
+	}
+	changes, err := p.each(ctx, tasks, p.look)
+	if err != nil {
+		return nil, err
+	}
+	return p.withGone(ctx, changes)
+}
+
+// tasks returns a task for each object of some works that is not suspended, and finds out which
+// of them must not be tried.
+func (p *Preview) tasks(ctx context.Context, works []work.Work) (tasks []task, err error) {
 	for _, w := range works {
 		for _, m := range w.Manifests {
 			if w.SuspendedReason(m.ID) == "" {
@@ -157,11 +172,23 @@ func (p *Preview) Changes(ctx context.Context, works []work.Work) ([]Change, err
 			}
 		}
 	}
-	changes, err := p.each(ctx, tasks, p.look)
-	if err != nil {
-		return nil, err
+	p.s.untried, err = p.unsafe(ctx, tasks)
+	return tasks, err
+}
+
+// withGone adds to some changes what would go, and says which recreations would be held.
+func (p *Preview) withGone(ctx context.Context, changes []Change) ([]Change, error) {
+	for _, c := range changes {
+		if c.Effect == Recreates { // it counts as a deletion
+			p.s.trouble[c.ID] = &trouble{recreate: true, hash: c.Manifest.Hash}
+		}
 	}
 	gone, err := p.gone(ctx)
+	for i, c := range changes {
+		if b, held := p.s.braked[c.ID]; held && c.Effect == Recreates {
+			changes[i].Message = heldText(b.why)
+		}
+	}
 	return append(changes, gone...), err
 }
 
@@ -299,12 +326,19 @@ func (p *Preview) applied(ctx context.Context, t task, c *Change, live *unstruct
 	opt := diff.Options{Ignore: paths(rivals)}
 	desired, err := p.s.merged(ctx, t)
 	switch {
+	case refusesImmutable(err) && asksForRecreation(t.manifest) && p.s.notRecreated(t.placement, live) == "":
+		opt.Structural = true
+		c.Effect, c.Diffs = Recreates, t.attribute(live, diff.Compare(t.manifest.Object.Object, live, opt))
+		return c, nil
 	case refusesDryRun(err) && !knowsNoDryRun(err):
 		c.Effect, c.Message, c.serverError = Fails, diff.SecretsOf(t.manifest.Object.Object, live).Error(err).Error(), isServerError(err)
+		if refusesImmutable(err) && !c.TakesOver {
+			c.Message = adviseRecreation(c.Message, t.manifest)
+		}
 		return c, nil
 	case refusesDryRun(err):
 		desired, opt.Structural = t.manifest.Object.Object, true
-		c.Message = "the API server refuses to try it: " + diff.SecretsOf(desired, live).Error(err).Error()
+		c.Message = withoutDryRun(diff.SecretsOf(desired, live).Error(err))
 	case err != nil:
 		return nil, diff.SecretsOf(t.manifest.Object.Object, live).Error(err)
 	}
@@ -360,10 +394,12 @@ func (p *Preview) goes(ctx context.Context, st stale, l *observed.Object) Change
 		c.Message = p.s.content(ctx, r, st.item)
 	}
 	if c.Message != "" {
-		c.Message = "held until a commit allows it: " + c.Message
+		c.Message = heldText(c.Message)
 	}
 	return c
 }
+
+func heldText(why string) string { return "held until a commit allows it: " + why }
 
 // MissingPermissions reviews all permissions that holding some works takes, and describes
 // those that the cluster does not grant.

@@ -84,7 +84,7 @@ func (s *session) removed(ctx context.Context, st stale) bool {
 	if s.releases(st, l) {
 		released, err := s.release(ctx, res, st)
 		if released || err != nil {
-			s.addRemovalHistory(st, history.Released, err)
+			s.addRemovalHistory(st, history.Released, s.works[st.inv.Placement].Cause, err)
 		}
 		return s.succeeded(ctx, st, err)
 	}
@@ -109,9 +109,10 @@ func (s *session) removed(ctx context.Context, st stale) bool {
 	if err == nil && result == alreadyGone {
 		return true // somebody else has deleted it
 	}
-	s.addRemovalHistory(st, history.Deleted, err)
+	cause := s.works[st.inv.Placement].Cause
+	s.addRemovalHistory(st, history.Deleted, cause, err)
 	if err == nil {
-		s.recordDeletion(st)
+		s.recordDeletion(st, cause)
 	}
 	if !s.succeeded(ctx, st, err) {
 		return false

@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 )
@@ -27,6 +28,8 @@ func (s *session) addHistory(o outcome) {
 				e.By = by(o.before.By)
 			}
 		}
+	case o.immutable && asksForRecreation(o.manifest):
+		return // it is recreated
 	case o.cond.Status == metav1.ConditionFalse && !s.reports(o.placement):
 		if t := s.trouble[o.manifest.ID]; t != nil && t.hash == o.manifest.Hash && t.cond.Reason == o.cond.Reason {
 			return
@@ -72,13 +75,12 @@ func made(o *metav1.PartialObjectMetadata) bool {
 
 // addRemovalHistory adds to the history that an object was deleted, released, or that this
 // failed for the first time.
-func (s *session) addRemovalHistory(st stale, event history.Event, err error) {
+func (s *session) addRemovalHistory(st stale, event history.Event, cause work.Cause, err error) {
 	id := st.item.id()
 	if s.cfg.Record == nil || err != nil && s.trouble[id] != nil {
 		return
 	}
 	e := s.entry(st.inv.Placement, id)
-	cause := s.works[st.inv.Placement].Cause
 	e.Event, e.Commit, e.Message = event, cause.Commit, cause.Why
 	if err != nil {
 		e.Event, e.Message = history.Failed, cut("not removed: "+err.Error())

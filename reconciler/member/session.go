@@ -100,6 +100,9 @@ type session struct {
 	health  probe
 	// stuck are the workloads that are not available; nil while all are.
 	stuck *stuck
+	// untried are the kinds whose objects no dry run is requested of, and why. Only a Preview
+	// has any.
+	untried map[schema.GroupVersionKind]string
 	// hidden are the Secrets that no text may quote; nil until a turn needs them.
 	hidden *diff.Secrets
 }

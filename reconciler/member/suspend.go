@@ -3,6 +3,7 @@ package member
 import (
 	"context"
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -79,6 +80,9 @@ func (o *outcome) asWanted() bool {
 // lookAgain forgets the state of objects that are no longer spared, or newly spared.
 func (s *session) lookAgain(was, now work.Work) {
 	for _, m := range now.Manifests {
+		if t := s.trouble[m.ID]; t != nil && t.recreate && now.AllowDelete && !was.AllowDelete {
+			t.next = time.Time{} // it may be recreated now
+		}
 		if was.SuspendedReason(m.ID) != now.SuspendedReason(m.ID) {
 			delete(s.trouble, m.ID)
 			delete(s.verified, m.ID)

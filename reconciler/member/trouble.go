@@ -32,6 +32,9 @@ type trouble struct {
 	unknownKind bool
 	// notDeleted is why the cluster does not let go of an object that nobody wants.
 	notDeleted string
+	// recreate says that the object asks to be recreated, and that the server refused it
+	// because of immutable fields.
+	recreate bool
 	// namespaceMissing says that it failed for want of its namespace.
 	namespaceMissing bool
 	// pending says that what is in the way comes or passes by itself.
@@ -80,6 +83,7 @@ func (s *session) fail(o outcome) {
 	}
 	t.drift = o.item != nil && o.item.Hash != ""
 	t.unknownKind, t.namespaceMissing = o.cond.Reason == api.DecodingErred, forbiddenByNamespace(o.err)
+	t.recreate = o.immutable && asksForRecreation(o.manifest)
 	t.pending = s.passes(o)
 	first := firstRetry
 	if t.namespaceMissing {
@@ -99,7 +103,7 @@ func (s *session) fail(o outcome) {
 	if s.reports(o.placement) && o.err == nil {
 		t.next = s.compared.Add(reportInterval)
 	}
-	if o.err != nil && o.do != diff.NeedRead && t.logged.Due(o.cond.Reason+refusalReason(o.err)) {
+	if o.err != nil && o.do != diff.NeedRead && !t.recreate && t.logged.Due(o.cond.Reason+refusalReason(o.err)) {
 		s.cfg.Log.Warn("object not applied", "cluster", s.cfg.Name, "placement", o.placement.String(),
 			"object", id.String(), "err", o.cond.Message)
 	}
@@ -150,9 +154,12 @@ func (s *session) watched(id api.ID) bool {
 const longest = 4 << 10
 
 // cut shortens a text that is too long for a status.
-func cut(text string) string {
-	if len(text) <= longest {
+func cut(text string) string { return cutTo(text, longest) }
+
+// cutTo keeps the first n bytes of a text.
+func cutTo(text string, n int) string {
+	if len(text) <= n {
 		return text
 	}
-	return strings.ToValidUTF8(text[:longest], "") + fmt.Sprintf("… (%d more bytes)", len(text)-longest)
+	return strings.ToValidUTF8(text[:n], "") + fmt.Sprintf("… (%d more bytes)", len(text)-n)
 }

@@ -65,6 +65,8 @@ func said(c member.Change) (text, detail string) {
 		return "it is there already, and is not taken over", c.Message
 	case c.Effect == member.Unknown:
 		return "it cannot be tried", c.Message
+	case c.Effect == member.Recreates:
+		return "it is deleted and created anew", fieldNames(c.Diffs)
 	case c.Effect == member.Differs:
 		return "it stays as it is", c.Message
 	case isTakenOver(c) && len(c.Diffs) > 0:
@@ -116,7 +118,7 @@ func (a *Answers) Summary() string {
 		what string
 		is   func(member.Change) bool
 	}{
-		{"refused", isRefused}, {"taken over", isTakenOver}, {"with fields of others", setsFieldsOfOthers},
+		{"refused", isRefused}, {"recreated", func(c member.Change) bool { return c.Effect == member.Recreates }}, {"taken over", isTakenOver}, {"with fields of others", setsFieldsOfOthers},
 		{"that cannot be tried", func(c member.Change) bool { return c.Effect == member.Unknown }},
 	} {
 		if n := a.count(part.is); n > 0 || part.what == "refused" {

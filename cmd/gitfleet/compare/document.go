@@ -36,7 +36,7 @@ type diffCluster struct {
 
 // A diffChange is one object.
 type diffChange struct {
-	// Effect is add, change, delete, release, differ, fail or alter.
+	// Effect is add, change, recreate, delete, release, differ, fail, unknown or alter.
 	Effect    string `json:"effect"`
 	Group     string `json:"group,omitempty"`
 	Kind      string `json:"kind"`
@@ -114,9 +114,10 @@ var effects = []struct {
 	effect     member.Effect
 	mark, verb string
 }{
-	{member.Adds, "+", "to add"}, {member.Changes, "~", "to change"}, {member.Deletes, "-", "to delete"},
+	{member.Adds, "+", "to add"}, {member.Changes, "~", "to change"}, {member.Recreates, "-/+", "to recreate"},
+	{member.Deletes, "-", "to delete"},
 	{member.Releases, "o", "to release"}, {member.Differs, "?", "to leave as it is"}, {member.Fails, "!", "to fail"},
-	{member.Alters, "*", "altered by the cluster at each apply"},
+	{member.Unknown, "?", "that cannot be told"}, {member.Alters, "*", "altered by the cluster at each apply"},
 }
 
 func (c *diffCluster) count() string {

@@ -19,6 +19,8 @@ func TestDiffAsText(t *testing.T) {
 	gone := diffChange{Effect: "delete", Kind: "Namespace", Name: "old", Placement: "crp/old", Message: "held until a commit allows it: the Namespace has content that is not gitfleet's: Pod a"}
 	left := diffChange{Effect: "differ", Kind: "ConfigMap", Namespace: "shop", Name: "theirs", Placement: "crp/web", Origin: "apps/theirs.yaml:1", Message: "no ownership of the object in the member cluster; takeover is needed"}
 	refused := diffChange{Effect: "fail", Kind: "Service", Namespace: "shop", Name: "web", Placement: "crp/web", Origin: "apps/svc.yaml:1", Message: "spec.clusterIP: Invalid value:\nfield is immutable"}
+	recreated := diffChange{Effect: "recreate", Group: "batch", Kind: "Job", Namespace: "shop", Name: "once", Placement: "crp/web", Origin: "apps/job.yaml:1",
+		Fields: []api.Difference{{PatchDetail: api.PatchDetail{Path: "/spec/template/spec/containers/0/image", ValueInMember: "app:1", ValueInHub: "app:2"}}}}
 	released := diffChange{Effect: "release", Kind: "ConfigMap", Namespace: "shop", Name: "kept", Placement: "crp/old"}
 	rested := diffChange{Effect: "change", Kind: "ConfigMap", Namespace: "shop", Name: "tuned", Placement: "crp/web", Origin: "apps/tuned.yaml:1", Fields: replicas}
 	rested.leave("suspended by jo: INC-1")
@@ -32,7 +34,7 @@ func TestDiffAsText(t *testing.T) {
 		Clusters: []diffCluster{
 			{Name: "east", Changes: []diffChange{added, web, taken, gone}},
 			{Name: "north"},
-			{Name: "south", Changes: []diffChange{left, refused, released, rested, foreign, altered}},
+			{Name: "south", Changes: []diffChange{left, refused, recreated, released, rested, foreign, altered}},
 			{Name: "west", Changes: []diffChange{added, web, taken, gone}},
 			{Name: "zenith", Error: "the API server did not answer in time"},
 		},

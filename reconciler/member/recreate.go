@@ -1,0 +1,198 @@
+package member
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	ssaerrors "github.com/fluxcd/pkg/ssa/errors"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/history"
+)
+
+// asksForRecreation reports whether an object is to be deleted and created anew if a server
+// refuses to change an immutable field of it.
+func asksForRecreation(m *work.Manifest) bool {
+	return m.Object.Object.GetAnnotations()[api.RecreateAnnotation] == api.RecreateEnabled && api.Recreatable(m.ID.GroupKind())
+}
+
+// refusesImmutable reports whether a server refused an object because of immutable fields and
+// for no other reason, so that it would accept a new object with the same content. The answers
+// of admission webhooks do not tell.
+func refusesImmutable(err error) bool {
+	var answer apierrors.APIStatus
+	if !apierrors.IsInvalid(err) || !errors.As(err, &answer) || !ssaerrors.IsImmutableError(err) {
+		return false
+	}
+	details := answer.Status().Details
+	return details != nil && len(details.Causes) > 0 && !slices.ContainsFunc(details.Causes, func(c metav1.StatusCause) bool { return !isImmutable(c) })
+}
+
+// immutablePhrases are what API servers say of a field that cannot be changed.
+var immutablePhrases = []string{"immutable", "may not change", "may not be changed", "cannot change", "can not be unset", "updates to "}
+
+// isImmutable reports whether a cause of a refusal is that a field is immutable.
+func isImmutable(c metav1.StatusCause) bool {
+	detail, found := strings.CutPrefix(c.Message, "Forbidden: ")
+	if !found { // the message quotes the value, which may hold anything, before it says what is wrong
+		detail = c.Message[strings.LastIndex(c.Message, ": ")+1:]
+	}
+	return slices.ContainsFunc(immutablePhrases, func(phrase string) bool { return strings.Contains(detail, phrase) })
+}
+
+// adviceToRecreate ends the message of an object that was refused because of immutable fields.
+const adviceToRecreate = "; to have gitfleet delete the object and create it anew, give it in Git the annotation " +
+	api.RecreateAnnotation + `: "` + api.RecreateEnabled + `"`
+
+// adviseRecreation adds the advice to the message of an object of ours, unless the object has
+// the annotation or cannot have it. The server's words are cut rather than the advice.
+func adviseRecreation(message string, m *work.Manifest) string {
+	if asksForRecreation(m) || !api.Recreatable(m.ID.GroupKind()) {
+		return message
+	}
+	return cutTo(message, longest-len(adviceToRecreate)-len("… (1234567 more bytes)")) + adviceToRecreate
+}
+
+// beingDeleted is the condition of an object that is created once it is gone. finalizers are
+// those of the object, if they are known.
+func beingDeleted(finalizers string) metav1.Condition {
+	message := "the object is being deleted; it is created anew once it is gone"
+	if finalizers != "" {
+		message += " (finalizers: " + finalizers + ")"
+	}
+	return diff.NotApplied(api.ManifestApplyFailed, message)
+}
+
+// recreations returns the objects that are to be recreated, except those of placements whose
+// deletions a commit allows.
+func (s *session) recreations() (ids []api.ID) {
+	for id, t := range s.trouble {
+		w, isWanted := s.wanted.of(id)
+		if t.recreate && isWanted && t.hash == w.manifest.Hash && !s.works[w.placement].AllowDelete {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// recreate deletes those objects of some tasks that ask for it and were just refused because of
+// immutable fields. An object that is gone at once is applied again at once, others once the
+// watch reports that they are gone.
+func (s *session) recreate(ctx context.Context, tasks []task, touched map[api.PlacementKey]bool) {
+	due := slices.DeleteFunc(slices.Clone(tasks), func(t task) bool {
+		refused := s.trouble[t.manifest.ID]
+		return refused == nil || !refused.recreate
+	})
+	if len(due) == 0 {
+		return
+	}
+	s.brakeRecreations()
+	var gone []task
+	for _, t := range due {
+		if ctx.Err() != nil || s.cutOff() {
+			break
+		}
+		if create, isGone := s.deletedForRecreation(ctx, t, touched); isGone {
+			gone = append(gone, create)
+		}
+	}
+	s.apply(ctx, gone, touched)
+}
+
+// brakeRecreations holds all recreations if there would be too many deletions with them.
+func (s *session) brakeRecreations() {
+	before, all := maps.Clone(s.braked), map[api.ID]bool{}
+	for _, inv := range s.inv {
+		for id := range inv.items.ids() {
+			all[id] = true
+		}
+	}
+	going, _, total := s.deletionsOf(all, s.deletes)
+	recreated := s.recreations()
+	tooMuch := s.cfg.Brake.TooMuch(len(going)+len(recreated), total)
+	for _, id := range recreated {
+		if delete(s.braked, id); tooMuch != "" {
+			s.braked[id] = braked{why: tooMuch}
+		}
+	}
+	s.logBraked(before)
+}
+
+// deletedForRecreation deletes the object of a task. If that is gone at once, it returns the
+// task that creates it; otherwise its trouble says why it stays.
+func (s *session) deletedForRecreation(ctx context.Context, t task, touched map[api.PlacementKey]bool) (create task, gone bool) {
+	id := t.manifest.ID
+	refused := s.trouble[id]
+	if b, held := s.braked[id]; held {
+		refused.cond.Message += "; its recreation is held: " + b.why
+		return t, false
+	}
+	live, err := s.read(ctx, t.res, id)
+	result := alreadyGone
+	if err == nil && live != nil {
+		if why := s.notRecreated(t.placement, live); why != "" {
+			result, err = alreadyGone, errors.New(why)
+		} else if result, err = s.deleteRead(ctx, t, live); err != nil {
+			err = s.scrub(ctx, t, live, err)
+		}
+	}
+	if err != nil {
+		refused.cond.Message = cut(refused.cond.Message + "; it is not deleted to be created anew: " + err.Error())
+		if refused.logged.due("not recreated" + refusalReason(err)) {
+			s.cfg.Log.Warn("object not recreated", "cluster", s.cfg.Name, "placement", t.placement.String(), "object", id.String(), "err", refused.cond.Message)
+		}
+		return t, false
+	}
+	announced := *t.item
+	announced.Hash = "" // it is to be created, and that it is not there is no drift
+	s.inv[t.placement].items.put(announced)
+	touched[t.placement] = true
+	t.item, t.drift, t.absent, t.accepting, t.found = &announced, false, true, false, nil
+	if result != deletionPending {
+		s.live.drop(id)
+		return t, true
+	}
+	if l := s.live.of(id); l != nil {
+		terminating := *l
+		terminating.terminating = true
+		s.live.put(id, &terminating)
+	}
+	s.fail(outcome{task: t, cond: beingDeleted(strings.Join(live.GetFinalizers(), ","))})
+	return t, false
+}
+
+// deleteRead deletes the object of a task as it was read, and records that.
+func (s *session) deleteRead(ctx context.Context, t task, live *unstructured.Unstructured) (deleteResult, error) {
+	if live.GetDeletionTimestamp() != nil {
+		return deletionPending, nil
+	}
+	result, err := s.delete(ctx, t.res, t.manifest.ID, live.GetUID(), metav1.DeletePropagationBackground)
+	s.cfg.Metrics.done(s.cfg.Name, "Delete", err)
+	if err == nil && result != alreadyGone {
+		st := stale{inv: s.inv[t.placement], item: t.item}
+		cause := work.Cause{Commit: s.works[t.placement].Revision.Commit, Why: "an immutable field changed, and " + api.RecreateAnnotation + " asks to create the object anew"}
+		s.addRemovalHistory(st, history.Deleted, cause, nil)
+		s.recordDeletion(st, cause)
+	}
+	return result, err
+}
+
+// notRecreated returns why a live object is not deleted although its manifest asks for
+// recreation; empty if it is.
+func (s *session) notRecreated(p api.PlacementKey, live *unstructured.Unstructured) string {
+	switch {
+	case diff.OwnerOf(live, s.cfg.Fleet, p, s.markerStale) != diff.Ours:
+		return "it was not applied by this placement"
+	case live.GetAnnotations()[api.PruneAnnotation] == api.PruneDisabled:
+		return "it has the annotation " + api.PruneAnnotation + ": " + api.PruneDisabled + " on the cluster"
+	}
+	return ""
+}

@@ -1,0 +1,122 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/test/githttp"
+)
+
+func yamlJob(namespace, name, image, annotations string) string {
+	return fmt.Sprintf(`apiVersion: batch/v1
+kind: Job
+metadata: {name: %s, namespace: %s, annotations: {%s}}
+spec:
+  template:
+    spec:
+      restartPolicy: Never
+      containers: [{name: main, image: "registry.example/%s"}]
+`, name, namespace, annotations, image)
+}
+
+func yamlService(namespace, name, address, annotations string) string {
+	return fmt.Sprintf(`apiVersion: v1
+kind: Service
+metadata: {name: %s, namespace: %s, annotations: {%s}}
+spec: {clusterIP: %s, selector: {app: web}, ports: [{port: 80}]}
+`, name, namespace, annotations, address)
+}
+
+// A change of immutable fields is refused by a real API server, with the advice how to have the
+// objects recreated. With the annotation they are deleted and created anew, which diff says
+// beforehand, and it is told as a deletion.
+func TestImmutableObjectsAreRecreated(t *testing.T) {
+	const wish = `gitfleet.dev/recreate: "true"`
+	d := newDaemon(t)
+	content := func(image, address, annotations string) map[string]string {
+		return map[string]string{
+			"apps/all.yaml": yamlNamespace(d.name) + "---\n" + yamlPlacement("all", d.name, pickAll+atOnce),
+			"apps/job.yaml": yamlJob(d.name, "once", image, annotations), "apps/svc.yaml": yamlService(d.name, "web", address, annotations),
+		}
+	}
+	uids := func() (all map[string]types.UID) {
+		t.Helper()
+		all = map[string]types.UID{}
+		for name, client := range d.clients {
+			job, err := client.BatchV1().Jobs(d.name).Get(context.Background(), "once", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			service, err := client.CoreV1().Services(d.name).Get(context.Background(), "web", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			all[name+" Job"], all[name+" Service"] = job.UID, service.UID
+		}
+		return all
+	}
+	first := d.repo.Commit(t, "main", content("app:1", "None", ""))
+	d.start()
+	d.applied(first)
+	before := uids()
+
+	d.repo.Commit(t, "main", content("app:2", "10.0.0.77", ""))
+	d.until("refused", func(r *status.Report) bool {
+		advised := 0
+		for _, p := range r.Placements {
+			for _, c := range p.Status.PlacementStatuses {
+				for _, f := range c.FailedPlacements {
+					if strings.Contains(f.Condition.Message, "give it in Git the annotation "+wish) {
+						advised++
+					}
+				}
+			}
+		}
+		return advised == 2*len(d.members)
+	})
+	if now := uids(); fmt.Sprint(now) != fmt.Sprint(before) {
+		t.Fatalf("without the annotation, before:\n%v\nnow\n%v", before, now)
+	}
+
+	wanted := content("app:2", "10.0.0.77", wish)
+	checkout := t.TempDir()
+	if _, err := githttp.Git(checkout, "clone", "--quiet", d.repo.Dir, "."); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range wanted {
+		if err := os.WriteFile(filepath.Join(checkout, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, code := d.cli("diff", "--config", d.config(), "--path", checkout)
+	if code != 1 || !strings.Contains(out, "member-1, member-2, member-3: 2 to recreate\n") || !strings.Contains(out, "-/+ Job.batch/"+d.name+"/once") {
+		t.Errorf("diff: exit code %d\n%s", code, out)
+	}
+
+	recreated := d.repo.Commit(t, "main", wanted)
+	d.applied(recreated)
+	now := uids()
+	for name, uid := range before {
+		if now[name] == uid {
+			t.Errorf("%s is still the same", name)
+		}
+	}
+	d.until("told", func(r *status.Report) bool {
+		told := 0
+		for _, e := range r.Events {
+			if e.Reason == api.ObjectsDeleted && e.Commit == recreated && strings.Contains(e.Message, "an immutable field changed") {
+				told += e.Count
+			}
+		}
+		return told >= len(d.members)
+	})
+}
