@@ -7,6 +7,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
@@ -17,16 +18,27 @@ type ContentChange struct {
 	Before, After *work.Manifest
 	// Clusters are those where it changes in this way, sorted.
 	Clusters []string
+	// Recreation says whether the object is deleted and created anew, as it asks to be if an
+	// immutable field changes.
+	Recreation diff.Recreation
 }
 
-// ContentChanges are the objects that change on the clusters of a running fleet, by
-// placement and ID. Without a running fleet there are none.
+// Note ends a line about the object: ", recreated" or ", may be recreated"; empty if it is not.
+func (c ContentChange) Note() string {
+	if c.Recreation == diff.NotRecreated {
+		return ""
+	}
+	return ", " + string(c.Recreation)
+}
+
+// ContentChanges are the objects that change on the clusters, by placement and ID. There are
+// none if the contents of the earlier plan are not known.
 func (o *Forecast) ContentChanges() []ContentChange {
-	if o.running == nil {
+	if o.earlier == nil {
 		return nil
 	}
 	was := map[api.PlacementKey]*plan.Placement{}
-	for _, p := range o.running.plan.Placements {
+	for _, p := range o.earlier.Placements {
 		was[p.Key] = p
 	}
 	for _, r := range o.Renames {
@@ -89,7 +101,7 @@ func contentChanges(old, now *plan.Placement) []ContentChange {
 			if !known {
 				j = len(out)
 				at[key] = j
-				out = append(out, ContentChange{Placement: now.Key, Before: before, After: after})
+				out = append(out, ContentChange{Placement: now.Key, Before: before, After: after, Recreation: diff.RecreationOf(before.Object.Object, after.Object.Object)})
 			}
 			out[j].Clusters = append(out[j].Clusters, c.Binding.Cluster)
 		}

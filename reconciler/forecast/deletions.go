@@ -2,9 +2,11 @@ package forecast
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
@@ -14,6 +16,17 @@ type Deletion struct {
 	Cluster string `json:"cluster"`
 	Object
 	// Held is why it would not be deleted until a commit allows it; empty if it would.
+	Held string `json:"held,omitempty"`
+}
+
+// A Recreation is an object that a cluster would delete and create anew, since an immutable field
+// of it changes and it asks for that.
+type Recreation struct {
+	Cluster string `json:"cluster"`
+	Object
+	// Certain says that it would be recreated; only the cluster knows of others.
+	Certain bool `json:"certain"`
+	// Held is why it would not be recreated until a commit allows it; empty if it would.
 	Held string `json:"held,omitempty"`
 }
 
@@ -31,14 +44,50 @@ func (o *Forecast) Compared(brake Brake) (Document, Changes) {
 	if o.running != nil {
 		changes.Placements = o.running.withSettings(changes.Placements, o.Snapshot, o.Renames)
 	}
-	d.Deletions = []Deletion{}
-	for i := range changes.Clusters {
-		if c := &changes.Clusters[i]; !c.Gone { // a cluster that leaves the fleet keeps its objects
-			c.Deleted = o.deletions(c, brake)
-			d.Deletions = append(d.Deletions, c.Deleted...)
+	d.Deletions, d.Recreations = []Deletion{}, o.recreations(&d)
+	counted := map[string][]*string{} // why what the brake counts is held, by cluster
+	for i := range d.Recreations {
+		if r := &d.Recreations[i]; r.Certain && !o.losing(r.Placement, r.Cluster).AllowDelete {
+			counted[r.Cluster] = append(counted[r.Cluster], &r.Held)
 		}
 	}
+	for i := range changes.Clusters {
+		if c := &changes.Clusters[i]; !c.Gone { // a cluster that leaves the fleet keeps its objects
+			c.Deleted = o.deletions(c, counted)
+		}
+	}
+	for _, c := range o.before.Clusters {
+		why := brake.TooMuch(len(counted[c.Name]), len(c.Objects))
+		for _, held := range counted[c.Name] {
+			*held = why
+		}
+	}
+	for _, c := range changes.Clusters {
+		d.Deletions = append(d.Deletions, c.Deleted...)
+	}
 	return d, changes
+}
+
+// recreations returns the objects that are or may be recreated, by cluster, placement and ID;
+// nil if the contents of the earlier plan are not known.
+func (o *Forecast) recreations(d *Document) []Recreation {
+	if o.earlier == nil {
+		return nil
+	}
+	out := []Recreation{}
+	for _, c := range o.ContentChanges() {
+		if c.Recreation == diff.NotRecreated {
+			continue
+		}
+		for _, cluster := range c.Clusters {
+			all := d.objects(c.Placement, cluster)
+			if i := slices.IndexFunc(all, func(has Object) bool { return has.ID() == c.After.ID }); i >= 0 {
+				out = append(out, Recreation{Cluster: cluster, Object: all[i], Certain: c.Recreation == diff.Recreated})
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Recreation) int { return strings.Compare(a.Cluster, b.Cluster) })
+	return out
 }
 
 // described is the document, which is made once for a running fleet.
@@ -49,9 +98,10 @@ func (o *Forecast) described() Document {
 	return o.Describe()
 }
 
-// deletions lists the objects that a cluster would delete, in the order of c.Lost, and
-// why the daemon would hold them, if it would. Objects of others are not known here.
-func (o *Forecast) deletions(c *ClusterChange, brake Brake) []Deletion {
+// deletions lists the objects that a cluster would delete, in the order of c.Lost, and why
+// their placements hold them, if they do. It adds the others to counted, unless a commit allows
+// them. Objects of others are not known here.
+func (o *Forecast) deletions(c *ClusterChange, counted map[string][]*string) []Deletion {
 	out := make([]Deletion, 0, len(c.Lost))
 	going := map[string][]api.ID{} // objects whose deletion deletes others, by placement
 	for _, lost := range c.Lost {
@@ -60,20 +110,11 @@ func (o *Forecast) deletions(c *ClusterChange, brake Brake) []Deletion {
 			going[lost.Placement] = append(going[lost.Placement], id)
 		}
 	}
-	var counted []*Deletion
 	for i := range out {
 		w := o.losing(out[i].Placement, c.Cluster)
 		if out[i].Held = w.Held(out[i].ID(), going[out[i].Placement]); out[i].Held == "" && !w.AllowDelete {
-			counted = append(counted, &out[i])
+			counted[c.Cluster] = append(counted[c.Cluster], &out[i].Held)
 		}
-	}
-	at := slices.IndexFunc(o.before.Clusters, func(b Cluster) bool { return b.Name == c.Cluster })
-	if at < 0 {
-		return out
-	}
-	why := brake.TooMuch(len(counted), len(o.before.Clusters[at].Objects))
-	for _, d := range counted {
-		d.Held = why
 	}
 	return out
 }

@@ -17,9 +17,11 @@ type Document struct {
 	Commit     string      `json:"commit"`
 	Placements []Placement `json:"placements"`
 	Clusters   []Cluster   `json:"clusters"`
-	// Deletions are there only if there is something to compare with.
-	Deletions []Deletion `json:"deletions,omitzero"`
-	Problems  []Problem  `json:"problems"`
+	// Deletions are there only if there is something to compare with, and Recreations only if
+	// its contents are known.
+	Deletions   []Deletion   `json:"deletions,omitzero"`
+	Recreations []Recreation `json:"recreations,omitzero"`
+	Problems    []Problem    `json:"problems"`
 }
 
 // A Placement is one placement of a plan.

@@ -33,7 +33,9 @@ type Input struct {
 	// Before is an earlier plan, whose placements are bound to the clusters that they have
 	// there; nil if there is none.
 	Before *Document
-	Now    time.Time
+	// Earlier is the plan that Before describes; nil if only the description is known.
+	Earlier *plan.Plan
+	Now     time.Time
 }
 
 // A Forecast is a plan of a snapshot, and how it differs from an earlier one.
@@ -50,6 +52,8 @@ type Forecast struct {
 	// before is the earlier plan, with renamed placements under their new keys; nil if
 	// there is none.
 	before *Document
+	// earlier is the earlier plan with its contents; nil if they are not known.
+	earlier *plan.Plan
 	// Rollouts are those that the snapshot begins in a running fleet, by placement.
 	Rollouts []Rollout
 	// running is the fleet that the forecast is for; nil if no daemon runs it.
@@ -60,7 +64,7 @@ type Forecast struct {
 
 // Of returns the forecast for a fleet without a daemon. An error is a fault of the program.
 func Of(in Input) (*Forecast, error) {
-	o := &Forecast{Snapshot: in.Snapshot, Warnings: in.Snapshot.Warnings}
+	o := &Forecast{Snapshot: in.Snapshot, Warnings: in.Snapshot.Warnings, earlier: in.Earlier}
 	input := healthy(in.Snapshot, in.Now)
 	leaving := map[string]bool{}
 	if in.Observed != nil {

@@ -61,7 +61,7 @@ func (r *Running) Forecast(s *hub.Snapshot) (*Forecast, error) {
 		in.Ledger, in.Lost = r.newLedger(s)
 		in.Memo = plan.NewMemo()
 	}
-	o := &Forecast{Snapshot: s, Warnings: s.Warnings, Plan: plan.Resolve(in), running: r}
+	o := &Forecast{Snapshot: s, Warnings: s.Warnings, Plan: plan.Resolve(in), running: r, earlier: r.plan}
 	if err := internal(o.Plan); err != nil {
 		return nil, err
 	}

@@ -205,7 +205,7 @@ func (s *session) task(id api.ID, w wanted) (task, bool) {
 	}
 	if l != nil && l.Terminating && (t.item == nil || t.item.Hash == "") {
 		// A write now would be lost with the object.
-		s.fail(outcome{task: t, cond: beingDeleted(l.finalizers)})
+		s.fail(outcome{task: t, cond: beingDeleted(l.Finalizers)})
 		return t, false
 	}
 	if t.item == nil || t.item.Hash != w.manifest.Hash {

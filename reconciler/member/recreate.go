@@ -111,7 +111,7 @@ func (s *session) recreate(ctx context.Context, tasks []task, touched map[api.Pl
 func (s *session) brakeRecreations() {
 	before, all := maps.Clone(s.braked), map[api.ID]bool{}
 	for _, inv := range s.inv {
-		for id := range inv.items.ids() {
+		for id := range inv.items.IDs() {
 			all[id] = true
 		}
 	}
@@ -146,7 +146,7 @@ func (s *session) deletedForRecreation(ctx context.Context, t task, touched map[
 	}
 	if err != nil {
 		refused.cond.Message = cut(refused.cond.Message + "; it is not deleted to be created anew: " + err.Error())
-		if refused.logged.due("not recreated" + refusalReason(err)) {
+		if refused.logged.Due("not recreated" + refusalReason(err)) {
 			s.cfg.Log.Warn("object not recreated", "cluster", s.cfg.Name, "placement", t.placement.String(), "object", id.String(), "err", refused.cond.Message)
 		}
 		return t, false
@@ -157,13 +157,13 @@ func (s *session) deletedForRecreation(ctx context.Context, t task, touched map[
 	touched[t.placement] = true
 	t.item, t.drift, t.absent, t.accepting, t.found = &announced, false, true, false, nil
 	if result != deletionPending {
-		s.live.drop(id)
+		s.live.Drop(id)
 		return t, true
 	}
-	if l := s.live.of(id); l != nil {
+	if l := s.live.Of(id); l != nil {
 		terminating := *l
-		terminating.terminating = true
-		s.live.put(id, &terminating)
+		terminating.Terminating = true
+		s.live.Put(id, &terminating)
 	}
 	s.fail(outcome{task: t, cond: beingDeleted(strings.Join(live.GetFinalizers(), ","))})
 	return t, false

@@ -92,7 +92,7 @@ func (f *fixedShelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // An object that asks for it is deleted and created anew when an immutable field changes, and
 // only if it is the placement's, nothing else is wrong with it, and not too much is deleted.
 func TestRecreation(t *testing.T) {
-	const live = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"one","namespace":"web","finalizers":["example.com/log"],"labels":{%q:"prod"},"annotations":{%s}}}`
+	const stored = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"one","namespace":"web","finalizers":["example.com/log"],"labels":{%q:"prod"},"annotations":{%s}}}`
 	ours := fmt.Sprintf("%q:%q", api.PlacementAnnotation, web)
 	recreated := []string{"DELETE one", "PATCH one"}
 	tests := map[string]struct {
@@ -129,7 +129,7 @@ func TestRecreation(t *testing.T) {
 				m.Object.Object.SetAnnotations(map[string]string{api.RecreateAnnotation: api.RecreateEnabled})
 			}
 			test.shelf.shelf = newShelf()
-			test.shelf.maps["one"] = fmt.Appendf(nil, live, api.ManagedByLabel, test.notes)
+			test.shelf.maps["one"] = fmt.Appendf(nil, stored, api.ManagedByLabel, test.notes)
 			s := sessionAt(t, &test.shelf)
 			s.cfg.Encoder, s.cfg.Brake, s.fresh, s.retry = NewEncoder("prod", ""), test.brake, map[string]bool{}, time.NewTimer(time.Hour)
 			s.kinds.known = []unique.Handle[knownKind]{unique.Make(knownKind{gvk: configMaps.GroupVersion().WithKind("ConfigMap"), resource: configMaps})}

@@ -250,7 +250,7 @@ func (r *Result) contentsText() string {
 	var b strings.Builder
 	b.WriteString("**Changed objects** (`-` is on the clusters, `+` is in the pull request)\n\n")
 	for _, c := range r.Contents[:min(maxContents, len(r.Contents))] {
-		fmt.Fprintf(&b, "%s of %s on %s: %s\n\n", markdown.Code(c.After.ID.String()), markdown.Code(c.Placement.String()), count(len(c.Clusters), "cluster"), few(c.Clusters))
+		fmt.Fprintf(&b, "%s of %s%s on %s: %s\n\n", markdown.Code(c.After.ID.String()), markdown.Code(c.Placement.String()), c.Note(), count(len(c.Clusters), "cluster"), few(c.Clusters))
 		b.WriteString(markdown.CodeBlock("diff", fieldsText(c)) + "\n")
 	}
 	if rest := len(r.Contents) - maxContents; rest > 0 {

@@ -142,7 +142,7 @@ func (r *Result) groups() []clusterGroup {
 	}
 	for _, c := range r.Contents {
 		for _, name := range c.Clusters {
-			lines[name] = append(lines[name], fmt.Sprintf("! %s (%s)", c.After.ID, c.Placement))
+			lines[name] = append(lines[name], fmt.Sprintf("! %s (%s)%s", c.After.ID, c.Placement, c.Note()))
 		}
 	}
 	by := map[string]*clusterGroup{}

@@ -44,7 +44,7 @@ var mayImport = map[string][]string{
 	"reconciler/backoff":         {"gitsource", "gitsource/forge"},
 	"reconciler/diff":            {"placement/api"},
 	"reconciler/faults":          {},
-	"reconciler/forecast":        {"gitsource/hub", "placement", "placement/api", "placement/work", "reconciler/ledger", "reconciler/plan", "reconciler/status"},
+	"reconciler/forecast":        {"gitsource/hub", "placement", "placement/api", "placement/work", "reconciler/diff", "reconciler/ledger", "reconciler/plan", "reconciler/status"},
 	"reconciler/health":          {"placement/api"},
 	"reconciler/history":         {},
 	"reconciler/ledger":          {"placement", "placement/api"},

@@ -114,7 +114,7 @@ func TestImmutableObjectsAreRecreated(t *testing.T) {
 		told := 0
 		for _, e := range r.Events {
 			if e.Reason == api.ObjectsDeleted && e.Commit == recreated && strings.Contains(e.Message, "an immutable field changed") {
-				told += e.Count
+				told += int(e.Count)
 			}
 		}
 		return told >= len(d.members)

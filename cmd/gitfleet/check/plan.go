@@ -107,7 +107,7 @@ func writeForecast(w io.Writer, o *forecast.Forecast, out output.Format, brake m
 	}
 	d, changes := o.Compared(brake)
 	err := writePlan(w, d, changes, out)
-	if err == nil && !changes.None() {
+	if err == nil && (!changes.None() || len(d.Recreations) > 0) {
 		return exit.Differences
 	}
 	return err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/reconciler/forecast"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
 // An Input is the arguments of a command that plans offline.
@@ -30,7 +31,7 @@ func (in Input) Forecast(s *hub.Snapshot) (*forecast.Forecast, error) {
 	if err != nil {
 		return nil, err
 	}
-	if input.Before, err = in.earlier(); err != nil {
+	if input.Before, input.Earlier, err = in.earlier(); err != nil {
 		return nil, err
 	}
 	return forecast.Of(input)
@@ -48,19 +49,20 @@ func (in Input) input(s *hub.Snapshot) (forecast.Input, error) {
 }
 
 // earlier returns the plan to compare with; nil if there is none.
-func (in Input) earlier() (*forecast.Document, error) {
+func (in Input) earlier() (*forecast.Document, *plan.Plan, error) {
 	switch {
 	case in.Base != nil && in.Current != "":
-		return nil, errors.New("--current cannot be combined with FROM..TO")
+		return nil, nil, errors.New("--current cannot be combined with FROM..TO")
 	case in.Current != "":
-		return readCurrent(in.Current)
+		d, err := readCurrent(in.Current)
+		return d, nil, err
 	case in.Base != nil:
 		o, err := Input{Clusters: in.Clusters}.Forecast(in.Base)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		d := o.Describe()
-		return &d, nil
+		return &d, o.Plan, nil
 	}
-	return nil, nil
+	return nil, nil, nil
 }

@@ -20,7 +20,10 @@ import (
 // cluster has, and what needs attention.
 func Plan(w io.Writer, d forecast.Document, changes forecast.Changes) error {
 	var b bytes.Buffer
-	Changes(&b, changes, d.Deletions)
+	if !changes.None() || len(d.Recreations) == 0 {
+		Changes(&b, changes, d.Deletions)
+	}
+	printRecreations(&b, d.Recreations)
 	for _, p := range d.Placements {
 		printPlacement(&b, p, len(d.Clusters))
 	}
@@ -123,6 +126,36 @@ func printHeld(b *bytes.Buffer, all []forecast.Deletion) {
 		if n := len(held) - mostRows; n > 0 {
 			fmt.Fprintf(b, "    and %s more; -o json has all of them\n", output.Count(n, "object"))
 		}
+	}
+}
+
+// printRecreations writes which objects would be deleted and created anew, once for those of a
+// placement that are on several clusters.
+func printRecreations(b *bytes.Buffer, all []forecast.Recreation) {
+	type recreation struct{ object, what string }
+	var rows []recreation
+	clusters := map[recreation][]string{}
+	for _, r := range all {
+		row := recreation{fmt.Sprintf("%s  (%s)", r.ID(), r.Placement), "recreated, since an immutable field changes"}
+		switch {
+		case r.Held != "":
+			row.what = "recreated, held: " + r.Held
+		case !r.Certain:
+			row.what = "may be recreated: only the cluster knows which fields are immutable"
+		}
+		if clusters[row] == nil {
+			rows = append(rows, row)
+		}
+		clusters[row] = append(clusters[row], r.Cluster)
+	}
+	for i, row := range rows {
+		if i == 0 {
+			fmt.Fprintln(b, "Recreated objects:")
+		}
+		fmt.Fprintf(b, "  %s on %s: %s\n", row.object, forecast.FewOf(clusters[row]), row.what)
+	}
+	if len(rows) > 0 {
+		fmt.Fprintln(b)
 	}
 }
 

@@ -34,7 +34,7 @@ func Preview(b *bytes.Buffer, p *review.Preview) {
 	printAnswers(b, p.Answers)
 	Changes(b, p.Changes, p.Deletions())
 	for _, c := range p.Contents {
-		fmt.Fprintf(b, "%s (%s) changes on %s\n", c.After.ID, c.Placement, forecast.FewOf(c.Clusters))
+		fmt.Fprintf(b, "%s (%s) changes on %s%s\n", c.After.ID, c.Placement, forecast.FewOf(c.Clusters), c.Note())
 		for _, d := range review.Fields(c) {
 			fmt.Fprintf(b, "    %s: %s → %s\n", output.Escape(d.Path), output.Escape(output.OrNone(d.ValueInHub)), output.Escape(output.OrNone(d.ValueInMember)))
 		}
