@@ -26,6 +26,8 @@ type books struct {
 	// commit that renamed them.
 	known   map[api.PlacementKey]bool
 	renamed map[api.PlacementKey]string
+	// renames are all renames so far.
+	renames []rename
 	*memory
 }
 
@@ -135,7 +137,7 @@ func (w *world) hear(o ledger.Observation) {
 }
 
 func (b *books) copy() *books {
-	out := &books{b.head, make(map[api.PlacementKey]map[string]*ledger.Entry, len(b.pages)), b.rest, b.resumed, b.proven, b.halted, b.known, b.renamed, b.memory}
+	out := &books{b.head, make(map[api.PlacementKey]map[string]*ledger.Entry, len(b.pages)), b.rest, b.resumed, b.proven, b.halted, b.known, b.renamed, b.renames, b.memory}
 	for key, page := range b.pages {
 		out.pages[key] = maps.Clone(page)
 	}
@@ -169,7 +171,7 @@ func (b *books) hearWork(o ledger.WorkSeen) {
 // next returns the books after the ledger has been saved.
 func (b *books) next(l *ledger.Ledger) *books {
 	n := &books{
-		head: l.Head(), pages: make(map[api.PlacementKey]map[string]*ledger.Entry, len(b.pages)), memory: b.memory, known: map[api.PlacementKey]bool{}, renamed: b.renamed,
+		head: l.Head(), pages: make(map[api.PlacementKey]map[string]*ledger.Entry, len(b.pages)), memory: b.memory, known: map[api.PlacementKey]bool{}, renamed: b.renamed, renames: b.renames,
 		rest: l.Suspensions(), resumed: map[api.PlacementKey]time.Time{}, proven: map[api.PlacementKey]string{}, halted: map[api.PlacementKey][]placement.Stop{},
 	}
 	for _, key := range l.Placements() {

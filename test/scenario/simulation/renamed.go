@@ -15,6 +15,23 @@ type revision struct {
 	content map[api.ID]string
 }
 
+// A rename gave a placement another name with a commit.
+type rename struct{ from, to, commit string }
+
+// nameAt returns the name of a placement at the i-th commit, given its name at the next one.
+func (w *world) nameAt(b *books, i int, name string) string {
+	c := w.source.commits[w.source.order[i]]
+	if _, exists := c.places[name]; exists {
+		return name
+	}
+	for _, r := range b.renames {
+		if r.to == name && slices.Index(w.source.order, r.commit) > i {
+			return r.from
+		}
+	}
+	return name
+}
+
 // note records the content of the assigned revisions: what the commit in force gives the
 // placement under its current name.
 func (w *world) note(b *books) {
@@ -74,6 +91,7 @@ func (w *world) carryOver(l *ledger.Ledger) {
 		b.renamed = maps.Clone(b.renamed)
 		b.renamed[from] = l.Head()
 		delete(b.renamed, to)
+		b.renames = append(slices.Clip(b.renames), rename{from: from.Name, to: to.Name, commit: l.Head()})
 		b.memory.carryOver(from, to)
 	}
 }

@@ -202,7 +202,7 @@ func (a *agent) kept(id api.ID, but api.PlacementKey) bool {
 }
 
 // allows reports whether a commit could have allowed the deletions of a work: one with the
-// content that the cluster was given, or a later one.
+// content that the cluster was given, under any name of the placement, or a later one.
 func (w *world) allows(b *books, by work.Work) bool {
 	head := slices.Index(w.source.order, b.head)
 	first := slices.Index(w.source.order, cmp.Or(b.renamed[by.Placement], by.Revision.Commit))
@@ -213,9 +213,13 @@ func (w *world) allows(b *books, by work.Work) bool {
 	if _, named := w.source.commits[w.source.order[first]].places[name]; !named {
 		name = w.contents[by.Revision.Hash].name // it had another then
 	}
-	content := func(i int) map[api.ID]string { return w.source.commits[w.source.order[i]].gives(name, "") }
-	for b.renamed[by.Placement] == "" && first > 0 && sameContent(content(first-1), content(first)) {
-		first--
+	content := func(i int, name string) map[api.ID]string { return w.source.commits[w.source.order[i]].gives(name, "") }
+	for b.renamed[by.Placement] == "" && first > 0 {
+		before := w.nameAt(b, first-1, name)
+		if !sameContent(content(first-1, before), content(first, name)) {
+			break
+		}
+		first, name = first-1, before
 	}
 	for i := first; i <= head; i++ {
 		if !w.source.commits[w.source.order[i]].silent {
