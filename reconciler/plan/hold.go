@@ -101,6 +101,17 @@ func (pl *planner) holdsFor(p *Placement, cluster string, w *work.Work) []work.H
 	return h.content
 }
 
+// successorMayDelete reports whether deletions are allowed under the new key of a renamed
+// placement on a cluster that is assigned the newest content. What the cluster still holds under
+// the earlier key is deleted on the way to that content.
+func (pl *planner) successorMayDelete(cluster string) bool {
+	if pl.current.successor == nil {
+		return false
+	}
+	c := pl.current.successor.placement.On(cluster)
+	return c != nil && !c.Binding.Removing && c.UpToDate() && c.DeleteAllowed
+}
+
 // renameHolds returns the holds on the objects that a renamed placement still holds under its
 // earlier key. What is deleted is what the new key does not select, and the holds are those of
 // the new key.

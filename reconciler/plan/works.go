@@ -33,7 +33,7 @@ func (p *Placement) FinalWork(c *OnCluster) work.Work {
 // planWork computes the work of one cluster; not ok if there is none yet.
 func (pl *planner) planWork(p *Placement, c *OnCluster) (work.Work, bool) {
 	w := work.Work{Placement: p.Key, Revision: c.Binding.Assigned, Abandon: p.Record.Abandon,
-		AllowDelete: c.Binding.AllowDelete || pl.mayDelete(p, !c.Binding.Removing && c.UpToDate()),
+		AllowDelete: c.Binding.AllowDelete || pl.mayDelete(p, !c.Binding.Removing && c.UpToDate()) || pl.successorMayDelete(c.Binding.Cluster),
 		Cause:       deleteCause(p, &c.Binding), Suspended: c.Suspended, SuspendedObjects: c.suspendedObjects, ClusterDrift: c.driftRule}
 	c.DeleteAllowed = w.AllowDelete
 	if p.Spec != nil {

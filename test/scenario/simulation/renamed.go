@@ -32,6 +32,16 @@ func (w *world) nameAt(b *books, i int, name string) string {
 	return name
 }
 
+// currentName returns the name that a renamed placement has now.
+func (b *books) currentName(name string) string {
+	for _, r := range b.renames {
+		if r.from == name {
+			name = r.to
+		}
+	}
+	return name
+}
+
 // note records the content of the assigned revisions: what the commit in force gives the
 // placement under its current name.
 func (w *world) note(b *books) {

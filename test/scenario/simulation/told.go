@@ -1,7 +1,6 @@
 package simulation
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -115,7 +114,7 @@ func (w *world) says(commit string, at bindingKey, id api.ID, value string) bool
 // then its content is not known.
 func (w *world) deletes(a *agent, by work.Work, id api.ID) {
 	b := a.passing
-	if what := w.mistake(a, by, id); what != "" && !w.allows(b, by) {
+	if what := w.mistake(a, by, id); what != "" && !w.allows(b, by, a.name) {
 		w.breaks(lawAllowed, "%s deletes %s for %s: %s", a.name, title(id), by.Placement, what)
 	}
 	head := w.source.commits[b.head]
@@ -202,19 +201,27 @@ func (a *agent) kept(id api.ID, but api.PlacementKey) bool {
 }
 
 // allows reports whether a commit could have allowed the deletions of a work: one with the
-// content that the cluster was given, under any name of the placement, or a later one.
-func (w *world) allows(b *books, by work.Work) bool {
-	head := slices.Index(w.source.order, b.head)
-	first := slices.Index(w.source.order, cmp.Or(b.renamed[by.Placement], by.Revision.Commit))
+// content that the cluster was given, under any name of the placement, or a later one. Under an
+// earlier name, that is the content under the current one, if it is the newest.
+func (w *world) allows(b *books, by work.Work, on string) bool {
+	at, commit, renamed := bindingKey{by.Placement, on}, by.Revision.Commit, b.renamed[by.Placement] != ""
+	if renamed {
+		at.key.Name, commit = b.currentName(at.key.Name), b.renamed[by.Placement]
+		head := w.source.commits[b.head].gives(at.key.Name, on)
+		if r := b.revision(at); b.live(at) && sameContent(w.content(r, at), head) {
+			commit, renamed = r.Commit, false
+		}
+	}
+	head, first := slices.Index(w.source.order, b.head), slices.Index(w.source.order, commit)
 	if first < 0 {
 		return true
 	}
-	name := by.Placement.Name
-	if _, named := w.source.commits[w.source.order[first]].places[name]; !named {
+	name := at.key.Name
+	if _, named := w.source.commits[commit].places[name]; !named {
 		name = w.contents[by.Revision.Hash].name // it had another then
 	}
 	content := func(i int, name string) map[api.ID]string { return w.source.commits[w.source.order[i]].gives(name, "") }
-	for b.renamed[by.Placement] == "" && first > 0 {
+	for !renamed && first > 0 {
 		before := w.nameAt(b, first-1, name)
 		if !sameContent(content(first-1, before), content(first, name)) {
 			break
