@@ -184,7 +184,7 @@ func (s *scene) turn() {
 	}
 	in := status.Input{Plan: s.last, Head: s.in.Head, Ledger: s.in.Ledger, Source: s.source, Now: s.now, Conditions: s.conditions, Memo: s.told}
 	s.report = status.Build(in)
-	scenario.Sound(s.t, s.report)
+	scenario.CheckReport(s.t, s.report)
 	s.report.UpdateLedger(s.in.Ledger)
 	// Whoever remembers nothing says the same.
 	in.Memo = nil

@@ -180,7 +180,7 @@ func (d *daemon) until(what string, ok func(*status.Report) bool) *status.Report
 	var last *status.Report
 	for deadline := time.Now().Add(d.patience); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		if last = d.report(); last != nil {
-			scenario.Sound(d.t, last)
+			scenario.CheckReport(d.t, last)
 			if ok(last) {
 				return last
 			}

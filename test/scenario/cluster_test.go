@@ -15,8 +15,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// A cluster is a simulated member cluster. It outlives its agents, has objects, and records what
-// was done to them.
+// A cluster is a simulated member cluster. It outlives its agents, has objects, and records
+// what was done to them.
 type cluster struct {
 	name string
 
@@ -58,7 +58,7 @@ func (c *cluster) set(change func()) {
 	}
 }
 
-// history returns what was done since the last call.
+// history returns the actions since the last call.
 func (c *cluster) history() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -71,26 +71,26 @@ func (c *cluster) note(format string, args ...any) {
 	c.did = append(c.did, fmt.Sprintf(format, args...))
 }
 
-// An agent applies works to a cluster, as a real one does.
+// An agent applies works to a cluster.
 type agent struct {
 	*cluster
 	report func(ledger.Observation)
 	works  chan []work.Work
 	leave  chan struct{}
 	left   chan struct{}
-	// told is called in every call of Set.
-	told func([]work.Work)
+	// onSet is called in every call of Set.
+	onSet func([]work.Work)
 }
 
 func newAgent(c *cluster, report func(ledger.Observation)) *agent {
-	return &agent{cluster: c, report: report, works: make(chan []work.Work, 1), leave: make(chan struct{}), left: make(chan struct{}), told: func([]work.Work) {}}
+	return &agent{cluster: c, report: report, works: make(chan []work.Work, 1), leave: make(chan struct{}), left: make(chan struct{}), onSet: func([]work.Work) {}}
 }
 
 // SetFleet does nothing, since there is no other fleet.
 func (a *agent) SetFleet(ledger.Fleet, []ledger.Adoption) {}
 
 func (a *agent) Set(works []work.Work) {
-	a.told(works)
+	a.onSet(works)
 	select {
 	case <-a.works:
 	default:

@@ -17,7 +17,7 @@ import (
 )
 
 // simple returns a healthy fleet.
-func simple(t *testing.T, clusters string) *scene {
+func healthyFleet(t *testing.T, clusters string) *scene {
 	s := newScene(t)
 	s.source.push("v1", "", world.Files(t, "clusters "+clusters+"\nnamespace web\nplace web\n"))
 	return s
@@ -26,7 +26,7 @@ func simple(t *testing.T, clusters string) *scene {
 // Observations that arrive while the loop is busy are handled together in one turn.
 func TestBurstIsOneTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := simple(t, "east west")
+		s := healthyFleet(t, "east west")
 		var report func(ledger.Observation)
 		s.member = func(a *agent) reconciler.Member { report = a.report; return a }
 		s.start()
@@ -36,7 +36,7 @@ func TestBurstIsOneTurn(t *testing.T) {
 		s.onPublish(func() { busy <- true; <-goOn })
 		s.source.push("v2", "", world.Files(t, "clusters east west\nnamespace web\nconfigmap web/one\nplace web\n"))
 		<-busy
-		synctest.Wait() // members have done what they were told
+		synctest.Wait() // members have applied their works
 		before := s.count()
 		for i := range 1000 {
 			report(ledger.ClusterSeen{Cluster: "west", At: time.Now(), Healthy: i%2 == 0, Error: "no answer"})
@@ -53,14 +53,14 @@ func TestBurstIsOneTurn(t *testing.T) {
 }
 
 // A probe with the same result as before causes no turn.
-func TestNoNewsIsNoTurn(t *testing.T) {
+func TestRepeatedProbeCausesNoTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := simple(t, "east west")
+		s := healthyFleet(t, "east west")
 		s.start()
 		defer s.stop()
 		time.Sleep(time.Minute)
 		before := s.count()
-		time.Sleep(10 * time.Minute) // 120 probes, and a beat every half minute
+		time.Sleep(10 * time.Minute) // 120 probes, and a turn every half minute
 		if turns := s.count() - before; turns < 15 || turns > 25 {
 			t.Errorf("ten quiet minutes took %d turns", turns)
 		}
@@ -68,12 +68,12 @@ func TestNoNewsIsNoTurn(t *testing.T) {
 }
 
 // Works are sent only after the ledger was saved.
-func TestSavedBeforeTold(t *testing.T) {
+func TestWorksAreSentAfterTheLedgerIsSaved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := simple(t, "east west")
+		s := healthyFleet(t, "east west")
 		told := map[string]string{}
 		s.member = func(a *agent) reconciler.Member {
-			a.told = func(works []work.Work) {
+			a.onSet = func(works []work.Work) {
 				kept, err := s.store.Load()
 				if err != nil {
 					t.Error(err)
@@ -114,9 +114,9 @@ func TestSavedBeforeTold(t *testing.T) {
 
 // Observations are reported at once and saved a moment later, many at a time. No works are sent
 // before.
-func TestWhatIsOnlySeenIsSavedLater(t *testing.T) {
+func TestObservationsAreSavedLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := simple(t, "east west")
+		s := healthyFleet(t, "east west")
 		var report func(ledger.Observation)
 		s.member = func(a *agent) reconciler.Member { report = a.report; return a }
 		s.start()
@@ -150,7 +150,7 @@ func TestWhatIsOnlySeenIsSavedLater(t *testing.T) {
 // A member that ends slowly delays no other, and the next one for the same cluster waits for it.
 func TestSlowEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := simple(t, "east west")
+		s := healthyFleet(t, "east west")
 		var mu sync.Mutex
 		running := map[string]int{}
 		count := func(name string, n int) {
@@ -163,7 +163,7 @@ func TestSlowEnd(t *testing.T) {
 		s.member = func(a *agent) reconciler.Member { return &lingering{a, count} }
 		s.start()
 		defer s.stop()
-		// Other credentials for east: its agent has to end, and another to begin.
+		// With other credentials for east its agent ends, and another one starts.
 		files := world.Files(t, "clusters east west\nnamespace web\nconfigmap web/one\nplace web unavailable 2\n")
 		files["cluster-east.yaml"].Data = []byte(strings.Replace(string(files["cluster-east.yaml"].Data), "name: east,", "name: east, annotations: {"+api.ContextAnnotation+": other},", 1))
 		s.source.push("v2", "", files)
@@ -195,7 +195,7 @@ func (l *lingering) Run(ctx context.Context) error {
 // A loop that cannot read its ledger does not start.
 func TestUnreadableLedger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := simple(t, "east")
+		s := healthyFleet(t, "east")
 		s.store.Store = unreadable{}
 		s.start()
 		if err := <-s.done; err != errStore {
@@ -211,7 +211,7 @@ func TestUnreadableLedger(t *testing.T) {
 // An idle loop verifies what is saved, and reports what is missing.
 func TestSavedLedgerIsVerified(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := simple(t, "east")
+		s := healthyFleet(t, "east")
 		s.start()
 		defer s.stop()
 		time.Sleep(5 * time.Minute)
@@ -234,7 +234,7 @@ func (unreadable) Load() (*ledger.Ledger, error) { return nil, errStore }
 // When a source ends, the loop ends with its error and with everything that it started.
 func TestSourceEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := simple(t, "east")
+		s := healthyFleet(t, "east")
 		s.start()
 		s.source.end <- errStore
 		if err := <-s.done; err == nil || !strings.Contains(err.Error(), "follow the repository: "+errStore.Error()) {

@@ -11,7 +11,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/world"
 )
 
-// measured is the value of a metric, or the count and sum of its observations.
+// measured returns the value of a metric, or the count and sum of its observations.
 func measured(t *testing.T, c prometheus.Metric) (value float64, count uint64) {
 	t.Helper()
 	var m dto.Metric
@@ -24,9 +24,9 @@ func measured(t *testing.T, c prometheus.Metric) (value float64, count uint64) {
 	return m.GetCounter().GetValue(), 0
 }
 
-// A rollout is counted once when it begins and when it ends, and each cluster
-// once for each commit that it gets, over a restart too. A cluster that breaks and
-// recovers, or is chosen later, is no rollout.
+// A rollout is counted once when it begins and when it ends, and each cluster once for each
+// commit that it gets, also after a restart. A cluster that breaks and recovers, or is selected
+// later, is not a rollout.
 func TestRolloutsAreMeasured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const web = "namespace web\nplace web unavailable 1\n"

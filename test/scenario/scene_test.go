@@ -24,30 +24,29 @@ import (
 	"github.com/gitfleet/gitfleet/test/world"
 )
 
-// TestScenes plays the stories of testdata in virtual time. Each file of an
-// archive is a command, and what follows it is what it prints, but for a
-// commit, whose content follows:
+// TestScenes runs the scenes of testdata in virtual time. Each file of an archive is a command,
+// with its output as content, except for a commit, whose content is the commit:
 //
-//	commit v1              pushed; the short text of package world follows
-//	broken v2              pushed, and does not load
-//	down east, up east     a cluster answers no more, or again
+//	commit v1              push it; the content is in the format of package world
+//	broken v2              push a commit that does not load
+//	down east, up east     a cluster stops answering, or answers again
 //	slow east 10m          every work takes that long there
-//	late east 20s          that long nobody knows anything of it after a start
-//	fail web east          nothing of the placement can be applied there
-//	heal web east          it can
+//	late east 20s          its agent connects that long after a start
+//	fail web east          no object of the placement can be applied there
+//	heal web east          they can be applied again
 //	store fails            the ledger cannot be saved
-//	store works            it can
+//	store works            it can be saved again
 //	suspend crp/web east 10m, resume crp/web
-//	                       a person has something left as it is; prints the answer
-//	resume crp/web stopped a person lets a stopped rollout go on
+//	                       as a user does; prints the response
+//	resume crp/web stopped resume a stopped rollout
 //	stop, crash            the daemon ends; a crash saves nothing more
 //	start                  the daemon starts
-//	forget                 the ledger is lost, while it is stopped
+//	forget                 the ledger is lost, while the daemon is stopped
 //	lose v1, mend v1       a commit cannot be read any more, or can again
 //	tick 30s               time passes
-//	plan                   prints where every placement is on every cluster, and
-//	                       what was done there since it was last asked
-//	deletions              prints the events of what was deleted
+//	plan                   print the state of every placement on every cluster, and
+//	                       the actions there since the last plan
+//	deletions              print the events of deleted objects
 func TestScenes(t *testing.T) {
 	golden.Archives(t, "testdata/*.txtar", func(t *testing.T, archive *txtar.Archive) {
 		synctest.Test(t, func(t *testing.T) { play(t, archive) })
@@ -135,7 +134,7 @@ func (s *scene) logged() string {
 }
 
 func (s *scene) publish(r *status.Report) {
-	Sound(s.t, r)
+	CheckReport(s.t, r)
 	s.mu.Lock()
 	s.report = r
 	s.reports++
@@ -210,10 +209,10 @@ func (s *scene) do(words []string) string {
 	case "mend":
 		s.source.mend(args[0])
 	case "tick":
-		time.Sleep(s.duration(args[0])) // virtual
+		time.Sleep(s.duration(args[0])) // in virtual time
 	case "plan":
 		synctest.Wait()
-		out = s.tell()
+		out = s.plan()
 	case "deletions":
 		synctest.Wait()
 		out = s.deletions()
@@ -260,8 +259,8 @@ func (s *scene) duration(text string) time.Duration {
 	return d
 }
 
-// tell returns the state of all placements on all clusters.
-func (s *scene) tell() string {
+// plan returns the state of all placements on all clusters.
+func (s *scene) plan() string {
 	var b strings.Builder
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -273,7 +272,7 @@ func (s *scene) tell() string {
 		fmt.Fprintf(&b, "%s is refused: %s\n", r.Source.Newest.Hash, r.Source.LoadError)
 	}
 	for _, d := range r.Details {
-		s.tellPlacement(&b, d)
+		s.writePlacement(&b, d)
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.clusters)) {
 		for _, line := range s.clusters[name].history() {
@@ -283,7 +282,7 @@ func (s *scene) tell() string {
 	return b.String()
 }
 
-// deletions prints the events of what was deleted.
+// deletions returns the events of deleted objects.
 func (s *scene) deletions() string {
 	var b strings.Builder
 	for _, e := range s.report.Events {
@@ -294,7 +293,7 @@ func (s *scene) deletions() string {
 	return b.String()
 }
 
-func (s *scene) tellPlacement(b *strings.Builder, d *status.Detail) {
+func (s *scene) writePlacement(b *strings.Builder, d *status.Detail) {
 	ps := s.statusOf(d.Placement)
 	if ps != nil && ps.Conditions[0].Status != "True" {
 		fmt.Fprintf(b, "%s: %s\n", d.Placement, ps.Conditions[0].Message)
@@ -313,7 +312,7 @@ func (s *scene) statusOf(name string) *api.PlacementStatus {
 	return nil
 }
 
-// stateOf describes how far a placement is on a cluster, and why no further.
+// stateOf describes the progress of a placement on a cluster, and what it waits for.
 func stateOf(c *status.ClusterDetail, ps *api.PlacementStatus) string {
 	if c.Removing {
 		return "is being removed"

@@ -17,7 +17,7 @@ import (
 type source struct {
 	mu      sync.Mutex
 	commits map[string]commit
-	lost    map[string]commit // which cannot be read for now
+	lost    map[string]commit // temporarily unreadable
 	head    string
 	news    chan struct{}
 	// end makes Run return.
@@ -106,7 +106,7 @@ func (s *source) Status() gitsource.Status {
 	return gitsource.Status{URL: "https://git.example/fleet", Ref: "main", Head: s.head}
 }
 
-// A store is the store of a ledger that can be made to fail, and has the last saved state.
+// A store is the store of a ledger that can be made to fail, with the last saved state.
 type store struct {
 	ledger.Store
 
@@ -136,7 +136,7 @@ func (s *store) Verify(*ledger.Ledger) []string {
 	return s.missing
 }
 
-// lose has parts of what was saved found missing.
+// lose makes Verify report missing parts.
 func (s *store) lose(missing ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -23,7 +23,7 @@ import (
 // A standby is a replica that follows the leader of a scene.
 type standby struct {
 	mu      sync.Mutex
-	backup  ledger.Store // what the leader has saved
+	backup  ledger.Store // the leader's store
 	version string
 	err     error
 	report  *status.Report
@@ -62,12 +62,12 @@ func (s *standby) last() *status.Report {
 	return s.report
 }
 
-// A standby reports what the leader does, from the ledger alone. It starts no members and
-// saves nothing. While it cannot read the ledger, it publishes nothing, so that its answer
+// A standby reports the state of the leader, from the ledger alone. It starts no members and
+// saves nothing. While it cannot read the ledger, it publishes nothing, so that its report
 // grows old.
 func TestStandbyReportsWhatTheLeaderSaved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := simple(t, "east west")
+		s := healthyFleet(t, "east west")
 		s.start()
 		defer s.stop()
 		time.Sleep(5 * time.Minute)

@@ -14,52 +14,52 @@ import (
 )
 
 // An agent applies works to a host for one daemon, as a real one does: it writes the inventory,
-// applies, removes, writes the inventory again and reports. It has no goroutine of its own:
+// applies, prunes, writes the inventory again and reports. It has no goroutine of its own:
 // everything that it does is an event.
 type agent struct {
 	*host
 	d      *daemon
 	report func(ledger.Observation)
 
-	works []work.Work
-	asked bool
-	// basis is what the loop knew when it sent the works.
-	basis *books
+	works    []work.Work
+	hasWorks bool
+	// basedOn is the model at the time the loop sent the works.
+	basedOn *model
 	// connected says that the host has responded once, healthy that it responded to the last
 	// probe.
 	connected, healthy bool
-	// pass are the works of the current pass, done those of the last one; again says that
+	// pass are the works of the current pass, done those of the last one; passAgain says that
 	// another pass follows.
-	pass    []work.Work
-	done    []work.Work
-	passing *books
-	// began is the start of the current pass.
-	began time.Time
+	pass      []work.Work
+	done      []work.Work
+	passModel *model
+	// passStart is the start of the current pass.
+	passStart time.Time
 	// announced says that the inventories have the objects of the pass.
 	announced bool
-	again     bool
-	left      chan struct{} // not nil: everything is to be given up
-	gone      bool          // it was
+	passAgain bool
+	leaving   chan struct{} // not nil once the cluster is leaving the fleet
+	leftFleet bool          // it has left
 	ended     bool
-	// adopted are the adoptions of other fleets that the loop has sent, shown is the other fleet
-	// last seen on the host.
-	adopted []ledger.Adoption
-	shown   string
+	// adopted are the adoptions of other fleets that the loop has sent, reportedFleet is the
+	// other fleet last reported.
+	adopted       []ledger.Adoption
+	reportedFleet string
 }
 
-// Set is called by the loop.
-func (a *agent) Set(works []work.Work) { a.d.w.told(a, works) }
+// Set implements reconciler.Member.
+func (a *agent) Set(works []work.Work) { a.d.w.setWorks(a, works) }
 
-// Leave is called by the loop.
-func (a *agent) Leave() <-chan struct{} { return a.d.w.parted(a) }
+// Leave implements reconciler.Member.
+func (a *agent) Leave() <-chan struct{} { return a.d.w.leaveFleet(a) }
 
-// Check is called by the loop when a person asks for it.
+// Check implements reconciler.Member.
 func (a *agent) Check() {
-	a.d.hold()
+	a.d.waitWhileStopped()
 	a.d.w.mu.Lock()
 	defer a.d.w.mu.Unlock()
-	if !a.d.burns() {
-		a.work()
+	if !a.d.countWrite() {
+		a.startPass()
 	}
 }
 
@@ -84,91 +84,92 @@ func (a *agent) after(d time.Duration, do func()) {
 	})
 }
 
-func (a *agent) say(o ledger.Observation) { a.d.w.outbox = append(a.d.w.outbox, said{a, o}) }
+func (a *agent) send(o ledger.Observation) { a.d.w.outbox = append(a.d.w.outbox, report{a, o}) }
 
 // connect tries to reach the host for the first time.
 func (a *agent) connect() {
 	if a.down {
-		a.say(ledger.ClusterSeen{Cluster: a.name, At: a.d.w.now(), Error: "no answer"})
+		a.send(ledger.ClusterSeen{Cluster: a.name, At: a.d.w.now(), Error: "no answer"})
 		a.after(5*time.Second, a.connect)
 		return
 	}
 	a.connected, a.healthy = true, true
-	a.introduce()
-	a.work()
-	a.after(probing, a.probe)
+	a.reportCluster()
+	a.startPass()
+	a.after(probeInterval, a.probe)
 }
 
-// probing is the interval between probes of a host that does not change.
-const probing = 4 * time.Minute
+// probeInterval is the interval between probes of a host that does not change.
+const probeInterval = 4 * time.Minute
 
 func (a *agent) probe() {
-	a.look()
-	a.after(probing, a.probe)
+	a.observe()
+	a.after(probeInterval, a.probe)
 }
 
-// look probes the host.
-func (a *agent) look() {
+// observe probes the host.
+func (a *agent) observe() {
 	switch {
 	case !a.connected:
 	case a.down:
 		a.healthy = false
-		a.say(ledger.ClusterSeen{Cluster: a.name, At: a.d.w.now(), Error: "no answer", UID: "uid-" + a.name})
-	case !a.healthy, a.shown != a.rival:
+		a.send(ledger.ClusterSeen{Cluster: a.name, At: a.d.w.now(), Error: "no answer", UID: "uid-" + a.name})
+	case !a.healthy, a.reportedFleet != a.otherFleet:
 		a.healthy = true
-		a.introduce()
-		a.work()
+		a.reportCluster()
+		a.startPass()
 	default:
-		a.say(ledger.ClusterSeen{Cluster: a.name, At: a.d.w.now(), Healthy: true, Properties: map[string]string{}})
+		a.send(ledger.ClusterSeen{Cluster: a.name, At: a.d.w.now(), Healthy: true, Properties: map[string]string{}})
 	}
 }
 
-// work begins a pass, or has one follow the current one.
-func (a *agent) work() {
+// startPass starts a pass, or has one follow the current one.
+func (a *agent) startPass() {
 	switch {
-	case !a.connected || !a.healthy || !a.asked && a.left == nil:
+	case !a.connected || !a.healthy || !a.hasWorks && a.leaving == nil:
 	case a.foreign():
-		a.standBack()
+		a.leaveForeign()
 	case a.pass != nil:
-		a.again = true
+		a.passAgain = true
 	default:
-		a.pass, a.passing, a.began = slices.Clone(a.works), a.basis, time.Now()
+		a.pass, a.passModel, a.passStart = slices.Clone(a.works), a.basedOn, time.Now()
 		if a.pass == nil {
 			a.pass = []work.Work{}
 		}
 		a.announced = false
-		a.after(a.pace, a.announce)
+		a.after(a.halfPass, a.announce)
 	}
 }
 
-// announce writes into the inventories what is about to be applied.
+// announce adds the objects that will be applied to the inventories.
 func (a *agent) announce() {
 	if a.down || a.foreign() {
-		a.giveUp()
+		a.abortPass()
 		return
 	}
 	for _, w := range a.pass {
-		if a.left != nil || !writes(w) || w.Suspended != "" {
+		if a.leaving != nil || !writes(w) || w.Suspended != "" {
 			continue
 		}
 		for _, m := range w.Manifests {
 			if w.SuspendedReason(m.ID) == "" {
-				a.grow(w, m.ID)
+				a.addToInventory(w, m.ID)
 			}
 		}
-		if inv := a.holds[w.Placement]; inv != nil {
+		if inv := a.inventories[w.Placement]; inv != nil {
 			inv.abandon = w.Abandon
 		}
 	}
 	a.announced = true
-	a.after(a.pace, a.finish)
+	a.after(a.halfPass, a.finish)
 }
 
-// giveUp ends a pass that fails because of the host. It continues when the host responds again.
-func (a *agent) giveUp() {
-	a.pass, a.passing, a.again = nil, nil, false
+// abortPass ends a pass that fails because of the host. It continues when the host responds
+// again.
+func (a *agent) abortPass() {
+	a.pass, a.passModel, a.passAgain = nil, nil, false
 	if a.healthy {
-		a.look()
+		a.observe()
 	}
 }
 
@@ -178,50 +179,50 @@ func (a *agent) finish() {
 		a.after(20*time.Second, a.finish)
 		return
 	case a.foreign():
-		a.giveUp()
+		a.abortPass()
 		return
 	case a.down:
-		a.some(a.steps())
-		a.giveUp()
+		a.runSome(a.steps())
+		a.abortPass()
 		return
 	}
 	for _, do := range a.steps() {
 		do()
 	}
-	if a.left != nil {
-		a.depart()
+	if a.leaving != nil {
+		a.finishLeaving()
 		return
 	}
 	works := a.pass
-	a.pass, a.passing = nil, nil
-	a.inherit()
-	a.tell(works)
-	if a.again {
-		a.again = false
-		a.work()
+	a.pass, a.passModel = nil, nil
+	a.takeOverFleet()
+	a.reportWorks(works)
+	if a.passAgain {
+		a.passAgain = false
+		a.startPass()
 	}
 }
 
-// some performs the first of the given writes; the others are cut off.
-func (a *agent) some(steps []func()) {
-	for _, do := range steps[:a.chance.IntN(len(steps)+1)] {
+// runSome executes the first of the given writes; the others are not executed.
+func (a *agent) runSome(steps []func()) {
+	for _, do := range steps[:a.random.IntN(len(steps)+1)] {
 		do()
 	}
 }
 
-// depart removes everything when a cluster leaves the fleet.
-func (a *agent) depart() {
-	a.pass, a.passing = nil, nil
-	if !a.gone {
-		a.gone = true
+// finishLeaving ends the departure of a cluster from the fleet.
+func (a *agent) finishLeaving() {
+	a.pass, a.passModel = nil, nil
+	if !a.leftFleet {
+		a.leftFleet = true
 		a.d.w.story("cluster %s has given everything up", a.name)
-		a.d.w.closing = append(a.d.w.closing, a.left)
+		a.d.w.closing = append(a.d.w.closing, a.leaving)
 	}
 }
 
 // steps returns the writes of a pass, in order.
 func (a *agent) steps() []func() {
-	if a.left != nil {
+	if a.leaving != nil {
 		return a.leaveWrites()
 	}
 	wanted := map[api.ID]api.PlacementKey{}
@@ -248,19 +249,19 @@ func (a *agent) steps() []func() {
 		if !isTold || w.Keep || w.Strategy.Type == api.ReportDiff {
 			continue
 		}
-		for _, id := range slices.SortedFunc(maps.Keys(a.holds[key].items), api.ID.Compare) {
+		for _, id := range slices.SortedFunc(maps.Keys(a.inventories[key].items), api.ID.Compare) {
 			by, isWanted := wanted[id]
 			switch taken := isWanted && writes(told[by]); {
 			case isWanted && by == key || w.SuspendedReason(id) != "":
 			case taken:
 				prune = append(prune, func() { a.prune(w, id, true) })
 			default:
-				prune = append(prune, func() { a.passOn(w, id, told) })
+				prune = append(prune, func() { a.handOver(w, id, told) })
 			}
 		}
 	}
 	for _, w := range a.pass {
-		settle = append(settle, func() { a.settle(w) })
+		settle = append(settle, func() { a.writeInventory(w) })
 	}
 	return slices.Concat(apply, prune, settle)
 }
@@ -270,10 +271,10 @@ func writes(w work.Work) bool { return !w.Remove && w.Strategy.Type != api.Repor
 
 func (a *agent) apply(key api.PlacementKey, m *work.Manifest) {
 	value := valueOf(m.Object.Object)
-	if a.sick[m.ID] || kindOf(value) == refused {
+	if a.failingWrites[m.ID] || kindOf(value) == refused {
 		return
 	}
-	old := a.things[m.ID]
+	old := a.objects[m.ID]
 	if old != nil && old.ours && old.hash == m.Hash && old.by == key {
 		return
 	}
@@ -281,8 +282,8 @@ func (a *agent) apply(key api.PlacementKey, m *work.Manifest) {
 	if old != nil && old.hash == m.Hash {
 		next.since = old.since
 	}
-	a.d.w.writes(a, key, m.ID)
-	a.things[m.ID] = next
+	a.d.w.checkWrite(a, key, m.ID)
+	a.objects[m.ID] = next
 	a.d.w.story("cluster %s applies %s %s for %s", a.name, title(m.ID), value, key)
 }
 
@@ -292,32 +293,32 @@ func valueOf(u *unstructured.Unstructured) string {
 }
 
 func (a *agent) prune(w work.Work, id api.ID, handedOver bool) {
-	inv := a.holds[w.Placement]
-	switch t := a.things[id]; {
+	inv := a.inventories[w.Placement]
+	switch t := a.objects[id]; {
 	case handedOver:
-		if by, ok := a.wants(id); !ok || !a.owns(by, id) {
+		if by, ok := a.handedTo(id); !ok || !a.owns(by, id) {
 			return
 		}
 	case t == nil || !t.ours:
 	case inv.abandon && w.Remove:
-		a.d.w.writes(a, w.Placement, id)
+		a.d.w.checkWrite(a, w.Placement, id)
 		t.ours = false
 		a.d.w.story("cluster %s gives up %s of %s", a.name, title(id), w.Placement)
-	case w.Held(id, a.goes(w)) != "":
+	case w.Held(id, a.deletedNamespaces(w)) != "":
 		return
 	default:
-		a.d.w.writes(a, w.Placement, id)
-		a.d.w.deletes(a, w, id)
-		delete(a.things, id)
+		a.d.w.checkWrite(a, w.Placement, id)
+		a.d.w.checkDeletion(a, w, id)
+		delete(a.objects, id)
 		a.d.w.story("cluster %s deletes %s of %s", a.name, title(id), w.Placement)
 	}
 	delete(inv.items, id)
 }
 
-// goes returns the objects that a work gives up.
-func (a *agent) goes(w work.Work) []api.ID {
+// deletedNamespaces returns the namespaces that a work deletes.
+func (a *agent) deletedNamespaces(w work.Work) []api.ID {
 	var out []api.ID
-	for id := range a.holds[w.Placement].items {
+	for id := range a.inventories[w.Placement].items {
 		if id.Kind == "Namespace" && !a.wantedByAny(id) {
 			out = append(out, id)
 		}
@@ -336,15 +337,15 @@ func (a *agent) wantedByAny(id api.ID) bool {
 	})
 }
 
-// passOn hands an object over to the placement that awaits it, if there is one.
-func (a *agent) passOn(w work.Work, id api.ID, told map[api.PlacementKey]work.Work) {
+// handOver gives an object to the placement that awaits it, if there is one.
+func (a *agent) handOver(w work.Work, id api.ID, told map[api.PlacementKey]work.Work) {
 	newOwner, found := a.newOwner(id, w.Placement, told)
 	switch {
 	case !found:
 		a.prune(w, id, false)
 	case newOwner != w.Placement && told[newOwner].Suspended == "":
-		a.grow(work.Work{Placement: newOwner}, id)
-		delete(a.holds[w.Placement].items, id)
+		a.addToInventory(work.Work{Placement: newOwner}, id)
+		delete(a.inventories[w.Placement].items, id)
 		a.d.w.story("cluster %s passes %s from %s on to %s", a.name, title(id), w.Placement, newOwner)
 	}
 }
@@ -366,8 +367,8 @@ func (a *agent) newOwner(id api.ID, from api.PlacementKey, told map[api.Placemen
 	return newOwner, found
 }
 
-// wants returns the placement that an object is handed over to.
-func (a *agent) wants(id api.ID) (api.PlacementKey, bool) {
+// handedTo returns the placement that an object is handed over to.
+func (a *agent) handedTo(id api.ID) (api.PlacementKey, bool) {
 	for _, w := range a.pass {
 		if slices.ContainsFunc(w.Manifests, func(m *work.Manifest) bool { return m.ID == id }) && a.owns(w.Placement, id) {
 			return w.Placement, true
@@ -376,13 +377,13 @@ func (a *agent) wants(id api.ID) (api.PlacementKey, bool) {
 	return api.PlacementKey{}, false
 }
 
-// settle writes the inventories after a pass.
-func (a *agent) settle(w work.Work) {
-	inv := a.holds[w.Placement]
+// writeInventory updates the inventory of a placement after a pass.
+func (a *agent) writeInventory(w work.Work) {
+	inv := a.inventories[w.Placement]
 	switch {
 	case inv == nil || w.Suspended != "":
 	case w.Remove && len(inv.items) == 0:
-		delete(a.holds, w.Placement)
+		delete(a.inventories, w.Placement)
 	default:
 		inv.abandon = w.Abandon
 		if a.complete(w) {
@@ -396,7 +397,7 @@ func (a *agent) complete(w work.Work) bool {
 }
 
 func (a *agent) applied(w work.Work, m *work.Manifest) bool {
-	t := a.things[m.ID]
+	t := a.objects[m.ID]
 	return !writes(w) || t != nil && t.ours && t.hash == m.Hash && t.by == w.Placement
 }
 
@@ -404,57 +405,57 @@ func (a *agent) applied(w work.Work, m *work.Manifest) bool {
 func (a *agent) leaveWrites() []func() {
 	var steps []func()
 	for _, key := range a.keys() {
-		for _, id := range slices.SortedFunc(maps.Keys(a.holds[key].items), api.ID.Compare) {
-			if t := a.things[id]; t != nil {
+		for _, id := range slices.SortedFunc(maps.Keys(a.inventories[key].items), api.ID.Compare) {
+			if t := a.objects[id]; t != nil {
 				steps = append(steps, func() { t.ours = false })
 			}
 		}
-		steps = append(steps, func() { delete(a.holds, key) })
+		steps = append(steps, func() { delete(a.inventories, key) })
 	}
 	return steps
 }
 
-// tell reports the state of all works if it has changed.
-func (a *agent) tell(works []work.Work) {
+// reportWorks reports the state of all works if it has changed.
+func (a *agent) reportWorks(works []work.Work) {
 	later := false
 	a.done = works
 	for _, w := range works {
 		if w.Unreleased() {
 			continue
 		}
-		o, changes := a.seen(w)
+		o, changes := a.workSeen(w)
 		later = later || changes
-		a.say(o)
+		a.send(o)
 	}
 	if later {
-		a.after(slowness, func() {
-			if a.pass == nil && a.healthy && a.left == nil && !a.foreign() {
-				a.tell(a.done)
+		a.after(slowDelay, func() {
+			if a.pass == nil && a.healthy && a.leaving == nil && !a.foreign() {
+				a.reportWorks(a.done)
 			}
 		})
 	}
 }
 
-// braked returns the objects that a work gives up and whose deletion is held.
-func (a *agent) braked(w work.Work) []ledger.Braked {
-	inv := a.holds[w.Placement]
+// heldDeletions returns the objects that a work no longer has and whose deletion is held.
+func (a *agent) heldDeletions(w work.Work) []ledger.Braked {
+	inv := a.inventories[w.Placement]
 	if inv == nil || w.Keep || w.Strategy.Type == api.ReportDiff || inv.abandon && w.Remove {
 		return nil
 	}
 	var out []ledger.Braked
 	for _, id := range slices.SortedFunc(maps.Keys(inv.items), api.ID.Compare) {
-		if why := w.Held(id, a.goes(w)); why != "" && !a.wantedByAny(id) {
+		if why := w.Held(id, a.deletedNamespaces(w)); why != "" && !a.wantedByAny(id) {
 			out = append(out, ledger.Braked{ID: id, Why: why})
 		}
 	}
 	return out
 }
 
-func (a *agent) seen(w work.Work) (o ledger.WorkSeen, changes bool) {
+func (a *agent) workSeen(w work.Work) (o ledger.WorkSeen, changes bool) {
 	now := time.Now()
-	o = ledger.WorkSeen{Cluster: a.name, Placement: w.Placement, At: a.d.w.now(), Revision: w.Revision, Done: true, Compared: w.Strategy.Type == api.ReportDiff, Total: len(w.Manifests), Braked: a.braked(w)}
+	o = ledger.WorkSeen{Cluster: a.name, Placement: w.Placement, At: a.d.w.now(), Revision: w.Revision, Done: true, Compared: w.Strategy.Type == api.ReportDiff, Total: len(w.Manifests), Braked: a.heldDeletions(w)}
 	if w.Remove {
-		o.Removed = a.holds[w.Placement] == nil
+		o.Removed = a.inventories[w.Placement] == nil
 		return o, false
 	}
 	if !writes(w) {
@@ -468,19 +469,19 @@ func (a *agent) seen(w work.Work) (o ledger.WorkSeen, changes bool) {
 			continue
 		}
 		if !a.applied(w, m) {
-			state.Applied = ledger.Verdict{Reason: api.ManifestApplyFailed, Message: "the API server says no"}
+			state.Applied = ledger.Verdict{Reason: api.ManifestApplyFailed, Message: "the API server refuses it"}
 			o.Exceptions = append(o.Exceptions, state)
 			continue
 		}
-		switch a.things[m.ID].health(now) {
-		case unknowable:
+		switch a.objects[m.ID].health(now) {
+		case untracked:
 			o.Untrackable++
 			continue
-		case fine:
+		case healthy:
 			continue
-		case notYet:
+		case pending:
 			changes = true
-		case never:
+		case failed:
 			state.Failure = "its pods cannot start"
 		}
 		if w.SuspendedReason(m.ID) != "" {

@@ -2,8 +2,8 @@ package simulation
 
 import "testing"
 
-// A step of a simulated fleet: a commit, an outage, a crash, with all that comes
-// of it, and its share of the beginning and the end of a life.
+// A step of a simulated fleet: a commit, an outage, a crash, with all its consequences, and its
+// share of the start and the end of a life.
 func BenchmarkLives(b *testing.B) {
 	with, steps := NewLoaders(), 0
 	lives := testing.InternalTest{Name: "lives", F: func(t *testing.T) {

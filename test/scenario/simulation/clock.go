@@ -6,22 +6,22 @@ import (
 	"unsafe"
 )
 
-// A clock is the clock of the machine. It can be set forward and back, independently of how much
-// time passes.
+// A clock is the wall clock of the machine. It can be set forward and back, independently of
+// the time that passes.
 type clock struct {
-	set time.Duration
-	// leapt says that the clock was ever set.
-	leapt bool
+	offset time.Duration
+	// changed says that the clock was ever set.
+	changed bool
 }
 
-// now is what the clock shows.
+// now returns the time of the wall clock.
 func (w *world) now() time.Time {
-	return reading(time.Now().Add(w.clock.set), time.Since(w.began))
+	return reading(time.Now().Add(w.clock.offset), time.Since(w.began))
 }
 
-// now is what the clock shows to the loop.
+// now is the clock of the loop.
 func (d *daemon) now() time.Time {
-	d.hold()
+	d.waitWhileStopped()
 	d.w.mu.Lock()
 	defer d.w.mu.Unlock()
 	return d.w.now()
@@ -41,64 +41,65 @@ func reading(wall time.Time, running time.Duration) time.Time {
 	return *(*time.Time)(unsafe.Pointer(&t))
 }
 
-var leaps = []time.Duration{3 * time.Second, 40 * time.Second, 5 * time.Minute, 2 * time.Hour, 50 * time.Hour}
+var clockChanges = []time.Duration{3 * time.Second, 40 * time.Second, 5 * time.Minute, 2 * time.Hour, 50 * time.Hour}
 
-// leap sets the clock, forward or back.
-func (w *world) leap(r *rand.Rand) {
-	w.happen(func() {
-		by, way := pick(r, leaps), "forward"
+// setClock sets the clock, forward or back.
+func (w *world) setClock(r *rand.Rand) {
+	w.runEvent(func() {
+		by, way := pick(r, clockChanges), "forward"
 		if r.IntN(2) == 0 {
 			by, way = -by, "back"
 		}
-		w.clock.set += by
-		w.clock.leapt = true
+		w.clock.offset += by
+		w.clock.changed = true
 		w.story("the clock is set %s by %s", way, by.Abs())
 	})
 }
 
-// leapOver sets the clock while gitfleet is not running.
-func (w *world) leapOver(r *rand.Rand) {
+// setClockWhileStopped sets the clock while gitfleet is not running.
+func (w *world) setClockWhileStopped(r *rand.Rand) {
 	if w.daemon != nil && r.IntN(2) == 0 {
-		w.happen(func() { w.daemon.dead = true; w.story("gitfleet is killed") })
+		w.runEvent(func() { w.daemon.dead = true; w.story("gitfleet is killed") })
 	}
 	w.restart(r)
-	w.leap(r)
+	w.setClock(r)
 }
 
-// recall adjusts the saved times as a start does: a report stays later than the assignment it is
-// about, whatever the clock shows.
-func (w *world) recall() {
-	for at, word := range w.books.words {
-		b, _ := w.books.binding(at)
+// rebaseReports adjusts the times of reports as a start does: a report stays later than the
+// assignment that it is about, whatever the clock shows.
+func (w *world) rebaseReports() {
+	for at, word := range w.saved.reports {
+		b, _ := w.saved.binding(at)
 		if word.at.Before(b.AssignedAt) {
 			word.at = time.Time{}
 		} else {
 			word.at = w.now()
 		}
-		w.books.words[at] = word
+		w.saved.reports[at] = word
 	}
 }
 
-// believe keeps the saved times since when clusters have been available, although the clock was
-// set since. It is called before the first decision, which may replace the content.
-func (w *world) believe() {
-	if !w.clock.leapt {
+// rebaseAvailability adopts the saved times since which clusters have been available, although
+// the clock was set since. It is called before the first decision, which may replace the
+// content.
+func (w *world) rebaseAvailability() {
+	if !w.clock.changed {
 		return
 	}
 	l, err := w.reload()
 	if err != nil {
-		return // the daemon has that to deal with as well
+		return // the daemon gets the same error
 	}
 	l.Rebase(w.now())
-	for at, word := range w.books.words {
+	for at, word := range w.saved.reports {
 		p := l.Placement(at.key)
 		if p == nil || p.Entry(at.cluster) == nil || p.Entry(at.cluster).Seen == nil {
 			continue
 		}
 		e := p.Entry(at.cluster)
-		if word.since = e.AvailableSince; word.since.IsZero() {
-			word.since = e.Seen.At // but for what is suspended
+		if word.availableSince = e.AvailableSince; word.availableSince.IsZero() {
+			word.availableSince = e.Seen.At // available but for suspended objects
 		}
-		w.books.words[at] = word
+		w.saved.reports[at] = word
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A reading is what time.Now returns: as long as both are of one process, how
-// long it is from one to the next does not depend on the wall.
+// The difference of two readings of one process does not depend on the wall clock, as with
+// time.Now.
 func TestAReadingCountsWhatPassesAndNotWhatTheWallShows(t *testing.T) {
 	wall := time.Date(2026, 11, 22, 10, 0, 0, 5, time.UTC)
 	before, after := reading(wall, time.Second), reading(wall.Add(-time.Hour), 3*time.Second)

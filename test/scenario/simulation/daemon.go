@@ -27,16 +27,16 @@ type daemon struct {
 	dead bool
 	// torn says that it was killed during a save.
 	torn bool
-	// fuse is the number of writes until it is killed; negative if it is not.
-	fuse int
-	// rebuilt says that it began with an empty ledger although placements existed, spoke that it
-	// has sent works since.
-	rebuilt, spoke bool
-	started        time.Time
+	// writesUntilKill is the number of writes until it is killed; negative if it is not.
+	writesUntilKill int
+	// rebuilt says that it started with an empty ledger although placements existed, sentWorks
+	// that it has sent works since.
+	rebuilt, sentWorks bool
+	started            time.Time
 	// shared is the ledger of a replica; nil if there are no others.
 	shared *ledger.Shared
-	// stopped is closed when the process goes on that was stopped; nil while it runs.
-	// stopIn counts the writes of the ledger until it is stopped; 0 if it is not to be.
+	// stopped is closed when the stopped process continues; nil while it runs. stopIn counts
+	// the writes of the ledger until it is stopped; 0 if it is not to be.
 	stopped chan struct{}
 	stopIn  int
 	// former says that another replica has taken over.
@@ -46,25 +46,25 @@ type daemon struct {
 // start starts a daemon with the current state.
 func (w *world) start() {
 	ctx, cancel := context.WithCancel(w.t.Context())
-	d := &daemon{w: w, ctx: ctx, cancel: cancel, done: make(chan error, 1), fuse: -1, started: time.Now()}
+	d := &daemon{w: w, ctx: ctx, cancel: cancel, done: make(chan error, 1), writesUntilKill: -1, started: time.Now()}
 	w.daemon = d
-	w.catchUp()
+	w.findSaved()
 	if w.replicas != nil {
 		d.shared = ledger.OpenShared(client{d}, w.replicas.identity(), func() {})
 	}
 	d.rebuilt = w.state.lost
-	w.begin(d)
+	w.startModel(d)
 	d.loop = reconciler.New(reconciler.Config{
 		Source: replicaSource{w.source, d}, Loader: w.loaders.head, Past: w.loaders.past, Store: &store{w, d},
 		Member: d.member, Now: d.now, WorksSent: func() {}, Publish: d.publish, Log: slog.New(slog.DiscardHandler),
-		MaxUnreachable: w.pardons(), Fleet: ourFleet,
+		MaxUnreachable: w.unreachableLimit(), Fleet: ourFleet,
 	})
 	go func() { d.done <- d.loop.Run(ctx) }()
 }
 
 func (d *daemon) member(c *hub.Cluster, report func(ledger.Observation)) reconciler.Member {
 	w := d.w
-	d.hold()
+	d.waitWhileStopped()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if d.dead {
@@ -81,49 +81,49 @@ func (d *daemon) member(c *hub.Cluster, report func(ledger.Observation)) reconci
 	a := &agent{host: h, d: d, report: report}
 	h.agent = a
 	d.agents = append(d.agents, a)
-	a.after(h.pace, a.connect)
+	a.after(h.halfPass, a.connect)
 	return a
 }
 
-// stop cuts off what an agent was about.
+// stop interrupts the current pass of an agent.
 func (a *agent) stop() {
 	if !a.ended && a.pass != nil && a.announced && !a.foreign() {
-		a.some(a.steps())
+		a.runSome(a.steps())
 	}
 	a.ended = true
 }
 
-// burns counts one write, and reports whether the process is killed before it.
-func (d *daemon) burns() bool {
-	if d.fuse == 0 && !d.dead {
+// countWrite counts one write, and reports whether the process is killed before it.
+func (d *daemon) countWrite() bool {
+	if d.writesUntilKill == 0 && !d.dead {
 		d.dead = true
 		d.w.story("gitfleet is killed")
 	}
-	if d.fuse > 0 {
-		d.fuse--
+	if d.writesUntilKill > 0 {
+		d.writesUntilKill--
 	}
 	return d.dead
 }
 
-func (w *world) told(a *agent, works []work.Work) {
-	a.d.hold()
+func (w *world) setWorks(a *agent, works []work.Work) {
+	a.d.waitWhileStopped()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if a.d.burns() {
+	if a.d.countWrite() {
 		return
 	}
-	works = w.mutant.tells(works)
-	if w.telling {
-		w.story("cluster %s is told%s", a.name, wording(works))
+	works = w.mutant.sends(works)
+	if w.verbose {
+		w.story("cluster %s is sent%s", a.name, describeWorks(works))
 	}
-	w.checkTold(a, works)
-	a.works, a.asked, a.basis = w.mutant.hears(works), true, w.books
-	a.work()
-	a.d.burns()
+	w.checkWorks(a, works)
+	a.works, a.hasWorks, a.basedOn = w.mutant.applies(works), true, w.saved
+	a.startPass()
+	a.d.countWrite()
 }
 
-// wording describes works for the story.
-func wording(works []work.Work) string {
+// describeWorks describes works for the story.
+func describeWorks(works []work.Work) string {
 	var b strings.Builder
 	for _, w := range works {
 		fmt.Fprintf(&b, " %s=%s", w.Placement.Name, w.Revision.Commit)
@@ -147,20 +147,20 @@ func wording(works []work.Work) string {
 	return b.String()
 }
 
-func (w *world) parted(a *agent) <-chan struct{} {
-	a.d.hold()
+func (w *world) leaveFleet(a *agent) <-chan struct{} {
+	a.d.waitWhileStopped()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	a.left = make(chan struct{})
-	if !a.d.burns() {
-		a.work()
+	a.leaving = make(chan struct{})
+	if !a.d.countWrite() {
+		a.startPass()
 	}
-	return a.left
+	return a.leaving
 }
 
 func (d *daemon) publish(r *status.Report) {
 	w := d.w
-	d.hold()
+	d.waitWhileStopped()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if d.dead {
@@ -170,20 +170,20 @@ func (d *daemon) publish(r *status.Report) {
 	w.checkReport(r)
 	w.report = r
 	w.storyReport(r)
-	for w.bursts && len(w.outbox) > 0 {
+	for w.reportsDuringTurns && len(w.outbox) > 0 {
 		w.deliver()()
 	}
 }
 
-// bury ends a killed process and what it was doing.
-func (w *world) bury() {
+// endKilled ends a killed process.
+func (w *world) endKilled() {
 	w.mu.Lock()
 	d := w.daemon
 	w.mu.Unlock()
 	w.end(d)
 }
 
-// stop ends the daemon as a person does.
+// stop ends the daemon as SIGTERM does.
 func (w *world) stop() {
 	w.mu.Lock()
 	d := w.daemon
@@ -201,24 +201,24 @@ func (w *world) end(d *daemon) {
 		}
 	}
 	w.mu.Unlock()
-	d.wakeUp()
+	d.continueStopped()
 	d.cancel()
 	err := <-d.done
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err != nil {
-		w.breaks("the loop goes on", "it ended: %v", err)
+		w.violate("the loop continues", "it ended: %v", err)
 	}
 	d.dead = true
 	if d.torn {
-		w.tear()
+		w.simulateTornWrite()
 	}
 	w.daemon, w.outbox, w.closing, w.ending = nil, nil, nil, nil
 }
 
 // storyReport adds the state of all placements to the story when it changes.
 func (w *world) storyReport(r *status.Report) {
-	if !w.telling {
+	if !w.verbose {
 		return
 	}
 	var b strings.Builder
@@ -238,9 +238,9 @@ func (w *world) storyReport(r *status.Report) {
 			b.WriteString("\n")
 		}
 	}
-	if b.String() != w.last {
-		w.last = b.String()
+	if b.String() != w.lastStatus {
+		w.lastStatus = b.String()
 		w.story("now at %s", r.Source.InForce.Hash)
-		w.text.WriteString(w.last)
+		w.text.WriteString(w.lastStatus)
 	}
 }

@@ -16,14 +16,14 @@ import (
 // product. It is immutable once it was pushed.
 type desired struct {
 	clusters map[string]cluster
-	// spaces are the values of the ConfigMaps of each namespace, by name.
-	spaces     map[string]map[string]string
-	places     map[string]place
+	// configMaps are the values of the ConfigMaps of each namespace, by name.
+	configMaps map[string]map[string]string
+	placements map[string]placementSpec
 	overrides  map[api.ID]override
 	unreadable bool
-	// silent says that the commit does not allow deletions that would be held, mistyped that it
-	// has a typo that has not been corrected.
-	silent, mistyped bool
+	// withoutTrailer says that the commit does not allow held deletions, mistyped that it has a
+	// typo that has not been corrected.
+	withoutTrailer, mistyped bool
 }
 
 // A cluster is a MemberCluster.
@@ -32,18 +32,18 @@ type cluster struct {
 	tainted bool
 }
 
-// A place is a ClusterResourcePlacement.
-type place struct {
-	of                 []string // namespaces
-	on                 []string // PickFixed, if there are any
-	pick               int      // PickN, if it is not negative
-	near               string   // only clusters of that region
-	unavailable, surge string   // of the strategy; empty if not given
-	period             int      // in seconds
-	report             bool     // ReportDiff
-	abandon            bool
-	goesOn             bool // whatever fails
-	invalid            bool // it cannot be carried out in this fleet
+// A placementSpec is a ClusterResourcePlacement.
+type placementSpec struct {
+	namespaces               []string // that it selects
+	clusterNames             []string // PickFixed, if there are any
+	numberOfClusters         int      // PickN, if it is not negative
+	region                   string   // only clusters of that region
+	maxUnavailable, maxSurge string   // of the strategy; empty if not set
+	unavailablePeriod        int      // unavailablePeriodSeconds
+	reportDiff               bool     // ReportDiff
+	abandon                  bool
+	continueOnFailure        bool // the failure policy
+	invalid                  bool // it selects objects that this fleet does not serve
 }
 
 // An override gives an object another value on clusters of a region.
@@ -51,11 +51,11 @@ type override struct{ value, region string }
 
 func (d *desired) clone() *desired {
 	out := &desired{
-		clusters: maps.Clone(d.clusters), spaces: make(map[string]map[string]string, len(d.spaces)),
-		places: maps.Clone(d.places), overrides: maps.Clone(d.overrides),
+		clusters: maps.Clone(d.clusters), configMaps: make(map[string]map[string]string, len(d.configMaps)),
+		placements: maps.Clone(d.placements), overrides: maps.Clone(d.overrides),
 	}
-	for name, values := range d.spaces {
-		out.spaces[name] = maps.Clone(values)
+	for name, values := range d.configMaps {
+		out.configMaps[name] = maps.Clone(values)
 	}
 	return out
 }
@@ -72,10 +72,10 @@ func (d *desired) text() string {
 		}
 	}
 	b.WriteString("\n")
-	for _, space := range slices.Sorted(maps.Keys(d.spaces)) {
+	for _, space := range slices.Sorted(maps.Keys(d.configMaps)) {
 		fmt.Fprintf(&b, "namespace %s\n", space)
-		for _, name := range slices.Sorted(maps.Keys(d.spaces[space])) {
-			fmt.Fprintf(&b, "configmap %s/%s %s\n", space, name, d.spaces[space][name])
+		for _, name := range slices.Sorted(maps.Keys(d.configMaps[space])) {
+			fmt.Fprintf(&b, "configmap %s/%s %s\n", space, name, d.configMaps[space][name])
 		}
 	}
 	for _, id := range slices.SortedFunc(maps.Keys(d.overrides), api.ID.Compare) {
@@ -84,15 +84,15 @@ func (d *desired) text() string {
 	if d.anyInvalid() {
 		b.WriteString("widget lab/one\n")
 	}
-	for _, name := range slices.Sorted(maps.Keys(d.places)) {
-		fmt.Fprintf(&b, "place %s%s\n", name, d.places[name].text())
+	for _, name := range slices.Sorted(maps.Keys(d.placements)) {
+		fmt.Fprintf(&b, "place %s%s\n", name, d.placements[name].text())
 	}
 	return b.String()
 }
 
-// anyInvalid reports whether a placement selects objects that this fleet cannot have.
+// anyInvalid reports whether a placement selects objects that this fleet does not serve.
 func (d *desired) anyInvalid() bool {
-	for _, p := range d.places {
+	for _, p := range d.placements {
 		if p.invalid {
 			return true
 		}
@@ -100,28 +100,28 @@ func (d *desired) anyInvalid() bool {
 	return false
 }
 
-func (p place) text() string {
+func (p placementSpec) text() string {
 	var b strings.Builder
 	say := func(yes bool, format string, args ...any) {
 		if yes {
 			fmt.Fprintf(&b, format, args...)
 		}
 	}
-	say(true, " of %s", strings.Join(p.of, ","))
-	say(len(p.on) > 0, " on %s", strings.Join(p.on, ","))
-	say(p.pick >= 0, " pick %d", p.pick)
-	say(p.near != "", " near %s", p.near)
-	say(p.unavailable != "", " unavailable %s", p.unavailable)
-	say(p.surge != "", " surge %s", p.surge)
-	say(p.period != 60, " period %d", p.period)
-	say(p.report, " report")
+	say(true, " of %s", strings.Join(p.namespaces, ","))
+	say(len(p.clusterNames) > 0, " on %s", strings.Join(p.clusterNames, ","))
+	say(p.numberOfClusters >= 0, " pick %d", p.numberOfClusters)
+	say(p.region != "", " near %s", p.region)
+	say(p.maxUnavailable != "", " unavailable %s", p.maxUnavailable)
+	say(p.maxSurge != "", " surge %s", p.maxSurge)
+	say(p.unavailablePeriod != 60, " period %d", p.unavailablePeriod)
+	say(p.reportDiff, " report")
 	say(p.abandon, " abandon")
-	say(p.goesOn, " goes-on")
+	say(p.continueOnFailure, " goes-on")
 	say(p.invalid, " broken")
 	return b.String()
 }
 
-// files are those of the commit.
+// files returns the files of the commit.
 func (d *desired) files(t testing.TB) fstest.MapFS {
 	out := hubs.Files(t, d.text())
 	if d.unreadable {
@@ -130,16 +130,16 @@ func (d *desired) files(t testing.TB) fstest.MapFS {
 	return out
 }
 
-// gives returns the objects that a placement gives a cluster, by ID, with their values; nil if
+// content returns the objects of a placement on a cluster, by ID, with their values; nil if
 // there is no such placement.
-func (d *desired) gives(name, on string) map[api.ID]string {
-	p, ok := d.places[name]
+func (d *desired) content(name, on string) map[api.ID]string {
+	p, ok := d.placements[name]
 	if !ok {
 		return nil
 	}
 	out := map[api.ID]string{}
-	for _, space := range p.of {
-		values, ok := d.spaces[space]
+	for _, space := range p.namespaces {
+		values, ok := d.configMaps[space]
 		if !ok {
 			continue
 		}
@@ -155,10 +155,10 @@ func (d *desired) gives(name, on string) map[api.ID]string {
 	return out
 }
 
-// unmatched returns the namespaces that a placement names and the commit does not have.
+// unmatched returns the selected namespaces of a placement that the commit does not have.
 func (d *desired) unmatched(name string) []string {
-	return slices.DeleteFunc(slices.Clone(d.places[name].of), func(space string) bool {
-		_, exists := d.spaces[space]
+	return slices.DeleteFunc(slices.Clone(d.placements[name].namespaces), func(space string) bool {
+		_, exists := d.configMaps[space]
 		return exists
 	})
 }
@@ -173,13 +173,13 @@ func title(id api.ID) string {
 	return id.Kind + " " + strings.TrimPrefix(id.Namespace+"/"+id.Name, "/")
 }
 
-// Values of ConfigMaps begin with how the object turns out.
+// The values of ConfigMaps begin with their health.
 const (
 	good    = "good"    // available at once
 	slow    = "slow"    // after half a minute
-	loose   = "loose"   // nobody can tell
+	loose   = "loose"   // without a health check
 	bad     = "bad"     // never available
-	refused = "refused" // the API server does not take it
+	refused = "refused" // the API server refuses it
 )
 
 func kindOf(value string) string {

@@ -10,82 +10,83 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// Names of what there may be. There are few of each, so that things meet.
+// The names that are used. They are few, so that placements compete for the same objects and
+// clusters.
 var (
-	clusterNames = []string{"a", "b", "c", "d", "e", "f"}
-	spaceNames   = []string{"web", "shop", "docks"}
-	objectNames  = []string{"one", "two", "three"}
-	placeNames   = []string{"p", "q", "r", "s"}
-	regions      = []string{"eu", "us"}
-	shares       = []string{"", "0", "1", "1", "2", "50%", "100%"}
-	surges       = []string{"", "", "0", "1", "100%"}
+	clusterNames         = []string{"a", "b", "c", "d", "e", "f"}
+	namespaceNames       = []string{"web", "shop", "docks"}
+	objectNames          = []string{"one", "two", "three"}
+	placementNames       = []string{"p", "q", "r", "s"}
+	regions              = []string{"eu", "us"}
+	maxUnavailableValues = []string{"", "0", "1", "1", "2", "50%", "100%"}
+	maxSurgeValues       = []string{"", "", "0", "1", "100%"}
 )
 
 func pick[T any](r *rand.Rand, from []T) T { return from[r.IntN(len(from))] }
 
 func keys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// begin returns the first commit of a life.
-func begin(r *rand.Rand) *desired {
-	d := &desired{clusters: map[string]cluster{}, spaces: map[string]map[string]string{}, places: map[string]place{}, overrides: map[api.ID]override{}}
+// firstCommit returns the first commit of a life.
+func firstCommit(r *rand.Rand) *desired {
+	d := &desired{clusters: map[string]cluster{}, configMaps: map[string]map[string]string{}, placements: map[string]placementSpec{}, overrides: map[api.ID]override{}}
 	for _, name := range clusterNames[:1+r.IntN(len(clusterNames))] {
 		d.clusters[name] = cluster{region: pick(r, regions)}
 	}
-	for _, name := range spaceNames[:1+r.IntN(len(spaceNames))] {
-		d.spaces[name] = map[string]string{"one": "good-0"}
+	for _, name := range namespaceNames[:1+r.IntN(len(namespaceNames))] {
+		d.configMaps[name] = map[string]string{"one": "good-0"}
 	}
-	for _, name := range placeNames[:1+r.IntN(3)] {
-		d.places[name] = d.newPlace(r)
+	for _, name := range placementNames[:1+r.IntN(3)] {
+		d.placements[name] = d.newPlacement(r)
 	}
 	return d
 }
 
-func (d *desired) newPlace(r *rand.Rand) place {
-	p := place{of: []string{pick(r, spaceNames)}, pick: -1, period: 60}
+func (d *desired) newPlacement(r *rand.Rand) placementSpec {
+	p := placementSpec{namespaces: []string{pick(r, namespaceNames)}, numberOfClusters: -1, unavailablePeriod: 60}
 	if r.IntN(3) == 0 {
-		p.of = spaceNames[:2]
+		p.namespaces = namespaceNames[:2]
 	}
-	p.choose(r)
-	p.roll(r)
-	p.goesOn = r.IntN(5) == 0
+	p.changePolicy(r)
+	p.changeStrategy(r)
+	p.continueOnFailure = r.IntN(5) == 0
 	p.abandon = r.IntN(8) == 0
 	return p
 }
 
-// choose changes the policy of a placement.
-func (p *place) choose(r *rand.Rand) {
-	p.on, p.pick, p.near = nil, -1, ""
+// changePolicy changes the policy of a placement.
+func (p *placementSpec) changePolicy(r *rand.Rand) {
+	p.clusterNames, p.numberOfClusters, p.region = nil, -1, ""
 	switch r.IntN(6) {
 	case 0:
-		p.on = clusterNames[:1+r.IntN(3)]
+		p.clusterNames = clusterNames[:1+r.IntN(3)]
 	case 1:
-		p.on = clusterNames[r.IntN(3) : 3+r.IntN(3)]
+		p.clusterNames = clusterNames[r.IntN(3) : 3+r.IntN(3)]
 	case 2, 3:
-		p.pick = r.IntN(4)
+		p.numberOfClusters = r.IntN(4)
 	}
-	if len(p.on) == 0 && r.IntN(4) == 0 {
-		p.near = pick(r, regions)
+	if len(p.clusterNames) == 0 && r.IntN(4) == 0 {
+		p.region = pick(r, regions)
 	}
 }
 
-// roll changes the strategy of a placement.
-func (p *place) roll(r *rand.Rand) {
-	p.unavailable, p.surge = pick(r, shares), pick(r, surges)
-	if p.unavailable == "0" && p.surge == "0" {
-		p.surge = "1" // or it is refused
+// changeStrategy changes the strategy of a placement.
+func (p *placementSpec) changeStrategy(r *rand.Rand) {
+	p.maxUnavailable, p.maxSurge = pick(r, maxUnavailableValues), pick(r, maxSurgeValues)
+	if p.maxUnavailable == "0" && p.maxSurge == "0" {
+		p.maxSurge = "1" // both 0 is invalid
 	}
-	p.period = pick(r, []int{60, 60, 0, 20})
+	p.unavailablePeriod = pick(r, []int{60, 60, 0, 20})
 }
 
 // An edit is one change of a commit.
 type edit struct {
 	weight int
-	what   func(d *desired, r *rand.Rand) string
+	apply  func(d *desired, r *rand.Rand) string
 }
 
 var edits = []edit{
-	{10, editValue}, {4, editObject}, {3, editSpace}, {4, editPlace}, {2, editRemoved}, {2, editRenamed},
-	{3, editPolicy}, {4, editStrategy}, {3, editOf}, {3, editOverride}, {3, editCluster}, {2, editLabels}, {1, editMode}, {3, editTypo},
+	{10, editValue}, {4, editObject}, {3, editNamespace}, {4, editPlacement}, {2, editRemoved}, {2, editRenamed},
+	{3, editPolicy}, {4, editStrategy}, {3, editSelectors}, {3, editOverride}, {3, editCluster}, {2, editLabels}, {1, editMode}, {3, editTypo},
 }
 
 // change applies one to three edits, and describes them.
@@ -99,7 +100,7 @@ func (d *desired) change(r *rand.Rand) string {
 		n := r.IntN(total)
 		for _, e := range edits {
 			if n -= e.weight; n < 0 {
-				if what := e.what(d, r); what != "" {
+				if what := e.apply(d, r); what != "" {
 					said += ", " + what
 				}
 				break
@@ -118,36 +119,36 @@ func newValue(r *rand.Rand) string {
 }
 
 func editValue(d *desired, r *rand.Rand) string {
-	if len(d.spaces) == 0 {
-		return editSpace(d, r)
+	if len(d.configMaps) == 0 {
+		return editNamespace(d, r)
 	}
-	space := pick(r, keys(d.spaces))
-	if len(d.spaces[space]) == 0 {
+	space := pick(r, keys(d.configMaps))
+	if len(d.configMaps[space]) == 0 {
 		return editObject(d, r)
 	}
-	name := pick(r, keys(d.spaces[space]))
-	d.spaces[space][name] = newValue(r)
-	return fmt.Sprintf("%s/%s is %s", space, name, d.spaces[space][name])
+	name := pick(r, keys(d.configMaps[space]))
+	d.configMaps[space][name] = newValue(r)
+	return fmt.Sprintf("%s/%s is %s", space, name, d.configMaps[space][name])
 }
 
 func editObject(d *desired, r *rand.Rand) string {
-	if len(d.spaces) == 0 {
-		return editSpace(d, r)
+	if len(d.configMaps) == 0 {
+		return editNamespace(d, r)
 	}
-	space, name := pick(r, keys(d.spaces)), pick(r, objectNames)
-	if _, ok := d.spaces[space][name]; ok {
-		delete(d.spaces[space], name)
+	space, name := pick(r, keys(d.configMaps)), pick(r, objectNames)
+	if _, ok := d.configMaps[space][name]; ok {
+		delete(d.configMaps[space], name)
 		delete(d.overrides, configMapID(space, name))
 		return fmt.Sprintf("%s/%s goes", space, name)
 	}
-	d.spaces[space][name] = newValue(r)
-	return fmt.Sprintf("%s/%s comes as %s", space, name, d.spaces[space][name])
+	d.configMaps[space][name] = newValue(r)
+	return fmt.Sprintf("%s/%s comes as %s", space, name, d.configMaps[space][name])
 }
 
-func editSpace(d *desired, r *rand.Rand) string {
-	name := pick(r, spaceNames)
-	if _, ok := d.spaces[name]; !ok {
-		d.spaces[name] = map[string]string{"one": newValue(r)}
+func editNamespace(d *desired, r *rand.Rand) string {
+	name := pick(r, namespaceNames)
+	if _, ok := d.configMaps[name]; !ok {
+		d.configMaps[name] = map[string]string{"one": newValue(r)}
 		return "namespace " + name + " comes"
 	}
 	for id := range d.overrides {
@@ -155,78 +156,78 @@ func editSpace(d *desired, r *rand.Rand) string {
 			delete(d.overrides, id)
 		}
 	}
-	delete(d.spaces, name)
+	delete(d.configMaps, name)
 	return "namespace " + name + " goes"
 }
 
-func editPlace(d *desired, r *rand.Rand) string {
-	name := pick(r, placeNames)
-	d.places[name] = d.newPlace(r)
-	return "placement " + name + d.places[name].text()
+func editPlacement(d *desired, r *rand.Rand) string {
+	name := pick(r, placementNames)
+	d.placements[name] = d.newPlacement(r)
+	return "placement " + name + d.placements[name].text()
 }
 
 func editRemoved(d *desired, r *rand.Rand) string {
-	if len(d.places) < 2 {
+	if len(d.placements) < 2 {
 		return ""
 	}
-	name := pick(r, keys(d.places))
-	delete(d.places, name)
+	name := pick(r, keys(d.placements))
+	delete(d.placements, name)
 	return "placement " + name + " goes"
 }
 
 func editRenamed(d *desired, r *rand.Rand) string {
-	if len(d.places) == 0 {
+	if len(d.placements) == 0 {
 		return ""
 	}
-	from, to := pick(r, keys(d.places)), pick(r, placeNames)
-	p := d.places[from]
-	delete(d.places, from)
-	d.places[to] = p
+	from, to := pick(r, keys(d.placements)), pick(r, placementNames)
+	p := d.placements[from]
+	delete(d.placements, from)
+	d.placements[to] = p
 	return "placement " + from + " is now " + to
 }
 
-// place changes one of the placements.
-func (d *desired) place(r *rand.Rand, change func(p *place)) string {
-	if len(d.places) == 0 {
-		return editPlace(d, r)
+// changePlacement changes one of the placements.
+func (d *desired) changePlacement(r *rand.Rand, change func(p *placementSpec)) string {
+	if len(d.placements) == 0 {
+		return editPlacement(d, r)
 	}
-	name := pick(r, keys(d.places))
-	p := d.places[name]
+	name := pick(r, keys(d.placements))
+	p := d.placements[name]
 	change(&p)
-	d.places[name] = p
+	d.placements[name] = p
 	return "placement " + name + p.text()
 }
 
 func editPolicy(d *desired, r *rand.Rand) string {
-	return d.place(r, func(p *place) {
-		if p.pick >= 0 && r.IntN(2) == 0 {
-			p.pick = r.IntN(5)
+	return d.changePlacement(r, func(p *placementSpec) {
+		if p.numberOfClusters >= 0 && r.IntN(2) == 0 {
+			p.numberOfClusters = r.IntN(5)
 			return
 		}
-		p.choose(r)
+		p.changePolicy(r)
 	})
 }
 
 func editStrategy(d *desired, r *rand.Rand) string {
-	return d.place(r, func(p *place) {
-		p.roll(r)
-		p.goesOn = r.IntN(4) == 0
+	return d.changePlacement(r, func(p *placementSpec) {
+		p.changeStrategy(r)
+		p.continueOnFailure = r.IntN(4) == 0
 	})
 }
 
-func editOf(d *desired, r *rand.Rand) string {
-	return d.place(r, func(p *place) {
-		p.of = slices.Clone(spaceNames)
-		r.Shuffle(len(p.of), func(i, j int) { p.of[i], p.of[j] = p.of[j], p.of[i] })
-		p.of = p.of[:1+r.IntN(2)]
+func editSelectors(d *desired, r *rand.Rand) string {
+	return d.changePlacement(r, func(p *placementSpec) {
+		p.namespaces = slices.Clone(namespaceNames)
+		r.Shuffle(len(p.namespaces), func(i, j int) { p.namespaces[i], p.namespaces[j] = p.namespaces[j], p.namespaces[i] })
+		p.namespaces = p.namespaces[:1+r.IntN(2)]
 	})
 }
 
 func editMode(d *desired, r *rand.Rand) string {
-	return d.place(r, func(p *place) {
+	return d.changePlacement(r, func(p *placementSpec) {
 		switch r.IntN(3) {
 		case 0:
-			p.report = !p.report
+			p.reportDiff = !p.reportDiff
 		case 1:
 			p.invalid = !p.invalid
 		case 2:
@@ -236,14 +237,14 @@ func editMode(d *desired, r *rand.Rand) string {
 }
 
 func editOverride(d *desired, r *rand.Rand) string {
-	if len(d.spaces) == 0 {
+	if len(d.configMaps) == 0 {
 		return ""
 	}
-	space := pick(r, keys(d.spaces))
-	if len(d.spaces[space]) == 0 {
+	space := pick(r, keys(d.configMaps))
+	if len(d.configMaps[space]) == 0 {
 		return ""
 	}
-	id := configMapID(space, pick(r, keys(d.spaces[space])))
+	id := configMapID(space, pick(r, keys(d.configMaps[space])))
 	if _, ok := d.overrides[id]; ok && r.IntN(2) == 0 {
 		delete(d.overrides, id)
 		return "the override of " + title(id) + " goes"
@@ -276,14 +277,14 @@ const typo = "x"
 
 // editTypo adds a typo to the namespace of a selector, or corrects one.
 func editTypo(d *desired, r *rand.Rand) string {
-	return d.place(r, func(p *place) {
-		p.of = slices.Clone(p.of)
-		i := r.IntN(len(p.of))
-		if name, mistyped := strings.CutSuffix(p.of[i], typo); mistyped {
-			p.of[i] = name
+	return d.changePlacement(r, func(p *placementSpec) {
+		p.namespaces = slices.Clone(p.namespaces)
+		i := r.IntN(len(p.namespaces))
+		if name, mistyped := strings.CutSuffix(p.namespaces[i], typo); mistyped {
+			p.namespaces[i] = name
 			return
 		}
-		p.of[i] += typo
+		p.namespaces[i] += typo
 		d.mistyped = true
 	})
 }

@@ -12,19 +12,19 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-const lawFresh = "what becomes of everything is what a fresh start at the same commit gives"
+const lawFresh = "the result is that of a fresh start at the same commit"
 
-// freshly is how many lives there are for each one that is compared with a fresh start, which
-// takes nearly half as long as the life.
-const freshly = 8
+// freshShare is how many lives there are for each one that is compared with a fresh start,
+// which takes nearly half as long as the life.
+const freshShare = 8
 
-// patience is how long a fresh world may take to settle.
-var patience = []time.Duration{2, 4, 30, 40, 60, 60, 300, 600}
+// settleTimes are the periods, in seconds, after each of which a world is checked.
+var settleTimes = []time.Duration{2, 4, 30, 40, 60, 60, 300, 600}
 
-// settles waits until everything is as it should be, and returns what is not.
-func (w *world) settles() (why string) {
-	for _, d := range patience {
-		w.pass(d * time.Second)
+// waitUntilSettled waits until everything is as the commit says, and returns what is not.
+func (w *world) waitUntilSettled() (why string) {
+	for _, d := range settleTimes {
+		w.advance(d * time.Second)
 		if !w.fine() {
 			return ""
 		}
@@ -32,7 +32,7 @@ func (w *world) settles() (why string) {
 		why = w.settled()
 		w.mu.Unlock()
 		if why == "" {
-			w.pass(slowness + 5*time.Second) // what takes its time is there by then
+			w.advance(slowDelay + 5*time.Second) // slow objects are available by then
 			break
 		}
 	}
@@ -45,54 +45,54 @@ func (w *world) checkFresh() {
 	head := w.source.commits[w.source.head].desired
 	other := &world{
 		t: w.t, seed: w.seed, loaders: w.loaders, began: time.Now(), hosts: map[string]*host{},
-		state: state{Store: ledger.Memory()}, books: newBooks(), news: make(chan struct{}, 1),
-		contents: map[string]revision{},
+		state: state{Store: ledger.Memory()}, saved: newModel(), queueChanged: make(chan struct{}, 1),
+		contents: map[string]revisionContent{},
 	}
-	other.saved, other.decided = other.books.memory, other.books
+	other.savedObservations, other.decided = other.saved.observations, other.saved
 	other.source = newSource(other)
 	for name := range head.clusters {
 		h := newHost(name, w.seed)
-		for id, t := range w.hosts[name].things {
+		for id, t := range w.hosts[name].objects {
 			if !t.ours {
 				foreign := *t
-				h.things[id] = &foreign
+				h.objects[id] = &foreign
 			}
 		}
 		other.hosts[name] = h
 	}
-	other.happen(func() { other.push("the same", head) })
-	other.happen(other.start)
-	why := other.settles()
+	other.runEvent(func() { other.push("the same", head) })
+	other.runEvent(other.start)
+	why := other.waitUntilSettled()
 	other.stop()
 	switch {
 	case other.broken != nil:
-		w.breaks(other.broken.Law, "after a fresh start: %s", other.broken.Text)
+		w.violate(other.broken.Law, "after a fresh start: %s", other.broken.Text)
 	case why != "":
-		w.breaks(lawConverges, "after a fresh start: %s", why)
+		w.violate(lawConverges, "after a fresh start: %s", why)
 	default:
 		if diff := (comparison{w, other, head}).difference(); diff != "" {
-			w.breaks(lawFresh, "%s", diff)
+			w.violate(lawFresh, "%s", diff)
 		}
 	}
 }
 
-// A comparison is between a world and a fresh one at its last commit. They may differ in the
+// A comparison compares a world with a fresh one at its last commit. They may differ in the
 // clusters that a PickN placement has selected, since it keeps those that it has, and in what a
 // placement in ReportDiff has applied before.
 type comparison struct {
-	was, fresh *world
-	head       *desired
+	life, fresh *world
+	head        *desired
 }
 
 // difference returns the first difference that is not allowed; empty if there is none.
 func (c comparison) difference() string {
-	for _, name := range keys(c.head.places) {
+	for _, name := range keys(c.head.placements) {
 		if diff := c.places(api.PlacementKey{Name: name}); diff != "" {
 			return diff
 		}
 	}
 	for _, name := range keys(c.head.clusters) {
-		if diff := c.hosts(c.was.hosts[name], c.fresh.hosts[name]); diff != "" {
+		if diff := c.hosts(c.life.hosts[name], c.fresh.hosts[name]); diff != "" {
 			return diff
 		}
 	}
@@ -101,8 +101,8 @@ func (c comparison) difference() string {
 
 // places compares the clusters, the content and the status of each placement.
 func (c comparison) places(key api.PlacementKey) string {
-	was, fresh := c.was.books.pages[key], c.fresh.books.pages[key]
-	if a, b := keys(was), keys(fresh); len(a) != len(b) || !slices.Equal(a, b) && c.head.places[key.Name].pick < 0 {
+	was, fresh := c.life.saved.entries[key], c.fresh.saved.entries[key]
+	if a, b := keys(was), keys(fresh); len(a) != len(b) || !slices.Equal(a, b) && c.head.placements[key.Name].numberOfClusters < 0 {
 		return fmt.Sprintf("%s is on %v, and afresh on %v", key, a, b)
 	}
 	for _, name := range keys(was) {
@@ -110,8 +110,8 @@ func (c comparison) places(key api.PlacementKey) string {
 			return fmt.Sprintf("%s has content of commit %s on %s, which is not what it gets afresh", key, was[name].Binding.Assigned.Commit, name)
 		}
 	}
-	if a, b := c.was.conditions(key), c.fresh.conditions(key); a != b && slices.Equal(keys(was), keys(fresh)) {
-		return fmt.Sprintf("of %s it is said %s, and afresh %s", key, a, b)
+	if a, b := c.life.conditions(key), c.fresh.conditions(key); a != b && slices.Equal(keys(was), keys(fresh)) {
+		return fmt.Sprintf("the conditions of %s are %s, and afresh %s", key, a, b)
 	}
 	return ""
 }
@@ -131,19 +131,19 @@ func (w *world) conditions(key api.PlacementKey) string {
 
 // hosts compares the objects of each cluster.
 func (c comparison) hosts(was, fresh *host) string {
-	ids := maps.Clone(was.things)
-	maps.Copy(ids, fresh.things)
+	ids := maps.Clone(was.objects)
+	maps.Copy(ids, fresh.objects)
 	for _, id := range slices.SortedFunc(maps.Keys(ids), api.ID.Compare) {
-		if a, b := was.told(id), fresh.told(id); a != b && !c.mayDiffer(was, id) {
+		if a, b := was.describe(id), fresh.describe(id); a != b && !c.mayDiffer(was, id) {
 			return fmt.Sprintf("%s has %s %s, and afresh %s", was.name, title(id), a, b)
 		}
 	}
 	for _, key := range was.keys() {
 		at := bindingKey{key, was.name}
-		if !c.was.books.live(at) || !c.fresh.books.live(at) || c.head.places[key.Name].report {
+		if !c.life.saved.keeps(at) || !c.fresh.saved.keeps(at) || c.head.placements[key.Name].reportDiff {
 			continue
 		}
-		if a, b := was.holds[key], fresh.holds[key]; len(a.items) > 0 && !a.same(b) {
+		if a, b := was.inventories[key], fresh.inventories[key]; len(a.items) > 0 && !a.same(b) {
 			return fmt.Sprintf("the inventory of %s on %s is %s, and afresh %s", key, was.name, a, b)
 		}
 	}
@@ -153,26 +153,26 @@ func (c comparison) hosts(was, fresh *host) string {
 // mayDiffer reports whether an object belongs to a placement that is on the cluster in only one
 // of the worlds, or that does not write.
 func (c comparison) mayDiffer(h *host, id api.ID) bool {
-	if by, ok := h.owner(id); ok && c.head.places[by.Name].report {
+	if by, ok := h.owner(id); ok && c.head.placements[by.Name].reportDiff {
 		return true
 	}
-	for name, p := range c.head.places {
+	for name, p := range c.head.placements {
 		at := bindingKey{api.PlacementKey{Name: name}, h.name}
-		if _, of := c.head.gives(name, h.name)[id]; of && p.pick >= 0 && c.was.books.live(at) != c.fresh.books.live(at) {
+		if _, of := c.head.content(name, h.name)[id]; of && p.numberOfClusters >= 0 && c.life.saved.keeps(at) != c.fresh.saved.keeps(at) {
 			return true
 		}
 	}
 	return false
 }
 
-// told describes an object on a cluster.
-func (h *host) told(id api.ID) string {
-	t := h.things[id]
+// describe returns the state of an object on a cluster.
+func (h *host) describe(id api.ID) string {
+	t := h.objects[id]
 	switch {
 	case t == nil:
-		return "not at all"
+		return "absent"
 	case !t.ours:
-		return fmt.Sprintf("as %q, which is nobody's", t.value)
+		return fmt.Sprintf("as %q, without an owner", t.value)
 	}
 	return fmt.Sprintf("as %q for %s", t.value, t.by)
 }

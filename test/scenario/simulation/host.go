@@ -17,20 +17,20 @@ import (
 
 // A host is a simulated cluster. It outlives daemons and agents.
 type host struct {
-	name   string
-	things map[api.ID]*liveObject
-	holds  map[api.PlacementKey]*inventory
+	name        string
+	objects     map[api.ID]*liveObject
+	inventories map[api.PlacementKey]*inventory
 
-	// down says that it does not respond, hung that requests never end; sick are the objects
-	// whose writes fail, pace is the duration of half a pass.
-	down, hung bool
-	sick       map[api.ID]bool
-	pace       time.Duration
-	chance     *rand.Rand
-	// rival is the ID of another fleet that holds it too; empty if there is none. granted says
-	// that a user has adopted that fleet.
-	rival   string
-	granted bool
+	// down says that it does not respond, hung that requests never end; failingWrites are the
+	// objects whose writes fail, halfPass is the duration of half a pass.
+	down, hung    bool
+	failingWrites map[api.ID]bool
+	halfPass      time.Duration
+	random        *rand.Rand
+	// otherFleet is the ID of another fleet that holds it too; empty if there is none.
+	// otherFleetAdopted says that a user has adopted that fleet.
+	otherFleet        string
+	otherFleetAdopted bool
 	// agent is the current agent; nil if there is none.
 	agent *agent
 }
@@ -40,8 +40,8 @@ type liveObject struct {
 	value string
 	hash  string
 	by    api.PlacementKey // who applied it
-	ours  bool             // it carries our label
-	since time.Time        // it is as it is
+	ours  bool             // it has gitfleet's label
+	since time.Time        // of its present value
 }
 
 // An inventory has what a placement owns on a cluster.
@@ -55,15 +55,15 @@ func newHost(name string, seed uint64) *host {
 	sum := fnv.New64a()
 	io.WriteString(sum, name) // never fails
 	return &host{
-		chance: rand.New(rand.NewPCG(seed, sum.Sum64())),
-		name:   name, things: map[api.ID]*liveObject{}, holds: map[api.PlacementKey]*inventory{},
-		sick: map[api.ID]bool{}, pace: 20 * time.Millisecond,
+		random: rand.New(rand.NewPCG(seed, sum.Sum64())),
+		name:   name, objects: map[api.ID]*liveObject{}, inventories: map[api.PlacementKey]*inventory{},
+		failingWrites: map[api.ID]bool{}, halfPass: 20 * time.Millisecond,
 	}
 }
 
 // owns reports whether the inventory of a placement has an object.
 func (h *host) owns(key api.PlacementKey, id api.ID) bool {
-	inv := h.holds[key]
+	inv := h.inventories[key]
 	return inv != nil && inv.items[id]
 }
 
@@ -78,18 +78,18 @@ func (h *host) owner(id api.ID) (api.PlacementKey, bool) {
 }
 
 // keys returns the placements with an inventory, in order.
-func (h *host) keys() []api.PlacementKey { return slices.SortedFunc(maps.Keys(h.holds), byKey) }
+func (h *host) keys() []api.PlacementKey { return slices.SortedFunc(maps.Keys(h.inventories), byKey) }
 
 func byKey(a, b api.PlacementKey) int {
 	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
 
-// grow adds to the inventory what is about to be applied.
-func (h *host) grow(w work.Work, id api.ID) {
-	inv := h.holds[w.Placement]
+// addToInventory records an object that is about to be applied.
+func (h *host) addToInventory(w work.Work, id api.ID) {
+	inv := h.inventories[w.Placement]
 	if inv == nil {
 		inv = &inventory{items: map[api.ID]bool{}}
-		h.holds[w.Placement] = inv
+		h.inventories[w.Placement] = inv
 	}
 	if !inv.items[id] && w.Revision != (placement.Revision{}) {
 		inv.revision = w.Revision
@@ -101,25 +101,25 @@ func (h *host) grow(w work.Work, id api.ID) {
 type health int
 
 const (
-	fine health = iota
-	unknowable
-	notYet
-	never
+	healthy health = iota
+	untracked
+	pending
+	failed
 )
 
 func (t *liveObject) health(now time.Time) health {
 	switch kindOf(t.value) {
 	case bad:
-		return never
+		return failed
 	case loose:
-		return unknowable
+		return untracked
 	case slow:
-		if now.Before(t.since.Add(slowness)) {
-			return notYet
+		if now.Before(t.since.Add(slowDelay)) {
+			return pending
 		}
 	}
-	return fine
+	return healthy
 }
 
-// slowness is how long a slow object takes to become available.
-const slowness = 30 * time.Second
+// slowDelay is how long a slow object takes to become available.
+const slowDelay = 30 * time.Second

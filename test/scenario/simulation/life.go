@@ -17,7 +17,7 @@ import (
 type Life struct {
 	Seed  uint64
 	Steps []Step
-	// Mutant makes mistakes on purpose; the zero value makes none.
+	// Mutant injects a mistake of gitfleet; the zero value injects none.
 	Mutant Mutant
 	// Replicas says that two replicas share the ledger.
 	Replicas bool
@@ -25,16 +25,16 @@ type Life struct {
 	Dir string
 }
 
-// A Step is one change of the world. Its seed decides all of its details, so that leaving out
-// another step does not change it.
+// A Step is one change of the world. All of its details follow from its seed, so that leaving
+// out another step does not change it.
 type Step struct {
 	kind int
 	seed uint64
 }
 
-// replicated is the share of lives that have two replicas: one of so many. They take twice as
+// replicaShare is the share of lives that have two replicas: one of so many. They take twice as
 // long as others.
-const replicated = 16
+const replicaShare = 16
 
 // NewLife returns the life of a seed.
 func NewLife(seed uint64) Life {
@@ -43,7 +43,7 @@ func NewLife(seed uint64) Life {
 	if r.IntN(8) == 0 {
 		steps += 10 + r.IntN(24) // some lives are long
 	}
-	l := Life{Seed: seed, Steps: make([]Step, steps), Replicas: seed%replicated == 3}
+	l := Life{Seed: seed, Steps: make([]Step, steps), Replicas: seed%replicaShare == 3}
 	total := 0
 	for _, k := range kinds {
 		total += k.weight
@@ -53,7 +53,7 @@ func NewLife(seed uint64) Life {
 		kind := slices.IndexFunc(kinds, func(k kind) bool { n -= k.weight; return n < 0 })
 		l.Steps[i] = Step{kind, r.Uint64()}
 		if l.Replicas && r.IntN(3) == 0 {
-			l.Steps[i].kind = pick(r, []int{stopping, cutting})
+			l.Steps[i].kind = pick(r, []int{stopStep, cutOffStep})
 		}
 	}
 	return l
@@ -68,19 +68,19 @@ type Outcome struct {
 	Steps int
 }
 
-// Lead runs a life, in a bubble of its own.
+// Lead runs a life in its own synctest bubble.
 func (l Life) Lead(t *testing.T, with *Loaders, tell bool) (out Outcome) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{
 			t: t, seed: l.Seed, loaders: with, mutant: l.Mutant, began: time.Now(), hosts: map[string]*host{},
-			state: state{Store: ledger.Memory()}, books: newBooks(), telling: tell, news: make(chan struct{}, 1),
-			contents: map[string]revision{},
+			state: state{Store: ledger.Memory()}, saved: newModel(), verbose: tell, queueChanged: make(chan struct{}, 1),
+			contents: map[string]revisionContent{},
 		}
-		w.saved, w.decided = w.books.memory, w.books
+		w.savedObservations, w.decided = w.saved.observations, w.saved
 		if l.Dir != "" {
 			w.state.disk = &disk{dir: l.Dir}
 			w.state.Store = nil
-			w.fresh()
+			w.loseLedger()
 			w.state.lost, w.losses = false, 0
 			defer func() { w.state.Close() }()
 		}
@@ -89,8 +89,8 @@ func (l Life) Lead(t *testing.T, with *Loaders, tell bool) (out Outcome) {
 		}
 		w.source = newSource(w)
 		r := rand.New(rand.NewPCG(l.Seed, 2))
-		w.bursts = r.IntN(4) > 0
-		w.happen(func() { w.push("the beginning", begin(r)) })
+		w.reportsDuringTurns = r.IntN(4) > 0
+		w.runEvent(func() { w.push("the beginning", firstCommit(r)) })
 		w.wake()
 		for _, s := range l.Steps {
 			if !w.fine() {
@@ -102,11 +102,11 @@ func (l Life) Lead(t *testing.T, with *Loaders, tell bool) (out Outcome) {
 		if w.fine() {
 			w.converge(r)
 		}
-		w.wakeFormer()
+		w.continueFormer()
 		if w.daemon != nil {
 			w.stop()
 		}
-		if w.fine() && l.Seed%freshly == 0 {
+		if w.fine() && l.Seed%freshShare == 0 {
 			w.checkFresh()
 		}
 		out.Broken, out.Story = w.broken, w.text.String()
@@ -116,22 +116,22 @@ func (l Life) Lead(t *testing.T, with *Loaders, tell bool) (out Outcome) {
 
 // wake starts the daemon, and lets a second pass.
 func (w *world) wake() {
-	w.happen(w.start)
-	w.pass(time.Second)
+	w.runEvent(w.start)
+	w.advance(time.Second)
 }
 
 func (w *world) push(what string, d *desired) {
 	w.source.push(what, d)
-	if d.silent {
-		what += ", and nothing that is held may be deleted"
+	if d.withoutTrailer {
+		what += ", without a trailer"
 	}
 	w.story("commit %s: %s", w.source.head, what)
-	if w.telling {
-		w.text.WriteString(indented(d.text()))
+	if w.verbose {
+		w.text.WriteString(indent(d.text()))
 	}
 }
 
-// A kind of step.
+// A kind is a kind of step.
 type kind struct {
 	weight int
 	do     func(w *world, r *rand.Rand)
@@ -139,39 +139,39 @@ type kind struct {
 
 var kinds = []kind{
 	{30, (*world).commit}, {2, (*world).brokenCommit}, {3, (*world).revert}, {10, (*world).wait}, {2, (*world).waitLong},
-	{6, (*world).outage}, {6, (*world).comeBack}, {5, (*world).sicken}, {4, (*world).heal}, {4, (*world).hang},
-	{8, (*world).kill}, {3, (*world).restart}, {2, (*world).loseState}, {2, (*world).fill}, {2, (*world).loseCommit},
-	{2, (*world).pace}, {2, (*world).leap}, {2, (*world).leapOver},
+	{6, (*world).outage}, {6, (*world).endOutages}, {5, (*world).failWrites}, {4, (*world).endFaults}, {4, (*world).hang},
+	{8, (*world).kill}, {3, (*world).restart}, {2, (*world).loseState}, {2, (*world).fillDisk}, {2, (*world).loseCommit},
+	{2, (*world).pace}, {2, (*world).setClock}, {2, (*world).setClockWhileStopped},
 	{4, (*world).suspend}, {4, (*world).resume}, {1, (*world).sync}, {1, (*world).reconfigure}, {1, (*world).rollBack},
-	{4, (*world).suspendStopped}, {5, (*world).compete},
-	{0, (*world).stopLeader}, {0, (*world).cutOffLeader}, // only of replicas
+	{4, (*world).suspendStopped}, {5, (*world).changeFleets},
+	{0, (*world).stopLeader}, {0, (*world).cutOffLeader}, // with replicas only
 }
 
-// killing is the kind of step that kills the daemon, resuming the kind in which a user resumes a
-// rollout.
-const killing, resuming = 10, 19
+// killStep is the kind of step that kills the daemon, resumeStep the kind in which a user
+// resumes a rollout.
+const killStep, resumeStep = 10, 19
 
-// stopping and cutting are the kinds of steps of replicas.
-const stopping, cutting = 25, 26
+// stopStep and cutOffStep are the kinds of steps with replicas.
+const stopStep, cutOffStep = 25, 26
 
 func (w *world) step(s Step) {
 	r := rand.New(rand.NewPCG(s.seed, 3))
 	if w.replicas != nil && r.IntN(2) == 0 {
-		w.wakeFormer()
+		w.continueFormer()
 	}
 	kinds[s.kind].do(w, r)
 	if !w.fine() {
 		return
 	}
-	w.pass(time.Duration(50+r.IntN(2000)) * time.Millisecond)
+	w.advance(time.Duration(50+r.IntN(2000)) * time.Millisecond)
 	if w.daemon == nil && w.fine() {
-		w.pass(time.Duration(r.IntN(20)) * time.Second)
+		w.advance(time.Duration(r.IntN(20)) * time.Second)
 		w.wake()
 	}
 }
 
-// newest returns the newest valid commit.
-func (w *world) newest() *desired {
+// newestValid returns the newest valid commit.
+func (w *world) newestValid() *desired {
 	for _, hash := range slices.Backward(w.source.order) {
 		if c := w.source.commits[hash]; !c.unreadable && !c.lost {
 			return c.desired
@@ -181,36 +181,36 @@ func (w *world) newest() *desired {
 }
 
 func (w *world) commit(r *rand.Rand) {
-	w.happen(func() {
-		d := w.newest().clone()
+	w.runEvent(func() {
+		d := w.newestValid().clone()
 		what := d.change(r)
-		d.silent = rand.New(rand.NewPCG(w.seed, uint64(len(w.source.order)))).IntN(3) == 0 || d.mistyped
+		d.withoutTrailer = rand.New(rand.NewPCG(w.seed, uint64(len(w.source.order)))).IntN(3) == 0 || d.mistyped
 		w.push(what, d)
 	})
 }
 
 func (w *world) brokenCommit(*rand.Rand) {
-	w.happen(func() {
-		d := w.newest().clone()
+	w.runEvent(func() {
+		d := w.newestValid().clone()
 		d.unreadable = true
 		w.push("something that does not load", d)
 	})
 }
 
 func (w *world) revert(r *rand.Rand) {
-	w.happen(func() {
+	w.runEvent(func() {
 		old := w.source.commits[pick(r, w.source.order)]
 		d := old.desired.clone()
 		w.push("back to "+old.Hash, d)
 	})
 }
 
-func (w *world) wait(r *rand.Rand) { w.pass(time.Duration(r.IntN(70)) * time.Second) }
+func (w *world) wait(r *rand.Rand) { w.advance(time.Duration(r.IntN(70)) * time.Second) }
 
-func (w *world) waitLong(r *rand.Rand) { w.pass(time.Duration(200+r.IntN(200)) * time.Second) }
+func (w *world) waitLong(r *rand.Rand) { w.advance(time.Duration(200+r.IntN(200)) * time.Second) }
 
-// host returns any host; nil if there is none.
-func (w *world) host(r *rand.Rand) *host {
+// anyHost returns a random host; nil if there is none.
+func (w *world) anyHost(r *rand.Rand) *host {
 	if len(w.hosts) == 0 {
 		return nil
 	}
@@ -221,24 +221,24 @@ func (w *world) host(r *rand.Rand) *host {
 func (w *world) set(h *host, change func()) {
 	change()
 	if a := h.agent; a != nil && !a.ended {
-		a.after(time.Duration(h.chance.IntN(3000))*time.Millisecond, func() {
-			a.look()
-			a.work()
+		a.after(time.Duration(h.random.IntN(3000))*time.Millisecond, func() {
+			a.observe()
+			a.startPass()
 		})
 	}
 }
 
 func (w *world) outage(r *rand.Rand) {
-	w.happen(func() {
-		if h := w.host(r); h != nil && !h.down {
+	w.runEvent(func() {
+		if h := w.anyHost(r); h != nil && !h.down {
 			w.story("cluster %s stops answering", h.name)
 			w.set(h, func() { h.down = true })
 		}
 	})
 }
 
-func (w *world) comeBack(r *rand.Rand) {
-	w.happen(func() {
+func (w *world) endOutages(r *rand.Rand) {
+	w.runEvent(func() {
 		for _, name := range keys(w.hosts) {
 			if h := w.hosts[name]; h.down && r.IntN(2) == 0 {
 				w.story("cluster %s answers again", name)
@@ -248,30 +248,30 @@ func (w *world) comeBack(r *rand.Rand) {
 	})
 }
 
-func (w *world) sicken(r *rand.Rand) {
-	w.happen(func() {
-		if h := w.host(r); h != nil {
-			id := configMapID(pick(r, spaceNames), pick(r, objectNames))
+func (w *world) failWrites(r *rand.Rand) {
+	w.runEvent(func() {
+		if h := w.anyHost(r); h != nil {
+			id := configMapID(pick(r, namespaceNames), pick(r, objectNames))
 			w.story("cluster %s refuses writes of %s", h.name, title(id))
-			w.set(h, func() { h.sick[id] = true })
+			w.set(h, func() { h.failingWrites[id] = true })
 		}
 	})
 }
 
-func (w *world) heal(r *rand.Rand) {
-	w.happen(func() {
+func (w *world) endFaults(r *rand.Rand) {
+	w.runEvent(func() {
 		for _, name := range keys(w.hosts) {
-			if h := w.hosts[name]; (len(h.sick) > 0 || h.hung) && r.IntN(2) == 0 {
+			if h := w.hosts[name]; (len(h.failingWrites) > 0 || h.hung) && r.IntN(2) == 0 {
 				w.story("cluster %s is well again", name)
-				w.set(h, func() { clear(h.sick); h.hung = false })
+				w.set(h, func() { clear(h.failingWrites); h.hung = false })
 			}
 		}
 	})
 }
 
 func (w *world) hang(r *rand.Rand) {
-	w.happen(func() {
-		if h := w.host(r); h != nil && !h.hung {
+	w.runEvent(func() {
+		if h := w.anyHost(r); h != nil && !h.hung {
 			w.story("cluster %s hangs", h.name)
 			h.hung = true
 		}
@@ -279,21 +279,21 @@ func (w *world) hang(r *rand.Rand) {
 }
 
 func (w *world) pace(r *rand.Rand) {
-	w.happen(func() {
-		if h := w.host(r); h != nil {
-			h.pace = pick(r, []time.Duration{time.Millisecond, 100 * time.Millisecond, 3 * time.Second, 40 * time.Second})
-			w.story("cluster %s takes %s for half a pass", h.name, h.pace)
+	w.runEvent(func() {
+		if h := w.anyHost(r); h != nil {
+			h.halfPass = pick(r, []time.Duration{time.Millisecond, 100 * time.Millisecond, 3 * time.Second, 40 * time.Second})
+			w.story("cluster %s takes %s for half a pass", h.name, h.halfPass)
 		}
 	})
 }
 
 // kill kills the daemon after some writes, or at once.
 func (w *world) kill(r *rand.Rand) {
-	w.happen(func() {
+	w.runEvent(func() {
 		if w.daemon == nil {
 			return
 		}
-		w.daemon.fuse = r.IntN(8)
+		w.daemon.writesUntilKill = r.IntN(8)
 		if r.IntN(3) == 0 {
 			w.daemon.dead = true
 			w.story("gitfleet is killed")
@@ -309,21 +309,21 @@ func (w *world) restart(*rand.Rand) {
 
 func (w *world) loseState(*rand.Rand) {
 	w.restart(nil)
-	w.happen(func() {
+	w.runEvent(func() {
 		w.story("the state directory is lost")
-		w.fresh()
+		w.loseLedger()
 	})
 }
 
-func (w *world) fill(r *rand.Rand) {
-	w.happen(func() { w.state.full = true; w.story("the disk is full") })
-	w.pass(time.Duration(r.IntN(20)) * time.Second)
-	w.happen(func() { w.state.full = false; w.story("the disk has room again") })
+func (w *world) fillDisk(r *rand.Rand) {
+	w.runEvent(func() { w.state.full = true; w.story("the disk is full") })
+	w.advance(time.Duration(r.IntN(20)) * time.Second)
+	w.runEvent(func() { w.state.full = false; w.story("the disk has room again") })
 }
 
 // loseCommit makes a commit unreadable, as a forced push and a garbage collection do.
 func (w *world) loseCommit(r *rand.Rand) {
-	w.happen(func() {
+	w.runEvent(func() {
 		hash := pick(r, w.source.order)
 		if hash != w.source.head && !w.source.commits[hash].lost {
 			w.source.commits[hash].lost = true
@@ -335,39 +335,43 @@ func (w *world) loseCommit(r *rand.Rand) {
 
 // converge ends all faults, and waits until everything is as it should be.
 func (w *world) converge(r *rand.Rand) {
-	w.happen(func() {
+	w.runEvent(func() {
 		w.story("all faults end")
 		if w.daemon != nil {
-			w.daemon.fuse = -1
+			w.daemon.writesUntilKill = -1
 		}
 		for _, name := range keys(w.hosts) {
 			h := w.hosts[name]
-			w.set(h, func() { h.down, h.hung, h.pace = false, false, 20*time.Millisecond; clear(h.sick); h.concede() })
+			w.set(h, func() {
+				h.down, h.hung, h.halfPass = false, false, 20*time.Millisecond
+				clear(h.failingWrites)
+				h.removeOtherFleet()
+			})
 		}
-		d := w.newest().clone()
-		d.mend(r)
+		d := w.newestValid().clone()
+		d.makeValid(r)
 		w.push("what can be carried out\n\nGitfleet-Allow-Delete: *", d)
 	})
 	if w.daemon == nil {
 		w.wake()
 	}
-	w.letGo()
-	if why := w.settles(); why != "" {
-		w.breaks(lawConverges, "%s", why)
+	w.endSuspensions()
+	if why := w.waitUntilSettled(); why != "" {
+		w.violate(lawConverges, "%s", why)
 	}
 }
 
-const lawConverges = "once faults stop, everything becomes as it should be"
+const lawConverges = "once all faults end, the fleet becomes what the commit says"
 
-// mend makes a commit valid for this fleet.
-func (d *desired) mend(r *rand.Rand) {
+// makeValid corrects everything in a commit that cannot be applied in this fleet.
+func (d *desired) makeValid(r *rand.Rand) {
 	fine := func(value string) string {
 		if k := kindOf(value); k == bad || k == refused {
 			return good + value[len(k):] + "-mended"
 		}
 		return value
 	}
-	for _, values := range d.spaces {
+	for _, values := range d.configMaps {
 		for name, value := range values {
 			values[name] = fine(value)
 		}
@@ -379,50 +383,50 @@ func (d *desired) mend(r *rand.Rand) {
 		d.clusters[name] = cluster{region: c.region}
 	}
 	taken := map[string]bool{}
-	for _, name := range keys(d.places) {
-		p := d.places[name]
-		p.of = slices.DeleteFunc(slices.Clone(p.of), func(space string) bool { return taken[space] })
-		for _, space := range p.of {
+	for _, name := range keys(d.placements) {
+		p := d.placements[name]
+		p.namespaces = slices.DeleteFunc(slices.Clone(p.namespaces), func(space string) bool { return taken[space] })
+		for _, space := range p.namespaces {
 			taken[space] = true
 		}
-		if len(p.of) == 0 {
-			delete(d.places, name)
+		if len(p.namespaces) == 0 {
+			delete(d.placements, name)
 			continue
 		}
 		p.invalid = false
-		p.near = ""
-		p.on = slices.DeleteFunc(slices.Clone(p.on), func(c string) bool { _, ok := d.clusters[c]; return !ok })
-		p.pick = min(p.pick, len(d.clusters))
-		if p.unavailable == "0" {
-			p.unavailable = pick(r, []string{"1", ""})
+		p.region = ""
+		p.clusterNames = slices.DeleteFunc(slices.Clone(p.clusterNames), func(c string) bool { _, ok := d.clusters[c]; return !ok })
+		p.numberOfClusters = min(p.numberOfClusters, len(d.clusters))
+		if p.maxUnavailable == "0" {
+			p.maxUnavailable = pick(r, []string{"1", ""})
 		}
-		d.places[name] = p
+		d.placements[name] = p
 	}
 }
 
-// settled returns what is not as it should be; empty if nothing is.
+// settled returns what differs from the head; empty if nothing does.
 func (w *world) settled() string {
 	head := w.source.commits[w.source.head]
-	if w.books.head != head.Hash {
-		return fmt.Sprintf("%s is in force, not %s", w.books.head, head.Hash)
+	if w.saved.head != head.Hash {
+		return fmt.Sprintf("%s is in force, not %s", w.saved.head, head.Hash)
 	}
 	for _, s := range w.suspensions() {
-		if !w.books.wishes[s].ended(w.now()) {
+		if !w.saved.requestedSuspensions[s].ended(w.now()) {
 			return fmt.Sprintf("%s is still suspended", s)
 		}
 	}
-	for key, page := range w.books.pages {
-		if _, ok := head.places[key.Name]; !ok {
+	for key, page := range w.saved.entries {
+		if _, ok := head.placements[key.Name]; !ok {
 			return fmt.Sprintf("%s is still there", key)
 		}
 		for name := range page {
-			if at := (bindingKey{key, name}); !w.books.live(at) {
+			if at := (bindingKey{key, name}); !w.saved.keeps(at) {
 				return fmt.Sprintf("%s is still on %s", key, name)
 			}
 		}
 	}
-	for name, p := range head.places {
-		if why := w.placed(api.PlacementKey{Name: name}, p, head.desired); why != "" {
+	for name, p := range head.placements {
+		if why := w.checkClusters(api.PlacementKey{Name: name}, p, head.desired); why != "" {
 			return why
 		}
 	}
@@ -430,57 +434,57 @@ func (w *world) settled() string {
 		if a := w.hosts[name].agent; a == nil || !a.connected || a.pass != nil {
 			return fmt.Sprintf("%s is still at work", name)
 		}
-		if why := w.holdsWhatItShould(w.hosts[name], head.desired); why != "" {
+		if why := w.checkObjects(w.hosts[name], head.desired); why != "" {
 			return why
 		}
 	}
 	return ""
 }
 
-// placed compares the clusters of a placement with those it should have.
-func (w *world) placed(key api.PlacementKey, p place, head *desired) string {
-	page := w.books.pages[key]
+// checkClusters compares the clusters of a placement with those in its policy.
+func (w *world) checkClusters(key api.PlacementKey, p placementSpec, head *desired) string {
+	page := w.saved.entries[key]
 	want := len(head.clusters)
 	switch {
-	case len(p.on) > 0:
-		want = len(p.on)
-	case p.pick >= 0:
-		want = p.pick
+	case len(p.clusterNames) > 0:
+		want = len(p.clusterNames)
+	case p.numberOfClusters >= 0:
+		want = p.numberOfClusters
 	}
 	if len(page) != want {
 		return fmt.Sprintf("%s is on %d clusters, not on %d", key, len(page), want)
 	}
 	for name, e := range page {
-		if len(p.on) > 0 && !slices.Contains(p.on, name) {
+		if len(p.clusterNames) > 0 && !slices.Contains(p.clusterNames, name) {
 			return fmt.Sprintf("%s is on %s", key, name)
 		}
 		then := w.source.commits[e.Binding.Assigned.Commit]
-		if then == nil || !sameContent(w.content(e.Binding.Assigned, bindingKey{key, name}), head.gives(key.Name, name)) {
+		if then == nil || !sameContent(w.content(e.Binding.Assigned, bindingKey{key, name}), head.content(key.Name, name)) {
 			return fmt.Sprintf("%s has %q on %s", key, e.Binding.Assigned.Commit, name)
 		}
 	}
 	return ""
 }
 
-// holdsWhatItShould compares the objects of a cluster with those it should have.
-func (w *world) holdsWhatItShould(h *host, head *desired) string {
+// checkObjects compares the objects of a cluster with the head.
+func (w *world) checkObjects(h *host, head *desired) string {
 	want := map[api.ID]string{}
-	for key := range w.books.pages {
-		if p := head.places[key.Name]; !p.report && w.books.live(bindingKey{key, h.name}) {
-			maps.Copy(want, head.gives(key.Name, h.name))
+	for key := range w.saved.entries {
+		if p := head.placements[key.Name]; !p.reportDiff && w.saved.keeps(bindingKey{key, h.name}) {
+			maps.Copy(want, head.content(key.Name, h.name))
 		}
 	}
 	for id, value := range want {
-		if t := h.things[id]; t == nil || !t.ours || t.value != value {
+		if t := h.objects[id]; t == nil || !t.ours || t.value != value {
 			return fmt.Sprintf("%s has %s as %+v, not as %q", h.name, title(id), t, value)
 		}
 		if _, ok := h.owner(id); !ok {
 			return fmt.Sprintf("no inventory of %s has %s", h.name, title(id))
 		}
 	}
-	for id, t := range h.things {
-		if by, ok := h.owner(id); ok && head.places[by.Name].report {
-			continue // it writes nothing, and so removes nothing
+	for id, t := range h.objects {
+		if by, ok := h.owner(id); ok && head.placements[by.Name].reportDiff {
+			continue // with ReportDiff nothing is deleted
 		}
 		if _, ok := want[id]; !ok && t.ours {
 			return fmt.Sprintf("%s still has %s", h.name, title(id))

@@ -9,18 +9,18 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// A Mutant stands between gitfleet and the simulation, and makes a mistake that gitfleet must
-// never make. The zero value makes none.
+// A Mutant changes values between gitfleet and the simulation, as a mistake of gitfleet would.
+// The zero value changes nothing.
 type Mutant struct {
-	// Loads changes the loaded ledger, Saves the decisions that are saved, Tells the works that
-	// members are sent, Hears the works as members apply them, and Publishes the published
+	// Loads changes the loaded ledger, Saves the decisions that are saved, Sends the works that
+	// members are sent, Applies the works as members apply them, and Publishes the published
 	// report.
 	Loads     func(*ledger.Ledger)
 	Saves     func(head *desired, l *ledger.Ledger)
-	Tells     func([]work.Work) []work.Work
-	Hears     func([]work.Work) []work.Work
+	Sends     func([]work.Work) []work.Work
+	Applies   func([]work.Work) []work.Work
 	Publishes func(*status.Report)
-	// Updates makes an update of the Secrets of replicas.
+	// Updates replaces an update of the Secrets of replicas.
 	Updates func(s *secrets, name string, value []byte, version string) (string, error)
 }
 
@@ -36,18 +36,18 @@ func (m Mutant) saves(head *commit, l *ledger.Ledger) {
 	}
 }
 
-func (m Mutant) tells(works []work.Work) []work.Work {
-	if m.Tells == nil {
+func (m Mutant) sends(works []work.Work) []work.Work {
+	if m.Sends == nil {
 		return works
 	}
-	return m.Tells(slices.Clone(works))
+	return m.Sends(slices.Clone(works))
 }
 
-func (m Mutant) hears(works []work.Work) []work.Work {
-	if m.Hears == nil {
+func (m Mutant) applies(works []work.Work) []work.Work {
+	if m.Applies == nil {
 		return works
 	}
-	return m.Hears(slices.Clone(works))
+	return m.Applies(slices.Clone(works))
 }
 
 func (m Mutant) updates(s *secrets, name string, value []byte, version string) (string, error) {
@@ -63,6 +63,6 @@ func (m Mutant) publishes(r *status.Report) {
 	}
 }
 
-func indented(text string) string {
+func indent(text string) string {
 	return "\t" + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n\t") + "\n"
 }

@@ -37,7 +37,7 @@ var mutants = map[string]Mutant{
 			return true
 		})
 	}},
-	lawStays: {Saves: func(_ *desired, l *ledger.Ledger) {
+	lawKept: {Saves: func(_ *desired, l *ledger.Ledger) {
 		eachBinding(l, func(b *placement.Binding) bool {
 			c := l.Cluster(b.Cluster)
 			if b.Unscheduled || c == nil || c.Healthy {
@@ -55,7 +55,7 @@ var mutants = map[string]Mutant{
 		})
 	}},
 	lawInvalid: {Saves: func(head *desired, l *ledger.Ledger) {
-		for name, p := range head.places {
+		for name, p := range head.placements {
 			key := api.PlacementKey{Name: name}
 			if !p.invalid || l.Placement(key) == nil {
 				continue
@@ -66,7 +66,7 @@ var mutants = map[string]Mutant{
 			}
 		}
 	}},
-	lawUnseen: {Saves: func(_ *desired, l *ledger.Ledger) {
+	lawUnanswered: {Saves: func(_ *desired, l *ledger.Ledger) {
 		for _, key := range l.Placements() {
 			if p := *l.Placement(key); p.Found {
 				p.Found = false
@@ -74,31 +74,31 @@ var mutants = map[string]Mutant{
 			}
 		}
 	}},
-	lawListens: {Loads: func(l *ledger.Ledger) {
+	lawWaits: {Loads: func(l *ledger.Ledger) {
 		if l.Empty() {
 			l.SetPlacement(api.PlacementKey{Name: "ghost"}, ledger.Placement{Created: time.Now()})
 		}
 	}},
-	lawDelete: {Hears: func(works []work.Work) []work.Work {
+	lawDelete: {Applies: func(works []work.Work) []work.Work {
 		for i := range works {
 			works[i].Manifests = works[i].Manifests[:len(works[i].Manifests)/2]
 		}
 		return works
 	}},
-	lawAllowed: {Hears: func(works []work.Work) []work.Work {
+	lawAllowed: {Applies: func(works []work.Work) []work.Work {
 		for i := range works {
 			works[i].Holds = nil
 		}
 		return works
 	}},
-	lawConverges: {Hears: func([]work.Work) []work.Work { return nil }},
-	lawSaved: {Tells: func(works []work.Work) []work.Work {
+	lawConverges: {Applies: func([]work.Work) []work.Work { return nil }},
+	lawSaved: {Sends: func(works []work.Work) []work.Work {
 		for i := range works {
 			works[i].Revision.Commit += "?"
 		}
 		return works
 	}},
-	lawOne: {Tells: func(works []work.Work) []work.Work {
+	lawOwner: {Sends: func(works []work.Work) []work.Work {
 		for i := range works {
 			if len(works) > 1 && len(works[0].Manifests) > 0 && !works[i].Remove {
 				works[i].Manifests = works[0].Manifests
@@ -106,7 +106,7 @@ var mutants = map[string]Mutant{
 		}
 		return works
 	}},
-	lawGit: {Tells: func(works []work.Work) []work.Work {
+	lawGit: {Sends: func(works []work.Work) []work.Work {
 		for i := range works {
 			works[i].Manifests = works[i].Manifests[:len(works[i].Manifests)/2]
 		}
@@ -119,7 +119,7 @@ var mutants = map[string]Mutant{
 			}
 		}
 	}},
-	lawProgress: {Saves: func(_ *desired, l *ledger.Ledger) {
+	lawFailed: {Saves: func(_ *desired, l *ledger.Ledger) {
 		for _, key := range l.Placements() {
 			p := *l.Placement(key)
 			for _, e := range l.Placement(key).Entries() {
@@ -133,7 +133,7 @@ var mutants = map[string]Mutant{
 	lawCompared: {Saves: func(head *desired, l *ledger.Ledger) {
 		for _, key := range l.Placements() {
 			p := *l.Placement(key)
-			if b := l.Placement(key).Bindings(); head.places[key.Name].report && len(b) > 0 && len(p.Stops) == 0 {
+			if b := l.Placement(key).Bindings(); head.placements[key.Name].reportDiff && len(b) > 0 && len(p.Stops) == 0 {
 				p.Stops = []placement.Stop{{Cluster: b[0].Cluster, Failed: b[0].Assigned}}
 				l.SetPlacement(key, p)
 			}
@@ -167,18 +167,18 @@ var mutants = map[string]Mutant{
 			}
 		}
 	}},
-	lawWord: {Saves: func(_ *desired, l *ledger.Ledger) {
+	lawSuspension: {Saves: func(_ *desired, l *ledger.Ledger) {
 		for _, s := range l.Suspensions() {
 			l.Resume(s.Subject)
 		}
 	}},
-	lawAlone: {Tells: func(works []work.Work) []work.Work {
+	lawSuspended: {Sends: func(works []work.Work) []work.Work {
 		for i := range works {
 			works[i].Suspended = ""
 		}
 		return works
 	}},
-	lawGoes: {Saves: func(_ *desired, l *ledger.Ledger) {
+	lawResumed: {Saves: func(_ *desired, l *ledger.Ledger) {
 		for _, key := range l.Placements() {
 			if !l.Placement(key).Resumed.IsZero() {
 				l.ResumeRollout(key, time.Time{})
@@ -203,7 +203,7 @@ var mutants = map[string]Mutant{
 	lawShared: {Updates: func(_ *secrets, _ string, _ []byte, version string) (string, error) { return version, nil }},
 }
 
-// eachBinding changes bindings with a function.
+// eachBinding calls change for each binding, and saves the binding if it returns true.
 func eachBinding(l *ledger.Ledger, change func(b *placement.Binding) bool) {
 	for _, key := range l.Placements() {
 		for _, b := range l.Placement(key).Bindings() {
@@ -214,8 +214,8 @@ func eachBinding(l *ledger.Ledger, change func(b *placement.Binding) bool) {
 	}
 }
 
-// rebind changes what all clusters are assigned that do not have what the first
-// one has that was moved to the head.
+// rebind changes the assigned revision of all clusters of a placement as soon as one of them is
+// assigned the head.
 func rebind(l *ledger.Ledger, change func(b *placement.Binding, to placement.Revision)) {
 	for _, key := range l.Placements() {
 		var to placement.Revision
@@ -233,7 +233,7 @@ func rebind(l *ledger.Ledger, change func(b *placement.Binding, to placement.Rev
 	}
 }
 
-// A typo in a selector that deletes objects is noticed.
+// A typo in a selector that deletes objects is detected.
 func TestATypoThatDeletesIsNoticed(t *testing.T) {
 	with := NewLoaders()
 	for seed := uint64(1); seed <= 400; seed++ {
@@ -256,8 +256,8 @@ func TestEveryLawCanBeBroken(t *testing.T) {
 				l := NewLife(seed)
 				l.Mutant = mutant
 				for i := range l.Steps {
-					if law == lawGoes && i%2 == 1 {
-						l.Steps[i].kind = resuming // which is rare
+					if law == lawResumed && i%2 == 1 {
+						l.Steps[i].kind = resumeStep // which is rare otherwise
 					}
 				}
 				if out := l.Lead(t, with, false); out.Broken != nil && out.Broken.Law == law {

@@ -2,5 +2,5 @@
 
 package simulation
 
-// step leads every life.
+// step is the difference of two seeds: every life is run.
 const step = 1

@@ -2,5 +2,5 @@
 
 package simulation
 
-// step leads every fifth life only.
+// step is the difference of two seeds: every fifth life is run.
 const step = 5

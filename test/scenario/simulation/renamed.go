@@ -9,8 +9,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// A revision is what a placement gave a cluster, and the name that it had then.
-type revision struct {
+// A revisionContent is the content of a revision, and the name of its placement at that time.
+type revisionContent struct {
 	name    string
 	content map[api.ID]string
 }
@@ -19,9 +19,9 @@ type revision struct {
 type rename struct{ from, to, commit string }
 
 // nameAt returns the name of a placement at the i-th commit, given its name at the next one.
-func (w *world) nameAt(b *books, i int, name string) string {
+func (w *world) nameAt(b *model, i int, name string) string {
 	c := w.source.commits[w.source.order[i]]
-	if _, exists := c.places[name]; exists {
+	if _, exists := c.placements[name]; exists {
 		return name
 	}
 	for _, r := range b.renames {
@@ -33,7 +33,7 @@ func (w *world) nameAt(b *books, i int, name string) string {
 }
 
 // currentName returns the name that a renamed placement has now.
-func (b *books) currentName(name string) string {
+func (b *model) currentName(name string) string {
 	for _, r := range b.renames {
 		if r.from == name {
 			name = r.to
@@ -42,15 +42,15 @@ func (b *books) currentName(name string) string {
 	return name
 }
 
-// note records the content of the assigned revisions: what the commit in force gives the
-// placement under its current name.
-func (w *world) note(b *books) {
+// noteContents records the content of the assigned revisions: that of the placement at the
+// commit in force, under its current name.
+func (w *world) noteContents(b *model) {
 	head := w.source.commits[b.head]
-	for key, page := range b.pages {
+	for key, page := range b.entries {
 		for cluster, e := range page {
 			r := e.Binding.Assigned
 			if _, known := w.contents[r.Hash]; !known && head != nil && r.Commit == b.head {
-				w.contents[r.Hash] = revision{key.Name, head.gives(key.Name, cluster)}
+				w.contents[r.Hash] = revisionContent{key.Name, head.content(key.Name, cluster)}
 			}
 		}
 	}
@@ -63,12 +63,12 @@ func (w *world) content(r placement.Revision, at bindingKey) map[api.ID]string {
 		return noted.content
 	}
 	if c := w.source.commits[r.Commit]; c != nil {
-		return c.gives(at.key.Name, at.cluster)
+		return c.content(at.key.Name, at.cluster)
 	}
 	return nil
 }
 
-// carryOver renames placements in the books: the rollout continues under the new name.
+// carryOver renames placements in the model: the rollout continues under the new name.
 func (w *world) carryOver(l *ledger.Ledger) {
 	was := w.decided.known
 	for _, to := range l.Placements() {
@@ -77,51 +77,51 @@ func (w *world) carryOver(l *ledger.Ledger) {
 			continue
 		}
 		from := names[len(names)-1]
-		// One that was found again is not known by a decision yet.
-		if record := l.Placement(from); !was[from] && w.decided.pages[from] == nil || record != nil && !record.Deleted {
+		// One that was rebuilt from inventories is not in a decision yet.
+		if record := l.Placement(from); !was[from] && w.decided.entries[from] == nil || record != nil && !record.Deleted {
 			continue
 		}
 		w.decided = w.decided.copy()
 		b := w.decided
-		page := maps.Clone(b.pages[to])
+		page := maps.Clone(b.entries[to])
 		if page == nil {
 			page = map[string]*ledger.Entry{}
 		}
-		for name, e := range b.pages[from] {
+		for name, e := range b.entries[from] {
 			if !e.Binding.Removing {
 				page[name] = e
 			}
 		}
-		b.pages[to] = page
-		if stops := b.halted[from]; len(stops) > 0 {
-			b.halted = maps.Clone(b.halted)
-			b.halted[to] = stops
-			delete(b.halted, from)
+		b.entries[to] = page
+		if stops := b.recordedStops[from]; len(stops) > 0 {
+			b.recordedStops = maps.Clone(b.recordedStops)
+			b.recordedStops[to] = stops
+			delete(b.recordedStops, from)
 		}
 		b.renamed = maps.Clone(b.renamed)
 		b.renamed[from] = l.Head()
 		delete(b.renamed, to)
 		b.renames = append(slices.Clip(b.renames), rename{from: from.Name, to: to.Name, commit: l.Head()})
-		b.memory.carryOver(from, to)
+		b.observations.carryOver(from, to)
 	}
 }
 
-func (m *memory) carryOver(from, to api.PlacementKey) {
-	move(m.words, from, to)
-	move(m.blamed, from, to)
-	move(m.stops, from, to)
+func (m *observations) carryOver(from, to api.PlacementKey) {
+	move(m.reports, from, to)
+	move(m.risked, from, to)
+	move(m.failedUpdates, from, to)
 	move(m.excused, from, to)
 	if m.found[from] {
 		m.found[to] = true
 	}
-	for _, s := range slices.Collect(maps.Keys(m.wishes)) {
+	for _, s := range slices.Collect(maps.Keys(m.requestedSuspensions)) {
 		if s.Placement == from {
 			next := s
 			next.Placement = to
-			if _, taken := m.wishes[next]; !taken {
-				m.wishes[next] = m.wishes[s]
+			if _, taken := m.requestedSuspensions[next]; !taken {
+				m.requestedSuspensions[next] = m.requestedSuspensions[s]
 			}
-			delete(m.wishes, s)
+			delete(m.requestedSuspensions, s)
 		}
 	}
 }

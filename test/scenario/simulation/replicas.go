@@ -13,16 +13,16 @@ import (
 
 // The laws of replicas that share a ledger, as they are broken.
 const (
-	lawTerm   = "a leader that another replica has taken over from changes the ledger no more"
+	lawTerm   = "a former leader does not change the ledger"
 	lawShared = "a replica that takes over finds what the leader saved"
 )
 
-// replicas are what two replicas share. One leads at a time: the other takes over as after
-// a restart, at the earliest when the Lease has expired.
+// replicas is the state that two replicas share. One leads at a time: the other takes over as
+// after a restart, at the earliest when the Lease has expired.
 type replicas struct {
 	secrets *secrets
-	// attempts are what was decided at saves since the last that succeeded. Each may
-	// have been made all the same.
+	// attempts are the decisions of saves since the last that succeeded. Each of these saves
+	// may have been made nevertheless.
 	attempts []attempt
 	// stopped is a leader that was stopped, as by SIGSTOP, and that another replica has
 	// taken over from; nil if there is none.
@@ -37,7 +37,7 @@ func (r *replicas) identity() string {
 	return fmt.Sprintf("replica-%d_%d", r.started%2, r.started)
 }
 
-// reload returns what was saved, apart from the daemon that loads it.
+// reload returns what was saved, independently of the daemon.
 func (w *world) reload() (*ledger.Ledger, error) {
 	if w.replicas == nil {
 		return w.state.Load()
@@ -46,25 +46,25 @@ func (w *world) reload() (*ledger.Ledger, error) {
 	return l, err
 }
 
-// A replicaSource is the repository as one process has it, which may be stopped.
+// A replicaSource is the repository as one process, which may be stopped, reads it.
 type replicaSource struct {
 	*source
 	d *daemon
 }
 
-// Run hands over each new head, once the process runs.
+// Run passes on each new head, once the process runs.
 func (s replicaSource) Run(ctx context.Context, head func(gitsource.Commit)) error {
-	return s.source.run(ctx, s.d.hold, head)
+	return s.source.run(ctx, s.d.waitWhileStopped, head)
 }
 
 // An attempt is a save whose result is not known.
 type attempt struct {
-	books  *books
-	memory *memory
+	books  *model
+	memory *observations
 }
 
-// What the Lease allows: a replica that was cut off from it writes nothing after
-// fenceAfter, and another one leads after leaseDuration at the earliest.
+// The times of the Lease: a replica that is cut off from it writes nothing after fenceAfter,
+// and another one leads after leaseDuration at the earliest.
 const fenceAfter, leaseDuration = 8 * time.Second, 10 * time.Second
 
 // save saves the ledger in Secrets. It is called without the lock, since the process may be
@@ -72,7 +72,7 @@ const fenceAfter, leaseDuration = 8 * time.Second, 10 * time.Second
 func (d *daemon) save(l *ledger.Ledger) error {
 	w := d.w
 	if !d.former {
-		w.replicas.attempts = append(w.replicas.attempts, attempt{w.decided, w.decided.memory.clone()})
+		w.replicas.attempts = append(w.replicas.attempts, attempt{w.decided, w.decided.observations.clone()})
 	}
 	w.mu.Unlock()
 	err := d.shared.Save(l)
@@ -86,8 +86,8 @@ func (d *daemon) save(l *ledger.Ledger) error {
 	return err
 }
 
-// catchUp finds out what of the attempts to save was made, before another replica begins.
-func (w *world) catchUp() {
+// findSaved finds out which of the attempted saves was made, before another replica starts.
+func (w *world) findSaved() {
 	if w.replicas == nil {
 		return
 	}
@@ -95,41 +95,41 @@ func (w *world) catchUp() {
 	w.replicas.attempts = nil
 	l, err := w.reload()
 	if err != nil {
-		w.breaks(lawShared, "it reads %v", err)
+		w.violate(lawShared, "it reads %v", err)
 		return
 	}
-	found := newBooks().next(l)
-	if w.state.lost && l.Head() == "" || !w.state.lost && samePages(found, w.books) {
+	found := newModel().after(l)
+	if w.state.lost && l.Head() == "" || !w.state.lost && sameEntries(found, w.saved) {
 		return
 	}
 	for _, a := range attempts {
-		if samePages(found, a.books) {
+		if sameEntries(found, a.books) {
 			w.story("a save that failed was made")
 			w.state.lost = false
-			w.books, w.saved = a.books, a.memory
+			w.saved, w.savedObservations = a.books, a.memory
 			return
 		}
 	}
-	w.breaks(lawShared, "it finds the ledger at %s, and %s was saved", l.Head(), w.books.head)
+	w.violate(lawShared, "it finds the ledger at %s, and %s was saved", l.Head(), w.saved.head)
 }
 
-// stopLeader has the leader stopped at once, or at one of its next writes of the ledger. It
-// wakes up some time after another replica has taken over.
+// stopLeader stops the leader, at once or at one of its next writes of the ledger. It continues
+// some time after another replica has taken over.
 func (w *world) stopLeader(r *rand.Rand) {
-	w.happen(func() {
+	w.runEvent(func() {
 		if w.daemon != nil {
-			w.daemon.fuse, w.daemon.stopIn = -1, r.IntN(8)
+			w.daemon.writesUntilKill, w.daemon.stopIn = -1, r.IntN(8)
 		}
 	})
-	w.pass(time.Duration(r.IntN(20)) * time.Second)
-	w.happen(func() {
+	w.advance(time.Duration(r.IntN(20)) * time.Second)
+	w.runEvent(func() {
 		if w.daemon != nil && w.daemon.stopped == nil {
 			w.daemon.stopNow()
 		}
 	})
-	w.pass(leaseDuration)
-	w.wakeFormer() // the one before it
-	w.happen(func() {
+	w.advance(leaseDuration)
+	w.continueFormer() // the previous one
+	w.runEvent(func() {
 		if w.daemon == nil {
 			return
 		}
@@ -139,16 +139,16 @@ func (w *world) stopLeader(r *rand.Rand) {
 	})
 }
 
-// cutOffLeader has the management cluster not answer for a while. If that is long, the leader
-// loses the Lease.
+// cutOffLeader makes the management cluster unreachable for a while. If that is long, the
+// leader loses the Lease.
 func (w *world) cutOffLeader(r *rand.Rand) {
 	wait := time.Duration(r.IntN(16)) * time.Second
-	w.happen(func() {
+	w.runEvent(func() {
 		w.replicas.secrets.cutOff(r.IntN(4))
 		w.story("the management cluster does not answer any more")
 	})
-	w.pass(min(wait, fenceAfter))
-	w.happen(func() {
+	w.advance(min(wait, fenceAfter))
+	w.runEvent(func() {
 		if w.daemon != nil && wait > fenceAfter {
 			w.daemon.dead = true
 			w.story("the leader loses the Lease")
@@ -158,8 +158,8 @@ func (w *world) cutOffLeader(r *rand.Rand) {
 	})
 }
 
-// stopNow stops a process: what it was about on clusters is cut off, and whatever it calls
-// waits until it wakes up.
+// stopNow stops a process as SIGSTOP does: the current passes on clusters are interrupted, and
+// whatever it calls waits until it continues.
 func (d *daemon) stopNow() {
 	d.w.story("the leader is stopped")
 	d.stopIn, d.stopped = 0, make(chan struct{})
@@ -171,8 +171,8 @@ func (d *daemon) stopNow() {
 	}
 }
 
-// hold waits as long as the process is stopped.
-func (d *daemon) hold() {
+// waitWhileStopped waits as long as the process is stopped.
+func (d *daemon) waitWhileStopped() {
 	d.w.mu.Lock()
 	stopped := d.stopped
 	d.w.mu.Unlock()
@@ -181,8 +181,8 @@ func (d *daemon) hold() {
 	}
 }
 
-// wakeUp has a process go on that was stopped.
-func (d *daemon) wakeUp() {
+// continueStopped continues a stopped process.
+func (d *daemon) continueStopped() {
 	d.w.mu.Lock()
 	defer d.w.mu.Unlock()
 	if d.stopped != nil {
@@ -191,8 +191,8 @@ func (d *daemon) wakeUp() {
 	}
 }
 
-// wakeFormer wakes up a former leader, if there is one. It tries what it was about, and ends.
-func (w *world) wakeFormer() {
+// continueFormer continues a former leader, if there is one, until it ends.
+func (w *world) continueFormer() {
 	if w.replicas == nil || w.replicas.stopped == nil {
 		return
 	}
@@ -201,7 +201,7 @@ func (w *world) wakeFormer() {
 	w.mu.Lock()
 	w.story("the former leader wakes up")
 	w.mu.Unlock()
-	d.wakeUp()
+	d.continueStopped()
 	synctest.Wait()
 	d.cancel()
 	<-d.done

@@ -5,13 +5,13 @@ import (
 	"testing"
 )
 
-// Lives of replicas have all that they are about: leaders that were stopped, of which some
-// were in the middle of a save, and saves that failed but were made.
+// In lives with replicas there are leaders that were stopped, some of them during a save, and
+// saves that failed but were made.
 func TestReplicasTakeOverFromEachOther(t *testing.T) {
 	with, n := NewLoaders(), map[string]int{
 		"the former leader wakes up": 0, "the former leader saves nothing": 0, "a save that failed was made": 0, "the leader loses the Lease": 0,
 	}
-	for seed := uint64(3); seed < 40*replicated; seed += replicated {
+	for seed := uint64(3); seed < 40*replicaShare; seed += replicaShare {
 		out := NewLife(seed).Lead(t, with, true)
 		if out.Broken != nil {
 			t.Fatalf("seed %d: %s\n%s", seed, out.Broken, out.Story)

@@ -11,14 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// secrets are those of a shared ledger, in a management cluster that may be down. They
-// implement ledger.Objects; the lock of the world must be held.
+// secrets are the Secrets of a shared ledger, in a management cluster that may be down. They
+// implement ledger.Objects; the caller holds the lock of the world.
 type secrets struct {
 	values   map[string][]byte
 	versions map[string]int
 	clock    int
-	// down says that nothing answers once left more writes were made; the answer of the
-	// last of them is lost.
+	// down says that there are no responses after left more writes; the response to the last of
+	// them is lost.
 	down bool
 	left int
 }
@@ -29,7 +29,7 @@ var errNoAnswer = errors.New("the management cluster does not answer")
 
 func newSecrets() *secrets { return &secrets{values: map[string][]byte{}, versions: map[string]int{}} }
 
-// cutOff has nothing answer after so many writes.
+// cutOff makes the management cluster unreachable after some writes.
 func (s *secrets) cutOff(left int) { s.down, s.left = true, left }
 
 // Get implements ledger.Objects.
@@ -101,7 +101,7 @@ func (s *secrets) write(do func() error) (string, error) {
 	return strconv.Itoa(s.clock), err
 }
 
-// A client is what one replica has of the Secrets: it may be stopped before each write.
+// A client is the client of one replica: the replica may be stopped before each write.
 type client struct{ d *daemon }
 
 // Get implements ledger.Objects.
@@ -141,12 +141,12 @@ func (c client) Delete(name string) error {
 
 // begin waits until the process runs, and takes the lock.
 func (c client) begin() (s *secrets, done func()) {
-	c.d.hold()
+	c.d.waitWhileStopped()
 	c.d.w.mu.Lock()
 	return c.d.w.replicas.secrets, c.d.w.mu.Unlock
 }
 
-// beginWrite does so before a write, at which the process may be stopped.
+// beginWrite is begin for a write, before which the process may be stopped.
 func (c client) beginWrite() (s *secrets, done func()) {
 	c.d.w.mu.Lock()
 	if c.d.stopIn > 0 {
@@ -158,12 +158,12 @@ func (c client) beginWrite() (s *secrets, done func()) {
 	return c.begin()
 }
 
-// written looks at a write that has happened: that of a former leader may leave a segment
-// that nothing names, and does not change the index.
+// written checks a write that was made: a former leader may write a segment that nothing names,
+// but not the index.
 func (c client) written(name string) func(string, error) (string, error) {
 	return func(version string, err error) (string, error) {
 		if err == nil && name == "index" && c.d.former {
-			c.d.w.breaks(lawTerm, "it wrote version %s", version)
+			c.d.w.violate(lawTerm, "it wrote version %s", version)
 		}
 		return version, err
 	}

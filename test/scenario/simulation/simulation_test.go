@@ -27,7 +27,7 @@ func TestEveryLifeKeepsTheLaws(t *testing.T) {
 		if err != nil {
 			t.Fatalf("SEED: %v", err)
 		}
-		retell(t, NewLife(seed))
+		printStory(t, NewLife(seed))
 		return
 	}
 	n := *lives
@@ -35,16 +35,16 @@ func TestEveryLifeKeepsTheLaws(t *testing.T) {
 		n = min(n, 300)
 	}
 	var next atomic.Uint64
-	lead(t, func() (uint64, bool) {
+	runLives(t, func() (uint64, bool) {
 		seed := next.Add(step)
 		return seed, seed <= uint64(n)
 	})
 }
 
-// lead runs the lives of the seeds from next, on all processors, until one breaks a law. Then it
-// looks for the shortest life that does the same.
-func lead(t *testing.T, next func() (seed uint64, ok bool)) (steps int64) {
-	defer debug.SetGCPercent(debug.SetGCPercent(400)) // lives are short, and there is memory
+// runLives runs the lives of the seeds from next, on all processors, until one breaks a law.
+// Then it looks for the shortest life that does the same.
+func runLives(t *testing.T, next func() (seed uint64, ok bool)) (steps int64) {
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // lives are short, and there is enough memory
 	var total atomic.Int64
 	var failed atomic.Bool
 	t.Run("lives", func(t *testing.T) {
@@ -57,7 +57,7 @@ func lead(t *testing.T, next func() (seed uint64, ok bool)) (steps int64) {
 					out := l.Lead(t, with, false)
 					total.Add(int64(out.Steps))
 					if out.Broken != nil && !failed.Swap(true) {
-						retell(t, l.Shrink(t, out.Broken.Law))
+						printStory(t, l.Shrink(t, out.Broken.Law))
 					}
 				}
 			})
@@ -66,8 +66,8 @@ func lead(t *testing.T, next func() (seed uint64, ok bool)) (steps int64) {
 	return total.Load()
 }
 
-// retell runs a life once more, and prints its story.
-func retell(t *testing.T, l Life) {
+// printStory runs a life once more, and prints its story.
+func printStory(t *testing.T, l Life) {
 	t.Helper()
 	out := l.Lead(t, NewLoaders(), true)
 	t.Logf("the story of seed %d, with %d of its steps; make soak SEED=%d leads all of it again:\n%s", l.Seed, len(l.Steps), l.Seed, out.Story)
@@ -76,8 +76,8 @@ func retell(t *testing.T, l Life) {
 	}
 }
 
-// The laws also hold with the ledger in a real file, which a crash leaves with half-written
-// pages or truncated.
+// The laws also hold with the ledger in a real file that a crash leaves truncated or with
+// half-written pages.
 func TestATornLedgerIsReadWholeOrNotAtAll(t *testing.T) {
 	with, refused, undone := NewLoaders(), 0, 0
 	n := uint64(60)
@@ -87,12 +87,12 @@ func TestATornLedgerIsReadWholeOrNotAtAll(t *testing.T) {
 	for seed := uint64(1); seed <= n; seed++ {
 		l := NewLife(seed)
 		if l.Replicas {
-			continue // they keep it in no file
+			continue // their ledger is not in a file
 		}
 		l.Dir = t.TempDir()
 		for i := range l.Steps {
 			if i%2 == 1 {
-				l.Steps[i].kind = killing
+				l.Steps[i].kind = killStep
 			}
 		}
 		out := l.Lead(t, with, true)
@@ -108,15 +108,15 @@ func TestATornLedgerIsReadWholeOrNotAtAll(t *testing.T) {
 	t.Log(refused, "ledgers were refused,", undone, "saves undone")
 }
 
-// TestSoak leads lives of random seeds for as long as it is asked to, and says
-// every half minute how far it is.
+// TestSoak runs lives of random seeds for a given time, and prints its progress every half
+// minute.
 func TestSoak(t *testing.T) {
 	if *soak == 0 {
 		t.Skip("run by make soak")
 	}
 	began, told := time.Now(), atomic.Int64{}
 	var count atomic.Int64
-	steps := lead(t, func() (uint64, bool) {
+	steps := runLives(t, func() (uint64, bool) {
 		n, passed := count.Add(1), time.Since(began)
 		if last := told.Load(); int64(passed/(30*time.Second)) > last && told.CompareAndSwap(last, last+1) {
 			fmt.Printf("%s: %d lives, %.0f a second\n", passed.Round(time.Second), n-1, float64(n-1)/passed.Seconds())

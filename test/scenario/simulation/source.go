@@ -12,7 +12,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// A source is a simulated repository, with the meaning of its commits.
+// A source is a simulated repository, with the content of its commits.
 type source struct {
 	w       *world
 	commits map[string]*commit
@@ -36,8 +36,8 @@ func newSource(w *world) *source {
 func (s *source) push(message string, d *desired) {
 	hash := fmt.Sprintf("v%d", len(s.order)+1)
 	subject := message
-	if !d.silent {
-		message += "\n\n" + plan.AllowTrailer + ": crp/" + strings.Join(placeNames, ", crp/")
+	if !d.withoutTrailer {
+		message += "\n\n" + plan.AllowTrailer + ": crp/" + strings.Join(placementNames, ", crp/")
 	}
 	s.commits[hash] = &commit{gitsource.Commit{Hash: hash, Subject: subject, Message: message, Time: time.Now()}, d, d.files(s.w.t), false}
 	s.order = append(s.order, hash)
@@ -46,11 +46,11 @@ func (s *source) push(message string, d *desired) {
 	s.news = make(chan struct{})
 }
 
-// run calls head with the head and each new commit, and hold before it goes on with a new one.
+// run calls head with the head and each new commit, and hold before each new one.
 func (s *source) run(ctx context.Context, hold func(), head func(gitsource.Commit)) error {
 	last := ""
 	for {
-		if !s.wait(ctx, follower) {
+		if !s.wait(ctx, sourceTimers) {
 			return nil
 		}
 		s.w.mu.Lock()
@@ -69,10 +69,10 @@ func (s *source) run(ctx context.Context, hold func(), head func(gitsource.Commi
 	}
 }
 
-// wait sleeps as long as Git takes.
+// wait sleeps as long as a request to a Git server takes.
 func (s *source) wait(ctx context.Context, who int) bool {
 	s.w.mu.Lock()
-	at := s.w.instant(who, 3*time.Millisecond)
+	at := s.w.nextInstant(who, 3*time.Millisecond)
 	s.w.mu.Unlock()
 	timer := time.NewTimer(time.Until(at))
 	defer timer.Stop()
@@ -84,7 +84,7 @@ func (s *source) wait(ctx context.Context, who int) bool {
 	}
 }
 
-// Files returns those of a commit.
+// Files implements reconciler.Source.
 func (s *source) Files(_ context.Context, hash string) (fs.FS, error) {
 	c, err := s.find(hash)
 	if err != nil {
@@ -93,9 +93,9 @@ func (s *source) Files(_ context.Context, hash string) (fs.FS, error) {
 	return c.files, nil
 }
 
-// Commit reads a commit.
+// Commit implements reconciler.Source.
 func (s *source) Commit(ctx context.Context, hash string) (gitsource.Commit, error) {
-	s.wait(ctx, reader)
+	s.wait(ctx, commitTimers)
 	c, err := s.find(hash)
 	if err != nil {
 		return gitsource.Commit{}, err
@@ -112,7 +112,7 @@ func (s *source) find(hash string) (*commit, error) {
 	return nil, fmt.Errorf("read commit %s: object not found", hash)
 }
 
-// Status says how it goes.
+// Status implements reconciler.Source.
 func (s *source) Status() gitsource.Status {
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()

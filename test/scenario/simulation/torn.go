@@ -10,8 +10,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// lawTorn is what a state directory promises, as it is broken.
-const lawTorn = "a ledger is read whole or not at all, whatever a crash leaves of it"
+// lawTorn is the law of the state directory, as it is broken.
+const lawTorn = "a ledger is read completely or refused, whatever a crash leaves of it"
 
 // A disk is a state directory in a real file, with the effect of the last write.
 type disk struct {
@@ -21,8 +21,8 @@ type disk struct {
 
 func (d *disk) path() string { return filepath.Join(d.dir, "ledger.db") }
 
-// writing runs a save, and records what it does to the file.
-func (d *disk) writing(save func() error) (err error) {
+// recordWrite runs a save, and records its effect on the file.
+func (d *disk) recordWrite(save func() error) (err error) {
 	if d == nil {
 		return save()
 	}
@@ -38,9 +38,10 @@ func (d *disk) writing(save func() error) (err error) {
 
 const page = 4096
 
-// torn returns the file as it may be after a crash during a write: some data pages, in any
-// order, and then the meta page. A disk that does not keep that order may leave anything.
-func (d *disk) torn(pick func(n int) int) (image []byte, fair bool) {
+// tornImage returns the file as a crash during a write may leave it: some data pages, in any
+// order, and then the meta page. A disk that does not keep that order may leave anything, which
+// is not fair.
+func (d *disk) tornImage(pick func(n int) int) (image []byte, fair bool) {
 	image = bytes.Clone(d.before)
 	if len(d.after) > len(image) {
 		image = append(image, make([]byte, len(d.after)-len(image))...)
@@ -84,11 +85,11 @@ func (d *disk) torn(pick func(n int) int) (image []byte, fair bool) {
 	return image, fair
 }
 
-// tear leaves the file as a crash during the last save may leave it, and replaces it as a user
-// does if it is refused.
-func (w *world) tear() {
+// simulateTornWrite leaves the file as a crash during the last save may leave it, and replaces
+// it as a user does if it is refused.
+func (w *world) simulateTornWrite() {
 	d := w.state.disk
-	image, fair := d.torn(w.hosts[keys(w.hosts)[0]].chance.IntN)
+	image, fair := d.tornImage(w.hosts[keys(w.hosts)[0]].random.IntN)
 	if err := w.state.Close(); err != nil {
 		w.t.Error(err)
 	}
@@ -96,27 +97,27 @@ func (w *world) tear() {
 		w.t.Error(err)
 	}
 	store, l, err := d.open()
-	switch found := newBooks().next; {
+	switch found := newModel().after; {
 	case err != nil && fair:
-		w.breaks(lawTorn, "a crash leaves a file that is refused: %v", err)
+		w.violate(lawTorn, "a crash leaves a file that is refused: %v", err)
 	case err != nil:
 		w.story("the ledger is refused, and moved away: %v", err)
-		w.fresh()
-	case samePages(found(l), w.unsaved):
-		w.state.Store, w.books, w.saved = store, w.unsaved, w.unsavedMemory
+		w.loseLedger()
+	case sameEntries(found(l), w.previous):
+		w.state.Store, w.saved, w.savedObservations = store, w.previous, w.previousObservations
 		w.story("the last save is undone")
-	case samePages(found(l), w.books):
+	case sameEntries(found(l), w.saved):
 		w.state.Store = store
-	case !fair && slices.ContainsFunc(w.older, func(b *books) bool { return samePages(found(l), b) }):
-		// The page that counts names one that still holds what an earlier save wrote
-		// there: whole, and nothing in it says that it is old.
+	case !fair && slices.ContainsFunc(w.older, func(b *model) bool { return sameEntries(found(l), b) }):
+		// The valid meta page names a data page that still holds what an earlier save wrote
+		// there: complete, and without a sign of its age.
 		w.story("the ledger is of an earlier time, and moved away")
 		if err := store.Close(); err != nil {
 			w.t.Error(err)
 		}
-		w.fresh()
+		w.loseLedger()
 	default:
-		w.breaks(lawTorn, "it was read as it never was")
+		w.violate(lawTorn, "it was read as a state that was never saved")
 	}
 }
 
@@ -130,13 +131,13 @@ func (d *disk) open() (ledger.Store, *ledger.Ledger, error) {
 	return store, l, err
 }
 
-// fresh creates a new state directory.
-func (w *world) fresh() {
+// loseLedger creates a new state directory.
+func (w *world) loseLedger() {
 	w.state.lost = true
 	w.losses++
-	clear(w.books.wishes)
-	clear(w.saved.wishes)
-	w.asked = nil
+	clear(w.saved.requestedSuspensions)
+	clear(w.savedObservations.requestedSuspensions)
+	w.requests = nil
 	if w.replicas != nil {
 		clear(w.replicas.secrets.values)
 		w.replicas.attempts = nil
@@ -147,7 +148,7 @@ func (w *world) fresh() {
 		return
 	}
 	if w.state.Store != nil {
-		w.state.Close() // again, if need be
+		w.state.Close() // it may be closed already
 	}
 	os.Remove(w.state.disk.path())
 	store, _, err := w.state.disk.open()
@@ -157,8 +158,8 @@ func (w *world) fresh() {
 	w.state.Store = store
 }
 
-func samePages(a, b *books) bool {
-	return a.head == b.head && maps.EqualFunc(a.pages, b.pages, func(x, y map[string]*ledger.Entry) bool {
+func sameEntries(a, b *model) bool {
+	return a.head == b.head && maps.EqualFunc(a.entries, b.entries, func(x, y map[string]*ledger.Entry) bool {
 		return maps.EqualFunc(x, y, sameEntry)
 	})
 }

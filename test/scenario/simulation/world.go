@@ -1,10 +1,10 @@
-// Package simulation plays the life of a small fleet, driven by a seed, and holds
-// gitfleet to its laws at every step: the real loop, plan, rollout and ledger in
-// virtual time, with members and a repository that are made up.
+// Package simulation simulates the life of a small fleet, driven by a seed, and checks gitfleet
+// against its laws at every step: the real loop, plan, rollout and ledger in virtual time, with
+// simulated members and a simulated repository.
 //
-// Everything that is made up happens one thing at a time, each at an instant of
-// its own, and is over before the next begins. So a seed always gives the same
-// life, and one that breaks a law can be told as a story.
+// Simulated events happen one at a time, each at its own instant, and are over before the next
+// begins. So a seed always gives the same life, and one that breaks a law can be printed as a
+// story.
 package simulation
 
 import (
@@ -29,58 +29,57 @@ type world struct {
 	loaders *Loaders
 	mutant  Mutant
 
-	// mu is held by whoever looks at what follows: the story's own goroutine, or
-	// the loop that calls from its own.
+	// mu protects the following fields: they are used by the goroutine of the life, and by
+	// calls of the loop.
 	mu    sync.Mutex
 	began time.Time
 	clock clock
-	// asked is what persons wait for an answer to.
-	asked []*asked
-	// maxUnreachable is how gitfleet is configured; empty if it is not.
+	// requests are users' requests without a response.
+	requests []*userRequest
+	// maxUnreachable is a setting of gitfleet; empty if it is not set.
 	maxUnreachable string
 
 	queue queue
-	// news says that something was added to it.
-	news   chan struct{}
-	ticks  [3]int
-	outbox []said
-	// closing are channels to be closed once nobody holds the world, ending are
-	// agents that were told to end.
+	// queueChanged says that something was added to the queue.
+	queueChanged chan struct{}
+	instants     [3]int
+	outbox       []report
+	// closing are channels to be closed once mu is free, ending are agents whose context has
+	// ended.
 	closing []chan struct{}
 	ending  []*agent
 	hosts   map[string]*host
 	source  *source
 	daemon  *daemon
 	state   state
-	// replicas are nil if one daemon keeps its ledger in the state directory.
+	// replicas is nil if one daemon keeps its ledger in the state directory.
 	replicas *replicas
-	// bursts says that what members say comes while the loop is busy.
-	bursts bool
+	// reportsDuringTurns says that reports of members arrive while the loop is busy.
+	reportsDuringTurns bool
 
-	// decided is what gitfleet decided last, books what of that is saved, and
-	// saved all that goes with it.
-	decided, books *books
-	saved          *memory
-	// unsaved are the books before the last save.
-	unsaved       *books
-	unsavedMemory *memory
-	// older are the books of all saves but the last, if there is a disk.
-	older  []*books
+	// decided is the model of the last decisions, saved that of the last save, and
+	// savedObservations those at the last save.
+	decided, saved    *model
+	savedObservations *observations
+	// previous is the model before the last save.
+	previous             *model
+	previousObservations *observations
+	// older are the models of all saves but the last, if there is a disk.
+	older  []*model
 	report *status.Report
 
-	// contents are what revisions stand for, by their hash.
-	contents map[string]revision
+	// contents are the contents of revisions, by their hash.
+	contents map[string]revisionContent
 
 	// losses count the ledgers and commits that were lost.
-	losses  int
-	telling bool
-	last    string // state of everything that was told
-	text    strings.Builder
-	broken  *Broken
+	losses     int
+	verbose    bool
+	lastStatus string // the state of all placements in the last report
+	text       strings.Builder
+	broken     *Broken
 }
 
-// Loaders are kept from one life to the next, since they remember what they
-// parsed. One goroutine may use them.
+// Loaders are shared by the lives of one goroutine, since they cache what they parsed.
 type Loaders struct{ head, past *hub.Loader }
 
 // NewLoaders returns loaders that have not loaded anything.
@@ -88,19 +87,19 @@ func NewLoaders() *Loaders {
 	return &Loaders{hub.NewLoader(hub.Options{}), hub.NewLoader(hub.Options{})}
 }
 
-// A said is an observation on its way to the loop.
-type said struct {
-	by *agent
+// A report is an observation that is not delivered yet.
+type report struct {
+	from *agent
 	ledger.Observation
 }
 
-// A Broken says which law was broken, and how.
+// A Broken is a broken law, and how it was broken.
 type Broken struct{ Law, Text string }
 
-func (b *Broken) String() string { return "the law is broken that " + b.Law + ": " + b.Text }
+func (b *Broken) String() string { return "broken law: " + b.Law + ": " + b.Text }
 
-// breaks records the first law that is broken, which ends the life.
-func (w *world) breaks(law, format string, args ...any) {
+// violate records the first law that is broken, which ends the life.
+func (w *world) violate(law, format string, args ...any) {
 	if w.broken == nil {
 		w.broken = &Broken{law, fmt.Sprintf(format, args...)}
 		w.story("BROKEN: %s", w.broken)
@@ -109,7 +108,7 @@ func (w *world) breaks(law, format string, args ...any) {
 
 // story adds a line to the story.
 func (w *world) story(format string, args ...any) {
-	if !w.telling {
+	if !w.verbose {
 		return
 	}
 	since := time.Since(w.began)
@@ -117,7 +116,7 @@ func (w *world) story(format string, args ...any) {
 	fmt.Fprintf(&w.text, format+"\n", args...)
 }
 
-// An event is something that happens by itself.
+// An event is a scheduled function.
 type event struct {
 	at time.Time
 	do func()
@@ -136,33 +135,33 @@ func (q *queue) Pop() any {
 	return e
 }
 
-// Who sleeps in a world: the story, what runs the source, and what reads
-// commits. Each has instants of its own.
+// The goroutines with timers in a world: the life, the source, and readers of commits. Each has
+// its own instants.
 const (
-	storyteller = iota
-	follower
-	reader
+	lifeTimers = iota
+	sourceTimers
+	commitTimers
 )
 
-// instant returns a time about d from now, at which nothing else happens: each fraction of a
-// millisecond is used once.
-func (w *world) instant(who int, d time.Duration) time.Time {
-	w.ticks[who]++
-	return time.Now().Add(d).Truncate(time.Millisecond).Add(time.Millisecond + time.Duration(who*300_000+w.ticks[who])*time.Nanosecond)
+// nextInstant returns a time about d from now, at which nothing else happens: each fraction of
+// a millisecond is used once.
+func (w *world) nextInstant(who int, d time.Duration) time.Time {
+	w.instants[who]++
+	return time.Now().Add(d).Truncate(time.Millisecond).Add(time.Millisecond + time.Duration(who*300_000+w.instants[who])*time.Nanosecond)
 }
 
 func (w *world) after(d time.Duration, do func()) {
-	heap.Push(&w.queue, event{w.instant(storyteller, d), do})
+	heap.Push(&w.queue, event{w.nextInstant(lifeTimers, d), do})
 	select {
-	case w.news <- struct{}{}:
+	case w.queueChanged <- struct{}{}:
 	default:
 	}
 }
 
-// pass lets time pass, with everything that happens meanwhile.
-func (w *world) pass(d time.Duration) {
+// advance lets time pass, and runs the events of that time.
+func (w *world) advance(d time.Duration) {
 	w.mu.Lock()
-	end := w.instant(storyteller, d)
+	end := w.nextInstant(lifeTimers, d)
 	w.mu.Unlock()
 	for w.fine() && w.next(end) {
 	}
@@ -176,33 +175,33 @@ func (w *world) next(end time.Time) bool {
 		at, last = w.queue[0].at, false
 	}
 	select {
-	case <-w.news: // of what is known now
+	case <-w.queueChanged: // of changes that are considered here
 	default:
 	}
 	w.mu.Unlock()
 	switch {
 	case !w.sleep(at):
-		return true // the next event is another one now
+		return true // another event is the next one now
 	case last:
 		return false
 	}
 	w.mu.Lock()
 	e := heap.Pop(&w.queue).(event)
 	w.mu.Unlock()
-	w.happen(e.do)
+	w.runEvent(e.do)
 	return true
 }
 
-// happen runs an event now, and everything that follows from it.
-func (w *world) happen(do func()) {
+// runEvent runs a function, and everything that follows from it at this time.
+func (w *world) runEvent(do func()) {
 	w.mu.Lock()
 	do()
 	w.mu.Unlock()
-	w.calm()
+	w.deliverAll()
 }
 
-// calm delivers the observations one by one until there are none.
-func (w *world) calm() {
+// deliverAll delivers the observations one by one until there are none.
+func (w *world) deliverAll() {
 	for {
 		synctest.Wait()
 		w.mu.Lock()
@@ -210,7 +209,7 @@ func (w *world) calm() {
 			close(c)
 		}
 		w.endAgents()
-		w.hearAnswers()
+		w.handleResponses()
 		closed := len(w.closing) > 0
 		w.closing = nil
 		crashed := w.daemon != nil && w.daemon.dead
@@ -223,7 +222,7 @@ func (w *world) calm() {
 		}
 		w.mu.Unlock()
 		if crashed {
-			w.bury()
+			w.endKilled()
 		} else {
 			deliver()
 		}
@@ -243,24 +242,24 @@ func (w *world) endAgents() {
 func (w *world) deliver() func() {
 	o := w.outbox[0]
 	w.outbox = w.outbox[1:]
-	if o.by.ended {
+	if o.from.ended {
 		return func() {}
 	}
-	w.hear(o.Observation)
-	return func() { o.by.report(o.Observation) }
+	w.record(o.Observation)
+	return func() { o.from.report(o.Observation) }
 }
 
-// sleep waits until a time, and reports whether it came before a new event: the loop has timers
-// of its own, and sends works to members while nobody else is awake.
+// sleep waits until a time. It returns false if an event was scheduled before: the loop has its
+// own timers, and sends works to members during a sleep.
 func (w *world) sleep(until time.Time) bool {
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		w.calm()
+		w.deliverAll()
 		return true
-	case <-w.news:
-		w.calm()
+	case <-w.queueChanged:
+		w.deliverAll()
 		return false
 	}
 }

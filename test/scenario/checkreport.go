@@ -1,5 +1,5 @@
-// Package scenario plays stories of a fleet in virtual time: the real loop,
-// with members and a repository that are made up.
+// Package scenario runs scenes of a fleet in virtual time: the real loop, with simulated
+// members and a simulated repository.
 package scenario
 
 import (
@@ -14,11 +14,11 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// Sound checks the invariants of every report: whatever is not healthy has a reason and a time,
-// a waiting cluster names what it waits for, and parts that repeat each other agree.
-func Sound(t testing.TB, r *status.Report) {
+// CheckReport checks the invariants of every report: whatever is not healthy has a reason and a
+// time, a waiting cluster names what it waits for, and redundant parts agree.
+func CheckReport(t testing.TB, r *status.Report) {
 	t.Helper()
-	s := sounding{t: t, names: map[string]bool{}}
+	s := reportCheck{t: t, names: map[string]bool{}}
 	for _, d := range r.Details {
 		for _, c := range d.Clusters {
 			s.names[c.Cluster] = true
@@ -42,13 +42,13 @@ func Sound(t testing.TB, r *status.Report) {
 	s.events(r.Events)
 }
 
-// sounding checks one report.
-type sounding struct {
+// A reportCheck checks one report.
+type reportCheck struct {
 	t     testing.TB
-	names map[string]bool // of all clusters that hold anything
+	names map[string]bool // of all clusters with placements
 }
 
-func (s *sounding) status(name, prefix string, of *api.PlacementStatus) {
+func (s *reportCheck) status(name, prefix string, of *api.PlacementStatus) {
 	s.t.Helper()
 	s.conditions(name, of.Conditions...)
 	if len(of.Conditions) == 0 || of.Conditions[0].Type != prefix+api.Scheduled {
@@ -62,11 +62,11 @@ func (s *sounding) status(name, prefix string, of *api.PlacementStatus) {
 		s.objects(on, c)
 	}
 	for _, typ := range []string{api.RolloutStarted, api.Overridden, api.WorkSynchronized, api.Applied, api.Available, api.DiffReported} {
-		s.account(name, typ, meta.FindStatusCondition(of.Conditions, prefix+typ), of.PlacementStatuses)
+		s.aggregate(name, typ, meta.FindStatusCondition(of.Conditions, prefix+typ), of.PlacementStatuses)
 	}
 }
 
-func (s *sounding) conditions(of string, conditions ...metav1.Condition) {
+func (s *reportCheck) conditions(of string, conditions ...metav1.Condition) {
 	s.t.Helper()
 	seen := map[string]bool{}
 	for _, c := range conditions {
@@ -84,8 +84,8 @@ func (s *sounding) conditions(of string, conditions ...metav1.Condition) {
 	}
 }
 
-// waiting checks that a cluster that waits says for what, and names the clusters it waits for.
-func (s *sounding) waiting(on string, c *api.PerClusterPlacementStatus) {
+// waiting checks that a waiting cluster says what for, and names the clusters it waits for.
+func (s *reportCheck) waiting(on string, c *api.PerClusterPlacementStatus) {
 	s.t.Helper()
 	started := meta.FindStatusCondition(c.Conditions, api.RolloutStarted)
 	if started == nil || started.Status != metav1.ConditionFalse {
@@ -106,7 +106,7 @@ func (s *sounding) waiting(on string, c *api.PerClusterPlacementStatus) {
 }
 
 // objects checks that objects are listed as failed if and only if a condition says so.
-func (s *sounding) objects(on string, c *api.PerClusterPlacementStatus) {
+func (s *reportCheck) objects(on string, c *api.PerClusterPlacementStatus) {
 	s.t.Helper()
 	for _, f := range c.FailedPlacements {
 		s.conditions(on+": "+f.Kind+" "+f.Name, f.Condition)
@@ -131,8 +131,8 @@ func (s *sounding) objects(on string, c *api.PerClusterPlacementStatus) {
 	}
 }
 
-// account checks that a condition of the placement is the aggregate of those of its clusters.
-func (s *sounding) account(name, typ string, c *metav1.Condition, clusters []api.PerClusterPlacementStatus) {
+// aggregate checks that a condition of the placement is the aggregate of those of its clusters.
+func (s *reportCheck) aggregate(name, typ string, c *metav1.Condition, clusters []api.PerClusterPlacementStatus) {
 	s.t.Helper()
 	if c == nil || c.Reason == api.RolloutControlledByExternalController {
 		return
@@ -154,7 +154,7 @@ func (s *sounding) account(name, typ string, c *metav1.Condition, clusters []api
 }
 
 // events checks that events are in order and unique, and name their object.
-func (s *sounding) events(events []status.Event) {
+func (s *reportCheck) events(events []status.Event) {
 	s.t.Helper()
 	told := map[status.EventKey]bool{}
 	for i := range events {
