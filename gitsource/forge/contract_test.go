@@ -27,6 +27,10 @@ type host struct {
 	// comment is one of guest.
 	comment func(number int64, body string)
 	merge   func(number int64)
+	// issue has guest open an issue like another one, and fleet label it.
+	issue func(i forge.NewIssue)
+	// noIssues switches issues off.
+	noIssues func()
 	// status returns the state and the length of the description of a commit's status; nil
 	// if nothing but the requests tells.
 	status func(commit, context string) (string, int)
@@ -146,6 +150,18 @@ func keepsContract(t *testing.T, h host) {
 		if state, length := h.status(head, "gitfleet/plan"); state != string(s) || length > 255 {
 			t.Errorf("the status is %s with %d characters, want %s", state, length, s)
 		}
+	}
+
+	h.step("find a status")
+	shown, err := c.FindStatus(ctx, head, "gitfleet/plan")
+	must(err)
+	if shown == nil || shown.State != forge.StatusErrored && shown.State != forge.StatusFailure || !strings.HasPrefix(shown.Description, "éé") || shown.Commit != head || shown.Context != "gitfleet/plan" {
+		t.Errorf("the status is %+v", shown)
+	}
+
+	h.step("find no status")
+	if shown, err := c.FindStatus(ctx, head, "gitfleet/rollout"); err != nil || shown != nil {
+		t.Errorf("the status is %+v, %v", shown, err)
 	}
 
 	h.step("link to a line")

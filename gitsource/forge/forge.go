@@ -1,4 +1,4 @@
-// Package forge asks a forge about the pull requests of one repository.
+// Package forge asks a forge about the pull requests and issues of one repository.
 //
 // [New] returns a [Client] for Gitea (and Forgejo), GitHub or GitLab, where a pull
 // request is a merge request. It asks for as little as possible, and what a pull request
@@ -49,9 +49,24 @@ type Client interface {
 	// EditComment replaces the body of a comment on a pull request.
 	EditComment(ctx context.Context, number, id int64, body string) error
 
+	// ListIssues lists the issues with a label that the user of the token has opened, the newest
+	// first: those in a state, or all if it is empty. Of very many only the newest are listed. The
+	// error is [ErrIssuesDisabled] if the repository has no issues.
+	ListIssues(ctx context.Context, label string, state State) ([]Issue, error)
+	// Issue returns the issue with a number; nil if it was deleted.
+	Issue(ctx context.Context, number int64) (*Issue, error)
+	// OpenIssue opens an issue. The error is [ErrIssuesDisabled] if the repository has no issues.
+	OpenIssue(ctx context.Context, i NewIssue) (Issue, error)
+	// EditIssue replaces the body of an issue.
+	EditIssue(ctx context.Context, number int64, body string) error
+	// CloseIssue comments on an issue, and closes it with another body.
+	CloseIssue(ctx context.Context, number int64, comment, body string) error
+
 	// SetStatus sets the status of a commit in a context, instead of the one before. On
 	// GitLab one that stays pending keeps its description.
 	SetStatus(ctx context.Context, s Status) error
+	// FindStatus returns the status of a commit in a context, without its URL; nil if it has none.
+	FindStatus(ctx context.Context, commit, name string) (*Status, error)
 
 	// LineURL is where people see a file of a commit, at a line if that is not zero. It asks
 	// nothing.

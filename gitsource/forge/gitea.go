@@ -93,10 +93,7 @@ func fromGitea(pr *gitea.PullRequest) PullRequest {
 	if pr.Poster != nil {
 		out.Author = pr.Poster.UserName
 	}
-	for _, l := range pr.Labels {
-		out.Labels = append(out.Labels, l.Name)
-	}
-	slices.Sort(out.Labels)
+	out.Labels = giteaLabels(pr.Labels)
 	if pr.Head != nil {
 		out.Branch, out.Head = pr.Head.Name, pr.Head.Sha // once the branch is gone, Ref is no branch
 	}
@@ -123,6 +120,16 @@ func fromGitea(pr *gitea.PullRequest) PullRequest {
 			out.Ended = *pr.Closed
 		}
 	}
+	return out
+}
+
+// giteaLabels are the names of labels, sorted.
+func giteaLabels(labels []*gitea.Label) []string {
+	var out []string
+	for _, l := range labels {
+		out = append(out, l.Name)
+	}
+	slices.Sort(out)
 	return out
 }
 
@@ -241,13 +248,7 @@ func (g *giteaClient) FindComment(ctx context.Context, number int64, marker stri
 		if found.Poster == nil || !strings.Contains(found.Body, marker) {
 			continue
 		}
-		self, err := g.user.id(func() (int64, error) {
-			user, _, err := c.GetMyUserInfo()
-			if err != nil {
-				return 0, err
-			}
-			return user.ID, nil
-		})
+		self, err := g.self(c)
 		if err != nil {
 			return nil, err
 		}
@@ -256,6 +257,17 @@ func (g *giteaClient) FindComment(ctx context.Context, number int64, marker stri
 		}
 	}
 	return nil, nil
+}
+
+// self is the ID of the user of the token.
+func (g *giteaClient) self(c *gitea.Client) (int64, error) {
+	return g.user.id(func() (int64, error) {
+		user, _, err := c.GetMyUserInfo()
+		if err != nil {
+			return 0, err
+		}
+		return user.ID, nil
+	})
 }
 
 func (g *giteaClient) AddComment(ctx context.Context, number int64, body string) (Comment, error) {
@@ -293,6 +305,23 @@ func (g *giteaClient) SetStatus(ctx context.Context, s Status) error {
 		return fmt.Errorf("set status %s of commit %.8s: %w", s.Context, s.Commit, err)
 	}
 	return nil
+}
+
+func (g *giteaClient) FindStatus(ctx context.Context, commit, name string) (*Status, error) {
+	c, err := g.api(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all, _, err := c.GetCombinedStatus(g.owner, g.name, commit)
+	if err != nil {
+		return nil, fmt.Errorf("read the statuses of commit %.8s: %w", commit, err)
+	}
+	for _, s := range all.Statuses {
+		if s.Context == name {
+			return &Status{Commit: commit, Context: name, State: StatusState(s.State), Description: s.Description}, nil
+		}
+	}
+	return nil, nil
 }
 
 func (g *giteaClient) LineURL(commit, path string, line int) string {

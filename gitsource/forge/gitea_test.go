@@ -34,7 +34,7 @@ func TestGitea(t *testing.T) {
 		must(err)
 		return made.Commit.SHA
 	}
-	keepsContract(t, host{
+	h := host{
 		client: newClient(t, forge.Gitea, server.URL, repository, server.Token),
 		url:    server.URL,
 		step:   func(name string) { t.Log(name) },
@@ -52,6 +52,16 @@ func TestGitea(t *testing.T) {
 			must(err)
 		},
 		merge: func(number int64) { server.Merge("hub", number) },
+		issue: func(i forge.NewIssue) {
+			opened, _, err := guest.CreateIssue(giteaserver.User, "hub", gitea.CreateIssueOption{Title: i.Title, Body: i.Body})
+			must(err)
+			must(newClient(t, forge.Gitea, server.URL, repository, server.Token).SetLabels(t.Context(), opened.Index, i.Labels, nil))
+		},
+		noIssues: func() {
+			off := false
+			_, _, err := server.Client.EditRepo(giteaserver.User, "hub", gitea.EditRepoOption{HasIssues: &off})
+			must(err)
+		},
 		status: func(commit, context string) (string, int) {
 			all, _, err := server.Client.GetCombinedStatus(giteaserver.User, "hub", commit)
 			must(err)
@@ -62,7 +72,9 @@ func TestGitea(t *testing.T) {
 		},
 		headRef: func(number int64) string { return fmt.Sprintf("refs/pull/%d/head", number) },
 		lineURL: "/" + repository + "/src/commit/%s/apps/a%%20b%%23%%281%%29.yaml#L3",
-	})
+	}
+	keepsContract(t, h)
+	keepsIssueContract(t, h)
 
 	client := newClient(t, forge.Gitea, server.URL, repository, server.Token)
 	main, _, err := server.Client.GetRepoBranch(giteaserver.User, "hub", "main")

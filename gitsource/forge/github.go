@@ -82,16 +82,23 @@ func fromGitHub(pr *github.PullRequest) PullRequest {
 		Base: pr.GetBase().GetRef(), Branch: pr.GetHead().GetRef(), Head: pr.GetHead().GetSHA(), HeadRef: fmt.Sprintf("refs/pull/%d/head", pr.GetNumber()), State: Open,
 	}
 	out.Fork = pr.GetHead().GetRepo().GetID() != pr.GetBase().GetRepo().GetID()
-	for _, l := range pr.Labels {
-		out.Labels = append(out.Labels, l.GetName())
-	}
-	slices.Sort(out.Labels)
+	out.Labels = githubLabels(pr.Labels)
 	switch {
 	case pr.MergedAt != nil:
 		out.State, out.Ended, out.MergeCommit = Merged, pr.GetMergedAt().Time, pr.GetMergeCommitSHA()
 	case pr.GetState() == "closed":
 		out.State, out.Ended = Closed, pr.GetClosedAt().Time
 	}
+	return out
+}
+
+// githubLabels are the names of labels, sorted.
+func githubLabels(labels []*github.Label) []string {
+	var out []string
+	for _, l := range labels {
+		out = append(out, l.GetName())
+	}
+	slices.Sort(out)
 	return out
 }
 
@@ -131,8 +138,9 @@ func (g *githubClient) edit(ctx context.Context, number int64, change *github.Pu
 	return nil
 }
 
-func (g *githubClient) SetLabels(ctx context.Context, number int64, add, remove []string) error {
-	for _, name := range missing(add, nil) {
+// createLabels creates the labels that the repository does not have.
+func (g *githubClient) createLabels(ctx context.Context, names []string) error {
+	for _, name := range missing(names, nil) {
 		_, _, err := g.api.Issues.GetLabel(ctx, g.owner, g.name, url.PathEscape(name))
 		if statusOf(err) == http.StatusNotFound {
 			color := strings.TrimPrefix(labelColor, "#")
@@ -141,6 +149,13 @@ func (g *githubClient) SetLabels(ctx context.Context, number int64, add, remove 
 		if err != nil && !answered(err, http.StatusUnprocessableEntity, "already_exists") {
 			return fmt.Errorf("create label %s: %w", name, err)
 		}
+	}
+	return nil
+}
+
+func (g *githubClient) SetLabels(ctx context.Context, number int64, add, remove []string) error {
+	if err := g.createLabels(ctx, add); err != nil {
+		return err
 	}
 	if len(add) > 0 {
 		if _, _, err := g.api.Issues.AddLabelsToIssue(ctx, g.owner, g.name, int(number), missing(add, nil)); err != nil {
@@ -169,10 +184,7 @@ func (g *githubClient) FindComment(ctx context.Context, number int64, marker str
 		if !strings.Contains(c.GetBody(), marker) {
 			continue
 		}
-		self, err := g.user.id(func() (int64, error) {
-			user, _, err := g.api.Users.Get(ctx, "")
-			return user.GetID(), err
-		})
+		self, err := g.self(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -181,6 +193,14 @@ func (g *githubClient) FindComment(ctx context.Context, number int64, marker str
 		}
 	}
 	return nil, nil
+}
+
+// self is the ID of the user of the token.
+func (g *githubClient) self(ctx context.Context) (int64, error) {
+	return g.user.id(func() (int64, error) {
+		user, _, err := g.api.Users.Get(ctx, "")
+		return user.GetID(), err
+	})
 }
 
 func (g *githubClient) AddComment(ctx context.Context, number int64, body string) (Comment, error) {
@@ -208,6 +228,19 @@ func (g *githubClient) SetStatus(ctx context.Context, s Status) error {
 		return fmt.Errorf("set status %s of commit %.8s: %w", s.Context, s.Commit, err)
 	}
 	return nil
+}
+
+func (g *githubClient) FindStatus(ctx context.Context, commit, name string) (*Status, error) {
+	all, _, err := g.api.Repositories.GetCombinedStatus(ctx, g.owner, g.name, commit, &github.ListOptions{PerPage: 100})
+	if err != nil {
+		return nil, fmt.Errorf("read the statuses of commit %.8s: %w", commit, err)
+	}
+	for _, s := range all.Statuses {
+		if s.GetContext() == name {
+			return &Status{Commit: commit, Context: name, State: StatusState(s.GetState()), Description: s.GetDescription()}, nil
+		}
+	}
+	return nil, nil
 }
 
 func (g *githubClient) LineURL(commit, path string, line int) string {

@@ -217,6 +217,26 @@ func (g *gitlabClient) SetStatus(ctx context.Context, s Status) error {
 	return nil
 }
 
+func (g *gitlabClient) FindStatus(ctx context.Context, commit, name string) (*Status, error) {
+	list, _, err := g.api.Commits.GetCommitStatuses(g.project, commit, &gitlab.GetCommitStatusesOptions{Name: &name}, gitlab.WithContext(ctx))
+	if err != nil {
+		return nil, fmt.Errorf("read the statuses of commit %.8s: %w", commit, err)
+	}
+	for _, s := range list {
+		if s.Name != name {
+			continue
+		}
+		found := &Status{Commit: commit, Context: name, State: StatusErrored, Description: s.Description}
+		for state, value := range gitlabStates {
+			if state != StatusErrored && string(value) == s.Status {
+				found.State = state
+			}
+		}
+		return found, nil
+	}
+	return nil, nil
+}
+
 func (g *gitlabClient) LineURL(commit, path string, line int) string {
 	return lineURL(g.page, "-/blob/"+commit, path, line)
 }

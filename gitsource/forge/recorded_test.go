@@ -24,12 +24,16 @@ func TestGitHub(t *testing.T) {
 	p := play(t, "testdata/github.txtar", map[string]string{
 		"Accept": "application/vnd.github.v3+json", "X-Github-Api-Version": "2022-11-28",
 	})
-	keepsContract(t, p.host(forge.GitHub, "refs/pull/%d/head", "/fleet/hub/blob/%s/apps/a%%20b%%23%%281%%29.yaml#L3"))
+	h := p.host(forge.GitHub, "refs/pull/%d/head", "/fleet/hub/blob/%s/apps/a%%20b%%23%%281%%29.yaml#L3")
+	keepsContract(t, h)
+	keepsIssueContract(t, h)
 }
 
 func TestGitLab(t *testing.T) {
 	p := play(t, "testdata/gitlab.txtar", map[string]string{"Accept": "application/json"})
-	keepsContract(t, p.host(forge.GitLab, "refs/merge-requests/%d/head", "/fleet/hub/-/blob/%s/apps/a%%20b%%23%%281%%29.yaml#L3"))
+	h := p.host(forge.GitLab, "refs/merge-requests/%d/head", "/fleet/hub/-/blob/%s/apps/a%%20b%%23%%281%%29.yaml#L3")
+	keepsContract(t, h)
+	keepsIssueContract(t, h)
 }
 
 // A player answers requests as they were recorded. A request that is another one than the
@@ -166,10 +170,12 @@ func (p *player) host(kind forge.Type, headRef, lineURL string) host {
 			commits = slices.Delete(commits, 0, 1)
 			return next
 		},
-		fork:    func(string) (int64, string) { return 2, "827efc6d56897b048c772eb4087f854f46256132" },
-		comment: func(int64, string) {},
-		merge:   func(int64) {},
-		headRef: func(number int64) string { return fmt.Sprintf(headRef, number) },
-		lineURL: lineURL,
+		fork:     func(string) (int64, string) { return 2, "827efc6d56897b048c772eb4087f854f46256132" },
+		comment:  func(int64, string) {},
+		merge:    func(int64) {},
+		issue:    func(forge.NewIssue) {},
+		noIssues: func() {},
+		headRef:  func(number int64) string { return fmt.Sprintf(headRef, number) },
+		lineURL:  lineURL,
 	}
 }

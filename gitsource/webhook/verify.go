@@ -70,12 +70,14 @@ func pushedRef(body []byte) (ref string, ok bool) {
 	return push.Ref, true
 }
 
-// isPullRequest reports whether a request is about a pull request: GitHub and Gitea send the
-// field pull_request, and GitLab the object_kind merge_request.
+// isPullRequest reports whether a request is about a pull request or an issue: GitHub and Gitea
+// send the field pull_request or issue, and GitLab the object_kind merge_request or issue.
 func isPullRequest(body []byte) bool {
 	var event struct {
 		PullRequest json.RawMessage `json:"pull_request"`
+		Issue       json.RawMessage `json:"issue"`
 		Kind        string          `json:"object_kind"`
 	}
-	return json.Unmarshal(body, &event) == nil && (strings.HasPrefix(string(event.PullRequest), "{") || event.Kind == "merge_request")
+	return json.Unmarshal(body, &event) == nil &&
+		(strings.HasPrefix(string(event.PullRequest), "{") || strings.HasPrefix(string(event.Issue), "{") || event.Kind == "merge_request" || event.Kind == "issue")
 }

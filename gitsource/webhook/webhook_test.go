@@ -128,9 +128,11 @@ func FuzzPushedRef(f *testing.F) {
 // What happens to a pull request wakes who looks at pull requests, and nobody else.
 func TestPullRequestsWakeWhoLooksAtThem(t *testing.T) {
 	for name, test := range map[string]struct{ header, value, body string }{
-		"GitHub": {"X-GitHub-Event", "pull_request", `{"action":"closed","number":1,"pull_request":{"number":1,"merged":true}}`},
-		"Gitea":  {"X-Gitea-Event", "pull_request", `{"action":"label_updated","number":1,"pull_request":{"id":1}}`},
-		"GitLab": {"X-Gitlab-Event", "Merge Request Hook", `{"object_kind":"merge_request","event_type":"merge_request","object_attributes":{"iid":1}}`},
+		"GitHub":          {"X-GitHub-Event", "pull_request", `{"action":"closed","number":1,"pull_request":{"number":1,"merged":true}}`},
+		"Gitea":           {"X-Gitea-Event", "pull_request", `{"action":"label_updated","number":1,"pull_request":{"id":1}}`},
+		"issue of GitHub": {"X-GitHub-Event", "issues", `{"action":"closed","issue":{"number":1}}`},
+		"issue of GitLab": {"X-Gitlab-Event", "Issue Hook", `{"object_kind":"issue","event_type":"issue","object_attributes":{"iid":1}}`},
+		"GitLab":          {"X-Gitlab-Event", "Merge Request Hook", `{"object_kind":"merge_request","event_type":"merge_request","object_attributes":{"iid":1}}`},
 	} {
 		for _, looks := range []bool{true, false} {
 			var woken []string
