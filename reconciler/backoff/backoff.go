@@ -15,9 +15,11 @@ const First, Last = 10 * time.Second, 10 * time.Minute
 // A Backoff is when something that fails is tried again, and what its last error was. The
 // zero value has not failed.
 type Backoff struct {
-	problem  string
-	since    time.Time
-	retry    time.Time
+	problem string
+	since   time.Time
+	retry   time.Time
+	// asked is until when the server asks to be left alone; zero if it does not.
+	asked    time.Time
 	failures int
 }
 
@@ -29,6 +31,10 @@ func (b *Backoff) Fail(err error, now time.Time) (changed bool) {
 	}
 	changed = b.problem != err.Error()
 	b.problem = err.Error()
+	b.asked = time.Time{}
+	if wait := retryAfter(err); wait > 0 {
+		b.asked = now.Add(wait)
+	}
 	b.retry = now.Add(max(retryAfter(err), min(Last, First<<min(b.failures, 10))))
 	b.failures++
 	return changed
@@ -43,6 +49,9 @@ func (b *Backoff) Succeed() (failed bool) {
 
 // Wait is how long there is no other try; zero or less if it may be now.
 func (b *Backoff) Wait(now time.Time) time.Duration { return b.retry.Sub(now) }
+
+// LeftAlone is how long the server asks to be left alone; zero or less if it does not.
+func (b *Backoff) LeftAlone(now time.Time) time.Duration { return b.asked.Sub(now) }
 
 // Failures is how often it has failed since it last succeeded.
 func (b *Backoff) Failures() int { return b.failures }
